@@ -1,0 +1,20 @@
+// Errors that a caller can cause. The message names the operation, what must hold with its numbers, and what came.
+// Not for .cu files: fmt 9 does not compile under every nvcc, and kernels see only checked arguments.
+#pragma once
+#include <fmt/core.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace foldgrad {
+
+// FOLDGRAD_CHECK(C == n, "layer_norm: gamma must have {} entries, got {}", n, C) throws std::invalid_argument.
+// The message is formatted only when the condition fails.
+#define FOLDGRAD_CHECK(condition, ...)                                              \
+  do {                                                                              \
+    if (!(condition)) [[unlikely]]                                                  \
+      throw std::invalid_argument(fmt::format(__VA_ARGS__));                        \
+  } while (0)
+
+}  // namespace foldgrad

@@ -1,0 +1,127 @@
+// Element types. Included by kernels, so it stays C++17 and free of libraries.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include "engine/host_device.h"
+
+namespace foldgrad {
+
+// f32, f64 and bf16 are for values and gradients; i32 and i64 for ids and lengths; u8 for masks (0 or 1).
+enum class DType : std::uint8_t { f32, f64, bf16, i32, i64, u8 };
+
+// Brain floating point: the upper half of a float. Storage only; arithmetic happens in float.
+struct bf16 {
+  std::uint16_t bits = 0;
+
+  bf16() = default;
+  FOLDGRAD_HD bf16(float value) : bits(round(value)) {}
+  // Through float the value would be rounded twice; rounding to odd first makes the second rounding the only one.
+  FOLDGRAD_HD bf16(double value) : bits(round(to_odd(value))) {}
+  FOLDGRAD_HD operator float() const {
+    const std::uint32_t wide = std::uint32_t(bits) << 16;
+    float value;
+    std::memcpy(&value, &wide, sizeof value);
+    return value;
+  }
+
+ private:
+  // To nearest, ties to even; NaN stays NaN.
+  FOLDGRAD_HD static std::uint16_t round(float value) {
+    std::uint32_t wide;
+    std::memcpy(&wide, &value, sizeof wide);
+    const std::uint32_t rounded = (wide + 0x7fffu + (wide >> 16 & 1u)) >> 16;
+    return std::uint16_t(value == value ? rounded : 0x7fc0u);
+  }
+  FOLDGRAD_HD static float to_odd(double value) {
+    const float nearest = float(value);
+    std::uint32_t wide;
+    std::memcpy(&wide, &nearest, sizeof wide);
+    const bool exact = double(nearest) == value || !(value == value) || (wide & 0x7f800000u) == 0x7f800000u;
+    if (exact || (wide & 1u)) return nearest;
+    const bool too_large = (double(nearest) > value) == (value > 0);  // in magnitude
+    wide = too_large ? wide - 1 : wide + 1;
+    float odd;
+    std::memcpy(&odd, &wide, sizeof odd);
+    return odd;
+  }
+};
+
+// The type that arithmetic on T uses: float for bf16, otherwise T.
+template <class T>
+struct Compute {
+  using type = T;
+};
+template <>
+struct Compute<bf16> {
+  using type = float;
+};
+template <class T>
+using compute_t = typename Compute<T>::type;
+
+template <class T>
+struct DTypeOf;
+template <>
+struct DTypeOf<float> {
+  static constexpr DType value = DType::f32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr DType value = DType::f64;
+};
+template <>
+struct DTypeOf<bf16> {
+  static constexpr DType value = DType::bf16;
+};
+template <>
+struct DTypeOf<std::int32_t> {
+  static constexpr DType value = DType::i32;
+};
+template <>
+struct DTypeOf<std::int64_t> {
+  static constexpr DType value = DType::i64;
+};
+template <>
+struct DTypeOf<std::uint8_t> {
+  static constexpr DType value = DType::u8;
+};
+template <class T>
+constexpr DType dtype_of = DTypeOf<T>::value;
+
+constexpr std::size_t size_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+    case DType::i64:
+      return 8;
+    case DType::f32:
+    case DType::i32:
+      return 4;
+    case DType::bf16:
+      return 2;
+    case DType::u8:
+      return 1;
+  }
+  return 0;
+}
+
+constexpr const char* name(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return "f32";
+    case DType::f64:
+      return "f64";
+    case DType::bf16:
+      return "bf16";
+    case DType::i32:
+      return "i32";
+    case DType::i64:
+      return "i64";
+    case DType::u8:
+      return "u8";
+  }
+  return "?";
+}
+
+constexpr bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16; }
+
+}  // namespace foldgrad

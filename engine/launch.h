@@ -1,0 +1,60 @@
+// The only place that says <<<>>>. Without nvcc a kernel runs on the host, one fiber per thread (emulation/).
+//
+// Rules for kernels, which the emulation enforces: one parameter struct by value; shared memory only through
+// dynamic_shared<T>(); no return before a barrier that other threads of the block still reach.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+#else
+#include "emulation/cuda_emulation.h"
+#endif
+
+namespace foldgrad {
+
+#ifdef __CUDACC__
+// The stream of all kernels and copies of this process.
+cudaStream_t cuda_stream();
+
+template <class T>
+__device__ T* dynamic_shared() {
+  extern __shared__ __align__(16) unsigned char raw_shared[];
+  return reinterpret_cast<T*>(raw_shared);
+}
+#else
+template <class T>
+T* dynamic_shared() {
+  return static_cast<T*>(emulation::dynamic_shared());
+}
+#endif
+
+struct Grid {
+  dim3 blocks, threads;
+  std::size_t shared_bytes = 0;  // at most 48 KiB
+};
+
+// `name` is for the error message: the operation and the kernel.
+template <class Params>
+void launch(const char* name, void (*kernel)(Params), const Grid& grid, const Params& params) {
+  if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;  // no elements, nothing to do
+#ifdef __CUDACC__
+  kernel<<<grid.blocks, grid.threads, grid.shared_bytes, cuda_stream()>>>(params);
+  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess)
+    throw std::runtime_error(std::string(name) + ": launch of " + std::to_string(grid.blocks.x) + " x " +
+                             std::to_string(grid.blocks.y) + " x " + std::to_string(grid.blocks.z) + " blocks of " +
+                             std::to_string(grid.threads.x * grid.threads.y * grid.threads.z) + " threads with " +
+                             std::to_string(grid.shared_bytes) + " bytes of shared memory failed: " +
+                             cudaGetErrorString(error));
+#else
+  emulation::run(name, grid.blocks, grid.threads, grid.shared_bytes, [&] { kernel(params); });
+#endif
+}
+
+// Blocks that cover n elements.
+inline unsigned blocks_for(std::int64_t n, int per_block) { return unsigned((n + per_block - 1) / per_block); }
+
+}  // namespace foldgrad

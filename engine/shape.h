@@ -1,0 +1,49 @@
+// The sizes of a tensor's axes, outermost first. A scalar has no axes.
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "engine/check.h"
+
+namespace foldgrad {
+
+class Shape {
+ public:
+  Shape() = default;
+  // Throws std::invalid_argument for a negative size and for more than 2^63 - 1 elements.
+  Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::vector<std::int64_t>(sizes)) {}
+  explicit Shape(std::vector<std::int64_t> sizes);
+
+  int rank() const { return int(sizes_.size()); }
+  // Negative axes count from the end: shape[-1] is the innermost.
+  std::int64_t operator[](int axis) const { return sizes_[axis < 0 ? axis + rank() : axis]; }
+  std::int64_t elements() const { return elements_; }
+  const std::vector<std::int64_t>& sizes() const { return sizes_; }
+  auto begin() const { return sizes_.begin(); }
+  auto end() const { return sizes_.end(); }
+
+  // The same shape with one axis resized, or without it. Axes as in operator[].
+  Shape with(int axis, std::int64_t size) const;
+  Shape without(int axis) const;
+  // Elements after axis, that is the distance between neighbours along it.
+  std::int64_t stride(int axis) const;
+
+  std::string str() const;  // "[2, 3]"
+  friend bool operator==(const Shape& a, const Shape& b) { return a.sizes_ == b.sizes_; }
+
+ private:
+  std::vector<std::int64_t> sizes_;
+  std::int64_t elements_ = 1;
+};
+
+}  // namespace foldgrad
+
+template <>
+struct fmt::formatter<foldgrad::Shape> : fmt::formatter<fmt::string_view> {
+  template <class Context>
+  auto format(const foldgrad::Shape& shape, Context& context) const {
+    return fmt::formatter<fmt::string_view>::format(shape.str(), context);
+  }
+};
