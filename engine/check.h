@@ -11,10 +11,10 @@ namespace foldgrad {
 
 // FOLDGRAD_CHECK(C == n, "layer_norm: gamma must have {} entries, got {}", n, C) throws std::invalid_argument.
 // The message is formatted only when the condition fails.
-#define FOLDGRAD_CHECK(condition, ...)                                              \
-  do {                                                                              \
-    if (!(condition)) [[unlikely]]                                                  \
-      throw std::invalid_argument(fmt::format(__VA_ARGS__));                        \
+#define FOLDGRAD_CHECK(condition, ...)                       \
+  do {                                                       \
+    if (!(condition)) [[unlikely]]                           \
+      throw std::invalid_argument(fmt::format(__VA_ARGS__)); \
   } while (0)
 
 }  // namespace foldgrad

@@ -26,7 +26,10 @@ namespace memory {
 // Memory from the system, not from the cache of memory.h, which is what everyone else should ask. Aligned to at least
 // 64 bytes. Throws std::runtime_error when the device has no more.
 void* system_allocate(Device device, std::size_t bytes);
-void system_release(Device device, void* pointer, std::size_t bytes) noexcept;
+void system_release(Device device, void* pointer) noexcept;
+// The host's part of the two above, shared by their implementations.
+void* host_allocate(std::size_t bytes);
+void host_release(void* pointer) noexcept;
 // Copies between any two devices. From the device to the host it waits for the kernels before; otherwise it is queued.
 void copy(Device to, void* target, Device from, const void* source, std::size_t bytes);
 void zero(Device device, void* target, std::size_t bytes);

@@ -29,8 +29,7 @@ struct Gemm {
 // c, a, b: of type dtype (f32, f64 or bf16) on `device`; bias: null, or [n] of the same type, added to every row before
 // the result is stored (only with beta 0). Sizes of zero are fine: k = 0 gives beta C + bias.
 // Throws std::invalid_argument for negative sizes, strides shorter than a row, or another dtype.
-void gemm(Device device, DType dtype, const Gemm& g, void* c, const void* a, const void* b,
-          const void* bias = nullptr);
+void gemm(Device device, DType dtype, const Gemm& g, void* c, const void* a, const void* b, const void* bias = nullptr);
 
 // For configure tables, benchmarks and reports: "oneDNN 2.6.3", "CBLAS", "reference", "cuBLAS", "tiled".
 const char* gemm_backend(Device device, DType dtype);

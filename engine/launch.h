@@ -47,8 +47,8 @@ void launch(const char* name, void (*kernel)(Params), const Grid& grid, const Pa
     throw std::runtime_error(std::string(name) + ": launch of " + std::to_string(grid.blocks.x) + " x " +
                              std::to_string(grid.blocks.y) + " x " + std::to_string(grid.blocks.z) + " blocks of " +
                              std::to_string(grid.threads.x * grid.threads.y * grid.threads.z) + " threads with " +
-                             std::to_string(grid.shared_bytes) + " bytes of shared memory failed: " +
-                             cudaGetErrorString(error));
+                             std::to_string(grid.shared_bytes) +
+                             " bytes of shared memory failed: " + cudaGetErrorString(error));
 #else
   emulation::run(name, grid.blocks, grid.threads, grid.shared_bytes, [&] { kernel(params); });
 #endif

@@ -1,0 +1,28 @@
+#include "engine/dispatch.h"
+
+namespace foldgrad {
+
+std::string describe(const Tensor& tensor) {
+  if (!tensor.defined()) return "nothing";
+  return fmt::format("{} {} on {}", name(tensor.dtype()), tensor.shape(), name(tensor.device()));
+}
+
+void check_operand(const char* op, const char* what, const Tensor& operand, const Shape& shape, DType dtype,
+                   const Tensor& like, const char* like_name) {
+  const bool ok =
+      operand.defined() && operand.shape() == shape && operand.dtype() == dtype && operand.device() == like.device();
+  FOLDGRAD_CHECK(ok, "{}: {} must be {} {} on {}, to go with {}, which is {}, got {}", op, what, name(dtype), shape,
+                 name(like.device()), like_name, describe(like), describe(operand));
+}
+
+void check_floating(const char* op, const char* what, const Tensor& x, int rank) {
+  FOLDGRAD_CHECK(x.defined() && is_floating(x.dtype()) && x.shape().rank() >= rank,
+                 "{}: {} must be f32, f64 or bf16 with at least {} axes, got {}", op, what, rank, describe(x));
+}
+
+int check_axis(const char* op, int axis, const Shape& shape) {
+  FOLDGRAD_CHECK(-shape.rank() <= axis && axis < shape.rank(), "{}: axis {} does not exist in {}", op, axis, shape);
+  return axis < 0 ? axis + shape.rank() : axis;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,72 @@
+// From run-time dtypes and devices to templates, and the checks that operations share.
+#pragma once
+#include "engine/tensor.h"
+
+namespace foldgrad {
+
+template <class T>
+struct Type {
+  using type = T;
+};
+
+// Calls body(Type<T>{}) for the C++ type of a floating dtype. `op` is for the message.
+//   dispatch_floating("relu", x.dtype(), [&]<class T>(Type<T>) { ... });
+template <class Body>
+decltype(auto) dispatch_floating(const char* op, DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::f32:
+      return body(Type<float>{});
+    case DType::f64:
+      return body(Type<double>{});
+    case DType::bf16:
+      return body(Type<bf16>{});
+    default:
+      throw std::invalid_argument(fmt::format("{}: needs f32, f64 or bf16, got {}", op, name(dtype)));
+  }
+}
+
+template <class Body>
+decltype(auto) dispatch_any(DType dtype, const Body& body) {
+  switch (dtype) {
+    case DType::i32:
+      return body(Type<std::int32_t>{});
+    case DType::i64:
+      return body(Type<std::int64_t>{});
+    case DType::u8:
+      return body(Type<std::uint8_t>{});
+    default:
+      return dispatch_floating("tensor", dtype, body);
+  }
+}
+
+// Calls cpu(params) or cuda(params), overloads of an operation's kernels; builds without CUDA hold no cuda kernels.
+#ifdef FOLDGRAD_HAVE_CUDA
+#define FOLDGRAD_RUN(device, op, params)     \
+  do {                                       \
+    if ((device) == ::foldgrad::Device::cpu) \
+      op##_cpu(params);                      \
+    else                                     \
+      op##_cuda(params);                     \
+  } while (0)
+#else
+#define FOLDGRAD_RUN(device, op, params) op##_cpu(params)
+#endif
+
+// An operand must have this shape, dtype and device; `like` names where they come from.
+//   check_operand("layer_norm", "gamma", gamma, {C}, x, "x")
+// says "layer_norm: gamma must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [4] on cpu".
+void check_operand(const char* op, const char* what, const Tensor& operand, const Shape& shape, DType dtype,
+                   const Tensor& like, const char* like_name);
+inline void check_operand(const char* op, const char* what, const Tensor& operand, const Shape& shape,
+                          const Tensor& like, const char* like_name) {
+  check_operand(op, what, operand, shape, like.dtype(), like, like_name);
+}
+// x must be defined, of a floating dtype and have at least `rank` axes.
+void check_floating(const char* op, const char* what, const Tensor& x, int rank = 0);
+// The axis counted from the front, after checking that it exists in the shape.
+int check_axis(const char* op, int axis, const Shape& shape);
+
+// "f32 [2, 3] on cpu", or "nothing".
+std::string describe(const Tensor& tensor);
+
+}  // namespace foldgrad

@@ -1,0 +1,109 @@
+#include "engine/memory.h"
+
+#include <array>
+#include <bit>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+
+namespace foldgrad::memory {
+namespace {
+
+// Size classes: 256 bytes, then four per power of two, so at most a quarter of a block is unused.
+std::size_t size_class(std::size_t bytes) {
+  constexpr std::size_t kSmallest = 256;
+  if (bytes <= kSmallest) return kSmallest;
+  const std::size_t step = std::bit_floor(bytes - 1) / 4;
+  return (bytes + step - 1) / step * step;
+}
+
+class Pool {
+ public:
+  explicit Pool(Device device) : device_(device) {}
+
+  void* take(std::size_t size) {
+    const std::lock_guard lock(mutex_);
+    std::vector<void*>& free = free_[size];
+    void* block = nullptr;
+    if (free.empty()) {
+      block = from_system(size);
+    } else {
+      block = free.back();
+      free.pop_back();
+      statistics_.cached -= size;
+    }
+    statistics_.current += size;
+    statistics_.peak = std::max(statistics_.peak, statistics_.current);
+    return block;
+  }
+
+  void give_back(void* block, std::size_t size) noexcept {
+    const std::lock_guard lock(mutex_);
+    statistics_.current -= size;
+    statistics_.cached += size;
+    free_[size].push_back(block);
+  }
+
+  void release_cache() {
+    const std::lock_guard lock(mutex_);
+    release_all();
+  }
+
+  Statistics statistics() {
+    const std::lock_guard lock(mutex_);
+    return statistics_;
+  }
+
+  void reset_peak() {
+    const std::lock_guard lock(mutex_);
+    statistics_.peak = statistics_.current;
+  }
+
+ private:
+  void* from_system(std::size_t size) {
+    ++statistics_.system_allocations;
+    try {
+      return system_allocate(device_, size);
+    } catch (const std::runtime_error&) {
+      if (statistics_.cached == 0) throw;
+    }
+    release_all();
+    return system_allocate(device_, size);
+  }
+
+  void release_all() {
+    if (device_ == Device::cuda) cuda_synchronize();  // queued kernels may still use cached blocks
+    for (auto& [size, blocks] : free_) {
+      for (void* block : blocks) system_release(device_, block);
+      blocks.clear();
+    }
+    statistics_.cached = 0;
+  }
+
+  const Device device_;
+  std::mutex mutex_;
+  std::map<std::size_t, std::vector<void*>> free_;
+  Statistics statistics_;
+};
+
+// Never destroyed: tensors with static lifetime may be released after any static pool.
+Pool& pool(Device device) {
+  static const std::array<Pool*, 2> pools = {new Pool(Device::cpu), new Pool(Device::cuda)};
+  return *pools[std::size_t(device)];
+}
+
+}  // namespace
+
+std::shared_ptr<void> allocate(Device device, std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  const std::size_t size = size_class(bytes);
+  Pool& from = pool(device);
+  return std::shared_ptr<void>(from.take(size), [&from, size](void* block) { from.give_back(block, size); });
+}
+
+Statistics statistics(Device device) { return pool(device).statistics(); }
+void reset_peak(Device device) { pool(device).reset_peak(); }
+void release_cache(Device device) { pool(device).release_cache(); }
+
+}  // namespace foldgrad::memory

@@ -1,0 +1,31 @@
+// The caching allocator under every tensor. Freed blocks are kept by size class and handed out again, so that in the
+// steady state of training no memory comes from the system: `system_allocations` then stands still.
+//
+// On `cuda` a block may be handed out again while kernels that read it are still queued: all kernels run on one stream,
+// in order, so whoever writes it comes after them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "engine/device.h"
+
+namespace foldgrad::memory {
+
+// Uninitialised memory, aligned to 64 bytes; back to the cache with the last reference. Zero bytes give null.
+// When the device has none left, the cache is emptied and the device asked once more; then std::runtime_error.
+std::shared_ptr<void> allocate(Device device, std::size_t bytes);
+
+struct Statistics {
+  std::size_t current = 0;  // bytes handed out and not yet back, rounded up to size classes
+  std::size_t peak = 0;     // the largest `current` since the start or the last reset_peak()
+  std::size_t cached = 0;   // bytes kept for reuse
+  std::uint64_t system_allocations = 0;
+};
+Statistics statistics(Device device);
+void reset_peak(Device device);
+
+// Gives every cached block back to the system.
+void release_cache(Device device);
+
+}  // namespace foldgrad::memory

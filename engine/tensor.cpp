@@ -1,0 +1,115 @@
+#include "engine/tensor.h"
+
+#include <algorithm>
+
+#include "engine/dispatch.h"
+#include "engine/memory.h"
+
+namespace foldgrad {
+namespace {
+
+// Calls body(From{}, To{}) with the C++ types of two dtypes.
+template <class Body>
+void dispatch_pair(DType from, DType to, const Body& body) {
+  dispatch_any(from,
+               [&]<class From>(Type<From>) { dispatch_any(to, [&]<class To>(Type<To>) { body(From{}, To{}); }); });
+}
+
+}  // namespace
+
+Tensor::Tensor(Shape shape, DType dtype, Device device)
+    : shape_(std::move(shape)), dtype_(dtype), device_(device), defined_(true) {
+  storage_ = memory::allocate(device, bytes());
+}
+
+Tensor Tensor::empty(Shape shape, DType dtype, Device device) { return Tensor(std::move(shape), dtype, device); }
+
+Tensor Tensor::zeros(Shape shape, DType dtype, Device device) {
+  Tensor t(std::move(shape), dtype, device);
+  t.zero();
+  return t;
+}
+
+Tensor Tensor::full(Shape shape, double value, DType dtype, Device device) {
+  Tensor t(std::move(shape), dtype, Device::cpu);
+  dispatch_any(dtype, [&]<class T>(Type<T>) { std::fill_n(t.data<T>(), t.size(), T(value)); });
+  return t.to(device);
+}
+
+void Tensor::check_dtype(DType asked) const {
+  FOLDGRAD_CHECK(asked == dtype_, "tensor: asked for {} data of a tensor of {}", name(asked), name(dtype_));
+}
+
+Tensor Tensor::reshape(std::vector<std::int64_t> sizes) const {
+  std::int64_t known = 1;
+  int unknown = -1;
+  const auto message = [&] {
+    std::string s;
+    for (std::int64_t size : sizes) s += (s.empty() ? "" : ", ") + std::to_string(size);
+    return fmt::format("reshape: [{}] does not describe the {} elements of {}", s, size(), shape_);
+  };
+  for (int i = 0; i < int(sizes.size()); ++i) {
+    if (sizes[i] == -1 && unknown < 0)
+      unknown = i;
+    else
+      FOLDGRAD_CHECK(sizes[i] >= 0 && !__builtin_mul_overflow(known, sizes[i], &known), "{}", message());
+  }
+  FOLDGRAD_CHECK(unknown < 0 ? known == size() : known > 0 && size() % known == 0, "{}", message());
+  if (unknown >= 0) sizes[unknown] = size() / known;
+  Tensor view = *this;
+  view.shape_ = Shape(std::move(sizes));
+  return view;
+}
+
+Tensor Tensor::slice(std::int64_t begin, std::int64_t end) const {
+  FOLDGRAD_CHECK(shape_.rank() > 0 && 0 <= begin && begin <= end && end <= shape_[0],
+                 "slice: [{}, {}) must lie within the leading axis of {}", begin, end, shape_);
+  Tensor view = *this;
+  view.offset_ += std::size_t(begin * shape_.stride(0)) * size_of(dtype_);
+  view.shape_ = shape_.with(0, end - begin);
+  return view;
+}
+
+Tensor Tensor::clone() const {
+  if (!defined_) return {};
+  Tensor t(shape_, dtype_, device_);
+  t.copy_from(*this);
+  return t;
+}
+
+Tensor Tensor::to(Device device) const {
+  if (device == device_ || !defined_) return *this;
+  Tensor t(shape_, dtype_, device);
+  t.copy_from(*this);
+  return t;
+}
+
+Tensor Tensor::to(DType dtype) const {
+  if (dtype == dtype_ || !defined_) return *this;
+  const Tensor source = to(Device::cpu);
+  Tensor t(shape_, dtype, Device::cpu);
+  dispatch_pair(dtype_, dtype, [&]<class From, class To>(From, To) {
+    std::transform(source.data<From>(), source.data<From>() + size(), t.data<To>(), [](From v) {
+      if constexpr (std::is_same_v<To, bf16>)
+        return bf16(double(v));  // by way of float, integers would round twice
+      else
+        return To(v);
+    });
+  });
+  return t.to(device_);
+}
+
+void Tensor::copy_from(const Tensor& source) const {
+  FOLDGRAD_CHECK(source.shape_ == shape_ && source.dtype_ == dtype_, "tensor: cannot copy {} {} into {} {}",
+                 name(source.dtype_), source.shape_, name(dtype_), shape_);
+  memory::copy(device_, raw(), source.device_, source.raw(), bytes());
+}
+
+void Tensor::zero() const { memory::zero(device_, raw(), bytes()); }
+
+double Tensor::item() const {
+  FOLDGRAD_CHECK(defined_ && size() == 1, "tensor: item() needs exactly one element, got {}", shape_);
+  return to(DType::f64).values<double>()[0];
+}
+
+}  // namespace foldgrad

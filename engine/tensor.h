@@ -1,0 +1,87 @@
+// A dense, row-major array on one device. Copies of a Tensor share its storage; clone() copies the values.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "engine/device.h"
+#include "engine/dtype.h"
+#include "engine/shape.h"
+
+namespace foldgrad {
+
+class Tensor {
+ public:
+  Tensor() = default;  // undefined: no storage, not even of size zero
+
+  // Every factory throws std::runtime_error when the device has no memory for it.
+  static Tensor empty(Shape shape, DType dtype, Device device = Device::cpu);  // values are undetermined
+  static Tensor zeros(Shape shape, DType dtype, Device device = Device::cpu);
+  static Tensor full(Shape shape, double value, DType dtype, Device device = Device::cpu);
+  // The values in row-major order, as many as the shape says.
+  template <class T>
+  static Tensor of(Shape shape, const std::vector<T>& values, Device device = Device::cpu);
+
+  bool defined() const { return defined_; }
+  const Shape& shape() const { return shape_; }
+  DType dtype() const { return dtype_; }
+  Device device() const { return device_; }
+  std::int64_t size() const { return shape_.elements(); }
+  std::size_t bytes() const { return std::size_t(size()) * size_of(dtype_); }
+
+  // The first element, on device(); null when there is none. Throws std::invalid_argument for another T than dtype().
+  template <class T>
+  T* data() const {
+    check_dtype(dtype_of<T>);
+    return static_cast<T*>(raw());
+  }
+  void* raw() const { return storage_ ? static_cast<char*>(storage_.get()) + offset_ : nullptr; }
+  bool shares_storage_with(const Tensor& other) const { return storage_ && storage_ == other.storage_; }
+
+  // Views: same storage. One size may be -1, for "what remains". Slices are along the leading axis.
+  Tensor reshape(std::vector<std::int64_t> sizes) const;
+  Tensor reshape(const Shape& shape) const { return reshape(shape.sizes()); }
+  Tensor slice(std::int64_t begin, std::int64_t end) const;
+
+  Tensor clone() const;
+  Tensor to(Device device) const;  // the same storage when it is already there
+  // Converted element by element, rounded once to nearest, through the host. The operation `cast` is the fast way.
+  Tensor to(DType dtype) const;
+  // Values into this storage, from a tensor of the same shape and dtype on any device.
+  void copy_from(const Tensor& source) const;
+  void zero() const;
+  // The values on the host, in row-major order.
+  template <class T>
+  std::vector<T> values() const;
+  // The only value of a tensor of one element, whatever its dtype.
+  double item() const;
+
+ private:
+  Tensor(Shape shape, DType dtype, Device device);
+  void check_dtype(DType asked) const;
+
+  std::shared_ptr<void> storage_;
+  std::size_t offset_ = 0;  // bytes
+  Shape shape_;
+  DType dtype_ = DType::f32;
+  Device device_ = Device::cpu;
+  bool defined_ = false;
+};
+
+template <class T>
+Tensor Tensor::of(Shape shape, const std::vector<T>& values, Device device) {
+  FOLDGRAD_CHECK(std::int64_t(values.size()) == shape.elements(), "tensor: shape {} needs {} values, got {}", shape,
+                 shape.elements(), values.size());
+  Tensor t = empty(std::move(shape), dtype_of<T>, device);
+  memory::copy(device, t.raw(), Device::cpu, values.data(), t.bytes());
+  return t;
+}
+
+template <class T>
+std::vector<T> Tensor::values() const {
+  check_dtype(dtype_of<T>);
+  std::vector<T> values(size());
+  memory::copy(Device::cpu, values.data(), device_, raw(), bytes());
+  return values;
+}
+
+}  // namespace foldgrad
