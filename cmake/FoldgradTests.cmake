@@ -1,0 +1,94 @@
+# Test programs. tests/ops is one program, so that the machine links once; each file of it can also be built alone
+# (`ninja layer_norm_test`). The other folders are one program per file.
+
+include(GoogleTest)
+
+# Tests are compiled often and run briefly: they get -O1, the libraries under test their full optimisation.
+add_library(foldgrad_test_settings INTERFACE)
+target_compile_options(foldgrad_test_settings INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:-O1>)
+target_compile_definitions(foldgrad_test_settings INTERFACE FOLDGRAD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+target_link_libraries(foldgrad_test_settings INTERFACE ${foldgrad_libraries} GTest::gtest rapidcheck)
+
+set(foldgrad_test_timeout 300)
+if(FOLDGRAD_SANITIZE)
+  set(foldgrad_test_timeout 600)
+endif()
+
+file(GLOB sources CONFIGURE_DEPENDS tests/harness/*.cpp)
+if(sources)
+  add_library(foldgrad_harness STATIC ${sources})
+  target_link_libraries(foldgrad_harness PUBLIC foldgrad_test_settings)
+  set(harness foldgrad_harness)
+endif()
+
+# ThreadSanitizer of older compilers cannot place its shadow where newer kernels randomise addresses widely.
+if(FOLDGRAD_SANITIZE STREQUAL thread AND EXISTS /proc/sys/vm/mmap_rnd_bits)
+  execute_process(COMMAND cat /proc/sys/vm/mmap_rnd_bits OUTPUT_VARIABLE bits ERROR_QUIET)
+  execute_process(COMMAND setarch -R true RESULT_VARIABLE setarch_status ERROR_QUIET)
+  if(bits GREATER 28 AND setarch_status EQUAL 0)
+    set(CMAKE_CROSSCOMPILING_EMULATOR setarch -R)
+  endif()
+endif()
+
+function(foldgrad_add_test name)  # sources follow
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE ${harness} foldgrad_test_settings GTest::gtest_main)
+endfunction()
+
+function(foldgrad_discover name label)
+  set(properties TIMEOUT ${foldgrad_test_timeout})
+  if(label)
+    list(APPEND properties LABELS ${label})
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+                       PROPERTIES ${properties})
+endfunction()
+
+# Kernels that only a test needs lie beside it: launch_test.cpp with launch_test_kernels.cu.
+function(foldgrad_add_test_with_kernels source label)
+  cmake_path(GET source STEM name)
+  foldgrad_add_test(${name} ${source})
+  string(REGEX REPLACE "\\.cpp$" "_kernels.cu" kernels ${source})
+  if(EXISTS ${kernels} AND NOT foldgrad_cuda STREQUAL OFF)
+    if(foldgrad_cuda STREQUAL EMULATE)
+      set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX)
+    endif()
+    foldgrad_add_kernels(${name} ${kernels})
+  endif()
+  foldgrad_discover(${name} "${label}")
+endfunction()
+
+set(folders engine models train whole_model realdata)
+if(foldgrad_cuda STREQUAL EMULATE)
+  list(APPEND folders emulation)
+endif()
+foreach(folder ${folders})
+  file(GLOB sources CONFIGURE_DEPENDS tests/${folder}/*_test.cpp)
+  set(label "")
+  if(folder STREQUAL realdata)
+    set(label realdata)
+  endif()
+  foreach(source ${sources})
+    foldgrad_add_test_with_kernels(${source} "${label}")
+  endforeach()
+endforeach()
+file(GLOB sources CONFIGURE_DEPENDS tests/*_test.cpp)
+foreach(source ${sources})
+  foldgrad_add_test_with_kernels(${source} "")
+endforeach()
+
+file(GLOB sources CONFIGURE_DEPENDS tests/ops/*_test.cpp)
+if(sources)
+  add_library(ops_test_objects OBJECT ${sources})
+  target_link_libraries(ops_test_objects PRIVATE ${harness} foldgrad_test_settings)
+  foldgrad_add_test(ops_test $<TARGET_OBJECTS:ops_test_objects>)
+  foldgrad_discover(ops_test "")
+  foreach(source ${sources})
+    cmake_path(GET source STEM name)
+    foldgrad_add_test(${name} $<FILTER:$<TARGET_OBJECTS:ops_test_objects>,INCLUDE,/${name}\\.cpp\\.o$>)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON LINKER_LANGUAGE CXX)
+  endforeach()
+endif()
+
+add_test(NAME equations COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/cmake/check_equations.cmake
+         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
