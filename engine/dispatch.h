@@ -39,17 +39,13 @@ decltype(auto) dispatch_any(DType dtype, const Body& body) {
   }
 }
 
-// Calls cpu(params) or cuda(params), overloads of an operation's kernels; builds without CUDA hold no cuda kernels.
+// Calls NAME_cpu(arguments...) or NAME_cuda(arguments...), whichever device asks for; the second does not exist in
+// builds without CUDA, where no tensor can be on `cuda`.
 #ifdef FOLDGRAD_HAVE_CUDA
-#define FOLDGRAD_RUN(device, op, params)     \
-  do {                                       \
-    if ((device) == ::foldgrad::Device::cpu) \
-      op##_cpu(params);                      \
-    else                                     \
-      op##_cuda(params);                     \
-  } while (0)
+#define FOLDGRAD_RUN(device, NAME, ...) \
+  ((device) == ::foldgrad::Device::cpu ? NAME##_cpu(__VA_ARGS__) : NAME##_cuda(__VA_ARGS__))
 #else
-#define FOLDGRAD_RUN(device, op, params) op##_cpu(params)
+#define FOLDGRAD_RUN(device, NAME, ...) NAME##_cpu(__VA_ARGS__)
 #endif
 
 // An operand must have this shape, dtype and device; `like` names where they come from.

@@ -1,0 +1,22 @@
+#include "engine/accumulate.h"
+
+#include "engine/accumulate_kernels.h"
+#include "engine/dispatch.h"
+#include "engine/elementwise_cpu.h"
+
+namespace foldgrad {
+
+template <class T>
+static void accumulate_cpu(const Accumulate<T>& p, std::int64_t n) {
+  elementwise_cpu(n, p);
+}
+
+void accumulate(const Tensor& target, const Tensor& source) {
+  check_operand("accumulate", "source", source, target.shape(), target, "target");
+  dispatch_floating("accumulate", target.dtype(), [&]<class T>(Type<T>) {
+    const Accumulate<T> p{target.data<T>(), source.data<T>()};
+    FOLDGRAD_RUN(target.device(), accumulate, p, target.size());
+  });
+}
+
+}  // namespace foldgrad

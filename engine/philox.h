@@ -1,0 +1,44 @@
+// Philox4x32-10, the counter-based random numbers of Salmon, Moraes, Dror and Shaw: "Parallel Random Numbers: As Easy
+// as 1, 2, 3" (SC 2011). A number depends on its key and its counter alone, so every device, thread count and order of
+// computation gives the same one, and backward makes a mask again instead of keeping it.
+#pragma once
+#include <cstdint>
+
+#include "engine/host_device.h"
+
+namespace foldgrad {
+
+struct PhiloxWords {
+  std::uint32_t word[4];
+};
+
+// One block: ten rounds over a counter of 128 bits with a key of 64.
+FOLDGRAD_HD inline PhiloxWords philox4x32_10(PhiloxWords counter, std::uint32_t key0, std::uint32_t key1) {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t product0 = std::uint64_t(0xD2511F53u) * counter.word[0];
+    const std::uint64_t product1 = std::uint64_t(0xCD9E8D57u) * counter.word[2];
+    counter = {{std::uint32_t(product1 >> 32) ^ counter.word[1] ^ key0, std::uint32_t(product1),
+                std::uint32_t(product0 >> 32) ^ counter.word[3] ^ key1, std::uint32_t(product0)}};
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  return counter;
+}
+
+// Names a sequence of random numbers: `seed` of the run, `stream` of the place in the model, `step` of training.
+struct Random {
+  std::uint64_t seed = 0;
+  std::uint32_t stream = 0;
+  std::uint32_t step = 0;
+
+  // Elements 4 * block ... 4 * block + 3 of the sequence.
+  FOLDGRAD_HD PhiloxWords block(std::uint64_t block) const {
+    return philox4x32_10({{std::uint32_t(block), std::uint32_t(block >> 32), stream, step}}, std::uint32_t(seed),
+                         std::uint32_t(seed >> 32));
+  }
+  FOLDGRAD_HD std::uint32_t bits(std::uint64_t element) const { return block(element / 4).word[element % 4]; }
+  // In [0, 1), a multiple of 2^-24, exact in float.
+  FOLDGRAD_HD float uniform(std::uint64_t element) const { return float(bits(element) >> 8) * (1.0f / 16777216.0f); }
+};
+
+}  // namespace foldgrad

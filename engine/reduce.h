@@ -1,0 +1,56 @@
+// Reductions inside a warp and inside a block, in a fixed order: the same bits on every run. For .cu files.
+#pragma once
+#include "engine/launch.h"
+
+namespace foldgrad {
+
+constexpr int kWarp = 32;
+
+struct Sum {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Max {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a > b || a != a ? a : b;  // NaN wins, so that it is seen
+  }
+};
+
+template <class T, class Combine>
+__device__ T warp_reduce(T v, Combine combine) {
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) v = combine(v, __shfl_xor_sync(0xffffffffu, v, distance));
+  return v;
+}
+template <class T>
+__device__ T warp_sum(T v) {
+  return warp_reduce(v, Sum{});
+}
+template <class T>
+__device__ T warp_max(T v) {
+  return warp_reduce(v, Max{});
+}
+
+// Over the block, given back to every thread. Call it from all threads of a block of whole warps; `scratch` is shared
+// memory for one T per warp; `identity` is what combine leaves others unchanged with.
+template <class T, class Combine>
+__device__ T block_reduce(T v, T* scratch, T identity, Combine combine) {
+  const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
+  v = warp_reduce(v, combine);
+  __syncthreads();  // an earlier reduction may still be reading scratch
+  if (lane == 0) scratch[warp] = v;
+  __syncthreads();
+  return warp_reduce(lane < warps ? scratch[lane] : identity, combine);
+}
+template <class T>
+__device__ T block_sum(T v, T* scratch) {
+  return block_reduce(v, scratch, T(0), Sum{});
+}
+template <class T>
+__device__ T block_max(T v, T* scratch, T lowest) {
+  return block_reduce(v, scratch, lowest, Max{});
+}
+
+}  // namespace foldgrad

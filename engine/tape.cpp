@@ -1,0 +1,214 @@
+#include "engine/tape.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/accumulate.h"
+
+namespace foldgrad {
+namespace {
+const std::string kNoScope;
+}
+
+Tape::~Tape() { clear(); }
+
+void Tape::clear() {
+  nodes_.clear();
+  slots_.clear();
+  parameters_.clear();
+  consumed_ = false;
+  ++generation_;
+}
+
+Var Tape::add_value(Tensor value, bool wants_grad, bool produced, Parameter* parameter) {
+  FOLDGRAD_CHECK(value.defined(), "tape: a recorded value must be a defined tensor");
+  Var v;
+  v.tape_ = this;
+  v.generation_ = generation_;
+  if (recording_) {
+    v.id_ = int(slots_.size());
+    slots_.push_back({value.shape(), value.dtype(), value.device(), wants_grad, produced, parameter});
+  }
+  v.value_ = std::move(value);
+  return v;
+}
+
+Var Tape::constant(Tensor value) { return add_value(std::move(value), false, false); }
+
+Var Tape::variable(Tensor value) {
+  FOLDGRAD_CHECK(is_floating(value.dtype()), "tape: only f32, f64 and bf16 have gradients, got a variable of {}",
+                 name(value.dtype()));
+  return add_value(std::move(value), true, false);
+}
+
+Var Tape::parameter(Parameter& parameter) {
+  if (const auto known = parameters_.find(&parameter); known != parameters_.end()) {
+    Var v;
+    v.tape_ = this;
+    v.generation_ = generation_;
+    v.id_ = known->second;
+    v.value_ = parameter.value;
+    return v;
+  }
+  FOLDGRAD_CHECK(parameter.value.defined(), "tape: parameter {} has no value", parameter.name);
+  const Var v = add_value(parameter.value, true, false, &parameter);
+  if (recording_) parameters_.emplace(&parameter, v.id());
+  return v;
+}
+
+void Tape::check_operands(const char* op, const std::vector<Var>& operands) const {
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const Var& v = operands[i];
+    FOLDGRAD_CHECK(v.tape_ == this, "{}: operand {} is {}, not of this operation's tape", op, i,
+                   v.tape_ ? "of another tape" : "empty");
+    FOLDGRAD_CHECK(v.generation_ == generation_, "{}: operand {} was recorded before the tape was cleared", op, i);
+    FOLDGRAD_CHECK(!recording_ || v.id_ >= 0, "{}: operand {} was computed while recording was off", op, i);
+  }
+  FOLDGRAD_CHECK(!recording_ || !consumed_, "{}: backward has run; clear the tape before recording again", op);
+}
+
+bool Tape::wants_grad(const std::vector<Var>& operands) const {
+  return recording_ &&
+         std::any_of(operands.begin(), operands.end(), [&](const Var& v) { return slots_[v.id_].wants_grad; });
+}
+
+Var Tape::add_node(Tensor y, const std::vector<Var>& operands, std::unique_ptr<Node> node) {
+  const Var out = add_value(std::move(y), true, true);
+  node->inputs_.reserve(operands.size());
+  for (const Var& v : operands) node->inputs_.push_back(v.id_);
+  node->output_ = out.id_;
+  node->scope_ = scope_ ? scope_ : &kNoScope;
+  nodes_.push_back(std::move(node));
+  return finished(out, nodes_.back()->name());
+}
+
+Var Tape::finished(Var y, const char* op) const {
+  if (check_finite_step_ >= 0) require_finite(y.value(), op, "result", scope_ ? *scope_ : kNoScope);
+  return y;
+}
+
+void Tape::check_variable(const char* call, const Var& v) const {
+  FOLDGRAD_CHECK(v.tape_ == this && v.generation_ == generation_ && v.id_ >= 0,
+                 "tape: {} needs a value of this tape's present recording", call);
+}
+
+void Tape::backward(const Var& y) {
+  FOLDGRAD_CHECK(y.value().size() == 1, "tape: backward without dy needs a y of one element, got {}", y.shape());
+  backward(y, Tensor::full(y.shape(), 1, y.dtype(), y.device()));
+}
+
+void Tape::backward(const Var& y, const Tensor& dy) {
+  seed_gradient(y, dy);
+  consumed_ = true;
+  for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
+    Tensor grad = std::move(slots_[(*node)->output()].grad);
+    slots_[(*node)->output()].grad = {};
+    if (grad.defined()) {
+      if (check_finite_step_ >= 0) require_finite(grad, (*node)->name(), "gradient of the result", (*node)->scope());
+      NodeGrads grads(*this, **node, std::move(grad));
+      (*node)->backward(grads);
+      grads.finish();
+    }
+    node->reset();
+  }
+  nodes_.clear();
+}
+
+void Tape::seed_gradient(const Var& y, const Tensor& dy) {
+  check_variable("backward", y);
+  FOLDGRAD_CHECK(!consumed_, "tape: backward has already run on this recording; record it again");
+  check_operand("tape", "dy", dy, y.shape(), y.value(), "y");
+  Slot& slot = slots_[y.id_];
+  FOLDGRAD_CHECK(slot.wants_grad, "tape: backward from a value that depends on no variable and no parameter");
+  contribute(y.id_, dy.clone());  // the caller's tensor stays as it is
+}
+
+void Tape::contribute(int id, const Tensor& grad) {
+  Slot& slot = slots_[id];
+  if (Parameter* p = slot.parameter) {
+    if (p->has_grad)
+      accumulate(p->grad, grad);
+    else
+      p->grad = grad;
+    p->has_grad = true;
+  } else if (slot.grad.defined()) {
+    accumulate(slot.grad, grad);
+  } else {
+    slot.grad = grad;
+  }
+}
+
+Tensor Tape::grad(const Var& variable) const {
+  check_variable("grad()", variable);
+  const Slot& slot = slots_[variable.id_];
+  if (slot.parameter) return slot.parameter->has_grad ? slot.parameter->grad : Tensor();
+  FOLDGRAD_CHECK(!slot.produced, "tape: grad() is kept for variables and parameters, not for results of operations");
+  return slot.grad;
+}
+
+void Tape::set_grad(const Var& variable, Tensor grad) {
+  check_variable("set_grad()", variable);
+  Slot& slot = slots_[variable.id_];
+  FOLDGRAD_CHECK(slot.wants_grad && !slot.produced && !slot.parameter, "tape: set_grad() is for variables");
+  check_operand("tape", "grad", grad, slot.shape, variable.value(), "the variable");
+  slot.grad = std::move(grad);
+}
+
+void Tape::require_finite(const Tensor& t, const char* op, const char* what, const std::string& scope) const {
+  if (!is_floating(t.dtype())) return;
+  const std::vector<double> values = t.to(DType::f64).values<double>();
+  const auto bad = std::find_if(values.begin(), values.end(), [](double v) { return !std::isfinite(v); });
+  if (bad == values.end()) return;
+  const auto count = std::count_if(bad, values.end(), [](double v) { return !std::isfinite(v); });
+  throw std::runtime_error(fmt::format(
+      "{}{}{}: at step {} the {} {} has {} values that are not finite, the first, {}, at {}", scope,
+      scope.empty() ? "" : ": ", op, check_finite_step_, what, t.shape(), count, *bad, bad - values.begin()));
+}
+
+Tape::Scope::Scope(Tape& tape, const std::string& name) : tape_(tape), outer_(tape.scope_) {
+  const std::string full = outer_ ? *outer_ + "." + name : name;
+  auto& kept = tape.scopes_[full];  // names outlive the recording, so that a training step allocates none
+  if (!kept) kept = std::make_unique<const std::string>(full);
+  tape.scope_ = kept.get();
+}
+
+Tape::Scope::~Scope() { tape_.scope_ = outer_; }
+
+std::pair<Tensor, GradMode> NodeGrads::place(int k) {
+  const std::vector<int>& inputs = node_.inputs();
+  const int id = inputs[k];
+  Tape::Slot& slot = tape_.slots_[id];
+  if (!slot.wants_grad) return {Tensor(), GradMode::set};
+  if (std::find(inputs.begin(), inputs.begin() + k, id) != inputs.begin() + k) {
+    repeated_.emplace_back(id, Tensor::empty(slot.shape, slot.dtype, slot.device));
+    return {repeated_.back().second, GradMode::set};
+  }
+  if (Parameter* p = slot.parameter) {
+    if (!p->grad.defined() || p->grad.shape() != slot.shape || p->grad.device() != slot.device)
+      p->grad = Tensor::empty(slot.shape, slot.dtype, slot.device), p->has_grad = false;
+    const GradMode mode = p->has_grad ? GradMode::add : GradMode::set;
+    p->has_grad = true;
+    return {p->grad, mode};
+  }
+  if (slot.grad.defined()) return {slot.grad, GradMode::add};
+  slot.grad = Tensor::empty(slot.shape, slot.dtype, slot.device);
+  return {slot.grad, GradMode::set};
+}
+
+void NodeGrads::pass_dy(int k) {
+  const int id = node_.inputs()[k];
+  Tape::Slot& slot = tape_.slots_[id];
+  if (!slot.wants_grad) return;
+  const Tensor shaped = dy_.reshape(slot.shape);
+  // Contributions are added in place, so dy's memory may become the gradient of one operand only.
+  if (slot.grad.shares_storage_with(dy_)) slot.grad = slot.grad.clone();
+  const bool first = !slot.grad.defined() && !(slot.parameter && slot.parameter->has_grad);
+  tape_.contribute(id, first && dy_passed_ ? shaped.clone() : shaped);
+  dy_passed_ |= first;
+}
+
+void NodeGrads::finish() {
+  for (const auto& [id, grad] : repeated_) tape_.contribute(id, grad);
+}
+
+}  // namespace foldgrad

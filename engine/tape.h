@@ -1,0 +1,202 @@
+// The tape: what was computed, in order, and how to differentiate it.
+//
+//   Tape tape;
+//   Var y = relu(linear(tape.constant(x), tape.parameter(weight), tape.parameter(bias)));
+//   tape.backward(mean(y));       // weight.grad and bias.grad have been added to
+//   tape.clear();                 // the tape is ready for the next step
+//
+// An operand is always recorded before its result, so the order of creation is already topological: backward runs the
+// nodes once each, last to first, without sorting and without recursion.
+#pragma once
+#include <memory>
+#include <unordered_map>
+
+#include "engine/dispatch.h"
+#include "engine/grad_out.h"
+#include "engine/tensor.h"
+
+namespace foldgrad {
+
+class Tape;
+class NodeGrads;
+
+// A trainable tensor. Its gradient outlives the tape: backward passes add to it until zero_grad().
+struct Parameter {
+  std::string name;
+  Tensor value;
+  Tensor grad = {};       // shape and dtype of value; undefined before the first backward
+  bool has_grad = false;  // false: grad holds nothing yet and the next contribution sets it
+
+  void zero_grad() { has_grad = false; }
+};
+
+// A value together with its place on a tape. Cheap to copy.
+class Var {
+ public:
+  Var() = default;
+  const Tensor& value() const { return value_; }
+  const Shape& shape() const { return value_.shape(); }
+  DType dtype() const { return value_.dtype(); }
+  Device device() const { return value_.device(); }
+  Tape& tape() const { return *tape_; }
+  int id() const { return id_; }  // position among the tape's values; -1 when it was not recorded
+
+ private:
+  friend class Tape;
+  Tape* tape_ = nullptr;
+  Tensor value_;
+  int id_ = -1;
+  unsigned generation_ = 0;  // of the tape, which clear() raises: a Var of an earlier recording is an error
+};
+
+// One recorded operation: a struct whose members are the tensors that its backward needs.
+class Node {
+ public:
+  virtual ~Node() = default;
+  virtual const char* name() const = 0;
+  // Contributes to the gradient of every operand for which grads.out() gives a place.
+  virtual void backward(NodeGrads& grads) = 0;
+
+  const std::vector<int>& inputs() const { return inputs_; }  // ids of the operands
+  int output() const { return output_; }
+  const std::string& scope() const { return *scope_; }
+
+ private:
+  friend class Tape;
+  std::vector<int> inputs_;
+  int output_ = -1;
+  const std::string* scope_ = nullptr;
+};
+
+class Tape {
+ public:
+  // With recording off, operations only compute: values are freed as soon as the last Var is.
+  explicit Tape(bool recording = true) : recording_(recording) {}
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+  ~Tape();
+
+  bool recording() const { return recording_; }
+  void set_recording(bool recording) { recording_ = recording; }
+
+  Var constant(Tensor value);           // gets no gradient
+  Var variable(Tensor value);           // gets a gradient, to be read with grad()
+  Var parameter(Parameter& parameter);  // gradient in parameter.grad; the same Var however often it is asked for
+
+  // For operations: y is the result of node's computation on the operands. Where no operand wants a gradient, y is a
+  // constant. Throws std::invalid_argument for operands of another tape or of an earlier recording.
+  template <class N>
+  Var record(Tensor y, std::initializer_list<Var> operands, N node) {
+    return record(std::move(y), std::vector<Var>(operands), std::move(node));
+  }
+  template <class N>
+  Var record(Tensor y, const std::vector<Var>& operands, N node) {
+    check_operands(node.name(), operands);
+    if (!wants_grad(operands)) return finished(constant(std::move(y)), node.name());
+    return add_node(std::move(y), operands, std::make_unique<N>(std::move(node)));
+  }
+
+  // Adds dy * d(y)/d(v) to the gradient of every variable and parameter v. Without dy, y must have one element, and dy
+  // is 1. Each node, with the tensors it saved, is released as soon as it is done, so a recording can be run backward
+  // once. Throws std::invalid_argument for a second run, a y of another recording, or a dy that does not fit y.
+  void backward(const Var& y);
+  void backward(const Var& y, const Tensor& dy);
+
+  // The gradient of a variable; undefined as long as nothing has been added to it.
+  Tensor grad(const Var& variable) const;
+  // Gives a variable a gradient to which backward then adds.
+  void set_grad(const Var& variable, Tensor grad);
+
+  // Forgets the recording; memory goes back to the cache. Vars of it can no longer be used.
+  void clear();
+
+  // Names the layer in errors, memory tables and graphs: nested scopes are joined by dots.
+  class Scope {
+   public:
+    Scope(Tape& tape, const std::string& name);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Tape& tape_;
+    const std::string* outer_;
+  };
+
+  // From now on every result and every gradient is searched for NaN and infinity. The first one found ends in a
+  // std::runtime_error that names operation, scope, step and position. Slow: it copies from the device.
+  void check_finite(std::int64_t step) { check_finite_step_ = step; }
+
+  // The recorded graph, for the folding pass and the memory table.
+  const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }
+  const Parameter* parameter_of(int id) const { return slots_[id].parameter; }  // null when it is none
+  int values() const { return int(slots_.size()); }
+
+ private:
+  friend class NodeGrads;
+  // What backward must know of a recorded value. The value itself is kept only by Vars and by nodes that saved it.
+  struct Slot {
+    Shape shape;
+    DType dtype;
+    Device device;
+    bool wants_grad;
+    bool produced;  // by a node: its gradient is released once that node is done
+    Parameter* parameter = nullptr;
+    Tensor grad = {};
+  };
+
+  Var add_value(Tensor value, bool wants_grad, bool produced, Parameter* parameter = nullptr);
+  Var add_node(Tensor y, const std::vector<Var>& operands, std::unique_ptr<Node> node);
+  Var finished(Var y, const char* op) const;  // y, after the check for finite values
+  void check_operands(const char* op, const std::vector<Var>& operands) const;
+  void check_variable(const char* call, const Var& variable) const;
+  bool wants_grad(const std::vector<Var>& operands) const;
+  void seed_gradient(const Var& y, const Tensor& dy);
+  void contribute(int id, const Tensor& grad);  // adds; keeps the tensor itself if it is the first
+  void require_finite(const Tensor& t, const char* op, const char* what, const std::string& scope) const;
+
+  bool recording_;
+  bool consumed_ = false;  // backward has run
+  unsigned generation_ = 0;
+  std::vector<Slot> slots_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::unordered_map<const Parameter*, int> parameters_;
+  std::unordered_map<std::string, std::unique_ptr<const std::string>> scopes_;
+  const std::string* scope_ = nullptr;
+  std::int64_t check_finite_step_ = -1;
+};
+
+// What a node's backward reads and writes.
+class NodeGrads {
+ public:
+  // The gradient of the node's result, of the result's shape and dtype.
+  const Tensor& dy() const { return dy_; }
+  bool wanted(int operand) const { return tape_.slots_[node_.inputs()[operand]].wants_grad; }
+
+  // The place for operand k's gradient, null when it is not wanted. Ask once per operand, and write every element.
+  // Two operands may be the same value: each gets a place of its own, and the engine adds them up.
+  template <class T>
+  GradOut<T> out(int k) {
+    const auto [tensor, mode] = place(k);
+    return tensor.defined() ? GradOut<T>{tensor.template data<T>(), mode} : GradOut<T>{};
+  }
+  // The same for code that is not a template over the element type.
+  std::pair<Tensor, GradMode> place(int k);
+
+  // Operand k's gradient is dy itself, in the operand's shape: no kernel, and for one operand no copy.
+  // To be called last, since dy's memory may then be added to.
+  void pass_dy(int k);
+
+ private:
+  friend class Tape;
+  NodeGrads(Tape& tape, const Node& node, Tensor dy) : tape_(tape), node_(node), dy_(std::move(dy)) {}
+  void finish();
+
+  Tape& tape_;
+  const Node& node_;
+  Tensor dy_;
+  bool dy_passed_ = false;
+  std::vector<std::pair<int, Tensor>> repeated_;  // gradients of operands that stand in the list more than once
+};
+
+}  // namespace foldgrad

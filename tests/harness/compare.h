@@ -1,0 +1,32 @@
+// Comparisons that a NaN on either side fails, and reproducible random tensors.
+#pragma once
+#include <gtest/gtest.h>
+
+#include "engine/tensor.h"
+
+namespace foldgrad::testing {
+
+// |got - want| <= tolerance (1 + |want|) for every element, whatever the dtypes and devices. Infinities must be equal.
+::testing::AssertionResult close(const Tensor& got, const Tensor& want, double tolerance);
+// The same dtype, shape and bits.
+::testing::AssertionResult identical(const Tensor& got, const Tensor& want);
+
+// f64 on the CPU: mean + scale * N(0, 1). Equal seeds give equal values.
+Tensor randn(Shape shape, unsigned seed, double scale = 1, double mean = 0);
+// The same, but at least `margin` away from zero: for functions with a kink there, where differences are no gradients.
+Tensor randn_off_zero(Shape shape, unsigned seed, double margin = 0.01);
+// i64 ids in [0, limit).
+Tensor random_ids(Shape shape, std::int64_t limit, unsigned seed);
+
+// The message of the std::exception that body throws; "no error" when it throws none.
+template <class Body>
+std::string message_of(const Body& body) {
+  try {
+    body();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+}  // namespace foldgrad::testing

@@ -1,0 +1,63 @@
+#include "tests/harness/op_spec.h"
+
+#include <algorithm>
+
+#include "engine/accumulate.h"
+
+namespace foldgrad::testing {
+namespace {
+
+std::vector<OpSpec>& specs() {
+  static std::vector<OpSpec> all;
+  return all;
+}
+
+}  // namespace
+
+const std::vector<OpSpec>& op_specs() { return specs(); }
+RegisterOp::RegisterOp(OpSpec spec) { specs().push_back(std::move(spec)); }
+
+std::vector<Device> devices() {
+  return cuda_available() ? std::vector<Device>{Device::cpu, Device::cuda} : std::vector<Device>{Device::cpu};
+}
+
+Tensor cotangent(const Shape& shape) { return randn(shape, 99).to(DType::bf16).to(DType::f64); }
+
+OpResult run_case(const OpCase& c, DType dtype, Device device, GradMode mode) {
+  Tape tape;
+  std::vector<Var> vars;
+  for (std::size_t k = 0; k < c.operands.size(); ++k) {
+    const Tensor& operand = c.operands[k];
+    const bool constant = std::count(c.constants.begin(), c.constants.end(), int(k)) > 0;
+    if (operand.dtype() != DType::f64)
+      vars.push_back(tape.constant(operand.to(device)));
+    else if (constant)
+      vars.push_back(tape.constant(operand.to(dtype).to(device)));
+    else
+      vars.push_back(tape.variable(operand.to(dtype).to(device)));
+  }
+  const auto differentiated = [&](std::size_t k) {
+    return c.operands[k].dtype() == DType::f64 && !std::count(c.constants.begin(), c.constants.end(), int(k));
+  };
+  const auto start = [&](std::size_t k) { return randn(c.operands[k].shape(), 50 + unsigned(k)).to(dtype); };
+
+  const Var y = c.f(vars);
+  OpResult result{y.value().clone(), std::vector<Tensor>(vars.size())};
+  if (y.id() < 0 || std::none_of(vars.begin(), vars.end(), [&](const Var& v) { return differentiated(&v - &vars[0]); }))
+    return result;
+  if (mode == GradMode::add)
+    for (std::size_t k = 0; k < vars.size(); ++k)
+      if (differentiated(k)) tape.set_grad(vars[k], start(k).to(device));
+  tape.backward(y, cotangent(y.shape()).to(y.dtype()).to(device));
+  for (std::size_t k = 0; k < vars.size(); ++k) {
+    if (!differentiated(k)) continue;
+    result.grads[k] = tape.grad(vars[k]).to(Device::cpu);
+    if (mode == GradMode::set) continue;
+    result.grads[k] = result.grads[k].to(DType::f64).clone();
+    const std::vector<double> initial = start(k).to(DType::f64).values<double>();
+    for (std::size_t i = 0; i < initial.size(); ++i) result.grads[k].data<double>()[i] -= initial[i];
+  }
+  return result;
+}
+
+}  // namespace foldgrad::testing

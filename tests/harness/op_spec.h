@@ -1,0 +1,65 @@
+// One specification per operation, from which the harness makes the tests that every operation must pass
+// (op_tests.cpp): gradients against central differences, parity of the devices, lower precision, thread orders,
+// repetition, messages. What is particular to one operation (values worked by hand, properties) is tested beside its
+// specification in tests/ops/NAME_test.cpp.
+#pragma once
+#include <functional>
+
+#include "engine/tape.h"
+#include "tests/harness/compare.h"
+
+namespace foldgrad::testing {
+
+using OpFunction = std::function<Var(const std::vector<Var>&)>;
+
+struct OpCase {
+  std::string label;
+  // f64 operands are differentiated, and converted for the tests of lower precision; others (ids, masks) stay as they
+  // are. All on the CPU.
+  std::vector<Tensor> operands;
+  OpFunction f;
+  std::vector<int> constants = {};  // f64 operands that get no gradient by definition
+  bool large = false;               // too large for central differences: gradients are carried over by parity
+};
+
+struct OpError {
+  std::string message;  // the whole of it
+  std::function<void(Tape&)> body;
+};
+
+struct OpSpec {
+  std::string name;  // of the public function
+  std::vector<OpCase> cases;
+  std::vector<OpError> errors;
+  double gradient_tolerance = 1e-8;  // differences with h = 1e-5 of functions of order 1: h^2 and rounding / h
+  double parity_tolerance = 1e-12;   // f64 on both devices, sums in another order
+  // Multiples of the unit roundoff of f32 (2^-24) and bf16 (2^-9).
+  double f32_roundoffs = 200;
+  double bf16_roundoffs = 8;
+  bool has_bf16 = true;
+  std::string no_gradient = {};  // why the operation has none, for the rare one without
+};
+
+const std::vector<OpSpec>& op_specs();
+struct RegisterOp {
+  explicit RegisterOp(OpSpec spec);
+};
+
+// y and the gradients of the f64 operands of one case. Gradients start at random values, which are taken off again, or
+// are set by the first contribution.
+struct OpResult {
+  Tensor y;
+  std::vector<Tensor> grads;  // undefined where there is none
+};
+OpResult run_case(const OpCase& c, DType dtype, Device device, GradMode mode = GradMode::set);
+
+// The dy of run_case: random, since with a sum as loss a wrong backward can look right, and exact in every precision.
+Tensor cotangent(const Shape& shape);
+
+// Registers the generic tests of every specification with GoogleTest; called by main().
+void register_op_tests();
+
+// cpu, and cuda where this process has it.
+std::vector<Device> devices();
+
+}  // namespace foldgrad::testing

@@ -1,0 +1,236 @@
+// The tests that every operation must pass.
+#include <omp.h>
+
+#include <cmath>
+
+#include "tests/harness/op_spec.h"
+#ifdef FOLDGRAD_EMULATE
+#include "emulation/cuda_emulation.h"
+#endif
+
+namespace foldgrad::testing {
+namespace {
+
+bool differentiated(const OpCase& c, std::size_t k) {
+  return c.operands[k].dtype() == DType::f64 && !std::count(c.constants.begin(), c.constants.end(), int(k));
+}
+
+std::string where(const OpCase& c, std::size_t k) { return c.label + ", operand " + std::to_string(k); }
+
+// sum(dy * f(operands)), whose gradient the tape computes; dy is the one of run_case.
+double objective(const OpCase& c, const std::vector<Tensor>& operands) {
+  Tape tape(/*recording=*/false);
+  std::vector<Var> vars;
+  for (const Tensor& t : operands) vars.push_back(tape.constant(t));
+  const Tensor y = c.f(vars).value();
+  const Tensor dy = cotangent(y.shape());
+  double sum = 0;
+  for (std::int64_t i = 0; i < y.size(); ++i) sum += dy.data<double>()[i] * y.data<double>()[i];
+  return sum;
+}
+
+Tensor central_differences(const OpCase& c, std::size_t k, double h) {
+  std::vector<Tensor> operands;
+  for (const Tensor& t : c.operands) operands.push_back(t.clone());
+  Tensor gradient = Tensor::zeros(operands[k].shape(), DType::f64);
+  for (std::int64_t i = 0; i < gradient.size(); ++i) {
+    double& x = operands[k].data<double>()[i];
+    const double x0 = x;
+    x = x0 + h;
+    const double up = objective(c, operands);
+    x = x0 - h;
+    const double down = objective(c, operands);
+    x = x0;
+    gradient.data<double>()[i] = (up - down) / (2 * h);
+  }
+  return gradient;
+}
+
+void gradients(const OpSpec& spec) {
+  for (const OpCase& c : spec.cases) {
+    if (c.large) continue;
+    const OpResult set = run_case(c, DType::f64, Device::cpu, GradMode::set);
+    const OpResult add = run_case(c, DType::f64, Device::cpu, GradMode::add);
+    for (std::size_t k = 0; k < c.operands.size(); ++k) {
+      if (!differentiated(c, k)) continue;
+      const Tensor want = central_differences(c, k, 1e-5);
+      EXPECT_TRUE(close(set.grads[k], want, spec.gradient_tolerance)) << where(c, k) << ", set";
+      EXPECT_TRUE(close(add.grads[k], want, spec.gradient_tolerance)) << where(c, k) << ", added to a gradient";
+    }
+  }
+}
+
+// f(x, x): the gradient of x is the sum of what two equal operands would get.
+void one_value_as_two_operands(const OpSpec& spec) {
+  for (const OpCase& c : spec.cases)
+    for (std::size_t a = 0; a < c.operands.size(); ++a)
+      for (std::size_t b = a + 1; b < c.operands.size(); ++b) {
+        if (!differentiated(c, a) || !differentiated(c, b) || !(c.operands[a].shape() == c.operands[b].shape()))
+          continue;
+        OpCase equal = c;
+        equal.operands[b] = c.operands[a];
+        const OpResult apart = run_case(equal, DType::f64, Device::cpu);
+        equal.f = [&](const std::vector<Var>& v) {
+          std::vector<Var> same = v;
+          same[b] = v[a];
+          return c.f(same);
+        };
+        equal.constants.push_back(int(b));
+        for (Device device : devices()) {
+          const Tensor got = run_case(equal, DType::f64, device).grads[a];
+          Tensor want = apart.grads[a].clone();
+          for (std::int64_t i = 0; i < want.size(); ++i) want.data<double>()[i] += apart.grads[b].data<double>()[i];
+          EXPECT_TRUE(close(got, want, spec.parity_tolerance))
+              << where(c, a) << " = operand " << b << " on " << name(device);
+        }
+      }
+}
+
+// Operands that want no gradient change nothing for the others.
+void constants(const OpSpec& spec) {
+  for (const OpCase& c : spec.cases)
+    for (Device device : devices()) {
+      const OpResult all = run_case(c, DType::f64, device);
+      for (std::size_t k = 0; k < c.operands.size(); ++k) {
+        if (!differentiated(c, k)) continue;
+        OpCase partial = c;
+        for (std::size_t j = 0; j < c.operands.size(); ++j)
+          if (j != k && differentiated(c, j)) partial.constants.push_back(int(j));
+        const OpResult one = run_case(partial, DType::f64, device);
+        EXPECT_TRUE(close(one.grads[k], all.grads[k], spec.parity_tolerance)) << where(c, k) << " on " << name(device);
+      }
+    }
+}
+
+void compare(const OpCase& c, const OpResult& got, const OpResult& want, double tolerance, const std::string& what) {
+  EXPECT_TRUE(close(got.y, want.y, tolerance)) << c.label << ", " << what;
+  for (std::size_t k = 0; k < c.operands.size(); ++k)
+    if (want.grads[k].defined()) {
+      EXPECT_TRUE(close(got.grads[k], want.grads[k], tolerance)) << where(c, k) << ", " << what;
+    }
+}
+
+void cuda_equals_cpu(const OpSpec& spec) {
+  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  for (const OpCase& c : spec.cases)
+    for (GradMode mode : {GradMode::set, GradMode::add})
+      compare(c, run_case(c, DType::f64, Device::cuda, mode), run_case(c, DType::f64, Device::cpu, mode),
+              spec.parity_tolerance, "f64, cuda against cpu");
+}
+
+// Against f64 on operands that the lower precision can represent.
+void lower_precision(const OpSpec& spec) {
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    if (dtype == DType::bf16 && !spec.has_bf16) continue;
+    const double tolerance =
+        dtype == DType::f32 ? spec.f32_roundoffs * std::ldexp(1, -24) : spec.bf16_roundoffs * std::ldexp(1, -9);
+    for (const OpCase& c : spec.cases) {
+      OpCase rounded = c;
+      for (Tensor& t : rounded.operands)
+        if (t.dtype() == DType::f64) t = t.to(dtype).to(DType::f64);
+      const OpResult want = run_case(rounded, DType::f64, Device::cpu);
+      for (Device device : devices())
+        compare(c, run_case(rounded, dtype, device), want, tolerance, std::string(name(dtype)) + " on " + name(device));
+    }
+  }
+}
+
+void expect_identical(const OpCase& c, const OpResult& got, const OpResult& want, const std::string& what) {
+  EXPECT_TRUE(identical(got.y, want.y)) << c.label << ", " << what;
+  for (std::size_t k = 0; k < c.operands.size(); ++k)
+    if (want.grads[k].defined()) {
+      EXPECT_TRUE(identical(got.grads[k], want.grads[k])) << where(c, k) << ", " << what;
+    }
+}
+
+// A kernel with all its barriers gives the same bits whichever thread runs first.
+void thread_orders(const OpSpec& spec) {
+#ifdef FOLDGRAD_EMULATE
+  for (const OpCase& c : spec.cases) {
+    const OpResult ascending = run_case(c, DType::f32, Device::cuda);
+    for (emulation::Order order : {emulation::Order::descending, emulation::Order::shuffled}) {
+      const emulation::OrderScope scope(order);
+      expect_identical(c, run_case(c, DType::f32, Device::cuda), ascending, "another order of the threads");
+    }
+  }
+#else
+  GTEST_SKIP() << "the order of threads can be chosen under emulation only (" << spec.name << ")";
+#endif
+}
+
+// Twice the same bits, on the CPU also with another number of threads.
+void repeats(const OpSpec& spec) {
+  const int threads = omp_get_max_threads();
+  for (const OpCase& c : spec.cases) {
+    for (Device device : devices())
+      expect_identical(c, run_case(c, DType::f32, device), run_case(c, DType::f32, device),
+                       std::string("again on ") + name(device));
+    const OpResult many = run_case(c, DType::f32, Device::cpu);
+    omp_set_num_threads(1);
+    const OpResult one = run_case(c, DType::f32, Device::cpu);
+    omp_set_num_threads(threads);
+    compare(c, many, one, spec.f32_roundoffs * std::ldexp(1, -24), "one thread against many");
+  }
+}
+
+// Operands that differ in dtype or device are refused by name, never read.
+void mixed_operands(const OpSpec& spec) {
+  const OpCase& c = spec.cases.front();
+  for (std::size_t odd = 0; odd < c.operands.size(); ++odd) {
+    const auto run = [&](DType dtype, Device device) {
+      return message_of([&] {
+        Tape tape;
+        std::vector<Var> vars;
+        for (std::size_t k = 0; k < c.operands.size(); ++k)
+          vars.push_back(tape.constant(k == odd ? c.operands[k].to(dtype).to(device) : c.operands[k]));
+        c.f(vars);
+      });
+    };
+    if (c.operands.size() < 2) continue;
+    if (c.operands[odd].dtype() == DType::f64) {
+      EXPECT_EQ(run(DType::f32, Device::cpu).rfind(spec.name + ": ", 0), 0u) << where(c, odd) << " as f32";
+    }
+    if (cuda_available()) {
+      EXPECT_EQ(run(c.operands[odd].dtype(), Device::cuda).rfind(spec.name + ": ", 0), 0u)
+          << where(c, odd) << " on cuda";
+    }
+  }
+}
+
+void messages(const OpSpec& spec) {
+  for (const OpError& error : spec.errors) {
+    Tape tape;
+    EXPECT_EQ(message_of([&] { error.body(tape); }), error.message);
+  }
+}
+
+class OpTest : public ::testing::Test {
+ public:
+  OpTest(const OpSpec& spec, void (*body)(const OpSpec&)) : spec_(spec), body_(body) {}
+  void TestBody() override { body_(spec_); }
+
+ private:
+  const OpSpec& spec_;
+  void (*body_)(const OpSpec&);
+};
+
+}  // namespace
+
+void register_op_tests() {
+  static constexpr std::pair<const char*, void (*)(const OpSpec&)> kTests[] = {
+      {"Gradients", gradients},
+      {"OneValueAsTwoOperands", one_value_as_two_operands},
+      {"Constants", constants},
+      {"CudaEqualsCpu", cuda_equals_cpu},
+      {"LowerPrecision", lower_precision},
+      {"ThreadOrders", thread_orders},
+      {"Repeats", repeats},
+      {"MixedOperands", mixed_operands},
+      {"Messages", messages}};
+  for (const OpSpec& spec : op_specs())
+    for (const auto& [test, body] : kTests)
+      ::testing::RegisterTest(spec.name.c_str(), test, nullptr, nullptr, __FILE__, __LINE__,
+                              [&spec, body = body]() -> ::testing::Test* { return new OpTest(spec, body); });
+}
+
+}  // namespace foldgrad::testing
