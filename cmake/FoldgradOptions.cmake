@@ -7,6 +7,7 @@ function(foldgrad_option name default help)  # allowed values follow; none: any 
     set_property(CACHE ${name} PROPERTY STRINGS ${ARGN})
     if(NOT "${${name}}" IN_LIST ARGN)
       list(JOIN ARGN ", " allowed)
+      string(REGEX REPLACE "^, " "(empty), " allowed "${allowed}")
       message(FATAL_ERROR "${name} must be one of: ${allowed}; got \"${${name}}\"")
     endif()
   endif()

@@ -14,6 +14,7 @@ if(FOLDGRAD_SANITIZE)
   set(foldgrad_test_timeout 600)
 endif()
 
+# main() of every test program is in the harness.
 file(GLOB sources CONFIGURE_DEPENDS tests/harness/*.cpp)
 if(sources)
   add_library(foldgrad_harness STATIC ${sources})
@@ -32,7 +33,7 @@ endif()
 
 function(foldgrad_add_test name)  # sources follow
   add_executable(${name} ${ARGN})
-  target_link_libraries(${name} PRIVATE ${harness} foldgrad_test_settings GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${harness} foldgrad_test_settings)
 endfunction()
 
 function(foldgrad_discover name label)
@@ -79,15 +80,18 @@ endforeach()
 
 file(GLOB sources CONFIGURE_DEPENDS tests/ops/*_test.cpp)
 if(sources)
-  add_library(ops_test_objects OBJECT ${sources})
-  target_link_libraries(ops_test_objects PRIVATE ${harness} foldgrad_test_settings)
-  foldgrad_add_test(ops_test $<TARGET_OBJECTS:ops_test_objects>)
-  foldgrad_discover(ops_test "")
+  set(objects "")
   foreach(source ${sources})
     cmake_path(GET source STEM name)
-    foldgrad_add_test(${name} $<FILTER:$<TARGET_OBJECTS:ops_test_objects>,INCLUDE,/${name}\\.cpp\\.o$>)
+    add_library(${name}_objects OBJECT ${source})
+    target_link_libraries(${name}_objects PRIVATE ${harness} foldgrad_test_settings)
+    foldgrad_add_test(${name} $<TARGET_OBJECTS:${name}_objects>)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON LINKER_LANGUAGE CXX)
+    list(APPEND objects $<TARGET_OBJECTS:${name}_objects>)
   endforeach()
+  foldgrad_add_test(ops_test ${objects})
+  set_target_properties(ops_test PROPERTIES LINKER_LANGUAGE CXX)
+  foldgrad_discover(ops_test "")
 endif()
 
 add_test(NAME equations COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/cmake/check_equations.cmake
