@@ -32,7 +32,8 @@ endfunction()
 
 # Tags in the names of tests, in their form there: LN_4.
 function(named_tags text out)
-  string(REGEX MATCHALL "(TEST|TEST_F|TEST_P|TYPED_TEST|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\\([^)]*\\)" heads "${text}")
+  string(REGEX MATCHALL "(TEST|TEST_F|TEST_P|TYPED_TEST|RC_GTEST_PROP|RC_GTEST_FIXTURE_PROP)\\([^)]*\\)" heads
+         "${text}")
   set(names "")
   foreach(head IN LISTS heads)
     string(REGEX REPLACE "^[^,]*,[ \n]*([^,)]*).*" "\\1" name "${head}")

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Installs what foldgrad is built with, from Debian's packages. Does nothing where all of it is there already.
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build ccache git clang-format
+  libfmt-dev nlohmann-json3-dev libdnnl-dev libopenblas-openmp-dev
+  libgtest-dev librapidcheck-dev libbenchmark-dev
+)
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "setup: no Debian package manager here. Install the equivalents of: ${packages[*]}" >&2
+  exit 1
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [[ $state == installed ]] || missing+=("$package")
+done
+if ((${#missing[@]} == 0)); then
+  echo "setup: all ${#packages[@]} packages are installed"
+  exit 0
+fi
+
+as_root=()
+if ((EUID != 0)); then
+  if ! command -v sudo >/dev/null; then
+    echo "setup: must be root, or have sudo, to run: apt-get install ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+
+apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@"; }
+known() { apt-cache show --no-all-versions "${missing[@]}" >/dev/null 2>&1; }
+
+echo "setup: installing ${missing[*]}"
+if ! known; then
+  apt update
+fi
+# The package lists may be there but too old for the mirror; then they are fetched and the install is tried once more.
+apt install --no-install-recommends "${missing[@]}" || {
+  apt update
+  apt install --no-install-recommends "${missing[@]}"
+}

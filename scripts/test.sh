@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Builds foldgrad and runs its tests: on the GPU where there is one with nvcc, otherwise kernels run on the host.
+# Arguments go to cmake when they begin with -D, else to ctest:  scripts/test.sh -DFOLDGRAD_WERROR=ON -R layer_norm
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+configure=()
+select=()
+for argument in "$@"; do
+  if [[ $argument == -D* ]]; then configure+=("$argument"); else select+=("$argument"); fi
+done
+
+scripts/setup.sh
+
+preset=emulate
+export PATH=$PATH:/usr/local/cuda/bin
+if command -v nvcc >/dev/null && [[ $(nvidia-smi -L 2>/dev/null || true) == *GPU* ]]; then
+  preset=cuda
+fi
+
+cmake --preset "$preset" "${configure[@]}"
+cmake --build --preset "$preset"
+ctest --preset "$preset" -j "$(nproc)" --no-tests=error "${select[@]}"
