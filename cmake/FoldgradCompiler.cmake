@@ -48,8 +48,15 @@ endif()
 # functions are never looked at, and keeping them would stop the vectoriser.
 set(float_flags -ffp-contract=off -fno-math-errno -fno-trapping-math)
 set(cxx_flags -Wall -Wextra ${float_flags})
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  list(APPEND cxx_flags -Wno-restrict)  # GCC bug 105651: false alarms in std::string
+endif()
 if(march)
   list(APPEND cxx_flags -march=${march})
+endif()
+if(foldgrad_cpu_level EQUAL 4)
+  # GCC's generic tuning stays at 256 bits, for the first AVX-512 machines, whose clock fell with 512.
+  list(APPEND cxx_flags -mprefer-vector-width=512)
 endif()
 set(cuda_flags -lineinfo)
 foreach(flag -Wall ${float_flags})
