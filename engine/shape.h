@@ -12,7 +12,8 @@ namespace foldgrad {
 class Shape {
  public:
   Shape() = default;
-  // Throws std::invalid_argument for a negative size and for more than 2^63 - 1 elements.
+  // Throws std::invalid_argument for a negative size and for more than 2^63 - 1 elements. Sizes of zero don't count
+  // here, so that strides can be computed for every shape.
   Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::vector<std::int64_t>(sizes)) {}
   explicit Shape(std::vector<std::int64_t> sizes);
 
@@ -41,9 +42,9 @@ class Shape {
 }  // namespace foldgrad
 
 template <>
-struct fmt::formatter<foldgrad::Shape> : fmt::formatter<fmt::string_view> {
-  template <class Context>
-  auto format(const foldgrad::Shape& shape, Context& context) const {
-    return fmt::formatter<fmt::string_view>::format(shape.str(), context);
+struct fmt::formatter<foldgrad::Shape> {
+  constexpr auto parse(fmt::format_parse_context& context) const { return context.begin(); }
+  auto format(const foldgrad::Shape& shape, fmt::format_context& context) const {
+    return fmt::format_to(context.out(), "{}", shape.str());
   }
 };

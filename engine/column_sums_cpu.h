@@ -1,0 +1,53 @@
+// Sums over the rows of a matrix, column by column, in an order that does not depend on the number of threads: the
+// gradients of biases, gains and the like. A parameter struct F describes them for both devices:
+//
+//   using Value = ...;                    what is summed: compute_t of the element type
+//   static constexpr int kSums;           how many sums per column
+//   std::int64_t rows, columns;
+//   void add(r, c, Value (&sums)[kSums])  adds row r's share of column c
+//   void put(c, Value (&sums)[kSums])     stores the result of column c
+#pragma once
+#include "engine/memory.h"
+#include "engine/row_blocks.h"
+
+namespace foldgrad {
+
+// sums[k * columns + c] += partials of all blocks, in their order; then p.put().
+template <class F>
+void finish_column_sums(const F& p, const typename F::Value* partials, std::int64_t blocks) {
+  using Value = typename F::Value;
+#pragma omp parallel for schedule(static) if (blocks * p.columns >= 65536)
+  for (std::int64_t c = 0; c < p.columns; ++c) {
+    Value sums[F::kSums] = {};
+    for (std::int64_t b = 0; b < blocks; ++b)
+      for (int k = 0; k < F::kSums; ++k) sums[k] += partials[(b * F::kSums + k) * p.columns + c];
+    p.put(c, sums);
+  }
+}
+
+template <class F>
+void column_sums_cpu(const F& p) {
+  using Value = typename F::Value;
+  const RowBlocks blocks(p.rows);
+  const auto scratch =
+      memory::allocate(Device::cpu, std::size_t(blocks.count() * F::kSums * p.columns) * sizeof(Value));
+  Value* partials = static_cast<Value*>(scratch.get());
+#pragma omp parallel for schedule(static) if (p.rows * p.columns >= 32768)
+  for (std::int64_t b = 0; b < blocks.count(); ++b) {
+    const F local = p;
+    Value* own = partials + b * F::kSums * p.columns;
+    std::fill_n(own, F::kSums * p.columns, Value(0));
+    for (std::int64_t r = blocks.begin(b); r < blocks.end(b); ++r) {
+#pragma omp simd
+      for (std::int64_t c = 0; c < local.columns; ++c) {
+        Value sums[F::kSums];
+        for (int k = 0; k < F::kSums; ++k) sums[k] = own[k * local.columns + c];
+        local.add(r, c, sums);
+        for (int k = 0; k < F::kSums; ++k) own[k * local.columns + c] = sums[k];
+      }
+    }
+  }
+  finish_column_sums(p, partials, blocks.count());
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,61 @@
+#include "ops/layer_norm/layer_norm.h"
+
+#include "ops/layer_norm/layer_norm_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+struct LayerNormNode final : Node {
+  Tensor x, gamma, mu, rstd;  // xhat is recomputed: it costs a multiplication and would keep R C values
+
+  LayerNormNode(Tensor x, Tensor gamma, Tensor mu, Tensor rstd) : x(x), gamma(gamma), mu(mu), rstd(rstd) {}
+  const char* name() const override { return "layer_norm"; }
+
+  void backward(NodeGrads& grads) override {
+    dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
+      using Value = compute_t<T>;
+      const LayerNormBackward<T> p{.dx = grads.out<T>(0),
+                                   .dgamma = grads.out<T>(1),
+                                   .dbeta = grads.out<T>(2),
+                                   .dy = grads.dy().data<T>(),
+                                   .x = x.data<T>(),
+                                   .gamma = gamma.data<T>(),
+                                   .mu = mu.data<Value>(),
+                                   .rstd = rstd.data<Value>(),
+                                   .rows = mu.size(),
+                                   .columns = gamma.size()};
+      FOLDGRAD_RUN(x.device(), layer_norm, p);
+    });
+  }
+};
+
+}  // namespace
+
+Var layer_norm(const Var& xv, const Var& gammav, const Var& betav, double eps) {
+  const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
+  check_floating("layer_norm", "x", x, 1);
+  const std::int64_t C = x.shape()[-1], R = C ? x.size() / C : 0;
+  check_operand("layer_norm", "gamma", gamma, {C}, x, "x");
+  check_operand("layer_norm", "beta", beta, {C}, x, "x");
+  FOLDGRAD_CHECK(eps > 0, "layer_norm: eps must be positive, got {}", eps);
+
+  const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
+  return dispatch_floating("layer_norm", x.dtype(), [&]<class T>(Type<T>) {
+    using Value = compute_t<T>;
+    const Tensor mu = Tensor::empty({R}, dtype_of<Value>, x.device()),
+                 rstd = Tensor::empty({R}, dtype_of<Value>, x.device());
+    const LayerNormForward<T> p{.y = y.data<T>(),
+                                .mu = mu.data<Value>(),
+                                .rstd = rstd.data<Value>(),
+                                .x = x.data<T>(),
+                                .gamma = gamma.data<T>(),
+                                .beta = beta.data<T>(),
+                                .rows = R,
+                                .columns = C,
+                                .eps = Value(eps)};
+    FOLDGRAD_RUN(x.device(), layer_norm, p);
+    return xv.tape().record(y, {xv, gammav, betav}, LayerNormNode(x, gamma, mu, rstd));
+  });
+}
+
+}  // namespace foldgrad

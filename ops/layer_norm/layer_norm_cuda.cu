@@ -1,0 +1,74 @@
+#include "engine/column_sums_cuda.h"
+#include "ops/layer_norm/layer_norm_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+namespace math = layer_norm_math;
+constexpr int kThreads = 256;  // not tuned
+
+// One block per row.
+template <class T>
+__global__ void forward_kernel(LayerNormForward<T> p) {
+  using Value = compute_t<T>;
+  Value* scratch = dynamic_shared<Value>();  // one per warp
+  const std::int64_t r = blockIdx.x;
+  const T* x = p.x + r * p.columns;
+  T* y = p.y + r * p.columns;
+
+  Value sum = 0, squares = 0;
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) sum += Value(x[c]);
+  const Value mu = block_sum(sum, scratch) / Value(p.columns);  // [LN-1]
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) squares += (Value(x[c]) - mu) * (Value(x[c]) - mu);
+  const Value rstd = math::rstd(block_sum(squares, scratch) / Value(p.columns), p.eps);
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
+    y[c] = T(math::y(math::xhat(Value(x[c]), mu, rstd), Value(p.gamma[c]), Value(p.beta[c])));
+  if (threadIdx.x == 0) p.mu[r] = mu, p.rstd[r] = rstd;
+}
+
+// One block per row.
+template <class T>
+__global__ void backward_dx_kernel(LayerNormBackward<T> p) {
+  using Value = compute_t<T>;
+  Value* scratch = dynamic_shared<Value>();  // one per warp
+  const std::int64_t r = blockIdx.x;
+  const T* dy = p.dy + r * p.columns;
+
+  Value sum_g = 0, sum_g_xhat = 0;
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
+    const Value g = Value(dy[c]) * Value(p.gamma[c]);
+    sum_g += g;
+    sum_g_xhat += g * p.xhat(r, c);
+  }
+  const Value mean_g = block_sum(sum_g, scratch) / Value(p.columns);
+  const Value mean_g_xhat = block_sum(sum_g_xhat, scratch) / Value(p.columns);
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
+    p.dx.put(r * p.columns + c,
+             math::dx(Value(dy[c]) * Value(p.gamma[c]), p.xhat(r, c), p.rstd[r], mean_g, mean_g_xhat));
+}
+
+template <class T>
+Grid one_block_per_row(std::int64_t rows) {
+  return {dim3(unsigned(rows)), dim3(kThreads), kThreads / kWarp * sizeof(compute_t<T>)};
+}
+
+}  // namespace
+
+template <class T>
+void layer_norm_cuda(const LayerNormForward<T>& p) {
+  launch("layer_norm forward", forward_kernel<T>, one_block_per_row<T>(p.rows), p);
+}
+template <class T>
+void layer_norm_cuda(const LayerNormBackward<T>& p) {
+  if (p.dx) launch("layer_norm backward of x", backward_dx_kernel<T>, one_block_per_row<T>(p.rows), p);
+  if (p.dgamma || p.dbeta) column_sums_cuda("layer_norm backward of gamma and beta", p);
+}
+
+template void layer_norm_cuda(const LayerNormForward<float>&);
+template void layer_norm_cuda(const LayerNormForward<double>&);
+template void layer_norm_cuda(const LayerNormForward<bf16>&);
+template void layer_norm_cuda(const LayerNormBackward<float>&);
+template void layer_norm_cuda(const LayerNormBackward<double>&);
+template void layer_norm_cuda(const LayerNormBackward<bf16>&);
+
+}  // namespace foldgrad

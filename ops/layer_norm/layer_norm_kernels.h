@@ -1,0 +1,49 @@
+#pragma once
+#include "engine/grad_out.h"
+#include "ops/layer_norm/layer_norm_math.h"
+
+namespace foldgrad {
+
+template <class T>
+struct LayerNormForward {
+  T* y;                       // [rows, columns]
+  compute_t<T>*mu, *rstd;     // [rows]
+  const T *x, *gamma, *beta;  // [rows, columns], [columns], [columns]
+  std::int64_t rows, columns;
+  compute_t<T> eps;
+};
+
+template <class T>
+struct LayerNormBackward {
+  using Value = compute_t<T>;
+  static constexpr int kSums = 2;  // dgamma and dbeta, as sums over rows (engine/column_sums_cpu.h)
+
+  GradOut<T> dx, dgamma, dbeta;  // [rows, columns], [columns], [columns]
+  const T *dy, *x, *gamma;       // [rows, columns], [rows, columns], [columns]
+  const compute_t<T>*mu, *rstd;  // [rows]
+  std::int64_t rows, columns;
+
+  FOLDGRAD_HD Value xhat(std::int64_t r, std::int64_t c) const {
+    return layer_norm_math::xhat(Value(x[r * columns + c]), mu[r], rstd[r]);
+  }
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
+    const Value g = dy[r * columns + c];
+    sums[0] += g * xhat(r, c);  // [LN-5]
+    sums[1] += g;
+  }
+  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
+    if (dgamma) dgamma.put(c, sums[0]);
+    if (dbeta) dbeta.put(c, sums[1]);
+  }
+};
+
+template <class T>
+void layer_norm_cpu(const LayerNormForward<T>& p);
+template <class T>
+void layer_norm_cpu(const LayerNormBackward<T>& p);
+template <class T>
+void layer_norm_cuda(const LayerNormForward<T>& p);
+template <class T>
+void layer_norm_cuda(const LayerNormBackward<T>& p);
+
+}  // namespace foldgrad

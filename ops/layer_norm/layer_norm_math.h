@@ -1,0 +1,26 @@
+// The formulas of layer_norm.h, one element at a time: the CPU loops and the CUDA kernels both call these.
+#pragma once
+#include <cmath>
+
+#include "engine/host_device.h"
+
+namespace foldgrad::layer_norm_math {
+
+template <class T>
+FOLDGRAD_HD T rstd(T sigma2, T eps) {
+  return T(1) / std::sqrt(sigma2 + eps);  // [LN-2]
+}
+template <class T>
+FOLDGRAD_HD T xhat(T x, T mu, T rstd) {
+  return (x - mu) * rstd;  // [LN-2]
+}
+template <class T>
+FOLDGRAD_HD T y(T xhat, T gamma, T beta) {
+  return gamma * xhat + beta;  // [LN-3]
+}
+template <class T>
+FOLDGRAD_HD T dx(T g, T xhat, T rstd, T mean_g, T mean_g_xhat) {
+  return rstd * (g - mean_g - xhat * mean_g_xhat);  // [LN-4]
+}
+
+}  // namespace foldgrad::layer_norm_math
