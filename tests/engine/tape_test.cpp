@@ -1,0 +1,203 @@
+#include "engine/tape.h"
+
+#include <limits>
+
+#include "engine/accumulate.h"
+#include "engine/memory.h"
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+namespace {
+
+// y = a b element by element, in f64 on the CPU: an operation of the test's own, so that the tape is tested without
+// ops/.
+struct ProductNode final : Node {
+  Tensor a, b;
+  ProductNode(Tensor a, Tensor b) : a(a), b(b) {}
+  const char* name() const override { return "product"; }
+  void backward(NodeGrads& grads) override {
+    const double* dy = grads.dy().data<double>();
+    const GradOut<double> da = grads.out<double>(0), db = grads.out<double>(1);
+    for (std::int64_t i = 0; i < a.size(); ++i) {
+      if (da) da.put(i, dy[i] * b.data<double>()[i]);
+      if (db) db.put(i, dy[i] * a.data<double>()[i]);
+    }
+  }
+};
+
+Var product(const Var& a, const Var& b) {
+  const Tensor y = Tensor::empty(a.shape(), DType::f64);
+  for (std::int64_t i = 0; i < y.size(); ++i)
+    y.data<double>()[i] = a.value().data<double>()[i] * b.value().data<double>()[i];
+  return a.tape().record(y, {a, b}, ProductNode(a.value(), b.value()));
+}
+
+// y = a + b + c in the shape of a, by passing dy on: the gradients need no kernel.
+struct SumNode final : Node {
+  const char* name() const override { return "sum"; }
+  void backward(NodeGrads& grads) override {
+    for (int k = 0; k < int(inputs().size()); ++k) grads.pass_dy(k);
+  }
+};
+
+Var sum(const std::vector<Var>& terms) {
+  const Tensor y = terms[0].value().clone();
+  for (std::size_t k = 1; k < terms.size(); ++k) accumulate(y, terms[k].value().reshape(y.shape()));
+  return terms[0].tape().record(y, terms, SumNode());
+}
+
+Tensor scalars(std::vector<double> values) { return Tensor::of<double>({std::int64_t(values.size())}, values); }
+std::vector<double> values(const Tensor& t) { return t.values<double>(); }
+
+TEST(Tape, AddsUpTheUsesOfAValue) {
+  Tape tape;
+  const Var x = tape.variable(scalars({3}));
+  const Var square = product(x, x);                 // one value as both operands
+  tape.backward(product(square, x), scalars({1}));  // x^3
+  EXPECT_EQ(values(tape.grad(x)), std::vector<double>{27});
+}
+
+TEST(Tape, BackwardAddsToGradientsThatAreThere) {
+  Tape tape;
+  const Var x = tape.variable(scalars({2, 3})), y = tape.variable(scalars({5, 7}));
+  tape.set_grad(x, scalars({100, 200}));
+  tape.backward(product(x, y), scalars({1, 10}));
+  EXPECT_EQ(values(tape.grad(x)), (std::vector<double>{105, 270}));
+  EXPECT_EQ(values(tape.grad(y)), (std::vector<double>{2, 30}));
+}
+
+TEST(Tape, ParametersKeepTheirGradientUntilTheyAreTold) {
+  Parameter weight{"weight", scalars({4})};
+  Tape tape;
+  for (double want : {3., 6., 3.}) {
+    if (want == 3.) weight.zero_grad();
+    const Var w = tape.parameter(weight);
+    EXPECT_EQ(w.id(), tape.parameter(weight).id());
+    EXPECT_EQ(tape.parameter_of(w.id()), &weight);
+    tape.backward(product(w, tape.constant(scalars({3}))), scalars({1}));
+    EXPECT_EQ(values(weight.grad), std::vector<double>{want});
+    EXPECT_EQ(values(tape.grad(w)), std::vector<double>{want});
+    tape.clear();
+  }
+}
+
+// a + b + a: the memory of dy may become the gradient of one operand only.
+TEST(Tape, PassingDyOnNeverLetsTwoGradientsShareMemory) {
+  Tape tape;
+  const Var a = tape.variable(scalars({1, 2})), b = tape.variable(Tensor::of<double>({2, 1}, {3, 4}));
+  const Var s = sum({a, b, a});
+  const Tensor dy = scalars({10, 20});
+  tape.backward(product(s, s), dy);  // d/ds s^2 = 2 s
+  EXPECT_EQ(values(tape.grad(a)), (std::vector<double>{2 * 2 * 5 * 10., 2 * 2 * 8 * 20.}));
+  EXPECT_EQ(values(tape.grad(b)), (std::vector<double>{2 * 5 * 10., 2 * 8 * 20.}));
+  EXPECT_EQ(tape.grad(b).shape(), (Shape{2, 1}));
+  EXPECT_FALSE(tape.grad(a).shares_storage_with(tape.grad(b)));
+  EXPECT_EQ(values(dy), (std::vector<double>{10, 20}));  // the caller's
+}
+
+TEST(Tape, ConstantsAreNotRecorded) {
+  Tape tape;
+  const Var c = tape.constant(scalars({2}));
+  product(c, c);
+  EXPECT_TRUE(tape.nodes().empty());
+  product(c, tape.variable(scalars({2})));
+  ASSERT_EQ(tape.nodes().size(), 1u);
+  EXPECT_STREQ(tape.nodes()[0]->name(), "product");
+}
+
+TEST(Tape, WithRecordingOffValuesAreFreedAtOnce) {
+  Tape tape(/*recording=*/false);
+  const auto before = memory::statistics(Device::cpu).current;
+  for (int i = 0; i < 100; ++i)
+    product(tape.variable(Tensor::zeros({1000}, DType::f64)), tape.constant(Tensor::zeros({1000}, DType::f64)));
+  EXPECT_EQ(memory::statistics(Device::cpu).current, before);
+  EXPECT_TRUE(tape.nodes().empty());
+}
+
+// As deep a graph as recursion could not follow.
+TEST(Tape, AMillionNodesRunBackwardAndGiveTheirMemoryBack) {
+  const auto before = memory::statistics(Device::cpu).current;
+  Tape tape;
+  const Var x = tape.variable(scalars({1})), one = tape.constant(scalars({1}));
+  Var y = x;
+  for (int i = 0; i < 1'000'000; ++i) y = product(y, one);
+  EXPECT_EQ(tape.nodes().size(), 1'000'000u);
+  tape.backward(y, scalars({5}));
+  EXPECT_EQ(values(tape.grad(x)), std::vector<double>{5});
+  tape.clear();
+  // Left are what x, one, y hold.
+  EXPECT_EQ(memory::statistics(Device::cpu).current, before + 3 * 256);
+}
+
+TEST(Tape, GradientsOfResultsAreReleasedWhileBackwardRuns) {
+  Tape tape;
+  Var y = tape.variable(Tensor::zeros({10000}, DType::f64));
+  const Var c = tape.constant(Tensor::zeros({10000}, DType::f64));
+  for (int i = 0; i < 20; ++i) y = product(y, c);
+  const auto before = memory::statistics(Device::cpu);
+  memory::reset_peak(Device::cpu);
+  tape.backward(y, Tensor::zeros({10000}, DType::f64));
+  // dy, the copy of it and the next gradient; every node's own tensors are gone by its turn.
+  EXPECT_LE(memory::statistics(Device::cpu).peak, before.current + 4 * 10000 * sizeof(double));
+}
+
+TEST(Tape, ScopesNameTheNodes) {
+  Tape tape;
+  const Var x = tape.variable(scalars({1}));
+  {
+    const Tape::Scope encoder(tape, "encoder");
+    const Tape::Scope layer(tape, "layers.0");
+    product(x, x);
+  }
+  product(x, x);
+  EXPECT_EQ(tape.nodes()[0]->scope(), "encoder.layers.0");
+  EXPECT_EQ(tape.nodes()[1]->scope(), "");
+}
+
+TEST(Tape, CheckFiniteNamesOperationScopeAndStep) {
+  const double inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(message_of([&] {
+              Tape tape;
+              tape.check_finite(7);
+              const Tape::Scope scope(tape, "decoder");
+              product(tape.variable(scalars({1, inf})), tape.variable(scalars({1, 1})));
+            }),
+            "decoder: product: at step 7 the result [2] has 1 values that are not finite, the first, inf, at 1");
+  EXPECT_EQ(
+      message_of([&] {
+        Tape tape;
+        tape.check_finite(8);
+        tape.backward(product(tape.variable(scalars({1, 1})), tape.variable(scalars({1, 1}))), scalars({inf, inf}));
+      }),
+      "product: at step 8 the gradient of the result [2] has 2 values that are not finite, the first, inf, at 0");
+}
+
+TEST(Tape, SaysWhatIsWrong) {
+  Tape tape, other;
+  const Var x = tape.variable(scalars({1, 2})), foreign = other.variable(scalars({1, 2}));
+  EXPECT_EQ(message_of([&] { product(x, foreign); }),
+            "product: operand 1 is of another tape, not of this operation's tape");
+  EXPECT_EQ(message_of([&] { tape.backward(x); }), "tape: backward without dy needs a y of one element, got [2]");
+  EXPECT_EQ(message_of([&] { tape.backward(x, scalars({1})); }),
+            "tape: dy must be f64 [2] on cpu, to go with y, which is f64 [2] on cpu, got f64 [1] on cpu");
+  EXPECT_EQ(message_of([&] { tape.backward(tape.constant(scalars({1}))); }),
+            "tape: backward from a value that depends on no variable and no parameter");
+  EXPECT_EQ(message_of([&] { tape.variable(Tensor::zeros({1}, DType::i64)); }),
+            "tape: only f32, f64 and bf16 have gradients, got a variable of i64");
+  EXPECT_EQ(message_of([&] { tape.constant(Tensor()); }), "tape: a recorded value must be a defined tensor");
+  const Var y = product(x, x);
+  EXPECT_EQ(message_of([&] { tape.grad(y); }),
+            "tape: grad() is kept for variables and parameters, not for results of operations");
+  tape.backward(y, scalars({1, 1}));
+  EXPECT_EQ(message_of([&] {
+              tape.backward(y, scalars({1, 1}));
+            }),
+            "tape: backward has already run on this recording; record it again");
+  EXPECT_EQ(message_of([&] { product(x, x); }), "product: backward has run; clear the tape before recording again");
+  tape.clear();
+  EXPECT_EQ(message_of([&] { product(x, x); }), "product: operand 0 was recorded before the tape was cleared");
+  EXPECT_EQ(message_of([&] { tape.grad(x); }), "tape: grad() needs a value of this tape's present recording");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
