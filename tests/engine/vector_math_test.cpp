@@ -1,0 +1,112 @@
+#include "engine/vector_math.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+namespace foldgrad {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+// |got - want| in units of the last place that a float near `want` has.
+double ulps(float got, double want) {
+  if (std::fabs(want) >= 3.4028235677973366e38) return double(got) == std::copysign(INFINITY, want) ? 0 : INFINITY;
+  const int exponent = want == 0 ? -126 : std::max(std::ilogb(want), -126);
+  return std::fabs(double(got) - want) / std::ldexp(1.0, exponent - 23);
+}
+
+struct Function {
+  const char* name;
+  float (*fast)(float);
+  double (*exact)(double);
+};
+const std::vector<Function> kFunctions = {
+    {"exp", fast_exp, std::exp},
+    {"tanh", fast_tanh, std::tanh},
+    {"erf", fast_erf, std::erf},
+    {"sigmoid", fast_sigmoid,
+     [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }},
+};
+
+// The same number of arguments from every power of two, both signs: all scales from the smallest subnormal on.
+TEST(VectorMath, FloatIsWithinTwoAndAHalfUlpsOverTheWholeRange) {
+  for (const Function& f : kFunctions) {
+    double worst = 0;
+    float where = 0;
+    for (std::uint32_t bits = 1; bits < 0x7f800000u; bits += 4001) {
+      float magnitude;
+      std::memcpy(&magnitude, &bits, sizeof magnitude);
+      for (const float x : {magnitude, -magnitude}) {
+        const double error = ulps(f.fast(x), f.exact(x));
+        if (!(error <= worst)) worst = error, where = x;
+      }
+    }
+    EXPECT_LE(worst, 2.5) << f.name << " at " << where;
+  }
+}
+
+// Where the functions bend, reach their limits and become subnormal, and where their formulas change.
+TEST(VectorMath, FloatIsWithinTwoAndAHalfUlpsOnADenseGrid) {
+  for (const Function& f : kFunctions) {
+    double worst = 0;
+    float where = 0;
+    for (double x = -106; x < 106; x += 1.0 / 4099) {
+      const double error = ulps(f.fast(float(x)), f.exact(float(x)));
+      if (!(error <= worst)) worst = error, where = float(x);
+    }
+    EXPECT_LE(worst, 2.5) << f.name << " at " << where;
+  }
+}
+
+TEST(VectorMath, LimitsAndZeros) {
+  for (const float x : {200.0f, 1e30f, std::numeric_limits<float>::max(), kInfinity}) {
+    EXPECT_EQ(fast_exp(x), kInfinity);
+    EXPECT_EQ(fast_exp(-x), 0.0f);
+    EXPECT_EQ(fast_tanh(x), 1.0f);
+    EXPECT_EQ(fast_tanh(-x), -1.0f);
+    EXPECT_EQ(fast_erf(x), 1.0f);
+    EXPECT_EQ(fast_erf(-x), -1.0f);
+    EXPECT_EQ(fast_sigmoid(x), 1.0f);
+    EXPECT_EQ(fast_sigmoid(-x), 0.0f);
+  }
+  for (const float zero : {0.0f, -0.0f}) {
+    EXPECT_EQ(fast_exp(zero), 1.0f);
+    EXPECT_EQ(fast_sigmoid(zero), 0.5f);
+    EXPECT_EQ(std::signbit(fast_tanh(zero)), std::signbit(zero));
+    EXPECT_EQ(std::signbit(fast_erf(zero)), std::signbit(zero));
+  }
+}
+
+TEST(VectorMath, NaNStaysNaN) {
+  for (const Function& f : kFunctions) {
+    EXPECT_TRUE(std::isnan(f.fast(kNaN))) << f.name;
+    EXPECT_TRUE(std::isnan(f.fast(-kNaN))) << f.name;
+  }
+}
+
+TEST(VectorMath, NothingExceedsItsBounds) {
+  for (float x = -20; x < 20; x += 1.0f / 1024) {
+    EXPECT_LE(std::fabs(fast_tanh(x)), 1.0f) << x;
+    EXPECT_LE(std::fabs(fast_erf(x)), 1.0f) << x;
+    EXPECT_LE(fast_sigmoid(x), 1.0f) << x;
+  }
+}
+
+TEST(VectorMath, DoubleIsTheStandardLibrarys) {
+  for (const double x : {-800.0, -1.5, -1e-300, 0.0, 0.3, 2.0, 40.0}) {
+    EXPECT_EQ(fast_exp(x), std::exp(x));
+    EXPECT_EQ(fast_tanh(x), std::tanh(x));
+    EXPECT_EQ(fast_erf(x), std::erf(x));
+  }
+  EXPECT_EQ(fast_sigmoid(0.0), 0.5);
+  EXPECT_DOUBLE_EQ(fast_sigmoid(2.0), 0.88079707797788243);
+  EXPECT_EQ(fast_sigmoid(-700.0), std::exp(-700.0));
+}
+
+}  // namespace
+}  // namespace foldgrad
