@@ -1,0 +1,159 @@
+// CUDA kernels on the host, for machines without a GPU: one fiber per CUDA thread, suspended at barriers and shuffles.
+//
+// One warp runs alone until all its threads wait or have returned, then the next; blocks run one after another. The
+// order of threads, warps and blocks can be chosen: a kernel whose result depends on it lacks a barrier. Stricter than
+// a GPU, because a kernel should be readable: every thread of a block must reach the same __syncthreads(), every lane
+// of a mask the same shuffle. A violation throws std::runtime_error with kernel, block, thread and source line. Under
+// ThreadSanitizer each CUDA thread is a thread, so that a missing barrier is a reported data race.
+//
+// Not seen: races between blocks, memory order, time, and the GPU's own arithmetic (fast math, contraction).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+
+namespace foldgrad::emulation {
+
+// Which block goes first, which warp in it, and which thread in the warp. `shuffled` is a fixed permutation per seed.
+enum class Order { ascending, descending, shuffled };
+void set_order(Order order, unsigned seed = 1);
+
+class OrderScope {
+ public:
+  explicit OrderScope(Order order, unsigned seed = 1);
+  ~OrderScope();
+  OrderScope(const OrderScope&) = delete;
+  OrderScope& operator=(const OrderScope&) = delete;
+
+ private:
+  Order order_before_;
+  unsigned seed_before_;
+};
+
+// Since the start of the process. A switch hands a fiber the processor; threads that never wait share one switch.
+struct Counts {
+  std::int64_t launches = 0, switches = 0;
+};
+Counts counts();
+
+// The running thread's special registers. Only the scheduler writes them.
+struct Position {
+  const dim3* thread = nullptr;
+  dim3 block, block_dim, grid_dim;
+  void* shared = nullptr;
+};
+inline Position position;
+
+// Aligned to 16 bytes. Filled with 0xff at the start of each block: every float in it is a NaN.
+inline void* dynamic_shared() { return position.shared; }
+
+void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, void (*thread)(const void*),
+         const void* context);
+
+// Calls kernel() once per thread of the grid and returns when all have returned. `name` is for messages. From one host
+// thread at a time, not from a kernel. Throws std::runtime_error on the faults above, on writes behind the shared
+// memory (AddressSanitizer reports them where they happen), and beyond the limits of a GPU: 1024 threads per block (64
+// in z), 48 KiB of shared memory, 65535 blocks in y and in z. What a kernel throws comes out of here, too.
+template <class Kernel>
+void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, const Kernel& kernel) {
+  run(
+      name, grid, block, shared_bytes, [](const void* k) { (*static_cast<const Kernel*>(k))(); }, &kernel);
+}
+
+struct CallSite {
+  const char* function;
+  const char* file;
+  int line;
+};
+
+int lane_id();
+void barrier(const CallSite& site);
+// Waits for the lanes of `mask`, then returns what the lane `source`, one of them, brought as `value`.
+std::uint64_t shuffle(const CallSite& site, unsigned mask, std::uint64_t value, int source);
+// Waits for the lanes of `mask`, then returns those that brought true.
+unsigned ballot(const CallSite& site, unsigned mask, bool predicate);
+
+template <class T>
+T shuffle_bits(const CallSite& site, unsigned mask, T value, int source) {
+  static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "what CUDA's shuffles take");
+  std::uint64_t bits = 0;
+  __builtin_memcpy(&bits, &value, sizeof(T));
+  bits = shuffle(site, mask, bits, source);
+  __builtin_memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+
+// Floating-point atomics would add in a different order on every run.
+template <class T>
+constexpr bool kHasAtomicAdd =
+    std::is_same_v<T, int> || std::is_same_v<T, unsigned> || std::is_same_v<T, unsigned long long>;
+
+}  // namespace foldgrad::emulation
+
+#define threadIdx (*::foldgrad::emulation::position.thread)
+#define blockIdx (static_cast<const dim3&>(::foldgrad::emulation::position.block))
+#define blockDim (static_cast<const dim3&>(::foldgrad::emulation::position.block_dim))
+#define gridDim (static_cast<const dim3&>(::foldgrad::emulation::position.grid_dim))
+
+inline void __syncthreads(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  foldgrad::emulation::barrier({"__syncthreads", file, line});
+}
+
+inline void __syncwarp(unsigned mask = 0xffffffffu, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  foldgrad::emulation::ballot({"__syncwarp", file, line}, mask, false);
+}
+
+// `width` (a power of two) splits the warp into groups, as in CUDA: a lane whose source lies behind its group keeps its
+// own value, except that __shfl_sync wraps around.
+template <class T>
+T __shfl_sync(unsigned mask, T value, int source, int width = 32, const char* file = __builtin_FILE(),
+              int line = __builtin_LINE()) {
+  const int group = foldgrad::emulation::lane_id() & ~(width - 1);
+  return foldgrad::emulation::shuffle_bits({"__shfl_sync", file, line}, mask, value, group | (source & (width - 1)));
+}
+
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, const char* file = __builtin_FILE(),
+                   int line = __builtin_LINE()) {
+  const int lane = foldgrad::emulation::lane_id(), source = lane + int(delta);
+  return foldgrad::emulation::shuffle_bits({"__shfl_down_sync", file, line}, mask, value,
+                                           source <= (lane | (width - 1)) ? source : lane);
+}
+
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, const char* file = __builtin_FILE(),
+                  int line = __builtin_LINE()) {
+  const int lane = foldgrad::emulation::lane_id(), source = lane ^ lane_mask;
+  return foldgrad::emulation::shuffle_bits({"__shfl_xor_sync", file, line}, mask, value,
+                                           source <= (lane | (width - 1)) ? source : lane);
+}
+
+inline unsigned __ballot_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(),
+                              int line = __builtin_LINE()) {
+  return foldgrad::emulation::ballot({"__ballot_sync", file, line}, mask, predicate != 0);
+}
+
+inline int __any_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return foldgrad::emulation::ballot({"__any_sync", file, line}, mask, predicate != 0) != 0;
+}
+
+inline int __all_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return foldgrad::emulation::ballot({"__all_sync", file, line}, mask, predicate != 0) == mask;
+}
+
+template <class T>
+T atomicAdd(T* address, T value) {
+  static_assert(foldgrad::emulation::kHasAtomicAdd<T>, "atomicAdd on integers only: results must repeat bit for bit");
+  return __atomic_fetch_add(address, value, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,103 @@
+#undef _FORTIFY_SOURCE  // its longjmp aborts when the target is on another stack
+
+#include "emulation/fiber.h"
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <stdexcept>
+
+namespace foldgrad::emulation {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kStackBytes = (kAddressSanitizer || kThreadSanitizer ? 256 : 64) * 1024;
+// The sanitizers follow swapcontext. It makes two system calls; _setjmp and _longjmp switch 25 times faster.
+constexpr bool kSwapContext = kAddressSanitizer || kThreadSanitizer;
+
+ucontext_t host_context;
+jmp_buf host_jump;
+int stacks = 0;
+FOLDGRAD_ASAN(const void* host_bottom; std::size_t host_size; void (*entry_point)();)
+FOLDGRAD_TSAN(void* host_fiber;)
+
+// Below the stack lies a page without access: an overflow must not reach the neighbour.
+char* allocate_stack() {
+  void* memory = mmap(nullptr, kPage + kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED || mprotect(memory, kPage, PROT_NONE) != 0)
+    throw std::runtime_error("emulation: no memory for the stack of a fiber");
+  return static_cast<char*>(memory) + kPage;
+}
+
+FOLDGRAD_ASAN(void entered() {
+  __sanitizer_finish_switch_fiber(nullptr, &host_bottom, &host_size);
+  entry_point();
+})
+
+}  // namespace
+
+void Fiber::prepare(void (*entry)()) {
+  if (stack_) return;
+  stack_ = allocate_stack();
+  FOLDGRAD_TSAN(tsan_fiber_ = __tsan_create_fiber(0));
+  getcontext(&context_);
+  // Stacks that all began at the same offset in a page would compete for the same lines of the cache.
+  const std::size_t offset = std::size_t(stacks++ % 32) * 128;
+  context_.uc_stack.ss_sp = stack_;
+  context_.uc_stack.ss_size = kStackBytes - offset;
+  FOLDGRAD_ASAN(entry_point = entry; entry = entered);
+  makecontext(&context_, entry, 0);
+}
+
+FOLDGRAD_UNSEEN void Fiber::resume() {
+  FOLDGRAD_ASAN(void* fake_stack; __sanitizer_start_switch_fiber(&fake_stack, stack_, kStackBytes));
+  FOLDGRAD_TSAN(host_fiber = __tsan_get_current_fiber());
+  FOLDGRAD_TSAN(__tsan_switch_to_fiber(tsan_fiber_, __tsan_switch_to_fiber_no_sync));
+  if (kSwapContext) {
+    swapcontext(&host_context, &context_);
+  } else if (_setjmp(host_jump) == 0) {
+    if (entered_) _longjmp(jump_, 1);
+    entered_ = true;
+    setcontext(&context_);
+  }
+  FOLDGRAD_ASAN(__sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr));
+}
+
+FOLDGRAD_UNSEEN void Fiber::suspend() {
+  FOLDGRAD_ASAN(__sanitizer_start_switch_fiber(&fake_stack_, host_bottom, host_size));
+  FOLDGRAD_TSAN(__tsan_switch_to_fiber(host_fiber, __tsan_switch_to_fiber_no_sync));
+  if (kSwapContext) {
+    swapcontext(&context_, &host_context);
+  } else if (_setjmp(jump_) == 0) {
+    _longjmp(host_jump, 1);
+  }
+  FOLDGRAD_ASAN(__sanitizer_finish_switch_fiber(fake_stack_, &host_bottom, &host_size));
+}
+
+#if FOLDGRAD_HAS_TSAN
+FOLDGRAD_UNSEEN void Fiber::release(void* point) {
+  if (!tsan_fiber_) return;
+  void* host = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(tsan_fiber_, __tsan_switch_to_fiber_no_sync);
+  __tsan_release(point);
+  __tsan_switch_to_fiber(host, __tsan_switch_to_fiber_no_sync);
+}
+
+FOLDGRAD_UNSEEN void Fiber::acquire(void* point) {
+  if (!tsan_fiber_) return;  // created later, by the host, and so after everything the host has seen
+  void* host = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(tsan_fiber_, __tsan_switch_to_fiber_no_sync);
+  __tsan_acquire(point);
+  __tsan_switch_to_fiber(host, __tsan_switch_to_fiber_no_sync);
+}
+
+void host_release(void* point) { __tsan_release(point); }
+void host_acquire(void* point) { __tsan_acquire(point); }
+#else
+void Fiber::release(void*) {}
+void Fiber::acquire(void*) {}
+void host_release(void*) {}
+void host_acquire(void*) {}
+#endif
+
+}  // namespace foldgrad::emulation

@@ -1,0 +1,112 @@
+#include "emulation/lanes.h"
+
+#include <cstdio>
+#include <cstring>
+
+namespace foldgrad::emulation {
+namespace {
+
+bool same_site(const CallSite& a, const CallSite& b) {
+  return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0) &&
+         std::strcmp(a.function, b.function) == 0;
+}
+
+std::string whereabouts(const Lane& lane) {
+  return lane.state == State::returned ? "has returned" : "waits in " + describe_call(lane);
+}
+
+// The lanes that wait in the same call with the same mask.
+unsigned arrived_with(const Lane& lane, const Lane* warp, int size) {
+  unsigned group = 0;
+  for (int i = 0; i < size; ++i)
+    if (warp[i].state == State::at_exchange && warp[i].mask == lane.mask && same_site(warp[i].site, lane.site))
+      group |= 1u << i;
+  return group;
+}
+
+void finish_exchange(Lane* warp, unsigned group) {
+  unsigned ballot = 0;
+  for (unsigned rest = group; rest; rest &= rest - 1) {
+    const int i = __builtin_ctz(rest);
+    if (warp[i].offered) ballot |= 1u << i;
+    warp[i].fiber->release(warp);
+  }
+  for (unsigned rest = group; rest; rest &= rest - 1) {
+    Lane& lane = warp[__builtin_ctz(rest)];
+    lane.received = lane.source == kBallot ? ballot : warp[lane.source].offered;
+    lane.state = State::ready;
+    lane.fiber->acquire(warp);
+  }
+}
+
+[[noreturn]] void fail_exchange(const Lane& lane, const Lane* warp, int size) {
+  const int missing = __builtin_ctz(lane.mask & ~arrived_with(lane, warp, size));
+  throw fault(lane, describe_call(lane) + " waits for lane " + std::to_string(missing) + ", which " +
+                        (missing < size ? whereabouts(warp[missing]) : "the block does not have"));
+}
+
+}  // namespace
+
+std::string describe(const dim3& d) {
+  return std::string("(") + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
+}
+
+std::string describe_call(const Lane& lane) {
+  char mask[32] = "";
+  if (lane.mask) std::snprintf(mask, sizeof mask, " with mask 0x%08x", lane.mask);
+  return std::string(lane.site.function) + mask + " at " + lane.site.file + ":" + std::to_string(lane.site.line);
+}
+
+std::string running_block() {
+  return std::string("emulation: kernel '") + kernel_name + "', block " + describe(position.block);
+}
+
+std::runtime_error fault(const Lane& lane, const std::string& what) {
+  return std::runtime_error(running_block() + ", thread " + describe(lane.index) + ": " + what);
+}
+
+FOLDGRAD_UNSEEN bool complete_exchanges(Lane* warp, int size) {
+  const Lane* blocked = nullptr;
+  bool completed = false;
+  for (int i = 0; i < size; ++i) {
+    if (warp[i].state != State::at_exchange) continue;
+    const unsigned group = arrived_with(warp[i], warp, size);
+    if (warp[i].mask & ~group) {
+      if (!blocked) blocked = &warp[i];
+      continue;
+    }
+    finish_exchange(warp, group);
+    completed = true;
+  }
+  if (blocked && !completed) fail_exchange(*blocked, warp, size);
+  return completed;
+}
+
+FOLDGRAD_UNSEEN bool open_barrier(Lane* lanes, int count) {
+  int returned = 0;
+  const Lane* waiting = nullptr;
+  for (int i = 0; i < count; ++i) {
+    if (lanes[i].state == State::returned)
+      ++returned;
+    else if (!waiting)
+      waiting = &lanes[i];
+  }
+  if (!waiting) return false;
+  for (int i = 0; i < count; ++i)
+    if (lanes[i].state == State::returned || !same_site(lanes[i].site, waiting->site))
+      throw fault(*waiting, describe_call(*waiting) + " waits for thread " + describe(lanes[i].index) + ", which " +
+                                whereabouts(lanes[i]));
+  synchronize_block(lanes, count);
+  for (int i = 0; i < count; ++i) lanes[i].state = State::ready;
+  return true;
+}
+
+FOLDGRAD_UNSEEN void synchronize_block(Lane* lanes, int count) {
+  if (!kThreadSanitizer) return;
+  host_release(&position);
+  for (int i = 0; i < count; ++i) lanes[i].fiber->release(&position);
+  for (int i = 0; i < count; ++i) lanes[i].fiber->acquire(&position);
+  host_acquire(&position);
+}
+
+}  // namespace foldgrad::emulation

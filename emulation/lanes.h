@@ -1,0 +1,50 @@
+// The threads of the running block, and how they wait for each other. Private to emulation/.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "emulation/cuda_emulation.h"
+#include "emulation/fiber.h"
+
+namespace foldgrad::emulation {
+
+constexpr int kWarpSize = 32;
+constexpr int kMaxThreads = 1024;
+constexpr std::size_t kMaxShared = 48 * 1024;
+
+inline const char* kernel_name = nullptr;
+
+enum class State : std::uint8_t { fresh, ready, at_barrier, at_exchange, returned };
+
+// Instead of a source: the lane asks who offered something other than 0.
+constexpr int kBallot = kWarpSize;
+
+struct Lane {
+  dim3 index;
+  State state;
+  Fiber* fiber;   // once it has begun
+  CallSite site;  // where it waits, and below what for
+  unsigned mask;  // none at a barrier
+  int source;
+  std::uint64_t offered, received;
+};
+
+// Lets the lanes of a warp go on whose whole group has arrived. False: none waits for the others of its warp. Throws
+// when lanes wait for others that cannot come.
+bool complete_exchanges(Lane* warp, int size);
+
+// Lets all threads pass the barrier at which they wait. False: all have returned.
+bool open_barrier(Lane* lanes, int count);
+
+// At the beginning and end of a block: everything before, also on the host, happens before everything after.
+void synchronize_block(Lane* lanes, int count);
+
+std::string describe(const dim3& d);
+std::string describe_call(const Lane& lane);  // the call in which it waits
+// "emulation: kernel 'NAME', block (x, y, z)" of what is running.
+std::string running_block();
+std::runtime_error fault(const Lane& lane, const std::string& what);
+
+}  // namespace foldgrad::emulation

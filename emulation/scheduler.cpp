@@ -1,0 +1,279 @@
+// Which thread runs next. All of this is one host thread's: fibers take turns, they never run at the same time.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "emulation/lanes.h"
+
+namespace foldgrad::emulation {
+namespace {
+
+struct Unwound {};  // thrown through the kernel in threads that wait when another has failed
+
+// Behind the shared memory; 4 bytes more for each thread of the largest block stay within. AddressSanitizer has its
+// own.
+constexpr std::size_t kGuardBytes = kAddressSanitizer ? 0 : 4096;
+constexpr int kFill = 0xff;
+
+Lane lanes[kMaxThreads];
+int lane_count = 0;
+Lane* current = nullptr;
+void (*thread_body)(const void*) = nullptr;
+const void* thread_context = nullptr;
+
+// Under ThreadSanitizer fiber i is lane i: it would take the stack of another lane, used again, for a race.
+Fiber fibers[kMaxThreads];
+Fiber* idle[kMaxThreads];
+int idle_count = 0, made = 0;
+
+// The lanes of a warp that can run, in the order in which they do.
+struct Turns {
+  Lane* lanes[kWarpSize];
+  int count = 0, next = 0;
+} turns;
+
+Order order = Order::ascending;
+unsigned seed = 1;
+std::mt19937 random_source;
+Counts totals;
+std::exception_ptr kernel_failure;
+bool failed = false;  // kernel_failure is there
+bool unwinding = false;
+std::atomic_flag busy = ATOMIC_FLAG_INIT;
+
+template <class Iterator>
+void arrange(Iterator first, Iterator last) {  // from ascending order to the one asked for
+  if (order == Order::descending) std::reverse(first, last);
+  if (order == Order::shuffled) std::shuffle(first, last, random_source);
+}
+
+FOLDGRAD_UNSEEN void take_turn(Lane* lane) {
+  current = lane;
+  position.thread = &lane->index;
+  lane->state = State::ready;
+}
+
+FOLDGRAD_UNSEEN void run_thread() {
+  try {
+    thread_body(thread_context);
+  } catch (const Unwound&) {
+  } catch (...) {
+    if (!unwinding) {
+      kernel_failure = std::current_exception();
+      failed = true;
+    }
+  }
+  current->state = State::returned;
+}
+
+// A thread that has returned leaves its fiber to the next one: without barriers a warp needs one switch, not 32.
+FOLDGRAD_UNSEEN bool hand_over() {
+  if (kThreadSanitizer || unwinding || failed || turns.next == turns.count) return false;
+  Lane* next = turns.lanes[turns.next];
+  if (next->state != State::fresh) return false;
+  ++turns.next;
+  next->fiber = current->fiber;
+  take_turn(next);
+  return true;
+}
+
+FOLDGRAD_UNSEEN void fiber_main() {
+  for (;;) {
+    run_thread();
+    if (!hand_over()) current->fiber->suspend();
+  }
+}
+
+FOLDGRAD_UNSEEN Fiber* free_fiber() {
+  if (idle_count > 0) return idle[--idle_count];
+  fibers[made].prepare(fiber_main);
+  return &fibers[made++];
+}
+
+FOLDGRAD_UNSEEN void resume(Lane* lane) {
+  if (kThreadSanitizer) lane->fiber->prepare(fiber_main);
+  if (!lane->fiber) lane->fiber = free_fiber();
+  take_turn(lane);
+  ++totals.switches;
+  lane->fiber->resume();
+  // `current` may be a later lane, to which the fiber was handed over.
+  if (current->state == State::returned && !kThreadSanitizer) idle[idle_count++] = current->fiber;
+}
+
+FOLDGRAD_UNSEEN void wait(Lane& lane, State state) {
+  if (!unwinding) {
+    lane.state = state;
+    lane.fiber->suspend();
+  }
+  if (unwinding) throw Unwound();
+}
+
+FOLDGRAD_UNSEEN Lane& calling_lane(const CallSite& site, unsigned mask) {
+  if (!current)
+    throw std::runtime_error(std::string("emulation: ") + site.function + " outside of a kernel at " + site.file + ":" +
+                             std::to_string(site.line));
+  current->site = site;
+  current->mask = mask;
+  return *current;
+}
+
+FOLDGRAD_UNSEEN std::uint64_t exchange(const CallSite& site, unsigned mask, std::uint64_t value, int source) {
+  Lane& lane = calling_lane(site, mask);
+  if (!(mask >> lane_id() & 1u)) throw fault(lane, describe_call(lane) + " does not name its own lane");
+  if (source != kBallot && (source < 0 || source > kBallot || !(mask >> source & 1u)))
+    throw fault(lane, describe_call(lane) + " reads lane " + std::to_string(source) + ", which is not in the mask");
+  lane.source = source;
+  lane.offered = value;
+  wait(lane, State::at_exchange);
+  return lane.received;
+}
+
+[[noreturn]] FOLDGRAD_UNSEEN void fail_with_thread() {
+  current->fiber->release(&kernel_failure);
+  host_acquire(&kernel_failure);
+  failed = false;
+  std::rethrow_exception(std::exchange(kernel_failure, nullptr));
+}
+
+// Lets one warp run ahead, on its own, until each of its threads waits at a barrier or has returned. In turns, a
+// missing barrier between a read and a write would mostly give the right result.
+FOLDGRAD_UNSEEN void run_warp(Lane* warp, int size) {
+  do {
+    turns.count = turns.next = 0;
+    for (int i = 0; i < size; ++i)
+      if (warp[i].state == State::fresh || warp[i].state == State::ready) turns.lanes[turns.count++] = &warp[i];
+    arrange(turns.lanes, turns.lanes + turns.count);
+    while (turns.next < turns.count) {
+      resume(turns.lanes[turns.next++]);
+      if (failed) fail_with_thread();
+    }
+  } while (complete_exchanges(warp, size));
+}
+
+FOLDGRAD_UNSEEN void run_block() {
+  for (int i = 0; i < lane_count; ++i) {
+    lanes[i].state = State::fresh;
+    if (!kThreadSanitizer) lanes[i].fiber = nullptr;
+  }
+  synchronize_block(lanes, lane_count);
+  int warps[kMaxThreads / kWarpSize];
+  const int warp_count = (lane_count + kWarpSize - 1) / kWarpSize;
+  do {
+    for (int w = 0; w < warp_count; ++w) warps[w] = w * kWarpSize;
+    arrange(warps, warps + warp_count);
+    for (int w = 0; w < warp_count; ++w) run_warp(&lanes[warps[w]], std::min(kWarpSize, lane_count - warps[w]));
+  } while (open_barrier(lanes, lane_count));
+  synchronize_block(lanes, lane_count);
+}
+
+void check_guard(const unsigned char* guard, std::size_t shared_bytes) {
+  if (kGuardBytes == 0 || (guard[0] == kFill && std::memcmp(guard, guard + 1, kGuardBytes - 1) == 0)) return;
+  const auto* written = std::find_if(guard, guard + kGuardBytes, [](unsigned char byte) { return byte != kFill; });
+  throw std::runtime_error(running_block() + ": a thread wrote behind the " + std::to_string(shared_bytes) +
+                           " bytes of shared memory, at byte " + std::to_string(shared_bytes + (written - guard)));
+}
+
+FOLDGRAD_UNSEEN void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes) {
+  lane_count = 0;
+  for (unsigned z = 0; z < block.z; ++z)
+    for (unsigned y = 0; y < block.y; ++y)
+      for (unsigned x = 0; x < block.x; ++x, ++lane_count) {
+        lanes[lane_count].index = dim3(x, y, z);
+        lanes[lane_count].state = State::fresh;
+        lanes[lane_count].fiber = kThreadSanitizer ? &fibers[lane_count] : nullptr;
+      }
+  position.block_dim = block;
+  position.grid_dim = grid;
+  // On the heap and of exact size, for AddressSanitizer.
+  const std::unique_ptr<unsigned char[]> shared(new unsigned char[shared_bytes + kGuardBytes]);
+  std::memset(shared.get(), kFill, shared_bytes + kGuardBytes);
+  position.shared = shared.get();
+  std::vector<std::uint64_t> blocks(std::uint64_t(grid.x) * grid.y * grid.z);
+  for (std::uint64_t b = 0; b < blocks.size(); ++b) blocks[b] = b;
+  arrange(blocks.begin(), blocks.end());
+  for (const std::uint64_t b : blocks) {
+    position.block = dim3(unsigned(b % grid.x), unsigned(b / grid.x % grid.y), unsigned(b / grid.x / grid.y));
+    std::memset(shared.get(), kFill, shared_bytes);
+    run_block();
+    check_guard(shared.get() + shared_bytes, shared_bytes);
+  }
+}
+
+// Destroys what waiting threads have on their stacks and leaves their fibers free for the next launch.
+FOLDGRAD_UNSEEN void unwind_threads() {
+  unwinding = true;
+  for (int i = 0; i < lane_count; ++i)
+    if (lanes[i].state != State::fresh && lanes[i].state != State::returned) resume(&lanes[i]);
+  unwinding = false;
+}
+
+void check_limits(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes) {
+  const auto fail = [&](const std::string& what) {
+    throw std::runtime_error(std::string("emulation: kernel '") + name + "': " + what);
+  };
+  const std::uint64_t threads = std::uint64_t(block.x) * block.y * block.z;
+  if (threads < 1 || threads > kMaxThreads || block.z > 64)
+    fail("a block has 1 to 1024 threads, at most 64 in z, got " + describe(block));
+  if (grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
+    fail("a grid has at least 1 block and at most 2147483647 in x and 65535 in y and z, got " + describe(grid));
+  if (shared_bytes > kMaxShared)
+    fail("a block has at most 49152 bytes of shared memory, got " + std::to_string(shared_bytes));
+}
+
+}  // namespace
+
+void set_order(Order new_order, unsigned new_seed) {
+  order = new_order;
+  seed = new_seed;
+}
+
+OrderScope::OrderScope(Order new_order, unsigned new_seed) : order_before_(order), seed_before_(seed) {
+  set_order(new_order, new_seed);
+}
+OrderScope::~OrderScope() { set_order(order_before_, seed_before_); }
+
+Counts counts() { return totals; }
+
+FOLDGRAD_UNSEEN void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, void (*thread)(const void*),
+                         const void* context) {
+  check_limits(name, grid, block, shared_bytes);
+  if (busy.test_and_set())
+    throw std::runtime_error(std::string("emulation: kernel '") + name +
+                             "' launched while another runs: launch from one host thread at a time, not from kernels");
+  ++totals.launches;
+  kernel_name = name;
+  thread_body = thread;
+  thread_context = context;
+  random_source.seed(seed);
+  std::exception_ptr failure;
+  try {
+    run_grid(grid, block, shared_bytes);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  unwind_threads();
+  synchronize_block(lanes, lane_count);
+  current = nullptr;
+  position = Position();
+  busy.clear();
+  if (failure) std::rethrow_exception(failure);
+}
+
+FOLDGRAD_UNSEEN int lane_id() { return current ? int((current - lanes) % kWarpSize) : 0; }
+
+FOLDGRAD_UNSEEN void barrier(const CallSite& site) { wait(calling_lane(site, 0), State::at_barrier); }
+
+std::uint64_t shuffle(const CallSite& site, unsigned mask, std::uint64_t value, int source) {
+  return exchange(site, mask, value, source);
+}
+
+unsigned ballot(const CallSite& site, unsigned mask, bool predicate) {
+  return unsigned(exchange(site, mask, predicate, kBallot));
+}
+
+}  // namespace foldgrad::emulation
