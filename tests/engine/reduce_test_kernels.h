@@ -1,0 +1,37 @@
+// Kernels of reduce_test.cpp.
+#pragma once
+#include <cstdint>
+
+#include "engine/host_device.h"
+
+namespace foldgrad::testing {
+
+struct BlockReduction {
+  const double* x;    // [blocks, n]
+  double *sum, *max;  // [blocks, threads]: what each thread is given
+  std::int64_t n;
+};
+// One block per row of x.
+void reduce_rows_cuda(const BlockReduction& p, unsigned blocks, unsigned threads);
+
+// Sum and sum of squares of every column.
+struct Moments {
+  using Value = double;
+  static constexpr int kSums = 2;
+  const double* x;  // [rows, columns]
+  double* out;      // [2, columns]
+  std::int64_t rows, columns;
+
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
+    const double v = x[r * columns + c];
+    sums[0] += v;
+    sums[1] += v * v;
+  }
+  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
+    out[c] = sums[0];
+    out[columns + c] = sums[1];
+  }
+};
+void moments_cuda(const Moments& p);
+
+}  // namespace foldgrad::testing
