@@ -1,0 +1,57 @@
+#include "ops/linear/linear.h"
+
+#include "engine/gemm.h"
+#include "ops/linear/linear_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+double beta(GradMode mode) { return mode == GradMode::add ? 1 : 0; }
+
+struct LinearNode final : Node {
+  Tensor x, weight;
+  bool has_bias;
+
+  LinearNode(Tensor x, Tensor weight, bool has_bias) : x(x), weight(weight), has_bias(has_bias) {}
+  const char* name() const override { return "linear"; }
+
+  void backward(NodeGrads& grads) override {
+    const Tensor& dy = grads.dy();
+    const Device device = dy.device();
+    const std::int64_t out = weight.shape()[0], in = weight.shape()[1], rows = dy.shape().without(-1).elements();
+    if (const auto [dx, mode] = grads.place(0); dx.defined())
+      gemm(device, dy.dtype(), {.m = rows, .n = in, .k = out, .beta = beta(mode)}, dx.raw(), dy.raw(),
+           weight.raw());  // [LIN-2]
+    if (const auto [dw, mode] = grads.place(1); dw.defined())
+      gemm(device, dy.dtype(), {.transpose_a = true, .m = out, .n = in, .k = rows, .beta = beta(mode)}, dw.raw(),
+           dy.raw(), x.raw());  // [LIN-3]
+    if (!has_bias || !grads.wanted(2)) return;
+    dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
+      const LinearBiasBackward<T> p{.db = grads.out<T>(2), .dy = dy.data<T>(), .rows = rows, .columns = out};
+      FOLDGRAD_RUN(device, linear_bias_backward, p);
+    });
+  }
+};
+
+Var linear(const Var& xv, const Var& weightv, const Var* biasv) {
+  const Tensor &x = xv.value(), &weight = weightv.value();
+  check_floating("linear", "x", x, 1);
+  check_floating("linear", "weight", weight, 1);
+  const std::int64_t in = x.shape()[-1], out = weight.shape()[0];
+  check_operand("linear", "weight", weight, {out, in}, x, "x");
+  if (biasv) check_operand("linear", "bias", biasv->value(), {out}, x, "x");
+
+  const Tensor y = Tensor::empty(x.shape().with(-1, out), x.dtype(), x.device());
+  gemm(x.device(), x.dtype(), {.transpose_b = true, .m = x.shape().without(-1).elements(), .n = out, .k = in}, y.raw(),
+       x.raw(), weight.raw(), biasv ? biasv->value().raw() : nullptr);  // [LIN-1]
+  std::vector<Var> operands{xv, weightv};
+  if (biasv) operands.push_back(*biasv);
+  return xv.tape().record(y, operands, LinearNode(x, weight, biasv));
+}
+
+}  // namespace
+
+Var linear(const Var& x, const Var& weight) { return linear(x, weight, nullptr); }
+Var linear(const Var& x, const Var& weight, const Var& bias) { return linear(x, weight, &bias); }
+
+}  // namespace foldgrad

@@ -1,0 +1,20 @@
+// The linear layer.
+//
+//   [LIN-1]  y = x W^T + b
+//
+//   backward:
+//   [LIN-2]  dx = dy W        [LIN-3]  dW = dy^T x        [LIN-4]  db_j = sum_r dy_rj
+//
+//   x: [..., in] seen as [R, in]; W: [out, in]; b: [out]; y: [..., out]. Saved: x, W.
+//   Derivation: docs/derivations/linear.md. In PyTorch: torch.nn.functional.linear.
+#pragma once
+#include "engine/tape.h"
+
+namespace foldgrad {
+
+// Throws std::invalid_argument unless weight is [out, in] with the last axis of x as `in`, bias is [out], and both are
+// of x's dtype and device.
+Var linear(const Var& x, const Var& weight);
+Var linear(const Var& x, const Var& weight, const Var& bias);
+
+}  // namespace foldgrad

@@ -1,0 +1,85 @@
+#include "ops/matmul/matmul.h"
+
+#include "engine/gemm.h"
+
+namespace foldgrad {
+namespace {
+
+// The stored matrices as they follow each other; a single b was merged into one tall product.
+struct Sizes {
+  std::int64_t batch, m, n, k;
+};
+
+struct Matrix {
+  const Tensor& tensor;
+  bool transpose;
+};
+
+// c = op(a) op(b) for each matrix of the batch, c [m, n], all dense.
+void multiply(const Tensor& c, GradMode mode, Matrix a, Matrix b, const Sizes& s) {
+  gemm(c.device(), c.dtype(),
+       {.transpose_a = a.transpose,
+        .transpose_b = b.transpose,
+        .m = s.m,
+        .n = s.n,
+        .k = s.k,
+        .batch = s.batch,
+        .batch_stride_a = s.m * s.k,
+        .batch_stride_b = s.k * s.n,
+        .batch_stride_c = s.m * s.n,
+        .beta = mode == GradMode::add ? 1.0 : 0.0},
+       c.raw(), a.tensor.raw(), b.tensor.raw());
+}
+
+struct MatmulNode final : Node {
+  Tensor a, b;
+  bool transpose_a, transpose_b;
+  Sizes s;
+
+  MatmulNode(Tensor a, Tensor b, bool transpose_a, bool transpose_b, Sizes s)
+      : a(a), b(b), transpose_a(transpose_a), transpose_b(transpose_b), s(s) {}
+  const char* name() const override { return "matmul"; }
+
+  // The gradient of a transposed operand is the transpose of [MM-2] or [MM-3], which turns the product around.
+  void backward(NodeGrads& grads) override {
+    const Tensor& dc = grads.dy();
+    const auto [da, mode_a] = grads.place(0);
+    if (da.defined() && !transpose_a)
+      multiply(da, mode_a, {dc, false}, {b, !transpose_b}, {s.batch, s.m, s.k, s.n});  // [MM-2]
+    else if (da.defined())
+      multiply(da, mode_a, {b, transpose_b}, {dc, true}, {s.batch, s.k, s.m, s.n});
+    const auto [db, mode_b] = grads.place(1);
+    if (db.defined() && !transpose_b)
+      multiply(db, mode_b, {a, !transpose_a}, {dc, false}, {s.batch, s.k, s.n, s.m});  // [MM-3]
+    else if (db.defined())
+      multiply(db, mode_b, {dc, true}, {a, transpose_a}, {s.batch, s.n, s.k, s.m});
+  }
+};
+
+std::vector<std::int64_t> leading_axes(const Tensor& t) { return {t.shape().begin(), t.shape().end() - 2}; }
+
+}  // namespace
+
+Var matmul(const Var& av, const Var& bv, bool transpose_a, bool transpose_b) {
+  const Tensor &a = av.value(), &b = bv.value();
+  check_floating("matmul", "a", a, 2);
+  check_floating("matmul", "b", b, 2);
+  const std::vector<std::int64_t> leading = leading_axes(a);
+  const bool single_b = b.shape().rank() == 2 && !leading.empty();
+  FOLDGRAD_CHECK(!single_b || !transpose_a,
+                 "matmul: a must not be transposed where b is a single matrix, got a {}, b {}", a.shape(), b.shape());
+  const std::int64_t m = a.shape()[transpose_a ? -1 : -2], k = a.shape()[transpose_a ? -2 : -1],
+                     n = b.shape()[transpose_b ? -2 : -1];
+  std::vector<std::int64_t> wanted = single_b ? std::vector<std::int64_t>() : leading, sizes = leading;
+  wanted.insert(wanted.end(), {transpose_b ? n : k, transpose_b ? k : n});
+  check_operand("matmul", "b", b, Shape(wanted), a, "a");
+
+  sizes.insert(sizes.end(), {m, n});
+  const Tensor c = Tensor::empty(Shape(sizes), a.dtype(), a.device());
+  const std::int64_t batch = Shape(leading).elements();
+  const Sizes s = single_b ? Sizes{1, batch * m, n, k} : Sizes{batch, m, n, k};
+  multiply(c, GradMode::set, {a, transpose_a}, {b, transpose_b}, s);  // [MM-1]
+  return av.tape().record(c, {av, bv}, MatmulNode(a, b, transpose_a, transpose_b, s));
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,87 @@
+#include "ops/linear/linear.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+namespace {
+
+OpCase linear_case(Shape x, std::int64_t out, bool bias = true, bool large = false) {
+  const std::int64_t in = x[-1];
+  OpCase c{.label = fmt::format("{} to {}{}", x, out, bias ? "" : ", no bias"),
+           .operands = {randn(x, 1), randn({out, in}, 2)},
+           .f = [](const std::vector<Var>& v) { return v.size() == 3 ? linear(v[0], v[1], v[2]) : linear(v[0], v[1]); },
+           .large = large};
+  if (bias) c.operands.push_back(randn({out}, 3));
+  return c;
+}
+
+Var zeros(Tape& t, Shape shape) { return t.constant(Tensor::zeros(std::move(shape), DType::f32)); }
+
+// Columns around a warp and rows for several blocks of rows, for the sums of db.
+const RegisterOp kLinear({
+    .name = "linear",
+    .cases = {linear_case({3, 2}, 4), linear_case({2, 2, 3}, 2, false), linear_case({1, 1}, 1), linear_case({5}, 3),
+              linear_case({0, 2}, 3), linear_case({2, 0}, 3), linear_case({40, 7}, 33, true, true),
+              linear_case({5, 64}, 31, false, true)},
+    .errors = {{"linear: weight must be f32 [4, 3] on cpu, to go with x, which is f32 [2, 3] on cpu, got f32 [4, 2] on "
+                "cpu",
+                [](Tape& t) {
+                  linear(zeros(t, {2, 3}), zeros(t, {4, 2}));
+                }},
+               {"linear: weight must be f32 [4, 4] on cpu, to go with x, which is f32 [4] on cpu, got f32 [4] on cpu",
+                [](Tape& t) { linear(zeros(t, {4}), zeros(t, {4})); }},
+               {"linear: bias must be f32 [4] on cpu, to go with x, which is f32 [2, 3] on cpu, got f32 [3] on cpu",
+                [](Tape& t) {
+                  linear(zeros(t, {2, 3}), zeros(t, {4, 3}), zeros(t, {3}));
+                }},
+               {"linear: x must be f32, f64 or bf16 with at least 1 axes, got f32 [] on cpu",
+                [](Tape& t) {
+                  linear(zeros(t, {}), zeros(t, {4, 3}));
+                }}},
+    // Sums of up to 64 products.
+    .f32_roundoffs = 400,
+});
+
+// Powers of two and small integers, so that every order of summation is exact.
+TEST(Linear, LIN_1_LIN_2_LIN_3_LIN_4_WorkedByHand) {
+  for (Device device : devices()) {
+    Tape tape;
+    const Var x = tape.variable(Tensor::of<double>({2, 2}, {1, 2, 3, 4}, device));
+    const Var w = tape.variable(Tensor::of<double>({3, 2}, {1, 0, 0, 1, 2, -1}, device));
+    const Var b = tape.variable(Tensor::of<double>({3}, {10, 20, 30}, device));
+    const Var y = linear(x, w, b);
+    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{11, 22, 30, 13, 24, 32}));
+    tape.backward(y, Tensor::of<double>({2, 3}, {1, 0, 2, 0, 1, -1}, device));
+    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{5, -2, -2, 2}));
+    EXPECT_EQ(tape.grad(w).values<double>(), (std::vector<double>{1, 2, 3, 4, -1, 0}));
+    EXPECT_EQ(tape.grad(b).values<double>(), (std::vector<double>{1, 1, 1}));
+  }
+}
+
+// What folding rests on: a diagonal map before the layer is the layer with scaled columns, and a shift is a bias.
+RC_GTEST_PROP(Linear, LIN_1_ScaleAndShiftOfTheInputMoveIntoTheLayer, ()) {
+  const int rows = *rc::gen::inRange(1, 6), in = *rc::gen::inRange(1, 9), out = *rc::gen::inRange(1, 9);
+  const Tensor x = randn({rows, in}, 1), w = randn({out, in}, 2), b = randn({out}, 3), s = randn({in}, 4),
+               t = randn({in}, 5);
+  Tensor mapped = x.clone(), folded = w.clone(), shifted = b.clone();
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < in; ++c) {
+      double& v = mapped.data<double>()[r * in + c];
+      v = v * s.data<double>()[c] + t.data<double>()[c];
+    }
+  for (int o = 0; o < out; ++o)
+    for (int c = 0; c < in; ++c) {
+      shifted.data<double>()[o] += w.data<double>()[o * in + c] * t.data<double>()[c];
+      folded.data<double>()[o * in + c] *= s.data<double>()[c];
+    }
+  Tape tape;
+  const Tensor plain = linear(tape.constant(mapped), tape.constant(w), tape.constant(b)).value();
+  const Tensor moved = linear(tape.constant(x), tape.constant(folded), tape.constant(shifted)).value();
+  RC_ASSERT(bool(close(moved, plain, 1e-13)));
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
