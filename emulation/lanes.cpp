@@ -6,9 +6,10 @@
 namespace foldgrad::emulation {
 namespace {
 
+bool same_text(const char* a, const char* b) { return a == b || std::strcmp(a, b) == 0; }
+
 bool same_site(const CallSite& a, const CallSite& b) {
-  return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0) &&
-         std::strcmp(a.function, b.function) == 0;
+  return a.line == b.line && same_text(a.file, b.file) && same_text(a.function, b.function);
 }
 
 std::string whereabouts(const Lane& lane) {

@@ -154,12 +154,14 @@ struct CountDown {
   ~CountDown() { --*alive; }
 };
 
-// Thread p.n throws while others wait at either kind of meeting; p.data[0] counts what lives on their stacks.
+// Thread p.n throws while others wait at either kind of meeting; p.data counts what lives on their stacks.
+// None may go on after that.
 __global__ void throwing_kernel(Integers p) {
   const CountDown scope(p.data + threadIdx.x);
   if (threadIdx.x >= 32) __syncwarp();
   if (int(threadIdx.x) == p.n && blockIdx.x == 1) throw std::out_of_range("thrown by thread " + std::to_string(p.n));
   __syncthreads();
+  if (p.n >= 0 && blockIdx.x == 1) p.data[threadIdx.x] = 1000;
 }
 
 TEST(Emulation, ExceptionsComeOutAndLeaveNothingBehind) {
