@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "engine/philox_block.h"
+
+namespace foldgrad {
+namespace {
+
+std::vector<std::uint32_t> words(const PhiloxWords& w) { return {w.word, w.word + 4}; }
+
+// Known answers of the authors' library Random123 (its file kat_vectors, philox4x32 with 10 rounds).
+TEST(Philox, PublishedVectors) {
+  using Words = std::vector<std::uint32_t>;
+  EXPECT_EQ(words(philox4x32_10({{0, 0, 0, 0}}, 0, 0)), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  const std::uint32_t ones = 0xffffffff;
+  EXPECT_EQ(words(philox4x32_10({{ones, ones, ones, ones}}, ones, ones)),
+            (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(words(philox4x32_10({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}}, 0xa4093822, 0x299f31d0)),
+            (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(Philox, SeedStreamStepAndElementArePlacedInKeyAndCounter) {
+  const Random random{0x0123456789abcdef, 0x11111111, 0x22222222};
+  EXPECT_EQ(words(random.block(0x0000000500000006)),
+            words(philox4x32_10({{6, 5, 0x11111111, 0x22222222}}, 0x89abcdef, 0x01234567)));
+  for (int k = 0; k < 4; ++k) EXPECT_EQ(random.bits(4 * 77 + k), random.block(77).word[k]);
+}
+
+RC_GTEST_PROP(Philox, ManyAtOnceAreTheSameBits, ()) {
+  // Starts across 2^34 too, where the number of the block fills its lower word.
+  const auto base = *rc::gen::element<std::uint64_t>(0, (1ull << 34) - 64, 1ull << 40);
+  const std::uint64_t first = base + 4 * *rc::gen::inRange<std::uint64_t>(0, 100);
+  const Random random{*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::arbitrary<std::uint32_t>(),
+                      *rc::gen::arbitrary<std::uint32_t>()};
+  std::uint32_t bits[kPhiloxElements];
+  philox_bits(random, first, bits);
+  for (int i = 0; i < kPhiloxElements; ++i) RC_ASSERT(bits[i] == random.bits(first + std::uint64_t(i)));
+}
+
+RC_GTEST_PROP(Philox, UniformIsInTheUnitIntervalAndExact, ()) {
+  const Random random{*rc::gen::arbitrary<std::uint64_t>(), 1, 2};
+  const float u = random.uniform(*rc::gen::arbitrary<std::uint64_t>());
+  RC_ASSERT(u >= 0 && u < 1);
+  RC_ASSERT(u * 16777216.0f == std::floor(u * 16777216.0f));
+}
+
+// 100 cells of 10,000 expected each: chi squared has mean 99 and standard deviation 14; 7 of those are never seen.
+TEST(Philox, UniformFillsCellsEvenly) {
+  const Random random{42, 7, 3};
+  std::vector<int> cells(100);
+  for (std::uint64_t i = 0; i < 1000000; ++i) ++cells[std::size_t(random.uniform(i) * 100)];
+  double chi2 = 0;
+  for (int count : cells) chi2 += (count - 1e4) * (count - 1e4) / 1e4;
+  EXPECT_LT(chi2, 200);
+  EXPECT_GT(chi2, 30);  // more even than chance is wrong as well
+}
+
+TEST(Philox, NeighbouringSequencesAreNotCorrelated) {
+  const int n = 100000;
+  const Random base{42, 7, 3};
+  for (const Random& other : {Random{43, 7, 3}, Random{42, 8, 3}, Random{42, 7, 4}}) {
+    double sum = 0;
+    for (int i = 0; i < n; ++i)
+      sum += (double(base.uniform(std::uint64_t(i))) - 0.5) * (double(other.uniform(std::uint64_t(i))) - 0.5);
+    EXPECT_LT(std::fabs(sum * 12 / std::sqrt(n)), 5);  // standard deviation 1
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad
