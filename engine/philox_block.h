@@ -48,10 +48,11 @@ inline Lanes interleave(Lanes a, Lanes b, int first) {
 // kVectors * kLanes blocks. Several vectors, because one would wait for its own products.
 constexpr int kVectors = 4;
 inline void generate(const Random& random, std::uint64_t first_block, std::uint32_t* out) {
+  Lanes index{};
+  for (int i = 0; i < kLanes; ++i) index[i] = std::uint64_t(i);
   Lanes c0[kVectors], c1[kVectors], c2[kVectors], c3[kVectors];
   for (int v = 0; v < kVectors; ++v) {
-    Lanes block = lanes(first_block + std::uint64_t(v * kLanes));
-    for (int i = 0; i < kLanes; ++i) block[i] += std::uint64_t(i);
+    const Lanes block = index + (first_block + std::uint64_t(v * kLanes));
     c0[v] = block, c1[v] = block >> 32, c2[v] = lanes(random.stream), c3[v] = lanes(random.step);
   }
   Lanes key0 = lanes(std::uint32_t(random.seed)), key1 = lanes(random.seed >> 32);
