@@ -1,0 +1,79 @@
+#include "ops/embedding/embedding.h"
+
+#include "ops/embedding/embedding_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+struct EmbeddingNode final : Node {
+  const char* op;
+  Tensor ids;
+  double scale;
+  std::int64_t padding_id;
+
+  EmbeddingNode(const char* op, Tensor ids, double scale, std::int64_t padding_id)
+      : op(op), ids(ids), scale(scale), padding_id(padding_id) {}
+  const char* name() const override { return op; }
+
+  void backward(NodeGrads& grads) override {
+    const auto [dx, mode] = grads.place(0);
+    const std::int64_t rows = dx.shape()[0], columns = dx.shape().without(0).elements();
+    dispatch_floating(op, dx.dtype(), [&, &dx = dx, mode = mode]<class T>(Type<T>) {
+      const EmbeddingBackward<T> p{.dx = {dx.data<T>(), mode},
+                                   .dy = grads.dy().data<T>(),
+                                   .ids = ids.data<std::int64_t>(),
+                                   .positions = ids.size(),
+                                   .rows = rows,
+                                   .columns = columns,
+                                   .scale = compute_t<T>(scale),
+                                   .padding_id = padding_id};
+      FOLDGRAD_RUN(dx.device(), embedding, p);
+    });
+  }
+};
+
+void check_ids(const char* op, const Tensor& ids, std::int64_t rows) {
+  const std::int64_t* id = ids.data<std::int64_t>();
+  for (std::int64_t m = 0; m < ids.size(); ++m)
+    FOLDGRAD_CHECK(0 <= id[m] && id[m] < rows, "{}: ids must be in [0, {}), got {} at position {} of {}", op, rows,
+                   id[m], m, ids.shape());
+}
+
+Var rows_by_id(const char* op, const Var& xv, const Var& idsv, double scale, std::int64_t padding_id) {
+  const Tensor &x = xv.value(), &ids = idsv.value();
+  check_operand(op, "ids", ids, ids.shape(), DType::i64, x, "the table");
+  const std::int64_t rows = x.shape()[0], columns = x.shape().without(0).elements();
+  if (x.device() == Device::cpu) check_ids(op, ids, rows);
+
+  std::vector<std::int64_t> sizes = ids.shape().sizes();
+  sizes.insert(sizes.end(), x.shape().begin() + 1, x.shape().end());
+  const Tensor y = Tensor::empty(Shape(sizes), x.dtype(), x.device());
+  dispatch_floating(op, x.dtype(), [&]<class T>(Type<T>) {
+    const EmbeddingForward<T> p{.y = y.data<T>(),
+                                .x = x.data<T>(),
+                                .ids = ids.data<std::int64_t>(),
+                                .positions = ids.size(),
+                                .rows = rows,
+                                .columns = columns,
+                                .scale = compute_t<T>(scale)};
+    FOLDGRAD_RUN(x.device(), embedding, p);
+  });
+  return xv.tape().record(y, {xv, idsv}, EmbeddingNode(op, ids, scale, padding_id));
+}
+
+}  // namespace
+
+Var embedding(const Var& table, const Var& ids, double scale, std::int64_t padding_id) {
+  check_floating("embedding", "table", table.value(), 2);
+  FOLDGRAD_CHECK(table.shape().rank() == 2, "embedding: table must be [V, C], got {}", table.shape());
+  FOLDGRAD_CHECK(-1 <= padding_id && padding_id < table.shape()[0],
+                 "embedding: padding_id must be a row of the table {} or -1, got {}", table.shape(), padding_id);
+  return rows_by_id("embedding", table, ids, scale, padding_id);
+}
+
+Var gather(const Var& x, const Var& ids) {
+  check_floating("gather", "x", x.value(), 1);
+  return rows_by_id("gather", x, ids, 1, -1);
+}
+
+}  // namespace foldgrad

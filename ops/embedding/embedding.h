@@ -1,0 +1,21 @@
+// Rows of a table, chosen by ids.
+//
+//   [EMB-1]  y_m = scale x_(ids_m)
+//
+//   backward:
+//   [EMB-2]  dx_v = scale sum of dy_m over the m with ids_m = v, in the order of m; zero for v = padding_id
+//
+//   x: [N, ...]; ids: i64 of any shape, with M elements; y: [shape of ids, ...]. gather: scale 1, no padding.
+//   Saved: ids. To sum in order without sorting anything as a whole, positions are counted, row by row, into buckets
+//   (docs/derivations/embedding.md). In PyTorch: torch.nn.functional.embedding.
+#pragma once
+#include "engine/tape.h"
+
+namespace foldgrad {
+
+// Throws std::invalid_argument unless ids are i64 on x's device and padding_id is a row or -1, for none. An id outside
+// [0, N) is an error too on the CPU. On CUDA nobody waits to see one: its row of y is NaN, and its dy goes nowhere.
+Var embedding(const Var& table, const Var& ids, double scale = 1, std::int64_t padding_id = -1);  // table: [V, C]
+Var gather(const Var& x, const Var& ids);
+
+}  // namespace foldgrad

@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <utility>
+
+#include "engine/memory.h"
+#include "ops/embedding/embedding_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+constexpr std::int64_t kParallelElements = 32768;
+
+// order: the positions that count, row after row, ascending within each; those of row v end at ends[v].
+template <class T>
+void sort_positions(const EmbeddingBackward<T>& p, int* ends, int* order) {
+  std::fill_n(ends, p.rows, 0);
+  for (std::int64_t m = 0; m < p.positions; ++m)
+    if (p.counts(p.ids[m])) ++ends[p.ids[m]];
+  int start = 0;
+  for (std::int64_t v = 0; v < p.rows; ++v) start += std::exchange(ends[v], start);
+  for (std::int64_t m = 0; m < p.positions; ++m)
+    if (p.counts(p.ids[m])) order[ends[p.ids[m]]++] = int(m);
+}
+
+// dx's row from the rows of dy at n positions. Sums stay in a few registers' worth of columns, in compute_t.
+template <class T>
+void add_row(const EmbeddingBackward<T>& p, std::int64_t row, const int* positions, int n) {
+  using Value = compute_t<T>;
+  constexpr std::int64_t kColumns = 64;
+  for (std::int64_t first = 0; first < p.columns; first += kColumns) {
+    const std::int64_t width = std::min(kColumns, p.columns - first);
+    Value sums[kColumns] = {};
+    for (int i = 0; i < n; ++i) {
+      const T* dy = p.dy + positions[i] * p.columns + first;
+#pragma omp simd
+      for (std::int64_t c = 0; c < width; ++c) sums[c] += Value(dy[c]);
+    }
+    const GradOut<T> dx{p.dx.data + row * p.columns + first, p.dx.mode};
+    const Value scale = p.scale;
+#pragma omp simd
+    for (std::int64_t c = 0; c < width; ++c) dx.put(c, scale * sums[c]);  // [EMB-2]
+  }
+}
+
+}  // namespace
+
+template <class T>
+void embedding_cpu(const EmbeddingForward<T>& p) {
+  using Value = compute_t<T>;
+#pragma omp parallel for schedule(static) if (p.positions * p.columns >= kParallelElements)
+  for (std::int64_t m = 0; m < p.positions; ++m) {
+    const T* x = p.x + p.ids[m] * p.columns;
+    T* y = p.y + m * p.columns;
+    const std::int64_t columns = p.columns;
+    const Value scale = p.scale;
+#pragma omp simd
+    for (std::int64_t c = 0; c < columns; ++c) y[c] = T(scale * Value(x[c]));  // [EMB-1]
+  }
+}
+
+template <class T>
+void embedding_cpu(const EmbeddingBackward<T>& p) {
+  const auto scratch = memory::allocate(Device::cpu, std::size_t(p.rows + p.positions) * sizeof(int));
+  int *ends = static_cast<int*>(scratch.get()), *order = ends + p.rows;
+  sort_positions(p, ends, order);
+  // Frequent words stand together at the front of most vocabularies, so equal shares of rows are unequal work. Which
+  // thread sums a row changes no bit of it.
+#pragma omp parallel for schedule(dynamic, 64) if ((p.rows + p.positions) * p.columns >= kParallelElements)
+  for (std::int64_t v = 0; v < p.rows; ++v) {
+    const int begin = v == 0 ? 0 : ends[v - 1], n = ends[v] - begin;
+    if (n > 0)
+      add_row(p, v, order + begin, n);
+    else if (p.dx.mode == GradMode::set)
+      std::fill_n(p.dx.data + v * p.columns, p.columns, T(compute_t<T>(0)));
+  }
+}
+
+template void embedding_cpu(const EmbeddingForward<float>&);
+template void embedding_cpu(const EmbeddingForward<double>&);
+template void embedding_cpu(const EmbeddingForward<bf16>&);
+template void embedding_cpu(const EmbeddingBackward<float>&);
+template void embedding_cpu(const EmbeddingBackward<double>&);
+template void embedding_cpu(const EmbeddingBackward<bf16>&);
+
+}  // namespace foldgrad

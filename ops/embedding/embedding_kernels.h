@@ -1,0 +1,36 @@
+#pragma once
+#include "engine/grad_out.h"
+
+namespace foldgrad {
+
+template <class T>
+struct EmbeddingForward {
+  T* y;                     // [positions, columns]
+  const T* x;               // [rows, columns]
+  const std::int64_t* ids;  // [positions]
+  std::int64_t positions, rows, columns;
+  compute_t<T> scale;
+};
+
+template <class T>
+struct EmbeddingBackward {
+  GradOut<T> dx;            // [rows, columns]
+  const T* dy;              // [positions, columns]
+  const std::int64_t* ids;  // [positions]; fewer than 2^31
+  std::int64_t positions, rows, columns;
+  compute_t<T> scale;
+  std::int64_t padding_id;  // -1: none
+
+  FOLDGRAD_HD bool counts(std::int64_t id) const { return 0 <= id && id < rows && id != padding_id; }
+};
+
+template <class T>
+void embedding_cpu(const EmbeddingForward<T>& p);
+template <class T>
+void embedding_cpu(const EmbeddingBackward<T>& p);
+template <class T>
+void embedding_cuda(const EmbeddingForward<T>& p);
+template <class T>
+void embedding_cuda(const EmbeddingBackward<T>& p);
+
+}  // namespace foldgrad
