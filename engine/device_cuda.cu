@@ -13,6 +13,7 @@ namespace {
 
 void check(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return;
+  cudaGetLastError();  // forget it: after an allocation that the cache makes good, the next launch would report it
   throw std::runtime_error(std::string("cuda: ") + call + " failed: " + cudaGetErrorString(error));
 }
 

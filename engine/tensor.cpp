@@ -19,6 +19,8 @@ void dispatch_pair(DType from, DType to, const Body& body) {
 
 Tensor::Tensor(Shape shape, DType dtype, Device device)
     : shape_(std::move(shape)), dtype_(dtype), device_(device), defined_(true) {
+  FOLDGRAD_CHECK(size() <= INT64_MAX / std::int64_t(size_of(dtype)), "tensor: {} {} must have fewer than 2^63 bytes",
+                 name(dtype), shape_);
   storage_ = memory::allocate(device, bytes());
 }
 
@@ -100,15 +102,15 @@ Tensor Tensor::to(DType dtype) const {
 }
 
 void Tensor::copy_from(const Tensor& source) const {
-  FOLDGRAD_CHECK(source.shape_ == shape_ && source.dtype_ == dtype_, "tensor: cannot copy {} {} into {} {}",
-                 name(source.dtype_), source.shape_, name(dtype_), shape_);
+  FOLDGRAD_CHECK(defined_ && source.defined_ && source.shape_ == shape_ && source.dtype_ == dtype_,
+                 "tensor: cannot copy {} into {}", describe(source), describe(*this));
   memory::copy(device_, raw(), source.device_, source.raw(), bytes());
 }
 
 void Tensor::zero() const { memory::zero(device_, raw(), bytes()); }
 
 double Tensor::item() const {
-  FOLDGRAD_CHECK(defined_ && size() == 1, "tensor: item() needs exactly one element, got {}", shape_);
+  FOLDGRAD_CHECK(defined_ && size() == 1, "tensor: item() needs exactly one element, got {}", describe(*this));
   return to(DType::f64).values<double>()[0];
 }
 

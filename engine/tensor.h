@@ -13,7 +13,8 @@ class Tensor {
  public:
   Tensor() = default;  // undefined: no storage, not even of size zero
 
-  // Every factory throws std::runtime_error when the device has no memory for it.
+  // Every factory throws std::runtime_error when the device has no memory for it, std::invalid_argument when it would
+  // take 2^63 bytes or more.
   static Tensor empty(Shape shape, DType dtype, Device device = Device::cpu);  // values are undetermined
   static Tensor zeros(Shape shape, DType dtype, Device device = Device::cpu);
   static Tensor full(Shape shape, double value, DType dtype, Device device = Device::cpu);
@@ -26,7 +27,7 @@ class Tensor {
   DType dtype() const { return dtype_; }
   Device device() const { return device_; }
   std::int64_t size() const { return shape_.elements(); }
-  std::size_t bytes() const { return std::size_t(size()) * size_of(dtype_); }
+  std::size_t bytes() const { return defined_ ? std::size_t(size()) * size_of(dtype_) : 0; }
 
   // The first element, on device(); null when there is none. Throws std::invalid_argument for another T than dtype().
   template <class T>
@@ -40,11 +41,13 @@ class Tensor {
   // Views: same storage. One size may be -1, for "what remains". Slices are along the leading axis.
   Tensor reshape(std::vector<std::int64_t> sizes) const;
   Tensor reshape(const Shape& shape) const { return reshape(shape.sizes()); }
+  Tensor reshape(std::initializer_list<std::int64_t> sizes) const { return reshape(std::vector<std::int64_t>(sizes)); }
   Tensor slice(std::int64_t begin, std::int64_t end) const;
 
   Tensor clone() const;
   Tensor to(Device device) const;  // the same storage when it is already there
   // Converted element by element, rounded once to nearest, through the host. The operation `cast` is the fast way.
+  // (Only i64 to bf16 rounds twice, beyond 2^53, where it goes through f64.)
   Tensor to(DType dtype) const;
   // Values into this storage, from a tensor of the same shape and dtype on any device.
   void copy_from(const Tensor& source) const;
@@ -78,6 +81,7 @@ Tensor Tensor::of(Shape shape, const std::vector<T>& values, Device device) {
 
 template <class T>
 std::vector<T> Tensor::values() const {
+  FOLDGRAD_CHECK(defined_, "tensor: an undefined tensor has no values");
   check_dtype(dtype_of<T>);
   std::vector<T> values(size());
   memory::copy(Device::cpu, values.data(), device_, raw(), bytes());

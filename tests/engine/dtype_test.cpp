@@ -1,0 +1,142 @@
+#include "engine/dtype.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+
+namespace foldgrad {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+bf16 from_bits(std::uint16_t bits) {
+  bf16 value;
+  value.bits = bits;
+  return value;
+}
+
+// The value by the definition of the format, without the trick that it is half a float: sign, 8 bits of exponent with
+// bias 127, 7 of fraction. Infinity counts as 2^128, the next after the largest, as rounding sees it.
+double value_of(std::uint16_t bits) {
+  const int exponent = bits >> 7 & 255, fraction = bits & 127;
+  const double magnitude = exponent == 0 ? std::ldexp(fraction, -133) : std::ldexp(128 + fraction, exponent - 134);
+  return bits >> 15 ? -magnitude : magnitude;
+}
+
+constexpr std::uint16_t kInfinityBits = 0x7f80;
+
+TEST(Bf16, EveryPatternIsTheFloatThatTheFormatSays) {
+  for (int bits = 0; bits < 65536; ++bits) {
+    const float value = from_bits(std::uint16_t(bits));
+    const int magnitude = bits & 0x7fff;
+    if (magnitude > kInfinityBits)
+      EXPECT_TRUE(std::isnan(value)) << bits;
+    else if (magnitude == kInfinityBits)
+      EXPECT_EQ(value, bits >> 15 ? -kInfinity : kInfinity) << bits;
+    else
+      EXPECT_TRUE(value == value_of(std::uint16_t(bits)) && std::signbit(value) == (bits >> 15)) << bits;
+  }
+}
+
+TEST(Bf16, EveryPatternSurvivesTheRoundTrip) {
+  for (int bits = 0; bits < 65536; ++bits) {
+    const float value = from_bits(std::uint16_t(bits));
+    if (std::isnan(value)) {  // one NaN stands for all
+      EXPECT_EQ(bf16(value).bits, 0x7fc0) << bits;
+      EXPECT_EQ(bf16(double(value)).bits, 0x7fc0) << bits;
+    } else {
+      EXPECT_EQ(bf16(value).bits, bits);
+      EXPECT_EQ(bf16(double(value)).bits, bits);
+    }
+  }
+}
+
+// Between every two neighbours: just below the middle goes down, just above goes up, the middle itself to the even one.
+// Doubles next to the middle are closer to it than any float, so rounding to float first would land on the middle.
+TEST(Bf16, RoundsOnceToNearestTiesToEven) {
+  for (int bits = 0; bits < kInfinityBits; ++bits) {
+    const int even = bits % 2 == 0 ? bits : bits + 1;
+    const double below = value_of(std::uint16_t(bits)), above = value_of(std::uint16_t(bits + 1));
+    const double middle = (below + above) / 2;  // exact
+    for (const int sign : {0, 0x8000}) {
+      const double s = sign ? -1 : 1;
+      EXPECT_EQ(bf16(s * middle).bits, sign | even) << bits;
+      EXPECT_EQ(bf16(s * std::nextafter(middle, 0.0)).bits, sign | bits) << bits;
+      EXPECT_EQ(bf16(s * std::nextafter(middle, kInfinity)).bits, sign | (bits + 1)) << bits;
+      EXPECT_EQ(bf16(s * std::nextafter(below, kInfinity)).bits, sign | bits) << bits;
+      EXPECT_EQ(bf16(s * std::nextafter(above, 0.0)).bits, sign | (bits + 1)) << bits;
+      const float float_middle = float(middle);
+      if (double(float_middle) != middle) continue;  // below the least float
+      EXPECT_EQ(bf16(float(s) * float_middle).bits, sign | even) << bits;
+      EXPECT_EQ(bf16(float(s) * std::nextafter(float_middle, 0.0f)).bits, sign | bits) << bits;
+      EXPECT_EQ(bf16(float(s) * std::nextafter(float_middle, INFINITY)).bits, sign | (bits + 1)) << bits;
+    }
+  }
+}
+
+TEST(Bf16, RandomPatternsRoundToTheNearest) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 200'000; ++i) {
+    std::uint64_t pattern = random();
+    // Half of them within the range of bf16, where random exponents of doubles seldom fall.
+    if (i % 2) pattern = (pattern & 0x800fffffffffffff) | ((896 + random() % 256) << 52);
+    double value;
+    std::memcpy(&value, &pattern, sizeof value);
+    if (std::isnan(value)) continue;
+    const std::uint16_t got = bf16(value).bits, sign = got & 0x8000;
+    ASSERT_EQ(sign != 0, std::signbit(value)) << value;
+    if (std::isinf(value) || std::abs(value) >= value_of(kInfinityBits)) {
+      ASSERT_EQ(got & 0x7fff, kInfinityBits) << value;
+      continue;
+    }
+    // long double: the distances are exact enough to compare where they differ at all.
+    const auto distance = [&](int bits) { return std::abs((long double)value_of(std::uint16_t(bits)) - value); };
+    if (got != sign) {
+      ASSERT_LE(distance(got), distance(got - 1)) << value;
+    }
+    if ((got & 0x7fff) < kInfinityBits) {
+      ASSERT_LE(distance(got), distance(got + 1)) << value;
+    }
+  }
+}
+
+TEST(Bf16, ExtremesOfDoubles) {
+  EXPECT_EQ(bf16(0.0).bits, 0);
+  EXPECT_EQ(bf16(-0.0).bits, 0x8000);
+  EXPECT_EQ(bf16(kInfinity).bits, kInfinityBits);
+  EXPECT_EQ(bf16(-kInfinity).bits, 0x8000 | kInfinityBits);
+  EXPECT_EQ(bf16(std::numeric_limits<double>::max()).bits, kInfinityBits);
+  EXPECT_EQ(bf16(std::numeric_limits<double>::denorm_min()).bits, 0);
+  EXPECT_EQ(bf16(-std::numeric_limits<double>::denorm_min()).bits, 0x8000);
+  EXPECT_EQ(bf16(std::numeric_limits<float>::max()).bits, kInfinityBits);
+  EXPECT_EQ(bf16(std::numeric_limits<float>::denorm_min()).bits, 0);
+  EXPECT_EQ(bf16(std::nan("")).bits, 0x7fc0);
+  EXPECT_EQ(bf16(-std::nanf("")).bits, 0x7fc0);
+}
+
+template <class T>
+void check_type(DType dtype, std::size_t size, const std::string& text, bool floating) {
+  EXPECT_EQ(dtype_of<T>, dtype);
+  EXPECT_EQ(size_of(dtype), size);
+  EXPECT_EQ(sizeof(T), size);
+  EXPECT_EQ(name(dtype), text);
+  EXPECT_EQ(is_floating(dtype), floating);
+}
+
+TEST(DType, SizesNamesAndTypes) {
+  check_type<float>(DType::f32, 4, "f32", true);
+  check_type<double>(DType::f64, 8, "f64", true);
+  check_type<bf16>(DType::bf16, 2, "bf16", true);
+  check_type<std::int32_t>(DType::i32, 4, "i32", false);
+  check_type<std::int64_t>(DType::i64, 8, "i64", false);
+  check_type<std::uint8_t>(DType::u8, 1, "u8", false);
+  static_assert(std::is_same_v<compute_t<bf16>, float> && std::is_same_v<compute_t<float>, float> &&
+                std::is_same_v<compute_t<double>, double>);
+}
+
+}  // namespace
+}  // namespace foldgrad

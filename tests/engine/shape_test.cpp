@@ -1,0 +1,94 @@
+#include "engine/shape.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/harness/compare.h"
+
+namespace foldgrad {
+namespace {
+
+using testing::message_of;
+constexpr std::int64_t kMax = INT64_MAX;
+
+TEST(Shape, AxesFromBothEnds) {
+  const Shape shape = {2, 3, 5};
+  EXPECT_EQ(shape.rank(), 3);
+  EXPECT_EQ(shape.elements(), 30);
+  EXPECT_EQ(shape[0], 2);
+  EXPECT_EQ(shape[2], 5);
+  EXPECT_EQ(shape[-1], 5);
+  EXPECT_EQ(shape[-3], 2);
+  EXPECT_EQ(std::vector<std::int64_t>(shape.begin(), shape.end()), shape.sizes());
+}
+
+TEST(Shape, AScalarHasOneElementAndAnEmptyAxisNone) {
+  EXPECT_EQ(Shape().rank(), 0);
+  EXPECT_EQ(Shape().elements(), 1);
+  EXPECT_EQ((Shape{4, 0, 3}).elements(), 0);
+}
+
+TEST(Shape, StridesAreRowMajor) {
+  const Shape shape = {2, 3, 5};
+  EXPECT_EQ(shape.stride(0), 15);
+  EXPECT_EQ(shape.stride(1), 5);
+  EXPECT_EQ(shape.stride(2), 1);
+  EXPECT_EQ(shape.stride(-1), 1);
+  EXPECT_EQ(shape.stride(-3), 15);
+}
+
+TEST(Shape, OneAxisChangedOrLeftOut) {
+  const Shape shape = {2, 3, 5};
+  EXPECT_EQ(shape.with(1, 7), (Shape{2, 7, 5}));
+  EXPECT_EQ(shape.with(-1, 0), (Shape{2, 3, 0}));
+  EXPECT_EQ(shape.with(-1, 0).elements(), 0);
+  EXPECT_EQ(shape.without(0), (Shape{3, 5}));
+  EXPECT_EQ(shape.without(-1), (Shape{2, 3}));
+  EXPECT_EQ(shape.without(-1).elements(), 6);
+  EXPECT_EQ(shape, (Shape{2, 3, 5}));
+}
+
+TEST(Shape, EqualityIsOfSizesInOrder) {
+  EXPECT_TRUE((Shape{2, 3} == Shape{2, 3}));
+  EXPECT_FALSE((Shape{2, 3} == Shape{3, 2}));
+  EXPECT_FALSE((Shape{2, 3} == Shape{2, 3, 1}));
+  EXPECT_FALSE((Shape{0, 3} == Shape{3, 0}));
+}
+
+TEST(Shape, Text) {
+  EXPECT_EQ(Shape().str(), "[]");
+  EXPECT_EQ((Shape{7}).str(), "[7]");
+  EXPECT_EQ(fmt::format("{}", Shape{2, 0, 3}), "[2, 0, 3]");
+}
+
+TEST(Shape, Refusals) {
+  EXPECT_THROW((Shape{2, -1}), std::invalid_argument);
+  EXPECT_EQ(message_of([] { Shape{2, -1}; }), "shape: sizes must not be negative, got [2, -1]");
+  EXPECT_EQ(message_of([] { Shape{0, -1}; }), "shape: sizes must not be negative, got [0, -1]");
+  EXPECT_EQ(message_of([] { Shape{2, 3}.with(0, -4); }), "shape: sizes must not be negative, got [-4, 3]");
+  EXPECT_EQ(message_of([] {
+              Shape{kMax, 2};
+            }),
+            "shape: at most 2^63 - 1 elements can be counted, got [9223372036854775807, 2]");
+  // Modulo 2^64 the product would be 0.
+  EXPECT_EQ(message_of([] {
+              Shape{std::int64_t(1) << 32, std::int64_t(1) << 32};
+            }),
+            "shape: at most 2^63 - 1 elements can be counted, got [4294967296, 4294967296]");
+}
+
+TEST(Shape, TheLargest) {
+  EXPECT_EQ((Shape{kMax, 1}).elements(), kMax);
+  EXPECT_EQ((Shape{7, 7, kMax / 49}).elements(), kMax);  // 2^63 - 1 = 7 * 7 * 73 * ...
+}
+
+// Otherwise a stride could overflow where elements() is 0.
+TEST(Shape, SizesOfZeroDoNotExcuseTheOthers) {
+  EXPECT_EQ((Shape{0, kMax}).stride(0), kMax);
+  EXPECT_EQ(message_of([] {
+              Shape{0, kMax, 2};
+            }),
+            "shape: at most 2^63 - 1 elements can be counted, got [0, 9223372036854775807, 2]");
+}
+
+}  // namespace
+}  // namespace foldgrad
