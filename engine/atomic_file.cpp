@@ -1,0 +1,76 @@
+#include "engine/atomic_file.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+namespace foldgrad {
+namespace {
+
+// A rename is on the disk only once its directory is.
+void sync_parent(const std::string& path) {
+  std::string parent = std::filesystem::path(path).parent_path();
+  if (parent.empty()) parent = ".";
+  const int directory = open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // EINVAL: file systems that cannot sync a directory say so this way.
+  const bool synced = directory >= 0 && (fsync(directory) == 0 || errno == EINVAL);
+  const int error = errno;
+  if (directory >= 0) close(directory);
+  if (!synced) throw FileError(parent, "the directory cannot be brought to the disk", error);
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  struct stat status;
+  // Renaming over a device or a pipe would destroy it.
+  if (stat(path_.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) throw FileError(path_, "is not a regular file");
+  static std::atomic<unsigned> count = 0;
+  do {  // the name may be taken by what a killed process of the same number left
+    temporary_ = fmt::format("{}.{}-{}.part", path_, getpid(), count++);
+    descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (descriptor_ < 0 && errno == EEXIST);
+  if (descriptor_ < 0) throw FileError(temporary_, "cannot be created", errno);
+  exists_ = true;
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+  if (exists_) unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(const void* data, std::size_t bytes) {
+  const char* next = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t count = ::write(descriptor_, next, bytes);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw FileError(temporary_, "cannot be written", errno);
+    next += count;
+    bytes -= std::size_t(count);
+  }
+}
+
+void AtomicFile::commit() {
+  if (fsync(descriptor_) != 0) throw FileError(temporary_, "cannot be brought to the disk", errno);
+  const int descriptor = descriptor_;
+  descriptor_ = -1;
+  if (close(descriptor) != 0) throw FileError(temporary_, "cannot be closed", errno);
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
+    throw FileError(path_, "cannot be replaced by " + temporary_, errno);
+  exists_ = false;
+  sync_parent(path_);
+}
+
+void write_file_atomically(const std::string& path, std::string_view content) {
+  AtomicFile file(path);
+  file.write(content);
+  file.commit();
+}
+
+}  // namespace foldgrad

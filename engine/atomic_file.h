@@ -1,0 +1,33 @@
+// Files that appear whole or not at all, whenever the process or the machine stops.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "engine/file.h"
+
+namespace foldgrad {
+
+// Writes go to a new file beside `path`; commit() brings it to the disk and renames it to `path`. Until then a file
+// that was there stays as it was. Without commit(), the new file is removed. A symbolic link at `path` is replaced, not
+// followed. Throws FileError.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::string path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(const void* data, std::size_t bytes);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  void commit();
+
+ private:
+  std::string path_, temporary_;
+  int descriptor_ = -1;
+  bool exists_ = false;  // temporary_, on the disk
+};
+
+void write_file_atomically(const std::string& path, std::string_view content);
+
+}  // namespace foldgrad

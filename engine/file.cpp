@@ -1,0 +1,47 @@
+#include "engine/file.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace foldgrad {
+
+FileError::FileError(const std::string& path, const std::string& what, int error)
+    : std::runtime_error(path + ": " + what + ": " + std::generic_category().message(error)), error_(error) {}
+
+// O_NONBLOCK: without it, opening a FIFO would wait for a writer before it can be refused.
+InputFile::InputFile(std::string path)
+    : path_(std::move(path)), descriptor_(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  if (descriptor_ < 0) throw FileError(path_, "cannot be opened", errno);
+  struct stat status;
+  const bool known = fstat(descriptor_, &status) == 0;
+  const int error = errno;
+  if (known && S_ISREG(status.st_mode)) {
+    size_ = std::uint64_t(status.st_size);
+    return;
+  }
+  close(descriptor_);
+  if (known) throw FileError(path_, "is not a regular file");
+  throw FileError(path_, "cannot be examined", error);
+}
+
+InputFile::~InputFile() { close(descriptor_); }
+
+void InputFile::read(std::uint64_t offset, void* target, std::size_t bytes) const {
+  char* next = static_cast<char*>(target);
+  while (bytes > 0) {
+    const ssize_t count = pread(descriptor_, next, bytes, off_t(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw FileError(path_, fmt::format("byte {} cannot be read", offset), errno);
+    if (count == 0) throw FileError(path_, fmt::format("{} bytes expected from byte {} on, got none", bytes, offset));
+    next += count;
+    offset += std::uint64_t(count);
+    bytes -= std::size_t(count);
+  }
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,38 @@
+// What reading and writing safetensors share. Internal to them.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "engine/dtype.h"
+#include "engine/shape.h"
+
+namespace foldgrad::safetensors {
+
+constexpr std::uint64_t kLengthBytes = 8;
+constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of the format's own library
+constexpr std::string_view kMetadata = "__metadata__";
+constexpr std::string_view kAliasPrefix = "alias.";
+
+struct Entry {
+  DType dtype;
+  Shape shape;
+  std::uint64_t begin, end;  // end - begin is what shape and dtype say
+};
+
+struct Header {
+  std::map<std::string, Entry> entries;
+  std::map<std::string, std::string> metadata;
+};
+
+// Each entry is checked by itself, not against its neighbours. `path` is for FileError.
+Header parse_header(const std::string& path, const std::string& text);
+
+const char* format_name(DType dtype);  // "F32"
+// As a JSON string, in full. Throws std::invalid_argument for text that is not UTF-8, calling it `what`.
+std::string json_string(const std::string& text, const char* what);
+// As a JSON string for messages: long text is cut.
+std::string quote(const std::string& text);
+
+}  // namespace foldgrad::safetensors

@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "engine/file.h"
+#include "engine/safetensors.h"
+#include "engine/safetensors_header.h"
+
+namespace foldgrad {
+namespace {
+
+using namespace safetensors;
+
+static_assert(std::endian::native == std::endian::little, "values go between file and memory as they are");
+
+std::string read_header_text(const InputFile& file) {
+  if (file.size() < kLengthBytes)
+    throw FileError(file.path(),
+                    fmt::format("must begin with the 8 bytes of the header's length, got a file of {}", file.size()));
+  std::uint64_t length = 0;
+  file.read(0, &length, kLengthBytes);
+  const std::uint64_t most = std::min(kMaxHeaderBytes, file.size() - kLengthBytes);
+  if (length > most)
+    throw FileError(file.path(), fmt::format("byte 0: the header must have at most {} bytes, got {}", most, length));
+  std::string text(length, '\0');
+  file.read(kLengthBytes, text.data(), length);
+  return text;
+}
+
+// Sorted by offset, the entries must cover the data once.
+void check_layout(const InputFile& file, const Header& header, std::uint64_t data_bytes) {
+  std::vector<const std::pair<const std::string, Entry>*> order;
+  for (const auto& entry : header.entries) order.push_back(&entry);
+  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return std::pair(a->second.begin, a->second.end) < std::pair(b->second.begin, b->second.end);
+  });
+  std::uint64_t end = 0;
+  for (const auto* item : order) {
+    const auto& [name, entry] = *item;
+    if (entry.begin != end)
+      throw FileError(file.path(),
+                      fmt::format("tensor {}: data_offsets must begin at {}, the end of the data before it, "
+                                  "got {}",
+                                  quote(name), end, entry.begin));
+    end = entry.end;
+  }
+  if (end != data_bytes)
+    throw FileError(file.path(),
+                    fmt::format("the tensors must take the {} bytes after the header, got {}", data_bytes, end));
+}
+
+void restore_aliases(const std::string& path, SafetensorsFile& result) {
+  std::map<std::string, Tensor> aliases;
+  auto& metadata = result.metadata;
+  for (auto item = metadata.lower_bound(std::string(kAliasPrefix));
+       item != metadata.end() && item->first.compare(0, kAliasPrefix.size(), kAliasPrefix) == 0;) {
+    const std::string name = item->first.substr(kAliasPrefix.size());
+    if (name.empty() || name == kMetadata || result.tensors.count(name))
+      throw FileError(path, fmt::format("{} {} must name no tensor of the file", kMetadata, quote(item->first)));
+    const auto other = result.tensors.find(item->second);
+    if (other == result.tensors.end())
+      throw FileError(path, fmt::format("{} {} must be the name of a tensor of the file, got {}", kMetadata,
+                                        quote(item->first), quote(item->second)));
+    aliases.emplace(name, other->second);
+    item = metadata.erase(item);
+  }
+  result.tensors.merge(aliases);
+}
+
+}  // namespace
+
+SafetensorsFile read_safetensors(const std::string& path) {
+  const InputFile file(path);
+  const std::string text = read_header_text(file);
+  Header header = parse_header(path, text);
+  const std::uint64_t data = kLengthBytes + text.size();
+  check_layout(file, header, file.size() - data);
+
+  SafetensorsFile result;
+  result.metadata = std::move(header.metadata);
+  for (const auto& [name, entry] : header.entries) {
+    const Tensor tensor = Tensor::empty(entry.shape, entry.dtype);
+    file.read(data + entry.begin, tensor.raw(), tensor.bytes());
+    result.tensors.emplace(name, tensor);
+  }
+  restore_aliases(path, result);
+  return result;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "engine/atomic_file.h"
+#include "engine/safetensors.h"
+#include "engine/safetensors_header.h"
+
+namespace foldgrad {
+namespace {
+
+using namespace safetensors;
+using Tensors = std::map<std::string, Tensor>;
+using Metadata = std::map<std::string, std::string>;
+
+struct Plan {
+  std::vector<const Tensors::value_type*> order;  // what is written, in this order
+  Metadata metadata;
+};
+
+Plan make_plan(const Tensors& tensors, const Metadata& metadata) {
+  Plan plan{{}, metadata};
+  for (const auto& [key, value] : metadata) {
+    FOLDGRAD_CHECK(key.compare(0, kAliasPrefix.size(), kAliasPrefix) != 0,
+                   "safetensors: metadata must not begin with alias., got {}", quote(key));
+    FOLDGRAD_CHECK(key != "format" || value == "pt", "safetensors: the metadata format must be pt, got {}",
+                   quote(value));
+  }
+  plan.metadata["format"] = "pt";
+
+  std::map<std::tuple<const void*, DType, std::vector<std::int64_t>>, std::string> written;
+  for (const auto& item : tensors) {
+    const auto& [name, tensor] = item;
+    FOLDGRAD_CHECK(!name.empty() && name != kMetadata, "safetensors: a tensor must not be named {}", quote(name));
+    FOLDGRAD_CHECK(tensor.defined(), "safetensors: tensor {} must be defined", quote(name));
+    const auto [other, is_new] = written.try_emplace({tensor.raw(), tensor.dtype(), tensor.shape().sizes()}, name);
+    if (is_new || !tensor.shares_storage_with(tensors.at(other->second)))
+      plan.order.push_back(&item);
+    else
+      plan.metadata[std::string(kAliasPrefix) + name] = other->second;
+  }
+  // The map gave them by name, and the sort is stable.
+  std::stable_sort(plan.order.begin(), plan.order.end(), [](const auto* a, const auto* b) {
+    return size_of(a->second.dtype()) > size_of(b->second.dtype());
+  });
+  return plan;
+}
+
+std::string header_of(const Plan& plan) {
+  std::string text = fmt::format("{{\"{}\":{{", kMetadata);
+  const char* separator = "";
+  for (const auto& [key, value] : plan.metadata) {
+    text += fmt::format("{}{}:{}", separator, json_string(key, "metadata"), json_string(value, "metadata"));
+    separator = ",";
+  }
+  text += "}";
+  std::size_t offset = 0;
+  for (const auto* item : plan.order) {
+    const auto& [name, tensor] = *item;
+    text += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", json_string(name, "a name"),
+                        format_name(tensor.dtype()), fmt::join(tensor.shape().sizes(), ","), offset,
+                        offset + tensor.bytes());
+    offset += tensor.bytes();
+  }
+  text += "}";
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  FOLDGRAD_CHECK(text.size() <= kMaxHeaderBytes, "safetensors: the header must have at most {} bytes, got {}",
+                 kMaxHeaderBytes, text.size());
+  return text;
+}
+
+}  // namespace
+
+void write_safetensors(const std::string& path, const Tensors& tensors, const Metadata& metadata) {
+  const Plan plan = make_plan(tensors, metadata);
+  const std::string header = header_of(plan);
+  const std::uint64_t length = header.size();
+  AtomicFile file(path);
+  file.write(&length, kLengthBytes);
+  file.write(header);
+  for (const auto* item : plan.order) {
+    const Tensor host = item->second.to(Device::cpu);
+    file.write(host.raw(), host.bytes());
+  }
+  file.commit();
+}
+
+}  // namespace foldgrad
