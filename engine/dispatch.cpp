@@ -17,7 +17,8 @@ void check_operand(const char* op, const char* what, const Tensor& operand, cons
 
 void check_floating(const char* op, const char* what, const Tensor& x, int rank) {
   FOLDGRAD_CHECK(x.defined() && is_floating(x.dtype()) && x.shape().rank() >= rank,
-                 "{}: {} must be f32, f64 or bf16 with at least {} axes, got {}", op, what, rank, describe(x));
+                 "{}: {} must be f32, f64 or bf16{}, got {}", op, what,
+                 rank ? fmt::format(" with at least {} axes", rank) : "", describe(x));
 }
 
 int check_axis(const char* op, int axis, const Shape& shape) {

@@ -22,4 +22,25 @@ void elementwise_cpu(std::int64_t n, const F& f) {
   }
 }
 
+// Calls f(i, c) for begin <= i < end of a matrix with `columns` columns, where c is the column of i.
+template <class F>
+void elementwise_columns(std::int64_t begin, std::int64_t end, std::int64_t columns, const F& f) {
+  const F local = f;
+  for (std::int64_t c = begin % columns; begin < end; c = 0) {
+    const std::int64_t run = std::min(end - begin, columns - c);  // up to the end of the row
+#pragma omp simd
+    for (std::int64_t k = 0; k < run; ++k) local(begin + k, c + k);
+    begin += run;
+  }
+}
+
+// Element-wise kernels whose operator()(i, c) also needs the column.
+template <class F>
+void elementwise_columns_cpu(std::int64_t n, std::int64_t columns, const F& f) {
+  constexpr std::int64_t kBlock = 4096;
+  const std::int64_t blocks = (n + kBlock - 1) / kBlock;
+#pragma omp parallel for schedule(static) if (n >= kParallelElements)
+  for (std::int64_t b = 0; b < blocks; ++b) elementwise_columns(b * kBlock, std::min(n, (b + 1) * kBlock), columns, f);
+}
+
 }  // namespace foldgrad

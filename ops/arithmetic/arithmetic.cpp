@@ -1,0 +1,129 @@
+#include "ops/arithmetic/arithmetic.h"
+
+#include "ops/arithmetic/arithmetic_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+// s dy into operand k's gradient.
+void scaled_dy(NodeGrads& grads, int k, double s) {
+  if (!grads.wanted(k)) return;
+  const Tensor& dy = grads.dy();
+  dispatch_floating("scale", dy.dtype(), [&]<class T>(Type<T>) {
+    const ScaleBackward<T> p{.da = grads.out<T>(k), .dy = dy.data<T>(), .n = dy.size(), .s = compute_t<T>(s)};
+    FOLDGRAD_RUN(dy.device(), arithmetic, p);
+  });
+}
+
+struct AddNode final : Node {
+  const char* name() const override { return "add"; }
+  void backward(NodeGrads& grads) override {
+    grads.pass_dy(0);  // [AR-1]
+    grads.pass_dy(1);
+  }
+};
+
+struct SubNode final : Node {
+  const char* name() const override { return "sub"; }
+  void backward(NodeGrads& grads) override {
+    scaled_dy(grads, 1, -1);  // [AR-2]
+    grads.pass_dy(0);
+  }
+};
+
+struct MulNode final : Node {
+  Tensor a, b;
+
+  MulNode(Tensor a, Tensor b) : a(a), b(b) {}
+  const char* name() const override { return "mul"; }
+  void backward(NodeGrads& grads) override {
+    dispatch_floating(name(), a.dtype(), [&]<class T>(Type<T>) {
+      const MulBackward<T> p{.da = grads.out<T>(0),
+                             .db = grads.out<T>(1),
+                             .dy = grads.dy().data<T>(),
+                             .a = a.data<T>(),
+                             .b = b.data<T>(),
+                             .n = a.size()};
+      FOLDGRAD_RUN(a.device(), arithmetic, p);
+    });
+  }
+};
+
+struct ScaleNode final : Node {
+  double s;
+
+  explicit ScaleNode(double s) : s(s) {}
+  const char* name() const override { return "scale"; }
+  void backward(NodeGrads& grads) override { scaled_dy(grads, 0, s); }
+};
+
+struct AddBiasNode final : Node {
+  const char* name() const override { return "add_bias"; }
+  void backward(NodeGrads& grads) override {
+    const Tensor& dy = grads.dy();
+    const std::int64_t columns = dy.shape()[-1];
+    if (grads.wanted(1))
+      dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
+        const AddBiasBackward<T> p{.dbias = grads.out<T>(1),
+                                   .dy = dy.data<T>(),
+                                   .rows = dy.shape().without(-1).elements(),
+                                   .columns = columns};
+        FOLDGRAD_RUN(dy.device(), add_bias, p);
+      });
+    grads.pass_dy(0);  // [AR-5]
+  }
+};
+
+template <class Formula>
+Tensor binary(const char* op, const Tensor& a, const Tensor& b) {
+  check_floating(op, "a", a);
+  check_operand(op, "b", b, a.shape(), a, "a");
+  const Tensor y = Tensor::empty(a.shape(), a.dtype(), a.device());
+  dispatch_floating(op, a.dtype(), [&]<class T>(Type<T>) {
+    const BinaryForward<T, Formula> p{.y = y.data<T>(), .a = a.data<T>(), .b = b.data<T>(), .n = a.size()};
+    FOLDGRAD_RUN(a.device(), arithmetic, p);
+  });
+  return y;
+}
+
+}  // namespace
+
+Var add(const Var& a, const Var& b) {
+  return a.tape().record(binary<Plus>("add", a.value(), b.value()), {a, b}, AddNode());
+}
+Var sub(const Var& a, const Var& b) {
+  return a.tape().record(binary<Minus>("sub", a.value(), b.value()), {a, b}, SubNode());
+}
+Var mul(const Var& a, const Var& b) {
+  return a.tape().record(binary<Times>("mul", a.value(), b.value()), {a, b}, MulNode(a.value(), b.value()));
+}
+
+Var scale(const Var& av, double s) {
+  const Tensor& a = av.value();
+  check_floating("scale", "a", a);
+  const Tensor y = Tensor::empty(a.shape(), a.dtype(), a.device());
+  dispatch_floating("scale", a.dtype(), [&]<class T>(Type<T>) {
+    const ScaleForward<T> p{.y = y.data<T>(), .a = a.data<T>(), .n = a.size(), .s = compute_t<T>(s)};
+    FOLDGRAD_RUN(a.device(), arithmetic, p);
+  });
+  return av.tape().record(y, {av}, ScaleNode(s));
+}
+
+Var add_bias(const Var& xv, const Var& biasv) {
+  const Tensor &x = xv.value(), &bias = biasv.value();
+  check_floating("add_bias", "x", x, 1);
+  const std::int64_t columns = x.shape()[-1];
+  check_operand("add_bias", "bias", bias, {columns}, x, "x");
+  const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
+  dispatch_floating("add_bias", x.dtype(), [&]<class T>(Type<T>) {
+    const AddBiasForward<T> p{.y = y.data<T>(),
+                              .x = x.data<T>(),
+                              .bias = bias.data<T>(),
+                              .rows = x.shape().without(-1).elements(),
+                              .columns = columns};
+    FOLDGRAD_RUN(x.device(), add_bias, p);
+  });
+  return xv.tape().record(y, {xv, biasv}, AddBiasNode());
+}
+
+}  // namespace foldgrad

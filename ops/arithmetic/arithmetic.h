@@ -1,0 +1,26 @@
+// Sums, differences and products, element by element.
+//
+//   [AR-1]  add:      y = a + b          da = dy           db = dy
+//   [AR-2]  sub:      y = a - b          da = dy           db = -dy
+//   [AR-3]  mul:      y = a b            da = dy b         db = dy a
+//   [AR-4]  scale:    y = s a            da = s dy
+//   [AR-5]  add_bias: y_rc = x_rc + b_c  dx = dy           db_c = sum_r dy_rc
+//
+//   a, b, y: any shape, the same. x, y of add_bias: [..., C] seen as [R, C]; its b: [C]. Saved: a and b for mul.
+#pragma once
+#include "engine/tape.h"
+
+namespace foldgrad {
+
+// These throw std::invalid_argument unless b has a's shape, dtype and device.
+Var add(const Var& a, const Var& b);
+Var sub(const Var& a, const Var& b);
+Var mul(const Var& a, const Var& b);
+
+// s is rounded to float for f32 and bf16.
+Var scale(const Var& a, double s);
+
+// Throws std::invalid_argument unless bias is [C], of x's dtype and device.
+Var add_bias(const Var& x, const Var& bias);
+
+}  // namespace foldgrad

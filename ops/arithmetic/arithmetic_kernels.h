@@ -1,0 +1,111 @@
+// Element-wise kernels (engine/elementwise_cpu.h); each evaluates its formula itself.
+#pragma once
+#include "engine/grad_out.h"
+
+namespace foldgrad {
+
+struct Plus {
+  template <class V>
+  FOLDGRAD_HD V operator()(V a, V b) const {
+    return a + b;  // [AR-1]
+  }
+};
+struct Minus {
+  template <class V>
+  FOLDGRAD_HD V operator()(V a, V b) const {
+    return a - b;  // [AR-2]
+  }
+};
+struct Times {
+  template <class V>
+  FOLDGRAD_HD V operator()(V a, V b) const {
+    return a * b;  // [AR-3]
+  }
+};
+
+template <class T, class Formula>
+struct BinaryForward {
+  T* y;
+  const T *a, *b;
+  std::int64_t n;
+
+  FOLDGRAD_HD void operator()(std::int64_t i) const { y[i] = T(Formula()(compute_t<T>(a[i]), compute_t<T>(b[i]))); }
+};
+
+template <class T>
+struct MulBackward {
+  GradOut<T> da, db;
+  const T *dy, *a, *b;
+  std::int64_t n;
+
+  FOLDGRAD_HD void operator()(std::int64_t i) const {
+    const compute_t<T> g = dy[i], a_i = a[i], b_i = b[i];
+    if (da) da.put(i, g * b_i);  // [AR-3]
+    if (db) db.put(i, g * a_i);
+  }
+};
+
+template <class T>
+struct ScaleForward {
+  T* y;
+  const T* a;
+  std::int64_t n;
+  compute_t<T> s;
+
+  FOLDGRAD_HD void operator()(std::int64_t i) const { y[i] = T(s * compute_t<T>(a[i])); }  // [AR-4]
+};
+
+// With s = -1 it is also the second half of [AR-2].
+template <class T>
+struct ScaleBackward {
+  GradOut<T> da;
+  const T* dy;
+  std::int64_t n;
+  compute_t<T> s;
+
+  FOLDGRAD_HD void operator()(std::int64_t i) const { da.put(i, s * compute_t<T>(dy[i])); }  // [AR-4]
+};
+
+template <class T>
+struct AddBiasForward {
+  T* y;               // [rows, columns]
+  const T *x, *bias;  // [rows, columns], [columns]
+  std::int64_t rows, columns;
+
+  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const {
+    y[i] = T(compute_t<T>(x[i]) + compute_t<T>(bias[c]));  // [AR-5]
+  }
+};
+
+// Sums over rows (engine/column_sums_cpu.h).
+template <class T>
+struct AddBiasBackward {
+  using Value = compute_t<T>;
+  static constexpr int kSums = 1;
+
+  GradOut<T> dbias;  // [columns]
+  const T* dy;       // [rows, columns]
+  std::int64_t rows, columns;
+
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
+    sums[0] += Value(dy[r * columns + c]);  // [AR-5]
+  }
+  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const { dbias.put(c, sums[0]); }
+};
+
+// Kernel is one of the above that has a size n.
+template <class Kernel>
+void arithmetic_cpu(const Kernel& p);
+template <class Kernel>
+void arithmetic_cuda(const Kernel& p);
+
+template <class T>
+void add_bias_cpu(const AddBiasForward<T>& p);
+template <class T>
+void add_bias_cpu(const AddBiasBackward<T>& p);
+template <class T>
+void add_bias_cuda(const AddBiasForward<T>& p);
+template <class T>
+void add_bias_cuda(const AddBiasBackward<T>& p);
+
+}  // namespace foldgrad
