@@ -25,8 +25,10 @@ void finish_column_sums(const F& p, const typename F::Value* partials, std::int6
   }
 }
 
-template <class F>
-void column_sums_cpu(const F& p) {
+// add_row(r, own) adds the shares of row r to own [kSums, columns]: for operations that have more to do with a row
+// while it is in the cache. It is called once for every row.
+template <class F, class AddRow>
+void column_sums_cpu(const F& p, const AddRow& add_row) {
   using Value = typename F::Value;
   const RowBlocks blocks(p.rows);
   const auto scratch =
@@ -34,20 +36,26 @@ void column_sums_cpu(const F& p) {
   Value* partials = static_cast<Value*>(scratch.get());
 #pragma omp parallel for schedule(static) if (p.rows * p.columns >= 32768)
   for (std::int64_t b = 0; b < blocks.count(); ++b) {
-    const F local = p;
     Value* own = partials + b * F::kSums * p.columns;
     std::fill_n(own, F::kSums * p.columns, Value(0));
-    for (std::int64_t r = blocks.begin(b); r < blocks.end(b); ++r) {
-#pragma omp simd
-      for (std::int64_t c = 0; c < local.columns; ++c) {
-        Value sums[F::kSums];
-        for (int k = 0; k < F::kSums; ++k) sums[k] = own[k * local.columns + c];
-        local.add(r, c, sums);
-        for (int k = 0; k < F::kSums; ++k) own[k * local.columns + c] = sums[k];
-      }
-    }
+    for (std::int64_t r = blocks.begin(b); r < blocks.end(b); ++r) add_row(r, own);
   }
   finish_column_sums(p, partials, blocks.count());
+}
+
+template <class F>
+void column_sums_cpu(const F& p) {
+  using Value = typename F::Value;
+  column_sums_cpu(p, [&p](std::int64_t r, Value* own) {
+    const F local = p;
+#pragma omp simd
+    for (std::int64_t c = 0; c < local.columns; ++c) {
+      Value sums[F::kSums];
+      for (int k = 0; k < F::kSums; ++k) sums[k] = own[k * local.columns + c];
+      local.add(r, c, sums);
+      for (int k = 0; k < F::kSums; ++k) own[k * local.columns + c] = sums[k];
+    }
+  });
 }
 
 }  // namespace foldgrad

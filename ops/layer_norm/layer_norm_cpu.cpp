@@ -1,11 +1,11 @@
 #include "engine/column_sums_cpu.h"
+#include "engine/rows_cpu.h"
 #include "ops/layer_norm/layer_norm_kernels.h"
 
 namespace foldgrad {
 namespace {
 
 namespace math = layer_norm_math;
-constexpr std::int64_t kParallelElements = 16384;
 
 // Two passes over the row, which is in the cache by then: E[x^2] - E[x]^2 would lose all digits of rows far from zero.
 template <class T>
@@ -14,12 +14,9 @@ void forward_row(const LayerNormForward<T>& p, std::int64_t r) {
   const std::int64_t columns = p.columns;
   const T* x = p.x + r * columns;
   T* y = p.y + r * columns;
-  Value sum = 0, squares = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t c = 0; c < columns; ++c) sum += Value(x[c]);
-  const Value mu = sum / Value(columns);  // [LN-1]
-#pragma omp simd reduction(+ : squares)
-  for (std::int64_t c = 0; c < columns; ++c) squares += (Value(x[c]) - mu) * (Value(x[c]) - mu);
+  const Value mu = sum_cpu<Value>(columns, [x](std::int64_t c) { return Value(x[c]); }) / Value(columns);  // [LN-1]
+  const Value squares =
+      sum_cpu<Value>(columns, [x, mu](std::int64_t c) { return (Value(x[c]) - mu) * (Value(x[c]) - mu); });
   const Value rstd = math::rstd(squares / Value(columns), p.eps);
   const T *gamma = p.gamma, *beta = p.beta;
 #pragma omp simd
@@ -29,19 +26,22 @@ void forward_row(const LayerNormForward<T>& p, std::int64_t r) {
   p.rstd[r] = rstd;
 }
 
+// The row's shares of dgamma and dbeta, [2, columns], and its dx.
 template <class T>
-void backward_row(const LayerNormBackward<T>& p, std::int64_t r) {
+void backward_row(const LayerNormBackward<T>& p, std::int64_t r, compute_t<T>* own) {
   using Value = compute_t<T>;
   const std::int64_t columns = p.columns;
   const T *x = p.x + r * columns, *dy = p.dy + r * columns, *gamma = p.gamma;
+  Value *dgamma = own, *dbeta = own + columns;
   const Value mu = p.mu[r], rstd = p.rstd[r];
-  Value sum_g = 0, sum_g_xhat = 0;
-#pragma omp simd reduction(+ : sum_g, sum_g_xhat)
-  for (std::int64_t c = 0; c < columns; ++c) {
-    const Value g = Value(dy[c]) * Value(gamma[c]);
-    sum_g += g;
-    sum_g_xhat += g * math::xhat(Value(x[c]), mu, rstd);
-  }
+  const auto [sum_g, sum_g_xhat] = sums_cpu<2, Value>(columns, [=](std::int64_t c, Value(&sums)[2]) {
+    const Value up = dy[c], xhat = math::xhat(Value(x[c]), mu, rstd), g = up * Value(gamma[c]);
+    dgamma[c] += up * xhat;  // [LN-5]
+    dbeta[c] += up;
+    sums[0] += g;
+    sums[1] += g * xhat;
+  });
+  if (!p.dx) return;
   const Value mean_g = sum_g / Value(columns), mean_g_xhat = sum_g_xhat / Value(columns);
   const GradOut<T> dx{p.dx.data + r * columns, p.dx.mode};
 #pragma omp simd
@@ -53,33 +53,11 @@ void backward_row(const LayerNormBackward<T>& p, std::int64_t r) {
 
 template <class T>
 void layer_norm_cpu(const LayerNormForward<T>& p) {
-#pragma omp parallel for schedule(static) if (p.rows * p.columns >= kParallelElements)
-  for (std::int64_t r = 0; r < p.rows; ++r) forward_row(p, r);
+  for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) { forward_row(p, r); });
 }
-
-// Each block of rows computes dx and its share of dgamma and dbeta while the row is in the cache.
 template <class T>
 void layer_norm_cpu(const LayerNormBackward<T>& p) {
-  using Value = compute_t<T>;
-  const RowBlocks blocks(p.rows);
-  const auto scratch = memory::allocate(Device::cpu, std::size_t(blocks.count() * 2 * p.columns) * sizeof(Value));
-  Value* partials = static_cast<Value*>(scratch.get());
-#pragma omp parallel for schedule(static) if (p.rows * p.columns >= kParallelElements)
-  for (std::int64_t b = 0; b < blocks.count(); ++b) {
-    Value *dgamma = partials + b * 2 * p.columns, *dbeta = dgamma + p.columns;
-    std::fill_n(dgamma, 2 * p.columns, Value(0));
-    for (std::int64_t r = blocks.begin(b); r < blocks.end(b); ++r) {
-      if (p.dx) backward_row(p, r);
-      if (!p.dgamma && !p.dbeta) continue;
-#pragma omp simd
-      for (std::int64_t c = 0; c < p.columns; ++c) {
-        Value sums[2] = {dgamma[c], dbeta[c]};
-        p.add(r, c, sums);
-        dgamma[c] = sums[0], dbeta[c] = sums[1];
-      }
-    }
-  }
-  finish_column_sums(p, partials, blocks.count());
+  column_sums_cpu(p, [&p](std::int64_t r, compute_t<T>* own) { backward_row(p, r, own); });
 }
 
 template void layer_norm_cpu(const LayerNormForward<float>&);

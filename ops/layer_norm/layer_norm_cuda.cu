@@ -1,11 +1,11 @@
 #include "engine/column_sums_cuda.h"
+#include "engine/rows_cuda.h"
 #include "ops/layer_norm/layer_norm_kernels.h"
 
 namespace foldgrad {
 namespace {
 
 namespace math = layer_norm_math;
-constexpr int kThreads = 256;  // not tuned
 
 // One block per row.
 template <class T>
@@ -47,20 +47,15 @@ __global__ void backward_dx_kernel(LayerNormBackward<T> p) {
              math::dx(Value(dy[c]) * Value(p.gamma[c]), p.xhat(r, c), p.rstd[r], mean_g, mean_g_xhat));
 }
 
-template <class T>
-Grid one_block_per_row(std::int64_t rows) {
-  return {dim3(unsigned(rows)), dim3(kThreads), kThreads / kWarp * sizeof(compute_t<T>)};
-}
-
 }  // namespace
 
 template <class T>
 void layer_norm_cuda(const LayerNormForward<T>& p) {
-  launch("layer_norm forward", forward_kernel<T>, one_block_per_row<T>(p.rows), p);
+  launch("layer_norm forward", forward_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
 }
 template <class T>
 void layer_norm_cuda(const LayerNormBackward<T>& p) {
-  if (p.dx) launch("layer_norm backward of x", backward_dx_kernel<T>, one_block_per_row<T>(p.rows), p);
+  if (p.dx) launch("layer_norm backward of x", backward_dx_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
   if (p.dgamma || p.dbeta) column_sums_cuda("layer_norm backward of gamma and beta", p);
 }
 

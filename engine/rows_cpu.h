@@ -1,0 +1,66 @@
+// What operations along the rows of a matrix share on the CPU.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "engine/elementwise_cpu.h"
+
+namespace foldgrad {
+
+// body(r) for every row.
+template <class Body>
+void for_rows_cpu(std::int64_t rows, std::int64_t columns, const Body& body) {
+#pragma omp parallel for schedule(static) if (rows * columns >= kParallelElements)
+  for (std::int64_t r = 0; r < rows; ++r) body(r);
+}
+
+// Merges a[0 .. n) as a tree, n being a power of two. Inlined, it stays in registers.
+template <int n, class Value, class Merge>
+[[gnu::always_inline]] inline Value merge_lanes(Value* a, const Merge& merge) {
+  if constexpr (n == 1) {
+    return a[0];
+  } else {
+#pragma omp simd
+    for (int j = 0; j < n / 2; ++j) a[j] = merge(a[j], a[j + n / 2]);
+    return merge_lanes<n / 2>(a, merge);
+  }
+}
+
+// K results over a row: step(c, results) takes element c into them, merge(a, b) unites two of the same kind. The order
+// is the same for every instruction set: lane j takes every kLanes-th element. Four registers of 512 bits advance
+// together, since each step waits for the one before it.
+template <int K, class Value, class Step, class Merge>
+std::array<Value, K> reduce_cpu(std::int64_t n, Value identity, const Step& step, const Merge& merge) {
+  constexpr int kLanes = 256 / int(sizeof(Value)) / K;
+  const Step local = step;  // in registers: behind a reference it could alias what it writes
+  Value lanes[K][kLanes];
+  for (auto& of_k : lanes)
+    for (Value& lane : of_k) lane = identity;
+  const auto take = [&](std::int64_t c, int j) {
+    Value results[K];
+    for (int k = 0; k < K; ++k) results[k] = lanes[k][j];
+    local(c, results);
+    for (int k = 0; k < K; ++k) lanes[k][j] = results[k];
+  };
+  std::int64_t c = 0;
+  for (; c + kLanes <= n; c += kLanes)
+#pragma omp simd
+    for (int j = 0; j < kLanes; ++j) take(c + j, j);
+  for (int j = 0; c < n; ++c, ++j) take(c, j);
+  std::array<Value, K> results;
+  for (int k = 0; k < K; ++k) results[k] = merge_lanes<kLanes>(lanes[k], merge);
+  return results;
+}
+
+// K sums over a row, to which add(c, sums) adds the terms of element c.
+template <int K, class Value, class Add>
+std::array<Value, K> sums_cpu(std::int64_t n, const Add& add) {
+  return reduce_cpu<K>(n, Value(0), add, [](Value a, Value b) { return a + b; });
+}
+// The sum of f(c) over a row.
+template <class Value, class F>
+Value sum_cpu(std::int64_t n, const F& f) {
+  return sums_cpu<1, Value>(n, [f](std::int64_t c, Value(&sum)[1]) { sum[0] += f(c); })[0];
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,61 @@
+#include "engine/column_sums_cpu.h"
+#include "engine/rows_cpu.h"
+#include "ops/rms_norm/rms_norm_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+namespace math = rms_norm_math;
+
+template <class T>
+void forward_row(const RmsNormForward<T>& p, std::int64_t r) {
+  using Value = compute_t<T>;
+  const std::int64_t columns = p.columns;
+  const T *x = p.x + r * columns, *gamma = p.gamma;
+  T* y = p.y + r * columns;
+  const Value squares = sum_cpu<Value>(columns, [x](std::int64_t c) { return Value(x[c]) * Value(x[c]); });
+  const Value rrms = math::rrms(squares / Value(columns), p.eps);
+#pragma omp simd
+  for (std::int64_t c = 0; c < columns; ++c) y[c] = T(math::y(Value(x[c]), rrms, Value(gamma[c])));
+  p.rrms[r] = rrms;
+}
+
+// The row's share of dgamma, [columns], and its dx.
+template <class T>
+void backward_row(const RmsNormBackward<T>& p, std::int64_t r, compute_t<T>* dgamma) {
+  using Value = compute_t<T>;
+  const std::int64_t columns = p.columns;
+  const T *x = p.x + r * columns, *dy = p.dy + r * columns, *gamma = p.gamma;
+  const Value rrms = p.rrms[r];
+  const Value sum_g_xhat = sum_cpu<Value>(columns, [=](std::int64_t c) {
+    const Value term = Value(dy[c]) * (Value(x[c]) * rrms);
+    dgamma[c] += term;  // [RMS-4]
+    return term * Value(gamma[c]);
+  });
+  if (!p.dx) return;
+  const Value mean_g_xhat = sum_g_xhat / Value(columns);
+  const GradOut<T> dx{p.dx.data + r * columns, p.dx.mode};
+#pragma omp simd
+  for (std::int64_t c = 0; c < columns; ++c)
+    dx.put(c, math::dx(Value(dy[c]) * Value(gamma[c]), Value(x[c]) * rrms, rrms, mean_g_xhat));
+}
+
+}  // namespace
+
+template <class T>
+void rms_norm_cpu(const RmsNormForward<T>& p) {
+  for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) { forward_row(p, r); });
+}
+template <class T>
+void rms_norm_cpu(const RmsNormBackward<T>& p) {
+  column_sums_cpu(p, [&p](std::int64_t r, compute_t<T>* dgamma) { backward_row(p, r, dgamma); });
+}
+
+template void rms_norm_cpu(const RmsNormForward<float>&);
+template void rms_norm_cpu(const RmsNormForward<double>&);
+template void rms_norm_cpu(const RmsNormForward<bf16>&);
+template void rms_norm_cpu(const RmsNormBackward<float>&);
+template void rms_norm_cpu(const RmsNormBackward<double>&);
+template void rms_norm_cpu(const RmsNormBackward<bf16>&);
+
+}  // namespace foldgrad

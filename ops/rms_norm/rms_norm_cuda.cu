@@ -1,0 +1,62 @@
+#include "engine/column_sums_cuda.h"
+#include "engine/rows_cuda.h"
+#include "ops/rms_norm/rms_norm_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+namespace math = rms_norm_math;
+
+// One block per row.
+template <class T>
+__global__ void forward_kernel(RmsNormForward<T> p) {
+  using Value = compute_t<T>;
+  Value* scratch = dynamic_shared<Value>();  // one per warp
+  const std::int64_t r = blockIdx.x;
+  const T* x = p.x + r * p.columns;
+  T* y = p.y + r * p.columns;
+
+  Value squares = 0;
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) squares += Value(x[c]) * Value(x[c]);
+  const Value rrms = math::rrms(block_sum(squares, scratch) / Value(p.columns), p.eps);
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
+    y[c] = T(math::y(Value(x[c]), rrms, Value(p.gamma[c])));
+  if (threadIdx.x == 0) p.rrms[r] = rrms;
+}
+
+// One block per row.
+template <class T>
+__global__ void backward_dx_kernel(RmsNormBackward<T> p) {
+  using Value = compute_t<T>;
+  Value* scratch = dynamic_shared<Value>();  // one per warp
+  const std::int64_t r = blockIdx.x;
+  const T* dy = p.dy + r * p.columns;
+
+  Value sum_g_xhat = 0;
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
+    sum_g_xhat += Value(dy[c]) * Value(p.gamma[c]) * p.xhat(r, c);
+  const Value mean_g_xhat = block_sum(sum_g_xhat, scratch) / Value(p.columns);
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
+    p.dx.put(r * p.columns + c, math::dx(Value(dy[c]) * Value(p.gamma[c]), p.xhat(r, c), p.rrms[r], mean_g_xhat));
+}
+
+}  // namespace
+
+template <class T>
+void rms_norm_cuda(const RmsNormForward<T>& p) {
+  launch("rms_norm forward", forward_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
+}
+template <class T>
+void rms_norm_cuda(const RmsNormBackward<T>& p) {
+  if (p.dx) launch("rms_norm backward of x", backward_dx_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
+  if (p.dgamma) column_sums_cuda("rms_norm backward of gamma", p);
+}
+
+template void rms_norm_cuda(const RmsNormForward<float>&);
+template void rms_norm_cuda(const RmsNormForward<double>&);
+template void rms_norm_cuda(const RmsNormForward<bf16>&);
+template void rms_norm_cuda(const RmsNormBackward<float>&);
+template void rms_norm_cuda(const RmsNormBackward<double>&);
+template void rms_norm_cuda(const RmsNormBackward<bf16>&);
+
+}  // namespace foldgrad

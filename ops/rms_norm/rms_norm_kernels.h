@@ -1,0 +1,44 @@
+#pragma once
+#include "engine/grad_out.h"
+#include "ops/rms_norm/rms_norm_math.h"
+
+namespace foldgrad {
+
+template <class T>
+struct RmsNormForward {
+  T* y;                // [rows, columns]
+  compute_t<T>* rrms;  // [rows]
+  const T *x, *gamma;  // [rows, columns], [columns]
+  std::int64_t rows, columns;
+  compute_t<T> eps;
+};
+
+template <class T>
+struct RmsNormBackward {
+  using Value = compute_t<T>;
+  static constexpr int kSums = 1;  // dgamma, as a sum over rows (engine/column_sums_cpu.h)
+
+  GradOut<T> dx, dgamma;     // [rows, columns], [columns]
+  const T *dy, *x, *gamma;   // [rows, columns], [rows, columns], [columns]
+  const compute_t<T>* rrms;  // [rows]
+  std::int64_t rows, columns;
+
+  FOLDGRAD_HD Value xhat(std::int64_t r, std::int64_t c) const { return Value(x[r * columns + c]) * rrms[r]; }
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
+    sums[0] += Value(dy[r * columns + c]) * xhat(r, c);  // [RMS-4]
+  }
+  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
+    if (dgamma) dgamma.put(c, sums[0]);
+  }
+};
+
+template <class T>
+void rms_norm_cpu(const RmsNormForward<T>& p);
+template <class T>
+void rms_norm_cpu(const RmsNormBackward<T>& p);
+template <class T>
+void rms_norm_cuda(const RmsNormForward<T>& p);
+template <class T>
+void rms_norm_cuda(const RmsNormBackward<T>& p);
+
+}  // namespace foldgrad

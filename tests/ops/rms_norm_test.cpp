@@ -1,0 +1,89 @@
+#include "ops/rms_norm/rms_norm.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+namespace {
+
+OpCase rms_norm_case(std::int64_t rows, std::int64_t columns, bool large = false) {
+  return {.label = fmt::format("{} rows of {}", rows, columns),
+          .operands = {randn({rows, columns}, 1, 1, 0.5), randn({columns}, 2)},
+          .f = [](const std::vector<Var>& v) { return rms_norm(v[0], v[1]); },
+          .large = large};
+}
+
+// Columns around one warp and around one block of 256 threads; enough rows for two blocks of rows on the CPU.
+const RegisterOp kRmsNorm({
+    .name = "rms_norm",
+    .cases = {rms_norm_case(3, 2), rms_norm_case(1, 1), rms_norm_case(2, 31), rms_norm_case(2, 32),
+              rms_norm_case(2, 33), rms_norm_case(40, 3), rms_norm_case(1, 255, true), rms_norm_case(1, 257, true),
+              rms_norm_case(70, 300, true)},
+    .errors = {{"rms_norm: gamma must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [4] on cpu",
+                [](Tape& t) {
+                  rms_norm(t.constant(Tensor::zeros({2, 8}, DType::f32)), t.constant(Tensor::zeros({4}, DType::f32)));
+                }},
+               {"rms_norm: x must be f32, f64 or bf16 with at least 1 axes, got f32 [] on cpu",
+                [](Tape& t) {
+                  const Var s = t.constant(Tensor::zeros({}, DType::f32));
+                  rms_norm(s, s);
+                }},
+               {"rms_norm: eps must be positive, got 0",
+                [](Tape& t) {
+                  const Var x = t.constant(Tensor::zeros({8}, DType::f32));
+                  rms_norm(x, x, 0);
+                }}},
+    // dgamma sums up to 70 rows.
+    .f32_roundoffs = 1000,
+    .bf16_roundoffs = 16,
+});
+
+// x = (1, 5): the mean square is 13, and eps = 3 makes rrms = 1 / sqrt(16), so xhat = (1/4, 5/4).
+TEST(RmsNorm, RMS_1_RMS_2_WorkedByHand) {
+  for (Device device : devices()) {
+    Tape tape;
+    const Var y = rms_norm(tape.constant(Tensor::of<double>({1, 2}, {1, 5}, device)),
+                           tape.constant(Tensor::of<double>({2}, {8, 4}, device)), /*eps=*/3);
+    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{2, 5}));
+  }
+}
+
+// With dy = (1, 0), gamma = (8, 4): g = (8, 0), <g xhat> = 1, so dx = (8 - 1/4, 0 - 5/4) / 4.
+TEST(RmsNorm, RMS_3_RMS_4_WorkedByHand) {
+  for (Device device : devices()) {
+    Tape tape;
+    const Var x = tape.variable(Tensor::of<double>({1, 2}, {1, 5}, device));
+    const Var gamma = tape.variable(Tensor::of<double>({2}, {8, 4}, device));
+    tape.backward(rms_norm(x, gamma, /*eps=*/3), Tensor::of<double>({1, 2}, {1, 0}, device));
+    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{1.9375, -0.3125}));
+    EXPECT_EQ(tape.grad(gamma).values<double>(), (std::vector<double>{0.25, 0}));
+  }
+}
+
+// Where eps is negligible the length of a row is too: y(s x) = y(x), and the gradient of a row is orthogonal to it.
+RC_GTEST_PROP(RmsNorm, RMS_1_RMS_3_ScaleOfARowChangesNothing, ()) {
+  const auto columns = *rc::gen::inRange<std::int64_t>(1, 70);
+  const auto seed = *rc::gen::inRange(0u, 1000u);
+  const double scale = *rc::gen::element(1e-3, 0.5, 3.0, 1e6);
+  const Tensor x = randn({2, columns}, seed), gamma = randn({columns}, seed + 1);
+  Tensor scaled = x.clone();
+  for (std::int64_t i = 0; i < x.size(); ++i) scaled.data<double>()[i] *= scale;
+  Tape tape;
+  const Var xv = tape.variable(x), one = tape.constant(gamma);
+  const Var y = rms_norm(xv, one, 1e-30);
+  RC_ASSERT(close(rms_norm(tape.constant(scaled), one, 1e-30).value(), y.value(), 1e-12));
+  tape.backward(y, randn({2, columns}, seed + 2));
+  for (std::int64_t r = 0; r < 2; ++r) {
+    double product = 0, size = 0;
+    for (std::int64_t i = r * columns; i < (r + 1) * columns; ++i) {
+      product += x.data<double>()[i] * tape.grad(xv).data<double>()[i];
+      size += std::abs(x.data<double>()[i] * tape.grad(xv).data<double>()[i]);
+    }
+    RC_ASSERT(std::abs(product) <= 1e-11 * (1 + size));
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
