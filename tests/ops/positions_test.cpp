@@ -1,0 +1,124 @@
+#include "ops/positions/positions.h"
+
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+namespace {
+
+Tensor mask_of(std::int64_t batch, std::int64_t length) {
+  const Tensor ids = random_ids({batch, length}, 3, 4);
+  std::vector<std::uint8_t> mask;
+  for (std::int64_t id : ids.values<std::int64_t>()) mask.push_back(id > 0);
+  return Tensor::of({batch, length}, mask);
+}
+
+OpCase sinusoidal_case(std::int64_t B, std::int64_t T, std::int64_t C, bool large = false) {
+  return {.label = fmt::format("[{}, {}, {}]", B, T, C),
+          .operands = {randn({B, T, C}, 1), mask_of(B, T)},
+          .f =
+              [](const std::vector<Var>& v) {
+                const Tensor& x = v[0].value();
+                return sinusoidal_positions(v[0], v[1],
+                                            sinusoidal_table(x.shape()[1] + 2, x.shape()[2], x.dtype(), x.device()));
+              },
+          .large = large};
+}
+
+OpCase learned_case(std::int64_t B, std::int64_t T, std::int64_t C, std::int64_t rows, bool large = false) {
+  return {.label = fmt::format("[{}, {}, {}], {} rows", B, T, C, rows),
+          .operands = {randn({B, T, C}, 1), randn({rows, C}, 2)},
+          .f = [](const std::vector<Var>& v) { return learned_positions(v[0], v[1]); },
+          .large = large};
+}
+
+Var zeros(Tape& t, Shape shape, DType dtype = DType::f32) { return t.constant(Tensor::zeros(std::move(shape), dtype)); }
+
+// Sentences around the block of 128 threads, whose tokens it counts in several steps.
+const RegisterOp kSinusoidal({
+    .name = "sinusoidal_positions",
+    .cases = {sinusoidal_case(2, 5, 4), sinusoidal_case(1, 1, 1), sinusoidal_case(2, 3, 5), sinusoidal_case(1, 0, 4),
+              sinusoidal_case(1, 130, 6, true), sinusoidal_case(2, 3, 129, true)},
+    .errors =
+        {{"sinusoidal_positions: mask must be u8 [2, 3] on cpu, to go with x, which is f32 [2, 3, 4] on cpu, got u8 "
+          "[2, 4] on cpu",
+          [](Tape& t) {
+            sinusoidal_positions(zeros(t, {2, 3, 4}), zeros(t, {2, 4}, DType::u8), sinusoidal_table(5, 4, DType::f32));
+          }},
+         {"sinusoidal_positions: table must have at least 5 rows, for x [2, 3, 4], got [4, 4]",
+          [](Tape& t) {
+            sinusoidal_positions(zeros(t, {2, 3, 4}), zeros(t, {2, 3}, DType::u8), sinusoidal_table(4, 4, DType::f32));
+          }},
+         {"sinusoidal_positions: table must be f32 [9, 4] on cpu, to go with x, which is f32 [2, 3, 4] on cpu, got f64 "
+          "[9, 4] on cpu",
+          [](Tape& t) {
+            sinusoidal_positions(zeros(t, {2, 3, 4}), zeros(t, {2, 3}, DType::u8), sinusoidal_table(9, 4, DType::f64));
+          }},
+         {"sinusoidal_table: needs f32, f64 or bf16, got u8", [](Tape&) { sinusoidal_table(4, 4, DType::u8); }}},
+});
+
+const RegisterOp kLearned({
+    .name = "learned_positions",
+    .cases = {learned_case(2, 3, 4, 3), learned_case(3, 2, 3, 5), learned_case(1, 1, 1, 1), learned_case(2, 3, 0, 3),
+              learned_case(0, 2, 3, 3), learned_case(40, 3, 33, 4, true)},
+    .errors = {{"learned_positions: table must have at least 3 rows, for x [2, 3, 4], got [2, 4]",
+                [](Tape& t) {
+                  learned_positions(zeros(t, {2, 3, 4}), zeros(t, {2, 4}));
+                }},
+               {"learned_positions: table must be f32 [3, 4] on cpu, to go with x, which is f32 [2, 3, 4] on cpu, got "
+                "f32 [3, 5] on cpu",
+                [](Tape& t) {
+                  learned_positions(zeros(t, {2, 3, 4}), zeros(t, {3, 5}));
+                }},
+               {"learned_positions: x must be [B, T, C], got [2, 3, 4, 5]",
+                [](Tape& t) {
+                  learned_positions(zeros(t, {2, 3, 4, 5}), zeros(t, {3, 4}));
+                }}},
+});
+
+// Numbers of fairseq's table for C = 512: position 2, the first token's.
+TEST(Positions, POS_1_AsInFairseq) {
+  const Tensor table = sinusoidal_table(4, 512, DType::f64);
+  const double* row = table.data<double>() + 2 * 512;
+  EXPECT_NEAR(row[0], 0.909297, 1e-6);
+  EXPECT_NEAR(row[1], 0.936510, 1e-6);
+  EXPECT_NEAR(row[256], -0.416147, 1e-6);
+  EXPECT_NEAR(row[257], -0.350640, 1e-6);
+  EXPECT_NEAR(row[255], 2e-4, 1e-10);  // the lowest frequency is 1 / 10000
+  for (int c = 0; c < 512; ++c) EXPECT_EQ(table.data<double>()[512 + c], 0) << c;
+}
+
+TEST(Positions, POS_1_AnOddWidthEndsInZeros) {
+  const std::vector<double> table = sinusoidal_table(3, 5, DType::f64).values<double>();
+  for (int p = 0; p < 3; ++p) EXPECT_EQ(table[p * 5 + 4], 0) << p;
+  EXPECT_EQ(table[3], 1);  // cos 0
+}
+
+// A table whose row p holds p tells the positions. Padding on the left, on the right and in between.
+TEST(Positions, POS_2_POS_3_CountsTokensOnly) {
+  for (Device device : devices()) {
+    Tape tape;
+    const Var x = tape.variable(Tensor::full({3, 4, 1}, 100, DType::f64, device));
+    const Var mask = tape.constant(Tensor::of<std::uint8_t>({3, 4}, {0, 0, 1, 1, 1, 1, 1, 0, 1, 0, 1, 0}, device));
+    const Var y = sinusoidal_positions(x, mask, Tensor::of<double>({6, 1}, {0, 1, 2, 3, 4, 5}, device));
+    EXPECT_EQ(y.value().values<double>(),
+              (std::vector<double>{101, 101, 102, 103, 102, 103, 104, 101, 102, 101, 103, 101}));
+    tape.backward(y, Tensor::full({3, 4, 1}, 7, DType::f64, device));
+    EXPECT_EQ(tape.grad(x).values<double>(), std::vector<double>(12, 7));
+  }
+}
+
+TEST(Positions, POS_4_POS_5_WorkedByHand) {
+  for (Device device : devices()) {
+    Tape tape;
+    const Var x = tape.variable(Tensor::of<double>({2, 2, 1}, {1, 2, 3, 4}, device));
+    const Var table = tape.variable(Tensor::of<double>({3, 1}, {10, 20, 30}, device));
+    const Var y = learned_positions(x, table);
+    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{11, 22, 13, 24}));
+    tape.backward(y, Tensor::of<double>({2, 2, 1}, {1, 2, 4, 8}, device));
+    EXPECT_EQ(tape.grad(table).values<double>(), (std::vector<double>{5, 10, 0}));
+    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{1, 2, 4, 8}));
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
