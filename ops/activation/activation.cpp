@@ -1,0 +1,113 @@
+#include "ops/activation/activation.h"
+
+#include "ops/activation/activation_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+bool from_output(Activation activation) {
+  bool result = false;
+  with_activation(activation, [&](auto f) { result = decltype(f)::kFromOutput; });
+  return result;
+}
+
+struct ActivationNode final : Node {
+  Activation activation;
+  Tensor saved;  // y or x
+
+  ActivationNode(Activation activation, Tensor saved) : activation(activation), saved(saved) {}
+  const char* name() const override { return foldgrad::name(activation); }
+
+  void backward(NodeGrads& grads) override {
+    dispatch_floating(name(), saved.dtype(), [&]<class T>(Type<T>) {
+      const ActivationBackward<T> p{.dx = grads.out<T>(0),
+                                    .dy = grads.dy().data<T>(),
+                                    .saved = saved.data<T>(),
+                                    .n = saved.size(),
+                                    .activation = activation};
+      FOLDGRAD_RUN(saved.device(), activation, p);
+    });
+  }
+};
+
+struct BiasActivationNode final : Node {
+  Activation activation;
+  Tensor saved, bias;  // y or x; bias is undefined where y is enough
+
+  BiasActivationNode(Activation activation, Tensor saved, Tensor bias)
+      : activation(activation), saved(saved), bias(bias) {}
+  const char* name() const override { return "bias_activation"; }
+
+  void backward(NodeGrads& grads) override {
+    dispatch_floating(name(), saved.dtype(), [&]<class T>(Type<T>) {
+      const BiasActivationBackward<T> p{.dx = grads.out<T>(0),
+                                        .dbias = grads.out<T>(1),
+                                        .dy = grads.dy().data<T>(),
+                                        .saved = saved.data<T>(),
+                                        .bias = bias.defined() ? bias.data<T>() : nullptr,
+                                        .rows = saved.shape().without(-1).elements(),
+                                        .columns = saved.shape()[-1],
+                                        .activation = activation};
+      FOLDGRAD_RUN(saved.device(), activation, p);
+    });
+  }
+};
+
+}  // namespace
+
+const char* name(Activation activation) {
+  switch (activation) {
+    case Activation::relu:
+      return "relu";
+    case Activation::tanh:
+      return "tanh";
+    case Activation::sigmoid:
+      return "sigmoid";
+    case Activation::silu:
+      return "silu";
+    case Activation::gelu:
+      return "gelu";
+    case Activation::gelu_tanh:
+      return "gelu_tanh";
+  }
+  return "?";
+}
+
+Var activate(const Var& xv, Activation activation) {
+  const Tensor& x = xv.value();
+  check_floating(name(activation), "x", x);
+  const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
+  dispatch_floating(name(activation), x.dtype(), [&]<class T>(Type<T>) {
+    const ActivationForward<T> p{.y = y.data<T>(), .x = x.data<T>(), .n = x.size(), .activation = activation};
+    FOLDGRAD_RUN(x.device(), activation, p);
+  });
+  return xv.tape().record(y, {xv}, ActivationNode(activation, from_output(activation) ? y : x));
+}
+
+Var relu(const Var& x) { return activate(x, Activation::relu); }
+Var tanh(const Var& x) { return activate(x, Activation::tanh); }
+Var sigmoid(const Var& x) { return activate(x, Activation::sigmoid); }
+Var silu(const Var& x) { return activate(x, Activation::silu); }
+Var gelu(const Var& x) { return activate(x, Activation::gelu); }
+Var gelu_tanh(const Var& x) { return activate(x, Activation::gelu_tanh); }
+
+Var bias_activation(const Var& xv, const Var& biasv, Activation activation) {
+  const Tensor &x = xv.value(), &bias = biasv.value();
+  check_floating("bias_activation", "x", x, 1);
+  const std::int64_t columns = x.shape()[-1];
+  check_operand("bias_activation", "bias", bias, {columns}, x, "x");
+  const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
+  dispatch_floating("bias_activation", x.dtype(), [&]<class T>(Type<T>) {
+    const BiasActivationForward<T> p{.y = y.data<T>(),
+                                     .x = x.data<T>(),
+                                     .bias = bias.data<T>(),
+                                     .rows = x.shape().without(-1).elements(),
+                                     .columns = columns,
+                                     .activation = activation};
+    FOLDGRAD_RUN(x.device(), activation, p);
+  });
+  const bool from_y = from_output(activation);
+  return xv.tape().record(y, {xv, biasv}, BiasActivationNode(activation, from_y ? y : x, from_y ? Tensor() : bias));
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,63 @@
+#include "engine/column_sums_cpu.h"
+#include "engine/elementwise_cpu.h"
+#include "ops/activation/activation_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+// While dx of a row is in a register it is also added to dbias.
+template <class T, class F>
+void backward_row(const BiasActivateBackward<T, F>& p, std::int64_t r, compute_t<T>* dbias) {
+  const BiasActivateBackward<T, F> local = p;
+  const std::int64_t columns = local.columns;
+  if (!local.p.dx) {
+#pragma omp simd
+    for (std::int64_t c = 0; c < columns; ++c) dbias[c] += local.dx(r * columns + c, c);
+    return;
+  }
+#pragma omp simd
+  for (std::int64_t c = 0; c < columns; ++c) {
+    const compute_t<T> dx = local.dx(r * columns + c, c);
+    local.p.dx.put(r * columns + c, dx);
+    dbias[c] += dx;
+  }
+}
+
+}  // namespace
+
+template <class T>
+void activation_cpu(const ActivationForward<T>& p) {
+  with_activation(p.activation, [&](auto f) { elementwise_cpu(p.n, Activate<T, decltype(f)>{p}); });
+}
+template <class T>
+void activation_cpu(const ActivationBackward<T>& p) {
+  with_activation(p.activation, [&](auto f) { elementwise_cpu(p.n, ActivateBackward<T, decltype(f)>{p}); });
+}
+template <class T>
+void activation_cpu(const BiasActivationForward<T>& p) {
+  with_activation(p.activation, [&](auto f) {
+    elementwise_columns_cpu(p.rows * p.columns, p.columns, BiasActivate<T, decltype(f)>{p});
+  });
+}
+template <class T>
+void activation_cpu(const BiasActivationBackward<T>& p) {
+  with_activation(p.activation, [&](auto f) {
+    const BiasActivateBackward<T, decltype(f)> k{p};
+    if (p.dbias)
+      column_sums_cpu(k, [&k](std::int64_t r, compute_t<T>* dbias) { backward_row(k, r, dbias); });
+    else if (p.dx)
+      elementwise_columns_cpu(p.rows * p.columns, p.columns, k);
+  });
+}
+
+#define FOLDGRAD_INSTANTIATE(T)                                  \
+  template void activation_cpu(const ActivationForward<T>&);     \
+  template void activation_cpu(const ActivationBackward<T>&);    \
+  template void activation_cpu(const BiasActivationForward<T>&); \
+  template void activation_cpu(const BiasActivationBackward<T>&);
+FOLDGRAD_INSTANTIATE(float)
+FOLDGRAD_INSTANTIATE(double)
+FOLDGRAD_INSTANTIATE(bf16)
+#undef FOLDGRAD_INSTANTIATE
+
+}  // namespace foldgrad

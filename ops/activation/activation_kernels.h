@@ -1,0 +1,104 @@
+#pragma once
+#include "engine/grad_out.h"
+#include "ops/activation/activation_math.h"
+
+namespace foldgrad {
+
+template <class T>
+struct ActivationForward {
+  T* y;
+  const T* x;
+  std::int64_t n;
+  Activation activation;
+};
+
+template <class T>
+struct ActivationBackward {
+  GradOut<T> dx;
+  const T *dy, *saved;  // saved: y or x (kFromOutput)
+  std::int64_t n;
+  Activation activation;
+};
+
+template <class T>
+struct BiasActivationForward {
+  T* y;               // [rows, columns]
+  const T *x, *bias;  // [rows, columns], [columns]
+  std::int64_t rows, columns;
+  Activation activation;
+};
+
+template <class T>
+struct BiasActivationBackward {
+  GradOut<T> dx, dbias;        // [rows, columns], [columns]
+  const T *dy, *saved, *bias;  // [rows, columns], [rows, columns], [columns]; bias is not read if kFromOutput
+  std::int64_t rows, columns;
+  Activation activation;
+};
+
+template <class T>
+void activation_cpu(const ActivationForward<T>& p);
+template <class T>
+void activation_cpu(const ActivationBackward<T>& p);
+template <class T>
+void activation_cpu(const BiasActivationForward<T>& p);
+template <class T>
+void activation_cpu(const BiasActivationBackward<T>& p);
+template <class T>
+void activation_cuda(const ActivationForward<T>& p);
+template <class T>
+void activation_cuda(const ActivationBackward<T>& p);
+template <class T>
+void activation_cuda(const BiasActivationForward<T>& p);
+template <class T>
+void activation_cuda(const BiasActivationBackward<T>& p);
+
+// The same with the activation F known: what the loops of both devices run (engine/elementwise_cpu.h).
+
+template <class T, class F>
+struct Activate {
+  ActivationForward<T> p;
+
+  FOLDGRAD_HD void operator()(std::int64_t i) const { p.y[i] = T(F::value(compute_t<T>(p.x[i]))); }
+};
+
+template <class T, class F>
+struct ActivateBackward {
+  ActivationBackward<T> p;
+
+  FOLDGRAD_HD void operator()(std::int64_t i) const {
+    p.dx.put(i, compute_t<T>(p.dy[i]) * F::derivative(compute_t<T>(p.saved[i])));  // [ACT-7]
+  }
+};
+
+template <class T, class F>
+struct BiasActivate {
+  BiasActivationForward<T> p;
+
+  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const {
+    p.y[i] = T(F::value(compute_t<T>(p.x[i]) + compute_t<T>(p.bias[c])));  // [ACT-8]
+  }
+};
+
+// dx element by element, and dbias as sums over rows (engine/column_sums_cpu.h).
+template <class T, class F>
+struct BiasActivateBackward {
+  using Value = compute_t<T>;
+  static constexpr int kSums = 1;
+
+  BiasActivationBackward<T> p;
+  std::int64_t rows = p.rows, columns = p.columns;
+
+  FOLDGRAD_HD Value dx(std::int64_t i, std::int64_t c) const {
+    Value at = p.saved[i];
+    if (!F::kFromOutput) at += Value(p.bias[c]);
+    return Value(p.dy[i]) * F::derivative(at);  // [ACT-8]
+  }
+  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { p.dx.put(i, dx(i, c)); }
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
+    sums[0] += dx(r * columns + c, c);
+  }
+  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const { p.dbias.put(c, sums[0]); }
+};
+
+}  // namespace foldgrad
