@@ -1,12 +1,12 @@
 // Matrix products, the one computation that is left to libraries:
 //
-//   C[i] = alpha op(A[i]) op(B[i]) + beta C[i],   i = 0 ... batch - 1
+//   C[i] = alpha op(A[i]) op(B[i]) + beta C[i] + bias,   i = 0 ... batch - 1
 //
 //   op(A): [m, k], op(B): [k, n], C: [m, n], all row-major; op transposes or not.
 //
 // cpu: oneDNN for f32 and bf16, CBLAS for f64, reference_gemm_cpu where these are absent.
-// cuda: cuBLAS, or the tiled kernel of gemm_tiled.cu where it is absent and under emulation.
-// bf16 is multiplied exactly and summed in f32 on every path.
+// cuda: cuBLAS (compiled, but so far run on no GPU), or the kernel of gemm_tiled.cu where it is absent and under
+// emulation. bf16 is multiplied exactly and summed in f32 on every path.
 #pragma once
 #include <cstdint>
 
@@ -23,18 +23,22 @@ struct Gemm {
   std::int64_t batch = 1;
   // Elements between two matrices of the batch. 0 for a or b: every product uses the same one.
   std::int64_t batch_stride_a = 0, batch_stride_b = 0, batch_stride_c = 0;
-  double alpha = 1, beta = 0;  // beta 0 never reads C, so C may be uninitialised, even NaN
+  double alpha = 1, beta = 0;  // what is scaled by 0 is not read: C may then be uninitialised, A and B may hold NaN
 };
 
 // c, a, b: of type dtype (f32, f64 or bf16) on `device`; bias: null, or [n] of the same type, added to every row before
-// the result is stored (only with beta 0). Sizes of zero are fine: k = 0 gives beta C + bias.
-// Throws std::invalid_argument for negative sizes, strides shorter than a row, or another dtype.
+// the result is stored and not scaled by alpha (only with beta 0). C overlaps neither operand.
+// Sizes of zero are fine: k = 0 gives beta C + bias. Equal calls give equal bits for the same number of threads.
+// Throws std::invalid_argument for negative sizes or batch strides, row strides shorter than a row, matrices C that
+// overlap, a bias beside beta, or another dtype; std::runtime_error for cuda in a build without it. May be called by
+// several threads at once.
 void gemm(Device device, DType dtype, const Gemm& g, void* c, const void* a, const void* b, const void* bias = nullptr);
 
-// For configure tables, benchmarks and reports: "oneDNN 2.6.3", "CBLAS", "reference", "cuBLAS", "tiled".
+// For configure tables, benchmarks and reports: "oneDNN 2.6.3", "CBLAS", "reference", "cuBLAS", "tiled"; "none"
+// for cuda in a build without it.
 const char* gemm_backend(Device device, DType dtype);
 
-// The plain loops that everything else is tested against. T: float, double, bf16.
+// The plain loops of last resort. T: float, double, bf16. Sums in the order of k, whatever the number of threads.
 template <class T>
 void reference_gemm_cpu(const Gemm& g, T* c, const T* a, const T* b, const T* bias);
 // The own CUDA kernel (also under emulation), exposed for the tests.

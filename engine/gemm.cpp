@@ -1,0 +1,116 @@
+#include "engine/gemm.h"
+
+#include "engine/check.h"
+#include "engine/gemm_backends.h"
+
+namespace foldgrad {
+namespace {
+
+// ThreadSanitizer sees neither libgomp's barriers nor the insides of oneDNN and OpenBLAS: there only our loops run.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kLibraries = false;
+#else
+constexpr bool kLibraries = true;
+#endif
+
+void check_stride(const char* matrix, std::int64_t stride, std::int64_t row) {
+  FOLDGRAD_CHECK(stride >= row, "gemm: the row stride of {} must be at least its {} columns as stored, got {}", matrix,
+                 row, stride);
+}
+
+// g is resolved.
+void check(DType dtype, const Gemm& g, const void* bias) {
+  FOLDGRAD_CHECK(is_floating(dtype), "gemm: the element type must be f32, f64 or bf16, got {}", name(dtype));
+  FOLDGRAD_CHECK(g.m >= 0 && g.n >= 0 && g.k >= 0 && g.batch >= 0,
+                 "gemm: sizes must not be negative, got m {}, n {}, k {}, batch {}", g.m, g.n, g.k, g.batch);
+  check_stride("A", g.row_stride_a, g.transpose_a ? g.m : g.k);
+  check_stride("B", g.row_stride_b, g.transpose_b ? g.k : g.n);
+  check_stride("C", g.row_stride_c, g.n);
+  FOLDGRAD_CHECK(g.batch_stride_a >= 0 && g.batch_stride_b >= 0 && g.batch_stride_c >= 0,
+                 "gemm: batch strides must not be negative, got {} for A, {} for B, {} for C", g.batch_stride_a,
+                 g.batch_stride_b, g.batch_stride_c);
+  // Matrices one after the other, or side by side within common rows, as the heads of attention are.
+  const bool apart = g.batch_stride_c >= (g.m - 1) * g.row_stride_c + g.n;
+  const bool side_by_side = g.batch_stride_c >= g.n && (g.batch - 1) * g.batch_stride_c + g.n <= g.row_stride_c;
+  FOLDGRAD_CHECK(g.batch <= 1 || g.m == 0 || g.n == 0 || apart || side_by_side,
+                 "gemm: the {} matrices C [{}, {}] with row stride {} must not overlap, got batch stride {}", g.batch,
+                 g.m, g.n, g.row_stride_c, g.batch_stride_c);
+  FOLDGRAD_CHECK(!bias || g.beta == 0, "gemm: a bias needs beta 0, got {}", g.beta);
+}
+
+// One weight for a whole batch of consecutive inputs is one tall product, which every library does faster.
+Gemm merged(Gemm g) {
+  const bool tall = !g.transpose_a && g.batch_stride_b == 0 && g.batch_stride_a == g.m * g.row_stride_a &&
+                    g.batch_stride_c == g.m * g.row_stride_c;
+  if (g.batch == 1 || !tall) return g;
+  g.m *= g.batch;
+  g.batch = 1;
+  return g;
+}
+
+// Calls f with the element type and p's pointers cast to it.
+template <class F>
+void with_type(DType dtype, const GemmPointers& p, F f) {
+  auto call = [&](auto* c) {
+    using T = std::remove_pointer_t<decltype(c)>;
+    f(c, static_cast<const T*>(p.a), static_cast<const T*>(p.b), static_cast<const T*>(p.bias));
+  };
+  if (dtype == DType::f32) return call(static_cast<float*>(p.c));
+  if (dtype == DType::f64) return call(static_cast<double*>(p.c));
+  call(static_cast<bf16*>(p.c));
+}
+
+void gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
+  [[maybe_unused]] const bool libraries = kLibraries && g.k > 0;
+#ifdef FOLDGRAD_HAVE_ONEDNN
+  if (libraries && onednn_gemm_cpu(dtype, g, p)) return;
+#endif
+#ifdef FOLDGRAD_HAVE_CBLAS
+  if (libraries && cblas_gemm_cpu(dtype, g, p)) return;
+#endif
+  with_type(dtype, p, [&](auto* c, auto* a, auto* b, auto* bias) { reference_gemm_cpu(g, c, a, b, bias); });
+}
+
+#ifdef FOLDGRAD_HAVE_CUDA
+void gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
+#ifdef FOLDGRAD_HAVE_CUBLAS
+  if (g.k > 0 && cublas_gemm_cuda(dtype, g, p)) return;
+#endif
+  with_type(dtype, p, [&](auto* c, auto* a, auto* b, auto* bias) { tiled_gemm_cuda(g, c, a, b, bias); });
+}
+#else
+void gemm_cuda(DType, const Gemm&, const GemmPointers&) {
+  throw std::runtime_error("gemm: this build has no CUDA (FOLDGRAD_CUDA=OFF)");
+}
+#endif
+
+}  // namespace
+
+void gemm(Device device, DType dtype, const Gemm& g, void* c, const void* a, const void* b, const void* bias) {
+  const Gemm whole = resolved(g);
+  check(dtype, whole, bias);
+  if (whole.m == 0 || whole.n == 0 || whole.batch == 0) return;
+  const Gemm product = merged(whole);
+  device == Device::cpu ? gemm_cpu(dtype, product, {c, a, b, bias}) : gemm_cuda(dtype, product, {c, a, b, bias});
+}
+
+const char* gemm_backend(Device device, [[maybe_unused]] DType dtype) {
+  if (device == Device::cpu) {
+#ifdef FOLDGRAD_HAVE_ONEDNN
+    if (kLibraries && dtype != DType::f64) return onednn_name();
+#endif
+#ifdef FOLDGRAD_HAVE_CBLAS
+    if (kLibraries && dtype != DType::bf16) return "CBLAS";
+#endif
+    return "reference";
+  }
+#if defined(FOLDGRAD_HAVE_CUBLAS)
+  return "cuBLAS";
+#elif defined(FOLDGRAD_HAVE_CUDA)
+  return "tiled";
+#else
+  return "none";
+#endif
+}
+
+}  // namespace foldgrad

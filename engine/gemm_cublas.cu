@@ -1,0 +1,92 @@
+// Matrix products on the GPU by cuBLAS, for f32, f64 and bf16. Compiled by nvcc 13, but so far run on no GPU.
+#include <cublas_v2.h>
+
+#include <algorithm>
+#include <climits>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+
+#include "engine/gemm_backends.h"
+#include "engine/launch.h"
+
+namespace foldgrad {
+namespace {
+
+void check(cublasStatus_t status, const char* call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw std::runtime_error(std::string("gemm: ") + call + " failed: " + cublasGetStatusString(status));
+}
+
+cublasHandle_t make_handle() {
+  cublasHandle_t handle;
+  check(cublasCreate(&handle), "cublasCreate");
+  check(cublasSetStream(handle, cuda_stream()), "cublasSetStream");
+  // A workspace of our own, after the stream, which resets it: inside a captured graph cuBLAS would otherwise allocate.
+  constexpr std::size_t kWorkspace = std::size_t(32) << 20;  // what NVIDIA recommends for Hopper
+  check(cublasSetWorkspace(handle, memory::system_allocate(Device::cuda, kWorkspace), kWorkspace),
+        "cublasSetWorkspace");
+  // Without it partial sums of bf16 products may be combined in bf16. TensorFloat-32 stays off by default.
+  const auto mode = cublasMath_t(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
+  check(cublasSetMathMode(handle, mode), "cublasSetMathMode");
+  return handle;
+}
+
+template <class T>
+struct BiasRows {
+  T* c;           // [batch, m, n] with strides
+  const T* bias;  // [n]
+  Gemm g;
+};
+
+// Element by element with a stride of the whole grid.
+template <class T>
+__global__ void bias_rows_kernel(BiasRows<T> p) {
+  const std::int64_t elements = p.g.batch * p.g.m * p.g.n, step = std::int64_t(gridDim.x) * blockDim.x;
+  for (std::int64_t e = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; e < elements; e += step) {
+    const std::int64_t j = e % p.g.n, i = e / p.g.n % p.g.m, s = e / p.g.n / p.g.m;
+    p.c[s * p.g.batch_stride_c + i * p.g.row_stride_c + j] = p.bias[j];
+  }
+}
+
+template <class T>
+void store_bias(const Gemm& g, const GemmPointers& p) {
+  constexpr int kThreads = 256, kMostBlocks = 4096;  // not tuned
+  const std::int64_t blocks = (g.batch * g.m * g.n + kThreads - 1) / kThreads;
+  launch("gemm: bias", bias_rows_kernel<T>,
+         {dim3(unsigned(std::min<std::int64_t>(blocks, kMostBlocks))), dim3(kThreads)},
+         BiasRows<T>{static_cast<T*>(p.c), static_cast<const T*>(p.bias), g});
+}
+
+}  // namespace
+
+bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
+  const std::int64_t largest = std::max({g.m, g.n, g.k, g.row_stride_a, g.row_stride_b, g.row_stride_c, g.batch});
+  if (largest > INT_MAX) return false;
+  // The product is added to the bias that C then holds. It loses nothing: the bias is of C's type.
+  if (p.bias && dtype == DType::f32) store_bias<float>(g, p);
+  if (p.bias && dtype == DType::f64) store_bias<double>(g, p);
+  if (p.bias && dtype == DType::bf16) store_bias<bf16>(g, p);
+
+  const double beta = p.bias ? 1 : g.beta;
+  const float alpha_f32 = float(g.alpha), beta_f32 = float(beta);
+  const bool f64 = dtype == DType::f64;
+  const void* alpha_pointer = f64 ? static_cast<const void*>(&g.alpha) : &alpha_f32;
+  const void* beta_pointer = f64 ? static_cast<const void*>(&beta) : &beta_f32;
+  const cudaDataType type = f64 ? CUDA_R_64F : dtype == DType::f32 ? CUDA_R_32F : CUDA_R_16BF;
+  const cublasComputeType_t sum_type = f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
+
+  static std::mutex mutex;  // a handle serves one host thread at a time
+  const std::lock_guard lock(mutex);
+  static const cublasHandle_t handle = make_handle();
+  // cuBLAS is column-major and so sees every matrix transposed: C^T = op(B)^T op(A)^T.
+  check(cublasGemmStridedBatchedEx(handle, g.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                                   g.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, int(g.n), int(g.m), int(g.k),
+                                   alpha_pointer, p.b, type, int(g.row_stride_b), g.batch_stride_b, p.a, type,
+                                   int(g.row_stride_a), g.batch_stride_a, beta_pointer, p.c, type, int(g.row_stride_c),
+                                   g.batch_stride_c, int(g.batch), sum_type, CUBLAS_GEMM_DEFAULT),
+        "cublasGemmStridedBatchedEx");
+  return true;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,168 @@
+// f32 and bf16 by oneDNN's matmul primitive (2.6). A primitive is compiled for one shape, so primitives are kept.
+#include <cpuid.h>
+#include <fmt/core.h>
+#include <omp.h>
+
+#include <array>
+#include <bit>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <unordered_map>
+
+#include "engine/gemm_backends.h"
+#include "engine/memory.h"
+
+namespace foldgrad {
+namespace {
+
+// Some virtual machines announce AMX and hide what it needs: the palettes of CPUID leaf 0x1d. oneDNN 2.6 then generates
+// tile instructions that die with SIGILL, unless it is kept to AVX-512.
+bool amx_is_broken() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+  const bool announced = d >> 22 & 1;  // AMX-BF16
+  return announced && !(__get_cpuid_count(0x1d, 0, &a, &b, &c, &d) && a > 0);
+}
+
+dnnl::engine& cpu_engine() {
+  static dnnl::engine engine = [] {
+    if (amx_is_broken()) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16);  // before the first primitive
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
+  return engine;
+}
+
+// Everything a primitive depends on; alpha and beta are compiled into it too.
+using Key = std::array<std::int64_t, 15>;
+
+Key key_of(DType dtype, const Gemm& g, bool bias) {
+  return {g.m,
+          g.n,
+          g.k,
+          g.row_stride_a,
+          g.row_stride_b,
+          g.row_stride_c,
+          g.batch,
+          g.batch_stride_a,
+          g.batch_stride_b,
+          g.batch_stride_c,
+          std::bit_cast<std::int64_t>(g.alpha),
+          std::bit_cast<std::int64_t>(g.beta),
+          std::int64_t(dtype),
+          g.transpose_a | g.transpose_b << 1 | bias << 2,
+          omp_in_parallel() ? 1 : omp_get_max_threads()};
+}
+
+struct KeyHash {
+  std::size_t operator()(const Key& key) const {
+    std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, by words
+    for (std::int64_t word : key) hash = (hash ^ std::uint64_t(word)) * 0x100000001b3;
+    return hash ^ hash >> 32;
+  }
+};
+
+// A primitive with the arguments it is executed on, whose addresses change from call to call.
+struct Product {
+  dnnl::matmul primitive;  // empty: oneDNN refuses the case
+  dnnl::memory c, a, b, bias, scratch;
+  std::unordered_map<int, dnnl::memory> arguments;
+  std::size_t scratch_bytes = 0;
+};
+
+// [rows, columns] of each matrix of the batch. Without a batch there is no such axis, since oneDNN has more kernels for
+// plain matrices; with stride 0 its size is 1, which means broadcasting.
+dnnl::memory::desc matrices(DType dtype, const Gemm& g, std::int64_t rows, std::int64_t columns,
+                            std::int64_t batch_stride, std::int64_t row_stride, std::int64_t column_stride) {
+  const auto type = dtype == DType::f32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
+  if (g.batch == 1) return {{rows, columns}, type, {row_stride, column_stride}};
+  return {{batch_stride == 0 ? 1 : g.batch, rows, columns}, type, {batch_stride, row_stride, column_stride}};
+}
+
+Product make_product(DType dtype, const Gemm& g, bool with_bias) {
+  const GemmStrides stride(g);
+  const auto a = matrices(dtype, g, g.m, g.k, g.batch_stride_a, stride.a_i, stride.a_p);
+  const auto b = matrices(dtype, g, g.k, g.n, g.batch_stride_b, stride.b_p, stride.b_j);
+  const auto c = matrices(dtype, g, g.m, g.n, g.batch_stride_c, g.row_stride_c, 1);
+  const auto bias = matrices(dtype, g, 1, g.n, 0, g.n, 1);
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (g.alpha != 1) attributes.set_output_scales(0, {float(g.alpha)});
+  dnnl::post_ops after;
+  if (g.beta != 0) after.append_sum(float(g.beta));
+  attributes.set_post_ops(after);
+
+  Product product;
+  dnnl::matmul::primitive_desc chosen;
+  try {
+    const auto wanted = with_bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
+    chosen = {wanted, attributes, cpu_engine(), true};
+    // Its generic loops, the last resort for odd layouts, are slower than ours.
+    if (!chosen || std::string(chosen.impl_info_str()).rfind("ref", 0) == 0) return product;
+    product.primitive = dnnl::matmul(chosen);
+  } catch (const dnnl::error&) {  // no matmul to oneDNN, such as a whole batch of one matrix times one matrix
+    return product;
+  }
+  auto argument = [&](int id, const dnnl::memory::desc& desc) {
+    return product.arguments[id] = dnnl::memory(desc, cpu_engine(), nullptr);
+  };
+  product.c = argument(DNNL_ARG_DST, c);
+  product.a = argument(DNNL_ARG_SRC, a);
+  product.b = argument(DNNL_ARG_WEIGHTS, b);
+  if (with_bias) product.bias = argument(DNNL_ARG_BIAS, bias);
+  product.scratch = argument(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc());
+  product.scratch_bytes = chosen.scratchpad_desc().get_size();
+  return product;
+}
+
+// Per thread, so that nothing is shared and nothing locked. The most shapes that are kept; then it starts anew.
+constexpr std::size_t kProducts = 1024;
+thread_local std::unordered_map<Key, Product, KeyHash> products;
+
+// The product, or null where oneDNN refuses the case.
+Product* find_product(DType dtype, const Gemm& g, bool with_bias) {
+  const Key key = key_of(dtype, g, with_bias);
+  auto found = products.find(key);
+  if (found == products.end()) {
+    if (products.size() == kProducts) products.clear();
+    found = products.emplace(key, make_product(dtype, g, with_bias)).first;
+  }
+  return found->second.primitive ? &found->second : nullptr;
+}
+
+}  // namespace
+
+bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
+  if (dtype != DType::f32 && dtype != DType::bf16) return false;
+  if (p.bias && g.alpha != 1) {
+    // oneDNN would scale its bias too, and as a post-op (binary_add) it is wrong where the matrices C lie apart.
+    if (dtype == DType::f32) store_bias(g, static_cast<float*>(p.c), static_cast<const float*>(p.bias));
+    if (dtype == DType::bf16) store_bias(g, static_cast<bf16*>(p.c), static_cast<const bf16*>(p.bias));
+    Gemm sum = g;
+    sum.beta = 1;
+    return onednn_gemm_cpu(dtype, sum, {p.c, p.a, p.b, nullptr});
+  }
+  Product* found = find_product(dtype, g, p.bias);
+  if (!found) return false;
+  Product& product = *found;
+
+  const std::shared_ptr<void> scratch = memory::allocate(Device::cpu, product.scratch_bytes);
+  product.c.set_data_handle(p.c);
+  product.a.set_data_handle(const_cast<void*>(p.a));  // oneDNN has no const arguments; it does not write these
+  product.b.set_data_handle(const_cast<void*>(p.b));
+  if (p.bias) product.bias.set_data_handle(const_cast<void*>(p.bias));
+  if (scratch) product.scratch.set_data_handle(scratch.get());
+  thread_local dnnl::stream stream(cpu_engine());
+  product.primitive.execute(stream, product.arguments);
+  stream.wait();
+  return true;
+}
+
+const char* onednn_name() {
+  static const std::string name = [] {
+    const dnnl::version_t& version = *dnnl::version();
+    return fmt::format("oneDNN {}.{}.{}", version.major, version.minor, version.patch);
+  }();
+  return name.c_str();
+}
+
+}  // namespace foldgrad

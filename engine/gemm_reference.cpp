@@ -1,0 +1,58 @@
+#include <algorithm>
+
+#include "engine/gemm_backends.h"
+
+namespace foldgrad {
+namespace {
+
+// Columns whose sums are kept at once: with unit stride in B the loop over them is vectorised. Not tuned.
+constexpr int kColumns = 64;
+// Multiplications from which waking the threads pays. Not tuned.
+constexpr std::int64_t kParallelWork = 1 << 16;
+
+// Row i of C, columns from first to end; all pointers are those of one matrix of the batch.
+template <class T>
+void row_block(const Gemm& g, T* c, const T* a, const T* b, const T* bias, std::int64_t i, std::int64_t first) {
+  using Sum = compute_t<T>;
+  const GemmStrides stride(g);
+  const int columns = int(std::min<std::int64_t>(kColumns, g.n - first));
+  Sum sum[kColumns] = {};
+  for (std::int64_t p = 0; p < g.k; ++p) {
+    const Sum a_ip = Sum(a[i * stride.a_i + p * stride.a_p]);
+    const T* b_p = b + p * stride.b_p + first * stride.b_j;
+    if (stride.b_j == 1)
+      for (int j = 0; j < columns; ++j) sum[j] += a_ip * Sum(b_p[j]);
+    else
+      for (int j = 0; j < columns; ++j) sum[j] += a_ip * Sum(b_p[j * stride.b_j]);
+  }
+  T* c_i = c + i * g.row_stride_c + first;
+  for (int j = 0; j < columns; ++j) {
+    Sum value = Sum(g.alpha) * sum[j];
+    if (g.beta != 0) value += Sum(g.beta) * Sum(c_i[j]);
+    if (bias) value += Sum(bias[first + j]);
+    c_i[j] = T(value);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void reference_gemm_cpu(const Gemm& gemm, T* c, const T* a, const T* b, const T* bias) {
+  const Gemm g = resolved(gemm);
+#ifdef __SANITIZE_THREAD__
+  const bool parallel = false;  // ThreadSanitizer cannot see libgomp's barriers and would report races between rows
+#else
+  const bool parallel = g.batch * g.m * g.n * g.k >= kParallelWork;
+#endif
+#pragma omp parallel for collapse(3) if (parallel)
+  for (std::int64_t s = 0; s < g.batch; ++s)
+    for (std::int64_t i = 0; i < g.m; ++i)
+      for (std::int64_t first = 0; first < g.n; first += kColumns)
+        row_block(g, c + s * g.batch_stride_c, a + s * g.batch_stride_a, b + s * g.batch_stride_b, bias, i, first);
+}
+
+template void reference_gemm_cpu(const Gemm&, float*, const float*, const float*, const float*);
+template void reference_gemm_cpu(const Gemm&, double*, const double*, const double*, const double*);
+template void reference_gemm_cpu(const Gemm&, bf16*, const bf16*, const bf16*, const bf16*);
+
+}  // namespace foldgrad

@@ -1,0 +1,221 @@
+// Every back end of gemm() on this machine, random operands, and the independent triple loop they are compared with. It
+// sums in long double, which is exact enough for f64 too.
+#pragma once
+#include <fmt/core.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "engine/gemm_backends.h"
+#include "engine/memory.h"
+
+namespace foldgrad::testing {
+
+template <class T>
+struct BackEnd {
+  const char* name;
+  Device device;
+  bool takes_empty;  // sizes of zero; the libraries are asked only for products with something to multiply
+  bool (*run)(const Gemm&, const GemmPointers&);
+};
+
+template <class T>
+bool run_reference(const Gemm& g, const GemmPointers& p) {
+  reference_gemm_cpu(g, (T*)p.c, (const T*)p.a, (const T*)p.b, (const T*)p.bias);
+  return true;
+}
+template <class T, Device device>
+bool run_gemm(const Gemm& g, const GemmPointers& p) {
+  gemm(device, dtype_of<T>, g, p.c, p.a, p.b, p.bias);
+  return true;
+}
+#ifdef FOLDGRAD_HAVE_CUDA
+template <class T>
+bool run_tiled(const Gemm& g, const GemmPointers& p) {
+  tiled_gemm_cuda(g, (T*)p.c, (const T*)p.a, (const T*)p.b, (const T*)p.bias);
+  return true;
+}
+#endif
+template <class T, bool (*back_end)(DType, const Gemm&, const GemmPointers&)>
+bool run_library(const Gemm& g, const GemmPointers& p) {
+  return back_end(dtype_of<T>, resolved(g), p);
+}
+
+template <class T>
+std::vector<BackEnd<T>> back_ends() {
+  std::vector<BackEnd<T>> all = {{"gemm on cpu", Device::cpu, true, run_gemm<T, Device::cpu>},
+                                 {"reference", Device::cpu, true, run_reference<T>}};
+#ifndef __SANITIZE_THREAD__  // it cannot see into these
+#ifdef FOLDGRAD_HAVE_ONEDNN
+  all.push_back({"oneDNN", Device::cpu, false, run_library<T, onednn_gemm_cpu>});
+#endif
+#ifdef FOLDGRAD_HAVE_CBLAS
+  all.push_back({"CBLAS", Device::cpu, false, run_library<T, cblas_gemm_cpu>});
+#endif
+#endif
+#ifdef FOLDGRAD_HAVE_CUDA
+  if (cuda_available()) {
+    all.push_back({"gemm on cuda", Device::cuda, true, run_gemm<T, Device::cuda>});
+    all.push_back({"tiled", Device::cuda, true, run_tiled<T>});
+#ifdef FOLDGRAD_HAVE_CUBLAS
+    all.push_back({"cuBLAS", Device::cuda, false, run_library<T, cublas_gemm_cuda>});
+#endif
+  }
+#endif
+  return all;
+}
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// Elements from the first to the last one of `batch` matrices.
+inline std::int64_t extent(std::int64_t batch, std::int64_t batch_stride, std::int64_t rows, std::int64_t row_stride,
+                           std::int64_t columns) {
+  if (batch == 0 || rows == 0 || columns == 0) return 0;
+  return (batch - 1) * batch_stride + (rows - 1) * row_stride + columns;
+}
+
+// The operands of one product. What lies between rows and matrices is NaN, so that whoever reads it is found out; so is
+// C when beta is 0. More rows than a tile has lie behind C, to catch those who write them.
+template <class T>
+struct Operands {
+  Gemm g;  // as given to gemm
+  std::vector<T> a, b, c, bias;
+
+  Operands(const Gemm& given, bool with_bias, unsigned seed) : g(given) {
+    const Gemm r = resolved(given);
+    std::mt19937 random(seed);
+    auto fill = [&](std::vector<T>& to, std::int64_t batch_stride, std::int64_t rows, std::int64_t row_stride,
+                    std::int64_t columns, bool known) {
+      to.assign(extent(g.batch, batch_stride, rows, row_stride, columns), T(kNaN));
+      std::uniform_real_distribution<double> uniform(-1, 1);
+      for (std::int64_t s = 0; s < (to.empty() ? 0 : g.batch); ++s)
+        for (std::int64_t i = 0; i < rows; ++i)
+          for (std::int64_t j = 0; j < columns && known; ++j)
+            to[s * batch_stride + i * row_stride + j] = T(uniform(random));
+    };
+    fill(a, g.batch_stride_a, g.transpose_a ? g.k : g.m, r.row_stride_a, g.transpose_a ? g.m : g.k, true);
+    fill(b, g.batch_stride_b, g.transpose_b ? g.n : g.k, r.row_stride_b, g.transpose_b ? g.k : g.n, true);
+    fill(c, g.batch_stride_c, g.m, r.row_stride_c, g.n, g.beta != 0);
+    c.resize(c.size() + 64 * r.row_stride_c, T(kNaN));
+    if (with_bias)
+      for (std::int64_t j = 0; j < g.n; ++j) bias.push_back(T(std::uniform_real_distribution<double>(-1, 1)(random)));
+  }
+};
+
+// C after the product, or nothing where the back end declines.
+template <class T>
+std::optional<std::vector<T>> result(const BackEnd<T>& back_end, const Operands<T>& o) {
+  std::vector<std::shared_ptr<void>> held;
+  auto place = [&](const std::vector<T>& values) {
+    held.push_back(memory::allocate(back_end.device, values.size() * sizeof(T)));
+    memory::copy(back_end.device, held.back().get(), Device::cpu, values.data(), values.size() * sizeof(T));
+    return held.back().get();
+  };
+  GemmPointers p{place(o.c), place(o.a), place(o.b), o.bias.empty() ? nullptr : place(o.bias)};
+  if (!back_end.run(o.g, p)) return std::nullopt;
+  std::vector<T> c(o.c.size());
+  memory::copy(Device::cpu, c.data(), back_end.device, p.c, c.size() * sizeof(T));
+  return c;
+}
+
+// What C must hold afterwards, and how far it may be off; a negative tolerance marks elements that must not be touched.
+// A sum of k products, in any order and with the scales applied anywhere, is off by at most about (k + 8) u times the
+// sum of the magnitudes, u being half the epsilon of the type summed in; storing as bf16 adds half a unit in its last
+// place. See Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.
+struct Expected {
+  std::vector<double> c, tolerance;
+};
+
+template <class T>
+Expected expected(const Operands<T>& o) {
+  const Gemm g = resolved(o.g);
+  const double u = std::numeric_limits<compute_t<T>>::epsilon() / 2, storing = std::is_same_v<T, bf16> ? 0x1p-8 : 0;
+  Expected e{std::vector<double>(o.c.size()), std::vector<double>(o.c.size(), -1)};
+  for (std::int64_t s = 0; s < g.batch; ++s)
+    for (std::int64_t i = 0; i < g.m; ++i)
+      for (std::int64_t j = 0; j < g.n; ++j) {
+        long double sum = 0, size = 0;
+        auto add = [&](long double term) { sum += term, size += std::abs(term); };
+        for (std::int64_t p = 0; p < g.k; ++p) {
+          const auto a_at = g.transpose_a ? p * g.row_stride_a + i : i * g.row_stride_a + p;
+          const auto b_at = g.transpose_b ? j * g.row_stride_b + p : p * g.row_stride_b + j;
+          add(g.alpha * static_cast<long double>(o.a[s * g.batch_stride_a + a_at]) *
+              static_cast<long double>(o.b[s * g.batch_stride_b + b_at]));
+        }
+        const std::int64_t at = s * g.batch_stride_c + i * g.row_stride_c + j;
+        if (g.beta != 0) add(g.beta * static_cast<long double>(o.c[at]));
+        if (!o.bias.empty()) add(o.bias[j]);
+        e.c[at] = double(sum);
+        e.tolerance[at] = double(g.k + 8) * u * double(size) + storing * std::abs(e.c[at]);
+      }
+  return e;
+}
+
+// "" or the first element of C that is wrong.
+template <class T>
+std::string first_error(const Operands<T>& o, const Expected& e, const std::vector<T>& got) {
+  for (std::size_t at = 0; at < got.size(); ++at)
+    if (e.tolerance[at] < 0) {
+      if (std::memcmp(&got[at], &o.c[at], sizeof(T)) != 0)
+        return fmt::format("element {} lies between or behind the rows of C and was written", at);
+    } else if (!(std::abs(double(got[at]) - e.c[at]) <= e.tolerance[at])) {
+      return fmt::format("element {} of C: got {}, want {} within {}", at, double(got[at]), e.c[at], e.tolerance[at]);
+    }
+  return "";
+}
+
+inline std::string describe(const Gemm& g, bool bias) {
+  return fmt::format("A{} B{} m {} n {} k {} rows {} {} {} batch {} {} {} {} alpha {} beta {}{}",
+                     g.transpose_a ? "'" : "", g.transpose_b ? "'" : "", g.m, g.n, g.k, g.row_stride_a, g.row_stride_b,
+                     g.row_stride_c, g.batch, g.batch_stride_a, g.batch_stride_b, g.batch_stride_c, g.alpha, g.beta,
+                     bias ? " bias" : "");
+}
+
+// "" or what the first wrong back end did.
+template <class T>
+std::string error_of(const Gemm& g, bool bias, unsigned seed, bool emulated = true) {
+  const Operands<T> o(g, bias, seed);
+  const Expected e = expected(o);
+  const bool empty = g.batch == 0 || g.m == 0 || g.n == 0 || g.k == 0 || g.alpha == 0;
+  for (const BackEnd<T>& back_end : back_ends<T>()) {
+    if (empty && !back_end.takes_empty) continue;
+    if (!emulated && back_end.device == Device::cuda && cuda_is_emulated()) continue;
+    const auto got = result(back_end, o);
+    const std::string error = got ? first_error(o, e, *got) : "";
+    if (!error.empty()) return fmt::format("{} {} {}: {}", back_end.name, name(dtype_of<T>), describe(g, bias), error);
+  }
+  return "";
+}
+
+inline std::string error_of_types(const Gemm& g, bool bias, unsigned seed = 1) {
+  std::string error = error_of<float>(g, bias, seed);
+  if (error.empty()) error = error_of<double>(g, bias, seed);
+  if (error.empty()) error = error_of<bf16>(g, bias, seed);
+  return error;
+}
+
+// Matrices one after the other with `pad` elements between rows and `gap` between matrices, or a batch stride of 0.
+struct Layout {
+  std::int64_t pad = 0, batch = 1, gap = 0;
+  bool share_a = false, share_b = false;
+};
+inline Gemm product(bool ta, bool tb, std::int64_t m, std::int64_t n, std::int64_t k, const Layout& layout = {}) {
+  Gemm g;
+  g.transpose_a = ta, g.transpose_b = tb;
+  g.m = m, g.n = n, g.k = k, g.batch = layout.batch;
+  g.row_stride_a = (ta ? m : k) + layout.pad, g.row_stride_b = (tb ? k : n) + layout.pad,
+  g.row_stride_c = n + layout.pad;
+  g.batch_stride_a = layout.share_a ? 0 : (ta ? k : m) * g.row_stride_a + layout.gap;
+  g.batch_stride_b = layout.share_b ? 0 : (tb ? n : k) * g.row_stride_b + layout.gap;
+  g.batch_stride_c = m * g.row_stride_c + layout.gap;
+  return g;
+}
+
+}  // namespace foldgrad::testing
