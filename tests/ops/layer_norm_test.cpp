@@ -76,8 +76,8 @@ TEST(LayerNorm, LN_1_RowsFarFromZeroKeepTheirVariance) {
     Tape exact;
     const Var one64 = exact.constant(Tensor::full({300}, 1, DType::f64)),
               zero64 = exact.constant(Tensor::zeros({300}, DType::f64));
-    // mu itself is known to half a unit of 1e4 in f32, about 5e-4.
-    EXPECT_TRUE(close(y, layer_norm(exact.constant(x.to(DType::f64)), one64, zero64).value(), 2e-3));
+    // A unit of f32 is 1e-3 at 1e4; mu is known to a few of them, since it comes from a sum of 300 such values.
+    EXPECT_TRUE(close(y, layer_norm(exact.constant(x.to(DType::f64)), one64, zero64).value(), 4e-3));
   }
 }
 
