@@ -1,0 +1,145 @@
+#include "ops/attention/attention.h"
+
+#include <cmath>
+
+#include "ops/attention/attention_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+// q, k and v as the kernels see them: three tensors, or three groups of columns of one.
+struct Operands {
+  Tensor q, k, v;
+  bool packed;
+
+  // The first element of the k-th of them, which in a packed tensor starts k groups of columns later.
+  template <class T>
+  const T* data(const Tensor& t, int k, const AttentionShape& shape) const {
+    return offset(t.data<T>(), k, shape);
+  }
+  template <class T>
+  T* offset(T* first, int k, const AttentionShape& shape) const {
+    return packed && first ? first + k * shape.y_row() : first;
+  }
+};
+
+struct AttentionNode final : Node {
+  const char* op;
+  Operands in;
+  Tensor y, L, mask;
+  AttentionShape shape;
+
+  AttentionNode(const char* op, Operands in, Tensor y, Tensor L, Tensor mask, const AttentionShape& shape)
+      : op(op), in(in), y(y), L(L), mask(mask), shape(shape) {}
+  const char* name() const override { return op; }
+
+  template <class T>
+  void place_gradients(NodeGrads& grads, AttentionBackward<T>& p) const {
+    p.dq = grads.out<T>(0);
+    p.dk = in.packed ? p.dq : grads.out<T>(1);
+    p.dv = in.packed ? p.dq : grads.out<T>(2);
+    p.dk.data = in.offset(p.dk.data, 1, shape);
+    p.dv.data = in.offset(p.dv.data, 2, shape);
+  }
+
+  void backward(NodeGrads& grads) override {
+    dispatch_floating(op, y.dtype(), [&]<class T>(Type<T>) {
+      using Value = compute_t<T>;
+      const Tensor delta = Tensor::empty(L.shape(), L.dtype(), L.device());
+      AttentionBackward<T> p{.dq = {},
+                             .dk = {},
+                             .dv = {},
+                             .delta = delta.data<Value>(),
+                             .dy = grads.dy().data<T>(),
+                             .y = y.data<T>(),
+                             .q = in.data<T>(in.q, 0, shape),
+                             .k = in.data<T>(in.k, 1, shape),
+                             .v = in.data<T>(in.v, 2, shape),
+                             .L = L.data<Value>(),
+                             .mask = mask.defined() ? mask.data<std::uint8_t>() : nullptr,
+                             .shape = shape};
+      place_gradients(grads, p);
+      FOLDGRAD_RUN(y.device(), attention, p);
+    });
+  }
+};
+
+AttentionShape shape_of(const char* op, const Tensor& q, std::int64_t keys, std::int64_t columns,
+                        const AttentionOptions& options) {
+  FOLDGRAD_CHECK(options.heads > 0 && columns % options.heads == 0,
+                 "{}: heads must be positive and divide the {} columns of a position, got {}", op, columns,
+                 options.heads);
+  const std::int64_t width = columns / options.heads;
+  FOLDGRAD_CHECK(width <= kMaxHeadWidth, "{}: a head must have at most {} columns, got {} heads of {}", op,
+                 kMaxHeadWidth, options.heads, width);
+  FOLDGRAD_CHECK(options.scale >= 0 && std::isfinite(options.scale),
+                 "{}: scale must be positive, or 0 for 1 / sqrt(width of a head), got {}", op, options.scale);
+  FOLDGRAD_CHECK(options.dropout >= 0 && options.dropout < 1, "{}: dropout must be in [0, 1), got {}", op,
+                 options.dropout);
+  return {.batch = q.shape()[0],
+          .heads = options.heads,
+          .queries = q.shape()[1],
+          .keys = keys,
+          .width = width,
+          .q_row = columns,
+          .k_row = columns,
+          .scale = options.scale > 0 ? options.scale : 1 / std::sqrt(double(std::max<std::int64_t>(width, 1))),
+          .causal = options.causal,
+          .drop_below = std::uint32_t(std::min(std::round(std::ldexp(options.dropout, 32)), 4294967295.0)),
+          .keep_factor = 1 / (1 - options.dropout),
+          .random = options.random};
+}
+
+Var run(const char* op, const Operands& in, const AttentionShape& shape, const Var& maskv, std::vector<Var> operands) {
+  const Tensor mask = maskv.value();
+  if (mask.defined()) {
+    check_operand(op, "mask", mask, {shape.batch, shape.keys}, DType::u8, in.k, in.packed ? "qkv" : "k");
+    operands.push_back(maskv);
+  }
+  const Tensor& q = in.q;
+  const Tensor y = Tensor::empty({shape.batch, shape.queries, shape.y_row()}, q.dtype(), q.device());
+  return dispatch_floating(op, q.dtype(), [&]<class T>(Type<T>) {
+    using Value = compute_t<T>;
+    const Tensor L = Tensor::empty({shape.batch, shape.heads, shape.queries}, dtype_of<Value>, q.device());
+    const AttentionForward<T> p{.y = y.data<T>(),
+                                .L = L.data<Value>(),
+                                .q = in.data<T>(in.q, 0, shape),
+                                .k = in.data<T>(in.k, 1, shape),
+                                .v = in.data<T>(in.v, 2, shape),
+                                .mask = mask.defined() ? mask.data<std::uint8_t>() : nullptr,
+                                .shape = shape};
+    FOLDGRAD_RUN(q.device(), attention, p);
+    return operands[0].tape().record(y, operands, AttentionNode(op, in, y, L, mask, shape));
+  });
+}
+
+void check_rank_3(const char* op, const char* what, const Tensor& x) {
+  check_floating(op, what, x, 3);
+  FOLDGRAD_CHECK(x.shape().rank() == 3, "{}: {} must have 3 axes (batch, position, columns), got {}", op, what,
+                 describe(x));
+}
+
+}  // namespace
+
+Var attention(const Var& qv, const Var& kv, const Var& vv, const AttentionOptions& options, const Var& mask) {
+  const Tensor &q = qv.value(), &k = kv.value(), &v = vv.value();
+  check_rank_3("attention", "q", q);
+  check_rank_3("attention", "k", k);
+  const std::int64_t B = q.shape()[0], Tk = k.shape()[1], columns = q.shape()[2];
+  check_operand("attention", "k", k, {B, Tk, columns}, q, "q");
+  check_operand("attention", "v", v, k.shape(), k, "k");
+  return run("attention", {q, k, v, false}, shape_of("attention", q, Tk, columns, options), mask, {qv, kv, vv});
+}
+
+Var attention_packed(const Var& qkvv, const AttentionOptions& options, const Var& mask) {
+  const Tensor& qkv = qkvv.value();
+  check_rank_3("attention_packed", "qkv", qkv);
+  const std::int64_t columns = qkv.shape()[2];
+  FOLDGRAD_CHECK(columns % 3 == 0, "attention_packed: qkv must have 3 equal groups of columns, got {} columns",
+                 columns);
+  AttentionShape shape = shape_of("attention_packed", qkv, qkv.shape()[1], columns / 3, options);
+  shape.q_row = shape.k_row = columns;
+  return run("attention_packed", {qkv, qkv, qkv, true}, shape, mask, {qkvv});
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,45 @@
+// Scaled dot-product attention of several heads, in one operation that never holds a Tq x Tk matrix.
+//
+//   for every batch entry b and head h, with i over queries, j over keys, all sums over the j that i sees:
+//   [ATT-1]  s_ij  = scale q_i . k_j
+//   [ATT-2]  L_i   = log sum_j exp(s_ij)          p_ij  = exp(s_ij - L_i)
+//   [ATT-3]  y_i   = sum_j z_ij p_ij v_j
+//
+//   backward, with p and z computed again from what is saved:
+//   [ATT-4]  dv_j  = sum_i z_ij p_ij dy_i
+//   [ATT-5]  delta_i = dy_i . y_i                 ds_ij = p_ij (z_ij dy_i . v_j - delta_i)
+//   [ATT-6]  dq_i  = scale sum_j ds_ij k_j        dk_j  = scale sum_i ds_ij q_i
+//
+//   Query i sees key j when mask_j is 1 and, if causal, j <= i + (Tk - Tq): the last query sees every key. A query that
+//   sees no key gets y_i = 0 and passes no gradient on.
+//   z_ij is 1 / (1 - dropout) for kept probabilities and 0 for dropped ones: kept are those whose number of `random`,
+//   element ((b heads + h) Tq + i) Tk + j, has bits >= round(dropout 2^32). Without dropout z = 1.
+//
+//   q, y: [B, Tq, H D], k, v: [B, Tk, H D], head h in columns h D ... h D + D - 1; mask: u8 [B, Tk], 1 for keys that
+//   count. Saved: q, k, v, y, mask, L [B, H, Tq].
+//   Derivation: docs/derivations/attention.md. In PyTorch: torch.nn.functional.scaled_dot_product_attention.
+//   Source: Vaswani et al., "Attention Is All You Need" (2017); the blocks and the recomputation: Dao et al.,
+//   "FlashAttention" (2022).
+#pragma once
+#include "engine/philox.h"
+#include "engine/tape.h"
+
+namespace foldgrad {
+
+struct AttentionOptions {
+  int heads = 1;
+  double scale = 0;  // 0: 1 / sqrt(D)
+  bool causal = false;
+  double dropout = 0;  // probability, in [0, 1)
+  Random random = {};
+};
+
+// `mask` may be left out: every key counts. It gets no gradient.
+// Throws std::invalid_argument unless q, k, v have the shapes above, with q's dtype and device, at most 128 columns per
+// head, and scale >= 0.
+Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options, const Var& mask = {});
+
+// Self-attention of one projection qkv [B, T, 3 H D], whose columns are q, then k, then v; nothing is split or copied.
+Var attention_packed(const Var& qkv, const AttentionOptions& options, const Var& mask = {});
+
+}  // namespace foldgrad

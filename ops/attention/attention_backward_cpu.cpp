@@ -1,0 +1,158 @@
+#include <omp.h>
+
+#include "engine/memory.h"
+#include "ops/attention/attention_blocks_cpu.h"
+
+namespace foldgrad {
+namespace {
+
+using namespace attention_cpu_blocks;
+
+template <class V>
+struct BackwardRoom {
+  V *p, *ds;         // [kBlock, kBlock]: first q . k and dy . v
+  V *dq, *dk, *dv;   // [queries, width], [kBlock, width] twice
+  V *keys, *values;  // transposed
+  V *q, *k, *dy;     // widened rows
+  V* delta;          // [queries]
+  V* hidden;         // [kBlock]
+
+  BackwardRoom(V* memory, const AttentionShape& s) {
+    Arena<V> arena(memory);
+    const std::int64_t width = padded<V>(s.width);
+    for (V** room : {&p, &ds}) *room = arena.take(kBlock * kBlock);
+    for (V** room : {&dk, &dv, &keys, &values, &q, &k, &dy}) *room = arena.take(kBlock * width);
+    hidden = arena.take(kBlock);
+    dq = arena.take(s.queries * width);
+    delta = arena.take(s.queries);
+  }
+  static std::int64_t elements(const AttentionShape& s) {
+    const std::int64_t width = padded<V>(s.width);
+    return 2 * kBlock * kBlock + 7 * kBlock * width + kBlock + s.queries * width + padded<V>(s.queries);
+  }
+};
+
+template <class T, class V = compute_t<T>>
+class HeadBackward {
+ public:
+  HeadBackward(const AttentionBackward<T>& p, std::int64_t head, const BackwardRoom<V>& room)
+      : p_(p), s_(p.shape), at_(s_, head), row_(padded<V>(s_.width)), room_(room), keep_(s_) {}
+
+  // Keys outside, queries inside: dk and dv of a block are summed in the cache, and dq in memory for one head.
+  void run() {
+    sum_delta();
+    for (std::int64_t j0 = 0; j0 < s_.keys; j0 += kBlock) keys_block(j0, std::min(kBlock, s_.keys - j0));
+    if (s_.keys == 0) std::fill_n(room_.dq, s_.queries * row_, V(0));
+    put(p_.dq, at_.q, s_.q_row, room_.dq, s_.queries);
+  }
+
+ private:
+  void sum_delta() {
+    for (std::int64_t i = 0; i < s_.queries; ++i) {
+      const T *dy = p_.dy + at_.y + i * s_.y_row(), *y = p_.y + at_.y + i * s_.y_row();
+      V sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (std::int64_t c = 0; c < s_.width; ++c) sum += V(dy[c]) * V(y[c]);
+      room_.delta[i] = sum;  // [ATT-5]
+    }
+  }
+
+  void keys_block(std::int64_t j0, std::int64_t nk) {
+    const T *k = p_.k + at_.k + j0 * s_.k_row, *v = p_.v + at_.k + j0 * s_.k_row;
+    keys_ = transposed(k, s_.k_row, nk, s_.width, room_.keys);
+    values_ = transposed(v, s_.k_row, nk, s_.width, room_.values);
+    k_rows_ = whole_rows(k, s_.k_row, nk, s_.width, room_.k);
+    hidden_ = hidden_keys(p_.mask ? p_.mask + at_.mask + j0 : nullptr, nk, room_.hidden);
+    bool first = true;
+    for (std::int64_t i0 = 0; i0 < s_.queries; i0 += kBlock) {
+      const std::int64_t nq = std::min(kBlock, s_.queries - i0);
+      // Key block 0 goes to all queries: it is what sets their dq.
+      if (j0 > 0 && s_.visible(i0 + nq - 1) <= j0) continue;
+      queries_block(i0, nq, j0, nk, first);
+      first = false;
+    }
+    if (first)
+      for (V* sums : {room_.dk, room_.dv}) std::fill_n(sums, nk * row_, V(0));
+    put(p_.dk, at_.k + j0 * s_.k_row, s_.k_row, room_.dk, nk);
+    put(p_.dv, at_.k + j0 * s_.k_row, s_.k_row, room_.dv, nk);
+  }
+
+  void queries_block(std::int64_t i0, std::int64_t nq, std::int64_t j0, std::int64_t nk, bool first) {
+    const auto q = whole_rows(p_.q + at_.q + i0 * s_.q_row, s_.q_row, nq, s_.width, room_.q);
+    const auto dy = whole_rows(p_.dy + at_.y + i0 * s_.y_row(), s_.y_row(), nq, s_.width, room_.dy);
+    const std::int64_t diagonal = i0 + s_.keys - s_.queries - j0;
+    const auto causal = [&](Causal what) { return s_.causal ? what : Causal::none; };
+    small_gemm(SmallGemm<V>{room_.p, q.data, keys_.data, kBlock, q.row, 1, keys_.row, nq, nk, s_.width, false,
+                            causal(Causal::columns), diagonal});
+    small_gemm(SmallGemm<V>{room_.ds, dy.data, values_.data, kBlock, dy.row, 1, values_.row, nq, nk, s_.width, false,
+                            causal(Causal::columns), diagonal});
+    for (std::int64_t i = 0; i < nq; ++i) row(i0 + i, i, j0, nk);
+    if (p_.dv)
+      small_gemm(SmallGemm<V>{room_.dv, room_.p, dy.data, row_, 1, kBlock, dy.row, nk, s_.width, nq, !first,
+                              causal(Causal::first_terms), diagonal});  // [ATT-4]
+    if (p_.dk)
+      small_gemm(SmallGemm<V>{room_.dk, room_.ds, q.data, row_, 1, kBlock, q.row, nk, s_.width, nq, !first,
+                              causal(Causal::first_terms), diagonal});  // [ATT-6]
+    if (p_.dq)
+      small_gemm(SmallGemm<V>{room_.dq + i0 * row_, room_.ds, k_rows_.data, row_, kBlock, 1, k_rows_.row, nq, s_.width,
+                              nk, j0 > 0, causal(Causal::terms), diagonal});  // [ATT-6]
+  }
+
+  // From q . k and dy . v to z p and scale ds, in place.
+  void row(std::int64_t query, std::int64_t i, std::int64_t j0, std::int64_t nk) {
+    V *p = room_.p + i * kBlock, *ds = room_.ds + i * kBlock;
+    const std::int64_t visible = std::clamp<std::int64_t>(s_.visible(query) - j0, 0, nk);
+    const std::int64_t columns = hide(p, visible, hidden_);
+    const V scale = V(s_.scale), L = p_.L[at_.L + query], delta = room_.delta[query];
+    const std::uint64_t element = s_.random_element(at_.number, query) + std::uint64_t(j0);
+    if (s_.drop_below > 0) keep_.multiply(ds, element, columns);
+#pragma omp simd
+    for (std::int64_t j = 0; j < columns; ++j) {
+      p[j] = attention_math::p(p[j], scale, L);
+      ds[j] = scale * attention_math::ds(p[j], ds[j], delta);
+    }
+    if (s_.drop_below > 0) keep_.multiply(p, element, columns);
+    for (std::int64_t j = columns; j < nk; ++j) p[j] = ds[j] = 0;
+  }
+
+  void put(const GradOut<T>& out, std::int64_t offset, std::int64_t stride, const V* sums, std::int64_t n) const {
+    if (!out) return;
+    for (std::int64_t r = 0; r < n; ++r) {
+      const GradOut<T> to{out.data + offset + r * stride, out.mode};
+      const V* from = sums + r * row_;
+#pragma omp simd
+      for (std::int64_t c = 0; c < s_.width; ++c) to.put(c, from[c]);
+    }
+  }
+
+  const AttentionBackward<T>& p_;
+  const AttentionShape& s_;
+  const AttentionHead at_;
+  const std::int64_t row_;  // of the sums
+  const BackwardRoom<V>& room_;
+  KeepFactors<V> keep_;
+  Matrix<const V> keys_{}, values_{}, k_rows_{};
+  const V* hidden_ = nullptr;
+};
+
+}  // namespace
+
+// A head is the work of one thread, so that its dq is summed in a fixed order.
+template <class T>
+void attention_cpu(const AttentionBackward<T>& p) {
+  using V = compute_t<T>;
+  const std::int64_t heads = p.shape.batch * p.shape.heads, elements = BackwardRoom<V>::elements(p.shape);
+  const auto scratch = memory::allocate(Device::cpu, std::size_t(omp_get_max_threads() * elements) * sizeof(V));
+#pragma omp parallel if (p.shape.products() >= kParallelProducts)
+  {
+    const BackwardRoom<V> room(static_cast<V*>(scratch.get()) + omp_get_thread_num() * elements, p.shape);
+#pragma omp for schedule(dynamic)
+    for (std::int64_t head = 0; head < heads; ++head) HeadBackward<T>(p, head, room).run();
+  }
+}
+
+template void attention_cpu(const AttentionBackward<float>&);
+template void attention_cpu(const AttentionBackward<double>&);
+template void attention_cpu(const AttentionBackward<bf16>&);
+
+}  // namespace foldgrad

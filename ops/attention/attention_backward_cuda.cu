@@ -1,0 +1,130 @@
+#include "engine/reduce.h"
+#include "ops/attention/attention_tiles_cuda.h"
+
+namespace foldgrad {
+namespace {
+
+using namespace attention_tiles;
+
+// One warp per query and head.
+template <class T>
+__global__ void delta_kernel(AttentionBackward<T> p) {
+  using V = compute_t<T>;
+  const AttentionShape& s = p.shape;
+  const std::int64_t row = std::int64_t(blockIdx.x) * (kThreads / kWarp) + threadIdx.x / kWarp;
+  if (row >= s.batch * s.heads * s.queries) return;
+  const std::int64_t at = AttentionHead(s, row / s.queries).y + row % s.queries * s.y_row();
+  V sum = 0;
+  for (std::int64_t c = threadIdx.x % kWarp; c < s.width; c += kWarp) sum += V(p.dy[at + c]) * V(p.y[at + c]);
+  sum = warp_sum(sum);
+  if (threadIdx.x % kWarp == 0) p.delta[row] = sum;  // [ATT-5]
+}
+
+template <class V>
+struct Entry {
+  V zp, ds;  // z p, and scale ds
+};
+
+// From q_i . k_j and dy_i . v_j; nothing for what is hidden or outside.
+template <class T, class V>
+__device__ Entry<V> entry(const AttentionBackward<T>& p, const AttentionHead& at, std::int64_t i, std::int64_t j,
+                          V q_dot_k, V dy_dot_v) {
+  const AttentionShape& s = p.shape;
+  if (i >= s.queries || j >= s.visible(i) || (p.mask && !p.mask[at.mask + j])) return {V(0), V(0)};
+  const V scale = V(s.scale), probability = attention_math::p(q_dot_k, scale, p.L[at.L + i]);
+  const V z = V(s.z(s.random_element(at.number, i) + std::uint64_t(j)));
+  return {z * probability, scale * attention_math::ds(probability, z * dy_dot_v, p.delta[at.L + i])};
+}
+
+// One block per head and tile of queries, which goes through the keys.
+template <class T>
+__global__ void backward_q_kernel(AttentionBackward<T> p) {
+  using V = compute_t<T>;
+  V *room = dynamic_shared<V>(), *ds = room + 2 * kTileElements;
+  const AttentionShape& s = p.shape;
+  const AttentionHead at(s, blockIdx.x);
+  const std::int64_t i0 = std::int64_t(blockIdx.y) * kTile;
+  const int width = int(s.width), queries = in_tile(s.queries, i0);
+  const Rows<T> q{p.q + at.q + i0 * s.q_row, s.q_row, queries, width},
+      dy{p.dy + at.y + i0 * s.y_row(), s.y_row(), queries, width};
+
+  Sums<V> dq;
+  clear(dq);
+  const std::int64_t keys = s.visible(i0 + queries - 1);
+  for (std::int64_t j0 = 0; j0 < keys; j0 += kTile) {
+    const int n = in_tile(s.keys, j0);
+    const Rows<T> k{p.k + at.k + j0 * s.k_row, s.k_row, n, width}, v{p.v + at.k + j0 * s.k_row, s.k_row, n, width};
+    Scores<V> q_dot_k, dy_dot_v;
+    row_products(q_dot_k, q, k, room);
+    row_products(dy_dot_v, dy, v, room);
+    for (int a = 0; a < kPerThread; ++a)
+      for (int b = 0; b < kPerThread; ++b)
+        ds[row_of(a) * kTileRow + column_of(b)] =
+            entry(p, at, i0 + row_of(a), j0 + column_of(b), q_dot_k[a][b], dy_dot_v[a][b]).ds;
+    add_weighted_rows(dq, ds, k, room);  // [ATT-6]
+  }
+  for_sums(dq, queries, width,
+           [&](int row, int column, V sum) { p.dq.put(at.q + (i0 + row) * s.q_row + column, sum); });
+}
+
+// One block per head and tile of keys, which goes through the queries: rows of its scores are keys.
+template <class T>
+__global__ void backward_kv_kernel(AttentionBackward<T> p) {
+  using V = compute_t<T>;
+  V *room = dynamic_shared<V>(), *zp = room + 2 * kTileElements, *ds = zp + kTileElements;
+  const AttentionShape& s = p.shape;
+  const AttentionHead at(s, blockIdx.x);
+  const std::int64_t j0 = std::int64_t(blockIdx.y) * kTile;
+  const int width = int(s.width), keys = in_tile(s.keys, j0);
+  const Rows<T> k{p.k + at.k + j0 * s.k_row, s.k_row, keys, width}, v{p.v + at.k + j0 * s.k_row, s.k_row, keys, width};
+
+  Sums<V> dk, dv;
+  clear(dk);
+  clear(dv);
+  for (std::int64_t i0 = 0; i0 < s.queries; i0 += kTile) {
+    const int n = in_tile(s.queries, i0);
+    if (s.visible(i0 + n - 1) <= j0) continue;
+    const Rows<T> q{p.q + at.q + i0 * s.q_row, s.q_row, n, width},
+        dy{p.dy + at.y + i0 * s.y_row(), s.y_row(), n, width};
+    Scores<V> q_dot_k, dy_dot_v;
+    row_products(q_dot_k, k, q, room);
+    row_products(dy_dot_v, v, dy, room);
+    for (int a = 0; a < kPerThread; ++a)
+      for (int b = 0; b < kPerThread; ++b) {
+        const Entry<V> e = entry(p, at, i0 + column_of(b), j0 + row_of(a), q_dot_k[a][b], dy_dot_v[a][b]);
+        zp[row_of(a) * kTileRow + column_of(b)] = e.zp;
+        ds[row_of(a) * kTileRow + column_of(b)] = e.ds;
+      }
+    add_weighted_rows(dv, zp, dy, room);  // [ATT-4]
+    add_weighted_rows(dk, ds, q, room);   // [ATT-6]
+  }
+  const auto put = [&](const GradOut<T>& out, const Sums<V>& sums) {
+    if (out)
+      for_sums(sums, keys, width,
+               [&](int row, int column, V sum) { out.put(at.k + (j0 + row) * s.k_row + column, sum); });
+  };
+  put(p.dk, dk);
+  put(p.dv, dv);
+}
+
+}  // namespace
+
+// Two passes over the scores, one per queries and one per keys, instead of one with atomic additions: the same bits on
+// every run.
+template <class T>
+void attention_cuda(const AttentionBackward<T>& p) {
+  using V = compute_t<T>;
+  const AttentionShape& s = p.shape;
+  const std::size_t tile_bytes = kTileElements * sizeof(V);
+  const Grid one_warp_per_row{dim3(blocks_for(s.batch * s.heads * s.queries, kThreads / kWarp)), dim3(kThreads)};
+  launch("attention backward, delta", delta_kernel<T>, one_warp_per_row, p);
+  if (p.dq) launch("attention backward of q", backward_q_kernel<T>, grid_of(s, s.queries, 3 * tile_bytes), p);
+  if (p.dk || p.dv)
+    launch("attention backward of k and v", backward_kv_kernel<T>, grid_of(s, s.keys, 4 * tile_bytes), p);
+}
+
+template void attention_cuda(const AttentionBackward<float>&);
+template void attention_cuda(const AttentionBackward<double>&);
+template void attention_cuda(const AttentionBackward<bf16>&);
+
+}  // namespace foldgrad

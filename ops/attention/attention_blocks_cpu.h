@@ -1,0 +1,117 @@
+// What the forward and the backward pass on the CPU share: blocks of 64 queries by 64 keys of one head, whose scores
+// and operands stay in the cache of a core. bf16 becomes float on the way in.
+#pragma once
+#include <algorithm>
+
+#include "engine/philox_block.h"
+#include "ops/attention/attention_gemm.h"
+#include "ops/attention/attention_kernels.h"
+
+namespace foldgrad::attention_cpu_blocks {
+
+using attention_math::kHidden;
+
+constexpr std::int64_t kParallelProducts = 1 << 16;  // below, starting the threads costs more than they save
+constexpr std::int64_t kBlock = 64;  // tuned on a Zen 5 (48 KiB and 1 MiB of cache per core) at 32 to 128 positions
+// Hands out parts of one thread's memory, each aligned to a vector.
+template <class V>
+class Arena {
+ public:
+  explicit Arena(V* memory) : next_(memory) {}
+  V* take(std::int64_t n) {
+    V* taken = next_;
+    next_ += padded<V>(n);
+    return taken;
+  }
+
+ private:
+  V* next_;
+};
+
+template <class V>
+struct Matrix {
+  V* data;
+  std::int64_t row;  // elements from one row to the next
+};
+
+// n rows of a head, of whole vectors: where they lie if that is so already, else widened with zeros in `room`.
+template <class T, class V = compute_t<T>>
+Matrix<const V> whole_rows(const T* x, std::int64_t row, std::int64_t n, std::int64_t width, V* room) {
+  if constexpr (std::is_same_v<T, V>)
+    if (width % kLanes<V> == 0) return {x, row};
+  const std::int64_t room_row = padded<V>(width);
+  for (std::int64_t r = 0; r < n; ++r) {
+    V* to = room + r * room_row;
+    const T* from = x + r * row;
+    for (std::int64_t c = 0; c < width; ++c) to[c] = V(from[c]);
+    for (std::int64_t c = width; c < room_row; ++c) to[c] = 0;
+  }
+  return {room, room_row};
+}
+
+// The transpose [width, n] of n rows of a head, with zeros up to whole vectors.
+template <class T, class V>
+Matrix<const V> transposed(const T* x, std::int64_t row, std::int64_t n, std::int64_t width, V* room) {
+  const std::int64_t room_row = padded<V>(n);
+  for (std::int64_t c = 0; c < width; ++c) {
+    for (std::int64_t r = 0; r < n; ++r) room[c * room_row + r] = V(x[r * row + c]);
+    for (std::int64_t r = n; r < room_row; ++r) room[c * room_row + r] = 0;
+  }
+  return {room, room_row};
+}
+
+// 0 for the keys of one batch entry that count, kHidden for the others. Null without a mask.
+template <class V>
+const V* hidden_keys(const std::uint8_t* mask, std::int64_t n, V* room) {
+  if (!mask) return nullptr;
+  for (std::int64_t j = 0; j < n; ++j) room[j] = mask[j] ? V(0) : kHidden<V>;
+  return room;
+}
+
+// Hides what the query of this row of scores does not see among the block's first `visible` keys, and the rest up to
+// whole vectors. Returns how many columns, in whole vectors, can be other than hidden.
+template <class V>
+std::int64_t hide(V* scores, std::int64_t visible, const V* hidden) {
+  const std::int64_t columns = padded<V>(visible);
+  if (hidden)
+    for (std::int64_t j = 0; j < visible; ++j) scores[j] = hidden[j] < 0 ? hidden[j] : scores[j];
+  for (std::int64_t j = visible; j < columns; ++j) scores[j] = kHidden<V>;
+  return columns;
+}
+
+// z, row by row. [ATT-3]
+template <class V>
+class KeepFactors {
+ public:
+  explicit KeepFactors(const AttentionShape& s)
+      : random_(s.random), drop_below_(s.drop_below), keep_factor_(V(s.keep_factor)) {}
+
+  // Multiplies values[j] by z of element first + j, for j < n <= kBlock.
+  void multiply(V* values, std::uint64_t first, std::int64_t n) {
+    const std::uint32_t* bits = bits_of(first, n);
+    const std::uint32_t drop_below = drop_below_;
+    const V keep_factor = keep_factor_;
+#pragma omp simd
+    for (std::int64_t j = 0; j < n; ++j) values[j] *= bits[j] >= drop_below ? keep_factor : V(0);
+  }
+
+ private:
+  // Short rows of scores follow each other in the sequence: what was generated for one often reaches into the next.
+  const std::uint32_t* bits_of(std::uint64_t first, std::int64_t n) {
+    static_assert(kBlock + 3 <= kPhiloxElements);
+    if (first < begin_ || first + std::uint64_t(n) > end_) {
+      begin_ = first / 4 * 4;
+      end_ = begin_ + kPhiloxElements;
+      philox_bits(random_, begin_, bits_);
+    }
+    return bits_ + (first - begin_);
+  }
+
+  const Random random_;
+  const std::uint32_t drop_below_;
+  const V keep_factor_;
+  std::uint64_t begin_ = 0, end_ = 0;
+  std::uint32_t bits_[kPhiloxElements];
+};
+
+}  // namespace foldgrad::attention_cpu_blocks

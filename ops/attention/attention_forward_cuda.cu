@@ -1,0 +1,96 @@
+#include <cmath>
+
+#include "engine/reduce.h"
+#include "ops/attention/attention_tiles_cuda.h"
+
+namespace foldgrad {
+namespace {
+
+using namespace attention_tiles;
+using attention_math::kHidden;
+
+// What one thread knows of its rows: the largest q . k so far, the sum of exp(s - scale max), and its columns of y,
+// relative to the same max.
+template <class V>
+struct Running {
+  V max[kPerThread], sum[kPerThread];
+  Sums<V> y;
+};
+
+// Scores of a row's next keys become probabilities relative to the largest score so far, in `weights` with their z.
+template <class T, class V>
+__device__ void take_scores(const AttentionForward<T>& p, const AttentionHead& at, std::int64_t i, std::int64_t j0,
+                            int a, V (&scores)[kPerThread], Running<V>& running, V* weights) {
+  const AttentionShape& s = p.shape;
+  const V scale = V(s.scale);
+  V largest = running.max[a];
+  for (int b = 0; b < kPerThread; ++b) {
+    const std::int64_t j = j0 + column_of(b);
+    if (j >= s.visible(i) || (p.mask && !p.mask[at.mask + j])) scores[b] = kHidden<V>;
+    largest = Max{}(largest, scores[b]);
+  }
+  largest = row_reduce(largest, Max{});
+  const V shift = largest == kHidden<V> ? V(0) : scale * largest;
+  const V shrink = std::exp(scale * running.max[a] - shift);
+  V sum = 0;
+  for (int b = 0; b < kPerThread; ++b) {
+    const V e = attention_math::p(scores[b], scale, shift);
+    sum += e;
+    weights[row_of(a) * kTileRow + column_of(b)] = V(s.z(s.random_element(at.number, i) + j0 + column_of(b))) * e;
+  }
+  running.max[a] = largest;
+  running.sum[a] = running.sum[a] * shrink + row_reduce(sum, Sum{});
+  for (auto& chunk : running.y[a])
+    for (V& y : chunk) y *= shrink;
+}
+
+template <class T>
+__global__ void forward_kernel(AttentionForward<T> p) {
+  using V = compute_t<T>;
+  V *room = dynamic_shared<V>(), *weights = room + 2 * kTileElements;
+  const AttentionShape& s = p.shape;
+  const AttentionHead at(s, blockIdx.x);
+  const std::int64_t i0 = std::int64_t(blockIdx.y) * kTile;
+  const int width = int(s.width), queries = in_tile(s.queries, i0);
+  const Rows<T> q{p.q + at.q + i0 * s.q_row, s.q_row, queries, width};
+
+  Running<V> running;
+  clear(running.y);
+  for (int a = 0; a < kPerThread; ++a) running.max[a] = kHidden<V>, running.sum[a] = 0;
+  const std::int64_t keys = s.visible(i0 + queries - 1);
+  for (std::int64_t j0 = 0; j0 < keys; j0 += kTile) {
+    const int n = in_tile(s.keys, j0);
+    const Rows<T> k{p.k + at.k + j0 * s.k_row, s.k_row, n, width}, v{p.v + at.k + j0 * s.k_row, s.k_row, n, width};
+    Scores<V> scores;
+    row_products(scores, q, k, room);
+    for (int a = 0; a < kPerThread; ++a) take_scores(p, at, i0 + row_of(a), j0, a, scores[a], running, weights);
+    add_weighted_rows(running.y, weights, v, room);  // [ATT-3]
+  }
+  V factor[kPerThread];
+  for (int a = 0; a < kPerThread; ++a) {
+    const bool blind = running.sum[a] == 0;
+    factor[a] = blind ? V(0) : V(1) / running.sum[a];
+    if (thread_x() == 0 && row_of(a) < queries)
+      p.L[at.L + i0 + row_of(a)] =
+          blind ? -kHidden<V> : V(s.scale) * running.max[a] + std::log(running.sum[a]);  // [ATT-2]
+  }
+  for (int a = 0; a < kPerThread; ++a)
+    for (auto& chunk : running.y[a])
+      for (V& y : chunk) y *= factor[a];
+  for_sums(running.y, queries, width,
+           [&](int row, int column, V y) { p.y[at.y + (i0 + row) * s.y_row() + column] = T(y); });
+}
+
+}  // namespace
+
+template <class T>
+void attention_cuda(const AttentionForward<T>& p) {
+  const std::size_t shared_bytes = 3 * kTileElements * sizeof(compute_t<T>);
+  launch("attention forward", forward_kernel<T>, grid_of(p.shape, p.shape.queries, shared_bytes), p);
+}
+
+template void attention_cuda(const AttentionForward<float>&);
+template void attention_cuda(const AttentionForward<double>&);
+template void attention_cuda(const AttentionForward<bf16>&);
+
+}  // namespace foldgrad

@@ -1,0 +1,86 @@
+// Compiled with -ffp-contract=fast (cmake/FoldgradTargets.cmake): a vector type has no function for a fused
+// multiplication and addition, and without it half of the machine's speed is lost.
+#include "ops/attention/attention_gemm.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace foldgrad {
+namespace {
+
+template <class V>
+struct VectorOf {
+  typedef V type __attribute__((vector_size(kVectorBytes)));
+};
+template <class V>
+using Vector = typename VectorOf<V>::type;
+
+template <class V>
+Vector<V> load(const V* p) {
+  Vector<V> v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class V>
+void store(V* p, Vector<V> v) {
+  std::memcpy(p, &v, sizeof v);
+}
+
+// A tile of C that stays in registers: at most 6 rows of 4 vectors of the 32 registers that AVX-512 has, of 2 vectors
+// elsewhere. Even 2 x 4 keep two units busy whose result takes four cycles.
+constexpr int kTileRows = 6;
+constexpr int kTileVectors = kVectorBytes == 64 ? 4 : 2;
+
+template <class V, int kRows, int kVectors>
+void tile(const SmallGemm<V>& g, std::int64_t row, std::int64_t column, std::int64_t first, std::int64_t last) {
+  Vector<V> c[kRows][kVectors] = {};
+  const V* a = g.a + row * g.a_row + first * g.a_term;
+  const V* b = g.b + first * g.b_row + column;
+  const std::int64_t a_row = g.a_row, a_term = g.a_term, b_row = g.b_row;
+  for (std::int64_t t = first; t < last; ++t, a += a_term, b += b_row) {
+    Vector<V> b_t[kVectors];
+    for (int j = 0; j < kVectors; ++j) b_t[j] = load(b + j * kLanes<V>);
+    for (int i = 0; i < kRows; ++i)
+      for (int j = 0; j < kVectors; ++j) c[i][j] += a[i * a_row] * b_t[j];
+  }
+  for (int i = 0; i < kRows; ++i)
+    for (int j = 0; j < kVectors; ++j) {
+      V* to = g.c + (row + i) * g.c_row + column + j * kLanes<V>;
+      store(to, g.add ? load(to) + c[i][j] : c[i][j]);
+    }
+}
+
+template <class V>
+using Tile = void (*)(const SmallGemm<V>&, std::int64_t, std::int64_t, std::int64_t, std::int64_t);
+
+template <class V, int kRows, int kVectors>
+constexpr Tile<V> tile_of(int rows, int vectors) {
+  if constexpr (kRows > 1)
+    if (rows < kRows) return tile_of<V, kRows - 1, kVectors>(rows, vectors);
+  if constexpr (kVectors > 1)
+    if (vectors < kVectors) return tile_of<V, kRows, kVectors - 1>(rows, vectors);
+  return tile<V, kRows, kVectors>;
+}
+
+template <class V>
+void run(const SmallGemm<V>& g) {
+  const std::int64_t row_tiles = (g.m + kTileRows - 1) / kTileRows;
+  for (std::int64_t r = 0; r < row_tiles; ++r) {
+    const std::int64_t row = g.m * r / row_tiles, end = g.m * (r + 1) / row_tiles;  // rows shared out evenly
+    std::int64_t columns = g.n, first = 0, last = g.k;
+    if (g.causal == Causal::columns) columns = std::clamp<std::int64_t>(end + g.diagonal, 0, g.n);
+    if (g.causal == Causal::terms) last = std::clamp<std::int64_t>(end + g.diagonal, 0, g.k);
+    if (g.causal == Causal::first_terms) first = std::clamp<std::int64_t>(row - g.diagonal, 0, g.k);
+    const std::int64_t vectors = padded<V>(columns) / kLanes<V>;
+    for (std::int64_t v = 0; v < vectors; v += kTileVectors)
+      tile_of<V, kTileRows, kTileVectors>(int(end - row), int(std::min<std::int64_t>(kTileVectors, vectors - v)))(
+          g, row, v * kLanes<V>, first, last);
+  }
+}
+
+}  // namespace
+
+void small_gemm(const SmallGemm<float>& g) { run(g); }
+void small_gemm(const SmallGemm<double>& g) { run(g); }
+
+}  // namespace foldgrad

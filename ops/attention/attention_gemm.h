@@ -1,0 +1,52 @@
+// Products of small matrices on one thread, for blocks of attention that stay in the cache: too small for a library's
+// packing and threads to pay. Rows of B and C are read and written in whole vectors, elements of A one at a time, so A
+// may just as well be transposed (a_row 1, a_term the length of its rows).
+#pragma once
+#include <cstdint>
+
+namespace foldgrad {
+
+// The widest vector that the build's instruction set has, 64 bytes with AVX-512.
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
+template <class V>
+constexpr int kLanes = kVectorBytes / int(sizeof(V));
+
+// n rounded up to whole vectors.
+template <class V>
+constexpr std::int64_t padded(std::int64_t n) {
+  return (n + kLanes<V> - 1) / kLanes<V> * kLanes<V>;
+}
+
+// Entries (i, j) of a block of scores with j > i + diagonal are hidden by the causal mask. What a product may leave out
+// because of it:
+enum class Causal : std::uint8_t {
+  none,
+  columns,     // C is such a block: its hidden entries are not computed, and hold anything afterwards
+  terms,       // A is such a block, with zeros where it is hidden: terms j > i + diagonal are left out
+  first_terms  // A is the transpose of such a block: terms i < j - diagonal are left out
+};
+
+// C = A B, or C += A B. C [m, n], A [m, k], B [k, n].
+template <class V>
+struct SmallGemm {
+  V* c;
+  const V *a, *b;
+  std::int64_t c_row;          // elements from one row to the next
+  std::int64_t a_row, a_term;  // elements from A(i, t) to A(i + 1, t) and to A(i, t + 1)
+  std::int64_t b_row;
+  std::int64_t m, n, k;  // columns up to padded(n) are read of B and written to C
+  bool add = false;
+  Causal causal = Causal::none;
+  std::int64_t diagonal = 0;
+};
+
+void small_gemm(const SmallGemm<float>& g);
+void small_gemm(const SmallGemm<double>& g);
+
+}  // namespace foldgrad

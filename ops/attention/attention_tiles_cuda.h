@@ -1,0 +1,123 @@
+// The two products that all attention kernels are made of, for blocks of 256 threads that hold a tile of 32 x 32 scores
+// and up to 32 x 128 sums in registers. For .cu files.
+//
+// Thread (x, y), with x = 0 ... 15 and y = 0 ... 15, owns rows y and y + 16; of the scores columns x and x + 16, of the
+// sums columns x, x + 16, ..., x + 112. The 16 threads of a row are half a warp.
+#pragma once
+#include "engine/launch.h"
+#include "ops/attention/attention_kernels.h"
+
+// Loops over a thread's sums are unrolled, or the sums would not stay in registers. Only nvcc knows the pragma.
+#ifdef __CUDACC__
+#define FOLDGRAD_UNROLL _Pragma("unroll")
+#else
+#define FOLDGRAD_UNROLL
+#endif
+
+namespace foldgrad::attention_tiles {
+
+constexpr int kTile = 32;
+constexpr int kSide = 16;
+constexpr int kThreads = kSide * kSide;
+constexpr int kPerThread = kTile / kSide;
+constexpr int kTileRow = kTile + 1;  // one more column, so that a column's elements lie in different banks
+constexpr int kTileElements = kTile * kTileRow;
+constexpr int kChunks = kMaxHeadWidth / kTile;
+
+template <class V>
+using Scores = V[kPerThread][kPerThread];
+template <class V>
+using Sums = V[kPerThread][kChunks][kPerThread];
+
+__device__ inline int thread_x() { return int(threadIdx.x) % kSide; }
+__device__ inline int thread_y() { return int(threadIdx.x) / kSide; }
+__device__ inline int row_of(int a) { return thread_y() + a * kSide; }
+__device__ inline int column_of(int b) { return thread_x() + b * kSide; }
+
+// n rows of a head, D columns each.
+template <class T>
+struct Rows {
+  const T* data;
+  std::int64_t row;
+  int n, width;
+};
+
+// Columns first ... first + 31 of the rows, zeros outside.
+template <class T, class V>
+__device__ void load_tile(V* tile, const Rows<T>& rows, int first) {
+  for (int e = int(threadIdx.x); e < kTile * kTile; e += kThreads) {
+    const int r = e / kTile, c = e % kTile;
+    const bool inside = r < rows.n && first + c < rows.width;
+    tile[r * kTileRow + c] = inside ? V(rows.data[r * rows.row + first + c]) : V(0);
+  }
+}
+
+// scores = A B^T: entry (a, b) is the product of row a of A with row b of B. `room` holds two tiles.
+template <class T, class V>
+__device__ void row_products(Scores<V>& scores, const Rows<T>& a, const Rows<T>& b, V* room) {
+  V *tile_a = room, *tile_b = room + kTileElements;
+  for (auto& row : scores)
+    for (V& score : row) score = 0;
+  for (int first = 0; first < a.width; first += kTile) {
+    __syncthreads();  // the tiles may still be in use
+    load_tile(tile_a, a, first);
+    load_tile(tile_b, b, first);
+    __syncthreads();
+    for (int c = 0; c < kTile; ++c)
+      for (int i = 0; i < kPerThread; ++i)
+        for (int j = 0; j < kPerThread; ++j)
+          scores[i][j] += tile_a[row_of(i) * kTileRow + c] * tile_b[column_of(j) * kTileRow + c];
+  }
+}
+
+// sums += W B: W [32, 32] in shared memory, B [b.n, width]. `tile_b` holds one tile.
+template <class T, class V>
+__device__ void add_weighted_rows(Sums<V>& sums, const V* weights, const Rows<T>& b, V* tile_b) {
+  FOLDGRAD_UNROLL
+  for (int chunk = 0; chunk < kChunks; ++chunk) {
+    if (chunk * kTile >= b.width) break;
+    __syncthreads();  // the tile may still be in use, and the weights be in the making
+    load_tile(tile_b, b, chunk * kTile);
+    __syncthreads();
+    for (int t = 0; t < kTile; ++t)
+      for (int i = 0; i < kPerThread; ++i)
+        for (int j = 0; j < kPerThread; ++j)
+          sums[i][chunk][j] += weights[row_of(i) * kTileRow + t] * tile_b[t * kTileRow + column_of(j)];
+  }
+}
+
+template <class V>
+__device__ void clear(Sums<V>& sums) {
+  for (auto& row : sums)
+    for (auto& chunk : row)
+      for (V& sum : chunk) sum = 0;
+}
+
+// Calls put(row, column, sum) for the sums inside [rows, width].
+template <class V, class Put>
+__device__ void for_sums(const Sums<V>& sums, int rows, int width, const Put& put) {
+  FOLDGRAD_UNROLL
+  for (int chunk = 0; chunk < kChunks; ++chunk)
+    for (int i = 0; i < kPerThread; ++i)
+      for (int j = 0; j < kPerThread; ++j) {
+        const int column = chunk * kTile + column_of(j);
+        if (row_of(i) < rows && column < width) put(row_of(i), column, sums[i][chunk][j]);
+      }
+}
+
+// Over the 16 threads of a row, in a fixed order, given to each of them.
+template <class V, class Combine>
+__device__ V row_reduce(V v, Combine combine) {
+  for (int distance = kSide / 2; distance > 0; distance /= 2) v = combine(v, __shfl_xor_sync(0xffffffffu, v, distance));
+  return v;
+}
+
+// How many of n positions lie in the tile that begins at `first`.
+__device__ inline int in_tile(std::int64_t n, std::int64_t first) { return int(n - first < kTile ? n - first : kTile); }
+
+// One block per head and tile of positions, of which there may be 65535.
+inline Grid grid_of(const AttentionShape& s, std::int64_t positions, std::size_t shared_bytes) {
+  return {dim3(unsigned(s.batch * s.heads), blocks_for(positions, kTile)), dim3(kThreads), shared_bytes};
+}
+
+}  // namespace foldgrad::attention_tiles
