@@ -62,6 +62,13 @@ FOLDGRAD_HD inline float fast_exp(float x) {
   return (1.0f + expm1_reduced(reduced.r)) * power_of_two(half) * power_of_two(reduced.n - half);
 }
 
+// For x <= 0, in three quarters of the time: what would be subnormal is 0. Softmax and the like.
+FOLDGRAD_HD inline float fast_exp_nonpositive(float x) {
+  using namespace vector_math;
+  const Reduced reduced = reduce(at_least(x, -88.0f));  // where n = -127, whose "power" has the bits of 0
+  return (1.0f + expm1_reduced(reduced.r)) * power_of_two(reduced.n);
+}
+
 // (e^2a - 1) / (e^2a + 1), with e^2a - 1 = 2^n (e^r - 1) + (2^n - 1), which keeps the digits of a small a.
 FOLDGRAD_HD inline float fast_tanh(float x) {
   using namespace vector_math;
@@ -102,6 +109,7 @@ FOLDGRAD_HD inline float fast_erf(float x) {
 }
 
 FOLDGRAD_HD inline double fast_exp(double x) { return std::exp(x); }
+FOLDGRAD_HD inline double fast_exp_nonpositive(double x) { return std::exp(x); }
 FOLDGRAD_HD inline double fast_tanh(double x) { return std::tanh(x); }
 FOLDGRAD_HD inline double fast_erf(double x) { return std::erf(x); }
 FOLDGRAD_HD inline double fast_sigmoid(double x) {

@@ -63,6 +63,21 @@ TEST(VectorMath, FloatIsWithinTwoAndAHalfUlpsOnADenseGrid) {
   }
 }
 
+// Down to where results become subnormal, which it makes 0.
+TEST(VectorMath, ExpOfNonpositiveIsWithinTwoAndAHalfUlps) {
+  for (double x = -106; x <= 0; x += 1.0 / 4099) {
+    const float got = fast_exp_nonpositive(float(x));
+    if (x > -87.3) {
+      EXPECT_LE(ulps(got, std::exp(double(float(x)))), 2.5) << x;
+    } else {
+      EXPECT_TRUE(got >= 0 && got < (x < -88 ? 1e-45 : 1.3e-38)) << x;
+    }
+  }
+  EXPECT_EQ(fast_exp_nonpositive(-kInfinity), 0);
+  EXPECT_EQ(fast_exp_nonpositive(0.0f), 1);
+  EXPECT_TRUE(std::isnan(fast_exp_nonpositive(kNaN)));
+}
+
 TEST(VectorMath, LimitsAndZeros) {
   for (const float x : {200.0f, 1e30f, std::numeric_limits<float>::max(), kInfinity}) {
     EXPECT_EQ(fast_exp(x), kInfinity);
