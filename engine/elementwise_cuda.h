@@ -27,17 +27,19 @@ void elementwise_cuda(const char* name, std::int64_t n, const F& f) {
   launch(name, elementwise_kernel<F>, grid, Elementwise<F>{f, n});
 }
 
+// i % columns. A division of 32 bits costs a fraction of one of 64.
+__device__ inline std::int64_t column(std::int64_t i, std::int64_t columns) {
+  const bool small = i <= 0xFFFFFFFFll && columns <= 0xFFFFFFFFll;
+  return small ? std::int64_t(std::uint32_t(i) % std::uint32_t(columns)) : i % columns;
+}
+
 // f(i, c), where c is the column of element i.
 template <class F>
 struct WithColumn {
   F f;
   std::int64_t columns;
 
-  __device__ void operator()(std::int64_t i) const {
-    // A division of 32 bits costs a fraction of one of 64.
-    const bool small = i <= 0xFFFFFFFFll && columns <= 0xFFFFFFFFll;
-    f(i, small ? std::int64_t(std::uint32_t(i) % std::uint32_t(columns)) : i % columns);
-  }
+  __device__ void operator()(std::int64_t i) const { f(i, column(i, columns)); }
 };
 
 template <class F>

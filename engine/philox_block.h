@@ -1,5 +1,6 @@
 // Random::bits for many elements at once on the CPU: the same bits as engine/philox.h, several blocks in one vector.
 #pragma once
+#include <algorithm>
 #include <cstring>
 #ifdef __SSE2__
 #include <immintrin.h>
@@ -82,6 +83,18 @@ inline void philox_bits(const Random& random, std::uint64_t first, std::uint32_t
   constexpr int kBlocks = philox_block::kVectors * philox_block::kLanes;
   for (int b = 0; b < kPhiloxElements / 4; b += kBlocks)
     philox_block::generate(random, first / 4 + std::uint64_t(b), out + 4 * b);
+}
+
+// Calls body(i, end_i, bits) for consecutive parts of begin <= i < end, where bits[k] = random.bits(i + k).
+template <class Body>
+void with_random_bits(const Random& random, std::int64_t begin, std::int64_t end, const Body& body) {
+  alignas(64) std::uint32_t bits[kPhiloxElements];
+  while (begin < end) {
+    const std::int64_t skipped = begin % 4, part = std::min(end - begin, kPhiloxElements - skipped);
+    philox_bits(random, std::uint64_t(begin - skipped), bits);
+    body(begin, begin + part, bits + skipped);
+    begin += part;
+  }
 }
 
 }  // namespace foldgrad

@@ -1,0 +1,97 @@
+#include "ops/dropout/dropout.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/dropout/dropout_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+void check_p(const char* op, double p) { FOLDGRAD_CHECK(p >= 0 && p < 1, "{}: p must be in [0, 1), got {}", op, p); }
+
+template <class V>
+Mask<V> make_mask(double p, const Random& random) {
+  const double threshold = std::min(std::round(p * 4294967296.0), 4294967295.0);  // a p next to 1 rounds to 2^32
+  return {random, std::uint32_t(threshold), V(1 / (1 - p))};
+}
+
+struct DropoutNode final : Node {
+  double p;
+  Random random;
+
+  DropoutNode(double p, const Random& random) : p(p), random(random) {}
+  const char* name() const override { return "dropout"; }
+
+  void backward(NodeGrads& grads) override {
+    const Tensor& dy = grads.dy();
+    dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
+      const DropoutBackward<T> k{
+          .dx = grads.out<T>(0), .dy = dy.data<T>(), .n = dy.size(), .mask = make_mask<compute_t<T>>(p, random)};
+      FOLDGRAD_RUN(dy.device(), dropout, k);
+    });
+  }
+};
+
+struct BiasDropoutResidualNode final : Node {
+  double p;
+  Random random;
+
+  BiasDropoutResidualNode(double p, const Random& random) : p(p), random(random) {}
+  const char* name() const override { return "bias_dropout_residual"; }
+
+  void backward(NodeGrads& grads) override {
+    const Tensor& dy = grads.dy();
+    if (grads.wanted(0) || grads.wanted(1))
+      dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
+        const BiasDropoutResidualBackward<T> k{.dx = grads.out<T>(0),
+                                               .dbias = grads.out<T>(1),
+                                               .dy = dy.data<T>(),
+                                               .rows = dy.shape().without(-1).elements(),
+                                               .columns = dy.shape()[-1],
+                                               .mask = make_mask<compute_t<T>>(p, random)};
+        FOLDGRAD_RUN(dy.device(), dropout, k);
+      });
+    grads.pass_dy(2);  // [DO-5]
+  }
+};
+
+}  // namespace
+
+Var dropout(const Var& xv, double p, const Random& random) {
+  const Tensor& x = xv.value();
+  check_floating("dropout", "x", x);
+  check_p("dropout", p);
+  if (p == 0) return xv;
+  const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
+  dispatch_floating("dropout", x.dtype(), [&]<class T>(Type<T>) {
+    const DropoutForward<T> k{
+        .y = y.data<T>(), .x = x.data<T>(), .n = x.size(), .mask = make_mask<compute_t<T>>(p, random)};
+    FOLDGRAD_RUN(x.device(), dropout, k);
+  });
+  return xv.tape().record(y, {xv}, DropoutNode(p, random));
+}
+
+Var bias_dropout_residual(const Var& xv, const Var& biasv, const Var& residualv, double p, const Random& random) {
+  constexpr const char* kOp = "bias_dropout_residual";
+  const Tensor &x = xv.value(), &bias = biasv.value(), &residual = residualv.value();
+  check_floating(kOp, "x", x, 1);
+  const std::int64_t columns = x.shape()[-1];
+  check_operand(kOp, "bias", bias, {columns}, x, "x");
+  check_operand(kOp, "residual", residual, x.shape(), x, "x");
+  check_p(kOp, p);
+  const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
+  dispatch_floating(kOp, x.dtype(), [&]<class T>(Type<T>) {
+    const BiasDropoutResidualForward<T> k{.y = y.data<T>(),
+                                          .x = x.data<T>(),
+                                          .bias = bias.data<T>(),
+                                          .residual = residual.data<T>(),
+                                          .rows = x.shape().without(-1).elements(),
+                                          .columns = columns,
+                                          .mask = make_mask<compute_t<T>>(p, random)};
+    FOLDGRAD_RUN(x.device(), dropout, k);
+  });
+  return xv.tape().record(y, {xv, biasv, residualv}, BiasDropoutResidualNode(p, random));
+}
+
+}  // namespace foldgrad

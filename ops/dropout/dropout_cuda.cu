@@ -1,0 +1,65 @@
+#include "engine/column_sums_cuda.h"
+#include "engine/elementwise_cuda.h"
+#include "ops/dropout/dropout_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+// Four elements per thread, since a block of Philox has four words.
+template <class Kernel>
+struct FourElements {
+  Kernel p;
+  std::int64_t n;
+
+  __device__ void operator()(std::int64_t block) const {
+    const PhiloxWords words = p.mask.random.block(std::uint64_t(block));
+    for (int k = 0; k < 4; ++k)
+      if (4 * block + k < n) p(4 * block + k, words.word[k]);
+  }
+};
+
+template <class Kernel>
+void elementwise_random(const char* name, std::int64_t n, const Kernel& p) {
+  elementwise_cuda(name, (n + 3) / 4, FourElements<Kernel>{p, n});
+}
+
+template <class T>
+struct AtColumn {
+  BiasDropoutResidualForward<T> p;
+  Mask<compute_t<T>> mask;
+
+  __device__ void operator()(std::int64_t i, std::uint32_t bits) const { p(i, column(i, p.columns), bits); }
+};
+
+}  // namespace
+
+template <class T>
+void dropout_cuda(const DropoutForward<T>& p) {
+  elementwise_random("dropout forward", p.n, p);
+}
+template <class T>
+void dropout_cuda(const DropoutBackward<T>& p) {
+  elementwise_random("dropout backward", p.n, p);
+}
+template <class T>
+void dropout_cuda(const BiasDropoutResidualForward<T>& p) {
+  elementwise_random("bias_dropout_residual forward", p.rows * p.columns, AtColumn<T>{p, p.mask});
+}
+template <class T>
+void dropout_cuda(const BiasDropoutResidualBackward<T>& p) {
+  const std::int64_t n = p.rows * p.columns;
+  if (p.dx) elementwise_random("bias_dropout_residual backward of x", n, DropoutBackward<T>{p.dx, p.dy, n, p.mask});
+  if (p.dbias) column_sums_cuda("bias_dropout_residual backward of bias", p);
+}
+
+#define FOLDGRAD_INSTANTIATE(T)                                     \
+  template void dropout_cuda(const DropoutForward<T>&);             \
+  template void dropout_cuda(const DropoutBackward<T>&);            \
+  template void dropout_cuda(const BiasDropoutResidualForward<T>&); \
+  template void dropout_cuda(const BiasDropoutResidualBackward<T>&);
+FOLDGRAD_INSTANTIATE(float)
+FOLDGRAD_INSTANTIATE(double)
+FOLDGRAD_INSTANTIATE(bf16)
+#undef FOLDGRAD_INSTANTIATE
+
+}  // namespace foldgrad

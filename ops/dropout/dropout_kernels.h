@@ -1,0 +1,92 @@
+#pragma once
+#include "engine/grad_out.h"
+#include "engine/philox.h"
+
+namespace foldgrad {
+
+template <class V>
+struct Mask {
+  Random random;
+  std::uint32_t threshold;  // 0: every element is kept, whatever its bits
+  V scale;
+
+  // [DO-2], [DO-3]
+  FOLDGRAD_HD V apply(V value, std::uint32_t bits) const {
+    return bits >= threshold ? value * scale : V(0);  // [DO-1]
+  }
+};
+
+template <class T>
+struct DropoutForward {
+  T* y;
+  const T* x;
+  std::int64_t n;
+  Mask<compute_t<T>> mask;
+
+  FOLDGRAD_HD void operator()(std::int64_t i, std::uint32_t bits) const {
+    y[i] = T(mask.apply(compute_t<T>(x[i]), bits));
+  }
+};
+
+template <class T>
+struct DropoutBackward {
+  GradOut<T> dx;
+  const T* dy;
+  std::int64_t n;
+  Mask<compute_t<T>> mask;
+
+  FOLDGRAD_HD void operator()(std::int64_t i, std::uint32_t bits) const {
+    dx.put(i, mask.apply(compute_t<T>(dy[i]), bits));
+  }
+};
+
+template <class T>
+struct BiasDropoutResidualForward {
+  T* y;                          // [rows, columns]
+  const T *x, *bias, *residual;  // [rows, columns], [columns], [rows, columns]
+  std::int64_t rows, columns;
+  Mask<compute_t<T>> mask;
+
+  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c, std::uint32_t bits) const {
+    using Value = compute_t<T>;
+    y[i] = T(Value(residual[i]) + mask.apply(Value(x[i]) + Value(bias[c]), bits));  // [DO-4]
+  }
+};
+
+// dx is DropoutBackward's; dbias as sums over rows (engine/column_sums_cpu.h).
+template <class T>
+struct BiasDropoutResidualBackward {
+  using Value = compute_t<T>;
+  static constexpr int kSums = 1;
+
+  GradOut<T> dx, dbias;  // [rows, columns], [columns]
+  const T* dy;           // [rows, columns]
+  std::int64_t rows, columns;
+  Mask<Value> mask;
+
+  FOLDGRAD_HD Value share(std::int64_t i, std::uint32_t bits) const { return mask.apply(Value(dy[i]), bits); }
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
+    const std::int64_t i = r * columns + c;
+    sums[0] += share(i, mask.random.bits(std::uint64_t(i)));  // [DO-5]
+  }
+  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const { dbias.put(c, sums[0]); }
+};
+
+template <class T>
+void dropout_cpu(const DropoutForward<T>& p);
+template <class T>
+void dropout_cpu(const DropoutBackward<T>& p);
+template <class T>
+void dropout_cpu(const BiasDropoutResidualForward<T>& p);
+template <class T>
+void dropout_cpu(const BiasDropoutResidualBackward<T>& p);
+template <class T>
+void dropout_cuda(const DropoutForward<T>& p);
+template <class T>
+void dropout_cuda(const DropoutBackward<T>& p);
+template <class T>
+void dropout_cuda(const BiasDropoutResidualForward<T>& p);
+template <class T>
+void dropout_cuda(const BiasDropoutResidualBackward<T>& p);
+
+}  // namespace foldgrad

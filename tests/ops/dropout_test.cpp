@@ -1,0 +1,151 @@
+#include "ops/dropout/dropout.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+namespace {
+
+const Random kRandom{0x0123456789abcdef, 5, 17};
+
+OpCase dropout_case(Shape shape, double p, bool large = false) {
+  return {.label = fmt::format("{}, p = {}", shape, p),
+          .operands = {randn(shape, 1)},
+          .f = [p](const std::vector<Var>& v) { return dropout(v[0], p, kRandom); },
+          .large = large};
+}
+
+// Sizes around the 4 elements of a Philox block, the 128 of a vectorised call and a CUDA block's 4 * 256.
+const RegisterOp kDropout({
+    .name = "dropout",
+    .cases = {dropout_case({2, 3}, 0.5), dropout_case({}, 0.3), dropout_case({7}, 0.1), dropout_case({130}, 0.3),
+              dropout_case({1027}, 0.1, true), dropout_case({5000}, 0.9, true)},
+    .errors = {{"dropout: p must be in [0, 1), got 1",
+                [](Tape& t) { dropout(t.constant(Tensor::zeros({3}, DType::f32)), 1, kRandom); }},
+               {"dropout: p must be in [0, 1), got -0.1",
+                [](Tape& t) { dropout(t.constant(Tensor::zeros({3}, DType::f32)), -0.1, kRandom); }},
+               {"dropout: p must be in [0, 1), got nan",
+                [](Tape& t) { dropout(t.constant(Tensor::zeros({3}, DType::f32)), NAN, kRandom); }},
+               {"dropout: x must be f32, f64 or bf16, got i64 [3] on cpu",
+                [](Tape& t) { dropout(t.constant(Tensor::zeros({3}, DType::i64)), 0.5, kRandom); }}},
+    .f32_roundoffs = 4,
+});
+
+OpCase fused_case(std::int64_t rows, std::int64_t columns, double p, bool large = false) {
+  return {.label = fmt::format("{} rows of {}, p = {}", rows, columns, p),
+          .operands = {randn({rows, columns}, 1), randn({columns}, 2), randn({rows, columns}, 3)},
+          .f = [p](const std::vector<Var>& v) { return bias_dropout_residual(v[0], v[1], v[2], p, kRandom); },
+          .large = large};
+}
+OpError fused_error(const char* message, Shape bias, Shape residual, double p) {
+  return {message, [=](Tape& t) {
+            bias_dropout_residual(t.constant(Tensor::zeros({2, 8}, DType::f32)),
+                                  t.constant(Tensor::zeros(bias, DType::f32)),
+                                  t.constant(Tensor::zeros(residual, DType::f32)), p, kRandom);
+          }};
+}
+const RegisterOp kFused({
+    .name = "bias_dropout_residual",
+    .cases = {fused_case(3, 2, 0.5), fused_case(1, 1, 0.3), fused_case(2, 33, 0.1), fused_case(40, 3, 0.5),
+              fused_case(3, 5, 0), fused_case(2, 129, 0.3, true), fused_case(70, 75, 0.1, true),
+              fused_case(3, 300, 0, true)},
+    .errors =
+        {fused_error("bias_dropout_residual: bias must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, "
+                     "got f32 [4] on cpu",
+                     {4}, {2, 8}, 0.1),
+         fused_error("bias_dropout_residual: residual must be f32 [2, 8] on cpu, to go with x, which is f32 [2, 8] "
+                     "on cpu, got f32 [16] on cpu",
+                     {8}, {16}, 0.1),
+         fused_error("bias_dropout_residual: p must be in [0, 1), got 1.5", {8}, {2, 8}, 1.5)},
+    .f32_roundoffs = 100,  // sums of 70 rows
+    .bf16_roundoffs = 16,
+});
+
+// The mask comes from the definition, one element at a time. p = 3/4 makes the threshold 3 * 2^30 and the scale 4.
+TEST(Dropout, DO_1_DO_2_DO_3_FollowTheBits) {
+  const std::int64_t n = 5000;  // more than a block of the CPU's loop
+  const Tensor x = randn({n}, 1);
+  for (Device device : devices()) {
+    Tape tape;
+    const Var v = tape.variable(x.to(device));
+    const Var y = dropout(v, 0.75, kRandom);
+    tape.backward(y, x.to(device));
+    const std::vector<double> got = y.value().values<double>(), grad = tape.grad(v).values<double>();
+    for (std::int64_t i = 0; i < n; ++i) {
+      const bool keep = kRandom.bits(std::uint64_t(i)) >= 0xC0000000u;
+      EXPECT_EQ(got[std::size_t(i)], keep ? 4 * x.data<double>()[i] : 0) << i;
+      EXPECT_EQ(grad[std::size_t(i)], keep ? 4 * x.data<double>()[i] : 0) << i;
+    }
+  }
+}
+
+// The same result as the three operations, whatever the shape: rows end anywhere in a call for 128 elements.
+RC_GTEST_PROP(BiasDropoutResidual, DO_4_DO_5_IsResidualPlusDropoutOfBiased, ()) {
+  const auto rows = *rc::gen::inRange<std::int64_t>(1, 80), columns = *rc::gen::inRange<std::int64_t>(1, 300);
+  const Random random{*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::arbitrary<std::uint32_t>(), 1};
+  const Tensor x = randn({rows, columns}, 1), b = randn({columns}, 2), residual = randn({rows, columns}, 3),
+               dy = randn({rows, columns}, 4);
+  Tape tape;
+  const Var xv = tape.variable(x), bv = tape.variable(b), rv = tape.variable(residual);
+  const Var y = bias_dropout_residual(xv, bv, rv, 0.75, random);
+  tape.backward(y, dy);
+  Tensor db = Tensor::zeros({columns}, DType::f64);
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    const double keep = random.bits(std::uint64_t(i)) >= 0xC0000000u ? 4 : 0;
+    const double biased = x.data<double>()[i] + b.data<double>()[i % columns];
+    RC_ASSERT(y.value().data<double>()[i] == residual.data<double>()[i] + keep * biased);
+    RC_ASSERT(tape.grad(xv).data<double>()[i] == keep * dy.data<double>()[i]);
+    db.data<double>()[i % columns] += keep * dy.data<double>()[i];
+  }
+  RC_ASSERT(bool(close(tape.grad(bv), db, 1e-13)));
+  RC_ASSERT(bool(identical(tape.grad(rv), dy)));
+}
+
+TEST(Dropout, NothingIsDroppedAtZero) {
+  Tape tape;
+  const Var x = tape.variable(randn({10}, 1));
+  EXPECT_EQ(dropout(x, 0, kRandom).id(), x.id());
+}
+
+TEST(Dropout, EverythingIsDroppedNextToOne) {
+  Tape tape;
+  const Tensor y = dropout(tape.constant(Tensor::full({1000}, 1, DType::f32)), 1 - 1e-12, kRandom).value();
+  for (float value : y.values<float>()) EXPECT_EQ(value, 0);
+}
+
+// What is dropped is zero even where x is not finite: a product with 0 would be NaN.
+TEST(Dropout, DroppedInfinityIsZero) {
+  Tape tape;
+  const Tensor y = dropout(tape.constant(Tensor::full({1000}, INFINITY, DType::f32)), 0.5, kRandom).value();
+  for (float value : y.values<float>()) EXPECT_TRUE(value == 0 || value == INFINITY);
+}
+
+// The number of kept elements is binomial; 5 standard deviations. The mean of y is that of x.
+TEST(Dropout, KeepsTheShareAndTheMean) {
+  const int n = 200000;
+  for (double p : {0.1, 0.5, 0.9}) {
+    Tape tape;
+    const Tensor y = dropout(tape.constant(Tensor::full({n}, 1, DType::f64)), p, kRandom).value();
+    double kept = 0, sum = 0;
+    for (double value : y.values<double>()) kept += value != 0, sum += value;
+    const double deviation = std::sqrt(n * p * (1 - p));
+    EXPECT_LT(std::fabs(kept - n * (1 - p)), 5 * deviation) << p;
+    EXPECT_LT(std::fabs(sum - n), 5 * deviation / (1 - p)) << p;
+  }
+}
+
+TEST(Dropout, AnotherStepStreamOrSeedIsAnotherMask) {
+  Tape tape;
+  const Var ones = tape.constant(Tensor::full({256}, 1, DType::f32));
+  const Tensor y = dropout(ones, 0.5, {1, 2, 3}).value();
+  EXPECT_TRUE(identical(y, dropout(ones, 0.5, {1, 2, 3}).value()));
+  for (const Random& other : {Random{9, 2, 3}, Random{1, 9, 3}, Random{1, 2, 9}})
+    EXPECT_FALSE(identical(y, dropout(ones, 0.5, other).value()));
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
