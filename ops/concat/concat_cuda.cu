@@ -1,0 +1,29 @@
+#include "engine/elementwise_cuda.h"
+#include "ops/concat/concat_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+template <class T>
+struct CopyElement {
+  CopyRows<T> p;
+
+  __device__ void operator()(std::int64_t i) const {
+    const std::int64_t width = p.width(), r = i / width, c = i % width, from = c - p.zeros_before;
+    const bool inside = 0 <= from && from < p.columns;
+    p.y.put(r * p.row_y + c, inside ? compute_t<T>(p.x[r * p.row_x + from]) : compute_t<T>(0));
+  }
+};
+
+}  // namespace
+
+template <class T>
+void copy_rows_cuda(const CopyRows<T>& p) {
+  elementwise_cuda("concat or slice", p.rows * p.width(), CopyElement<T>{p});
+}
+
+template void copy_rows_cuda(const CopyRows<float>&);
+template void copy_rows_cuda(const CopyRows<double>&);
+template void copy_rows_cuda(const CopyRows<bf16>&);
+
+}  // namespace foldgrad

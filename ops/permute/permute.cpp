@@ -1,0 +1,122 @@
+#include "ops/permute/permute.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ops/permute/permute_kernels.h"
+#include "ops/reshape/reshape.h"
+
+namespace foldgrad {
+namespace {
+
+// An axis of y and where it lies in x.
+struct Axis {
+  std::int64_t size, x, y;
+};
+
+// The axes of y, outermost first, without those of size 1, and as one where neighbours are neighbours in x too.
+std::vector<Axis> merged_axes(const Shape& x, const std::vector<int>& axes) {
+  std::vector<Axis> merged;
+  std::int64_t y_stride = x.elements();
+  for (int axis : axes) {
+    const std::int64_t size = x[axis], x_stride = x.stride(axis);
+    if (size == 1) continue;
+    y_stride /= size;
+    if (!merged.empty() && merged.back().x == x_stride * size)
+      merged.back() = {merged.back().size * size, x_stride, y_stride};
+    else
+      merged.push_back({size, x_stride, y_stride});
+  }
+  return merged;
+}
+
+// Chooses the two axes of the matrices: y's innermost, and x's innermost or, where it is the same, the next of y.
+template <class T>
+Permute<T> permute_of(const Shape& x_shape, const std::vector<int>& axes, const T* x, const GradOut<T>& y) {
+  std::vector<Axis> left = merged_axes(x_shape, axes);
+  while (left.size() < 2) left.insert(left.begin(), {1, 1, 1});
+  const Axis column = left.back();
+  left.pop_back();
+  const auto innermost =
+      column.x == 1 ? left.end() - 1 : std::find_if(left.begin(), left.end(), [](const Axis& a) { return a.x == 1; });
+  const Axis row = *innermost;
+  left.erase(innermost);
+  FOLDGRAD_CHECK(left.size() <= kPermuteOuterAxes, "permute: at most {} groups of axes may be torn apart, got {}",
+                 kPermuteOuterAxes + 2, left.size() + 2);
+  Permute<T> p{.y = y,
+               .x = x,
+               .outer_axes = int(left.size()),
+               .outer_size = {},
+               .outer_x = {},
+               .outer_y = {},
+               .matrices = 1,
+               .rows = row.size,
+               .columns = column.size,
+               .row_x = row.x,
+               .row_y = row.y,
+               .column_x = column.x};
+  for (std::size_t a = 0; a < left.size(); ++a) {
+    p.outer_size[a] = left[a].size, p.outer_x[a] = left[a].x, p.outer_y[a] = left[a].y;
+    p.matrices *= left[a].size;
+  }
+  return p;
+}
+
+void run(const Tensor& y, GradMode mode, const Tensor& x, const std::vector<int>& axes) {
+  if (x.size() == 0) return;
+  dispatch_floating("permute", x.dtype(), [&]<class T>(Type<T>) {
+    const Permute<T> p = permute_of<T>(x.shape(), axes, x.data<T>(), {y.data<T>(), mode});
+    FOLDGRAD_RUN(x.device(), permute, p);
+  });
+}
+
+struct PermuteNode final : Node {
+  std::vector<int> axes;
+
+  explicit PermuteNode(std::vector<int> axes) : axes(std::move(axes)) {}
+  const char* name() const override { return "permute"; }
+
+  void backward(NodeGrads& grads) override {
+    std::vector<int> inverse(axes.size());
+    for (std::size_t k = 0; k < axes.size(); ++k) inverse[axes[k]] = int(k);
+    const auto [dx, mode] = grads.place(0);
+    run(dx, mode, grads.dy(), inverse);  // [PER-2]
+  }
+};
+
+}  // namespace
+
+Var permute(const Var& xv, const std::vector<int>& axes) {
+  const Tensor& x = xv.value();
+  check_floating("permute", "x", x);
+  std::vector<int> sorted = axes;
+  std::sort(sorted.begin(), sorted.end());
+  bool each_once = int(axes.size()) == x.shape().rank();
+  for (std::size_t k = 0; k < sorted.size(); ++k) each_once &= sorted[k] == int(k);
+  FOLDGRAD_CHECK(each_once, "permute: axes must name each of the {} axes of {} once, got [{}]", x.shape().rank(),
+                 x.shape(), fmt::join(axes, ", "));
+
+  std::vector<std::int64_t> sizes;
+  for (int axis : axes) sizes.push_back(x.shape()[axis]);
+  const Tensor y = Tensor::empty(Shape(sizes), x.dtype(), x.device());
+  run(y, GradMode::set, x, axes);  // [PER-1]
+  return xv.tape().record(y, {xv}, PermuteNode(axes));
+}
+
+Var split_heads(const Var& x, std::int64_t heads) {
+  check_floating("split_heads", "x", x.value(), 3);
+  const Shape& shape = x.shape();
+  FOLDGRAD_CHECK(shape.rank() == 3 && heads > 0 && shape[2] % heads == 0,
+                 "split_heads: x must be [B, T, C] with C a multiple of {} heads, got {}", heads, shape);
+  return permute(reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
+}
+
+Var merge_heads(const Var& x) {
+  check_floating("merge_heads", "x", x.value(), 4);
+  const Shape& shape = x.shape();
+  FOLDGRAD_CHECK(shape.rank() == 4, "merge_heads: x must be [B, heads, T, D], got {}", shape);
+  return reshape(permute(x, {0, 2, 1, 3}), {shape[0], shape[2], shape[1] * shape[3]});
+}
+
+}  // namespace foldgrad

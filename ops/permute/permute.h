@@ -1,0 +1,22 @@
+// Exchanging axes.
+//
+//   [PER-1]  y_(j_0, ..., j_n) = x_i  with  j_k = i_(axes_k):  axis k of y is axis axes_k of x
+//
+//   backward:
+//   [PER-2]  dx is dy permuted the other way: the axis axes_k of dx is axis k of dy
+//
+//   Saved: nothing. In PyTorch: Tensor.permute, followed by contiguous().
+#pragma once
+#include "engine/tape.h"
+
+namespace foldgrad {
+
+// Throws std::invalid_argument unless axes names every axis of x once, at most 6 groups of which are torn apart.
+Var permute(const Var& x, const std::vector<int>& axes);
+
+// [B, T, heads D] -> [B, heads, T, D], and back. Throws std::invalid_argument for another number of axes, or when heads
+// does not divide the last.
+Var split_heads(const Var& x, std::int64_t heads);
+Var merge_heads(const Var& x);
+
+}  // namespace foldgrad

@@ -1,0 +1,71 @@
+#include "ops/cast/cast.h"
+
+#include <cmath>
+
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+namespace {
+
+// Not for differences, since y moves in steps: CAST_2_TheGradientGoesBackAsItCame has the gradients.
+OpCase cast_case(Shape x, DType dtype) {
+  return {.label = fmt::format("{} to {}", x, name(dtype)),
+          .operands = {randn(x, 1)},
+          .f = [dtype](const std::vector<Var>& v) { return cast(v[0], dtype); },
+          .large = true};
+}
+
+const RegisterOp kCast({
+    .name = "cast",
+    .cases = {cast_case({3, 100}, DType::f32), cast_case({2, 3}, DType::bf16), cast_case({2, 0}, DType::f32),
+              cast_case({5}, DType::f64)},
+    .errors = {{"cast: goes from any tensor to f32, f64 or bf16, got f32 [2] on cpu to i64",
+                [](Tape& t) { cast(t.constant(Tensor::zeros({2}, DType::f32)), DType::i64); }},
+               {"cast: goes from any tensor to f32, f64 or bf16, got nothing to f32",
+                [](Tape&) { cast(Var(), DType::f32); }}},
+    .f32_roundoffs = 1,
+    .bf16_roundoffs = 1,
+});
+
+// Every pair of types gives what the conversion on the host gives.
+TEST(Cast, CAST_1_EqualsTheConversionOfTensors) {
+  for (DType from : {DType::f32, DType::f64, DType::bf16, DType::i32, DType::i64, DType::u8})
+    for (DType to : {DType::f32, DType::f64, DType::bf16}) {
+      const Tensor x = Tensor::of<double>({5}, {0, 1, 3, 200, 127.3}).to(from);
+      for (Device device : devices()) {
+        Tape tape;
+        EXPECT_TRUE(identical(cast(tape.constant(x.to(device)), to).value().to(Device::cpu), x.to(to)))
+            << name(from) << " to " << name(to) << " on " << name(device);
+      }
+    }
+}
+
+// Half a step of bf16 above 1, and less than f32 can tell beyond it: in two roundings this ends at the even 1.
+TEST(Cast, CAST_1_RoundsOnce) {
+  const double above_half = 1 + std::ldexp(1, -8) + std::ldexp(1, -40);
+  for (Device device : devices()) {
+    Tape tape;
+    const Var y = cast(tape.constant(Tensor::of<double>({1}, {above_half}, device)), DType::bf16);
+    EXPECT_EQ(y.value().item(), 1 + std::ldexp(1, -7));
+  }
+}
+
+TEST(Cast, CAST_2_TheGradientGoesBackAsItCame) {
+  for (Device device : devices())
+    for (bool add : {false, true}) {
+      Tape tape;
+      const Var x = tape.variable(Tensor::of<double>({2}, {1, 2}, device));
+      if (add) tape.set_grad(x, Tensor::of<double>({2}, {100, 200}, device));
+      tape.backward(cast(x, DType::bf16), Tensor::of<double>({2}, {0.5, 3}).to(DType::bf16).to(device));
+      EXPECT_EQ(tape.grad(x).values<double>(), add ? (std::vector<double>{100.5, 203}) : (std::vector<double>{0.5, 3}));
+    }
+}
+
+TEST(Cast, ToTheSameTypeIsTheSameValue) {
+  Tape tape;
+  const Var x = tape.variable(Tensor::zeros({2}, DType::f32));
+  EXPECT_EQ(cast(x, DType::f32).id(), x.id());
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,129 @@
+#include "ops/concat/concat.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+namespace {
+
+OpCase concat_case(const std::vector<Shape>& shapes, int axis, bool large = false) {
+  OpCase c{.label = fmt::format("{} operands like {} along {}", shapes.size(), shapes[0], axis),
+           .operands = {},
+           .f = [axis](const std::vector<Var>& v) { return concat(v, axis); },
+           .large = large};
+  for (const Shape& shape : shapes) c.operands.push_back(randn(shape, unsigned(c.operands.size())));
+  return c;
+}
+
+OpCase slice_case(Shape x, int axis, std::int64_t begin, std::int64_t end, bool large = false) {
+  return {.label = fmt::format("[{}, {}) of axis {} of {}", begin, end, axis, x),
+          .operands = {randn(x, 1)},
+          .f = [=](const std::vector<Var>& v) { return slice(v[0], axis, begin, end); },
+          .large = large};
+}
+
+Var zeros(Tape& t, Shape shape) { return t.constant(Tensor::zeros(std::move(shape), DType::f32)); }
+
+const RegisterOp kConcat({
+    .name = "concat",
+    .cases = {concat_case({{2, 3}, {2, 1}, {2, 2}}, 1), concat_case({{2, 3}, {1, 3}}, 0), concat_case({{2, 3}}, -1),
+              concat_case({{2, 2, 3}, {2, 1, 3}}, 1), concat_case({{2, 2}, {2, 2}}, -2),
+              concat_case({{2, 0}, {2, 3}}, 1), concat_case({{5, 200}, {5, 57}}, 1, true)},
+    .errors =
+        {{"concat: needs at least one operand, got none", [](Tape&) { concat({}, 0); }},
+         {"concat: operand 1 must be f32 [2, 4] on cpu, to go with operand 0, which is f32 [2, 3] on cpu, got f32 "
+          "[3, 4] on cpu",
+          [](Tape& t) {
+            concat({zeros(t, {2, 3}), zeros(t, {3, 4})}, 1);
+          }},
+         {"concat: operand 1 must be f32 [2, 3] on cpu, to go with operand 0, which is f32 [2, 3] on cpu, got f32 "
+          "[2, 3, 1] on cpu",
+          [](Tape& t) {
+            concat({zeros(t, {2, 3}), zeros(t, {2, 3, 1})}, 1);
+          }},
+         {"concat: axis 2 does not exist in [2, 3]",
+          [](Tape& t) {
+            concat({zeros(t, {2, 3})}, 2);
+          }}},
+    .f32_roundoffs = 0,  // nothing is computed
+    .bf16_roundoffs = 0,
+});
+
+// Rows and columns, middle and ends, empty and whole; a row longer than the CPU's chunk of 16384.
+const RegisterOp kSlice({
+    .name = "slice",
+    .cases = {slice_case({3, 4}, 1, 1, 3), slice_case({3, 4}, 0, 1, 2), slice_case({2, 3, 2}, 1, 2, 3),
+              slice_case({2, 3, 2}, -2, 0, 2), slice_case({2, 3}, 1, 0, 3), slice_case({2, 3}, 1, 1, 1),
+              slice_case({1, 5}, 1, 2, 4), slice_case({3, 300}, 1, 21, 290, true),
+              slice_case({2, 20000}, 1, 100, 19000, true)},
+    .errors = {{"slice: [1, 4) must lie within axis 1 of [2, 3]",
+                [](Tape& t) {
+                  slice(zeros(t, {2, 3}), -1, 1, 4);
+                }},
+               {"slice: [2, 1) must lie within axis 0 of [2, 3]",
+                [](Tape& t) {
+                  slice(zeros(t, {2, 3}), 0, 2, 1);
+                }},
+               {"slice: [-1, 1) must lie within axis 0 of [2, 3]",
+                [](Tape& t) {
+                  slice(zeros(t, {2, 3}), 0, -1, 1);
+                }},
+               {"slice: axis -3 does not exist in [2, 3]",
+                [](Tape& t) {
+                  slice(zeros(t, {2, 3}), -3, 0, 1);
+                }}},
+    .f32_roundoffs = 0,  // nothing is computed
+    .bf16_roundoffs = 0,
+});
+
+TEST(Concat, CAT_1_CAT_2_WorkedByHand) {
+  for (Device device : devices()) {
+    Tape tape;
+    const Var a = tape.variable(Tensor::of<double>({2, 1}, {1, 2}, device));
+    const Var b = tape.variable(Tensor::of<double>({2, 2}, {3, 4, 5, 6}, device));
+    const Var y = concat({a, b, a}, 1);
+    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{1, 3, 4, 1, 2, 5, 6, 2}));
+    tape.backward(y, Tensor::of<double>({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}, device));
+    EXPECT_EQ(tape.grad(a).values<double>(), (std::vector<double>{5, 13}));
+    EXPECT_EQ(tape.grad(b).values<double>(), (std::vector<double>{2, 3, 6, 7}));
+  }
+}
+
+TEST(Concat, CUT_1_CUT_2_WorkedByHand) {
+  for (Device device : devices()) {
+    Tape tape;
+    const Var x = tape.variable(Tensor::of<double>({2, 3}, {1, 2, 3, 4, 5, 6}, device));
+    const Var y = slice(x, 1, 1, 3);
+    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{2, 3, 5, 6}));
+    tape.backward(y, Tensor::of<double>({2, 2}, {7, 8, 9, 10}, device));
+    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{0, 7, 8, 0, 9, 10}));
+  }
+}
+
+TEST(Concat, CUT_1_SlicesOfTheOutermostAxisAreViews) {
+  Tape tape;
+  const Var x = tape.constant(randn({4, 3}, 1));
+  EXPECT_TRUE(slice(x, 0, 1, 3).value().shares_storage_with(x.value()));
+  EXPECT_TRUE(identical(slice(x, 0, 1, 3).value(), x.value().slice(1, 3)));
+}
+
+// Cutting anywhere and joining again changes nothing, forward and backward.
+RC_GTEST_PROP(Concat, CAT_1_CUT_1_JoiningThePiecesGivesTheWhole, ()) {
+  const Shape shape{*rc::gen::inRange(1, 4), *rc::gen::inRange(1, 6), *rc::gen::inRange(1, 4)};
+  const int axis = *rc::gen::inRange(0, 3);
+  const std::int64_t cut = *rc::gen::inRange<std::int64_t>(0, shape[axis] + 1);
+  for (Device device : devices()) {
+    Tape tape;
+    const Var x = tape.variable(randn(shape, 1).to(device));
+    const Var y = concat({slice(x, axis, 0, cut), slice(x, axis, cut, shape[axis])}, axis);
+    RC_ASSERT(bool(identical(y.value(), x.value())));
+    const Tensor dy = randn(shape, 2).to(device);
+    tape.backward(y, dy);
+    RC_ASSERT(bool(identical(tape.grad(x), dy)));
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

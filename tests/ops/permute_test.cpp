@@ -1,0 +1,122 @@
+#include "ops/permute/permute.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+namespace {
+
+OpCase permute_case(Shape x, std::vector<int> axes, bool large = false) {
+  return {.label = fmt::format("{}, first axis {}", x, axes.empty() ? -1 : axes[0]),
+          .operands = {randn(x, 1)},
+          .f = [axes](const std::vector<Var>& v) { return permute(v[0], axes); },
+          .large = large};
+}
+
+OpCase heads_case(Shape x, std::int64_t heads) {  // 0: merge
+  return {.label = fmt::format("{}, {} heads", x, heads),
+          .operands = {randn(x, 1)},
+          .f = [heads](const std::vector<Var>& v) { return heads ? split_heads(v[0], heads) : merge_heads(v[0]); }};
+}
+
+Var zeros(Tape& t, Shape shape) { return t.constant(Tensor::zeros(std::move(shape), DType::f32)); }
+
+// Copied rows, transposed matrices, axes that merge or vanish; tiles of 16 (CPU) and 32 (CUDA), one more and one less.
+const RegisterOp kPermute({
+    .name = "permute",
+    .cases = {permute_case({2, 3}, {1, 0}), permute_case({2, 3, 4}, {1, 0, 2}), permute_case({2, 3, 4}, {2, 0, 1}),
+              permute_case({2, 3, 4}, {2, 1, 0}), permute_case({2, 3, 4}, {0, 1, 2}), permute_case({}, {}),
+              permute_case({5}, {0}), permute_case({2, 1, 3, 1}, {3, 2, 1, 0}), permute_case({2, 0, 3}, {2, 1, 0}),
+              permute_case({2, 3, 2, 3, 2}, {4, 3, 2, 1, 0}), permute_case({2, 2, 2, 2, 2, 2}, {5, 4, 3, 2, 1, 0}),
+              permute_case({33, 65}, {1, 0}, true), permute_case({2, 31, 3, 33}, {0, 2, 1, 3}, true),
+              permute_case({3, 17, 33}, {2, 0, 1}, true), permute_case({32, 16, 2}, {1, 2, 0}, true)},
+    .errors = {{"permute: axes must name each of the 3 axes of [2, 3, 4] once, got [0, 1, 1]",
+                [](Tape& t) {
+                  permute(zeros(t, {2, 3, 4}), {0, 1, 1});
+                }},
+               {"permute: axes must name each of the 2 axes of [2, 3] once, got [1]",
+                [](Tape& t) {
+                  permute(zeros(t, {2, 3}), {1});
+                }},
+               {"permute: at most 6 groups of axes may be torn apart, got 7",
+                [](Tape& t) {
+                  permute(zeros(t, {2, 2, 2, 2, 2, 2, 2}), {6, 5, 4, 3, 2, 1, 0});
+                }},
+               {"permute: x must be f32, f64 or bf16, got i64 [2] on cpu",
+                [](Tape& t) { permute(t.constant(random_ids({2}, 3, 1)), {0}); }}},
+    .f32_roundoffs = 0,  // nothing is computed
+    .bf16_roundoffs = 0,
+});
+
+const RegisterOp kSplitHeads({
+    .name = "split_heads",
+    .cases = {heads_case({2, 3, 4}, 2), heads_case({2, 3, 4}, 1), heads_case({1, 2, 6}, 3)},
+    .errors = {{"split_heads: x must be [B, T, C] with C a multiple of 3 heads, got [2, 3, 4]",
+                [](Tape& t) {
+                  split_heads(zeros(t, {2, 3, 4}), 3);
+                }},
+               {"split_heads: x must be [B, T, C] with C a multiple of 0 heads, got [2, 3, 4]",
+                [](Tape& t) {
+                  split_heads(zeros(t, {2, 3, 4}), 0);
+                }}},
+});
+
+const RegisterOp kMergeHeads({
+    .name = "merge_heads",
+    .cases = {heads_case({2, 3, 2, 4}, 0), heads_case({2, 1, 3, 4}, 0)},
+    .errors = {{"merge_heads: x must be [B, heads, T, D], got [2, 3, 4, 5, 6]",
+                [](Tape& t) {
+                  merge_heads(zeros(t, {2, 3, 4, 5, 6}));
+                }}},
+});
+
+// Axis sizes 2, 3, 1: y[c, a, b] = x[a, b, c].
+TEST(Permute, PER_1_PER_2_WorkedByHand) {
+  for (Device device : devices()) {
+    Tape tape;
+    const Var x = tape.variable(Tensor::of<double>({2, 1, 3}, {0, 1, 2, 10, 11, 12}, device));
+    const Var y = permute(x, {2, 0, 1});
+    EXPECT_EQ(y.shape(), (Shape{3, 2, 1}));
+    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{0, 10, 1, 11, 2, 12}));
+    tape.backward(y, Tensor::of<double>({3, 2, 1}, {1, 2, 3, 4, 5, 6}, device));
+    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{1, 3, 5, 2, 4, 6}));
+  }
+}
+
+// Token t of head h is columns h D ... h D + D - 1 of token t.
+TEST(Permute, PER_1_HeadsWorkedByHand) {
+  Tape tape;
+  const Var x = tape.constant(Tensor::of<double>({1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}));
+  const Var split = split_heads(x, 2);
+  EXPECT_EQ(split.shape(), (Shape{1, 2, 2, 2}));
+  EXPECT_EQ(split.value().values<double>(), (std::vector<double>{1, 2, 5, 6, 3, 4, 7, 8}));
+  EXPECT_TRUE(identical(merge_heads(split).value(), x.value()));
+}
+
+// Against the definition, index by index, whatever the axes.
+RC_GTEST_PROP(Permute, PER_1_EveryElementIsInItsPlace, ()) {
+  const int rank = *rc::gen::inRange(1, 7);
+  const auto sizes = *rc::gen::container<std::vector<std::int64_t>>(rank, rc::gen::inRange<std::int64_t>(1, 5));
+  std::vector<int> axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  std::shuffle(axes.begin(), axes.end(), std::mt19937(*rc::gen::arbitrary<unsigned>()));
+  const Tensor x = randn(Shape(sizes), 1);
+  for (Device device : devices()) {
+    Tape tape;
+    const Tensor y = permute(tape.constant(x.to(device)), axes).value().to(Device::cpu);
+    for (std::int64_t i = 0; i < y.size(); ++i) {
+      std::int64_t from = 0;
+      for (int k = 0; k < rank; ++k) from += i / y.shape().stride(k) % y.shape()[k] * x.shape().stride(axes[k]);
+      RC_ASSERT(y.data<double>()[i] == x.data<double>()[from]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
