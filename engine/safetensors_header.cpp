@@ -190,7 +190,7 @@ void Builder::finish_entry() {
       counted = counted && !__builtin_mul_overflow(bytes, size, &bytes);
   if (!counted) fail("{}: {} must have fewer than 2^63 bytes", tensor, stored);
   if (empty) bytes = 0;
-  if (begin > end || end - begin != bytes)
+  if (end - begin != bytes)
     fail("{}: data_offsets must span the {} bytes of {}, got [{}, {}]", tensor, bytes, stored, begin, end);
   header_.entries.emplace(std::move(name_), Entry{*dtype, Shape(*sizes), std::uint64_t(begin), std::uint64_t(end)});
 }

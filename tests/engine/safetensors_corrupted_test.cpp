@@ -91,7 +91,7 @@ std::string small_file(const TemporaryDirectory& directory) {
                      {"b", Tensor::of<float>({}, {3})},
                      {"id", Tensor::of<std::int64_t>({1}, {-1})},
                      {"none", Tensor::of<std::uint8_t>({0, 3}, {})}},
-                    {{"n\xc3\xa9", "\n"}});
+                    {{"n\xc3\xa9", "\n..."}});
   return path;
 }
 
@@ -113,6 +113,7 @@ TEST(SafetensorsCorrupted, EveryChangeOfOneByteIsDecidedAsByASecondReader) {
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   const auto put = [&](std::size_t at, char value) { file.seekp(std::streamoff(at)).put(bytes[at] = value).flush(); };
   const std::size_t header_end = bytes.size() - (8 + 8 + 4);
+  ASSERT_EQ(bytes[header_end - 1], ' ');  // padding is part of the sweep
   int accepted = 0, refused = 0;
   for (std::size_t at = 0; at < header_end; ++at) {
     const char original = bytes[at];

@@ -125,6 +125,15 @@ TEST(Safetensors, SharedTensorsAreWrittenOnceAndSharedAgain) {
     EXPECT_EQ(tensor.shares_storage_with(decoder), name == "decoder" || name == "encoder" || name == "output") << name;
 }
 
+// Without storage there is nothing to share, and other readers would miss the alias.
+TEST(Safetensors, EmptyTensorsAreNoAliases) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "empty.safetensors";
+  write_safetensors(path, {{"a", Tensor::zeros({0}, DType::f32)}, {"b", Tensor::zeros({0}, DType::f32)}});
+  EXPECT_NE(read_bytes(path).find(R"("b":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})"), std::string::npos);
+  EXPECT_EQ(read_safetensors(path).tensors.size(), 2u);
+}
+
 TEST(Safetensors, WritesFromTheDevice) {
   if (!cuda_available()) GTEST_SKIP() << cuda_description();
   const TemporaryDirectory directory;
