@@ -1,0 +1,75 @@
+#include "engine/rows_cpu.h"
+#include "ops/cross_entropy/cross_entropy_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+namespace math = cross_entropy_math;
+
+template <class T>
+void forward_row(const CrossEntropyForward<T>& p, std::int64_t r) {
+  using Value = compute_t<T>;
+  const std::int64_t target = p.targets[r];
+  if (target == p.ignore_index) {
+    p.losses[r] = 0;
+    return;
+  }
+  const T* z = p.logits + r * p.columns;
+  const Value m = max_cpu<Value>(p.columns, [z](std::int64_t c) { return Value(z[c]); });  // [CE-1]
+  const auto [sum, sum_shifted] = sums_cpu<2, Value>(p.columns, [z, m](std::int64_t c, Value(&sums)[2]) {
+    sums[0] += math::exponential(Value(z[c]), m);
+    sums[1] += Value(z[c]) - m;
+  });
+  p.losses[r] = math::loss(sum, Value(z[target]) - m, sum_shifted, p.q);
+  p.max[r] = m;
+  p.sum[r] = sum;
+}
+
+template <class T>
+void backward_row(const CrossEntropyBackward<T>& p, std::int64_t r) {
+  using Value = compute_t<T>;
+  const std::int64_t columns = p.columns, target = p.targets[r];
+  const GradOut<T> dz{p.dlogits.data + r * columns, p.dlogits.mode};
+  if (target == p.ignore_index) {
+#pragma omp simd
+    for (std::int64_t c = 0; c < columns; ++c) dz.put(c, 0);
+    return;
+  }
+  const T* z = p.logits + r * columns;
+  const Value m = p.max[r], sum_inverse = Value(1) / p.sum[r], weight = *p.dloss * *p.weight;
+  const auto put = [=](std::int64_t begin, std::int64_t end, Value q) {
+#pragma omp simd
+    for (std::int64_t c = begin; c < end; ++c)
+      dz.put(c, math::dz(math::exponential(Value(z[c]), m), sum_inverse, q, weight));
+  };
+  put(0, target, p.q.rest);
+  put(target, target + 1, p.q.gold + p.q.rest);
+  put(target + 1, columns, p.q.rest);
+}
+
+}  // namespace
+
+template <class T>
+void cross_entropy_cpu(const CrossEntropyForward<T>& p) {
+  using Value = compute_t<T>;
+  for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) { forward_row(p, r); });
+  const auto [loss, count] = sums_cpu<2, Value>(p.rows, [&p](std::int64_t r, Value(&sums)[2]) {
+    sums[0] += p.losses[r];
+    sums[1] += Value(p.targets[r] != p.ignore_index);
+  });
+  *p.weight = p.mean ? Value(1) / std::max(count, Value(1)) : Value(1);
+  *p.loss = loss * *p.weight;  // [CE-3]
+}
+template <class T>
+void cross_entropy_cpu(const CrossEntropyBackward<T>& p) {
+  for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) { backward_row(p, r); });
+}
+
+template void cross_entropy_cpu(const CrossEntropyForward<float>&);
+template void cross_entropy_cpu(const CrossEntropyForward<double>&);
+template void cross_entropy_cpu(const CrossEntropyForward<bf16>&);
+template void cross_entropy_cpu(const CrossEntropyBackward<float>&);
+template void cross_entropy_cpu(const CrossEntropyBackward<double>&);
+template void cross_entropy_cpu(const CrossEntropyBackward<bf16>&);
+
+}  // namespace foldgrad

@@ -1,0 +1,86 @@
+#include "engine/rows_cuda.h"
+#include "ops/cross_entropy/cross_entropy_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+namespace math = cross_entropy_math;
+
+// One block per row.
+template <class T>
+__global__ void forward_kernel(CrossEntropyForward<T> p) {
+  using Value = compute_t<T>;
+  Value* scratch = dynamic_shared<Value>();  // one per warp
+  const std::int64_t r = blockIdx.x, target = p.targets[r];
+  const T* z = p.logits + r * p.columns;
+
+  Value max = Value(-HUGE_VAL), sum = 0, sum_shifted = 0;
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) max = Max{}(max, Value(z[c]));
+  const Value m = block_max(max, scratch, Value(-HUGE_VAL));  // [CE-1]
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
+    sum += math::exponential(Value(z[c]), m);
+    sum_shifted += Value(z[c]) - m;
+  }
+  sum = block_sum(sum, scratch);
+  sum_shifted = block_sum(sum_shifted, scratch);
+  if (threadIdx.x != 0) return;
+  const bool exists = target >= 0 && target < p.columns;
+  const Value gold_shifted = exists ? Value(z[target]) - m : Value(NAN);
+  p.losses[r] = target == p.ignore_index ? Value(0) : math::loss(sum, gold_shifted, sum_shifted, p.q);
+  p.max[r] = m;
+  p.sum[r] = sum;
+}
+
+// One block for all rows.
+template <class T>
+__global__ void total_kernel(CrossEntropyForward<T> p) {
+  using Value = compute_t<T>;
+  Value* scratch = dynamic_shared<Value>();  // one per warp
+  Value loss = 0, count = 0;
+  for (std::int64_t r = threadIdx.x; r < p.rows; r += blockDim.x) {
+    loss += p.losses[r];
+    count += Value(p.targets[r] != p.ignore_index);
+  }
+  loss = block_sum(loss, scratch);
+  count = block_sum(count, scratch);
+  if (threadIdx.x != 0) return;
+  *p.weight = p.mean ? Value(1) / (count > Value(1) ? count : Value(1)) : Value(1);
+  *p.loss = loss * *p.weight;  // [CE-3]
+}
+
+// One block per row.
+template <class T>
+__global__ void backward_kernel(CrossEntropyBackward<T> p) {
+  using Value = compute_t<T>;
+  const std::int64_t r = blockIdx.x, target = p.targets[r];
+  const bool counts = target != p.ignore_index;
+  const Value m = p.max[r], sum_inverse = Value(1) / p.sum[r], weight = *p.dloss * *p.weight;
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
+    const std::int64_t i = r * p.columns + c;
+    const Value q = c == target ? p.q.gold + p.q.rest : p.q.rest;
+    const Value e = math::exponential(Value(p.logits[i]), m);
+    p.dlogits.put(i, counts ? math::dz(e, sum_inverse, q, weight) : Value(0));
+  }
+}
+
+}  // namespace
+
+template <class T>
+void cross_entropy_cuda(const CrossEntropyForward<T>& p) {
+  using Value = compute_t<T>;
+  launch("cross_entropy forward", forward_kernel<T>, one_block_per_row<Value>(p.rows), p);
+  launch("cross_entropy sum over rows", total_kernel<T>, one_block_per_row<Value>(1), p);
+}
+template <class T>
+void cross_entropy_cuda(const CrossEntropyBackward<T>& p) {
+  launch("cross_entropy backward", backward_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
+}
+
+template void cross_entropy_cuda(const CrossEntropyForward<float>&);
+template void cross_entropy_cuda(const CrossEntropyForward<double>&);
+template void cross_entropy_cuda(const CrossEntropyForward<bf16>&);
+template void cross_entropy_cuda(const CrossEntropyBackward<float>&);
+template void cross_entropy_cuda(const CrossEntropyBackward<double>&);
+template void cross_entropy_cuda(const CrossEntropyBackward<bf16>&);
+
+}  // namespace foldgrad

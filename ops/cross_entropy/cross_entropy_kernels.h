@@ -1,0 +1,44 @@
+#pragma once
+#include "engine/grad_out.h"
+#include "ops/cross_entropy/cross_entropy_math.h"
+
+namespace foldgrad {
+
+template <class T>
+struct CrossEntropyForward {
+  using Value = compute_t<T>;
+
+  Value *loss, *weight;         // scalars
+  Value *losses, *max, *sum;    // [rows]; on the CPU max and sum of ignored rows are not written
+  const T* logits;              // [rows, columns]
+  const std::int64_t* targets;  // [rows]
+  std::int64_t rows, columns;
+  std::int64_t ignore_index;
+  bool mean;
+  cross_entropy_math::Smoothing<Value> q;
+};
+
+template <class T>
+struct CrossEntropyBackward {
+  using Value = compute_t<T>;
+
+  GradOut<T> dlogits;           // [rows, columns]
+  const Value *dloss, *weight;  // scalars
+  const Value *max, *sum;       // [rows]
+  const T* logits;              // [rows, columns]
+  const std::int64_t* targets;  // [rows]
+  std::int64_t rows, columns;
+  std::int64_t ignore_index;
+  cross_entropy_math::Smoothing<Value> q;
+};
+
+template <class T>
+void cross_entropy_cpu(const CrossEntropyForward<T>& p);
+template <class T>
+void cross_entropy_cpu(const CrossEntropyBackward<T>& p);
+template <class T>
+void cross_entropy_cuda(const CrossEntropyForward<T>& p);
+template <class T>
+void cross_entropy_cuda(const CrossEntropyBackward<T>& p);
+
+}  // namespace foldgrad

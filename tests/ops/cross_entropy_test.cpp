@@ -1,0 +1,156 @@
+#include "ops/cross_entropy/cross_entropy.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+namespace {
+
+// Every third target is ignored.
+OpCase cross_entropy_case(Shape shape, double eps, Reduction reduction, bool large = false) {
+  const Tensor targets = random_ids(shape.without(-1), shape[-1], 4);
+  for (std::int64_t n = 2; n < targets.size(); n += 3) targets.data<std::int64_t>()[n] = -100;
+  return {.label = fmt::format("{}, smoothing {}, {}", shape, eps, reduction == Reduction::sum ? "sum" : "mean"),
+          .operands = {randn(shape, 1, 2), targets},
+          .f =
+              [=](const std::vector<Var>& v) {
+                return cross_entropy(v[0], v[1], {.label_smoothing = eps, .reduction = reduction});
+              },
+          .large = large};
+}
+
+Var of_zeros(Tape& t, Shape shape, const std::vector<std::int64_t>& targets, CrossEntropyOptions options = {}) {
+  return cross_entropy(t.constant(Tensor::zeros(shape, DType::f32)),
+                       t.constant(Tensor::of({std::int64_t(targets.size())}, targets)), options);
+}
+
+// Classes around one warp and around one block of 256 threads; rows too, for the sum over them.
+const RegisterOp kCrossEntropy({
+    .name = "cross_entropy",
+    .cases = {cross_entropy_case({4, 5}, 0.1, Reduction::mean), cross_entropy_case({2, 3, 7}, 0.1, Reduction::sum),
+              cross_entropy_case({4, 5}, 0, Reduction::sum), cross_entropy_case({6}, 0.3, Reduction::mean),
+              cross_entropy_case({2, 1}, 0, Reduction::mean), cross_entropy_case({3, 33}, 0.1, Reduction::mean),
+              cross_entropy_case({300, 3}, 0.1, Reduction::mean, true),
+              cross_entropy_case({5, 300}, 0.1, Reduction::sum, true)},
+    .errors =
+        {{"cross_entropy: targets must be i64 [2] on cpu, to go with logits, which is f32 [2, 3] on cpu, got i64 [3] "
+          "on cpu",
+          [](Tape& t) {
+            of_zeros(t, {2, 3}, {0, 1, 2});
+          }},
+         {"cross_entropy: targets must be in [0, 3) or -100, which is ignored, got 3 in row 1",
+          [](Tape& t) {
+            of_zeros(t, {2, 3}, {0, 3});
+          }},
+         {"cross_entropy: targets must be in [0, 3) or 0, which is ignored, got -1 in row 0",
+          [](Tape& t) {
+            of_zeros(t, {2, 3}, {-1, 0}, {.ignore_index = 0});
+          }},
+         {"cross_entropy: label_smoothing must be in [0, 1), got 1",
+          [](Tape& t) {
+            of_zeros(t, {2, 3}, {0, 0}, {.label_smoothing = 1});
+          }},
+         {"cross_entropy: label_smoothing needs at least 2 classes, got 1",
+          [](Tape& t) {
+            of_zeros(t, {2, 1}, {0, 0}, {.label_smoothing = 0.1});
+          }},
+         {"cross_entropy: logits must have at least 1 class, got [2, 0]",
+          [](Tape& t) {
+            of_zeros(t, {2, 0}, {0, 0});
+          }}},
+    .f32_roundoffs = 400,
+    .bf16_roundoffs = 16,
+});
+
+double loss_of(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options, Device device) {
+  Tape tape;
+  return cross_entropy(tape.constant(logits.to(device)), tape.constant(targets.to(device)), options).value().item();
+}
+
+// p = (1/8, 2/8, 5/8), target 1, eps = 1/2, so eps_i = 1/4 and the target distribution is (1/4, 1/2, 1/4).
+// The second row is ignored, the third has p = 1/3 everywhere.
+TEST(CrossEntropy, CE_1_CE_2_CE_3_WorkedByHand) {
+  const Tensor logits = Tensor::of<double>({3, 3}, {0, std::log(2), std::log(5), 7, 8, 9, 4, 4, 4});
+  const Tensor targets = Tensor::of<std::int64_t>({3}, {1, 2, 0});
+  const double first = std::log(8) / 4 + std::log(4) / 2 + std::log(1.6) / 4, third = std::log(3);
+  for (Device device : devices()) {
+    const auto loss = [&](Reduction reduction) {
+      return loss_of(logits, targets, {.label_smoothing = 0.5, .ignore_index = 2, .reduction = reduction}, device);
+    };
+    EXPECT_NEAR(loss(Reduction::sum), first + third, 1e-15);
+    EXPECT_NEAR(loss(Reduction::mean), (first + third) / 2, 1e-15);
+  }
+}
+
+// The same rows: dz = (p - q) / 2, and zero for the ignored one.
+TEST(CrossEntropy, CE_4_WorkedByHand) {
+  const Tensor want =
+      Tensor::of<double>({3, 3}, {-1 / 16., -1 / 8., 3 / 16., 0, 0, 0, (1 / 3. - 0.5) / 2, 1 / 24., 1 / 24.});
+  for (Device device : devices()) {
+    Tape tape;
+    const Var z = tape.variable(Tensor::of<double>({3, 3}, {0, std::log(2), std::log(5), 7, 8, 9, 4, 4, 4}, device));
+    const Var t = tape.constant(Tensor::of<std::int64_t>({3}, {1, 2, 0}, device));
+    tape.backward(cross_entropy(z, t, {.label_smoothing = 0.5, .ignore_index = 2}));
+    EXPECT_TRUE(close(tape.grad(z), want, 1e-15));
+  }
+}
+
+TEST(CrossEntropy, CE_3_NothingCountedGivesZeros) {
+  for (Device device : devices())
+    for (Reduction reduction : {Reduction::sum, Reduction::mean}) {
+      Tape tape;
+      const Var z = tape.variable(randn({2, 4}, 1).to(device));
+      const Var t = tape.constant(Tensor::full({2}, -100, DType::i64, device));
+      const Var loss = cross_entropy(z, t, {.label_smoothing = 0.1, .reduction = reduction});
+      EXPECT_EQ(loss.value().item(), 0);
+      tape.backward(loss);
+      EXPECT_TRUE(close(tape.grad(z), Tensor::zeros({2, 4}, DType::f64), 0));
+    }
+}
+
+// Far from zero the loss keeps its digits, in f32 and for f32 losses of bf16 logits.
+TEST(CrossEntropy, CE_1_LargeLogits) {
+  const Tensor logits = Tensor::of<double>({1, 3}, {-1e4, 1e4, 1e4}), target = Tensor::of<std::int64_t>({1}, {1});
+  for (Device device : devices())
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16})
+      EXPECT_NEAR(loss_of(logits.to(dtype), target, {}, device), std::log(2), 1e-7);
+}
+
+TEST(CrossEntropy, CE_2_ClassesOfMinusInfinityAreAllowedWithoutSmoothing) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Tensor logits = Tensor::of<double>({1, 3}, {-infinity, 1, 1}), target = Tensor::of<std::int64_t>({1}, {1});
+  for (Device device : devices()) {
+    EXPECT_NEAR(loss_of(logits, target, {}, device), std::log(2), 1e-15);
+    EXPECT_EQ(loss_of(logits, target, {.label_smoothing = 0.1}, device), infinity);
+  }
+}
+
+TEST(CrossEntropy, TargetsOutsideMakeTheLossNaNOnCuda) {
+  if (!cuda_available()) GTEST_SKIP() << "no CUDA";
+  for (std::int64_t outside : {-1, 3})
+    EXPECT_TRUE(std::isnan(
+        loss_of(Tensor::zeros({2, 3}, DType::f32), Tensor::of<std::int64_t>({2}, {0, outside}), {}, Device::cuda)));
+}
+
+// [CE-2] is the cross entropy against the smoothed distribution, and without smoothing the usual one; a shift of a row
+// changes nothing.
+RC_GTEST_PROP(CrossEntropy, CE_2_EqualsTheSumOverTheTargetDistribution, ()) {
+  const auto V = *rc::gen::inRange<std::int64_t>(2, 80);
+  const auto t = *rc::gen::inRange<std::int64_t>(0, V);
+  const double eps = *rc::gen::element(0.0, 0.1, 0.9), shift = *rc::gen::element(0.0, -30.0, 1000.0);
+  const Tensor z = randn({1, V}, *rc::gen::inRange(0u, 1000u), 3);
+  double sum = 0, want = 0;
+  for (double v : z.values<double>()) sum += std::exp(v);
+  for (std::int64_t v = 0; v < V; ++v)
+    want -= (v == t ? 1 - eps : eps / double(V - 1)) * (z.data<double>()[v] - std::log(sum));
+  for (std::int64_t v = 0; v < V; ++v) z.data<double>()[v] += shift;
+  const double got = loss_of(z, Tensor::of<std::int64_t>({1}, {t}), {.label_smoothing = eps}, Device::cpu);
+  RC_ASSERT(std::abs(got - want) <= 1e-11 * (1 + std::abs(want)));
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
