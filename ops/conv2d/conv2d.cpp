@@ -1,0 +1,141 @@
+#include "ops/conv2d/conv2d.h"
+
+#include "ops/conv2d/conv2d_kernels.h"
+#include "ops/linear/linear.h"
+#include "ops/permute/permute.h"
+#include "ops/reshape/reshape.h"
+
+namespace foldgrad {
+namespace {
+
+struct UnfoldNode final : Node {
+  Conv2dSizes s;
+
+  explicit UnfoldNode(const Conv2dSizes& s) : s(s) {}
+  const char* name() const override { return "unfold"; }
+
+  void backward(NodeGrads& grads) override {
+    dispatch_floating(name(), grads.dy().dtype(), [&]<class T>(Type<T>) {
+      const UnfoldBackward<T> p{.dx = grads.out<T>(0), .du = grads.dy().data<T>(), .s = s};
+      FOLDGRAD_RUN(grads.dy().device(), unfold, p);
+    });
+  }
+};
+
+Conv2dSizes check_sizes(const char* op, const Tensor& x, std::int64_t kernel_height, std::int64_t kernel_width,
+                        const Conv2dOptions& o) {
+  check_floating(op, "x", x, 4);
+  FOLDGRAD_CHECK(x.shape().rank() == 4, "{}: x must be [B, C, H, W], got {}", op, x.shape());
+  FOLDGRAD_CHECK(o.stride > 0 && o.padding >= 0,
+                 "{}: stride must be positive and padding not negative, got stride {}, padding {}", op, o.stride,
+                 o.padding);
+  const std::int64_t height = x.shape()[2], width = x.shape()[3];
+  FOLDGRAD_CHECK(0 < kernel_height && kernel_height <= height + 2 * o.padding && 0 < kernel_width &&
+                     kernel_width <= width + 2 * o.padding,
+                 "{}: the kernel must lie within the image {} x {} with padding {} on each side, got {} x {}", op,
+                 height, width, o.padding, kernel_height, kernel_width);
+  return {.batch = x.shape()[0],
+          .channels = x.shape()[1],
+          .height = height,
+          .width = width,
+          .kernel_height = kernel_height,
+          .kernel_width = kernel_width,
+          .out_height = (height + 2 * o.padding - kernel_height) / o.stride + 1,
+          .out_width = (width + 2 * o.padding - kernel_width) / o.stride + 1,
+          .stride = o.stride,
+          .padding = o.padding};
+}
+
+void check_weight(const char* op, const Tensor& x, const Tensor& weight, const Tensor* bias) {
+  check_floating(op, "x", x, 4);
+  check_floating(op, "weight", weight, 4);
+  const Shape& w = weight.shape();
+  check_operand(op, "weight", weight, {w[0], x.shape()[1], w[2], w[3]}, x, "x");
+  if (bias) check_operand(op, "bias", *bias, {w[0]}, x, "x");
+}
+
+// The rows of linear are places, its columns output channels.
+Var linear_of_places(const Var& places, const Var& weight, const Var* bias) {
+  const Var matrix = reshape(weight, {weight.shape()[0], places.shape()[2]});
+  return bias ? linear(places, matrix, *bias) : linear(places, matrix);  // [CONV-2]
+}
+
+#ifdef FOLDGRAD_HAVE_CUDNN
+struct Conv2dNode final : Node {
+  Conv2dSizes s;
+  Tensor x, weight;
+  bool has_bias;
+
+  Conv2dNode(const Conv2dSizes& s, Tensor x, Tensor weight, bool has_bias)
+      : s(s), x(x), weight(weight), has_bias(has_bias) {}
+  const char* name() const override { return "conv2d"; }
+
+  void backward(NodeGrads& grads) override {
+    const auto [dx, dx_mode] = grads.place(0);
+    const auto [dweight, dweight_mode] = grads.place(1);
+    const auto [dbias, dbias_mode] = has_bias ? grads.place(2) : std::pair(Tensor(), GradMode::set);
+    conv2d_backward_cudnn(x.dtype(), s, weight.shape()[0],
+                          {.dx = dx.raw(),
+                           .dweight = dweight.raw(),
+                           .dbias = dbias.raw(),
+                           .dx_mode = dx_mode,
+                           .dweight_mode = dweight_mode,
+                           .dbias_mode = dbias_mode},
+                          grads.dy().raw(), x.raw(), weight.raw());
+  }
+};
+
+Var conv2d_by_cudnn(const Conv2dSizes& s, const Var& x, const Var& weight, const Var* bias) {
+  const std::int64_t out = weight.shape()[0];
+  const Tensor y = Tensor::empty({s.batch, out, s.out_height, s.out_width}, x.dtype(), x.device());
+  conv2d_forward_cudnn(x.dtype(), s, out, y.raw(), x.value().raw(), weight.value().raw(),
+                       bias ? bias->value().raw() : nullptr);
+  std::vector<Var> operands{x, weight};
+  if (bias) operands.push_back(*bias);
+  return x.tape().record(y, operands, Conv2dNode(s, x.value(), weight.value(), bias));
+}
+#endif
+
+Var conv2d(const Var& x, const Var& weight, const Var* bias, const Conv2dOptions& options) {
+  check_weight("conv2d", x.value(), weight.value(), bias ? &bias->value() : nullptr);
+  const std::int64_t out = weight.shape()[0], kernel_height = weight.shape()[2], kernel_width = weight.shape()[3];
+  const Conv2dSizes s = check_sizes("conv2d", x.value(), kernel_height, kernel_width, options);
+#ifdef FOLDGRAD_HAVE_CUDNN
+  if (x.device() == Device::cuda && x.value().size() > 0 && weight.value().size() > 0)
+    return conv2d_by_cudnn(s, x, weight, bias);
+#endif
+  const Var y = linear_of_places(unfold(x, kernel_height, kernel_width, options), weight, bias);
+  return reshape(permute(y, {0, 2, 1}), {s.batch, out, s.out_height, s.out_width});
+}
+
+}  // namespace
+
+Var unfold(const Var& xv, std::int64_t kernel_height, std::int64_t kernel_width, const Conv2dOptions& options) {
+  const Tensor& x = xv.value();
+  const Conv2dSizes s = check_sizes("unfold", x, kernel_height, kernel_width, options);
+  const Tensor u = Tensor::empty({s.batch, s.places(), s.values()}, x.dtype(), x.device());
+  dispatch_floating("unfold", x.dtype(), [&]<class T>(Type<T>) {
+    const UnfoldForward<T> p{.u = u.data<T>(), .x = x.data<T>(), .s = s};
+    FOLDGRAD_RUN(x.device(), unfold, p);
+  });
+  return xv.tape().record(u, {xv}, UnfoldNode(s));
+}
+
+Var conv2d(const Var& x, const Var& weight, const Conv2dOptions& options) {
+  return conv2d(x, weight, nullptr, options);
+}
+Var conv2d(const Var& x, const Var& weight, const Var& bias, const Conv2dOptions& options) {
+  return conv2d(x, weight, &bias, options);
+}
+
+Var patch_embedding(const Var& x, const Var& weight, const Var& bias) {
+  check_weight("patch_embedding", x.value(), weight.value(), &bias.value());
+  const std::int64_t patch = weight.shape()[2];
+  FOLDGRAD_CHECK(weight.shape()[3] == patch && patch > 0 && x.shape()[2] % patch == 0 && x.shape()[3] % patch == 0,
+                 "patch_embedding: weight must be [O, C, P, P] with a P that divides the image {} x {}, got {}",
+                 x.shape()[2], x.shape()[3], weight.shape());
+  check_sizes("patch_embedding", x.value(), patch, patch, {.stride = patch});
+  return linear_of_places(unfold(x, patch, patch, {.stride = patch}), weight, &bias);
+}
+
+}  // namespace foldgrad

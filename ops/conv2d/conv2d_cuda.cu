@@ -1,0 +1,64 @@
+#include "engine/elementwise_cuda.h"
+#include "ops/conv2d/conv2d_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+// One element of u.
+template <class T>
+struct UnfoldElement {
+  UnfoldForward<T> p;
+
+  __device__ void operator()(std::int64_t e) const {
+    const Conv2dSizes& s = p.s;
+    const std::int64_t k = e % s.values(), l = e / s.values() % s.places(), b = e / s.values() / s.places();
+    const std::int64_t w = k % s.kernel_width, v = k / s.kernel_width % s.kernel_height,
+                       c = k / s.kernel_width / s.kernel_height;
+    const std::int64_t h = l / s.out_width * s.stride + v - s.padding, g = l % s.out_width * s.stride + w - s.padding;
+    const bool inside = 0 <= h && h < s.height && 0 <= g && g < s.width;
+    p.u[e] = inside ? p.x[((b * s.channels + c) * s.height + h) * s.width + g] : T(compute_t<T>(0));  // [CONV-1]
+  }
+};
+
+// One element of dx, from all places that saw it: no two threads write the same.
+template <class T>
+struct FoldElement {
+  UnfoldBackward<T> p;
+
+  __device__ void operator()(std::int64_t e) const {
+    const Conv2dSizes& s = p.s;
+    const std::int64_t g = e % s.width, h = e / s.width % s.height, c = e / s.width / s.height % s.channels,
+                       b = e / s.width / s.height / s.channels;
+    compute_t<T> sum = 0;
+    for (std::int64_t v = 0; v < s.kernel_height; ++v)
+      for (std::int64_t w = 0; w < s.kernel_width; ++w) {
+        const std::int64_t down = h + s.padding - v, across = g + s.padding - w;  // stride i, stride j
+        if (down < 0 || across < 0 || down % s.stride != 0 || across % s.stride != 0) continue;
+        const std::int64_t i = down / s.stride, j = across / s.stride;
+        if (i >= s.out_height || j >= s.out_width) continue;
+        sum += compute_t<T>(
+            p.du[(b * s.places() + i * s.out_width + j) * s.values() + (c * s.kernel_height + v) * s.kernel_width + w]);
+      }
+    p.dx.put(e, sum);  // [CONV-3]
+  }
+};
+
+}  // namespace
+
+template <class T>
+void unfold_cuda(const UnfoldForward<T>& p) {
+  elementwise_cuda("unfold forward", p.s.batch * p.s.places() * p.s.values(), UnfoldElement<T>{p});
+}
+template <class T>
+void unfold_cuda(const UnfoldBackward<T>& p) {
+  elementwise_cuda("unfold backward", p.s.batch * p.s.channels * p.s.height * p.s.width, FoldElement<T>{p});
+}
+
+template void unfold_cuda(const UnfoldForward<float>&);
+template void unfold_cuda(const UnfoldForward<double>&);
+template void unfold_cuda(const UnfoldForward<bf16>&);
+template void unfold_cuda(const UnfoldBackward<float>&);
+template void unfold_cuda(const UnfoldBackward<double>&);
+template void unfold_cuda(const UnfoldBackward<bf16>&);
+
+}  // namespace foldgrad
