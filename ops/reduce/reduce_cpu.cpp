@@ -1,0 +1,80 @@
+#include "engine/rows_cpu.h"
+#include "ops/reduce/reduce_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+constexpr std::int64_t kChunk = 64;  // columns whose sums stay in registers
+
+// Columns [begin, end), at most kChunk of them, of y_b.
+template <class T>
+void pool(const MeanPoolForward<T>& p, std::int64_t b, std::int64_t begin, std::int64_t end) {
+  using Value = compute_t<T>;
+  const std::int64_t width = end - begin;
+  Value sums[kChunk] = {};
+  for (std::int64_t t = 0; t < p.steps; ++t) {
+    if (!p.counts(b, t)) continue;
+    const T* x = p.x + (b * p.steps + t) * p.columns + begin;
+    if (width == kChunk) {
+#pragma omp simd
+      for (std::int64_t c = 0; c < kChunk; ++c) sums[c] += Value(x[c]);
+    } else {
+#pragma omp simd
+      for (std::int64_t c = 0; c < width; ++c) sums[c] += Value(x[c]);
+    }
+  }
+  T* y = p.y + b * p.columns + begin;
+  const Value weight = p.weight[b];
+#pragma omp simd
+  for (std::int64_t c = 0; c < width; ++c) y[c] = T(sums[c] * weight);  // [RED-3]
+}
+
+}  // namespace
+
+template <class T>
+void reduce_cpu(const SumForward<T>& p) {
+  using Value = compute_t<T>;
+#pragma omp parallel for schedule(static) if (p.n >= kParallelElements)
+  for (std::int64_t part = 0; part < p.parts; ++part) {
+    const T* x = p.x + p.begin(part);
+    p.partials[part] = sum_cpu<Value>(p.begin(part + 1) - p.begin(part), [x](std::int64_t i) { return Value(x[i]); });
+  }
+  Value sum = 0;
+  for (std::int64_t part = 0; part < p.parts; ++part) sum += p.partials[part];
+  *p.y = sum * p.scale;  // [RED-1, RED-2]
+}
+template <class T>
+void reduce_cpu(const SumBackward<T>& p, std::int64_t n) {
+  elementwise_cpu(n, p);
+}
+template <class T>
+void reduce_cpu(const MeanPoolForward<T>& p) {
+  for_rows_cpu(p.batch, p.steps * p.columns, [&p](std::int64_t b) {
+    p.weight[b] = p.weight_of(b);
+    for (std::int64_t c = 0; c < p.columns; c += kChunk) pool(p, b, c, std::min(c + kChunk, p.columns));
+  });
+}
+template <class T>
+void reduce_cpu(const MeanPoolBackward<T>& p) {
+  using Value = compute_t<T>;
+  for_rows_cpu(p.batch * p.steps, p.columns, [&p](std::int64_t row) {
+    const Value factor = p.factor(row);
+    const T* dy = p.dy + row / p.steps * p.columns;
+    const GradOut<T> dx{p.dx.data + row * p.columns, p.dx.mode};
+    const std::int64_t columns = p.columns;
+#pragma omp simd
+    for (std::int64_t c = 0; c < columns; ++c) dx.put(c, factor * Value(dy[c]));  // [RED-4]
+  });
+}
+
+#define FOLDGRAD_INSTANTIATE(T)                                  \
+  template void reduce_cpu(const SumForward<T>&);                \
+  template void reduce_cpu(const SumBackward<T>&, std::int64_t); \
+  template void reduce_cpu(const MeanPoolForward<T>&);           \
+  template void reduce_cpu(const MeanPoolBackward<T>&);
+FOLDGRAD_INSTANTIATE(float)
+FOLDGRAD_INSTANTIATE(double)
+FOLDGRAD_INSTANTIATE(bf16)
+#undef FOLDGRAD_INSTANTIATE
+
+}  // namespace foldgrad

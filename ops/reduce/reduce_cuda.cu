@@ -1,0 +1,75 @@
+#include "engine/elementwise_cuda.h"
+#include "engine/rows_cuda.h"
+#include "ops/reduce/reduce_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+// One block per part.
+template <class T>
+__global__ void parts_kernel(SumForward<T> p) {
+  using Value = compute_t<T>;
+  Value* scratch = dynamic_shared<Value>();  // one per warp
+  const std::int64_t end = p.begin(blockIdx.x + 1);
+  Value sum = 0;
+  for (std::int64_t i = p.begin(blockIdx.x) + threadIdx.x; i < end; i += blockDim.x) sum += Value(p.x[i]);
+  sum = block_sum(sum, scratch);
+  if (threadIdx.x == 0) p.partials[blockIdx.x] = sum;
+}
+
+// One thread: the parts are few.
+template <class T>
+__global__ void total_kernel(SumForward<T> p) {
+  compute_t<T> sum = 0;
+  for (std::int64_t part = 0; part < p.parts; ++part) sum += p.partials[part];
+  *p.y = sum * p.scale;  // [RED-1, RED-2]
+}
+
+// Element i of y.
+template <class T>
+struct Pool {
+  MeanPoolForward<T> p;
+
+  FOLDGRAD_HD void operator()(std::int64_t i) const {
+    using Value = compute_t<T>;
+    const std::int64_t b = i / p.columns, c = i % p.columns;
+    const Value weight = p.weight_of(b);
+    Value sum = 0;
+    for (std::int64_t t = 0; t < p.steps; ++t)
+      if (p.counts(b, t)) sum += Value(p.x[(b * p.steps + t) * p.columns + c]);
+    p.y[i] = T(sum * weight);  // [RED-3]
+    if (c == 0) p.weight[b] = weight;
+  }
+};
+
+}  // namespace
+
+template <class T>
+void reduce_cuda(const SumForward<T>& p) {
+  launch("sum of parts", parts_kernel<T>, one_block_per_row<compute_t<T>>(p.parts), p);
+  launch("sum", total_kernel<T>, Grid{dim3(1), dim3(1)}, p);
+}
+template <class T>
+void reduce_cuda(const SumBackward<T>& p, std::int64_t n) {
+  elementwise_cuda("sum backward", n, p);
+}
+template <class T>
+void reduce_cuda(const MeanPoolForward<T>& p) {
+  elementwise_cuda("mean_pool forward", p.batch * p.columns, Pool<T>{p});
+}
+template <class T>
+void reduce_cuda(const MeanPoolBackward<T>& p) {
+  elementwise_cuda("mean_pool backward", p.batch * p.steps * p.columns, p);
+}
+
+#define FOLDGRAD_INSTANTIATE(T)                                   \
+  template void reduce_cuda(const SumForward<T>&);                \
+  template void reduce_cuda(const SumBackward<T>&, std::int64_t); \
+  template void reduce_cuda(const MeanPoolForward<T>&);           \
+  template void reduce_cuda(const MeanPoolBackward<T>&);
+FOLDGRAD_INSTANTIATE(float)
+FOLDGRAD_INSTANTIATE(double)
+FOLDGRAD_INSTANTIATE(bf16)
+#undef FOLDGRAD_INSTANTIATE
+
+}  // namespace foldgrad

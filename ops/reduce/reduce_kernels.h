@@ -1,0 +1,86 @@
+#pragma once
+#include "engine/grad_out.h"
+
+namespace foldgrad {
+
+// Every part is summed on its own, then the parts in their order.
+template <class T>
+struct SumForward {
+  using Value = compute_t<T>;
+  static constexpr std::int64_t kPartElements = 4096, kMaxParts = 64;
+
+  Value *y, *partials;  // scalar, [parts]
+  const T* x;           // [n]
+  std::int64_t n, parts;
+  Value scale;
+
+  static std::int64_t parts_of(std::int64_t n) {
+    const std::int64_t parts = (n + kPartElements - 1) / kPartElements;
+    return parts < kMaxParts ? parts : kMaxParts;
+  }
+  FOLDGRAD_HD std::int64_t begin(std::int64_t part) const { return part * n / parts; }
+};
+
+template <class T>
+struct SumBackward {
+  GradOut<T> dx;           // [n]
+  const compute_t<T>* dy;  // scalar
+  compute_t<T> scale;
+
+  FOLDGRAD_HD void operator()(std::int64_t i) const { dx.put(i, *dy * scale); }  // [RED-1, RED-2]
+};
+
+template <class T>
+struct MeanPoolForward {
+  using Value = compute_t<T>;
+
+  T* y;                      // [batch, columns]
+  Value* weight;             // [batch], 1 / k
+  const T* x;                // [batch, steps, columns]
+  const std::uint8_t* mask;  // [batch, steps]; null: all ones
+  std::int64_t batch, steps, columns;
+
+  FOLDGRAD_HD bool counts(std::int64_t b, std::int64_t t) const { return !mask || mask[b * steps + t]; }
+  FOLDGRAD_HD Value weight_of(std::int64_t b) const {
+    std::int64_t k = 0;
+    for (std::int64_t t = 0; t < steps; ++t) k += counts(b, t);
+    return k ? Value(1) / Value(k) : Value(0);
+  }
+};
+
+template <class T>
+struct MeanPoolBackward {
+  using Value = compute_t<T>;
+
+  GradOut<T> dx;             // [batch, steps, columns]
+  const T* dy;               // [batch, columns]
+  const Value* weight;       // [batch]
+  const std::uint8_t* mask;  // [batch, steps]; null: all ones
+  std::int64_t batch, steps, columns;
+
+  // The factor of all columns of one row of [batch * steps].
+  FOLDGRAD_HD Value factor(std::int64_t row) const { return !mask || mask[row] ? weight[row / steps] : Value(0); }
+  FOLDGRAD_HD void operator()(std::int64_t i) const {
+    const std::int64_t row = i / columns, c = i % columns;
+    dx.put(i, factor(row) * Value(dy[row / steps * columns + c]));  // [RED-4]
+  }
+};
+
+template <class T>
+void reduce_cpu(const SumForward<T>& p);
+template <class T>
+void reduce_cpu(const SumBackward<T>& p, std::int64_t n);
+template <class T>
+void reduce_cpu(const MeanPoolForward<T>& p);
+template <class T>
+void reduce_cpu(const MeanPoolBackward<T>& p);
+template <class T>
+void reduce_cuda(const SumForward<T>& p);
+template <class T>
+void reduce_cuda(const SumBackward<T>& p, std::int64_t n);
+template <class T>
+void reduce_cuda(const MeanPoolForward<T>& p);
+template <class T>
+void reduce_cuda(const MeanPoolBackward<T>& p);
+
+}  // namespace foldgrad
