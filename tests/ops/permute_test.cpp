@@ -27,15 +27,17 @@ OpCase heads_case(Shape x, std::int64_t heads) {  // 0: merge
 
 Var zeros(Tape& t, Shape shape) { return t.constant(Tensor::zeros(std::move(shape), DType::f32)); }
 
-// Copied rows, transposed matrices, axes that merge or vanish; tiles of 16 (CPU) and 32 (CUDA), one more and one less.
+// Copied rows, transposed matrices, axes that merge or vanish; tiles of 64 (CPU) and 32 (CUDA), whole ones, one more
+// and one less.
 const RegisterOp kPermute({
     .name = "permute",
     .cases = {permute_case({2, 3}, {1, 0}), permute_case({2, 3, 4}, {1, 0, 2}), permute_case({2, 3, 4}, {2, 0, 1}),
               permute_case({2, 3, 4}, {2, 1, 0}), permute_case({2, 3, 4}, {0, 1, 2}), permute_case({}, {}),
               permute_case({5}, {0}), permute_case({2, 1, 3, 1}, {3, 2, 1, 0}), permute_case({2, 0, 3}, {2, 1, 0}),
               permute_case({2, 3, 2, 3, 2}, {4, 3, 2, 1, 0}), permute_case({2, 2, 2, 2, 2, 2}, {5, 4, 3, 2, 1, 0}),
-              permute_case({33, 65}, {1, 0}, true), permute_case({2, 31, 3, 33}, {0, 2, 1, 3}, true),
-              permute_case({3, 17, 33}, {2, 0, 1}, true), permute_case({32, 16, 2}, {1, 2, 0}, true)},
+              permute_case({33, 65}, {1, 0}, true), permute_case({65, 127}, {1, 0}, true),
+              permute_case({2, 31, 3, 33}, {0, 2, 1, 3}, true), permute_case({3, 17, 33}, {2, 0, 1}, true),
+              permute_case({32, 16, 2}, {1, 2, 0}, true)},
     .errors = {{"permute: axes must name each of the 3 axes of [2, 3, 4] once, got [0, 1, 1]",
                 [](Tape& t) {
                   permute(zeros(t, {2, 3, 4}), {0, 1, 1});
