@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "engine/column_sums_cpu.h"
-#include "tests/engine/reduce_test_kernels.h"
+#include "tests/engine/block_reduce_test_kernels.h"
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {

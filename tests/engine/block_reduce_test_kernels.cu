@@ -1,5 +1,5 @@
 #include "engine/column_sums_cuda.h"
-#include "tests/engine/reduce_test_kernels.h"
+#include "tests/engine/block_reduce_test_kernels.h"
 
 namespace foldgrad::testing {
 namespace {

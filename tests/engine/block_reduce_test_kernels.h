@@ -1,4 +1,4 @@
-// Kernels of reduce_test.cpp.
+// Kernels of block_reduce_test.cpp.
 #pragma once
 #include <cstdint>
 
