@@ -31,7 +31,7 @@ template <int n, class Value, class Merge>
 // is the same for every instruction set: lane j takes every kLanes-th element. Four registers of 512 bits advance
 // together, since each step waits for the one before it.
 template <int K, class Value, class Step, class Merge>
-std::array<Value, K> reduce_cpu(std::int64_t n, Value identity, const Step& step, const Merge& merge) {
+std::array<Value, K> fold_cpu(std::int64_t n, Value identity, const Step& step, const Merge& merge) {
   constexpr int kLanes = 256 / int(sizeof(Value)) / K;
   const Step local = step;  // in registers: behind a reference it could alias what it writes
   Value lanes[K][kLanes];
@@ -56,7 +56,7 @@ std::array<Value, K> reduce_cpu(std::int64_t n, Value identity, const Step& step
 // K sums over a row, to which add(c, sums) adds the terms of element c.
 template <int K, class Value, class Add>
 std::array<Value, K> sums_cpu(std::int64_t n, const Add& add) {
-  return reduce_cpu<K>(n, Value(0), add, [](Value a, Value b) { return a + b; });
+  return fold_cpu<K>(n, Value(0), add, [](Value a, Value b) { return a + b; });
 }
 // The sum of f(c) over a row.
 template <class Value, class F>
@@ -67,7 +67,7 @@ Value sum_cpu(std::int64_t n, const F& f) {
 template <class Value, class F>
 Value max_cpu(std::int64_t n, const F& f) {
   const auto larger = [](Value a, Value b) { return b > a ? b : a; };
-  return reduce_cpu<1>(
+  return fold_cpu<1>(
       n, -std::numeric_limits<Value>::infinity(),
       [=](std::int64_t c, Value(&max)[1]) { max[0] = larger(max[0], f(c)); }, larger)[0];
 }
