@@ -1,6 +1,9 @@
 #include <omp.h>
 
+#include <algorithm>
+
 #include "engine/memory.h"
+#include "engine/rows_cpu.h"
 #include "ops/attention/attention_blocks_cpu.h"
 
 namespace foldgrad {
@@ -10,25 +13,23 @@ using namespace attention_cpu_blocks;
 
 template <class V>
 struct BackwardRoom {
-  V *p, *ds;         // [kBlock, kBlock]: first q . k and dy . v
-  V *dq, *dk, *dv;   // [queries, width], [kBlock, width] twice
-  V *keys, *values;  // transposed
-  V *q, *k, *dy;     // widened rows
-  V* delta;          // [queries]
-  V* hidden;         // [kBlock]
+  V *p, *ds;          // [kBlock, kBlock]: first q . k and dy . v
+  V *dq, *dk, *dv;    // [queries, width], [kBlock, width] twice
+  V *keys, *values;   // transposed
+  V *q, *k, *v, *dy;  // widened rows
+  V* delta;           // [queries]
 
   BackwardRoom(V* memory, const AttentionShape& s) {
     Arena<V> arena(memory);
     const std::int64_t width = padded<V>(s.width);
     for (V** room : {&p, &ds}) *room = arena.take(kBlock * kBlock);
-    for (V** room : {&dk, &dv, &keys, &values, &q, &k, &dy}) *room = arena.take(kBlock * width);
-    hidden = arena.take(kBlock);
+    for (V** room : {&dk, &dv, &keys, &values, &q, &k, &v, &dy}) *room = arena.take(kBlock * width);
     dq = arena.take(s.queries * width);
     delta = arena.take(s.queries);
   }
   static std::int64_t elements(const AttentionShape& s) {
     const std::int64_t width = padded<V>(s.width);
-    return 2 * kBlock * kBlock + 7 * kBlock * width + kBlock + s.queries * width + padded<V>(s.queries);
+    return 2 * kBlock * kBlock + 8 * kBlock * width + s.queries * width + padded<V>(s.queries);
   }
 };
 
@@ -50,19 +51,17 @@ class HeadBackward {
   void sum_delta() {
     for (std::int64_t i = 0; i < s_.queries; ++i) {
       const T *dy = p_.dy + at_.y + i * s_.y_row(), *y = p_.y + at_.y + i * s_.y_row();
-      V sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (std::int64_t c = 0; c < s_.width; ++c) sum += V(dy[c]) * V(y[c]);
+      const V sum = sum_cpu<V>(s_.width, [=](std::int64_t c) { return V(dy[c]) * V(y[c]); });
       room_.delta[i] = sum;  // [ATT-5]
     }
   }
 
   void keys_block(std::int64_t j0, std::int64_t nk) {
     const T *k = p_.k + at_.k + j0 * s_.k_row, *v = p_.v + at_.k + j0 * s_.k_row;
-    keys_ = transposed(k, s_.k_row, nk, s_.width, room_.keys);
-    values_ = transposed(v, s_.k_row, nk, s_.width, room_.values);
     k_rows_ = whole_rows(k, s_.k_row, nk, s_.width, room_.k);
-    hidden_ = hidden_keys(p_.mask ? p_.mask + at_.mask + j0 : nullptr, nk, room_.hidden);
+    keys_ = transposed(k_rows_, nk, s_.width, room_.keys);
+    values_ = transposed(whole_rows(v, s_.k_row, nk, s_.width, room_.v), nk, s_.width, room_.values);
+    first_queries<V>(first_queries_, s_, p_.mask ? p_.mask + at_.mask : nullptr, j0, nk);
     bool first = true;
     for (std::int64_t i0 = 0; i0 < s_.queries; i0 += kBlock) {
       const std::int64_t nq = std::min(kBlock, s_.queries - i0);
@@ -86,7 +85,10 @@ class HeadBackward {
                             causal(Causal::columns), diagonal});
     small_gemm(SmallGemm<V>{room_.ds, dy.data, values_.data, kBlock, dy.row, 1, values_.row, nq, nk, s_.width, false,
                             causal(Causal::columns), diagonal});
-    for (std::int64_t i = 0; i < nq; ++i) row(i0 + i, i, j0, nk);
+    for (std::int64_t i = 0; i < nq; ++i) {
+      if (is_one_block(s_)) fetch_rows(i);
+      row(i0 + i, i, j0, nk);
+    }
     if (p_.dv)
       small_gemm(SmallGemm<V>{room_.dv, room_.p, dy.data, row_, 1, kBlock, dy.row, nk, s_.width, nq, !first,
                               causal(Causal::first_terms), diagonal});  // [ATT-4]
@@ -98,21 +100,34 @@ class HeadBackward {
                               nk, j0 > 0, causal(Causal::terms), diagonal});  // [ATT-6]
   }
 
+  [[gnu::always_inline]] void fetch_rows(std::int64_t r) const {
+    const AttentionHead next(s_, at_.number + 1);  // of the last head, nothing comes of it
+    fetch_row<true>(p_.dq.data + at_.q, s_.q_row, r, p_.dq ? s_.queries : 0, s_.width);
+    fetch_row<true>(p_.dk.data + at_.k, s_.k_row, r, p_.dk ? s_.keys : 0, s_.width);
+    fetch_row<true>(p_.dv.data + at_.k, s_.k_row, r, p_.dv ? s_.keys : 0, s_.width);
+    fetch_row(p_.q + next.q, s_.q_row, r, s_.queries, s_.width);
+    fetch_row(p_.k + next.k, s_.k_row, r, s_.keys, s_.width);
+    fetch_row(p_.v + next.k, s_.k_row, r, s_.keys, s_.width);
+    fetch_row(p_.dy + next.y, s_.y_row(), r, s_.queries, s_.width);
+    fetch_row(p_.y + next.y, s_.y_row(), r, s_.queries, s_.width);
+  }
+
   // From q . k and dy . v to z p and scale ds, in place.
   void row(std::int64_t query, std::int64_t i, std::int64_t j0, std::int64_t nk) {
     V *p = room_.p + i * kBlock, *ds = room_.ds + i * kBlock;
-    const std::int64_t visible = std::clamp<std::int64_t>(s_.visible(query) - j0, 0, nk);
-    const std::int64_t columns = hide(p, visible, hidden_);
+    const std::int64_t columns = keys_.row;
     const V scale = V(s_.scale), L = p_.L[at_.L + query], delta = room_.delta[query];
     const std::uint64_t element = s_.random_element(at_.number, query) + std::uint64_t(j0);
-    if (s_.drop_below > 0) keep_.multiply(ds, element, columns);
+    const std::int32_t* first = first_queries_;
+    if (s_.drop_below > 0) keep_.multiply(ds, element, nk);
 #pragma omp simd
     for (std::int64_t j = 0; j < columns; ++j) {
-      p[j] = attention_math::p(p[j], scale, L);
-      ds[j] = scale * attention_math::ds(p[j], ds[j], delta);
+      const V probability = attention_math::p(p[j], scale, L);
+      const V dscore = scale * attention_math::ds(probability, ds[j], delta);
+      p[j] = query >= first[j] ? probability : V(0);
+      ds[j] = query >= first[j] ? dscore : V(0);
     }
-    if (s_.drop_below > 0) keep_.multiply(p, element, columns);
-    for (std::int64_t j = columns; j < nk; ++j) p[j] = ds[j] = 0;
+    if (s_.drop_below > 0) keep_.multiply(p, element, nk);
   }
 
   void put(const GradOut<T>& out, std::int64_t offset, std::int64_t stride, const V* sums, std::int64_t n) const {
@@ -132,7 +147,7 @@ class HeadBackward {
   const BackwardRoom<V>& room_;
   KeepFactors<V> keep_;
   Matrix<const V> keys_{}, values_{}, k_rows_{};
-  const V* hidden_ = nullptr;
+  std::int32_t first_queries_[kBlock];
 };
 
 }  // namespace
@@ -146,7 +161,7 @@ void attention_cpu(const AttentionBackward<T>& p) {
 #pragma omp parallel if (p.shape.products() >= kParallelProducts)
   {
     const BackwardRoom<V> room(static_cast<V*>(scratch.get()) + omp_get_thread_num() * elements, p.shape);
-#pragma omp for schedule(dynamic)
+#pragma omp for schedule(static)
     for (std::int64_t head = 0; head < heads; ++head) HeadBackward<T>(p, head, room).run();
   }
 }

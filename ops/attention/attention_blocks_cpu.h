@@ -1,7 +1,8 @@
 // What the forward and the backward pass on the CPU share: blocks of 64 queries by 64 keys of one head, whose scores
 // and operands stay in the cache of a core. bf16 becomes float on the way in.
 #pragma once
-#include <algorithm>
+#include <limits>
+#include <type_traits>
 
 #include "engine/philox_block.h"
 #include "ops/attention/attention_gemm.h"
@@ -9,10 +10,9 @@
 
 namespace foldgrad::attention_cpu_blocks {
 
-using attention_math::kHidden;
-
 constexpr std::int64_t kParallelProducts = 1 << 16;  // below, starting the threads costs more than they save
 constexpr std::int64_t kBlock = 64;  // tuned on a Zen 5 (48 KiB and 1 MiB of cache per core) at 32 to 128 positions
+
 // Hands out parts of one thread's memory, each aligned to a vector.
 template <class V>
 class Arena {
@@ -49,35 +49,36 @@ Matrix<const V> whole_rows(const T* x, std::int64_t row, std::int64_t n, std::in
   return {room, room_row};
 }
 
-// The transpose [width, n] of n rows of a head, with zeros up to whole vectors.
-template <class T, class V>
-Matrix<const V> transposed(const T* x, std::int64_t row, std::int64_t n, std::int64_t width, V* room) {
-  const std::int64_t room_row = padded<V>(n);
-  for (std::int64_t c = 0; c < width; ++c) {
-    for (std::int64_t r = 0; r < n; ++r) room[c * room_row + r] = V(x[r * row + c]);
-    for (std::int64_t r = n; r < room_row; ++r) room[c * room_row + r] = 0;
+// The transpose [width, n] of n rows, with zeros up to whole vectors.
+template <class V>
+Matrix<const V> transposed(Matrix<const V> rows, std::int64_t n, std::int64_t width, V* room) {
+  small_transpose(room, rows.data, rows.row, n, width);
+  return {room, padded<V>(n)};
+}
+
+// For keys j0 ... j0 + n - 1, and on to whole vectors, the first query that sees each: one comparison for the causal
+// mask, the mask of keys, and what only fills up a vector.
+template <class V>
+void first_queries(std::int32_t* first, const AttentionShape& s, const std::uint8_t* mask, std::int64_t j0,
+                   std::int64_t n) {
+  constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
+  for (std::int64_t j = 0; j < padded<V>(n); ++j) {
+    const bool counts = j < n && (!mask || mask[j0 + j]);
+    first[j] = !counts ? kNone : s.causal ? std::int32_t(j0 + j - (s.keys - s.queries)) : 0;
   }
-  return {room, room_row};
 }
 
-// 0 for the keys of one batch entry that count, kHidden for the others. Null without a mask.
-template <class V>
-const V* hidden_keys(const std::uint8_t* mask, std::int64_t n, V* room) {
-  if (!mask) return nullptr;
-  for (std::int64_t j = 0; j < n; ++j) room[j] = mask[j] ? V(0) : kHidden<V>;
-  return room;
+// A head of one block is so soon done with that waiting for its rows would take a good part of the time: they are
+// fetched into the cache while the head before it is computed. `kWrite`: to be written.
+// Inlined always, because GCC 12 takes a function that only fetches for one without effect and drops calls to it.
+template <bool kWrite = false, class T>
+[[gnu::always_inline]] inline void fetch_row(const T* x, std::int64_t row, std::int64_t r, std::int64_t rows,
+                                             std::int64_t width) {
+  constexpr std::int64_t kCacheLine = 64 / sizeof(T);
+  if (r >= rows) return;
+  for (std::int64_t c = 0; c < width; c += kCacheLine) __builtin_prefetch(x + r * row + c, kWrite);
 }
-
-// Hides what the query of this row of scores does not see among the block's first `visible` keys, and the rest up to
-// whole vectors. Returns how many columns, in whole vectors, can be other than hidden.
-template <class V>
-std::int64_t hide(V* scores, std::int64_t visible, const V* hidden) {
-  const std::int64_t columns = padded<V>(visible);
-  if (hidden)
-    for (std::int64_t j = 0; j < visible; ++j) scores[j] = hidden[j] < 0 ? hidden[j] : scores[j];
-  for (std::int64_t j = visible; j < columns; ++j) scores[j] = kHidden<V>;
-  return columns;
-}
+inline bool is_one_block(const AttentionShape& s) { return s.queries <= kBlock && s.keys <= kBlock; }
 
 // z, row by row. [ATT-3]
 template <class V>

@@ -3,29 +3,30 @@
 #include <cmath>
 
 #include "engine/memory.h"
+#include "engine/rows_cpu.h"
 #include "ops/attention/attention_blocks_cpu.h"
 
 namespace foldgrad {
 namespace {
 
 using namespace attention_cpu_blocks;
+using attention_math::kHidden;
 
 template <class V>
 struct ForwardRoom {
-  V *scores, *y;    // [kBlock, kBlock], [kBlock, width]: sum over the keys so far
-  V *max, *sum;     // [kBlock]: of q . k and of exp(s - scale max) over the keys so far
-  V *keys, *q, *v;  // transposed keys; widened rows
-  V* hidden;        // [kBlock]
+  V *scores, *y;        // [kBlock, kBlock], [kBlock, width]: sum over the keys so far
+  V *max, *sum;         // [kBlock]: of q . k and of exp(s - scale max) over the keys so far
+  V *keys, *q, *k, *v;  // transposed keys; widened rows
 
   ForwardRoom(V* memory, std::int64_t width) {
     Arena<V> arena(memory);
     const std::int64_t rows = kBlock * padded<V>(width);
     scores = arena.take(kBlock * kBlock);
-    for (V** room : {&y, &keys, &q, &v}) *room = arena.take(rows);
-    for (V** room : {&max, &sum, &hidden}) *room = arena.take(kBlock);
+    for (V** room : {&y, &keys, &q, &k, &v}) *room = arena.take(rows);
+    for (V** room : {&max, &sum}) *room = arena.take(kBlock);
   }
   static std::int64_t elements(std::int64_t width) {
-    return kBlock * kBlock + 4 * kBlock * padded<V>(width) + 3 * kBlock;
+    return kBlock * kBlock + 5 * kBlock * padded<V>(width) + 2 * kBlock;
   }
 };
 
@@ -33,27 +34,35 @@ struct ForwardRoom {
 // the largest score so far. When a larger one appears, what has been summed before shrinks.
 template <class V>
 void row_probabilities(V* scores, std::int64_t columns, V scale, V& max, V& sum, V* y, std::int64_t y_columns) {
-  V lanes[kLanes<V>];
-  std::fill_n(lanes, kLanes<V>, max);
+  V largest[kLanes<V>], sums[kLanes<V>] = {};
+  for (V& lane : largest) lane = max;
   for (std::int64_t j = 0; j < columns; j += kLanes<V>)
 #pragma omp simd
-    for (int l = 0; l < kLanes<V>; ++l) lanes[l] = scores[j + l] > lanes[l] ? scores[j + l] : lanes[l];
-  const V new_max = *std::max_element(lanes, lanes + kLanes<V>);
+    for (int l = 0; l < kLanes<V>; ++l) largest[l] = scores[j + l] > largest[l] ? scores[j + l] : largest[l];
+  const V new_max = merge_lanes<kLanes<V>>(largest, [](V a, V b) { return b > a ? b : a; });
   const V shift = new_max == kHidden<V> ? V(0) : scale * new_max;
-  if (new_max != max) {
-    const V shrink = std::exp(scale * max - shift);
-    sum *= shrink;
+  for (std::int64_t j = 0; j < columns; j += kLanes<V>)
+#pragma omp simd
+    for (int l = 0; l < kLanes<V>; ++l) {
+      scores[j + l] = attention_math::p(scores[j + l], scale, shift);
+      sums[l] += scores[j + l];
+    }
+  const V shrink = new_max == max ? V(1) : fast_exp(scale * max - shift);
+  if (shrink != 1)
 #pragma omp simd
     for (std::int64_t c = 0; c < y_columns; ++c) y[c] *= shrink;
-    max = new_max;
-  }
-  V row_sum = 0;
-#pragma omp simd reduction(+ : row_sum)
-  for (std::int64_t j = 0; j < columns; ++j) {
-    scores[j] = attention_math::p(scores[j], scale, shift);
-    row_sum += scores[j];
-  }
-  sum += row_sum;
+  sum = sum * shrink + merge_lanes<kLanes<V>>(sums, [](V a, V b) { return a + b; });
+  max = new_max;
+}
+
+template <class T>
+[[gnu::always_inline]] inline void fetch_rows(const AttentionForward<T>& p, const AttentionHead& at, std::int64_t r) {
+  const AttentionShape& s = p.shape;
+  const AttentionHead next(s, at.number + 1);  // of the last head, nothing comes of it
+  fetch_row<true>(p.y + at.y, s.y_row(), r, s.queries, s.width);
+  fetch_row(p.q + next.q, s.q_row, r, s.queries, s.width);
+  fetch_row(p.k + next.k, s.k_row, r, s.keys, s.width);
+  fetch_row(p.v + next.k, s.k_row, r, s.keys, s.width);
 }
 
 // Adds what queries i0 ... i0 + nq - 1 take from keys j0 ... j0 + nk - 1.
@@ -62,20 +71,22 @@ void add_keys(const AttentionForward<T>& p, const AttentionHead& at, Matrix<cons
               std::int64_t nq, std::int64_t j0, std::int64_t nk, const ForwardRoom<V>& room) {
   const AttentionShape& s = p.shape;
   const T *k = p.k + at.k + j0 * s.k_row, *v = p.v + at.k + j0 * s.k_row;
-  const auto keys = transposed(k, s.k_row, nk, s.width, room.keys);
+  const auto keys = transposed(whole_rows(k, s.k_row, nk, s.width, room.k), nk, s.width, room.keys);
   const auto values = whole_rows(v, s.k_row, nk, s.width, room.v);
   KeepFactors<V> keep(s);
-  const V* hidden = hidden_keys(p.mask ? p.mask + at.mask + j0 : nullptr, nk, room.hidden);
+  std::int32_t first[kBlock];
+  first_queries<V>(first, s, p.mask ? p.mask + at.mask : nullptr, j0, nk);
   const std::int64_t diagonal = i0 + s.keys - s.queries - j0, y_row = padded<V>(s.width);
   small_gemm(SmallGemm<V>{room.scores, q.data, keys.data, kBlock, q.row, 1, keys.row, nq, nk, s.width, false,
                           s.causal ? Causal::columns : Causal::none, diagonal});
   for (std::int64_t i = 0; i < nq; ++i) {
     V* scores = room.scores + i * kBlock;
-    const std::int64_t visible = std::clamp<std::int64_t>(s.visible(i0 + i) - j0, 0, nk);
-    const std::int64_t columns = hide(scores, visible, hidden);
-    row_probabilities(scores, columns, V(s.scale), room.max[i], room.sum[i], room.y + i * y_row, j0 > 0 ? y_row : 0);
-    for (std::int64_t j = columns; j < nk; ++j) scores[j] = 0;
-    if (s.drop_below > 0) keep.multiply(scores, s.random_element(at.number, i0 + i) + std::uint64_t(j0), columns);
+    const std::int64_t query = i0 + i;
+    if (is_one_block(s)) fetch_rows(p, at, i);
+#pragma omp simd
+    for (std::int64_t j = 0; j < keys.row; ++j) scores[j] = query >= first[j] ? scores[j] : kHidden<V>;
+    row_probabilities(scores, keys.row, V(s.scale), room.max[i], room.sum[i], room.y + i * y_row, j0 > 0 ? y_row : 0);
+    if (s.drop_below > 0) keep.multiply(scores, s.random_element(at.number, query) + std::uint64_t(j0), nk);
   }
   small_gemm(SmallGemm<V>{room.y, room.scores, values.data, y_row, kBlock, 1, values.row, nq, s.width, nk, j0 > 0,
                           s.causal ? Causal::terms : Causal::none, diagonal});  // [ATT-3]
@@ -104,8 +115,7 @@ void forward_block(const AttentionForward<T>& p, std::int64_t head, std::int64_t
 
 }  // namespace
 
-// Blocks of queries are independent, so neither the number of threads nor who takes which block changes a bit. With
-// `causal` the later ones take longer, hence the dynamic schedule.
+// Blocks of queries are independent, so neither the number of threads nor who takes which block changes a bit.
 template <class T>
 void attention_cpu(const AttentionForward<T>& p) {
   using V = compute_t<T>;
@@ -116,7 +126,7 @@ void attention_cpu(const AttentionForward<T>& p) {
 #pragma omp parallel if (s.products() >= kParallelProducts)
   {
     const ForwardRoom<V> room(static_cast<V*>(scratch.get()) + omp_get_thread_num() * elements, s.width);
-#pragma omp for schedule(dynamic)
+#pragma omp for schedule(static)
     for (std::int64_t n = 0; n < count; ++n) forward_block(p, n / blocks, n % blocks * kBlock, room);
   }
 }

@@ -33,7 +33,9 @@ constexpr int kTileVectors = kVectorBytes == 64 ? 4 : 2;
 
 template <class V, int kRows, int kVectors>
 void tile(const SmallGemm<V>& g, std::int64_t row, std::int64_t column, std::int64_t first, std::int64_t last) {
-  Vector<V> c[kRows][kVectors] = {};
+  Vector<V> c[kRows][kVectors];
+  for (auto& c_row : c)
+    for (Vector<V>& sums : c_row) sums = Vector<V>{};
   const V* a = g.a + row * g.a_row + first * g.a_term;
   const V* b = g.b + first * g.b_row + column;
   const std::int64_t a_row = g.a_row, a_term = g.a_term, b_row = g.b_row;
@@ -78,8 +80,47 @@ void run(const SmallGemm<V>& g) {
   }
 }
 
+template <class V>
+using Order = decltype(Vector<V>{} < Vector<V>{});  // integers as wide as V
+
+// One step of the transposition of a square of vectors: where just one of row and column has the bit kBit, entries
+// (row, column) and (column, row) of each pair of rows change places.
+template <class V, int kBit>
+void exchange(Vector<V> (&x)[kLanes<V>]) {
+  Order<V> low, high;
+  for (int l = 0; l < kLanes<V>; ++l) {
+    low[l] = l & kBit ? kLanes<V> + l - kBit : l;
+    high[l] = l & kBit ? kLanes<V> + l : l + kBit;
+  }
+  for (int i = 0; i < kLanes<V>; ++i) {
+    if (i & kBit) continue;
+    const Vector<V> a = x[i], b = x[i + kBit];
+    x[i] = __builtin_shuffle(a, b, low);
+    x[i + kBit] = __builtin_shuffle(a, b, high);
+  }
+  if constexpr (2 * kBit < kLanes<V>) exchange<V, 2 * kBit>(x);
+}
+
+template <class V>
+void transpose(V* to, const V* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t to_row = padded<V>(rows);
+  for (std::int64_t c = 0; c < columns; c += kLanes<V>)
+    for (std::int64_t r = 0; r < rows; r += kLanes<V>) {
+      Vector<V> x[kLanes<V>];
+      for (int i = 0; i < kLanes<V>; ++i) x[i] = r + i < rows ? load(from + (r + i) * from_row + c) : Vector<V>{};
+      exchange<V, 1>(x);
+      for (int i = 0; i < kLanes<V>; ++i) store(to + (c + i) * to_row + r, x[i]);
+    }
+}
+
 }  // namespace
 
+void small_transpose(float* to, const float* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns) {
+  transpose(to, from, from_row, rows, columns);
+}
+void small_transpose(double* to, const double* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns) {
+  transpose(to, from, from_row, rows, columns);
+}
 void small_gemm(const SmallGemm<float>& g) { run(g); }
 void small_gemm(const SmallGemm<double>& g) { run(g); }
 

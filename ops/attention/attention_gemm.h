@@ -49,4 +49,9 @@ struct SmallGemm {
 void small_gemm(const SmallGemm<float>& g);
 void small_gemm(const SmallGemm<double>& g);
 
+// to = from^T: from [rows, columns] with whole vectors in every row; to [columns, rows], with zeros up to padded(rows)
+// in every row, and padded(columns) rows.
+void small_transpose(float* to, const float* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns);
+void small_transpose(double* to, const double* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns);
+
 }  // namespace foldgrad
