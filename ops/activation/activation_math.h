@@ -69,7 +69,7 @@ struct Gelu {  // [ACT-5]
   }
   template <class V>
   FOLDGRAD_HD static V derivative(V x) {
-    const V density = V(0.39894228040143268) * fast_exp(V(-0.5) * x * x);
+    const V density = V(0.39894228040143268) * fast_exp_nonpositive(V(-0.5) * x * x);
     return normal(x) + x * density;
   }
 };
