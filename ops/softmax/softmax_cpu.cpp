@@ -8,37 +8,39 @@ namespace {
 
 namespace math = softmax_math;
 
-// attended(c) is x_c, or -inf where the mask is 0.
-template <class T, class Attended>
-void forward_row(T* y, std::int64_t columns, const Attended& attended) {
+// kept(c) says whether entry c is attended. Entries are read in any case and chosen afterwards, so that loops
+// vectorise.
+template <class T, class Kept>
+void forward_row(T* y, const T* x, std::int64_t columns, const Kept& kept) {
   using Value = compute_t<T>;
-  const Value m = math::shift(max_cpu<Value>(columns, attended));  // [SM-1]
+  const Value m = math::shift(max_cpu<Value>(columns, [=](std::int64_t c) {
+    const Value value = x[c];
+    return kept(c) ? value : math::nothing<Value>();
+  }));  // [SM-1]
+  const auto exponential = [=](std::int64_t c) {
+    const Value value = math::exponential(Value(x[c]), m);
+    return kept(c) ? value : Value(0);
+  };
   if constexpr (std::is_same_v<T, Value>) {
-    const Value sum = sum_cpu<Value>(columns, [=](std::int64_t c) { return y[c] = math::exponential(attended(c), m); });
-    const Value scale = math::scale(sum);
+    const Value scale = math::scale(sum_cpu<Value>(columns, [=](std::int64_t c) { return y[c] = exponential(c); }));
 #pragma omp simd
     for (std::int64_t c = 0; c < columns; ++c) y[c] *= scale;  // [SM-2]
   } else {  // y is too short for the exponentials: rounding them first would round twice
-    const Value sum = sum_cpu<Value>(columns, [=](std::int64_t c) { return math::exponential(attended(c), m); });
-    const Value scale = math::scale(sum);
+    const Value scale = math::scale(sum_cpu<Value>(columns, exponential));
 #pragma omp simd
-    for (std::int64_t c = 0; c < columns; ++c) y[c] = T(math::exponential(attended(c), m) * scale);  // [SM-2]
+    for (std::int64_t c = 0; c < columns; ++c) y[c] = T(exponential(c) * scale);  // [SM-2]
   }
 }
 
 template <class T>
 void forward_row(const SoftmaxForward<T>& p, std::int64_t r) {
-  using Value = compute_t<T>;
   const T* x = p.x + r * p.columns;
   T* y = p.y + r * p.columns;
   if (p.mask) {
     const std::uint8_t* mask = p.mask + r / p.rows_per_mask * p.columns;
-    forward_row(y, p.columns, [=](std::int64_t c) {
-      const Value value = x[c];  // read in any case, so that the loop vectorises
-      return mask[c] ? value : math::nothing<Value>();
-    });
+    forward_row(y, x, p.columns, [=](std::int64_t c) { return mask[c] != 0; });
   } else {
-    forward_row(y, p.columns, [=](std::int64_t c) { return Value(x[c]); });
+    forward_row(y, x, p.columns, [](std::int64_t) { return true; });
   }
 }
 
