@@ -15,9 +15,9 @@ void copy_part(const GradOut<T>& y, const T* x, const CopyRows<T>& p, std::int64
   const std::int64_t begin = std::clamp(p.zeros_before, first, end),
                      stop = std::clamp(p.zeros_before + p.columns, first, end);
   for (std::int64_t c = first; c < begin; ++c) y.put(c, Value(0));
-  const T* from = x - p.zeros_before;
+  const std::int64_t before = p.zeros_before;
 #pragma omp simd
-  for (std::int64_t c = begin; c < stop; ++c) y.put(c, from[c]);
+  for (std::int64_t c = begin; c < stop; ++c) y.put(c, x[c - before]);
   for (std::int64_t c = stop; c < end; ++c) y.put(c, Value(0));
 }
 
