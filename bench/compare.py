@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Runs ops_bench and pytorch_ops.py in turn, several times, and prints both side by side.
+
+    python compare.py --build build/release [--rounds 3] [--filter softmax] [--json results/ops.json]
+
+PyTorch is installed from the Python registry into the virtual environment $FOLDGRAD_VENV (default: ~/.cache/foldgrad/venv).
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import venv
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def torch_python():
+    """The interpreter of the virtual environment with PyTorch, which is made when absent."""
+    where = pathlib.Path(os.environ.get("FOLDGRAD_VENV", pathlib.Path.home() / ".cache/foldgrad/venv"))
+    python = where / "bin/python"
+    if not python.exists():
+        venv.create(where, with_pip=True)
+    if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode:
+        print(f"installing PyTorch into {where}", file=sys.stderr)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "torch", "numpy"], check=True)
+    return python
+
+
+def run_ours(program, name_filter, threads):
+    """(context, name -> median milliseconds, name -> share of the machine's limit in %) of one run."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as out:
+        command = [program, f"--benchmark_out={out.name}", "--benchmark_repetitions=5", "--benchmark_min_time=0.05"]
+        if name_filter:
+            command.append(f"--benchmark_filter={name_filter}")
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       env={**os.environ, "OMP_NUM_THREADS": str(threads)})
+        result = json.load(open(out.name))
+    medians, shares = {}, {}
+    for b in result["benchmarks"]:
+        if b.get("aggregate_name") == "median":
+            name = b["run_name"].removesuffix("/manual_time")
+            medians[name] = b["real_time"]
+            shares[name] = b.get("of_copy_%", b.get("of_peak_%"))
+    return result["context"], medians, shares
+
+
+def run_torch(python, name_filter, threads):
+    command = [python, HERE / "pytorch_ops.py", "--threads", str(threads), "--filter", name_filter]
+    result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    context = result.pop("context")
+    return context, {name: 1e3 * statistics.median(seconds) for name, seconds in result.items()}
+
+
+def spread(values):
+    return (max(values) - min(values)) / statistics.median(values)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", required=True, type=pathlib.Path, help="folder of the build, with ops_bench in it")
+    parser.add_argument("--rounds", type=int, default=3, help="alternating runs of both (default: 3)")
+    parser.add_argument("--threads", type=int, default=2, help="of both programs (default: 2)")
+    parser.add_argument("--filter", default="", help="only operations whose name contains this")
+    parser.add_argument("--json", type=pathlib.Path, help="also write the table here")
+    arguments = parser.parse_args()
+    program = arguments.build / "ops_bench"
+    if not program.exists():
+        parser.error(f"{program} does not exist; build the target ops_bench")
+    python = torch_python()
+
+    ours, theirs, shares, context = {}, {}, {}, {}
+    for _ in range(arguments.rounds):
+        found, medians, limits = run_ours(program, arguments.filter, arguments.threads)
+        context.update({k: found[k] for k in ("machine", "copy_GB/s", "fma_GFLOP/s", "gemm", "date")})
+        for name, ms in medians.items():
+            ours.setdefault(name, []).append(ms)
+            shares.setdefault(name, []).append(limits[name])
+        found, medians = run_torch(python, arguments.filter, arguments.threads)
+        context.update(found)
+        for name, ms in medians.items():
+            theirs.setdefault(name, []).append(ms)
+
+    commit = subprocess.run(["git", "-C", HERE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    context.update(commit=commit, rounds=arguments.rounds)
+    print(", ".join(f"{key} {value}" for key, value in context.items()))
+    print(f"{'median of ' + str(arguments.rounds) + ' rounds (spread)':44} {'foldgrad ms':>17} {'of limit':>9} {'PyTorch ms':>17} {'ratio':>6}")
+    rows = {}
+    for name in ours:
+        if name not in theirs:
+            continue
+        a, b = statistics.median(ours[name]), statistics.median(theirs[name])
+        share = statistics.median(shares[name])
+        rows[name] = {"ms": a, "spread": spread(ours[name]), "share_of_limit": share / 100, "pytorch_ms": b,
+                      "pytorch_spread": spread(theirs[name]), "ratio": b / a}
+        print(f"{name:44} {a:9.3f} ({spread(ours[name]):4.0%}) {share:8.0f}% {b:9.3f} ({spread(theirs[name]):4.0%}) {b / a:6.2f}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"context": context, "results": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

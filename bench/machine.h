@@ -1,0 +1,18 @@
+// The limits of this machine, measured in the same run as what is compared with them.
+#pragma once
+#include <cstddef>
+#include <string>
+
+#include "engine/device.h"
+
+namespace foldgrad::bench {
+
+// Bytes read plus bytes written per second by the fastest copy of `bytes` on the device: on the CPU the best of memcpy,
+// a vector loop and a vector loop with non-temporal stores, on all threads; on cuda a device-to-device copy.
+double copy_bandwidth(Device device, std::size_t bytes);
+// f32 operations per second of a loop of independent fused multiply-adds on all threads. CPU only.
+double fma_peak();
+
+std::string cpu_model();
+
+}  // namespace foldgrad::bench

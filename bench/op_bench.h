@@ -1,0 +1,26 @@
+// One operation at one size, from which two benchmarks are made: NAME/forward and NAME/backward.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "engine/tape.h"
+
+namespace foldgrad::bench {
+
+// The least that any implementation must read and write, and the operations of its products.
+struct Work {
+  double forward_bytes = 0, backward_bytes = 0;
+  double forward_flops = 0, backward_flops = 0;
+};
+
+struct OpBench {
+  std::string name;              // "layer_norm/8192x512"; bench/pytorch_ops.py uses the same names
+  std::vector<Tensor> operands;  // floating ones are differentiated
+  std::function<Var(const std::vector<Var>&)> f;
+  Work work;
+};
+
+// The operations to be measured, on one device.
+std::vector<OpBench> op_benches(Device device);
+
+}  // namespace foldgrad::bench

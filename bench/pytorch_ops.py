@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Times in PyTorch what ops_bench times here: the same operations, sizes and names.
+
+    python pytorch_ops.py [--threads 2] [--seconds 0.3] [--filter softmax]
+
+Prints one JSON object: name -> seconds of every repetition, and what was used under "context".
+"""
+import argparse
+import json
+import time
+
+import torch
+import torch.nn.functional as F
+
+
+def cases():
+    """Yields (name, operands, function); floating operands are differentiated."""
+    R, C = 8192, 512
+    size = f"/{R}x{C}"
+    x, z, bias = torch.randn(R, C), torch.randn(R, C), torch.randn(C)
+    yield "relu" + size, [x], F.relu
+    yield "gelu" + size, [x], F.gelu
+    yield "gelu_tanh" + size, [x], lambda a: F.gelu(a, approximate="tanh")
+    yield "add" + size, [x, z], torch.add
+    yield "bias_gelu" + size, [x, bias], lambda a, b: F.gelu(a + b)
+    yield "dropout" + size, [x], lambda a: F.dropout(a, 0.1)
+    yield "bias_dropout_residual" + size, [x, bias, z], lambda a, b, r: r + F.dropout(a + b, 0.1)
+    yield "layer_norm" + size, [x, bias, torch.randn(C)], lambda a, g, b: F.layer_norm(a, (C,), g, b)
+    yield "rms_norm" + size, [x, bias], lambda a, g: F.rms_norm(a, (C,), g, 1e-6)
+    yield "softmax" + size, [x], lambda a: F.softmax(a, -1)
+    yield "embedding/10000x512/4096", [torch.randn(10000, 512), torch.randint(10000, (64, 64))], lambda w, i: F.embedding(i, w)
+    yield ("split_heads/128x64x512", [torch.randn(128, 64, 512)],
+           lambda a: a.view(128, 64, 8, 64).transpose(1, 2).contiguous())
+    yield ("cross_entropy/2048x10000", [torch.randn(2048, 10000), torch.randint(10000, (2048,))],
+           lambda a, t: F.cross_entropy(a, t, label_smoothing=0.1, reduction="sum"))
+    for rows, i, o in [(2048, 512, 512), (2048, 512, 1024), (2048, 1024, 512), (2048, 1024, 1024), (8192, 384, 1536)]:
+        yield f"linear/{rows}x{i}x{o}", [torch.randn(rows, i), torch.randn(o, i), torch.randn(o)], F.linear
+    for causal in (False, True):
+        for B, T, H, D in [(32, 64, 8, 64), (64, 32, 4, 128)]:
+            q, k, v = (torch.randn(B, H, T, D) for _ in range(3))
+            yield (f"attention{'_causal' if causal else ''}/{B}x{T}x{H}x{D}", [q, k, v],
+                   lambda a, b, c, causal=causal: F.scaled_dot_product_attention(a, b, c, is_causal=causal))
+
+
+def measure(operands, function, seconds):
+    """Seconds of each forward and of each backward, for about `seconds`, after a warm-up."""
+    forward, backward, dy = [], [], None
+    operands = [t.requires_grad_() if t.is_floating_point() else t for t in operands]
+    end = None
+    while end is None or time.perf_counter() < end or len(forward) < 5:
+        for t in operands:
+            t.grad = None
+        start = time.perf_counter()
+        y = function(*operands)
+        middle = time.perf_counter()
+        if dy is None:
+            dy = torch.full_like(y, 0.5)
+        begin_backward = time.perf_counter()
+        y.backward(dy)
+        stop = time.perf_counter()
+        if end is None:  # the first round only warms up
+            end = time.perf_counter() + seconds
+            continue
+        forward.append(middle - start)
+        backward.append(stop - begin_backward)
+    return forward, backward
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
+    parser.add_argument("--seconds", type=float, default=0.3, help="per operation (default: 0.3)")
+    parser.add_argument("--filter", default="", help="only operations whose name contains this")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(1)
+    result = {"context": {"torch": torch.__version__, "threads": torch.get_num_threads()}}
+    for name, operands, function in cases():
+        if arguments.filter in name:
+            result[name + "/forward"], result[name + "/backward"] = measure(operands, function, arguments.seconds)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
