@@ -26,21 +26,25 @@ void finish_column_sums(const F& p, const typename F::Value* partials, std::int6
 }
 
 // add_row(r, own) adds the shares of row r to own [kSums, columns]: for operations that have more to do with a row
-// while it is in the cache. It is called once for every row.
+// while it is in the cache. It is called once for every row. `work` is the number of elements it touches in all.
 template <class F, class AddRow>
-void column_sums_cpu(const F& p, const AddRow& add_row) {
+void column_sums_cpu(const F& p, const AddRow& add_row, std::int64_t work) {
   using Value = typename F::Value;
   const RowBlocks blocks(p.rows);
   const auto scratch =
       memory::allocate(Device::cpu, std::size_t(blocks.count() * F::kSums * p.columns) * sizeof(Value));
   Value* partials = static_cast<Value*>(scratch.get());
-#pragma omp parallel for schedule(static) if (p.rows * p.columns >= 32768)
+#pragma omp parallel for schedule(static) if (work >= 32768)
   for (std::int64_t b = 0; b < blocks.count(); ++b) {
     Value* own = partials + b * F::kSums * p.columns;
     std::fill_n(own, F::kSums * p.columns, Value(0));
     for (std::int64_t r = blocks.begin(b); r < blocks.end(b); ++r) add_row(r, own);
   }
   finish_column_sums(p, partials, blocks.count());
+}
+template <class F, class AddRow>
+void column_sums_cpu(const F& p, const AddRow& add_row) {
+  column_sums_cpu(p, add_row, p.rows * p.columns);
 }
 
 template <class F>
@@ -53,6 +57,24 @@ void column_sums_cpu(const F& p) {
       Value sums[F::kSums];
       for (int k = 0; k < F::kSums; ++k) sums[k] = own[k * local.columns + c];
       local.add(r, c, sums);
+      for (int k = 0; k < F::kSums; ++k) own[k * local.columns + c] = sums[k];
+    }
+  });
+}
+
+// The same together with p(i, c) for every element i, in one pass: what add() and operator() both compute from it is
+// computed once.
+template <class F>
+void elements_and_column_sums_cpu(const F& p) {
+  using Value = typename F::Value;
+  column_sums_cpu(p, [&p](std::int64_t r, Value* own) {
+    const F local = p;
+#pragma omp simd
+    for (std::int64_t c = 0; c < local.columns; ++c) {
+      Value sums[F::kSums];
+      for (int k = 0; k < F::kSums; ++k) sums[k] = own[k * local.columns + c];
+      local.add(r, c, sums);
+      local(r * local.columns + c, c);
       for (int k = 0; k < F::kSums; ++k) own[k * local.columns + c] = sums[k];
     }
   });

@@ -6,9 +6,11 @@ namespace foldgrad {
 namespace {
 
 struct RmsNormNode final : Node {
-  Tensor x, gamma, rrms;  // xhat is recomputed: it costs a multiplication and would keep R C values
+  Tensor x, gamma, rrms, weight;  // xhat is recomputed: it costs a multiplication and would keep R C values
+  std::int64_t k;
 
-  RmsNormNode(Tensor x, Tensor gamma, Tensor rrms) : x(x), gamma(gamma), rrms(rrms) {}
+  RmsNormNode(Tensor x, Tensor gamma, Tensor rrms, Tensor weight, std::int64_t k)
+      : x(x), gamma(gamma), rrms(rrms), weight(weight), k(k) {}
   const char* name() const override { return "rms_norm"; }
 
   void backward(NodeGrads& grads) override {
@@ -19,8 +21,10 @@ struct RmsNormNode final : Node {
                                  .x = x.data<T>(),
                                  .gamma = gamma.data<T>(),
                                  .rrms = rrms.data<compute_t<T>>(),
+                                 .weight = weight.data<compute_t<T>>(),
                                  .rows = rrms.size(),
-                                 .columns = gamma.size()};
+                                 .columns = gamma.size(),
+                                 .k = k};
       FOLDGRAD_RUN(x.device(), rms_norm, p);
     });
   }
@@ -28,26 +32,35 @@ struct RmsNormNode final : Node {
 
 }  // namespace
 
-Var rms_norm(const Var& xv, const Var& gammav, double eps) {
+Var rms_norm(const Var& x, const Var& gamma, double eps) { return rms_norm(x, gamma, RmsNormOptions{.eps = eps}); }
+
+Var rms_norm(const Var& xv, const Var& gammav, const RmsNormOptions& options) {
   const Tensor &x = xv.value(), &gamma = gammav.value();
   check_floating("rms_norm", "x", x, 1);
   const std::int64_t C = x.shape()[-1], R = C ? x.size() / C : 0;
   check_operand("rms_norm", "gamma", gamma, {C}, x, "x");
-  FOLDGRAD_CHECK(eps > 0, "rms_norm: eps must be positive, got {}", eps);
+  FOLDGRAD_CHECK(options.eps > 0, "rms_norm: eps must be positive, got {}", options.eps);
+  FOLDGRAD_CHECK(options.channels >= 0 && options.channels <= C,
+                 "rms_norm: the mean must be over at most {} channels, got {}", C, options.channels);
+  const std::int64_t k = options.channels ? options.channels : C;
 
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   return dispatch_floating("rms_norm", x.dtype(), [&]<class T>(Type<T>) {
     using Value = compute_t<T>;
-    const Tensor rrms = Tensor::empty({R}, dtype_of<Value>, x.device());
+    const Tensor rrms = Tensor::empty({R}, dtype_of<Value>, x.device()),
+                 weight = Tensor::empty({R}, dtype_of<Value>, x.device());
     const RmsNormForward<T> p{.y = y.data<T>(),
                               .rrms = rrms.data<Value>(),
+                              .weight = weight.data<Value>(),
                               .x = x.data<T>(),
                               .gamma = gamma.data<T>(),
                               .rows = R,
                               .columns = C,
-                              .eps = Value(eps)};
+                              .k = k,
+                              .eps = Value(options.eps),
+                              .eps_outside = options.eps_outside};
     FOLDGRAD_RUN(x.device(), rms_norm, p);
-    return xv.tape().record(y, {xv, gammav}, RmsNormNode(x, gamma, rrms));
+    return xv.tape().record(y, {xv, gammav}, RmsNormNode(x, gamma, rrms, weight, k));
   });
 }
 

@@ -13,11 +13,9 @@ void forward_row(const RmsNormForward<T>& p, std::int64_t r) {
   const std::int64_t columns = p.columns;
   const T *x = p.x + r * columns, *gamma = p.gamma;
   T* y = p.y + r * columns;
-  const Value squares = sum_cpu<Value>(columns, [x](std::int64_t c) { return Value(x[c]) * Value(x[c]); });
-  const Value rrms = math::rrms(squares / Value(columns), p.eps);
+  const Value rrms = p.finish(r, sum_cpu<Value>(p.k, [x](std::int64_t c) { return Value(x[c]) * Value(x[c]); }));
 #pragma omp simd
   for (std::int64_t c = 0; c < columns; ++c) y[c] = T(math::y(Value(x[c]), rrms, Value(gamma[c])));
-  p.rrms[r] = rrms;
 }
 
 // The row's share of dgamma, [columns], and its dx.
@@ -33,11 +31,14 @@ void backward_row(const RmsNormBackward<T>& p, std::int64_t r, compute_t<T>* dga
     return term * Value(gamma[c]);
   });
   if (!p.dx) return;
-  const Value mean_g_xhat = sum_g_xhat / Value(columns);
   const GradOut<T> dx{p.dx.data + r * columns, p.dx.mode};
+  const auto put = [=](std::int64_t begin, std::int64_t end, Value along) {
 #pragma omp simd
-  for (std::int64_t c = 0; c < columns; ++c)
-    dx.put(c, math::dx(Value(dy[c]) * Value(gamma[c]), Value(x[c]) * rrms, rrms, mean_g_xhat));
+    for (std::int64_t c = begin; c < end; ++c)
+      dx.put(c, math::dx(Value(dy[c]) * Value(gamma[c]), Value(x[c]) * rrms, rrms, along));
+  };
+  put(0, p.k, p.weight[r] * sum_g_xhat);
+  put(p.k, columns, 0);
 }
 
 }  // namespace

@@ -17,11 +17,12 @@ __global__ void forward_kernel(RmsNormForward<T> p) {
   T* y = p.y + r * p.columns;
 
   Value squares = 0;
-  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) squares += Value(x[c]) * Value(x[c]);
-  const Value rrms = math::rrms(block_sum(squares, scratch) / Value(p.columns), p.eps);
+  for (std::int64_t c = threadIdx.x; c < p.k; c += blockDim.x) squares += Value(x[c]) * Value(x[c]);
+  squares = block_sum(squares, scratch);
+  const Value rrms = math::rrms(squares / Value(p.k), p.eps, p.eps_outside);
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
     y[c] = T(math::y(Value(x[c]), rrms, Value(p.gamma[c])));
-  if (threadIdx.x == 0) p.rrms[r] = rrms;
+  if (threadIdx.x == 0) p.finish(r, squares);
 }
 
 // One block per row.
@@ -35,9 +36,10 @@ __global__ void backward_dx_kernel(RmsNormBackward<T> p) {
   Value sum_g_xhat = 0;
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
     sum_g_xhat += Value(dy[c]) * Value(p.gamma[c]) * p.xhat(r, c);
-  const Value mean_g_xhat = block_sum(sum_g_xhat, scratch) / Value(p.columns);
+  const Value along = block_sum(sum_g_xhat, scratch) * p.weight[r];
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
-    p.dx.put(r * p.columns + c, math::dx(Value(dy[c]) * Value(p.gamma[c]), p.xhat(r, c), p.rrms[r], mean_g_xhat));
+    p.dx.put(r * p.columns + c,
+             math::dx(Value(dy[c]) * Value(p.gamma[c]), p.xhat(r, c), p.rrms[r], c < p.k ? along : Value(0)));
 }
 
 }  // namespace

@@ -7,16 +7,23 @@
 namespace foldgrad::rms_norm_math {
 
 template <class T>
-FOLDGRAD_HD T rrms(T mean_square, T eps) {
-  return T(1) / std::sqrt(mean_square + eps);  // [RMS-1]
+FOLDGRAD_HD T rrms(T mean_square, T eps, bool eps_outside) {
+  if (eps_outside) return T(1) / (std::sqrt(mean_square) + eps);  // [RMS-5]
+  return T(1) / std::sqrt(mean_square + eps);                     // [RMS-1]
+}
+template <class T>
+FOLDGRAD_HD T weight(T mean_square, T channels, T eps, bool eps_outside) {
+  if (!eps_outside) return T(1) / channels;
+  return mean_square == T(0) ? T(0) : (T(1) + eps / std::sqrt(mean_square)) / channels;  // [RMS-6]
 }
 template <class T>
 FOLDGRAD_HD T y(T x, T rrms, T gamma) {
   return gamma * (x * rrms);  // [RMS-2]
 }
+// along = w sum g xhat, and 0 for channels that the mean leaves out.
 template <class T>
-FOLDGRAD_HD T dx(T g, T xhat, T rrms, T mean_g_xhat) {
-  return rrms * (g - xhat * mean_g_xhat);  // [RMS-3]
+FOLDGRAD_HD T dx(T g, T xhat, T rrms, T along) {
+  return rrms * (g - xhat * along);  // [RMS-3]
 }
 
 }  // namespace foldgrad::rms_norm_math

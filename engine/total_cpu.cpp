@@ -1,0 +1,16 @@
+#include "engine/rows_cpu.h"
+#include "engine/total.h"
+
+namespace foldgrad {
+
+template <class T>
+void total_cpu(const Total<T>& p) {
+  const compute_t<T>* values = p.values;
+  p.out.put(0, sum_cpu<compute_t<T>>(p.n, [values](std::int64_t i) { return values[i]; }));
+}
+
+template void total_cpu(const Total<float>&);
+template void total_cpu(const Total<double>&);
+template void total_cpu(const Total<bf16>&);
+
+}  // namespace foldgrad

@@ -1,0 +1,94 @@
+#include "ops/affine/affine.h"
+
+#include "engine/total.h"
+#include "ops/affine/affine_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+struct AffineNode final : Node {
+  Tensor x, gamma;
+
+  AffineNode(Tensor x, Tensor gamma) : x(x), gamma(gamma) {}
+  const char* name() const override { return "affine"; }
+
+  void backward(NodeGrads& grads) override {
+    dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
+      const AffineBackward<T> p{.dx = grads.out<T>(0),
+                                .dgamma = grads.out<T>(1),
+                                .dbeta = grads.out<T>(2),
+                                .dy = grads.dy().data<T>(),
+                                .x = x.data<T>(),
+                                .gamma = gamma.data<T>(),
+                                .rows = x.shape().without(-1).elements(),
+                                .columns = gamma.size()};
+      FOLDGRAD_RUN(x.device(), affine_backward, p);
+    });
+  }
+};
+
+struct ScaleByNode final : Node {
+  Tensor x, eta;
+
+  ScaleByNode(Tensor x, Tensor eta) : x(x), eta(eta) {}
+  const char* name() const override { return "scale_by"; }
+
+  void backward(NodeGrads& grads) override {
+    dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
+      using Value = compute_t<T>;
+      const std::int64_t C = x.shape()[-1];
+      const Tensor per_column = grads.wanted(1) ? Tensor::empty({C}, dtype_of<Value>, x.device()) : Tensor();
+      const ScaleByBackward<T> p{.dx = grads.out<T>(0),
+                                 .deta = per_column.defined() ? per_column.data<Value>() : nullptr,
+                                 .dy = grads.dy().data<T>(),
+                                 .x = x.data<T>(),
+                                 .eta = eta.data<T>(),
+                                 .rows = x.shape().without(-1).elements(),
+                                 .columns = C};
+      FOLDGRAD_RUN(x.device(), affine_backward, p);
+      if (p.deta) {
+        const Total<T> deta{.out = grads.out<T>(1), .values = p.deta, .n = C};
+        FOLDGRAD_RUN(x.device(), total, deta);
+      }
+    });
+  }
+};
+
+}  // namespace
+
+Var affine(const Var& xv, const Var& gammav, const Var& betav) {
+  const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
+  check_floating("affine", "x", x, 1);
+  const std::int64_t C = x.shape()[-1];
+  check_operand("affine", "gamma", gamma, {C}, x, "x");
+  check_operand("affine", "beta", beta, {C}, x, "x");
+  const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
+  dispatch_floating("affine", x.dtype(), [&]<class T>(Type<T>) {
+    const AffineForward<T> p{.y = y.data<T>(),
+                             .x = x.data<T>(),
+                             .gamma = gamma.data<T>(),
+                             .beta = beta.data<T>(),
+                             .rows = x.shape().without(-1).elements(),
+                             .columns = C};
+    FOLDGRAD_RUN(x.device(), affine, p);
+  });
+  return xv.tape().record(y, {xv, gammav, betav}, AffineNode(x, gamma));
+}
+
+Var scale_by(const Var& xv, const Var& etav) {
+  const Tensor &x = xv.value(), &eta = etav.value();
+  check_floating("scale_by", "x", x, 1);
+  check_operand("scale_by", "eta", eta, {1}, x, "x");
+  const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
+  dispatch_floating("scale_by", x.dtype(), [&]<class T>(Type<T>) {
+    const ScaleByForward<T> p{.y = y.data<T>(),
+                              .x = x.data<T>(),
+                              .eta = eta.data<T>(),
+                              .rows = x.shape().without(-1).elements(),
+                              .columns = x.shape()[-1]};
+    FOLDGRAD_RUN(x.device(), affine, p);
+  });
+  return xv.tape().record(y, {xv, etav}, ScaleByNode(x, eta));
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,60 @@
+#include "ops/center_norm/center_norm.h"
+
+#include "ops/center_norm/center_norm_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+double factor(std::int64_t C) { return double(C) / double(C - 1); }
+
+struct CenterNormNode final : Node {
+  Tensor x, gamma, mu;
+
+  CenterNormNode(Tensor x, Tensor gamma, Tensor mu) : x(x), gamma(gamma), mu(mu) {}
+  const char* name() const override { return "center_norm"; }
+
+  void backward(NodeGrads& grads) override {
+    dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
+      using Value = compute_t<T>;
+      const CenterNormBackward<T> p{.dx = grads.out<T>(0),
+                                    .dgamma = grads.out<T>(1),
+                                    .dbeta = grads.out<T>(2),
+                                    .dy = grads.dy().data<T>(),
+                                    .x = x.data<T>(),
+                                    .gamma = gamma.data<T>(),
+                                    .mu = mu.data<Value>(),
+                                    .rows = mu.size(),
+                                    .columns = gamma.size(),
+                                    .k = Value(factor(gamma.size()))};
+      FOLDGRAD_RUN(x.device(), center_norm, p);
+    });
+  }
+};
+
+}  // namespace
+
+Var center_norm(const Var& xv, const Var& gammav, const Var& betav) {
+  const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
+  check_floating("center_norm", "x", x, 1);
+  const std::int64_t C = x.shape()[-1], R = x.shape().without(-1).elements();
+  FOLDGRAD_CHECK(C >= 2, "center_norm: x must have at least 2 channels, got {}", describe(x));
+  check_operand("center_norm", "gamma", gamma, {C}, x, "x");
+  check_operand("center_norm", "beta", beta, {C}, x, "x");
+  const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
+  return dispatch_floating("center_norm", x.dtype(), [&]<class T>(Type<T>) {
+    using Value = compute_t<T>;
+    const Tensor mu = Tensor::empty({R}, dtype_of<Value>, x.device());
+    const CenterNormForward<T> p{.y = y.data<T>(),
+                                 .mu = mu.data<Value>(),
+                                 .x = x.data<T>(),
+                                 .gamma = gamma.data<T>(),
+                                 .beta = beta.data<T>(),
+                                 .rows = R,
+                                 .columns = C,
+                                 .k = Value(factor(C))};
+    FOLDGRAD_RUN(x.device(), center_norm, p);
+    return xv.tape().record(y, {xv, gammav, betav}, CenterNormNode(x, gamma, mu));
+  });
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,56 @@
+#include "engine/column_sums_cuda.h"
+#include "engine/rows_cuda.h"
+#include "ops/center_norm/center_norm_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+// One block per row.
+template <class T>
+__global__ void forward_kernel(CenterNormForward<T> p) {
+  using Value = compute_t<T>;
+  Value* scratch = dynamic_shared<Value>();  // one per warp
+  const std::int64_t r = blockIdx.x;
+  const T* x = p.x + r * p.columns;
+  Value sum = 0;
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) sum += Value(x[c]);
+  const Value mu = block_sum(sum, scratch) / Value(p.columns);
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
+    p.y[r * p.columns + c] = T(Value(p.gamma[c]) * (p.k * (Value(x[c]) - mu)) + Value(p.beta[c]));  // [CEN-1] [CEN-2]
+  if (threadIdx.x == 0) p.mu[r] = mu;
+}
+
+// One block per row.
+template <class T>
+__global__ void backward_dx_kernel(CenterNormBackward<T> p) {
+  using Value = compute_t<T>;
+  Value* scratch = dynamic_shared<Value>();  // one per warp
+  const std::int64_t r = blockIdx.x;
+  const T* dy = p.dy + r * p.columns;
+  Value sum_h = 0;
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) sum_h += Value(dy[c]) * Value(p.gamma[c]);
+  const Value mean_h = block_sum(sum_h, scratch) / Value(p.columns);
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
+    p.dx.put(r * p.columns + c, p.k * (Value(dy[c]) * Value(p.gamma[c]) - mean_h));  // [CEN-3]
+}
+
+}  // namespace
+
+template <class T>
+void center_norm_cuda(const CenterNormForward<T>& p) {
+  launch("center_norm forward", forward_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
+}
+template <class T>
+void center_norm_cuda(const CenterNormBackward<T>& p) {
+  if (p.dx) launch("center_norm backward of x", backward_dx_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
+  if (p.dgamma || p.dbeta) column_sums_cuda("center_norm backward of gamma and beta", p);
+}
+
+template void center_norm_cuda(const CenterNormForward<float>&);
+template void center_norm_cuda(const CenterNormForward<double>&);
+template void center_norm_cuda(const CenterNormForward<bf16>&);
+template void center_norm_cuda(const CenterNormBackward<float>&);
+template void center_norm_cuda(const CenterNormBackward<double>&);
+template void center_norm_cuda(const CenterNormBackward<bf16>&);
+
+}  // namespace foldgrad

@@ -1,0 +1,46 @@
+#pragma once
+#include "engine/grad_out.h"
+
+namespace foldgrad {
+
+template <class T>
+struct CenterNormForward {
+  T* y;                       // [rows, columns]
+  compute_t<T>* mu;           // [rows]
+  const T *x, *gamma, *beta;  // [rows, columns], [columns], [columns]
+  std::int64_t rows, columns;
+  compute_t<T> k;
+};
+
+template <class T>
+struct CenterNormBackward {
+  using Value = compute_t<T>;
+  static constexpr int kSums = 2;  // dgamma and dbeta, as sums over rows (engine/column_sums_cpu.h)
+
+  GradOut<T> dx, dgamma, dbeta;  // [rows, columns], [columns], [columns]
+  const T *dy, *x, *gamma;       // [rows, columns], [rows, columns], [columns]
+  const compute_t<T>* mu;        // [rows]
+  std::int64_t rows, columns;
+  Value k;
+
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
+    const Value g = dy[r * columns + c];
+    sums[0] += g * (k * (Value(x[r * columns + c]) - mu[r]));  // [CEN-4]
+    sums[1] += g;
+  }
+  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
+    if (dgamma) dgamma.put(c, sums[0]);
+    if (dbeta) dbeta.put(c, sums[1]);
+  }
+};
+
+template <class T>
+void center_norm_cpu(const CenterNormForward<T>& p);
+template <class T>
+void center_norm_cpu(const CenterNormBackward<T>& p);
+template <class T>
+void center_norm_cuda(const CenterNormForward<T>& p);
+template <class T>
+void center_norm_cuda(const CenterNormBackward<T>& p);
+
+}  // namespace foldgrad

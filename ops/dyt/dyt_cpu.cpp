@@ -1,0 +1,63 @@
+#include "engine/column_sums_cpu.h"
+#include "engine/elementwise_cpu.h"
+#include "ops/dyt/dyt_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+// The row's shares of dgamma, dbeta, dalpha and dshift, [4, columns], and its dx, from one evaluation of F.
+template <class F, class T>
+void backward_row(const DytBackwardElement<T, F>& k, std::int64_t r, compute_t<T>* own) {
+  using Value = compute_t<T>;
+  const std::int64_t columns = k.columns;
+  const T *x = k.p.x + r * columns, *dy = k.p.dy + r * columns, *gamma = k.p.gamma;
+  Value *dgamma = own, *dbeta = own + columns, *dalpha = own + 2 * columns, *dshift = own + 3 * columns;
+  const DytScalars<T> scalars = k.k;
+  const GradOut<T> dx{k.p.dx ? k.p.dx.data + r * columns : nullptr, k.p.dx.mode};
+  const auto element = [=](std::int64_t c) {
+    const Value u = scalars.u(Value(x[c])), t = F::value(u), up = dy[c];
+    const Value g = up * Value(gamma[c]) * F::derivative(u, t);
+    dgamma[c] += up * t;  // [DYT-3]
+    dbeta[c] += up;
+    dalpha[c] += g * Value(x[c]);  // [DYT-4]
+    dshift[c] += g;                // [DERF-2]
+    return g * scalars.alpha;      // [DYT-2]
+  };
+  if (dx) {
+#pragma omp simd
+    for (std::int64_t c = 0; c < columns; ++c) dx.put(c, element(c));
+  } else {
+#pragma omp simd
+    for (std::int64_t c = 0; c < columns; ++c) element(c);
+  }
+}
+
+template <class F, class T>
+void forward(const DytForward<T>& p) {
+  elementwise_columns_cpu(p.rows * p.columns, p.columns, DytElement<T, F>{p, DytScalars<T>::read(p)});
+}
+template <class F, class T>
+void backward(const DytBackward<T>& p) {
+  const DytBackwardElement<T, F> k{p, DytScalars<T>::read(p)};
+  column_sums_cpu(k, [&k](std::int64_t r, compute_t<T>* own) { backward_row<F, T>(k, r, own); });
+}
+
+}  // namespace
+
+template <class T>
+void dyt_cpu(const DytForward<T>& p) {
+  p.shift ? forward<dyt_math::Erf>(p) : forward<dyt_math::Tanh>(p);
+}
+template <class T>
+void dyt_cpu(const DytBackward<T>& p) {
+  p.shift ? backward<dyt_math::Erf>(p) : backward<dyt_math::Tanh>(p);
+}
+
+template void dyt_cpu(const DytForward<float>&);
+template void dyt_cpu(const DytForward<double>&);
+template void dyt_cpu(const DytForward<bf16>&);
+template void dyt_cpu(const DytBackward<float>&);
+template void dyt_cpu(const DytBackward<double>&);
+template void dyt_cpu(const DytBackward<bf16>&);
+
+}  // namespace foldgrad

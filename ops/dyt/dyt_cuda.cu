@@ -1,0 +1,56 @@
+#include "engine/column_sums_cuda.h"
+#include "engine/elementwise_cuda.h"
+#include "ops/dyt/dyt_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+// Reads the scalars on the device, where they are: the host never waits for them.
+template <class Element, class T>
+struct OnDevice {
+  typename Element::Params p;
+  std::int64_t rows = p.rows, columns = p.columns;
+
+  __device__ Element element() const { return {p, DytScalars<T>::read(p)}; }
+  __device__ void operator()(std::int64_t i, std::int64_t c) const { element()(i, c); }
+};
+
+template <class Element, class T>
+struct SumsOnDevice : OnDevice<Element, T> {
+  using Value = compute_t<T>;
+  static constexpr int kSums = Element::kSums;
+
+  __device__ void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const { this->element().add(r, c, sums); }
+  __device__ void put(std::int64_t c, const Value (&sums)[kSums]) const { this->element().put(c, sums); }
+};
+
+template <class F, class T>
+void forward(const DytForward<T>& p) {
+  elementwise_columns_cuda("dyt forward", p.rows * p.columns, p.columns, OnDevice<DytElement<T, F>, T>{p});
+}
+template <class F, class T>
+void backward(const DytBackward<T>& p) {
+  const SumsOnDevice<DytBackwardElement<T, F>, T> k{{p}};
+  if (p.dx) elementwise_columns_cuda("dyt backward of x", p.rows * p.columns, p.columns, k);
+  column_sums_cuda("dyt backward of the parameters", k);
+}
+
+}  // namespace
+
+template <class T>
+void dyt_cuda(const DytForward<T>& p) {
+  p.shift ? forward<dyt_math::Erf>(p) : forward<dyt_math::Tanh>(p);
+}
+template <class T>
+void dyt_cuda(const DytBackward<T>& p) {
+  p.shift ? backward<dyt_math::Erf>(p) : backward<dyt_math::Tanh>(p);
+}
+
+template void dyt_cuda(const DytForward<float>&);
+template void dyt_cuda(const DytForward<double>&);
+template void dyt_cuda(const DytForward<bf16>&);
+template void dyt_cuda(const DytBackward<float>&);
+template void dyt_cuda(const DytBackward<double>&);
+template void dyt_cuda(const DytBackward<bf16>&);
+
+}  // namespace foldgrad

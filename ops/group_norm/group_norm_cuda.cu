@@ -1,0 +1,92 @@
+#include "engine/column_sums_cuda.h"
+#include "engine/rows_cuda.h"
+#include "ops/group_norm/group_norm_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+namespace math = group_norm_math;
+
+// One block per sample and group, which goes over its channels at all positions.
+template <class P>
+struct Block {
+  const P& p;
+  std::int64_t s = blockIdx.x / p.groups, g = blockIdx.x % p.groups, width = p.columns / p.groups;
+
+  // body(i, c, real) for each element i of channel c that falls to this thread.
+  template <class Body>
+  __device__ void elements(const Body& body) const {
+    for (std::int64_t k = threadIdx.x; k < p.positions * width; k += blockDim.x) {
+      const std::int64_t row = s * p.positions + k / width, c = g * width + k % width;
+      body(row * p.columns + c, c, !p.mask || p.mask[row]);
+    }
+  }
+};
+
+template <class T>
+__global__ void forward_kernel(GroupNormForward<T> p) {
+  using Value = compute_t<T>;
+  Value* scratch = dynamic_shared<Value>();  // one per warp
+  const Block<GroupNormForward<T>> block{p};
+  Value count = 0, sum = 0, squares = 0;
+  block.elements([&](std::int64_t i, std::int64_t, bool real) {
+    if (real) count += 1, sum += Value(p.x[i]);
+  });
+  count = block_sum(count, scratch);
+  const Value weight = count > 0 ? Value(1) / count : Value(0);
+  const Value mu = block_sum(sum, scratch) * weight;
+  block.elements([&](std::int64_t i, std::int64_t, bool real) {
+    if (real) squares += (Value(p.x[i]) - mu) * (Value(p.x[i]) - mu);  // [GN-1]
+  });
+  const Value rstd = math::rstd(block_sum(squares, scratch), weight, p.eps);
+  block.elements([&](std::int64_t i, std::int64_t c, bool) {
+    p.y[i] = T(math::y((Value(p.x[i]) - mu) * rstd, Value(p.gamma[c]), Value(p.beta[c])));
+  });
+  if (threadIdx.x == 0) {
+    p.mu[blockIdx.x] = mu;
+    p.rstd[blockIdx.x] = rstd;
+    if (block.g == 0) p.weight[block.s] = weight;
+  }
+}
+
+template <class T>
+__global__ void backward_dx_kernel(GroupNormBackward<T> p) {
+  using Value = compute_t<T>;
+  Value* scratch = dynamic_shared<Value>();  // one per warp
+  const Block<GroupNormBackward<T>> block{p};
+  const Value mu = p.mu[blockIdx.x], rstd = p.rstd[blockIdx.x], weight = p.weight[block.s];
+  Value sum_h = 0, sum_h_xhat = 0;
+  block.elements([&](std::int64_t i, std::int64_t c, bool) {
+    const Value h = Value(p.dy[i]) * Value(p.gamma[c]);
+    sum_h += h;
+    sum_h_xhat += h * ((Value(p.x[i]) - mu) * rstd);
+  });
+  sum_h = block_sum(sum_h, scratch);
+  sum_h_xhat = block_sum(sum_h_xhat, scratch);
+  block.elements([&](std::int64_t i, std::int64_t c, bool real) {
+    p.dx.put(i, math::dx(Value(p.dy[i]) * Value(p.gamma[c]), (Value(p.x[i]) - mu) * rstd, rstd, sum_h, sum_h_xhat,
+                         real ? weight : Value(0)));
+  });
+}
+
+}  // namespace
+
+template <class T>
+void group_norm_cuda(const GroupNormForward<T>& p) {
+  launch("group_norm forward", forward_kernel<T>, one_block_per_row<compute_t<T>>(p.samples * p.groups), p);
+}
+template <class T>
+void group_norm_cuda(const GroupNormBackward<T>& p) {
+  if (p.dx)
+    launch("group_norm backward of x", backward_dx_kernel<T>, one_block_per_row<compute_t<T>>(p.samples * p.groups), p);
+  if (p.dgamma || p.dbeta) column_sums_cuda("group_norm backward of gamma and beta", p);
+}
+
+template void group_norm_cuda(const GroupNormForward<float>&);
+template void group_norm_cuda(const GroupNormForward<double>&);
+template void group_norm_cuda(const GroupNormForward<bf16>&);
+template void group_norm_cuda(const GroupNormBackward<float>&);
+template void group_norm_cuda(const GroupNormBackward<double>&);
+template void group_norm_cuda(const GroupNormBackward<bf16>&);
+
+}  // namespace foldgrad

@@ -1,0 +1,51 @@
+#pragma once
+#include "engine/grad_out.h"
+#include "ops/group_norm/group_norm_math.h"
+
+namespace foldgrad {
+
+template <class T>
+struct GroupNormForward {
+  T* y;                       // [samples, positions, columns]
+  compute_t<T>*mu, *rstd;     // [samples, groups]
+  compute_t<T>* weight;       // [samples]: 1/m
+  const T *x, *gamma, *beta;  // [samples, positions, columns], [columns], [columns]
+  const std::uint8_t* mask;   // [samples, positions]; null: all are real
+  std::int64_t samples, positions, columns, groups;
+  compute_t<T> eps;
+};
+
+template <class T>
+struct GroupNormBackward {
+  using Value = compute_t<T>;
+  static constexpr int kSums = 2;  // dgamma and dbeta, as sums over rows (engine/column_sums_cpu.h)
+
+  GradOut<T> dx, dgamma, dbeta;
+  const T *dy, *x, *gamma;
+  const Value *mu, *rstd, *weight;
+  const std::uint8_t* mask;
+  std::int64_t samples, positions, columns, groups;
+  std::int64_t rows;  // of the sums: samples on the CPU, which takes one at a time; samples x positions on CUDA
+
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
+    const std::int64_t set = r / positions * groups + c / (columns / groups);
+    const Value g = dy[r * columns + c];
+    sums[0] += g * ((Value(x[r * columns + c]) - mu[set]) * rstd[set]);  // [GN-5]
+    sums[1] += g;
+  }
+  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
+    if (dgamma) dgamma.put(c, sums[0]);
+    if (dbeta) dbeta.put(c, sums[1]);
+  }
+};
+
+template <class T>
+void group_norm_cpu(const GroupNormForward<T>& p);
+template <class T>
+void group_norm_cpu(const GroupNormBackward<T>& p);
+template <class T>
+void group_norm_cuda(const GroupNormForward<T>& p);
+template <class T>
+void group_norm_cuda(const GroupNormBackward<T>& p);
+
+}  // namespace foldgrad

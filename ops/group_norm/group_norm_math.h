@@ -1,0 +1,24 @@
+// The formulas of group_norm.h, one element at a time: the CPU loops and the CUDA kernels both call these.
+#pragma once
+#include <cmath>
+
+#include "engine/host_device.h"
+
+namespace foldgrad::group_norm_math {
+
+// weight = 1/m, 0 for a sample without real positions.
+template <class T>
+FOLDGRAD_HD T rstd(T squares, T weight, T eps) {
+  return weight > 0 ? T(1) / std::sqrt(squares * weight + eps) : T(0);  // [GN-2]
+}
+template <class T>
+FOLDGRAD_HD T y(T xhat, T gamma, T beta) {
+  return gamma * xhat + beta;  // [GN-3]
+}
+// The weight is 0 at positions that are not real.
+template <class T>
+FOLDGRAD_HD T dx(T h, T xhat, T rstd, T sum_h, T sum_h_xhat, T weight) {
+  return rstd * (h - weight * (sum_h + xhat * sum_h_xhat));  // [GN-4]
+}
+
+}  // namespace foldgrad::group_norm_math

@@ -1,0 +1,67 @@
+#include "ops/scale_norm/scale_norm.h"
+
+#include "engine/total.h"
+#include "ops/scale_norm/scale_norm_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+// Operands: x, and for scale_norm g.
+struct ScaleNormNode final : Node {
+  Tensor x, g, rnorm;
+  double eps;
+
+  ScaleNormNode(Tensor x, Tensor g, Tensor rnorm, double eps) : x(x), g(g), rnorm(rnorm), eps(eps) {}
+  const char* name() const override { return g.defined() ? "scale_norm" : "unit_rows"; }
+
+  void backward(NodeGrads& grads) override {
+    dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
+      using Value = compute_t<T>;
+      const std::int64_t R = rnorm.size();
+      const Tensor dy_u = Tensor::empty({R}, dtype_of<Value>, x.device());
+      const ScaleNormBackward<T> p{.dx = grads.out<T>(0),
+                                   .dy_u = dy_u.data<Value>(),
+                                   .dy = grads.dy().data<T>(),
+                                   .x = x.data<T>(),
+                                   .g = g.defined() ? g.data<T>() : nullptr,
+                                   .rnorm = rnorm.data<Value>(),
+                                   .rows = R,
+                                   .columns = x.shape()[-1],
+                                   .eps = Value(eps)};
+      FOLDGRAD_RUN(x.device(), scale_norm, p);
+      if (g.defined() && grads.wanted(1)) {
+        const Total<T> dg{.out = grads.out<T>(1), .values = p.dy_u, .n = R};
+        FOLDGRAD_RUN(x.device(), total, dg);
+      }
+    });
+  }
+};
+
+Var record(const char* op, const std::vector<Var>& operands, const Tensor& g, double eps) {
+  const Tensor& x = operands[0].value();
+  check_floating(op, "x", x, 1);
+  if (operands.size() == 2) check_operand(op, "g", g, {1}, x, "x");
+  FOLDGRAD_CHECK(eps > 0, "{}: eps must be positive, got {}", op, eps);
+  const std::int64_t R = x.shape().without(-1).elements();
+  const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
+  return dispatch_floating(op, x.dtype(), [&]<class T>(Type<T>) {
+    using Value = compute_t<T>;
+    const Tensor rnorm = Tensor::empty({R}, dtype_of<Value>, x.device());
+    const ScaleNormForward<T> p{.y = y.data<T>(),
+                                .rnorm = rnorm.data<Value>(),
+                                .x = x.data<T>(),
+                                .g = g.defined() ? g.data<T>() : nullptr,
+                                .rows = R,
+                                .columns = x.shape()[-1],
+                                .eps = Value(eps)};
+    FOLDGRAD_RUN(x.device(), scale_norm, p);
+    return operands[0].tape().record(y, operands, ScaleNormNode(x, g, rnorm, eps));
+  });
+}
+
+}  // namespace
+
+Var scale_norm(const Var& x, const Var& g, double eps) { return record("scale_norm", {x, g}, g.value(), eps); }
+Var unit_rows(const Var& x, double eps) { return record("unit_rows", {x}, Tensor(), eps); }
+
+}  // namespace foldgrad

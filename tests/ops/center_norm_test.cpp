@@ -1,0 +1,65 @@
+#include "ops/center_norm/center_norm.h"
+
+#include "ops/linear/linear.h"
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+namespace {
+
+OpCase center_norm_case(std::int64_t rows, std::int64_t columns, bool large = false) {
+  return {.label = fmt::format("{} rows of {}", rows, columns),
+          .operands = {randn({rows, columns}, 1, 1, 2), randn({columns}, 2), randn({columns}, 3)},
+          .f = [](const std::vector<Var>& v) { return center_norm(v[0], v[1], v[2]); },
+          .large = large};
+}
+
+const RegisterOp kCenterNorm({
+    .name = "center_norm",
+    .cases = {center_norm_case(3, 2), center_norm_case(2, 31), center_norm_case(2, 33), center_norm_case(18, 3),
+              center_norm_case(1, 255, true), center_norm_case(1, 257, true), center_norm_case(20, 300, true)},
+    .errors = {{"center_norm: x must have at least 2 channels, got f32 [8, 1] on cpu",
+                [](Tape& t) {
+                  const Var one = t.constant(Tensor::zeros({1}, DType::f32));
+                  center_norm(t.constant(Tensor::zeros({8, 1}, DType::f32)), one, one);
+                }},
+               {"center_norm: beta must be f32 [8] on cpu, to go with x, which is f32 [8] on cpu, got f64 [8] on cpu",
+                [](Tape& t) {
+                  const Var x = t.constant(Tensor::zeros({8}, DType::f32));
+                  center_norm(x, x, t.constant(Tensor::zeros({8}, DType::f64)));
+                }}},
+    // dgamma and dbeta sum up to 20 rows.
+    .f32_roundoffs = 1000,
+    .bf16_roundoffs = 16,
+});
+
+// x = (1, 3): mu = 2 and k = 2, so z = (-2, 2). With dy = (1, 0), gamma = (2, 1): h = (2, 0), dx = 2 (2 - 1, 0 - 1).
+TEST(CenterNorm, CEN_1_CEN_2_CEN_3_CEN_4_WorkedByHand) {
+  for (Device device : devices()) {
+    Tape tape;
+    const Var x = tape.variable(Tensor::of<double>({1, 2}, {1, 3}, device));
+    const Var gamma = tape.variable(Tensor::of<double>({2}, {2, 1}, device));
+    const Var beta = tape.variable(Tensor::of<double>({2}, {5, 7}, device));
+    const Var y = center_norm(x, gamma, beta);
+    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{1, 9}));
+    tape.backward(y, Tensor::of<double>({1, 2}, {1, 0}, device));
+    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{2, -2}));
+    EXPECT_EQ(tape.grad(gamma).values<double>(), (std::vector<double>{-2, 0}));
+    EXPECT_EQ(tape.grad(beta).values<double>(), (std::vector<double>{1, 0}));
+  }
+}
+
+// It is linear in x, so a matrix does the same: k diag(gamma) (I - 1 1^T / C).
+TEST(CenterNorm, CEN_1_CEN_2_IsAMatrix) {
+  const std::int64_t C = 5;
+  const Tensor gamma = randn({C}, 1), beta = randn({C}, 2), matrix = Tensor::empty({C, C}, DType::f64);
+  for (std::int64_t i = 0; i < C; ++i)
+    for (std::int64_t j = 0; j < C; ++j)
+      matrix.data<double>()[i * C + j] = 1.25 * gamma.data<double>()[i] * ((i == j) - 0.2);
+  Tape tape;
+  const Var x = tape.constant(randn({7, C}, 3)), b = tape.constant(beta);
+  EXPECT_TRUE(
+      close(center_norm(x, tape.constant(gamma), b).value(), linear(x, tape.constant(matrix), b).value(), 1e-14));
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
