@@ -1,0 +1,186 @@
+#include "ops/channel_norm/channel_norm.h"
+
+#include "ops/channel_norm/channel_norm_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+template <class T>
+T* data_or_null(const Tensor& t) {
+  return t.defined() ? t.data<T>() : nullptr;
+}
+
+template <class S>
+ChannelBuffers<S> buffers(const ChannelNormState& s) {
+  return {.run_mean = data_or_null<S>(s.run_mean),
+          .run_var = data_or_null<S>(s.phi.defined() ? s.phi : s.run_var),
+          .psi_ema = data_or_null<S>(s.nu_ema.defined() ? s.nu_ema : s.psi_ema),
+          .win_sq = data_or_null<S>(s.win_sq),
+          .win_g = data_or_null<S>(s.win_g),
+          .iters = s.iters.data<std::int64_t>(),
+          .skips = s.skips.data<std::int64_t>()};
+}
+
+// The storage of a ChannelContext.
+struct SavedContext {
+  Tensor saved, flags, call;
+
+  SavedContext(std::int64_t C, DType dtype, Device device)
+      : saved(Tensor::empty({ChannelContext<float>::kRows, C}, dtype, device)),
+        flags(Tensor::empty({C}, DType::u8, device)),
+        call(Tensor::empty({2}, DType::f64, device)) {}
+  template <class S>
+  ChannelContext<S> view() const {
+    return {saved.data<S>(), flags.data<std::uint8_t>(), call.data<double>(), flags.size()};
+  }
+};
+
+struct ChannelNormNode final : Node {
+  Tensor x, gamma, mask;
+  SavedContext context;
+  ChannelNormState state;
+  ChannelNormOptions options;
+  bool training;
+
+  ChannelNormNode(Tensor x, Tensor gamma, Tensor mask, SavedContext context, ChannelNormState state,
+                  const ChannelNormOptions& options, bool training)
+      : x(x), gamma(gamma), mask(mask), context(context), state(state), options(options), training(training) {}
+  const char* name() const override { return "channel_norm"; }
+
+  void backward(NodeGrads& grads) override {
+    dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) { run<T>(grads); });
+  }
+
+ private:
+  template <class T>
+  void run(NodeGrads& grads) {
+    using S = compute_t<T>;
+    const std::int64_t C = gamma.size(), R = C ? x.size() / C : 0;
+    const Device device = x.device();
+    const Tensor partials = Tensor::empty({channel_blocks(R), 3, C}, DType::f64, device),
+                 sums = Tensor::empty({3, C}, DType::f64, device),
+                 coefficients = Tensor::empty({3, C}, dtype_of<S>, device);
+    const T* dy = grads.dy().data<T>();
+    const ChannelContext<S> saved = context.view<S>();
+    const ChannelSums<T> column_sums{.dy = dy,
+                                     .x = x.data<T>(),
+                                     .mean = saved.saved,
+                                     .rows = R,
+                                     .columns = C,
+                                     .power = options.form == ChannelForm::power,
+                                     .partials = partials.data<double>(),
+                                     .sums = sums.data<double>()};
+    FOLDGRAD_RUN(device, channel_norm, column_sums);
+    const ChannelBackwardStep<T> step{.options = options,
+                                      .training = training,
+                                      .rows = R,
+                                      .columns = C,
+                                      .state = buffers<S>(state),
+                                      .context = saved,
+                                      .sums = sums.data<double>(),
+                                      .gamma = gamma.data<T>(),
+                                      .dgamma = grads.out<T>(1),
+                                      .dbeta = grads.out<T>(2),
+                                      .coefficients = coefficients.data<S>()};
+    FOLDGRAD_RUN(device, channel_norm, step);
+    if (!grads.wanted(0)) return;
+    const bool masked = mask.defined() && options.form == ChannelForm::paper;
+    const ChannelGradient<T> gradient{.dx = grads.out<T>(0),
+                                      .dy = dy,
+                                      .x = x.data<T>(),
+                                      .mean = saved.saved,
+                                      .coefficients = coefficients.data<S>(),
+                                      .mask = masked ? mask.data<std::uint8_t>() : nullptr,
+                                      .rows = R,
+                                      .columns = C};
+    FOLDGRAD_RUN(device, channel_norm, gradient);
+  }
+};
+
+void check_options(const ChannelNormOptions& o) {
+  using channel_norm_math::has_window;
+  FOLDGRAD_CHECK(o.window_forward >= 1 && o.window_backward >= 1,
+                 "channel_norm: windows must be at least 1, got {} forward and {} backward", o.window_forward,
+                 o.window_backward);
+  FOLDGRAD_CHECK(o.eps >= 0, "channel_norm: eps must not be negative, got {}", o.eps);
+  for (double alpha : {o.alpha_forward, o.alpha_backward})
+    FOLDGRAD_CHECK(alpha >= 0 && alpha <= 1, "channel_norm: alpha must be in [0, 1], got {}", alpha);
+  FOLDGRAD_CHECK(o.ddof == 0 || o.ddof == 1, "channel_norm: ddof must be 0 or 1, got {}", o.ddof);
+  FOLDGRAD_CHECK(o.statistic == ChannelStatistic::mean_square ||
+                     (o.forward == ForwardAverage::none && o.backward == BackwardAverage::none),
+                 "channel_norm: averages need the statistic mean_square, got variance");
+  FOLDGRAD_CHECK(!o.filtration || has_window(o.forward),
+                 "channel_norm: filtration needs a forward average over a window");
+}
+
+void check_buffer(const char* name, const Tensor& buffer, const Tensor& want, const Tensor& x) {
+  if (want.defined()) check_operand("channel_norm", name, buffer, want.shape(), want.dtype(), x, "x");
+}
+
+// Compares with what create() would make, whose shapes and dtypes are thus said once.
+void check_state(const ChannelNormState& state, const ChannelNormOptions& options, const Tensor& x) {
+  const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  const ChannelNormState want = ChannelNormState::create(options, x.shape()[-1], dtype);
+  const auto have = state.named();
+  for (const auto& [name, tensor] : want.named()) {
+    const auto found = have.find(name);
+    check_buffer(("state." + name).c_str(), found == have.end() ? Tensor() : found->second, tensor, x);
+  }
+}
+
+}  // namespace
+
+Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tensor* mask, const ChannelNormState& state,
+                 const ChannelNormOptions& options, bool training) {
+  const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
+  check_floating("channel_norm", "x", x, 1);
+  const std::int64_t C = x.shape()[-1], R = C ? x.size() / C : 0;
+  check_operand("channel_norm", "gamma", gamma, {C}, x, "x");
+  check_operand("channel_norm", "beta", beta, {C}, x, "x");
+  if (mask) check_operand("channel_norm", "mask", *mask, x.shape().without(-1), DType::u8, x, "x");
+  check_options(options);
+  check_state(state, options, x);
+
+  const Tensor real = mask && options.mask == StatisticMask::valid ? *mask : Tensor();
+  const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
+  return dispatch_floating("channel_norm", x.dtype(), [&]<class T>(Type<T>) {
+    using S = compute_t<T>;
+    const SavedContext context(C, dtype_of<S>, x.device());
+    const Tensor moments = Tensor::empty({2, C}, DType::f64, x.device());
+    const Tensor gain = Tensor::empty({C}, dtype_of<S>, x.device());
+    if (training) {
+      const Tensor partials = Tensor::empty({channel_blocks(R), 2, C}, DType::f64, x.device());
+      const Tensor counts = Tensor::empty({channel_blocks(R)}, DType::f64, x.device());
+      const ChannelMoments<T> p{.x = x.data<T>(),
+                                .mask = data_or_null<std::uint8_t>(real),
+                                .rows = R,
+                                .columns = C,
+                                .variance = options.statistic == ChannelStatistic::variance,
+                                .partials = partials.data<double>(),
+                                .counts = counts.data<double>(),
+                                .moments = moments.data<double>(),
+                                .count = context.call.data<double>() + 1};
+      FOLDGRAD_RUN(x.device(), channel_norm, p);
+    }
+    const ChannelForwardStep<T> step{.options = options,
+                                     .training = training,
+                                     .columns = C,
+                                     .state = buffers<S>(state),
+                                     .context = context.view<S>(),
+                                     .moments = moments.data<double>(),
+                                     .gamma = gamma.data<T>(),
+                                     .gain = gain.data<S>()};
+    FOLDGRAD_RUN(x.device(), channel_norm, step);
+    const ChannelApply<T> apply{.y = y.data<T>(),
+                                .x = x.data<T>(),
+                                .beta = beta.data<T>(),
+                                .mean = context.saved.data<S>(),
+                                .gain = gain.data<S>(),
+                                .rows = R,
+                                .columns = C};
+    FOLDGRAD_RUN(x.device(), channel_norm, apply);
+    return xv.tape().record(y, {xv, gammav, betav}, ChannelNormNode(x, gamma, real, context, state, options, training));
+  });
+}
+
+}  // namespace foldgrad

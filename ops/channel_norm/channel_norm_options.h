@@ -1,0 +1,61 @@
+// The choices that make a member of the family of channel_norm.h. Included by kernels: C++17, no libraries.
+#pragma once
+#include <cstdint>
+
+namespace foldgrad {
+
+enum class ChannelStatistic : std::uint8_t { variance, mean_square };  // mean_square: nothing is subtracted
+enum class ForwardAverage : std::uint8_t { none, arithmetic, geometric, exponential };
+enum class BackwardAverage : std::uint8_t { none, arithmetic, exponential, arithmetic_exponential };
+
+// `paper`: exact gradients while nothing is averaged yet; gradient statistics are means over the real positions.
+// `released`: as the authors' code for UN and MABN computes, see channel_norm.h. `power`: the released PowerNorm.
+enum class ChannelForm : std::uint8_t { paper, released, power };
+
+// Which windows decide about which channels when outliers are filtered.
+enum class Granularity : std::uint8_t {
+  channel,    // each channel about itself
+  layer_any,  // any channel about all
+  layer_sum,  // the sums over the channels about all
+  pooled      // any channel about all, with one threshold from the entries of all channels
+};
+// What an outlier step leaves in psi_ema: an update with the outlier's weight, the outlier alone, nothing.
+enum class PsiAfterSkip : std::uint8_t { ema, literal, freeze };
+enum class StatisticMask : std::uint8_t { valid, all };      // `all` ignores the mask: padding counts
+enum class Rescale : std::uint8_t { none, backward, both };  // where the factor r of the released forms multiplies
+
+struct ChannelNormOptions {
+  ChannelStatistic statistic = ChannelStatistic::mean_square;
+  ForwardAverage forward = ForwardAverage::geometric;
+  BackwardAverage backward = BackwardAverage::arithmetic_exponential;
+  ChannelForm form = ChannelForm::paper;
+  std::int64_t window_forward = 4, window_backward = 4;  // M_f, M_b
+  std::int64_t warmup = 4000;                            // averages from this iteration on; the first is 1
+  double alpha_forward = 0.9, alpha_backward = 0.9;      // weights of the old value
+  double eps = 1e-5;
+
+  bool filtration = false;
+  Granularity granularity = Granularity::layer_sum;
+  int ddof = 1;                 // of the variance in the threshold
+  bool flag_low = true;         // falls count as outliers too
+  bool hold_on_skip = false;    // run_var stays out of outlier steps (ours)
+  bool hold_non_finite = true;  // a channel with NaN or infinity uses its running estimates and writes none (ours)
+  PsiAfterSkip psi_after_skip = PsiAfterSkip::ema;
+  StatisticMask mask = StatisticMask::valid;
+
+  Rescale rescale = Rescale::none;
+  bool clamped_variance = false;  // sqrt(max(v, eps)) for sqrt(v + eps), and no n/(n-1) in the running variance
+
+  // Members by name, as published.
+  static ChannelNormOptions bn();
+  static ChannelNormOptions rbn();
+  static ChannelNormOptions qmbn();
+  static ChannelNormOptions mabn();
+  static ChannelNormOptions mabn_released();
+  static ChannelNormOptions pn_star();
+  static ChannelNormOptions pn_star_released();
+  static ChannelNormOptions un();
+  static ChannelNormOptions un_released();
+};
+
+}  // namespace foldgrad

@@ -1,0 +1,147 @@
+#include <cmath>
+
+#include "engine/dispatch.h"
+#include "ops/channel_norm/channel_norm.h"
+#include "ops/channel_norm/channel_norm_math.h"
+
+namespace foldgrad {
+
+ChannelNormOptions ChannelNormOptions::bn() {
+  ChannelNormOptions o;
+  o.statistic = ChannelStatistic::variance;
+  o.forward = ForwardAverage::none;
+  o.backward = BackwardAverage::none;
+  o.hold_non_finite = false;
+  return o;
+}
+ChannelNormOptions ChannelNormOptions::rbn() {
+  ChannelNormOptions o = bn();
+  o.alpha_forward = 0.95;
+  o.clamped_variance = true;
+  return o;
+}
+ChannelNormOptions ChannelNormOptions::qmbn() {
+  ChannelNormOptions o = bn();
+  o.statistic = ChannelStatistic::mean_square;
+  return o;
+}
+ChannelNormOptions ChannelNormOptions::mabn() {
+  ChannelNormOptions o;
+  o.forward = ForwardAverage::exponential;
+  o.backward = BackwardAverage::arithmetic;
+  o.alpha_forward = o.alpha_backward = 0.98;
+  o.warmup = 100;
+  return o;
+}
+ChannelNormOptions ChannelNormOptions::mabn_released() {
+  ChannelNormOptions o = mabn();
+  o.form = ChannelForm::released;
+  o.forward = ForwardAverage::arithmetic;
+  o.rescale = Rescale::both;
+  o.hold_non_finite = false;
+  return o;
+}
+ChannelNormOptions ChannelNormOptions::pn_star() {
+  ChannelNormOptions o;
+  o.forward = ForwardAverage::exponential;
+  o.backward = BackwardAverage::exponential;
+  o.warmup = 10000;
+  return o;
+}
+ChannelNormOptions ChannelNormOptions::pn_star_released() {
+  ChannelNormOptions o = pn_star();
+  o.form = ChannelForm::power;
+  o.hold_non_finite = false;
+  return o;
+}
+ChannelNormOptions ChannelNormOptions::un() { return {}; }
+ChannelNormOptions ChannelNormOptions::un_released() {
+  ChannelNormOptions o;
+  o.form = ChannelForm::released;
+  o.granularity = Granularity::pooled;
+  o.rescale = Rescale::backward;
+  o.hold_non_finite = false;
+  return o;
+}
+
+namespace {
+
+template <class State, class Body>
+void for_each_buffer(State& s, const Body& body) {
+  body("run_mean", s.run_mean);
+  body("run_var", s.run_var);
+  body("psi_ema", s.psi_ema);
+  body("win_sq", s.win_sq);
+  body("win_g", s.win_g);
+  body("phi", s.phi);
+  body("nu_ema", s.nu_ema);
+  body("iters", s.iters);
+  body("skips", s.skips);
+}
+
+}  // namespace
+
+ChannelNormState ChannelNormState::create(const ChannelNormOptions& o, std::int64_t channels, DType dtype,
+                                          Device device) {
+  FOLDGRAD_CHECK(dtype == DType::f32 || dtype == DType::f64, "channel_norm: state must be f32 or f64, got {}",
+                 name(dtype));
+  ChannelNormState s;
+  const auto zeros = [&](Shape shape) { return Tensor::zeros(std::move(shape), dtype, device); };
+  const auto ones = [&] { return Tensor::full({channels}, 1, dtype, device); };
+  s.iters = Tensor::zeros({}, DType::i64, device);
+  s.skips = Tensor::zeros({}, DType::i64, device);
+  if (o.form == ChannelForm::power) {
+    s.phi = ones();
+    s.nu_ema = zeros({channels});
+    return s;
+  }
+  s.run_var = ones();
+  if (o.statistic == ChannelStatistic::variance) s.run_mean = zeros({channels});
+  if (channel_norm_math::has_window(o.forward)) s.win_sq = zeros({o.window_forward, channels});
+  if (channel_norm_math::has_window(o.backward)) s.win_g = zeros({o.window_backward, channels});
+  if (channel_norm_math::has_ema(o.backward)) s.psi_ema = zeros({channels});
+  return s;
+}
+
+std::map<std::string, Tensor> ChannelNormState::named() const {
+  std::map<std::string, Tensor> all;
+  for_each_buffer(*this, [&](const char* name, const Tensor& t) {
+    if (t.defined()) all[name] = t;
+  });
+  return all;
+}
+
+ChannelNormState ChannelNormState::snapshot() const {
+  ChannelNormState copy = *this;
+  for_each_buffer(copy, [](const char*, Tensor& t) {
+    if (t.defined()) t = t.clone();
+  });
+  return copy;
+}
+
+void ChannelNormState::restore(const ChannelNormState& snapshot) const {
+  const auto saved = snapshot.named();
+  for (const auto& [name, tensor] : named()) {
+    const auto found = saved.find(name);
+    FOLDGRAD_CHECK(found != saved.end(), "channel_norm: the snapshot has no {}", name);
+    tensor.copy_from(found->second);
+  }
+}
+
+ChannelAffine channel_affine(const ChannelNormState& state, const Tensor& gamma, const Tensor& beta,
+                             const ChannelNormOptions& options) {
+  const auto host = [](const Tensor& t) { return t.to(Device::cpu).to(DType::f64).clone(); };
+  ChannelAffine affine{host(gamma), host(beta)};
+  const Tensor variance = host(state.phi.defined() ? state.phi : state.run_var);
+  check_operand("channel_affine", "gamma", affine.A, variance.shape(), variance, "the state");
+  check_operand("channel_affine", "beta", affine.B, variance.shape(), variance, "the state");
+  const Tensor mean = state.run_mean.defined() ? host(state.run_mean) : Tensor::zeros(variance.shape(), DType::f64);
+  for (std::int64_t c = 0; c < variance.size(); ++c) {
+    double& A = affine.A.data<double>()[c];
+    A *= channel_norm_math::rstd(variance.data<double>()[c], options);  // [CN-4]
+    affine.B.data<double>()[c] -= A * mean.data<double>()[c];
+  }
+  return affine;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,54 @@
+// What the tests of channel_norm share.
+#pragma once
+#include "ops/channel_norm/channel_norm.h"
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+
+inline void set(const Tensor& buffer, double value) {
+  if (buffer.defined()) buffer.copy_from(Tensor::full(buffer.shape(), value, buffer.dtype()));
+}
+inline void set_iterations(const ChannelNormState& state, std::int64_t t) {
+  state.iters.copy_from(Tensor::of<std::int64_t>({}, {t}));
+}
+inline ChannelNormOptions with_warmup(ChannelNormOptions o, std::int64_t warmup) {
+  o.warmup = warmup;
+  return o;
+}
+// UN whose filter is on as soon as its window is full.
+inline ChannelNormOptions filtered(Granularity granularity) {
+  ChannelNormOptions o = with_warmup(ChannelNormOptions::un(), 0);
+  o.filtration = true;
+  o.granularity = granularity;
+  return o;
+}
+inline ChannelNormOptions single_window(ChannelNormOptions o) {
+  o.window_forward = o.window_backward = 1;
+  o.warmup = 0;
+  return o;
+}
+
+struct ChannelResult {
+  std::vector<double> y, dx, dgamma, dbeta;
+};
+// One channel.
+inline ChannelResult step(const ChannelNormOptions& o, const ChannelNormState& state, const std::vector<double>& x,
+                          const std::vector<double>& dy, double gamma = 1, double beta = 0,
+                          const Tensor* mask = nullptr) {
+  const std::int64_t P = std::int64_t(x.size());
+  const Device device = state.iters.device();
+  Tape tape;
+  const Var xv = tape.variable(Tensor::of({P, 1}, x, device)),
+            g = tape.variable(Tensor::of<double>({1}, {gamma}, device)),
+            b = tape.variable(Tensor::of<double>({1}, {beta}, device));
+  const Var y = channel_norm(xv, g, b, mask, state, o, true);
+  tape.backward(y, Tensor::of({P, 1}, dy, device));
+  return {y.value().values<double>(), tape.grad(xv).values<double>(), tape.grad(g).values<double>(),
+          tape.grad(b).values<double>()};
+}
+inline ChannelNormState fresh(const ChannelNormOptions& o, Device device) {
+  return ChannelNormState::create(o, 1, DType::f64, device);
+}
+inline double item(const Tensor& t, std::int64_t i = 0) { return t.values<double>()[i]; }
+
+}  // namespace foldgrad::testing

@@ -1,0 +1,188 @@
+// channel_norm on numbers that can be followed by hand.
+#include <cmath>
+
+#include "ops/channel_norm/group_rms.h"
+#include "tests/ops/channel_norm_fixture.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using Options = ChannelNormOptions;
+
+// x = (3, 4) in one group: 9 + 16 = 25, mean 12.5; eps = 3.5 makes the root 4.
+TEST(GroupRms, PN_4_WorkedByHand) {
+  Tape tape;
+  const Var y = group_rms(tape.constant(Tensor::of<double>({1, 4}, {3, 4, 0, 0})), 2, 3.5);
+  EXPECT_EQ(y.value().values<double>(), (std::vector<double>{0.75, 1, 0, 0}));
+}
+
+constexpr double kRounding = 1e-14;
+
+// x = (1, 3): q = 5, and eps = 11 makes rstd = 1/4, z = (1/4, 3/4). dy = (4, 0), gamma = 2: h = (8, 0), G = 1, and
+// dx = (h - z) / 4.
+TEST(ChannelNorm, UN_1_CN_1_CN_2_CN_3_WorkedByHand) {
+  for (Device device : devices()) {
+    Options o = Options::un();
+    o.eps = 11;
+    const ChannelNormState state = fresh(o, device);
+    const ChannelResult r = step(o, state, {1, 3}, {4, 0}, 2, 1);
+    EXPECT_EQ(r.y, (std::vector<double>{1.5, 2.5}));
+    EXPECT_EQ(r.dx, (std::vector<double>{1.9375, -0.1875}));
+    EXPECT_EQ(r.dgamma, std::vector<double>{1});
+    EXPECT_EQ(r.dbeta, std::vector<double>{4});
+    EXPECT_EQ(state.iters.item(), 1);
+    EXPECT_EQ(item(state.win_sq, 1), 5);
+    EXPECT_EQ(item(state.win_g, 1), 1);
+    EXPECT_NEAR(item(state.run_var), 0.9 + 0.5, kRounding);
+    EXPECT_NEAR(item(state.psi_ema), 0.1, kRounding);
+  }
+}
+
+// x = (1, 3): mean 2, v = 1, eps = 3: rstd = 1/2, z = (-1/2, 1/2). h = (4, 0): mean h = 2, G = -1, and
+// dx = (h - 2 + z) / 2. The running variance takes 1 * 2/1.
+TEST(ChannelNorm, BN_1_BN_2_WorkedByHand) {
+  for (Device device : devices()) {
+    Options o = Options::bn();
+    o.eps = 3;
+    o.alpha_forward = 0.5;
+    const ChannelNormState state = fresh(o, device);
+    const ChannelResult r = step(o, state, {1, 3}, {2, 0}, 2, 5);
+    EXPECT_EQ(r.y, (std::vector<double>{4, 6}));
+    EXPECT_EQ(r.dx, (std::vector<double>{0.75, -0.75}));
+    EXPECT_EQ(item(state.run_mean), 1);
+    EXPECT_EQ(item(state.run_var), 1.5);
+  }
+}
+
+// The variance of a constant channel is clamped to eps = 1/4: z = 0, and the statistic's gradient is that of a
+// constant.
+TEST(ChannelNorm, RBN_1_ConstantChannel) {
+  for (Device device : devices()) {
+    Options o = Options::rbn();
+    o.eps = 0.25;
+    const ChannelNormState state = fresh(o, device);
+    const ChannelResult r = step(o, state, {7, 7}, {2, 0}, 1, 5);
+    EXPECT_EQ(r.y, (std::vector<double>{5, 5}));
+    EXPECT_EQ(r.dx, (std::vector<double>{2, -2}));
+    EXPECT_NEAR(item(state.run_var), 0.95, kRounding);
+  }
+}
+
+// q = 1, 2, 4, 8 in the window after iteration 5: GM = 2^(6/4), and psi = (1 - alpha) AM(G) + alpha psi_ema.
+TEST(ChannelNorm, UN_16_UN_17_WindowAndExponentialAverage) {
+  for (Device device : devices()) {
+    Options o = with_warmup(Options::un(), 0);
+    o.eps = 0;
+    const ChannelNormState state = fresh(o, device);
+    double psi_ema = 0;
+    std::vector<double> G;
+    for (double q : {99., 1., 2., 4.}) {
+      const ChannelResult r = step(o, state, {std::sqrt(q)}, {1});
+      EXPECT_NEAR(r.dx[0], 0, kRounding);  // exact: nothing depends on the scale of one value
+      G.push_back(1);
+      psi_ema = 0.9 * psi_ema + 0.1;
+    }
+    const double root = std::sqrt(std::pow(2., 1.5)), z = std::sqrt(8) / root;
+    const ChannelResult r = step(o, state, {std::sqrt(8.)}, {1});
+    EXPECT_NEAR(r.y[0], z, kRounding);
+    const double psi = 0.9 * psi_ema + 0.1 * (3 + z) / 4;
+    EXPECT_NEAR(r.dx[0], (1 - psi * z) / root, kRounding);
+    EXPECT_NEAR(item(state.psi_ema), psi, kRounding);
+  }
+}
+
+// After the window (1, 1.1, 0.9, 1) a hundredfold value fires, is recorded as run_var, and gets the exact gradient.
+TEST(ChannelNorm, UN_18_UN_19_OutlierIsKeptOutOfTheWindow) {
+  for (Device device : devices())
+    for (Granularity g : {Granularity::channel, Granularity::layer_any, Granularity::layer_sum, Granularity::pooled}) {
+      const Options o = filtered(g);
+      const ChannelNormState state = fresh(o, device);
+      for (double q : {1., 1.1, 0.9, 1.}) step(o, state, {std::sqrt(q)}, {1});
+      const double run_var = item(state.run_var), psi_ema = item(state.psi_ema);
+      const ChannelResult r = step(o, state, {10}, {1});
+      EXPECT_EQ(state.skips.item(), 1);
+      EXPECT_NEAR(r.y[0], 10 / std::sqrt(100 + 1e-5), kRounding);
+      EXPECT_EQ(item(state.win_sq, 1), run_var);
+      EXPECT_EQ(item(state.win_g, 1), psi_ema);
+      EXPECT_NEAR(item(state.run_var), 0.9 * run_var + 0.1 * 100, kRounding * 100);
+      step(o, state, {1}, {1});
+      EXPECT_EQ(state.skips.item(), 1);
+    }
+}
+
+TEST(ChannelNorm, UN_14_ExponentialForward) {
+  for (Device device : devices()) {
+    Options o = with_warmup(Options::mabn(), 0);
+    o.eps = 0;
+    const ChannelNormState state = fresh(o, device);
+    const double var_hat = 0.98 * 1 + 0.02 * 4;
+    EXPECT_NEAR(step(o, state, {2}, {1}).y[0], 2 / std::sqrt(var_hat), kRounding);
+    EXPECT_NEAR(item(state.run_var), var_hat, kRounding);
+  }
+}
+
+// Beyond iteration 1000 r takes the window's statistic back to the running one, but no further than 5 times.
+TEST(ChannelNorm, MABN_1_RescalesToTheRunningEstimate) {
+  for (Device device : devices())
+    for (double x : {2., 1000.}) {
+      Options o = Options::mabn_released();
+      o.eps = 0;
+      const ChannelNormState state = fresh(o, device);
+      set_iterations(state, 2000);
+      set(state.win_sq, 1);
+      set(state.run_var, 2);
+      const double root = std::sqrt((3 + x * x) / 4), r = std::min(5., root / std::sqrt(2.));
+      EXPECT_NEAR(step(o, state, {x}, {1}).y[0], r * x / root, kRounding * 10);
+    }
+}
+
+// t = 2: z from q = 4 in warm-up; phi = (3 * 1/2 + 4/2) and then 0.9 of that + 0.1 * 4; nu_ema = 2, psi = 0.2.
+TEST(ChannelNorm, PN_1_PN_2_PN_3_WorkedByHand) {
+  for (Device device : devices()) {
+    Options o = Options::pn_star_released();
+    o.eps = 0;
+    const ChannelNormState state = fresh(o, device);
+    set_iterations(state, 1);
+    set(state.phi, 3);
+    set(state.nu_ema, 2);
+    const ChannelResult r = step(o, state, {2}, {3});
+    EXPECT_EQ(r.y[0], 1);
+    EXPECT_NEAR(r.dx[0], (3 - 0.2) / 2, kRounding);
+    EXPECT_NEAR(item(state.phi), 0.9 * 3.5 + 0.4, kRounding);
+    EXPECT_NEAR(item(state.nu_ema), 2 + 3 - 0.2, kRounding);
+    o.warmup = 0;
+    EXPECT_NEAR(step(o, state, {2}, {0}).y[0], 2 / std::sqrt(0.9 * 3.5 + 0.4), kRounding);
+  }
+}
+
+// PN and PN* differ from the gradient with a constant statistic by nu alone.
+TEST(ChannelNorm, PN_3_WithoutHistoryIsTheGradientOfAConstantStatistic) {
+  const Options o = Options::pn_star_released();
+  const ChannelResult r = step(o, fresh(o, Device::cpu), {2, -1}, {3, 1}, 2);
+  const double rstd = 1 / std::sqrt(2.5 + 1e-5);
+  EXPECT_NEAR(r.dx[0], 6 * rstd, kRounding);
+  EXPECT_NEAR(r.dx[1], 2 * rstd, kRounding);
+}
+
+TEST(ChannelNorm, CN_4_InferenceIsOneAffineMap) {
+  for (const Options& o : {Options::bn(), Options::rbn(), Options::un(), Options::pn_star_released()})
+    for (Device device : devices()) {
+      const ChannelNormState state = ChannelNormState::create(o, 3, DType::f64, device);
+      const Tensor x = randn({5, 3}, 1), gamma = randn({3}, 2), beta = randn({3}, 3);
+      Tape tape(/*recording=*/false);
+      const Var g = tape.constant(gamma.to(device)), b = tape.constant(beta.to(device));
+      for (int i = 0; i < 3; ++i)
+        channel_norm(tape.constant(randn({9, 3}, 7 + i).to(device)), g, b, nullptr, state, o, true);
+      const ChannelNormState before = state.snapshot();
+      const Tensor y = channel_norm(tape.constant(x.to(device)), g, b, nullptr, state, o, false).value();
+      const ChannelAffine affine = channel_affine(state, gamma, beta, o);
+      Tensor want = x.clone();
+      for (std::int64_t i = 0; i < 15; ++i)
+        want.data<double>()[i] = affine.A.data<double>()[i % 3] * x.data<double>()[i] + affine.B.data<double>()[i % 3];
+      EXPECT_TRUE(close(y, want, 1e-13));
+      for (const auto& [name, buffer] : before.named()) EXPECT_TRUE(identical(state.named().at(name), buffer)) << name;
+    }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
