@@ -11,28 +11,45 @@ namespace {
 const std::vector<Activation> kAll = {Activation::relu, Activation::tanh, Activation::sigmoid,
                                       Activation::silu, Activation::gelu, Activation::gelu_tanh};
 
-OpCase activation_case(Activation activation, Shape shape, bool large = false) {
+OpCase activation_case(OpFunction f, Shape shape, bool large = false) {
   return {.label = fmt::format("{}", shape),
           .operands = {randn_off_zero(shape, 1)},  // relu has a kink
-          .f = [activation](const std::vector<Var>& v) { return activate(v[0], activation); },
+          .f = std::move(f),
           .large = large};
 }
 
-OpSpec activation_spec(Activation activation) {
-  return {.name = name(activation),
+OpSpec activation_spec(const char* name, Var (*function)(const Var&)) {
+  const OpFunction f = [function](const std::vector<Var>& v) { return function(v[0]); };
+  return {.name = name,
           // Around a block of 256 threads.
-          .cases = {activation_case(activation, {2, 3}), activation_case(activation, {}),
-                    activation_case(activation, {100}), activation_case(activation, {3, 257}, true)},
-          .errors = {{fmt::format("{}: x must be f32, f64 or bf16, got i64 [3] on cpu", name(activation)),
-                      [activation](Tape& t) { activate(t.constant(Tensor::zeros({3}, DType::i64)), activation); }}},
+          .cases = {activation_case(f, {2, 3}), activation_case(f, {}), activation_case(f, {100}),
+                    activation_case(f, {3, 257}, true)},
+          .errors = {{fmt::format("{}: x must be f32, f64 or bf16, got i64 [3] on cpu", name),
+                      [function](Tape& t) { function(t.constant(Tensor::zeros({3}, DType::i64))); }}},
           .f32_roundoffs = 16};
 }
-const RegisterOp kRelu(activation_spec(Activation::relu));
-const RegisterOp kTanh(activation_spec(Activation::tanh));
-const RegisterOp kSigmoid(activation_spec(Activation::sigmoid));
-const RegisterOp kSilu(activation_spec(Activation::silu));
-const RegisterOp kGelu(activation_spec(Activation::gelu));
-const RegisterOp kGeluTanh(activation_spec(Activation::gelu_tanh));
+const RegisterOp kRelu(activation_spec("relu", relu));
+const RegisterOp kTanh(activation_spec("tanh", tanh));
+const RegisterOp kSigmoid(activation_spec("sigmoid", sigmoid));
+const RegisterOp kSilu(activation_spec("silu", silu));
+const RegisterOp kGelu(activation_spec("gelu", gelu));
+const RegisterOp kGeluTanh(activation_spec("gelu_tanh", gelu_tanh));
+
+std::vector<OpCase> activate_cases() {
+  std::vector<OpCase> cases;
+  for (Activation a : kAll) {
+    cases.push_back(activation_case([a](const std::vector<Var>& v) { return activate(v[0], a); }, {2, 3}));
+    cases.back().label = name(a);
+  }
+  return cases;
+}
+const RegisterOp kActivate({
+    .name = "activate",
+    .cases = activate_cases(),
+    .errors = {{"silu: x must be f32, f64 or bf16, got i64 [3] on cpu",
+                [](Tape& t) { activate(t.constant(Tensor::zeros({3}, DType::i64)), Activation::silu); }}},
+    .f32_roundoffs = 16,
+});
 
 OpCase bias_case(Activation activation, std::int64_t rows, std::int64_t columns, bool large = false) {
   // The sum must stay away from relu's kink: x is, by 0.01, and the bias is smaller.

@@ -1,0 +1,77 @@
+// Every public function of ops/ has all that an operation must have. The functions are found in the headers, so that
+// none can be forgotten.
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <sstream>
+
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const fs::path& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// Function -> header, of every declaration `Var name(` in the headers of ops/.
+std::map<std::string, std::string> public_functions() {
+  const fs::path root(FOLDGRAD_SOURCE_DIR);
+  const std::regex declaration("\nVar (\\w+)\\(");
+  std::map<std::string, std::string> found;
+  for (const auto& entry : fs::recursive_directory_iterator(root / "ops")) {
+    if (entry.path().extension() != ".h") continue;
+    const std::string text = text_of(entry.path());
+    for (std::sregex_iterator m(text.begin(), text.end(), declaration), end; m != end; ++m)
+      found[(*m)[1]] = fs::relative(entry.path(), root).string();
+  }
+  return found;
+}
+
+const OpSpec* spec_of(const std::string& function) {
+  for (const OpSpec& spec : op_specs())
+    if (spec.name == function) return &spec;
+  return nullptr;
+}
+
+// Forward and backward run where they are asked to, on every device of this process.
+void expect_runs(const OpSpec& spec) {
+  for (Device device : devices()) {
+    const OpResult result = run_case(spec.cases.front(), DType::f64, device);
+    EXPECT_EQ(result.y.device(), device) << spec.name;
+    const bool has_gradient =
+        std::any_of(result.grads.begin(), result.grads.end(), [](const Tensor& t) { return t.defined(); });
+    EXPECT_EQ(has_gradient, spec.no_gradient.empty()) << spec.name << " on " << name(device);
+  }
+}
+
+TEST(Registry, EveryFunctionHasASpecificationMessagesAndADocument) {
+  const std::string documents = text_of(fs::path(FOLDGRAD_SOURCE_DIR) / "docs/ops.md");
+  const auto functions = public_functions();
+  EXPECT_GE(functions.size(), 40u);  // else the search above has gone blind
+  for (const auto& [function, header] : functions) {
+    const OpSpec* spec = spec_of(function);
+    ASSERT_NE(spec, nullptr) << function << " of " << header << " has no RegisterOp in tests/ops";
+    EXPECT_FALSE(spec->cases.empty()) << function << " has no cases";
+    EXPECT_FALSE(spec->errors.empty()) << function << " has no tested message";
+    EXPECT_TRUE(std::any_of(spec->cases.begin(), spec->cases.end(), [](const OpCase& c) { return !c.large; }))
+        << function << " has no case small enough for its gradients to be checked";
+    EXPECT_NE(documents.find("`" + function + "`"), std::string::npos) << function << " has no row in docs/ops.md";
+    EXPECT_NE(documents.find("`" + header + "`"), std::string::npos) << header << " is not named in docs/ops.md";
+    expect_runs(*spec);
+  }
+}
+
+TEST(Registry, EverySpecificationIsOfAFunctionThatExists) {
+  const auto functions = public_functions();
+  for (const OpSpec& spec : op_specs()) EXPECT_TRUE(functions.count(spec.name)) << spec.name;
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
