@@ -63,7 +63,7 @@ for what in "$@"; do
       for program in "$build"/*_bench; do
         [[ -x $program ]] || { echo "gpu_check: no benchmarks were built"; break; }
         name=$(basename "$program")
-        logged "$name" "$program" --benchmark_out="bench/results/${name}_gpu.json" --benchmark_out_format=json \
+        logged "$name" "$program" --device=cuda --benchmark_out="bench/results/${name}_gpu.json" --benchmark_out_format=json \
           --benchmark_context=commit="$commit" --benchmark_context=gpu="$(head -n 1 "$out/machine.txt" | tr ',=' '; ')"
         cp "bench/results/${name}_gpu.json" "$out/"
       done
