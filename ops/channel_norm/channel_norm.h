@@ -43,7 +43,8 @@
 //   [PN-1]         z = x / sqrt((t <= warmup ? q : phi) + eps)
 //   [PN-2]         phi = phi (t-1)/t + q/t while t < warmup, and then always phi = alpha phi + (1 - alpha) q
 //   [PN-3]         h' = h - (1 - alpha) nu_ema z,   nu_ema += mean(h' z),   dx = h' / sqrt(q + eps)
-//   rbn            BN whose variance is clamped [RBN-1]: rstd = 1 / sqrt(max(v, eps)), and run_var averages v itself
+//   rbn            BN whose variance is clamped [RBN-1]: rstd = 1 / sqrt(max(v, eps)), and run_var averages v itself;
+//                  the term that it adds to the loss is in rbn_penalty.h
 //
 // Saved: x, gamma, mask; per channel mean, rstd, r, flags; never a window. Statistics, decisions and their state are on
 // x's device: no training step waits for the host. Sources: Yang et al., "Unified Normalization for Accelerating and

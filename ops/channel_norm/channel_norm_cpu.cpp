@@ -197,16 +197,21 @@ void channel_norm_cpu(const ChannelGradient<T>& p) {
   for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) {
     const std::int64_t columns = p.columns;
     const GradOut<T> dx{p.dx.data + r * columns, p.dx.mode};
-    const T *dy = p.dy + r * columns, *x = p.x + r * columns;
+    const T *dy = p.dy ? p.dy + r * columns : nullptr, *x = p.x + r * columns;
     const Value *mean = p.mean, *a = p.coefficients, *b = a + columns, *e = b + columns;
-    if (p.mask && !p.mask[r]) {
+    const bool corrected = !p.mask || p.mask[r];
+    if (!p.dy) {
+#pragma omp simd
+      for (std::int64_t c = 0; c < columns; ++c)
+        dx.put(c, corrected ? -b[c] - e[c] * (Value(x[c]) - mean[c]) : Value(0));
+    } else if (!corrected) {
 #pragma omp simd
       for (std::int64_t c = 0; c < columns; ++c) dx.put(c, a[c] * Value(dy[c]));
-      return;
-    }
+    } else {
 #pragma omp simd
-    for (std::int64_t c = 0; c < columns; ++c)
-      dx.put(c, a[c] * Value(dy[c]) - b[c] - e[c] * (Value(x[c]) - mean[c]));  // [CN-2]
+      for (std::int64_t c = 0; c < columns; ++c)
+        dx.put(c, a[c] * Value(dy[c]) - b[c] - e[c] * (Value(x[c]) - mean[c]));  // [CN-2]
+    }
   });
 }
 

@@ -156,7 +156,7 @@ __global__ void gradient_kernel(ChannelGradient<T> p) {
   for (std::int64_t r = std::int64_t(blockIdx.y) * kRowThreads + threadIdx.y; r < p.rows;
        r += std::int64_t(gridDim.y) * kRowThreads) {
     const std::int64_t i = r * p.columns + c;
-    Value dx = a * Value(p.dy[i]);
+    Value dx = p.dy ? a * Value(p.dy[i]) : Value(0);
     if (!p.mask || p.mask[r]) dx = dx - b - e * (Value(p.x[i]) - mean);  // [CN-2]
     p.dx.put(i, dx);
   }

@@ -58,7 +58,7 @@ struct ChannelSums {
 template <class T>
 struct ChannelGradient {
   GradOut<T> dx;
-  const T *dy, *x;
+  const T *dy, *x;                         // dy null: zero
   const compute_t<T>*mean, *coefficients;  // [columns], [3, columns], see ChannelBackwardStep
   const std::uint8_t* mask;                // where corrections apply; null: everywhere
   std::int64_t rows, columns;

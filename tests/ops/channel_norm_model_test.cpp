@@ -121,7 +121,8 @@ void compare_state(const std::string& at, const ChannelNormState& state, const C
 int follow(unsigned seed, Device device) {
   Generator random(seed);
   const ChannelNormOptions options = random.options();
-  const int P = 1 + random.below(6), C = 1 + random.below(4), steps = 4 + random.below(24);
+  const int P = random.below(20) ? 1 + random.below(6) : 60 + random.below(90), C = 1 + random.below(4),
+            steps = 4 + random.below(24);
   // Windows with NaN decide about outliers by chance; they are kept free of it, or the filter is off.
   const bool defined = options.form == ChannelForm::paper && (options.hold_non_finite || !options.filtration);
   const bool masked = random.coin(), non_finite = defined && random.below(3) == 0;

@@ -1,0 +1,38 @@
+#include "engine/elementwise_cuda.h"
+#include "engine/reduce.h"
+#include "ops/channel_norm/rbn_penalty_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+constexpr int kThreads = 256;  // not tuned
+
+// One block: there are only as many terms as channels.
+template <class T>
+__global__ void penalty_kernel(RbnPenalty<T> p) {
+  double* scratch = dynamic_shared<double>();  // one per warp
+  double sum = 0;
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) sum += p.term(c);
+  sum = block_sum(sum, scratch);
+  if (threadIdx.x == 0) *p.y = T(sum);
+}
+
+}  // namespace
+
+template <class T>
+void rbn_penalty_cuda(const RbnPenalty<T>& p) {
+  launch("rbn_penalty", penalty_kernel<T>, {dim3(1), dim3(kThreads), kThreads / kWarp * sizeof(double)}, p);
+}
+template <class T>
+void rbn_penalty_cuda(const RbnPenaltyBackward<T>& p) {
+  elementwise_cuda("rbn_penalty backward", p.forward.columns, p);
+}
+
+template void rbn_penalty_cuda(const RbnPenalty<float>&);
+template void rbn_penalty_cuda(const RbnPenalty<double>&);
+template void rbn_penalty_cuda(const RbnPenalty<bf16>&);
+template void rbn_penalty_cuda(const RbnPenaltyBackward<float>&);
+template void rbn_penalty_cuda(const RbnPenaltyBackward<double>&);
+template void rbn_penalty_cuda(const RbnPenaltyBackward<bf16>&);
+
+}  // namespace foldgrad
