@@ -51,4 +51,33 @@ inline ChannelNormState fresh(const ChannelNormOptions& o, Device device) {
 }
 inline double item(const Tensor& t, std::int64_t i = 0) { return t.values<double>()[i]; }
 
+// With random gain and bias, and all that a step needs but x and dy.
+struct Layer {
+  ChannelNormOptions options;
+  ChannelNormState state;
+  Tensor gamma, beta;
+
+  Layer(const ChannelNormOptions& o, std::int64_t C, Device device, DType dtype = DType::f64)
+      : options(o),
+        state(ChannelNormState::create(o, C, dtype, device)),
+        gamma(randn({C}, 91).to(dtype).to(device)),
+        beta(randn({C}, 92).to(dtype).to(device)) {}
+  Var forward(Tape& tape, const Var& x, const Tensor* mask = nullptr, bool training = true) const {
+    return channel_norm(x, tape.constant(gamma), tape.constant(beta), mask, state, options, training);
+  }
+  // y and dx.
+  std::pair<Tensor, Tensor> step(const Tensor& x, const Tensor& dy, const Tensor* mask = nullptr) const {
+    Tape tape;
+    const Var xv = tape.variable(x.to(gamma.dtype()).to(gamma.device()));
+    const Var y = forward(tape, xv, mask);
+    tape.backward(y, dy.to(gamma.dtype()).to(gamma.device()));
+    return {y.value(), tape.grad(xv)};
+  }
+};
+
+inline void expect_same_state(const ChannelNormState& a, const ChannelNormState& b, const std::string& what) {
+  for (const auto& [name, buffer] : b.named())
+    EXPECT_TRUE(identical(a.named().at(name), buffer)) << what << ", " << name;
+}
+
 }  // namespace foldgrad::testing

@@ -184,5 +184,80 @@ TEST(ChannelNorm, CN_4_InferenceIsOneAffineMap) {
     }
 }
 
+// A row of the tables in the project's specification of UN. Their inputs, for position p and channel c at iteration t:
+// x = (p + 1) (c + 1) (1 + t/10) (-1)^p / 2, 20 times that at t = 8; dy = 0.3 (p + 1) - 0.2 c + 0.05 t (-1)^c.
+struct TableRow {
+  int t;
+  double y, dx_first, dx_last, dgamma, run_var, psi_ema;
+  int skips;
+};
+void expect_table(const Options& o, int preset, const std::vector<TableRow>& rows, Device device) {
+  const ChannelNormState state = ChannelNormState::create(o, 2, DType::f64, device);
+  set_iterations(state, preset);
+  auto row = rows.begin();
+  for (int t = 1; t <= 10; ++t) {
+    std::vector<double> x, dy;
+    for (int p = 0; p < 3; ++p)
+      for (int c = 0; c < 2; ++c) {
+        x.push_back(0.5 * (p + 1) * (c + 1) * (1 + 0.1 * t) * (p % 2 ? -1 : 1) * (t == 8 ? 20 : 1));
+        dy.push_back(0.3 * (p + 1) - 0.2 * c + 0.05 * t * (c ? -1 : 1));
+      }
+    Tape tape;
+    const Var xv = tape.variable(Tensor::of({3, 2}, x, device));
+    const Var gamma = tape.variable(Tensor::of<double>({2}, {1, 2}, device));
+    const Var beta = tape.variable(Tensor::of<double>({2}, {0, 0.5}, device));
+    const Var y = channel_norm(xv, gamma, beta, nullptr, state, o, true);
+    tape.backward(y, Tensor::of({3, 2}, dy, device));
+    if (row == rows.end() || row->t != t) continue;
+    const double digits = 6e-10;  // nine are given
+    EXPECT_NEAR(item(y.value()), row->y, digits) << t;
+    EXPECT_NEAR(item(tape.grad(xv), 0), row->dx_first, digits) << t;
+    EXPECT_NEAR(item(tape.grad(xv), 5), row->dx_last, digits) << t;
+    EXPECT_NEAR(item(tape.grad(gamma)), row->dgamma, digits) << t;
+    EXPECT_NEAR(item(state.run_var), row->run_var, digits) << t;
+    EXPECT_NEAR(item(state.psi_ema), row->psi_ema, digits) << t;
+    EXPECT_EQ(state.skips.item(), row->skips) << t;
+    ++row;
+  }
+  EXPECT_EQ(row, rows.end());
+}
+
+// Numbers that the authors' released code gave.
+TEST(ChannelNorm, UN_16_UN_17_UN_19_NumbersOfTheReleasedCode) {
+  Options o = with_warmup(Options::un_released(), 5);
+  o.filtration = true;
+  for (Device device : devices()) {
+    expect_table(o, 0,
+                 {{1, 0.462908410, 0.283155745, 0.523628998, 0.879525980, 1.041166667, 0.029317533, 0},
+                  {4, 0.462909038, 0.297135335, 0.275246707, 1.018399883, 1.301207167, 0.109479472, 0},
+                  {5, 0.516120212, 0.331347213, 0.234131206, 1.187076488, 1.382249894, 0.132726544, 0},
+                  {7, 0.509035068, 0.334453569, 0.131513099, 1.272587670, 1.617900795, 0.179792583, 0},
+                  {8, 0.462910048, 0.013226001, 0.004408667, 1.203566126, 152.656110715, 0.201932195, 1},
+                  {10, 0.557464432, 0.371877711, 0.026690678, 1.560900411, 124.232264639, 0.238422780, 1}},
+                 device);
+    expect_table(o, 1500,
+                 {{1, 0.462908410, 0.180354735, 0.312614718, 0.879525980, 1.041166667, 0.029317533, 1},
+                  {4, 0.620273467, 0.408852387, 0.424537603, 1.410695572, 1.199898509, 0.089452702, 3},
+                  {7, 0.509035068, 0.509518629, 0.306641348, 1.843441489, 1.474740610, 0.178313293, 3},
+                  {8, 0.462910048, 0.013226001, 0.004408667, 1.203566126, 152.527266549, 0.200600835, 4},
+                  {9, 0.566497119, 0.016052228, -0.083676112, 0.305908444, 137.555762517, 0.217266521, 4}},
+                 device);
+  }
+}
+
+// The paper's form on the same inputs differs in warm-up alone, where its gradient is exact.
+TEST(ChannelNorm, UN_16_UN_17_UN_19_NumbersOfThePapersForm) {
+  Options o = with_warmup(Options::un(), 5);
+  o.filtration = true;
+  for (Device device : devices())
+    expect_table(o, 0,
+                 {{1, 0.462908410, 0.180354735, 0.312614718, 0.879525980, 1.041166667, 0.029317533, 0},
+                  {4, 0.462909038, 0.226731412, 0.188942929, 1.018399883, 1.301207167, 0.109479472, 0},
+                  {7, 0.509035068, 0.334453569, 0.131513099, 1.272587670, 1.617900795, 0.179792583, 0},
+                  {8, 0.462910048, 0.013226001, 0.004408667, 1.203566126, 152.656110715, 0.201932195, 1},
+                  {10, 0.557464432, 0.371877711, 0.026690678, 1.560900411, 124.232264639, 0.238422780, 1}},
+                 device);
+}
+
 }  // namespace
 }  // namespace foldgrad::testing
