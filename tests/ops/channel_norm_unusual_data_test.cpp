@@ -117,5 +117,27 @@ TEST(ChannelNormUnusualData, ConstantChannel) {
   }
 }
 
+// Around 1e4, E[x^2] - E[x]^2 leaves nothing of a variance of 1 in f32, and so does the distance from a first row (a
+// token of its own kind) that is far from all others.
+TEST(ChannelNormUnusualData, CN_1_ChannelsFarFromZeroKeepTheirVariance) {
+  for (double first : {1., 0.}) {
+    const Tensor x = randn({1000, 3}, 7, 1, 1e4);
+    for (std::int64_t c = 0; c < 3; ++c) x.data<double>()[c] *= first;
+    const Tensor rounded = x.to(DType::f32);
+    const Tensor mask = Tensor::full({1000}, 1, DType::u8);
+    mask.data<std::uint8_t>()[0] = first == 1;
+    const Layer exact(Options::bn(), 3, Device::cpu);
+    const Tensor want = exact.step(rounded.to(DType::f64), randn({1000, 3}, 8), &mask).first;
+    for (Device device : devices()) {
+      const Layer layer(Options::bn(), 3, device, DType::f32);
+      const Tensor real = mask.to(device);
+      const Tensor y = layer.step(rounded, randn({1000, 3}, 8), &real).first;
+      // The mean itself is known to half a unit of 1e4 in f32, about 5e-4.
+      EXPECT_TRUE(close(y.to(Device::cpu).slice(1, 1000), want.slice(1, 1000), 2e-3)) << name(device);
+      EXPECT_TRUE(close(layer.state.run_var, exact.state.run_var, 1e-5)) << name(device);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace foldgrad::testing
