@@ -1,0 +1,114 @@
+#include "models/normalizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/nearest_name.h"
+#include "models/normalizer_kinds.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/cast/cast.h"
+
+namespace foldgrad {
+namespace {
+
+const std::vector<NormalizerKind>& kinds() {
+  static const std::vector<NormalizerKind> all = [] {
+    std::vector<NormalizerKind> list;
+    for (auto group : {channel_normalizers, mixed_normalizers, row_normalizers, stateless_normalizers})
+      for (NormalizerKind& kind : group()) list.push_back(std::move(kind));
+    std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.info.name < b.info.name; });
+    return list;
+  }();
+  return all;
+}
+
+std::int64_t item_or_zero(const std::map<std::string, Tensor>& state, const char* name) {
+  const auto found = state.find(name);
+  return found == state.end() ? 0 : found->second.to(Device::cpu).data<std::int64_t>()[0];
+}
+
+}  // namespace
+
+Var Normalizer::apply(const Var& x, const NormContext& context) {
+  const Shape& shape = x.shape();
+  FOLDGRAD_CHECK(shape.rank() >= 1 && shape[-1] == channels_, "{} ({}): x must have {} channels, got {}", site_,
+                 info_.name, channels_, describe(x.value()));
+  const Tape::Scope scope(x.tape(), site_);
+  return forward(x, context);
+}
+
+Var Normalizer::apply_to_sum(const Var& residual, const Var& branch, const NormContext& context) {
+  const double s = residual_scale();
+  return apply(add(s == 1 ? residual : scale(residual, s), branch), context);
+}
+
+Var Normalizer::on_tape(Parameter& parameter, const Var& x) { return cast(x.tape().parameter(parameter), x.dtype()); }
+
+StateSnapshot Normalizer::snapshot() const {
+  StateSnapshot copy = state();
+  for (auto& [name, tensor] : copy) tensor = tensor.clone();
+  return copy;
+}
+
+void Normalizer::restore(const StateSnapshot& snapshot) const {
+  const auto own = state();
+  for (const auto& [name, tensor] : snapshot)
+    FOLDGRAD_CHECK(own.count(name), "{} ({}): has no state {}", site_, info_.name, name);
+  for (const auto& [name, tensor] : own) {
+    const auto found = snapshot.find(name);
+    FOLDGRAD_CHECK(found != snapshot.end(), "{} ({}): the snapshot has no {}", site_, info_.name, name);
+    const Tensor& from = found->second;
+    FOLDGRAD_CHECK(from.shape() == tensor.shape() && from.dtype() == tensor.dtype(),
+                   "{} ({}): {} must be {} {}, got {}", site_, info_.name, name, foldgrad::name(tensor.dtype()),
+                   tensor.shape(), describe(from));
+  }
+  for (const auto& [name, tensor] : own) tensor.copy_from(snapshot.at(name));
+}
+
+void Normalizer::reset_iterations() const {
+  for (const auto& [name, tensor] : state())
+    if (name == "iters" || name == "steps") tensor.zero();
+}
+
+NormDiagnostics Normalizer::diagnostics() const {
+  const auto buffers = state();
+  NormDiagnostics d{.iterations = item_or_zero(buffers, "iters"), .skips = item_or_zero(buffers, "skips")};
+  auto variance = buffers.find("run_var");
+  if (variance == buffers.end()) variance = buffers.find("phi");
+  if (variance == buffers.end()) return d;
+  const std::vector<double> values = variance->second.to(Device::cpu).to(DType::f64).values<double>();
+  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
+  d.least_variance = *least;
+  d.greatest_variance = *greatest;
+  return d;
+}
+
+std::unique_ptr<Normalizer> make_normalizer(const std::string& name, const std::map<std::string, std::string>& options,
+                                            const std::string& site, std::int64_t channels, DType dtype,
+                                            Device device) {
+  FOLDGRAD_CHECK(channels >= 1, "{} ({}): channels must be at least 1, got {}", site, name, channels);
+  FOLDGRAD_CHECK(is_floating(dtype), "{} ({}): parameters must be f32, f64 or bf16, got {}", site, name,
+                 foldgrad::name(dtype));
+  std::vector<std::string> names;
+  for (const NormalizerKind& kind : kinds()) {
+    if (kind.info.name == name) {
+      const NormalizerOptions parsed(name, kind.info.options, options);
+      return kind.make({kind.info, parsed, site, channels, dtype, device});
+    }
+    names.push_back(kind.info.name);
+  }
+  throw std::invalid_argument(fmt::format("there is no normalizer \"{}\"; did you mean \"{}\"? There are: {}", name,
+                                          nearest_name(name, names), fmt::join(names, ", ")));
+}
+
+const std::vector<NormalizerInfo>& normalizers() {
+  static const std::vector<NormalizerInfo> all = [] {
+    std::vector<NormalizerInfo> list;
+    for (const NormalizerKind& kind : kinds()) list.push_back(kind.info);
+    return list;
+  }();
+  return all;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,325 @@
+#include "models/normalizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "models/nearest_name.h"
+#include "ops/layer_norm/layer_norm.h"
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using Options = std::map<std::string, std::string>;
+
+constexpr std::int64_t kChannels = 8;
+
+// Short windows and warm-ups, so that a few steps go through all phases.
+Options quick(const std::string& name) {
+  if (name == "un") return {{"window", "2"}, {"warmup", "2"}};
+  if (name == "mabn") return {{"window", "2"}, {"warmup", "2"}};
+  if (name == "pn_star") return {{"warmup", "2"}};
+  if (name == "pn") return {{"warmup", "2"}, {"groups", "2"}};
+  if (name == "prepbn") return {{"warmup", "1"}, {"total", "4"}};
+  if (name == "groupnorm") return {{"groups", "4"}};
+  return {};
+}
+std::unique_ptr<Normalizer> quick_normalizer(const std::string& name, DType dtype, Device device) {
+  return make_normalizer(name, quick(name), "norm", kChannels, dtype, device);
+}
+// Parameters that are not where they began.
+void randomize(Normalizer& norm) {
+  unsigned seed = 100;
+  for (Parameter* p : norm.parameters())
+    p->value.copy_from(randn(p->value.shape(), ++seed, 0.3, 1).to(p->value.dtype()).to(p->value.device()));
+}
+
+struct Step {
+  Tensor y, dx;
+};
+Step train_step(Normalizer& norm, unsigned seed, const Tensor* mask = nullptr, DType dtype = DType::f64,
+                Device device = Device::cpu) {
+  Tape tape;
+  const auto draw = [&](unsigned s) { return randn({2, 5, kChannels}, s, 1, 0.3).to(dtype).to(device); };
+  const Var x = tape.variable(draw(seed));
+  const Var y = norm.apply(x, {.training = true, .mask = mask});
+  tape.backward(y, draw(seed + 1000));
+  return {y.value(), tape.grad(x)};
+}
+Tensor infer(Normalizer& norm, const Tensor& x) {
+  Tape tape(false);
+  return norm.apply(tape.constant(x), {}).value();
+}
+
+class EveryNormalizer : public ::testing::TestWithParam<std::string> {};
+
+// In f64 on one device, in f32 and bf16 with f32 parameters: shapes, dtypes, and values that differ by rounding only.
+TEST_P(EveryNormalizer, RunsOnEveryDeviceInEveryPrecision) {
+  const auto exact = quick_normalizer(GetParam(), DType::f64, Device::cpu);
+  randomize(*exact);
+  std::vector<Step> want;
+  for (unsigned t = 0; t < 5; ++t) want.push_back(train_step(*exact, t));
+  for (Device device : devices())
+    for (const auto& [dtype, tolerance] : {std::pair{DType::f64, 1e-11}, {DType::f32, 1e-4}, {DType::bf16, 0.3}}) {
+      const auto norm = quick_normalizer(GetParam(), dtype == DType::f64 ? DType::f64 : DType::f32, device);
+      randomize(*norm);
+      for (unsigned t = 0; t < 5; ++t) {
+        const Step got = train_step(*norm, t, nullptr, dtype, device);
+        EXPECT_EQ(got.y.dtype(), dtype);
+        EXPECT_TRUE(close(got.y, want[t].y, tolerance)) << name(dtype) << " on " << name(device) << ", step " << t;
+        EXPECT_TRUE(close(got.dx, want[t].dx, tolerance)) << name(dtype) << " on " << name(device) << ", step " << t;
+      }
+    }
+}
+
+// affine() is there where info() says so, and computes what inference computes.
+TEST_P(EveryNormalizer, AffineFormIsInference) {
+  const auto norm = quick_normalizer(GetParam(), DType::f64, Device::cpu);
+  randomize(*norm);
+  for (unsigned t = 0; t < 5; ++t) train_step(*norm, t);
+  const auto form = norm->affine();
+  ASSERT_EQ(form.has_value(), norm->info().offline());
+  if (!form) return;
+  const Tensor x = randn({3, kChannels}, 7), want = Tensor::empty(x.shape(), DType::f64);
+  const double *A = form->A.data<double>(), *B = form->B.data<double>();
+  for (std::int64_t r = 0; r < 3; ++r) {
+    const double* row = x.data<double>() + r * kChannels;
+    double mean = 0;
+    for (std::int64_t c = 0; c < kChannels; ++c) mean += row[c] / kChannels;
+    if (norm->info().inference == Inference::affine) mean = 0;
+    for (std::int64_t c = 0; c < kChannels; ++c) want.data<double>()[r * kChannels + c] = A[c] * (row[c] - mean) + B[c];
+  }
+  EXPECT_TRUE(close(infer(*norm, x), want, 1e-13));
+}
+
+// After a restore the same inputs give the same bits, in outputs, gradients and state; inference changes nothing.
+TEST_P(EveryNormalizer, SnapshotsBringBackTheState) {
+  const auto norm = quick_normalizer(GetParam(), DType::f32, Device::cpu);
+  randomize(*norm);
+  for (unsigned t = 0; t < 3; ++t) train_step(*norm, t, nullptr, DType::f32);
+  const StateSnapshot before = norm->snapshot();
+  const Step first = train_step(*norm, 9, nullptr, DType::f32);
+  const StateSnapshot after = norm->snapshot();
+  norm->restore(before);
+  infer(*norm, randn({4, kChannels}, 1).to(DType::f32));
+  for (const auto& [name, tensor] : norm->state()) EXPECT_TRUE(identical(tensor, before.at(name))) << name;
+  const Step again = train_step(*norm, 9, nullptr, DType::f32);
+  EXPECT_TRUE(identical(again.y, first.y));
+  EXPECT_TRUE(identical(again.dx, first.dx));
+  bool changed = false;
+  for (const auto& [name, tensor] : norm->state()) {
+    EXPECT_TRUE(identical(tensor, after.at(name))) << name;
+    changed = changed || !identical(tensor, before.at(name));
+  }
+  EXPECT_EQ(changed, !before.empty());
+}
+
+// Tokens that the mask excludes and that get no dy matter to nothing real. The released forms of mabn and pn_star
+// average gradients over padding too.
+TEST_P(EveryNormalizer, PaddingIsLeftOut) {
+  Options options = quick(GetParam());
+  if (GetParam() == "mabn" || GetParam() == "pn_star" || GetParam() == "pn") options["mode"] = "paper";
+  const Tensor mask = Tensor::of<std::uint8_t>({1, 6}, {1, 1, 1, 1, 0, 0});
+  std::vector<Tensor> ys, dxs;
+  std::vector<StateSnapshot> states;
+  for (double padding : {0.0, 50.0}) {
+    const auto norm = make_normalizer(GetParam(), options, "norm", kChannels, DType::f64);
+    for (unsigned t = 0; t < 5; ++t) {
+      Tape tape;
+      const Tensor x = randn({1, 6, kChannels}, t), dy = randn({1, 6, kChannels}, t + 50);
+      std::fill_n(x.data<double>() + 4 * kChannels, 2 * kChannels, padding);
+      std::fill_n(dy.data<double>() + 4 * kChannels, 2 * kChannels, 0.0);
+      const Var in = tape.variable(x), out = norm->apply(in, {.training = true, .mask = &mask});
+      tape.backward(out, dy);
+      ys.push_back(out.value().reshape({6, kChannels}).slice(0, 4));
+      dxs.push_back(tape.grad(in).reshape({6, kChannels}).slice(0, 4));
+    }
+    states.push_back(norm->snapshot());
+  }
+  for (std::size_t t = 0; t < 5; ++t) {
+    EXPECT_TRUE(identical(ys[t], ys[t + 5])) << "step " << t;
+    EXPECT_TRUE(identical(dxs[t], dxs[t + 5])) << "step " << t;
+  }
+  for (const auto& [name, tensor] : states[0]) EXPECT_TRUE(identical(tensor, states[1].at(name))) << name;
+}
+
+TEST_P(EveryNormalizer, NamesItsParametersAfterTheSite) {
+  const auto norm = quick_normalizer(GetParam(), DType::f32, Device::cpu);
+  std::set<std::string> names;
+  for (Parameter* p : norm->parameters()) {
+    EXPECT_EQ(p->name.rfind("norm.", 0), 0u) << p->name;
+    EXPECT_TRUE(names.insert(p->name).second) << p->name;
+  }
+  Tape tape;
+  const Var y = norm->apply(tape.variable(randn({2, 5, kChannels}, 1).to(DType::f32)), {.training = true});
+  for (const auto& node : tape.nodes()) EXPECT_EQ(node->scope(), "norm");
+  tape.backward(y, randn({2, 5, kChannels}, 2).to(DType::f32));
+  if (GetParam() == "prepbn") return;  // its first step does without RepBN
+  for (Parameter* p : norm->parameters()) EXPECT_TRUE(p->has_grad) << p->name;
+}
+
+// Every default is a valid value and gives the same normalizer as leaving it out; so is every choice.
+TEST_P(EveryNormalizer, TakesItsDefaultsAndChoicesAsText) {
+  Options defaults = make_normalizer(GetParam(), {}, "norm", 32)->options().all();
+  EXPECT_EQ(make_normalizer(GetParam(), defaults, "norm", 32)->options().all(), defaults);
+  for (const NormalizerOption& option : make_normalizer(GetParam(), {}, "norm", 32)->info().options) {
+    EXPECT_FALSE(option.help.empty());
+    for (const std::string& choice : option.choices)
+      EXPECT_EQ(make_normalizer(GetParam(), {{option.name, choice}}, "norm", 32)->options().text(option.name), choice);
+  }
+}
+
+TEST_P(EveryNormalizer, RefusesOtherChannels) {
+  const auto norm = quick_normalizer(GetParam(), DType::f32, Device::cpu);
+  Tape tape;
+  EXPECT_EQ(message_of([&] {
+              norm->apply(tape.constant(Tensor::zeros({2, 3}, DType::f32)), {});
+            }),
+            "norm (" + GetParam() + "): x must have 8 channels, got f32 [2, 3] on cpu");
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const NormalizerInfo& info : normalizers()) all.push_back(info.name);
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(All, EveryNormalizer, ::testing::ValuesIn(names()), [](const auto& i) { return i.param; });
+
+TEST(Normalizer, AllAreThere) {
+  EXPECT_EQ(names(), (std::vector<std::string>{
+                         "affine",    "bn",           "centernorm", "deepnorm", "derf",    "dyt",       "fixnorm",
+                         "groupnorm", "instancenorm", "ln",         "mabn",     "none",    "pn",        "pn_star",
+                         "prepbn",    "qmbn",         "rbn",        "repbn",    "rmsnorm", "scalenorm", "un"}));
+  for (const char* name :
+       {"un", "bn", "qmbn", "mabn", "pn_star", "rbn", "repbn", "prepbn", "centernorm", "affine", "none"})
+    EXPECT_TRUE(make_normalizer(name, {}, "n", 4)->info().offline()) << name;
+}
+
+std::string error_of(const std::string& name, const Options& options, std::int64_t channels = 8) {
+  return message_of([&] { make_normalizer(name, options, "norm", channels); });
+}
+
+TEST(Normalizer, ErrorsNameTheNearest) {
+  EXPECT_EQ(error_of("layernorm", {}).substr(0, 64),
+            "there is no normalizer \"layernorm\"; did you mean \"centernorm\"? T");
+  EXPECT_EQ(
+      error_of("mabn", {{"windw", "4"}}),
+      "mabn: there is no option \"windw\"; did you mean \"window\"? Its options are: mode, window, warmup, alpha, "
+      "eps");
+  EXPECT_EQ(error_of("none", {{"eps", "1"}}), "none: there is no option \"eps\": it has none");
+  EXPECT_EQ(nearest_name("rmsnrm", names()), "rmsnorm");
+  EXPECT_EQ(nearest_name("x", {}), "");
+}
+
+TEST(Normalizer, ErrorsNameTheRange) {
+  EXPECT_EQ(error_of("bn", {{"alpha", "1.5"}}), "bn: alpha must be a number in [0, 1], got \"1.5\"");
+  EXPECT_EQ(error_of("bn", {{"alpha", "nan"}}), "bn: alpha must be a number in [0, 1], got \"nan\"");
+  EXPECT_EQ(error_of("ln", {{"eps", "0"}}), "ln: eps must be a number in (0, 1], got \"0\"");
+  EXPECT_EQ(error_of("un", {{"warmup", "4k"}}), "un: warmup must be an integer of at least 0, got \"4k\"");
+  EXPECT_EQ(error_of("un", {{"warmup", ""}}), "un: warmup must be an integer of at least 0, got \"\"");
+  EXPECT_EQ(error_of("un", {{"filtration", "yes"}}), "un: filtration must be 0 or 1, got \"yes\"");
+  EXPECT_EQ(error_of("un", {{"mode", "code"}}), "un: mode must be one of paper, reference, got \"code\"");
+  EXPECT_EQ(error_of("groupnorm", {{"groups", "3"}}), "groupnorm: groups must divide 8 channels, got 3");
+  EXPECT_EQ(error_of("pn", {{"groups", "3"}}), "pn: groups must divide 8 channels, got 3");
+  EXPECT_EQ(error_of("rmsnorm", {{"partial", "0.1"}}),
+            "rmsnorm: partial must leave at least one of 8 channels, got 0.1");
+  EXPECT_EQ(error_of("centernorm", {}, 1), "centernorm: needs at least 2 channels, got 1");
+  EXPECT_EQ(error_of("ln", {}, 0), "norm (ln): channels must be at least 1, got 0");
+  EXPECT_EQ(error_of("deepnorm", {{"decoder_layers", "0"}, {"stack", "decoder"}}),
+            "deepnorm: decoder_layers must be at least 1 with stack = decoder, got 0");
+}
+
+TEST(Normalizer, OptionsFollowOthers) {
+  const Options un = make_normalizer("un", {{"window", "6"}, {"alpha", "0.5"}}, "n", 8)->options().all();
+  EXPECT_EQ(un.at("window_backward"), "6");
+  EXPECT_EQ(un.at("alpha_backward"), "0.5");
+  EXPECT_EQ(un.at("granularity"), "layer_sum");
+  const Options released = make_normalizer("un", {{"mode", "reference"}}, "n", 8)->options().all();
+  EXPECT_EQ(released.at("granularity"), "pooled");
+  EXPECT_EQ(released.at("rescale"), "backward");
+  EXPECT_EQ(released.at("hold_non_finite"), "0");
+}
+
+TEST(Normalizer, RestoreRefusesWhatDoesNotFit) {
+  const auto norm = make_normalizer("bn", {}, "norm", 3);
+  StateSnapshot snapshot = norm->snapshot();
+  snapshot["run_var"] = Tensor::zeros({4}, DType::f32);
+  EXPECT_EQ(message_of([&] { norm->restore(snapshot); }), "norm (bn): run_var must be f32 [3], got f32 [4] on cpu");
+  snapshot.erase("run_var");
+  EXPECT_EQ(message_of([&] { norm->restore(snapshot); }), "norm (bn): the snapshot has no run_var");
+  snapshot["phi"] = Tensor::zeros({3}, DType::f32);
+  EXPECT_EQ(message_of([&] { norm->restore(snapshot); }), "norm (bn): has no state phi");
+}
+
+TEST(Normalizer, DiagnosticsCountStepsAndSkips) {
+  const auto norm = make_normalizer("un", {{"window", "2"}, {"warmup", "0"}, {"filtration", "1"}}, "n", 1, DType::f64);
+  for (double x : {1.0, 1.5, 1.2, 100.0}) {
+    Tape tape;
+    norm->apply(tape.constant(Tensor::full({2, 1}, x, DType::f64)), {.training = true});
+  }
+  const NormDiagnostics d = norm->diagnostics();
+  EXPECT_EQ(d.iterations, 4);
+  EXPECT_EQ(d.skips, 1);
+  EXPECT_EQ(d.least_variance, d.greatest_variance);
+  EXPECT_GT(*d.least_variance, 1000);  // a tenth of 100^2: the outlier enters the running variance
+  norm->reset_iterations();
+  EXPECT_EQ(norm->diagnostics().iterations, 0);
+  EXPECT_EQ(norm->diagnostics().skips, 1);
+  EXPECT_FALSE(make_normalizer("ln", {}, "n", 1)->diagnostics().least_variance);
+}
+
+// lam = start (left / total) falls from 1 in four steps, after one step of layer normalization alone.
+TEST(Normalizer, PrepbnTurnsFromLayerNormIntoRepbn) {
+  const auto norm = make_normalizer("prepbn", {{"warmup", "1"}, {"total", "4"}}, "n", kChannels, DType::f64);
+  const auto repbn = make_normalizer("repbn", {}, "n", kChannels, DType::f64);
+  for (unsigned t = 0; t < 7; ++t) {
+    const double lam = t == 0 ? 1 : std::max(0.0, 1 - (t - 1) / 4.0);
+    Tape tape;
+    const Var x = tape.variable(randn({5, kChannels}, t)),
+              one = tape.constant(Tensor::full({kChannels}, 1, DType::f64)),
+              zero = tape.constant(Tensor::zeros({kChannels}, DType::f64));
+    const Tensor ln = layer_norm(x, one, zero).value();
+    Tensor want = ln.clone();
+    if (t > 0) {
+      const Tensor rep = repbn->apply(x, {.training = true}).value();
+      for (std::int64_t i = 0; i < want.size(); ++i)
+        want.data<double>()[i] = lam * ln.data<double>()[i] + (1 - lam) * rep.data<double>()[i];
+    }
+    EXPECT_TRUE(close(norm->apply(x, {.training = true}).value(), want, 1e-14)) << "step " << t;
+  }
+  const Tensor x = randn({5, kChannels}, 9);
+  EXPECT_TRUE(close(infer(*norm, x), infer(*repbn, x), 1e-14));
+}
+
+TEST(Normalizer, DeepnormHasItsConstants) {
+  const auto constants = [](const Options& options) {
+    const auto norm = make_normalizer("deepnorm", options, "n", 4);
+    return std::pair{norm->residual_scale(), norm->initial_gain()};
+  };
+  const auto expect = [](std::pair<double, double> got, double residual, double gain) {
+    EXPECT_NEAR(got.first, residual, 1e-12);
+    EXPECT_NEAR(got.second, gain, 1e-12);
+  };
+  // N = 16, M = 0: 32^(1/4) and 128^(-1/4). N = M = 1: the bare constants.
+  expect(constants({{"encoder_layers", "16"}, {"decoder_layers", "0"}}), 2.378414230005442, 0.2973017787506803);
+  expect(constants({{"encoder_layers", "1"}, {"decoder_layers", "1"}}), 0.81, 0.87);
+  expect(constants({{"encoder_layers", "1"}, {"decoder_layers", "1"}, {"stack", "decoder"}}), 1.3160740129524926,
+         0.5372849659117709);
+  // The residual is scaled, the branch is not: 0.81 * 1 + (1, -1) around their mean.
+  Tape tape;
+  const auto norm = make_normalizer("deepnorm", {{"encoder_layers", "1"}, {"decoder_layers", "1"}}, "n", 2, DType::f64);
+  const Var residual = tape.constant(Tensor::of<double>({1, 2}, {100, 0})),
+            branch = tape.constant(Tensor::of<double>({1, 2}, {0, 81}));
+  EXPECT_TRUE(close(norm->apply_to_sum(residual, branch, {}).value(), Tensor::zeros({1, 2}, DType::f64), 1e-9));
+}
+
+TEST(Normalizer, TrainsWithoutReadingTheStateOnTheHost) {
+  for (Device device : devices()) {
+    const auto norm = make_normalizer("un", {}, "n", 4, DType::f32, device);
+    for (const auto& [name, tensor] : norm->state()) EXPECT_EQ(tensor.device(), device) << name;
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
