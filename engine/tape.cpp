@@ -105,7 +105,7 @@ void Tape::backward(const Var& y, const Tensor& dy) {
     slots_[(*node)->output()].grad = {};
     if (grad.defined()) {
       if (check_finite_step_ >= 0) require_finite(grad, (*node)->name(), "gradient of the result", (*node)->scope());
-      NodeGrads grads(*this, **node, std::move(grad));
+      NodeGrads grads(*this, **node, std::move(grad), /*borrowed=*/(*node)->output() == y.id_);
       (*node)->backward(grads);
       grads.finish();
     }
@@ -120,7 +120,11 @@ void Tape::seed_gradient(const Var& y, const Tensor& dy) {
   check_operand("tape", "dy", dy, y.shape(), y.value(), "y");
   Slot& slot = slots_[y.id_];
   FOLDGRAD_CHECK(slot.wants_grad, "tape: backward from a value that depends on no variable and no parameter");
-  contribute(y.id_, dy.clone());  // the caller's tensor stays as it is
+  // The caller's tensor stays as it is: a variable adds to a copy, and NodeGrads knows that it only borrows dy.
+  if (slot.produced)
+    slot.grad = dy;
+  else
+    contribute(y.id_, dy.clone());
 }
 
 void Tape::contribute(int id, const Tensor& grad) {
@@ -203,8 +207,8 @@ void NodeGrads::pass_dy(int k) {
   // Contributions are added in place, so dy's memory may become the gradient of one operand only.
   if (slot.grad.shares_storage_with(dy_)) slot.grad = slot.grad.clone();
   const bool first = !slot.grad.defined() && !(slot.parameter && slot.parameter->has_grad);
-  tape_.contribute(id, first && dy_passed_ ? shaped.clone() : shaped);
-  dy_passed_ |= first;
+  tape_.contribute(id, first && dy_taken_ ? shaped.clone() : shaped);
+  dy_taken_ |= first;
 }
 
 void NodeGrads::finish() {

@@ -189,13 +189,14 @@ class NodeGrads {
 
  private:
   friend class Tape;
-  NodeGrads(Tape& tape, const Node& node, Tensor dy) : tape_(tape), node_(node), dy_(std::move(dy)) {}
+  NodeGrads(Tape& tape, const Node& node, Tensor dy, bool borrowed)
+      : tape_(tape), node_(node), dy_(std::move(dy)), dy_taken_(borrowed) {}
   void finish();
 
   Tape& tape_;
   const Node& node_;
   Tensor dy_;
-  bool dy_passed_ = false;
+  bool dy_taken_;  // its memory is the caller's, or has become the gradient of an operand
   std::vector<std::pair<int, Tensor>> repeated_;  // gradients of operands that stand in the list more than once
 };
 

@@ -95,6 +95,17 @@ TEST(Tape, PassingDyOnNeverLetsTwoGradientsShareMemory) {
   EXPECT_EQ(values(dy), (std::vector<double>{10, 20}));  // the caller's
 }
 
+TEST(Tape, TheCallersDyIsNeitherChangedNorKept) {
+  Tape tape;
+  const Var a = tape.variable(scalars({1, 2})), b = tape.variable(scalars({3, 4}));
+  const Tensor dy = scalars({10, 20});
+  tape.backward(sum({a, b, a}), dy);
+  EXPECT_EQ(values(tape.grad(a)), (std::vector<double>{20, 40}));
+  EXPECT_EQ(values(tape.grad(b)), (std::vector<double>{10, 20}));
+  EXPECT_EQ(values(dy), (std::vector<double>{10, 20}));
+  EXPECT_FALSE(tape.grad(a).shares_storage_with(dy) || tape.grad(b).shares_storage_with(dy));
+}
+
 TEST(Tape, ConstantsAreNotRecorded) {
   Tape tape;
   const Var c = tape.constant(scalars({2}));
