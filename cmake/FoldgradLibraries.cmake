@@ -29,6 +29,7 @@ endmacro()
 
 foldgrad_require(fmt::fmt libfmt-dev fmt)
 foldgrad_require(nlohmann_json::nlohmann_json nlohmann-json3-dev nlohmann_json)
+foldgrad_require(CLI11::CLI11 libcli11-dev CLI11)
 foldgrad_require(OpenMP::OpenMP_CXX libgomp1 OpenMP COMPONENTS CXX)
 foldgrad_require(Threads::Threads libc6-dev Threads)
 if(FOLDGRAD_TESTS)

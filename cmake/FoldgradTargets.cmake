@@ -4,6 +4,7 @@
 function(foldgrad_sources folder host_out kernels_out)
   file(GLOB host CONFIGURE_DEPENDS ${folder}/*.cpp ${folder}/*/*.cpp)
   file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*.cu ${folder}/*/*.cu)
+  list(FILTER host EXCLUDE REGEX "/main\\.cpp$")
   foreach(library onednn cblas cublas cudnn)
     if(NOT foldgrad_have_${library})
       list(FILTER host EXCLUDE REGEX "_${library}\\.cpp$")
@@ -89,6 +90,7 @@ if(foldgrad_have_cudnn)
   set(ops_links ${foldgrad_cudnn})
   target_include_directories(foldgrad_settings SYSTEM INTERFACE ${foldgrad_cudnn_include})
 endif()
+set(train_links CLI11::CLI11)
 set(foldgrad_libraries foldgrad_engine)  # the lowest first; each links all before it
 foreach(folder ops models train)
   foldgrad_add_library(foldgrad_${folder} ${PROJECT_SOURCE_DIR}/${folder} ${foldgrad_libraries} ${${folder}_links})
@@ -96,6 +98,18 @@ foreach(folder ops models train)
     list(APPEND foldgrad_libraries foldgrad_${folder})
   endif()
 endforeach()
+
+# The program. Its version header is written with every build, since the commit changes without cmake.
+set(version_header ${PROJECT_BINARY_DIR}/version/foldgrad_version.h)
+add_custom_target(foldgrad_version BYPRODUCTS ${version_header}
+  COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DOUTPUT=${version_header} -DVERSION=${PROJECT_VERSION}
+          "-DCOMPILER=${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}, ${CMAKE_BUILD_TYPE}"
+          -P ${PROJECT_SOURCE_DIR}/cmake/write_version.cmake
+  VERBATIM)
+add_executable(foldgrad ${PROJECT_SOURCE_DIR}/train/main.cpp)
+target_include_directories(foldgrad PRIVATE ${PROJECT_BINARY_DIR}/version)
+target_link_libraries(foldgrad PRIVATE ${foldgrad_libraries})
+add_dependencies(foldgrad foldgrad_version)
 
 # Products of vector types are to become fused multiplications and additions here, which no function expresses.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/ops/attention/attention_gemm.cpp PROPERTIES

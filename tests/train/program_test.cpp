@@ -1,0 +1,65 @@
+#include "tests/train/program.h"
+
+#include <nlohmann/json.hpp>
+
+#include "engine/device.h"
+#include "models/normalizer.h"
+
+namespace foldgrad::testing {
+namespace {
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Program, HelpNamesTheCommands) {
+  const ProgramResult help = run_program("--help");
+  EXPECT_EQ(help.exit_code, 0);
+  for (const char* command : {"norms", "verify-traces"}) EXPECT_TRUE(contains(help.out, command)) << help.out;
+  const ProgramResult of_command = run_program("verify-traces --help");
+  EXPECT_EQ(of_command.exit_code, 0);
+  for (const char* part : {"--device", "emulated", "--dtype", "f64", "--tolerance", "1e-12", "--json", "Exit codes"})
+    EXPECT_TRUE(contains(of_command.out, part)) << of_command.out;
+}
+
+TEST(Program, VersionTellsTheBuild) {
+  const ProgramResult version = run_program("--version");
+  EXPECT_EQ(version.exit_code, 0);
+  for (const char* part : {"foldgrad ", "\ncommit ", "\ncompiler ", "\nCUDA ", "\ninstructions "})
+    EXPECT_TRUE(contains(version.out, part)) << version.out;
+  EXPECT_TRUE(contains(version.out, cuda_description())) << version.out;
+}
+
+void expect_usage_error(const std::string& arguments, const std::string& message) {
+  const ProgramResult r = run_program(arguments);
+  EXPECT_EQ(r.exit_code, 2) << arguments;
+  EXPECT_EQ(r.out, "") << arguments;
+  EXPECT_EQ(r.err.substr(0, r.err.find('\n')), "error: " + message) << arguments;
+}
+
+TEST(Program, UsageErrorsNameTheNearest) {
+  expect_usage_error("norm", "there is no command \"norm\"; did you mean \"norms\"?");
+  expect_usage_error("norms --jsno", "there is no option --jsno; did you mean --json?");
+  expect_usage_error("verify-traces --tolerence 1 x", "there is no option --tolerence; did you mean --tolerance?");
+  expect_usage_error("", "A subcommand is required");
+  expect_usage_error("verify-traces", "FILE is required");
+  expect_usage_error("verify-traces --dtype f16 x", "--dtype: f16 not in {f64,f32}");
+}
+
+TEST(Program, NormsListsThemAll) {
+  const ProgramResult text = run_program("norms"), json = run_program("norms --json");
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_EQ(json.exit_code, 0);
+  const nlohmann::json all = nlohmann::json::parse(json.out);
+  ASSERT_EQ(all.size(), normalizers().size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const NormalizerInfo& info = normalizers()[i];
+    EXPECT_EQ(all[i]["name"], info.name);
+    EXPECT_EQ(all[i]["offline"], info.offline());
+    EXPECT_EQ(all[i]["options"].size(), info.options.size());
+    EXPECT_TRUE(contains(text.out, "\n" + info.name + " ")) << info.name;
+    for (const NormalizerOption& option : info.options) EXPECT_TRUE(contains(text.out, option.help)) << option.name;
+  }
+  EXPECT_TRUE(contains(text.out, "4000"));
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,198 @@
+#include <nlohmann/json.hpp>
+
+#include "engine/device.h"
+#include "engine/safetensors.h"
+#include "tests/harness/op_spec.h"
+#include "tests/train/program.h"
+
+namespace foldgrad::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kGolden = FOLDGRAD_SOURCE_DIR "/tests/golden/";
+
+TEST(VerifyTraces, GoldenTracesAgree) {
+  std::vector<std::string> devices{"cpu"};
+  if (cuda_available()) devices.push_back(cuda_is_emulated() ? "emulated" : "cuda");
+  for (const std::string& device : devices)
+    for (const std::string dtype : {"f64", "f32"}) {
+      const ProgramResult r =
+          run_program("verify-traces tests/golden/*.safetensors --device " + device + " --dtype " + dtype + " --json");
+      EXPECT_EQ(r.exit_code, 0) << r.out << r.err;
+      const nlohmann::json all = nlohmann::json::parse(r.out);
+      EXPECT_EQ(all["agrees"], true);
+      EXPECT_EQ(all["device"], device);
+      EXPECT_GE(all["traces"].size(), 27u);
+      for (const auto& trace : all["traces"]) {
+        EXPECT_EQ(trace["steps"], 30);
+        for (const char* array : {"y", "dx", "dgamma", "dbeta"})
+          EXPECT_LE(trace["differences"][array]["largest"], all["tolerance"]) << trace["file"] << " " << array;
+        if (trace["layer"] != "un") continue;
+        for (const char* array : {"run_var", "psi_ema", "win_sq", "win_g", "iters", "skips"})
+          EXPECT_TRUE(trace["differences"].contains(std::string("state.") + array)) << trace["file"];
+      }
+    }
+}
+
+TEST(VerifyTraces, PrintsEachArray) {
+  const ProgramResult r = run_program("verify-traces tests/golden/bn_0.safetensors");
+  EXPECT_EQ(r.exit_code, 0);
+  EXPECT_EQ(r.out.substr(0, r.out.find('\n')), "tests/golden/bn_0.safetensors: bn, 30 steps of [9, 3]");
+  for (const char* array :
+       {"\n  y ", "\n  dx ", "\n  dgamma ", "\n  dbeta ", "\n  state.run_mean ", "\n  state.run_var "})
+    EXPECT_NE(r.out.find(array), std::string::npos) << array;
+  EXPECT_NE(r.out.find("1 traces on cpu in f64, tolerance 1e-12: 1 agree, 0 differ, 0 cannot be replayed\n"),
+            std::string::npos)
+      << r.out;
+}
+
+// Writes a changed copy of a golden trace and gives back its path.
+class Changed {
+ public:
+  template <class Change>
+  Changed(const std::string& golden, const Change& change) {
+    SafetensorsFile file = read_safetensors(kGolden + golden + ".safetensors");
+    file.metadata.erase("format");
+    change(file);
+    write_safetensors(path(), file.tensors, file.metadata);
+  }
+  std::string path() const { return directory_ / "changed.safetensors"; }
+  ProgramResult run(const std::string& more = "") const { return run_program("verify-traces " + path() + " " + more); }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+TEST(VerifyTraces, OneWrongValueIsFound) {
+  const auto expect_difference = [](const std::string& golden, const std::string& array, std::int64_t step,
+                                    const auto& change) {
+    const Changed changed(golden, [&](SafetensorsFile& file) { change(file.tensors.at(array)); });
+    const ProgramResult r = changed.run("--json");
+    EXPECT_EQ(r.exit_code, 1) << golden << " " << array;
+    const nlohmann::json all = nlohmann::json::parse(r.out);
+    EXPECT_EQ(all["agrees"], false);
+    EXPECT_EQ(all["traces"][0]["agrees"], false);
+    EXPECT_EQ(all["traces"][0]["differences"][array]["step"], step) << golden << " " << array;
+  };
+  // The last value is of step 30.
+  const auto last = [](Tensor& t) { t.data<double>()[t.size() - 1] += 1e-11; };
+  expect_difference("un_paper_0", "y", 30, last);
+  expect_difference("un_paper_0", "dx", 30, last);
+  expect_difference("ln_0", "dgamma", 30, last);
+  expect_difference("rmsnorm_0", "dbeta", 30, last);
+  expect_difference("mabn_0", "state.win_g", 30, last);
+  expect_difference("un_reference_0", "state.skips", 1, [](Tensor& t) { t.data<std::int64_t>()[0] += 1; });
+  expect_difference("pn_0", "y", 1, [](Tensor& t) { t.data<double>()[0] = std::nan(""); });
+}
+
+TEST(VerifyTraces, ToleranceDecides) {
+  const Changed changed("ln_0", [](SafetensorsFile& f) { f.tensors.at("y").data<double>()[0] += 1e-6; });
+  EXPECT_EQ(changed.run("--tolerance 1e-5").exit_code, 0);
+  EXPECT_EQ(changed.run("--tolerance 1e-7").exit_code, 1);
+  EXPECT_EQ(changed.run("--dtype f32").exit_code, 0);
+}
+
+// The options of the metadata reach the normalizer: with another value the replay differs.
+TEST(VerifyTraces, MetadataIsUsed) {
+  const std::vector<std::array<const char*, 3>> changes{{"un_paper_0", "window", "3"},
+                                                        {"un_paper_0", "warmup", "9"},
+                                                        {"un_paper_0", "alpha", "0.8"},
+                                                        {"un_paper_0", "eps", "1e-3"},
+                                                        {"un_paper_0", "filtration", "0"},
+                                                        {"un_paper_0", "granularity", "channel"},
+                                                        {"un_paper_0", "mode", "reference"},
+                                                        {"un_paper_3", "hold_on_skip", "0"},
+                                                        {"un_paper_2", "masked", "0"},
+                                                        {"mabn_1", "start_iters", "0"},
+                                                        {"pn_0", "groups", "2"},
+                                                        {"un_paper_10", "ddof", "0"}};
+  for (const auto& [golden, key, value] : changes) {
+    const Changed changed(golden, [&, key = key, value = value](SafetensorsFile& f) {
+      f.metadata[key] = value;
+      // Rings of another length and a mask that was passed are refused by other tests.
+      if (key == std::string("window"))
+        for (const char* ring : {"state.win_sq", "state.win_g"})
+          f.tensors[ring] = Tensor::zeros({30, 3, f.tensors.at("gamma").size()}, DType::f64);
+      if (key == std::string("masked")) f.tensors.erase("mask");
+    });
+    const ProgramResult r = changed.run();
+    EXPECT_EQ(r.exit_code, 1) << golden << " with " << key << " = " << value << "\n" << r.out << r.err;
+  }
+}
+
+template <class Change>
+void expect_malformed(const std::string& golden, const std::string& message, const Change& change) {
+  const Changed changed(golden, change);
+  const ProgramResult r = changed.run();
+  EXPECT_EQ(r.exit_code, 3) << message;
+  EXPECT_EQ(r.err, "error: " + changed.path() + ": " + message + "\n");
+}
+
+TEST(VerifyTraces, MalformedArraysAreErrors) {
+  expect_malformed("un_paper_0", "no trace: the array dy is missing", [](auto& f) { f.tensors.erase("dy"); });
+  expect_malformed("un_paper_0", "no trace: the array state.run_var is missing",
+                   [](auto& f) { f.tensors.erase("state.run_var"); });
+  expect_malformed("un_paper_2", "no trace: the array mask is missing", [](auto& f) { f.tensors.erase("mask"); });
+  expect_malformed("un_paper_0", "dx must be f64 [30, 7, 7], got f64 [30, 49]", [](auto& f) {
+    f.tensors["dx"] = f.tensors["dx"].reshape({30, 49});
+  });
+  expect_malformed("un_paper_0", "gamma must be f64 [7], got f64 [8]",
+                   [](auto& f) { f.tensors["gamma"] = Tensor::zeros({8}, DType::f64); });
+  expect_malformed("un_paper_0", "y must be f64 [30, 7, 7], got f32 [30, 7, 7]",
+                   [](auto& f) { f.tensors["y"] = f.tensors["y"].to(DType::f32); });
+  expect_malformed("un_paper_0", "state.skips must be i64 [30], got f64 [30]",
+                   [](auto& f) { f.tensors["state.skips"] = Tensor::zeros({30}, DType::f64); });
+  expect_malformed("un_paper_0", "x must be [T, P, C] with at least one step, token and channel, got [49, 30]",
+                   [](auto& f) {
+                     f.tensors["x"] = Tensor::zeros({49, 30}, DType::f64);
+                   });
+  expect_malformed("ln_0", "the array state.run_var is not of a trace of ln", [](auto& f) {
+    f.tensors["state.run_var"] = Tensor::zeros({30, 6}, DType::f64);
+  });
+  expect_malformed("un_paper_2", "mask must be 0 or 1, got 2",
+                   [](auto& f) { f.tensors["mask"].template data<std::uint8_t>()[3] = 2; });
+  expect_malformed("un_paper_0", "mask must be 1 everywhere with masked = 0, got 0",
+                   [](auto& f) { f.tensors["mask"].template data<std::uint8_t>()[3] = 0; });
+}
+
+TEST(VerifyTraces, MalformedMetadataIsAnError) {
+  const auto with = [](const char* key, const char* value) {
+    return [key, value](SafetensorsFile& f) { f.metadata[key] = value; };
+  };
+  expect_malformed("ln_0", "no trace: the metadata has no layer", [](auto& f) { f.metadata.erase("layer"); });
+  expect_malformed("ln_0", "metadata: ln: there is no option \"esp\"; did you mean \"eps\"? Its options are: eps",
+                   with("esp", "1e-5"));
+  expect_malformed("bn_0", "metadata: bn: alpha must be a number in [0, 1], got \"x\"", with("alpha", "x"));
+  expect_malformed("bn_0", "metadata: masked must be 0 or 1, got \"yes\"", with("masked", "yes"));
+  expect_malformed("bn_0", "metadata: start_iters must be an integer of at least 0, got \"-1\"",
+                   with("start_iters", "-1"));
+  expect_malformed("ln_0", "metadata: start_iters is 7, but ln counts no iterations", with("start_iters", "7"));
+  const Changed unknown("ln_0", with("layer", "lm"));
+  const ProgramResult r = unknown.run();
+  EXPECT_EQ(r.exit_code, 3);
+  EXPECT_NE(r.err.find("there is no normalizer \"lm\"; did you mean \"ln\"? There are: affine, bn"), std::string::npos);
+}
+
+// A file that is no trace does not keep the others from being checked.
+TEST(VerifyTraces, OtherFilesAreStillChecked) {
+  const ProgramResult r = run_program("verify-traces missing.safetensors README.md tests/golden/ln_0.safetensors");
+  EXPECT_EQ(r.exit_code, 3);
+  EXPECT_EQ(r.err.substr(0, r.err.find('\n')),
+            "error: missing.safetensors: cannot be opened: No such file or directory");
+  EXPECT_NE(r.err.find("error: README.md: "), std::string::npos);
+  EXPECT_NE(r.out.find("3 traces on cpu in f64, tolerance 1e-12: 1 agree, 0 differ, 2 cannot be replayed"),
+            std::string::npos);
+  const nlohmann::json all = nlohmann::json::parse(run_program("verify-traces missing.safetensors --json").out);
+  EXPECT_EQ(all["traces"][0]["error"], "missing.safetensors: cannot be opened: No such file or directory");
+}
+
+TEST(VerifyTraces, DevicesThatAreNotHereAreErrors) {
+  const std::string absent = cuda_available() && !cuda_is_emulated() ? "emulated" : "cuda";
+  const ProgramResult r = run_program("verify-traces tests/golden/ln_0.safetensors --device " + absent);
+  EXPECT_EQ(r.exit_code, 6);
+  EXPECT_EQ(r.err, "error: --device " + absent + ": not here; CUDA: " + cuda_description() + "\n");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

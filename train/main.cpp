@@ -1,0 +1,67 @@
+// The program `foldgrad`.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "engine/cpu_support.h"
+#include "engine/device.h"
+#include "foldgrad_version.h"
+#include "models/nearest_name.h"
+#include "train/commands.h"
+#include "train/exit_codes.h"
+
+namespace {
+
+using namespace foldgrad;
+
+std::string version() {
+  return fmt::format("foldgrad {}\ncommit        {}\ncompiler      {}\nCUDA          {}\ninstructions  {}",
+                     FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, cuda_description(), cpu_level());
+}
+
+// The first argument that looks like a sub-command or an option and is none, beside the nearest that exists.
+std::string hint(CLI::App& program, const std::vector<std::string>& arguments) {
+  std::vector<std::string> commands;
+  const CLI::App* level = &program;
+  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
+    commands.push_back(command->get_name());
+    if (!arguments.empty() && arguments[0] == command->get_name()) level = command;
+  }
+  if (level == &program && !arguments.empty() && arguments[0][0] != '-')
+    return fmt::format("there is no command \"{}\"; did you mean \"{}\"?", arguments[0],
+                       nearest_name(arguments[0], commands));
+  std::vector<std::string> options;
+  for (const CLI::Option* option : level->get_options())
+    for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+  for (const std::string& argument : arguments) {
+    const std::string name = argument.substr(0, argument.find('='));
+    if (name.rfind("--", 0) == 0 && std::find(options.begin(), options.end(), name) == options.end())
+      return fmt::format("there is no option {}; did you mean {}?", name, nearest_name(name, options));
+  }
+  return "";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  require_cpu_support();
+  CLI::App program("Trains Transformers whose normalizers fold away.", "foldgrad");
+  program.set_version_flag("--version", version(), "Print commit, compiler, CUDA and instruction set");
+  program.require_subcommand(1);
+  int exit_code = kExitOk;
+  add_norms_command(program, exit_code);
+  add_verify_traces_command(program, exit_code);
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return program.exit(e);  // --help, --version
+    const std::string better = hint(program, {argv + 1, argv + argc});
+    fmt::print(stderr, "error: {}\n", better.empty() ? e.what() : better);
+    fmt::print(stderr, "foldgrad --help and foldgrad COMMAND --help tell what there is.\n");
+    return kExitUsage;
+  }
+  return exit_code;
+} catch (const std::exception& e) {
+  fmt::print(stderr, "error: {}\n", e.what());
+  return kExitCheckFailed;
+}

@@ -1,0 +1,29 @@
+// Recorded runs of one normalizer, step by step, and their replay. The format is described in docs/traces.md.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine/tensor.h"
+
+namespace foldgrad {
+
+struct TraceDifference {
+  std::string array;      // "y", "dx", "dgamma", "state.run_var", ...
+  double largest = 0;     // |got - want| / (1 + |want|); infinity where either is NaN
+  std::int64_t step = 1;  // where, counted from 1
+};
+
+struct TraceReport {
+  std::string layer;
+  std::int64_t steps;
+  Shape shape;  // of x in one step
+  std::vector<TraceDifference> differences;
+
+  double largest() const;
+};
+
+// Runs the recorded inputs through the normalizer, forward and backward, and compares with the recorded results.
+// In f32 everything is converted first. Throws FileError for a file that cannot be read or that is no trace.
+TraceReport replay_trace(const std::string& path, DType dtype, Device device);
+
+}  // namespace foldgrad
