@@ -90,13 +90,14 @@ def main():
     print(f"{'median of ' + str(arguments.rounds) + ' rounds (spread)':44} {'foldgrad ms':>17} {'of limit':>9} {'PyTorch ms':>17} {'ratio':>6}")
     rows = {}
     for name in ours:
-        if name not in theirs:
-            continue
-        a, b = statistics.median(ours[name]), statistics.median(theirs[name])
-        share = statistics.median(shares[name])
-        rows[name] = {"ms": a, "spread": spread(ours[name]), "share_of_limit": share / 100, "pytorch_ms": b,
-                      "pytorch_spread": spread(theirs[name]), "ratio": b / a}
-        print(f"{name:44} {a:9.3f} ({spread(ours[name]):4.0%}) {share:8.0f}% {b:9.3f} ({spread(theirs[name]):4.0%}) {b / a:6.2f}")
+        ms, share = statistics.median(ours[name]), statistics.median(shares[name])
+        rows[name] = {"ms": ms, "spread": spread(ours[name]), "share_of_limit": share / 100}
+        line = f"{name:44} {ms:9.3f} ({spread(ours[name]):4.0%}) {share:8.0f}%"
+        if name in theirs:  # PyTorch has no Unified Normalization
+            other = statistics.median(theirs[name])
+            rows[name].update(pytorch_ms=other, pytorch_spread=spread(theirs[name]), ratio=other / ms)
+            line += f" {other:9.3f} ({spread(theirs[name]):4.0%}) {other / ms:6.2f}"
+        print(line)
     if arguments.json:
         arguments.json.write_text(json.dumps({"context": context, "results": rows}, indent=1) + "\n")
 

@@ -4,6 +4,7 @@
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/attention/attention.h"
+#include "ops/channel_norm/channel_norm.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/dropout/dropout.h"
 #include "ops/embedding/embedding.h"
@@ -93,6 +94,17 @@ void add_rows(Benches& b, std::int64_t R, std::int64_t C) {
       "softmax" + size, {b.values({R, C})}, [](const std::vector<Var>& v) { return softmax(v[0]); }, 2 * n, 3 * n);
 }
 
+// Statistics over all rows take a pass of their own in both directions: x is read twice, and backward dy too.
+void add_channel_norm(Benches& b, const char* name, const ChannelNormOptions& options, std::int64_t R, std::int64_t C) {
+  const double n = double(R * C);
+  const Tensor x = b.values({R, C});
+  const ChannelNormState state = ChannelNormState::create(options, C, DType::f32, x.device());
+  b.memory_bound(
+      fmt::format("{}/{}x{}", name, R, C), {x, b.values({C}), b.values({C})},
+      [=](const std::vector<Var>& v) { return channel_norm(v[0], v[1], v[2], nullptr, state, options, true); }, 3 * n,
+      5 * n);
+}
+
 void add_lookups(Benches& b) {
   b.memory_bound(
       "embedding/10000x512/4096", {b.values({10000, 512}), b.ids({64, 64}, 10000)},
@@ -133,6 +145,10 @@ std::vector<OpBench> op_benches(Device device) {
   Benches b(device);
   add_elementwise(b, 8192, 512);
   add_rows(b, 8192, 512);
+  add_channel_norm(b, "batch_norm", ChannelNormOptions::bn(), 8192, 512);
+  ChannelNormOptions un = ChannelNormOptions::un();
+  un.warmup = 4;  // so that the averages are at work from the start
+  add_channel_norm(b, "unified_norm", un, 8192, 512);
   add_lookups(b);
   for (std::int64_t in : {512, 1024})
     for (std::int64_t out : {512, 1024}) add_linear(b, 2048, in, out);

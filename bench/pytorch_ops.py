@@ -27,6 +27,8 @@ def cases():
     yield "bias_dropout_residual" + size, [x, bias, z], lambda a, b, r: r + F.dropout(a + b, 0.1)
     yield "layer_norm" + size, [x, bias, torch.randn(C)], lambda a, g, b: F.layer_norm(a, (C,), g, b)
     yield "rms_norm" + size, [x, bias], lambda a, g: F.rms_norm(a, (C,), g, 1e-6)
+    mean, variance = torch.zeros(C), torch.ones(C)
+    yield "batch_norm" + size, [x, bias, torch.randn(C)], lambda a, g, b: F.batch_norm(a, mean, variance, g, b, True)
     yield "softmax" + size, [x], lambda a: F.softmax(a, -1)
     yield "embedding/10000x512/4096", [torch.randn(10000, 512), torch.randint(10000, (64, 64))], lambda w, i: F.embedding(i, w)
     yield ("split_heads/128x64x512", [torch.randn(128, 64, 512)],
