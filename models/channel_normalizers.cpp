@@ -1,6 +1,7 @@
 // Normalizers with statistics per channel (ops/channel_norm/).
 #include "models/normalizer_kinds.h"
 #include "ops/channel_norm/group_rms.h"
+#include "ops/channel_norm/rbn_penalty.h"
 
 namespace foldgrad {
 namespace {
@@ -98,7 +99,12 @@ class ChannelNormalizer final : public Normalizer {
  private:
   Var forward(const Var& x, const NormContext& context) override {
     const Var in = groups_ ? group_rms(x, groups_, norm_.eps) : x;
-    return channel_norm(in, on_tape(gamma_, x), on_tape(beta_, x), context.mask, state_, norm_, context.training);
+    const Var y =
+        channel_norm(in, on_tape(gamma_, x), on_tape(beta_, x), context.mask, state_, norm_, context.training);
+    if (info().name == "rbn" && context.training && context.penalties)
+      context.penalties->push_back(
+          rbn_penalty(x, context.mask, state_, options().number("mean_weight"), options().number("variance_weight")));
+    return y;
   }
 
   ChannelNormOptions norm_;
@@ -182,8 +188,11 @@ std::vector<NormalizerKind> channel_normalizers() {
       kind("bn", Inference::affine, "batch normalization over real tokens", {alpha_option("0.9"), eps_option("1e-5")}),
       kind("qmbn", Inference::affine, "batch normalization by the mean square: UN without averages",
            {alpha_option("0.9"), eps_option("1e-5")}),
-      kind("rbn", Inference::affine, "batch normalization of RegularizedBN, without its loss term",
-           {alpha_option("0.95"), eps_option("1e-5")}),
+      kind("rbn", Inference::affine, "batch normalization whose batch statistics are pulled to the running ones",
+           {alpha_option("0.95"),
+            eps_option("1e-5"),
+            {"mean_weight", Kind::number, "0.1", "of the distance between the means in the loss", 0},
+            {"variance_weight", Kind::number, "0.01", "of the distance between the variances in the loss", 0}}),
       kind("mabn", Inference::affine, "Moving Average Batch Normalization",
            {mode_option("reference"), window_option("4"), warmup_option("100"), alpha_option("0.98"),
             eps_option("1e-5")}),

@@ -16,6 +16,7 @@ namespace foldgrad {
 struct NormContext {
   bool training = false;
   const Tensor* mask = nullptr;  // u8, x's shape without the last axis, 1 = real, on x's device; null: all are real
+  std::vector<Var>* penalties = nullptr;  // training, terms of shape [] to be added to the loss go here (rbn)
 };
 
 // What is left of a normalizer once training is over.

@@ -235,6 +235,25 @@ TEST(Normalizer, PrepbnTurnsFromLayerNormIntoRepbn) {
   EXPECT_TRUE(close(infer(*norm, x), infer(*repbn, x), 1e-14));
 }
 
+// Only rbn has one, only in training. For x = (1, 3): m = 2 and v = 1, while the running estimates have moved by a
+// twentieth, to 0.1 and 1: the penalty is 2 (2 - 0.1)^2.
+TEST(Normalizer, RbnLeavesAPenalty) {
+  for (const NormalizerInfo& info : normalizers()) {
+    Options options = quick(info.name);
+    if (info.name == "rbn") options = {{"mean_weight", "2"}, {"variance_weight", "100"}};
+    const auto norm = make_normalizer(info.name, options, "n", kChannels, DType::f64);
+    const Tensor x = Tensor::full({1, 2, kChannels}, 1, DType::f64);
+    std::fill_n(x.data<double>() + kChannels, kChannels, 3.0);
+    std::vector<Var> penalties;
+    Tape tape;
+    norm->apply(tape.variable(x), {.training = false, .penalties = &penalties});
+    EXPECT_TRUE(penalties.empty()) << info.name;
+    norm->apply(tape.variable(x), {.training = true, .penalties = &penalties});
+    ASSERT_EQ(penalties.size(), info.name == "rbn") << info.name;
+    for (const Var& penalty : penalties) EXPECT_NEAR(penalty.value().item(), kChannels * 2 * 1.9 * 1.9, 1e-12);
+  }
+}
+
 TEST(Normalizer, DeepnormHasItsConstants) {
   const auto constants = [](const Options& options) {
     const auto norm = make_normalizer("deepnorm", options, "n", 4);
