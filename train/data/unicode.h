@@ -1,0 +1,27 @@
+// Text as code points. Everything here follows Python's str, since the programs whose results we must reproduce
+// (sacreBLEU, subword-nmt) are written in it.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace foldgrad {
+
+// Where the first byte lies that is not part of well-formed UTF-8 (Unicode 15, table 3-7: no overlong forms, no
+// surrogates, nothing above U+10FFFF); npos when there is none.
+std::size_t first_bad_utf8(std::string_view text);
+
+// Throws std::invalid_argument when `text` is not UTF-8.
+std::u32string decode_utf8(std::string_view text);
+std::string encode_utf8(std::u32string_view text);
+
+bool is_space(char32_t c);  // as str.isspace
+// As str.split(): words between white space of any kind.
+std::vector<std::string> split_words(std::string_view text);
+
+// As str.lower(): the mapping of each code point (glibc's, Unicode 14), U+0130 to two code points, and a capital sigma
+// that ends a word to the final small one.
+std::u32string lower(std::u32string_view text);
+
+}  // namespace foldgrad

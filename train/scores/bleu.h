@@ -1,0 +1,44 @@
+// BLEU (Papineni, Roukos, Ward, Zhu 2002) as two programs compute it. They differ in how they split words and in what
+// they do with orders that have no match, so a score is never given without saying which it is.
+//
+//   [BLEU-1]  p_n = sum over lines and n-grams g of min(count of g in the hypothesis, count of g in the reference)
+//                   / number of n-grams of all hypotheses,   n = 1 ... 4
+//   [BLEU-2]  BP = 1 when h >= r, otherwise exp(1 - r / h);  h, r: words of all hypotheses, of all references
+//   [BLEU-3]  BLEU = 100 BP (p_1 p_2 p_3 p_4)^(1/4)
+//   [BLEU-4]  sacreBLEU's smoothing "exp": the k-th order without a match, though with n-grams, counts 1 / (2^k total)
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace foldgrad {
+
+using Lines = std::vector<std::string>;
+
+struct Bleu {
+  double score = 0;                    // 0 ... 100
+  std::array<double, 4> precisions{};  // 0 ... 100
+  double brevity_penalty = 0;
+  double ratio = 0;  // hyp_len / ref_len
+  std::int64_t hyp_len = 0, ref_len = 0;
+  std::string text;       // the line that the original prints
+  std::string signature;  // sacreBLEU's, without its version; empty for multi-bleu
+};
+
+// multi-bleu.perl of Moses with one reference: words are what ASCII white space separates, in their case. The original
+// divides by zero when all hypotheses are empty; here the score is 0.
+Bleu multi_bleu(const Lines& hypotheses, const Lines& references);
+
+enum class Case { mixed, lower };
+
+// sacreBLEU 2 with one reference: tokenizer 13a, smoothing exp, no effective order.
+Bleu sacre_bleu(const Lines& hypotheses, const Lines& references, Case letters = Case::mixed);
+
+// Tokenizer 13a: the one of the script mteval-v13a.pl of NIST, as sacreBLEU has it. Tokens are joined by one space.
+std::string tokenize_13a(const std::string& line);
+
+// All scores throw std::invalid_argument when the numbers of lines differ or are 0, or when a line is not UTF-8.
+void check_lines(const char* score, const Lines& hypotheses, const Lines& references);
+
+}  // namespace foldgrad
