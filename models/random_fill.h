@@ -1,0 +1,17 @@
+// Initial values of parameters, from counter-based random numbers (engine/philox.h). Each is a function of the seed,
+// the parameter's name and the element's flat index alone, computed in double and rounded once: the same model in
+// another precision, on another device, or with another normalizer begins with the same weights.
+//
+//   element i of parameter p has words (a, b) of 32 bits: words 2 (i mod 2), 2 (i mod 2) + 1 of block floor(i / 2) of
+//   the sequence {seed, random_stream(p.name), step 2^32 - 1}, a step that training never reaches
+//   fill_uniform:  bound (2 u(a) - 1)                                   u(a) = (a + 1/2) / 2^32
+//   fill_normal:   deviation sqrt(-2 ln u(a)) cos(2 pi u(b))            (Box and Muller, 1958)
+#pragma once
+#include "engine/tape.h"
+
+namespace foldgrad {
+
+void fill_uniform(Parameter& parameter, double bound, std::uint64_t seed);
+void fill_normal(Parameter& parameter, double deviation, std::uint64_t seed);
+
+}  // namespace foldgrad

@@ -1,0 +1,74 @@
+#include "models/transformer_init.h"
+
+#include <cmath>
+
+#include "models/random_fill.h"
+
+namespace foldgrad {
+namespace {
+
+// One stack's initial values.
+struct Initializer {
+  const TransformerConfig& config;
+  std::uint64_t seed;
+  double tfixup_factor;  // f
+
+  bool tfixup() const { return config.initialization == "tfixup"; }
+
+  void xavier(Parameter& weight, double gain) const {
+    const Shape& shape = weight.value.shape();
+    fill_uniform(weight, gain * std::sqrt(6.0 / double(shape[0] + shape[1])), seed);
+  }
+
+  void attention(AttentionBlock& block) const {
+    const double deepnorm = block.sublayer.norm->initial_gain(), half = std::sqrt(0.5);
+    const double query_key = tfixup() && config.tfixup_scope == "all" ? tfixup_factor : half;
+    xavier(block.q.weight, query_key);
+    xavier(block.k.weight, query_key);
+    xavier(block.v.weight, deepnorm * (tfixup() ? tfixup_factor : half));
+    xavier(block.sublayer.out.weight, deepnorm * (tfixup() ? tfixup_factor : 1));
+    if (tfixup()) return;
+    for (LinearLayer* layer : {&block.q, &block.k, &block.v})
+      fill_uniform(layer->bias, 1 / std::sqrt(double(config.width)), seed);
+  }
+
+  void feed_forward(FeedForwardBlock& block) const {
+    const double deepnorm = block.sublayer.norm->initial_gain();
+    for (LinearLayer* layer : {&block.fc1, &block.sublayer.out}) {
+      if (tfixup()) {
+        xavier(layer->weight, deepnorm * tfixup_factor);
+        continue;
+      }
+      const double bound = 1 / std::sqrt(double(layer->weight.value.shape()[1]));
+      fill_uniform(layer->weight, deepnorm * bound, seed);
+      fill_uniform(layer->bias, bound, seed);
+    }
+  }
+
+  void stack(std::deque<TransformerLayer>& layers) const {
+    for (TransformerLayer& layer : layers) {
+      attention(layer.self_attention);
+      if (layer.cross_attention) attention(*layer.cross_attention);
+      feed_forward(layer.feed_forward);
+    }
+  }
+};
+
+}  // namespace
+
+void initialize(Transformer& model, std::uint64_t seed) {
+  const TransformerConfig& config = model.config();
+  const auto N = double(config.encoder_layers), M = double(config.decoder_layers);
+  const double deviation = 1 / std::sqrt(double(config.width));
+  const auto embedding = [&](Parameter& table, double layers) {
+    fill_normal(table, config.initialization == "tfixup" ? deviation * std::pow(9 * layers, -0.25) : deviation, seed);
+    table.value.slice(config.pad, config.pad + 1).zero();
+  };
+  embedding(model.source_table(), N);
+  if (config.share_embeddings != "all") embedding(model.target_table(), M);
+  if (config.share_embeddings == "none") fill_normal(model.output_table(), deviation, seed);
+  Initializer{config, seed, 0.67 * std::pow(N, -0.25)}.stack(model.encoder_layers());
+  Initializer{config, seed, std::pow(9 * M, -0.25)}.stack(model.decoder_layers());
+}
+
+}  // namespace foldgrad

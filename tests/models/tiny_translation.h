@@ -1,0 +1,59 @@
+// A Transformer small enough for central differences, and a batch for it.
+#pragma once
+#include "models/normalizer.h"
+#include "models/transformer.h"
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+
+inline TransformerConfig tiny_config(const std::string& normalizer = "ln", bool pre_norm = true) {
+  TransformerConfig config;
+  config.source_vocabulary = config.target_vocabulary = 11;
+  config.width = 8, config.ffn_width = 12, config.heads = 2;
+  config.encoder_layers = config.decoder_layers = 1;
+  config.max_positions = 12;
+  config.dropout = config.attention_dropout = config.activation_dropout = 0;
+  config.activation = "gelu";  // smooth
+  config.normalizer = normalizer;
+  config.pre_norm = pre_norm;
+  return config;
+}
+
+inline Tensor mask_of(const Tensor& ids, std::int64_t pad = 1) {
+  std::vector<std::uint8_t> mask;
+  for (std::int64_t id : ids.values<std::int64_t>()) mask.push_back(id != pad);
+  return Tensor::of(ids.shape(), mask);
+}
+
+// Sources padded on the left and targets on the right, each with `extra` columns more than needed.
+inline TranslationBatch translation_batch(int extra = 0, Device device = Device::cpu) {
+  using Rows = std::vector<std::vector<std::int64_t>>;
+  const Rows sources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}}, inputs{{2, 5, 4, 6}, {2, 9, 9}, {2, 10}};
+  const auto padded = [&](const Rows& rows, std::size_t columns, bool left) {
+    columns += std::size_t(extra);
+    std::vector<std::int64_t> ids;
+    for (std::vector<std::int64_t> row : rows) {
+      row.insert(left ? row.begin() : row.end(), columns - row.size(), 1);
+      ids.insert(ids.end(), row.begin(), row.end());
+    }
+    return Tensor::of<std::int64_t>({std::int64_t(rows.size()), std::int64_t(columns)}, ids);
+  };
+  Rows targets = inputs;
+  for (auto& row : targets) {
+    row.erase(row.begin());
+    row.push_back(2);
+  }
+  const Tensor source = padded(sources, 5, true), input = padded(inputs, 4, false), target = padded(targets, 4, false);
+  return {source.to(device), mask_of(source).to(device), input.to(device), mask_of(input).to(device),
+          target.to(device)};
+}
+
+// Weights away from where they began, so that biases and gains matter and probabilities differ.
+inline void randomize(Transformer& model, unsigned seed, double deviation = 0.3) {
+  for (Parameter* p : model.parameters()) {
+    const bool gain = p->name.find("norm.weight") != std::string::npos;
+    p->value.copy_from(randn(p->value.shape(), ++seed, deviation, gain ? 1 : 0).to(p->value.dtype()));
+  }
+}
+
+}  // namespace foldgrad::testing
