@@ -1,0 +1,171 @@
+#include "train/optimizer/gradient_clipping.h"
+
+#include <omp.h>
+
+#include <cmath>
+#include <deque>
+#include <limits>
+
+#include "tests/harness/compare.h"
+#include "tests/harness/op_spec.h"
+#include "train/optimizer/optimizer.h"
+
+namespace foldgrad::testing {
+namespace {
+
+Parameter with_gradient(const Tensor& grad, const std::string& name = "w") {
+  return {name, Tensor::zeros(grad.shape(), grad.dtype(), grad.device()), grad, true};
+}
+
+// Random gradients: none, one and several pieces, more tensors than one launch takes, and enough pieces for threads.
+std::deque<Parameter> random_gradients(Device device, DType dtype) {
+  std::deque<Parameter> parameters;
+  for (int k = 0; k < 70; ++k) {
+    const std::int64_t size = k == 0 ? 0 : k == 2 ? 2 * 4096 : k == 69 ? 4096 + 300 : 1 + k;
+    parameters.push_back(with_gradient(randn({size}, unsigned(k)).to(dtype).to(device), "p" + std::to_string(k)));
+  }
+  return parameters;
+}
+
+std::vector<Parameter*> pointers(std::deque<Parameter>& parameters) {
+  std::vector<Parameter*> all;
+  for (Parameter& p : parameters) all.push_back(&p);
+  return all;
+}
+
+// torch.nn.utils.clip_grad_norm_(max_norm=1.5) of PyTorch 2.15 on these gradients in f64: the norm it returned, and the
+// gradients afterwards, which here an SGD step with lr 1 from zeros shows, negated.
+TEST(GradientClipping, CLIP_1_CLIP_2_IsPyTorchs) {
+  for (Device device : devices()) {
+    Parameter a = with_gradient(Tensor::of<double>({2, 2}, {0.5, -1.5, 2, 0.25}, device), "a");
+    Parameter b = with_gradient(Tensor::of<double>({3}, {1, -3, 0.125}, device), "b");
+    const GradientClip clip = clip_by_norm({&a, &b}, 1.5);
+    EXPECT_EQ(clip.norm.device(), device);
+    EXPECT_DOUBLE_EQ(clip.norm.item(), 4.071624368725582);
+    Optimizer(Sgd{}, {{{&a, &b}}}).step(1, clip.factor);
+    EXPECT_TRUE(close(a.value,
+                      Tensor::of<double>({2, 2}, {-0.18420162271332682, 0.5526048681399804, -0.7368064908533073,
+                                                  -0.09210081135666341}),
+                      1e-15));
+    EXPECT_TRUE(close(
+        b.value, Tensor::of<double>({3}, {-0.36840324542665365, 1.1052097362799609, -0.046050405678331706}), 1e-15));
+  }
+}
+
+TEST(GradientClipping, CLIP_1_NormOfManyTensors) {
+  for (Device device : devices())
+    for (DType dtype : {DType::f32, DType::f64}) {
+      std::deque<Parameter> parameters = random_gradients(device, dtype);
+      long double sum = 0;
+      for (const Parameter& p : parameters)
+        for (double g : p.grad.to(DType::f64).values<double>()) sum += (long double)(g)*g;
+      const double norm = clip_by_norm(pointers(parameters), 1).norm.item();
+      EXPECT_NEAR(norm / double(std::sqrt(sum)), 1, 1e-14);  // sums of at most 4096 terms, in 256 or fewer chains
+    }
+}
+
+TEST(GradientClipping, CLIP_2_SmallGradientsStay) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (Device device : devices()) {
+    Parameter w = with_gradient(Tensor::of<float>({2}, {3, 4}, device));
+    EXPECT_EQ(clip_by_norm({&w}, 6).factor.item(), 1);
+    EXPECT_EQ(clip_by_norm({&w}, kInfinity).factor.item(), 1);
+    EXPECT_DOUBLE_EQ(clip_by_norm({&w}, 4).factor.item(), 4 / 5.000001);
+    w.grad.zero();
+    EXPECT_EQ(clip_by_norm({&w}, 1).factor.item(), 1);
+    EXPECT_EQ(clip_by_norm({&w}, 1).norm.item(), 0);
+  }
+}
+
+// Neither may pass for a gradient that needs no clipping.
+TEST(GradientClipping, CLIP_2_NotANumberShows) {
+  for (Device device : devices()) {
+    Parameter w = with_gradient(Tensor::of<float>({2}, {1, NAN}, device));
+    EXPECT_TRUE(std::isnan(clip_by_norm({&w}, 1).norm.item()));
+    EXPECT_TRUE(std::isnan(clip_by_norm({&w}, 1).factor.item()));
+    w = with_gradient(Tensor::of<float>({2}, {1, INFINITY}, device));
+    const GradientClip clip = clip_by_norm({&w}, 1);
+    EXPECT_EQ(clip.factor.item(), 0);
+    Optimizer(Sgd{}, {{{&w}}}).step(1, clip.factor);
+    EXPECT_TRUE(std::isnan(w.value.values<float>()[1]));
+  }
+}
+
+// 1e30 squared is no f32.
+TEST(GradientClipping, CLIP_1_LargeGradientsDoNotOverflow) {
+  for (Device device : devices()) {
+    Parameter w = with_gradient(Tensor::of<float>({2}, {3e30f, 4e30f}, device));
+    EXPECT_NEAR(clip_by_norm({&w}, 1).norm.item() / 5e30, 1, 1e-6);
+  }
+}
+
+TEST(GradientClipping, SameBitsForAnyNumberOfThreads) {
+  const int threads = omp_get_max_threads();
+  std::deque<Parameter> parameters = random_gradients(Device::cpu, DType::f32);
+  std::vector<double> norms;
+  for (int n : {1, 2, 3}) {
+    omp_set_num_threads(n);
+    norms.push_back(clip_by_norm(pointers(parameters), 1).norm.item());
+  }
+  omp_set_num_threads(threads);
+  EXPECT_EQ(norms[1], norms[0]);
+  EXPECT_EQ(norms[2], norms[0]);
+}
+
+// clipping = 1/2. Rows of W: norms 5, 0 and 5, so limits 2.5, 0.0005 and 2.5. Rows of G: norms 10, 0.005 and 2.5, of
+// which the first two are above: factors 1/4 and 1/10. The vector is one unit: norm 2, limit 1, gradient 4: factor 1/4.
+TEST(GradientClipping, AGC_1_AGC_2_WorkedByHand) {
+  for (Device device : devices())
+    for (DType dtype : {DType::f32, DType::f64}) {
+      const auto tensor = [&](Shape shape, const std::vector<double>& values) {
+        return Tensor::of(std::move(shape), values).to(dtype).to(device);
+      };
+      Parameter w{"w", tensor({3, 1, 2}, {3, 4, 0, 0, -4, 3}), tensor({3, 1, 2}, {6, -8, 3e-3, 4e-3, 2.5, 0}), true};
+      Parameter b{"b", tensor({4}, {1, 1, -1, 1}), tensor({4}, {4, 0, 0, 0}), true};
+      Parameter s{"s", tensor({}, {-2}), tensor({}, {0.5}), true};
+      clip_adaptively({&w, &b, &s}, 0.5);
+      const double tolerance = dtype == DType::f32 ? 2e-7 : 4e-16;
+      EXPECT_TRUE(close(w.grad, tensor({3, 1, 2}, {1.5, -2, 3e-4, 4e-4, 2.5, 0}).to(DType::f64), tolerance));
+      EXPECT_TRUE(close(b.grad, tensor({4}, {1, 0, 0, 0}), tolerance));
+      EXPECT_EQ(s.grad.item(), 0.5);
+      EXPECT_EQ(w.value.to(DType::f64).values<double>(), (std::vector<double>{3, 4, 0, 0, -4, 3}));
+    }
+}
+
+// Rows longer than a block, and more units than threads would need to share: the sums again in long double.
+TEST(GradientClipping, AGC_1_AGC_2_LongRows) {
+  for (Device device : devices()) {
+    const Tensor value = randn({9, 700}, 1), grad = randn({9, 700}, 2);
+    Parameter w{"w", value.to(device), grad.to(device), true};
+    clip_adaptively({&w}, 0.01);
+    const std::vector<double> v = value.values<double>(), g = grad.values<double>();
+    std::vector<double> want = g;
+    for (int r = 0; r < 9; ++r) {
+      long double vv = 0, gg = 0;
+      for (int i = 700 * r; i < 700 * (r + 1); ++i) vv += (long double)(v[i]) * v[i], gg += (long double)(g[i]) * g[i];
+      for (int i = 700 * r; i < 700 * (r + 1); ++i) want[i] = double(g[i] * 0.01L * std::sqrt(vv) / std::sqrt(gg));
+    }
+    EXPECT_TRUE(close(w.grad, Tensor::of({9, 700}, want), 1e-15));
+  }
+}
+
+TEST(GradientClipping, Errors) {
+  Parameter w = with_gradient(Tensor::zeros({2}, DType::f32)), d = with_gradient(Tensor::zeros({2}, DType::f64), "d"),
+            h = with_gradient(Tensor::zeros({2}, DType::bf16), "h"), none{"n", Tensor::zeros({2}, DType::f32)};
+  EXPECT_EQ(message_of([] { clip_by_norm({}, 1); }), "clip_by_norm: there are no parameters");
+  EXPECT_EQ(message_of([&] { clip_by_norm({&w}, 0); }), "clip_by_norm: max_norm must be positive, got 0");
+  EXPECT_EQ(message_of([&] { clip_by_norm({&h}, 1); }), "clip_by_norm: h must be f32 or f64, got bf16 [2] on cpu");
+  EXPECT_EQ(message_of([&] {
+              clip_adaptively({&w, &d}, 1);
+            }),
+            "clip_adaptively: d must be f32 [2] on cpu, to go with w, which is f32 [2] on cpu, got f64 [2] on cpu");
+  EXPECT_EQ(message_of([&] { clip_adaptively({&w, &none}, 1); }), "clip_adaptively: n has no gradient");
+  EXPECT_EQ(message_of([&] { clip_adaptively({&w}, -1); }), "clip_adaptively: clipping must be positive, got -1");
+  w.grad = Tensor::zeros({3}, DType::f32);
+  EXPECT_EQ(message_of([&] { clip_by_norm({&w}, 1); }),
+            "clip_by_norm: the gradient must be f32 [2] on cpu, to go with w, which is f32 [2] on cpu, got f32 [3] on "
+            "cpu");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,231 @@
+#include "train/optimizer/optimizer.h"
+
+#include <cmath>
+#include <deque>
+
+#include "tests/harness/compare.h"
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+namespace {
+
+// Parameters p0, p1, ... with gradients. A deque, since optimizers point to them.
+struct Model {
+  std::deque<Parameter> parameters;
+
+  void add(const Tensor& value, const Tensor& grad) {
+    parameters.push_back({"p" + std::to_string(parameters.size()), value, grad, true});
+  }
+  std::vector<Parameter*> all() {
+    std::vector<Parameter*> pointers;
+    for (Parameter& p : parameters) pointers.push_back(&p);
+    return pointers;
+  }
+};
+
+Tensor on(Device device, DType dtype, const Tensor& t) { return t.to(dtype).to(device); }
+
+// Random tensors: none, one and several pieces, and more of them than one launch takes.
+Model random_model(Device device, DType dtype, int tensors = 70) {
+  Model model;
+  for (int k = 0; k < tensors; ++k) {
+    const std::int64_t size = k == 3 ? 0 : k == 5 ? 4096 + 37 : k == 66 ? 2 * 4096 : 1 + k % 7;
+    model.add(on(device, dtype, randn({size}, unsigned(2 * k))), on(device, dtype, randn({size}, unsigned(2 * k + 1))));
+  }
+  return model;
+}
+
+std::string label(Device device, DType dtype) { return fmt::format("{} on {}", name(dtype), name(device)); }
+
+// --- Numbers from PyTorch 2.15: three steps in f64 from p = (1, -2, 0.5), where g of step t = 1, 2, 3 is
+// (0.5 t, -0.25, 0.1 t t) and lr 0.1, 0.05, 0.02; printed with repr(p.detach().tolist()).
+
+std::vector<double> three_steps(const Optimizer::Rule& rule, double weight_decay, Device device) {
+  Model model;
+  model.add(Tensor::of<double>({3}, {1, -2, 0.5}, device), {});
+  Optimizer optimizer(rule, {{model.all(), weight_decay}});
+  for (int t = 1; t <= 3; ++t) {
+    model.parameters[0].grad = Tensor::of<double>({3}, {0.5 * t, -0.25, 0.1 * t * t}, device);
+    optimizer.step(std::vector{0.1, 0.05, 0.02}[t - 1]);
+  }
+  EXPECT_EQ(optimizer.steps(), 3);
+  return model.parameters[0].value.values<double>();
+}
+
+void expect_three_steps(const Optimizer::Rule& rule, double weight_decay, const std::vector<double>& want) {
+  for (Device device : devices())
+    EXPECT_TRUE(
+        close(Tensor::of<double>({3}, three_steps(rule, weight_decay, device)), Tensor::of<double>({3}, want), 1e-15));
+}
+
+// torch.optim.AdamW(betas=(0.9, 0.98), eps=1e-3, weight_decay=0.1)
+TEST(Optimizer, ADAM_1_ADAM_2_ADAM_4_AdamWIsPyTorchs) {
+  expect_three_steps(AdamW{0.9, 0.98, 1e-3}, 0.1, {0.8169748778047643, -1.7976329075697213, 0.33228244834894993});
+}
+
+// torch.optim.SGD(): plain; with momentum=0.9, weight_decay=0.01; the same with nesterov=True.
+TEST(Optimizer, SGD_1_SGD_2_SGD_3_SGD_4_SgdIsPyTorchs) {
+  expect_three_steps(Sgd{}, 0, {0.87, -1.9575, 0.452});
+  expect_three_steps(Sgd{0.9}, 0.01, {0.8189675649, -1.9327448873, 0.43744823395});
+  expect_three_steps(Sgd{0.9, true}, 0.01, {0.7055060497191, -1.8936348233807, 0.3948865946480499});
+}
+
+// beta1 = 1/2, beta2 = 3/4, eps = 1, g = 2: m = 1, v = 1 and lr sqrt(1/4) / (1/2) = lr = 1/8, so p falls by
+// wd lr p = 1/2 * 1/8 * 16 = 1 and by 1/8 * 1 / (1 + 1) = 1/16.
+TEST(Optimizer, ADAM_3_WorkedByHand) {
+  for (Device device : devices()) {
+    Model model;
+    model.add(Tensor::of<double>({1}, {16}, device), Tensor::of<double>({1}, {2}, device));
+    Optimizer(Adam{0.5, 0.75, 1}, {{model.all(), 0.5}}).step(0.125);
+    EXPECT_EQ(model.parameters[0].value.item(), 16 - 1 - 1.0 / 16);
+  }
+}
+
+// --- Against models of one scalar in long double, written as fairseq and PyTorch have them: decay first, then the
+// step.
+
+using Real = long double;
+
+struct ScalarAdam {
+  bool fairseq;
+  Real beta1, beta2, eps, m = 0, v = 0;
+  int t = 0;
+
+  Real step(Real p, Real g, Real lr, Real wd) {
+    ++t;
+    p -= wd * lr * p;
+    m = m * beta1 + g * (1 - beta1);
+    v = v * beta2 + g * g * (1 - beta2);
+    const Real c1 = 1 - std::pow(beta1, Real(t)), c2 = 1 - std::pow(beta2, Real(t));
+    if (fairseq) return p - lr * std::sqrt(c2) / c1 * (m / (std::sqrt(v) + eps));
+    return p - lr * (m / c1) / (std::sqrt(v / c2) + eps);
+  }
+};
+
+struct ScalarSgd {
+  Real momentum;
+  bool nesterov;
+  Real buffer = 0;
+
+  Real step(Real p, Real g, Real lr, Real wd) {
+    g += wd * p;
+    buffer = momentum * buffer + g;
+    return p - lr * (nesterov ? g + momentum * buffer : buffer);
+  }
+};
+
+// Five steps of all parameters in two groups, with changing gradients and rates and a gradient scale.
+template <class Scalar>
+void expect_model(const Optimizer::Rule& rule, const Scalar& fresh, Device device, DType dtype) {
+  SCOPED_TRACE(label(device, dtype));
+  Model model = random_model(device, dtype);
+  std::vector<Parameter*> decayed = model.all(), slow(decayed.begin() + 40, decayed.end());
+  decayed.resize(40);
+  Optimizer optimizer(rule, {{decayed, 0.25, 1}, {slow, 0, 0.5}});
+  std::vector<std::vector<Scalar>> scalars;
+  std::vector<std::vector<double>> want;
+  for (const Parameter& p : model.parameters) {
+    scalars.emplace_back(p.value.size(), fresh);
+    want.push_back(p.value.to(DType::f64).values<double>());
+  }
+  for (int t = 0; t < 5; ++t) {
+    const double lr = 0.1 / (t + 1);
+    for (std::size_t k = 0; k < want.size(); ++k) {
+      Parameter& p = model.parameters[k];
+      p.grad = on(device, dtype, randn(p.value.shape(), unsigned(1000 * t + k)));
+      const std::vector<double> g = p.grad.to(DType::f64).values<double>();
+      for (std::size_t i = 0; i < g.size(); ++i)
+        want[k][i] =
+            double(scalars[k][i].step(want[k][i], Real(g[i]) * 0.75, lr * (k < 40 ? 1 : 0.5), k < 40 ? 0.25 : 0));
+    }
+    optimizer.step(lr, Tensor::full({}, 0.75, DType::f64, device));
+  }
+  // Five steps of some ten roundings each, of terms no larger than 1 + |p|.
+  const double tolerance = dtype == DType::f32 ? 50 * 6e-8 : 50 * 1.1e-16;
+  for (std::size_t k = 0; k < want.size(); ++k)
+    ASSERT_TRUE(close(model.parameters[k].value, Tensor::of({std::int64_t(want[k].size())}, want[k]), tolerance)) << k;
+}
+
+TEST(Optimizer, EqualsScalarModels) {
+  for (Device device : devices())
+    for (DType dtype : {DType::f32, DType::f64}) {
+      expect_model(Adam{0.9, 0.98, 1e-2}, ScalarAdam{true, 0.9L, 0.98L, 1e-2L}, device, dtype);
+      expect_model(AdamW{0.8, 0.99, 1e-2}, ScalarAdam{false, 0.8L, 0.99L, 1e-2L}, device, dtype);
+      expect_model(Sgd{}, ScalarSgd{0, false}, device, dtype);
+      expect_model(Sgd{0.9}, ScalarSgd{0.9L, false}, device, dtype);
+      expect_model(Sgd{0.9, true}, ScalarSgd{0.9L, true}, device, dtype);
+    }
+}
+
+// Emulated kernels run the very formulas of the CPU, without contraction; nvcc fuses products and sums.
+TEST(Optimizer, DevicesAgree) {
+  if (!cuda_available()) GTEST_SKIP() << cuda_description();
+  for (const Optimizer::Rule& rule : {Optimizer::Rule(Adam{}), Optimizer::Rule(AdamW{}), Optimizer::Rule(Sgd{0.9})}) {
+    Model host = random_model(Device::cpu, DType::f32), device = random_model(Device::cuda, DType::f32);
+    Optimizer on_host(rule, {{host.all(), 0.1}}), on_device(rule, {{device.all(), 0.1}});
+    for (int t = 0; t < 2; ++t) on_host.step(0.01), on_device.step(0.01);
+    for (std::size_t k = 0; k < host.parameters.size(); ++k) {
+      const Tensor got = device.parameters[k].value.to(Device::cpu), want = host.parameters[k].value;
+      ASSERT_TRUE(cuda_is_emulated() ? identical(got, want) : close(got, want, 1e-6)) << k;
+    }
+  }
+}
+
+// Decay and step are 2e-8 each. Neither alone moves a 1 in f32, whose next smaller neighbour is 6e-8 away; both do.
+TEST(Optimizer, ADAM_4_SmallDecayIsNotLost) {
+  for (Device device : devices()) {
+    Model model;
+    model.add(Tensor::full({1}, 1, DType::f32, device), Tensor::full({1}, 1, DType::f32, device));
+    Optimizer(AdamW{}, {{model.all(), 1}}).step(2e-8);
+    EXPECT_EQ(model.parameters[0].value.values<float>()[0], std::nextafter(1.0f, 0.0f));
+  }
+}
+
+// --- Checkpoints
+
+// Six steps; before step `cut` everything goes through a saved state into a new optimizer. None for cut = -1.
+std::vector<Tensor> resumed(const Optimizer::Rule& rule, Device device, int cut) {
+  Model model = random_model(device, DType::f32, 8);
+  auto optimizer = std::make_unique<Optimizer>(rule, std::vector<ParameterGroup>{{model.all(), 0.01}});
+  for (int t = 0; t < 6; ++t) {
+    if (t == cut) {
+      std::map<std::string, Tensor> saved;
+      for (const auto& [key, tensor] : optimizer->state()) saved[key] = tensor.clone().to(Device::cpu);
+      optimizer = std::make_unique<Optimizer>(rule, std::vector<ParameterGroup>{{model.all(), 0.01}});
+      optimizer->load_state(saved);
+      EXPECT_EQ(optimizer->steps(), t);
+    }
+    for (std::size_t k = 0; k < model.parameters.size(); ++k)
+      model.parameters[k].grad = on(device, DType::f32, randn(model.parameters[k].value.shape(), unsigned(90 * t + k)));
+    optimizer->step(0.1);
+  }
+  std::vector<Tensor> values;
+  for (const Parameter& p : model.parameters) values.push_back(p.value);
+  return values;
+}
+
+TEST(Optimizer, ResumesBitForBit) {
+  for (Device device : devices())
+    for (const Optimizer::Rule& rule : {Optimizer::Rule(Adam{}), Optimizer::Rule(AdamW{}), Optimizer::Rule(Sgd{0.9})}) {
+      const std::vector<Tensor> want = resumed(rule, device, -1);
+      for (int cut : {0, 1, 5}) {
+        const std::vector<Tensor> got = resumed(rule, device, cut);
+        for (std::size_t k = 0; k < want.size(); ++k) EXPECT_TRUE(identical(got[k], want[k]));
+      }
+    }
+}
+
+TEST(Optimizer, StateIsNamedAfterParameters) {
+  Model model = random_model(Device::cpu, DType::f32, 1);
+  const auto keys = [&](const Optimizer::Rule& rule) {
+    std::string keys;
+    for (const auto& [key, tensor] : Optimizer(rule, {{model.all()}}).state()) keys += key + " ";
+    return keys;
+  };
+  EXPECT_EQ(keys(Adam{}), "exp_avg.p0 exp_avg_sq.p0 step ");
+  EXPECT_EQ(keys(Sgd{0.9}), "momentum.p0 step ");
+  EXPECT_EQ(keys(Sgd{}), "step ");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

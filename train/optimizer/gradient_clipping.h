@@ -1,0 +1,32 @@
+// Gradient clipping. Nothing here waits for the GPU.
+//
+//   By the global norm (Pascanu, Mikolov, Bengio 2013), as torch.nn.utils.clip_grad_norm_:
+//   [CLIP-1]  norm   = sqrt(sum of g^2 over all elements of all gradients)
+//   [CLIP-2]  factor = min(1, max_norm / (norm + 1e-6))
+//
+//   Adaptive (Brock et al. 2021), for every unit of every parameter: W is a unit's weights and G their gradient.
+//   [AGC-1]   limit = clipping max(||W||, 1e-3)
+//   [AGC-2]   G <- G limit / max(||G||, 1e-6)   where ||G|| > limit
+//   A unit is a slice along the leading axis: a row of a linear layer's [out, in], an output channel of a convolution's
+//   [out, in, ...]. Tensors of rank 0 and 1 are one unit. The paper leaves out the last linear layer, lest it learn
+//   slowly: so should the caller. To be done before weight decay and momentum, thus before the optimizer's step.
+//
+// Norms are summed in f64, in an order that depends on shapes only: the same bits for any number of threads.
+// Both throw std::invalid_argument unless all parameters are f32 or f64, on one device, with gradients that fit.
+#pragma once
+#include "engine/tape.h"
+
+namespace foldgrad {
+
+struct GradientClip {
+  Tensor norm;    // before clipping; f64 [] on the gradients' device: to be read late, since reading it waits
+  Tensor factor;  // the same, for Optimizer::step; NaN where the norm is, and 0, which makes NaN of it, for infinity
+};
+
+// The gradients themselves stay as they are. max_norm must be positive; infinity: only the norm is wanted.
+GradientClip clip_by_norm(const std::vector<Parameter*>& parameters, double max_norm);
+
+// Changes the gradients. `clipping` must be positive: 0.01 in the paper.
+void clip_adaptively(const std::vector<Parameter*>& parameters, double clipping);
+
+}  // namespace foldgrad

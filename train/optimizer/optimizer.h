@@ -1,0 +1,88 @@
+// Optimizers. g is a parameter's gradient times the step's gradient scale, t counts the steps from 1, lr is the step's
+// learning rate times the group's lr_scale, and wd the group's weight decay.
+//
+//   Adam and AdamW (Kingma, Ba 2015; Loshchilov, Hutter 2019):
+//   [ADAM-1]  m <- beta1 m + (1 - beta1) g
+//   [ADAM-2]  v <- beta2 v + (1 - beta2) g^2
+//   [ADAM-3]  p <- p - wd lr p - (lr sqrt(1 - beta2^t) / (1 - beta1^t)) m / (sqrt(v) + eps)
+//   [ADAM-4]  p <- p - wd lr p - (lr / (1 - beta1^t)) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
+//   Adam is fairseq's, by [ADAM-3]; AdamW is PyTorch's, by [ADAM-4]. They differ in what eps is added to: in fairseq's
+//   it weighs 1 / sqrt(1 - beta2^t) times as much, thus most in the first steps. Weight decay is decoupled in both.
+//
+//   SGD as in PyTorch, without dampening (Sutskever et al. 2013 for Nesterov's form):
+//   [SGD-1]   d <- g + wd p
+//   [SGD-2]   m <- momentum m + d                      with momentum = 0 there is no m, and d is the direction
+//   [SGD-3]   direction = d + momentum m               with nesterov; otherwise m
+//   [SGD-4]   p <- p - lr direction
+//
+// Parameters are f32 or f64, never bf16: training in bf16 casts f32 parameters, which thereby are the master weights.
+// A step is one pass over the elements of all parameters, and on the GPU waits for nothing.
+#pragma once
+#include <map>
+#include <variant>
+
+#include "engine/tape.h"
+
+namespace foldgrad {
+
+struct Adam {
+  double beta1 = 0.9, beta2 = 0.98, eps = 1e-8;
+};
+struct AdamW {
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+};
+struct Sgd {
+  double momentum = 0;
+  bool nesterov = false;
+};
+
+struct ParameterGroup {
+  std::vector<Parameter*> parameters;  // must outlive the optimizer
+  double weight_decay = 0;
+  double lr_scale = 1;
+};
+
+class Optimizer {
+ public:
+  using Rule = std::variant<Adam, AdamW, Sgd>;
+
+  // Throws std::invalid_argument for settings out of range; for no parameters; for parameters that are not all f32 or
+  // all f64 and on one device, that are listed twice or share a name.
+  Optimizer(const Rule& rule, std::vector<ParameterGroup> groups);
+
+  // Updates every parameter by its gradient times `gradient_scale`: f64 [] on the parameters' device, as clip_by_norm()
+  // it; undefined for 1. Throws std::invalid_argument, before anything has changed, when a parameter has no gradient,
+  // or one that does not fit, and for a negative lr or one that is not finite.
+  void step(double lr, const Tensor& gradient_scale = {});
+  std::int64_t steps() const { return steps_; }
+
+  // For checkpoints: `step`, i64 [] on the host, and `exp_avg.NAME` and `exp_avg_sq.NAME` (Adam's m and v), or
+  // `momentum.NAME`, for every parameter. They share the optimizer's storage.
+  std::map<std::string, Tensor> state() const;
+  // Copies the values, from any device. The next step gives the same bits as it would have where state() was taken.
+  // Throws std::invalid_argument, before anything has changed, when a tensor is missing, unknown, or does not fit.
+  void load_state(const std::map<std::string, Tensor>& state);
+
+ private:
+  struct Slot {
+    Parameter* parameter;
+    double weight_decay, lr_scale;
+    Tensor first, second;
+  };
+  void add(Parameter* parameter, const ParameterGroup& group);
+  void check_step(double lr, const Tensor& gradient_scale) const;
+  template <class T>
+  void update(double lr, const double* scale);
+  template <class T>
+  void update_adam(double lr, const double* scale);
+  template <class T>
+  void update_sgd(double lr, const double* scale);
+  const Tensor& like() const { return slots_[0].parameter->value; }
+
+  Rule rule_;
+  const char* name_;  // for messages
+  std::vector<Slot> slots_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace foldgrad

@@ -1,0 +1,38 @@
+// The exponential moving average of a model's weights (Polyak, Juditsky 1992, with the weights of torch-ema and timm).
+//
+//   [EMA-1]  a <- a + (1 - decay) (p - a)          starting from a = p
+//
+// In the parameters' dtype: in f32 an average that differs from p by less than 6e-8 / (1 - decay) of itself stands
+// still, which for a decay of 0.9999 is half a per mille of the weight.
+#pragma once
+#include <map>
+
+#include "engine/tape.h"
+
+namespace foldgrad {
+
+class WeightAverage {
+ public:
+  // Throws std::invalid_argument unless 0 <= decay < 1, and for parameters that are not all f32 or all f64 and on one
+  // device, or that share a name. They must outlive the average.
+  WeightAverage(std::vector<Parameter*> parameters, double decay);
+
+  void update();  // once after every step
+  // Puts the averages where the parameters are and the other way round: before an evaluation, and again after it.
+  void swap();
+
+  // For checkpoints: a tensor under each parameter's name, in the average's storage.
+  std::map<std::string, Tensor> state() const;
+  // Throws std::invalid_argument, before anything has changed, when a tensor is missing, unknown, or does not fit.
+  void load_state(const std::map<std::string, Tensor>& state);
+
+ private:
+  template <class T>
+  void update_as() const;
+
+  std::vector<Parameter*> parameters_;
+  std::vector<Tensor> averages_;
+  double decay_;
+};
+
+}  // namespace foldgrad
