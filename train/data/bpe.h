@@ -1,0 +1,35 @@
+// Byte pair encoding (Sennrich, Haddow, Birch 2016) as `subword-nmt apply-bpe` 0.3 does it: a word starts as its
+// characters, the last one marked with "</w>"; again and again the pair that comes first in the file of codes is merged
+// wherever it stands, from left to right; pieces but the last of a word get the separator "@@".
+#pragma once
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace foldgrad {
+
+class Bpe {
+ public:
+  // A file as `subword-nmt learn-bpe` writes it: "#version: 0.2", then one pair a line, the most frequent first.
+  // Without the first line it is of version 0.1, where "</w>" is a piece of its own at first. Throws FileError naming
+  // the line.
+  explicit Bpe(const std::string& codes_path);
+
+  // "resumption of" -> "res@@ um@@ ption of". Blanks at both ends are kept, those between words become one. Remembers
+  // the words that it has seen, so one object is not for several threads. Throws std::invalid_argument for no UTF-8.
+  std::string apply(const std::string& line);
+
+ private:
+  const std::vector<std::string>& pieces(const std::string& word);
+  std::vector<std::string> merged(std::vector<std::string> symbols) const;
+
+  bool marks_last_character_ = true;
+  std::unordered_map<std::string, std::size_t> ranks_;  // "LEFT RIGHT" -> line
+  std::unordered_map<std::string, std::vector<std::string>> seen_;
+};
+
+// "res@@ um@@ ption of" -> "resumption of", as fairseq's --remove-bpe does it: "@@ " vanishes wherever it stands, and
+// blanks at the end.
+std::string remove_bpe(const std::string& line);
+
+}  // namespace foldgrad

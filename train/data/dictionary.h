@@ -1,0 +1,49 @@
+// The vocabulary of a model, in fairseq's format and with its numbers: dict.txt has one "WORD COUNT" a line, the id is
+// the line's number plus 4, since 0 ... 3 are special, and words "madeupword0000 0", ... fill up to a multiple of 8.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace foldgrad {
+
+constexpr std::int64_t kBos = 0, kPad = 1, kEos = 2, kUnk = 3;
+
+using Ids = std::vector<std::int64_t>;
+
+class Dictionary {
+ public:
+  // Throws FileError, naming the line, for a line without a count, a count that is no number, or a word that comes
+  // twice.
+  static Dictionary read(const std::string& path);
+  // Words of all lines by falling count, equal counts in the order of their bytes, as fairseq-preprocess orders them.
+  static Dictionary of_lines(const std::vector<std::vector<std::string>>& texts);
+  // Given words with count 0, in their order.
+  static Dictionary of_words(const std::vector<std::string>& words);
+
+  std::string text() const;  // the content of dict.txt, filling words included
+
+  std::int64_t size() const { return std::int64_t(words_.size()); }
+  std::int64_t id(const std::string& word) const;  // kUnk when it is unknown
+  const std::string& word(std::int64_t id) const;  // throws std::invalid_argument unless 0 <= id < size()
+
+  // Words between white space, then kEos.
+  Ids encode(const std::string& line) const;
+  // Words joined by one space, up to the first kEos; kBos and kPad are left out, kUnk is "<unk>".
+  std::string decode(const Ids& ids) const;
+
+ private:
+  struct Entry {
+    std::string word;
+    std::int64_t count;
+  };
+  Dictionary();
+  bool add(const std::string& word, std::int64_t count);  // false when it is there already
+  void fill_up();
+
+  std::vector<Entry> words_;
+  std::unordered_map<std::string, std::int64_t> ids_;
+};
+
+}  // namespace foldgrad

@@ -1,0 +1,42 @@
+#include "train/data/parallel_text.h"
+
+#include <fmt/core.h>
+
+#include <string_view>
+
+#include "engine/file.h"
+#include "train/data/unicode.h"
+
+namespace foldgrad {
+
+std::vector<std::string> read_lines(const std::string& path) {
+  const InputFile file(path);
+  std::string text(file.size(), '\0');
+  file.read(0, text.data(), text.size());
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line(text.data() + begin, end - begin);
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (const std::size_t bad = first_bad_utf8(line); bad != line.npos)
+      throw FileError(path, fmt::format("line {} must be UTF-8, got byte {:#04x} as its byte {}", lines.size() + 1,
+                                        unsigned(static_cast<unsigned char>(line[bad])), bad + 1));
+    lines.emplace_back(line);
+    begin = end + 1;
+  }
+  return lines;
+}
+
+ParallelText read_parallel_text(const std::string& directory, const std::string& name,
+                                const std::string& source_language, const std::string& target_language) {
+  const std::string stem = directory + "/" + name + ".";
+  const std::string source_path = stem + source_language, target_path = stem + target_language;
+  ParallelText text{read_lines(source_path), read_lines(target_path)};
+  if (text.source.size() != text.target.size())
+    throw FileError(target_path, fmt::format("must have as many lines as {}, which has {}, got {}", source_path,
+                                             text.source.size(), text.target.size()));
+  if (text.source.empty()) throw FileError(source_path, "must have at least one line, got 0");
+  return text;
+}
+
+}  // namespace foldgrad
