@@ -90,7 +90,7 @@ if(foldgrad_have_cudnn)
   set(ops_links ${foldgrad_cudnn})
   target_include_directories(foldgrad_settings SYSTEM INTERFACE ${foldgrad_cudnn_include})
 endif()
-set(train_links CLI11::CLI11)
+set(train_links CLI11::CLI11 tomlplusplus::tomlplusplus OpenSSL::Crypto)
 set(foldgrad_libraries foldgrad_engine)  # the lowest first; each links all before it
 foreach(folder ops models train)
   foldgrad_add_library(foldgrad_${folder} ${PROJECT_SOURCE_DIR}/${folder} ${foldgrad_libraries} ${${folder}_links})

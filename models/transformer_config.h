@@ -41,6 +41,8 @@ struct TransformerConfig {
   // checked where normalizers are made.
   void validate() const;
   Activation activation_function() const;
+
+  bool operator==(const TransformerConfig&) const = default;
 };
 
 }  // namespace foldgrad

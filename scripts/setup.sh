@@ -4,7 +4,7 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build ccache git clang-format
-  libfmt-dev nlohmann-json3-dev libcli11-dev libdnnl-dev libopenblas-openmp-dev
+  libfmt-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libssl-dev libdnnl-dev libopenblas-openmp-dev
   libgtest-dev librapidcheck-dev libbenchmark-dev
 )
 

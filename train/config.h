@@ -1,0 +1,77 @@
+// The configuration of an experiment: one TOML file with a table per section. config_keys.h lists every key with its
+// unit, its help and its values; reading, writing and the help follow from that list. The defaults are fairseq's for
+// IWSLT14 de-en (facebookresearch/fairseq, examples/translation).
+#pragma once
+#include <stdexcept>
+#include <vector>
+
+#include "models/transformer_config.h"
+
+namespace foldgrad {
+
+struct DataConfig {
+  std::string directory, train = "train", valid = "valid", test = "test", source = "de", target = "en", bpe_codes;
+  bool operator==(const DataConfig&) const = default;
+};
+
+struct TrainConfig {
+  std::int64_t steps = 60000, max_tokens = 4096, accumulate = 1, warmup = 4000, seed = 1;
+  std::string optimizer = "adam", schedule = "inverse_sqrt", dtype = "f32", on_nan = "abort";
+  double lr = 5e-4, initial_lr = 1e-7, minimum_lr = 0, beta1 = 0.9, beta2 = 0.98, eps = 1e-8, momentum = 0;
+  bool nesterov = false;
+  double weight_decay = 1e-4, clip = 0, label_smoothing = 0.1, average_decay = 0;
+  bool operator==(const TrainConfig&) const = default;
+};
+
+struct ValidateConfig {
+  std::int64_t every = 1000, beam = 5, patience = 0;
+  double length_penalty = 1;
+  bool operator==(const ValidateConfig&) const = default;
+};
+
+struct OutputConfig {
+  std::int64_t log_every = 100, save_every = 1000, keep = 5;
+  bool operator==(const OutputConfig&) const = default;
+};
+
+struct ExperimentConfig {
+  TransformerConfig model;  // all but the vocabularies and pad, which the data decide; [norm] is part of it
+  // By normalizer, what the tables [norm.NAME] give: model.normalizer_options are those of the chosen one.
+  std::map<std::string, std::map<std::string, std::string>> norm_options;
+  DataConfig data;
+  TrainConfig train;
+  ValidateConfig validate;
+  OutputConfig output;
+  bool operator==(const ExperimentConfig&) const = default;
+};
+
+// What the author of a configuration has to mend: "PLACE: what is wrong", PLACE being FILE:LINE or --set SECTION.KEY.
+class ConfigError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Defaults, then the file, then `settings` in their order, each SECTION.KEY=VALUE, with or without quotes around text.
+// Throws ConfigError for what is not TOML, keys that do not exist (naming the nearest) and values of another type or
+// out of range; FileError when the file cannot be read. What concerns several keys at once, such as heads that divide
+// the width, is checked where they are used.
+ExperimentConfig read_config(const std::string& path, const std::vector<std::string>& settings = {});
+// The same of `text`, with `name` for the file in messages.
+ExperimentConfig parse_config(const std::string& text, const std::string& name,
+                              const std::vector<std::string>& settings = {});
+
+// Every key with its value, as TOML: parse_config() of it gives `config` again. Options of normalizers that were not
+// given stand there as comments, with their defaults. Text that is not UTF-8 throws std::invalid_argument.
+std::string config_text(const ExperimentConfig& config);
+
+// All keys with defaults, values and help.
+std::string config_help();
+
+// The keys that decide the trained numbers, with their values. When to validate, log and save, and how far to train,
+// are not among them; `train.steps` is with the cosine schedule.
+std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& config);
+// SHA-256 of them.
+std::string config_hash(const ExperimentConfig& config);
+// "train.lr: 0.0005 before, 0.001 now" for every trajectory key that differs.
+std::vector<std::string> trajectory_changes(const ExperimentConfig& before, const ExperimentConfig& now);
+
+}  // namespace foldgrad

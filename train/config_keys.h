@@ -1,0 +1,115 @@
+// Every key of a configuration, once: what config_*.cpp reads, writes and explains.
+#pragma once
+#include <limits>
+
+#include "train/config.h"
+
+namespace foldgrad {
+
+struct ConfigRange {
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+  bool low_excluded = false, high_excluded = false;
+
+  bool contains(double v) const {
+    return (low_excluded ? v > low : v >= low) && (high_excluded ? v < high : v <= high);
+  }
+};
+
+// "an integer of at least 1", "a number in [0, 1)"; `kind` is what it begins with.
+std::string values_of(const ConfigRange& range, const char* kind);
+
+struct ConfigKey {
+  std::string section, name, unit, help;
+  ConfigRange range = {};
+  std::vector<std::string> choices = {};
+  bool trajectory = true;  // it decides the trained numbers
+
+  std::string full_name() const { return section + "." + name; }
+};
+
+constexpr ConfigRange at_least(double low) { return {.low = low}; }
+constexpr ConfigRange above(double low) { return {.low = low, .low_excluded = true}; }
+constexpr ConfigRange kFraction{.low = 0, .high = 1, .high_excluded = true};
+
+// `Config` is ExperimentConfig or const ExperimentConfig. Calls visitor(field, ConfigKey) for every key, section after
+// section; a field is std::int64_t, double, bool or std::string. The options of normalizers are not here but in
+// normalizers(), models/normalizer.h.
+template <class Config, class Visitor>
+void visit_config(Config& c, const Visitor& v) {
+  auto& m = c.model;
+  v(m.width, ConfigKey{"model", "width", "channels", "Width of embeddings and sublayers", at_least(4)});
+  v(m.ffn_width, ConfigKey{"model", "ffn_width", "channels", "Inner width of feed-forward blocks", at_least(1)});
+  v(m.heads, ConfigKey{"model", "heads", "", "Attention heads; must divide the width", at_least(1)});
+  v(m.encoder_layers, ConfigKey{"model", "encoder_layers", "", "Layers of the encoder", at_least(1)});
+  v(m.decoder_layers, ConfigKey{"model", "decoder_layers", "", "Layers of the decoder", at_least(1)});
+  v(m.max_positions, ConfigKey{"model", "max_positions", "tokens", "Longest sentence with its end", at_least(1)});
+  v(m.dropout, ConfigKey{"model", "dropout", "", "Dropout of embeddings and sublayers", kFraction});
+  v(m.attention_dropout, ConfigKey{"model", "attention_dropout", "", "Dropout of probabilities", kFraction});
+  v(m.activation_dropout, ConfigKey{"model", "activation_dropout", "", "Dropout after the activation", kFraction});
+  v(m.pre_norm, ConfigKey{"model", "pre_norm", "", "Normalize before sublayers; false: after the sums"});
+  v(m.activation, ConfigKey{"model",
+                            "activation",
+                            "",
+                            "Activation of feed-forward blocks",
+                            {},
+                            {"relu", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"}});
+  v(m.share_embeddings,
+    ConfigKey{
+        "model", "share_embeddings", "", "Tables shared with the output projection", {}, {"all", "decoder", "none"}});
+  v(m.initialization, ConfigKey{"model", "initialization", "", "Initial weights", {}, {"fairseq", "tfixup"}});
+  v(m.tfixup_scope, ConfigKey{"model", "tfixup_scope", "", "What tfixup scales", {}, {"v_out_ffn", "all"}});
+
+  v(m.normalizer, ConfigKey{"norm", "name", "", "Normalizer at every site: one that `foldgrad norms` lists"});
+  v(m.mask_normalizers, ConfigKey{"norm", "mask", "", "Leave padding out of statistics"});
+
+  auto& d = c.data;
+  v(d.directory, ConfigKey{"data", "directory", "", "Where the files are; empty: --data-dir decides"});
+  v(d.train, ConfigKey{"data", "train", "", "Training files: NAME.SOURCE and NAME.TARGET"});
+  v(d.valid, ConfigKey{"data", "valid", "", "Validation files", {}, {}, false});
+  v(d.test, ConfigKey{"data", "test", "", "Test files", {}, {}, false});
+  v(d.source, ConfigKey{"data", "source", "", "Source language, the ending of its files"});
+  v(d.target, ConfigKey{"data", "target", "", "Target language, the ending of its files"});
+  v(d.bpe_codes, ConfigKey{"data", "bpe_codes", "", "File of BPE merges; empty: the files are split already"});
+
+  auto& t = c.train;
+  v(t.steps, ConfigKey{"train", "steps", "updates", "When to stop", at_least(1), {}, t.schedule == "cosine"});
+  v(t.max_tokens, ConfigKey{"train", "max_tokens", "tokens", "Size of a batch, padding included", at_least(1)});
+  v(t.accumulate, ConfigKey{"train", "accumulate", "batches", "Batches per update", at_least(1)});
+  v(t.optimizer, ConfigKey{"train", "optimizer", "", "Update rule", {}, {"adam", "adamw", "sgd"}});
+  v(t.beta1, ConfigKey{"train", "beta1", "", "Decay of the first moment (adam, adamw)", kFraction});
+  v(t.beta2, ConfigKey{"train", "beta2", "", "Decay of the second moment (adam, adamw)", kFraction});
+  v(t.eps, ConfigKey{"train", "eps", "", "Added to the root of the second moment (adam, adamw)", above(0)});
+  v(t.momentum, ConfigKey{"train", "momentum", "", "Decay of the momentum (sgd)", kFraction});
+  v(t.nesterov, ConfigKey{"train", "nesterov", "", "Nesterov's momentum (sgd)"});
+  v(t.weight_decay, ConfigKey{"train", "weight_decay", "", "Per update, times the learning rate", at_least(0)});
+  v(t.lr, ConfigKey{"train", "lr", "", "Largest learning rate", above(0)});
+  v(t.schedule, ConfigKey{"train", "schedule", "", "Of the learning rate", {}, {"inverse_sqrt", "cosine", "constant"}});
+  v(t.warmup, ConfigKey{"train", "warmup", "updates", "Until the largest learning rate", at_least(0)});
+  v(t.initial_lr, ConfigKey{"train", "initial_lr", "", "Learning rate of the first update", at_least(0)});
+  v(t.minimum_lr, ConfigKey{"train", "minimum_lr", "", "Learning rate of the last update (cosine)", at_least(0)});
+  v(t.clip, ConfigKey{"train", "clip", "", "Largest norm of the gradient; 0: not clipped", at_least(0)});
+  v(t.label_smoothing, ConfigKey{"train", "label_smoothing", "", "Weight of the uniform distribution", kFraction});
+  v(t.average_decay, ConfigKey{"train", "average_decay", "", "Of the moving average of weights; 0: none", kFraction});
+  v(t.dtype, ConfigKey{"train", "dtype", "", "Of activations; weights and moments are f32", {}, {"f32", "bf16"}});
+  v(t.seed, ConfigKey{"train", "seed", "", "Of initial weights, dropout and the order of the data", at_least(0)});
+  v(t.on_nan, ConfigKey{"train", "on_nan", "", "After a loss that is not finite", {}, {"abort", "skip", "rollback"}});
+
+  auto& e = c.validate;
+  v(e.every, ConfigKey{"validate", "every", "updates", "How often", at_least(1), {}, false});
+  v(e.beam, ConfigKey{"validate", "beam", "hypotheses", "Width of the beam", at_least(1), {}, false});
+  v(e.length_penalty, ConfigKey{"validate", "length_penalty", "", "Exponent of the length", at_least(0), {}, false});
+  v(e.patience, ConfigKey{"validate",
+                          "patience",
+                          "validations",
+                          "Without a better score before training stops; 0: any",
+                          at_least(0),
+                          {},
+                          false});
+
+  auto& o = c.output;
+  v(o.log_every, ConfigKey{"output", "log_every", "updates", "How often to log", at_least(1), {}, false});
+  v(o.save_every, ConfigKey{"output", "save_every", "updates", "How often to save", at_least(1), {}, false});
+  v(o.keep, ConfigKey{"output", "keep", "checkpoints", "How many to keep beside the best", at_least(1), {}, false});
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,12 @@
+// SHA-256, as 64 hexadecimal digits. One digest for checkpoints, downloads and certificates: people can compare it with
+// what sha256sum prints and data sets publish, which a checksum such as CRC-32 does not allow.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace foldgrad {
+
+std::string sha256(std::string_view bytes);
+std::string sha256_of_file(const std::string& path);  // throws FileError
+
+}  // namespace foldgrad
