@@ -109,7 +109,7 @@ void Optimizer::update_adam(double lr, const double* scale) {
       tensors.push_back({s.parameter->value.template data<T>(), s.parameter->grad.template data<T>(),
                          s.first.template data<T>(), s.second.template data<T>(), s.first.size(), T(rate * s.lr_scale),
                          T(s.weight_decay * lr * s.lr_scale)});
-    const AdamRule<T> rule{T(adam.beta1), T(adam.beta2), T(fairseq ? 1 : 1 / correction2), T(adam.eps)};
+    const AdamRule<T> rule{T(1 - adam.beta1), T(1 - adam.beta2), T(fairseq ? 1 : 1 / correction2), T(adam.eps)};
     FOLDGRAD_RUN(like().device(), update, tensors, rule, scale);
   });
 }

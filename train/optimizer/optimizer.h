@@ -51,8 +51,8 @@ class Optimizer {
   Optimizer(const Rule& rule, std::vector<ParameterGroup> groups);
 
   // Updates every parameter by its gradient times `gradient_scale`: f64 [] on the parameters' device, as clip_by_norm()
-  // it; undefined for 1. Throws std::invalid_argument, before anything has changed, when a parameter has no gradient,
-  // or one that does not fit, and for a negative lr or one that is not finite.
+  // gives it; undefined for 1. Throws std::invalid_argument, before anything has changed, when a parameter has no
+  // gradient, or one that does not fit, and for a negative lr or one that is not finite.
   void step(double lr, const Tensor& gradient_scale = {});
   std::int64_t steps() const { return steps_; }
 

@@ -25,12 +25,12 @@ struct UpdatedTensor {
 
 template <class T>
 struct AdamRule {
-  T beta1, beta2, root_scale, eps;
+  T one_minus_beta1, one_minus_beta2, root_scale, eps;
 
   FOLDGRAD_HD void operator()(const UpdatedTensor<T>& t, std::int64_t i, T scale) const {
     const T g = scale * t.grad[i];
-    const T m = optimizer_math::adam_first(t.first[i], g, beta1);
-    const T v = optimizer_math::adam_second(t.second[i], g, beta2);
+    const T m = optimizer_math::adam_first(t.first[i], g, one_minus_beta1);
+    const T v = optimizer_math::adam_second(t.second[i], g, one_minus_beta2);
     t.first[i] = m;
     t.second[i] = v;
     t.value[i] = optimizer_math::adam_value(t.value[i], m, v, t.rate, root_scale, eps, t.decay);

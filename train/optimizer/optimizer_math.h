@@ -7,13 +7,14 @@
 
 namespace foldgrad::optimizer_math {
 
+// Both take 1 - beta, computed in double: 1 - 0.999f would be 1.3e-5 too large.
 template <class T>
-FOLDGRAD_HD T adam_first(T m, T g, T beta1) {
-  return beta1 * m + (T(1) - beta1) * g;  // [ADAM-1]
+FOLDGRAD_HD T adam_first(T m, T g, T one_minus_beta1) {
+  return m + one_minus_beta1 * (g - m);  // [ADAM-1]
 }
 template <class T>
-FOLDGRAD_HD T adam_second(T v, T g, T beta2) {
-  return beta2 * v + (T(1) - beta2) * g * g;  // [ADAM-2]
+FOLDGRAD_HD T adam_second(T v, T g, T one_minus_beta2) {
+  return v + one_minus_beta2 * (g * g - v);  // [ADAM-2]
 }
 // Decay and step are added before p is touched: subtracted one by one, a decay below p's rounding would be lost.
 template <class T>
