@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/candidates.h"
 #include "models/step_decoder.h"
 #include "tests/models/tiny_translation.h"
 
@@ -212,7 +213,36 @@ TEST(BeamSearch, ASentenceDoesNotDependOnItsBatch) {
   }
 }
 
-// The vectorised path, over more than one block of the vocabulary.
+TEST(BeamSearch, CandidatesAreTheFirstOfAllSorted) {
+  constexpr std::int64_t kRows = 3, V = 200;
+  const DecodingOptions options{.unk_penalty = 0.1};
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    const Tensor logits = randn({kRows, V}, seed);
+    for (std::int64_t r = 0; r < kRows; ++r)  // the special ones among the best
+      for (std::int64_t v : {kPad, kEos, kUnk}) logits.data<double>()[r * V + v] = 4;
+    const std::vector<Continuation> rows{
+        {.score = -1}, {.score = -2, .may_end = false}, {.score = -3, .may_go_on = false}};
+    const auto got = best_candidates(logits, rows, 7, kPad, options);
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      const double* z = logits.data<double>() + r * V;
+      double total = 0;
+      for (std::int64_t v = 0; v < V; ++v) total += std::exp(z[v]);
+      std::vector<Candidate> want;
+      for (std::int64_t v = 0; v < V; ++v)
+        if (v != kPad && (v == kEos ? rows[r].may_end : rows[r].may_go_on))
+          want.push_back({rows[r].score + z[v] - std::log(total) - (v == kUnk ? 0.1 : 0), r, v});
+      std::sort(want.begin(), want.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
+      want.resize(std::min<std::size_t>(want.size(), 7));
+      ASSERT_EQ(got[r].size(), want.size());
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        EXPECT_EQ(got[r][i].token, want[i].token) << seed;
+        EXPECT_EQ(got[r][i].row, r);
+        EXPECT_NEAR(got[r][i].score, want[i].score, 1e-12);
+      }
+    }
+  }
+}
+
 TEST(BeamSearch, SinglePrecisionFindsTheSame) {
   const auto exact = random_model(5, 200);
   Transformer model(exact->config(), 1);

@@ -137,6 +137,39 @@ TEST(Transformer, PaddingColumnsChangeNothing) {
     }
 }
 
+TEST(Transformer, PostNormNormalizesTheSumWithAScaledResidual) {
+  Transformer model(tiny_config("deepnorm", /*pre_norm=*/false), 1, DType::f64);
+  randomize(model, 3);
+  Tape tape;
+  Sublayer& sublayer = model.encoder_layers()[0].feed_forward.sublayer;
+  const Var branch = tape.constant(randn({2, 12}, 1)), x = tape.constant(randn({2, 8}, 2));
+  const ForwardPass pass{.tape = tape, .dtype = DType::f64};
+  EXPECT_GT(std::abs(sublayer.norm->residual_scale() - 1), 0.1);
+  EXPECT_TRUE(close(sublayer.join(branch, x, nullptr, pass).value(),
+                    sublayer.norm->apply_to_sum(x, sublayer.out(branch, pass), {}).value(), 1e-14));
+}
+
+TEST(Transformer, EveryDropoutActsInTrainingAloneAndFollowsSeedAndStep) {
+  const auto loss = [](const TransformerConfig& config, bool training, std::uint64_t seed, std::uint32_t step) {
+    Transformer model(config, 1, DType::f64);
+    Tape tape(/*recording=*/false);
+    const ForwardPass pass{.tape = tape, .dtype = DType::f64, .training = training, .seed = seed, .step = step};
+    return model.loss(translation_batch(), pass, 0.1).value().item();
+  };
+  const double without = loss(tiny_config(), true, 1, 1);
+  for (double TransformerConfig::*key :
+       {&TransformerConfig::dropout, &TransformerConfig::attention_dropout, &TransformerConfig::activation_dropout}) {
+    TransformerConfig config = tiny_config();
+    config.*key = 0.3;
+    const double with = loss(config, true, 1, 1);
+    EXPECT_GT(std::abs(with - without), 1e-3);
+    EXPECT_EQ(with, loss(config, true, 1, 1));
+    EXPECT_GT(std::abs(with - loss(config, true, 1, 2)), 1e-3);
+    EXPECT_GT(std::abs(with - loss(config, true, 2, 1)), 1e-3);
+    EXPECT_EQ(loss(config, false, 1, 1), without);  // ln does the same in training and inference
+  }
+}
+
 // The table's padding row gets a gradient through the tied projection; the encoder must not see what becomes of it,
 // also where statistics count padding.
 TEST(Transformer, TRF_1_TheEncoderSeesNothingAtPadding) {
