@@ -50,11 +50,23 @@ TEST(Scores, Tokenizer13aEqualsTheOriginal) {
 }
 
 // Of 6 words 5 are right, of 5 pairs 3, of 4 triples 2, of 3 quadruples 1; two words are missing.
-TEST(Scores, BLEU_3_WorkedByHand) {
+TEST(Scores, BLEU_1_BLEU_2_BLEU_3_WorkedByHand) {
   const Bleu bleu = multi_bleu({"the cat sat on a mat"}, {"yes , the cat sat on the mat"});
   const double penalty = std::exp(1 - 8.0 / 6);
   EXPECT_NEAR(bleu.score, 100 * penalty * std::pow(5.0 / 6 * 3 / 5 * 2 / 4 * 1 / 3, 0.25), 1e-12);
   EXPECT_EQ(bleu.text, "BLEU = 38.50, 83.3/60.0/50.0/33.3 (BP=0.717, ratio=0.750, hyp_len=6, ref_len=8)");
+}
+
+// Of 2 triples and of 1 quadruple none matches: 1/2 of one of 2, then 1/4 of one of 1.
+TEST(Scores, BLEU_4_WorkedByHand) {
+  const Bleu bleu = sacre_bleu({"a b c d"}, {"a b x y"});
+  EXPECT_NEAR(bleu.score, 100 * std::pow(2.0 / 4 * 1 / 3 * (0.5 / 2) * (0.25 / 1), 0.25), 1e-12);
+}
+
+// Letters: 2 of 3 right, both of 2 found; pairs: 1 of 2 right, the only one found; the reference has no triple.
+TEST(Scores, CHRF_1_CHRF_2_CHRF_3_WorkedByHand) {
+  EXPECT_EQ(chrf({"ab c"}, {"ab"}).text, "chrF2 = 87.50");
+  EXPECT_NEAR(chrf({"ab c"}, {"ab"}).score, 100 * 5 * (7.0 / 12) / (4 * (7.0 / 12) + 1), 1e-12);
 }
 
 TEST(Scores, ExactMatchCountsEqualLines) { EXPECT_EQ(exact_match({"a", "b ", "", "c"}, {"a", "b", "", "d"}), 50); }
