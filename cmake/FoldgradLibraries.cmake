@@ -1,5 +1,5 @@
 # Finds libraries. Required ones that are missing are named together in one error; optional ones set
-# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _bench.
+# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _sentencepiece, _bench.
 
 include(CheckCXXSourceCompiles)
 include(CheckCXXSourceRuns)
@@ -118,6 +118,21 @@ else()
 endif()
 foldgrad_optional(FOLDGRAD_CUBLAS "cuBLAS" foldgrad_have_cublas cublas_found "${cublas_why}" "CUDA toolkit")
 foldgrad_optional(FOLDGRAD_CUDNN "cuDNN" foldgrad_have_cudnn cudnn_found "${cudnn_why}" "cuDNN (nvidia.com)")
+
+set(sentencepiece_found OFF)
+set(why "not found")
+if(NOT FOLDGRAD_SENTENCEPIECE STREQUAL OFF)
+  find_library(foldgrad_sentencepiece sentencepiece)
+  find_library(foldgrad_sentencepiece_train sentencepiece_train)
+  find_path(foldgrad_sentencepiece_include sentencepiece_trainer.h)
+  mark_as_advanced(foldgrad_sentencepiece foldgrad_sentencepiece_train foldgrad_sentencepiece_include)
+  if(foldgrad_sentencepiece AND foldgrad_sentencepiece_train AND foldgrad_sentencepiece_include)
+    set(sentencepiece_found ON)
+    set(why "${foldgrad_sentencepiece}")
+  endif()
+endif()
+foldgrad_optional(FOLDGRAD_SENTENCEPIECE "SentencePiece" foldgrad_have_sentencepiece sentencepiece_found "${why}"
+                  libsentencepiece-dev)
 
 if(NOT FOLDGRAD_BENCH STREQUAL OFF)
   find_package(benchmark QUIET)

@@ -5,7 +5,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build ccache git clang-format
   libfmt-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libssl-dev libdnnl-dev libopenblas-openmp-dev
-  libgtest-dev librapidcheck-dev libbenchmark-dev
+  libgtest-dev librapidcheck-dev libbenchmark-dev libsentencepiece-dev
 )
 
 if ! command -v dpkg-query >/dev/null; then
