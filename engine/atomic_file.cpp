@@ -11,21 +11,15 @@
 #include <filesystem>
 
 namespace foldgrad {
-namespace {
 
-// A rename is on the disk only once its directory is.
-void sync_parent(const std::string& path) {
-  std::string parent = std::filesystem::path(path).parent_path();
-  if (parent.empty()) parent = ".";
-  const int directory = open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+void sync_directory(const std::string& path) {
+  const int directory = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   // EINVAL: file systems that cannot sync a directory say so this way.
   const bool synced = directory >= 0 && (fsync(directory) == 0 || errno == EINVAL);
   const int error = errno;
   if (directory >= 0) close(directory);
-  if (!synced) throw FileError(parent, "the directory cannot be brought to the disk", error);
+  if (!synced) throw FileError(path, "the directory cannot be brought to the disk", error);
 }
-
-}  // namespace
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   struct stat status;
@@ -64,7 +58,9 @@ void AtomicFile::commit() {
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0)
     throw FileError(path_, "cannot be replaced by " + temporary_, errno);
   exists_ = false;
-  sync_parent(path_);
+  // A rename is on the disk only once its directory is.
+  const std::string parent = std::filesystem::path(path_).parent_path();
+  sync_directory(parent.empty() ? "." : parent);
 }
 
 void write_file_atomically(const std::string& path, std::string_view content) {

@@ -28,6 +28,9 @@ class AtomicFile {
   bool exists_ = false;  // temporary_, on the disk
 };
 
+// Brings a directory to the disk: names that were added, renamed or removed in it. Throws FileError.
+void sync_directory(const std::string& path);
+
 void write_file_atomically(const std::string& path, std::string_view content);
 
 }  // namespace foldgrad

@@ -8,7 +8,10 @@ enum ExitCode : int {
   kExitCheckFailed = 1,
   kExitUsage = 2,
   kExitData = 3,
+  kExitCheckpoint = 4,  // cannot be loaded
+  kExitDiverged = 5,    // a loss that is not finite, with train.on_nan = "abort"
   kExitDevice = 6,
+  kExitInterrupted = 130,  // after saving
 };
 
 }  // namespace foldgrad
