@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 
 #include "engine/memory.h"
 
@@ -96,13 +95,6 @@ double fma_peak() {
   volatile float keep = sink;
   (void)keep;
   return 2.0 * 16 * kChains * kRounds * omp_get_max_threads() / seconds;
-}
-
-std::string cpu_model() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);)
-    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
-  return "unknown CPU";
 }
 
 }  // namespace foldgrad::bench

@@ -1,7 +1,6 @@
 // The limits of this machine, measured in the same run as what is compared with them.
 #pragma once
 #include <cstddef>
-#include <string>
 
 #include "engine/device.h"
 
@@ -12,7 +11,5 @@ namespace foldgrad::bench {
 double copy_bandwidth(Device device, std::size_t bytes);
 // f32 operations per second of a loop of independent fused multiply-adds on all threads. CPU only.
 double fma_peak();
-
-std::string cpu_model();
 
 }  // namespace foldgrad::bench

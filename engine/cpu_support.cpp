@@ -1,7 +1,7 @@
 #include "engine/cpu_support.h"
 
+#include <fstream>
 #include <stdexcept>
-#include <string>
 
 namespace foldgrad {
 
@@ -30,6 +30,13 @@ void require_cpu_support() {
   if (!supported)
     throw std::runtime_error(std::string("this build needs a CPU of level ") + cpu_level() +
                              "; configure it again on this machine, or with -DFOLDGRAD_CPU=x86-64-v2");
+}
+
+std::string cpu_model() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  return "unknown CPU";
 }
 
 }  // namespace foldgrad

@@ -1,5 +1,6 @@
 // The instruction set that this build was compiled for (FOLDGRAD_CPU).
 #pragma once
+#include <string>
 
 namespace foldgrad {
 
@@ -8,5 +9,7 @@ const char* cpu_level();
 // Throws std::runtime_error when this CPU lacks instructions that the build uses: a clear message in place of SIGILL.
 // Programs call it first thing.
 void require_cpu_support();
+// What /proc/cpuinfo calls this machine's CPU.
+std::string cpu_model();
 
 }  // namespace foldgrad

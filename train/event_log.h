@@ -1,0 +1,34 @@
+// log.jsonl: one JSON object per line and event, in the file as soon as write() returns.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace foldgrad {
+
+class EventLog {
+ public:
+  // Appends to the file, which is created when it is not there. Resuming gives the offset that the checkpoint holds:
+  // what was logged after it is cut off, since training will log it again. Throws FileError, also when the file is
+  // shorter than the offset.
+  explicit EventLog(std::string path, std::optional<std::uint64_t> resume_at = std::nullopt);
+  ~EventLog();
+  EventLog(const EventLog&) = delete;
+  EventLog& operator=(const EventLog&) = delete;
+
+  // Numbers have the fewest digits that read back as the same f64; those that are not finite become null. Bytes that
+  // are not UTF-8 become U+FFFD. Throws std::invalid_argument unless `event` is an object, and FileError; then the file
+  // ends with the last whole line, and the log can still be used.
+  void write(const nlohmann::ordered_json& event);
+  // Brings all lines to the disk; the offset behind the last is what a checkpoint holds. Throws FileError.
+  std::uint64_t sync();
+
+ private:
+  void cut(std::uint64_t offset);
+
+  std::string path_;
+  int descriptor_ = -1;
+  std::uint64_t offset_ = 0;
+};
+
+}  // namespace foldgrad

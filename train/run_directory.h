@@ -1,0 +1,49 @@
+// What a run leaves behind:
+//   RUN/config.toml   the effective configuration, itself valid input
+//   RUN/command.txt   a line per start: the command as a shell takes it
+//   RUN/env.json      what the numbers depend on besides
+//   RUN/log.jsonl     events, train/event_log.h
+//   RUN/checkpoints/  train/checkpoint.h
+#pragma once
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace foldgrad {
+
+class RunDirectory {
+ public:
+  explicit RunDirectory(std::string path) : path_(std::move(path)) {}
+
+  std::string config() const { return path_ + "/config.toml"; }
+  std::string command() const { return path_ + "/command.txt"; }
+  std::string environment() const { return path_ + "/env.json"; }
+  std::string log() const { return path_ + "/log.jsonl"; }
+  std::string checkpoints() const { return path_ + "/checkpoints"; }
+
+  bool has_run() const;  // config.toml, which create() writes last, is there
+  // Throws FileError, also when a run is there already.
+  void create(const std::string& config_text, const std::vector<std::string>& arguments,
+              const nlohmann::ordered_json& environment) const;
+  // Adds a line to command.txt and replaces env.json and config.toml by those of the process that goes on.
+  void resume(const std::string& config_text, const std::vector<std::string>& arguments,
+              const nlohmann::ordered_json& environment) const;
+
+ private:
+  void write(const std::string& config_text, const std::string& commands,
+             const nlohmann::ordered_json& environment) const;
+  std::string path_;
+};
+
+// How the program was built.
+struct BuildInfo {
+  std::string version, commit, compiler, flags;
+};
+
+// The content of env.json: build, CPU, threads, libraries with versions, GPU, seed, and the SHA-256 of data files by
+// name.
+nlohmann::ordered_json describe_environment(const BuildInfo& build, std::int64_t seed,
+                                            const std::map<std::string, std::string>& data_digests);
+
+}  // namespace foldgrad
