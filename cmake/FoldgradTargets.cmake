@@ -107,10 +107,13 @@ foreach(folder ops models train)
 endforeach()
 
 # The program. Its version header is written with every build, since the commit changes without cmake.
+string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
+string(JOIN " " flags ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build_type}} ${cxx_flags})
 set(version_header ${PROJECT_BINARY_DIR}/version/foldgrad_version.h)
 add_custom_target(foldgrad_version BYPRODUCTS ${version_header}
   COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DOUTPUT=${version_header} -DVERSION=${PROJECT_VERSION}
           "-DCOMPILER=${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}, ${CMAKE_BUILD_TYPE}"
+          "-DFLAGS=${flags}"
           -P ${PROJECT_SOURCE_DIR}/cmake/write_version.cmake
   VERBATIM)
 add_executable(foldgrad ${PROJECT_SOURCE_DIR}/train/main.cpp)
