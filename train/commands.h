@@ -7,6 +7,7 @@ class App;
 
 namespace foldgrad {
 
+void add_demo_command(CLI::App& program, int& exit_code);
 void add_norms_command(CLI::App& program, int& exit_code);
 void add_verify_traces_command(CLI::App& program, int& exit_code);
 

@@ -49,6 +49,7 @@ int main(int argc, char** argv) try {
   program.set_version_flag("--version", version(), "Print commit, compiler, CUDA and instruction set");
   program.require_subcommand(1);
   int exit_code = kExitOk;
+  add_demo_command(program, exit_code);
   add_norms_command(program, exit_code);
   add_verify_traces_command(program, exit_code);
   try {

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Sets up, builds and runs the demo: a Transformer learns to translate number words, on the CPU, in about 3 minutes.
+# Arguments go to it:  scripts/demo.sh --norm ln --seed 2
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/setup.sh
+cmake --preset release
+cmake --build --preset release --target foldgrad
+exec build/release/foldgrad demo "$@"

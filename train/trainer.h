@@ -1,0 +1,104 @@
+// The training loop: batches, forward, backward, update.
+//
+//   Trainer trainer(model, optimizer, schedule, batches, options);
+//   for (int n = 0; n < 100; ++n) trainer.step();
+//   TrainingReport report = trainer.report();
+//
+//   [TRN-1]  One update: g = sum over its batches of d(sum of token losses) / dp, divided by the number of target
+//   tokens
+//            of all its batches. So `accumulate` batches weigh every token alike, as one batch of all of them would;
+//            but normalizers with statistics over tokens see one batch at a time.
+//
+// A step reads nothing from the device: losses and norms are read by report(), which also keeps a copy of the state.
+// When a number was not finite, the updates since the last report are made again from that copy, with every value
+// checked. The same random numbers and batches come again, so that this finds the first operation that failed.
+#pragma once
+#include <chrono>
+#include <stdexcept>
+
+#include "models/transformer.h"
+#include "train/data/batches.h"
+#include "train/optimizer/gradient_clipping.h"
+#include "train/optimizer/optimizer.h"
+#include "train/schedule.h"
+
+namespace foldgrad {
+
+struct TrainerOptions {
+  double label_smoothing = 0.1;
+  double clip = 0;              // largest norm of the gradient; 0: it is not clipped
+  std::int64_t accumulate = 1;  // batches per update
+  std::uint64_t seed = 1;       // of dropout
+  DType dtype = DType::f32;     // of activations
+};
+
+// All that the next updates depend on, beside the data and the settings. The number of updates is the optimizer's.
+struct TrainingState {
+  std::map<std::string, Tensor> parameters, normalizers, optimizer;
+  BatchCursor cursor;
+};
+
+// Of the updates since the last report.
+struct TrainingReport {
+  std::int64_t updates = 0;                           // since the beginning
+  double loss = 0;                                    // per target token, with label smoothing, in nats
+  double gradient_norm = 0;                           // of the last update, before clipping
+  double lr = 0;                                      // of the last update
+  std::int64_t source_tokens = 0, target_tokens = 0;  // without padding
+  double seconds = 0;
+
+  double tokens_per_second() const { return double(source_tokens + target_tokens) / seconds; }
+};
+
+// A loss or a gradient is not finite. The message names layer, operation and update.
+class Diverged : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Masks are made from kPad.
+TranslationBatch to_device(const Batch& batch, Device device);
+
+class Trainer {
+ public:
+  // All must outlive the trainer. Throws std::invalid_argument for accumulate below 1 and a negative clip.
+  Trainer(Transformer& model, Optimizer& optimizer, const Schedule& schedule, Batches& batches,
+          const TrainerOptions& options);
+
+  // One update. Throws what model, optimizer and schedule throw.
+  void step();
+
+  // Throws Diverged; std::invalid_argument when there was no step since the last report.
+  TrainingReport report();
+
+  std::int64_t updates() const { return optimizer_.steps(); }
+
+  TrainingState snapshot() const;
+  // Continues with the same bits as the run that the snapshot is of. Throws std::invalid_argument for what does not
+  // fit.
+  void restore(const TrainingState& state);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Record {
+    std::vector<Tensor> losses;  // of each batch, a sum over tokens
+    Tensor gradient_norm;
+    std::int64_t source_tokens, target_tokens;
+  };
+
+  Record update(Tape& tape);
+  [[noreturn]] void diverged(std::int64_t update);
+  void begin_report();
+
+  Transformer& model_;
+  Optimizer& optimizer_;
+  const Schedule& schedule_;
+  Batches& batches_;
+  TrainerOptions options_;
+  std::vector<Parameter*> parameters_;
+  Tape tape_;
+  std::vector<Record> records_;  // since the last report
+  TrainingState reported_;       // as it was then
+  Clock::time_point since_;
+};
+
+}  // namespace foldgrad
