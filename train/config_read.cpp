@@ -111,7 +111,9 @@ void assign(double& field, const Given& given, const ConfigKey& key) {
   if (!given.node || !given.node->is_number())
     given.refuse(
         fmt::format("{} must be {}, got {}", key.full_name(), values_of(key.range, "a number"), given.shown()));
-  field = *given.node->value<double>();
+  // node->value<double>() would refuse integers above 2^53.
+  const auto* integer = given.node->as_integer();
+  field = integer ? double(integer->get()) : given.node->as_floating_point()->get();
   check_range(field, given, key, "a number");
 }
 

@@ -29,6 +29,7 @@ TEST(Config, TakesDefaultsThenTheFileThenSettings) {
   EXPECT_EQ(file.train.steps, 7);
   EXPECT_EQ(file.data.source, "fr");
   EXPECT_EQ(file.train.warmup, 4000);
+  EXPECT_EQ(parse_config("", "a.toml", {"train.clip=9377919126514858"}).train.clip, 9377919126514858.0);
   const ExperimentConfig set =
       parse_config(text, "a.toml", {"train.lr=3", "train.lr=2", "data.source=it", "data.target=\"a b\""});
   EXPECT_EQ(set.train.lr, 2);
