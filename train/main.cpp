@@ -9,6 +9,7 @@
 #include "models/nearest_name.h"
 #include "train/commands.h"
 #include "train/exit_codes.h"
+#include "train/run_directory.h"
 
 namespace {
 
@@ -51,6 +52,8 @@ int main(int argc, char** argv) try {
   int exit_code = kExitOk;
   add_demo_command(program, exit_code);
   add_norms_command(program, exit_code);
+  add_train_command(program, exit_code, {FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, FOLDGRAD_FLAGS},
+                    {argv, argv + argc});
   add_verify_traces_command(program, exit_code);
   try {
     program.parse(argc, argv);
