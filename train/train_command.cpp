@@ -3,18 +3,15 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
-#include <cstdlib>
-#include <iterator>
 #include <memory>
 #include <optional>
-#include <sstream>
 
 #include "engine/file.h"
 #include "train/checkpoint.h"
 #include "train/commands.h"
 #include "train/config.h"
 #include "train/data/bpe.h"
-#include "train/data/parallel_text.h"
+#include "train/data/experiment_data.h"
 #include "train/digest.h"
 #include "train/evaluation.h"
 #include "train/event_log.h"
@@ -42,60 +39,7 @@ void interrupt(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-struct Corpus {
-  ParallelText text;  // as in the files
-  EncodedPairs pairs;
-};
-
-struct Data {
-  std::unique_ptr<Dictionary> source, target;
-  Corpus train, valid;
-};
-
-std::vector<std::vector<std::string>> split(const Lines& lines, Bpe* bpe) {
-  std::vector<std::vector<std::string>> words;
-  for (const std::string& line : lines) {
-    std::istringstream stream(bpe ? bpe->apply(line) : line);
-    words.emplace_back(std::istream_iterator<std::string>(stream), std::istream_iterator<std::string>());
-  }
-  return words;
-}
-
-std::vector<Ids> encoded(const Dictionary& dictionary, const Lines& lines, Bpe* bpe) {
-  std::vector<Ids> ids;
-  for (const std::string& line : lines) ids.push_back(dictionary.encode(bpe ? bpe->apply(line) : line));
-  return ids;
-}
-
-std::string directory_of(const DataConfig& config, const std::string& flag) {
-  if (!flag.empty()) return flag;
-  if (!config.directory.empty()) return config.directory;
-  const char* variable = std::getenv("FOLDGRAD_DATA");
-  return variable ? variable : ".";
-}
-
-// Words come from the training files; with one table for both sides, so does one dictionary.
-Data read_data(const ExperimentConfig& config, const std::string& directory) {
-  const DataConfig& d = config.data;
-  std::optional<Bpe> codes;
-  if (!d.bpe_codes.empty()) codes.emplace(d.bpe_codes);
-  Bpe* bpe = codes ? &*codes : nullptr;
-  Data data;
-  data.train.text = read_parallel_text(directory, d.train, d.source, d.target);
-  data.valid.text = read_parallel_text(directory, d.valid, d.source, d.target);
-  auto source = split(data.train.text.source, bpe), target = split(data.train.text.target, bpe);
-  if (config.model.share_embeddings == "all") {
-    source.insert(source.end(), target.begin(), target.end());
-    target = source;
-  }
-  data.source = std::make_unique<Dictionary>(Dictionary::of_lines(source));
-  data.target = std::make_unique<Dictionary>(Dictionary::of_lines(target));
-  for (Corpus* corpus : {&data.train, &data.valid})
-    corpus->pairs = {encoded(*data.source, corpus->text.source, bpe), encoded(*data.target, corpus->text.target, bpe)};
-  return data;
-}
-
-TransformerConfig model_config(const ExperimentConfig& config, const Data& data) {
+TransformerConfig model_config(const ExperimentConfig& config, const ExperimentData& data) {
   TransformerConfig model = config.model;
   model.source_vocabulary = data.source->size(), model.target_vocabulary = data.target->size();
   return model;
@@ -116,7 +60,7 @@ ScheduleOptions schedule_of(const TrainConfig& t) {
 // One process's part of a run.
 class Session {
  public:
-  Session(const TrainOptions& options, const ExperimentConfig& config, const Data& data)
+  Session(const TrainOptions& options, const ExperimentConfig& config, const ExperimentData& data)
       : config_(config),
         data_(data),
         run_(options.out),
@@ -226,7 +170,7 @@ class Session {
   }
 
   ExperimentConfig config_;
-  const Data& data_;
+  const ExperimentData& data_;
   RunDirectory run_;
   Transformer model_;
   Optimizer optimizer_;
@@ -243,26 +187,11 @@ void require_supported(const ExperimentConfig& c) {
   if (c.validate.patience != 0) throw ConfigError("validate.patience: only 0 exists so far");
 }
 
-int run_train(const TrainOptions& options) try {
+int run_train(const TrainOptions& options) {
   const ExperimentConfig config = read_config(options.config, options.settings);
   require_supported(config);
   const Data data = read_data(config, directory_of(config.data, options.data_directory));
   return Session(options, config, data).train();
-} catch (const Diverged& e) {
-  fmt::print(stderr, "error: diverged: {}\n", e.what());
-  return kExitDiverged;
-} catch (const ConfigError& e) {
-  fmt::print(stderr, "error: {}\n", e.what());
-  return kExitUsage;
-} catch (const std::invalid_argument& e) {  // keys that do not go together, sentences that do not fit the sizes
-  fmt::print(stderr, "error: {}\n", e.what());
-  return kExitUsage;
-} catch (const CheckpointError& e) {
-  fmt::print(stderr, "error: {}\n", e.what());
-  return kExitCheckpoint;
-} catch (const FileError& e) {
-  fmt::print(stderr, "error: {}\n", e.what());
-  return kExitData;
 }
 
 }  // namespace
