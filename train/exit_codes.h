@@ -1,5 +1,9 @@
 // How the program `foldgrad` ends.
 #pragma once
+#include <functional>
+#include <stdexcept>
+
+#include "engine/device.h"
 
 namespace foldgrad {
 
@@ -13,5 +17,17 @@ enum ExitCode : int {
   kExitDevice = 6,
   kExitInterrupted = 130,  // after saving
 };
+
+// The device that was asked for is not here.
+class DeviceError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// "cpu", "cuda", or "emulated": CUDA kernels on the host. Throws DeviceError when this program or machine lacks it.
+Device require_device(const std::string& name);
+
+// Runs a command. What it throws becomes "error: MESSAGE" on stderr and the exit code that the kind of exception has;
+// commands need no handlers of their own, since main() calls them through this.
+int guarded(const std::function<int()>& command);
 
 }  // namespace foldgrad

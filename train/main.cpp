@@ -42,9 +42,7 @@ std::string hint(CLI::App& program, const std::vector<std::string>& arguments) {
   return "";
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
+int run(int argc, char** argv) {
   require_cpu_support();
   CLI::App program("Trains Transformers whose normalizers fold away.", "foldgrad");
   program.set_version_flag("--version", version(), "Print commit, compiler, CUDA and instruction set");
@@ -65,7 +63,10 @@ int main(int argc, char** argv) try {
     return kExitUsage;
   }
   return exit_code;
-} catch (const std::exception& e) {
-  fmt::print(stderr, "error: {}\n", e.what());
-  return kExitCheckFailed;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return foldgrad::guarded([&]() -> int { return run(argc, argv); });
 }

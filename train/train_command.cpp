@@ -190,7 +190,7 @@ void require_supported(const ExperimentConfig& c) {
 int run_train(const TrainOptions& options) {
   const ExperimentConfig config = read_config(options.config, options.settings);
   require_supported(config);
-  const Data data = read_data(config, directory_of(config.data, options.data_directory));
+  const ExperimentData data = read_data(config, data_directory(config.data, options.data_directory));
   return Session(options, config, data).train();
 }
 

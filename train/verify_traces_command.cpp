@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "engine/device.h"
 #include "engine/file.h"
 #include "train/commands.h"
 #include "train/exit_codes.h"
@@ -67,22 +66,14 @@ void print_json(const VerifyTraces& o, const std::vector<Outcome>& outcomes, int
   fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
-bool device_is_there(const std::string& device) {
-  if (device == "cpu") return true;
-  if (cuda_available() && cuda_is_emulated() == (device == "emulated")) return true;
-  fmt::print(stderr, "error: --device {}: not here; CUDA: {}\n", device, cuda_description());
-  return false;
-}
-
 int verify(const VerifyTraces& o) {
-  if (!device_is_there(o.device)) return kExitDevice;
+  const Device device = require_device(o.device);
   std::vector<Outcome> outcomes;
   std::size_t differing = 0, malformed = 0;
   for (const std::string& file : o.files) {
     Outcome outcome{file, std::nullopt, {}};
     try {
-      outcome.report = replay_trace(file, o.dtype == "f64" ? DType::f64 : DType::f32,
-                                    o.device == "cpu" ? Device::cpu : Device::cuda);
+      outcome.report = replay_trace(file, o.dtype == "f64" ? DType::f64 : DType::f32, device);
       differing += !(outcome.report->largest() <= o.limit());
     } catch (const FileError& e) {
       outcome.error = e.what();

@@ -1,0 +1,47 @@
+#include "train/exit_codes.h"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "engine/file.h"
+#include "train/checkpoint.h"
+#include "train/config.h"
+#include "train/trainer.h"
+
+namespace foldgrad {
+namespace {
+
+int refuse(const char* what, ExitCode code) {
+  fmt::print(stderr, "error: {}\n", what);
+  return code;
+}
+
+}  // namespace
+
+Device require_device(const std::string& name) {
+  if (name == "cpu") return Device::cpu;
+  if (cuda_available() && cuda_is_emulated() == (name == "emulated")) return Device::cuda;
+  throw DeviceError(fmt::format("--device {}: not here; CUDA: {}", name, cuda_description()));
+}
+
+int guarded(const std::function<int()>& command) try { return command(); } catch (const Diverged& e) {
+  fmt::print(stderr, "error: diverged: {}\n", e.what());
+  return kExitDiverged;
+} catch (const ConfigError& e) {
+  return refuse(e.what(), kExitUsage);
+} catch (const std::invalid_argument& e) {  // keys that do not go together, sentences that do not fit the sizes
+  return refuse(e.what(), kExitUsage);
+} catch (const CheckpointError& e) {
+  return refuse(e.what(), kExitCheckpoint);
+} catch (const FileError& e) {
+  return refuse(e.what(), kExitData);
+} catch (const DeviceError& e) {
+  return refuse(e.what(), kExitDevice);
+} catch (const std::bad_alloc&) {
+  return refuse("memory is used up", kExitDevice);
+} catch (const std::exception& e) {
+  return refuse(e.what(), kExitCheckFailed);
+}
+
+}  // namespace foldgrad
