@@ -78,7 +78,7 @@ if(FOLDGRAD_SANITIZE)
     message(FATAL_ERROR "FOLDGRAD_SANITIZE checks host code; use it with -DFOLDGRAD_CUDA=EMULATE. "
                         "On a GPU, scripts/gpu_check.sh runs compute-sanitizer.")
   endif()
-  add_compile_options(-fsanitize=${FOLDGRAD_SANITIZE} -fno-omit-frame-pointer -g)
+  add_compile_options(-fsanitize=${FOLDGRAD_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${FOLDGRAD_SANITIZE})
   if(FOLDGRAD_SANITIZE MATCHES undefined)
     add_compile_options(-fno-sanitize-recover=all)
