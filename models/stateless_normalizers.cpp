@@ -1,6 +1,7 @@
 // Functions of each element, and nothing.
 #include "models/normalizer_kinds.h"
 #include "ops/affine/affine.h"
+#include "ops/cast/cast.h"
 #include "ops/dyt/dyt.h"
 
 namespace foldgrad {
@@ -38,9 +39,12 @@ class AffineNormalizer final : public Normalizer {
   explicit AffineNormalizer(const NormalizerSite& s)
       : Normalizer(s.info, s.options, s.site, s.channels),
         gamma_(s.parameter("weight", 1)),
-        beta_(s.parameter("bias", 0)) {}
+        beta_(s.parameter("bias", 0)),
+        with_bias_(s.info.name == "affine") {}
 
-  std::vector<Parameter*> parameters() override { return {&gamma_, &beta_}; }
+  std::vector<Parameter*> parameters() override {
+    return with_bias_ ? std::vector<Parameter*>{&gamma_, &beta_} : std::vector<Parameter*>{&gamma_};
+  }
   std::optional<ChannelAffine> affine() const override {
     const auto host = [](const Parameter& p) { return p.value.to(Device::cpu).to(DType::f64).clone(); };
     return ChannelAffine{host(gamma_), host(beta_)};
@@ -48,10 +52,12 @@ class AffineNormalizer final : public Normalizer {
 
  private:
   Var forward(const Var& x, const NormContext&) override {
-    return foldgrad::affine(x, on_tape(gamma_, x), on_tape(beta_, x));
+    const Var beta = with_bias_ ? on_tape(beta_, x) : cast(x.tape().constant(beta_.value), x.dtype());
+    return foldgrad::affine(x, on_tape(gamma_, x), beta);
   }
 
   Parameter gamma_, beta_;
+  bool with_bias_;  // otherwise beta is zero and no parameter
 };
 
 class NoNormalizer final : public Normalizer {
@@ -75,6 +81,7 @@ std::vector<NormalizerKind> stateless_normalizers() {
       {{"dyt", Inference::elementwise, "Dynamic Tanh: gain * tanh(alpha x) + bias", {slope}}, make<DytNormalizer>},
       {{"derf", Inference::elementwise, "gain * erf(alpha x + shift) + bias", {slope, shift}}, make<DytNormalizer>},
       {{"affine", Inference::affine, "gain and bias per channel: MobileBERT's NoNorm", {}}, make<AffineNormalizer>},
+      {{"scale", Inference::affine, "a gain per channel", {}}, make<AffineNormalizer>},
       {{"none", Inference::affine, "x itself", {}}, make<NoNormalizer>},
   };
 }

@@ -1,7 +1,9 @@
 #include "models/transformer.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "models/nearest_name.h"
 #include "models/transformer_init.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"
@@ -30,8 +32,10 @@ Transformer::Transformer(const TransformerConfig& config, std::uint64_t seed, DT
     return Parameter{name, Tensor::zeros({rows, config.width}, dtype, device)};
   };
   encoder_table_ = table("encoder.embed_tokens.weight", config.source_vocabulary);
-  if (config.share_embeddings != "all") decoder_table_ = table("decoder.embed_tokens.weight", config.target_vocabulary);
-  if (config.share_embeddings == "none") output_ = table("decoder.output_projection.weight", config.target_vocabulary);
+  if (!config.one_input_table()) decoder_table_ = table("decoder.embed_tokens.weight", config.target_vocabulary);
+  if (config.own_output_table()) output_ = table("decoder.output_projection.weight", config.target_vocabulary);
+  if (config.output_bias)
+    output_bias_ = {"decoder.output_projection.bias", Tensor::zeros({config.target_vocabulary}, dtype, device)};
   const BlockMaker make{config_, dtype, device};
   const auto layer = [](const char* stack, std::int64_t i) { return std::string(stack) + std::to_string(i); };
   for (std::int64_t i = 0; i < config.encoder_layers; ++i)
@@ -42,7 +46,17 @@ Transformer::Transformer(const TransformerConfig& config, std::uint64_t seed, DT
     encoder_norm_ = make.normalizer("encoder.layer_norm");
     decoder_norm_ = make.normalizer("decoder.layer_norm");
   }
+  check_sites();
   initialize(*this, seed);
+}
+
+void Transformer::check_sites() {
+  std::vector<std::string> sites;
+  for (const Normalizer* norm : normalizers()) sites.push_back(norm->site());
+  for (const auto& [site, name] : config_.normalizer_at)
+    FOLDGRAD_CHECK(std::find(sites.begin(), sites.end(), site) != sites.end(),
+                   "transformer: normalizer_at: there is no site \"{}\"; did you mean \"{}\"?", site,
+                   nearest_name(site, sites));
 }
 
 Tensor Transformer::positions(DType dtype) {
@@ -91,7 +105,8 @@ Var Transformer::decode(const Tensor& input, const Tensor& input_mask, const Var
 
 Var Transformer::logits(const Var& hidden, const ForwardPass& pass) {
   const Tape::Scope scope(pass.tape, "decoder.output_projection");
-  return linear(hidden, pass.use(output_table()));
+  Parameter* bias = output_bias();
+  return bias ? linear(hidden, pass.use(output_table()), pass.use(*bias)) : linear(hidden, pass.use(output_table()));
 }
 
 Var Transformer::loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing) {

@@ -4,8 +4,8 @@
 //   Var loss = model.loss(batch, {.tape = tape, .dtype = DType::f32, .training = true, .seed = seed, .step = n}, 0.1);
 //
 //   [TRF-1]  x = drop(sqrt(width) E[id] + sinusoid(position)); the encoder's x is zero at padding
-//   [TRF-2]  logits = h O^T, without a bias; O is the decoder's table unless share_embeddings = none
-//   [TRF-3]  loss = sum over target tokens that are not padding of the label-smoothed cross entropy
+//   [TRF-2]  logits = h O^T + o; O is the decoder's table unless share_embeddings = none or inputs; o only if
+//   output_bias [TRF-3]  loss = sum over target tokens that are not padding of the label-smoothed cross entropy
 //
 //   Names of parameters and their initial values are fairseq's (transformer_layers.h, transformer_init.h). With the
 //   defaults and one table of V rows there are 31,545,344 + 512 V of them.
@@ -59,8 +59,9 @@ class Transformer {
 
   // The parts, for initial values and for decoding step by step. Shared tables are one parameter.
   Parameter& source_table() { return encoder_table_; }
-  Parameter& target_table() { return config_.share_embeddings == "all" ? encoder_table_ : decoder_table_; }
-  Parameter& output_table() { return config_.share_embeddings == "none" ? output_ : target_table(); }
+  Parameter& target_table() { return config_.one_input_table() ? encoder_table_ : decoder_table_; }
+  Parameter& output_table() { return config_.own_output_table() ? output_ : target_table(); }
+  Parameter* output_bias() { return config_.output_bias ? &output_bias_ : nullptr; }
   std::deque<TransformerLayer>& encoder_layers() { return encoder_; }
   std::deque<TransformerLayer>& decoder_layers() { return decoder_; }
   Normalizer* decoder_norm() { return decoder_norm_.get(); }  // null with post-norm
@@ -68,12 +69,13 @@ class Transformer {
 
  private:
   Var embed(Parameter& table, const Tensor& ids, const Tensor& mask, const char* stack, const ForwardPass& pass);
+  void check_sites();
   const Tensor* norm_mask(const Tensor& mask) const { return config_.mask_normalizers ? &mask : nullptr; }
 
   TransformerConfig config_;
   DType dtype_;
   Device device_;
-  Parameter encoder_table_, decoder_table_, output_;
+  Parameter encoder_table_, decoder_table_, output_, output_bias_;
   std::deque<TransformerLayer> encoder_, decoder_;  // a deque never moves what it holds
   std::unique_ptr<Normalizer> encoder_norm_, decoder_norm_;
   std::map<DType, Tensor> positions_;

@@ -47,12 +47,12 @@ void TransformerConfig::validate() const {
   for (std::int64_t rows : {source_vocabulary, target_vocabulary})
     FOLDGRAD_CHECK(pad >= 0 && pad < rows, "transformer: pad must be an id in [0, {}), got {}", rows, pad);
   activation_function();
-  check_choice("share_embeddings", share_embeddings, {"all", "decoder", "none"});
+  check_choice("share_embeddings", share_embeddings, {"all", "decoder", "inputs", "none"});
   check_choice("initialization", initialization, {"fairseq", "tfixup"});
   check_choice("tfixup_scope", tfixup_scope, {"v_out_ffn", "all"});
-  FOLDGRAD_CHECK(share_embeddings != "all" || source_vocabulary == target_vocabulary,
-                 "transformer: share_embeddings = all needs target_vocabulary = source_vocabulary = {}, got {}",
-                 source_vocabulary, target_vocabulary);
+  FOLDGRAD_CHECK(!one_input_table() || source_vocabulary == target_vocabulary,
+                 "transformer: share_embeddings = {} needs target_vocabulary = source_vocabulary = {}, got {}",
+                 share_embeddings, source_vocabulary, target_vocabulary);
   FOLDGRAD_CHECK(normalizer != "deepnorm" || !pre_norm,
                  "transformer: pre_norm must be off with normalizer = deepnorm, which scales the sum of post-norm");
 }

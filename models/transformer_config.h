@@ -23,12 +23,19 @@ struct TransformerConfig {
   std::string activation = "relu";  // or another that ops/activation names
 
   // "all": one table for the source, the target and the output projection; "decoder": the target's is also the output
-  // projection; "none": three tables.
+  // projection; "inputs": one for source and target, the output projection has its own; "none": three tables.
   std::string share_embeddings = "all";
+  bool output_bias = false;  // of the output projection: decoder.output_projection.bias
+  bool one_input_table() const { return share_embeddings == "all" || share_embeddings == "inputs"; }
+  bool own_output_table() const { return share_embeddings == "none" || share_embeddings == "inputs"; }
 
   // At every site; options as make_normalizer takes them. deepnorm is told the layers and the stack by the model.
   std::string normalizer = "ln";
   std::map<std::string, std::string> normalizer_options = {};
+  // Sites that have another one, with its default options. A folded model has normalizer = "none" and here what is left
+  // of it (fold.h): "affine", "scale" or "centernorm" at a site, or at SUBLAYER.residual, a site that exists only when
+  // it stands here: of x on its way into the sum, as in encoder.layers.1.self_attn.residual.
+  std::map<std::string, std::string> normalizer_at = {};
   // Statistics leave padding out. The released code of Unified Normalization counts it in.
   bool mask_normalizers = true;
 

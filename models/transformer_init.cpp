@@ -65,8 +65,8 @@ void initialize(Transformer& model, std::uint64_t seed) {
     table.value.slice(config.pad, config.pad + 1).zero();
   };
   embedding(model.source_table(), N);
-  if (config.share_embeddings != "all") embedding(model.target_table(), M);
-  if (config.share_embeddings == "none") fill_normal(model.output_table(), deviation, seed);
+  if (!config.one_input_table()) embedding(model.target_table(), M);
+  if (config.own_output_table()) fill_normal(model.output_table(), deviation, seed);
   Initializer{config, seed, 0.67 * std::pow(N, -0.25)}.stack(model.encoder_layers());
   Initializer{config, seed, std::pow(9 * M, -0.25)}.stack(model.decoder_layers());
 }

@@ -9,7 +9,8 @@
 namespace foldgrad {
 namespace {
 
-void append(std::vector<Parameter*>& all, const std::vector<Parameter*>& more) {
+template <class T>
+void append(std::vector<T*>& all, const std::vector<T*>& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
@@ -31,21 +32,45 @@ Var LinearLayer::operator()(const Var& x, const ForwardPass& pass) {
   return linear(x, pass.use(weight), pass.use(bias));
 }
 
+Sublayer::Sublayer(const BlockMaker& make, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm)
+    : name(name),
+      out(std::move(out)),
+      norm(std::move(norm)),
+      residual(make.residual_normalizer(name)),
+      dropout_(make.config.dropout),
+      pre_norm_(make.config.pre_norm),
+      stream_(random_stream(name + ".dropout")) {}
+
 Var Sublayer::inner(const Var& x, const Tensor* mask, const ForwardPass& pass) {
   return pre_norm_ ? norm->apply(x, {.training = pass.training, .mask = mask}) : x;
 }
 
 Var Sublayer::join(const Var& branch, const Var& x, const Tensor* mask, const ForwardPass& pass) {
+  const NormContext context{.training = pass.training, .mask = mask};
+  const Var kept = residual ? residual->apply(x, context) : x;
   const auto sum = [&] {
     const Tape::Scope scope(pass.tape, name);
     const double s = norm->residual_scale();
-    return bias_dropout_residual(linear(branch, pass.use(out.weight)), pass.use(out.bias), s == 1 ? x : scale(x, s),
-                                 pass.dropout(dropout_), pass.random(stream_));
+    return bias_dropout_residual(linear(branch, pass.use(out.weight)), pass.use(out.bias),
+                                 s == 1 ? kept : scale(kept, s), pass.dropout(dropout_), pass.random(stream_));
   };
-  return pre_norm_ ? sum() : norm->apply(sum(), {.training = pass.training, .mask = mask});
+  return pre_norm_ ? sum() : norm->apply(sum(), context);
+}
+
+std::vector<Normalizer*> Sublayer::normalizers() {
+  if (residual) return {residual.get(), norm.get()};
+  return {norm.get()};
+}
+
+std::vector<Parameter*> Sublayer::normalizer_parameters() {
+  std::vector<Parameter*> all;
+  for (Normalizer* n : normalizers()) append(all, n->parameters());
+  return all;
 }
 
 std::unique_ptr<Normalizer> BlockMaker::normalizer(const std::string& site) const {
+  if (const auto other = config.normalizer_at.find(site); other != config.normalizer_at.end())
+    return make_normalizer(other->second, {}, site, config.width, dtype, device);
   auto options = config.normalizer_options;
   if (config.normalizer == "deepnorm") {
     options.emplace("encoder_layers", std::to_string(config.encoder_layers));
@@ -55,11 +80,16 @@ std::unique_ptr<Normalizer> BlockMaker::normalizer(const std::string& site) cons
   return make_normalizer(config.normalizer, options, site, config.width, dtype, device);
 }
 
+std::unique_ptr<Normalizer> BlockMaker::residual_normalizer(const std::string& sublayer) const {
+  const std::string site = sublayer + ".residual";
+  return config.normalizer_at.count(site) ? normalizer(site) : nullptr;
+}
+
 AttentionBlock::AttentionBlock(const BlockMaker& make, const std::string& layer, const std::string& kind)
     : q(make.linear(layer + "." + kind + ".q_proj", make.config.width, make.config.width)),
       k(make.linear(layer + "." + kind + ".k_proj", make.config.width, make.config.width)),
       v(make.linear(layer + "." + kind + ".v_proj", make.config.width, make.config.width)),
-      sublayer(make.config, layer + "." + kind,
+      sublayer(make, layer + "." + kind,
                make.linear(layer + "." + kind + ".out_proj", make.config.width, make.config.width),
                make.normalizer(layer + "." + kind + "_layer_norm")),
       heads(int(make.config.heads)),
@@ -82,14 +112,14 @@ Var AttentionBlock::attend(const Var& query, const Var& keys, const Var& key_mas
 
 std::vector<Parameter*> AttentionBlock::parameters() {
   std::vector<Parameter*> all;
-  for (LinearLayer* layer : {&q, &k, &v, &sublayer.out}) append(all, {&layer->weight, &layer->bias});
-  append(all, sublayer.norm->parameters());
+  for (LinearLayer* layer : {&q, &k, &v, &sublayer.out}) append<Parameter>(all, {&layer->weight, &layer->bias});
+  append(all, sublayer.normalizer_parameters());
   return all;
 }
 
 FeedForwardBlock::FeedForwardBlock(const BlockMaker& make, const std::string& layer)
     : fc1(make.linear(layer + ".fc1", make.config.width, make.config.ffn_width)),
-      sublayer(make.config, layer + ".ffn", make.linear(layer + ".fc2", make.config.ffn_width, make.config.width),
+      sublayer(make, layer + ".ffn", make.linear(layer + ".fc2", make.config.ffn_width, make.config.width),
                make.normalizer(layer + ".final_layer_norm")),
       activation_(make.config.activation_function()),
       dropout_(make.config.activation_dropout),
@@ -107,7 +137,7 @@ Var FeedForwardBlock::hidden(const Var& x, const ForwardPass& pass) {
 
 std::vector<Parameter*> FeedForwardBlock::parameters() {
   std::vector<Parameter*> all{&fc1.weight, &fc1.bias, &sublayer.out.weight, &sublayer.out.bias};
-  append(all, sublayer.norm->parameters());
+  append(all, sublayer.normalizer_parameters());
   return all;
 }
 
@@ -124,9 +154,9 @@ std::vector<Parameter*> TransformerLayer::parameters() {
 }
 
 std::vector<Normalizer*> TransformerLayer::normalizers() {
-  std::vector<Normalizer*> all{self_attention.sublayer.norm.get()};
-  if (cross_attention) all.push_back(cross_attention->sublayer.norm.get());
-  all.push_back(feed_forward.sublayer.norm.get());
+  std::vector<Normalizer*> all = self_attention.sublayer.normalizers();
+  if (cross_attention) append(all, cross_attention->sublayer.normalizers());
+  append(all, feed_forward.sublayer.normalizers());
   return all;
 }
 

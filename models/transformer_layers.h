@@ -2,6 +2,7 @@
 //
 //   pre-norm:   x + drop(W_out branch(norm(x)) + b_out)
 //   post-norm:  norm(residual_scale x + drop(W_out branch(x) + b_out))
+//   folded post-norm:  affine(x) + W_out branch(x) + b_out, the affine being the normalizer of the sublayer before
 #pragma once
 #include "models/normalizer.h"
 #include "models/transformer_config.h"
@@ -25,6 +26,9 @@ struct ForwardPass {
   Random random(std::uint32_t stream) const { return {seed, stream, step}; }
 };
 
+// How blocks are made.
+struct BlockMaker;
+
 struct LinearLayer {
   LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device);
   Var operator()(const Var& x, const ForwardPass& pass);
@@ -38,17 +42,14 @@ class Sublayer {
   std::string name;  // of the tape's scope; normalizers open their own
   LinearLayer out;
   std::unique_ptr<Normalizer> norm;
+  std::unique_ptr<Normalizer> residual;  // of x in the sum; mostly null, see TransformerConfig::normalizer_at
 
-  Sublayer(const TransformerConfig& config, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm)
-      : name(name),
-        out(std::move(out)),
-        norm(std::move(norm)),
-        dropout_(config.dropout),
-        pre_norm_(config.pre_norm),
-        stream_(random_stream(name + ".dropout")) {}
+  Sublayer(const BlockMaker& make, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm);
 
   // What the branch sees of x. `mask`: of x's tokens, for normalizers.
   Var inner(const Var& x, const Tensor* mask, const ForwardPass& pass);
+  std::vector<Normalizer*> normalizers();  // in the order of the forward pass
+  std::vector<Parameter*> normalizer_parameters();
   Var join(const Var& branch, const Var& x, const Tensor* mask, const ForwardPass& pass);
 
  private:
@@ -57,13 +58,13 @@ class Sublayer {
   std::uint32_t stream_;
 };
 
-// How blocks are made.
 struct BlockMaker {
   const TransformerConfig& config;
   DType dtype;
   Device device;
 
   std::unique_ptr<Normalizer> normalizer(const std::string& site) const;
+  std::unique_ptr<Normalizer> residual_normalizer(const std::string& sublayer) const;  // null if there is none
   LinearLayer linear(const std::string& name, std::int64_t in, std::int64_t out) const {
     return {name, in, out, dtype, device};
   }

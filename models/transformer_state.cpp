@@ -14,7 +14,8 @@ std::vector<Parameter*> Transformer::parameters() {
   };
   stack(encoder_table_, encoder_, encoder_norm_.get());
   stack(decoder_table_, decoder_, decoder_norm_.get());
-  if (output_.value.defined()) all.push_back(&output_);
+  for (Parameter* p : {&output_, &output_bias_})
+    if (p->value.defined()) all.push_back(p);
   return all;
 }
 

@@ -175,12 +175,12 @@ std::vector<std::string> names() {
 INSTANTIATE_TEST_SUITE_P(All, EveryNormalizer, ::testing::ValuesIn(names()), [](const auto& i) { return i.param; });
 
 TEST(Normalizer, AllAreThere) {
-  EXPECT_EQ(names(), (std::vector<std::string>{
-                         "affine",    "bn",           "centernorm", "deepnorm", "derf",    "dyt",       "fixnorm",
-                         "groupnorm", "instancenorm", "ln",         "mabn",     "none",    "pn",        "pn_star",
-                         "prepbn",    "qmbn",         "rbn",        "repbn",    "rmsnorm", "scalenorm", "un"}));
+  EXPECT_EQ(names(), (std::vector<std::string>{"affine",  "bn",        "centernorm",   "deepnorm", "derf", "dyt",
+                                               "fixnorm", "groupnorm", "instancenorm", "ln",       "mabn", "none",
+                                               "pn",      "pn_star",   "prepbn",       "qmbn",     "rbn",  "repbn",
+                                               "rmsnorm", "scale",     "scalenorm",    "un"}));
   for (const char* name :
-       {"un", "bn", "qmbn", "mabn", "pn_star", "rbn", "repbn", "prepbn", "centernorm", "affine", "none"})
+       {"un", "bn", "qmbn", "mabn", "pn_star", "rbn", "repbn", "prepbn", "centernorm", "affine", "scale", "none"})
     EXPECT_TRUE(make_normalizer(name, {}, "n", 4)->info().offline()) << name;
 }
 

@@ -155,6 +155,34 @@ TEST(TransformerSetup, TFixupScalesAsPublished) {
   EXPECT_EQ(moments(find(tfixup, "encoder.layers.2.fc1.bias").value).greatest, 0);
 }
 
+// What a folded model has: an output projection of its own with a bias, and other normalizers at some sites.
+TEST(TransformerSetup, SitesCanDifferAndTheOutputCanHaveABias) {
+  TransformerConfig config = tiny_config("none", /*pre_norm=*/false);
+  config.share_embeddings = "inputs";
+  config.output_bias = true;
+  config.normalizer_at = {{"decoder.layers.0.final_layer_norm", "scale"}, {"decoder.layers.0.ffn.residual", "affine"}};
+  Transformer model(config, 1, DType::f64);
+  std::set<std::string> names;
+  for (Parameter* p : model.parameters()) names.insert(p->name);
+  for (const char* name : {"decoder.output_projection.weight", "decoder.output_projection.bias",
+                           "decoder.layers.0.final_layer_norm.weight", "decoder.layers.0.ffn.residual.bias"})
+    EXPECT_TRUE(names.count(name)) << name;
+  EXPECT_FALSE(names.count("decoder.embed_tokens.weight"));
+  EXPECT_FALSE(names.count("decoder.layers.0.final_layer_norm.bias"));
+  EXPECT_EQ(model.normalizers().size(), 6u);
+
+  randomize(model, 3);
+  Sublayer& ffn = model.decoder_layers()[0].feed_forward.sublayer;
+  Tape tape;
+  const Var branch = tape.constant(randn({2, 12}, 1)), x = tape.constant(randn({2, 8}, 2));
+  const ForwardPass pass{.tape = tape, .dtype = DType::f64};
+  const Tensor sum = ffn.out(branch, pass).value(), stream = ffn.residual->apply(x, {}).value(), want = sum.clone();
+  for (std::int64_t i = 0; i < want.size(); ++i)
+    want.data<double>()[i] = (sum.data<double>()[i] + stream.data<double>()[i]) *
+                             find(model, "decoder.layers.0.final_layer_norm.weight").value.data<double>()[i % 8];
+  EXPECT_TRUE(close(ffn.join(branch, x, nullptr, pass).value(), want, 1e-14));
+}
+
 TEST(TransformerSetup, DeepNormScalesValuesOutputsAndFeedForward) {
   TransformerConfig config = tiny_config("ln", /*pre_norm=*/false);
   config.encoder_layers = 3, config.decoder_layers = 2;
@@ -195,9 +223,14 @@ TEST(TransformerSetup, MessagesNameTheKey) {
   EXPECT_EQ(error([](auto& c) { c.activation = "rleu"; }),
             "transformer: activation must be one of relu, tanh, sigmoid, silu, gelu, gelu_tanh, got \"rleu\"");
   EXPECT_EQ(error([](auto& c) { c.share_embeddings = "some"; }),
-            "transformer: share_embeddings must be one of all, decoder, none, got \"some\"");
+            "transformer: share_embeddings must be one of all, decoder, inputs, none, got \"some\"");
   EXPECT_EQ(error([](auto& c) { c.target_vocabulary = 12; }),
             "transformer: share_embeddings = all needs target_vocabulary = source_vocabulary = 11, got 12");
+  EXPECT_EQ(
+      error([](auto& c) {
+        c.normalizer_at = {{"encoder.layer_nrom", "affine"}};
+      }),
+      "transformer: normalizer_at: there is no site \"encoder.layer_nrom\"; did you mean \"encoder.layer_norm\"?");
   EXPECT_EQ(error([](auto& c) { c.normalizer = "deepnorm"; }),
             "transformer: pre_norm must be off with normalizer = deepnorm, which scales the sum of post-norm");
   EXPECT_EQ(error([](auto& c) {
