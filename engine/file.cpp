@@ -44,4 +44,11 @@ void InputFile::read(std::uint64_t offset, void* target, std::size_t bytes) cons
   }
 }
 
+std::string read_file(const std::string& path) {
+  const InputFile file(path);
+  std::string content(file.size(), '\0');
+  file.read(0, content.data(), content.size());
+  return content;
+}
+
 }  // namespace foldgrad

@@ -38,4 +38,7 @@ class InputFile {
   std::uint64_t size_;
 };
 
+// The whole content. Throws FileError.
+std::string read_file(const std::string& path);
+
 }  // namespace foldgrad

@@ -20,13 +20,6 @@ std::int64_t step_of(const std::string& name) {
   return step >= 0 && name == step_name(step) ? step : -1;
 }
 
-std::string read_file(const std::string& path) {
-  const InputFile file(path);
-  std::string content(file.size(), '\0');
-  file.read(0, content.data(), content.size());
-  return content;
-}
-
 std::string read_pointer(const std::string& path) {
   try {
     std::string name = read_file(path);

@@ -197,10 +197,7 @@ ExperimentConfig parse_config(const std::string& text, const std::string& name,
 }
 
 ExperimentConfig read_config(const std::string& path, const std::vector<std::string>& settings) {
-  const InputFile file(path);
-  std::string text(file.size(), '\0');
-  file.read(0, text.data(), text.size());
-  return parse_config(text, path, settings);
+  return parse_config(read_file(path), path, settings);
 }
 
 }  // namespace foldgrad

@@ -32,7 +32,7 @@ std::optional<std::string> version_of(const std::string& line) {
 
 }  // namespace
 
-Bpe::Bpe(const std::string& codes_path) {
+Bpe::Bpe(const std::string& codes_path) : text_(read_file(codes_path)) {
   std::vector<std::string> lines = read_lines(codes_path);
   while (!lines.empty() && lines.back().empty()) lines.pop_back();
   if (lines.empty()) throw FileError(codes_path, "must have at least one line, got 0");

@@ -19,10 +19,13 @@ class Bpe {
   // the words that it has seen, so one object is not for several threads. Throws std::invalid_argument for no UTF-8.
   std::string apply(const std::string& line);
 
+  const std::string& text() const { return text_; }  // the content of the file
+
  private:
   const std::vector<std::string>& pieces(const std::string& word);
   std::vector<std::string> merged(std::vector<std::string> symbols) const;
 
+  std::string text_;
   bool marks_last_character_ = true;
   std::unordered_map<std::string, std::size_t> ranks_;  // "LEFT RIGHT" -> line
   std::unordered_map<std::string, std::vector<std::string>> seen_;

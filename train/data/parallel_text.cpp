@@ -10,9 +10,7 @@
 namespace foldgrad {
 
 std::vector<std::string> read_lines(const std::string& path) {
-  const InputFile file(path);
-  std::string text(file.size(), '\0');
-  file.read(0, text.data(), text.size());
+  const std::string text = read_file(path);
   std::vector<std::string> lines;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());

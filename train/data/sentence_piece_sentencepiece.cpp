@@ -42,9 +42,7 @@ SentencePiece::~SentencePiece() = default;
 
 SentencePiece SentencePiece::read(const std::string& path) {
   auto model = std::make_unique<Model>();
-  const InputFile file(path);
-  model->bytes.resize(file.size());
-  file.read(0, model->bytes.data(), model->bytes.size());
+  model->bytes = read_file(path);
   if (model->bytes.empty() || !model->processor.LoadFromSerializedProto(model->bytes).ok())
     throw FileError(path, "must be a model of SentencePiece");
   const auto& p = model->processor;
