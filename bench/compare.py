@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Runs ops_bench and pytorch_ops.py in turn, several times, and prints both side by side.
+"""Runs a benchmark of ours and its counterpart in PyTorch in turn, several times, and prints both side by side.
 
     python compare.py --build build/release [--rounds 3] [--filter softmax] [--json results/ops.json]
+    python compare.py --build build/release --program transformer_bench
 
 PyTorch is installed from the Python registry into the virtual environment $FOLDGRAD_VENV (default: ~/.cache/foldgrad/venv).
 """
@@ -16,6 +17,7 @@ import tempfile
 import venv
 
 HERE = pathlib.Path(__file__).resolve().parent
+COUNTERPARTS = {"ops_bench": "pytorch_ops.py", "transformer_bench": "pytorch_transformer.py"}
 
 
 def torch_python():
@@ -42,14 +44,14 @@ def run_ours(program, name_filter, threads):
     medians, shares = {}, {}
     for b in result["benchmarks"]:
         if b.get("aggregate_name") == "median":
-            name = b["run_name"].removesuffix("/manual_time")
+            name = b["run_name"].removesuffix("/manual_time").removesuffix("/process_time/real_time")
             medians[name] = b["real_time"]
             shares[name] = b.get("of_copy_%", b.get("of_peak_%"))
     return result["context"], medians, shares
 
 
-def run_torch(python, name_filter, threads):
-    command = [python, HERE / "pytorch_ops.py", "--threads", str(threads), "--filter", name_filter]
+def run_torch(python, script, name_filter, threads):
+    command = [python, HERE / script, "--threads", str(threads), "--filter", name_filter]
     result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     context = result.pop("context")
     return context, {name: 1e3 * statistics.median(seconds) for name, seconds in result.items()}
@@ -61,25 +63,26 @@ def spread(values):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", required=True, type=pathlib.Path, help="folder of the build, with ops_bench in it")
+    parser.add_argument("--build", required=True, type=pathlib.Path, help="folder of the build, with the program in it")
+    parser.add_argument("--program", choices=COUNTERPARTS, default="ops_bench", help="what to run (default: ops_bench)")
     parser.add_argument("--rounds", type=int, default=3, help="alternating runs of both (default: 3)")
     parser.add_argument("--threads", type=int, default=2, help="of both programs (default: 2)")
     parser.add_argument("--filter", default="", help="only operations whose name contains this")
     parser.add_argument("--json", type=pathlib.Path, help="also write the table here")
     arguments = parser.parse_args()
-    program = arguments.build / "ops_bench"
+    program = arguments.build / arguments.program
     if not program.exists():
-        parser.error(f"{program} does not exist; build the target ops_bench")
+        parser.error(f"{program} does not exist; build the target {arguments.program}")
     python = torch_python()
 
     ours, theirs, shares, context = {}, {}, {}, {}
     for _ in range(arguments.rounds):
         found, medians, limits = run_ours(program, arguments.filter, arguments.threads)
-        context.update({k: found[k] for k in ("machine", "copy_GB/s", "fma_GFLOP/s", "gemm", "date")})
+        context.update({k: found[k] for k in ("machine", "copy_GB/s", "fma_GFLOP/s", "gemm", "date") if k in found})
         for name, ms in medians.items():
             ours.setdefault(name, []).append(ms)
             shares.setdefault(name, []).append(limits[name])
-        found, medians = run_torch(python, arguments.filter, arguments.threads)
+        found, medians = run_torch(python, COUNTERPARTS[arguments.program], arguments.filter, arguments.threads)
         context.update(found)
         for name, ms in medians.items():
             theirs.setdefault(name, []).append(ms)

@@ -1,0 +1,119 @@
+// Times a training step of the Transformer: forward, backward, the norm of the gradient and Adam, on one batch without
+// padding. Its matrix products are set beside the peak of fused multiply-adds, measured in the same run.
+//
+//   transformer_bench [Google Benchmark's flags]      TASK/step/DTYPE; bench/pytorch_transformer.py has the same names
+#include <benchmark/benchmark.h>
+
+#include <limits>
+
+#include "bench/machine.h"
+#include "engine/cpu_support.h"
+#include "engine/gemm.h"
+#include "models/transformer.h"
+#include "train/optimizer/gradient_clipping.h"
+#include "train/optimizer/optimizer.h"
+
+namespace foldgrad::bench {
+namespace {
+
+struct Task {
+  const char* name;
+  TransformerConfig config;
+  std::int64_t batch, length;  // of source and target
+};
+
+// transformer_iwslt_de_en with the joined vocabulary of IWSLT14 de-en, and the small model for Multi30k.
+std::vector<Task> tasks() {
+  return {{"iwslt", {.source_vocabulary = 10152, .target_vocabulary = 10152}, 64, 32},
+          {"multi30k",
+           {.source_vocabulary = 6000,
+            .target_vocabulary = 6000,
+            .width = 256,
+            .ffn_width = 512,
+            .encoder_layers = 3,
+            .decoder_layers = 3,
+            .dropout = 0.2},
+           128,
+           16}};
+}
+
+// Of the products alone; backward has two for each of forward's. Causal attention is counted in full.
+double matrix_flops(const Task& task) {
+  const TransformerConfig& c = task.config;
+  const double tokens = double(task.batch * task.length), d = double(c.width), ffn = double(c.ffn_width);
+  const double feed_forward = 2 * d * ffn, attention = 4 * d * d + 2 * double(task.length) * d;
+  const double weights = double(c.encoder_layers) * (attention + feed_forward) +
+                         double(c.decoder_layers) * (2 * attention + feed_forward) + d * double(c.target_vocabulary);
+  return 3 * 2 * tokens * weights;
+}
+
+TranslationBatch make_batch(const Task& task) {
+  const std::int64_t n = task.batch * task.length;
+  const Shape shape{task.batch, task.length};
+  std::uint32_t state = 1;
+  const auto ids = [&](std::int64_t vocabulary) {
+    std::vector<std::int64_t> v(n);
+    for (std::int64_t& id : v) id = 4 + (state = state * 1664525u + 1013904223u) % std::uint32_t(vocabulary - 4);
+    return Tensor::of(shape, v);
+  };
+  const Tensor source = ids(task.config.source_vocabulary), input = ids(task.config.target_vocabulary),
+               target = ids(task.config.target_vocabulary);
+  const Tensor mask = Tensor::of(shape, std::vector<std::uint8_t>(n, 1));
+  return {source, mask, input, mask, target};
+}
+
+void run(benchmark::State& state, const Task& task, DType dtype, double fma) {
+  Transformer model(task.config, /*seed=*/1);
+  const std::vector<Parameter*> parameters = model.parameters();
+  Optimizer optimizer(Adam(), {{parameters}});
+  const TranslationBatch batch = make_batch(task);
+  Tape tape;
+  std::uint32_t step = 0;
+  const auto train = [&] {
+    for (Parameter* p : parameters) p->zero_grad();
+    const Var loss =
+        model.loss(batch, {.tape = tape, .dtype = dtype, .training = true, .seed = 1, .step = step++}, 0.1);
+    tape.backward(loss, Tensor::full({}, 1 / double(batch.target.size()), loss.dtype()));
+    tape.clear();
+    optimizer.step(1e-4, clip_by_norm(parameters, std::numeric_limits<double>::infinity()).factor);
+  };
+  train();  // allocates, and compiles the products
+  for (auto _ : state) train();
+
+  const auto rate = [](double per_step) {
+    return benchmark::Counter(per_step, benchmark::Counter::kIsIterationInvariantRate);
+  };
+  state.counters["tokens/s"] = rate(2 * double(task.batch * task.length));
+  state.counters["GFLOP/s"] = rate(matrix_flops(task) / 1e9);
+  state.counters["of_peak_%"] = rate(100 * matrix_flops(task) / fma);
+}
+
+int run_all(int argc, char** argv) {
+  require_cpu_support();
+  const double fma = fma_peak();
+  benchmark::AddCustomContext("machine", cpu_model());
+  benchmark::AddCustomContext("fma_GFLOP/s", fmt::format("{:.1f}", fma / 1e9));
+  benchmark::AddCustomContext("gemm", gemm_backend(Device::cpu, DType::f32));
+  for (const Task& task : tasks())
+    for (DType dtype : {DType::f32, DType::bf16})
+      benchmark::RegisterBenchmark(fmt::format("{}/step/{}", task.name, name(dtype)).c_str(), run, task, dtype, fma)
+          ->UseRealTime()
+          ->MeasureProcessCPUTime()
+          ->Unit(benchmark::kMillisecond);
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
+
+}  // namespace
+}  // namespace foldgrad::bench
+
+int main(int argc, char** argv) {
+  try {
+    return foldgrad::bench::run_all(argc, argv);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "transformer_bench: {}\n", e.what());
+    return 1;
+  }
+}
