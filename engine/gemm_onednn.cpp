@@ -5,12 +5,12 @@
 
 #include <array>
 #include <bit>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <unordered_map>
 
 #include "engine/gemm_backends.h"
 #include "engine/memory.h"
+#include "engine/onednn_engine.h"
 
 namespace foldgrad {
 namespace {
@@ -22,14 +22,6 @@ bool amx_is_broken() {
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
   const bool announced = d >> 22 & 1;  // AMX-BF16
   return announced && !(__get_cpuid_count(0x1d, 0, &a, &b, &c, &d) && a > 0);
-}
-
-dnnl::engine& cpu_engine() {
-  static dnnl::engine engine = [] {
-    if (amx_is_broken()) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16);  // before the first primitive
-    return dnnl::engine(dnnl::engine::kind::cpu, 0);
-  }();
-  return engine;
 }
 
 // Everything a primitive depends on; alpha and beta are compiled into it too.
@@ -95,7 +87,7 @@ Product make_product(DType dtype, const Gemm& g, bool with_bias) {
   dnnl::matmul::primitive_desc chosen;
   try {
     const auto wanted = with_bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
-    chosen = {wanted, attributes, cpu_engine(), true};
+    chosen = {wanted, attributes, onednn_engine(), true};
     // Its generic loops, the last resort for odd layouts, are slower than ours.
     if (!chosen || std::string(chosen.impl_info_str()).rfind("ref", 0) == 0) return product;
     product.primitive = dnnl::matmul(chosen);
@@ -103,7 +95,7 @@ Product make_product(DType dtype, const Gemm& g, bool with_bias) {
     return product;
   }
   auto argument = [&](int id, const dnnl::memory::desc& desc) {
-    return product.arguments[id] = dnnl::memory(desc, cpu_engine(), nullptr);
+    return product.arguments[id] = dnnl::memory(desc, onednn_engine(), nullptr);
   };
   product.c = argument(DNNL_ARG_DST, c);
   product.a = argument(DNNL_ARG_SRC, a);
@@ -131,6 +123,14 @@ Product* find_product(DType dtype, const Gemm& g, bool with_bias) {
 
 }  // namespace
 
+dnnl::engine& onednn_engine() {
+  static dnnl::engine engine = [] {
+    if (amx_is_broken()) dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16);  // before the first primitive
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
+  return engine;
+}
+
 bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
   if (dtype != DType::f32 && dtype != DType::bf16) return false;
   if (p.bias && g.alpha != 1) {
@@ -151,7 +151,7 @@ bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
   product.b.set_data_handle(const_cast<void*>(p.b));
   if (p.bias) product.bias.set_data_handle(const_cast<void*>(p.bias));
   if (scratch) product.scratch.set_data_handle(scratch.get());
-  thread_local dnnl::stream stream(cpu_engine());
+  thread_local dnnl::stream stream(onednn_engine());
   product.primitive.execute(stream, product.arguments);
   stream.wait();
   return true;

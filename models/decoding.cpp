@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "models/candidates.h"
-#include "models/step_decoder.h"
 
 namespace foldgrad {
 namespace {
@@ -93,13 +92,13 @@ bool search_step(StepDecoder& decoder, std::vector<Sentence>& sentences, std::in
 
 }  // namespace
 
-std::vector<std::vector<Hypothesis>> beam_search(Transformer& model, const Tensor& source, const Tensor& source_mask,
-                                                 const DecodingOptions& options) {
+std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& model, const Tensor& source,
+                                                 const Tensor& source_mask, const DecodingOptions& options) {
   const TransformerConfig& config = model.config();
   check(options, config.target_vocabulary);
-  StepDecoder decoder(model, source, source_mask);
+  const auto decoder = model.decoder(source, source_mask);
   std::vector<Sentence> sentences = sentences_of(source_mask, config.max_positions - 1, options);
-  while (search_step(decoder, sentences, config.pad, options)) {
+  while (search_step(*decoder, sentences, config.pad, options)) {
   }
   std::vector<std::vector<Hypothesis>> all;
   for (Sentence& sentence : sentences) {
@@ -109,6 +108,12 @@ std::vector<std::vector<Hypothesis>> beam_search(Transformer& model, const Tenso
     all.push_back(std::move(sentence.results));
   }
   return all;
+}
+
+std::vector<std::vector<Hypothesis>> beam_search(Transformer& model, const Tensor& source, const Tensor& source_mask,
+                                                 const DecodingOptions& options) {
+  const DType dtype = model.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  return beam_search(*InferenceTransformer::make(model, dtype), source, source_mask, options);
 }
 
 }  // namespace foldgrad

@@ -11,7 +11,7 @@
 //   One difference: fairseq counts a batch's padding into the limit. Here a sentence's translation does not depend on
 //   what else is in the batch. Equal sums are ordered by hypothesis, then by id.
 #pragma once
-#include "models/transformer.h"
+#include "models/inference_transformer.h"
 
 namespace foldgrad {
 
@@ -32,7 +32,11 @@ struct Hypothesis {
 
 // For every source of [B, S] the results, best first: `beam` of them, fewer where the limit came first. A model whose
 // numbers are not finite gives one empty result with score -infinity.
-// Throws std::invalid_argument for options out of range and for what StepDecoder refuses.
+// Throws std::invalid_argument for options out of range and for what InferenceTransformer refuses.
+std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& model, const Tensor& source,
+                                                 const Tensor& source_mask, const DecodingOptions& options = {});
+// In f64 for a model of f64, otherwise f32, after making an InferenceTransformer of it, which takes as long as
+// translating some sentences: make one for several batches.
 std::vector<std::vector<Hypothesis>> beam_search(Transformer& model, const Tensor& source, const Tensor& source_mask,
                                                  const DecodingOptions& options = {});
 

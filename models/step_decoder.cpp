@@ -1,183 +1,155 @@
-#include "models/step_decoder.h"
-
-#include <cmath>
-
-#include "engine/vector_math.h"
-#include "ops/arithmetic/arithmetic.h"
-#include "ops/embedding/embedding.h"
-#include "ops/linear/linear.h"
+#include "models/inference_model.h"
+#include "models/step_attention.h"
 
 namespace foldgrad {
 namespace {
 
-// Attention of one query to the keys and values that are pointed to, head by head. `weight`: room for one per key.
 template <class T>
-void attend(const T* q, T* y, const std::vector<const T*>& keys, const std::vector<const T*>& values,
-            std::vector<T>& weight, int heads, std::int64_t D) {
-  const T scale = T(1 / std::sqrt(double(D)));
-  const std::size_t n = keys.size();
-  weight.resize(n);
-  for (int h = 0; h < heads; ++h) {
-    const std::int64_t first = h * D;
-    const T* query = q + first;
-    T* out = y + first;
-    T top = -std::numeric_limits<T>::infinity(), total = 0;
-    for (std::size_t j = 0; j < n; ++j) {
-      const T* key = keys[j] + first;
-      T dot = 0;
-#pragma omp simd reduction(+ : dot)
-      for (std::int64_t d = 0; d < D; ++d) dot += query[d] * key[d];
-      weight[j] = dot * scale;
-      top = std::max(top, weight[j]);
+class CachedDecoder final : public StepDecoder {
+  using X = compute_t<T>;
+
+ public:
+  CachedDecoder(const InferenceModel<T>& model, const Sentences& sentences)
+      : model_(model), C_(model.config().width), heads_(model.config().heads), first_(sentences.first) {
+    const Tensor states = model.encode(sentences);
+    for (const InferenceLayer<T>& layer : model.decoder_layers) {
+      memory_.push_back(Tensor::empty({sentences.tokens(), 2 * C_}, dtype_of<T>));
+      (*layer.kv)(sentences.tokens(), states.raw(), memory_.back().raw());
     }
-    for (std::size_t j = 0; j < n; ++j) total += weight[j] = fast_exp(weight[j] - top);
-    std::fill_n(out, D, T(0));
-    for (std::size_t j = 0; j < n; ++j) {
-      const T w = weight[j] / total;
-      const T* value = values[j] + first;
-#pragma omp simd
-      for (std::int64_t d = 0; d < D; ++d) out[d] += w * value[d];
-    }
+    ancestors_.resize(sentences.count());
+    for (std::int64_t s = 0; s < sentences.count(); ++s) sentence_.push_back(s);
+  }
+
+  std::int64_t steps() const override { return std::int64_t(qkv_.size()); }
+  Tensor step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) override;
+
+ private:
+  void check(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) const;
+  void descend(const std::vector<std::int64_t>& parents);
+  void reserve(std::int64_t rows);
+  const T* attend_to_steps(std::size_t layer, std::int64_t rows);
+  const T* attend_to_memory(std::size_t layer, std::int64_t rows);
+
+  const InferenceModel<T>& model_;
+  const std::int64_t C_, heads_;
+  std::vector<Tensor> memory_;                        // per layer, keys and values of the sources [tokens, 2 C]
+  std::vector<std::int64_t> first_;                   // of each sentence in the sources
+  std::vector<std::vector<Tensor>> qkv_;              // [step][layer]: queries, keys and values [rows of the step, 3 C]
+  std::vector<std::int64_t> sentence_;                // per row, which one it translates
+  std::vector<std::vector<std::int64_t>> ancestors_;  // per row, the row of each step that it descends from
+  InferenceRoom<T> room_;
+  Tensor stream_, logits_;  // X
+};
+
+template <class T>
+void CachedDecoder<T>::check(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) const {
+  const std::int64_t V = model_.config().target_vocabulary, positions = model_.config().max_positions;
+  FOLDGRAD_CHECK(tokens.size() == parents.size(), "decoding: needs one parent per token, got {} for {}", parents.size(),
+                 tokens.size());
+  FOLDGRAD_CHECK(steps() < positions, "decoding: there are max_positions = {} steps", positions);
+  for (std::size_t r = 0; r < parents.size(); ++r) {
+    FOLDGRAD_CHECK(parents[r] >= 0 && parents[r] < std::int64_t(sentence_.size()),
+                   "decoding: parents must be in [0, {}), got {} for row {}", sentence_.size(), parents[r], r);
+    FOLDGRAD_CHECK(tokens[r] >= 0 && tokens[r] < V, "decoding: tokens must be in [0, {}), got {} for row {}", V,
+                   tokens[r], r);
   }
 }
 
-// Attention of every row; choose(row, keys, values) names what it attends to.
-template <class T, class Choose>
-void attend_rows(const Tensor& q, const Tensor& y, int heads, const Choose& choose) {
-  const std::int64_t C = q.shape()[-1], rows = q.size() / C;
-  const T* queries = q.data<T>();
-  T* out = y.data<T>();
-#pragma omp parallel if (rows >= 16)
-  {
-    std::vector<const T*> keys, values;
-    std::vector<T> weight;
-#pragma omp for schedule(static)
-    for (std::int64_t r = 0; r < rows; ++r) {
-      keys.clear(), values.clear();
-      choose(r, keys, values);
-      attend(queries + r * C, out + r * C, keys, values, weight, heads, C / heads);
-    }
-  }
-}
-
-// One token at a time is all that the cache holds, so every token must be normalized alone.
-void check_normalizers(Transformer& model) {
-  for (const Normalizer* norm : model.normalizers()) {
-    const std::string& kind = norm->info().name;
-    const bool mixes = kind == "instancenorm" || (kind == "groupnorm" && norm->options().text("axes") == "sample");
-    FOLDGRAD_CHECK(!mixes, "decoding: {} ({}) has statistics over the tokens of a sentence, which are not known yet",
-                   norm->site(), kind);
-  }
-}
-
-}  // namespace
-
-StepDecoder::StepDecoder(Transformer& model, const Tensor& source, const Tensor& source_mask)
-    : model_(model), pass_{.tape = tape_, .dtype = model.dtype() == DType::f64 ? DType::f64 : DType::f32} {
-  FOLDGRAD_CHECK(model.device() == Device::cpu && source.device() == Device::cpu,
-                 "decoding: runs on cpu, got a model on "
-                 "{} and a source on {}",
-                 name(model.device()), name(source.device()));
-  check_normalizers(model);
-  const Var memory = model.encode(source, source_mask, pass_);
-  for (TransformerLayer& layer : model.decoder_layers()) {
-    AttentionBlock& block = *layer.cross_attention;
-    layers_.push_back({block.k(memory, pass_).value(), block.v(memory, pass_).value(), {}, {}});
-  }
-  const std::int64_t B = source.shape()[0], S = source.shape()[1];
-  const std::vector<std::uint8_t> mask = source_mask.values<std::uint8_t>();
-  seen_.resize(B), ancestors_.resize(B), sentence_.resize(B);
-  for (std::int64_t b = 0; b < B; ++b) {
-    sentence_[b] = b;
-    for (std::int64_t s = 0; s < S; ++s)
-      if (mask[b * S + s]) seen_[b].push_back(b * S + s);
-  }
-}
-
-void StepDecoder::descend(const std::vector<std::int64_t>& parents) {
+template <class T>
+void CachedDecoder<T>::descend(const std::vector<std::int64_t>& parents) {
   std::vector<std::int64_t> sentence;
   std::vector<std::vector<std::int64_t>> ancestors;
   for (std::size_t r = 0; r < parents.size(); ++r) {
-    const std::int64_t parent = parents[r];
-    FOLDGRAD_CHECK(parent >= 0 && parent < std::int64_t(sentence_.size()),
-                   "decoding: parents must be in [0, {}), got {} for row {}", sentence_.size(), parent, r);
-    sentence.push_back(sentence_[parent]);
-    ancestors.push_back(ancestors_[parent]);
+    sentence.push_back(sentence_[parents[r]]);
+    ancestors.push_back(ancestors_[parents[r]]);
     ancestors.back().push_back(std::int64_t(r));
   }
   sentence_ = std::move(sentence);
   ancestors_ = std::move(ancestors);
 }
 
-Tensor StepDecoder::step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) {
-  const TransformerConfig& config = model_.config();
-  FOLDGRAD_CHECK(tokens.size() == parents.size(), "decoding: needs one parent per token, got {} for {}", parents.size(),
-                 tokens.size());
-  FOLDGRAD_CHECK(steps_ < config.max_positions, "decoding: there are max_positions = {} steps", config.max_positions);
+template <class T>
+void CachedDecoder<T>::reserve(std::int64_t rows) {
+  std::vector<Tensor>& qkv = qkv_.emplace_back();
+  for (std::size_t l = 0; l < memory_.size(); ++l) qkv.push_back(Tensor::empty({rows, 3 * C_}, dtype_of<T>));
+  room_.reserve(rows, model_.config());
+  if (stream_.defined() && stream_.shape()[0] >= rows) return;
+  stream_ = Tensor::empty({rows, C_}, dtype_of<X>);
+  logits_ = Tensor::empty({rows, model_.config().target_vocabulary}, dtype_of<X>);
+}
+
+template <class T>
+Tensor CachedDecoder<T>::step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) {
+  check(tokens, parents);
   descend(parents);
-  const std::int64_t rows = std::int64_t(tokens.size());
-  const Var ids = tape_.constant(Tensor::of<std::int64_t>({rows, 1}, tokens));
-  const Tensor position = model_.positions(pass_.dtype).slice(steps_ + 2, steps_ + 3).reshape({config.width});
-  Var x = embedding(pass_.use(model_.target_table()), ids, std::sqrt(double(config.width)), config.pad);
-  x = add_bias(x, tape_.constant(position));
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    x = cross_attention(i, self_attention(i, x));
-    x = model_.decoder_layers()[i].feed_forward(x, nullptr, pass_);
+  const std::int64_t n = std::int64_t(tokens.size()), position = steps();
+  reserve(n);
+  X* x = stream_.data<X>();
+  for (std::int64_t r = 0; r < n; ++r) model_.embed(model_.target_table, tokens[r], position, x + r * C_);
+  const TokenRows rows{n};
+  for (std::size_t l = 0; l < memory_.size(); ++l) {
+    const InferenceLayer<T>& layer = model_.decoder_layers[l];
+    layer.self_attention.run(rows, x, room_, [&](const T* in) {
+      layer.qkv(n, in, qkv_.back()[l].raw());
+      return attend_to_steps(l, n);
+    });
+    layer.cross_attention->run(rows, x, room_, [&](const T* in) {
+      (*layer.q)(n, in, room_.query.raw());
+      return attend_to_memory(l, n);
+    });
+    layer.feed_forward(rows, x, room_);
   }
-  if (Normalizer* norm = model_.decoder_norm()) x = norm->apply(x, {});
-  ++steps_;
-  return model_.logits(x, pass_).value().reshape({rows, config.target_vocabulary});
+  model_.output(n, model_.decoder_norm(rows, x, room_.normalized.template data<T>()), logits_.raw());
+  return logits_.slice(0, n);
 }
 
-Var StepDecoder::self_attention(std::size_t layer, const Var& x) {
-  AttentionBlock& block = model_.decoder_layers()[layer].self_attention;
-  const Var in = block.sublayer.inner(x, nullptr, pass_), q = block.q(in, pass_);
-  layers_[layer].keys.push_back(block.k(in, pass_).value());
-  layers_[layer].values.push_back(block.v(in, pass_).value());
-  const Tensor y = Tensor::empty(q.shape(), q.dtype());
-  if (q.dtype() == DType::f64)
-    attend_to_steps<double>(layers_[layer], q.value(), y);
-  else
-    attend_to_steps<float>(layers_[layer], q.value(), y);
-  return block.sublayer.join(tape_.constant(y), x, nullptr, pass_);
-}
-
-Var StepDecoder::cross_attention(std::size_t layer, const Var& x) {
-  AttentionBlock& block = *model_.decoder_layers()[layer].cross_attention;
-  const Var q = block.q(block.sublayer.inner(x, nullptr, pass_), pass_);
-  const Tensor y = Tensor::empty(q.shape(), q.dtype());
-  if (q.dtype() == DType::f64)
-    attend_to_memory<double>(layers_[layer], q.value(), y);
-  else
-    attend_to_memory<float>(layers_[layer], q.value(), y);
-  return block.sublayer.join(tape_.constant(y), x, nullptr, pass_);
+// The rows of a sentence have most of their ancestors in common, so that few keys come from far away.
+template <class T>
+const T* CachedDecoder<T>::attend_to_steps(std::size_t layer, std::int64_t rows) {
+  T* y = room_.attended.template data<T>();
+  std::vector<const T*> first_key;
+  for (const std::vector<Tensor>& qkv : qkv_) first_key.push_back(qkv[layer].template data<T>() + C_);
+  const StepAttention<T> p{.y = y,
+                           .q = qkv_.back()[layer].template data<T>(),
+                           .q_row = 3 * C_,
+                           .rows = rows,
+                           .heads = heads_,
+                           .width = C_ / heads_,
+                           .value_offset = C_};
+  attend_rows(p, rows * steps(), [&](std::int64_t r, std::vector<const T*>& keys) {
+    for (std::size_t s = 0; s < first_key.size(); ++s) keys.push_back(first_key[s] + ancestors_[r][s] * 3 * C_);
+  });
+  return y;
 }
 
 template <class T>
-void StepDecoder::attend_to_steps(const Layer& layer, const Tensor& q, const Tensor& y) const {
-  const std::int64_t C = q.shape()[-1];
-  std::vector<const T*> first_key, first_value;
-  for (const Tensor& t : layer.keys) first_key.push_back(t.data<T>());
-  for (const Tensor& t : layer.values) first_value.push_back(t.data<T>());
-  attend_rows<T>(q, y, int(model_.config().heads), [&](std::int64_t row, auto& keys, auto& values) {
-    const std::vector<std::int64_t>& ancestors = ancestors_[row];
-    for (std::size_t s = 0; s < ancestors.size(); ++s) {
-      keys.push_back(first_key[s] + ancestors[s] * C);
-      values.push_back(first_value[s] + ancestors[s] * C);
-    }
-  });
+const T* CachedDecoder<T>::attend_to_memory(std::size_t layer, std::int64_t rows) {
+  T* y = room_.attended.template data<T>();
+  const T* first_key = memory_[layer].template data<T>();
+  const StepAttention<T> p{.y = y,
+                           .q = room_.query.template data<T>(),
+                           .q_row = C_,
+                           .rows = rows,
+                           .heads = heads_,
+                           .width = C_ / heads_,
+                           .value_offset = C_};
+  attend_rows(p, rows * first_.back() / std::max<std::int64_t>(std::int64_t(first_.size()) - 1, 1),
+              [&](std::int64_t r, std::vector<const T*>& keys) {
+                for (std::int64_t i = first_[sentence_[r]]; i < first_[sentence_[r] + 1]; ++i)
+                  keys.push_back(first_key + i * 2 * C_);
+              });
+  return y;
 }
 
+}  // namespace
+
 template <class T>
-void StepDecoder::attend_to_memory(const Layer& layer, const Tensor& q, const Tensor& y) const {
-  const std::int64_t C = q.shape()[-1];
-  const T *first_key = layer.memory_keys.data<T>(), *first_value = layer.memory_values.data<T>();
-  attend_rows<T>(q, y, int(model_.config().heads), [&](std::int64_t row, auto& keys, auto& values) {
-    for (std::int64_t place : seen_[sentence_[row]]) {
-      keys.push_back(first_key + place * C);
-      values.push_back(first_value + place * C);
-    }
-  });
+std::unique_ptr<StepDecoder> make_step_decoder(const InferenceModel<T>& model, const Sentences& sentences) {
+  return std::make_unique<CachedDecoder<T>>(model, sentences);
 }
+
+template std::unique_ptr<StepDecoder> make_step_decoder(const InferenceModel<float>&, const Sentences&);
+template std::unique_ptr<StepDecoder> make_step_decoder(const InferenceModel<double>&, const Sentences&);
+template std::unique_ptr<StepDecoder> make_step_decoder(const InferenceModel<bf16>&, const Sentences&);
 
 }  // namespace foldgrad

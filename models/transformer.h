@@ -64,8 +64,9 @@ class Transformer {
   Parameter* output_bias() { return config_.output_bias ? &output_bias_ : nullptr; }
   std::deque<TransformerLayer>& encoder_layers() { return encoder_; }
   std::deque<TransformerLayer>& decoder_layers() { return decoder_; }
-  Normalizer* decoder_norm() { return decoder_norm_.get(); }  // null with post-norm
-  Tensor positions(DType dtype);                              // [max_positions + 2, width]
+  Normalizer* encoder_norm() { return encoder_norm_.get(); }  // null with post-norm
+  Normalizer* decoder_norm() { return decoder_norm_.get(); }
+  Tensor positions(DType dtype);  // [max_positions + 2, width]
 
  private:
   Var embed(Parameter& table, const Tensor& ids, const Tensor& mask, const char* stack, const ForwardPass& pass);
