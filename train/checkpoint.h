@@ -1,6 +1,7 @@
 // Checkpoints that survive a kill, a full disk and damage:
 //
 //   CHECKPOINTS/step-00012000/model.safetensors optimizer.safetensors norm_state.safetensors state.json manifest.json
+//   CHECKPOINTS/step-00012000/config.json vocabulary/     what makes it a model directory, train/model_directory.h
 //   CHECKPOINTS/LATEST  BEST        one line each: "step-00012000"
 //
 // A checkpoint is written into a directory .part-step-00012000, every file brought to the disk, the manifest with sizes
@@ -30,12 +31,18 @@ class CheckpointError : public std::runtime_error {
 struct SaveOptions {
   std::int64_t keep = 5;  // of this step and earlier ones; what BEST names is kept beside them
   bool best = false;      // BEST names it too
+  // A directory whose files and folders every checkpoint holds too, as hard links where the file system has them:
+  // they must be replaced, never written into. Empty: none.
+  std::string companions = {};
 };
 
 // Creates `checkpoints` when it is not there, and replaces a checkpoint of the same step. Throws FileError when the
 // machine refuses (ENOSPC, EIO, ...): earlier checkpoints and what LATEST names are then as they were, or this one is
 // already complete; calling it again is safe. Failing to remove old checkpoints is no error. One process at a time.
 void save_checkpoint(const std::string& checkpoints, const CheckpointContents& contents, const SaveOptions& options);
+
+// Compares files with the manifest, when there is one, but for those named in `without`. Throws CheckpointError.
+void verify_checkpoint(const std::string& path, const std::vector<std::string>& without = {});
 
 // Compares every file with the manifest first. Tensors are on the host. Throws CheckpointError.
 CheckpointContents load_checkpoint(const std::string& path);

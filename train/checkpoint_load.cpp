@@ -32,23 +32,25 @@ T field(const json& object, const char* key, const std::string& path) {
   }
 }
 
-void verify(const std::string& path) {
+void verify_file(const std::string& file, const json& entry, const std::string& manifest_path) {
+  const auto want_bytes = field<std::uint64_t>(entry, "bytes", manifest_path), bytes = InputFile(file).size();
+  if (bytes != want_bytes)
+    throw FileError(file, fmt::format("must have {} bytes by the manifest, got {}", want_bytes, bytes));
+  const auto want = field<std::string>(entry, "sha256", manifest_path), digest = sha256_of_file(file);
+  if (digest != want) throw FileError(file, fmt::format("must have SHA-256 {} by the manifest, got {}", want, digest));
+}
+
+void verify(const std::string& path, const std::vector<std::string>& without) {
   const std::string manifest_path = path + "/" + kManifest;
   const json manifest = read_json(manifest_path);
   const int version = field<int>(manifest, "format_version", manifest_path);
   if (version != kFormatVersion)
     throw FileError(manifest_path, fmt::format("format_version must be {}, got {}", kFormatVersion, version));
   const json files = field<json>(manifest, "files", manifest_path);
-  for (const char* part : kParts) {
-    const json entry = field<json>(files, part, manifest_path);
-    const std::string file = path + "/" + part;
-    const auto want_bytes = field<std::uint64_t>(entry, "bytes", manifest_path), bytes = InputFile(file).size();
-    if (bytes != want_bytes)
-      throw FileError(file, fmt::format("must have {} bytes by the manifest, got {}", want_bytes, bytes));
-    const auto want = field<std::string>(entry, "sha256", manifest_path), digest = sha256_of_file(file);
-    if (digest != want)
-      throw FileError(file, fmt::format("must have SHA-256 {} by the manifest, got {}", want, digest));
-  }
+  for (const char* part : kParts) (void)field<json>(files, part, manifest_path);
+  for (const auto& [name, entry] : files.items())
+    if (std::find(without.begin(), without.end(), name) == without.end())
+      verify_file(path + "/" + name, entry, manifest_path);
 }
 
 // LATEST first, then from there down; those above it last, since they are of a run that was taken back.
@@ -67,8 +69,15 @@ std::vector<std::string> candidates(const std::string& checkpoints) {
 
 }  // namespace
 
+void verify_checkpoint(const std::string& path, const std::vector<std::string>& without) try {
+  std::error_code ignored;
+  if (std::filesystem::exists(path + "/" + kManifest, ignored)) verify(path, without);
+} catch (const FileError& e) {
+  throw CheckpointError(e.what());
+}
+
 CheckpointContents load_checkpoint(const std::string& path) try {
-  verify(path);
+  verify(path, {});
   const std::string base = path + "/", state_path = base + kParts[3];
   CheckpointContents c;
   c.model = read_safetensors(base + kParts[0]).tensors;

@@ -45,16 +45,41 @@ void remove_remains(const std::string& checkpoints) {
   for (const std::string& path : remains) remove_tree(path);
 }
 
-void write_parts(const std::string& directory, const CheckpointContents& c) {
+// The files below `companions`, by their paths relative to it, put into `directory`.
+std::vector<std::string> add_companions(const std::string& directory, const std::string& companions) try {
+  namespace fs = std::filesystem;
+  std::vector<std::string> names;
+  if (companions.empty()) return names;
+  for (const auto& entry : fs::recursive_directory_iterator(companions)) {
+    const std::string name = fs::relative(entry.path(), companions), target = directory + "/" + name;
+    if (entry.is_directory()) {
+      fs::create_directories(target);
+      continue;
+    }
+    std::error_code refused;
+    fs::create_hard_link(entry.path(), target, refused);
+    if (refused) write_file_atomically(target, read_file(entry.path()));
+    names.push_back(name);
+  }
+  for (const auto& entry : fs::recursive_directory_iterator(directory))
+    if (entry.is_directory()) sync_directory(entry.path());
+  return names;
+} catch (const std::filesystem::filesystem_error& e) {
+  throw FileError(companions, "cannot be linked into " + directory, e.code().value());
+}
+
+void write_parts(const std::string& directory, const CheckpointContents& c, const std::string& companions) {
   const std::string base = directory + "/";
   write_safetensors(base + kParts[0], c.model);
   write_safetensors(base + kParts[1], c.optimizer);
   write_safetensors(base + kParts[2], c.norm_state);
   const json state{{"step", c.step}, {"config_hash", c.config_hash}, {"log_offset", c.log_offset}, {"state", c.state}};
   write_file_atomically(base + kParts[3], state.dump(2) + "\n");
+  std::vector<std::string> names = add_companions(directory, companions);
+  names.insert(names.end(), std::begin(kParts), std::end(kParts));
   json files = json::object();
-  for (const char* part : kParts)
-    files[part] = {{"bytes", InputFile(base + part).size()}, {"sha256", sha256_of_file(base + part)}};
+  for (const std::string& name : names)
+    files[name] = {{"bytes", InputFile(base + name).size()}, {"sha256", sha256_of_file(base + name)}};
   const json manifest{{"format_version", kFormatVersion}, {"step", c.step}, {"files", std::move(files)}};
   write_file_atomically(base + kManifest, manifest.dump(2) + "\n");
 }
@@ -96,7 +121,7 @@ void save_checkpoint(const std::string& checkpoints, const CheckpointContents& c
   const std::string part = checkpoints + "/" + kPart + name;
   make_directory(part);
   try {
-    write_parts(part, contents);
+    write_parts(part, contents, options.companions);
     put_in_place(part, checkpoints + "/" + name);
   } catch (...) {
     remove_tree(part);

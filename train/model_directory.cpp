@@ -1,0 +1,142 @@
+#include "train/model_directory.h"
+
+#include <filesystem>
+#include <functional>
+#include <new>
+
+#include "engine/atomic_file.h"
+#include "engine/dispatch.h"
+#include "engine/safetensors.h"
+#include "train/checkpoint.h"
+#include "train/checkpoint_files.h"
+#include "train/model_config.h"
+
+namespace foldgrad {
+namespace {
+
+using Tensors = std::map<std::string, Tensor>;
+constexpr const char* kConfig = "/config.json";
+constexpr const char* kModel = "/model.safetensors";
+constexpr const char* kNormState = "/norm_state.safetensors";
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+// The file's tensor for `own`, which says shape and dtype; integers must have that dtype, other types are converted.
+Tensor fitting(const std::string& file, const Tensors& tensors, const std::string& name, const Shape& shape,
+               DType dtype) {
+  const auto found = tensors.find(name);
+  if (found == tensors.end())
+    throw FileError(file, fmt::format("must have a tensor {} {} by config.json, which is missing", name, shape));
+  const Tensor& t = found->second;
+  if (t.shape() != shape)
+    throw FileError(file, fmt::format("tensor {} must be {} by config.json, got {}", name, shape, t.shape()));
+  if (t.dtype() == dtype) return t;
+  if (is_floating(dtype) && is_floating(t.dtype())) return t.to(dtype);
+  throw FileError(
+      file, fmt::format("tensor {} must be {}, got {}", name,
+                        is_floating(dtype) ? "of floating point" : foldgrad::name(dtype), foldgrad::name(t.dtype())));
+}
+
+void refuse_others(const std::string& file, const Tensors& tensors,
+                   const std::function<bool(const std::string&)>& known) {
+  for (const auto& [name, tensor] : tensors)
+    if (!known(name)) throw FileError(file, fmt::format("has a tensor {}, of which config.json knows nothing", name));
+}
+
+// Before memory is taken for what config.json claims: sizes that the file does not bear out.
+void check_sizes(const std::string& file, const Tensors& tensors, const TransformerConfig& c) {
+  const auto expect = [&](const std::string& name, const Shape& shape) {
+    fitting(file, tensors, name, shape, DType::f32);
+  };
+  expect("encoder.embed_tokens.weight", {c.source_vocabulary, c.width});
+  if (!c.one_input_table()) expect("decoder.embed_tokens.weight", {c.target_vocabulary, c.width});
+  using Stack = std::pair<const char*, std::int64_t>;
+  for (const auto& [stack, layers] : {Stack{"encoder", c.encoder_layers}, {"decoder", c.decoder_layers}})
+    for (const std::int64_t layer : {std::int64_t(0), layers - 1})
+      expect(fmt::format("{}.layers.{}.fc1.weight", stack, layer), {c.ffn_width, c.width});
+}
+
+void fill_parameters(const std::string& file, const Tensors& tensors, Transformer& model) {
+  Tensors own;
+  for (const Parameter* p : model.parameters()) own.emplace(p->name, p->value);
+  for (const auto& [name, value] : own) value.copy_from(fitting(file, tensors, name, value.shape(), value.dtype()));
+  refuse_others(file, tensors, [&](const std::string& name) { return own.count(name) > 0; });
+}
+
+void fill_norm_state(const std::string& file, Transformer& model) {
+  const Tensors own = model.state();
+  if (own.empty() && !exists(file)) return;
+  const Tensors tensors = read_safetensors(file).tensors;
+  for (const auto& [name, value] : own) value.copy_from(fitting(file, tensors, name, value.shape(), value.dtype()));
+  refuse_others(file, tensors, [&](const std::string& name) { return own.count(name) > 0; });
+}
+
+}  // namespace
+
+std::string find_model_directory(const std::string& path) {
+  if (exists(path + kConfig)) return path;
+  for (const std::string& checkpoints : {path + "/checkpoints", path})
+    for (const char* pointer : {"/BEST", "/LATEST"}) {
+      const std::string name = checkpoint_files::read_pointer(checkpoints + pointer);
+      if (!name.empty() && exists(checkpoints + "/" + name + kConfig)) return checkpoints + "/" + name;
+    }
+  throw CheckpointError(path + (exists(path) ? ": is no model: it has no config.json, and no checkpoint that has one"
+                                             : ": there is no such file or directory"));
+}
+
+TransformerConfig read_model_config(const std::string& directory) {
+  const std::string path = directory + kConfig;
+  try {
+    return parse_model_config(nlohmann::json::parse(read_file(path)));
+  } catch (const nlohmann::json::parse_error& e) {
+    throw CheckpointError(fmt::format("{}: is not JSON at byte {}", path, e.byte));
+  } catch (const std::invalid_argument& e) {
+    throw CheckpointError(path + ": " + e.what());
+  } catch (const FileError& e) {
+    throw CheckpointError(e.what());
+  }
+}
+
+std::unique_ptr<Transformer> load_model(const std::string& path, DType dtype, Device device) {
+  const std::string directory = find_model_directory(path);
+  const TransformerConfig config = read_model_config(directory);
+  try {
+    verify_checkpoint(directory, {"optimizer.safetensors"});
+    const std::string file = directory + kModel;
+    const Tensors tensors = read_safetensors(file).tensors;
+    check_sizes(file, tensors, config);
+    auto model = std::make_unique<Transformer>(config, /*seed=*/0, dtype, device);
+    fill_parameters(file, tensors, *model);
+    fill_norm_state(directory + kNormState, *model);
+    return model;
+  } catch (const FileError& e) {
+    throw CheckpointError(e.what());
+  } catch (const std::invalid_argument& e) {  // what normalizers refuse
+    throw CheckpointError(directory + kConfig + ": " + e.what());
+  }
+}
+
+void write_model_config(const std::string& directory, const TransformerConfig& config) {
+  write_file_atomically(directory + kConfig, model_config_json(config).dump(2) + "\n");
+}
+
+void write_model_directory(const std::string& directory, Transformer& model, const std::string& vocabulary) {
+  if (exists(directory + kConfig)) throw FileError(directory, "a model is there already");
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) throw FileError(directory, "cannot be created", error.value());
+  Tensors parameters;
+  for (const Parameter* p : model.parameters()) parameters.emplace(p->name, p->value);
+  write_safetensors(directory + kModel, parameters);
+  write_safetensors(directory + kNormState, model.state());
+  if (!vocabulary.empty() && exists(vocabulary)) {
+    std::filesystem::copy(vocabulary, directory + "/vocabulary", std::filesystem::copy_options::recursive, error);
+    if (error) throw FileError(directory + "/vocabulary", "cannot be copied from " + vocabulary, error.value());
+  }
+  write_model_config(directory, model.config());
+}
+
+}  // namespace foldgrad
