@@ -120,6 +120,9 @@ std::unique_ptr<Transformer> load_model(const std::string& path, DType dtype, De
 }
 
 void write_model_config(const std::string& directory, const TransformerConfig& config) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) throw FileError(directory, "cannot be created", error.value());
   write_file_atomically(directory + kConfig, model_config_json(config).dump(2) + "\n");
 }
 

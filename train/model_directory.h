@@ -29,7 +29,7 @@ std::unique_ptr<Transformer> load_model(const std::string& path, DType dtype = D
 // is written last: a directory without it is no model. Throws FileError, also when a model is there already.
 void write_model_directory(const std::string& directory, Transformer& model, const std::string& vocabulary = "");
 
-// config.json alone.
+// config.json alone, replaced if it is there. Creates `directory`. Throws FileError.
 void write_model_config(const std::string& directory, const TransformerConfig& config);
 
 }  // namespace foldgrad

@@ -3,6 +3,7 @@
 //   RUN/command.txt   a line per start: the command as a shell takes it
 //   RUN/env.json      what the numbers depend on besides
 //   RUN/log.jsonl     events, train/event_log.h
+//   RUN/model/        config.json and vocabulary/, which every checkpoint holds too, train/model_directory.h
 //   RUN/checkpoints/  train/checkpoint.h
 #pragma once
 #include <map>
@@ -20,6 +21,7 @@ class RunDirectory {
   std::string command() const { return path_ + "/command.txt"; }
   std::string environment() const { return path_ + "/env.json"; }
   std::string log() const { return path_ + "/log.jsonl"; }
+  std::string model() const { return path_ + "/model"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
 
   bool has_run() const;  // config.toml, which create() writes last, is there

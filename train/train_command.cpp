@@ -10,12 +10,12 @@
 #include "train/checkpoint.h"
 #include "train/commands.h"
 #include "train/config.h"
-#include "train/data/bpe.h"
 #include "train/data/experiment_data.h"
 #include "train/digest.h"
 #include "train/evaluation.h"
 #include "train/event_log.h"
 #include "train/exit_codes.h"
+#include "train/model_directory.h"
 #include "train/run_directory.h"
 #include "train/scores/bleu.h"
 #include "train/trainer.h"
@@ -41,7 +41,7 @@ void interrupt(int signal) {
 
 TransformerConfig model_config(const ExperimentConfig& config, const ExperimentData& data) {
   TransformerConfig model = config.model;
-  model.source_vocabulary = data.source->size(), model.target_vocabulary = data.target->size();
+  model.source_vocabulary = data.vocabulary.source_size(), model.target_vocabulary = data.vocabulary.target_size();
   return model;
 }
 
@@ -68,7 +68,8 @@ class Session {
         optimizer_(rule_of(config.train),
                    {{.parameters = model_.parameters(), .weight_decay = config.train.weight_decay}}),
         schedule_(schedule_of(config.train)),
-        batches_(data.train.pairs, {.max_tokens = config.train.max_tokens, .seed = std::uint64_t(config.train.seed)}),
+        batches_(data.train.pairs,
+                 {.max_tokens = config.train.max_tokens, .seed = std::uint64_t(config.train.seed), .prefetch = true}),
         valid_(data.valid.pairs, {.max_tokens = config.train.max_tokens, .multiple = 1, .shuffle = false}),
         trainer_(model_, optimizer_, schedule_, batches_,
                  {config.train.label_smoothing, config.train.clip, config.train.accumulate,
@@ -98,9 +99,10 @@ class Session {
 
  private:
   void start(const TrainOptions& options) {
-    const auto environment = describe_environment(options.build, config_.train.seed, {});
+    const auto environment = describe_environment(options.build, config_.train.seed, data_.digests);
     if (!options.resume) {
       run_.create(config_text(config_), options.command, environment);
+      write_model_config(run_.model(), model_.config());
       log_.emplace(run_.log());
       return;
     }
@@ -114,6 +116,7 @@ class Session {
                       {c.state.at("epoch").get<std::int64_t>(), c.state.at("batch").get<std::int64_t>()}});
     best_ = c.state.at("best").get<double>();
     run_.resume(config_text(config_), options.command, environment);
+    write_model_config(run_.model(), model_.config());
     log_.emplace(run_.log(), c.log_offset);
     fmt::print(stderr, "resuming at step {}\n", trainer_.updates());
   }
@@ -134,11 +137,13 @@ class Session {
   bool validate() {
     const ValidationLoss v = validation_loss(model_, valid_);
     Lines hypotheses;
-    for (const Ids& ids :
-         translations(model_, data_.valid.pairs.source,
-                      {.beam = config_.validate.beam, .length_penalty = config_.validate.length_penalty},
-                      config_.train.max_tokens))
-      hypotheses.push_back(remove_bpe(data_.target->decode(ids)));
+    for (const Ids& ids : translations(model_, data_.valid.pairs.source,
+                                       {.beam = config_.validate.beam,
+                                       .length_penalty = config_.validate.length_penalty,
+                                       .max_length_a = config_.validate.max_length_a,
+                                       .max_length_b = config_.validate.max_length_b},
+                                       config_.train.max_tokens))
+      hypotheses.push_back(data_.vocabulary.decode_target(ids));
     const Bleu bleu = sacre_bleu(hypotheses, data_.valid.text.target);
     fmt::print(stderr, "step {:>6}  validation: loss {:.4f}, perplexity {:.3f}, {} ({})\n", trainer_.updates(), v.loss,
                v.perplexity, bleu.text, bleu.signature);
@@ -164,7 +169,7 @@ class Session {
                      .optimizer = s.optimizer,
                      .norm_state = s.normalizers,
                      .state = {{"epoch", s.cursor.epoch}, {"batch", s.cursor.batch}, {"best", best_}}},
-                    {.keep = config_.output.keep, .best = best});
+                    {.keep = config_.output.keep, .best = best, .companions = run_.model()});
   } catch (const FileError& e) {
     fmt::print(stderr, "warning: no checkpoint at step {}: {}\n", trainer_.updates(), e.what());
   }
@@ -205,7 +210,7 @@ void add_train_command(CLI::App& program, int& exit_code, const BuildInfo& build
   command->add_option("CONFIG", options->config, "Configuration, TOML")->required();
   command->add_option("--out", options->out, "Directory of the run")->required();
   command->add_option("--set", options->settings, "SECTION.KEY=VALUE, over what CONFIG says")->allow_extra_args(false);
-  command->add_option("--data-dir", options->data_directory, "Where the text is; before data.directory");
+  command->add_option("--data-dir", options->data_directory, "Below it lies data.directory; before $FOLDGRAD_DATA");
   command->add_flag("--resume", options->resume, "Go on from the newest checkpoint in --out");
   command->add_flag("--allow-config-change", options->allow_config_change, "Resume with another configuration");
   command->footer("Exit codes: 0, 2 configuration, 3 data, 4 checkpoint, 5 diverged, 130 interrupted after saving.");
