@@ -48,7 +48,7 @@ void TransformerConfig::validate() const {
     FOLDGRAD_CHECK(pad >= 0 && pad < rows, "transformer: pad must be an id in [0, {}), got {}", rows, pad);
   activation_function();
   check_choice("share_embeddings", share_embeddings, {"all", "decoder", "inputs", "none"});
-  check_choice("initialization", initialization, {"fairseq", "tfixup"});
+  check_choice("initialization", initialization, {"fairseq", "xavier", "tfixup"});
   check_choice("tfixup_scope", tfixup_scope, {"v_out_ffn", "all"});
   FOLDGRAD_CHECK(!one_input_table() || source_vocabulary == target_vocabulary,
                  "transformer: share_embeddings = {} needs target_vocabulary = source_vocabulary = {}, got {}",

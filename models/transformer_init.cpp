@@ -14,20 +14,24 @@ struct Initializer {
   double tfixup_factor;  // f
 
   bool tfixup() const { return config.initialization == "tfixup"; }
+  bool xavier() const { return config.initialization == "xavier"; }
 
-  void xavier(Parameter& weight, double gain) const {
+  void fill(Parameter& weight, double gain) const {
     const Shape& shape = weight.value.shape();
     fill_uniform(weight, gain * std::sqrt(6.0 / double(shape[0] + shape[1])), seed);
   }
 
-  void attention(AttentionBlock& block) const {
+  void attention(AttentionBlock& block, bool to_source) const {
     const double deepnorm = block.sublayer.norm->initial_gain(), half = std::sqrt(0.5);
-    const double query_key = tfixup() && config.tfixup_scope == "all" ? tfixup_factor : half;
-    xavier(block.q.weight, query_key);
-    xavier(block.k.weight, query_key);
-    xavier(block.v.weight, deepnorm * (tfixup() ? tfixup_factor : half));
-    xavier(block.sublayer.out.weight, deepnorm * (tfixup() ? tfixup_factor : 1));
-    if (tfixup()) return;
+    double query = half, key = half, value = half;
+    if (xavier() && to_source) query = 1, key = value = std::sqrt(2.0 / 3);
+    if (tfixup()) value = tfixup_factor;
+    if (tfixup() && config.tfixup_scope == "all") query = key = tfixup_factor;
+    fill(block.q.weight, query);
+    fill(block.k.weight, key);
+    fill(block.v.weight, deepnorm * value);
+    fill(block.sublayer.out.weight, deepnorm * (tfixup() ? tfixup_factor : 1));
+    if (tfixup() || xavier()) return;
     for (LinearLayer* layer : {&block.q, &block.k, &block.v})
       fill_uniform(layer->bias, 1 / std::sqrt(double(config.width)), seed);
   }
@@ -35,8 +39,8 @@ struct Initializer {
   void feed_forward(FeedForwardBlock& block) const {
     const double deepnorm = block.sublayer.norm->initial_gain();
     for (LinearLayer* layer : {&block.fc1, &block.sublayer.out}) {
-      if (tfixup()) {
-        xavier(layer->weight, deepnorm * tfixup_factor);
+      if (tfixup() || xavier()) {
+        fill(layer->weight, deepnorm * (tfixup() ? tfixup_factor : 1));
         continue;
       }
       const double bound = 1 / std::sqrt(double(layer->weight.value.shape()[1]));
@@ -47,8 +51,8 @@ struct Initializer {
 
   void stack(std::deque<TransformerLayer>& layers) const {
     for (TransformerLayer& layer : layers) {
-      attention(layer.self_attention);
-      if (layer.cross_attention) attention(*layer.cross_attention);
+      attention(layer.self_attention, false);
+      if (layer.cross_attention) attention(*layer.cross_attention, true);
       feed_forward(layer.feed_forward);
     }
   }

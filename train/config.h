@@ -10,7 +10,12 @@
 namespace foldgrad {
 
 struct DataConfig {
-  std::string directory, train = "train", valid = "valid", test = "test", source = "de", target = "en", bpe_codes;
+  std::string task = "text", directory, train = "train", valid = "valid", test = "test", source = "de", target = "en";
+  std::string tokenizer = "words", bpe_codes, source_dictionary, target_dictionary;
+  std::int64_t vocabulary = 8000;
+  bool lowercase = false;
+  std::int64_t train_pairs = 0, valid_pairs = 0, max_length = 0;
+  double max_ratio = 0;
   bool operator==(const DataConfig&) const = default;
 };
 
@@ -24,8 +29,8 @@ struct TrainConfig {
 };
 
 struct ValidateConfig {
-  std::int64_t every = 1000, beam = 5, patience = 0;
-  double length_penalty = 1;
+  std::int64_t every = 1000, beam = 5, patience = 0, max_length_b = 10;
+  double length_penalty = 1, max_length_a = 1.2;
   bool operator==(const ValidateConfig&) const = default;
 };
 

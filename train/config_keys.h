@@ -56,20 +56,32 @@ void visit_config(Config& c, const Visitor& v) {
   v(m.share_embeddings,
     ConfigKey{
         "model", "share_embeddings", "", "Tables shared with the output projection", {}, {"all", "decoder", "none"}});
-  v(m.initialization, ConfigKey{"model", "initialization", "", "Initial weights", {}, {"fairseq", "tfixup"}});
+  v(m.initialization, ConfigKey{"model", "initialization", "", "Initial weights", {}, {"fairseq", "xavier", "tfixup"}});
   v(m.tfixup_scope, ConfigKey{"model", "tfixup_scope", "", "What tfixup scales", {}, {"v_out_ffn", "all"}});
 
   v(m.normalizer, ConfigKey{"norm", "name", "", "Normalizer at every site: one that `foldgrad norms` lists"});
   v(m.mask_normalizers, ConfigKey{"norm", "mask", "", "Leave padding out of statistics"});
 
   auto& d = c.data;
-  v(d.directory, ConfigKey{"data", "directory", "", "Where the files are; empty: --data-dir decides"});
+  v(d.task, ConfigKey{"data", "task", "", "Text of files, or German number words", {}, {"text", "numbers"}});
+  v(d.directory, ConfigKey{"data", "directory", "", "Where the files are: below --data-dir, or absolute"});
   v(d.train, ConfigKey{"data", "train", "", "Training files: NAME.SOURCE and NAME.TARGET"});
   v(d.valid, ConfigKey{"data", "valid", "", "Validation files", {}, {}, false});
   v(d.test, ConfigKey{"data", "test", "", "Test files", {}, {}, false});
   v(d.source, ConfigKey{"data", "source", "", "Source language, the ending of its files"});
   v(d.target, ConfigKey{"data", "target", "", "Target language, the ending of its files"});
-  v(d.bpe_codes, ConfigKey{"data", "bpe_codes", "", "File of BPE merges; empty: the files are split already"});
+  v(d.lowercase, ConfigKey{"data", "lowercase", "", "Put text into small letters"});
+  v(d.tokenizer, ConfigKey{"data", "tokenizer", "", "What ids stand for", {}, {"words", "bpe", "sentencepiece"}});
+  v(d.bpe_codes, ConfigKey{"data", "bpe_codes", "", "Merges, a file in the directory (bpe)"});
+  const char* of_training = "dict.txt of fairseq, in the directory; empty: of the training files";
+  v(d.source_dictionary, ConfigKey{"data", "source_dictionary", "", of_training});
+  v(d.target_dictionary, ConfigKey{"data", "target_dictionary", "", of_training});
+  v(d.vocabulary, ConfigKey{"data", "vocabulary", "pieces", "For both languages (sentencepiece)", at_least(5)});
+  v(d.train_pairs, ConfigKey{"data", "train_pairs", "pairs", "The first that many to train on; 0: all", at_least(0)});
+  v(d.valid_pairs,
+    ConfigKey{"data", "valid_pairs", "pairs", "The first that many to validate on; 0: all", at_least(0), {}, false});
+  v(d.max_length, ConfigKey{"data", "max_length", "tokens", "Longer ones are not trained on; 0: any", at_least(0)});
+  v(d.max_ratio, ConfigKey{"data", "max_ratio", "", "Of lengths, of what is trained on; 0: any", at_least(0)});
 
   auto& t = c.train;
   v(t.steps, ConfigKey{"train", "steps", "updates", "When to stop", at_least(1), {}, t.schedule == "cosine"});
@@ -98,6 +110,9 @@ void visit_config(Config& c, const Visitor& v) {
   v(e.every, ConfigKey{"validate", "every", "updates", "How often", at_least(1), {}, false});
   v(e.beam, ConfigKey{"validate", "beam", "hypotheses", "Width of the beam", at_least(1), {}, false});
   v(e.length_penalty, ConfigKey{"validate", "length_penalty", "", "Exponent of the length", at_least(0), {}, false});
+  const char* longest = "Longest translation: floor(max_length_a * tokens of the source + max_length_b)";
+  v(e.max_length_a, ConfigKey{"validate", "max_length_a", "", longest, at_least(0), {}, false});
+  v(e.max_length_b, ConfigKey{"validate", "max_length_b", "tokens", "The same", at_least(0), {}, false});
   v(e.patience, ConfigKey{"validate",
                           "patience",
                           "validations",

@@ -119,6 +119,27 @@ TEST(Batches, AfterSeekTheSameBatchesFollow) {
   }
 }
 
+// Also after a seek, which drops the batch that is being made.
+TEST(Batches, PrefetchingChangesNoBatch) {
+  const EncodedPairs pairs = pairs_of(many_lengths());
+  BatchOptions options{.max_tokens = 200, .seed = 5};
+  Batches plain(pairs, options);
+  options.prefetch = true;
+  Batches prefetching(pairs, options);
+  const auto expect_same = [&](std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Batch want = plain.next(), got = prefetching.next();
+      ASSERT_EQ(got.pairs, want.pairs);
+      ASSERT_EQ(got.source.values<std::int64_t>(), want.source.values<std::int64_t>());
+      ASSERT_EQ(got.target_tokens, want.target_tokens);
+      ASSERT_EQ(prefetching.cursor(), plain.cursor());
+    }
+  };
+  expect_same(plain.per_epoch() + 3);
+  for (Batches* batches : {&plain, &prefetching}) batches->seek({7, 2});
+  expect_same(3);
+}
+
 template <class Call>
 std::string message(const Call& call) {
   try {

@@ -112,9 +112,9 @@ void Batches::order_batches() {
     shuffle(order_, {.seed = options_.seed, .stream = kBatchStream, .step = std::uint32_t(cursor_.epoch)});
 }
 
-Batch Batches::next() {
+Batch Batches::make(std::vector<std::int64_t> pairs) const {
   Batch batch;
-  batch.pairs = batches_[order_[cursor_.batch]];
+  batch.pairs = std::move(pairs);
   batch.source = padded(pairs_.source, batch.pairs, true, false);
   batch.target = padded(pairs_.target, batch.pairs, false, false);
   batch.previous = padded(pairs_.target, batch.pairs, false, true);
@@ -122,10 +122,17 @@ Batch Batches::next() {
     batch.source_tokens += std::int64_t(pairs_.source[pair].size());
     batch.target_tokens += std::int64_t(pairs_.target[pair].size());
   }
+  return batch;
+}
+
+Batch Batches::next() {
+  Batch batch = ahead_.valid() ? ahead_.get() : make(batches_[order_[cursor_.batch]]);
   if (++cursor_.batch == per_epoch()) {
     cursor_ = {cursor_.epoch + 1, 0};
     order_batches();
   }
+  if (options_.prefetch)
+    ahead_ = std::async(std::launch::async, [this, i = order_[cursor_.batch]] { return make(batches_[i]); });
   return batch;
 }
 
@@ -133,6 +140,7 @@ void Batches::seek(BatchCursor cursor) {
   FOLDGRAD_CHECK(cursor.epoch >= 0 && cursor.batch >= 0 && cursor.batch < per_epoch(),
                  "batches: a cursor must be of epoch 0 or later and of a batch in [0, {}), got epoch {}, batch {}",
                  per_epoch(), cursor.epoch, cursor.batch);
+  ahead_ = {};
   cursor_ = cursor;
   order_batches();
 }

@@ -12,6 +12,7 @@
 // batch as it is; here [BAT-2] holds for all. The random numbers are not NumPy's.
 #pragma once
 #include <cstdint>
+#include <future>
 #include <vector>
 
 #include "engine/tensor.h"
@@ -27,7 +28,8 @@ struct BatchOptions {
   std::int64_t max_tokens = 4096;
   std::int64_t multiple = 8;
   std::uint64_t seed = 1;
-  bool shuffle = true;  // false: pairs of equal lengths and the batches stay in order, as for validation
+  bool prefetch = false;  // a thread makes the next batch meanwhile; the batches are the same
+  bool shuffle = true;    // false: pairs of equal lengths and the batches stay in order, as for validation
 };
 
 struct Batch {
@@ -47,6 +49,8 @@ class Batches {
   // Throws std::invalid_argument for no pairs, different numbers of sources and targets, a side that does not end with
   // kEos, a pair longer than max_tokens, and options below 1.
   Batches(EncodedPairs pairs, BatchOptions options);
+  Batches(const Batches&) = delete;
+  Batches& operator=(const Batches&) = delete;
 
   // The batch at the cursor, which moves on: after the last batch of an epoch to the first of the next.
   Batch next();
@@ -59,12 +63,14 @@ class Batches {
 
  private:
   void order_batches();  // of the cursor's epoch
+  Batch make(std::vector<std::int64_t> pairs) const;
 
   EncodedPairs pairs_;
   BatchOptions options_;
   std::vector<std::vector<std::int64_t>> batches_;
   std::vector<std::int64_t> order_;
   BatchCursor cursor_;
+  std::future<Batch> ahead_;  // the batch at the cursor; last, since its thread reads the rest
 };
 
 }  // namespace foldgrad

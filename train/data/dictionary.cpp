@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
 
 #include "engine/check.h"
 #include "engine/file.h"
@@ -48,10 +47,22 @@ Dictionary Dictionary::of_lines(const std::vector<std::vector<std::string>>& tex
   for (const auto& lines : texts)
     for (const std::string& line : lines)
       for (const std::string& word : split_words(line)) ++counts[word];
-  std::vector<std::pair<std::string, std::int64_t>> sorted(counts.begin(), counts.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  return sorted(counts);
+}
+
+Dictionary Dictionary::joined(const Dictionary& a, const Dictionary& b) {
+  std::map<std::string, std::int64_t> counts;
+  for (const Dictionary* side : {&a, &b})
+    for (std::size_t i = kUnk + 1; i < side->words_.size(); ++i)
+      if (const auto& [word, count] = side->words_[i]; count > 0) counts[word] += count;  // no filling words
+  return sorted(counts);
+}
+
+Dictionary Dictionary::sorted(const std::map<std::string, std::int64_t>& counts) {
+  std::vector<std::pair<std::string, std::int64_t>> order(counts.begin(), counts.end());
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   Dictionary dictionary;
-  for (const auto& [word, count] : sorted) dictionary.add(word, count);
+  for (const auto& [word, count] : order) dictionary.add(word, count);
   dictionary.fill_up();
   return dictionary;
 }

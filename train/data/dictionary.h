@@ -2,6 +2,7 @@
 // the line's number plus 4, since 0 ... 3 are special, and words "madeupword0000 0", ... fill up to a multiple of 8.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -19,6 +20,8 @@ class Dictionary {
   static Dictionary read(const std::string& path);
   // Words of all lines by falling count, equal counts in the order of their bytes, as fairseq-preprocess orders them.
   static Dictionary of_lines(const std::vector<std::vector<std::string>>& texts);
+  // Of the words of both, as of_lines gives it for both texts at once.
+  static Dictionary joined(const Dictionary& a, const Dictionary& b);
   // Given words with count 0, in their order.
   static Dictionary of_words(const std::vector<std::string>& words);
 
@@ -39,6 +42,7 @@ class Dictionary {
     std::int64_t count;
   };
   Dictionary();
+  static Dictionary sorted(const std::map<std::string, std::int64_t>& counts);
   bool add(const std::string& word, std::int64_t count);  // false when it is there already
   void fill_up();
 
