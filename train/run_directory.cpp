@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "engine/atomic_file.h"
+#include "train/checkpoint_files.h"
 
 namespace foldgrad {
 namespace {
@@ -26,6 +27,10 @@ std::string command_line(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+std::string RunDirectory::sample(std::int64_t step) const {
+  return samples() + "/" + checkpoint_files::step_name(step) + ".txt";
+}
+
 bool RunDirectory::has_run() const {
   std::error_code ignored;
   return std::filesystem::exists(config(), ignored);
@@ -41,10 +46,12 @@ void RunDirectory::write(const std::string& config_text, const std::string& comm
 
 void RunDirectory::create(const std::string& config_text, const std::vector<std::string>& arguments,
                           const nlohmann::ordered_json& environment) const {
-  if (has_run()) throw FileError(path_, "a run is there already; --resume latest goes on with it");
+  if (has_run()) throw FileError(path_, "a run is there already; --resume goes on with it");
   std::error_code error;
-  std::filesystem::create_directories(checkpoints(), error);
-  if (error) throw FileError(checkpoints(), "cannot be created", error.value());
+  for (const std::string& directory : {checkpoints(), samples()}) {
+    std::filesystem::create_directories(directory, error);
+    if (error) throw FileError(directory, "cannot be created", error.value());
+  }
   sync_directory(path_);
   write(config_text, command_line(arguments), environment);
 }

@@ -4,6 +4,7 @@
 //   RUN/env.json      what the numbers depend on besides
 //   RUN/log.jsonl     events, train/event_log.h
 //   RUN/model/        config.json and vocabulary/, which every checkpoint holds too, train/model_directory.h
+//   RUN/samples/      step-00012000.txt, a few translations of each validation
 //   RUN/checkpoints/  train/checkpoint.h
 #pragma once
 #include <map>
@@ -23,6 +24,8 @@ class RunDirectory {
   std::string log() const { return path_ + "/log.jsonl"; }
   std::string model() const { return path_ + "/model"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
+  std::string samples() const { return path_ + "/samples"; }
+  std::string sample(std::int64_t step) const;
 
   bool has_run() const;  // config.toml, which create() writes last, is there
   // Throws FileError, also when a run is there already.

@@ -36,6 +36,7 @@ Trainer::Trainer(Transformer& model, Optimizer& optimizer, const Schedule& sched
       parameters_(model.parameters()) {
   FOLDGRAD_CHECK(options.accumulate >= 1, "trainer: accumulate must be at least 1, got {}", options.accumulate);
   FOLDGRAD_CHECK(options.clip >= 0, "trainer: clip must be at least 0, got {}", options.clip);
+  if (options.average_decay != 0) average_.emplace(parameters_, options.average_decay);
   begin_report();
 }
 
@@ -67,26 +68,31 @@ Trainer::Record Trainer::update(Tape& tape) {
       clip_by_norm(parameters_, options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity());
   record.gradient_norm = clip.norm;
   optimizer_.step(schedule_.lr(n), options_.clip > 0 ? clip.factor : Tensor());
+  if (average_) average_->update();
   return record;
 }
 
 TrainingReport Trainer::report() {
   FOLDGRAD_CHECK(!records_.empty(), "trainer: there was no step since the last report");
   TrainingReport report;
+  while (true) {
+    const std::size_t failed = first_failure();
+    if (failed == records_.size()) break;
+    report.failures.push_back(mend(failed));
+    if (options_.on_nan == OnNan::abort) throw Diverged(report.failures.back());
+    if (int(report.failures.size()) == kMostFailures)
+      throw Diverged(
+          fmt::format("{}; this is failure {} since the last report", report.failures.back(), kMostFailures));
+  }
   report.updates = updates();
   report.lr = schedule_.lr(updates() - 1);
-  const std::int64_t first = updates() - std::int64_t(records_.size()) + 1;
   double loss = 0;
-  for (std::size_t i = 0; i < records_.size(); ++i) {
-    const Record& r = records_[i];
-    report.gradient_norm = r.gradient_norm.item();
-    double sum = 0;
-    for (const Tensor& batch : r.losses) sum += batch.item();
-    if (!std::isfinite(sum) || !std::isfinite(report.gradient_norm)) diverged(first + std::int64_t(i));
-    loss += sum;
+  for (const Record& r : records_) {
+    for (const Tensor& batch : r.losses) loss += batch.item();
     report.source_tokens += r.source_tokens;
     report.target_tokens += r.target_tokens;
   }
+  report.gradient_norm = records_.back().gradient_norm.item();
   report.loss = loss / double(report.target_tokens);
   report.seconds = std::chrono::duration<double>(Clock::now() - since_).count();
   begin_report();
@@ -95,28 +101,54 @@ TrainingReport Trainer::report() {
 
 void Trainer::begin_report() {
   records_.clear();
-  reported_ = snapshot();
+  good_ = snapshot();
+  good_records_ = 0;
   since_ = Clock::now();
 }
 
-void Trainer::diverged(std::int64_t update_number) {
-  restore(reported_);
-  while (updates() < update_number) {
-    Tape tape;
-    tape.check_finite(updates() + 1);
-    try {
-      update(tape);
-    } catch (const std::runtime_error& e) {
-      throw Diverged(e.what());
-    }
+std::size_t Trainer::first_failure() const {
+  for (std::size_t i = good_records_; i < records_.size(); ++i) {
+    double sum = records_[i].gradient_norm.item();
+    for (const Tensor& batch : records_[i].losses) sum += batch.item();
+    if (!std::isfinite(sum)) return i;
+  }
+  return records_.size();
+}
+
+std::string Trainer::mend(std::size_t failed) {
+  const std::size_t wanted = records_.size();
+  records_.resize(good_records_);
+  load(good_);
+  while (records_.size() < failed) step();
+  TrainingState before = snapshot();
+  const std::string failure = checked_update();
+  if (options_.on_nan == OnNan::abort) return failure;
+  if (options_.on_nan == OnNan::skip) {
+    good_ = std::move(before);
+    good_records_ = failed;
+  }
+  good_.cursor = batches_.cursor();
+  records_.resize(good_records_);
+  load(good_);
+  while (records_.size() < wanted) step();
+  return failure;
+}
+
+std::string Trainer::checked_update() {
+  const std::int64_t number = updates() + 1;
+  Tape tape;
+  tape.check_finite(number);
+  try {
+    update(tape);
+  } catch (const std::runtime_error& e) {
+    return e.what();
   }
   // Every result and its gradient is finite: left are sums, those of a parameter's gradient or of the norm.
   for (const Parameter* p : parameters_)
     for (double g : p->grad.to(DType::f64).values<double>())
       if (!std::isfinite(g))
-        throw Diverged(
-            fmt::format("{}: at step {} the gradient has values that are not finite", p->name, update_number));
-  throw Diverged(fmt::format("at step {} the loss or the norm of the gradient is not finite", update_number));
+        return fmt::format("{}: at step {} the gradient has values that are not finite", p->name, number);
+  return fmt::format("at step {} the loss or the norm of the gradient is not finite", number);
 }
 
 TrainingState Trainer::snapshot() const {
@@ -124,11 +156,17 @@ TrainingState Trainer::snapshot() const {
   for (const Parameter* p : parameters_) state.parameters.emplace(p->name, p->value.clone());
   state.normalizers = model_.snapshot();
   state.optimizer = cloned(optimizer_.state());
+  if (average_) state.average = cloned(average_->state());
   state.cursor = batches_.cursor();
   return state;
 }
 
 void Trainer::restore(const TrainingState& state) {
+  load(state);
+  begin_report();
+}
+
+void Trainer::load(const TrainingState& state) {
   for (const Parameter* p : parameters_) {
     const auto found = state.parameters.find(p->name);
     FOLDGRAD_CHECK(found != state.parameters.end(), "trainer: the state has no parameter {}", p->name);
@@ -140,7 +178,7 @@ void Trainer::restore(const TrainingState& state) {
   optimizer_.load_state(state.optimizer);
   batches_.seek(state.cursor);
   for (const Parameter* p : parameters_) p->value.copy_from(state.parameters.at(p->name));
-  begin_report();
+  if (average_) average_->load_state(state.average.empty() ? state.parameters : state.average);
 }
 
 }  // namespace foldgrad

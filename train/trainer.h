@@ -10,19 +10,32 @@
 //            but normalizers with statistics over tokens see one batch at a time.
 //
 // A step reads nothing from the device: losses and norms are read by report(), which also keeps a copy of the state.
-// When a number was not finite, the updates since the last report are made again from that copy, with every value
-// checked. The same random numbers and batches come again, so that this finds the first operation that failed.
+// When a number was not finite, the updates since the last report are made again from that copy, the one that failed
+// with every value checked. The same random numbers and batches come again, so that this finds the first operation
+// that failed. Then the copy also serves to go on as TrainerOptions::on_nan says.
 #pragma once
 #include <chrono>
+#include <optional>
 #include <stdexcept>
 
 #include "models/transformer.h"
 #include "train/data/batches.h"
 #include "train/optimizer/gradient_clipping.h"
 #include "train/optimizer/optimizer.h"
+#include "train/optimizer/weight_average.h"
 #include "train/schedule.h"
 
 namespace foldgrad {
+
+// What report() does about an update whose loss or gradient is not finite. In either way of going on, the same number
+// of updates is made again with further batches, and nothing depends on how often report() is called but where a
+// rollback leads.
+enum class OnNan {
+  abort,    // throws Diverged
+  skip,     // leaves out the batches of that update, as if they were not in the data
+  rollback  // goes back to the state of the last report, and on behind the batches of that update
+};
+constexpr int kMostFailures = 10;  // between two reports; then training is given up all the same
 
 struct TrainerOptions {
   double label_smoothing = 0.1;
@@ -30,11 +43,13 @@ struct TrainerOptions {
   std::int64_t accumulate = 1;  // batches per update
   std::uint64_t seed = 1;       // of dropout
   DType dtype = DType::f32;     // of activations
+  OnNan on_nan = OnNan::abort;
+  double average_decay = 0;  // of the moving average of weights; 0: there is none
 };
 
 // All that the next updates depend on, beside the data and the settings. The number of updates is the optimizer's.
 struct TrainingState {
-  std::map<std::string, Tensor> parameters, normalizers, optimizer;
+  std::map<std::string, Tensor> parameters, normalizers, optimizer, average;
   BatchCursor cursor;
 };
 
@@ -46,6 +61,7 @@ struct TrainingReport {
   double lr = 0;                                      // of the last update
   std::int64_t source_tokens = 0, target_tokens = 0;  // without padding
   double seconds = 0;
+  std::vector<std::string> failures;  // skipped or rolled back: what Diverged would have said
 
   double tokens_per_second() const { return double(source_tokens + target_tokens) / seconds; }
 };
@@ -71,10 +87,11 @@ class Trainer {
   TrainingReport report();
 
   std::int64_t updates() const { return optimizer_.steps(); }
+  WeightAverage* average() { return average_ ? &*average_ : nullptr; }  // null without average_decay
 
   TrainingState snapshot() const;
-  // Continues with the same bits as the run that the snapshot is of. Throws std::invalid_argument for what does not
-  // fit.
+  // Continues with the same bits as the run that the snapshot is of. An average that the state lacks begins at its
+  // parameters. Throws std::invalid_argument for what does not fit.
   void restore(const TrainingState& state);
 
  private:
@@ -86,7 +103,10 @@ class Trainer {
   };
 
   Record update(Tape& tape);
-  [[noreturn]] void diverged(std::int64_t update);
+  std::size_t first_failure() const;  // among the records; as many as there are when all are finite
+  std::string checked_update();       // makes it, and tells what was not finite
+  std::string mend(std::size_t failed);
+  void load(const TrainingState& state);
   void begin_report();
 
   Transformer& model_;
@@ -96,8 +116,10 @@ class Trainer {
   TrainerOptions options_;
   std::vector<Parameter*> parameters_;
   Tape tape_;
-  std::vector<Record> records_;  // since the last report
-  TrainingState reported_;       // as it was then
+  std::optional<WeightAverage> average_;
+  std::vector<Record> records_;   // since the last report
+  TrainingState good_;            // a state since then that is finite,
+  std::size_t good_records_ = 0;  // and how many of the records lie before it
   Clock::time_point since_;
 };
 

@@ -93,7 +93,7 @@ TEST(RunDirectory, HoldsConfigurationCommandsAndEnvironment) {
   EXPECT_EQ(read_bytes(run.command()), first + "foldgrad train --resume latest\n");
   EXPECT_EQ(read_bytes(run.config()), "[data]\n");
   EXPECT_EQ(refusal([&] { run.create("", {}, {}); }),
-            (directory / "runs/a") + ": a run is there already; --resume latest goes on with it");
+            (directory / "runs/a") + ": a run is there already; --resume goes on with it");
   write_bytes(directory / "file", "");
   EXPECT_EQ(refusal([&] { RunDirectory(directory / "file").create("", {}, {}); }),
             (directory / "file/checkpoints") + ": cannot be created: Not a directory");

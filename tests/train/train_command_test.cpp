@@ -1,89 +1,104 @@
-#include <gtest/gtest.h>
-
-#include "tests/train/program.h"
+#include "tests/train/tiny_run.h"
 
 namespace foldgrad::testing {
 namespace {
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-constexpr const char* kConfig = R"([model]
-width = 16
-ffn_width = 16
-heads = 2
-encoder_layers = 1
-decoder_layers = 1
-[norm]
-name = "un"
-[norm.un]
-warmup = 2
-window = 2
-[train]
-steps = 5
-max_tokens = 40
-warmup = 2
-lr = 1e-2
-[validate]
-every = 3
-beam = 2
-[output]
-log_every = 2
-save_every = 2
-)";
-
-class TrainCommand : public ::testing::Test {
- protected:
-  TrainCommand() {
-    std::string de, en;
-    for (const char* one : {"eins", "zwei", "drei"})
-      for (const char* two : {"rot", "gut", "alt"}) {
-        de += std::string(one) + " " + two + "\n";
-        en += std::string(two) + " " + one + " x\n";
-      }
-    for (const char* name : {"train", "valid"}) {
-      write_bytes(files_ / (name + std::string(".de")), de);
-      write_bytes(files_ / (name + std::string(".en")), en);
-    }
-    write_bytes(files_ / "config.toml", kConfig);
-  }
-  ProgramResult train(const std::string& out, const std::string& more = "") {
-    return run_program("train " + files_ / "config.toml" + " --data-dir " + files_.path() + " --out " + files_ / out +
-                       " " + more);
-  }
-  std::string bytes(const std::string& path) { return read_bytes(files_ / path); }
-
-  TemporaryDirectory files_;
-};
+class TrainCommand : public TinyRun {};
 
 TEST_F(TrainCommand, ResumedRunHasTheBytesOfTheUninterruptedOne) {
-  const ProgramResult whole = train("whole"), part = train("part", "--set train.steps=3");
-  ASSERT_EQ(whole.exit_code, 0) << whole.err;
-  ASSERT_EQ(part.exit_code, 0) << part.err;
-  const ProgramResult resumed = train("part", "--resume");
-  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
-  EXPECT_TRUE(contains(resumed.err, "resuming at step 3\n")) << resumed.err;
-  for (const char* file : {"model", "optimizer", "norm_state"}) {
-    const std::string name = std::string("/checkpoints/step-00000005/") + file + ".safetensors";
-    EXPECT_EQ(bytes("whole" + name), bytes("part" + name)) << file;
+  for (const std::string decay : {"0", "0.9"}) {
+    const std::string whole = "whole" + decay, part = "part" + decay, more = "--set train.average_decay=" + decay;
+    const ProgramResult first = train(whole, more), begun = train(part, more + " --set train.steps=3");
+    ASSERT_EQ(first.exit_code, 0) << first.err;
+    ASSERT_EQ(begun.exit_code, 0) << begun.err;
+    const ProgramResult resumed = train(part, more + " --resume");
+    ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+    EXPECT_TRUE(contains(resumed.err, "resuming at step 3\n")) << resumed.err;
+    expect_same_numbers(whole, part, "step-00000005");
+    EXPECT_EQ(bytes(part + "/checkpoints/LATEST"), "step-00000005\n");
+    EXPECT_EQ(bytes(whole + "/samples/step-00000005.txt"), bytes(part + "/samples/step-00000005.txt"));
   }
-  EXPECT_EQ(bytes("part/checkpoints/LATEST"), "step-00000005\n");
-  EXPECT_TRUE(contains(bytes("part/log.jsonl"), "\"event\":\"validate\"")) << bytes("part/log.jsonl");
-  EXPECT_TRUE(contains(whole.err, "tok:13a")) << whole.err;
+  EXPECT_NE(bytes("whole0.9/checkpoints/step-00000005/model.safetensors"),
+            bytes("whole0/checkpoints/step-00000005/model.safetensors"));
+  const ProgramResult earlier =
+      train("part0", "--set train.average_decay=0 --resume " + files_ / "part0/checkpoints/step-00000003");
+  EXPECT_TRUE(contains(earlier.err, "resuming at step 3\n")) << earlier.err;
+  expect_same_numbers("whole0", "part0", "step-00000005");
+}
+
+TEST_F(TrainCommand, TellsScoresSamplesAndLayers) {
+  const ProgramResult run = train("run");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto validations = events("run", "validate"), layers = events("run", "layers"), steps = events("run", "train");
+  ASSERT_EQ(validations.size(), 2u);
+  EXPECT_EQ(validations[1].at("step"), 5);
+  for (const char* key : {"loss", "perplexity", "bleu", "tokenized_bleu", "chrf", "exact", "seconds"})
+    EXPECT_TRUE(validations[1].at(key).is_number()) << key;
+  EXPECT_EQ(validations[1].at("bleu_signature"), "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp");
+  EXPECT_EQ(steps.back().at("step"), 5);
+  const auto& site = layers.at(1).at("normalizers").at("encoder.layer_norm");
+  EXPECT_EQ(site.at("iterations"), 5);
+  EXPECT_GT(site.at("least_variance"), 0);
+  EXPECT_GE(site.at("greatest_variance"), site.at("least_variance"));
+  EXPECT_GE(site.at("am_over_gm"), 1);
+  EXPECT_TRUE(site.at("skips").is_number_integer());
+  EXPECT_GT(layers.at(1).at("gradient_norms").at("decoder.layers.0"), 0);
+  const std::string sample = bytes("run/samples/step-00000003.txt");
+  EXPECT_EQ(sample.rfind("source      eins rot\nreference   rot eins x\nhypothesis  ", 0), 0u) << sample;
+  EXPECT_EQ(run.out.rfind("best of 5 steps: loss ", 0), 0u) << run.out;
+  const std::string best = bytes("run/checkpoints/BEST");
+  EXPECT_TRUE(contains(run.out, "\n" + files_ / "run/checkpoints/" + best)) << run.out;
+}
+
+TEST_F(TrainCommand, StopsWhenPatienceEnds) {
+  const std::string still = "--set train.lr=1e-30 --set train.initial_lr=0 --set validate.every=1 ";
+  const ProgramResult run = train("run", still + "--set validate.patience=2");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(contains(run.err, "stopped at step 3: 2 validations without a better score\n")) << run.err;
+  EXPECT_EQ(bytes("run/checkpoints/LATEST"), "step-00000003\n");
+  EXPECT_EQ(bytes("run/checkpoints/BEST"), "step-00000001\n");
+  // The count is part of the checkpoint.
+  EXPECT_EQ(train("part", still + "--set train.steps=2").exit_code, 0);
+  EXPECT_EQ(train("part", still + "--set validate.patience=2 --resume").exit_code, 0);
+  EXPECT_EQ(bytes("part/checkpoints/LATEST"), "step-00000003\n");
+}
+
+TEST_F(TrainCommand, Divergence) {
+  const std::string wild = "--set train.optimizer=sgd --set train.lr=1e38 --set train.warmup=1 ";
+  const ProgramResult abort = train("abort", wild), skip = train("skip", wild + "--set train.on_nan=skip");
+  EXPECT_EQ(abort.exit_code, 5) << abort.err;
+  EXPECT_TRUE(contains(abort.err, "error: diverged: encoder.")) << abort.err;
+  EXPECT_TRUE(contains(abort.err, ": at step 3 the result")) << abort.err;
+  ASSERT_EQ(events("abort", "diverged").size(), 1u);
+  EXPECT_TRUE(contains(abort.err, events("abort", "diverged")[0].at("message")));
+  EXPECT_EQ(skip.exit_code, 5) << skip.err;
+  EXPECT_TRUE(contains(skip.err, "; this is failure 10 since the last report\n")) << skip.err;
 }
 
 TEST_F(TrainCommand, Errors) {
-  EXPECT_EQ(train("run", "--set train.on_nan=skip").exit_code, 2);
-  EXPECT_EQ(train("run", "--set train.step=1").exit_code, 2);
-  EXPECT_EQ(train("run", "--set model.heads=3").exit_code, 2);
-  EXPECT_EQ(train("run", "--set data.train=absent").exit_code, 3);
-  EXPECT_EQ(train("run", "--resume").exit_code, 4);
+  const auto refused = [&](const std::string& out, const std::string& more) {
+    const ProgramResult r = train(out, more);
+    return std::to_string(r.exit_code) + " " + r.err.substr(0, r.err.find('\n'));
+  };
+  const std::string run = files_ / "run", config = files_ / "config.toml";
+  EXPECT_EQ(refused("run", "--set train.step=1"),
+            "2 error: --set train.step: there is no key train.step; did you mean train.steps?");
+  EXPECT_EQ(refused("run", "--set model.heads=3").substr(0, 2), "2 ");
+  EXPECT_EQ(refused("run", "--set data.train=absent"),
+            "3 error: " + files_ / "absent.de: cannot be opened: No such file or directory");
+  EXPECT_EQ(refused("run", "--resume"), "4 error: " + run + "/checkpoints: there are no checkpoints");
+  EXPECT_EQ(refused("run", "--device tpu").substr(0, 2), "2 ");
+  EXPECT_FALSE(exists("run"));
   ASSERT_EQ(train("run", "--set train.steps=1").exit_code, 0);
-  EXPECT_EQ(train("run").exit_code, 3);  // a run is there
-  EXPECT_EQ(train("run", "--resume --set train.lr=1").exit_code, 4);
+  EXPECT_EQ(refused("run", ""), "3 error: " + run + ": a run is there already; --resume goes on with it");
+  EXPECT_EQ(refused("run", "--resume --set train.lr=1"),
+            "4 error: " + run +
+                "/checkpoints/step-00000001: the configuration has changed, so that training would not "
+                "go on as it began: train.lr: 0.01 before, 1 now. --allow-config-change accepts that");
+  EXPECT_EQ(refused("run", "--resume --allow-config-change --set model.ffn_width=8").substr(0, 2), "4 ");
+  EXPECT_EQ(refused("run", "--resume " + files_.path()),
+            "4 error: " + files_.path() + ": must be a directory in " + run + "/checkpoints");
   EXPECT_EQ(train("run", "--resume --allow-config-change --set train.lr=2e-2").exit_code, 0);
-  const ProgramResult diverged = train("other", "--set train.optimizer=sgd --set train.lr=1e38 --set train.warmup=1");
-  EXPECT_EQ(diverged.exit_code, 5) << diverged.err;
-  EXPECT_TRUE(contains(diverged.err, "error: diverged: encoder.")) << diverged.err;
 }
 
 }  // namespace

@@ -55,6 +55,8 @@ struct TinyTraining {
     std::vector<std::vector<float>> all;
     for (const Parameter* p : model.parameters()) all.push_back(p->value.values<float>());
     for (const auto& [name, tensor] : model.state()) all.push_back(tensor.to(DType::f32).values<float>());
+    if (trainer.average())
+      for (const auto& [name, tensor] : trainer.average()->state()) all.push_back(tensor.values<float>());
     return all;
   }
 
@@ -64,6 +66,14 @@ struct TinyTraining {
   Batches batches;
   Trainer trainer;
 };
+
+bool same_state(Transformer& a, Transformer& b) {
+  const auto s = a.state(), t = b.state();
+  return std::equal(s.begin(), s.end(), t.begin(), t.end(), [](const auto& x, const auto& y) {
+    return x.first == y.first &&
+           x.second.to(DType::f32).template values<float>() == y.second.to(DType::f32).template values<float>();
+  });
+}
 
 TransformerConfig with_dropout(TransformerConfig config) {
   config.dropout = config.attention_dropout = config.activation_dropout = 0.1;
@@ -105,7 +115,8 @@ TEST(Trainer, SameSeedSameBits) {
 RC_GTEST_PROP(Trainer, ResumedRunHasTheBitsOfTheUninterruptedOne, ()) {
   const int before = *rc::gen::inRange(0, 8), after = *rc::gen::inRange(1, 8);
   const TransformerConfig config = with_dropout(small_config("un"));
-  const TrainerOptions options{.clip = 0.5, .accumulate = *rc::gen::inRange(1, 3)};
+  const TrainerOptions options{
+      .clip = 0.5, .accumulate = *rc::gen::inRange(1, 3), .average_decay = *rc::gen::element(0.0, 0.75)};
   TinyTraining whole(config, 7, options);
   whole.steps(before);
   const TrainingState state = whole.trainer.snapshot();
@@ -116,7 +127,12 @@ RC_GTEST_PROP(Trainer, ResumedRunHasTheBitsOfTheUninterruptedOne, ()) {
   trainer.restore(state);
   for (int i = 0; i < after; ++i) trainer.step();
   RC_ASSERT(trainer.updates() == before + after);
-  RC_ASSERT(whole.values() == resumed.values());
+  if (trainer.average())
+    for (const auto& [name, tensor] : trainer.average()->state())
+      RC_ASSERT(tensor.values<float>() == whole.trainer.average()->state().at(name).values<float>());
+  const auto want = whole.values(), got = resumed.values();
+  for (std::size_t i = 0; i < whole.model.parameters().size(); ++i) RC_ASSERT(want[i] == got[i]);
+  RC_ASSERT(same_state(whole.model, resumed.model));
 }
 
 TEST(Trainer, TRN_1_AccumulatedBatchesWeighEveryTokenAlike) {
@@ -208,6 +224,114 @@ TEST(Trainer, DivergenceOfAParameterFromTheStart) {
     EXPECT_STREQ(e.what(),
                  "decoder.layers.0.ffn: bias_activation: at step 1 the result [40, 6, 64] has 240 values that are not "
                  "finite, the first, nan, at 5");
+  }
+}
+
+// One source has a word whose embedding is NaN, so that its batch, and no other, gives a loss that is not finite.
+struct PoisonedTraining {
+  explicit PoisonedTraining(OnNan on_nan) {
+    EncodedPairs pairs = copies(1, 2);
+    pairs.source[kPoisoned][0] = kFirstWord + kWords;
+    TransformerConfig config = with_dropout(small_config("un"));
+    config.source_vocabulary += 1;
+    config.share_embeddings = "none";
+    model = std::make_unique<Transformer>(config, 7);
+    const Tensor row = model->source_table().value;
+    row.data<float>()[(kFirstWord + kWords) * 32 + 3] = NAN;
+    optimizer = std::make_unique<Optimizer>(Adam{}, std::vector<ParameterGroup>{{.parameters = model->parameters()}});
+    batches = std::make_unique<Batches>(pairs, BatchOptions{.max_tokens = 256, .seed = 7});
+    trainer = std::make_unique<Trainer>(*model, *optimizer, schedule, *batches,
+                                        TrainerOptions{.on_nan = on_nan, .average_decay = 0.5});
+  }
+
+  // What the next update would be made of.
+  bool next_is_poisoned() {
+    const BatchCursor cursor = batches->cursor();
+    const std::vector<std::int64_t> pairs = batches->next().pairs;
+    batches->seek(cursor);
+    return std::find(pairs.begin(), pairs.end(), kPoisoned) != pairs.end();
+  }
+  // Everything, NaN as 0.
+  std::vector<float> values() {
+    std::vector<float> all;
+    const TrainingState state = trainer->snapshot();
+    for (const auto* tensors : {&state.parameters, &state.normalizers, &state.optimizer, &state.average})
+      for (const auto& [name, tensor] : *tensors)
+        for (const float value : tensor.to(DType::f32).values<float>()) all.push_back(std::isnan(value) ? 0 : value);
+    return all;
+  }
+
+  static constexpr std::int64_t kPoisoned = 400;
+  Schedule schedule{{.name = "constant", .peak = 5e-3}};
+  std::unique_ptr<Transformer> model;
+  std::unique_ptr<Optimizer> optimizer;
+  std::unique_ptr<Batches> batches;
+  std::unique_ptr<Trainer> trainer;
+};
+
+// The updates before the poisoned batch comes.
+int updates_before_poison() {
+  PoisonedTraining run(OnNan::abort);
+  int n = 0;
+  for (; !run.next_is_poisoned(); ++n) run.batches->next();
+  return n;
+}
+
+TEST(Trainer, SkipLeavesOutTheBatchesOfAnUpdateThatFails) {
+  const int poison = updates_before_poison(), updates = poison + 5;
+  ASSERT_GT(poison, 1);
+  PoisonedTraining reference(OnNan::abort);
+  while (reference.trainer->updates() < updates)
+    if (reference.next_is_poisoned())
+      reference.batches->next();
+    else
+      reference.trainer->step();
+  for (const int every : {1, 3, updates}) {
+    PoisonedTraining run(OnNan::skip);
+    std::vector<std::string> failures;
+    while (run.trainer->updates() < updates) {
+      run.trainer->step();
+      if (run.trainer->updates() % every && run.trainer->updates() < updates) continue;
+      const TrainingReport r = run.trainer->report();
+      EXPECT_TRUE(std::isfinite(r.loss));
+      failures.insert(failures.end(), r.failures.begin(), r.failures.end());
+    }
+    EXPECT_EQ(run.values(), reference.values()) << every;
+    ASSERT_EQ(failures.size(), 1u) << every;
+    EXPECT_EQ(
+        failures[0].rfind("encoder.embed_tokens: embedding: at step " + std::to_string(poison + 1) + " the result", 0),
+        0u)
+        << failures[0];
+  }
+}
+
+TEST(Trainer, RollbackGoesBackToTheLastReportAndOnWithLaterBatches) {
+  const int poison = updates_before_poison(), updates = poison + 3, reported = poison - 1;
+  PoisonedTraining run(OnNan::rollback), reference(OnNan::abort);
+  for (PoisonedTraining* r : {&run, &reference}) {
+    for (int i = 0; i < reported; ++i) r->trainer->step();
+    r->trainer->report();
+  }
+  while (run.trainer->updates() < updates) run.trainer->step();
+  EXPECT_EQ(run.trainer->report().failures.size(), 1u);
+  reference.batches->next();
+  ASSERT_TRUE(reference.next_is_poisoned());
+  reference.batches->next();
+  while (reference.trainer->updates() < updates) reference.trainer->step();
+  EXPECT_EQ(run.values(), reference.values());
+}
+
+TEST(Trainer, GivesUpWhenOneFailureFollowsTheOther) {
+  for (const OnNan on_nan : {OnNan::skip, OnNan::rollback}) {
+    TinyTraining run(small_config("ln"), 3, {.on_nan = on_nan}, Sgd{}, 1e38);
+    run.steps(4);
+    try {
+      run.trainer.report();
+      FAIL() << "no error";
+    } catch (const Diverged& e) {
+      const std::string message = e.what(), end = "; this is failure 10 since the last report";
+      EXPECT_EQ(message.substr(message.size() - std::min(message.size(), end.size())), end);
+    }
   }
 }
 

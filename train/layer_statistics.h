@@ -1,0 +1,21 @@
+// What each layer and each normalizer of a model in training looks like, for the log.
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "models/transformer.h"
+
+namespace foldgrad {
+
+// The Euclidean norm of the gradients that the last update left, by layer: "encoder.layers.0", "encoder.embed_tokens".
+// Copies them from the device.
+std::map<std::string, double> gradient_norms(const std::vector<Parameter*>& parameters);
+
+// The mean over channels of the arithmetic over the geometric mean of a window [M, C] of mean squares: 1 when they do
+// not change. Empty while an entry of the window is 0, thus in the first M iterations.
+std::optional<double> window_am_over_gm(const Tensor& window);
+
+// By site: iterations and skips since the beginning, the range of the running variance over channels, am_over_gm.
+// What a normalizer does not have is left out, and sites without any of it too.
+nlohmann::ordered_json normalizer_statistics(const std::vector<Normalizer*>& normalizers);
+
+}  // namespace foldgrad

@@ -1,0 +1,41 @@
+// How far training has come, on stderr: one line that is drawn again and again on a terminal, plain lines elsewhere.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace foldgrad {
+
+// "[======>     ]  1200/2000   3.1 steps/s  4:20 left  loss 3.2100", at most `width` columns.
+std::string progress_line(std::int64_t step, std::int64_t steps, double steps_per_second, const std::string& status,
+                          std::size_t width);
+std::string duration_text(double seconds);  // "4:20", "1:04:20"
+
+class ProgressLine {
+ public:
+  // `first` is the step at which this process begins. `on_terminal`: by default whether stderr is one that can be
+  // drawn upon (TERM is not "dumb").
+  ProgressLine(std::int64_t first, std::int64_t steps);
+  ProgressLine(std::int64_t first, std::int64_t steps, bool on_terminal);
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  // Draws at most five times a second, on a terminal only.
+  void at(std::int64_t step);
+  void set_status(std::string status) { status_ = std::move(status); }
+  // A line that stays, above the one that is drawn. Warnings are yellow where colours are wanted (NO_COLOR).
+  void print(const std::string& line);
+  void warn(const std::string& line);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void erase();
+
+  std::int64_t first_, steps_;
+  bool on_terminal_, colours_, drawn_ = false;
+  std::string status_;
+  Clock::time_point begin_ = Clock::now(), last_ = begin_;
+};
+
+}  // namespace foldgrad

@@ -1,0 +1,293 @@
+#include "train/training_run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <optional>
+
+#include "engine/atomic_file.h"
+#include "train/checkpoint_files.h"
+#include "train/data/experiment_data.h"
+#include "train/event_log.h"
+#include "train/exit_codes.h"
+#include "train/layer_statistics.h"
+#include "train/model_directory.h"
+#include "train/progress.h"
+#include "train/resume.h"
+#include "train/training_setup.h"
+#include "train/validation.h"
+
+namespace foldgrad {
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// The second signal ends the program at once.
+void interrupt(int signal) {
+  interrupted = 1;
+  std::signal(signal, SIG_DFL);
+  constexpr char kText[] = "\nstopping after this update; a second signal stops at once, without saving\n";
+  (void)!write(STDERR_FILENO, kText, sizeof kText - 1);
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// The weights' moving average in their place, where there is one.
+class AveragedWeights {
+ public:
+  explicit AveragedWeights(Trainer& trainer) : average_(trainer.average()) {
+    if (average_) average_->swap();
+  }
+  ~AveragedWeights() {
+    if (average_) average_->swap();
+  }
+  AveragedWeights(const AveragedWeights&) = delete;
+  AveragedWeights& operator=(const AveragedWeights&) = delete;
+
+ private:
+  WeightAverage* average_;
+};
+
+// One process's part of a run.
+class TrainingRun {
+ public:
+  TrainingRun(const TrainOptions& options, const ExperimentConfig& config, const ExperimentData& data, Device device)
+      : config_(config),
+        data_(data),
+        run_(options.out),
+        model_(model_config(config, data), std::uint64_t(config.train.seed), DType::f32, device),
+        optimizer_(optimizer_rule(config.train),
+                   {{.parameters = model_.parameters(), .weight_decay = config.train.weight_decay}}),
+        schedule_(schedule_options(config.train)),
+        batches_(data.train.pairs,
+                 {.max_tokens = config.train.max_tokens, .seed = std::uint64_t(config.train.seed), .prefetch = true}),
+        valid_(data.valid.pairs, {.max_tokens = config.train.max_tokens, .multiple = 1, .shuffle = false}),
+        trainer_(model_, optimizer_, schedule_, batches_, trainer_options(config.train)) {
+    start(options);
+  }
+
+  int train();
+
+ private:
+  void start(const TrainOptions& options);
+  void resume(const TrainOptions& options);
+  void report();
+  bool validate();
+  Lines translate();
+  bool save(bool best);
+  bool out_of_patience() const {
+    return config_.validate.patience > 0 && state_.without_better >= config_.validate.patience;
+  }
+  void log(nlohmann::ordered_json event);
+  int finish();
+  nlohmann::ordered_json environment(const TrainOptions& options) const;
+
+  ExperimentConfig config_;
+  const ExperimentData& data_;
+  RunDirectory run_;
+  Transformer model_;
+  std::optional<Transformer> on_host_;  // a copy to decode with, when the model is elsewhere
+  Optimizer optimizer_;
+  Schedule schedule_;
+  Batches batches_, valid_;
+  Trainer trainer_;
+  std::optional<EventLog> log_;
+  std::vector<nlohmann::ordered_json> unlogged_;  // the disk refused them so far
+  std::optional<ProgressLine> progress_;
+  RunState state_;        // but for `training`
+  bool unsaved_ = false;  // the disk refused the last checkpoint
+};
+
+int TrainingRun::train() {
+  std::signal(SIGINT, interrupt);
+  std::signal(SIGTERM, interrupt);
+  const std::int64_t steps = config_.train.steps;
+  bool stop = false;  // a copy, so that a signal between two looks at it cannot end the run unsaved
+  while (trainer_.updates() < steps && !stop && !out_of_patience()) {
+    trainer_.step();
+    stop = interrupted;
+    const std::int64_t n = trainer_.updates();
+    progress_->at(n);
+    const bool validate = n % config_.validate.every == 0 || n == steps;
+    bool save = n == steps || stop || n % config_.output.save_every == 0;
+    // Nothing is saved that has not been found finite.
+    if (n % config_.output.log_every == 0 || validate || save) {
+      report();
+      save = save || unsaved_;
+    }
+    const bool better = validate && this->validate();
+    if (save || better || out_of_patience()) unsaved_ = !this->save(better);
+  }
+  return finish();
+}
+
+int TrainingRun::finish() {
+  // Nobody comes to free the disk in a second, but a quota or a clean-up may be about to.
+  for (int i = 0; i < 3 && unsaved_; ++i) {
+    sleep(1);
+    unsaved_ = !save(false);
+  }
+  progress_.reset();
+  const std::int64_t n = trainer_.updates();
+  if (unsaved_)
+    throw FileError(run_.checkpoints(), fmt::format("step {} could not be saved; earlier ones are there", n));
+  if (n < config_.train.steps && !out_of_patience()) {
+    fmt::print(stderr, "interrupted at step {}, which is saved; --resume goes on\n", n);
+    return kExitInterrupted;
+  }
+  if (n < config_.train.steps)
+    fmt::print(stderr, "stopped at step {}: {} validations without a better score\n", n, state_.without_better);
+  if (state_.best.step == 0) return kExitOk;
+  fmt::print("best of {} steps: {}\n{}/{}\n", n, state_.best.text, run_.checkpoints(),
+             checkpoint_files::step_name(state_.best.step));
+  return kExitOk;
+}
+
+void TrainingRun::start(const TrainOptions& options) {
+  if (!options.resume.empty()) {
+    resume(options);
+  } else {
+    run_.create(config_text(config_), options.command, environment(options));
+    write_model_config(run_.model(), model_.config());
+    log_.emplace(run_.log());
+  }
+  progress_.emplace(trainer_.updates(), config_.train.steps);
+  log({{"event", "start"},
+       {"step", trainer_.updates()},
+       {"steps", config_.train.steps},
+       {"norm", config_.model.normalizer},
+       {"parameters", model_.parameter_count()},
+       {"device", options.device}});
+}
+
+nlohmann::ordered_json TrainingRun::environment(const TrainOptions& options) const {
+  return describe_environment(options.build, config_.train.seed, data_.digests);
+}
+
+void TrainingRun::resume(const TrainOptions& options) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  NewestCheckpoint from;
+  if (options.resume == "latest")
+    from = load_newest_checkpoint(run_.checkpoints());
+  else if (fs::equivalent(fs::path(options.resume + "/..").lexically_normal(), run_.checkpoints(), ignored))
+    from = {options.resume, load_checkpoint(options.resume), {}};
+  else
+    throw CheckpointError(fmt::format("{}: must be a directory in {}", options.resume, run_.checkpoints()));
+  for (const std::string& warning : from.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  require_same_trajectory(from, config_, run_.config(), options.allow_config_change);
+  state_ = from_checkpoint(from.contents, from.path);
+  try {
+    trainer_.restore(state_.training);
+  } catch (const std::invalid_argument& e) {
+    throw CheckpointError(fmt::format("{}: is of another model: {}", from.path, e.what()));
+  }
+  state_.training = {};
+  run_.resume(config_text(config_), options.command, environment(options));
+  write_model_config(run_.model(), model_.config());
+  log_.emplace(run_.log(), from.contents.log_offset);
+  fmt::print(stderr, "resuming at step {}\n", trainer_.updates());
+}
+
+void TrainingRun::report() try {
+  const TrainingReport r = trainer_.report();
+  for (const std::string& failure : r.failures) {
+    progress_->warn(fmt::format("{}: {}", config_.train.on_nan, failure));
+    log({{"event", "not_finite"}, {"step", r.updates}, {"action", config_.train.on_nan}, {"message", failure}});
+  }
+  progress_->set_status(fmt::format("loss {:.4f}  {:.0f} tokens/s", r.loss, r.tokens_per_second()));
+  progress_->print(fmt::format("step {:>6}/{}  loss {:7.4f}  gradient {:7.3f}  lr {:.2e}  {:.0f} tokens/s", r.updates,
+                               config_.train.steps, r.loss, r.gradient_norm, r.lr, r.tokens_per_second()));
+  log({{"event", "train"},
+       {"step", r.updates},
+       {"loss", r.loss},
+       {"gradient_norm", r.gradient_norm},
+       {"lr", r.lr},
+       {"tokens_per_second", r.tokens_per_second()},
+       {"seconds", r.seconds}});
+} catch (const Diverged& e) {
+  log({{"event", "diverged"}, {"step", trainer_.updates()}, {"message", e.what()}});
+  throw;
+}
+
+// Decoding is on the CPU.
+Lines TrainingRun::translate() {
+  if (model_.device() != Device::cpu) {
+    if (!on_host_) on_host_.emplace(model_.config(), 0);
+    on_host_->copy_from(model_);
+  }
+  const ValidateConfig& v = config_.validate;
+  const DecodingOptions options{.beam = v.beam,
+                                .length_penalty = v.length_penalty,
+                                .max_length_a = v.max_length_a,
+                                .max_length_b = v.max_length_b};
+  Lines hypotheses;
+  for (const Ids& ids :
+       translations(on_host_ ? *on_host_ : model_, data_.valid.pairs.source, options, config_.train.max_tokens))
+    hypotheses.push_back(data_.vocabulary.decode_target(ids));
+  return hypotheses;
+}
+
+// Whether it is the best so far.
+bool TrainingRun::validate() {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::int64_t n = trainer_.updates();
+  const AveragedWeights averaged(trainer_);
+  const Lines hypotheses = translate();
+  const Validation v = score_translations(validation_loss(model_, valid_), hypotheses, data_.valid.text.target);
+  progress_->print(fmt::format("step {:>6}  validation: {}", n, v.text()));
+  try {
+    write_file_atomically(run_.sample(n), samples_text(data_.valid.text, hypotheses));
+  } catch (const FileError& e) {
+    progress_->warn(e.what());
+  }
+  nlohmann::ordered_json event = v.event(n);
+  event["seconds"] = seconds_since(begin);
+  log(std::move(event));
+  log({{"event", "layers"},
+       {"step", n},
+       {"gradient_norms", gradient_norms(model_.parameters())},
+       {"normalizers", normalizer_statistics(model_.normalizers())}});
+  ++state_.without_better;
+  if (v.score() <= state_.best.score) return false;
+  state_.best = {n, v.score(), v.text()};
+  state_.without_better = 0;
+  return true;
+}
+
+// Whether it worked. A machine that refuses costs this checkpoint, not the training.
+bool TrainingRun::save(bool best) try {
+  RunState state{trainer_.snapshot(), state_.best, state_.without_better};
+  save_checkpoint(run_.checkpoints(), to_checkpoint(state, trainer_.updates(), config_hash(config_), log_->sync()),
+                  {.keep = config_.output.keep, .best = best, .companions = run_.model()});
+  return true;
+} catch (const FileError& e) {
+  progress_->warn(fmt::format("no checkpoint at step {}, to be tried again: {}", trainer_.updates(), e.what()));
+  return false;
+}
+
+// What the disk refuses is kept until it accepts.
+void TrainingRun::log(nlohmann::ordered_json event) {
+  const bool refused_before = !unlogged_.empty();
+  unlogged_.push_back(std::move(event));
+  try {
+    for (; !unlogged_.empty(); unlogged_.erase(unlogged_.begin())) log_->write(unlogged_.front());
+  } catch (const FileError& e) {
+    if (!refused_before) progress_->warn(e.what());
+  }
+}
+
+}  // namespace
+
+int train_experiment(const TrainOptions& options) {
+  const Device device = require_device(options.device);
+  const ExperimentConfig config = read_config(options.config, options.settings);
+  const ExperimentData data = read_data(config, data_directory(config.data, options.data_directory));
+  return TrainingRun(options, config, data, device).train();
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,35 @@
+#include "train/training_setup.h"
+
+namespace foldgrad {
+
+TransformerConfig model_config(const ExperimentConfig& config, const ExperimentData& data) {
+  TransformerConfig model = config.model;
+  model.source_vocabulary = data.vocabulary.source_size(), model.target_vocabulary = data.vocabulary.target_size();
+  return model;
+}
+
+Optimizer::Rule optimizer_rule(const TrainConfig& t) {
+  if (t.optimizer == "sgd") return Sgd{t.momentum, t.nesterov};
+  if (t.optimizer == "adamw") return AdamW{t.beta1, t.beta2, t.eps};
+  return Adam{t.beta1, t.beta2, t.eps};
+}
+
+ScheduleOptions schedule_options(const TrainConfig& t) {
+  ScheduleOptions s{.name = t.schedule, .peak = t.lr, .initial = t.initial_lr, .warmup = t.warmup};
+  if (t.schedule == "cosine") s.minimum = t.minimum_lr, s.total = t.steps;
+  return s;
+}
+
+TrainerOptions trainer_options(const TrainConfig& t) {
+  return {.label_smoothing = t.label_smoothing,
+          .clip = t.clip,
+          .accumulate = t.accumulate,
+          .seed = std::uint64_t(t.seed),
+          .dtype = t.dtype == "bf16" ? DType::bf16 : DType::f32,
+          .on_nan = t.on_nan == "skip"       ? OnNan::skip
+                    : t.on_nan == "rollback" ? OnNan::rollback
+                                             : OnNan::abort,
+          .average_decay = t.average_decay};
+}
+
+}  // namespace foldgrad
