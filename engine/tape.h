@@ -54,6 +54,9 @@ class Node {
  public:
   virtual ~Node() = default;
   virtual const char* name() const = 0;
+  // The numbers that the operation was called with besides its operands, where who reads the graph must know them:
+  // axes, padding, factors, probabilities. Each node says which.
+  virtual std::vector<double> arguments() const { return {}; }
   // Contributes to the gradient of every operand for which grads.out() gives a place.
   virtual void backward(NodeGrads& grads) = 0;
 
@@ -130,6 +133,7 @@ class Tape {
   // The recorded graph, for the folding pass and the memory table.
   const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }
   const Parameter* parameter_of(int id) const { return slots_[id].parameter; }  // null when it is none
+  const Shape& shape_of(int id) const { return slots_[id].shape; }
   int values() const { return int(slots_.size()); }
 
  private:

@@ -54,6 +54,7 @@ struct ScaleNode final : Node {
 
   explicit ScaleNode(double s) : s(s) {}
   const char* name() const override { return "scale"; }
+  std::vector<double> arguments() const override { return {s}; }
   void backward(NodeGrads& grads) override { scaled_dy(grads, 0, s); }
 };
 

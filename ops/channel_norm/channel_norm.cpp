@@ -46,6 +46,7 @@ struct ChannelNormNode final : Node {
                   const ChannelNormOptions& options, bool training)
       : x(x), gamma(gamma), mask(mask), context(context), state(state), options(options), training(training) {}
   const char* name() const override { return "channel_norm"; }
+  std::vector<double> arguments() const override { return {double(training)}; }
 
   void backward(NodeGrads& grads) override {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) { run<T>(grads); });

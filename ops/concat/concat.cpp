@@ -24,6 +24,7 @@ struct ConcatNode final : Node {
 
   ConcatNode(int axis, std::vector<std::int64_t> row_sizes) : axis(axis), row_sizes(std::move(row_sizes)) {}
   const char* name() const override { return "concat"; }
+  std::vector<double> arguments() const override { return {double(axis)}; }
 
   void backward(NodeGrads& grads) override {
     const Tensor& dy = grads.dy();
@@ -49,6 +50,7 @@ struct SliceNode final : Node {
 
   SliceNode(int axis, std::int64_t begin) : axis(axis), begin(begin) {}
   const char* name() const override { return "slice"; }
+  std::vector<double> arguments() const override { return {double(axis), double(begin)}; }
 
   void backward(NodeGrads& grads) override {
     const Tensor& dy = grads.dy();

@@ -13,6 +13,7 @@ struct UnfoldNode final : Node {
 
   explicit UnfoldNode(const Conv2dSizes& s) : s(s) {}
   const char* name() const override { return "unfold"; }
+  std::vector<double> arguments() const override { return {double(s.padding)}; }
 
   void backward(NodeGrads& grads) override {
     dispatch_floating(name(), grads.dy().dtype(), [&]<class T>(Type<T>) {

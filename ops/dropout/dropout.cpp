@@ -22,6 +22,7 @@ struct DropoutNode final : Node {
 
   DropoutNode(double p, const Random& random) : p(p), random(random) {}
   const char* name() const override { return "dropout"; }
+  std::vector<double> arguments() const override { return {p}; }
 
   void backward(NodeGrads& grads) override {
     const Tensor& dy = grads.dy();
@@ -39,6 +40,7 @@ struct BiasDropoutResidualNode final : Node {
 
   BiasDropoutResidualNode(double p, const Random& random) : p(p), random(random) {}
   const char* name() const override { return "bias_dropout_residual"; }
+  std::vector<double> arguments() const override { return {p}; }
 
   void backward(NodeGrads& grads) override {
     const Tensor& dy = grads.dy();

@@ -14,6 +14,7 @@ struct EmbeddingNode final : Node {
   EmbeddingNode(const char* op, Tensor ids, double scale, std::int64_t padding_id)
       : op(op), ids(ids), scale(scale), padding_id(padding_id) {}
   const char* name() const override { return op; }
+  std::vector<double> arguments() const override { return {scale}; }
 
   void backward(NodeGrads& grads) override {
     const auto [dx, mode] = grads.place(0);

@@ -76,6 +76,7 @@ struct PermuteNode final : Node {
 
   explicit PermuteNode(std::vector<int> axes) : axes(std::move(axes)) {}
   const char* name() const override { return "permute"; }
+  std::vector<double> arguments() const override { return {axes.begin(), axes.end()}; }
 
   void backward(NodeGrads& grads) override {
     std::vector<int> inverse(axes.size());

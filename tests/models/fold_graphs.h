@@ -1,0 +1,135 @@
+// Small graphs put together by hand, which run as they are and as folded.
+#pragma once
+#include <deque>
+#include <functional>
+
+#include "models/fold.h"
+#include "models/normalizer.h"
+#include "ops/affine/affine.h"
+#include "ops/center_norm/center_norm.h"
+#include "ops/linear/linear.h"
+#include "tests/harness/compare.h"
+
+namespace foldgrad::testing {
+
+// One run. Parameters get random values when they are first asked for; normalizers are affine maps with random A and B
+// unless another kind is named. In a folded graph they are what is left of them.
+class GraphBuilder {
+ public:
+  Tape tape;
+  bool training = false;
+
+  explicit GraphBuilder(const FoldedGraph* folded = nullptr) : folded_(folded) {
+    if (folded) values_ = folded->parameters;
+  }
+
+  Var input(Shape shape) { return tape.variable(randn(shape, 99)); }
+  bool has(const std::string& name) const { return values_.count(name) > 0; }
+  Var parameter(const std::string& name, Shape shape) {
+    for (Parameter& p : parameters_)
+      if (p.name == name) return tape.parameter(p);
+    Tensor& value = values_[name];
+    if (!value.defined()) value = randn(shape, unsigned(std::hash<std::string>()(name)), 0.5);
+    parameters_.push_back({name, value});
+    return tape.parameter(parameters_.back());
+  }
+
+  Var norm(const Var& x, const std::string& site = "norm", const std::string& kind = "affine", bool zero_bias = false) {
+    if (folded_) {
+      const auto left = folded_->sites.find(site);
+      return left == folded_->sites.end() ? x : mapped(x, left->second);
+    }
+    for (const auto& known : norms_)
+      if (known->site() == site) return known->apply(x, {.training = training});
+    norms_.push_back(make_normalizer(kind, {}, site, x.shape()[-1], DType::f64));
+    Normalizer& norm = *norms_.back();
+    for (Parameter* p : norm.parameters()) {
+      p->value = randn(p->value.shape(), unsigned(std::hash<std::string>()(p->name)));
+      if (zero_bias && p->name == site + ".bias") p->value.zero();
+      values_[p->name] = p->value;
+    }
+    return norm.apply(x, {.training = training});
+  }
+  // What the stream goes through before the sum of `scope`.
+  Var stream(const Var& x, const std::string& scope) {
+    if (!folded_ || !folded_->residuals.count(scope)) return x;
+    return mapped(x, folded_->residuals.at(scope));
+  }
+  // NAME.weight, and NAME.bias if asked for or created by folding. A copy at SCOPE.weight comes before it.
+  Var linear(const Var& x, const std::string& name, std::int64_t out, bool bias = true, const std::string& scope = "") {
+    const Tape::Scope inside(tape, scope.empty() ? name : scope);
+    const bool copied = !scope.empty() && has(scope + ".weight");
+    const Var W = parameter((copied ? scope : name) + ".weight", {out, x.shape()[-1]});
+    for (const std::string& place : {scope, name})
+      if (!place.empty() && (has(place + ".bias") || (bias && place == name)))
+        return foldgrad::linear(x, W, parameter(place + ".bias", {out}));
+    return foldgrad::linear(x, W);
+  }
+
+  const std::map<std::string, Tensor>& values() const { return values_; }
+  std::vector<FoldSite> sites() const {
+    std::vector<FoldSite> all;
+    for (const auto& norm : norms_) {
+      const auto form = norm->affine();
+      FoldSite site{norm->site(), form.has_value(), {}};
+      if (form)
+        site.map = {form->A.values<double>(), form->B.values<double>(), norm->info().inference == Inference::linear};
+      else
+        site.map = {norm->parameters()[0]->value.values<double>(), norm->parameters()[1]->value.values<double>()};
+      all.push_back(site);
+    }
+    return all;
+  }
+  std::vector<std::string> site_names() const {
+    std::vector<std::string> names;
+    for (const auto& norm : norms_) names.push_back(norm->site());
+    return names;
+  }
+
+ private:
+  Var mapped(const Var& x, const AffineMap& map) {
+    const std::int64_t C = map.channels();
+    std::vector<double> A = map.A;
+    if (map.centered)
+      for (double& a : A) a *= double(C - 1) / double(C);
+    const Var a = tape.constant(Tensor::of({C}, A)), b = tape.constant(Tensor::of({C}, map.B));
+    return map.centered ? center_norm(x, a, b) : affine(x, a, b);
+  }
+
+  const FoldedGraph* folded_;
+  std::map<std::string, Tensor> values_;
+  std::deque<Parameter> parameters_;
+  std::vector<std::unique_ptr<Normalizer>> norms_;
+};
+
+using BuildGraph = std::function<std::vector<Var>(GraphBuilder&)>;
+
+// Folds the graph, and requires that the folded graph gives what it gave.
+inline FoldedGraph fold_and_compare(const BuildGraph& build, const FoldOptions& options = {}) {
+  GraphBuilder before;
+  const std::vector<Var> want = build(before);
+  const FoldedGraph folded =
+      fold(graph_of(before.tape, want, before.site_names()), before.sites(), before.values(), options);
+  GraphBuilder after(&folded);
+  const std::vector<Var> got = build(after);
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(close(got[i].value(), want[i].value(), 1e-12));
+  return folded;
+}
+
+using Vars = std::vector<Var>;
+
+// The first edge that kept the site from folding, after folding has left the graph's results as they were.
+inline std::string refusal(const BuildGraph& build, const FoldOptions& options = {}, const std::string& site = "norm") {
+  const FoldedGraph folded = fold_and_compare(build, options);
+  for (const SiteReport& r : folded.reports) {
+    if (r.site != site) continue;
+    if (r.outcome == SiteReport::Outcome::folded) return "folded";
+    EXPECT_FALSE(r.kept.empty());
+    return r.kept.empty() ? "" : r.kept[0].edge + ": " + r.kept[0].reason;
+  }
+  return "no such site";
+}
+
+inline Var x3(GraphBuilder& g) { return g.input({2, 3, 4}); }
+
+}  // namespace foldgrad::testing
