@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
 #include <optional>
 
@@ -12,6 +11,7 @@
 #include "train/data/experiment_data.h"
 #include "train/event_log.h"
 #include "train/exit_codes.h"
+#include "train/interrupt.h"
 #include "train/layer_statistics.h"
 #include "train/model_directory.h"
 #include "train/progress.h"
@@ -22,35 +22,9 @@
 namespace foldgrad {
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
-
-// The second signal ends the program at once.
-void interrupt(int signal) {
-  interrupted = 1;
-  std::signal(signal, SIG_DFL);
-  constexpr char kText[] = "\nstopping after this update; a second signal stops at once, without saving\n";
-  (void)!write(STDERR_FILENO, kText, sizeof kText - 1);
-}
-
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
-
-// The weights' moving average in their place, where there is one.
-class AveragedWeights {
- public:
-  explicit AveragedWeights(Trainer& trainer) : average_(trainer.average()) {
-    if (average_) average_->swap();
-  }
-  ~AveragedWeights() {
-    if (average_) average_->swap();
-  }
-  AveragedWeights(const AveragedWeights&) = delete;
-  AveragedWeights& operator=(const AveragedWeights&) = delete;
-
- private:
-  WeightAverage* average_;
-};
 
 // One process's part of a run.
 class TrainingRun {
@@ -75,16 +49,16 @@ class TrainingRun {
  private:
   void start(const TrainOptions& options);
   void resume(const TrainOptions& options);
+  void begin(const TrainOptions& options, std::optional<std::uint64_t> log_offset);
   void report();
   bool validate();
   Lines translate();
-  bool save(bool best);
+  void save();
   bool out_of_patience() const {
     return config_.validate.patience > 0 && state_.without_better >= config_.validate.patience;
   }
   void log(nlohmann::ordered_json event);
-  int finish();
-  nlohmann::ordered_json environment(const TrainOptions& options) const;
+  int finish(bool stopped);
 
   ExperimentConfig config_;
   const ExperimentData& data_;
@@ -98,18 +72,18 @@ class TrainingRun {
   std::optional<EventLog> log_;
   std::vector<nlohmann::ordered_json> unlogged_;  // the disk refused them so far
   std::optional<ProgressLine> progress_;
-  RunState state_;        // but for `training`
+  RunState state_;  // but for `training`
+  BestValidation saved_best_;
   bool unsaved_ = false;  // the disk refused the last checkpoint
 };
 
 int TrainingRun::train() {
-  std::signal(SIGINT, interrupt);
-  std::signal(SIGTERM, interrupt);
+  catch_interrupts();
   const std::int64_t steps = config_.train.steps;
   bool stop = false;  // a copy, so that a signal between two looks at it cannot end the run unsaved
   while (trainer_.updates() < steps && !stop && !out_of_patience()) {
     trainer_.step();
-    stop = interrupted;
+    stop = interrupted();
     const std::int64_t n = trainer_.updates();
     progress_->at(n);
     const bool validate = n % config_.validate.every == 0 || n == steps;
@@ -120,16 +94,16 @@ int TrainingRun::train() {
       save = save || unsaved_;
     }
     const bool better = validate && this->validate();
-    if (save || better || out_of_patience()) unsaved_ = !this->save(better);
+    if (save || better || out_of_patience()) this->save();
   }
-  return finish();
+  return finish(stop);
 }
 
-int TrainingRun::finish() {
-  // Nobody comes to free the disk in a second, but a quota or a clean-up may be about to.
-  for (int i = 0; i < 3 && unsaved_; ++i) {
+int TrainingRun::finish(bool stopped) {
+  // Somebody may make room on the disk. A signal gives up: the first, or the second if one stopped the training.
+  for (int i = 0; i < 60 && unsaved_ && (stopped || !interrupted()); ++i) {
     sleep(1);
-    unsaved_ = !save(false);
+    save();
   }
   progress_.reset();
   const std::int64_t n = trainer_.updates();
@@ -151,9 +125,7 @@ void TrainingRun::start(const TrainOptions& options) {
   if (!options.resume.empty()) {
     resume(options);
   } else {
-    run_.create(config_text(config_), options.command, environment(options));
-    write_model_config(run_.model(), model_.config());
-    log_.emplace(run_.log());
+    begin(options, std::nullopt);
   }
   progress_.emplace(trainer_.updates(), config_.train.steps);
   log({{"event", "start"},
@@ -164,14 +136,25 @@ void TrainingRun::start(const TrainOptions& options) {
        {"device", options.device}});
 }
 
-nlohmann::ordered_json TrainingRun::environment(const TrainOptions& options) const {
-  return describe_environment(options.build, config_.train.seed, data_.digests);
+// With an offset into the log, of a run that is there.
+void TrainingRun::begin(const TrainOptions& options, std::optional<std::uint64_t> log_offset) {
+  const auto environment = describe_environment(options.build, config_.train.seed, data_.digests);
+  if (log_offset)
+    run_.resume(config_text(config_), options.command, environment);
+  else
+    run_.create(config_text(config_), options.command, environment);
+  write_model_config(run_.model(), model_.config());
+  log_.emplace(run_.log(), log_offset);
 }
 
 void TrainingRun::resume(const TrainOptions& options) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   NewestCheckpoint from;
+  if (options.resume == "latest" && run_.has_run() && checkpoint_files::steps_in(run_.checkpoints()).empty()) {
+    fmt::print(stderr, "there is no checkpoint yet: beginning at step 0\n");
+    return begin(options, 0);
+  }
   if (options.resume == "latest")
     from = load_newest_checkpoint(run_.checkpoints());
   else if (fs::equivalent(fs::path(options.resume + "/..").lexically_normal(), run_.checkpoints(), ignored))
@@ -187,9 +170,8 @@ void TrainingRun::resume(const TrainOptions& options) {
     throw CheckpointError(fmt::format("{}: is of another model: {}", from.path, e.what()));
   }
   state_.training = {};
-  run_.resume(config_text(config_), options.command, environment(options));
-  write_model_config(run_.model(), model_.config());
-  log_.emplace(run_.log(), from.contents.log_offset);
+  saved_best_ = state_.best;
+  begin(options, from.contents.log_offset);
   fmt::print(stderr, "resuming at step {}\n", trainer_.updates());
 }
 
@@ -236,7 +218,7 @@ Lines TrainingRun::translate() {
 bool TrainingRun::validate() {
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t n = trainer_.updates();
-  const AveragedWeights averaged(trainer_);
+  const AveragedWeights averaged(trainer_.average());
   const Lines hypotheses = translate();
   const Validation v = score_translations(validation_loss(model_, valid_), hypotheses, data_.valid.text.target);
   progress_->print(fmt::format("step {:>6}  validation: {}", n, v.text()));
@@ -259,15 +241,19 @@ bool TrainingRun::validate() {
   return true;
 }
 
-// Whether it worked. A machine that refuses costs this checkpoint, not the training.
-bool TrainingRun::save(bool best) try {
-  RunState state{trainer_.snapshot(), state_.best, state_.without_better};
-  save_checkpoint(run_.checkpoints(), to_checkpoint(state, trainer_.updates(), config_hash(config_), log_->sync()),
+// A machine that refuses costs this checkpoint, not the training.
+void TrainingRun::save() try {
+  const std::int64_t n = trainer_.updates();
+  const bool best = state_.best.step == n;
+  if (!best) state_.best = saved_best_;  // one that was never saved is lost
+  const RunState state{trainer_.snapshot(), state_.best, state_.without_better};
+  save_checkpoint(run_.checkpoints(), to_checkpoint(state, n, config_hash(config_), log_->sync()),
                   {.keep = config_.output.keep, .best = best, .companions = run_.model()});
-  return true;
+  saved_best_ = state_.best;
+  unsaved_ = false;
 } catch (const FileError& e) {
   progress_->warn(fmt::format("no checkpoint at step {}, to be tried again: {}", trainer_.updates(), e.what()));
-  return false;
+  unsaved_ = true;
 }
 
 // What the disk refuses is kept until it accepts.

@@ -35,4 +35,20 @@ class WeightAverage {
   double decay_;
 };
 
+// The averages in the parameters' place as long as this lives. Null: nothing happens.
+class AveragedWeights {
+ public:
+  explicit AveragedWeights(WeightAverage* average) : average_(average) {
+    if (average_) average_->swap();
+  }
+  ~AveragedWeights() {
+    if (average_) average_->swap();
+  }
+  AveragedWeights(const AveragedWeights&) = delete;
+  AveragedWeights& operator=(const AveragedWeights&) = delete;
+
+ private:
+  WeightAverage* average_;
+};
+
 }  // namespace foldgrad
