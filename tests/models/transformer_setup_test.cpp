@@ -155,6 +155,26 @@ TEST(TransformerSetup, TFixupScalesAsPublished) {
   EXPECT_EQ(moments(find(tfixup, "encoder.layers.2.fc1.bias").value).greatest, 0);
 }
 
+// The bounds of [q; k; v] and [k; v] held as one matrix each: sqrt(6 / 4 width), sqrt(6 / 3 width).
+TEST(TransformerSetup, XavierTakesPackedMatrices) {
+  TransformerConfig config = tiny_config("none");
+  Transformer fairseq(config, 1, DType::f64);
+  config.initialization = "xavier";
+  Transformer xavier(config, 1, DType::f64);
+  const auto check = [&](const std::string& name, double want) {
+    EXPECT_NEAR(factor(xavier, fairseq, name), want, 1e-12) << name;
+  };
+  for (const char* block : {"encoder.layers.0.self_attn", "decoder.layers.0.self_attn"})
+    for (const char* projection : {".q_proj.weight", ".k_proj.weight", ".v_proj.weight", ".out_proj.weight"})
+      check(std::string(block) + projection, 1);
+  check("decoder.layers.0.encoder_attn.q_proj.weight", std::sqrt(2));
+  check("decoder.layers.0.encoder_attn.k_proj.weight", std::sqrt(4.0 / 3));
+  check("decoder.layers.0.encoder_attn.v_proj.weight", std::sqrt(4.0 / 3));
+  check("encoder.layers.0.fc1.weight", std::sqrt(6.0 / (8 + 12)) * std::sqrt(8.0));
+  for (const char* bias : {".self_attn.v_proj.bias", ".encoder_attn.q_proj.bias", ".fc1.bias", ".fc2.bias"})
+    EXPECT_EQ(moments(find(xavier, std::string("decoder.layers.0") + bias).value).greatest, 0) << bias;
+}
+
 // What a folded model has: an output projection of its own with a bias, and other normalizers at some sites.
 TEST(TransformerSetup, SitesCanDifferAndTheOutputCanHaveABias) {
   TransformerConfig config = tiny_config("none", /*pre_norm=*/false);
