@@ -79,6 +79,7 @@ Var Tape::add_node(Tensor y, const std::vector<Var>& operands, std::unique_ptr<N
   node->output_ = out.id_;
   node->scope_ = scope_ ? scope_ : &kNoScope;
   nodes_.push_back(std::move(node));
+  if (observer_) observer_(*nodes_.back(), out.value());
   return finished(out, nodes_.back()->name());
 }
 

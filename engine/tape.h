@@ -8,6 +8,7 @@
 // An operand is always recorded before its result, so the order of creation is already topological: backward runs the
 // nodes once each, last to first, without sorting and without recursion.
 #pragma once
+#include <functional>
 #include <memory>
 #include <unordered_map>
 
@@ -130,6 +131,9 @@ class Tape {
   // std::runtime_error that names operation, scope, step and position. Slow: it copies from the device.
   void check_finite(std::int64_t step) { check_finite_step_ = step; }
 
+  // Called with every operation that is recorded and its result, which the tape itself does not keep.
+  void observe(std::function<void(const Node&, const Tensor&)> observer) { observer_ = std::move(observer); }
+
   // The recorded graph, for the folding pass and the memory table.
   const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }
   const Parameter* parameter_of(int id) const { return slots_[id].parameter; }  // null when it is none
@@ -168,6 +172,7 @@ class Tape {
   std::unordered_map<std::string, std::unique_ptr<const std::string>> scopes_;
   const std::string* scope_ = nullptr;
   std::int64_t check_finite_step_ = -1;
+  std::function<void(const Node&, const Tensor&)> observer_;
 };
 
 // What a node's backward reads and writes.
