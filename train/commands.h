@@ -11,8 +11,10 @@ namespace foldgrad {
 
 struct BuildInfo;
 
+void add_compare_command(CLI::App& program, int& exit_code);
 void add_demo_command(CLI::App& program, int& exit_code);
 void add_norms_command(CLI::App& program, int& exit_code);
+void add_report_command(CLI::App& program, int& exit_code);
 // `arguments`: of main, for the run's command.txt.
 void add_train_command(CLI::App& program, int& exit_code, const BuildInfo& build,
                        const std::vector<std::string>& arguments);

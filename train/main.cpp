@@ -48,8 +48,10 @@ int run(int argc, char** argv) {
   program.set_version_flag("--version", version(), "Print commit, compiler, CUDA and instruction set");
   program.require_subcommand(1);
   int exit_code = kExitOk;
+  add_compare_command(program, exit_code);
   add_demo_command(program, exit_code);
   add_norms_command(program, exit_code);
+  add_report_command(program, exit_code);
   add_train_command(program, exit_code, {FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, FOLDGRAD_FLAGS},
                     {argv, argv + argc});
   add_verify_traces_command(program, exit_code);

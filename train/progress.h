@@ -27,10 +27,10 @@ class ProgressLine {
   // A line that stays, above the one that is drawn. Warnings are yellow where colours are wanted (NO_COLOR).
   void print(const std::string& line);
   void warn(const std::string& line);
+  void erase();  // what was drawn, before others print
 
  private:
   using Clock = std::chrono::steady_clock;
-  void erase();
 
   std::int64_t first_, steps_;
   bool on_terminal_, colours_, drawn_ = false;

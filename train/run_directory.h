@@ -4,6 +4,7 @@
 //   RUN/env.json      what the numbers depend on besides
 //   RUN/log.jsonl     events, train/event_log.h
 //   RUN/model/        config.json and vocabulary/, which every checkpoint holds too, train/model_directory.h
+//   RUN/report.html   train/report.h, when training has ended
 //   RUN/samples/      step-00012000.txt, a few translations of each validation
 //   RUN/checkpoints/  train/checkpoint.h
 #pragma once
@@ -18,12 +19,14 @@ class RunDirectory {
  public:
   explicit RunDirectory(std::string path) : path_(std::move(path)) {}
 
+  const std::string& path() const { return path_; }
   std::string config() const { return path_ + "/config.toml"; }
   std::string command() const { return path_ + "/command.txt"; }
   std::string environment() const { return path_ + "/env.json"; }
   std::string log() const { return path_ + "/log.jsonl"; }
   std::string model() const { return path_ + "/model"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
+  std::string report() const { return path_ + "/report.html"; }
   std::string samples() const { return path_ + "/samples"; }
   std::string sample(std::int64_t step) const;
 

@@ -15,6 +15,7 @@
 #include "train/layer_statistics.h"
 #include "train/model_directory.h"
 #include "train/progress.h"
+#include "train/report.h"
 #include "train/resume.h"
 #include "train/training_setup.h"
 #include "train/validation.h"
@@ -105,13 +106,19 @@ int TrainingRun::finish(bool stopped) {
     sleep(1);
     save();
   }
-  progress_.reset();
   const std::int64_t n = trainer_.updates();
+  progress_->erase();
   if (unsaved_)
     throw FileError(run_.checkpoints(), fmt::format("step {} could not be saved; earlier ones are there", n));
   if (n < config_.train.steps && !out_of_patience()) {
     fmt::print(stderr, "interrupted at step {}, which is saved; --resume goes on\n", n);
     return kExitInterrupted;
+  }
+  log({{"event", "end"}, {"step", n}, {"outcome", n < config_.train.steps ? "out of patience" : "finished"}});
+  try {
+    write_file_atomically(run_.report(), report_html({read_run_log(run_.path())}));
+  } catch (const FileError& e) {
+    fmt::print(stderr, "warning: no report: {}\n", e.what());
   }
   if (n < config_.train.steps)
     fmt::print(stderr, "stopped at step {}: {} validations without a better score\n", n, state_.without_better);

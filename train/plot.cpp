@@ -1,0 +1,88 @@
+#include "train/plot.h"
+
+#include <fmt/format.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "engine/file.h"
+
+namespace foldgrad {
+namespace {
+
+class ScratchDirectory {
+ public:
+  ScratchDirectory() : path_(std::filesystem::temp_directory_path() / "foldgrad-plot-XXXXXX") {
+    if (!mkdtemp(path_.data())) throw FileError(path_, "cannot be created", errno);
+  }
+  ~ScratchDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+  std::string file(std::size_t i) const { return fmt::format("{}/{}.svg", path_, i); }
+
+ private:
+  std::string path_;
+};
+
+// In single quotes nothing is special to gnuplot but the quote, which is doubled, and the line's end.
+std::string quoted(std::string text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\'') text.insert(i++, 1, '\'');
+    if (static_cast<unsigned char>(text[i]) < ' ') text[i] = ' ';
+  }
+  return "'" + text + "'";
+}
+
+std::string script_of(const Plot& plot, const std::string& file, std::size_t number) {
+  std::string s = fmt::format(
+      "reset\nset terminal svg size 640,360 dynamic noenhanced font 'sans-serif,12' background '#ffffff' name "
+      "'plot{}'\n"
+      "set output {}\nset title {}\nset xlabel {}\nset ylabel {}\n",
+      number, quoted(file), quoted(plot.title), quoted(plot.x_label), quoted(plot.y_label));
+  if (plot.logarithmic) s += "set logscale y\n";
+  s += plot.series.size() > 4 ? "set key outside right font ',8' spacing 0.8\n" : "set key above\n";
+  s += "set grid lc '#dddddd'\n";
+  std::string curves;
+  for (std::size_t k = 0; k < plot.series.size(); ++k) {
+    std::string points;
+    for (const auto& [x, y] : plot.series[k].points)
+      if (!plot.logarithmic || y > 0) points += fmt::format("{} {}\n", x, y);
+    if (points.empty()) continue;
+    s += fmt::format("$data{} << END\n{}END\n", k, points);
+    // A single point has no line.
+    curves += fmt::format("{}$data{} with linespoints pt 7 ps 0.3 title {}", curves.empty() ? "" : ", ", k,
+                          quoted(plot.series[k].name));
+  }
+  // Without any point gnuplot would refuse; an empty axis says as much.
+  s += curves.empty() ? "plot [0:1][0:1] -1 notitle\n" : "plot " + curves + "\n";
+  return s + "unset output\n";
+}
+
+}  // namespace
+
+std::vector<std::string> draw(const std::vector<Plot>& plots) {
+  const ScratchDirectory scratch;
+  std::string script;
+  for (std::size_t i = 0; i < plots.size(); ++i) script += script_of(plots[i], scratch.file(i), i);
+  FILE* pipe = popen("{ gnuplot || cat; } >/dev/null 2>&1", "w");  // cat, so that the pipe does not break
+  if (!pipe) return {};
+  std::fwrite(script.data(), 1, script.size(), pipe);
+  pclose(pipe);
+  std::vector<std::string> pictures;
+  for (std::size_t i = 0; i < plots.size(); ++i) try {
+      const std::string svg = read_file(scratch.file(i));
+      const std::size_t begin = svg.find("<svg");  // behind the XML declaration
+      if (begin == std::string::npos || svg.find("</svg>") == std::string::npos) return {};
+      pictures.push_back(svg.substr(begin));
+    } catch (const FileError&) {
+      return {};
+    }
+  return pictures;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,23 @@
+// Line plots, drawn by the program gnuplot.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace foldgrad {
+
+struct Series {
+  std::string name;
+  std::vector<std::pair<double, double>> points;  // finite
+};
+
+struct Plot {
+  std::string title, x_label, y_label;
+  bool logarithmic = false;  // y; points that are not positive are left out
+  std::vector<Series> series;
+};
+
+// For each plot an <svg> element, to stand in HTML. Empty when there is no gnuplot here.
+std::vector<std::string> draw(const std::vector<Plot>& plots);
+
+}  // namespace foldgrad

@@ -1,0 +1,81 @@
+// foldgrad report and foldgrad compare: what runs have come to.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "engine/atomic_file.h"
+#include "train/commands.h"
+#include "train/exit_codes.h"
+#include "train/report.h"
+#include "train/run_directory.h"
+
+namespace foldgrad {
+namespace {
+
+struct ReportOptions {
+  std::vector<std::string> runs;
+  std::string out;
+  bool json = false;
+};
+
+std::vector<RunLog> read_all(const std::vector<std::string>& runs) {
+  std::vector<RunLog> logs;
+  for (const std::string& run : runs) logs.push_back(read_run_log(run));
+  return logs;
+}
+
+void report(const ReportOptions& options) {
+  std::string out = options.out;
+  if (out.empty()) out = options.runs.size() == 1 ? RunDirectory(options.runs[0]).report() : "report.html";
+  write_file_atomically(out, report_html(read_all(options.runs)));
+  fmt::print("{}\n", out);
+}
+
+nlohmann::ordered_json to_json(const RunSummary& s) {
+  nlohmann::ordered_json json{{"name", s.name},         {"norm", s.norm},       {"parameters", s.parameters},
+                              {"steps", s.steps},       {"outcome", s.outcome}, {"skips", s.skips},
+                              {"failures", s.failures}, {"seconds", s.seconds}};
+  if (s.best)
+    json["best"] = {{"step", s.best->step},
+                    {"perplexity", s.best->perplexity},
+                    {"bleu", s.best->bleu},
+                    {"bleu_signature", s.best->signature},
+                    {"chrf", s.best->chrf}};
+  return json;
+}
+
+void compare(const ReportOptions& options) {
+  std::vector<RunSummary> summaries;
+  for (const RunLog& log : read_all(options.runs)) summaries.push_back(summary_of(log));
+  if (!options.json) return fmt::print("{}", comparison_table(summaries));
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const RunSummary& s : summaries) all.push_back(to_json(s));
+  fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& program, int& exit_code) {
+  CLI::App* command = program.add_subcommand("report", "Make a page with plots of one run, or of several together");
+  const auto options = std::make_shared<ReportOptions>();
+  command->add_option("RUN", options->runs, "Directories of runs")->required();
+  command->add_option("-o,--output", options->out, "HTML file [RUN/report.html; of several runs report.html]");
+  command->callback([options, &exit_code] {
+    report(*options);
+    exit_code = kExitOk;
+  });
+}
+
+void add_compare_command(CLI::App& program, int& exit_code) {
+  CLI::App* command = program.add_subcommand("compare", "Print a table of runs: steps, scores, skips, time, outcome");
+  const auto options = std::make_shared<ReportOptions>();
+  command->add_option("RUN", options->runs, "Directories of runs")->required();
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options, &exit_code] {
+    compare(*options);
+    exit_code = kExitOk;
+  });
+}
+
+}  // namespace foldgrad

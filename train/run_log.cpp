@@ -1,0 +1,75 @@
+#include "train/run_log.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "engine/file.h"
+#include "train/run_directory.h"
+
+namespace foldgrad {
+
+using nlohmann::ordered_json;
+
+std::vector<const ordered_json*> RunLog::of_kind(const std::string& event) const {
+  std::vector<const ordered_json*> found;
+  for (const ordered_json& e : events)
+    if (e.at("event") == event) found.push_back(&e);
+  return found;
+}
+
+RunLog read_run_log(const std::string& run) {
+  const std::string path = RunDirectory(run).log(), text = read_file(path);
+  RunLog log{run, std::filesystem::path(run + "/").lexically_normal().parent_path().filename(), {}};
+  std::size_t begin = 0;
+  for (std::size_t line = 1, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1, ++line) {
+    ordered_json event = ordered_json::parse(text.begin() + std::ptrdiff_t(begin), text.begin() + std::ptrdiff_t(end),
+                                             nullptr, /*allow_exceptions=*/false);
+    if (!event.is_object() || !event.contains("event")) throw FileError(path, fmt::format("line {} is no event", line));
+    log.events.push_back(std::move(event));
+  }
+  return log;
+}
+
+namespace {
+
+// What is absent, or null since it was not finite, counts as `otherwise`.
+double number(const ordered_json& event, const char* key, double otherwise) {
+  const auto found = event.find(key);
+  return found != event.end() && found->is_number() ? found->get<double>() : otherwise;
+}
+
+void add_event(RunSummary& s, const ordered_json& e) {
+  const std::string kind = e.at("event");
+  s.steps = std::max(s.steps, std::int64_t(number(e, "step", 0)));
+  s.seconds += number(e, "seconds", 0);
+  if (kind == "start") {
+    s.norm = e.value("norm", "");
+    s.parameters = std::int64_t(number(e, "parameters", 0));
+    s.outcome = "unfinished";
+  } else if (kind == "end") {
+    s.outcome = e.value("outcome", "");
+  } else if (kind == "diverged") {
+    s.outcome = "diverged";
+  } else if (kind == "not_finite") {
+    ++s.failures;
+  } else if (kind == "layers") {
+    s.skips = 0;
+    for (const auto& [site, values] : e.at("normalizers").items()) s.skips += std::int64_t(number(values, "skips", 0));
+  } else if (kind == "validate" && (!s.best || number(e, "bleu", -1) > s.best->bleu)) {
+    s.best = {s.steps, number(e, "perplexity", NAN), number(e, "bleu", -1), number(e, "chrf", NAN),
+              e.value("bleu_signature", "")};
+  }
+}
+
+}  // namespace
+
+RunSummary summary_of(const RunLog& log) {
+  RunSummary summary;
+  summary.name = log.name;
+  for (const ordered_json& event : log.events) add_event(summary, event);
+  return summary;
+}
+
+}  // namespace foldgrad
