@@ -122,7 +122,8 @@ target_link_libraries(foldgrad PRIVATE ${foldgrad_libraries})
 add_dependencies(foldgrad foldgrad_version)
 
 # Products of vector types are to become fused multiplications and additions here, which no function expresses.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/ops/attention/attention_gemm.cpp PROPERTIES
+set_source_files_properties(${PROJECT_SOURCE_DIR}/ops/attention/attention_gemm.cpp
+                            ${PROJECT_SOURCE_DIR}/models/step_attention.cpp PROPERTIES
                             COMPILE_OPTIONS -ffp-contract=fast)
 
 # Each bench/*_bench.cpp is a program; they share the other files there.

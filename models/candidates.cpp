@@ -8,14 +8,23 @@
 namespace foldgrad {
 namespace {
 
-// log sum_v exp(z_v)
+constexpr std::int64_t kBlock = 64;  // whose maximum decides, without a branch per element, whether to look closer
+
 template <class T>
-double log_sum_exp(const T* z, std::int64_t V) {
-  T top = z[0], total = 0;
+T largest(const T* z, std::int64_t n) {
+  T top = z[0];
 #pragma omp simd reduction(max : top)
-  for (std::int64_t v = 0; v < V; ++v) top = z[v] > top ? z[v] : top;
+  for (std::int64_t v = 0; v < n; ++v) top = z[v] > top ? z[v] : top;
+  return top;
+}
+
+// log sum_v exp(z_v); tops: the largest of each block.
+template <class T>
+double log_sum_exp(const T* z, std::int64_t V, const std::vector<T>& tops) {
+  const T top = largest(tops.data(), std::int64_t(tops.size()));
+  T total = 0;
 #pragma omp simd reduction(+ : total)
-  for (std::int64_t v = 0; v < V; ++v) total += fast_exp(z[v] - top);
+  for (std::int64_t v = 0; v < V; ++v) total += fast_exp_nonpositive(z[v] - top);
   return double(top) + std::log(double(total));
 }
 
@@ -47,17 +56,16 @@ template <class T>
 std::vector<Candidate> best_of_row(const T* z, std::int64_t V, std::int64_t row, const Continuation& continuation,
                                    std::int64_t count, std::int64_t pad, const DecodingOptions& options) {
   Best best(count);
-  const double base = continuation.score - log_sum_exp(z, V);
+  std::vector<T> tops;
+  for (std::int64_t begin = 0; begin < V; begin += kBlock)
+    tops.push_back(largest(z + begin, std::min(kBlock, V - begin)));
+  const double base = continuation.score - log_sum_exp(z, V, tops);
   const auto offer = [&](std::int64_t v, double penalty) { best.offer({base + double(z[v]) - penalty, row, v}); };
   if (continuation.may_end) offer(options.eos, 0);
   if (!continuation.may_go_on) return best.take();
-  constexpr std::int64_t kBlock = 64;  // whose maximum decides, without a branch per element, whether to look closer
   for (std::int64_t begin = 0; begin < V; begin += kBlock) {
+    if (base + double(tops[begin / kBlock]) < best.threshold()) continue;
     const std::int64_t end = std::min(begin + kBlock, V);
-    T top = z[begin];
-#pragma omp simd reduction(max : top)
-    for (std::int64_t v = begin; v < end; ++v) top = z[v] > top ? z[v] : top;
-    if (base + double(top) < best.threshold()) continue;
     for (std::int64_t v = begin; v < end; ++v)
       if (v != options.eos && v != pad) offer(v, v == options.unk ? options.unk_penalty : 0);
   }

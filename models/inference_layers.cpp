@@ -38,7 +38,8 @@ InferenceSublayer<T>::InferenceSublayer(Sublayer& sublayer, bool pre_norm)
       pre_norm_(pre_norm),
       out_(sublayer.out.weight.value, sublayer.out.bias.value,
            {.in = dtype_of<T>, .out = dtype_of<compute_t<T>>, .add = pre_norm ? 1 : sublayer.norm->residual_scale()}),
-      norm_(sublayer.norm.get(), columns_) {}
+      norm_(sublayer.norm.get(), columns_),
+      residual_(sublayer.residual.get(), columns_) {}
 
 template <class T>
 InferenceLayer<T>::InferenceLayer(TransformerLayer& layer, const TransformerConfig& config)

@@ -26,7 +26,9 @@ class InferenceSublayer {
   void run(const TokenRows& rows, compute_t<T>* x, InferenceRoom<T>& room, const Branch& branch) const {
     T* normalized = room.normalized.template data<T>();
     const T* in = pre_norm_ ? norm_(rows, x, normalized) : readable<T>(rows.count * columns_, x, normalized);
-    out_(rows.count, branch(in), x);
+    const T* result = branch(in);  // which has read x for the last time
+    residual_.in_place(rows, x);
+    out_(rows.count, result, x);
     if (!pre_norm_) norm_.in_place(rows, x);
   }
 
@@ -34,7 +36,7 @@ class InferenceSublayer {
   std::int64_t columns_;
   bool pre_norm_;
   PackedLinear out_;
-  InferenceNorm<T> norm_;
+  InferenceNorm<T> norm_, residual_;
 };
 
 template <class T>

@@ -4,16 +4,14 @@
 #include <cmath>
 
 #include "engine/rows_cpu.h"
+#include "models/round_rows.h"
 
 namespace foldgrad {
 namespace {
 
 template <class X, class Y>
 void convert(std::int64_t n, const X* x, Y* y) {
-  parallel_blocks(n, [=](std::int64_t begin, std::int64_t end) {
-#pragma omp simd
-    for (std::int64_t i = begin; i < end; ++i) y[i] = Y(x[i]);
-  });
+  parallel_blocks(n, [=](std::int64_t begin, std::int64_t end) { round_to(end - begin, x + begin, y + begin); });
 }
 
 Tensor parameter_of(Normalizer& norm, const std::string& name, double otherwise) {
@@ -74,8 +72,15 @@ void InferenceNorm<T>::normalize(std::int64_t rows, const X* x, Y* y) const {
                                   X(C) +
                               eps)
               : X(1);
+    constexpr std::int64_t kPart = 256;  // rounded together
+    for (std::int64_t begin = 0; begin < C; begin += kPart) {
+      X part[kPart];
+      const std::int64_t n = std::min(kPart, C - begin);
+      const X *in_part = in + begin, *A_part = A + begin, *B_part = B + begin;
 #pragma omp simd
-    for (std::int64_t c = 0; c < C; ++c) out[c] = Y(A[c] * ((in[c] - mean) * factor) + B[c]);
+      for (std::int64_t c = 0; c < n; ++c) part[c] = A_part[c] * ((in_part[c] - mean) * factor) + B_part[c];
+      round_to(n, part, out + begin);
+    }
   });
 }
 

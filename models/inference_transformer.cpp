@@ -44,7 +44,8 @@ InferenceModel<T>::InferenceModel(Transformer& from)
       positions(from.positions(dtype_of<X>)),
       encoder_norm(from.encoder_norm(), from.config().width),
       decoder_norm(from.decoder_norm(), from.config().width),
-      output(from.output_table().value, {}, {.in = dtype_of<T>, .out = dtype_of<X>}) {
+      output(from.output_table().value, from.output_bias() ? from.output_bias()->value : Tensor(),
+             {.in = dtype_of<T>, .out = dtype_of<X>}) {
   for (TransformerLayer& layer : from.encoder_layers()) encoder_layers.emplace_back(layer, from.config());
   for (TransformerLayer& layer : from.decoder_layers()) decoder_layers.emplace_back(layer, from.config());
 }

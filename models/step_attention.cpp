@@ -1,89 +1,107 @@
+// Compiled with -ffp-contract=fast (cmake/FoldgradTargets.cmake), since sums of products are all that happens here.
 #include "models/step_attention.h"
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "engine/rows_cpu.h"
 #include "engine/vector_math.h"
-#include "ops/attention/attention_kernels.h"
+#include "models/round_rows.h"
 
 namespace foldgrad {
 namespace {
 
-// weights[j] = q . keys[j], four keys at a time: one after the other they would wait for each other's sums.
-template <class T, class V>
-void dot_keys(const V* q, const T* const* keys, std::int64_t n, std::int64_t offset, std::int64_t D, V* weights) {
-  std::int64_t j = 0;
-  for (; j + 4 <= n; j += 4) {
-    const T *a = keys[j] + offset, *b = keys[j + 1] + offset, *c = keys[j + 2] + offset, *d = keys[j + 3] + offset;
-    V dot_a = 0, dot_b = 0, dot_c = 0, dot_d = 0;
-#pragma omp simd reduction(+ : dot_a, dot_b, dot_c, dot_d)
-    for (std::int64_t i = 0; i < D; ++i) {
-      dot_a += q[i] * V(a[i]), dot_b += q[i] * V(b[i]);
-      dot_c += q[i] * V(c[i]), dot_d += q[i] * V(d[i]);
-    }
-    weights[j] = dot_a, weights[j + 1] = dot_b, weights[j + 2] = dot_c, weights[j + 3] = dot_d;
-  }
-  for (; j < n; ++j) {
-    const T* a = keys[j] + offset;
-    V dot = 0;
+// Keys come from far away, row by row, and the processor does not see which row is next.
+template <class T>
+[[gnu::always_inline]] inline void fetch(const T* row, std::int64_t columns) {
+  for (std::int64_t c = 0; c < columns; c += std::int64_t(64 / sizeof(T))) __builtin_prefetch(row + c);
+}
+constexpr std::size_t kAhead = 2;  // rows that are fetched before they are used
+
+// weights[h n + j] = q . key j, of each head. kWidth: D, or 0 for any.
+template <int kWidth, class T, class V>
+void dot_keys(const V* q, const std::vector<const T*>& keys, std::int64_t heads, std::int64_t width, V* weights) {
+  const std::int64_t D = kWidth ? kWidth : width;
+  const std::size_t n = keys.size();
+  for (std::size_t j = 0; j < n; ++j) {
+    if (j + kAhead < n) fetch(keys[j + kAhead], heads * D);
+    for (std::int64_t h = 0; h < heads; ++h) {
+      const T* key = keys[j] + h * D;
+      const V* query = q + h * D;
+      V dot = 0;
 #pragma omp simd reduction(+ : dot)
-    for (std::int64_t i = 0; i < D; ++i) dot += q[i] * V(a[i]);
-    weights[j] = dot;
+      for (std::int64_t i = 0; i < D; ++i) dot += query[i] * V(key[i]);
+      weights[h * std::int64_t(n) + std::int64_t(j)] = dot;
+    }
   }
 }
 
-// sum[i] = sum over j of weights[j] keys[j][offset + i]
-template <class T, class V>
-void add_values(const V* weights, const T* const* keys, std::int64_t n, std::int64_t offset, std::int64_t D, V* sum) {
+// sum[h D + i] = sum over j of weights[h n + j] value j [h D + i], four rows at a time.
+template <int kWidth, class T, class V>
+void add_values(const V* weights, const std::vector<const T*>& keys, std::int64_t offset, std::int64_t heads,
+                std::int64_t width, V* sum) {
+  const std::int64_t D = kWidth ? kWidth : width, n = std::int64_t(keys.size());
+  std::fill_n(sum, heads * D, V(0));
   std::int64_t j = 0;
   for (; j + 4 <= n; j += 4) {
-    const T *a = keys[j] + offset, *b = keys[j + 1] + offset, *c = keys[j + 2] + offset, *d = keys[j + 3] + offset;
-    const V w_a = weights[j], w_b = weights[j + 1], w_c = weights[j + 2], w_d = weights[j + 3];
+    for (std::int64_t next = j + 4; next < std::min(j + 8, n); ++next) fetch(keys[next] + offset, heads * D);
+    for (std::int64_t h = 0; h < heads; ++h) {
+      const std::int64_t at = offset + h * D;
+      const T *a = keys[j] + at, *b = keys[j + 1] + at, *c = keys[j + 2] + at, *d = keys[j + 3] + at;
+      const V *w = weights + h * n + j, w_a = w[0], w_b = w[1], w_c = w[2], w_d = w[3];
+      V* to = sum + h * D;
 #pragma omp simd
-    for (std::int64_t i = 0; i < D; ++i) sum[i] += w_a * V(a[i]) + w_b * V(b[i]) + w_c * V(c[i]) + w_d * V(d[i]);
+      for (std::int64_t i = 0; i < D; ++i)
+        to[i] = to[i] + w_a * V(a[i]) + w_b * V(b[i]) + w_c * V(c[i]) + w_d * V(d[i]);
+    }
   }
-  for (; j < n; ++j) {
-    const T* a = keys[j] + offset;
-    const V w = weights[j];
+  for (; j < n; ++j)
+    for (std::int64_t h = 0; h < heads; ++h) {
+      const T* a = keys[j] + offset + h * D;
+      const V w = weights[h * n + j];
+      V* to = sum + h * D;
 #pragma omp simd
-    for (std::int64_t i = 0; i < D; ++i) sum[i] += w * V(a[i]);
-  }
+      for (std::int64_t i = 0; i < D; ++i) to[i] += w * V(a[i]);
+    }
 }
 
-// exp(scale (weights - their largest)), and the inverse of their sum.
 template <class V>
-V exponentials(V* weights, std::int64_t n, V scale) {
-  const V top = max_cpu<V>(n, [weights](std::int64_t j) { return weights[j]; });
-  V total = 0;
+void probabilities(V* weights, std::int64_t n, V scale) {
+  if (n == 0) return;
+  V top = weights[0], total = 0;
+#pragma omp simd reduction(max : top)
+  for (std::int64_t j = 0; j < n; ++j) top = weights[j] > top ? weights[j] : top;
 #pragma omp simd reduction(+ : total)
   for (std::int64_t j = 0; j < n; ++j) total += weights[j] = fast_exp_nonpositive(scale * (weights[j] - top));
-  return 1 / total;
+  const V factor = 1 / total;
+#pragma omp simd
+  for (std::int64_t j = 0; j < n; ++j) weights[j] *= factor;
+}
+
+template <int kWidth, class T>
+void attend_with(const StepAttention<T>& p, std::int64_t r, StepAttentionRoom<T>& room) {
+  using V = compute_t<T>;
+  const std::int64_t n = std::int64_t(room.keys.size()), D = p.width, C = p.heads * D;
+  const T* q = p.q + r * p.q_row;
+  T* y = p.y + r * C;
+  room.query.assign(q, q + C);
+  room.weights.resize(n * p.heads);
+  room.sum.resize(C);
+  V *weights = room.weights.data(), *sum = room.sum.data();
+  const V scale = V(1 / std::sqrt(double(D)));
+  for (const T* key : room.keys) __builtin_prefetch(key);
+  dot_keys<kWidth>(room.query.data(), room.keys, p.heads, D, weights);
+  for (std::int64_t h = 0; h < p.heads; ++h) probabilities(weights + h * n, n, scale);
+  add_values<kWidth>(weights, room.keys, p.value_offset, p.heads, D, sum);
+  round_to(C, sum, y);
 }
 
 }  // namespace
 
 template <class T>
 void attend(const StepAttention<T>& p, std::int64_t r, StepAttentionRoom<T>& room) {
-  using V = compute_t<T>;
-  const std::int64_t n = std::int64_t(room.keys.size()), D = p.width, C = p.heads * D;
-  const T* q = p.q + r * p.q_row;
-  T* y = p.y + r * C;
-  room.query.assign(q, q + C);
-  room.weights.resize(n);
-  V* weights = room.weights.data();
-  const V scale = V(1 / std::sqrt(double(D)));
-  for (std::int64_t h = 0; h < p.heads; ++h) {
-    V sum[kMaxHeadWidth] = {};
-    V factor = 0;
-    if (n > 0) {
-      dot_keys(room.query.data() + h * D, room.keys.data(), n, h * D, D, weights);
-      factor = exponentials(weights, n, scale);
-      add_values(weights, room.keys.data(), n, p.value_offset + h * D, D, sum);
-    }
-#pragma omp simd
-    for (std::int64_t i = 0; i < D; ++i) y[h * D + i] = T(factor * sum[i]);
-  }
+  if (p.width == 128) return attend_with<128>(p, r, room);
+  if (p.width == 64) return attend_with<64>(p, r, room);
+  attend_with<0>(p, r, room);
 }
 
 template void attend(const StepAttention<float>&, std::int64_t, StepAttentionRoom<float>&);

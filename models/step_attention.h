@@ -18,7 +18,7 @@ struct StepAttention {
 template <class T>
 struct StepAttentionRoom {
   std::vector<const T*> keys;  // of the row at hand; filled by the caller
-  std::vector<compute_t<T>> query, weights;
+  std::vector<compute_t<T>> query, weights, sum;
 };
 
 // Row r of y; zero where there are no keys.

@@ -1,0 +1,108 @@
+// Times inference with a Transformer of transformer_iwslt_de_en's size and random weights: the encoder, greedy decoding
+// and beam search, with several normalizers. The encoder's matrix products are set beside the peak of fused
+// multiply-adds, measured in the same run; decoding is forced to 25 tokens a sentence, the end included.
+//
+//   inference_bench [Google Benchmark's flags]      TASK/NORMALIZER/DTYPE
+//   encoder/32x32: 32 sentences of 32 tokens; greedy/64x25, beam5/64x25: 64 sentences of 25 tokens
+#include <benchmark/benchmark.h>
+
+#include "bench/machine.h"
+#include "engine/cpu_support.h"
+#include "engine/gemm.h"
+#include "models/decoding.h"
+
+namespace foldgrad::bench {
+namespace {
+
+struct Task {
+  const char* name;
+  std::int64_t batch, length, beam;  // beam 0: the encoder alone
+};
+constexpr Task kTasks[] = {{"encoder/32x32", 32, 32, 0}, {"encoder/1x32", 1, 32, 0}, {"greedy/64x25", 64, 25, 1},
+                           {"greedy/1x25", 1, 25, 1},    {"beam5/64x25", 64, 25, 5}, {"beam5/1x25", 1, 25, 5}};
+
+TransformerConfig config_of(const std::string& normalizer) {
+  return {
+      .source_vocabulary = 8848, .target_vocabulary = 6632, .share_embeddings = "decoder", .normalizer = normalizer};
+}
+
+// Of the encoder's products alone.
+double matrix_flops(const Task& task, const TransformerConfig& c) {
+  const double tokens = double(task.batch * task.length), d = double(c.width);
+  return 2 * tokens * double(c.encoder_layers) *
+         (4 * d * d + 2 * d * double(c.ffn_width) + 2 * double(task.length) * d);
+}
+
+Tensor random_source(const Task& task, std::int64_t vocabulary) {
+  std::uint32_t state = 1;
+  std::vector<std::int64_t> ids(task.batch * task.length);
+  for (std::int64_t& id : ids) id = 4 + (state = state * 1664525u + 1013904223u) % std::uint32_t(vocabulary - 4);
+  return Tensor::of({task.batch, task.length}, ids);
+}
+
+// Kept, since repetitions of all benchmarks may come in any order.
+const InferenceTransformer& model_of(const std::string& normalizer, DType dtype) {
+  static std::map<std::string, std::unique_ptr<Transformer>> models;
+  static std::map<std::pair<std::string, DType>, std::unique_ptr<InferenceTransformer>> all;
+  std::unique_ptr<Transformer>& model = models[normalizer];
+  if (!model) model = std::make_unique<Transformer>(config_of(normalizer), /*seed=*/1);
+  std::unique_ptr<InferenceTransformer>& inference = all[{normalizer, dtype}];
+  if (!inference) inference = InferenceTransformer::make(*model, dtype);
+  return *inference;
+}
+
+void run(benchmark::State& state, const Task& task, const std::string& normalizer, DType dtype, double fma) {
+  const InferenceTransformer& model = model_of(normalizer, dtype);
+  const Tensor source = random_source(task, model.config().source_vocabulary);
+  const Tensor mask = Tensor::full(source.shape(), 1, DType::u8);
+  const std::int64_t last = task.length - 1;
+  const DecodingOptions options{.beam = task.beam, .max_length_a = 0, .max_length_b = last, .min_length = last};
+  const auto body = [&] {
+    if (task.beam == 0)
+      benchmark::DoNotOptimize(model.encode(source, mask).raw());
+    else
+      benchmark::DoNotOptimize(beam_search(model, source, mask, options).data());
+  };
+  body();  // allocates, and compiles the products
+  for (auto _ : state) body();
+
+  const auto rate = [](double amount) {
+    return benchmark::Counter(amount, benchmark::Counter::kIsIterationInvariantRate);
+  };
+  state.counters["tokens/s"] = rate(double(task.batch * task.length));
+  if (task.beam > 0) return;
+  state.counters["GFLOP/s"] = rate(matrix_flops(task, model.config()) / 1e9);
+  state.counters["of_peak_%"] = rate(100 * matrix_flops(task, model.config()) / fma);
+}
+
+int run_all(int argc, char** argv) {
+  require_cpu_support();
+  const double fma = fma_peak();
+  benchmark::AddCustomContext("machine", cpu_model());
+  benchmark::AddCustomContext("fma_GFLOP/s", fmt::format("{:.1f}", fma / 1e9));
+  benchmark::AddCustomContext("gemm", gemm_backend(Device::cpu, DType::f32));
+  for (const Task& task : kTasks)
+    for (DType dtype : {DType::f32, DType::bf16})
+      for (const char* normalizer : {"ln", "rmsnorm", "un", "none"})
+        benchmark::RegisterBenchmark(fmt::format("{}/{}/{}", task.name, normalizer, name(dtype)).c_str(), run, task,
+                                     normalizer, dtype, fma)
+            ->UseRealTime()
+            ->MeasureProcessCPUTime()
+            ->Unit(benchmark::kMillisecond);
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
+
+}  // namespace
+}  // namespace foldgrad::bench
+
+int main(int argc, char** argv) {
+  try {
+    return foldgrad::bench::run_all(argc, argv);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "inference_bench: {}\n", e.what());
+    return 1;
+  }
+}
