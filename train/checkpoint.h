@@ -57,7 +57,4 @@ struct NewestCheckpoint {
 // wrong with each, when none can be loaded.
 NewestCheckpoint load_newest_checkpoint(const std::string& checkpoints);
 
-// Throws CheckpointError when the configuration's trajectory keys are no longer those of the checkpoint.
-void require_config(const NewestCheckpoint& checkpoint, const std::string& config_hash, bool allow_change);
-
 }  // namespace foldgrad

@@ -109,12 +109,4 @@ NewestCheckpoint load_newest_checkpoint(const std::string& checkpoints) {
                                     newest.warnings.size(), fmt::join(newest.warnings, "\n")));
 }
 
-void require_config(const NewestCheckpoint& checkpoint, const std::string& config_hash, bool allow_change) {
-  if (allow_change || checkpoint.contents.config_hash == config_hash) return;
-  throw CheckpointError(
-      fmt::format("{}: the configuration must have hash {}, got {}: training would not go on as it began. "
-                  "--allow-config-change accepts that",
-                  checkpoint.path, checkpoint.contents.config_hash, config_hash));
-}
-
 }  // namespace foldgrad

@@ -12,6 +12,7 @@ namespace foldgrad {
 struct BuildInfo;
 
 void add_compare_command(CLI::App& program, int& exit_code);
+void add_config_command(CLI::App& program, int& exit_code);
 void add_demo_command(CLI::App& program, int& exit_code);
 void add_norms_command(CLI::App& program, int& exit_code);
 void add_report_command(CLI::App& program, int& exit_code);

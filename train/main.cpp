@@ -49,6 +49,7 @@ int run(int argc, char** argv) {
   program.require_subcommand(1);
   int exit_code = kExitOk;
   add_compare_command(program, exit_code);
+  add_config_command(program, exit_code);
   add_demo_command(program, exit_code);
   add_norms_command(program, exit_code);
   add_report_command(program, exit_code);

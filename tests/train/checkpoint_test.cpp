@@ -152,14 +152,5 @@ RC_GTEST_PROP(Checkpoint, NeverLoadsOtherValuesFromDamagedFiles, ()) {
   RC_ASSERT(!other);
 }
 
-TEST(Checkpoint, RefusesAnotherConfiguration) {
-  const NewestCheckpoint checkpoint{"c/step-00000001", contents_of_step(1), {}};
-  EXPECT_NO_THROW(require_config(checkpoint, "hash", false));
-  EXPECT_NO_THROW(require_config(checkpoint, "other", true));
-  EXPECT_EQ(refusal([&] { require_config(checkpoint, "other", false); }),
-            "c/step-00000001: the configuration must have hash hash, got other: training would not go on as it began. "
-            "--allow-config-change accepts that");
-}
-
 }  // namespace
 }  // namespace foldgrad
