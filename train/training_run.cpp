@@ -79,7 +79,6 @@ class TrainingRun {
 };
 
 int TrainingRun::train() {
-  catch_interrupts();
   const std::int64_t steps = config_.train.steps;
   bool stop = false;  // a copy, so that a signal between two looks at it cannot end the run unsaved
   while (trainer_.updates() < steps && !stop && !out_of_patience()) {
@@ -129,11 +128,11 @@ int TrainingRun::finish(bool stopped) {
 }
 
 void TrainingRun::start(const TrainOptions& options) {
-  if (!options.resume.empty()) {
-    resume(options);
-  } else {
+  if (options.resume.empty())
     begin(options, std::nullopt);
-  }
+  else
+    resume(options);
+  catch_interrupts();
   progress_.emplace(trainer_.updates(), config_.train.steps);
   log({{"event", "start"},
        {"step", trainer_.updates()},

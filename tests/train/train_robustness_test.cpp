@@ -139,9 +139,12 @@ TEST_F(TrainRobustness, TheFirstSignalSavesTheSecondEndsAtOnce) {
         << errors();
     EXPECT_TRUE(contains(bytes(run + "/checkpoints/" + latest.substr(0, 13) + "/config.json"), "foldgrad transformer"));
   }
-  const pid_t child = spawn(arguments("other", endless), 6000);  // so that it waits for room between the signals
-  wait_for_file("other/log.jsonl");
-  wait_for_error("step      1/");
+  // So that it waits for room on the disk between the signals. It prints nothing before, since stderr is a file too.
+  const pid_t child = spawn(arguments("other",
+                                      "--set train.steps=100000000 --set output.log_every=100000000 --set "
+                                      "output.save_every=100000000 --set validate.every=100000000"),
+                            6000);
+  wait_until([&] { return size_of(files_ / "other/log.jsonl") > 0; });
   kill(child, SIGINT);
   wait_for_error("a second signal stops at once, without saving\n");
   kill(child, SIGINT);
