@@ -54,9 +54,9 @@ std::string script_of(const Plot& plot, const std::string& file, std::size_t num
       if (!plot.logarithmic || y > 0) points += fmt::format("{} {}\n", x, y);
     if (points.empty()) continue;
     s += fmt::format("$data{} << END\n{}END\n", k, points);
-    // A single point has no line.
-    curves += fmt::format("{}$data{} with linespoints pt 7 ps 0.3 title {}", curves.empty() ? "" : ", ", k,
-                          quoted(plot.series[k].name));
+    // A single point has no line. There are eight colours; then dashes tell curves apart.
+    curves += fmt::format("{}$data{} with linespoints lt {} dt {} pt 7 ps 0.3 title {}", curves.empty() ? "" : ", ", k,
+                          k % 8 + 1, k / 8 + 1, quoted(plot.series[k].name));
   }
   // Without any point gnuplot would refuse; an empty axis says as much.
   s += curves.empty() ? "plot [0:1][0:1] -1 notitle\n" : "plot " + curves + "\n";
