@@ -13,6 +13,7 @@ struct BuildInfo;
 
 void add_compare_command(CLI::App& program, int& exit_code);
 void add_config_command(CLI::App& program, int& exit_code);
+void add_data_command(CLI::App& program, int& exit_code);
 void add_demo_command(CLI::App& program, int& exit_code);
 void add_norms_command(CLI::App& program, int& exit_code);
 void add_report_command(CLI::App& program, int& exit_code);

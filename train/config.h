@@ -11,7 +11,7 @@ namespace foldgrad {
 
 struct DataConfig {
   std::string task = "text", directory, train = "train", valid = "valid", test = "test", source = "de", target = "en";
-  std::string tokenizer = "words", bpe_codes, source_dictionary, target_dictionary;
+  std::string tokenizer = "words", bpe_codes, source_dictionary, target_dictionary, sentencepiece_model;
   std::int64_t vocabulary = 8000;
   bool lowercase = false;
   std::int64_t train_pairs = 0, valid_pairs = 0, max_length = 0;

@@ -76,6 +76,7 @@ void visit_config(Config& c, const Visitor& v) {
   const char* of_training = "dict.txt of fairseq, in the directory; empty: of the training files";
   v(d.source_dictionary, ConfigKey{"data", "source_dictionary", "", of_training});
   v(d.target_dictionary, ConfigKey{"data", "target_dictionary", "", of_training});
+  v(d.sentencepiece_model, ConfigKey{"data", "sentencepiece_model", "", "In the directory; empty: learned"});
   v(d.vocabulary, ConfigKey{"data", "vocabulary", "pieces", "For both languages (sentencepiece)", at_least(5)});
   v(d.train_pairs, ConfigKey{"data", "train_pairs", "pairs", "The first that many to train on; 0: all", at_least(0)});
   v(d.valid_pairs,

@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
   int exit_code = kExitOk;
   add_compare_command(program, exit_code);
   add_config_command(program, exit_code);
+  add_data_command(program, exit_code);
   add_demo_command(program, exit_code);
   add_norms_command(program, exit_code);
   add_report_command(program, exit_code);

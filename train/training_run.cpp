@@ -150,6 +150,7 @@ void TrainingRun::begin(const TrainOptions& options, std::optional<std::uint64_t
   else
     run_.create(config_text(config_), options.command, environment);
   write_model_config(run_.model(), model_.config());
+  data_.vocabulary.save(run_.model() + "/vocabulary");
   log_.emplace(run_.log(), log_offset);
 }
 
@@ -273,12 +274,20 @@ void TrainingRun::log(nlohmann::ordered_json event) {
   }
 }
 
+// The vocabulary of a run stays, whatever has become of the files that it was made from.
+ExperimentData data_of(const TrainOptions& options, const ExperimentConfig& config) {
+  const std::string directory = data_directory(config.data, options.data_directory),
+                    saved = RunDirectory(options.out).model() + "/vocabulary";
+  if (options.resume.empty() || !std::filesystem::exists(saved)) return read_data(config, directory);
+  return read_data(config, directory, Vocabulary::load(saved));
+}
+
 }  // namespace
 
 int train_experiment(const TrainOptions& options) {
   const Device device = require_device(options.device);
   const ExperimentConfig config = read_config(options.config, options.settings);
-  const ExperimentData data = read_data(config, data_directory(config.data, options.data_directory));
+  const ExperimentData data = data_of(options, config);
   return TrainingRun(options, config, data, device).train();
 }
 

@@ -46,6 +46,8 @@ void check(const ExperimentConfig& config) {
         fmt::format("data.bpe_codes must {}name a file with data.tokenizer = \"{}\"", bpe ? "" : "not ", d.tokenizer));
   if (files && d.tokenizer == "sentencepiece")
     refuse("data.source_dictionary and target_dictionary are not for data.tokenizer = \"sentencepiece\"");
+  if (!d.sentencepiece_model.empty() && d.tokenizer != "sentencepiece")
+    refuse(fmt::format("data.sentencepiece_model must not name a file with data.tokenizer = \"{}\"", d.tokenizer));
   if (d.source_dictionary.empty() != d.target_dictionary.empty())
     refuse("data.source_dictionary and target_dictionary must both be given, or neither");
 }
@@ -69,6 +71,8 @@ Vocabulary make_vocabulary(const ExperimentConfig& config, const std::string& di
   const DataConfig& d = config.data;
   if (d.task == "numbers") return Vocabulary::numbers();
   if (d.tokenizer == "sentencepiece") {
+    if (!d.sentencepiece_model.empty())
+      return Vocabulary::sentence_piece(SentencePiece::read(path_in(directory, d.sentencepiece_model)), d.lowercase);
     Lines both = train.source;
     both.insert(both.end(), train.target.begin(), train.target.end());
     return Vocabulary::sentence_piece(SentencePiece::train(both, {.vocabulary = d.vocabulary}), d.lowercase);
@@ -112,8 +116,9 @@ void clean(Corpus& corpus, const DataConfig& d, const std::string& directory) {
 std::map<std::string, std::string> digests_of(const DataConfig& d, const std::string& directory) {
   std::map<std::string, std::string> digests;
   if (d.task == "numbers") return digests;
-  for (const std::string& name : {d.train + "." + d.source, d.train + "." + d.target, d.valid + "." + d.source,
-                                  d.valid + "." + d.target, d.bpe_codes, d.source_dictionary, d.target_dictionary})
+  for (const std::string& name :
+       {d.train + "." + d.source, d.train + "." + d.target, d.valid + "." + d.source, d.valid + "." + d.target,
+        d.bpe_codes, d.source_dictionary, d.target_dictionary, d.sentencepiece_model})
     if (!name.empty()) digests[name] = sha256_of_file(path_in(directory, name));
   return digests;
 }
