@@ -16,6 +16,8 @@ ValidationLoss validation_loss(Transformer& model, Batches& batches, DType dtype
 
 // The best hypothesis for each source, without its end, in the order of the sources. Sources end with kEos; max_tokens
 // bounds sources times the longest of a batch. Throws std::invalid_argument for what Batches and beam_search refuse.
+std::vector<Ids> translations(const InferenceTransformer& model, const std::vector<Ids>& sources,
+                              const DecodingOptions& options, std::int64_t max_tokens = 4096);
 std::vector<Ids> translations(Transformer& model, const std::vector<Ids>& sources, const DecodingOptions& options,
                               std::int64_t max_tokens = 4096);
 

@@ -48,14 +48,21 @@ int run(int argc, char** argv) {
   program.set_version_flag("--version", version(), "Print commit, compiler, CUDA and instruction set");
   program.require_subcommand(1);
   int exit_code = kExitOk;
+  const BuildInfo build{FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, FOLDGRAD_FLAGS};
+  add_average_command(program, exit_code);
   add_compare_command(program, exit_code);
   add_config_command(program, exit_code);
   add_data_command(program, exit_code);
   add_demo_command(program, exit_code);
+  add_doctor_command(program, exit_code, build);
+  add_eval_command(program, exit_code);
+  add_inspect_command(program, exit_code);
   add_norms_command(program, exit_code);
+  add_recalibrate_command(program, exit_code);
   add_report_command(program, exit_code);
-  add_train_command(program, exit_code, {FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, FOLDGRAD_FLAGS},
-                    {argv, argv + argc});
+  add_run_command(program, exit_code);
+  add_train_command(program, exit_code, build, {argv, argv + argc});
+  add_translate_command(program, exit_code);
   add_verify_traces_command(program, exit_code);
   try {
     program.parse(argc, argv);

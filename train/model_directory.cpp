@@ -119,6 +119,28 @@ std::unique_ptr<Transformer> load_model(const std::string& path, DType dtype, De
   }
 }
 
+Vocabulary load_vocabulary(const std::string& path, const TransformerConfig& config) {
+  const std::string directory = find_model_directory(path) + "/vocabulary";
+  if (!exists(directory)) throw CheckpointError(directory + ": is missing: this model takes and gives ids, no text");
+  try {
+    Vocabulary vocabulary = Vocabulary::load(directory);
+    if (vocabulary.source_size() != config.source_vocabulary || vocabulary.target_size() != config.target_vocabulary)
+      throw FileError(directory,
+                      fmt::format("must have {} and {} entries by config.json, got {} and {}", config.source_vocabulary,
+                                  config.target_vocabulary, vocabulary.source_size(), vocabulary.target_size()));
+    return vocabulary;
+  } catch (const FileError& e) {
+    throw CheckpointError(e.what());
+  }
+}
+
+std::string find_run_config(const std::string& path) {
+  for (const std::string& run : {path, path + "/..", path + "/../.."})
+    if (exists(run + "/config.toml") && exists(run + "/checkpoints"))
+      return std::filesystem::path(run + "/config.toml").lexically_normal();
+  return "";
+}
+
 void write_model_config(const std::string& directory, const TransformerConfig& config) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "models/transformer.h"
+#include "train/data/vocabulary.h"
 
 namespace foldgrad {
 
@@ -24,6 +25,12 @@ TransformerConfig read_model_config(const std::string& directory);
 // those that the configuration asks for, no more and no fewer. Where there is a manifest.json, the files must have its
 // digests. Throws CheckpointError: "FILE: what is wrong".
 std::unique_ptr<Transformer> load_model(const std::string& path, DType dtype = DType::f32, Device device = Device::cpu);
+
+// Of find_model_directory(path); its sizes must be those of `config`. Throws CheckpointError.
+Vocabulary load_vocabulary(const std::string& path, const TransformerConfig& config);
+
+// config.toml of the run that the model of `path` is a checkpoint of; empty when there is none.
+std::string find_run_config(const std::string& path);
 
 // Creates `directory`. `vocabulary` is a directory to be copied; nothing is when it is empty or not there. config.json
 // is written last: a directory without it is no model. Throws FileError, also when a model is there already.

@@ -1,0 +1,116 @@
+#include <cmath>
+
+#include "tests/train/model_program.h"
+#include "train/checkpoint.h"
+#include "train/evaluation.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using nlohmann::json;
+
+class TranslateCommand : public ModelProgram {
+ protected:
+  std::string translated(const std::string& text, const std::string& options = "") {
+    write_bytes(files_ / "stdin", text);
+    const ProgramResult r = run("translate @m " + options + " <@stdin");
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_EQ(r.err, "");
+    return r.out;
+  }
+};
+
+TEST_F(TranslateCommand, KeepsOrderAndEmptyLinesInWhateverBatches) {
+  const std::string all = translated(kSource);
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 5);
+  EXPECT_GT(all.size(), 20u);
+  std::string one_by_one;
+  std::istringstream lines(kSource);
+  for (std::string line; std::getline(lines, line);) one_by_one += translated(line);
+  EXPECT_EQ(all, one_by_one);
+  EXPECT_EQ(translated(kSource, "--lines 2"), all);
+  EXPECT_EQ(translated(kSource, "--max-tokens 5 --threads 1"), all);
+  EXPECT_NE(translated(kSource, "--beam 1 --max-length-a 0 --max-length-b 2"), all);
+  EXPECT_EQ(translated(""), "");
+  const std::string first = translated("ein zwei"), third = translated("zwei\r\n");
+  EXPECT_EQ(translated("\nein zwei\n \t\n\nzwei\n\n"), "\n" + first + "\n\n" + third + "\n");
+}
+
+TEST_F(TranslateCommand, NamesTheLineThatItCannotTranslate) {
+  write_bytes(files_ / "bad", "ein zwei\n\nzwei \xff\nein\n");
+  ProgramResult r = run("translate @m <@bad");
+  EXPECT_EQ(r.exit_code, 3);
+  EXPECT_EQ(r.err, "error: stdin:3: is not UTF-8 at byte 6\n");
+  EXPECT_EQ(r.out, translated("ein zwei\n\n"));
+  write_bytes(files_ / "long", "ein\nein ein ein ein ein ein ein ein ein ein ein ein\n");
+  r = run("translate @m <@long");
+  EXPECT_EQ(r.exit_code, 3);
+  EXPECT_EQ(r.err, "error: stdin:2: must have at most 12 tokens with the end, got 13\n");
+  std::filesystem::remove_all(files_ / "m/vocabulary");
+  expect_error("translate @m <@in.de", 4, "@m/vocabulary: is missing: this model takes and gives ids, no text");
+  Vocabulary::words(Dictionary::of_words({"ein"}), Dictionary::of_words({"one"}), false).save(files_ / "m/vocabulary");
+  expect_error("translate @m <@in.de", 4, "@m/vocabulary: must have 16 and 16 entries by config.json, got 8 and 8");
+  EXPECT_EQ(run("translate @m --beam 0 <@in.de").exit_code, 2);
+}
+
+class EvalCommand : public TranslateCommand {};
+
+TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
+  write_bytes(files_ / "own.en", translated(kSource));
+  const ProgramResult r =
+      run("eval @m --source @in.de --reference @own.en --json --hypotheses @hypotheses --max-tokens 20");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const json all = json::parse(r.out);
+  EXPECT_EQ(all["sentences"], 5);
+  EXPECT_EQ(all["exact_match"], 100);
+  EXPECT_NEAR(all["chrf"], 100, 1e-9);
+  EXPECT_EQ(all["sacrebleu_signature"], "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp");
+  EXPECT_EQ(read_bytes(files_ / "hypotheses"), read_bytes(files_ / "own.en"));
+  // The loss by its definition, sentence by sentence.
+  EncodedPairs pairs;
+  std::istringstream source(kSource), target(read_bytes(files_ / "own.en"));
+  for (std::string line; std::getline(source, line);) pairs.source.push_back(vocabulary_.encode_source(line));
+  for (std::string line; std::getline(target, line);) pairs.target.push_back(vocabulary_.encode_target(line));
+  Batches batches(pairs, {.max_tokens = 13, .multiple = 1, .shuffle = false});
+  const ValidationLoss loss = validation_loss(*model_, batches);
+  EXPECT_EQ(all["target_tokens"], loss.target_tokens);
+  EXPECT_NEAR(all["loss"], loss.loss, 1e-5 * loss.loss);  // sums of f32 in another order
+  EXPECT_NEAR(all["perplexity"], std::exp(all["loss"].get<double>()), 1e-9);
+  const ProgramResult text = run("eval @m --source @in.de --reference @own.en");
+  for (const char* part : {"\ntokenized BLEU   BLEU = ", "\nsacreBLEU        BLEU = ", "\nexact match      100.00 %\n"})
+    EXPECT_NE(text.out.find(part), std::string::npos) << text.out;
+}
+
+TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
+  write_model_config(files_ / "run/model", model_->config());
+  vocabulary_.save(files_ / "run/model/vocabulary");
+  CheckpointContents c;
+  c.norm_state = model_->state();
+  for (const Parameter* p : model_->parameters()) c.model.emplace(p->name, p->value);
+  save_checkpoint(files_ / "run/checkpoints", c, {.companions = files_ / "run/model"});
+  write_bytes(files_ / "run/config.toml", "[data]\ndirectory = \"text\"\ntest = \"in\"\n");
+  std::filesystem::create_directories(files_ / "text");
+  write_bytes(files_ / "text/in.de", kSource);
+  write_bytes(files_ / "text/in.en", translated(kSource));
+  write_bytes(files_ / "text/other.de", "ein\n");
+  write_bytes(files_ / "text/other.en", "one two three\n");
+  for (const char* model : {"@run", "@run/checkpoints/step-00000000"}) {
+    const json test = json::parse(run(std::string("eval ") + model + " --json --data-dir @").out);
+    EXPECT_EQ(test["sentences"], 5);
+    EXPECT_EQ(test["exact_match"], 100);
+  }
+  EXPECT_EQ(json::parse(run("eval @run --json --data-dir @ --split other").out)["target_tokens"], 4);
+  expect_error("eval @run --data-dir @ --split no", 3, "@text/no.de: cannot be opened: No such file or directory");
+}
+
+TEST_F(EvalCommand, Errors) {
+  write_bytes(files_ / "short.en", "one\n");
+  expect_error("eval @m --source @in.de --reference @short.en", 3, "@short.en: must have 5 lines like @in.de, got 1");
+  expect_error("eval @m --source @in.de", 2, "--source and --reference must be given both or neither");
+  expect_error("eval @m", 2, "@m belongs to no run: --source and --reference must name text");
+  expect_error("eval @m --source @in.de --reference @in.de --max-tokens 3", 3,
+               "source:2: must have at most 3 tokens with the end, got 5");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

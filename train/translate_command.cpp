@@ -1,0 +1,137 @@
+// foldgrad translate: lines from stdin to stdout.
+#include <fmt/format.h>
+#include <omp.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "engine/file.h"
+#include "train/commands.h"
+#include "train/data/unicode.h"
+#include "train/evaluation.h"
+#include "train/exit_codes.h"
+#include "train/model_directory.h"
+
+namespace foldgrad {
+namespace {
+
+struct TranslateOptions {
+  std::string model, dtype = "f32";
+  DecodingOptions decoding;
+  std::int64_t max_tokens = 4096, lines = 1000;
+  int threads = 0;
+};
+
+class Translator {
+ public:
+  explicit Translator(const TranslateOptions& options)
+      : options_(options),
+        model_(load_model(options.model)),
+        vocabulary_(load_vocabulary(options.model, model_->config())),
+        inference_(InferenceTransformer::make(*model_, options.dtype == "bf16" ? DType::bf16 : DType::f32)),
+        most_(std::min(model_->config().max_positions, options.max_tokens)) {}
+
+  // Up to the end of `in`. What stands before a line that cannot be translated is still translated and printed.
+  void translate(std::istream& in, std::int64_t lines_at_once) {
+    for (std::string line; std::getline(in, line);) {
+      ++read_;
+      try {
+        add(line);
+      } catch (...) {
+        flush();
+        throw;
+      }
+      if (std::int64_t(empty_.size()) >= lines_at_once) flush();
+    }
+    flush();
+  }
+
+ private:
+  void add(std::string line) {
+    const std::string place = fmt::format("stdin:{}", read_);
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (const std::size_t bad = first_bad_utf8(line); bad != std::string::npos)
+      throw FileError(place, fmt::format("is not UTF-8 at byte {}", bad + 1));
+    if (split_words(line).empty()) {
+      empty_.push_back(true);
+      return;
+    }
+    Ids ids = vocabulary_.encode_source(line);
+    if (std::int64_t(ids.size()) > most_)
+      throw FileError(place, fmt::format("must have at most {} tokens with the end, got {}", most_, ids.size()));
+    sources_.push_back(std::move(ids));
+    empty_.push_back(false);
+  }
+
+  void flush() {
+    std::vector<Ids> best;
+    if (!sources_.empty()) best = translations(*inference_, sources_, options_.decoding, options_.max_tokens);
+    std::size_t next = 0;
+    for (const bool empty : empty_) fmt::print("{}\n", empty ? "" : vocabulary_.decode_target(best[next++]));
+    if (std::fflush(stdout) != 0) throw FileError("stdout", "cannot be written", errno);
+    sources_.clear();
+    empty_.clear();
+  }
+
+  const TranslateOptions& options_;
+  std::unique_ptr<Transformer> model_;
+  Vocabulary vocabulary_;
+  std::unique_ptr<InferenceTransformer> inference_;
+  std::int64_t most_, read_ = 0;
+  std::vector<Ids> sources_;  // of lines that were read and not yet printed
+  std::vector<bool> empty_;   // of each such line
+};
+
+int translate(const TranslateOptions& o) {
+  if (o.threads > 0) omp_set_num_threads(o.threads);
+  // Someone who types wants each answer at once.
+  Translator(o).translate(std::cin, isatty(STDIN_FILENO) ? 1 : o.lines);
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_decoding_options(CLI::App& command, DecodingOptions& o, std::int64_t& max_tokens) {
+  const auto at_least = [](double least) { return CLI::Range(least, 1e9); };
+  command.add_option("--beam", o.beam, "Hypotheses of the beam; 1: greedy")
+      ->check(CLI::Range(std::int64_t(1), std::int64_t(1000)))
+      ->capture_default_str();
+  command.add_option("--length-penalty", o.length_penalty, "Scores are divided by the length to this power")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command
+      .add_option("--max-length-a", o.max_length_a,
+                  "Longest translation: floor(a * tokens of the source + b), end included")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command.add_option("--max-length-b", o.max_length_b, "The b of it")
+      ->check(CLI::Range(std::int64_t(0), std::int64_t(1000000)))
+      ->capture_default_str();
+  command.add_option("--max-tokens", max_tokens, "Size of a batch: sentences times the tokens of the longest")
+      ->check(CLI::Range(std::int64_t(1), std::int64_t(100000000)))
+      ->capture_default_str();
+}
+
+void add_translate_command(CLI::App& program, int& exit_code) {
+  CLI::App* command = program.add_subcommand("translate", "Translate text, line by line from stdin to stdout");
+  const auto o = std::make_shared<TranslateOptions>();
+  command->add_option("MODEL", o->model, "Model directory, checkpoint or run, with a vocabulary")->required();
+  add_decoding_options(*command, o->decoding, o->max_tokens);
+  command->add_option("--lines", o->lines, "Lines read before the first is translated; 1 on a terminal")
+      ->check(CLI::Range(std::int64_t(1), std::int64_t(100000000)))
+      ->capture_default_str();
+  command->add_option("--threads", o->threads, "Threads; 0: as many as OpenMP takes")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command->add_option("--dtype", o->dtype, "Of weights and products")
+      ->check(CLI::IsMember({"f32", "bf16"}))
+      ->capture_default_str();
+  command->footer(
+      "Lines stay in their order; those without words stay empty.\n"
+      "Exit codes: 0, 2 usage, 3 a line cannot be translated, 4 the model cannot be loaded.");
+  command->callback([o, &exit_code] { exit_code = translate(*o); });
+}
+
+}  // namespace foldgrad
