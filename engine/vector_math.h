@@ -1,7 +1,7 @@
-// exp, tanh, sigmoid and erf of float without branches and calls, so that loops over them vectorise, and the same
-// formula on both devices. Within 2.5 units in the last place of the exact value (erf: 4.5) over the whole range,
-// subnormal results included; infinities give the limits, NaN stays NaN. The overloads for double are the standard
-// library's: gradients are checked in double.
+// exp, tanh, sigmoid, erf and two distribution functions of float without branches and calls, so that loops over them
+// vectorise, and the same formula on both devices. Within 2.5 units in the last place of the exact value (sigmoid: 3.5;
+// erf: 4.5; the distribution functions: 2e-7 away) over the whole range, subnormal results included; infinities give
+// the limits, NaN stays NaN. The overloads for double are the standard library's: gradients are checked in double.
 //
 // The polynomials are minimax fits (Remez, in 40 digits, then rounded), each with the error that it leaves.
 #pragma once
@@ -14,14 +14,14 @@
 namespace foldgrad {
 namespace vector_math {
 
-// x = n ln 2 + r with |r| <= ln(2) / 2. The lower bits of `bits` are those of n.
+// x = n ln 2 + r with |r| <= ln(2) / 2. The lower bits of `bits` are those of n + offset: a bias is added in passing.
 struct Reduced {
   std::uint32_t bits;
   float r;
 };
 
-FOLDGRAD_HD inline Reduced reduce(float x) {
-  const float shift = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
+FOLDGRAD_HD inline Reduced reduce(float x, float offset) {
+  const float shift = 12582912.0f + offset;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
   const float shifted = std::fma(x, 1.44269504f, shift);
   std::uint32_t bits;
   std::memcpy(&bits, &shifted, sizeof bits);
@@ -38,15 +38,33 @@ FOLDGRAD_HD inline float exp_tail(float r) {
   q = std::fma(q, r, 1.66664213e-1f);
   return std::fma(q, r, 0.5f);
 }
-FOLDGRAD_HD inline float exp_reduced(float r) { return std::fma(std::fma(exp_tail(r), r, 1.0f), r, 1.0f); }
 FOLDGRAD_HD inline float expm1_reduced(float r) { return std::fma(r * r, exp_tail(r), r); }
 
-// 2^n for -127 < n < 128, from the lower 9 bits of n.
-FOLDGRAD_HD inline float power_of_two(std::uint32_t n) {
-  const std::uint32_t bits = (n << 23) + 0x3F800000u;
+// unit * e^r of a reduced r, where unit is a power of two; it leaves 2^-23.3.
+FOLDGRAD_HD inline float exp_reduced(float r, float unit) {
+  float q = 8.29020981e-3f * unit;
+  q = std::fma(q, r, 4.18984965e-2f * unit);
+  q = std::fma(q, r, 1.66676417e-1f * unit);
+  q = std::fma(q, r, 4.99991447e-1f * unit);
+  q = std::fma(q, r, 9.99999702e-1f * unit);
+  return std::fma(q, r, unit);
+}
+
+// 2^(e - 127) for 0 < e < 255, from the lower 9 bits of e.
+constexpr float kBias = 127.0f;
+FOLDGRAD_HD inline float biased_power(std::uint32_t e) {
+  const std::uint32_t bits = e << 23;
   float value;
   std::memcpy(&value, &bits, sizeof value);
   return value;
+}
+
+FOLDGRAD_HD inline float polynomial(float s, float c0, float c1, float c2, float c3, float c4, float c5) {
+  float p = std::fma(c5, s, c4);
+  p = std::fma(p, s, c3);
+  p = std::fma(p, s, c2);
+  p = std::fma(p, s, c1);
+  return std::fma(p, s, c0);
 }
 
 // Written so that NaN passes.
@@ -57,25 +75,26 @@ FOLDGRAD_HD inline float at_least(float x, float bound) { return bound > x ? bou
 
 FOLDGRAD_HD inline float fast_exp(float x) {
   using namespace vector_math;
-  const Reduced reduced = reduce(at_least(at_most(x, 89.0f), -104.0f));  // beyond: infinity and 0
+  const Reduced reduced = reduce(at_least(at_most(x, 89.0f), -104.0f), 2 * kBias);  // beyond: infinity and 0
   // 2^n in two factors, each of which a float holds; only the second product can round.
   const std::uint32_t half = reduced.bits >> 1;
-  return exp_reduced(reduced.r) * power_of_two(half) * power_of_two(reduced.bits - half);
+  return exp_reduced(reduced.r, 1.0f) * biased_power(half) * biased_power(reduced.bits - half);
 }
 
-// For x <= 0, in fewer steps: 2^(n + 64) always fits into one factor. Softmax and the like.
+// For x <= 0, in fewer steps: 2^-64 e^r times 2^(n + 64), which always is a float. Softmax and the like.
 FOLDGRAD_HD inline float fast_exp_nonpositive(float x) {
   using namespace vector_math;
-  const Reduced reduced = reduce(at_least(x, -104.0f));
-  return exp_reduced(reduced.r) * power_of_two(reduced.bits + 64u) * 5.42101086e-20f;  // 2^-64
+  const Reduced reduced = reduce(x, kBias + 64);
+  const float value = exp_reduced(reduced.r, 5.42101086e-20f) * biased_power(reduced.bits);
+  return x < -104.0f ? 0.0f : value;  // where n does not fit, value is anything
 }
 
 // (e^2a - 1) / (e^2a + 1), with e^2a - 1 = 2^n (e^r - 1) + (2^n - 1), which keeps the digits of a small a.
 FOLDGRAD_HD inline float fast_tanh(float x) {
   using namespace vector_math;
   const float a = at_most(std::fabs(x), 10.0f);  // tanh(10) rounds to 1
-  const Reduced reduced = reduce(2.0f * a);
-  const float power = power_of_two(reduced.bits);
+  const Reduced reduced = reduce(2.0f * a, kBias);
+  const float power = biased_power(reduced.bits);
   const float e = std::fma(power, expm1_reduced(reduced.r), power - 1.0f);
   return std::copysign(e / (e + 2.0f), x);
 }
@@ -91,25 +110,43 @@ FOLDGRAD_HD inline float fast_erf(float x) {
   using namespace vector_math;
   const float a = at_most(std::fabs(x), 3.95f);  // erf(3.95) rounds to 1
   const float s = a * a;
-  float p = 2.02606179e-6f;
-  p = std::fma(p, s, 2.84670270e-4f);
-  p = std::fma(p, s, 3.80736869e-3f);
-  p = std::fma(p, s, 5.28730229e-2f);
-  p = std::fma(p, s, 1.91531897e-1f);
-  p = std::fma(p, s, 1.12837911f);
-  float q = 3.78324621e-5f;
-  q = std::fma(q, s, 1.17053359e-3f);
-  q = std::fma(q, s, 1.50535088e-2f);
-  q = std::fma(q, s, 1.14552021e-1f);
-  q = std::fma(q, s, 5.03073394e-1f);
-  q = std::fma(q, s, 1.0f);
+  const float p =
+      polynomial(s, 1.12837911f, 1.91531897e-1f, 5.28730229e-2f, 3.80736869e-3f, 2.84670270e-4f, 2.02606179e-6f);
+  const float q = polynomial(s, 1.0f, 5.03073394e-1f, 1.14552021e-1f, 1.50535088e-2f, 1.17053359e-3f, 3.78324621e-5f);
   return std::copysign(at_most(a * p / q, 1.0f), x);
+}
+
+// Two functions that rise from 0 to 1 as 1/2 + x P(x^2) / Q(x^2). What the fraction leaves, 2^-26.7 and 2^-27.3, is
+// absolute: for x far below 0 few digits are right, which is no matter in x times the function.
+
+// The normal distribution function; at 5.6 it rounds to 1.
+FOLDGRAD_HD inline float fast_normal_cdf(float x) {
+  const float s = x * x;
+  const float p = vector_math::polynomial(s, 3.98942232e-1f, 3.43761258e-2f, 4.70725959e-3f, 1.73850713e-4f,
+                                          6.35651304e-6f, 2.21451959e-8f);
+  const float q =
+      vector_math::polynomial(s, 1.0f, 2.52833873e-1f, 2.89400965e-2f, 1.91297836e-3f, 7.51018160e-5f, 1.18020705e-6f);
+  return 0.5f + (s > 31.36f ? std::copysign(0.5f, x) : x * p / q);
+}
+
+// The approximation of it by (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2; at 5.1 it rounds to 1.
+FOLDGRAD_HD inline float fast_tanh_cdf(float x) {
+  const float s = x * x;
+  const float p = vector_math::polynomial(s, 3.98942322e-1f, 3.04327551e-2f, 3.62876779e-3f, 1.33292822e-4f,
+                                          6.98540180e-6f, 2.35354261e-8f);
+  const float q =
+      vector_math::polynomial(s, 1.0f, 2.43775919e-1f, 2.43533272e-2f, 1.29672443e-3f, 7.53987842e-5f, 1.29641774e-6f);
+  return 0.5f + (s > 26.01f ? std::copysign(0.5f, x) : x * p / q);
 }
 
 FOLDGRAD_HD inline double fast_exp(double x) { return std::exp(x); }
 FOLDGRAD_HD inline double fast_exp_nonpositive(double x) { return std::exp(x); }
 FOLDGRAD_HD inline double fast_tanh(double x) { return std::tanh(x); }
 FOLDGRAD_HD inline double fast_erf(double x) { return std::erf(x); }
+FOLDGRAD_HD inline double fast_normal_cdf(double x) { return 0.5 + 0.5 * std::erf(x * 0.70710678118654752); }
+FOLDGRAD_HD inline double fast_tanh_cdf(double x) {
+  return 0.5 + 0.5 * std::tanh(0.79788456080286536 * (x + 0.044715 * x * x * x));
+}
 FOLDGRAD_HD inline double fast_sigmoid(double x) {
   const double e = std::exp(-std::fabs(x));
   return (x < 0 ? e : 1.0) / (1.0 + e);

@@ -60,17 +60,13 @@ struct Silu {  // [ACT-4]
 struct Gelu {  // [ACT-5]
   static constexpr bool kFromOutput = false;
   template <class V>
-  FOLDGRAD_HD static V normal(V x) {
-    return V(0.5) + V(0.5) * fast_erf(x * V(0.70710678118654752));
-  }
-  template <class V>
   FOLDGRAD_HD static V value(V x) {
-    return x * normal(x);
+    return x * fast_normal_cdf(x);
   }
   template <class V>
   FOLDGRAD_HD static V derivative(V x) {
     const V density = V(0.39894228040143268) * fast_exp_nonpositive(V(-0.5) * x * x);
-    return normal(x) + x * density;
+    return std::fma(x, density, fast_normal_cdf(x));
   }
 };
 
@@ -78,16 +74,14 @@ struct GeluTanh {  // [ACT-6]
   static constexpr bool kFromOutput = false;
   template <class V>
   FOLDGRAD_HD static V value(V x) {
-    return x * s(x);
-  }
-  template <class V>
-  FOLDGRAD_HD static V s(V x) {
-    return fast_sigmoid(V(1.5957691216057308) * x * (V(1) + V(0.044715) * x * x));  // of 2 u; 2 sqrt(2/pi)
+    return x * fast_tanh_cdf(x);
   }
   template <class V>
   FOLDGRAD_HD static V derivative(V x) {
-    const V s_x = s(x), two_du = V(1.5957691216057308) * (V(1) + V(0.134145) * x * x);
-    return s_x * (V(1) + x * (V(1) - s_x) * two_du);
+    // Here s counts where it is small, since what it is multiplied by is large there: not fast_tanh_cdf.
+    const V square = x * x, two_sqrt = V(1.5957691216057308);  // 2 sqrt(2 / pi)
+    const V s = fast_sigmoid(x * std::fma(square, V(0.071354816272600248), two_sqrt));
+    return std::fma(s * (V(1) - s), x * std::fma(square, V(0.21406444881780074), two_sqrt), s);
   }
 };
 

@@ -32,8 +32,8 @@ const std::vector<Function> kFunctions = {
      [](double x) { return std::exp(-std::fabs(x)); }},
     {"tanh", fast_tanh, std::tanh},
     {"erf", fast_erf, std::erf, 4.5},
-    {"sigmoid", fast_sigmoid,
-     [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }},
+    {"sigmoid", fast_sigmoid, [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); },
+     3.5},
 };
 
 // The same number of arguments from every power of two, both signs: all scales from the smallest subnormal on.
@@ -63,6 +63,29 @@ TEST(VectorMath, FloatIsCloseOnADenseGrid) {
       if (!(error <= worst)) worst = error, where = float(x);
     }
     EXPECT_LE(worst, f.tolerance) << f.name << " at " << where;
+  }
+}
+
+// gelu_tanh's function by a sigmoid, which keeps its digits where it is small.
+double tanh_cdf(double x) { return 1 / (1 + std::exp(-1.5957691216057308 * (x + 0.044715 * x * x * x))); }
+
+TEST(VectorMath, DistributionFunctionsAreWithinTheirAbsoluteError) {
+  for (double d = -12; d < 12; d += 1.0 / 8209) {
+    const float x = float(d);
+    EXPECT_LE(std::fabs(fast_normal_cdf(x) - 0.5 * std::erfc(-double(x) * 0.70710678118654752)), 2e-7) << x;
+    EXPECT_LE(std::fabs(fast_tanh_cdf(x) - tanh_cdf(x)), 2e-7) << x;
+  }
+}
+
+TEST(VectorMath, DistributionFunctionsRiseFromZeroToOne) {
+  for (float (*f)(float) :
+       {static_cast<float (*)(float)>(fast_normal_cdf), static_cast<float (*)(float)>(fast_tanh_cdf)}) {
+    for (const float x : {6.0f, 200.0f, 1e30f, std::numeric_limits<float>::max(), kInfinity}) {
+      EXPECT_EQ(f(x), 1.0f);
+      EXPECT_EQ(f(-x), 0.0f);
+    }
+    EXPECT_EQ(f(0.0f), 0.5f);
+    EXPECT_TRUE(std::isnan(f(kNaN)));
   }
 }
 
@@ -109,6 +132,8 @@ TEST(VectorMath, DoubleIsTheStandardLibrarys) {
     EXPECT_EQ(fast_tanh(x), std::tanh(x));
     EXPECT_EQ(fast_erf(x), std::erf(x));
   }
+  EXPECT_EQ(fast_normal_cdf(1.5), 0.5 + 0.5 * std::erf(1.5 * 0.70710678118654752));
+  EXPECT_NEAR(fast_tanh_cdf(1.5), tanh_cdf(1.5), 1e-15);
   EXPECT_EQ(fast_sigmoid(0.0), 0.5);
   EXPECT_DOUBLE_EQ(fast_sigmoid(2.0), 0.88079707797788243);
   EXPECT_EQ(fast_sigmoid(-700.0), std::exp(-700.0));
