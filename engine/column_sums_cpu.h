@@ -9,6 +9,7 @@
 #pragma once
 #include "engine/memory.h"
 #include "engine/row_blocks.h"
+#include "engine/write_cpu.h"
 
 namespace foldgrad {
 
@@ -34,11 +35,15 @@ void column_sums_cpu(const F& p, const AddRow& add_row, std::int64_t work) {
   const auto scratch =
       memory::allocate(Device::cpu, std::size_t(blocks.count() * F::kSums * p.columns) * sizeof(Value));
   Value* partials = static_cast<Value*>(scratch.get());
-#pragma omp parallel for schedule(static) if (work >= 32768)
-  for (std::int64_t b = 0; b < blocks.count(); ++b) {
-    Value* own = partials + b * F::kSums * p.columns;
-    std::fill_n(own, F::kSums * p.columns, Value(0));
-    for (std::int64_t r = blocks.begin(b); r < blocks.end(b); ++r) add_row(r, own);
+#pragma omp parallel if (work >= 32768)
+  {
+#pragma omp for schedule(static) nowait
+    for (std::int64_t b = 0; b < blocks.count(); ++b) {
+      Value* own = partials + b * F::kSums * p.columns;
+      std::fill_n(own, F::kSums * p.columns, Value(0));
+      for (std::int64_t r = blocks.begin(b); r < blocks.end(b); ++r) add_row(r, own);
+    }
+    finish_writes();
   }
   finish_column_sums(p, partials, blocks.count());
 }

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "engine/device.h"
+#include "engine/host_memory.h"
 #include "engine/launch.h"
 
 namespace foldgrad {
@@ -75,7 +76,7 @@ void system_release(Device device, void* pointer) noexcept {
 void copy(Device to, void* target, Device from, const void* source, std::size_t bytes) {
   if (bytes == 0) return;
   if (to == Device::cpu && from == Device::cpu) {
-    std::memcpy(target, source, bytes);
+    host_copy(target, source, bytes);
     return;
   }
   check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, cuda_stream()), "cudaMemcpyAsync");

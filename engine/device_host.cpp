@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "engine/device.h"
+#include "engine/host_memory.h"
 
 namespace foldgrad {
 
@@ -29,9 +30,7 @@ void* system_allocate(Device device, std::size_t bytes) {
 
 void system_release(Device, void* pointer) noexcept { host_release(pointer); }
 
-void copy(Device, void* target, Device, const void* source, std::size_t bytes) {
-  if (bytes) std::memcpy(target, source, bytes);
-}
+void copy(Device, void* target, Device, const void* source, std::size_t bytes) { host_copy(target, source, bytes); }
 
 void zero(Device, void* target, std::size_t bytes) {
   if (bytes) std::memset(target, 0, bytes);

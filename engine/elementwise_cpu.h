@@ -1,8 +1,11 @@
 // Element-wise kernels: a parameter struct whose operator()(i) computes element i, on either device. This is the CPU's
-// loop over it; elementwise_cuda.h has the other.
+// loop over it; elementwise_cuda.h has the other. A struct that writes one tensor may say so: with target(), a pointer
+// or a GradOut, and value(i), what operator()(i) puts there, large results bypass the caches (write_cpu.h).
 #pragma once
 #include <algorithm>
 #include <cstdint>
+
+#include "engine/write_cpu.h"
 
 namespace foldgrad {
 
@@ -14,35 +17,65 @@ template <class Body>
 void parallel_blocks(std::int64_t n, const Body& body) {
   constexpr std::int64_t kBlock = 4096;  // a multiple of every vector length and cache line
   const std::int64_t blocks = (n + kBlock - 1) / kBlock;
-#pragma omp parallel for schedule(static) if (n >= kParallelElements)
-  for (std::int64_t b = 0; b < blocks; ++b) body(b * kBlock, std::min(n, (b + 1) * kBlock));
+#pragma omp parallel if (n >= kParallelElements)
+  {
+#pragma omp for schedule(static) nowait
+    for (std::int64_t b = 0; b < blocks; ++b) body(b * kBlock, std::min(n, (b + 1) * kBlock));
+    finish_writes();
+  }
+}
+
+template <class T>
+constexpr bool bypasses_cache(const T*, std::int64_t elements) {
+  return bypasses_cache<T>(elements);
+}
+template <class T>
+constexpr bool bypasses_cache(const GradOut<T>&, std::int64_t elements) {
+  return bypasses_cache<T>(elements);
 }
 
 template <class F>
 void elementwise_cpu(std::int64_t n, const F& f) {
-  parallel_blocks(n, [&f](std::int64_t begin, std::int64_t end) {
-    const F local = f;  // in registers: behind a reference it could alias what is written
+  if constexpr (requires { f.value(n); }) {
+    const bool bypass = bypasses_cache(f.target(), n);
+    parallel_blocks(n, [&f, bypass](std::int64_t begin, std::int64_t end) {
+      write_cpu(f.target(), begin, end, bypass, [local = f](std::int64_t i) { return local.value(i); });
+    });
+  } else {
+    parallel_blocks(n, [&f](std::int64_t begin, std::int64_t end) {
+      const F local = f;  // in registers: behind a reference it could alias what is written
 #pragma omp simd
-    for (std::int64_t i = begin; i < end; ++i) local(i);
-  });
+      for (std::int64_t i = begin; i < end; ++i) local(i);
+    });
+  }
 }
 
-// Calls f(i, c) for begin <= i < end of a matrix with `columns` columns, where c is the column of i.
-template <class F>
-void elementwise_columns(std::int64_t begin, std::int64_t end, std::int64_t columns, const F& f) {
-  const F local = f;
+// Calls body(i, end_i, c) for the parts of rows in begin <= i < end of a matrix with `columns` columns, where c is the
+// column of i.
+template <class Body>
+void for_row_parts(std::int64_t begin, std::int64_t end, std::int64_t columns, const Body& body) {
   for (std::int64_t c = begin % columns; begin < end; c = 0) {
     const std::int64_t run = std::min(end - begin, columns - c);  // up to the end of the row
-#pragma omp simd
-    for (std::int64_t k = 0; k < run; ++k) local(begin + k, c + k);
+    body(begin, begin + run, c);
     begin += run;
   }
 }
 
-// Element-wise kernels whose operator()(i, c) also needs the column.
+// Element-wise kernels whose operator()(i, c), or value(i, c), also needs the column.
 template <class F>
 void elementwise_columns_cpu(std::int64_t n, std::int64_t columns, const F& f) {
-  parallel_blocks(n, [&](std::int64_t begin, std::int64_t end) { elementwise_columns(begin, end, columns, f); });
+  parallel_blocks(n, [&](std::int64_t begin, std::int64_t end) {
+    for_row_parts(begin, end, columns, [&](std::int64_t i, std::int64_t end_i, std::int64_t c) {
+      const F local = f;
+      if constexpr (requires { f.value(n, n); }) {
+        write_cpu(f.target(), i, end_i, bypasses_cache(f.target(), n),
+                  [local, shift = i - c](std::int64_t j) { return local.value(j, j - shift); });
+      } else {
+#pragma omp simd
+        for (std::int64_t k = 0; k < end_i - i; ++k) local(i + k, c + k);
+      }
+    });
+  });
 }
 
 }  // namespace foldgrad

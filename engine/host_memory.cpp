@@ -1,11 +1,15 @@
-// Pages for tensors on the host, for every build.
+// Pages for tensors on the host, for every build, and copies between them.
+#include "engine/host_memory.h"
+
 #include <sys/mman.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 
 #include "engine/device.h"
+#include "engine/elementwise_cpu.h"
 
 namespace foldgrad::memory {
 namespace {
@@ -25,5 +29,19 @@ void* host_allocate(std::size_t bytes) {
 }
 
 void host_release(void* pointer) noexcept { std::free(pointer); }
+
+void host_copy(void* target, const void* source, std::size_t bytes) {
+  constexpr std::size_t kParallelBytes = std::size_t(1) << 20;
+  if (bytes < kParallelBytes) {
+    if (bytes) std::memcpy(target, source, bytes);
+    return;
+  }
+  auto* to = static_cast<unsigned char*>(target);
+  const auto* from = static_cast<const unsigned char*>(source);
+  const std::int64_t n = std::int64_t(bytes);
+  parallel_blocks(n, [=](std::int64_t begin, std::int64_t end) {
+    write_cpu(to, begin, end, bypasses_cache<unsigned char>(n), [from](std::int64_t i) { return from[i]; });
+  });
+}
 
 }  // namespace foldgrad::memory

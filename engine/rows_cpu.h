@@ -11,8 +11,22 @@ namespace foldgrad {
 // body(r) for every row.
 template <class Body>
 void for_rows_cpu(std::int64_t rows, std::int64_t columns, const Body& body) {
-#pragma omp parallel for schedule(static) if (rows * columns >= kParallelElements)
-  for (std::int64_t r = 0; r < rows; ++r) body(r);
+#pragma omp parallel if (rows * columns >= kParallelElements)
+  {
+#pragma omp for schedule(static) nowait
+    for (std::int64_t r = 0; r < rows; ++r) body(r);
+    finish_writes();
+  }
+}
+
+// body(begin, end) for groups of rows. Each step of an operation is done for the whole group before the next step, so
+// that no row waits for the end of its own reduction. Larger groups would leave the memory idle in between (tuned).
+constexpr std::int64_t kRowGroup = 8;
+template <class Body>
+void for_row_groups_cpu(std::int64_t rows, std::int64_t columns, const Body& body) {
+  const std::int64_t size = std::clamp<std::int64_t>(1024 / std::max<std::int64_t>(columns, 1), 1, kRowGroup);
+  for_rows_cpu((rows + size - 1) / size, size * columns,
+               [&](std::int64_t g) { body(g * size, std::min(rows, (g + 1) * size)); });
 }
 
 // Merges a[0 .. n) as a tree, n being a power of two. Inlined, it stays in registers.

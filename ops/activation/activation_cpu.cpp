@@ -9,18 +9,17 @@ namespace {
 template <class T, class F>
 void backward_row(const BiasActivateBackward<T, F>& p, std::int64_t r, compute_t<T>* dbias) {
   const BiasActivateBackward<T, F> local = p;
-  const std::int64_t columns = local.columns;
+  const std::int64_t columns = local.columns, begin = r * columns;
   if (!local.p.dx) {
 #pragma omp simd
-    for (std::int64_t c = 0; c < columns; ++c) dbias[c] += local.dx(r * columns + c, c);
+    for (std::int64_t c = 0; c < columns; ++c) dbias[c] += local.value(begin + c, c);
     return;
   }
-#pragma omp simd
-  for (std::int64_t c = 0; c < columns; ++c) {
-    const compute_t<T> dx = local.dx(r * columns + c, c);
-    local.p.dx.put(r * columns + c, dx);
-    dbias[c] += dx;
-  }
+  write_cpu(local.p.dx, begin, begin + columns, bypasses_cache<T>(local.rows * columns), [=](std::int64_t i) {
+    const compute_t<T> dx = local.value(i, i - begin);
+    dbias[i - begin] += dx;
+    return dx;
+  });
 }
 
 }  // namespace

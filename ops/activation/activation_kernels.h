@@ -59,25 +59,31 @@ template <class T, class F>
 struct Activate {
   ActivationForward<T> p;
 
-  FOLDGRAD_HD void operator()(std::int64_t i) const { p.y[i] = T(F::value(compute_t<T>(p.x[i]))); }
+  T* target() const { return p.y; }
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i) const { return F::value(compute_t<T>(p.x[i])); }
+  FOLDGRAD_HD void operator()(std::int64_t i) const { p.y[i] = T(value(i)); }
 };
 
 template <class T, class F>
 struct ActivateBackward {
   ActivationBackward<T> p;
 
-  FOLDGRAD_HD void operator()(std::int64_t i) const {
-    p.dx.put(i, compute_t<T>(p.dy[i]) * F::derivative(compute_t<T>(p.saved[i])));  // [ACT-7]
+  const GradOut<T>& target() const { return p.dx; }
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i) const {
+    return compute_t<T>(p.dy[i]) * F::derivative(compute_t<T>(p.saved[i]));  // [ACT-7]
   }
+  FOLDGRAD_HD void operator()(std::int64_t i) const { p.dx.put(i, value(i)); }
 };
 
 template <class T, class F>
 struct BiasActivate {
   BiasActivationForward<T> p;
 
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const {
-    p.y[i] = T(F::value(compute_t<T>(p.x[i]) + compute_t<T>(p.bias[c])));  // [ACT-8]
+  T* target() const { return p.y; }
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t c) const {
+    return F::value(compute_t<T>(p.x[i]) + compute_t<T>(p.bias[c]));  // [ACT-8]
   }
+  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { p.y[i] = T(value(i, c)); }
 };
 
 // dx element by element, and dbias as sums over rows (engine/column_sums_cpu.h).
@@ -89,14 +95,15 @@ struct BiasActivateBackward {
   BiasActivationBackward<T> p;
   std::int64_t rows = p.rows, columns = p.columns;
 
-  FOLDGRAD_HD Value dx(std::int64_t i, std::int64_t c) const {
+  const GradOut<T>& target() const { return p.dx; }
+  FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c) const {
     Value at = p.saved[i];
     if (!F::kFromOutput) at += Value(p.bias[c]);
     return Value(p.dy[i]) * F::derivative(at);  // [ACT-8]
   }
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { p.dx.put(i, dx(i, c)); }
+  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { p.dx.put(i, value(i, c)); }
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
-    sums[0] += dx(r * columns + c, c);
+    sums[0] += value(r * columns + c, c);
   }
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const { p.dbias.put(c, sums[0]); }
 };

@@ -10,10 +10,12 @@ struct AffineForward {
   const T *x, *gamma, *beta;  // [rows, columns], [columns], [columns]
   std::int64_t rows, columns;
 
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const {
+  T* target() const { return y; }
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t c) const {
     using Value = compute_t<T>;
-    y[i] = T(Value(gamma[c]) * Value(x[i]) + Value(beta[c]));  // [AFF-1]
+    return Value(gamma[c]) * Value(x[i]) + Value(beta[c]);  // [AFF-1]
   }
+  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { y[i] = T(value(i, c)); }
 };
 
 template <class T>
@@ -45,9 +47,11 @@ struct ScaleByForward {
   const T *x, *eta;  // [rows, columns], [1]
   std::int64_t rows, columns;
 
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t) const {
-    y[i] = T(compute_t<T>(eta[0]) * compute_t<T>(x[i]));  // [AFF-3]
+  T* target() const { return y; }
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t) const {
+    return compute_t<T>(eta[0]) * compute_t<T>(x[i]);  // [AFF-3]
   }
+  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { y[i] = T(value(i, c)); }
 };
 
 // deta ends as a total of the columns' sums (engine/total.h).

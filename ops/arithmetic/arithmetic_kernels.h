@@ -29,7 +29,9 @@ struct BinaryForward {
   const T *a, *b;
   std::int64_t n;
 
-  FOLDGRAD_HD void operator()(std::int64_t i) const { y[i] = T(Formula()(compute_t<T>(a[i]), compute_t<T>(b[i]))); }
+  T* target() const { return y; }
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i) const { return Formula()(compute_t<T>(a[i]), compute_t<T>(b[i])); }
+  FOLDGRAD_HD void operator()(std::int64_t i) const { y[i] = T(value(i)); }
 };
 
 template <class T>
@@ -52,7 +54,9 @@ struct ScaleForward {
   std::int64_t n;
   compute_t<T> s;
 
-  FOLDGRAD_HD void operator()(std::int64_t i) const { y[i] = T(s * compute_t<T>(a[i])); }  // [AR-4]
+  T* target() const { return y; }
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i) const { return s * compute_t<T>(a[i]); }  // [AR-4]
+  FOLDGRAD_HD void operator()(std::int64_t i) const { y[i] = T(value(i)); }
 };
 
 // With s = -1 it is also the second half of [AR-2].
@@ -63,7 +67,9 @@ struct ScaleBackward {
   std::int64_t n;
   compute_t<T> s;
 
-  FOLDGRAD_HD void operator()(std::int64_t i) const { da.put(i, s * compute_t<T>(dy[i])); }  // [AR-4]
+  const GradOut<T>& target() const { return da; }
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i) const { return s * compute_t<T>(dy[i]); }  // [AR-4]
+  FOLDGRAD_HD void operator()(std::int64_t i) const { da.put(i, value(i)); }
 };
 
 template <class T>
@@ -72,9 +78,11 @@ struct AddBiasForward {
   const T *x, *bias;  // [rows, columns], [columns]
   std::int64_t rows, columns;
 
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const {
-    y[i] = T(compute_t<T>(x[i]) + compute_t<T>(bias[c]));  // [AR-5]
+  T* target() const { return y; }
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t c) const {
+    return compute_t<T>(x[i]) + compute_t<T>(bias[c]);  // [AR-5]
   }
+  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { y[i] = T(value(i, c)); }
 };
 
 // Sums over rows (engine/column_sums_cpu.h).

@@ -137,10 +137,9 @@ void channel_norm_cpu(const ChannelForwardStep<T>& p) {
 template <class T>
 void channel_norm_cpu(const ChannelApply<T>& p) {
   for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) {
-    const ChannelApply<T> local = p;
-    T* y = p.y + r * p.columns;
-#pragma omp simd
-    for (std::int64_t c = 0; c < local.columns; ++c) y[c] = local.at(r * local.columns + c, c);
+    const std::int64_t begin = r * p.columns;
+    write_cpu(p.y, begin, begin + p.columns, bypasses_cache<T>(p.rows * p.columns),
+              [local = p, begin](std::int64_t i) { return local.value(i, i - begin); });
   });
 }
 
@@ -200,18 +199,15 @@ void channel_norm_cpu(const ChannelGradient<T>& p) {
     const T *dy = p.dy ? p.dy + r * columns : nullptr, *x = p.x + r * columns;
     const Value *mean = p.mean, *a = p.coefficients, *b = a + columns, *e = b + columns;
     const bool corrected = !p.mask || p.mask[r];
-    if (!p.dy) {
-#pragma omp simd
-      for (std::int64_t c = 0; c < columns; ++c)
-        dx.put(c, corrected ? -b[c] - e[c] * (Value(x[c]) - mean[c]) : Value(0));
-    } else if (!corrected) {
-#pragma omp simd
-      for (std::int64_t c = 0; c < columns; ++c) dx.put(c, a[c] * Value(dy[c]));
-    } else {
-#pragma omp simd
-      for (std::int64_t c = 0; c < columns; ++c)
-        dx.put(c, a[c] * Value(dy[c]) - b[c] - e[c] * (Value(x[c]) - mean[c]));  // [CN-2]
-    }
+    const auto write = [&](const auto& value) {
+      write_cpu(dx, 0, columns, bypasses_cache<T>(p.rows * columns), value);
+    };
+    if (!p.dy)
+      write([=](std::int64_t c) { return corrected ? -b[c] - e[c] * (Value(x[c]) - mean[c]) : Value(0); });
+    else if (!corrected)
+      write([=](std::int64_t c) { return a[c] * Value(dy[c]); });
+    else
+      write([=](std::int64_t c) { return a[c] * Value(dy[c]) - b[c] - e[c] * (Value(x[c]) - mean[c]); });  // [CN-2]
   });
 }
 

@@ -109,7 +109,7 @@ __global__ void apply_kernel(ChannelApply<T> p) {
   if (c >= p.columns) return;
   for (std::int64_t r = std::int64_t(blockIdx.y) * kRowThreads + threadIdx.y; r < p.rows;
        r += std::int64_t(gridDim.y) * kRowThreads)
-    p.y[r * p.columns + c] = p.at(r * p.columns + c, c);
+    p.y[r * p.columns + c] = T(p.value(r * p.columns + c, c));
 }
 
 template <class T>

@@ -39,9 +39,9 @@ struct ChannelApply {
   const compute_t<T>*mean, *gain;  // [columns]
   std::int64_t rows, columns;
 
-  FOLDGRAD_HD T at(std::int64_t i, std::int64_t c) const {
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t c) const {
     using Value = compute_t<T>;
-    return T(gain[c] * (Value(x[i]) - mean[c]) + Value(beta[c]));  // [UN-1]
+    return gain[c] * (Value(x[i]) - mean[c]) + Value(beta[c]);  // [UN-1]
   }
 };
 

@@ -8,11 +8,11 @@ namespace {
 
 template <class Kernel>
 void elementwise_random(const Kernel& p) {
-  parallel_blocks(p.n, [&p](std::int64_t begin, std::int64_t end) {
-    const Kernel local = p;
-    with_random_bits(local.mask.random, begin, end, [&local](std::int64_t i, std::int64_t end_i, const auto* bits) {
-#pragma omp simd
-      for (std::int64_t k = 0; k < end_i - i; ++k) local(i + k, bits[k]);
+  const bool bypass = bypasses_cache(p.target(), p.n);
+  parallel_blocks(p.n, [&p, bypass](std::int64_t begin, std::int64_t end) {
+    with_random_bits(p.mask.random, begin, end, [&](std::int64_t i, std::int64_t end_i, const auto* bits) {
+      write_cpu(p.target(), i, end_i, bypass,
+                [local = p, bits, i](std::int64_t j) { return local.value(j, bits[j - i]); });
     });
   });
 }
@@ -21,19 +21,19 @@ void elementwise_random(const Kernel& p) {
 template <class T>
 void backward_row(const BiasDropoutResidualBackward<T>& p, std::int64_t r, compute_t<T>* dbias) {
   const std::int64_t begin = r * p.columns;
+  const bool bypass = bypasses_cache<T>(p.rows * p.columns);
   with_random_bits(p.mask.random, begin, begin + p.columns, [&](std::int64_t i, std::int64_t end_i, const auto* bits) {
     const BiasDropoutResidualBackward<T> local = p;
     compute_t<T>* sums = dbias + (i - begin);
     if (local.dx) {
-#pragma omp simd
-      for (std::int64_t k = 0; k < end_i - i; ++k) {
-        const compute_t<T> dx = local.share(i + k, bits[k]);
-        local.dx.put(i + k, dx);
-        sums[k] += dx;
-      }
+      write_cpu(local.dx, i, end_i, bypass, [=](std::int64_t j) {
+        const compute_t<T> dx = local.value(j, bits[j - i]);
+        sums[j - i] += dx;
+        return dx;
+      });
     } else {
 #pragma omp simd
-      for (std::int64_t k = 0; k < end_i - i; ++k) sums[k] += local.share(i + k, bits[k]);
+      for (std::int64_t k = 0; k < end_i - i; ++k) sums[k] += local.value(i + k, bits[k]);
     }
   });
 }
@@ -51,12 +51,18 @@ void dropout_cpu(const DropoutBackward<T>& p) {
 
 template <class T>
 void dropout_cpu(const BiasDropoutResidualForward<T>& p) {
-  if (p.mask.threshold == 0)
-    return elementwise_columns_cpu(p.rows * p.columns, p.columns,
-                                   [p](std::int64_t i, std::int64_t c) { p(i, c, /*bits=*/0); });
-  parallel_blocks(p.rows * p.columns, [&p](std::int64_t begin, std::int64_t end) {
-    with_random_bits(p.mask.random, begin, end, [&p](std::int64_t i, std::int64_t end_i, const auto* bits) {
-      elementwise_columns(i, end_i, p.columns, [p, bits, i](std::int64_t j, std::int64_t c) { p(j, c, bits[j - i]); });
+  const std::int64_t n = p.rows * p.columns;
+  const bool bypass = bypasses_cache<T>(n);
+  const auto write = [&p, bypass](std::int64_t begin, std::int64_t end, const auto& bits_of) {
+    for_row_parts(begin, end, p.columns, [&](std::int64_t i, std::int64_t end_i, std::int64_t c) {
+      write_cpu(p.y, i, end_i, bypass,
+                [local = p, bits_of, shift = i - c](std::int64_t j) { return local.value(j, j - shift, bits_of(j)); });
+    });
+  };
+  parallel_blocks(n, [&](std::int64_t begin, std::int64_t end) {
+    if (p.mask.threshold == 0) return write(begin, end, [](std::int64_t) { return std::uint32_t(0); });
+    with_random_bits(p.mask.random, begin, end, [&](std::int64_t i, std::int64_t end_i, const std::uint32_t* bits) {
+      write(i, end_i, [bits, i](std::int64_t j) { return bits[j - i]; });
     });
   });
 }

@@ -24,9 +24,11 @@ struct DropoutForward {
   std::int64_t n;
   Mask<compute_t<T>> mask;
 
-  FOLDGRAD_HD void operator()(std::int64_t i, std::uint32_t bits) const {
-    y[i] = T(mask.apply(compute_t<T>(x[i]), bits));
+  T* target() const { return y; }
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::uint32_t bits) const {
+    return mask.apply(compute_t<T>(x[i]), bits);
   }
+  FOLDGRAD_HD void operator()(std::int64_t i, std::uint32_t bits) const { y[i] = T(value(i, bits)); }
 };
 
 template <class T>
@@ -36,9 +38,11 @@ struct DropoutBackward {
   std::int64_t n;
   Mask<compute_t<T>> mask;
 
-  FOLDGRAD_HD void operator()(std::int64_t i, std::uint32_t bits) const {
-    dx.put(i, mask.apply(compute_t<T>(dy[i]), bits));
+  const GradOut<T>& target() const { return dx; }
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::uint32_t bits) const {
+    return mask.apply(compute_t<T>(dy[i]), bits);
   }
+  FOLDGRAD_HD void operator()(std::int64_t i, std::uint32_t bits) const { dx.put(i, value(i, bits)); }
 };
 
 template <class T>
@@ -48,10 +52,11 @@ struct BiasDropoutResidualForward {
   std::int64_t rows, columns;
   Mask<compute_t<T>> mask;
 
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c, std::uint32_t bits) const {
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t c, std::uint32_t bits) const {
     using Value = compute_t<T>;
-    y[i] = T(Value(residual[i]) + mask.apply(Value(x[i]) + Value(bias[c]), bits));  // [DO-4]
+    return Value(residual[i]) + mask.apply(Value(x[i]) + Value(bias[c]), bits);  // [DO-4]
   }
+  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c, std::uint32_t bits) const { y[i] = T(value(i, c, bits)); }
 };
 
 // dx is DropoutBackward's; dbias as sums over rows (engine/column_sums_cpu.h).
@@ -65,10 +70,10 @@ struct BiasDropoutResidualBackward {
   std::int64_t rows, columns;
   Mask<Value> mask;
 
-  FOLDGRAD_HD Value share(std::int64_t i, std::uint32_t bits) const { return mask.apply(Value(dy[i]), bits); }
+  FOLDGRAD_HD Value value(std::int64_t i, std::uint32_t bits) const { return mask.apply(Value(dy[i]), bits); }
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
     const std::int64_t i = r * columns + c;
-    sums[0] += share(i, mask.random.bits(std::uint64_t(i)));  // [DO-5]
+    sums[0] += value(i, mask.random.bits(std::uint64_t(i)));  // [DO-5]
   }
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const { dbias.put(c, sums[0]); }
 };

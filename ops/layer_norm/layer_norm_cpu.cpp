@@ -9,21 +9,28 @@ namespace math = layer_norm_math;
 
 // Two passes over the row, which is in the cache by then: E[x^2] - E[x]^2 would lose all digits of rows far from zero.
 template <class T>
-void forward_row(const LayerNormForward<T>& p, std::int64_t r) {
+void forward_rows(const LayerNormForward<T>& p, std::int64_t begin, std::int64_t end) {
   using Value = compute_t<T>;
   const std::int64_t columns = p.columns;
-  const T* x = p.x + r * columns;
-  T* y = p.y + r * columns;
-  const Value mu = sum_cpu<Value>(columns, [x](std::int64_t c) { return Value(x[c]); }) / Value(columns);  // [LN-1]
-  const Value squares =
-      sum_cpu<Value>(columns, [x, mu](std::int64_t c) { return (Value(x[c]) - mu) * (Value(x[c]) - mu); });
-  const Value rstd = math::rstd(squares / Value(columns), p.eps);
+  for (std::int64_t r = begin; r < end; ++r) {
+    const T* x = p.x + r * columns;
+    p.mu[r] = sum_cpu<Value>(columns, [x](std::int64_t c) { return Value(x[c]); }) / Value(columns);  // [LN-1]
+  }
+  for (std::int64_t r = begin; r < end; ++r) {
+    const T* x = p.x + r * columns;
+    const Value mu = p.mu[r];
+    const Value squares =
+        sum_cpu<Value>(columns, [x, mu](std::int64_t c) { return (Value(x[c]) - mu) * (Value(x[c]) - mu); });
+    p.rstd[r] = math::rstd(squares / Value(columns), p.eps);
+  }
   const T *gamma = p.gamma, *beta = p.beta;
-#pragma omp simd
-  for (std::int64_t c = 0; c < columns; ++c)
-    y[c] = T(math::y(math::xhat(Value(x[c]), mu, rstd), Value(gamma[c]), Value(beta[c])));
-  p.mu[r] = mu;
-  p.rstd[r] = rstd;
+  for (std::int64_t r = begin; r < end; ++r) {
+    const T* x = p.x + r * columns;
+    const Value mu = p.mu[r], rstd = p.rstd[r];
+    write_cpu(p.y + r * columns, 0, columns, bypasses_cache<T>(p.rows * columns), [=](std::int64_t c) {
+      return math::y(math::xhat(Value(x[c]), mu, rstd), Value(gamma[c]), Value(beta[c]));
+    });
+  }
 }
 
 // The row's shares of dgamma and dbeta, [2, columns], and its dx.
@@ -44,16 +51,16 @@ void backward_row(const LayerNormBackward<T>& p, std::int64_t r, compute_t<T>* o
   if (!p.dx) return;
   const Value mean_g = sum_g / Value(columns), mean_g_xhat = sum_g_xhat / Value(columns);
   const GradOut<T> dx{p.dx.data + r * columns, p.dx.mode};
-#pragma omp simd
-  for (std::int64_t c = 0; c < columns; ++c)
-    dx.put(c, math::dx(Value(dy[c]) * Value(gamma[c]), math::xhat(Value(x[c]), mu, rstd), rstd, mean_g, mean_g_xhat));
+  write_cpu(dx, 0, columns, bypasses_cache<T>(p.rows * columns), [=](std::int64_t c) {
+    return math::dx(Value(dy[c]) * Value(gamma[c]), math::xhat(Value(x[c]), mu, rstd), rstd, mean_g, mean_g_xhat);
+  });
 }
 
 }  // namespace
 
 template <class T>
 void layer_norm_cpu(const LayerNormForward<T>& p) {
-  for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) { forward_row(p, r); });
+  for_row_groups_cpu(p.rows, p.columns, [&p](std::int64_t begin, std::int64_t end) { forward_rows(p, begin, end); });
 }
 template <class T>
 void layer_norm_cpu(const LayerNormBackward<T>& p) {

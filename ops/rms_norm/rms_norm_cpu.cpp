@@ -8,14 +8,22 @@ namespace {
 namespace math = rms_norm_math;
 
 template <class T>
-void forward_row(const RmsNormForward<T>& p, std::int64_t r) {
+void forward_rows(const RmsNormForward<T>& p, std::int64_t begin, std::int64_t end) {
   using Value = compute_t<T>;
   const std::int64_t columns = p.columns;
-  const T *x = p.x + r * columns, *gamma = p.gamma;
-  T* y = p.y + r * columns;
-  const Value rrms = p.finish(r, sum_cpu<Value>(p.k, [x](std::int64_t c) { return Value(x[c]) * Value(x[c]); }));
-#pragma omp simd
-  for (std::int64_t c = 0; c < columns; ++c) y[c] = T(math::y(Value(x[c]), rrms, Value(gamma[c])));
+  const T* gamma = p.gamma;
+  Value rrms_of[kRowGroup];
+  for (std::int64_t r = begin; r < end; ++r) {
+    const T* x = p.x + r * columns;
+    const Value squares = sum_cpu<Value>(p.k, [x](std::int64_t c) { return Value(x[c]) * Value(x[c]); });
+    rrms_of[r - begin] = p.finish(r, squares);
+  }
+  for (std::int64_t r = begin; r < end; ++r) {
+    const T* x = p.x + r * columns;
+    const Value rrms = rrms_of[r - begin];
+    write_cpu(p.y + r * columns, 0, columns, bypasses_cache<T>(p.rows * columns),
+              [=](std::int64_t c) { return math::y(Value(x[c]), rrms, Value(gamma[c])); });
+  }
 }
 
 // The row's share of dgamma, [columns], and its dx.
@@ -32,10 +40,11 @@ void backward_row(const RmsNormBackward<T>& p, std::int64_t r, compute_t<T>* dga
   });
   if (!p.dx) return;
   const GradOut<T> dx{p.dx.data + r * columns, p.dx.mode};
+  const bool bypass = bypasses_cache<T>(p.rows * columns);
   const auto put = [=](std::int64_t begin, std::int64_t end, Value along) {
-#pragma omp simd
-    for (std::int64_t c = begin; c < end; ++c)
-      dx.put(c, math::dx(Value(dy[c]) * Value(gamma[c]), Value(x[c]) * rrms, rrms, along));
+    write_cpu(dx, begin, end, bypass, [=](std::int64_t c) {
+      return math::dx(Value(dy[c]) * Value(gamma[c]), Value(x[c]) * rrms, rrms, along);
+    });
   };
   put(0, p.k, p.weight[r] * sum_g_xhat);
   put(p.k, columns, 0);
@@ -45,7 +54,7 @@ void backward_row(const RmsNormBackward<T>& p, std::int64_t r, compute_t<T>* dga
 
 template <class T>
 void rms_norm_cpu(const RmsNormForward<T>& p) {
-  for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) { forward_row(p, r); });
+  for_row_groups_cpu(p.rows, p.columns, [&p](std::int64_t begin, std::int64_t end) { forward_rows(p, begin, end); });
 }
 template <class T>
 void rms_norm_cpu(const RmsNormBackward<T>& p) {
