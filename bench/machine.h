@@ -6,8 +6,9 @@
 
 namespace foldgrad::bench {
 
-// Bytes read plus bytes written per second by the fastest copy of `bytes` to as many others on the device: on the CPU the best of memcpy,
-// a vector loop and a vector loop with non-temporal stores, on all threads; on cuda a device-to-device copy.
+// Bytes read plus bytes written per second by the fastest copy of `bytes` to as many others on the device: on the CPU
+// the best of memcpy, a vector loop and a vector loop with non-temporal stores, on all threads; on cuda a
+// device-to-device copy.
 double copy_bandwidth(Device device, std::size_t bytes);
 // f32 operations per second of a loop of independent fused multiply-adds on all threads. CPU only.
 double fma_peak();
