@@ -10,6 +10,7 @@
 #include "engine/cpu_support.h"
 #include "engine/gemm.h"
 #include "models/decoding.h"
+#include "models/fold_transformer.h"
 
 namespace foldgrad::bench {
 namespace {
@@ -45,7 +46,10 @@ const InferenceTransformer& model_of(const std::string& normalizer, DType dtype)
   static std::map<std::string, std::unique_ptr<Transformer>> models;
   static std::map<std::pair<std::string, DType>, std::unique_ptr<InferenceTransformer>> all;
   std::unique_ptr<Transformer>& model = models[normalizer];
-  if (!model) model = std::make_unique<Transformer>(config_of(normalizer), /*seed=*/1);
+  if (!model && normalizer == "un_folded")
+    model = fold(*std::make_unique<Transformer>(config_of("un"), /*seed=*/1), {.tied = FoldOptions::Tied::untie}).model;
+  else if (!model)
+    model = std::make_unique<Transformer>(config_of(normalizer), /*seed=*/1);
   std::unique_ptr<InferenceTransformer>& inference = all[{normalizer, dtype}];
   if (!inference) inference = InferenceTransformer::make(*model, dtype);
   return *inference;
@@ -83,7 +87,7 @@ int run_all(int argc, char** argv) {
   benchmark::AddCustomContext("gemm", gemm_backend(Device::cpu, DType::f32));
   for (const Task& task : kTasks)
     for (DType dtype : {DType::f32, DType::bf16})
-      for (const char* normalizer : {"ln", "rmsnorm", "un", "none"})
+      for (const char* normalizer : {"ln", "rmsnorm", "un", "un_folded", "none"})
         benchmark::RegisterBenchmark(fmt::format("{}/{}/{}", task.name, normalizer, name(dtype)).c_str(), run, task,
                                      normalizer, dtype, fma)
             ->UseRealTime()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "engine/vector_math.h"
 
@@ -26,6 +27,16 @@ double log_sum_exp(const T* z, std::int64_t V, const std::vector<T>& tops) {
 #pragma omp simd reduction(+ : total)
   for (std::int64_t v = 0; v < V; ++v) total += fast_exp_nonpositive(z[v] - top);
   return double(top) + std::log(double(total));
+}
+
+// What a token among the best `count` has at least: so many blocks reach it, and of their largest at most three are
+// padding, the end and unk, to which other rules apply.
+template <class T>
+T bound_of(std::vector<T> tops, std::int64_t count) {
+  if (std::int64_t(tops.size()) < count + 3) return -std::numeric_limits<T>::infinity();
+  const auto last = tops.begin() + (count + 2);
+  std::nth_element(tops.begin(), last, tops.end(), std::greater<T>());
+  return *last;
 }
 
 // The best `count` of what is offered, best first. They are few: inserting beats a heap.
@@ -57,14 +68,17 @@ std::vector<Candidate> best_of_row(const T* z, std::int64_t V, std::int64_t row,
                                    std::int64_t count, std::int64_t pad, const DecodingOptions& options) {
   Best best(count);
   std::vector<T> tops;
+  tops.reserve((V + kBlock - 1) / kBlock);
   for (std::int64_t begin = 0; begin < V; begin += kBlock)
     tops.push_back(largest(z + begin, std::min(kBlock, V - begin)));
   const double base = continuation.score - log_sum_exp(z, V, tops);
   const auto offer = [&](std::int64_t v, double penalty) { best.offer({base + double(z[v]) - penalty, row, v}); };
   if (continuation.may_end) offer(options.eos, 0);
   if (!continuation.may_go_on) return best.take();
+  const T bound = bound_of(tops, count);
   for (std::int64_t begin = 0; begin < V; begin += kBlock) {
-    if (base + double(tops[begin / kBlock]) < best.threshold()) continue;
+    const T top = tops[begin / kBlock];
+    if (top < bound || base + double(top) < best.threshold()) continue;
     const std::int64_t end = std::min(begin + kBlock, V);
     for (std::int64_t v = begin; v < end; ++v)
       if (v != options.eos && v != pad) offer(v, v == options.unk ? options.unk_penalty : 0);
