@@ -20,6 +20,8 @@ void add_data_command(CLI::App& program, int& exit_code);
 void add_demo_command(CLI::App& program, int& exit_code);
 void add_doctor_command(CLI::App& program, int& exit_code, const BuildInfo& build);
 void add_eval_command(CLI::App& program, int& exit_code);
+void add_fold_command(CLI::App& program, int& exit_code);
+void add_graph_command(CLI::App& program, int& exit_code);
 void add_inspect_command(CLI::App& program, int& exit_code);
 void add_norms_command(CLI::App& program, int& exit_code);
 void add_recalibrate_command(CLI::App& program, int& exit_code);
@@ -29,9 +31,13 @@ void add_run_command(CLI::App& program, int& exit_code);
 void add_train_command(CLI::App& program, int& exit_code, const BuildInfo& build,
                        const std::vector<std::string>& arguments);
 void add_translate_command(CLI::App& program, int& exit_code);
+void add_verify_command(CLI::App& program, int& exit_code);
 void add_verify_traces_command(CLI::App& program, int& exit_code);
 
 // What translate and eval have in common: --beam, --length-penalty and the like.
 void add_decoding_options(CLI::App& command, DecodingOptions& options, std::int64_t& max_tokens);
+
+// What fold, verify and graph have in common: --untie, --keep-tied, --rescale-stream.
+void add_fold_options(CLI::App& command, bool& untie, bool& keep_tied, bool& rescale_stream);
 
 }  // namespace foldgrad

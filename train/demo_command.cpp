@@ -1,4 +1,4 @@
-// foldgrad demo: trains a Transformer on the embedded task and shows what it has learned.
+// foldgrad demo: trains a Transformer on the embedded task, shows what it has learned, folds it and verifies it.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -7,12 +7,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "engine/atomic_file.h"
 #include "models/nearest_name.h"
+#include "train/certificate.h"
 #include "train/commands.h"
 #include "train/data/bpe.h"
 #include "train/data/numbers.h"
 #include "train/evaluation.h"
 #include "train/exit_codes.h"
+#include "train/model_checks.h"
+#include "train/model_directory.h"
 #include "train/scores/chrf.h"
 #include "train/trainer.h"
 
@@ -23,7 +27,25 @@ struct DemoOptions {
   std::string norm = "un";
   std::int64_t steps = 1500;
   std::uint64_t seed = 1;
+  std::string out;  // a directory; empty: nothing is written
   bool json = false;
+};
+
+struct Folding {
+  nlohmann::ordered_json certificate;
+  std::size_t same = 0;  // translations
+  double decode_seconds = 0;
+  std::vector<CheckResult> checks = {};
+
+  std::size_t count(const char* outcome) const {
+    std::size_t n = 0;
+    for (const auto& site : certificate.at("sites")) n += site.at("outcome") == outcome;
+    return n;
+  }
+  std::size_t count(CheckResult::Outcome outcome) const {
+    return std::size_t(
+        std::count_if(checks.begin(), checks.end(), [&](const CheckResult& c) { return c.outcome == outcome; }));
+  }
 };
 
 struct DemoResult {
@@ -32,6 +54,7 @@ struct DemoResult {
   ParallelText test;
   Lines hypotheses;
   ValidationLoss validation;
+  Folding folding;
   double train_seconds = 0, decode_seconds = 0, tokens_per_second = 0;
 
   double exact() const { return exact_match(hypotheses, test.target); }
@@ -97,6 +120,28 @@ Lines translate(Transformer& model, const Dictionary& dictionary, const std::vec
   return lines;
 }
 
+// Into a table of its own for the output, so that the last normalizer goes too.
+Folding fold_and_verify(Transformer& model, const Dictionary& dictionary, const EncodedPairs& test,
+                        const DemoResult& result, const std::string& out) {
+  const FoldOptions options{.tied = FoldOptions::Tied::untie};
+  const Probe probe = random_probe(result.config);
+  const FoldedTransformer folded = fold(model, options);
+  Folding f{.certificate = certificate(model, folded, options, probe)};
+  const auto start = std::chrono::steady_clock::now();
+  const Lines hypotheses = translate(*folded.model, dictionary, test.source);
+  f.decode_seconds = seconds_since(start);
+  for (std::size_t i = 0; i < hypotheses.size(); ++i) f.same += hypotheses[i] == result.hypotheses[i];
+  f.checks = check_model(model, options, probe);
+  if (out.empty()) return f;
+  const std::string vocabulary = out + "/model/vocabulary";
+  write_model_directory(out + "/model", model);
+  Vocabulary::numbers().save(vocabulary);
+  write_model_directory(out + "/folded", *folded.model, vocabulary);
+  add_digests(f.certificate, out + "/model", out + "/folded");
+  write_file_atomically(out + "/folded/certificate.json", f.certificate.dump(2) + "\n");
+  return f;
+}
+
 DemoResult run_demo(const DemoOptions& options) {
   const Dictionary dictionary = Dictionary::of_words(numbers::vocabulary());
   DemoResult result;
@@ -124,7 +169,26 @@ DemoResult run_demo(const DemoOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   result.hypotheses = translate(model, dictionary, test.source);
   result.decode_seconds = seconds_since(start);
+  result.folding = fold_and_verify(model, dictionary, test, result, options.out);
   return result;
+}
+
+void print_folding(const Folding& f) {
+  const auto& difference = f.certificate.at("difference");
+  fmt::print("folding         {} of {} normalizers into the linear layers behind them\n", f.count("folded"),
+             f.certificate.at("sites").size());
+  for (const auto& site : f.certificate.at("sites"))
+    for (const auto& kept : site.at("kept"))
+      fmt::print("                not {}: {}\n", kept.at("edge").get<std::string>(),
+                 kept.at("reason").get<std::string>());
+  for (const char* dtype : {"f64", "f32"})
+    fmt::print("                logits in {} differ by {:.2g} of the greatest\n", dtype,
+               difference.at(dtype).at("relative").get<double>());
+  fmt::print("                {} of {} translations are the same, in {:.1f} s\n", f.same, kTestPairs, f.decode_seconds);
+  fmt::print("verify          {} checks passed, {} skipped, {} failed\n", f.count(CheckResult::Outcome::passed),
+             f.count(CheckResult::Outcome::skipped), f.count(CheckResult::Outcome::failed));
+  for (const CheckResult& c : f.checks)
+    if (c.outcome == CheckResult::Outcome::failed) fmt::print("  FAILED        {}: {}\n", c.name, c.measured);
 }
 
 void print_text(const DemoResult& r, const DemoOptions& options) {
@@ -138,7 +202,8 @@ void print_text(const DemoResult& r, const DemoOptions& options) {
   fmt::print("training        {} steps, {:.1f} s, {:.0f} tokens/s\n", options.steps, r.train_seconds,
              r.tokens_per_second);
   fmt::print("decoding        {:.1f} s\n", r.decode_seconds);
-  fmt::print("peak memory     {:.0f} MiB\n", peak_mebibytes());
+  fmt::print("peak memory     {:.0f} MiB\n\n", peak_mebibytes());
+  print_folding(r.folding);
 }
 
 void print_json(const DemoResult& r, const DemoOptions& options) {
@@ -154,7 +219,13 @@ void print_json(const DemoResult& r, const DemoOptions& options) {
                                       {"train_seconds", r.train_seconds},
                                       {"tokens_per_second", r.tokens_per_second},
                                       {"decode_seconds", r.decode_seconds},
-                                      {"peak_memory_mib", peak_mebibytes()}};
+                                      {"peak_memory_mib", peak_mebibytes()},
+                                      {"sites", r.folding.certificate.at("sites").size()},
+                                      {"folded_sites", r.folding.count("folded")},
+                                      {"folded_difference", r.folding.certificate.at("difference")},
+                                      {"folded_same_translations", r.folding.same},
+                                      {"folded_decode_seconds", r.folding.decode_seconds},
+                                      {"failed_checks", r.folding.count(CheckResult::Outcome::failed)}};
   fmt::print("{}\n", all.dump(2));
 }
 
@@ -169,7 +240,9 @@ std::string check_norm(const std::string& norm) {
 
 void add_demo_command(CLI::App& program, int& exit_code) {
   CLI::App* command = program.add_subcommand(
-      "demo", "Train a Transformer on the embedded task, German to English number words, and test it; about 3 minutes");
+      "demo",
+      "Train a Transformer on the embedded task, German to English number words, test it, fold its normalizers and "
+      "verify it; about 3 minutes");
   const auto options = std::make_shared<DemoOptions>();
   command->add_option("--norm", options->norm, "Normalizer, one that `foldgrad norms` lists")
       ->check(CLI::Validator(check_norm, "NAME"))
@@ -178,12 +251,13 @@ void add_demo_command(CLI::App& program, int& exit_code) {
       ->check(CLI::Range(std::int64_t(1), std::int64_t(1000000)))
       ->capture_default_str();
   command->add_option("--seed", options->seed, "Of initial weights and the order of the data")->capture_default_str();
+  command->add_option("--out", options->out, "Directory for the model and the folded model with its certificate");
   command->add_flag("--json", options->json, "Print JSON");
-  command->footer("Exit codes: 0, 5 when a number is no longer finite.");
+  command->footer("Exit codes: 0, 1 a check failed, 3 files, 5 when a number is no longer finite.");
   command->callback([options, &exit_code] {
     const DemoResult result = run_demo(*options);
     options->json ? print_json(result, *options) : print_text(result, *options);
-    exit_code = kExitOk;
+    exit_code = result.folding.count(CheckResult::Outcome::failed) ? kExitCheckFailed : kExitOk;
   });
 }
 

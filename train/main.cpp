@@ -56,6 +56,8 @@ int run(int argc, char** argv) {
   add_demo_command(program, exit_code);
   add_doctor_command(program, exit_code, build);
   add_eval_command(program, exit_code);
+  add_fold_command(program, exit_code);
+  add_graph_command(program, exit_code);
   add_inspect_command(program, exit_code);
   add_norms_command(program, exit_code);
   add_recalibrate_command(program, exit_code);
@@ -63,6 +65,7 @@ int run(int argc, char** argv) {
   add_run_command(program, exit_code);
   add_train_command(program, exit_code, build, {argv, argv + argc});
   add_translate_command(program, exit_code);
+  add_verify_command(program, exit_code);
   add_verify_traces_command(program, exit_code);
   try {
     program.parse(argc, argv);

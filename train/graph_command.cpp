@@ -1,0 +1,82 @@
+// foldgrad graph: the recorded forward pass as a picture, before and after folding.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "engine/atomic_file.h"
+#include "models/fold_transformer.h"
+#include "models/graph_dot.h"
+#include "train/commands.h"
+#include "train/exit_codes.h"
+#include "train/model_directory.h"
+
+namespace foldgrad {
+namespace {
+
+struct GraphCommand {
+  std::string model, svg, dot;
+  bool untie = false, keep_tied = false;
+  FoldOptions options;
+};
+
+std::map<std::string, std::string> normalizer_names(Transformer& model) {
+  std::map<std::string, std::string> names;
+  for (const Normalizer* norm : model.normalizers()) names[norm->site()] = norm->info().name;
+  return names;
+}
+
+std::string in_quotes(const std::string& path) {
+  std::string quoted = "'";
+  for (char c : path) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+// Through graphviz, which reads the text from its standard input.
+void draw(const std::string& text, const std::string& svg) {
+  if (std::system("command -v dot >/dev/null 2>&1") != 0)
+    throw std::runtime_error(
+        "--svg needs the program dot of graphviz (apt-get install graphviz); --dot FILE writes the text it takes");
+  FILE* pipe = popen(("dot -Tsvg -o " + in_quotes(svg)).c_str(), "w");
+  if (!pipe) throw FileError(svg, "cannot start dot");
+  std::fwrite(text.data(), 1, text.size(), pipe);
+  if (pclose(pipe) != 0) throw FileError(svg, "dot could not write it");
+}
+
+int run_graph(GraphCommand& o) {
+  if (o.untie) o.options.tied = FoldOptions::Tied::untie;
+  if (o.keep_tied) o.options.tied = FoldOptions::Tied::keep;
+  const auto model = load_model(o.model);
+  const FoldedTransformer folded = fold(*model, o.options);
+  const Graph before = graph_of(*model), after = graph_of(*folded.model);
+  const std::string text =
+      graph_dot({{"as trained", before, normalizer_names(*model)}, {"folded", after, normalizer_names(*folded.model)}});
+  if (!o.dot.empty()) o.dot == "-" ? fmt::print("{}", text) : write_file_atomically(o.dot, text);
+  if (!o.svg.empty()) draw(text, o.svg);
+  const auto count = [](const Graph& graph) {
+    return std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                         [](const GraphNode& node) { return node.kind == kNormalizer; });
+  };
+  fmt::print(stderr, "{} operations, {} of them normalizers; folded {}, {}\n", before.nodes.size(), count(before),
+             after.nodes.size(), count(after));
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_graph_command(CLI::App& program, int& exit_code) {
+  CLI::App* command =
+      program.add_subcommand("graph", "Draw the forward pass of a model as recorded, before and after folding");
+  const auto o = std::make_shared<GraphCommand>();
+  command->add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
+  CLI::Option_group* out = command->add_option_group("output");
+  out->add_option("--svg", o->svg, "Picture, made by graphviz");
+  out->add_option("--dot", o->dot, "Text for graphviz; - is standard output");
+  out->require_option(1, 2);
+  add_fold_options(*command, o->untie, o->keep_tied, o->options.rescale_stream);
+  command->footer("Exit codes: 0, 1 graphviz is missing, 2 usage, 3 files, 4 the model cannot be loaded.");
+  command->callback([o, &exit_code] { exit_code = run_graph(*o); });
+}
+
+}  // namespace foldgrad
