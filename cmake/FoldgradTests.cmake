@@ -106,3 +106,16 @@ endif()
 
 add_test(NAME equations COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/cmake/check_equations.cmake
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+
+# Tests in Python, by the interpreter that $FOLDGRAD_PYTHON names when they run. They exit with 77, and count as
+# skipped, where it lacks their packages.
+if(NOT FOLDGRAD_SANITIZE)
+  file(GLOB scripts CONFIGURE_DEPENDS tests/python/*_test.py)
+  foreach(script ${scripts})
+    cmake_path(GET script STEM name)
+    add_test(NAME python.${name} COMMAND sh ${PROJECT_SOURCE_DIR}/tests/python/run.sh ${script})
+    set_tests_properties(python.${name} PROPERTIES
+      LABELS python SKIP_RETURN_CODE 77 TIMEOUT ${foldgrad_test_timeout}
+      ENVIRONMENT "FOLDGRAD_PROGRAM=$<TARGET_FILE:foldgrad>;FOLDGRAD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+  endforeach()
+endif()

@@ -1,0 +1,66 @@
+"""Reads and writes the files of a model directory. Needs torch alone; the package safetensors would do as well."""
+import ctypes
+import json
+import math
+import os
+import struct
+
+import torch
+
+DTYPES = {"F32": torch.float32, "F64": torch.float64, "BF16": torch.bfloat16, "I64": torch.int64,
+          "I32": torch.int32, "U8": torch.uint8}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+def load_tensors(path):
+    """All tensors of a safetensors file, by name."""
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+        data = bytearray(file.read())
+    metadata = header.pop("__metadata__", {})
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        dtype = DTYPES[entry["dtype"]]
+        flat = torch.frombuffer(data[begin:end], dtype=dtype) if end > begin else torch.empty(0, dtype=dtype)
+        tensors[name] = flat.reshape(entry["shape"])
+    for key, other in metadata.items():  # tensors that share their storage are written once
+        if key.startswith("alias."):
+            tensors[key[len("alias."):]] = tensors[other]
+    return tensors
+
+
+def save_tensors(path, tensors):
+    """Larger elements come first, so that every tensor is aligned."""
+    header, chunks, offset = {"__metadata__": {"format": "pt"}}, [], 0
+    for name, tensor in sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0])):
+        tensor = tensor.detach().cpu().contiguous()
+        size = tensor.numel() * tensor.element_size()
+        chunks.append(ctypes.string_at(tensor.data_ptr(), size))
+        header[name] = {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape),
+                        "data_offsets": [offset, offset + size]}
+        offset += size
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + b"".join(chunks))
+
+
+def load_config(directory):
+    """config.json; docs/model_directory.md explains it."""
+    with open(os.path.join(directory, "config.json")) as file:
+        config = json.load(file)
+    if config["format"] != "foldgrad transformer" or config["format_version"] != 1:
+        raise ValueError(f"{directory}/config.json: format {config['format']} {config['format_version']} is not known")
+    return config
+
+
+def sinusoids(rows, width):
+    """[POS-1] of ops/positions/positions.h: sines, then cosines; row 1 is padding's, and zero."""
+    half = width // 2
+    frequencies = torch.exp(torch.arange(half, dtype=torch.float64) * (-math.log(10000) / (half - 1)))
+    angles = torch.arange(rows, dtype=torch.float64)[:, None] * frequencies[None]
+    table = torch.cat([angles.sin(), angles.cos(), torch.zeros(rows, width % 2, dtype=torch.float64)], 1)
+    table[1] = 0
+    return table

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Writes a model of PyTorch as a model directory, which foldgrad's run, inspect, fold, eval and translate take.
+
+    examples/pytorch_export.py DIRECTORY [--norm un]
+
+makes a small model with random weights and a vocabulary of words; `export` is what to call with your own.
+"""
+import argparse
+import json
+import os
+
+import torch
+
+from model_files import save_tensors
+from pytorch_model import Transformer, UnifiedNorm
+
+
+def export(model, config, directory, source_words=None, target_words=None):
+    """`model` has the names of pytorch_model.Transformer. Words are those of ids 4, 5, ...: 0 to 3 are special."""
+    os.makedirs(directory)
+    parameters = {name: p for name, p in model.named_parameters()}  # shared ones once, under their first name
+    save_tensors(os.path.join(directory, "model.safetensors"), parameters)
+    save_tensors(os.path.join(directory, "norm_state.safetensors"), norm_state(model, config))
+    if source_words:
+        write_vocabulary(os.path.join(directory, "vocabulary"), source_words, target_words)
+    with open(os.path.join(directory, "config.json"), "w") as file:  # last: with it, the directory is a model
+        json.dump({"format": "foldgrad transformer", "format_version": 1, **config}, file, indent=2)
+
+
+def norm_state(model, config):
+    """What un keeps: at inference run_var alone matters, the rest is as at the beginning of training."""
+    state = {}
+    window = config["norm"].get("options", {}).get("window", 4)
+    for site, norm in model.named_modules():
+        if isinstance(norm, UnifiedNorm):
+            state[f"{site}.run_var"] = norm.run_var.float()
+            state[f"{site}.psi_ema"] = torch.zeros_like(norm.run_var)
+            for name in ("win_sq", "win_g"):
+                state[f"{site}.{name}"] = torch.zeros(window, norm.run_var.numel())
+            for name in ("iters", "skips"):
+                state[f"{site}.{name}"] = torch.zeros((), dtype=torch.int64)
+    return state
+
+
+def write_vocabulary(directory, source_words, target_words):
+    """fairseq's dictionaries, "WORD COUNT" a line; the reader fills them up to a multiple of 8."""
+    os.makedirs(directory)
+    for name, words in (("source", source_words), ("target", target_words)):
+        with open(os.path.join(directory, f"dict.{name}.txt"), "w", encoding="utf-8") as file:
+            file.writelines(f"{word} 1\n" for word in words)
+    with open(os.path.join(directory, "vocabulary.json"), "w") as file:
+        json.dump({"format": 1, "kind": "words", "lowercase": False}, file)
+
+
+def small_config(norm, source_words, target_words):
+    rows = lambda words: (len(words) + 4 + 7) // 8 * 8
+    return {"model": {"source_vocabulary": rows(source_words), "target_vocabulary": rows(target_words), "width": 16,
+                      "ffn_width": 32, "heads": 4, "encoder_layers": 2, "decoder_layers": 2, "max_positions": 64,
+                      "pad": 1, "pre_norm": True, "activation": "relu", "share_embeddings": "decoder"},
+            "norm": {"name": norm, "options": {"eps": 1e-5}}}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory")
+    parser.add_argument("--norm", default="un", choices=["un", "ln"])
+    args = parser.parse_args()
+    source_words, target_words = "ein zwei drei vier".split(), "one two three four five".split()
+    config = small_config(args.norm, source_words, target_words)
+    torch.manual_seed(1)
+    model = Transformer(config)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if "norm" in name:
+                p += 0.2 * torch.randn_like(p)
+            elif "embed_tokens" in name:
+                p *= p.shape[1] ** -0.5
+        for module in model.modules():
+            if isinstance(module, UnifiedNorm):
+                module.run_var.copy_(0.5 + torch.rand_like(module.run_var))
+    export(model, config, args.directory, source_words, target_words)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""A model directory of foldgrad in PyTorch: the whole model, written out.
+
+    examples/pytorch_model.py MODEL IN.safetensors OUT.safetensors
+
+computes what `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors` computes. Normalizers: ln, un (its
+form at inference), affine and none. Everything is in torch.float32 unless --dtype says float64.
+"""
+import argparse
+import os
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from model_files import load_config, load_tensors, save_tensors, sinusoids
+
+ACTIVATIONS = {"relu": F.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "silu": F.silu, "gelu": F.gelu,
+               "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}
+
+
+class UnifiedNorm(nn.Module):
+    """At inference: y = weight x / sqrt(run_var + eps) + bias, one factor per channel. It folds away."""
+
+    def __init__(self, width, eps):
+        super().__init__()
+        self.weight, self.bias, self.eps = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width)), eps
+        self.register_buffer("run_var", torch.ones(width))
+
+    def forward(self, x):
+        return x * (self.weight / torch.sqrt(self.run_var + self.eps)) + self.bias
+
+
+class Affine(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+
+    def forward(self, x):
+        return x * self.weight + self.bias
+
+
+def make_norm(config, site):
+    width, norm = config["model"]["width"], config["norm"]
+    name, eps = norm.get("at", {}).get(site, norm["name"]), norm.get("options", {}).get("eps", 1e-5)
+    if any(other.endswith(".residual") for other in norm.get("at", {})):
+        raise NotImplementedError("this example knows no normalizer of a residual")
+    makers = {"ln": lambda: nn.LayerNorm(width, eps), "un": lambda: UnifiedNorm(width, eps),
+              "affine": lambda: Affine(width), "none": nn.Identity}
+    if name not in makers:
+        raise NotImplementedError(f"this example knows no normalizer {name}")
+    return makers[name]()
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.q_proj, self.k_proj = nn.Linear(width, width), nn.Linear(width, width)
+        self.v_proj, self.out_proj = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x, keys, sees):
+        """x: [B, T, C], keys: [B, S, C], sees: bool, to be spread over [B, heads, T, S]."""
+        split = lambda y: y.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        q, k, v = split(self.q_proj(x)), split(self.k_proj(keys)), split(self.v_proj(keys))
+        scores = (q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5
+        # A query that sees no key gets zero.
+        p = torch.softmax(scores.masked_fill(~sees, float("-inf")), -1).nan_to_num(0.0)
+        return self.out_proj((p @ v).transpose(1, 2).flatten(-2))
+
+
+class Layer(nn.Module):
+    def __init__(self, config, name, decoder):
+        super().__init__()
+        m = config["model"]
+        self.pre_norm, self.activation = m["pre_norm"], ACTIVATIONS[m["activation"]]
+        self.self_attn = Attention(m["width"], m["heads"])
+        self.self_attn_layer_norm = make_norm(config, f"{name}.self_attn_layer_norm")
+        if decoder:
+            self.encoder_attn = Attention(m["width"], m["heads"])
+            self.encoder_attn_layer_norm = make_norm(config, f"{name}.encoder_attn_layer_norm")
+        self.fc1, self.fc2 = nn.Linear(m["width"], m["ffn_width"]), nn.Linear(m["ffn_width"], m["width"])
+        self.final_layer_norm = make_norm(config, f"{name}.final_layer_norm")
+
+    def residual(self, x, norm, branch):
+        return x + branch(norm(x)) if self.pre_norm else norm(x + branch(x))
+
+    def forward(self, x, sees, memory=None, sees_memory=None):
+        x = self.residual(x, self.self_attn_layer_norm, lambda y: self.self_attn(y, y, sees))
+        if memory is not None:
+            x = self.residual(x, self.encoder_attn_layer_norm, lambda y: self.encoder_attn(y, memory, sees_memory))
+        return self.residual(x, self.final_layer_norm, lambda y: self.fc2(self.activation(self.fc1(y))))
+
+
+class Stack(nn.Module):
+    def __init__(self, config, name):
+        super().__init__()
+        m, decoder = config["model"], name == "decoder"
+        vocabulary = m["target_vocabulary" if decoder else "source_vocabulary"]
+        self.embed_tokens = nn.Embedding(vocabulary, m["width"])
+        layers = m[f"{name}_layers"]
+        self.layers = nn.ModuleList(Layer(config, f"{name}.layers.{i}", decoder) for i in range(layers))
+        self.layer_norm = make_norm(config, f"{name}.layer_norm") if m["pre_norm"] else nn.Identity()
+
+    def embed(self, ids, mask, positions):
+        """The first token of a sentence has position 2; padding has the position of the token before it."""
+        x = self.embed_tokens(ids) * self.embed_tokens.weight.shape[1] ** 0.5
+        places = torch.where(mask, mask.long().cumsum(1) + 1, 1)
+        return x + positions[places]
+
+
+class Transformer(nn.Module):
+    """Parameters have the names of model.safetensors, buffers those of norm_state.safetensors."""
+
+    def __init__(self, config):
+        super().__init__()
+        m = self.config = config["model"]
+        self.encoder, self.decoder = Stack(config, "encoder"), Stack(config, "decoder")
+        if m["share_embeddings"] in ("all", "inputs"):
+            self.decoder.embed_tokens = self.encoder.embed_tokens
+        own = m["share_embeddings"] in ("none", "inputs")
+        bias = m.get("output_bias", False)
+        self.decoder.output_projection = nn.Linear(m["width"], m["target_vocabulary"], bias=bias)
+        if not own:
+            self.decoder.output_projection.weight = self.decoder.embed_tokens.weight
+        self.register_buffer("positions", sinusoids(m["max_positions"] + 2, m["width"]).float(), persistent=False)
+
+    def encode(self, source, mask):
+        x = self.encoder.embed(source, mask, self.positions) * mask[..., None]
+        for layer in self.encoder.layers:
+            x = layer(x, mask[:, None, None])
+        return self.encoder.layer_norm(x)
+
+    def forward(self, source, target_input, source_mask=None, input_mask=None):
+        """Logits [B, T, target_vocabulary] and the encoder's output."""
+        source_mask = source != self.config["pad"] if source_mask is None else source_mask.bool()
+        input_mask = target_input != self.config["pad"] if input_mask is None else input_mask.bool()
+        memory = self.encode(source, source_mask)
+        length = target_input.shape[1]
+        causal = torch.ones(length, length, dtype=torch.bool).tril()
+        x = self.decoder.embed(target_input, input_mask, self.positions)
+        for layer in self.decoder.layers:
+            x = layer(x, causal & input_mask[:, None, None], memory, source_mask[:, None, None])
+        return self.decoder.output_projection(self.decoder.layer_norm(x)), memory
+
+
+def load_model(directory, dtype=torch.float32):
+    model = Transformer(load_config(directory)).to(dtype)
+    tensors = load_tensors(os.path.join(directory, "model.safetensors"))
+    state = os.path.join(directory, "norm_state.safetensors")
+    if os.path.exists(state):
+        # Inference needs the running variance; windows and counters are for training.
+        tensors |= {name: t for name, t in load_tensors(state).items() if name.endswith(".run_var")}
+    missing, unexpected = model.load_state_dict(tensors, strict=False)
+    shared = {"decoder.embed_tokens.weight", "decoder.output_projection.weight"}  # under the encoder's name
+    if set(missing) - shared or unexpected:
+        raise ValueError(f"{directory}: missing {sorted(set(missing) - shared)}, unexpected {unexpected}")
+    model.positions = sinusoids(model.positions.shape[0], model.positions.shape[1]).to(dtype)
+    return model.eval()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("input")
+    parser.add_argument("output")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "float64"])
+    args = parser.parse_args()
+    model = load_model(args.model, getattr(torch, args.dtype))
+    given = load_tensors(args.input)
+    with torch.no_grad():
+        logits, memory = model(given["source"].long(), given["input"].long(), given.get("source_mask"),
+                               given.get("input_mask"))
+    save_tensors(args.output, {"logits": logits, "memory": memory})
+
+
+if __name__ == "__main__":
+    main()
