@@ -26,7 +26,15 @@ std::string message(const Call& call) {
 class DownloadTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!download_available()) GTEST_SKIP() << "this build lacks libcurl";
+    if (!download_available()) {
+      const Download wanted{{"http://a"}, "0", files_ / "file"};
+      EXPECT_EQ(message([&] { download(wanted); }),
+                wanted.path +
+                    ": could not be fetched:\n  http://a: this build cannot download; install "
+                    "libcurl4-openssl-dev and configure with FOLDGRAD_CURL=ON\n  The file must have SHA-256 "
+                    "0. If you have it from elsewhere, give --from-file FILE, or put it there.");
+      GTEST_SKIP() << "this build lacks libcurl";
+    }
     if (!python_available()) GTEST_SKIP() << "there is no python3";
     write_bytes(served_ / "file", kContent);
     server_.emplace(served_.path());

@@ -125,7 +125,8 @@ std::map<std::string, std::string> digests_of(const DataConfig& d, const std::st
 
 ExperimentData encoded(const ExperimentConfig& config, const std::string& directory, Vocabulary vocabulary,
                        ParallelText train) {
-  ExperimentData data{std::move(vocabulary), {std::move(train), {}}, {}, digests_of(config.data, directory)};
+  auto digests = digests_of(config.data, directory);  // an exception within the braces would make GCC 12 free twice
+  ExperimentData data{std::move(vocabulary), {std::move(train), {}}, {}, std::move(digests)};
   data.valid.text = read_text(config.data, directory, config.data.valid);
   for (Corpus* corpus : {&data.train, &data.valid}) corpus->pairs = encode(data.vocabulary, corpus->text);
   clean(data.train, config.data, directory);
