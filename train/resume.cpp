@@ -27,10 +27,12 @@ CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const
   if (!t.average.empty())
     for (const auto& [name, tensor] : on_host(t.parameters)) c.optimizer.emplace(std::string(kWeight) + name, tensor);
   c.norm_state = on_host(t.normalizers);
-  c.state = {{"epoch", t.cursor.epoch},
-             {"batch", t.cursor.batch},
-             {"best", {{"step", state.best.step}, {"score", state.best.score}, {"text", state.best.text}}},
-             {"without_better", state.without_better}};
+  c.state = {
+      {"epoch", t.cursor.epoch},
+      {"batch", t.cursor.batch},
+      {"best",
+       {{"step", state.best.step}, {"score", state.best.score}, {"loss", state.best.loss}, {"text", state.best.text}}},
+      {"without_better", state.without_better}};
   return c;
 }
 
@@ -51,7 +53,8 @@ RunState from_checkpoint(const CheckpointContents& c, const std::string& path) t
   c.state.at("epoch").get_to(t.cursor.epoch);
   c.state.at("batch").get_to(t.cursor.batch);
   const nlohmann::json& best = c.state.at("best");
-  state.best = {best.at("step").get<std::int64_t>(), best.at("score").get<double>(), best.at("text")};
+  state.best = {best.at("step").get<std::int64_t>(), best.at("score").get<double>(), best.at("loss").get<double>(),
+                best.at("text")};
   c.state.at("without_better").get_to(state.without_better);
   return state;
 } catch (const nlohmann::json::exception& e) {

@@ -3,6 +3,8 @@
 //   model.safetensors      the weights that were validated: with train.average_decay their moving average
 //   optimizer.safetensors  as Optimizer::state(); with an average also the weights in training, as weight.NAME
 #pragma once
+#include <limits>
+
 #include "train/checkpoint.h"
 #include "train/config.h"
 #include "train/trainer.h"
@@ -11,8 +13,13 @@ namespace foldgrad {
 
 struct BestValidation {
   std::int64_t step = 0;
-  double score = -1;  // Validation::score()
-  std::string text;   // Validation::text()
+  double score = -1, loss = std::numeric_limits<double>::max();  // of Validation
+  std::string text;                                              // Validation::text()
+
+  // Among equal scores, as at the beginning of training, the smaller loss is better.
+  bool worse_than(double other_score, double other_loss) const {
+    return other_score > score || (other_score == score && other_loss < loss);
+  }
 };
 
 struct RunState {

@@ -57,9 +57,10 @@ void add_event(RunSummary& s, const ordered_json& e) {
   } else if (kind == "layers") {
     s.skips = 0;
     for (const auto& [site, values] : e.at("normalizers").items()) s.skips += std::int64_t(number(values, "skips", 0));
-  } else if (kind == "validate" && (!s.best || number(e, "bleu", -1) > s.best->bleu)) {
-    s.best = {s.steps, number(e, "perplexity", NAN), number(e, "bleu", -1), number(e, "chrf", NAN),
-              e.value("bleu_signature", "")};
+  } else if (kind == "validate") {
+    const double bleu = number(e, "bleu", -1), perplexity = number(e, "perplexity", NAN);
+    if (s.best && (bleu < s.best->bleu || (bleu == s.best->bleu && !(perplexity < s.best->perplexity)))) return;
+    s.best = {s.steps, perplexity, bleu, number(e, "chrf", NAN), e.value("bleu_signature", "")};
   }
 }
 

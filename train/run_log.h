@@ -27,7 +27,7 @@ struct RunSummary {
     double perplexity, bleu, chrf;
     std::string signature;  // of BLEU
   };
-  std::optional<Score> best;  // of the validation with the highest BLEU
+  std::optional<Score> best;  // of the validation with the highest BLEU, then the lowest perplexity
   std::int64_t skips = 0;     // of all normalizers
   std::int64_t failures = 0;  // updates skipped or rolled back, as they were not finite
   double seconds = 0;         // of training and validation

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -242,8 +243,9 @@ bool TrainingRun::validate() {
        {"gradient_norms", gradient_norms(model_.parameters())},
        {"normalizers", normalizer_statistics(model_.normalizers())}});
   ++state_.without_better;
-  if (v.score() <= state_.best.score) return false;
-  state_.best = {n, v.score(), v.text()};
+  if (!state_.best.worse_than(v.score(), v.loss.loss)) return false;
+  // JSON has no NaN; the loss of a model with a score can hardly be one.
+  state_.best = {n, v.score(), std::isfinite(v.loss.loss) ? v.loss.loss : BestValidation().loss, v.text()};
   state_.without_better = 0;
   return true;
 }

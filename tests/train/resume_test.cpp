@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "engine/file.h"
 #include "tests/train/checkpoint_contents.h"
 #include "tests/train/program.h"
@@ -27,7 +29,7 @@ RunState state_of(bool averaged) {
   s.training.normalizers = {{"a.iters", Tensor::of<std::int64_t>({}, {4})}};
   if (averaged) s.training.average = {{"w", Tensor::of<float>({2}, {7, 8})}};
   s.training.cursor = {3, 9};
-  s.best = {2, 0.1 + 0.2, "BLEU 0.3"};
+  s.best = {2, 0.1 + 0.2, 1.75, "BLEU 0.3"};
   s.without_better = 5;
   return s;
 }
@@ -48,9 +50,21 @@ TEST(Resume, CheckpointsHoldTheWholeState) {
     EXPECT_EQ(got.training.cursor, want.training.cursor);
     EXPECT_EQ(got.best.step, 2);
     EXPECT_EQ(got.best.score, 0.1 + 0.2);
+    EXPECT_EQ(got.best.loss, 1.75);
     EXPECT_EQ(got.best.text, "BLEU 0.3");
     EXPECT_EQ(got.without_better, 5);
   }
+}
+
+TEST(Resume, AmongEqualScoresTheSmallerLossIsBetter) {
+  BestValidation best;
+  EXPECT_TRUE(best.worse_than(0, 5));
+  best = {1, 0, 5, ""};
+  EXPECT_TRUE(best.worse_than(0, 4));
+  EXPECT_TRUE(best.worse_than(0.5, 6));
+  EXPECT_FALSE(best.worse_than(0, 5));
+  EXPECT_FALSE(best.worse_than(-1, 4));
+  EXPECT_FALSE(best.worse_than(0, std::nan("")));
 }
 
 TEST(Resume, RefusesTheCheckpointOfAnotherProgram) {

@@ -52,7 +52,7 @@ TEST_F(TrainCommand, TellsScoresSamplesAndLayers) {
 }
 
 TEST_F(TrainCommand, StopsWhenPatienceEnds) {
-  const std::string still = "--set train.lr=1e-30 --set train.initial_lr=0 --set validate.every=1 ";
+  const std::string still = "--set train.lr=1e-30 --set train.initial_lr=0 --set validate.every=1 --set norm.name=ln ";
   const ProgramResult run = train("run", still + "--set validate.patience=2");
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(contains(run.err, "stopped at step 3: 2 validations without a better score\n")) << run.err;
