@@ -15,6 +15,8 @@ import time
 
 import onnxruntime
 import torch
+import torch._dynamo
+import torch._inductor.config
 import torch.nn as nn
 import torch.nn.functional as F
 
@@ -77,7 +79,6 @@ def main():
             seconds.append(clock() - start)
         result[name] = seconds[3:]  # the first only warm up, and compile
 
-    import torch._inductor.config
     torch._inductor.config.freezing = True
     encoder = Encoder().eval()
     with torch.no_grad():
