@@ -90,7 +90,7 @@ std::string config_help() {
   visit_config(defaults, [&](const auto& field, const ConfigKey& key) {
     if (key.section != section) text += fmt::format("{}[{}]\n", section.empty() ? "" : "\n", key.section);
     section = key.section;
-    text += fmt::format("  {:<19}{}: {}{} (default {})\n", key.name, key.help, values_of(field, key),
+    text += fmt::format("  {:<20}{}: {}{} (default {})\n", key.name, key.help, values_of(field, key),
                         key.unit.empty() ? "" : ", " + key.unit, toml_of(field));
   });
   return text + "\n[norm.NAME]\n  Options of the normalizer NAME; `foldgrad norms` lists them with their defaults.\n";
