@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Installs Python packages into a virtual environment outside the tree and prints its interpreter:
+#   FOLDGRAD_PYTHON=$(scripts/python.sh sacrebleu torch) ctest --preset emulate -L python
+# The environment is $FOLDGRAD_VENV, by default ~/.cache/foldgrad/venv.
+set -euo pipefail
+(($# > 0)) || set -- numpy sacrebleu torch onnx onnxruntime
+
+where=${FOLDGRAD_VENV:-$HOME/.cache/foldgrad/venv}
+python=$where/bin/python3
+[[ -x $python ]] || python3 -m venv "$where" >&2 || {
+  echo "python: no virtual environment in $where; Debian has it in the package python3-venv" >&2
+  exit 1
+}
+"$python" -c 'import importlib.metadata, sys; [importlib.metadata.version(p) for p in sys.argv[1:]]' "$@" 2>/dev/null ||
+  "$python" -m pip install --quiet --disable-pip-version-check "$@" >&2
+echo "$python"
