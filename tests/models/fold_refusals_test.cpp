@@ -121,6 +121,20 @@ TEST(FoldRefusals, ATableThatIsAlsoTheOutputProjection) {
             "norm -> table: linear: its weight table.weight is also read by embedding");
 }
 
+// Two parameters of one storage are one weight.
+TEST(FoldRefusals, ATableThatIsTheOutputProjectionByItsStorage) {
+  Tape tape;
+  Parameter table{"table", randn({7, 4}, 1)}, output{"output.weight", table.value};
+  const auto norm = make_normalizer("affine", {}, "norm", 4, DType::f64);
+  const Var x = embedding(tape.parameter(table), tape.constant(random_ids({2, 3}, 7, 1)));
+  const Var y = linear(norm->apply(relu(x), {}), tape.parameter(output));
+  std::map<std::string, Tensor> values{{table.name, table.value}, {output.name, output.value}};
+  for (Parameter* p : norm->parameters()) values[p->name] = p->value;
+  const FoldedGraph folded =
+      fold(graph_of(tape, {y}, {"norm"}), {{"norm", true, {{2, 2, 2, 2}, {1, 1, 1, 1}}}}, values);
+  EXPECT_EQ(folded.reports[0].kept[0].reason, "its weight table is also read by embedding");
+}
+
 TEST(FoldRefusals, AWeightThatReadsTwoNormalizers) {
   const BuildGraph build = [](GraphBuilder& g) {
     const Var x = x3(g);
