@@ -24,20 +24,25 @@ constexpr bool bypasses_cache(std::int64_t elements) {
   return elements * std::int64_t(sizeof(T)) >= kBypassBytes;
 }
 
-constexpr int kLineBytes = 64;
-
-// A whole cache line; `to` must be aligned to it.
-inline void store_past_cache(void* to, const void* line) {
+// One store: a whole register.
 #if defined(__AVX512F__)
-  _mm512_stream_si512(static_cast<__m512i*>(to), _mm512_loadu_si512(line));
+constexpr int kStoreBytes = 64;
 #elif defined(__AVX__)
-  for (int k = 0; k < 2; ++k)
-    _mm256_stream_si256(static_cast<__m256i*>(to) + k, _mm256_loadu_si256(static_cast<const __m256i*>(line) + k));
-#elif defined(__SSE2__)
-  for (int k = 0; k < 4; ++k)
-    _mm_stream_si128(static_cast<__m128i*>(to) + k, _mm_loadu_si128(static_cast<const __m128i*>(line) + k));
+constexpr int kStoreBytes = 32;
 #else
-  std::memcpy(to, line, kLineBytes);
+constexpr int kStoreBytes = 16;
+#endif
+
+// Copies kStoreBytes; `to` must be aligned to as many.
+inline void store_past_cache(void* to, const void* values) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(static_cast<__m512i*>(to), _mm512_loadu_si512(values));
+#elif defined(__AVX__)
+  _mm256_stream_si256(static_cast<__m256i*>(to), _mm256_loadu_si256(static_cast<const __m256i*>(values)));
+#elif defined(__SSE2__)
+  _mm_stream_si128(static_cast<__m128i*>(to), _mm_loadu_si128(static_cast<const __m128i*>(values)));
+#else
+  std::memcpy(to, values, kStoreBytes);
 #endif
 }
 
@@ -53,13 +58,14 @@ template <class T, class F>
 [[gnu::flatten]] void write_cpu(T* y, std::int64_t begin, std::int64_t end, bool bypass, const F& f) {
   const F local = f;  // in registers: behind a reference it could alias what is written
   if (bypass) {
-    constexpr int kLine = kLineBytes / int(sizeof(T));
-    for (; begin < end && reinterpret_cast<std::uintptr_t>(y + begin) % kLineBytes; ++begin) y[begin] = T(local(begin));
-    for (; begin + kLine <= end; begin += kLine) {
-      T line[kLine];  // the compiler keeps it in a register
+    constexpr int kStep = kStoreBytes / int(sizeof(T));
+    for (; begin < end && reinterpret_cast<std::uintptr_t>(y + begin) % kStoreBytes; ++begin)
+      y[begin] = T(local(begin));
+    for (; begin + kStep <= end; begin += kStep) {
+      T values[kStep];  // the compiler keeps it in a register
 #pragma omp simd
-      for (int j = 0; j < kLine; ++j) line[j] = T(local(begin + j));
-      store_past_cache(y + begin, line);
+      for (int j = 0; j < kStep; ++j) values[j] = T(local(begin + j));
+      store_past_cache(y + begin, values);
     }
   }
 #pragma omp simd

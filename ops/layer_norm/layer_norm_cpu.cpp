@@ -27,7 +27,7 @@ void forward_rows(const LayerNormForward<T>& p, std::int64_t begin, std::int64_t
   for (std::int64_t r = begin; r < end; ++r) {
     const T* x = p.x + r * columns;
     const Value mu = p.mu[r], rstd = p.rstd[r];
-    write_cpu(p.y + r * columns, 0, columns, bypasses_cache<T>(p.rows * columns), [=](std::int64_t c) {
+    write_cpu(p.y + r * columns, 0, columns, rows_bypass_cache<T>(p.rows * columns), [=](std::int64_t c) {
       return math::y(math::xhat(Value(x[c]), mu, rstd), Value(gamma[c]), Value(beta[c]));
     });
   }
@@ -51,7 +51,7 @@ void backward_row(const LayerNormBackward<T>& p, std::int64_t r, compute_t<T>* o
   if (!p.dx) return;
   const Value mean_g = sum_g / Value(columns), mean_g_xhat = sum_g_xhat / Value(columns);
   const GradOut<T> dx{p.dx.data + r * columns, p.dx.mode};
-  write_cpu(dx, 0, columns, bypasses_cache<T>(p.rows * columns), [=](std::int64_t c) {
+  write_cpu(dx, 0, columns, rows_bypass_cache<T>(p.rows * columns), [=](std::int64_t c) {
     return math::dx(Value(dy[c]) * Value(gamma[c]), math::xhat(Value(x[c]), mu, rstd), rstd, mean_g, mean_g_xhat);
   });
 }

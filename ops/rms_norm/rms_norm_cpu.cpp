@@ -21,7 +21,7 @@ void forward_rows(const RmsNormForward<T>& p, std::int64_t begin, std::int64_t e
   for (std::int64_t r = begin; r < end; ++r) {
     const T* x = p.x + r * columns;
     const Value rrms = rrms_of[r - begin];
-    write_cpu(p.y + r * columns, 0, columns, bypasses_cache<T>(p.rows * columns),
+    write_cpu(p.y + r * columns, 0, columns, rows_bypass_cache<T>(p.rows * columns),
               [=](std::int64_t c) { return math::y(Value(x[c]), rrms, Value(gamma[c])); });
   }
 }
@@ -40,7 +40,7 @@ void backward_row(const RmsNormBackward<T>& p, std::int64_t r, compute_t<T>* dga
   });
   if (!p.dx) return;
   const GradOut<T> dx{p.dx.data + r * columns, p.dx.mode};
-  const bool bypass = bypasses_cache<T>(p.rows * columns);
+  const bool bypass = rows_bypass_cache<T>(p.rows * columns);
   const auto put = [=](std::int64_t begin, std::int64_t end, Value along) {
     write_cpu(dx, begin, end, bypass, [=](std::int64_t c) {
       return math::dx(Value(dy[c]) * Value(gamma[c]), Value(x[c]) * rrms, rrms, along);

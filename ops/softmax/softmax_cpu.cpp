@@ -14,7 +14,7 @@ template <class T, class KeptOf>
 void forward_rows(const SoftmaxForward<T>& p, std::int64_t begin, std::int64_t end, const KeptOf& kept_of) {
   using Value = compute_t<T>;
   constexpr std::int64_t kKept = kKeptBytes / sizeof(Value);
-  alignas(kLineBytes) Value kept_exponentials[kKept];
+  alignas(64) Value kept_exponentials[kKept];
   const std::int64_t columns = p.columns;
   const bool keeps = columns <= kKept, bypass = bypasses_cache<T>(p.rows * columns);
   Value max[kRowGroup], scale[kRowGroup];
