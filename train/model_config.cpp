@@ -17,6 +17,7 @@ using Kind = NormalizerOption::Kind;
 
 constexpr const char* kFormat = "foldgrad transformer";
 constexpr int kFormatVersion = 1;
+constexpr std::int64_t kMostPositions = 1000000;
 
 // Calls v(name, member, required) for what stands in "model". Required is what inference depends on.
 template <class Config, class Visitor>
@@ -166,6 +167,9 @@ TransformerConfig parse_model_config(const json& root) {
   Section model(root, "model");
   visit_model(config, [&](const char* name, auto& member, bool required) { model.read(name, member, required); });
   model.end();
+  // The table of positions is the only memory that no file bears out.
+  FOLDGRAD_CHECK(config.max_positions <= kMostPositions, "model.max_positions must be at most {}, got {}",
+                 kMostPositions, config.max_positions);
   Section norm(root, "norm");
   norm.read("name", config.normalizer, true);
   norm.read("mask", config.mask_normalizers, false);

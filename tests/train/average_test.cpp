@@ -22,6 +22,11 @@ TEST(Average, AVG_1_AVG_2_WorkedByHand) {
   EXPECT_EQ(a.at("iters").values<std::int64_t>(), (std::vector<std::int64_t>{4, -5}));  // floor(14 / 3), floor(-14 / 3)
 }
 
+TEST(Average, AVG_1_SumsInDouble) {
+  const auto model = [](float x) { return Tensors{{"x", Tensor::of<float>({1}, {x})}}; };
+  EXPECT_EQ(average({model(1e8f), model(3), model(-1e8f)}).at("x").item(), 1);  // 1e8f + 3 is 1e8f
+}
+
 TEST(Average, KeepsShapesAndTypes) {
   const Tensors models{{"a", Tensor::zeros({2, 0}, DType::bf16)}, {"b", Tensor::of<std::uint8_t>({1, 2}, {1, 255})}};
   const Tensors a = average({models, models});

@@ -78,6 +78,15 @@ TEST_F(RecalibrateCommand, LeavesAllElseAsItIs) {
   expect_error(std::string("recalibrate @m -o @r") + kText, 3, "@r: a model is there already");
 }
 
+TEST_F(RecalibrateCommand, RefusesModelsThatRememberNothing) {
+  TransformerConfig config = model_->config();
+  config.normalizer = "ln";
+  Transformer other(config, 1);
+  write_model_directory(files_ / "ln", other);
+  expect_error(std::string("recalibrate @ln -o @r") + kText, 2,
+               "recalibrate: @ln has no running statistics: its normalizer is ln");
+}
+
 class AverageCommand : public ModelProgram {};
 
 TEST_F(AverageCommand, AveragesWeightsAndStatistics) {
