@@ -50,10 +50,9 @@ template <int n, class Value, class Merge>
 
 // K results over a row: step(c, results) takes element c into them, merge(a, b) unites two of the same kind. The order
 // is the same for every instruction set: lane j takes every kLanes-th element. Four registers of 512 bits advance
-// together, since each step waits for the one before it. A function of its own: inlined into a loop over rows, GCC 12
-// keeps the lanes in memory.
+// together, since each step waits for the one before it.
 template <int K, class Value, class Step, class Merge>
-[[gnu::noinline]] std::array<Value, K> fold_cpu(std::int64_t n, Value identity, const Step& step, const Merge& merge) {
+std::array<Value, K> fold_cpu(std::int64_t n, Value identity, const Step& step, const Merge& merge) {
   constexpr int kLanes = 256 / int(sizeof(Value)) / K;
   const Step local = step;  // in registers: behind a reference it could alias what it writes
   Value lanes[K][kLanes];
