@@ -94,8 +94,10 @@ std::string summary(const ordered_json& certificate) {
   std::string text;
   for (const ordered_json& site : certificate.at("sites")) {
     const auto into = site.at("into").get<std::vector<std::string>>();
-    text += fmt::format("{:<7} {:<44} {}{}\n", site.at("outcome").get<std::string>(),
-                        site.at("site").get<std::string>(), into.empty() ? "" : "into ", fmt::join(into, ", "));
+    const auto left = site.at("left").get<std::string>();
+    text +=
+        fmt::format("{:<7} {:<44} {}{}{}\n", site.at("outcome").get<std::string>(), site.at("site").get<std::string>(),
+                    into.empty() ? "" : "into ", fmt::join(into, ", "), left == "none" ? "" : "  (left: " + left + ")");
     for (const ordered_json& kept : site.at("kept"))
       text +=
           fmt::format("        not {}: {}\n", kept.at("edge").get<std::string>(), kept.at("reason").get<std::string>());

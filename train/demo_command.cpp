@@ -175,9 +175,12 @@ DemoResult run_demo(const DemoOptions& options) {
 
 void print_folding(const Folding& f) {
   const auto& difference = f.certificate.at("difference");
-  fmt::print("folding         {} of {} normalizers into the linear layers behind them\n", f.count("folded"),
-             f.certificate.at("sites").size());
-  for (const auto& site : f.certificate.at("sites"))
+  const auto& sites = f.certificate.at("sites");
+  const bool gone = std::all_of(sites.begin(), sites.end(), [](const auto& site) { return site.at("left") == "none"; });
+  fmt::print("folding         {}{} of {} normalizers into the linear layers behind them; {}\n",
+             gone ? "" : "gain and bias of ", f.count("folded"), sites.size(),
+             gone ? "nothing is left" : "statistics stay");
+  for (const auto& site : sites)
     for (const auto& kept : site.at("kept"))
       fmt::print("                not {}: {}\n", kept.at("edge").get<std::string>(),
                  kept.at("reason").get<std::string>());
