@@ -14,6 +14,7 @@ struct BuildInfo;
 struct DecodingOptions;
 
 void add_average_command(CLI::App& program, int& exit_code);
+void add_bench_command(CLI::App& program, int& exit_code);
 void add_compare_command(CLI::App& program, int& exit_code);
 void add_config_command(CLI::App& program, int& exit_code);
 void add_data_command(CLI::App& program, int& exit_code);

@@ -50,6 +50,7 @@ int run(int argc, char** argv) {
   int exit_code = kExitOk;
   const BuildInfo build{FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, FOLDGRAD_FLAGS};
   add_average_command(program, exit_code);
+  add_bench_command(program, exit_code);
   add_compare_command(program, exit_code);
   add_config_command(program, exit_code);
   add_data_command(program, exit_code);
