@@ -88,11 +88,13 @@ def main():
 
     context.update(rounds=arguments.rounds, time="cpu" if arguments.cpu_time else "wall")
     print(", ".join(f"{key} {value}" for key, value in context.items()))
-    print(f"{'median of ' + str(arguments.rounds) + ' rounds (spread)':32} {'ms':>17} {'of peak':>8}  peers: their ms, their time / ours")
+    title = f"median of {arguments.rounds} rounds (spread)"
+    print(f"{title:32} {'ms':>17} {'of peak':>8}  peers: their ms, their time / ours")
     rows = {}
     for name, values in ours.items():
         ms = statistics.median(values)
-        rows[name] = {"ms": ms, "spread": spread(values), "share_of_peak": shares[name] and shares[name] / 100, "peers": {}}
+        share = shares[name] and shares[name] / 100
+        rows[name] = {"ms": ms, "spread": spread(values), "share_of_peak": share, "peers": {}}
         line = f"{name:32} {ms:9.2f} ({spread(values):4.0%}) " + (f"{shares[name]:7.0f}%" if shares[name] else " " * 8)
         for peer, other in peers_of(name, theirs).items():
             short = peer.removeprefix(name.rsplit("/", 2)[0] + "/")
