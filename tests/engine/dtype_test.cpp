@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -116,6 +117,8 @@ TEST(Bf16, ExtremesOfDoubles) {
   EXPECT_EQ(bf16(std::numeric_limits<float>::denorm_min()).bits, 0);
   EXPECT_EQ(bf16(std::nan("")).bits, 0x7fc0);
   EXPECT_EQ(bf16(-std::nanf("")).bits, 0x7fc0);
+  EXPECT_EQ(bf16(std::bit_cast<float>(0x7f800001u)).bits, 0x7fc0);  // a NaN by the bits that are cut off alone
+  EXPECT_EQ(bf16(std::bit_cast<float>(0xffffffffu)).bits, 0x7fc0);  // adding would carry into the sign
 }
 
 template <class T>
