@@ -1,0 +1,78 @@
+// Training of a small Transformer to copy sentences.
+#pragma once
+#include <cmath>
+
+#include "train/trainer.h"
+
+namespace foldgrad::testing {
+
+constexpr std::int64_t kWords = 5, kFirstWord = 4;
+
+// Sentences of 1 to 5 words, to be copied: numbers of base 5, whose digits do not tell odd from even one by one.
+inline EncodedPairs copies(std::int64_t begin, std::int64_t step) {
+  EncodedPairs pairs;
+  for (std::int64_t n = begin; n < 2000; n += step) {
+    Ids ids;
+    for (std::int64_t rest = n; rest > 0; rest /= kWords) ids.push_back(kFirstWord + rest % kWords);
+    ids.push_back(kEos);
+    pairs.source.push_back(ids);
+    pairs.target.push_back(ids);
+  }
+  return pairs;
+}
+
+inline TransformerConfig small_config(const std::string& normalizer) {
+  TransformerConfig config;
+  config.source_vocabulary = config.target_vocabulary = kFirstWord + kWords;
+  config.width = 32, config.ffn_width = 64, config.heads = 2;
+  config.encoder_layers = config.decoder_layers = 1;
+  config.max_positions = 16;
+  config.dropout = config.attention_dropout = config.activation_dropout = 0;
+  config.normalizer = normalizer;
+  if (normalizer == "un") config.normalizer_options = {{"warmup", "3"}, {"window", "2"}};
+  return config;
+}
+
+// All that a run consists of, on sentences 1, 3, 5, ...
+struct TinyTraining {
+  TinyTraining(const TransformerConfig& config, std::uint64_t seed, const TrainerOptions& options,
+               const Optimizer::Rule& rule = Adam{}, double lr = 5e-3, DType dtype = DType::f32)
+      : model(config, seed, dtype),
+        optimizer(rule, {{.parameters = model.parameters()}}),
+        schedule({.name = "constant", .peak = lr}),
+        batches(copies(1, 2), {.max_tokens = 256, .seed = seed}),
+        trainer(model, optimizer, schedule, batches, options) {}
+
+  void steps(int n) {
+    for (int i = 0; i < n; ++i) trainer.step();
+  }
+  std::vector<std::vector<float>> values() {
+    std::vector<std::vector<float>> all;
+    for (const Parameter* p : model.parameters()) all.push_back(p->value.values<float>());
+    for (const auto& [name, tensor] : model.state()) all.push_back(tensor.to(DType::f32).values<float>());
+    if (trainer.average())
+      for (const auto& [name, tensor] : trainer.average()->state()) all.push_back(tensor.values<float>());
+    return all;
+  }
+
+  Transformer model;
+  Optimizer optimizer;
+  Schedule schedule;
+  Batches batches;
+  Trainer trainer;
+};
+
+inline bool same_state(Transformer& a, Transformer& b) {
+  const auto s = a.state(), t = b.state();
+  return std::equal(s.begin(), s.end(), t.begin(), t.end(), [](const auto& x, const auto& y) {
+    return x.first == y.first &&
+           x.second.to(DType::f32).template values<float>() == y.second.to(DType::f32).template values<float>();
+  });
+}
+
+inline TransformerConfig with_dropout(TransformerConfig config) {
+  config.dropout = config.attention_dropout = config.activation_dropout = 0.1;
+  return config;
+}
+
+}  // namespace foldgrad::testing
