@@ -39,8 +39,9 @@ def run_ours(program, arguments):
     for b in result["benchmarks"]:
         if b.get("aggregate_name") == "median":
             name = b["run_name"].removesuffix("/process_time/real_time")
-            seconds[name] = b["cpu_time" if arguments.cpu_time else "real_time"] / 1e3
-            shares[name] = b.get("of_peak_%")
+            ms = b["cpu_time" if arguments.cpu_time else "real_time"]
+            seconds[name] = ms / 1e3
+            shares[name] = b["of_peak_%"] * b["real_time"] / ms if "of_peak_%" in b else None
     return result["context"], seconds, shares
 
 
@@ -91,7 +92,7 @@ def main():
     title = f"median of {arguments.rounds} rounds (spread)"
     print(f"{title:32} {'ms':>17} {'of peak':>8}  peers: their ms, their time / ours")
     rows = {}
-    for name, values in ours.items():
+    for name, values in sorted(ours.items()):
         ms = statistics.median(values)
         share = shares[name] and shares[name] / 100
         rows[name] = {"ms": ms, "spread": spread(values), "share_of_peak": share, "peers": {}}
