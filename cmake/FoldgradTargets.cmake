@@ -54,7 +54,8 @@ function(foldgrad_add_library library folder)
 endfunction()
 
 add_library(foldgrad_settings INTERFACE)
-target_include_directories(foldgrad_settings INTERFACE ${PROJECT_SOURCE_DIR})
+target_include_directories(foldgrad_settings INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                           $<INSTALL_INTERFACE:include/foldgrad>)
 target_link_libraries(foldgrad_settings INTERFACE OpenMP::OpenMP_CXX Threads::Threads)
 foreach(library onednn cblas cublas cudnn)
   if(foldgrad_have_${library})

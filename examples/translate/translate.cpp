@@ -1,0 +1,24 @@
+// Translates lines with a trained model, folded or not:  translate MODEL <source.txt >target.txt
+#include <exception>
+#include <iostream>
+#include <string>
+
+#include "train/evaluation.h"
+#include "train/model_directory.h"
+
+int main(int argc, char** argv) try {
+  if (argc != 2) {
+    std::cerr << "usage: translate MODEL\n";
+    return 2;
+  }
+  const auto model = foldgrad::load_model(argv[1]);
+  const foldgrad::Vocabulary vocabulary = foldgrad::load_vocabulary(argv[1], model->config());
+  const auto inference = foldgrad::InferenceTransformer::make(*model, foldgrad::DType::f32);
+  for (std::string line; std::getline(std::cin, line);) {
+    const auto ids = foldgrad::translations(*inference, {vocabulary.encode_source(line)}, {.beam = 5});
+    std::cout << vocabulary.decode_target(ids.at(0)) << std::endl;
+  }
+} catch (const std::exception& e) {
+  std::cerr << "translate: " << e.what() << '\n';
+  return 1;
+}
