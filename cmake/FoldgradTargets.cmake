@@ -133,6 +133,12 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/ops/attention/attention_gemm.c
                             ${PROJECT_SOURCE_DIR}/models/step_attention.cpp PROPERTIES
                             COMPILE_OPTIONS -ffp-contract=fast)
 
+# Commands parse options and print; with more than -O1 the compiler spends a minute on them that nobody gets back.
+if(NOT CMAKE_BUILD_TYPE STREQUAL Debug)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/train/*_command.cpp)
+  set_source_files_properties(${sources} ${PROJECT_SOURCE_DIR}/train/main.cpp PROPERTIES COMPILE_OPTIONS -O1)
+endif()
+
 # Each bench/*_bench.cpp is a program; they share the other files there.
 if(foldgrad_have_bench)
   file(GLOB sources CONFIGURE_DEPENDS bench/*.cpp)

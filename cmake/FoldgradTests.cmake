@@ -3,11 +3,24 @@
 
 include(GoogleTest)
 
+set(tested_libraries ${foldgrad_libraries})
+set(folders engine models train whole_model realdata)
+if(foldgrad_cuda STREQUAL EMULATE)
+  list(APPEND folders emulation)
+endif()
+# ThreadSanitizer sees no barrier of OpenMP. What it can judge are kernels on fibers and threads of our own, and those
+# are all reached from below models/. The preset `tsan` runs the tests that have them.
+if(FOLDGRAD_SANITIZE STREQUAL thread)
+  list(REMOVE_ITEM folders models train whole_model realdata)
+  list(REMOVE_ITEM tested_libraries foldgrad_models foldgrad_train)
+  set_target_properties(foldgrad foldgrad_models foldgrad_train PROPERTIES EXCLUDE_FROM_ALL ON)
+endif()
+
 # Tests are compiled often and run briefly: they get -O1, the libraries under test their full optimisation.
 add_library(foldgrad_test_settings INTERFACE)
 target_compile_options(foldgrad_test_settings INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:-O1>)
 target_compile_definitions(foldgrad_test_settings INTERFACE FOLDGRAD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-target_link_libraries(foldgrad_test_settings INTERFACE ${foldgrad_libraries} GTest::gtest rapidcheck)
+target_link_libraries(foldgrad_test_settings INTERFACE ${tested_libraries} GTest::gtest rapidcheck)
 
 set(foldgrad_test_timeout 300)
 if(FOLDGRAD_SANITIZE)
@@ -59,15 +72,6 @@ function(foldgrad_add_test_with_kernels source label)
   foldgrad_discover(${name} "${label}")
 endfunction()
 
-set(folders engine models train whole_model realdata)
-if(foldgrad_cuda STREQUAL EMULATE)
-  list(APPEND folders emulation)
-endif()
-# ThreadSanitizer sees no barrier of OpenMP. What it can judge are kernels on fibers and threads of our own, and those
-# are all reached from below models/. The preset `tsan` runs the tests that have them.
-if(FOLDGRAD_SANITIZE STREQUAL thread)
-  list(REMOVE_ITEM folders models train whole_model realdata)
-endif()
 foreach(folder ${folders})
   file(GLOB sources CONFIGURE_DEPENDS tests/${folder}/*_test.cpp)
   set(label "")
