@@ -6,7 +6,7 @@ packages=(
   g++ cmake ninja-build ccache git clang-format
   libfmt-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libssl-dev libdnnl-dev libopenblas-openmp-dev
   libgtest-dev librapidcheck-dev libbenchmark-dev libsentencepiece-dev
-  libcurl4-openssl-dev gnuplot-nox
+  libcurl4-openssl-dev gnuplot-nox graphviz
 )
 
 if ! command -v dpkg-query >/dev/null; then
