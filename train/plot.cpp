@@ -1,11 +1,11 @@
 #include "train/plot.h"
 
 #include <fmt/format.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 
 #include "engine/file.h"
 
@@ -24,6 +24,7 @@ class ScratchDirectory {
   ScratchDirectory(const ScratchDirectory&) = delete;
   ScratchDirectory& operator=(const ScratchDirectory&) = delete;
   std::string file(std::size_t i) const { return fmt::format("{}/{}.svg", path_, i); }
+  std::string script() const { return path_ + "/script"; }
 
  private:
   std::string path_;
@@ -69,10 +70,9 @@ std::vector<std::string> draw(const std::vector<Plot>& plots) {
   const ScratchDirectory scratch;
   std::string script;
   for (std::size_t i = 0; i < plots.size(); ++i) script += script_of(plots[i], scratch.file(i), i);
-  FILE* pipe = popen("{ gnuplot || cat; } >/dev/null 2>&1", "w");  // cat, so that the pipe does not break
-  if (!pipe) return {};
-  std::fwrite(script.data(), 1, script.size(), pipe);
-  pclose(pipe);
+  // From a file: a pipe to a program that is not there would break, and end this one.
+  std::ofstream(scratch.script()) << script;
+  if (std::system(fmt::format("gnuplot {} >/dev/null 2>&1", quoted(scratch.script())).c_str()) != 0) return {};
   std::vector<std::string> pictures;
   for (std::size_t i = 0; i < plots.size(); ++i) try {
       const std::string svg = read_file(scratch.file(i));
