@@ -5,21 +5,12 @@
 #include <algorithm>
 
 #include "engine/file.h"
+#include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
 #include "train/data/numbers.h"
 
 namespace foldgrad::testing {
 namespace {
-
-template <class Error, class Call>
-std::string message(const Call& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 class SentencePieceTest : public ::testing::Test {
  protected:
