@@ -79,7 +79,7 @@ void run(benchmark::State& state, const Task& task, const std::string& normalize
   state.counters["of_peak_%"] = rate(100 * matrix_flops(task, model.config()) / fma);
 }
 
-int run_all(int argc, char** argv) {
+int register_all(int&, char**) {
   require_cpu_support();
   const double fma = fma_peak();
   benchmark::AddCustomContext("machine", cpu_model());
@@ -93,9 +93,6 @@ int run_all(int argc, char** argv) {
             ->UseRealTime()
             ->MeasureProcessCPUTime()
             ->Unit(benchmark::kMillisecond);
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
   return 0;
 }
 
@@ -103,10 +100,5 @@ int run_all(int argc, char** argv) {
 }  // namespace foldgrad::bench
 
 int main(int argc, char** argv) {
-  try {
-    return foldgrad::bench::run_all(argc, argv);
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "inference_bench: {}\n", e.what());
-    return 1;
-  }
+  return foldgrad::bench::run_program("inference_bench", argc, argv, foldgrad::bench::register_all);
 }

@@ -1,5 +1,7 @@
 #include "bench/machine.h"
 
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
 #include <immintrin.h>
 #include <omp.h>
 
@@ -95,6 +97,17 @@ double fma_peak() {
   volatile float keep = sink;
   (void)keep;
   return 2.0 * 16 * kChains * kRounds * omp_get_max_threads() / seconds;
+}
+
+int run_program(const char* program, int argc, char** argv, int (*register_all)(int& argc, char** argv)) try {
+  if (const int status = register_all(argc, argv)) return status;
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+} catch (const std::exception& e) {
+  fmt::print(stderr, "{}: {}\n", program, e.what());
+  return 1;
 }
 
 }  // namespace foldgrad::bench

@@ -13,4 +13,8 @@ double copy_bandwidth(Device device, std::size_t bytes);
 // f32 operations per second of a loop of independent fused multiply-adds on all threads. CPU only.
 double fma_peak();
 
+// main() of a benchmark: `register_all` adds contexts and benchmarks, which are then run, unless it returns other than
+// 0. What is thrown is printed under the name of the program, and gives 1; arguments that nobody takes give 2.
+int run_program(const char* program, int argc, char** argv, int (*register_all)(int& argc, char** argv));
+
 }  // namespace foldgrad::bench

@@ -72,7 +72,7 @@ void run(benchmark::State& state, const OpBench& op, Device device, bool backwar
   report(state, fastest, bytes, backward ? op.work.backward_flops : op.work.forward_flops, copy, fma);
 }
 
-int run_all(int argc, char** argv) {
+int register_all(int& argc, char** argv) {
   require_cpu_support();
   Device device = Device::cpu;
   for (int i = 1; i < argc; ++i)
@@ -98,9 +98,6 @@ int run_all(int argc, char** argv) {
                                    fma)
           ->UseManualTime()
           ->Unit(benchmark::kMillisecond);
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
   return 0;
 }
 
@@ -108,10 +105,5 @@ int run_all(int argc, char** argv) {
 }  // namespace foldgrad::bench
 
 int main(int argc, char** argv) {
-  try {
-    return foldgrad::bench::run_all(argc, argv);
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "ops_bench: {}\n", e.what());
-    return 1;
-  }
+  return foldgrad::bench::run_program("ops_bench", argc, argv, foldgrad::bench::register_all);
 }

@@ -88,7 +88,7 @@ void run(benchmark::State& state, const Task& task, DType dtype, double fma) {
   state.counters["of_peak_%"] = rate(100 * matrix_flops(task) / fma);
 }
 
-int run_all(int argc, char** argv) {
+int register_all(int&, char**) {
   require_cpu_support();
   const double fma = fma_peak();
   benchmark::AddCustomContext("machine", cpu_model());
@@ -100,9 +100,6 @@ int run_all(int argc, char** argv) {
           ->UseRealTime()
           ->MeasureProcessCPUTime()
           ->Unit(benchmark::kMillisecond);
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
   return 0;
 }
 
@@ -110,10 +107,5 @@ int run_all(int argc, char** argv) {
 }  // namespace foldgrad::bench
 
 int main(int argc, char** argv) {
-  try {
-    return foldgrad::bench::run_all(argc, argv);
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "transformer_bench: {}\n", e.what());
-    return 1;
-  }
+  return foldgrad::bench::run_program("transformer_bench", argc, argv, foldgrad::bench::register_all);
 }
