@@ -12,6 +12,8 @@
 namespace foldgrad {
 namespace {
 
+constexpr int kWidth = 640, kHeight = 360;
+
 class ScratchDirectory {
  public:
   ScratchDirectory() : path_(std::filesystem::temp_directory_path() / "foldgrad-plot-XXXXXX") {
@@ -41,10 +43,10 @@ std::string quoted(std::string text) {
 
 std::string script_of(const Plot& plot, const std::string& file, std::size_t number) {
   std::string s = fmt::format(
-      "reset\nset terminal svg size 640,360 dynamic noenhanced font 'sans-serif,12' background '#ffffff' name "
+      "reset\nset terminal svg size {},{} dynamic noenhanced font 'sans-serif,12' background '#ffffff' name "
       "'plot{}'\n"
       "set output {}\nset title {}\nset xlabel {}\nset ylabel {}\n",
-      number, quoted(file), quoted(plot.title), quoted(plot.x_label), quoted(plot.y_label));
+      kWidth, kHeight, number, quoted(file), quoted(plot.title), quoted(plot.x_label), quoted(plot.y_label));
   if (plot.logarithmic) s += "set logscale y\n";
   s += plot.series.size() > 4 ? "set key outside right font ',8' spacing 0.8\n" : "set key above\n";
   s += "set grid lc '#dddddd'\n";
@@ -83,6 +85,16 @@ std::vector<std::string> draw(const std::vector<Plot>& plots) {
       return {};
     }
   return pictures;
+}
+
+std::string side_by_side(const std::vector<std::string>& pictures, std::size_t columns) {
+  const std::size_t rows = (pictures.size() + columns - 1) / columns;
+  std::string all = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\">\n", columns * kWidth,
+                                rows * kHeight);
+  for (std::size_t i = 0; i < pictures.size(); ++i)
+    all += fmt::format("<svg x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"{}\n", i % columns * kWidth,
+                       i / columns * kHeight, kWidth, kHeight, pictures[i].substr(std::string_view("<svg").size()));
+  return all + "</svg>\n";
 }
 
 }  // namespace foldgrad

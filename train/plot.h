@@ -20,4 +20,7 @@ struct Plot {
 // For each plot an <svg> element, to stand in HTML. Empty when there is no gnuplot here.
 std::vector<std::string> draw(const std::vector<Plot>& plots);
 
+// What draw() made as one picture, a file of its own: rows of `columns`.
+std::string side_by_side(const std::vector<std::string>& pictures, std::size_t columns);
+
 }  // namespace foldgrad

@@ -1,25 +1,75 @@
+#include <nlohmann/json.hpp>
+
 #include "tests/train/program.h"
+#include "train/model_directory.h"
 
 namespace foldgrad::testing {
 namespace {
 
+using nlohmann::json;
+
+const std::string kTiny = "bench infer --rounds 2 --width 16 --layers 1 --beam 2 ";
+
 TEST(BenchCommand, SetsNormalizersSideBySide) {
-  const ProgramResult bench =
-      run_program("bench infer --batch 2 --length 3 --rounds 1 --width 16 --layers 1 --beam 2 --dtype bf16");
-  EXPECT_EQ(bench.exit_code, 0) << bench.err;
-  EXPECT_EQ(bench.out.substr(0, bench.out.find('\n')),
-            "2 sentences of 3 tokens, bf16, random weights, median of 1 rounds in turn");
+  const ProgramResult bench = run_program(kTiny + "--batches 2 --lengths 3 --dtypes bf16");
+  ASSERT_EQ(bench.exit_code, 0) << bench.err;
+  EXPECT_EQ(bench.out.substr(0, bench.out.find('\n')), "bf16, batch 2, length 3");
   std::size_t at = 0;
-  for (const char* row : {"normalizer", "\nln ", "\nrmsnorm ", "\nun ", "\nun, folded ", "\nnone "}) {
-    at = bench.out.find(row, at);
-    EXPECT_NE(at, std::string::npos) << row << " is missing or too early in\n" << bench.out;
+  for (const char* task : {"\nencoder ", "\ntoken ", "\ngreedy ", "\nbeam "})
+    for (const char* normalizer : {" ln ", " rmsnorm ", " un ", " un_folded ", " none "}) {
+      at = bench.out.find(task, at);
+      ASSERT_NE(at, std::string::npos) << task << normalizer << " is missing or too early in\n" << bench.out;
+      EXPECT_EQ(bench.out.find(normalizer, at + 1), at + 10) << bench.out;
+      ++at;
+    }
+}
+
+// Which is faster is not for a test to say, but what the figures have to do with each other is.
+TEST(BenchCommand, WritesFiguresOfEverySweep) {
+  const TemporaryDirectory files;
+  const ProgramResult bench = run_program(kTiny + "--batches 1,3 --lengths 2,4 --normalizers un,none --json " +
+                                          files / "costs.json" + " --save " + files / "models");
+  ASSERT_EQ(bench.exit_code, 0) << bench.err;
+  const json costs = json::parse(read_bytes(files / "costs.json"));
+  EXPECT_EQ(costs.at("time"), "wall");
+  ASSERT_EQ(costs.at("results").size(), 2u * 2 * 2 * 4 * 3);  // dtypes, batches, lengths, tasks, models
+  for (const json& cost : costs.at("results")) {
+    const double tokens =
+        cost.at("batch").get<double>() * (cost.at("task") == "token" ? 1 : cost.at("length").get<double>());
+    EXPECT_NEAR(cost.at("tokens_per_second").get<double>() * cost.at("median_ms").get<double>() / (1e3 * tokens), 1,
+                1e-9);
+    EXPECT_GE(cost.at("p90_ms"), cost.at("median_ms"));
+    EXPECT_GT(cost.at("median_ms"), 0);
+    EXPECT_GT(cost.at("peak_bytes"), 16 * (8848 + 6632) * 4);  // tables of embeddings alone
+    if (cost.at("normalizer") == "none") {
+      EXPECT_EQ(cost.at("over_none"), 1);
+    }
   }
+  EXPECT_EQ(load_model(files / "models/un")->config().normalizer, "un");
+  EXPECT_EQ(load_model(files / "models/un_folded")->config().normalizer, "none");
+}
+
+TEST(BenchCommand, Draws) {
+  const TemporaryDirectory files;
+  const ProgramResult bench =
+      run_program(kTiny + "--batches 1,2 --lengths 2,3 --dtypes f32 --plot " + files / "costs.svg");
+  if (std::system("gnuplot --version >/dev/null 2>&1") != 0) {
+    EXPECT_EQ(bench.err, "error: --plot needs the program gnuplot (apt-get install gnuplot-nox)\n");
+    GTEST_SKIP() << "no gnuplot here";
+  }
+  ASSERT_EQ(bench.exit_code, 0) << bench.err;
+  const std::string svg = read_bytes(files / "costs.svg");
+  std::size_t pictures = 0;
+  for (std::size_t at = 0; (at = svg.find("<svg", at)) != std::string::npos; ++at) ++pictures;
+  EXPECT_EQ(pictures, 1u + 4 * 4);  // tasks, and for each throughput and ratio against length and against batch
+  for (const char* text : {"encoder, f32", "length, batch 2", "batch, length 3", "time / time of none", "un_folded"})
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
 }
 
 TEST(BenchCommand, Messages) {
-  const ProgramResult dtype = run_program("bench infer --dtype f16");
-  EXPECT_EQ(dtype.exit_code, 2);
-  EXPECT_EQ(dtype.err, "error: bench: dtype must be f32 or bf16, got f16\n");
+  const auto error_of = [](const std::string& arguments) { return run_program("bench infer " + arguments).err; };
+  EXPECT_EQ(error_of("--dtypes f32,f16"), "error: bench: dtype must be f32 or bf16, got f16\n");
+  EXPECT_EQ(error_of("--lengths 8,2000"), "error: bench: lengths must be at most max_positions = 1024, got 2000\n");
 }
 
 }  // namespace
