@@ -44,6 +44,13 @@ if(missing)
                       "If they are elsewhere, name the place in CMAKE_PREFIX_PATH.")
 endif()
 
+# Debian keeps one of OpenSSL's headers in a folder per architecture, which the compiler searches only below /usr.
+find_path(foldgrad_openssl_include openssl/opensslconf.h)
+mark_as_advanced(foldgrad_openssl_include)
+if(foldgrad_openssl_include)
+  target_include_directories(OpenSSL::Crypto SYSTEM INTERFACE ${foldgrad_openssl_include})
+endif()
+
 # Not through oneDNN's own package file: Debian's demands OpenCL, which only its GPU part needs.
 set(onednn_usable OFF)
 if(NOT FOLDGRAD_ONEDNN STREQUAL OFF)
