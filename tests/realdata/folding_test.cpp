@@ -1,0 +1,73 @@
+// A trained model and its folded form translate the test sentences of Multi30k alike. $FOLDGRAD_CHECKPOINT names a
+// model, checkpoint or run that was trained on them; without it a small model is trained here.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "models/fold_transformer.h"
+#include "tests/realdata/real_data.h"
+#include "train/evaluation.h"
+#include "train/model_directory.h"
+#include "train/training_setup.h"
+
+namespace foldgrad::testing {
+namespace {
+
+struct Trained {
+  std::unique_ptr<Transformer> model;
+  std::vector<Ids> sources;  // of the test sentences
+};
+
+// With the text, vocabulary and rates of the configuration: a dozen seconds of one core.
+Trained train_briefly(const std::string& directory) {
+  const ExperimentConfig config = read_config(
+      FOLDGRAD_SOURCE_DIR "/configs/multi30k-un.toml",
+      {"model.width=64", "model.ffn_width=128", "model.heads=2", "model.encoder_layers=2", "model.decoder_layers=2",
+       "norm.un.warmup=50", "train.warmup=75", "train.lr=5e-3", "data.vocabulary=2000"});
+  const ExperimentData data = read_data(config, directory);
+  Trained trained{std::make_unique<Transformer>(model_config(config, data), config.train.seed),
+                  encode(data.vocabulary, read_text(config.data, directory, config.data.test)).source};
+  Optimizer optimizer(optimizer_rule(config.train), {{.parameters = trained.model->parameters()}});
+  const Schedule schedule(schedule_options(config.train));
+  Batches batches(data.train.pairs, {.max_tokens = config.train.max_tokens});
+  Trainer trainer(*trained.model, optimizer, schedule, batches, trainer_options(config.train));
+  for (int step = 0; step < 150; ++step) trainer.step();
+  EXPECT_LT(trainer.report().loss, 6.0);  // log 2000 = 7.6
+  return trained;
+}
+
+Trained load_checkpoint(const std::string& checkpoint, const std::string& directory) {
+  Trained trained{load_model(checkpoint), {}};
+  const Vocabulary vocabulary = load_vocabulary(checkpoint, trained.model->config());
+  const ExperimentConfig config = read_config(FOLDGRAD_SOURCE_DIR "/configs/multi30k-un.toml");
+  trained.sources = encode(vocabulary, read_text(config.data, directory, config.data.test)).source;
+  return trained;
+}
+
+TEST(Folding, TranslatesATestSetAlike) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "trains, which takes too long here";
+#endif
+  const RealData files("multi30k", "multi30k.tar.xz");
+  FOLDGRAD_SKIP_WITHOUT(files, "multi30k");
+  if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
+  const char* checkpoint = std::getenv("FOLDGRAD_CHECKPOINT");
+  const auto [model, sources] = checkpoint ? load_checkpoint(checkpoint, files.path()) : train_briefly(files.path());
+  ASSERT_EQ(sources.size(), 1000u);
+  const FoldedTransformer folded = fold(*model, {.tied = FoldOptions::Tied::untie});
+  ASSERT_EQ(folded.model->config().normalizer, "none");
+  ASSERT_TRUE(folded.model->config().normalizer_at.empty());
+  for (const std::int64_t beam : {1, 5}) {
+    const DecodingOptions decoding{.beam = beam};
+    const std::vector<Ids> want = translations(*model, sources, decoding),
+                           got = translations(*folded.model, sources, decoding);
+    std::size_t same = 0;
+    for (std::size_t i = 0; i < sources.size(); ++i) same += got[i] == want[i];
+    RecordProperty("same_with_beam_" + std::to_string(beam), int(same));
+    EXPECT_GE(same, 999u) << "beam " << beam;
+    EXPECT_GE(std::set<Ids>(want.begin(), want.end()).size(), 200u) << "of which too many are the same sentence";
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
