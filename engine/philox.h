@@ -2,6 +2,7 @@
 // as 1, 2, 3" (SC 2011). A number depends on its key and its counter alone, so every device, thread count and order of
 // computation gives the same one, and backward makes a mask again instead of keeping it.
 #pragma once
+#include <cmath>
 #include <cstdint>
 
 #include "engine/host_device.h"
@@ -37,8 +38,24 @@ struct Random {
                          std::uint32_t(seed >> 32));
   }
   FOLDGRAD_HD std::uint32_t bits(std::uint64_t element) const { return block(element / 4).word[element % 4]; }
+  // In [0, 2^16), eight to a block: enough for a choice, at half the price.
+  FOLDGRAD_HD std::uint32_t bits16(std::uint64_t element) const { return half(block(element / 8), int(element % 8)); }
+  FOLDGRAD_HD static std::uint32_t half(const PhiloxWords& words, int k) {
+    return words.word[k / 2] >> (k % 2 * 16) & 0xFFFFu;
+  }
   // In [0, 1), a multiple of 2^-24, exact in float.
   FOLDGRAD_HD float uniform(std::uint64_t element) const { return float(bits(element) >> 8) * (1.0f / 16777216.0f); }
+};
+
+// Dropout chooses by 16 bits: a number below drop_below is dropped. So p becomes q = drop_below / 2^16, the multiple of
+// 2^-16 next to it and below 1, and what is kept is multiplied by 1 / (1 - q).
+struct DropChoice {
+  std::uint32_t drop_below;
+  double keep_factor;
+
+  explicit DropChoice(double p)
+      : drop_below(p < 65535.5 / 65536 ? std::uint32_t(std::lround(p * 65536)) : 65535u),
+        keep_factor(65536 / double(65536 - drop_below)) {}
 };
 
 }  // namespace foldgrad

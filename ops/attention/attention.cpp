@@ -76,6 +76,7 @@ AttentionShape shape_of(const char* op, const Tensor& q, std::int64_t keys, std:
                  "{}: scale must be positive, or 0 for 1 / sqrt(width of a head), got {}", op, options.scale);
   FOLDGRAD_CHECK(options.dropout >= 0 && options.dropout < 1, "{}: dropout must be in [0, 1), got {}", op,
                  options.dropout);
+  const DropChoice choice(options.dropout);
   return {.batch = q.shape()[0],
           .heads = options.heads,
           .queries = q.shape()[1],
@@ -85,8 +86,8 @@ AttentionShape shape_of(const char* op, const Tensor& q, std::int64_t keys, std:
           .k_row = columns,
           .scale = options.scale > 0 ? options.scale : 1 / std::sqrt(double(std::max<std::int64_t>(width, 1))),
           .causal = options.causal,
-          .drop_below = std::uint32_t(std::min(std::round(std::ldexp(options.dropout, 32)), 4294967295.0)),
-          .keep_factor = 1 / (1 - options.dropout),
+          .drop_below = choice.drop_below,
+          .keep_factor = choice.keep_factor,
           .random = options.random};
 }
 

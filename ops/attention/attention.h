@@ -12,8 +12,8 @@
 //
 //   Query i sees key j when mask_j is 1 and, if causal, j <= i + (Tk - Tq): the last query sees every key. A query that
 //   sees no key gets y_i = 0 and passes no gradient on.
-//   z_ij is 1 / (1 - dropout) for kept probabilities and 0 for dropped ones: kept are those whose number of `random`,
-//   element ((b heads + h) Tq + i) Tk + j, has bits >= round(dropout 2^32). Without dropout z = 1.
+//   z_ij is 1 / (1 - q) for kept probabilities and 0 for dropped ones, chosen as in ops/dropout/dropout.h by the 16
+//   bits of element ((b heads + h) Tq + i) Tk + j of the sequence `random`. Without dropout z = 1.
 //
 //   q, y: [B, Tq, H D], k, v: [B, Tk, H D], head h in columns h D ... h D + D - 1; mask: u8 [B, Tk], 1 for keys that
 //   count. Saved: q, k, v, y, mask, L [B, H, Tq].

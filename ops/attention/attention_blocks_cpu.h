@@ -99,11 +99,11 @@ class KeepFactors {
  private:
   // Short rows of scores follow each other in the sequence: what was generated for one often reaches into the next.
   const std::uint32_t* bits_of(std::uint64_t first, std::int64_t n) {
-    static_assert(kBlock + 3 <= kPhiloxElements);
+    static_assert(kBlock + 7 <= kPhiloxElements);
     if (first < begin_ || first + std::uint64_t(n) > end_) {
-      begin_ = first / 4 * 4;
+      begin_ = first / 8 * 8;
       end_ = begin_ + kPhiloxElements;
-      philox_bits(random_, begin_, bits_);
+      philox_bits16(random_, begin_, bits_);
     }
     return bits_ + (first - begin_);
   }

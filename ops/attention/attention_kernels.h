@@ -13,8 +13,8 @@ struct AttentionShape {
   std::int64_t q_row, k_row;                        // elements from one position to the next in q, and in k and v
   double scale;
   bool causal;
-  std::uint32_t drop_below;  // bits below are dropped; 0: no dropout
-  double keep_factor;        // 1 / (1 - dropout)
+  std::uint32_t drop_below;  // 16 bits below are dropped; 0: no dropout
+  double keep_factor;        // DropChoice's
   Random random;
 
   FOLDGRAD_HD std::int64_t y_row() const { return heads * width; }
@@ -29,7 +29,7 @@ struct AttentionShape {
     return std::uint64_t((head * queries + i) * keys);
   }
   FOLDGRAD_HD double z(std::uint64_t element) const {
-    return drop_below == 0 || random.bits(element) >= drop_below ? keep_factor : 0;
+    return drop_below == 0 || random.bits16(element) >= drop_below ? keep_factor : 0;
   }
 };
 

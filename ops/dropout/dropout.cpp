@@ -1,8 +1,5 @@
 #include "ops/dropout/dropout.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "ops/dropout/dropout_kernels.h"
 
 namespace foldgrad {
@@ -12,8 +9,8 @@ void check_p(const char* op, double p) { FOLDGRAD_CHECK(p >= 0 && p < 1, "{}: p 
 
 template <class V>
 Mask<V> make_mask(double p, const Random& random) {
-  const double threshold = std::min(std::round(p * 4294967296.0), 4294967295.0);  // a p next to 1 rounds to 2^32
-  return {random, std::uint32_t(threshold), V(1 / (1 - p))};
+  const DropChoice choice(p);
+  return {random, choice.drop_below, V(choice.keep_factor)};
 }
 
 struct DropoutNode final : Node {

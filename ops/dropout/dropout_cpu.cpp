@@ -10,7 +10,7 @@ template <class Kernel>
 void elementwise_random(const Kernel& p) {
   const bool bypass = bypasses_cache(p.target(), p.n);
   parallel_blocks(p.n, [&p, bypass](std::int64_t begin, std::int64_t end) {
-    with_random_bits(p.mask.random, begin, end, [&](std::int64_t i, std::int64_t end_i, const auto* bits) {
+    with_random_bits16(p.mask.random, begin, end, [&](std::int64_t i, std::int64_t end_i, const auto* bits) {
       write_cpu(p.target(), i, end_i, bypass,
                 [local = p, bits, i](std::int64_t j) { return local.value(j, bits[j - i]); });
     });
@@ -22,20 +22,21 @@ template <class T>
 void backward_row(const BiasDropoutResidualBackward<T>& p, std::int64_t r, compute_t<T>* dbias) {
   const std::int64_t begin = r * p.columns;
   const bool bypass = bypasses_cache<T>(p.rows * p.columns);
-  with_random_bits(p.mask.random, begin, begin + p.columns, [&](std::int64_t i, std::int64_t end_i, const auto* bits) {
-    const BiasDropoutResidualBackward<T> local = p;
-    compute_t<T>* sums = dbias + (i - begin);
-    if (local.dx) {
-      write_cpu(local.dx, i, end_i, bypass, [=](std::int64_t j) {
-        const compute_t<T> dx = local.value(j, bits[j - i]);
-        sums[j - i] += dx;
-        return dx;
-      });
-    } else {
+  with_random_bits16(p.mask.random, begin, begin + p.columns,
+                     [&](std::int64_t i, std::int64_t end_i, const auto* bits) {
+                       const BiasDropoutResidualBackward<T> local = p;
+                       compute_t<T>* sums = dbias + (i - begin);
+                       if (local.dx) {
+                         write_cpu(local.dx, i, end_i, bypass, [=](std::int64_t j) {
+                           const compute_t<T> dx = local.value(j, bits[j - i]);
+                           sums[j - i] += dx;
+                           return dx;
+                         });
+                       } else {
 #pragma omp simd
-      for (std::int64_t k = 0; k < end_i - i; ++k) sums[k] += local.value(i + k, bits[k]);
-    }
-  });
+                         for (std::int64_t k = 0; k < end_i - i; ++k) sums[k] += local.value(i + k, bits[k]);
+                       }
+                     });
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ void dropout_cpu(const BiasDropoutResidualForward<T>& p) {
   };
   parallel_blocks(n, [&](std::int64_t begin, std::int64_t end) {
     if (p.mask.threshold == 0) return write(begin, end, [](std::int64_t) { return std::uint32_t(0); });
-    with_random_bits(p.mask.random, begin, end, [&](std::int64_t i, std::int64_t end_i, const std::uint32_t* bits) {
+    with_random_bits16(p.mask.random, begin, end, [&](std::int64_t i, std::int64_t end_i, const std::uint32_t* bits) {
       write(i, end_i, [bits, i](std::int64_t j) { return bits[j - i]; });
     });
   });

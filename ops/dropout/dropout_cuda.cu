@@ -5,22 +5,22 @@
 namespace foldgrad {
 namespace {
 
-// Four elements per thread, since a block of Philox has four words.
+// Eight elements per thread, since a block of Philox has eight halves of words.
 template <class Kernel>
-struct FourElements {
+struct EightElements {
   Kernel p;
   std::int64_t n;
 
   __device__ void operator()(std::int64_t block) const {
     const PhiloxWords words = p.mask.random.block(std::uint64_t(block));
-    for (int k = 0; k < 4; ++k)
-      if (4 * block + k < n) p(4 * block + k, words.word[k]);
+    for (int k = 0; k < 8; ++k)
+      if (8 * block + k < n) p(8 * block + k, Random::half(words, k));
   }
 };
 
 template <class Kernel>
 void elementwise_random(const char* name, std::int64_t n, const Kernel& p) {
-  elementwise_cuda(name, (n + 3) / 4, FourElements<Kernel>{p, n});
+  elementwise_cuda(name, (n + 7) / 8, EightElements<Kernel>{p, n});
 }
 
 template <class T>

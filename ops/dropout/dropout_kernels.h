@@ -7,7 +7,7 @@ namespace foldgrad {
 template <class V>
 struct Mask {
   Random random;
-  std::uint32_t threshold;  // 0: every element is kept, whatever its bits
+  std::uint32_t threshold;  // of 2^16; 0: every element is kept, whatever its bits
   V scale;
 
   // [DO-2], [DO-3] as a product: from a choice between value and 0 the compiler makes loads under a mask, for which
@@ -73,7 +73,7 @@ struct BiasDropoutResidualBackward {
   FOLDGRAD_HD Value value(std::int64_t i, std::uint32_t bits) const { return mask.apply(Value(dy[i]), bits); }
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
     const std::int64_t i = r * columns + c;
-    sums[0] += value(i, mask.random.bits(std::uint64_t(i)));  // [DO-5]
+    sums[0] += value(i, mask.random.bits16(std::uint64_t(i)));  // [DO-5]
   }
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const { dbias.put(c, sums[0]); }
 };

@@ -27,17 +27,19 @@ TEST(Philox, SeedStreamStepAndElementArePlacedInKeyAndCounter) {
   EXPECT_EQ(words(random.block(0x0000000500000006)),
             words(philox4x32_10({{6, 5, 0x11111111, 0x22222222}}, 0x89abcdef, 0x01234567)));
   for (int k = 0; k < 4; ++k) EXPECT_EQ(random.bits(4 * 77 + k), random.block(77).word[k]);
+  for (int k = 0; k < 8; ++k)
+    EXPECT_EQ(random.bits16(8 * 77 + k), (random.block(77).word[k / 2] >> (k % 2 * 16)) % 65536);
 }
 
 RC_GTEST_PROP(Philox, ManyAtOnceAreTheSameBits, ()) {
-  // Starts across 2^34 too, where the number of the block fills its lower word.
-  const auto base = *rc::gen::element<std::uint64_t>(0, (1ull << 34) - 64, 1ull << 40);
-  const std::uint64_t first = base + 4 * *rc::gen::inRange<std::uint64_t>(0, 100);
+  // Starts across 2^35 too, where the number of the block fills its lower word.
+  const auto base = *rc::gen::element<std::uint64_t>(0, (1ull << 35) - 128, 1ull << 40);
+  const std::uint64_t first = base + 8 * *rc::gen::inRange<std::uint64_t>(0, 100);
   const Random random{*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::arbitrary<std::uint32_t>(),
                       *rc::gen::arbitrary<std::uint32_t>()};
   std::uint32_t bits[kPhiloxElements];
-  philox_bits(random, first, bits);
-  for (int i = 0; i < kPhiloxElements; ++i) RC_ASSERT(bits[i] == random.bits(first + std::uint64_t(i)));
+  philox_bits16(random, first, bits);
+  for (int i = 0; i < kPhiloxElements; ++i) RC_ASSERT(bits[i] == random.bits16(first + std::uint64_t(i)));
 }
 
 RC_GTEST_PROP(Philox, UniformIsInTheUnitIntervalAndExact, ()) {

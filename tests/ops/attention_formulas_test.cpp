@@ -59,8 +59,9 @@ void formulas_of_head(const std::vector<Tensor>& in, const AttentionOptions& opt
       double s = 0;
       for (std::int64_t c = 0; c < D; ++c) s += scale * q[i * row + c] * k[j * row + c];
       sum += p[j] = std::exp(s);
-      const std::uint32_t bits = options.random.bits(std::uint64_t(((b * H + h) * Tq + i) * Tk + j));
-      z[j] = bits >= options.dropout * 4294967296.0 ? 1 / (1 - options.dropout) : 0;
+      const std::uint32_t bits = options.random.bits16(std::uint64_t(((b * H + h) * Tq + i) * Tk + j));
+      const double dropped = std::round(options.dropout * 65536);  // of 65536 numbers
+      z[j] = bits >= dropped ? 65536 / (65536 - dropped) : 0;
       for (std::int64_t c = 0; c < D; ++c) dp[j] += z[j] * g[i * row + c] * v[j * row + c];
     }
     for (std::int64_t j = 0; j < Tk; ++j) p[j] = sum > 0 ? p[j] / sum : 0, mean += p[j] * dp[j];
@@ -158,7 +159,7 @@ TEST(Attention, ATT_3_DropsTheSameOnBothDevicesAndPrecisions) {
       const AttentionOptions options = with(1, false, 0.5);
       const Tensor y = run({zero, zero, v}, options, {}, dtype, device)[0];
       std::vector<double> want;
-      for (std::uint64_t e = 0; e < 256; ++e) want.push_back(options.random.bits(e) >= 0x80000000u ? 0.125 : 0);
+      for (std::uint64_t e = 0; e < 256; ++e) want.push_back(options.random.bits16(e) >= 0x8000u ? 0.125 : 0);
       EXPECT_TRUE(close(y, Tensor::of<double>({1, keys, keys}, want), 0)) << name(dtype) << " on " << name(device);
     }
 }
