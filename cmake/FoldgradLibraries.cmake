@@ -1,5 +1,5 @@
 # Finds libraries. Required ones that are missing are named together in one error; optional ones set
-# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _sentencepiece, _curl, _bench.
+# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _sentencepiece, _curl, _onnx, _bench.
 
 include(CheckCXXSourceCompiles)
 include(CheckCXXSourceRuns)
@@ -151,6 +151,22 @@ if(NOT FOLDGRAD_CURL STREQUAL OFF)
   endif()
 endif()
 foldgrad_optional(FOLDGRAD_CURL "libcurl" foldgrad_have_curl curl_found "${why}" libcurl4-openssl-dev)
+
+set(onnx_found OFF)
+set(why "not found")
+if(NOT FOLDGRAD_ONNX STREQUAL OFF)
+  find_path(foldgrad_onnx_include onnx/onnx.proto)
+  find_path(foldgrad_protobuf_include google/protobuf/message_lite.h)
+  find_library(foldgrad_protobuf_lite libprotobuf-lite.a)
+  find_program(foldgrad_protoc protoc)
+  mark_as_advanced(foldgrad_onnx_include foldgrad_protobuf_include foldgrad_protobuf_lite foldgrad_protoc)
+  if(foldgrad_onnx_include AND foldgrad_protobuf_include AND foldgrad_protobuf_lite AND foldgrad_protoc)
+    set(onnx_found ON)
+    set(why "${foldgrad_protobuf_lite}")
+  endif()
+endif()
+foldgrad_optional(FOLDGRAD_ONNX "ONNX" foldgrad_have_onnx onnx_found "${why}"
+                  "libonnx-dev libprotobuf-dev protobuf-compiler")
 
 if(NOT FOLDGRAD_BENCH STREQUAL OFF)
   find_package(benchmark QUIET)

@@ -7,6 +7,7 @@ packages=(
   libfmt-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libssl-dev libdnnl-dev libopenblas-openmp-dev
   libgtest-dev librapidcheck-dev libbenchmark-dev libsentencepiece-dev
   libcurl4-openssl-dev gnuplot-nox graphviz
+  libonnx-dev libprotobuf-dev protobuf-compiler
 )
 
 if ! command -v dpkg-query >/dev/null; then

@@ -21,6 +21,7 @@ void add_data_command(CLI::App& program, int& exit_code);
 void add_demo_command(CLI::App& program, int& exit_code);
 void add_doctor_command(CLI::App& program, int& exit_code, const BuildInfo& build);
 void add_eval_command(CLI::App& program, int& exit_code);
+void add_export_command(CLI::App& program, int& exit_code);
 void add_fold_command(CLI::App& program, int& exit_code);
 void add_graph_command(CLI::App& program, int& exit_code);
 void add_inspect_command(CLI::App& program, int& exit_code);

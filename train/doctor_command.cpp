@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "engine/device.h"
+#include "models/onnx/graph.h"
 #include "train/commands.h"
 #include "train/data/experiment_data.h"
 #include "train/data/sentence_piece.h"
@@ -32,6 +33,7 @@ ordered_json examine(const BuildInfo& build) {
   all["memory_mib"] = sysconf(_SC_PHYS_PAGES) / 1024 * sysconf(_SC_PAGESIZE) / 1024;
   all["cuda_usable"] = cuda_available() && !cuda_is_emulated();
   all["sentencepiece"] = sentence_piece_available();
+  all["onnx"] = onnx_available();
   all["data_directory"] = describe_directory(data_root(""));
   all["current_directory"] = describe_directory(".");
   return all;

@@ -57,6 +57,7 @@ int run(int argc, char** argv) {
   add_demo_command(program, exit_code);
   add_doctor_command(program, exit_code, build);
   add_eval_command(program, exit_code);
+  add_export_command(program, exit_code);
   add_fold_command(program, exit_code);
   add_graph_command(program, exit_code);
   add_inspect_command(program, exit_code);

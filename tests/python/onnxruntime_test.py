@@ -1,0 +1,195 @@
+"""onnxruntime gives the logits of foldgrad for exported models, and the same greedy translations."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime  # noqa: F401
+    import torch
+except ImportError as e:
+    print(f"skipped: {e}; FOLDGRAD_PYTHON must name a Python that has it")
+    sys.exit(77)
+
+PROGRAM, SOURCES = os.environ["FOLDGRAD_PROGRAM"], os.environ["FOLDGRAD_SOURCE_DIR"]
+sys.path.insert(0, os.path.join(SOURCES, "examples"))
+from model_files import load_tensors, save_tensors  # noqa: E402
+from onnx_greedy import Translator  # noqa: E402
+from pytorch_export import export  # noqa: E402
+from pytorch_model import Transformer, UnifiedNorm  # noqa: E402
+
+# Both sides round every sum of f32 once per term, in different orders: of the greatest logit, some 1e-6 is to be
+# expected of two layers and twice as much of post-norm. An error in a formula is larger by orders of magnitude.
+TOLERANCE = 5e-6
+SOURCE_WORDS, TARGET_WORDS = [f"wort{i}" for i in range(20)], [f"word{i}" for i in range(28)]
+PAIRS = [(batch, length) for batch in (1, 2, 3, 5, 8) for length in (1, 2, 5, 9, 13)]
+
+
+def call(*command, stdin=""):
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+class Files:
+    """Models, each in a directory that is named as the model is."""
+
+    def __init__(self, directory):
+        self.directory = directory
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def write(self, name, norm, options=None, of_site=None, state=None, **model):
+        """Random weights. of_site: shapes of the parameters of a normalizer that PyTorch's model lacks; state: its."""
+        config = {"model": {"source_vocabulary": 24, "target_vocabulary": 32, "width": 16, "ffn_width": 24, "heads": 4,
+                            "encoder_layers": 2, "decoder_layers": 2, "max_positions": 24, "pad": 1, "pre_norm": True,
+                            "activation": "relu", "share_embeddings": "none", **model},
+                  "norm": {"name": norm if of_site is None else "none", "options": options or {}}}
+        torch.manual_seed(1)
+        network = Transformer(config)
+        with torch.no_grad():
+            for parameter_name, p in network.named_parameters():
+                strong = "encoder_attn" in parameter_name  # so that translations depend on the source
+                p.copy_((0.6 if strong else 0.25) * torch.randn_like(p) + (parameter_name.endswith("norm.weight")))
+            for module in network.modules():
+                if isinstance(module, UnifiedNorm):
+                    module.run_var.copy_(2 + 4 * torch.rand_like(module.run_var))  # about that of x
+        export(network, config, self.path(name), SOURCE_WORDS, TARGET_WORDS)
+        if of_site is not None:
+            self.add_normalizers(name, config, norm, options, of_site, state)
+        return self.path(name)
+
+    def add_normalizers(self, name, config, norm, options, of_site, state):
+        config["norm"] = {"name": norm, "options": options}
+        sites = [site for site, _ in Transformer({**config, "norm": {"name": "none"}}).named_modules()
+                 if site.endswith("layer_norm") and (config["model"]["pre_norm"] or "layers" in site)]
+        random = lambda key, shape: 0.25 * torch.randn(shape) + (key != "bias")
+        weights = load_tensors(os.path.join(self.path(name), "model.safetensors"))
+        weights |= {f"{site}.{key}": random(key, shape) for site in sites for key, shape in of_site.items()}
+        save_tensors(os.path.join(self.path(name), "model.safetensors"), weights)
+        save_tensors(os.path.join(self.path(name), "norm_state.safetensors"),
+                     {f"{site}.{key}": make() for site in sites for key, make in state.items()})
+        with open(os.path.join(self.path(name), "config.json"), "w") as file:
+            json.dump({"format": "foldgrad transformer", "format_version": 1, **config}, file)
+
+    def onnx(self, name):
+        out = self.path(name + "-onnx")
+        call(PROGRAM, "export", self.path(name), "--to", "onnx", "-o", out)
+        for part in ("encoder", "decoder", "decoder_with_past"):
+            onnx.checker.check_model(os.path.join(out, part + ".onnx"), full_check=True)
+        return Translator(out)
+
+    def logits(self, name, batch):
+        given, out = self.path("in"), self.path("out")
+        save_tensors(given, {key: torch.from_numpy(value) for key, value in batch.items()})
+        call(PROGRAM, "run", self.path(name), "--input", given, "--output", out)
+        return load_tensors(out)["logits"].numpy()
+
+
+def random_batch(rng, batch, length):
+    """Sources padded on either side, one with nothing but padding where there are several; prefixes padded behind."""
+    source, prefix = rng.integers(4, 24, (batch, length)), rng.integers(4, 32, (batch, length + 1))
+    prefix[:, 0] = 2
+    for row in range(batch):
+        real = rng.integers(1, length + 1) if row else length
+        before = rng.integers(0, length - real + 1)
+        source[row, before + real - 1] = 2
+        source[row, :before], source[row, before + real:] = 1, 1
+        prefix[row, 1 + rng.integers(0, length + 1):] = 1
+    if batch > 4:
+        source[-1] = 1
+    return {"source": source, "input": prefix}
+
+
+def onnx_logits(translator, batch, cached):
+    """Of every position of the prefix, from one run over all of it, or from a run for each token."""
+    source, prefix = batch["source"], batch["input"]
+    mask = (source != 1).astype(np.int64)
+    (states,) = translator.encoder.run(None, {"input_ids": source, "attention_mask": mask})
+    encoded = {"encoder_hidden_states": states, "encoder_attention_mask": mask}
+    if not cached:
+        return translator.decoder.run(["logits"], {"input_ids": prefix, **encoded})[0]
+    past = {}
+    return np.stack([translator.step(prefix[:, :t + 1], encoded, past) for t in range(prefix.shape[1])], 1)
+
+
+def check_logits(files, name, pairs):
+    translator, rng, worst = files.onnx(name), np.random.default_rng(1), 0.0
+    for batch_size, length in pairs:
+        batch = random_batch(rng, batch_size, length)
+        real = batch["input"] != 1
+        want = files.logits(name, batch)[real]
+        for cached in (False, True):
+            got = onnx_logits(translator, batch, cached)[real]
+            difference = np.abs(got - want).max() / np.abs(want).max()
+            if not difference <= TOLERANCE:
+                sys.exit(f"{name}, {batch_size} x {length}, {'with' if cached else 'without'} past: logits differ by "
+                         f"{difference:.2e} of the greatest, at most {TOLERANCE} is allowed")
+            worst = max(worst, difference)
+    print(f"{name}: logits of {len(pairs)} batches differ by at most {worst:.1e} of the greatest")
+    return translator
+
+
+def check_translations(files, name, translator):
+    rng, limit = np.random.default_rng(2), 16
+    batches = [[rng.integers(4, 24, rng.integers(1, length + 1) if row else length).tolist() for row in range(batch)]
+               for batch, length in PAIRS]
+    lines = [" ".join(SOURCE_WORDS[i - 4] for i in sentence) for batch in batches for sentence in batch]
+    want = call(PROGRAM, "translate", files.path(name), "--beam", "1", "--max-length-a", "0", "--max-length-b",
+                str(limit), stdin="\n".join(lines) + "\n").splitlines()
+    word = lambda i: "<unk>" if i == 3 else TARGET_WORDS[i - 4]
+    for cached in (False, True):
+        got = [" ".join(word(i) for i in ids if i != 0)
+               for batch in batches for ids in translator.translate(batch, limit, cached)]
+        for line, ours, theirs in zip(lines, want, got, strict=True):
+            if ours != theirs:
+                sys.exit(f"{name}, cached {cached}: {line}\n  foldgrad     {ours}\n  onnxruntime  {theirs}")
+    if len(set(want)) < 15:
+        sys.exit(f"{name}: translations must differ, to tell something, got {len(set(want))} of {len(want)}")
+    print(f"{name}: {len(want)} translations of {len(batches)} batches are the same, {len(set(want))} different ones")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as directory:
+        files = Files(directory)
+        files.write("un", "un")
+        call(PROGRAM, "fold", files.path("un"), "-o", files.path("un-folded"), "--untie")
+        check_translations(files, "un-folded", check_logits(files, "un-folded", PAIRS))
+
+        few = [(3, 7), (5, 4)]
+        check_logits(files, "un", few)
+        files.write("un-tied", "un", share_embeddings="decoder")
+        check_logits(files, "un-tied", few[:1])
+        files.write("un-post", "un", pre_norm=False, activation="gelu")
+        call(PROGRAM, "fold", files.path("un-post"), "-o", files.path("un-post-folded"))
+        check_logits(files, "un-post-folded", few)
+        files.write("ln-post", "ln", pre_norm=False, output_bias=True, activation="gelu_tanh")
+        check_translations(files, "ln-post", check_logits(files, "ln-post", few))
+
+        gain, bias = {"weight": 16}, {"weight": 16, "bias": 16}
+        counter = lambda: torch.zeros((), dtype=torch.int64)
+        of_pn = {"phi": lambda: 0.5 + torch.rand(16), "nu_ema": lambda: torch.zeros(16), "iters": counter,
+                 "skips": counter}
+        for name, norm, options, shapes, model in (
+                ("deepnorm", "deepnorm", {}, bias, {"pre_norm": False, "activation": "silu"}),
+                ("rmsnorm", "rmsnorm", {}, gain, {"activation": "tanh"}),
+                ("rmsnorm, partial", "rmsnorm", {"eps_place": "outside", "partial": 0.5, "bias": True}, bias,
+                 {"activation": "sigmoid"}),
+                ("centernorm", "centernorm", {}, bias, {}),
+                ("groupnorm", "groupnorm", {"groups": 2, "axes": "token"}, bias, {}),
+                ("scalenorm", "scalenorm", {}, {"scale": 1}, {}),
+                ("fixnorm", "fixnorm", {"length": "sqrt_channels"}, {}, {}),
+                ("dyt", "dyt", {}, {"alpha": 1, **bias}, {}),
+                ("derf", "derf", {}, {"alpha": 1, "shift": 1, **bias}, {}),
+                ("pn", "pn", {"groups": 2}, bias, {})):
+            files.write(name, norm, options, shapes, of_pn if norm == "pn" else {}, **model)
+            check_logits(files, name, few[:1])
+
+
+if __name__ == "__main__":
+    main()
