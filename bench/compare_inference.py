@@ -3,8 +3,9 @@
 
     python compare_inference.py --build build/release [--rounds 3] [--cpu-time] [--json results/inference.json]
 
-They are installed from the Python registry into the virtual environment of compare.py. With --cpu-time and --threads 1
-the table means something on a busy machine too.
+PyTorch and onnxruntime run our model with layer normalization, from its files; CTranslate2 one of the same sizes. They
+are installed from the Python registry into the virtual environment of compare.py. With --cpu-time and --threads 1 the
+table means something on a busy machine too.
 """
 import argparse
 import json
@@ -13,11 +14,14 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
 from compare import HERE, spread, torch_python
 
 PACKAGES = ["ctranslate2", "onnxruntime", "onnx"]
-PEERS = ["ctranslate2_decoding.py", "onnxruntime_encoder.py"]
+# Script -> its arguments, MODELS being the folder of what write_models() wrote.
+PEERS = {"ctranslate2_decoding.py": [], "onnxruntime_encoder.py": ["MODELS/ln", "--exported", "MODELS/onnx"],
+         "pytorch_inference.py": ["MODELS/ln"]}
 
 
 def python_with_packages():
@@ -45,8 +49,18 @@ def run_ours(program, arguments):
     return result["context"], seconds, shares
 
 
-def run_peer(python, script, arguments):
-    command = [python, HERE / script, "--threads", str(arguments.threads)] + ["--cpu-time"] * arguments.cpu_time
+def write_models(build, models):
+    smallest = ["--dtypes", "f32", "--batches", "1", "--lengths", "1", "--rounds", "1"]
+    subprocess.run([build / "foldgrad", "bench", "infer", "--save", models, "--normalizers", "ln", *smallest], check=True,
+                   stdout=subprocess.DEVNULL)
+    # A build without ONNX says so, and onnxruntime then runs PyTorch's export alone.
+    subprocess.run([build / "foldgrad", "export", f"{models}/ln", "--to", "onnx", "-o", f"{models}/onnx"],
+                   stdout=subprocess.DEVNULL)
+
+
+def run_peer(python, script, models, arguments):
+    command = [python, HERE / script, *(word.replace("MODELS", models) for word in PEERS[script])]
+    command += ["--threads", str(arguments.threads)] + ["--cpu-time"] * arguments.cpu_time
     result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return result.pop("context"), {name: statistics.median(seconds) for name, seconds in result.items()}
 
@@ -61,19 +75,26 @@ def peers_of(name, theirs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", required=True, type=pathlib.Path, help="folder of the build, with inference_bench in it")
+    parser.add_argument("--build", required=True, type=pathlib.Path, help="folder of the build")
     parser.add_argument("--rounds", type=int, default=3, help="alternating runs of all (default: 3)")
     parser.add_argument("--threads", type=int, default=2, help="of all programs (default: 2)")
     parser.add_argument("--filter", default=".", help="only ours whose name matches this")
-    parser.add_argument("--peers", nargs="*", choices=PEERS, default=PEERS, help="whom to run (default: all)")
+    parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS), help="whom to run (default: all)")
     parser.add_argument("--cpu-time", action="store_true", help="of all threads, instead of what a clock shows")
     parser.add_argument("--json", type=pathlib.Path, help="also write the table here")
     arguments = parser.parse_args()
     program = arguments.build / "inference_bench"
-    if not program.exists():
-        parser.error(f"{program} does not exist; build the target inference_bench")
-    python = python_with_packages()
+    for needed in (program, arguments.build / "foldgrad"):
+        if not needed.exists():
+            parser.error(f"{needed} does not exist; build the target {needed.name}")
+    with tempfile.TemporaryDirectory() as models:
+        if any(PEERS[script] for script in arguments.peers):
+            write_models(arguments.build, models)
+        compare(arguments, program, models)
 
+
+def compare(arguments, program, models):
+    python = python_with_packages()
     ours, theirs, shares, context = {}, {}, {}, {}
     for _ in range(arguments.rounds):
         found, seconds, limits = run_ours(program, arguments)
@@ -82,7 +103,7 @@ def main():
             ours.setdefault(name, []).append(1e3 * seconds[name])
             shares[name] = limits[name]
         for script in arguments.peers:
-            found, seconds = run_peer(python, script, arguments)
+            found, seconds = run_peer(python, script, models, arguments)
             context.update(found)
             for name in seconds:
                 theirs.setdefault(name, []).append(1e3 * seconds[name])
