@@ -14,8 +14,10 @@ import onnxruntime
 
 
 class Translator:
-    def __init__(self, directory):
-        session = lambda name: onnxruntime.InferenceSession(os.path.join(directory, name + ".onnx"),
+    def __init__(self, directory, threads=0):  # 0: as many as there are cores
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        session = lambda name: onnxruntime.InferenceSession(os.path.join(directory, name + ".onnx"), options,
                                                             providers=["CPUExecutionProvider"])
         self.encoder, self.decoder = session("encoder"), session("decoder")
         self.decoder_with_past = session("decoder_with_past")
