@@ -21,8 +21,8 @@ std::string onnx_split_heads(OnnxGraph& g, const std::string& x, std::int64_t he
 std::string onnx_attention(OnnxGraph& g, const std::string& q, const std::string& k, const std::string& v,
                            const std::string& bias, std::int64_t head_width, std::int64_t width);
 
-// bool -> the bias of attention: 0 where a key may be seen, otherwise so little that nothing is left in
-// the softmax. Not -infinity, since a row without any key would become NaN.
+// bool -> the bias of attention: 0 where a key may be seen, otherwise so little that nothing is left in the softmax.
+// Not -infinity, since a row without any key would become NaN.
 std::string onnx_attention_bias(OnnxGraph& g, const std::string& seen);
 
 // branch(what it reads of x) -> what the last linear layer reads.
