@@ -15,24 +15,39 @@ template <class T>
 [[gnu::always_inline]] inline void fetch(const T* row, std::int64_t columns) {
   for (std::int64_t c = 0; c < columns; c += std::int64_t(64 / sizeof(T))) __builtin_prefetch(row + c);
 }
-constexpr std::size_t kAhead = 2;  // rows that are fetched before they are used
 
-// weights[h n + j] = q . key j, of each head. kWidth: D, or 0 for any.
+// weights[h n + j] = q . key j, of each head, four keys at a time, whose sums do not wait for each other. kWidth: D, or
+// 0 for any.
 template <int kWidth, class T, class V>
 void dot_keys(const V* q, const std::vector<const T*>& keys, std::int64_t heads, std::int64_t width, V* weights) {
-  const std::int64_t D = kWidth ? kWidth : width;
-  const std::size_t n = keys.size();
-  for (std::size_t j = 0; j < n; ++j) {
-    if (j + kAhead < n) fetch(keys[j + kAhead], heads * D);
+  const std::int64_t D = kWidth ? kWidth : width, n = std::int64_t(keys.size());
+  std::int64_t j = 0;
+  for (; j + 4 <= n; j += 4) {
+    for (std::int64_t next = j + 4; next < std::min(j + 8, n); ++next) fetch(keys[next], heads * D);
+    for (std::int64_t h = 0; h < heads; ++h) {
+      const T *a = keys[j] + h * D, *b = keys[j + 1] + h * D, *c = keys[j + 2] + h * D, *d = keys[j + 3] + h * D;
+      const V* query = q + h * D;
+      V dot_a = 0, dot_b = 0, dot_c = 0, dot_d = 0;
+#pragma omp simd reduction(+ : dot_a, dot_b, dot_c, dot_d)
+      for (std::int64_t i = 0; i < D; ++i) {
+        dot_a += query[i] * V(a[i]);
+        dot_b += query[i] * V(b[i]);
+        dot_c += query[i] * V(c[i]);
+        dot_d += query[i] * V(d[i]);
+      }
+      V* to = weights + h * n + j;
+      to[0] = dot_a, to[1] = dot_b, to[2] = dot_c, to[3] = dot_d;
+    }
+  }
+  for (; j < n; ++j)
     for (std::int64_t h = 0; h < heads; ++h) {
       const T* key = keys[j] + h * D;
       const V* query = q + h * D;
       V dot = 0;
 #pragma omp simd reduction(+ : dot)
       for (std::int64_t i = 0; i < D; ++i) dot += query[i] * V(key[i]);
-      weights[h * std::int64_t(n) + std::int64_t(j)] = dot;
+      weights[h * n + j] = dot;
     }
-  }
 }
 
 // sum[h D + i] = sum over j of weights[h n + j] value j [h D + i], four rows at a time.
