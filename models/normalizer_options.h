@@ -1,5 +1,6 @@
 // Options of normalizers: what there is, as text for people and files, and the values that were chosen.
 #pragma once
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <string>

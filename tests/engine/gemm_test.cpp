@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <omp.h>
-#include <rapidcheck/gtest.h>
 
 #include <array>
 #include <thread>
 
 #include "tests/engine/gemm_oracle.h"
 #include "tests/harness/compare.h"
+#include "tests/harness/properties.h"
 #ifdef FOLDGRAD_EMULATE
 #include "emulation/cuda_emulation.h"
 #endif

@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <cmath>
 #include <vector>
 
 #include "engine/philox_block.h"
+#include "tests/harness/properties.h"
 
 namespace foldgrad {
 namespace {

@@ -1,7 +1,6 @@
 #include "engine/safetensors.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <sys/stat.h>
 
 #include <cmath>
@@ -9,6 +8,7 @@
 #include "engine/file.h"
 #include "tests/engine/temporary_directory.h"
 #include "tests/harness/compare.h"
+#include "tests/harness/properties.h"
 
 namespace foldgrad {
 namespace {

@@ -1,8 +1,8 @@
 // A folded Transformer is the Transformer: random models with every normalizer, and what is left of each site.
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include "models/decoding.h"
+#include "tests/harness/properties.h"
 #include "tests/models/random_transformer.h"
 
 namespace foldgrad::testing {

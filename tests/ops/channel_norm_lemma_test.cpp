@@ -1,12 +1,12 @@
 // What the paper of UN proves about its outlier test, in the form in which it is true
 // (docs/derivations/channel_norm.md), on random windows; and what is not true, by counterexample.
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <cmath>
 #include <random>
 
 #include "ops/channel_norm/channel_norm_math.h"
+#include "tests/harness/properties.h"
 #include "tests/ops/channel_norm_fixture.h"
 
 namespace foldgrad::testing {

@@ -2,12 +2,12 @@
 #include "tests/ops/channel_norm_model.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <random>
 
 #include "ops/channel_norm/channel_norm.h"
 #include "tests/harness/op_spec.h"
+#include "tests/harness/properties.h"
 
 namespace foldgrad::testing {
 namespace {

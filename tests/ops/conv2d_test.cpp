@@ -1,9 +1,9 @@
 #include "ops/conv2d/conv2d.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include "tests/harness/op_spec.h"
+#include "tests/harness/properties.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,11 +1,11 @@
 #include "ops/embedding/embedding.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <cmath>
 
 #include "tests/harness/op_spec.h"
+#include "tests/harness/properties.h"
 #ifdef FOLDGRAD_EMULATE
 #include "emulation/cuda_emulation.h"
 #endif

@@ -1,13 +1,13 @@
 #include "ops/permute/permute.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <numeric>
 #include <random>
 
 #include "tests/harness/op_spec.h"
+#include "tests/harness/properties.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,9 +1,11 @@
 #include "ops/rms_norm/rms_norm.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
+
+#include <cmath>
 
 #include "tests/harness/op_spec.h"
+#include "tests/harness/properties.h"
 
 namespace foldgrad::testing {
 namespace {

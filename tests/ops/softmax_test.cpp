@@ -1,11 +1,11 @@
 #include "ops/softmax/softmax.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <cmath>
 
 #include "tests/harness/op_spec.h"
+#include "tests/harness/properties.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,9 +1,10 @@
 #include "train/average.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <cmath>
+
+#include "tests/harness/properties.h"
 
 namespace foldgrad {
 namespace {

@@ -1,10 +1,11 @@
 #include "train/data/batches.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <set>
+
+#include "tests/harness/properties.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,9 +1,9 @@
 #include "train/checkpoint.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include "tests/engine/temporary_directory.h"
+#include "tests/harness/properties.h"
 #include "tests/train/checkpoint_contents.h"
 #include "train/digest.h"
 

@@ -1,10 +1,10 @@
 #include "train/config.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include "engine/file.h"
 #include "tests/engine/temporary_directory.h"
+#include "tests/harness/properties.h"
 #include "train/config_keys.h"
 
 namespace foldgrad {

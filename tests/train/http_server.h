@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <stdexcept>
 #include <string>
 
 #include "tests/engine/temporary_directory.h"

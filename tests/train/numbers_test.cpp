@@ -1,12 +1,13 @@
 #include "train/data/numbers.h"
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
+#include <stdexcept>
 
+#include "tests/harness/properties.h"
 #include "train/data/bpe.h"
 #include "train/data/dictionary.h"
 #include "train/data/unicode.h"

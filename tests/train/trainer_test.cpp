@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 
 #include <cmath>
 
+#include "tests/harness/properties.h"
 #include "tests/train/program.h"
 #include "tests/train/tiny_training.h"
 #include "train/evaluation.h"

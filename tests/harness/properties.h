@@ -1,0 +1,14 @@
+// RapidCheck for tests. What most properties instantiate is compiled once, in properties.cpp.
+#pragma once
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cstdint>
+
+extern template void rc::detail::checkGTest(void (*&&)());
+extern template class rc::Gen<bool>;
+extern template class rc::Gen<std::int64_t>;
+extern template class rc::Gen<std::uint64_t>;
+extern template class rc::Gen<std::uint32_t>;
+extern template rc::Gen<std::int64_t> rc::gen::inRange(std::int64_t, std::int64_t);
+extern template rc::Gen<std::uint32_t> rc::gen::inRange(std::uint32_t, std::uint32_t);
