@@ -57,6 +57,18 @@ function(foldgrad_add_library library folder)
   endif()
 endfunction()
 
+# Compiles those sources of a library whose path matches as a target of its own, which can have flags of its own.
+function(foldgrad_compile_apart library part pattern)
+  get_target_property(chosen ${library} SOURCES)
+  set(others ${chosen})
+  list(FILTER chosen INCLUDE REGEX ${pattern})
+  list(FILTER others EXCLUDE REGEX ${pattern})
+  get_target_property(links ${library} LINK_LIBRARIES)
+  add_library(${part} OBJECT ${chosen})
+  target_link_libraries(${part} PRIVATE ${links})
+  set_target_properties(${library} PROPERTIES SOURCES "${others};$<TARGET_OBJECTS:${part}>")
+endfunction()
+
 add_library(foldgrad_settings INTERFACE)
 target_include_directories(foldgrad_settings INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                            $<INSTALL_INTERFACE:include/foldgrad>)
@@ -121,6 +133,22 @@ foreach(folder ops models train)
   endif()
 endforeach()
 
+target_precompile_headers(foldgrad_engine PRIVATE <fmt/core.h> <functional> <map> <memory> <string> <vector>)
+foreach(library ops models train)
+  target_precompile_headers(foldgrad_${library} REUSE_FROM foldgrad_engine)
+endforeach()
+
+# What lies in train/ itself parses options, keeps records and prints: more than -O1 would only take longer to compile.
+# Commands all need CLI11, which defines so much in headers that several at a time take hardly longer than one.
+foldgrad_compile_apart(foldgrad_train foldgrad_commands "/train/([^/]*_command|model_text)\\.cpp$")
+foldgrad_compile_apart(foldgrad_train foldgrad_records "/train/[^/]*\\.cpp$")
+foreach(part foldgrad_commands foldgrad_records)
+  target_compile_options(${part} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
+endforeach()
+target_precompile_headers(foldgrad_records PRIVATE <fmt/format.h> <nlohmann/json.hpp>)
+target_precompile_headers(foldgrad_commands REUSE_FROM foldgrad_records)
+set_target_properties(foldgrad_commands PROPERTIES UNITY_BUILD ${FOLDGRAD_PRECOMPILE} UNITY_BUILD_BATCH_SIZE 5)
+
 # The program. Its version header is written with every build, since the commit changes without cmake.
 string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
 string(JOIN " " flags ${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build_type}} ${cxx_flags})
@@ -134,18 +162,13 @@ add_custom_target(foldgrad_version BYPRODUCTS ${version_header}
 add_executable(foldgrad ${PROJECT_SOURCE_DIR}/train/main.cpp)
 target_include_directories(foldgrad PRIVATE ${PROJECT_BINARY_DIR}/version)
 target_link_libraries(foldgrad PRIVATE ${foldgrad_libraries})
+target_compile_options(foldgrad PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
 add_dependencies(foldgrad foldgrad_version)
 
 # Products of vector types are to become fused multiplications and additions here, which no function expresses.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/ops/attention/attention_gemm.cpp
                             ${PROJECT_SOURCE_DIR}/models/step_attention.cpp PROPERTIES
-                            COMPILE_OPTIONS -ffp-contract=fast)
-
-# Commands parse options and print; with more than -O1 the compiler spends a minute on them that nobody gets back.
-if(NOT CMAKE_BUILD_TYPE STREQUAL Debug)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/train/*_command.cpp)
-  set_source_files_properties(${sources} ${PROJECT_SOURCE_DIR}/train/main.cpp PROPERTIES COMPILE_OPTIONS -O1)
-endif()
+                            COMPILE_OPTIONS -ffp-contract=fast SKIP_PRECOMPILE_HEADERS ON)
 
 # Each bench/*_bench.cpp is a program; they share the other files there.
 if(foldgrad_have_bench)

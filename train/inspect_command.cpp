@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string shown(const ordered_json& value) {
+std::string text_of(const ordered_json& value) {
   return value.is_string() ? value.get<std::string>()
                            : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
@@ -89,27 +89,27 @@ ordered_json describe_checkpoints(const std::string& checkpoints) {
 
 void print_file(const ordered_json& file) {
   for (const ordered_json& t : file["list"])
-    fmt::print("{:<5} {:<20} {}\n", shown(t["dtype"]), shown(t["shape"]), shown(t["name"]));
-  for (const auto& [key, value] : file["metadata"].items()) fmt::print("metadata {} = {}\n", key, shown(value));
-  fmt::print("{} tensors, {} elements, {} bytes\n", shown(file["tensors"]), shown(file["elements"]),
-             shown(file["bytes"]));
+    fmt::print("{:<5} {:<20} {}\n", text_of(t["dtype"]), text_of(t["shape"]), text_of(t["name"]));
+  for (const auto& [key, value] : file["metadata"].items()) fmt::print("metadata {} = {}\n", key, text_of(value));
+  fmt::print("{} tensors, {} elements, {} bytes\n", text_of(file["tensors"]), text_of(file["elements"]),
+             text_of(file["bytes"]));
 }
 
 void print_model(const ordered_json& all) {
   for (const auto& [key, value] : all.items()) {
     if (key == "normalizers") continue;
     if (!value.is_object()) {
-      fmt::print("{:<24} {}\n", key, shown(value));
+      fmt::print("{:<24} {}\n", key, text_of(value));
       continue;
     }
     fmt::print("{}\n", key);
-    for (const auto& [name, entry] : value.items()) fmt::print("  {:<22} {}\n", name, shown(entry));
+    for (const auto& [name, entry] : value.items()) fmt::print("  {:<22} {}\n", name, text_of(entry));
   }
   fmt::print("normalizers\n");
   for (const ordered_json& site : all["normalizers"]) {
-    std::string line = fmt::format("  {:<48} {:<10}", shown(site["site"]), shown(site["name"]));
+    std::string line = fmt::format("  {:<48} {:<10}", text_of(site["site"]), text_of(site["name"]));
     for (const char* key : {"iterations", "skips"})
-      if (site.contains(key)) line += fmt::format("  {} {}", key, shown(site[key]));
+      if (site.contains(key)) line += fmt::format("  {} {}", key, text_of(site[key]));
     if (site.contains("least_variance"))
       line += fmt::format("  variance {:.4g} ... {:.4g}", site["least_variance"].get<double>(),
                           site["greatest_variance"].get<double>());
