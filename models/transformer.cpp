@@ -87,7 +87,7 @@ Var Transformer::encode(const Tensor& source, const Tensor& source_mask, const F
     x = layer.self_attention(x, nullptr, mask, /*causal=*/false, counted, pass);
     x = layer.feed_forward(x, counted, pass);
   }
-  return encoder_norm_ ? encoder_norm_->apply(x, {.training = pass.training, .mask = counted}) : x;
+  return encoder_norm_ ? encoder_norm_->apply(x, pass.norm(counted)) : x;
 }
 
 Var Transformer::decode(const Tensor& input, const Tensor& input_mask, const Var& memory, const Tensor& source_mask,
@@ -100,7 +100,7 @@ Var Transformer::decode(const Tensor& input, const Tensor& input_mask, const Var
     x = (*layer.cross_attention)(x, &memory, memory_mask, /*causal=*/false, counted, pass);
     x = layer.feed_forward(x, counted, pass);
   }
-  return decoder_norm_ ? decoder_norm_->apply(x, {.training = pass.training, .mask = counted}) : x;
+  return decoder_norm_ ? decoder_norm_->apply(x, pass.norm(counted)) : x;
 }
 
 Var Transformer::logits(const Var& hidden, const ForwardPass& pass) {

@@ -42,11 +42,11 @@ Sublayer::Sublayer(const BlockMaker& make, const std::string& name, LinearLayer 
       stream_(random_stream(name + ".dropout")) {}
 
 Var Sublayer::inner(const Var& x, const Tensor* mask, const ForwardPass& pass) {
-  return pre_norm_ ? norm->apply(x, {.training = pass.training, .mask = mask}) : x;
+  return pre_norm_ ? norm->apply(x, pass.norm(mask)) : x;
 }
 
 Var Sublayer::join(const Var& branch, const Var& x, const Tensor* mask, const ForwardPass& pass) {
-  const NormContext context{.training = pass.training, .mask = mask};
+  const NormContext context = pass.norm(mask);
   const Var kept = residual ? residual->apply(x, context) : x;
   const auto sum = [&] {
     const Tape::Scope scope(pass.tape, name);

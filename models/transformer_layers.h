@@ -20,7 +20,9 @@ struct ForwardPass {
   bool training = false;
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
+  std::vector<Var>* penalties = nullptr;  // in training, terms of shape [] that normalizers add to the loss (rbn)
 
+  NormContext norm(const Tensor* mask) const { return {.training = training, .mask = mask, .penalties = penalties}; }
   Var use(Parameter& parameter) const;  // in the dtype of activations
   double dropout(double p) const { return training ? p : 0; }
   Random random(std::uint32_t stream) const { return {seed, stream, step}; }

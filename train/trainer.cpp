@@ -3,6 +3,9 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/cast/cast.h"
+
 namespace foldgrad {
 namespace {
 
@@ -53,13 +56,18 @@ Trainer::Record Trainer::update(Tape& tape) {
   }
   for (Parameter* p : parameters_) p->zero_grad();
   for (std::int64_t k = 0; k < options_.accumulate; ++k) {
+    std::vector<Var> penalties;
     const ForwardPass pass{.tape = tape,
                            .dtype = options_.dtype,
                            .training = true,
                            .seed = options_.seed,
-                           .step = std::uint32_t(n * options_.accumulate + k)};
+                           .step = std::uint32_t(n * options_.accumulate + k),
+                           .penalties = &penalties};
     const Var loss = model_.loss(to_device(batches[k], model_.device()), pass, options_.label_smoothing);
-    tape.backward(loss, Tensor::full({}, 1 / double(record.target_tokens), loss.dtype(), loss.device()));  // [TRN-1]
+    Var total = loss;
+    for (const Var& penalty : penalties)
+      total = add(total, scale(cast(penalty, loss.dtype()), double(batches[k].target_tokens)));             // [TRN-2]
+    tape.backward(total, Tensor::full({}, 1 / double(record.target_tokens), loss.dtype(), loss.device()));  // [TRN-1]
     record.losses.push_back(loss.value());
     tape.clear();
   }

@@ -5,9 +5,10 @@
 //   TrainingReport report = trainer.report();
 //
 //   [TRN-1]  One update: g = sum over its batches of d(sum of token losses) / dp, divided by the number of target
-//   tokens
-//            of all its batches. So `accumulate` batches weigh every token alike, as one batch of all of them would;
-//            but normalizers with statistics over tokens see one batch at a time.
+//            tokens of all its batches. So `accumulate` batches weigh every token alike, as one batch of all of them
+//            would; but normalizers with statistics over tokens see one batch at a time.
+//   [TRN-2]  What normalizers add to the loss (rbn) is added to that per target token: a batch's sum of token losses
+//            grows by its number of target tokens times the sum over its normalizers. Reported losses are without.
 //
 // A step reads nothing from the device: losses and norms are read by report(), which also keeps a copy of the state.
 // When a number was not finite, the updates since the last report are made again from that copy, the one that failed

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tests/harness/properties.h"
+#include "ops/arithmetic/arithmetic.h"
 #include "tests/train/program.h"
 #include "tests/train/tiny_training.h"
 #include "train/evaluation.h"
@@ -92,6 +93,35 @@ TEST(Trainer, TRN_1_AccumulatedBatchesWeighEveryTokenAlike) {
     }
   }
   EXPECT_GT(moved, 1e-2);
+}
+
+TEST(Trainer, TRN_2_PenaltiesOfNormalizersAreAddedToTheLossPerToken) {
+  const TransformerConfig config = small_config("rbn");
+  const double lr = 0.5;
+  TinyTraining run(config, 3, {.label_smoothing = 0.1, .dtype = DType::f64}, Sgd{}, lr, DType::f64);
+  run.trainer.step();
+  TinyTraining reference(config, 3, {}, Sgd{}, lr, DType::f64);
+  const Batch batch = reference.batches.next();
+  Tape tape;
+  std::vector<Var> penalties;
+  const Var loss = reference.model.loss(
+      to_device(batch, Device::cpu),
+      {.tape = tape, .dtype = DType::f64, .training = true, .seed = 1, .penalties = &penalties}, 0.1);
+  ASSERT_EQ(penalties.size(), reference.model.normalizers().size());
+  Var total = scale(loss, 1 / double(batch.target_tokens));
+  for (const Var& penalty : penalties) {
+    EXPECT_GT(penalty.value().item(), 0);
+    total = add(total, penalty);
+  }
+  tape.backward(total);
+  const auto got = run.model.parameters(), want = reference.model.parameters();
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const auto p = got[i]->value.values<double>(), before = want[i]->value.values<double>(),
+               grad = want[i]->grad.values<double>();
+    for (std::size_t j = 0; j < p.size(); ++j)  // rounding: the same sums in another order
+      EXPECT_NEAR(p[j], before[j] - lr * grad[j], 1e-11 * (1 + std::abs(grad[j]))) << got[i]->name << " " << j;
+  }
+  EXPECT_NEAR(run.trainer.report().loss, loss.value().item() / double(batch.target_tokens), 1e-12);
 }
 
 TEST(Trainer, ReportsMeansSinceTheLastReport) {
