@@ -1,6 +1,5 @@
 // foldgrad eval: what a model is worth on text with references.
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -25,7 +24,6 @@ struct EvalOptions {
   ModelTextOptions text;
   DecodingOptions decoding;
   std::int64_t max_tokens = 4096;
-  int threads = 0;
   bool json = false;
 };
 
@@ -89,7 +87,6 @@ void print_text(const Scores& s) {
 }
 
 int eval(const EvalOptions& o) {
-  if (o.threads > 0) omp_set_num_threads(o.threads);
   const Scores scores = evaluate(o);
   o.json ? print_json(scores, o) : print_text(scores);
   return kExitOk;
@@ -104,9 +101,6 @@ void add_eval_command(CLI::App& program, int& exit_code) {
   add_model_text_options(*command, o->text, "test");
   add_decoding_options(*command, o->decoding, o->max_tokens);
   command->add_option("--hypotheses", o->hypotheses, "Write the translations to this file");
-  command->add_option("--threads", o->threads, "Threads; 0: as many as OpenMP takes")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
   command->add_flag("--json", o->json, "Print JSON");
   command->footer("Exit codes: 0, 2 usage, 3 text, 4 the model cannot be loaded.");
   command->callback([o, &exit_code] { exit_code = eval(*o); });

@@ -1,5 +1,6 @@
 // The program `foldgrad`.
 #include <fmt/format.h>
+#include <omp.h>
 
 #include <CLI/CLI.hpp>
 
@@ -32,8 +33,9 @@ std::string hint(CLI::App& program, const std::vector<std::string>& arguments) {
     return fmt::format("there is no command \"{}\"; did you mean \"{}\"?", arguments[0],
                        nearest_name(arguments[0], commands));
   std::vector<std::string> options;
-  for (const CLI::Option* option : level->get_options())
-    for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+  for (const CLI::App* app : {level, static_cast<const CLI::App*>(&program)})
+    for (const CLI::Option* option : app->get_options())
+      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
   for (const std::string& argument : arguments) {
     const std::string name = argument.substr(0, argument.find('='));
     if (name.rfind("--", 0) == 0 && std::find(options.begin(), options.end(), name) == options.end())
@@ -47,6 +49,10 @@ int run(int argc, char** argv) {
   CLI::App program("Trains Transformers whose normalizers fold away.", "foldgrad");
   program.set_version_flag("--version", version(), "Print commit, compiler, CUDA and instruction set");
   program.require_subcommand(1);
+  program.fallthrough();  // options of the program may also stand behind a command
+  program.add_option_function<int>("--threads", omp_set_num_threads, "On the CPU; default: $OMP_NUM_THREADS, or all")
+      ->check(CLI::Range(1, 1024))
+      ->trigger_on_parse();
   int exit_code = kExitOk;
   const BuildInfo build{FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, FOLDGRAD_FLAGS};
   add_average_command(program, exit_code);

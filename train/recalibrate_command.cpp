@@ -1,6 +1,5 @@
 // foldgrad recalibrate: running statistics anew, with the weights as they are.
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -19,11 +18,9 @@ struct RecalibrateOptions {
   std::string model, output;
   ModelTextOptions text;
   std::int64_t batches = 0, max_tokens = 4096, seed = 1;
-  int threads = 0;
 };
 
 int recalibrate(const RecalibrateOptions& o) {
-  if (o.threads > 0) omp_set_num_threads(o.threads);
   const auto trained = load_model(o.model);
   FOLDGRAD_CHECK(!trained->state().empty(), "recalibrate: {} has no running statistics: its normalizer is {}", o.model,
                  trained->config().normalizer);
@@ -67,9 +64,6 @@ void add_recalibrate_command(CLI::App& program, int& exit_code) {
       ->check(CLI::Range(std::int64_t(1), std::int64_t(100000000)))
       ->capture_default_str();
   command->add_option("--seed", o->seed, "Of the order of the batches")->capture_default_str();
-  command->add_option("--threads", o->threads, "Threads; 0: as many as OpenMP takes")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
   command->footer("Exit codes: 0, 2 usage, 3 text or output, 4 the model cannot be loaded.");
   command->callback([o, &exit_code] { exit_code = recalibrate(*o); });
 }

@@ -1,6 +1,7 @@
 // foldgrad train: the command line of training_run.h.
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <utility>
 
 #include "train/commands.h"
 #include "train/training_run.h"
@@ -13,7 +14,7 @@ void add_train_command(CLI::App& program, int& exit_code, const BuildInfo& build
   const auto options = std::make_shared<TrainOptions>();
   options->build = build;
   options->command = arguments;
-  command->add_option("CONFIG", options->config, "Configuration, TOML")->required();
+  command->add_option("CONFIG", options->config, "Configuration, TOML");  // required, see below
   command->add_option("--out", options->out, "Directory of the run")->required();
   command->add_option("--set", options->settings, "SECTION.KEY=VALUE, over what CONFIG says")->allow_extra_args(false);
   command->add_option("--data-dir", options->data_directory, "Below it lies data.directory; before $FOLDGRAD_DATA");
@@ -29,7 +30,13 @@ void add_train_command(CLI::App& program, int& exit_code, const BuildInfo& build
   command->footer(
       "Exit codes: 0, 2 configuration, 3 data or disk, 4 checkpoint, 5 diverged, 6 device, 130 interrupted after "
       "saving.");
-  command->callback([options, &exit_code] { exit_code = train_experiment(*options); });
+  command->callback([options, &exit_code] {
+    // --resume, whose value may be left out, takes the word behind it, which may be CONFIG.
+    if (options->config.empty() && options->resume != "latest")
+      options->config = std::exchange(options->resume, "latest");
+    if (options->config.empty()) throw CLI::RequiredError("CONFIG");
+    exit_code = train_experiment(*options);
+  });
 }
 
 }  // namespace foldgrad

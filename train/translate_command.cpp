@@ -1,6 +1,5 @@
 // foldgrad translate: lines from stdin to stdout.
 #include <fmt/format.h>
-#include <omp.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -21,7 +20,6 @@ struct TranslateOptions {
   std::string model, dtype = "f32";
   DecodingOptions decoding;
   std::int64_t max_tokens = 4096, lines = 1000;
-  int threads = 0;
 };
 
 class Translator {
@@ -85,7 +83,6 @@ class Translator {
 };
 
 int translate(const TranslateOptions& o) {
-  if (o.threads > 0) omp_set_num_threads(o.threads);
   // Someone who types wants each answer at once.
   Translator(o).translate(std::cin, isatty(STDIN_FILENO) ? 1 : o.lines);
   return kExitOk;
@@ -121,9 +118,6 @@ void add_translate_command(CLI::App& program, int& exit_code) {
   add_decoding_options(*command, o->decoding, o->max_tokens);
   command->add_option("--lines", o->lines, "Lines read before the first is translated; 1 on a terminal")
       ->check(CLI::Range(std::int64_t(1), std::int64_t(100000000)))
-      ->capture_default_str();
-  command->add_option("--threads", o->threads, "Threads; 0: as many as OpenMP takes")
-      ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   command->add_option("--dtype", o->dtype, "Of weights and products")
       ->check(CLI::IsMember({"f32", "bf16"}))

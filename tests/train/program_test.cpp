@@ -28,6 +28,11 @@ TEST(Program, VersionTellsTheBuild) {
   EXPECT_TRUE(contains(version.out, cuda_description())) << version.out;
 }
 
+TEST(Program, ThreadsAreThoseAskedForBeforeOrBehindTheCommand) {
+  for (const char* arguments : {"--threads 3 doctor", "doctor --threads 3"})
+    EXPECT_TRUE(contains(run_program(arguments).out, "\nthreads            3\n")) << arguments;
+}
+
 void expect_usage_error(const std::string& arguments, const std::string& message) {
   const ProgramResult r = run_program(arguments);
   EXPECT_EQ(r.exit_code, 2) << arguments;
@@ -37,6 +42,8 @@ void expect_usage_error(const std::string& arguments, const std::string& message
 
 TEST(Program, UsageErrorsNameTheNearest) {
   expect_usage_error("norm", "there is no command \"norm\"; did you mean \"norms\"?");
+  expect_usage_error("norms --thread 2", "there is no option --thread; did you mean --threads?");
+  expect_usage_error("train --out nowhere", "CONFIG is required");
   expect_usage_error("norms --jsno", "there is no option --jsno; did you mean --json?");
   expect_usage_error("verify-traces --tolerence 1 x", "there is no option --tolerence; did you mean --tolerance?");
   expect_usage_error("", "A subcommand is required");

@@ -21,6 +21,10 @@ TEST_F(TrainCommand, ResumedRunHasTheBytesOfTheUninterruptedOne) {
   }
   EXPECT_TRUE(bytes("whole0.9/checkpoints/step-00000005/model.safetensors") !=
               bytes("whole0/checkpoints/step-00000005/model.safetensors"));
+  const ProgramResult config_last =  // --resume could take it for its value
+      run_program("train --data-dir " + files_.path() + " --out " + files_ / "part0" +
+                  " --set train.average_decay=0 --resume " + files_ / "config.toml");
+  EXPECT_EQ(config_last.exit_code, 0) << config_last.err;
   const ProgramResult earlier =
       train("part0", "--set train.average_decay=0 --resume " + files_ / "part0/checkpoints/step-00000003");
   EXPECT_TRUE(contains(earlier.err, "resuming at step 3\n")) << earlier.err;
