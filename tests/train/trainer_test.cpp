@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "tests/harness/properties.h"
 #include "ops/arithmetic/arithmetic.h"
+#include "tests/harness/properties.h"
 #include "tests/train/program.h"
 #include "tests/train/tiny_training.h"
 #include "train/evaluation.h"
