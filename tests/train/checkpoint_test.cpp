@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
 #include "tests/harness/properties.h"
 #include "tests/train/checkpoint_contents.h"
@@ -11,16 +12,6 @@ namespace foldgrad {
 namespace {
 
 using namespace testing;
-
-template <class Body>
-std::string refusal(const Body& body) {
-  try {
-    body();
-  } catch (const CheckpointError& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 std::vector<std::string> names_in(const std::string& directory) {
   std::vector<std::string> names;
@@ -103,15 +94,15 @@ TEST(Checkpoint, FallsBackAndSaysWhy) {
 TEST(Checkpoint, NamesWhatIsDamaged) {
   const TemporaryDirectory directory;
   const std::string at = directory / "step-00000001", manifest = at + "/manifest.json";
-  const auto message = [&] { return refusal([&] { load_checkpoint(at); }); };
+  const auto refusal = [&] { return message<CheckpointError>([&] { load_checkpoint(at); }); };
   const auto load_with = [&](const std::string& from, const std::string& to) {
     save_checkpoint(directory.path(), contents_of_step(1), {});
     std::string text = read_bytes(manifest);
     text.replace(text.find(from), from.size(), to);
     write_bytes(manifest, text);
-    return message();
+    return refusal();
   };
-  EXPECT_EQ(message(), manifest + ": cannot be opened: No such file or directory");
+  EXPECT_EQ(refusal(), manifest + ": cannot be opened: No such file or directory");
   EXPECT_EQ(load_with("\"format_version\": 1", "\"format_version\": 2"),
             manifest + ": format_version must be 1, got 2");
   EXPECT_EQ(load_with("\"files\"", "\"filez\""), manifest + ": \"files\" is missing or of another type");
@@ -121,12 +112,12 @@ TEST(Checkpoint, NamesWhatIsDamaged) {
   save_checkpoint(directory.path(), contents_of_step(1), {});
   std::string state = read_bytes(at + "/state.json");
   write_bytes(at + "/state.json", state.substr(1));
-  EXPECT_EQ(message(), at + "/state.json: must have " + std::to_string(state.size()) + " bytes by the manifest, got " +
+  EXPECT_EQ(refusal(), at + "/state.json: must have " + std::to_string(state.size()) + " bytes by the manifest, got " +
                            std::to_string(state.size() - 1));
   const std::string none = directory / "none";
-  EXPECT_EQ(refusal([&] { load_newest_checkpoint(none); }), none + ": there are no checkpoints");
-  EXPECT_EQ(refusal([&] { load_newest_checkpoint(directory.path()); }),
-            directory.path() + ": none of 1 checkpoints can be loaded:\n" + message());
+  EXPECT_EQ(message<CheckpointError>([&] { load_newest_checkpoint(none); }), none + ": there are no checkpoints");
+  EXPECT_EQ(message<CheckpointError>([&] { load_newest_checkpoint(directory.path()); }),
+            directory.path() + ": none of 1 checkpoints can be loaded:\n" + refusal());
 }
 
 RC_GTEST_PROP(Checkpoint, NeverLoadsOtherValuesFromDamagedFiles, ()) {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "engine/file.h"
+#include "tests/engine/error_message.h"
 #include "tests/train/http_server.h"
 #include "train/digest.h"
 
@@ -14,22 +15,12 @@ namespace {
 
 const std::string kContent = "What a long file this is, from beginning to end.";
 
-template <class Call>
-std::string message(const Call& call) {
-  try {
-    call();
-  } catch (const FileError& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 class DownloadTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!download_available()) {
       const Download wanted{{"http://a"}, "0", files_ / "file"};
-      EXPECT_EQ(message([&] { download(wanted); }),
+      EXPECT_EQ(message<FileError>([&] { download(wanted); }),
                 wanted.path +
                     ": could not be fetched:\n  http://a: this build cannot download; install "
                     "libcurl4-openssl-dev and configure with FOLDGRAD_CURL=ON\n  The file must have SHA-256 "
@@ -83,7 +74,7 @@ TEST_F(DownloadTest, BeginsAnewWhereAServerCannotGoOn) {
 TEST_F(DownloadTest, RefusesAnotherDigestAndNamesAllThatOneNeeds) {
   Download other = wanted({"plain/file", "plain/absent"});
   other.sha256 = std::string(64, '0');
-  EXPECT_EQ(message([&] { download(other); }),
+  EXPECT_EQ(message<FileError>([&] { download(other); }),
             other.path + ": could not be fetched:\n  " + other.urls[0] + ": has SHA-256 " + sha256(kContent) + "\n  " +
                 other.urls[1] + ": The requested URL returned error: 404\n  The file must have SHA-256 " +
                 other.sha256 + ". If you have it from elsewhere, give --from-file FILE, or put it there.");
@@ -94,7 +85,7 @@ TEST_F(DownloadTest, RefusesAnotherDigestAndNamesAllThatOneNeeds) {
 TEST_F(DownloadTest, ADeadLinkIsAMessage) {
   Download dead = wanted({"plain/file"});
   server_.reset();
-  const std::string text = message([&] { download(dead); });
+  const std::string text = message<FileError>([&] { download(dead); });
   EXPECT_NE(text.find(dead.urls[0] + ": Failed to connect"), std::string::npos) << text;
   EXPECT_NE(text.find(dead.sha256), std::string::npos) << text;
 }
@@ -106,7 +97,7 @@ TEST(TakeFile, CopiesWhatHasTheDigest) {
   take_file(files / "mine", wanted);
   EXPECT_EQ(read_bytes(files / "a/b"), kContent);
   write_bytes(files / "mine", "else");
-  EXPECT_EQ(message([&] { take_file(files / "mine", wanted); }),
+  EXPECT_EQ(message<FileError>([&] { take_file(files / "mine", wanted); }),
             files / "mine" + ": must have SHA-256 " + wanted.sha256 + ", got " + sha256("else"));
 }
 

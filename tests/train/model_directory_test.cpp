@@ -4,6 +4,7 @@
 
 #include "engine/file.h"
 #include "engine/safetensors.h"
+#include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
 #include "tests/models/tiny_translation.h"
 #include "tests/train/checkpoint_contents.h"
@@ -15,16 +16,6 @@ namespace {
 
 using namespace testing;
 using nlohmann::json;
-
-template <class Error, class Body>
-std::string refusal(const Body& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 std::map<std::string, Tensor> values(Transformer& model) {
   std::map<std::string, Tensor> all;
@@ -144,14 +135,14 @@ TEST(ModelDirectory, IsFoundInARun) {
   std::filesystem::remove(best + "/vocabulary/words.txt");
   std::filesystem::rename(directory / "other", best + "/vocabulary/words.txt");
   const std::string damage = best + "/vocabulary/words.txt: must have SHA-256 ";
-  EXPECT_EQ(refusal<CheckpointError>([&] { load_model(run); }).substr(0, damage.size()), damage);
-  EXPECT_EQ(refusal<CheckpointError>([&] { load_checkpoint(best); }).substr(0, damage.size()), damage);
+  EXPECT_EQ(message<CheckpointError>([&] { load_model(run); }).substr(0, damage.size()), damage);
+  EXPECT_EQ(message<CheckpointError>([&] { load_checkpoint(best); }).substr(0, damage.size()), damage);
   write_bytes(best + "/vocabulary/words.txt", "a\nb\n");
   write_bytes(best + "/optimizer.safetensors", "");
-  EXPECT_EQ(refusal<CheckpointError>([&] { load_model(run); }), "no error");
-  EXPECT_EQ(refusal<CheckpointError>([&] { find_model_directory(directory.path()); }),
+  EXPECT_EQ(message<CheckpointError>([&] { load_model(run); }), "no error");
+  EXPECT_EQ(message<CheckpointError>([&] { find_model_directory(directory.path()); }),
             directory.path() + ": is no model: it has no config.json, and no checkpoint that has one");
-  EXPECT_EQ(refusal<CheckpointError>([&] { find_model_directory(directory / "no"); }),
+  EXPECT_EQ(message<CheckpointError>([&] { find_model_directory(directory / "no"); }),
             (directory / "no") + ": there is no such file or directory");
 }
 
@@ -162,7 +153,7 @@ TEST(ModelDirectory, IsNotWrittenOver) {
   write_bytes(directory / "vocabulary/words.txt", "a\n");
   write_model_directory(directory / "m", *model, directory / "vocabulary");
   EXPECT_EQ(read_bytes(directory / "m/vocabulary/words.txt"), "a\n");
-  EXPECT_EQ(refusal<FileError>([&] { write_model_directory(directory / "m", *model); }),
+  EXPECT_EQ(message<FileError>([&] { write_model_directory(directory / "m", *model); }),
             (directory / "m") + ": a model is there already");
 }
 
@@ -183,9 +174,9 @@ class Malformed : public ::testing::Test {
   }
   // The message of load_model without the file that it must name.
   std::string without(const std::string& file) {
-    const std::string message = refusal<CheckpointError>([&] { load_model(at_); });
-    EXPECT_EQ(message.substr(0, at_.size() + file.size()), at_ + file);
-    return message.substr(std::min(message.size(), at_.size() + file.size()));
+    const std::string refusal = message<CheckpointError>([&] { load_model(at_); });
+    EXPECT_EQ(refusal.substr(0, at_.size() + file.size()), at_ + file);
+    return refusal.substr(std::min(refusal.size(), at_.size() + file.size()));
   }
 
   TemporaryDirectory directory_;

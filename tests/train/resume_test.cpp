@@ -5,22 +5,13 @@
 #include <cmath>
 
 #include "engine/file.h"
+#include "tests/engine/error_message.h"
 #include "tests/train/checkpoint_contents.h"
 #include "tests/train/program.h"
 #include "train/exit_codes.h"
 
 namespace foldgrad::testing {
 namespace {
-
-template <class F>
-std::string refusal(const F& f) {
-  try {
-    f();
-  } catch (const CheckpointError& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 RunState state_of(bool averaged) {
   RunState s;
@@ -70,7 +61,7 @@ TEST(Resume, AmongEqualScoresTheSmallerLossIsBetter) {
 TEST(Resume, RefusesTheCheckpointOfAnotherProgram) {
   CheckpointContents c = to_checkpoint(state_of(false), 4, "hash", 77);
   c.state.erase("batch");
-  EXPECT_EQ(refusal([&] {
+  EXPECT_EQ(message<CheckpointError>([&] {
               from_checkpoint(c, "runs/a/checkpoints/step-00000004");
             }).rfind("runs/a/checkpoints/step-00000004: state.json is not that of a training run: ", 0),
             0u);
@@ -91,9 +82,9 @@ TEST(Resume, RefusesAnotherConfigurationAndNamesWhatHasChanged) {
                         "c/step-00000001: the configuration has changed, so that training would not go on as it "
                         "began: ",
                     end = ". --allow-config-change accepts that";
-  EXPECT_EQ(refusal([&] { require_same_trajectory(checkpoint, now, file, false); }),
+  EXPECT_EQ(message<CheckpointError>([&] { require_same_trajectory(checkpoint, now, file, false); }),
             start + "train.lr: 0.0005 before, 0.25 now" + end);
-  EXPECT_EQ(refusal([&] { require_same_trajectory(checkpoint, now, directory / "none", false); }),
+  EXPECT_EQ(message<CheckpointError>([&] { require_same_trajectory(checkpoint, now, directory / "none", false); }),
             start + "hash " + config_hash(before) + " before, " + config_hash(now) + " now" + end);
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "engine/file.h"
+#include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
 #include "train/event_log.h"
 
@@ -14,16 +15,6 @@ namespace foldgrad {
 namespace {
 
 using namespace testing;
-
-template <class Body>
-std::string refusal(const Body& body) {
-  try {
-    body();
-  } catch (const FileError& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(EventLog, IsInTheFileLineByLine) {
   const TemporaryDirectory directory;
@@ -54,9 +45,9 @@ TEST(EventLog, ResumesWhereTheCheckpointWas) {
   EXPECT_EQ(read_bytes(path), "{\"step\":1}\n{\"step\":20}\n");
   EventLog(path).write({{"step", 3}});
   EXPECT_EQ(read_bytes(path), "{\"step\":1}\n{\"step\":20}\n{\"step\":3}\n");
-  EXPECT_EQ(refusal([&] { EventLog log(path, 1000); }),
+  EXPECT_EQ(message<FileError>([&] { EventLog log(path, 1000); }),
             path + ": must have at least the 1000 bytes that it had when the checkpoint was saved, got 34");
-  EXPECT_EQ(refusal([&] { EventLog log(directory / "no/log"); }),
+  EXPECT_EQ(message<FileError>([&] { EventLog log(directory / "no/log"); }),
             (directory / "no/log") + ": cannot be opened: No such file or directory");
 }
 
@@ -69,10 +60,10 @@ TEST(EventLog, EndsWithAWholeLineWhenTheDiskIsFull) {
   getrlimit(RLIMIT_FSIZE, &before);
   const rlimit limit = {15, before.rlim_max};  // four bytes of the next line
   setrlimit(RLIMIT_FSIZE, &limit);
-  const std::string message = refusal([&] { log.write({{"step", 2}}); });
+  const std::string refusal = message<FileError>([&] { log.write({{"step", 2}}); });
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
-  EXPECT_EQ(message, (directory / "log.jsonl") + ": cannot be written: File too large");
+  EXPECT_EQ(refusal, (directory / "log.jsonl") + ": cannot be written: File too large");
   EXPECT_EQ(read_bytes(directory / "log.jsonl"), "{\"step\":1}\n");
   log.write({{"step", 3}});
   EXPECT_EQ(read_bytes(directory / "log.jsonl"), "{\"step\":1}\n{\"step\":3}\n");
@@ -92,10 +83,10 @@ TEST(RunDirectory, HoldsConfigurationCommandsAndEnvironment) {
   run.resume("[data]\n", {"foldgrad", "train", "--resume", "latest"}, {{"seed", 2}});
   EXPECT_EQ(read_bytes(run.command()), first + "foldgrad train --resume latest\n");
   EXPECT_EQ(read_bytes(run.config()), "[data]\n");
-  EXPECT_EQ(refusal([&] { run.create("", {}, {}); }),
+  EXPECT_EQ(message<FileError>([&] { run.create("", {}, {}); }),
             (directory / "runs/a") + ": a run is there already; --resume goes on with it");
   write_bytes(directory / "file", "");
-  EXPECT_EQ(refusal([&] { RunDirectory(directory / "file").create("", {}, {}); }),
+  EXPECT_EQ(message<FileError>([&] { RunDirectory(directory / "file").create("", {}, {}); }),
             (directory / "file/checkpoints") + ": cannot be created: Not a directory");
 }
 

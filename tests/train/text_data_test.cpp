@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/file.h"
+#include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
 #include "train/data/bpe.h"
 #include "train/data/dictionary.h"
@@ -13,16 +14,6 @@ namespace foldgrad::testing {
 namespace {
 
 using nlohmann::json;
-
-template <class Error, class Call>
-std::string message(const Call& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 // Made by tests/train/make_bpe_goldens.py with subword-nmt.
 TEST(Bpe, SegmentsAsSubwordNmtDoes) {
