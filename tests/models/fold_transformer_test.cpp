@@ -83,55 +83,6 @@ TEST(FoldTransformer, PowersOfTwoAndNoBiasAreFoldedBitForBit) {
     }
 }
 
-// With every statistic of training equal to the running one, training, inference and the folded model agree.
-TEST(FoldTransformer, FoldedIsTheTrainingPassWithFrozenStatistics) {
-  const TranslationBatch batch = translation_batch();
-  const auto tokens = [](const Tensor& mask) {
-    double n = 0;
-    for (std::uint8_t m : mask.values<std::uint8_t>()) n += m;
-    return n;
-  };
-  for (const char* normalizer : {"un", "qmbn", "bn", "mabn"}) {
-    for (bool pre_norm : {true, false}) {
-      TransformerConfig config = tiny_config(normalizer, pre_norm);
-      if (config.normalizer == "un" || config.normalizer == "mabn") config.normalizer_options = {{"warmup", "2"}};
-      if (config.normalizer == "mabn") config.normalizer_options["mode"] = "paper";
-      Transformer model(config, 1, DType::f64);
-      randomize(model, 5);
-      const auto training_logits = [&] {
-        Tape tape;
-        const ForwardPass pass{.tape = tape, .dtype = DType::f64, .training = true};
-        const Var memory = model.encode(batch.source, batch.source_mask, pass);
-        return model.logits(model.decode(batch.input, batch.input_mask, memory, batch.source_mask, pass), pass).value();
-      };
-      training_logits();
-      for (Normalizer* norm : model.normalizers()) {
-        const double n = tokens(norm->site()[0] == 'e' ? batch.source_mask : batch.input_mask);
-        const double correction = std::string(normalizer) == "bn" ? (n - 1) / n : 1,
-                     alpha = norm->options().number("alpha");
-        const auto state = norm->state();
-        const Tensor& variance = state.at("run_var");  // alpha + (1 - alpha) q
-        for (std::int64_t c = 0; c < 8; ++c) {
-          double& v = variance.data<double>()[c];
-          v = (v - alpha) / (1 - alpha) * correction;
-          if (state.count("run_mean")) state.at("run_mean").data<double>()[c] /= 1 - alpha;
-          if (state.count("win_sq"))
-            for (int m = 0; m < 4; ++m) state.at("win_sq").data<double>()[m * 8 + c] = v;
-        }
-        if (state.count("iters")) state.at("iters").data<std::int64_t>()[0] = 100;
-      }
-      const Tensor inference = inference_logits(model, batch, DType::f64),
-                   folded = inference_logits(*fold(model, {Tied::untie, true}).model, batch, DType::f64);
-      const Tensor training = training_logits();
-      const auto real = batch.input_mask.values<std::uint8_t>();
-      for (std::size_t r = 0; r < real.size(); ++r)
-        if (!real[r]) std::fill_n(training.data<double>() + r * 11, 11, 0.0);
-      EXPECT_LE(difference(inference, training).relative, 1e-12) << normalizer;
-      EXPECT_LE(difference(folded, training).relative, 1e-12) << normalizer;
-    }
-  }
-}
-
 std::map<std::string, SiteReport> by_site(const FoldedTransformer& folded) {
   std::map<std::string, SiteReport> all;
   for (const SiteReport& r : folded.reports) all[r.site] = r;

@@ -1,5 +1,6 @@
 #include "models/inference_transformer.h"
 #include "models/packed_linear.h"
+#include "tests/models/step_logits.h"
 #include "tests/models/tiny_translation.h"
 
 namespace foldgrad::testing {
@@ -17,32 +18,6 @@ Tensor logits_by_tape(Transformer& model, const TranslationBatch& batch) {
   const ForwardPass pass{.tape = tape, .dtype = DType::f64};
   const Var memory = model.encode(batch.source, batch.source_mask, pass);
   return model.logits(model.decode(batch.input, batch.input_mask, memory, batch.source_mask, pass), pass).value();
-}
-
-// The rows of x [B, T, C] where the mask is 1.
-Tensor real_rows(const Tensor& x, const Tensor& mask) {
-  const std::vector<std::uint8_t> real = mask.values<std::uint8_t>();
-  const std::vector<double> values = x.to(DType::f64).values<double>();
-  const std::int64_t C = x.shape()[-1];
-  std::vector<double> kept;
-  for (std::size_t i = 0; i < real.size(); ++i)
-    if (real[i]) kept.insert(kept.end(), values.begin() + i * C, values.begin() + (i + 1) * C);
-  return Tensor::of({std::int64_t(kept.size()) / C, C}, kept);
-}
-
-// Logits of every token of batch.input, in the order of real_rows, one step after the other.
-Tensor logits_by_steps(const InferenceTransformer& model, const TranslationBatch& batch) {
-  const std::int64_t B = batch.input.shape()[0], T = batch.input.shape()[1], V = model.config().target_vocabulary;
-  const auto decoder = model.decoder(batch.source, batch.source_mask);
-  const std::vector<std::int64_t> ids = batch.input.values<std::int64_t>();
-  const Tensor all = Tensor::empty({B, T, V}, DType::f64);
-  for (std::int64_t t = 0; t < T; ++t) {
-    std::vector<std::int64_t> tokens, parents;
-    for (std::int64_t b = 0; b < B; ++b) tokens.push_back(ids[b * T + t]), parents.push_back(b);
-    const std::vector<double> z = decoder->step(tokens, parents).to(DType::f64).values<double>();
-    for (std::int64_t b = 0; b < B; ++b) std::copy_n(z.begin() + b * V, V, all.data<double>() + (b * T + t) * V);
-  }
-  return real_rows(all, batch.input_mask);
 }
 
 // In f64, with random weights and, after a training forward, statistics of its own.

@@ -51,7 +51,7 @@ inline TranslationBatch translation_batch(int extra = 0, Device device = Device:
 // Weights away from where they began, so that biases and gains matter and probabilities differ.
 inline void randomize(Transformer& model, unsigned seed, double deviation = 0.3) {
   for (Parameter* p : model.parameters()) {
-    const bool gain = p->name.find("norm.weight") != std::string::npos;
+    const bool gain = p->name.find("norm.") != std::string::npos && p->name.ends_with("weight");
     p->value.copy_from(randn(p->value.shape(), ++seed, deviation, gain ? 1 : 0).to(p->value.dtype()));
   }
 }
