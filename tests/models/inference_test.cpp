@@ -83,6 +83,21 @@ TEST(InferenceTransformer, IsTheModelWithWhatFoldingLeaves) {
   expect_the_same(config);
 }
 
+// Only a map with gains of 1 and biases of 0 is left out.
+TEST(InferenceTransformer, IsTheModelWithMapsThatOnlyAddOrOnlyScale) {
+  const TranslationBatch batch = translation_batch();
+  for (const char* constant : {"weight", "bias"})
+    for (bool pre_norm : {true, false}) {
+      const auto model = random_model(config_for("affine", pre_norm), batch);
+      for (Normalizer* norm : model->normalizers())
+        for (Parameter* p : norm->parameters())
+          if (p->name.ends_with(constant)) p->value.copy_from(Tensor::full({8}, constant[0] == 'w', DType::f64));
+      EXPECT_TRUE(close(logits_by_steps(*InferenceTransformer::make(*model, DType::f64), batch),
+                        real_rows(logits_by_tape(*model, batch), batch.input_mask), 1e-11))
+          << constant;
+    }
+}
+
 // Of f32: 24 roundings deep in each of a dozen sublayers; seen: 3e-6. Of bf16: weights and what products read have
 // 8 bits, and errors of about 2^-9 each add up like a random walk; seen: 0.03 for logits of deviation 1.6. An error in
 // the way of computation is larger than either by far.
