@@ -75,13 +75,15 @@ std::vector<Candidate> best_of_row(const T* z, std::int64_t V, std::int64_t row,
   const auto offer = [&](std::int64_t v, double penalty) { best.offer({base + double(z[v]) - penalty, row, v}); };
   if (continuation.may_end) offer(options.eos, 0);
   if (!continuation.may_go_on) return best.take();
+  if (options.unk >= 0 && options.unk < V && options.unk != options.eos && options.unk != pad)
+    offer(options.unk, options.unk_penalty);
   const T bound = bound_of(tops, count);
   for (std::int64_t begin = 0; begin < V; begin += kBlock) {
     const T top = tops[begin / kBlock];
     if (top < bound || base + double(top) < best.threshold()) continue;
     const std::int64_t end = std::min(begin + kBlock, V);
     for (std::int64_t v = begin; v < end; ++v)
-      if (v != options.eos && v != pad) offer(v, v == options.unk ? options.unk_penalty : 0);
+      if (z[v] >= bound && v != options.eos && v != pad && v != options.unk) offer(v, 0);
   }
   return best.take();
 }

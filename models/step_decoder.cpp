@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <unordered_map>
+
 #include "models/inference_model.h"
 #include "models/step_attention.h"
 
@@ -27,6 +30,7 @@ class CachedDecoder final : public StepDecoder {
   void check(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) const;
   void descend(const std::vector<std::int64_t>& parents);
   void reserve(std::int64_t rows);
+  void project_tokens(const std::vector<std::int64_t>& tokens, const T* in);
   const T* attend_to_steps(std::size_t layer, std::int64_t rows);
   const T* attend_to_memory(std::size_t layer, std::int64_t rows);
 
@@ -36,9 +40,11 @@ class CachedDecoder final : public StepDecoder {
   std::vector<std::int64_t> first_;                   // of each sentence in the sources
   std::vector<std::vector<Tensor>> qkv_;              // [step][layer]: queries, keys and values [rows of the step, 3 C]
   std::vector<std::int64_t> sentence_;                // per row, which one it translates
+  std::vector<std::int64_t> groups_;                  // of neighbouring rows of one sentence: the first, and the end
   std::vector<std::vector<std::int64_t>> ancestors_;  // per row, the row of each step that it descends from
   InferenceRoom<T> room_;
-  Tensor stream_, logits_;  // X
+  Tensor token_rows_, token_qkv_;  // T
+  Tensor stream_, logits_;         // X
 };
 
 template <class T>
@@ -66,6 +72,10 @@ void CachedDecoder<T>::descend(const std::vector<std::int64_t>& parents) {
   }
   sentence_ = std::move(sentence);
   ancestors_ = std::move(ancestors);
+  groups_.clear();
+  for (std::size_t r = 0; r < sentence_.size(); ++r)
+    if (r == 0 || sentence_[r] != sentence_[r - 1]) groups_.push_back(std::int64_t(r));
+  groups_.push_back(std::int64_t(sentence_.size()));
 }
 
 template <class T>
@@ -74,6 +84,8 @@ void CachedDecoder<T>::reserve(std::int64_t rows) {
   for (std::size_t l = 0; l < memory_.size(); ++l) qkv.push_back(Tensor::empty({rows, 3 * C_}, dtype_of<T>));
   room_.reserve(rows, model_.config());
   if (stream_.defined() && stream_.shape()[0] >= rows) return;
+  token_rows_ = Tensor::empty({rows, C_}, dtype_of<T>);
+  token_qkv_ = Tensor::empty({rows, 3 * C_}, dtype_of<T>);
   stream_ = Tensor::empty({rows, C_}, dtype_of<X>);
   logits_ = Tensor::empty({rows, model_.config().target_vocabulary}, dtype_of<X>);
 }
@@ -90,7 +102,7 @@ Tensor CachedDecoder<T>::step(const std::vector<std::int64_t>& tokens, const std
   for (std::size_t l = 0; l < memory_.size(); ++l) {
     const InferenceLayer<T>& layer = model_.decoder_layers[l];
     layer.self_attention.run(rows, x, room_, [&](const T* in) {
-      layer.qkv(n, in, qkv_.back()[l].raw());
+      l == 0 ? project_tokens(tokens, in) : layer.qkv(n, in, qkv_.back()[l].raw());
       return attend_to_steps(l, n);
     });
     layer.cross_attention->run(rows, x, room_, [&](const T* in) {
@@ -103,6 +115,31 @@ Tensor CachedDecoder<T>::step(const std::vector<std::int64_t>& tokens, const std
   return logits_.slice(0, n);
 }
 
+// Queries, keys and values of the first layer, where rows of one token are still alike: a beam's hypotheses mostly end
+// in the same few tokens, so that a fraction of the product is left.
+template <class T>
+void CachedDecoder<T>::project_tokens(const std::vector<std::int64_t>& tokens, const T* in) {
+  const std::int64_t n = std::int64_t(tokens.size()), columns = 3 * C_;
+  std::unordered_map<std::int64_t, std::int64_t> rows;
+  std::vector<std::int64_t> row_of;
+  T* each = token_rows_.template data<T>();
+  for (std::int64_t r = 0; r < n; ++r) {
+    const auto [row, added] = rows.try_emplace(tokens[r], std::int64_t(rows.size()));
+    if (added) std::copy_n(in + r * C_, C_, each + row->second * C_);
+    row_of.push_back(row->second);
+  }
+  // A product is compiled for every number of rows that it meets: so there shall be few of them.
+  constexpr std::int64_t kWhole = 32;
+  const std::int64_t different = std::int64_t(rows.size()),
+                     whole = std::min(n, (different + kWhole - 1) / kWhole * kWhole);
+  for (std::int64_t row = different; row < whole; ++row) std::copy_n(in, C_, each + row * C_);
+  T *to = qkv_.back()[0].template data<T>(), *from = token_qkv_.template data<T>();
+  if (whole == n) return model_.decoder_layers[0].qkv(n, in, to);
+  model_.decoder_layers[0].qkv(whole, each, from);
+#pragma omp parallel for schedule(static) if (n * columns >= 32768)
+  for (std::int64_t r = 0; r < n; ++r) std::copy_n(from + row_of[r] * columns, columns, to + r * columns);
+}
+
 // The rows of a sentence have most of their ancestors in common, so that few keys come from far away.
 template <class T>
 const T* CachedDecoder<T>::attend_to_steps(std::size_t layer, std::int64_t rows) {
@@ -112,11 +149,10 @@ const T* CachedDecoder<T>::attend_to_steps(std::size_t layer, std::int64_t rows)
   const StepAttention<T> p{.y = y,
                            .q = qkv_.back()[layer].template data<T>(),
                            .q_row = 3 * C_,
-                           .rows = rows,
                            .heads = heads_,
                            .width = C_ / heads_,
                            .value_offset = C_};
-  attend_rows(p, rows * steps(), [&](std::int64_t r, std::vector<const T*>& keys) {
+  attend_rows(p, groups_, rows * steps(), [&](std::int64_t r, std::vector<const T*>& keys) {
     for (std::size_t s = 0; s < first_key.size(); ++s) keys.push_back(first_key[s] + ancestors_[r][s] * 3 * C_);
   });
   return y;
@@ -129,11 +165,10 @@ const T* CachedDecoder<T>::attend_to_memory(std::size_t layer, std::int64_t rows
   const StepAttention<T> p{.y = y,
                            .q = room_.query.template data<T>(),
                            .q_row = C_,
-                           .rows = rows,
                            .heads = heads_,
                            .width = C_ / heads_,
                            .value_offset = C_};
-  attend_rows(p, rows * first_.back() / std::max<std::int64_t>(std::int64_t(first_.size()) - 1, 1),
+  attend_rows(p, groups_, rows * first_.back() / std::max<std::int64_t>(std::int64_t(first_.size()) - 1, 1),
               [&](std::int64_t r, std::vector<const T*>& keys) {
                 for (std::int64_t i = first_[sentence_[r]]; i < first_[sentence_[r] + 1]; ++i)
                   keys.push_back(first_key + i * 2 * C_);

@@ -1,30 +1,10 @@
-// Compiled with -ffp-contract=fast (cmake/FoldgradTargets.cmake): a vector type has no function for a fused
-// multiplication and addition, and without it half of the machine's speed is lost.
+// Compiled with -ffp-contract=fast, without which half of the machine's speed is lost.
 #include "ops/attention/attention_gemm.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace foldgrad {
 namespace {
-
-template <class V>
-struct VectorOf {
-  typedef V type __attribute__((vector_size(kVectorBytes)));
-};
-template <class V>
-using Vector = typename VectorOf<V>::type;
-
-template <class V>
-Vector<V> load(const V* p) {
-  Vector<V> v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-template <class V>
-void store(V* p, Vector<V> v) {
-  std::memcpy(p, &v, sizeof v);
-}
 
 // A tile of C that stays in registers: at most 6 rows of 4 vectors of the 32 registers that AVX-512 has, of 2 vectors
 // elsewhere. Even 2 x 4 keep two units busy whose result takes four cycles.
@@ -80,14 +60,11 @@ void run(const SmallGemm<V>& g) {
   }
 }
 
-template <class V>
-using Order = decltype(Vector<V>{} < Vector<V>{});  // integers as wide as V
-
 // One step of the transposition of a square of vectors: where just one of row and column has the bit kBit, entries
 // (row, column) and (column, row) of each pair of rows change places.
 template <class V, int kBit>
 void exchange(Vector<V> (&x)[kLanes<V>]) {
-  Order<V> low, high;
+  VectorOrder<V> low, high;
   for (int l = 0; l < kLanes<V>; ++l) {
     low[l] = l & kBit ? kLanes<V> + l - kBit : l;
     high[l] = l & kBit ? kLanes<V> + l : l + kBit;

@@ -2,26 +2,9 @@
 // packing and threads to pay. Rows of B and C are read and written in whole vectors, elements of A one at a time, so A
 // may just as well be transposed (a_row 1, a_term the length of its rows).
 #pragma once
-#include <cstdint>
+#include "engine/vector.h"
 
 namespace foldgrad {
-
-// The widest vector that the build's instruction set has, 64 bytes with AVX-512.
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
-#elif defined(__AVX__)
-constexpr int kVectorBytes = 32;
-#else
-constexpr int kVectorBytes = 16;
-#endif
-template <class V>
-constexpr int kLanes = kVectorBytes / int(sizeof(V));
-
-// n rounded up to whole vectors.
-template <class V>
-constexpr std::int64_t padded(std::int64_t n) {
-  return (n + kLanes<V> - 1) / kLanes<V> * kLanes<V>;
-}
 
 // Entries (i, j) of a block of scores with j > i + diagonal are hidden by the causal mask. What a product may leave out
 // because of it:

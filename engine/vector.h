@@ -1,0 +1,55 @@
+// The widest vector that the build's instruction set has, 64 bytes with AVX-512, for the few loops in which registers
+// are laid out by hand. A vector type has no function for a fused multiplication and addition: files that need it are
+// compiled with -ffp-contract=fast (cmake/FoldgradTargets.cmake).
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include "engine/dtype.h"
+
+namespace foldgrad {
+
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
+
+template <class V>
+constexpr int kLanes = kVectorBytes / int(sizeof(V));
+
+// n rounded up to whole vectors.
+template <class V>
+constexpr std::int64_t padded(std::int64_t n) {
+  return (n + kLanes<V> - 1) / kLanes<V> * kLanes<V>;
+}
+
+template <class V>
+struct VectorOf {
+  typedef V type __attribute__((vector_size(kVectorBytes)));
+};
+template <class V>
+using Vector = typename VectorOf<V>::type;
+template <class V>
+using VectorOrder = decltype(Vector<V>{} < Vector<V>{});  // integers as wide as V, which name lanes
+
+template <class V>
+Vector<V> load(const V* p) {
+  Vector<V> v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+inline Vector<float> load(const bf16* p) {
+  typedef std::uint16_t Half __attribute__((vector_size(kVectorBytes / 2)));
+  Half half;
+  std::memcpy(&half, p, sizeof half);
+  return Vector<float>(__builtin_convertvector(half, Vector<std::uint32_t>) << 16);
+}
+template <class V>
+void store(V* p, Vector<V> v) {
+  std::memcpy(p, &v, sizeof v);
+}
+
+}  // namespace foldgrad
