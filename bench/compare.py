@@ -4,6 +4,9 @@
     python compare.py --build build/release [--rounds 3] [--filter softmax] [--json results/ops.json]
     python compare.py --build build/release --program transformer_bench
 
+"of limit" is the share of what this machine can do: of the peak of fused multiply-adds, or of the fastest of three copies
+of as many bytes, of our fastest iteration. "of copy_" is the share, of the median, of what PyTorch's copy_ of 16 MiB moves.
+
 PyTorch is installed from the Python registry into the virtual environment $FOLDGRAD_VENV (default: ~/.cache/foldgrad/venv).
 """
 import argparse
@@ -33,7 +36,8 @@ def torch_python():
 
 
 def run_ours(program, name_filter, threads):
-    """(context, name -> median milliseconds, name -> share of the machine's limit in %) of one run."""
+    """(context, name -> median milliseconds, name -> share of the machine's limit in %, name -> MB that must be moved,
+    for those that memory limits) of one run."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         command = [program, f"--benchmark_out={out.name}", "--benchmark_repetitions=5", "--benchmark_min_time=0.05"]
         if name_filter:
@@ -41,13 +45,15 @@ def run_ours(program, name_filter, threads):
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                        env={**os.environ, "OMP_NUM_THREADS": str(threads)})
         result = json.load(open(out.name))
-    medians, shares = {}, {}
+    medians, shares, megabytes = {}, {}, {}
     for b in result["benchmarks"]:
         if b.get("aggregate_name") == "median":
             name = b["run_name"].removesuffix("/manual_time").removesuffix("/process_time/real_time")
             medians[name] = b["real_time"]
             shares[name] = b.get("of_copy_%", b.get("of_peak_%"))
-    return result["context"], medians, shares
+            if "MB" in b:
+                megabytes[name] = b["MB"]
+    return result["context"], medians, shares, megabytes
 
 
 def run_torch(python, script, name_filter, threads):
@@ -77,7 +83,7 @@ def main():
 
     ours, theirs, shares, context = {}, {}, {}, {}
     for _ in range(arguments.rounds):
-        found, medians, limits = run_ours(program, arguments.filter, arguments.threads)
+        found, medians, limits, megabytes = run_ours(program, arguments.filter, arguments.threads)
         context.update({k: found[k] for k in ("machine", "copy_GB/s", "fma_GFLOP/s", "gemm", "date") if k in found})
         for name, ms in medians.items():
             ours.setdefault(name, []).append(ms)
@@ -87,15 +93,25 @@ def main():
         for name, ms in medians.items():
             theirs.setdefault(name, []).append(ms)
 
+    # What PyTorch's copy_ moves in a millisecond, read and written: a second limit, which medians are set beside.
+    copy = None
+    if "copy/16MiB" in theirs:
+        context["pytorch_copy_ms"] = statistics.median(theirs.pop("copy/16MiB"))
+        copy = 2 * 2**24 / 1e6 / context["pytorch_copy_ms"]
+
     commit = subprocess.run(["git", "-C", HERE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     context.update(commit=commit, rounds=arguments.rounds)
     print(", ".join(f"{key} {value}" for key, value in context.items()))
-    print(f"{'median of ' + str(arguments.rounds) + ' rounds (spread)':44} {'foldgrad ms':>17} {'of limit':>9} {'PyTorch ms':>17} {'ratio':>6}")
+    print(f"{'median of ' + str(arguments.rounds) + ' rounds (spread)':44} {'foldgrad ms':>17} {'of limit':>9} {'of copy_':>9} {'PyTorch ms':>17} {'ratio':>6}")
     rows = {}
     for name in ours:
         ms, share = statistics.median(ours[name]), statistics.median(shares[name])
         rows[name] = {"ms": ms, "spread": spread(ours[name]), "share_of_limit": share / 100}
         line = f"{name:44} {ms:9.3f} ({spread(ours[name]):4.0%}) {share:8.0f}%"
+        of_copy = copy and name in megabytes and megabytes[name] / ms / copy
+        if of_copy:
+            rows[name]["share_of_pytorch_copy"] = of_copy
+        line += f" {of_copy:8.0%}" if of_copy else f" {'':8}"
         if name in theirs:  # PyTorch has no Unified Normalization
             other = statistics.median(theirs[name])
             rows[name].update(pytorch_ms=other, pytorch_spread=spread(theirs[name]), ratio=other / ms)

@@ -10,7 +10,7 @@ namespace foldgrad::bench {
 // The least that any implementation must read and write, and the operations of its products. Each matrix that a pass
 // takes part in counts once in that pass, vectors and scalars do not count:
 //   y = f(x)                               2 n forward: x, y;       3 n backward: dy, x or y, dx (dropout: dy, dx)
-//   y = f(a, b)                            3 n forward: a, b, y;    3 n backward: dy, da, db, which may not share
+//   y = f(a, b)                            3 n forward: a, b, y;    2 n backward: dy, which becomes da, and db
 //   memory statistics over all rows (batch norm)  3 n forward: x, then x, y;  5 n backward: dy, x, then dy, x, dx
 struct Work {
   double forward_bytes = 0, backward_bytes = 0;

@@ -62,7 +62,7 @@ void add_elementwise(Benches& b, std::int64_t R, std::int64_t C) {
   unary("gelu_tanh", gelu_tanh);
   b.memory_bound(
       "add" + size, {b.values({R, C}), b.values({R, C})}, [](const std::vector<Var>& v) { return add(v[0], v[1]); },
-      3 * n, 3 * n);
+      3 * n, 2 * n);
   b.memory_bound(
       "bias_gelu" + size, {b.values({R, C}), b.values({C})},
       [](const std::vector<Var>& v) { return bias_activation(v[0], v[1], Activation::gelu); }, 2 * n, 3 * n);
@@ -77,7 +77,7 @@ void add_elementwise(Benches& b, std::int64_t R, std::int64_t C) {
       [](const std::vector<Var>& v) {
         return bias_dropout_residual(v[0], v[1], v[2], 0.1, Random{1, 2, 3});
       },
-      3 * n, 3 * n);
+      3 * n, 2 * n);
 }
 
 void add_rows(Benches& b, std::int64_t R, std::int64_t C) {

@@ -38,6 +38,7 @@ void report(benchmark::State& state, double seconds, double bytes, double flops,
   if (bytes > 0) {
     state.counters["GB/s"] = bytes / seconds / 1e9;
     state.counters["copy_GB/s"] = copy / 1e9;
+    state.counters["MB"] = bytes / 1e6;
     state.counters["of_copy_%"] = 100 * bytes / seconds / copy;
   }
   if (flops > 0) {
@@ -55,7 +56,6 @@ void run(benchmark::State& state, const OpBench& op, Device device, bool backwar
     state.SetIterationTime(seconds);
   };
   Tape tape;
-  Tensor dy;
   for (auto _ : state) {
     std::vector<Var> vars;
     for (const Tensor& t : op.operands) vars.push_back(is_floating(t.dtype()) ? tape.variable(t) : tape.constant(t));
@@ -64,8 +64,8 @@ void run(benchmark::State& state, const OpBench& op, Device device, bool backwar
     if (!backward) {
       record(forward);
     } else {
-      if (!dy.defined()) dy = Tensor::full(y.shape(), 0.5, y.dtype(), device);
-      record(seconds_of(device, [&] { tape.backward(y, dy); }));
+      Tensor dy = Tensor::full(y.shape(), 0.5, y.dtype(), device);
+      record(seconds_of(device, [&] { tape.backward(y, std::move(dy)); }));
     }
     tape.clear();
   }

@@ -3,7 +3,8 @@
 
     python pytorch_ops.py [--threads 2] [--seconds 0.3] [--filter softmax]
 
-Prints one JSON object: name -> seconds of every repetition, and what was used under "context".
+Prints one JSON object: name -> seconds of every repetition, and what was used under "context". "copy/16MiB" is a plain
+copy from one tensor to another.
 """
 import argparse
 import json
@@ -68,6 +69,19 @@ def measure(operands, function, seconds):
     return forward, backward
 
 
+def measure_copy(seconds):
+    """Seconds of each copy of 16 MiB, an operand of the element-wise operations."""
+    source = torch.randn(8192, 512)
+    target = torch.empty_like(source)
+    target.copy_(source)
+    times, end = [], time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times) < 5:
+        start = time.perf_counter()
+        target.copy_(source)
+        times.append(time.perf_counter() - start)
+    return times
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
@@ -77,6 +91,7 @@ def main():
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
     result = {"context": {"torch": torch.__version__, "threads": torch.get_num_threads()}}
+    result["copy/16MiB"] = measure_copy(arguments.seconds)
     for name, operands, function in cases():
         if arguments.filter in name:
             result[name + "/forward"], result[name + "/backward"] = measure(operands, function, arguments.seconds)

@@ -98,15 +98,15 @@ void Tape::backward(const Var& y) {
   backward(y, Tensor::full(y.shape(), 1, y.dtype(), y.device()));
 }
 
-void Tape::backward(const Var& y, const Tensor& dy) {
-  seed_gradient(y, dy);
+void Tape::backward(const Var& y, Tensor dy) {
+  seed_gradient(y, std::move(dy));
   consumed_ = true;
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
     Tensor grad = std::move(slots_[(*node)->output()].grad);
     slots_[(*node)->output()].grad = {};
     if (grad.defined()) {
       if (check_finite_step_ >= 0) require_finite(grad, (*node)->name(), "gradient of the result", (*node)->scope());
-      NodeGrads grads(*this, **node, std::move(grad), /*borrowed=*/(*node)->output() == y.id_);
+      NodeGrads grads(*this, **node, std::move(grad));
       (*node)->backward(grads);
       grads.finish();
     }
@@ -115,17 +115,16 @@ void Tape::backward(const Var& y, const Tensor& dy) {
   nodes_.clear();
 }
 
-void Tape::seed_gradient(const Var& y, const Tensor& dy) {
+void Tape::seed_gradient(const Var& y, Tensor dy) {
   check_variable("backward", y);
   FOLDGRAD_CHECK(!consumed_, "tape: backward has already run on this recording; record it again");
   check_operand("tape", "dy", dy, y.shape(), y.value(), "y");
   Slot& slot = slots_[y.id_];
   FOLDGRAD_CHECK(slot.wants_grad, "tape: backward from a value that depends on no variable and no parameter");
-  // The caller's tensor stays as it is: a variable adds to a copy, and NodeGrads knows that it only borrows dy.
   if (slot.produced)
-    slot.grad = dy;
+    slot.grad = std::move(dy);
   else
-    contribute(y.id_, dy.clone());
+    contribute(y.id_, dy.owns_storage() ? dy : dy.clone());
 }
 
 void Tape::contribute(int id, const Tensor& grad) {

@@ -102,9 +102,11 @@ class Tape {
 
   // Adds dy * d(y)/d(v) to the gradient of every variable and parameter v. Without dy, y must have one element, and dy
   // is 1. Each node, with the tensors it saved, is released as soon as it is done, so a recording can be run backward
-  // once. Throws std::invalid_argument for a second run, a y of another recording, or a dy that does not fit y.
+  // once. A dy that is moved in, or made for the call, may become a gradient itself; one whose storage others share
+  // stays as it is, at the cost of a copy where a gradient is just dy.
+  // Throws std::invalid_argument for a second run, a y of another recording, or a dy that does not fit y.
   void backward(const Var& y);
-  void backward(const Var& y, const Tensor& dy);
+  void backward(const Var& y, Tensor dy);
 
   // The gradient of a variable; undefined as long as nothing has been added to it.
   Tensor grad(const Var& variable) const;
@@ -159,7 +161,7 @@ class Tape {
   void check_operands(const char* op, const std::vector<Var>& operands) const;
   void check_variable(const char* call, const Var& variable) const;
   bool wants_grad(const std::vector<Var>& operands) const;
-  void seed_gradient(const Var& y, const Tensor& dy);
+  void seed_gradient(const Var& y, Tensor dy);
   void contribute(int id, const Tensor& grad);  // adds; keeps the tensor itself if it is the first
   void require_finite(const Tensor& t, const char* op, const char* what, const std::string& scope) const;
 
@@ -198,14 +200,14 @@ class NodeGrads {
 
  private:
   friend class Tape;
-  NodeGrads(Tape& tape, const Node& node, Tensor dy, bool borrowed)
-      : tape_(tape), node_(node), dy_(std::move(dy)), dy_taken_(borrowed) {}
+  NodeGrads(Tape& tape, const Node& node, Tensor dy)
+      : tape_(tape), node_(node), dy_(std::move(dy)), dy_taken_(!dy_.owns_storage()) {}
   void finish();
 
   Tape& tape_;
   const Node& node_;
   Tensor dy_;
-  bool dy_taken_;  // its memory is the caller's, or has become the gradient of an operand
+  bool dy_taken_;  // others share its memory, or it has become the gradient of an operand
   std::vector<std::pair<int, Tensor>> repeated_;  // gradients of operands that stand in the list more than once
 };
 

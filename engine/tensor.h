@@ -37,6 +37,7 @@ class Tensor {
   }
   void* raw() const { return storage_ ? static_cast<char*>(storage_.get()) + offset_ : nullptr; }
   bool shares_storage_with(const Tensor& other) const { return storage_ && storage_ == other.storage_; }
+  bool owns_storage() const { return storage_.use_count() == 1; }  // shares it with no other tensor
 
   // Views: same storage. One size may be -1, for "what remains". Slices are along the leading axis.
   Tensor reshape(std::vector<std::int64_t> sizes) const;

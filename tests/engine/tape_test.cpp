@@ -106,6 +106,18 @@ TEST(Tape, TheCallersDyIsNeitherChangedNorKept) {
   EXPECT_FALSE(tape.grad(a).shares_storage_with(dy) || tape.grad(b).shares_storage_with(dy));
 }
 
+TEST(Tape, ADyThatIsGivenAwayBecomesAGradient) {
+  for (bool recorded : {true, false}) {
+    Tape tape;
+    const Var x = tape.variable(scalars({1, 2}));
+    Tensor dy = scalars({10, 20});
+    const void* memory = dy.raw();
+    tape.backward(recorded ? sum({x, tape.constant(scalars({5, 6}))}) : x, std::move(dy));
+    EXPECT_EQ(tape.grad(x).raw(), memory);
+    EXPECT_EQ(values(tape.grad(x)), (std::vector<double>{10, 20}));
+  }
+}
+
 TEST(Tape, ConstantsAreNotRecorded) {
   Tape tape;
   const Var c = tape.constant(scalars({2}));
