@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tests/engine/error_message.h"
 #include "tests/harness/properties.h"
 
 namespace foldgrad {
@@ -45,13 +46,8 @@ RC_GTEST_PROP(Average, OfEqualsIsTheSame, (std::vector<float> x)) {
 }
 
 TEST(Average, RefusesWhatDiffers) {
-  const auto refusal = [](const std::vector<Tensors>& models) -> std::string {
-    try {
-      average(models);
-    } catch (const std::invalid_argument& e) {
-      return e.what();
-    }
-    return "no error";
+  const auto refusal = [](const std::vector<Tensors>& models) {
+    return testing::message<std::invalid_argument>([&] { average(models); });
   };
   const Tensors one{{"x", Tensor::zeros({2}, DType::f32)}};
   EXPECT_EQ(refusal({}), "average: there must be at least 1 model, got 0");

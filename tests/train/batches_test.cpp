@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tests/engine/error_message.h"
 #include "tests/harness/properties.h"
 
 namespace foldgrad::testing {
@@ -141,32 +142,26 @@ TEST(Batches, PrefetchingChangesNoBatch) {
   expect_same(3);
 }
 
-template <class Call>
-std::string message(const Call& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 TEST(Batches, ErrorsNameThePairAndTheNumbers) {
   EncodedPairs pairs = pairs_of({{1, 1}, {2, 5}});
-  EXPECT_EQ(message([&] { Batches(pairs, {.max_tokens = 5}); }),
+  EXPECT_EQ(message<std::invalid_argument>([&] { Batches(pairs, {.max_tokens = 5}); }),
             "batches: the target of pair 1 must have at most max_tokens = 5 tokens, got 6");
-  EXPECT_EQ(message([&] { Batches(pairs, {.max_tokens = 0}); }), "batches: max_tokens must be at least 1, got 0");
-  EXPECT_EQ(message([&] { Batches(pairs, {.multiple = 0}); }), "batches: multiple must be at least 1, got 0");
-  EXPECT_EQ(message([&] { Batches({}, {}); }), "batches: there must be at least one pair, got 0");
+  EXPECT_EQ(message<std::invalid_argument>([&] { Batches(pairs, {.max_tokens = 0}); }),
+            "batches: max_tokens must be at least 1, got 0");
+  EXPECT_EQ(message<std::invalid_argument>([&] { Batches(pairs, {.multiple = 0}); }),
+            "batches: multiple must be at least 1, got 0");
+  EXPECT_EQ(message<std::invalid_argument>([&] { Batches({}, {}); }),
+            "batches: there must be at least one pair, got 0");
   Batches batches(pairs, {});
-  EXPECT_EQ(message([&] {
+  EXPECT_EQ(message<std::invalid_argument>([&] {
               batches.seek({0, 1});
             }),
             "batches: a cursor must be of epoch 0 or later and of a batch in [0, 1), got epoch 0, batch 1");
   pairs.source[1].pop_back();
-  EXPECT_EQ(message([&] { Batches(pairs, {}); }), "batches: the source of pair 1 must end with eos");
+  EXPECT_EQ(message<std::invalid_argument>([&] { Batches(pairs, {}); }),
+            "batches: the source of pair 1 must end with eos");
   pairs.source.pop_back();
-  EXPECT_EQ(message([&] { Batches(pairs, {}); }),
+  EXPECT_EQ(message<std::invalid_argument>([&] { Batches(pairs, {}); }),
             "batches: there must be as many targets as sources, got 1 sources and 2 targets");
 }
 

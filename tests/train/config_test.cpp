@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/file.h"
+#include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
 #include "tests/harness/properties.h"
 #include "train/config_keys.h"
@@ -14,12 +15,7 @@ using namespace testing;
 using Settings = std::vector<std::string>;
 
 std::string refusal(const std::string& text, const Settings& settings = {}) {
-  try {
-    parse_config(text, "a.toml", settings);
-  } catch (const ConfigError& e) {
-    return e.what();
-  }
-  return "no error";
+  return message<ConfigError>([&] { parse_config(text, "a.toml", settings); });
 }
 
 TEST(Config, TakesDefaultsThenTheFileThenSettings) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "engine/file.h"
+#include "tests/engine/error_message.h"
 #include "tests/train/program.h"
 
 namespace foldgrad::testing {
@@ -28,12 +29,7 @@ class Report : public ::testing::Test {
     return files_ / name;
   }
   std::string refusal(const std::string& path) {
-    try {
-      read_run_log(path);
-    } catch (const FileError& e) {
-      return e.what();
-    }
-    return "no error";
+    return message<FileError>([&] { read_run_log(path); });
   }
   TemporaryDirectory files_;
 };

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "tests/engine/error_message.h"
 #include "train/data/unicode.h"
 #include "train/scores/chrf.h"
 
@@ -72,25 +73,16 @@ TEST(Scores, CHRF_1_CHRF_2_CHRF_3_WorkedByHand) {
 
 TEST(Scores, ExactMatchCountsEqualLines) { EXPECT_EQ(exact_match({"a", "b ", "", "c"}, {"a", "b", "", "d"}), 50); }
 
-template <class Call>
-std::string message(const Call& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 TEST(Scores, ErrorsNameBothNumbersOfLinesOrTheLine) {
   const Lines two{"a", "b"}, three{"a", "b", "c"}, bad{"a", "b\xFF"};
-  EXPECT_EQ(message([&] { multi_bleu(two, three); }),
+  EXPECT_EQ(message<std::invalid_argument>([&] { multi_bleu(two, three); }),
             "multi_bleu: hypotheses and references must have the same number of lines, got 2 and 3");
-  EXPECT_EQ(message([&] { sacre_bleu(three, two); }),
+  EXPECT_EQ(message<std::invalid_argument>([&] { sacre_bleu(three, two); }),
             "sacre_bleu: hypotheses and references must have the same number of lines, got 3 and 2");
-  EXPECT_EQ(message([&] { chrf({}, {}); }), "chrf: there must be at least one line, got 0");
-  EXPECT_EQ(message([&] { chrf(bad, two); }), "chrf: line 2 of the hypotheses is not UTF-8");
-  EXPECT_EQ(message([&] { exact_match(two, bad); }), "exact_match: line 2 of the references is not UTF-8");
+  EXPECT_EQ(message<std::invalid_argument>([&] { chrf({}, {}); }), "chrf: there must be at least one line, got 0");
+  EXPECT_EQ(message<std::invalid_argument>([&] { chrf(bad, two); }), "chrf: line 2 of the hypotheses is not UTF-8");
+  EXPECT_EQ(message<std::invalid_argument>([&] { exact_match(two, bad); }),
+            "exact_match: line 2 of the references is not UTF-8");
 }
 
 TEST(Unicode, EveryCodePointSurvivesUtf8) {
@@ -108,7 +100,8 @@ TEST(Unicode, FindsWhatIsNotUtf8) {
   for (const char* bad : {"a\x80", "a\xC3", "a\xC0\x80", "a\xE0\x9F\xBF", "a\xED\xA0\x80", "a\xF0\x8F\xBF\xBF",
                           "a\xF4\x90\x80\x80", "a\xF5\x80\x80\x80", "a\xE2\x82", "a\xFF"})
     EXPECT_EQ(first_bad_utf8(bad), 1u) << bad;
-  EXPECT_EQ(message([] { decode_utf8("ab\xFF"); }), "decode_utf8: the text must be UTF-8, got byte 0xff at offset 2");
+  EXPECT_EQ(message<std::invalid_argument>([] { decode_utf8("ab\xFF"); }),
+            "decode_utf8: the text must be UTF-8, got byte 0xff at offset 2");
 }
 
 }  // namespace

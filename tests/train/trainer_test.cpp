@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/arithmetic/arithmetic.h"
+#include "tests/engine/error_message.h"
 #include "tests/harness/properties.h"
 #include "tests/train/program.h"
 #include "tests/train/tiny_training.h"
@@ -158,31 +159,22 @@ TEST(Trainer, ClipsTheNormOfTheGradient) {
   EXPECT_NEAR(std::sqrt(squares), 0.125, 1e-5);  // f32, and [CLIP-2] adds 1e-6 to the norm
 }
 
-template <class F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const std::invalid_argument& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 TEST(Trainer, Errors) {
-  EXPECT_EQ(message_of([] { TinyTraining(small_config("ln"), 1, {.accumulate = 0}); }),
+  EXPECT_EQ(message<std::invalid_argument>([] { TinyTraining(small_config("ln"), 1, {.accumulate = 0}); }),
             "trainer: accumulate must be at least 1, got 0");
-  EXPECT_EQ(message_of([] { TinyTraining(small_config("ln"), 1, {.clip = -1}); }),
+  EXPECT_EQ(message<std::invalid_argument>([] { TinyTraining(small_config("ln"), 1, {.clip = -1}); }),
             "trainer: clip must be at least 0, got -1");
   TinyTraining run(small_config("ln"), 1, {});
-  EXPECT_EQ(message_of([&] { run.trainer.report(); }), "trainer: there was no step since the last report");
+  EXPECT_EQ(message<std::invalid_argument>([&] { run.trainer.report(); }),
+            "trainer: there was no step since the last report");
   TrainingState state = run.trainer.snapshot();
   Parameter* p = run.model.parameters()[1];
   state.parameters[p->name] = Tensor::zeros({3}, DType::f32);
   const auto before = run.values();
-  EXPECT_EQ(message_of([&] { run.trainer.restore(state); }),
+  EXPECT_EQ(message<std::invalid_argument>([&] { run.trainer.restore(state); }),
             fmt::format("trainer: parameter {} must be f32 {}, got f32 [3]", p->name, p->value.shape()));
   state.parameters.erase(p->name);
-  EXPECT_EQ(message_of([&] { run.trainer.restore(state); }),
+  EXPECT_EQ(message<std::invalid_argument>([&] { run.trainer.restore(state); }),
             fmt::format("trainer: the state has no parameter {}", p->name));
   EXPECT_EQ(run.values(), before);
 }
