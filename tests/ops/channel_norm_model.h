@@ -14,10 +14,13 @@ namespace foldgrad::testing {
 using Real = long double;
 using Column = std::vector<Real>;
 
+// How far the operation may be from the model: kTolerance (1 + |value|).
+constexpr Real kTolerance = 1e-9L;
+
 struct ModelStep {
   std::vector<Column> y, dx;  // [C][P]
   Column dgamma, dbeta;       // [C]
-  bool close_call = false;    // an outlier test that rounding could decide otherwise
+  bool close_call = false;    // rounding could decide an outlier test otherwise, or undo what is left of nu_ema
 };
 
 class ChannelNormModel {
@@ -27,6 +30,7 @@ class ChannelNormModel {
     run_mean.assign(C, 0);
     run_var.assign(C, 1);
     psi_ema.assign(C, 0);
+    nu_error.assign(C, 0);
     win_sq.assign(o.window_forward, Column(C, 0));
     win_g.assign(o.window_backward, Column(C, 0));
   }
@@ -60,7 +64,7 @@ class ChannelNormModel {
   Real rtol;
   long t;
   std::vector<int> mask;
-  Column m, q;
+  Column m, q, nu_error;
   std::vector<int> outlier, held;
   ModelStep result;
   Real z_scale = 0, mu = 0, var_hat = 0, r = 1, dx_scale = 0;
@@ -230,10 +234,21 @@ class ChannelNormModel {
   Real power(int c, const Column& x, const Column& dy, Real gamma) {
     const Real nu = psi_ema[c], weight = 1 - Real(o.alpha_backward);
     if (held[c]) return weight * nu;
+    Real kept = 1, terms = std::fabs(nu);
     for (int i = 0; i < P; ++i) {
       const Real z = x[i] * z_scale;
       psi_ema[c] += (gamma * dy[i] - weight * nu * z) * z / P;
+      kept -= weight * z * z / P;
+      terms += std::fabs(gamma * dy[i] * z / P) + std::fabs(weight * nu * z * z / P);
     }
+    // nu_ema is no average: it can grow a million times and come back, and the error of f64 stays behind.
+    const auto drowned = [&](Real error, Real value) { return error > kTolerance / 2 * (1 + std::fabs(value)); };
+    for (int i = 0; i < P; ++i) {
+      const Real slope = weight * x[i] * z_scale * dx_scale;
+      if (drowned(std::fabs(slope) * nu_error[c], gamma * dy[i] * dx_scale - slope * nu)) result.close_call = true;
+    }
+    nu_error[c] = std::fabs(kept) * nu_error[c] + 1e-15L * terms;
+    if (drowned(nu_error[c], psi_ema[c])) result.close_call = true;
     return weight * nu;
   }
 };

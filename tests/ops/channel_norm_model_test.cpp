@@ -89,7 +89,7 @@ Tensor vector(const Column& column, Device device) {
 void compare(const std::string& what, const Tensor& got, const std::vector<Real>& want) {
   const std::vector<double> values = got.values<double>();
   for (std::size_t i = 0; i < want.size(); ++i) {
-    const bool same = std::isfinite(want[i]) ? std::fabs(values[i] - want[i]) <= 1e-9L * (1 + std::fabs(want[i]))
+    const bool same = std::isfinite(want[i]) ? std::fabs(values[i] - want[i]) <= kTolerance * (1 + std::fabs(want[i]))
                                              : !std::isfinite(values[i]);
     if (!same)
       throw std::runtime_error(fmt::format("{} {}: got {:.17g}, want {:.17g}", what, i, values[i], double(want[i])));
@@ -117,7 +117,7 @@ void compare_state(const std::string& at, const ChannelNormState& state, const C
   if (state.skips.item() != model.skips) throw std::runtime_error(at + "skips");
 }
 
-// Returns how many steps could be compared: rounding may decide an outlier test either way, and then all changes.
+// Returns how many steps could be compared: those before the first close call.
 int follow(unsigned seed, Device device) {
   Generator random(seed);
   const ChannelNormOptions options = random.options();
