@@ -33,7 +33,7 @@ void for_row_groups_cpu(std::int64_t rows, std::int64_t columns, const Body& bod
 // with stores of whole lines. Half lines in such bursts cost half as much again as plain stores (AVX2 on a Zen 5).
 template <class T>
 constexpr bool rows_bypass_cache(std::int64_t elements) {
-  return kStoreBytes == 64 && bypasses_cache<T>(elements);
+  return kVectorBytes == 64 && bypasses_cache<T>(elements);
 }
 
 // Merges a[0 .. n) as a tree, n being a power of two. Inlined, it stays in registers.

@@ -1,21 +1,14 @@
-// The widest vector that the build's instruction set has, 64 bytes with AVX-512, for the few loops in which registers
-// are laid out by hand. A vector type has no function for a fused multiplication and addition: files that need it are
-// compiled with -ffp-contract=fast (cmake/FoldgradTargets.cmake).
+// Vectors of the width of engine/vector_width.h, for the few loops in which registers are laid out by hand. A vector
+// type has no function for a fused multiplication and addition: files that need it are compiled with -ffp-contract=fast
+// (cmake/FoldgradTargets.cmake).
 #pragma once
 #include <cstdint>
 #include <cstring>
 
 #include "engine/dtype.h"
+#include "engine/vector_width.h"
 
 namespace foldgrad {
-
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
-#elif defined(__AVX__)
-constexpr int kVectorBytes = 32;
-#else
-constexpr int kVectorBytes = 16;
-#endif
 
 template <class V>
 constexpr int kLanes = kVectorBytes / int(sizeof(V));

@@ -12,6 +12,7 @@
 #endif
 
 #include "engine/grad_out.h"
+#include "engine/vector_width.h"
 
 namespace foldgrad {
 
@@ -24,16 +25,7 @@ constexpr bool bypasses_cache(std::int64_t elements) {
   return elements * std::int64_t(sizeof(T)) >= kBypassBytes;
 }
 
-// One store: a whole register.
-#if defined(__AVX512F__)
-constexpr int kStoreBytes = 64;
-#elif defined(__AVX__)
-constexpr int kStoreBytes = 32;
-#else
-constexpr int kStoreBytes = 16;
-#endif
-
-// Copies kStoreBytes; `to` must be aligned to as many.
+// One store: copies kVectorBytes, a whole register; `to` must be aligned to as many.
 inline void store_past_cache(void* to, const void* values) {
 #if defined(__AVX512F__)
   _mm512_stream_si512(static_cast<__m512i*>(to), _mm512_loadu_si512(values));
@@ -42,7 +34,7 @@ inline void store_past_cache(void* to, const void* values) {
 #elif defined(__SSE2__)
   _mm_stream_si128(static_cast<__m128i*>(to), _mm_loadu_si128(static_cast<const __m128i*>(values)));
 #else
-  std::memcpy(to, values, kStoreBytes);
+  std::memcpy(to, values, kVectorBytes);
 #endif
 }
 
@@ -58,8 +50,8 @@ template <class T, class F>
 [[gnu::flatten]] void write_cpu(T* y, std::int64_t begin, std::int64_t end, bool bypass, const F& f) {
   const F local = f;  // in registers: behind a reference it could alias what is written
   if (bypass) {
-    constexpr int kStep = kStoreBytes / int(sizeof(T));
-    for (; begin < end && reinterpret_cast<std::uintptr_t>(y + begin) % kStoreBytes; ++begin)
+    constexpr int kStep = kVectorBytes / int(sizeof(T));
+    for (; begin < end && reinterpret_cast<std::uintptr_t>(y + begin) % kVectorBytes; ++begin)
       y[begin] = T(local(begin));
     for (; begin + kStep <= end; begin += kStep) {
       T values[kStep];  // the compiler keeps it in a register
