@@ -19,16 +19,10 @@ struct ReportOptions {
   bool json = false;
 };
 
-std::vector<RunLog> read_all(const std::vector<std::string>& runs) {
-  std::vector<RunLog> logs;
-  for (const std::string& run : runs) logs.push_back(read_run_log(run));
-  return logs;
-}
-
 void report(const ReportOptions& options) {
   std::string out = options.out;
   if (out.empty()) out = options.runs.size() == 1 ? RunDirectory(options.runs[0]).report() : "report.html";
-  write_file_atomically(out, report_html(read_all(options.runs)));
+  write_file_atomically(out, report_html(read_run_logs(options.runs)));
   fmt::print("{}\n", out);
 }
 
@@ -47,7 +41,7 @@ nlohmann::ordered_json to_json(const RunSummary& s) {
 
 void compare(const ReportOptions& options) {
   std::vector<RunSummary> summaries;
-  for (const RunLog& log : read_all(options.runs)) summaries.push_back(summary_of(log));
+  for (const RunLog& log : read_run_logs(options.runs)) summaries.push_back(summary_of(log));
   if (!options.json) return fmt::print("{}", comparison_table(summaries));
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const RunSummary& s : summaries) all.push_back(to_json(s));

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "engine/file.h"
 #include "train/run_directory.h"
+#include "train/run_names.h"
 
 namespace foldgrad {
 
@@ -21,7 +21,7 @@ std::vector<const ordered_json*> RunLog::of_kind(const std::string& event) const
 
 RunLog read_run_log(const std::string& run) {
   const std::string path = RunDirectory(run).log(), text = read_file(path);
-  RunLog log{run, std::filesystem::path(run + "/").lexically_normal().parent_path().filename(), {}};
+  RunLog log{run, distinct_names({run})[0], {}};
   std::size_t begin = 0;
   for (std::size_t line = 1, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1, ++line) {
     ordered_json event = ordered_json::parse(text.begin() + std::ptrdiff_t(begin), text.begin() + std::ptrdiff_t(end),
@@ -30,6 +30,16 @@ RunLog read_run_log(const std::string& run) {
     log.events.push_back(std::move(event));
   }
   return log;
+}
+
+std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs) {
+  const std::vector<std::string> names = distinct_names(runs);
+  std::vector<RunLog> logs;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    logs.push_back(read_run_log(runs[i]));
+    logs.back().name = names[i];
+  }
+  return logs;
 }
 
 namespace {

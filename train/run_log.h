@@ -8,7 +8,7 @@
 namespace foldgrad {
 
 struct RunLog {
-  std::string path, name;  // the run's directory, and its last part
+  std::string path, name;  // the run's directory, and what tables call it
   std::vector<nlohmann::ordered_json> events;
 
   std::vector<const nlohmann::ordered_json*> of_kind(const std::string& event) const;
@@ -17,6 +17,8 @@ struct RunLog {
 // Throws FileError when there is no log, and for a line that is no event. A last line without its end is left out: it
 // is being written.
 RunLog read_run_log(const std::string& run);
+// Several, with names that tell them apart, train/run_names.h.
+std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs);
 
 struct RunSummary {
   std::string name, norm;

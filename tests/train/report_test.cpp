@@ -104,6 +104,17 @@ TEST_F(Report, QuotesInNames) {
   EXPECT_NE(pictures[0].find("it's a 'title' x"), std::string::npos);
 }
 
+TEST_F(Report, EqualNamesOfRunsAreToldApart) {
+  std::filesystem::create_directory(files_ / "x");
+  std::filesystem::create_directory(files_ / "y");
+  const ProgramResult table = run_program("compare --json " + run("x/un", kLog) + " " + run("y/un", kLog));
+  const auto rows = nlohmann::json::parse(table.out);
+  EXPECT_EQ(rows.at(0).at("name"), "x/un");
+  EXPECT_EQ(rows.at(1).at("name"), "y/un");
+  const ProgramResult twice = run_program("compare " + files_ / "x/un" + " " + files_ / "x/un");
+  EXPECT_EQ(twice.exit_code, 2);
+}
+
 TEST_F(Report, Commands) {
   run("a", kLog);
   const ProgramResult report = run_program("report " + files_ / "a"),
