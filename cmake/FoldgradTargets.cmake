@@ -43,14 +43,17 @@ function(foldgrad_add_kernels library kernels)
   target_sources(${library} PRIVATE $<TARGET_OBJECTS:${library}_kernels>)
 endfunction()
 
-# A library of what lies in `folder`, when something does. What it links follows.
+# A library of what lies in `folder`, when something does. What it links follows. Other projects call foldgrad_engine
+# foldgrad::engine. It asks those who link it for C++20; kernels, which are C++17, link the settings alone.
 function(foldgrad_add_library library folder)
   foldgrad_sources(${folder} host kernels)
   if(NOT host AND NOT kernels)
     return()
   endif()
   add_library(${library} STATIC ${host})
-  set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX)
+  string(REPLACE foldgrad_ "" component ${library})
+  set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME ${component})
+  target_compile_features(${library} PUBLIC cxx_std_20)
   target_link_libraries(${library} PUBLIC foldgrad_settings ${ARGN})
   if(kernels)
     foldgrad_add_kernels(${library} "${kernels}")
