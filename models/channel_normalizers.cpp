@@ -113,10 +113,10 @@ class ChannelNormalizer final : public Normalizer {
   ChannelNormState state_;
 };
 
-NormalizerOption mode_option(const char* default_value) {
+NormalizerOption mode_option() {
   return {.name = "mode",
           .kind = Kind::choice,
-          .default_value = default_value,
+          .default_value = "paper",
           .help = "as the paper says, or as the authors' code computes",
           .choices = {"paper", "reference"}};
 }
@@ -150,7 +150,7 @@ std::vector<NormalizerOption> un_options() {
   window_backward.help = "the window of gradient statistics";
   alpha_backward.name = "alpha_backward";
   alpha_backward.help = "weight of the old value in the average of gradient statistics";
-  return {mode_option("paper"),
+  return {mode_option(),
           window_option("4"),
           window_backward,
           warmup_option("4000"),
@@ -195,12 +195,11 @@ std::vector<NormalizerKind> channel_normalizers() {
             {"mean_weight", Kind::number, "0.1", "of the distance between the means in the loss", 0},
             {"variance_weight", Kind::number, "0.01", "of the distance between the variances in the loss", 0}}),
       kind("mabn", Inference::affine, "Moving Average Batch Normalization",
-           {mode_option("reference"), window_option("4"), warmup_option("100"), alpha_option("0.98"),
-            eps_option("1e-5")}),
+           {mode_option(), window_option("4"), warmup_option("100"), alpha_option("0.98"), eps_option("1e-5")}),
       kind("pn_star", Inference::affine, "PowerNorm without its scaling of groups",
-           {mode_option("reference"), warmup_option("10000"), alpha_option("0.9"), eps_option("1e-5")}),
+           {mode_option(), warmup_option("10000"), alpha_option("0.9"), eps_option("1e-5")}),
       kind("pn", Inference::online, "PowerNorm: groups of channels divided by their root mean square, then pn_star",
-           {mode_option("reference"), warmup_option("10000"), alpha_option("0.9"), eps_option("1e-5"), groups}),
+           {mode_option(), warmup_option("10000"), alpha_option("0.9"), eps_option("1e-5"), groups}),
   };
 }
 

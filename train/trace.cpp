@@ -65,6 +65,8 @@ std::unique_ptr<Normalizer> normalizer_of(const Trace& trace, std::map<std::stri
                                           Device device) {
   if (trace.layer == "rmsnorm") options.emplace("bias", "1");
   if (trace.layer == "instancenorm") options.emplace("affine", "1");
+  // Traces of these are made with the authors' code, or after it.
+  if (trace.layer == "mabn" || trace.layer == "pn" || trace.layer == "pn_star") options.emplace("mode", "reference");
   try {
     return make_normalizer(trace.layer, options, "trace", trace.shape[-1], dtype, device);
   } catch (const std::invalid_argument& e) {

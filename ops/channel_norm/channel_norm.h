@@ -34,12 +34,15 @@
 // not finite, is normalised with its running estimates, writes no state and counts as skipped. (Its entry of the window
 // stays what it was, 0 in the first M iterations.)
 //
-// Released forms, as the authors' code computes (n is the count of all positions in G, and all are corrected):
-//   un_released    psi_ema is used in warm-up too; one threshold pooled over all channels; the factor r multiplies h
-//   mabn_released  arithmetic means of the window both ways; r multiplies gamma, forward and backward
+// Released forms, as the authors' code computes:
+//   un_released    psi_ema is used in warm-up too; one threshold pooled over all channels; the factor r multiplies h;
+//                  with a mask, n is still the count of all positions in G, and all are corrected; where M = 1,
+//                  r = 1 and win_g records psi_ema
+//   mabn_released  arithmetic means of the window both ways; r multiplies gamma, forward and backward. That code has
+//                  no mask; here a mask leaves padding out of q, of G and of the correction
 //   [MABN-1]       r = clamp(sqrt(var_hat + eps) / sqrt(run_var + eps), 1/5, 5), a constant; 1 up to
 //                  iteration max(1000, warmup)
-//   pn_star_released, with state phi and nu_ema:
+//   pn_star_released, with state phi and nu_ema; its means of gradients are over all positions, and all are corrected:
 //   [PN-1]         z = x / sqrt((t <= warmup ? q : phi) + eps)
 //   [PN-2]         phi = phi (t-1)/t + q/t while t < warmup, and then always phi = alpha phi + (1 - alpha) q
 //   [PN-3]         h' = h - (1 - alpha) nu_ema z,   nu_ema += mean(h' z),   dx = h' / sqrt(q + eps)

@@ -9,7 +9,7 @@ enum class ForwardAverage : std::uint8_t { none, arithmetic, geometric, exponent
 enum class BackwardAverage : std::uint8_t { none, arithmetic, exponential, arithmetic_exponential };
 
 // `paper`: exact gradients while nothing is averaged yet; gradient statistics are means over the real positions.
-// `released`: as the authors' code for UN and MABN computes, see channel_norm.h. `power`: the released PowerNorm.
+// `released`: as the authors' code for UN computes, see channel_norm.h. `power`: the released PowerNorm.
 enum class ChannelForm : std::uint8_t { paper, released, power };
 
 // Which windows decide about which channels when outliers are filtered.
@@ -51,7 +51,7 @@ struct ChannelNormOptions {
   static ChannelNormOptions rbn();
   static ChannelNormOptions qmbn();
   static ChannelNormOptions mabn();
-  static ChannelNormOptions mabn_released();
+  static ChannelNormOptions mabn_released();  // of form `paper`: M = 1 and masks are no special case
   static ChannelNormOptions pn_star();
   static ChannelNormOptions pn_star_released();
   static ChannelNormOptions un();

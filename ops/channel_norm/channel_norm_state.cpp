@@ -35,7 +35,6 @@ ChannelNormOptions ChannelNormOptions::mabn() {
 }
 ChannelNormOptions ChannelNormOptions::mabn_released() {
   ChannelNormOptions o = mabn();
-  o.form = ChannelForm::released;
   o.forward = ForwardAverage::arithmetic;
   o.rescale = Rescale::both;
   o.hold_non_finite = false;

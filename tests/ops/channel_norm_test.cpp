@@ -52,6 +52,9 @@ std::vector<OpCase> cases() {
     all.push_back(channel_case("un with M = 1" + with, {single_window(Options::un()), 9, 0.5, masked}, 5, 3));
     all.push_back(channel_case("mabn in warm-up" + with, {Options::mabn(), 3, 0.5, masked}, 5, 3));
     all.push_back(channel_case("pn_star in warm-up" + with, {Options::pn_star(), 3, 0.5, masked}, 5, 3));
+    all.push_back(channel_case("mabn_released in warm-up" + with, {Options::mabn_released(), 3, 0.5, masked}, 5, 3));
+    all.push_back(channel_case("mabn_released with M = 1" + with,
+                               {single_window(Options::mabn_released()), 9, 0.5, masked}, 5, 3));
     // A constant window has the threshold 0: every change is an outlier.
     for (Granularity g : {Granularity::channel, Granularity::layer_any, Granularity::layer_sum, Granularity::pooled})
       all.push_back(channel_case("un at an outlier" + with, {filtered(g), 9, 1e-4, masked}, 5, 3));
@@ -62,11 +65,9 @@ std::vector<OpCase> cases() {
   all.push_back(channel_case("un evaluated", {Options::un(), 5, 0.7, true, false}, 4, 3));
   all.push_back(channel_case("pn_star_released evaluated", {Options::pn_star_released(), 5, 0.7, false, false}, 4, 3));
   all.push_back(channel_case("un_released with M = 1", {single_window(Options::un_released()), 9, 0.5}, 5, 3));
-  all.push_back(channel_case("mabn_released in warm-up", {Options::mabn_released(), 3, 0.5}, 5, 3));
-  all.push_back(channel_case("mabn_released with M = 1", {single_window(Options::mabn_released()), 9, 0.5}, 5, 3));
   all.push_back(channel_case("one column", {Options::bn()}, 65, 1, true));
   all.push_back(channel_case("un_released", {with_warmup(Options::un_released(), 0), 2000, 0.5}, 70, 40, true));
-  all.push_back(channel_case("mabn_released", {Options::mabn_released(), 2000, 0.5}, 9, 3, true));
+  all.push_back(channel_case("mabn_released", {Options::mabn_released(), 2000, 0.5, true}, 9, 3, true));
   all.push_back(channel_case("pn_star_released", {Options::pn_star_released(), 20000, 0.5}, 70, 32, true));
   all.push_back(channel_case("un, 300 columns", {filtered(Granularity::layer_sum), 9, 0.5}, 9, 300, true));
   return all;
