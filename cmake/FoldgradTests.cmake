@@ -101,6 +101,21 @@ function(foldgrad_add_test_with_kernels source library label)
   foldgrad_discover(${name} "${label}")
 endfunction()
 
+# Libraries for LD_PRELOAD, which change what the program meets: libNAME.so of tests/preload/NAME.cpp. Sanitizers stay
+# out of them, since theirs must be the first library of a program.
+set(foldgrad_preload ${PROJECT_BINARY_DIR}/preload)
+set(preloaded "")
+file(GLOB sources CONFIGURE_DEPENDS tests/preload/*.cpp)
+foreach(source ${sources})
+  cmake_path(GET source STEM name)
+  add_library(preload_${name} MODULE ${source})
+  set_target_properties(preload_${name} PROPERTIES OUTPUT_NAME ${name} POSITION_INDEPENDENT_CODE ON
+                        LIBRARY_OUTPUT_DIRECTORY ${foldgrad_preload})
+  target_compile_options(preload_${name} PRIVATE -fno-sanitize=all)
+  target_link_options(preload_${name} PRIVATE -fno-sanitize=all)
+  list(APPEND preloaded preload_${name})
+endforeach()
+
 foreach(folder ${folders})
   file(GLOB sources CONFIGURE_DEPENDS tests/${folder}/*_test.cpp)
   set(label "")
@@ -113,7 +128,9 @@ foreach(folder ${folders})
     if(folder STREQUAL train)  # these also run the program
       cmake_path(GET source STEM name)
       add_dependencies(${name} foldgrad)
-      target_compile_definitions(${name} PRIVATE FOLDGRAD_PROGRAM="$<TARGET_FILE:foldgrad>")
+      target_compile_definitions(${name} PRIVATE FOLDGRAD_PROGRAM="$<TARGET_FILE:foldgrad>"
+                                                 FOLDGRAD_PRELOAD="${foldgrad_preload}")
+      add_dependencies(${name} ${preloaded})
     endif()
   endforeach()
 endforeach()

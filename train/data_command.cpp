@@ -16,6 +16,7 @@
 #include "train/data/unpack.h"
 #include "train/digest.h"
 #include "train/exit_codes.h"
+#include "train/streams.h"
 
 namespace foldgrad {
 namespace {
@@ -51,7 +52,7 @@ int run_info(const DataOptions& options) {
 
 int run_verify(const DataOptions& options) {
   const std::vector<std::string> found = problems(options.directory, options.preparation.languages, options.digests);
-  for (const std::string& problem : found) fmt::print(stderr, "error: {}\n", problem);
+  for (const std::string& problem : found) say("error: {}\n", problem);
   if (!found.empty()) return kExitData;
   const std::size_t pairs = pair_names(options.directory, options.preparation.languages).size();
   fmt::print("{}: {} pairs of files are sound\n", options.directory, pairs);
@@ -83,7 +84,7 @@ void fetch_known(const DataSet& set, const DataOptions& options, const std::stri
     take_file(file, wanted(*found));
   }
   for (const Download& archive : set.archives) {
-    fmt::print(stderr, "{}\n", archive.path);
+    say("{}\n", archive.path);
     download(wanted(archive));
     unpack(archives + "/" + archive.path, unpacked);
   }

@@ -18,6 +18,7 @@
 #include "train/model_checks.h"
 #include "train/model_directory.h"
 #include "train/scores/chrf.h"
+#include "train/streams.h"
 #include "train/trainer.h"
 
 namespace foldgrad {
@@ -105,8 +106,8 @@ void train(Trainer& trainer, std::int64_t steps, DemoResult& result) {
     const TrainingReport r = trainer.report();
     tokens += r.source_tokens + r.target_tokens;
     const double seconds = seconds_since(start), left = seconds / double(r.updates) * double(steps - r.updates);
-    fmt::print(stderr, "step {:>5}/{}  loss {:7.4f}  gradient {:6.3f}  lr {:.2e}  {:>6.0f} tokens/s  {:.0f} s left\n",
-               r.updates, steps, r.loss, r.gradient_norm, r.lr, r.tokens_per_second(), left);
+    say("step {:>5}/{}  loss {:7.4f}  gradient {:6.3f}  lr {:.2e}  {:>6.0f} tokens/s  {:.0f} s left\n", r.updates,
+        steps, r.loss, r.gradient_norm, r.lr, r.tokens_per_second(), left);
   }
   result.train_seconds = seconds_since(start);
   result.tokens_per_second = double(tokens) / result.train_seconds;
@@ -150,10 +151,9 @@ DemoResult run_demo(const DemoOptions& options) {
   result.parameters = model.parameter_count();
   translate(model, dictionary, {{kEos}});  // a normalizer that cannot decode is refused now, not after the training
 
-  fmt::print(stderr, "German to English number words: {} pairs to learn from, {} unseen ones to test\n", kTrainPairs,
-             kTestPairs);
-  fmt::print(stderr, "Transformer with {}: {} + {} layers, width {}, {} parameters\n", options.norm,
-             result.config.encoder_layers, result.config.decoder_layers, result.config.width, result.parameters);
+  say("German to English number words: {} pairs to learn from, {} unseen ones to test\n", kTrainPairs, kTestPairs);
+  say("Transformer with {}: {} + {} layers, width {}, {} parameters\n", options.norm, result.config.encoder_layers,
+      result.config.decoder_layers, result.config.width, result.parameters);
   Batches batches(encoded(dictionary, numbers::sample(numbers::Split::train, kTrainPairs, options.seed)),
                   {.max_tokens = kMaxTokens, .seed = options.seed});
   Optimizer optimizer(Adam{.beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9}, {{.parameters = model.parameters()}});

@@ -2,18 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <new>
+#include <system_error>
 
 #include "engine/file.h"
 #include "train/checkpoint.h"
 #include "train/config.h"
+#include "train/streams.h"
 #include "train/trainer.h"
 
 namespace foldgrad {
 namespace {
 
 int refuse(const char* what, ExitCode code) {
-  fmt::print(stderr, "error: {}\n", what);
+  say("error: {}\n", what);
   return code;
 }
 
@@ -26,7 +29,7 @@ Device require_device(const std::string& name) {
 }
 
 int guarded(const std::function<int()>& command) try { return command(); } catch (const Diverged& e) {
-  fmt::print(stderr, "error: diverged: {}\n", e.what());
+  say("error: diverged: {}\n", e.what());
   return kExitDiverged;
 } catch (const ConfigError& e) {
   return refuse(e.what(), kExitUsage);
@@ -40,6 +43,9 @@ int guarded(const std::function<int()>& command) try { return command(); } catch
   return refuse(e.what(), kExitDevice);
 } catch (const std::bad_alloc&) {
   return refuse("memory is used up", kExitDevice);
+} catch (const std::system_error& e) {
+  if (!std::ferror(stdout)) return refuse(e.what(), kExitCheckFailed);
+  return refuse(stdout_error(e.code().value()).c_str(), kExitData);  // from fmt::print
 } catch (const std::exception& e) {
   return refuse(e.what(), kExitCheckFailed);
 }

@@ -2,16 +2,18 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
-#include <cstdlib>
+#include <cerrno>
 #include <memory>
 
 #include "engine/atomic_file.h"
 #include "models/fold_transformer.h"
 #include "models/graph_dot.h"
+#include "train/child_process.h"
 #include "train/commands.h"
 #include "train/exit_codes.h"
 #include "train/model_directory.h"
+#include "train/scratch_directory.h"
+#include "train/streams.h"
 
 namespace foldgrad {
 namespace {
@@ -28,21 +30,18 @@ std::map<std::string, std::string> normalizer_names(Transformer& model) {
   return names;
 }
 
-std::string in_quotes(const std::string& path) {
-  std::string quoted = "'";
-  for (char c : path) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
-// Through graphviz, which reads the text from its standard input.
+// Through graphviz.
 void draw(const std::string& text, const std::string& svg) {
-  if (std::system("command -v dot >/dev/null 2>&1") != 0)
+  const ScratchDirectory scratch;
+  const std::string from = scratch / "graph.dot", to = scratch / "graph.svg";
+  write_file_atomically(from, text);
+  const ChildResult dot = run_child({"dot", "-Tsvg", "-o", to, from}, /*quiet=*/false);
+  if (dot.error == ENOENT)
     throw std::runtime_error(
         "--svg needs the program dot of graphviz (apt-get install graphviz); --dot FILE writes the text it takes");
-  FILE* pipe = popen(("dot -Tsvg -o " + in_quotes(svg)).c_str(), "w");
-  if (!pipe) throw FileError(svg, "cannot start dot");
-  std::fwrite(text.data(), 1, text.size(), pipe);
-  if (pclose(pipe) != 0) throw FileError(svg, "dot could not write it");
+  if (dot.error != 0) throw FileError(svg, "cannot be drawn, since dot cannot be started", dot.error);
+  if (!dot.succeeded()) throw FileError(svg, "cannot be drawn by dot");
+  write_file_atomically(svg, read_file(to));
 }
 
 int run_graph(GraphCommand& o) {
@@ -59,8 +58,8 @@ int run_graph(GraphCommand& o) {
     return std::count_if(graph.nodes.begin(), graph.nodes.end(),
                          [](const GraphNode& node) { return node.kind == kNormalizer; });
   };
-  fmt::print(stderr, "{} operations, {} of them normalizers; folded {}, {}\n", before.nodes.size(), count(before),
-             after.nodes.size(), count(after));
+  say("{} operations, {} of them normalizers; folded {}, {}\n", before.nodes.size(), count(before), after.nodes.size(),
+      count(after));
   return kExitOk;
 }
 

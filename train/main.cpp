@@ -11,6 +11,8 @@
 #include "train/commands.h"
 #include "train/exit_codes.h"
 #include "train/run_directory.h"
+#include "train/signals.h"
+#include "train/streams.h"
 
 namespace {
 
@@ -46,6 +48,7 @@ std::string hint(CLI::App& program, const std::vector<std::string>& arguments) {
 
 int run(int argc, char** argv) {
   require_cpu_support();
+  confine_signals();
   CLI::App program("Trains Transformers whose normalizers fold away.", "foldgrad");
   program.set_version_flag("--version", version(), "Print commit, compiler, CUDA and instruction set");
   program.require_subcommand(1);
@@ -80,8 +83,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return program.exit(e);  // --help, --version
     const std::string better = hint(program, {argv + 1, argv + argc});
-    fmt::print(stderr, "error: {}\n", better.empty() ? e.what() : better);
-    fmt::print(stderr, "foldgrad --help and foldgrad COMMAND --help tell what there is.\n");
+    say("error: {}\n", better.empty() ? e.what() : better);
+    say("foldgrad --help and foldgrad COMMAND --help tell what there is.\n");
     return kExitUsage;
   }
   return exit_code;
@@ -90,5 +93,6 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return foldgrad::guarded([&]() -> int { return run(argc, argv); });
+  foldgrad::open_standard_streams();
+  return foldgrad::finish_stdout(foldgrad::guarded([&]() -> int { return run(argc, argv); }));
 }

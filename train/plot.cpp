@@ -1,37 +1,15 @@
 #include "train/plot.h"
 
 #include <fmt/format.h>
-#include <stdlib.h>
 
-#include <cerrno>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-
-#include "engine/file.h"
+#include "engine/atomic_file.h"
+#include "train/child_process.h"
+#include "train/scratch_directory.h"
 
 namespace foldgrad {
 namespace {
 
 constexpr int kWidth = 640, kHeight = 360;
-
-class ScratchDirectory {
- public:
-  ScratchDirectory() : path_(std::filesystem::temp_directory_path() / "foldgrad-plot-XXXXXX") {
-    if (!mkdtemp(path_.data())) throw FileError(path_, "cannot be created", errno);
-  }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  std::string file(std::size_t i) const { return fmt::format("{}/{}.svg", path_, i); }
-  std::string script() const { return path_ + "/script"; }
-
- private:
-  std::string path_;
-};
 
 // In single quotes nothing is special to gnuplot but the quote, which is doubled, and the line's end.
 std::string quoted(std::string text) {
@@ -71,14 +49,14 @@ std::string script_of(const Plot& plot, const std::string& file, std::size_t num
 
 std::vector<std::string> draw(const std::vector<Plot>& plots) {
   const ScratchDirectory scratch;
+  const auto file = [&](std::size_t i) { return scratch / fmt::format("{}.svg", i); };
   std::string script;
-  for (std::size_t i = 0; i < plots.size(); ++i) script += script_of(plots[i], scratch.file(i), i);
-  // From a file: a pipe to a program that is not there would break, and end this one.
-  std::ofstream(scratch.script()) << script;
-  if (std::system(fmt::format("gnuplot {} >/dev/null 2>&1", quoted(scratch.script())).c_str()) != 0) return {};
+  for (std::size_t i = 0; i < plots.size(); ++i) script += script_of(plots[i], file(i), i);
+  write_file_atomically(scratch / "script", script);
+  if (!run_child({"gnuplot", scratch / "script"}, /*quiet=*/true).succeeded()) return {};
   std::vector<std::string> pictures;
   for (std::size_t i = 0; i < plots.size(); ++i) try {
-      const std::string svg = read_file(scratch.file(i));
+      const std::string svg = read_file(file(i));
       const std::size_t begin = svg.find("<svg");  // behind the XML declaration
       if (begin == std::string::npos || svg.find("</svg>") == std::string::npos) return {};
       pictures.push_back(svg.substr(begin));

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "train/streams.h"
+
 namespace foldgrad {
 namespace {
 
@@ -59,7 +61,7 @@ ProgressLine::ProgressLine(std::int64_t first, std::int64_t steps, bool on_termi
 ProgressLine::~ProgressLine() { erase(); }
 
 void ProgressLine::erase() {
-  if (drawn_) fmt::print(stderr, "\r\x1b[K");
+  if (drawn_) say("\r\x1b[K");
   drawn_ = false;
 }
 
@@ -69,15 +71,13 @@ void ProgressLine::at(std::int64_t step) {
   last_ = now;
   const double seconds = std::chrono::duration<double>(now - begin_).count();
   // One column less: a full line would make some terminals begin the next.
-  fmt::print(stderr, "\r\x1b[K{}",
-             progress_line(step, steps_, double(step - first_) / seconds, status_, terminal_width() - 1));
-  std::fflush(stderr);
+  say("\r\x1b[K" + progress_line(step, steps_, double(step - first_) / seconds, status_, terminal_width() - 1));
   drawn_ = true;
 }
 
 void ProgressLine::print(const std::string& line) {
   erase();
-  fmt::print(stderr, "{}\n", line);
+  say(line + "\n");
 }
 
 void ProgressLine::warn(const std::string& line) {

@@ -12,12 +12,13 @@
 #include "train/data/experiment_data.h"
 #include "train/event_log.h"
 #include "train/exit_codes.h"
-#include "train/interrupt.h"
 #include "train/layer_statistics.h"
 #include "train/model_directory.h"
 #include "train/progress.h"
 #include "train/report.h"
 #include "train/resume.h"
+#include "train/signals.h"
+#include "train/streams.h"
 #include "train/training_setup.h"
 #include "train/validation.h"
 
@@ -111,17 +112,17 @@ int TrainingRun::finish(bool stopped) {
   if (unsaved_)
     throw FileError(run_.checkpoints(), fmt::format("step {} could not be saved; earlier ones are there", n));
   if (n < config_.train.steps && !out_of_patience()) {
-    fmt::print(stderr, "interrupted at step {}, which is saved; --resume goes on\n", n);
+    say("interrupted at step {}, which is saved; --resume goes on\n", n);
     return kExitInterrupted;
   }
   log({{"event", "end"}, {"step", n}, {"outcome", n < config_.train.steps ? "out of patience" : "finished"}});
   try {
     write_file_atomically(run_.report(), report_html({read_run_log(run_.path())}));
   } catch (const FileError& e) {
-    fmt::print(stderr, "warning: no report: {}\n", e.what());
+    say("warning: no report: {}\n", e.what());
   }
   if (n < config_.train.steps)
-    fmt::print(stderr, "stopped at step {}: {} validations without a better score\n", n, state_.without_better);
+    say("stopped at step {}: {} validations without a better score\n", n, state_.without_better);
   if (state_.best.step == 0) return kExitOk;
   fmt::print("best of {} steps: {}\n{}/{}\n", n, state_.best.text, run_.checkpoints(),
              checkpoint_files::step_name(state_.best.step));
@@ -133,7 +134,7 @@ void TrainingRun::start(const TrainOptions& options) {
     begin(options, std::nullopt);
   else
     resume(options);
-  catch_interrupts();
+  note_interrupts();
   progress_.emplace(trainer_.updates(), config_.train.steps);
   log({{"event", "start"},
        {"step", trainer_.updates()},
@@ -160,7 +161,7 @@ void TrainingRun::resume(const TrainOptions& options) {
   std::error_code ignored;
   NewestCheckpoint from;
   if (options.resume == "latest" && run_.has_run() && checkpoint_files::steps_in(run_.checkpoints()).empty()) {
-    fmt::print(stderr, "there is no checkpoint yet: beginning at step 0\n");
+    say("there is no checkpoint yet: beginning at step 0\n");
     return begin(options, 0);
   }
   if (options.resume == "latest")
@@ -169,7 +170,7 @@ void TrainingRun::resume(const TrainOptions& options) {
     from = {options.resume, load_checkpoint(options.resume), {}};
   else
     throw CheckpointError(fmt::format("{}: must be a directory in {}", options.resume, run_.checkpoints()));
-  for (const std::string& warning : from.warnings) fmt::print(stderr, "warning: {}\n", warning);
+  for (const std::string& warning : from.warnings) say("warning: {}\n", warning);
   require_same_trajectory(from, config_, run_.config(), options.allow_config_change);
   state_ = from_checkpoint(from.contents, from.path);
   try {
@@ -180,7 +181,7 @@ void TrainingRun::resume(const TrainOptions& options) {
   state_.training = {};
   saved_best_ = state_.best;
   begin(options, from.contents.log_offset);
-  fmt::print(stderr, "resuming at step {}\n", trainer_.updates());
+  say("resuming at step {}\n", trainer_.updates());
 }
 
 void TrainingRun::report() try {
@@ -288,6 +289,7 @@ ExperimentData data_of(const TrainOptions& options, const ExperimentConfig& conf
 
 int train_experiment(const TrainOptions& options) {
   const Device device = require_device(options.device);
+  leave_when_interrupted();
   const ExperimentConfig config = read_config(options.config, options.settings);
   const ExperimentData data = data_of(options, config);
   return TrainingRun(options, config, data, device).train();

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <iostream>
 #include <memory>
 
 #include "engine/file.h"
@@ -12,6 +11,7 @@
 #include "train/evaluation.h"
 #include "train/exit_codes.h"
 #include "train/model_directory.h"
+#include "train/streams.h"
 
 namespace foldgrad {
 namespace {
@@ -31,22 +31,28 @@ class Translator {
         inference_(InferenceTransformer::make(*model_, options.dtype == "bf16" ? DType::bf16 : DType::f32)),
         most_(std::min(model_->config().max_positions, options.max_tokens)) {}
 
-  // Up to the end of `in`. What stands before a line that cannot be translated is still translated and printed.
-  void translate(std::istream& in, std::int64_t lines_at_once) {
-    for (std::string line; std::getline(in, line);) {
-      ++read_;
+  // All of stdin. What stands before a line that cannot be read or translated is still translated and printed.
+  void translate(std::int64_t lines_at_once) {
+    for (bool more = true; more;) {
       try {
-        add(line);
+        more = add_line();
       } catch (...) {
         flush();
         throw;
       }
-      if (std::int64_t(empty_.size()) >= lines_at_once) flush();
+      if (!more || std::int64_t(empty_.size()) >= lines_at_once) flush();
     }
-    flush();
   }
 
  private:
+  bool add_line() {
+    std::string line;
+    if (!read_line_of_stdin(line)) return false;
+    ++read_;
+    add(std::move(line));
+    return true;
+  }
+
   void add(std::string line) {
     const std::string place = fmt::format("stdin:{}", read_);
     if (!line.empty() && line.back() == '\r') line.pop_back();
@@ -68,7 +74,7 @@ class Translator {
     if (!sources_.empty()) best = translations(*inference_, sources_, options_.decoding, options_.max_tokens);
     std::size_t next = 0;
     for (const bool empty : empty_) fmt::print("{}\n", empty ? "" : vocabulary_.decode_target(best[next++]));
-    if (std::fflush(stdout) != 0) throw FileError("stdout", "cannot be written", errno);
+    flush_stdout();
     sources_.clear();
     empty_.clear();
   }
@@ -84,7 +90,7 @@ class Translator {
 
 int translate(const TranslateOptions& o) {
   // Someone who types wants each answer at once.
-  Translator(o).translate(std::cin, isatty(STDIN_FILENO) ? 1 : o.lines);
+  Translator(o).translate(isatty(STDIN_FILENO) ? 1 : o.lines);
   return kExitOk;
 }
 

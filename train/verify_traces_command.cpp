@@ -9,6 +9,7 @@
 #include "engine/file.h"
 #include "train/commands.h"
 #include "train/exit_codes.h"
+#include "train/streams.h"
 #include "train/trace.h"
 
 namespace foldgrad {
@@ -32,7 +33,7 @@ struct Outcome {
 
 void print_text(const VerifyTraces& o, const Outcome& outcome) {
   if (!outcome.report) {
-    fmt::print(stderr, "error: {}\n", outcome.error);
+    say("error: {}\n", outcome.error);
     return;
   }
   const TraceReport& r = *outcome.report;

@@ -1,0 +1,88 @@
+// The program `foldgrad` as a child that goes on while the test looks at it, and sends it signals.
+#pragma once
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <thread>
+
+#include "tests/train/program.h"
+
+namespace foldgrad::testing {
+
+class SpawnedProgram {
+ public:
+  // `arguments` as in a shell, with redirections. It leads a process group of its own, as a shell's jobs do. `prepare`
+  // is called in the child before the program is started, by `launcher` if that is a command.
+  explicit SpawnedProgram(
+      const std::string& arguments, const std::function<void()>& prepare = [] {}, const std::string& launcher = "")
+      : pid_(fork()) {
+    if (pid_ != 0) return;
+    setpgid(0, 0);
+    prepare();
+    const std::string command = "exec " + launcher + " '" FOLDGRAD_PROGRAM "' " + arguments;
+    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    _exit(127);
+  }
+  ~SpawnedProgram() {
+    if (running_) send(SIGKILL), wait();
+  }
+  SpawnedProgram(const SpawnedProgram&) = delete;
+  SpawnedProgram& operator=(const SpawnedProgram&) = delete;
+
+  pid_t pid() const { return pid_; }
+  void send(int signal) const { kill(pid_, signal); }
+  bool ended() const {
+    siginfo_t info{};
+    return waitid(P_PID, id_t(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+  }
+  // The status of waitpid(); with WUNTRACED also when it is stopped.
+  int wait(int options = 0) {
+    int status = 0;
+    waitpid(pid_, &status, options);
+    running_ = WIFSTOPPED(status);
+    return status;
+  }
+  int exit_code() {  // waits for it; -1 when a signal ended it
+    const int status = wait();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  int end_signal() {  // waits for it; 0 when none ended it
+    const int status = wait();
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  }
+  // A field of /proc/PID/status, or of one of its threads; empty when it has ended.
+  std::string status(const std::string& field, const std::string& thread = "") const {
+    const std::string process = "/proc/" + std::to_string(pid_);
+    std::ifstream file((thread.empty() ? process : process + "/task/" + thread) + "/status");
+    for (std::string line; std::getline(file, line);)
+      if (line.rfind(field + ":\t", 0) == 0) return line.substr(field.size() + 2);
+    return "";
+  }
+  // Whether a set of signals, SigBlk or SigCgt, has this one.
+  bool has(const std::string& set, int signal, const std::string& thread = "") const {
+    const std::string bits = status(set, thread);
+    return !bits.empty() && (std::stoull(bits, nullptr, 16) >> (signal - 1) & 1) == 1;
+  }
+
+ private:
+  pid_t pid_;
+  bool running_ = true;
+};
+
+// The launcher of a program that has tests/preload/NAME.cpp in it.
+inline std::string preloading(const std::string& name) {
+  const char* options = std::getenv("ASAN_OPTIONS");  // whose library would have to be the first
+  return "env LD_PRELOAD='" FOLDGRAD_PRELOAD "/lib" + name + ".so' ASAN_OPTIONS='" + (options ? options : "") +
+         ":verify_asan_link_order=0'";
+}
+
+template <class Condition>
+void wait_until(const Condition& condition) {
+  while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+}  // namespace foldgrad::testing
