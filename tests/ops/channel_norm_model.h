@@ -1,10 +1,12 @@
-// The normalizers of ops/channel_norm as plain loops over one step after the other in long double, written from the
-// specification and sharing no formula with the operation. It keeps whole histories instead of rings where it can.
+// channel_norm once more, one number at a time in long double, written from the papers and from what the authors'
+// programs were seen to compute, without a look at ops/channel_norm. Where neither says anything (nothing but padding,
+// numbers that are not finite, windows of unequal length, parts of one method in another) it has the rules of
+// docs/normalizers.md.
+//
+// Columns are channels. Sums go over all positions, means "over S" over the n real ones.
 #pragma once
 #include <cmath>
-#include <limits>
-#include <numeric>
-#include <string>
+#include <cstdint>
 #include <vector>
 
 #include "ops/channel_norm/channel_norm_options.h"
@@ -13,243 +15,283 @@ namespace foldgrad::testing {
 
 using Real = long double;
 using Column = std::vector<Real>;
+using Columns = std::vector<Column>;  // [C][P]
 
-// How far the operation may be from the model: kTolerance (1 + |value|).
+// Of f64. An iteration whose outlier test is that close is a close call, which rounding could turn.
 constexpr Real kTolerance = 1e-9L;
 
 struct ModelStep {
-  std::vector<Column> y, dx;  // [C][P]
-  Column dgamma, dbeta;       // [C]
-  bool close_call = false;    // rounding could decide an outlier test otherwise, or undo what is left of nu_ema
+  Columns y, dx;             // [C][P]
+  Column dgamma, dbeta;      // [C]
+  Column r;                  // [C], the factor of the released forms, after its clamp
+  std::vector<int> outlier;  // [C]
+  bool close_call = false;
 };
+
+inline Real arithmetic_mean(const Column& a) {
+  Real sum = 0;
+  for (Real v : a) sum += v;
+  return sum / Real(a.size());
+}
+inline Real geometric_mean(const Column& a, Real least) {
+  Real sum = 0;
+  for (Real v : a) sum += std::log(v < least ? least : v);
+  return std::exp(sum / Real(a.size()));
+}
+// V(sqrt(a)): divided by the number of entries less ddof.
+inline Real variance_of_roots(const Column& a, int ddof) {
+  if (a.size() == 1) return 0;  // both sides of [UN-18] are
+  Column roots;
+  for (Real v : a) roots.push_back(std::sqrt(v));
+  const Real mean = arithmetic_mean(roots);
+  Real sum = 0;
+  for (Real v : roots) sum += (v - mean) * (v - mean);
+  return sum / Real(int(a.size()) - ddof);
+}
 
 class ChannelNormModel {
  public:
   ChannelNormModel(const ChannelNormOptions& options, int channels, Real tolerance, long start_iters = 0)
-      : o(options), C(channels), rtol(options.form == ChannelForm::released ? 0 : tolerance), t(start_iters) {
-    run_mean.assign(C, 0);
-    run_var.assign(C, 1);
-    psi_ema.assign(C, 0);
-    nu_error.assign(C, 0);
-    win_sq.assign(o.window_forward, Column(C, 0));
-    win_g.assign(o.window_backward, Column(C, 0));
-  }
+      : run_mean(channels, 0),
+        run_var(channels, 1),
+        psi_ema(channels, 0),
+        win_sq(options.window_forward, Column(channels, 0)),
+        win_g(options.window_backward, Column(channels, 0)),
+        iters(start_iters),
+        o(options),
+        C(channels),
+        rtol(tolerance) {}
 
   Column run_mean, run_var, psi_ema;  // run_var is phi and psi_ema is nu_ema of PowerNorm
-  std::vector<Column> win_sq, win_g;
-  long skips = 0;
+  Columns win_sq, win_g;              // [M][C]
+  long iters, skips = 0;
 
-  ModelStep step(const std::vector<Column>& x, const std::vector<Column>& dy, const std::vector<int>& real,
-                 const Column& gamma, const Column& beta) {
-    ++t;
-    result = {x, dy, Column(C), Column(C), false};
-    mask = o.mask == StatisticMask::all ? std::vector<int>(real.size(), 1) : real;
-    n = std::accumulate(mask.begin(), mask.end(), 0);
-    P = int(real.size());
-    statistics(x);
-    decide_outliers();
-    bool counted = false;
+  // x, dy: [C][P]; real: [P], 0 for padding.
+  ModelStep step(const Columns& x, const Columns& dy, const std::vector<int>& real, const Column& gamma,
+                 const Column& beta) {
+    t = ++iters;  // the first is 1
+    begin(x, real);
+    find_outliers();
     for (int c = 0; c < C; ++c) {
-      counted = counted || outlier[c] || held[c];
-      normalise(c, x[c], gamma[c], beta[c]);
-      differentiate(c, x[c], dy[c], gamma[c]);
+      forward(c);
+      finish(c, x[c], dy[c], gamma[c], beta[c]);
     }
-    skips += counted;
-    return result;
+    bool skipped = false;
+    for (int c = 0; c < C; ++c) skipped = skipped || out.outlier[c] || held[c];
+    skips += skipped;
+    return out;
   }
 
  private:
-  ChannelNormOptions o;
-  int C, P = 0, n = 0;
-  Real rtol;
-  long t;
-  std::vector<int> mask;
-  Column m, q, nu_error;
-  std::vector<int> outlier, held;
-  ModelStep result;
-  Real z_scale = 0, mu = 0, var_hat = 0, r = 1, dx_scale = 0;
+  const ChannelNormOptions o;
+  const int C;
+  const Real rtol;
+  // Of this iteration:
+  long t = 0;
+  std::vector<int> in_s;  // [P]
+  Real n = 0, P = 0;
+  Column mean, q;         // the batch statistics; `mean` is 0 for means of squares
+  std::vector<int> held;  // channels with statistics that are not finite
+  Real root = 0;          // what x is divided by, of the channel at hand
+  ModelStep out;
 
-  bool released() const { return o.form == ChannelForm::released; }
-  bool ring() const { return o.forward == ForwardAverage::geometric || o.forward == ForwardAverage::arithmetic; }
-  bool ring_back() const {
-    return o.backward == BackwardAverage::arithmetic || o.backward == BackwardAverage::arithmetic_exponential;
-  }
-  bool ema_back() const {
-    return o.backward == BackwardAverage::exponential || o.backward == BackwardAverage::arithmetic_exponential;
-  }
-  bool averages() const {
-    if (t < o.warmup) return false;
-    return !ring() || (t > o.window_forward && o.window_forward > 1);
+  bool released() const { return o.form == ChannelForm::released; }         // of UN
+  bool averages(long window) const { return t > window && t >= o.warmup; }  // t = M is the last without
+  // UN does without any average where its window has one entry. MABN knows no such case.
+  bool single() const { return o.forward == ForwardAverage::geometric && o.window_forward == 1; }
+  bool active() const {
+    const bool windowed = o.forward == ForwardAverage::arithmetic || o.forward == ForwardAverage::geometric;
+    return averages(windowed ? o.window_forward : 0) && !single();
   }
 
-  void statistics(const std::vector<Column>& x) {
-    m.assign(C, 0);
+  void begin(const Columns& x, const std::vector<int>& real) {
+    out = {Columns(C), Columns(C), Column(C, 0), Column(C, 0), Column(C, 1), std::vector<int>(C, 0), false};
+    mean.assign(C, 0);
     q.assign(C, 0);
     held.assign(C, 0);
+    P = Real(real.size());
+    n = 0;
+    in_s.clear();
+    for (int m : real) in_s.push_back(o.mask == StatisticMask::all || m);
+    for (int m : in_s) n += m;
+    // A mean takes one position, an unbiased variance two.
+    const bool none = n < (o.statistic == ChannelStatistic::variance ? 2 : 1);
     for (int c = 0; c < C; ++c) {
-      const bool variance = o.statistic == ChannelStatistic::variance;
-      for (int i = 0; i < P && variance; ++i) m[c] += mask[i] ? x[c][i] / n : 0;
-      for (int i = 0; i < P; ++i) q[c] += mask[i] ? (x[c][i] - m[c]) * (x[c][i] - m[c]) / n : 0;
-      held[c] = n < (variance ? 2 : 1) || (o.hold_non_finite && !std::isfinite(q[c]));
+      if (o.statistic == ChannelStatistic::variance) mean[c] = mean_over_s(x[c], 0, 1);
+      q[c] = mean_over_s(x[c], mean[c], 2);
+      held[c] = none || (o.form == ChannelForm::paper && o.hold_non_finite && !std::isfinite(q[c]));
     }
   }
-
-  static Real arithmetic(const Column& a) { return std::accumulate(a.begin(), a.end(), Real(0)) / a.size(); }
-  Real geometric(const Column& a) const {
-    Real log_sum = 0;
-    for (Real v : a) log_sum += std::log(released() ? v : std::max(v, Real(1e-38L)));
-    return std::exp(log_sum / a.size());
-  }
-  Real variance_of_roots(const Column& a) const {
-    Column roots;
-    for (Real v : a) roots.push_back(std::sqrt(v));
-    const Real centre = arithmetic(roots);
+  Real mean_over_s(const Column& x, Real center, int power) const {
     Real sum = 0;
-    for (Real v : roots) sum += (v - centre) * (v - centre);
-    return sum / (Real(a.size()) - o.ddof);
-  }
-  Column window(int c) const {
-    Column a;
-    for (const Column& row : win_sq) a.push_back(row[c]);
-    return a;
-  }
-  Column window_with_q(int c) const {
-    Column a = window(c);
-    a[t % o.window_forward] = q[c];
-    return a;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      if (in_s[i]) sum += power == 1 ? x[i] - center : (x[i] - center) * (x[i] - center);
+    return sum / n;
   }
 
-  bool fires(Real distance, Real threshold, Real level) {
-    const Real limit = threshold * (1 + rtol) + rtol * level;
-    if (std::fabs(distance - limit) <= 1e-7L * (std::fabs(distance) + limit) + 1e-11L * level) result.close_call = true;
-    return distance > limit;
+  Column window(const Columns& ring, int c) const {
+    Column w;
+    for (const Column& row : ring) w.push_back(row[c]);
+    return w;
   }
-  void decide_outliers() {
-    outlier.assign(C, 0);
-    if (!o.filtration || t < o.warmup || (!released() && !averages())) return;
-    Column all, d(C, 0), thr(C, 0), level(C, 0);
-    std::vector<int> takes_part(C, 0);
+  // Of log's argument: the released code has GM = 0 where an entry is 0.
+  Real least() const { return o.form == ChannelForm::paper ? 1e-38L : 0; }
+
+  // [UN-19]: AM(Omega_t) - GM(Omega_t) > M V(sqrt(Omega_{t-1})).
+  void find_outliers() {
+    const long M = o.window_forward;
+    if (!o.filtration || !(released() ? t >= o.warmup : active())) return;
+    Real pooled = 0, sum_d = 0, sum_threshold = 0, sum_level = 0;
+    if (o.granularity == Granularity::pooled) {
+      Column all;
+      for (const Column& row : win_sq) all.insert(all.end(), row.begin(), row.end());
+      pooled = Real(M) * variance_of_roots(all, o.ddof);
+    }
+    bool any = false;
     for (int c = 0; c < C; ++c) {
-      for (Real v : window(c)) all.push_back(v);
-      if ((o.hold_non_finite && !std::isfinite(q[c])) || held[c]) continue;
-      if (!o.flag_low && q[c] <= win_sq[t % o.window_forward][c]) continue;
-      takes_part[c] = 1;
-      level[c] = arithmetic(window_with_q(c));
-      d[c] = level[c] - geometric(window_with_q(c));
-      thr[c] = o.window_forward * variance_of_roots(window(c));
+      if (held[c]) continue;
+      // Up or down against the entry that q replaces, as in the bounds of Lemma 3.1.
+      if (!o.flag_low && q[c] <= win_sq[t % M][c]) continue;
+      Column now = window(win_sq, c);
+      now[t % M] = q[c];
+      const Real level = arithmetic_mean(now), d = level - geometric_mean(now, least());
+      const Real own = Real(M) * variance_of_roots(window(win_sq, c), o.ddof);
+      sum_d += d;
+      sum_threshold += own;
+      sum_level += level;
+      if (o.granularity == Granularity::layer_sum) continue;
+      out.outlier[c] = fires(d, o.granularity == Granularity::pooled ? pooled : own, level);
+      any = any || out.outlier[c];
     }
-    const Real pooled = o.window_forward * variance_of_roots(all);
-    bool layer = false;
-    if (o.granularity == Granularity::layer_sum) {
-      layer = fires(std::accumulate(d.begin(), d.end(), Real(0)), std::accumulate(thr.begin(), thr.end(), Real(0)),
-                    std::accumulate(level.begin(), level.end(), Real(0)));
-    } else {
-      for (int c = 0; c < C; ++c) {
-        if (!takes_part[c]) continue;
-        outlier[c] = fires(d[c], o.granularity == Granularity::pooled ? pooled : thr[c], level[c]);
-        layer = layer || outlier[c];
-      }
-    }
+    if (o.granularity == Granularity::layer_sum) any = fires(sum_d, sum_threshold, sum_level);
     if (o.granularity == Granularity::channel) return;
-    for (int c = 0; c < C; ++c) outlier[c] = layer && !held[c];
+    for (int c = 0; c < C; ++c) out.outlier[c] = any && !held[c];
+  }
+  bool fires(Real d, Real threshold, Real level) {
+    const Real limit = threshold * (1 + rtol) + rtol * level;
+    if (std::fabs(d - limit) < 10 * rtol * (level + threshold)) out.close_call = true;
+    return d > limit;
   }
 
-  Real root(Real variance) const {
-    return o.clamped_variance ? std::sqrt(std::max(variance, Real(o.eps))) : std::sqrt(variance + Real(o.eps));
-  }
-
-  void normalise(int c, const Column& x, Real gamma, Real beta) {
-    const Real before = run_var[c], alpha = o.alpha_forward;
-    mu = o.statistic == ChannelStatistic::variance ? (held[c] ? run_mean[c] : m[c]) : 0;
-    r = 1;
-    var_hat = held[c] ? before : q[c];
-    if (!held[c]) {
-      if (o.form == ChannelForm::power) {
-        if (t > o.warmup) var_hat = before;
-        Real phi = before;
-        if (t < o.warmup) phi = phi * (t - 1) / t + q[c] / t;
-        run_var[c] = alpha * phi + (1 - alpha) * q[c];
-      } else {
-        const bool smooth = averages() && !outlier[c];
-        if (smooth && o.forward == ForwardAverage::geometric) var_hat = geometric(window_with_q(c));
-        if (smooth && o.forward == ForwardAverage::arithmetic) var_hat = arithmetic(window_with_q(c));
-        if (smooth && o.forward == ForwardAverage::exponential) var_hat = alpha * before + (1 - alpha) * q[c];
-        if (ring()) win_sq[t % o.window_forward][c] = outlier[c] ? before : q[c];
-        const bool plain = t <= std::max(1000L, long(o.warmup)) || outlier[c] || (released() && o.window_forward == 1);
-        if (o.rescale != Rescale::none && !plain) r = std::min(std::max(root(var_hat) / root(before), 0.2L), 5.0L);
-        if (!(outlier[c] && o.hold_on_skip)) {
-          Real recorded = o.forward == ForwardAverage::exponential ? q[c] : var_hat;
-          if (o.statistic == ChannelStatistic::variance) {
-            run_mean[c] = alpha * run_mean[c] + (1 - alpha) * m[c];
-            if (!o.clamped_variance) recorded *= Real(n) / (n - 1);
-          }
-          run_var[c] = alpha * before + (1 - alpha) * recorded;
-        }
-      }
+  // var_hat, what x is divided by, r, and the state that forward passes write.
+  void forward(int c) {
+    if (!held[c] && o.form == ChannelForm::power) return forward_power(c);
+    const Real old = run_var[c];
+    if (held[c]) {  // the running estimates stand in, and nothing is written
+      mean[c] = run_mean[c];
+      root = root_of(old);
+      return;
     }
-    z_scale = 1 / root(var_hat);
-    dx_scale = o.form == ChannelForm::power && !held[c] ? 1 / root(q[c]) : z_scale;
-    for (int i = 0; i < P; ++i)
-      result.y[c][i] = gamma * (o.rescale == Rescale::both ? r : 1) * (x[i] - mu) * z_scale + beta;
+    const bool flag = out.outlier[c];
+    win_sq[t % o.window_forward][c] = q[c];
+    const Real var_hat = active() && !flag ? average(c) : q[c];
+    root = root_of(var_hat);
+    out.r[c] = ratio(c, root / root_of(old));
+    if (flag) win_sq[t % o.window_forward][c] = old;
+    if (flag && o.hold_on_skip) return;
+    const Real alpha = o.alpha_forward;
+    run_mean[c] = alpha * run_mean[c] + (1 - alpha) * mean[c];
+    run_var[c] = alpha * old + (1 - alpha) * recorded(c, var_hat);
+  }
+  Real average(int c) const {
+    const Real alpha = o.alpha_forward;
+    if (o.forward == ForwardAverage::none) return q[c];
+    if (o.forward == ForwardAverage::exponential) return alpha * run_var[c] + (1 - alpha) * q[c];  // [UN-14]
+    const Column w = window(win_sq, c);
+    return o.forward == ForwardAverage::arithmetic ? arithmetic_mean(w) : geometric_mean(w, least());  // [UN-16]
+  }
+  // What run_var averages: var_hat; but an exponential average is run_var itself, and BN's variance is unbiased.
+  Real recorded(int c, Real var_hat) const {
+    if (o.forward == ForwardAverage::exponential) return q[c];
+    if (o.statistic == ChannelStatistic::variance && !o.clamped_variance) return q[c] * n / (n - 1);
+    return var_hat;
+  }
+  Real root_of(Real variance) const {
+    const Real eps = o.eps;
+    return std::sqrt(o.clamped_variance ? (variance < eps ? eps : variance) : variance + eps);
+  }
+  Real ratio(int c, Real r) const {
+    const bool off = o.rescale == Rescale::none || out.outlier[c] || (released() && single());
+    if (off || t <= (o.warmup > 1000 ? o.warmup : 1000)) return 1;
+    return r < 0.2L ? 0.2L : r > 5 ? 5 : r;
   }
 
-  void differentiate(int c, const Column& x, const Column& dy, Real gamma) {
+  // y and all gradients, from psi.
+  void finish(int c, const Column& x, const Column& dy, Real gamma, Real beta) {
+    Column z, h;
+    const Real r = out.r[c], r_forward = o.rescale == Rescale::both ? r : 1;
     Real sum_h = 0, sum_hz = 0;
-    result.dgamma[c] = result.dbeta[c] = 0;
-    for (int i = 0; i < P; ++i) {
-      const Real z = (x[i] - mu) * z_scale, h = dy[i] * gamma * r;
-      sum_h += h;
-      sum_hz += h * z;
-      result.dgamma[c] += dy[i] * r * z;
-      result.dbeta[c] += dy[i];
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      z.push_back((x[i] - mean[c]) / root);
+      h.push_back(dy[i] * gamma * r);
+      out.y[c].push_back(gamma * r_forward * z[i] + beta);
+      out.dgamma[c] += dy[i] * r * z[i];
+      out.dbeta[c] += dy[i];
+      sum_h += h[i];
+      sum_hz += h[i] * z[i];
     }
-    const bool over_real = o.form == ChannelForm::paper;
-    const Real count = over_real ? n : P, G = sum_hz / count;
-    const Real psi_mean = o.statistic == ChannelStatistic::variance && !held[c] ? sum_h / count : 0;
-    const Real psi = o.form == ChannelForm::power ? power(c, x, dy, gamma) : psi_of(c, G);
-    for (int i = 0; i < P; ++i) {
-      const Real z = (x[i] - mu) * z_scale, h = dy[i] * gamma * r;
-      result.dx[c][i] = (h - (mask[i] || !over_real ? psi_mean + psi * z : 0)) * dx_scale;
+    if (!held[c] && o.form == ChannelForm::power) return backward_power(c, z, h);
+    // The released UN takes the mean of all positions and corrects all, masked or not.
+    const Real G = sum_hz / (released() ? P : n);
+    const bool hold = held[c] || (o.form == ChannelForm::paper && o.hold_non_finite && !std::isfinite(G));
+    const Real psi = hold ? held_psi(c) : backward(c, G);
+    const bool centers = o.statistic == ChannelStatistic::variance && !held[c];
+    const Real psi_mean = centers ? sum_h / n : 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const Real correction = in_s[i] || released() || o.form == ChannelForm::power ? psi_mean + z[i] * psi : 0;
+      out.dx[c].push_back((h[i] - correction) / root);
     }
   }
-  Real psi_of(int c, Real G) {
-    if (held[c] || (o.hold_non_finite && !std::isfinite(G))) return ema_back() ? psi_ema[c] : 0;
-    if (o.clamped_variance && q[c] <= Real(o.eps)) return 0;
-    const bool skip = outlier[c] || (released() && ring() && o.window_forward == 1);
-    Real average = G;
-    if (ring_back()) {
-      if (!skip || ema_back()) win_g[t % o.window_backward][c] = skip ? psi_ema[c] : G;
-      if (!skip && t > o.window_backward && t >= o.warmup) {
-        average = 0;
-        for (const Column& row : win_g) average += row[c] / o.window_backward;
-      }
-    }
-    const Real old = psi_ema[c];
-    if (ema_back()) psi_ema[c] = o.alpha_backward * old + (1 - Real(o.alpha_backward)) * average;
-    if (skip && o.psi_after_skip == PsiAfterSkip::literal && ema_back()) psi_ema[c] = G;
-    if (skip && o.psi_after_skip == PsiAfterSkip::freeze && ema_back()) psi_ema[c] = old;
-    if (skip || o.backward == BackwardAverage::none || (!released() && !averages())) return G;
-    return ema_back() ? psi_ema[c] : average;
+  bool has_window() const {
+    return o.backward == BackwardAverage::arithmetic || o.backward == BackwardAverage::arithmetic_exponential;
   }
-  Real power(int c, const Column& x, const Column& dy, Real gamma) {
-    const Real nu = psi_ema[c], weight = 1 - Real(o.alpha_backward);
-    if (held[c]) return weight * nu;
-    Real kept = 1, terms = std::fabs(nu);
-    for (int i = 0; i < P; ++i) {
-      const Real z = x[i] * z_scale;
-      psi_ema[c] += (gamma * dy[i] - weight * nu * z) * z / P;
-      kept -= weight * z * z / P;
-      terms += std::fabs(gamma * dy[i] * z / P) + std::fabs(weight * nu * z * z / P);
+  bool has_ema() const {
+    return o.backward == BackwardAverage::exponential || o.backward == BackwardAverage::arithmetic_exponential;
+  }
+  Real held_psi(int c) const {
+    if (o.form == ChannelForm::power) return (1 - Real(o.alpha_backward)) * psi_ema[c];
+    return has_ema() ? psi_ema[c] : 0;
+  }
+  // psi from the gradient statistic G, and the state that backward passes write. [UN-17]
+  Real backward(int c, Real G) {
+    if (o.clamped_variance && q[c] < Real(o.eps)) return 0;  // the root is a constant there
+    const bool flag = out.outlier[c], skip = flag || (single() && released());
+    const Real before = psi_ema[c], alpha = o.alpha_backward;
+    Real m = G;
+    if (has_window()) {
+      // Of an outlier the running psi is recorded; without one, nothing.
+      Real& slot = win_g[t % o.window_backward][c];
+      if (!skip) slot = G;
+      if (skip && has_ema()) slot = before;
+      if (averages(o.window_backward) && !skip) m = arithmetic_mean(window(win_g, c));
     }
-    // nu_ema is no average: it can grow a million times and come back, and the error of f64 stays behind.
-    const auto drowned = [&](Real error, Real value) { return error > kTolerance / 2 * (1 + std::fabs(value)); };
-    for (int i = 0; i < P; ++i) {
-      const Real slope = weight * x[i] * z_scale * dx_scale;
-      if (drowned(std::fabs(slope) * nu_error[c], gamma * dy[i] * dx_scale - slope * nu)) result.close_call = true;
+    if (has_ema()) {
+      psi_ema[c] = alpha * before + (1 - alpha) * m;
+      if (skip && o.psi_after_skip == PsiAfterSkip::literal) psi_ema[c] = G;
+      if (skip && o.psi_after_skip == PsiAfterSkip::freeze) psi_ema[c] = before;
     }
-    nu_error[c] = std::fabs(kept) * nu_error[c] + 1e-15L * terms;
-    if (drowned(nu_error[c], psi_ema[c])) result.close_call = true;
-    return weight * nu;
+    // The gradient itself: the paper's form has it in warm-up and at outliers, the released UN at outliers only.
+    if (released() ? skip : flag || !active()) return G;
+    return has_ema() ? psi_ema[c] : m;
+  }
+
+  // The released PowerNorm. [PN-1] [PN-2]
+  void forward_power(int c) {
+    const Real alpha = o.alpha_forward;
+    Real& phi = run_var[c];
+    root = std::sqrt((t <= o.warmup ? q[c] : phi) + Real(o.eps));
+    if (t < o.warmup) phi = phi * Real(t - 1) / Real(t) + q[c] / Real(t);
+    phi = alpha * phi + (1 - alpha) * q[c];
+  }
+  void backward_power(int c, const Column& z, const Column& h) {  // [PN-3]
+    Real& nu = psi_ema[c];
+    Real sum = 0;
+    for (std::size_t i = 0; i < z.size(); ++i) {
+      const Real corrected = h[i] - (1 - Real(o.alpha_backward)) * nu * z[i];
+      sum += corrected * z[i];
+      out.dx[c].push_back(corrected / std::sqrt(q[c] + Real(o.eps)));
+    }
+    nu += sum / P;
   }
 };
 

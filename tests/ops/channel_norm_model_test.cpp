@@ -12,7 +12,9 @@
 namespace foldgrad::testing {
 namespace {
 
-using Matrix = std::vector<Column>;  // [C][P]
+bool has_window(const ChannelNormOptions& o) {
+  return o.forward == ForwardAverage::geometric || o.forward == ForwardAverage::arithmetic;
+}
 
 class Generator {
  public:
@@ -28,27 +30,37 @@ class Generator {
         O::bn(), O::rbn(), O::qmbn(), O::pn_star(), O::pn_star_released()};
     O o = methods[below(12)];
     const double alphas[] = {0, 0.5, 0.9, 1}, epss[] = {1e-5, 1e-3, 1};
-    o.window_forward = 1 + below(10);
+    o.window_forward = below(5) ? 1 + below(10) : 1;
     o.window_backward = coin() ? o.window_forward : 1 + below(10);
-    o.warmup = below(12);
+    if (o.forward == ForwardAverage::arithmetic && o.window_forward == 1) o.window_backward = 1;
+    o.warmup = below(8) ? below(12) : 995 + below(20);  // r begins after both of 1000 and this
     o.alpha_forward = alphas[below(4)];
     o.alpha_backward = coin() ? o.alpha_forward : 0.7;
     o.eps = epss[below(3)];
-    o.filtration = coin() && (o.forward == ForwardAverage::geometric || o.forward == ForwardAverage::arithmetic);
+    // Of one entry AM = GM; UN alone knows, for others rounding would decide.
+    o.filtration = coin() && has_window(o) && (o.window_forward > 1 || o.forward == ForwardAverage::geometric);
     o.granularity = Granularity(below(4));
     o.ddof = below(2);
     o.flag_low = below(4) != 0;
     o.hold_on_skip = coin();
     o.psi_after_skip = PsiAfterSkip(below(3));
     o.mask = StatisticMask(below(4) == 0);
-    if (o.form == ChannelForm::paper) o.hold_non_finite = coin();
+    if (o.form != ChannelForm::paper) return o;
+    o.hold_non_finite = coin();
+    if (o.statistic == ChannelStatistic::mean_square && below(4) == 0)
+      o.rescale = coin() ? Rescale::backward : Rescale::both;
+    if (o.forward == ForwardAverage::geometric && below(3) == 0) {  // the family, of which the methods are members
+      o.forward = ForwardAverage(o.window_forward == 1 ? 2 * below(2) : below(4));
+      o.backward = BackwardAverage(below(4));
+      o.filtration = o.filtration && has_window(o);
+    }
     return o;
   }
   // A few tokens per channel around a level that steps sometimes leave, upwards or downwards.
-  Matrix activations(int P, const Column& levels, bool non_finite) {
+  Columns activations(int P, const Column& levels, bool non_finite) {
     const double jumps[] = {1, 1, 1, 1, 1, 1.5, 20, 400, 1e-3, 0};
     const double jump_of_all = jumps[below(10)];
-    Matrix x;
+    Columns x;
     for (Real level : levels) {
       const double jump = below(4) ? jump_of_all : jumps[below(10)];
       Column column(P);
@@ -58,8 +70,8 @@ class Generator {
     }
     return x;
   }
-  Matrix gradients(int P, int C) {
-    Matrix dy(C, Column(P));
+  Columns gradients(int P, int C) {
+    Columns dy(C, Column(P));
     for (Column& column : dy)
       for (Real& v : column) v = normal();
     return dy;
@@ -74,7 +86,7 @@ class Generator {
   std::mt19937 rng_;
 };
 
-Tensor matrix(const Matrix& columns, Device device) {
+Tensor matrix(const Columns& columns, Device device) {
   const std::int64_t C = std::int64_t(columns.size()), P = std::int64_t(columns[0].size());
   std::vector<double> values(P * C);
   for (std::int64_t c = 0; c < C; ++c)
@@ -95,7 +107,7 @@ void compare(const std::string& what, const Tensor& got, const std::vector<Real>
       throw std::runtime_error(fmt::format("{} {}: got {:.17g}, want {:.17g}", what, i, values[i], double(want[i])));
   }
 }
-std::vector<Real> rows_of(const Matrix& columns) {
+std::vector<Real> rows_of(const Columns& columns) {
   std::vector<Real> all;
   for (std::size_t p = 0; p < columns[0].size(); ++p)
     for (const Column& column : columns) all.push_back(column[p]);
@@ -117,8 +129,32 @@ void compare_state(const std::string& at, const ChannelNormState& state, const C
   if (state.skips.item() != model.skips) throw std::runtime_error(at + "skips");
 }
 
-// Returns how many steps could be compared: those before the first close call.
-int follow(unsigned seed, Device device) {
+// How often histories came to what they promise.
+using Reached = std::map<std::string, int>;
+
+void count(Reached& reached, const ChannelNormOptions& o, const ModelStep& step, bool masked) {
+  const bool released = o.rescale != Rescale::none,
+             mabn = released && o.forward == ForwardAverage::arithmetic && o.backward == BackwardAverage::arithmetic;
+  const std::string name = mabn                              ? "released mabn"
+                           : o.form == ChannelForm::released ? "released un"
+                           : o.form == ChannelForm::power    ? "power"
+                                                             : "paper";
+  const bool single = o.window_forward == 1 && o.window_backward == 1;
+  const auto when = [&](const std::string& what, bool is) {
+    if (is) reached[name + ", " + what] += 1;
+  };
+  const std::string with = std::string(single ? ", M = 1" : "") + (masked ? ", masked" : "");
+  when("step" + with, true);
+  for (std::size_t c = 0; c < step.r.size(); ++c) {
+    when("outlier", step.outlier[c]);
+    when("r != 1" + with, step.r[c] != 1);
+    when("r = 1/5", step.r[c] == 0.2L);
+    when("r = 5", step.r[c] == 5);
+  }
+}
+
+// Compares steps up to the first close call.
+Reached follow(unsigned seed, Device device) {
   Generator random(seed);
   const ChannelNormOptions options = random.options();
   const int P = random.below(20) ? 1 + random.below(6) : 60 + random.below(90), C = 1 + random.below(4),
@@ -127,17 +163,18 @@ int follow(unsigned seed, Device device) {
   const bool defined = options.form == ChannelForm::paper && (options.hold_non_finite || !options.filtration);
   const bool masked = random.coin(), non_finite = defined && random.below(3) == 0;
   const long start = random.coin() ? 0 : 990 + random.below(20);
-  ChannelNormModel model(options, C, 1e-9L, start);
+  ChannelNormModel model(options, C, kTolerance, start);
   const ChannelNormState state = ChannelNormState::create(options, C, DType::f64, device);
   state.iters.copy_from(Tensor::of<std::int64_t>({}, {start}));
   Column levels(C);
   for (Real& level : levels) level = std::exp(random.normal());
   const Column gamma = random.gradients(C, 1)[0], beta = random.gradients(C, 1)[0];
+  Reached reached;
   for (int s = 0; s < steps; ++s) {
-    const Matrix x = random.activations(P, levels, non_finite), dy = random.gradients(P, C);
+    const Columns x = random.activations(P, levels, non_finite), dy = random.gradients(P, C);
     const std::vector<int> real = random.mask(P, masked);
     const ModelStep want = model.step(x, dy, real, gamma, beta);
-    if (want.close_call) return s;
+    if (want.close_call) break;
     const Tensor mask = Tensor::of({P}, std::vector<std::uint8_t>(real.begin(), real.end()), device);
     Tape tape;
     const Var xv = tape.variable(matrix(x, device)), g = tape.variable(vector(gamma, device)),
@@ -150,15 +187,31 @@ int follow(unsigned seed, Device device) {
     compare(at + "dgamma", tape.grad(g), want.dgamma);
     compare(at + "dbeta", tape.grad(b), want.dbeta);
     compare_state(at, state, model);
+    count(reached, options, want, masked && options.mask == StatisticMask::valid);
   }
-  return steps;
+  return reached;
 }
 
 // 100 runs of RapidCheck make 10,000 histories.
 RC_GTEST_PROP(ChannelNormModel, TenThousandHistories, (unsigned seed)) {
   int compared = 0;
-  for (unsigned i = 0; i < 100; ++i) compared += follow(seed + i * 7919, Device::cpu);
+  for (unsigned i = 0; i < 100; ++i)
+    for (const auto& [what, times] : follow(seed + i * 7919, Device::cpu))
+      if (what.find("step") != std::string::npos) compared += times;
   RC_ASSERT(compared > 1000);  // of about 1500
+}
+TEST(ChannelNormModel, HistoriesReachWhatTheyPromise) {
+  Reached all;
+  for (unsigned seed = 1; seed <= 1000; ++seed)
+    for (const auto& [what, times] : follow(seed, Device::cpu)) all[what] += times;
+  for (const std::string name : {"paper", "released un", "released mabn", "power"})
+    for (const char* what : {"step", "step, masked", "step, M = 1", "step, M = 1, masked"})
+      EXPECT_GE(all[name + ", " + what], 20) << name << ", " << what;
+  for (const std::string name : {"paper", "released un", "released mabn"})
+    for (const char* what : {"outlier", "r != 1", "r != 1, masked", "r = 1/5", "r = 5"})
+      EXPECT_GE(all[name + ", " + what], 20) << name << ", " << what;
+  for (const char* what : {"r != 1, M = 1", "r != 1, M = 1, masked"})
+    EXPECT_GE(all[std::string("released mabn, ") + what], 20) << what;
 }
 TEST(ChannelNormModel, HistoriesOnCuda) {
   if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
