@@ -1,5 +1,5 @@
 # Finds libraries. Required ones that are missing are named together in one error; optional ones set
-# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _sentencepiece, _curl, _onnx, _bench.
+# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _sentencepiece, _curl, _onnx, _chart_js, _bench.
 
 include(CheckCXXSourceCompiles)
 include(CheckCXXSourceRuns)
@@ -167,6 +167,18 @@ if(NOT FOLDGRAD_ONNX STREQUAL OFF)
 endif()
 foldgrad_optional(FOLDGRAD_ONNX "ONNX" foldgrad_have_onnx onnx_found "${why}"
                   "libonnx-dev libprotobuf-dev protobuf-compiler")
+
+set(chart_js_found OFF)
+set(why "not found; reports have tables only")
+if(NOT FOLDGRAD_CHART_JS STREQUAL OFF)
+  find_file(foldgrad_chart_js chart.min.js PATHS /usr/share/javascript/chart.js)
+  mark_as_advanced(foldgrad_chart_js)
+  if(foldgrad_chart_js)
+    set(chart_js_found ON)
+    set(why "${foldgrad_chart_js}")
+  endif()
+endif()
+foldgrad_optional(FOLDGRAD_CHART_JS "Chart.js" foldgrad_have_chart_js chart_js_found "${why}" libjs-chart.js)
 
 if(NOT FOLDGRAD_BENCH STREQUAL OFF)
   find_package(benchmark QUIET)

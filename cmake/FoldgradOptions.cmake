@@ -37,6 +37,7 @@ foldgrad_option(FOLDGRAD_CBLAS AUTO "OpenBLAS for f64 matrix products on the CPU
 foldgrad_option(FOLDGRAD_SENTENCEPIECE AUTO "SentencePiece, to cut text into pieces" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_CURL AUTO "libcurl, to fetch data" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_ONNX AUTO "protobuf and onnx.proto, to write ONNX" AUTO ON OFF)
+foldgrad_option(FOLDGRAD_CHART_JS AUTO "Chart.js, for the curves in reports" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_CPU AUTO "Instruction set; AUTO: the highest x86-64 level that this CPU runs"
                 AUTO x86-64 x86-64-v2 x86-64-v3 x86-64-v4 native)
 foldgrad_option(FOLDGRAD_SANITIZE "" "Sanitizers" "" address,undefined thread)

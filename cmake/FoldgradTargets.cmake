@@ -136,6 +136,8 @@ foreach(folder ops models train)
   endif()
 endforeach()
 
+include(FoldgradReport)
+
 target_precompile_headers(foldgrad_engine PRIVATE <fmt/core.h> <functional> <map> <memory> <string> <vector>)
 foreach(library ops models train)
   target_precompile_headers(foldgrad_${library} REUSE_FROM foldgrad_engine)

@@ -1,14 +1,20 @@
 #!/usr/bin/env bash
 # Installs what foldgrad is built with, from Debian's packages. Does nothing where all of it is there already.
+# --browser: also Chromium (300 MB), which a test opens reports in.
 set -euo pipefail
 
 packages=(
   g++ cmake ninja-build ccache git clang-format
   libfmt-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libssl-dev libdnnl-dev libopenblas-openmp-dev
   libgtest-dev librapidcheck-dev libbenchmark-dev libsentencepiece-dev
-  libcurl4-openssl-dev gnuplot-nox graphviz
+  libcurl4-openssl-dev gnuplot-nox graphviz libjs-chart.js
   libonnx-dev libprotobuf-dev protobuf-compiler
 )
+case ${1:-} in
+  "") ;;
+  --browser) packages+=(chromium) ;;
+  *) echo "setup: no option $1; there is --browser" >&2; exit 2 ;;
+esac
 
 if ! command -v dpkg-query >/dev/null; then
   echo "setup: no Debian package manager here. Install the equivalents of: ${packages[*]}" >&2

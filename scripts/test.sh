@@ -10,7 +10,7 @@ for argument in "$@"; do
   if [[ $argument == -D* ]]; then configure+=("$argument"); else select+=("$argument"); fi
 done
 
-scripts/setup.sh
+scripts/setup.sh ${CI:+--browser}
 
 preset=emulate
 export PATH=$PATH:/usr/local/cuda/bin

@@ -26,32 +26,20 @@ void report(const ReportOptions& options) {
   fmt::print("{}\n", out);
 }
 
-nlohmann::ordered_json to_json(const RunSummary& s) {
-  nlohmann::ordered_json json{{"name", s.name},         {"norm", s.norm},       {"parameters", s.parameters},
-                              {"steps", s.steps},       {"outcome", s.outcome}, {"skips", s.skips},
-                              {"failures", s.failures}, {"seconds", s.seconds}};
-  if (s.best)
-    json["best"] = {{"step", s.best->step},
-                    {"perplexity", s.best->perplexity},
-                    {"bleu", s.best->bleu},
-                    {"bleu_signature", s.best->signature},
-                    {"chrf", s.best->chrf}};
-  return json;
-}
-
 void compare(const ReportOptions& options) {
   std::vector<RunSummary> summaries;
   for (const RunLog& log : read_run_logs(options.runs)) summaries.push_back(summary_of(log));
   if (!options.json) return fmt::print("{}", comparison_table(summaries));
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const RunSummary& s : summaries) all.push_back(to_json(s));
+  for (const RunSummary& s : summaries) all.push_back(summary_json(s));
   fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 }  // namespace
 
 void add_report_command(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand("report", "Make a page with plots of one run, or of several together");
+  CLI::App* command =
+      program.add_subcommand("report", "Make a page with curves and tables of one run, or of several together");
   const auto options = std::make_shared<ReportOptions>();
   command->add_option("RUN", options->runs, "Directories of runs")->required();
   command->add_option("-o,--output", options->out, "HTML file [RUN/report.html; of several runs report.html]");

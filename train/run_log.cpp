@@ -83,4 +83,16 @@ RunSummary summary_of(const RunLog& log) {
   return summary;
 }
 
+ordered_json summary_json(const RunSummary& s) {
+  ordered_json json{{"name", s.name},       {"norm", s.norm},   {"parameters", s.parameters}, {"steps", s.steps},
+                    {"outcome", s.outcome}, {"skips", s.skips}, {"failures", s.failures},     {"seconds", s.seconds}};
+  if (s.best)
+    json["best"] = {{"step", s.best->step},
+                    {"perplexity", s.best->perplexity},
+                    {"bleu", s.best->bleu},
+                    {"bleu_signature", s.best->signature},
+                    {"chrf", s.best->chrf}};
+  return json;
+}
+
 }  // namespace foldgrad

@@ -37,4 +37,7 @@ struct RunSummary {
 
 RunSummary summary_of(const RunLog& log);
 
+// Its members by name; without a validation there is no "best".
+nlohmann::ordered_json summary_json(const RunSummary& summary);
+
 }  // namespace foldgrad

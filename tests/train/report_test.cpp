@@ -63,45 +63,67 @@ TEST_F(Report, LogsOfRunsThatGoOn) {
   EXPECT_EQ(refusal(files_ / "d"), files_ / "d/log.jsonl: cannot be opened: No such file or directory");
 }
 
-TEST_F(Report, PlotsOfRunsTogetherAndOfLayersOneByOne) {
-  const auto plots = report_plots({read_run_log(run("a", kLog)), read_run_log(run("b", kLog))});
-  ASSERT_EQ(plots.size(), 7u + 2 * 4);  // there is no AM / GM
-  EXPECT_EQ(plots[0].title, "Training loss");
-  ASSERT_EQ(plots[0].series.size(), 2u);
-  EXPECT_EQ(plots[0].series[1].name, "b");
-  EXPECT_EQ(plots[0].series[1].points, (std::vector<std::pair<double, double>>{{5, 3.5}}));  // null is left out
-  EXPECT_EQ(plots.back().title, "b: skips since the beginning");
-  EXPECT_EQ(plots.back().series[0].name, "encoder.0.final");
-  EXPECT_EQ(plots.back().series[0].points, (std::vector<std::pair<double, double>>{{5, 2}}));
-}
-
-TEST_F(Report, PageHoldsTablesAndPlots) {
-  const std::vector<RunLog> runs{read_run_log(run("a", kLog))};
-  const std::string html = report_html(runs), path = std::getenv("PATH");
-  for (const char* part :
-       {"<title>a</title>", "<td>12.250</td>", "a&lt;b &amp; c", "encoder.layers.0.final_layer_norm"})
-    EXPECT_NE(html.find(part), std::string::npos) << part;
-  const auto count = [&](const std::string& text) {
-    std::size_t n = 0;
-    for (std::size_t at = 0; (at = html.find(text, at)) != std::string::npos; ++at) ++n;
-    return n;
+TEST_F(Report, DataHaveSettingsAndGroupsOfSeeds) {
+  const auto config = [](const char* lr, const char* seed) {
+    return std::string("[norm]\nname = \"un\"\n[norm.un]\nwindow = 4\n[train]\nnesterov = false\nlr = ") + lr +
+           "\nseed = " + seed + "\n";
   };
-  const bool has_gnuplot = std::system("gnuplot --version >/dev/null 2>&1") == 0;
-  EXPECT_EQ(count("<svg"), has_gnuplot ? report_plots(runs).size() : 0);
-  EXPECT_EQ(count("</svg>"), count("<svg"));
-  EXPECT_EQ(count("gnuplot was not found"), has_gnuplot ? 0 : 1);
-  EXPECT_EQ(count("http"), count("xmlns"));  // it needs no other file
-  setenv("PATH", "/nowhere", 1);
-  EXPECT_NE(report_html(runs).find("gnuplot was not found"), std::string::npos);
-  setenv("PATH", path.c_str(), 1);
+  const std::vector<std::pair<const char*, const char*>> settings{
+      {"1e-3", "1"}, {"0.5", "1"}, {"1e-3", "2"}, {"0.5", "1"}, {"2e-3", "1"}};
+  std::vector<RunLog> logs;
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    const std::string path = run(std::to_string(i), kLog);
+    write_bytes(path + "/config.toml", config(settings[i].first, settings[i].second));
+    logs.push_back(read_run_log(path));
+  }
+  logs.push_back(read_run_log(run("without", kLog)));
+  logs.push_back(read_run_log(run("without too", kLog)));
+  const auto data = report_data(logs);
+  EXPECT_EQ(data["groups"], nlohmann::json::parse("[[0, 2], [1, 3]]"));
+  EXPECT_EQ(data["runs"][2]["settings"], nlohmann::ordered_json::parse(R"({"norm.name": "un", "norm.un.window": "4",
+      "train.lr": "0.001", "train.nesterov": "false", "train.seed": "2"})"));
+  EXPECT_EQ(data["runs"][5]["settings"], nlohmann::json::object());
+  EXPECT_EQ(data["runs"][0]["events"], logs[0].events);
+  EXPECT_EQ(data["runs"][0]["best"]["step"], 5);
 }
 
-TEST_F(Report, QuotesInNames) {
-  if (std::system("gnuplot --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no gnuplot here";
-  const auto pictures =
-      draw({{"it's a 'title'\nx", "x", "y", true, {{"l'un", {{1, 2}, {2, 0}}}}}, {"none", "x", "y", false, {}}});
-  ASSERT_EQ(pictures.size(), 2u);
-  EXPECT_NE(pictures[0].find("it's a 'title' x"), std::string::npos);
+TEST_F(Report, DataHaveTheFilesThatAreThere) {
+  const std::string path = run("a", kLog);
+  std::filesystem::create_directory(path + "/samples");
+  write_bytes(path + "/samples/step-00000005.txt", "the first");
+  write_bytes(path + "/samples/step-00000009.txt", "the last");
+  write_bytes(path + "/env.json", "{}");
+  EXPECT_EQ(report_data({read_run_log(path)})["runs"][0]["files"],
+            nlohmann::ordered_json::parse(R"([{"title": "Samples of the last validation", "text": "the last"},
+                                              {"title": "env.json", "text": "{}"}])"));
+  write_bytes(path + "/config.toml", "lr =");
+  const RunLog log = read_run_log(path);
+  EXPECT_EQ(message<FileError>([&] { report_data({log}); }).rfind(path + "/config.toml: is no TOML: ", 0), 0u);
+}
+
+// Between the tags of the element with the data; a browser reads up to the first "</script".
+nlohmann::ordered_json embedded_data(const std::string& html) {
+  const std::string open = R"(<script id="data" type="application/json">)";
+  const std::size_t begin = html.find(open) + open.size();
+  return nlohmann::ordered_json::parse(html.substr(begin, html.find("</script", begin) - begin));
+}
+
+TEST_F(Report, PageHoldsTheDataWhateverTheText) {
+  const std::string name = "a<b>&{{data}}", evil = "</script><!--<script> & \"{{title}}\" \xff";
+  const std::string path = run(name, kLog);
+  write_bytes(path + "/env.json", evil);
+  const std::string html = report_html({read_run_log(path)});
+  EXPECT_NE(html.find("<title>a&lt;b&gt;&amp;{{data}}</title>"), std::string::npos);
+  const auto data = embedded_data(html);
+  EXPECT_EQ(data["runs"][0]["name"], name);
+  EXPECT_EQ(data["runs"][0]["files"][0]["text"], evil.substr(0, evil.size() - 1) + "\xEF\xBF\xBD");
+  EXPECT_EQ(html.find("<!--"), std::string::npos);
+}
+
+TEST_F(Report, PageNeedsNoOtherFile) {
+  const std::string html = report_html({read_run_log(run("a", kLog))});
+  for (const char* loads : {" src=", " href=", "@import", "url("})
+    EXPECT_EQ(html.find(loads), std::string::npos) << loads;
 }
 
 TEST_F(Report, EqualNamesOfRunsAreToldApart) {

@@ -1,0 +1,30 @@
+# cmake -DSOURCE=train/report -DCHART_JS=FILE -DOUTPUT=FILE -P write_report_template.cmake: puts style and scripts into
+# report.html, and that into a source file. {{title}} and {{data}} are left to the program. CHART_JS may be empty.
+function(fill name content)
+  string(REPLACE "{{${name}}}" "${content}" page "${page}")
+  set(page "${page}" PARENT_SCOPE)
+endfunction()
+
+file(READ ${SOURCE}/report.html page)
+file(READ ${SOURCE}/report.css style)
+fill(style "${style}")
+set(script "")
+foreach(part elements tables curves charts heat page)  # the last one runs the others
+  file(READ ${SOURCE}/${part}.js text)
+  string(APPEND script "${text}")
+endforeach()
+fill(script "${script}")
+set(library "")
+if(CHART_JS)
+  file(READ ${CHART_JS} library)
+endif()
+fill(chart_js "${library}")
+file(WRITE ${OUTPUT} "// Made of train/report/ by cmake/write_report_template.cmake.
+#include \"train/report_template.h\"
+
+namespace foldgrad {
+
+const std::string_view kReportTemplate = R\"foldgrad(${page})foldgrad\";
+
+}  // namespace foldgrad
+")

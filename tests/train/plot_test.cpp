@@ -1,0 +1,26 @@
+#include "train/plot.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace foldgrad::testing {
+namespace {
+
+TEST(Plot, QuotesInNames) {
+  if (std::system("gnuplot --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no gnuplot here";
+  const auto pictures =
+      draw({{"it's a 'title'\nx", "x", "y", true, {{"l'un", {{1, 2}, {2, 0}}}}}, {"none", "x", "y", false, {}}});
+  ASSERT_EQ(pictures.size(), 2u);
+  EXPECT_NE(pictures[0].find("it's a 'title' x"), std::string::npos);
+}
+
+TEST(Plot, NothingIsDrawnWithoutGnuplot) {
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", "/nowhere", 1);
+  EXPECT_TRUE(draw({{"a", "x", "y", false, {}}}).empty());
+  setenv("PATH", path.c_str(), 1);
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

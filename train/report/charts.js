@@ -1,0 +1,243 @@
+// Charts: one for each curve, drawn by Chart.js, with a legend and a range of updates that all of them share.
+
+const charts = [];
+const haveCharts = typeof Chart !== 'undefined';
+
+// A line, behind it the same before smoothing, and between the least and the greatest of several runs a band.
+function datasetsOf(card) {
+  const smooth = card.curve.smooth && view.smoothing > 0;
+  return lines().flatMap(line => {
+    const points = pointsOf(line, card.curve), colour = colourOf(line.colour);
+    const column = (key, average) => {
+      const values = points.map(point => point[key]);
+      return (average ? smoothed(values) : values)
+          .map((y, i) => ({x: points[i].x, y: card.logarithmic && !(y > 0) ? null : y}));
+    };
+    const style = {label: line.key, borderColor: colour, backgroundColor: colour, hidden: view.hidden.has(line.key)};
+    const helper = {...style, borderWidth: 0, pointRadius: 0, pointHoverRadius: 0, helper: true};
+    const sets = [{
+      ...style,
+      data: column('y', smooth),
+      borderWidth: 2,
+      pointRadius: points.length > 40 ? 0 : 2.5,
+      pointHoverRadius: 5,
+      borderDash: line.colour < 8 ? [] : [6, 3]
+    }];
+    if (smooth) sets.push({...helper, data: column('y', false), borderWidth: 1, borderColor: colour + '55'});
+    if (line.runs.length > 1)
+      sets.push(
+          {...helper, data: column('low', smooth), fill: '+1', backgroundColor: colour + '33'},
+          {...helper, data: column('high', smooth)});
+    return sets;
+  });
+}
+
+// The multiples of 1, 2 or 5 times a power of ten that divide an interval in at most `most` parts.
+function evenTicks(min, max, most) {
+  const power = 10 ** Math.floor(Math.log10((max - min) / most));
+  const step = [1, 2, 5, 10].map(digit => digit * power).find(size => (max - min) / size <= most);
+  const first = Math.ceil(min / step);
+  return Array.from({length: Math.floor(max / step) - first + 1}, (_, i) => (first + i) * step);
+}
+
+// On a logarithmic axis 1, 2 and 5 in each decade, or 1 alone where there are many. Within one decade, even steps.
+function logarithmicTicks(scale) {
+  const {min, max} = scale, digits = max / min > 1e4 ? [1] : [1, 2, 5], values = [];
+  for (let power = Math.floor(Math.log10(min)); power <= Math.log10(max); ++power)
+    values.push(...digits.map(digit => Number(`${digit}e${power}`)).filter(value => value >= min && value <= max));
+  scale.ticks = (values.length > 2 || min === max ? values : evenTicks(min, max, 5)).map(value => ({value}));
+}
+
+function scalesOf(card) {
+  const colours = getComputedStyle(document.documentElement);
+  const ticks = {color: colours.getPropertyValue('--muted'), maxRotation: 0};
+  const grid = {color: colours.getPropertyValue('--line'), borderColor: colours.getPropertyValue('--line')};
+  const [min, max] = view.range || [undefined, undefined];
+  return {
+    x: {
+      type: 'linear',
+      min,
+      max,
+      ticks: {...ticks, maxTicksLimit: 8},
+      grid,
+      title: {display: true, text: 'updates', color: ticks.color}
+    },
+    y: card.logarithmic ? {
+      type: 'logarithmic',
+      bounds: 'data',
+      afterBuildTicks: logarithmicTicks,
+      ticks: {...ticks, callback: significant},
+      grid
+    } :
+                          {type: 'linear', ticks: {...ticks, maxTicksLimit: 7}, grid},
+  };
+}
+
+function refresh() {
+  for (const card of charts) {
+    card.chart.data.datasets = datasetsOf(card);
+    card.chart.options = optionsOf(card);
+    card.chart.update('none');
+  }
+  document.querySelector('#zoom-out').hidden = !view.range;
+  fillLegend();
+}
+
+const kCrosshair = {
+  id: 'crosshair',
+  afterDatasetsDraw({ctx, tooltip, chartArea, options}) {
+    if (!tooltip || !tooltip.opacity) return;
+    ctx.save();
+    ctx.strokeStyle = options.scales.x.ticks.color;
+    ctx.setLineDash([3, 3]);
+    ctx.beginPath();
+    ctx.moveTo(tooltip.caretX, chartArea.top);
+    ctx.lineTo(tooltip.caretX, chartArea.bottom);
+    ctx.stroke();
+    ctx.restore();
+  },
+};
+
+// A range of updates is chosen with the mouse, in all charts at once. A finger scrolls the page.
+function chooseRange(card, plot) {
+  const selection = element('div', {class: 'selection', hidden: true}), canvas = plot.querySelector('canvas');
+  let begin = null;
+  plot.append(selection);
+  const inside = event => {
+    const {left, right} = card.chart.chartArea;
+    return Math.min(Math.max(event.clientX - canvas.getBoundingClientRect().left, left), right);
+  };
+  canvas.addEventListener('pointerdown', event => {
+    if (event.pointerType !== 'mouse' || event.button !== 0) return;
+    begin = inside(event);
+    canvas.setPointerCapture(event.pointerId);
+  });
+  canvas.addEventListener('pointermove', event => {
+    if (begin === null) return;
+    const end = inside(event), {top, bottom} = card.chart.chartArea;
+    selection.hidden = false;
+    selection.style.cssText =
+        `left: ${Math.min(begin, end)}px; width: ${Math.abs(end - begin)}px; top: ${top}px; height: ${bottom - top}px`;
+  });
+  canvas.addEventListener('pointerup', event => {
+    if (begin === null) return;
+    const ends = [begin, inside(event)].sort((a, b) => a - b);
+    begin = null;
+    selection.hidden = true;
+    if (ends[1] - ends[0] < 8) return;
+    view.range = ends.map(pixel => card.chart.scales.x.getValueForPixel(pixel));
+    refresh();
+  });
+  canvas.addEventListener('dblclick', () => setRange(null));
+}
+
+function setRange(range) {
+  view.range = range;
+  refresh();
+}
+
+function optionsOf(card) {
+  return {
+    animation: false,
+    parsing: false,
+    maintainAspectRatio: false,
+    responsive: true,
+    interaction: {mode: 'nearest', axis: 'x', intersect: false},
+    scales: scalesOf(card),
+    plugins: {
+      legend: {display: false},
+      tooltip: {
+        filter: item => !item.dataset.helper,
+        itemSort: (a, b) => b.parsed.y - a.parsed.y,
+        callbacks: {
+          title: items => (items.length ? `update ${items[0].parsed.x}` : ''),
+          label: item => ` ${significant(item.parsed.y)}  ${item.dataset.label}`
+        },
+      },
+    },
+  };
+}
+
+function chartCard(curve) {
+  const card = {curve, logarithmic: Boolean(curve.logarithmic)};
+  const canvas = element('canvas', {role: 'img', 'aria-label': `${curve.title}, ${curve.unit}, against updates`});
+  const plot = element('div', {class: 'plot'}, canvas);
+  const log = element('input', {
+    type: 'checkbox',
+    change: () => {
+      card.logarithmic = log.checked;
+      refresh();
+    }
+  });
+  log.checked = card.logarithmic;
+  card.chart = new Chart(canvas, {type: 'line', data: {datasets: []}, options: optionsOf(card), plugins: [kCrosshair]});
+  charts.push(card);
+  chooseRange(card, plot);
+  card.element = element(
+      'figure', {class: 'card'},
+      element(
+          'figcaption', {}, element('strong', {}, curve.title), element('span', {class: 'unit'}, curve.unit),
+          element('label', {}, log, 'log')),
+      plot);
+  return card;
+}
+
+function removeCard(card) {
+  charts.splice(charts.indexOf(card), 1);
+  card.chart.destroy();
+  card.element.remove();
+}
+
+function fillLegend() {
+  const toggle = key => {
+    if (!view.hidden.delete(key)) view.hidden.add(key);
+    refresh();
+  };
+  document.querySelector('#legend').replaceChildren(...lines().map(
+      line => element(
+          'button', {type: 'button', 'aria-pressed': String(!view.hidden.has(line.key)), click: () => toggle(line.key)},
+          swatch(line.colour), line.key)));
+}
+
+function toolbar() {
+  const smoothing = element('input', {
+    type: 'range',
+    id: 'smoothing',
+    min: 0,
+    max: 0.98,
+    step: 0.02,
+    value: 0,
+    input: () => {
+      view.smoothing = Number(smoothing.value);
+      refresh();
+    }
+  });
+  const means = element('input', {
+    type: 'checkbox',
+    id: 'means',
+    change: () => {
+      view.means = means.checked;
+      refresh();
+    }
+  });
+  return element(
+      'div', {class: 'toolbar'}, element('div', {id: 'legend', class: 'legend', role: 'group', 'aria-label': 'Runs'}),
+      element('label', {}, 'Smooth training curves', smoothing),
+      data.groups.length ? element('label', {}, means, 'Mean over seeds') : null,
+      element('button', {type: 'button', id: 'zoom-out', hidden: true, click: () => setRange(null)}, 'All updates'));
+}
+
+function curvesSection() {
+  if (!haveCharts)
+    return [element(
+        'p', {class: 'note'},
+        'There are no curves, since this foldgrad was built without Chart.js. Install it (Debian: ' +
+            'libjs-chart.js), build again and call ',
+        element('code', {}, 'foldgrad report'), ' again.')];
+  return [
+    toolbar(), element('div', {class: 'grid'}, ...curvesIn(data.runs).map(curve => chartCard(curve).element)),
+    element(
+        'p', {class: 'note'},
+        'Drag across a chart to enlarge these updates in all of them; double-click to see all again.')
+  ];
+}

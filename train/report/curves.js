@@ -1,0 +1,72 @@
+// Curves: what is drawn against updates. One line for each run, or for each group of seeds.
+
+const view = {
+  smoothing: 0,
+  means: false,
+  hidden: new Set(),
+  range: null
+};
+
+const kCurves = [
+  {event: 'train', key: 'loss', title: 'Training loss', unit: 'nats per token, label-smoothed'},
+  {event: 'validate', key: 'loss', title: 'Validation loss', unit: 'nats per token'},
+  {event: 'validate', key: 'perplexity', title: 'Validation perplexity', unit: '', logarithmic: true},
+  {event: 'validate', key: 'bleu', title: 'BLEU', unit: 'on the validation text, 13a'},
+  {event: 'validate', key: 'tokenized_bleu', title: 'Tokenized BLEU', unit: 'on the validation text'},
+  {event: 'validate', key: 'chrf', title: 'chrF2', unit: 'on the validation text'},
+  {event: 'validate', key: 'exact', title: 'Exact match', unit: '% of lines'},
+  {event: 'train', key: 'gradient_norm', title: 'Norm of the gradient', unit: 'before clipping', logarithmic: true},
+  {event: 'train', key: 'lr', title: 'Learning rate', unit: ''},
+  {event: 'train', key: 'tokens_per_second', title: 'Speed', unit: 'tokens / s'},
+];
+
+// Those above that the logs have and that are not always 0, then numbers that are not known here.
+function curvesIn(runs) {
+  const found = new Map();
+  for (const event of runs.flatMap(run => run.events))
+    if (event.event === 'train' || event.event === 'validate')
+      for (const [key, value] of Object.entries(event))
+        if (isNumber(value) && value !== 0 && key !== 'step' && key !== 'seconds')
+          found.set(`${event.event} ${key}`, {event: event.event, key});
+  const name = curve => `${curve.event} ${curve.key}`;
+  const known = kCurves.filter(curve => found.delete(name(curve)));
+  return [...known, ...[...found.values()].map(curve => ({...curve, title: name(curve), unit: ''}))].map(
+      curve => ({
+        ...curve,
+        smooth: curve.event === 'train',
+        values: run => new Map(eventsOf(run, curve.event).map(event => [event.step, event[curve.key]]))
+      }));
+}
+
+// A line is the mean over its runs; with one run the run itself.
+function lines() {
+  const single = index => ({key: data.runs[index].name, runs: [index], colour: index});
+  const all = data.runs.map((_, index) => index);
+  if (!view.means) return all.map(single);
+  const grouped = new Set(data.groups.flat());
+  return [
+    ...data.groups.map(group => ({key: groupName(group), runs: group, colour: group[0]})),
+    ...all.filter(index => !grouped.has(index)).map(single)
+  ];
+}
+
+// [{x, y, low, high}] at the steps that all runs of the line have: mean, least and greatest; null where not finite.
+function pointsOf(line, curve) {
+  const runs = line.runs.map(index => curve.values(data.runs[index]));
+  return [...runs[0].keys()].filter(step => runs.every(run => run.has(step))).map(step => {
+    const values = runs.map(run => run.get(step));
+    if (!values.every(isNumber)) return {x: step, y: null, low: null, high: null};
+    return {x: step, y: mean(values), low: Math.min(...values), high: Math.max(...values)};
+  });
+}
+
+// The exponential moving average, divided by the sum of its weights.
+function smoothed(values) {
+  let sum = 0, weight = 0;
+  return values.map(value => {
+    if (value === null) return null;
+    sum = view.smoothing * sum + (1 - view.smoothing) * value;
+    weight = view.smoothing * weight + (1 - view.smoothing);
+    return sum / weight;
+  });
+}

@@ -1,0 +1,138 @@
+// What layers and normalizers looked like at each validation: a row for each site, a column for each step.
+
+const kQuantities = {
+  greatest_variance: 'Greatest running variance over channels',
+  least_variance: 'Least running variance over channels',
+  am_over_gm: 'AM / GM of the window of mean squares',
+  skips: 'Skips since the beginning',
+  gradient_norm: 'Norm of the gradient by layer',
+};
+
+// viridis, of equal steps in lightness and readable by the colour-blind.
+const kColours = [
+  [68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129], [92, 200, 99],
+  [170, 220, 50], [253, 231, 37]
+];
+
+function heatColour(t) {
+  const at = Math.min(Math.max(t, 0), 1) * (kColours.length - 1), below = Math.min(Math.floor(at), kColours.length - 2);
+  return `rgb(${kColours[below].map((c, i) => Math.round(c + (at - below) * (kColours[below + 1][i] - c))).join(' ')})`;
+}
+
+// Where data flow: the encoder first, and layer 2 before layer 10.
+function bySite(a, b) {
+  const rank = site => (site.startsWith('encoder') ? 0 : 1);
+  return rank(a) - rank(b) || a.localeCompare(b, 'en', {numeric: true});
+}
+
+// Of a run: quantity -> site -> Map of step -> value. Sites of normalizers stay in the order of the log.
+function sitesOf(run) {
+  const quantities = {};
+  const add = (quantity, site, step, value) =>
+      ((quantities[quantity] ??= {})[site] ??= new Map()).set(step, isNumber(value) ? value : null);
+  for (const event of eventsOf(run, 'layers')) {
+    for (const [site, values] of Object.entries(event.normalizers))
+      for (const [key, value] of Object.entries(values))
+        if (key !== 'iterations') add(key, site, event.step, value);
+    for (const site of Object.keys(event.gradient_norms).sort(bySite))
+      add('gradient_norm', site, event.step, event.gradient_norms[site]);
+  }
+  return quantities;
+}
+
+const positive = value => isNumber(value) && value > 0;
+const valuesOf = sites => Object.values(sites).flatMap(values => [...values.values()]);
+
+// Those with a value to colour in any run; so there are no skips where nothing was skipped.
+function quantitiesIn(all) {
+  const keys = [...new Set(all.flatMap(run => Object.keys(run)))].filter(
+      key => all.some(run => run[key] && valuesOf(run[key]).some(positive)));
+  const known = Object.keys(kQuantities);
+  return [...known.filter(key => keys.includes(key)), ...keys.filter(key => !known.includes(key))];
+}
+
+const titleOf = quantity => kQuantities[quantity] || quantity;
+
+function heatTable(sites, fraction, {onHover, onChoose}) {
+  const steps = [...new Set(Object.values(sites).flatMap(values => [...values.keys()]))].sort((a, b) => a - b);
+  const every = Math.ceil(steps.length / 4);
+  const cell = (site, step) => {
+    const value = sites[site].get(step), t = positive(value) ? fraction(value) : null;
+    return element('td', {
+      class: 'cell',
+      style: t === null ? undefined : `background: ${heatColour(t)}`,
+      title: `${site}, update ${step}: ${significant(value)}`,
+      pointerenter: () => onHover(site, step, value)
+    });
+  };
+  const row = site => element(
+      'tr', {},
+      element(
+          'th', {scope: 'row'},
+          element(
+              'button', {type: 'button', title: `${site}: draw its curve`, click: () => onChoose(site)},
+              shortSite(site))),
+      ...steps.map(step => cell(site, step)), element('td', {}, significant(sites[site].get(steps.at(-1)))));
+  return element(
+      'div', {class: 'scroll', tabindex: 0},
+      element(
+          'table', {class: 'heat'},
+          element(
+              'thead', {},
+              element(
+                  'tr', {}, element('th', {scope: 'col'}, 'Site'),
+                  ...steps.map((step, i) => element('th', {scope: 'col'}, i % every ? '' : String(step))),
+                  element('th', {scope: 'col'}, 'last'))),
+          element('tbody', {}, ...Object.keys(sites).map(row))));
+}
+
+function heatSection() {
+  const all = data.runs.map(sitesOf), quantities = quantitiesIn(all);
+  if (!quantities.length) return null;
+  const readout = element('span', {class: 'note', 'aria-live': 'polite'}), tables = element('div', {class: 'grid'});
+  const scale = element('span', {class: 'scale'}), chosen = element('div', {});
+  const choose = element(
+      'select', {'aria-label': 'Quantity', id: 'quantity', change: () => show(choose.value)},
+      ...quantities.map(quantity => element('option', {value: quantity}, titleOf(quantity))));
+  let card = null;
+  const drawSite = (quantity, site) => {
+    if (!haveCharts) return;
+    if (card) removeCard(card);
+    card = chartCard({
+      title: shortSite(site),
+      unit: titleOf(quantity),
+      logarithmic: true,
+      values: run => all[data.runs.indexOf(run)][quantity]?.[site] || new Map()
+    });
+    chosen.replaceChildren(card.element);
+    refresh();
+  };
+  const show = quantity => {
+    const values = all.flatMap(run => (run[quantity] ? valuesOf(run[quantity]) : [])).filter(positive);
+    const low = Math.min(...values), high = Math.max(...values), span = Math.log(high / low) || 1;
+    scale.replaceChildren(
+        significant(low), element('i', {
+          style: `background: linear-gradient(90deg, ${
+              kColours.map((_, i) => heatColour(i / (kColours.length - 1))).join(', ')})`
+        }),
+        `${significant(high)}, logarithmic`);
+    tables.replaceChildren(...data.runs
+                               .map(
+                                   (run, i) => all[i][quantity] ?
+                                       element(
+                                           'div', {class: 'card'}, element('h3', {}, swatch(i), run.name),
+                                           heatTable(all[i][quantity], value => Math.log(value / low) / span, {
+                                             onHover: (site, step, value) => {
+                                               readout.textContent = `${site}, update ${step}: ${significant(value)}`;
+                                             },
+                                             onChoose: site => drawSite(quantity, site)
+                                           })) :
+                                       null)
+                               .filter(Boolean));
+    readout.textContent = haveCharts ? 'Click a site to draw its curve in all runs.' : '';
+    if (card) removeCard(card);
+    card = null;
+  };
+  show(quantities[0]);
+  return [element('div', {class: 'toolbar'}, choose, scale, readout), tables, chosen];
+}

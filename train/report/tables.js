@@ -1,0 +1,127 @@
+// Tables: what the runs came to, in which settings they differ, and the validations of one.
+
+const kScores = [
+  {key: 'loss', title: 'Loss', decimals: 4, best: Math.min, inSummary: false},  // perplexity says the same
+  {key: 'perplexity', title: 'Perplexity', decimals: 3, best: Math.min},
+  {key: 'bleu', title: 'BLEU', decimals: 2, best: Math.max},
+  {key: 'tokenized_bleu', title: 'Tokenized BLEU', decimals: 2, best: Math.max},
+  {key: 'chrf', title: 'chrF2', decimals: 2, best: Math.max},
+  {key: 'exact', title: 'Exact %', decimals: 1, best: Math.max},
+];
+
+const eventsOf = (run, kind) => run.events.filter(event => event.event === kind);
+const scoresIn = events => kScores.filter(score => events.some(event => isNumber(event[score.key])));
+const bestValidation = run =>
+    run.best && eventsOf(run, 'validate').filter(event => event.step === run.best.step).at(-1);
+
+// One cell for each event, the best of them marked where there are several. Events may be missing.
+function scoreColumn(score, events) {
+  const values = events.map(event => event ? event[score.key] : null), numbers = values.filter(isNumber);
+  const best = new Set(numbers).size > 1 ? score.best(...numbers) : NaN;
+  return values.map(
+      value => value === best ? {
+        class: 'best',
+        content: element('span', {}, fixed(value, score.decimals), element('span', {class: 'hidden-text'}, ' best'))
+      } :
+                                fixed(value, score.decimals));
+}
+
+function groupName(group) {
+  const names = group.map(index => data.runs[index].name);
+  return 'mean of ' + (names.length > 2 ? `${names[0]} … ${names.at(-1)}` : names.join(', '));
+}
+
+// Mean ± standard deviation over the runs of a group that have the score.
+function meanScore(score, events) {
+  const values = events.filter(Boolean).map(event => event[score.key]).filter(isNumber);
+  const [m, s] = values.length ? [mean(values), deviation(values)] : [];
+  return values.length ? `${fixed(m, score.decimals)} ± ${fixed(s, score.decimals)}` : '–';
+}
+
+// What stands in each column for a run, and for a group of runs.
+function summaryColumns() {
+  const best = data.runs.map(bestValidation),
+        scores = scoresIn(best.filter(Boolean)).filter(score => score.inSummary !== false);
+  const counted = key => data.runs.some(run => run[key] > 0);
+  const scoreColumns = scores.map(score => {
+    const cells = scoreColumn(score, best);
+    return {title: score.title, run: (run, i) => cells[i], group: group => meanScore(score, group.map(i => best[i]))};
+  });
+  return [
+    {title: 'Run', run: (run, i) => element('span', {}, swatch(i), run.name), group: groupName},
+    {title: 'Normalizer', run: run => run.norm, group: group => data.runs[group[0]].norm},
+    {title: 'Outcome', run: run => run.outcome, group: group => `${group.length} seeds`},
+    {title: 'Steps', run: run => String(run.steps)},
+    {title: 'Best step', run: run => (run.best ? String(run.best.step) : '–')},
+    ...scoreColumns,
+    ...counted('skips') ? [{title: 'Skips', run: run => String(run.skips)}] : [],
+    ...counted('failures') ? [{title: 'Not finite', run: run => String(run.failures)}] : [],
+    {title: 'Parameters', run: run => String(run.parameters)},
+    {
+      title: 'Time',
+      run: run => duration(run.seconds),
+      group: group => duration(mean(group.map(i => data.runs[i].seconds)))
+    },
+  ];
+}
+
+function summarySection() {
+  const columns = summaryColumns(),
+        signatures = new Set(data.runs.map(run => run.best?.bleu_signature).filter(Boolean));
+  const runRow = (run, i) => ({cells: columns.map(column => column.run(run, i))});
+  const groupRow = group => ({class: 'mean', cells: columns.map(column => (column.group ? column.group(group) : ''))});
+  return [
+    element(
+        'div', {class: 'card'},
+        table(columns.map(column => column.title), [...data.runs.map(runRow), ...data.groups.map(groupRow)])),
+    element(
+        'p', {class: 'note'}, 'Scores are those of the best validation. ',
+        ...[...signatures].map(text => `BLEU: ${text}. `),
+        data.groups.length ? 'Means are over runs that differ only in their seed, ± one standard deviation of them.' :
+                             null)
+  ];
+}
+
+function differencesSection() {
+  if (data.runs.length < 2) return null;
+  const keys = [...new Set(data.runs.flatMap(run => Object.keys(run.settings)))];
+  const differing = keys.filter(key => new Set(data.runs.map(run => run.settings[key])).size > 1);
+  if (!differing.length) return [element('p', {class: 'note'}, 'The configurations are equal.')];
+  const rows =
+      differing.map(key => ({cells: [element('code', {}, key), ...data.runs.map(run => run.settings[key] ?? '–')]}));
+  return [element(
+      'div', {class: 'card'},
+      table(['Setting', ...data.runs.map((run, i) => element('span', {}, swatch(i), run.name))], rows))];
+}
+
+function validationTable(run) {
+  const events = eventsOf(run, 'validate'), scores = scoresIn(events);
+  if (!events.length) return null;
+  const columns = scores.map(score => scoreColumn(score, events));
+  return element(
+      'details', {open: data.runs.length === 1}, element('summary', {}, 'Validations'),
+      table(
+          ['Step', ...scores.map(score => score.title)],
+          events.map((event, i) => ({cells: [String(event.step), ...columns.map(column => column[i])]}))));
+}
+
+function failureTable(run) {
+  const events = run.events.filter(event => event.event === 'not_finite' || event.event === 'diverged');
+  if (!events.length) return null;
+  return table(
+      ['What', 'Step', 'Message'],
+      events.map(event => ({
+                   cells: [
+                     event.event === 'diverged' ? 'diverged' : `not finite: ${event.action}`, String(event.step),
+                     {class: 'text', content: event.message}
+                   ]
+                 })));
+}
+
+function detailsSection() {
+  return data.runs.map(
+      (run, i) => element(
+          'div', {class: 'card'}, element('h3', {}, swatch(i), run.name), validationTable(run), failureTable(run),
+          ...run.files.map(
+              file => element('details', {}, element('summary', {}, file.title), element('pre', {}, file.text)))));
+}
