@@ -12,6 +12,13 @@ DTYPES = {"F32": torch.float32, "F64": torch.float64, "BF16": torch.bfloat16, "I
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
+def load_metadata(path):
+    """Texts by name."""
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        return json.loads(file.read(length)).get("__metadata__", {})
+
+
 def load_tensors(path):
     """All tensors of a safetensors file, by name."""
     with open(path, "rb") as file:
@@ -31,9 +38,9 @@ def load_tensors(path):
     return tensors
 
 
-def save_tensors(path, tensors):
-    """Larger elements come first, so that every tensor is aligned."""
-    header, chunks, offset = {"__metadata__": {"format": "pt"}}, [], 0
+def save_tensors(path, tensors, metadata={}):
+    """Larger elements come first, so that every tensor is aligned. metadata: text to text."""
+    header, chunks, offset = {"__metadata__": {"format": "pt"} | metadata}, [], 0
     for name, tensor in sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0])):
         tensor = tensor.detach().cpu().contiguous()
         size = tensor.numel() * tensor.element_size()
