@@ -24,7 +24,8 @@ struct TrainConfig {
   std::string optimizer = "adam", schedule = "inverse_sqrt", dtype = "f32", on_nan = "abort";
   double lr = 5e-4, initial_lr = 1e-7, minimum_lr = 0, beta1 = 0.9, beta2 = 0.98, eps = 1e-8, momentum = 0;
   bool nesterov = false;
-  double weight_decay = 1e-4, clip = 0, label_smoothing = 0.1, average_decay = 0;
+  double weight_decay = 1e-4, clip = 0, agc = 0, label_smoothing = 0.1, average_decay = 0;
+  std::string agc_exclude = "output";
   bool operator==(const TrainConfig&) const = default;
 };
 

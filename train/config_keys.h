@@ -101,6 +101,10 @@ void visit_config(Config& c, const Visitor& v) {
   v(t.initial_lr, ConfigKey{"train", "initial_lr", "", "Learning rate of the first update", at_least(0)});
   v(t.minimum_lr, ConfigKey{"train", "minimum_lr", "", "Learning rate of the last update (cosine)", at_least(0)});
   v(t.clip, ConfigKey{"train", "clip", "", "Largest norm of the gradient; 0: not clipped", at_least(0)});
+  v(t.agc,
+    ConfigKey{"train", "agc", "", "Largest norm of a unit's gradient, per norm of its weights; 0: any", at_least(0)});
+  v(t.agc_exclude,
+    ConfigKey{"train", "agc_exclude", "", "What agc leaves alone: the output projection", {}, {"output", "none"}});
   v(t.label_smoothing, ConfigKey{"train", "label_smoothing", "", "Weight of the uniform distribution", kFraction});
   v(t.average_decay, ConfigKey{"train", "average_decay", "", "Of the moving average of weights; 0: none", kFraction});
   v(t.dtype, ConfigKey{"train", "dtype", "", "Of activations; weights and moments are f32", {}, {"f32", "bf16"}});

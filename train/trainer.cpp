@@ -39,6 +39,10 @@ Trainer::Trainer(Transformer& model, Optimizer& optimizer, const Schedule& sched
       parameters_(model.parameters()) {
   FOLDGRAD_CHECK(options.accumulate >= 1, "trainer: accumulate must be at least 1, got {}", options.accumulate);
   FOLDGRAD_CHECK(options.clip >= 0, "trainer: clip must be at least 0, got {}", options.clip);
+  FOLDGRAD_CHECK(options.agc >= 0, "trainer: agc must be at least 0, got {}", options.agc);
+  for (Parameter* p : parameters_)
+    if (!options.agc_exclude_output || (p != &model.output_table() && p != model.output_bias()))
+      clipped_adaptively_.push_back(p);
   if (options.average_decay != 0) average_.emplace(parameters_, options.average_decay);
   begin_report();
 }
@@ -71,6 +75,7 @@ Trainer::Record Trainer::update(Tape& tape) {
     record.losses.push_back(loss.value());
     tape.clear();
   }
+  if (options_.agc > 0) clip_adaptively(clipped_adaptively_, options_.agc);
   // Also without clipping: the norm tells of gradients that are not finite before they spoil the parameters.
   const GradientClip clip =
       clip_by_norm(parameters_, options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity());

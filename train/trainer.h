@@ -40,10 +40,12 @@ constexpr int kMostFailures = 10;  // between two reports; then training is give
 
 struct TrainerOptions {
   double label_smoothing = 0.1;
-  double clip = 0;              // largest norm of the gradient; 0: it is not clipped
-  std::int64_t accumulate = 1;  // batches per update
-  std::uint64_t seed = 1;       // of dropout
-  DType dtype = DType::f32;     // of activations
+  double clip = 0;                 // largest norm of the gradient; 0: it is not clipped
+  double agc = 0;                  // adaptive clipping (gradient_clipping.h), before that; 0: none
+  bool agc_exclude_output = true;  // not of the table of the output projection and its bias
+  std::int64_t accumulate = 1;     // batches per update
+  std::uint64_t seed = 1;          // of dropout
+  DType dtype = DType::f32;        // of activations
   OnNan on_nan = OnNan::abort;
   double average_decay = 0;  // of the moving average of weights; 0: there is none
 };
@@ -58,7 +60,7 @@ struct TrainingState {
 struct TrainingReport {
   std::int64_t updates = 0;                           // since the beginning
   double loss = 0;                                    // per target token, with label smoothing, in nats
-  double gradient_norm = 0;                           // of the last update, before clipping
+  double gradient_norm = 0;                           // of the last update, before `clip` and behind `agc`
   double lr = 0;                                      // of the last update
   std::int64_t source_tokens = 0, target_tokens = 0;  // without padding
   double seconds = 0;
@@ -77,7 +79,7 @@ TranslationBatch to_device(const Batch& batch, Device device);
 
 class Trainer {
  public:
-  // All must outlive the trainer. Throws std::invalid_argument for accumulate below 1 and a negative clip.
+  // All must outlive the trainer. Throws std::invalid_argument for accumulate below 1 and a negative clip or agc.
   Trainer(Transformer& model, Optimizer& optimizer, const Schedule& schedule, Batches& batches,
           const TrainerOptions& options);
 
@@ -115,7 +117,7 @@ class Trainer {
   const Schedule& schedule_;
   Batches& batches_;
   TrainerOptions options_;
-  std::vector<Parameter*> parameters_;
+  std::vector<Parameter*> parameters_, clipped_adaptively_;
   Tape tape_;
   std::optional<WeightAverage> average_;
   std::vector<Record> records_;   // since the last report

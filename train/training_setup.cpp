@@ -23,6 +23,8 @@ ScheduleOptions schedule_options(const TrainConfig& t) {
 TrainerOptions trainer_options(const TrainConfig& t) {
   return {.label_smoothing = t.label_smoothing,
           .clip = t.clip,
+          .agc = t.agc,
+          .agc_exclude_output = t.agc_exclude == "output",
           .accumulate = t.accumulate,
           .seed = std::uint64_t(t.seed),
           .dtype = t.dtype == "bf16" ? DType::bf16 : DType::f32,

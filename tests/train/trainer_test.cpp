@@ -159,11 +159,61 @@ TEST(Trainer, ClipsTheNormOfTheGradient) {
   EXPECT_NEAR(std::sqrt(squares), 0.125, 1e-5);  // f32, and [CLIP-2] adds 1e-6 to the norm
 }
 
+// One step of plain descent with rate 1 is the gradient. agc changes it unit by unit as its equations say, and nothing
+// else; the table and the bias of the output projection only when they are not left out.
+TEST(Trainer, AGC_1_AGC_2_ClipsTheGradientOfEveryUnit) {
+  constexpr double kClipping = 0.02;
+  TransformerConfig config = small_config("ln");
+  config.share_embeddings = "none", config.output_bias = true;
+  const auto change = [&](const TrainerOptions& options) {
+    TinyTraining run(config, 3, options, Sgd{}, 1, DType::f64);
+    std::map<std::string, std::vector<double>> changes;
+    for (const Parameter* p : run.model.parameters()) changes[p->name] = p->value.values<double>();
+    run.trainer.step();
+    for (const Parameter* p : run.model.parameters())
+      for (std::size_t i = 0; i < changes[p->name].size(); ++i) changes[p->name][i] -= p->value.data<double>()[i];
+    return changes;
+  };
+  const auto plain = change({.dtype = DType::f64}), clipped = change({.agc = kClipping, .dtype = DType::f64}),
+             all = change({.agc = kClipping, .agc_exclude_output = false, .dtype = DType::f64});
+  Transformer model(config, 3, DType::f64);
+  std::map<bool, int> units;  // by whether they are clipped
+  for (const Parameter* p : model.parameters()) {
+    std::vector<double> want = plain.at(p->name);
+    const std::size_t rows = p->value.shape().rank() == 1 ? 1 : std::size_t(p->value.shape()[0]),
+                      columns = want.size() / rows;
+    for (std::size_t r = 0; r < rows; ++r) {
+      double weights = 0, gradient = 0;
+      for (std::size_t i = r * columns; i < (r + 1) * columns; ++i) {
+        weights += std::pow(p->value.data<double>()[i], 2);
+        gradient += want[i] * want[i];
+      }
+      const double limit = kClipping * std::max(std::sqrt(weights), 1e-3);
+      ++units[std::sqrt(gradient) > limit];
+      for (std::size_t i = r * columns; i < (r + 1) * columns; ++i)
+        want[i] *= std::min(1.0, limit / std::sqrt(std::max(gradient, 1e-300)));
+    }
+    const bool output = p->name.find("output_projection") != std::string::npos;
+    // Weights of up to 1 lose 1e-16 when the change is added.
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      EXPECT_NEAR(all.at(p->name)[i], want[i], 1e-15) << p->name;
+      EXPECT_NEAR(clipped.at(p->name)[i], output ? plain.at(p->name)[i] : want[i], 1e-15) << p->name;
+    }
+    if (output) {
+      EXPECT_NE(all.at(p->name), plain.at(p->name)) << p->name;
+    }
+  }
+  EXPECT_GT(units[true], 20);
+  EXPECT_GT(units[false], 20);
+}
+
 TEST(Trainer, Errors) {
   EXPECT_EQ(message<std::invalid_argument>([] { TinyTraining(small_config("ln"), 1, {.accumulate = 0}); }),
             "trainer: accumulate must be at least 1, got 0");
   EXPECT_EQ(message<std::invalid_argument>([] { TinyTraining(small_config("ln"), 1, {.clip = -1}); }),
             "trainer: clip must be at least 0, got -1");
+  EXPECT_EQ(message<std::invalid_argument>([] { TinyTraining(small_config("ln"), 1, {.agc = -1}); }),
+            "trainer: agc must be at least 0, got -1");
   TinyTraining run(small_config("ln"), 1, {});
   EXPECT_EQ(message<std::invalid_argument>([&] { run.trainer.report(); }),
             "trainer: there was no step since the last report");

@@ -15,7 +15,7 @@ const kCurves = [
   {event: 'validate', key: 'tokenized_bleu', title: 'Tokenized BLEU', unit: 'on the validation text'},
   {event: 'validate', key: 'chrf', title: 'chrF2', unit: 'on the validation text'},
   {event: 'validate', key: 'exact', title: 'Exact match', unit: '% of lines'},
-  {event: 'train', key: 'gradient_norm', title: 'Norm of the gradient', unit: 'before clipping', logarithmic: true},
+  {event: 'train', key: 'gradient_norm', title: 'Norm of the gradient', unit: 'before train.clip', logarithmic: true},
   {event: 'train', key: 'lr', title: 'Learning rate', unit: ''},
   {event: 'train', key: 'tokens_per_second', title: 'Speed', unit: 'tokens / s'},
 ];
