@@ -1,12 +1,14 @@
 // Devices in builds with nvcc. A binary linked with CUDA also starts without a driver: then only the host exists.
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
 
 #include "engine/device.h"
 #include "engine/host_memory.h"
+#include "engine/host_reads.h"
 #include "engine/launch.h"
 
 namespace foldgrad {
@@ -73,8 +75,14 @@ void system_release(Device device, void* pointer) noexcept {
   cudaFree(pointer);  // it fails only while the process ends, when the driver has gone before us
 }
 
+namespace {
+std::atomic<std::int64_t> reads{0};
+}
+std::int64_t host_reads() { return reads; }
+
 void copy(Device to, void* target, Device from, const void* source, std::size_t bytes) {
   if (bytes == 0) return;
+  if (from == Device::cuda && to == Device::cpu) ++reads;
   if (to == Device::cpu && from == Device::cpu) {
     host_copy(target, source, bytes);
     return;

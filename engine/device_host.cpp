@@ -1,10 +1,12 @@
 // Devices in builds without nvcc: the host, and `cuda` as host memory for the emulation.
 
+#include <atomic>
 #include <cstring>
 #include <stdexcept>
 
 #include "engine/device.h"
 #include "engine/host_memory.h"
+#include "engine/host_reads.h"
 
 namespace foldgrad {
 
@@ -30,7 +32,15 @@ void* system_allocate(Device device, std::size_t bytes) {
 
 void system_release(Device, void* pointer) noexcept { host_release(pointer); }
 
-void copy(Device, void* target, Device, const void* source, std::size_t bytes) { host_copy(target, source, bytes); }
+namespace {
+std::atomic<std::int64_t> reads{0};
+}
+std::int64_t host_reads() { return reads; }
+
+void copy(Device to, void* target, Device from, const void* source, std::size_t bytes) {
+  if (from == Device::cuda && to == Device::cpu) ++reads;
+  host_copy(target, source, bytes);
+}
 
 void zero(Device, void* target, std::size_t bytes) {
   if (bytes) std::memset(target, 0, bytes);

@@ -278,12 +278,5 @@ TEST(Normalizer, DeepnormHasItsConstants) {
   EXPECT_TRUE(close(norm->apply_to_sum(residual, branch, {}).value(), Tensor::zeros({1, 2}, DType::f64), 1e-9));
 }
 
-TEST(Normalizer, TrainsWithoutReadingTheStateOnTheHost) {
-  for (Device device : devices()) {
-    const auto norm = make_normalizer("un", {}, "n", 4, DType::f32, device);
-    for (const auto& [name, tensor] : norm->state()) EXPECT_EQ(tensor.device(), device) << name;
-  }
-}
-
 }  // namespace
 }  // namespace foldgrad::testing

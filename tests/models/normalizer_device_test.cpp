@@ -1,0 +1,44 @@
+// Training reads nothing from the device: who reads waits for all kernels before.
+#include <cmath>
+
+#include "engine/host_reads.h"
+#include "models/normalizer.h"
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+namespace {
+
+TEST(NormalizerDevice, NoStepOfTrainingReadsTheDevice) {
+  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  for (const NormalizerInfo& info : normalizers()) {
+    std::map<std::string, std::string> options;
+    for (const NormalizerOption& option : info.options) {
+      if (option.name == "warmup" || option.name == "window") options[option.name] = "2";
+      if (option.name == "filtration") options[option.name] = "1";
+      if (option.name == "groups") options[option.name] = "4";
+    }
+    const auto norm = make_normalizer(info.name, options, "norm", 8, DType::f32, Device::cuda);
+    const Tensor mask = Tensor::of<std::uint8_t>({2, 5}, {1, 1, 1, 1, 0, 1, 1, 0, 1, 1}, Device::cuda);
+    // Warm-up, averages, an outlier, held channels.
+    for (double scale : {1.0, 2.0, 3.0, 4.0, 1e3, double(INFINITY)}) {
+      const Tensor x = Tensor::full({2, 5, 8}, scale, DType::f32, Device::cuda),
+                   dy = Tensor::full(x.shape(), 1, DType::f32, Device::cuda);
+      const std::int64_t before = memory::host_reads();
+      Tape tape;
+      std::vector<Var> penalties;
+      const Var y = norm->apply(tape.variable(x), {.training = true, .mask = &mask, .penalties = &penalties});
+      tape.backward(y, dy);
+      EXPECT_EQ(memory::host_reads(), before) << info.name << ", x = " << scale;
+    }
+    const std::int64_t before = memory::host_reads();
+    if (norm->diagnostics().least_variance) {  // which are read
+      EXPECT_GT(memory::host_reads(), before) << info.name;
+    }
+    if (info.name == "un") {
+      EXPECT_GE(norm->diagnostics().skips, 2);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
