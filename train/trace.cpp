@@ -131,17 +131,29 @@ double difference(double got, double want) {
   return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
 }
 
-// Keeps the largest difference of each array.
+std::vector<std::int64_t> index_of(std::int64_t element, const Shape& shape) {
+  std::vector<std::int64_t> index(shape.rank());
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    index[axis] = element % shape[axis];
+    element /= shape[axis];
+  }
+  return index;
+}
+
+// Keeps the largest difference of each array, and the first above the tolerance.
 class Comparison {
  public:
-  explicit Comparison(const Trace& trace) : trace_(trace) {}
+  Comparison(const Trace& trace, double tolerance) : trace_(trace), tolerance_(tolerance) {}
 
   void operator()(const std::string& name, const Tensor& got, std::int64_t step) {
     const std::vector<double> g = got.to(Device::cpu).to(DType::f64).values<double>(),
                               w = trace_.at(name, step).to(DType::f64).values<double>();
     TraceDifference& entry = entry_of(name);
-    for (std::size_t i = 0; i < w.size(); ++i)
-      if (const double d = difference(g[i], w[i]); d > entry.largest) entry.largest = d, entry.step = step + 1;
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      const double d = difference(g[i], w[i]);
+      if (d > entry.largest) entry.largest = d, entry.step = step + 1;
+      if (d > tolerance_ && !entry.first) entry.first = {step + 1, index_of(std::int64_t(i), got.shape()), g[i], w[i]};
+    }
   }
   std::vector<TraceDifference> result() && { return std::move(entries_); }
 
@@ -149,10 +161,11 @@ class Comparison {
   TraceDifference& entry_of(const std::string& name) {
     for (TraceDifference& entry : entries_)
       if (entry.array == name) return entry;
-    return entries_.emplace_back(TraceDifference{name});
+    return entries_.emplace_back(TraceDifference{name, 0, 1, std::nullopt});
   }
 
   const Trace& trace_;
+  const double tolerance_;
   std::vector<TraceDifference> entries_;
 };
 
@@ -191,13 +204,13 @@ double TraceReport::largest() const {
   return largest;
 }
 
-TraceReport replay_trace(const std::string& path, DType dtype, Device device) {
+TraceReport replay_trace(const std::string& path, DType dtype, Device device, double tolerance) {
   std::map<std::string, std::string> options;
   const Trace trace = read_trace(path, options);
   const auto norm = normalizer_of(trace, options, dtype, device);
   check_arrays(trace, *norm);
   preset(trace, *norm, device);
-  Comparison compare(trace);
+  Comparison compare(trace, tolerance);
   for (std::int64_t step = 0; step < trace.steps; ++step) replay_step(trace, *norm, step, dtype, device, compare);
   return {trace.layer, trace.steps, trace.shape, std::move(compare).result()};
 }

@@ -1,5 +1,6 @@
 // Recorded runs of one normalizer, step by step, and their replay. The format is described in docs/traces.md.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -7,10 +8,17 @@
 
 namespace foldgrad {
 
+struct TracePlace {
+  std::int64_t step;                // counted from 1
+  std::vector<std::int64_t> index;  // in the array of that step, counted from 0
+  double got, want;
+};
+
 struct TraceDifference {
-  std::string array;      // "y", "dx", "dgamma", "state.run_var", ...
-  double largest = 0;     // |got - want| / (1 + |want|); infinity where either is NaN
-  std::int64_t step = 1;  // where, counted from 1
+  std::string array;                // "y", "dx", "dgamma", "state.run_var", ...
+  double largest = 0;               // |got - want| / (1 + |want|); infinity where either is NaN
+  std::int64_t step = 1;            // where, counted from 1
+  std::optional<TracePlace> first;  // above the tolerance; what comes later may follow from it
 };
 
 struct TraceReport {
@@ -23,7 +31,8 @@ struct TraceReport {
 };
 
 // Runs the recorded inputs through the normalizer, forward and backward, and compares with the recorded results.
-// In f32 everything is converted first. Throws FileError for a file that cannot be read or that is no trace.
-TraceReport replay_trace(const std::string& path, DType dtype, Device device);
+// In f32 everything is converted first. `tolerance` decides what `first` is. Throws FileError for a file that cannot be
+// read or that is no trace.
+TraceReport replay_trace(const std::string& path, DType dtype, Device device, double tolerance);
 
 }  // namespace foldgrad

@@ -1,4 +1,4 @@
-// foldgrad verify-traces: replays recorded traces and prints the largest differences.
+// foldgrad verify-traces: replays recorded traces and prints the largest differences, and where they begin.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -31,16 +31,28 @@ struct Outcome {
   std::string error;  // when there is no report
 };
 
-void print_text(const VerifyTraces& o, const Outcome& outcome) {
+void print_text(const Outcome& outcome) {
   if (!outcome.report) {
     say("error: {}\n", outcome.error);
     return;
   }
   const TraceReport& r = *outcome.report;
   fmt::print("{}: {}, {} steps of {}\n", outcome.file, r.layer, r.steps, r.shape);
-  for (const TraceDifference& d : r.differences)
-    fmt::print("  {:<15} {:<9.2g} at step {}{}\n", d.array, d.largest, d.step,
-               d.largest <= o.limit() ? "" : "  MORE THAN THE TOLERANCE");
+  for (const TraceDifference& d : r.differences) {
+    fmt::print("  {:<15} {:<9.2g} at step {}", d.array, d.largest, d.step);
+    if (d.first)
+      fmt::print("  ABOVE THE TOLERANCE first at step {}, [{}]: got {}, want {}", d.first->step,
+                 fmt::join(d.first->index, ", "), d.first->got, d.first->want);
+    fmt::print("\n");
+  }
+}
+
+nlohmann::ordered_json json_of(const TraceDifference& d) {
+  nlohmann::ordered_json entry{{"largest", d.largest}, {"step", d.step}, {"first", nullptr}};
+  if (d.first)
+    entry["first"] = {
+        {"step", d.first->step}, {"index", d.first->index}, {"got", d.first->got}, {"want", d.first->want}};
+  return entry;
 }
 
 void print_json(const VerifyTraces& o, const std::vector<Outcome>& outcomes, int exit_code) {
@@ -53,8 +65,7 @@ void print_json(const VerifyTraces& o, const std::vector<Outcome>& outcomes, int
       trace["layer"] = outcome.report->layer;
       trace["steps"] = outcome.report->steps;
       trace["agrees"] = outcome.report->largest() <= o.limit();
-      for (const TraceDifference& d : outcome.report->differences)
-        trace["differences"][d.array] = {{"largest", d.largest}, {"step", d.step}};
+      for (const TraceDifference& d : outcome.report->differences) trace["differences"][d.array] = json_of(d);
     }
     traces.push_back(std::move(trace));
   }
@@ -74,13 +85,13 @@ int verify(const VerifyTraces& o) {
   for (const std::string& file : o.files) {
     Outcome outcome{file, std::nullopt, {}};
     try {
-      outcome.report = replay_trace(file, o.dtype == "f64" ? DType::f64 : DType::f32, device);
+      outcome.report = replay_trace(file, o.dtype == "f64" ? DType::f64 : DType::f32, device, o.limit());
       differing += !(outcome.report->largest() <= o.limit());
     } catch (const FileError& e) {
       outcome.error = e.what();
       ++malformed;
     }
-    if (!o.json) print_text(o, outcome);
+    if (!o.json) print_text(outcome);
     outcomes.push_back(std::move(outcome));
   }
   const int exit_code = malformed ? kExitData : differing ? kExitCheckFailed : kExitOk;

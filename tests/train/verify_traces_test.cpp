@@ -86,6 +86,37 @@ TEST(VerifyTraces, OneWrongValueIsFound) {
   expect_difference("pn_0", "y", 1, [](Tensor& t) { t.data<double>()[0] = std::nan(""); });
 }
 
+// What differs first leads to the mistake; what differs most may be what became of it.
+TEST(VerifyTraces, FirstAndLargestDifference) {
+  const Changed changed("un_paper_0", [](SafetensorsFile& f) {  // y is [30, 7, 7]
+    double* y = f.tensors.at("y").data<double>();
+    y[3 * 49 + 2 * 7 + 5] = 0.25;
+    y[3 * 49 + 2 * 7 + 6] = 1000;
+    y[20 * 49] = std::nan("");
+    f.tensors.at("state.skips").data<std::int64_t>()[7] = 1000;
+  });
+  const nlohmann::json differences = nlohmann::json::parse(changed.run("--json").out)["traces"][0]["differences"];
+  EXPECT_EQ(differences["y"]["largest"], nullptr);  // infinite
+  EXPECT_EQ(differences["y"]["step"], 21);
+  const nlohmann::json first = differences["y"]["first"];
+  EXPECT_EQ(first["step"], 4);
+  EXPECT_EQ(first["index"], (std::vector<int>{2, 5}));
+  EXPECT_EQ(first["want"], 0.25);
+  const Tensor y = read_safetensors(kGolden + "un_paper_0.safetensors").tensors.at("y");
+  EXPECT_NEAR(first["got"], y.data<double>()[3 * 49 + 2 * 7 + 5], 1e-12);
+  EXPECT_EQ(differences["state.skips"]["first"]["step"], 8);
+  EXPECT_EQ(differences["state.skips"]["first"]["index"], nlohmann::json::array());
+  EXPECT_EQ(differences["dx"]["first"], nullptr);
+
+  const ProgramResult r = changed.run();
+  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_NE(r.out.find(" at step 21  ABOVE THE TOLERANCE first at step 4, [2, 5]: got "), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find(", want 0.25\n"), std::string::npos) << r.out;
+  EXPECT_EQ(r.out.find("ABOVE"), r.out.find("ABOVE", r.out.find("  y "))) << "only y and skips differ:\n" << r.out;
+  const nlohmann::json above = nlohmann::json::parse(changed.run("--json --tolerance 10").out);
+  EXPECT_EQ(above["traces"][0]["differences"]["y"]["first"]["step"], 21) << "the tolerance decides what is first";
+}
+
 TEST(VerifyTraces, ToleranceDecides) {
   const Changed changed("ln_0", [](SafetensorsFile& f) { f.tensors.at("y").data<double>()[0] += 1e-6; });
   EXPECT_EQ(changed.run("--tolerance 1e-5").exit_code, 0);
