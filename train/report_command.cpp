@@ -9,21 +9,25 @@
 #include "train/exit_codes.h"
 #include "train/report.h"
 #include "train/run_directory.h"
+#include "train/tensorboard.h"
 
 namespace foldgrad {
 namespace {
 
 struct ReportOptions {
   std::vector<std::string> runs;
-  std::string out;
+  std::string out, tensorboard;
   bool json = false;
 };
 
 void report(const ReportOptions& options) {
   std::string out = options.out;
   if (out.empty()) out = options.runs.size() == 1 ? RunDirectory(options.runs[0]).report() : "report.html";
-  write_file_atomically(out, report_html(read_run_logs(options.runs)));
+  const std::vector<RunLog> logs = read_run_logs(options.runs);
+  write_file_atomically(out, report_html(logs));
   fmt::print("{}\n", out);
+  if (options.tensorboard.empty()) return;
+  for (const RunLog& log : logs) fmt::print("{}\n", write_tensorboard(log, options.tensorboard));
 }
 
 void compare(const ReportOptions& options) {
@@ -43,6 +47,8 @@ void add_report_command(CLI::App& program, int& exit_code) {
   const auto options = std::make_shared<ReportOptions>();
   command->add_option("RUN", options->runs, "Directories of runs")->required();
   command->add_option("-o,--output", options->out, "HTML file [RUN/report.html; of several runs report.html]");
+  command->add_option("--tensorboard", options->tensorboard,
+                      "Also write event files for TensorBoard, below this directory");
   command->callback([options, &exit_code] {
     report(*options);
     exit_code = kExitOk;

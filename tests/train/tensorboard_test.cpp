@@ -1,0 +1,85 @@
+#include "train/tensorboard.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/train/program.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using namespace std::string_literals;  // with zeros in them
+
+constexpr const char* kLog = R"({"event":"start","step":0,"steps":300,"norm":"un"}
+{"event":"train","step":5,"loss":0.5,"lr":null,"seconds":2.0}
+{"event":"layers","step":300,"gradient_norms":{"a":1.0},"normalizers":{"s":{"iterations":9,"skips":2,"word":"x"}}}
+{"event":"end","step":300,"outcome":"finished"}
+)";
+
+class TensorBoard : public ::testing::Test {
+ protected:
+  std::string run(const std::string& name) {
+    std::filesystem::create_directories(files_ / name);
+    write_bytes(files_ / name + "/log.jsonl", kLog);
+    return files_ / name;
+  }
+  TemporaryDirectory files_;
+};
+
+TEST(Crc32c, OfRfc3720) {
+  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aau);
+  EXPECT_EQ(crc32c(std::string(32, '\xff')), 0x62a8ab43u);
+  EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
+}
+
+// The contents of records; each is length (8 bytes), checksum (4), content, checksum (4).
+std::vector<std::string> contents_of(const std::string& file) {
+  std::vector<std::string> contents;
+  for (std::size_t at = 0; at < file.size(); at += contents.back().size() + 16) {
+    std::size_t length = 0;
+    for (std::size_t i = 8; i-- > 0;) length = length << 8 | std::uint8_t(file.at(at + i));
+    contents.push_back(file.substr(at + 12, length));
+  }
+  return contents;
+}
+
+TEST_F(TensorBoard, EventsWorkedByHand) {
+  const auto events = contents_of(tensorboard_events(read_run_log(run("a")), 0));
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0], "\x09\0\0\0\0\0\0\0\0\x1a\x0d"s + "brain.Event:2");
+  // Time 2.0, step 5, and a summary of 2 + 17 + 2 + 20 bytes; 0.5 and 2.0 as f32.
+  EXPECT_EQ(events[1], "\x09\0\0\0\0\0\0\0\x40\x10\x05\x2a\x29"s + "\x0a\x11\x0a\x0atrain/loss\x15\0\0\0\x3f"s +
+                           "\x0a\x14\x0a\x0dtrain/seconds\x15\0\0\0\x40"s);
+  // 300 = 0xac 0x02 in groups of 7 bits; a summary of 2 + 22 + 2 + 14 bytes. "layers" take no time.
+  EXPECT_EQ(events[2], "\x09\0\0\0\0\0\0\0\x40\x10\xac\x02\x2a\x28"s +
+                           "\x0a\x16\x0a\x0fgradient_norm/a\x15\0\0\x80\x3f"s +
+                           "\x0a\x0e\x0a\x07skips/s\x15\0\0\0\x40"s);
+}
+
+TEST_F(TensorBoard, ChecksumsAreMasked) {
+  const std::string file = tensorboard_events(read_run_log(run("a")), 0);
+  const auto checksum = [&](std::size_t at) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::uint8_t(file.at(at + i));
+    return value;
+  };
+  const auto masked = [](std::uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8u; };
+  EXPECT_EQ(checksum(8), masked(crc32c("\x18\0\0\0\0\0\0\0"s)));
+  EXPECT_EQ(checksum(12 + 24), masked(crc32c(file.substr(12, 24))));
+}
+
+TEST_F(TensorBoard, CommandWritesAFileForEachRun) {
+  const std::string runs = run("x/un") + " " + run("y/un"), to = files_ / "events";
+  const ProgramResult done = run_program("report " + runs + " -o " + files_ / "r.html" + " --tensorboard " + to);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  const std::string name = "/events.out.tfevents.foldgrad";
+  EXPECT_EQ(done.out, files_ / "r.html" + "\n" + to + "/x/un" + name + "\n" + to + "/y/un" + name + "\n");
+  EXPECT_EQ(contents_of(read_bytes(to + "/y/un" + name)).size(), 3u);
+  write_bytes(files_ / "file", "");
+  const ProgramResult refused =
+      run_program("report " + runs + " -o " + files_ / "r.html" + " --tensorboard " + files_ / "file");
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_EQ(refused.err, "error: " + files_ / "file/x/un" + ": cannot be created: Not a directory\n");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
