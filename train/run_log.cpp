@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/file.h"
@@ -19,6 +20,22 @@ std::vector<const ordered_json*> RunLog::of_kind(const std::string& event) const
   return found;
 }
 
+namespace {
+
+bool is_object(const ordered_json& object, const char* key) { return object.contains(key) && object[key].is_object(); }
+
+// What all readers of a log rely on; other fields may be missing, or null.
+bool is_event(const ordered_json& e) {
+  if (!e.is_object() || !e.contains("event") || !e["event"].is_string()) return false;
+  if (!e.contains("step") || !e["step"].is_number_integer()) return false;
+  if (e["event"] != "layers") return true;
+  if (!is_object(e, "gradient_norms") || !is_object(e, "normalizers")) return false;
+  return std::all_of(e["normalizers"].begin(), e["normalizers"].end(),
+                     [](const auto& site) { return site.is_object(); });
+}
+
+}  // namespace
+
 RunLog read_run_log(const std::string& run) {
   const std::string path = RunDirectory(run).log(), text = read_file(path);
   RunLog log{run, distinct_names({run})[0], {}};
@@ -26,7 +43,7 @@ RunLog read_run_log(const std::string& run) {
   for (std::size_t line = 1, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1, ++line) {
     ordered_json event = ordered_json::parse(text.begin() + std::ptrdiff_t(begin), text.begin() + std::ptrdiff_t(end),
                                              nullptr, /*allow_exceptions=*/false);
-    if (!event.is_object() || !event.contains("event")) throw FileError(path, fmt::format("line {} is no event", line));
+    if (!is_event(event)) throw FileError(path, fmt::format("line {} is no event", line));
     log.events.push_back(std::move(event));
   }
   return log;
@@ -50,16 +67,21 @@ double number(const ordered_json& event, const char* key, double otherwise) {
   return found != event.end() && found->is_number() ? found->get<double>() : otherwise;
 }
 
+std::string word(const ordered_json& event, const char* key) {
+  const auto found = event.find(key);
+  return found != event.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
 void add_event(RunSummary& s, const ordered_json& e) {
   const std::string kind = e.at("event");
   s.steps = std::max(s.steps, std::int64_t(number(e, "step", 0)));
   s.seconds += number(e, "seconds", 0);
   if (kind == "start") {
-    s.norm = e.value("norm", "");
+    s.norm = word(e, "norm");
     s.parameters = std::int64_t(number(e, "parameters", 0));
     s.outcome = "unfinished";
   } else if (kind == "end") {
-    s.outcome = e.value("outcome", "");
+    s.outcome = word(e, "outcome");
   } else if (kind == "diverged") {
     s.outcome = "diverged";
   } else if (kind == "not_finite") {
@@ -70,7 +92,7 @@ void add_event(RunSummary& s, const ordered_json& e) {
   } else if (kind == "validate") {
     const double bleu = number(e, "bleu", -1), perplexity = number(e, "perplexity", NAN);
     if (s.best && (bleu < s.best->bleu || (bleu == s.best->bleu && !(perplexity < s.best->perplexity)))) return;
-    s.best = {s.steps, perplexity, bleu, number(e, "chrf", NAN), e.value("bleu_signature", "")};
+    s.best = {s.steps, perplexity, bleu, number(e, "chrf", NAN), word(e, "bleu_signature")};
   }
 }
 

@@ -60,6 +60,11 @@ TEST_F(Report, LogsOfRunsThatGoOn) {
   const std::string diverged = start + "{\"event\":\"diverged\",\"step\":3,\"message\":\"m\"}\n";
   EXPECT_EQ(summary_of(read_run_log(run("b", diverged))).outcome, "diverged");
   EXPECT_EQ(refusal(run("c", start + "[]\n")), files_ / "c/log.jsonl: line 2 is no event");
+  for (const char* wrong : {"{}", R"({"event":1,"step":0})", R"({"event":"train"})", R"({"event":"train","step":"0"})",
+                            R"({"event":"layers","step":0,"normalizers":{}})",
+                            R"({"event":"layers","step":0,"gradient_norms":{},"normalizers":[]})",
+                            R"({"event":"layers","step":0,"gradient_norms":{},"normalizers":{"a":1}})"})
+    EXPECT_EQ(refusal(run("c", start + wrong + "\n")), files_ / "c/log.jsonl: line 2 is no event") << wrong;
   EXPECT_EQ(refusal(files_ / "d"), files_ / "d/log.jsonl: cannot be opened: No such file or directory");
 }
 
@@ -124,6 +129,21 @@ TEST_F(Report, PageNeedsNoOtherFile) {
   const std::string html = report_html({read_run_log(run("a", kLog))});
   for (const char* loads : {" src=", " href=", "@import", "url("})
     EXPECT_EQ(html.find(loads), std::string::npos) << loads;
+}
+
+// Whatever else is of another kind than a run writes counts as missing.
+TEST_F(Report, FieldsOfOtherKindsAreLeftOut) {
+  const std::string log = R"({"event":"start","step":0,"norm":1,"parameters":"x"}
+{"event":"validate","step":1,"loss":"x","perplexity":[],"bleu":{},"bleu_signature":0,"seconds":null}
+{"event":"layers","step":1,"gradient_norms":{"a":"x"},"normalizers":{"s":{"skips":"x"}}}
+{"event":"not_finite","step":1,"message":[]}
+{"event":"end","step":1,"outcome":null}
+)";
+  const RunLog read = read_run_log(run("a", log));
+  const RunSummary s = summary_of(read);
+  EXPECT_EQ(s.norm + s.outcome, "");
+  EXPECT_EQ(s.parameters + s.skips, 0);
+  EXPECT_EQ(report_data({read})["runs"][0]["events"], read.events);
 }
 
 TEST_F(Report, EqualNamesOfRunsAreToldApart) {
