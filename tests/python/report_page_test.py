@@ -223,6 +223,9 @@ class ReportPage(unittest.TestCase):
             "Greatest running variance over channels", "Skips since the beginning", "Norm of the gradient by layer"])
         self.browser.click(".heat tbody button", 3)
         self.assertEqual(self.texts("figcaption strong")[len(CHARTS):], ["encoder.1.final"])
+        top, bottom = self.js("(r => [r.top, r.bottom])([...document.querySelectorAll('figure')].at(-1)"
+                              ".getBoundingClientRect())")
+        self.assertTrue(0 <= top and bottom <= 901, (top, bottom))  # in sight, but for rounding
         got = self.datasets(len(CHARTS))
         self.assertEqual([d["label"] for d in got], ["s1", "s2", "fast"])
         self.assertEqual(got[2]["y"], [variance(3, SITES[3], step) for step in STEPS])

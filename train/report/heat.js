@@ -106,6 +106,7 @@ function heatSection() {
     });
     chosen.replaceChildren(card.element);
     refresh();
+    card.element.scrollIntoView({block: 'nearest'});
   };
   const show = quantity => {
     const values = all.flatMap(run => (run[quantity] ? valuesOf(run[quantity]) : [])).filter(positive);

@@ -109,7 +109,7 @@ function failureTable(run) {
   const events = run.events.filter(event => event.event === 'not_finite' || event.event === 'diverged');
   if (!events.length) return null;
   return table(
-      ['What', 'Step', 'Message'],
+      ['What', 'Step', {class: 'text', content: 'Message'}],
       events.map(event => ({
                    cells: [
                      event.event === 'diverged' ? 'diverged' : `not finite: ${event.action}`, String(event.step),
