@@ -38,6 +38,12 @@ TEST(Bpe, WorkedByHand) {
   EXPECT_EQ(bpe.apply("lowlow"), "lo@@ w@@ low");
 }
 
+TEST(Bpe, OfAPairThatComesTwiceTheFirstPlaceCounts) {
+  const TemporaryDirectory directory;
+  write_bytes(directory / "codes", "#version: 0.2\nl o\no m\nl o\n");
+  EXPECT_EQ(Bpe(directory / "codes").apply("loma"), "lo@@ m@@ a");  // at its second it would be l@@ om@@ a
+}
+
 TEST(Bpe, RemoveJoinsPieces) {
   EXPECT_EQ(remove_bpe("lo@@ w@@ low w  "), "lowlow w");
   EXPECT_EQ(remove_bpe("cut off@@"), "cut off");
