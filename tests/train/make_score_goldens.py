@@ -1,10 +1,17 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/scores.json: scores of small sets of lines, computed by sacreBLEU and by a formula of
-multi-bleu.perl written down here.   pip install sacrebleu==2.4.3;  python3 tests/train/make_score_goldens.py"""
+"""Writes tests/golden/scores.json: scores of small sets of lines, as sacreBLEU and multi-bleu.perl give them.
+
+    pip install sacrebleu==2.4.3
+    python3 tests/train/make_score_goldens.py multi-bleu.perl     # scripts/generic/multi-bleu.perl of Moses, 31473d8
+
+The original prints two digits; all of them come from the formula below, which must print the original's line."""
 import json
 import math
 import pathlib
 import random
+import subprocess
+import sys
+import tempfile
 from collections import Counter
 
 from sacrebleu.metrics import BLEU, CHRF
@@ -62,7 +69,7 @@ def random_cases():
 
 
 def multi_bleu(hyps, refs):
-    """What multi-bleu.perl prints, and the score with all digits. The original fails where hyp_len is 0."""
+    """The score with all digits, and the line that the original prints. It fails where hyp_len is 0."""
     correct, total, hyp_len, ref_len = [0] * 4, [0] * 4, 0, 0
     for hyp, ref in zip(hyps, refs):
         # Python's split() of bytes knows ASCII white space only, as Perl's of bytes does
@@ -82,6 +89,16 @@ def multi_bleu(hyps, refs):
         100 * bleu, *(100 * x for x in p), bp, hyp_len / ref_len, hyp_len, ref_len)
 
 
+def by_original(hyps, refs):
+    """The line of multi-bleu.perl; None where it divides by hyp_len = 0."""
+    with tempfile.NamedTemporaryFile("w", suffix=".ref") as file:
+        file.writelines(line + "\n" for line in refs)
+        file.flush()
+        run = subprocess.run(["perl", sys.argv[1], file.name], input="".join(line + "\n" for line in hyps),
+                             capture_output=True, text=True)
+    return run.stdout.strip() or None
+
+
 def without_version(metric):
     return str(metric.get_signature()).split("|version:")[0]
 
@@ -89,7 +106,9 @@ def without_version(metric):
 def golden(hyps, refs):
     result = {"hypotheses": hyps, "references": refs, "tokens_13a": [Tokenizer13a()(h.rstrip()) for h in hyps]}
     score, text = multi_bleu(hyps, refs)
-    result["multi_bleu"] = {"score": score, "text": text}
+    original = by_original(hyps, refs)
+    assert original in (text, None), f"{original} is not {text}"
+    result["multi_bleu"] = {"score": score, "text": text, "by_original": original is not None}
     metrics = {"sacre_bleu": BLEU(force=True), "sacre_bleu_lc": BLEU(lowercase=True, force=True), "chrf": CHRF()}
     for name, metric in metrics.items():
         s = metric.corpus_score(hyps, [refs])
