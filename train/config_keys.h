@@ -99,7 +99,7 @@ void visit_config(Config& c, const Visitor& v) {
   v(t.schedule, ConfigKey{"train", "schedule", "", "Of the learning rate", {}, {"inverse_sqrt", "cosine", "constant"}});
   v(t.warmup, ConfigKey{"train", "warmup", "updates", "Until the largest learning rate", at_least(0)});
   v(t.initial_lr, ConfigKey{"train", "initial_lr", "", "Learning rate of the first update", at_least(0)});
-  v(t.minimum_lr, ConfigKey{"train", "minimum_lr", "", "Learning rate of the last update (cosine)", at_least(0)});
+  v(t.minimum_lr, ConfigKey{"train", "minimum_lr", "", "Learning rate that the cosine ends at", at_least(0)});
   v(t.clip, ConfigKey{"train", "clip", "", "Largest norm of the gradient; 0: not clipped", at_least(0)});
   v(t.agc,
     ConfigKey{"train", "agc", "", "Largest norm of a unit's gradient, per norm of its weights; 0: any", at_least(0)});

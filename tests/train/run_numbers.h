@@ -1,0 +1,95 @@
+// What a run of `foldgrad train` left behind, as far as a configuration decides it: by name, as text that is compared.
+#pragma once
+#include <cmath>
+
+#include "engine/safetensors.h"
+#include "tests/train/tiny_run.h"
+
+namespace foldgrad::testing {
+
+// Ever later in a run: what differs in one of these makes those behind it differ.
+const std::vector<std::string> kConsequences = {"outcome",     "vocabulary",      "tokens 1",    "shapes",
+                                                "loss 1",      "gradient 1",      "moments 1",   "weights 1",
+                                                "weights end", "validation loss", "translations"};
+// Which may differ in any run.
+const std::vector<std::string> kCadences = {"lr", "log", "validations", "checkpoints", "test scores"};
+
+using RunNumbers = std::map<std::string, std::string>;
+
+inline std::string shapes_of(const SafetensorsFile& file) {
+  std::string all;
+  for (const auto& [name, tensor] : file.tensors) all += fmt::format("{} {}\n", name, tensor.shape());
+  return all;
+}
+
+// Of the tensors whose name begins so.
+inline std::string numbers_of(const SafetensorsFile& file, const std::string& prefix) {
+  std::string all;
+  for (const auto& [name, tensor] : file.tensors)
+    if (name.rfind(prefix, 0) == 0)
+      for (const float v : tensor.to(DType::f32).values<float>()) all += fmt::format("{} ", v);
+  return all;
+}
+
+inline std::vector<nlohmann::json> events_of(const std::string& run, const std::string& kind) {
+  std::vector<nlohmann::json> found;
+  std::istringstream lines(read_bytes(run + "/log.jsonl"));
+  for (std::string line; std::getline(lines, line);)
+    if (const auto event = nlohmann::json::parse(line); event.at("event") == kind) found.push_back(event);
+  return found;
+}
+
+// What is of update 1 is there when that was logged and saved.
+inline RunNumbers numbers_of_run(const std::string& run) {
+  namespace fs = std::filesystem;
+  RunNumbers n{{"outcome", "finished"}};
+  for (const auto& file : fs::directory_iterator(run + "/model/vocabulary"))
+    n["vocabulary"] += file.path().filename().string() + "\n" + read_bytes(file.path()) + "\n";
+  for (const auto& event : events_of(run, "train")) {
+    n["log"] += event.at("step").dump() + " ";
+    n["lr"] += event.at("lr").dump() + " ";
+    if (event.at("step") != 1) continue;
+    n["tokens 1"] =
+        fmt::format("{:.0f}", event.at("tokens_per_second").get<double>() * event.at("seconds").get<double>());
+    n["loss 1"] = event.at("loss").dump();
+    n["gradient 1"] = event.at("gradient_norm").dump();
+  }
+  for (const auto& event : events_of(run, "validate")) {
+    n["validations"] += event.at("step").dump() + " ";
+    n["validation loss"] = event.at("loss").dump();
+  }
+  std::vector<std::string> steps;
+  for (const auto& directory : fs::directory_iterator(run + "/checkpoints"))
+    if (fs::is_directory(directory)) steps.push_back(directory.path().filename());
+  std::sort(steps.begin(), steps.end());
+  for (const std::string& step : steps) n["checkpoints"] += step + " ";
+  const std::string first = run + "/checkpoints/step-00000001";
+  if (fs::exists(first)) {
+    const SafetensorsFile model = read_safetensors(first + "/model.safetensors"),
+                          optimizer = read_safetensors(first + "/optimizer.safetensors");
+    n["shapes"] = shapes_of(model);
+    n["moments 1"] = numbers_of(optimizer, "exp_avg") + numbers_of(optimizer, "momentum");
+    n["weights 1"] = numbers_of(model, "");
+  }
+  if (!steps.empty()) {
+    n["weights end"] = numbers_of(read_safetensors(run + "/checkpoints/" + steps.back() + "/model.safetensors"), "");
+    n["translations"] = read_bytes(run + "/samples/" + steps.back() + ".txt");
+  }
+  return n;
+}
+
+// The first consequence that both have and that differs, and every cadence that does.
+inline std::vector<std::string> differences(RunNumbers a, RunNumbers b) {
+  if (a["outcome"] != b["outcome"]) return {"outcome"};
+  std::vector<std::string> found;
+  for (const std::string& name : kConsequences)
+    if (a.count(name) && b.count(name) && a[name] != b[name]) {
+      found.push_back(name);
+      break;
+    }
+  for (const std::string& name : kCadences)
+    if (a[name] != b[name]) found.push_back(name);
+  return found;
+}
+
+}  // namespace foldgrad::testing
