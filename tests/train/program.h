@@ -9,6 +9,12 @@
 
 namespace foldgrad::testing {
 
+// $FOLDGRAD_PROGRAM, or the program of this build.
+inline std::string program() {
+  const char* given = std::getenv("FOLDGRAD_PROGRAM");
+  return given ? given : FOLDGRAD_PROGRAM;
+}
+
 struct ProgramResult {
   int exit_code;  // -1 when a signal ended it
   std::string out, err;
@@ -19,7 +25,7 @@ inline ProgramResult run_program(const std::string& arguments) {
   const TemporaryDirectory directory;
   const std::string out = directory / "out", err = directory / "err";
   const int status = std::system(
-      ("cd '" FOLDGRAD_SOURCE_DIR "' && '" FOLDGRAD_PROGRAM "' " + arguments + " >" + out + " 2>" + err).c_str());
+      ("cd '" FOLDGRAD_SOURCE_DIR "' && '" + program() + "' " + arguments + " >" + out + " 2>" + err).c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_bytes(out), read_bytes(err)};
 }
 

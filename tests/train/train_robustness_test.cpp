@@ -17,7 +17,7 @@ class TrainRobustness : public TinyRun {
  protected:
   // Starts the program; files may have `file_limit` bytes, so that the disk seems full.
   pid_t spawn(const std::string& arguments, rlim_t file_limit = RLIM_INFINITY) {
-    const std::string command = "exec '" FOLDGRAD_PROGRAM "' " + arguments + " >" + files_ / "out" + " 2>" + errors_;
+    const std::string command = "exec '" + program() + "' " + arguments + " >" + files_ / "out" + " 2>" + errors_;
     const pid_t child = fork();
     if (child == 0) {
       std::signal(SIGXFSZ, SIG_IGN);  // then writing fails with EFBIG

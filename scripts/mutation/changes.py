@@ -1,0 +1,110 @@
+"""What can be changed in a source file: one operator, constant, index, condition or initializer at a time."""
+import hashlib
+import re
+from dataclasses import dataclass
+
+# Comments, strings and characters, then lines of the preprocessor: none of them is changed.
+_TEXT = re.compile(r"""//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)'(?:\\.|[^'\\\n])+'""", re.S)
+_PREPROCESSOR = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
+_DECLARATION = re.compile(r"\s*(using|template|namespace|static_assert|friend|class|struct|enum|extern)\b|.*\boperator\b")
+_ARRAY = re.compile(r"\s*(?:(?:static|const|constexpr|thread_local|alignas\(\w+\))\s+)*[\w:<>, ]+[\w>]\s+\w+(?:\[[^\]]*\])+[ ;={]")
+
+# clang-format puts blanks around operators with two operands, and none around templates, pointers and references.
+_OPERATORS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+", "*": "/", "/": "*",
+              "%": "*", "&&": "||", "||": "&&", "+=": "-=", "-=": "+=", "*=": "/=", "/=": "*=", "<<": ">>", ">>": "<<",
+              "^": "|", "&": "|", "|": "&"}
+_BINARY = re.compile(r"(?<= )(" + "|".join(re.escape(o) for o in sorted(_OPERATORS, key=len, reverse=True)) + r")(?=[ \n])")
+_SIGN = re.compile(r"(?:(?<=[(\[{])|(?<=[,=?:] )|(?<=return ))-(?=[\w(.])")
+_NOT = re.compile(r"(?<![\w)\]])!(?=[\w(])")
+_INTEGER = re.compile(r"(?<![\w.'])(?<!\de[+-])(0x[0-9a-fA-F]+|\d+)([uUlL]*)(?![\w.'])")
+_REAL = re.compile(r"(?<![\w.])(?:\d+\.\d*(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?|\d+e[+-]?\d+)f?(?![\w.])")
+_INDEX = re.compile(r"(?<=[\w)\]])\[([A-Za-z_]\w*)\]")
+_WORDS = {"true": "false", "false": "true", "std::min": "std::max", "std::max": "std::min"}
+_WORD = re.compile(r"(?<![\w:])(true|false|std::min|std::max)\b(?!\s*<)")
+_INITIALIZER = re.compile(r"(?<=[{ ])\.\w+ = [\w.:]+(?:\([\w.:]*\))?(?:, |,(?=\n)|(?=\}))")
+
+
+def code_of(text):
+    """`text` with everything blanked that is not code, character for character."""
+    def blank(m):
+        return re.sub(r"[^\n]", " ", m.group())
+    return _PREPROCESSOR.sub(blank, _TEXT.sub(blank, text))
+
+
+@dataclass(frozen=True)
+class Mutant:
+    path: str
+    line: int  # from 1
+    begin: int  # in the file
+    old: str
+    new: str
+    before: str  # the line, and as it becomes
+    after: str
+    key: str  # the same while the line is the same, wherever it moves
+
+    def apply(self, text):
+        return text[:self.begin] + self.new + text[self.begin + len(self.old):]
+
+    def diff(self):
+        return f"-{self.before.strip()}\n+{self.after.strip()}"
+
+
+def _changes(code):
+    """(begin, old, new) of every change, in no order."""
+    for m in _BINARY.finditer(code):
+        yield m.start(), m[0], _OPERATORS[m[0]]
+    for m in _SIGN.finditer(code):
+        yield m.start(), "-", ""
+    for m in _NOT.finditer(code):
+        yield m.start(), "!", ""
+    for m in _INTEGER.finditer(code):
+        yield m.start(), m[0], (f"({m[0]} + 1)" if m[1].startswith("0x") else str(int(m[1]) + 1) + m[2])
+    for m in _REAL.finditer(code):
+        zero = float(m[0].rstrip("f")) == 0
+        yield m.start(), m[0], f"({m[0]} + 1)" if zero else f"(2 * {m[0]})"
+    for m in _INDEX.finditer(code):
+        yield m.start(), m[0], "[0]"
+    for m in _WORD.finditer(code):
+        yield m.start(), m[0], _WORDS[m[0]]
+    for m in _INITIALIZER.finditer(code):
+        yield m.start(), m[0], ""
+    for m in re.finditer(r"(?<!\w)if (?:constexpr )?\(", code):
+        end = _closing(code, m.end() - 1)
+        if end and "\n" not in code[m.end():end] and ";" not in code[m.end():end]:
+            condition = code[m.end():end]
+            yield m.end(), condition, f"!({condition})"
+
+
+def _closing(code, opening):
+    depth = 0
+    for i in range(opening, len(code)):
+        depth += {"(": 1, ")": -1}.get(code[i], 0)
+        if depth == 0:
+            return i
+    return None
+
+
+def mutants_of(path, text):
+    code = code_of(text)
+    found, seen = [], {}
+    for begin, old, new in sorted(set(_changes(code))):
+        start = code.rfind("\n", 0, begin) + 1
+        end = code.find("\n", begin)
+        line, column = code[start:end], begin - start
+        array = _ARRAY.match(line)
+        if _DECLARATION.match(line) or (array and column < array.end()):
+            continue
+        if text[begin:begin + len(old)] != old:
+            continue  # a condition with a string in it, which is blank in `code`
+        before = text[start:end]
+        after = before[:column] + new + before[column + len(old):]
+        name = f"{path}|{before.strip()}|{after.strip()}"
+        seen[name] = seen.get(name, 0) + 1
+        key = hashlib.sha1(f"{name}|{seen[name]}".encode()).hexdigest()[:12]
+        found.append(Mutant(path, code.count("\n", 0, begin) + 1, begin, old, new, before, after, key))
+    return found
+
+
+def chosen(mutants, seed, count):
+    """`count` of them: those first in an order that the seed decides. Other code does not change the order."""
+    return sorted(mutants, key=lambda m: hashlib.sha1(f"{seed}|{m.key}".encode()).digest())[:count]

@@ -1,0 +1,51 @@
+"""Which tests can reach a source file, the nearest first: a walk along #include, from tests to what implements."""
+import heapq
+import re
+from pathlib import Path
+
+FOLDERS = ("engine", "ops", "models", "train")
+_INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.M)
+
+
+class Covering:
+    def __init__(self, root):
+        self.root = Path(root)
+        sources = [p for folder in (*FOLDERS, "emulation", "tests") for p in (self.root / folder).rglob("*")
+                   if p.suffix in (".h", ".cpp", ".cu")]
+        self.includes = {}
+        for p in sources:
+            text = p.read_text()
+            found = set(_INCLUDE.findall(text))
+            if "FOLDGRAD_PROGRAM" in text:
+                found.add("train/main.cpp")
+            self.includes[str(p.relative_to(self.root))] = found
+        self.implementers = {}  # of a header: sources beside it that include it
+        for path, found in self.includes.items():
+            for header in found:
+                if path.endswith((".cpp", ".cu")) and Path(header).parent == Path(path).parent:
+                    self.implementers.setdefault(header, []).append(path)
+        self.tests = {Path(p).stem: p for p in self.includes
+                      if p.endswith("_test.cpp") and not p.startswith("tests/realdata")}
+        self.distances = {name: self._distances(p) for name, p in self.tests.items()}
+
+    def _distances(self, start):
+        """Of every file that `start` reaches: an include costs 1, from a header to what implements it 0 or 1."""
+        distance, heap = {start: 0}, [(0, start)]
+        while heap:
+            d, path = heapq.heappop(heap)
+            if d > distance[path]:
+                continue
+            steps = [(p, 1) for p in self.includes.get(path, ()) if p in self.includes]
+            steps += [(p, 0 if Path(p).stem == Path(path).stem else 1) for p in self.implementers.get(path, ())]
+            for to, cost in steps:
+                if d + cost < distance.get(to, 1 << 30):
+                    distance[to] = d + cost
+                    heapq.heappush(heap, (d + cost, to))
+        return distance
+
+    def tests_of(self, path):
+        """[(distance, test)], the nearest first."""
+        return sorted((d[path], name) for name, d in self.distances.items() if path in d)
+
+    def runs_program(self, test):
+        return "train/main.cpp" in self.distances[test]
