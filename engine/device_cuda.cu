@@ -10,6 +10,7 @@
 #include "engine/host_memory.h"
 #include "engine/host_reads.h"
 #include "engine/launch.h"
+#include "engine/out_of_memory.h"
 
 namespace foldgrad {
 namespace {
@@ -66,7 +67,12 @@ void* system_allocate(Device device, std::size_t bytes) {
   if (device == Device::cpu) return host_allocate(bytes);
   if (!cuda_available()) throw std::runtime_error("memory: no CUDA device: " + cuda_description());
   void* pointer = nullptr;
-  check(cudaMalloc(&pointer, bytes), ("cudaMalloc of " + std::to_string(bytes) + " bytes").c_str());
+  const cudaError_t error = cudaMalloc(&pointer, bytes);
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // or the next launch would report it again
+    throw OutOfMemory("the GPU", bytes);
+  }
+  check(error, "cudaMalloc");
   return pointer;
 }
 

@@ -5,11 +5,10 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <stdexcept>
-#include <string>
 
 #include "engine/device.h"
 #include "engine/elementwise_cpu.h"
+#include "engine/out_of_memory.h"
 
 namespace foldgrad::memory {
 namespace {
@@ -23,7 +22,7 @@ void* host_allocate(std::size_t bytes) {
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
   void* pointer = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr;
-  if (!pointer) throw std::runtime_error("memory: the host has no " + std::to_string(bytes) + " bytes left");
+  if (!pointer) throw OutOfMemory("the host", bytes);
   if (alignment == kHugePage) madvise(pointer, rounded, MADV_HUGEPAGE);  // advice: without it, only slower
   return pointer;
 }

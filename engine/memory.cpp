@@ -24,13 +24,13 @@ class Pool {
 
   void* take(std::size_t size) {
     const std::lock_guard lock(mutex_);
-    std::vector<void*>& free = free_[size];
+    Blocks& blocks = blocks_[size];
     void* block = nullptr;
-    if (free.empty()) {
-      block = from_system(size);
+    if (blocks.free.empty()) {
+      block = from_system(size, blocks);
     } else {
-      block = free.back();
-      free.pop_back();
+      block = blocks.free.back();
+      blocks.free.pop_back();
       statistics_.cached -= size;
     }
     statistics_.current += size;
@@ -42,7 +42,7 @@ class Pool {
     const std::lock_guard lock(mutex_);
     statistics_.current -= size;
     statistics_.cached += size;
-    free_[size].push_back(block);
+    blocks_.find(size)->second.free.push_back(block);  // there is room, see from_system()
   }
 
   void release_cache() {
@@ -61,8 +61,21 @@ class Pool {
   }
 
  private:
-  void* from_system(std::size_t size) {
+  struct Blocks {
+    std::vector<void*> free;
+    std::size_t all = 0;  // free ones and those handed out
+  };
+
+  void* from_system(std::size_t size, Blocks& blocks) {
     ++statistics_.system_allocations;
+    // Room for the day when all are free: giving back must work when nothing is left to allocate.
+    if (blocks.free.capacity() <= blocks.all) blocks.free.reserve(2 * blocks.all + 8);
+    void* block = asking_twice(size);
+    ++blocks.all;
+    return block;
+  }
+
+  void* asking_twice(std::size_t size) {
     try {
       return system_allocate(device_, size);
     } catch (const std::runtime_error&) {
@@ -74,16 +87,17 @@ class Pool {
 
   void release_all() {
     if (device_ == Device::cuda) cuda_synchronize();  // queued kernels may still use cached blocks
-    for (auto& [size, blocks] : free_) {
-      for (void* block : blocks) system_release(device_, block);
-      blocks.clear();
+    for (auto& [size, blocks] : blocks_) {
+      for (void* block : blocks.free) system_release(device_, block);
+      blocks.all -= blocks.free.size();
+      blocks.free.clear();
     }
     statistics_.cached = 0;
   }
 
   const Device device_;
   std::mutex mutex_;
-  std::map<std::size_t, std::vector<void*>> free_;
+  std::map<std::size_t, Blocks> blocks_;
   Statistics statistics_;
 };
 

@@ -8,20 +8,13 @@
 #include "train/checkpoint.h"
 #include "train/checkpoint_files.h"
 #include "train/digest.h"
+#include "train/json_file.h"
 
 namespace foldgrad {
 namespace {
 
 using namespace checkpoint_files;
 using nlohmann::json;
-
-json read_json(const std::string& path) {
-  try {
-    return json::parse(read_file(path));
-  } catch (const json::parse_error& e) {
-    throw FileError(path, fmt::format("is not JSON at byte {}", e.byte));
-  }
-}
 
 template <class T>
 T field(const json& object, const char* key, const std::string& path) {

@@ -4,9 +4,11 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "engine/check.h"
 #include "train/commands.h"
 #include "train/config.h"
 #include "train/exit_codes.h"
+#include "train/training_setup.h"
 
 namespace foldgrad {
 
@@ -18,17 +20,20 @@ void add_config_command(CLI::App& program, int& exit_code) {
   CLI::App* command = program.add_subcommand(
       "config", "List every key of a configuration; or check one, and print it with all defaults filled in");
   const auto options = std::make_shared<Options>();
-  command->add_option("CONFIG", options->file, "Configuration, TOML");
+  const CLI::Option* file = command->add_option("CONFIG", options->file, "Configuration, TOML");
   command->add_option("--set", options->settings, "SECTION.KEY=VALUE, over what CONFIG says")->allow_extra_args(false);
   command->footer("Exit codes: 0, 2 configuration, 3 the file cannot be read.");
-  command->callback([options, &exit_code] {
-    if (options->file.empty() && options->settings.empty())
-      fmt::print("{}", config_help());
-    else if (options->file.empty())
-      fmt::print("{}", config_text(parse_config("", "", options->settings)));
-    else
-      fmt::print("{}", config_text(read_config(options->file, options->settings)));
+  command->callback([options, file, &exit_code] {
     exit_code = kExitOk;
+    if (file->count() == 0 && options->settings.empty()) {
+      fmt::print("{}", config_help());
+      return;
+    }
+    FOLDGRAD_CHECK(file->count() == 0 || !options->file.empty(), "CONFIG must name a file, got \"\"");
+    const ExperimentConfig config =
+        file->count() == 0 ? parse_config("", "", options->settings) : read_config(options->file, options->settings);
+    require_trainable(config);
+    fmt::print("{}", config_text(config));
   });
 }
 

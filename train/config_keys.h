@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "train/config.h"
+#include "train/model_limits.h"
 
 namespace foldgrad {
 
@@ -28,6 +29,7 @@ struct ConfigKey {
 };
 
 constexpr ConfigRange at_least(double low) { return {.low = low}; }
+constexpr ConfigRange within(double low, std::int64_t high) { return {.low = low, .high = double(high)}; }
 constexpr ConfigRange above(double low) { return {.low = low, .low_excluded = true}; }
 constexpr ConfigRange kFraction{.low = 0, .high = 1, .high_excluded = true};
 
@@ -37,12 +39,14 @@ constexpr ConfigRange kFraction{.low = 0, .high = 1, .high_excluded = true};
 template <class Config, class Visitor>
 void visit_config(Config& c, const Visitor& v) {
   auto& m = c.model;
-  v(m.width, ConfigKey{"model", "width", "channels", "Width of embeddings and sublayers", at_least(4)});
-  v(m.ffn_width, ConfigKey{"model", "ffn_width", "channels", "Inner width of feed-forward blocks", at_least(1)});
-  v(m.heads, ConfigKey{"model", "heads", "", "Attention heads; must divide the width", at_least(1)});
-  v(m.encoder_layers, ConfigKey{"model", "encoder_layers", "", "Layers of the encoder", at_least(1)});
-  v(m.decoder_layers, ConfigKey{"model", "decoder_layers", "", "Layers of the decoder", at_least(1)});
-  v(m.max_positions, ConfigKey{"model", "max_positions", "tokens", "Longest sentence with its end", at_least(1)});
+  v(m.width, ConfigKey{"model", "width", "channels", "Width of embeddings and sublayers", within(4, kMostOfASize)});
+  v(m.ffn_width,
+    ConfigKey{"model", "ffn_width", "channels", "Inner width of feed-forward blocks", within(1, kMostOfASize)});
+  v(m.heads, ConfigKey{"model", "heads", "", "Attention heads; must divide the width", within(1, kMostOfASize)});
+  v(m.encoder_layers, ConfigKey{"model", "encoder_layers", "", "Layers of the encoder", within(1, kMostOfASize)});
+  v(m.decoder_layers, ConfigKey{"model", "decoder_layers", "", "Layers of the decoder", within(1, kMostOfASize)});
+  v(m.max_positions,
+    ConfigKey{"model", "max_positions", "tokens", "Longest sentence with its end", within(1, kMostPositions)});
   v(m.dropout, ConfigKey{"model", "dropout", "", "Dropout of embeddings and sublayers", kFraction});
   v(m.attention_dropout, ConfigKey{"model", "attention_dropout", "", "Dropout of probabilities", kFraction});
   v(m.activation_dropout, ConfigKey{"model", "activation_dropout", "", "Dropout after the activation", kFraction});

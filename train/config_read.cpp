@@ -8,6 +8,8 @@
 #include "models/nearest_name.h"
 #include "models/normalizer.h"
 #include "train/config_keys.h"
+#include "train/printable.h"
+#include "train/toml_depth.h"
 
 namespace foldgrad {
 namespace {
@@ -20,8 +22,8 @@ struct Given {
 
   [[noreturn]] void refuse(const std::string& what) const { throw ConfigError(place + ": " + what); }
   std::string shown() const {
-    if (!raw.empty() || !node) return fmt::format("\"{}\"", raw);
-    if (const auto* text = node->as_string()) return fmt::format("\"{}\"", text->get());
+    if (!raw.empty() || !node) return in_quotes(raw);
+    if (const auto* text = node->as_string()) return in_quotes(text->get());
     if (const auto* number = node->as_floating_point()) return fmt::format("{}", number->get());
     if (const auto* number = node->as_integer()) return fmt::format("{}", number->get());
     if (const auto* flag = node->as_boolean()) return flag->get() ? "true" : "false";
@@ -51,6 +53,8 @@ void flatten(const toml::table& table, const std::string& prefix, const std::str
 }
 
 toml::table parse_toml(const std::string& text, const std::string& name) try {
+  if (const std::int64_t line = line_of_deep_key(text))
+    throw ConfigError(fmt::format("{}:{}: a key must have at most {} parts", name, line, kMostKeyParts));
   return toml::parse(text, name);
 } catch (const toml::parse_error& e) {
   throw ConfigError(fmt::format("{}:{}: {}", name, e.source().begin.line, e.description()));
@@ -67,7 +71,7 @@ void apply_setting(const std::string& setting, toml::table& values, GivenKeys& g
   const std::string place = "--set " + key;
   values = {};
   try {
-    values = toml::parse("value = " + text);
+    if (line_of_deep_key(text) == 0) values = toml::parse("value = " + text);
   } catch (const toml::parse_error&) {
   }
   given[key] = {values.size() == 1 ? values.get("value") : nullptr, text, place};
@@ -80,7 +84,7 @@ void assign(std::string& field, const Given& given, const ConfigKey& key) {
                                   : fmt::format("{} must be one of {}", name, fmt::join(key.choices, ", "));
   field = given.text(must_be);
   if (!key.choices.empty() && std::find(key.choices.begin(), key.choices.end(), field) == key.choices.end())
-    given.refuse(fmt::format("{}, got \"{}\"", must_be, field));
+    given.refuse(fmt::format("{}, got {}", must_be, in_quotes(field)));
   try {
     (void)nlohmann::json(field).dump();
   } catch (const nlohmann::json::exception&) {
@@ -126,7 +130,7 @@ const NormalizerInfo* find_normalizer(const std::string& name) {
 std::string no_such_normalizer(const std::string& name) {
   std::vector<std::string> names;
   for (const NormalizerInfo& info : normalizers()) names.push_back(info.name);
-  return fmt::format("there is no normalizer \"{}\"; did you mean \"{}\"?", name, nearest_name(name, names));
+  return fmt::format("there is no normalizer {}; did you mean \"{}\"?", in_quotes(name), nearest_name(name, names));
 }
 
 // As NormalizerOptions takes it, and always the same for the same value.

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
@@ -25,7 +26,8 @@ std::string quoted(const std::string& text) {
 std::string toml_of(const std::string& value) { return quoted(value); }
 std::string toml_of(bool value) { return value ? "true" : "false"; }
 std::string toml_of(std::int64_t value) { return fmt::format("{}", value); }
-std::string toml_of(double value) { return fmt::format("{}", value); }
+// "-0" would be read as an integer, which has no sign there.
+std::string toml_of(double value) { return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value); }
 
 std::string toml_of(const NormalizerOption& option, const std::string& value) {
   if (option.kind == NormalizerOption::Kind::choice) return quoted(value);

@@ -3,10 +3,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "engine/check.h"
 #include "engine/file.h"
 #include "models/nearest_name.h"
 #include "train/commands.h"
@@ -16,6 +18,7 @@
 #include "train/data/unpack.h"
 #include "train/digest.h"
 #include "train/exit_codes.h"
+#include "train/printable.h"
 #include "train/streams.h"
 
 namespace foldgrad {
@@ -95,13 +98,22 @@ void fetch_known(const DataSet& set, const DataOptions& options, const std::stri
   fmt::print("{}: {}\n", root, fmt::join(names, ", "));
 }
 
+// In small letters, as we write digests.
+std::string checked_digest(std::string digest) {
+  for (char& c : digest) c = char(std::tolower(static_cast<unsigned char>(c)));
+  FOLDGRAD_CHECK(digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == digest.npos,
+                 "--sha256 must have 64 hexadecimal digits, got {}", in_quotes(digest));
+  return digest;
+}
+
 int run_fetch(const DataOptions& options) {
   const std::string root = data_root(options.data_directory) + "/" + options.name;
   if (!options.sha256.empty()) {
+    const std::string digest = checked_digest(options.sha256);
     if (options.urls.empty() == options.files.empty())
       throw std::invalid_argument("--sha256 needs --url or --from-file");
     const std::string& from = options.urls.empty() ? options.files[0] : options.urls[0];
-    const Download wanted{options.urls, options.sha256, root + "/" + from.substr(from.rfind('/') + 1)};
+    const Download wanted{options.urls, digest, root + "/" + from.substr(from.rfind('/') + 1)};
     options.urls.empty() ? take_file(options.files[0], wanted) : download(wanted);
     fmt::print("{}\n", wanted.path);
     return kExitOk;

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "engine/file.h"
+#include "engine/out_of_memory.h"
 #include "train/checkpoint.h"
 #include "train/config.h"
 #include "train/streams.h"
@@ -15,7 +16,7 @@
 namespace foldgrad {
 namespace {
 
-int refuse(const char* what, ExitCode code) {
+int refuse(const std::string& what, ExitCode code) {
   say("error: {}\n", what);
   return code;
 }
@@ -29,8 +30,7 @@ Device require_device(const std::string& name) {
 }
 
 int guarded(const std::function<int()>& command) try { return command(); } catch (const Diverged& e) {
-  say("error: diverged: {}\n", e.what());
-  return kExitDiverged;
+  return refuse(fmt::format("diverged: {}", e.what()), kExitDiverged);
 } catch (const ConfigError& e) {
   return refuse(e.what(), kExitUsage);
 } catch (const std::invalid_argument& e) {  // keys that do not go together, sentences that do not fit the sizes
@@ -41,11 +41,13 @@ int guarded(const std::function<int()>& command) try { return command(); } catch
   return refuse(e.what(), kExitData);
 } catch (const DeviceError& e) {
   return refuse(e.what(), kExitDevice);
+} catch (const OutOfMemory& e) {
+  return refuse(e.what(), kExitDevice);
 } catch (const std::bad_alloc&) {
   return refuse("memory is used up", kExitDevice);
 } catch (const std::system_error& e) {
   if (!std::ferror(stdout)) return refuse(e.what(), kExitCheckFailed);
-  return refuse(stdout_error(e.code().value()).c_str(), kExitData);  // from fmt::print
+  return refuse(stdout_error(e.code().value()), kExitData);  // from fmt::print
 } catch (const std::exception& e) {
   return refuse(e.what(), kExitCheckFailed);
 }

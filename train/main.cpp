@@ -3,13 +3,19 @@
 #include <omp.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdlib>
+#include <sstream>
 
+#include "engine/check.h"
 #include "engine/cpu_support.h"
 #include "engine/device.h"
 #include "foldgrad_version.h"
 #include "models/nearest_name.h"
 #include "train/commands.h"
 #include "train/exit_codes.h"
+#include "train/least_memory.h"
+#include "train/printable.h"
 #include "train/run_directory.h"
 #include "train/signals.h"
 #include "train/streams.h"
@@ -17,6 +23,7 @@
 namespace {
 
 using namespace foldgrad;
+constexpr int kMostThreads = 1024;
 
 std::string version() {
   return fmt::format("foldgrad {}\ncommit        {}\ncompiler      {}\nCUDA          {}\ninstructions  {}",
@@ -46,15 +53,34 @@ std::string hint(CLI::App& program, const std::vector<std::string>& arguments) {
   return "";
 }
 
+// libgomp takes any number from the environment and ends the process when it cannot start so many threads.
+void check_thread_variable() {
+  const char* variable = std::getenv("OMP_NUM_THREADS");
+  std::istringstream numbers(variable ? variable : "");  // with nested regions, one for each level: "4,2"
+  for (std::string number; std::getline(numbers, number, ',');) {
+    std::int64_t threads = 0;
+    const char* end = number.data() + number.size();
+    const bool read = std::from_chars(number.data(), end, threads).ptr == end;
+    FOLDGRAD_CHECK(read && threads >= 1 && threads <= kMostThreads, "$OMP_NUM_THREADS must be in [1, {}], got {}",
+                   kMostThreads, in_quotes(variable));
+  }
+}
+
+// What is left over when all that the program knows has been taken, in order; CLI11 gives it reversed.
+std::string left_over(const CLI::App& program) {
+  return fmt::format("{}: nothing takes this", fmt::join(program.remaining(true), " "));
+}
+
 int run(int argc, char** argv) {
   require_cpu_support();
+  check_thread_variable();
   confine_signals();
   CLI::App program("Trains Transformers whose normalizers fold away.", "foldgrad");
   program.set_version_flag("--version", version(), "Print commit, compiler, CUDA and instruction set");
   program.require_subcommand(1);
   program.fallthrough();  // options of the program may also stand behind a command
   program.add_option_function<int>("--threads", omp_set_num_threads, "On the CPU; default: $OMP_NUM_THREADS, or all")
-      ->check(CLI::Range(1, 1024))
+      ->check(CLI::Range(1, kMostThreads))
       ->trigger_on_parse();
   int exit_code = kExitOk;
   const BuildInfo build{FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, FOLDGRAD_FLAGS};
@@ -83,12 +109,17 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return program.exit(e);  // --help, --version
     const std::string better = hint(program, {argv + 1, argv + argc});
-    say("error: {}\n", better.empty() ? e.what() : better);
+    const bool extras = e.get_exit_code() == int(CLI::ExitCodes::ExtrasError);
+    const std::string text = !better.empty() ? better : extras ? left_over(program) : e.what();
+    say("error: {}\n", text);
     say("foldgrad --help and foldgrad COMMAND --help tell what there is.\n");
     return kExitUsage;
   }
   return exit_code;
 }
+
+// Functions that run before the constructors of shared libraries.
+__attribute__((section(".preinit_array"), used)) void (*const kBeforeLibraries)() = require_least_memory;
 
 }  // namespace
 

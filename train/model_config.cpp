@@ -1,12 +1,13 @@
 #include "train/model_config.h"
 
 #include <algorithm>
-#include <limits>
 #include <type_traits>
 
 #include "engine/check.h"
 #include "models/nearest_name.h"
 #include "models/normalizer.h"
+#include "train/json_file.h"
+#include "train/model_limits.h"
 
 namespace foldgrad {
 namespace {
@@ -17,7 +18,6 @@ using Kind = NormalizerOption::Kind;
 
 constexpr const char* kFormat = "foldgrad transformer";
 constexpr int kFormatVersion = 1;
-constexpr std::int64_t kMostPositions = 1000000;
 
 // Calls v(name, member, required) for what stands in "model". Required is what inference depends on.
 template <class Config, class Visitor>
@@ -68,7 +68,7 @@ class Section {
   Section(const json& parent, const char* name) : name_(name) {
     const auto found = parent.find(name);
     FOLDGRAD_CHECK(found != parent.end(), "\"{}\" is missing", name);
-    FOLDGRAD_CHECK(found->is_object(), "\"{}\" must be an object, got {}", name, found->dump());
+    FOLDGRAD_CHECK(found->is_object(), "\"{}\" must be an object, got {}", name, shown(*found));
     object_ = *found;
   }
 
@@ -79,18 +79,17 @@ class Section {
     FOLDGRAD_CHECK(found != object_.end() || !required, "{}.{} is missing", name_, key);
     if (found == object_.end()) return;
     if constexpr (std::is_same_v<T, std::int64_t>) {
-      constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
       // Above 2^63 - 1 a number is unsigned, and get<std::int64_t>() would wrap it.
       const bool fits = found->is_number_integer() &&
-                        (!found->is_number_unsigned() || found->template get<std::uint64_t>() <= kMost) &&
+                        (!found->is_number_unsigned() || found->template get<std::uint64_t>() <= kMostOfASize) &&
                         found->template get<std::int64_t>() >= 0;
-      FOLDGRAD_CHECK(fits, "{}.{} must be an integer in [0, {}], got {}", name_, key, kMost, found->dump());
+      FOLDGRAD_CHECK(fits, "{}.{} must be an integer in [0, {}], got {}", name_, key, kMostOfASize, shown(*found));
     } else if constexpr (std::is_same_v<T, double>) {
-      FOLDGRAD_CHECK(found->is_number(), "{}.{} must be a number, got {}", name_, key, found->dump());
+      FOLDGRAD_CHECK(found->is_number(), "{}.{} must be a number, got {}", name_, key, shown(*found));
     } else if constexpr (std::is_same_v<T, bool>) {
-      FOLDGRAD_CHECK(found->is_boolean(), "{}.{} must be true or false, got {}", name_, key, found->dump());
+      FOLDGRAD_CHECK(found->is_boolean(), "{}.{} must be true or false, got {}", name_, key, shown(*found));
     } else {
-      FOLDGRAD_CHECK(found->is_string(), "{}.{} must be text, got {}", name_, key, found->dump());
+      FOLDGRAD_CHECK(found->is_string(), "{}.{} must be text, got {}", name_, key, shown(*found));
     }
     member = found->template get<T>();
   }
@@ -99,7 +98,7 @@ class Section {
     known_.push_back(key);
     const auto found = object_.find(key);
     if (found == object_.end()) return nullptr;
-    FOLDGRAD_CHECK(found->is_object(), "{}.{} must be an object, got {}", name_, key, found->dump());
+    FOLDGRAD_CHECK(found->is_object(), "{}.{} must be an object, got {}", name_, key, shown(*found));
     return &*found;
   }
 
@@ -119,7 +118,7 @@ std::map<std::string, std::string> read_options(const json& options) {
   std::map<std::string, std::string> texts;
   for (const auto& [key, value] : options.items()) {
     FOLDGRAD_CHECK(value.is_number() || value.is_boolean() || value.is_string(),
-                   "norm.options.{} must be a number, true, false or text, got {}", key, value.dump());
+                   "norm.options.{} must be a number, true, false or text, got {}", key, shown(value));
     texts[key] = value.is_string() ? value.get<std::string>() : value.dump();
   }
   return texts;
@@ -128,7 +127,7 @@ std::map<std::string, std::string> read_options(const json& options) {
 std::map<std::string, std::string> read_sites(const json& at) {
   std::map<std::string, std::string> names;
   for (const auto& [site, name] : at.items()) {
-    FOLDGRAD_CHECK(name.is_string(), "norm.at.{} must be text, got {}", site, name.dump());
+    FOLDGRAD_CHECK(name.is_string(), "norm.at.{} must be text, got {}", site, shown(name));
     names[site] = name.get<std::string>();
   }
   return names;
@@ -156,9 +155,9 @@ TransformerConfig parse_model_config(const json& root) {
   FOLDGRAD_CHECK(root.is_object(), "must be an object, got {}", root.type_name());
   const auto format = root.find("format"), version = root.find("format_version");
   FOLDGRAD_CHECK(format != root.end() && *format == kFormat, "\"format\" must be \"{}\", got {}", kFormat,
-                 format == root.end() ? "none" : format->dump());
+                 format == root.end() ? "none" : shown(*format));
   FOLDGRAD_CHECK(version != root.end() && *version == kFormatVersion, "\"format_version\" must be {}, got {}",
-                 kFormatVersion, version == root.end() ? "none" : version->dump());
+                 kFormatVersion, version == root.end() ? "none" : shown(*version));
   const std::vector<std::string> known{"format", "format_version", "model", "norm"};
   for (const auto& [key, value] : root.items())
     FOLDGRAD_CHECK(std::find(known.begin(), known.end(), key) != known.end(),

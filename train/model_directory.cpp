@@ -9,6 +9,7 @@
 #include "engine/safetensors.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_files.h"
+#include "train/json_file.h"
 #include "train/model_config.h"
 
 namespace foldgrad {
@@ -90,9 +91,7 @@ std::string find_model_directory(const std::string& path) {
 TransformerConfig read_model_config(const std::string& directory) {
   const std::string path = directory + kConfig;
   try {
-    return parse_model_config(nlohmann::json::parse(read_file(path)));
-  } catch (const nlohmann::json::parse_error& e) {
-    throw CheckpointError(fmt::format("{}: is not JSON at byte {}", path, e.byte));
+    return parse_model_config(read_json(path));
   } catch (const std::invalid_argument& e) {
     throw CheckpointError(path + ": " + e.what());
   } catch (const FileError& e) {

@@ -77,7 +77,7 @@ void ProgressLine::at(std::int64_t step) {
 
 void ProgressLine::print(const std::string& line) {
   erase();
-  say(line + "\n");
+  say("{}\n", line);
 }
 
 void ProgressLine::warn(const std::string& line) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "train/printable.h"
+
 namespace foldgrad {
 
 // Opens those of descriptors 0, 1 and 2 that the caller left closed, so that no file opened later becomes one of them.
@@ -23,11 +25,12 @@ std::string stdout_error(int error);  // the message for an errno
 // written.
 int finish_stdout(int exit_code);
 
-// Messages, on stderr. One that cannot be written must not end what it tells of.
+// Messages, on stderr. One that cannot be written must not end what it tells of. Text with values is made printable(),
+// since these come from anywhere; text alone goes as it is.
 void say(std::string_view text) noexcept;
 template <class... T>
 void say(fmt::format_string<T...> format, T&&... values) {
-  say(std::string_view(fmt::format(format, std::forward<T>(values)...)));
+  say(std::string_view(printable(fmt::format(format, std::forward<T>(values)...))));
 }
 
 }  // namespace foldgrad

@@ -291,6 +291,7 @@ int train_experiment(const TrainOptions& options) {
   const Device device = require_device(options.device);
   leave_when_interrupted();
   const ExperimentConfig config = read_config(options.config, options.settings);
+  require_trainable(config);
   const ExperimentData data = data_of(options, config);
   return TrainingRun(options, config, data, device).train();
 }

@@ -2,6 +2,19 @@
 
 namespace foldgrad {
 
+void require_trainable(const ExperimentConfig& config) {
+  require_usable(config.data);
+  (void)Schedule(schedule_options(config.train));
+  TransformerConfig model = config.model;
+  model.source_vocabulary = model.target_vocabulary = 8;  // the smallest: the data decide
+  model.validate();
+  // Normalizers and the optimizer say what they refuse when they are made.
+  model.encoder_layers = model.decoder_layers = model.max_positions = 1;
+  Transformer smallest(model, /*seed=*/0);
+  (void)Optimizer(optimizer_rule(config.train),
+                  {{.parameters = smallest.parameters(), .weight_decay = config.train.weight_decay}});
+}
+
 TransformerConfig model_config(const ExperimentConfig& config, const ExperimentData& data) {
   TransformerConfig model = config.model;
   model.source_vocabulary = data.vocabulary.source_size(), model.target_vocabulary = data.vocabulary.target_size();

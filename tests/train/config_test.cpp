@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "engine/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
@@ -32,6 +34,12 @@ TEST(Config, TakesDefaultsThenTheFileThenSettings) {
   EXPECT_EQ(set.train.steps, 7);
   EXPECT_EQ(set.data.source, "it");
   EXPECT_EQ(set.data.target, "a b");
+}
+
+TEST(Config, KeepsTheSignOfZero) {
+  const ExperimentConfig c = parse_config("[train]\nminimum_lr = -0.0\n", "a.toml");
+  EXPECT_TRUE(std::signbit(c.train.minimum_lr));
+  EXPECT_TRUE(std::signbit(parse_config(config_text(c), "a.toml").train.minimum_lr));
 }
 
 TEST(Config, SetsTextThatLooksLikeANumber) {
@@ -73,7 +81,7 @@ TEST(Config, NamesLineTypeAndRange) {
             "a.toml:2: train.optimizer must be one of adam, adamw, sgd, got \"lamb\"");
   EXPECT_EQ(refusal("", {"train.lr=5e-4x"}), "--set train.lr: train.lr must be a number above 0, got \"5e-4x\"");
   EXPECT_EQ(refusal("", {"train.steps=1\nx=2"}),
-            "--set train.steps: train.steps must be an integer of at least 1, got \"1\nx=2\"");
+            "--set train.steps: train.steps must be an integer of at least 1, got \"1\\nx=2\"");
   EXPECT_EQ(refusal("", {"data.source=\xff"}), "--set data.source: data.source must be UTF-8");
   EXPECT_EQ(refusal("", {"lr=1"}), "--set lr=1: must be SECTION.KEY=VALUE");
   EXPECT_EQ(refusal("", {"train.lr"}), "--set train.lr: must be SECTION.KEY=VALUE");

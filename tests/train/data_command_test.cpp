@@ -98,6 +98,20 @@ TEST_F(DataCommand, BadDirectoriesAndOptions) {
                              ", which no archive of multi30k has\n");
 }
 
+TEST_F(DataCommand, DigestsAreLookedAtBeforeAnythingIsFetched) {
+  const std::string to = " --data-dir " + files_ / "root" + " --url http://127.0.0.1:1/a --sha256 ";
+  for (const std::string& digest : {std::string("xyz"), std::string(63, 'a'), std::string(64, 'g')}) {
+    const ProgramResult r = data("fetch mine" + to + digest);
+    EXPECT_EQ(r.exit_code, 2);
+    EXPECT_EQ(r.err, "error: --sha256 must have 64 hexadecimal digits, got \"" + digest + "\"\n");
+  }
+  std::string large = sha256("Ein Haus\r\ndas Haus dort\n\n");
+  for (char& c : large) c = char(std::toupper(c));
+  const ProgramResult taken =
+      data("fetch mine --sha256 " + large + " --data-dir " + files_ / "root" + " --from-file " + files_ / "train.de");
+  EXPECT_EQ(taken.exit_code, 0) << taken.err;
+}
+
 TEST_F(DataCommand, FetchesAFileByItsDigest) {
   const std::string digest = sha256("Ein Haus\r\ndas Haus dort\n\n"), at = " --data-dir " + files_ / "root";
   const ProgramResult taken = data("fetch mine --sha256 " + digest + at + " --from-file " + files_ / "train.de");

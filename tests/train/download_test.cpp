@@ -60,6 +60,37 @@ TEST_F(DownloadTest, GoesOnWithAPart) {
   EXPECT_EQ(log(), "/range/file bytes=10-\n");
 }
 
+TEST_F(DownloadTest, APartThatIsWholeNeedsNoServer) {
+  std::filesystem::create_directory(files_ / "new");
+  write_bytes(files_ / "new/file.part", kContent);
+  download(wanted({"plain/absent"}));
+  EXPECT_EQ(read_bytes(files_ / "new/file"), kContent);
+  EXPECT_FALSE(part_is_there());
+}
+
+TEST_F(DownloadTest, APartThatIsTooLongBeginsAnew) {
+  for (const char* path : {"range/file", "plain/file", "bare/file"}) {
+    std::filesystem::create_directories(files_ / "new");
+    for (const std::string& part : {kContent + "!", kContent.substr(1) + "?"}) {  // longer, and of the right length
+      write_bytes(files_ / "new/file.part", part);
+      download(wanted({path}));
+      EXPECT_EQ(read_bytes(files_ / "new/file"), kContent) << path;
+      std::filesystem::remove(files_ / "new/file");
+    }
+  }
+}
+
+TEST_F(DownloadTest, AFileThatDoesNotEndIsGivenUp) {
+  Download small = wanted({"plain/file"});
+  small.most_bytes = std::int64_t(kContent.size());
+  download(small);
+  std::filesystem::remove(small.path);
+  --small.most_bytes;
+  const std::string text = message<FileError>([&] { download(small); });
+  EXPECT_NE(text.find(small.urls[0] + ": has more than 47 bytes\n"), std::string::npos) << text;
+  EXPECT_FALSE(part_is_there());
+}
+
 TEST_F(DownloadTest, BeginsAnewWhereAServerCannotGoOn) {
   for (const char* path : {"plain/file", "range/file"}) {
     std::filesystem::create_directories(files_ / "new");

@@ -1,4 +1,5 @@
-// A web server of this machine for one test: /range/FILE can be gone on with, /plain/FILE comes whole, others are 404.
+// A web server of this machine for one test: /range/FILE can be gone on with, /plain/FILE comes whole, others
+// are 404. /bare/FILE is as /range/FILE, but says nothing of its size where there is nothing behind.
 #pragma once
 #include <signal.h>
 
@@ -20,13 +21,17 @@ import http.server, os
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         kind, name = self.path.strip('/').split('/', 1)
-        if kind not in ('range', 'plain') or not os.path.exists(name):
+        if kind not in ('range', 'plain', 'bare') or not os.path.exists(name):
             return self.send_error(404)
         data = open(name, 'rb').read()
         start = self.headers.get('Range', '')
-        begin = int(start.split('=')[1].split('-')[0]) if start and kind == 'range' else 0
+        begin = int(start.split('=')[1].split('-')[0]) if start and kind != 'plain' else 0
         if begin > len(data) or begin == len(data) > 0:
-            return self.send_error(416)
+            self.send_response(416)
+            if kind == 'range':
+                self.send_header('Content-Range', 'bytes */%d' % len(data))
+            self.send_header('Content-Length', '0')
+            return self.end_headers()
         self.send_response(206 if begin else 200)
         if begin:
             self.send_header('Content-Range', 'bytes %d-%d/%d' % (begin, len(data) - 1, len(data)))

@@ -211,7 +211,7 @@ TEST_F(Malformed, Config) {
   EXPECT_EQ(changed("/model/activation", 1), "model.activation must be text, got 1");
   EXPECT_EQ(changed("/norm/options", 1), "norm.options must be an object, got 1");
   EXPECT_EQ(changed("/norm/options/window", json::array()),
-            "norm.options.window must be a number, true, false or text, got []");
+            "norm.options.window must be a number, true, false or text, got an array");
   EXPECT_EQ(changed("/norm/options/window", 0), "un: window must be an integer in [1, 1000000], got \"0\"");
   EXPECT_EQ(changed("/norm/at", json{{"x", 1}}), "norm.at.x must be text, got 1");
   EXPECT_EQ(

@@ -63,7 +63,7 @@ TEST(Bpe, ErrorsNameFileAndLine) {
   EXPECT_EQ(error_of(""), path + ": must have at least one line, got 0");
   write_bytes(path, "a b\n");
   EXPECT_EQ(message<std::invalid_argument>([&] { Bpe(path).apply("x\xFF"); }),
-            "bpe: the line must be UTF-8, got \"x\xFF\"");
+            "bpe: the line must be UTF-8, got \"x\\xff\"");
 }
 
 TEST(Dictionary, NumbersAsFairseqGivesThem) {
@@ -115,6 +115,15 @@ TEST(ParallelText, ReadsBothSides) {
   const ParallelText text = read_parallel_text(directory.path(), "train", "de", "en");
   EXPECT_EQ(text.source, (std::vector<std::string>{"eins", "", "d\xC3\xBC"}));
   EXPECT_EQ(text.target, (std::vector<std::string>{"one", "", "thin"}));
+}
+
+TEST(ParallelText, AByteOrderMarkIsNoText) {
+  const TemporaryDirectory directory;
+  write_bytes(directory / "a",
+              "\xef\xbb\xbf"
+              "ein\r\n\xef\xbb\xbf"
+              "zwei\n");
+  EXPECT_EQ(read_lines(directory / "a"), (std::vector<std::string>{"ein", "\ufeffzwei"}));
 }
 
 TEST(ParallelText, ErrorsNameFileAndLine) {

@@ -33,6 +33,7 @@ TEST_F(TranslateCommand, KeepsOrderAndEmptyLinesInWhateverBatches) {
   EXPECT_NE(translated(kSource, "--beam 1 --max-length-a 0 --max-length-b 2"), all);
   EXPECT_EQ(translated(""), "");
   const std::string first = translated("ein zwei"), third = translated("zwei\r\n");
+  EXPECT_EQ(translated("\ufeffein zwei"), first);
   EXPECT_EQ(translated("\nein zwei\n \t\n\nzwei\n\n"), "\n" + first + "\n\n" + third + "\n");
 }
 

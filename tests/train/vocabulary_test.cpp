@@ -110,7 +110,7 @@ TEST(Vocabulary, MissingAndMalformedFilesAreNamed) {
     return error();
   };
   EXPECT_EQ(error(), path + ": cannot be opened: No such file or directory");
-  EXPECT_EQ(error_of("{\"format\": 1"), path + ": must be a JSON object");
+  EXPECT_EQ(error_of("{\"format\": 1"), path + ": is not JSON at byte 13");
   EXPECT_EQ(error_of("[]"), path + ": must be a JSON object");
   EXPECT_EQ(error_of("{}"), path + ": \"format\" must be 1, got nothing");
   EXPECT_EQ(error_of(R"({"format": 2})"), path + ": \"format\" must be 1, got 2");

@@ -6,6 +6,7 @@
 #include "engine/file.h"
 #include "train/data/parallel_text.h"
 #include "train/data/unicode.h"
+#include "train/printable.h"
 
 namespace foldgrad {
 namespace {
@@ -38,14 +39,14 @@ Bpe::Bpe(const std::string& codes_path) : text_(read_file(codes_path)) {
   if (lines.empty()) throw FileError(codes_path, "must have at least one line, got 0");
   const std::optional<std::string> version = version_of(lines[0]);
   if (version && *version != "0.1" && *version != "0.2")
-    throw FileError(codes_path, fmt::format("the version must be 0.1 or 0.2, got \"{}\"", *version));
+    throw FileError(codes_path, fmt::format("the version must be 0.1 or 0.2, got {}", in_quotes(*version)));
   marks_last_character_ = version == "0.2";
   for (std::size_t i = version ? 1 : 0; i < lines.size(); ++i) {
     const std::string pair = stripped(lines[i]);
     const std::size_t space = pair.find(' ');
     if (space == pair.npos || pair.find(' ', space + 1) != pair.npos)
       throw FileError(codes_path,
-                      fmt::format("line {} must be two pieces with a space between, got \"{}\"", i + 1, pair));
+                      fmt::format("line {} must be two pieces with a space between, got {}", i + 1, in_quotes(pair)));
     ranks_.emplace(pair, i);  // of a pair that comes twice the first place counts
   }
 }
@@ -88,7 +89,7 @@ const std::vector<std::string>& Bpe::pieces(const std::string& word) {
 }
 
 std::string Bpe::apply(const std::string& line) {
-  FOLDGRAD_CHECK(first_bad_utf8(line) == line.npos, "bpe: the line must be UTF-8, got \"{}\"", line);
+  FOLDGRAD_CHECK(first_bad_utf8(line) == line.npos, "bpe: the line must be UTF-8, got {}", in_quotes(line));
   const std::size_t begin = line.find_first_not_of(kBlank);
   if (begin == line.npos) return line;
   const std::size_t end = line.find_last_not_of(kBlank) + 1;

@@ -7,6 +7,7 @@
 #include "engine/file.h"
 #include "train/data/parallel_text.h"
 #include "train/data/unicode.h"
+#include "train/printable.h"
 
 namespace foldgrad {
 
@@ -34,9 +35,11 @@ Dictionary Dictionary::read(const std::string& path) {
     const char* end = line.data() + line.size();
     if (space == line.npos || space == 0 || std::from_chars(line.data() + space + 1, end, count).ptr != end ||
         count < 0)
-      throw FileError(path, fmt::format("line {} must be a word, a space and its count, got \"{}\"", i + 1, line));
+      throw FileError(path,
+                      fmt::format("line {} must be a word, a space and its count, got {}", i + 1, in_quotes(line)));
     if (!dictionary.add(line.substr(0, space), count))
-      throw FileError(path, fmt::format("line {}: the word \"{}\" is there already", i + 1, line.substr(0, space)));
+      throw FileError(path,
+                      fmt::format("line {}: the word {} is there already", i + 1, in_quotes(line.substr(0, space))));
   }
   dictionary.fill_up();
   return dictionary;
@@ -70,7 +73,7 @@ Dictionary Dictionary::sorted(const std::map<std::string, std::int64_t>& counts)
 Dictionary Dictionary::of_words(const std::vector<std::string>& words) {
   Dictionary dictionary;
   for (const std::string& word : words)
-    FOLDGRAD_CHECK(dictionary.add(word, 0), "dictionary: each word must come once, got \"{}\" again", word);
+    FOLDGRAD_CHECK(dictionary.add(word, 0), "dictionary: each word must come once, got {} again", in_quotes(word));
   dictionary.fill_up();
   return dictionary;
 }

@@ -39,7 +39,7 @@ std::string finish(const std::string& part, const Download& wanted) {
 // "" when it worked.
 std::string fetch(const std::string& url, const std::string& part, const Download& wanted) {
   for (bool again = fs::exists(part);; again = false) {  // a part from before may be of another file: once without
-    std::string failure = transfer(url, part);
+    std::string failure = transfer(url, part, wanted.most_bytes);
     if (!failure.empty()) {
       std::error_code absent;
       if (fs::file_size(part, absent) == 0) fs::remove(part);
@@ -56,6 +56,11 @@ void download(const Download& wanted) {
   if (has_digest(wanted.path, wanted.sha256)) return;
   make_parent(wanted.path);
   const std::string part = wanted.path + ".part";
+  // All of it may have come when the process was killed: no server can go on with that.
+  if (has_digest(part, wanted.sha256)) {
+    finish(part, wanted);
+    return;
+  }
   std::string failures;
   for (const std::string& url : wanted.urls) {
     const std::string failure = fetch(url, part, wanted);

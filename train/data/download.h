@@ -7,9 +7,10 @@
 namespace foldgrad {
 
 struct Download {
-  std::vector<std::string> urls;  // mirrors of one file, tried in order
-  std::string sha256;             // of the file
-  std::string path;               // where it goes
+  std::vector<std::string> urls;                     // mirrors of one file, tried in order
+  std::string sha256;                                // of the file
+  std::string path;                                  // where it goes
+  std::int64_t most_bytes = std::int64_t(10) << 30;  // a server that sends more is given up
 };
 
 bool download_available();  // this build has libcurl
@@ -21,7 +22,8 @@ void download(const Download& wanted);
 // The same with a file that somebody has fetched otherwise: copied, not moved.
 void take_file(const std::string& file, const Download& wanted);
 
-// Appends to the file `part` what it lacks of `url`. Gives the reason when that fails, otherwise "".
-std::string transfer(const std::string& url, const std::string& part);
+// Appends to the file `part` what it lacks of `url`, up to a size of `most_bytes`. Gives the reason when that fails,
+// otherwise "". A server that sends less than 1,000 bytes a second for a minute has failed.
+std::string transfer(const std::string& url, const std::string& part, std::int64_t most_bytes);
 
 }  // namespace foldgrad

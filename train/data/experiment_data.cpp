@@ -32,26 +32,6 @@ void keep_first(ParallelText& text, std::int64_t pairs) {
   text.target.resize(std::size_t(pairs));
 }
 
-void check(const ExperimentConfig& config) {
-  const DataConfig& d = config.data;
-  const auto refuse = [](const std::string& what) { throw ConfigError(what); };
-  const bool bpe = d.tokenizer == "bpe", files = !d.source_dictionary.empty() || !d.target_dictionary.empty();
-  if (d.task == "numbers") {
-    if (d.tokenizer != "words" || files || d.lowercase)
-      refuse("data.task = \"numbers\" has its own vocabulary: leave out tokenizer, dictionaries and lowercase");
-    return;
-  }
-  if (bpe == d.bpe_codes.empty())
-    refuse(
-        fmt::format("data.bpe_codes must {}name a file with data.tokenizer = \"{}\"", bpe ? "" : "not ", d.tokenizer));
-  if (files && d.tokenizer == "sentencepiece")
-    refuse("data.source_dictionary and target_dictionary are not for data.tokenizer = \"sentencepiece\"");
-  if (!d.sentencepiece_model.empty() && d.tokenizer != "sentencepiece")
-    refuse(fmt::format("data.sentencepiece_model must not name a file with data.tokenizer = \"{}\"", d.tokenizer));
-  if (d.source_dictionary.empty() != d.target_dictionary.empty())
-    refuse("data.source_dictionary and target_dictionary must both be given, or neither");
-}
-
 std::string path_in(const std::string& directory, const std::string& name) {
   return std::filesystem::path(directory) / name;  // an absolute name stays
 }
@@ -135,6 +115,25 @@ ExperimentData encoded(const ExperimentConfig& config, const std::string& direct
 
 }  // namespace
 
+void require_usable(const DataConfig& d) {
+  const auto refuse = [](const std::string& what) { throw ConfigError(what); };
+  const bool bpe = d.tokenizer == "bpe", files = !d.source_dictionary.empty() || !d.target_dictionary.empty();
+  if (d.task == "numbers") {
+    if (d.tokenizer != "words" || files || d.lowercase)
+      refuse("data.task = \"numbers\" has its own vocabulary: leave out tokenizer, dictionaries and lowercase");
+    return;
+  }
+  if (bpe == d.bpe_codes.empty())
+    refuse(
+        fmt::format("data.bpe_codes must {}name a file with data.tokenizer = \"{}\"", bpe ? "" : "not ", d.tokenizer));
+  if (files && d.tokenizer == "sentencepiece")
+    refuse("data.source_dictionary and target_dictionary are not for data.tokenizer = \"sentencepiece\"");
+  if (!d.sentencepiece_model.empty() && d.tokenizer != "sentencepiece")
+    refuse(fmt::format("data.sentencepiece_model must not name a file with data.tokenizer = \"{}\"", d.tokenizer));
+  if (d.source_dictionary.empty() != d.target_dictionary.empty())
+    refuse("data.source_dictionary and target_dictionary must both be given, or neither");
+}
+
 std::string data_root(const std::string& flag) {
   if (!flag.empty()) return flag;
   if (const std::string data = variable("FOLDGRAD_DATA"); !data.empty()) return data;
@@ -169,14 +168,14 @@ EncodedPairs encode(const Vocabulary& vocabulary, const ParallelText& text) {
 }
 
 ExperimentData read_data(const ExperimentConfig& config, const std::string& directory) {
-  check(config);
+  require_usable(config.data);
   ParallelText train = read_text(config.data, directory, config.data.train);
   Vocabulary vocabulary = make_vocabulary(config, directory, train);
   return encoded(config, directory, std::move(vocabulary), std::move(train));
 }
 
 ExperimentData read_data(const ExperimentConfig& config, const std::string& directory, Vocabulary vocabulary) {
-  check(config);
+  require_usable(config.data);
   return encoded(config, directory, std::move(vocabulary), read_text(config.data, directory, config.data.train));
 }
 

@@ -20,6 +20,9 @@ struct ExperimentData {
   std::map<std::string, std::string> digests;  // by file name: SHA-256; of all files that were read
 };
 
+// Throws ConfigError for keys of [data] that do not go together.
+void require_usable(const DataConfig& config);
+
 // Where the files are: data.directory below `flag` (--data-dir); without it below $FOLDGRAD_DATA,
 // $XDG_CACHE_HOME/foldgrad, or ~/.cache/foldgrad.
 std::string data_root(const std::string& flag);
@@ -33,7 +36,7 @@ EncodedPairs encode(const Vocabulary& vocabulary, const ParallelText& text);
 
 // What training and validation need. Dictionaries and SentencePiece's model come from the training files unless the
 // configuration names files, or `vocabulary` is given: that of the run which is resumed. With one table for both sides
-// there is one dictionary. Throws FileError, and ConfigError for keys of [data] that do not go together.
+// there is one dictionary. Throws FileError, and what require_usable() throws.
 ExperimentData read_data(const ExperimentConfig& config, const std::string& directory);
 ExperimentData read_data(const ExperimentConfig& config, const std::string& directory, Vocabulary vocabulary);
 

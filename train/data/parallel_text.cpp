@@ -9,10 +9,17 @@
 
 namespace foldgrad {
 
+namespace {
+
+// Some editors begin UTF-8 with it; it would become part of the first word.
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+}  // namespace
+
 std::vector<std::string> read_lines(const std::string& path) {
   const std::string text = read_file(path);
   std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin < text.size();) {
+  for (std::size_t begin = text.rfind(kByteOrderMark, 0) == 0 ? kByteOrderMark.size() : 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     std::string_view line(text.data() + begin, end - begin);
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);

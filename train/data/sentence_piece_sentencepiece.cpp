@@ -6,7 +6,9 @@
 
 #include "engine/check.h"
 #include "engine/file.h"
+#include "train/data/child_process.h"
 #include "train/data/sentence_piece.h"
+#include "train/data/unicode.h"
 
 namespace foldgrad {
 
@@ -31,6 +33,33 @@ class Lines final : public sentencepiece::SentenceIterator {
   std::size_t at_ = 0;
 };
 
+// The library tells most of what is wrong with its status, and throws the rest.
+template <class Model>
+bool load(Model& model) try {
+  return !model.bytes.empty() && model.processor.LoadFromSerializedProto(model.bytes).ok();
+} catch (const std::exception&) {
+  return false;
+}
+
+// "Internal: trainer_interface.cc(591) [(a) == (b)] Vocabulary size too high" without the place in the library.
+std::string reason(const std::string& text) {
+  const std::size_t place = text.find(".cc("), condition = text.rfind("] ");
+  if (place == text.npos) return text;
+  return condition == text.npos ? "the library cannot learn from this text" : text.substr(condition + 2);
+}
+
+// What the library makes of the lines: 'm' and the model, or 'e' and why there is none. It runs in a process of its
+// own, since what it calls fatal ends the process and is told on stderr. Empty when that happened.
+std::string learned(const std::unordered_map<std::string, std::string>& arguments,
+                    const std::vector<std::string>& lines) {
+  return output_of_child([&] {
+    Lines iterator(lines);
+    std::string model;
+    const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &iterator, &model);
+    return status.ok() ? "m" + model : std::string("e") + status.error_message();
+  });
+}
+
 }  // namespace
 
 bool sentence_piece_available() { return true; }
@@ -43,8 +72,7 @@ SentencePiece::~SentencePiece() = default;
 SentencePiece SentencePiece::read(const std::string& path) {
   auto model = std::make_unique<Model>();
   model->bytes = read_file(path);
-  if (model->bytes.empty() || !model->processor.LoadFromSerializedProto(model->bytes).ok())
-    throw FileError(path, "must be a model of SentencePiece");
+  if (!load(*model)) throw FileError(path, "must be a model of SentencePiece");
   const auto& p = model->processor;
   if (p.bos_id() != kBos || p.pad_id() != kPad || p.eos_id() != kEos || p.unk_id() != kUnk)
     throw FileError(path, fmt::format("the ids of bos, pad, eos, unk must be 0, 1, 2, 3, got {}, {}, {}, {}; give "
@@ -57,6 +85,8 @@ SentencePiece SentencePiece::train(const std::vector<std::string>& lines, const 
   FOLDGRAD_CHECK(options.kind == "unigram" || options.kind == "bpe",
                  "sentence_piece: the kind must be unigram or bpe, got \"{}\"", options.kind);
   FOLDGRAD_CHECK(!lines.empty(), "sentence_piece: there must be at least one line, got 0");
+  FOLDGRAD_CHECK(std::any_of(lines.begin(), lines.end(), [](const auto& line) { return !split_words(line).empty(); }),
+                 "sentence_piece: the text must have words, got {} lines without any", lines.size());
   const std::unordered_map<std::string, std::string> arguments{{"model_type", options.kind},
                                                                {"vocab_size", std::to_string(options.vocabulary)},
                                                                {"character_coverage", "1.0"},
@@ -66,11 +96,12 @@ SentencePiece SentencePiece::train(const std::vector<std::string>& lines, const 
                                                                {"eos_id", std::to_string(kEos)},
                                                                {"unk_id", std::to_string(kUnk)},
                                                                {"minloglevel", "2"}};
+  const std::string answer = learned(arguments, lines);
+  FOLDGRAD_CHECK(!answer.empty(), "sentence_piece: the library cannot learn from this text");
+  FOLDGRAD_CHECK(answer[0] == 'm', "sentence_piece: {}", reason(answer.substr(1)));
   auto model = std::make_unique<Model>();
-  Lines iterator(lines);
-  auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &iterator, &model->bytes);
-  if (status.ok()) status = model->processor.LoadFromSerializedProto(model->bytes);
-  FOLDGRAD_CHECK(status.ok(), "sentence_piece: {}", status.error_message());
+  model->bytes = answer.substr(1);
+  FOLDGRAD_CHECK(load(*model), "sentence_piece: the library cannot load what it learned from this text");
   return SentencePiece(std::move(model));
 }
 

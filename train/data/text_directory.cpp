@@ -12,6 +12,7 @@
 #include "train/data/sentence_piece.h"
 #include "train/data/unicode.h"
 #include "train/digest.h"
+#include "train/printable.h"
 
 namespace foldgrad {
 namespace {
@@ -48,7 +49,7 @@ void check_digests(const std::string& directory, const std::string& digests, std
     const std::size_t space = line.find_first_of(" ");
     const std::size_t name = line.find_first_not_of(" *", space);
     if (space != 64 || name == line.npos) {
-      found.push_back(fmt::format("{}: must have lines \"SHA-256  NAME\", got \"{}\"", digests, line));
+      found.push_back(fmt::format("{}: must have lines \"SHA-256  NAME\", got {}", digests, in_quotes(line)));
       continue;
     }
     const std::string path = directory + "/" + line.substr(name);

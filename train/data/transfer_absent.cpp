@@ -5,7 +5,7 @@ namespace foldgrad {
 
 bool download_available() { return false; }
 
-std::string transfer(const std::string&, const std::string&) {
+std::string transfer(const std::string&, const std::string&, std::int64_t) {
   return "this build cannot download; install libcurl4-openssl-dev and configure with FOLDGRAD_CURL=ON";
 }
 

@@ -21,9 +21,22 @@ bool initialized() {
 struct Outcome {
   CURLcode code;
   std::string text;
+  long status = 0;  // of HTTP
 };
 
-Outcome append(const std::string& url, std::FILE* file, std::uintmax_t from) {
+struct Target {
+  std::FILE* file;
+  std::int64_t room;
+};
+
+// Less than what came makes libcurl stop with CURLE_WRITE_ERROR.
+std::size_t take(const char* data, std::size_t size, std::size_t count, void* target) {
+  auto& [file, room] = *static_cast<Target*>(target);
+  room -= std::int64_t(size * count);
+  return room < 0 ? 0 : std::fwrite(data, size, count, file);
+}
+
+Outcome append(const std::string& url, Target& target, std::uintmax_t from) {
   const std::unique_ptr<CURL, void (*)(CURL*)> handle(curl_easy_init(), curl_easy_cleanup);
   if (!handle) return {CURLE_FAILED_INIT, "libcurl cannot start"};
   CURL* curl = handle.get();
@@ -34,30 +47,39 @@ Outcome append(const std::string& url, std::FILE* file, std::uintmax_t from) {
   curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 20L);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);  // no byte for this many seconds: it is dead
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 30L);
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1000L);  // bytes a second on average over
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 60L);     // this many seconds
   curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, text);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, file);
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &target);
   curl_easy_setopt(curl, CURLOPT_RESUME_FROM_LARGE, curl_off_t(from));
   const CURLcode code = curl_easy_perform(curl);
-  return {code, text[0] ? text : curl_easy_strerror(code)};
+  Outcome outcome{code, text[0] ? text : curl_easy_strerror(code)};
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &outcome.status);
+  return outcome;
 }
 
 }  // namespace
 
 bool download_available() { return true; }
 
-std::string transfer(const std::string& url, const std::string& part) {
+std::string transfer(const std::string& url, const std::string& part, std::int64_t most_bytes) {
   if (!initialized()) return "libcurl cannot start";
   for (;;) {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(part.c_str(), "ab"), std::fclose);
     if (!file) throw FileError(part, "cannot be opened", errno);
     const std::uintmax_t from = std::filesystem::file_size(part);
-    const Outcome outcome = append(url, file.get(), from);
+    Target target{file.get(), most_bytes - std::int64_t(from)};
+    const Outcome outcome = append(url, target, from);
     if (std::fflush(file.get()) != 0) throw FileError(part, "cannot be written", errno);
+    if (target.room < 0) {
+      std::filesystem::resize_file(part, 0);
+      return fmt::format("has more than {} bytes", most_bytes);
+    }
     if (outcome.code == CURLE_OK) return "";
-    // A server that cannot go on: once more from the beginning.
-    if (outcome.code != CURLE_RANGE_ERROR || from == 0) return outcome.text;
+    // A server that cannot go on, or has nothing behind what is here: once more from the beginning.
+    constexpr long kRangeNotSatisfiable = 416;
+    if ((outcome.code != CURLE_RANGE_ERROR && outcome.status != kRangeNotSatisfiable) || from == 0) return outcome.text;
     std::filesystem::resize_file(part, 0);
   }
 }

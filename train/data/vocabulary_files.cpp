@@ -5,6 +5,7 @@
 
 #include "engine/atomic_file.h"
 #include "train/data/vocabulary.h"
+#include "train/json_file.h"
 
 namespace foldgrad {
 namespace {
@@ -22,12 +23,12 @@ struct Description {
 };
 
 Description read_description(const std::string& path) {
-  const auto json = nlohmann::json::parse(read_file(path), nullptr, false);
+  const nlohmann::json json = read_json(path);
   if (!json.is_object()) throw FileError(path, "must be a JSON object");
   const auto expect = [&](const char* key, bool right, const char* must_be) {
     if (!right)
       throw FileError(path, fmt::format("\"{}\" must be {}, got {}", key, must_be,
-                                        json.contains(key) ? json[key].dump() : "nothing"));
+                                        json.contains(key) ? shown(json[key]) : "nothing"));
   };
   const auto format = json.find("format"), kind = json.find("kind"), lowercase = json.find("lowercase");
   expect("format", format != json.end() && *format == kFormat, "1");

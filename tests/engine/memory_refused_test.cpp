@@ -1,0 +1,44 @@
+// What happens to the allocator's own bookkeeping when operator new has nothing left to give.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // an alarm that is false where all of them are replaced
+
+#include "engine/memory.h"
+#include "engine/out_of_memory.h"
+
+namespace {
+bool refuse = false;
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  void* pointer = refuse ? nullptr : std::malloc(bytes);
+  if (!pointer) throw std::bad_alloc();
+  return pointer;
+}
+void operator delete(void* pointer) noexcept { std::free(pointer); }
+void operator delete(void* pointer, std::size_t) noexcept { std::free(pointer); }
+
+namespace foldgrad::memory {
+namespace {
+
+// A deleter that allocates would end the program here, as it did while a half-built model was destroyed.
+TEST(MemoryRefused, GivingBackNeedsNoMemory) {
+  std::vector<std::shared_ptr<void>> held;
+  for (const std::size_t bytes : {1, 1000, 100'000})
+    for (int i = 0; i < 300; ++i) held.push_back(allocate(Device::cpu, bytes));
+  const std::size_t current = statistics(Device::cpu).current;
+  refuse = true;
+  for (auto& block : held) block.reset();
+  refuse = false;
+  EXPECT_EQ(statistics(Device::cpu).cached, current);
+  release_cache(Device::cpu);
+  EXPECT_EQ(statistics(Device::cpu).cached, 0u);
+}
+
+TEST(MemoryRefused, IsOutOfMemory) { EXPECT_THROW(allocate(Device::cpu, std::size_t(1) << 62), OutOfMemory); }
+
+}  // namespace
+}  // namespace foldgrad::memory

@@ -1,0 +1,150 @@
+// What goes wrong outside of this program, or is made to by those who give it files: our message, our exit code.
+#include <nlohmann/json.hpp>
+
+#include "tests/train/model_program.h"
+#include "tests/train/program.h"
+#include "train/data/sentence_piece.h"
+
+namespace foldgrad::testing {
+namespace {
+
+// Runs `arguments` behind something that a shell does first.
+ProgramResult run_after(const std::string& first, const std::string& arguments) {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "out", err = directory / "err";
+  const int status = std::system((first + " '" FOLDGRAD_PROGRAM "' " + arguments + " >" + out + " 2>" + err).c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_bytes(out), read_bytes(err)};
+}
+
+TEST(Environment, ThreadsAreCheckedLikeTheOption) {
+  for (const char* threads : {"999999999999", "1025", "0", "-1", "4,0"}) {
+    const ProgramResult r = run_after("OMP_NUM_THREADS=" + std::string(threads), "norms");
+    EXPECT_EQ(r.exit_code, 2) << threads;
+    EXPECT_TRUE(r.err.ends_with("error: $OMP_NUM_THREADS must be in [1, 1024], got \"" + std::string(threads) + "\"\n"))
+        << r.err;
+  }
+  for (const char* threads : {"1", "1024", "4,2"})
+    EXPECT_EQ(run_after("OMP_NUM_THREADS=" + std::string(threads), "norms").exit_code, 0) << threads;
+}
+
+#ifndef __SANITIZE_ADDRESS__  // which needs terabytes of addresses
+TEST(Environment, ASmallAddressSpaceIsRefusedBeforeLibrariesBegin) {
+  for (const char* kib : {"350000", "655359"}) {
+    const ProgramResult r = run_after("ulimit -v " + std::string(kib) + ";", "--version");
+    EXPECT_EQ(r.exit_code, 6) << kib;
+    EXPECT_EQ(r.err, "error: the address space (ulimit -v) must have at least 640 MiB = 655360 KiB\n");
+  }
+  EXPECT_EQ(run_after("ulimit -v 655360;", "--version").exit_code, 0);
+}
+
+TEST(Environment, MemoryThatIsUsedUpIsTheDevicesFault) {
+  const TemporaryDirectory files;
+  write_bytes(files / "c.toml", "[data]\ntask = 'numbers'\ntrain_pairs = 10\nvalid_pairs = 2\n[model]\nheads = 4\n");
+  const auto train = [&](const std::string& set) {
+    return run_after("OMP_NUM_THREADS=1; ulimit -v 700000;",
+                     "train " + files / "c.toml" + " --out " + files / "run" + " --set " + set);
+  };
+  // One allocation that is too large, and small ones until nothing is left: then destructors have nothing to go by.
+  for (const char* set : {"model.ffn_width=2000000000", "model.encoder_layers=2000000 --set model.width=32"}) {
+    const ProgramResult r = train(set);
+    EXPECT_EQ(r.exit_code, 6) << set << r.err;
+    EXPECT_TRUE(r.err.starts_with("error: memory") && r.err.find('\n') == r.err.size() - 1) << r.err;
+  }
+}
+#endif
+
+TEST(Usage, WhatIsLeftOverStandsInOrder) {
+  const ProgramResult r = run_program("norms one two three");
+  EXPECT_EQ(r.exit_code, 2);
+  EXPECT_EQ(r.err.substr(0, r.err.find('\n')), "error: one two three: nothing takes this");
+}
+
+TEST(Usage, MessagesDoNotSpeakToTheTerminal) {
+  const ProgramResult r = run_program("\"$(printf 'a\\033[31m\\177\\377')\"");
+  EXPECT_EQ(r.exit_code, 2);
+  EXPECT_TRUE(r.err.starts_with("error: there is no command \"a\\x1b[31m\\x7f\\xff\"")) << r.err;
+  const ProgramResult path = run_program("inspect \"$(printf 'x\\033')\"");
+  EXPECT_EQ(path.exit_code, 3);
+  EXPECT_EQ(path.err, "error: x\\x1b: cannot be opened: No such file or directory\n");
+}
+
+TEST(ConfigCommand, RefusesWhatTrainRefuses) {
+  const TemporaryDirectory files;
+  write_bytes(files / "c.toml", "");
+  const auto refused = [&](const std::string& settings, const std::string& message) {
+    for (const std::string& command :
+         {"config " + files / "c.toml", "train " + files / "c.toml" + " --out " + files / "run"}) {
+      const ProgramResult r = run_program(command + settings);
+      EXPECT_EQ(r.exit_code, 2) << command << settings;
+      EXPECT_EQ(r.err, "error: " + message + "\n");
+      EXPECT_EQ(r.out, "");
+    }
+    EXPECT_EQ(files.entries(), 1);
+  };
+  refused(" --set train.schedule=cosine --set train.steps=60 --set train.warmup=150",
+          "schedule: total must be above the warm-up, 150, with cosine, got 60");
+  refused(" --set model.width=10", "transformer: heads must divide width = 10, got 4");
+  refused(" --set data.tokenizer=bpe", "data.bpe_codes must name a file with data.tokenizer = \"bpe\"");
+  refused(" --set model.max_positions=1000001",
+          "--set model.max_positions: model.max_positions must be an integer in [1, 1000000], got \"1000001\"");
+  refused(" --set model.encoder_layers=2147483648",
+          "--set model.encoder_layers: model.encoder_layers must be an integer in [1, 2147483647], got \"2147483648\"");
+  const ProgramResult none = run_program("config ''");
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_EQ(none.err, "error: CONFIG must name a file, got \"\"\n");
+}
+
+class ForeignModel : public ModelProgram {
+ protected:
+  void change(const std::string& file, const std::string& from, const std::string& to) {
+    std::string text = read_bytes(files_ / file);
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, text.npos) << file;
+    write_bytes(files_ / file, text.replace(at, from.size(), to));
+  }
+};
+
+TEST_F(ForeignModel, JsonOutOfRangeNamesTheFile) {
+  change("m/config.json", "\"dropout\": 0.0", "\"dropout\": 1e999");
+  expect_error("inspect @m", 4, "@m/config.json: must hold numbers of at most 1.8e308");
+}
+
+TEST_F(ForeignModel, TextOfTheFileIsCutAndEscaped) {
+  change("m/config.json", "\"gelu\"", "\"\\u001b[31m" + std::string(100'000, 'a') + "\"");
+  const ProgramResult r = run("inspect @m");
+  EXPECT_EQ(r.exit_code, 4);
+  EXPECT_LT(r.err.size(), 1200u) << r.err;
+  EXPECT_EQ(r.err.find('\x1b'), r.err.npos);
+}
+
+TEST_F(ForeignModel, ABadPieceIsABadModel) {
+  if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
+  std::string model = SentencePiece::train({"ein haus", "das haus"}, {.vocabulary = 13}).model();
+  const std::size_t at = model.find("\xe2\x96\x81");  // the mark of a word's beginning
+  ASSERT_NE(at, model.npos);
+  model[at] = '\0';
+  write_bytes(files_ / "m/vocabulary/sentencepiece.model", model);
+  write_bytes(files_ / "m/vocabulary/vocabulary.json",
+              "{\"format\": 1, \"kind\": \"sentencepiece\", \"lowercase\": false}");
+  expect_error("translate @m <@in.de", 4, "@m/vocabulary/sentencepiece.model: must be a model of SentencePiece");
+}
+
+TEST(ForeignText, TextWithoutWordsIsNoTextForPieces) {
+  if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
+  const TemporaryDirectory files;
+  // White space for everybody, and for SentencePiece alone, which would end the process.
+  const std::string zero_width = "\u200b\u200b\n\ufeff\n";
+  for (const std::string& text : {std::string(" \n\t \n"), std::string("\n\n"), zero_width}) {
+    for (const char* name : {"/train.de", "/train.en", "/valid.de", "/valid.en"})
+      write_bytes(files.path() + name, text);
+    write_bytes(files / "c.toml", "[data]\ntokenizer = 'sentencepiece'\nvocabulary = 20\n");
+    const ProgramResult r =
+        run_program("train " + files / "c.toml" + " --data-dir " + files.path() + " --out " + files / "run");
+    EXPECT_EQ(r.exit_code, 2);
+    EXPECT_EQ(r.err, text == zero_width ? "error: sentence_piece: the library cannot learn from this text\n"
+                                        : "error: sentence_piece: the text must have words, got 4 lines without any\n");
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

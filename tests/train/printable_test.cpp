@@ -1,0 +1,39 @@
+#include "train/printable.h"
+
+#include <gtest/gtest.h>
+
+namespace foldgrad {
+namespace {
+
+TEST(InQuotes, EscapesWhatATerminalWouldObey) {
+  EXPECT_EQ(in_quotes(""), "\"\"");
+  EXPECT_EQ(in_quotes("plain, \u00e9\U0001f600"), "\"plain, \u00e9\U0001f600\"");
+  EXPECT_EQ(in_quotes("\x1b[31m\x7f\n\t\r"), "\"\\x1b[31m\\x7f\\n\\t\\r\"");
+  EXPECT_EQ(in_quotes(std::string("a\0b", 3)), "\"a\\x00b\"");
+  EXPECT_EQ(in_quotes("\xc2\x9b"), "\"\\x9b\"");  // a control character of one byte in other encodings
+  EXPECT_EQ(in_quotes("\u202eabc\u2066\u2028"), "\"\\u202eabc\\u2066\\u2028\"");
+  EXPECT_EQ(in_quotes("a\xff\xc3"), "\"a\\xff\\xc3\"");
+}
+
+TEST(InQuotes, CutsBehindEightyCharacters) {
+  EXPECT_EQ(in_quotes(std::string(80, 'a')), '"' + std::string(80, 'a') + '"');
+  EXPECT_EQ(in_quotes(std::string(81, 'a')), '"' + std::string(80, 'a') + "\"...");
+  std::string wide, kept;
+  for (int i = 0; i < 100; ++i) wide += "\U0001f600";
+  for (int i = 0; i < 80; ++i) kept += "\U0001f600";
+  EXPECT_EQ(in_quotes(wide), '"' + kept + "\"...");  // characters, not bytes
+  EXPECT_EQ(in_quotes(std::string(500, 'a') + "\xff"), '"' + std::string(80, 'a') + "\"...");
+  EXPECT_EQ(in_quotes("a" + wide), "\"a" + kept.substr(4) + "\"...");
+}
+
+TEST(Printable, KeepsLinesAndBothEndsOfLongOnes) {
+  EXPECT_EQ(printable("two\nlines\n"), "two\nlines\n");
+  EXPECT_EQ(printable("a \x1b[31m\xff b"), "a \\x1b[31m\\xff b");
+  EXPECT_EQ(printable(std::string(1000, 'a')), std::string(1000, 'a'));
+  EXPECT_EQ(printable("x\n" + std::string(1000, 'a') + "b"),
+            "x\n" + std::string(600, 'a') + " [... 1 characters ...] " + std::string(399, 'a') + "b");
+  EXPECT_LT(printable(std::string(1'000'000, '\xff')).size(), 5000u);
+}
+
+}  // namespace
+}  // namespace foldgrad
