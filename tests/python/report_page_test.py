@@ -141,6 +141,9 @@ class ReportPage(unittest.TestCase):
         norm_of_gradient = "Chart.getChart(document.querySelectorAll('canvas')[4])"  # logarithmic from the beginning
         self.assertEqual(self.js(norm_of_gradient + ".scales.y.ticks.map(t => t.label)"),
                          ["2", "5", "10", "20", "50", "100", "200"])
+        self.browser.click("figcaption input", 3)
+        bleu_chart = "Chart.getChart(document.querySelectorAll('canvas')[3])"  # 24 to 39, within a decade
+        self.assertEqual(self.js(bleu_chart + ".scales.y.ticks.map(t => t.label)"), ["25", "30", "35"])
 
     def test_smoothing_of_training_curves(self):
         self.browser.open(self.three)
