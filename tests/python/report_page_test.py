@@ -198,6 +198,20 @@ class ReportPage(unittest.TestCase):
         self.assertNotIn("Skips", self.texts("#runs th"))
         self.assertFalse(self.js("Boolean(document.querySelector('#means'))"))
 
+    def test_runs_that_have_hardly_begun(self):
+        start, *_ = events(1, 0)
+        self.write("begun/log.jsonl", json.dumps(start) + "\n")
+        self.browser.open(self.report("begun"))
+        self.assertEqual(self.texts("#contents a"), ["Runs", "Curves", "Details"])
+        self.assertEqual(self.texts("#curves p"), ["Nothing has been logged yet."])
+        self.assertEqual(self.rows("runs"), ["begun | un | unfinished | 0 | – | 1234 | 0:00"])
+        train = [{"event": "train", "step": step, "loss": value} for step, value in ((1, 2.5), (2, None), (3, 1.5))]
+        self.write("diverged/log.jsonl", "".join(json.dumps(event) + "\n" for event in (
+            start, *train, {"event": "diverged", "step": 3, "message": "at last"})))
+        self.browser.open(self.report("diverged"))
+        self.assertEqual(self.datasets()[0]["y"], [2.5, None, 1.5])
+        self.assertEqual(self.rows("details"), ["diverged | 3 | at last"])
+
     def test_heat_table_of_sites(self):
         self.browser.open(self.one)
         self.assertEqual(self.js("[...document.querySelectorAll('#quantity option')].map(o => o.value)"),

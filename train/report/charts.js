@@ -234,10 +234,12 @@ function curvesSection() {
         'There are no curves, since this foldgrad was built without Chart.js. Install it (Debian: ' +
             'libjs-chart.js), build again and call ',
         element('code', {}, 'foldgrad report'), ' again.')];
+  const curves = curvesIn(data.runs);
+  const hint = curves.length ?
+      'Drag across a chart to enlarge these updates in all of them; double-click to see all again.' :
+      'Nothing has been logged yet.';
   return [
-    toolbar(), element('div', {class: 'grid'}, ...curvesIn(data.runs).map(curve => chartCard(curve).element)),
-    element(
-        'p', {class: 'note'},
-        'Drag across a chart to enlarge these updates in all of them; double-click to see all again.')
+    toolbar(), element('div', {class: 'grid'}, ...curves.map(curve => chartCard(curve).element)),
+    element('p', {class: 'note'}, hint)
   ];
 }
