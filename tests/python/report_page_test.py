@@ -109,6 +109,8 @@ class ReportPage(unittest.TestCase):
             self.assertGreater(self.painted(2, chart), 100)
         self.assertEqual(self.datasets()[1]["y"], [loss(2, step) for step in STEPS])
         self.assertEqual(self.datasets()[1]["x"], STEPS)
+        begins = self.js("[...document.querySelectorAll('canvas')].map(c => Chart.getChart(c).scales.x.min)")
+        self.assertEqual(begins, [0] * len(CHARTS))  # of all alike, whenever the first value was logged
 
     def test_a_click_on_the_legend_hides_a_run_everywhere(self):
         self.browser.open(self.three)

@@ -56,6 +56,7 @@ function scalesOf(card) {
   return {
     x: {
       type: 'linear',
+      suggestedMin: 0,
       min,
       max,
       ticks: {...ticks, maxTicksLimit: 8},
