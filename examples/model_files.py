@@ -54,6 +54,18 @@ def save_tensors(path, tensors, metadata={}):
         file.write(struct.pack("<Q", len(text)) + text + b"".join(chunks))
 
 
+def model_directory(path):
+    """`path`, or of a run its best checkpoint, or else its latest."""
+    if os.path.exists(os.path.join(path, "config.json")):
+        return path
+    for pointer in ("BEST", "LATEST"):
+        named = os.path.join(path, "checkpoints", pointer)
+        if os.path.exists(named):
+            with open(named) as file:
+                return os.path.join(path, "checkpoints", file.read().strip())
+    raise ValueError(f"{path}: no model (it has no config.json), and no run (nor checkpoints/BEST or LATEST)")
+
+
 def load_config(directory):
     """config.json; docs/model_directory.md explains it."""
     with open(os.path.join(directory, "config.json")) as file:

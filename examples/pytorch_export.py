@@ -12,7 +12,8 @@ import os
 import torch
 
 from model_files import save_tensors
-from pytorch_model import Transformer, UnifiedNorm
+from normalizers import Offline
+from pytorch_model import Transformer
 
 
 def export(model, config, directory, source_words=None, target_words=None):
@@ -32,7 +33,7 @@ def norm_state(model, config):
     state = {}
     window = config["norm"].get("options", {}).get("window", 4)
     for site, norm in model.named_modules():
-        if isinstance(norm, UnifiedNorm):
+        if isinstance(norm, Offline):
             state[f"{site}.run_var"] = norm.run_var.float()
             state[f"{site}.psi_ema"] = torch.zeros_like(norm.run_var)
             for name in ("win_sq", "win_g"):
@@ -76,7 +77,7 @@ def main():
             elif "embed_tokens" in name:
                 p *= p.shape[1] ** -0.5
         for module in model.modules():
-            if isinstance(module, UnifiedNorm):
+            if isinstance(module, Offline):
                 module.run_var.copy_(0.5 + torch.rand_like(module.run_var))
     export(model, config, args.directory, source_words, target_words)
 

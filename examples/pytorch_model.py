@@ -3,53 +3,23 @@
 
     examples/pytorch_model.py MODEL IN.safetensors OUT.safetensors
 
-computes what `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors` computes. Normalizers: ln, un (its
-form at inference), affine and none. Everything is in torch.float32 unless --dtype says float64.
+computes what `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors` computes. MODEL is a model directory
+or a run, of which the best checkpoint is taken, or else the latest. normalizers.py has the normalizers. Everything is
+in torch.float32 unless --dtype says float64.
 """
 import argparse
 import os
+import sys
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from model_files import load_config, load_tensors, save_tensors, sinusoids
+from model_files import load_config, load_tensors, model_directory, save_tensors, sinusoids
+from normalizers import DeepNorm, make_norm
 
 ACTIVATIONS = {"relu": F.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "silu": F.silu, "gelu": F.gelu,
                "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}
-
-
-class UnifiedNorm(nn.Module):
-    """At inference: y = weight x / sqrt(run_var + eps) + bias, one factor per channel. It folds away."""
-
-    def __init__(self, width, eps):
-        super().__init__()
-        self.weight, self.bias, self.eps = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width)), eps
-        self.register_buffer("run_var", torch.ones(width))
-
-    def forward(self, x):
-        return x * (self.weight / torch.sqrt(self.run_var + self.eps)) + self.bias
-
-
-class Affine(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.weight, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
-
-    def forward(self, x):
-        return x * self.weight + self.bias
-
-
-def make_norm(config, site):
-    width, norm = config["model"]["width"], config["norm"]
-    name, eps = norm.get("at", {}).get(site, norm["name"]), norm.get("options", {}).get("eps", 1e-5)
-    if any(other.endswith(".residual") for other in norm.get("at", {})):
-        raise NotImplementedError("this example knows no normalizer of a residual")
-    makers = {"ln": lambda: nn.LayerNorm(width, eps), "un": lambda: UnifiedNorm(width, eps),
-              "affine": lambda: Affine(width), "none": nn.Identity}
-    if name not in makers:
-        raise NotImplementedError(f"this example knows no normalizer {name}")
-    return makers[name]()
 
 
 class Attention(nn.Module):
@@ -83,6 +53,8 @@ class Layer(nn.Module):
         self.final_layer_norm = make_norm(config, f"{name}.final_layer_norm")
 
     def residual(self, x, norm, branch):
+        if isinstance(norm, DeepNorm):
+            return norm(norm.residual_factor * x + branch(x))
         return x + branch(norm(x)) if self.pre_norm else norm(x + branch(x))
 
     def forward(self, x, sees, memory=None, sees_memory=None):
@@ -144,13 +116,15 @@ class Transformer(nn.Module):
         return self.decoder.output_projection(self.decoder.layer_norm(x)), memory
 
 
-def load_model(directory, dtype=torch.float32):
+def load_model(path, dtype=torch.float32):
+    directory = model_directory(path)
     model = Transformer(load_config(directory)).to(dtype)
     tensors = load_tensors(os.path.join(directory, "model.safetensors"))
     state = os.path.join(directory, "norm_state.safetensors")
     if os.path.exists(state):
-        # Inference needs the running variance; windows and counters are for training.
-        tensors |= {name: t for name, t in load_tensors(state).items() if name.endswith(".run_var")}
+        # Inference needs running estimates; windows and counters are for training.
+        known = model.state_dict()
+        tensors |= {name: t for name, t in load_tensors(state).items() if name in known}
     missing, unexpected = model.load_state_dict(tensors, strict=False)
     shared = {"decoder.embed_tokens.weight", "decoder.output_projection.weight"}  # under the encoder's name
     if set(missing) - shared or unexpected:
@@ -175,4 +149,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (NotImplementedError, OSError, ValueError) as error:
+        sys.exit(f"error: {error}")

@@ -19,7 +19,8 @@ sys.path.insert(0, os.path.join(SOURCES, "examples"))
 from model_files import load_tensors, save_tensors  # noqa: E402
 from onnx_greedy import Translator  # noqa: E402
 from pytorch_export import export  # noqa: E402
-from pytorch_model import Transformer, UnifiedNorm  # noqa: E402
+from normalizers import Offline  # noqa: E402
+from pytorch_model import Transformer  # noqa: E402
 
 # Both sides round every sum of f32 once per term, in different orders: of the greatest logit, some 1e-6 is to be
 # expected of two layers and twice as much of post-norm. An error in a formula is larger by orders of magnitude.
@@ -57,7 +58,7 @@ class Files:
                 strong = "encoder_attn" in parameter_name  # so that translations depend on the source
                 p.copy_((0.6 if strong else 0.25) * torch.randn_like(p) + (parameter_name.endswith("norm.weight")))
             for module in network.modules():
-                if isinstance(module, UnifiedNorm):
+                if isinstance(module, Offline):
                     module.run_var.copy_(2 + 4 * torch.rand_like(module.run_var))  # about that of x
         export(network, config, self.path(name), SOURCE_WORDS, TARGET_WORDS)
         if of_site is not None:

@@ -1,4 +1,5 @@
 """The examples in PyTorch give the logits of foldgrad, for models written by either."""
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ except ImportError as e:
 PROGRAM, SOURCES = os.environ["FOLDGRAD_PROGRAM"], os.environ["FOLDGRAD_SOURCE_DIR"]
 sys.path.insert(0, os.path.join(SOURCES, "examples"))
 from model_files import load_tensors, save_tensors  # noqa: E402
+from pytorch_model import load_model  # noqa: E402
 
 
 def call(*command, stdin=""):
@@ -57,7 +59,85 @@ def check(what, directory, files, tolerance=1e-5):
     return load_tensors(ours)["logits"][real]
 
 
+CONFIG = """
+[model]
+width = 16
+ffn_width = 32
+heads = 4
+encoder_layers = 1
+decoder_layers = 1
+share_embeddings = "decoder"
+dropout = 0
+[data]
+directory = "text"
+[train]
+steps = 4
+warmup = 1
+lr = 0.05
+[validate]
+every = 2
+beam = 1
+[output]
+save_every = 2
+"""
+NORMALIZERS = ["un warmup=1 window=2", "un mode=reference warmup=1", "bn", "rbn eps=0.1", "qmbn", "mabn warmup=2",
+               "mabn mode=reference", "pn_star warmup=2", "pn_star mode=reference", "pn groups=4",
+               "pn mode=reference groups=2", "repbn", "prepbn", "ln", "deepnorm", "rmsnorm",
+               "rmsnorm eps_place=outside partial=0.5 bias=true eps=0.1", "scalenorm", "fixnorm",
+               "fixnorm length=sqrt_channels", "centernorm", "dyt", "derf", "groupnorm axes=token groups=4", "affine",
+               "scale", "none"]
+
+
+def runs(files):
+    """A run of each normalizer that this Transformer can have, a few updates long: its best checkpoint gives the same
+    logits here and there, and they are not those of another normalizer."""
+    os.mkdir(os.path.join(files, "text"))
+    for split in ("train", "valid"):
+        for language, words in (("de", "ein zwei drei vier".split()), ("en", "one two three four five".split())):
+            with open(os.path.join(files, "text", f"{split}.{language}"), "w") as file:
+                for i in range(12):
+                    file.write(" ".join(words[(i + j) % len(words)] for j in range(2 + i % 3)) + "\n")
+    config, given, ours = (os.path.join(files, name) for name in ("small.toml", "given", "logits"))
+    with open(config, "w") as file:
+        file.write(CONFIG)
+    save_tensors(given, batch())
+    real, seen = batch()["input"] != 1, {}
+    known = {norm["name"] for norm in json.loads(call(PROGRAM, "norms", "--json"))}
+    missing = known - {spec.split()[0] for spec in NORMALIZERS}
+    if missing != {"instancenorm"}:  # which cannot decode: it needs all tokens of a sentence
+        sys.exit(f"no run of {missing}")
+    for spec in NORMALIZERS:
+        name, *options = spec.split()
+        run = os.path.join(files, spec.replace(" ", "-"))
+        sets = [f"norm.name={name}"] + [f"norm.{name}.{option}" for option in options]
+        sets += ["model.pre_norm=false"] if name == "deepnorm" else []
+        call(PROGRAM, "train", config, "--data-dir", files, "--out", run, *[w for s in sets for w in ("--set", s)])
+        call(PROGRAM, "run", run, "--input", given, "--output", ours)
+        want = load_tensors(ours)["logits"][real]
+        with torch.no_grad():
+            logits = load_model(run)(batch()["source"], batch()["input"])[0][real]
+        difference = largest_difference(want, logits)
+        if not difference <= 1e-5:
+            sys.exit(f"{spec}: the logits of a run differ by {difference:.2e}")
+        for other, values in seen.items():
+            if largest_difference(values, logits) < 1e-4:
+                sys.exit(f"{spec} gives the logits of {other}: this compares nothing")
+        seen[spec] = logits
+    print(f"runs of {len(NORMALIZERS)} normalizers: the logits agree")
+
+
+def errors(files):
+    done = subprocess.run([sys.executable, os.path.join(SOURCES, "examples", "pytorch_model.py"), files, "in", "out"],
+                          capture_output=True, text=True)
+    message = f"error: {files}: no model (it has no config.json), and no run (nor checkpoints/BEST or LATEST)\n"
+    if done.returncode != 1 or done.stderr != message:
+        sys.exit(f"the message must be '{message}', got exit code {done.returncode}, '{done.stderr}'")
+
+
 def main():
+    with tempfile.TemporaryDirectory() as files:
+        runs(files)
+        errors(files)
     with tempfile.TemporaryDirectory() as files:
         for norm in ("un", "ln"):
             written, again, folded = (os.path.join(files, f"{norm}-{name}") for name in ("pt", "again", "folded"))

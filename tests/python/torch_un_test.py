@@ -175,7 +175,7 @@ def state():
     broken[4, 1] = float("inf")
     for mask in (None, torch.arange(20) != 4):  # in q, and as padding in the sum of G
         norm(broken, mask).sum().backward()
-        expect(all(value.isfinite().all() for value in norm.state_dict().values()), "an infinite input reached a buffer")
+        expect(all(value.isfinite().all() for value in norm.state_dict().values()), "an infinite input is in a buffer")
     expect(norm.skips == 1 and norm.iters == 8, "a held step is counted")
     norm.reset_iterations()
     expect(norm.iters == 0, "reset_iterations")

@@ -1,0 +1,170 @@
+"""The normalizers of foldgrad at inference, for examples/pytorch_model.py: docs/normalizers.md has the formulas.
+
+Parameters and buffers have the names of model.safetensors and norm_state.safetensors. To train UN in PyTorch see
+examples/torch/un.py.
+"""
+import torch
+from torch import nn
+
+
+class Affine(nn.Module):
+    """y = weight x + bias; of `scale` the bias is 0."""
+
+    def __init__(self, width, bias=True):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width)) if bias else 0.0
+
+    def forward(self, x):
+        return x * self.weight + self.bias
+
+
+class Offline(Affine):
+    """y = A x + B with A = weight / sqrt(variance + eps) and B = bias - A run_mean: one factor per channel, which folds
+    away. `state` names what training kept: the variance, and the mean where it is subtracted."""
+
+    def __init__(self, width, eps, state=("run_var",), clamped=False):
+        super().__init__(width)
+        self.eps, self.state, self.clamped = eps, state, clamped
+        for name in state:
+            self.register_buffer(name, torch.zeros(width) if name == "run_mean" else torch.ones(width))
+
+    def forward(self, x):
+        variance = getattr(self, self.state[0])
+        A = self.weight / (variance.clamp_min(self.eps) if self.clamped else variance + self.eps).sqrt()
+        return x * A + (self.bias - A * self.run_mean if "run_mean" in self.state else self.bias)
+
+
+class RepBN(Offline):
+    """y = BN(x) + eta x."""
+
+    def __init__(self, width, eps):
+        super().__init__(width, eps, ("run_var", "run_mean"))
+        self.eta = nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        return super().forward(x) + self.eta * x
+
+
+class PRepBN(nn.Module):
+    """At inference RepBN alone, whatever is left of the layer normalization."""
+
+    def __init__(self, width, eps):
+        super().__init__()
+        self.eps, self.bn, self.ln = eps, Affine(width), nn.LayerNorm(width)
+        self.bn.eta = nn.Parameter(torch.ones(()))
+        self.register_buffer("run_mean", torch.zeros(width))
+        self.register_buffer("run_var", torch.ones(width))
+
+    def forward(self, x):
+        A = self.bn.weight / (self.run_var + self.eps).sqrt()
+        return x * (A + self.bn.eta) + (self.bn.bias - A * self.run_mean)
+
+
+class PowerNorm(Offline):
+    """Groups of channels divided by their root mean square, then as pn_star."""
+
+    def __init__(self, width, eps, state, groups):
+        super().__init__(width, eps, state)
+        self.groups = groups
+
+    def forward(self, x):
+        g = x.unflatten(-1, (self.groups, -1))
+        return super().forward((g / (g.square().mean(-1, keepdim=True) + self.eps).sqrt()).flatten(-2))
+
+
+class RMSNorm(Affine):
+    """`partial`: the mean is over the first channels alone."""
+
+    def __init__(self, width, eps, outside, partial, bias):
+        super().__init__(width, bias)
+        self.eps, self.outside, self.channels = eps, outside, int(partial * width)
+
+    def forward(self, x):
+        mean = x[..., :self.channels].square().mean(-1, keepdim=True)
+        return super().forward(x / (mean.sqrt() + self.eps if self.outside else (mean + self.eps).sqrt()))
+
+
+class CenterNorm(Affine):
+    def forward(self, x):
+        return super().forward((x - x.mean(-1, keepdim=True)) * (x.shape[-1] / (x.shape[-1] - 1)))
+
+
+class Elementwise(Affine):
+    """dyt: tanh(alpha x); derf: erf(alpha x + shift)."""
+
+    def __init__(self, width, derf):
+        super().__init__(width)
+        self.alpha = nn.Parameter(torch.ones(()))
+        if derf:
+            self.shift = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x):
+        u = self.alpha * x
+        return super().forward(torch.erf(u + self.shift) if hasattr(self, "shift") else torch.tanh(u))
+
+
+class TokenGroupNorm(Affine):
+    """Per token and group of channels."""
+
+    def __init__(self, width, eps, groups):
+        super().__init__(width)
+        self.eps, self.groups = eps, groups
+
+    def forward(self, x):
+        g = x.unflatten(-1, (self.groups, -1))
+        return super().forward(nn.functional.layer_norm(g, g.shape[-1:], eps=self.eps).flatten(-2))
+
+
+class Length(nn.Module):
+    """x / max(|x|, eps), times one number: learned (scalenorm) or fixed (fixnorm)."""
+
+    def __init__(self, eps, factor):
+        super().__init__()
+        self.eps = eps
+        self.scale = factor if factor else nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        return self.scale * x / x.norm(dim=-1, keepdim=True).clamp_min(self.eps)
+
+
+class DeepNorm(nn.LayerNorm):
+    """LN of residual_factor x + branch: pytorch_model.py forms the sum."""
+
+    def __init__(self, width, eps, decoder, model):
+        super().__init__(width, eps)
+        N, M = model["encoder_layers"], model["decoder_layers"]
+        self.residual_factor = (3 * M) ** 0.25 if decoder else 0.81 * (N ** 4 * M) ** (1 / 16)
+
+
+def make_norm(config, site):
+    """The normalizer of a site such as "encoder.layers.0.final_layer_norm", as config.json says."""
+    width, norm = config["model"]["width"], config["norm"]
+    if any(other.endswith(".residual") for other in norm.get("at", {})):
+        raise NotImplementedError("this example knows no normalizer of a residual")
+    name = norm.get("at", {}).get(site, norm["name"])
+    o = norm.get("options", {}) if name == norm["name"] else {}
+    eps = o.get("eps", {"fixnorm": 1e-12, "rmsnorm": 1e-6}.get(name, 1e-5))
+    phi = ("phi",) if o.get("mode") == "reference" else ("run_var",)
+    bn = ("run_var", "run_mean")
+    makers = {
+        "un": lambda: Offline(width, eps), "mabn": lambda: Offline(width, eps), "qmbn": lambda: Offline(width, eps),
+        "bn": lambda: Offline(width, eps, bn), "rbn": lambda: Offline(width, eps, bn, clamped=True),
+        "repbn": lambda: RepBN(width, eps), "prepbn": lambda: PRepBN(width, eps),
+        "pn_star": lambda: Offline(width, eps, phi),
+        "pn": lambda: PowerNorm(width, eps, phi, o.get("groups", 1)),
+        "ln": lambda: nn.LayerNorm(width, eps),
+        "deepnorm": lambda: DeepNorm(width, eps, site.startswith("decoder"), config["model"]),
+        "rmsnorm": lambda: RMSNorm(width, eps, o.get("eps_place") == "outside", o.get("partial", 1.0),
+                                   o.get("bias", False)),
+        "scalenorm": lambda: Length(eps, None),
+        "fixnorm": lambda: Length(eps, width ** 0.5 if o.get("length") == "sqrt_channels" else 1.0),
+        "centernorm": lambda: CenterNorm(width),
+        "dyt": lambda: Elementwise(width, False), "derf": lambda: Elementwise(width, True),
+        "affine": lambda: Affine(width), "scale": lambda: Affine(width, bias=False), "none": nn.Identity}
+    if o.get("axes") == "token":
+        makers["groupnorm"] = lambda: TokenGroupNorm(width, eps, o.get("groups", 32))
+    if name not in makers:
+        raise NotImplementedError(f"this example knows no normalizer {name}, or not of these options; it knows "
+                                  f"{', '.join(sorted(makers))}, and groupnorm with axes = token")
+    return makers[name]()
