@@ -187,7 +187,7 @@ def main():
                 ("fixnorm", "fixnorm", {"length": "sqrt_channels"}, {}, {}),
                 ("dyt", "dyt", {}, {"alpha": 1, **bias}, {}),
                 ("derf", "derf", {}, {"alpha": 1, "shift": 1, **bias}, {}),
-                ("pn", "pn", {"groups": 2}, bias, {})):
+                ("pn", "pn", {"mode": "reference", "groups": 2}, bias, {})):
             files.write(name, norm, options, shapes, of_pn if norm == "pn" else {}, **model)
             check_logits(files, name, few[:1])
 
