@@ -83,9 +83,15 @@ bool search_step(StepDecoder& decoder, std::vector<Sentence>& sentences, std::in
   std::size_t row = 0;
   for (Sentence& sentence : sentences) {
     std::vector<Candidate> candidates;
-    for (std::size_t end = row + sentence.live.size(); row < end; ++row)
+    bool lost = false;  // logits that are not finite leave a hypothesis without candidates
+    for (std::size_t end = row + sentence.live.size(); row < end; ++row) {
       candidates.insert(candidates.end(), best[row].begin(), best[row].end());
-    if (!sentence.live.empty()) advance(sentence, std::move(candidates), live_of_row, step, o);
+      lost = lost || best[row].empty();
+    }
+    if (lost)
+      sentence.live.clear(), sentence.results.clear();
+    else if (!sentence.live.empty())
+      advance(sentence, std::move(candidates), live_of_row, step, o);
   }
   return true;
 }

@@ -30,8 +30,8 @@ struct Hypothesis {
   double score;
 };
 
-// For every source of [B, S] the results, best first: `beam` of them, fewer where the limit came first. A model whose
-// numbers are not finite gives one empty result with score -infinity.
+// For every source of [B, S] the results, best first: `beam` of them, fewer where the limit came first. A sentence for
+// which some logits are not finite has one empty result with score -infinity.
 // Throws std::invalid_argument for options out of range and for what InferenceTransformer refuses.
 std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& model, const Tensor& source,
                                                  const Tensor& source_mask, const DecodingOptions& options = {});

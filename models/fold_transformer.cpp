@@ -1,5 +1,6 @@
 #include "models/fold_transformer.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace foldgrad {
@@ -138,7 +139,7 @@ Difference difference(const Tensor& got, const Tensor& want) {
     const double off = std::abs(got.data<double>()[i] - want.data<double>()[i]);
     if (std::isnan(off)) return {off, off};
     most = std::max(most, off);
-    scale = std::max(scale, std::abs(want.data<double>()[i]));
+    scale = std::max({scale, std::abs(want.data<double>()[i]), std::abs(got.data<double>()[i])});
   }
   return {most, most == 0 ? 0 : most / scale};
 }

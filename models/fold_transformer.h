@@ -27,7 +27,7 @@ std::vector<FoldSite> fold_sites(Transformer& model);
 // Logits [B, T, target_vocabulary] at inference, computed in `dtype`, as f64 on the host; rows of padding are zero.
 Tensor inference_logits(Transformer& model, const TranslationBatch& batch, DType dtype);
 
-// Greatest difference, and the same over the greatest |want|. NaN on either side gives NaN.
+// Greatest difference, and the same over the greatest value of either. NaN on either side gives NaN.
 struct Difference {
   double absolute = 0, relative = 0;
 };

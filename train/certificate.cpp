@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "models/fold_difference.h"
 #include "train/digest.h"
+#include "train/finite.h"
 
 namespace foldgrad {
 namespace {
@@ -63,6 +66,19 @@ ordered_json digests(const std::string& directory) {
   return {{"path", directory}, {"sha256", std::move(files)}};
 }
 
+// `folded` in `dtype`, beside the model that it was made from.
+FoldDifferences finite_differences(Transformer& original, const FoldedTransformer& folded, const Probe& probe,
+                                   DType dtype) {
+  const FoldDifferences all = fold_differences(original, folded, probe.batch, dtype);
+  if (std::isfinite(all.logits.absolute) &&
+      std::all_of(all.sites.begin(), all.sites.end(), [](const auto& s) { return std::isfinite(s.second.absolute); }))
+    return all;
+  const std::string result = fmt::format("fold: a result in {} of the model ", name(dtype));
+  if (!first_non_finite_operation(original, probe.batch, dtype).empty())
+    refuse_non_finite(result + "as it was", original, probe.batch, dtype);
+  refuse_non_finite(result + "folded", *folded.model, probe.batch, dtype);
+}
+
 }  // namespace
 
 ordered_json certificate(Transformer& original, const FoldedTransformer& folded, const FoldOptions& options,
@@ -72,8 +88,8 @@ ordered_json certificate(Transformer& original, const FoldedTransformer& folded,
   all["inputs"] = {{"description", probe.description}, {"sha256", probe.digest}};
   Transformer exact(original.config(), /*seed=*/0, DType::f64);
   exact.copy_from(original);
-  const FoldDifferences f64 = fold_differences(exact, fold(exact, options), probe.batch, DType::f64),
-                        f32 = fold_differences(original, folded, probe.batch, DType::f32);
+  const FoldDifferences f64 = finite_differences(exact, fold(exact, options), probe, DType::f64),
+                        f32 = finite_differences(original, folded, probe, DType::f32);
   all["difference"] = {{"f64", json_of(f64.logits)}, {"f32", json_of(f32.logits)}};
   all["sites"] = ordered_json::array();
   for (const SiteReport& report : folded.reports) {

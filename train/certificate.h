@@ -10,7 +10,8 @@ namespace foldgrad {
 // {"format": "foldgrad certificate", "format_version": 1, "options": {...}, "inputs": {...},
 //  "difference": {"f64": {"absolute": ..., "relative": ...}, "f32": ...},     of the logits
 //  "sites": [{"site", "normalizer", "outcome", "into": [...], "kept": [{"edge", "reason"}], "left", "difference"}]}
-// Relative is the greatest difference over the greatest value. f64: both models computed in f64, the original's
+// Relative is the greatest difference over the greatest value. Throws NonFiniteError where a layer of either model
+// gives numbers that are not finite: there is nothing to certify. f64: both models computed in f64, the original's
 // parameters converted first. f32: `folded` as it is stored. The certificate names the files of both models through
 // add_digests().
 nlohmann::ordered_json certificate(Transformer& original, const FoldedTransformer& folded, const FoldOptions& options,

@@ -12,6 +12,7 @@ namespace foldgrad {
 
 struct BuildInfo;
 struct DecodingOptions;
+enum class NonFinite;
 
 void add_average_command(CLI::App& program, int& exit_code);
 void add_bench_command(CLI::App& program, int& exit_code);
@@ -38,6 +39,9 @@ void add_verify_traces_command(CLI::App& program, int& exit_code);
 
 // What translate and eval have in common: --beam, --length-penalty and the like.
 void add_decoding_options(CLI::App& command, DecodingOptions& options, std::int64_t& max_tokens);
+
+// What eval, run and translate have in common: --allow-non-finite.
+void add_non_finite_option(CLI::App& command, NonFinite& choice);
 
 // What fold, verify and graph have in common: --untie, --keep-tied, --rescale-stream.
 void add_fold_options(CLI::App& command, bool& untie, bool& keep_tied, bool& rescale_stream);

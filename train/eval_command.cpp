@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,7 @@
 #include "train/model_directory.h"
 #include "train/model_text.h"
 #include "train/scores/chrf.h"
+#include "train/trainer.h"
 
 namespace foldgrad {
 namespace {
@@ -24,6 +26,7 @@ struct EvalOptions {
   ModelTextOptions text;
   DecodingOptions decoding;
   std::int64_t max_tokens = 4096;
+  NonFinite non_finite = NonFinite::refuse;
   bool json = false;
 };
 
@@ -35,8 +38,21 @@ struct Scores {
   double exact = 0, seconds = 0;
 };
 
+void require_finite(const ValidationLoss& loss, Transformer& model, Batches& batches) {
+  if (std::isfinite(loss.loss)) {
+    if (std::isfinite(loss.perplexity)) return;
+    throw NonFiniteError(fmt::format("eval: the perplexity of a loss of {:.6g} is not finite", loss.loss));
+  }
+  batches.seek({});
+  for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
+    const TranslationBatch batch = to_device(batches.next(), model.device());
+    if (i + 1 == batches.per_epoch() || !first_non_finite_operation(model, batch, DType::f32).empty())
+      refuse_non_finite("eval: the loss", model, batch, DType::f32);
+  }
+}
+
 Scores evaluate(const EvalOptions& o) {
-  const auto model = load_model(o.model);
+  const auto model = load_model(o.model, DType::f32, Device::cpu, o.non_finite);
   const Vocabulary vocabulary = load_vocabulary(o.model, model->config());
   const ParallelText text = read_model_text(o.text, o.model, vocabulary);
   const EncodedPairs pairs = encode_model_text(text, vocabulary, std::min(model->config().max_positions, o.max_tokens));
@@ -44,10 +60,15 @@ Scores evaluate(const EvalOptions& o) {
   Scores s;
   s.sentences = pairs.source.size();
   s.loss = validation_loss(*model, batches);
+  if (o.non_finite == NonFinite::refuse) require_finite(s.loss, *model, batches);
   const auto start = std::chrono::steady_clock::now();
   Lines hypotheses;
-  for (const Ids& ids : translations(*model, pairs.source, o.decoding, o.max_tokens))
-    hypotheses.push_back(vocabulary.decode_target(ids));
+  for (const Hypothesis& best : best_hypotheses(*model, pairs.source, o.decoding, o.max_tokens)) {
+    if (o.non_finite == NonFinite::refuse && !std::isfinite(best.score))
+      throw NonFiniteError(
+          fmt::format("eval: source:{}: the logits of its translation are not finite", hypotheses.size() + 1));
+    hypotheses.push_back(vocabulary.decode_target(best.ids));
+  }
   s.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!o.hypotheses.empty()) write_file_atomically(o.hypotheses, fmt::format("{}\n", fmt::join(hypotheses, "\n")));
   s.tokenized = multi_bleu(hypotheses, text.target);
@@ -102,7 +123,8 @@ void add_eval_command(CLI::App& program, int& exit_code) {
   add_decoding_options(*command, o->decoding, o->max_tokens);
   command->add_option("--hypotheses", o->hypotheses, "Write the translations to this file");
   command->add_flag("--json", o->json, "Print JSON");
-  command->footer("Exit codes: 0, 2 usage, 3 text, 4 the model cannot be loaded.");
+  add_non_finite_option(*command, o->non_finite);
+  command->footer("Exit codes: 0, 2 usage, 3 text, 4 the model cannot be loaded, 5 a number is not finite.");
   command->callback([o, &exit_code] { exit_code = eval(*o); });
 }
 

@@ -23,24 +23,31 @@ ValidationLoss validation_loss(Transformer& model, Batches& batches, DType dtype
   return result;
 }
 
-std::vector<Ids> translations(const InferenceTransformer& model, const std::vector<Ids>& sources,
-                              const DecodingOptions& options, std::int64_t max_tokens) {
+std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const std::vector<Ids>& sources,
+                                        const DecodingOptions& options, std::int64_t max_tokens) {
   // Batches are of pairs; as their own targets, sources are grouped by length.
   Batches batches({sources, sources}, {.max_tokens = max_tokens, .multiple = 1, .shuffle = false});
-  std::vector<Ids> best(sources.size());
+  std::vector<Hypothesis> best(sources.size());
   for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
     const Batch batch = batches.next();
     const TranslationBatch on_cpu = to_device(batch, Device::cpu);
     const auto results = beam_search(model, on_cpu.source, on_cpu.source_mask, options);
-    for (std::size_t row = 0; row < results.size(); ++row) best[std::size_t(batch.pairs[row])] = results[row].at(0).ids;
+    for (std::size_t row = 0; row < results.size(); ++row) best[std::size_t(batch.pairs[row])] = results[row].at(0);
   }
   return best;
 }
 
+std::vector<Hypothesis> best_hypotheses(Transformer& model, const std::vector<Ids>& sources,
+                                        const DecodingOptions& options, std::int64_t max_tokens) {
+  const DType dtype = model.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  return best_hypotheses(*InferenceTransformer::make(model, dtype), sources, options, max_tokens);
+}
+
 std::vector<Ids> translations(Transformer& model, const std::vector<Ids>& sources, const DecodingOptions& options,
                               std::int64_t max_tokens) {
-  const DType dtype = model.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  return translations(*InferenceTransformer::make(model, dtype), sources, options, max_tokens);
+  std::vector<Ids> all;
+  for (Hypothesis& best : best_hypotheses(model, sources, options, max_tokens)) all.push_back(std::move(best.ids));
+  return all;
 }
 
 }  // namespace foldgrad

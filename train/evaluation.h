@@ -15,9 +15,13 @@ struct ValidationLoss {
 ValidationLoss validation_loss(Transformer& model, Batches& batches, DType dtype = DType::f32);
 
 // The best hypothesis for each source, without its end, in the order of the sources. Sources end with kEos; max_tokens
-// bounds sources times the longest of a batch. Throws std::invalid_argument for what Batches and beam_search refuse.
-std::vector<Ids> translations(const InferenceTransformer& model, const std::vector<Ids>& sources,
-                              const DecodingOptions& options, std::int64_t max_tokens = 4096);
+// bounds sources times the longest of a batch. Where logits were not finite it is empty and scores minus infinity.
+// Throws std::invalid_argument for what Batches and beam_search refuse.
+std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const std::vector<Ids>& sources,
+                                        const DecodingOptions& options, std::int64_t max_tokens = 4096);
+std::vector<Hypothesis> best_hypotheses(Transformer& model, const std::vector<Ids>& sources,
+                                        const DecodingOptions& options, std::int64_t max_tokens = 4096);
+// Its ids alone.
 std::vector<Ids> translations(Transformer& model, const std::vector<Ids>& sources, const DecodingOptions& options,
                               std::int64_t max_tokens = 4096);
 

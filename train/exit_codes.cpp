@@ -10,6 +10,7 @@
 #include "engine/out_of_memory.h"
 #include "train/checkpoint.h"
 #include "train/config.h"
+#include "train/finite.h"
 #include "train/streams.h"
 #include "train/trainer.h"
 
@@ -31,6 +32,8 @@ Device require_device(const std::string& name) {
 
 int guarded(const std::function<int()>& command) try { return command(); } catch (const Diverged& e) {
   return refuse(fmt::format("diverged: {}", e.what()), kExitDiverged);
+} catch (const NonFiniteError& e) {
+  return refuse(e.what(), kExitDiverged);
 } catch (const ConfigError& e) {
   return refuse(e.what(), kExitUsage);
 } catch (const std::invalid_argument& e) {  // keys that do not go together, sentences that do not fit the sizes

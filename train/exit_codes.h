@@ -13,7 +13,7 @@ enum ExitCode : int {
   kExitUsage = 2,
   kExitData = 3,
   kExitCheckpoint = 4,  // cannot be loaded
-  kExitDiverged = 5,    // a loss that is not finite, with train.on_nan = "abort"
+  kExitDiverged = 5,    // a number is no longer finite: in training with train.on_nan = "abort", or anywhere else
   kExitDevice = 6,
   kExitInterrupted = 130,  // after saving
 };

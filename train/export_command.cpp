@@ -10,6 +10,18 @@
 #include "train/model_directory.h"
 
 namespace foldgrad {
+namespace {
+
+// What is made of parameters and statistics on the way into the files: 1 / sqrt(run_var + eps) of a variance below 0.
+void require_finite_maps(Transformer& model) {
+  for (const Normalizer* norm : model.normalizers())
+    if (const auto form = norm->affine())
+      for (const auto& [name, tensor] : {std::pair("gain", form->A), {"bias", form->B}})
+        if (const std::string bad = first_non_finite(tensor); !bad.empty())
+          throw NonFiniteError(fmt::format("export: {} at inference has the {} {}", norm->site(), name, bad));
+}
+
+}  // namespace
 
 void add_export_command(CLI::App& program, int& exit_code) {
   CLI::App* command = program.add_subcommand("export", "Write a model as ONNX, for onnxruntime and others");
@@ -23,9 +35,12 @@ void add_export_command(CLI::App& program, int& exit_code) {
       ->add_option("-o,--out", o->out,
                    "Directory of encoder.onnx, decoder.onnx and decoder_with_past.onnx, replaced if they are there")
       ->required();
-  command->footer("Exit codes: 0, 1 built without ONNX, 2 usage, 3 files, 4 the model cannot be loaded.");
+  command->footer(
+      "Exit codes: 0, 1 built without ONNX, 2 usage, 3 files, 4 the model cannot be loaded, 5 a number is not finite.");
   command->callback([o, &exit_code] {
-    write_onnx(*load_model(o->model), o->out);
+    const auto model = load_model(o->model);
+    require_finite_maps(*model);
+    write_onnx(*model, o->out);
     fmt::print("{}: encoder.onnx, decoder.onnx, decoder_with_past.onnx\n", o->out);
     exit_code = kExitOk;
   });

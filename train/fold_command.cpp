@@ -61,7 +61,7 @@ void add_fold_command(CLI::App& program, int& exit_code) {
   CLI::Option* source = command->add_option("--source", o->source, "Text to compare on, 64 lines; default: random ids");
   source->needs(command->add_option("--reference", o->target, "Its translations")->needs(source));
   command->add_flag("--json", o->json, "Print the certificate");
-  command->footer("Exit codes: 0, 2 usage, 3 files, 4 the model cannot be loaded.");
+  command->footer("Exit codes: 0, 2 usage, 3 files, 4 the model cannot be loaded, 5 a number is not finite.");
   command->callback([o, &exit_code] { exit_code = run_fold(*o); });
 }
 

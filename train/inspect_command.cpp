@@ -32,6 +32,7 @@ ordered_json describe_file(const std::string& path) {
   std::vector<Tensor> seen;
   for (const auto& [name, tensor] : file.tensors) {
     list.push_back({{"name", name}, {"dtype", foldgrad::name(tensor.dtype())}, {"shape", tensor.shape().sizes()}});
+    if (const std::string bad = first_non_finite(tensor); !bad.empty()) list.back()["not_finite"] = bad;
     const auto same = [&](const Tensor& other) { return other.shares_storage_with(tensor); };
     if (std::none_of(seen.begin(), seen.end(), same)) elements += tensor.size();
     seen.push_back(tensor);
@@ -54,12 +55,13 @@ ordered_json describe_normalizers(Transformer& model) {
 
 ordered_json describe_model(const std::string& path) {
   const std::string directory = find_model_directory(path);
-  const auto model = load_model(directory);
+  const auto model = load_model(directory, DType::f32, Device::cpu, NonFinite::allow);
   std::int64_t state = 0;
   for (const auto& [name, tensor] : model->state()) state += std::int64_t(tensor.bytes());
   ordered_json all{{"path", directory}};
   if (const std::int64_t step = checkpoint_files::step_of(std::filesystem::path(directory).filename()); step >= 0)
     all["step"] = step;
+  if (const auto bad = non_finite_tensors(*model); !bad.empty()) all["not_finite"] = bad;
   all["parameters"] = model->parameter_count();
   all["normalizer_state_bytes"] = state;
   const ordered_json config = model_config_json(model->config());
@@ -89,7 +91,8 @@ ordered_json describe_checkpoints(const std::string& checkpoints) {
 
 void print_file(const ordered_json& file) {
   for (const ordered_json& t : file["list"])
-    fmt::print("{:<5} {:<20} {}\n", text_of(t["dtype"]), text_of(t["shape"]), text_of(t["name"]));
+    fmt::print("{:<5} {:<20} {}{}\n", text_of(t["dtype"]), text_of(t["shape"]), text_of(t["name"]),
+               t.contains("not_finite") ? ": " + text_of(t["not_finite"]) : "");
   for (const auto& [key, value] : file["metadata"].items()) fmt::print("metadata {} = {}\n", key, text_of(value));
   fmt::print("{} tensors, {} elements, {} bytes\n", text_of(file["tensors"]), text_of(file["elements"]),
              text_of(file["bytes"]));

@@ -60,18 +60,20 @@ void check_sizes(const std::string& file, const Tensors& tensors, const Transfor
       expect(fmt::format("{}.layers.{}.fc1.weight", stack, layer), {c.ffn_width, c.width});
 }
 
-void fill_parameters(const std::string& file, const Tensors& tensors, Transformer& model) {
-  Tensors own;
-  for (const Parameter* p : model.parameters()) own.emplace(p->name, p->value);
-  for (const auto& [name, value] : own) value.copy_from(fitting(file, tensors, name, value.shape(), value.dtype()));
-  refuse_others(file, tensors, [&](const std::string& name) { return own.count(name) > 0; });
+Tensors parameters_of(Transformer& model) {
+  Tensors all;
+  for (const Parameter* p : model.parameters()) all.emplace(p->name, p->value);
+  return all;
 }
 
-void fill_norm_state(const std::string& file, Transformer& model) {
-  const Tensors own = model.state();
-  if (own.empty() && !exists(file)) return;
-  const Tensors tensors = read_safetensors(file).tensors;
-  for (const auto& [name, value] : own) value.copy_from(fitting(file, tensors, name, value.shape(), value.dtype()));
+// Looks at the numbers as the model will have them: what a file holds in f64 may be too large for f32.
+void fill(const Tensors& own, const std::string& file, const Tensors& tensors, NonFinite non_finite) {
+  for (const auto& [name, value] : own) {
+    const Tensor t = fitting(file, tensors, name, value.shape(), value.dtype());
+    if (const std::string bad = first_non_finite(t); !bad.empty() && non_finite == NonFinite::refuse)
+      throw FileError(file, fmt::format("tensor {} must be finite, got {}", name, bad));
+    value.copy_from(t);
+  }
   refuse_others(file, tensors, [&](const std::string& name) { return own.count(name) > 0; });
 }
 
@@ -99,17 +101,18 @@ TransformerConfig read_model_config(const std::string& directory) {
   }
 }
 
-std::unique_ptr<Transformer> load_model(const std::string& path, DType dtype, Device device) {
+std::unique_ptr<Transformer> load_model(const std::string& path, DType dtype, Device device, NonFinite non_finite) {
   const std::string directory = find_model_directory(path);
   const TransformerConfig config = read_model_config(directory);
   try {
     verify_checkpoint(directory, {"optimizer.safetensors"});
-    const std::string file = directory + kModel;
+    const std::string file = directory + kModel, state_file = directory + kNormState;
     const Tensors tensors = read_safetensors(file).tensors;
     check_sizes(file, tensors, config);
     auto model = std::make_unique<Transformer>(config, /*seed=*/0, dtype, device);
-    fill_parameters(file, tensors, *model);
-    fill_norm_state(directory + kNormState, *model);
+    fill(parameters_of(*model), file, tensors, non_finite);
+    const Tensors state = model->state();
+    if (!state.empty() || exists(state_file)) fill(state, state_file, read_safetensors(state_file).tensors, non_finite);
     return model;
   } catch (const FileError& e) {
     throw CheckpointError(e.what());
@@ -149,12 +152,12 @@ void write_model_config(const std::string& directory, const TransformerConfig& c
 
 void write_model_directory(const std::string& directory, Transformer& model, const std::string& vocabulary) {
   if (exists(directory + kConfig)) throw FileError(directory, "a model is there already");
+  if (const auto bad = non_finite_tensors(model); !bad.empty())
+    throw NonFiniteError(fmt::format("{}: is not written, for the model would have {}", directory, bad[0]));
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) throw FileError(directory, "cannot be created", error.value());
-  Tensors parameters;
-  for (const Parameter* p : model.parameters()) parameters.emplace(p->name, p->value);
-  write_safetensors(directory + kModel, parameters);
+  write_safetensors(directory + kModel, parameters_of(model));
   write_safetensors(directory + kNormState, model.state());
   if (!vocabulary.empty() && exists(vocabulary)) {
     std::filesystem::copy(vocabulary, directory + "/vocabulary", std::filesystem::copy_options::recursive, error);

@@ -9,8 +9,8 @@
 #pragma once
 #include <memory>
 
-#include "models/transformer.h"
 #include "train/data/vocabulary.h"
+#include "train/finite.h"
 
 namespace foldgrad {
 
@@ -22,9 +22,11 @@ std::string find_model_directory(const std::string& path);
 TransformerConfig read_model_config(const std::string& directory);
 
 // The model of find_model_directory(path). Tensors of any floating-point type are converted; names and shapes must be
-// those that the configuration asks for, no more and no fewer. Where there is a manifest.json, the files must have its
-// digests. Throws CheckpointError: "FILE: what is wrong".
-std::unique_ptr<Transformer> load_model(const std::string& path, DType dtype = DType::f32, Device device = Device::cpu);
+// those that the configuration asks for, no more and no fewer, and all numbers finite unless `non_finite` allows
+// others. Where there is a manifest.json, the files must have its digests. Throws CheckpointError: "FILE: what is
+// wrong".
+std::unique_ptr<Transformer> load_model(const std::string& path, DType dtype = DType::f32, Device device = Device::cpu,
+                                        NonFinite non_finite = NonFinite::refuse);
 
 // Of find_model_directory(path); its sizes must be those of `config`. Throws CheckpointError.
 Vocabulary load_vocabulary(const std::string& path, const TransformerConfig& config);
@@ -33,7 +35,8 @@ Vocabulary load_vocabulary(const std::string& path, const TransformerConfig& con
 std::string find_run_config(const std::string& path);
 
 // Creates `directory`. `vocabulary` is a directory to be copied; nothing is when it is empty or not there. config.json
-// is written last: a directory without it is no model. Throws FileError, also when a model is there already.
+// is written last: a directory without it is no model. Throws FileError, also when a model is there already;
+// NonFiniteError, before anything is written, for a model with numbers that are not finite.
 void write_model_directory(const std::string& directory, Transformer& model, const std::string& vocabulary = "");
 
 // config.json alone, replaced if it is there. Creates `directory`. Throws FileError.

@@ -64,7 +64,7 @@ void add_recalibrate_command(CLI::App& program, int& exit_code) {
       ->check(CLI::Range(std::int64_t(1), std::int64_t(100000000)))
       ->capture_default_str();
   command->add_option("--seed", o->seed, "Of the order of the batches")->capture_default_str();
-  command->footer("Exit codes: 0, 2 usage, 3 text or output, 4 the model cannot be loaded.");
+  command->footer("Exit codes: 0, 2 usage, 3 text or output, 4 the model cannot be loaded, 5 a number is not finite.");
   command->callback([o, &exit_code] { exit_code = recalibrate(*o); });
 }
 

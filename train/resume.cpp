@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "train/finite.h"
+
 namespace foldgrad {
 namespace {
 
@@ -11,6 +13,13 @@ std::map<std::string, Tensor> on_host(const std::map<std::string, Tensor>& tenso
   std::map<std::string, Tensor> copies;
   for (const auto& [name, tensor] : tensors) copies.emplace(name, tensor.to(Device::cpu));
   return copies;
+}
+
+void require_finite(const CheckpointContents& c, const std::string& path) {
+  for (const auto* part : {&c.model, &c.optimizer, &c.norm_state})
+    for (const auto& [name, tensor] : *part)
+      if (const std::string bad = first_non_finite(tensor); !bad.empty())
+        throw CheckpointError(fmt::format("{}: tensor {} must be finite, got {}", path, name, bad));
 }
 
 }  // namespace
@@ -37,6 +46,7 @@ CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const
 }
 
 RunState from_checkpoint(const CheckpointContents& c, const std::string& path) try {
+  require_finite(c, path);
   RunState state;
   TrainingState& t = state.training;
   t.normalizers = c.norm_state;

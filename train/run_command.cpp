@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <memory>
 
 #include "engine/file.h"
@@ -15,6 +16,7 @@ namespace {
 
 struct RunOptions {
   std::string model, input, output, dtype = "f32", device = "cpu";
+  NonFinite non_finite = NonFinite::refuse;
 };
 
 class Input {
@@ -61,10 +63,20 @@ class Input {
   std::map<std::string, Tensor> tensors_;
 };
 
+// Of the rows that `mask` calls tokens; the others have no meaning.
+bool finite_rows(const Tensor& x, const Tensor& mask) {
+  const std::vector<double> values = x.to(Device::cpu).to(DType::f64).values<double>();
+  const std::vector<std::uint8_t> real = mask.to(Device::cpu).values<std::uint8_t>();
+  const std::size_t C = values.size() / real.size();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (real[i / C] && !std::isfinite(values[i])) return false;
+  return true;
+}
+
 int run(const RunOptions& o) {
   const Device device = require_device(o.device);
   const DType dtype = o.dtype == "f64" ? DType::f64 : o.dtype == "bf16" ? DType::bf16 : DType::f32;
-  const auto model = load_model(o.model, dtype == DType::f64 ? DType::f64 : DType::f32, device);
+  const auto model = load_model(o.model, dtype == DType::f64 ? DType::f64 : DType::f32, device, o.non_finite);
   const TransformerConfig& config = model->config();
   const Input file(o.input);
   const Tensor source = file.ids("source", config.source_vocabulary),
@@ -78,12 +90,22 @@ int run(const RunOptions& o) {
   const ForwardPass pass{.tape = tape, .dtype = dtype};
   const Var memory = model->encode(source.to(device), source_mask, pass);
   const Var logits = model->logits(model->decode(input.to(device), input_mask, memory, source_mask, pass), pass);
+  if (o.non_finite == NonFinite::refuse &&
+      !(finite_rows(memory.value(), source_mask) && finite_rows(logits.value(), input_mask)))
+    refuse_non_finite("run: the result", *model,
+                      {source.to(device), source_mask, input.to(device), input_mask, input.to(device)}, dtype);
   write_safetensors(o.output, {{"logits", logits.value().to(Device::cpu)}, {"memory", memory.value().to(Device::cpu)}});
   fmt::print("{}: logits {}, memory {}\n", o.output, describe(logits.value()), describe(memory.value()));
   return kExitOk;
 }
 
 }  // namespace
+
+void add_non_finite_option(CLI::App& command, NonFinite& choice) {
+  command.add_flag_callback(
+      "--allow-non-finite", [&choice] { choice = NonFinite::allow; },
+      "Take a model with NaN or infinity in it, and give results that are not finite");
+}
 
 void add_run_command(CLI::App& program, int& exit_code) {
   CLI::App* command =
@@ -105,7 +127,9 @@ void add_run_command(CLI::App& program, int& exit_code) {
   command->add_option("--device", o->device, "Where: cpu, cuda, or emulated: CUDA kernels on the host")
       ->check(CLI::IsMember({"cpu", "cuda", "emulated"}))
       ->capture_default_str();
-  command->footer("Exit codes: 0, 2 usage, 3 input or output, 4 the model cannot be loaded, 6 device.");
+  add_non_finite_option(*command, o->non_finite);
+  command->footer(
+      "Exit codes: 0, 2 usage, 3 input or output, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
   command->callback([o, &exit_code] { exit_code = run(*o); });
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <memory>
 
 #include "engine/file.h"
@@ -20,13 +21,14 @@ struct TranslateOptions {
   std::string model, dtype = "f32";
   DecodingOptions decoding;
   std::int64_t max_tokens = 4096, lines = 1000;
+  NonFinite non_finite = NonFinite::refuse;
 };
 
 class Translator {
  public:
   explicit Translator(const TranslateOptions& options)
       : options_(options),
-        model_(load_model(options.model)),
+        model_(load_model(options.model, DType::f32, Device::cpu, options.non_finite)),
         vocabulary_(load_vocabulary(options.model, model_->config())),
         inference_(InferenceTransformer::make(*model_, options.dtype == "bf16" ? DType::bf16 : DType::f32)),
         most_(std::min(model_->config().max_positions, options.max_tokens)) {}
@@ -53,6 +55,12 @@ class Translator {
     return true;
   }
 
+  std::string translated(const Hypothesis& best) const {
+    if (options_.non_finite == NonFinite::refuse && !std::isfinite(best.score))
+      throw NonFiniteError(fmt::format("stdin:{}: the logits of its translation are not finite", printed_));
+    return vocabulary_.decode_target(best.ids);
+  }
+
   void add(std::string line) {
     const std::string place = fmt::format("stdin:{}", read_);
     if (!line.empty() && line.back() == '\r') line.pop_back();
@@ -71,10 +79,13 @@ class Translator {
   }
 
   void flush() {
-    std::vector<Ids> best;
-    if (!sources_.empty()) best = translations(*inference_, sources_, options_.decoding, options_.max_tokens);
-    std::size_t next = 0;
-    for (const bool empty : empty_) fmt::print("{}\n", empty ? "" : vocabulary_.decode_target(best[next++]));
+    std::vector<Hypothesis> best;
+    if (!sources_.empty()) best = best_hypotheses(*inference_, sources_, options_.decoding, options_.max_tokens);
+    auto next = best.begin();
+    for (const bool empty : empty_) {
+      ++printed_;
+      fmt::print("{}\n", empty ? "" : translated(*next++));
+    }
     flush_stdout();
     sources_.clear();
     empty_.clear();
@@ -84,9 +95,9 @@ class Translator {
   std::unique_ptr<Transformer> model_;
   Vocabulary vocabulary_;
   std::unique_ptr<InferenceTransformer> inference_;
-  std::int64_t most_, read_ = 0;
-  std::vector<Ids> sources_;  // of lines that were read and not yet printed
-  std::vector<bool> empty_;   // of each such line
+  std::int64_t most_, read_ = 0, printed_ = 0;  // lines
+  std::vector<Ids> sources_;                    // of lines that were read and not yet printed
+  std::vector<bool> empty_;                     // of each such line
 };
 
 int translate(const TranslateOptions& o) {
@@ -123,6 +134,7 @@ void add_translate_command(CLI::App& program, int& exit_code) {
   const auto o = std::make_shared<TranslateOptions>();
   command->add_option("MODEL", o->model, "Model directory, checkpoint or run, with a vocabulary")->required();
   add_decoding_options(*command, o->decoding, o->max_tokens);
+  add_non_finite_option(*command, o->non_finite);
   command->add_option("--lines", o->lines, "Lines read before the first is translated; 1 on a terminal")
       ->check(CLI::Range(std::int64_t(1), std::int64_t(100000000)))
       ->capture_default_str();
@@ -131,7 +143,7 @@ void add_translate_command(CLI::App& program, int& exit_code) {
       ->capture_default_str();
   command->footer(
       "Lines stay in their order; those without words stay empty.\n"
-      "Exit codes: 0, 2 usage, 3 a line cannot be translated, 4 the model cannot be loaded.");
+      "Exit codes: 0, 2 usage, 3 a line cannot be translated, 4 the model cannot be loaded, 5 a number is not finite.");
   command->callback([o, &exit_code] { exit_code = translate(*o); });
 }
 

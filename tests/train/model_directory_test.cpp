@@ -157,6 +157,15 @@ TEST(ModelDirectory, IsNotWrittenOver) {
             (directory / "m") + ": a model is there already");
 }
 
+TEST(ModelDirectory, IsNotWrittenWithNumbersThatAreNotFinite) {
+  const TemporaryDirectory directory;
+  const auto model = used_model(tiny_config("un"));
+  model->state().at("encoder.layer_norm.run_var").data<float>()[3] = NAN;
+  EXPECT_EQ(message<NonFiniteError>([&] { write_model_directory(directory / "m", *model); }),
+            (directory / "m") + ": is not written, for the model would have encoder.layer_norm.run_var: nan at [3]");
+  EXPECT_FALSE(std::filesystem::exists(directory / "m"));
+}
+
 class Malformed : public ::testing::Test {
  protected:
   Malformed() : model_(used_model(tiny_config("un"))) {
@@ -258,6 +267,9 @@ TEST_F(Malformed, Tensors) {
   t["encoder.layer_norm.weight"] = Tensor::zeros({8}, DType::i32);
   EXPECT_EQ(with_tensors("/model.safetensors", t),
             "tensor encoder.layer_norm.weight must be of floating point, got i32");
+  t = parameters;
+  t["encoder.layer_norm.weight"] = Tensor::full({8}, 1e300, DType::f64);
+  EXPECT_EQ(with_tensors("/model.safetensors", t), "tensor encoder.layer_norm.weight must be finite, got inf at [0]");
   write_bytes(at_ + "/model.safetensors", "abc");
   EXPECT_EQ(without("/model.safetensors: "), "must begin with the 8 bytes of the header's length, got a file of 3");
   write_safetensors(at_ + "/model.safetensors", parameters);

@@ -9,6 +9,7 @@
 #include "tests/train/checkpoint_contents.h"
 #include "tests/train/program.h"
 #include "train/exit_codes.h"
+#include "train/finite.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -100,6 +101,7 @@ TEST(ExitCodes, OneForEachKindOfException) {
   EXPECT_EQ(code(FileError("path", "text")), "3 error: path: text\n");
   EXPECT_EQ(code(CheckpointError("text")), "4 error: text\n");
   EXPECT_EQ(code(Diverged("text")), "5 error: diverged: text\n");
+  EXPECT_EQ(code(NonFiniteError("text")), "5 error: text\n");
   EXPECT_EQ(code(DeviceError("text")), "6 error: text\n");
   EXPECT_EQ(code(std::bad_alloc()), "6 error: memory is used up\n");
   EXPECT_EQ(code(std::runtime_error("text")), "1 error: text\n");

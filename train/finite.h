@@ -1,0 +1,30 @@
+// Numbers that are not finite: looked for where a model comes in or is written, and named where they arise.
+#pragma once
+#include <stdexcept>
+
+#include "models/transformer.h"
+
+namespace foldgrad {
+
+// NaN or infinity came out of a computation whose inputs were finite. The message says where.
+class NonFiniteError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// What to do about a model with weights or statistics that are not finite: `allow` is for looking into one.
+enum class NonFinite { refuse, allow };
+
+// "nan at [2, 5]", the first element that is not finite; empty when there is none, and for integers.
+std::string first_non_finite(const Tensor& t);
+// "encoder.layers.0.fc1.weight: nan at [2, 5]", by tensor: parameters in the order of the forward pass, then what
+// normalizers remember.
+std::vector<std::string> non_finite_tensors(Transformer& model);
+
+// The first operation of a pass at inference that does not give finite numbers, "decoder.layers.0.ffn: linear: inf at
+// [0, 3, 2]"; empty when all do.
+std::string first_non_finite_operation(Transformer& model, const TranslationBatch& batch, DType dtype);
+// Throws NonFiniteError: "WHAT is not finite; it began with " and that operation.
+[[noreturn]] void refuse_non_finite(const std::string& what, Transformer& model, const TranslationBatch& batch,
+                                    DType dtype);
+
+}  // namespace foldgrad
