@@ -132,7 +132,8 @@ Folding fold_and_verify(Transformer& model, const Dictionary& dictionary, const 
   const Lines hypotheses = translate(*folded.model, dictionary, test.source);
   f.decode_seconds = seconds_since(start);
   for (std::size_t i = 0; i < hypotheses.size(); ++i) f.same += hypotheses[i] == result.hypotheses[i];
-  f.checks = check_model(model, options, probe);
+  f.checks = check_model(
+      model, [&options](Transformer& m) { return fold(m, options); }, probe);
   if (out.empty()) return f;
   const std::string vocabulary = out + "/model/vocabulary";
   write_model_directory(out + "/model", model);

@@ -36,8 +36,9 @@ const char* name_of(CheckResult::Outcome outcome) {
 int run_verify(VerifyCommand& o) {
   if (o.untie) o.options.tied = FoldOptions::Tied::untie;
   if (o.keep_tied) o.options.tied = FoldOptions::Tied::keep;
-  const auto model = load_model(o.model);
-  const auto results = check_model(*model, o.options, random_probe(model->config(), o.seed));
+  const auto model = load_model(o.model, DType::f32, Device::cpu, NonFinite::allow);  // which is what it checks first
+  const auto results = check_model(
+      *model, [&o](Transformer& m) { return fold(m, o.options); }, random_probe(model->config(), o.seed));
   if (o.json) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const CheckResult& r : results)
@@ -55,7 +56,7 @@ int run_verify(VerifyCommand& o) {
 
 void add_verify_command(CLI::App& program, int& exit_code) {
   CLI::App* command = program.add_subcommand(
-      "verify", "Check a model: folded = unfolded, padding, gradients, the inequalities of its statistics");
+      "verify", "Check a model: folded = unfolded, padding, gradients, windows of statistics, outliers");
   const auto o = std::make_shared<VerifyCommand>();
   command->add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
   command->add_option("--seed", o->seed, "Of the random ids it is checked on")->capture_default_str();

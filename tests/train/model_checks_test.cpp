@@ -1,0 +1,227 @@
+// Every check of `foldgrad verify` passes for a sound model and fails for one that is broken in just its way.
+#include "train/model_checks.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <span>
+
+#include "models/fold_transformer.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/reduce/reduce.h"
+#include "tests/train/used_model.h"
+#include "train/certificate.h"
+#include "train/checks/forward_checks.h"
+#include "train/checks/gradient_check.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using Outcome = CheckResult::Outcome;
+
+Parameter& parameter(Transformer& model, const std::string& name) {
+  for (Parameter* p : model.parameters())
+    if (p->name == name) return *p;
+  throw std::out_of_range(name);
+}
+
+std::string failures(const std::vector<CheckResult>& results) {
+  std::string text;
+  for (const CheckResult& r : results)
+    if (r.outcome == Outcome::failed) text += r.name + ": " + r.measured + "\n";
+  return text;
+}
+
+FoldedTransformer untied(Transformer& model) { return fold(model, {FoldOptions::Tied::untie, true}); }
+
+// In f32, as it is read from a file.
+std::unique_ptr<Transformer> stored(Transformer& exact) {
+  auto model = std::make_unique<Transformer>(exact.config(), 1);
+  model->copy_from(exact);
+  return model;
+}
+
+std::vector<CheckResult> check(Transformer& model, const Fold& fold = untied) {
+  return check_model(model, fold, random_probe(model.config(), 1, 4, 6));
+}
+
+TEST(ModelChecks, PassForSoundModels) {
+  struct Case {
+    std::string normalizer;
+    Options options = {};
+  };
+  for (const auto& [normalizer, options] :
+       {Case{"un", {{"warmup", "6"}}},
+        {"un", {{"warmup", "100"}}},
+        {"un", {{"mode", "reference"}, {"warmup", "6"}}},
+        {"un", {{"warmup", "6"}, {"forward_average", "arithmetic"}, {"granularity", "pooled"}}},
+        {"mabn", {{"warmup", "6"}}},
+        {"mabn", {{"mode", "reference"}, {"warmup", "6"}}},
+        {"bn"},
+        {"ln"},
+        {"centernorm"},
+        {"none"}})
+    for (bool pre_norm : {true, false}) {
+      const auto results = check(*stored(*used_model(normalizer, options, pre_norm)));
+      EXPECT_EQ(failures(results), "") << normalizer << pre_norm;
+      EXPECT_EQ(results.size(), 10u);
+      if (normalizer == "un" && options.size() == 1 && options.at("warmup") == "6")
+        for (const CheckResult& r : results) EXPECT_EQ(r.outcome, Outcome::passed) << r.name << ": " << r.measured;
+    }
+}
+
+// Of all checks together, those fail that look at what is broken.
+TEST(ModelChecks, AreOfTheModelAndOfWhatFoldsIt) {
+  const auto exact = used_un();
+  const auto failed = [&](DType broken, double change) {
+    std::vector<std::string> names;
+    for (const CheckResult& r : check(*stored(*exact), [&](Transformer& m) {
+           FoldedTransformer folded = untied(m);
+           Tensor bias = parameter(*folded.model, "decoder.output_projection.bias").value;
+           if (m.dtype() == broken && broken == DType::f64) bias.data<double>()[5] += change;
+           if (m.dtype() == broken && broken == DType::f32) bias.data<float>()[5] += float(change);
+           return folded;
+         }))
+      if (r.outcome == Outcome::failed) names.push_back(r.name);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(failed(DType::f32, 0.1), (Names{"folded = unfolded, f32"}));
+  EXPECT_EQ(failed(DType::f64, 100),
+            (Names{"folded = unfolded, f64", "greedy translations of the folded model are the same"}));
+  const auto noisy = stored(*exact);
+  for (const auto& [name, tensor] : noisy->state())
+    if (name.ends_with("win_sq")) tensor.copy_from(Tensor::full(tensor.shape(), 1e6, DType::f32));
+  EXPECT_EQ(failures(check(*noisy)).rfind("running variances bear out the windows", 0), 0u);
+}
+
+TEST(ModelChecks, AWrongFoldIsFound) {
+  const auto model = used_un();
+  const auto failed = [&](const std::string& name, double change) {
+    const FoldedTransformer folded = fold(*model, {FoldOptions::Tied::untie});
+    parameter(*folded.model, name).value.data<double>()[3] += change;
+    const auto logits = [&](Transformer& m) { return inference_logits(m, translation_batch(), DType::f64); };
+    return check_same_logits("", logits(*folded.model), logits(*model), 1e-11).outcome == Outcome::failed;
+  };
+  EXPECT_FALSE(failed("encoder.layers.0.fc1.bias", 0));
+  for (const char* name : {"encoder.layers.0.fc1.bias", "encoder.layers.0.fc1.weight",
+                           "decoder.layers.0.encoder_attn.q_proj.weight", "decoder.output_projection.bias"}) {
+    EXPECT_TRUE(failed(name, 1e-8)) << name;
+    EXPECT_TRUE(failed(name, NAN)) << name;
+  }
+}
+
+TEST(ModelChecks, OtherTranslationsAreFound) {
+  const auto model = used_un();
+  const FoldedTransformer folded = fold(*model, {FoldOptions::Tied::untie});
+  EXPECT_EQ(check_translations(*model, *folded.model, translation_batch()).outcome, Outcome::passed);
+  parameter(*folded.model, "decoder.output_projection.bias").value.data<double>()[5] += 100;
+  const CheckResult r = check_translations(*model, *folded.model, translation_batch());
+  EXPECT_EQ(r.outcome, Outcome::failed);
+  EXPECT_EQ(r.measured, "0 of 3");
+}
+
+TEST(ModelChecks, LogitsThatSeePaddingOrOtherSentencesAreFound) {
+  const auto model = used_un();
+  const TranslationBatch batch = translation_batch();
+  const auto outcomes = [&](double per_column, double per_sentence) {
+    const LogitsOf logits_of = [&](const TranslationBatch& b) {
+      Tensor z = inference_logits(*model, b, DType::f64);
+      const Shape& ids = b.source.shape();
+      for (double& v : std::span(z.data<double>(), std::size_t(z.size())))
+        v *= 1 + per_column * double(ids[1]) + per_sentence * double(ids[0]);
+      return z;
+    };
+    return std::pair(check_padding(logits_of, batch, 1, 12).outcome,
+                     check_other_sentences(logits_of, batch, 1).outcome);
+  };
+  EXPECT_EQ(outcomes(0, 0), std::pair(Outcome::passed, Outcome::passed));
+  EXPECT_EQ(outcomes(1e-9, 0), std::pair(Outcome::failed, Outcome::passed));
+  EXPECT_EQ(outcomes(0, 1e-9), std::pair(Outcome::passed, Outcome::failed));
+  EXPECT_EQ(outcomes(NAN, 0).first, Outcome::failed);
+  EXPECT_EQ(outcomes(0, NAN).second, Outcome::failed);
+}
+
+// y = x, whose backward pass multiplies by a factor and leaves out the first elements.
+struct WrongNode final : Node {
+  double factor;
+  std::int64_t left_out;
+  WrongNode(double factor, std::int64_t left_out) : factor(factor), left_out(left_out) {}
+  const char* name() const override { return "wrong"; }
+  void backward(NodeGrads& grads) override {
+    const GradOut<double> dx = grads.out<double>(0);
+    for (std::int64_t i = 0; i < grads.dy().size(); ++i)
+      dx.put(i, i < left_out ? 0 : factor * grads.dy().data<double>()[i]);
+  }
+};
+Var wrong(const Var& x, double factor, std::int64_t left_out = 0) {
+  return x.tape().record(x.value().clone(), {x}, WrongNode(factor, left_out));
+}
+
+TEST(ModelChecks, WrongGradientsAreFound) {
+  const auto model = used_un();
+  const auto outcome = [&](double factor) {
+    const LossOf loss = [&](Tape& tape) {
+      return wrong(model->loss(translation_batch(), {.tape = tape, .dtype = DType::f64}, 0.1), factor);
+    };
+    return check_gradients(model->parameters(), loss).outcome;
+  };
+  EXPECT_EQ(outcome(1), Outcome::passed);
+  for (double factor : {0.999, 1.001, -1.0, 0.0, double(NAN)}) EXPECT_EQ(outcome(factor), Outcome::failed) << factor;
+}
+
+// 100 + 1e-8 sum of x^2: gradients of 1e-8, beside a loss whose rounding is 1e-14.
+TEST(ModelChecks, WrongGradientsAreFoundHoweverSmall) {
+  Parameter x{"x", randn({400}, 1)};
+  const auto outcome = [&](double factor, std::int64_t left_out) {
+    const LossOf loss = [&](Tape& tape) {
+      const Var w = wrong(tape.parameter(x), factor, left_out);
+      return add(tape.constant(Tensor::full({}, 100, DType::f64)), scale(sum(mul(w, w)), 1e-8));
+    };
+    return check_gradients({&x}, loss).outcome;
+  };
+  EXPECT_EQ(outcome(1, 0), Outcome::passed);
+  EXPECT_EQ(outcome(1.5, 0), Outcome::failed);
+  EXPECT_EQ(outcome(1, 200), Outcome::failed) << "half of the gradient is missing";
+}
+
+TEST(ModelChecks, AParameterWithoutAGradientHasNoneInDifferences) {
+  Parameter used{"used", randn({4}, 1)}, unused{"unused", randn({4}, 2)}, hidden{"hidden", randn({4}, 3)};
+  const LossOf sound = [&](Tape& tape) { return sum(tape.parameter(used)); };
+  EXPECT_EQ(check_gradients({&used, &unused}, sound).outcome, Outcome::passed);
+  const LossOf unsound = [&](Tape& tape) {
+    return sum(add(tape.parameter(used), tape.constant(hidden.value.clone())));
+  };
+  EXPECT_EQ(check_gradients({&used, &hidden}, unsound).outcome, Outcome::failed);
+}
+
+TEST(Certificate, TellsOfAWrongFold) {
+  TransformerConfig config = tiny_config("un");
+  Transformer model(config, 3);
+  randomize(model, 5, 0.3);
+  const FoldOptions options{FoldOptions::Tied::untie};
+  const Probe probe = random_probe(config);
+  const auto difference = [&](double change) {
+    const FoldedTransformer folded = fold(model, options);
+    parameter(*folded.model, "encoder.layers.0.fc1.bias").value.data<float>()[3] += float(change);
+    const auto proof = certificate(model, folded, options, probe);
+    std::map<std::string, double> sites{{"", proof.at("difference").at("f32").at("relative").get<double>()}};
+    for (const auto& site : proof.at("sites"))
+      if (site.contains("difference")) sites[site.at("site")] = site.at("difference").at("f32").at("relative");
+    return sites;
+  };
+  for (const auto& [site, off] : difference(0)) EXPECT_LE(off, 5e-6) << site;
+  const auto wrong = difference(0.1);
+  EXPECT_GT(wrong.at(""), 1e-4);
+  EXPECT_GT(wrong.at("encoder.layers.0.final_layer_norm"), 1e-3);
+  EXPECT_LE(wrong.at("encoder.layers.0.self_attn_layer_norm"), 5e-6);  // lies before it
+}
+
+// Where a model's results are all zero, its folded form's may be rounding: that is a difference of 1, and no infinity.
+TEST(Certificate, HasNumbersAlone) {
+  EXPECT_EQ(difference(Tensor::full({2}, 1e-9, DType::f64), Tensor::zeros({2}, DType::f64)).relative, 1);
+  EXPECT_EQ(difference(Tensor::zeros({2}, DType::f64), Tensor::zeros({2}, DType::f64)).relative, 0);
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,112 @@
+#include "train/checks/gradient_check.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <random>
+
+namespace foldgrad {
+namespace {
+
+constexpr double kSteps[] = {1e-5, 1e-6, 1e-7};  // relative; where one crosses a kink of relu, a smaller one does not
+constexpr double kRelative = 1e-4;               // what is left of curvature and kinks; a wrong factor is far above
+
+// A direction of unit length in the space of one parameter.
+struct Direction {
+  Parameter& parameter;
+  std::vector<double> unit;
+  std::string name;
+};
+
+double dot(const double* a, const double* b, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// Numbers of layers left out.
+std::string kind_of(const std::string& name) {
+  std::string kind;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(name[i]));
+    if (!digit || kind.empty() || kind.back() != '*') kind += digit ? '*' : name[i];
+  }
+  return kind;
+}
+
+Direction of_an_element(Parameter& p, std::mt19937_64& random) {
+  const auto i = std::size_t(random() % std::uint64_t(p.value.size()));
+  Direction d{p, std::vector<double>(std::size_t(p.value.size())), fmt::format("{}[{}]", p.name, i)};
+  d.unit[i] = 1;
+  return d;
+}
+
+Direction of_all_elements(Parameter& p, std::mt19937_64& random) {
+  const std::int64_t n = p.value.size();
+  Direction d{p, std::vector<double>(std::size_t(n)), p.name};
+  const double* gradient = p.grad.data<double>();
+  const double length = std::sqrt(dot(gradient, gradient, n));
+  for (std::int64_t i = 0; i < n; ++i)
+    d.unit[i] = (length > 0 ? gradient[i] / length : 0) + (random() % 2 ? 1 : -1) / std::sqrt(double(n));
+  const double whole = std::sqrt(dot(d.unit.data(), d.unit.data(), n));
+  for (double& u : d.unit) u /= whole > 0 ? whole : 1;
+  return d;
+}
+
+// The difference quotient's error over what is allowed: a share of the gradient of which the direction is told, and
+// what rounding of the loss, some epsilons of it, leaves of a quotient with the longest step.
+double error_over_bound(const Direction& d, const std::function<double()>& loss) {
+  Parameter& p = d.parameter;
+  const std::int64_t n = p.value.size();
+  double* x = p.value.data<double>();
+  const std::vector<double> start = p.value.values<double>();
+  const double slope = dot(p.grad.data<double>(), d.unit.data(), n);
+  const double scale = std::max(1.0, std::abs(dot(start.data(), d.unit.data(), n)));
+  const double rounding = 4 * std::numeric_limits<double>::epsilon() * (1 + std::abs(loss())) / (kSteps[0] * scale);
+  double best = std::numeric_limits<double>::infinity();
+  for (double relative : kSteps) {
+    const auto at = [&](double step) {
+      for (std::int64_t i = 0; i < n; ++i) x[i] = start[i] + step * d.unit[i];
+      return loss();
+    };
+    const double step = relative * scale, quotient = (at(step) - at(-step)) / (2 * step);
+    std::copy(start.begin(), start.end(), x);
+    best = std::min(best, std::abs(quotient - slope) / (kRelative * std::abs(slope) + rounding));
+    if (best <= 1) break;
+  }
+  return best;
+}
+
+}  // namespace
+
+CheckResult check_gradients(const std::vector<Parameter*>& parameters, const LossOf& loss, std::uint64_t seed) {
+  Tape tape;
+  for (Parameter* p : parameters) p->zero_grad();
+  tape.backward(loss(tape));
+  std::map<std::string, std::vector<Parameter*>> kinds;
+  for (Parameter* p : parameters) {
+    if (!p->has_grad) p->grad = Tensor::zeros(p->value.shape(), DType::f64);  // the loss does not depend on it
+    kinds[kind_of(p->name)].push_back(p);
+  }
+  const auto value = [&loss] {
+    Tape silent(/*recording=*/false);
+    return loss(silent).value().item();
+  };
+  std::mt19937_64 random(seed);
+  double worst = 0;
+  std::string where = "none";
+  for (const auto& [kind, all] : kinds) {
+    Parameter& p = *all[random() % all.size()];
+    for (const Direction& d : {of_an_element(p, random), of_all_elements(p, random)}) {
+      const double error = error_over_bound(d, value);
+      if (!(error <= worst)) worst = error, where = d.name;
+    }
+  }
+  return check_that(
+      "gradients at inference are differences of the loss", worst <= 1,
+      fmt::format("{} kinds of parameters, off by {:.2g} of what is allowed, worst at {}", kinds.size(), worst, where));
+}
+
+}  // namespace foldgrad
