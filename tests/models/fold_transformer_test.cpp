@@ -17,15 +17,14 @@ bool all_folded(const FoldedTransformer& folded) {
                      [](const SiteReport& r) { return r.outcome == Outcome::folded; });
 }
 
-Difference folding_error(Transformer& model, const FoldOptions& options, DType dtype) {
+Difference folding_error(Transformer& model, const FoldOptions& options, DType dtype,
+                         const TranslationBatch& batch = translation_batch()) {
   const FoldedTransformer folded = fold(model, options);
-  const TranslationBatch batch = translation_batch();
   return difference(inference_logits(*folded.model, batch, dtype), inference_logits(model, batch, dtype));
 }
 
-Difference folding_error_without_tape(Transformer& model, const FoldOptions& options) {
+Difference folding_error_without_tape(Transformer& model, const FoldOptions& options, const TranslationBatch& batch) {
   const FoldedTransformer folded = fold(model, options);
-  const TranslationBatch batch = translation_batch();
   return difference(logits_by_steps(*InferenceTransformer::make(*folded.model, model.dtype()), batch),
                     logits_by_steps(*InferenceTransformer::make(model, model.dtype()), batch));
 }
@@ -41,28 +40,62 @@ std::vector<std::string> names(bool offline) {
   return all;
 }
 
-void check_difference(bool offline, DType dtype, double tolerance) {
+void check_difference(bool offline, DType dtype, double useful) {
   const std::string normalizer = *rc::gen::elementOf(names(offline));
   TransformerConfig config = random_config(normalizer, normalizer != "deepnorm" && *rc::gen::element(false, true));
   if (normalizer == "groupnorm" || normalizer == "pn") config.normalizer_options = {{"groups", "2"}};
   const auto model = random_transformer(config, dtype);
   const FoldOptions options = random_options();
-  const Difference d = folding_error(*model, options, dtype);
+  // In f32 the library prepares each new size for a long time.
+  const TranslationBatch batch = dtype == DType::f64 ? random_batch(config) : translation_batch();
+  const Difference d = folding_error(*model, options, dtype, batch);
   if (offline && (config.pre_norm || options.rescale_stream) && normalizer != "centernorm" && normalizer != "none")
     RC_ASSERT(all_folded(fold(*model, options)) == (options.tied == Tied::untie || config.own_output_table()));
-  RC_LOG() << normalizer << ", relative difference " << d.relative;
+  const double tolerance = folding_tolerance(*model, batch, dtype);
+  RC_LOG() << normalizer << ", relative difference " << d.relative << ", tolerance " << tolerance << "\n";
+  RC_ASSERT(tolerance <= useful);
   RC_ASSERT(d.relative <= tolerance);
-  // Not in f32, where the library prepares each new size for a long time; frozen_statistics_test.cpp has a few sizes.
-  if (offline && dtype == DType::f64) RC_ASSERT(folding_error_without_tape(*model, options).relative <= tolerance);
+  // Not in f32 either; frozen_statistics_test.cpp has a few sizes.
+  if (offline && dtype == DType::f64)
+    RC_ASSERT(folding_error_without_tape(*model, options, batch).relative <= tolerance);
 }
 
-// On random models, 100 each, of which the offline ones have running variances from 1e-8 to 1e8.
+// On random models, 100 each, of which the gains are from 1e-3 to 1e3. Tolerances are at most 1e-11 and 5e-3, so that
+// they say something; seen: up to 1e-12 and 1e-3, and differences of an eighth of them.
 RC_GTEST_PROP(FoldTransformer, FOLD_1_FOLD_2_FOLD_4_FOLD_5_OfflineInF64, ()) {
-  check_difference(/*offline=*/true, DType::f64, 1e-12);
+  check_difference(/*offline=*/true, DType::f64, 1e-11);
 }
-RC_GTEST_PROP(FoldTransformer, OfflineInF32, ()) { check_difference(/*offline=*/true, DType::f32, 2e-6); }
-RC_GTEST_PROP(FoldTransformer, OnlineInF64, ()) { check_difference(/*offline=*/false, DType::f64, 1e-12); }
-RC_GTEST_PROP(FoldTransformer, OnlineInF32, ()) { check_difference(/*offline=*/false, DType::f32, 2e-6); }
+RC_GTEST_PROP(FoldTransformer, OfflineInF32, ()) { check_difference(/*offline=*/true, DType::f32, 5e-3); }
+RC_GTEST_PROP(FoldTransformer, OnlineInF64, ()) { check_difference(/*offline=*/false, DType::f64, 1e-11); }
+RC_GTEST_PROP(FoldTransformer, OnlineInF32, ()) { check_difference(/*offline=*/false, DType::f32, 5e-3); }
+
+// What the properties above promise of their models.
+TEST(FoldTransformer, RandomGainsReachSixOrdersOfMagnitude) {
+  for (const std::string& normalizer : names(/*offline=*/true))
+    for (bool pre_norm : {true, false}) {
+      if (normalizer == "none") continue;
+      std::vector<double> gains;
+      for (unsigned seed = 1; seed <= 8; ++seed) {
+        TransformerConfig config = tiny_config(normalizer, pre_norm);
+        config.encoder_layers = config.decoder_layers = 2;
+        Transformer model(config, 1);
+        randomize(model, seed, 0.15);
+        randomize_gains(model, seed);
+        for (const Normalizer* norm : model.normalizers())
+          for (double A : norm->affine()->A.values<double>()) gains.push_back(std::abs(A));
+      }
+      const auto [least, greatest] = std::minmax_element(gains.begin(), gains.end());
+      // repbn adds a constant to its gain.
+      const double orders = normalizer == "repbn" || normalizer == "prepbn" ? 5 : 5.5;
+      EXPECT_GE(std::log10(*greatest / *least), pre_norm ? orders + 0.3 : orders - 0.5) << normalizer;
+      for (double decade = -2; decade <= 2; ++decade)  // and every decade between
+        EXPECT_GT(
+            std::count_if(gains.begin(), gains.end(),
+                          [&](double A) { return A > std::pow(10, decade - 0.5) && A < std::pow(10, decade + 0.5); }),
+            20)
+            << normalizer << " around 1e" << decade;
+    }
+}
 
 // Every A a power of two, negative ones among them, and B zero.
 void make_powers_of_two(Transformer& model) {
@@ -246,7 +279,7 @@ TEST(FoldTransformer, FoldedModelsDecodeAlike) {
     for (bool pre_norm : {true, false}) {
       Transformer model(tiny_config(normalizer, pre_norm), 1, DType::f64);
       randomize(model, 5, 0.15);
-      randomize_state(model, 5);
+      randomize_gains(model, 5);
       for (std::int64_t beam : {1, 3}) {
         const DecodingOptions decoding{.beam = beam};
         const auto want = beam_search(model, batch.source, batch.source_mask, decoding);

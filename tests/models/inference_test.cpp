@@ -21,9 +21,10 @@ Tensor logits_by_tape(Transformer& model, const TranslationBatch& batch) {
 }
 
 // In f64, with random weights and, after a training forward, statistics of its own.
-std::unique_ptr<Transformer> random_model(const TransformerConfig& config, const TranslationBatch& batch) {
+std::unique_ptr<Transformer> random_model(const TransformerConfig& config, const TranslationBatch& batch,
+                                          double deviation = 0.3) {
   auto model = std::make_unique<Transformer>(config, 1, DType::f64);
-  randomize(*model, 10);
+  randomize(*model, 10, deviation);
   Tape tape;
   model->loss(batch, {.tape = tape, .dtype = DType::f64, .training = true, .seed = 1, .step = 1}, 0);
   return model;
@@ -41,13 +42,13 @@ TransformerConfig config_for(const std::string& normalizer, bool pre_norm) {
   return config;
 }
 
-void expect_the_same(const TransformerConfig& config, double tolerance = 1e-11) {
+void expect_the_same(const TransformerConfig& config, double tolerance = 1e-11, double deviation = 0.3) {
   const TranslationBatch batch = translation_batch(/*extra=*/1);
-  const auto model = random_model(config, batch);
+  const auto model = random_model(config, batch, deviation);
   const auto inference = InferenceTransformer::make(*model, DType::f64);
   EXPECT_TRUE(close(inference->encode(batch.source, batch.source_mask),
                     real_rows(encoded_by_tape(*model, batch), batch.source_mask), tolerance))
-      << config.normalizer;
+      << config.normalizer << ", " << config.width;
   if (has_statistics_of_sentences(config.normalizer)) return;
   EXPECT_TRUE(
       close(logits_by_steps(*inference, batch), real_rows(logits_by_tape(*model, batch), batch.input_mask), tolerance))
@@ -59,6 +60,30 @@ TEST(InferenceTransformer, IsTheModelWithEveryNormalizer) {
   for (const NormalizerInfo& info : normalizers())
     for (bool pre_norm : {true, false})
       if (info.name != "deepnorm" || !pre_norm) expect_the_same(config_for(info.name, pre_norm));
+}
+
+// Rows are normalized in parts of 256 channels. In each the gains, biases and values are others.
+TEST(InferenceTransformer, IsTheModelAcrossPartsOf256Channels) {
+  for (const char* normalizer : {"bn", "centernorm", "ln", "rmsnorm"})
+    for (std::int64_t width : {264, 520}) {
+      TransformerConfig config = tiny_config(normalizer);
+      config.width = width;
+      config.heads = 8;
+      config.ffn_width = 6;
+      expect_the_same(config, 1e-11, /*deviation=*/0.05);
+    }
+}
+
+// With more rows than 32, and 11 tokens, queries, keys and values of the first layer are made once per token.
+TEST(InferenceTransformer, IsTheModelWithManyRowsOfFewTokens) {
+  const std::int64_t sentences = 70;
+  const Tensor source = random_ids({sentences, 3}, 11, 1), input = random_ids({sentences, 4}, 11, 2);
+  const Tensor source_mask = Tensor::full(source.shape(), 1, DType::u8),
+               mask = Tensor::full(input.shape(), 1, DType::u8);
+  const TranslationBatch batch{source, source_mask, input, mask, input};
+  const auto model = random_model(config_for("un", true), batch);
+  EXPECT_TRUE(close(logits_by_steps(*InferenceTransformer::make(*model, DType::f64), batch),
+                    real_rows(logits_by_tape(*model, batch), mask), 1e-11));
 }
 
 TEST(InferenceTransformer, IsTheModelWithEveryActivation) {
