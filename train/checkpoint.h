@@ -8,6 +8,7 @@
 // and SHA-256 digests last; then the directory is renamed and its parent brought to the disk; then LATEST is replaced.
 // So a directory step-... is whole whenever the process or the machine stops.
 #pragma once
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "engine/tensor.h"
@@ -31,9 +32,9 @@ class CheckpointError : public std::runtime_error {
 struct SaveOptions {
   std::int64_t keep = 5;  // of this step and earlier ones; what BEST names is kept beside them
   bool best = false;      // BEST names it too
-  // A directory whose files and folders every checkpoint holds too, as hard links where the file system has them:
-  // they must be replaced, never written into. Empty: none.
-  std::string companions = {};
+  // Writes into the checkpoint's directory what else belongs to it. Each checkpoint has files of its own: what damages
+  // one leaves the others whole.
+  std::function<void(const std::string& directory)> companions = {};
 };
 
 // Creates `checkpoints` when it is not there, and replaces a checkpoint of the same step. Throws FileError when the

@@ -20,12 +20,9 @@ constexpr const char* kPart = ".part-";
 constexpr const char* kRemoved = ".removed-";
 
 void make_directory(const std::string& path) {
-  if (mkdir(path.c_str(), 0777) == 0) {
-    const std::string parent = std::filesystem::path(path).parent_path();
-    sync_directory(parent.empty() ? "." : parent);
-  } else if (errno != EEXIST) {
-    throw FileError(path, "cannot be created", errno);
-  }
+  if (mkdir(path.c_str(), 0777) != 0) throw FileError(path, "cannot be created", errno);
+  const std::string parent = std::filesystem::path(path).parent_path();
+  sync_directory(parent.empty() ? "." : parent);
 }
 
 void remove_tree(const std::string& path) {
@@ -45,40 +42,27 @@ void remove_remains(const std::string& checkpoints) {
   for (const std::string& path : remains) remove_tree(path);
 }
 
-// The files below `companions`, by their paths relative to it, put into `directory`.
-std::vector<std::string> add_companions(const std::string& directory, const std::string& companions) try {
+// By their paths relative to the directory.
+std::vector<std::string> files_below(const std::string& directory) try {
   namespace fs = std::filesystem;
   std::vector<std::string> names;
-  if (companions.empty()) return names;
-  for (const auto& entry : fs::recursive_directory_iterator(companions)) {
-    const std::string name = fs::relative(entry.path(), companions), target = directory + "/" + name;
-    if (entry.is_directory()) {
-      fs::create_directories(target);
-      continue;
-    }
-    std::error_code refused;
-    fs::create_hard_link(entry.path(), target, refused);
-    if (refused) write_file_atomically(target, read_file(entry.path()));
-    names.push_back(name);
-  }
   for (const auto& entry : fs::recursive_directory_iterator(directory))
-    if (entry.is_directory()) sync_directory(entry.path());
+    if (!entry.is_directory()) names.push_back(fs::relative(entry.path(), directory));
   return names;
 } catch (const std::filesystem::filesystem_error& e) {
-  throw FileError(companions, "cannot be linked into " + directory, e.code().value());
+  throw FileError(directory, "cannot be listed", e.code().value());
 }
 
-void write_parts(const std::string& directory, const CheckpointContents& c, const std::string& companions) {
+void write_parts(const std::string& directory, const CheckpointContents& c, const SaveOptions& options) {
   const std::string base = directory + "/";
   write_safetensors(base + kParts[0], c.model);
   write_safetensors(base + kParts[1], c.optimizer);
   write_safetensors(base + kParts[2], c.norm_state);
   const json state{{"step", c.step}, {"config_hash", c.config_hash}, {"log_offset", c.log_offset}, {"state", c.state}};
   write_file_atomically(base + kParts[3], state.dump(2) + "\n");
-  std::vector<std::string> names = add_companions(directory, companions);
-  names.insert(names.end(), std::begin(kParts), std::end(kParts));
+  if (options.companions) options.companions(directory);
   json files = json::object();
-  for (const std::string& name : names)
+  for (const std::string& name : files_below(directory))
     files[name] = {{"bytes", InputFile(base + name).size()}, {"sha256", sha256_of_file(base + name)}};
   const json manifest{{"format_version", kFormatVersion}, {"step", c.step}, {"files", std::move(files)}};
   write_file_atomically(base + kManifest, manifest.dump(2) + "\n");
@@ -115,13 +99,14 @@ void remove_old(const std::string& checkpoints, std::int64_t newest, std::int64_
 void save_checkpoint(const std::string& checkpoints, const CheckpointContents& contents, const SaveOptions& options) {
   FOLDGRAD_CHECK(contents.step >= 0, "checkpoint: step must be at least 0, got {}", contents.step);
   FOLDGRAD_CHECK(options.keep >= 1, "checkpoint: keep must be at least 1, got {}", options.keep);
-  make_directory(checkpoints);
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(checkpoints, ignored)) make_directory(checkpoints);
   remove_remains(checkpoints);
   const std::string name = step_name(contents.step);
   const std::string part = checkpoints + "/" + kPart + name;
   make_directory(part);
   try {
-    write_parts(part, contents, options.companions);
+    write_parts(part, contents, options);
     put_in_place(part, checkpoints + "/" + name);
   } catch (...) {
     remove_tree(part);

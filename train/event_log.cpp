@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "engine/check.h"
@@ -12,18 +13,15 @@
 namespace foldgrad {
 
 EventLog::EventLog(std::string path, std::optional<std::uint64_t> resume_at)
-    : path_(std::move(path)), descriptor_(open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
+    : path_(std::move(path)), descriptor_(open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
   if (descriptor_ < 0) throw FileError(path_, "cannot be opened", errno);
   try {
     struct stat status;
     if (fstat(descriptor_, &status) != 0) throw FileError(path_, "cannot be examined", errno);
     offset_ = std::uint64_t(status.st_size);
     if (!resume_at) return;
-    if (offset_ < *resume_at)
-      throw FileError(path_, fmt::format("must have at least the {} bytes that it had when the checkpoint was saved, "
-                                         "got {}",
-                                         *resume_at, offset_));
-    cut(*resume_at);
+    cut(line_end(std::min(offset_, *resume_at)));
+    missing_ = *resume_at - offset_;
   } catch (...) {
     close(descriptor_);
     throw;
@@ -31,6 +29,14 @@ EventLog::EventLog(std::string path, std::optional<std::uint64_t> resume_at)
 }
 
 EventLog::~EventLog() { close(descriptor_); }
+
+std::uint64_t EventLog::line_end(std::uint64_t offset) const {
+  for (char last = 0; offset > 0; --offset) {
+    if (pread(descriptor_, &last, 1, off_t(offset - 1)) != 1) throw FileError(path_, "cannot be read", errno);
+    if (last == '\n') break;
+  }
+  return offset;
+}
 
 void EventLog::cut(std::uint64_t offset) {
   if (ftruncate(descriptor_, off_t(offset)) != 0) throw FileError(path_, "cannot be cut", errno);

@@ -9,12 +9,15 @@ namespace foldgrad {
 class EventLog {
  public:
   // Appends to the file, which is created when it is not there. Resuming gives the offset that the checkpoint holds:
-  // what was logged after it is cut off, since training will log it again. Throws FileError, also when the file is
-  // shorter than the offset.
+  // what was logged after it is cut off, since training will log it again. A file that is shorter, or has another line
+  // there, is cut behind its last whole line. Throws FileError.
   explicit EventLog(std::string path, std::optional<std::uint64_t> resume_at = std::nullopt);
   ~EventLog();
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
+
+  // How many bytes before `resume_at` were lost.
+  std::uint64_t missing() const { return missing_; }
 
   // Numbers have the fewest digits that read back as the same f64; those that are not finite become null. Bytes that
   // are not UTF-8 become U+FFFD. Throws std::invalid_argument unless `event` is an object, and FileError; then the file
@@ -25,10 +28,11 @@ class EventLog {
 
  private:
   void cut(std::uint64_t offset);
+  std::uint64_t line_end(std::uint64_t offset) const;  // the last one up to there
 
   std::string path_;
   int descriptor_ = -1;
-  std::uint64_t offset_ = 0;
+  std::uint64_t offset_ = 0, missing_ = 0;
 };
 
 }  // namespace foldgrad

@@ -41,7 +41,12 @@ CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const
       {"batch", t.cursor.batch},
       {"best",
        {{"step", state.best.step}, {"score", state.best.score}, {"loss", state.best.loss}, {"text", state.best.text}}},
-      {"without_better", state.without_better}};
+      {"without_better", state.without_better},
+      {"since_report",
+       {{"loss", t.since_report.loss},
+        {"seconds", t.since_report.seconds},
+        {"source_tokens", t.since_report.source_tokens},
+        {"target_tokens", t.since_report.target_tokens}}}};
   return c;
 }
 
@@ -66,6 +71,8 @@ RunState from_checkpoint(const CheckpointContents& c, const std::string& path) t
   state.best = {best.at("step").get<std::int64_t>(), best.at("score").get<double>(), best.at("loss").get<double>(),
                 best.at("text")};
   c.state.at("without_better").get_to(state.without_better);
+  if (const auto sums = c.state.find("since_report"); sums != c.state.end())  // checkpoints of version 0.1 have none
+    t.since_report = {sums->at("loss"), sums->at("seconds"), sums->at("source_tokens"), sums->at("target_tokens")};
   return state;
 } catch (const nlohmann::json::exception& e) {
   throw CheckpointError(fmt::format("{}: state.json is not that of a training run: {}", path, e.what()));

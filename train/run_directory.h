@@ -3,10 +3,10 @@
 //   RUN/command.txt   a line per start: the command as a shell takes it
 //   RUN/env.json      what the numbers depend on besides
 //   RUN/log.jsonl     events, train/event_log.h
-//   RUN/model/        config.json and vocabulary/, which every checkpoint holds too, train/model_directory.h
 //   RUN/report.html   train/report.h, when training has ended
 //   RUN/samples/      step-00012000.txt, a few translations of each validation
 //   RUN/checkpoints/  train/checkpoint.h
+//   RUN/lock          who writes to it, train/run_lock.h
 #pragma once
 #include <map>
 #include <nlohmann/json.hpp>
@@ -24,23 +24,20 @@ class RunDirectory {
   std::string command() const { return path_ + "/command.txt"; }
   std::string environment() const { return path_ + "/env.json"; }
   std::string log() const { return path_ + "/log.jsonl"; }
-  std::string model() const { return path_ + "/model"; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
   std::string report() const { return path_ + "/report.html"; }
   std::string samples() const { return path_ + "/samples"; }
   std::string sample(std::int64_t step) const;
 
-  bool has_run() const;  // config.toml, which create() writes last, is there
-  // Throws FileError, also when a run is there already.
-  void create(const std::string& config_text, const std::vector<std::string>& arguments,
-              const nlohmann::ordered_json& environment) const;
-  // Adds a line to command.txt and replaces env.json and config.toml by those of the process that goes on.
-  void resume(const std::string& config_text, const std::vector<std::string>& arguments,
-              const nlohmann::ordered_json& environment) const;
+  // Whether there is something to go on with: config.toml, which begin() writes last, or a checkpoint.
+  bool has_run() const;
+  void require_no_run() const;  // throws FileError
+  // At each start: makes what is missing, removes what a killed process left unfinished, adds a line to command.txt,
+  // and replaces env.json and config.toml by those of this process. Throws FileError.
+  void begin(const std::string& config_text, const std::vector<std::string>& arguments,
+             const nlohmann::ordered_json& environment) const;
 
  private:
-  void write(const std::string& config_text, const std::string& commands,
-             const nlohmann::ordered_json& environment) const;
   std::string path_;
 };
 

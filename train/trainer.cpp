@@ -44,7 +44,7 @@ Trainer::Trainer(Transformer& model, Optimizer& optimizer, const Schedule& sched
     if (!options.agc_exclude_output || (p != &model.output_table() && p != model.output_bias()))
       clipped_adaptively_.push_back(p);
   if (options.average_decay != 0) average_.emplace(parameters_, options.average_decay);
-  begin_report();
+  begin_records();
 }
 
 void Trainer::step() { records_.push_back(update(tape_)); }
@@ -85,34 +85,43 @@ Trainer::Record Trainer::update(Tape& tape) {
   return record;
 }
 
-TrainingReport Trainer::report() {
-  FOLDGRAD_CHECK(!records_.empty(), "trainer: there was no step since the last report");
-  TrainingReport report;
+std::vector<std::string> Trainer::check() {
+  std::vector<std::string> failures;
   while (true) {
     const std::size_t failed = first_failure();
     if (failed == records_.size()) break;
-    report.failures.push_back(mend(failed));
-    if (options_.on_nan == OnNan::abort) throw Diverged(report.failures.back());
-    if (int(report.failures.size()) == kMostFailures)
-      throw Diverged(
-          fmt::format("{}; this is failure {} since the last report", report.failures.back(), kMostFailures));
+    failures.push_back(mend(failed));
+    if (options_.on_nan == OnNan::abort) throw Diverged(failures.back());
+    if (int(failures.size()) == kMostFailures)
+      throw Diverged(fmt::format("{}; this is failure {} since the last report", failures.back(), kMostFailures));
   }
+  for (const Record& r : records_) {
+    for (const Tensor& batch : r.losses) sums_.loss += batch.item();
+    sums_.source_tokens += r.source_tokens;
+    sums_.target_tokens += r.target_tokens;
+  }
+  sums_.seconds += std::chrono::duration<double>(Clock::now() - since_).count();
+  if (!records_.empty()) gradient_norm_ = records_.back().gradient_norm.item();
+  begin_records();
+  return failures;
+}
+
+TrainingReport Trainer::report() {
+  FOLDGRAD_CHECK(!records_.empty(), "trainer: there was no step since the last report");
+  TrainingReport report;
+  report.failures = check();
   report.updates = updates();
   report.lr = schedule_.lr(updates() - 1);
-  double loss = 0;
-  for (const Record& r : records_) {
-    for (const Tensor& batch : r.losses) loss += batch.item();
-    report.source_tokens += r.source_tokens;
-    report.target_tokens += r.target_tokens;
-  }
-  report.gradient_norm = records_.back().gradient_norm.item();
-  report.loss = loss / double(report.target_tokens);
-  report.seconds = std::chrono::duration<double>(Clock::now() - since_).count();
-  begin_report();
+  report.gradient_norm = gradient_norm_;
+  report.source_tokens = sums_.source_tokens;
+  report.target_tokens = sums_.target_tokens;
+  report.loss = sums_.loss / double(sums_.target_tokens);
+  report.seconds = sums_.seconds;
+  sums_ = {};
   return report;
 }
 
-void Trainer::begin_report() {
+void Trainer::begin_records() {
   records_.clear();
   good_ = snapshot();
   good_records_ = 0;
@@ -171,12 +180,14 @@ TrainingState Trainer::snapshot() const {
   state.optimizer = cloned(optimizer_.state());
   if (average_) state.average = cloned(average_->state());
   state.cursor = batches_.cursor();
+  state.since_report = sums_;
   return state;
 }
 
 void Trainer::restore(const TrainingState& state) {
   load(state);
-  begin_report();
+  sums_ = state.since_report;
+  begin_records();
 }
 
 void Trainer::load(const TrainingState& state) {

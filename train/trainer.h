@@ -50,10 +50,19 @@ struct TrainerOptions {
   double average_decay = 0;  // of the moving average of weights; 0: there is none
 };
 
-// All that the next updates depend on, beside the data and the settings. The number of updates is the optimizer's.
+// Of the updates since the last report, as far as they were found finite.
+struct ReportSums {
+  double loss = 0, seconds = 0;
+  std::int64_t source_tokens = 0, target_tokens = 0;
+  bool operator==(const ReportSums&) const = default;
+};
+
+// All that the next updates and the next report depend on, beside the data and the settings. The number of updates is
+// the optimizer's.
 struct TrainingState {
   std::map<std::string, Tensor> parameters, normalizers, optimizer, average;
   BatchCursor cursor;
+  ReportSums since_report;
 };
 
 // Of the updates since the last report.
@@ -88,10 +97,14 @@ class Trainer {
 
   // Throws Diverged; std::invalid_argument when there was no step since the last report.
   TrainingReport report();
+  // Finds out, like report(), whether all is finite, and mends it; the next report is still of all updates since the
+  // last. What was skipped or rolled back. Throws Diverged.
+  std::vector<std::string> check();
 
   std::int64_t updates() const { return optimizer_.steps(); }
   WeightAverage* average() { return average_ ? &*average_ : nullptr; }  // null without average_decay
 
+  // Of a report, what check() or report() has seen.
   TrainingState snapshot() const;
   // Continues with the same bits as the run that the snapshot is of. An average that the state lacks begins at its
   // parameters. Throws std::invalid_argument for what does not fit.
@@ -110,7 +123,7 @@ class Trainer {
   std::string checked_update();       // makes it, and tells what was not finite
   std::string mend(std::size_t failed);
   void load(const TrainingState& state);
-  void begin_report();
+  void begin_records();
 
   Transformer& model_;
   Optimizer& optimizer_;
@@ -120,7 +133,9 @@ class Trainer {
   std::vector<Parameter*> parameters_, clipped_adaptively_;
   Tape tape_;
   std::optional<WeightAverage> average_;
-  std::vector<Record> records_;   // since the last report
+  ReportSums sums_;               // up to the last check()
+  double gradient_norm_ = 0;      // of the last update then
+  std::vector<Record> records_;   // since then
   TrainingState good_;            // a state since then that is finite,
   std::size_t good_records_ = 0;  // and how many of the records lie before it
   Clock::time_point since_;

@@ -17,6 +17,8 @@
 #include "train/progress.h"
 #include "train/report.h"
 #include "train/resume.h"
+#include "train/run_lock.h"
+#include "train/run_start.h"
 #include "train/signals.h"
 #include "train/streams.h"
 #include "train/training_setup.h"
@@ -32,28 +34,28 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 // One process's part of a run.
 class TrainingRun {
  public:
-  TrainingRun(const TrainOptions& options, const ExperimentConfig& config, const ExperimentData& data, Device device)
-      : config_(config),
+  TrainingRun(const std::string& path, const RunStart& start, const ExperimentData& data, Device device)
+      : config_(start.config),
         data_(data),
-        run_(options.out),
-        model_(model_config(config, data), std::uint64_t(config.train.seed), DType::f32, device),
-        optimizer_(optimizer_rule(config.train),
-                   {{.parameters = model_.parameters(), .weight_decay = config.train.weight_decay}}),
-        schedule_(schedule_options(config.train)),
+        run_(path),
+        model_(model_config(config_, data), std::uint64_t(config_.train.seed), DType::f32, device),
+        optimizer_(optimizer_rule(config_.train),
+                   {{.parameters = model_.parameters(), .weight_decay = config_.train.weight_decay}}),
+        schedule_(schedule_options(config_.train)),
         batches_(data.train.pairs,
-                 {.max_tokens = config.train.max_tokens, .seed = std::uint64_t(config.train.seed), .prefetch = true}),
-        valid_(data.valid.pairs, {.max_tokens = config.train.max_tokens, .multiple = 1, .shuffle = false}),
-        trainer_(model_, optimizer_, schedule_, batches_, trainer_options(config.train)) {
-    start(options);
+                 {.max_tokens = config_.train.max_tokens, .seed = std::uint64_t(config_.train.seed), .prefetch = true}),
+        valid_(data.valid.pairs, {.max_tokens = config_.train.max_tokens, .multiple = 1, .shuffle = false}),
+        trainer_(model_, optimizer_, schedule_, batches_, trainer_options(config_.train)) {
+    if (start.checkpoint) restore(*start.checkpoint);
   }
 
+  // Writes to the run's directory, as train() does; the constructor finds what is wrong before.
+  void begin(const TrainOptions& options, const RunStart& start);
   int train();
 
  private:
-  void start(const TrainOptions& options);
-  void resume(const TrainOptions& options);
-  void begin(const TrainOptions& options, std::optional<std::uint64_t> log_offset);
-  void report();
+  void restore(const NewestCheckpoint& from);
+  void report(bool due);
   bool validate();
   Lines translate();
   void save();
@@ -89,14 +91,11 @@ int TrainingRun::train() {
     const std::int64_t n = trainer_.updates();
     progress_->at(n);
     const bool validate = n % config_.validate.every == 0 || n == steps;
-    bool save = n == steps || stop || n % config_.output.save_every == 0;
-    // Nothing is saved that has not been found finite.
-    if (n % config_.output.log_every == 0 || validate || save) {
-      report();
-      save = save || unsaved_;
-    }
+    const bool save = n == steps || n % config_.output.save_every == 0;
+    const bool report = n % config_.output.log_every == 0 || validate || save;
+    if (report || stop) this->report(report);
     const bool better = validate && this->validate();
-    if (save || better || out_of_patience()) this->save();
+    if (save || stop || better || out_of_patience() || (report && unsaved_)) this->save();
   }
   return finish(stop);
 }
@@ -110,7 +109,10 @@ int TrainingRun::finish(bool stopped) {
   const std::int64_t n = trainer_.updates();
   progress_->erase();
   if (unsaved_)
-    throw FileError(run_.checkpoints(), fmt::format("step {} could not be saved; earlier ones are there", n));
+    throw FileError(run_.checkpoints(),
+                    fmt::format("step {} could not be saved; {}", n,
+                                checkpoint_files::steps_in(run_.checkpoints()).empty() ? "there is no earlier one"
+                                                                                       : "earlier ones are there"));
   if (n < config_.train.steps && !out_of_patience()) {
     say("interrupted at step {}, which is saved; --resume goes on\n", n);
     return kExitInterrupted;
@@ -118,7 +120,7 @@ int TrainingRun::finish(bool stopped) {
   log({{"event", "end"}, {"step", n}, {"outcome", n < config_.train.steps ? "out of patience" : "finished"}});
   try {
     write_file_atomically(run_.report(), report_html({read_run_log(run_.path())}));
-  } catch (const FileError& e) {
+  } catch (const std::exception& e) {  // all else has been saved
     say("warning: no report: {}\n", e.what());
   }
   if (n < config_.train.steps)
@@ -129,11 +131,25 @@ int TrainingRun::finish(bool stopped) {
   return kExitOk;
 }
 
-void TrainingRun::start(const TrainOptions& options) {
-  if (options.resume.empty())
-    begin(options, std::nullopt);
-  else
-    resume(options);
+void TrainingRun::restore(const NewestCheckpoint& from) {
+  state_ = from_checkpoint(from.contents, from.path);
+  try {
+    trainer_.restore(state_.training);
+  } catch (const std::invalid_argument& e) {
+    throw CheckpointError(fmt::format("{}: is of another model: {}", from.path, e.what()));
+  }
+  state_.training = {};
+  saved_best_ = state_.best;
+}
+
+void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
+  auto environment = describe_environment(options.build, config_.train.seed, data_.digests);
+  environment["data_root"] = start.data_root;
+  run_.begin(config_text(config_), options.command, environment);
+  log_.emplace(run_.log(), start.checkpoint ? start.checkpoint->contents.log_offset : 0);
+  if (log_->missing() > 0)
+    say("warning: {}: {} bytes that it had when the checkpoint was saved are missing\n", run_.log(), log_->missing());
+  if (start.checkpoint) say("resuming at step {}\n", trainer_.updates());
   note_interrupts();
   progress_.emplace(trainer_.updates(), config_.train.steps);
   log({{"event", "start"},
@@ -144,52 +160,18 @@ void TrainingRun::start(const TrainOptions& options) {
        {"device", options.device}});
 }
 
-// With an offset into the log, of a run that is there.
-void TrainingRun::begin(const TrainOptions& options, std::optional<std::uint64_t> log_offset) {
-  const auto environment = describe_environment(options.build, config_.train.seed, data_.digests);
-  if (log_offset)
-    run_.resume(config_text(config_), options.command, environment);
-  else
-    run_.create(config_text(config_), options.command, environment);
-  write_model_config(run_.model(), model_.config());
-  data_.vocabulary.save(run_.model() + "/vocabulary");
-  log_.emplace(run_.log(), log_offset);
-}
-
-void TrainingRun::resume(const TrainOptions& options) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  NewestCheckpoint from;
-  if (options.resume == "latest" && run_.has_run() && checkpoint_files::steps_in(run_.checkpoints()).empty()) {
-    say("there is no checkpoint yet: beginning at step 0\n");
-    return begin(options, 0);
-  }
-  if (options.resume == "latest")
-    from = load_newest_checkpoint(run_.checkpoints());
-  else if (fs::equivalent(fs::path(options.resume + "/..").lexically_normal(), run_.checkpoints(), ignored))
-    from = {options.resume, load_checkpoint(options.resume), {}};
-  else
-    throw CheckpointError(fmt::format("{}: must be a directory in {}", options.resume, run_.checkpoints()));
-  for (const std::string& warning : from.warnings) say("warning: {}\n", warning);
-  require_same_trajectory(from, config_, run_.config(), options.allow_config_change);
-  state_ = from_checkpoint(from.contents, from.path);
-  try {
-    trainer_.restore(state_.training);
-  } catch (const std::invalid_argument& e) {
-    throw CheckpointError(fmt::format("{}: is of another model: {}", from.path, e.what()));
-  }
-  state_.training = {};
-  saved_best_ = state_.best;
-  begin(options, from.contents.log_offset);
-  say("resuming at step {}\n", trainer_.updates());
-}
-
-void TrainingRun::report() try {
-  const TrainingReport r = trainer_.report();
+// Nothing is saved that has not been found finite. When it is not time to report, because a signal wants to save, that
+// leaves no trace: the next report is of all updates since the last.
+void TrainingRun::report(bool due) try {
+  const TrainingReport r = due ? trainer_.report() : TrainingReport{.failures = trainer_.check()};
   for (const std::string& failure : r.failures) {
     progress_->warn(fmt::format("{}: {}", config_.train.on_nan, failure));
-    log({{"event", "not_finite"}, {"step", r.updates}, {"action", config_.train.on_nan}, {"message", failure}});
+    log({{"event", "not_finite"},
+         {"step", trainer_.updates()},
+         {"action", config_.train.on_nan},
+         {"message", failure}});
   }
+  if (!due) return;
   progress_->set_status(fmt::format("loss {:.4f}  {:.0f} tokens/s", r.loss, r.tokens_per_second()));
   progress_->print(fmt::format("step {:>6}/{}  loss {:7.4f}  gradient {:7.3f}  lr {:.2e}  {:.0f} tokens/s", r.updates,
                                config_.train.steps, r.loss, r.gradient_norm, r.lr, r.tokens_per_second()));
@@ -258,7 +240,10 @@ void TrainingRun::save() try {
   if (!best) state_.best = saved_best_;  // one that was never saved is lost
   const RunState state{trainer_.snapshot(), state_.best, state_.without_better};
   save_checkpoint(run_.checkpoints(), to_checkpoint(state, n, config_hash(config_), log_->sync()),
-                  {.keep = config_.output.keep, .best = best, .companions = run_.model()});
+                  {.keep = config_.output.keep, .best = best, .companions = [&](const std::string& directory) {
+                     write_model_config(directory, model_.config());
+                     data_.vocabulary.save(directory + "/vocabulary");
+                   }});
   saved_best_ = state_.best;
   unsaved_ = false;
 } catch (const FileError& e) {
@@ -277,23 +262,29 @@ void TrainingRun::log(nlohmann::ordered_json event) {
   }
 }
 
-// The vocabulary of a run stays, whatever has become of the files that it was made from.
-ExperimentData data_of(const TrainOptions& options, const ExperimentConfig& config) {
-  const std::string directory = data_directory(config.data, options.data_directory),
-                    saved = RunDirectory(options.out).model() + "/vocabulary";
-  if (options.resume.empty() || !std::filesystem::exists(saved)) return read_data(config, directory);
-  return read_data(config, directory, Vocabulary::load(saved));
-}
-
 }  // namespace
 
 int train_experiment(const TrainOptions& options) {
   const Device device = require_device(options.device);
   leave_when_interrupted();
-  const ExperimentConfig config = read_config(options.config, options.settings);
-  require_trainable(config);
-  const ExperimentData data = data_of(options, config);
-  return TrainingRun(options, config, data, device).train();
+  // A directory that is not there yet is made only when nothing is wrong with the configuration and the data.
+  std::optional<RunLock> lock;
+  if (std::filesystem::exists(options.out)) lock.emplace(options.out);
+  RunStart start = find_start(options);
+  require_trainable(start.config);
+  const std::string directory = data_directory(start.config.data, start.data_root);
+  // The vocabulary of a run stays, whatever has become of the files that it was made from.
+  const ExperimentData data =
+      start.checkpoint ? read_data(start.config, directory, Vocabulary::load(start.checkpoint->path + "/vocabulary"))
+                       : read_data(start.config, directory);
+  TrainingRun run(options.out, start, data, device);
+  if (!lock) {
+    lock.emplace(options.out);
+    RunDirectory(options.out).require_no_run();
+  }
+  run.begin(options, start);
+  start.checkpoint.reset();  // which is large
+  return run.train();
 }
 
 }  // namespace foldgrad

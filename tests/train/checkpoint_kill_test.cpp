@@ -110,7 +110,7 @@ using namespace testing;
 
 void arm(long at, int error) { fault = {at, error, 0, true}; }
 
-constexpr SaveOptions kOptions{.keep = 2, .best = true};
+const SaveOptions kOptions{.keep = 2, .best = true};
 
 // Two checkpoints from before; the save of `step` is to fail.
 void prepare(const TemporaryDirectory& directory) {

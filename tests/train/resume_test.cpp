@@ -21,6 +21,7 @@ RunState state_of(bool averaged) {
   s.training.normalizers = {{"a.iters", Tensor::of<std::int64_t>({}, {4})}};
   if (averaged) s.training.average = {{"w", Tensor::of<float>({2}, {7, 8})}};
   s.training.cursor = {3, 9};
+  s.training.since_report = {.loss = 0.1 + 0.7, .seconds = 1.5, .source_tokens = 11, .target_tokens = 13};
   s.best = {2, 0.1 + 0.2, 1.75, "BLEU 0.3"};
   s.without_better = 5;
   return s;
@@ -40,6 +41,7 @@ TEST(Resume, CheckpointsHoldTheWholeState) {
     EXPECT_TRUE(same_bits(got.training.normalizers, want.training.normalizers));
     EXPECT_TRUE(same_bits(got.training.average, want.training.average));
     EXPECT_EQ(got.training.cursor, want.training.cursor);
+    EXPECT_TRUE(got.training.since_report == want.training.since_report);
     EXPECT_EQ(got.best.step, 2);
     EXPECT_EQ(got.best.score, 0.1 + 0.2);
     EXPECT_EQ(got.best.loss, 1.75);

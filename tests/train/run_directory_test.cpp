@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <limits>
@@ -10,6 +11,7 @@
 #include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
 #include "train/event_log.h"
+#include "train/run_lock.h"
 
 namespace foldgrad {
 namespace {
@@ -45,10 +47,26 @@ TEST(EventLog, ResumesWhereTheCheckpointWas) {
   EXPECT_EQ(read_bytes(path), "{\"step\":1}\n{\"step\":20}\n");
   EventLog(path).write({{"step", 3}});
   EXPECT_EQ(read_bytes(path), "{\"step\":1}\n{\"step\":20}\n{\"step\":3}\n");
-  EXPECT_EQ(message<FileError>([&] { EventLog log(path, 1000); }),
-            path + ": must have at least the 1000 bytes that it had when the checkpoint was saved, got 34");
   EXPECT_EQ(message<FileError>([&] { EventLog log(directory / "no/log"); }),
             (directory / "no/log") + ": cannot be opened: No such file or directory");
+}
+
+TEST(EventLog, GoesOnBehindWhatIsLeftOfIt) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "log.jsonl", line = "{\"step\":1}\n";
+  const auto after_resuming = [&](const std::string& left, std::uint64_t offset, std::uint64_t missing) {
+    write_bytes(path, left);
+    EventLog log(path, offset);
+    EXPECT_EQ(log.missing(), missing) << left;
+    log.write({{"step", 2}});
+    return read_bytes(path);
+  };
+  const std::string next = "{\"step\":2}\n";
+  EXPECT_EQ(after_resuming(line + line, 11, 0), line + next);
+  EXPECT_EQ(after_resuming(line, 1000, 989), line + next);
+  EXPECT_EQ(after_resuming(line + "{\"st", 1000, 989), line + next);
+  EXPECT_EQ(after_resuming(line + line, 15, 4), line + next);  // of another log
+  EXPECT_EQ(after_resuming("", 1000, 1000), next);
 }
 
 TEST(EventLog, EndsWithAWholeLineWhenTheDiskIsFull) {
@@ -73,21 +91,45 @@ TEST(RunDirectory, HoldsConfigurationCommandsAndEnvironment) {
   const TemporaryDirectory directory;
   const RunDirectory run(directory / "runs/a");
   EXPECT_FALSE(run.has_run());
-  run.create("[train]\n", {"foldgrad", "train", "a b.toml", "--set", "data.source=it's", ""}, {{"seed", 1}});
+  EXPECT_NO_THROW(run.require_no_run());
+  run.begin("[train]\n", {"foldgrad", "train", "a b.toml", "--set", "data.source=it's", ""}, {{"seed", 1}});
   EXPECT_TRUE(run.has_run());
   EXPECT_EQ(read_bytes(run.config()), "[train]\n");
   EXPECT_EQ(read_bytes(run.environment()), "{\n  \"seed\": 1\n}\n");
   const std::string first = "foldgrad train 'a b.toml' --set 'data.source=it'\\''s' ''\n";
   EXPECT_EQ(read_bytes(run.command()), first);
   EXPECT_TRUE(std::filesystem::is_directory(run.checkpoints()));
-  run.resume("[data]\n", {"foldgrad", "train", "--resume", "latest"}, {{"seed", 2}});
+  write_bytes(run.path() + "/env.json.7-0.part", "killed here");
+  write_bytes(run.samples() + "/step-00000001.txt.7-1.part", "or here");
+  run.begin("[data]\n", {"foldgrad", "train", "--resume", "latest"}, {{"seed", 2}});
   EXPECT_EQ(read_bytes(run.command()), first + "foldgrad train --resume latest\n");
   EXPECT_EQ(read_bytes(run.config()), "[data]\n");
-  EXPECT_EQ(message<FileError>([&] { run.create("", {}, {}); }),
-            (directory / "runs/a") + ": a run is there already; --resume goes on with it");
+  EXPECT_FALSE(std::filesystem::exists(run.path() + "/env.json.7-0.part"));
+  EXPECT_TRUE(std::filesystem::is_empty(run.samples()));
+  std::filesystem::remove(run.command());
+  run.begin("", {"foldgrad"}, {});
+  EXPECT_EQ(read_bytes(run.command()), "foldgrad\n");
+  const std::string there = (directory / "runs/a") + ": a run is there already; --resume goes on with it";
+  EXPECT_EQ(message<FileError>([&] { run.require_no_run(); }), there);
+  std::filesystem::remove(run.config());
+  EXPECT_FALSE(run.has_run());
+  std::filesystem::create_directory(run.checkpoints() + "/step-00000001");
+  EXPECT_EQ(message<FileError>([&] { run.require_no_run(); }), there);
   write_bytes(directory / "file", "");
-  EXPECT_EQ(message<FileError>([&] { RunDirectory(directory / "file").create("", {}, {}); }),
+  EXPECT_EQ(message<FileError>([&] { RunDirectory(directory / "file").begin("", {}, {}); }),
             (directory / "file/checkpoints") + ": cannot be created: Not a directory");
+}
+
+TEST(RunLock, IsHeldByOneProcess) {
+  const TemporaryDirectory directory;
+  const std::string run = directory / "runs/a";
+  {
+    const RunLock lock(run);
+    EXPECT_EQ(message<FileError>([&] { const RunLock second(run); }),
+              run + ": is being trained by " + read_bytes(run + "/lock"));
+    EXPECT_EQ(read_bytes(run + "/lock").rfind(fmt::format("process {} on ", getpid()), 0), 0u);
+  }
+  EXPECT_NO_THROW(const RunLock again(run));
 }
 
 TEST(RunDirectory, TheEnvironmentNamesBuildMachineAndData) {

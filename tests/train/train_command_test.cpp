@@ -112,7 +112,6 @@ TEST_F(TrainCommand, Errors) {
   EXPECT_EQ(refused("run", "--set model.heads=3").substr(0, 2), "2 ");
   EXPECT_EQ(refused("run", "--set data.train=absent"),
             "3 error: " + files_ / "absent.de: cannot be opened: No such file or directory");
-  EXPECT_EQ(refused("run", "--resume"), "4 error: " + run + "/checkpoints: there are no checkpoints");
   EXPECT_EQ(refused("run", "--device tpu").substr(0, 2), "2 ");
   EXPECT_FALSE(exists("run"));
   ASSERT_EQ(train("run", "--set train.steps=1").exit_code, 0);

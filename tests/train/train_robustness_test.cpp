@@ -66,27 +66,29 @@ const std::string kMany =
     "--set train.steps=60 --set output.log_every=3 --set output.save_every=4 --set "
     "validate.every=25 --set train.average_decay=0.5 ";
 
-TEST_F(TrainRobustness, TwentyKillsLeaveTheBitsOfTheUninterruptedRun) {
+TEST_F(TrainRobustness, TwentyKillsAndInterruptsLeaveTheBitsAndTheLogOfTheUninterruptedRun) {
   ASSERT_EQ(train("whole", kMany).exit_code, 0);
   std::mt19937 random(1);
-  int kills = 0, resumed = 0;
+  int kills = 0, saves = 0, resumed = 0;
   for (int run = 0; kills < 20; ++run) {
     const std::string part = "part" + std::to_string(run), log = files_ / part + "/log.jsonl";
     for (bool finished = false; !finished;) {
-      const bool begun = exists(part + "/config.toml");
-      const std::uintmax_t bytes_then = begun ? size_of(log) : 0;
-      const pid_t child = spawn(arguments(part, kMany + (begun ? "--resume" : "")));
+      const std::uintmax_t bytes_then = size_of(log);
+      const pid_t child = spawn(arguments(part, kMany + "--resume"));
       if (kills < 20) {
         // An update writes some ten bytes and a validation 2,000, so the kill comes anywhere in up to 20 updates.
         wait_until([&] { return size_of(log) != bytes_then || ended(child); });
         const std::uintmax_t goal = size_of(log) + random() % 2500;
         wait_until([&] { return size_of(log) >= goal || ended(child); });
         std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
-        kill(child, SIGKILL);
+        constexpr int kSignals[] = {SIGKILL, SIGTERM, SIGINT};
+        kill(child, kSignals[random() % 3]);
       }
       const int status = wait_for(child);
-      kills += WIFSIGNALED(status);
-      finished = WIFEXITED(status);
+      const bool saved = WIFEXITED(status) && WEXITSTATUS(status) == 130;
+      kills += WIFSIGNALED(status) || saved;
+      saves += saved;
+      finished = WIFEXITED(status) && !saved;
       ASSERT_TRUE(!finished || WEXITSTATUS(status) == 0) << errors();
       ASSERT_FALSE(contains(errors(), "warning")) << errors();
       resumed += contains(errors(), "resuming at step ");
@@ -99,6 +101,7 @@ TEST_F(TrainRobustness, TwentyKillsLeaveTheBitsOfTheUninterruptedRun) {
       for (const char* key : {"step", "loss", "gradient_norm", "lr"}) EXPECT_EQ(want[i].at(key), got[i].at(key));
   }
   EXPECT_GT(resumed, 10);
+  EXPECT_GT(saves, 5);
 }
 
 TEST_F(TrainRobustness, AFullDiskIsTriedAgain) {
@@ -120,8 +123,8 @@ TEST_F(TrainRobustness, AFullDiskToTheEndIsAnError) {
   kill(child, SIGINT);
   const int status = wait_for(child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 3) << errors();
-  EXPECT_TRUE(contains(errors(), "error: " + files_ / "run/checkpoints: step 5 could not be saved; earlier ones are "
-                                                      "there\n"))
+  EXPECT_TRUE(contains(errors(), "error: " + files_ / "run/checkpoints: step 5 could not be saved; there is no "
+                                                      "earlier one\n"))
       << errors();
 }
 

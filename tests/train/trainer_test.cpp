@@ -147,6 +147,26 @@ TEST(Trainer, ReportsMeansSinceTheLastReport) {
   EXPECT_EQ(report.tokens_per_second(), double(second.source_tokens + second.target_tokens) / report.seconds);
 }
 
+TEST(Trainer, ACheckLeavesNoTraceInTheNextReport) {
+  const TransformerConfig config = with_dropout(small_config("un"));
+  TinyTraining whole(config, 7, {.seed = 5}), stopped(config, 7, {.seed = 5}), resumed(config, 7, {.seed = 5});
+  whole.steps(5);
+  stopped.steps(2);
+  EXPECT_TRUE(stopped.trainer.check().empty());
+  EXPECT_GT(stopped.trainer.snapshot().since_report.seconds, 0);
+  resumed.trainer.restore(stopped.trainer.snapshot());
+  resumed.steps(3);
+  for (int i = 0; i < 2; ++i) {  // and none in those behind it
+    const TrainingReport want = whole.trainer.report(), got = resumed.trainer.report();
+    EXPECT_EQ(got.loss, want.loss);
+    EXPECT_EQ(got.gradient_norm, want.gradient_norm);
+    EXPECT_EQ(got.source_tokens, want.source_tokens);
+    EXPECT_EQ(got.target_tokens, want.target_tokens);
+    whole.steps(2);
+    resumed.steps(2);
+  }
+}
+
 TEST(Trainer, ClipsTheNormOfTheGradient) {
   TinyTraining run(small_config("ln"), 3, {.clip = 0.125}, Sgd{}, 1);
   const auto before = run.values();

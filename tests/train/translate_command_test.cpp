@@ -83,12 +83,14 @@ TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
 }
 
 TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
-  write_model_config(files_ / "run/model", model_->config());
-  vocabulary_.save(files_ / "run/model/vocabulary");
+  std::filesystem::create_directory(files_ / "run");
   CheckpointContents c;
   c.norm_state = model_->state();
   for (const Parameter* p : model_->parameters()) c.model.emplace(p->name, p->value);
-  save_checkpoint(files_ / "run/checkpoints", c, {.companions = files_ / "run/model"});
+  save_checkpoint(files_ / "run/checkpoints", c, {.companions = [&](const std::string& to) {
+                    write_model_config(to, model_->config());
+                    vocabulary_.save(to + "/vocabulary");
+                  }});
   write_bytes(files_ / "run/config.toml", "[data]\ndirectory = \"text\"\ntest = \"in\"\n");
   std::filesystem::create_directories(files_ / "text");
   write_bytes(files_ / "text/in.de", kSource);

@@ -1,0 +1,119 @@
+// A run goes on from whatever is left of it.
+#include "tests/train/spawned_program.h"
+#include "tests/train/tiny_run.h"
+
+namespace foldgrad::testing {
+namespace {
+
+class RunLife : public TinyRun {
+ protected:
+  void copy_run(const std::string& from, const std::string& to) {
+    std::filesystem::copy(files_ / from, files_ / to, std::filesystem::copy_options::recursive);
+  }
+  void expect_resumed(const std::string& run, const ProgramResult& r, const std::string& message) {
+    EXPECT_EQ(r.exit_code, 0) << run << "\n" << r.err;
+    EXPECT_TRUE(contains(r.err, message)) << run << "\n" << r.err;
+    expect_same_numbers("whole", run, "step-00000005");
+  }
+};
+
+TEST_F(RunLife, ResumingBeginsWhereThereIsNothing) {
+  ASSERT_EQ(train("whole").exit_code, 0);
+  expect_resumed("none", train("none", "--resume"), "there is no run yet: beginning at step 0\n");
+  // What kills leave, before config.toml and behind it.
+  std::filesystem::create_directories(files_ / "early/checkpoints/.part-step-00000002");
+  write_bytes(files_ / "early/command.txt", "foldgrad train\n");
+  write_bytes(files_ / "early/env.json.7-0.part", "{");
+  copy_run("early", "fresh");
+  expect_resumed("early", train("early", "--resume"), "there is no run yet: beginning at step 0\n");
+  EXPECT_EQ(train("fresh").exit_code, 0);
+  EXPECT_FALSE(exists("fresh/env.json.7-0.part"));
+  std::filesystem::create_directories(files_ / "late");
+  write_bytes(files_ / "late/config.toml", bytes("whole/config.toml"));
+  write_bytes(files_ / "late/log.jsonl", "{\"event\":\"start\",\"step\":0}\n{\"ev");
+  expect_resumed("late", train("late", "--resume"), "there is no checkpoint yet: beginning at step 0\n");
+  EXPECT_EQ(events("late", "start").size(), 1u);
+}
+
+TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
+  ASSERT_EQ(train("whole", "--set train.lr=0.02").exit_code, 0);
+  ASSERT_EQ(train("part", "--set train.lr=0.02 --set train.steps=3").exit_code, 0);
+  for (const std::string form : {"--resume @", "--out @ --resume", "--out @ --resume @",
+                                 "--resume @/checkpoints/step-00000003", "--resume latest --out @"}) {
+    const std::string run = "run" + std::to_string(std::hash<std::string>()(form));
+    copy_run("part", run);
+    std::string filled = form;
+    for (std::size_t at = 0; (at = filled.find('@')) != std::string::npos;) filled.replace(at, 1, files_ / run);
+    expect_resumed(run, run_program("train --set train.steps=5 " + filled), "resuming at step 3\n");
+  }
+  for (const auto& [arguments, error] :
+       {std::pair("--resume", "--out is required"), {"--out @none --resume", "CONFIG is required"}}) {
+    const ProgramResult r = run_program(std::string("train ") + arguments);
+    EXPECT_EQ(r.exit_code, 2) << arguments;
+    EXPECT_EQ(r.err.substr(0, r.err.find('\n')), std::string("error: ") + error) << arguments;
+  }
+  // Data that have moved since.
+  std::filesystem::create_directory(files_ / "elsewhere");
+  for (const char* name : {"train.de", "train.en", "valid.de", "valid.en"})
+    std::filesystem::rename(files_ / name, files_ / "elsewhere/" + name);
+  expect_resumed(
+      "part", run_program("train --set train.steps=5 --resume " + files_ / "part --data-dir " + files_ / "elsewhere"),
+      "resuming at step 3\n");
+}
+
+TEST_F(RunLife, LostFilesDoNotLockItOut) {
+  ASSERT_EQ(train("whole").exit_code, 0);
+  ASSERT_EQ(train("part", "--set train.steps=3").exit_code, 0);
+  for (const std::string name : {"log.jsonl", "command.txt", "env.json", "config.toml", "lock", "samples",
+                                 "checkpoints/LATEST", "checkpoints/BEST"}) {
+    const std::string run = "without-" + name.substr(name.find('/') + 1);
+    copy_run("part", run);
+    std::filesystem::remove_all(files_ / run + "/" + name);
+    expect_resumed(run, train(run, "--resume"),
+                   name == "log.jsonl" ? "that it had when the checkpoint was saved are missing\n" : "");
+    EXPECT_EQ(events(run, "start").size(), name == "log.jsonl" ? 1u : 2u) << name;
+  }
+  std::filesystem::resize_file(files_ / "part/log.jsonl", 50);  // within the first line
+  expect_resumed("part", train("part", "--resume"), "are missing\n");
+  EXPECT_EQ(events("part", "train").size(), 2u);
+}
+
+TEST_F(RunLife, DamageToOneCheckpointLeavesTheOthersWhole) {
+  ASSERT_EQ(train("whole").exit_code, 0);
+  ASSERT_EQ(train("part", "--set train.steps=3").exit_code, 0);
+  const std::string newest = files_ / "part/checkpoints/step-00000003";
+  for (const char* file : {"/config.json", "/vocabulary/dict.source.txt"}) {
+    std::ofstream(newest + file, std::ios::app) << " ";
+    expect_resumed("part", train("part", "--resume"), "warning: " + newest);
+    std::filesystem::remove_all(files_ / "part");
+    ASSERT_EQ(train("part", "--set train.steps=3").exit_code, 0);
+  }
+}
+
+TEST_F(RunLife, OneProcessAtATimeWritesToIt) {
+  const std::string endless = "--set train.steps=100000000 --set output.log_every=1 ";
+  SpawnedProgram first(arguments("run", endless) + " >/dev/null 2>&1");
+  wait_until([&] { return exists("run/checkpoints/LATEST"); });
+  for (const char* resume : {"", "--resume"}) {
+    const ProgramResult second = train("run", endless + resume);
+    EXPECT_EQ(second.exit_code, 3);
+    EXPECT_EQ(second.err.rfind(
+                  "error: " + files_ / "run: is being trained by process " + std::to_string(first.pid()) + " on ", 0),
+              0u)
+        << second.err;
+  }
+  first.send(SIGTERM);
+  EXPECT_EQ(first.exit_code(), 130);
+  EXPECT_EQ(train("run", "--set train.steps=1 --resume").exit_code, 0);
+}
+
+TEST_F(RunLife, AReportThatCannotBeMadeIsNoError) {
+  std::filesystem::create_directories(files_ / "run/report.html");
+  const ProgramResult r = train("run");
+  EXPECT_EQ(r.exit_code, 0);
+  EXPECT_TRUE(contains(r.err, "\nwarning: no report: ")) << r.err;
+  EXPECT_EQ(r.out.rfind("best of 5 steps: ", 0), 0u) << r.out;
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
