@@ -83,13 +83,14 @@ TEST_F(InspectCommand, ShowsAModel) {
 }
 
 TEST_F(InspectCommand, ShowsARunAndAFile) {
-  write_model_config(files_ / "run/model", model_->config());
+  std::filesystem::create_directory(files_ / "run");
+  const auto companions = [&](const std::string& to) { write_model_config(to, model_->config()); };
   CheckpointContents c;
   c.norm_state = model_->state();
   for (const Parameter* p : model_->parameters()) c.model.emplace(p->name, p->value);
   for (const std::int64_t step : {3, 5}) {
     c.step = step;
-    save_checkpoint(files_ / "run/checkpoints", c, {.best = step == 3, .companions = files_ / "run/model"});
+    save_checkpoint(files_ / "run/checkpoints", c, {.best = step == 3, .companions = companions});
   }
   const json all = json::parse(run("inspect --json @run").out);
   EXPECT_EQ(all["step"], 3);

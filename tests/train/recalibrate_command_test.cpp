@@ -111,14 +111,15 @@ TEST_F(AverageCommand, AveragesWeightsAndStatistics) {
 }
 
 TEST_F(AverageCommand, TakesTheLastOfARun) {
-  write_model_config(files_ / "run/model", model_->config());
+  std::filesystem::create_directory(files_ / "run");
+  const auto companions = [&](const std::string& to) { write_model_config(to, model_->config()); };
   CheckpointContents c;
   c.norm_state = model_->state();
   for (const std::int64_t step : {1, 2, 4}) {
     c.step = step;
     for (const Parameter* p : model_->parameters())
       c.model[p->name] = Tensor::full(p->value.shape(), double(step), DType::f32);
-    save_checkpoint(files_ / "run/checkpoints", c, {.companions = files_ / "run/model"});
+    save_checkpoint(files_ / "run/checkpoints", c, {.companions = companions});
   }
   ASSERT_EQ(run("average --last 2 @run -o @a").exit_code, 0);
   EXPECT_EQ(parameters(*load_model(files_ / "a")).at("encoder.layer_norm.bias").values<float>(),
