@@ -22,6 +22,8 @@ std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const
 std::vector<Hypothesis> best_hypotheses(Transformer& model, const std::vector<Ids>& sources,
                                         const DecodingOptions& options, std::int64_t max_tokens = 4096);
 // Its ids alone.
+std::vector<Ids> translations(const InferenceTransformer& model, const std::vector<Ids>& sources,
+                              const DecodingOptions& options, std::int64_t max_tokens = 4096);
 std::vector<Ids> translations(Transformer& model, const std::vector<Ids>& sources, const DecodingOptions& options,
                               std::int64_t max_tokens = 4096);
 
