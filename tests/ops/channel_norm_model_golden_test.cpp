@@ -111,7 +111,9 @@ TEST_P(ChannelNormModelTrace, IsReplayed) {
     for (const auto& [name, tensor] : trace.tensors)
       if (name.rfind("state.", 0) == 0 && tensor.dtype() == DType::f64)
         expect_same(state.at(name.substr(6)), transposed(columns(tensor, t)), name + at);
-    if (trace.tensors.count("state.skips")) EXPECT_EQ(model.skips, array("state.skips").data<std::int64_t>()[t]) << at;
+    if (trace.tensors.count("state.skips")) {
+      EXPECT_EQ(model.skips, array("state.skips").data<std::int64_t>()[t]) << at;
+    }
   }
 }
 INSTANTIATE_TEST_SUITE_P(Golden, ChannelNormModelTrace, ::testing::ValuesIn(traces()),
