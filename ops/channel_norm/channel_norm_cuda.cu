@@ -8,7 +8,7 @@ namespace {
 using channel_norm_math::LayerTotals;
 constexpr int kRowThreads = 8;         // a block is 32 neighbouring columns by 8 rows; not tuned
 constexpr int kStepThreads = 256;      // not tuned
-constexpr unsigned kRowBlocks = 1024;  // of the element-wise passes, at most
+constexpr unsigned kRowBlocks = 1024;  // along the rows, at most: what is beyond is taken in turns; not tuned
 
 // Of a strip of 32 columns, the sums that its 8 threads per column hold, in their order, given back to each of them.
 __device__ double strip_sum(double own) {
@@ -21,17 +21,17 @@ __device__ double strip_sum(double own) {
   return sum;
 }
 Grid strips(std::int64_t columns, std::int64_t blocks) {
-  return {dim3(blocks_for(columns, kWarp), unsigned(blocks)), dim3(kWarp, kRowThreads),
-          kRowThreads * kWarp * sizeof(double)};
+  return {dim3(blocks_for(columns, kWarp), unsigned(blocks < kRowBlocks ? blocks : kRowBlocks)),
+          dim3(kWarp, kRowThreads), kRowThreads * kWarp * sizeof(double)};
 }
 __device__ std::int64_t strip_column() { return std::int64_t(blockIdx.x) * kWarp + threadIdx.x; }
 
-// One block per strip and block of rows: a thread has 8 rows, few enough for sums in the element's arithmetic.
+// Of one strip and one block of rows: a thread has 8 rows, few enough for sums in the element's arithmetic.
 template <class T>
-__global__ void moments_kernel(ChannelMoments<T> p) {
+__device__ void block_moments(const ChannelMoments<T>& p, std::int64_t block) {
   using Value = compute_t<T>;
   static_assert(kChannelBlockRows / kRowThreads <= kChannelChunkRows, "chunks are what headers promise");
-  const std::int64_t c = strip_column(), block = blockIdx.y, begin = block * kChannelBlockRows;
+  const std::int64_t c = strip_column(), begin = block * kChannelBlockRows;
   const std::int64_t end = begin + kChannelBlockRows < p.rows ? begin + kChannelBlockRows : p.rows;
   double n = 0;
   std::int64_t first = begin;
@@ -53,6 +53,10 @@ __global__ void moments_kernel(ChannelMoments<T> p) {
   own[c] = all + n * double(shift);
   own[p.columns + c] = all_squares - (n > 0 ? all * all / n : 0);
   if (c == 0) p.counts[block] = n;
+}
+template <class T>
+__global__ void moments_kernel(ChannelMoments<T> p) {
+  for (std::int64_t block = blockIdx.y; block * kChannelBlockRows < p.rows; block += gridDim.y) block_moments(p, block);
 }
 
 // One block per strip.
@@ -113,9 +117,9 @@ __global__ void apply_kernel(ChannelApply<T> p) {
 }
 
 template <class T>
-__global__ void sums_kernel(ChannelSums<T> p) {
+__device__ void block_sums(const ChannelSums<T>& p, std::int64_t block) {
   using Value = compute_t<T>;
-  const std::int64_t c = strip_column(), block = blockIdx.y, begin = block * kChannelBlockRows;
+  const std::int64_t c = strip_column(), begin = block * kChannelBlockRows;
   const std::int64_t end = begin + kChannelBlockRows < p.rows ? begin + kChannelBlockRows : p.rows;
   Value up = 0, up_z = 0, squares = 0;
   for (std::int64_t r = begin + threadIdx.y; r < end && c < p.columns; r += kRowThreads) {
@@ -127,6 +131,10 @@ __global__ void sums_kernel(ChannelSums<T> p) {
   const double sums[3] = {strip_sum(up), strip_sum(up_z), p.power ? strip_sum(squares) : 0};
   if (threadIdx.y == 0 && c < p.columns)
     for (int k = 0; k < 3; ++k) p.partials[(3 * block + k) * p.columns + c] = sums[k];
+}
+template <class T>
+__global__ void sums_kernel(ChannelSums<T> p) {
+  for (std::int64_t block = blockIdx.y; block * kChannelBlockRows < p.rows; block += gridDim.y) block_sums(p, block);
 }
 template <class T>
 __global__ void finish_sums_kernel(ChannelSums<T> p) {
@@ -161,10 +169,7 @@ __global__ void gradient_kernel(ChannelGradient<T> p) {
     p.dx.put(i, dx);
   }
 }
-Grid elements(std::int64_t rows, std::int64_t columns) {
-  const unsigned blocks = blocks_for(rows, kRowThreads);
-  return strips(columns, blocks < kRowBlocks ? blocks : kRowBlocks);
-}
+Grid elements(std::int64_t rows, std::int64_t columns) { return strips(columns, blocks_for(rows, kRowThreads)); }
 
 }  // namespace
 

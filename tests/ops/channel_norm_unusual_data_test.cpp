@@ -117,6 +117,21 @@ TEST(ChannelNormUnusualData, ConstantChannel) {
   }
 }
 
+// A launch has at most 1024 blocks of 64 rows; the rows beyond are taken in turns.
+TEST(ChannelNormUnusualData, MoreRowsThanOneLaunchHasBlocksFor) {
+  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  const Tensor x = randn({1030 * 64 + 5, 1}, 1, 1, 0.3), dy = randn(x.shape(), 2, 1, 0.3);
+  for (const Options& o : {Options::bn(), Options::pn_star_released()}) {
+    const Layer cpu(o, 1, Device::cpu), cuda(o, 1, Device::cuda);
+    const auto [y, dx] = cpu.step(x, dy);
+    const auto [cuda_y, cuda_dx] = cuda.step(x, dy);
+    EXPECT_TRUE(close(cuda_y, y, 1e-12));
+    EXPECT_TRUE(close(cuda_dx, dx, 1e-12));
+    for (const auto& [name, buffer] : cpu.state.named())
+      EXPECT_TRUE(close(cuda.state.named().at(name), buffer, 1e-12)) << name;
+  }
+}
+
 // Around 1e4, E[x^2] - E[x]^2 leaves nothing of a variance of 1 in f32, and so does the distance from a first row (a
 // token of its own kind) that is far from all others.
 TEST(ChannelNormUnusualData, CN_1_ChannelsFarFromZeroKeepTheirVariance) {

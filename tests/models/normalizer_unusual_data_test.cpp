@@ -1,0 +1,187 @@
+// What each normalizer does with NaN, infinity, constant and zero channels, zero tokens and batches of padding alone:
+// as the table in docs/normalizers.md says.
+#include <cmath>
+
+#include "models/normalizer.h"
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using Options = std::map<std::string, std::string>;
+
+constexpr std::int64_t kSamples = 2, kTokens = 4, kChannels = 8, kBadChannel = 3, kBadToken = 1;  // of sample 0
+
+struct Row {
+  std::string normalizer;
+  Options options;
+  std::string nan, infinity;  // where y is not finite: none, element, token, group, channel, sample, ...
+  std::string state;          // afterwards: none (there is none), kept (finite), spoiled
+};
+
+const Options kShort{{"warmup", "2"}, {"window", "2"}}, kWarm{{"warmup", "2"}};
+Options with(Options all, const char* name, const char* value) {
+  all[name] = value;
+  return all;
+}
+
+std::vector<Row> rows() {
+  return {
+      {"un", kShort, "element", "element", "kept"},
+      {"un", with(kShort, "hold_non_finite", "0"), "channel", "element", "spoiled"},
+      {"un", with(kShort, "mode", "reference"), "channel", "element", "spoiled"},
+      {"mabn", kShort, "element", "element", "kept"},
+      {"mabn", with(kShort, "mode", "reference"), "channel", "element", "spoiled"},
+      {"pn_star", kWarm, "element", "element", "kept"},
+      {"pn_star", with(kWarm, "mode", "reference"), "element", "element", "spoiled"},
+      {"pn", with(kWarm, "groups", "4"), "group", "element", "kept"},
+      {"pn", with(with(kWarm, "groups", "4"), "mode", "reference"), "group", "element", "spoiled"},
+      {"bn", {}, "channel", "channel", "spoiled"},
+      {"rbn", {}, "channel", "channel", "spoiled"},
+      {"qmbn", {}, "channel", "element", "spoiled"},
+      {"repbn", {}, "channel", "channel", "spoiled"},
+      {"prepbn", {}, "token and channel", "token and channel", "spoiled"},
+      {"ln", {}, "token", "token", "none"},
+      {"deepnorm", {}, "token", "token", "none"},
+      {"centernorm", {}, "token", "token", "none"},
+      {"rmsnorm", {}, "token", "element", "none"},
+      {"scalenorm", {}, "token", "element", "none"},
+      {"fixnorm", {}, "token", "element", "none"},
+      {"groupnorm", {{"groups", "4"}}, "sample's group", "sample's group", "none"},
+      {"groupnorm", {{"groups", "4"}, {"axes", "token"}}, "group", "group", "none"},
+      {"instancenorm", {}, "sample's channel", "sample's channel", "none"},
+      {"dyt", {}, "element", "none", "none"},
+      {"derf", {}, "element", "none", "none"},
+      {"affine", {}, "element", "element", "none"},
+      {"scale", {}, "element", "element", "none"},
+      {"none", {}, "element", "element", "none"},
+  };
+}
+
+struct Result {
+  Tensor y, dx;
+};
+Result step(Normalizer& norm, const Tensor& x, const Tensor* mask = nullptr) {
+  Tape tape;
+  const Var in = tape.variable(x), y = norm.apply(in, {.training = true, .mask = mask});
+  tape.backward(y, randn(x.shape(), 99));
+  return {y.value(), tape.grad(in)};
+}
+Tensor normal(unsigned seed) { return randn({kSamples, kTokens, kChannels}, seed, 1, 0.3); }
+
+// In the midst of training: averages are in use.
+std::unique_ptr<Normalizer> trained(const Row& row) {
+  auto norm = make_normalizer(row.normalizer, row.options, "norm", kChannels, DType::f64);
+  for (unsigned t = 0; t < 5; ++t) step(*norm, normal(t));
+  return norm;
+}
+
+bool finite(const Tensor& t) {
+  for (double v : t.to(DType::f64).values<double>())
+    if (!std::isfinite(v)) return false;
+  return true;
+}
+bool finite_state(const Normalizer& norm) {
+  for (const auto& [name, tensor] : norm.state())
+    if (!finite(tensor)) return false;
+  return true;
+}
+
+// The name of the set of elements that are not finite.
+std::string spread(const Tensor& y) {
+  const std::vector<double> values = y.values<double>();
+  const auto is = [&](const auto& inside) {
+    for (std::int64_t s = 0; s < kSamples; ++s)
+      for (std::int64_t t = 0; t < kTokens; ++t)
+        for (std::int64_t c = 0; c < kChannels; ++c)
+          if (std::isfinite(values[std::size_t((s * kTokens + t) * kChannels + c)]) == inside(s, t, c)) return false;
+    return true;
+  };
+  const auto token = [](auto s, auto t) { return s == 0 && t == kBadToken; };
+  const auto group = [](auto c) { return c / 2 == kBadChannel / 2; };  // of 4 groups
+  if (finite(y)) return "none";
+  if (is([&](auto s, auto t, auto c) { return token(s, t) && c == kBadChannel; })) return "element";
+  if (is([&](auto s, auto t, auto) { return token(s, t); })) return "token";
+  if (is([&](auto s, auto t, auto c) { return token(s, t) && group(c); })) return "group";
+  if (is([&](auto, auto, auto c) { return c == kBadChannel; })) return "channel";
+  if (is([&](auto s, auto t, auto c) { return token(s, t) || c == kBadChannel; })) return "token and channel";
+  if (is([&](auto s, auto, auto c) { return s == 0 && c == kBadChannel; })) return "sample's channel";
+  if (is([&](auto s, auto, auto c) { return s == 0 && group(c); })) return "sample's group";
+  return "elsewhere";
+}
+
+TEST(NormalizerUnusualData, OneElementThatIsNotFinite) {
+  for (const Row& row : rows())
+    for (const double bad : {double(NAN), double(INFINITY)}) {
+      SCOPED_TRACE(row.normalizer + (std::isnan(bad) ? ", NaN" : ", infinity"));
+      for (const auto& [name, value] : row.options) SCOPED_TRACE(name + " = " + value);
+      const auto norm = trained(row);
+      const Tensor x = normal(50);
+      x.data<double>()[kBadToken * kChannels + kBadChannel] = bad;
+      EXPECT_EQ(spread(step(*norm, x).y), std::isnan(bad) ? row.nan : row.infinity);
+      const bool kept = finite_state(*norm);
+      EXPECT_EQ(norm->state().empty() ? "none" : kept ? "kept" : "spoiled", row.state);
+      // Spoiled means for ever: inference has it too.
+      for (unsigned t = 60; t < 70; ++t) step(*norm, normal(t));
+      EXPECT_EQ(finite_state(*norm), kept);
+      if (kept) {
+        EXPECT_TRUE(finite(step(*norm, normal(70)).y));
+      }
+    }
+}
+
+// Everything stays finite. Where the mean is subtracted from a channel, a constant one becomes its bias, which is 0.
+TEST(NormalizerUnusualData, ConstantAndZeroChannelsAndTokens) {
+  for (const Row& row : rows())
+    for (const double value : {2.0, 0.0})
+      for (const bool channel : {true, false}) {
+        SCOPED_TRACE(row.normalizer + (channel ? ", a channel of " : ", a token of ") + std::to_string(value));
+        const auto norm = trained(row);
+        for (unsigned t = 0; t < 4; ++t) {
+          const Tensor x = normal(t);
+          for (std::int64_t i = 0; i < x.size(); ++i)
+            if (channel ? i % kChannels == kBadChannel : i / kChannels == kBadToken) x.data<double>()[i] = value;
+          const Result got = step(*norm, x);
+          EXPECT_TRUE(finite(got.y) && finite(got.dx));
+          EXPECT_TRUE(finite_state(*norm));
+          const double y = got.y.data<double>()[channel ? kBadChannel : kBadToken * kChannels];
+          const bool mean_of_channel =
+              row.normalizer == "bn" || row.normalizer == "rbn" || row.normalizer == "instancenorm";
+          const bool mean_of_token = row.normalizer == "ln" || row.normalizer == "deepnorm" ||
+                                     row.normalizer == "centernorm" || row.options.count("axes");
+          if (channel ? mean_of_channel : mean_of_token) {
+            EXPECT_NEAR(y, 0, 1e-12);
+          }
+        }
+      }
+}
+
+// A batch of padding alone: nothing to take statistics of. Nothing but the counters changes; a skip is counted.
+TEST(NormalizerUnusualData, NoRealToken) {
+  const Tensor mask = Tensor::zeros({kSamples, kTokens}, DType::u8);
+  for (const Row& row : rows()) {
+    SCOPED_TRACE(row.normalizer);
+    const auto norm = trained(row);
+    const StateSnapshot before = norm->snapshot();
+    const Result got = step(*norm, normal(50), &mask);
+    EXPECT_TRUE(finite(got.y) && finite(got.dx));
+    for (const auto& [name, tensor] : norm->state()) {
+      if (name == "iters" || name == "steps" || name == "skips") {
+        EXPECT_EQ(tensor.item(), before.at(name).item() + 1) << name;
+      } else {
+        EXPECT_TRUE(identical(tensor, before.at(name))) << name;
+      }
+    }
+  }
+}
+
+TEST(NormalizerUnusualData, EveryNormalizerHasARow) {
+  for (const NormalizerInfo& info : normalizers()) {
+    int found = 0;
+    for (const Row& row : rows()) found += row.normalizer == info.name;
+    EXPECT_GT(found, 0) << info.name;
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,223 @@
+// What a backward pass estimates is no gradient: by how much dx of whole layers differs, from the true gradient by
+// central differences and as the documented formula says; and which gradients stay exact all the same.
+#include <cmath>
+
+#include "tests/ops/channel_norm_fixture.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using Options = ChannelNormOptions;
+
+constexpr std::int64_t kRows = 12, kColumns = 3;
+
+// A layer in the midst of training: rings and averages of steps before, a mask, and one more step to be looked at.
+struct Midst {
+  Options options;
+  ChannelNormState state;
+  Tensor x = randn({kRows, kColumns}, 1, 1.3, 0.4), dy = randn({kRows, kColumns}, 2, 1, 0.3),
+         gamma = randn({kColumns}, 3, 0.3, 1), beta = randn({kColumns}, 4), mask;
+
+  Midst(const Options& o, std::int64_t iterations, bool masked = true)
+      : options(o), state(ChannelNormState::create(o, kColumns, DType::f64)) {
+    set_iterations(state, iterations);
+    unsigned seed = 10;
+    for (const auto& [name, buffer] : state.named()) {
+      if (name == "iters" || name == "skips") continue;
+      const bool positive = name == "win_sq" || name == "run_var" || name == "phi";
+      const Tensor values = randn(buffer.shape(), ++seed, 0.2, positive ? 1.5 : 0.4);
+      buffer.copy_from(values);
+    }
+    if (masked) {
+      mask = Tensor::full({kRows}, 1, DType::u8);
+      for (std::int64_t r = 2; r < kRows; r += 5) mask.data<std::uint8_t>()[r] = 0;
+    }
+  }
+  bool real(std::int64_t r) const { return !mask.defined() || mask.data<std::uint8_t>()[r]; }
+  std::int64_t count() const {
+    std::int64_t n = 0;
+    for (std::int64_t r = 0; r < kRows; ++r) n += real(r);
+    return n;
+  }
+
+  struct Gradients {
+    Tensor dx, dgamma, dbeta;
+  };
+  Gradients backward() const {
+    const ChannelNormState own = state.snapshot();
+    Tape tape;
+    const Var xv = tape.variable(x), g = tape.variable(gamma), b = tape.variable(beta);
+    tape.backward(channel_norm(xv, g, b, mask.defined() ? &mask : nullptr, own, options, true), dy);
+    return {tape.grad(xv), tape.grad(g), tape.grad(b)};
+  }
+  // sum dy y, of a forward pass from the same state.
+  double loss() const {
+    Tape tape(/*recording=*/false);
+    const Var y = channel_norm(tape.constant(x), tape.constant(gamma), tape.constant(beta),
+                               mask.defined() ? &mask : nullptr, state.snapshot(), options, true);
+    double sum = 0;
+    for (std::int64_t i = 0; i < y.value().size(); ++i) sum += dy.data<double>()[i] * y.value().data<double>()[i];
+    return sum;
+  }
+  Tensor by_differences(const Tensor& operand) const {
+    const Tensor all = Tensor::empty(operand.shape(), DType::f64);
+    for (std::int64_t i = 0; i < operand.size(); ++i) {
+      constexpr double h = 1e-4;
+      double& v = operand.data<double>()[i];
+      const double v0 = v;
+      const auto at = [&](double step) {
+        v = v0 + step;
+        return loss();
+      };
+      const double near = at(h) - at(-h), far = at(2 * h) - at(-2 * h);
+      v = v0;
+      all.data<double>()[i] = (8 * near - far) / (12 * h);
+    }
+    return all;
+  }
+
+  // What the documented formula (h - [i in S] z_i psi) / s says, s and psi being given per channel; z is x / s.
+  Tensor formula(const std::vector<double>& variance, const std::vector<double>& psi) const {
+    const Tensor dx = Tensor::empty(x.shape(), DType::f64);
+    for (std::int64_t i = 0; i < x.size(); ++i) {
+      const std::int64_t c = i % kColumns;
+      const double s = std::sqrt(variance[c] + options.eps), z = x.data<double>()[i] / s;
+      const double h = dy.data<double>()[i] * gamma.data<double>()[c];
+      dx.data<double>()[i] = (h - (real(i / kColumns) ? z * psi[c] : 0)) / s;
+    }
+    return dx;
+  }
+  double q(std::int64_t c) const {
+    double sum = 0;
+    for (std::int64_t r = 0; r < kRows; ++r)
+      if (real(r)) sum += std::pow(x.data<double>()[r * kColumns + c], 2);
+    return sum / double(count());
+  }
+  // G for a given var_hat. Padding has an upstream gradient here, which is in the sum.
+  double G(std::int64_t c, double variance) const {
+    double sum = 0;
+    for (std::int64_t r = 0; r < kRows; ++r)
+      sum += dy.data<double>()[r * kColumns + c] * gamma.data<double>()[c] * x.data<double>()[r * kColumns + c];
+    return sum / std::sqrt(variance + options.eps) / double(count());
+  }
+};
+
+double largest_difference(const Tensor& a, const Tensor& b) {
+  double most = 0;
+  for (std::int64_t i = 0; i < a.size(); ++i)
+    most = std::max(most, std::abs(a.data<double>()[i] - b.data<double>()[i]));
+  return most;
+}
+
+// The geometric mean of the window with q in row t mod M.
+double window_mean(const Midst& m, std::int64_t c, double q) {
+  const std::int64_t M = m.options.window_forward, slot = (std::int64_t(m.state.iters.item()) + 1) % M;
+  double logs = 0;
+  for (std::int64_t k = 0; k < M; ++k) logs += std::log(k == slot ? q : item(m.state.win_sq, k * kColumns + c));
+  return std::exp(logs / double(M));
+}
+
+// UN's psi is an average of earlier steps. The true gradient, the older entries of the window being constants, has
+// (lambda / M) G with lambda = GM / q in its place: confirmed by differences, while dx is off by |z| |psi - that| / s,
+// which here is more than a tenth somewhere in each channel.
+TEST(ChannelNormEstimates, UN_17_UnDiffersFromTheGradientByItsPsi) {
+  const Midst m(with_warmup(Options::un(), 0), 9);
+  std::vector<double> variance, estimate, truth;
+  for (std::int64_t c = 0; c < kColumns; ++c) {
+    variance.push_back(window_mean(m, c, m.q(c)));
+    const double G = m.G(c, variance.back());
+    double sum = G;
+    for (std::int64_t k = 0; k < 4; ++k)
+      if (k != 10 % 4) sum += item(m.state.win_g, k * kColumns + c);
+    estimate.push_back(0.9 * item(m.state.psi_ema, c) + 0.1 * sum / 4);
+    truth.push_back(variance.back() / m.q(c) / 4 * G);
+  }
+  const Tensor gradient = m.by_differences(m.x), dx = m.backward().dx;
+  EXPECT_TRUE(close(gradient, m.formula(variance, truth), 1e-9));
+  EXPECT_TRUE(close(dx, m.formula(variance, estimate), 1e-12));
+  for (std::int64_t c = 0; c < kColumns; ++c) {
+    double off = 0;
+    for (std::int64_t r = 0; r < kRows; ++r)
+      off = std::max(off, std::abs(item(dx, r * kColumns + c) - item(gradient, r * kColumns + c)));
+    EXPECT_GT(off, 0.1) << "channel " << c;
+  }
+}
+
+// Every other estimate, and where differences show it to be one. dgamma and dbeta are exact in all of them, but dgamma
+// of released UN where r is not 1: there it is r times the gradient.
+TEST(ChannelNormEstimates, CN_3_EstimatesOfDxLeaveDgammaAndDbetaExact) {
+  struct Case {
+    const char* name;
+    Midst midst;
+    bool r_in_dgamma = false;
+  };
+  const Case cases[] = {
+      {"un", Midst(with_warmup(Options::un(), 0), 9)},
+      {"un_released in warm-up", Midst(Options::un_released(), 9)},
+      {"un_released", Midst(with_warmup(Options::un_released(), 0), 9)},
+      {"un_released with r", Midst(with_warmup(Options::un_released(), 0), 2000), true},
+      {"mabn", Midst(with_warmup(Options::mabn(), 0), 9)},
+      {"mabn_released", Midst(with_warmup(Options::mabn_released(), 0), 9)},
+      {"mabn_released with r", Midst(with_warmup(Options::mabn_released(), 0), 2000)},
+      {"pn_star", Midst(with_warmup(Options::pn_star(), 0), 9)},
+      {"pn_star_released in warm-up", Midst(Options::pn_star_released(), 9)},
+      {"pn_star_released", Midst(with_warmup(Options::pn_star_released(), 0), 9)},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    const Midst::Gradients got = c.midst.backward();
+    // In units of dx, whose elements are about 1: an estimate that came so close would be a gradient.
+    EXPECT_GT(largest_difference(got.dx, c.midst.by_differences(c.midst.x)), 0.05);
+    EXPECT_TRUE(close(got.dbeta, c.midst.by_differences(c.midst.beta), 1e-9));
+    const Tensor dgamma = c.midst.by_differences(c.midst.gamma);
+    if (!c.r_in_dgamma) {
+      EXPECT_TRUE(close(got.dgamma, dgamma, 1e-9));
+      continue;
+    }
+    for (std::int64_t k = 0; k < kColumns; ++k) {
+      const double var_hat = window_mean(c.midst, k, c.midst.q(k)), eps = c.midst.options.eps,
+                   r = std::sqrt(var_hat + eps) / std::sqrt(item(c.midst.state.run_var, k) + eps);
+      EXPECT_NEAR(item(got.dgamma, k), r * item(dgamma, k), 1e-9);
+      EXPECT_GT(std::abs(r - 1), 1e-3);
+    }
+  }
+}
+
+// With psi = 0, both of its averages being zero, dx is the gradient of y in which var_hat is a constant.
+TEST(ChannelNormEstimates, CN_2_WithoutPsiDxIsTheGradientWithAConstantVariance) {
+  Options o = with_warmup(Options::un(), 0);
+  o.backward = BackwardAverage::exponential;
+  o.alpha_backward = 1;  // what is zero stays zero
+  Midst m(o, 9);
+  set(m.state.psi_ema, 0);
+  std::vector<double> variance;
+  for (std::int64_t c = 0; c < kColumns; ++c) variance.push_back(window_mean(m, c, m.q(c)));
+  // Evaluated with these variances as running ones, the layer has them as constants.
+  const ChannelNormState constant = ChannelNormState::create(o, kColumns, DType::f64);
+  constant.run_var.copy_from(Tensor::of({kColumns}, variance));
+  const Tensor want = Tensor::empty(m.x.shape(), DType::f64);
+  const auto loss = [&] {
+    Tape tape(/*recording=*/false);
+    const Tensor y = channel_norm(tape.constant(m.x), tape.constant(m.gamma), tape.constant(m.beta), &m.mask, constant,
+                                  o, /*training=*/false)
+                         .value();
+    double sum = 0;
+    for (std::int64_t i = 0; i < y.size(); ++i) sum += m.dy.data<double>()[i] * y.data<double>()[i];
+    return sum;
+  };
+  for (std::int64_t i = 0; i < m.x.size(); ++i) {
+    double& v = m.x.data<double>()[i];
+    const double v0 = v, h = 1e-3;  // y is linear in x
+    v = v0 + h;
+    const double above = loss();
+    v = v0 - h;
+    want.data<double>()[i] = (above - loss()) / (2 * h);
+    v = v0;
+  }
+  const Tensor dx = m.backward().dx;
+  EXPECT_TRUE(close(dx, want, 1e-9));
+  EXPECT_GT(largest_difference(dx, m.by_differences(m.x)), 0.05) << "which is not the gradient of the layer";
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
