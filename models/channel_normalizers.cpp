@@ -1,5 +1,6 @@
 // Normalizers with statistics per channel (ops/channel_norm/).
 #include "models/normalizer_kinds.h"
+#include "ops/channel_norm/channel_norm_math.h"
 #include "ops/channel_norm/group_rms.h"
 #include "ops/channel_norm/rbn_penalty.h"
 
@@ -94,6 +95,19 @@ class ChannelNormalizer final : public Normalizer {
   std::optional<ChannelAffine> affine() const override {
     if (groups_) return std::nullopt;
     return channel_affine(state_, gamma_.value, beta_.value, norm_);
+  }
+  NormDiagnostics diagnostics() const override {
+    NormDiagnostics d = Normalizer::diagnostics();
+    if (norm_.rescale == Rescale::none || d.window.empty()) return d;
+    const std::vector<double> run_var = state_.run_var.to(Device::cpu).to(DType::f64).values<double>();
+    d.clamped = 0;
+    for (std::size_t c = 0; c < run_var.size(); ++c) {
+      const double var_hat =
+          norm_.forward == ForwardAverage::geometric ? d.window[c].geometric : d.window[c].arithmetic;
+      const double r = channel_norm_math::rescale(norm_, double(d.iterations), var_hat, run_var[c]);
+      if (r == 0.2 || r == 5) ++*d.clamped;
+    }
+    return d;
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/nearest_name.h"
 #include "models/normalizer_kinds.h"
@@ -21,6 +22,19 @@ const std::vector<NormalizerKind>& kinds() {
     return list;
   }();
   return all;
+}
+
+// By channel, of a window [M, C].
+std::vector<NormDiagnostics::Means> means_of(const Tensor& window) {
+  const std::vector<double> values = window.to(Device::cpu).to(DType::f64).values<double>();
+  const auto M = std::size_t(window.shape()[0]), C = std::size_t(window.shape()[1]);
+  std::vector<NormDiagnostics::Means> means;
+  for (std::size_t c = 0; c < C; ++c) {
+    double sum = 0, logs = 0;
+    for (std::size_t r = 0; r < M; ++r) sum += values[r * C + c], logs += std::log(values[r * C + c]);
+    means.push_back({sum / double(M), std::exp(logs / double(M))});
+  }
+  return means;
 }
 
 std::int64_t item_or_zero(const std::map<std::string, Tensor>& state, const char* name) {
@@ -74,6 +88,7 @@ void Normalizer::reset_iterations() const {
 NormDiagnostics Normalizer::diagnostics() const {
   const auto buffers = state();
   NormDiagnostics d{.iterations = item_or_zero(buffers, "iters"), .skips = item_or_zero(buffers, "skips")};
+  if (const auto window = buffers.find("win_sq"); window != buffers.end()) d.window = means_of(window->second);
   auto variance = buffers.find("run_var");
   if (variance == buffers.end()) variance = buffers.find("phi");
   if (variance == buffers.end()) return d;

@@ -38,8 +38,15 @@ struct NormalizerInfo {
 
 // For reports; read from the device.
 struct NormDiagnostics {
+  struct Means {
+    double arithmetic, geometric;  // 0 until the window is full: its entries are 0 at first
+  };
+
   std::int64_t iterations = 0, skips = 0;  // training forwards; those with an outlier or a held channel
   std::optional<double> least_variance = {}, greatest_variance = {};  // of the running variance over the channels
+  std::vector<Means> window = {};  // by channel, of the window of mean squares; empty where there is none
+  // Channels whose factor r [MABN-1] is held at 1/5 or 5 by the statistics as they are now; empty where there is no r.
+  std::optional<std::int64_t> clamped = {};
 };
 
 // By the names of Normalizer::state().
@@ -76,7 +83,7 @@ class Normalizer {
   void restore(const StateSnapshot& snapshot) const;
   // Sets the counters of training forwards to zero, so that fine-tuning begins with a warm-up.
   void reset_iterations() const;
-  NormDiagnostics diagnostics() const;
+  virtual NormDiagnostics diagnostics() const;
 
   // The inference form in f64 on the host: y = A x + B per channel if info().inference is affine,
   // y = A (x - mean) + B if it is linear, otherwise empty.

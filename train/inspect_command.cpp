@@ -48,6 +48,7 @@ ordered_json describe_normalizers(Transformer& model) {
     ordered_json site{{"site", norm->site()}, {"name", norm->info().name}, {"offline", norm->info().offline()}};
     if (!norm->state().empty()) site["iterations"] = d.iterations, site["skips"] = d.skips;
     if (d.least_variance) site["least_variance"] = *d.least_variance, site["greatest_variance"] = *d.greatest_variance;
+    if (d.clamped) site["clamped"] = *d.clamped;
     sites.push_back(std::move(site));
   }
   return sites;

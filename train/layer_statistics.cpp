@@ -1,9 +1,12 @@
 #include "train/layer_statistics.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace foldgrad {
 namespace {
+
+constexpr std::size_t kShownChannels = 4;
 
 // Layers of a stack are numbered: "encoder.layers.0.fc1.weight" belongs to "encoder.layers.0".
 std::string layer_of(const std::string& parameter) {
@@ -27,18 +30,11 @@ std::map<std::string, double> gradient_norms(const std::vector<Parameter*>& para
   return norms;
 }
 
-std::optional<double> window_am_over_gm(const Tensor& window) {
-  const std::vector<double> values = window.to(Device::cpu).to(DType::f64).values<double>();
-  const std::size_t rows = std::size_t(window.shape()[0]), channels = std::size_t(window.shape()[1]);
+std::optional<double> am_over_gm(const std::vector<NormDiagnostics::Means>& window) {
   double ratios = 0, counted = 0;
-  for (std::size_t c = 0; c < channels; ++c) {
-    double sum = 0, logs = 0;
-    for (std::size_t r = 0; r < rows; ++r) {
-      sum += values[r * channels + c];
-      logs += std::log(values[r * channels + c]);
-    }
-    if (!std::isfinite(logs)) continue;
-    ratios += sum / double(rows) / std::exp(logs / double(rows));
+  for (const NormDiagnostics::Means& channel : window) {
+    if (!(channel.geometric > 0) || !std::isfinite(channel.arithmetic)) continue;
+    ratios += channel.arithmetic / channel.geometric;
     ++counted;
   }
   return counted > 0 ? std::optional(ratios / counted) : std::nullopt;
@@ -55,9 +51,11 @@ nlohmann::ordered_json normalizer_statistics(const std::vector<Normalizer*>& nor
     if (state.count("skips")) site["skips"] = d.skips;
     if (d.least_variance) site["least_variance"] = *d.least_variance;
     if (d.greatest_variance) site["greatest_variance"] = *d.greatest_variance;
-    const auto window = state.find("win_sq");
-    const auto ratio = window == state.end() ? std::nullopt : window_am_over_gm(window->second);
-    if (ratio) site["am_over_gm"] = *ratio;
+    if (const auto ratio = am_over_gm(d.window)) site["am_over_gm"] = *ratio;
+    if (d.clamped) site["clamped"] = *d.clamped;
+    const std::size_t C = d.window.size(), step = std::max(C / kShownChannels, std::size_t(1));
+    for (std::size_t c = 0; c < std::min(C, kShownChannels * step); c += step)
+      site["window"].push_back({{"channel", c}, {"am", d.window[c].arithmetic}, {"gm", d.window[c].geometric}});
   }
   return sites;
 }
