@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace foldgrad {
 namespace {
@@ -75,6 +76,18 @@ void add_normalizer_parameters(const std::string& site, const AffineMap& map, st
   values[site + ".bias"] = Tensor::of({C}, map.B);
 }
 
+// The same function with tables whose rows have been divided by their lengths.
+std::unique_ptr<Transformer> with_unit_rows(Transformer& model) {
+  TransformerConfig config = model.config();
+  config.fixnorm = false;
+  auto plain = std::make_unique<Transformer>(config, /*seed=*/0, model.dtype(), model.device());
+  plain->copy_from(model);
+  // A shared table once: dividing again would round again.
+  for (Parameter* table : std::set{&plain->source_table(), &plain->target_table(), &plain->output_table()})
+    table->value.copy_from(model.rows_of(*table));
+  return plain;
+}
+
 }  // namespace
 
 Graph graph_of(Transformer& model) {
@@ -100,6 +113,7 @@ std::vector<FoldSite> fold_sites(Transformer& model) {
 }
 
 FoldedTransformer fold(Transformer& model, const FoldOptions& options) {
+  if (model.config().fixnorm) return fold(*with_unit_rows(model), options);
   std::map<std::string, Tensor> values;
   for (const Parameter* p : model.parameters()) values[p->name] = p->value.to(Device::cpu).to(DType::f64);
   FoldedGraph folded = fold(graph_of(model), fold_sites(model), values, options);

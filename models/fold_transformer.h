@@ -4,6 +4,7 @@
 //   offline:  normalizer = "none"; where a map must stay, normalizer_at names "affine", "scale" (no B) or "centernorm"
 //             at the site, or at SUBLAYER.residual, where it acts on the stream on its way into the sum alone.
 //   online:   the same normalizer with gain 1 and bias 0 wherever these could be folded.
+//   With config.fixnorm the tables hold their rows divided by their lengths, and fixnorm is off.
 //   An output projection that was tied gets a table of its own with Tied::untie; it gets a bias with B != 0.
 #pragma once
 #include <memory>

@@ -39,12 +39,12 @@ void attend_to_own(const Sentences& sentences, std::int64_t heads, std::int64_t 
 template <class T>
 InferenceModel<T>::InferenceModel(Transformer& from)
     : model(from),
-      source_table(from.source_table().value.to(dtype_of<X>)),
-      target_table(from.target_table().value.to(dtype_of<X>)),
+      source_table(from.rows_of(from.source_table()).to(dtype_of<X>)),
+      target_table(from.rows_of(from.target_table()).to(dtype_of<X>)),
       positions(from.positions(dtype_of<X>)),
       encoder_norm(from.encoder_norm(), from.config().width),
       decoder_norm(from.decoder_norm(), from.config().width),
-      output(from.output_table().value, from.output_bias() ? from.output_bias()->value : Tensor(),
+      output(from.rows_of(from.output_table()), from.output_bias() ? from.output_bias()->value : Tensor(),
              {.in = dtype_of<T>, .out = dtype_of<X>}) {
   for (TransformerLayer& layer : from.encoder_layers()) encoder_layers.emplace_back(layer, from.config());
   for (TransformerLayer& layer : from.decoder_layers()) decoder_layers.emplace_back(layer, from.config());

@@ -12,6 +12,7 @@
 #include "ops/linear/linear.h"
 #include "ops/positions/positions.h"
 #include "ops/reshape/reshape.h"
+#include "ops/scale_norm/scale_norm.h"
 
 namespace foldgrad {
 namespace {
@@ -59,6 +60,12 @@ void Transformer::check_sites() {
                    nearest_name(site, sites));
 }
 
+Tensor Transformer::rows_of(const Parameter& table) const {
+  if (!config_.fixnorm) return table.value;
+  Tape tape(/*recording=*/false);
+  return unit_rows(tape.constant(table.value)).value();
+}
+
 Tensor Transformer::positions(DType dtype) {
   Tensor& table = positions_[dtype];
   if (!table.defined()) table = sinusoidal_table(config_.max_positions + 2, config_.width, dtype, device_);
@@ -74,7 +81,9 @@ Var Transformer::embed(Parameter& table, const Tensor& ids, const Tensor& mask, 
                  "got {}",
                  stack, config_.max_positions, ids.shape()[1]);
   const Tape::Scope scope(pass.tape, std::string(stack) + ".embed_tokens");
-  const Var x = embedding(pass.use(table), pass.tape.constant(ids), std::sqrt(double(config_.width)), config_.pad);
+  const double length = std::sqrt(double(config_.width));
+  const Var rows = embedding(pass.use(table), pass.tape.constant(ids), config_.fixnorm ? 1 : length, config_.pad);
+  const Var x = config_.fixnorm ? scale(unit_rows(rows), length) : rows;
   const Var placed = sinusoidal_positions(x, pass.tape.constant(mask), positions(pass.dtype));
   return dropout(placed, pass.dropout(config_.dropout), pass.random(random_stream(std::string(stack) + ".dropout")));
 }
@@ -105,8 +114,9 @@ Var Transformer::decode(const Tensor& input, const Tensor& input_mask, const Var
 
 Var Transformer::logits(const Var& hidden, const ForwardPass& pass) {
   const Tape::Scope scope(pass.tape, "decoder.output_projection");
+  const Var table = config_.fixnorm ? unit_rows(pass.use(output_table())) : pass.use(output_table());
   Parameter* bias = output_bias();
-  return bias ? linear(hidden, pass.use(output_table()), pass.use(*bias)) : linear(hidden, pass.use(output_table()));
+  return bias ? linear(hidden, table, pass.use(*bias)) : linear(hidden, table);
 }
 
 Var Transformer::loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing) {

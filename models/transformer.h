@@ -5,7 +5,9 @@
 //
 //   [TRF-1]  x = drop(sqrt(width) E[id] + sinusoid(position)); the encoder's x is zero at padding
 //   [TRF-2]  logits = h O^T + o; O is the decoder's table unless share_embeddings = none or inputs; o only if
-//   output_bias [TRF-3]  loss = sum over target tokens that are not padding of the label-smoothed cross entropy
+//            output_bias
+//   [TRF-3]  loss = sum over target tokens that are not padding of the label-smoothed cross entropy
+//   With config.fixnorm, rows of E and O are divided by their lengths first [FN-1].
 //
 //   Names of parameters and their initial values are fairseq's (transformer_layers.h, transformer_init.h). With the
 //   defaults and one table of V rows there are 31,545,344 + 512 V of them.
@@ -66,6 +68,8 @@ class Transformer {
   std::deque<TransformerLayer>& decoder_layers() { return decoder_; }
   Normalizer* encoder_norm() { return encoder_norm_.get(); }  // null with post-norm
   Normalizer* decoder_norm() { return decoder_norm_.get(); }
+  // The table's rows as [TRF-1] and [TRF-2] have them: those that inference stores.
+  Tensor rows_of(const Parameter& table) const;
   Tensor positions(DType dtype);  // [max_positions + 2, width]
 
  private:

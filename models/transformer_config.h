@@ -25,6 +25,8 @@ struct TransformerConfig {
   // "all": one table for the source, the target and the output projection; "decoder": the target's is also the output
   // projection; "inputs": one for source and target, the output projection has its own; "none": three tables.
   std::string share_embeddings = "all";
+  // Rows of the tables count divided by their lengths [FN-1], where tokens enter and in the output projection.
+  bool fixnorm = false;
   bool output_bias = false;  // of the output projection: decoder.output_projection.bias
   bool one_input_table() const { return share_embeddings == "all" || share_embeddings == "inputs"; }
   bool own_output_table() const { return share_embeddings == "none" || share_embeddings == "inputs"; }

@@ -64,13 +64,19 @@ void initialize(Transformer& model, std::uint64_t seed) {
   const TransformerConfig& config = model.config();
   const auto N = double(config.encoder_layers), M = double(config.decoder_layers);
   const double deviation = 1 / std::sqrt(double(config.width));
+  const auto fill = [&](Parameter& table, double factor) {
+    if (config.fixnorm)
+      fill_uniform(table, 0.01, seed);  // Nguyen, Salazar 2019: lengths do not matter, but to the size of a step
+    else
+      fill_normal(table, factor * deviation, seed);
+  };
   const auto embedding = [&](Parameter& table, double layers) {
-    fill_normal(table, config.initialization == "tfixup" ? deviation * std::pow(9 * layers, -0.25) : deviation, seed);
+    fill(table, config.initialization == "tfixup" ? std::pow(9 * layers, -0.25) : 1);
     table.value.slice(config.pad, config.pad + 1).zero();
   };
   embedding(model.source_table(), N);
   if (!config.one_input_table()) embedding(model.target_table(), M);
-  if (config.own_output_table()) fill_normal(model.output_table(), deviation, seed);
+  if (config.own_output_table()) fill(model.output_table(), 1);
   Initializer{config, seed, 0.67 * std::pow(N, -0.25)}.stack(model.encoder_layers());
   Initializer{config, seed, std::pow(9 * M, -0.25)}.stack(model.decoder_layers());
 }

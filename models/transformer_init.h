@@ -3,6 +3,7 @@
 //                           fairseq (1.0.0a0)        xavier                  tfixup
 //   embeddings              N(width^-1/2), pad row 0 the same                the same times e
 //   output table of its own N(width^-1/2)            the same                the same
+//   tables with fixnorm     U(0.01), pad row 0 but in an output table of its own, in each of the three
 //   q, k, self-attention    U(X / sqrt 2)            U(X / sqrt 2)           U(X / sqrt 2); with scope all U(f X)
 //   v, self-attention       U(X / sqrt 2)            U(X / sqrt 2)           U(f X)
 //   q, attention to source  U(X / sqrt 2)            U(X)                    as in self-attention

@@ -60,6 +60,7 @@ void visit_config(Config& c, const Visitor& v) {
   v(m.share_embeddings,
     ConfigKey{
         "model", "share_embeddings", "", "Tables shared with the output projection", {}, {"all", "decoder", "none"}});
+  v(m.fixnorm, ConfigKey{"model", "fixnorm", "", "Divide rows of embedding tables by their lengths (FixNorm)"});
   v(m.initialization, ConfigKey{"model", "initialization", "", "Initial weights", {}, {"fairseq", "xavier", "tfixup"}});
   v(m.tfixup_scope, ConfigKey{"model", "tfixup_scope", "", "What tfixup scales", {}, {"v_out_ffn", "all"}});
 

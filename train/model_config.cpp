@@ -34,6 +34,7 @@ void visit_model(Config& c, const Visitor& v) {
   v("pre_norm", c.pre_norm, true);
   v("activation", c.activation, true);
   v("share_embeddings", c.share_embeddings, true);
+  v("fixnorm", c.fixnorm, false);
   v("output_bias", c.output_bias, false);
   v("dropout", c.dropout, false);
   v("attention_dropout", c.attention_dropout, false);

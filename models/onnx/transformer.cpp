@@ -118,7 +118,7 @@ class TransformerNodes {
   std::string source_mask() { return g_.input("encoder_attention_mask", DType::i64, {kBatch, kSourceLength}); }
 
   // Embeddings.
-  std::string table_of(const Parameter& table) { return g_.initializer(table.name, table.value); }
+  std::string table_of(const Parameter& table) { return g_.initializer(table.name, model_.rows_of(table)); }
   std::string embed(const Parameter& table, const std::string& ids) {
     return g_.node("Mul", {g_.node("Gather", {table_of(table), ids}), g_.number(std::sqrt(double(config_.width)))});
   }

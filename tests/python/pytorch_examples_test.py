@@ -154,6 +154,14 @@ def main():
                 print(f"un, folded and not: largest relative difference {difference:.2e}")
                 if not difference <= 1e-4:  # products of rounded weights in another order
                     sys.exit("it must be at most 1e-4")
+        path = os.path.join(written, "config.json")
+        with open(path) as f:
+            config = json.load(f)
+        config["model"]["fixnorm"] = True
+        with open(path, "w") as f:
+            json.dump(config, f)
+        if largest_difference(logits, check("ln, with fixnorm", written, files)) < 0.1:
+            sys.exit("fixnorm changes nothing")
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ const std::vector<Row> kRows = {
     {"", "model.activation=tanh", {"loss 1"}},
     {"", "model.share_embeddings=decoder", {"vocabulary"}},  // one for both languages only where they share a table
     {kDictionaries, "model.share_embeddings=none", {"vocabulary"}},
+    {"", "model.fixnorm=true", {"loss 1"}},
     {"", "model.initialization=xavier", {"loss 1"}},
     {"model.initialization=tfixup", "model.tfixup_scope=all", {"loss 1"}},
     {"", "norm.name=rmsnorm", {"shapes"}},
@@ -178,7 +179,7 @@ TEST_F(ConfigEffects, EveryKeyChangesWhatItSaysAndNothingBefore) {
   }
 }
 
-// [OPT-2] with the rate of the first update: p (1 - lr weight_decay) and then the step.
+// [ADAM-3] with the rate of the first update: p (1 - lr weight_decay) and then the step.
 TEST_F(ConfigEffects, WeightDecayIsAShareOfEveryWeight) {
   const auto weights = [&](const std::string& more) {
     std::istringstream all(run("train.steps=1 " + more, false).at("weights 1"));
