@@ -36,11 +36,13 @@ class BuildTree:
         self.linker = ["-fuse-ld=lld"] if shutil.which("ld.lld") else []
 
     def _ninja(self, *arguments):
-        return subprocess.run(["ninja", "-C", self.build, *arguments], check=True, capture_output=True, text=True).stdout
+        command = ["ninja", "-C", self.build, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def _below_root(self, path):
         p = (self.build / path).resolve()
-        return str(p.relative_to(self.root)) if p.is_relative_to(self.root) and not p.is_relative_to(self.build) else None
+        inside = p.is_relative_to(self.root) and not p.is_relative_to(self.build)
+        return str(p.relative_to(self.root)) if inside else None
 
     def compile(self, target, mutant_path, overlay, out):
         """Compiles the object `target` with what lies in `overlay` in place of `mutant_path`. False: it does not."""

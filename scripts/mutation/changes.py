@@ -4,16 +4,21 @@ import re
 from dataclasses import dataclass
 
 # Comments, strings and characters, then lines of the preprocessor: none of them is changed.
-_TEXT = re.compile(r"""//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)'(?:\\.|[^'\\\n])+'""", re.S)
+_TEXT = re.compile(r"""//[^\n]*|/\*.*?\*/|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)'(?:\\.|[^'\\\n])+'""",
+                   re.S)
 _PREPROCESSOR = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
-_DECLARATION = re.compile(r"\s*(using|template|namespace|static_assert|friend|class|struct|enum|extern)\b|.*\boperator\b")
-_ARRAY = re.compile(r"\s*(?:(?:static|const|constexpr|thread_local|alignas\(\w+\))\s+)*[\w:<>, ]+[\w>]\s+\w+(?:\[[^\]]*\])+[ ;={]")
+_DECLARATION = re.compile(r"\s*(using|template|namespace|static_assert|friend|class|struct|enum|extern)\b"
+                          r"|.*\boperator\b")
+_ARRAY = re.compile(r"\s*(?:(?:static|const|constexpr|thread_local|alignas\(\w+\))\s+)*[\w:<>, ]+[\w>]\s+\w+"
+                    r"(?:\[[^\]]*\])+[ ;={]")
 
 # clang-format puts blanks around operators with two operands, and none around templates, pointers and references.
-_OPERATORS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+", "*": "/", "/": "*",
-              "%": "*", "&&": "||", "||": "&&", "+=": "-=", "-=": "+=", "*=": "/=", "/=": "*=", "<<": ">>", ">>": "<<",
+_OPERATORS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==",
+              "+": "-", "-": "+", "*": "/", "/": "*", "%": "*", "&&": "||", "||": "&&",
+              "+=": "-=", "-=": "+=", "*=": "/=", "/=": "*=", "<<": ">>", ">>": "<<",
               "^": "|", "&": "|", "|": "&"}
-_BINARY = re.compile(r"(?<= )(" + "|".join(re.escape(o) for o in sorted(_OPERATORS, key=len, reverse=True)) + r")(?=[ \n])")
+_LONGEST_FIRST = sorted(_OPERATORS, key=len, reverse=True)
+_BINARY = re.compile(r"(?<= )(" + "|".join(map(re.escape, _LONGEST_FIRST)) + r")(?=[ \n])")
 _SIGN = re.compile(r"(?:(?<=[(\[{])|(?<=[,=?:] )|(?<=return ))-(?=[\w(.])")
 _NOT = re.compile(r"(?<![\w)\]])!(?=[\w(])")
 _INTEGER = re.compile(r"(?<![\w.'])(?<!\de[+-])(0x[0-9a-fA-F]+|\d+)([uUlL]*)(?![\w.'])")

@@ -19,24 +19,34 @@ class Covering:
             if "FOLDGRAD_PROGRAM" in text:
                 found.add("train/main.cpp")
             self.includes[str(p.relative_to(self.root))] = found
-        self.implementers = {}  # of a header: sources beside it that include it
-        for path, found in self.includes.items():
-            for header in found:
-                if path.endswith((".cpp", ".cu")) and Path(header).parent == Path(path).parent:
-                    self.implementers.setdefault(header, []).append(path)
+        self.implementers = {}  # of a header: [(source beside it that includes it, through how many headers there)]
+        for path in self.includes:
+            if path.endswith((".cpp", ".cu")):
+                for header, through in self._beside(path).items():
+                    self.implementers.setdefault(header, []).append((path, through))
         self.tests = {Path(p).stem: p for p in self.includes
                       if p.endswith("_test.cpp") and not p.startswith("tests/realdata")}
         self.distances = {name: self._distances(p) for name, p in self.tests.items()}
 
+    def _beside(self, path):
+        """Headers of the same folder that `path` includes, with the number of headers in between."""
+        found, layer = {}, [path]
+        while layer:
+            includes = {h for p in layer for h in self.includes.get(p, ()) if Path(h).parent == Path(path).parent}
+            layer = [h for h in includes if h not in found and h in self.includes]
+            depth = max(found.values(), default=-1) + 1
+            found.update({h: depth for h in layer})
+        return found
+
     def _distances(self, start):
-        """Of every file that `start` reaches: an include costs 1, from a header to what implements it 0 or 1."""
+        """Of every file that `start` reaches: an include costs 1, from a header to what implements it 0 or more."""
         distance, heap = {start: 0}, [(0, start)]
         while heap:
             d, path = heapq.heappop(heap)
             if d > distance[path]:
                 continue
             steps = [(p, 1) for p in self.includes.get(path, ()) if p in self.includes]
-            steps += [(p, 0 if Path(p).stem == Path(path).stem else 1) for p in self.implementers.get(path, ())]
+            steps += [(p, 0 if Path(p).stem == Path(path).stem else 1 + n) for p, n in self.implementers.get(path, ())]
             for to, cost in steps:
                 if d + cost < distance.get(to, 1 << 30):
                     distance[to] = d + cost

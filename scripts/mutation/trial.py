@@ -6,68 +6,75 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
 from pathlib import Path
 
 KILLED, SURVIVED, EQUIVALENT = "killed", "survived", "equivalent"
-NOT_COMPILED, SAME_OBJECT, NOT_BUILT = "not compiled", "same object", "not built"
+NOT_COMPILED, NOT_LINKED, SAME_OBJECT, NOT_BUILT = "not compiled", "not linked", "same object", "not built"
 _MOST_OBJECTS = 6  # of a header that many include: so many are compiled again, those nearest to the test
-_MEMORY = 24 << 30
+_SECONDS = 60  # of a core, for one test program; one that takes more without a change is left out
+_WALL = 4  # times as long on the clock, for machines that are busy
 
 
 def _limits():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (24 << 30, 24 << 30))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
+    resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
 
 
 class Tester:
-    """Runs test programs, and knows how long those of the unchanged code take."""
+    """Runs test programs, and knows which tests fail without a change."""
 
     def __init__(self, tree, covering, work, cases):
         self.tree, self.covering, self.work = tree, covering, Path(work)
         self.environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive",
                             "RC_PARAMS": f"seed=1 max_success={cases}"}
-        self.seconds, self.locks, self.lock = {}, {}, threading.Lock()
+        self.sound, self.locks, self.lock = {}, {}, threading.Lock()
         self.red = set()  # those that fail without a change
+        self.seconds = {}  # of a test program, when it last passed
         self.kills = {}  # (path, test) -> how often
 
-    def run(self, program, timeout, folder, foldgrad=None):
-        """(did it pass, why not)"""
+    def run(self, program, folder, foldgrad=None, only="*"):
+        """(which test failed or was the last to begin, "" when all passed; seconds of a core)"""
         environment = {**self.environment, "TMPDIR": str(folder)}
         if foldgrad:
             environment["FOLDGRAD_PROGRAM"] = str(foldgrad)
-        process = subprocess.Popen([program, "--gtest_fail_fast", "--gtest_brief=1"], cwd=self.tree.root, env=environment,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   preexec_fn=_limits, start_new_session=True)
-        try:
-            out, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            return False, "time limit"
+        log = folder / "log"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [program, "--gtest_fail_fast", "--gtest_filter=" + only], cwd=self.tree.root,
+                env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, preexec_fn=_limits,
+                start_new_session=True)
+        clock = threading.Timer(_WALL * _SECONDS, os.killpg, (process.pid, signal.SIGKILL))
+        clock.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        clock.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = usage.ru_utime + usage.ru_stime
         if process.returncode == 0:
-            return True, ""
-        failed = [l.split("] ", 1)[1].split(" (")[0] for l in out.decode(errors="replace").split("\n") if "[  FAILED  ] " in l]
-        return False, failed[0] if failed else f"exit code {process.returncode}"
+            return "", seconds
+        text = log.read_text(errors="replace")
+        failed = re.findall(r"^\[  FAILED  \] ([^\s,]+)", text, re.M)
+        last = re.findall(r"^\[ RUN      \] (\S+)", text, re.M)
+        return (failed or last[-1:] or [f"exit code {process.returncode}"])[0], seconds
 
-    def baseline(self, test):
-        """Seconds of the unchanged program; None: it cannot be linked, or fails."""
+    def passes_unchanged(self, test, failed):
+        """Whether what failed of a program passes without a change. `failed` = NOT_LINKED: whether it can be linked."""
+        only = failed if "." in failed or failed == NOT_LINKED else "*"
         with self.lock:
-            lock = self.locks.setdefault(test, threading.Lock())
+            lock = self.locks.setdefault((test, only), threading.Lock())
         with lock:
-            if test not in self.seconds:
-                folder = self.work / "unchanged"
-                (folder / "tmp").mkdir(parents=True, exist_ok=True)
-                self.seconds[test] = None
+            if (test, only) not in self.sound:
+                folder = self.work / "unchanged" / f"{test}-{threading.get_ident()}"
+                folder.mkdir(parents=True, exist_ok=True)
+                why = "cannot be linked"
                 if self.tree.link(test, {}, folder / test):
-                    start = time.monotonic()
-                    passed, why = self.run(folder / test, 900, folder / "tmp")
-                    self.seconds[test] = time.monotonic() - start if passed else None
-                    (folder / test).unlink()
-                    if not passed:
-                        self.red.add(f"{test}: {why}")
-            return self.seconds[test]
+                    why = "" if failed == NOT_LINKED else self.run(folder / test, folder, only=only)[0]
+                shutil.rmtree(folder)
+                self.sound[test, only] = not why
+                if why:
+                    self.red.add(f"{test} {only}: {why}")
+            return self.sound[test, only]
 
     def order(self, path):
         """Tests by nearness. What has killed mutants of this file comes first, then what is named like it."""
@@ -115,25 +122,30 @@ class Trial:
             outcome = self._compile(mutant, dependents)
             if outcome or not self.changed:
                 return outcome or SAME_OBJECT, "", []
-        ran, spent = [], 0
+        ran, spent, differs = [], 0, bool(self.changed)
         for test in self.tester.order(mutant.path):
-            seconds = self.tester.baseline(test)
-            if seconds is None or (len(ran) >= 2 and spent + seconds > budget):
+            if len(ran) >= 2 and spent + self.tester.seconds.get(test, 0) > budget:
                 continue
-            outcome, why = self._with(test, mutant, dependents, seconds)
+            outcome, why, seconds = self._with(test, mutant, dependents)
             if outcome == NOT_COMPILED:
                 return NOT_COMPILED, "", ran
             if outcome == SAME_OBJECT:
                 continue
+            differs = True
+            if outcome in (KILLED, NOT_LINKED) and not self.tester.passes_unchanged(test, why):
+                continue
+            if outcome == NOT_LINKED:
+                return NOT_COMPILED, "", ran
             ran.append(test)
             spent += seconds
             if outcome == KILLED:
                 with self.tester.lock:
                     self.tester.kills[mutant.path, test] = self.tester.kills.get((mutant.path, test), 0) + 1
                 return KILLED, f"{test}: {why}", ran
-        return (SURVIVED if ran else SAME_OBJECT), "", ran
+            self.tester.seconds[test] = seconds
+        return (SURVIVED if differs else SAME_OBJECT), "", ran
 
-    def _with(self, test, mutant, dependents, seconds):
+    def _with(self, test, mutant, dependents):
         distances = self.tester.covering.distances[test]
         nearest = sorted(dependents, key=lambda o: distances.get(self.tree.main_source[o], 1 << 30))
         linked = self.tree.objects_in(test)
@@ -142,18 +154,18 @@ class Trial:
             linked = linked | self.tree.objects_in(foldgrad)
         wanted = [o for o in nearest if o in linked][:_MOST_OBJECTS]
         if self._compile(mutant, wanted):
-            return NOT_COMPILED, ""
+            return NOT_COMPILED, "", 0
         changed = {o: self.changed[o] for o in wanted if o in self.changed}
         if not changed:
-            return SAME_OBJECT, ""
+            return SAME_OBJECT, "", 0
         if foldgrad:
             in_program = self.tree.objects_in("foldgrad")
             foldgrad = self.folder / "foldgrad"
             if not self.tree.link("foldgrad", {o: c for o, c in changed.items() if o in in_program}, foldgrad):
-                return NOT_COMPILED, ""
+                return NOT_LINKED, NOT_LINKED, 0
         own = self.tree.objects_in(test)
         if not self.tree.link(test, {o: c for o, c in changed.items() if o in own}, self.folder / test):
-            return NOT_COMPILED, ""
-        passed, why = self.tester.run(self.folder / test, 15 + 5 * seconds, self.folder / "tmp", foldgrad)
+            return NOT_LINKED, NOT_LINKED, 0
+        why, seconds = self.tester.run(self.folder / test, self.folder / "tmp", foldgrad)
         (self.folder / test).unlink()
-        return (SURVIVED if passed else KILLED), why
+        return (KILLED if why else SURVIVED), why, seconds

@@ -24,16 +24,19 @@ class Changes(unittest.TestCase):
         self.assertEqual(after("f(0, 2u, 0.5, x[c]);"),
                          {"f(1, 2u, 0.5, x[c]);", "f(0, 3u, 0.5, x[c]);", "f(0, 2u, (2 * 0.5), x[c]);",
                           "f(0, 2u, 0.5, x[0]);"})
-        self.assertEqual(after("return std::min(a, true);"), {"return std::max(a, true);", "return std::min(a, false);"})
+        self.assertEqual(after("return std::min(a, true);"),
+                         {"return std::max(a, true);", "return std::min(a, false);"})
         self.assertEqual(after("f(1e-5);"), {"f((2 * 1e-5));"})
 
     def test_conditions_and_initializers(self):
         self.assertEqual(after("if (ready) go();"), {"if (!(ready)) go();"})
-        self.assertEqual(after("f({.seed = t.seed, .clip = t.clip});"), {"f({.clip = t.clip});", "f({.seed = t.seed, });"})
+        self.assertEqual(after("f({.seed = t.seed, .clip = t.clip});"),
+                         {"f({.clip = t.clip});", "f({.seed = t.seed, });"})
 
     def test_what_is_no_expression_stays(self):
-        for line in ("// a + b", "/* a + b */", 'f("a + b 1");', "#if A + 1 > 2", "template <int N = 4>", "char c = '+';",
-                     "std::vector<const T*>& x;", "float row[kWidth];", "using A = B<3>;", "T&& operator+(T&& a);"):
+        for line in ("// a + b", "/* a + b */", 'f("a + b 1");', "#if A + 1 > 2", "template <int N = 4>",
+                     "char c = '+';", "std::vector<const T*>& x;", "float row[kWidth];", "using A = B<3>;",
+                     "T&& operator+(T&& a);"):
             self.assertEqual(after(line), set(), line)
 
     def test_a_mutant_is_applied_where_it_stands(self):
