@@ -12,6 +12,8 @@ _DECLARATION = re.compile(r"\s*(using|template|namespace|static_assert|friend|cl
 _ARRAY = re.compile(r"\s*(?:(?:static|const|constexpr|thread_local|alignas\(\w+\))\s+)*[\w:<>, ]+[\w>]\s+\w+"
                     r"(?:\[[^\]]*\])+[ ;={]")
 
+_LOOP = re.compile(r"\s*for \([^;]*;[^;]*;[^;{)]*$")
+
 # clang-format puts blanks around operators with two operands, and none around templates, pointers and references.
 _OPERATORS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==",
               "+": "-", "-": "+", "*": "/", "/": "*", "%": "*", "&&": "||", "||": "&&",
@@ -97,6 +99,8 @@ def mutants_of(path, text):
         end = code.find("\n", begin)
         line, column = code[start:end], begin - start
         array = _ARRAY.match(line)
+        if old == "+=" and _LOOP.match(line[:column]):
+            continue  # a loop that runs backwards would only cost the time limit
         if _DECLARATION.match(line) or (array and column < array.end()):
             continue
         if text[begin:begin + len(old)] != old:

@@ -16,6 +16,7 @@ _WALL = 4  # times as long on the clock, for machines that are busy
 
 
 def _limits():
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # which shells ignore for what they start in the background
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (24 << 30, 24 << 30))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
@@ -122,7 +123,7 @@ class Trial:
             outcome = self._compile(mutant, dependents)
             if outcome or not self.changed:
                 return outcome or SAME_OBJECT, "", []
-        ran, spent, differs = [], 0, bool(self.changed)
+        ran, spent, differs = [], 0, False
         for test in self.tester.order(mutant.path):
             if len(ran) >= 2 and spent + self.tester.seconds.get(test, 0) > budget:
                 continue
@@ -137,13 +138,13 @@ class Trial:
             if outcome == NOT_LINKED:
                 return NOT_COMPILED, "", ran
             ran.append(test)
-            spent += seconds
+            spent += seconds + 1  # to link it
             if outcome == KILLED:
                 with self.tester.lock:
                     self.tester.kills[mutant.path, test] = self.tester.kills.get((mutant.path, test), 0) + 1
                 return KILLED, f"{test}: {why}", ran
             self.tester.seconds[test] = seconds
-        return (SURVIVED if differs else SAME_OBJECT), "", ran
+        return (SURVIVED if differs else NOT_BUILT if self.changed else SAME_OBJECT), "", ran
 
     def _with(self, test, mutant, dependents):
         distances = self.tester.covering.distances[test]

@@ -7,6 +7,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.environ["FOLDGRAD_SOURCE_DIR"], "scripts"))
 sys.dont_write_bytecode = True
 from mutation.changes import chosen, mutants_of  # noqa: E402
+from mutation.covering import Covering  # noqa: E402
 
 
 def after(line):
@@ -33,6 +34,10 @@ class Changes(unittest.TestCase):
         self.assertEqual(after("f({.seed = t.seed, .clip = t.clip});"),
                          {"f({.clip = t.clip});", "f({.seed = t.seed, });"})
 
+    def test_loops_are_not_turned_around(self):
+        self.assertNotIn("for (i = a; ok(i); i -= n) f();", after("for (i = a; ok(i); i += n) f();"))
+        self.assertIn("for (i = a; ok(i); i += n) s -= i;", after("for (i = a; ok(i); i += n) s += i;"))
+
     def test_what_is_no_expression_stays(self):
         for line in ("// a + b", "/* a + b */", 'f("a + b 1");', "#if A + 1 > 2", "template <int N = 4>",
                      "char c = '+';", "std::vector<const T*>& x;", "float row[kWidth];", "using A = B<3>;",
@@ -52,6 +57,19 @@ class Changes(unittest.TestCase):
         self.assertEqual([m.line for m in moved], [m.line + 2 for m in first])
         orders = {tuple(m.key for m in chosen(mutants_of("a.cpp", text), seed, 4)) for seed in range(9)}
         self.assertGreater(len(orders), 4)
+
+
+class Reach(unittest.TestCase):
+    def test_a_test_reaches_every_file(self):
+        covering = Covering(os.environ["FOLDGRAD_SOURCE_DIR"])
+        files = [p for p in covering.includes if not p.startswith(("tests/", "emulation/"))]
+        self.assertGreater(len(files), 300)
+        self.assertEqual([p for p in files if not covering.tests_of(p)], [])
+
+    def test_what_tests_a_file_by_itself_is_nearest(self):
+        covering = Covering(os.environ["FOLDGRAD_SOURCE_DIR"])
+        self.assertEqual(covering.tests_of("train/schedule.cpp")[0][1], "schedule_test")
+        self.assertEqual(covering.tests_of("engine/vector_math.h")[0], (1, "vector_math_test"))
 
 
 if __name__ == "__main__":
