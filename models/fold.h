@@ -36,6 +36,7 @@ struct FoldSite {
   std::string name;  // the scope of its operations
   bool offline = true;
   AffineMap map;
+  std::string recording = "";  // its operations at inference, as GraphNode::parts; empty: those of the library's own
 };
 
 struct FoldOptions {

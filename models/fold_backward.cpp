@@ -31,8 +31,10 @@ std::string unknown_recording(const FoldState& state, int n) {
   const bool statistics = node.parts.find("channel_norm") != std::string::npos;
   if (statistics && node.arguments.front() != 0) return "it was recorded in training, where it has statistics";
   const bool pn = !site.offline && statistics;  // the scaling of groups, then channel_norm
-  if (!pn && !(site.offline ? among(kOffline, node.parts) : among(kOnline, node.parts)))
-    return "its recording is not one that folding knows: " + node.parts;
+  const bool known = !site.recording.empty() ? node.parts == site.recording
+                     : site.offline          ? among(kOffline, node.parts)
+                                             : among(kOnline, node.parts);
+  if (!pn && !known) return "its recording is not one that folding knows: " + node.parts;
   const auto applied = std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const GraphNode& other) {
     return other.kind == kNormalizer && other.scope == node.scope;
   });

@@ -39,15 +39,9 @@ const char* kind_of(const AffineMap& map) {
   return map.adds() ? "affine" : "scale";
 }
 
-bool offline(const std::string& normalizer) {
-  for (const NormalizerInfo& info : normalizers())
-    if (info.name == normalizer) return info.offline();
-  return false;
-}
-
 TransformerConfig folded_config(Transformer& model, const FoldedGraph& folded) {
   TransformerConfig config = model.config();
-  if (offline(config.normalizer)) config.normalizer = "none", config.normalizer_options = {};
+  if (normalizer_info(config.normalizer).offline()) config.normalizer = "none", config.normalizer_options = {};
   for (const Normalizer* norm : model.normalizers()) {
     if (!norm->info().offline()) continue;
     const auto left = folded.sites.find(norm->site());
@@ -88,6 +82,14 @@ std::unique_ptr<Transformer> with_unit_rows(Transformer& model) {
   return plain;
 }
 
+// The operations that it consists of at inference.
+std::string recording_of(Normalizer& norm, const Transformer& model) {
+  Tape tape;
+  const Var x = tape.constant(Tensor::zeros({1, 1, norm.channels()}, model.dtype(), model.device()));
+  const Graph graph = graph_of(tape, {norm.apply(x, {})}, {norm.site()});
+  return graph.nodes.empty() ? "" : graph.nodes[0].parts;
+}
+
 }  // namespace
 
 Graph graph_of(Transformer& model) {
@@ -105,7 +107,8 @@ std::vector<FoldSite> fold_sites(Transformer& model) {
       sites.push_back(
           {norm->site(),
            true,
-           {form->A.values<double>(), form->B.values<double>(), norm->info().inference == Inference::linear}});
+           {form->A.values<double>(), form->B.values<double>(), norm->info().inference == Inference::linear},
+           recording_of(*norm, model)});
     else
       sites.push_back({norm->site(), false, gain_of(*norm)});
   }

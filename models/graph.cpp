@@ -53,6 +53,10 @@ Graph graph_of(const Tape& tape, const std::vector<Var>& results, const std::vec
     }
     absorb(graph.nodes.back(), node, inner);
   }
+  for (GraphNode& node : graph.nodes)  // what is normalized first, whichever operation a normalizer begins with
+    if (node.kind == kNormalizer)
+      std::stable_partition(node.operands.begin(), node.operands.end(),
+                            [&](int operand) { return graph.values[operand].parameter.empty(); });
   for (const Var& v : results) graph.results.push_back(v.id());
   return graph;
 }

@@ -15,7 +15,7 @@ struct GraphValue {
 struct GraphNode {
   std::string kind;               // Node::name(), or kNormalizer
   std::string scope;              // the place in the model
-  std::vector<int> operands;      // values
+  std::vector<int> operands;      // values; of a normalizer x first, its parameters last
   int result;                     // a value
   std::vector<double> arguments;  // Node::arguments()
   std::string parts = {};         // of a normalizer: the operations it consists of, "channel_norm scale_by add"

@@ -27,11 +27,6 @@ bool is_constant(const Tensor& t, double value) {
 
 }  // namespace
 
-bool mixes_tokens(const Normalizer& norm) {
-  const std::string& kind = norm.info().name;
-  return kind == "instancenorm" || (kind == "groupnorm" && norm.options().text("axes") == "sample");
-}
-
 template <class T>
 InferenceNorm<T>::InferenceNorm(Normalizer* site, std::int64_t columns) : columns_(columns) {
   if (!site) return;
@@ -96,7 +91,7 @@ void InferenceNorm<T>::run_operation(const TokenRows& rows, const X* x, Y* y) co
     const Tensor out = operation_->apply(tape.constant(in), {}).value();
     convert(out.size(), out.data<X>(), y + begin * columns_);
   };
-  if (!mixes_tokens(*operation_)) return part(0, rows.count);
+  if (!operation_->mixes_tokens()) return part(0, rows.count);
   for (std::size_t s = 0; s + 1 < rows.first->size(); ++s) part((*rows.first)[s], (*rows.first)[s + 1]);
 }
 

@@ -8,9 +8,6 @@
 
 namespace foldgrad {
 
-// Whether it has statistics over all tokens of a sentence.
-bool mixes_tokens(const Normalizer& norm);
-
 // The tokens of sentences, one after the other, without padding.
 struct TokenRows {
   std::int64_t count;

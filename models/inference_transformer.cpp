@@ -118,7 +118,7 @@ Tensor InferenceModel<T>::encode(const Tensor& source, const Tensor& source_mask
 template <class T>
 std::unique_ptr<StepDecoder> InferenceModel<T>::decoder(const Tensor& source, const Tensor& source_mask) const {
   for (const Normalizer* norm : model.normalizers())
-    FOLDGRAD_CHECK(!mixes_tokens(*norm),
+    FOLDGRAD_CHECK(!norm->mixes_tokens(),
                    "decoding: {} ({}) has statistics over the tokens of a sentence, which are not known yet",
                    norm->site(), norm->info().name);
   return make_step_decoder(*this, sentences_of(source, source_mask));
@@ -136,7 +136,7 @@ std::unique_ptr<InferenceTransformer> InferenceTransformer::make(Transformer& mo
                  name(dtype));
   const bool padding_counts = !model.config().mask_normalizers;
   for (const Normalizer* norm : model.normalizers())
-    FOLDGRAD_CHECK(!padding_counts || !mixes_tokens(*norm),
+    FOLDGRAD_CHECK(!padding_counts || !norm->mixes_tokens(),
                    "inference: leaves padding out, which {} ({}) must see with mask_normalizers off", norm->site(),
                    norm->info().name);
   if (exact) return std::make_unique<InferenceModel<double>>(model);

@@ -5,8 +5,13 @@
 
 namespace foldgrad {
 
-// The candidate with the fewest insertions, deletions and replacements of characters away from `name`; the first of
-// several. Empty when there are no candidates.
+// What was probably meant by `name`: the candidate that other programs call so ("layernorm", "model.d_model"), or else
+// the one with the fewest insertions, deletions and replacements of characters away, the first of several. Of names
+// with dots the last part decides, and more than a third of it may not differ. Empty when nothing is near.
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates);
+
+// "; did you mean NEAREST?", the name between `quotes`, or `otherwise` when nothing is near.
+std::string did_you_mean(const std::string& name, const std::vector<std::string>& candidates,
+                         const std::string& quotes = "", const std::string& otherwise = "");
 
 }  // namespace foldgrad

@@ -13,14 +13,26 @@
 namespace foldgrad {
 namespace {
 
-const std::vector<NormalizerKind>& kinds() {
-  static const std::vector<NormalizerKind> all = [] {
-    std::vector<NormalizerKind> list;
+// Normalizers refer to their kind, which therefore must stay where it is.
+struct Registry {
+  Registry() {
     for (auto group : {channel_normalizers, mixed_normalizers, row_normalizers, stateless_normalizers})
-      for (NormalizerKind& kind : group()) list.push_back(std::move(kind));
-    std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.info.name < b.info.name; });
-    return list;
-  }();
+      for (NormalizerKind& kind : group()) add(std::move(kind));
+  }
+  void add(NormalizerKind kind) {
+    const std::string name = kind.info.name;
+    FOLDGRAD_CHECK(!name.empty(), "register_normalizer: the name must not be empty");
+    FOLDGRAD_CHECK(kinds.emplace(name, std::move(kind)).second, "register_normalizer: there is a \"{}\" already", name);
+    infos.clear();
+    for (const auto& [_, known] : kinds) infos.push_back(known.info);
+  }
+
+  std::map<std::string, NormalizerKind> kinds;
+  std::vector<NormalizerInfo> infos;
+};
+
+Registry& registry() {
+  static Registry all;
   return all;
 }
 
@@ -35,6 +47,15 @@ std::vector<NormDiagnostics::Means> means_of(const Tensor& window) {
     means.push_back({sum / double(M), std::exp(logs / double(M))});
   }
   return means;
+}
+
+const NormalizerKind& kind_of(const std::string& name) {
+  const auto& kinds = registry().kinds;
+  if (const auto found = kinds.find(name); found != kinds.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, _] : kinds) names.push_back(known);
+  throw std::invalid_argument(fmt::format("there is no normalizer \"{}\"{} There are: {}", name,
+                                          did_you_mean(name, names, "\"", "."), fmt::join(names, ", ")));
 }
 
 std::int64_t item_or_zero(const std::map<std::string, Tensor>& state, const char* name) {
@@ -105,25 +126,18 @@ std::unique_ptr<Normalizer> make_normalizer(const std::string& name, const std::
   FOLDGRAD_CHECK(channels >= 1, "{} ({}): channels must be at least 1, got {}", site, name, channels);
   FOLDGRAD_CHECK(is_floating(dtype), "{} ({}): parameters must be f32, f64 or bf16, got {}", site, name,
                  foldgrad::name(dtype));
-  std::vector<std::string> names;
-  for (const NormalizerKind& kind : kinds()) {
-    if (kind.info.name == name) {
-      const NormalizerOptions parsed(name, kind.info.options, options);
-      return kind.make({kind.info, parsed, site, channels, dtype, device});
-    }
-    names.push_back(kind.info.name);
-  }
-  throw std::invalid_argument(fmt::format("there is no normalizer \"{}\"; did you mean \"{}\"? There are: {}", name,
-                                          nearest_name(name, names), fmt::join(names, ", ")));
+  const NormalizerKind& kind = kind_of(name);
+  const NormalizerOptions parsed(name, kind.info.options, options);
+  return kind.make({kind.info, parsed, site, channels, dtype, device});
 }
 
-const std::vector<NormalizerInfo>& normalizers() {
-  static const std::vector<NormalizerInfo> all = [] {
-    std::vector<NormalizerInfo> list;
-    for (const NormalizerKind& kind : kinds()) list.push_back(kind.info);
-    return list;
-  }();
-  return all;
+void register_normalizer(NormalizerKind kind) {
+  FOLDGRAD_CHECK(kind.make, "register_normalizer: {}: make must be a function", kind.info.name);
+  registry().add(std::move(kind));
 }
+
+const std::vector<NormalizerInfo>& normalizers() { return registry().infos; }
+
+const NormalizerInfo& normalizer_info(const std::string& name) { return kind_of(name).info; }
 
 }  // namespace foldgrad

@@ -94,6 +94,9 @@ class Normalizer {
   virtual double residual_scale() const { return 1; }
   virtual double initial_gain() const { return 1; }
 
+  // Whether it has statistics over all tokens of a sample, so that no token can be computed without the others.
+  virtual bool mixes_tokens() const { return false; }
+
  protected:
   virtual Var forward(const Var& x, const NormContext& context) = 0;
   // The parameter on x's tape, in x's dtype.
@@ -113,7 +116,10 @@ std::unique_ptr<Normalizer> make_normalizer(const std::string& name, const std::
                                             const std::string& site, std::int64_t channels, DType dtype = DType::f32,
                                             Device device = Device::cpu);
 
-// All of them, by name.
+// All of them, by name: those of the library, and what register_normalizer() has added (models/normalizer_kinds.h).
 const std::vector<NormalizerInfo>& normalizers();
+
+// Throws std::invalid_argument for a name that does not exist, naming the nearest and all that there are.
+const NormalizerInfo& normalizer_info(const std::string& name);
 
 }  // namespace foldgrad

@@ -1,4 +1,9 @@
-// What the files that define normalizers share; everyone else uses normalizer.h.
+// What the files that define normalizers share; who only uses normalizers includes normalizer.h.
+//
+// A program can add one of its own (docs/library.md):
+//
+//   class Mine final : public Normalizer { public: explicit Mine(const NormalizerSite& site); ... };
+//   register_normalizer({{"mine", Inference::affine, "what it does", {eps_option("1e-5")}}, make<Mine>});
 #pragma once
 #include "models/normalizer.h"
 
@@ -29,6 +34,11 @@ template <class N>
 std::unique_ptr<Normalizer> make(const NormalizerSite& site) {
   return std::make_unique<N>(site);
 }
+
+// Makes `kind` one of normalizers(), for models, configurations, checks, folding and export as for the library's own.
+// Vectors that normalizers() gave out before are no longer valid: call it at the start of the program, from one thread.
+// Throws std::invalid_argument for a name that is empty or taken.
+void register_normalizer(NormalizerKind kind);
 
 std::vector<NormalizerKind> channel_normalizers();    // un, bn, qmbn, mabn, pn, pn_star, rbn
 std::vector<NormalizerKind> mixed_normalizers();      // repbn, prepbn

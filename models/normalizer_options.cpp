@@ -66,8 +66,8 @@ NormalizerOptions::NormalizerOptions(const std::string& normalizer, const std::v
   for (const auto& [name, value] : given) {
     FOLDGRAD_CHECK(!names.empty(), "{}: there is no option \"{}\": it has none", normalizer, name);
     FOLDGRAD_CHECK(std::find(names.begin(), names.end(), name) != names.end(),
-                   "{}: there is no option \"{}\"; did you mean \"{}\"? Its options are: {}", normalizer, name,
-                   nearest_name(name, names), joined(names));
+                   "{}: there is no option \"{}\"{} Its options are: {}", normalizer, name,
+                   did_you_mean(name, names, "\"", "."), joined(names));
   }
   const auto mode = given.find("mode");
   for (const NormalizerOption& option : known) {

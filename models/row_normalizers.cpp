@@ -133,6 +133,7 @@ class GroupNormalizer final : public WithGainAndBias {
   std::vector<Parameter*> parameters() override {
     return trained_ ? WithGainAndBias::parameters() : std::vector<Parameter*>{};
   }
+  bool mixes_tokens() const override { return axes_ == GroupAxes::sample; }
 
  private:
   Var forward(const Var& x, const NormContext& context) override {

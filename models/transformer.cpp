@@ -56,8 +56,7 @@ void Transformer::check_sites() {
   for (const Normalizer* norm : normalizers()) sites.push_back(norm->site());
   for (const auto& [site, name] : config_.normalizer_at)
     FOLDGRAD_CHECK(std::find(sites.begin(), sites.end(), site) != sites.end(),
-                   "transformer: normalizer_at: there is no site \"{}\"; did you mean \"{}\"?", site,
-                   nearest_name(site, sites));
+                   "transformer: normalizer_at: there is no site \"{}\"{}", site, did_you_mean(site, sites, "\""));
 }
 
 Tensor Transformer::rows_of(const Parameter& table) const {
@@ -73,7 +72,7 @@ Tensor Transformer::positions(DType dtype) {
 }
 
 Var Transformer::embed(Parameter& table, const Tensor& ids, const Tensor& mask, const char* stack,
-                       const ForwardPass& pass) {
+                       const ForwardPass& pass) {  // [TRF-1]
   FOLDGRAD_CHECK(ids.shape().rank() == 2 && mask.shape() == ids.shape(),
                  "{}: ids and their mask must have one shape [B, T], got {} and {}", stack, ids.shape(), mask.shape());
   FOLDGRAD_CHECK(ids.shape()[1] <= config_.max_positions,
@@ -122,7 +121,8 @@ Var Transformer::logits(const Var& hidden, const ForwardPass& pass) {
 Var Transformer::loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing) {
   const Var memory = encode(batch.source, batch.source_mask, pass);
   const Var hidden = decode(batch.input, batch.input_mask, memory, batch.source_mask, pass);
-  return cross_entropy(logits(hidden, pass), pass.tape.constant(batch.target),
+  return cross_entropy(logits(hidden, pass),  // [TRF-3]
+                       pass.tape.constant(batch.target),
                        {.label_smoothing = label_smoothing, .ignore_index = config_.pad, .reduction = Reduction::sum});
 }
 

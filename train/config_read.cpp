@@ -121,18 +121,6 @@ void assign(double& field, const Given& given, const ConfigKey& key) {
   check_range(field, given, key, "a number");
 }
 
-const NormalizerInfo* find_normalizer(const std::string& name) {
-  for (const NormalizerInfo& info : normalizers())
-    if (info.name == name) return &info;
-  return nullptr;
-}
-
-std::string no_such_normalizer(const std::string& name) {
-  std::vector<std::string> names;
-  for (const NormalizerInfo& info : normalizers()) names.push_back(info.name);
-  return fmt::format("there is no normalizer {}; did you mean \"{}\"?", in_quotes(name), nearest_name(name, names));
-}
-
 // As NormalizerOptions takes it, and always the same for the same value.
 std::string option_text(const Given& given) {
   const toml::node* node = given.node;
@@ -152,12 +140,11 @@ void take_options(GivenKeys& given, ExperimentConfig& config) {
       continue;
     }
     const std::string name = key.substr(dot + 1, second - dot - 1), option = key.substr(second + 1);
-    const NormalizerInfo* info = find_normalizer(name);
-    if (!info) value.refuse(no_such_normalizer(name));
-    auto& options = config.norm_options[name];
-    options[option] = option_text(value);
     try {
-      NormalizerOptions(name, info->options, {{option, options[option]}});
+      const NormalizerInfo& info = normalizer_info(name);
+      auto& options = config.norm_options[name];
+      options[option] = option_text(value);
+      NormalizerOptions(name, info.options, {{option, options[option]}});
     } catch (const std::invalid_argument& e) {
       value.refuse(e.what());
     }
@@ -177,11 +164,15 @@ ExperimentConfig config_of(GivenKeys given) {
     if (known.back() == "norm.name") norm_name = found->second;
     given.erase(found);
   });
-  if (!find_normalizer(config.model.normalizer)) norm_name.refuse(no_such_normalizer(config.model.normalizer));
+  try {
+    (void)normalizer_info(config.model.normalizer);
+  } catch (const std::invalid_argument& e) {
+    norm_name.refuse(e.what());
+  }
   take_options(given, config);
   if (!given.empty()) {
     const auto& [key, value] = *given.begin();
-    value.refuse(fmt::format("there is no key {}; did you mean {}?", key, nearest_name(key, known)));
+    value.refuse(fmt::format("there is no key {}{}", key, did_you_mean(key, known)));
   }
   if (const auto found = config.norm_options.find(config.model.normalizer); found != config.norm_options.end())
     config.model.normalizer_options = found->second;

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/atomic_file.h"
-#include "models/nearest_name.h"
 #include "train/certificate.h"
 #include "train/commands.h"
 #include "train/data/bpe.h"
@@ -89,10 +88,8 @@ TransformerConfig model_config(const DemoOptions& options, std::int64_t vocabula
   config.dropout = config.attention_dropout = config.activation_dropout = 0;  // pairs hardly ever come twice
   config.normalizer = options.norm;
   // Their defaults are for 100,000 updates.
-  for (const NormalizerInfo& info : normalizers())
-    if (info.name == options.norm)
-      for (const NormalizerOption& option : info.options)
-        if (option.name == "warmup") config.normalizer_options["warmup"] = std::to_string(options.steps / 10);
+  for (const NormalizerOption& option : normalizer_info(options.norm).options)
+    if (option.name == "warmup") config.normalizer_options["warmup"] = std::to_string(options.steps / 10);
   return config;
 }
 
@@ -234,10 +231,12 @@ void print_json(const DemoResult& r, const DemoOptions& options) {
 }
 
 std::string check_norm(const std::string& norm) {
-  std::vector<std::string> names;
-  for (const NormalizerInfo& info : normalizers()) names.push_back(info.name);
-  if (std::find(names.begin(), names.end(), norm) != names.end()) return "";
-  return fmt::format("there is no normalizer \"{}\"; did you mean \"{}\"?", norm, nearest_name(norm, names));
+  try {
+    (void)normalizer_info(norm);
+    return "";
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 
 #include "engine/atomic_file.h"
@@ -44,6 +45,12 @@ void draw(const std::string& text, const std::string& svg) {
   write_file_atomically(svg, read_file(to));
 }
 
+// runs/a.svg for runs/a and runs/a/.
+std::string beside(const std::string& model) {
+  const std::filesystem::path path = std::filesystem::path(model).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).string() + ".svg";
+}
+
 int run_graph(GraphCommand& o) {
   if (o.untie) o.options.tied = FoldOptions::Tied::untie;
   if (o.keep_tied) o.options.tied = FoldOptions::Tied::keep;
@@ -53,7 +60,8 @@ int run_graph(GraphCommand& o) {
   const std::string text =
       graph_dot({{"as trained", before, normalizer_names(*model)}, {"folded", after, normalizer_names(*folded.model)}});
   if (!o.dot.empty()) o.dot == "-" ? fmt::print("{}", text) : write_file_atomically(o.dot, text);
-  if (!o.svg.empty()) draw(text, o.svg);
+  if (o.svg.empty() && o.dot.empty()) o.svg = beside(o.model);
+  if (!o.svg.empty()) draw(text, o.svg), fmt::print("{}\n", o.svg);
   const auto count = [](const Graph& graph) {
     return std::count_if(graph.nodes.begin(), graph.nodes.end(),
                          [](const GraphNode& node) { return node.kind == kNormalizer; });
@@ -70,10 +78,8 @@ void add_graph_command(CLI::App& program, int& exit_code) {
       program.add_subcommand("graph", "Draw the forward pass of a model as recorded, before and after folding");
   const auto o = std::make_shared<GraphCommand>();
   command->add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
-  CLI::Option_group* out = command->add_option_group("output");
-  out->add_option("--svg", o->svg, "Picture, made by graphviz");
-  out->add_option("--dot", o->dot, "Text for graphviz; - is standard output");
-  out->require_option(1, 2);
+  command->add_option("--svg", o->svg, "Picture, made by graphviz; without this and --dot: MODEL.svg");
+  command->add_option("--dot", o->dot, "Text for graphviz; - is standard output");
   add_fold_options(*command, o->untie, o->keep_tied, o->options.rescale_stream);
   command->footer("Exit codes: 0, 1 graphviz is missing, 2 usage, 3 files, 4 the model cannot be loaded.");
   command->callback([o, &exit_code] { exit_code = run_graph(*o); });

@@ -23,12 +23,7 @@ struct Variant {
 
 std::size_t bytes_in_use() { return memory::statistics(Device::cpu).current; }
 
-bool folds_away(const std::string& normalizer) {
-  if (normalizer == "none") return false;
-  const auto& all = normalizers();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& info) { return info.name == normalizer; });
-  return found != all.end() && found->offline();
-}
+bool folds_away(const std::string& normalizer) { return normalizer != "none" && normalizer_info(normalizer).offline(); }
 
 std::vector<Variant> variants(const InferBenchOptions& o, const std::string& dtype) {
   std::vector<Variant> all;

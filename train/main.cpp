@@ -11,7 +11,6 @@
 #include "engine/cpu_support.h"
 #include "engine/device.h"
 #include "foldgrad_version.h"
-#include "models/nearest_name.h"
 #include "train/commands.h"
 #include "train/exit_codes.h"
 #include "train/least_memory.h"
@@ -19,6 +18,7 @@
 #include "train/run_directory.h"
 #include "train/signals.h"
 #include "train/streams.h"
+#include "train/usage_hint.h"
 
 namespace {
 
@@ -28,29 +28,6 @@ constexpr int kMostThreads = 1024;
 std::string version() {
   return fmt::format("foldgrad {}\ncommit        {}\ncompiler      {}\nCUDA          {}\ninstructions  {}",
                      FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, cuda_description(), cpu_level());
-}
-
-// The first argument that looks like a sub-command or an option and is none, beside the nearest that exists.
-std::string hint(CLI::App& program, const std::vector<std::string>& arguments) {
-  std::vector<std::string> commands;
-  const CLI::App* level = &program;
-  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
-    commands.push_back(command->get_name());
-    if (!arguments.empty() && arguments[0] == command->get_name()) level = command;
-  }
-  if (level == &program && !arguments.empty() && arguments[0][0] != '-')
-    return fmt::format("there is no command \"{}\"; did you mean \"{}\"?", arguments[0],
-                       nearest_name(arguments[0], commands));
-  std::vector<std::string> options;
-  for (const CLI::App* app : {level, static_cast<const CLI::App*>(&program)})
-    for (const CLI::Option* option : app->get_options())
-      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
-  for (const std::string& argument : arguments) {
-    const std::string name = argument.substr(0, argument.find('='));
-    if (name.rfind("--", 0) == 0 && std::find(options.begin(), options.end(), name) == options.end())
-      return fmt::format("there is no option {}; did you mean {}?", name, nearest_name(name, options));
-  }
-  return "";
 }
 
 // libgomp takes any number from the environment and ends the process when it cannot start so many threads.
@@ -104,11 +81,14 @@ int run(int argc, char** argv) {
   add_translate_command(program, exit_code);
   add_verify_command(program, exit_code);
   add_verify_traces_command(program, exit_code);
+  const std::vector<std::string> given = with_help_as_option({argv + 1, argv + argc});
+  std::vector<const char*> words{argv[0]};
+  for (const std::string& word : given) words.push_back(word.c_str());
   try {
-    program.parse(argc, argv);
+    program.parse(int(words.size()), words.data());
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return program.exit(e);  // --help, --version
-    const std::string better = hint(program, {argv + 1, argv + argc});
+    const std::string better = usage_hint(program, given);
     const bool extras = e.get_exit_code() == int(CLI::ExitCodes::ExtrasError);
     const std::string text = !better.empty() ? better : extras ? left_over(program) : e.what();
     say("error: {}\n", text);

@@ -43,12 +43,6 @@ void visit_model(Config& c, const Visitor& v) {
   v("tfixup_scope", c.tfixup_scope, false);
 }
 
-const NormalizerInfo* info_of(const std::string& normalizer) {
-  for (const NormalizerInfo& info : normalizers())
-    if (info.name == normalizer) return &info;
-  return nullptr;
-}
-
 ordered_json option_json(const NormalizerOption& option, const std::string& value) {
   switch (option.kind) {
     case Kind::boolean:
@@ -105,8 +99,8 @@ class Section {
 
   void end() const {
     for (const auto& [key, value] : object_.items())
-      FOLDGRAD_CHECK(std::find(known_.begin(), known_.end(), key) != known_.end(),
-                     "there is no key {}.{}; did you mean {}.{}?", name_, key, name_, nearest_name(key, known_));
+      FOLDGRAD_CHECK(std::find(known_.begin(), known_.end(), key) != known_.end(), "there is no key {}.{}{}", name_,
+                     key, did_you_mean(key, known_));
   }
 
  private:
@@ -139,10 +133,9 @@ std::map<std::string, std::string> read_sites(const json& at) {
 ordered_json model_config_json(const TransformerConfig& config) {
   ordered_json model, options = ordered_json::object();
   visit_model(config, [&](const char* name, const auto& member, bool) { model[name] = member; });
-  const NormalizerInfo* info = info_of(config.normalizer);
-  FOLDGRAD_CHECK(info, "there is no normalizer \"{}\"", config.normalizer);
-  const NormalizerOptions chosen(config.normalizer, info->options, config.normalizer_options);
-  for (const NormalizerOption& option : info->options)
+  const NormalizerInfo& info = normalizer_info(config.normalizer);
+  const NormalizerOptions chosen(config.normalizer, info.options, config.normalizer_options);
+  for (const NormalizerOption& option : info.options)
     // deepnorm's other options are the model's to tell.
     if (config.normalizer != "deepnorm" || option.name == "eps" || config.normalizer_options.count(option.name))
       options[option.name] = option_json(option, chosen.text(option.name));
@@ -161,8 +154,8 @@ TransformerConfig parse_model_config(const json& root) {
                  kFormatVersion, version == root.end() ? "none" : shown(*version));
   const std::vector<std::string> known{"format", "format_version", "model", "norm"};
   for (const auto& [key, value] : root.items())
-    FOLDGRAD_CHECK(std::find(known.begin(), known.end(), key) != known.end(),
-                   "there is no key \"{}\"; did you mean \"{}\"?", key, nearest_name(key, known));
+    FOLDGRAD_CHECK(std::find(known.begin(), known.end(), key) != known.end(), "there is no key \"{}\"{}", key,
+                   did_you_mean(key, known, "\""));
   TransformerConfig config;
   Section model(root, "model");
   visit_model(config, [&](const char* name, auto& member, bool required) { model.read(name, member, required); });
@@ -177,8 +170,7 @@ TransformerConfig parse_model_config(const json& root) {
   if (const json* at = norm.object("at")) config.normalizer_at = read_sites(*at);
   norm.end();
   config.validate();
-  if (const NormalizerInfo* info = info_of(config.normalizer))  // otherwise make_normalizer names the nearest
-    (void)NormalizerOptions(config.normalizer, info->options, config.normalizer_options);
+  (void)NormalizerOptions(config.normalizer, normalizer_info(config.normalizer).options, config.normalizer_options);
   return config;
 }
 

@@ -33,19 +33,19 @@ std::string default_of(const NormalizerOption& option) {
   return text;
 }
 
-void print_text() {
+void print_text(const std::vector<NormalizerInfo>& chosen) {
   fmt::print("offline: at inference an affine map, which folds into the neighbouring linear layers\n");
   fmt::print("online:  stays\n");
-  for (const NormalizerInfo& norm : normalizers()) {
+  for (const NormalizerInfo& norm : chosen) {
     fmt::print("\n{:<13}{:<9}{}\n", norm.name, norm.offline() ? "offline" : "online", norm.summary);
     for (const NormalizerOption& option : norm.options)
       fmt::print("  {:<17}{}: {} (default {})\n", option.name, option.help, option.values(), default_of(option));
   }
 }
 
-void print_json() {
+void print_json(const std::vector<NormalizerInfo>& chosen) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const NormalizerInfo& norm : normalizers()) {
+  for (const NormalizerInfo& norm : chosen) {
     nlohmann::ordered_json options = nlohmann::ordered_json::array();
     for (const NormalizerOption& option : norm.options)
       options.push_back(
@@ -63,10 +63,18 @@ void print_json() {
 
 void add_norms_command(CLI::App& program, int& exit_code) {
   CLI::App* command = program.add_subcommand("norms", "List the normalizers with their options and defaults");
-  const auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print JSON");
-  command->callback([json, &exit_code] {
-    *json ? print_json() : print_text();
+  struct Options {
+    std::vector<std::string> names;
+    bool json = false;
+  };
+  const auto o = std::make_shared<Options>();
+  command->add_option("NAME", o->names, "These alone");
+  command->add_flag("--json", o->json, "Print JSON");
+  command->callback([o, &exit_code] {
+    std::vector<NormalizerInfo> chosen;
+    for (const std::string& name : o->names) chosen.push_back(normalizer_info(name));
+    if (o->names.empty()) chosen = normalizers();
+    o->json ? print_json(chosen) : print_text(chosen);
     exit_code = kExitOk;
   });
 }

@@ -26,7 +26,10 @@ class NormalizerNodes {
     if (kind_ == "groupnorm") return group_norm(x);
     if (kind_ == "pn") return power_norm(x);
     if (kind_ == "dyt" || kind_ == "derf") return function(x);
-    throw std::invalid_argument(fmt::format("onnx: {} ({}) is not known as nodes of ONNX", norm_.site(), kind_));
+    throw std::invalid_argument(fmt::format(
+        "onnx: {} ({}) is not known as nodes of ONNX: it must be offline, with an affine map, or one of the "
+        "library's own",
+        norm_.site(), kind_));
   }
 
  private:

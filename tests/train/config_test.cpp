@@ -62,8 +62,10 @@ TEST(Config, NamesTheNearestKey) {
             "a.toml:4: there is no key train.label_smothing; did you mean train.label_smoothing?");
   EXPECT_EQ(refusal("", {"train.wamrup=1"}),
             "--set train.wamrup: there is no key train.wamrup; did you mean train.warmup?");
-  EXPECT_EQ(refusal("[norm]\nname = 'unn'\n"), "a.toml:2: there is no normalizer \"unn\"; did you mean \"un\"?");
-  EXPECT_EQ(refusal("[norm.lm]\neps = 1\n"), "a.toml:2: there is no normalizer \"lm\"; did you mean \"ln\"?");
+  EXPECT_EQ(refusal("[norm]\nname = 'unn'\n").substr(0, 73),
+            "a.toml:2: there is no normalizer \"unn\"; did you mean \"un\"? There are: aff");
+  EXPECT_EQ(refusal("[norm.lm]\neps = 1\n").substr(0, 72),
+            "a.toml:2: there is no normalizer \"lm\"; did you mean \"ln\"? There are: aff");
   EXPECT_EQ(refusal("[norm.ln]\n\nepps = 1\n").substr(0, 63),
             "a.toml:3: ln: there is no option \"epps\"; did you mean \"eps\"? It");
 }
@@ -85,7 +87,7 @@ TEST(Config, NamesLineTypeAndRange) {
   EXPECT_EQ(refusal("", {"data.source=\xff"}), "--set data.source: data.source must be UTF-8");
   EXPECT_EQ(refusal("", {"lr=1"}), "--set lr=1: must be SECTION.KEY=VALUE");
   EXPECT_EQ(refusal("", {"train.lr"}), "--set train.lr: must be SECTION.KEY=VALUE");
-  EXPECT_EQ(refusal("train = 1\n"), "a.toml:1: there is no key train; did you mean train.lr?");
+  EXPECT_EQ(refusal("train = 1\n"), "a.toml:1: there is no key train");
   EXPECT_EQ(refusal("[norm.ln]\neps = -1\n"), "a.toml:2: ln: eps must be a number in (0, 1], got \"-1\"");
   EXPECT_EQ(refusal("[train]\nlr = 1\nlr = 2\n").substr(0, 10), "a.toml:3: ");
 }

@@ -113,7 +113,6 @@ TEST(GraphCommand, DrawsBeforeAndAfter) {
     EXPECT_NE(r.out.find(text), std::string::npos) << text;
   EXPECT_EQ(r.out.find("affine\\nencoder.layer_norm"), std::string::npos);
   EXPECT_EQ(r.err.substr(r.err.find(',')), ", 7 of them normalizers; folded 33, 1\n") << r.err;
-  EXPECT_EQ(run_program("graph " + model).exit_code, 2);
 
   const ProgramResult svg = run_program("graph " + model + " --svg " + directory / "g.svg");
   if (svg.exit_code == 1) {
@@ -125,6 +124,8 @@ TEST(GraphCommand, DrawsBeforeAndAfter) {
   }
   ASSERT_EQ(svg.exit_code, 0) << svg.err;
   EXPECT_NE(read_bytes(directory / "g.svg").find("<svg"), std::string::npos);
+  EXPECT_EQ(run_program("graph " + model + "/").out, model + ".svg\n");
+  EXPECT_EQ(read_bytes(model + ".svg"), read_bytes(directory / "g.svg"));
 }
 
 }  // namespace

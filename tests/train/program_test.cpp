@@ -37,7 +37,8 @@ void expect_usage_error(const std::string& arguments, const std::string& message
   const ProgramResult r = run_program(arguments);
   EXPECT_EQ(r.exit_code, 2) << arguments;
   EXPECT_EQ(r.out, "") << arguments;
-  EXPECT_EQ(r.err.substr(0, r.err.find('\n')), "error: " + message) << arguments;
+  const std::string line = r.err.substr(0, r.err.find('\n'));
+  EXPECT_EQ(message.ends_with(", ") ? line.substr(0, message.size() + 7) : line, "error: " + message) << arguments;
 }
 
 TEST(Program, UsageErrorsNameTheNearest) {
@@ -46,6 +47,13 @@ TEST(Program, UsageErrorsNameTheNearest) {
   expect_usage_error("train --out nowhere", "CONFIG is required");
   expect_usage_error("norms --jsno", "there is no option --jsno; did you mean --json?");
   expect_usage_error("verify-traces --tolerence 1 x", "there is no option --tolerence; did you mean --tolerance?");
+  expect_usage_error("--threads 1 train --out runs/r", "CONFIG is required");
+  expect_usage_error("--threads 1 tarin a.toml", "there is no command \"tarin\"; did you mean \"train\"?");
+  expect_usage_error("data ftech multi30k", "there is no command \"ftech\"; did you mean \"fetch\"?");
+  expect_usage_error("train a.toml --output runs/r", "there is no option --output; did you mean --out?");
+  expect_usage_error("norms --zyx", "there is no option --zyx");
+  expect_usage_error("norms layernorm",
+                     "there is no normalizer \"layernorm\"; did you mean \"ln\"? There are: affine, bn, ");
   expect_usage_error("", "A subcommand is required");
   expect_usage_error("verify-traces", "FILE is required");
   expect_usage_error("verify-traces --dtype f16 x", "--dtype: f16 not in {f64,f32}");
@@ -66,6 +74,22 @@ TEST(Program, NormsListsThemAll) {
     for (const NormalizerOption& option : info.options) EXPECT_TRUE(contains(text.out, option.help)) << option.name;
   }
   EXPECT_TRUE(contains(text.out, "4000"));
+}
+
+TEST(Program, NormsTellsOfThoseNamed) {
+  const nlohmann::json two = nlohmann::json::parse(run_program("norms un ln --json").out);
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[0]["name"], "un");
+  EXPECT_EQ(two[1]["name"], "ln");
+}
+
+TEST(Program, HelpOfACommandIsItsOptionHelp) {
+  for (const auto& [words, option] : {std::pair("help", "--help"), std::pair("help norms", "norms --help"),
+                                      std::pair("help data fetch", "data fetch --help")}) {
+    const ProgramResult help = run_program(words);
+    EXPECT_EQ(help.exit_code, 0) << words;
+    EXPECT_EQ(help.out, run_program(option).out) << words;
+  }
 }
 
 }  // namespace
