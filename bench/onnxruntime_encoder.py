@@ -34,12 +34,12 @@ def exported_by_pytorch(encoder, ids, threads):
 
 def main():
     parser = argument_parser(__doc__)
-    parser.add_argument("--exported", help="directory with our encoder.onnx of the same model, if there is one")
+    parser.add_argument("--exported", help="directory with our encoder_model.onnx of the same model, if there is one")
     arguments = parser.parse_args()
     torch.manual_seed(1)
     encoder = fused_encoder(arguments.model)
     result = {"context": {"onnxruntime": onnxruntime.__version__, "threads": arguments.threads}}
-    path = os.path.join(arguments.exported or "", "encoder.onnx")
+    path = os.path.join(arguments.exported or "", "encoder_model.onnx")
     ours = session_of(path, arguments.threads) if os.path.exists(path) else None
     for batch in (32, 1):
         ids = random_ids(encoder, batch)

@@ -17,7 +17,7 @@ class Translator:
     def __init__(self, directory, threads=0):  # 0: as many as there are cores
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
-        session = lambda name: onnxruntime.InferenceSession(os.path.join(directory, name + ".onnx"), options,
+        session = lambda name: onnxruntime.InferenceSession(os.path.join(directory, name + "_model.onnx"), options,
                                                             providers=["CPUExecutionProvider"])
         self.encoder, self.decoder = session("encoder"), session("decoder")
         self.decoder_with_past = session("decoder_with_past")

@@ -33,7 +33,8 @@ void add_export_command(CLI::App& program, int& exit_code) {
   command->add_option("--to", o->format, "Format")->check(CLI::IsMember({"onnx"}))->capture_default_str();
   command
       ->add_option("-o,--out", o->out,
-                   "Directory of encoder.onnx, decoder.onnx and decoder_with_past.onnx, replaced if they are there")
+                   "Directory of encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx, config.json and "
+                   "generation_config.json, replaced if they are there")
       ->required();
   command->footer(
       "Exit codes: 0, 1 built without ONNX, 2 usage, 3 files, 4 the model cannot be loaded, 5 a number is not finite.");
@@ -41,7 +42,7 @@ void add_export_command(CLI::App& program, int& exit_code) {
     const auto model = load_model(o->model);
     require_finite_maps(*model);
     write_onnx(*model, o->out);
-    fmt::print("{}: encoder.onnx, decoder.onnx, decoder_with_past.onnx\n", o->out);
+    fmt::print("{}: encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx\n", o->out);
     exit_code = kExitOk;
   });
 }

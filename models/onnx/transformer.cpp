@@ -8,6 +8,7 @@
 #include "models/decoding.h"
 #include "models/inference_norm.h"
 #include "models/onnx/layers.h"
+#include "models/onnx/runtime_config.h"
 
 namespace foldgrad {
 namespace {
@@ -209,14 +210,16 @@ void write_onnx(Transformer& model, const std::string& directory) {
   FOLDGRAD_CHECK(model.device() == Device::cpu && model.dtype() == DType::f32,
                  "onnx: the model must be f32 on cpu, got {} on {}", name(model.dtype()), name(model.device()));
   for (const Normalizer* norm : model.normalizers())
-    FOLDGRAD_CHECK(!mixes_tokens(*norm),
+    FOLDGRAD_CHECK(!norm->mixes_tokens(),
                    "onnx: {} ({}) has statistics over the tokens of a sentence, which a decoder of one token after the "
                    "other does not know",
                    norm->site(), norm->info().name);
+  FOLDGRAD_CHECK(!std::filesystem::exists(directory + "/model.safetensors"),
+                 "onnx: {} holds a model, whose config.json would be replaced; name another directory", directory);
   std::deque<AtomicFile> files;
-  for (const auto& [name, build] : {std::pair{"encoder", &TransformerNodes::encoder},
-                                    {"decoder", &TransformerNodes::decoder},
-                                    {"decoder_with_past", &TransformerNodes::decoder_with_past}}) {
+  for (const auto& [name, build] : {std::pair{"encoder_model", &TransformerNodes::encoder},
+                                    {"decoder_model", &TransformerNodes::decoder},
+                                    {"decoder_with_past_model", &TransformerNodes::decoder_with_past}}) {
     const auto graph = OnnxGraph::make(name);
     TransformerNodes nodes(model, *graph);
     (nodes.*build)();
@@ -225,6 +228,8 @@ void write_onnx(Transformer& model, const std::string& directory) {
     if (error) throw FileError(directory, "cannot be created", error.value());
     graph->write(files.emplace_back(directory + "/" + name + ".onnx"));
   }
+  files.emplace_back(directory + "/config.json").write(runtime_config(model.config()));
+  files.emplace_back(directory + "/generation_config.json").write(runtime_generation_config(model.config()));
   for (AtomicFile& file : files) file.commit();
 }
 

@@ -82,7 +82,7 @@ class Files:
         out = self.path(name + "-onnx")
         call(PROGRAM, "export", self.path(name), "--to", "onnx", "-o", out)
         for part in ("encoder", "decoder", "decoder_with_past"):
-            onnx.checker.check_model(os.path.join(out, part + ".onnx"), full_check=True)
+            onnx.checker.check_model(os.path.join(out, part + "_model.onnx"), full_check=True)
         return Translator(out, threads=1)
 
     def logits(self, name, batch):

@@ -15,7 +15,7 @@
 namespace foldgrad::testing {
 namespace {
 
-constexpr const char* kFiles[] = {"encoder", "decoder", "decoder_with_past"};
+constexpr const char* kFiles[] = {"encoder_model", "decoder_model", "decoder_with_past_model"};
 
 // What onnx_check prints, or its complaint; empty where ONNX's library is absent.
 std::string checked(const std::string& path) {
@@ -64,16 +64,16 @@ TEST_F(ExportCommand, NamesInputsAndOutputsAsRuntimesExpectThem) {
   write_model_directory(files_ / "m", model);
   const ProgramResult r = run_program("export " + files_ / "m" + " --to onnx -o " + files_ / "onnx");
   ASSERT_EQ(r.exit_code, 0) << r.err;
-  EXPECT_EQ(r.out, files_ / "onnx" + ": encoder.onnx, decoder.onnx, decoder_with_past.onnx\n");
+  EXPECT_EQ(r.out, files_ / "onnx" + ": encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx\n");
   const auto expect_begins = [&](const char* name, const std::string& text) {
     EXPECT_EQ(checked(file(name)).substr(0, text.size()), text);
   };
-  expect_begins("encoder",
+  expect_begins("encoder_model",
                 "input input_ids INT64 [batch_size, encoder_sequence_length]\n"
                 "input attention_mask INT64 [batch_size, encoder_sequence_length]\n"
                 "output last_hidden_state FLOAT [batch_size, encoder_sequence_length, 8]\n"
                 "operator ");
-  expect_begins("decoder",
+  expect_begins("decoder_model",
                 "input input_ids INT64 [batch_size, decoder_sequence_length]\n"
                 "input encoder_attention_mask INT64 [batch_size, encoder_sequence_length]\n"
                 "input encoder_hidden_states FLOAT [batch_size, encoder_sequence_length, 8]\n"
@@ -83,7 +83,7 @@ TEST_F(ExportCommand, NamesInputsAndOutputsAsRuntimesExpectThem) {
                 "output present.0.decoder.key FLOAT [batch_size, 2, decoder_sequence_length, 4]\n"
                 "output present.0.decoder.value FLOAT [batch_size, 2, decoder_sequence_length, 4]\n"
                 "operator ");
-  expect_begins("decoder_with_past",
+  expect_begins("decoder_with_past_model",
                 "input input_ids INT64 [batch_size, 1]\n"
                 "input encoder_attention_mask INT64 [batch_size, encoder_sequence_length]\n"
                 "input past_key_values.0.decoder.key FLOAT [batch_size, 2, past_decoder_sequence_length, 4]\n"
@@ -120,7 +120,7 @@ TEST_F(ExportCommand, NothingIsLeftOfAFoldedNormalizer) {
     }
     // Of the embeddings, the positions, the padding and the queries; of 6 linear layers, the positions (2), the bias of
     // attention and the sums of 2 sublayers.
-    const std::string encoder = checked(files_ / "folded" + "/encoder.onnx");
+    const std::string encoder = checked(files_ / "folded" + "/encoder_model.onnx");
     EXPECT_NE(encoder.find("operator Mul 4\n"), std::string::npos) << encoder;
     EXPECT_NE(encoder.find("operator Add 11\n"), std::string::npos) << encoder;
   }
@@ -132,7 +132,7 @@ TEST_F(ExportCommand, WritesEveryNormalizerThatNeedsNoWholeSentence) {
     TransformerConfig config = tiny_config(info.name, /*pre_norm=*/info.name != "deepnorm");
     if (info.name == "groupnorm") config.normalizer_options = {{"groups", "2"}, {"axes", "token"}};
     write(config);
-    for (const char* name : {"encoder", "decoder"})
+    for (const char* name : {"encoder_model", "decoder_model"})
       EXPECT_EQ(operators(file(name)).count("LayerNormalization"),
                 info.name == "ln" || info.name == "deepnorm" || info.name == "groupnorm")
           << info.name;
@@ -146,9 +146,10 @@ TEST_F(ExportCommand, WritesEveryActivationAndWhatFoldingLeaves) {
     config.normalizer_at = {{"encoder.layers.0.ffn.residual", "affine"},
                             {"decoder.layers.0.encoder_attn.residual", "centernorm"}};
     write(config);
-    EXPECT_EQ(operators(file("encoder")).count("Erf"), std::string(activation) == "gelu");
-    EXPECT_EQ(operators(file("encoder")).count("ReduceMean"), 0u);
-    for (const char* name : {"decoder", "decoder_with_past"}) EXPECT_EQ(operators(file(name)).count("ReduceMean"), 1u);
+    EXPECT_EQ(operators(file("encoder_model")).count("Erf"), std::string(activation) == "gelu");
+    EXPECT_EQ(operators(file("encoder_model")).count("ReduceMean"), 0u);
+    for (const char* name : {"decoder_model", "decoder_with_past_model"})
+      EXPECT_EQ(operators(file(name)).count("ReduceMean"), 1u);
   }
 }
 
@@ -171,6 +172,11 @@ TEST_F(ExportCommand, Refuses) {
   write_bytes(files_ / "taken", "");
   Transformer other(tiny_config("un"), 3);
   write_model_directory(files_ / "un", other);
+  const std::string config = read_bytes(files_ / "un/config.json");
+  expect_error(
+      files_ / "un" + " -o " + files_ / "un", 2,
+      "onnx: " + files_ / "un" + " holds a model, whose config.json would be replaced; name another directory");
+  EXPECT_EQ(read_bytes(files_ / "un/config.json"), config);
   expect_error(files_ / "un" + " -o " + files_ / "taken", 3, files_ / "taken" + ": cannot be created: Not a directory");
   EXPECT_EQ(message_of([&] {
               Transformer exact(tiny_config("un"), 3, DType::f64);

@@ -1,0 +1,81 @@
+"""Hugging Face's Optimum loads what `foldgrad export` writes, and generates the ids of foldgrad's own decoding."""
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+try:
+    import torch
+    from optimum.onnxruntime import ORTModelForSeq2SeqLM
+except ImportError as e:
+    print(f"skipped: {e}; FOLDGRAD_PYTHON must name a Python that has it")
+    sys.exit(77)
+
+PROGRAM, SOURCES = os.environ["FOLDGRAD_PROGRAM"], os.environ["FOLDGRAD_SOURCE_DIR"]
+sys.path.insert(0, os.path.join(SOURCES, "examples"))
+from pytorch_export import export, small_config  # noqa: E402
+from pytorch_model import Transformer, UnifiedNorm  # noqa: E402
+
+SOURCE_WORDS, TARGET_WORDS = [f"s{i}" for i in range(20)], [f"t{i}" for i in range(28)]
+LIMIT = 12
+
+
+def call(*command, stdin=""):
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def write_model(directory):
+    """Weights such that translations depend on the source, some ending before the limit."""
+    torch.manual_seed(1)
+    config = small_config("un", SOURCE_WORDS, TARGET_WORDS)
+    network = Transformer(config)
+    with torch.no_grad():
+        for name, p in network.named_parameters():
+            p.copy_((0.6 if "encoder_attn" in name else 0.25) * torch.randn_like(p) + name.endswith("norm.weight"))
+        for module in network.modules():
+            if isinstance(module, UnifiedNorm):
+                module.run_var.copy_(2 + 4 * torch.rand_like(module.run_var))
+    export(network, config, directory, SOURCE_WORDS, TARGET_WORDS)
+
+
+def generated(directory, sentences, beams):
+    model = ORTModelForSeq2SeqLM.from_pretrained(directory, use_cache=True)
+    longest = max(map(len, sentences))
+    ids = torch.tensor([[*s, 2, *[1] * (longest - len(s))] for s in sentences])
+    out = model.generate(input_ids=ids, attention_mask=(ids != 1).long(), num_beams=beams, do_sample=False,
+                         max_new_tokens=LIMIT, early_stopping=False)
+    cut = lambda row: row[:row.index(2)] if 2 in row else row
+    return [[i for i in cut(row[1:]) if i != 1] for row in out.tolist()]
+
+
+def main():
+    rng = random.Random(1)
+    sentences = [[rng.randrange(4, 24) for _ in range(rng.randrange(1, 9))] for _ in range(30)]
+    lines = "".join(" ".join(SOURCE_WORDS[i - 4] for i in s) + "\n" for s in sentences)
+    word = lambda i: "<unk>" if i == 3 else TARGET_WORDS[i - 4]
+    with tempfile.TemporaryDirectory() as files:
+        model, folded = os.path.join(files, "model"), os.path.join(files, "folded")
+        write_model(model)
+        call(PROGRAM, "fold", model, "-o", folded, "--untie")
+        for name in (model, folded):
+            call(PROGRAM, "export", name, "--to", "onnx", "-o", name + "-onnx")
+            want = call(PROGRAM, "translate", name, "--beam", "1", "--max-length-a", "0", "--max-length-b", str(LIMIT),
+                        stdin=lines).splitlines()
+            got = [" ".join(word(i) for i in ids if i != 0) for ids in generated(name + "-onnx", sentences, beams=1)]
+            for line, ours, theirs in zip(lines.splitlines(), want, got, strict=True):
+                if ours != theirs:
+                    sys.exit(f"{name}: {line}\n  foldgrad  {ours}\n  Optimum   {theirs}")
+            ended = sum(len(ids.split()) < LIMIT for ids in want)
+            if len(set(want)) < 10 or not 0 < ended < len(want):
+                sys.exit(f"translations must differ and some must end, got {len(set(want))} different, {ended} ended")
+            print(f"{os.path.basename(name)}: {len(want)} sentences are the same, {ended} ended before the limit")
+        if not all(generated(folded + "-onnx", sentences[:3], beams=5)):
+            sys.exit("beam search must give translations")
+
+
+if __name__ == "__main__":
+    main()
