@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "engine/file.h"
@@ -13,6 +15,18 @@ using namespace safetensors;
 
 static_assert(std::endian::native == std::endian::little, "values go between file and memory as they are");
 
+// What a file is that begins with these bytes, if that is a format in which models come: "; it looks like ...".
+std::string other_format(std::uint64_t first) {
+  const auto begins = [&](std::string_view bytes) { return std::memcmp(&first, bytes.data(), bytes.size()) == 0; };
+  if (begins("PK\x03\x04"))
+    return "; it looks like a zip archive, such as a .pt of PyTorch, which examples/fairseq_import.py can convert";
+  if (begins("\x80\x02") || begins("\x80\x03") || begins("\x80\x04"))
+    return "; it looks like a pickle of Python, such as an old .pt, which examples/fairseq_import.py can convert";
+  if (begins("\x1f\x8b")) return "; it looks like a gzip archive";
+  if (begins("{") || begins("[")) return "; it looks like JSON";
+  return "";
+}
+
 std::string read_header_text(const InputFile& file) {
   if (file.size() < kLengthBytes)
     throw FileError(file.path(),
@@ -21,7 +35,8 @@ std::string read_header_text(const InputFile& file) {
   file.read(0, &length, kLengthBytes);
   const std::uint64_t most = std::min(kMaxHeaderBytes, file.size() - kLengthBytes);
   if (length > most)
-    throw FileError(file.path(), fmt::format("byte 0: the header must have at most {} bytes, got {}", most, length));
+    throw FileError(file.path(), fmt::format("byte 0: the header must have at most {} bytes, got {}{}", most, length,
+                                             other_format(length)));
   std::string text(length, '\0');
   file.read(kLengthBytes, text.data(), length);
   return text;

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Writes a Transformer that fairseq has trained as a model directory of foldgrad.
+
+    examples/fairseq_import.py checkpoint_best.pt DIRECTORY [--source-dictionary dict.de.txt --target-dictionary
+                               dict.en.txt [--bpe-codes code]]
+
+Names of weights are the same in both; old checkpoints with `in_proj_weight` are understood too. What foldgrad's
+Transformer does not have (learned positions, a normalizer of the embeddings, ...) is an error, and so is a tensor whose
+name is not known. Dictionaries are needed to translate; without them `foldgrad run` takes ids.
+"""
+import argparse
+import json
+import os
+import pickle
+import re
+import shutil
+import sys
+
+import torch
+
+from model_files import save_tensors
+
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_accurate": "gelu_tanh", "gelu_fast": "gelu_tanh",
+               "tanh": "tanh", "swish": "silu"}
+# Options with which the model computes something else than foldgrad's.
+MUST_BE_OFF = ("encoder_learned_pos", "decoder_learned_pos", "no_scale_embedding", "layernorm_embedding",
+               "no_token_positional_embeddings", "cross_self_attention", "no_cross_attention", "adaptive_input",
+               "tie_adaptive_weights", "adaptive_softmax_cutoff", "encoder_layerdrop", "decoder_layerdrop")
+
+
+def fail(message):
+    sys.exit(f"error: {message}")
+
+
+def read(path, trust):
+    """The checkpoint's options, as a dictionary, and its weights."""
+    torch.serialization.add_safe_globals([argparse.Namespace])
+    try:
+        checkpoint = torch.load(path, map_location="cpu", weights_only=not trust)
+    except pickle.UnpicklingError as e:
+        fail(f"{path}: {str(e).splitlines()[0]}\nA file of somebody you trust can be read with --trust, which runs what "
+             "it says.")
+    for key in ("args", "cfg"):
+        options = checkpoint.get(key)
+        if key == "cfg" and options is not None:
+            options = options["model"]
+        if options is not None:
+            return options if isinstance(options, dict) else vars(options), checkpoint["model"]
+    fail(f"{path}: has neither args nor cfg, so it is no checkpoint of fairseq")
+
+
+def rename_old(weights):
+    """In old checkpoints in_proj_weight [3 C, C] is q_proj, k_proj and v_proj, and embed_out the output projection."""
+    if "decoder.embed_out" in weights:
+        weights["decoder.output_projection.weight"] = weights.pop("decoder.embed_out")
+    for name in [name for name in weights if ".in_proj_" in name]:
+        stem, kind = name.split(".in_proj_")
+        for part, tensor in zip("qkv", weights.pop(name).chunk(3)):
+            weights[f"{stem}.{part}_proj.{kind}"] = tensor
+
+
+def config_of(options, weights):
+    for name in MUST_BE_OFF:
+        if options.get(name):
+            fail(f"{name} = {options[name]}: foldgrad's Transformer does not have that")
+    option = lambda name, default: default if options.get(name) is None else options[name]
+    activation = option("activation_fn", "relu")
+    if activation not in ACTIVATIONS:
+        fail(f"activation_fn = {activation}: must be one of {', '.join(ACTIVATIONS)}")
+    both = {}
+    for name, default in (("attention_heads", 8), ("normalize_before", False)):
+        both[name], decoder = option(f"encoder_{name}", default), option(f"decoder_{name}", default)
+        if both[name] != decoder:
+            fail(f"encoder_{name} = {both[name]}, decoder_{name} = {decoder}: must be equal")
+    count = lambda stack: 1 + max(int(re.match(rf"{stack}\.layers\.(\d+)\.", name)[1]) for name in weights
+                                  if name.startswith(f"{stack}.layers."))
+    source, target = weights["encoder.embed_tokens.weight"], weights["decoder.embed_tokens.weight"]
+    shared = ("all" if option("share_all_embeddings", False) else
+              "decoder" if option("share_decoder_input_output_embed", False) else "none")
+    return {"model": {"source_vocabulary": len(source), "target_vocabulary": len(target), "width": source.shape[1],
+                      "ffn_width": len(weights["encoder.layers.0.fc1.weight"]), "heads": both["attention_heads"],
+                      "encoder_layers": count("encoder"), "decoder_layers": count("decoder"),
+                      "max_positions": max(option("max_source_positions", 1024), option("max_target_positions", 1024)),
+                      "pad": 1, "pre_norm": bool(both["normalize_before"]), "activation": ACTIVATIONS[activation],
+                      "share_embeddings": shared},
+            "norm": {"name": "ln", "options": {"eps": 1e-5}}}
+
+
+def names_of(config):
+    """Those of model.safetensors, as docs/model_directory.md lists them."""
+    model, shared = config["model"], config["model"]["share_embeddings"]
+    names = {"encoder.embed_tokens.weight"}
+    if shared != "all":
+        names.add("decoder.embed_tokens.weight")
+    if shared == "none":
+        names.add("decoder.output_projection.weight")
+    for stack in ("encoder", "decoder"):
+        attentions = ("self_attn",) if stack == "encoder" else ("self_attn", "encoder_attn")
+        parts = [f"{a}.{p}_proj" for a in attentions for p in ("q", "k", "v", "out")]
+        parts += [f"{a}_layer_norm" for a in attentions] + ["fc1", "fc2", "final_layer_norm"]
+        modules = [f"{stack}.layers.{i}.{part}" for i in range(model[f"{stack}_layers"]) for part in parts]
+        if model["pre_norm"]:
+            modules.append(f"{stack}.layer_norm")
+        names |= {f"{module}.{kind}" for module in modules for kind in ("weight", "bias")}
+    return names
+
+
+def weights_for(config, weights):
+    """Without what fairseq saves beside the weights, and tables once where they are shared."""
+    wanted = names_of(config)
+    beside = re.compile(r".*(\.version|\.embed_positions\..*)$")
+    shared = {"decoder.embed_tokens.weight", "decoder.output_projection.weight"} - wanted
+    table = "encoder.embed_tokens.weight" if config["model"]["share_embeddings"] == "all" else "decoder.embed_tokens.weight"
+    for name in shared & weights.keys():
+        if not torch.equal(weights[name], weights[table]):
+            fail(f"{name}: is not the table of embeddings, though the options say that they are shared")
+    unknown = [name for name in weights if name not in wanted | shared and not beside.match(name)]
+    missing = sorted(wanted - weights.keys())
+    if unknown or missing:
+        fail(f"weights that foldgrad's Transformer does not have: {unknown or 'none'}; that are missing: "
+             f"{missing or 'none'}")
+    return {name: weights[name].float() for name in wanted}
+
+
+def write_vocabulary(directory, source, target, codes):
+    os.makedirs(directory)
+    shutil.copyfile(source, os.path.join(directory, "dict.source.txt"))
+    shutil.copyfile(target, os.path.join(directory, "dict.target.txt"))
+    if codes:
+        shutil.copyfile(codes, os.path.join(directory, "codes"))
+    with open(os.path.join(directory, "vocabulary.json"), "w") as file:
+        json.dump({"format": 1, "kind": "bpe" if codes else "words", "lowercase": False}, file)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoint")
+    parser.add_argument("directory")
+    parser.add_argument("--source-dictionary", help="dict.txt of fairseq")
+    parser.add_argument("--target-dictionary")
+    parser.add_argument("--bpe-codes", help="of subword-nmt, when the text was cut by it")
+    parser.add_argument("--trust", action="store_true", help="unpickle whatever the file holds, also code")
+    args = parser.parse_args()
+    if bool(args.source_dictionary) != bool(args.target_dictionary) or (args.bpe_codes and not args.source_dictionary):
+        parser.error("both dictionaries are needed, or neither; --bpe-codes needs them")
+    options, weights = read(args.checkpoint, args.trust)
+    weights = dict(weights)
+    rename_old(weights)
+    config = config_of(options, weights)
+    weights = weights_for(config, weights)
+    os.makedirs(args.directory)
+    save_tensors(os.path.join(args.directory, "model.safetensors"), weights)
+    if args.source_dictionary:
+        write_vocabulary(os.path.join(args.directory, "vocabulary"), args.source_dictionary, args.target_dictionary,
+                         args.bpe_codes)
+    with open(os.path.join(args.directory, "config.json"), "w") as file:  # last: with it, the directory is a model
+        json.dump({"format": "foldgrad transformer", "format_version": 1, **config}, file, indent=2)
+    m = config["model"]
+    print(f"{args.directory}: {m['encoder_layers']} + {m['decoder_layers']} layers of width {m['width']}, "
+          f"{'pre' if m['pre_norm'] else 'post'}-norm, embeddings shared: {m['share_embeddings']}")
+
+
+if __name__ == "__main__":
+    main()

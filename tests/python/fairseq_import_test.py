@@ -1,0 +1,205 @@
+"""examples/fairseq_import.py: checkpoints with fairseq's names and random weights give the logits that a forward pass
+written here, with PyTorch's functions and from fairseq's definitions, has for them."""
+import argparse
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+try:
+    import torch
+    from torch.nn import functional as F
+except ImportError as e:
+    print(f"skipped: {e}; FOLDGRAD_PYTHON must name a Python that has it")
+    sys.exit(77)
+
+PROGRAM, SOURCES = os.environ["FOLDGRAD_PROGRAM"], os.environ["FOLDGRAD_SOURCE_DIR"]
+sys.path.insert(0, os.path.join(SOURCES, "examples"))
+from model_files import load_tensors, save_tensors  # noqa: E402
+
+WIDTH, INNER, HEADS, SOURCE, TARGET, PAD = 16, 24, 4, 16, 24, 1
+TOLERANCE = 1e-5  # of the greatest logit: some thousand roundings of f32
+
+
+def call(*command, exit_code=0, stdin=""):
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True)
+    if done.returncode != exit_code:
+        sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def options_of(**changes):
+    return argparse.Namespace(**{"arch": "transformer", "encoder_attention_heads": HEADS, "decoder_attention_heads":
+                                 HEADS, "encoder_normalize_before": False, "decoder_normalize_before": False,
+                                 "share_all_embeddings": False, "share_decoder_input_output_embed": False,
+                                 "max_source_positions": 64, "max_target_positions": 64, **changes})
+
+
+def weights_of(options):
+    """Two layers, with what fairseq saves besides."""
+    torch.manual_seed(1)
+    w, normal = {}, lambda *shape: 0.3 * torch.randn(shape)
+
+    def linear(name, out, into):
+        w[f"{name}.weight"], w[f"{name}.bias"] = normal(out, into), normal(out)
+
+    def norm(name):
+        w[f"{name}.weight"], w[f"{name}.bias"] = 1 + normal(WIDTH), normal(WIDTH)
+
+    w["encoder.version"], w["decoder.version"] = torch.tensor([3.0]), torch.tensor([3.0])
+    w["encoder.embed_tokens.weight"] = normal(SOURCE, WIDTH)
+    w["decoder.embed_tokens.weight"] = normal(TARGET, WIDTH)
+    if options.share_all_embeddings:
+        w["encoder.embed_tokens.weight"] = w["decoder.embed_tokens.weight"]
+    shared = options.share_all_embeddings or options.share_decoder_input_output_embed
+    w["decoder.output_projection.weight"] = w["decoder.embed_tokens.weight"] if shared else normal(TARGET, WIDTH)
+    for stack in ("encoder", "decoder"):
+        w[f"{stack}.embed_positions._float_tensor"] = torch.zeros(1)
+        for i in range(2):
+            layer = f"{stack}.layers.{i}"
+            for attention in ("self_attn", "encoder_attn")[:1 + (stack == "decoder")]:
+                for part in "q_proj k_proj v_proj out_proj".split():
+                    linear(f"{layer}.{attention}.{part}", WIDTH, WIDTH)
+                norm(f"{layer}.{attention}_layer_norm")
+            linear(f"{layer}.fc1", INNER, WIDTH)
+            linear(f"{layer}.fc2", WIDTH, INNER)
+            norm(f"{layer}.final_layer_norm")
+        if options.encoder_normalize_before:
+            norm(f"{stack}.layer_norm")
+    return w
+
+
+class Reference:
+    """fairseq's Transformer in f64: sinusoids from position 2 on, embeddings times the root of the width."""
+
+    def __init__(self, weights, options):
+        self.w = {name: value.double() for name, value in weights.items()}
+        self.pre, self.activation = options.encoder_normalize_before, getattr(options, "activation_fn", "relu")
+
+    def linear(self, name, x):
+        return F.linear(x, self.w[f"{name}.weight"], self.w[f"{name}.bias"])
+
+    def norm(self, name, x):
+        return F.layer_norm(x, (WIDTH,), self.w[f"{name}.weight"], self.w[f"{name}.bias"])
+
+    def residual(self, name, x, branch):
+        return x + branch(self.norm(name, x)) if self.pre else self.norm(name, x + branch(x))
+
+    def attend(self, name, x, keys, hidden):
+        heads = lambda y: y.unflatten(-1, (HEADS, WIDTH // HEADS)).transpose(1, 2)
+        q, k, v = (heads(self.linear(f"{name}.{p}_proj", y)) for p, y in (("q", x), ("k", keys), ("v", keys)))
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=~hidden)
+        return self.linear(f"{name}.out_proj", y.transpose(1, 2).flatten(2))
+
+    def embed(self, stack, ids):
+        exponents = torch.arange(WIDTH // 2, dtype=torch.float64) / (WIDTH // 2 - 1)
+        angles = (torch.arange(ids.shape[1]) + 2)[:, None] / 10000 ** exponents
+        x = math.sqrt(WIDTH) * F.embedding(ids, self.w[f"{stack}.embed_tokens.weight"])
+        return x + torch.cat([angles.sin(), angles.cos()], 1)
+
+    def feed_forward(self, layer, x):
+        f = {"relu": F.relu, "gelu": F.gelu}[self.activation]
+        return self.residual(f"{layer}.final_layer_norm", x,
+                             lambda y: self.linear(f"{layer}.fc2", f(self.linear(f"{layer}.fc1", y))))
+
+    def logits(self, source, target):
+        padded = (source == PAD)[:, None, None]
+        x = self.embed("encoder", source) * (source != PAD)[..., None]
+        for layer in ("encoder.layers.0", "encoder.layers.1"):
+            x = self.residual(f"{layer}.self_attn_layer_norm", x,
+                              lambda y: self.attend(f"{layer}.self_attn", y, y, padded))
+            x = self.feed_forward(layer, x)
+        memory = self.norm("encoder.layer_norm", x) if self.pre else x
+        later = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).triu(1)
+        x = self.embed("decoder", target)
+        for layer in ("decoder.layers.0", "decoder.layers.1"):
+            x = self.residual(f"{layer}.self_attn_layer_norm", x,
+                              lambda y: self.attend(f"{layer}.self_attn", y, y, later))
+            x = self.residual(f"{layer}.encoder_attn_layer_norm", x,
+                              lambda y: self.attend(f"{layer}.encoder_attn", y, memory, padded))
+            x = self.feed_forward(layer, x)
+        if self.pre:
+            x = self.norm("decoder.layer_norm", x)
+        return x @ self.w["decoder.output_projection.weight"].T
+
+
+def as_old(weights, options):
+    """The names of checkpoints before 2019."""
+    old = dict(weights)
+    for name in list(old):
+        if ".q_proj." in name:
+            parts = [old.pop(name.replace(".q_proj.", f".{p}_proj.")) for p in "qkv"]
+            old[name.replace(".q_proj.", ".in_proj_")] = torch.cat(parts)
+    output = old.pop("decoder.output_projection.weight")
+    if not (options.share_all_embeddings or options.share_decoder_input_output_embed):
+        old["decoder.embed_out"] = output
+    return old
+
+
+def convert(files, name, checkpoint, *more, exit_code=0):
+    path = os.path.join(files, f"{name}.pt")
+    torch.save(checkpoint, path)
+    return call(sys.executable, os.path.join(SOURCES, "examples/fairseq_import.py"), path, os.path.join(files, name),
+                *more, exit_code=exit_code)
+
+
+def check_logits(files, name, checkpoint, options, weights):
+    print(convert(files, name, checkpoint).strip())
+    source = torch.tensor([[4, 5, 6, 7, 2], [9, 8, 2, 1, 1]])
+    target = torch.tensor([[2, 5, 6, 4], [2, 9, 11, 8]])
+    want = Reference(weights, options).logits(source, target)
+    save_tensors(os.path.join(files, "in"), {"source": source, "input": target})
+    call(PROGRAM, "run", os.path.join(files, name), "--input", os.path.join(files, "in"), "--output",
+         os.path.join(files, "out"))
+    got = load_tensors(os.path.join(files, "out"))["logits"].double()
+    difference = ((got - want).abs().max() / want.abs().max()).item()
+    print(f"{name}: logits differ by {difference:.1e} of the greatest")
+    if not difference <= TOLERANCE:
+        sys.exit(f"{name}: at most {TOLERANCE} is allowed")
+
+
+def check_refusals(files):
+    options = options_of()
+    weights = weights_of(options)
+    for name, checkpoint, message in (
+            ("learned", {"args": options_of(encoder_learned_pos=True), "model": weights}, "encoder_learned_pos = True"),
+            ("unknown", {"args": options, "model": {**weights, "encoder.layers.0.gate": torch.ones(1)}},
+             "weights that foldgrad's Transformer does not have: ['encoder.layers.0.gate']; that are missing: none"),
+            ("untied", {"args": options_of(share_decoder_input_output_embed=True), "model": weights},
+             "decoder.output_projection.weight: is not the table of embeddings"),
+            ("plain", {"model": weights}, "has neither args nor cfg")):
+        printed = convert(files, name, checkpoint, exit_code=1)
+        if message not in printed or os.path.exists(os.path.join(files, name)):
+            sys.exit(f"{name}: must say {message!r} and write nothing, got {printed!r}")
+
+
+def check_vocabulary(files):
+    """A model that translates, by its dictionaries."""
+    options = options_of()
+    for language, words in (("de", SOURCE - 4), ("en", TARGET - 4)):
+        with open(os.path.join(files, f"dict.{language}.txt"), "w") as file:
+            file.writelines(f"{language}{i} 1\n" for i in range(words))
+    convert(files, "translates", {"args": options, "model": weights_of(options)}, "--source-dictionary",
+            os.path.join(files, "dict.de.txt"), "--target-dictionary", os.path.join(files, "dict.en.txt"))
+    translated = call(PROGRAM, "translate", os.path.join(files, "translates"), stdin="de1 de5\n").split()
+    if not translated or any(not word.startswith("en") and word != "<unk>" for word in translated):
+        sys.exit(f"a translation must have words of the dictionary, got {translated}")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as files:
+        for name, changes in (("post-norm", {}), ("decoder-shared", {"share_decoder_input_output_embed": True}),
+                              ("pre-norm", {"encoder_normalize_before": True, "decoder_normalize_before": True,
+                                            "share_all_embeddings": True, "activation_fn": "gelu"})):
+            options = options_of(**changes)
+            weights = weights_of(options)
+            check_logits(files, name, {"args": options, "model": weights}, options, weights)
+            check_logits(files, name + "-old", {"args": options, "model": as_old(weights, options)}, options, weights)
+        check_logits(files, "cfg", {"args": None, "cfg": {"model": vars(options)}, "model": weights}, options, weights)
+        check_refusals(files)
+        check_vocabulary(files)
+
+
+if __name__ == "__main__":
+    main()
