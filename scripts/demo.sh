@@ -4,7 +4,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-scripts/setup.sh
-cmake --preset release
-cmake --build --preset release --target foldgrad
-exec build/release/foldgrad demo "$@"
+program=$(scripts/build.sh)
+exec "$program" demo "$@"

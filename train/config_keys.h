@@ -33,12 +33,9 @@ constexpr ConfigRange within(double low, std::int64_t high) { return {.low = low
 constexpr ConfigRange above(double low) { return {.low = low, .low_excluded = true}; }
 constexpr ConfigRange kFraction{.low = 0, .high = 1, .high_excluded = true};
 
-// `Config` is ExperimentConfig or const ExperimentConfig. Calls visitor(field, ConfigKey) for every key, section after
-// section; a field is std::int64_t, double, bool or std::string. The options of normalizers are not here but in
-// normalizers(), models/normalizer.h.
-template <class Config, class Visitor>
-void visit_config(Config& c, const Visitor& v) {
-  auto& m = c.model;
+// Each calls visitor(field, ConfigKey) for every key of a section.
+template <class Model, class Visitor>
+void visit_model_keys(Model& m, const Visitor& v) {
   v(m.width, ConfigKey{"model", "width", "channels", "Width of embeddings and sublayers", within(4, kMostOfASize)});
   v(m.ffn_width,
     ConfigKey{"model", "ffn_width", "channels", "Inner width of feed-forward blocks", within(1, kMostOfASize)});
@@ -66,8 +63,10 @@ void visit_config(Config& c, const Visitor& v) {
 
   v(m.normalizer, ConfigKey{"norm", "name", "", "Normalizer at every site: one that `foldgrad norms` lists"});
   v(m.mask_normalizers, ConfigKey{"norm", "mask", "", "Leave padding out of statistics"});
+}
 
-  auto& d = c.data;
+template <class Data, class Visitor>
+void visit_data_keys(Data& d, const Visitor& v) {
   v(d.task, ConfigKey{"data", "task", "", "Text of files, or German number words", {}, {"text", "numbers"}});
   v(d.directory, ConfigKey{"data", "directory", "", "Where the files are: below --data-dir, or absolute"});
   v(d.train, ConfigKey{"data", "train", "", "Training files: NAME.SOURCE and NAME.TARGET"});
@@ -88,8 +87,10 @@ void visit_config(Config& c, const Visitor& v) {
     ConfigKey{"data", "valid_pairs", "pairs", "The first that many to validate on; 0: all", at_least(0), {}, false});
   v(d.max_length, ConfigKey{"data", "max_length", "tokens", "Longer ones are not trained on; 0: any", at_least(0)});
   v(d.max_ratio, ConfigKey{"data", "max_ratio", "", "Of lengths, of what is trained on; 0: any", at_least(0)});
+}
 
-  auto& t = c.train;
+template <class Train, class Visitor>
+void visit_train_keys(Train& t, const Visitor& v) {
   v(t.steps, ConfigKey{"train", "steps", "updates", "When to stop", at_least(1), {}, t.schedule == "cosine"});
   v(t.max_tokens, ConfigKey{"train", "max_tokens", "tokens", "Size of a batch, padding included", at_least(1)});
   v(t.accumulate, ConfigKey{"train", "accumulate", "batches", "Batches per update", at_least(1)});
@@ -115,12 +116,15 @@ void visit_config(Config& c, const Visitor& v) {
   v(t.dtype, ConfigKey{"train", "dtype", "", "Of activations; weights and moments are f32", {}, {"f32", "bf16"}});
   v(t.seed, ConfigKey{"train", "seed", "", "Of initial weights, dropout and the order of the data", at_least(0)});
   v(t.on_nan, ConfigKey{"train", "on_nan", "", "After a loss that is not finite", {}, {"abort", "skip", "rollback"}});
+}
 
-  auto& e = c.validate;
+template <class Validate, class Visitor>
+void visit_validate_keys(Validate& e, const Visitor& v) {
   v(e.every, ConfigKey{"validate", "every", "updates", "How often", at_least(1), {}, false});
   v(e.beam, ConfigKey{"validate", "beam", "hypotheses", "Width of the beam", at_least(1), {}, false});
   v(e.length_penalty, ConfigKey{"validate", "length_penalty", "", "Exponent of the length", at_least(0), {}, false});
-  const char* longest = "Longest translation: floor(max_length_a * tokens of the source + max_length_b)";
+  const char* longest =
+      "Longest translation without its end: floor(max_length_a * tokens of the source with theirs + max_length_b)";
   v(e.max_length_a, ConfigKey{"validate", "max_length_a", "", longest, at_least(0), {}, false});
   v(e.max_length_b, ConfigKey{"validate", "max_length_b", "tokens", "The same", at_least(0), {}, false});
   v(e.patience, ConfigKey{"validate",
@@ -130,11 +134,25 @@ void visit_config(Config& c, const Visitor& v) {
                           at_least(0),
                           {},
                           false});
+}
 
-  auto& o = c.output;
+template <class Output, class Visitor>
+void visit_output_keys(Output& o, const Visitor& v) {
   v(o.log_every, ConfigKey{"output", "log_every", "updates", "How often to log", at_least(1), {}, false});
   v(o.save_every, ConfigKey{"output", "save_every", "updates", "How often to save", at_least(1), {}, false});
   v(o.keep, ConfigKey{"output", "keep", "checkpoints", "How many to keep beside the best", at_least(1), {}, false});
+}
+
+// `Config` is ExperimentConfig or const ExperimentConfig. Calls visitor(field, ConfigKey) for every key, section after
+// section; a field is std::int64_t, double, bool or std::string. The options of normalizers are not here but in
+// normalizers(), models/normalizer.h.
+template <class Config, class Visitor>
+void visit_config(Config& c, const Visitor& v) {
+  visit_model_keys(c.model, v);
+  visit_data_keys(c.data, v);
+  visit_train_keys(c.train, v);
+  visit_validate_keys(c.validate, v);
+  visit_output_keys(c.output, v);
 }
 
 }  // namespace foldgrad

@@ -86,10 +86,16 @@ void fetch_known(const DataSet& set, const DataOptions& options, const std::stri
       throw FileError(file, fmt::format("has SHA-256 {}, which no archive of {} has", digest, set.name));
     take_file(file, wanted(*found));
   }
-  for (const Download& archive : set.archives) {
-    say("{}\n", archive.path);
-    download(wanted(archive));
-    unpack(archives + "/" + archive.path, unpacked);
+  try {
+    for (const Download& archive : set.archives) {
+      say("{}\n", archive.path);
+      download(wanted(archive));
+      unpack(archives + "/" + archive.path, unpacked);
+    }
+  } catch (...) {  // no directory without a file stays behind, which would look like the data set
+    std::error_code ignored;
+    for (const std::string& directory : {archives, root}) std::filesystem::remove(directory, ignored);
+    throw;
   }
   Preparation preparation = options.preparation;
   preparation.renamed = set.renamed;

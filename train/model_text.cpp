@@ -1,6 +1,7 @@
 #include "train/model_text.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "engine/check.h"
 #include "engine/file.h"
@@ -26,25 +27,29 @@ std::vector<Ids> encoded(const std::vector<std::string>& lines, const char* side
 
 void add_model_text_options(CLI::App& command, ModelTextOptions& options, const std::string& split) {
   options.split = split;
-  command.add_option("--source", options.source, "File of sentences, one a line");
+  command.add_option("--source", options.source,
+                     "File of sentences, one a line; below --data-dir, where that is given");
   command.add_option("--reference", options.reference, "File of their translations");
   command
       .add_option("--split", options.split,
                   "Without files: train, valid or test of the run that MODEL belongs to, or another name in its data "
                   "directory")
       ->capture_default_str();
-  command.add_option("--data-dir", options.data_directory, "Below it lies data.directory; before $FOLDGRAD_DATA");
+  command.add_option("--data-dir", options.data_directory,
+                     "Below it lies data.directory, or --source; before $FOLDGRAD_DATA");
 }
 
 ParallelText read_model_text(const ModelTextOptions& o, const std::string& model, const Vocabulary& vocabulary) {
   FOLDGRAD_CHECK(o.source.empty() == o.reference.empty(), "--source and --reference must be given both or neither");
   ParallelText text;
   if (!o.source.empty()) {
-    text = {read_lines(o.source), read_lines(o.reference)};
+    const std::filesystem::path below = o.data_directory;  // an absolute name stays
+    const std::string source = below / o.source, reference = below / o.reference;
+    text = {read_lines(source), read_lines(reference)};
     if (text.source.size() != text.target.size())
-      throw FileError(o.reference, fmt::format("must have {} lines like {}, got {}", text.source.size(), o.source,
-                                               text.target.size()));
-    if (text.source.empty()) throw FileError(o.source, "has no line");
+      throw FileError(
+          reference, fmt::format("must have {} lines like {}, got {}", text.source.size(), source, text.target.size()));
+    if (text.source.empty()) throw FileError(source, "has no line");
   } else {
     const std::string path = find_run_config(model);
     FOLDGRAD_CHECK(!path.empty(), "{} belongs to no run: --source and --reference must name text", model);

@@ -11,7 +11,7 @@ class App;
 namespace foldgrad {
 
 struct ModelTextOptions {
-  std::string source, reference;  // files; both or neither
+  std::string source, reference;  // files, below data_directory where that is given; both or neither
   std::string split, data_directory;
 };
 

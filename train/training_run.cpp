@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "engine/atomic_file.h"
 #include "train/checkpoint_files.h"
@@ -79,6 +80,7 @@ class TrainingRun {
   std::optional<ProgressLine> progress_;
   RunState state_;  // but for `training`
   BestValidation saved_best_;
+  bool told_signatures_ = false;
   bool unsaved_ = false;  // the disk refused the last checkpoint
 };
 
@@ -212,7 +214,8 @@ bool TrainingRun::validate() {
   const AveragedWeights averaged(trainer_.average());
   const Lines hypotheses = translate();
   const Validation v = score_translations(validation_loss(model_, valid_), hypotheses, data_.valid.text.target);
-  progress_->print(fmt::format("step {:>6}  validation: {}", n, v.text()));
+  if (!std::exchange(told_signatures_, true)) progress_->print(v.signatures());
+  progress_->print(fmt::format("step {:>6}  validation: {}", n, v.short_text()));
   try {
     write_file_atomically(run_.sample(n), samples_text(data_.valid.text, hypotheses));
   } catch (const FileError& e) {

@@ -118,7 +118,7 @@ void add_decoding_options(CLI::App& command, DecodingOptions& o, std::int64_t& m
       ->capture_default_str();
   command
       .add_option("--max-length-a", o.max_length_a,
-                  "Longest translation: floor(a * tokens of the source + b), end included")
+                  "Longest translation, its end not counted: floor(a * tokens of the source with their end + b)")
       ->check(at_least(0))
       ->capture_default_str();
   command.add_option("--max-length-b", o.max_length_b, "The b of it")

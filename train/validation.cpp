@@ -19,6 +19,15 @@ std::string Validation::text() const {
                      loss.loss, loss.perplexity, sacre.score, sacre.signature, tokenized.text, chrf.score, exact);
 }
 
+std::string Validation::short_text() const {
+  return fmt::format("loss {:.4f}  ppl {:.2f}  BLEU {:.2f}  chrF {:.1f}  exact {:.1f} %", loss.loss, loss.perplexity,
+                     sacre.score, chrf.score, exact);
+}
+
+std::string Validation::signatures() const {
+  return fmt::format("BLEU is sacreBLEU {}, chrF is {}; all scores are in log.jsonl", sacre.signature, chrf.signature);
+}
+
 nlohmann::ordered_json Validation::event(std::int64_t step) const {
   return {{"event", "validate"},
           {"step", step},

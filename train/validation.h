@@ -18,7 +18,9 @@ struct Validation {
 
   // Of best checkpoints and patience: larger is better.
   double score() const { return sacre.score; }
-  std::string text() const;  // one line, each score with what it is
+  std::string text() const;        // one line, each score with what it is
+  std::string short_text() const;  // for a terminal, which has been told the signatures
+  std::string signatures() const;
   nlohmann::ordered_json event(std::int64_t step) const;
 };
 

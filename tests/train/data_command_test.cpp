@@ -112,6 +112,18 @@ TEST_F(DataCommand, DigestsAreLookedAtBeforeAnythingIsFetched) {
   EXPECT_EQ(taken.exit_code, 0) << taken.err;
 }
 
+TEST_F(DataCommand, AFetchThatFailsLeavesNoDirectoryThatLooksLikeTheData) {
+  if (!download_available()) GTEST_SKIP() << "libcurl is absent";
+  setenv("http_proxy", "http://localhost:1", 1);
+  setenv("https_proxy", "http://localhost:1", 1);
+  const ProgramResult r = data("fetch multi30k --data-dir " + files_ / "root");
+  unsetenv("http_proxy");
+  unsetenv("https_proxy");
+  EXPECT_EQ(r.exit_code, 3);
+  EXPECT_NE(r.err.find("could not be fetched"), std::string::npos) << r.err;
+  EXPECT_FALSE(std::filesystem::exists(files_ / "root/multi30k"));
+}
+
 TEST_F(DataCommand, FetchesAFileByItsDigest) {
   const std::string digest = sha256("Ein Haus\r\ndas Haus dort\n\n"), at = " --data-dir " + files_ / "root";
   const ProgramResult taken = data("fetch mine --sha256 " + digest + at + " --from-file " + files_ / "train.de");

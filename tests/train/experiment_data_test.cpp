@@ -132,7 +132,10 @@ TEST_F(ExperimentDataTest, FilesThatAreNotThere) {
   EXPECT_EQ(message<FileError>([&] { read_text(d, directory, "train"); }),
             directory +
                 ": there is no such directory; data.directory = \"multi30k\" lies below --data-dir, "
-                "$FOLDGRAD_DATA or ~/.cache/foldgrad");
+                "$FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data fetch multi30k` makes it, see docs/data.md");
+  std::filesystem::create_directory(directory);  // what a fetch that failed may have left
+  EXPECT_EQ(message<FileError>([&] { read_text(d, directory, "train"); }),
+            directory + ": has no train.de; `foldgrad data fetch multi30k` makes it, see docs/data.md");
 }
 
 TEST(DataRoot, FlagThenVariablesThenHome) {

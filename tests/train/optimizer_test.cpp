@@ -37,6 +37,14 @@ Model random_model(Device device, DType dtype, int tensors = 70) {
 
 std::string label(Device device, DType dtype) { return fmt::format("{} on {}", name(dtype), name(device)); }
 
+TEST(Optimizer, ZeroGradForgetsTheGradientsOfAllGroups) {
+  Model model = random_model(Device::cpu, DType::f32, 4);
+  const std::vector<Parameter*> all = model.all();
+  Optimizer optimizer(AdamW{}, {{.parameters = {all[0], all[1]}}, {.parameters = {all[2], all[3]}}});
+  optimizer.zero_grad();
+  for (const Parameter* p : all) EXPECT_FALSE(p->has_grad) << p->name;
+}
+
 // --- Numbers from PyTorch 2.15: three steps in f64 from p = (1, -2, 0.5), where g of step t = 1, 2, 3 is
 // (0.5 t, -0.25, 0.1 t t) and lr 0.1, 0.05, 0.02; printed with repr(p.detach().tolist()).
 

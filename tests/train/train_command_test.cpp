@@ -40,6 +40,16 @@ TEST_F(TrainCommand, TellsScoresSamplesAndLayers) {
   for (const char* key : {"loss", "perplexity", "bleu", "tokenized_bleu", "chrf", "exact", "seconds"})
     EXPECT_TRUE(validations[1].at(key).is_number()) << key;
   EXPECT_EQ(validations[1].at("bleu_signature"), "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp");
+  // Signatures once, then lines that fit a terminal.
+  const std::size_t told =
+      run.err.find("BLEU is sacreBLEU nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp, chrF is nrefs:1|");
+  EXPECT_NE(told, std::string::npos) << run.err;
+  EXPECT_EQ(run.err.find("nrefs:1|case:mixed|eff:no", told + 20), std::string::npos) << run.err;
+  std::istringstream lines(run.err);
+  int shown = 0;
+  for (std::string line; std::getline(lines, line);)
+    if (contains(line, "validation: loss ")) EXPECT_LE(line.size(), 90u) << line, ++shown;
+  EXPECT_EQ(shown, 2);
   EXPECT_EQ(steps.back().at("step"), 5);
   const auto& site = layers.at(1).at("normalizers").at("encoder.layer_norm");
   EXPECT_EQ(site.at("iterations"), 5);

@@ -80,6 +80,8 @@ TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
   const ProgramResult text = run("eval @m --source @in.de --reference @own.en");
   for (const char* part : {"\ntokenized BLEU   BLEU = ", "\nsacreBLEU        BLEU = ", "\nexact match      100.00 %\n"})
     EXPECT_NE(text.out.find(part), std::string::npos) << text.out;
+  // Names of files lie below --data-dir.
+  EXPECT_EQ(json::parse(run("eval @m --data-dir @ --source in.de --reference own.en --json").out)["loss"], all["loss"]);
 }
 
 TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
@@ -109,6 +111,8 @@ TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
 TEST_F(EvalCommand, Errors) {
   write_bytes(files_ / "short.en", "one\n");
   expect_error("eval @m --source @in.de --reference @short.en", 3, "@short.en: must have 5 lines like @in.de, got 1");
+  expect_error("eval @m --data-dir @ --source no.de --reference in.de", 3,
+               "@no.de: cannot be opened: No such file or directory");
   expect_error("eval @m --source @in.de", 2, "--source and --reference must be given both or neither");
   expect_error("eval @m", 2, "@m belongs to no run: --source and --reference must name text");
   expect_error("eval @m --source @in.de --reference @in.de --max-tokens 3", 3,

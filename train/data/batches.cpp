@@ -106,13 +106,13 @@ Batches::Batches(EncodedPairs pairs, BatchOptions options) : pairs_(std::move(pa
   order_batches();
 }
 
-void Batches::order_batches() {
+void Batches::order_batches() {  // [BAT-3]
   order_ = counting(batches_.size());
   if (options_.shuffle)
     shuffle(order_, {.seed = options_.seed, .stream = kBatchStream, .step = std::uint32_t(cursor_.epoch)});
 }
 
-Batch Batches::make(std::vector<std::int64_t> pairs) const {
+Batch Batches::make(std::vector<std::int64_t> pairs) const {  // [BAT-4]
   Batch batch;
   batch.pairs = std::move(pairs);
   batch.source = padded(pairs_.source, batch.pairs, true, false);

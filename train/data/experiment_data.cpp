@@ -1,10 +1,12 @@
 #include "train/data/experiment_data.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
 #include "engine/check.h"
 #include "engine/file.h"
+#include "train/data/data_sets.h"
 #include "train/data/numbers.h"
 #include "train/data/unicode.h"
 #include "train/digest.h"
@@ -103,6 +105,21 @@ std::map<std::string, std::string> digests_of(const DataConfig& d, const std::st
   return digests;
 }
 
+// Also names the command for a data set that `foldgrad data fetch` knows.
+void require_data(const DataConfig& config, const std::string& directory) {
+  const std::string name = std::filesystem::path(directory).filename();
+  const auto& sets = data_sets();
+  const bool known = std::any_of(sets.begin(), sets.end(), [&](const DataSet& set) { return set.name == name; });
+  const std::string fetch = known ? fmt::format("; `foldgrad data fetch {}` makes it, see docs/data.md", name) : "";
+  if (!std::filesystem::is_directory(directory))
+    throw FileError(directory, fmt::format("there is no such directory; data.directory = \"{}\" lies below --data-dir, "
+                                           "$FOLDGRAD_DATA or ~/.cache/foldgrad{}",
+                                           config.directory, fetch));
+  const std::string first = config.train + "." + config.source;
+  if (known && !std::filesystem::exists(path_in(directory, first)))
+    throw FileError(directory, fmt::format("has no {}{}", first, fetch));
+}
+
 ExperimentData encoded(const ExperimentConfig& config, const std::string& directory, Vocabulary vocabulary,
                        ParallelText train) {
   auto digests = digests_of(config.data, directory);  // an exception within the braces would make GCC 12 free twice
@@ -148,10 +165,7 @@ std::string data_directory(const DataConfig& config, const std::string& flag) {
 
 ParallelText read_text(const DataConfig& config, const std::string& directory, const std::string& name) {
   if (config.task == "numbers") return read_numbers(config, name);
-  if (!std::filesystem::is_directory(directory))
-    throw FileError(directory, fmt::format("there is no such directory; data.directory = \"{}\" lies below --data-dir, "
-                                           "$FOLDGRAD_DATA or ~/.cache/foldgrad",
-                                           config.directory));
+  require_data(config, directory);
   ParallelText text = read_parallel_text(directory, name, config.source, config.target);
   keep_first(text, name == config.train ? config.train_pairs : name == config.valid ? config.valid_pairs : 0);
   if (config.lowercase)

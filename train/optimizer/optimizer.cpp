@@ -88,6 +88,10 @@ void Optimizer::step(double lr, const Tensor& gradient_scale) {
     update<double>(lr, scale);
 }
 
+void Optimizer::zero_grad() {
+  for (Slot& slot : slots_) slot.parameter->zero_grad();
+}
+
 template <class T>
 void Optimizer::update(double lr, const double* scale) {
   if (std::holds_alternative<Sgd>(rule_))

@@ -55,6 +55,8 @@ class Optimizer {
   // gradient, or one that does not fit, and for a negative lr or one that is not finite.
   void step(double lr, const Tensor& gradient_scale = {});
   std::int64_t steps() const { return steps_; }
+  // Of every parameter, before the next backward pass: gradients add up otherwise.
+  void zero_grad();
 
   // For checkpoints: `step`, i64 [] on the host, and `exp_avg.NAME` and `exp_avg_sq.NAME` (Adam's m and v), or
   // `momentum.NAME`, for every parameter. They share the optimizer's storage.

@@ -33,7 +33,7 @@ void add_line(Counts& counts, const std::vector<std::string>& hypothesis, const 
   for (std::size_t order = 1; order <= 4; ++order) {
     const NGrams wanted = ngrams(reference, order);
     for (const auto& [gram, count] : ngrams(hypothesis, order)) {
-      counts.total[order - 1] += count;
+      counts.total[order - 1] += count;  // [BLEU-1]
       if (const auto found = wanted.find(gram); found != wanted.end())
         counts.correct[order - 1] += std::min(count, found->second);
     }
@@ -45,7 +45,7 @@ Bleu with_lengths(const Counts& counts) {
   bleu.hyp_len = counts.hyp_len;
   bleu.ref_len = counts.ref_len;
   const double h = double(counts.hyp_len), r = double(counts.ref_len);
-  bleu.brevity_penalty = h >= r ? 1 : h > 0 ? std::exp(1 - r / h) : 0;
+  bleu.brevity_penalty = h >= r ? 1 : h > 0 ? std::exp(1 - r / h) : 0;  // [BLEU-2]
   bleu.ratio = r > 0 ? h / r : 0;
   return bleu;
 }
@@ -89,7 +89,7 @@ Bleu multi_bleu(const Lines& hypotheses, const Lines& references) {
   }
   std::array<double, 4>& p = bleu.precisions;
   for (int n = 0; n < 4; ++n) p[n] = counts.total[n] ? double(counts.correct[n]) / double(counts.total[n]) : 0;
-  bleu.score = 100 * bleu.brevity_penalty * geometric_mean(p);
+  bleu.score = 100 * bleu.brevity_penalty * geometric_mean(p);  // [BLEU-3]
   for (double& one : p) one *= 100;
   bleu.text =
       fmt::format("BLEU = {:.2f}, {:.1f}/{:.1f}/{:.1f}/{:.1f} (BP={:.3f}, ratio={:.3f}, hyp_len={}, ref_len={})",
@@ -107,7 +107,7 @@ Bleu sacre_bleu(const Lines& hypotheses, const Lines& references, Case letters) 
   if (counts.correct[0] > 0) {  // a match of any order implies one of order 1
     double smooth = 1;
     for (int n = 0; n < 4 && counts.total[n] > 0; ++n) {
-      if (counts.correct[n] == 0) smooth *= 2;
+      if (counts.correct[n] == 0) smooth *= 2;  // [BLEU-4]
       p[n] = 100 * (counts.correct[n] ? double(counts.correct[n]) : 1 / smooth) / double(counts.total[n]);
     }
     bleu.score = bleu.brevity_penalty * geometric_mean(p);

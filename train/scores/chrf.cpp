@@ -48,14 +48,14 @@ double f_score(const Counts& counts) {
   int orders = 0;
   for (std::size_t n = 0; n < kOrders; ++n) {
     if (counts.hypothesis[n] == 0 || counts.reference[n] == 0) continue;
-    precision += double(counts.match[n]) / double(counts.hypothesis[n]);
+    precision += double(counts.match[n]) / double(counts.hypothesis[n]);  // [CHRF-1]
     recall += double(counts.match[n]) / double(counts.reference[n]);
     ++orders;
   }
   if (precision + recall == 0) return 0;
-  precision /= orders;
+  precision /= orders;  // [CHRF-2]
   recall /= orders;
-  return 100 * (1 + kBetaSquared) * precision * recall / (kBetaSquared * precision + recall);
+  return 100 * (1 + kBetaSquared) * precision * recall / (kBetaSquared * precision + recall);  // [CHRF-3]
 }
 
 }  // namespace

@@ -1,0 +1,100 @@
+"""The commands of README.md, run in their order as they stand there, each in the small.
+
+Lines that are indented by four spaces are commands. All are run by one shell in a directory that looks like the source
+tree, on data made here, but for those that NOT_RUN names with a reason. What makes a command small is what SMALL adds
+to its end; nothing else about it changes.
+"""
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+PROGRAM, SOURCES = os.environ["FOLDGRAD_PROGRAM"], os.environ["FOLDGRAD_SOURCE_DIR"]
+
+NOT_RUN = {
+    "scripts/demo.sh": "builds everything anew; the command demo has tests of its own",
+    "scripts/build.sh": "builds everything anew",
+    "scripts/test.sh": "runs this test",
+    "cmake --preset emulate && cmake --build --preset emulate && ctest --preset emulate": "runs this test",
+    "$F data fetch multi30k": "needs a network; its data is made here, and other tests fetch from a server of their own",
+}
+TINY = ("--set model.width=16 --set model.ffn_width=16 --set model.heads=2 --set model.encoder_layers=1 "
+        "--set model.decoder_layers=1 --set train.steps=5 --set train.max_tokens=512 --set output.save_every=1 ")
+SMALL = {
+    "$F train configs/multi30k-un.toml --out runs/multi30k-un": TINY + "--set data.vocabulary=60",
+    "$F train configs/iwslt14-cpu-un.toml --out runs/iwslt14-un": TINY + "--set validate.max_length_b=20",
+    "$F eval averaged --data-dir ~/.cache/foldgrad --source iwslt14/test.de --reference iwslt14/test.en":
+        "--max-length-b 20",
+    "$F eval runs/multi30k-un --split test --beam 1": "--max-length-b 20",
+}
+# What must be there afterwards.
+MADE = ["runs/multi30k-un/report.html", "averaged/model.safetensors", "folded/certificate.json", "before-and-after.svg"]
+
+
+def commands():
+    with open(os.path.join(SOURCES, "README.md"), encoding="utf-8") as file:
+        lines = [line[4:].split("  #")[0].rstrip() for line in file if line.startswith("    ")]
+    for line in [*NOT_RUN, *SMALL]:
+        if line not in lines:
+            sys.exit(f"README.md no longer has the command {line}")
+    return [line for line in lines if line not in NOT_RUN]
+
+
+def make_text(directory, parts):
+    """Pairs of number words, as files NAME.de and NAME.en."""
+    os.makedirs(directory)
+    rng = random.Random(1)
+    german, english = "null eins zwei drei vier fünf sechs".split(), "zero one two three four five six".split()
+    for part in parts:
+        sides = {"de": [], "en": []}
+        for _ in range(60):
+            numbers = [rng.randrange(7) for _ in range(rng.randrange(1, 6))]
+            sides["de"].append(" ".join(german[n] for n in numbers))
+            sides["en"].append(" ".join(english[n] for n in numbers))
+        for language, lines in sides.items():
+            with open(os.path.join(directory, f"{part}.{language}"), "w", encoding="utf-8") as file:
+                file.writelines(line + "\n" for line in lines)
+    return german, english
+
+
+def make_data(root):
+    make_text(os.path.join(root, "multi30k"), ["train", "valid", "test_2016_flickr"])
+    iwslt = os.path.join(root, "iwslt14")
+    words = make_text(iwslt, ["train", "valid", "test"])
+    with open(os.path.join(iwslt, "fairseq.bpe10k.code"), "w", encoding="utf-8") as file:
+        file.write("#version: 0.2\ne i\nei n\n")
+    for language, side in zip(("de", "en"), words):
+        pieces = sorted({letter + end for word in side for letter in word for end in ("", "@@")})
+        with open(os.path.join(iwslt, f"fairseq.dict.{language}.txt"), "w", encoding="utf-8") as file:
+            file.writelines(f"{piece} 1\n" for piece in pieces)
+
+
+def main():
+    listed = commands()
+    with tempfile.TemporaryDirectory() as directory:
+        for name in ("configs", "tests"):
+            os.symlink(os.path.join(SOURCES, name), os.path.join(directory, name))
+        os.makedirs(os.path.join(directory, "build/release"))
+        os.symlink(PROGRAM, os.path.join(directory, "build/release/foldgrad"))
+        make_data(os.path.join(directory, ".cache/foldgrad"))
+        environment = {**os.environ, "HOME": directory, "OMP_NUM_THREADS": "1"}
+        for name in ("FOLDGRAD_DATA", "XDG_CACHE_HOME"):
+            environment.pop(name, None)
+        script = ["set -e"]
+        for line in listed:
+            script += [f"echo {line!r} >> done", f"{line} {SMALL.get(line, '')}"]
+        run = subprocess.run(["bash", "-c", "\n".join(script)], cwd=directory, env=environment, capture_output=True,
+                             text=True)
+        with open(os.path.join(directory, "done"), encoding="utf-8") as file:
+            last = file.read().splitlines()[-1]
+        if run.returncode:
+            sys.exit(f"{last}: exit code {run.returncode}\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
+        missing = [name for name in MADE if not os.path.exists(os.path.join(directory, name))]
+        if missing:
+            sys.exit(f"the commands of README.md made no {missing}")
+    print(f"{len(listed)} commands of README.md ran, {len(NOT_RUN)} did not")
+
+
+if __name__ == "__main__":
+    main()
