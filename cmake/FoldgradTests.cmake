@@ -193,6 +193,12 @@ if(NOT FOLDGRAD_SANITIZE)
       ENVIRONMENT "FOLDGRAD_PROGRAM=$<TARGET_FILE:foldgrad>;FOLDGRAD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
   endforeach()
 
+  add_test(NAME readme COMMAND sh ${PROJECT_SOURCE_DIR}/tests/python/run.sh
+           ${PROJECT_SOURCE_DIR}/tests/readme/readme_test.py)
+  set_tests_properties(readme PROPERTIES
+    SKIP_RETURN_CODE 77 TIMEOUT ${foldgrad_test_timeout}
+    ENVIRONMENT "FOLDGRAD_PROGRAM=$<TARGET_FILE:foldgrad>;FOLDGRAD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+
   add_test(NAME install COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DBUILD=${PROJECT_BINARY_DIR}
            -DWORK=${PROJECT_BINARY_DIR}/install_test -P ${PROJECT_SOURCE_DIR}/tests/install/install_test.cmake)
   set_tests_properties(install PROPERTIES TIMEOUT ${foldgrad_test_timeout})

@@ -41,4 +41,18 @@ void fill_normal(Parameter& parameter, double deviation, std::uint64_t seed) {
   });
 }
 
+Parameter uniform_parameter(const std::string& name, const Shape& shape, double bound, std::uint64_t seed, DType dtype,
+                            Device device) {
+  Parameter parameter{name, Tensor::empty(shape, dtype, device)};
+  fill_uniform(parameter, bound, seed);
+  return parameter;
+}
+
+Parameter normal_parameter(const std::string& name, const Shape& shape, double deviation, std::uint64_t seed,
+                           DType dtype, Device device) {
+  Parameter parameter{name, Tensor::empty(shape, dtype, device)};
+  fill_normal(parameter, deviation, seed);
+  return parameter;
+}
+
 }  // namespace foldgrad

@@ -1,4 +1,5 @@
-# Installs a build, builds examples/translate against it, and translates with a folded model as the program does.
+# Installs a build, and builds the examples against it: examples/translate, which must translate with a folded model as
+# the program does, and examples/mlp, which links single libraries.
 #   cmake -DSOURCE=... -DBUILD=... -DWORK=... -P install_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
@@ -31,4 +32,16 @@ run(expected ${program} translate ${WORK}/folded --beam 5)
 run(got ${WORK}/example/translate ${WORK}/folded)
 if(NOT got STREQUAL expected OR got STREQUAL "")
   message(FATAL_ERROR "the example prints\n${got}the program\n${expected}")
+endif()
+
+run(none ${CMAKE_COMMAND} -S ${SOURCE}/examples/mlp -B ${WORK}/mlp -G Ninja -DCMAKE_BUILD_TYPE=Debug
+    -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+run(none ${CMAKE_COMMAND} --build ${WORK}/mlp)
+run(gradient ${WORK}/mlp/gradient)
+if(NOT gradient STREQUAL "y = 3, dW = (1, 2)\n")  # of x = (1 2; 3 -4) and W = (1 1), relu leaves the first row
+  message(FATAL_ERROR "examples/mlp/gradient prints ${gradient}")
+endif()
+run(learned ${WORK}/mlp/mlp)
+if(NOT learned MATCHES "\n(19[0-9]|200) of 200 points are on their spiral\n$")
+  message(FATAL_ERROR "examples/mlp/mlp learns too little:\n${learned}")
 endif()
