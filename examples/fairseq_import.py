@@ -37,6 +37,8 @@ def read(path, trust):
     torch.serialization.add_safe_globals([argparse.Namespace])
     try:
         checkpoint = torch.load(path, map_location="cpu", weights_only=not trust)
+    except (OSError, RuntimeError, EOFError) as e:
+        fail(f"{path}: cannot be read: {str(e).splitlines()[0]}")
     except pickle.UnpicklingError as e:
         fail(f"{path}: {str(e).splitlines()[0]}\nA file of somebody you trust can be read with --trust, which runs what "
              "it says.")
@@ -132,7 +134,7 @@ def write_vocabulary(directory, source, target, codes):
         json.dump({"format": 1, "kind": "bpe" if codes else "words", "lowercase": False}, file)
 
 
-def main():
+def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint")
     parser.add_argument("directory")
@@ -140,7 +142,7 @@ def main():
     parser.add_argument("--target-dictionary")
     parser.add_argument("--bpe-codes", help="of subword-nmt, when the text was cut by it")
     parser.add_argument("--trust", action="store_true", help="unpickle whatever the file holds, also code")
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     if bool(args.source_dictionary) != bool(args.target_dictionary) or (args.bpe_codes and not args.source_dictionary):
         parser.error("both dictionaries are needed, or neither; --bpe-codes needs them")
     options, weights = read(args.checkpoint, args.trust)

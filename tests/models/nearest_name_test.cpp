@@ -29,8 +29,14 @@ TEST(NearestName, NeedsTheFewestEdits) {
 TEST(NearestName, ProposesNothingBeyondAThirdOfTheWord) {
   EXPECT_EQ(nearest_name("train.wXrYup", kKeys), "train.warmup");
   EXPECT_EQ(nearest_name("train.wXYZup", kKeys), "");
-  EXPECT_EQ(nearest_name("train.rl", kKeys), "");
+  EXPECT_EQ(nearest_name("train.ab", kKeys), "");
   EXPECT_EQ(nearest_name("train.lt", kKeys), "train.lr");
+}
+
+TEST(NearestName, NeighboursThatHaveChangedPlacesCountOnce) {
+  EXPECT_EQ(nearest_name("ftech", {"info", "fetch"}), "fetch");
+  EXPECT_EQ(nearest_name("train.rl", kKeys), "train.lr");
+  EXPECT_EQ(nearest_name("ftehc", {"info", "fetch"}), "");
 }
 
 TEST(NearestName, TheLastPartDecides) {

@@ -1,5 +1,7 @@
 #include "models/random_fill.h"
 
+#include <cmath>
+
 #include "tests/harness/compare.h"
 
 namespace foldgrad::testing {

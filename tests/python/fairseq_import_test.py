@@ -1,6 +1,8 @@
 """examples/fairseq_import.py: checkpoints with fairseq's names and random weights give the logits that a forward pass
 written here, with PyTorch's functions and from fairseq's definitions, has for them."""
 import argparse
+import contextlib
+import io
 import math
 import os
 import subprocess
@@ -16,17 +18,18 @@ except ImportError as e:
 
 PROGRAM, SOURCES = os.environ["FOLDGRAD_PROGRAM"], os.environ["FOLDGRAD_SOURCE_DIR"]
 sys.path.insert(0, os.path.join(SOURCES, "examples"))
+import fairseq_import  # noqa: E402
 from model_files import load_tensors, save_tensors  # noqa: E402
 
 WIDTH, INNER, HEADS, SOURCE, TARGET, PAD = 16, 24, 4, 16, 24, 1
 TOLERANCE = 1e-5  # of the greatest logit: some thousand roundings of f32
 
 
-def call(*command, exit_code=0, stdin=""):
+def call(*command, stdin=""):
     done = subprocess.run(command, input=stdin, capture_output=True, text=True)
-    if done.returncode != exit_code:
+    if done.returncode:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout + done.stderr
+    return done.stdout
 
 
 def options_of(**changes):
@@ -137,11 +140,16 @@ def as_old(weights, options):
     return old
 
 
-def convert(files, name, checkpoint, *more, exit_code=0):
-    path = os.path.join(files, f"{name}.pt")
+def convert(files, name, checkpoint, *more):
+    """What the example prints, or its error."""
+    path, printed = os.path.join(files, f"{name}.pt"), io.StringIO()
     torch.save(checkpoint, path)
-    return call(sys.executable, os.path.join(SOURCES, "examples/fairseq_import.py"), path, os.path.join(files, name),
-                *more, exit_code=exit_code)
+    try:
+        with contextlib.redirect_stdout(printed):
+            fairseq_import.main([path, os.path.join(files, name), *more])
+    except SystemExit as e:
+        return str(e)
+    return printed.getvalue()
 
 
 def check_logits(files, name, checkpoint, options, weights):
@@ -169,7 +177,7 @@ def check_refusals(files):
             ("untied", {"args": options_of(share_decoder_input_output_embed=True), "model": weights},
              "decoder.output_projection.weight: is not the table of embeddings"),
             ("plain", {"model": weights}, "has neither args nor cfg")):
-        printed = convert(files, name, checkpoint, exit_code=1)
+        printed = convert(files, name, checkpoint)
         if message not in printed or os.path.exists(os.path.join(files, name)):
             sys.exit(f"{name}: must say {message!r} and write nothing, got {printed!r}")
 
