@@ -27,7 +27,7 @@ std::string error_of(const std::string& name, const Options& options, std::int64
 }
 
 TEST(NormalizerOptions, ErrorsNameTheNearest) {
-  EXPECT_EQ(error_of("lnn", {}).substr(0, 63), "there is no normalizer \"lnn\"; did you mean \"ln\"? There are: af");
+  EXPECT_EQ(error_of("lnn", {}).substr(0, 62), "there is no normalizer \"lnn\"; did you mean \"ln\"? There are: af");
   EXPECT_EQ(error_of("nothing", {}).substr(0, 50), "there is no normalizer \"nothing\". There are: affin");
   EXPECT_EQ(
       error_of("mabn", {{"windw", "4"}}),

@@ -40,7 +40,7 @@ std::set<std::string> commands_of_the_program() {
   std::istringstream lines(help.substr(help.find("Subcommands:\n") + 13));
   for (std::string line; std::getline(lines, line);)
     if (line.size() > 2 && line.rfind("  ", 0) == 0 && line[2] != ' ')
-      commands.insert(line.substr(2, line.find(' ', 2) - 2));
+      commands.insert(line.substr(2, line.find_first_of(", ", 2) - 2));  // "fold, fuse"
   return commands;
 }
 
