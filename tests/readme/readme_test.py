@@ -1,4 +1,4 @@
-"""The commands of README.md, run in their order as they stand there, each in the small.
+"""The commands of README.md and docs/tutorial.md, run in their order as they stand there, each in the small.
 
 Lines that are indented by four spaces are commands. All are run by one shell in a directory that looks like the source
 tree, on data made here, but for those that NOT_RUN names with a reason. What makes a command small is what SMALL adds
@@ -6,6 +6,7 @@ to its end; nothing else about it changes. scripts/build.sh is one here that has
 """
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,25 +21,27 @@ NOT_RUN = {
 }
 TINY = ("--set model.width=16 --set model.ffn_width=16 --set model.heads=2 --set model.encoder_layers=1 "
         "--set model.decoder_layers=1 --set train.steps=5 --set train.max_tokens=512 --set output.save_every=1 ")
+FEW = "--set train.steps=2 --set train.warmup=1 --set data.valid_pairs=5"
 SMALL = {
     "scripts/demo.sh": "--steps 10",
     "$F train configs/multi30k-un.toml --out runs/multi30k-un": TINY + "--set data.vocabulary=30",
+    "$F train configs/numbers-un.toml --out runs/un $TINY --set norm.un.warmup=30": FEW,
+    "$F train configs/numbers-un.toml --out runs/ln $TINY --set norm.name=ln": FEW,
     "$F train configs/iwslt14-cpu-un.toml --out runs/iwslt14-un": TINY + "--set validate.max_length_b=20",
     "$F eval averaged --data-dir ~/.cache/foldgrad --source iwslt14/test.de --reference iwslt14/test.en":
         "--max-length-b 20",
     "$F eval runs/multi30k-un --split test --beam 1": "--max-length-b 20",
 }
-# What must be there afterwards.
-MADE = ["runs/multi30k-un/report.html", "averaged/model.safetensors", "folded/certificate.json", "before-and-after.svg"]
+# By document, what must be there afterwards.
+MADE = {"README.md": ["runs/multi30k-un/report.html", "averaged/model.safetensors", "folded/certificate.json",
+                      "before-and-after.svg"],
+        "docs/tutorial.md": ["report.html", "folded/certificate.json", "ln-folded/certificate.json",
+                             "before-and-after.svg"]}
 
 
-def commands():
-    with open(os.path.join(SOURCES, "README.md"), encoding="utf-8") as file:
-        lines = [line[4:].split("  #")[0].rstrip() for line in file if line.startswith("    ")]
-    for line in [*NOT_RUN, *SMALL]:
-        if line not in lines:
-            sys.exit(f"README.md no longer has the command {line}")
-    return [line for line in lines if line not in NOT_RUN]
+def commands(document):
+    with open(os.path.join(SOURCES, document), encoding="utf-8") as file:
+        return [line[4:].split("  #")[0].rstrip() for line in file if line.startswith("    ")]
 
 
 def make_text(directory, parts):
@@ -70,35 +73,48 @@ def make_data(root):
             file.writelines(f"{piece} 1\n" for piece in pieces)
 
 
+def make_tree(directory):
+    """What the commands need of the source tree, and their data."""
+    for name in ("configs", "tests"):
+        os.symlink(os.path.join(SOURCES, name), os.path.join(directory, name))
+    os.makedirs(os.path.join(directory, "scripts"))
+    shutil.copy(os.path.join(SOURCES, "scripts/demo.sh"), os.path.join(directory, "scripts/demo.sh"))
+    with open(os.path.join(directory, "scripts/build.sh"), "w") as file:
+        file.write("#!/bin/sh\necho build/release/foldgrad\n")
+    os.chmod(file.name, 0o755)
+    os.makedirs(os.path.join(directory, "build/release"))
+    os.symlink(PROGRAM, os.path.join(directory, "build/release/foldgrad"))
+    make_data(os.path.join(directory, ".cache/foldgrad"))
+
+
+def run(document, lines, directory):
+    make_tree(directory)
+    environment = {**os.environ, "HOME": directory, "OMP_NUM_THREADS": "1"}
+    for name in ("FOLDGRAD_DATA", "XDG_CACHE_HOME"):
+        environment.pop(name, None)
+    script = ["set -e -o pipefail"]
+    for line in lines:
+        script += [f"echo {shlex.quote(line)} >> done", f"{line} {SMALL.get(line, '')}"]
+    result = subprocess.run(["bash", "-c", "\n".join(script)], cwd=directory, env=environment, capture_output=True,
+                            text=True)
+    with open(os.path.join(directory, "done"), encoding="utf-8") as file:
+        last = file.read().splitlines()[-1]
+    if result.returncode:
+        sys.exit(f"{document}: {last}: exit code {result.returncode}\n{result.stdout[-2000:]}{result.stderr[-2000:]}")
+    missing = [name for name in MADE[document] if not os.path.exists(os.path.join(directory, name))]
+    if missing:
+        sys.exit(f"the commands of {document} made no {missing}")
+    print(f"{len(lines)} commands of {document} ran")
+
+
 def main():
-    listed = commands()
-    with tempfile.TemporaryDirectory() as directory:
-        for name in ("configs", "tests"):
-            os.symlink(os.path.join(SOURCES, name), os.path.join(directory, name))
-        os.makedirs(os.path.join(directory, "scripts"))
-        shutil.copy(os.path.join(SOURCES, "scripts/demo.sh"), os.path.join(directory, "scripts/demo.sh"))
-        with open(os.path.join(directory, "scripts/build.sh"), "w") as file:
-            file.write("#!/bin/sh\necho build/release/foldgrad\n")
-        os.chmod(file.name, 0o755)
-        os.makedirs(os.path.join(directory, "build/release"))
-        os.symlink(PROGRAM, os.path.join(directory, "build/release/foldgrad"))
-        make_data(os.path.join(directory, ".cache/foldgrad"))
-        environment = {**os.environ, "HOME": directory, "OMP_NUM_THREADS": "1"}
-        for name in ("FOLDGRAD_DATA", "XDG_CACHE_HOME"):
-            environment.pop(name, None)
-        script = ["set -e"]
-        for line in listed:
-            script += [f"echo {line!r} >> done", f"{line} {SMALL.get(line, '')}"]
-        run = subprocess.run(["bash", "-c", "\n".join(script)], cwd=directory, env=environment, capture_output=True,
-                             text=True)
-        with open(os.path.join(directory, "done"), encoding="utf-8") as file:
-            last = file.read().splitlines()[-1]
-        if run.returncode:
-            sys.exit(f"{last}: exit code {run.returncode}\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
-        missing = [name for name in MADE if not os.path.exists(os.path.join(directory, name))]
-        if missing:
-            sys.exit(f"the commands of README.md made no {missing}")
-    print(f"{len(listed)} commands of README.md ran, {len(NOT_RUN)} did not")
+    listed = {document: commands(document) for document in MADE}
+    for line in [*NOT_RUN, *SMALL]:
+        if not any(line in lines for lines in listed.values()):
+            sys.exit(f"no document has the command any more: {line}")
+    for document, lines in listed.items():
+        with tempfile.TemporaryDirectory() as directory:
+            run(document, [line for line in lines if line not in NOT_RUN], directory)
 
 
 if __name__ == "__main__":
