@@ -29,7 +29,7 @@ def call(*command, stdin=""):
 
 
 def write_model(directory):
-    """Weights such that translations depend on the source, some ending before the limit."""
+    """Weights such that translations depend on the source."""
     torch.manual_seed(1)
     config = small_config("un", SOURCE_WORDS, TARGET_WORDS)
     config["model"]["share_embeddings"] = "none"
@@ -37,7 +37,6 @@ def write_model(directory):
     with torch.no_grad():
         for name, p in network.named_parameters():
             p.copy_((0.6 if "encoder_attn" in name else 0.25) * torch.randn_like(p) + name.endswith("norm.weight"))
-        network.decoder.output_projection.weight[2] *= 1.5  # the end
         for module in network.modules():
             if isinstance(module, UnifiedNorm):
                 module.run_var.copy_(2 + 4 * torch.rand_like(module.run_var))
@@ -71,10 +70,9 @@ def main():
             for line, ours, theirs in zip(lines.splitlines(), want, got, strict=True):
                 if ours != theirs:
                     sys.exit(f"{name}: {line}\n  foldgrad  {ours}\n  Optimum   {theirs}")
-            ended = sum(len(ids.split()) < LIMIT for ids in want)
-            if len(set(want)) < 10 or not 0 < ended < len(want):
-                sys.exit(f"translations must differ and some must end, got {len(set(want))} different, {ended} ended")
-            print(f"{os.path.basename(name)}: {len(want)} sentences are the same, {ended} ended before the limit")
+            if len(set(want)) < 10:
+                sys.exit(f"translations must differ, to tell something, got {len(set(want))} of {len(want)}")
+            print(f"{os.path.basename(name)}: {len(want)} translations are the same, {len(set(want))} different ones")
         if not all(generated(folded + "-onnx", sentences[:3], beams=5)):
             sys.exit("beam search must give translations")
 
