@@ -12,9 +12,7 @@ std::string runtime_config(const TransformerConfig& config) {
   const std::int64_t eos = DecodingOptions().eos;
   return ordered_json{{"model_type", "marian"},
                       {"is_encoder_decoder", true},
-                      {"vocab_size", config.source_vocabulary},
-                      {"decoder_vocab_size", config.target_vocabulary},
-                      {"share_encoder_decoder_embeddings", config.share_embeddings == "all"},
+                      {"vocab_size", config.target_vocabulary},  // beam search takes it for the width of the logits
                       {"d_model", config.width},
                       {"encoder_layers", config.encoder_layers},
                       {"decoder_layers", config.decoder_layers},
