@@ -14,8 +14,9 @@ except ImportError as e:
 
 PROGRAM, SOURCES = os.environ["FOLDGRAD_PROGRAM"], os.environ["FOLDGRAD_SOURCE_DIR"]
 sys.path.insert(0, os.path.join(SOURCES, "examples"))
+from normalizers import Offline  # noqa: E402
 from pytorch_export import export, small_config  # noqa: E402
-from pytorch_model import Transformer, UnifiedNorm  # noqa: E402
+from pytorch_model import Transformer  # noqa: E402
 
 SOURCE_WORDS, TARGET_WORDS = [f"s{i}" for i in range(20)], [f"t{i}" for i in range(28)]
 LIMIT = 12
@@ -38,7 +39,7 @@ def write_model(directory):
         for name, p in network.named_parameters():
             p.copy_((0.6 if "encoder_attn" in name else 0.25) * torch.randn_like(p) + name.endswith("norm.weight"))
         for module in network.modules():
-            if isinstance(module, UnifiedNorm):
+            if isinstance(module, Offline):
                 module.run_var.copy_(2 + 4 * torch.rand_like(module.run_var))
     export(network, config, directory, SOURCE_WORDS, TARGET_WORDS)
 
