@@ -47,8 +47,11 @@ TEST_F(TrainCommand, TellsScoresSamplesAndLayers) {
   EXPECT_EQ(run.err.find("nrefs:1|case:mixed|eff:no", told + 20), std::string::npos) << run.err;
   std::istringstream lines(run.err);
   int shown = 0;
-  for (std::string line; std::getline(lines, line);)
-    if (contains(line, "validation: loss ")) EXPECT_LE(line.size(), 90u) << line, ++shown;
+  for (std::string line; std::getline(lines, line);) {
+    if (!contains(line, "validation: loss ")) continue;
+    EXPECT_LE(line.size(), 90u) << line;
+    ++shown;
+  }
   EXPECT_EQ(shown, 2);
   EXPECT_EQ(steps.back().at("step"), 5);
   const auto& site = layers.at(1).at("normalizers").at("encoder.layer_norm");
