@@ -114,7 +114,7 @@ Var Transformer::decode(const Tensor& input, const Tensor& input_mask, const Var
 Var Transformer::logits(const Var& hidden, const ForwardPass& pass) {
   const Tape::Scope scope(pass.tape, "decoder.output_projection");
   const Var table = config_.fixnorm ? unit_rows(pass.use(output_table())) : pass.use(output_table());
-  Parameter* bias = output_bias();
+  Parameter* bias = output_bias();  // [TRF-2]
   return bias ? linear(hidden, table, pass.use(*bias)) : linear(hidden, table);
 }
 
