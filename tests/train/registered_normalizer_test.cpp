@@ -93,7 +93,8 @@ TEST_F(RegisteredNormalizer, IsTrainedByItsNameInAConfiguration) {
 TEST_F(RegisteredNormalizer, IsVerifiedAndFolded) {
   const auto model = load_model(train("bounded"));
   const FoldOptions options{.tied = FoldOptions::Tied::untie};
-  for (const CheckResult& check : check_model(*model, options, random_probe(model->config(), 1, 3, 5)))
+  for (const CheckResult& check : check_model(
+           *model, [&](Transformer& m) { return fold(m, options); }, random_probe(model->config(), 1, 3, 5)))
     EXPECT_NE(check.outcome, CheckResult::Outcome::failed) << check.name << ": " << check.measured;
   const FoldedTransformer folded = fold(*model, options);
   EXPECT_EQ(folded.model->config().normalizer, "none");
