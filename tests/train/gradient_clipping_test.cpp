@@ -160,7 +160,9 @@ TEST(GradientClipping, Errors) {
             }),
             "clip_adaptively: d must be f32 [2] on cpu, to go with w, which is f32 [2] on cpu, got f64 [2] on cpu");
   EXPECT_EQ(message_of([&] { clip_adaptively({&w, &none}, 1); }), "clip_adaptively: n has no gradient");
-  EXPECT_EQ(message_of([&] { clip_adaptively({&w}, -1); }), "clip_adaptively: clipping must be positive, got -1");
+  for (const double clipping : {-1, 0})
+    EXPECT_EQ(message_of([&] { clip_adaptively({&w}, clipping); }),
+              fmt::format("clip_adaptively: clipping must be positive, got {}", clipping));
   w.grad = Tensor::zeros({3}, DType::f32);
   EXPECT_EQ(message_of([&] { clip_by_norm({&w}, 1); }),
             "clip_by_norm: the gradient must be f32 [2] on cpu, to go with w, which is f32 [2] on cpu, got f32 [3] on "
