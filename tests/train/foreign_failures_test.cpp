@@ -12,7 +12,7 @@ namespace {
 ProgramResult run_after(const std::string& first, const std::string& arguments) {
   const TemporaryDirectory directory;
   const std::string out = directory / "out", err = directory / "err";
-  const int status = std::system((first + " '" FOLDGRAD_PROGRAM "' " + arguments + " >" + out + " 2>" + err).c_str());
+  const int status = std::system((first + " '" + program() + "' " + arguments + " >" + out + " 2>" + err).c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_bytes(out), read_bytes(err)};
 }
 
