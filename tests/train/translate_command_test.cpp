@@ -81,7 +81,9 @@ TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
   for (const char* part : {"\ntokenized BLEU   BLEU = ", "\nsacreBLEU        BLEU = ", "\nexact match      100.00 %\n"})
     EXPECT_NE(text.out.find(part), std::string::npos) << text.out;
   // Names of files lie below --data-dir.
-  EXPECT_EQ(json::parse(run("eval @m --data-dir @ --source in.de --reference own.en --json").out)["loss"], all["loss"]);
+  EXPECT_EQ(
+      json::parse(run("eval @m --data-dir @ --source in.de --reference own.en --json --max-tokens 20").out)["loss"],
+      all["loss"]);
 }
 
 TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
