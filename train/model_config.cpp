@@ -98,9 +98,11 @@ class Section {
   }
 
   void end() const {
+    std::vector<std::string> known;
+    for (const std::string& key : known_) known.push_back(fmt::format("{}.{}", name_, key));
     for (const auto& [key, value] : object_.items())
       FOLDGRAD_CHECK(std::find(known_.begin(), known_.end(), key) != known_.end(), "there is no key {}.{}{}", name_,
-                     key, did_you_mean(key, known_));
+                     key, did_you_mean(fmt::format("{}.{}", name_, key), known));
   }
 
  private:
