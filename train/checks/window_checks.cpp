@@ -144,8 +144,9 @@ std::vector<std::unique_ptr<Normalizer>> outlier_tests(Transformer& model, const
     if (norm->info().name != "un" || norm->options().text("mode") != "paper" || !has(*norm, "win_sq")) continue;
     if (!Windows(*norm).full() || (granularity.empty() && norm->options().text("granularity") == "pooled")) continue;
     std::map<std::string, std::string> options = norm->options().all();
-    options["filtration"] = "1", options["warmup"] = "0";
-    if (!granularity.empty()) options["granularity"] = granularity;
+    options.insert_or_assign("filtration", "1");
+    options.insert_or_assign("warmup", "0");
+    if (!granularity.empty()) options.insert_or_assign("granularity", granularity);
     tests.push_back(make_normalizer("un", options, norm->site(), norm->channels(), DType::f64));
     StateSnapshot state = norm->snapshot();
     for (auto& [name, tensor] : state)
