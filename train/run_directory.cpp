@@ -59,7 +59,7 @@ void RunDirectory::begin(const std::string& config_text, const std::vector<std::
     if (error) throw FileError(directory, "cannot be created", error.value());
   }
   sync_directory(path_);
-  for (const std::string& directory : {path_, samples()}) remove_unfinished(directory);
+  for (const std::string& directory : {path_, samples(), checkpoints()}) remove_unfinished(directory);
   const std::string before = exists(command()) ? read_file(command()) : "";
   write_file_atomically(command(), before + command_line(arguments));
   write_file_atomically(this->environment(),

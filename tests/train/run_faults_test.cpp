@@ -1,5 +1,5 @@
-// Every call by which a run that goes on makes, reads, renames and removes files, failing or killed there. Afterwards
-// `--resume` goes on and ends with the bits of a run in peace.
+// Every call by which a run's files are made, read, renamed and removed, failing or killed there: from the first start,
+// and from a resumed one. Afterwards `--resume` goes on, or begins at 0, and ends with the bits of a run in peace.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,7 +70,7 @@ class RunFaults : public ::testing::Test {
   }
   std::string errors() { return read_bytes(files_ / "err"); }
 
-  // Goes through the calls of a run that begins with the files of `before`.
+  // Goes through the calls of a run that begins with the files of `before`, or with none when that is empty.
   void survives_faults(const std::string& before, int kind) {
     const std::string counted = fresh("counted", before);
     ASSERT_EQ(train(counted), 0) << errors();
@@ -79,7 +79,7 @@ class RunFaults : public ::testing::Test {
 #ifdef __SANITIZE_ADDRESS__
     const long step = 60;  // each start takes some ten times as long
 #else
-    const long step = soaking() > 1 ? 1 : 4;
+    const long step = soaking() > 1 ? 1 : 6;
 #endif
     int points = 0, stopped = 0;
     for (long at = long(fuzz_seed()) % step; at < calls && !HasFailure(); at += step, ++points) {
@@ -88,8 +88,8 @@ class RunFaults : public ::testing::Test {
     }
     RecordProperty("points", points);
     EXPECT_GT(points, calls / step - 1);
-    // What cannot be saved at once is saved later, so that most errors do not stop a run that has begun.
-    EXPECT_GT(stopped, kind == kKill ? points * 9 / 10 : points / 20);
+    // What cannot be saved at once is saved later, so that few errors stop a run.
+    EXPECT_GT(stopped, kind == kKill ? points * 9 / 10 : 0);
   }
 
  private:
@@ -105,9 +105,8 @@ class RunFaults : public ::testing::Test {
     if (!std::freopen((files_ / "out").c_str(), "w", stdout) || !std::freopen((files_ / "err").c_str(), "w", stderr))
       _exit(126);
     const std::string config = files_ / "c.toml", steps = first ? "train.steps=1" : "train.steps=2";
-    const bool begun = fs::exists(run + "/config.toml");
     execl(FOLDGRAD_PROGRAM, "foldgrad", "train", config.c_str(), "--out", run.c_str(), "--set", steps.c_str(),
-          begun ? "--resume" : nullptr, nullptr);
+          "--resume", nullptr);
     _exit(127);
   }
 
@@ -143,10 +142,15 @@ class RunFaults : public ::testing::Test {
       EXPECT_TRUE(read_bytes(run + name) == read_bytes(files_ / "whole" + name)) << where << file;
     }
     EXPECT_EQ(read_bytes(run + "/checkpoints/LATEST"), "step-00000002\n") << where;
+    for (const auto& entry : fs::recursive_directory_iterator(run))
+      EXPECT_EQ(entry.path().string().find(".part"), std::string::npos) << where << entry.path();
   }
 
   TemporaryDirectory files_;
 };
+
+TEST_F(RunFaults, KilledInItsFirstStart) { survives_faults("", kKill); }
+TEST_F(RunFaults, ErrorsInItsFirstStart) { survives_faults("", EIO); }
 
 class ResumedRunFaults : public RunFaults {
  protected:
