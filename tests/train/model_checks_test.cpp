@@ -65,8 +65,9 @@ TEST(ModelChecks, PassForSoundModels) {
       const auto results = check(*stored(*used_model(normalizer, options, pre_norm)));
       EXPECT_EQ(failures(results), "") << normalizer << pre_norm;
       EXPECT_EQ(results.size(), 10u);
-      if (normalizer == "un" && options.size() == 1 && options.at("warmup") == "6")
+      if (normalizer == "un" && options.size() == 1 && options.at("warmup") == "6") {
         for (const CheckResult& r : results) EXPECT_EQ(r.outcome, Outcome::passed) << r.name << ": " << r.measured;
+      }
     }
 }
 
