@@ -126,7 +126,8 @@ std::string option_text(const Given& given) {
   const toml::node* node = given.node;
   if (node && node->is_boolean()) return node->as_boolean()->get() ? "true" : "false";
   if (node && node->is_integer()) return fmt::format("{}", node->as_integer()->get());
-  if (node && node->is_floating_point()) return fmt::format("{}", node->as_floating_point()->get());
+  // The sum is 0.0 for -0.0 too, whose text "-0" would be read back as an integer without a sign.
+  if (node && node->is_floating_point()) return fmt::format("{}", node->as_floating_point()->get() + 0.0);
   return given.text("must be a number, true, false or text");
 }
 

@@ -77,11 +77,12 @@ void ProgressLine::at(std::int64_t step) {
 
 void ProgressLine::print(const std::string& line) {
   erase();
-  say("{}\n", line);
+  say(printable(line) + "\n");
 }
 
 void ProgressLine::warn(const std::string& line) {
-  print(colours_ ? "\x1b[33mwarning:\x1b[0m " + line : "warning: " + line);
+  erase();
+  say((colours_ ? "\x1b[33mwarning:\x1b[0m " : "warning: ") + printable(line) + "\n");
 }
 
 }  // namespace foldgrad

@@ -43,8 +43,6 @@ inline std::vector<nlohmann::json> events_of(const std::string& run, const std::
 inline RunNumbers numbers_of_run(const std::string& run) {
   namespace fs = std::filesystem;
   RunNumbers n{{"outcome", "finished"}};
-  for (const auto& file : fs::directory_iterator(run + "/model/vocabulary"))
-    n["vocabulary"] += file.path().filename().string() + "\n" + read_bytes(file.path()) + "\n";
   for (const auto& event : events_of(run, "train")) {
     n["log"] += event.at("step").dump() + " ";
     n["lr"] += event.at("lr").dump() + " ";
@@ -72,6 +70,8 @@ inline RunNumbers numbers_of_run(const std::string& run) {
     n["weights 1"] = numbers_of(model, "");
   }
   if (!steps.empty()) {
+    for (const auto& file : fs::directory_iterator(run + "/checkpoints/" + steps.back() + "/vocabulary"))
+      n["vocabulary"] += file.path().filename().string() + "\n" + read_bytes(file.path()) + "\n";
     n["weights end"] = numbers_of(read_safetensors(run + "/checkpoints/" + steps.back() + "/model.safetensors"), "");
     n["translations"] = read_bytes(run + "/samples/" + steps.back() + ".txt");
   }
