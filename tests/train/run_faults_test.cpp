@@ -88,8 +88,12 @@ class RunFaults : public ::testing::Test {
     }
     RecordProperty("points", points);
     EXPECT_GT(points, calls / step - 1);
-    // What cannot be saved at once is saved later, so that few errors stop a run.
-    EXPECT_GT(stopped, kind == kKill ? points * 9 / 10 : 0);
+    // What cannot be saved at once is saved later: of a hundred errors some four stop a run, of ten perhaps none.
+    if (kind == kKill) {
+      EXPECT_GT(stopped, points * 9 / 10);
+    } else if (points >= 60) {
+      EXPECT_GT(stopped, 0);
+    }
   }
 
  private:

@@ -28,6 +28,7 @@ TEST_F(Signals, EveryThreadButOneBlocksThem) {
     const int signals[] = {SIGINT,  SIGTERM, SIGHUP,   SIGQUIT, SIGPROF, SIGALRM, SIGVTALRM, SIGUSR1,
                            SIGUSR2, SIGCHLD, SIGWINCH, SIGTSTP, SIGCONT, SIGPIPE, SIGIO,     SIGRTMIN};
     for (const int signal : signals) blocked += program.has("SigBlk", signal, thread);
+    if (!std::filesystem::exists(task.path())) continue;  // it ended meanwhile, as the one that prefetches does
     EXPECT_TRUE(blocked == 0 || blocked == int(std::size(signals))) << thread << " blocks " << blocked;
     open += blocked == 0;
     ++threads;
