@@ -70,7 +70,10 @@ class RegisteredNormalizer : public TinyRun {
     register_normalizer({{"opaque", Inference::online, "a gain between 0 and 1", {}}, make<OpaqueGain>});
   }
   std::string train(const std::string& norm) {
-    TrainOptions options{.config = files_ / "config.toml", .data_directory = files_.path(), .out = files_ / norm};
+    TrainOptions options;
+    options.config = files_ / "config.toml";
+    options.data_directory = files_.path();
+    options.out = files_ / norm;
     options.settings = {"norm.name=" + norm};
     if (norm == "bounded") options.settings.push_back("norm.bounded.slope=0.5");
     options.command = {"test"};
