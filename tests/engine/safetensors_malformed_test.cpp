@@ -51,23 +51,6 @@ void check_cases(const std::vector<Case>& cases) {
   }
 }
 
-TEST(SafetensorsMalformed, FilesOfOtherFormatsAreRecognised) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "model", converts = "which examples/fairseq_import.py can convert";
-  const auto ending = [&](const std::string& begin) {
-    write_bytes(path, begin + std::string(64, '\x7f'));
-    const std::string message = refusal_of(path);
-    return message.substr(std::min(message.find(';'), message.size()));
-  };
-  EXPECT_EQ(ending("PK\x03\x04"), "; it looks like a zip archive, such as a .pt of PyTorch, " + converts);
-  for (const char* protocol : {"\x80\x02", "\x80\x03", "\x80\x04"})
-    EXPECT_EQ(ending(protocol), "; it looks like a pickle of Python, such as an old .pt, " + converts);
-  EXPECT_EQ(ending("\x1f\x8b"), "; it looks like a gzip archive");
-  EXPECT_EQ(ending("{\"a\":"), "; it looks like JSON");
-  EXPECT_EQ(ending("["), "; it looks like JSON");
-  EXPECT_EQ(ending("PK\x03\x05"), "");
-}
-
 // An entry `a` with this text for one of its values.
 std::string shape(const std::string& text) {
   return R"({"a":{"dtype":"F32","data_offsets":[0,4],"shape":)" + text + "}}";
