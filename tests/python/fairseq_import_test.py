@@ -5,31 +5,19 @@ import contextlib
 import io
 import math
 import os
-import subprocess
 import sys
 import tempfile
 
-try:
-    import torch
-    from torch.nn import functional as F
-except ImportError as e:
-    print(f"skipped: {e}; FOLDGRAD_PYTHON must name a Python that has it")
-    sys.exit(77)
+from setting import PROGRAM, call, require
 
-PROGRAM, SOURCES = os.environ["FOLDGRAD_PROGRAM"], os.environ["FOLDGRAD_SOURCE_DIR"]
-sys.path.insert(0, os.path.join(SOURCES, "examples"))
+require("torch")
+import torch  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
 import fairseq_import  # noqa: E402
 from model_files import load_tensors, save_tensors  # noqa: E402
 
 WIDTH, INNER, HEADS, SOURCE, TARGET, PAD = 16, 24, 4, 16, 24, 1
 TOLERANCE = 1e-5  # of the greatest logit: some thousand roundings of f32
-
-
-def call(*command, stdin=""):
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 def options_of(**changes):

@@ -1,21 +1,15 @@
 """onnxruntime gives the logits of foldgrad for exported models, and the same greedy translations."""
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
-try:
-    import numpy as np
-    import onnx
-    import onnxruntime  # noqa: F401
-    import torch
-except ImportError as e:
-    print(f"skipped: {e}; FOLDGRAD_PYTHON must name a Python that has it")
-    sys.exit(77)
+from setting import PROGRAM, call, require
 
-PROGRAM, SOURCES = os.environ["FOLDGRAD_PROGRAM"], os.environ["FOLDGRAD_SOURCE_DIR"]
-sys.path.insert(0, os.path.join(SOURCES, "examples"))
+require("numpy", "onnx", "onnxruntime", "torch")
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import torch  # noqa: E402
 from model_files import load_tensors, save_tensors  # noqa: E402
 from onnx_greedy import Translator  # noqa: E402
 from pytorch_export import export  # noqa: E402
@@ -27,13 +21,6 @@ from pytorch_model import Transformer  # noqa: E402
 TOLERANCE = 5e-6
 SOURCE_WORDS, TARGET_WORDS = [f"wort{i}" for i in range(20)], [f"word{i}" for i in range(28)]
 PAIRS = [(batch, length) for batch in (1, 2, 3, 5, 8) for length in (1, 2, 5, 9, 13)]
-
-
-def call(*command, stdin=""):
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 class Files:

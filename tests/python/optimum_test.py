@@ -1,32 +1,20 @@
 """Hugging Face's Optimum loads what `foldgrad export` writes, and generates the ids of foldgrad's own decoding."""
 import os
 import random
-import subprocess
 import sys
 import tempfile
 
-try:
-    import torch
-    from optimum.onnxruntime import ORTModelForSeq2SeqLM
-except ImportError as e:
-    print(f"skipped: {e}; FOLDGRAD_PYTHON must name a Python that has it")
-    sys.exit(77)
+from setting import PROGRAM, call, require
 
-PROGRAM, SOURCES = os.environ["FOLDGRAD_PROGRAM"], os.environ["FOLDGRAD_SOURCE_DIR"]
-sys.path.insert(0, os.path.join(SOURCES, "examples"))
+require("torch", "optimum.onnxruntime")
+import torch  # noqa: E402
+from optimum.onnxruntime import ORTModelForSeq2SeqLM  # noqa: E402
 from normalizers import Offline  # noqa: E402
 from pytorch_export import export, small_config  # noqa: E402
 from pytorch_model import Transformer  # noqa: E402
 
 SOURCE_WORDS, TARGET_WORDS = [f"s{i}" for i in range(20)], [f"t{i}" for i in range(28)]
 LIMIT = 12
-
-
-def call(*command, stdin=""):
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 def write_model(directory):

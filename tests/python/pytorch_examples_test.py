@@ -5,23 +5,12 @@ import subprocess
 import sys
 import tempfile
 
-try:
-    import torch
-except ImportError as e:
-    print(f"skipped: {e}; FOLDGRAD_PYTHON must name a Python that has it")
-    sys.exit(77)
+from setting import PROGRAM, SOURCES, call, require
 
-PROGRAM, SOURCES = os.environ["FOLDGRAD_PROGRAM"], os.environ["FOLDGRAD_SOURCE_DIR"]
-sys.path.insert(0, os.path.join(SOURCES, "examples"))
+require("torch")
+import torch  # noqa: E402
 from model_files import load_tensors, save_tensors  # noqa: E402
 from pytorch_model import load_model  # noqa: E402
-
-
-def call(*command, stdin=""):
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 def example(name, *arguments):

@@ -2,17 +2,13 @@
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 
-try:
-    import sacrebleu
-except ImportError as e:
-    print(f"skipped: {e}; FOLDGRAD_PYTHON must name a Python that has it")
-    sys.exit(77)
+from setting import PROGRAM, call, require
 
-PROGRAM = os.environ["FOLDGRAD_PROGRAM"]
+require("sacrebleu")
+import sacrebleu  # noqa: E402
 
 CONFIG = """
 [data]
@@ -35,13 +31,6 @@ warmup = 5
 every = 100
 beam = 1
 """
-
-
-def call(*command, stdin=""):
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
-    return done.stdout
 
 
 def reference_of(line, rng):

@@ -6,11 +6,10 @@ import subprocess
 import sys
 import tempfile
 
-try:
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-except ImportError as e:
-    print(f"skipped: {e}; FOLDGRAD_PYTHON must name a Python that has it")
-    sys.exit(77)
+from setting import PROGRAM, require
+
+require("tensorboard.backend.event_processing.event_accumulator")
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: E402
 
 SITES = [f"decoder.layers.{i}.final_layer_norm" for i in range(3)]
 
@@ -44,7 +43,7 @@ with tempfile.TemporaryDirectory() as files:
     with open(os.path.join(run, "log.jsonl"), "w") as file:
         file.writelines(json.dumps(event) + "\n" for event in log())
     os.utime(file.name, (1e9, 1e9))
-    subprocess.run([os.environ["FOLDGRAD_PROGRAM"], "report", run, "--tensorboard", files + "/events"], check=True)
+    subprocess.run([PROGRAM, "report", run, "--tensorboard", files + "/events"], check=True)
     read = EventAccumulator(files + "/events/run", size_guidance={"scalars": 0}).Reload()
     got = {tag: [(e.step, e.value) for e in read.Scalars(tag)] for tag in read.Tags()["scalars"]}
     times = [e.wall_time for e in read.Scalars("validate/bleu")]

@@ -7,14 +7,10 @@ import subprocess
 import sys
 import tempfile
 
-try:
-    import torch
-except ImportError as e:
-    print(f"skipped: {e}; FOLDGRAD_PYTHON must name a Python that has it")
-    sys.exit(77)
+from setting import PROGRAM, SOURCES, require
 
-PROGRAM, SOURCES = os.environ["FOLDGRAD_PROGRAM"], os.environ["FOLDGRAD_SOURCE_DIR"]
-sys.path[:0] = [os.path.join(SOURCES, "examples"), os.path.join(SOURCES, "examples", "torch")]
+require("torch")
+import torch  # noqa: E402
 from model_files import load_metadata, load_tensors, save_tensors  # noqa: E402
 from un import MABN, PNStar, UN, real_tokens, replace_layer_norms  # noqa: E402
 
