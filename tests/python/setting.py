@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 PROGRAM, SOURCES = os.environ["FOLDGRAD_PROGRAM"], os.environ["FOLDGRAD_SOURCE_DIR"]
-sys.path[:0] = [os.path.join(SOURCES, "examples"), os.path.join(SOURCES, "examples", "torch")]
+sys.path[:0] = [os.path.join(SOURCES, "examples"), os.path.join(SOURCES, "examples", "pytorch")]
 
 
 def require(*packages):

@@ -1,4 +1,4 @@
-"""examples/torch/un.py computes what foldgrad computes: by the traces of tests/golden, and by `foldgrad verify-traces`
+"""examples/pytorch/un.py computes what foldgrad computes: by the traces of tests/golden, and by `foldgrad verify-traces`
 on traces that it records itself; and it can stand where nn.LayerNorm stood."""
 import glob
 import os
@@ -236,7 +236,7 @@ def main():
     state()
     in_an_encoder()
     errors()
-    print("examples/torch/un.py agrees with foldgrad")
+    print("examples/pytorch/un.py agrees with foldgrad")
 
 
 if __name__ == "__main__":
