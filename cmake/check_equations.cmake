@@ -1,6 +1,7 @@
 # cmake -P cmake/check_equations.cmake, from the root: every row of docs/equations.md is cited by code where it is
 # computed and by a test, and nothing is cited that has no row. Code cites [LN-4]; tests do so too, or carry LN_4 in the
 # name of the test. A line "//   [LN-4]  y = ..." states an equation and does not count as a place where it is computed.
+# Every numbered equation of the UN paper has a row too, with tags, tests or the word "prose".
 cmake_minimum_required(VERSION 3.25)
 
 set(tag "[A-Z][A-Z0-9]*-[0-9A-Za-z.]*[0-9A-Za-z]")
@@ -69,6 +70,7 @@ foreach(kind code tests)
   endforeach()
 endforeach()
 
+set(all_names "${names}")
 # Tags in names are found from the table; then whatever else looks like a tag of a family that the table has is wrong.
 set(families "")
 list(SORT known ORDER DESCENDING)  # LN-1.1 before LN-1
@@ -100,3 +102,40 @@ foreach(id IN LISTS known)
 endforeach()
 list(LENGTH known count)
 message(STATUS "${count} equations")
+
+# | (2)-(3) | what they say | tags, tests as Suite.Name, or prose |
+set(next 1)
+file(STRINGS docs/equations.md rows REGEX "^\\| *\\([0-9]+\\)")
+foreach(row IN LISTS rows)
+  string(REGEX MATCH "^\\| *\\(([0-9]+)\\)(-\\(([0-9]+)\\))?[^|]*\\|[^|]*\\|([^|]*)\\|$" matched "${row}")
+  set(first "${CMAKE_MATCH_1}")
+  set(last "${CMAKE_MATCH_3}")
+  set(place "${CMAKE_MATCH_4}")
+  if(NOT matched OR NOT first EQUAL next)
+    message(SEND_ERROR "docs/equations.md: the UN paper's equation ${next} should come in the row \"${row}\"")
+  endif()
+  if(last STREQUAL "")
+    set(last ${first})
+  endif()
+  math(EXPR next "${last} + 1")
+  string(REGEX MATCHALL "[A-Z]+-[0-9]+" tags "${place}")
+  string(REGEX MATCHALL "[A-Za-z]+\\.[A-Z][A-Za-z0-9]*_[A-Za-z0-9_]+" tests "${place}")
+  if(NOT tags AND NOT tests AND NOT place MATCHES "prose")
+    message(SEND_ERROR "docs/equations.md: (${first}) has neither tag nor test, nor is it said to be prose")
+  endif()
+  foreach(id IN LISTS tags)
+    if(NOT id IN_LIST known)
+      message(SEND_ERROR "docs/equations.md: (${first}) names ${id}, which its first table does not list")
+    endif()
+  endforeach()
+  foreach(name IN LISTS tests)
+    string(REPLACE "." "_" name "${name}")
+    string(FIND "${all_names}" "_${name}_" position)
+    if(position EQUAL -1)
+      message(SEND_ERROR "docs/equations.md: (${first}) names a test ${name}, which does not exist")
+    endif()
+  endforeach()
+endforeach()
+if(NOT next EQUAL 27)
+  message(SEND_ERROR "docs/equations.md: of the UN paper's 26 equations, (${next}) and those behind it are missing")
+endif()
