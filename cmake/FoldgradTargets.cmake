@@ -1,35 +1,42 @@
-# Libraries, one per top folder. Which sources belong to a build follows from their names.
+# Libraries, one per top folder. Which sources belong to a build, and with which flags, follows from their names:
+#   NAME_LIBRARY.cpp     where this build has LIBRARY (onednn, cudart, curl ...); a file LIBRARY.cpp likewise
+#   NAME_no_LIBRARY.cpp  where it has not
+#   NAME_fma.cpp         a * b + c of vector types becomes one instruction, which no function expresses
 
-# Splits the sources of a folder and its subfolders into host code and kernels, leaving out what this build lacks.
+set(foldgrad_have_cudart OFF)  # device memory, rather than the host's in its place
+if(foldgrad_cuda STREQUAL ON)
+  set(foldgrad_have_cudart ON)
+endif()
+
+# Splits the sources of a folder and those below it into host code and kernels, leaving out what this build lacks.
 function(foldgrad_sources folder host_out kernels_out)
-  file(GLOB host CONFIGURE_DEPENDS ${folder}/*.cpp ${folder}/*/*.cpp)
-  file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*.cu ${folder}/*/*.cu)
+  file(GLOB_RECURSE host CONFIGURE_DEPENDS ${folder}/*.cpp)
+  file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${folder}/*.cu)
   list(FILTER host EXCLUDE REGEX "/main\\.cpp$")
-  foreach(library onednn cblas cublas cudnn sentencepiece curl)
-    if(NOT foldgrad_have_${library})
-      list(FILTER host EXCLUDE REGEX "_${library}\\.cpp$")
-      list(FILTER kernels EXCLUDE REGEX "_${library}\\.cu$")
+  foreach(library onednn cblas cublas cudnn cudart sentencepiece curl onnx)
+    set(absent ${host} ${kernels})
+    list(FILTER absent INCLUDE REGEX "_no_${library}\\.(cpp|cu)$")
+    set(present ${host} ${kernels})
+    list(FILTER present INCLUDE REGEX "[_/]${library}\\.(cpp|cu)$")
+    list(REMOVE_ITEM present ${absent} "")
+    if(NOT foldgrad_have_${library} OR library STREQUAL onnx)  # what needs ONNX is compiled by FoldgradOnnx.cmake
+      list(REMOVE_ITEM host ${present} "")
+      list(REMOVE_ITEM kernels ${present} "")
+    endif()
+    if(foldgrad_have_${library})
+      list(REMOVE_ITEM host ${absent} "")
     endif()
   endforeach()
-  if(foldgrad_have_sentencepiece)
-    list(FILTER host EXCLUDE REGEX "/sentence_piece_absent\\.cpp$")
-  endif()
-  if(foldgrad_have_curl)
-    list(FILTER host EXCLUDE REGEX "/transfer_absent\\.cpp$")
-  endif()
-  list(FILTER host EXCLUDE REGEX "/graph_onnx\\.cpp$")  # in a library of its own
-  if(foldgrad_have_onnx)
-    list(FILTER host EXCLUDE REGEX "/graph_absent\\.cpp$")
-  endif()
-  if(foldgrad_cuda STREQUAL ON)
-    list(FILTER host EXCLUDE REGEX "/device_host\\.cpp$")
-  else()
-    list(FILTER kernels EXCLUDE REGEX "/device_cuda\\.cu$")
-  endif()
   if(foldgrad_cuda STREQUAL OFF)
     set(kernels "")
   elseif(foldgrad_cuda STREQUAL EMULATE AND kernels)
     set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX)
+  endif()
+  set(contracted ${host})
+  list(FILTER contracted INCLUDE REGEX "_fma\\.cpp$")
+  if(contracted)
+    set_source_files_properties(${contracted} PROPERTIES COMPILE_OPTIONS -ffp-contract=fast
+                                                         SKIP_PRECOMPILE_HEADERS ON)
   endif()
   set(${host_out} ${host} PARENT_SCOPE)
   set(${kernels_out} ${kernels} PARENT_SCOPE)
@@ -169,11 +176,6 @@ target_include_directories(foldgrad PRIVATE ${PROJECT_BINARY_DIR}/version)
 target_link_libraries(foldgrad PRIVATE ${foldgrad_libraries})
 target_compile_options(foldgrad PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
 add_dependencies(foldgrad foldgrad_version)
-
-# Products of vector types are to become fused multiplications and additions here, which no function expresses.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/ops/attention/attention_gemm.cpp
-                            ${PROJECT_SOURCE_DIR}/models/step_attention.cpp PROPERTIES
-                            COMPILE_OPTIONS -ffp-contract=fast SKIP_PRECOMPILE_HEADERS ON)
 
 # Each bench/*_bench.cpp is a program; they share the other files there.
 if(foldgrad_have_bench)

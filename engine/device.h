@@ -1,6 +1,6 @@
 // The two kinds of memory and the few calls the engine makes to the CUDA runtime. Which file implements them is decided
-// at configure time: device_cuda.cu with nvcc; device_host.cpp otherwise, where `cuda` is host memory on which kernels
-// run under emulation/ (FOLDGRAD_CUDA=EMULATE) or does not exist (OFF).
+// at configure time: device_cudart.cu with nvcc; device_no_cudart.cpp otherwise, where `cuda` is host memory on which
+// kernels run under emulation/ (FOLDGRAD_CUDA=EMULATE) or does not exist (OFF).
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Compiled with -ffp-contract=fast, without which half of the machine's speed is lost.
+// Its name gives it -ffp-contract=fast, without which half of the machine's speed is lost.
 #include "ops/attention/attention_gemm.h"
 
 #include <algorithm>

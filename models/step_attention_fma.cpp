@@ -1,4 +1,4 @@
-// Compiled with -ffp-contract=fast (cmake/FoldgradTargets.cmake), since sums of products are all that happens here.
+// Its name gives it -ffp-contract=fast, since sums of products are all that happens here.
 #include "models/step_attention.h"
 
 #include <algorithm>
