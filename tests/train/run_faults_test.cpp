@@ -99,7 +99,7 @@ class RunFaults : public ::testing::Test {
  private:
   [[noreturn]] void be_the_program(const std::string& run, const Fault& fault, bool first) {
     setenv("OMP_NUM_THREADS", "1", 1);
-    setenv("LD_PRELOAD", FOLDGRAD_FAULTS, 1);
+    setenv("LD_PRELOAD", FOLDGRAD_PRELOAD "/libfaults.so", 1);
     const char* options = getenv("ASAN_OPTIONS");  // AddressSanitizer wants to be the first library
     setenv("ASAN_OPTIONS", (std::string(options ? options : "") + ":verify_asan_link_order=0").c_str(), 1);
     setenv("FAULTS_BELOW", run.c_str(), 1);
