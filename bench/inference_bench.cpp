@@ -7,8 +7,8 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/machine.h"
-#include "engine/cpu_support.h"
-#include "engine/gemm.h"
+#include "engine/cpu/support.h"
+#include "engine/gemm/gemm.h"
 #include "models/decoding.h"
 #include "models/fold_transformer.h"
 

@@ -12,8 +12,8 @@
 
 #include "bench/machine.h"
 #include "bench/op_bench.h"
-#include "engine/cpu_support.h"
-#include "engine/gemm.h"
+#include "engine/cpu/support.h"
+#include "engine/gemm/gemm.h"
 
 namespace foldgrad::bench {
 namespace {

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "bench/machine.h"
-#include "engine/cpu_support.h"
-#include "engine/gemm.h"
+#include "engine/cpu/support.h"
+#include "engine/gemm/gemm.h"
 #include "models/transformer.h"
 #include "train/optimizer/gradient_clipping.h"
 #include "train/optimizer/optimizer.h"

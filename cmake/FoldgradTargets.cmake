@@ -117,7 +117,7 @@ if(foldgrad_have_cublas)
 endif()
 
 foldgrad_add_library(foldgrad_engine ${PROJECT_SOURCE_DIR}/engine ${engine_links})
-set_source_files_properties(${PROJECT_SOURCE_DIR}/engine/cpu_support.cpp PROPERTIES
+set_source_files_properties(${PROJECT_SOURCE_DIR}/engine/cpu/support.cpp PROPERTIES
                             COMPILE_DEFINITIONS FOLDGRAD_CPU_LEVEL=${foldgrad_cpu_level})
 if(foldgrad_have_cudnn)
   set(ops_links ${foldgrad_cudnn})

@@ -1,8 +1,8 @@
 #include "engine/accumulate.h"
 
 #include "engine/accumulate_kernels.h"
+#include "engine/cpu/elementwise.h"
 #include "engine/dispatch.h"
-#include "engine/elementwise_cpu.h"
 
 namespace foldgrad {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "engine/vector_math.h"
+#include "engine/cpu/vector_math.h"
 
 namespace foldgrad {
 namespace {

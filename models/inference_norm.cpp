@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/rows_cpu.h"
+#include "engine/cpu/rows.h"
 #include "models/round_rows.h"
 
 namespace foldgrad {

@@ -2,8 +2,8 @@
 
 #include <string_view>
 
-#include "engine/elementwise_cpu.h"
-#include "engine/gemm.h"
+#include "engine/cpu/elementwise.h"
+#include "engine/gemm/gemm.h"
 
 namespace foldgrad {
 namespace {

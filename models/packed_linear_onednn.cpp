@@ -5,8 +5,8 @@
 #include <bit>
 #include <unordered_map>
 
+#include "engine/gemm/onednn_engine.h"
 #include "engine/memory.h"
-#include "engine/onednn_engine.h"
 #include "models/packed_linear.h"
 
 namespace foldgrad {

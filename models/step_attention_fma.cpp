@@ -1,13 +1,12 @@
 // Its name gives it -ffp-contract=fast, since sums of products are all that happens here.
-#include "models/step_attention.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "engine/vector.h"
-#include "engine/vector_math.h"
+#include "engine/cpu/vector.h"
+#include "engine/cpu/vector_math.h"
 #include "models/round_rows.h"
+#include "models/step_attention.h"
 
 namespace foldgrad {
 namespace {

@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "engine/atomic_file.h"
+#include "engine/files/atomic_file.h"
 #include "train/commands.h"
 #include "train/exit_codes.h"
 #include "train/infer_bench.h"

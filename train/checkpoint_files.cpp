@@ -6,7 +6,7 @@
 #include <charconv>
 #include <filesystem>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 
 namespace foldgrad::checkpoint_files {
 

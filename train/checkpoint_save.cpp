@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "engine/atomic_file.h"
-#include "engine/safetensors.h"
+#include "engine/files/atomic_file.h"
+#include "engine/files/safetensors.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_files.h"
 #include "train/digest.h"

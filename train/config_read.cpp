@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "models/nearest_name.h"
 #include "models/normalizer.h"
 #include "train/config_keys.h"

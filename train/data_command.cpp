@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/check.h"
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "models/nearest_name.h"
 #include "train/commands.h"
 #include "train/data/data_sets.h"

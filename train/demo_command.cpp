@@ -7,7 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "engine/atomic_file.h"
+#include "engine/files/atomic_file.h"
 #include "train/certificate.h"
 #include "train/commands.h"
 #include "train/data/bpe.h"

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 
 namespace foldgrad {
 namespace {

@@ -8,7 +8,7 @@
 #include <cblas.h>
 #endif
 
-#include "engine/cpu_support.h"
+#include "engine/cpu/support.h"
 #include "engine/device.h"
 #include "train/run_directory.h"
 

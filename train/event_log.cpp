@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "engine/check.h"
-#include "engine/file.h"
+#include "engine/files/file.h"
 
 namespace foldgrad {
 

@@ -6,7 +6,7 @@
 #include <new>
 #include <system_error>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "engine/out_of_memory.h"
 #include "train/checkpoint.h"
 #include "train/config.h"

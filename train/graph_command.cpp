@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "engine/atomic_file.h"
+#include "engine/files/atomic_file.h"
 #include "models/fold_transformer.h"
 #include "models/graph_dot.h"
 #include "train/child_process.h"

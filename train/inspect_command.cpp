@@ -6,8 +6,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "engine/file.h"
-#include "engine/safetensors.h"
+#include "engine/files/file.h"
+#include "engine/files/safetensors.h"
 #include "train/checkpoint_files.h"
 #include "train/commands.h"
 #include "train/exit_codes.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "train/printable.h"
 
 namespace foldgrad {

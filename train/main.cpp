@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "engine/check.h"
-#include "engine/cpu_support.h"
+#include "engine/cpu/support.h"
 #include "engine/device.h"
 #include "foldgrad_version.h"
 #include "train/commands.h"

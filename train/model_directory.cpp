@@ -4,9 +4,9 @@
 #include <functional>
 #include <new>
 
-#include "engine/atomic_file.h"
 #include "engine/dispatch.h"
-#include "engine/safetensors.h"
+#include "engine/files/atomic_file.h"
+#include "engine/files/safetensors.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_files.h"
 #include "train/json_file.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "engine/check.h"
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "train/data/experiment_data.h"
 #include "train/model_directory.h"
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/atomic_file.h"
+#include "engine/files/atomic_file.h"
 #include "train/child_process.h"
 #include "train/scratch_directory.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "train/data/parallel_text.h"
 #include "train/data/vocabulary.h"
 #include "train/digest.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <sstream>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "train/report.h"
 #include "train/run_directory.h"
 

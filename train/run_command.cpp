@@ -5,8 +5,8 @@
 #include <cmath>
 #include <memory>
 
-#include "engine/file.h"
-#include "engine/safetensors.h"
+#include "engine/files/file.h"
+#include "engine/files/safetensors.h"
 #include "train/commands.h"
 #include "train/exit_codes.h"
 #include "train/model_directory.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "engine/atomic_file.h"
+#include "engine/files/atomic_file.h"
 #include "train/checkpoint_files.h"
 
 namespace foldgrad {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "train/run_directory.h"
 #include "train/run_names.h"
 

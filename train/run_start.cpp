@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "train/checkpoint_files.h"
 #include "train/data/experiment_data.h"
 #include "train/resume.h"

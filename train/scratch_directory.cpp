@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 
 namespace foldgrad {
 

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "train/exit_codes.h"
 
 namespace foldgrad {

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "engine/atomic_file.h"
+#include "engine/files/atomic_file.h"
 #include "train/run_directory.h"
 
 namespace foldgrad {

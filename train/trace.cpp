@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/file.h"
-#include "engine/safetensors.h"
+#include "engine/files/file.h"
+#include "engine/files/safetensors.h"
 #include "models/normalizer.h"
 
 namespace foldgrad {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "engine/atomic_file.h"
+#include "engine/files/atomic_file.h"
 #include "train/checkpoint_files.h"
 #include "train/data/experiment_data.h"
 #include "train/event_log.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <memory>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "train/commands.h"
 #include "train/data/unicode.h"
 #include "train/evaluation.h"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "train/commands.h"
 #include "train/exit_codes.h"
 #include "train/streams.h"

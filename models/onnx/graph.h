@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/atomic_file.h"
+#include "engine/files/atomic_file.h"
 #include "engine/tensor.h"
 
 namespace foldgrad {

@@ -53,7 +53,7 @@ void activation_cuda(const BiasActivationForward<T>& p);
 template <class T>
 void activation_cuda(const BiasActivationBackward<T>& p);
 
-// The same with the activation F known: what the loops of both devices run (engine/elementwise_cpu.h).
+// The same with the activation F known: what the loops of both devices run (engine/cpu/elementwise.h).
 
 template <class T, class F>
 struct Activate {
@@ -86,7 +86,7 @@ struct BiasActivate {
   FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { p.y[i] = T(value(i, c)); }
 };
 
-// dx element by element, and dbias as sums over rows (engine/column_sums_cpu.h).
+// dx element by element, and dbias as sums over rows (engine/cpu/column_sums.h).
 template <class T, class F>
 struct BiasActivateBackward {
   using Value = compute_t<T>;

@@ -1,6 +1,6 @@
 // The formulas of activation.h, each a type: value(x), and derivative(y) if kFromOutput, else derivative(x).
 #pragma once
-#include "engine/vector_math.h"
+#include "engine/cpu/vector_math.h"
 
 namespace foldgrad {
 

@@ -1,5 +1,5 @@
-#include "engine/column_sums_cpu.h"
-#include "engine/elementwise_cpu.h"
+#include "engine/cpu/column_sums.h"
+#include "engine/cpu/elementwise.h"
 #include "ops/affine/affine_kernels.h"
 
 namespace foldgrad {

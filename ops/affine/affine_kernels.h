@@ -1,4 +1,4 @@
-// Element-wise kernels with sums over rows (engine/elementwise_cpu.h, engine/column_sums_cpu.h).
+// Element-wise kernels with sums over rows (engine/cpu/elementwise.h, engine/cpu/column_sums.h).
 #pragma once
 #include "engine/grad_out.h"
 

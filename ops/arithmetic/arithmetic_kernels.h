@@ -1,4 +1,4 @@
-// Element-wise kernels (engine/elementwise_cpu.h); each evaluates its formula itself.
+// Element-wise kernels (engine/cpu/elementwise.h); each evaluates its formula itself.
 #pragma once
 #include "engine/grad_out.h"
 
@@ -85,7 +85,7 @@ struct AddBiasForward {
   FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { y[i] = T(value(i, c)); }
 };
 
-// Sums over rows (engine/column_sums_cpu.h).
+// Sums over rows (engine/cpu/column_sums.h).
 template <class T>
 struct AddBiasBackward {
   using Value = compute_t<T>;

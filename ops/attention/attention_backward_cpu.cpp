@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/cpu/rows.h"
 #include "engine/memory.h"
-#include "engine/rows_cpu.h"
 #include "ops/attention/attention_blocks_cpu.h"
 
 namespace foldgrad {

@@ -1,4 +1,4 @@
-#include "engine/reduce.h"
+#include "engine/cuda/reduce.h"
 #include "ops/attention/attention_tiles_cuda.h"
 
 namespace foldgrad {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "engine/philox_block.h"
+#include "engine/cpu/philox_block.h"
 #include "ops/attention/attention_gemm.h"
 #include "ops/attention/attention_kernels.h"
 

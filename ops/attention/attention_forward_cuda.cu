@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "engine/reduce.h"
+#include "engine/cuda/reduce.h"
 #include "ops/attention/attention_tiles_cuda.h"
 
 namespace foldgrad {

@@ -2,7 +2,7 @@
 // packing and threads to pay. Rows of B and C are read and written in whole vectors, elements of A one at a time, so A
 // may just as well be transposed (a_row 1, a_term the length of its rows).
 #pragma once
-#include "engine/vector.h"
+#include "engine/cpu/vector.h"
 
 namespace foldgrad {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <limits>
 
-#include "engine/vector_math.h"
+#include "engine/cpu/vector_math.h"
 
 namespace foldgrad::attention_math {
 

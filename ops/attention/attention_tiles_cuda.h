@@ -4,7 +4,7 @@
 // Thread (x, y), with x = 0 ... 15 and y = 0 ... 15, owns rows y and y + 16; of the scores columns x and x + 16, of the
 // sums columns x, x + 16, ..., x + 112. The 16 threads of a row are half a warp.
 #pragma once
-#include "engine/launch.h"
+#include "engine/cuda/launch.h"
 #include "ops/attention/attention_kernels.h"
 
 // Loops over a thread's sums are unrolled, or the sums would not stay in registers. Only nvcc knows the pragma.

@@ -1,4 +1,4 @@
-#include "engine/elementwise_cpu.h"
+#include "engine/cpu/elementwise.h"
 #include "ops/cast/cast_kernels.h"
 
 namespace foldgrad {

@@ -1,4 +1,4 @@
-#include "engine/elementwise_cuda.h"
+#include "engine/cuda/elementwise.h"
 #include "ops/cast/cast_kernels.h"
 
 namespace foldgrad {

@@ -1,5 +1,5 @@
-#include "engine/column_sums_cpu.h"
-#include "engine/rows_cpu.h"
+#include "engine/cpu/column_sums.h"
+#include "engine/cpu/rows.h"
 #include "ops/center_norm/center_norm_kernels.h"
 
 namespace foldgrad {

@@ -15,7 +15,7 @@ struct CenterNormForward {
 template <class T>
 struct CenterNormBackward {
   using Value = compute_t<T>;
-  static constexpr int kSums = 2;  // dgamma and dbeta, as sums over rows (engine/column_sums_cpu.h)
+  static constexpr int kSums = 2;  // dgamma and dbeta, as sums over rows (engine/cpu/column_sums.h)
 
   GradOut<T> dx, dgamma, dbeta;  // [rows, columns], [columns], [columns]
   const T *dy, *x, *gamma;       // [rows, columns], [rows, columns], [columns]

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/cpu/rows.h"
 #include "engine/memory.h"
-#include "engine/rows_cpu.h"
 #include "ops/channel_norm/channel_norm_kernels.h"
 
 namespace foldgrad {

@@ -1,4 +1,4 @@
-#include "engine/elementwise_cpu.h"
+#include "engine/cpu/elementwise.h"
 #include "ops/channel_norm/rbn_penalty_kernels.h"
 
 namespace foldgrad {

@@ -1,5 +1,5 @@
-#include "engine/elementwise_cuda.h"
-#include "engine/reduce.h"
+#include "engine/cuda/elementwise.h"
+#include "engine/cuda/reduce.h"
 #include "ops/channel_norm/rbn_penalty_kernels.h"
 
 namespace foldgrad {

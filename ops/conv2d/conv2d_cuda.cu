@@ -1,4 +1,4 @@
-#include "engine/elementwise_cuda.h"
+#include "engine/cuda/elementwise.h"
 #include "ops/conv2d/conv2d_kernels.h"
 
 namespace foldgrad {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "engine/launch.h"
+#include "engine/cuda/launch.h"
 #include "engine/memory.h"
 #include "ops/conv2d/conv2d_kernels.h"
 

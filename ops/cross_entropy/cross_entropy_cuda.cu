@@ -1,4 +1,4 @@
-#include "engine/rows_cuda.h"
+#include "engine/cuda/rows.h"
 #include "ops/cross_entropy/cross_entropy_kernels.h"
 
 namespace foldgrad {

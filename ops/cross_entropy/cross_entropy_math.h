@@ -1,6 +1,6 @@
 // The formulas of cross_entropy.h: the CPU loops and the CUDA kernels both call these.
 #pragma once
-#include "engine/vector_math.h"
+#include "engine/cpu/vector_math.h"
 
 namespace foldgrad::cross_entropy_math {
 

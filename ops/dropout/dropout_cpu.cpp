@@ -1,6 +1,6 @@
-#include "engine/column_sums_cpu.h"
-#include "engine/elementwise_cpu.h"
-#include "engine/philox_block.h"
+#include "engine/cpu/column_sums.h"
+#include "engine/cpu/elementwise.h"
+#include "engine/cpu/philox_block.h"
 #include "ops/dropout/dropout_kernels.h"
 
 namespace foldgrad {

@@ -1,5 +1,5 @@
-#include "engine/column_sums_cuda.h"
-#include "engine/elementwise_cuda.h"
+#include "engine/cuda/column_sums.h"
+#include "engine/cuda/elementwise.h"
 #include "ops/dropout/dropout_kernels.h"
 
 namespace foldgrad {

@@ -59,7 +59,7 @@ struct BiasDropoutResidualForward {
   FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c, std::uint32_t bits) const { y[i] = T(value(i, c, bits)); }
 };
 
-// dx is DropoutBackward's; dbias as sums over rows (engine/column_sums_cpu.h).
+// dx is DropoutBackward's; dbias as sums over rows (engine/cpu/column_sums.h).
 template <class T>
 struct BiasDropoutResidualBackward {
   using Value = compute_t<T>;

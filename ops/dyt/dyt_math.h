@@ -1,6 +1,6 @@
 // The functions of dyt.h, for the CPU loops and the CUDA kernels.
 #pragma once
-#include "engine/vector_math.h"
+#include "engine/cpu/vector_math.h"
 
 namespace foldgrad::dyt_math {
 

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "engine/elementwise_cuda.h"
+#include "engine/cuda/elementwise.h"
 #include "engine/memory.h"
 #include "ops/embedding/embedding_kernels.h"
 

@@ -1,7 +1,7 @@
 #include <vector>
 
-#include "engine/column_sums_cpu.h"
-#include "engine/rows_cpu.h"
+#include "engine/cpu/column_sums.h"
+#include "engine/cpu/rows.h"
 #include "ops/group_norm/group_norm_kernels.h"
 
 namespace foldgrad {

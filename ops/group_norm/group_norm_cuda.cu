@@ -1,5 +1,5 @@
-#include "engine/column_sums_cuda.h"
-#include "engine/rows_cuda.h"
+#include "engine/cuda/column_sums.h"
+#include "engine/cuda/rows.h"
 #include "ops/group_norm/group_norm_kernels.h"
 
 namespace foldgrad {

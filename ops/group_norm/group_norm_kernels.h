@@ -18,7 +18,7 @@ struct GroupNormForward {
 template <class T>
 struct GroupNormBackward {
   using Value = compute_t<T>;
-  static constexpr int kSums = 2;  // dgamma and dbeta, as sums over rows (engine/column_sums_cpu.h)
+  static constexpr int kSums = 2;  // dgamma and dbeta, as sums over rows (engine/cpu/column_sums.h)
 
   GradOut<T> dx, dgamma, dbeta;
   const T *dy, *x, *gamma;

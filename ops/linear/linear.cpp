@@ -1,6 +1,6 @@
 #include "ops/linear/linear.h"
 
-#include "engine/gemm.h"
+#include "engine/gemm/gemm.h"
 #include "ops/linear/linear_kernels.h"
 
 namespace foldgrad {

@@ -3,7 +3,7 @@
 
 namespace foldgrad {
 
-// db, as sums over rows (engine/column_sums_cpu.h). Everything else is a matrix product.
+// db, as sums over rows (engine/cpu/column_sums.h). Everything else is a matrix product.
 template <class T>
 struct LinearBiasBackward {
   using Value = compute_t<T>;

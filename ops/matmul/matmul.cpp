@@ -1,6 +1,6 @@
 #include "ops/matmul/matmul.h"
 
-#include "engine/gemm.h"
+#include "engine/gemm/gemm.h"
 
 namespace foldgrad {
 namespace {

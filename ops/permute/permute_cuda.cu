@@ -1,4 +1,4 @@
-#include "engine/reduce.h"
+#include "engine/cuda/reduce.h"
 #include "ops/permute/permute_kernels.h"
 
 namespace foldgrad {

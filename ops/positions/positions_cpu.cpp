@@ -1,4 +1,4 @@
-#include "engine/column_sums_cpu.h"
+#include "engine/cpu/column_sums.h"
 #include "ops/positions/positions_kernels.h"
 
 namespace foldgrad {

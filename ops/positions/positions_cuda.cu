@@ -1,4 +1,4 @@
-#include "engine/column_sums_cuda.h"
+#include "engine/cuda/column_sums.h"
 #include "ops/positions/positions_kernels.h"
 
 namespace foldgrad {

@@ -13,7 +13,7 @@ struct PositionsForward {
   std::int64_t batch, length, columns;
 };
 
-// dtable, as sums over the batch (engine/column_sums_cpu.h).
+// dtable, as sums over the batch (engine/cpu/column_sums.h).
 template <class T>
 struct PositionsBackward {
   using Value = compute_t<T>;

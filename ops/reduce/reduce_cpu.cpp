@@ -1,4 +1,4 @@
-#include "engine/rows_cpu.h"
+#include "engine/cpu/rows.h"
 #include "ops/reduce/reduce_kernels.h"
 
 namespace foldgrad {

@@ -1,5 +1,5 @@
-#include "engine/elementwise_cuda.h"
-#include "engine/rows_cuda.h"
+#include "engine/cuda/elementwise.h"
+#include "engine/cuda/rows.h"
 #include "ops/reduce/reduce_kernels.h"
 
 namespace foldgrad {

@@ -24,7 +24,7 @@ struct RmsNormForward {
 template <class T>
 struct RmsNormBackward {
   using Value = compute_t<T>;
-  static constexpr int kSums = 1;  // dgamma, as a sum over rows (engine/column_sums_cpu.h)
+  static constexpr int kSums = 1;  // dgamma, as a sum over rows (engine/cpu/column_sums.h)
 
   GradOut<T> dx, dgamma;             // [rows, columns], [columns]
   const T *dy, *x, *gamma;           // [rows, columns], [rows, columns], [columns]

@@ -1,4 +1,4 @@
-#include "engine/rows_cpu.h"
+#include "engine/cpu/rows.h"
 #include "ops/scale_norm/scale_norm_kernels.h"
 
 namespace foldgrad {

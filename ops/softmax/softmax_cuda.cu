@@ -1,4 +1,4 @@
-#include "engine/rows_cuda.h"
+#include "engine/cuda/rows.h"
 #include "ops/softmax/softmax_kernels.h"
 
 namespace foldgrad {

@@ -2,7 +2,7 @@
 #pragma once
 #include <cmath>
 
-#include "engine/vector_math.h"
+#include "engine/cpu/vector_math.h"
 
 namespace foldgrad::softmax_math {
 

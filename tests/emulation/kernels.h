@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "emulation/cuda_emulation.h"
-#include "engine/launch.h"
+#include "engine/cuda/launch.h"
 
 namespace foldgrad {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "engine/column_sums_cpu.h"
+#include "engine/cpu/column_sums.h"
 #include "tests/engine/block_reduce_test_kernels.h"
 #include "tests/harness/op_spec.h"
 

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "engine/gemm_backends.h"
+#include "engine/gemm/backends.h"
 #include "engine/memory.h"
 
 namespace foldgrad::testing {

@@ -1,4 +1,4 @@
-#include "engine/gemm.h"
+#include "engine/gemm/gemm.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

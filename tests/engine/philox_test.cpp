@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "engine/philox_block.h"
+#include "engine/cpu/philox_block.h"
 #include "tests/harness/properties.h"
 
 namespace foldgrad {

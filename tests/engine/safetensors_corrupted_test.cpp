@@ -7,8 +7,8 @@
 #include <optional>
 #include <set>
 
-#include "engine/file.h"
-#include "engine/safetensors.h"
+#include "engine/files/file.h"
+#include "engine/files/safetensors.h"
 #include "tests/engine/temporary_directory.h"
 
 namespace foldgrad {

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "engine/file.h"
-#include "engine/safetensors.h"
+#include "engine/files/file.h"
+#include "engine/files/safetensors.h"
 #include "tests/engine/temporary_directory.h"
 
 namespace foldgrad {

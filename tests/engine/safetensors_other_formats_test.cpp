@@ -1,8 +1,8 @@
 // Files of other programs where safetensors are expected.
 #include <gtest/gtest.h>
 
-#include "engine/file.h"
-#include "engine/safetensors.h"
+#include "engine/files/file.h"
+#include "engine/files/safetensors.h"
 #include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
 

@@ -1,11 +1,11 @@
-#include "engine/safetensors.h"
+#include "engine/files/safetensors.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <cmath>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "tests/engine/temporary_directory.h"
 #include "tests/harness/compare.h"
 #include "tests/harness/properties.h"

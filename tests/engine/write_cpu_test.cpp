@@ -1,10 +1,9 @@
-#include "engine/write_cpu.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <vector>
 
+#include "engine/cpu/write.h"
 #include "engine/memory.h"
 
 namespace foldgrad {

@@ -1,4 +1,4 @@
-#include "engine/cpu_support.h"
+#include "engine/cpu/support.h"
 #include "tests/harness/op_spec.h"
 
 int main(int argc, char** argv) {

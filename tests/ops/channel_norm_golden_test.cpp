@@ -1,7 +1,7 @@
 // Replays the traces of tests/golden, which an independent implementation of the specification wrote.
 #include <filesystem>
 
-#include "engine/safetensors.h"
+#include "engine/files/safetensors.h"
 #include "ops/channel_norm/channel_norm.h"
 #include "ops/channel_norm/group_rms.h"
 #include "ops/layer_norm/layer_norm.h"

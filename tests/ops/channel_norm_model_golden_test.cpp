@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "engine/safetensors.h"
+#include "engine/files/safetensors.h"
 #include "tests/harness/compare.h"
 #include "tests/ops/channel_norm_model.h"
 #include "tests/ops/channel_norm_options.h"

@@ -1,10 +1,10 @@
-// Results so large that they bypass the caches (engine/write_cpu.h) have the bits of small ones: rows that do not
+// Results so large that they bypass the caches (engine/cpu/write.h) have the bits of small ones: rows that do not
 // depend on each other are computed once among many and once alone.
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "engine/write_cpu.h"
+#include "engine/cpu/write.h"
 #include "ops/activation/activation.h"
 #include "ops/affine/affine.h"
 #include "ops/arithmetic/arithmetic.h"

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "tests/engine/temporary_directory.h"
 #include "tests/train/checkpoint_contents.h"
 

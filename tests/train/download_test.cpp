@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/train/http_server.h"
 #include "train/digest.h"

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "models/fold_transformer.h"
 #include "models/onnx/graph.h"
 #include "models/onnx/transformer.h"

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "models/fold_transformer.h"
 #include "tests/models/tiny_translation.h"
 #include "tests/train/program.h"

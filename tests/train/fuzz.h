@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <functional>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "tests/engine/temporary_directory.h"
 #include "tests/harness/mutator.h"
 #include "train/checkpoint.h"

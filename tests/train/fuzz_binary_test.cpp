@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "engine/safetensors.h"
+#include "engine/files/safetensors.h"
 #include "tests/models/tiny_translation.h"
 #include "tests/train/checkpoint_contents.h"
 #include "tests/train/fuzz.h"

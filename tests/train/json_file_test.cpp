@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
 

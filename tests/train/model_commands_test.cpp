@@ -1,4 +1,4 @@
-#include "engine/safetensors.h"
+#include "engine/files/safetensors.h"
 #include "tests/train/checkpoint_contents.h"
 #include "tests/train/model_program.h"
 

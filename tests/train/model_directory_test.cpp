@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/file.h"
-#include "engine/safetensors.h"
+#include "engine/files/file.h"
+#include "engine/files/safetensors.h"
 #include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
 #include "tests/models/tiny_translation.h"

@@ -2,7 +2,7 @@
 #include <set>
 #include <sstream>
 
-#include "engine/safetensors.h"
+#include "engine/files/safetensors.h"
 #include "tests/engine/error_message.h"
 #include "tests/train/checkpoint_contents.h"
 #include "tests/train/model_program.h"

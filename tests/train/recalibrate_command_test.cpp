@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "engine/safetensors.h"
+#include "engine/files/safetensors.h"
 #include "ops/positions/positions.h"
 #include "tests/train/checkpoint_contents.h"
 #include "tests/train/model_program.h"

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/train/checkpoint_contents.h"
 #include "tests/train/program.h"

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <limits>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
 #include "train/event_log.h"

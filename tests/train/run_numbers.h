@@ -2,7 +2,7 @@
 #pragma once
 #include <cmath>
 
-#include "engine/safetensors.h"
+#include "engine/files/safetensors.h"
 #include "tests/train/tiny_run.h"
 
 namespace foldgrad::testing {

@@ -1,7 +1,7 @@
 // Every command with standard streams that are closed, full or broken.
 #include <sys/socket.h>
 
-#include "engine/safetensors.h"
+#include "engine/files/safetensors.h"
 #include "engine/tensor.h"
 #include "tests/train/spawned_program.h"
 #include "tests/train/tiny_run.h"

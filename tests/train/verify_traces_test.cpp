@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/device.h"
-#include "engine/safetensors.h"
+#include "engine/files/safetensors.h"
 #include "tests/harness/op_spec.h"
 #include "tests/train/program.h"
 

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "engine/check.h"
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "train/data/parallel_text.h"
 #include "train/data/unicode.h"
 #include "train/printable.h"

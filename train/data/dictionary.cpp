@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "engine/check.h"
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "train/data/parallel_text.h"
 #include "train/data/unicode.h"
 #include "train/printable.h"

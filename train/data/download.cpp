@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "engine/atomic_file.h"
+#include "engine/files/atomic_file.h"
 #include "train/digest.h"
 
 namespace foldgrad {

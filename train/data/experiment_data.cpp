@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "engine/check.h"
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "train/data/data_sets.h"
 #include "train/data/numbers.h"
 #include "train/data/unicode.h"

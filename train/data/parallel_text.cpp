@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "train/data/unicode.h"
 
 namespace foldgrad {

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "engine/check.h"
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "train/data/child_process.h"
 #include "train/data/sentence_piece.h"
 #include "train/data/unicode.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <unordered_set>
 
-#include "engine/atomic_file.h"
+#include "engine/files/atomic_file.h"
 #include "train/data/parallel_text.h"
 #include "train/data/sentence_piece.h"
 #include "train/data/unicode.h"

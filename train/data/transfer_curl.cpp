@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "train/data/download.h"
 
 namespace foldgrad {

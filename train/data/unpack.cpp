@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 #include "train/child_process.h"
 
 namespace foldgrad {

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "engine/atomic_file.h"
+#include "engine/files/atomic_file.h"
 #include "train/data/vocabulary.h"
 #include "train/json_file.h"
 

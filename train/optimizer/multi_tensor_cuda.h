@@ -5,7 +5,7 @@
 #pragma once
 #include <vector>
 
-#include "engine/reduce.h"
+#include "engine/cuda/reduce.h"
 #include "train/optimizer/multi_tensor.h"
 
 namespace foldgrad {

@@ -4,9 +4,9 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/atomic_file.h"
-#include "engine/safetensors.h"
-#include "engine/safetensors_header.h"
+#include "engine/files/atomic_file.h"
+#include "engine/files/safetensors.h"
+#include "engine/files/safetensors_header.h"
 
 namespace foldgrad {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/write_cpu.h"
+#include "engine/cpu/write.h"
 
 namespace foldgrad {
 

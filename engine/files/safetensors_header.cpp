@@ -1,4 +1,4 @@
-#include "engine/safetensors_header.h"
+#include "engine/files/safetensors_header.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 
 namespace foldgrad::safetensors {
 namespace {

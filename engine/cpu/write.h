@@ -11,8 +11,8 @@
 #include <immintrin.h>
 #endif
 
+#include "engine/cpu/vector_width.h"
 #include "engine/grad_out.h"
-#include "engine/vector_width.h"
 
 namespace foldgrad {
 

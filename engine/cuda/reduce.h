@@ -1,6 +1,6 @@
 // Reductions inside a warp and inside a block, in a fixed order: the same bits on every run. For .cu files.
 #pragma once
-#include "engine/launch.h"
+#include "engine/cuda/launch.h"
 
 namespace foldgrad {
 

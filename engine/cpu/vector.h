@@ -1,12 +1,12 @@
-// Vectors of the width of engine/vector_width.h, for the few loops in which registers are laid out by hand. A vector
-// type has no function for a fused multiplication and addition: files that need it are compiled with -ffp-contract=fast
-// (cmake/FoldgradTargets.cmake).
+// Vectors of the width of engine/cpu/vector_width.h, for the few loops in which registers are laid out by hand. A
+// vector type has no function for a fused multiplication and addition: files that need it are compiled with
+// -ffp-contract=fast (cmake/FoldgradTargets.cmake).
 #pragma once
 #include <cstdint>
 #include <cstring>
 
+#include "engine/cpu/vector_width.h"
 #include "engine/dtype.h"
-#include "engine/vector_width.h"
 
 namespace foldgrad {
 

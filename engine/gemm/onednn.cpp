@@ -8,9 +8,9 @@
 #include <string>
 #include <unordered_map>
 
-#include "engine/gemm_backends.h"
+#include "engine/gemm/backends.h"
+#include "engine/gemm/onednn_engine.h"
 #include "engine/memory.h"
-#include "engine/onednn_engine.h"
 
 namespace foldgrad {
 namespace {

@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/file.h"
-#include "engine/safetensors.h"
-#include "engine/safetensors_header.h"
+#include "engine/files/file.h"
+#include "engine/files/safetensors.h"
+#include "engine/files/safetensors_header.h"
 
 namespace foldgrad {
 namespace {

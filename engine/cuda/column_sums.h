@@ -1,6 +1,6 @@
 // The CUDA side of column_sums_cpu.h, for the same parameter structs. For .cu files.
 #pragma once
-#include "engine/reduce.h"
+#include "engine/cuda/reduce.h"
 
 namespace foldgrad {
 

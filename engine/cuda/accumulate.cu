@@ -1,5 +1,5 @@
 #include "engine/accumulate_kernels.h"
-#include "engine/elementwise_cuda.h"
+#include "engine/cuda/elementwise.h"
 
 namespace foldgrad {
 

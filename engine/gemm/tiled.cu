@@ -1,8 +1,8 @@
 // The own matrix product for CUDA: the last fallback, and what the emulation runs. Not tuned, since cuBLAS is there.
 #include <algorithm>
 
-#include "engine/gemm_backends.h"
-#include "engine/launch.h"
+#include "engine/cuda/launch.h"
+#include "engine/gemm/backends.h"
 
 namespace foldgrad {
 namespace {

@@ -1,5 +1,6 @@
-#include "engine/rows_cpu.h"
 #include "engine/total.h"
+
+#include "engine/cpu/rows.h"
 
 namespace foldgrad {
 

@@ -1,13 +1,13 @@
 // Pages for tensors on the host, for every build, and copies between them.
-#include "engine/host_memory.h"
+#include "engine/cpu/host_memory.h"
 
 #include <sys/mman.h>
 
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/cpu/elementwise.h"
 #include "engine/device.h"
-#include "engine/elementwise_cpu.h"
 #include "engine/out_of_memory.h"
 
 namespace foldgrad::memory {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <climits>
 
-#include "engine/gemm_backends.h"
+#include "engine/gemm/backends.h"
 
 namespace foldgrad {
 namespace {

@@ -1,6 +1,6 @@
 // The CUDA side of element-wise kernels (elementwise_cpu.h). For .cu files.
 #pragma once
-#include "engine/launch.h"
+#include "engine/cuda/launch.h"
 
 namespace foldgrad {
 

@@ -7,9 +7,9 @@
 //   void add(r, c, Value (&sums)[kSums])  adds row r's share of column c
 //   void put(c, Value (&sums)[kSums])     stores the result of column c
 #pragma once
+#include "engine/cpu/row_blocks.h"
+#include "engine/cpu/write.h"
 #include "engine/memory.h"
-#include "engine/row_blocks.h"
-#include "engine/write_cpu.h"
 
 namespace foldgrad {
 

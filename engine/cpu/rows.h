@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "engine/elementwise_cpu.h"
+#include "engine/cpu/elementwise.h"
 
 namespace foldgrad {
 

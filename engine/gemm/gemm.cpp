@@ -1,7 +1,7 @@
-#include "engine/gemm.h"
+#include "engine/gemm/gemm.h"
 
 #include "engine/check.h"
-#include "engine/gemm_backends.h"
+#include "engine/gemm/backends.h"
 
 namespace foldgrad {
 namespace {

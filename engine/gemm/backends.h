@@ -1,11 +1,11 @@
-// The back ends behind gemm(), for engine/gemm*.{cpp,cu} and their tests. C++17, since .cu files include it.
+// The back ends behind gemm(), for the other files of this folder and their tests. C++17, since .cu files include it.
 //
 // Each takes a checked and resolved product with m, n, k, batch > 0 and returns false for a case that its library does
 // not cover: another element type, a layout, sizes beyond its integers. C still holds what beta needs, and the caller
 // asks the next one.
 // Which of them exist is decided at configure time: FOLDGRAD_HAVE_ONEDNN, FOLDGRAD_HAVE_CBLAS, FOLDGRAD_HAVE_CUBLAS.
 #pragma once
-#include "engine/gemm.h"
+#include "engine/gemm/gemm.h"
 
 namespace foldgrad {
 

@@ -1,4 +1,4 @@
-#include "engine/rows_cuda.h"
+#include "engine/cuda/rows.h"
 #include "engine/total.h"
 
 namespace foldgrad {

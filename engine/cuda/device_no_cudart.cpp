@@ -4,8 +4,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "engine/cpu/host_memory.h"
 #include "engine/device.h"
-#include "engine/host_memory.h"
 #include "engine/host_reads.h"
 
 namespace foldgrad {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "engine/gemm_backends.h"
+#include "engine/gemm/backends.h"
 
 namespace foldgrad {
 namespace {

@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "engine/gemm_backends.h"
-#include "engine/launch.h"
+#include "engine/cuda/launch.h"
+#include "engine/gemm/backends.h"
 
 namespace foldgrad {
 namespace {

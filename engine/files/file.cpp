@@ -1,4 +1,4 @@
-#include "engine/file.h"
+#include "engine/files/file.h"
 
 #include <fcntl.h>
 #include <fmt/core.h>

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/file.h"
+#include "engine/files/file.h"
 
 namespace foldgrad {
 

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "engine/cpu/host_memory.h"
+#include "engine/cuda/launch.h"
 #include "engine/device.h"
-#include "engine/host_memory.h"
 #include "engine/host_reads.h"
-#include "engine/launch.h"
 #include "engine/out_of_memory.h"
 
 namespace foldgrad {

@@ -1,6 +1,6 @@
 // The CUDA side of operations along the rows of a matrix: one block per row. For .cu files.
 #pragma once
-#include "engine/reduce.h"
+#include "engine/cuda/reduce.h"
 
 namespace foldgrad {
 

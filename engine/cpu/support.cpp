@@ -1,4 +1,4 @@
-#include "engine/cpu_support.h"
+#include "engine/cpu/support.h"
 
 #include <fstream>
 #include <stdexcept>
