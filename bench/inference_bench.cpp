@@ -9,8 +9,8 @@
 #include "bench/machine.h"
 #include "engine/cpu/support.h"
 #include "engine/gemm/gemm.h"
-#include "models/decoding.h"
-#include "models/fold_transformer.h"
+#include "models/fold/transformer.h"
+#include "models/transformer/beam_search.h"
 
 namespace foldgrad::bench {
 namespace {

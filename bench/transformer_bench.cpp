@@ -9,7 +9,7 @@
 #include "bench/machine.h"
 #include "engine/cpu/support.h"
 #include "engine/gemm/gemm.h"
-#include "models/transformer.h"
+#include "models/transformer/transformer.h"
 #include "train/optimizer/gradient_clipping.h"
 #include "train/optimizer/optimizer.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "models/fold_difference.h"
+#include "models/fold/difference.h"
 #include "train/digest.h"
 #include "train/finite.h"
 

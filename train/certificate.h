@@ -2,7 +2,7 @@
 #pragma once
 #include <nlohmann/json.hpp>
 
-#include "models/fold_transformer.h"
+#include "models/fold/transformer.h"
 #include "train/probe.h"
 
 namespace foldgrad {

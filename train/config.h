@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "models/transformer_config.h"
+#include "models/transformer/config.h"
 
 namespace foldgrad {
 

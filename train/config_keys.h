@@ -145,7 +145,7 @@ void visit_output_keys(Output& o, const Visitor& v) {
 
 // `Config` is ExperimentConfig or const ExperimentConfig. Calls visitor(field, ConfigKey) for every key, section after
 // section; a field is std::int64_t, double, bool or std::string. The options of normalizers are not here but in
-// normalizers(), models/normalizer.h.
+// normalizers(), models/normalizers/normalizer.h.
 template <class Config, class Visitor>
 void visit_config(Config& c, const Visitor& v) {
   visit_model_keys(c.model, v);

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/file.h"
-#include "models/nearest_name.h"
-#include "models/normalizer.h"
+#include "engine/nearest_name.h"
+#include "models/normalizers/normalizer.h"
 #include "train/config_keys.h"
 #include "train/printable.h"
 #include "train/toml_depth.h"

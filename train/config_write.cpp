@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
-#include "models/normalizer.h"
+#include "models/normalizers/normalizer.h"
 #include "train/config_keys.h"
 #include "train/digest.h"
 

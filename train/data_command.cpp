@@ -10,7 +10,7 @@
 
 #include "engine/check.h"
 #include "engine/files/file.h"
-#include "models/nearest_name.h"
+#include "engine/nearest_name.h"
 #include "train/commands.h"
 #include "train/data/data_sets.h"
 #include "train/data/experiment_data.h"

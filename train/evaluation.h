@@ -1,6 +1,6 @@
 // What a trained model is worth: its loss on other text, and its translations.
 #pragma once
-#include "models/decoding.h"
+#include "models/transformer/beam_search.h"
 #include "train/data/batches.h"
 
 namespace foldgrad {

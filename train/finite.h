@@ -2,7 +2,7 @@
 #pragma once
 #include <stdexcept>
 
-#include "models/transformer.h"
+#include "models/transformer/transformer.h"
 
 namespace foldgrad {
 

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "engine/files/atomic_file.h"
-#include "models/fold_transformer.h"
-#include "models/graph_dot.h"
+#include "models/fold/graph_dot.h"
+#include "models/fold/transformer.h"
 #include "train/child_process.h"
 #include "train/commands.h"
 #include "train/exit_codes.h"

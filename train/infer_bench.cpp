@@ -7,8 +7,8 @@
 #include <functional>
 
 #include "engine/memory.h"
-#include "models/decoding.h"
-#include "models/fold_transformer.h"
+#include "models/fold/transformer.h"
+#include "models/transformer/beam_search.h"
 #include "train/model_directory.h"
 
 namespace foldgrad {

@@ -2,7 +2,7 @@
 #pragma once
 #include <nlohmann/json.hpp>
 
-#include "models/transformer_config.h"
+#include "models/transformer/config.h"
 #include "train/plot.h"
 
 namespace foldgrad {

@@ -2,7 +2,7 @@
 #pragma once
 #include <nlohmann/json.hpp>
 
-#include "models/transformer.h"
+#include "models/transformer/transformer.h"
 
 namespace foldgrad {
 

@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "models/fold_transformer.h"
+#include "models/fold/transformer.h"
 #include "train/checks/check_result.h"
 #include "train/probe.h"
 

@@ -4,8 +4,8 @@
 #include <type_traits>
 
 #include "engine/check.h"
-#include "models/nearest_name.h"
-#include "models/normalizer.h"
+#include "engine/nearest_name.h"
+#include "models/normalizers/normalizer.h"
 #include "train/json_file.h"
 #include "train/model_limits.h"
 

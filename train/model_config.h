@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "models/transformer_config.h"
+#include "models/transformer/config.h"
 
 namespace foldgrad {
 

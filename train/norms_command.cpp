@@ -5,7 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "models/normalizer.h"
+#include "models/normalizers/normalizer.h"
 #include "train/commands.h"
 #include "train/exit_codes.h"
 

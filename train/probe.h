@@ -1,6 +1,6 @@
 // Sentences on which models are compared: random ids, or text.
 #pragma once
-#include "models/transformer.h"
+#include "models/transformer/transformer.h"
 #include "train/data/dictionary.h"
 
 namespace foldgrad {

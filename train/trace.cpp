@@ -7,7 +7,7 @@
 
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
-#include "models/normalizer.h"
+#include "models/normalizers/normalizer.h"
 
 namespace foldgrad {
 namespace {

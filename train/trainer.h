@@ -19,7 +19,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "models/transformer.h"
+#include "models/transformer/transformer.h"
 #include "train/data/batches.h"
 #include "train/optimizer/gradient_clipping.h"
 #include "train/optimizer/optimizer.h"

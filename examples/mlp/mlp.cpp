@@ -2,8 +2,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "models/normalizer.h"
-#include "models/random_fill.h"
+#include "models/blocks/random_fill.h"
+#include "models/normalizers/normalizer.h"
 #include "ops/activation/activation.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/linear/linear.h"

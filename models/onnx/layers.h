@@ -1,8 +1,8 @@
 // The parts of a Transformer as nodes of ONNX. Each takes the names of values and gives the name of its result; x is
 // [batch, length, width] unless stated.
 #pragma once
+#include "models/blocks/layers.h"
 #include "models/onnx/graph.h"
-#include "models/transformer_layers.h"
 
 namespace foldgrad {
 

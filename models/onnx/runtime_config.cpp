@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "models/decoding.h"
+#include "models/transformer/beam_search.h"
 
 namespace foldgrad {
 

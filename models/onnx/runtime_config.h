@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "models/transformer_config.h"
+#include "models/transformer/config.h"
 
 namespace foldgrad {
 

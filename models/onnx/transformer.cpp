@@ -5,10 +5,10 @@
 #include <filesystem>
 
 #include "engine/check.h"
-#include "models/decoding.h"
-#include "models/inference_norm.h"
+#include "models/inference/norm.h"
 #include "models/onnx/layers.h"
 #include "models/onnx/runtime_config.h"
+#include "models/transformer/beam_search.h"
 
 namespace foldgrad {
 namespace {

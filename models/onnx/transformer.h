@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "models/transformer.h"
+#include "models/transformer/transformer.h"
 
 namespace foldgrad {
 

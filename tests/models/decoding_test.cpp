@@ -1,9 +1,8 @@
-#include "models/decoding.h"
-
 #include <algorithm>
 #include <cmath>
 
-#include "models/candidates.h"
+#include "models/transformer/beam_search.h"
+#include "models/transformer/candidates.h"
 #include "tests/models/tiny_translation.h"
 
 namespace foldgrad::testing {

@@ -1,7 +1,7 @@
 // Dropout masks belong to places: no two places of a model draw the same one.
 #include <gtest/gtest.h>
 
-#include "models/transformer.h"
+#include "models/transformer/transformer.h"
 #include "tests/models/tiny_translation.h"
 
 namespace foldgrad::testing {

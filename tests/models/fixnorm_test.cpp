@@ -1,7 +1,7 @@
 // FixNorm's tables: rows count divided by their lengths wherever the model, its folding and its inference read them.
 #include <cmath>
 
-#include "models/fold_transformer.h"
+#include "models/fold/transformer.h"
 #include "tests/models/step_logits.h"
 #include "tests/models/tiny_translation.h"
 

@@ -3,8 +3,8 @@
 #include <deque>
 #include <functional>
 
-#include "models/fold.h"
-#include "models/normalizer.h"
+#include "models/fold/fold.h"
+#include "models/normalizers/normalizer.h"
 #include "ops/affine/affine.h"
 #include "ops/center_norm/center_norm.h"
 #include "ops/linear/linear.h"

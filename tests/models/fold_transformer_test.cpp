@@ -1,7 +1,7 @@
 // A folded Transformer is the Transformer: random models with every normalizer, and what is left of each site.
 #include <gtest/gtest.h>
 
-#include "models/decoding.h"
+#include "models/transformer/beam_search.h"
 #include "tests/harness/properties.h"
 #include "tests/models/random_transformer.h"
 #include "tests/models/step_logits.h"

@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "models/decoding.h"
-#include "models/fold_transformer.h"
+#include "models/fold/transformer.h"
+#include "models/transformer/beam_search.h"
 #include "tests/models/step_logits.h"
 #include "tests/models/tiny_translation.h"
 

@@ -1,5 +1,6 @@
-#include "models/inference_transformer.h"
-#include "models/packed_linear.h"
+#include "models/transformer/inference.h"
+
+#include "ops/linear/packed_linear.h"
 #include "tests/models/step_logits.h"
 #include "tests/models/tiny_translation.h"
 

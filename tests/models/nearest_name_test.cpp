@@ -1,8 +1,8 @@
-#include "models/nearest_name.h"
+#include "engine/nearest_name.h"
 
 #include <gtest/gtest.h>
 
-#include "models/normalizer.h"
+#include "models/normalizers/normalizer.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "engine/host_reads.h"
-#include "models/normalizer.h"
+#include "models/normalizers/normalizer.h"
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {

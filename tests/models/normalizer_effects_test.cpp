@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "models/normalizer.h"
+#include "models/normalizers/normalizer.h"
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {

@@ -1,7 +1,6 @@
-#include "models/normalizer_options.h"
-
-#include "models/nearest_name.h"
-#include "models/normalizer.h"
+#include "engine/nearest_name.h"
+#include "models/normalizers/normalizer.h"
+#include "models/normalizers/options.h"
 #include "tests/harness/compare.h"
 
 namespace foldgrad::testing {

@@ -1,4 +1,4 @@
-#include "models/normalizer.h"
+#include "models/normalizers/normalizer.h"
 
 #include <algorithm>
 #include <cmath>

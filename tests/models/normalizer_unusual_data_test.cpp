@@ -2,7 +2,7 @@
 // as the table in docs/normalizers.md says.
 #include <cmath>
 
-#include "models/normalizer.h"
+#include "models/normalizers/normalizer.h"
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {

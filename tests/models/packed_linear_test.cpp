@@ -1,4 +1,4 @@
-#include "models/packed_linear.h"
+#include "ops/linear/packed_linear.h"
 
 #include <gtest/gtest.h>
 

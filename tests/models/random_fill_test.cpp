@@ -1,4 +1,4 @@
-#include "models/random_fill.h"
+#include "models/blocks/random_fill.h"
 
 #include <cmath>
 

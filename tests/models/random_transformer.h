@@ -8,7 +8,7 @@
 #include <cmath>
 #include <random>
 
-#include "models/fold_transformer.h"
+#include "models/fold/transformer.h"
 #include "tests/models/tiny_translation.h"
 
 namespace foldgrad::testing {

@@ -1,5 +1,5 @@
 // Attention of single rows, in company or alone, to keys that lie anywhere.
-#include "models/step_attention.h"
+#include "ops/attention/step_attention.h"
 
 #include <gtest/gtest.h>
 

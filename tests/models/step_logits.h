@@ -1,6 +1,6 @@
 // The logits of a batch by the path without a tape, one step after the other as decoding has them.
 #pragma once
-#include "models/inference_transformer.h"
+#include "models/transformer/inference.h"
 
 namespace foldgrad::testing {
 

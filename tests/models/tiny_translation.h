@@ -1,7 +1,7 @@
 // A Transformer small enough for central differences, and a batch for it.
 #pragma once
-#include "models/normalizer.h"
-#include "models/transformer.h"
+#include "models/normalizers/normalizer.h"
+#include "models/transformer/transformer.h"
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "models/random_fill.h"
+#include "models/blocks/random_fill.h"
 #include "tests/models/tiny_translation.h"
 
 namespace foldgrad::testing {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "models/fold_transformer.h"
+#include "models/fold/transformer.h"
 #include "tests/realdata/real_data.h"
 #include "train/evaluation.h"
 #include "train/model_directory.h"

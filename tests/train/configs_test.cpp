@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "models/transformer.h"
+#include "models/transformer/transformer.h"
 #include "train/config.h"
 
 namespace foldgrad {

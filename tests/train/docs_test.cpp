@@ -5,7 +5,7 @@
 #include <set>
 #include <sstream>
 
-#include "models/normalizer.h"
+#include "models/normalizers/normalizer.h"
 #include "tests/train/program.h"
 
 namespace foldgrad::testing {
@@ -14,8 +14,9 @@ namespace {
 std::string document(const std::string& name) { return read_bytes(FOLDGRAD_SOURCE_DIR "/" + name); }
 
 TEST(Docs, TheReadmeCountsTheNormalizers) {
-  EXPECT_NE(document("README.md").find(fmt::format("`models/normalizer.h` has {} of them", normalizers().size())),
-            std::string::npos);
+  EXPECT_NE(
+      document("README.md").find(fmt::format("`models/normalizers/normalizer.h` has {} of them", normalizers().size())),
+      std::string::npos);
 }
 
 // The commands of a table's first cells: "| `fold`, `verify` | ...".

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "engine/files/file.h"
-#include "models/fold_transformer.h"
+#include "models/fold/transformer.h"
 #include "models/onnx/graph.h"
 #include "models/onnx/transformer.h"
 #include "tests/models/tiny_translation.h"

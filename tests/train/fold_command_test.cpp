@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/file.h"
-#include "models/fold_transformer.h"
+#include "models/fold/transformer.h"
 #include "tests/models/tiny_translation.h"
 #include "tests/train/program.h"
 #include "train/digest.h"

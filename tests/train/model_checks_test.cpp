@@ -6,7 +6,7 @@
 #include <cmath>
 #include <span>
 
-#include "models/fold_transformer.h"
+#include "models/fold/transformer.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/reduce/reduce.h"
 #include "tests/train/used_model.h"

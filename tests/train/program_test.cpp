@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/device.h"
-#include "models/normalizer.h"
+#include "models/normalizers/normalizer.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,8 +1,8 @@
 // A normalizer that the library has never heard of: trained, verified, folded and exported like its own.
 #include <filesystem>
 
-#include "models/fold_transformer.h"
-#include "models/normalizer_kinds.h"
+#include "models/fold/transformer.h"
+#include "models/normalizers/kinds.h"
 #include "models/onnx/graph.h"
 #include "models/onnx/transformer.h"
 #include "ops/activation/activation.h"

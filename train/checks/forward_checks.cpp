@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/decoding.h"
-#include "models/fold_transformer.h"
-#include "models/inference_norm.h"
+#include "models/fold/transformer.h"
+#include "models/inference/norm.h"
+#include "models/transformer/beam_search.h"
 #include "train/finite.h"
 
 namespace foldgrad {

@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "models/transformer.h"
+#include "models/transformer/transformer.h"
 #include "train/checks/check_result.h"
 
 namespace foldgrad {

@@ -1,0 +1,163 @@
+#include "models/blocks/layers.h"
+
+#include "ops/activation/activation.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/attention/attention.h"
+#include "ops/cast/cast.h"
+#include "ops/linear/linear.h"
+
+namespace foldgrad {
+namespace {
+
+template <class T>
+void append(std::vector<T*>& all, const std::vector<T*>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+std::uint32_t random_stream(const std::string& place) {
+  std::uint32_t hash = 2166136261u;
+  for (unsigned char c : place) hash = (hash ^ c) * 16777619u;
+  return hash;
+}
+
+Var ForwardPass::use(Parameter& parameter) const { return cast(tape.parameter(parameter), dtype); }
+
+LinearLayer::LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device)
+    : weight{name + ".weight", Tensor::zeros({out, in}, dtype, device)},
+      bias{name + ".bias", Tensor::zeros({out}, dtype, device)} {}
+
+Var LinearLayer::operator()(const Var& x, const ForwardPass& pass) {
+  return linear(x, pass.use(weight), pass.use(bias));
+}
+
+Sublayer::Sublayer(const BlockMaker& make, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm)
+    : name(name),
+      out(std::move(out)),
+      norm(std::move(norm)),
+      residual(make.residual_normalizer(name)),
+      dropout_(make.config.dropout),
+      pre_norm_(make.config.pre_norm),
+      stream_(random_stream(name + ".dropout")) {}
+
+Var Sublayer::inner(const Var& x, const Tensor* mask, const ForwardPass& pass) {
+  return pre_norm_ ? norm->apply(x, pass.norm(mask)) : x;
+}
+
+Var Sublayer::join(const Var& branch, const Var& x, const Tensor* mask, const ForwardPass& pass) {
+  const NormContext context = pass.norm(mask);
+  const Var kept = residual ? residual->apply(x, context) : x;
+  const auto sum = [&] {
+    const Tape::Scope scope(pass.tape, name);
+    const double s = norm->residual_scale();
+    return bias_dropout_residual(linear(branch, pass.use(out.weight)), pass.use(out.bias),
+                                 s == 1 ? kept : scale(kept, s), pass.dropout(dropout_), pass.random(stream_));
+  };
+  return pre_norm_ ? sum() : norm->apply(sum(), context);
+}
+
+std::vector<Normalizer*> Sublayer::normalizers() {
+  if (residual) return {residual.get(), norm.get()};
+  return {norm.get()};
+}
+
+std::vector<Parameter*> Sublayer::normalizer_parameters() {
+  std::vector<Parameter*> all;
+  for (Normalizer* n : normalizers()) append(all, n->parameters());
+  return all;
+}
+
+std::unique_ptr<Normalizer> BlockMaker::normalizer(const std::string& site) const {
+  if (const auto other = config.normalizer_at.find(site); other != config.normalizer_at.end())
+    return make_normalizer(other->second, {}, site, config.width, dtype, device);
+  auto options = config.normalizer_options;
+  if (config.normalizer == "deepnorm") {
+    options.emplace("encoder_layers", std::to_string(config.encoder_layers));
+    options.emplace("decoder_layers", std::to_string(config.decoder_layers));
+    options.emplace("stack", site.substr(0, site.find('.')));
+  }
+  return make_normalizer(config.normalizer, options, site, config.width, dtype, device);
+}
+
+std::unique_ptr<Normalizer> BlockMaker::residual_normalizer(const std::string& sublayer) const {
+  const std::string site = sublayer + ".residual";
+  return config.normalizer_at.count(site) ? normalizer(site) : nullptr;
+}
+
+AttentionBlock::AttentionBlock(const BlockMaker& make, const std::string& layer, const std::string& kind)
+    : q(make.linear(layer + "." + kind + ".q_proj", make.config.width, make.config.width)),
+      k(make.linear(layer + "." + kind + ".k_proj", make.config.width, make.config.width)),
+      v(make.linear(layer + "." + kind + ".v_proj", make.config.width, make.config.width)),
+      sublayer(make, layer + "." + kind,
+               make.linear(layer + "." + kind + ".out_proj", make.config.width, make.config.width),
+               make.normalizer(layer + "." + kind + "_layer_norm")),
+      heads(int(make.config.heads)),
+      dropout_(make.config.attention_dropout),
+      stream_(random_stream(layer + "." + kind + ".attention_dropout")) {}
+
+Var AttentionBlock::operator()(const Var& x, const Var* memory, const Var& key_mask, bool causal, const Tensor* mask,
+                               const ForwardPass& pass) {
+  const Var query = sublayer.inner(x, mask, pass);
+  return sublayer.join(attend(query, memory ? *memory : query, key_mask, causal, pass), x, mask, pass);
+}
+
+Var AttentionBlock::attend(const Var& query, const Var& keys, const Var& key_mask, bool causal,
+                           const ForwardPass& pass) {
+  const Tape::Scope scope(pass.tape, sublayer.name);
+  const AttentionOptions options{
+      .heads = heads, .causal = causal, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)};
+  return attention(q(query, pass), k(keys, pass), v(keys, pass), options, key_mask);
+}
+
+std::vector<Parameter*> AttentionBlock::parameters() {
+  std::vector<Parameter*> all;
+  for (LinearLayer* layer : {&q, &k, &v, &sublayer.out}) append<Parameter>(all, {&layer->weight, &layer->bias});
+  append(all, sublayer.normalizer_parameters());
+  return all;
+}
+
+FeedForwardBlock::FeedForwardBlock(const BlockMaker& make, const std::string& layer)
+    : fc1(make.linear(layer + ".fc1", make.config.width, make.config.ffn_width)),
+      sublayer(make, layer + ".ffn", make.linear(layer + ".fc2", make.config.ffn_width, make.config.width),
+               make.normalizer(layer + ".final_layer_norm")),
+      activation_(make.config.activation_function()),
+      dropout_(make.config.activation_dropout),
+      stream_(random_stream(layer + ".activation_dropout")) {}
+
+Var FeedForwardBlock::operator()(const Var& x, const Tensor* mask, const ForwardPass& pass) {
+  return sublayer.join(hidden(sublayer.inner(x, mask, pass), pass), x, mask, pass);
+}
+
+Var FeedForwardBlock::hidden(const Var& x, const ForwardPass& pass) {
+  const Tape::Scope scope(pass.tape, sublayer.name);
+  const Var y = bias_activation(linear(x, pass.use(fc1.weight)), pass.use(fc1.bias), activation_);
+  return dropout(y, pass.dropout(dropout_), pass.random(stream_));
+}
+
+std::vector<Parameter*> FeedForwardBlock::parameters() {
+  std::vector<Parameter*> all{&fc1.weight, &fc1.bias, &sublayer.out.weight, &sublayer.out.bias};
+  append(all, sublayer.normalizer_parameters());
+  return all;
+}
+
+TransformerLayer::TransformerLayer(const BlockMaker& make, const std::string& name, bool decoder)
+    : self_attention(make, name, "self_attn"),
+      cross_attention(decoder ? std::make_unique<AttentionBlock>(make, name, "encoder_attn") : nullptr),
+      feed_forward(make, name) {}
+
+std::vector<Parameter*> TransformerLayer::parameters() {
+  std::vector<Parameter*> all = self_attention.parameters();
+  if (cross_attention) append(all, cross_attention->parameters());
+  append(all, feed_forward.parameters());
+  return all;
+}
+
+std::vector<Normalizer*> TransformerLayer::normalizers() {
+  std::vector<Normalizer*> all = self_attention.sublayer.normalizers();
+  if (cross_attention) append(all, cross_attention->sublayer.normalizers());
+  append(all, feed_forward.sublayer.normalizers());
+  return all;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,65 @@
+#include "models/fold/difference.h"
+
+#include <cmath>
+
+namespace foldgrad {
+namespace {
+
+// The results of linear layers by their place, "decoder.layers.0.ffn 1" for the second one of a scope.
+struct LayerResults {
+  std::map<std::string, Tensor> results;
+  std::multimap<std::string, std::string> places;  // by the name of the weight
+};
+
+LayerResults layer_results(Transformer& model, const TranslationBatch& batch, DType dtype) {
+  LayerResults all;
+  std::map<std::string, int> count;
+  std::map<int, std::string> place_of;  // by value
+  Tape tape;
+  tape.observe([&](const Node& node, const Tensor& y) {
+    const std::string kind = node.name();
+    std::string place;
+    if (kind == "linear") {
+      place = node.scope() + " " + std::to_string(count[node.scope()]++);
+      if (const Parameter* weight = tape.parameter_of(node.inputs()[1])) all.places.emplace(weight->name, place);
+    } else if (kind == "bias_activation" && place_of.count(node.inputs()[0])) {
+      place = place_of[node.inputs()[0]];
+    } else if (kind == "bias_dropout_residual" && place_of.count(node.inputs()[0])) {
+      all.results.erase(place_of[node.inputs()[0]]);  // the bias is lost in a sum, and a rescaled stream differs
+      return;
+    } else {
+      return;
+    }
+    place_of[node.output()] = place;
+    all.results[place] = y.to(Device::cpu).to(DType::f64).clone();
+  });
+  const ForwardPass pass{.tape = tape, .dtype = dtype};
+  const Var memory = model.encode(batch.source, batch.source_mask, pass);
+  model.logits(model.decode(batch.input, batch.input_mask, memory, batch.source_mask, pass), pass);
+  return all;
+}
+
+double worse(double a, double b) { return a > b || std::isnan(a) ? a : b; }  // a NaN wins
+
+}  // namespace
+
+FoldDifferences fold_differences(Transformer& original, const FoldedTransformer& folded, const TranslationBatch& batch,
+                                 DType dtype) {
+  FoldDifferences all;
+  all.logits = difference(inference_logits(*folded.model, batch, dtype), inference_logits(original, batch, dtype));
+  const LayerResults want = layer_results(original, batch, dtype), got = layer_results(*folded.model, batch, dtype);
+  for (const SiteReport& report : folded.reports)
+    for (const std::string& name : report.into) {
+      const auto [first, last] = got.places.equal_range(name);
+      for (auto place = first; place != last; ++place) {
+        const auto a = got.results.find(place->second), b = want.results.find(place->second);
+        if (a == got.results.end() || b == want.results.end()) continue;
+        const Difference d = difference(a->second, b->second);
+        Difference& most = all.sites[report.site];
+        most = {worse(d.absolute, most.absolute), worse(d.relative, most.relative)};
+      }
+    }
+  return all;
+}
+
+}  // namespace foldgrad

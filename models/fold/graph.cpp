@@ -1,0 +1,100 @@
+#include "models/fold/graph.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace foldgrad {
+namespace {
+
+// Adds `node` to a normalizer's: operands that the normalizer does not compute itself, and the newest result.
+void absorb(GraphNode& normalizer, const GraphNode& node, std::set<int>& inner) {
+  for (int operand : node.operands)
+    if (!inner.count(operand) &&
+        std::find(normalizer.operands.begin(), normalizer.operands.end(), operand) == normalizer.operands.end())
+      normalizer.operands.push_back(operand);
+  normalizer.result = node.result;
+  normalizer.parts += (normalizer.parts.empty() ? "" : " ") + node.kind;
+  normalizer.arguments.insert(normalizer.arguments.end(), node.arguments.begin(), node.arguments.end());
+  inner.insert(node.result);
+}
+
+std::vector<GraphValue> values_of(const Tape& tape) {
+  std::vector<GraphValue> values;
+  std::map<const void*, std::string> by_storage;
+  for (int id = 0; id < tape.values(); ++id) {
+    const Parameter* p = tape.parameter_of(id);
+    values.push_back({tape.shape_of(id), p ? by_storage.emplace(p->value.raw(), p->name).first->second : ""});
+  }
+  return values;
+}
+
+}  // namespace
+
+Graph graph_of(const Tape& tape, const std::vector<Var>& results, const std::vector<std::string>& sites) {
+  Graph graph;
+  graph.values = values_of(tape);
+  std::set<int> inner;  // what the newest normalizer computes
+  for (const auto& recorded : tape.nodes()) {
+    const GraphNode node{recorded->name(), recorded->scope(), recorded->inputs(), recorded->output(),
+                         recorded->arguments()};
+    const std::string& weight = graph.values[node.operands[0]].parameter;
+    if (!weight.empty() && (node.kind == "cast" || node.kind == "reshape")) {
+      graph.values[node.result].parameter = weight;
+      continue;
+    }
+    if (std::find(sites.begin(), sites.end(), node.scope) == sites.end()) {
+      graph.nodes.push_back(node);
+      continue;
+    }
+    if (graph.nodes.empty() || graph.nodes.back().kind != kNormalizer || graph.nodes.back().scope != node.scope) {
+      graph.nodes.push_back({kNormalizer, node.scope, {}, -1, {}});
+      inner.clear();
+    }
+    absorb(graph.nodes.back(), node, inner);
+  }
+  for (GraphNode& node : graph.nodes)  // what is normalized first, whichever operation a normalizer begins with
+    if (node.kind == kNormalizer)
+      std::stable_partition(node.operands.begin(), node.operands.end(),
+                            [&](int operand) { return graph.values[operand].parameter.empty(); });
+  for (const Var& v : results) graph.results.push_back(v.id());
+  return graph;
+}
+
+std::vector<GraphUse> Graph::uses(int value) const {
+  std::vector<GraphUse> all;
+  for (int n = 0; n < int(nodes.size()); ++n)
+    for (int k = 0; k < int(nodes[n].operands.size()); ++k)
+      if (nodes[n].operands[k] == value) all.push_back({n, k});
+  return all;
+}
+
+std::vector<GraphUse> Graph::uses_of(const std::string& name) const {
+  std::vector<GraphUse> all;
+  for (int n = 0; n < int(nodes.size()); ++n)
+    for (int k = 0; k < int(nodes[n].operands.size()); ++k)
+      if (parameter(n, k) == name) all.push_back({n, k});
+  return all;
+}
+
+int Graph::producer(int value) const {
+  for (int n = 0; n < int(nodes.size()); ++n)
+    if (nodes[n].result == value) return n;
+  return -1;
+}
+
+bool Graph::returned(int value) const { return std::find(results.begin(), results.end(), value) != results.end(); }
+
+const std::string& Graph::parameter(int node, int operand) const {
+  static const std::string kNone;
+  const std::vector<int>& operands = nodes[node].operands;
+  return operand < int(operands.size()) ? values[operands[operand]].parameter : kNone;
+}
+
+std::string Graph::describe(const GraphUse& use) const {
+  const GraphNode& node = nodes[use.node];
+  if (node.kind == kNormalizer) return node.scope;
+  return node.scope.empty() ? node.kind : node.scope + ": " + node.kind;
+}
+
+}  // namespace foldgrad

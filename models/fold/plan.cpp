@@ -1,0 +1,252 @@
+#include "models/fold/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace foldgrad {
+namespace {
+
+struct Bias {
+  std::string name;  // empty: there is none
+  int node = -1;     // that adds it
+};
+
+// The linear layer's own, or what the only operation that reads its result adds to it.
+Bias bias_of(const Graph& graph, int linear) {
+  const GraphNode& node = graph.nodes[linear];
+  if (node.operands.size() > 2) return {graph.parameter(linear, 2), linear};
+  const auto uses = graph.uses(node.result);
+  if (uses.size() != 1 || uses[0].operand != 0 || graph.returned(node.result)) return {};
+  const std::string& kind = graph.nodes[uses[0].node].kind;
+  if (kind != "add_bias" && kind != "bias_activation" && kind != "bias_dropout_residual") return {};
+  return {graph.parameter(uses[0].node, 1), uses[0].node};
+}
+
+std::string without_suffix(const std::string& name, const std::string& suffix) {
+  const bool ends =
+      name.size() > suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
+  return ends ? name.substr(0, name.size() - suffix.size()) : name;
+}
+
+bool contains(const std::vector<int>& nodes, int node) {
+  return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+}
+
+class Walk {
+ public:
+  Walk(const FoldState& state, int site) : state_(state), graph_(state.graph), site_(site) {}
+
+  void follow(int value, const Waiting& waiting) {
+    if (graph_.returned(value)) refuse("the result", "what is returned must be as it was");
+    for (const GraphUse& use : graph_.uses(value)) visit(use, waiting);
+  }
+  FoldPlan finish();
+
+ private:
+  struct Reached {
+    int node;
+    std::vector<Waiting> maps;
+  };
+
+  std::string edge(const std::string& to) const { return graph_.nodes[site_].scope + " -> " + to; }
+  void refuse(const std::string& to, const std::string& reason) { plan_.refused.push_back({edge(to), reason}); }
+  void refuse(const GraphUse& use, const std::string& reason) { refuse(graph_.describe(use), reason); }
+
+  void visit(const GraphUse& use, const Waiting& waiting);
+  void reach_linear(const GraphUse& use, const Waiting& waiting);
+  void reach_normalizer(const GraphUse& use, const Waiting& waiting);
+  void reach_sum(const GraphUse& use, const Waiting& waiting);
+  std::string rescale(const GraphUse& use, const Waiting& waiting);
+  void finish_weight(const std::string& weight);
+  bool finish_bias(LinearFold& fold, bool alone);
+
+  const FoldState& state_;
+  const Graph& graph_;
+  int site_;
+  std::vector<Reached> reached_;
+  FoldPlan plan_;
+  std::size_t tied_ = 0;  // refusals of weights that something else reads
+};
+
+void Walk::visit(const GraphUse& use, const Waiting& waiting) {
+  const GraphNode& node = graph_.nodes[use.node];
+  if (node.kind == "linear") return reach_linear(use, waiting);
+  if (node.kind == kNormalizer) return reach_normalizer(use, waiting);
+  if (node.kind == "add" || node.kind == "bias_dropout_residual") return reach_sum(use, waiting);
+  Waiting next = waiting;
+  const std::string reason = carry(graph_, use, next);
+  if (!reason.empty()) return refuse(use, reason);
+  follow(node.result, next);
+}
+
+void Walk::reach_linear(const GraphUse& use, const Waiting& waiting) {
+  const GraphNode& node = graph_.nodes[use.node];
+  if (use.operand != 0) return refuse(use, "it is the weight there, or the bias");
+  if (graph_.parameter(use.node, 1).empty()) return refuse(use, "its weight is no parameter");
+  if (waiting.place.axis != graph_.values[node.operands[0]].shape.rank() - 1)
+    return refuse(use, "it multiplies another axis than that of the channels");
+  for (Reached& r : reached_)
+    if (r.node == use.node) return r.maps.push_back(waiting);
+  reached_.push_back({use.node, {waiting}});
+}
+
+void Walk::reach_normalizer(const GraphUse& use, const Waiting& waiting) {
+  const GraphNode& node = graph_.nodes[use.node];
+  const auto found = state_.sites.find(node.scope);
+  if (found == state_.sites.end() || use.operand != 0) return refuse(use, "it is no site that folding knows");
+  const FoldSite& next = found->second;
+  const std::string unknown = unknown_recording(state_, use.node);
+  if (!unknown.empty()) return refuse(use, unknown);
+  if (!next.offline) return refuse(use, "it has statistics, or is no affine map");
+  if (next.map.centered) return refuse(use, "it mixes the channels");
+  if (!waiting.whole(graph_.values[node.operands[0]].shape)) return refuse(use, "only some of its channels are meant");
+  AffineMap both = waiting.map;  // [FOLD-4]
+  for (std::int64_t c = 0; c < both.channels(); ++c) {
+    both.A[c] *= next.map.A[c];
+    both.B[c] = next.map.A[c] * both.B[c] + next.map.B[c];
+  }
+  plan_.compositions.push_back({next.name, std::move(both)});
+}
+
+void Walk::reach_sum(const GraphUse& use, const Waiting& waiting) {
+  const GraphNode& node = graph_.nodes[use.node];
+  const bool fused = node.kind == "bias_dropout_residual";
+  if (fused && node.arguments[0] != 0)
+    return refuse(use, "dropout was recorded, so this is a forward pass in training");
+  if (fused && use.operand != 2) return refuse(use, "it is the branch of a sum");
+  if (!fused && node.operands[0] == node.operands[1]) return refuse(use, "it is both parts of a sum");
+  std::string reason = "a sum, and so whatever reads the stream behind it, needs the map itself";
+  if (state_.options.rescale_stream) {
+    reason = rescale(use, waiting);
+    if (reason.empty()) return;
+  }
+  if (!state_.sites.at(graph_.nodes[site_].scope).offline) return refuse(use, reason);
+  if (node.operands[use.operand] != graph_.nodes[site_].result)
+    return refuse(use, "a sum, but not of the normalizer's own result");
+  const auto sums = std::count_if(graph_.nodes.begin(), graph_.nodes.end(), [&](const GraphNode& other) {
+    return other.scope == node.scope && (other.kind == "add" || other.kind == "bias_dropout_residual");
+  });
+  if (sums != 1) return refuse(use, "a sum, and its scope has another, so that the map could not be placed");
+  plan_.residuals.push_back(node.scope);
+  plan_.kept.push_back({edge(graph_.describe(use)), reason});
+}
+
+// [FOLD-5]. Empty when that is possible, and then planned.
+std::string Walk::rescale(const GraphUse& use, const Waiting& waiting) {
+  const GraphNode& node = graph_.nodes[use.node];
+  const bool fused = node.kind == "bias_dropout_residual";
+  if (waiting.map.centered) return "the stream cannot be rescaled: the map mixes the channels";
+  if (!waiting.whole(graph_.values[node.result].shape)) return "the stream cannot be rescaled: not all of it is mapped";
+  for (std::int64_t c = 0; c < waiting.map.channels(); ++c)
+    if (const double a = std::abs(waiting.map.A[c]); !(a >= 1e-30 && a <= 1e30))
+      return fmt::format("the stream cannot be rescaled: it would be divided by A = {:.3g} in channel {}",
+                         waiting.map.A[c], c);
+  const int branch = node.operands[fused ? 0 : 1 - use.operand], linear = graph_.producer(branch);
+  if (linear < 0 || graph_.nodes[linear].kind != "linear" || graph_.uses(branch).size() != 1 || graph_.returned(branch))
+    return "the stream cannot be rescaled: what is added to it is not of a linear layer alone";
+  const std::string &weight = graph_.parameter(linear, 1), bias = bias_of(graph_, linear).name;
+  const bool own =
+      !weight.empty() && graph_.uses_of(weight).size() == 1 &&
+      (bias.empty() ? !fused && graph_.nodes[linear].operands.size() == 2 : graph_.uses_of(bias).size() == 1);
+  const bool read = std::any_of(reached_.begin(), reached_.end(), [&](const Reached& r) { return r.node == linear; });
+  if (!own || read) return "the stream cannot be rescaled: " + weight + " is read elsewhere, or reads it itself";
+  Walk beyond = *this;
+  Waiting next = waiting;
+  if (!bias.empty())
+    for (std::int64_t c = 0; c < next.map.channels(); ++c)
+      next.map.B[c] += state_.parameters.at(bias).data<double>()[c];
+  beyond.follow(node.result, next);
+  if (beyond.plan_.refused.size() > plan_.refused.size()) {
+    const KeptEdge& first = beyond.plan_.refused[plan_.refused.size()];
+    return fmt::format("the stream cannot be rescaled: {}: {}", first.edge, first.reason);
+  }
+  reached_ = beyond.reached_;
+  plan_ = beyond.plan_;
+  plan_.branches.push_back({weight, bias, waiting.map.A});
+  return "";
+}
+
+FoldPlan Walk::finish() {
+  std::vector<std::string> weights;
+  for (const Reached& r : reached_) {
+    const std::string& weight = graph_.parameter(r.node, 1);
+    if (std::find(weights.begin(), weights.end(), weight) == weights.end()) weights.push_back(weight);
+  }
+  for (const std::string& weight : weights) finish_weight(weight);
+  for (const BranchRescale& branch : plan_.branches)
+    if (std::find(weights.begin(), weights.end(), branch.weight) != weights.end())
+      refuse(branch.weight, "it is in a branch and reads the stream itself");
+  plan_.only_tied = tied_ > 0 && tied_ == plan_.refused.size();
+  return std::move(plan_);
+}
+
+// All linear layers that share the weight change together.
+void Walk::finish_weight(const std::string& weight) {
+  LinearFold fold;
+  fold.weight = weight;
+  for (const Reached& r : reached_) {
+    if (graph_.parameter(r.node, 1) != weight) continue;
+    if (fold.nodes.empty()) fold.maps = r.maps;
+    if (fold.maps != r.maps) return refuse(GraphUse{r.node, 0}, weight + " is read in two ways");
+    fold.nodes.push_back(r.node);
+  }
+  const auto any = [&](bool (AffineMap::*what)() const) {
+    return std::any_of(fold.maps.begin(), fold.maps.end(), [&](const Waiting& w) { return (w.map.*what)(); });
+  };
+  const auto uses = graph_.uses_of(weight);
+  const auto other = std::find_if(uses.begin(), uses.end(), [&](const GraphUse& use) {
+    return use.operand != 1 || !contains(fold.nodes, use.node);
+  });
+  const GraphNode& first = graph_.nodes[fold.nodes[0]];
+  if (other != uses.end() && any(&AffineMap::scales)) {
+    if (state_.options.tied != FoldOptions::Tied::untie) {
+      ++tied_;
+      return refuse(GraphUse{fold.nodes[0], 0},
+                    fmt::format("its weight {} is also read by {}", weight, graph_.describe(*other)));
+    }
+    fold.copy = first.scope + ".weight";
+    if (state_.parameters.count(fold.copy))
+      return refuse(GraphUse{fold.nodes[0], 0},
+                    "a copy of its weight would need the name " + fold.copy + ", which is taken");
+  }
+  if (any(&AffineMap::adds) && !finish_bias(fold, other == uses.end())) return;
+  plan_.linears.push_back(std::move(fold));
+}
+
+bool Walk::finish_bias(LinearFold& fold, bool alone) {
+  const GraphUse use{fold.nodes[0], 0};
+  const Bias bias = bias_of(graph_, fold.nodes[0]);
+  std::vector<int> adders;
+  for (int node : fold.nodes) {
+    const Bias same = bias_of(graph_, node);
+    if (same.name != bias.name || (same.name.empty() && graph_.nodes[node].operands.size() > 2))
+      return refuse(use, "its bias is no parameter, or not the same everywhere"), false;
+    adders.push_back(same.node);
+  }
+  if (!bias.name.empty()) {
+    for (const GraphUse& adder : graph_.uses_of(bias.name))
+      if (!contains(adders, adder.node))
+        return refuse(use, fmt::format("its bias {} is also read by {}", bias.name, graph_.describe(adder))), false;
+    fold.bias = bias.name;
+    return true;
+  }
+  // A weight that others read too is named after their place, the bias after this one.
+  const std::string& named = fold.copy.empty() ? fold.weight : fold.copy;
+  fold.bias = (alone ? without_suffix(named, ".weight") : graph_.nodes[fold.nodes[0]].scope) + ".bias";
+  if (state_.parameters.count(fold.bias))
+    return refuse(use, "it has no bias, and the name " + fold.bias + " is taken"), false;
+  return true;
+}
+
+}  // namespace
+
+FoldPlan plan_forward(const FoldState& state, int node, const AffineMap& map) {
+  Walk walk(state, node);
+  const int value = state.graph.nodes[node].result;
+  walk.follow(value, {{state.graph.values[value].shape.rank() - 1}, map});
+  return walk.finish();
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,58 @@
+// The sublayers of a Transformer at inference, for the files that run them. The stream of residuals, x, is compute_t<T>
+// (f32 where products read bf16); each sublayer ends with a product that adds to it, so nothing is left to be done
+// where a normalizer was.
+#pragma once
+#include "models/inference/norm.h"
+#include "models/transformer/transformer.h"
+#include "ops/linear/packed_linear.h"
+
+namespace foldgrad {
+
+// Room for what lies between two products, kept from call to call and made anew for more rows.
+template <class T>
+struct InferenceRoom {
+  Tensor normalized, attended, hidden, query;  // [rows, C], [rows, C], [rows, ffn], [rows, C]
+
+  void reserve(std::int64_t rows, const TransformerConfig& config);
+};
+
+template <class T>
+class InferenceSublayer {
+ public:
+  InferenceSublayer(Sublayer& sublayer, bool pre_norm);
+
+  // branch(in) computes from what products read, and returns, what the last product takes.
+  template <class Branch>
+  void run(const TokenRows& rows, compute_t<T>* x, InferenceRoom<T>& room, const Branch& branch) const {
+    T* normalized = room.normalized.template data<T>();
+    const T* in = pre_norm_ ? norm_(rows, x, normalized) : readable<T>(rows.count * columns_, x, normalized);
+    const T* result = branch(in);  // which has read x for the last time
+    residual_.in_place(rows, x);
+    out_(rows.count, result, x);
+    if (!pre_norm_) norm_.in_place(rows, x);
+  }
+
+ private:
+  std::int64_t columns_;
+  bool pre_norm_;
+  PackedLinear out_;
+  InferenceNorm<T> norm_, residual_;
+};
+
+template <class T>
+struct InferenceLayer {
+  InferenceLayer(TransformerLayer& layer, const TransformerConfig& config);
+
+  void feed_forward(const TokenRows& rows, compute_t<T>* x, InferenceRoom<T>& room) const;
+
+  PackedLinear qkv;  // to queries, keys and values, side by side
+  InferenceSublayer<T> self_attention;
+  std::optional<PackedLinear> q, kv;  // of decoder layers: to queries; from the encoder's output to keys and values
+  std::optional<InferenceSublayer<T>> cross_attention;
+
+ private:
+  PackedLinear fc1_;
+  InferenceSublayer<T> feed_forward_;
+};
+
+}  // namespace foldgrad

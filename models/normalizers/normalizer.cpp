@@ -1,0 +1,143 @@
+#include "models/normalizers/normalizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/nearest_name.h"
+#include "models/normalizers/kinds.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/cast/cast.h"
+
+namespace foldgrad {
+namespace {
+
+// Normalizers refer to their kind, which therefore must stay where it is.
+struct Registry {
+  Registry() {
+    for (auto group : {channel_normalizers, mixed_normalizers, row_normalizers, stateless_normalizers})
+      for (NormalizerKind& kind : group()) add(std::move(kind));
+  }
+  void add(NormalizerKind kind) {
+    const std::string name = kind.info.name;
+    FOLDGRAD_CHECK(!name.empty(), "register_normalizer: the name must not be empty");
+    FOLDGRAD_CHECK(kinds.emplace(name, std::move(kind)).second, "register_normalizer: there is a \"{}\" already", name);
+    infos.clear();
+    for (const auto& [_, known] : kinds) infos.push_back(known.info);
+  }
+
+  std::map<std::string, NormalizerKind> kinds;
+  std::vector<NormalizerInfo> infos;
+};
+
+Registry& registry() {
+  static Registry all;
+  return all;
+}
+
+// By channel, of a window [M, C].
+std::vector<NormDiagnostics::Means> means_of(const Tensor& window) {
+  const std::vector<double> values = window.to(Device::cpu).to(DType::f64).values<double>();
+  const auto M = std::size_t(window.shape()[0]), C = std::size_t(window.shape()[1]);
+  std::vector<NormDiagnostics::Means> means;
+  for (std::size_t c = 0; c < C; ++c) {
+    double sum = 0, logs = 0;
+    for (std::size_t r = 0; r < M; ++r) sum += values[r * C + c], logs += std::log(values[r * C + c]);
+    means.push_back({sum / double(M), std::exp(logs / double(M))});
+  }
+  return means;
+}
+
+const NormalizerKind& kind_of(const std::string& name) {
+  const auto& kinds = registry().kinds;
+  if (const auto found = kinds.find(name); found != kinds.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [known, _] : kinds) names.push_back(known);
+  throw std::invalid_argument(fmt::format("there is no normalizer \"{}\"{} There are: {}", name,
+                                          did_you_mean(name, names, "\"", "."), fmt::join(names, ", ")));
+}
+
+std::int64_t item_or_zero(const std::map<std::string, Tensor>& state, const char* name) {
+  const auto found = state.find(name);
+  return found == state.end() ? 0 : found->second.to(Device::cpu).data<std::int64_t>()[0];
+}
+
+}  // namespace
+
+Var Normalizer::apply(const Var& x, const NormContext& context) {
+  const Shape& shape = x.shape();
+  FOLDGRAD_CHECK(shape.rank() >= 1 && shape[-1] == channels_, "{} ({}): x must have {} channels, got {}", site_,
+                 info_.name, channels_, describe(x.value()));
+  const Tape::Scope scope(x.tape(), site_);
+  return forward(x, context);
+}
+
+Var Normalizer::apply_to_sum(const Var& residual, const Var& branch, const NormContext& context) {
+  const double s = residual_scale();
+  return apply(add(s == 1 ? residual : scale(residual, s), branch), context);
+}
+
+Var Normalizer::on_tape(Parameter& parameter, const Var& x) { return cast(x.tape().parameter(parameter), x.dtype()); }
+
+StateSnapshot Normalizer::snapshot() const {
+  StateSnapshot copy = state();
+  for (auto& [name, tensor] : copy) tensor = tensor.clone();
+  return copy;
+}
+
+void Normalizer::restore(const StateSnapshot& snapshot) const {
+  const auto own = state();
+  for (const auto& [name, tensor] : snapshot)
+    FOLDGRAD_CHECK(own.count(name), "{} ({}): has no state {}", site_, info_.name, name);
+  for (const auto& [name, tensor] : own) {
+    const auto found = snapshot.find(name);
+    FOLDGRAD_CHECK(found != snapshot.end(), "{} ({}): the snapshot has no {}", site_, info_.name, name);
+    const Tensor& from = found->second;
+    FOLDGRAD_CHECK(from.shape() == tensor.shape() && from.dtype() == tensor.dtype(),
+                   "{} ({}): {} must be {} {}, got {}", site_, info_.name, name, foldgrad::name(tensor.dtype()),
+                   tensor.shape(), describe(from));
+  }
+  for (const auto& [name, tensor] : own) tensor.copy_from(snapshot.at(name));
+}
+
+void Normalizer::reset_iterations() const {
+  for (const auto& [name, tensor] : state())
+    if (name == "iters" || name == "steps") tensor.zero();
+}
+
+NormDiagnostics Normalizer::diagnostics() const {
+  const auto buffers = state();
+  NormDiagnostics d{.iterations = item_or_zero(buffers, "iters"), .skips = item_or_zero(buffers, "skips")};
+  if (const auto window = buffers.find("win_sq"); window != buffers.end()) d.window = means_of(window->second);
+  auto variance = buffers.find("run_var");
+  if (variance == buffers.end()) variance = buffers.find("phi");
+  if (variance == buffers.end()) return d;
+  const std::vector<double> values = variance->second.to(Device::cpu).to(DType::f64).values<double>();
+  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
+  d.least_variance = *least;
+  d.greatest_variance = *greatest;
+  return d;
+}
+
+std::unique_ptr<Normalizer> make_normalizer(const std::string& name, const std::map<std::string, std::string>& options,
+                                            const std::string& site, std::int64_t channels, DType dtype,
+                                            Device device) {
+  FOLDGRAD_CHECK(channels >= 1, "{} ({}): channels must be at least 1, got {}", site, name, channels);
+  FOLDGRAD_CHECK(is_floating(dtype), "{} ({}): parameters must be f32, f64 or bf16, got {}", site, name,
+                 foldgrad::name(dtype));
+  const NormalizerKind& kind = kind_of(name);
+  const NormalizerOptions parsed(name, kind.info.options, options);
+  return kind.make({kind.info, parsed, site, channels, dtype, device});
+}
+
+void register_normalizer(NormalizerKind kind) {
+  FOLDGRAD_CHECK(kind.make, "register_normalizer: {}: make must be a function", kind.info.name);
+  registry().add(std::move(kind));
+}
+
+const std::vector<NormalizerInfo>& normalizers() { return registry().infos; }
+
+const NormalizerInfo& normalizer_info(const std::string& name) { return kind_of(name).info; }
+
+}  // namespace foldgrad

@@ -1,0 +1,125 @@
+// Every normalizer behind one interface. A model asks for one by name at each of its sites:
+//
+//   auto norm = make_normalizer("un", {{"window", "4"}, {"warmup", "400"}}, "encoder.layers.0.norm1", 512);
+//   Var y = norm->apply(x, {.training = true, .mask = &mask});
+//
+// What each one computes is in docs/normalizers.md.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "models/normalizers/options.h"
+#include "ops/channel_norm/channel_norm.h"
+
+namespace foldgrad {
+
+struct NormContext {
+  bool training = false;
+  const Tensor* mask = nullptr;  // u8, x's shape without the last axis, 1 = real, on x's device; null: all are real
+  std::vector<Var>* penalties = nullptr;  // training, terms of shape [] to be added to the loss go here (rbn)
+};
+
+// What is left of a normalizer once training is over.
+enum class Inference {
+  affine,       // y = A x + B per channel: it can be folded away
+  linear,       // y = A (x - mean of x over its channels) + B: it can be folded away, into a matrix
+  elementwise,  // a function of each element
+  online        // statistics of the tokens at hand
+};
+
+struct NormalizerInfo {
+  std::string name;
+  Inference inference;
+  std::string summary;
+  std::vector<NormalizerOption> options;
+
+  bool offline() const { return inference == Inference::affine || inference == Inference::linear; }
+};
+
+// For reports; read from the device.
+struct NormDiagnostics {
+  struct Means {
+    double arithmetic, geometric;  // 0 until the window is full: its entries are 0 at first
+  };
+
+  std::int64_t iterations = 0, skips = 0;  // training forwards; those with an outlier or a held channel
+  std::optional<double> least_variance = {}, greatest_variance = {};  // of the running variance over the channels
+  std::vector<Means> window = {};  // by channel, of the window of mean squares; empty where there is none
+  // Channels whose factor r [MABN-1] is held at 1/5 or 5 by the statistics as they are now; empty where there is no r.
+  std::optional<std::int64_t> clamped = {};
+};
+
+// By the names of Normalizer::state().
+using StateSnapshot = std::map<std::string, Tensor>;
+
+// One site of a model.
+class Normalizer {
+ public:
+  Normalizer(const NormalizerInfo& info, const NormalizerOptions& options, std::string site, std::int64_t channels)
+      : info_(info), options_(options), site_(std::move(site)), channels_(channels) {}
+  virtual ~Normalizer() = default;
+  Normalizer(const Normalizer&) = delete;
+  Normalizer& operator=(const Normalizer&) = delete;
+
+  const NormalizerInfo& info() const { return info_; }
+  const NormalizerOptions& options() const { return options_; }
+  const std::string& site() const { return site_; }
+  std::int64_t channels() const { return channels_; }
+
+  // y of x's shape and dtype; parameters of another dtype are cast. Training, it writes the state, and so does the
+  // backward pass of some (ops/channel_norm/channel_norm.h).
+  // Throws std::invalid_argument unless x is [..., channels], and for what the operations refuse.
+  Var apply(const Var& x, const NormContext& context);
+  // apply(residual_scale() * residual + branch): the sum of a sublayer with post-norm.
+  Var apply_to_sum(const Var& residual, const Var& branch, const NormContext& context);
+
+  // Named SITE.weight, SITE.bias and the like. They live as long as the normalizer.
+  virtual std::vector<Parameter*> parameters() { return {}; }
+
+  // Live buffers: what is written into these tensors is what the next step uses.
+  virtual std::map<std::string, Tensor> state() const { return {}; }
+  StateSnapshot snapshot() const;
+  // From a snapshot or a file. Throws std::invalid_argument unless names, shapes and dtypes are those of state().
+  void restore(const StateSnapshot& snapshot) const;
+  // Sets the counters of training forwards to zero, so that fine-tuning begins with a warm-up.
+  void reset_iterations() const;
+  virtual NormDiagnostics diagnostics() const;
+
+  // The inference form in f64 on the host: y = A x + B per channel if info().inference is affine,
+  // y = A (x - mean) + B if it is linear, otherwise empty.
+  virtual std::optional<ChannelAffine> affine() const { return std::nullopt; }
+
+  // DeepNorm's constants; 1 for all others. The gain multiplies the initial weights of value and output projections
+  // and of both linear layers of a feed-forward block.
+  virtual double residual_scale() const { return 1; }
+  virtual double initial_gain() const { return 1; }
+
+  // Whether it has statistics over all tokens of a sample, so that no token can be computed without the others.
+  virtual bool mixes_tokens() const { return false; }
+
+ protected:
+  virtual Var forward(const Var& x, const NormContext& context) = 0;
+  // The parameter on x's tape, in x's dtype.
+  static Var on_tape(Parameter& parameter, const Var& x);
+
+ private:
+  const NormalizerInfo& info_;  // of the list, which lives as long as the program
+  NormalizerOptions options_;
+  std::string site_;
+  std::int64_t channels_;
+};
+
+// Parameters have this dtype; the state is f64 where that is, otherwise f32.
+// Throws std::invalid_argument for a name or an option that does not exist, naming the nearest, for a value out of
+// range, and for channels that the normalizer cannot take.
+std::unique_ptr<Normalizer> make_normalizer(const std::string& name, const std::map<std::string, std::string>& options,
+                                            const std::string& site, std::int64_t channels, DType dtype = DType::f32,
+                                            Device device = Device::cpu);
+
+// All of them, by name: those of the library, and what register_normalizer() has added (models/normalizers/kinds.h).
+const std::vector<NormalizerInfo>& normalizers();
+
+// Throws std::invalid_argument for a name that does not exist, naming the nearest and all that there are.
+const NormalizerInfo& normalizer_info(const std::string& name);
+
+}  // namespace foldgrad

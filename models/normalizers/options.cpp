@@ -1,0 +1,98 @@
+#include "models/normalizers/options.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "engine/check.h"
+#include "engine/nearest_name.h"
+
+namespace foldgrad {
+namespace {
+
+using Kind = NormalizerOption::Kind;
+
+std::string joined(const std::vector<std::string>& names, const char* separator = ", ") {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : separator) + name;
+  return all;
+}
+
+// The whole text as a number, or false.
+template <class T>
+bool parse(const std::string& text, T& value) {
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  return result.ec == std::errc() && result.ptr == end;
+}
+
+bool valid(const NormalizerOption& option, const std::string& text) {
+  const auto in_range = [&](double v) {
+    return v <= option.maximum && (option.above_minimum ? v > option.minimum : v >= option.minimum);
+  };
+  double number;
+  std::int64_t integer;
+  switch (option.kind) {
+    case Kind::number:
+      return parse(text, number) && in_range(number);
+    case Kind::integer:
+      return parse(text, integer) && in_range(double(integer));
+    case Kind::boolean:
+      return text == "0" || text == "1" || text == "true" || text == "false";
+    case Kind::choice:
+      break;
+  }
+  for (const std::string& choice : option.choices)
+    if (text == choice) return true;
+  return false;
+}
+
+}  // namespace
+
+std::string NormalizerOption::values() const {
+  if (kind == Kind::boolean) return "0 or 1";
+  if (kind == Kind::choice) return "one of " + joined(choices);
+  const std::string what = kind == Kind::integer ? "an integer" : "a number";
+  const bool low = minimum > -std::numeric_limits<double>::infinity(),
+             high = maximum < std::numeric_limits<double>::infinity();
+  if (low && high) return fmt::format("{} in {}{}, {}]", what, above_minimum ? "(" : "[", minimum, maximum);
+  if (low) return fmt::format("{} {} {}", what, above_minimum ? "above" : "of at least", minimum);
+  return what;
+}
+
+NormalizerOptions::NormalizerOptions(const std::string& normalizer, const std::vector<NormalizerOption>& known,
+                                     const std::map<std::string, std::string>& given) {
+  std::vector<std::string> names;
+  for (const NormalizerOption& option : known) names.push_back(option.name);
+  for (const auto& [name, value] : given) {
+    FOLDGRAD_CHECK(!names.empty(), "{}: there is no option \"{}\": it has none", normalizer, name);
+    FOLDGRAD_CHECK(std::find(names.begin(), names.end(), name) != names.end(),
+                   "{}: there is no option \"{}\"{} Its options are: {}", normalizer, name,
+                   did_you_mean(name, names, "\"", "."), joined(names));
+  }
+  const auto mode = given.find("mode");
+  for (const NormalizerOption& option : known) {
+    if (const auto found = given.find(option.name); found != given.end()) {
+      FOLDGRAD_CHECK(valid(option, found->second), "{}: {} must be {}, got \"{}\"", normalizer, option.name,
+                     option.values(), found->second);
+      values_[option.name] = found->second;
+      continue;
+    }
+    const bool reference = mode != given.end() && mode->second == "reference" && !option.default_in_reference.empty();
+    const std::string& value = reference ? option.default_in_reference : option.default_value;
+    values_[option.name] = value[0] == '=' ? values_.at(value.substr(1)) : value;
+  }
+}
+
+double NormalizerOptions::number(const std::string& name) const {
+  double value = 0;
+  parse(text(name), value);
+  return value;
+}
+std::int64_t NormalizerOptions::integer(const std::string& name) const {
+  std::int64_t value = 0;
+  parse(text(name), value);
+  return value;
+}
+bool NormalizerOptions::flag(const std::string& name) const { return text(name) == "1" || text(name) == "true"; }
+
+}  // namespace foldgrad

@@ -1,0 +1,133 @@
+// RepBN and PRepBN (Guo et al., "SLAB", 2024), made of batch normalization, a scaled branch and layer normalization.
+#include <algorithm>
+
+#include "models/normalizers/kinds.h"
+#include "ops/affine/affine.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/layer_norm/layer_norm.h"
+
+namespace foldgrad {
+namespace {
+
+using Kind = NormalizerOption::Kind;
+
+// y = BN(x) + eta x. What a normalizer of its own and a part of PRepBN have in common.
+class RepBatchNorm {
+ public:
+  RepBatchNorm(const NormalizerSite& s, const std::string& prefix)
+      : norm_(ChannelNormOptions::bn()),
+        gamma_(s.parameter((prefix + "weight").c_str(), 1)),
+        beta_(s.parameter((prefix + "bias").c_str(), 0)),
+        eta_(s.parameter((prefix + "eta").c_str(), s.options.number("eta"), 1)),
+        state_(ChannelNormState::create(norm_, s.channels, s.state_dtype(), s.device)) {
+    norm_.alpha_forward = norm_.alpha_backward = s.options.number("alpha");
+    norm_.eps = s.options.number("eps");
+  }
+
+  template <class OnTape>
+  Var forward(const Var& x, const NormContext& context, const OnTape& on_tape) {
+    return add(channel_norm(x, on_tape(gamma_), on_tape(beta_), context.mask, state_, norm_, context.training),
+               scale_by(x, on_tape(eta_)));
+  }
+  std::vector<Parameter*> parameters() { return {&gamma_, &beta_, &eta_}; }
+  std::map<std::string, Tensor> state() const { return state_.named(); }
+  ChannelAffine affine() const {
+    const ChannelAffine form = channel_affine(state_, gamma_.value, beta_.value, norm_);
+    const double eta = eta_.value.to(Device::cpu).item();
+    for (std::int64_t c = 0; c < form.A.size(); ++c) form.A.data<double>()[c] += eta;
+    return form;
+  }
+
+ private:
+  ChannelNormOptions norm_;
+  Parameter gamma_, beta_, eta_;
+  ChannelNormState state_;
+};
+
+class RepBn final : public Normalizer {
+ public:
+  explicit RepBn(const NormalizerSite& s) : Normalizer(s.info, s.options, s.site, s.channels), rep_(s, "") {}
+
+  std::vector<Parameter*> parameters() override { return rep_.parameters(); }
+  std::map<std::string, Tensor> state() const override { return rep_.state(); }
+  std::optional<ChannelAffine> affine() const override { return rep_.affine(); }
+
+ private:
+  Var forward(const Var& x, const NormContext& context) override {
+    return rep_.forward(x, context, [&x](Parameter& p) { return on_tape(p, x); });
+  }
+
+  RepBatchNorm rep_;
+};
+
+// y = lam LN(x) + (1 - lam) RepBN(x) in training, lam falling from `start` to 0; RepBN alone otherwise.
+class PRepBn final : public Normalizer {
+ public:
+  explicit PRepBn(const NormalizerSite& s)
+      : Normalizer(s.info, s.options, s.site, s.channels),
+        rep_(s, "bn."),
+        gamma_(s.parameter("ln.weight", 1)),
+        beta_(s.parameter("ln.bias", 0)),
+        eps_(s.options.number("ln_eps")),
+        start_(s.options.number("start")),
+        warmup_(s.options.integer("warmup")),
+        total_(s.options.integer("total")),
+        steps_(Tensor::zeros({}, DType::i64)) {}
+
+  std::vector<Parameter*> parameters() override {
+    std::vector<Parameter*> all = rep_.parameters();
+    all.insert(all.end(), {&gamma_, &beta_});
+    return all;
+  }
+  std::map<std::string, Tensor> state() const override {
+    auto all = rep_.state();
+    all["steps"] = steps_;
+    return all;
+  }
+  std::optional<ChannelAffine> affine() const override { return rep_.affine(); }
+
+ private:
+  Var forward(const Var& x, const NormContext& context) override {
+    const auto use = [&x](Parameter& p) { return on_tape(p, x); };
+    if (!context.training) return rep_.forward(x, context, use);
+    const std::int64_t step = steps_.data<std::int64_t>()[0]++,
+                       left = std::max(total_ + warmup_ - step, std::int64_t(0));
+    if (left == 0) return rep_.forward(x, context, use);
+    const Var ln = layer_norm(x, use(gamma_), use(beta_), eps_);
+    if (step < warmup_) return ln;
+    const double lam = start_ * double(left) / double(total_);
+    return add(scale(ln, lam), scale(rep_.forward(x, context, use), 1 - lam));
+  }
+
+  RepBatchNorm rep_;
+  Parameter gamma_, beta_;
+  double eps_, start_;
+  std::int64_t warmup_, total_;
+  Tensor steps_;  // i64 [], on the host: which operations run depends on it, so the host must know it anyway
+};
+
+}  // namespace
+
+std::vector<NormalizerKind> mixed_normalizers() {
+  const NormalizerOption eta{"eta", Kind::number, "1", "initial factor of x itself"};
+  return {
+      {{"repbn",
+        Inference::affine,
+        "batch normalization plus a learned multiple of x",
+        {alpha_option("0.9"), eps_option("1e-5"), eta}},
+       make<RepBn>},
+      {{"prepbn",
+        Inference::affine,
+        "layer normalization that turns into RepBN during training",
+        {alpha_option("0.9"),
+         eps_option("1e-5"),
+         eta,
+         {"ln_eps", Kind::number, "1e-5", "eps of the layer normalization", 0, 1, true},
+         {"start", Kind::number, "1", "weight of the layer normalization at the beginning", 0, 1},
+         {"total", Kind::integer, "300000", "training steps in which that weight falls to 0", 1},
+         {"warmup", Kind::integer, "0", "steps with the layer normalization alone, before", 0}}},
+       make<PRepBn>},
+  };
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,125 @@
+#include "models/transformer/beam_search.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/transformer/candidates.h"
+
+namespace foldgrad {
+namespace {
+
+struct Live {
+  std::vector<std::int64_t> ids;
+  double score = 0;
+  std::int64_t row = 0;  // of the step that scored its last token
+};
+
+struct Sentence {
+  std::int64_t limit;
+  std::vector<Live> live = {};
+  std::vector<Hypothesis> results = {};
+};
+
+void check(const DecodingOptions& o, std::int64_t V) {
+  FOLDGRAD_CHECK(o.beam >= 1, "decoding: beam must be at least 1, got {}", o.beam);
+  FOLDGRAD_CHECK(o.min_length >= 0, "decoding: min_length must be at least 0, got {}", o.min_length);
+  FOLDGRAD_CHECK(o.max_length_a >= 0 && o.max_length_b >= 0,
+                 "decoding: max_length_a and max_length_b must be at least 0, got {} and {}", o.max_length_a,
+                 o.max_length_b);
+  FOLDGRAD_CHECK(std::isfinite(o.length_penalty), "decoding: length_penalty must be finite, got {}", o.length_penalty);
+  FOLDGRAD_CHECK(o.eos >= 0 && o.eos < V, "decoding: eos must be an id in [0, {}), got {}", V, o.eos);
+}
+
+std::vector<Sentence> sentences_of(const Tensor& mask, std::int64_t longest, const DecodingOptions& o) {
+  const std::vector<std::uint8_t> real = mask.values<std::uint8_t>();
+  const std::int64_t B = mask.shape()[0], S = mask.shape()[1];
+  std::vector<Sentence> sentences;
+  for (std::int64_t b = 0; b < B; ++b) {
+    const auto tokens = std::count(real.begin() + b * S, real.begin() + (b + 1) * S, std::uint8_t(1));
+    const double limit = std::floor(o.max_length_a * double(tokens)) + double(o.max_length_b);  // [BEAM-4]
+    sentences.push_back({.limit = std::int64_t(std::min(limit, double(longest)))});
+    sentences.back().live.push_back({.ids = {}, .score = 0, .row = b});
+  }
+  return sentences;
+}
+
+// [BEAM-1] and [BEAM-2] for one sentence, of whose hypotheses the candidates are given, after `step` tokens.
+void advance(Sentence& sentence, std::vector<Candidate> candidates, const std::vector<const Live*>& live_of_row,
+             std::int64_t step, const DecodingOptions& o) {
+  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.before(b); });
+  candidates.resize(std::min(candidates.size(), std::size_t(2 * o.beam)));
+  std::vector<Live> next;
+  for (std::size_t rank = 0; rank < candidates.size(); ++rank) {
+    const Candidate& c = candidates[rank];
+    const std::vector<std::int64_t>& ids = live_of_row[c.row]->ids;
+    if (c.token != o.eos) {
+      if (std::int64_t(next.size()) == o.beam) continue;
+      next.push_back({.ids = ids, .score = c.score, .row = c.row});
+      next.back().ids.push_back(c.token);
+    } else if (std::int64_t(rank) < o.beam && std::int64_t(sentence.results.size()) < o.beam) {
+      sentence.results.push_back({ids, c.score / std::pow(double(step + 1), o.length_penalty)});  // [BEAM-3]
+    }
+  }
+  const bool done = std::int64_t(sentence.results.size()) == o.beam || step >= sentence.limit;
+  sentence.live = done ? std::vector<Live>() : std::move(next);
+}
+
+// One step of all sentences that are not done; false when none is left.
+bool search_step(StepDecoder& decoder, std::vector<Sentence>& sentences, std::int64_t pad, const DecodingOptions& o) {
+  const std::int64_t step = decoder.steps();
+  std::vector<std::int64_t> tokens, parents;
+  std::vector<const Live*> live_of_row;
+  std::vector<Continuation> rows;
+  for (const Sentence& sentence : sentences)
+    for (const Live& live : sentence.live) {
+      tokens.push_back(live.ids.empty() ? o.eos : live.ids.back());
+      parents.push_back(live.row);
+      live_of_row.push_back(&live);
+      const bool go_on = step < sentence.limit;
+      rows.push_back({.score = live.score, .may_end = !go_on || step >= o.min_length, .may_go_on = go_on});
+    }
+  if (rows.empty()) return false;
+  const auto best = best_candidates(decoder.step(tokens, parents), rows, 2 * o.beam, pad, o);
+  std::size_t row = 0;
+  for (Sentence& sentence : sentences) {
+    std::vector<Candidate> candidates;
+    bool lost = false;  // logits that are not finite leave a hypothesis without candidates
+    for (std::size_t end = row + sentence.live.size(); row < end; ++row) {
+      candidates.insert(candidates.end(), best[row].begin(), best[row].end());
+      lost = lost || best[row].empty();
+    }
+    if (lost)
+      sentence.live.clear(), sentence.results.clear();
+    else if (!sentence.live.empty())
+      advance(sentence, std::move(candidates), live_of_row, step, o);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& model, const Tensor& source,
+                                                 const Tensor& source_mask, const DecodingOptions& options) {
+  const TransformerConfig& config = model.config();
+  check(options, config.target_vocabulary);
+  const auto decoder = model.decoder(source, source_mask);
+  std::vector<Sentence> sentences = sentences_of(source_mask, config.max_positions - 1, options);
+  while (search_step(*decoder, sentences, config.pad, options)) {
+  }
+  std::vector<std::vector<Hypothesis>> all;
+  for (Sentence& sentence : sentences) {
+    std::stable_sort(sentence.results.begin(), sentence.results.end(),
+                     [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+    if (sentence.results.empty()) sentence.results.push_back({{}, -std::numeric_limits<double>::infinity()});
+    all.push_back(std::move(sentence.results));
+  }
+  return all;
+}
+
+std::vector<std::vector<Hypothesis>> beam_search(Transformer& model, const Tensor& source, const Tensor& source_mask,
+                                                 const DecodingOptions& options) {
+  const DType dtype = model.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  return beam_search(*InferenceTransformer::make(model, dtype), source, source_mask, options);
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,43 @@
+// Beam search by the rules of fairseq's sequence_generator.py (1.0.0a0), on the CPU. A beam of 1 is greedy decoding.
+//
+//   [BEAM-1]  At each step, of all continuations of a sentence's hypotheses, the 2 beam with the greatest sum of
+//             log-probabilities are candidates.
+//   [BEAM-2]  A candidate that ends is a result if it is among the first `beam`, otherwise it is dropped; the first
+//             `beam` that do not end go on. A sentence is done with `beam` results.
+//   [BEAM-3]  score = sum of log-probabilities / (tokens, the end included)^length_penalty
+//   [BEAM-4]  After `limit` tokens only the end may follow: limit = floor(a tokens of the source + b), but at most
+//             max_positions - 1. Padding never follows, the end not before min_length tokens.
+//
+//   One difference: fairseq counts a batch's padding into the limit. Here a sentence's translation does not depend on
+//   what else is in the batch. Equal sums are ordered by hypothesis, then by id.
+#pragma once
+#include "models/transformer/inference.h"
+
+namespace foldgrad {
+
+struct DecodingOptions {
+  std::int64_t beam = 5;
+  double length_penalty = 1;
+  double max_length_a = 1.2;       // of [BEAM-4]
+  std::int64_t max_length_b = 10;  // of [BEAM-4]
+  std::int64_t min_length = 1;
+  double unk_penalty = 0;         // taken off the log-probability of unk; infinity: never
+  std::int64_t eos = 2, unk = 3;  // ids
+};
+
+struct Hypothesis {
+  std::vector<std::int64_t> ids;  // without the end
+  double score;
+};
+
+// For every source of [B, S] the results, best first: `beam` of them, fewer where the limit came first. A sentence for
+// which some logits are not finite has one empty result with score -infinity.
+// Throws std::invalid_argument for options out of range and for what InferenceTransformer refuses.
+std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& model, const Tensor& source,
+                                                 const Tensor& source_mask, const DecodingOptions& options = {});
+// In f64 for a model of f64, otherwise f32, after making an InferenceTransformer of it, which takes as long as
+// translating some sentences: make one for several batches.
+std::vector<std::vector<Hypothesis>> beam_search(Transformer& model, const Tensor& source, const Tensor& source_mask,
+                                                 const DecodingOptions& options = {});
+
+}  // namespace foldgrad

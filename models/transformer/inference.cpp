@@ -1,0 +1,147 @@
+#include "models/transformer/inference.h"
+
+#include <cmath>
+
+#include "models/transformer/inference_model.h"
+#include "ops/attention/attention_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+// y [tokens, C] from qkv [tokens, 3 C]; neighbours of one length are one batch.
+template <class T>
+void attend_to_own(const Sentences& sentences, std::int64_t heads, std::int64_t C, const T* qkv, T* y,
+                   compute_t<T>* L) {
+  const std::vector<std::int64_t>& first = sentences.first;
+  const auto length = [&first](std::int64_t s) { return first[s + 1] - first[s]; };
+  for (std::int64_t s = 0, end = 0; s < sentences.count(); s = end) {
+    for (end = s + 1; end < sentences.count() && length(end) == length(s);) ++end;
+    const T* q = qkv + first[s] * 3 * C;
+    const AttentionShape shape{.batch = end - s,
+                               .heads = heads,
+                               .queries = length(s),
+                               .keys = length(s),
+                               .width = C / heads,
+                               .q_row = 3 * C,
+                               .k_row = 3 * C,
+                               .scale = 1 / std::sqrt(double(C / heads)),
+                               .causal = false,
+                               .drop_below = 0,
+                               .keep_factor = 1,
+                               .random = {}};
+    attention_cpu(AttentionForward<T>{
+        .y = y + first[s] * C, .L = L, .q = q, .k = q + C, .v = q + 2 * C, .mask = nullptr, .shape = shape});
+  }
+}
+
+}  // namespace
+
+template <class T>
+InferenceModel<T>::InferenceModel(Transformer& from)
+    : model(from),
+      source_table(from.rows_of(from.source_table()).to(dtype_of<X>)),
+      target_table(from.rows_of(from.target_table()).to(dtype_of<X>)),
+      positions(from.positions(dtype_of<X>)),
+      encoder_norm(from.encoder_norm(), from.config().width),
+      decoder_norm(from.decoder_norm(), from.config().width),
+      output(from.rows_of(from.output_table()), from.output_bias() ? from.output_bias()->value : Tensor(),
+             {.in = dtype_of<T>, .out = dtype_of<X>}) {
+  for (TransformerLayer& layer : from.encoder_layers()) encoder_layers.emplace_back(layer, from.config());
+  for (TransformerLayer& layer : from.decoder_layers()) decoder_layers.emplace_back(layer, from.config());
+}
+
+template <class T>
+Sentences InferenceModel<T>::sentences_of(const Tensor& source, const Tensor& source_mask) const {
+  FOLDGRAD_CHECK(source.device() == Device::cpu && source_mask.device() == Device::cpu,
+                 "inference: runs on cpu, got a source on {} and its mask on {}", name(source.device()),
+                 name(source_mask.device()));
+  FOLDGRAD_CHECK(source.shape().rank() == 2 && source_mask.shape() == source.shape(),
+                 "inference: ids and their mask must have one shape [B, S], got {} and {}", source.shape(),
+                 source_mask.shape());
+  const std::int64_t B = source.shape()[0], S = source.shape()[1], V = config().source_vocabulary;
+  FOLDGRAD_CHECK(S <= config().max_positions,
+                 "inference: sentences must have at most max_positions = {} tokens, got {}", config().max_positions, S);
+  const std::vector<std::int64_t> ids = source.values<std::int64_t>();
+  const std::vector<std::uint8_t> mask = source_mask.values<std::uint8_t>();
+  Sentences sentences;
+  for (std::int64_t i = 0; i < B * S; ++i) {
+    if (mask[i]) {
+      FOLDGRAD_CHECK(ids[i] >= 0 && ids[i] < V, "inference: ids must be in [0, {}), got {}", V, ids[i]);
+      sentences.ids.push_back(ids[i]);
+    }
+    if ((i + 1) % S == 0) sentences.first.push_back(std::int64_t(sentences.ids.size()));
+  }
+  return sentences;
+}
+
+template <class T>
+void InferenceModel<T>::embed(const Tensor& table, std::int64_t id, std::int64_t position, X* x) const {
+  const std::int64_t C = config().width;
+  const X *row = table.data<X>() + id * C, *place = positions.data<X>() + (position + 2) * C;  // [POS-2]
+  const X scale = X(std::sqrt(double(C)));
+#pragma omp simd
+  for (std::int64_t c = 0; c < C; ++c) x[c] = scale * row[c] + place[c];
+}
+
+template <class T>
+Tensor InferenceModel<T>::encode(const Sentences& sentences) const {
+  const std::int64_t C = config().width, n = sentences.tokens();
+  const TokenRows rows{n, &sentences.first};
+  const Tensor stream = Tensor::empty({n, C}, dtype_of<X>), qkv = Tensor::empty({n, 3 * C}, dtype_of<T>),
+               L = Tensor::empty({n, config().heads}, dtype_of<X>), states = Tensor::empty({n, C}, dtype_of<T>);
+  X* x = stream.data<X>();
+  InferenceRoom<T> room;
+  room.reserve(n, config());
+  for (std::int64_t s = 0; s < sentences.count(); ++s)
+    for (std::int64_t i = sentences.first[s]; i < sentences.first[s + 1]; ++i)
+      embed(source_table, sentences.ids[i], i - sentences.first[s], x + i * C);
+  T* attended = room.attended.template data<T>();
+  for (const InferenceLayer<T>& layer : encoder_layers) {
+    layer.self_attention.run(rows, x, room, [&](const T* in) {
+      layer.qkv(n, in, qkv.data<T>());
+      attend_to_own(sentences, config().heads, C, qkv.data<T>(), attended, L.data<X>());
+      return attended;
+    });
+    layer.feed_forward(rows, x, room);
+  }
+  const T* out = encoder_norm(rows, x, states.data<T>());
+  if (out == states.data<T>()) return states;
+  if constexpr (std::is_same_v<T, X>) return stream;
+  return states;
+}
+
+template <class T>
+Tensor InferenceModel<T>::encode(const Tensor& source, const Tensor& source_mask) const {
+  return encode(sentences_of(source, source_mask));
+}
+
+template <class T>
+std::unique_ptr<StepDecoder> InferenceModel<T>::decoder(const Tensor& source, const Tensor& source_mask) const {
+  for (const Normalizer* norm : model.normalizers())
+    FOLDGRAD_CHECK(!norm->mixes_tokens(),
+                   "decoding: {} ({}) has statistics over the tokens of a sentence, which are not known yet",
+                   norm->site(), norm->info().name);
+  return make_step_decoder(*this, sentences_of(source, source_mask));
+}
+
+template class InferenceModel<float>;
+template class InferenceModel<double>;
+template class InferenceModel<bf16>;
+
+std::unique_ptr<InferenceTransformer> InferenceTransformer::make(Transformer& model, DType dtype) {
+  FOLDGRAD_CHECK(model.device() == Device::cpu, "inference: runs on cpu, got a model on {}", name(model.device()));
+  const bool exact = model.dtype() == DType::f64;
+  FOLDGRAD_CHECK(exact ? dtype == DType::f64 : dtype == DType::f32 || dtype == DType::bf16,
+                 "inference: a model of {} runs in {}, got {}", name(model.dtype()), exact ? "f64" : "f32 or bf16",
+                 name(dtype));
+  const bool padding_counts = !model.config().mask_normalizers;
+  for (const Normalizer* norm : model.normalizers())
+    FOLDGRAD_CHECK(!padding_counts || !norm->mixes_tokens(),
+                   "inference: leaves padding out, which {} ({}) must see with mask_normalizers off", norm->site(),
+                   norm->info().name);
+  if (exact) return std::make_unique<InferenceModel<double>>(model);
+  if (dtype == DType::f32) return std::make_unique<InferenceModel<float>>(model);
+  return std::make_unique<InferenceModel<bf16>>(model);
+}
+
+}  // namespace foldgrad

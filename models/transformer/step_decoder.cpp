@@ -1,0 +1,190 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "models/transformer/inference_model.h"
+#include "ops/attention/step_attention.h"
+
+namespace foldgrad {
+namespace {
+
+template <class T>
+class CachedDecoder final : public StepDecoder {
+  using X = compute_t<T>;
+
+ public:
+  CachedDecoder(const InferenceModel<T>& model, const Sentences& sentences)
+      : model_(model), C_(model.config().width), heads_(model.config().heads), first_(sentences.first) {
+    const Tensor states = model.encode(sentences);
+    for (const InferenceLayer<T>& layer : model.decoder_layers) {
+      memory_.push_back(Tensor::empty({sentences.tokens(), 2 * C_}, dtype_of<T>));
+      (*layer.kv)(sentences.tokens(), states.raw(), memory_.back().raw());
+    }
+    ancestors_.resize(sentences.count());
+    for (std::int64_t s = 0; s < sentences.count(); ++s) sentence_.push_back(s);
+  }
+
+  std::int64_t steps() const override { return std::int64_t(qkv_.size()); }
+  Tensor step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) override;
+
+ private:
+  void check(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) const;
+  void descend(const std::vector<std::int64_t>& parents);
+  void reserve(std::int64_t rows);
+  void project_tokens(const std::vector<std::int64_t>& tokens, const T* in);
+  const T* attend_to_steps(std::size_t layer, std::int64_t rows);
+  const T* attend_to_memory(std::size_t layer, std::int64_t rows);
+
+  const InferenceModel<T>& model_;
+  const std::int64_t C_, heads_;
+  std::vector<Tensor> memory_;                        // per layer, keys and values of the sources [tokens, 2 C]
+  std::vector<std::int64_t> first_;                   // of each sentence in the sources
+  std::vector<std::vector<Tensor>> qkv_;              // [step][layer]: queries, keys and values [rows of the step, 3 C]
+  std::vector<std::int64_t> sentence_;                // per row, which one it translates
+  std::vector<std::int64_t> groups_;                  // of neighbouring rows of one sentence: the first, and the end
+  std::vector<std::vector<std::int64_t>> ancestors_;  // per row, the row of each step that it descends from
+  InferenceRoom<T> room_;
+  Tensor token_rows_, token_qkv_;  // T
+  Tensor stream_, logits_;         // X
+};
+
+template <class T>
+void CachedDecoder<T>::check(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) const {
+  const std::int64_t V = model_.config().target_vocabulary, positions = model_.config().max_positions;
+  FOLDGRAD_CHECK(tokens.size() == parents.size(), "decoding: needs one parent per token, got {} for {}", parents.size(),
+                 tokens.size());
+  FOLDGRAD_CHECK(steps() < positions, "decoding: there are max_positions = {} steps", positions);
+  for (std::size_t r = 0; r < parents.size(); ++r) {
+    FOLDGRAD_CHECK(parents[r] >= 0 && parents[r] < std::int64_t(sentence_.size()),
+                   "decoding: parents must be in [0, {}), got {} for row {}", sentence_.size(), parents[r], r);
+    FOLDGRAD_CHECK(tokens[r] >= 0 && tokens[r] < V, "decoding: tokens must be in [0, {}), got {} for row {}", V,
+                   tokens[r], r);
+  }
+}
+
+template <class T>
+void CachedDecoder<T>::descend(const std::vector<std::int64_t>& parents) {
+  std::vector<std::int64_t> sentence;
+  std::vector<std::vector<std::int64_t>> ancestors;
+  for (std::size_t r = 0; r < parents.size(); ++r) {
+    sentence.push_back(sentence_[parents[r]]);
+    ancestors.push_back(ancestors_[parents[r]]);
+    ancestors.back().push_back(std::int64_t(r));
+  }
+  sentence_ = std::move(sentence);
+  ancestors_ = std::move(ancestors);
+  groups_.clear();
+  for (std::size_t r = 0; r < sentence_.size(); ++r)
+    if (r == 0 || sentence_[r] != sentence_[r - 1]) groups_.push_back(std::int64_t(r));
+  groups_.push_back(std::int64_t(sentence_.size()));
+}
+
+template <class T>
+void CachedDecoder<T>::reserve(std::int64_t rows) {
+  std::vector<Tensor>& qkv = qkv_.emplace_back();
+  for (std::size_t l = 0; l < memory_.size(); ++l) qkv.push_back(Tensor::empty({rows, 3 * C_}, dtype_of<T>));
+  room_.reserve(rows, model_.config());
+  if (stream_.defined() && stream_.shape()[0] >= rows) return;
+  token_rows_ = Tensor::empty({rows, C_}, dtype_of<T>);
+  token_qkv_ = Tensor::empty({rows, 3 * C_}, dtype_of<T>);
+  stream_ = Tensor::empty({rows, C_}, dtype_of<X>);
+  logits_ = Tensor::empty({rows, model_.config().target_vocabulary}, dtype_of<X>);
+}
+
+template <class T>
+Tensor CachedDecoder<T>::step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) {
+  check(tokens, parents);
+  descend(parents);
+  const std::int64_t n = std::int64_t(tokens.size()), position = steps();
+  reserve(n);
+  X* x = stream_.data<X>();
+  for (std::int64_t r = 0; r < n; ++r) model_.embed(model_.target_table, tokens[r], position, x + r * C_);
+  const TokenRows rows{n};
+  for (std::size_t l = 0; l < memory_.size(); ++l) {
+    const InferenceLayer<T>& layer = model_.decoder_layers[l];
+    layer.self_attention.run(rows, x, room_, [&](const T* in) {
+      l == 0 ? project_tokens(tokens, in) : layer.qkv(n, in, qkv_.back()[l].raw());
+      return attend_to_steps(l, n);
+    });
+    layer.cross_attention->run(rows, x, room_, [&](const T* in) {
+      (*layer.q)(n, in, room_.query.raw());
+      return attend_to_memory(l, n);
+    });
+    layer.feed_forward(rows, x, room_);
+  }
+  model_.output(n, model_.decoder_norm(rows, x, room_.normalized.template data<T>()), logits_.raw());
+  return logits_.slice(0, n);
+}
+
+// Queries, keys and values of the first layer, where rows of one token are still alike: a beam's hypotheses mostly end
+// in the same few tokens, so that a fraction of the product is left.
+template <class T>
+void CachedDecoder<T>::project_tokens(const std::vector<std::int64_t>& tokens, const T* in) {
+  const std::int64_t n = std::int64_t(tokens.size()), columns = 3 * C_;
+  std::unordered_map<std::int64_t, std::int64_t> rows;
+  std::vector<std::int64_t> row_of;
+  T* each = token_rows_.template data<T>();
+  for (std::int64_t r = 0; r < n; ++r) {
+    const auto [row, added] = rows.try_emplace(tokens[r], std::int64_t(rows.size()));
+    if (added) std::copy_n(in + r * C_, C_, each + row->second * C_);
+    row_of.push_back(row->second);
+  }
+  // A product is compiled for every number of rows that it meets: so there shall be few of them.
+  constexpr std::int64_t kWhole = 32;
+  const std::int64_t different = std::int64_t(rows.size()),
+                     whole = std::min(n, (different + kWhole - 1) / kWhole * kWhole);
+  for (std::int64_t row = different; row < whole; ++row) std::copy_n(in, C_, each + row * C_);
+  T *to = qkv_.back()[0].template data<T>(), *from = token_qkv_.template data<T>();
+  if (whole == n) return model_.decoder_layers[0].qkv(n, in, to);
+  model_.decoder_layers[0].qkv(whole, each, from);
+#pragma omp parallel for schedule(static) if (n * columns >= 32768)
+  for (std::int64_t r = 0; r < n; ++r) std::copy_n(from + row_of[r] * columns, columns, to + r * columns);
+}
+
+// The rows of a sentence have most of their ancestors in common, so that few keys come from far away.
+template <class T>
+const T* CachedDecoder<T>::attend_to_steps(std::size_t layer, std::int64_t rows) {
+  T* y = room_.attended.template data<T>();
+  std::vector<const T*> first_key;
+  for (const std::vector<Tensor>& qkv : qkv_) first_key.push_back(qkv[layer].template data<T>() + C_);
+  const StepAttention<T> p{.y = y,
+                           .q = qkv_.back()[layer].template data<T>(),
+                           .q_row = 3 * C_,
+                           .heads = heads_,
+                           .width = C_ / heads_,
+                           .value_offset = C_};
+  attend_rows(p, groups_, rows * steps(), [&](std::int64_t r, std::vector<const T*>& keys) {
+    for (std::size_t s = 0; s < first_key.size(); ++s) keys.push_back(first_key[s] + ancestors_[r][s] * 3 * C_);
+  });
+  return y;
+}
+
+template <class T>
+const T* CachedDecoder<T>::attend_to_memory(std::size_t layer, std::int64_t rows) {
+  T* y = room_.attended.template data<T>();
+  const T* first_key = memory_[layer].template data<T>();
+  const StepAttention<T> p{.y = y,
+                           .q = room_.query.template data<T>(),
+                           .q_row = C_,
+                           .heads = heads_,
+                           .width = C_ / heads_,
+                           .value_offset = C_};
+  attend_rows(p, groups_, rows * first_.back() / std::max<std::int64_t>(std::int64_t(first_.size()) - 1, 1),
+              [&](std::int64_t r, std::vector<const T*>& keys) {
+                for (std::int64_t i = first_[sentence_[r]]; i < first_[sentence_[r] + 1]; ++i)
+                  keys.push_back(first_key + i * 2 * C_);
+              });
+  return y;
+}
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<StepDecoder> make_step_decoder(const InferenceModel<T>& model, const Sentences& sentences) {
+  return std::make_unique<CachedDecoder<T>>(model, sentences);
+}
+
+template std::unique_ptr<StepDecoder> make_step_decoder(const InferenceModel<float>&, const Sentences&);
+template std::unique_ptr<StepDecoder> make_step_decoder(const InferenceModel<double>&, const Sentences&);
+template std::unique_ptr<StepDecoder> make_step_decoder(const InferenceModel<bf16>&, const Sentences&);
+
+}  // namespace foldgrad

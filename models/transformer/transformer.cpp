@@ -1,0 +1,129 @@
+#include "models/transformer/transformer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/nearest_name.h"
+#include "models/transformer/init.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/cast/cast.h"
+#include "ops/cross_entropy/cross_entropy.h"
+#include "ops/embedding/embedding.h"
+#include "ops/linear/linear.h"
+#include "ops/positions/positions.h"
+#include "ops/reshape/reshape.h"
+#include "ops/scale_norm/scale_norm.h"
+
+namespace foldgrad {
+namespace {
+
+// x [B, T, C] times mask [B, T]: the mask is spread over the channels by a product with a column of ones.
+Var zero_padding(const Var& x, const Var& mask) {
+  const std::int64_t C = x.shape()[-1];
+  const Var ones = x.tape().constant(Tensor::full({C, 1}, 1, x.dtype(), x.device()));
+  return mul(x, linear(reshape(cast(mask, x.dtype()), {x.shape()[0], x.shape()[1], 1}), ones));
+}
+
+}  // namespace
+
+Transformer::Transformer(const TransformerConfig& config, std::uint64_t seed, DType dtype, Device device)
+    : config_(config), dtype_(dtype), device_(device) {
+  config.validate();
+  const auto table = [&](const char* name, std::int64_t rows) {
+    return Parameter{name, Tensor::zeros({rows, config.width}, dtype, device)};
+  };
+  encoder_table_ = table("encoder.embed_tokens.weight", config.source_vocabulary);
+  if (!config.one_input_table()) decoder_table_ = table("decoder.embed_tokens.weight", config.target_vocabulary);
+  if (config.own_output_table()) output_ = table("decoder.output_projection.weight", config.target_vocabulary);
+  if (config.output_bias)
+    output_bias_ = {"decoder.output_projection.bias", Tensor::zeros({config.target_vocabulary}, dtype, device)};
+  const BlockMaker make{config_, dtype, device};
+  const auto layer = [](const char* stack, std::int64_t i) { return std::string(stack) + std::to_string(i); };
+  for (std::int64_t i = 0; i < config.encoder_layers; ++i)
+    encoder_.emplace_back(make, layer("encoder.layers.", i), /*decoder=*/false);
+  for (std::int64_t i = 0; i < config.decoder_layers; ++i)
+    decoder_.emplace_back(make, layer("decoder.layers.", i), /*decoder=*/true);
+  if (config.pre_norm) {
+    encoder_norm_ = make.normalizer("encoder.layer_norm");
+    decoder_norm_ = make.normalizer("decoder.layer_norm");
+  }
+  check_sites();
+  initialize(*this, seed);
+}
+
+void Transformer::check_sites() {
+  std::vector<std::string> sites;
+  for (const Normalizer* norm : normalizers()) sites.push_back(norm->site());
+  for (const auto& [site, name] : config_.normalizer_at)
+    FOLDGRAD_CHECK(std::find(sites.begin(), sites.end(), site) != sites.end(),
+                   "transformer: normalizer_at: there is no site \"{}\"{}", site, did_you_mean(site, sites, "\""));
+}
+
+Tensor Transformer::rows_of(const Parameter& table) const {
+  if (!config_.fixnorm) return table.value;
+  Tape tape(/*recording=*/false);
+  return unit_rows(tape.constant(table.value)).value();
+}
+
+Tensor Transformer::positions(DType dtype) {
+  Tensor& table = positions_[dtype];
+  if (!table.defined()) table = sinusoidal_table(config_.max_positions + 2, config_.width, dtype, device_);
+  return table;
+}
+
+Var Transformer::embed(Parameter& table, const Tensor& ids, const Tensor& mask, const char* stack,
+                       const ForwardPass& pass) {  // [TRF-1]
+  FOLDGRAD_CHECK(ids.shape().rank() == 2 && mask.shape() == ids.shape(),
+                 "{}: ids and their mask must have one shape [B, T], got {} and {}", stack, ids.shape(), mask.shape());
+  FOLDGRAD_CHECK(ids.shape()[1] <= config_.max_positions,
+                 "{}: sentences must have at most max_positions = {} tokens, "
+                 "got {}",
+                 stack, config_.max_positions, ids.shape()[1]);
+  const Tape::Scope scope(pass.tape, std::string(stack) + ".embed_tokens");
+  const double length = std::sqrt(double(config_.width));
+  const Var rows = embedding(pass.use(table), pass.tape.constant(ids), config_.fixnorm ? 1 : length, config_.pad);
+  const Var x = config_.fixnorm ? scale(unit_rows(rows), length) : rows;
+  const Var placed = sinusoidal_positions(x, pass.tape.constant(mask), positions(pass.dtype));
+  return dropout(placed, pass.dropout(config_.dropout), pass.random(random_stream(std::string(stack) + ".dropout")));
+}
+
+Var Transformer::encode(const Tensor& source, const Tensor& source_mask, const ForwardPass& pass) {
+  const Var mask = pass.tape.constant(source_mask);
+  const Tensor* counted = norm_mask(source_mask);
+  Var x = zero_padding(embed(encoder_table_, source, source_mask, "encoder", pass), mask);
+  for (TransformerLayer& layer : encoder_) {
+    x = layer.self_attention(x, nullptr, mask, /*causal=*/false, counted, pass);
+    x = layer.feed_forward(x, counted, pass);
+  }
+  return encoder_norm_ ? encoder_norm_->apply(x, pass.norm(counted)) : x;
+}
+
+Var Transformer::decode(const Tensor& input, const Tensor& input_mask, const Var& memory, const Tensor& source_mask,
+                        const ForwardPass& pass) {
+  const Var mask = pass.tape.constant(input_mask), memory_mask = pass.tape.constant(source_mask);
+  const Tensor* counted = norm_mask(input_mask);
+  Var x = embed(target_table(), input, input_mask, "decoder", pass);
+  for (TransformerLayer& layer : decoder_) {
+    x = layer.self_attention(x, nullptr, mask, /*causal=*/true, counted, pass);
+    x = (*layer.cross_attention)(x, &memory, memory_mask, /*causal=*/false, counted, pass);
+    x = layer.feed_forward(x, counted, pass);
+  }
+  return decoder_norm_ ? decoder_norm_->apply(x, pass.norm(counted)) : x;
+}
+
+Var Transformer::logits(const Var& hidden, const ForwardPass& pass) {
+  const Tape::Scope scope(pass.tape, "decoder.output_projection");
+  const Var table = config_.fixnorm ? unit_rows(pass.use(output_table())) : pass.use(output_table());
+  Parameter* bias = output_bias();  // [TRF-2]
+  return bias ? linear(hidden, table, pass.use(*bias)) : linear(hidden, table);
+}
+
+Var Transformer::loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing) {
+  const Var memory = encode(batch.source, batch.source_mask, pass);
+  const Var hidden = decode(batch.input, batch.input_mask, memory, batch.source_mask, pass);
+  return cross_entropy(logits(hidden, pass),  // [TRF-3]
+                       pass.tape.constant(batch.target),
+                       {.label_smoothing = label_smoothing, .ignore_index = config_.pad, .reduction = Reduction::sum});
+}
+
+}  // namespace foldgrad

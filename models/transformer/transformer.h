@@ -1,0 +1,89 @@
+// The encoder-decoder Transformer of transformer_config.h, for translation.
+//
+//   Transformer model(config, seed);
+//   Var loss = model.loss(batch, {.tape = tape, .dtype = DType::f32, .training = true, .seed = seed, .step = n}, 0.1);
+//
+//   [TRF-1]  x = drop(sqrt(width) E[id] + sinusoid(position)); the encoder's x is zero at padding
+//   [TRF-2]  logits = h O^T + o; O is the decoder's table unless share_embeddings = none or inputs; o only if
+//            output_bias
+//   [TRF-3]  loss = sum over target tokens that are not padding of the label-smoothed cross entropy
+//   With config.fixnorm, rows of E and O are divided by their lengths first [FN-1].
+//
+//   Names of parameters and their initial values are fairseq's (transformer_layers.h, transformer_init.h). With the
+//   defaults and one table of V rows there are 31,545,344 + 512 V of them.
+//   Dropout masks belong to places: each has a stream of its own, named by the place, and pass.step chooses the mask.
+#pragma once
+#include <deque>
+
+#include "models/blocks/layers.h"
+
+namespace foldgrad {
+
+// Ids are i64, masks u8 with 1 for tokens and 0 for padding, which may stand on either side of a source and behind a
+// target. `input` begins with the end-of-sentence id, `target` is what should follow. All on the model's device.
+struct TranslationBatch {
+  Tensor source, source_mask;        // [B, S]
+  Tensor input, input_mask, target;  // [B, T]
+};
+
+class Transformer {
+ public:
+  // Parameters have `dtype`. Throws std::invalid_argument for what config.validate() and make_normalizer refuse.
+  Transformer(const TransformerConfig& config, std::uint64_t seed, DType dtype = DType::f32,
+              Device device = Device::cpu);
+  Transformer(const Transformer&) = delete;
+  Transformer& operator=(const Transformer&) = delete;
+
+  const TransformerConfig& config() const { return config_; }
+  Device device() const { return device_; }
+  DType dtype() const { return dtype_; }
+
+  // The masks go to normalizers too if config().mask_normalizers. They throw std::invalid_argument for ids and masks
+  // that are not of one shape [B, T], and for sentences longer than max_positions.
+  Var encode(const Tensor& source, const Tensor& source_mask, const ForwardPass& pass);  // [B, S, width]
+  Var decode(const Tensor& input, const Tensor& input_mask, const Var& memory, const Tensor& source_mask,
+             const ForwardPass& pass);                     // [B, T, width]
+  Var logits(const Var& hidden, const ForwardPass& pass);  // [..., target_vocabulary]
+  Var loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing);
+
+  // In the order of the forward pass; each once, also where it is shared.
+  std::vector<Parameter*> parameters();
+  std::vector<Normalizer*> normalizers();
+  std::int64_t parameter_count();
+
+  // Buffers of all normalizers, by SITE.NAME, live as those of Normalizer::state().
+  std::map<std::string, Tensor> state();
+  StateSnapshot snapshot();
+  // Throws std::invalid_argument unless names, shapes and dtypes are those of state(); nothing is written then.
+  void restore(const StateSnapshot& snapshot);
+  // Values and state of another model of the same config, from whatever device and dtype.
+  void copy_from(Transformer& other);
+
+  // The parts, for initial values and for decoding step by step. Shared tables are one parameter.
+  Parameter& source_table() { return encoder_table_; }
+  Parameter& target_table() { return config_.one_input_table() ? encoder_table_ : decoder_table_; }
+  Parameter& output_table() { return config_.own_output_table() ? output_ : target_table(); }
+  Parameter* output_bias() { return config_.output_bias ? &output_bias_ : nullptr; }
+  std::deque<TransformerLayer>& encoder_layers() { return encoder_; }
+  std::deque<TransformerLayer>& decoder_layers() { return decoder_; }
+  Normalizer* encoder_norm() { return encoder_norm_.get(); }  // null with post-norm
+  Normalizer* decoder_norm() { return decoder_norm_.get(); }
+  // The table's rows as [TRF-1] and [TRF-2] have them: those that inference stores.
+  Tensor rows_of(const Parameter& table) const;
+  Tensor positions(DType dtype);  // [max_positions + 2, width]
+
+ private:
+  Var embed(Parameter& table, const Tensor& ids, const Tensor& mask, const char* stack, const ForwardPass& pass);
+  void check_sites();
+  const Tensor* norm_mask(const Tensor& mask) const { return config_.mask_normalizers ? &mask : nullptr; }
+
+  TransformerConfig config_;
+  DType dtype_;
+  Device device_;
+  Parameter encoder_table_, decoder_table_, output_, output_bias_;
+  std::deque<TransformerLayer> encoder_, decoder_;  // a deque never moves what it holds
+  std::unique_ptr<Normalizer> encoder_norm_, decoder_norm_;
+  std::map<DType, Tensor> positions_;
+};
+
+}  // namespace foldgrad

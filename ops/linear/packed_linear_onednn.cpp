@@ -1,0 +1,160 @@
+// Products with packed weights by oneDNN's matmul primitive (2.6), whose post-ops do what follows them.
+#include <omp.h>
+
+#include <array>
+#include <bit>
+#include <unordered_map>
+
+#include "engine/gemm/onednn_engine.h"
+#include "engine/memory.h"
+#include "ops/linear/packed_linear.h"
+
+namespace foldgrad {
+namespace {
+
+using Memory = dnnl::memory;
+
+Memory::data_type type_of(DType dtype) {
+  return dtype == DType::bf16 ? Memory::data_type::bf16 : Memory::data_type::f32;
+}
+
+Memory::desc dense(std::int64_t rows, std::int64_t columns, DType dtype) {
+  return {{rows, columns}, type_of(dtype), {columns, 1}};
+}
+
+bool supports(Activation f) { return f != Activation::tanh && f != Activation::sigmoid; }
+dnnl::algorithm algorithm_of(Activation f) {
+  if (f == Activation::relu) return dnnl::algorithm::eltwise_relu;
+  if (f == Activation::silu) return dnnl::algorithm::eltwise_swish;
+  return f == Activation::gelu ? dnnl::algorithm::eltwise_gelu_erf : dnnl::algorithm::eltwise_gelu_tanh;
+}
+
+struct Sizes {
+  std::int64_t n, k;
+  bool bias;
+  PackedLinearOptions options;
+};
+
+dnnl::primitive_attr attributes_of(const PackedLinearOptions& options) {
+  dnnl::post_ops after;
+  if (options.activation)  // relu's slope below zero, swish's factor
+    after.append_eltwise(1, algorithm_of(*options.activation), *options.activation == Activation::silu ? 1 : 0, 0);
+  if (options.add != 0) after.append_sum(float(options.add));
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  attributes.set_post_ops(after);
+  return attributes;
+}
+
+dnnl::matmul::primitive_desc describe(const Sizes& s, std::int64_t rows, const Memory::desc& weights) {
+  const Memory::desc x = dense(rows, s.k, s.options.in), y = dense(rows, s.n, s.options.out);
+  const auto wanted =
+      s.bias ? dnnl::matmul::desc(x, weights, dense(1, s.n, DType::f32), y) : dnnl::matmul::desc(x, weights, y);
+  return {wanted, attributes_of(s.options), onednn_engine(), true};
+}
+
+// The order of weights depends on n, k and the dtype only, so that one is good for any number of rows.
+Memory::desc packed_order(const Sizes& s) {
+  const Memory::desc any({s.k, s.n}, type_of(s.options.in), Memory::format_tag::any);
+  const auto chosen = describe(s, /*rows=*/64, any);
+  return chosen ? chosen.weights_desc() : Memory::desc();
+}
+
+// A primitive is compiled for one number of rows; layers of the same sizes share it. Its arguments change with each
+// use.
+struct Product {
+  dnnl::matmul primitive;
+  Memory x, weights, bias, y, scratch;
+  std::unordered_map<int, Memory> arguments;
+  std::size_t scratch_bytes;
+
+  Product(const Sizes& s, std::int64_t rows, const Memory::desc& packed) {
+    const auto chosen = describe(s, rows, packed);
+    primitive = dnnl::matmul(chosen);
+    const auto argument = [&](int id, const Memory::desc& desc) {
+      return arguments[id] = Memory(desc, onednn_engine(), nullptr);
+    };
+    x = argument(DNNL_ARG_SRC, chosen.src_desc());
+    weights = argument(DNNL_ARG_WEIGHTS, packed);
+    y = argument(DNNL_ARG_DST, chosen.dst_desc());
+    if (s.bias) bias = argument(DNNL_ARG_BIAS, dense(1, s.n, DType::f32));
+    scratch = argument(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc());
+    scratch_bytes = chosen.scratchpad_desc().get_size();
+  }
+};
+
+using Key = std::array<std::int64_t, 6>;
+struct KeyHash {
+  std::size_t operator()(const Key& key) const {
+    std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, by words
+    for (std::int64_t word : key) hash = (hash ^ std::uint64_t(word)) * 0x100000001b3;
+    return hash ^ hash >> 32;
+  }
+};
+
+Product& product_for(const Sizes& s, std::int64_t rows, const Memory::desc& packed) {
+  constexpr std::size_t kProducts = 4096;                           // then it starts anew
+  thread_local std::unordered_map<Key, Product, KeyHash> products;  // per thread: nothing is shared, nothing locked
+  const PackedLinearOptions& o = s.options;
+  const int activation = o.activation ? int(*o.activation) : -1,
+            threads = omp_in_parallel() ? 1 : omp_get_max_threads();
+  const Key key{rows,
+                s.n,
+                s.k,
+                std::bit_cast<std::int64_t>(o.add),
+                std::int64_t(o.in) | std::int64_t(o.out) << 8 | std::int64_t(s.bias) << 16,
+                std::int64_t(activation) << 32 | threads};
+  if (const auto found = products.find(key); found != products.end()) return found->second;
+  if (products.size() == kProducts) products.clear();
+  return products.emplace(key, Product(s, rows, packed)).first->second;
+}
+
+class OnednnLinear final : public PackedLinear::Backend {
+ public:
+  OnednnLinear(const Tensor& weight, const Tensor& bias, const Sizes& sizes, const Memory::desc& packed)
+      : sizes_(sizes), packed_(packed), weights_(memory::allocate(Device::cpu, packed.get_size())) {
+    if (sizes.bias) bias_ = bias.to(DType::f32).clone();
+    const Tensor plain = weight.to(sizes.options.in);
+    Memory from({{sizes.k, sizes.n}, type_of(sizes.options.in), {1, sizes.k}}, onednn_engine(), plain.raw());
+    Memory to(packed, onednn_engine(), weights_.get());
+    dnnl::stream stream(onednn_engine());
+    dnnl::reorder(from, to).execute(stream, from, to);
+    stream.wait();
+  }
+
+  void run(std::int64_t rows, const void* x, void* y) const override {
+    Product& product = product_for(sizes_, rows, packed_);
+    const std::shared_ptr<void> scratch = memory::allocate(Device::cpu, product.scratch_bytes);
+    product.x.set_data_handle(const_cast<void*>(x));  // oneDNN has no const arguments; it does not write this
+    product.weights.set_data_handle(weights_.get());
+    product.y.set_data_handle(y);
+    if (sizes_.bias) product.bias.set_data_handle(bias_.raw());
+    if (scratch) product.scratch.set_data_handle(scratch.get());
+    thread_local dnnl::stream stream(onednn_engine());
+    product.primitive.execute(stream, product.arguments);
+    stream.wait();
+  }
+
+ private:
+  Sizes sizes_;
+  Memory::desc packed_;
+  std::shared_ptr<void> weights_;
+  Tensor bias_;
+};
+
+}  // namespace
+
+std::unique_ptr<PackedLinear::Backend> onednn_packed_linear(const Tensor& weight, const Tensor& bias,
+                                                            const PackedLinearOptions& options) {
+  if (options.in == DType::f64 || (options.activation && !supports(*options.activation))) return nullptr;
+  const Sizes sizes{weight.shape()[0], weight.shape()[1], bias.defined(), options};
+  try {
+    const Memory::desc packed = packed_order(sizes);
+    if (packed.is_zero()) return nullptr;
+    return std::make_unique<OnednnLinear>(weight, bias, sizes, packed);
+  } catch (const dnnl::error&) {  // such as bf16 on a processor without it
+    return nullptr;
+  }
+}
+
+}  // namespace foldgrad
