@@ -10,8 +10,8 @@
 #include "engine/cpu/support.h"
 #include "engine/gemm/gemm.h"
 #include "models/transformer/transformer.h"
-#include "train/optimizer/gradient_clipping.h"
-#include "train/optimizer/optimizer.h"
+#include "train/loop/optimizer/gradient_clipping.h"
+#include "train/loop/optimizer/optimizer.h"
 
 namespace foldgrad::bench {
 namespace {

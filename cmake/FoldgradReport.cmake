@@ -1,13 +1,13 @@
-# The page that `foldgrad report` fills in: train/report/*, and Chart.js where it was found, as one string of C++.
-file(GLOB parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/train/report/*.html ${PROJECT_SOURCE_DIR}/train/report/*.css
-     ${PROJECT_SOURCE_DIR}/train/report/*.js)
+# The page that `foldgrad report` fills in: train/reports/page/*, and Chart.js where it was found, as one string of C++.
+set(page ${PROJECT_SOURCE_DIR}/train/reports/page)
+file(GLOB parts CONFIGURE_DEPENDS ${page}/*.html ${page}/*.css ${page}/*.js)
 set(template ${PROJECT_BINARY_DIR}/report/report_template.cpp)
 set(chart_js "")
 if(foldgrad_have_chart_js)
   set(chart_js ${foldgrad_chart_js})
 endif()
 add_custom_command(OUTPUT ${template}
-  COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR}/train/report -DCHART_JS=${chart_js} -DOUTPUT=${template}
+  COMMAND ${CMAKE_COMMAND} -DSOURCE=${page} -DCHART_JS=${chart_js} -DOUTPUT=${template}
           -P ${PROJECT_SOURCE_DIR}/cmake/write_report_template.cmake
   DEPENDS ${parts} ${chart_js} ${PROJECT_SOURCE_DIR}/cmake/write_report_template.cmake
   VERBATIM)

@@ -150,10 +150,12 @@ foreach(library ops models train)
   target_precompile_headers(foldgrad_${library} REUSE_FROM foldgrad_engine)
 endforeach()
 
-# What lies in train/ itself parses options, keeps records and prints: more than -O1 would only take longer to compile.
-# Commands all need CLI11, which defines so much in headers that several at a time take hardly longer than one.
-foldgrad_compile_apart(foldgrad_train foldgrad_commands "/train/([^/]*_command|model_text)\\.cpp$")
-foldgrad_compile_apart(foldgrad_train foldgrad_records "/train/[^/]*\\.cpp$")
+# What keeps records, checks and prints needs no more than -O1, which only would take longer to compile; the work is done
+# below, and in loop/, data/ and scores/. Commands all need CLI11, which defines so much in headers that several at a
+# time take hardly longer than one.
+foldgrad_compile_apart(foldgrad_train foldgrad_commands "/train/commands/")
+foldgrad_compile_apart(foldgrad_train foldgrad_records
+                       "/train/(analyses|checkpoints|checks|config|reports|runs|system|tasks)/")
 foreach(part foldgrad_commands foldgrad_records)
   target_compile_options(${part} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
 endforeach()

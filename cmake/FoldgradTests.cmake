@@ -160,7 +160,7 @@ if(foldgrad_have_onnx AND TARGET export_command_test)
   endif()
 endif()
 if(FOLDGRAD_SANITIZE STREQUAL thread)
-  foldgrad_add_test(batches_test foldgrad_ops tests/train/batches_test.cpp train/data/batches.cpp)
+  foldgrad_add_test(batches_test foldgrad_ops tests/train/batches_test.cpp train/data/text/batches.cpp)
   foldgrad_discover(batches_test "")
 endif()
 

@@ -1,5 +1,5 @@
-# cmake -DSOURCE=train/report -DCHART_JS=FILE -DOUTPUT=FILE -P write_report_template.cmake: puts style and scripts into
-# report.html, and that into a source file. {{title}} and {{data}} are left to the program. CHART_JS may be empty.
+# cmake -DSOURCE=train/reports/page -DCHART_JS=FILE -DOUTPUT=FILE -P write_report_template.cmake: puts style and scripts
+# into report.html, and that into a source file. {{title}} and {{data}} are left to the program. CHART_JS may be empty.
 function(fill name content)
   string(REPLACE "{{${name}}}" "${content}" page "${page}")
   set(page "${page}" PARENT_SCOPE)
@@ -19,8 +19,8 @@ if(CHART_JS)
   file(READ ${CHART_JS} library)
 endif()
 fill(chart_js "${library}")
-file(WRITE ${OUTPUT} "// Made of train/report/ by cmake/write_report_template.cmake.
-#include \"train/report_template.h\"
+file(WRITE ${OUTPUT} "// Made of train/reports/page/ by cmake/write_report_template.cmake.
+#include \"train/reports/template.h\"
 
 namespace foldgrad {
 

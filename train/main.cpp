@@ -11,14 +11,14 @@
 #include "engine/cpu/support.h"
 #include "engine/device.h"
 #include "foldgrad_version.h"
-#include "train/commands.h"
-#include "train/exit_codes.h"
-#include "train/least_memory.h"
-#include "train/printable.h"
-#include "train/run_directory.h"
-#include "train/signals.h"
-#include "train/streams.h"
-#include "train/usage_hint.h"
+#include "train/commands/commands.h"
+#include "train/commands/exit_codes.h"
+#include "train/commands/usage_hint.h"
+#include "train/runs/directory.h"
+#include "train/system/least_memory.h"
+#include "train/system/printable.h"
+#include "train/system/signals.h"
+#include "train/system/streams.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include "ops/activation/activation.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/linear/linear.h"
-#include "train/optimizer/optimizer.h"
+#include "train/loop/optimizer/optimizer.h"
 
 using namespace foldgrad;
 

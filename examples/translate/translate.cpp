@@ -3,8 +3,8 @@
 #include <iostream>
 #include <string>
 
-#include "train/evaluation.h"
-#include "train/model_directory.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/tasks/evaluation.h"
 
 int main(int argc, char** argv) try {
   if (argc != 2) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "tests/realdata/real_data.h"
-#include "train/data/experiment_data.h"
+#include "train/data/text/experiment_data.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "models/fold/transformer.h"
 #include "tests/realdata/real_data.h"
-#include "train/evaluation.h"
-#include "train/model_directory.h"
-#include "train/training_setup.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/runs/setup.h"
+#include "train/tasks/evaluation.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "tests/realdata/real_data.h"
-#include "train/data/batches.h"
-#include "train/data/bpe.h"
-#include "train/data/parallel_text.h"
+#include "train/data/text/batches.h"
+#include "train/data/text/bpe.h"
+#include "train/data/text/parallel_text.h"
 #include "train/scores/chrf.h"
 
 namespace foldgrad::testing {

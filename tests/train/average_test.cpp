@@ -1,4 +1,4 @@
-#include "train/average.h"
+#include "train/checkpoints/average.h"
 
 #include <gtest/gtest.h>
 

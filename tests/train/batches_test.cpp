@@ -1,4 +1,4 @@
-#include "train/data/batches.h"
+#include "train/data/text/batches.h"
 
 #include <gtest/gtest.h>
 

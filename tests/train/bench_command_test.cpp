@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/train/program.h"
-#include "train/model_directory.h"
+#include "train/checkpoints/model_directory.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "train/checkpoint.h"
+#include "train/checkpoints/checkpoint.h"
 
 namespace foldgrad::testing {
 

@@ -1,4 +1,4 @@
-#include "train/checkpoint.h"
+#include "train/checkpoints/checkpoint.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include "tests/engine/temporary_directory.h"
 #include "tests/harness/properties.h"
 #include "tests/train/checkpoint_contents.h"
-#include "train/digest.h"
+#include "train/system/digest.h"
 
 namespace foldgrad {
 namespace {

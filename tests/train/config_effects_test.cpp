@@ -1,7 +1,7 @@
 // Every key of a configuration changes what it says it changes, and nothing before: two runs of `foldgrad train` each.
 #include "tests/train/run_numbers.h"
-#include "train/config_keys.h"
-#include "train/data/sentence_piece.h"
+#include "train/config/keys.h"
+#include "train/data/text/sentence_piece.h"
 
 namespace foldgrad::testing {
 namespace {

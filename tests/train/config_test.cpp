@@ -1,4 +1,4 @@
-#include "train/config.h"
+#include "train/config/config.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
 #include "tests/harness/properties.h"
-#include "train/config_keys.h"
+#include "train/config/keys.h"
 
 namespace foldgrad {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "models/transformer/transformer.h"
-#include "train/config.h"
+#include "train/config/config.h"
 
 namespace foldgrad {
 namespace {

@@ -6,8 +6,8 @@
 #include "tests/train/http_server.h"
 #include "tests/train/program.h"
 #include "train/data/download.h"
-#include "train/data/sentence_piece.h"
-#include "train/digest.h"
+#include "train/data/text/sentence_piece.h"
+#include "train/system/digest.h"
 
 namespace foldgrad::testing {
 namespace {

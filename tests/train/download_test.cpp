@@ -8,7 +8,7 @@
 #include "engine/files/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/train/http_server.h"
-#include "train/digest.h"
+#include "train/system/digest.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/data/experiment_data.h"
+#include "train/data/text/experiment_data.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "engine/files/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
-#include "train/digest.h"
+#include "train/system/digest.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -10,7 +10,7 @@
 #include "models/onnx/transformer.h"
 #include "tests/models/tiny_translation.h"
 #include "tests/train/program.h"
-#include "train/model_directory.h"
+#include "train/checkpoints/model_directory.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -7,8 +7,8 @@
 #include "models/fold/transformer.h"
 #include "tests/models/tiny_translation.h"
 #include "tests/train/program.h"
-#include "train/digest.h"
-#include "train/model_directory.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/system/digest.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "tests/train/model_program.h"
 #include "tests/train/program.h"
-#include "train/data/sentence_piece.h"
+#include "train/data/text/sentence_piece.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -8,8 +8,8 @@
 #include "engine/files/file.h"
 #include "tests/engine/temporary_directory.h"
 #include "tests/harness/mutator.h"
-#include "train/checkpoint.h"
-#include "train/config.h"
+#include "train/checkpoints/checkpoint.h"
+#include "train/config/config.h"
 
 namespace foldgrad::testing {
 

@@ -9,9 +9,9 @@
 #include "tests/models/tiny_translation.h"
 #include "tests/train/checkpoint_contents.h"
 #include "tests/train/fuzz.h"
-#include "train/commands.h"
-#include "train/model_directory.h"
-#include "train/trace.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/checks/trace.h"
+#include "train/commands/commands.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,10 +1,10 @@
 // Damaged configurations, codes, dictionaries, models of SentencePiece and descriptions of vocabularies.
 #include "tests/train/fuzz.h"
-#include "train/data/bpe.h"
-#include "train/data/dictionary.h"
-#include "train/data/numbers.h"
-#include "train/data/sentence_piece.h"
-#include "train/data/vocabulary.h"
+#include "train/data/text/bpe.h"
+#include "train/data/text/dictionary.h"
+#include "train/data/text/numbers.h"
+#include "train/data/text/sentence_piece.h"
+#include "train/data/text/vocabulary.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/optimizer/gradient_clipping.h"
+#include "train/loop/optimizer/gradient_clipping.h"
 
 #include <omp.h>
 
@@ -8,7 +8,7 @@
 
 #include "tests/harness/compare.h"
 #include "tests/harness/op_spec.h"
-#include "train/optimizer/optimizer.h"
+#include "train/loop/optimizer/optimizer.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/json_file.h"
+#include "train/system/json_file.h"
 
 #include <gtest/gtest.h>
 

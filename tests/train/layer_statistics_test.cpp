@@ -1,10 +1,10 @@
-#include "train/layer_statistics.h"
+#include "train/analyses/layer_statistics.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "train/progress.h"
+#include "train/runs/progress.h"
 
 namespace foldgrad {
 namespace {

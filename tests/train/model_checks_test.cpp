@@ -1,5 +1,5 @@
 // Every check of `foldgrad verify` passes for a sound model and fails for one that is broken in just its way.
-#include "train/model_checks.h"
+#include "train/checks/model_checks.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/reduce/reduce.h"
 #include "tests/train/used_model.h"
-#include "train/certificate.h"
+#include "train/checks/certificate.h"
 #include "train/checks/forward_checks.h"
 #include "train/checks/gradient_check.h"
 

@@ -1,4 +1,4 @@
-#include "train/model_directory.h"
+#include "train/checkpoints/model_directory.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include "tests/engine/temporary_directory.h"
 #include "tests/models/tiny_translation.h"
 #include "tests/train/checkpoint_contents.h"
-#include "train/checkpoint.h"
-#include "train/model_config.h"
+#include "train/checkpoints/checkpoint.h"
+#include "train/checkpoints/model_config.h"
 
 namespace foldgrad {
 namespace {

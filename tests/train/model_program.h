@@ -4,7 +4,7 @@
 
 #include "tests/models/tiny_translation.h"
 #include "tests/train/program.h"
-#include "train/model_directory.h"
+#include "train/checkpoints/model_directory.h"
 
 namespace foldgrad::testing {
 

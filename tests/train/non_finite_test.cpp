@@ -6,7 +6,7 @@
 #include "tests/engine/error_message.h"
 #include "tests/train/checkpoint_contents.h"
 #include "tests/train/model_program.h"
-#include "train/resume.h"
+#include "train/runs/resume.h"
 
 namespace foldgrad::testing {
 namespace {

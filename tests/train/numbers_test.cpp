@@ -1,4 +1,4 @@
-#include "train/data/numbers.h"
+#include "train/data/text/numbers.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 
 #include "tests/engine/error_message.h"
 #include "tests/harness/properties.h"
-#include "train/data/bpe.h"
-#include "train/data/dictionary.h"
-#include "train/data/unicode.h"
+#include "train/data/text/bpe.h"
+#include "train/data/text/dictionary.h"
+#include "train/system/unicode.h"
 
 namespace foldgrad::numbers {
 namespace {

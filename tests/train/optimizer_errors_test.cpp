@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "tests/harness/compare.h"
-#include "train/optimizer/optimizer.h"
+#include "train/loop/optimizer/optimizer.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/optimizer/optimizer.h"
+#include "train/loop/optimizer/optimizer.h"
 
 #include <cmath>
 #include <deque>

@@ -1,4 +1,4 @@
-#include "train/plot.h"
+#include "train/reports/plot.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "train/printable.h"
+#include "train/system/printable.h"
 
 #include <gtest/gtest.h>
 

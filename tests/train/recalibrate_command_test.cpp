@@ -4,7 +4,7 @@
 #include "ops/positions/positions.h"
 #include "tests/train/checkpoint_contents.h"
 #include "tests/train/model_program.h"
-#include "train/checkpoint.h"
+#include "train/checkpoints/checkpoint.h"
 
 namespace foldgrad::testing {
 namespace {

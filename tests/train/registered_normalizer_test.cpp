@@ -12,9 +12,9 @@
 #include "tests/harness/compare.h"
 #include "tests/models/tiny_translation.h"
 #include "tests/train/tiny_run.h"
-#include "train/model_checks.h"
-#include "train/model_directory.h"
-#include "train/training_run.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/checks/model_checks.h"
+#include "train/runs/training_run.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/report.h"
+#include "train/reports/report.h"
 
 #include <gtest/gtest.h>
 

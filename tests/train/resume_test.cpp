@@ -1,4 +1,4 @@
-#include "train/resume.h"
+#include "train/runs/resume.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include "tests/engine/error_message.h"
 #include "tests/train/checkpoint_contents.h"
 #include "tests/train/program.h"
-#include "train/exit_codes.h"
-#include "train/finite.h"
+#include "train/checkpoints/finite.h"
+#include "train/commands/exit_codes.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,5 +1,3 @@
-#include "train/run_directory.h"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -10,8 +8,9 @@
 #include "engine/files/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
-#include "train/event_log.h"
-#include "train/run_lock.h"
+#include "train/runs/directory.h"
+#include "train/runs/event_log.h"
+#include "train/runs/lock.h"
 
 namespace foldgrad {
 namespace {

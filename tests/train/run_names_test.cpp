@@ -1,4 +1,4 @@
-#include "train/run_names.h"
+#include "train/reports/run_names.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "tests/engine/error_message.h"
-#include "train/data/unicode.h"
 #include "train/scores/chrf.h"
+#include "train/system/unicode.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/data/sentence_piece.h"
+#include "train/data/text/sentence_piece.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "engine/files/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
-#include "train/data/numbers.h"
+#include "train/data/text/numbers.h"
 
 namespace foldgrad::testing {
 namespace {

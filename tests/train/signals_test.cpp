@@ -1,9 +1,9 @@
 // Signals reach the program, and none of them a thread that runs kernels.
-#include "train/signals.h"
+#include "train/system/signals.h"
 
 #include "tests/train/spawned_program.h"
 #include "tests/train/tiny_run.h"
-#include "train/child_process.h"
+#include "train/system/child_process.h"
 
 namespace foldgrad::testing {
 namespace {

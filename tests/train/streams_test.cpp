@@ -5,7 +5,7 @@
 #include "engine/tensor.h"
 #include "tests/train/spawned_program.h"
 #include "tests/train/tiny_run.h"
-#include "train/digest.h"
+#include "train/system/digest.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -6,9 +6,9 @@
 #include "engine/files/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
-#include "train/data/bpe.h"
-#include "train/data/dictionary.h"
-#include "train/data/parallel_text.h"
+#include "train/data/text/bpe.h"
+#include "train/data/text/dictionary.h"
+#include "train/data/text/parallel_text.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <cmath>
 
-#include "train/trainer.h"
+#include "train/loop/trainer.h"
 
 namespace foldgrad::testing {
 

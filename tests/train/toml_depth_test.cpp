@@ -1,9 +1,9 @@
-#include "train/toml_depth.h"
+#include "train/config/toml_depth.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/engine/error_message.h"
-#include "train/config.h"
+#include "train/config/config.h"
 
 namespace foldgrad::testing {
 namespace {

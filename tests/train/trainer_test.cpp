@@ -7,7 +7,7 @@
 #include "tests/harness/properties.h"
 #include "tests/train/program.h"
 #include "tests/train/tiny_training.h"
-#include "train/evaluation.h"
+#include "train/tasks/evaluation.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "tests/train/program.h"
-#include "train/config_keys.h"
+#include "train/config/keys.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,6 +1,6 @@
-#include "train/training_setup.h"
-
 #include <gtest/gtest.h>
+
+#include "train/runs/setup.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,8 +1,8 @@
 #include <cmath>
 
 #include "tests/train/model_program.h"
-#include "train/checkpoint.h"
-#include "train/evaluation.h"
+#include "train/checkpoints/checkpoint.h"
+#include "train/tasks/evaluation.h"
 
 namespace foldgrad::testing {
 namespace {

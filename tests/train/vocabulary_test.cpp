@@ -1,4 +1,4 @@
-#include "train/data/vocabulary.h"
+#include "train/data/text/vocabulary.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "engine/files/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/engine/temporary_directory.h"
-#include "train/data/numbers.h"
+#include "train/data/text/numbers.h"
 
 namespace foldgrad::testing {
 namespace {

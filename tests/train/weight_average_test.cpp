@@ -1,4 +1,4 @@
-#include "train/optimizer/weight_average.h"
+#include "train/loop/optimizer/weight_average.h"
 
 #include "tests/harness/compare.h"
 #include "tests/harness/op_spec.h"

@@ -6,7 +6,7 @@
 #include "models/fold/transformer.h"
 #include "models/inference/norm.h"
 #include "models/transformer/beam_search.h"
-#include "train/finite.h"
+#include "train/checkpoints/finite.h"
 
 namespace foldgrad {
 namespace {

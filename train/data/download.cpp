@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "engine/files/atomic_file.h"
-#include "train/digest.h"
+#include "train/system/digest.h"
 
 namespace foldgrad {
 namespace {

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "engine/files/file.h"
-#include "train/child_process.h"
+#include "train/system/child_process.h"
 
 namespace foldgrad {
 

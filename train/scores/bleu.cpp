@@ -6,7 +6,7 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "train/data/unicode.h"
+#include "train/system/unicode.h"
 
 namespace foldgrad {
 namespace {

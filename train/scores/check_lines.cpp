@@ -1,6 +1,6 @@
 #include "engine/check.h"
-#include "train/data/unicode.h"
 #include "train/scores/bleu.h"
+#include "train/system/unicode.h"
 
 namespace foldgrad {
 

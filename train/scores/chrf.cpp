@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "train/data/unicode.h"
+#include "train/system/unicode.h"
 
 namespace foldgrad {
 namespace {

@@ -1,7 +1,7 @@
 #include <string_view>
 
-#include "train/data/unicode.h"
 #include "train/scores/bleu.h"
+#include "train/system/unicode.h"
 
 // Works on bytes: all that is looked for is ASCII, and a byte of another character behaves as that character would.
 

@@ -1,0 +1,70 @@
+#include "train/checkpoints/finite.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+#include "engine/dispatch.h"
+
+namespace foldgrad {
+namespace {
+
+template <class T>
+std::int64_t first_bad(const Tensor& t) {
+  const T* values = t.data<T>();
+  for (std::int64_t i = 0; i < t.size(); ++i)
+    if (!std::isfinite(double(values[i]))) return i;
+  return t.size();
+}
+
+std::string place_of(std::int64_t element, const Shape& shape) {
+  std::vector<std::int64_t> place(std::size_t(shape.rank()));
+  for (std::size_t axis = place.size(); axis-- > 0; element /= shape[int(axis)])
+    place[axis] = element % shape[int(axis)];
+  return fmt::format("[{}]", fmt::join(place, ", "));
+}
+
+}  // namespace
+
+std::string first_non_finite(const Tensor& t) {
+  if (!is_floating(t.dtype())) return "";
+  const Tensor host = t.to(Device::cpu);
+  std::string found;
+  dispatch_floating("finite", host.dtype(), [&]<class T>(Type<T>) {
+    if (const std::int64_t i = first_bad<T>(host); i < host.size())
+      found = fmt::format("{} at {}", double(host.data<T>()[i]), place_of(i, host.shape()));
+  });
+  return found;
+}
+
+std::vector<std::string> non_finite_tensors(Transformer& model) {
+  std::vector<std::string> all;
+  const auto look = [&](const std::string& name, const Tensor& tensor) {
+    if (const std::string bad = first_non_finite(tensor); !bad.empty()) all.push_back(name + ": " + bad);
+  };
+  for (const Parameter* p : model.parameters()) look(p->name, p->value);
+  for (const auto& [name, tensor] : model.state()) look(name, tensor);
+  return all;
+}
+
+std::string first_non_finite_operation(Transformer& model, const TranslationBatch& batch, DType dtype) {
+  std::string found;
+  Tape tape;
+  tape.observe([&](const Node& node, const Tensor& y) {
+    if (!found.empty()) return;
+    if (const std::string bad = first_non_finite(y); !bad.empty())
+      found = fmt::format("{}: {}: {}", node.scope(), node.name(), bad);
+  });
+  const ForwardPass pass{.tape = tape, .dtype = dtype};
+  const Var memory = model.encode(batch.source, batch.source_mask, pass);
+  model.logits(model.decode(batch.input, batch.input_mask, memory, batch.source_mask, pass), pass);
+  return found;
+}
+
+void refuse_non_finite(const std::string& what, Transformer& model, const TranslationBatch& batch, DType dtype) {
+  const std::string operation = first_non_finite_operation(model, batch, dtype);
+  throw NonFiniteError(what + " is not finite" + (operation.empty() ? "" : "; it began with " + operation));
+}
+
+}  // namespace foldgrad

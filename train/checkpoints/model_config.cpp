@@ -1,0 +1,179 @@
+#include "train/checkpoints/model_config.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "engine/check.h"
+#include "engine/nearest_name.h"
+#include "models/normalizers/normalizer.h"
+#include "train/config/model_limits.h"
+#include "train/system/json_file.h"
+
+namespace foldgrad {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+using Kind = NormalizerOption::Kind;
+
+constexpr const char* kFormat = "foldgrad transformer";
+constexpr int kFormatVersion = 1;
+
+// Calls v(name, member, required) for what stands in "model". Required is what inference depends on.
+template <class Config, class Visitor>
+void visit_model(Config& c, const Visitor& v) {
+  v("source_vocabulary", c.source_vocabulary, true);
+  v("target_vocabulary", c.target_vocabulary, true);
+  v("width", c.width, true);
+  v("ffn_width", c.ffn_width, true);
+  v("heads", c.heads, true);
+  v("encoder_layers", c.encoder_layers, true);
+  v("decoder_layers", c.decoder_layers, true);
+  v("max_positions", c.max_positions, true);
+  v("pad", c.pad, true);
+  v("pre_norm", c.pre_norm, true);
+  v("activation", c.activation, true);
+  v("share_embeddings", c.share_embeddings, true);
+  v("fixnorm", c.fixnorm, false);
+  v("output_bias", c.output_bias, false);
+  v("dropout", c.dropout, false);
+  v("attention_dropout", c.attention_dropout, false);
+  v("activation_dropout", c.activation_dropout, false);
+  v("initialization", c.initialization, false);
+  v("tfixup_scope", c.tfixup_scope, false);
+}
+
+ordered_json option_json(const NormalizerOption& option, const std::string& value) {
+  switch (option.kind) {
+    case Kind::boolean:
+      return value == "1" || value == "true";
+    case Kind::choice:
+      return value;
+    case Kind::integer:
+      return std::stoll(value);
+    case Kind::number:
+      break;
+  }
+  return std::stod(value);
+}
+
+// What one object of the file must and may have.
+class Section {
+ public:
+  Section(const json& parent, const char* name) : name_(name) {
+    const auto found = parent.find(name);
+    FOLDGRAD_CHECK(found != parent.end(), "\"{}\" is missing", name);
+    FOLDGRAD_CHECK(found->is_object(), "\"{}\" must be an object, got {}", name, shown(*found));
+    object_ = *found;
+  }
+
+  template <class T>
+  void read(const char* key, T& member, bool required) {
+    known_.push_back(key);
+    const auto found = object_.find(key);
+    FOLDGRAD_CHECK(found != object_.end() || !required, "{}.{} is missing", name_, key);
+    if (found == object_.end()) return;
+    if constexpr (std::is_same_v<T, std::int64_t>) {
+      // Above 2^63 - 1 a number is unsigned, and get<std::int64_t>() would wrap it.
+      const bool fits = found->is_number_integer() &&
+                        (!found->is_number_unsigned() || found->template get<std::uint64_t>() <= kMostOfASize) &&
+                        found->template get<std::int64_t>() >= 0;
+      FOLDGRAD_CHECK(fits, "{}.{} must be an integer in [0, {}], got {}", name_, key, kMostOfASize, shown(*found));
+    } else if constexpr (std::is_same_v<T, double>) {
+      FOLDGRAD_CHECK(found->is_number(), "{}.{} must be a number, got {}", name_, key, shown(*found));
+    } else if constexpr (std::is_same_v<T, bool>) {
+      FOLDGRAD_CHECK(found->is_boolean(), "{}.{} must be true or false, got {}", name_, key, shown(*found));
+    } else {
+      FOLDGRAD_CHECK(found->is_string(), "{}.{} must be text, got {}", name_, key, shown(*found));
+    }
+    member = found->template get<T>();
+  }
+
+  const json* object(const char* key) {
+    known_.push_back(key);
+    const auto found = object_.find(key);
+    if (found == object_.end()) return nullptr;
+    FOLDGRAD_CHECK(found->is_object(), "{}.{} must be an object, got {}", name_, key, shown(*found));
+    return &*found;
+  }
+
+  void end() const {
+    std::vector<std::string> known;
+    for (const std::string& key : known_) known.push_back(fmt::format("{}.{}", name_, key));
+    for (const auto& [key, value] : object_.items())
+      FOLDGRAD_CHECK(std::find(known_.begin(), known_.end(), key) != known_.end(), "there is no key {}.{}{}", name_,
+                     key, did_you_mean(fmt::format("{}.{}", name_, key), known));
+  }
+
+ private:
+  const char* name_;
+  json object_;
+  std::vector<std::string> known_;
+};
+
+std::map<std::string, std::string> read_options(const json& options) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [key, value] : options.items()) {
+    FOLDGRAD_CHECK(value.is_number() || value.is_boolean() || value.is_string(),
+                   "norm.options.{} must be a number, true, false or text, got {}", key, shown(value));
+    texts[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  }
+  return texts;
+}
+
+std::map<std::string, std::string> read_sites(const json& at) {
+  std::map<std::string, std::string> names;
+  for (const auto& [site, name] : at.items()) {
+    FOLDGRAD_CHECK(name.is_string(), "norm.at.{} must be text, got {}", site, shown(name));
+    names[site] = name.get<std::string>();
+  }
+  return names;
+}
+
+}  // namespace
+
+ordered_json model_config_json(const TransformerConfig& config) {
+  ordered_json model, options = ordered_json::object();
+  visit_model(config, [&](const char* name, const auto& member, bool) { model[name] = member; });
+  const NormalizerInfo& info = normalizer_info(config.normalizer);
+  const NormalizerOptions chosen(config.normalizer, info.options, config.normalizer_options);
+  for (const NormalizerOption& option : info.options)
+    // deepnorm's other options are the model's to tell.
+    if (config.normalizer != "deepnorm" || option.name == "eps" || config.normalizer_options.count(option.name))
+      options[option.name] = option_json(option, chosen.text(option.name));
+  ordered_json norm{{"name", config.normalizer}, {"mask", config.mask_normalizers}, {"options", std::move(options)}};
+  if (!config.normalizer_at.empty()) norm["at"] = config.normalizer_at;
+  return {
+      {"format", kFormat}, {"format_version", kFormatVersion}, {"model", std::move(model)}, {"norm", std::move(norm)}};
+}
+
+TransformerConfig parse_model_config(const json& root) {
+  FOLDGRAD_CHECK(root.is_object(), "must be an object, got {}", root.type_name());
+  const auto format = root.find("format"), version = root.find("format_version");
+  FOLDGRAD_CHECK(format != root.end() && *format == kFormat, "\"format\" must be \"{}\", got {}", kFormat,
+                 format == root.end() ? "none" : shown(*format));
+  FOLDGRAD_CHECK(version != root.end() && *version == kFormatVersion, "\"format_version\" must be {}, got {}",
+                 kFormatVersion, version == root.end() ? "none" : shown(*version));
+  const std::vector<std::string> known{"format", "format_version", "model", "norm"};
+  for (const auto& [key, value] : root.items())
+    FOLDGRAD_CHECK(std::find(known.begin(), known.end(), key) != known.end(), "there is no key \"{}\"{}", key,
+                   did_you_mean(key, known, "\""));
+  TransformerConfig config;
+  Section model(root, "model");
+  visit_model(config, [&](const char* name, auto& member, bool required) { model.read(name, member, required); });
+  model.end();
+  // The table of positions is the only memory that no file bears out.
+  FOLDGRAD_CHECK(config.max_positions <= kMostPositions, "model.max_positions must be at most {}, got {}",
+                 kMostPositions, config.max_positions);
+  Section norm(root, "norm");
+  norm.read("name", config.normalizer, true);
+  norm.read("mask", config.mask_normalizers, false);
+  if (const json* options = norm.object("options")) config.normalizer_options = read_options(*options);
+  if (const json* at = norm.object("at")) config.normalizer_at = read_sites(*at);
+  norm.end();
+  config.validate();
+  (void)NormalizerOptions(config.normalizer, normalizer_info(config.normalizer).options, config.normalizer_options);
+  return config;
+}
+
+}  // namespace foldgrad

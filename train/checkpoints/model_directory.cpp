@@ -1,0 +1,169 @@
+#include "train/checkpoints/model_directory.h"
+
+#include <filesystem>
+#include <functional>
+#include <new>
+
+#include "engine/dispatch.h"
+#include "engine/files/atomic_file.h"
+#include "engine/files/safetensors.h"
+#include "train/checkpoints/checkpoint.h"
+#include "train/checkpoints/files.h"
+#include "train/checkpoints/model_config.h"
+#include "train/system/json_file.h"
+
+namespace foldgrad {
+namespace {
+
+using Tensors = std::map<std::string, Tensor>;
+constexpr const char* kConfig = "/config.json";
+constexpr const char* kModel = "/model.safetensors";
+constexpr const char* kNormState = "/norm_state.safetensors";
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+// The file's tensor for `own`, which says shape and dtype; integers must have that dtype, other types are converted.
+Tensor fitting(const std::string& file, const Tensors& tensors, const std::string& name, const Shape& shape,
+               DType dtype) {
+  const auto found = tensors.find(name);
+  if (found == tensors.end())
+    throw FileError(file, fmt::format("must have a tensor {} {} by config.json, which is missing", name, shape));
+  const Tensor& t = found->second;
+  if (t.shape() != shape)
+    throw FileError(file, fmt::format("tensor {} must be {} by config.json, got {}", name, shape, t.shape()));
+  if (t.dtype() == dtype) return t;
+  if (is_floating(dtype) && is_floating(t.dtype())) return t.to(dtype);
+  throw FileError(
+      file, fmt::format("tensor {} must be {}, got {}", name,
+                        is_floating(dtype) ? "of floating point" : foldgrad::name(dtype), foldgrad::name(t.dtype())));
+}
+
+void refuse_others(const std::string& file, const Tensors& tensors,
+                   const std::function<bool(const std::string&)>& known) {
+  for (const auto& [name, tensor] : tensors)
+    if (!known(name)) throw FileError(file, fmt::format("has a tensor {}, of which config.json knows nothing", name));
+}
+
+// Before memory is taken for what config.json claims: sizes that the file does not bear out.
+void check_sizes(const std::string& file, const Tensors& tensors, const TransformerConfig& c) {
+  const auto expect = [&](const std::string& name, const Shape& shape) {
+    fitting(file, tensors, name, shape, DType::f32);
+  };
+  expect("encoder.embed_tokens.weight", {c.source_vocabulary, c.width});
+  if (!c.one_input_table()) expect("decoder.embed_tokens.weight", {c.target_vocabulary, c.width});
+  using Stack = std::pair<const char*, std::int64_t>;
+  for (const auto& [stack, layers] : {Stack{"encoder", c.encoder_layers}, {"decoder", c.decoder_layers}})
+    for (const std::int64_t layer : {std::int64_t(0), layers - 1})
+      expect(fmt::format("{}.layers.{}.fc1.weight", stack, layer), {c.ffn_width, c.width});
+}
+
+Tensors parameters_of(Transformer& model) {
+  Tensors all;
+  for (const Parameter* p : model.parameters()) all.emplace(p->name, p->value);
+  return all;
+}
+
+// Looks at the numbers as the model will have them: what a file holds in f64 may be too large for f32.
+void fill(const Tensors& own, const std::string& file, const Tensors& tensors, NonFinite non_finite) {
+  for (const auto& [name, value] : own) {
+    const Tensor t = fitting(file, tensors, name, value.shape(), value.dtype());
+    if (const std::string bad = first_non_finite(t); !bad.empty() && non_finite == NonFinite::refuse)
+      throw FileError(file, fmt::format("tensor {} must be finite, got {}", name, bad));
+    value.copy_from(t);
+  }
+  refuse_others(file, tensors, [&](const std::string& name) { return own.count(name) > 0; });
+}
+
+}  // namespace
+
+std::string find_model_directory(const std::string& path) {
+  if (exists(path + kConfig)) return path;
+  for (const std::string& checkpoints : {path + "/checkpoints", path})
+    for (const char* pointer : {"/BEST", "/LATEST"}) {
+      const std::string name = checkpoint_files::read_pointer(checkpoints + pointer);
+      if (!name.empty() && exists(checkpoints + "/" + name + kConfig)) return checkpoints + "/" + name;
+    }
+  throw CheckpointError(path + (exists(path) ? ": is no model: it has no config.json, and no checkpoint that has one"
+                                             : ": there is no such file or directory"));
+}
+
+TransformerConfig read_model_config(const std::string& directory) {
+  const std::string path = directory + kConfig;
+  try {
+    return parse_model_config(read_json(path));
+  } catch (const std::invalid_argument& e) {
+    throw CheckpointError(path + ": " + e.what());
+  } catch (const FileError& e) {
+    throw CheckpointError(e.what());
+  }
+}
+
+std::unique_ptr<Transformer> load_model(const std::string& path, DType dtype, Device device, NonFinite non_finite) {
+  const std::string directory = find_model_directory(path);
+  const TransformerConfig config = read_model_config(directory);
+  try {
+    verify_checkpoint(directory, {"optimizer.safetensors"});
+    const std::string file = directory + kModel, state_file = directory + kNormState;
+    const Tensors tensors = read_safetensors(file).tensors;
+    check_sizes(file, tensors, config);
+    auto model = std::make_unique<Transformer>(config, /*seed=*/0, dtype, device);
+    fill(parameters_of(*model), file, tensors, non_finite);
+    const Tensors state = model->state();
+    if (!state.empty() || exists(state_file)) fill(state, state_file, read_safetensors(state_file).tensors, non_finite);
+    return model;
+  } catch (const FileError& e) {
+    throw CheckpointError(e.what());
+  } catch (const std::invalid_argument& e) {  // what normalizers refuse
+    throw CheckpointError(directory + kConfig + ": " + e.what());
+  }
+}
+
+Vocabulary load_vocabulary(const std::string& path, const TransformerConfig& config) {
+  const std::string directory = find_model_directory(path) + "/vocabulary";
+  if (!exists(directory)) throw CheckpointError(directory + ": is missing: this model takes and gives ids, no text");
+  try {
+    Vocabulary vocabulary = Vocabulary::load(directory);
+    if (vocabulary.source_size() != config.source_vocabulary || vocabulary.target_size() != config.target_vocabulary)
+      throw FileError(directory,
+                      fmt::format("must have {} and {} entries by config.json, got {} and {}", config.source_vocabulary,
+                                  config.target_vocabulary, vocabulary.source_size(), vocabulary.target_size()));
+    return vocabulary;
+  } catch (const FileError& e) {
+    throw CheckpointError(e.what());
+  }
+}
+
+std::string find_run_config(const std::string& path) {
+  for (const std::string& run : {path, path + "/..", path + "/../.."})
+    if (exists(run + "/config.toml") && exists(run + "/checkpoints"))
+      return std::filesystem::path(run + "/config.toml").lexically_normal();
+  return "";
+}
+
+void write_model_config(const std::string& directory, const TransformerConfig& config) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) throw FileError(directory, "cannot be created", error.value());
+  write_file_atomically(directory + kConfig, model_config_json(config).dump(2) + "\n");
+}
+
+void write_model_directory(const std::string& directory, Transformer& model, const std::string& vocabulary) {
+  if (exists(directory + kConfig)) throw FileError(directory, "a model is there already");
+  if (const auto bad = non_finite_tensors(model); !bad.empty())
+    throw NonFiniteError(fmt::format("{}: is not written, for the model would have {}", directory, bad[0]));
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) throw FileError(directory, "cannot be created", error.value());
+  write_safetensors(directory + kModel, parameters_of(model));
+  write_safetensors(directory + kNormState, model.state());
+  if (!vocabulary.empty() && exists(vocabulary)) {
+    std::filesystem::copy(vocabulary, directory + "/vocabulary", std::filesystem::copy_options::recursive, error);
+    if (error) throw FileError(directory + "/vocabulary", "cannot be copied from " + vocabulary, error.value());
+  }
+  write_model_config(directory, model.config());
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,129 @@
+#include "train/checks/certificate.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "models/fold/difference.h"
+#include "train/checkpoints/finite.h"
+#include "train/system/digest.h"
+
+namespace foldgrad {
+namespace {
+
+using nlohmann::ordered_json;
+
+const char* name_of(SiteReport::Outcome outcome) {
+  switch (outcome) {
+    case SiteReport::Outcome::folded:
+      return "folded";
+    case SiteReport::Outcome::partly:
+      return "partly";
+    case SiteReport::Outcome::kept:
+      break;
+  }
+  return "kept";
+}
+
+const char* name_of(FoldOptions::Tied tied) {
+  switch (tied) {
+    case FoldOptions::Tied::untie:
+      return "untie";
+    case FoldOptions::Tied::keep:
+      return "keep";
+    case FoldOptions::Tied::refuse:
+      break;
+  }
+  return "refuse";
+}
+
+ordered_json json_of(const Difference& d) { return {{"absolute", d.absolute}, {"relative", d.relative}}; }
+
+std::string normalizer_at(Transformer& model, const std::string& site) {
+  for (const Normalizer* norm : model.normalizers())
+    if (norm->site() == site) return norm->info().name;
+  return "none";
+}
+
+ordered_json json_of(const SiteReport& report, Transformer& original, Transformer& folded) {
+  ordered_json site{{"site", report.site},
+                    {"normalizer", normalizer_at(original, report.site)},
+                    {"outcome", name_of(report.outcome)},
+                    {"left", normalizer_at(folded, report.site)},
+                    {"into", report.into},
+                    {"kept", ordered_json::array()}};
+  for (const KeptEdge& kept : report.kept) site["kept"].push_back({{"edge", kept.edge}, {"reason", kept.reason}});
+  return site;
+}
+
+ordered_json digests(const std::string& directory) {
+  ordered_json files = ordered_json::object();
+  for (const char* name : {"config.json", "model.safetensors", "norm_state.safetensors"})
+    if (std::filesystem::exists(directory + "/" + name)) files[name] = sha256_of_file(directory + "/" + name);
+  return {{"path", directory}, {"sha256", std::move(files)}};
+}
+
+// `folded` in `dtype`, beside the model that it was made from.
+FoldDifferences finite_differences(Transformer& original, const FoldedTransformer& folded, const Probe& probe,
+                                   DType dtype) {
+  const FoldDifferences all = fold_differences(original, folded, probe.batch, dtype);
+  if (std::isfinite(all.logits.absolute) &&
+      std::all_of(all.sites.begin(), all.sites.end(), [](const auto& s) { return std::isfinite(s.second.absolute); }))
+    return all;
+  const std::string result = fmt::format("fold: a result in {} of the model ", name(dtype));
+  if (!first_non_finite_operation(original, probe.batch, dtype).empty())
+    refuse_non_finite(result + "as it was", original, probe.batch, dtype);
+  refuse_non_finite(result + "folded", *folded.model, probe.batch, dtype);
+}
+
+}  // namespace
+
+ordered_json certificate(Transformer& original, const FoldedTransformer& folded, const FoldOptions& options,
+                         const Probe& probe) {
+  ordered_json all{{"format", "foldgrad certificate"}, {"format_version", 1}};
+  all["options"] = {{"tied", name_of(options.tied)}, {"rescale_stream", options.rescale_stream}};
+  all["inputs"] = {{"description", probe.description}, {"sha256", probe.digest}};
+  Transformer exact(original.config(), /*seed=*/0, DType::f64);
+  exact.copy_from(original);
+  const FoldDifferences f64 = finite_differences(exact, fold(exact, options), probe, DType::f64),
+                        f32 = finite_differences(original, folded, probe, DType::f32);
+  all["difference"] = {{"f64", json_of(f64.logits)}, {"f32", json_of(f32.logits)}};
+  all["sites"] = ordered_json::array();
+  for (const SiteReport& report : folded.reports) {
+    ordered_json site = json_of(report, original, *folded.model);
+    if (f64.sites.count(report.site))
+      site["difference"] = {{"f64", json_of(f64.sites.at(report.site))}, {"f32", json_of(f32.sites.at(report.site))}};
+    all["sites"].push_back(std::move(site));
+  }
+  return all;
+}
+
+void add_digests(ordered_json& certificate, const std::string& original, const std::string& folded) {
+  certificate["model"] = digests(original);
+  certificate["folded"] = digests(folded);
+}
+
+std::string summary(const ordered_json& certificate) {
+  std::string text;
+  for (const ordered_json& site : certificate.at("sites")) {
+    const auto into = site.at("into").get<std::vector<std::string>>();
+    const auto left = site.at("left").get<std::string>();
+    text +=
+        fmt::format("{:<7} {:<44} {}{}{}\n", site.at("outcome").get<std::string>(), site.at("site").get<std::string>(),
+                    into.empty() ? "" : "into ", fmt::join(into, ", "), left == "none" ? "" : "  (left: " + left + ")");
+    for (const ordered_json& kept : site.at("kept"))
+      text +=
+          fmt::format("        not {}: {}\n", kept.at("edge").get<std::string>(), kept.at("reason").get<std::string>());
+  }
+  for (const char* dtype : {"f64", "f32"}) {
+    const ordered_json& d = certificate.at("difference").at(dtype);
+    text += fmt::format("logits in {} differ by {:.2g}, relative to the greatest {:.2g}\n", dtype,
+                        d.at("absolute").get<double>(), d.at("relative").get<double>());
+  }
+  return text;
+}
+
+}  // namespace foldgrad

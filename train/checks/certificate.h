@@ -1,0 +1,26 @@
+// What folding did to a model, and how far the result is from it: certificate.json of a folded model.
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "models/fold/transformer.h"
+#include "train/checks/probe.h"
+
+namespace foldgrad {
+
+// {"format": "foldgrad certificate", "format_version": 1, "options": {...}, "inputs": {...},
+//  "difference": {"f64": {"absolute": ..., "relative": ...}, "f32": ...},     of the logits
+//  "sites": [{"site", "normalizer", "outcome", "into": [...], "kept": [{"edge", "reason"}], "left", "difference"}]}
+// Relative is the greatest difference over the greatest value. Throws NonFiniteError where a layer of either model
+// gives numbers that are not finite: there is nothing to certify. f64: both models computed in f64, the original's
+// parameters converted first. f32: `folded` as it is stored. The certificate names the files of both models through
+// add_digests().
+nlohmann::ordered_json certificate(Transformer& original, const FoldedTransformer& folded, const FoldOptions& options,
+                                   const Probe& probe);
+
+// "model" and "folded": the path and the SHA-256 of each file of the directory.
+void add_digests(nlohmann::ordered_json& certificate, const std::string& original, const std::string& folded);
+
+// One line per site, what was folded and what was refused, for people.
+std::string summary(const nlohmann::ordered_json& certificate);
+
+}  // namespace foldgrad

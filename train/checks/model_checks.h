@@ -1,0 +1,23 @@
+// Properties that hold for every model, checked on this one: what `foldgrad verify` runs.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "models/fold/transformer.h"
+#include "train/checks/check_result.h"
+#include "train/checks/probe.h"
+
+namespace foldgrad {
+
+using Fold = std::function<FoldedTransformer(Transformer&)>;
+
+// On the ids of `probe`, in f64 on the CPU but where f32 is named:
+//   the model's numbers are finite; folded logits are the logits, in f64 and f32; so are greedy translations;
+//   padding columns and other sentences of a batch change no logits; gradients of the loss at inference, where
+//   statistics are fixed, agree with central differences; of Unified Normalization, running variances bear out the
+//   windows, replays of these are no outliers, and drawn outliers are those that the paper's Eq. 19 and Lemma 3.1 say.
+// What does not apply to the model is skipped, with the reason. Each check is a function of train/checks/. `model` is
+// f32; `fold` is what folds it, and its copy in f64.
+std::vector<CheckResult> check_model(Transformer& model, const Fold& fold, const Probe& probe);
+
+}  // namespace foldgrad

@@ -1,0 +1,218 @@
+#include "train/checks/trace.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "engine/files/file.h"
+#include "engine/files/safetensors.h"
+#include "models/normalizers/normalizer.h"
+
+namespace foldgrad {
+namespace {
+
+// A trace that was read and checked.
+struct Trace {
+  std::string path;
+  SafetensorsFile file;
+  std::string layer = {};
+  bool masked = false;
+  std::int64_t start_iters = 0, steps = 0;
+  Shape shape = {};  // of x in one step
+
+  [[noreturn]] void refuse(const std::string& what) const { throw FileError(path, what); }
+
+  const Tensor& array(const std::string& name) const {
+    const auto found = file.tensors.find(name);
+    if (found == file.tensors.end()) refuse(fmt::format("no trace: the array {} is missing", name));
+    return found->second;
+  }
+  void require(const std::string& name, const Shape& want, DType dtype) const {
+    const Tensor& t = array(name);
+    if (t.shape() != want || t.dtype() != dtype)
+      refuse(fmt::format("{} must be {} {}, got {} {}", name, foldgrad::name(dtype), want, foldgrad::name(t.dtype()),
+                         t.shape()));
+  }
+  // [T, of...]
+  Shape over_steps(const Shape& of) const {
+    std::vector<std::int64_t> sizes = of.sizes();
+    sizes.insert(sizes.begin(), steps);
+    return Shape(std::move(sizes));
+  }
+  Tensor at(const std::string& name, std::int64_t step) const {
+    const Tensor& all = array(name);
+    return all.slice(step, step + 1).reshape(all.shape().without(0));
+  }
+};
+
+std::string take(std::map<std::string, std::string>& metadata, const std::string& key, const std::string& otherwise) {
+  const auto found = metadata.find(key);
+  if (found == metadata.end()) return otherwise;
+  std::string value = std::move(found->second);
+  metadata.erase(found);
+  return value;
+}
+
+// The parameter's name in the file: what PyTorch calls weight and bias are gamma and beta.
+std::string array_name(const Parameter& parameter) {
+  const std::string name = parameter.name.substr(std::string("trace.").size());
+  return name == "weight" ? "gamma" : name == "bias" ? "beta" : name;
+}
+
+// Makes the normalizer; what is left of the metadata are its options.
+std::unique_ptr<Normalizer> normalizer_of(const Trace& trace, std::map<std::string, std::string> options, DType dtype,
+                                          Device device) {
+  if (trace.layer == "rmsnorm") options.emplace("bias", "1");
+  if (trace.layer == "instancenorm") options.emplace("affine", "1");
+  // Traces of these are made with the authors' code, or after it.
+  if (trace.layer == "mabn" || trace.layer == "pn" || trace.layer == "pn_star") options.emplace("mode", "reference");
+  try {
+    return make_normalizer(trace.layer, options, "trace", trace.shape[-1], dtype, device);
+  } catch (const std::invalid_argument& e) {
+    trace.refuse(fmt::format("metadata: {}", e.what()));
+  }
+}
+
+bool is_counter(const std::string& name) { return name == "iters" || name == "skips" || name == "steps"; }
+
+// Shapes and dtypes of all arrays, as the normalizer needs them; no array is left over.
+void check_arrays(const Trace& trace, Normalizer& norm) {
+  std::vector<std::string> known{"x", "dy", "y", "dx", "mask"};
+  for (const char* name : {"x", "dy", "y", "dx"}) trace.require(name, trace.over_steps(trace.shape), DType::f64);
+  if (trace.masked || trace.file.tensors.count("mask")) {
+    trace.require("mask", trace.over_steps(trace.shape.without(-1)), DType::u8);
+    for (const std::uint8_t real : trace.array("mask").values<std::uint8_t>())
+      if (real > 1 || (real == 0 && !trace.masked))
+        trace.refuse(fmt::format("mask must be {}, got {}", trace.masked ? "0 or 1" : "1 everywhere with masked = 0",
+                                 int(real)));
+  }
+  for (Parameter* p : norm.parameters()) {
+    const std::string name = array_name(*p);
+    trace.require(name, p->value.shape(), DType::f64);
+    trace.require("d" + name, trace.over_steps(p->value.shape()), DType::f64);
+    known.insert(known.end(), {name, "d" + name});
+  }
+  for (const auto& [name, buffer] : norm.state()) {
+    known.push_back("state." + name);
+    if (is_counter(name) && !trace.file.tensors.count(known.back())) continue;
+    trace.require(known.back(), trace.over_steps(buffer.shape()),
+                  buffer.dtype() == DType::i64 ? DType::i64 : DType::f64);
+  }
+  for (const auto& [name, tensor] : trace.file.tensors)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      trace.refuse(fmt::format("the array {} is not of a trace of {}", name, trace.layer));
+}
+
+Trace read_trace(const std::string& path, std::map<std::string, std::string>& options) {
+  Trace trace{.path = path, .file = read_safetensors(path)};
+  options = trace.file.metadata;
+  take(options, "format", "");
+  trace.layer = take(options, "layer", "");
+  if (trace.layer.empty()) trace.refuse("no trace: the metadata has no layer");
+  const std::string masked = take(options, "masked", "0"), start = take(options, "start_iters", "0");
+  if (masked != "0" && masked != "1") trace.refuse(fmt::format("metadata: masked must be 0 or 1, got \"{}\"", masked));
+  trace.masked = masked == "1";
+  const char* end = start.data() + start.size();
+  if (const auto [ptr, ec] = std::from_chars(start.data(), end, trace.start_iters);
+      ec != std::errc() || ptr != end || trace.start_iters < 0)
+    trace.refuse(fmt::format("metadata: start_iters must be an integer of at least 0, got \"{}\"", start));
+  const Shape& shape = trace.array("x").shape();
+  if (shape.rank() < 3 || shape.elements() == 0)
+    trace.refuse(fmt::format("x must be [T, P, C] with at least one step, token and channel, got {}", shape));
+  trace.steps = shape[0];
+  trace.shape = shape.without(0);
+  return trace;
+}
+
+double difference(double got, double want) {
+  if (got == want) return 0;  // infinities too
+  const double d = std::abs(got - want) / (1 + std::abs(want));
+  return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
+}
+
+std::vector<std::int64_t> index_of(std::int64_t element, const Shape& shape) {
+  std::vector<std::int64_t> index(shape.rank());
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    index[axis] = element % shape[axis];
+    element /= shape[axis];
+  }
+  return index;
+}
+
+// Keeps the largest difference of each array, and the first above the tolerance.
+class Comparison {
+ public:
+  Comparison(const Trace& trace, double tolerance) : trace_(trace), tolerance_(tolerance) {}
+
+  void operator()(const std::string& name, const Tensor& got, std::int64_t step) {
+    const std::vector<double> g = got.to(Device::cpu).to(DType::f64).values<double>(),
+                              w = trace_.at(name, step).to(DType::f64).values<double>();
+    TraceDifference& entry = entry_of(name);
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      const double d = difference(g[i], w[i]);
+      if (d > entry.largest) entry.largest = d, entry.step = step + 1;
+      if (d > tolerance_ && !entry.first) entry.first = {step + 1, index_of(std::int64_t(i), got.shape()), g[i], w[i]};
+    }
+  }
+  std::vector<TraceDifference> result() && { return std::move(entries_); }
+
+ private:
+  TraceDifference& entry_of(const std::string& name) {
+    for (TraceDifference& entry : entries_)
+      if (entry.array == name) return entry;
+    return entries_.emplace_back(TraceDifference{name, 0, 1, std::nullopt});
+  }
+
+  const Trace& trace_;
+  const double tolerance_;
+  std::vector<TraceDifference> entries_;
+};
+
+void preset(const Trace& trace, Normalizer& norm, Device device) {
+  for (Parameter* p : norm.parameters()) p->value.copy_from(trace.array(array_name(*p)).to(p->value.dtype()));
+  if (trace.start_iters == 0) return;
+  const auto state = norm.state();
+  for (const char* counter : {"iters", "steps"})
+    if (const auto found = state.find(counter); found != state.end() && found->second.device() == device)
+      return found->second.copy_from(Tensor::of<std::int64_t>({}, {trace.start_iters}));
+  trace.refuse(fmt::format("metadata: start_iters is {}, but {} counts no iterations", trace.start_iters, trace.layer));
+}
+
+void replay_step(const Trace& trace, Normalizer& norm, std::int64_t step, DType dtype, Device device,
+                 Comparison& compare) {
+  const auto on_device = [&](const char* name) { return trace.at(name, step).to(dtype).to(device); };
+  const Tensor mask = trace.masked ? trace.at("mask", step).to(device) : Tensor();
+  for (Parameter* p : norm.parameters()) p->zero_grad();
+  Tape tape;
+  const Var x = tape.variable(on_device("x"));
+  const Var y = norm.apply(x, {.training = true, .mask = trace.masked ? &mask : nullptr});
+  tape.backward(y, on_device("dy"));
+  compare("y", y.value(), step);
+  compare("dx", tape.grad(x), step);
+  for (Parameter* p : norm.parameters())
+    compare("d" + array_name(*p), p->has_grad ? p->grad : Tensor::zeros(p->value.shape(), dtype), step);
+  for (const auto& [name, buffer] : norm.state())
+    if (trace.file.tensors.count("state." + name)) compare("state." + name, buffer, step);
+}
+
+}  // namespace
+
+double TraceReport::largest() const {
+  double largest = 0;
+  for (const TraceDifference& d : differences) largest = std::max(largest, d.largest);
+  return largest;
+}
+
+TraceReport replay_trace(const std::string& path, DType dtype, Device device, double tolerance) {
+  std::map<std::string, std::string> options;
+  const Trace trace = read_trace(path, options);
+  const auto norm = normalizer_of(trace, options, dtype, device);
+  check_arrays(trace, *norm);
+  preset(trace, *norm, device);
+  Comparison compare(trace, tolerance);
+  for (std::int64_t step = 0; step < trace.steps; ++step) replay_step(trace, *norm, step, dtype, device, compare);
+  return {trace.layer, trace.steps, trace.shape, std::move(compare).result()};
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,81 @@
+// foldgrad average: one model from several checkpoints.
+#include "train/checkpoints/average.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "train/checkpoints/checkpoint.h"
+#include "train/checkpoints/files.h"
+#include "train/checkpoints/model_config.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/commands/commands.h"
+#include "train/commands/exit_codes.h"
+
+namespace foldgrad {
+namespace {
+
+struct AverageOptions {
+  std::vector<std::string> models;
+  std::string output;
+  std::int64_t last = 0;
+};
+
+// The newest `last` checkpoints of a run, the oldest of them first.
+std::vector<std::string> last_checkpoints(const std::string& run, std::int64_t last) {
+  const std::string checkpoints = run + "/checkpoints";
+  const std::vector<std::int64_t> steps = checkpoint_files::steps_in(checkpoints);
+  if (std::int64_t(steps.size()) < last)
+    throw CheckpointError(fmt::format("{}: there must be {} checkpoints, got {} (output.keep decides how many stay)",
+                                      checkpoints, last, steps.size()));
+  std::vector<std::string> paths;
+  for (std::size_t i = steps.size() - std::size_t(last); i < steps.size(); ++i)
+    paths.push_back(checkpoints + "/" + checkpoint_files::step_name(steps[i]));
+  return paths;
+}
+
+std::map<std::string, Tensor> values(Transformer& model) {
+  std::map<std::string, Tensor> all;
+  for (const Parameter* p : model.parameters()) all.emplace(p->name, p->value);
+  return all;
+}
+
+int average(const AverageOptions& o) {
+  FOLDGRAD_CHECK(o.last == 0 || o.models.size() == 1, "average: with --last there must be one run, got {} paths",
+                 o.models.size());
+  const std::vector<std::string> paths = o.last ? last_checkpoints(o.models[0], o.last) : o.models;
+  std::unique_ptr<Transformer> first;
+  std::vector<std::map<std::string, Tensor>> parameters, states;
+  for (const std::string& path : paths) {
+    auto model = load_model(path);
+    if (first && model_config_json(model->config()) != model_config_json(first->config()))
+      throw CheckpointError(find_model_directory(path) + "/config.json: must be like that of " +
+                            find_model_directory(paths[0]));
+    parameters.push_back(values(*model));
+    states.push_back(model->state());
+    if (!first) first = std::move(model);
+  }
+  for (auto& [name, tensor] : foldgrad::average(parameters)) values(*first).at(name).copy_from(tensor);
+  for (auto& [name, tensor] : foldgrad::average(states)) first->state().at(name).copy_from(tensor);
+  write_model_directory(o.output, *first, find_model_directory(paths[0]) + "/vocabulary");
+  fmt::print("{}: the average of {} models\n", o.output, paths.size());
+  for (const std::string& path : paths) fmt::print("  {}\n", find_model_directory(path));
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_average_command(CLI::App& program, int& exit_code) {
+  CLI::App* command = program.add_subcommand(
+      "average", "Average the weights and the normalizers' statistics of checkpoints of one run");
+  const auto o = std::make_shared<AverageOptions>();
+  command->add_option("MODEL", o->models, "Checkpoints or model directories; with --last, one run")->required();
+  command->add_option("-o,--output", o->output, "Directory of the averaged model, to be created")->required();
+  command->add_option("--last", o->last, "The newest N checkpoints of the run")
+      ->check(CLI::Range(std::int64_t(1), std::int64_t(1000000)));
+  command->footer("Exit codes: 0, 2 usage, 3 the output cannot be written, 4 a model cannot be loaded.");
+  command->callback([o, &exit_code] { exit_code = average(*o); });
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,67 @@
+// foldgrad bench infer: what a normalizer costs at inference, and that a folded one costs nothing.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "engine/files/atomic_file.h"
+#include "train/commands/commands.h"
+#include "train/commands/exit_codes.h"
+#include "train/commands/infer_bench.h"
+
+namespace foldgrad {
+namespace {
+
+struct BenchCommand {
+  InferBenchOptions bench;
+  std::string plot, json;
+};
+
+int bench_infer(const BenchCommand& o) {
+  const std::vector<InferCost> costs = measure_inference(o.bench);
+  fmt::print("{}", cost_table(costs));
+  if (!o.json.empty()) write_file_atomically(o.json, cost_json(costs, o.bench).dump(1) + "\n");
+  if (o.plot.empty()) return kExitOk;
+  const std::vector<Plot> plots = cost_plots(costs, o.bench);
+  const std::vector<std::string> pictures = draw(plots);
+  if (pictures.empty()) throw std::runtime_error("--plot needs the program gnuplot (apt-get install gnuplot-nox)");
+  const std::size_t rows = o.bench.dtypes.size() * 4;  // tasks
+  write_file_atomically(o.plot, side_by_side(pictures, pictures.size() / rows));
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& program, int& exit_code) {
+  CLI::App* command = program.add_subcommand("bench", "Measure this machine");
+  command->require_subcommand(1);
+  CLI::App* infer = command->add_subcommand("infer", "Set inference with several normalizers side by side");
+  const auto o = std::make_shared<BenchCommand>();
+  InferBenchOptions& b = o->bench;
+  const CLI::Range positive(std::int64_t(1), std::int64_t(1) << 20);
+  infer->add_option("--batches", b.batches, "Sentences at once, 1,8,64 (default: 1,32)")
+      ->delimiter(',')
+      ->check(positive);
+  infer->add_option("--lengths", b.lengths, "Tokens of each, and of its forced translation (default: 32)")
+      ->delimiter(',')
+      ->check(positive);
+  infer->add_option("--dtypes", b.dtypes, "f32, bf16 (default: both)")->delimiter(',');
+  infer->add_option("--normalizers", b.normalizers, "Which; those that fold also folded (default: ln,rmsnorm,un,none)")
+      ->delimiter(',');
+  infer->add_option("--beam", b.beam, "Of beam search (default: 5)")->check(positive);
+  infer->add_option("--rounds", b.rounds, "Of each measurement (default: 5)")->check(positive);
+  infer->add_option("--width", b.config.width, "Of the model (default: 512, twice that in between)");
+  infer->add_option("--layers", b.config.encoder_layers, "Of encoder and decoder (default: 6)");
+  infer->add_flag("--cpu-time", b.cpu_time, "Of all threads, instead of what a clock shows: for busy machines");
+  infer->add_option("--json", o->json, "Write the figures to this file");
+  infer->add_option("--plot", o->plot, "Draw them, against length and batch size (SVG)");
+  infer->add_option("--save", b.save, "Write the models into this directory, for other programs to be compared");
+  infer->callback([o, &exit_code] {
+    TransformerConfig& config = o->bench.config;
+    config.ffn_width = 2 * config.width;
+    config.decoder_layers = config.encoder_layers;
+    exit_code = bench_infer(*o);
+  });
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,184 @@
+// foldgrad data: parallel text on the disk, and from the network.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "engine/check.h"
+#include "engine/files/file.h"
+#include "engine/nearest_name.h"
+#include "train/commands/commands.h"
+#include "train/commands/exit_codes.h"
+#include "train/data/data_sets.h"
+#include "train/data/text/directory.h"
+#include "train/data/text/experiment_data.h"
+#include "train/data/unpack.h"
+#include "train/system/digest.h"
+#include "train/system/printable.h"
+#include "train/system/streams.h"
+
+namespace foldgrad {
+namespace {
+
+struct DataOptions {
+  std::string directory, to, data_directory, name, digests, sha256;
+  std::vector<std::string> renamed, files, urls;
+  Preparation preparation;
+  bool json = false;
+};
+
+nlohmann::ordered_json json_of(const SideSummary& s) {
+  return {{"words", s.words}, {"distinct", s.distinct}, {"longest", s.longest}, {"empty", s.empty}};
+}
+
+int run_info(const DataOptions& options) {
+  auto all = nlohmann::ordered_json::array();
+  if (!options.json)
+    fmt::print("{:<20} {:>9} {:>4} {:>11} {:>9} {:>8} {:>6}\n", "name", "pairs", "", "words", "distinct", "longest",
+               "empty");
+  for (const std::string& name : pair_names(options.directory, options.preparation.languages)) {
+    const PairSummary p = summarize(options.directory, name, options.preparation.languages);
+    all.push_back({{"name", name}, {"pairs", p.pairs}, {"source", json_of(p.source)}, {"target", json_of(p.target)}});
+    if (options.json) continue;
+    const auto& [source, target] = options.preparation.languages;
+    for (const auto& [language, s] : {std::pair(source, p.source), std::pair(target, p.target)})
+      fmt::print("{:<20} {:>9} {:>4} {:>11} {:>9} {:>8} {:>6}\n", name, p.pairs, language, s.words, s.distinct,
+                 s.longest, s.empty);
+  }
+  if (options.json) fmt::print("{}\n", all.dump(2));
+  return kExitOk;
+}
+
+int run_verify(const DataOptions& options) {
+  const std::vector<std::string> found = problems(options.directory, options.preparation.languages, options.digests);
+  for (const std::string& problem : found) say("error: {}\n", problem);
+  if (!found.empty()) return kExitData;
+  const std::size_t pairs = pair_names(options.directory, options.preparation.languages).size();
+  fmt::print("{}: {} pairs of files are sound\n", options.directory, pairs);
+  return kExitOk;
+}
+
+int run_prepare(DataOptions options) {
+  for (const std::string& pair : options.renamed) {
+    const std::size_t equal = pair.find('=');
+    if (equal == std::string::npos) throw std::invalid_argument("--rename must be OLD=NEW, got " + pair);
+    options.preparation.renamed[pair.substr(0, equal)] = pair.substr(equal + 1);
+  }
+  const auto names = prepare(options.directory, options.to, options.preparation);
+  fmt::print("{}: {}\n", options.to, fmt::join(names, ", "));
+  return kExitOk;
+}
+
+void fetch_known(const DataSet& set, const DataOptions& options, const std::string& root) {
+  const std::string archives = root + "/archives", unpacked = root + "/unpacked";
+  const auto wanted = [&](const Download& archive) {
+    return Download{archive.urls, archive.sha256, archives + "/" + archive.path};
+  };
+  for (const std::string& file : options.files) {
+    const std::string digest = sha256_of_file(file);
+    const auto found = std::find_if(set.archives.begin(), set.archives.end(),
+                                    [&](const Download& archive) { return archive.sha256 == digest; });
+    if (found == set.archives.end())
+      throw FileError(file, fmt::format("has SHA-256 {}, which no archive of {} has", digest, set.name));
+    take_file(file, wanted(*found));
+  }
+  try {
+    for (const Download& archive : set.archives) {
+      say("{}\n", archive.path);
+      download(wanted(archive));
+      unpack(archives + "/" + archive.path, unpacked);
+    }
+  } catch (...) {  // no directory without a file stays behind, which would look like the data set
+    std::error_code ignored;
+    for (const std::string& directory : {archives, root}) std::filesystem::remove(directory, ignored);
+    throw;
+  }
+  Preparation preparation = options.preparation;
+  preparation.renamed = set.renamed;
+  const auto names = prepare(unpacked, root, preparation);
+  std::filesystem::remove_all(unpacked);
+  fmt::print("{}: {}\n", root, fmt::join(names, ", "));
+}
+
+// In small letters, as we write digests.
+std::string checked_digest(std::string digest) {
+  for (char& c : digest) c = char(std::tolower(static_cast<unsigned char>(c)));
+  FOLDGRAD_CHECK(digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == digest.npos,
+                 "--sha256 must have 64 hexadecimal digits, got {}", in_quotes(digest));
+  return digest;
+}
+
+int run_fetch(const DataOptions& options) {
+  const std::string root = data_root(options.data_directory) + "/" + options.name;
+  if (!options.sha256.empty()) {
+    const std::string digest = checked_digest(options.sha256);
+    if (options.urls.empty() == options.files.empty())
+      throw std::invalid_argument("--sha256 needs --url or --from-file");
+    const std::string& from = options.urls.empty() ? options.files[0] : options.urls[0];
+    const Download wanted{options.urls, digest, root + "/" + from.substr(from.rfind('/') + 1)};
+    options.urls.empty() ? take_file(options.files[0], wanted) : download(wanted);
+    fmt::print("{}\n", wanted.path);
+    return kExitOk;
+  }
+  if (!options.urls.empty()) throw std::invalid_argument("--url needs --sha256");
+  std::vector<std::string> names;
+  for (const DataSet& set : data_sets()) {
+    names.push_back(set.name);
+    if (set.name != options.name) continue;
+    fetch_known(set, options, root);
+    return kExitOk;
+  }
+  throw std::invalid_argument(
+      fmt::format("there is no data set \"{}\" to fetch; known: {}. Files from elsewhere: foldgrad data prepare",
+                  options.name, fmt::join(names, ", ")));
+}
+
+void add_languages(CLI::App& command, Languages& languages) {
+  command.add_option("--source", languages.source, "Ending of the source files")->capture_default_str();
+  command.add_option("--target", languages.target, "Ending of the target files")->capture_default_str();
+}
+
+}  // namespace
+
+void add_data_command(CLI::App& program, int& exit_code) {
+  CLI::App* data = program.add_subcommand("data", "Parallel text: what is there, is it sound, make it, fetch it");
+  data->require_subcommand(1);
+  data->footer("Exit codes: 0, 2 options, 3 data.");
+  const auto o = std::make_shared<DataOptions>();
+  Preparation& p = o->preparation;
+  const auto add = [&](const char* name, const char* help, int (*run)(const DataOptions&)) {
+    CLI::App* command = data->add_subcommand(name, help);
+    add_languages(*command, p.languages);
+    command->callback([o, run, &exit_code] { exit_code = guarded([&] { return run(*o); }); });
+    return command;
+  };
+  CLI::App* info = add("info", "Pairs, words and lengths of all files in a directory", run_info);
+  info->add_option("DIR", o->directory)->required();
+  info->add_flag("--json", o->json, "Print JSON");
+  CLI::App* verify = add("verify", "Check numbers of lines, UTF-8, and digests against SHA256SUMS", run_verify);
+  verify->add_option("DIR", o->directory)->required();
+  verify->add_option("--digests", o->digests, "File as sha256sum writes it (default DIR/SHA256SUMS, if it is there)");
+  CLI::App* prepare = add("prepare", "Write the pairs of FROM into TO, with digests",
+                          [](const DataOptions& options) { return run_prepare(options); });
+  prepare->add_option("FROM", o->directory)->required();
+  prepare->add_option("TO", o->to)->required();
+  prepare->add_option("--rename", o->renamed, "OLD=NEW, names of pairs; val becomes valid")->allow_extra_args(false);
+  prepare->add_option("--only", p.only, "NAME of a pair, without ending; again: more of them")->allow_extra_args(false);
+  prepare->add_flag("--lowercase", p.lowercase, "Put text into small letters");
+  prepare->add_option("--sentencepiece", p.sentence_piece,
+                      "Learn sentencepiece.model with that many pieces from train");
+  CLI::App* fetch = add("fetch", "Fetch and prepare a data set: multi30k", run_fetch);
+  fetch->add_option("NAME", o->name, "Its directory below --data-dir")->required();
+  fetch->add_option("--data-dir", o->data_directory,
+                    "Before $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad, ~/.cache/foldgrad");
+  fetch->add_option("--from-file", o->files, "An archive that is here already")->allow_extra_args(false);
+  fetch->add_option("--url", o->urls, "Another file than those known, with --sha256; again: its mirrors")
+      ->allow_extra_args(false);
+  fetch->add_option("--sha256", o->sha256, "Of that file");
+}
+
+}  // namespace foldgrad

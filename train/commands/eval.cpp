@@ -1,0 +1,131 @@
+// foldgrad eval: what a model is worth on text with references.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "engine/files/atomic_file.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/commands/commands.h"
+#include "train/commands/exit_codes.h"
+#include "train/commands/model_text.h"
+#include "train/loop/trainer.h"
+#include "train/scores/chrf.h"
+#include "train/tasks/evaluation.h"
+
+namespace foldgrad {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct EvalOptions {
+  std::string model, hypotheses;
+  ModelTextOptions text;
+  DecodingOptions decoding;
+  std::int64_t max_tokens = 4096;
+  NonFinite non_finite = NonFinite::refuse;
+  bool json = false;
+};
+
+struct Scores {
+  std::size_t sentences = 0;
+  ValidationLoss loss;
+  Bleu tokenized, sacre;
+  ChrF chrf;
+  double exact = 0, seconds = 0;
+};
+
+void require_finite(const ValidationLoss& loss, Transformer& model, Batches& batches) {
+  if (std::isfinite(loss.loss)) {
+    if (std::isfinite(loss.perplexity)) return;
+    throw NonFiniteError(fmt::format("eval: the perplexity of a loss of {:.6g} is not finite", loss.loss));
+  }
+  batches.seek({});
+  for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
+    const TranslationBatch batch = to_device(batches.next(), model.device());
+    if (i + 1 == batches.per_epoch() || !first_non_finite_operation(model, batch, DType::f32).empty())
+      refuse_non_finite("eval: the loss", model, batch, DType::f32);
+  }
+}
+
+Scores evaluate(const EvalOptions& o) {
+  const auto model = load_model(o.model, DType::f32, Device::cpu, o.non_finite);
+  const Vocabulary vocabulary = load_vocabulary(o.model, model->config());
+  const ParallelText text = read_model_text(o.text, o.model, vocabulary);
+  const EncodedPairs pairs = encode_model_text(text, vocabulary, std::min(model->config().max_positions, o.max_tokens));
+  Batches batches(pairs, {.max_tokens = o.max_tokens, .multiple = 1, .shuffle = false});
+  Scores s;
+  s.sentences = pairs.source.size();
+  s.loss = validation_loss(*model, batches);
+  if (o.non_finite == NonFinite::refuse) require_finite(s.loss, *model, batches);
+  const auto start = std::chrono::steady_clock::now();
+  Lines hypotheses;
+  for (const Hypothesis& best : best_hypotheses(*model, pairs.source, o.decoding, o.max_tokens)) {
+    if (o.non_finite == NonFinite::refuse && !std::isfinite(best.score))
+      throw NonFiniteError(
+          fmt::format("eval: source:{}: the logits of its translation are not finite", hypotheses.size() + 1));
+    hypotheses.push_back(vocabulary.decode_target(best.ids));
+  }
+  s.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!o.hypotheses.empty()) write_file_atomically(o.hypotheses, fmt::format("{}\n", fmt::join(hypotheses, "\n")));
+  s.tokenized = multi_bleu(hypotheses, text.target);
+  s.sacre = sacre_bleu(hypotheses, text.target);
+  s.chrf = chrf(hypotheses, text.target);
+  s.exact = exact_match(hypotheses, text.target);
+  return s;
+}
+
+void print_json(const Scores& s, const EvalOptions& o) {
+  const ordered_json all{{"model", find_model_directory(o.model)},
+                         {"sentences", s.sentences},
+                         {"target_tokens", s.loss.target_tokens},
+                         {"loss", s.loss.loss},
+                         {"perplexity", s.loss.perplexity},
+                         {"tokenized_bleu", s.tokenized.score},
+                         {"sacrebleu", s.sacre.score},
+                         {"sacrebleu_signature", s.sacre.signature},
+                         {"chrf", s.chrf.score},
+                         {"chrf_signature", s.chrf.signature},
+                         {"exact_match", s.exact},
+                         {"beam", o.decoding.beam},
+                         {"length_penalty", o.decoding.length_penalty},
+                         {"decode_seconds", s.seconds}};
+  fmt::print("{}\n", all.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+}
+
+void print_text(const Scores& s) {
+  fmt::print("sentences        {}\n", s.sentences);
+  fmt::print("loss             {:.4f} nats per target token\n", s.loss.loss);
+  fmt::print("perplexity       {:.4f}\n", s.loss.perplexity);
+  fmt::print("tokenized BLEU   {}\n", s.tokenized.text);
+  fmt::print("sacreBLEU        {}\n                 {}\n", s.sacre.text, s.sacre.signature);
+  fmt::print("chrF             {}\n                 {}\n", s.chrf.text, s.chrf.signature);
+  fmt::print("exact match      {:.2f} %\n", s.exact);
+  fmt::print("decoding         {:.1f} s\n", s.seconds);
+}
+
+int eval(const EvalOptions& o) {
+  const Scores scores = evaluate(o);
+  o.json ? print_json(scores, o) : print_text(scores);
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_eval_command(CLI::App& program, int& exit_code) {
+  CLI::App* command = program.add_subcommand("eval", "Score a model: loss, BLEU, chrF, exact match");
+  const auto o = std::make_shared<EvalOptions>();
+  command->add_option("MODEL", o->model, "Model directory, checkpoint or run, with a vocabulary")->required();
+  add_model_text_options(*command, o->text, "test");
+  add_decoding_options(*command, o->decoding, o->max_tokens);
+  command->add_option("--hypotheses", o->hypotheses, "Write the translations to this file");
+  command->add_flag("--json", o->json, "Print JSON");
+  add_non_finite_option(*command, o->non_finite);
+  command->footer("Exit codes: 0, 2 usage, 3 text, 4 the model cannot be loaded, 5 a number is not finite.");
+  command->callback([o, &exit_code] { exit_code = eval(*o); });
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,50 @@
+// foldgrad export: a model as files that other runtimes run.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "models/onnx/transformer.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/commands/commands.h"
+#include "train/commands/exit_codes.h"
+
+namespace foldgrad {
+namespace {
+
+// What is made of parameters and statistics on the way into the files: 1 / sqrt(run_var + eps) of a variance below 0.
+void require_finite_maps(Transformer& model) {
+  for (const Normalizer* norm : model.normalizers())
+    if (const auto form = norm->affine())
+      for (const auto& [name, tensor] : {std::pair("gain", form->A), {"bias", form->B}})
+        if (const std::string bad = first_non_finite(tensor); !bad.empty())
+          throw NonFiniteError(fmt::format("export: {} at inference has the {} {}", norm->site(), name, bad));
+}
+
+}  // namespace
+
+void add_export_command(CLI::App& program, int& exit_code) {
+  CLI::App* command = program.add_subcommand("export", "Write a model as ONNX, for onnxruntime and others");
+  struct Options {
+    std::string model, format = "onnx", out;
+  };
+  const auto o = std::make_shared<Options>();
+  command->add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
+  command->add_option("--to", o->format, "Format")->check(CLI::IsMember({"onnx"}))->capture_default_str();
+  command
+      ->add_option("-o,--out", o->out,
+                   "Directory of encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx, config.json and "
+                   "generation_config.json, replaced if they are there")
+      ->required();
+  command->footer(
+      "Exit codes: 0, 1 built without ONNX, 2 usage, 3 files, 4 the model cannot be loaded, 5 a number is not finite.");
+  command->callback([o, &exit_code] {
+    const auto model = load_model(o->model);
+    require_finite_maps(*model);
+    write_onnx(*model, o->out);
+    fmt::print("{}: encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx\n", o->out);
+    exit_code = kExitOk;
+  });
+}
+
+}  // namespace foldgrad

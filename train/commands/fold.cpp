@@ -1,0 +1,68 @@
+// foldgrad fold: a model without the normalizers that could be folded away, and the proof.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "engine/files/atomic_file.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/checks/certificate.h"
+#include "train/commands/commands.h"
+#include "train/commands/exit_codes.h"
+
+namespace foldgrad {
+namespace {
+
+struct FoldCommand {
+  std::string model, out, source, target;
+  bool untie = false, keep_tied = false, json = false;
+  FoldOptions options;
+};
+
+int run_fold(FoldCommand& o) {
+  if (o.untie) o.options.tied = FoldOptions::Tied::untie;
+  if (o.keep_tied) o.options.tied = FoldOptions::Tied::keep;
+  const std::string directory = find_model_directory(o.model);
+  const auto model = load_model(directory);
+  const Probe probe =
+      o.source.empty() ? random_probe(model->config()) : text_probe(o.source, o.target, directory, model->config());
+  const FoldedTransformer folded = fold(*model, o.options);
+  nlohmann::ordered_json proof = certificate(*model, folded, o.options, probe);
+  write_model_directory(o.out, *folded.model, directory + "/vocabulary");
+  add_digests(proof, directory, o.out);
+  write_file_atomically(o.out + "/certificate.json", proof.dump(2) + "\n");
+  if (o.json)
+    fmt::print("{}\n", proof.dump(2));
+  else
+    fmt::print("{}{}: folded model and certificate.json\n", summary(proof), o.out);
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_fold_options(CLI::App& command, bool& untie, bool& keep_tied, bool& rescale_stream) {
+  CLI::Option* flag = command.add_flag("--untie", untie,
+                                       "Give a tied output projection a table of its own, V x C numbers more, so that "
+                                       "the last normalizer folds");
+  command.add_flag("--keep-tied", keep_tied, "Keep it tied, and of the last normalizer a gain per channel")
+      ->excludes(flag);
+  command.add_flag("--rescale-stream", rescale_stream,
+                   "Post-norm: store the stream of residuals divided by the gains, so that nothing is left on it");
+}
+
+void add_fold_command(CLI::App& program, int& exit_code) {
+  CLI::App* command = program.add_subcommand(
+      "fold", "Fold the normalizers of a model into its linear layers, and certify that it is the same model");
+  command->alias("fuse");
+  const auto o = std::make_shared<FoldCommand>();
+  command->add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
+  command->add_option("-o,--out", o->out, "Directory of the folded model, which must hold none yet")->required();
+  add_fold_options(*command, o->untie, o->keep_tied, o->options.rescale_stream);
+  CLI::Option* source = command->add_option("--source", o->source, "Text to compare on, 64 lines; default: random ids");
+  source->needs(command->add_option("--reference", o->target, "Its translations")->needs(source));
+  command->add_flag("--json", o->json, "Print the certificate");
+  command->footer("Exit codes: 0, 2 usage, 3 files, 4 the model cannot be loaded, 5 a number is not finite.");
+  command->callback([o, &exit_code] { exit_code = run_fold(*o); });
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,155 @@
+// foldgrad inspect: what is in a model, a checkpoint, a run or a file of tensors.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "engine/files/file.h"
+#include "engine/files/safetensors.h"
+#include "train/checkpoints/files.h"
+#include "train/checkpoints/model_config.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/commands/commands.h"
+#include "train/commands/exit_codes.h"
+
+namespace foldgrad {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string text_of(const ordered_json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+// One storage counts once, whatever names it has.
+ordered_json describe_file(const std::string& path) {
+  const SafetensorsFile file = read_safetensors(path);
+  ordered_json list = ordered_json::array();
+  std::int64_t elements = 0;
+  std::vector<Tensor> seen;
+  for (const auto& [name, tensor] : file.tensors) {
+    list.push_back({{"name", name}, {"dtype", foldgrad::name(tensor.dtype())}, {"shape", tensor.shape().sizes()}});
+    if (const std::string bad = first_non_finite(tensor); !bad.empty()) list.back()["not_finite"] = bad;
+    const auto same = [&](const Tensor& other) { return other.shares_storage_with(tensor); };
+    if (std::none_of(seen.begin(), seen.end(), same)) elements += tensor.size();
+    seen.push_back(tensor);
+  }
+  return {{"path", path},         {"bytes", InputFile(path).size()}, {"tensors", file.tensors.size()},
+          {"elements", elements}, {"metadata", file.metadata},       {"list", std::move(list)}};
+}
+
+ordered_json describe_normalizers(Transformer& model) {
+  ordered_json sites = ordered_json::array();
+  for (const Normalizer* norm : model.normalizers()) {
+    const NormDiagnostics d = norm->diagnostics();
+    ordered_json site{{"site", norm->site()}, {"name", norm->info().name}, {"offline", norm->info().offline()}};
+    if (!norm->state().empty()) site["iterations"] = d.iterations, site["skips"] = d.skips;
+    if (d.least_variance) site["least_variance"] = *d.least_variance, site["greatest_variance"] = *d.greatest_variance;
+    if (d.clamped) site["clamped"] = *d.clamped;
+    sites.push_back(std::move(site));
+  }
+  return sites;
+}
+
+ordered_json describe_model(const std::string& path) {
+  const std::string directory = find_model_directory(path);
+  const auto model = load_model(directory, DType::f32, Device::cpu, NonFinite::allow);
+  std::int64_t state = 0;
+  for (const auto& [name, tensor] : model->state()) state += std::int64_t(tensor.bytes());
+  ordered_json all{{"path", directory}};
+  if (const std::int64_t step = checkpoint_files::step_of(std::filesystem::path(directory).filename()); step >= 0)
+    all["step"] = step;
+  if (const auto bad = non_finite_tensors(*model); !bad.empty()) all["not_finite"] = bad;
+  all["parameters"] = model->parameter_count();
+  all["normalizer_state_bytes"] = state;
+  const ordered_json config = model_config_json(model->config());
+  all["model"] = config["model"];
+  all["norm"] = config["norm"];
+  std::error_code ignored;
+  if (std::filesystem::exists(directory + "/vocabulary", ignored)) {
+    const Vocabulary vocabulary = load_vocabulary(directory, model->config());
+    all["vocabulary"] = {
+        {"kind", vocabulary.kind()}, {"source", vocabulary.source_size()}, {"target", vocabulary.target_size()}};
+  } else {
+    all["vocabulary"] = nullptr;
+  }
+  all["normalizers"] = describe_normalizers(*model);
+  return all;
+}
+
+ordered_json describe_checkpoints(const std::string& checkpoints) {
+  ordered_json steps = ordered_json::array();
+  for (const std::int64_t step : checkpoint_files::steps_in(checkpoints)) steps.push_back(step);
+  const auto pointer = [&](const char* name) -> ordered_json {
+    const std::int64_t step = checkpoint_files::step_of(checkpoint_files::read_pointer(checkpoints + name));
+    return step < 0 ? ordered_json() : ordered_json(step);
+  };
+  return {{"steps", std::move(steps)}, {"latest", pointer("/LATEST")}, {"best", pointer("/BEST")}};
+}
+
+void print_file(const ordered_json& file) {
+  for (const ordered_json& t : file["list"])
+    fmt::print("{:<5} {:<20} {}{}\n", text_of(t["dtype"]), text_of(t["shape"]), text_of(t["name"]),
+               t.contains("not_finite") ? ": " + text_of(t["not_finite"]) : "");
+  for (const auto& [key, value] : file["metadata"].items()) fmt::print("metadata {} = {}\n", key, text_of(value));
+  fmt::print("{} tensors, {} elements, {} bytes\n", text_of(file["tensors"]), text_of(file["elements"]),
+             text_of(file["bytes"]));
+}
+
+void print_model(const ordered_json& all) {
+  for (const auto& [key, value] : all.items()) {
+    if (key == "normalizers") continue;
+    if (!value.is_object()) {
+      fmt::print("{:<24} {}\n", key, text_of(value));
+      continue;
+    }
+    fmt::print("{}\n", key);
+    for (const auto& [name, entry] : value.items()) fmt::print("  {:<22} {}\n", name, text_of(entry));
+  }
+  fmt::print("normalizers\n");
+  for (const ordered_json& site : all["normalizers"]) {
+    std::string line = fmt::format("  {:<48} {:<10}", text_of(site["site"]), text_of(site["name"]));
+    for (const char* key : {"iterations", "skips"})
+      if (site.contains(key)) line += fmt::format("  {} {}", key, text_of(site[key]));
+    if (site.contains("least_variance"))
+      line += fmt::format("  variance {:.4g} ... {:.4g}", site["least_variance"].get<double>(),
+                          site["greatest_variance"].get<double>());
+    fmt::print("{}\n", line);
+  }
+}
+
+int inspect(const std::string& path, bool json) {
+  std::error_code ignored;
+  const bool directory = std::filesystem::is_directory(path, ignored);
+  ordered_json all = directory ? describe_model(path) : describe_file(path);
+  for (const std::string& checkpoints : {path + "/checkpoints", path})
+    if (directory && !all.contains("checkpoints") && !checkpoint_files::steps_in(checkpoints).empty())
+      all["checkpoints"] = describe_checkpoints(checkpoints);
+  if (json)
+    fmt::print("{}\n", all.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+  else
+    directory ? print_model(all) : print_file(all);
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_inspect_command(CLI::App& program, int& exit_code) {
+  CLI::App* command = program.add_subcommand(
+      "inspect",
+      "Show sizes, parameters and the normalizers' state of a model, checkpoint or run, or a file's tensors");
+  struct Options {
+    std::string path;
+    bool json = false;
+  };
+  const auto o = std::make_shared<Options>();
+  command->add_option("PATH", o->path, "Model directory, checkpoint, run, or a safetensors file")->required();
+  command->add_flag("--json", o->json, "Print JSON");
+  command->footer("Exit codes: 0, 2 usage, 3 the file cannot be read, 4 the model cannot be loaded.");
+  command->callback([o, &exit_code] { exit_code = inspect(o->path, o->json); });
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,82 @@
+// foldgrad norms: what normalizers there are.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "models/normalizers/normalizer.h"
+#include "train/commands/commands.h"
+#include "train/commands/exit_codes.h"
+
+namespace foldgrad {
+namespace {
+
+const char* name_of(Inference inference) {
+  switch (inference) {
+    case Inference::affine:
+      return "affine";
+    case Inference::linear:
+      return "linear";
+    case Inference::elementwise:
+      return "elementwise";
+    case Inference::online:
+      return "online";
+  }
+  return "?";
+}
+
+std::string default_of(const NormalizerOption& option) {
+  std::string text =
+      option.default_value[0] == '=' ? "that of " + option.default_value.substr(1) : option.default_value;
+  if (!option.default_in_reference.empty()) text += "; with mode=reference " + option.default_in_reference;
+  return text;
+}
+
+void print_text(const std::vector<NormalizerInfo>& chosen) {
+  fmt::print("offline: at inference an affine map, which folds into the neighbouring linear layers\n");
+  fmt::print("online:  stays\n");
+  for (const NormalizerInfo& norm : chosen) {
+    fmt::print("\n{:<13}{:<9}{}\n", norm.name, norm.offline() ? "offline" : "online", norm.summary);
+    for (const NormalizerOption& option : norm.options)
+      fmt::print("  {:<17}{}: {} (default {})\n", option.name, option.help, option.values(), default_of(option));
+  }
+}
+
+void print_json(const std::vector<NormalizerInfo>& chosen) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const NormalizerInfo& norm : chosen) {
+    nlohmann::ordered_json options = nlohmann::ordered_json::array();
+    for (const NormalizerOption& option : norm.options)
+      options.push_back(
+          {{"name", option.name}, {"default", default_of(option)}, {"values", option.values()}, {"help", option.help}});
+    all.push_back({{"name", norm.name},
+                   {"offline", norm.offline()},
+                   {"inference", name_of(norm.inference)},
+                   {"summary", norm.summary},
+                   {"options", std::move(options)}});
+  }
+  fmt::print("{}\n", all.dump(2));
+}
+
+}  // namespace
+
+void add_norms_command(CLI::App& program, int& exit_code) {
+  CLI::App* command = program.add_subcommand("norms", "List the normalizers with their options and defaults");
+  struct Options {
+    std::vector<std::string> names;
+    bool json = false;
+  };
+  const auto o = std::make_shared<Options>();
+  command->add_option("NAME", o->names, "These alone");
+  command->add_flag("--json", o->json, "Print JSON");
+  command->callback([o, &exit_code] {
+    std::vector<NormalizerInfo> chosen;
+    for (const std::string& name : o->names) chosen.push_back(normalizer_info(name));
+    if (o->names.empty()) chosen = normalizers();
+    o->json ? print_json(chosen) : print_text(chosen);
+    exit_code = kExitOk;
+  });
+}
+
+}  // namespace foldgrad

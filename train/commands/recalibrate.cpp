@@ -1,0 +1,71 @@
+// foldgrad recalibrate: running statistics anew, with the weights as they are.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "train/checkpoints/model_directory.h"
+#include "train/commands/commands.h"
+#include "train/commands/exit_codes.h"
+#include "train/commands/model_text.h"
+#include "train/data/text/batches.h"
+#include "train/loop/trainer.h"
+
+namespace foldgrad {
+namespace {
+
+struct RecalibrateOptions {
+  std::string model, output;
+  ModelTextOptions text;
+  std::int64_t batches = 0, max_tokens = 4096, seed = 1;
+};
+
+int recalibrate(const RecalibrateOptions& o) {
+  const auto trained = load_model(o.model);
+  FOLDGRAD_CHECK(!trained->state().empty(), "recalibrate: {} has no running statistics: its normalizer is {}", o.model,
+                 trained->config().normalizer);
+  const Vocabulary vocabulary = load_vocabulary(o.model, trained->config());
+  const EncodedPairs pairs = encode_model_text(read_model_text(o.text, o.model, vocabulary), vocabulary,
+                                               std::min(trained->config().max_positions, o.max_tokens));
+  // Without dropout, as at inference: the statistics are those of what the model will see.
+  TransformerConfig config = trained->config();
+  config.dropout = config.attention_dropout = config.activation_dropout = 0;
+  Transformer model(config, /*seed=*/0);
+  model.copy_from(*trained);
+  Batches batches(pairs, {.max_tokens = o.max_tokens, .seed = std::uint64_t(o.seed)});
+  const std::int64_t count = o.batches ? o.batches : batches.per_epoch();
+  Tape tape(/*recording=*/false);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const TranslationBatch batch = to_device(batches.next(), Device::cpu);
+    const ForwardPass pass{.tape = tape, .dtype = DType::f32, .training = true};
+    const Var memory = model.encode(batch.source, batch.source_mask, pass);
+    model.decode(batch.input, batch.input_mask, memory, batch.source_mask, pass);
+    tape.clear();
+  }
+  trained->restore(model.snapshot());
+  write_model_directory(o.output, *trained, find_model_directory(o.model) + "/vocabulary");
+  fmt::print("{}: statistics of {} after {} more batches\n", o.output, find_model_directory(o.model), count);
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_recalibrate_command(CLI::App& program, int& exit_code) {
+  CLI::App* command = program.add_subcommand(
+      "recalibrate", "Compute running statistics anew over training text, with the weights as they are");
+  const auto o = std::make_shared<RecalibrateOptions>();
+  command->add_option("MODEL", o->model, "Model directory, checkpoint or run, with a vocabulary")->required();
+  command->add_option("-o,--output", o->output, "Directory of the new model, to be created")->required();
+  add_model_text_options(*command, o->text, "train");
+  command->add_option("--batches", o->batches, "How many; 0: all, once")
+      ->check(CLI::Range(std::int64_t(0), std::int64_t(1000000000)))
+      ->capture_default_str();
+  command->add_option("--max-tokens", o->max_tokens, "Size of a batch, padding included")
+      ->check(CLI::Range(std::int64_t(1), std::int64_t(100000000)))
+      ->capture_default_str();
+  command->add_option("--seed", o->seed, "Of the order of the batches")->capture_default_str();
+  command->footer("Exit codes: 0, 2 usage, 3 text or output, 4 the model cannot be loaded, 5 a number is not finite.");
+  command->callback([o, &exit_code] { exit_code = recalibrate(*o); });
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,70 @@
+// foldgrad report and foldgrad compare: what runs have come to.
+#include "train/reports/report.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "engine/files/atomic_file.h"
+#include "train/commands/commands.h"
+#include "train/commands/exit_codes.h"
+#include "train/reports/tensorboard.h"
+#include "train/runs/directory.h"
+
+namespace foldgrad {
+namespace {
+
+struct ReportOptions {
+  std::vector<std::string> runs;
+  std::string out, tensorboard;
+  bool json = false;
+};
+
+void report(const ReportOptions& options) {
+  std::string out = options.out;
+  if (out.empty()) out = options.runs.size() == 1 ? RunDirectory(options.runs[0]).report() : "report.html";
+  const std::vector<RunLog> logs = read_run_logs(options.runs);
+  write_file_atomically(out, report_html(logs));
+  fmt::print("{}\n", out);
+  if (options.tensorboard.empty()) return;
+  for (const RunLog& log : logs) fmt::print("{}\n", write_tensorboard(log, options.tensorboard));
+}
+
+void compare(const ReportOptions& options) {
+  std::vector<RunSummary> summaries;
+  for (const RunLog& log : read_run_logs(options.runs)) summaries.push_back(summary_of(log));
+  if (!options.json) return fmt::print("{}", comparison_table(summaries));
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const RunSummary& s : summaries) all.push_back(summary_json(s));
+  fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+}  // namespace
+
+void add_report_command(CLI::App& program, int& exit_code) {
+  CLI::App* command =
+      program.add_subcommand("report", "Make a page with curves and tables of one run, or of several together");
+  const auto options = std::make_shared<ReportOptions>();
+  command->add_option("RUN", options->runs, "Directories of runs")->required();
+  command->add_option("-o,--output", options->out, "HTML file [RUN/report.html; of several runs report.html]");
+  command->add_option("--tensorboard", options->tensorboard,
+                      "Also write event files for TensorBoard, below this directory");
+  command->callback([options, &exit_code] {
+    report(*options);
+    exit_code = kExitOk;
+  });
+}
+
+void add_compare_command(CLI::App& program, int& exit_code) {
+  CLI::App* command = program.add_subcommand("compare", "Print a table of runs: steps, scores, skips, time, outcome");
+  const auto options = std::make_shared<ReportOptions>();
+  command->add_option("RUN", options->runs, "Directories of runs")->required();
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options, &exit_code] {
+    compare(*options);
+    exit_code = kExitOk;
+  });
+}
+
+}  // namespace foldgrad

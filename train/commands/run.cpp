@@ -1,0 +1,136 @@
+// foldgrad run: a forward pass over ids, for other programs and for looking closer.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <memory>
+
+#include "engine/files/file.h"
+#include "engine/files/safetensors.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/commands/commands.h"
+#include "train/commands/exit_codes.h"
+
+namespace foldgrad {
+namespace {
+
+struct RunOptions {
+  std::string model, input, output, dtype = "f32", device = "cpu";
+  NonFinite non_finite = NonFinite::refuse;
+};
+
+class Input {
+ public:
+  explicit Input(const std::string& path) : path_(path), tensors_(read_safetensors(path).tensors) {
+    for (const auto& [name, tensor] : tensors_)
+      if (name != "source" && name != "source_mask" && name != "input" && name != "input_mask")
+        throw FileError(path, fmt::format("must hold source, input and their masks, got {}", name));
+  }
+
+  // i64 [rows, tokens], each in [0, vocabulary).
+  Tensor ids(const char* name, std::int64_t vocabulary) const {
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end())
+      throw FileError(path_, fmt::format("must have a tensor {} of ids, i64 [sentences, tokens]", name));
+    const Tensor& t = found->second;
+    if ((t.dtype() != DType::i64 && t.dtype() != DType::i32) || t.shape().rank() != 2 || t.size() == 0)
+      throw FileError(path_, fmt::format("{} must be i64 or i32 [sentences, tokens], got {}", name, describe(t)));
+    const Tensor ids = t.to(DType::i64);
+    for (std::int64_t i = 0; i < ids.size(); ++i)
+      if (const std::int64_t id = ids.data<std::int64_t>()[i]; id < 0 || id >= vocabulary)
+        throw FileError(path_, fmt::format("{}[{}, {}] must be an id in [0, {}), got {}", name, i / t.shape()[1],
+                                           i % t.shape()[1], vocabulary, id));
+    return ids;
+  }
+
+  // What the file has, or 1 where ids are not padding.
+  Tensor mask(const char* name, const Tensor& ids, std::int64_t pad) const {
+    const Tensor mask = Tensor::empty(ids.shape(), DType::u8);
+    std::uint8_t* real = mask.data<std::uint8_t>();
+    for (std::int64_t i = 0; i < ids.size(); ++i) real[i] = ids.data<std::int64_t>()[i] != pad;
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end()) return mask;
+    const Tensor& t = found->second;
+    if (t.dtype() != DType::u8 || t.shape() != ids.shape())
+      throw FileError(path_, fmt::format("{} must be u8 {}, got {}", name, ids.shape(), describe(t)));
+    for (const std::uint8_t bit : t.values<std::uint8_t>())
+      if (bit > 1) throw FileError(path_, fmt::format("{} must hold 0 and 1, got {}", name, bit));
+    return t;
+  }
+
+ private:
+  std::string path_;
+  std::map<std::string, Tensor> tensors_;
+};
+
+// Of the rows that `mask` calls tokens; the others have no meaning.
+bool finite_rows(const Tensor& x, const Tensor& mask) {
+  const std::vector<double> values = x.to(Device::cpu).to(DType::f64).values<double>();
+  const std::vector<std::uint8_t> real = mask.to(Device::cpu).values<std::uint8_t>();
+  const std::size_t C = values.size() / real.size();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (real[i / C] && !std::isfinite(values[i])) return false;
+  return true;
+}
+
+int run(const RunOptions& o) {
+  const Device device = require_device(o.device);
+  const DType dtype = o.dtype == "f64" ? DType::f64 : o.dtype == "bf16" ? DType::bf16 : DType::f32;
+  const auto model = load_model(o.model, dtype == DType::f64 ? DType::f64 : DType::f32, device, o.non_finite);
+  const TransformerConfig& config = model->config();
+  const Input file(o.input);
+  const Tensor source = file.ids("source", config.source_vocabulary),
+               input = file.ids("input", config.target_vocabulary);
+  if (source.shape()[0] != input.shape()[0])
+    throw FileError(o.input,
+                    fmt::format("input must have {} rows like source, got {}", source.shape()[0], input.shape()[0]));
+  const Tensor source_mask = file.mask("source_mask", source, config.pad).to(device);
+  const Tensor input_mask = file.mask("input_mask", input, config.pad).to(device);
+  Tape tape(/*recording=*/false);
+  const ForwardPass pass{.tape = tape, .dtype = dtype};
+  const Var memory = model->encode(source.to(device), source_mask, pass);
+  const Var logits = model->logits(model->decode(input.to(device), input_mask, memory, source_mask, pass), pass);
+  if (o.non_finite == NonFinite::refuse &&
+      !(finite_rows(memory.value(), source_mask) && finite_rows(logits.value(), input_mask)))
+    refuse_non_finite("run: the result", *model,
+                      {source.to(device), source_mask, input.to(device), input_mask, input.to(device)}, dtype);
+  write_safetensors(o.output, {{"logits", logits.value().to(Device::cpu)}, {"memory", memory.value().to(Device::cpu)}});
+  fmt::print("{}: logits {}, memory {}\n", o.output, describe(logits.value()), describe(memory.value()));
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_non_finite_option(CLI::App& command, NonFinite& choice) {
+  command.add_flag_callback(
+      "--allow-non-finite", [&choice] { choice = NonFinite::allow; },
+      "Take a model with NaN or infinity in it, and give results that are not finite");
+}
+
+void add_run_command(CLI::App& program, int& exit_code) {
+  CLI::App* command =
+      program.add_subcommand("run", "Compute a model's logits for ids, from file to file (docs/model_directory.md)");
+  const auto o = std::make_shared<RunOptions>();
+  command->add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
+  command
+      ->add_option("--input", o->input,
+                   "safetensors: source and input, i64 [sentences, tokens]; source_mask and input_mask, u8, 1 for "
+                   "tokens and 0 for padding, default: where ids are not padding")
+      ->required();
+  command
+      ->add_option("--output", o->output,
+                   "safetensors: logits [sentences, tokens, vocabulary], memory: the encoder's output")
+      ->required();
+  command->add_option("--dtype", o->dtype, "Of the computation")
+      ->check(CLI::IsMember({"f32", "f64", "bf16"}))
+      ->capture_default_str();
+  command->add_option("--device", o->device, "Where: cpu, cuda, or emulated: CUDA kernels on the host")
+      ->check(CLI::IsMember({"cpu", "cuda", "emulated"}))
+      ->capture_default_str();
+  add_non_finite_option(*command, o->non_finite);
+  command->footer(
+      "Exit codes: 0, 2 usage, 3 input or output, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
+  command->callback([o, &exit_code] { exit_code = run(*o); });
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,66 @@
+// foldgrad train: the command line of training_run.h.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "train/commands/commands.h"
+#include "train/runs/training_run.h"
+
+namespace foldgrad {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What --resume says beyond "latest": a run, one of its checkpoints, or, since its value may be left out and it then
+// takes the word behind it, CONFIG.
+void complete(TrainOptions& o) {
+  std::error_code ignored;
+  if (!o.resume.empty() && o.resume != "latest") {
+    if (o.config.empty() && !fs::is_directory(o.resume, ignored)) {
+      o.config = std::exchange(o.resume, "latest");
+    } else {
+      const fs::path path = fs::path(o.resume + "/").lexically_normal().parent_path();
+      const bool checkpoint = path.parent_path().filename() == "checkpoints";
+      if (o.out.empty()) o.out = checkpoint ? path.parent_path().parent_path() : path;
+      if (!checkpoint && fs::equivalent(path, o.out, ignored)) o.resume = "latest";
+    }
+  }
+  if (o.out.empty()) throw CLI::RequiredError("--out");
+  if (o.config.empty() && !o.resume.empty() && fs::exists(RunDirectory(o.out).config(), ignored))
+    o.config = RunDirectory(o.out).config();
+  if (o.config.empty()) throw CLI::RequiredError("CONFIG");
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& program, int& exit_code, const BuildInfo& build,
+                       const std::vector<std::string>& arguments) {
+  CLI::App* command = program.add_subcommand("train", "Train a Transformer on parallel text (docs/training.md)");
+  const auto options = std::make_shared<TrainOptions>();
+  options->build = build;
+  options->command = arguments;
+  command->add_option("CONFIG", options->config, "Configuration, TOML; with --resume, that of the run by default");
+  command->add_option("--out", options->out, "Directory of the run");  // required, see complete()
+  command->add_option("--set", options->settings, "SECTION.KEY=VALUE, over what CONFIG says")->allow_extra_args(false);
+  command->add_option("--data-dir", options->data_directory, "Below it lies data.directory; before $FOLDGRAD_DATA");
+  command->add_option("--device", options->device, "Where: cpu, cuda, or emulated: CUDA kernels on the host")
+      ->check(CLI::IsMember({"cpu", "cuda", "emulated"}))
+      ->capture_default_str();
+  command
+      ->add_option("--resume", options->resume,
+                   "Go on from the newest checkpoint in --out (latest), from that of the run at this path, or from the "
+                   "checkpoint at this path")
+      ->expected(0, 1)
+      ->default_str("latest");
+  command->add_flag("--allow-config-change", options->allow_config_change, "Resume with another configuration");
+  command->footer(
+      "Exit codes: 0, 2 configuration, 3 data or disk, 4 checkpoint, 5 diverged, 6 device, 130 interrupted after "
+      "saving.");
+  command->callback([options, &exit_code] {
+    complete(*options);
+    exit_code = train_experiment(*options);
+  });
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,69 @@
+// foldgrad verify: properties that every model must have, checked on this very one.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "train/checkpoints/model_directory.h"
+#include "train/checks/model_checks.h"
+#include "train/commands/commands.h"
+#include "train/commands/exit_codes.h"
+
+namespace foldgrad {
+namespace {
+
+struct VerifyCommand {
+  std::string model;
+  std::uint64_t seed = 1;
+  bool untie = false, keep_tied = false, json = false;
+  FoldOptions options;
+};
+
+const char* name_of(CheckResult::Outcome outcome) {
+  switch (outcome) {
+    case CheckResult::Outcome::passed:
+      return "passed";
+    case CheckResult::Outcome::failed:
+      return "FAILED";
+    case CheckResult::Outcome::skipped:
+      break;
+  }
+  return "skipped";
+}
+
+int run_verify(VerifyCommand& o) {
+  if (o.untie) o.options.tied = FoldOptions::Tied::untie;
+  if (o.keep_tied) o.options.tied = FoldOptions::Tied::keep;
+  const auto model = load_model(o.model, DType::f32, Device::cpu, NonFinite::allow);  // which is what it checks first
+  const auto results = check_model(
+      *model, [&o](Transformer& m) { return fold(m, o.options); }, random_probe(model->config(), o.seed));
+  if (o.json) {
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for (const CheckResult& r : results)
+      all.push_back({{"check", r.name}, {"outcome", name_of(r.outcome)}, {"measured", r.measured}});
+    fmt::print("{}\n", all.dump(2));
+  } else {
+    for (const CheckResult& r : results) fmt::print("{:<8} {}: {}\n", name_of(r.outcome), r.name, r.measured);
+  }
+  const bool failed = std::any_of(results.begin(), results.end(),
+                                  [](const CheckResult& r) { return r.outcome == CheckResult::Outcome::failed; });
+  return failed ? kExitCheckFailed : kExitOk;
+}
+
+}  // namespace
+
+void add_verify_command(CLI::App& program, int& exit_code) {
+  CLI::App* command = program.add_subcommand(
+      "verify", "Check a model: folded = unfolded, padding, gradients, windows of statistics, outliers");
+  const auto o = std::make_shared<VerifyCommand>();
+  command->add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
+  command->add_option("--seed", o->seed, "Of the random ids it is checked on")->capture_default_str();
+  add_fold_options(*command, o->untie, o->keep_tied, o->options.rescale_stream);
+  command->add_flag("--json", o->json, "Print JSON");
+  command->footer("Exit codes: 0, 1 a check failed, 2 usage, 4 the model cannot be loaded.");
+  command->callback([o, &exit_code] { exit_code = run_verify(*o); });
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,158 @@
+// Every key of a configuration, once: what config_*.cpp reads, writes and explains.
+#pragma once
+#include <limits>
+
+#include "train/config/config.h"
+#include "train/config/model_limits.h"
+
+namespace foldgrad {
+
+struct ConfigRange {
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+  bool low_excluded = false, high_excluded = false;
+
+  bool contains(double v) const {
+    return (low_excluded ? v > low : v >= low) && (high_excluded ? v < high : v <= high);
+  }
+};
+
+// "an integer of at least 1", "a number in [0, 1)"; `kind` is what it begins with.
+std::string values_of(const ConfigRange& range, const char* kind);
+
+struct ConfigKey {
+  std::string section, name, unit, help;
+  ConfigRange range = {};
+  std::vector<std::string> choices = {};
+  bool trajectory = true;  // it decides the trained numbers
+
+  std::string full_name() const { return section + "." + name; }
+};
+
+constexpr ConfigRange at_least(double low) { return {.low = low}; }
+constexpr ConfigRange within(double low, std::int64_t high) { return {.low = low, .high = double(high)}; }
+constexpr ConfigRange above(double low) { return {.low = low, .low_excluded = true}; }
+constexpr ConfigRange kFraction{.low = 0, .high = 1, .high_excluded = true};
+
+// Each calls visitor(field, ConfigKey) for every key of a section.
+template <class Model, class Visitor>
+void visit_model_keys(Model& m, const Visitor& v) {
+  v(m.width, ConfigKey{"model", "width", "channels", "Width of embeddings and sublayers", within(4, kMostOfASize)});
+  v(m.ffn_width,
+    ConfigKey{"model", "ffn_width", "channels", "Inner width of feed-forward blocks", within(1, kMostOfASize)});
+  v(m.heads, ConfigKey{"model", "heads", "", "Attention heads; must divide the width", within(1, kMostOfASize)});
+  v(m.encoder_layers, ConfigKey{"model", "encoder_layers", "", "Layers of the encoder", within(1, kMostOfASize)});
+  v(m.decoder_layers, ConfigKey{"model", "decoder_layers", "", "Layers of the decoder", within(1, kMostOfASize)});
+  v(m.max_positions,
+    ConfigKey{"model", "max_positions", "tokens", "Longest sentence with its end", within(1, kMostPositions)});
+  v(m.dropout, ConfigKey{"model", "dropout", "", "Dropout of embeddings and sublayers", kFraction});
+  v(m.attention_dropout, ConfigKey{"model", "attention_dropout", "", "Dropout of probabilities", kFraction});
+  v(m.activation_dropout, ConfigKey{"model", "activation_dropout", "", "Dropout after the activation", kFraction});
+  v(m.pre_norm, ConfigKey{"model", "pre_norm", "", "Normalize before sublayers; false: after the sums"});
+  v(m.activation, ConfigKey{"model",
+                            "activation",
+                            "",
+                            "Activation of feed-forward blocks",
+                            {},
+                            {"relu", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"}});
+  v(m.share_embeddings,
+    ConfigKey{
+        "model", "share_embeddings", "", "Tables shared with the output projection", {}, {"all", "decoder", "none"}});
+  v(m.fixnorm, ConfigKey{"model", "fixnorm", "", "Divide rows of embedding tables by their lengths (FixNorm)"});
+  v(m.initialization, ConfigKey{"model", "initialization", "", "Initial weights", {}, {"fairseq", "xavier", "tfixup"}});
+  v(m.tfixup_scope, ConfigKey{"model", "tfixup_scope", "", "What tfixup scales", {}, {"v_out_ffn", "all"}});
+
+  v(m.normalizer, ConfigKey{"norm", "name", "", "Normalizer at every site: one that `foldgrad norms` lists"});
+  v(m.mask_normalizers, ConfigKey{"norm", "mask", "", "Leave padding out of statistics"});
+}
+
+template <class Data, class Visitor>
+void visit_data_keys(Data& d, const Visitor& v) {
+  v(d.task, ConfigKey{"data", "task", "", "Text of files, or German number words", {}, {"text", "numbers"}});
+  v(d.directory, ConfigKey{"data", "directory", "", "Where the files are: below --data-dir, or absolute"});
+  v(d.train, ConfigKey{"data", "train", "", "Training files: NAME.SOURCE and NAME.TARGET"});
+  v(d.valid, ConfigKey{"data", "valid", "", "Validation files", {}, {}, false});
+  v(d.test, ConfigKey{"data", "test", "", "Test files", {}, {}, false});
+  v(d.source, ConfigKey{"data", "source", "", "Source language, the ending of its files"});
+  v(d.target, ConfigKey{"data", "target", "", "Target language, the ending of its files"});
+  v(d.lowercase, ConfigKey{"data", "lowercase", "", "Put text into small letters"});
+  v(d.tokenizer, ConfigKey{"data", "tokenizer", "", "What ids stand for", {}, {"words", "bpe", "sentencepiece"}});
+  v(d.bpe_codes, ConfigKey{"data", "bpe_codes", "", "Merges, a file in the directory (bpe)"});
+  const char* of_training = "dict.txt of fairseq, in the directory; empty: of the training files";
+  v(d.source_dictionary, ConfigKey{"data", "source_dictionary", "", of_training});
+  v(d.target_dictionary, ConfigKey{"data", "target_dictionary", "", of_training});
+  v(d.sentencepiece_model, ConfigKey{"data", "sentencepiece_model", "", "In the directory; empty: learned"});
+  v(d.vocabulary, ConfigKey{"data", "vocabulary", "pieces", "For both languages (sentencepiece)", at_least(5)});
+  v(d.train_pairs, ConfigKey{"data", "train_pairs", "pairs", "The first that many to train on; 0: all", at_least(0)});
+  v(d.valid_pairs,
+    ConfigKey{"data", "valid_pairs", "pairs", "The first that many to validate on; 0: all", at_least(0), {}, false});
+  v(d.max_length, ConfigKey{"data", "max_length", "tokens", "Longer ones are not trained on; 0: any", at_least(0)});
+  v(d.max_ratio, ConfigKey{"data", "max_ratio", "", "Of lengths, of what is trained on; 0: any", at_least(0)});
+}
+
+template <class Train, class Visitor>
+void visit_train_keys(Train& t, const Visitor& v) {
+  v(t.steps, ConfigKey{"train", "steps", "updates", "When to stop", at_least(1), {}, t.schedule == "cosine"});
+  v(t.max_tokens, ConfigKey{"train", "max_tokens", "tokens", "Size of a batch, padding included", at_least(1)});
+  v(t.accumulate, ConfigKey{"train", "accumulate", "batches", "Batches per update", at_least(1)});
+  v(t.optimizer, ConfigKey{"train", "optimizer", "", "Update rule", {}, {"adam", "adamw", "sgd"}});
+  v(t.beta1, ConfigKey{"train", "beta1", "", "Decay of the first moment (adam, adamw)", kFraction});
+  v(t.beta2, ConfigKey{"train", "beta2", "", "Decay of the second moment (adam, adamw)", kFraction});
+  v(t.eps, ConfigKey{"train", "eps", "", "Added to the root of the second moment (adam, adamw)", above(0)});
+  v(t.momentum, ConfigKey{"train", "momentum", "", "Decay of the momentum (sgd)", kFraction});
+  v(t.nesterov, ConfigKey{"train", "nesterov", "", "Nesterov's momentum (sgd)"});
+  v(t.weight_decay, ConfigKey{"train", "weight_decay", "", "Per update, times the learning rate", at_least(0)});
+  v(t.lr, ConfigKey{"train", "lr", "", "Largest learning rate", above(0)});
+  v(t.schedule, ConfigKey{"train", "schedule", "", "Of the learning rate", {}, {"inverse_sqrt", "cosine", "constant"}});
+  v(t.warmup, ConfigKey{"train", "warmup", "updates", "Until the largest learning rate", at_least(0)});
+  v(t.initial_lr, ConfigKey{"train", "initial_lr", "", "Learning rate of the first update", at_least(0)});
+  v(t.minimum_lr, ConfigKey{"train", "minimum_lr", "", "Learning rate that the cosine ends at", at_least(0)});
+  v(t.clip, ConfigKey{"train", "clip", "", "Largest norm of the gradient; 0: not clipped", at_least(0)});
+  v(t.agc,
+    ConfigKey{"train", "agc", "", "Largest norm of a unit's gradient, per norm of its weights; 0: any", at_least(0)});
+  v(t.agc_exclude,
+    ConfigKey{"train", "agc_exclude", "", "What agc leaves alone: the output projection", {}, {"output", "none"}});
+  v(t.label_smoothing, ConfigKey{"train", "label_smoothing", "", "Weight of the uniform distribution", kFraction});
+  v(t.average_decay, ConfigKey{"train", "average_decay", "", "Of the moving average of weights; 0: none", kFraction});
+  v(t.dtype, ConfigKey{"train", "dtype", "", "Of activations; weights and moments are f32", {}, {"f32", "bf16"}});
+  v(t.seed, ConfigKey{"train", "seed", "", "Of initial weights, dropout and the order of the data", at_least(0)});
+  v(t.on_nan, ConfigKey{"train", "on_nan", "", "After a loss that is not finite", {}, {"abort", "skip", "rollback"}});
+}
+
+template <class Validate, class Visitor>
+void visit_validate_keys(Validate& e, const Visitor& v) {
+  v(e.every, ConfigKey{"validate", "every", "updates", "How often", at_least(1), {}, false});
+  v(e.beam, ConfigKey{"validate", "beam", "hypotheses", "Width of the beam", at_least(1), {}, false});
+  v(e.length_penalty, ConfigKey{"validate", "length_penalty", "", "Exponent of the length", at_least(0), {}, false});
+  const char* longest =
+      "Longest translation without its end: floor(max_length_a * tokens of the source with theirs + max_length_b)";
+  v(e.max_length_a, ConfigKey{"validate", "max_length_a", "", longest, at_least(0), {}, false});
+  v(e.max_length_b, ConfigKey{"validate", "max_length_b", "tokens", "The same", at_least(0), {}, false});
+  v(e.patience, ConfigKey{"validate",
+                          "patience",
+                          "validations",
+                          "Without a better score before training stops; 0: any",
+                          at_least(0),
+                          {},
+                          false});
+}
+
+template <class Output, class Visitor>
+void visit_output_keys(Output& o, const Visitor& v) {
+  v(o.log_every, ConfigKey{"output", "log_every", "updates", "How often to log", at_least(1), {}, false});
+  v(o.save_every, ConfigKey{"output", "save_every", "updates", "How often to save", at_least(1), {}, false});
+  v(o.keep, ConfigKey{"output", "keep", "checkpoints", "How many to keep beside the best", at_least(1), {}, false});
+}
+
+// `Config` is ExperimentConfig or const ExperimentConfig. Calls visitor(field, ConfigKey) for every key, section after
+// section; a field is std::int64_t, double, bool or std::string. The options of normalizers are not here but in
+// normalizers(), models/normalizers/normalizer.h.
+template <class Config, class Visitor>
+void visit_config(Config& c, const Visitor& v) {
+  visit_model_keys(c.model, v);
+  visit_data_keys(c.data, v);
+  visit_train_keys(c.train, v);
+  visit_validate_keys(c.validate, v);
+  visit_output_keys(c.output, v);
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+
+#include "models/normalizers/normalizer.h"
+#include "train/config/keys.h"
+#include "train/system/digest.h"
+
+namespace foldgrad {
+namespace {
+
+// JSON's strings are TOML's too, but for DEL.
+std::string quoted(const std::string& text) {
+  std::string all;
+  try {
+    all = nlohmann::json(text).dump();
+  } catch (const nlohmann::json::exception&) {
+    throw std::invalid_argument("config: text must be UTF-8");
+  }
+  for (std::size_t at; (at = all.find('\x7f')) != std::string::npos;) all.replace(at, 1, "\\u007F");
+  return all;
+}
+
+std::string toml_of(const std::string& value) { return quoted(value); }
+std::string toml_of(bool value) { return value ? "true" : "false"; }
+std::string toml_of(std::int64_t value) { return fmt::format("{}", value); }
+// "-0" would be read as an integer, which has no sign there.
+std::string toml_of(double value) { return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value); }
+
+std::string toml_of(const NormalizerOption& option, const std::string& value) {
+  if (option.kind == NormalizerOption::Kind::choice) return quoted(value);
+  if (option.kind == NormalizerOption::Kind::boolean) return value == "1" || value == "true" ? "true" : "false";
+  return value;
+}
+
+template <class T>
+std::string values_of(const T&, const ConfigKey& key) {
+  if (!key.choices.empty()) return fmt::format("one of {}", fmt::join(key.choices, ", "));
+  if (std::is_same_v<T, std::string>) return "text";
+  if (std::is_same_v<T, bool>) return "true or false";
+  return foldgrad::values_of(key.range, std::is_same_v<T, double> ? "a number" : "an integer");
+}
+
+std::string norm_tables(const ExperimentConfig& config) {
+  auto tables = config.norm_options;
+  tables[config.model.normalizer];  // the chosen one's, to show its defaults
+  std::string text;
+  for (const auto& [name, given] : tables) {
+    text += fmt::format("\n[norm.{}]\n", name);
+    for (const NormalizerInfo& info : normalizers()) {
+      if (info.name != name) continue;
+      const NormalizerOptions chosen(name, info.options, given);
+      for (const NormalizerOption& option : info.options)
+        text += fmt::format("{}{} = {}\n", given.count(option.name) ? "" : "# ", option.name,
+                            toml_of(option, chosen.text(option.name)));
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string values_of(const ConfigRange& range, const char* kind) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (range.high < kInfinity)
+    return fmt::format("{} in {}{}, {}{}", kind, range.low_excluded ? "(" : "[", range.low, range.high,
+                       range.high_excluded ? ")" : "]");
+  if (range.low > -kInfinity)
+    return fmt::format("{} {} {}", kind, range.low_excluded ? "above" : "of at least", range.low);
+  return kind;
+}
+
+std::string config_text(const ExperimentConfig& config) {
+  std::string text, section;
+  visit_config(config, [&](const auto& field, const ConfigKey& key) {
+    if (key.section != section) {
+      // Its tables end [norm]: behind another section they would be valid too, but hard to find.
+      if (section == "norm") text += norm_tables(config);
+      text += fmt::format("{}[{}]\n", section.empty() ? "" : "\n", key.section);
+    }
+    section = key.section;
+    text += fmt::format("{} = {}\n", key.name, toml_of(field));
+  });
+  return text;
+}
+
+std::string config_help() {
+  std::string text, section;
+  const ExperimentConfig defaults;
+  visit_config(defaults, [&](const auto& field, const ConfigKey& key) {
+    if (key.section != section) text += fmt::format("{}[{}]\n", section.empty() ? "" : "\n", key.section);
+    section = key.section;
+    text += fmt::format("  {:<20}{}: {}{} (default {})\n", key.name, key.help, values_of(field, key),
+                        key.unit.empty() ? "" : ", " + key.unit, toml_of(field));
+  });
+  return text + "\n[norm.NAME]\n  Options of the normalizer NAME; `foldgrad norms` lists them with their defaults.\n";
+}
+
+std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& config) {
+  std::map<std::string, std::string> keys;
+  visit_config(config, [&](const auto& field, const ConfigKey& key) {
+    if (key.trajectory) keys[key.full_name()] = toml_of(field);
+  });
+  const std::string& name = config.model.normalizer;
+  for (const NormalizerInfo& info : normalizers()) {
+    if (info.name != name) continue;
+    const NormalizerOptions chosen(name, info.options, config.model.normalizer_options);
+    for (const NormalizerOption& option : info.options)
+      keys[fmt::format("norm.{}.{}", name, option.name)] = toml_of(option, chosen.text(option.name));
+  }
+  return keys;
+}
+
+std::string config_hash(const ExperimentConfig& config) {
+  std::string text;
+  for (const auto& [key, value] : trajectory_keys(config)) text += key + " = " + value + "\n";
+  return sha256(text);
+}
+
+std::vector<std::string> trajectory_changes(const ExperimentConfig& before, const ExperimentConfig& now) {
+  const auto old_keys = trajectory_keys(before), new_keys = trajectory_keys(now);
+  const auto value = [](const auto& keys, const std::string& key) {
+    const auto found = keys.find(key);
+    return found == keys.end() ? "absent" : found->second;
+  };
+  auto all = old_keys;
+  all.insert(new_keys.begin(), new_keys.end());
+  std::vector<std::string> changes;
+  for (const auto& [key, unused] : all)
+    if (value(old_keys, key) != value(new_keys, key))
+      changes.push_back(fmt::format("{}: {} before, {} now", key, value(old_keys, key), value(new_keys, key)));
+  return changes;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,148 @@
+#include "train/data/text/batches.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/check.h"
+#include "engine/philox.h"
+
+namespace foldgrad {
+namespace {
+
+// Streams of random numbers: one for the order of pairs, one for that of batches, whose step is the epoch.
+constexpr std::uint32_t kPairStream = 0x70616972, kBatchStream = 0x62617463;  // "pair", "batc"
+
+std::vector<std::int64_t> counting(std::size_t n) {
+  std::vector<std::int64_t> indices(n);
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+// Fisher and Yates. Not std::shuffle, whose result differs between standard libraries.
+void shuffle(std::vector<std::int64_t>& indices, Random random) {
+  for (std::size_t i = indices.size(); i > 1; --i) {
+    const PhiloxWords words = random.block(i);
+    const std::uint64_t bits = std::uint64_t(words.word[0]) << 32 | words.word[1];
+    std::swap(indices[i - 1], indices[bits % i]);
+  }
+}
+
+void check(const EncodedPairs& pairs, const BatchOptions& options) {
+  FOLDGRAD_CHECK(options.max_tokens >= 1, "batches: max_tokens must be at least 1, got {}", options.max_tokens);
+  FOLDGRAD_CHECK(options.multiple >= 1, "batches: multiple must be at least 1, got {}", options.multiple);
+  FOLDGRAD_CHECK(pairs.source.size() == pairs.target.size(),
+                 "batches: there must be as many targets as sources, got {} sources and {} targets",
+                 pairs.source.size(), pairs.target.size());
+  FOLDGRAD_CHECK(!pairs.source.empty(), "batches: there must be at least one pair, got 0");
+  for (const auto& [name, side] : {std::pair("source", &pairs.source), std::pair("target", &pairs.target)})
+    for (std::size_t i = 0; i < side->size(); ++i) {
+      const Ids& ids = (*side)[i];
+      FOLDGRAD_CHECK(!ids.empty() && ids.back() == kEos, "batches: the {} of pair {} must end with eos", name, i);
+      FOLDGRAD_CHECK(std::int64_t(ids.size()) <= options.max_tokens,
+                     "batches: the {} of pair {} must have at most max_tokens = {} tokens, got {}", name, i,
+                     options.max_tokens, ids.size());
+    }
+}
+
+// [BAT-1]
+std::vector<std::int64_t> ordered(const EncodedPairs& pairs, const BatchOptions& options) {
+  std::vector<std::int64_t> order = counting(pairs.source.size());
+  if (options.shuffle) shuffle(order, {.seed = options.seed, .stream = kPairStream});
+  for (const std::vector<Ids>* side : {&pairs.target, &pairs.source})
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int64_t a, std::int64_t b) { return (*side)[a].size() < (*side)[b].size(); });
+  return order;
+}
+
+// How many of `rows` a batch takes.
+std::int64_t cut(std::int64_t rows, std::int64_t multiple) {
+  return rows < multiple ? rows : rows / multiple * multiple;
+}
+
+// [BAT-2]
+std::vector<std::vector<std::int64_t>> batches_of(const EncodedPairs& pairs, const BatchOptions& options) {
+  std::vector<std::vector<std::int64_t>> batches;
+  std::vector<std::int64_t> open;
+  const auto close = [&] {
+    const auto end = open.begin() + cut(std::int64_t(open.size()), options.multiple);
+    batches.emplace_back(open.begin(), end);
+    open.erase(open.begin(), end);
+  };
+  const auto length = [&](std::int64_t i) {
+    return std::int64_t(std::max(pairs.source[i].size(), pairs.target[i].size()));
+  };
+  const auto is_full_with = [&](std::int64_t i) {
+    std::int64_t longest = length(i);
+    for (const std::int64_t other : open) longest = std::max(longest, length(other));
+    return std::int64_t(open.size() + 1) * longest > options.max_tokens;
+  };
+  for (const std::int64_t i : ordered(pairs, options)) {
+    while (!open.empty() && is_full_with(i)) close();
+    open.push_back(i);
+  }
+  while (!open.empty()) close();
+  return batches;
+}
+
+// [rows, longest], row r being side[rows[r]], padded on the left or the right. `eos_first` moves eos to the front.
+Tensor padded(const std::vector<Ids>& side, const std::vector<std::int64_t>& rows, bool left, bool eos_first) {
+  std::size_t longest = 0;
+  for (const std::int64_t row : rows) longest = std::max(longest, side[row].size());
+  std::vector<std::int64_t> values(rows.size() * longest, kPad);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const Ids& ids = side[rows[r]];
+    const auto begin = values.begin() + std::ptrdiff_t(r * longest + (left ? longest - ids.size() : 0));
+    const auto end = std::copy(ids.begin(), ids.end(), begin);
+    if (eos_first) std::rotate(begin, end - 1, end);
+  }
+  return Tensor::of<std::int64_t>({std::int64_t(rows.size()), std::int64_t(longest)}, values);
+}
+
+}  // namespace
+
+Batches::Batches(EncodedPairs pairs, BatchOptions options) : pairs_(std::move(pairs)), options_(options) {
+  check(pairs_, options_);
+  batches_ = batches_of(pairs_, options_);
+  order_batches();
+}
+
+void Batches::order_batches() {  // [BAT-3]
+  order_ = counting(batches_.size());
+  if (options_.shuffle)
+    shuffle(order_, {.seed = options_.seed, .stream = kBatchStream, .step = std::uint32_t(cursor_.epoch)});
+}
+
+Batch Batches::make(std::vector<std::int64_t> pairs) const {  // [BAT-4]
+  Batch batch;
+  batch.pairs = std::move(pairs);
+  batch.source = padded(pairs_.source, batch.pairs, true, false);
+  batch.target = padded(pairs_.target, batch.pairs, false, false);
+  batch.previous = padded(pairs_.target, batch.pairs, false, true);
+  for (const std::int64_t pair : batch.pairs) {
+    batch.source_tokens += std::int64_t(pairs_.source[pair].size());
+    batch.target_tokens += std::int64_t(pairs_.target[pair].size());
+  }
+  return batch;
+}
+
+Batch Batches::next() {
+  Batch batch = ahead_.valid() ? ahead_.get() : make(batches_[order_[cursor_.batch]]);
+  if (++cursor_.batch == per_epoch()) {
+    cursor_ = {cursor_.epoch + 1, 0};
+    order_batches();
+  }
+  if (options_.prefetch)
+    ahead_ = std::async(std::launch::async, [this, i = order_[cursor_.batch]] { return make(batches_[i]); });
+  return batch;
+}
+
+void Batches::seek(BatchCursor cursor) {
+  FOLDGRAD_CHECK(cursor.epoch >= 0 && cursor.batch >= 0 && cursor.batch < per_epoch(),
+                 "batches: a cursor must be of epoch 0 or later and of a batch in [0, {}), got epoch {}, batch {}",
+                 per_epoch(), cursor.epoch, cursor.batch);
+  ahead_ = {};
+  cursor_ = cursor;
+  order_batches();
+}
+
+}  // namespace foldgrad

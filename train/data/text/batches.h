@@ -1,0 +1,76 @@
+// Training pairs in batches of similar length, as fairseq makes them.
+//
+//   [BAT-1]  Order: all pairs are permuted once by the seed, then sorted by target length, then by source length, each
+//            sort keeping the order of equals; so the source length is the first criterion.
+//   [BAT-2]  Along that order batches are filled as long as rows * longest source or target <= max_tokens. The rows of
+//            each are a multiple of `multiple`, or fewer than that.
+//   [BAT-3]  The set of batches is the same in every epoch; their order is drawn anew from the seed and the epoch.
+//   [BAT-4]  Source rows are padded on the left, target rows on the right. `previous`, the decoder's input, is the
+//            target with its last token, eos, moved to the front.
+//
+// fairseq lets the batch that begins with the remainder of the last one exceed max_tokens, and leaves the very last
+// batch as it is; here [BAT-2] holds for all. The random numbers are not NumPy's.
+#pragma once
+#include <cstdint>
+#include <future>
+#include <vector>
+
+#include "engine/tensor.h"
+#include "train/data/text/dictionary.h"
+
+namespace foldgrad {
+
+struct EncodedPairs {
+  std::vector<Ids> source, target;  // as many of each; all end with kEos
+};
+
+struct BatchOptions {
+  std::int64_t max_tokens = 4096;
+  std::int64_t multiple = 8;
+  std::uint64_t seed = 1;
+  bool prefetch = false;  // a thread makes the next batch meanwhile; the batches are the same
+  bool shuffle = true;    // false: pairs of equal lengths and the batches stay in order, as for validation
+};
+
+struct Batch {
+  std::vector<std::int64_t> pairs;                    // which of the encoded pairs, row by row
+  Tensor source, target, previous;                    // i64 [rows, longest], on the CPU
+  std::int64_t source_tokens = 0, target_tokens = 0;  // without padding, with eos
+};
+
+// Where a run stands in its data; part of a checkpoint.
+struct BatchCursor {
+  std::int64_t epoch = 0, batch = 0;  // both from 0; `batch` is the next one
+  bool operator==(const BatchCursor&) const = default;
+};
+
+class Batches {
+ public:
+  // Throws std::invalid_argument for no pairs, different numbers of sources and targets, a side that does not end with
+  // kEos, a pair longer than max_tokens, and options below 1.
+  Batches(EncodedPairs pairs, BatchOptions options);
+  Batches(const Batches&) = delete;
+  Batches& operator=(const Batches&) = delete;
+
+  // The batch at the cursor, which moves on: after the last batch of an epoch to the first of the next.
+  Batch next();
+
+  BatchCursor cursor() const { return cursor_; }
+  // Batches then come as they came after cursor() gave this. Throws std::invalid_argument for a cursor outside.
+  void seek(BatchCursor cursor);
+
+  std::int64_t per_epoch() const { return std::int64_t(batches_.size()); }
+
+ private:
+  void order_batches();  // of the cursor's epoch
+  Batch make(std::vector<std::int64_t> pairs) const;
+
+  EncodedPairs pairs_;
+  BatchOptions options_;
+  std::vector<std::vector<std::int64_t>> batches_;
+  std::vector<std::int64_t> order_;
+  BatchCursor cursor_;
+  std::future<Batch> ahead_;  // the batch at the cursor; last, since its thread reads the rest
+};
+
+}  // namespace foldgrad

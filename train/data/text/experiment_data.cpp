@@ -1,0 +1,196 @@
+#include "train/data/text/experiment_data.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "engine/check.h"
+#include "engine/files/file.h"
+#include "train/data/data_sets.h"
+#include "train/data/text/numbers.h"
+#include "train/system/digest.h"
+#include "train/system/unicode.h"
+
+namespace foldgrad {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+ParallelText read_numbers(const DataConfig& config, const std::string& name) {
+  if (name == config.train)
+    return numbers::sample(numbers::Split::train, config.train_pairs ? config.train_pairs : 200000);
+  const auto pairs = config.valid_pairs ? config.valid_pairs : 1000;
+  return numbers::sample(name == config.valid ? numbers::Split::valid : numbers::Split::test, pairs);
+}
+
+void keep_first(ParallelText& text, std::int64_t pairs) {
+  if (pairs == 0 || pairs >= std::int64_t(text.source.size())) return;
+  text.source.resize(std::size_t(pairs));
+  text.target.resize(std::size_t(pairs));
+}
+
+std::string path_in(const std::string& directory, const std::string& name) {
+  return std::filesystem::path(directory) / name;  // an absolute name stays
+}
+
+// Of the training text, in fairseq's order.
+Dictionary dictionary_of(const std::vector<const Lines*>& texts, Bpe* bpe) {
+  std::vector<Lines> pieces;
+  for (const Lines* lines : texts) {
+    pieces.push_back(*lines);
+    if (bpe)
+      for (std::string& line : pieces.back()) line = bpe->apply(line);
+  }
+  return Dictionary::of_lines(pieces);
+}
+
+Vocabulary make_vocabulary(const ExperimentConfig& config, const std::string& directory, const ParallelText& train) {
+  const DataConfig& d = config.data;
+  if (d.task == "numbers") return Vocabulary::numbers();
+  if (d.tokenizer == "sentencepiece") {
+    if (!d.sentencepiece_model.empty())
+      return Vocabulary::sentence_piece(SentencePiece::read(path_in(directory, d.sentencepiece_model)), d.lowercase);
+    Lines both = train.source;
+    both.insert(both.end(), train.target.begin(), train.target.end());
+    return Vocabulary::sentence_piece(SentencePiece::train(both, {.vocabulary = d.vocabulary}), d.lowercase);
+  }
+  std::optional<Bpe> bpe;
+  if (!d.bpe_codes.empty()) bpe.emplace(path_in(directory, d.bpe_codes));
+  const bool joined = config.model.one_input_table();
+  const auto dictionary = [&](const std::string& file, const Lines& lines) {
+    if (!file.empty()) return Dictionary::read(path_in(directory, file));
+    if (joined) return dictionary_of({&train.source, &train.target}, bpe ? &*bpe : nullptr);
+    return dictionary_of({&lines}, bpe ? &*bpe : nullptr);
+  };
+  Dictionary source = dictionary(d.source_dictionary, train.source);
+  Dictionary target =
+      joined && d.source_dictionary == d.target_dictionary ? source : dictionary(d.target_dictionary, train.target);
+  if (joined && d.source_dictionary != d.target_dictionary) source = target = Dictionary::joined(source, target);
+  return bpe ? Vocabulary::bpe(std::move(*bpe), std::move(source), std::move(target), d.lowercase)
+             : Vocabulary::words(std::move(source), std::move(target), d.lowercase);
+}
+
+// Leaves out what is too long or too unequal.
+void clean(Corpus& corpus, const DataConfig& d, const std::string& directory) {
+  Corpus kept;
+  for (std::size_t i = 0; i < corpus.text.source.size(); ++i) {
+    Ids &source = corpus.pairs.source[i], &target = corpus.pairs.target[i];
+    const auto longer = double(std::max(source.size(), target.size())),
+               shorter = double(std::min(source.size(), target.size()));
+    if (d.max_length != 0 && longer > double(d.max_length)) continue;
+    if (d.max_ratio != 0 && longer > d.max_ratio * shorter) continue;
+    kept.text.source.push_back(std::move(corpus.text.source[i]));
+    kept.text.target.push_back(std::move(corpus.text.target[i]));
+    kept.pairs.source.push_back(std::move(source));
+    kept.pairs.target.push_back(std::move(target));
+  }
+  if (kept.pairs.source.empty())
+    throw FileError(path_in(directory, d.train),
+                    fmt::format("no pair is within data.max_length = {}, max_ratio = {}", d.max_length, d.max_ratio));
+  corpus = std::move(kept);
+}
+
+std::map<std::string, std::string> digests_of(const DataConfig& d, const std::string& directory) {
+  std::map<std::string, std::string> digests;
+  if (d.task == "numbers") return digests;
+  for (const std::string& name :
+       {d.train + "." + d.source, d.train + "." + d.target, d.valid + "." + d.source, d.valid + "." + d.target,
+        d.bpe_codes, d.source_dictionary, d.target_dictionary, d.sentencepiece_model})
+    if (!name.empty()) digests[name] = sha256_of_file(path_in(directory, name));
+  return digests;
+}
+
+// Also names the command for a data set that `foldgrad data fetch` knows.
+void require_data(const DataConfig& config, const std::string& directory) {
+  const std::string name = std::filesystem::path(directory).filename();
+  const auto& sets = data_sets();
+  const bool known = std::any_of(sets.begin(), sets.end(), [&](const DataSet& set) { return set.name == name; });
+  const std::string fetch = known ? fmt::format("; `foldgrad data fetch {}` makes it, see docs/data.md", name) : "";
+  if (!std::filesystem::is_directory(directory))
+    throw FileError(directory, fmt::format("there is no such directory; data.directory = \"{}\" lies below --data-dir, "
+                                           "$FOLDGRAD_DATA or ~/.cache/foldgrad{}",
+                                           config.directory, fetch));
+  const std::string first = config.train + "." + config.source;
+  if (known && !std::filesystem::exists(path_in(directory, first)))
+    throw FileError(directory, fmt::format("has no {}{}", first, fetch));
+}
+
+ExperimentData encoded(const ExperimentConfig& config, const std::string& directory, Vocabulary vocabulary,
+                       ParallelText train) {
+  auto digests = digests_of(config.data, directory);  // an exception within the braces would make GCC 12 free twice
+  ExperimentData data{std::move(vocabulary), {std::move(train), {}}, {}, std::move(digests)};
+  data.valid.text = read_text(config.data, directory, config.data.valid);
+  for (Corpus* corpus : {&data.train, &data.valid}) corpus->pairs = encode(data.vocabulary, corpus->text);
+  clean(data.train, config.data, directory);
+  return data;
+}
+
+}  // namespace
+
+void require_usable(const DataConfig& d) {
+  const auto refuse = [](const std::string& what) { throw ConfigError(what); };
+  const bool bpe = d.tokenizer == "bpe", files = !d.source_dictionary.empty() || !d.target_dictionary.empty();
+  if (d.task == "numbers") {
+    if (d.tokenizer != "words" || files || d.lowercase)
+      refuse("data.task = \"numbers\" has its own vocabulary: leave out tokenizer, dictionaries and lowercase");
+    return;
+  }
+  if (bpe == d.bpe_codes.empty())
+    refuse(
+        fmt::format("data.bpe_codes must {}name a file with data.tokenizer = \"{}\"", bpe ? "" : "not ", d.tokenizer));
+  if (files && d.tokenizer == "sentencepiece")
+    refuse("data.source_dictionary and target_dictionary are not for data.tokenizer = \"sentencepiece\"");
+  if (!d.sentencepiece_model.empty() && d.tokenizer != "sentencepiece")
+    refuse(fmt::format("data.sentencepiece_model must not name a file with data.tokenizer = \"{}\"", d.tokenizer));
+  if (d.source_dictionary.empty() != d.target_dictionary.empty())
+    refuse("data.source_dictionary and target_dictionary must both be given, or neither");
+}
+
+std::string data_root(const std::string& flag) {
+  if (!flag.empty()) return flag;
+  if (const std::string data = variable("FOLDGRAD_DATA"); !data.empty()) return data;
+  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty()) return cache + "/foldgrad";
+  const std::string home = variable("HOME");
+  return home.empty() ? "." : home + "/.cache/foldgrad";
+}
+
+std::string data_directory(const DataConfig& config, const std::string& flag) {
+  return config.directory.empty() ? data_root(flag) : path_in(data_root(flag), config.directory);
+}
+
+ParallelText read_text(const DataConfig& config, const std::string& directory, const std::string& name) {
+  if (config.task == "numbers") return read_numbers(config, name);
+  require_data(config, directory);
+  ParallelText text = read_parallel_text(directory, name, config.source, config.target);
+  keep_first(text, name == config.train ? config.train_pairs : name == config.valid ? config.valid_pairs : 0);
+  if (config.lowercase)
+    for (Lines* lines : {&text.source, &text.target})
+      for (std::string& line : *lines) line = encode_utf8(lower(decode_utf8(line)));
+  return text;
+}
+
+EncodedPairs encode(const Vocabulary& vocabulary, const ParallelText& text) {
+  EncodedPairs pairs;
+  for (const std::string& line : text.source) pairs.source.push_back(vocabulary.encode_source(line));
+  for (const std::string& line : text.target) pairs.target.push_back(vocabulary.encode_target(line));
+  return pairs;
+}
+
+ExperimentData read_data(const ExperimentConfig& config, const std::string& directory) {
+  require_usable(config.data);
+  ParallelText train = read_text(config.data, directory, config.data.train);
+  Vocabulary vocabulary = make_vocabulary(config, directory, train);
+  return encoded(config, directory, std::move(vocabulary), std::move(train));
+}
+
+ExperimentData read_data(const ExperimentConfig& config, const std::string& directory, Vocabulary vocabulary) {
+  require_usable(config.data);
+  return encoded(config, directory, std::move(vocabulary), read_text(config.data, directory, config.data.train));
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,47 @@
+// The embedded task: German number words to English ones, made by rule, so that a model can be trained and scored with
+// no file at all. "am einundzwanzigsten Mai neunzehnhundertfünf" -> "on the twenty-first of May nineteen oh five".
+//
+// Of a sample of pairs 70 % are whole numbers, 10 % each are ordinals, decimals and dates. The number of digits is
+// drawn first, so short numbers are as frequent as long ones.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "train/data/text/parallel_text.h"
+
+namespace foldgrad::numbers {
+
+// n in [0, 999,999,999]: "einundzwanzig", "eintausendzweihundert", "eine Million zwei"; "twenty-one", "one thousand and
+// one". Everything here throws std::invalid_argument outside its range.
+std::string german_cardinal(std::int64_t n);
+std::string english_cardinal(std::int64_t n);
+// n in [1, 999,999], without an article: "einundzwanzigste", "twenty-first".
+std::string german_ordinal(std::int64_t n);
+std::string english_ordinal(std::int64_t n);
+// whole in [0, 999,999,999], digits behind the point: (3, "14") -> "drei Komma eins vier", "three point one four".
+std::string german_decimal(std::int64_t whole, const std::string& digits);
+std::string english_decimal(std::int64_t whole, const std::string& digits);
+// Years from 1800 to 2099, days that exist: "am dritten Mai zweitausendzehn", "on the third of May twenty ten".
+struct Date {
+  int year, month, day;
+};
+std::string german_date(Date date);
+std::string english_date(Date date);
+
+enum class Split { train, valid, test };
+
+// `pairs` different pairs, at most 1,000,000; the same for the same arguments. A pair can appear in one split only,
+// which a hash of its German side decides, whatever the seed: 5 % of all belong to valid, 5 % to test. Whole numbers
+// and ordinals below 100 are always for training, so that each word is learned.
+ParallelText sample(Split split, std::int64_t pairs, std::uint64_t seed = 1);
+
+// The words cut into parts that carry meaning, with "@@" as in byte pair encoding: "ein@@ und@@ zwan@@ zig@@ ste",
+// "twenty-@@ first"; remove_bpe joins them again. A model has to reorder and recombine these parts, but need not learn
+// to spell, and a sentence takes 4 to 25 of them where it takes 10 to 110 letters: minutes on a CPU are enough. What
+// cannot be cut stays whole, and is unknown to the dictionary.
+std::string cut(const std::string& text);
+// All that cut() makes of German and English number words, for Dictionary::of_words.
+std::vector<std::string> vocabulary();
+
+}  // namespace foldgrad::numbers

@@ -1,0 +1,46 @@
+// SentencePiece (Kudo, Richardson 2018): words cut into pieces by a model that is learned from raw text. The library is
+// optional; without it (option FOLDGRAD_SENTENCEPIECE) everything here throws std::runtime_error that says so.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "train/data/text/dictionary.h"
+
+namespace foldgrad {
+
+bool sentence_piece_available();
+
+struct SentencePieceOptions {
+  std::int64_t vocabulary = 8000;  // pieces, the four special ones included
+  std::string kind = "unigram";    // or "bpe"
+};
+
+class SentencePiece {
+ public:
+  // A file *.model of SentencePiece whose special ids are ours (kBos, kPad, kEos, kUnk). Throws FileError.
+  static SentencePiece read(const std::string& path);
+  // The same model for the same lines and options. Throws std::invalid_argument with the library's reason, such as a
+  // vocabulary larger than the text supports.
+  static SentencePiece train(const std::vector<std::string>& lines, const SentencePieceOptions& options);
+
+  SentencePiece(SentencePiece&&) noexcept;
+  SentencePiece& operator=(SentencePiece&&) noexcept;
+  ~SentencePiece();
+
+  std::string model() const;  // the content of *.model
+  std::int64_t size() const;  // pieces
+
+  // Ids of the pieces, then kEos.
+  Ids encode(const std::string& line) const;
+  // Up to the first kEos. Unknown pieces become " \u2047 ", as the library prints them.
+  std::string decode(const Ids& ids) const;
+
+ private:
+  struct Model;
+  explicit SentencePiece(std::unique_ptr<Model> model);
+  std::unique_ptr<Model> model_;
+};
+
+}  // namespace foldgrad

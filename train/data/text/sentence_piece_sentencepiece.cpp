@@ -1,0 +1,129 @@
+#include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "engine/check.h"
+#include "engine/files/file.h"
+#include "train/data/text/sentence_piece.h"
+#include "train/system/isolated.h"
+#include "train/system/unicode.h"
+
+namespace foldgrad {
+
+struct SentencePiece::Model {
+  sentencepiece::SentencePieceProcessor processor;
+  std::string bytes;
+};
+
+namespace {
+
+// Hands the lines to the trainer, which otherwise reads files only.
+class Lines final : public sentencepiece::SentenceIterator {
+ public:
+  explicit Lines(const std::vector<std::string>& lines) : lines_(lines) {}
+  bool done() const override { return at_ == lines_.size(); }
+  void Next() override { ++at_; }
+  const std::string& value() const override { return lines_[at_]; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+ private:
+  const std::vector<std::string>& lines_;
+  std::size_t at_ = 0;
+};
+
+// The library tells most of what is wrong with its status, and throws the rest.
+template <class Model>
+bool load(Model& model) try {
+  return !model.bytes.empty() && model.processor.LoadFromSerializedProto(model.bytes).ok();
+} catch (const std::exception&) {
+  return false;
+}
+
+// "Internal: trainer_interface.cc(591) [(a) == (b)] Vocabulary size too high" without the place in the library.
+std::string reason(const std::string& text) {
+  const std::size_t place = text.find(".cc("), condition = text.rfind("] ");
+  if (place == text.npos) return text;
+  return condition == text.npos ? "the library cannot learn from this text" : text.substr(condition + 2);
+}
+
+// What the library makes of the lines: 'm' and the model, or 'e' and why there is none. It runs in a process of its
+// own, since what it calls fatal ends the process and is told on stderr. Empty when that happened.
+std::string learned(const std::unordered_map<std::string, std::string>& arguments,
+                    const std::vector<std::string>& lines) {
+  return output_of_child([&] {
+    Lines iterator(lines);
+    std::string model;
+    const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &iterator, &model);
+    return status.ok() ? "m" + model : std::string("e") + status.error_message();
+  });
+}
+
+}  // namespace
+
+bool sentence_piece_available() { return true; }
+
+SentencePiece::SentencePiece(std::unique_ptr<Model> model) : model_(std::move(model)) {}
+SentencePiece::SentencePiece(SentencePiece&&) noexcept = default;
+SentencePiece& SentencePiece::operator=(SentencePiece&&) noexcept = default;
+SentencePiece::~SentencePiece() = default;
+
+SentencePiece SentencePiece::read(const std::string& path) {
+  auto model = std::make_unique<Model>();
+  model->bytes = read_file(path);
+  if (!load(*model)) throw FileError(path, "must be a model of SentencePiece");
+  const auto& p = model->processor;
+  if (p.bos_id() != kBos || p.pad_id() != kPad || p.eos_id() != kEos || p.unk_id() != kUnk)
+    throw FileError(path, fmt::format("the ids of bos, pad, eos, unk must be 0, 1, 2, 3, got {}, {}, {}, {}; give "
+                                      "spm_train --bos_id=0 --pad_id=1 --eos_id=2 --unk_id=3",
+                                      p.bos_id(), p.pad_id(), p.eos_id(), p.unk_id()));
+  return SentencePiece(std::move(model));
+}
+
+SentencePiece SentencePiece::train(const std::vector<std::string>& lines, const SentencePieceOptions& options) {
+  FOLDGRAD_CHECK(options.kind == "unigram" || options.kind == "bpe",
+                 "sentence_piece: the kind must be unigram or bpe, got \"{}\"", options.kind);
+  FOLDGRAD_CHECK(!lines.empty(), "sentence_piece: there must be at least one line, got 0");
+  FOLDGRAD_CHECK(std::any_of(lines.begin(), lines.end(), [](const auto& line) { return !split_words(line).empty(); }),
+                 "sentence_piece: the text must have words, got {} lines without any", lines.size());
+  const std::unordered_map<std::string, std::string> arguments{{"model_type", options.kind},
+                                                               {"vocab_size", std::to_string(options.vocabulary)},
+                                                               {"character_coverage", "1.0"},
+                                                               {"num_threads", "1"},  // for the same model each time
+                                                               {"bos_id", std::to_string(kBos)},
+                                                               {"pad_id", std::to_string(kPad)},
+                                                               {"eos_id", std::to_string(kEos)},
+                                                               {"unk_id", std::to_string(kUnk)},
+                                                               {"minloglevel", "2"}};
+  const std::string answer = learned(arguments, lines);
+  FOLDGRAD_CHECK(!answer.empty(), "sentence_piece: the library cannot learn from this text");
+  FOLDGRAD_CHECK(answer[0] == 'm', "sentence_piece: {}", reason(answer.substr(1)));
+  auto model = std::make_unique<Model>();
+  model->bytes = answer.substr(1);
+  FOLDGRAD_CHECK(load(*model), "sentence_piece: the library cannot load what it learned from this text");
+  return SentencePiece(std::move(model));
+}
+
+std::string SentencePiece::model() const { return model_->bytes; }
+
+std::int64_t SentencePiece::size() const { return model_->processor.GetPieceSize(); }
+
+Ids SentencePiece::encode(const std::string& line) const {
+  const std::vector<int> pieces = model_->processor.EncodeAsIds(line);
+  Ids ids(pieces.begin(), pieces.end());
+  ids.push_back(kEos);
+  return ids;
+}
+
+std::string SentencePiece::decode(const Ids& ids) const {
+  std::vector<int> pieces;
+  for (const std::int64_t id : ids) {
+    if (id == kEos) break;
+    FOLDGRAD_CHECK(id >= 0 && id < size(), "sentence_piece: ids must be in [0, {}), got {}", size(), id);
+    pieces.push_back(int(id));
+  }
+  return model_->processor.DecodeIds(pieces);
+}
+
+}  // namespace foldgrad

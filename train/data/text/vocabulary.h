@@ -1,0 +1,54 @@
+// Both sides of a translation task: text to ids and back. What a model directory keeps in vocabulary/:
+//   vocabulary.json                   format, kind, lowercase
+//   dict.source.txt, dict.target.txt  dictionaries in fairseq's format (words, bpe)
+//   codes                             merges in the format of subword-nmt (bpe)
+//   sentencepiece.model               one model for both sides (sentencepiece)
+// The embedded task needs no more than vocabulary.json.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "train/data/text/bpe.h"
+#include "train/data/text/dictionary.h"
+#include "train/data/text/sentence_piece.h"
+
+namespace foldgrad {
+
+class Vocabulary {
+ public:
+  static Vocabulary numbers();
+  // Words between white space. Text is put into small letters first if `lowercase`.
+  static Vocabulary words(Dictionary source, Dictionary target, bool lowercase);
+  static Vocabulary bpe(Bpe codes, Dictionary source, Dictionary target, bool lowercase);
+  static Vocabulary sentence_piece(SentencePiece pieces, bool lowercase);
+
+  // Throws FileError for missing and malformed files; std::runtime_error for SentencePiece in a build without it.
+  static Vocabulary load(const std::string& directory);
+  // Into a directory, which is made. Throws FileError.
+  void save(const std::string& directory) const;
+
+  // With the end; what is unknown becomes kUnk. std::invalid_argument for no UTF-8. Words seen before are remembered:
+  // one object is not for several threads.
+  Ids encode_source(const std::string& line) const;
+  Ids encode_target(const std::string& line) const;
+  // Text as a reader wants it, pieces joined, up to the first kEos.
+  std::string decode_target(const Ids& ids) const;
+  // What encoding makes of a line first: itself, or small letters. References of scores need it too.
+  std::string normalized(const std::string& line) const;
+
+  std::int64_t source_size() const;
+  std::int64_t target_size() const;
+  const std::string& kind() const { return kind_; }  // "numbers", "words", "bpe", "sentencepiece"
+
+ private:
+  Vocabulary(std::string kind, bool lowercase) : kind_(std::move(kind)), lowercase_(lowercase) {}
+  Ids encode(const std::string& line, const std::optional<Dictionary>& dictionary) const;
+
+  std::string kind_;
+  bool lowercase_;
+  std::optional<Dictionary> source_, target_;  // all but sentencepiece
+  std::unique_ptr<Bpe> bpe_;
+  std::optional<SentencePiece> pieces_;
+};
+
+}  // namespace foldgrad

@@ -1,0 +1,68 @@
+#include "train/loop/optimizer/gradient_clipping.h"
+
+#include "train/loop/optimizer/gradient_clipping_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+void check_gradients(const char* op, const std::vector<Parameter*>& parameters) {
+  FOLDGRAD_CHECK(!parameters.empty(), "{}: there are no parameters", op);
+  const Tensor& first = parameters[0]->value;
+  FOLDGRAD_CHECK(first.defined() && (first.dtype() == DType::f32 || first.dtype() == DType::f64),
+                 "{}: {} must be f32 or f64, got {}", op, parameters[0]->name, describe(first));
+  for (const Parameter* p : parameters) {
+    check_operand(op, p->name.c_str(), p->value, p->value.shape(), first, parameters[0]->name.c_str());
+    FOLDGRAD_CHECK(p->has_grad, "{}: {} has no gradient", op, p->name);
+    check_operand(op, "the gradient", p->grad, p->value.shape(), p->value, p->name.c_str());
+  }
+}
+
+template <class T>
+void clip_by_norm(const std::vector<Parameter*>& parameters, const GradientClip& clip, double max_norm) {
+  std::vector<NormTensor<T>> tensors;
+  tensors.reserve(parameters.size());
+  for (const Parameter* p : parameters) tensors.push_back({p->grad.data<T>(), p->grad.size()});
+  const Device device = clip.norm.device();
+  const Tensor squares = Tensor::empty({total_pieces(tensors)}, DType::f64, device);
+  const ClipScalars scalars{squares.data<double>(), squares.size(), clip.norm.data<double>(),
+                            clip.factor.data<double>(), max_norm};
+  FOLDGRAD_RUN(device, clip_by_norm, tensors, scalars);
+}
+
+template <class T>
+void clip_adaptively(const std::vector<Parameter*>& parameters, double clipping) {
+  std::vector<AgcTensor<T>> tensors;
+  tensors.reserve(parameters.size());
+  for (const Parameter* p : parameters) {
+    const Shape& shape = p->value.shape();
+    const bool units = shape.rank() >= 2;
+    tensors.push_back(
+        {p->value.data<T>(), p->grad.data<T>(), units ? shape[0] : 1, units ? shape.stride(0) : shape.elements()});
+  }
+  FOLDGRAD_RUN(parameters[0]->value.device(), clip_adaptively, tensors, clipping);
+}
+
+}  // namespace
+
+GradientClip clip_by_norm(const std::vector<Parameter*>& parameters, double max_norm) {
+  check_gradients("clip_by_norm", parameters);
+  FOLDGRAD_CHECK(max_norm > 0, "clip_by_norm: max_norm must be positive, got {}", max_norm);
+  const Tensor& first = parameters[0]->value;
+  const GradientClip clip{Tensor::empty({}, DType::f64, first.device()), Tensor::empty({}, DType::f64, first.device())};
+  if (first.dtype() == DType::f32)
+    clip_by_norm<float>(parameters, clip, max_norm);
+  else
+    clip_by_norm<double>(parameters, clip, max_norm);
+  return clip;
+}
+
+void clip_adaptively(const std::vector<Parameter*>& parameters, double clipping) {
+  check_gradients("clip_adaptively", parameters);
+  FOLDGRAD_CHECK(clipping > 0, "clip_adaptively: clipping must be positive, got {}", clipping);
+  if (parameters[0]->value.dtype() == DType::f32)
+    clip_adaptively<float>(parameters, clipping);
+  else
+    clip_adaptively<double>(parameters, clipping);
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,158 @@
+#include "train/loop/optimizer/optimizer.h"
+
+#include <cmath>
+#include <set>
+
+#include "train/loop/optimizer/optimizer_kernels.h"
+#include "train/loop/optimizer/saved_state.h"
+
+namespace foldgrad {
+namespace {
+
+constexpr const char* kNames[] = {"adam", "adamw", "sgd"};  // in the order of Optimizer::Rule
+
+void check_fraction(const char* op, const char* what, double value) {
+  FOLDGRAD_CHECK(value >= 0 && value < 1, "{}: {} must be at least 0 and below 1, got {}", op, what, value);
+}
+
+// f(rule) for the Adam or AdamW inside, which have the same members.
+template <class F>
+void with_adam(const Optimizer::Rule& rule, const F& f) {
+  if (const auto* adam = std::get_if<Adam>(&rule)) f(*adam);
+  if (const auto* adamw = std::get_if<AdamW>(&rule)) f(*adamw);
+}
+
+}  // namespace
+
+Optimizer::Optimizer(const Rule& rule, std::vector<ParameterGroup> groups) : rule_(rule), name_(kNames[rule.index()]) {
+  with_adam(rule_, [&](const auto& adam) {
+    check_fraction(name_, "beta1", adam.beta1);
+    check_fraction(name_, "beta2", adam.beta2);
+    FOLDGRAD_CHECK(adam.eps > 0 && std::isfinite(adam.eps), "{}: eps must be positive, got {}", name_, adam.eps);
+  });
+  if (const auto* sgd = std::get_if<Sgd>(&rule_)) {
+    check_fraction(name_, "momentum", sgd->momentum);
+    FOLDGRAD_CHECK(!sgd->nesterov || sgd->momentum > 0, "{}: nesterov needs a positive momentum, got 0", name_);
+  }
+  std::set<std::string> names;
+  for (const ParameterGroup& group : groups) {
+    FOLDGRAD_CHECK(group.weight_decay >= 0 && std::isfinite(group.weight_decay),
+                   "{}: weight_decay must be at least 0, got {}", name_, group.weight_decay);
+    FOLDGRAD_CHECK(group.lr_scale >= 0 && std::isfinite(group.lr_scale), "{}: lr_scale must be at least 0, got {}",
+                   name_, group.lr_scale);
+    for (Parameter* p : group.parameters) {
+      FOLDGRAD_CHECK(names.insert(p->name).second, "{}: two parameters are called {}", name_, p->name);
+      add(p, group);
+    }
+  }
+  FOLDGRAD_CHECK(!slots_.empty(), "{}: there are no parameters", name_);
+}
+
+void Optimizer::add(Parameter* parameter, const ParameterGroup& group) {
+  const Tensor& value = parameter->value;
+  FOLDGRAD_CHECK(value.defined() && (value.dtype() == DType::f32 || value.dtype() == DType::f64),
+                 "{}: {} must be f32 or f64, got {}; for training in bf16, keep it in f32 and cast it in the forward",
+                 name_, parameter->name, describe(value));
+  Slot slot{parameter, group.weight_decay, group.lr_scale, {}, {}};
+  slots_.push_back(slot);
+  FOLDGRAD_CHECK(value.dtype() == like().dtype() && value.device() == like().device(),
+                 "{}: parameters must have one dtype and device: {} is {}, {} is {}", name_, slots_[0].parameter->name,
+                 describe(like()), parameter->name, describe(value));
+  const auto zeros = [&] { return Tensor::zeros(value.shape(), value.dtype(), value.device()); };
+  const auto* sgd = std::get_if<Sgd>(&rule_);
+  if (!sgd || sgd->momentum > 0) slots_.back().first = zeros();
+  if (!sgd) slots_.back().second = zeros();
+}
+
+void Optimizer::check_step(double lr, const Tensor& gradient_scale) const {
+  FOLDGRAD_CHECK(lr >= 0 && std::isfinite(lr), "{}: lr must be finite and at least 0, got {}", name_, lr);
+  if (gradient_scale.defined())
+    check_operand(name_, "gradient_scale", gradient_scale, Shape{}, DType::f64, like(), "the first parameter");
+  for (const Slot& slot : slots_) {
+    const Parameter& p = *slot.parameter;
+    FOLDGRAD_CHECK(p.has_grad, "{}: {} has no gradient; leave out of the optimizer what the loss does not depend on",
+                   name_, p.name);
+    check_operand(name_, "the gradient", p.grad, p.value.shape(), p.value, p.name.c_str());
+    if (slot.first.defined())
+      check_operand(name_, p.name.c_str(), p.value, slot.first.shape(), slot.first, "its first moment");
+  }
+}
+
+void Optimizer::step(double lr, const Tensor& gradient_scale) {
+  check_step(lr, gradient_scale);
+  ++steps_;
+  const double* scale = gradient_scale.defined() ? gradient_scale.data<double>() : nullptr;
+  if (like().dtype() == DType::f32)
+    update<float>(lr, scale);
+  else
+    update<double>(lr, scale);
+}
+
+void Optimizer::zero_grad() {
+  for (Slot& slot : slots_) slot.parameter->zero_grad();
+}
+
+template <class T>
+void Optimizer::update(double lr, const double* scale) {
+  if (std::holds_alternative<Sgd>(rule_))
+    update_sgd<T>(lr, scale);
+  else
+    update_adam<T>(lr, scale);
+}
+
+template <class T>
+void Optimizer::update_adam(double lr, const double* scale) {
+  with_adam(rule_, [&](const auto& adam) {
+    const double correction1 = 1 - std::pow(adam.beta1, double(steps_));
+    const double correction2 = std::sqrt(1 - std::pow(adam.beta2, double(steps_)));
+    const bool fairseq = std::holds_alternative<Adam>(rule_);
+    const double rate = lr / correction1 * (fairseq ? correction2 : 1);  // [ADAM-3, ADAM-4]
+    std::vector<UpdatedTensor<T>> tensors;
+    tensors.reserve(slots_.size());
+    for (const Slot& s : slots_)
+      tensors.push_back({s.parameter->value.template data<T>(), s.parameter->grad.template data<T>(),
+                         s.first.template data<T>(), s.second.template data<T>(), s.first.size(), T(rate * s.lr_scale),
+                         T(s.weight_decay * lr * s.lr_scale)});
+    const AdamRule<T> rule{T(1 - adam.beta1), T(1 - adam.beta2), T(fairseq ? 1 : 1 / correction2), T(adam.eps)};
+    FOLDGRAD_RUN(like().device(), update, tensors, rule, scale);
+  });
+}
+
+template <class T>
+void Optimizer::update_sgd(double lr, const double* scale) {
+  const Sgd& sgd = std::get<Sgd>(rule_);
+  std::vector<UpdatedTensor<T>> tensors;
+  tensors.reserve(slots_.size());
+  for (const Slot& s : slots_)
+    tensors.push_back({s.parameter->value.template data<T>(), s.parameter->grad.template data<T>(),
+                       s.first.defined() ? s.first.template data<T>() : nullptr, nullptr, s.parameter->value.size(),
+                       T(lr * s.lr_scale), T(s.weight_decay)});
+  const auto run = [&](const auto& rule) { FOLDGRAD_RUN(like().device(), update, tensors, rule, scale); };
+  if (sgd.momentum == 0)
+    run(SgdRule<T, SgdForm::plain>{0});
+  else if (sgd.nesterov)
+    run(SgdRule<T, SgdForm::nesterov>{T(sgd.momentum)});
+  else
+    run(SgdRule<T, SgdForm::momentum>{T(sgd.momentum)});
+}
+
+std::map<std::string, Tensor> Optimizer::state() const {
+  std::map<std::string, Tensor> state{{"step", Tensor::of<std::int64_t>({}, {steps_})}};
+  const bool sgd = std::holds_alternative<Sgd>(rule_);
+  for (const Slot& slot : slots_) {
+    if (slot.first.defined()) state[(sgd ? "momentum." : "exp_avg.") + slot.parameter->name] = slot.first;
+    if (slot.second.defined()) state["exp_avg_sq." + slot.parameter->name] = slot.second;
+  }
+  return state;
+}
+
+void Optimizer::load_state(const std::map<std::string, Tensor>& saved) {
+  const std::map<std::string, Tensor> own = state();
+  check_saved_state(name_, own, saved);
+  const auto step = std::int64_t(saved.at("step").item());
+  FOLDGRAD_CHECK(step >= 0, "{}: step of the saved state must be at least 0, got {}", name_, step);
+  for (const auto& [key, tensor] : own) tensor.copy_from(saved.at(key));
+  steps_ = step;
+}
+
+}  // namespace foldgrad

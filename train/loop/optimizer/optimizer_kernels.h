@@ -1,0 +1,79 @@
+// What the kernels of optimizers and of the weight average take: T is float or double.
+#pragma once
+#include <vector>
+
+#include "train/loop/optimizer/multi_tensor.h"
+#include "train/loop/optimizer/optimizer_math.h"
+
+namespace foldgrad {
+
+// One parameter and its state. `rate` and `decay` differ between the groups of an optimizer.
+template <class T>
+struct UpdatedTensor {
+  T* value;
+  const T* grad;
+  T* first;  // moments; null where the rule has none
+  T* second;
+  std::int64_t size;
+  T rate;
+  T decay;
+
+  FOLDGRAD_HD std::int64_t pieces() const { return element_pieces(size); }
+};
+
+// Rules: operator()(t, i, scale) updates element i, with a gradient of scale * t.grad[i].
+
+template <class T>
+struct AdamRule {
+  T one_minus_beta1, one_minus_beta2, root_scale, eps;
+
+  FOLDGRAD_HD void operator()(const UpdatedTensor<T>& t, std::int64_t i, T scale) const {
+    const T g = scale * t.grad[i];
+    const T m = optimizer_math::adam_first(t.first[i], g, one_minus_beta1);
+    const T v = optimizer_math::adam_second(t.second[i], g, one_minus_beta2);
+    t.first[i] = m;
+    t.second[i] = v;
+    t.value[i] = optimizer_math::adam_value(t.value[i], m, v, t.rate, root_scale, eps, t.decay);
+  }
+};
+
+enum class SgdForm { plain, momentum, nesterov };
+
+template <class T, SgdForm form>
+struct SgdRule {
+  T momentum;
+
+  FOLDGRAD_HD void operator()(const UpdatedTensor<T>& t, std::int64_t i, T scale) const {
+    T direction = optimizer_math::sgd_gradient(scale * t.grad[i], t.value[i], t.decay);
+    if constexpr (form != SgdForm::plain) {
+      const T d = direction;
+      const T m = optimizer_math::sgd_momentum(t.first[i], d, momentum);
+      t.first[i] = m;
+      direction = form == SgdForm::nesterov ? optimizer_math::sgd_nesterov(m, d, momentum) : m;
+    }
+    t.value[i] = optimizer_math::sgd_value(t.value[i], direction, t.rate);
+  }
+};
+
+// `value` is the average and `grad` the parameter.
+template <class T>
+struct AverageRule {
+  FOLDGRAD_HD void operator()(const UpdatedTensor<T>& t, std::int64_t i, T) const {
+    t.value[i] = optimizer_math::average(t.value[i], t.grad[i], t.rate);
+  }
+};
+
+// `scale` is one number on the tensors' device, or null for 1: so a factor that the device computed needs no way back.
+template <class Rule, class T>
+void update_cpu(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, const double* scale);
+template <class Rule, class T>
+void update_cuda(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, const double* scale);
+
+}  // namespace foldgrad
+
+#define FOLDGRAD_INSTANTIATE_UPDATE(function, T)                                                                     \
+  template void function(const std::vector<UpdatedTensor<T>>&, const AdamRule<T>&, const double*);                   \
+  template void function(const std::vector<UpdatedTensor<T>>&, const SgdRule<T, SgdForm::plain>&, const double*);    \
+  template void function(const std::vector<UpdatedTensor<T>>&, const SgdRule<T, SgdForm::momentum>&, const double*); \
+  template void function(const std::vector<UpdatedTensor<T>>&, const SgdRule<T, SgdForm::nesterov>&, const double*); \
+  template void function(const std::vector<UpdatedTensor<T>>&, const AverageRule<T>&, const double*);

@@ -1,0 +1,208 @@
+#include "train/loop/trainer.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/cast/cast.h"
+
+namespace foldgrad {
+namespace {
+
+std::map<std::string, Tensor> cloned(std::map<std::string, Tensor> tensors) {
+  for (auto& [name, tensor] : tensors) tensor = tensor.clone();
+  return tensors;
+}
+
+Tensor mask_of(const Tensor& ids) {
+  const Tensor mask = Tensor::empty(ids.shape(), DType::u8);
+  const std::int64_t* id = ids.data<std::int64_t>();
+  std::uint8_t* real = mask.data<std::uint8_t>();
+  for (std::int64_t i = 0; i < ids.size(); ++i) real[i] = id[i] != kPad;
+  return mask;
+}
+
+}  // namespace
+
+TranslationBatch to_device(const Batch& batch, Device device) {
+  return {batch.source.to(device), mask_of(batch.source).to(device), batch.previous.to(device),
+          mask_of(batch.previous).to(device), batch.target.to(device)};
+}
+
+Trainer::Trainer(Transformer& model, Optimizer& optimizer, const Schedule& schedule, Batches& batches,
+                 const TrainerOptions& options)
+    : model_(model),
+      optimizer_(optimizer),
+      schedule_(schedule),
+      batches_(batches),
+      options_(options),
+      parameters_(model.parameters()) {
+  FOLDGRAD_CHECK(options.accumulate >= 1, "trainer: accumulate must be at least 1, got {}", options.accumulate);
+  FOLDGRAD_CHECK(options.clip >= 0, "trainer: clip must be at least 0, got {}", options.clip);
+  FOLDGRAD_CHECK(options.agc >= 0, "trainer: agc must be at least 0, got {}", options.agc);
+  for (Parameter* p : parameters_)
+    if (!options.agc_exclude_output || (p != &model.output_table() && p != model.output_bias()))
+      clipped_adaptively_.push_back(p);
+  if (options.average_decay != 0) average_.emplace(parameters_, options.average_decay);
+  begin_records();
+}
+
+void Trainer::step() { records_.push_back(update(tape_)); }
+
+Trainer::Record Trainer::update(Tape& tape) {
+  const std::int64_t n = optimizer_.steps();
+  std::vector<Batch> batches;
+  Record record{{}, {}, 0, 0};
+  for (std::int64_t k = 0; k < options_.accumulate; ++k) {
+    batches.push_back(batches_.next());
+    record.source_tokens += batches.back().source_tokens;
+    record.target_tokens += batches.back().target_tokens;
+  }
+  for (Parameter* p : parameters_) p->zero_grad();
+  for (std::int64_t k = 0; k < options_.accumulate; ++k) {
+    std::vector<Var> penalties;
+    const ForwardPass pass{.tape = tape,
+                           .dtype = options_.dtype,
+                           .training = true,
+                           .seed = options_.seed,
+                           .step = std::uint32_t(n * options_.accumulate + k),
+                           .penalties = &penalties};
+    const Var loss = model_.loss(to_device(batches[k], model_.device()), pass, options_.label_smoothing);
+    Var total = loss;
+    for (const Var& penalty : penalties)
+      total = add(total, scale(cast(penalty, loss.dtype()), double(batches[k].target_tokens)));             // [TRN-2]
+    tape.backward(total, Tensor::full({}, 1 / double(record.target_tokens), loss.dtype(), loss.device()));  // [TRN-1]
+    record.losses.push_back(loss.value());
+    tape.clear();
+  }
+  if (options_.agc > 0) clip_adaptively(clipped_adaptively_, options_.agc);
+  // Also without clipping: the norm tells of gradients that are not finite before they spoil the parameters.
+  const GradientClip clip =
+      clip_by_norm(parameters_, options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity());
+  record.gradient_norm = clip.norm;
+  optimizer_.step(schedule_.lr(n), options_.clip > 0 ? clip.factor : Tensor());
+  if (average_) average_->update();
+  return record;
+}
+
+std::vector<std::string> Trainer::check() {
+  std::vector<std::string> failures;
+  while (true) {
+    const std::size_t failed = first_failure();
+    if (failed == records_.size()) break;
+    failures.push_back(mend(failed));
+    if (options_.on_nan == OnNan::abort) throw Diverged(failures.back());
+    if (int(failures.size()) == kMostFailures)
+      throw Diverged(fmt::format("{}; this is failure {} since the last report", failures.back(), kMostFailures));
+  }
+  for (const Record& r : records_) {
+    for (const Tensor& batch : r.losses) sums_.loss += batch.item();
+    sums_.source_tokens += r.source_tokens;
+    sums_.target_tokens += r.target_tokens;
+  }
+  sums_.seconds += std::chrono::duration<double>(Clock::now() - since_).count();
+  if (!records_.empty()) gradient_norm_ = records_.back().gradient_norm.item();
+  begin_records();
+  return failures;
+}
+
+TrainingReport Trainer::report() {
+  FOLDGRAD_CHECK(!records_.empty(), "trainer: there was no step since the last report");
+  TrainingReport report;
+  report.failures = check();
+  report.updates = updates();
+  report.lr = schedule_.lr(updates() - 1);
+  report.gradient_norm = gradient_norm_;
+  report.source_tokens = sums_.source_tokens;
+  report.target_tokens = sums_.target_tokens;
+  report.loss = sums_.loss / double(sums_.target_tokens);
+  report.seconds = sums_.seconds;
+  sums_ = {};
+  return report;
+}
+
+void Trainer::begin_records() {
+  records_.clear();
+  good_ = snapshot();
+  good_records_ = 0;
+  since_ = Clock::now();
+}
+
+std::size_t Trainer::first_failure() const {
+  for (std::size_t i = good_records_; i < records_.size(); ++i) {
+    double sum = records_[i].gradient_norm.item();
+    for (const Tensor& batch : records_[i].losses) sum += batch.item();
+    if (!std::isfinite(sum)) return i;
+  }
+  return records_.size();
+}
+
+std::string Trainer::mend(std::size_t failed) {
+  const std::size_t wanted = records_.size();
+  records_.resize(good_records_);
+  load(good_);
+  while (records_.size() < failed) step();
+  TrainingState before = snapshot();
+  const std::string failure = checked_update();
+  if (options_.on_nan == OnNan::abort) return failure;
+  if (options_.on_nan == OnNan::skip) {
+    good_ = std::move(before);
+    good_records_ = failed;
+  }
+  good_.cursor = batches_.cursor();
+  records_.resize(good_records_);
+  load(good_);
+  while (records_.size() < wanted) step();
+  return failure;
+}
+
+std::string Trainer::checked_update() {
+  const std::int64_t number = updates() + 1;
+  Tape tape;
+  tape.check_finite(number);
+  try {
+    update(tape);
+  } catch (const std::runtime_error& e) {
+    return e.what();
+  }
+  // Every result and its gradient is finite: left are sums, those of a parameter's gradient or of the norm.
+  for (const Parameter* p : parameters_)
+    for (double g : p->grad.to(DType::f64).values<double>())
+      if (!std::isfinite(g))
+        return fmt::format("{}: at step {} the gradient has values that are not finite", p->name, number);
+  return fmt::format("at step {} the loss or the norm of the gradient is not finite", number);
+}
+
+TrainingState Trainer::snapshot() const {
+  TrainingState state;
+  for (const Parameter* p : parameters_) state.parameters.emplace(p->name, p->value.clone());
+  state.normalizers = model_.snapshot();
+  state.optimizer = cloned(optimizer_.state());
+  if (average_) state.average = cloned(average_->state());
+  state.cursor = batches_.cursor();
+  state.since_report = sums_;
+  return state;
+}
+
+void Trainer::restore(const TrainingState& state) {
+  load(state);
+  sums_ = state.since_report;
+  begin_records();
+}
+
+void Trainer::load(const TrainingState& state) {
+  for (const Parameter* p : parameters_) {
+    const auto found = state.parameters.find(p->name);
+    FOLDGRAD_CHECK(found != state.parameters.end(), "trainer: the state has no parameter {}", p->name);
+    FOLDGRAD_CHECK(found->second.shape() == p->value.shape() && found->second.dtype() == p->value.dtype(),
+                   "trainer: parameter {} must be {} {}, got {} {}", p->name, name(p->value.dtype()), p->value.shape(),
+                   name(found->second.dtype()), found->second.shape());
+  }
+  model_.restore(state.normalizers);
+  optimizer_.load_state(state.optimizer);
+  batches_.seek(state.cursor);
+  for (const Parameter* p : parameters_) p->value.copy_from(state.parameters.at(p->name));
+  if (average_) average_->load_state(state.average.empty() ? state.parameters : state.average);
+}
+
+}  // namespace foldgrad

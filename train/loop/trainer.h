@@ -1,0 +1,144 @@
+// The training loop: batches, forward, backward, update.
+//
+//   Trainer trainer(model, optimizer, schedule, batches, options);
+//   for (int n = 0; n < 100; ++n) trainer.step();
+//   TrainingReport report = trainer.report();
+//
+//   [TRN-1]  One update: g = sum over its batches of d(sum of token losses) / dp, divided by the number of target
+//            tokens of all its batches. So `accumulate` batches weigh every token alike, as one batch of all of them
+//            would; but normalizers with statistics over tokens see one batch at a time.
+//   [TRN-2]  What normalizers add to the loss (rbn) is added to that per target token: a batch's sum of token losses
+//            grows by its number of target tokens times the sum over its normalizers. Reported losses are without.
+//
+// A step reads nothing from the device: losses and norms are read by report(), which also keeps a copy of the state.
+// When a number was not finite, the updates since the last report are made again from that copy, the one that failed
+// with every value checked. The same random numbers and batches come again, so that this finds the first operation
+// that failed. Then the copy also serves to go on as TrainerOptions::on_nan says.
+#pragma once
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+
+#include "models/transformer/transformer.h"
+#include "train/data/text/batches.h"
+#include "train/loop/optimizer/gradient_clipping.h"
+#include "train/loop/optimizer/optimizer.h"
+#include "train/loop/optimizer/weight_average.h"
+#include "train/loop/schedule.h"
+
+namespace foldgrad {
+
+// What report() does about an update whose loss or gradient is not finite. In either way of going on, the same number
+// of updates is made again with further batches, and nothing depends on how often report() is called but where a
+// rollback leads.
+enum class OnNan {
+  abort,    // throws Diverged
+  skip,     // leaves out the batches of that update, as if they were not in the data
+  rollback  // goes back to the state of the last report, and on behind the batches of that update
+};
+constexpr int kMostFailures = 10;  // between two reports; then training is given up all the same
+
+struct TrainerOptions {
+  double label_smoothing = 0.1;
+  double clip = 0;                 // largest norm of the gradient; 0: it is not clipped
+  double agc = 0;                  // adaptive clipping (gradient_clipping.h), before that; 0: none
+  bool agc_exclude_output = true;  // not of the table of the output projection and its bias
+  std::int64_t accumulate = 1;     // batches per update
+  std::uint64_t seed = 1;          // of dropout
+  DType dtype = DType::f32;        // of activations
+  OnNan on_nan = OnNan::abort;
+  double average_decay = 0;  // of the moving average of weights; 0: there is none
+};
+
+// Of the updates since the last report, as far as they were found finite.
+struct ReportSums {
+  double loss = 0, seconds = 0;
+  std::int64_t source_tokens = 0, target_tokens = 0;
+  bool operator==(const ReportSums&) const = default;
+};
+
+// All that the next updates and the next report depend on, beside the data and the settings. The number of updates is
+// the optimizer's.
+struct TrainingState {
+  std::map<std::string, Tensor> parameters, normalizers, optimizer, average;
+  BatchCursor cursor;
+  ReportSums since_report;
+};
+
+// Of the updates since the last report.
+struct TrainingReport {
+  std::int64_t updates = 0;                           // since the beginning
+  double loss = 0;                                    // per target token, with label smoothing, in nats
+  double gradient_norm = 0;                           // of the last update, before `clip` and behind `agc`
+  double lr = 0;                                      // of the last update
+  std::int64_t source_tokens = 0, target_tokens = 0;  // without padding
+  double seconds = 0;
+  std::vector<std::string> failures;  // skipped or rolled back: what Diverged would have said
+
+  double tokens_per_second() const { return double(source_tokens + target_tokens) / seconds; }
+};
+
+// A loss or a gradient is not finite. The message names layer, operation and update.
+class Diverged : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Masks are made from kPad.
+TranslationBatch to_device(const Batch& batch, Device device);
+
+class Trainer {
+ public:
+  // All must outlive the trainer. Throws std::invalid_argument for accumulate below 1 and a negative clip or agc.
+  Trainer(Transformer& model, Optimizer& optimizer, const Schedule& schedule, Batches& batches,
+          const TrainerOptions& options);
+
+  // One update. Throws what model, optimizer and schedule throw.
+  void step();
+
+  // Throws Diverged; std::invalid_argument when there was no step since the last report.
+  TrainingReport report();
+  // Finds out, like report(), whether all is finite, and mends it; the next report is still of all updates since the
+  // last. What was skipped or rolled back. Throws Diverged.
+  std::vector<std::string> check();
+
+  std::int64_t updates() const { return optimizer_.steps(); }
+  WeightAverage* average() { return average_ ? &*average_ : nullptr; }  // null without average_decay
+
+  // Of a report, what check() or report() has seen.
+  TrainingState snapshot() const;
+  // Continues with the same bits as the run that the snapshot is of. An average that the state lacks begins at its
+  // parameters. Throws std::invalid_argument for what does not fit.
+  void restore(const TrainingState& state);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Record {
+    std::vector<Tensor> losses;  // of each batch, a sum over tokens
+    Tensor gradient_norm;
+    std::int64_t source_tokens, target_tokens;
+  };
+
+  Record update(Tape& tape);
+  std::size_t first_failure() const;  // among the records; as many as there are when all are finite
+  std::string checked_update();       // makes it, and tells what was not finite
+  std::string mend(std::size_t failed);
+  void load(const TrainingState& state);
+  void begin_records();
+
+  Transformer& model_;
+  Optimizer& optimizer_;
+  const Schedule& schedule_;
+  Batches& batches_;
+  TrainerOptions options_;
+  std::vector<Parameter*> parameters_, clipped_adaptively_;
+  Tape tape_;
+  std::optional<WeightAverage> average_;
+  ReportSums sums_;               // up to the last check()
+  double gradient_norm_ = 0;      // of the last update then
+  std::vector<Record> records_;   // since then
+  TrainingState good_;            // a state since then that is finite,
+  std::size_t good_records_ = 0;  // and how many of the records lie before it
+  Clock::time_point since_;
+};
+
+}  // namespace foldgrad

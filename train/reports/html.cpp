@@ -1,0 +1,56 @@
+#include <map>
+
+#include "train/reports/report.h"
+#include "train/reports/template.h"
+
+namespace foldgrad {
+namespace {
+
+std::string escaped(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '&')
+      safe += "&amp;";
+    else if (c == '<')
+      safe += "&lt;";
+    else if (c == '>')
+      safe += "&gt;";
+    else
+      safe += c;
+  }
+  return safe;
+}
+
+// JSON inside <script>, where a browser looks for </script> and <!-- only, not for entities: no < may be left. In JSON
+// it stands in strings only, where \u003c means the same.
+std::string for_script(const nlohmann::ordered_json& data) {
+  std::string safe;
+  for (const char c : data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace))
+    safe += c == '<' ? "\\u003c" : std::string(1, c);
+  return safe;
+}
+
+std::string title_of(const std::vector<RunLog>& runs) {
+  std::string names;
+  for (const RunLog& run : runs) names += (names.empty() ? "" : ", ") + run.name;
+  return names;
+}
+
+// In one pass, so that what is filled in is not searched.
+std::string filled(std::string_view page, const std::map<std::string_view, std::string>& values) {
+  std::string text;
+  for (std::size_t begin; (begin = page.find("{{")) != std::string_view::npos;) {
+    const std::size_t end = page.find("}}", begin);
+    text.append(page.substr(0, begin)).append(values.at(page.substr(begin + 2, end - begin - 2)));
+    page.remove_prefix(end + 2);
+  }
+  return text.append(page);
+}
+
+}  // namespace
+
+std::string report_html(const std::vector<RunLog>& runs) {
+  return filled(kReportTemplate, {{"title", escaped(title_of(runs))}, {"data", for_script(report_data(runs))}});
+}
+
+}  // namespace foldgrad

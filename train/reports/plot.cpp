@@ -1,0 +1,79 @@
+#include "train/reports/plot.h"
+
+#include <fmt/format.h>
+
+#include "engine/files/atomic_file.h"
+#include "train/system/child_process.h"
+#include "train/system/scratch_directory.h"
+
+namespace foldgrad {
+namespace {
+
+constexpr int kWidth = 640, kHeight = 360;
+
+// In single quotes nothing is special to gnuplot but the quote, which is doubled, and the line's end.
+std::string quoted(std::string text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\'') text.insert(i++, 1, '\'');
+    if (static_cast<unsigned char>(text[i]) < ' ') text[i] = ' ';
+  }
+  return "'" + text + "'";
+}
+
+std::string script_of(const Plot& plot, const std::string& file, std::size_t number) {
+  std::string s = fmt::format(
+      "reset\nset terminal svg size {},{} dynamic noenhanced font 'sans-serif,12' background '#ffffff' name "
+      "'plot{}'\n"
+      "set output {}\nset title {}\nset xlabel {}\nset ylabel {}\n",
+      kWidth, kHeight, number, quoted(file), quoted(plot.title), quoted(plot.x_label), quoted(plot.y_label));
+  if (plot.logarithmic) s += "set logscale y\n";
+  s += plot.series.size() > 4 ? "set key outside right font ',8' spacing 0.8\n" : "set key above\n";
+  s += "set grid lc '#dddddd'\n";
+  std::string curves;
+  for (std::size_t k = 0; k < plot.series.size(); ++k) {
+    std::string points;
+    for (const auto& [x, y] : plot.series[k].points)
+      if (!plot.logarithmic || y > 0) points += fmt::format("{} {}\n", x, y);
+    if (points.empty()) continue;
+    s += fmt::format("$data{} << END\n{}END\n", k, points);
+    // A single point has no line. There are eight colours; then dashes tell curves apart.
+    curves += fmt::format("{}$data{} with linespoints lt {} dt {} pt 7 ps 0.3 title {}", curves.empty() ? "" : ", ", k,
+                          k % 8 + 1, k / 8 + 1, quoted(plot.series[k].name));
+  }
+  // Without any point gnuplot would refuse; an empty axis says as much.
+  s += curves.empty() ? "plot [0:1][0:1] -1 notitle\n" : "plot " + curves + "\n";
+  return s + "unset output\n";
+}
+
+}  // namespace
+
+std::vector<std::string> draw(const std::vector<Plot>& plots) {
+  const ScratchDirectory scratch;
+  const auto file = [&](std::size_t i) { return scratch / fmt::format("{}.svg", i); };
+  std::string script;
+  for (std::size_t i = 0; i < plots.size(); ++i) script += script_of(plots[i], file(i), i);
+  write_file_atomically(scratch / "script", script);
+  if (!run_child({"gnuplot", scratch / "script"}, /*quiet=*/true).succeeded()) return {};
+  std::vector<std::string> pictures;
+  for (std::size_t i = 0; i < plots.size(); ++i) try {
+      const std::string svg = read_file(file(i));
+      const std::size_t begin = svg.find("<svg");  // behind the XML declaration
+      if (begin == std::string::npos || svg.find("</svg>") == std::string::npos) return {};
+      pictures.push_back(svg.substr(begin));
+    } catch (const FileError&) {
+      return {};
+    }
+  return pictures;
+}
+
+std::string side_by_side(const std::vector<std::string>& pictures, std::size_t columns) {
+  const std::size_t rows = (pictures.size() + columns - 1) / columns;
+  std::string all = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\">\n", columns * kWidth,
+                                rows * kHeight);
+  for (std::size_t i = 0; i < pictures.size(); ++i)
+    all += fmt::format("<svg x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"{}\n", i % columns * kWidth,
+                       i / columns * kHeight, kWidth, kHeight, pictures[i].substr(std::string_view("<svg").size()));
+  return all + "</svg>\n";
+}
+
+}  // namespace foldgrad

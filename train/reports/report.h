@@ -1,0 +1,22 @@
+// A run's, or several runs', log as a page and as a table. train/reports/page/ has the page: report.html, its style,
+// and the scripts that make tables and charts of report_data().
+#pragma once
+#include "train/reports/run_log.h"
+
+namespace foldgrad {
+
+// What the page shows:
+//   runs    of each the members of summary_json(), and
+//             settings  text by key of its config.toml: {"train.lr": "0.0005", ...}; empty without a file
+//             events    as in log.jsonl
+//             files     [{title, text}]: the last samples, config.toml, command.txt, env.json, as far as they are there
+//   groups  indices of runs that differ in train.seed and in no other setting: [[0, 1, 2]]
+nlohmann::ordered_json report_data(const std::vector<RunLog>& runs);
+
+// One HTML file that needs no other, nor a network. Where the build had no Chart.js it has tables only, and says so.
+std::string report_html(const std::vector<RunLog>& runs);
+
+// Columns of words: one line for each run.
+std::string comparison_table(const std::vector<RunSummary>& runs);
+
+}  // namespace foldgrad

@@ -1,0 +1,120 @@
+#include "train/reports/run_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/files/file.h"
+#include "train/reports/run_names.h"
+#include "train/runs/directory.h"
+
+namespace foldgrad {
+
+using nlohmann::ordered_json;
+
+std::vector<const ordered_json*> RunLog::of_kind(const std::string& event) const {
+  std::vector<const ordered_json*> found;
+  for (const ordered_json& e : events)
+    if (e.at("event") == event) found.push_back(&e);
+  return found;
+}
+
+namespace {
+
+bool is_object(const ordered_json& object, const char* key) { return object.contains(key) && object[key].is_object(); }
+
+// What all readers of a log rely on; other fields may be missing, or null.
+bool is_event(const ordered_json& e) {
+  if (!e.is_object() || !e.contains("event") || !e["event"].is_string()) return false;
+  if (!e.contains("step") || !e["step"].is_number_integer()) return false;
+  if (e["event"] != "layers") return true;
+  if (!is_object(e, "gradient_norms") || !is_object(e, "normalizers")) return false;
+  return std::all_of(e["normalizers"].begin(), e["normalizers"].end(),
+                     [](const auto& site) { return site.is_object(); });
+}
+
+}  // namespace
+
+RunLog read_run_log(const std::string& run) {
+  const std::string path = RunDirectory(run).log(), text = read_file(path);
+  RunLog log{run, distinct_names({run})[0], {}};
+  std::size_t begin = 0;
+  for (std::size_t line = 1, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1, ++line) {
+    ordered_json event = ordered_json::parse(text.begin() + std::ptrdiff_t(begin), text.begin() + std::ptrdiff_t(end),
+                                             nullptr, /*allow_exceptions=*/false);
+    if (!is_event(event)) throw FileError(path, fmt::format("line {} is no event", line));
+    log.events.push_back(std::move(event));
+  }
+  return log;
+}
+
+std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs) {
+  const std::vector<std::string> names = distinct_names(runs);
+  std::vector<RunLog> logs;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    logs.push_back(read_run_log(runs[i]));
+    logs.back().name = names[i];
+  }
+  return logs;
+}
+
+namespace {
+
+// What is absent, or null since it was not finite, counts as `otherwise`.
+double number(const ordered_json& event, const char* key, double otherwise) {
+  const auto found = event.find(key);
+  return found != event.end() && found->is_number() ? found->get<double>() : otherwise;
+}
+
+std::string word(const ordered_json& event, const char* key) {
+  const auto found = event.find(key);
+  return found != event.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+void add_event(RunSummary& s, const ordered_json& e) {
+  const std::string kind = e.at("event");
+  s.steps = std::max(s.steps, std::int64_t(number(e, "step", 0)));
+  s.seconds += number(e, "seconds", 0);
+  if (kind == "start") {
+    s.norm = word(e, "norm");
+    s.parameters = std::int64_t(number(e, "parameters", 0));
+    s.outcome = "unfinished";
+  } else if (kind == "end") {
+    s.outcome = word(e, "outcome");
+  } else if (kind == "diverged") {
+    s.outcome = "diverged";
+  } else if (kind == "not_finite") {
+    ++s.failures;
+  } else if (kind == "layers") {
+    s.skips = 0;
+    for (const auto& [site, values] : e.at("normalizers").items()) s.skips += std::int64_t(number(values, "skips", 0));
+  } else if (kind == "validate") {
+    const double bleu = number(e, "bleu", -1), perplexity = number(e, "perplexity", NAN);
+    if (s.best && (bleu < s.best->bleu || (bleu == s.best->bleu && !(perplexity < s.best->perplexity)))) return;
+    s.best = {s.steps, perplexity, bleu, number(e, "chrf", NAN), word(e, "bleu_signature")};
+  }
+}
+
+}  // namespace
+
+RunSummary summary_of(const RunLog& log) {
+  RunSummary summary;
+  summary.name = log.name;
+  for (const ordered_json& event : log.events) add_event(summary, event);
+  return summary;
+}
+
+ordered_json summary_json(const RunSummary& s) {
+  ordered_json json{{"name", s.name},       {"norm", s.norm},   {"parameters", s.parameters}, {"steps", s.steps},
+                    {"outcome", s.outcome}, {"skips", s.skips}, {"failures", s.failures},     {"seconds", s.seconds}};
+  if (s.best)
+    json["best"] = {{"step", s.best->step},
+                    {"perplexity", s.best->perplexity},
+                    {"bleu", s.best->bleu},
+                    {"bleu_signature", s.best->signature},
+                    {"chrf", s.best->chrf}};
+  return json;
+}
+
+}  // namespace foldgrad

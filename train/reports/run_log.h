@@ -1,0 +1,43 @@
+// What a run's log.jsonl says, for reports and comparisons.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace foldgrad {
+
+struct RunLog {
+  std::string path, name;  // the run's directory, and what tables call it
+  std::vector<nlohmann::ordered_json> events;
+
+  std::vector<const nlohmann::ordered_json*> of_kind(const std::string& event) const;
+};
+
+// Throws FileError when there is no log, and for a line that is no event. A last line without its end is left out: it
+// is being written.
+RunLog read_run_log(const std::string& run);
+// Several, with names that tell them apart, train/reports/run_names.h.
+std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs);
+
+struct RunSummary {
+  std::string name, norm;
+  std::int64_t steps = 0, parameters = 0;  // steps made, not those wanted
+  std::string outcome;                     // "finished", "out of patience", "unfinished", "diverged"
+  struct Score {
+    std::int64_t step;
+    double perplexity, bleu, chrf;
+    std::string signature;  // of BLEU
+  };
+  std::optional<Score> best;  // of the validation with the highest BLEU, then the lowest perplexity
+  std::int64_t skips = 0;     // of all normalizers
+  std::int64_t failures = 0;  // updates skipped or rolled back, as they were not finite
+  double seconds = 0;         // of training and validation
+};
+
+RunSummary summary_of(const RunLog& log);
+
+// Its members by name; without a validation there is no "best".
+nlohmann::ordered_json summary_json(const RunSummary& summary);
+
+}  // namespace foldgrad

@@ -1,0 +1,124 @@
+#include "train/reports/tensorboard.h"
+
+#include <sys/stat.h>
+
+#include <bit>
+#include <cerrno>
+#include <filesystem>
+
+#include "engine/files/atomic_file.h"
+#include "train/runs/directory.h"
+
+namespace foldgrad {
+namespace {
+
+using nlohmann::ordered_json;
+
+template <class Unsigned>
+std::string little_endian(Unsigned value) {
+  std::string bytes;
+  for (std::size_t i = 0; i < sizeof(value); ++i) bytes += char(value >> 8 * i);
+  return bytes;
+}
+
+// Protobuf's wire format: a key is the field's number and its kind.
+enum Kind { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+
+std::string varint(std::uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7) bytes += char(value | 0x80);
+  return bytes + char(value);
+}
+std::string key(int field, Kind kind) { return varint(std::uint64_t(field << 3 | kind)); }
+std::string bytes_field(int field, const std::string& value) {
+  return key(field, kBytes) + varint(value.size()) + value;
+}
+std::string double_field(int field, double value) {
+  return key(field, kFixed64) + little_endian(std::bit_cast<std::uint64_t>(value));
+}
+std::string float_field(int field, float value) {
+  return key(field, kFixed32) + little_endian(std::bit_cast<std::uint32_t>(value));
+}
+
+std::string scalar(const std::string& tag, double value) {
+  return bytes_field(1, bytes_field(1, tag) + float_field(2, float(value)));
+}
+
+std::string event(double time, std::int64_t step, const std::string& summary) {
+  return double_field(1, time) + key(2, kVarint) + varint(std::uint64_t(step)) + bytes_field(5, summary);
+}
+
+// Length and content, each with its checksum, which is masked since content may have checksums of its own in it.
+std::string record(const std::string& content) {
+  const auto checksum = [](const std::string& bytes) {
+    return little_endian(std::uint32_t(std::rotr(crc32c(bytes), 15) + 0xa282ead8u));
+  };
+  const std::string length = little_endian(std::uint64_t(content.size()));
+  return length + checksum(length) + content + checksum(content);
+}
+
+std::string scalars_of_layers(const ordered_json& e) {
+  std::string summary;
+  for (const auto& [layer, norm] : e.at("gradient_norms").items())
+    if (norm.is_number()) summary += scalar("gradient_norm/" + layer, norm);
+  for (const auto& [site, values] : e.at("normalizers").items())
+    for (const auto& [name, value] : values.items())
+      if (value.is_number() && name != "iterations") summary += scalar(name + "/" + site, value);
+  return summary;
+}
+
+std::string scalars_of(const ordered_json& e) {
+  const std::string kind = e.at("event");
+  if (kind == "layers") return scalars_of_layers(e);
+  std::string summary;
+  if (kind == "train" || kind == "validate")
+    for (const auto& [name, value] : e.items())
+      if (value.is_number() && name != "step") summary += scalar(kind + "/" + name, value);
+  return summary;
+}
+
+double seconds_of(const ordered_json& e) {
+  const auto found = e.find("seconds");
+  return found != e.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+// When the log was last written to, less what the run took.
+double begin_of(const RunLog& log) {
+  const std::string path = RunDirectory(log.path).log();
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0) throw FileError(path, "cannot be examined", errno);
+  return double(status.st_mtim.tv_sec) - summary_of(log).seconds;
+}
+
+}  // namespace
+
+std::uint32_t crc32c(std::string_view bytes) {
+  std::uint32_t crc = ~0u;
+  for (const char byte : bytes) {
+    crc ^= std::uint8_t(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+  }
+  return ~crc;
+}
+
+std::string tensorboard_events(const RunLog& log, double begin) {
+  std::string file = record(double_field(1, begin) + bytes_field(3, "brain.Event:2"));
+  double time = begin;
+  for (const ordered_json& e : log.events) {
+    time += seconds_of(e);
+    const std::string summary = scalars_of(e);
+    if (!summary.empty()) file += record(event(time, e.at("step"), summary));
+  }
+  return file;
+}
+
+std::string write_tensorboard(const RunLog& log, const std::string& directory) {
+  const std::string run = directory + "/" + log.name, path = run + "/events.out.tfevents.foldgrad";
+  std::error_code error;
+  std::filesystem::create_directories(run, error);
+  if (error) throw FileError(run, "cannot be created", error.value());
+  write_file_atomically(path, tensorboard_events(log, begin_of(log)));
+  return path;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,26 @@
+// Runs as TensorBoard reads them: an event file is a sequence of TFRecords (tensorflow/core/lib/io/record_writer.h),
+// each a protobuf message Event (tensorflow/core/util/event.proto) with a Summary of scalars
+// (tensorflow/core/framework/summary.proto). Six fields of these are needed, and are encoded here.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "train/reports/run_log.h"
+
+namespace foldgrad {
+
+// The bytes of an event file. Scalars, as f32:
+//   train/KEY, validate/KEY  every number of these events
+//   gradient_norm/LAYER, KEY/SITE  those of the events "layers", but for the count of iterations
+// `begin`: when the run began, in seconds since 1970; the log has the time that each event took.
+std::string tensorboard_events(const RunLog& log, double begin);
+
+// Writes DIRECTORY/NAME/events.out.tfevents.foldgrad and returns its path. One that is there is replaced. Throws
+// FileError.
+std::string write_tensorboard(const RunLog& log, const std::string& directory);
+
+// CRC-32C (Castagnoli), RFC 3720, B.4.
+std::uint32_t crc32c(std::string_view bytes);
+
+}  // namespace foldgrad

@@ -1,0 +1,54 @@
+// What a run leaves behind:
+//   RUN/config.toml   the effective configuration, itself valid input
+//   RUN/command.txt   a line per start: the command as a shell takes it
+//   RUN/env.json      what the numbers depend on besides
+//   RUN/log.jsonl     events, train/runs/event_log.h
+//   RUN/report.html   train/reports/report.h, when training has ended
+//   RUN/samples/      step-00012000.txt, a few translations of each validation
+//   RUN/checkpoints/  train/checkpoints/checkpoint.h
+//   RUN/lock          who writes to it, train/runs/lock.h
+#pragma once
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace foldgrad {
+
+class RunDirectory {
+ public:
+  explicit RunDirectory(std::string path) : path_(std::move(path)) {}
+
+  const std::string& path() const { return path_; }
+  std::string config() const { return path_ + "/config.toml"; }
+  std::string command() const { return path_ + "/command.txt"; }
+  std::string environment() const { return path_ + "/env.json"; }
+  std::string log() const { return path_ + "/log.jsonl"; }
+  std::string checkpoints() const { return path_ + "/checkpoints"; }
+  std::string report() const { return path_ + "/report.html"; }
+  std::string samples() const { return path_ + "/samples"; }
+  std::string sample(std::int64_t step) const;
+
+  // Whether there is something to go on with: config.toml, which begin() writes last, or a checkpoint.
+  bool has_run() const;
+  void require_no_run() const;  // throws FileError
+  // At each start: makes what is missing, removes what a killed process left unfinished, adds a line to command.txt,
+  // and replaces env.json and config.toml by those of this process. Throws FileError.
+  void begin(const std::string& config_text, const std::vector<std::string>& arguments,
+             const nlohmann::ordered_json& environment) const;
+
+ private:
+  std::string path_;
+};
+
+// How the program was built.
+struct BuildInfo {
+  std::string version, commit, compiler, flags;
+};
+
+// The content of env.json: build, CPU, threads, libraries with versions, GPU, seed, and the SHA-256 of data files by
+// name.
+nlohmann::ordered_json describe_environment(const BuildInfo& build, std::int64_t seed,
+                                            const std::map<std::string, std::string>& data_digests);
+
+}  // namespace foldgrad

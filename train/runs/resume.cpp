@@ -1,0 +1,97 @@
+#include "train/runs/resume.h"
+
+#include <fmt/format.h>
+
+#include "train/checkpoints/finite.h"
+
+namespace foldgrad {
+namespace {
+
+constexpr std::string_view kWeight = "weight.";
+
+std::map<std::string, Tensor> on_host(const std::map<std::string, Tensor>& tensors) {
+  std::map<std::string, Tensor> copies;
+  for (const auto& [name, tensor] : tensors) copies.emplace(name, tensor.to(Device::cpu));
+  return copies;
+}
+
+void require_finite(const CheckpointContents& c, const std::string& path) {
+  for (const auto* part : {&c.model, &c.optimizer, &c.norm_state})
+    for (const auto& [name, tensor] : *part)
+      if (const std::string bad = first_non_finite(tensor); !bad.empty())
+        throw CheckpointError(fmt::format("{}: tensor {} must be finite, got {}", path, name, bad));
+}
+
+}  // namespace
+
+CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const std::string& config_hash,
+                                 std::uint64_t log_offset) {
+  const TrainingState& t = state.training;
+  CheckpointContents c;
+  c.step = step;
+  c.config_hash = config_hash;
+  c.log_offset = log_offset;
+  c.model = on_host(t.average.empty() ? t.parameters : t.average);
+  c.optimizer = on_host(t.optimizer);
+  if (!t.average.empty())
+    for (const auto& [name, tensor] : on_host(t.parameters)) c.optimizer.emplace(std::string(kWeight) + name, tensor);
+  c.norm_state = on_host(t.normalizers);
+  c.state = {
+      {"epoch", t.cursor.epoch},
+      {"batch", t.cursor.batch},
+      {"best",
+       {{"step", state.best.step}, {"score", state.best.score}, {"loss", state.best.loss}, {"text", state.best.text}}},
+      {"without_better", state.without_better},
+      {"since_report",
+       {{"loss", t.since_report.loss},
+        {"seconds", t.since_report.seconds},
+        {"source_tokens", t.since_report.source_tokens},
+        {"target_tokens", t.since_report.target_tokens}}}};
+  return c;
+}
+
+RunState from_checkpoint(const CheckpointContents& c, const std::string& path) try {
+  require_finite(c, path);
+  RunState state;
+  TrainingState& t = state.training;
+  t.normalizers = c.norm_state;
+  for (const auto& [name, tensor] : c.optimizer) {
+    if (name.rfind(kWeight, 0) == 0)
+      t.parameters.emplace(name.substr(kWeight.size()), tensor);
+    else
+      t.optimizer.emplace(name, tensor);
+  }
+  if (t.parameters.empty())
+    t.parameters = c.model;
+  else
+    t.average = c.model;
+  c.state.at("epoch").get_to(t.cursor.epoch);
+  c.state.at("batch").get_to(t.cursor.batch);
+  const nlohmann::json& best = c.state.at("best");
+  state.best = {best.at("step").get<std::int64_t>(), best.at("score").get<double>(), best.at("loss").get<double>(),
+                best.at("text")};
+  c.state.at("without_better").get_to(state.without_better);
+  if (const auto sums = c.state.find("since_report"); sums != c.state.end())  // checkpoints of version 0.1 have none
+    t.since_report = {sums->at("loss"), sums->at("seconds"), sums->at("source_tokens"), sums->at("target_tokens")};
+  return state;
+} catch (const nlohmann::json::exception& e) {
+  throw CheckpointError(fmt::format("{}: state.json is not that of a training run: {}", path, e.what()));
+}
+
+void require_same_trajectory(const NewestCheckpoint& checkpoint, const ExperimentConfig& config,
+                             const std::string& before, bool allow_change) {
+  const std::string hash = config_hash(config), want = checkpoint.contents.config_hash;
+  if (allow_change || want == hash) return;
+  std::vector<std::string> changes;
+  try {
+    changes = trajectory_changes(read_config(before), config);
+  } catch (const std::runtime_error&) {  // it is gone, or of another version
+  }
+  if (changes.empty()) changes.push_back(fmt::format("hash {} before, {} now", want, hash));
+  throw CheckpointError(
+      fmt::format("{}: the configuration has changed, so that training would not go on as it began: {}. "
+                  "--allow-config-change accepts that",
+                  checkpoint.path, fmt::join(changes, "; ")));
+}
+
+}  // namespace foldgrad

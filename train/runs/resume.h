@@ -1,0 +1,42 @@
+// What a run's checkpoints hold, besides the names: all that the next updates, validations and the end depend on.
+//
+//   model.safetensors      the weights that were validated: with train.average_decay their moving average
+//   optimizer.safetensors  as Optimizer::state(); with an average also the weights in training, as weight.NAME
+#pragma once
+#include <limits>
+
+#include "train/checkpoints/checkpoint.h"
+#include "train/config/config.h"
+#include "train/loop/trainer.h"
+
+namespace foldgrad {
+
+struct BestValidation {
+  std::int64_t step = 0;
+  double score = -1, loss = std::numeric_limits<double>::max();  // of Validation
+  std::string text;                                              // Validation::text()
+
+  // Among equal scores, as at the beginning of training, the smaller loss is better.
+  bool worse_than(double other_score, double other_loss) const {
+    return other_score > score || (other_score == score && other_loss < loss);
+  }
+};
+
+struct RunState {
+  TrainingState training;
+  BestValidation best;
+  std::int64_t without_better = 0;  // validations since the best
+};
+
+// Tensors may be on any device; those of the contents are on the host.
+CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const std::string& config_hash,
+                                 std::uint64_t log_offset);
+// `path` is for messages. Throws CheckpointError for a checkpoint that another program wrote.
+RunState from_checkpoint(const CheckpointContents& contents, const std::string& path);
+
+// Throws CheckpointError when the configuration's trajectory keys are no longer those of the checkpoint. `before` is
+// the file that the run's configuration was written to, from which the message names what has changed.
+void require_same_trajectory(const NewestCheckpoint& checkpoint, const ExperimentConfig& config,
+                             const std::string& before, bool allow_change);
+
+}  // namespace foldgrad

@@ -1,0 +1,293 @@
+#include "train/runs/training_run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "engine/files/atomic_file.h"
+#include "train/analyses/layer_statistics.h"
+#include "train/checkpoints/files.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/commands/exit_codes.h"
+#include "train/data/text/experiment_data.h"
+#include "train/reports/report.h"
+#include "train/runs/event_log.h"
+#include "train/runs/lock.h"
+#include "train/runs/progress.h"
+#include "train/runs/resume.h"
+#include "train/runs/setup.h"
+#include "train/runs/start.h"
+#include "train/system/signals.h"
+#include "train/system/streams.h"
+#include "train/tasks/validation.h"
+
+namespace foldgrad {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// One process's part of a run.
+class TrainingRun {
+ public:
+  TrainingRun(const std::string& path, const RunStart& start, const ExperimentData& data, Device device)
+      : config_(start.config),
+        data_(data),
+        run_(path),
+        model_(model_config(config_, data), std::uint64_t(config_.train.seed), DType::f32, device),
+        optimizer_(optimizer_rule(config_.train),
+                   {{.parameters = model_.parameters(), .weight_decay = config_.train.weight_decay}}),
+        schedule_(schedule_options(config_.train)),
+        batches_(data.train.pairs,
+                 {.max_tokens = config_.train.max_tokens, .seed = std::uint64_t(config_.train.seed), .prefetch = true}),
+        valid_(data.valid.pairs, {.max_tokens = config_.train.max_tokens, .multiple = 1, .shuffle = false}),
+        trainer_(model_, optimizer_, schedule_, batches_, trainer_options(config_.train)) {
+    if (start.checkpoint) restore(*start.checkpoint);
+  }
+
+  // Writes to the run's directory, as train() does; the constructor finds what is wrong before.
+  void begin(const TrainOptions& options, const RunStart& start);
+  int train();
+
+ private:
+  void restore(const NewestCheckpoint& from);
+  void report(bool due);
+  bool validate();
+  Lines translate();
+  void save();
+  bool out_of_patience() const {
+    return config_.validate.patience > 0 && state_.without_better >= config_.validate.patience;
+  }
+  void log(nlohmann::ordered_json event);
+  int finish(bool stopped);
+
+  ExperimentConfig config_;
+  const ExperimentData& data_;
+  RunDirectory run_;
+  Transformer model_;
+  std::optional<Transformer> on_host_;  // a copy to decode with, when the model is elsewhere
+  Optimizer optimizer_;
+  Schedule schedule_;
+  Batches batches_, valid_;
+  Trainer trainer_;
+  std::optional<EventLog> log_;
+  std::vector<nlohmann::ordered_json> unlogged_;  // the disk refused them so far
+  std::optional<ProgressLine> progress_;
+  RunState state_;  // but for `training`
+  BestValidation saved_best_;
+  bool told_signatures_ = false;
+  bool unsaved_ = false;  // the disk refused the last checkpoint
+};
+
+int TrainingRun::train() {
+  const std::int64_t steps = config_.train.steps;
+  bool stop = false;  // a copy, so that a signal between two looks at it cannot end the run unsaved
+  while (trainer_.updates() < steps && !stop && !out_of_patience()) {
+    trainer_.step();
+    stop = interrupted();
+    const std::int64_t n = trainer_.updates();
+    progress_->at(n);
+    const bool validate = n % config_.validate.every == 0 || n == steps;
+    const bool save = n == steps || n % config_.output.save_every == 0;
+    const bool report = n % config_.output.log_every == 0 || validate || save;
+    if (report || stop) this->report(report);
+    const bool better = validate && this->validate();
+    if (save || stop || better || out_of_patience() || (report && unsaved_)) this->save();
+  }
+  return finish(stop);
+}
+
+int TrainingRun::finish(bool stopped) {
+  // Somebody may make room on the disk. A signal gives up: the first, or the second if one stopped the training.
+  for (int i = 0; i < 60 && unsaved_ && (stopped || !interrupted()); ++i) {
+    sleep(1);
+    save();
+  }
+  const std::int64_t n = trainer_.updates();
+  progress_->erase();
+  if (unsaved_)
+    throw FileError(run_.checkpoints(),
+                    fmt::format("step {} could not be saved; {}", n,
+                                checkpoint_files::steps_in(run_.checkpoints()).empty() ? "there is no earlier one"
+                                                                                       : "earlier ones are there"));
+  if (n < config_.train.steps && !out_of_patience()) {
+    say("interrupted at step {}, which is saved; --resume goes on\n", n);
+    return kExitInterrupted;
+  }
+  log({{"event", "end"}, {"step", n}, {"outcome", n < config_.train.steps ? "out of patience" : "finished"}});
+  try {
+    write_file_atomically(run_.report(), report_html({read_run_log(run_.path())}));
+  } catch (const std::exception& e) {  // all else has been saved
+    say("warning: no report: {}\n", e.what());
+  }
+  if (n < config_.train.steps)
+    say("stopped at step {}: {} validations without a better score\n", n, state_.without_better);
+  if (state_.best.step == 0) return kExitOk;
+  fmt::print("best of {} steps: {}\n{}/{}\n", n, state_.best.text, run_.checkpoints(),
+             checkpoint_files::step_name(state_.best.step));
+  return kExitOk;
+}
+
+void TrainingRun::restore(const NewestCheckpoint& from) {
+  state_ = from_checkpoint(from.contents, from.path);
+  try {
+    trainer_.restore(state_.training);
+  } catch (const std::invalid_argument& e) {
+    throw CheckpointError(fmt::format("{}: is of another model: {}", from.path, e.what()));
+  }
+  state_.training = {};
+  saved_best_ = state_.best;
+}
+
+void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
+  auto environment = describe_environment(options.build, config_.train.seed, data_.digests);
+  environment["data_root"] = start.data_root;
+  run_.begin(config_text(config_), options.command, environment);
+  log_.emplace(run_.log(), start.checkpoint ? start.checkpoint->contents.log_offset : 0);
+  if (log_->missing() > 0)
+    say("warning: {}: {} bytes that it had when the checkpoint was saved are missing\n", run_.log(), log_->missing());
+  if (start.checkpoint) say("resuming at step {}\n", trainer_.updates());
+  note_interrupts();
+  progress_.emplace(trainer_.updates(), config_.train.steps);
+  log({{"event", "start"},
+       {"step", trainer_.updates()},
+       {"steps", config_.train.steps},
+       {"norm", config_.model.normalizer},
+       {"parameters", model_.parameter_count()},
+       {"device", options.device}});
+}
+
+// Nothing is saved that has not been found finite. When it is not time to report, because a signal wants to save, that
+// leaves no trace: the next report is of all updates since the last.
+void TrainingRun::report(bool due) try {
+  const TrainingReport r = due ? trainer_.report() : TrainingReport{.failures = trainer_.check()};
+  for (const std::string& failure : r.failures) {
+    progress_->warn(fmt::format("{}: {}", config_.train.on_nan, failure));
+    log({{"event", "not_finite"},
+         {"step", trainer_.updates()},
+         {"action", config_.train.on_nan},
+         {"message", failure}});
+  }
+  if (!due) return;
+  progress_->set_status(fmt::format("loss {:.4f}  {:.0f} tokens/s", r.loss, r.tokens_per_second()));
+  progress_->print(fmt::format("step {:>6}/{}  loss {:7.4f}  gradient {:7.3f}  lr {:.2e}  {:.0f} tokens/s", r.updates,
+                               config_.train.steps, r.loss, r.gradient_norm, r.lr, r.tokens_per_second()));
+  log({{"event", "train"},
+       {"step", r.updates},
+       {"loss", r.loss},
+       {"gradient_norm", r.gradient_norm},
+       {"lr", r.lr},
+       {"tokens_per_second", r.tokens_per_second()},
+       {"seconds", r.seconds}});
+} catch (const Diverged& e) {
+  log({{"event", "diverged"}, {"step", trainer_.updates()}, {"message", e.what()}});
+  throw;
+}
+
+// Decoding is on the CPU.
+Lines TrainingRun::translate() {
+  if (model_.device() != Device::cpu) {
+    if (!on_host_) on_host_.emplace(model_.config(), 0);
+    on_host_->copy_from(model_);
+  }
+  const ValidateConfig& v = config_.validate;
+  const DecodingOptions options{.beam = v.beam,
+                                .length_penalty = v.length_penalty,
+                                .max_length_a = v.max_length_a,
+                                .max_length_b = v.max_length_b};
+  Lines hypotheses;
+  for (const Ids& ids :
+       translations(on_host_ ? *on_host_ : model_, data_.valid.pairs.source, options, config_.train.max_tokens))
+    hypotheses.push_back(data_.vocabulary.decode_target(ids));
+  return hypotheses;
+}
+
+// Whether it is the best so far.
+bool TrainingRun::validate() {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::int64_t n = trainer_.updates();
+  const AveragedWeights averaged(trainer_.average());
+  const Lines hypotheses = translate();
+  const Validation v = score_translations(validation_loss(model_, valid_), hypotheses, data_.valid.text.target);
+  if (!std::exchange(told_signatures_, true)) progress_->print(v.signatures());
+  progress_->print(fmt::format("step {:>6}  validation: {}", n, v.short_text()));
+  try {
+    write_file_atomically(run_.sample(n), samples_text(data_.valid.text, hypotheses));
+  } catch (const FileError& e) {
+    progress_->warn(e.what());
+  }
+  nlohmann::ordered_json event = v.event(n);
+  event["seconds"] = seconds_since(begin);
+  log(std::move(event));
+  log({{"event", "layers"},
+       {"step", n},
+       {"gradient_norms", gradient_norms(model_.parameters())},
+       {"normalizers", normalizer_statistics(model_.normalizers())}});
+  ++state_.without_better;
+  if (!state_.best.worse_than(v.score(), v.loss.loss)) return false;
+  // JSON has no NaN; the loss of a model with a score can hardly be one.
+  state_.best = {n, v.score(), std::isfinite(v.loss.loss) ? v.loss.loss : BestValidation().loss, v.text()};
+  state_.without_better = 0;
+  return true;
+}
+
+// A machine that refuses costs this checkpoint, not the training.
+void TrainingRun::save() try {
+  const std::int64_t n = trainer_.updates();
+  const bool best = state_.best.step == n;
+  if (!best) state_.best = saved_best_;  // one that was never saved is lost
+  const RunState state{trainer_.snapshot(), state_.best, state_.without_better};
+  save_checkpoint(run_.checkpoints(), to_checkpoint(state, n, config_hash(config_), log_->sync()),
+                  {.keep = config_.output.keep, .best = best, .companions = [&](const std::string& directory) {
+                     write_model_config(directory, model_.config());
+                     data_.vocabulary.save(directory + "/vocabulary");
+                   }});
+  saved_best_ = state_.best;
+  unsaved_ = false;
+} catch (const FileError& e) {
+  progress_->warn(fmt::format("no checkpoint at step {}, to be tried again: {}", trainer_.updates(), e.what()));
+  unsaved_ = true;
+}
+
+// What the disk refuses is kept until it accepts.
+void TrainingRun::log(nlohmann::ordered_json event) {
+  const bool refused_before = !unlogged_.empty();
+  unlogged_.push_back(std::move(event));
+  try {
+    for (; !unlogged_.empty(); unlogged_.erase(unlogged_.begin())) log_->write(unlogged_.front());
+  } catch (const FileError& e) {
+    if (!refused_before) progress_->warn(e.what());
+  }
+}
+
+}  // namespace
+
+int train_experiment(const TrainOptions& options) {
+  const Device device = require_device(options.device);
+  leave_when_interrupted();
+  // A directory that is not there yet is made only when nothing is wrong with the configuration and the data.
+  std::optional<RunLock> lock;
+  if (std::filesystem::exists(options.out)) lock.emplace(options.out);
+  RunStart start = find_start(options);
+  require_trainable(start.config);
+  const std::string directory = data_directory(start.config.data, start.data_root);
+  // The vocabulary of a run stays, whatever has become of the files that it was made from.
+  const ExperimentData data =
+      start.checkpoint ? read_data(start.config, directory, Vocabulary::load(start.checkpoint->path + "/vocabulary"))
+                       : read_data(start.config, directory);
+  TrainingRun run(options.out, start, data, device);
+  if (!lock) {
+    lock.emplace(options.out);
+    RunDirectory(options.out).require_no_run();
+  }
+  run.begin(options, start);
+  start.checkpoint.reset();  // which is large
+  return run.train();
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,28 @@
+// An experiment from its configuration to checkpoints, a log, samples and scores: what `foldgrad train` does.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "train/runs/directory.h"
+
+namespace foldgrad {
+
+struct TrainOptions {
+  std::string config;                 // TOML
+  std::vector<std::string> settings;  // SECTION.KEY=VALUE
+  std::string data_directory;         // before data.directory; may be empty
+  std::string out;                    // the run's directory
+  std::string resume;                 // "latest", the path of a checkpoint of this run, or empty: it begins
+  bool allow_config_change = false;   // of keys that change what is trained
+  std::string device = "cpu";         // as require_device() takes it
+  BuildInfo build;
+  std::vector<std::string> command;  // as the program was called
+};
+
+// Returns kExitOk, or kExitInterrupted after SIGINT or SIGTERM, when the update at hand has been finished and saved; a
+// second signal ends the program at once. A disk that refuses costs a warning and is tried again at the next report;
+// FileError when it refuses to the end. Throws Diverged, ConfigError, CheckpointError, FileError, DeviceError, and
+// std::invalid_argument.
+int train_experiment(const TrainOptions& options);
+
+}  // namespace foldgrad

@@ -1,0 +1,61 @@
+#include "train/system/signals.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <string_view>
+#include <thread>
+
+#include "train/commands/exit_codes.h"
+
+namespace foldgrad {
+namespace {
+
+constexpr int kInterrupts[] = {SIGINT, SIGTERM, SIGHUP};
+// Faults of the thread itself. The last two stop whoever uses the terminal from the background, which is asked of the
+// thread that does; stopping writes no frame.
+constexpr int kNotBlocked[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGTTIN, SIGTTOU};
+
+std::atomic<bool> caught = false;
+static_assert(std::atomic<bool>::is_always_lock_free);  // or a handler could not use it
+
+void set_handlers(void (*handler)(int)) {
+  for (const int signal : kInterrupts)
+    // nohup has SIGHUP ignored, and means it.
+    if (std::signal(signal, handler) == SIG_IGN && signal == SIGHUP) std::signal(signal, SIG_IGN);
+}
+
+void write_to_stderr(std::string_view text) { (void)!write(STDERR_FILENO, text.data(), text.size()); }
+
+void leave(int) {
+  write_to_stderr("\ninterrupted before the first update: there is nothing to save\n");
+  _exit(kExitInterrupted);
+}
+
+void note(int) {
+  caught = true;
+  set_handlers(SIG_DFL);
+  write_to_stderr("\nstopping after this update; a second signal stops at once, without saving\n");
+}
+
+}  // namespace
+
+void confine_signals() {
+  std::thread([] {
+    for (;;) pause();
+  }).detach();
+  sigset_t blocked;
+  sigfillset(&blocked);
+  for (const int signal : kNotBlocked) sigdelset(&blocked, signal);
+  pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
+}
+
+void leave_when_interrupted() { set_handlers(leave); }
+
+void note_interrupts() { set_handlers(note); }
+
+bool interrupted() { return caught; }
+
+}  // namespace foldgrad

@@ -1,0 +1,62 @@
+#include "train/system/streams.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "engine/files/file.h"
+#include "train/commands/exit_codes.h"
+
+namespace foldgrad {
+namespace {
+
+constexpr const char *kStdout = "stdout", *kNotWritten = "cannot be written";
+
+// Some file systems report what they could not write only when the file is closed.
+bool closes(int descriptor) {
+  const int copy = dup(descriptor);
+  return copy < 0 || close(copy) == 0;
+}
+
+}  // namespace
+
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) >= 0) continue;
+    // The other way round, so that using it is an error. open() takes the lowest number that is free.
+    if (open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream) std::_Exit(kExitData);
+  }
+}
+
+bool read_line_of_stdin(std::string& line) {
+  static char* buffer = nullptr;
+  static std::size_t capacity = 0;
+  const ssize_t length = getline(&buffer, &capacity, stdin);
+  const int error = errno;
+  if (std::ferror(stdin)) throw FileError("stdin", "cannot be read", error);
+  if (length < 0) return false;
+  line.assign(buffer, std::size_t(length));
+  if (line.back() == '\n') line.pop_back();
+  return true;
+}
+
+void flush_stdout() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw FileError(kStdout, kNotWritten, errno);
+}
+
+std::string stdout_error(int error) { return FileError(kStdout, kNotWritten, error).what(); }
+
+int finish_stdout(int exit_code) {
+  const bool failed = std::ferror(stdout);
+  if (std::fflush(stdout) == 0 && !failed && closes(STDOUT_FILENO)) return exit_code;
+  const int error = errno;
+  if (failed && exit_code == kExitData) return exit_code;  // guarded() has told of it
+  say("error: {}\n", stdout_error(error));
+  return exit_code == kExitOk ? kExitData : exit_code;
+}
+
+void say(std::string_view text) noexcept { std::fwrite(text.data(), 1, text.size(), stderr); }
+
+}  // namespace foldgrad

@@ -1,0 +1,36 @@
+// Standard input, output and error, which may be closed, full or broken.
+#pragma once
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "train/system/printable.h"
+
+namespace foldgrad {
+
+// Opens those of descriptors 0, 1 and 2 that the caller left closed, so that no file opened later becomes one of them.
+// Reading and writing them still fails: nothing that belongs there is lost unnoticed.
+void open_standard_streams();
+
+// The next line without its end; false behind the last. Throws FileError when stdin cannot be read.
+bool read_line_of_stdin(std::string& line);
+
+// Throws FileError unless all that was printed has been written.
+void flush_stdout();
+std::string stdout_error(int error);  // the message for an errno
+
+// The last thing in main(): `exit_code`, or kExitData with a message when it is 0 and what was printed cannot be
+// written.
+int finish_stdout(int exit_code);
+
+// Messages, on stderr. One that cannot be written must not end what it tells of. Text with values is made printable(),
+// since these come from anywhere; text alone goes as it is.
+void say(std::string_view text) noexcept;
+template <class... T>
+void say(fmt::format_string<T...> format, T&&... values) {
+  say(std::string_view(printable(fmt::format(format, std::forward<T>(values)...))));
+}
+
+}  // namespace foldgrad
