@@ -1,6 +1,6 @@
 // Element-wise kernels: a parameter struct whose operator()(i) computes element i, on either device. This is the CPU's
-// loop over it; elementwise_cuda.h has the other. A struct that writes one tensor may say so: with target(), a pointer
-// or a GradOut, and value(i), what operator()(i) puts there, large results bypass the caches (write_cpu.h).
+// loop over it; engine/cuda/elementwise.h has the other. A struct that writes one tensor may say so: with target(), a
+// pointer or a GradOut, and value(i), what operator()(i) puts there, large results bypass the caches (write.h).
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The CUDA side of column_sums_cpu.h, for the same parameter structs. For .cu files.
+// The CUDA side of engine/cpu/column_sums.h, for the same parameter structs. For .cu files.
 #pragma once
 #include "engine/cuda/reduce.h"
 

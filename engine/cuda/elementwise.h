@@ -1,4 +1,4 @@
-// The CUDA side of element-wise kernels (elementwise_cpu.h). For .cu files.
+// The CUDA side of element-wise kernels (engine/cpu/elementwise.h). For .cu files.
 #pragma once
 #include "engine/cuda/launch.h"
 

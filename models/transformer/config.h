@@ -41,7 +41,7 @@ struct TransformerConfig {
   // Statistics leave padding out. The released code of Unified Normalization counts it in.
   bool mask_normalizers = true;
 
-  // "fairseq", "xavier" or "tfixup", see transformer_init.h.
+  // "fairseq", "xavier" or "tfixup", see init.h.
   std::string initialization = "fairseq";
   // What tfixup scales: "v_out_ffn" as published, or "all" for queries and keys too.
   std::string tfixup_scope = "v_out_ffn";

@@ -1,4 +1,4 @@
-// What the files of InferenceTransformer share; everyone else uses inference_transformer.h.
+// What the files of InferenceTransformer share; everyone else uses inference.h.
 #pragma once
 #include <deque>
 

@@ -1,4 +1,4 @@
-// The encoder-decoder Transformer of transformer_config.h, for translation.
+// The encoder-decoder Transformer of config.h, for translation.
 //
 //   Transformer model(config, seed);
 //   Var loss = model.loss(batch, {.tape = tape, .dtype = DType::f32, .training = true, .seed = seed, .step = n}, 0.1);
@@ -9,7 +9,7 @@
 //   [TRF-3]  loss = sum over target tokens that are not padding of the label-smoothed cross entropy
 //   With config.fixnorm, rows of E and O are divided by their lengths first [FN-1].
 //
-//   Names of parameters and their initial values are fairseq's (transformer_layers.h, transformer_init.h). With the
+//   Names of parameters and their initial values are fairseq's (models/blocks/layers.h, init.h). With the
 //   defaults and one table of V rows there are 31,545,344 + 512 V of them.
 //   Dropout masks belong to places: each has a stream of its own, named by the place, and pass.step chooses the mask.
 #pragma once

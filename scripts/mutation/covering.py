@@ -7,6 +7,12 @@ FOLDERS = ("engine", "ops", "models", "train")
 _INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.M)
 
 
+def _program(path):
+    """What cmake/FoldgradTests.cmake calls the program of a test: tests/models/fold/graph_test.cpp is fold_graph_test."""
+    _, *folders, name = Path(path).with_suffix("").parts
+    return name if len(folders) < 2 or name.startswith(folders[-1] + "_") else f"{folders[-1]}_{name}"
+
+
 class Covering:
     def __init__(self, root):
         self.root = Path(root)
@@ -24,15 +30,16 @@ class Covering:
             if path.endswith((".cpp", ".cu")):
                 for header, through in self._beside(path).items():
                     self.implementers.setdefault(header, []).append((path, through))
-        self.tests = {Path(p).stem: p for p in self.includes
+        self.tests = {_program(p): p for p in self.includes
                       if p.endswith("_test.cpp") and not p.startswith("tests/realdata")}
         self.distances = {name: self._distances(p) for name, p in self.tests.items()}
 
     def _beside(self, path):
-        """Headers of the same folder that `path` includes, with the number of headers in between."""
+        """Headers of its folder, or of the one above, that `path` includes, with the number of headers in between."""
+        folders = Path(path).parents[:2]
         found, layer = {}, [path]
         while layer:
-            includes = {h for p in layer for h in self.includes.get(p, ()) if Path(h).parent == Path(path).parent}
+            includes = {h for p in layer for h in self.includes.get(p, ()) if Path(h).parent in folders}
             layer = [h for h in includes if h not in found and h in self.includes]
             depth = max(found.values(), default=-1) + 1
             found.update({h: depth for h in layer})

@@ -68,8 +68,8 @@ class Reach(unittest.TestCase):
 
     def test_what_tests_a_file_by_itself_is_nearest(self):
         covering = Covering(os.environ["FOLDGRAD_SOURCE_DIR"])
-        self.assertEqual(covering.tests_of("train/loop/schedule.cpp")[0][1], "schedule_test")
-        self.assertEqual(covering.tests_of("engine/cpu/vector_math.h")[0], (1, "vector_math_test"))
+        self.assertEqual(covering.tests_of("train/loop/schedule.cpp")[0][1], "loop_schedule_test")
+        self.assertEqual(covering.tests_of("engine/cpu/vector_math.h")[0], (1, "cpu_vector_math_test"))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "tests/engine/temporary_directory.h"
+#include "tests/engine/files/temporary_directory.h"
 
 namespace foldgrad::testing {
 

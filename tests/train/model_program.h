@@ -2,7 +2,7 @@
 #pragma once
 #include <nlohmann/json.hpp>
 
-#include "tests/models/tiny_translation.h"
+#include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/program.h"
 #include "train/checkpoints/model_directory.h"
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/engine/temporary_directory.h"
+#include "tests/engine/files/temporary_directory.h"
 
 namespace foldgrad::testing {
 

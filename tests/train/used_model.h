@@ -1,6 +1,6 @@
 // Models to be checked, as training leaves them.
 #pragma once
-#include "tests/models/tiny_translation.h"
+#include "tests/models/transformer/tiny_translation.h"
 
 namespace foldgrad::testing {
 

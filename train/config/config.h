@@ -1,6 +1,6 @@
-// The configuration of an experiment: one TOML file with a table per section. config_keys.h lists every key with its
-// unit, its help and its values; reading, writing and the help follow from that list. The defaults are fairseq's for
-// IWSLT14 de-en (facebookresearch/fairseq, examples/translation).
+// The configuration of an experiment: one TOML file with a table per section. keys.h lists every key with its unit, its
+// help and its values; reading, writing and the help follow from that list. The defaults are fairseq's for IWSLT14
+// de-en (facebookresearch/fairseq, examples/translation).
 #pragma once
 #include <stdexcept>
 #include <vector>

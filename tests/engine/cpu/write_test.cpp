@@ -1,0 +1,71 @@
+#include "engine/cpu/write.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "engine/memory.h"
+
+namespace foldgrad {
+namespace {
+
+template <class T>
+class WriteCpu : public testing::Test {};
+using Types = testing::Types<float, double, bf16>;
+TYPED_TEST_SUITE(WriteCpu, Types);
+
+// Places that no line border and no length makes equal, with untouched neighbours.
+TYPED_TEST(WriteCpu, BothWaysWriteTheSameAndNothingElse) {
+  using T = TypeParam;
+  using Value = compute_t<T>;
+  constexpr std::int64_t kSize = 256;
+  const auto storage = memory::allocate(Device::cpu, kSize * sizeof(T));
+  T* y = static_cast<T*>(storage.get());
+  for (const std::int64_t begin : {0, 1, 15, 16, 17, 31, 63, 64}) {
+    for (std::int64_t n = 0; n < 140; ++n) {
+      for (const bool bypass : {false, true}) {
+        std::fill_n(y, kSize, T(-1.0f));
+        std::int64_t calls[kSize] = {};
+        write_cpu(y, begin, begin + n, bypass, [&calls](std::int64_t i) {
+          ++calls[i];
+          return Value(i) / 3;
+        });
+        finish_writes();
+        for (std::int64_t i = 0; i < kSize; ++i) {
+          const bool inside = begin <= i && i < begin + n;
+          ASSERT_EQ(calls[i], inside) << i;
+          ASSERT_EQ(Value(y[i]), inside ? Value(T(Value(i) / 3)) : Value(-1))
+              << "from " << begin << ", " << n << ": " << i;
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(WriteCpu, GradientsAreSetOrAddedTo) {
+  using T = TypeParam;
+  using Value = compute_t<T>;
+  const auto storage = memory::allocate(Device::cpu, 100 * sizeof(T));
+  T* y = static_cast<T*>(storage.get());
+  for (const GradMode mode : {GradMode::set, GradMode::add}) {
+    for (const bool bypass : {false, true}) {
+      std::fill_n(y, 100, T(2.0f));
+      write_cpu(GradOut<T>{y, mode}, 3, 90, bypass, [](std::int64_t i) { return Value(i); });
+      finish_writes();
+      for (std::int64_t i = 0; i < 100; ++i) {
+        const Value old = mode == GradMode::add ? Value(2) : Value(0);
+        ASSERT_EQ(Value(y[i]), i < 3 || i >= 90 ? Value(2) : Value(T(old + Value(i)))) << i;
+      }
+    }
+  }
+}
+
+TEST(BypassesCache, CountsBytes) {
+  EXPECT_FALSE(bypasses_cache<float>(kBypassBytes / 4 - 1));
+  EXPECT_TRUE(bypasses_cache<float>(kBypassBytes / 4));
+  EXPECT_FALSE(bypasses_cache<bf16>(kBypassBytes / 4));
+}
+
+}  // namespace
+}  // namespace foldgrad

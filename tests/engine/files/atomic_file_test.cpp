@@ -1,0 +1,195 @@
+#include "engine/files/atomic_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/compare.h"
+
+namespace foldgrad {
+namespace {
+
+using namespace testing;
+
+// While it lives, no file of this process can grow beyond `bytes`: the nearest to a full disk that every user can make.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit = {bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_;
+  void (*handler_)(int);
+};
+
+// The error's message and number.
+template <class Body>
+std::pair<std::string, int> failure_of(const Body& body) {
+  try {
+    body();
+  } catch (const FileError& e) {
+    return {e.what(), e.error()};
+  }
+  return {"no error", 0};
+}
+
+// The number of the temporary file counts up, so it is read from the message.
+bool matches(const std::string& message, const std::string& before, const std::string& after) {
+  return message.size() > before.size() + after.size() && message.compare(0, before.size(), before) == 0 &&
+         message.compare(message.size() - after.size(), after.size(), after) == 0;
+}
+
+TEST(AtomicFile, CreatesAndReplaces) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "file";
+  const std::string content("a\0\xff\n", 4);
+  write_file_atomically(path, content);
+  EXPECT_EQ(read_bytes(path), content);
+  write_file_atomically(path, "");
+  EXPECT_EQ(read_bytes(path), "");
+  EXPECT_EQ(directory.entries(), 1);
+}
+
+TEST(AtomicFile, PermissionsFollowTheUmask) {
+  const TemporaryDirectory directory;
+  const mode_t before = umask(027);
+  write_file_atomically(directory / "file", "x");
+  umask(before);
+  struct stat status;
+  ASSERT_EQ(stat((directory / "file").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0640u);
+}
+
+TEST(AtomicFile, APathWithoutADirectoryIsInTheCurrentOne) {
+  const TemporaryDirectory directory;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  write_file_atomically("file", "x");
+  std::filesystem::current_path(before);
+  EXPECT_EQ(read_bytes(directory / "file"), "x");
+}
+
+TEST(AtomicFile, NothingIsSeenBeforeCommitAndNothingStaysWithoutIt) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "file";
+  write_bytes(path, "old");
+  {
+    AtomicFile file(path);
+    file.write("new");
+    EXPECT_EQ(read_bytes(path), "old");
+    EXPECT_EQ(directory.entries(), 2);
+  }
+  EXPECT_EQ(read_bytes(path), "old");
+  EXPECT_EQ(directory.entries(), 1);
+}
+
+TEST(AtomicFile, TwoWritersDoNotMix) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "file";
+  AtomicFile first(path), second(path);
+  first.write("first");
+  second.write("2nd");
+  second.commit();
+  EXPECT_EQ(read_bytes(path), "2nd");
+  first.commit();
+  EXPECT_EQ(read_bytes(path), "first");
+  EXPECT_EQ(directory.entries(), 1);
+}
+
+TEST(AtomicFile, LeftoversOfAKilledProcessAreNoObstacle) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "file", start = path + "." + std::to_string(getpid()) + "-";
+  for (int count = 0; count < 1000; ++count) write_bytes(start + std::to_string(count) + ".part", "left");
+  write_file_atomically(path, "new");
+  EXPECT_EQ(read_bytes(path), "new");
+  EXPECT_EQ(directory.entries(), 1001);
+}
+
+TEST(AtomicFile, TheOldFileSurvivesAFullDisk) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "file";
+  write_bytes(path, "old");
+  const auto [message, error] = failure_of([&] {
+    const FileSizeLimit limit(1000);
+    AtomicFile file(path);
+    file.write(std::string(999, 'x'));
+    file.write(std::string(2, 'y'));  // one fits, and is written by itself first
+  });
+  EXPECT_EQ(error, EFBIG);
+  EXPECT_TRUE(matches(message, path + ".", ".part: cannot be written: File too large")) << message;
+  EXPECT_EQ(read_bytes(path), "old");
+  EXPECT_EQ(directory.entries(), 1);
+}
+
+TEST(AtomicFile, TheDirectoryIsMissing) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "missing/file";
+  const auto [message, error] = failure_of([&] { write_file_atomically(path, "x"); });
+  EXPECT_EQ(error, ENOENT);
+  EXPECT_TRUE(matches(message, path + ".", ".part: cannot be created: No such file or directory")) << message;
+  EXPECT_EQ(directory.entries(), 0);
+}
+
+TEST(AtomicFile, TheDirectoryIsAFile) {
+  const TemporaryDirectory directory;
+  write_bytes(directory / "file", "old");
+  const std::string path = directory / "file/x";
+  const auto [message, error] = failure_of([&] { write_file_atomically(path, "x"); });
+  EXPECT_EQ(error, ENOTDIR);
+  EXPECT_TRUE(matches(message, path + ".", ".part: cannot be created: Not a directory")) << message;
+  EXPECT_EQ(read_bytes(directory / "file"), "old");
+}
+
+TEST(AtomicFile, DirectoriesAndPipesAreNotReplaced) {
+  const TemporaryDirectory directory;
+  const std::string pipe = directory / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(failure_of([&] { write_file_atomically(pipe, "x"); }).first, pipe + ": is not a regular file");
+  EXPECT_EQ(failure_of([&] { write_file_atomically(directory.path(), "x"); }).first,
+            directory.path() + ": is not a regular file");
+  EXPECT_EQ(directory.entries(), 1);
+}
+
+TEST(AtomicFile, ATargetThatBecameADirectoryMeanwhile) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "file";
+  const auto [message, error] = failure_of([&] {
+    AtomicFile file(path);
+    file.write("x");
+    std::filesystem::create_directory(path);
+    file.commit();
+  });
+  EXPECT_EQ(error, EISDIR);
+  EXPECT_TRUE(matches(message, path + ": cannot be replaced by " + path + ".", ".part: Is a directory")) << message;
+  EXPECT_EQ(directory.entries(), 1);
+}
+
+TEST(InputFile, ReadsAnywhereAndReportsWhatIsMissing) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "file";
+  write_bytes(path, "0123456789");
+  const InputFile file(path);
+  EXPECT_EQ(file.size(), 10u);
+  std::string part(4, ' ');
+  file.read(3, part.data(), 4);
+  EXPECT_EQ(part, "3456");
+  file.read(10, nullptr, 0);
+  EXPECT_EQ(message_of([&] { file.read(8, part.data(), 4); }), path + ": 2 bytes expected from byte 10 on, got none");
+  std::filesystem::resize_file(path, 2);
+  EXPECT_EQ(message_of([&] { file.read(3, part.data(), 4); }), path + ": 4 bytes expected from byte 3 on, got none");
+}
+
+}  // namespace
+}  // namespace foldgrad

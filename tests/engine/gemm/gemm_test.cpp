@@ -1,0 +1,296 @@
+#include "engine/gemm/gemm.h"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <array>
+#include <thread>
+
+#include "tests/engine/gemm/oracle.h"
+#include "tests/harness/compare.h"
+#include "tests/harness/properties.h"
+#ifdef FOLDGRAD_EMULATE
+#include "emulation/cuda_emulation.h"
+#endif
+
+namespace foldgrad {
+namespace {
+
+using namespace testing;
+
+template <class T>
+class GemmOf : public ::testing::Test {};
+using Types = ::testing::Types<float, double, bf16>;
+TYPED_TEST_SUITE(GemmOf, Types);
+
+// [1 2; 3 4] [5 6; 7 8] + [100 -2; 100 -2] = [119 20; 143 48], with either operand also stored transposed.
+TYPED_TEST(GemmOf, TwoByTwoByHand) {
+  using T = TypeParam;
+  for (const BackEnd<T>& back_end : back_ends<T>())
+    for (bool ta : {false, true})
+      for (bool tb : {false, true}) {
+        Operands<T> o(product(ta, tb, 2, 2, 2), /*with_bias=*/true, 1);
+        const float a[] = {1, 2, 3, 4}, at[] = {1, 3, 2, 4}, b[] = {5, 6, 7, 8}, bt[] = {5, 7, 6, 8};
+        for (int e = 0; e < 4; ++e) o.a[e] = T(ta ? at[e] : a[e]), o.b[e] = T(tb ? bt[e] : b[e]);
+        o.bias = {T(100.0f), T(-2.0f)};
+        const auto c = result(back_end, o);
+        if (!c) continue;
+        const float want[] = {119, 20, 143, 48};
+        for (int e = 0; e < 4; ++e) EXPECT_EQ((*c)[e], T(want[e])) << back_end.name << " C[" << e << "]";
+      }
+}
+
+// Neighbours of 256 in bf16 are 2 apart. 256 + (1 + 2^-9) is nearest to 258; were the product rounded to bf16 on the
+// way, the outcome would be 256 + 1, a tie, and so 256.
+TEST(Gemm, SumsBf16InF32) {
+  for (const BackEnd<bf16>& back_end : back_ends<bf16>())
+    for (bool bias : {false, true})
+      for (float alpha : {1.0f, 2.0f}) {
+        Gemm g = product(false, false, 1, 1, 2);
+        g.alpha = alpha, g.beta = bias ? 0 : 1;
+        Operands<bf16> o(g, bias, 1);
+        o.a = {bf16(1 / alpha), bf16(0x1p-9f)};
+        o.b = {bf16(1.0f), bf16(1 / alpha)};
+        (bias ? o.bias : o.c) = {bf16(256.0f)};
+        const auto c = result(back_end, o);
+        if (!c) continue;
+        EXPECT_EQ(float((*c)[0]), 258) << back_end.name << (bias ? ", bias" : ", beta") << ", alpha " << alpha;
+      }
+}
+
+// Around the tile of the own kernel (32, its depth 16) and the block of columns of the reference (64).
+TEST(Gemm, SizesAroundTiles) {
+  unsigned seed = 0;
+  for (int m : {1, 2, 31, 32, 33, 65})
+    for (int n : {1, 7, 32, 33, 64, 65})
+      for (int k : {1, 15, 16, 17, 33}) {
+        ++seed;
+        const Gemm g = product(seed & 1, seed >> 1 & 1, m, n, k, {.pad = seed % 3});
+        ASSERT_EQ(error_of_types(g, seed % 2, seed), "");
+      }
+}
+
+// Enough work for threads, and for the libraries to cut every dimension into blocks.
+TYPED_TEST(GemmOf, LargeProducts) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "everything runs on one thread under ThreadSanitizer";
+#endif
+  for (bool ta : {false, true})
+    for (bool tb : {false, true}) {
+      Gemm g = product(ta, tb, 130, 200, 1030, {.pad = tb});
+      g.alpha = tb ? 1 : -1.5, g.beta = ta ? 0 : 0.5;
+      EXPECT_EQ(error_of<TypeParam>(g, ta, 3, /*emulated=*/false), "");
+    }
+}
+
+// With k = m a transposed A has the strides of one that is not; with a gap in C the matrices are no tall one.
+TEST(Gemm, BatchesWithSharedOperands) {
+  for (bool ta : {false, true})
+    for (bool share_a : {false, true})
+      for (bool share_b : {false, true})
+        for (auto [k, pad, gap] : {std::array{5, 0, 0}, {9, 0, 0}, {9, 2, 0}, {9, 0, 3}}) {
+          Gemm g =
+              product(ta, !ta, 5, 34, k, {.pad = pad, .batch = 3, .gap = gap, .share_a = share_a, .share_b = share_b});
+          if (gap) g.batch_stride_a = share_a ? 0 : g.batch_stride_a - gap;
+          EXPECT_EQ(error_of_types(g, true), "");
+          g.beta = -0.5;
+          EXPECT_EQ(error_of_types(g, false), "");
+        }
+}
+
+// oneDNN's primitives are kept by what they were made for; one shape must not get the primitive of another product.
+TEST(Gemm, ManyProductsOfOneShape) {
+  for (bool ta : {false, true})
+    for (double alpha : {1.0, 2.0})
+      for (double beta : {0.0, 1.0, 0.5})
+        for (bool bias : {false, true})
+          for (auto [a, b, c] : {std::array{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}})
+            for (auto [batch_a, batch_b, batch_c] : {std::array{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}}) {
+              if (bias && beta != 0) continue;
+              Gemm g = product(ta, false, 8, 8, 8, {.batch = 2});
+              g.alpha = alpha, g.beta = beta;
+              g.row_stride_a += a, g.row_stride_b += b, g.row_stride_c += c;
+              g.batch_stride_a += 8 + batch_a, g.batch_stride_b += 8 + batch_b, g.batch_stride_c += 8 + batch_c;
+              ASSERT_EQ(error_of<float>(g, bias, 1), "");
+            }
+}
+
+#ifdef FOLDGRAD_HAVE_CUDA
+// The grid of the own kernel has at most 65,535 matrices. k = 0 keeps this quick under emulation.
+TEST(Gemm, TiledKernelTakesLargeBatches) {
+  if (!cuda_available()) GTEST_SKIP() << "no CUDA device";
+  const BackEnd<float> tiled{"tiled", Device::cuda, true, run_tiled<float>};
+  const Operands<float> o(product(false, false, 1, 1, 0, {.batch = 65537}), true, 1);
+  EXPECT_EQ(first_error(o, expected(o), *result(tiled, o)), "");
+}
+#endif
+
+// Q K^T and P V for [tokens, heads, width] as attention stores it: the matrices of the batch lie side by side.
+TEST(Gemm, BatchesSideBySide) {
+  Gemm g = product(false, true, 6, 7, 8, {.batch = 3});
+  g.row_stride_a = g.row_stride_b = 3 * 8, g.batch_stride_a = g.batch_stride_b = 8;
+  EXPECT_EQ(error_of_types(g, false), "");
+  g = product(false, false, 6, 8, 7, {.batch = 3});
+  g.row_stride_b = g.row_stride_c = 3 * 8, g.batch_stride_b = g.batch_stride_c = 8;
+  EXPECT_EQ(error_of_types(g, true), "");
+}
+
+TEST(Gemm, SizesOfZero) {
+  for (double beta : {0.0, 0.5})
+    for (auto [m, n, k] : {std::array{0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {0, 0, 0}}) {
+      Gemm g = product(false, true, m, n, k);
+      g.beta = beta;
+      EXPECT_EQ(error_of_types(g, beta == 0), "");
+      g.batch = 0;
+      EXPECT_EQ(error_of_types(g, false), "");
+    }
+}
+
+// With alpha 0 not even a NaN in A or B shows.
+TEST(Gemm, AlphaZeroReadsNeitherOperand) {
+  Gemm g = product(false, false, 2, 3, 4);
+  g.alpha = 0, g.beta = 2;
+  for (const BackEnd<float>& back_end : back_ends<float>()) {
+    if (!back_end.takes_empty) continue;
+    Operands<float> o(g, false, 1);
+    o.a.assign(o.a.size(), kNaN);
+    const auto c = result(back_end, o);
+    for (int e = 0; e < 6; ++e) EXPECT_EQ((*c)[e], 2 * o.c[e]) << back_end.name;
+  }
+}
+
+RC_GTEST_PROP(Gemm, EqualsTheTripleLoop, ()) {
+  const auto size = rc::gen::inRange(0, 80);
+  const auto flag = rc::gen::arbitrary<bool>();
+  Gemm g = product(*flag, *flag, *size, *size, *size,
+                   {.pad = *rc::gen::inRange(0, 3),
+                    .batch = *rc::gen::inRange(0, 4),
+                    .gap = *rc::gen::inRange(0, 2),
+                    .share_a = *flag,
+                    .share_b = *flag});
+  g.alpha = *rc::gen::element(1.0, 1.0, 0.0, -0.5, 3.0);
+  g.beta = *rc::gen::element(0.0, 1.0, -0.25);
+  if (*flag && !*flag) g.row_stride_a = g.row_stride_b = g.row_stride_c = 0;
+  const std::string error = error_of_types(g, g.beta == 0 && *flag, *rc::gen::arbitrary<unsigned>());
+  if (!error.empty()) RC_FAIL(error);
+}
+
+// The libraries are not tested by declining everything.
+TEST(Gemm, LibrariesTakePlainProducts) {
+  const Gemm g = product(false, false, 8, 8, 8);
+  for (const auto& back_end : back_ends<float>())
+    EXPECT_TRUE(result(back_end, Operands<float>(g, true, 1))) << back_end.name;
+#if defined(FOLDGRAD_HAVE_CBLAS) && !defined(__SANITIZE_THREAD__)
+  const BackEnd<double> cblas{"CBLAS", Device::cpu, false, run_library<double, cblas_gemm_cpu>};
+  EXPECT_TRUE(result(cblas, Operands<double>(g, true, 1)));
+#endif
+}
+
+TYPED_TEST(GemmOf, RepeatsItsBits) {
+  using T = TypeParam;
+  const Operands<T> o(product(false, true, 70, 90, 300), true, 5);
+  for (const BackEnd<T>& back_end : back_ends<T>()) {
+    const auto first = result(back_end, o), second = result(back_end, o);
+    if (!first) continue;
+    EXPECT_EQ(std::memcmp(first->data(), second->data(), first->size() * sizeof(T)), 0) << back_end.name;
+  }
+}
+
+#ifdef FOLDGRAD_EMULATE
+TYPED_TEST(GemmOf, TiledKernelGivesTheSameBitsInEveryOrderOfThreads) {
+  using T = TypeParam;
+  const BackEnd<T> tiled{"tiled", Device::cuda, true, run_tiled<T>};
+  const Operands<T> o(product(true, false, 37, 41, 35, {.batch = 2}), true, 5);
+  const auto want = result(tiled, o);
+  EXPECT_EQ(first_error(o, expected(o), *want), "");
+  for (emulation::Order order : {emulation::Order::descending, emulation::Order::shuffled}) {
+    const emulation::OrderScope scope(order);
+    const auto got = result(tiled, o);
+    EXPECT_EQ(std::memcmp(got->data(), want->data(), want->size() * sizeof(T)), 0);
+  }
+}
+#endif
+
+// oneDNN's primitives are made for a number of threads and kept per thread.
+TEST(Gemm, AnyNumberOfThreads) {
+  const int threads = omp_get_max_threads();
+  const Gemm g = product(false, true, 70, 90, 300);
+  for (int n : {1, 3, 2}) {
+    omp_set_num_threads(n);
+    EXPECT_EQ(error_of<float>(g, true, n, /*emulated=*/false), "");
+  }
+  omp_set_num_threads(threads);
+}
+
+TEST(Gemm, SeveralCallersAtOnce) {
+  const Operands<float> o(product(false, true, 33, 65, 129), true, 7);
+  std::string errors[4];
+  std::vector<std::thread> callers;
+  for (std::string& error : errors)
+    callers.emplace_back([&] {
+      const BackEnd<float> cpu{"gemm on cpu", Device::cpu, true, run_gemm<float, Device::cpu>};
+      for (int repeat = 0; repeat < 5; ++repeat) error += first_error(o, expected(o), *result(cpu, o));
+    });
+  for (std::thread& caller : callers) caller.join();
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+TEST(Gemm, InsideAParallelRegion) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer cannot see libgomp's barriers";
+#endif
+  const Operands<float> o(product(false, true, 33, 65, 129), true, 7);
+  std::string errors[2];
+#pragma omp parallel for num_threads(2)
+  for (int i = 0; i < 2; ++i) {
+    const BackEnd<float> cpu{"gemm on cpu", Device::cpu, true, run_gemm<float, Device::cpu>};
+    errors[i] = first_error(o, expected(o), *result(cpu, o));
+  }
+  EXPECT_EQ(errors[0] + errors[1], "");
+}
+
+std::string message(DType dtype, const Gemm& g, const void* bias = nullptr) {
+  return message_of([&] { gemm(Device::cpu, dtype, g, nullptr, nullptr, nullptr, bias); });
+}
+
+TEST(Gemm, Messages) {
+  const Gemm g = product(false, true, 4, 5, 6);
+  const float bias = 0;
+  EXPECT_EQ(message(DType::i32, g), "gemm: the element type must be f32, f64 or bf16, got i32");
+  Gemm wrong = g;
+  wrong.k = -1;
+  EXPECT_EQ(message(DType::f32, wrong), "gemm: sizes must not be negative, got m 4, n 5, k -1, batch 1");
+  wrong = g, wrong.row_stride_a = 5;
+  EXPECT_EQ(message(DType::f32, wrong), "gemm: the row stride of A must be at least its 6 columns as stored, got 5");
+  wrong = g, wrong.row_stride_b = 5;
+  EXPECT_EQ(message(DType::f32, wrong), "gemm: the row stride of B must be at least its 6 columns as stored, got 5");
+  wrong = g, wrong.row_stride_c = -1;
+  EXPECT_EQ(message(DType::f32, wrong), "gemm: the row stride of C must be at least its 5 columns as stored, got -1");
+  wrong = g, wrong.batch_stride_b = -30;
+  EXPECT_EQ(message(DType::f32, wrong), "gemm: batch strides must not be negative, got 24 for A, -30 for B, 20 for C");
+  wrong = g, wrong.batch = 2, wrong.batch_stride_c = 19;
+  EXPECT_EQ(message(DType::f32, wrong),
+            "gemm: the 2 matrices C [4, 5] with row stride 5 must not overlap, got batch stride 19");
+  wrong = g, wrong.beta = 0.5;
+  EXPECT_EQ(message(DType::f32, wrong, &bias), "gemm: a bias needs beta 0, got 0.5");
+#ifndef FOLDGRAD_HAVE_CUDA
+  EXPECT_EQ(message_of([&] { gemm(Device::cuda, DType::f32, g, nullptr, nullptr, nullptr); }),
+            "gemm: this build has no CUDA (FOLDGRAD_CUDA=OFF)");
+#endif
+}
+
+TEST(Gemm, NamesItsBackEnds) {
+  for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    RecordProperty(std::string("cpu_") + name(dtype), gemm_backend(Device::cpu, dtype));
+    EXPECT_STRNE(gemm_backend(Device::cpu, dtype), "");
+  }
+#if defined(FOLDGRAD_HAVE_ONEDNN) && !defined(__SANITIZE_THREAD__)
+  EXPECT_EQ(std::string(gemm_backend(Device::cpu, DType::bf16)).substr(0, 9), "oneDNN 2.");
+#endif
+#ifdef FOLDGRAD_EMULATE
+  EXPECT_STREQ(gemm_backend(Device::cuda, DType::f32), "tiled");
+#endif
+}
+
+}  // namespace
+}  // namespace foldgrad

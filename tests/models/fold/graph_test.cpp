@@ -1,0 +1,254 @@
+// What folds: graphs put together by hand, one for each way that a map can go.
+#include <gtest/gtest.h>
+
+#include "ops/activation/activation.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/concat/concat.h"
+#include "ops/conv2d/conv2d.h"
+#include "ops/dropout/dropout.h"
+#include "ops/embedding/embedding.h"
+#include "ops/permute/permute.h"
+#include "ops/positions/positions.h"
+#include "ops/reduce/reduce.h"
+#include "ops/reshape/reshape.h"
+#include "tests/models/fold/graphs.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using Into = std::vector<std::string>;
+using Outcome = SiteReport::Outcome;
+
+void expect_folded(const BuildGraph& build, const Into& into, const FoldOptions& options = {}) {
+  const FoldedGraph folded = fold_and_compare(build, options);
+  ASSERT_FALSE(folded.reports.empty());
+  const SiteReport& first = folded.reports[0];
+  EXPECT_EQ(first.outcome, Outcome::folded)
+      << (first.kept.empty() ? "" : first.kept[0].edge + ": " + first.kept[0].reason);
+  EXPECT_EQ(first.into, into);
+  EXPECT_FALSE(folded.sites.count(first.site));
+}
+
+// W = (1 2; 3 4), A = (10, 100), B = (1, -1): W' = (10 200; 30 400), b' = (0.5, 0) + (1 - 2, 3 - 4).
+TEST(FoldGraph, FOLD_1_WorkedByHand) {
+  Tape tape;
+  Parameter W{"fc.weight", Tensor::of<double>({2, 2}, {1, 2, 3, 4})}, b{"fc.bias", Tensor::of<double>({2}, {0.5, 0})};
+  const auto norm = make_normalizer("affine", {}, "norm", 2, DType::f64);
+  const Var y = linear(norm->apply(tape.variable(randn({3, 2}, 1)), {}), tape.parameter(W), tape.parameter(b));
+  std::map<std::string, Tensor> values{{W.name, W.value}, {b.name, b.value}};
+  for (Parameter* p : norm->parameters()) values[p->name] = p->value;
+  const FoldedGraph folded = fold(graph_of(tape, {y}, {"norm"}), {{"norm", true, {{10, 100}, {1, -1}}}}, values);
+  EXPECT_TRUE(identical(folded.parameters.at("fc.weight"), Tensor::of<double>({2, 2}, {10, 200, 30, 400})));
+  EXPECT_TRUE(identical(folded.parameters.at("fc.bias"), Tensor::of<double>({2}, {-0.5, -1})));
+  EXPECT_TRUE(identical(W.value, Tensor::of<double>({2, 2}, {1, 2, 3, 4})));
+}
+
+// W = (1 2; 3 4), A = (1, 3): the rows of W A are (1, 6) and (3, 12), with means 3.5 and 7.5 to be taken off.
+TEST(FoldGraph, FOLD_2_WorkedByHand) {
+  Tape tape;
+  Parameter W{"fc.weight", Tensor::of<double>({2, 2}, {1, 2, 3, 4})};
+  const auto norm = make_normalizer("centernorm", {}, "norm", 2, DType::f64);
+  const Var y = linear(norm->apply(tape.variable(randn({3, 2}, 1)), {}), tape.parameter(W));
+  std::map<std::string, Tensor> values{{W.name, W.value}};
+  for (Parameter* p : norm->parameters()) values[p->name] = p->value;
+  const FoldedGraph folded =
+      fold(graph_of(tape, {y}, {"norm"}), {{"norm", true, {{1, 3}, {0, 1}, /*centered=*/true}}}, values);
+  EXPECT_TRUE(identical(folded.parameters.at("fc.weight"), Tensor::of<double>({2, 2}, {-2.5, 2.5, -4.5, 4.5})));
+  EXPECT_TRUE(identical(folded.parameters.at("fc.bias"), Tensor::of<double>({2}, {2, 4})));
+  EXPECT_EQ(folded.created, std::set<std::string>{"fc.bias"});
+}
+
+TEST(FoldGraph, FOLD_1_FOLD_2_IntoEveryLinearLayerThatReadsIt) {
+  for (const char* kind : {"affine", "centernorm", "bn", "repbn"})
+    expect_folded(
+        [&](GraphBuilder& g) {
+          const Var y = g.norm(g.input({2, 3, 4}), "norm", kind);
+          return std::vector{g.linear(y, "q", 5), g.linear(y, "k", 5, /*bias=*/false)};
+        },
+        {"q.weight", "k.weight"});
+}
+
+TEST(FoldGraph, IntoALayerWhoseBiasIsAddedLater) {
+  expect_folded(
+      [](GraphBuilder& g) {
+        const Var y = g.linear(g.norm(g.input({2, 4})), "fc", 5, /*bias=*/false);
+        return std::vector{bias_activation(y, g.parameter("b", {5}), Activation::gelu)};
+      },
+      {"fc.weight"});
+}
+
+TEST(FoldGraph, IntoALayerThatReadsItTwice) {
+  expect_folded(
+      [](GraphBuilder& g) {
+        const Var y = g.norm(g.input({2, 4}));
+        return std::vector{g.linear(y, "fc", 5), g.linear(y, "fc", 5)};
+      },
+      {"fc.weight"});
+}
+
+TEST(FoldGraph, ThroughSelectionAndMeanIntoAHead) {
+  expect_folded(
+      [](GraphBuilder& g) {
+        const Var y = g.norm(g.input({2, 3, 4}));
+        return std::vector{g.linear(reshape(slice(y, 1, 0, 1), {2, 4}), "head", 5), g.linear(mean_pool(y), "head2", 5),
+                           g.linear(gather(reshape(y, {6, 4}), g.tape.constant(random_ids({2, 2}, 6, 1))), "head3", 2),
+                           g.linear(scale(y, 3), "head4", 2)};
+      },
+      {"head.weight", "head2.weight", "head3.weight", "head4.weight"});
+}
+
+TEST(FoldGraph, ThroughConcatOfChannels) {
+  const FoldedGraph folded = fold_and_compare([](GraphBuilder& g) {
+    const Var x = g.input({2, 3, 4}), a = g.norm(x, "a"), b = g.norm(x, "b", "centernorm");
+    return std::vector{g.linear(concat({a, x, b, a}, 2), "fc", 5)};
+  });
+  for (const SiteReport& r : folded.reports) EXPECT_EQ(r.outcome, Outcome::folded) << r.site;
+}
+
+TEST(FoldGraph, IntoAConvolutionWithoutPadding) {
+  for (const char* kind : {"affine", "centernorm"})
+    expect_folded(
+        [&](GraphBuilder& g) {
+          const Var image = permute(g.norm(g.input({2, 5, 5, 3}), "norm", kind), {0, 3, 1, 2});
+          const Var W = g.parameter("conv.weight", {4, 3, 2, 2});
+          if (g.has("conv.bias")) return std::vector{conv2d(image, W, g.parameter("conv.bias", {4}), {.stride = 2})};
+          return std::vector{conv2d(image, W, {.stride = 2})};
+        },
+        {"conv.weight"});
+}
+
+TEST(FoldGraph, IntoAFlattenedHead) {
+  expect_folded(
+      [](GraphBuilder& g) {
+        const Var y = permute(g.norm(g.input({2, 3, 4})), {0, 2, 1});
+        return std::vector{g.linear(reshape(y, {2, 12}), "head", 5)};
+      },
+      {"head.weight"});
+}
+
+// Zeros stay zeros under A alone.
+TEST(FoldGraph, ThroughPaddingWithZerosWhereBIsZero) {
+  expect_folded(
+      [](GraphBuilder& g) {
+        const Var y = g.norm(g.input({2, 3, 4}), "norm", "affine", /*zero_bias=*/true);
+        const Var padded = mul(y, g.tape.constant(randn({2, 3, 4}, 3)));
+        return std::vector{g.linear(padded, "fc", 5)};
+      },
+      {"fc.weight"});
+}
+
+TEST(FoldGraph, FOLD_4_IntoTheNormalizerBehind) {
+  const FoldedGraph folded = fold_and_compare([](GraphBuilder& g) {
+    return std::vector{relu(g.norm(g.norm(g.input({2, 4}), "first"), "second", "bn"))};
+  });
+  EXPECT_EQ(folded.reports[0].into, Into{"second"});
+  EXPECT_EQ(folded.reports[1].outcome, Outcome::kept);
+}
+
+// A sublayer of post-norm.
+std::vector<Var> post_norm(GraphBuilder& g) {
+  const Var y = g.norm(g.input({2, 3, 4}));
+  const Var h = g.linear(relu(g.linear(y, "fc1", 6)), "fc2", 4, /*bias=*/false);
+  const Var b = g.parameter("fc2.b", {4}), stream = g.stream(y, "sum"), sum = [&] {
+    const Tape::Scope scope(g.tape, "sum");
+    return bias_dropout_residual(h, b, stream, 0, {});
+  }();
+  return {g.linear(g.norm(sum, "next"), "head", 5)};
+}
+
+TEST(FoldGraph, PostNormKeepsTheMapOnTheStream) {
+  const FoldedGraph folded = fold_and_compare(post_norm);
+  EXPECT_EQ(folded.reports[0].outcome, Outcome::partly);
+  EXPECT_EQ(folded.reports[0].into, Into{"fc1.weight"});
+  EXPECT_EQ(folded.reports[0].kept[0].edge, "norm -> sum: bias_dropout_residual");
+  EXPECT_EQ(folded.residuals.size(), 1u);
+}
+
+TEST(FoldGraph, FOLD_5_PostNormWithARescaledStream) {
+  expect_folded(post_norm, {"fc1.weight", "fc2.weight", "next"}, {.rescale_stream = true});
+}
+
+TEST(FoldGraph, FOLD_5_OfAPlainSum) {
+  expect_folded(
+      [](GraphBuilder& g) {
+        const Var y = g.norm(g.input({2, 3, 4}));
+        const Var h = g.linear(relu(g.linear(y, "fc1", 6)), "fc2", 4);
+        return std::vector{g.linear(add(h, y), "head", 5), g.linear(y, "head2", 3)};
+      },
+      {"fc1.weight", "head.weight", "head2.weight", "fc2.weight"}, {.rescale_stream = true});
+}
+
+std::vector<Var> tied(GraphBuilder& g) {
+  const Var table = g.parameter("table.weight", {7, 4});
+  const Var x = embedding(table, g.tape.constant(random_ids({2, 3}, 7, 1)));
+  return {g.linear(g.norm(relu(x)), "table", 7, /*bias=*/false, "output")};
+}
+
+TEST(FoldGraph, TiedTablesAreCopiedOrKeepAGain) {
+  FoldedGraph folded = fold_and_compare(tied, {FoldOptions::Tied::untie});
+  EXPECT_EQ(folded.reports[0].into, Into{"output.weight"});
+  EXPECT_EQ(folded.created, (std::set<std::string>{"output.weight", "output.bias"}));
+  EXPECT_TRUE(folded.sites.empty());
+  folded = fold_and_compare(tied, {FoldOptions::Tied::keep});
+  EXPECT_EQ(folded.reports[0].outcome, Outcome::partly);
+  EXPECT_EQ(folded.created, std::set<std::string>{"output.bias"});
+  EXPECT_FALSE(folded.sites.at("norm").adds());
+}
+
+TEST(FoldGraph, FOLD_3_IntoTheProjectionOfQueriesPerHead) {
+  for (const char* kind : {"affine", "centernorm"})
+    for (bool bias : {true, false})
+      expect_folded(
+          [&](GraphBuilder& g) {
+            const Var q = g.linear(g.input({2, 3, 4}), "q", 6, bias);
+            return std::vector{relu(g.norm(split_heads(q, 2), "norm", kind))};
+          },
+          {"q.weight"});
+}
+
+TEST(FoldGraph, FOLD_3_IntoEmbeddings) {
+  expect_folded(
+      [](GraphBuilder& g) {
+        const Var ids = g.tape.constant(random_ids({2, 3}, 7, 1));
+        return std::vector{relu(g.norm(embedding(g.parameter("table", {7, 4}), ids, 2)))};
+      },
+      {"table"});
+  expect_folded(
+      [](GraphBuilder& g) {
+        const Var ids = g.tape.constant(random_ids({2, 3}, 7, 1));
+        const Var x = embedding(g.parameter("table", {7, 4}), ids, 2);
+        return std::vector{relu(g.norm(learned_positions(x, g.parameter("positions", {3, 4}))))};
+      },
+      {"table", "positions"});
+}
+
+TEST(FoldGraph, OfOnlineNormalizersGainAndBiasFold) {
+  Tape tape;
+  Parameter W{"fc.weight", randn({2, 3}, 1)};
+  const auto norm = make_normalizer("ln", {}, "norm", 3, DType::f64);
+  const Var y = linear(norm->apply(tape.variable(randn({4, 3}, 1)), {}), tape.parameter(W));
+  std::map<std::string, Tensor> values{{W.name, W.value}};
+  for (Parameter* p : norm->parameters()) values[p->name] = p->value;
+  const FoldedGraph folded = fold(graph_of(tape, {y}, {"norm"}), {{"norm", false, {{2, 3, 4}, {1, 0, 0}}}}, values);
+  EXPECT_EQ(folded.reports[0].outcome, Outcome::folded);
+  EXPECT_EQ(folded.sites.at("norm"), (AffineMap{{1, 1, 1}, {0, 0, 0}}));
+}
+
+TEST(FoldGraph, Messages) {
+  Tape tape;
+  Parameter W{"fc.weight", randn({2, 3}, 1)};
+  const auto norm = make_normalizer("ln", {}, "norm", 3, DType::f64);
+  const Var y = linear(norm->apply(tape.variable(randn({4, 3}, 1)), {}), tape.parameter(W));
+  const Graph graph = graph_of(tape, {y}, {"norm"});
+  std::map<std::string, Tensor> values;
+  for (Parameter* p : norm->parameters()) values[p->name] = p->value;
+  EXPECT_EQ(message_of([&] { fold(graph, {}, values); }), "fold: there is no parameter fc.weight");
+  values[W.name] = W.value;
+  EXPECT_EQ(message_of([&] {
+              fold(graph, {{"norm", true, {{1, 2}, {1, 2}}}}, values);
+            }),
+            "fold: norm must have 3 channels, got 2 of A and 2 of B");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,300 @@
+#include "models/transformer/beam_search.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/transformer/candidates.h"
+#include "tests/models/transformer/tiny_translation.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using Ids = std::vector<std::int64_t>;
+
+constexpr std::int64_t kPad = 1, kEos = 2, kUnk = 3;
+
+// In f64, with weights that make the next token depend on all before.
+std::unique_ptr<Transformer> random_model(unsigned seed, std::int64_t vocabulary = 11,
+                                          const std::string& normalizer = "ln") {
+  TransformerConfig config = tiny_config(normalizer);
+  config.source_vocabulary = config.target_vocabulary = vocabulary;
+  config.decoder_layers = 2;
+  auto model = std::make_unique<Transformer>(config, 1, DType::f64);
+  randomize(*model, seed, 0.4);
+  return model;
+}
+
+// log softmax of what follows eos, ids...; the whole sentence is decoded anew.
+std::vector<double> next_log_probabilities(Transformer& model, const Ids& source, const Ids& ids) {
+  Tape tape(/*recording=*/false);
+  const ForwardPass pass{.tape = tape, .dtype = DType::f64};
+  Ids input{kEos};
+  input.insert(input.end(), ids.begin(), ids.end());
+  const Tensor s = Tensor::of({1, std::int64_t(source.size())}, source),
+               t = Tensor::of({1, std::int64_t(input.size())}, input), source_mask = mask_of(s);
+  const Var memory = model.encode(s, source_mask, pass);
+  const Var logits = model.logits(model.decode(t, mask_of(t), memory, source_mask, pass), pass);
+  const std::int64_t V = logits.shape()[-1];
+  const double* z = logits.value().data<double>() + (std::int64_t(input.size()) - 1) * V;
+  double total = 0;
+  for (std::int64_t v = 0; v < V; ++v) total += std::exp(z[v]);
+  std::vector<double> log_p;
+  for (std::int64_t v = 0; v < V; ++v) log_p.push_back(z[v] - std::log(total));
+  return log_p;
+}
+
+std::vector<Hypothesis> search_one(Transformer& model, const Ids& source, const DecodingOptions& options) {
+  const Tensor s = Tensor::of({1, std::int64_t(source.size())}, source);
+  return beam_search(model, s, mask_of(s), options)[0];
+}
+
+// Rows are chosen anew before each step, some twice and some not at all.
+TEST(StepDecoder, EveryStepIsAFullForwardPass) {
+  for (const char* normalizer : {"ln", "un", "bn"}) {
+    const auto model = random_model(1, 11, normalizer);
+    const TranslationBatch batch = translation_batch();
+    const std::vector<Ids> sources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}};
+    const auto inference = InferenceTransformer::make(*model, DType::f64);
+    const auto decoder = inference->decoder(batch.source, batch.source_mask);
+    std::vector<Ids> histories(3);
+    Ids sentence{0, 1, 2};
+    const std::vector<Ids> parents{{0, 1, 2}, {2, 0, 0, 1}, {3, 1, 1, 0, 2}, {4, 0}},
+        tokens{{2, 2, 2}, {4, 5, 6, 7}, {8, 9, 10, 4, 5}, {6, 7}};
+    for (std::size_t step = 0; step < parents.size(); ++step) {
+      const Tensor logits = decoder->step(tokens[step], parents[step]);
+      std::vector<Ids> next;
+      Ids next_sentence;
+      for (std::size_t r = 0; r < parents[step].size(); ++r) {
+        next.push_back(histories[parents[step][r]]);
+        if (step > 0) next.back().push_back(tokens[step][r]);
+        next_sentence.push_back(sentence[parents[step][r]]);
+        const std::vector<double> want = next_log_probabilities(*model, sources[next_sentence[r]], next[r]);
+        const double* z = logits.data<double>() + r * 11;
+        for (int v = 1; v < 11; ++v)
+          EXPECT_NEAR(z[v] - z[0], want[v] - want[0], 1e-11) << normalizer << ", step " << step << ", row " << r;
+      }
+      histories = next, sentence = next_sentence;
+    }
+  }
+}
+
+TEST(BeamSearch, ABeamOfOneIsGreedy) {
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    const auto model = random_model(100 * seed);
+    const Ids source{4, 9, 6, 10, 2};
+    Ids want;
+    double score = 0;
+    for (int step = 0;; ++step) {
+      std::vector<double> log_p = next_log_probabilities(*model, source, want);
+      log_p[kPad] = -1e9;
+      if (step == 0) log_p[kEos] = -1e9;
+      const bool last = step == 10;  // 1 * 5 tokens + 5
+      const std::int64_t best = last ? kEos : std::max_element(log_p.begin(), log_p.end()) - log_p.begin();
+      score += log_p[best];
+      if (best == kEos) break;
+      want.push_back(best);
+    }
+    const auto got = search_one(*model, source, {.beam = 1, .max_length_a = 1, .max_length_b = 5});
+    ASSERT_EQ(got.size(), 1u);
+    EXPECT_EQ(got[0].ids, want) << seed;
+    EXPECT_NEAR(got[0].score, score / double(want.size() + 1), 1e-11);
+  }
+}
+
+// Everything of at most `limit` tokens, best first.
+std::vector<Hypothesis> exhaustive(Transformer& model, const Ids& source, std::int64_t limit, double length_penalty) {
+  std::vector<Hypothesis> all;
+  struct Open {
+    Ids ids;
+    double sum;
+  };
+  std::vector<Open> open{{{}, 0}};
+  while (!open.empty()) {
+    const Open o = open.back();
+    open.pop_back();
+    const auto log_p = next_log_probabilities(model, source, o.ids);
+    const auto length = double(o.ids.size() + 1);
+    if (!o.ids.empty()) all.push_back({o.ids, (o.sum + log_p[kEos]) / std::pow(length, length_penalty)});
+    if (std::int64_t(o.ids.size()) == limit) continue;
+    for (std::int64_t v : {0, 4, 5}) {
+      open.push_back({o.ids, o.sum + log_p[v]});
+      open.back().ids.push_back(v);
+    }
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
+  return all;
+}
+
+TEST(BeamSearch, BEAM_3_BEAM_4_AWideBeamIsExhaustiveSearch) {
+  for (double length_penalty : {1.0, 0.6, 0.0, -1.0}) {
+    const auto model = random_model(7, /*vocabulary=*/6);
+    const Ids source{4, 5, 4, 2};
+    const auto want = exhaustive(*model, source, 3, length_penalty);
+    const auto got = search_one(*model, source,
+                                {.beam = 100,
+                                 .length_penalty = length_penalty,
+                                 .max_length_a = 0.5,
+                                 .max_length_b = 1,
+                                 .unk_penalty = std::numeric_limits<double>::infinity()});
+    ASSERT_EQ(got.size(), want.size());
+    EXPECT_EQ(got.size(), 39u);  // 3 + 9 + 27
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      EXPECT_EQ(got[i].ids, want[i].ids) << i;
+      EXPECT_NEAR(got[i].score, want[i].score, 1e-11) << i;
+    }
+  }
+}
+
+// fairseq's loop for one sentence, with every hypothesis decoded anew: tokens and scores of `beam` rows, the first
+// step from the first row alone, candidates sorted over all rows, ended ones taken out of the first `beam`.
+std::vector<Hypothesis> reference_search(Transformer& model, const Ids& source, std::size_t beam, std::size_t limit) {
+  std::vector<std::pair<double, Ids>> rows{{0, {}}};
+  std::vector<Hypothesis> done;
+  for (std::size_t step = 0; step <= limit; ++step) {
+    std::vector<std::pair<double, Ids>> candidates;
+    for (const auto& [sum, ids] : rows) {
+      const auto log_p = next_log_probabilities(model, source, ids);
+      for (std::int64_t v = 0; v < std::int64_t(log_p.size()); ++v) {
+        if (v == kPad || (step == 0 && v == kEos) || (step == limit && v != kEos)) continue;
+        Ids longer = ids;
+        longer.push_back(v);
+        candidates.push_back({sum + log_p[v] - (v == kUnk ? 0.5 : 0), longer});
+      }
+    }
+    std::sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    candidates.resize(std::min(candidates.size(), 2 * beam));
+    rows.clear();
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      auto& [sum, ids] = candidates[i];
+      if (ids.back() != kEos && rows.size() < beam) rows.push_back({sum, ids});
+      if (ids.back() == kEos && i < beam && done.size() < beam)
+        done.push_back({Ids(ids.begin(), ids.end() - 1), sum / double(step + 1)});
+    }
+    if (done.size() == beam) break;
+  }
+  std::stable_sort(done.begin(), done.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
+  return done;
+}
+
+TEST(BeamSearch, BEAM_1_BEAM_2_KeepsWhatFairseqKeeps) {
+  int early = 0;
+  for (unsigned seed = 1; seed <= 12; ++seed)
+    for (std::size_t beam : {2, 3, 5}) {
+      const auto model = random_model(100 * seed);
+      const Ids source{4, 9, 6, 10, 2};
+      const auto want = reference_search(*model, source, beam, 8);
+      const auto got = search_one(
+          *model, source, {.beam = std::int64_t(beam), .max_length_a = 1.2, .max_length_b = 2, .unk_penalty = 0.5});
+      ASSERT_EQ(got.size(), want.size()) << seed;
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        EXPECT_EQ(got[i].ids, want[i].ids) << seed << ", " << i;
+        EXPECT_NEAR(got[i].score, want[i].score, 1e-11);
+        early += want[i].ids.size() < 8;
+      }
+    }
+  EXPECT_GT(early, 20);  // the models do end sentences
+}
+
+TEST(BeamSearch, ASentenceDoesNotDependOnItsBatch) {
+  for (const char* normalizer : {"ln", "un"}) {
+    const auto model = random_model(300, 11, normalizer);
+    const TranslationBatch batch = translation_batch();
+    const auto all = beam_search(*model, batch.source, batch.source_mask, {.beam = 3});
+    const std::vector<Ids> sources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}};
+    ASSERT_EQ(all.size(), sources.size());
+    for (std::size_t b = 0; b < sources.size(); ++b) {
+      const auto alone = search_one(*model, sources[b], {.beam = 3});
+      ASSERT_EQ(all[b].size(), alone.size());
+      for (std::size_t i = 0; i < alone.size(); ++i) {
+        EXPECT_EQ(all[b][i].ids, alone[i].ids);
+        EXPECT_NEAR(all[b][i].score, alone[i].score, 1e-11);
+      }
+    }
+  }
+}
+
+TEST(BeamSearch, CandidatesAreTheFirstOfAllSorted) {
+  constexpr std::int64_t kRows = 3;
+  const DecodingOptions options{.unk_penalty = 0.1};
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    const std::int64_t V = seed % 2 == 0 ? 200 : 2000;  // few and many blocks of 64
+    const Tensor logits = randn({kRows, V}, seed);
+    for (std::int64_t r = 0; r < kRows; ++r)  // the special ones among the best
+      for (std::int64_t v : {kPad, kEos, kUnk}) logits.data<double>()[r * V + v] = 4;
+    const std::vector<Continuation> rows{
+        {.score = -1}, {.score = -2, .may_end = false}, {.score = -3, .may_go_on = false}};
+    const auto got = best_candidates(logits, rows, 7, kPad, options);
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      const double* z = logits.data<double>() + r * V;
+      double total = 0;
+      for (std::int64_t v = 0; v < V; ++v) total += std::exp(z[v]);
+      std::vector<Candidate> want;
+      for (std::int64_t v = 0; v < V; ++v)
+        if (v != kPad && (v == kEos ? rows[r].may_end : rows[r].may_go_on))
+          want.push_back({rows[r].score + z[v] - std::log(total) - (v == kUnk ? 0.1 : 0), r, v});
+      std::sort(want.begin(), want.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
+      want.resize(std::min<std::size_t>(want.size(), 7));
+      ASSERT_EQ(got[r].size(), want.size());
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        EXPECT_EQ(got[r][i].token, want[i].token) << seed;
+        EXPECT_EQ(got[r][i].row, r);
+        EXPECT_NEAR(got[r][i].score, want[i].score, 1e-12);
+      }
+    }
+  }
+}
+
+TEST(BeamSearch, SinglePrecisionFindsTheSame) {
+  const auto exact = random_model(5, 200);
+  Transformer model(exact->config(), 1);
+  model.copy_from(*exact);
+  for (const Ids& source : {Ids{4, 150, 6, 199, 2}, Ids{77, 2}}) {
+    const auto want = search_one(*exact, source, {}), got = search_one(model, source, {});
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      EXPECT_EQ(got[i].ids, want[i].ids) << i;
+      EXPECT_NEAR(got[i].score, want[i].score, 1e-4);
+    }
+  }
+}
+
+void expect_lost(const std::vector<Hypothesis>& got) {
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_TRUE(got[0].ids.empty() && got[0].score == -std::numeric_limits<double>::infinity());
+}
+// A hypothesis whose logits are not finite takes its sentence with it: the rest of the beam would hide that.
+TEST(BeamSearch, ADivergedModelGivesOneEmptyResult) {
+  TransformerConfig config = random_model(1)->config();
+  config.share_embeddings = "none";
+  Transformer model(config, 1, DType::f64);
+  randomize(model, 1, 0.4);
+  const std::int64_t first = search_one(model, {4, 2}, {})[0].ids.at(0);
+  model.target_table().value.data<double>()[first * 8] = std::nan("");  // as it is read, not predicted
+  expect_lost(search_one(model, {4, 2}, {}));
+  model.source_table().value.data<double>()[40] = std::nan("");
+  expect_lost(search_one(model, {4, 2}, {}));
+}
+
+TEST(BeamSearch, Messages) {
+  const auto model = random_model(1);
+  const auto error = [&](const DecodingOptions& o) { return message_of([&] { search_one(*model, {4, 2}, o); }); };
+  EXPECT_EQ(error({.beam = 0}), "decoding: beam must be at least 1, got 0");
+  EXPECT_EQ(error({.max_length_a = -1}), "decoding: max_length_a and max_length_b must be at least 0, got -1 and 10");
+  EXPECT_EQ(error({.min_length = -1}), "decoding: min_length must be at least 0, got -1");
+  EXPECT_EQ(error({.length_penalty = std::nan("")}), "decoding: length_penalty must be finite, got nan");
+  EXPECT_EQ(error({.eos = 11}), "decoding: eos must be an id in [0, 11), got 11");
+  const auto mixing = random_model(1, 11, "instancenorm");
+  EXPECT_EQ(message_of([&] {
+              search_one(*mixing, {4, 2}, {});
+            }),
+            "decoding: encoder.layers.0.self_attn_layer_norm (instancenorm) has statistics over the tokens of a "
+            "sentence, which are not known yet");
+  const Tensor source = Tensor::of<std::int64_t>({1, 2}, {4, 2});
+  const auto inference = InferenceTransformer::make(*model, DType::f64);
+  const auto decoder = inference->decoder(source, mask_of(source));
+  EXPECT_EQ(message_of([&] { decoder->step({2}, {1}); }), "decoding: parents must be in [0, 1), got 1 for row 0");
+  EXPECT_EQ(message_of([&] { decoder->step({2, 2}, {0}); }), "decoding: needs one parent per token, got 1 for 2");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,104 @@
+// Dropout masks belong to places: no two places of a model draw the same one.
+#include <gtest/gtest.h>
+
+#include "models/transformer/transformer.h"
+#include "tests/models/transformer/tiny_translation.h"
+
+namespace foldgrad::testing {
+namespace {
+
+constexpr std::int64_t kBits = 64;  // of each mask that are compared
+using Masks = std::map<std::string, std::vector<bool>>;
+
+// Which of the first elements were dropped, where nothing else is zero.
+std::vector<bool> zeros(const Tensor& t) {
+  std::vector<bool> bits;
+  for (double v : t.values<double>())
+    if (std::int64_t(bits.size()) < kBits) bits.push_back(v == 0);
+  return bits;
+}
+
+class DropoutPlaces : public ::testing::Test {
+ protected:
+  DropoutPlaces() {
+    TransformerConfig config = tiny_config("none");
+    config.encoder_layers = config.decoder_layers = 2;
+    config.heads = 1;
+    config.dropout = config.attention_dropout = config.activation_dropout = 0.5;
+    model_ = std::make_unique<Transformer>(config, 1, DType::f64);
+    for (Parameter* p : model_->parameters()) p->value.copy_from(randn(p->value.shape(), ++seed_));
+  }
+
+  ForwardPass pass() { return {.tape = tape_, .dtype = DType::f64, .training = true, .seed = 1, .step = 1}; }
+  // Of the operation `kind` that `body` records last.
+  template <class Body>
+  std::vector<bool> zeros_of(const char* kind, const Body& body) {
+    std::vector<bool> found;
+    tape_.observe([&](const Node& node, const Tensor& y) {
+      if (node.name() == std::string(kind)) found = zeros(y);
+    });
+    body();
+    return found;
+  }
+
+  // Nothing but the branch is in the sum.
+  void add_sum(Sublayer& sublayer, Masks& masks) {
+    const std::int64_t in = sublayer.out.weight.value.shape()[1];
+    masks[sublayer.name + ", sum"] = zeros(
+        sublayer
+            .join(tape_.constant(randn({8, in}, 1)), tape_.constant(Tensor::zeros({8, 8}, DType::f64)), nullptr, pass())
+            .value());
+  }
+  // Queries and keys of zero, and values that tell the tokens apart: the results are the probabilities.
+  void add_attention(AttentionBlock& block, Masks& masks) {
+    const Tensor identity = Tensor::zeros({8, 8}, DType::f64);
+    for (int i = 0; i < 8; ++i) identity.data<double>()[i * 8 + i] = 1;
+    for (LinearLayer* layer : {&block.q, &block.k, &block.v}) layer->weight.value.zero(), layer->bias.value.zero();
+    block.v.weight.value.copy_from(identity);
+    const Var x = tape_.constant(identity.reshape({1, 8, 8}));
+    const Var all = tape_.constant(Tensor::full({1, 8}, 1, DType::u8));
+    masks[block.sublayer.name + ", attention"] =
+        zeros_of("attention", [&] { block(x, nullptr, all, /*causal=*/false, nullptr, pass()); });
+    add_sum(block.sublayer, masks);
+  }
+  void add_layer(TransformerLayer& layer, Masks& masks) {
+    add_attention(layer.self_attention, masks);
+    if (layer.cross_attention) add_attention(*layer.cross_attention, masks);
+    FeedForwardBlock& ffn = layer.feed_forward;
+    masks[ffn.sublayer.name + ", activation"] = zeros_of("dropout", [&] {
+      ffn(tape_.constant(randn({8, 8}, 2)), nullptr, pass());
+    });
+    add_sum(ffn.sublayer, masks);
+  }
+
+  unsigned seed_ = 0;
+  Tape tape_;
+  std::unique_ptr<Transformer> model_;
+};
+
+TEST_F(DropoutPlaces, EachHasAMaskOfItsOwn) {
+  const Tensor ids = Tensor::of<std::int64_t>({2, 4}, {4, 5, 6, 7, 8, 9, 10, 4}), mask = mask_of(ids);
+  TransformerConfig config = model_->config();
+  config.activation_dropout = 0;  // so that embeddings alone have a dropout of their own
+  Transformer embedding(config, 1, DType::f64);
+  Masks masks;
+  Var memory;
+  masks["encoder"] = zeros_of("dropout", [&] { memory = embedding.encode(ids, mask, pass()); });
+  masks["decoder"] = zeros_of("dropout", [&] { embedding.decode(ids, mask, memory, mask, pass()); });
+  for (auto* stack : {&model_->encoder_layers(), &model_->decoder_layers()})
+    for (TransformerLayer& layer : *stack) add_layer(layer, masks);
+  ASSERT_EQ(masks.size(), 2u + 6u + 4u + 10u);  // embeddings, attentions, activations, sums
+
+  // Of fair coins 32 of 64 agree, with a deviation of 4.
+  for (auto a = masks.begin(); a != masks.end(); ++a) {
+    ASSERT_EQ(std::int64_t(a->second.size()), kBits) << a->first;
+    for (auto b = std::next(a); b != masks.end(); ++b) {
+      int equal = 0;
+      for (std::int64_t i = 0; i < kBits; ++i) equal += a->second[i] == b->second[i];
+      EXPECT_LE(equal, 56) << a->first << " and " << b->first;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,221 @@
+#include "models/transformer/inference.h"
+
+#include "ops/linear/packed_linear.h"
+#include "tests/models/transformer/step_logits.h"
+#include "tests/models/transformer/tiny_translation.h"
+
+namespace foldgrad::testing {
+namespace {
+
+Tensor encoded_by_tape(Transformer& model, const TranslationBatch& batch) {
+  Tape tape(/*recording=*/false);
+  const ForwardPass pass{.tape = tape, .dtype = DType::f64};
+  return model.encode(batch.source, batch.source_mask, pass).value();
+}
+
+// [B, T, vocabulary]
+Tensor logits_by_tape(Transformer& model, const TranslationBatch& batch) {
+  Tape tape(/*recording=*/false);
+  const ForwardPass pass{.tape = tape, .dtype = DType::f64};
+  const Var memory = model.encode(batch.source, batch.source_mask, pass);
+  return model.logits(model.decode(batch.input, batch.input_mask, memory, batch.source_mask, pass), pass).value();
+}
+
+// In f64, with random weights and, after a training forward, statistics of its own.
+std::unique_ptr<Transformer> random_model(const TransformerConfig& config, const TranslationBatch& batch,
+                                          double deviation = 0.3) {
+  auto model = std::make_unique<Transformer>(config, 1, DType::f64);
+  randomize(*model, 10, deviation);
+  Tape tape;
+  model->loss(batch, {.tape = tape, .dtype = DType::f64, .training = true, .seed = 1, .step = 1}, 0);
+  return model;
+}
+
+bool has_statistics_of_sentences(const std::string& normalizer) {
+  return normalizer == "instancenorm" || normalizer == "groupnorm";  // by default
+}
+
+TransformerConfig config_for(const std::string& normalizer, bool pre_norm) {
+  TransformerConfig config = tiny_config(normalizer, pre_norm);
+  config.encoder_layers = config.decoder_layers = 2;
+  if (normalizer == "groupnorm") config.normalizer_options = {{"groups", "2"}};
+  if (normalizer == "prepbn") config.normalizer_options = {{"total", "1"}};
+  return config;
+}
+
+void expect_the_same(const TransformerConfig& config, double tolerance = 1e-11, double deviation = 0.3) {
+  const TranslationBatch batch = translation_batch(/*extra=*/1);
+  const auto model = random_model(config, batch, deviation);
+  const auto inference = InferenceTransformer::make(*model, DType::f64);
+  EXPECT_TRUE(close(inference->encode(batch.source, batch.source_mask),
+                    real_rows(encoded_by_tape(*model, batch), batch.source_mask), tolerance))
+      << config.normalizer << ", " << config.width;
+  if (has_statistics_of_sentences(config.normalizer)) return;
+  EXPECT_TRUE(
+      close(logits_by_steps(*inference, batch), real_rows(logits_by_tape(*model, batch), batch.input_mask), tolerance))
+      << config.normalizer;
+}
+
+// The order of sums is all that differs. Sources have padding on the left, of different lengths.
+TEST(InferenceTransformer, IsTheModelWithEveryNormalizer) {
+  for (const NormalizerInfo& info : normalizers())
+    for (bool pre_norm : {true, false})
+      if (info.name != "deepnorm" || !pre_norm) expect_the_same(config_for(info.name, pre_norm));
+}
+
+// Rows are normalized in parts of 256 channels. In each the gains, biases and values are others.
+TEST(InferenceTransformer, IsTheModelAcrossPartsOf256Channels) {
+  for (const char* normalizer : {"bn", "centernorm", "ln", "rmsnorm"})
+    for (std::int64_t width : {264, 520}) {
+      TransformerConfig config = tiny_config(normalizer);
+      config.width = width;
+      config.heads = 8;
+      config.ffn_width = 6;
+      expect_the_same(config, 1e-11, /*deviation=*/0.05);
+    }
+}
+
+// With more rows than 32, and 11 tokens, queries, keys and values of the first layer are made once per token.
+TEST(InferenceTransformer, IsTheModelWithManyRowsOfFewTokens) {
+  const std::int64_t sentences = 70;
+  const Tensor source = random_ids({sentences, 3}, 11, 1), input = random_ids({sentences, 4}, 11, 2);
+  const Tensor source_mask = Tensor::full(source.shape(), 1, DType::u8),
+               mask = Tensor::full(input.shape(), 1, DType::u8);
+  const TranslationBatch batch{source, source_mask, input, mask, input};
+  const auto model = random_model(config_for("un", true), batch);
+  EXPECT_TRUE(close(logits_by_steps(*InferenceTransformer::make(*model, DType::f64), batch),
+                    real_rows(logits_by_tape(*model, batch), mask), 1e-11));
+}
+
+TEST(InferenceTransformer, IsTheModelWithEveryActivation) {
+  for (const char* activation : {"relu", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"}) {
+    TransformerConfig config = config_for("ln", true);
+    config.activation = activation;
+    expect_the_same(config);
+  }
+}
+
+// A folded model has a bias of the output projection and affine maps here and there.
+TEST(InferenceTransformer, IsTheModelWithWhatFoldingLeaves) {
+  TransformerConfig config = config_for("none", false);
+  config.share_embeddings = "inputs";
+  config.output_bias = true;
+  config.normalizer_at = {{"encoder.layers.1.self_attn.residual", "affine"},
+                          {"decoder.layers.0.ffn.residual", "centernorm"},
+                          {"decoder.layers.1.encoder_attn_layer_norm", "affine"}};
+  expect_the_same(config);
+  config.share_embeddings = "none";
+  config.pre_norm = true;
+  expect_the_same(config);
+}
+
+// Only a map with gains of 1 and biases of 0 is left out.
+TEST(InferenceTransformer, IsTheModelWithMapsThatOnlyAddOrOnlyScale) {
+  const TranslationBatch batch = translation_batch();
+  for (const char* constant : {"weight", "bias"})
+    for (bool pre_norm : {true, false}) {
+      const auto model = random_model(config_for("affine", pre_norm), batch);
+      for (Normalizer* norm : model->normalizers())
+        for (Parameter* p : norm->parameters())
+          if (p->name.ends_with(constant)) p->value.copy_from(Tensor::full({8}, constant[0] == 'w', DType::f64));
+      EXPECT_TRUE(close(logits_by_steps(*InferenceTransformer::make(*model, DType::f64), batch),
+                        real_rows(logits_by_tape(*model, batch), batch.input_mask), 1e-11))
+          << constant;
+    }
+}
+
+// Of f32: 24 roundings deep in each of a dozen sublayers; seen: 3e-6. Of bf16: weights and what products read have
+// 8 bits, and errors of about 2^-9 each add up like a random walk; seen: 0.03 for logits of deviation 1.6. An error in
+// the way of computation is larger than either by far.
+TEST(InferenceTransformer, LowerPrecisionIsClose) {
+  for (const char* normalizer : {"ln", "rmsnorm", "un", "none", "dyt"})
+    for (bool pre_norm : {true, false}) {
+      const TranslationBatch batch = translation_batch();
+      TransformerConfig config = config_for(normalizer, pre_norm);
+      const auto exact = random_model(config, batch);
+      Transformer model(config, 1);
+      model.copy_from(*exact);
+      const Tensor want = real_rows(logits_by_tape(*exact, batch), batch.input_mask);
+      for (const auto& [dtype, tolerance] : {std::pair{DType::f32, 2e-5}, {DType::bf16, 0.1}}) {
+        const auto inference = InferenceTransformer::make(model, dtype);
+        EXPECT_EQ(inference->encode(batch.source, batch.source_mask).dtype(), dtype);
+        EXPECT_TRUE(close(logits_by_steps(*inference, batch), want, tolerance)) << normalizer << " " << name(dtype);
+      }
+    }
+}
+
+TEST(InferenceTransformer, EqualCallsGiveEqualBits) {
+  const TranslationBatch batch = translation_batch();
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    Transformer model(config_for("ln", true), 1);
+    const auto inference = InferenceTransformer::make(model, dtype);
+    const Tensor first = logits_by_steps(*inference, batch);
+    EXPECT_TRUE(identical(logits_by_steps(*InferenceTransformer::make(model, dtype), batch), first));
+  }
+}
+
+TEST(InferenceTransformer, Messages) {
+  Transformer model(config_for("ln", true), 1);
+  EXPECT_EQ(message_of([&] { InferenceTransformer::make(model, DType::f64); }),
+            "inference: a model of f32 runs in f32 or bf16, got f64");
+  const auto inference = InferenceTransformer::make(model, DType::f32);
+  const auto encode_error = [&](const Tensor& ids, const Tensor& mask) {
+    return message_of([&] { inference->encode(ids, mask); });
+  };
+  const Tensor ids = Tensor::of<std::int64_t>({1, 2}, {4, 11});
+  EXPECT_EQ(encode_error(ids, mask_of(ids)), "inference: ids must be in [0, 11), got 11");
+  EXPECT_EQ(encode_error(ids, mask_of(ids).reshape({2})),
+            "inference: ids and their mask must have one shape [B, S], got [1, 2] and [2]");
+  const Tensor longer = Tensor::zeros({1, 13}, DType::i64);
+  EXPECT_EQ(encode_error(longer, mask_of(longer)),
+            "inference: sentences must have at most max_positions = 12 tokens, got 13");
+  TransformerConfig mixing = config_for("instancenorm", true);
+  mixing.mask_normalizers = false;
+  Transformer other(mixing, 1);
+  EXPECT_EQ(message_of([&] { InferenceTransformer::make(other, DType::f32); }),
+            "inference: leaves padding out, which encoder.layers.0.self_attn_layer_norm (instancenorm) must see with "
+            "mask_normalizers off");
+}
+
+// Every number of rows is a primitive of its own in the library, on weights packed once; odd sizes are padded in there.
+// Tolerances: sums of 130 products in f32, and one rounding of the result to bf16.
+TEST(PackedLinear, IsTheProductAndWhatFollows) {
+  using Case = std::tuple<DType, DType, double>;
+  for (const auto& [in, out, tolerance] :
+       {Case{DType::f32, DType::f32, 1e-5}, {DType::bf16, DType::f32, 1e-5}, {DType::bf16, DType::bf16, 4e-3}})
+    for (std::int64_t rows : {1, 5, 17, 65})
+      for (std::int64_t n : {1, 67}) {
+        const std::int64_t k = 130;
+        const Tensor w = randn({n, k}, 1, 0.1).to(in), b = randn({n}, 2).to(in), x = randn({rows, k}, 3).to(in);
+        for (int follows = 0; follows < 3; ++follows) {
+          PackedLinearOptions options;
+          options.in = in, options.out = out;
+          if (follows == 1) options.activation = Activation::gelu;
+          if (follows == 2) options.add = 0.5;
+          if (follows == 2 && out == DType::bf16) continue;
+          const Tensor start = randn({rows, n}, 4).to(out), got = start.clone(), want = start.clone();
+          PackedLinear(w, b, options)(rows, x.raw(), got.raw());
+          plain_packed_linear(w, b, options)->run(rows, x.raw(), want.raw());
+          EXPECT_TRUE(close(got, want, tolerance)) << name(in) << " " << rows << " x " << n << ", " << follows;
+        }
+      }
+}
+
+TEST(PackedLinear, WorkedByHand) {
+  const Tensor w = Tensor::of<double>({2, 2}, {1, 2, 3, -4}), b = Tensor::of<double>({2}, {10, 0}),
+               x = Tensor::of<double>({1, 2}, {1, 1});
+  for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    const auto run = [&](std::optional<Activation> activation, double add) {
+      const PackedLinearOptions options{.in = dtype, .out = dtype, .activation = activation, .add = add};
+      const Tensor y = Tensor::full({1, 2}, 100, dtype);
+      PackedLinear(w, b, options)(1, x.to(dtype).raw(), y.raw());
+      return y.to(DType::f64).values<double>();
+    };
+    EXPECT_EQ(run({}, 0), (std::vector<double>{13, -1}));
+    EXPECT_EQ(run(Activation::relu, 0), (std::vector<double>{13, 0}));
+    EXPECT_EQ(run({}, 2), (std::vector<double>{213, 199}));
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,267 @@
+#include <cmath>
+
+#include "tests/models/transformer/tiny_translation.h"
+#include "tests/whole_model/tiny_transformer.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using Options = std::map<std::string, std::string>;
+
+double loss_of(Transformer& model, const TranslationBatch& batch, bool training = true) {
+  Tape tape(/*recording=*/false);
+  return model.loss(batch, {.tape = tape, .dtype = model.dtype(), .training = training, .seed = 5, .step = 3}, 0.1)
+      .value()
+      .item();
+}
+
+double backward(Transformer& model, const TranslationBatch& batch, DType dtype) {
+  Tape tape;
+  for (Parameter* p : model.parameters()) p->zero_grad();
+  const Var loss = model.loss(batch, {.tape = tape, .dtype = dtype, .training = true, .seed = 5, .step = 3}, 0.1);
+  const double value = loss.value().item();
+  tape.backward(loss);
+  return value;
+}
+
+// Every parameter against central differences of fourth order; the state is brought back before each evaluation.
+void check_gradients(const TransformerConfig& config, double tolerance) {
+  Transformer model(config, 1, DType::f64);
+  randomize(model, 10);
+  const TranslationBatch batch = translation_batch();
+  const StateSnapshot before = model.snapshot();
+  backward(model, batch, DType::f64);
+  for (Parameter* p : model.parameters()) {
+    ASSERT_TRUE(p->has_grad) << p->name;
+    const Tensor want = Tensor::empty(p->value.shape(), DType::f64);
+    for (std::int64_t i = 0; i < p->value.size(); ++i) {
+      constexpr double h = 3e-4;
+      double& x = p->value.data<double>()[i];
+      const double x0 = x;
+      const auto at = [&](double step) {
+        x = x0 + step;
+        model.restore(before);
+        return loss_of(model, batch);
+      };
+      const double near = at(h) - at(-h), far = at(2 * h) - at(-2 * h);
+      x = x0;
+      want.data<double>()[i] = (8 * near - far) / (12 * h);
+    }
+    EXPECT_TRUE(close(p->grad, want, tolerance)) << p->name;
+  }
+}
+
+// Truncation falls with h^4 and was seen at 1e-9; wrong terms are off by far more.
+TEST(Transformer, GradientsWithPostNorm) {
+  TransformerConfig config = tiny_config("ln", /*pre_norm=*/false);
+  config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
+  check_gradients(config, 1e-7);
+}
+TEST(Transformer, GradientsWithUnInItsWarmUp) {
+  TransformerConfig config = tiny_config("un");
+  config.normalizer_options = {{"warmup", "100"}};
+  config.share_embeddings = "decoder";
+  config.dropout = config.activation_dropout = 0.2;
+  check_gradients(config, 1e-7);
+}
+TEST(Transformer, GradientsWithDeepNormAndTablesOfTheirOwn) {
+  TransformerConfig config = tiny_config("deepnorm", /*pre_norm=*/false);
+  config.share_embeddings = "none";
+  config.activation = "silu";
+  check_gradients(config, 1e-7);
+}
+
+// The same model, put together from operations by other code (tests/whole_model).
+TEST(Transformer, TRF_1_TRF_2_TRF_3_IsTheModelAssembledByHand) {
+  TransformerConfig config = tiny_config();
+  config.ffn_width = kHidden;
+  config.encoder_layers = config.decoder_layers = kLayers;
+  Transformer model(config, 1, DType::f64);
+  randomize(model, 3);
+  TinyTransformer by_hand(DType::f64, Device::cpu, /*dropout=*/0);
+  const std::vector<std::pair<std::string, std::string>> names{{"encoder.embed_tokens", "embed"},
+                                                               {"self_attn_layer_norm", "self_attn_norm"},
+                                                               {"encoder_attn_layer_norm", "cross_attn_norm"},
+                                                               {"encoder_attn", "cross_attn"},
+                                                               {"final_layer_norm", "ffn_norm"},
+                                                               {"layer_norm", "norm"}};
+  std::size_t copied = 0;
+  for (Parameter* p : model.parameters()) {
+    std::string name = p->name;
+    for (const auto& [ours, theirs] : names)
+      if (const auto at = name.find(ours); at != std::string::npos) name.replace(at, ours.size(), theirs);
+    by_hand.parameters().at(name).value.copy_from(p->value), ++copied;
+  }
+  EXPECT_EQ(copied, by_hand.parameters().size());
+  const Batch batch = tiny_batch(Device::cpu);
+  Tape tape;
+  const double want = by_hand.loss(tape, batch, 1, 0.1).value().item();
+  const double got = loss_of(model, {batch.source, batch.source_mask, batch.input, batch.input_mask, batch.target});
+  EXPECT_NEAR(got, want, 1e-12 * want);
+}
+
+// Logits at real tokens of a training pass, one after the other.
+std::vector<double> real_logits(Transformer& model, const TranslationBatch& batch) {
+  Tape tape(/*recording=*/false);
+  const ForwardPass pass{.tape = tape, .dtype = DType::f64, .training = true};
+  const Var memory = model.encode(batch.source, batch.source_mask, pass);
+  const Var logits = model.logits(model.decode(batch.input, batch.input_mask, memory, batch.source_mask, pass), pass);
+  const auto mask = batch.input_mask.values<std::uint8_t>();
+  const std::int64_t V = logits.shape()[-1];
+  std::vector<double> real;
+  for (std::size_t n = 0; n < mask.size(); ++n)
+    if (mask[n])
+      real.insert(real.end(), logits.value().data<double>() + n * V, logits.value().data<double>() + (n + 1) * V);
+  return real;
+}
+
+TEST(Transformer, PaddingColumnsChangeNothing) {
+  for (const char* normalizer : {"ln", "un", "bn"})
+    for (bool masked : {true, false}) {
+      TransformerConfig config = tiny_config(normalizer);
+      config.mask_normalizers = masked;
+      Transformer narrow(config, 1, DType::f64), wide(config, 1, DType::f64);
+      randomize(narrow, 3), randomize(wide, 3);
+      const std::vector<double> a = real_logits(narrow, translation_batch()),
+                                b = real_logits(wide, translation_batch(2));
+      ASSERT_EQ(a.size(), b.size());
+      double off = 0;
+      for (std::size_t i = 0; i < a.size(); ++i) off = std::max(off, std::abs(a[i] - b[i]));
+      if (!masked && std::string(normalizer) != "ln") {
+        EXPECT_GT(off, 1e-3) << normalizer << " without masks counts padding";
+        continue;
+      }
+      EXPECT_LE(off, 1e-12) << normalizer;
+      for (const auto& [name, tensor] : narrow.state())
+        EXPECT_TRUE(close(wide.state().at(name), tensor, 1e-12)) << name;
+    }
+}
+
+TEST(Transformer, PostNormNormalizesTheSumWithAScaledResidual) {
+  Transformer model(tiny_config("deepnorm", /*pre_norm=*/false), 1, DType::f64);
+  randomize(model, 3);
+  Tape tape;
+  Sublayer& sublayer = model.encoder_layers()[0].feed_forward.sublayer;
+  const Var branch = tape.constant(randn({2, 12}, 1)), x = tape.constant(randn({2, 8}, 2));
+  const ForwardPass pass{.tape = tape, .dtype = DType::f64};
+  EXPECT_GT(std::abs(sublayer.norm->residual_scale() - 1), 0.1);
+  EXPECT_TRUE(close(sublayer.join(branch, x, nullptr, pass).value(),
+                    sublayer.norm->apply_to_sum(x, sublayer.out(branch, pass), {}).value(), 1e-14));
+}
+
+TEST(Transformer, EveryDropoutActsInTrainingAloneAndFollowsSeedAndStep) {
+  const auto loss = [](const TransformerConfig& config, bool training, std::uint64_t seed, std::uint32_t step) {
+    Transformer model(config, 1, DType::f64);
+    Tape tape(/*recording=*/false);
+    const ForwardPass pass{.tape = tape, .dtype = DType::f64, .training = training, .seed = seed, .step = step};
+    return model.loss(translation_batch(), pass, 0.1).value().item();
+  };
+  const double without = loss(tiny_config(), true, 1, 1);
+  for (double TransformerConfig::*key :
+       {&TransformerConfig::dropout, &TransformerConfig::attention_dropout, &TransformerConfig::activation_dropout}) {
+    TransformerConfig config = tiny_config();
+    config.*key = 0.3;
+    const double with = loss(config, true, 1, 1);
+    EXPECT_GT(std::abs(with - without), 1e-3);
+    EXPECT_EQ(with, loss(config, true, 1, 1));
+    EXPECT_GT(std::abs(with - loss(config, true, 1, 2)), 1e-3);
+    EXPECT_GT(std::abs(with - loss(config, true, 2, 1)), 1e-3);
+    EXPECT_EQ(loss(config, false, 1, 1), without);  // ln does the same in training and inference
+  }
+}
+
+// The table's padding row gets a gradient through the tied projection; the encoder must not see what becomes of it,
+// also where statistics count padding.
+TEST(Transformer, TRF_1_TheEncoderSeesNothingAtPadding) {
+  TransformerConfig config = tiny_config("un");
+  config.mask_normalizers = false;
+  std::vector<Tensor> memories;
+  for (double padding : {0.0, 7.0}) {
+    Transformer model(config, 1, DType::f64);
+    model.source_table().value.slice(1, 2).copy_from(Tensor::full({1, 8}, padding, DType::f64));
+    Tape tape;
+    const TranslationBatch batch = translation_batch();
+    memories.push_back(
+        model.encode(batch.source, batch.source_mask, {.tape = tape, .dtype = DType::f64, .training = true}).value());
+  }
+  EXPECT_TRUE(identical(memories[0], memories[1]));
+}
+
+TEST(Transformer, CudaIsTheCpu) {
+  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  for (const char* normalizer : {"ln", "un"}) {
+    TransformerConfig config = tiny_config(normalizer);
+    config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
+    config.activation = "relu";
+    Transformer cpu(config, 1, DType::f64), cuda(config, 1, DType::f64, Device::cuda);
+    for (int step = 0; step < 2; ++step) {
+      const double want = backward(cpu, translation_batch(), DType::f64),
+                   got = backward(cuda, translation_batch(0, Device::cuda), DType::f64);
+      EXPECT_NEAR(got, want, 1e-11 * want) << normalizer;
+    }
+    const auto a = cpu.parameters(), b = cuda.parameters();
+    for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(close(b[i]->grad, a[i]->grad, 1e-10)) << a[i]->name;
+    Transformer copy(config, 2, DType::f64);
+    copy.copy_from(cuda);
+    for (const auto& [name, tensor] : cpu.state()) EXPECT_TRUE(close(copy.state().at(name), tensor, 1e-10)) << name;
+    EXPECT_NEAR(loss_of(copy, translation_batch(), false), loss_of(cpu, translation_batch(), false), 1e-10);
+  }
+}
+
+class EveryNormalizer : public ::testing::TestWithParam<std::string> {};
+
+// Options that fit 8 channels.
+Options suitable(const std::string& name) {
+  if (name == "groupnorm") return {{"groups", "4"}};
+  if (name == "pn") return {{"groups", "2"}};
+  return {};
+}
+
+// A step down the gradient lowers the loss; activations in other precisions change it by rounding only.
+TEST_P(EveryNormalizer, Trains) {
+  for (bool pre_norm : {true, false}) {
+    if (pre_norm && GetParam() == "deepnorm") continue;
+    TransformerConfig config = tiny_config(GetParam(), pre_norm);
+    config.normalizer_options = suitable(GetParam());
+    Transformer exact(config, 1, DType::f64), model(config, 1);
+    const StateSnapshot begin = model.snapshot();
+    const TranslationBatch batch = translation_batch();
+    const double want = loss_of(exact, batch);
+    EXPECT_NEAR(backward(model, batch, DType::bf16), want, 0.1 * want);
+    model.restore(begin);
+    const double before = backward(model, batch, DType::f32);
+    EXPECT_NEAR(before, want, 1e-5 * want);
+    double square = 0;
+    for (Parameter* p : model.parameters())
+      for (float g : p->grad.values<float>()) square += double(g) * g;
+    for (Parameter* p : model.parameters())
+      for (std::int64_t i = 0; i < p->value.size(); ++i)
+        p->value.data<float>()[i] -= float(0.1 / square) * p->grad.data<float>()[i];
+    model.restore(begin);
+    EXPECT_LT(loss_of(model, batch), before - 0.05) << (pre_norm ? "pre-norm" : "post-norm");
+  }
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const NormalizerInfo& info : normalizers()) all.push_back(info.name);
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(All, EveryNormalizer, ::testing::ValuesIn(names()), [](const auto& i) { return i.param; });
+
+TEST(Transformer, RestoreRefusesWhatIsNotItsState) {
+  Transformer model(tiny_config("un"), 1), other(tiny_config("ln"), 1);
+  StateSnapshot snapshot = model.snapshot();
+  const auto error = [&] { return message_of([&] { model.restore(snapshot); }); };
+  EXPECT_EQ(error(), "no error");
+  snapshot["decoder.layer_norm.run_var"] = Tensor::zeros({4}, DType::f32);
+  EXPECT_EQ(error(), "transformer: decoder.layer_norm.run_var must be f32 [8], got f32 [4] on cpu");
+  snapshot.erase("decoder.layer_norm.run_var");
+  EXPECT_EQ(error(), "transformer: the snapshot has no decoder.layer_norm.run_var");
+  snapshot["x"] = Tensor::zeros({4}, DType::f32);
+  EXPECT_EQ(error(), "transformer: has no state x");
+  EXPECT_TRUE(other.state().empty());
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,154 @@
+// Random Transformers for properties of folding: sizes, kinds, weights, sentences, and gains over six orders of
+// magnitude.
+#pragma once
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "models/fold/transformer.h"
+#include "tests/models/transformer/tiny_translation.h"
+
+namespace foldgrad::testing {
+
+inline TransformerConfig random_config(const std::string& normalizer, bool pre_norm) {
+  TransformerConfig config = tiny_config(normalizer, pre_norm);
+  config.heads = *rc::gen::element<std::int64_t>(1, 2, 4);
+  config.width = config.heads * *rc::gen::element<std::int64_t>(4, 6);
+  config.ffn_width = *rc::gen::inRange<std::int64_t>(1, 20);
+  config.encoder_layers = *rc::gen::inRange<std::int64_t>(1, 4);
+  config.decoder_layers = *rc::gen::inRange<std::int64_t>(1, 4);
+  config.activation = *rc::gen::element<std::string>("relu", "gelu");
+  config.share_embeddings = *rc::gen::element<std::string>("all", "decoder", "inputs", "none");
+  config.output_bias = *rc::gen::element(false, true);
+  return config;
+}
+
+// Of one to five sentences a side, sources with padding on the left.
+inline TranslationBatch random_batch(const TransformerConfig& config) {
+  const auto sentences = *rc::gen::inRange<std::int64_t>(1, 6);
+  const auto side = [&](bool left) {
+    const auto columns = *rc::gen::inRange<std::int64_t>(1, 8);
+    Tensor ids = random_ids({sentences, columns}, 7, *rc::gen::inRange<unsigned>(0, 1000000));
+    for (std::int64_t s = 0; s < sentences; ++s) {
+      const auto tokens = *rc::gen::inRange<std::int64_t>(1, columns + 1);
+      std::int64_t* row = ids.data<std::int64_t>() + s * columns;
+      for (std::int64_t c = 0; c < columns; ++c)
+        row[c] = (left ? c >= columns - tokens : c < tokens) ? row[c] + 4 : config.pad;
+    }
+    return ids;
+  };
+  const Tensor source = side(true), input = side(false);
+  return {source, mask_of(source), input, mask_of(input), input};
+}
+
+// Sets |A| of a site to 10^decades, channel by channel: by its running variance alone while eps lets it be, otherwise
+// by its gain, which nothing takes back; B to the order of 10^levels.
+inline void set_gains(Normalizer& norm, const std::vector<double>& decades, const std::vector<double>& levels) {
+  Tensor variance, gain, bias;
+  for (const auto& [name, tensor] : norm.state()) {
+    if (name == "run_var" || name == "phi") variance = tensor;
+    if (name == "run_mean") tensor.copy_from(randn(tensor.shape(), 1).to(tensor.dtype()));
+  }
+  for (Parameter* p : norm.parameters()) {
+    if (p->name == norm.site() + ".weight" || p->name == norm.site() + ".bn.weight") gain = p->value;
+    if (p->name == norm.site() + ".bias" || p->name == norm.site() + ".bn.bias") bias = p->value;
+    if (p->name.ends_with(".eta")) p->value.copy_from(Tensor::full({1}, 1e-3, p->value.dtype()));  // is added to A
+  }
+  if (!gain.defined()) return;
+  const auto change = [](const Tensor& t, const auto& to) {
+    const Tensor exact = t.to(DType::f64).clone();
+    for (std::int64_t c = 0; c < t.size(); ++c) exact.data<double>()[c] = to(std::size_t(c), exact.data<double>()[c]);
+    t.copy_from(exact.to(t.dtype()));
+  };
+  const auto target = [&](std::size_t c) { return std::pow(10, decades[c]); };
+  const auto beyond_eps = [&](std::size_t c) { return std::max(target(c) / 100, 1.0); };
+  if (variance.defined()) {
+    const std::vector<double> g = gain.to(DType::f64).values<double>();
+    change(variance,
+           [&](std::size_t c, double) { return std::max(std::pow(g[c] * beyond_eps(c) / target(c), 2) - 1e-5, 1e-7); });
+  }
+  change(gain, [&](std::size_t c, double g) { return g * (variance.defined() ? beyond_eps(c) : target(c)); });
+  if (bias.defined()) change(bias, [&](std::size_t c, double b) { return b * std::pow(10, levels[c]); });
+}
+
+// Gains from 1e-3 to 1e3, while values stay in the range of f32: what a site gives in a channel, 10^level, is divided
+// out again in the columns of the linear layers that read it. With pre-norm the level is the gain's; with post-norm,
+// where the stream goes through one gain after the other, levels are drawn and a gain leads from one to the next.
+inline void randomize_gains(Transformer& model, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> gain(-3, 3), level(-1.5, 1.5);
+  std::map<std::string, std::vector<std::string>> readers;
+  for (const SiteReport& report : fold(model).reports) readers[report.site] = report.into;
+  std::map<std::string, Parameter*> parameters;
+  for (Parameter* p : model.parameters()) parameters[p->name] = p;
+  std::vector<double> levels;
+  for (Normalizer* norm : model.normalizers()) {
+    const auto C = std::size_t(norm->channels());
+    const bool first = norm->site() == "encoder.layers.0.self_attn_layer_norm" ||
+                       norm->site() == "decoder.layers.0.self_attn_layer_norm";
+    if (first || model.config().pre_norm || !norm->info().offline()) levels.assign(C, 0);
+    std::vector<double> decades(C);
+    for (std::size_t c = 0; c < C; ++c) {
+      const double next = model.config().pre_norm ? gain(random) : level(random);
+      decades[c] = next - levels[c], levels[c] = next;
+    }
+    set_gains(*norm, decades, levels);
+    for (const std::string& name : readers[norm->site()])
+      if (const auto found = parameters.find(name);
+          found != parameters.end() && found->second->value.shape().rank() == 2)
+        found->second->value.copy_from([&] {
+          const Tensor w = found->second->value.to(DType::f64).clone();
+          for (std::int64_t i = 0; i < w.size(); ++i) w.data<double>()[i] /= std::pow(10, levels[std::size_t(i) % C]);
+          return w.to(found->second->value.dtype());
+        }());
+  }
+}
+
+inline std::unique_ptr<Transformer> random_transformer(const TransformerConfig& config, DType dtype) {
+  auto model = std::make_unique<Transformer>(config, 1, dtype);
+  const auto seed = *rc::gen::inRange<unsigned>(0, 1000000);
+  randomize(*model, seed, 0.15);
+  randomize_gains(*model, seed);
+  return model;
+}
+
+// By how many times more than the numbers of a model its logits change, both relative, the latter to the greatest:
+// with every parameter and statistic multiplied by 1 + d or 1 - d, in f64. The greatest of a few draws.
+inline double condition_number(Transformer& model, const TranslationBatch& batch) {
+  constexpr double kChange = 1e-9;  // far above the rounding of f64, far below where logits are no longer linear in it
+  std::mt19937_64 random(1);
+  Transformer exact(model.config(), 1, DType::f64);
+  exact.copy_from(model);
+  const Tensor want = inference_logits(exact, batch, DType::f64);
+  double greatest = 0;
+  for (int draw = 0; draw < 3; ++draw) {
+    Transformer changed(model.config(), 1, DType::f64);
+    changed.copy_from(model);
+    const auto change = [&](const Tensor& t) {
+      for (std::int64_t i = 0; is_floating(t.dtype()) && i < t.size(); ++i)
+        t.data<double>()[i] *= 1 + (random() % 2 ? kChange : -kChange);
+    };
+    for (Parameter* p : changed.parameters()) change(p->value);
+    for (const auto& [name, tensor] : changed.state()) change(tensor);
+    greatest = std::max(greatest, difference(inference_logits(changed, batch, DType::f64), want).relative / kChange);
+  }
+  return greatest;
+}
+
+// What rounding may make of the difference between a model and its folded form. A computed sum of n products is the
+// exact one of weights that are each off by at most n u, u = half an epsilon, wherever in the sum the roundings fall;
+// folding rounds W diag(A) once more, and the map at the site rounds three times. So both models give the exact logits
+// of models whose numbers are off by at most (n + 4) u, relative; and by how much more logits change than numbers is
+// the condition number, of which a few draws find a good part: a quarter at least. n: the longest sum.
+inline double folding_tolerance(Transformer& model, const TranslationBatch& batch, DType dtype) {
+  const double u =
+      (dtype == DType::f64 ? std::numeric_limits<double>::epsilon() : double(std::numeric_limits<float>::epsilon())) /
+      2;
+  const double n = double(std::max(model.config().width, model.config().ffn_width));
+  return 2 * (n + 4) * u * 4 * condition_number(model, batch);
+}
+
+}  // namespace foldgrad::testing

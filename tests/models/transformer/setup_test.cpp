@@ -1,0 +1,271 @@
+// What a Transformer begins with: parameters, their values, and the messages for configurations that cannot be.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "models/blocks/random_fill.h"
+#include "tests/models/transformer/tiny_translation.h"
+
+namespace foldgrad::testing {
+namespace {
+
+TransformerConfig iwslt(std::int64_t source, std::int64_t target) {
+  TransformerConfig config;
+  config.source_vocabulary = source, config.target_vocabulary = target;
+  return config;
+}
+
+// The counts that fairseq prints for transformer_iwslt_de_en.
+TEST(TransformerSetup, HasFairseqsNumberOfParameters) {
+  const auto count = [](const TransformerConfig& config) { return Transformer(config, 1).parameter_count(); };
+  EXPECT_EQ(count(iwslt(10152, 10152)), 36743168);
+  EXPECT_EQ(31545344 + 512 * 10152, 36743168);
+  TransformerConfig separate = iwslt(8848, 6632);
+  separate.share_embeddings = "decoder";
+  separate.pre_norm = false;
+  EXPECT_EQ(count(separate), 39469056);
+}
+
+TEST(TransformerSetup, NamesAreFairseqs) {
+  TransformerConfig config = tiny_config();
+  config.share_embeddings = "none";
+  Transformer model(config, 1);
+  std::vector<std::string> names;
+  for (Parameter* p : model.parameters()) names.push_back(p->name);
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+  for (const char* name :
+       {"encoder.embed_tokens.weight", "encoder.layers.0.self_attn.q_proj.weight",
+        "encoder.layers.0.self_attn.out_proj.bias", "encoder.layers.0.self_attn_layer_norm.weight",
+        "encoder.layers.0.fc1.weight", "encoder.layers.0.final_layer_norm.bias", "encoder.layer_norm.weight",
+        "decoder.layers.0.encoder_attn.k_proj.weight", "decoder.layers.0.encoder_attn_layer_norm.weight",
+        "decoder.layers.0.fc2.bias", "decoder.embed_tokens.weight", "decoder.output_projection.weight"})
+    EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
+  EXPECT_EQ(model.normalizers().size(), 7u);
+}
+
+TEST(TransformerSetup, ThereAre32SitesInTheDefaultModel) {
+  TransformerConfig config = tiny_config("un");
+  config.encoder_layers = config.decoder_layers = 6;
+  Transformer model(config, 1);
+  EXPECT_EQ(model.normalizers().size(), 32u);
+  EXPECT_EQ(model.state().size() % 32, 0u);
+  EXPECT_TRUE(model.state().count("decoder.layers.5.encoder_attn_layer_norm.run_var"));
+}
+
+// The vectors of the authors of FNV-1a.
+TEST(TransformerSetup, StreamsAreHashesOfNames) {
+  EXPECT_EQ(random_stream(""), 0x811C9DC5u);
+  EXPECT_EQ(random_stream("a"), 0xE40C292Cu);
+  EXPECT_EQ(random_stream("foobar"), 0xBF9CF968u);
+}
+
+struct Moments {
+  double greatest = 0, mean = 0, deviation = 0;
+};
+Moments moments(const Tensor& t) {
+  const std::vector<double> values = t.to(DType::f64).values<double>();
+  Moments m;
+  for (double v : values) {
+    m.greatest = std::max(m.greatest, std::abs(v));
+    m.mean += v / double(values.size());
+    m.deviation += v * v / double(values.size());
+  }
+  m.deviation = std::sqrt(m.deviation - m.mean * m.mean);
+  return m;
+}
+Parameter& find(Transformer& model, const std::string& name) {
+  for (Parameter* p : model.parameters())
+    if (p->name == name) return *p;
+  throw std::out_of_range(name);
+}
+
+// Of n uniform values the mean is off by bound / sqrt(3 n), the deviation by about 0.45 bound / sqrt(3 n): 5 of these.
+TEST(TransformerSetup, BeginsAsFairseqDoes) {
+  TransformerConfig config = iwslt(2000, 2000);
+  config.encoder_layers = config.decoder_layers = 1;
+  Transformer model(config, 1);
+  const auto uniform = [&](const std::string& name, double bound) {
+    const Tensor& value = find(model, name).value;
+    const Moments m = moments(value);
+    const auto n = double(value.size());
+    EXPECT_LE(m.greatest, bound * (1 + 1e-5)) << name;  // bounds are given to six digits
+    EXPECT_GT(m.greatest, bound * (1 - 10 / n)) << name;
+    EXPECT_NEAR(m.mean, 0, 5 * bound / std::sqrt(3 * n)) << name;
+    EXPECT_NEAR(m.deviation, bound / std::sqrt(3), 5 * bound / std::sqrt(3 * n)) << name;
+  };
+  for (const char* block :
+       {"encoder.layers.0.self_attn", "decoder.layers.0.self_attn", "decoder.layers.0.encoder_attn"}) {
+    const std::string prefix = block;
+    for (const char* projection : {".q_proj", ".k_proj", ".v_proj"}) {
+      uniform(prefix + projection + ".weight", 0.0541266);
+      uniform(prefix + projection + ".bias", 0.0441942);
+    }
+    uniform(prefix + ".out_proj.weight", 0.0765466);
+    EXPECT_EQ(moments(find(model, prefix + ".out_proj.bias").value).greatest, 0);
+  }
+  for (const char* layer : {"encoder.layers.0", "decoder.layers.0"})
+    for (const char* kind : {".weight", ".bias"}) {
+      uniform(std::string(layer) + ".fc1" + kind, 0.0441942);
+      uniform(std::string(layer) + ".fc2" + kind, 0.03125);
+    }
+  const Tensor& table = model.source_table().value;
+  EXPECT_EQ(moments(table.slice(1, 2)).greatest, 0);
+  const Moments m = moments(table.slice(2, 2000));
+  EXPECT_NEAR(m.deviation, 0.0441942, 5 * 0.0441942 / std::sqrt(2 * 1998. * 512));
+  EXPECT_NEAR(m.mean, 0, 5 * 0.0441942 / std::sqrt(1998. * 512));
+  EXPECT_GT(m.greatest, 4.2 * 0.0441942);  // about one in 40,000 lies beyond
+}
+
+// Every weight is a factor times the weight of the same name and seed in fairseq's initialisation.
+double factor(Transformer& model, Transformer& fairseq, const std::string& name) {
+  const std::vector<double> ours = find(model, name).value.values<double>(),
+                            theirs = find(fairseq, name).value.values<double>();
+  const double ratio = ours[0] / theirs[0];
+  for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], ratio * theirs[i], 1e-15) << name;
+  return ratio;
+}
+
+TEST(TransformerSetup, TFixupScalesAsPublished) {
+  TransformerConfig config = tiny_config("none");
+  config.encoder_layers = config.decoder_layers = 6;
+  config.share_embeddings = "decoder";
+  Transformer fairseq(config, 1, DType::f64);
+  config.initialization = "tfixup";
+  Transformer tfixup(config, 1, DType::f64);
+  config.tfixup_scope = "all";
+  Transformer all(config, 1, DType::f64);
+  const double encoder = 0.42809, decoder = 0.36889, tolerance = 1e-5;  // N = 6, as published
+  const auto check = [&](const std::string& block, double f) {
+    EXPECT_NEAR(factor(tfixup, fairseq, block + ".v_proj.weight"), f * std::sqrt(2), 2 * tolerance) << block;
+    EXPECT_NEAR(factor(tfixup, fairseq, block + ".out_proj.weight"), f, tolerance) << block;
+    for (const char* projection : {".q_proj.weight", ".k_proj.weight"}) {
+      EXPECT_NEAR(factor(tfixup, fairseq, block + projection), 1, 1e-15) << block;
+      EXPECT_NEAR(factor(all, fairseq, block + projection), f * std::sqrt(2), 2 * tolerance) << block;
+    }
+    for (const char* bias : {".q_proj.bias", ".k_proj.bias", ".v_proj.bias", ".out_proj.bias"})
+      EXPECT_EQ(moments(find(tfixup, block + bias).value).greatest, 0) << block;
+  };
+  check("encoder.layers.3.self_attn", encoder);
+  check("decoder.layers.0.self_attn", decoder);
+  check("decoder.layers.5.encoder_attn", decoder);
+  EXPECT_NEAR(factor(tfixup, fairseq, "encoder.embed_tokens.weight"), decoder, tolerance);
+  EXPECT_NEAR(factor(tfixup, fairseq, "decoder.embed_tokens.weight"), decoder, tolerance);
+  const double xavier = std::sqrt(6.0 / (8 + 12)), in = 1 / std::sqrt(8.0);
+  EXPECT_NEAR(factor(tfixup, fairseq, "encoder.layers.2.fc1.weight"), encoder * xavier / in, 2 * tolerance);
+  EXPECT_EQ(moments(find(tfixup, "encoder.layers.2.fc1.bias").value).greatest, 0);
+}
+
+// The bounds of [q; k; v] and [k; v] held as one matrix each: sqrt(6 / 4 width), sqrt(6 / 3 width).
+TEST(TransformerSetup, XavierTakesPackedMatrices) {
+  TransformerConfig config = tiny_config("none");
+  Transformer fairseq(config, 1, DType::f64);
+  config.initialization = "xavier";
+  Transformer xavier(config, 1, DType::f64);
+  const auto check = [&](const std::string& name, double want) {
+    EXPECT_NEAR(factor(xavier, fairseq, name), want, 1e-12) << name;
+  };
+  for (const char* block : {"encoder.layers.0.self_attn", "decoder.layers.0.self_attn"})
+    for (const char* projection : {".q_proj.weight", ".k_proj.weight", ".v_proj.weight", ".out_proj.weight"})
+      check(std::string(block) + projection, 1);
+  check("decoder.layers.0.encoder_attn.q_proj.weight", std::sqrt(2));
+  check("decoder.layers.0.encoder_attn.k_proj.weight", std::sqrt(4.0 / 3));
+  check("decoder.layers.0.encoder_attn.v_proj.weight", std::sqrt(4.0 / 3));
+  check("encoder.layers.0.fc1.weight", std::sqrt(6.0 / (8 + 12)) * std::sqrt(8.0));
+  for (const char* bias : {".self_attn.v_proj.bias", ".encoder_attn.q_proj.bias", ".fc1.bias", ".fc2.bias"})
+    EXPECT_EQ(moments(find(xavier, std::string("decoder.layers.0") + bias).value).greatest, 0) << bias;
+}
+
+// What a folded model has: an output projection of its own with a bias, and other normalizers at some sites.
+TEST(TransformerSetup, SitesCanDifferAndTheOutputCanHaveABias) {
+  TransformerConfig config = tiny_config("none", /*pre_norm=*/false);
+  config.share_embeddings = "inputs";
+  config.output_bias = true;
+  config.normalizer_at = {{"decoder.layers.0.final_layer_norm", "scale"}, {"decoder.layers.0.ffn.residual", "affine"}};
+  Transformer model(config, 1, DType::f64);
+  std::set<std::string> names;
+  for (Parameter* p : model.parameters()) names.insert(p->name);
+  for (const char* name : {"decoder.output_projection.weight", "decoder.output_projection.bias",
+                           "decoder.layers.0.final_layer_norm.weight", "decoder.layers.0.ffn.residual.bias"})
+    EXPECT_TRUE(names.count(name)) << name;
+  EXPECT_FALSE(names.count("decoder.embed_tokens.weight"));
+  EXPECT_FALSE(names.count("decoder.layers.0.final_layer_norm.bias"));
+  EXPECT_EQ(model.normalizers().size(), 6u);
+
+  randomize(model, 3);
+  Sublayer& ffn = model.decoder_layers()[0].feed_forward.sublayer;
+  Tape tape;
+  const Var branch = tape.constant(randn({2, 12}, 1)), x = tape.constant(randn({2, 8}, 2));
+  const ForwardPass pass{.tape = tape, .dtype = DType::f64};
+  const Tensor sum = ffn.out(branch, pass).value(), stream = ffn.residual->apply(x, {}).value(), want = sum.clone();
+  for (std::int64_t i = 0; i < want.size(); ++i)
+    want.data<double>()[i] = (sum.data<double>()[i] + stream.data<double>()[i]) *
+                             find(model, "decoder.layers.0.final_layer_norm.weight").value.data<double>()[i % 8];
+  EXPECT_TRUE(close(ffn.join(branch, x, nullptr, pass).value(), want, 1e-14));
+}
+
+TEST(TransformerSetup, DeepNormScalesValuesOutputsAndFeedForward) {
+  TransformerConfig config = tiny_config("ln", /*pre_norm=*/false);
+  config.encoder_layers = 3, config.decoder_layers = 2;
+  Transformer plain(config, 1, DType::f64);
+  config.normalizer = "deepnorm";
+  Transformer deep(config, 1, DType::f64);
+  const double encoder = 0.87 / std::pow(81. * 2, 1. / 16), decoder = std::pow(12. * 2, -0.25);
+  for (const char* name : {".self_attn.v_proj.weight", ".self_attn.out_proj.weight", ".fc1.weight", ".fc2.weight"}) {
+    EXPECT_NEAR(factor(deep, plain, std::string("encoder.layers.2") + name), encoder, 1e-12);
+    EXPECT_NEAR(factor(deep, plain, std::string("decoder.layers.1") + name), decoder, 1e-12);
+  }
+  for (const char* name : {".self_attn.q_proj.weight", ".self_attn.k_proj.weight", ".fc1.bias"})
+    EXPECT_EQ(factor(deep, plain, std::string("encoder.layers.2") + name), 1);
+}
+
+TEST(TransformerSetup, SeedsDecideAndPrecisionDoesNot) {
+  Transformer a(tiny_config(), 1), same(tiny_config("un"), 1), other(tiny_config(), 2),
+      exact(tiny_config(), 1, DType::f64);
+  const std::string name = "encoder.layers.0.fc1.weight";
+  EXPECT_TRUE(identical(find(a, name).value, find(same, name).value));
+  EXPECT_FALSE(identical(find(a, name).value, find(other, name).value));
+  EXPECT_TRUE(identical(find(a, name).value, find(exact, name).value.to(DType::f32)));
+}
+
+TEST(TransformerSetup, MessagesNameTheKey) {
+  const auto error = [](const std::function<void(TransformerConfig&)>& change) {
+    TransformerConfig config = tiny_config();
+    change(config);
+    return message_of([&] { Transformer model(config, 1); });
+  };
+  EXPECT_EQ(error([](auto& c) { c.heads = 3; }), "transformer: heads must divide width = 8, got 3");
+  EXPECT_EQ(error([](auto& c) { c.width = 7; }), "transformer: width must be even and at least 4, got 7");
+  EXPECT_EQ(error([](auto& c) { c.width = 512, c.heads = 2; }),
+            "transformer: heads must be at least 4 so that each has at most 128 of 512 channels, got 2");
+  EXPECT_EQ(error([](auto& c) { c.encoder_layers = 0; }), "transformer: encoder_layers must be at least 1, got 0");
+  EXPECT_EQ(error([](auto& c) { c.attention_dropout = 1; }), "transformer: attention_dropout must be in [0, 1), got 1");
+  EXPECT_EQ(error([](auto& c) { c.pad = 11; }), "transformer: pad must be an id in [0, 11), got 11");
+  EXPECT_EQ(error([](auto& c) { c.activation = "rleu"; }),
+            "transformer: activation must be one of relu, tanh, sigmoid, silu, gelu, gelu_tanh, got \"rleu\"");
+  EXPECT_EQ(error([](auto& c) { c.share_embeddings = "some"; }),
+            "transformer: share_embeddings must be one of all, decoder, inputs, none, got \"some\"");
+  EXPECT_EQ(error([](auto& c) { c.target_vocabulary = 12; }),
+            "transformer: share_embeddings = all needs target_vocabulary = source_vocabulary = 11, got 12");
+  EXPECT_EQ(
+      error([](auto& c) {
+        c.normalizer_at = {{"encoder.layer_nrom", "affine"}};
+      }),
+      "transformer: normalizer_at: there is no site \"encoder.layer_nrom\"; did you mean \"encoder.layer_norm\"?");
+  EXPECT_EQ(error([](auto& c) { c.normalizer = "deepnorm"; }),
+            "transformer: pre_norm must be off with normalizer = deepnorm, which scales the sum of post-norm");
+  EXPECT_EQ(error([](auto& c) {
+              c.normalizer_options = {{"epsilon", "1"}};
+            }),
+            "ln: there is no option \"epsilon\"; did you mean \"eps\"? Its options are: eps");
+  Transformer model(tiny_config(), 1, DType::f32);
+  Tape tape;
+  const Tensor ids = Tensor::full({1, 13}, 2, DType::i64), mask = mask_of(ids);
+  const ForwardPass pass{.tape = tape, .dtype = DType::f32};
+  EXPECT_EQ(message_of([&] { model.encode(ids, mask, pass); }),
+            "encoder: sentences must have at most max_positions = 12 tokens, got 13");
+  EXPECT_EQ(message_of([&] { model.encode(ids, mask.reshape({13}), pass); }),
+            "encoder: ids and their mask must have one shape [B, T], got [1, 13] and [13]");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,289 @@
+#include "train/checkpoints/model_directory.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/files/file.h"
+#include "engine/files/safetensors.h"
+#include "tests/engine/error_message.h"
+#include "tests/engine/files/temporary_directory.h"
+#include "tests/models/transformer/tiny_translation.h"
+#include "tests/train/checkpoints/contents.h"
+#include "train/checkpoints/checkpoint.h"
+#include "train/checkpoints/model_config.h"
+
+namespace foldgrad {
+namespace {
+
+using namespace testing;
+using nlohmann::json;
+
+std::map<std::string, Tensor> values(Transformer& model) {
+  std::map<std::string, Tensor> all;
+  for (const Parameter* p : model.parameters()) all.emplace(p->name, p->value);
+  return all;
+}
+
+// Trained enough that buffers differ from their first values.
+std::unique_ptr<Transformer> used_model(const TransformerConfig& config) {
+  auto model = std::make_unique<Transformer>(config, 3);
+  randomize(*model, 5);
+  Tape tape;
+  for (std::uint32_t step = 0; step < 3; ++step)
+    model->loss(translation_batch(), {.tape = tape, .dtype = DType::f32, .training = true, .step = step}, 0);
+  return model;
+}
+
+Tensor logits(Transformer& model) {
+  Tape tape(/*recording=*/false);
+  const ForwardPass pass{.tape = tape, .dtype = DType::f32};
+  const TranslationBatch b = translation_batch();
+  const Var memory = model.encode(b.source, b.source_mask, pass);
+  return model.logits(model.decode(b.input, b.input_mask, memory, b.source_mask, pass), pass).value();
+}
+
+TEST(ModelDirectory, ComesBackBitForBit) {
+  for (const auto& [normalizer, pre_norm] :
+       {std::pair("un", true), {"ln", false}, {"deepnorm", false}, {"mabn", true}, {"rmsnorm", true}}) {
+    const TemporaryDirectory directory;
+    TransformerConfig config = tiny_config(normalizer, pre_norm);
+    config.share_embeddings = "none";
+    config.encoder_layers = 2;
+    config.dropout = 0.25;
+    const auto model = used_model(config);
+    write_model_directory(directory / "m", *model);
+    const auto loaded = load_model(directory / "m");
+    EXPECT_TRUE(same_bits(values(*loaded), values(*model))) << normalizer;
+    EXPECT_TRUE(same_bits(loaded->state(), model->state())) << normalizer;
+    EXPECT_TRUE(same_bits({{"", logits(*loaded)}}, {{"", logits(*model)}})) << normalizer;
+    TransformerConfig read = loaded->config();
+    EXPECT_EQ(model_config_json(read), model_config_json(config)) << normalizer;
+    read.normalizer_options = {};  // now with the defaults that were implied
+    EXPECT_EQ(read, config) << normalizer;
+  }
+}
+
+TEST(ModelDirectory, HoldsFoldedModels) {
+  const TemporaryDirectory directory;
+  TransformerConfig config = tiny_config("none");
+  config.share_embeddings = "inputs";
+  config.output_bias = true;
+  config.normalizer_at = {{"encoder.layers.0.self_attn_layer_norm", "affine"}};
+  const auto model = used_model(config);
+  write_model_directory(directory / "m", *model);
+  const auto loaded = load_model(directory / "m");
+  EXPECT_EQ(loaded->config(), config);
+  EXPECT_TRUE(same_bits(values(*loaded), values(*model)));
+}
+
+TEST(ModelDirectory, NamesEveryOptionWithItsType) {
+  TransformerConfig config = tiny_config("un");
+  config.normalizer_options = {{"window", "2"}};
+  const auto norm = model_config_json(config)["norm"];
+  EXPECT_EQ(norm["name"], "un");
+  EXPECT_EQ(norm["options"]["window"], 2);
+  EXPECT_TRUE(norm["options"]["eps"].is_number_float());
+  EXPECT_EQ(norm["options"]["mode"], "paper");
+  EXPECT_EQ(model_config_json(tiny_config("deepnorm", false))["norm"]["options"].size(), 1);
+}
+
+TEST(ModelDirectory, TakesOtherTypesAndLessThanIsWritten) {
+  const TemporaryDirectory directory;
+  const auto model = used_model(tiny_config("ln"));
+  const std::string at = directory / "m";
+  write_model_directory(at, *model);
+  std::filesystem::remove(at + "/norm_state.safetensors");
+  auto tensors = values(*model);
+  for (auto& [name, tensor] : tensors) tensor = tensor.to(DType::bf16);
+  write_safetensors(at + "/model.safetensors", tensors);
+  json config = json::parse(read_bytes(at + "/config.json"));
+  for (const char* key : {"dropout", "attention_dropout", "activation_dropout", "initialization", "tfixup_scope"})
+    config["model"].erase(key);
+  config["norm"] = {{"name", "ln"}};
+  write_bytes(at + "/config.json", config.dump());
+  const auto loaded = load_model(at, DType::f64);
+  for (auto& [name, tensor] : tensors) tensor = tensor.to(DType::f64);
+  EXPECT_TRUE(same_bits(values(*loaded), tensors));
+}
+
+TEST(ModelDirectory, IsFoundInARun) {
+  const TemporaryDirectory directory;
+  const std::string run = directory / "run", checkpoints = run + "/checkpoints";
+  const auto model = used_model(tiny_config());
+  const auto contents = [&](std::int64_t step) {
+    CheckpointContents c;
+    c.step = step, c.model = values(*model), c.norm_state = model->state();
+    return c;
+  };
+  std::filesystem::create_directory(run);
+  const auto companions = [&](const std::string& to) {
+    write_model_config(to, model->config());
+    std::filesystem::create_directory(to + "/vocabulary");
+    write_bytes(to + "/vocabulary/words.txt", "a\nb\n");
+  };
+  save_checkpoint(checkpoints, contents(1), {.companions = companions});
+  save_checkpoint(checkpoints, contents(2), {.companions = companions});
+  EXPECT_EQ(find_model_directory(run), checkpoints + "/step-00000002");
+  save_checkpoint(checkpoints, contents(3), {.best = true, .companions = companions});
+  save_checkpoint(checkpoints, contents(4), {.companions = companions});
+  const std::string best = checkpoints + "/step-00000003";
+  EXPECT_EQ(find_model_directory(run), best);
+  EXPECT_EQ(find_model_directory(checkpoints), best);
+  EXPECT_EQ(find_model_directory(best), best);
+  EXPECT_TRUE(same_bits(values(*load_model(run)), values(*model)));
+  EXPECT_EQ(read_bytes(best + "/vocabulary/words.txt"), "a\nb\n");
+  EXPECT_EQ(load_checkpoint(best).step, 3);
+  for (const char* file : {"/config.json", "/vocabulary/words.txt"})
+    EXPECT_EQ(std::filesystem::hard_link_count(best + file), 1u) << file;
+
+  write_bytes(directory / "other", "a\nc\n");
+  std::filesystem::remove(best + "/vocabulary/words.txt");
+  std::filesystem::rename(directory / "other", best + "/vocabulary/words.txt");
+  const std::string damage = best + "/vocabulary/words.txt: must have SHA-256 ";
+  EXPECT_EQ(message<CheckpointError>([&] { load_model(run); }).substr(0, damage.size()), damage);
+  EXPECT_EQ(message<CheckpointError>([&] { load_checkpoint(best); }).substr(0, damage.size()), damage);
+  write_bytes(best + "/vocabulary/words.txt", "a\nb\n");
+  write_bytes(best + "/optimizer.safetensors", "");
+  EXPECT_EQ(message<CheckpointError>([&] { load_model(run); }), "no error");
+  EXPECT_EQ(message<CheckpointError>([&] { find_model_directory(directory.path()); }),
+            directory.path() + ": is no model: it has no config.json, and no checkpoint that has one");
+  EXPECT_EQ(message<CheckpointError>([&] { find_model_directory(directory / "no"); }),
+            (directory / "no") + ": there is no such file or directory");
+}
+
+TEST(ModelDirectory, IsNotWrittenOver) {
+  const TemporaryDirectory directory;
+  const auto model = used_model(tiny_config());
+  std::filesystem::create_directories(directory / "vocabulary");
+  write_bytes(directory / "vocabulary/words.txt", "a\n");
+  write_model_directory(directory / "m", *model, directory / "vocabulary");
+  EXPECT_EQ(read_bytes(directory / "m/vocabulary/words.txt"), "a\n");
+  EXPECT_EQ(message<FileError>([&] { write_model_directory(directory / "m", *model); }),
+            (directory / "m") + ": a model is there already");
+}
+
+TEST(ModelDirectory, IsNotWrittenWithNumbersThatAreNotFinite) {
+  const TemporaryDirectory directory;
+  const auto model = used_model(tiny_config("un"));
+  model->state().at("encoder.layer_norm.run_var").data<float>()[3] = NAN;
+  EXPECT_EQ(message<NonFiniteError>([&] { write_model_directory(directory / "m", *model); }),
+            (directory / "m") + ": is not written, for the model would have encoder.layer_norm.run_var: nan at [3]");
+  EXPECT_FALSE(std::filesystem::exists(directory / "m"));
+}
+
+class Malformed : public ::testing::Test {
+ protected:
+  Malformed() : model_(used_model(tiny_config("un"))) {
+    write_model_directory(at_, *model_);
+    config_ = json::parse(read_bytes(at_ + "/config.json"));
+  }
+  std::string with_config(const json& config) { return with_config_text(config.dump()); }
+  std::string with_config_text(const std::string& text) {
+    write_bytes(at_ + "/config.json", text);
+    return without("/config.json: ");
+  }
+  std::string with_tensors(const char* file, const std::map<std::string, Tensor>& tensors) {
+    write_safetensors(at_ + file, tensors);
+    return without(std::string(file) + ": ");
+  }
+  // The message of load_model without the file that it must name.
+  std::string without(const std::string& file) {
+    const std::string refusal = message<CheckpointError>([&] { load_model(at_); });
+    EXPECT_EQ(refusal.substr(0, at_.size() + file.size()), at_ + file);
+    return refusal.substr(std::min(refusal.size(), at_.size() + file.size()));
+  }
+
+  TemporaryDirectory directory_;
+  std::string at_ = directory_ / "m";
+  std::unique_ptr<Transformer> model_;
+  json config_;
+};
+
+TEST_F(Malformed, Config) {
+  EXPECT_EQ(with_config_text("{\"format\": "), "is not JSON at byte 12");
+  EXPECT_EQ(with_config(json(3)), "must be an object, got number");
+  EXPECT_EQ(with_config(json::object()), "\"format\" must be \"foldgrad transformer\", got none");
+  const auto changed = [&](const char* pointer, const json& value) {
+    json c = config_;
+    c[json::json_pointer(pointer)] = value;
+    return with_config(c);
+  };
+  EXPECT_EQ(changed("/format", "bert"), "\"format\" must be \"foldgrad transformer\", got \"bert\"");
+  EXPECT_EQ(changed("/format_version", 2), "\"format_version\" must be 1, got 2");
+  EXPECT_EQ(changed("/norms", 2), "there is no key \"norms\"; did you mean \"norm\"?");
+  EXPECT_EQ(changed("/model", 2), "\"model\" must be an object, got 2");
+  EXPECT_EQ(changed("/model/widht", 8), "there is no key model.widht; did you mean model.width?");
+  EXPECT_EQ(changed("/model/width", "8"), "model.width must be an integer in [0, 2147483647], got \"8\"");
+  EXPECT_EQ(changed("/model/width", 8.0), "model.width must be an integer in [0, 2147483647], got 8.0");
+  EXPECT_EQ(changed("/model/width", -8), "model.width must be an integer in [0, 2147483647], got -8");
+  EXPECT_EQ(changed("/model/width", 18446744073709551615u),
+            "model.width must be an integer in [0, 2147483647], got 18446744073709551615");
+  EXPECT_EQ(changed("/model/max_positions", 1000001), "model.max_positions must be at most 1000000, got 1000001");
+  EXPECT_EQ(changed("/model/heads", 3), "transformer: heads must divide width = 8, got 3");
+  EXPECT_EQ(changed("/model/pre_norm", 1), "model.pre_norm must be true or false, got 1");
+  EXPECT_EQ(changed("/model/dropout", "a"), "model.dropout must be a number, got \"a\"");
+  EXPECT_EQ(changed("/model/activation", 1), "model.activation must be text, got 1");
+  EXPECT_EQ(changed("/norm/options", 1), "norm.options must be an object, got 1");
+  EXPECT_EQ(changed("/norm/options/window", json::array()),
+            "norm.options.window must be a number, true, false or text, got an array");
+  EXPECT_EQ(changed("/norm/options/window", 0), "un: window must be an integer in [1, 1000000], got \"0\"");
+  EXPECT_EQ(changed("/norm/at", json{{"x", 1}}), "norm.at.x must be text, got 1");
+  EXPECT_EQ(
+      changed("/norm/at", json{{"encoder.layer_nrom", "none"}}),
+      "transformer: normalizer_at: there is no site \"encoder.layer_nrom\"; did you mean \"encoder.layer_norm\"?");
+  json c = config_;
+  c["model"].erase("width");
+  EXPECT_EQ(with_config(c), "model.width is missing");
+  c.erase("model");
+  EXPECT_EQ(with_config(c), "\"model\" is missing");
+  c = config_;
+  c["norm"] = {{"name", "una"}};
+  const std::string no_such = "there is no normalizer \"una\"; did you mean \"un\"? There are: ";
+  EXPECT_EQ(with_config(c).substr(0, no_such.size()), no_such);
+}
+
+TEST_F(Malformed, SizesThatTheFileDoesNotBearOutTakeNoMemory) {
+  config_["model"]["source_vocabulary"] = config_["model"]["target_vocabulary"] = 2147483647;
+  write_bytes(at_ + "/config.json", config_.dump());
+  EXPECT_EQ(without("/model.safetensors: "),
+            "tensor encoder.embed_tokens.weight must be [2147483647, 8] by config.json, got [11, 8]");
+  config_["model"]["source_vocabulary"] = config_["model"]["target_vocabulary"] = 11;
+  config_["model"]["decoder_layers"] = 2147483647;
+  write_bytes(at_ + "/config.json", config_.dump());
+  EXPECT_EQ(without("/model.safetensors: "),
+            "must have a tensor decoder.layers.2147483646.fc1.weight [12, 8] by config.json, which is missing");
+}
+
+TEST_F(Malformed, Tensors) {
+  const auto parameters = values(*model_), state = model_->state();
+  auto t = parameters;
+  t.erase("decoder.layers.0.self_attn.q_proj.bias");
+  EXPECT_EQ(with_tensors("/model.safetensors", t),
+            "must have a tensor decoder.layers.0.self_attn.q_proj.bias [8] by config.json, which is missing");
+  t = parameters;
+  t["decoder.output_projection.bias"] = Tensor::zeros({11}, DType::f32);
+  EXPECT_EQ(with_tensors("/model.safetensors", t),
+            "has a tensor decoder.output_projection.bias, of which config.json knows nothing");
+  t = parameters;
+  t["encoder.layer_norm.weight"] = Tensor::zeros({9}, DType::f32);
+  EXPECT_EQ(with_tensors("/model.safetensors", t),
+            "tensor encoder.layer_norm.weight must be [8] by config.json, got [9]");
+  t = parameters;
+  t["encoder.layer_norm.weight"] = Tensor::zeros({8}, DType::i32);
+  EXPECT_EQ(with_tensors("/model.safetensors", t),
+            "tensor encoder.layer_norm.weight must be of floating point, got i32");
+  t = parameters;
+  t["encoder.layer_norm.weight"] = Tensor::full({8}, 1e300, DType::f64);
+  EXPECT_EQ(with_tensors("/model.safetensors", t), "tensor encoder.layer_norm.weight must be finite, got inf at [0]");
+  write_bytes(at_ + "/model.safetensors", "abc");
+  EXPECT_EQ(without("/model.safetensors: "), "must begin with the 8 bytes of the header's length, got a file of 3");
+  write_safetensors(at_ + "/model.safetensors", parameters);
+
+  t = state;
+  t["encoder.layer_norm.iters"] = Tensor::zeros({}, DType::f32);
+  EXPECT_EQ(with_tensors("/norm_state.safetensors", t), "tensor encoder.layer_norm.iters must be i64, got f32");
+  std::filesystem::remove(at_ + "/norm_state.safetensors");
+  EXPECT_EQ(without("/norm_state.safetensors: "), "cannot be opened: No such file or directory");
+}
+
+}  // namespace
+}  // namespace foldgrad

@@ -1,0 +1,141 @@
+// NaN and infinity: refused where a model is loaded or written, named where they arise, shown to those who look.
+#include <set>
+#include <sstream>
+
+#include "engine/files/safetensors.h"
+#include "tests/engine/error_message.h"
+#include "tests/train/checkpoints/contents.h"
+#include "tests/train/model_program.h"
+#include "train/runs/resume.h"
+
+namespace foldgrad::testing {
+namespace {
+
+struct Command {
+  std::string arguments, output;  // what must not be there after a refusal
+  bool may_look = false;          // has --allow-non-finite
+};
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> all{
+      {"run @m --input @in --output @out", "out", true},
+      {"eval @m --source @in.de --reference @in.de --hypotheses @hypotheses", "hypotheses", true},
+      {"translate @m <@in.de", "", true},
+      {"fold @m -o @out", "out"},
+      {"graph @m --dot @out", "out"},
+      {"export @m -o @out", "out"},
+      {"average @m @m -o @out", "out"},
+      {"recalibrate @m -o @out --source @in.de --reference @in.de", "out"},
+  };
+  return all;
+}
+
+class NonFiniteNumbers : public ModelProgram {
+ protected:
+  NonFiniteNumbers() {
+    const TranslationBatch batch = translation_batch();
+    write_safetensors(files_ / "in", {{"source", batch.source}, {"input", batch.input}});
+  }
+
+  // Sets one element, or all, of a tensor in one of the model's files.
+  void spoil(const std::string& file, const std::string& name, double value, std::int64_t element = -1) {
+    auto tensors = read_safetensors(files_ / file).tensors;
+    Tensor& t = tensors.at(name);
+    for (std::int64_t i = 0; i < t.size(); ++i)
+      if (element < 0 || i == element) t.data<float>()[i] = float(value);
+    write_safetensors(files_ / file, tensors);
+  }
+  void expect_nothing_written(const Command& command) {
+    EXPECT_TRUE(command.output.empty() || !std::filesystem::exists(files_ / command.output)) << command.arguments;
+  }
+  // The error begins so, and the exit code is 5.
+  void expect_diverged(const Command& command, std::string start) {
+    for (std::size_t at = 0; (at = start.find('@', at)) != std::string::npos;)
+      start.replace(at, 1, files_.path() + "/");
+    const ProgramResult r = run(command.arguments);
+    EXPECT_EQ(r.exit_code, 5) << command.arguments;
+    EXPECT_EQ(r.err.substr(0, 7 + start.size()), "error: " + start) << command.arguments << ": " << r.err;
+    expect_nothing_written(command);
+  }
+};
+
+TEST_F(NonFiniteNumbers, AreRefusedByEveryCommandThatLoadsAModel) {
+  spoil("m/model.safetensors", "encoder.layers.0.fc1.weight", NAN, 2 * 8 + 5);
+  for (const Command& command : commands()) {
+    expect_error(command.arguments, 4,
+                 "@m/model.safetensors: tensor encoder.layers.0.fc1.weight must be finite, got nan at [2, 5]");
+    expect_nothing_written(command);
+  }
+  spoil("m/model.safetensors", "encoder.layers.0.fc1.weight", 0);
+  spoil("m/norm_state.safetensors", "encoder.layer_norm.run_var", INFINITY, 3);
+  for (const Command& command : commands())
+    expect_error(command.arguments, 4,
+                 "@m/norm_state.safetensors: tensor encoder.layer_norm.run_var must be finite, got inf at [3]");
+}
+
+TEST_F(NonFiniteNumbers, AreTakenWhereTheyAreAllowed) {
+  spoil("m/model.safetensors", "encoder.layers.0.fc1.weight", NAN, 2 * 8 + 5);
+  for (const Command& command : commands()) {
+    const std::size_t options = command.arguments.find("@m") + 2;
+    const ProgramResult r = run(std::string(command.arguments).insert(options, " --allow-non-finite"));
+    EXPECT_EQ(r.exit_code, command.may_look ? 0 : 2) << command.arguments << r.err;
+  }
+  EXPECT_TRUE(std::isnan(read_safetensors(files_ / "out").tensors.at("logits").data<float>()[0]));
+  EXPECT_EQ(run("translate @m --allow-non-finite <@in.de").out, "\n\n\n\n\n");
+}
+
+TEST_F(NonFiniteNumbers, AreShownByInspectAndFoundByVerify) {
+  spoil("m/model.safetensors", "encoder.layers.0.fc1.weight", NAN, 2 * 8 + 5);
+  spoil("m/norm_state.safetensors", "encoder.layer_norm.run_var", -INFINITY, 3);
+  using nlohmann::json;
+  ProgramResult r = run("inspect --json @m");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(json::parse(r.out).at("not_finite"),
+            (json{"encoder.layers.0.fc1.weight: nan at [2, 5]", "encoder.layer_norm.run_var: -inf at [3]"}));
+  EXPECT_NE(run("inspect @m").out.find("encoder.layers.0.fc1.weight: nan at [2, 5]"), std::string::npos);
+  EXPECT_NE(run("inspect @m/model.safetensors").out.find("encoder.layers.0.fc1.weight: nan at [2, 5]\n"),
+            std::string::npos);
+  r = run("verify @m");
+  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_EQ(r.out, "FAILED   all numbers are finite: encoder.layers.0.fc1.weight: nan at [2, 5]\n");
+}
+
+// Whatever says in its help that it takes a model directory is tested here or in the test above.
+TEST_F(NonFiniteNumbers, AreTestedWithAllCommandsThatLoadAModel) {
+  std::set<std::string> tested{"inspect", "verify"}, loading;
+  for (const Command& command : commands()) tested.insert(command.arguments.substr(0, command.arguments.find(' ')));
+  std::istringstream lines(run("--help").out);
+  bool listed = false;
+  for (std::string line, name; std::getline(lines, line);) {
+    listed = listed || line.rfind("Subcommands:", 0) == 0;
+    if (!listed || line.rfind("  ", 0) != 0 || line[2] == ' ') continue;
+    std::istringstream(line) >> name;
+    name = name.substr(0, name.find(','));
+    if (run(name + " --help").out.find("odel director") != std::string::npos) loading.insert(name);
+  }
+  EXPECT_EQ(loading, tested);
+}
+
+TEST_F(NonFiniteNumbers, AreNamedWhereTheyArise) {
+  spoil("m/model.safetensors", "decoder.layers.0.fc2.weight", 3e38);
+  const std::string operation = "it began with decoder.layers.0.ffn: linear: ";
+  expect_diverged(commands()[0], "run: the result is not finite; " + operation);
+  expect_diverged(commands()[1], "eval: the loss is not finite; " + operation);
+  expect_diverged({"translate @m --lines 2 <@in.de", ""}, "stdin:1: the logits of its translation are not finite");
+  expect_diverged(commands()[3], "fold: a result in f32 of the model as it was is not finite; " + operation);
+}
+
+TEST_F(NonFiniteNumbers, OfAnInferenceFormAndAPerplexityToo) {
+  spoil("m/model.safetensors", "decoder.layer_norm.weight", 1e6);
+  expect_diverged(commands()[1], "eval: the perplexity of a loss of ");
+  spoil("m/norm_state.safetensors", "encoder.layer_norm.run_var", -1, 3);
+  expect_diverged(commands()[5], "export: encoder.layer_norm at inference has the gain ");
+}
+
+TEST_F(NonFiniteNumbers, AreNotResumedFrom) {
+  EXPECT_EQ(message<CheckpointError>([] { from_checkpoint(contents_of_step(1), "r/step-1"); }),
+            "r/step-1: tensor w must be finite, got nan at [1, 0]");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

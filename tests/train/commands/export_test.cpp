@@ -1,0 +1,206 @@
+// The command export: what ONNX's own library says of the files (tests/onnx/onnx_check.cpp). What they compute is
+// compared by tests/python/onnxruntime_test.py.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "engine/files/file.h"
+#include "models/fold/transformer.h"
+#include "models/onnx/graph.h"
+#include "models/onnx/transformer.h"
+#include "tests/models/transformer/tiny_translation.h"
+#include "tests/train/program.h"
+#include "train/checkpoints/model_directory.h"
+
+namespace foldgrad::testing {
+namespace {
+
+constexpr const char* kFiles[] = {"encoder_model", "decoder_model", "decoder_with_past_model"};
+
+// What onnx_check prints, or its complaint; empty where ONNX's library is absent.
+std::string checked(const std::string& path) {
+#ifdef FOLDGRAD_ONNX_CHECK
+  const TemporaryDirectory directory;
+  const std::string out = directory / "out";
+  const int status = std::system(("'" FOLDGRAD_ONNX_CHECK "' " + path + " >" + out + " 2>&1").c_str());
+  EXPECT_EQ(status, 0) << read_bytes(out);
+  return read_bytes(out);
+#else
+  return path.substr(path.size());
+#endif
+}
+
+// The operators of a file.
+std::set<std::string> operators(const std::string& path) {
+  std::set<std::string> names;
+  std::istringstream lines(checked(path));
+  for (std::string line; std::getline(lines, line);)
+    if (line.rfind("operator ", 0) == 0) names.insert(line.substr(9, line.find(' ', 9) - 9));
+  return names;
+}
+
+class ExportCommand : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!onnx_available()) GTEST_SKIP() << "this build lacks onnx and protobuf";
+#ifndef FOLDGRAD_ONNX_CHECK
+    GTEST_SKIP() << "libonnx is not here to check the files";
+#endif
+  }
+
+  // A model with random weights, exported; what is in `name`.onnx.
+  void write(const TransformerConfig& config) {
+    Transformer model(config, 3);
+    randomize(model, 5, 0.15);
+    write_onnx(model, files_ / "onnx");
+  }
+  std::string file(const std::string& name) const { return files_ / "onnx" + "/" + name + ".onnx"; }
+
+  TemporaryDirectory files_;
+};
+
+TEST_F(ExportCommand, NamesInputsAndOutputsAsRuntimesExpectThem) {
+  Transformer model(tiny_config("un"), 3);
+  write_model_directory(files_ / "m", model);
+  const ProgramResult r = run_program("export " + files_ / "m" + " --to onnx -o " + files_ / "onnx");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(r.out, files_ / "onnx" + ": encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx\n");
+  const auto expect_begins = [&](const char* name, const std::string& text) {
+    EXPECT_EQ(checked(file(name)).substr(0, text.size()), text);
+  };
+  expect_begins("encoder_model",
+                "input input_ids INT64 [batch_size, encoder_sequence_length]\n"
+                "input attention_mask INT64 [batch_size, encoder_sequence_length]\n"
+                "output last_hidden_state FLOAT [batch_size, encoder_sequence_length, 8]\n"
+                "operator ");
+  expect_begins("decoder_model",
+                "input input_ids INT64 [batch_size, decoder_sequence_length]\n"
+                "input encoder_attention_mask INT64 [batch_size, encoder_sequence_length]\n"
+                "input encoder_hidden_states FLOAT [batch_size, encoder_sequence_length, 8]\n"
+                "output logits FLOAT [batch_size, decoder_sequence_length, 11]\n"
+                "output present.0.encoder.key FLOAT [batch_size, 2, encoder_sequence_length, 4]\n"
+                "output present.0.encoder.value FLOAT [batch_size, 2, encoder_sequence_length, 4]\n"
+                "output present.0.decoder.key FLOAT [batch_size, 2, decoder_sequence_length, 4]\n"
+                "output present.0.decoder.value FLOAT [batch_size, 2, decoder_sequence_length, 4]\n"
+                "operator ");
+  expect_begins("decoder_with_past_model",
+                "input input_ids INT64 [batch_size, 1]\n"
+                "input encoder_attention_mask INT64 [batch_size, encoder_sequence_length]\n"
+                "input past_key_values.0.decoder.key FLOAT [batch_size, 2, past_decoder_sequence_length, 4]\n"
+                "input past_key_values.0.decoder.value FLOAT [batch_size, 2, past_decoder_sequence_length, 4]\n"
+                "input past_key_values.0.encoder.key FLOAT [batch_size, 2, encoder_sequence_length, 4]\n"
+                "input past_key_values.0.encoder.value FLOAT [batch_size, 2, encoder_sequence_length, 4]\n"
+                "output logits FLOAT [batch_size, 1, 11]\n"
+                "output present.0.decoder.key FLOAT [batch_size, 2, past_decoder_sequence_length + 1, 4]\n"
+                "output present.0.decoder.value FLOAT [batch_size, 2, past_decoder_sequence_length + 1, 4]\n"
+                "operator ");
+}
+
+// Nothing is left of the normalizers: not a node whose operator could be one's part, and as many others as of `none`.
+TEST_F(ExportCommand, NothingIsLeftOfAFoldedNormalizer) {
+  for (bool pre_norm : {true, false}) {
+    TransformerConfig config = tiny_config("un", pre_norm);
+    config.activation = "relu";
+    Transformer model(config, 3);
+    randomize(model, 5, 0.15);
+    const FoldedTransformer folded = fold(model, {.tied = FoldOptions::Tied::untie, .rescale_stream = !pre_norm});
+    write_onnx(*folded.model, files_ / "folded");
+    config.normalizer = "none";
+    config.share_embeddings = "inputs";
+    config.output_bias = true;
+    write(config);
+    for (const char* name : kFiles) {
+      const std::string path = files_ / "folded" + "/" + name + ".onnx";
+      for (const std::string& op : operators(path))
+        EXPECT_TRUE(op.find("Norm") == std::string::npos && op.find("Reduce") == std::string::npos && op != "Sqrt" &&
+                    op != "Div" && op != "Sub")
+            << op;
+      EXPECT_EQ(checked(path), checked(file(name)));
+      EXPECT_NE(checked(path), "");
+    }
+    // Of the embeddings, the positions, the padding and the queries; of 6 linear layers, the positions (2), the bias of
+    // attention and the sums of 2 sublayers.
+    const std::string encoder = checked(files_ / "folded" + "/encoder_model.onnx");
+    EXPECT_NE(encoder.find("operator Mul 4\n"), std::string::npos) << encoder;
+    EXPECT_NE(encoder.find("operator Add 11\n"), std::string::npos) << encoder;
+  }
+}
+
+TEST_F(ExportCommand, WritesEveryNormalizerThatNeedsNoWholeSentence) {
+  for (const NormalizerInfo& info : normalizers()) {
+    if (info.name == "instancenorm") continue;
+    TransformerConfig config = tiny_config(info.name, /*pre_norm=*/info.name != "deepnorm");
+    if (info.name == "groupnorm") config.normalizer_options = {{"groups", "2"}, {"axes", "token"}};
+    write(config);
+    for (const char* name : {"encoder_model", "decoder_model"})
+      EXPECT_EQ(operators(file(name)).count("LayerNormalization"),
+                info.name == "ln" || info.name == "deepnorm" || info.name == "groupnorm")
+          << info.name;
+  }
+}
+
+TEST_F(ExportCommand, WritesEveryActivationAndWhatFoldingLeaves) {
+  for (const char* activation : {"relu", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"}) {
+    TransformerConfig config = tiny_config("none", /*pre_norm=*/false);
+    config.activation = activation;
+    config.normalizer_at = {{"encoder.layers.0.ffn.residual", "affine"},
+                            {"decoder.layers.0.encoder_attn.residual", "centernorm"}};
+    write(config);
+    EXPECT_EQ(operators(file("encoder_model")).count("Erf"), std::string(activation) == "gelu");
+    EXPECT_EQ(operators(file("encoder_model")).count("ReduceMean"), 0u);
+    for (const char* name : {"decoder_model", "decoder_with_past_model"})
+      EXPECT_EQ(operators(file(name)).count("ReduceMean"), 1u);
+  }
+}
+
+TEST_F(ExportCommand, Refuses) {
+  const std::string out = files_ / "out";
+  Transformer model(tiny_config("instancenorm"), 3);
+  write_model_directory(files_ / "m", model);
+  const auto expect_error = [](const std::string& arguments, int exit_code, const std::string& message) {
+    const ProgramResult r = run_program("export " + arguments);
+    EXPECT_EQ(r.exit_code, exit_code) << arguments;
+    EXPECT_EQ(r.err.substr(0, r.err.find('\n')), "error: " + message) << arguments;
+  };
+  expect_error(
+      files_ / "m" + " -o " + out, 2,
+      "onnx: encoder.layers.0.self_attn_layer_norm (instancenorm) has statistics over the tokens of a sentence, "
+      "which a decoder of one token after the other does not know");
+  expect_error(files_ / "m" + " --to torch -o " + out, 2, "--to: torch not in {onnx}");
+  expect_error(files_ / "m", 2, "--out is required");
+  expect_error(files_ / "nothing" + " -o " + out, 4, files_ / "nothing" + ": there is no such file or directory");
+  write_bytes(files_ / "taken", "");
+  Transformer other(tiny_config("un"), 3);
+  write_model_directory(files_ / "un", other);
+  const std::string config = read_bytes(files_ / "un/config.json");
+  expect_error(
+      files_ / "un" + " -o " + files_ / "un", 2,
+      "onnx: " + files_ / "un" + " holds a model, whose config.json would be replaced; name another directory");
+  EXPECT_EQ(read_bytes(files_ / "un/config.json"), config);
+  expect_error(files_ / "un" + " -o " + files_ / "taken", 3, files_ / "taken" + ": cannot be created: Not a directory");
+  EXPECT_EQ(message_of([&] {
+              Transformer exact(tiny_config("un"), 3, DType::f64);
+              write_onnx(exact, out);
+            }),
+            "onnx: the model must be f32 on cpu, got f64 on cpu");
+}
+
+// The memory is never touched.
+TEST_F(ExportCommand, RefusesMoreThanAFileOfProtobufCanHold) {
+  const auto graph = OnnxGraph::make("encoder");
+  graph->initializer("small", Tensor::zeros({2}, DType::f32));
+  EXPECT_EQ(message_of([&] {
+              graph->initializer("table", Tensor::empty({1 << 19, 1 << 10}, DType::f32));
+            }),
+            "onnx: encoder must have at most 2130706431 bytes of weights, got 2147483656 with table");
+}
+
+TEST(ExportCommandAbsent, SaysWhatIsMissing) {
+  if (onnx_available()) GTEST_SKIP() << "it is here";
+  EXPECT_EQ(message_of([] { OnnxGraph::make("encoder"); }),
+            "onnx: this build lacks onnx and protobuf; install libonnx-dev, libprotobuf-dev and protobuf-compiler and "
+            "configure with FOLDGRAD_ONNX=ON");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

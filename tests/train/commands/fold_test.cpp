@@ -1,0 +1,132 @@
+// The commands fold, verify and graph, run as a user runs them.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/files/file.h"
+#include "models/fold/transformer.h"
+#include "tests/models/transformer/tiny_translation.h"
+#include "tests/train/program.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/system/digest.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using nlohmann::json;
+
+// A model that was used a little, in DIRECTORY/model.
+std::string write_model(const TemporaryDirectory& directory, const std::string& normalizer, bool pre_norm = true) {
+  Transformer model(tiny_config(normalizer, pre_norm), 3);
+  randomize(model, 5, 0.15);
+  for (std::uint32_t step = 0; step < 6; ++step) {
+    Tape tape;
+    model.loss(translation_batch(), {.tape = tape, .dtype = DType::f32, .training = true, .step = step}, 0);
+  }
+  write_model_directory(directory / "model", model);
+  return directory / "model";
+}
+
+TEST(FoldCommand, WritesAModelAndItsCertificate) {
+  const TemporaryDirectory directory;
+  const std::string model = write_model(directory, "un"), out = directory / "folded";
+  const ProgramResult r = run_program("fold " + model + " -o " + out + " --untie");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_NE(r.out.find("folded  encoder.layer_norm"), std::string::npos) << r.out;
+  const json proof = json::parse(read_bytes(out + "/certificate.json"));
+  EXPECT_EQ(proof.at("sites").size(), 7u);
+  for (const json& site : proof.at("sites")) {
+    EXPECT_EQ(site.at("outcome"), "folded") << site;
+    EXPECT_EQ(site.at("left"), "none");
+    EXPECT_EQ(site.at("normalizer"), "un");
+    EXPECT_LE(site.at("difference").at("f64").at("relative").get<double>(), 1e-12) << site;
+    EXPECT_LE(site.at("difference").at("f32").at("relative").get<double>(), 5e-6) << site;
+  }
+  EXPECT_LE(proof.at("difference").at("f64").at("relative").get<double>(), 1e-12);
+  EXPECT_GT(proof.at("difference").at("f32").at("relative").get<double>(), 0);
+  EXPECT_EQ(proof.at("folded").at("sha256").at("model.safetensors"), sha256_of_file(out + "/model.safetensors"));
+  EXPECT_EQ(proof.at("model").at("sha256").at("config.json"), sha256_of_file(model + "/config.json"));
+
+  const auto original = load_model(model), folded = load_model(out);
+  EXPECT_EQ(folded->config().normalizer, "none");
+  EXPECT_LE(difference(inference_logits(*folded, translation_batch(), DType::f32),
+                       inference_logits(*original, translation_batch(), DType::f32))
+                .relative,
+            5e-6);
+  EXPECT_EQ(run_program("fold " + model + " -o " + out).exit_code, 3) << "there is a model already";
+}
+
+TEST(FoldCommand, NamesWhatItRefuses) {
+  const TemporaryDirectory directory;
+  const std::string model = write_model(directory, "un");
+  const ProgramResult r = run_program("fold " + model + " -o " + directory / "folded" + " --json");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const json last = json::parse(r.out).at("sites").back();
+  EXPECT_EQ(last.at("site"), "decoder.layer_norm");
+  EXPECT_EQ(last.at("outcome"), "kept");
+  EXPECT_EQ(last.at("left"), "affine");
+  EXPECT_EQ(last.at("kept")[0].at("edge"), "decoder.layer_norm -> decoder.output_projection: linear");
+  EXPECT_EQ(load_model(directory / "folded")->config().normalizer_at.size(), 1u);
+  EXPECT_EQ(run_program("fold " + model + " -o x --untie --keep-tied").exit_code, 2);
+  EXPECT_EQ(run_program("fold " + directory / "nothing" + " -o x").exit_code, 4);
+}
+
+TEST(VerifyCommand, PassesForModelsAndTheirFoldedForms) {
+  const TemporaryDirectory directory;
+  for (const auto& [normalizer, pre_norm] : {std::pair("un", true), {"bn", false}, {"ln", true}}) {
+    const std::string name = directory / normalizer;
+    const TemporaryDirectory own;
+    const std::string model = write_model(own, normalizer, pre_norm), folded = own / "folded";
+    const ProgramResult r = run_program("verify " + model + " --untie --rescale-stream --json");
+    EXPECT_EQ(r.exit_code, 0) << r.out << r.err;
+    const json checks = json::parse(r.out);
+    EXPECT_EQ(checks.size(), 10u);
+    for (const json& check : checks) EXPECT_NE(check.at("outcome"), "FAILED") << check;
+    EXPECT_EQ(checks.back().at("outcome"), std::string(normalizer) == "un" ? "passed" : "skipped");
+    ASSERT_EQ(run_program("fold " + model + " -o " + folded).exit_code, 0);
+    EXPECT_EQ(run_program("verify " + folded).exit_code, 0);
+  }
+}
+
+TEST(VerifyCommand, FailsWherePaddingIsCounted) {
+  const TemporaryDirectory directory;
+  TransformerConfig config = tiny_config("instancenorm");
+  config.mask_normalizers = false;
+  Transformer model(config, 3);
+  randomize(model, 5, 0.15);
+  write_model_directory(directory / "model", model);
+  const ProgramResult r = run_program("verify " + directory / "model");
+  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_NE(r.out.find("FAILED   padding changes nothing"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("passed   folded = unfolded, f64"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("skipped  greedy translations"), std::string::npos) << r.out;
+}
+
+TEST(GraphCommand, DrawsBeforeAndAfter) {
+  const TemporaryDirectory directory;
+  const std::string model = write_model(directory, "un");
+  const ProgramResult r = run_program("graph " + model + " --dot -");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(r.out.rfind("digraph forward {", 0), 0u);
+  for (const char* text : {"label=\"as trained\"", "label=\"folded\"", "un\\ndecoder.layer_norm\" fillcolor=orange",
+                           "affine\\ndecoder.layer_norm\" fillcolor=orange", "linear\\nencoder.layers.0.fc1.weight"})
+    EXPECT_NE(r.out.find(text), std::string::npos) << text;
+  EXPECT_EQ(r.out.find("affine\\nencoder.layer_norm"), std::string::npos);
+  EXPECT_EQ(r.err.substr(r.err.find(',')), ", 7 of them normalizers; folded 33, 1\n") << r.err;
+
+  const ProgramResult svg = run_program("graph " + model + " --svg " + directory / "g.svg");
+  if (svg.exit_code == 1) {
+    EXPECT_EQ(
+        svg.err,
+        "error: --svg needs the program dot of graphviz (apt-get install graphviz); --dot FILE writes the text it "
+        "takes\n");
+    GTEST_SKIP() << "graphviz is not installed";
+  }
+  ASSERT_EQ(svg.exit_code, 0) << svg.err;
+  EXPECT_NE(read_bytes(directory / "g.svg").find("<svg"), std::string::npos);
+  EXPECT_EQ(run_program("graph " + model + "/").out, model + ".svg\n");
+  EXPECT_EQ(read_bytes(model + ".svg"), read_bytes(directory / "g.svg"));
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,127 @@
+#include "engine/files/safetensors.h"
+#include "tests/train/checkpoints/contents.h"
+#include "tests/train/model_program.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using nlohmann::json;
+
+class RunCommand : public ModelProgram {
+ protected:
+  void write_input(const std::map<std::string, Tensor>& tensors) { write_safetensors(files_ / "in", tensors); }
+  TranslationBatch batch_ = translation_batch();
+};
+
+TEST_F(RunCommand, GivesTheLogitsOfTheModel) {
+  Tape tape(/*recording=*/false);
+  const ForwardPass pass{.tape = tape, .dtype = DType::f32};
+  const Var memory = model_->encode(batch_.source, batch_.source_mask, pass);
+  const Tensor logits =
+      model_->logits(model_->decode(batch_.input, batch_.input_mask, memory, batch_.source_mask, pass), pass).value();
+  const std::map<std::string, Tensor> want{{"logits", logits}, {"memory", memory.value()}};
+
+  write_input({{"source", batch_.source}, {"input", batch_.input}});
+  const ProgramResult r = run("run @m --input @in --output @out");
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(r.out, files_ / "out" + ": logits f32 [3, 4, 16] on cpu, memory f32 [3, 5, 8] on cpu\n");
+  EXPECT_TRUE(same_bits(read_safetensors(files_ / "out").tensors, want));
+
+  // The masks are what is implied, ids may be i32; other masks count.
+  write_input({{"source", batch_.source.to(DType::i32)},
+               {"source_mask", batch_.source_mask},
+               {"input", batch_.input},
+               {"input_mask", batch_.input_mask}});
+  EXPECT_EQ(run("run @m --input @in --output @out").exit_code, 0);
+  EXPECT_TRUE(same_bits(read_safetensors(files_ / "out").tensors, want));
+  write_input(
+      {{"source", batch_.source}, {"source_mask", Tensor::full({3, 5}, 1, DType::u8)}, {"input", batch_.input}});
+  EXPECT_EQ(run("run @m --input @in --output @out --dtype f64").exit_code, 0);
+  const auto other = read_safetensors(files_ / "out").tensors;
+  EXPECT_EQ(other.at("logits").dtype(), DType::f64);
+  EXPECT_FALSE(same_bits({{"", other.at("logits").to(DType::f32)}}, {{"", logits}}));
+}
+
+TEST_F(RunCommand, Errors) {
+  const Tensor source = batch_.source, input = batch_.input;
+  const auto expect = [&](const std::map<std::string, Tensor>& tensors, const std::string& message) {
+    write_input(tensors);
+    expect_error("run @m --input @in --output @out", 3, "@in: " + message);
+  };
+  expect({{"source", source}}, "must have a tensor input of ids, i64 [sentences, tokens]");
+  expect({{"source", source}, {"inputs", input}}, "must hold source, input and their masks, got inputs");
+  expect({{"source", source.to(DType::f32)}, {"input", input}},
+         "source must be i64 or i32 [sentences, tokens], got f32 [3, 5] on cpu");
+  expect({{"source", source}, {"input", Tensor::of<std::int64_t>({1, 2}, {2, 16})}},
+         "input[0, 1] must be an id in [0, 16), got 16");
+  expect({{"source", source}, {"input", Tensor::of<std::int64_t>({1, 2}, {2, 4})}},
+         "input must have 3 rows like source, got 1");
+  expect({{"source", source}, {"input", input}, {"source_mask", batch_.input_mask}},
+         "source_mask must be u8 [3, 5], got u8 [3, 4] on cpu");
+  expect({{"source", source}, {"input", input}, {"source_mask", Tensor::full({3, 5}, 2, DType::u8)}},
+         "source_mask must hold 0 and 1, got 2");
+  expect_error("run @no --input @in --output @out", 4, "@no: there is no such file or directory");
+  expect_error("run @m --input @no --output @out", 3, "@no: cannot be opened: No such file or directory");
+}
+
+using InspectCommand = ModelProgram;
+
+TEST_F(InspectCommand, ShowsAModel) {
+  const json all = json::parse(run("inspect --json @m").out);
+  EXPECT_EQ(all["parameters"], model_->parameter_count());
+  EXPECT_EQ(all["model"]["width"], 8);
+  EXPECT_EQ(all["norm"]["name"], "un");
+  EXPECT_EQ(all["vocabulary"], (json{{"kind", "words"}, {"source", 16}, {"target", 16}}));
+  EXPECT_EQ(all["normalizers"].size(), model_->normalizers().size());
+  EXPECT_EQ(all["normalizers"][0]["site"], "encoder.layers.0.self_attn_layer_norm");
+  EXPECT_EQ(all["normalizers"][0]["iterations"], 0);
+  EXPECT_FALSE(all.contains("checkpoints"));
+  const ProgramResult text = run("inspect @m");
+  EXPECT_EQ(text.exit_code, 0);
+  for (const char* part : {"\n  width                  8\n", "iterations 0  skips 0  variance 1 ... 1\n"})
+    EXPECT_NE(text.out.find(part), std::string::npos) << text.out;
+}
+
+TEST_F(InspectCommand, ShowsARunAndAFile) {
+  std::filesystem::create_directory(files_ / "run");
+  const auto companions = [&](const std::string& to) { write_model_config(to, model_->config()); };
+  CheckpointContents c;
+  c.norm_state = model_->state();
+  for (const Parameter* p : model_->parameters()) c.model.emplace(p->name, p->value);
+  for (const std::int64_t step : {3, 5}) {
+    c.step = step;
+    save_checkpoint(files_ / "run/checkpoints", c, {.best = step == 3, .companions = companions});
+  }
+  const json all = json::parse(run("inspect --json @run").out);
+  EXPECT_EQ(all["step"], 3);
+  EXPECT_EQ(all["vocabulary"], json());
+  EXPECT_EQ(all["checkpoints"], (json{{"steps", {3, 5}}, {"latest", 5}, {"best", 3}}));
+
+  const Tensor shared = Tensor::of<float>({3}, {1, 2, 3});
+  write_safetensors(files_ / "t", {{"a", shared}, {"b", shared}, {"c", Tensor::zeros({2, 2}, DType::u8)}},
+                    {{"k", "v"}});
+  const json file = json::parse(run("inspect --json @t").out);
+  EXPECT_EQ(file["elements"], 7);
+  EXPECT_EQ(file["tensors"], 3);
+  EXPECT_EQ(file["list"][2], (json{{"name", "c"}, {"dtype", "u8"}, {"shape", {2, 2}}}));
+  EXPECT_EQ(file["metadata"]["k"], "v");
+  EXPECT_NE(run("inspect @t").out.find("u8    [2,2]                c\n"), std::string::npos);
+  expect_error("inspect @no", 3, "@no: cannot be opened: No such file or directory");
+  expect_error("inspect @vocabulary", 4,
+               "@vocabulary: is no model: it has no config.json, and no checkpoint that has one");
+}
+
+TEST(DoctorCommand, TellsOfTheMachine) {
+  const json all = json::parse(run_program("doctor --json").out);
+  for (const char* key : {"version", "compiler", "instructions", "cpu", "threads", "processors", "memory_mib", "cuda",
+                          "cuda_usable", "sentencepiece", "data_directory", "current_directory", "libraries"})
+    EXPECT_TRUE(all.contains(key)) << key;
+  EXPECT_GT(all["memory_mib"], 100);
+  EXPECT_TRUE(all["current_directory"]["exists"]);
+  const ProgramResult text = run_program("doctor");
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_NE(text.out.find("\nprocessors         "), std::string::npos) << text.out;
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,138 @@
+#include <cmath>
+
+#include "engine/files/safetensors.h"
+#include "ops/positions/positions.h"
+#include "tests/train/checkpoints/contents.h"
+#include "tests/train/model_program.h"
+#include "train/checkpoints/checkpoint.h"
+
+namespace foldgrad::testing {
+namespace {
+
+std::map<std::string, Tensor> parameters(Transformer& model) {
+  std::map<std::string, Tensor> all;
+  for (const Parameter* p : model.parameters()) all.emplace(p->name, p->value);
+  return all;
+}
+
+class RecalibrateCommand : public ModelProgram {
+ protected:
+  RecalibrateCommand() : ModelProgram("bn") {
+    write_bytes(files_ / "out.en", "one two\nfour three one\nfive\none\ntwo three four five\n");
+  }
+  std::vector<double> statistic(const std::string& directory, const std::string& name) {
+    return load_model(directory)->state().at(name).to(DType::f64).values<double>();
+  }
+  // Mean and unbiased variance of what the encoder's first normalizer sees, computed here: sqrt(width) E[id] +
+  // position.
+  std::map<std::string, std::vector<double>> first_site() {
+    const Tensor table = model_->source_table().value, places = sinusoidal_table(16, 8, DType::f64);
+    std::vector<std::vector<double>> rows;
+    std::istringstream lines(kSource);
+    for (std::string line; std::getline(lines, line);) {
+      const Ids ids = vocabulary_.encode_source(line);
+      for (std::size_t t = 0; t < ids.size(); ++t) {
+        std::vector<double> row;
+        for (std::int64_t c = 0; c < 8; ++c)
+          row.push_back(std::sqrt(8.0) * table.data<float>()[ids[t] * 8 + c] +
+                        places.data<double>()[std::int64_t(t + 2) * 8 + c]);
+        rows.push_back(row);
+      }
+    }
+    std::vector<double> mean(8), variance(8);
+    for (const auto& row : rows)
+      for (std::size_t c = 0; c < 8; ++c) mean[c] += row[c] / double(rows.size());
+    for (const auto& row : rows)
+      for (std::size_t c = 0; c < 8; ++c) variance[c] += std::pow(row[c] - mean[c], 2) / double(rows.size() - 1);
+    const std::string site = "encoder.layers.0.self_attn_layer_norm.";
+    return {{site + "run_mean", mean}, {site + "run_var", variance}};
+  }
+  static constexpr const char* kText = " --source @in.de --reference @out.en ";
+};
+
+// The first normalizer sees embeddings, which no statistic changes: after k passes over one batch with statistic b, a
+// running average that began at s is alpha^k s + (1 - alpha^k) b.
+TEST_F(RecalibrateCommand, AveragesTheStatisticsOfTheText) {
+  ASSERT_EQ(run(std::string("recalibrate @m -o @r1") + kText + "--batches 1").exit_code, 0);
+  ASSERT_EQ(run(std::string("recalibrate @m -o @r4") + kText + "--batches 4").exit_code, 0);
+  for (const auto& [name, want] : first_site()) {
+    const std::vector<double> first = statistic(files_ / "m", name), one = statistic(files_ / "r1", name),
+                              four = statistic(files_ / "r4", name);
+    for (std::size_t c = 0; c < first.size(); ++c) {
+      EXPECT_NEAR(one[c], 0.9 * first[c] + 0.1 * want[c], 1e-5) << name;
+      EXPECT_NEAR(four[c], std::pow(0.9, 4) * first[c] + (1 - std::pow(0.9, 4)) * want[c], 1e-5) << name;
+    }
+  }
+}
+
+TEST_F(RecalibrateCommand, LeavesAllElseAsItIs) {
+  const ProgramResult r = run(std::string("recalibrate @m -o @r") + kText);
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(r.out, files_ / "r" + ": statistics of " + files_ / "m" + " after 1 more batches\n");
+  const auto model = load_model(files_ / "r");
+  EXPECT_TRUE(same_bits(parameters(*model), parameters(*model_)));
+  EXPECT_EQ(read_bytes(files_ / "r/config.json"), read_bytes(files_ / "m/config.json"));
+  EXPECT_EQ(read_bytes(files_ / "r/vocabulary/dict.source.txt"), read_bytes(files_ / "m/vocabulary/dict.source.txt"));
+  EXPECT_NE(statistic(files_ / "r", "decoder.layer_norm.run_var"),
+            statistic(files_ / "m", "decoder.layer_norm.run_var"));
+  expect_error(std::string("recalibrate @m -o @r") + kText, 3, "@r: a model is there already");
+}
+
+TEST_F(RecalibrateCommand, RefusesModelsThatRememberNothing) {
+  TransformerConfig config = model_->config();
+  config.normalizer = "ln";
+  Transformer other(config, 1);
+  write_model_directory(files_ / "ln", other);
+  expect_error(std::string("recalibrate @ln -o @r") + kText, 2,
+               "recalibrate: @ln has no running statistics: its normalizer is ln");
+}
+
+class AverageCommand : public ModelProgram {};
+
+TEST_F(AverageCommand, AveragesWeightsAndStatistics) {
+  Transformer other(model_->config(), 1);
+  for (auto& [name, tensor] : other.state())
+    tensor.copy_from(Tensor::full(tensor.shape(), is_floating(tensor.dtype()) ? 3 : 5, DType::f64).to(tensor.dtype()));
+  write_model_directory(files_ / "other", other);
+  const ProgramResult r = run("average @m @other -o @a");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(r.out, files_ / "a" + ": the average of 2 models\n  " + files_ / "m" + "\n  " + files_ / "other" + "\n");
+  const auto a = load_model(files_ / "a");
+  const auto state = a->state();
+  EXPECT_EQ(state.at("encoder.layer_norm.run_var").values<float>(), std::vector<float>(8, 2));           // of 1 and 3
+  EXPECT_EQ(state.at("encoder.layer_norm.win_sq").values<float>(), std::vector<float>(4 * 8, 1.5f));     // of 0 and 3
+  EXPECT_EQ(state.at("encoder.layer_norm.iters").values<std::int64_t>(), std::vector<std::int64_t>{2});  // of 0 and 5
+  const auto mean = parameters(*a), x = parameters(*model_), y = parameters(other);
+  for (const auto& [name, tensor] : mean)
+    for (std::int64_t i = 0; i < tensor.size(); ++i)
+      EXPECT_EQ(tensor.data<float>()[i],
+                float((double(x.at(name).data<float>()[i]) + y.at(name).data<float>()[i]) / 2));
+  EXPECT_TRUE(std::filesystem::exists(files_ / "a/vocabulary/vocabulary.json"));
+}
+
+TEST_F(AverageCommand, TakesTheLastOfARun) {
+  std::filesystem::create_directory(files_ / "run");
+  const auto companions = [&](const std::string& to) { write_model_config(to, model_->config()); };
+  CheckpointContents c;
+  c.norm_state = model_->state();
+  for (const std::int64_t step : {1, 2, 4}) {
+    c.step = step;
+    for (const Parameter* p : model_->parameters())
+      c.model[p->name] = Tensor::full(p->value.shape(), double(step), DType::f32);
+    save_checkpoint(files_ / "run/checkpoints", c, {.companions = companions});
+  }
+  ASSERT_EQ(run("average --last 2 @run -o @a").exit_code, 0);
+  EXPECT_EQ(parameters(*load_model(files_ / "a")).at("encoder.layer_norm.bias").values<float>(),
+            std::vector<float>(8, 3));
+  expect_error("average --last 4 @run -o @b", 4,
+               "@run/checkpoints: there must be 4 checkpoints, got 3 (output.keep decides how many stay)");
+  expect_error("average --last 2 @run @m -o @b", 2, "average: with --last there must be one run, got 2 paths");
+  TransformerConfig config = model_->config();
+  config.normalizer_options["eps"] = "1e-3";
+  Transformer other(config, 1);
+  write_model_directory(files_ / "eps", other);
+  expect_error("average @m @eps -o @b", 4, "@eps/config.json: must be like that of @m");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,166 @@
+#include "train/config/config.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/files/file.h"
+#include "tests/engine/error_message.h"
+#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/properties.h"
+#include "train/config/keys.h"
+
+namespace foldgrad {
+namespace {
+
+using namespace testing;
+using Settings = std::vector<std::string>;
+
+std::string refusal(const std::string& text, const Settings& settings = {}) {
+  return message<ConfigError>([&] { parse_config(text, "a.toml", settings); });
+}
+
+TEST(Config, TakesDefaultsThenTheFileThenSettings) {
+  const std::string text = "[train]\nlr = 1e-3\nsteps = 7\n[data]\nsource = 'fr'\n";
+  const ExperimentConfig file = parse_config(text, "a.toml");
+  EXPECT_EQ(file.train.lr, 1e-3);
+  EXPECT_EQ(file.train.steps, 7);
+  EXPECT_EQ(file.data.source, "fr");
+  EXPECT_EQ(file.train.warmup, 4000);
+  EXPECT_EQ(parse_config("", "a.toml", {"train.clip=9377919126514858"}).train.clip, 9377919126514858.0);
+  const ExperimentConfig set =
+      parse_config(text, "a.toml", {"train.lr=3", "train.lr=2", "data.source=it", "data.target=\"a b\""});
+  EXPECT_EQ(set.train.lr, 2);
+  EXPECT_EQ(set.train.steps, 7);
+  EXPECT_EQ(set.data.source, "it");
+  EXPECT_EQ(set.data.target, "a b");
+}
+
+TEST(Config, KeepsTheSignOfZero) {
+  const ExperimentConfig c = parse_config("[train]\nminimum_lr = -0.0\n", "a.toml");
+  EXPECT_TRUE(std::signbit(c.train.minimum_lr));
+  EXPECT_TRUE(std::signbit(parse_config(config_text(c), "a.toml").train.minimum_lr));
+}
+
+TEST(Config, SetsTextThatLooksLikeANumber) {
+  EXPECT_EQ(parse_config("", "a.toml", {"data.train=2014"}).data.train, "2014");
+  EXPECT_EQ(parse_config("", "a.toml", {"data.bpe_codes="}).data.bpe_codes, "");
+  EXPECT_EQ(parse_config("", "a.toml", {"data.bpe_codes=a=b"}).data.bpe_codes, "a=b");
+}
+
+TEST(Config, ReadsTheOptionsOfNormalizers) {
+  const ExperimentConfig c = parse_config("[norm]\nname = 'un'\n[norm.un]\nwindow = 2\n[norm.rmsnorm]\neps = 1e-3\n",
+                                          "a.toml", {"norm.un.warmup=9"});
+  EXPECT_EQ(c.model.normalizer, "un");
+  using Options = std::map<std::string, std::string>;
+  EXPECT_EQ(c.model.normalizer_options, (Options{{"window", "2"}, {"warmup", "9"}}));
+  EXPECT_EQ(c.norm_options.at("rmsnorm"), (Options{{"eps", "0.001"}}));
+}
+
+TEST(Config, NamesTheNearestKey) {
+  EXPECT_EQ(refusal("[train]\n\nlearn_rate = 1\nlabel_smothing = 0.1\n"),
+            "a.toml:4: there is no key train.label_smothing; did you mean train.label_smoothing?");
+  EXPECT_EQ(refusal("", {"train.wamrup=1"}),
+            "--set train.wamrup: there is no key train.wamrup; did you mean train.warmup?");
+  EXPECT_EQ(refusal("[norm]\nname = 'unn'\n").substr(0, 73),
+            "a.toml:2: there is no normalizer \"unn\"; did you mean \"un\"? There are: aff");
+  EXPECT_EQ(refusal("[norm.lm]\neps = 1\n").substr(0, 72),
+            "a.toml:2: there is no normalizer \"lm\"; did you mean \"ln\"? There are: aff");
+  EXPECT_EQ(refusal("[norm.ln]\n\nepps = 1\n").substr(0, 63),
+            "a.toml:3: ln: there is no option \"epps\"; did you mean \"eps\"? It");
+}
+
+TEST(Config, NamesLineTypeAndRange) {
+  EXPECT_EQ(refusal("[train]\nlr = 'high'\n"), "a.toml:2: train.lr must be a number above 0, got \"high\"");
+  EXPECT_EQ(refusal("[train]\nlr = 0\n"), "a.toml:2: train.lr must be a number above 0, got 0");
+  EXPECT_EQ(refusal("[train]\nlr = nan\n"), "a.toml:2: train.lr must be a number above 0, got nan");
+  EXPECT_EQ(refusal("[train]\nsteps = 1.5\n"), "a.toml:2: train.steps must be an integer of at least 1, got 1.5");
+  EXPECT_EQ(refusal("[model]\ndropout = 1\n"), "a.toml:2: model.dropout must be a number in [0, 1), got 1");
+  EXPECT_EQ(refusal("[model]\npre_norm = 1\n"), "a.toml:2: model.pre_norm must be true or false, got 1");
+  EXPECT_EQ(refusal("[data]\nsource = 1\n"), "a.toml:2: data.source must be text, got 1");
+  EXPECT_EQ(refusal("[train]\nsteps = [1]\n"), "a.toml:2: train.steps must be an integer of at least 1, got an array");
+  EXPECT_EQ(refusal("[train]\noptimizer = 'lamb'\n"),
+            "a.toml:2: train.optimizer must be one of adam, adamw, sgd, got \"lamb\"");
+  EXPECT_EQ(refusal("", {"train.lr=5e-4x"}), "--set train.lr: train.lr must be a number above 0, got \"5e-4x\"");
+  EXPECT_EQ(refusal("", {"train.steps=1\nx=2"}),
+            "--set train.steps: train.steps must be an integer of at least 1, got \"1\\nx=2\"");
+  EXPECT_EQ(refusal("", {"data.source=\xff"}), "--set data.source: data.source must be UTF-8");
+  EXPECT_EQ(refusal("", {"lr=1"}), "--set lr=1: must be SECTION.KEY=VALUE");
+  EXPECT_EQ(refusal("", {"train.lr"}), "--set train.lr: must be SECTION.KEY=VALUE");
+  EXPECT_EQ(refusal("train = 1\n"), "a.toml:1: there is no key train; did you mean data.train?");
+  EXPECT_EQ(refusal("[norm.ln]\neps = -1\n"), "a.toml:2: ln: eps must be a number in (0, 1], got \"-1\"");
+  EXPECT_EQ(refusal("[train]\nlr = 1\nlr = 2\n").substr(0, 10), "a.toml:3: ");
+}
+
+TEST(Config, ReadsFiles) {
+  const TemporaryDirectory directory;
+  write_bytes(directory / "c.toml", "[train]\nseed = 3\n");
+  EXPECT_EQ(read_config(directory / "c.toml", {"train.lr=1"}).train.seed, 3);
+  EXPECT_THROW(read_config(directory / "absent.toml"), FileError);
+}
+
+TEST(Config, TheDefaultsAreInTheirRanges) {
+  const ExperimentConfig defaults;
+  EXPECT_EQ(parse_config(config_text(defaults), "a.toml"), defaults);
+  const std::string help = config_help();
+  EXPECT_NE(help.find("  lr                  Largest learning rate: a number above 0 (default 0.0005)\n"),
+            std::string::npos);
+  EXPECT_NE(help.find("  every               How often: an integer of at least 1, updates (default 1000)\n"),
+            std::string::npos);
+}
+
+// Any value of a key's type and range.
+struct Arbitrary {
+  void operator()(std::int64_t& field, const ConfigKey& key) const {
+    const std::int64_t v = *rc::gen::arbitrary<std::int64_t>();
+    field = key.range.contains(double(v)) ? v : std::int64_t(key.range.low);
+  }
+  void operator()(double& field, const ConfigKey& key) const {
+    const double v = std::abs(*rc::gen::arbitrary<double>());
+    field = key.range.contains(v) ? v : std::max(0.25, key.range.low);
+  }
+  void operator()(bool& field, const ConfigKey&) const { field = *rc::gen::arbitrary<bool>(); }
+  void operator()(std::string& field, const ConfigKey& key) const {
+    if (key.full_name() == "norm.name") {
+      field = *rc::gen::element<std::string>("un", "bn", "dyt", "ln");
+    } else if (!key.choices.empty()) {
+      field = *rc::gen::elementOf(key.choices);
+    } else {
+      field = *rc::gen::container<std::string>(rc::gen::inRange<char>(0, 127)) +
+              *rc::gen::element<std::string>("", "\x7f", "\u00e9\U0001f600");
+    }
+  }
+};
+
+RC_GTEST_PROP(Config, WhatIsWrittenReadsBackTheSame, ()) {
+  ExperimentConfig c;
+  visit_config(c, Arbitrary());
+  if (*rc::gen::arbitrary<bool>()) c.norm_options["un"] = {{"window", "3"}};
+  if (*rc::gen::arbitrary<bool>()) c.norm_options["ln"] = {{"eps", "1e-06"}};
+  if (const auto found = c.norm_options.find(c.model.normalizer); found != c.norm_options.end())
+    c.model.normalizer_options = found->second;
+  const std::string text = config_text(c);
+  const ExperimentConfig again = parse_config(text, "a.toml");
+  RC_ASSERT(config_text(again) == text);
+  RC_ASSERT(again == c);
+  RC_ASSERT(config_hash(again) == config_hash(c));
+}
+
+TEST(Config, TheHashIsOfWhatDecidesTheTrainedNumbers) {
+  const std::string base = config_hash({});
+  const auto hash = [](const std::string& setting) { return config_hash(parse_config("", "a.toml", {setting})); };
+  EXPECT_EQ(base.size(), 64u);
+  EXPECT_EQ(hash("train.steps=9"), base);
+  EXPECT_EQ(hash("output.keep=9"), base);
+  EXPECT_EQ(hash("norm.un.window=9"), base);  // un is not chosen
+  EXPECT_NE(hash("train.seed=9"), base);
+  EXPECT_NE(hash("norm.ln.eps=0.5"), base);
+  const ExperimentConfig cosine = parse_config("", "a.toml", {"train.schedule=cosine"}),
+                         longer = parse_config("", "a.toml", {"train.schedule=cosine", "train.steps=70000"});
+  EXPECT_EQ(trajectory_changes(cosine, longer), Settings{"train.steps: 60000 before, 70000 now"});
+  EXPECT_EQ(trajectory_changes({}, cosine), (Settings{"train.schedule: \"inverse_sqrt\" before, \"cosine\" now",
+                                                      "train.steps: absent before, 60000 now"}));
+}
+
+}  // namespace
+}  // namespace foldgrad

@@ -1,0 +1,216 @@
+// Every key of a configuration changes what it says it changes, and nothing before: two runs of `foldgrad train` each.
+#include "tests/train/runs/numbers.h"
+#include "train/config/keys.h"
+#include "train/data/text/sentence_piece.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using Names = std::vector<std::string>;
+
+struct Row {
+  const char* base;    // settings of both runs, beside those of kRunConfig
+  const char* change;  // settings of the second run; the first names the key
+  Names differs;       // differences() of the two
+};
+
+constexpr const char* kRunConfig = R"([model]
+width = 16
+ffn_width = 16
+heads = 2
+encoder_layers = 1
+decoder_layers = 1
+[train]
+steps = 3
+max_tokens = 24
+warmup = 2
+lr = 1e-2
+initial_lr = 1e-3
+[validate]
+every = 3
+beam = 2
+[output]
+log_every = 1
+save_every = 1
+keep = 9
+)";
+constexpr const char* kDictionaries = "data.source_dictionary=dict.de data.target_dictionary=dict.en";
+constexpr const char* kOneBatch = "train.max_tokens=64 data.source_dictionary=dict.de data.target_dictionary=dict.en";
+constexpr const char* kPieces = "data.tokenizer=sentencepiece data.vocabulary=24";
+
+const std::vector<Row> kRows = {
+    {"", "model.width=32", {"shapes"}},
+    {"", "model.ffn_width=32", {"shapes"}},
+    {"", "model.heads=4", {"loss 1"}},
+    {"", "model.encoder_layers=2", {"shapes"}},
+    {"", "model.decoder_layers=2", {"shapes"}},
+    {"", "model.max_positions=3", {"outcome"}},  // the data has a sentence of 4
+    {"", "model.dropout=0.4", {"loss 1"}},
+    {"", "model.attention_dropout=0.4", {"loss 1"}},
+    {"", "model.activation_dropout=0.4", {"loss 1"}},
+    {"", "model.pre_norm=false", {"shapes"}},  // pre-norm has a normalizer behind each stack
+    {"", "model.activation=tanh", {"loss 1"}},
+    {"", "model.share_embeddings=decoder", {"vocabulary"}},  // one for both languages only where they share a table
+    {kDictionaries, "model.share_embeddings=none", {"vocabulary"}},
+    {"", "model.fixnorm=true", {"loss 1"}},
+    {"", "model.initialization=xavier", {"loss 1"}},
+    {"model.initialization=tfixup", "model.tfixup_scope=all", {"loss 1"}},
+    {"", "norm.name=rmsnorm", {"shapes"}},
+    {"norm.name=un", "norm.mask=false", {"loss 1"}},
+
+    {"data.train_pairs=8 data.valid_pairs=2", "data.task=numbers train.max_tokens=64", {"vocabulary"}},
+    {"", "data.directory=other", {"vocabulary"}},
+    {"", "data.train=valid", {"vocabulary"}},
+    {"", "data.valid=test", {"validation loss"}},
+    {"", "data.test=valid", {"test scores"}},
+    {"", "data.source=fr", {"vocabulary"}},
+    {"", "data.target=fr", {"vocabulary"}},
+    {"", "data.lowercase=true", {"vocabulary"}},
+    {"", "data.tokenizer=bpe data.bpe_codes=codes", {"vocabulary"}},
+    {"data.tokenizer=bpe data.bpe_codes=codes", "data.bpe_codes=more.codes", {"vocabulary"}},
+    {kDictionaries, "data.source_dictionary=dict.en", {"vocabulary"}},
+    {kDictionaries, "data.target_dictionary=dict.de", {"vocabulary"}},
+    {kPieces, "data.vocabulary=26", {"vocabulary"}},
+    {kPieces, "data.sentencepiece_model=pieces.model", {"vocabulary"}},
+    {kOneBatch, "data.train_pairs=5", {"tokens 1"}},
+    {"", "data.valid_pairs=2", {"validation loss"}},
+    {kOneBatch, "data.max_length=3", {"tokens 1"}},
+    {kOneBatch, "data.max_ratio=1.3", {"tokens 1"}},
+
+    {"", "train.steps=2", {"weights end", "lr", "log", "validations", "checkpoints"}},
+    {"train.schedule=cosine", "train.steps=4", {"weights end", "lr", "log", "validations", "checkpoints"}},
+    {"", "train.max_tokens=16", {"tokens 1"}},
+    {"", "train.accumulate=2", {"tokens 1"}},
+    {"", "train.optimizer=sgd", {"moments 1"}},  // which has none
+    {"", "train.optimizer=adamw", {"weights 1"}},
+    {"", "train.beta1=0.8", {"moments 1"}},
+    {"", "train.beta2=0.9", {"moments 1"}},
+    {"", "train.eps=1e-3", {"weights 1"}},
+    {"train.optimizer=sgd train.momentum=0.5", "train.momentum=0.9", {"weights end"}},  // the first update has no past
+    {"train.optimizer=sgd train.momentum=0.5", "train.nesterov=true", {"weights 1"}},
+    {"", "train.weight_decay=0.5", {"weights 1"}},
+    {"", "train.lr=2e-2", {"weights end", "lr"}},  // the first update is made at initial_lr
+    {"", "train.schedule=constant", {}},           // which parts from the other behind the warm-up
+    {"train.warmup=1", "train.schedule=constant", {"weights end", "lr"}},
+    {"", "train.warmup=3", {"weights end", "lr"}},
+    {"", "train.initial_lr=2e-3", {"weights 1", "lr"}},
+    {"train.schedule=cosine train.warmup=1", "train.minimum_lr=5e-3", {"weights end", "lr"}},
+    {"", "train.clip=0.5", {"moments 1"}},
+    {"", "train.agc=0.01", {"gradient 1"}},
+    {"train.agc=0.01", "train.agc_exclude=none", {"gradient 1"}},
+    {"", "train.label_smoothing=0.3", {"loss 1"}},
+    {"", "train.average_decay=0.5", {"weights 1"}},
+    {"", "train.dtype=bf16", {"loss 1"}},
+    {"", "train.seed=2", {"tokens 1"}},
+    {"train.lr=1e38 train.initial_lr=1e38", "train.on_nan=skip", {"outcome"}},
+
+    {"", "validate.every=2", {"validations"}},
+    {"", "validate.beam=9", {"translations"}},
+    {"validate.beam=5", "validate.length_penalty=0", {"translations"}},
+    {"", "validate.max_length_a=0.4", {"translations"}},
+    {"", "validate.max_length_b=4", {"translations"}},
+    {"train.lr=1e-300 train.initial_lr=0 validate.every=1",
+     "validate.patience=1",
+     {"lr", "log", "validations", "checkpoints"}},
+
+    {"output.save_every=3", "output.log_every=2", {"lr", "log"}},
+    {"", "output.save_every=2", {"checkpoints"}},
+    {"", "output.keep=1", {"checkpoints"}},
+};
+
+std::string key_of(const Row& row) { return std::string(row.change).substr(0, std::string(row.change).find('=')); }
+
+class ConfigEffects : public ::testing::Test {
+ protected:
+  ConfigEffects() {
+    setenv("OMP_NUM_THREADS", "1", 1);  // such small products are slower with more
+    std::filesystem::create_directory(files_ / "other");
+    write("train", "eins rot\nzwei\ndrei Alt gut\nneu rot\nEins zwei drei\ngut alt\nalt\n",
+          "red one x\ntwo\nthree Old good\nnew new\nOne two three\ngood old\nold\n");
+    write("valid", "eins gut\ndrei\nzwei alt rot\n", "one good\nthree\ntwo old red\n");
+    write("test", "neu neu\nalt\n", "new old\nnew\n");
+    for (const char* name : {"train", "valid"}) {
+      write_bytes(files_ / (name + std::string(".fr")), "un\ndeux\ntrois\nquatre\ncinq\nsix\nsept\n");
+      for (const char* language : {"de", "en"})
+        write_bytes(files_ / "other/" + name + "." + language, "anders\nwo\nanders wo\n");
+    }
+    write_bytes(files_ / "valid.fr", "un\ndeux\ntrois\n");
+    write_bytes(files_ / "dict.de", "rot 2\nalt 2\neins 1\nzwei 1\n");
+    write_bytes(files_ / "dict.en", "old 2\nnew 2\none 1\n");
+    write_bytes(files_ / "codes", "#version: 0.2\no t</w>\nr ot</w>\n");
+    write_bytes(files_ / "more.codes", "#version: 0.2\no t</w>\nr ot</w>\ne i\n");
+    write_bytes(files_ / "config.toml", kRunConfig);
+    if (sentence_piece_available())
+      write_bytes(files_ / "pieces.model",
+                  SentencePiece::train({"rot alt neu gut", "red old new good"}, {.vocabulary = 16}).model());
+  }
+
+  void write(const std::string& name, const std::string& de, const std::string& en) {
+    write_bytes(files_ / (name + ".de"), de);
+    write_bytes(files_ / (name + ".en"), en);
+  }
+
+  RunNumbers run(const std::string& settings, bool with_test) {
+    const std::string out = files_ / fmt::format("run{}", runs_++), data = " --data-dir " + files_.path();
+    std::string arguments = "train " + files_ / "config.toml" + data + " --out " + out;
+    std::istringstream words(settings);
+    for (std::string word; words >> word;) arguments += " --set " + word;
+    const ProgramResult result = run_program(arguments);
+    RunNumbers numbers;
+    if (result.exit_code == 0) numbers = numbers_of_run(out);
+    if (result.exit_code != 0) numbers["outcome"] = fmt::format("{} {}", result.exit_code, result.err);
+    if (with_test) numbers["test scores"] = run_program("eval " + out + data + " --split test --beam 1").out;
+    return numbers;
+  }
+
+  TemporaryDirectory files_;
+  int runs_ = 0;
+};
+
+TEST_F(ConfigEffects, EveryKeyChangesWhatItSaysAndNothingBefore) {
+  std::map<std::string, RunNumbers> bases;
+  for (const Row& row : kRows) {
+    const std::string base = row.base, change = row.change;
+    if (base == kPieces && !sentence_piece_available()) continue;
+    const bool test = key_of(row) == "data.test";
+    const std::string name = base + (test ? " test" : "");
+    if (!bases.count(name)) bases[name] = run(base, test);
+    EXPECT_EQ(differences(bases[name], run(base + " " + change, test)), row.differs) << base << " and " << change;
+  }
+}
+
+// [ADAM-3] with the rate of the first update: p (1 - lr weight_decay) and then the step.
+TEST_F(ConfigEffects, WeightDecayIsAShareOfEveryWeight) {
+  const auto weights = [&](const std::string& more) {
+    std::istringstream all(run("train.steps=1 " + more, false).at("weights 1"));
+    return std::vector<double>(std::istream_iterator<double>(all), {});
+  };
+  const std::vector<double> initial = weights("train.lr=1e-300 train.initial_lr=0"),
+                            without = weights("train.weight_decay=0"), with = weights("train.weight_decay=0.5");
+  ASSERT_EQ(with.size(), initial.size());
+  for (std::size_t i = 0; i < with.size(); ++i)
+    ASSERT_NEAR(with[i], without[i] - 1e-3 * 0.5 * initial[i], 2e-7) << i;  // f32 near 1
+}
+
+// A key that is said to decide the trained numbers does, and no other.
+TEST(ConfigEffectsTable, NamesEveryKeyAndAgreesWithWhatIsSaidToDecideTheTraining) {
+  std::map<std::string, bool> decides;
+  for (const Row& row : kRows) {
+    const auto trained = std::find(kConsequences.begin(), kConsequences.end(), "weights end");
+    bool& any = decides[key_of(row)];
+    for (const std::string& name : row.differs)
+      any = any || std::find(kConsequences.begin(), trained + 1, name) != trained + 1;
+  }
+  const ExperimentConfig defaults;
+  std::size_t keys = 0;
+  visit_config(defaults, [&](const auto&, const ConfigKey& key) {
+    ++keys;
+    ASSERT_TRUE(decides.count(key.full_name())) << key.full_name() << " has no row in kRows";
+    if (key.full_name() == "train.steps") return;  // how far to train, unless the schedule depends on it
+    EXPECT_EQ(decides.at(key.full_name()), key.trajectory) << key.full_name();
+  });
+  EXPECT_EQ(keys, decides.size());
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,158 @@
+#include "train/data/text/experiment_data.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "engine/files/file.h"
+#include "tests/engine/error_message.h"
+#include "tests/engine/files/temporary_directory.h"
+#include "train/system/digest.h"
+
+namespace foldgrad::testing {
+namespace {
+
+class ExperimentDataTest : public ::testing::Test {
+ protected:
+  ExperimentDataTest() {
+    for (const char* name : {"train", "valid", "test"}) {
+      write_bytes(files_ / (name + std::string(".de")), "Ein Haus\ndas Haus\nlow lower\n");
+      write_bytes(files_ / (name + std::string(".en")), "a House\nthe big old House\nlow\n");
+    }
+    write_bytes(files_ / "codes", "#version: 0.2\nl o\nw e\nlo w</w>\nwe r</w>\n");
+    write_bytes(files_ / "dict.de.txt", "low 5\nHaus 3\nmadeupword0000 0\n");
+    write_bytes(files_ / "dict.en.txt", "House 4\nlow 1\na 3\n");
+  }
+  ExperimentConfig config(const std::string& data) { return parse_config("[data]\n" + data, "a.toml"); }
+  ExperimentData read(const std::string& data) { return read_data(config(data), files_.path()); }
+  std::string refusal(const std::string& data) {
+    return message<ConfigError>([&] { read(data); });
+  }
+
+  TemporaryDirectory files_;
+};
+
+TEST_F(ExperimentDataTest, WordsOfTheTrainingFiles) {
+  const ExperimentData data = read("");
+  EXPECT_EQ(data.vocabulary.kind(), "words");
+  // One table: of both sides. "House", "Haus" twice, "low" twice come first, by bytes.
+  EXPECT_EQ(data.train.pairs.source[0], data.vocabulary.encode_target("Ein Haus"));
+  EXPECT_EQ(data.train.pairs.target[2], (Ids{6, kEos}));
+  EXPECT_EQ(data.valid.text.target[1], "the big old House");
+  EXPECT_EQ(data.digests.size(), 4u);
+  EXPECT_EQ(data.digests.at("train.de"), sha256("Ein Haus\ndas Haus\nlow lower\n"));
+  const ExperimentConfig separate = parse_config("[model]\nshare_embeddings = 'decoder'\n", "a.toml");
+  const ExperimentData two = read_data(separate, files_.path());
+  EXPECT_EQ(two.vocabulary.encode_source("House").front(), kUnk);
+  EXPECT_NE(two.vocabulary.encode_target("House").front(), kUnk);
+}
+
+TEST_F(ExperimentDataTest, SmallLettersInTextAndIds) {
+  const ExperimentData data = read("lowercase = true\n");
+  EXPECT_EQ(data.valid.text.source[0], "ein haus");
+  EXPECT_EQ(data.vocabulary.encode_source("HAUS"), data.vocabulary.encode_source("haus"));
+  EXPECT_NE(data.vocabulary.encode_source("HAUS").front(), kUnk);
+}
+
+TEST_F(ExperimentDataTest, BpeWithPublishedDictionariesJoined) {
+  const std::string files = "source_dictionary = 'dict.de.txt'\ntarget_dictionary = 'dict.en.txt'\n";
+  const ExperimentData data = read("tokenizer = 'bpe'\nbpe_codes = 'codes'\n" + files);
+  // low 6, House 4, Haus 3, a 3, filled up to 8.
+  EXPECT_EQ(data.vocabulary.source_size(), 8);
+  EXPECT_EQ(data.vocabulary.encode_source("low a"), (Ids{4, 7, kEos}));
+  EXPECT_EQ(data.vocabulary.encode_target("low lower"), (Ids{4, kUnk, kUnk, kEos}));
+  EXPECT_EQ(data.digests.count("codes"), 1u);
+  EXPECT_EQ(data.digests.count("dict.en.txt"), 1u);
+  const ExperimentData same = read("source_dictionary = 'dict.de.txt'\ntarget_dictionary = 'dict.de.txt'\n");
+  EXPECT_EQ(same.vocabulary.encode_source("low Haus"), (Ids{4, 5, kEos}));
+}
+
+TEST_F(ExperimentDataTest, SentencePieceOfBothSides) {
+  if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
+  const std::string keys = "tokenizer = 'sentencepiece'\nvocabulary = 24\n";
+  const ExperimentData data = read(keys), again = read(keys);
+  EXPECT_EQ(data.vocabulary.source_size(), 24);
+  EXPECT_EQ(data.vocabulary.decode_target(data.train.pairs.target[1]), "the big old House");
+  EXPECT_EQ(data.train.pairs.source, again.train.pairs.source);
+}
+
+TEST_F(ExperimentDataTest, TheVocabularyOfARunStays) {
+  ExperimentData first = read("");
+  const std::vector<Ids> before = first.train.pairs.source;
+  write_bytes(files_ / "train.de", "Haus Haus\nEin\ndas das das low\n");
+  const ExperimentData second = read_data(config(""), files_.path(), std::move(first.vocabulary));
+  EXPECT_EQ(second.train.pairs.source[0], (Ids{before[0][1], before[0][1], kEos}));
+}
+
+TEST_F(ExperimentDataTest, LeavesOutWhatIsTooLongOrTooUnequal) {
+  EXPECT_EQ(read("max_length = 3\n").train.text.source, (std::vector<std::string>{"Ein Haus", "low lower"}));
+  EXPECT_EQ(read("max_length = 3\n").valid.pairs.source.size(), 3u);
+  EXPECT_EQ(read("max_ratio = 1.5\n").train.text.source, (std::vector<std::string>{"Ein Haus", "low lower"}));
+  EXPECT_EQ(read("max_ratio = 1.4\n").train.text.source, (std::vector<std::string>{"Ein Haus"}));
+  EXPECT_EQ(read("max_ratio = 1.4\n").train.pairs.target.size(), 1u);
+  EXPECT_EQ(message<FileError>([&] { read("max_length = 1\n"); }),
+            files_ / "train" + ": no pair is within data.max_length = 1, max_ratio = 0");
+}
+
+TEST_F(ExperimentDataTest, TakesTheFirstPairs) {
+  const ExperimentData data = read("train_pairs = 1\nvalid_pairs = 2\n");
+  EXPECT_EQ(data.train.pairs.source.size(), 1u);
+  EXPECT_EQ(data.valid.pairs.source.size(), 2u);
+  EXPECT_EQ(read_text(config("valid_pairs = 2\n").data, files_.path(), "test").source.size(), 3u);
+}
+
+TEST_F(ExperimentDataTest, NumbersNeedNoFiles) {
+  const ExperimentData data =
+      read_data(config("task = 'numbers'\ntrain_pairs = 20\nvalid_pairs = 5\n"), files_ / "absent");
+  EXPECT_EQ(data.train.pairs.source.size(), 20u);
+  EXPECT_EQ(data.valid.pairs.source.size(), 5u);
+  EXPECT_EQ(data.digests.size(), 0u);
+  EXPECT_EQ(data.vocabulary.decode_target(data.valid.pairs.target[3]), data.valid.text.target[3]);
+}
+
+TEST_F(ExperimentDataTest, KeysThatDoNotGoTogether) {
+  EXPECT_EQ(refusal("tokenizer = 'bpe'\n"), "data.bpe_codes must name a file with data.tokenizer = \"bpe\"");
+  EXPECT_EQ(refusal("bpe_codes = 'codes'\n"), "data.bpe_codes must not name a file with data.tokenizer = \"words\"");
+  EXPECT_EQ(refusal("source_dictionary = 'dict.de.txt'\n"),
+            "data.source_dictionary and target_dictionary must both be given, or neither");
+  EXPECT_EQ(refusal("tokenizer = 'sentencepiece'\nsource_dictionary = 'a'\ntarget_dictionary = 'a'\n"),
+            "data.source_dictionary and target_dictionary are not for data.tokenizer = \"sentencepiece\"");
+  EXPECT_EQ(refusal("task = 'numbers'\nlowercase = true\n"),
+            "data.task = \"numbers\" has its own vocabulary: leave out tokenizer, dictionaries and lowercase");
+}
+
+TEST_F(ExperimentDataTest, FilesThatAreNotThere) {
+  EXPECT_EQ(message<FileError>([&] { read("train = 'text'\n"); }),
+            files_ / "text.de" + ": cannot be opened: No such file or directory");
+  EXPECT_EQ(message<FileError>([&] { read("tokenizer = 'bpe'\nbpe_codes = 'merges'\n"); }),
+            files_ / "merges" + ": cannot be opened: No such file or directory");
+  const DataConfig d = config("directory = 'multi30k'\n").data;
+  const std::string directory = data_directory(d, files_.path());
+  EXPECT_EQ(directory, files_ / "multi30k");
+  EXPECT_EQ(message<FileError>([&] { read_text(d, directory, "train"); }),
+            directory +
+                ": there is no such directory; data.directory = \"multi30k\" lies below --data-dir, "
+                "$FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data fetch multi30k` makes it, see docs/data.md");
+  std::filesystem::create_directory(directory);  // what a fetch that failed may have left
+  EXPECT_EQ(message<FileError>([&] { read_text(d, directory, "train"); }),
+            directory + ": has no train.de; `foldgrad data fetch multi30k` makes it, see docs/data.md");
+}
+
+TEST(DataRoot, FlagThenVariablesThenHome) {
+  const auto set = [](const char* name, const char* value) { ASSERT_EQ(setenv(name, value, 1), 0); };
+  set("HOME", "/home/a");
+  set("FOLDGRAD_DATA", "");
+  set("XDG_CACHE_HOME", "");
+  EXPECT_EQ(data_root(""), "/home/a/.cache/foldgrad");
+  set("XDG_CACHE_HOME", "/cache");
+  EXPECT_EQ(data_root(""), "/cache/foldgrad");
+  set("FOLDGRAD_DATA", "/data");
+  EXPECT_EQ(data_root(""), "/data");
+  EXPECT_EQ(data_root("/flag"), "/flag");
+  DataConfig d;
+  d.directory = "/elsewhere";
+  EXPECT_EQ(data_directory(d, "/flag"), "/elsewhere");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

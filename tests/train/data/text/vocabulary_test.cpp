@@ -1,0 +1,136 @@
+#include "train/data/text/vocabulary.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "engine/files/file.h"
+#include "tests/engine/error_message.h"
+#include "tests/engine/files/temporary_directory.h"
+#include "train/data/text/numbers.h"
+
+namespace foldgrad::testing {
+namespace {
+
+std::int64_t unknown(const Ids& ids) { return std::count(ids.begin(), ids.end(), kUnk); }
+
+Vocabulary words(bool lowercase = false) {
+  return Vocabulary::words(Dictionary::of_words({"ein", "haus", "Haus"}), Dictionary::of_words({"a", "house", "big"}),
+                           lowercase);
+}
+
+Vocabulary bpe(const TemporaryDirectory& directory) {
+  write_bytes(directory / "my.codes", "#version: 0.2\nl o\nw e\nlo w</w>\nwe r</w>\n");
+  const Dictionary both = Dictionary::of_words({"low", "lo@@", "wer", "w"});
+  return Vocabulary::bpe(Bpe(directory / "my.codes"), both, both, true);
+}
+
+TEST(Vocabulary, NumbersNeedNoFile) {
+  const Vocabulary v = Vocabulary::numbers();
+  const Ids ids = v.encode_source("einundzwanzig Millionen");
+  EXPECT_EQ(ids.size(), 6u);  // ein und zwan zig Millionen, end
+  EXPECT_EQ(unknown(ids), 0);
+  EXPECT_EQ(v.decode_target(v.encode_target("on the twenty-first of May")), "on the twenty-first of May");
+  EXPECT_EQ(v.source_size(), v.target_size());
+}
+
+TEST(Vocabulary, WordsHaveTwoDictionaries) {
+  const Vocabulary v = words();
+  EXPECT_EQ(v.encode_source("ein Haus"), (Ids{4, 6, kEos}));
+  EXPECT_EQ(v.encode_target("a haus"), (Ids{4, kUnk, kEos}));
+  EXPECT_EQ(v.decode_target({6, 5, kUnk, kEos, 4}), "big house <unk>");
+  EXPECT_EQ(v.encode_source(""), (Ids{kEos}));
+  EXPECT_EQ(v.normalized("Haus"), "Haus");
+}
+
+TEST(Vocabulary, SmallLettersComeFirst) {
+  const Vocabulary v = words(true);
+  EXPECT_EQ(v.encode_source("EIN Haus"), (Ids{4, 5, kEos}));
+  EXPECT_EQ(v.normalized("\u00c4PFEL"), "\u00e4pfel");
+}
+
+TEST(Vocabulary, BpeIsUndone) {
+  const TemporaryDirectory directory;
+  const Vocabulary v = bpe(directory);
+  EXPECT_EQ(v.encode_source("Low lower"), (Ids{4, 5, 6, kEos}));
+  EXPECT_EQ(v.decode_target({5, 6, 4, kEos}), "lower low");
+  EXPECT_EQ(unknown(v.encode_source("low \u597d")), 1);
+}
+
+void expect_same(const Vocabulary& a, const Vocabulary& b, const std::vector<std::string>& lines) {
+  EXPECT_EQ(a.kind(), b.kind());
+  EXPECT_EQ(a.source_size(), b.source_size());
+  EXPECT_EQ(a.target_size(), b.target_size());
+  for (const std::string& line : lines) {
+    EXPECT_EQ(a.normalized(line), b.normalized(line));
+    EXPECT_EQ(a.encode_source(line), b.encode_source(line));
+    EXPECT_EQ(a.encode_target(line), b.encode_target(line));
+    EXPECT_EQ(a.decode_target(a.encode_target(line)), b.decode_target(b.encode_target(line)));
+  }
+}
+
+TEST(Vocabulary, LoadGivesWhatWasSaved) {
+  const TemporaryDirectory files;
+  const auto again = [&](const Vocabulary& v) {
+    const std::string directory = files / "deep/" + v.kind();
+    v.save(directory);
+    return Vocabulary::load(directory);
+  };
+  const std::vector<std::string> lines{"", "ein Haus", "A big  house", "low lower", "einundzwanzig", "\u597d x"};
+  expect_same(words(), again(words()), lines);
+  expect_same(words(true), again(words(true)), lines);
+  expect_same(bpe(files), again(bpe(files)), lines);
+  expect_same(Vocabulary::numbers(), again(Vocabulary::numbers()), lines);
+  EXPECT_TRUE(std::filesystem::exists(files / "deep/bpe/codes"));
+  EXPECT_EQ(read_bytes(files / "deep/words/dict.source.txt"), "ein 0\nhaus 0\nHaus 0\nmadeupword0000 0\n");
+}
+
+TEST(Vocabulary, SentencePieceIsUndoneSavedAndLoaded) {
+  if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
+  const std::vector<std::string> lines = numbers::sample(numbers::Split::train, 300).source;
+  const Vocabulary v = Vocabulary::sentence_piece(SentencePiece::train(lines, {.vocabulary = 100}), false);
+  EXPECT_EQ(v.source_size(), 100);
+  EXPECT_EQ(v.decode_target(v.encode_target(lines[0])), lines[0]);
+  EXPECT_EQ(unknown(v.encode_source("\u597d")), 1);
+  const TemporaryDirectory directory;
+  v.save(directory.path());
+  expect_same(v, Vocabulary::load(directory.path()), {lines[0], lines[1], "\u597d"});
+  write_bytes(directory / "sentencepiece.model", "cut off");
+  EXPECT_EQ(message<FileError>([&] { Vocabulary::load(directory.path()); }),
+            directory / "sentencepiece.model" + ": must be a model of SentencePiece");
+}
+
+TEST(Vocabulary, MissingAndMalformedFilesAreNamed) {
+  const TemporaryDirectory d;
+  const std::string path = d / "vocabulary.json";
+  const auto error = [&] { return message<FileError>([&] { Vocabulary::load(d.path()); }); };
+  const auto error_of = [&](const std::string& json) {
+    write_bytes(path, json);
+    return error();
+  };
+  EXPECT_EQ(error(), path + ": cannot be opened: No such file or directory");
+  EXPECT_EQ(error_of("{\"format\": 1"), path + ": is not JSON at byte 13");
+  EXPECT_EQ(error_of("[]"), path + ": must be a JSON object");
+  EXPECT_EQ(error_of("{}"), path + ": \"format\" must be 1, got nothing");
+  EXPECT_EQ(error_of(R"({"format": 2})"), path + ": \"format\" must be 1, got 2");
+  EXPECT_EQ(error_of(R"({"format": 1, "kind": "wordpiece"})"),
+            path + ": \"kind\" must be one of numbers, words, bpe, sentencepiece, got \"wordpiece\"");
+  EXPECT_EQ(error_of(R"({"format": 1, "kind": "bpe", "lowercase": 1})"),
+            path + ": \"lowercase\" must be true or false, got 1");
+  bpe(d).save(d.path());
+  std::filesystem::remove(d / "codes");
+  EXPECT_EQ(error(), d / "codes" + ": cannot be opened: No such file or directory");
+  write_bytes(d / "dict.target.txt", "a 1\nb\n");
+  EXPECT_EQ(error(), d / "dict.target.txt" + ": line 2 must be a word, a space and its count, got \"b\"");
+  EXPECT_EQ(message<FileError>([&] { words().save(path); }).substr(0, path.size() + 19), path + ": cannot be created");
+}
+
+TEST(Vocabulary, LinesMustBeUtf8) {
+  for (const Vocabulary& v : {words(), Vocabulary::numbers()})
+    EXPECT_EQ(message<std::invalid_argument>([&] { v.encode_source("x\xff"); }),
+              "vocabulary: the line must be UTF-8, got byte 0xff at offset 1");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,127 @@
+// Damaged safetensors, models, checkpoints, inputs of `foldgrad run` and traces.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "engine/files/safetensors.h"
+#include "tests/models/transformer/tiny_translation.h"
+#include "tests/train/checkpoints/contents.h"
+#include "tests/train/fuzz/fuzz.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/checks/trace.h"
+#include "train/commands/commands.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using FuzzSafetensors = Fuzz;
+
+TEST_F(FuzzSafetensors, AnyFile) {
+  const std::string path = files_ / "a.safetensors";
+  write_safetensors(path,
+                    {{"a", Tensor::of<float>({2}, {1, -2})},
+                     {"b", Tensor::of<std::int64_t>({2, 1}, {-1, 7})},
+                     {"c", Tensor::zeros({0, 3}, DType::u8)}},
+                    {{"key", "value"}});
+  const std::string good = read_bytes(path);
+  fuzz(
+      3000, path, 20, [&](Mutator& m) { return m.safetensors(good); }, [&] { read_safetensors(path); });
+}
+
+// What is printed meanwhile goes nowhere.
+class Silence {
+ public:
+  Silence() : before_(dup(STDOUT_FILENO)) {
+    std::fflush(stdout);
+    const int nowhere = ::open("/dev/null", O_WRONLY);
+    dup2(nowhere, STDOUT_FILENO);
+    ::close(nowhere);
+  }
+  ~Silence() {
+    std::fflush(stdout);
+    dup2(before_, STDOUT_FILENO);
+    ::close(before_);
+  }
+
+ private:
+  const int before_;
+};
+
+class FuzzModel : public Fuzz {
+ protected:
+  FuzzModel() {
+    Transformer model(tiny_config("un"), 3);
+    randomize(model, 5);
+    write_model_directory(files_ / "m", model);
+  }
+};
+
+TEST_F(FuzzModel, Configuration) {
+  const std::string path = files_ / "m/config.json", good = read_bytes(path);
+  fuzz(
+      1000, path, 20, [&](Mutator& m) { return m.words(good); }, [&] { load_model(files_ / "m"); });
+}
+
+TEST_F(FuzzModel, WeightsAndState) {
+  for (const char* file : {"m/model.safetensors", "m/norm_state.safetensors"}) {
+    const std::string path = files_ / file, good = read_bytes(path);
+    fuzz(
+        600, path, 20, [&](Mutator& m) { return m.safetensors(good); }, [&] { load_model(files_ / "m"); });
+    write_bytes(path, good);
+  }
+}
+
+TEST_F(FuzzModel, InputOfRun) {
+  const std::string path = files_ / "in.safetensors", output = files_ / "out.safetensors";
+  const TranslationBatch batch = translation_batch();
+  write_safetensors(path, {{"source", batch.source},
+                           {"source_mask", batch.source_mask},
+                           {"input", batch.input},
+                           {"input_mask", batch.input_mask}});
+  const std::string good = read_bytes(path);
+  fuzz(
+      1000, path, 50, [&](Mutator& m) { return m.safetensors(good); },
+      [&] {
+        const Silence silence;
+        CLI::App program;
+        int exit_code = 0;
+        add_run_command(program, exit_code);
+        std::vector<std::string> arguments{output, "--output", path, "--input", files_ / "m", "run"};  // CLI11's order
+        program.parse(arguments);
+      });
+}
+
+using FuzzCheckpoint = Fuzz;
+
+// Whatever is accepted is what was saved: the digests see to that.
+TEST_F(FuzzCheckpoint, AnyOfItsFiles) {
+  const CheckpointContents saved = contents_of_step(3);
+  save_checkpoint(files_.path(), saved, {});
+  const std::string directory = files_ / "step-00000003";
+  for (const char* file : {"manifest.json", "state.json", "optimizer.safetensors", "model.safetensors"}) {
+    const std::string path = directory + "/" + file, good = read_bytes(path);
+    // Nearly all are refused: only those are accepted in which nothing has changed, such as white space.
+    const int rarely = file == std::string("manifest.json") ? 200 : 1'000'000;
+    fuzz(
+        400, path, rarely, [&](Mutator& m) { return m.words(good); },
+        [&] { EXPECT_TRUE(same(load_checkpoint(directory), saved)); });
+    write_bytes(path, good);
+  }
+}
+
+using FuzzTrace = Fuzz;
+
+TEST_F(FuzzTrace, OfAnyNormalizer) {
+  const std::string path = files_ / "trace.safetensors";
+  std::vector<std::string> good;
+  for (const char* name : {"bn_0", "ln_0", "mabn_0", "un_paper_5", "un_reference_0"})
+    good.push_back(read_bytes(FOLDGRAD_SOURCE_DIR "/tests/golden/" + std::string(name) + ".safetensors"));
+  fuzz(
+      1000, path, 20, [&](Mutator& m) { return m.safetensors(m.one_of(good)); },
+      [&] { replay_trace(path, DType::f64, Device::cpu, 1e-12); });
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

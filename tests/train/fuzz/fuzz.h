@@ -1,0 +1,76 @@
+// Reads mutants of good files: each is accepted, or refused with an exception of ours that says where and what.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+
+#include "engine/files/file.h"
+#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/mutator.h"
+#include "train/checkpoints/checkpoint.h"
+#include "train/config/config.h"
+
+namespace foldgrad::testing {
+
+// scripts/soak sets them: so many times the inputs, and another seed.
+inline int soaking() {
+  const char* times = std::getenv("FOLDGRAD_SOAK");
+  return times ? std::max(1, std::atoi(times)) : 1;
+}
+inline std::uint64_t fuzz_seed() {
+  const char* seed = std::getenv("FOLDGRAD_SEED");
+  return seed ? std::strtoull(seed, nullptr, 10) : 1;
+}
+
+class Fuzz : public ::testing::Test {
+ protected:
+  // Writes what `mutate` makes to `path` and calls `read`, `inputs` times. At least one in `rarely` must be accepted,
+  // and one in `rarely` refused: otherwise the mutants do not reach what they are meant for.
+  void fuzz(int inputs, const std::string& path, int rarely, const std::function<std::string(Mutator&)>& mutate,
+            const std::function<void()>& read) {
+    Mutator mutator(fuzz_seed());
+    inputs *= soaking();
+    int accepted = 0, refused = 0;
+    for (int i = 0; i < inputs && !HasFailure(); ++i) {
+      const std::string mutant = mutate(mutator);
+      write_bytes(path, mutant);
+      try {
+        read();
+        ++accepted;
+        continue;
+      } catch (const ConfigError& e) {
+        check(e.what(), path);
+      } catch (const CheckpointError& e) {
+        check(e.what(), path);
+      } catch (const FileError& e) {
+        check(e.what(), path);
+      } catch (const std::exception& e) {
+        ADD_FAILURE() << "not an exception for bad input: " << e.what();
+      }
+      ++refused;
+      if (HasFailure()) keep(mutant, i);
+    }
+    if (HasFailure()) return;
+    EXPECT_GE(accepted * rarely, inputs) << accepted << " accepted, " << refused << " refused";
+    EXPECT_GE(refused * rarely, inputs) << accepted << " accepted, " << refused << " refused";
+  }
+
+  TemporaryDirectory files_;
+
+ private:
+  // The message says where, and is no library's.
+  void check(const std::string& message, const std::string& path) {
+    EXPECT_NE(message.find(files_.path()), message.npos) << path << ": " << message;
+    for (const char* foreign :
+         {"json.exception", "std::", "basic_string", "vector::", "map::at", "stoll", "stod", ".cc("})
+      EXPECT_EQ(message.find(foreign), message.npos) << message;
+  }
+  void keep(const std::string& mutant, int i) {
+    const std::string kept = ::testing::TempDir() + "foldgrad-mutant";
+    write_bytes(kept, mutant);
+    ADD_FAILURE() << "input " << i << " of seed " << fuzz_seed() << ", kept as " << kept;
+  }
+};
+
+}  // namespace foldgrad::testing

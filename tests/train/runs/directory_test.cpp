@@ -1,0 +1,146 @@
+#include "train/runs/directory.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <limits>
+
+#include "engine/files/file.h"
+#include "tests/engine/error_message.h"
+#include "tests/engine/files/temporary_directory.h"
+#include "train/runs/event_log.h"
+#include "train/runs/lock.h"
+
+namespace foldgrad {
+namespace {
+
+using namespace testing;
+
+TEST(EventLog, IsInTheFileLineByLine) {
+  const TemporaryDirectory directory;
+  EventLog log(directory / "log.jsonl");
+  log.write({{"event", "step"}, {"loss", 0.1}, {"lr", 5e-4}, {"n", 3}});
+  EXPECT_EQ(read_bytes(directory / "log.jsonl"), "{\"event\":\"step\",\"loss\":0.1,\"lr\":0.0005,\"n\":3}\n");
+  log.write({{"loss", std::numeric_limits<double>::quiet_NaN()}, {"text", "\xff"}});
+  EXPECT_EQ(read_bytes(directory / "log.jsonl").substr(46), "{\"loss\":null,\"text\":\"\xef\xbf\xbd\"}\n");
+  EXPECT_THROW(log.write(3), std::invalid_argument);
+}
+
+TEST(EventLog, ResumesWhereTheCheckpointWas) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "log.jsonl";
+  std::uint64_t offset = 0;
+  {
+    EventLog log(path);
+    log.write({{"step", 1}});
+    offset = log.sync();
+    log.write({{"step", 2}});
+  }
+  write_bytes(path, read_bytes(path) + "{\"step");  // what a kill leaves
+  {
+    EventLog log(path, offset);
+    log.write({{"step", 20}});
+    EXPECT_EQ(log.sync(), read_bytes(path).size());
+  }
+  EXPECT_EQ(read_bytes(path), "{\"step\":1}\n{\"step\":20}\n");
+  EventLog(path).write({{"step", 3}});
+  EXPECT_EQ(read_bytes(path), "{\"step\":1}\n{\"step\":20}\n{\"step\":3}\n");
+  EXPECT_EQ(message<FileError>([&] { EventLog log(directory / "no/log"); }),
+            (directory / "no/log") + ": cannot be opened: No such file or directory");
+}
+
+TEST(EventLog, GoesOnBehindWhatIsLeftOfIt) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "log.jsonl", line = "{\"step\":1}\n";
+  const auto after_resuming = [&](const std::string& left, std::uint64_t offset, std::uint64_t missing) {
+    write_bytes(path, left);
+    EventLog log(path, offset);
+    EXPECT_EQ(log.missing(), missing) << left;
+    log.write({{"step", 2}});
+    return read_bytes(path);
+  };
+  const std::string next = "{\"step\":2}\n";
+  EXPECT_EQ(after_resuming(line + line, 11, 0), line + next);
+  EXPECT_EQ(after_resuming(line, 1000, 989), line + next);
+  EXPECT_EQ(after_resuming(line + "{\"st", 1000, 989), line + next);
+  EXPECT_EQ(after_resuming(line + line, 15, 4), line + next);  // of another log
+  EXPECT_EQ(after_resuming("", 1000, 1000), next);
+}
+
+TEST(EventLog, EndsWithAWholeLineWhenTheDiskIsFull) {
+  const TemporaryDirectory directory;
+  EventLog log(directory / "log.jsonl");
+  log.write({{"step", 1}});
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit limit = {15, before.rlim_max};  // four bytes of the next line
+  setrlimit(RLIMIT_FSIZE, &limit);
+  const std::string refusal = message<FileError>([&] { log.write({{"step", 2}}); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(refusal, (directory / "log.jsonl") + ": cannot be written: File too large");
+  EXPECT_EQ(read_bytes(directory / "log.jsonl"), "{\"step\":1}\n");
+  log.write({{"step", 3}});
+  EXPECT_EQ(read_bytes(directory / "log.jsonl"), "{\"step\":1}\n{\"step\":3}\n");
+}
+
+TEST(RunDirectory, HoldsConfigurationCommandsAndEnvironment) {
+  const TemporaryDirectory directory;
+  const RunDirectory run(directory / "runs/a");
+  EXPECT_FALSE(run.has_run());
+  EXPECT_NO_THROW(run.require_no_run());
+  run.begin("[train]\n", {"foldgrad", "train", "a b.toml", "--set", "data.source=it's", ""}, {{"seed", 1}});
+  EXPECT_TRUE(run.has_run());
+  EXPECT_EQ(read_bytes(run.config()), "[train]\n");
+  EXPECT_EQ(read_bytes(run.environment()), "{\n  \"seed\": 1\n}\n");
+  const std::string first = "foldgrad train 'a b.toml' --set 'data.source=it'\\''s' ''\n";
+  EXPECT_EQ(read_bytes(run.command()), first);
+  EXPECT_TRUE(std::filesystem::is_directory(run.checkpoints()));
+  write_bytes(run.path() + "/env.json.7-0.part", "killed here");
+  write_bytes(run.samples() + "/step-00000001.txt.7-1.part", "or here");
+  run.begin("[data]\n", {"foldgrad", "train", "--resume", "latest"}, {{"seed", 2}});
+  EXPECT_EQ(read_bytes(run.command()), first + "foldgrad train --resume latest\n");
+  EXPECT_EQ(read_bytes(run.config()), "[data]\n");
+  EXPECT_FALSE(std::filesystem::exists(run.path() + "/env.json.7-0.part"));
+  EXPECT_TRUE(std::filesystem::is_empty(run.samples()));
+  std::filesystem::remove(run.command());
+  run.begin("", {"foldgrad"}, {});
+  EXPECT_EQ(read_bytes(run.command()), "foldgrad\n");
+  const std::string there = (directory / "runs/a") + ": a run is there already; --resume goes on with it";
+  EXPECT_EQ(message<FileError>([&] { run.require_no_run(); }), there);
+  std::filesystem::remove(run.config());
+  EXPECT_FALSE(run.has_run());
+  std::filesystem::create_directory(run.checkpoints() + "/step-00000001");
+  EXPECT_EQ(message<FileError>([&] { run.require_no_run(); }), there);
+  write_bytes(directory / "file", "");
+  EXPECT_EQ(message<FileError>([&] { RunDirectory(directory / "file").begin("", {}, {}); }),
+            (directory / "file/checkpoints") + ": cannot be created: Not a directory");
+}
+
+TEST(RunLock, IsHeldByOneProcess) {
+  const TemporaryDirectory directory;
+  const std::string run = directory / "runs/a";
+  {
+    const RunLock lock(run);
+    EXPECT_EQ(message<FileError>([&] { const RunLock second(run); }),
+              run + ": is being trained by " + read_bytes(run + "/lock"));
+    EXPECT_EQ(read_bytes(run + "/lock").rfind(fmt::format("process {} on ", getpid()), 0), 0u);
+  }
+  EXPECT_NO_THROW(const RunLock again(run));
+}
+
+TEST(RunDirectory, TheEnvironmentNamesBuildMachineAndData) {
+  const auto e = describe_environment({"0.1", "abc", "GNU 12", "-O3"}, 7, {{"train.de", "00ff"}});
+  EXPECT_EQ(e.at("commit"), "abc");
+  EXPECT_EQ(e.at("flags"), "-O3");
+  EXPECT_EQ(e.at("seed"), 7);
+  EXPECT_EQ(e.at("data").at("train.de"), "00ff");
+  EXPECT_GE(e.at("threads").get<int>(), 1);
+  EXPECT_TRUE(e.at("libraries").contains("fmt"));
+}
+
+}  // namespace
+}  // namespace foldgrad

@@ -1,0 +1,160 @@
+// A normalizer that the library has never heard of: trained, verified, folded and exported like its own.
+#include <filesystem>
+
+#include "models/fold/transformer.h"
+#include "models/normalizers/kinds.h"
+#include "models/onnx/graph.h"
+#include "models/onnx/transformer.h"
+#include "ops/activation/activation.h"
+#include "ops/affine/affine.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/linear/linear.h"
+#include "tests/harness/compare.h"
+#include "tests/models/transformer/tiny_translation.h"
+#include "tests/train/tiny_run.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/checks/model_checks.h"
+#include "train/runs/training_run.h"
+
+namespace foldgrad::testing {
+namespace {
+
+// y = (1 + tanh(slope)) x + bias, with gains between 0 and 2. What it records begins with a parameter, not with x.
+class BoundedGain final : public Normalizer {
+ public:
+  explicit BoundedGain(const NormalizerSite& s)
+      : Normalizer(s.info, s.options, s.site, s.channels),
+        slope_(s.parameter("slope", s.options.number("slope"))),
+        bias_(s.parameter("bias", 0)) {}
+
+  std::vector<Parameter*> parameters() override { return {&slope_, &bias_}; }
+  std::optional<ChannelAffine> affine() const override {
+    const Tensor A = slope_.value.to(DType::f64).clone(), B = bias_.value.to(DType::f64).clone();
+    for (std::int64_t c = 0; c < channels(); ++c) A.data<double>()[c] = 1 + std::tanh(A.data<double>()[c]);
+    return ChannelAffine{A, B};
+  }
+
+ private:
+  Var forward(const Var& x, const NormContext&) override {
+    const Var one = x.tape().constant(Tensor::full({channels()}, 1, x.dtype()));
+    return foldgrad::affine(x, add(tanh(on_tape(slope_, x)), one), on_tape(bias_, x));
+  }
+
+  Parameter slope_, bias_;
+};
+
+// The same, claiming nothing of inference.
+class OpaqueGain final : public Normalizer {
+ public:
+  explicit OpaqueGain(const NormalizerSite& s)
+      : Normalizer(s.info, s.options, s.site, s.channels), slope_(s.parameter("slope", 0)) {}
+
+  std::vector<Parameter*> parameters() override { return {&slope_}; }
+
+ private:
+  Var forward(const Var& x, const NormContext&) override {
+    return foldgrad::affine(x, sigmoid(on_tape(slope_, x)), x.tape().constant(Tensor::zeros({channels()}, x.dtype())));
+  }
+
+  Parameter slope_;
+};
+
+class RegisteredNormalizer : public TinyRun {
+ protected:
+  static void SetUpTestSuite() {
+    register_normalizer({{"bounded",
+                          Inference::affine,
+                          "a gain between 0 and 2",
+                          {{"slope", NormalizerOption::Kind::number, "0.25", "initial slope", -5, 5}}},
+                         make<BoundedGain>});
+    register_normalizer({{"opaque", Inference::online, "a gain between 0 and 1", {}}, make<OpaqueGain>});
+  }
+  std::string train(const std::string& norm) {
+    TrainOptions options;
+    options.config = files_ / "config.toml";
+    options.data_directory = files_.path();
+    options.out = files_ / norm;
+    options.settings = {"norm.name=" + norm};
+    if (norm == "bounded") options.settings.push_back("norm.bounded.slope=0.5");
+    options.command = {"test"};
+    EXPECT_EQ(train_experiment(options), 0);
+    return options.out;
+  }
+};
+
+TEST_F(RegisteredNormalizer, IsTrainedByItsNameInAConfiguration) {
+  const auto model = load_model(train("bounded"));
+  EXPECT_EQ(model->config().normalizer, "bounded");
+  EXPECT_EQ(model->config().normalizer_options.at("slope"), "0.5");
+  for (Normalizer* norm : model->normalizers()) {
+    const std::vector<float> slopes = norm->parameters()[0]->value.values<float>();
+    for (float slope : slopes) EXPECT_NEAR(slope, 0.5, 0.1);  // five updates of at most some 0.01
+    EXPECT_NE(slopes, std::vector<float>(slopes.size(), 0.5f)) << norm->site();
+  }
+}
+
+TEST_F(RegisteredNormalizer, IsVerifiedAndFolded) {
+  const auto model = load_model(train("bounded"));
+  const FoldOptions options{.tied = FoldOptions::Tied::untie};
+  for (const CheckResult& check : check_model(
+           *model, [&](Transformer& m) { return fold(m, options); }, random_probe(model->config(), 1, 3, 5)))
+    EXPECT_NE(check.outcome, CheckResult::Outcome::failed) << check.name << ": " << check.measured;
+  const FoldedTransformer folded = fold(*model, options);
+  EXPECT_EQ(folded.model->config().normalizer, "none");
+  EXPECT_TRUE(folded.model->config().normalizer_at.empty());
+  EXPECT_EQ(folded.reports.size(), model->normalizers().size());
+  for (const SiteReport& site : folded.reports) EXPECT_EQ(site.outcome, SiteReport::Outcome::folded) << site.site;
+}
+
+TEST_F(RegisteredNormalizer, IsExportedByItsMap) {
+  if (!onnx_available()) GTEST_SKIP() << "this build lacks onnx and protobuf";
+  TransformerConfig config = tiny_config("bounded");
+  Transformer known(config, 3);
+  write_onnx(known, files_ / "onnx");
+  EXPECT_TRUE(std::filesystem::exists(files_ / "onnx/decoder_with_past_model.onnx"));
+  config.normalizer = "opaque";
+  Transformer unknown(config, 3);
+  EXPECT_EQ(message_of([&] { write_onnx(unknown, files_ / "other"); }),
+            "onnx: encoder.layers.0.self_attn_layer_norm (opaque) is not known as nodes of ONNX: it must be offline, "
+            "with an affine map, or one of the library's own");
+  EXPECT_FALSE(std::filesystem::exists(files_ / "other"));
+}
+
+TEST_F(RegisteredNormalizer, StaysWhereItClaimsNothing) {
+  Transformer model(tiny_config("opaque"), 3);
+  const FoldedTransformer folded = fold(model);
+  EXPECT_EQ(folded.model->config().normalizer, "opaque");
+  for (const SiteReport& site : folded.reports) {
+    EXPECT_EQ(site.outcome, SiteReport::Outcome::kept) << site.site;
+    EXPECT_EQ(site.kept[0].reason, "its recording is not one that folding knows: sigmoid affine");
+  }
+}
+
+// A graph in which the site does something else than its normalizer does at inference.
+TEST_F(RegisteredNormalizer, IsNotFoldedWhereAnotherRecordingStandsAtItsSite) {
+  Tape tape;
+  Parameter W{"fc.weight", randn({2, 2}, 1)};
+  const auto norm = make_normalizer("bounded", {}, "norm", 2, DType::f64);
+  const Var y = linear(norm->apply(tape.variable(randn({3, 2}, 2)), {}), tape.parameter(W));
+  std::map<std::string, Tensor> values{{W.name, W.value}};
+  for (Parameter* p : norm->parameters()) values[p->name] = p->value;
+  const Graph graph = graph_of(tape, {y}, {"norm"});
+  const AffineMap map{{2, 2}, {0, 0}};
+  EXPECT_EQ(fold(graph, {{"norm", true, map, "tanh add affine"}}, values).reports[0].outcome,
+            SiteReport::Outcome::folded);
+  EXPECT_EQ(fold(graph, {{"norm", true, map, "tanh affine"}}, values).reports[0].kept[0].reason,
+            "its recording is not one that folding knows: tanh add affine");
+}
+
+TEST_F(RegisteredNormalizer, MustHaveANameOfItsOwn) {
+  const auto error = [](const std::string& name, auto make) {
+    return message_of([&] { register_normalizer({{name, Inference::online, "", {}}, make}); });
+  };
+  EXPECT_EQ(error("un", make<OpaqueGain>), "register_normalizer: there is a \"un\" already");
+  EXPECT_EQ(error("", make<OpaqueGain>), "register_normalizer: the name must not be empty");
+  EXPECT_EQ(error("more", nullptr), "register_normalizer: more: make must be a function");
+  EXPECT_EQ(normalizer_info("un").name, "un");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
