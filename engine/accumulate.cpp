@@ -1,15 +1,9 @@
 #include "engine/accumulate.h"
 
 #include "engine/accumulate_kernels.h"
-#include "engine/cpu/elementwise.h"
 #include "engine/dispatch.h"
 
 namespace foldgrad {
-
-template <class T>
-static void accumulate_cpu(const Accumulate<T>& p, std::int64_t n) {
-  elementwise_cpu(n, p);
-}
 
 void accumulate(const Tensor& target, const Tensor& source) {
   check_operand("accumulate", "source", source, target.shape(), target, "target");

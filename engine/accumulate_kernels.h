@@ -14,6 +14,8 @@ struct Accumulate {
 };
 
 template <class T>
+void accumulate_cpu(const Accumulate<T>& p, std::int64_t n);
+template <class T>
 void accumulate_cuda(const Accumulate<T>& p, std::int64_t n);
 
 }  // namespace foldgrad

@@ -11,7 +11,7 @@
 #include "train/checkpoints/model_config.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/commands.h"
-#include "train/commands/exit_codes.h"
+#include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "engine/files/atomic_file.h"
 #include "train/commands/commands.h"
-#include "train/commands/exit_codes.h"
 #include "train/commands/infer_bench.h"
+#include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {

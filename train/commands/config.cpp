@@ -8,8 +8,8 @@
 
 #include "engine/check.h"
 #include "train/commands/commands.h"
-#include "train/commands/exit_codes.h"
 #include "train/runs/setup.h"
+#include "train/system/exit_code.h"
 
 namespace foldgrad {
 

@@ -12,11 +12,11 @@
 #include "train/checks/certificate.h"
 #include "train/checks/model_checks.h"
 #include "train/commands/commands.h"
-#include "train/commands/exit_codes.h"
 #include "train/data/text/bpe.h"
 #include "train/data/text/numbers.h"
 #include "train/loop/trainer.h"
 #include "train/scores/chrf.h"
+#include "train/system/exit_code.h"
 #include "train/system/streams.h"
 #include "train/tasks/evaluation.h"
 

@@ -10,10 +10,10 @@
 #include "engine/files/atomic_file.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/commands.h"
-#include "train/commands/exit_codes.h"
 #include "train/commands/model_text.h"
 #include "train/loop/trainer.h"
 #include "train/scores/chrf.h"
+#include "train/system/exit_code.h"
 #include "train/tasks/evaluation.h"
 
 namespace foldgrad {

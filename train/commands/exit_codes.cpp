@@ -12,6 +12,7 @@
 #include "train/checkpoints/finite.h"
 #include "train/config/config.h"
 #include "train/loop/trainer.h"
+#include "train/system/device.h"
 #include "train/system/streams.h"
 
 namespace foldgrad {
@@ -23,12 +24,6 @@ int refuse(const std::string& what, ExitCode code) {
 }
 
 }  // namespace
-
-Device require_device(const std::string& name) {
-  if (name == "cpu") return Device::cpu;
-  if (cuda_available() && cuda_is_emulated() == (name == "emulated")) return Device::cuda;
-  throw DeviceError(fmt::format("--device {}: not here; CUDA: {}", name, cuda_description()));
-}
 
 int guarded(const std::function<int()>& command) try { return command(); } catch (const Diverged& e) {
   return refuse(fmt::format("diverged: {}", e.what()), kExitDiverged);

@@ -7,7 +7,7 @@
 #include "models/onnx/transformer.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/commands.h"
-#include "train/commands/exit_codes.h"
+#include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {

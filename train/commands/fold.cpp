@@ -8,7 +8,7 @@
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/certificate.h"
 #include "train/commands/commands.h"
-#include "train/commands/exit_codes.h"
+#include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {

@@ -11,8 +11,8 @@
 #include "models/fold/transformer.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/commands.h"
-#include "train/commands/exit_codes.h"
 #include "train/system/child_process.h"
+#include "train/system/exit_code.h"
 #include "train/system/scratch_directory.h"
 #include "train/system/streams.h"
 

@@ -7,7 +7,7 @@
 
 #include "models/normalizers/normalizer.h"
 #include "train/commands/commands.h"
-#include "train/commands/exit_codes.h"
+#include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/commands.h"
-#include "train/commands/exit_codes.h"
 #include "train/commands/model_text.h"
 #include "train/data/text/batches.h"
 #include "train/loop/trainer.h"
+#include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {

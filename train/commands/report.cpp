@@ -8,9 +8,9 @@
 
 #include "engine/files/atomic_file.h"
 #include "train/commands/commands.h"
-#include "train/commands/exit_codes.h"
 #include "train/reports/tensorboard.h"
 #include "train/runs/directory.h"
+#include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {

@@ -9,7 +9,8 @@
 #include "engine/files/safetensors.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/commands.h"
-#include "train/commands/exit_codes.h"
+#include "train/system/device.h"
+#include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {

@@ -4,8 +4,13 @@
 #include <memory>
 #include <utility>
 
+#include "engine/files/atomic_file.h"
 #include "train/commands/commands.h"
+#include "train/reports/report.h"
+#include "train/runs/directory.h"
 #include "train/runs/training_run.h"
+#include "train/system/exit_code.h"
+#include "train/system/streams.h"
 
 namespace foldgrad {
 namespace {
@@ -30,6 +35,12 @@ void complete(TrainOptions& o) {
   if (o.config.empty() && !o.resume.empty() && fs::exists(RunDirectory(o.out).config(), ignored))
     o.config = RunDirectory(o.out).config();
   if (o.config.empty()) throw CLI::RequiredError("CONFIG");
+}
+
+void write_report(const RunDirectory& run) try {
+  write_file_atomically(run.report(), report_html({read_run_log(run.path())}));
+} catch (const std::exception& e) {  // all else has been saved
+  say("warning: no report: {}\n", e.what());
 }
 
 }  // namespace
@@ -60,6 +71,7 @@ void add_train_command(CLI::App& program, int& exit_code, const BuildInfo& build
   command->callback([options, &exit_code] {
     complete(*options);
     exit_code = train_experiment(*options);
+    if (exit_code == kExitOk) write_report(RunDirectory(options->out));
   });
 }
 

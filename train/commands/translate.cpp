@@ -9,7 +9,7 @@
 #include "engine/files/file.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/commands.h"
-#include "train/commands/exit_codes.h"
+#include "train/system/exit_code.h"
 #include "train/system/streams.h"
 #include "train/system/unicode.h"
 #include "train/tasks/evaluation.h"

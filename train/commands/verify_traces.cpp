@@ -9,7 +9,8 @@
 #include "engine/files/file.h"
 #include "train/checks/trace.h"
 #include "train/commands/commands.h"
-#include "train/commands/exit_codes.h"
+#include "train/system/device.h"
+#include "train/system/exit_code.h"
 #include "train/system/streams.h"
 
 namespace foldgrad {

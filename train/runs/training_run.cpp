@@ -12,15 +12,15 @@
 #include "train/analyses/layer_statistics.h"
 #include "train/checkpoints/files.h"
 #include "train/checkpoints/model_directory.h"
-#include "train/commands/exit_codes.h"
 #include "train/data/text/experiment_data.h"
-#include "train/reports/report.h"
 #include "train/runs/event_log.h"
 #include "train/runs/lock.h"
 #include "train/runs/progress.h"
 #include "train/runs/resume.h"
 #include "train/runs/setup.h"
 #include "train/runs/start.h"
+#include "train/system/device.h"
+#include "train/system/exit_code.h"
 #include "train/system/signals.h"
 #include "train/system/streams.h"
 #include "train/tasks/validation.h"
@@ -120,11 +120,6 @@ int TrainingRun::finish(bool stopped) {
     return kExitInterrupted;
   }
   log({{"event", "end"}, {"step", n}, {"outcome", n < config_.train.steps ? "out of patience" : "finished"}});
-  try {
-    write_file_atomically(run_.report(), report_html({read_run_log(run_.path())}));
-  } catch (const std::exception& e) {  // all else has been saved
-    say("warning: no report: {}\n", e.what());
-  }
   if (n < config_.train.steps)
     say("stopped at step {}: {} validations without a better score\n", n, state_.without_better);
   if (state_.best.step == 0) return kExitOk;

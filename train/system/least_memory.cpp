@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "train/commands/exit_codes.h"
+#include "train/system/exit_code.h"
 
 namespace foldgrad {
 

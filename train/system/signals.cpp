@@ -8,7 +8,7 @@
 #include <string_view>
 #include <thread>
 
-#include "train/commands/exit_codes.h"
+#include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {

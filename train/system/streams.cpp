@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "engine/files/file.h"
-#include "train/commands/exit_codes.h"
+#include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {

@@ -10,6 +10,7 @@
 #include "tests/train/program.h"
 #include "train/checkpoints/finite.h"
 #include "train/commands/exit_codes.h"
+#include "train/system/device.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,0 +1,17 @@
+// How the program `foldgrad` ends.
+#pragma once
+
+namespace foldgrad {
+
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitCheckFailed = 1,
+  kExitUsage = 2,
+  kExitData = 3,
+  kExitCheckpoint = 4,  // cannot be loaded
+  kExitDiverged = 5,    // a number is no longer finite: in training with train.on_nan = "abort", or anywhere else
+  kExitDevice = 6,
+  kExitInterrupted = 130,  // after saving
+};
+
+}  // namespace foldgrad
