@@ -196,6 +196,11 @@ if(NOT FOLDGRAD_SANITIZE)
       ENVIRONMENT "FOLDGRAD_PROGRAM=$<TARGET_FILE:foldgrad>;FOLDGRAD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
   endforeach()
 
+  add_test(NAME structure COMMAND sh ${PROJECT_SOURCE_DIR}/tests/python/run.sh
+           ${PROJECT_SOURCE_DIR}/tests/structure/structure_test.py)
+  set_tests_properties(structure PROPERTIES
+    SKIP_RETURN_CODE 77 ENVIRONMENT "FOLDGRAD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+
   add_test(NAME readme COMMAND sh ${PROJECT_SOURCE_DIR}/tests/python/run.sh
            ${PROJECT_SOURCE_DIR}/tests/readme/readme_test.py)
   set_tests_properties(readme PROPERTIES

@@ -1,0 +1,118 @@
+"""What the tree promises of itself: which folder may include which, and how long files and functions may be."""
+import re
+
+# A folder may include itself, what it names here, and no other. A folder stands behind all that it names, so that there
+# are no circles. ops/NAME counts as ops.
+ALLOWED = {
+    "engine": [],
+    "engine/cpu": ["engine"],
+    "engine/cuda": ["engine", "engine/cpu", "emulation"],
+    "engine/files": ["engine"],
+    "engine/gemm": ["engine", "engine/cpu", "engine/cuda"],
+    "ops": ["engine", "engine/cpu", "engine/cuda", "engine/gemm"],
+    "models/normalizers": ["engine", "ops"],
+    "models/blocks": ["engine", "ops", "models/normalizers"],
+    "models/inference": ["engine", "engine/cpu", "ops", "models/normalizers"],
+    "models/transformer": ["engine", "engine/cpu", "ops", "models/normalizers", "models/blocks", "models/inference"],
+    "models/fold": ["engine", "models/transformer"],
+    "models/onnx": ["engine", "engine/files", "models/blocks", "models/inference", "models/transformer"],
+    "train/system": ["engine", "engine/files"],
+    "train/config": ["engine", "engine/files", "models/normalizers", "models/transformer", "train/system"],
+    "train/data": ["engine/files", "train/system"],
+    "train/data/text": ["engine", "engine/files", "train/config", "train/data", "train/system"],
+    "train/scores": ["engine", "train/system"],
+    "train/loop/optimizer": ["engine", "engine/cuda"],
+    "train/loop": ["engine", "ops", "models/transformer", "train/data/text", "train/loop/optimizer"],
+    "train/tasks": ["models/transformer", "train/config", "train/data/text", "train/loop", "train/scores"],
+    "train/checkpoints": ["engine", "engine/files", "models/normalizers", "models/transformer", "train/config",
+                          "train/data/text", "train/loop/optimizer", "train/system"],
+    "train/checks": ["engine", "engine/files", "models/fold", "models/inference", "models/normalizers",
+                     "models/transformer", "train/checkpoints", "train/data/text", "train/system"],
+    "train/analyses": ["models/transformer"],
+    "train/runs": ["engine", "engine/cpu", "engine/files", "train/analyses", "train/checkpoints", "train/config",
+                   "train/data/text", "train/loop", "train/system", "train/tasks"],
+    "train/reports": ["engine", "engine/files", "train/runs", "train/system"],
+    "train/commands": ["engine", "engine/files", "models/fold", "models/normalizers", "models/onnx",
+                       "models/transformer", "train/checkpoints", "train/checks", "train/config", "train/data",
+                       "train/data/text", "train/loop", "train/reports", "train/runs", "train/scores", "train/system",
+                       "train/tasks"],
+    "train": ["engine", "engine/cpu", "train/commands", "train/runs", "train/system"],
+}
+
+# Blocks and their inference are made from the configuration of the one family that there is.
+EXCEPTIONS = {("models/blocks/layers.h", "models/transformer/config.h"),
+              ("models/inference/layers.h", "models/transformer/transformer.h")}
+
+FILE_LINES, FUNCTION_LINES, CORE_LINES = 300, 60, 1700
+LONG_TABLES = {"visit_config", "kAttention"}  # what lists things, a line each
+
+
+def folder_of(path):
+    folder = path.rpartition("/")[0]
+    return "ops" if folder.startswith("ops/") else folder
+
+
+def _blanked(text):
+    """Without comments and with empty strings, line by line as before."""
+    text = re.sub(r'R"(\w*)\((.*?)\)\1"', lambda m: '""' + "\n" * m.group(2).count("\n"), text, flags=re.S)
+    text = re.sub(r'//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'',
+                  lambda m: "" if m.group(0).startswith("//") else '""', text)
+    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: "\n" * m.group(0).count("\n"), text, flags=re.M)
+
+
+def functions(text):
+    """[(name, first line, number of lines)] of all functions, lambdas being part of theirs."""
+    found, stack, head, line = [], [], 0, 1
+    text = _blanked(text)
+    for i, c in enumerate(text):
+        if c == "\n":
+            line += 1
+        if c not in "{};":
+            continue
+        if c == "{":
+            before = text[head:i]
+            inside = bool(stack) and stack[-1][0] != "scope"
+            kind = "inside"
+            if not inside:
+                start = re.sub(r"template <[^\n]*>\n", "", before).split("(")[0]
+                scope = re.search(r"\b(namespace|struct|class|enum|union|extern)\b", start)
+                kind = "scope" if scope else "function" if "(" in before else "inside"
+            stack.append((kind, before, line - before.lstrip().count("\n")))
+        if c == "}" and stack:
+            kind, before, first = stack.pop()
+            if kind == "function":
+                found.append((re.search(r"([\w~]+|operator\W+)\s*\(", before).group(1), first, line - first + 1))
+        if not stack or stack[-1][0] == "scope" or c == "{":
+            head = i + 1
+    return found
+
+
+def violations(files):
+    """Of `files`, {path: text}: a sentence for each rule that is broken."""
+    broken = []
+    for position, (folder, below) in enumerate(ALLOWED.items()):
+        later = set(list(ALLOWED)[position:]) & set(below)
+        broken += [f"the rules let {folder} include {other}, which stands behind it" for other in sorted(later)]
+    for path, text in sorted(files.items()):
+        lines = text.count("\n")
+        if lines > FILE_LINES:
+            broken.append(f"{path} has {lines} lines, more than {FILE_LINES}")
+        for name, first, length in functions(text):
+            if length > FUNCTION_LINES and name not in LONG_TABLES:
+                broken.append(f"{path}:{first}: {name} has {length} lines, more than {FUNCTION_LINES}")
+        folder = folder_of(path)
+        if path.startswith("tests/"):
+            continue
+        if folder not in ALLOWED:
+            broken.append(f"{path}: tests/structure/rules.py does not know the folder {folder}")
+            continue
+        for included in re.findall(r'^#include "([^"]+)"', text, re.M):
+            other = folder_of(included)
+            if other in ("", folder) or (path, included) in EXCEPTIONS:
+                continue
+            if other not in ALLOWED[folder]:
+                broken.append(f"{path} includes {included}: {folder} may not include {other}")
+    core = sum(text.count("\n") for path, text in files.items() if folder_of(path) == "engine")
+    if core > CORE_LINES:
+        broken.append(f"the core, the files of engine/ itself, has {core} lines, more than {CORE_LINES}")
+    return broken

@@ -1,0 +1,82 @@
+"""The tree keeps the rules of rules.py, and each rule is one that can be broken."""
+import os
+import unittest
+from pathlib import Path
+
+import rules
+
+ROOT = Path(os.environ["FOLDGRAD_SOURCE_DIR"])
+
+
+def sources():
+    return {str(p.relative_to(ROOT)): p.read_text() for top in ("engine", "ops", "models", "train", "tests")
+            for p in sorted((ROOT / top).rglob("*")) if p.suffix in (".h", ".cpp", ".cu")}
+
+
+class Structure(unittest.TestCase):
+    maxDiff = None
+
+    def test_the_tree_keeps_the_rules(self):
+        files = sources()
+        self.assertGreater(len(files), 500)
+        self.assertEqual(rules.violations(files), [])
+
+    def test_exceptions_are_needed(self):
+        files = sources()
+        for path, included in rules.EXCEPTIONS:
+            self.assertIn(f'#include "{included}"', files[path])
+
+    def with_line(self, path, line):
+        files = sources()
+        files[path] += line + "\n"
+        return rules.violations(files)
+
+    def test_an_include_that_leads_up_is_found(self):
+        self.assertEqual(self.with_line("engine/tape.h", '#include "ops/linear/linear.h"'),
+                         ["engine/tape.h includes ops/linear/linear.h: engine may not include ops"])
+        self.assertEqual(self.with_line("train/runs/lock.cpp", '#include "train/commands/commands.h"'),
+                         ["train/runs/lock.cpp includes train/commands/commands.h: "
+                          "train/runs may not include train/commands"])
+
+    def test_rules_that_allow_a_circle_are_found(self):
+        rules.ALLOWED["engine/cpu"].append("ops")
+        try:
+            self.assertEqual(rules.violations({}), ["the rules let engine/cpu include ops, which stands behind it"])
+        finally:
+            rules.ALLOWED["engine/cpu"].remove("ops")
+
+    def test_new_folders_are_found(self):
+        self.assertEqual(rules.violations({"train/misc/x.h": "#pragma once\n"}),
+                         ["train/misc/x.h: tests/structure/rules.py does not know the folder train/misc"])
+
+    def test_long_files_and_functions_are_found(self):
+        long = "void f(int a) {\n" + "  g(a);\n" * 60 + "}\n"
+        self.assertEqual(rules.violations({"engine/x.cpp": long}), ["engine/x.cpp:1: f has 62 lines, more than 60"])
+        self.assertEqual(rules.violations({"engine/x.cpp": "\n" * 301}), ["engine/x.cpp has 301 lines, more than 300"])
+        self.assertEqual(rules.violations({f"engine/{i}.h": "\n" * 300 for i in range(6)}),
+                         ["the core, the files of engine/ itself, has 1800 lines, more than 1700"])
+
+    def test_functions_are_recognized(self):
+        text = '''namespace a {
+struct S {
+  int x = f(1);
+  S(int y)
+      : x(y) {
+    const auto g = [&](int z) {
+      return "}" + z;
+    };
+  }
+  int get() const { return x; }
+};
+constexpr int kTable[] = {1, 2};
+TEST(Suite, Name) {  // with a }
+  if (a) {
+  }
+}
+}  // namespace a
+'''
+        self.assertEqual(rules.functions(text), [("S", 4, 6), ("get", 10, 1), ("TEST", 13, 4)])
+
+
+if __name__ == "__main__":
+    unittest.main()
