@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/nearest_name.h"
+#include "models/nearest_name.h"
 #include "models/normalizers/kinds.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/nearest_name.h"
+#include "models/nearest_name.h"
 #include "models/transformer/init.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"

@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "engine/nearest_name.h"
+#include "models/nearest_name.h"
 
 namespace foldgrad {
 namespace {
