@@ -125,6 +125,24 @@ TEST_F(NonFiniteNumbers, AreNamedWhereTheyArise) {
   expect_diverged(commands()[3], "fold: a result in f32 of the model as it was is not finite; " + operation);
 }
 
+// A word that the references lack overflows once it has been generated, and its bias lets it be generated at once.
+TEST_F(NonFiniteNumbers, OfATranslationAreNamedByItsLine) {
+  TransformerConfig config = model_->config();
+  config.share_embeddings = "none";
+  config.output_bias = true;
+  const std::int64_t two = vocabulary_.encode_target("two").front();
+  Transformer model(config, 3);
+  for (Parameter* p : model.parameters()) {
+    if (p->name == "decoder.output_projection.bias") p->value.data<float>()[two] = 50;
+    if (p->name == "decoder.embed_tokens.weight")
+      p->value.slice(two, two + 1).copy_from(Tensor::full({1, config.width}, 3e38));
+  }
+  write_model_directory(files_ / "m", model, files_ / "vocabulary");
+  write_bytes(files_ / "ones.en", "one\none\none\none\none\n");
+  expect_diverged({"eval @m --source @in.de --reference @ones.en --hypotheses @hypotheses", "hypotheses"},
+                  "eval: source:1: the logits of its translation are not finite");
+}
+
 TEST_F(NonFiniteNumbers, OfAnInferenceFormAndAPerplexityToo) {
   spoil("m/model.safetensors", "decoder.layer_norm.weight", 1e6);
   expect_diverged(commands()[1], "eval: the perplexity of a loss of ");

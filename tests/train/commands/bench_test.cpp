@@ -33,6 +33,9 @@ TEST(BenchCommand, WritesFiguresOfEverySweep) {
   const json costs = json::parse(read_bytes(files / "costs.json"));
   EXPECT_EQ(costs.at("time"), "wall");
   ASSERT_EQ(costs.at("results").size(), 2u * 2 * 2 * 4 * 3);  // dtypes, batches, lengths, tasks, models
+  std::size_t tables = 0;
+  for (std::size_t at = 0; (at = bench.out.find("median ms", at)) != std::string::npos; ++at) ++tables;
+  EXPECT_EQ(tables, 2u * 2 * 2);  // one for each dtype, batch and length
   for (const json& cost : costs.at("results")) {
     const double tokens =
         cost.at("batch").get<double>() * (cost.at("task") == "token" ? 1 : cost.at("length").get<double>());

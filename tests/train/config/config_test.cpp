@@ -92,6 +92,30 @@ TEST(Config, NamesLineTypeAndRange) {
   EXPECT_EQ(refusal("[train]\nlr = 1\nlr = 2\n").substr(0, 10), "a.toml:3: ");
 }
 
+// The ends of a range are in it, what lies behind them is not.
+TEST(Config, SizesHaveTwoEnds) {
+  const auto refused = [](const std::string& key, const std::string& value) {
+    try {
+      parse_config(fmt::format("[model]\n{} = {}\n", key, value), "a.toml");
+    } catch (const ConfigError& e) {
+      return std::string(e.what()).find("model." + key + " must be an integer ") != std::string::npos;
+    }
+    return false;
+  };
+  for (const auto& [key, least, most] :
+       std::vector<std::tuple<std::string, std::int64_t, std::int64_t>>{{"width", 4, 2147483647},
+                                                                        {"ffn_width", 1, 2147483647},
+                                                                        {"heads", 1, 2147483647},
+                                                                        {"encoder_layers", 1, 2147483647},
+                                                                        {"decoder_layers", 1, 2147483647},
+                                                                        {"max_positions", 1, 1000000}}) {
+    EXPECT_FALSE(refused(key, std::to_string(least))) << key;
+    EXPECT_TRUE(refused(key, std::to_string(least - 1))) << key;
+    EXPECT_FALSE(refused(key, std::to_string(most))) << key;
+    EXPECT_TRUE(refused(key, std::to_string(most + 1))) << key;
+  }
+}
+
 TEST(Config, ReadsFiles) {
   const TemporaryDirectory directory;
   write_bytes(directory / "c.toml", "[train]\nseed = 3\n");
