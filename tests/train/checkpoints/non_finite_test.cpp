@@ -135,11 +135,11 @@ TEST_F(NonFiniteNumbers, OfATranslationAreNamedByItsLine) {
   for (Parameter* p : model.parameters()) {
     if (p->name == "decoder.output_projection.bias") p->value.data<float>()[two] = 50;
     if (p->name == "decoder.embed_tokens.weight")
-      p->value.slice(two, two + 1).copy_from(Tensor::full({1, config.width}, 3e38));
+      p->value.slice(two, two + 1).copy_from(Tensor::full({1, config.width}, 3e38, DType::f32));
   }
-  write_model_directory(files_ / "m", model, files_ / "vocabulary");
+  write_model_directory(files_ / "overflows", model, files_ / "vocabulary");
   write_bytes(files_ / "ones.en", "one\none\none\none\none\n");
-  expect_diverged({"eval @m --source @in.de --reference @ones.en --hypotheses @hypotheses", "hypotheses"},
+  expect_diverged({"eval @overflows --source @in.de --reference @ones.en --hypotheses @hypotheses", "hypotheses"},
                   "eval: source:1: the logits of its translation are not finite");
 }
 
