@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <memory>
 
 #include "engine/files/atomic_file.h"
 #include "train/commands/commands.h"
 #include "train/reports/tensorboard.h"
 #include "train/runs/directory.h"
+#include "train/system/child_process.h"
 #include "train/system/exit_code.h"
+#include "train/system/streams.h"
 
 namespace foldgrad {
 namespace {
@@ -18,8 +21,18 @@ namespace {
 struct ReportOptions {
   std::vector<std::string> runs;
   std::string out, tensorboard;
-  bool json = false;
+  bool open = false, json = false;
 };
+
+// A page that nobody shows has been written all the same.
+void open_page(const std::string& path) {
+  const ChildResult opened = run_child({"xdg-open", path}, /*quiet=*/true);
+  if (opened.error == ENOENT) {
+    say("warning: --open: there is no program xdg-open (apt-get install xdg-utils)\n");
+  } else if (!opened.succeeded()) {
+    say("warning: --open: xdg-open found nothing that shows {}\n", path);
+  }
+}
 
 void report(const ReportOptions& options) {
   std::string out = options.out;
@@ -27,8 +40,9 @@ void report(const ReportOptions& options) {
   const std::vector<RunLog> logs = read_run_logs(options.runs);
   write_file_atomically(out, report_html(logs));
   fmt::print("{}\n", out);
-  if (options.tensorboard.empty()) return;
-  for (const RunLog& log : logs) fmt::print("{}\n", write_tensorboard(log, options.tensorboard));
+  if (!options.tensorboard.empty())
+    for (const RunLog& log : logs) fmt::print("{}\n", write_tensorboard(log, options.tensorboard));
+  if (options.open) open_page(out);
 }
 
 void compare(const ReportOptions& options) {
@@ -50,6 +64,7 @@ void add_report_command(CLI::App& program, int& exit_code) {
   command->add_option("-o,--output", options->out, "HTML file [RUN/report.html; of several runs report.html]");
   command->add_option("--tensorboard", options->tensorboard,
                       "Also write event files for TensorBoard, below this directory");
+  command->add_flag("--open", options->open, "Show the page in the browser, by xdg-open");
   command->callback([options, &exit_code] {
     report(*options);
     exit_code = kExitOk;

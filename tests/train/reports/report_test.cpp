@@ -157,6 +157,32 @@ TEST_F(Report, EqualNamesOfRunsAreToldApart) {
   EXPECT_EQ(twice.exit_code, 2);
 }
 
+// In place of xdg-open: a script that notes what it was asked to open, one that fails, and none.
+TEST_F(Report, IsOpenedInTheBrowser) {
+  run("a", kLog);
+  const std::string path = std::getenv("PATH"), page = files_ / "a/report.html", bin = files_ / "bin";
+  std::filesystem::create_directory(bin);
+  const auto report_with = [&](const std::string& script) {
+    write_bytes(bin + "/xdg-open", script);
+    std::filesystem::permissions(bin + "/xdg-open", std::filesystem::perms::owner_all);
+    setenv("PATH", (bin + ":" + path).c_str(), 1);
+    const ProgramResult r = run_program("report --open " + files_ / "a");
+    setenv("PATH", path.c_str(), 1);
+    EXPECT_EQ(r.exit_code, 0);
+    EXPECT_EQ(r.out, page + "\n");
+    return r.err;
+  };
+  EXPECT_EQ(report_with("#!/bin/sh\necho opening\necho \"$@\" >" + files_ / "opened\n"), "");
+  EXPECT_EQ(read_bytes(files_ / "opened"), page + "\n");
+  EXPECT_EQ(report_with("#!/bin/sh\nexit 3\n"), "warning: --open: xdg-open found nothing that shows " + page + "\n");
+  std::filesystem::remove(bin + "/xdg-open");
+  setenv("PATH", bin.c_str(), 1);
+  const ProgramResult none = run_program("report --open " + files_ / "a");
+  setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(none.exit_code, 0);
+  EXPECT_EQ(none.err, "warning: --open: there is no program xdg-open (apt-get install xdg-utils)\n");
+}
+
 TEST_F(Report, Commands) {
   run("a", kLog);
   const ProgramResult report = run_program("report " + files_ / "a"),
