@@ -29,7 +29,7 @@ struct ChannelForwardStep {
     return channel_norm_math::skip_terms(options, window(c), slot(), statistic(c));
   }
 
-  // Returns whether the iteration counts as skipped for this channel.
+  // Returns whether this channel makes the iteration count in `skips`.
   FOLDGRAD_HD bool run(std::int64_t c, const SkipTerms& layer) const {
     const double run_mean = state.run_mean ? double(state.run_mean[c]) : 0, run_var = state.run_var[c];
     if (!training || held(c)) {
@@ -83,7 +83,7 @@ struct ChannelForwardStep {
     return filters() && channel_norm_math::fires<S>(options, own ? terms(c) : layer, entries);  // [UN-19]
   }
 
-  // var_hat.
+  // var_hat, of the window with q in place of its oldest entry.
   FOLDGRAD_HD double average(std::int64_t c, double q, bool skip, double run_var) const {
     if (skip || !channel_norm_math::active(options, iteration())) return q;
     switch (options.forward) {
@@ -100,7 +100,7 @@ struct ChannelForwardStep {
     return q;
   }
   FOLDGRAD_HD double rescale(bool skip, double var_hat, double run_var) const {
-    return skip || single() ? 1 : channel_norm_math::rescale(options, iteration(), var_hat, run_var);  // [MABN-1]
+    return skip || single() ? 1 : channel_norm_math::rescale(options, iteration(), var_hat, run_var);
   }
   FOLDGRAD_HD int flags(bool skip, double var_hat) const {
     const bool constant = options.clamped_variance && var_hat <= options.eps;

@@ -78,12 +78,12 @@ FOLDGRAD_HD inline double least_entry(const ChannelNormOptions& o) {
   return o.form == ChannelForm::released ? 0 : 1e-38;
 }
 
-// The factor r of the released forms: what the running estimate would have made of it.  [MABN-1]
+// The factor r of the released forms: what the running estimate would have made of it.
 FOLDGRAD_HD inline double rescale(const ChannelNormOptions& o, double t, double var_hat, double run_var) {
   const double first = double(o.warmup > 1000 ? o.warmup : 1000);
   if (o.rescale == Rescale::none || t <= first) return 1;
   const double r = std::sqrt(var_hat + o.eps) / std::sqrt(run_var + o.eps);
-  return r < 0.2 ? 0.2 : r > 5 ? 5 : r;
+  return r < 0.2 ? 0.2 : r > 5 ? 5 : r;  // [MABN-1]
 }
 
 }  // namespace foldgrad::channel_norm_math

@@ -21,8 +21,9 @@ class Generator : public Histories {
 
   ChannelNormOptions options() {
     using O = ChannelNormOptions;
-    const O methods[] = {O::un(), O::un(),  O::un(),   O::un(),     O::un_released(), O::un_released(), O::mabn(), O::mabn_released(),
-                         O::bn(), O::rbn(), O::qmbn(), O::pn_star()};
+    const O methods[] = {O::un(),          O::un(),          O::un(),   O::un(),
+                         O::un_released(), O::un_released(), O::mabn(), O::mabn_released(),
+                         O::bn(),          O::rbn(),         O::qmbn(), O::pn_star()};
     O o = methods[below(12)];
     const double alphas[] = {0, 0.5, 0.9, 1}, epss[] = {1e-5, 1e-3, 1};
     o.window_forward = below(5) ? 1 + below(10) : 1;
