@@ -7,8 +7,8 @@ namespace foldgrad {
 namespace {
 
 // Operations that a normalizer may consist of at inference.
-constexpr const char* kOffline[] = {"channel_norm", "channel_norm scale_by add", "scale_by channel_norm add", "affine",
-                                    "center_norm"};
+constexpr const char* kOffline[] = {
+    "channel_norm", "channel_norm scale_by add", "scale_by channel_norm add", "power_norm", "affine", "center_norm"};
 constexpr const char* kOnline[] = {"layer_norm", "rms_norm",  "rms_norm add_bias", "dyt", "derf", "scale_norm",
                                    "group_norm", "unit_rows", "unit_rows scale"};
 
@@ -28,9 +28,10 @@ std::string unknown_recording(const FoldState& state, int n) {
   const Graph& graph = state.graph;
   const GraphNode& node = graph.nodes[n];
   const FoldSite& site = state.sites.at(node.scope);
-  const bool statistics = node.parts.find("channel_norm") != std::string::npos;
+  const bool statistics =
+      node.parts.find("channel_norm") != std::string::npos || node.parts.find("power_norm") != std::string::npos;
   if (statistics && node.arguments.front() != 0) return "it was recorded in training, where it has statistics";
-  const bool pn = !site.offline && statistics;  // the scaling of groups, then channel_norm
+  const bool pn = !site.offline && statistics;  // the scaling of groups, then one of them
   const bool known = !site.recording.empty() ? node.parts == site.recording
                      : site.offline          ? among(kOffline, node.parts)
                                              : among(kOnline, node.parts);

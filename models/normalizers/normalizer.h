@@ -42,7 +42,7 @@ struct NormDiagnostics {
     double arithmetic, geometric;  // 0 until the window is full: its entries are 0 at first
   };
 
-  std::int64_t iterations = 0, skips = 0;  // training forwards; those with an outlier or a held channel
+  std::int64_t iterations = 0, skips = 0;  // training forwards; those with a skipped or held channel
   std::optional<double> least_variance = {}, greatest_variance = {};  // of the running variance over the channels
   std::vector<Means> window = {};  // by channel, of the window of mean squares; empty where there is none
   // Channels whose factor r [MABN-1] is held at 1/5 or 5 by the statistics as they are now; empty where there is no r.

@@ -1,8 +1,9 @@
-// Normalizers with statistics per channel (ops/channel_norm/).
+// Normalizers with statistics per channel (ops/channel_norm/, ops/power_norm/).
 #include "models/normalizers/kinds.h"
 #include "ops/channel_norm/channel_norm_math.h"
-#include "ops/channel_norm/group_rms.h"
 #include "ops/channel_norm/rbn_penalty.h"
+#include "ops/power_norm/group_rms.h"
+#include "ops/power_norm/power_norm.h"
 
 namespace foldgrad {
 namespace {
@@ -19,6 +20,7 @@ Enum choice(const NormalizerSite& s, const char* name) {
   throw std::out_of_range(name);
 }
 
+// Whether it computes as the authors' released code does; configurations call that mode "reference".
 bool released(const NormalizerSite& s) { return s.options.text("mode") == "reference"; }
 
 void set_averages(ChannelNormOptions& o, const NormalizerSite& s) {
@@ -41,7 +43,7 @@ ChannelNormOptions mabn(const NormalizerSite& s) {
 }
 
 ChannelNormOptions pn_star(const NormalizerSite& s) {
-  ChannelNormOptions o = released(s) ? ChannelNormOptions::pn_star_released() : ChannelNormOptions::pn_star();
+  ChannelNormOptions o = ChannelNormOptions::pn_star();
   set_averages(o, s);
   set_warmup(o, s);
   return o;
@@ -77,23 +79,33 @@ ChannelNormOptions options_of(const NormalizerSite& s) {
   return name == "un" ? un(s) : pn_star(s);  // pn is pn_star behind its scaling
 }
 
+// The scaling by groups of `pn`; other normalizers have none, 0 groups.
+struct GroupScaling {
+  std::int64_t groups;
+  double eps;
+
+  explicit GroupScaling(const NormalizerSite& s)
+      : groups(s.info.name == "pn" ? s.options.integer("groups") : 0), eps(s.options.number("eps")) {
+    FOLDGRAD_CHECK(groups == 0 || s.channels % groups == 0, "pn: groups must divide {} channels, got {}", s.channels,
+                   groups);
+  }
+  Var operator()(const Var& x) const { return groups ? group_rms(x, groups, eps) : x; }
+};
+
 class ChannelNormalizer final : public Normalizer {
  public:
   explicit ChannelNormalizer(const NormalizerSite& s)
       : Normalizer(s.info, s.options, s.site, s.channels),
         norm_(options_of(s)),
-        groups_(s.info.name == "pn" ? s.options.integer("groups") : 0),
+        scaling_(s),
         gamma_(s.parameter("weight", 1)),
         beta_(s.parameter("bias", 0)),
-        state_(ChannelNormState::create(norm_, s.channels, s.state_dtype(), s.device)) {
-    FOLDGRAD_CHECK(groups_ == 0 || s.channels % groups_ == 0, "pn: groups must divide {} channels, got {}", s.channels,
-                   groups_);
-  }
+        state_(ChannelNormState::create(norm_, s.channels, s.state_dtype(), s.device)) {}
 
   std::vector<Parameter*> parameters() override { return {&gamma_, &beta_}; }
   std::map<std::string, Tensor> state() const override { return state_.named(); }
   std::optional<ChannelAffine> affine() const override {
-    if (groups_) return std::nullopt;
+    if (scaling_.groups) return std::nullopt;
     return channel_affine(state_, gamma_.value, beta_.value, norm_);
   }
   NormDiagnostics diagnostics() const override {
@@ -112,7 +124,7 @@ class ChannelNormalizer final : public Normalizer {
 
  private:
   Var forward(const Var& x, const NormContext& context) override {
-    const Var in = groups_ ? group_rms(x, groups_, norm_.eps) : x;
+    const Var in = scaling_(x);
     const Var y =
         channel_norm(in, on_tape(gamma_, x), on_tape(beta_, x), context.mask, state_, norm_, context.training);
     if (info().name == "rbn" && context.training && context.penalties)
@@ -122,16 +134,53 @@ class ChannelNormalizer final : public Normalizer {
   }
 
   ChannelNormOptions norm_;
-  std::int64_t groups_;  // 0: none
+  GroupScaling scaling_;
   Parameter gamma_, beta_;
   ChannelNormState state_;
 };
+
+// pn and pn_star as released.
+class PowerNormalizer final : public Normalizer {
+ public:
+  explicit PowerNormalizer(const NormalizerSite& s)
+      : Normalizer(s.info, s.options, s.site, s.channels),
+        norm_{.warmup = s.options.integer("warmup"),
+              .alpha_forward = s.options.number("alpha"),
+              .alpha_backward = s.options.number("alpha"),
+              .eps = s.options.number("eps")},
+        scaling_(s),
+        gamma_(s.parameter("weight", 1)),
+        beta_(s.parameter("bias", 0)),
+        state_(PowerNormState::create(s.channels, s.state_dtype(), s.device)) {}
+
+  std::vector<Parameter*> parameters() override { return {&gamma_, &beta_}; }
+  std::map<std::string, Tensor> state() const override { return state_.named(); }
+  std::optional<ChannelAffine> affine() const override {
+    if (scaling_.groups) return std::nullopt;
+    return power_norm_affine(state_, gamma_.value, beta_.value, norm_);
+  }
+
+ private:
+  Var forward(const Var& x, const NormContext& context) override {
+    const Var in = scaling_(x);
+    return power_norm(in, on_tape(gamma_, x), on_tape(beta_, x), context.mask, state_, norm_, context.training);
+  }
+
+  PowerNormOptions norm_;
+  GroupScaling scaling_;
+  Parameter gamma_, beta_;
+  PowerNormState state_;
+};
+
+std::unique_ptr<Normalizer> make_power(const NormalizerSite& s) {
+  return released(s) ? make<PowerNormalizer>(s) : make<ChannelNormalizer>(s);
+}
 
 NormalizerOption mode_option() {
   return {.name = "mode",
           .kind = Kind::choice,
           .default_value = "paper",
-          .help = "as the paper says, or as the authors' code computes",
+          .help = "as the paper says, or, reference, as the authors' released code computes",
           .choices = {"paper", "reference"}};
 }
 NormalizerOption window_option(const char* default_value) {
@@ -171,14 +220,14 @@ std::vector<NormalizerOption> un_options() {
           alpha_option("0.9"),
           alpha_backward,
           eps_option("1e-5"),
-          flag_option("filtration", "0", "filter outliers"),
+          flag_option("filtration", "0", "skip iterations with outliers"),
           choice_option("granularity", {"channel", "layer_any", "layer_sum", "pooled"}, "layer_sum",
-                        "which windows decide about which channels when outliers are filtered", "pooled"),
+                        "which windows decide which channels skip an iteration with outliers", "pooled"),
           {"ddof", Kind::integer, "1", "1: unbiased variance in the outlier threshold", 0, 1},
-          flag_option("flag_low", "1", "falls of the statistic count as outliers too"),
-          flag_option("hold_on_skip", "0", "outliers stay out of the running variance"),
+          flag_option("flag_low", "1", "falls of the statistic are outliers too"),
+          flag_option("hold_on_skip", "0", "skipped iterations stay out of the running variance"),
           flag_option("hold_non_finite", "1", "channels with NaN or infinity use their running estimates", "0"),
-          choice_option("psi_after_skip", {"ema", "literal", "freeze"}, "ema", "what an outlier leaves in psi"),
+          choice_option("psi_after_skip", {"ema", "literal", "freeze"}, "ema", "what a skip leaves in psi"),
           choice_option("mask", {"valid", "all"}, "valid",
                         "statistics over real tokens, or over padding too, as in the released model"),
           choice_option("rescale", {"none", "backward", "both"}, "none",
@@ -189,8 +238,8 @@ std::vector<NormalizerOption> un_options() {
                         "arithmetic_exponential", "what makes psi from gradient statistics")};
 }
 
-NormalizerKind kind(const char* name, Inference inference, const char* summary, std::vector<NormalizerOption> options) {
-  return {{name, inference, summary, std::move(options)}, make<ChannelNormalizer>};
+NormalizerKind kind(const char* name, const char* summary, std::vector<NormalizerOption> options) {
+  return {{name, Inference::affine, summary, std::move(options)}, make<ChannelNormalizer>};
 }
 
 }  // namespace
@@ -198,22 +247,27 @@ NormalizerKind kind(const char* name, Inference inference, const char* summary, 
 std::vector<NormalizerKind> channel_normalizers() {
   const NormalizerOption groups{"groups", Kind::integer, "1", "groups of channels that share a scale; heads", 1};
   return {
-      kind("un", Inference::affine, "Unified Normalization: averages of the last statistics, outliers filtered",
-           un_options()),
-      kind("bn", Inference::affine, "batch normalization over real tokens", {alpha_option("0.9"), eps_option("1e-5")}),
-      kind("qmbn", Inference::affine, "batch normalization by the mean square: UN without averages",
+      kind("un", "Unified Normalization: averages of the last statistics, outliers skipped", un_options()),
+      kind("bn", "batch normalization over real tokens", {alpha_option("0.9"), eps_option("1e-5")}),
+      kind("qmbn", "batch normalization by the mean square: UN without averages",
            {alpha_option("0.9"), eps_option("1e-5")}),
-      kind("rbn", Inference::affine, "batch normalization whose batch statistics are pulled to the running ones",
+      kind("rbn", "batch normalization whose batch statistics are pulled to the running ones",
            {alpha_option("0.95"),
             eps_option("1e-5"),
             {"mean_weight", Kind::number, "0.1", "of the distance between the means in the loss", 0},
             {"variance_weight", Kind::number, "0.01", "of the distance between the variances in the loss", 0}}),
-      kind("mabn", Inference::affine, "Moving Average Batch Normalization",
+      kind("mabn", "Moving Average Batch Normalization",
            {mode_option(), window_option("4"), warmup_option("100"), alpha_option("0.98"), eps_option("1e-5")}),
-      kind("pn_star", Inference::affine, "PowerNorm without its scaling of groups",
-           {mode_option(), warmup_option("10000"), alpha_option("0.9"), eps_option("1e-5")}),
-      kind("pn", Inference::online, "PowerNorm: groups of channels divided by their root mean square, then pn_star",
-           {mode_option(), warmup_option("10000"), alpha_option("0.9"), eps_option("1e-5"), groups}),
+      {{"pn_star",
+        Inference::affine,
+        "PowerNorm without its scaling of groups",
+        {mode_option(), warmup_option("10000"), alpha_option("0.9"), eps_option("1e-5")}},
+       make_power},
+      {{"pn",
+        Inference::online,
+        "PowerNorm: groups of channels divided by their root mean square, then pn_star",
+        {mode_option(), warmup_option("10000"), alpha_option("0.9"), eps_option("1e-5"), groups}},
+       make_power},
   };
 }
 

@@ -31,9 +31,9 @@ struct AffineBackward {
     if (dx) dx.put(i, Value(dy[i]) * Value(gamma[c]));  // [AFF-2]
   }
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
-    const Value g = dy[r * columns + c];
-    sums[0] += g * Value(x[r * columns + c]);  // [AFF-2]
-    sums[1] += g;
+    const Value dy_rc = dy[r * columns + c];
+    sums[0] += dy_rc * Value(x[r * columns + c]);  // [AFF-2]
+    sums[1] += dy_rc;
   }
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
     if (dgamma) dgamma.put(c, sums[0]);

@@ -41,9 +41,9 @@ struct MulBackward {
   std::int64_t n;
 
   FOLDGRAD_HD void operator()(std::int64_t i) const {
-    const compute_t<T> g = dy[i], a_i = a[i], b_i = b[i];
-    if (da) da.put(i, g * b_i);  // [AR-3]
-    if (db) db.put(i, g * a_i);
+    const compute_t<T> dy_i = dy[i], a_i = a[i], b_i = b[i];
+    if (da) da.put(i, dy_i * b_i);  // [AR-3]
+    if (db) db.put(i, dy_i * a_i);
   }
 };
 

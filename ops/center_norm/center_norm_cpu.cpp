@@ -28,10 +28,10 @@ void backward_row(const CenterNormBackward<T>& p, std::int64_t r, compute_t<T>* 
   Value *dgamma = own, *dbeta = own + columns;
   const Value mu = p.mu[r], k = p.k;
   const Value sum_h = sum_cpu<Value>(columns, [=](std::int64_t c) {
-    const Value up = dy[c];
-    dgamma[c] += up * (k * (Value(x[c]) - mu));  // [CEN-4]
-    dbeta[c] += up;
-    return up * Value(gamma[c]);
+    const Value dy_rc = dy[c];
+    dgamma[c] += dy_rc * (k * (Value(x[c]) - mu));  // [CEN-4]
+    dbeta[c] += dy_rc;
+    return dy_rc * Value(gamma[c]);
   });
   if (!p.dx) return;
   const Value mean_h = sum_h / Value(columns);

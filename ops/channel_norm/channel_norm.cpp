@@ -1,20 +1,16 @@
 #include "ops/channel_norm/channel_norm.h"
 
+#include "ops/channel_norm/channel_moments.h"
 #include "ops/channel_norm/channel_norm_kernels.h"
 
 namespace foldgrad {
 namespace {
 
-template <class T>
-T* data_or_null(const Tensor& t) {
-  return t.defined() ? t.data<T>() : nullptr;
-}
-
 template <class S>
 ChannelBuffers<S> buffers(const ChannelNormState& s) {
   return {.run_mean = data_or_null<S>(s.run_mean),
-          .run_var = data_or_null<S>(s.phi.defined() ? s.phi : s.run_var),
-          .psi_ema = data_or_null<S>(s.nu_ema.defined() ? s.nu_ema : s.psi_ema),
+          .run_var = data_or_null<S>(s.run_var),
+          .psi_ema = data_or_null<S>(s.psi_ema),
           .win_sq = data_or_null<S>(s.win_sq),
           .win_g = data_or_null<S>(s.win_g),
           .iters = s.iters.data<std::int64_t>(),
@@ -23,15 +19,23 @@ ChannelBuffers<S> buffers(const ChannelNormState& s) {
 
 // The storage of a ChannelContext.
 struct SavedContext {
-  Tensor saved, flags, call;
+  Tensor mean, rstd, r, flags, iteration, positions;
 
-  SavedContext(std::int64_t C, DType dtype, Device device)
-      : saved(Tensor::empty({ChannelContext<float>::kRows, C}, dtype, device)),
+  SavedContext(std::int64_t C, DType dtype, Device device, const Tensor& positions)
+      : mean(Tensor::empty({C}, dtype, device)),
+        rstd(Tensor::empty({C}, dtype, device)),
+        r(Tensor::empty({C}, dtype, device)),
         flags(Tensor::empty({C}, DType::u8, device)),
-        call(Tensor::empty({2}, DType::f64, device)) {}
+        iteration(Tensor::empty({}, DType::f64, device)),
+        positions(positions) {}
   template <class S>
   ChannelContext<S> view() const {
-    return {saved.data<S>(), flags.data<std::uint8_t>(), call.data<double>(), flags.size()};
+    return {.mean = mean.data<S>(),
+            .rstd = rstd.data<S>(),
+            .r = r.data<S>(),
+            .flags = flags.data<std::uint8_t>(),
+            .iteration = iteration.data<double>(),
+            .positions = data_or_null<double>(positions)};
   }
 };
 
@@ -57,44 +61,42 @@ struct ChannelNormNode final : Node {
   void run(NodeGrads& grads) {
     using S = compute_t<T>;
     const std::int64_t C = gamma.size(), R = C ? x.size() / C : 0;
-    const Device device = x.device();
-    const Tensor partials = Tensor::empty({channel_blocks(R), 3, C}, DType::f64, device),
-                 sums = Tensor::empty({3, C}, DType::f64, device),
-                 coefficients = Tensor::empty({3, C}, dtype_of<S>, device);
-    const T* dy = grads.dy().data<T>();
-    const ChannelContext<S> saved = context.view<S>();
-    const ChannelSums<T> column_sums{.dy = dy,
+    const auto channels = [&](DType dtype) { return Tensor::empty({C}, dtype, x.device()); };
+    const Tensor sum_dy = channels(DType::f64), sum_dy_x = channels(DType::f64);
+    const Tensor partials = Tensor::empty({channel_blocks(R), ChannelSums<T>::kSums, C}, DType::f64, x.device());
+    const ChannelSums<T> column_sums{.dy = grads.dy().data<T>(),
                                      .x = x.data<T>(),
-                                     .mean = saved.saved,
+                                     .mean = context.mean.data<S>(),
                                      .rows = R,
                                      .columns = C,
-                                     .power = options.form == ChannelForm::power,
                                      .partials = partials.data<double>(),
-                                     .sums = sums.data<double>()};
-    FOLDGRAD_RUN(device, channel_norm, column_sums);
+                                     .sums = {sum_dy.data<double>(), sum_dy_x.data<double>()}};
+    FOLDGRAD_RUN(x.device(), channel_norm, column_sums);
+    const Tensor dy_factor = channels(dtype_of<S>), offset = channels(dtype_of<S>), x_factor = channels(dtype_of<S>);
     const ChannelBackwardStep<T> step{.options = options,
                                       .training = training,
                                       .rows = R,
                                       .columns = C,
                                       .state = buffers<S>(state),
-                                      .context = saved,
-                                      .sums = sums.data<double>(),
+                                      .context = context.view<S>(),
+                                      .sum_dy = sum_dy.data<double>(),
+                                      .sum_dy_x = sum_dy_x.data<double>(),
                                       .gamma = gamma.data<T>(),
                                       .dgamma = grads.out<T>(1),
                                       .dbeta = grads.out<T>(2),
-                                      .coefficients = coefficients.data<S>()};
-    FOLDGRAD_RUN(device, channel_norm, step);
+                                      .dx = {dy_factor.data<S>(), offset.data<S>(), x_factor.data<S>()}};
+    FOLDGRAD_RUN(x.device(), channel_norm, step);
     if (!grads.wanted(0)) return;
-    const bool masked = mask.defined() && options.form == ChannelForm::paper;
-    const ChannelGradient<T> gradient{.dx = grads.out<T>(0),
-                                      .dy = dy,
-                                      .x = x.data<T>(),
-                                      .mean = saved.saved,
-                                      .coefficients = coefficients.data<S>(),
-                                      .mask = masked ? mask.data<std::uint8_t>() : nullptr,
-                                      .rows = R,
-                                      .columns = C};
-    FOLDGRAD_RUN(device, channel_norm, gradient);
+    const ChannelGradient<T> gradient{
+        .dx = grads.out<T>(0),
+        .dy = grads.dy().data<T>(),
+        .x = x.data<T>(),
+        .mean = context.mean.data<S>(),
+        .of = step.dx,
+        .mask = options.form == ChannelForm::paper ? data_or_null<std::uint8_t>(mask) : nullptr,
+        .rows = R,
+        .columns = C};
+    FOLDGRAD_RUN(x.device(), channel_norm, gradient);
   }
 };
 
@@ -144,38 +146,26 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tenso
 
   const Tensor real = mask && options.mask == StatisticMask::valid ? *mask : Tensor();
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
+  ChannelMoments moments;
+  if (training) moments = channel_moments(x, real, options.statistic == ChannelStatistic::variance);
   return dispatch_floating("channel_norm", x.dtype(), [&]<class T>(Type<T>) {
     using S = compute_t<T>;
-    const SavedContext context(C, dtype_of<S>, x.device());
-    const Tensor moments = Tensor::empty({2, C}, DType::f64, x.device());
+    const SavedContext context(C, dtype_of<S>, x.device(), moments.count);
     const Tensor gain = Tensor::empty({C}, dtype_of<S>, x.device());
-    if (training) {
-      const Tensor partials = Tensor::empty({channel_blocks(R), 2, C}, DType::f64, x.device());
-      const Tensor counts = Tensor::empty({channel_blocks(R)}, DType::f64, x.device());
-      const ChannelMoments<T> p{.x = x.data<T>(),
-                                .mask = data_or_null<std::uint8_t>(real),
-                                .rows = R,
-                                .columns = C,
-                                .variance = options.statistic == ChannelStatistic::variance,
-                                .partials = partials.data<double>(),
-                                .counts = counts.data<double>(),
-                                .moments = moments.data<double>(),
-                                .count = context.call.data<double>() + 1};
-      FOLDGRAD_RUN(x.device(), channel_norm, p);
-    }
     const ChannelForwardStep<T> step{.options = options,
                                      .training = training,
                                      .columns = C,
                                      .state = buffers<S>(state),
                                      .context = context.view<S>(),
-                                     .moments = moments.data<double>(),
+                                     .batch_mean = data_or_null<double>(moments.mean),
+                                     .batch_square = data_or_null<double>(moments.square),
                                      .gamma = gamma.data<T>(),
                                      .gain = gain.data<S>()};
     FOLDGRAD_RUN(x.device(), channel_norm, step);
     const ChannelApply<T> apply{.y = y.data<T>(),
                                 .x = x.data<T>(),
                                 .beta = beta.data<T>(),
-                                .mean = context.saved.data<S>(),
+                                .mean = context.mean.data<S>(),
                                 .gain = gain.data<S>(),
                                 .rows = R,
                                 .columns = C};

@@ -9,17 +9,17 @@ enum class ForwardAverage : std::uint8_t { none, arithmetic, geometric, exponent
 enum class BackwardAverage : std::uint8_t { none, arithmetic, exponential, arithmetic_exponential };
 
 // `paper`: exact gradients while nothing is averaged yet; gradient statistics are means over the real positions.
-// `released`: as the authors' code for UN computes, see channel_norm.h. `power`: the released PowerNorm.
-enum class ChannelForm : std::uint8_t { paper, released, power };
+// `released`: as the authors' code for UN computes, see channel_norm.h.
+enum class ChannelForm : std::uint8_t { paper, released };
 
-// Which windows decide about which channels when outliers are filtered.
+// Which windows decide which channels skip an iteration, where outliers are filtered.
 enum class Granularity : std::uint8_t {
   channel,    // each channel about itself
   layer_any,  // any channel about all
   layer_sum,  // the sums over the channels about all
   pooled      // any channel about all, with one threshold from the entries of all channels
 };
-// What an outlier step leaves in psi_ema: an update with the outlier's weight, the outlier alone, nothing.
+// What a skip leaves in psi_ema: the average with the skipped G in it, that G alone, nothing new.
 enum class PsiAfterSkip : std::uint8_t { ema, literal, freeze };
 enum class StatisticMask : std::uint8_t { valid, all };      // `all` ignores the mask: padding counts
 enum class Rescale : std::uint8_t { none, backward, both };  // where the factor r of the released forms multiplies
@@ -34,11 +34,11 @@ struct ChannelNormOptions {
   double alpha_forward = 0.9, alpha_backward = 0.9;      // weights of the old value
   double eps = 1e-5;
 
-  bool filtration = false;
+  bool filtration = false;  // whether outliers are looked for, and their iterations skipped
   Granularity granularity = Granularity::layer_sum;
   int ddof = 1;                 // of the variance in the threshold
-  bool flag_low = true;         // falls count as outliers too
-  bool hold_on_skip = false;    // run_var stays out of outlier steps (ours)
+  bool flag_low = true;         // falls of the statistic are outliers too
+  bool hold_on_skip = false;    // run_var stays as it is at a skip (ours)
   bool hold_non_finite = true;  // a channel with NaN or infinity uses its running estimates and writes none (ours)
   PsiAfterSkip psi_after_skip = PsiAfterSkip::ema;
   StatisticMask mask = StatisticMask::valid;
@@ -53,7 +53,6 @@ struct ChannelNormOptions {
   static ChannelNormOptions mabn();
   static ChannelNormOptions mabn_released();  // of form `paper`: M = 1 and masks are no special case
   static ChannelNormOptions pn_star();
-  static ChannelNormOptions pn_star_released();
   static ChannelNormOptions un();
   static ChannelNormOptions un_released();
 };

@@ -47,12 +47,6 @@ ChannelNormOptions ChannelNormOptions::pn_star() {
   o.warmup = 10000;
   return o;
 }
-ChannelNormOptions ChannelNormOptions::pn_star_released() {
-  ChannelNormOptions o = pn_star();
-  o.form = ChannelForm::power;
-  o.hold_non_finite = false;
-  return o;
-}
 ChannelNormOptions ChannelNormOptions::un() { return {}; }
 ChannelNormOptions ChannelNormOptions::un_released() {
   ChannelNormOptions o;
@@ -72,8 +66,6 @@ void for_each_buffer(State& s, const Body& body) {
   body("psi_ema", s.psi_ema);
   body("win_sq", s.win_sq);
   body("win_g", s.win_g);
-  body("phi", s.phi);
-  body("nu_ema", s.nu_ema);
   body("iters", s.iters);
   body("skips", s.skips);
 }
@@ -86,15 +78,9 @@ ChannelNormState ChannelNormState::create(const ChannelNormOptions& o, std::int6
                  name(dtype));
   ChannelNormState s;
   const auto zeros = [&](Shape shape) { return Tensor::zeros(std::move(shape), dtype, device); };
-  const auto ones = [&] { return Tensor::full({channels}, 1, dtype, device); };
   s.iters = Tensor::zeros({}, DType::i64, device);
   s.skips = Tensor::zeros({}, DType::i64, device);
-  if (o.form == ChannelForm::power) {
-    s.phi = ones();
-    s.nu_ema = zeros({channels});
-    return s;
-  }
-  s.run_var = ones();
+  s.run_var = Tensor::full({channels}, 1, dtype, device);
   if (o.statistic == ChannelStatistic::variance) s.run_mean = zeros({channels});
   if (channel_norm_math::has_window(o.forward)) s.win_sq = zeros({o.window_forward, channels});
   if (channel_norm_math::has_window(o.backward)) s.win_g = zeros({o.window_backward, channels});
@@ -131,7 +117,7 @@ ChannelAffine channel_affine(const ChannelNormState& state, const Tensor& gamma,
                              const ChannelNormOptions& options) {
   const auto host = [](const Tensor& t) { return t.to(Device::cpu).to(DType::f64).clone(); };
   ChannelAffine affine{host(gamma), host(beta)};
-  const Tensor variance = host(state.phi.defined() ? state.phi : state.run_var);
+  const Tensor variance = host(state.run_var);
   check_operand("channel_affine", "gamma", affine.A, variance.shape(), variance, "the state");
   check_operand("channel_affine", "beta", affine.B, variance.shape(), variance, "the state");
   const Tensor mean = state.run_mean.defined() ? host(state.run_mean) : Tensor::zeros(variance.shape(), DType::f64);

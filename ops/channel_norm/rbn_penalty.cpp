@@ -1,19 +1,21 @@
 #include "ops/channel_norm/rbn_penalty.h"
 
+#include "ops/channel_norm/channel_moments.h"
 #include "ops/channel_norm/rbn_penalty_kernels.h"
 
 namespace foldgrad {
 namespace {
 
 struct RbnPenaltyNode final : Node {
-  Tensor x, mask, moments, count, run_mean, run_var;
+  Tensor x, mask;
+  ChannelMoments moments;
+  Tensor run_mean, run_var;
   double mean_weight, variance_weight;
 
   RbnPenaltyNode(Tensor x, Tensor mask, Tensor run_mean, Tensor run_var, double mean_weight, double variance_weight)
       : x(x),
         mask(mask),
-        moments(Tensor::empty({2, run_mean.size()}, DType::f64, x.device())),
-        count(Tensor::empty({}, DType::f64, x.device())),
+        moments(channel_moments(x, mask, /*with_mean=*/true)),
         run_mean(run_mean),
         run_var(run_var),
         mean_weight(mean_weight),
@@ -22,29 +24,13 @@ struct RbnPenaltyNode final : Node {
 
   std::int64_t columns() const { return run_mean.size(); }
   std::int64_t rows() const { return columns() ? x.size() / columns() : 0; }
-  const std::uint8_t* real() const { return mask.defined() ? mask.data<std::uint8_t>() : nullptr; }
 
-  template <class T>
-  void take_moments() const {
-    const std::int64_t blocks = channel_blocks(rows());
-    const Tensor partials = Tensor::empty({blocks, 2, columns()}, DType::f64, x.device());
-    const Tensor counts = Tensor::empty({blocks}, DType::f64, x.device());
-    const ChannelMoments<T> p{.x = x.data<T>(),
-                              .mask = real(),
-                              .rows = rows(),
-                              .columns = columns(),
-                              .variance = true,
-                              .partials = partials.data<double>(),
-                              .counts = counts.data<double>(),
-                              .moments = moments.data<double>(),
-                              .count = count.data<double>()};
-    FOLDGRAD_RUN(x.device(), channel_norm, p);
-  }
   template <class T>
   RbnPenalty<T> forward(T* y) const {
     using S = compute_t<T>;
-    return {.moments = moments.data<double>(),
-            .count = count.data<double>(),
+    return {.mean = moments.mean.data<double>(),
+            .variance = moments.square.data<double>(),
+            .count = moments.count.data<double>(),
             .run_mean = run_mean.data<S>(),
             .run_var = run_var.data<S>(),
             .mean_weight = mean_weight,
@@ -56,19 +42,19 @@ struct RbnPenaltyNode final : Node {
   void backward(NodeGrads& grads) override {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using S = compute_t<T>;
-      const Tensor mean = Tensor::empty({columns()}, dtype_of<S>, x.device());
-      const Tensor coefficients = Tensor::empty({3, columns()}, dtype_of<S>, x.device());
+      const auto channels = [&] { return Tensor::empty({columns()}, dtype_of<S>, x.device()); };
+      const Tensor mean = channels(), dy_factor = channels(), offset = channels(), x_factor = channels();
       const RbnPenaltyBackward<T> step{.forward = forward<T>(nullptr),
                                        .dy = grads.dy().data<T>(),
                                        .mean = mean.data<S>(),
-                                       .coefficients = coefficients.data<S>()};
+                                       .dx = {dy_factor.data<S>(), offset.data<S>(), x_factor.data<S>()}};
       FOLDGRAD_RUN(x.device(), rbn_penalty, step);
       const ChannelGradient<T> gradient{.dx = grads.out<T>(0),
                                         .dy = nullptr,
                                         .x = x.data<T>(),
                                         .mean = mean.data<S>(),
-                                        .coefficients = coefficients.data<S>(),
-                                        .mask = real(),
+                                        .of = step.dx,
+                                        .mask = data_or_null<std::uint8_t>(mask),
                                         .rows = rows(),
                                         .columns = columns()};
       FOLDGRAD_RUN(x.device(), channel_norm, gradient);
@@ -90,7 +76,6 @@ Var rbn_penalty(const Var& xv, const Tensor* mask, const ChannelNormState& state
                       variance_weight);
   const Tensor y = Tensor::empty({}, x.dtype(), x.device());
   dispatch_floating("rbn_penalty", x.dtype(), [&]<class T>(Type<T>) {
-    node.take_moments<T>();
     const RbnPenalty<T> p = node.forward(y.data<T>());
     FOLDGRAD_RUN(x.device(), rbn_penalty, p);
   });

@@ -15,13 +15,13 @@ void backward_row(const DytBackwardElement<T, F>& k, std::int64_t r, compute_t<T
   const DytScalars<T> scalars = k.k;
   const GradOut<T> dx{k.p.dx ? k.p.dx.data + r * columns : nullptr, k.p.dx.mode};
   const auto element = [=](std::int64_t c) {
-    const Value u = scalars.u(Value(x[c])), t = F::value(u), up = dy[c];
-    const Value g = up * Value(gamma[c]) * F::derivative(u, t);
-    dgamma[c] += up * t;  // [DYT-3]
-    dbeta[c] += up;
-    dalpha[c] += g * Value(x[c]);  // [DYT-4]
-    dshift[c] += g;                // [DERF-2]
-    return g * scalars.alpha;      // [DYT-2]
+    const Value u = scalars.u(Value(x[c])), t = F::value(u), dy_rc = dy[c];
+    const Value du = dy_rc * Value(gamma[c]) * F::derivative(u, t);
+    dgamma[c] += dy_rc * t;  // [DYT-3]
+    dbeta[c] += dy_rc;
+    dalpha[c] += du * Value(x[c]);  // [DYT-4]
+    dshift[c] += du;                // [DERF-2]
+    return du * scalars.alpha;      // [DYT-2]
   };
   if (dx) {
 #pragma omp simd

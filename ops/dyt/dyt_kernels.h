@@ -72,11 +72,11 @@ struct DytBackwardElement {
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
     const std::int64_t i = r * columns + c;
     const Value dy = p.dy[i], x = p.x[i], u = k.u(x), t = F::value(u);
-    const Value g = dy * Value(p.gamma[c]) * F::derivative(u, t);
+    const Value du = dy * Value(p.gamma[c]) * F::derivative(u, t);
     sums[0] += dy * t;  // [DYT-3]
     sums[1] += dy;
-    sums[2] += g * x;  // [DYT-4]
-    sums[3] += g;      // [DERF-2]
+    sums[2] += du * x;  // [DYT-4]
+    sums[3] += du;      // [DERF-2]
   }
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
     if (p.dgamma) p.dgamma.put(c, sums[0]);

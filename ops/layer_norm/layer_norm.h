@@ -4,8 +4,8 @@
 //   [LN-2]  rstd_r  = 1 / sqrt(sigma2_r + eps)    xhat_rc  = (x_rc - mu_r) rstd_r
 //   [LN-3]  y_rc    = gamma_c xhat_rc + beta_c
 //
-//   backward, with g_rc = dy_rc gamma_c and <.>_r the mean over c:
-//   [LN-4]  dx_rc    = rstd_r (g_rc - <g>_r - xhat_rc <g xhat>_r)
+//   backward, with h_rc = dy_rc gamma_c and <.>_r the mean over c:
+//   [LN-4]  dx_rc    = rstd_r (h_rc - <h>_r - xhat_rc <h xhat>_r)
 //   [LN-5]  dgamma_c = sum_r dy_rc xhat_rc        dbeta_c  = sum_r dy_rc
 //
 //   x, y: [..., C] seen as [R, C]; gamma, beta: [C]. Saved: x, gamma, mu [R], rstd [R].

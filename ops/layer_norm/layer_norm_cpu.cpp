@@ -41,18 +41,18 @@ void backward_row(const LayerNormBackward<T>& p, std::int64_t r, compute_t<T>* o
   const T *x = p.x + r * columns, *dy = p.dy + r * columns, *gamma = p.gamma;
   Value *dgamma = own, *dbeta = own + columns;
   const Value mu = p.mu[r], rstd = p.rstd[r];
-  const auto [sum_g, sum_g_xhat] = sums_cpu<2, Value>(columns, [=](std::int64_t c, Value(&sums)[2]) {
-    const Value up = dy[c], xhat = math::xhat(Value(x[c]), mu, rstd), g = up * Value(gamma[c]);
-    dgamma[c] += up * xhat;  // [LN-5]
-    dbeta[c] += up;
-    sums[0] += g;
-    sums[1] += g * xhat;
+  const auto [sum_h, sum_h_xhat] = sums_cpu<2, Value>(columns, [=](std::int64_t c, Value(&sums)[2]) {
+    const Value dy_rc = dy[c], xhat = math::xhat(Value(x[c]), mu, rstd), h = dy_rc * Value(gamma[c]);
+    dgamma[c] += dy_rc * xhat;  // [LN-5]
+    dbeta[c] += dy_rc;
+    sums[0] += h;
+    sums[1] += h * xhat;
   });
   if (!p.dx) return;
-  const Value mean_g = sum_g / Value(columns), mean_g_xhat = sum_g_xhat / Value(columns);
+  const Value mean_h = sum_h / Value(columns), mean_h_xhat = sum_h_xhat / Value(columns);
   const GradOut<T> dx{p.dx.data + r * columns, p.dx.mode};
   write_cpu(dx, 0, columns, rows_bypass_cache<T>(p.rows * columns), [=](std::int64_t c) {
-    return math::dx(Value(dy[c]) * Value(gamma[c]), math::xhat(Value(x[c]), mu, rstd), rstd, mean_g, mean_g_xhat);
+    return math::dx(Value(dy[c]) * Value(gamma[c]), math::xhat(Value(x[c]), mu, rstd), rstd, mean_h, mean_h_xhat);
   });
 }
 

@@ -34,17 +34,17 @@ __global__ void backward_dx_kernel(LayerNormBackward<T> p) {
   const std::int64_t r = blockIdx.x;
   const T* dy = p.dy + r * p.columns;
 
-  Value sum_g = 0, sum_g_xhat = 0;
+  Value sum_h = 0, sum_h_xhat = 0;
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
-    const Value g = Value(dy[c]) * Value(p.gamma[c]);
-    sum_g += g;
-    sum_g_xhat += g * p.xhat(r, c);
+    const Value h = Value(dy[c]) * Value(p.gamma[c]);
+    sum_h += h;
+    sum_h_xhat += h * p.xhat(r, c);
   }
-  const Value mean_g = block_sum(sum_g, scratch) / Value(p.columns);
-  const Value mean_g_xhat = block_sum(sum_g_xhat, scratch) / Value(p.columns);
+  const Value mean_h = block_sum(sum_h, scratch) / Value(p.columns);
+  const Value mean_h_xhat = block_sum(sum_h_xhat, scratch) / Value(p.columns);
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
     p.dx.put(r * p.columns + c,
-             math::dx(Value(dy[c]) * Value(p.gamma[c]), p.xhat(r, c), p.rstd[r], mean_g, mean_g_xhat));
+             math::dx(Value(dy[c]) * Value(p.gamma[c]), p.xhat(r, c), p.rstd[r], mean_h, mean_h_xhat));
 }
 
 }  // namespace

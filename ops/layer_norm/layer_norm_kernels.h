@@ -27,9 +27,9 @@ struct LayerNormBackward {
     return layer_norm_math::xhat(Value(x[r * columns + c]), mu[r], rstd[r]);
   }
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
-    const Value g = dy[r * columns + c];
-    sums[0] += g * xhat(r, c);  // [LN-5]
-    sums[1] += g;
+    const Value dy_rc = dy[r * columns + c];
+    sums[0] += dy_rc * xhat(r, c);  // [LN-5]
+    sums[1] += dy_rc;
   }
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
     if (dgamma) dgamma.put(c, sums[0]);

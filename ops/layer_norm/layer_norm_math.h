@@ -19,8 +19,8 @@ FOLDGRAD_HD T y(T xhat, T gamma, T beta) {
   return gamma * xhat + beta;  // [LN-3]
 }
 template <class T>
-FOLDGRAD_HD T dx(T g, T xhat, T rstd, T mean_g, T mean_g_xhat) {
-  return rstd * (g - mean_g - xhat * mean_g_xhat);  // [LN-4]
+FOLDGRAD_HD T dx(T h, T xhat, T rstd, T mean_h, T mean_h_xhat) {
+  return rstd * (h - mean_h - xhat * mean_h_xhat);  // [LN-4]
 }
 
 }  // namespace foldgrad::layer_norm_math

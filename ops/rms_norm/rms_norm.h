@@ -6,8 +6,8 @@
 //   [RMS-5]  or, with eps outside, 1 / (R_r + eps)      R_r = sqrt((1/k) sum_{c<k} x_rc^2)
 //   [RMS-2]  y_rc     = gamma_c xhat_rc                                              xhat_rc = x_rc rrms_r
 //
-//   backward, with g_rc = dy_rc gamma_c:
-//   [RMS-3]  dx_rc    = rrms_r (g_rc - [c < k] xhat_rc w_r sum_c' g_rc' xhat_rc')    w_r = 1/k
+//   backward, with h_rc = dy_rc gamma_c:
+//   [RMS-3]  dx_rc    = rrms_r (h_rc - [c < k] xhat_rc w_r sum_c' h_rc' xhat_rc')    w_r = 1/k
 //   [RMS-6]  or, with eps outside, w_r = (1 + eps / R_r) / k, and 0 where R_r = 0: x is 0 there, and so is the term
 //   [RMS-4]  dgamma_c = sum_r dy_rc xhat_rc
 //

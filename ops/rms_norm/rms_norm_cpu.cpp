@@ -33,7 +33,7 @@ void backward_row(const RmsNormBackward<T>& p, std::int64_t r, compute_t<T>* dga
   const std::int64_t columns = p.columns;
   const T *x = p.x + r * columns, *dy = p.dy + r * columns, *gamma = p.gamma;
   const Value rrms = p.rrms[r];
-  const Value sum_g_xhat = sum_cpu<Value>(columns, [=](std::int64_t c) {
+  const Value sum_h_xhat = sum_cpu<Value>(columns, [=](std::int64_t c) {
     const Value term = Value(dy[c]) * (Value(x[c]) * rrms);
     dgamma[c] += term;  // [RMS-4]
     return term * Value(gamma[c]);
@@ -46,7 +46,7 @@ void backward_row(const RmsNormBackward<T>& p, std::int64_t r, compute_t<T>* dga
       return math::dx(Value(dy[c]) * Value(gamma[c]), Value(x[c]) * rrms, rrms, along);
     });
   };
-  put(0, p.k, p.weight[r] * sum_g_xhat);
+  put(0, p.k, p.weight[r] * sum_h_xhat);
   put(p.k, columns, 0);
 }
 

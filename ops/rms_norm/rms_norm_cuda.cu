@@ -33,10 +33,10 @@ __global__ void backward_dx_kernel(RmsNormBackward<T> p) {
   const std::int64_t r = blockIdx.x;
   const T* dy = p.dy + r * p.columns;
 
-  Value sum_g_xhat = 0;
+  Value sum_h_xhat = 0;
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
-    sum_g_xhat += Value(dy[c]) * Value(p.gamma[c]) * p.xhat(r, c);
-  const Value along = block_sum(sum_g_xhat, scratch) * p.weight[r];
+    sum_h_xhat += Value(dy[c]) * Value(p.gamma[c]) * p.xhat(r, c);
+  const Value along = block_sum(sum_h_xhat, scratch) * p.weight[r];
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
     p.dx.put(r * p.columns + c,
              math::dx(Value(dy[c]) * Value(p.gamma[c]), p.xhat(r, c), p.rrms[r], c < p.k ? along : Value(0)));

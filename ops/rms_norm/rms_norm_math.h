@@ -20,10 +20,10 @@ template <class T>
 FOLDGRAD_HD T y(T x, T rrms, T gamma) {
   return gamma * (x * rrms);  // [RMS-2]
 }
-// along = w sum g xhat, and 0 for channels that the mean leaves out.
+// along = w sum h xhat, and 0 for channels that the mean leaves out.
 template <class T>
-FOLDGRAD_HD T dx(T g, T xhat, T rrms, T along) {
-  return rrms * (g - xhat * along);  // [RMS-3]
+FOLDGRAD_HD T dx(T h, T xhat, T rrms, T along) {
+  return rrms * (h - xhat * along);  // [RMS-3]
 }
 
 }  // namespace foldgrad::rms_norm_math

@@ -2,9 +2,8 @@
 #include <filesystem>
 
 #include "engine/files/safetensors.h"
-#include "ops/channel_norm/channel_norm.h"
-#include "ops/channel_norm/group_rms.h"
 #include "ops/layer_norm/layer_norm.h"
+#include "ops/power_norm/group_rms.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "tests/harness/op_spec.h"
 #include "tests/ops/channel_norm_options.h"
@@ -42,10 +41,34 @@ class Comparison {
   std::int64_t t_ = 0;
 };
 
-Var stateless(const std::string& layer, double eps, const Var& x, const Var& gamma, const Var& beta) {
-  if (layer == "ln") return layer_norm(x, gamma, beta, eps);
-  return rms_norm(x, gamma, eps);
-}
+// What a trace is of, with its state.
+struct Layer {
+  TraceOptions options;
+  ChannelNormState channel = {};
+  PowerNormState power = {};
+
+  Layer(const TraceOptions& options, std::int64_t C, DType dtype, Device device) : options(options) {
+    if (options.channel) channel = ChannelNormState::create(*options.channel, C, dtype, device);
+    if (options.power) power = PowerNormState::create(C, dtype, device);
+    const Tensor start = Tensor::of<std::int64_t>({}, {options.start_iters});
+    if (options.channel) channel.iters.copy_from(start);
+    if (options.power) power.iters.copy_from(start);
+  }
+  Var operator()(const Var& x, const Var& gamma, const Var& beta, const Tensor& real) const {
+    const Tensor* mask = options.masked ? &real : nullptr;
+    if (options.channel) return channel_norm(x, gamma, beta, mask, channel, *options.channel, /*training=*/true);
+    if (options.power) {
+      const Var in = options.groups ? group_rms(x, options.groups, options.eps) : x;
+      return power_norm(in, gamma, beta, mask, power, *options.power, /*training=*/true);
+    }
+    if (options.layer == "ln") return layer_norm(x, gamma, beta, options.eps);
+    return rms_norm(x, gamma, options.eps);
+  }
+  std::map<std::string, Tensor> buffers() const {
+    if (options.channel) return channel.named();
+    return options.power ? power.named() : std::map<std::string, Tensor>{};
+  }
+};
 
 void replay(const std::string& file, DType dtype, Device device, double tolerance) {
   const Trace trace = read_safetensors(FOLDGRAD_SOURCE_DIR "/tests/golden/" + file + ".safetensors");
@@ -55,24 +78,14 @@ void replay(const std::string& file, DType dtype, Device device, double toleranc
   const auto on_device = [&](const Tensor& t) { return t.to(dtype).to(device); };
   const Tensor gamma = on_device(trace.tensors.at("gamma")), beta = on_device(trace.tensors.at("beta"));
   const DType state_dtype = dtype == DType::f64 ? DType::f64 : DType::f32;
-  ChannelNormState state;
-  if (options.channel) {
-    state = ChannelNormState::create(*options.channel, C, state_dtype, device);
-    state.iters.copy_from(Tensor::of<std::int64_t>({}, {options.start_iters}));
-  }
+  const Layer layer(options, C, state_dtype, device);
   Comparison same(trace, tolerance);
   for (std::int64_t t = 0; t < x.shape()[0]; ++t) {
     same.step(t);
     Tape tape;
     const Var xt = tape.variable(on_device(same.expected("x"))), g = tape.variable(gamma), b = tape.variable(beta);
-    Var y;
-    if (options.channel) {
-      const Tensor real = same.expected("mask").to(device);
-      const Var in = options.groups ? group_rms(xt, options.groups, options.channel->eps) : xt;
-      y = channel_norm(in, g, b, options.masked ? &real : nullptr, state, *options.channel, /*training=*/true);
-    } else {
-      y = stateless(options.layer, options.eps, xt, g, b);
-    }
+    const Tensor real = options.masked ? same.expected("mask").to(device) : Tensor();
+    const Var y = layer(xt, g, b, real);
     tape.backward(y, on_device(same.expected("dy")));
     if (options.layer == "rmsnorm") {  // ours has no beta
       Tensor want = same.expected("y").clone();
@@ -85,7 +98,7 @@ void replay(const std::string& file, DType dtype, Device device, double toleranc
     }
     same("dx", tape.grad(xt));
     same("dgamma", tape.grad(g));
-    const auto buffers = state.named();
+    const auto buffers = layer.buffers();
     for (const auto& [name, tensor] : trace.tensors)
       if (name.rfind("state.", 0) == 0) same(name, buffers.at(name.substr(6)));
   }

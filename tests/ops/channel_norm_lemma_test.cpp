@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "ops/channel_norm/channel_norm_math.h"
+#include "ops/channel_norm/channel_norm_skip.h"
 #include "tests/harness/properties.h"
 #include "tests/ops/channel_norm_fixture.h"
 
@@ -20,7 +20,7 @@ bool fires(const Entries& before, std::int64_t slot, double q, int ddof) {
   ChannelNormOptions o = filtered(Granularity::channel);
   o.ddof = ddof;
   o.window_forward = std::int64_t(before.size());
-  return math::outlier<double>(o, math::propose(o, window(before), slot, q), double(before.size()));
+  return math::fires<double>(o, math::skip_terms(o, window(before), slot, q), double(before.size()));
 }
 
 // What the inequalities are about, by other means than those of the code: of long doubles, by roots and products.
@@ -72,9 +72,8 @@ RC_GTEST_PROP(ChannelNormLemma, UN_16_MeansAndVarianceAreThose, (unsigned seed))
   Windows random(seed);
   for (int i = 0; i < kWindows; ++i) {
     const Entries a = random(2);
-    const math::Means m = math::means(window(a), -1, 0, 0);
-    RC_ASSERT(std::fabs(m.arithmetic - arithmetic(a)) <= 1e-14 * arithmetic(a));
-    RC_ASSERT(std::fabs(m.geometric - geometric(a)) <= 1e-13 * geometric(a));
+    RC_ASSERT(std::fabs(math::arithmetic_mean(window(a)) - arithmetic(a)) <= 1e-14 * arithmetic(a));
+    RC_ASSERT(std::fabs(math::geometric_mean(window(a), 0) - geometric(a)) <= 1e-13 * geometric(a));
     // A root is rounded by some 1e-16 of itself, and the square of a difference d of roots then by 2e-16 d root: at
     // most 1e-12 d^2 + 1e-20 root^2.
     for (int ddof : {0, 1})
@@ -186,7 +185,7 @@ RC_GTEST_PROP(ChannelNormLemma, Corollary_3_2_P6_Upwards, (unsigned seed)) {
   for_fired(seed, [](const Fired& w) {
     const double M = double(w.before.size()), h = 1e-6 * w.q;
     const auto mean_with = [&](double q) {
-      return math::means(window(w.before), std::int64_t(w.slot), q, 0).geometric;
+      return math::geometric_mean(window(w.before).with(std::int64_t(w.slot), q), 0);
     };
     const Real slope = (mean_with(w.q + h) - mean_with(w.q - h)) / (2 * h);
     RC_ASSERT(std::fabs(slope - w.lambda() / M) <= 1e-6 * w.lambda() / M);
@@ -198,17 +197,16 @@ RC_GTEST_PROP(ChannelNormLemma, P8_Means, (unsigned seed)) {
   Windows random(seed);
   for (int i = 0; i < kWindows; ++i) {
     const Entries a = random(1);
-    const math::Means m = math::means(window(a), -1, 0, 0);
+    const double am = math::arithmetic_mean(window(a)), gm = math::geometric_mean(window(a), 0);
     const double least = *std::min_element(a.begin(), a.end()), most = *std::max_element(a.begin(), a.end());
-    RC_ASSERT(m.arithmetic >= m.geometric * (1 - 1e-12));
-    RC_ASSERT(least * (1 - 1e-12) <= m.geometric && m.geometric <= most * (1 + 1e-12));
+    RC_ASSERT(am >= gm * (1 - 1e-12));
+    RC_ASSERT(least * (1 - 1e-12) <= gm && gm <= most * (1 + 1e-12));
     Entries scaled = a;
     for (double& v : scaled) v *= 7;
-    const math::Means seven = math::means(window(scaled), -1, 0, 0);
-    RC_ASSERT(std::fabs(seven.geometric - 7 * m.geometric) <= 1e-12 * 7 * m.geometric);
+    RC_ASSERT(std::fabs(math::geometric_mean(window(scaled), 0) - 7 * gm) <= 1e-12 * 7 * gm);
     if (a.size() < 2) continue;
     RC_ASSERT(std::fabs(math::variance_of_roots(window(scaled), 1) - 7 * math::variance_of_roots(window(a), 1)) <=
-              1e-9 * seven.arithmetic);
+              1e-9 * math::arithmetic_mean(window(scaled)));
   }
 }
 

@@ -62,8 +62,8 @@ class ChannelNormModel {
         C(channels),
         rtol(tolerance) {}
 
-  Column run_mean, run_var, psi_ema;  // run_var is phi and psi_ema is nu_ema of PowerNorm
-  Columns win_sq, win_g;              // [M][C]
+  Column run_mean, run_var, psi_ema;
+  Columns win_sq, win_g;  // [M][C]
   long iters, skips = 0;
 
   // x, dy: [C][P]; real: [P], 0 for padding.
@@ -175,7 +175,6 @@ class ChannelNormModel {
 
   // var_hat, what x is divided by, r, and the state that forward passes write.
   void forward(int c) {
-    if (!held[c] && o.form == ChannelForm::power) return forward_power(c);
     const Real old = run_var[c];
     if (held[c]) {  // the running estimates stand in, and nothing is written
       mean[c] = run_mean[c];
@@ -230,15 +229,14 @@ class ChannelNormModel {
       sum_h += h[i];
       sum_hz += h[i] * z[i];
     }
-    if (!held[c] && o.form == ChannelForm::power) return backward_power(c, z, h);
     // The released UN takes the mean of all positions and corrects all, masked or not.
     const Real G = sum_hz / (released() ? P : n);
     const bool hold = held[c] || (o.form == ChannelForm::paper && o.hold_non_finite && !std::isfinite(G));
-    const Real psi = hold ? held_psi(c) : backward(c, G);
+    const Real psi = hold ? (has_ema() ? psi_ema[c] : 0) : backward(c, G);
     const bool centers = o.statistic == ChannelStatistic::variance && !held[c];
     const Real psi_mean = centers ? sum_h / n : 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
-      const Real correction = in_s[i] || released() || o.form == ChannelForm::power ? psi_mean + z[i] * psi : 0;
+      const Real correction = in_s[i] || released() ? psi_mean + z[i] * psi : 0;
       out.dx[c].push_back((h[i] - correction) / root);
     }
   }
@@ -247,10 +245,6 @@ class ChannelNormModel {
   }
   bool has_ema() const {
     return o.backward == BackwardAverage::exponential || o.backward == BackwardAverage::arithmetic_exponential;
-  }
-  Real held_psi(int c) const {
-    if (o.form == ChannelForm::power) return (1 - Real(o.alpha_backward)) * psi_ema[c];
-    return has_ema() ? psi_ema[c] : 0;
   }
   // psi from the gradient statistic G, and the state that backward passes write. [UN-17]
   Real backward(int c, Real G) {
@@ -273,25 +267,6 @@ class ChannelNormModel {
     // The gradient itself: the paper's form has it in warm-up and at outliers, the released UN at outliers only.
     if (released() ? skip : flag || !active()) return G;
     return has_ema() ? psi_ema[c] : m;
-  }
-
-  // The released PowerNorm. [PN-1] [PN-2]
-  void forward_power(int c) {
-    const Real alpha = o.alpha_forward;
-    Real& phi = run_var[c];
-    root = std::sqrt((t <= o.warmup ? q[c] : phi) + Real(o.eps));
-    if (t < o.warmup) phi = phi * Real(t - 1) / Real(t) + q[c] / Real(t);
-    phi = alpha * phi + (1 - alpha) * q[c];
-  }
-  void backward_power(int c, const Column& z, const Column& h) {  // [PN-3]
-    Real& nu = psi_ema[c];
-    Real sum = 0;
-    for (std::size_t i = 0; i < z.size(); ++i) {
-      const Real corrected = h[i] - (1 - Real(o.alpha_backward)) * nu * z[i];
-      sum += corrected * z[i];
-      out.dx[c].push_back(corrected / std::sqrt(q[c] + Real(o.eps)));
-    }
-    nu += sum / P;
   }
 };
 

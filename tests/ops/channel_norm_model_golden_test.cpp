@@ -1,5 +1,5 @@
-// The model of channel_norm_model.h against the traces of tests/golden, which another program wrote: without that, a
-// misreading could be the model's and the operation's alike.
+// The models of channel_norm_model.h and power_norm_model.h against the traces of tests/golden, which another program
+// wrote: without that, a misreading could be a model's and its operation's alike.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -8,6 +8,7 @@
 #include "tests/harness/compare.h"
 #include "tests/ops/channel_norm_model.h"
 #include "tests/ops/channel_norm_options.h"
+#include "tests/ops/power_norm_model.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -18,7 +19,8 @@ std::vector<std::string> traces() {
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(FOLDGRAD_SOURCE_DIR "/tests/golden")) {
     if (entry.path().extension() != ".safetensors") continue;
-    if (trace_options(read_safetensors(entry.path()).metadata).channel) files.push_back(entry.path().stem());
+    const TraceOptions options = trace_options(read_safetensors(entry.path()).metadata);
+    if (options.channel || options.power) files.push_back(entry.path().stem());
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -83,17 +85,27 @@ struct Groups {
   }
 };
 
+// By their names in traces, [rows][C].
+using ModelState = std::map<std::string, Columns>;
+ModelState state_of(const ChannelNormModel& model) {
+  return {{"run_mean", {model.run_mean}},
+          {"run_var", {model.run_var}},
+          {"psi_ema", {model.psi_ema}},
+          {"win_sq", model.win_sq},
+          {"win_g", model.win_g}};
+}
+ModelState state_of(const PowerNormModel& model) { return {{"phi", {model.phi}}, {"nu_ema", {model.nu_ema}}}; }
+
 class ChannelNormModelTrace : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(ChannelNormModelTrace, IsReplayed) {
-  const SafetensorsFile trace = read_safetensors(FOLDGRAD_SOURCE_DIR "/tests/golden/" + GetParam() + ".safetensors");
-  const TraceOptions options = trace_options(trace.metadata);
+template <class Model>
+void replay(const SafetensorsFile& trace, const TraceOptions& options, Model model) {
   const auto array = [&](const std::string& name) { return trace.tensors.at(name); };
   const std::int64_t T = array("x").shape()[0], P = array("x").shape()[1], C = array("x").shape()[2];
-  ChannelNormModel model(*options.channel, int(C), kTolerance, options.start_iters);
   for (std::int64_t t = 0; t < T; ++t) {
     std::vector<int> real(P);
-    for (std::int64_t p = 0; p < P; ++p) real[p] = !options.masked || array("mask").data<std::uint8_t>()[t * P + p];
+    for (std::int64_t p = 0; p < P; ++p)
+      real[p] = !options.masked || array("mask").template data<std::uint8_t>()[t * P + p];
     const Groups groups(columns(array("x"), t), options.groups ? options.groups : 1, options.eps);
     const Columns x = options.groups ? groups.x : columns(array("x"), t);
     const ModelStep got = model.step(x, columns(array("dy"), t), real, row(array("gamma").reshape({1, C}), 0),
@@ -104,17 +116,23 @@ TEST_P(ChannelNormModelTrace, IsReplayed) {
     expect_same(options.groups ? groups.backward(got.dx) : got.dx, columns(array("dx"), t), "dx" + at);
     expect_same(got.dgamma, row(array("dgamma"), t), "dgamma" + at);
     expect_same(got.dbeta, row(array("dbeta"), t), "dbeta" + at);
-    const std::map<std::string, Columns> state{{"run_mean", {model.run_mean}}, {"run_var", {model.run_var}},
-                                               {"phi", {model.run_var}},       {"psi_ema", {model.psi_ema}},
-                                               {"nu_ema", {model.psi_ema}},    {"win_sq", model.win_sq},
-                                               {"win_g", model.win_g}};
+    const ModelState state = state_of(model);
     for (const auto& [name, tensor] : trace.tensors)
       if (name.rfind("state.", 0) == 0 && tensor.dtype() == DType::f64)
         expect_same(state.at(name.substr(6)), transposed(columns(tensor, t)), name + at);
     if (trace.tensors.count("state.skips")) {
-      EXPECT_EQ(model.skips, array("state.skips").data<std::int64_t>()[t]) << at;
+      EXPECT_EQ(model.skips, array("state.skips").template data<std::int64_t>()[t]) << at;
     }
   }
+}
+TEST_P(ChannelNormModelTrace, IsReplayed) {
+  const SafetensorsFile trace = read_safetensors(FOLDGRAD_SOURCE_DIR "/tests/golden/" + GetParam() + ".safetensors");
+  const TraceOptions options = trace_options(trace.metadata);
+  const int C = int(trace.tensors.at("x").shape()[2]);
+  if (options.power)
+    replay(trace, options, PowerNormModel(*options.power, C, options.start_iters));
+  else
+    replay(trace, options, ChannelNormModel(*options.channel, C, kTolerance, options.start_iters));
 }
 INSTANTIATE_TEST_SUITE_P(Golden, ChannelNormModelTrace, ::testing::ValuesIn(traces()),
                          [](const auto& info) { return info.param; });

@@ -5,13 +5,14 @@
 #include <set>
 #include <string>
 
-#include "ops/channel_norm/channel_norm.h"
+#include "ops/power_norm/power_norm.h"
 
 namespace foldgrad::testing {
 
 struct TraceOptions {
   std::string layer;
-  std::optional<ChannelNormOptions> channel;  // none for ln, rmsnorm
+  std::optional<ChannelNormOptions> channel;  // none for ln, rmsnorm, pn, pn_star
+  std::optional<PowerNormOptions> power;      // of pn, pn_star
   double eps = 1e-5;
   bool masked = false;
   std::int64_t start_iters = 0, groups = 0;
@@ -36,10 +37,15 @@ inline TraceOptions trace_options(const std::map<std::string, std::string>& meta
   const std::map<std::string, ChannelNormOptions> methods{
       {"un", text("mode", "paper") == "reference" ? ChannelNormOptions::un_released() : ChannelNormOptions::un()},
       {"bn", ChannelNormOptions::bn()},
-      {"mabn", ChannelNormOptions::mabn_released()},
-      {"pn", ChannelNormOptions::pn_star_released()},
-      {"pn_star", ChannelNormOptions::pn_star_released()}};
+      {"mabn", ChannelNormOptions::mabn_released()}};
   if (t.layer == "ln" || t.layer == "rmsnorm") return t;
+  if (t.layer == "pn" || t.layer == "pn_star") {
+    PowerNormOptions o{.eps = t.eps};
+    if (metadata.count("alpha")) o.alpha_forward = o.alpha_backward = std::stod(text("alpha", ""));
+    if (metadata.count("warmup")) o.warmup = std::stoll(text("warmup", ""));
+    t.power = o;
+    return t;
+  }
   ChannelNormOptions o = methods.at(t.layer);
   o.eps = t.eps;
   if (metadata.count("alpha")) o.alpha_forward = o.alpha_backward = std::stod(text("alpha", ""));

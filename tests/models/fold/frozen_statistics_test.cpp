@@ -76,7 +76,8 @@ Tensor logits_by_tape(Transformer& model, const TranslationBatch& batch, bool tr
   if (inputs)
     tape.observe([&](const Node& node, const Tensor& y) {
       values[node.output()] = y;
-      if (node.name() == std::string("channel_norm")) (*inputs)[node.scope()] = values.at(node.inputs()[0]);
+      const std::string op = node.name();
+      if (op == "channel_norm" || op == "power_norm") (*inputs)[node.scope()] = values.at(node.inputs()[0]);
     });
   const ForwardPass pass{.tape = tape, .dtype = model.dtype(), .training = training};
   const Var memory = model.encode(batch.source, batch.source_mask, pass);

@@ -1,4 +1,4 @@
-#include "ops/channel_norm/group_rms.h"
+#include "ops/power_norm/group_rms.h"
 
 #include "engine/dispatch.h"
 #include "ops/reshape/reshape.h"

@@ -1,5 +1,5 @@
-// The scaling that PowerNorm puts in front of its statistics over positions (its authors' "layer-scale"): each position
-// and group of channels divided by its root mean square.
+// The scaling that PowerNorm puts in front of power_norm.h (its authors' "layer-scale"): each position and group of
+// channels divided by its root mean square.
 //
 //   [PN-4]  y_pc = x_pc / sqrt((groups/C) sum over the channels of c's group of x_p^2 + eps)
 //

@@ -1,0 +1,53 @@
+#include "ops/channel_norm/channel_moments_kernels.h"
+#include "ops/channel_norm/channel_sums_cpu.h"
+
+namespace foldgrad {
+namespace {
+
+template <int K, class T>
+void block_moments(const ChannelMomentsPass<T>& p, std::int64_t block) {
+  using Value = compute_t<T>;
+  const ChannelBlock rows = channel_block(block, p.rows);
+  const auto real = p.real_rows(rows);
+  const T* shift = p.x + real.first * p.columns;
+  double *squares = p.squares(block), *sum = p.sum(block);
+  p.counts[block] = double(real.count);
+  channel_block_sums_cpu<K, Value>(
+      rows, p.columns, [&p](std::int64_t r) { return p.real(r); },
+      [p, shift](std::int64_t r, std::int64_t c, Value(&sums)[K]) {
+        p.template add<K>(r, c, K == 2 ? Value(shift[c]) : Value(0), sums);
+      },
+      squares);
+  for (std::int64_t c = 0; c < p.columns && p.with_mean; ++c)
+    p.take_off_shift(double(real.count), Value(shift[c]), squares[c], sum[c]);
+}
+
+}  // namespace
+
+template <class T>
+void channel_moments_cpu(const ChannelMomentsPass<T>& p) {
+  const std::int64_t blocks = channel_blocks(p.rows);
+#pragma omp parallel for schedule(static) if (p.rows * p.columns >= kParallelElements)
+  for (std::int64_t b = 0; b < blocks; ++b) p.with_mean ? block_moments<2>(p, b) : block_moments<1>(p, b);
+  double n = 0;
+  for (std::int64_t b = 0; b < blocks; ++b) n += p.counts[b];
+  *p.count = n;
+  for_channels_cpu(p.columns, blocks, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    const ChannelMomentsPass<T> local = p;
+    double *mean = p.mean, *square = p.square;
+    const auto sum = [&](std::int64_t b) { return local.sum(b); };
+    add_channel_blocks_cpu(local.with_mean ? blocks : 0, begin, end, sum, mean);
+    for (std::int64_t c = begin; c < end; ++c) mean[c] /= n;
+    std::fill(square + begin, square + end, 0.0);
+    for (std::int64_t b = 0; b < blocks; ++b)
+#pragma omp simd
+      for (std::int64_t c = begin; c < end; ++c) square[c] += local.squares_around(b, c, mean[c]);
+    for (std::int64_t c = begin; c < end; ++c) square[c] /= n;  // [CN-1]
+  });
+}
+
+template void channel_moments_cpu(const ChannelMomentsPass<float>&);
+template void channel_moments_cpu(const ChannelMomentsPass<double>&);
+template void channel_moments_cpu(const ChannelMomentsPass<bf16>&);
+
+}  // namespace foldgrad

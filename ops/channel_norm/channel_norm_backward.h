@@ -1,0 +1,88 @@
+// The backward step of channel_norm between its passes over the matrix: from sums over the positions to psi, in the
+// order of the forward step, with the iteration and the decisions of its own forward pass.
+#pragma once
+#include "engine/grad_out.h"
+#include "ops/channel_norm/channel_norm_buffers.h"
+#include "ops/channel_norm/channel_norm_math.h"
+
+namespace foldgrad {
+
+// Per channel, dx = dy_factor dy - [i in S] (offset + x_factor (x - mean)).
+template <class S>
+struct ChannelCoefficients {
+  S *dy_factor, *offset, *x_factor;  // [C]
+};
+
+template <class T>
+struct ChannelBackwardStep {
+  using S = compute_t<T>;
+  using Context = ChannelContext<S>;
+
+  ChannelNormOptions options;
+  bool training;
+  std::int64_t rows, columns;
+  ChannelBuffers<S> state;
+  Context context;
+  const double *sum_dy, *sum_dy_x;  // [C]: of dy and of dy (x - mean)
+  const T* gamma;                   // [C]
+  GradOut<T> dgamma, dbeta;         // [C]
+  ChannelCoefficients<S> dx;
+
+  FOLDGRAD_HD void operator()(std::int64_t c) const {
+    const double rstd = context.rstd[c], r = context.r[c], gamma_c = gamma[c];
+    const double sum_dy_z = r * rstd * sum_dy_x[c];
+    if (dgamma) dgamma.put(c, S(sum_dy_z));  // [CN-3]
+    if (dbeta) dbeta.put(c, S(sum_dy[c]));   // [CN-3]
+    // As released, n counts padding too.
+    const double n = options.form == ChannelForm::paper && training ? *context.positions : double(rows);
+    const double psi = training ? average(c, gamma_c * sum_dy_z / n) : 0;
+    const double psi_mu = through_mean(c) ? gamma_c * sum_dy[c] / n : 0;  // [BN-2]
+    dx.dy_factor[c] = S(gamma_c * r * rstd);
+    dx.offset[c] = S(psi_mu * rstd);
+    dx.x_factor[c] = S(psi * rstd * rstd);
+  }
+
+ private:
+  FOLDGRAD_HD bool through_mean(std::int64_t c) const {
+    return training && options.statistic == ChannelStatistic::variance && !context.flag(c, Context::kHeld);
+  }
+
+  // psi from this pass's gradient statistic G = mean(h z).
+  FOLDGRAD_HD double average(std::int64_t c, double G) const {
+    const double psi_ema = state.psi_ema ? double(state.psi_ema[c]) : 0;
+    if (context.flag(c, Context::kConstant)) return 0;
+    if (held(c, G)) return psi_ema;
+    const bool skip = context.flag(c, Context::kSkip);
+    const double m = window_mean(c, G, skip), next = next_ema(psi_ema, m, skip);
+    record(c, G, skip, psi_ema);
+    if (state.psi_ema) state.psi_ema[c] = S(next);
+    if (skip || !averages()) return G;
+    return state.psi_ema ? next : m;
+  }
+  FOLDGRAD_HD bool held(std::int64_t c, double G) const {
+    return context.flag(c, Context::kHeld) || (options.hold_non_finite && !channel_norm_math::finite(G));
+  }
+
+  FOLDGRAD_HD std::int64_t slot() const { return std::int64_t(*context.iteration) % options.window_backward; }
+  FOLDGRAD_HD double window_mean(std::int64_t c, double G, bool skip) const {
+    const double t = *context.iteration, M = double(options.window_backward);
+    if (!state.win_g || skip || t <= M || t < double(options.warmup)) return G;
+    const channel_norm_math::Window<S> window{state.win_g + c, options.window_backward, columns};
+    return channel_norm_math::arithmetic_mean(window.with(slot(), G));
+  }
+  FOLDGRAD_HD double next_ema(double psi_ema, double m, bool skip) const {
+    if (skip && options.psi_after_skip == PsiAfterSkip::literal) return m;
+    if (skip && options.psi_after_skip == PsiAfterSkip::freeze) return psi_ema;
+    return channel_norm_math::ema(options.alpha_backward, psi_ema, m);  // [UN-17]
+  }
+  FOLDGRAD_HD void record(std::int64_t c, double G, bool skip, double psi_ema) const {
+    if (!state.win_g || (skip && !state.psi_ema)) return;
+    state.win_g[slot() * columns + c] = S(skip ? psi_ema : G);
+  }
+  FOLDGRAD_HD bool averages() const {
+    if (options.backward == BackwardAverage::none) return false;
+    return options.form == ChannelForm::released || channel_norm_math::active(options, *context.iteration);
+  }
+};
+
+}  // namespace foldgrad

@@ -1,0 +1,151 @@
+#include "ops/power_norm/power_norm.h"
+
+#include "ops/channel_norm/channel_moments.h"
+#include "ops/power_norm/power_norm_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+struct PowerNormNode final : Node {
+  Tensor x, gamma, rstd, rstd_q, positions;  // positions undefined when not training
+  PowerNormState state;
+  double alpha;
+
+  PowerNormNode(Tensor x, Tensor gamma, Tensor rstd, Tensor rstd_q, Tensor positions, PowerNormState state,
+                double alpha)
+      : x(x), gamma(gamma), rstd(rstd), rstd_q(rstd_q), positions(positions), state(state), alpha(alpha) {}
+  const char* name() const override { return "power_norm"; }
+  bool training() const { return positions.defined(); }
+  std::vector<double> arguments() const override { return {double(training())}; }
+
+  void backward(NodeGrads& grads) override {
+    dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) { run<T>(grads); });
+  }
+
+ private:
+  template <class T>
+  void run(NodeGrads& grads) {
+    using S = compute_t<T>;
+    const std::int64_t C = gamma.size(), R = C ? x.size() / C : 0;
+    const auto channels = [&](DType dtype) { return Tensor::empty({C}, dtype, x.device()); };
+    const Tensor sum_dy = channels(DType::f64), sum_dy_x = channels(DType::f64), sum_xx = channels(DType::f64);
+    const Tensor partials = Tensor::empty({channel_blocks(R), PowerNormSums<T>::kSums, C}, DType::f64, x.device());
+    const T* dy = grads.dy().data<T>();
+    const PowerNormSums<T> sums{.dy = dy,
+                                .x = x.data<T>(),
+                                .rows = R,
+                                .columns = C,
+                                .partials = partials.data<double>(),
+                                .sums = {sum_dy.data<double>(), sum_dy_x.data<double>(), sum_xx.data<double>()}};
+    FOLDGRAD_RUN(x.device(), power_norm_sums, sums);
+    const Tensor dy_factor = channels(dtype_of<S>), x_factor = channels(dtype_of<S>);
+    const PowerNormBackwardStep<T> step{.training = training(),
+                                        .alpha = alpha,
+                                        .rows = R,
+                                        .positions = data_or_null<double>(positions),
+                                        .sum_dy = sum_dy.data<double>(),
+                                        .sum_dy_x = sum_dy_x.data<double>(),
+                                        .sum_xx = sum_xx.data<double>(),
+                                        .gamma = gamma.data<T>(),
+                                        .rstd = rstd.data<S>(),
+                                        .rstd_q = rstd_q.data<S>(),
+                                        .nu_ema = state.nu_ema.data<S>(),
+                                        .dgamma = grads.out<T>(1),
+                                        .dbeta = grads.out<T>(2),
+                                        .dy_factor = dy_factor.data<S>(),
+                                        .x_factor = x_factor.data<S>()};
+    FOLDGRAD_RUN(x.device(), power_norm_step, C, step);
+    if (!grads.wanted(0)) return;
+    const PowerNormGradient<T> gradient{.dx = grads.out<T>(0),
+                                        .dy = dy,
+                                        .x = x.data<T>(),
+                                        .dy_factor = dy_factor.data<S>(),
+                                        .x_factor = x_factor.data<S>(),
+                                        .rows = R,
+                                        .columns = C};
+    FOLDGRAD_RUN(x.device(), power_norm, gradient);
+  }
+};
+
+void check_options(const PowerNormOptions& o) {
+  FOLDGRAD_CHECK(o.eps >= 0, "power_norm: eps must not be negative, got {}", o.eps);
+  for (double alpha : {o.alpha_forward, o.alpha_backward})
+    FOLDGRAD_CHECK(alpha >= 0 && alpha <= 1, "power_norm: alpha must be in [0, 1], got {}", alpha);
+}
+
+// Compares with what create() would make, whose shapes and dtypes are thus said once.
+void check_state(const PowerNormState& state, const Tensor& x) {
+  const auto want = PowerNormState::create(x.shape()[-1], x.dtype() == DType::f64 ? DType::f64 : DType::f32).named();
+  for (const auto& [name, tensor] : state.named())
+    check_operand("power_norm", ("state." + name).c_str(), tensor, want.at(name).shape(), want.at(name).dtype(), x,
+                  "x");
+}
+
+}  // namespace
+
+PowerNormState PowerNormState::create(std::int64_t channels, DType dtype, Device device) {
+  FOLDGRAD_CHECK(dtype == DType::f32 || dtype == DType::f64, "power_norm: state must be f32 or f64, got {}",
+                 name(dtype));
+  return {.phi = Tensor::full({channels}, 1, dtype, device),
+          .nu_ema = Tensor::zeros({channels}, dtype, device),
+          .iters = Tensor::zeros({}, DType::i64, device),
+          .skips = Tensor::zeros({}, DType::i64, device)};
+}
+
+std::map<std::string, Tensor> PowerNormState::named() const {
+  return {{"phi", phi}, {"nu_ema", nu_ema}, {"iters", iters}, {"skips", skips}};
+}
+
+Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const Tensor* mask, const PowerNormState& state,
+               const PowerNormOptions& options, bool training) {
+  const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
+  const Device device = x.device();
+  check_floating("power_norm", "x", x, 1);
+  const std::int64_t C = x.shape()[-1], R = C ? x.size() / C : 0;
+  check_operand("power_norm", "gamma", gamma, {C}, x, "x");
+  check_operand("power_norm", "beta", beta, {C}, x, "x");
+  if (mask) check_operand("power_norm", "mask", *mask, x.shape().without(-1), DType::u8, x, "x");
+  check_options(options);
+  check_state(state, x);
+
+  ChannelMoments moments;
+  if (training) {
+    moments = channel_moments(x, mask ? *mask : Tensor(), /*with_mean=*/false);
+    const PowerNormCount count{state.iters.data<std::int64_t>(), state.skips.data<std::int64_t>(),
+                               moments.count.data<double>()};
+    FOLDGRAD_RUN(device, power_norm_step, 1, count);
+  }
+  const Tensor y = Tensor::empty(x.shape(), x.dtype(), device);
+  return dispatch_floating("power_norm", x.dtype(), [&]<class T>(Type<T>) {
+    using S = compute_t<T>;
+    const auto channels = [&] { return Tensor::empty({C}, dtype_of<S>, device); };
+    const Tensor rstd = channels(), rstd_q = channels(), gain = channels();
+    const PowerNormForwardStep<T> step{.warmup = double(options.warmup),
+                                       .alpha = options.alpha_forward,
+                                       .eps = options.eps,
+                                       .iters = state.iters.data<std::int64_t>(),
+                                       .square = data_or_null<double>(moments.square),
+                                       .positions = data_or_null<double>(moments.count),
+                                       .gamma = gamma.data<T>(),
+                                       .phi = state.phi.data<S>(),
+                                       .rstd = rstd.data<S>(),
+                                       .rstd_q = rstd_q.data<S>(),
+                                       .gain = gain.data<S>()};
+    FOLDGRAD_RUN(device, power_norm_step, C, step);
+    const PowerNormApply<T> apply{y.data<T>(), x.data<T>(), beta.data<T>(), gain.data<S>(), R, C};
+    FOLDGRAD_RUN(device, power_norm, apply);
+    return xv.tape().record(y, {xv, gammav, betav},
+                            PowerNormNode(x, gamma, rstd, rstd_q, moments.count, state, options.alpha_backward));
+  });
+}
+
+ChannelAffine power_norm_affine(const PowerNormState& state, const Tensor& gamma, const Tensor& beta,
+                                const PowerNormOptions& options) {
+  ChannelNormState running;
+  running.run_var = state.phi;
+  ChannelNormOptions root;
+  root.eps = options.eps;
+  return channel_affine(running, gamma, beta, root);
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,57 @@
+// PowerNorm as its authors' code computes it (Shen et al., "PowerNorm: Rethinking Batch Normalization in Transformers",
+// 2020), without the scaling by groups that stands before it (group_rms.h). Without that it is PN*.
+//
+// x is seen as [P, C], P positions of C channels; S are the n real positions, those that the mask does not exclude. All
+// is per channel. Training iteration t, with h = gamma dy and q = (1/n) sum_S x_i^2:
+//
+//   forward
+//   [PN-1]  y_i = gamma z_i + beta,   z_i = x_i / sqrt((t <= warmup ? q : phi) + eps)
+//   [PN-2]  phi = phi (t-1)/t + q/t while t < warmup, and then always phi = alpha phi + (1 - alpha) q
+//   backward
+//   [PN-3]  h'_i = h_i - (1 - alpha) nu_ema z_i,   dx_i = h'_i / sqrt(q + eps),   nu_ema += (1/P) sum h'_i z_i
+//           dgamma = sum dy_i z_i,   dbeta = sum dy_i
+//   inference: z_i = x_i / sqrt(phi + eps)
+//
+// dx is an estimate at every step; on a constant stream (1 - alpha) nu_ema tends to mean(h z) / mean(z^2). dgamma and
+// dbeta are exact. The mask leaves padding out of q alone. In a batch without a real position phi stands for q, and
+// nothing is written but the counters. The form that the UN paper gives PN* is in ops/channel_norm/channel_norm.h.
+//
+// Saved: x, gamma; per channel 1 / sqrt(...) of z and of q. All state is on x's device.
+#pragma once
+#include <map>
+#include <string>
+
+#include "ops/channel_norm/channel_norm.h"
+
+namespace foldgrad {
+
+struct PowerNormOptions {
+  std::int64_t warmup = 10000;                       // iterations with q; the first is 1
+  double alpha_forward = 0.9, alpha_backward = 0.9;  // weights of the old value
+  double eps = 1e-5;
+};
+
+// What one layer remembers. Copies share the buffers.
+struct PowerNormState {
+  Tensor phi, nu_ema;  // [C]; initially 1, 0
+  Tensor iters;        // i64 []: training forwards so far
+  Tensor skips;        // i64 []: those of them without a real position
+
+  // dtype f32, or f64 for f64 activations.
+  static PowerNormState create(std::int64_t channels, DType dtype, Device device = Device::cpu);
+  std::map<std::string, Tensor> named() const;  // by the names above
+};
+
+// FORWARD AND BACKWARD WRITE `state` when training: forward phi and the counters, backward nu_ema. Not training, phi is
+// used as a constant, nothing is written, and gradients are exact.
+//
+// x: [..., C]; gamma, beta: [C]; mask: u8, x's shape without the last axis, 1 = real, or null: all are.
+// Throws std::invalid_argument for operands or state that don't fit x, and for options out of range.
+Var power_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor* mask, const PowerNormState& state,
+               const PowerNormOptions& options, bool training);
+
+// The inference form, in f64 on the host.  [CN-4]
+ChannelAffine power_norm_affine(const PowerNormState& state, const Tensor& gamma, const Tensor& beta,
+                                const PowerNormOptions& options);
+
+}  // namespace foldgrad

@@ -1,0 +1,128 @@
+// Element-wise kernels (engine/cpu/elementwise.h) over channels or over the matrix [rows, columns], and sums by column
+// (ops/channel_norm/channel_sums.h).
+#pragma once
+#include "engine/grad_out.h"
+#include "ops/channel_norm/channel_sums.h"
+#include "ops/power_norm/power_norm_math.h"
+
+namespace foldgrad {
+
+// One element: the counters, before the other steps of an iteration of training.
+struct PowerNormCount {
+  std::int64_t *iters, *skips;
+  const double* positions;
+
+  FOLDGRAD_HD void operator()(std::int64_t) const {
+    *iters += 1;
+    if (*positions == 0) *skips += 1;
+  }
+};
+
+template <class T>
+struct PowerNormForwardStep {
+  using S = compute_t<T>;
+
+  double warmup, alpha, eps;
+  const std::int64_t* iters;
+  const double *square, *positions;  // [columns], [], see ChannelMoments; null when not training
+  const T* gamma;                    // [columns]
+  S *phi, *rstd, *rstd_q, *gain;     // [columns]: state; of z; of q; y = gain x + beta
+
+  FOLDGRAD_HD void operator()(std::int64_t c) const {
+    const bool counts = positions && *positions > 0;
+    const double t = double(*iters), old = phi[c], q = counts ? double(S(square[c])) : old;
+    const double rstd_z = power_norm_math::rstd(power_norm_math::variance(t, warmup, q, old), eps);
+    rstd[c] = S(rstd_z);
+    rstd_q[c] = S(power_norm_math::rstd(q, eps));
+    gain[c] = S(double(gamma[c]) * rstd_z);
+    if (counts) phi[c] = S(power_norm_math::next_phi(t, warmup, alpha, q, old));
+  }
+};
+
+template <class T>
+struct PowerNormApply {
+  T* y;
+  const T *x, *beta;
+  const compute_t<T>* gain;
+  std::int64_t rows, columns;
+
+  T* target() const { return y; }
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t c) const {
+    return gain[c] * compute_t<T>(x[i]) + compute_t<T>(beta[c]);  // [PN-1]
+  }
+  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { y[i] = T(value(i, c)); }
+};
+
+template <class T>
+struct PowerNormSums {
+  using Value = compute_t<T>;
+  static constexpr int kSums = 3;
+
+  const T *dy, *x;
+  std::int64_t rows, columns;
+  double* partials;     // [blocks, kSums, columns]
+  double* sums[kSums];  // of dy, dy x, x^2
+
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&own)[kSums]) const {
+    const Value dy_i = dy[r * columns + c], x_i = x[r * columns + c];
+    own[0] += dy_i;
+    own[1] += dy_i * x_i;
+    own[2] += x_i * x_i;
+  }
+};
+
+template <class T>
+struct PowerNormBackwardStep {
+  using S = compute_t<T>;
+
+  bool training;
+  double alpha;
+  std::int64_t rows;
+  const double *positions, *sum_dy, *sum_dy_x, *sum_xx;  // [], [columns]
+  const T* gamma;                                        // [columns]
+  const S *rstd, *rstd_q;                                // [columns]
+  S* nu_ema;                                             // [columns]
+  GradOut<T> dgamma, dbeta;                              // [columns]
+  S *dy_factor, *x_factor;                               // [columns]: dx = dy_factor dy - x_factor x
+
+  FOLDGRAD_HD void operator()(std::int64_t c) const {
+    const double rstd_z = rstd[c], gamma_c = gamma[c], nu = nu_ema[c], sum_dy_z = rstd_z * sum_dy_x[c];
+    if (dgamma) dgamma.put(c, S(sum_dy_z));
+    if (dbeta) dbeta.put(c, S(sum_dy[c]));
+    const double psi = training ? (1 - alpha) * nu : 0, P = double(rows);
+    dy_factor[c] = S(gamma_c * rstd_q[c]);
+    x_factor[c] = S(psi * rstd_q[c] * rstd_z);
+    if (!training || *positions == 0) return;
+    nu_ema[c] = S(power_norm_math::next_nu(nu, gamma_c * sum_dy_z / P, psi, rstd_z, sum_xx[c], P));
+  }
+};
+
+template <class T>
+struct PowerNormGradient {
+  GradOut<T> dx;
+  const T *dy, *x;
+  const compute_t<T>*dy_factor, *x_factor;
+  std::int64_t rows, columns;
+
+  GradOut<T> target() const { return dx; }
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t c) const {
+    return dy_factor[c] * compute_t<T>(dy[i]) - x_factor[c] * compute_t<T>(x[i]);  // [PN-3]
+  }
+  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { dx.put(i, value(i, c)); }
+};
+
+// Step: one of the above that are called with c. Pass: with i and c.
+template <class Step>
+void power_norm_step_cpu(std::int64_t n, const Step& p);
+template <class Step>
+void power_norm_step_cuda(std::int64_t n, const Step& p);
+template <class Pass>
+void power_norm_cpu(const Pass& p);
+template <class Pass>
+void power_norm_cuda(const Pass& p);
+template <class T>
+void power_norm_sums_cpu(const PowerNormSums<T>& p);
+template <class T>
+void power_norm_sums_cuda(const PowerNormSums<T>& p);
+
+}  // namespace foldgrad

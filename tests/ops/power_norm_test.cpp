@@ -1,0 +1,255 @@
+#include "ops/power_norm/power_norm.h"
+
+#include <cmath>
+
+#include "tests/harness/op_spec.h"
+#include "tests/harness/properties.h"
+#include "tests/ops/channel_norm_histories.h"
+#include "tests/ops/power_norm_model.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using Options = PowerNormOptions;
+constexpr double kRounding = 1e-14;
+
+void set(const Tensor& buffer, double value) { buffer.copy_from(Tensor::full(buffer.shape(), value, buffer.dtype())); }
+double item(const Tensor& t, std::int64_t i = 0) { return t.values<double>()[i]; }
+PowerNormState state_at(std::int64_t iterations, std::int64_t C, DType dtype, Device device) {
+  const PowerNormState state = PowerNormState::create(C, dtype == DType::f64 ? DType::f64 : DType::f32, device);
+  state.iters.copy_from(Tensor::of<std::int64_t>({}, {iterations}));
+  return state;
+}
+PowerNormState copy_of(const PowerNormState& s) {
+  return {s.phi.clone(), s.nu_ema.clone(), s.iters.clone(), s.skips.clone()};
+}
+
+// Every evaluation begins with a state of its own. In training dx is an estimate, which differences leave out.
+OpCase power_case(const std::string& label, bool training, bool masked, std::int64_t rows, std::int64_t columns) {
+  std::vector<std::uint8_t> real(rows, 1);
+  for (std::int64_t r = 1; r < rows; r += 3) real[r] = 0;
+  return {.label = label,
+          .operands = {randn({rows, columns}, 1, 1, 0.3), randn({columns}, 2), randn({columns}, 3)},
+          .f =
+              [=](const std::vector<Var>& v) {
+                const PowerNormState state = state_at(20000, columns, v[0].dtype(), v[0].device());
+                set(state.phi, 0.7);
+                set(state.nu_ema, 0.5);
+                const Tensor mask = Tensor::of({rows}, real, v[0].device());
+                return power_norm(v[0], v[1], v[2], masked ? &mask : nullptr, state, {}, training);
+              },
+          .large = training};
+}
+
+void run(Tape& t, const Options& options, std::int64_t C = 3, std::int64_t C_of_state = 3,
+         const Tensor* mask = nullptr) {
+  const Var x = t.constant(Tensor::zeros({2, 3}, DType::f32)), g = t.constant(Tensor::zeros({C}, DType::f32));
+  power_norm(x, g, g, mask, PowerNormState::create(C_of_state, DType::f32), options, true);
+}
+
+const RegisterOp kPowerNorm({
+    .name = "power_norm",
+    .cases = {power_case("evaluated", false, false, 4, 3), power_case("one column, evaluated", false, true, 5, 1),
+              power_case("70 rows", true, false, 70, 32), power_case("130 rows, masked", true, true, 130, 33)},
+    .errors =
+        {{"power_norm: gamma must be f32 [3] on cpu, to go with x, which is f32 [2, 3] on cpu, got f32 [2] on cpu",
+          [](Tape& t) { run(t, {}, 2); }},
+         {"power_norm: mask must be u8 [2] on cpu, to go with x, which is f32 [2, 3] on cpu, got u8 [3] on cpu",
+          [](Tape& t) {
+            const Tensor mask = Tensor::zeros({3}, DType::u8);
+            run(t, {}, 3, 3, &mask);
+          }},
+         {"power_norm: state.nu_ema must be f32 [3] on cpu, to go with x, which is f32 [2, 3] on cpu, got f32 [4] on "
+          "cpu",
+          [](Tape& t) { run(t, {}, 3, 4); }},
+         {"power_norm: eps must not be negative, got -1", [](Tape& t) { run(t, {.eps = -1}); }},
+         {"power_norm: alpha must be in [0, 1], got 1.5", [](Tape& t) { run(t, {.alpha_backward = 1.5}); }}},
+    .f32_roundoffs = 2000,  // as channel_norm
+    .bf16_roundoffs = 32,
+});
+
+struct Result {
+  Tensor y, dx, dgamma, dbeta;
+};
+Result step(const Options& o, const PowerNormState& state, const Tensor& x, const Tensor& dy, const Tensor& gamma,
+            const Tensor& beta, const Tensor* mask = nullptr) {
+  const Device device = state.phi.device();
+  Tape tape;
+  const Var xv = tape.variable(x.to(device)), g = tape.variable(gamma.to(device)), b = tape.variable(beta.to(device));
+  const Var y = power_norm(xv, g, b, mask, state, o, true);
+  tape.backward(y, dy.to(device));
+  return {y.value(), tape.grad(xv), tape.grad(g), tape.grad(b)};
+}
+// One channel.
+Result step(const Options& o, const PowerNormState& state, const std::vector<double>& x, const std::vector<double>& dy,
+            double gamma = 1) {
+  const std::int64_t P = std::int64_t(x.size());
+  return step(o, state, Tensor::of({P, 1}, x), Tensor::of({P, 1}, dy), Tensor::of<double>({1}, {gamma}),
+              Tensor::zeros({1}, DType::f64));
+}
+
+// t = 2: z from q = 4 in warm-up; phi = (3 * 1/2 + 4/2) and then 0.9 of that + 0.1 * 4; nu_ema = 2, psi = 0.2.
+TEST(PowerNorm, PN_1_PN_2_PN_3_WorkedByHand) {
+  for (Device device : devices()) {
+    Options o{.eps = 0};
+    const PowerNormState state = state_at(1, 1, DType::f64, device);
+    set(state.phi, 3);
+    set(state.nu_ema, 2);
+    const Result r = step(o, state, {2}, {3});
+    EXPECT_EQ(item(r.y), 1);
+    EXPECT_EQ(item(r.dgamma), 3);
+    EXPECT_EQ(item(r.dbeta), 3);
+    EXPECT_NEAR(item(r.dx), (3 - 0.2) / 2, kRounding);
+    EXPECT_NEAR(item(state.phi), 0.9 * 3.5 + 0.4, kRounding);
+    EXPECT_NEAR(item(state.nu_ema), 2 + 3 - 0.2, kRounding);
+    o.warmup = 0;
+    EXPECT_NEAR(item(step(o, state, {2}, {0}).y), 2 / std::sqrt(0.9 * 3.5 + 0.4), kRounding);
+  }
+}
+
+// It differs from the gradient with a constant statistic by nu alone.
+TEST(PowerNorm, PN_3_WithoutHistoryIsTheGradientOfAConstantStatistic) {
+  const Result r = step({}, state_at(0, 1, DType::f64, Device::cpu), {2, -1}, {3, 1}, 2);
+  const double rstd = 1 / std::sqrt(2.5 + 1e-5);
+  EXPECT_NEAR(item(r.dx, 0), 6 * rstd, kRounding);
+  EXPECT_NEAR(item(r.dx, 1), 2 * rstd, kRounding);
+}
+
+TEST(PowerNorm, PN_3_StationaryStreamReachesLambdaOverGamma) {
+  const PowerNormState state = state_at(0, 1, DType::f64, Device::cpu);
+  const std::vector<double> x = randn({5, 1}, 1).values<double>(), dy = randn({5, 1}, 2).values<double>();
+  double lambda = 0, q = 0;
+  for (int t = 0; t < 400; ++t) step({.eps = 0}, state, x, dy, 3);
+  for (double v : x) q += v * v / 5;
+  for (int i = 0; i < 5; ++i) lambda += dy[i] * 3 * x[i] / std::sqrt(q) / 5;  // Gamma, the mean of z^2, is 1 in warm-up
+  EXPECT_NEAR(0.1 * item(state.nu_ema), lambda, 1e-12);
+}
+
+// dgamma and dbeta are the gradients of sum dy y, dx is not.
+TEST(PowerNorm, PN_3_EstimateOfDxLeavesDgammaAndDbetaExact) {
+  for (std::int64_t warmup : {0, 10000}) {
+    const Options o{.warmup = warmup};
+    const PowerNormState state = state_at(9, 3, DType::f64, Device::cpu);
+    state.phi.copy_from(randn({3}, 5, 0.2, 1.5));
+    state.nu_ema.copy_from(randn({3}, 6, 0.2, 0.4));
+    const Tensor x = randn({12, 3}, 1, 1.3, 0.4), dy = randn({12, 3}, 2, 1, 0.3), gamma = randn({3}, 3),
+                 beta = randn({3}, 4);
+    const Result got = step(o, copy_of(state), x, dy, gamma, beta);
+    const auto loss = [&] {
+      const Tensor y = step(o, copy_of(state), x, dy, gamma, beta).y;
+      double sum = 0;
+      for (std::int64_t i = 0; i < y.size(); ++i) sum += dy.data<double>()[i] * y.data<double>()[i];
+      return sum;
+    };
+    const auto difference = [&](double& v) {
+      const double v0 = v, h = 1e-4;
+      v = v0 + h;
+      const double above = loss();
+      v = v0 - h;
+      const double below = loss();
+      v = v0;
+      return (above - below) / (2 * h);
+    };
+    for (std::int64_t c = 0; c < 3; ++c) {
+      EXPECT_NEAR(item(got.dgamma, c), difference(gamma.data<double>()[c]), 1e-8);
+      EXPECT_NEAR(item(got.dbeta, c), difference(beta.data<double>()[c]), 1e-8);
+    }
+    double off = 0;
+    for (std::int64_t i = 0; i < x.size(); ++i)
+      off = std::max(off, std::abs(item(got.dx, i) - difference(x.data<double>()[i])));
+    EXPECT_GT(off, 0.05) << warmup;
+  }
+}
+
+TEST(PowerNorm, CN_4_InferenceIsOneAffineMap) {
+  for (Device device : devices()) {
+    const PowerNormState state = state_at(0, 3, DType::f64, device);
+    const Tensor x = randn({5, 3}, 1), gamma = randn({3}, 2), beta = randn({3}, 3);
+    for (unsigned i = 0; i < 3; ++i) step({}, state, randn({9, 3}, 7 + i), randn({9, 3}, 20 + i), gamma, beta);
+    const PowerNormState before = copy_of(state);
+    Tape tape;
+    const Var xv = tape.variable(x.to(device));
+    const Var y = power_norm(xv, tape.constant(gamma.to(device)), tape.constant(beta.to(device)), nullptr, state, {},
+                             /*training=*/false);
+    tape.backward(y, x.to(device));
+    const ChannelAffine affine = power_norm_affine(state, gamma, beta, {});
+    for (std::int64_t i = 0; i < 15; ++i)
+      EXPECT_NEAR(item(y.value(), i), item(affine.A, i % 3) * item(x, i) + item(affine.B, i % 3), 1e-13);
+    for (const auto& [name, buffer] : before.named()) EXPECT_TRUE(identical(state.named().at(name), buffer)) << name;
+  }
+}
+
+// A batch of padding alone has no statistics.
+TEST(PowerNorm, OnlyPaddingWritesTheCountersAlone) {
+  for (Device device : devices()) {
+    const PowerNormState state = state_at(0, 2, DType::f64, device);
+    const Tensor gamma = randn({2}, 7), beta = randn({2}, 8);
+    step({}, state, randn({4, 2}, 1), randn({4, 2}, 2), gamma, beta);
+    const PowerNormState before = copy_of(state);
+    const Tensor mask = Tensor::zeros({4}, DType::u8, device);
+    const Result r = step({}, state, randn({4, 2}, 3), randn({4, 2}, 4), gamma, beta, &mask);
+    for (std::int64_t i = 0; i < 8; ++i) EXPECT_TRUE(std::isfinite(item(r.y, i)) && std::isfinite(item(r.dx, i)));
+    EXPECT_EQ(state.iters.item(), 2);
+    EXPECT_EQ(state.skips.item(), 1);
+    EXPECT_TRUE(identical(state.phi, before.phi));
+    EXPECT_TRUE(identical(state.nu_ema, before.nu_ema));
+  }
+}
+
+// A launch has at most 1024 blocks of 64 rows; the rows beyond are taken in turns.
+TEST(PowerNorm, MoreRowsThanOneLaunchHasBlocksFor) {
+  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  const Tensor x = randn({1030 * 64 + 5, 1}, 1, 1, 0.3), dy = randn(x.shape(), 2, 1, 0.3),
+               one = Tensor::full({1}, 1, DType::f64);
+  const PowerNormState cpu = state_at(0, 1, DType::f64, Device::cpu), cuda = state_at(0, 1, DType::f64, Device::cuda);
+  const Result on_cpu = step({}, cpu, x, dy, one, one), on_cuda = step({}, cuda, x, dy, one, one);
+  EXPECT_TRUE(close(on_cuda.y, on_cpu.y, 1e-12));
+  EXPECT_TRUE(close(on_cuda.dx, on_cpu.dx, 1e-12));
+  EXPECT_TRUE(close(cuda.nu_ema, cpu.nu_ema, 1e-12));
+}
+
+// Returns the steps compared; throws at a difference.
+int follow(unsigned seed, Device device) {
+  Histories random(seed);
+  const double alphas[] = {0, 0.5, 0.9, 1}, epss[] = {1e-5, 1e-3, 1};
+  const Options o{.warmup = random.below(12),
+                  .alpha_forward = alphas[random.below(4)],
+                  .alpha_backward = alphas[random.below(4)],
+                  .eps = epss[random.below(3)]};
+  const int P = random.below(20) ? 1 + random.below(6) : 60 + random.below(90), C = 1 + random.below(4),
+            steps = 4 + random.below(24);
+  const bool masked = random.coin();
+  PowerNormModel model(o, C);
+  const PowerNormState state = state_at(0, C, DType::f64, device);
+  const Column levels = random.gradients(C, 1)[0], gamma = random.gradients(C, 1)[0], beta = random.gradients(C, 1)[0];
+  for (int s = 0; s < steps; ++s) {
+    const Columns x = random.activations(P, levels, /*non_finite=*/false), dy = random.gradients(P, C);
+    const std::vector<int> real = random.mask(P, masked);
+    const ModelStep want = model.step(x, dy, real, gamma, beta);
+    const Tensor mask = Tensor::of({P}, std::vector<std::uint8_t>(real.begin(), real.end()), device);
+    const Result got = step(o, state, matrix(x, device), matrix(dy, device), vector(gamma, device),
+                            vector(beta, device), masked ? &mask : nullptr);
+    const std::string at = fmt::format("history {}, step {}: ", seed, s + 1);
+    compare(at + "y", got.y, rows_of(want.y));
+    compare(at + "dx", got.dx, rows_of(want.dx));
+    compare(at + "dgamma", got.dgamma, want.dgamma);
+    compare(at + "dbeta", got.dbeta, want.dbeta);
+    compare(at + "phi", state.phi, model.phi);
+    compare(at + "nu_ema", state.nu_ema, model.nu_ema);
+    if (state.skips.item() != model.skips) throw std::runtime_error(at + "skips");
+  }
+  return steps;
+}
+
+RC_GTEST_PROP(PowerNormModel, PN_1_PN_2_PN_3_Histories, (unsigned seed)) {
+  int compared = 0;
+  for (unsigned i = 0; i < 10; ++i) compared += follow(seed + i * 7919, Device::cpu);
+  RC_ASSERT(compared >= 40);
+}
+TEST(PowerNormModel, HistoriesOnCuda) {
+  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  for (unsigned seed = 1; seed <= 20; ++seed) EXPECT_NO_THROW(follow(seed, Device::cuda));
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
