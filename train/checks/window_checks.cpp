@@ -61,10 +61,10 @@ double least_running(const Normalizer& norm, const Windows& windows, std::int64_
 
 // Feeds one position whose squares are `q`, which are then the statistics of an iteration.
 void run_iteration(Normalizer& norm, const Entries& q) {
-  const Tensor x = Tensor::empty({1, norm.channels()}, DType::f64);
-  for (std::size_t c = 0; c < q.size(); ++c) x.data<double>()[c] = std::sqrt(q[c]);
+  Entries x = q;
+  for (double& v : x) v = std::sqrt(v);
   Tape tape(/*recording=*/false);
-  norm.apply(tape.constant(x), {.training = true});
+  norm.apply(tape.constant(Tensor::of({1, norm.channels()}, x)), {.training = true});
 }
 
 bool has(const Normalizer& norm, const char* buffer) { return norm.state().count(buffer) > 0; }
