@@ -1,7 +1,7 @@
 // Its name gives it -ffp-contract=fast, without which half of the machine's speed is lost.
-#include "ops/attention/attention_gemm.h"
-
 #include <algorithm>
+
+#include "ops/attention/attention_gemm.h"
 
 namespace foldgrad {
 namespace {
