@@ -150,9 +150,9 @@ foreach(library ops models train)
   target_precompile_headers(foldgrad_${library} REUSE_FROM foldgrad_engine)
 endforeach()
 
-# What keeps records, checks and prints needs no more than -O1, which only would take longer to compile; the work is done
-# below, and in loop/, data/ and scores/. Commands all need CLI11, which defines so much in headers that several at a
-# time take hardly longer than one.
+# What keeps records, checks and prints gets -O1: more would only take longer to compile, since the work is done in
+# loop/, data/ and scores/ and below. Commands all need CLI11, which defines so much in headers that several at a time
+# take hardly longer than one.
 foldgrad_compile_apart(foldgrad_train foldgrad_commands "/train/commands/")
 foldgrad_compile_apart(foldgrad_train foldgrad_records
                        "/train/(analyses|checkpoints|checks|config|reports|runs|system|tasks)/")

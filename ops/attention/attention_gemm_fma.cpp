@@ -1,4 +1,4 @@
-// Its name gives it -ffp-contract=fast, without which half of the machine's speed is lost.
+// The suffix _fma stands for -ffp-contract=fast, without which half of the machine's speed is lost.
 #include <algorithm>
 
 #include "ops/attention/attention_gemm.h"

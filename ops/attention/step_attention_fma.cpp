@@ -1,4 +1,4 @@
-// Its name gives it -ffp-contract=fast, since sums of products are all that happens here.
+// The suffix _fma stands for -ffp-contract=fast: sums of products are all that happens here.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,8 +1,8 @@
-"""What the tree promises of itself: which folder may include which, and how long files and functions may be."""
+"""The rules of the tree: which folder may include which, and how long files and functions may be."""
 import re
 
-# A folder may include itself, what it names here, and no other. A folder stands behind all that it names, so that there
-# are no circles. ops/NAME counts as ops.
+# A folder may include itself and those that stand in its row, which must come before it: so there are no circles.
+# ops/NAME counts as ops.
 ALLOWED = {
     "engine": [],
     "engine/cpu": ["engine"],
@@ -41,7 +41,7 @@ ALLOWED = {
     "train": ["engine", "engine/cpu", "train/commands", "train/runs", "train/system"],
 }
 
-# Blocks and their inference are made from the configuration of the one family that there is.
+# Blocks and their inference take the configuration of the Transformer, the only family of models so far.
 EXCEPTIONS = {("models/blocks/layers.h", "models/transformer/config.h"),
               ("models/inference/layers.h", "models/transformer/transformer.h")}
 

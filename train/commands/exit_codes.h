@@ -1,4 +1,4 @@
-// How commands end that throw.
+// The exit codes of commands that throw.
 #pragma once
 #include <functional>
 

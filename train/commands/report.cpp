@@ -24,13 +24,13 @@ struct ReportOptions {
   bool open = false, json = false;
 };
 
-// A page that nobody shows has been written all the same.
+// Only warns where it fails: the page has been written.
 void open_page(const std::string& path) {
   const ChildResult opened = run_child({"xdg-open", path}, /*quiet=*/true);
   if (opened.error == ENOENT) {
     say("warning: --open: there is no program xdg-open (apt-get install xdg-utils)\n");
   } else if (!opened.succeeded()) {
-    say("warning: --open: xdg-open found nothing that shows {}\n", path);
+    say("warning: --open: xdg-open could not show {}\n", path);
   }
 }
 

@@ -7,7 +7,7 @@
 
 namespace foldgrad {
 
-// The device that was asked for is not here.
+// The device that was asked for is not available.
 class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -7,8 +7,8 @@
 namespace foldgrad::testing {
 namespace {
 
-// Rows of 2^38 and small, exact deviations: squares are of what is left when the mean is gone. The square of x less
-// that of the mean, which is the same on paper, would keep 4 digits here.
+// Rows of 2^38 plus small deviations, all of them exact. The variance has to come from the deviations: mean(x^2) less
+// mean(x)^2 is the same on paper, and would keep 4 digits here.
 TEST(InferenceNorm, LargeMeansCostNoDigits) {
   constexpr std::int64_t kColumns = 16;
   constexpr double kMean = 274877906944;

@@ -125,7 +125,7 @@ TEST_F(NonFiniteNumbers, AreNamedWhereTheyArise) {
   expect_diverged(commands()[3], "fold: a result in f32 of the model as it was is not finite; " + operation);
 }
 
-// A word that the references lack overflows once it has been generated, and its bias lets it be generated at once.
+// The references lack one word, whose embedding overflows, and its bias makes every translation begin with it.
 TEST_F(NonFiniteNumbers, OfATranslationAreNamedByItsLine) {
   TransformerConfig config = model_->config();
   config.share_embeddings = "none";

@@ -99,7 +99,7 @@ TEST_F(TrainCommand, TheDeviceChangesNoLoss) {
   EXPECT_EQ(train("cuda", more + "--resume --set train.steps=6").exit_code, 0);
   const ProgramResult absent = train("absent", "--device " + other);
   EXPECT_EQ(absent.exit_code, 6);
-  EXPECT_EQ(absent.err, "error: --device " + other + ": not here; CUDA: " + cuda_description() + "\n");
+  EXPECT_EQ(absent.err, "error: --device " + other + ": not available; CUDA: " + cuda_description() + "\n");
 }
 
 TEST_F(TrainCommand, Divergence) {

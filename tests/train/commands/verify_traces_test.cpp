@@ -218,7 +218,7 @@ TEST(VerifyTraces, DevicesThatAreNotHereAreErrors) {
   const std::string absent = cuda_available() && !cuda_is_emulated() ? "emulated" : "cuda";
   const ProgramResult r = run_program("verify-traces tests/golden/ln_0.safetensors --device " + absent);
   EXPECT_EQ(r.exit_code, 6);
-  EXPECT_EQ(r.err, "error: --device " + absent + ": not here; CUDA: " + cuda_description() + "\n");
+  EXPECT_EQ(r.err, "error: --device " + absent + ": not available; CUDA: " + cuda_description() + "\n");
 }
 
 }  // namespace

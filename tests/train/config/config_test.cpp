@@ -92,7 +92,7 @@ TEST(Config, NamesLineTypeAndRange) {
   EXPECT_EQ(refusal("[train]\nlr = 1\nlr = 2\n").substr(0, 10), "a.toml:3: ");
 }
 
-// The ends of a range are in it, what lies behind them is not.
+// Both ends of a range belong to it; what lies beyond is refused.
 TEST(Config, SizesHaveTwoEnds) {
   const auto refused = [](const std::string& key, const std::string& value) {
     try {

@@ -174,7 +174,7 @@ TEST_F(Report, IsOpenedInTheBrowser) {
   };
   EXPECT_EQ(report_with("#!/bin/sh\necho opening\necho \"$@\" >" + files_ / "opened\n"), "");
   EXPECT_EQ(read_bytes(files_ / "opened"), page + "\n");
-  EXPECT_EQ(report_with("#!/bin/sh\nexit 3\n"), "warning: --open: xdg-open found nothing that shows " + page + "\n");
+  EXPECT_EQ(report_with("#!/bin/sh\nexit 3\n"), "warning: --open: xdg-open could not show " + page + "\n");
   std::filesystem::remove(bin + "/xdg-open");
   setenv("PATH", bin.c_str(), 1);
   const ProgramResult none = run_program("report --open " + files_ / "a");
