@@ -8,7 +8,7 @@ _INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.M)
 
 
 def _program(path):
-    """What cmake/FoldgradTests.cmake calls the program of a test: tests/models/fold/graph_test.cpp is fold_graph_test."""
+    """Of a test, as in cmake/FoldgradTests.cmake: of tests/models/fold/graph_test.cpp it is fold_graph_test."""
     _, *folders, name = Path(path).with_suffix("").parts
     return name if len(folders) < 2 or name.startswith(folders[-1] + "_") else f"{folders[-1]}_{name}"
 
