@@ -1,6 +1,8 @@
 #include "ops/power_norm/power_norm.h"
 
 #include <cmath>
+#include <map>
+#include <numeric>
 
 #include "tests/harness/op_spec.h"
 #include "tests/harness/properties.h"
@@ -208,8 +210,11 @@ TEST(PowerNorm, MoreRowsThanOneLaunchHasBlocksFor) {
   EXPECT_TRUE(close(cuda.nu_ema, cpu.nu_ema, 1e-12));
 }
 
-// Returns the steps compared; throws at a difference.
-int follow(unsigned seed, Device device) {
+// How many steps of some kind histories have had.
+using Reached = std::map<std::string, int>;
+
+// Counts the steps that were compared; throws at a difference.
+void follow(unsigned seed, Device device, Reached& reached) {
   Histories random(seed);
   const double alphas[] = {0, 0.5, 0.9, 1}, epss[] = {1e-5, 1e-3, 1};
   const Options o{.warmup = random.below(12),
@@ -237,18 +242,31 @@ int follow(unsigned seed, Device device) {
     compare(at + "phi", state.phi, model.phi);
     compare(at + "nu_ema", state.nu_ema, model.nu_ema);
     if (state.skips.item() != model.skips) throw std::runtime_error(at + "skips");
+    const int padding = P - std::accumulate(real.begin(), real.end(), 0);
+    reached["all"] += 1;
+    reached[s + 1 < o.warmup ? "before the end of warm-up" : s + 1 == o.warmup ? "its last" : "after it"] += 1;
+    reached["some padding"] += padding > 0 && padding < P;
+    reached["padding alone"] += padding == P;
+    reached["more rows than a block"] += P > 64;
   }
-  return steps;
 }
 
 RC_GTEST_PROP(PowerNormModel, PN_1_PN_2_PN_3_Histories, (unsigned seed)) {
-  int compared = 0;
-  for (unsigned i = 0; i < 10; ++i) compared += follow(seed + i * 7919, Device::cpu);
-  RC_ASSERT(compared >= 40);
+  Reached reached;
+  for (unsigned i = 0; i < 10; ++i) follow(seed + i * 7919, Device::cpu, reached);
+  RC_ASSERT(reached["all"] >= 40);
+}
+TEST(PowerNormModel, HistoriesReachWhatTheyPromise) {
+  Reached reached;
+  for (unsigned seed = 1; seed <= 300; ++seed) follow(seed, Device::cpu, reached);
+  for (const char* kind :
+       {"before the end of warm-up", "its last", "after it", "some padding", "padding alone", "more rows than a block"})
+    EXPECT_GE(reached[kind], 20) << kind;
 }
 TEST(PowerNormModel, HistoriesOnCuda) {
   if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
-  for (unsigned seed = 1; seed <= 20; ++seed) EXPECT_NO_THROW(follow(seed, Device::cuda));
+  Reached reached;
+  for (unsigned seed = 1; seed <= 20; ++seed) EXPECT_NO_THROW(follow(seed, Device::cuda, reached));
 }
 
 }  // namespace
