@@ -8,12 +8,12 @@
 #include <map>
 #include <string>
 
-#include "engine/tensor.h"
+#include "engine/named_tensors.h"
 
 namespace foldgrad {
 
 struct SafetensorsFile {
-  std::map<std::string, Tensor> tensors;  // on the host
+  NamedTensors tensors;  // on the host
   std::map<std::string, std::string> metadata;
 };
 
@@ -33,7 +33,7 @@ SafetensorsFile read_safetensors(const std::string& path);
 //
 // Throws std::invalid_argument for an empty name or `__metadata__`, text that is not UTF-8, an undefined tensor, or
 // metadata that would redefine `format` or an alias; FileError when the file cannot be written.
-void write_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors,
+void write_safetensors(const std::string& path, const NamedTensors& tensors,
                        const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace foldgrad

@@ -65,7 +65,7 @@ void check_layout(const InputFile& file, const Header& header, std::uint64_t dat
 }
 
 void restore_aliases(const std::string& path, SafetensorsFile& result) {
-  std::map<std::string, Tensor> aliases;
+  NamedTensors aliases;
   auto& metadata = result.metadata;
   for (auto item = metadata.lower_bound(std::string(kAliasPrefix));
        item != metadata.end() && item->first.compare(0, kAliasPrefix.size(), kAliasPrefix) == 0;) {

@@ -12,15 +12,14 @@ namespace foldgrad {
 namespace {
 
 using namespace safetensors;
-using Tensors = std::map<std::string, Tensor>;
 using Metadata = std::map<std::string, std::string>;
 
 struct Plan {
-  std::vector<const Tensors::value_type*> order;  // what is written, in this order
+  std::vector<const NamedTensors::value_type*> order;  // what is written, in this order
   Metadata metadata;
 };
 
-Plan make_plan(const Tensors& tensors, const Metadata& metadata) {
+Plan make_plan(const NamedTensors& tensors, const Metadata& metadata) {
   Plan plan{{}, metadata};
   for (const auto& [key, value] : metadata) {
     FOLDGRAD_CHECK(key.compare(0, kAliasPrefix.size(), kAliasPrefix) != 0,
@@ -73,7 +72,7 @@ std::string header_of(const Plan& plan) {
 
 }  // namespace
 
-void write_safetensors(const std::string& path, const Tensors& tensors, const Metadata& metadata) {
+void write_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata) {
   const Plan plan = make_plan(tensors, metadata);
   const std::string header = header_of(plan);
   const std::uint64_t length = header.size();

@@ -7,7 +7,7 @@ namespace {
 
 // The results of linear layers by their place, "decoder.layers.0.ffn 1" for the second one of a scope.
 struct LayerResults {
-  std::map<std::string, Tensor> results;
+  NamedTensors results;
   std::multimap<std::string, std::string> places;  // by the name of the weight
 };
 

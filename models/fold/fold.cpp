@@ -12,7 +12,7 @@ using Outcome = SiteReport::Outcome;
 // One pass over the sites of a graph, in its order.
 class Folding {
  public:
-  Folding(const Graph& graph, const std::vector<FoldSite>& sites, const std::map<std::string, Tensor>& parameters,
+  Folding(const Graph& graph, const std::vector<FoldSite>& sites, const NamedTensors& parameters,
           const FoldOptions& options);
   FoldedGraph run();
 
@@ -28,8 +28,8 @@ class Folding {
   FoldedGraph result_;
 };
 
-Folding::Folding(const Graph& graph, const std::vector<FoldSite>& sites,
-                 const std::map<std::string, Tensor>& parameters, const FoldOptions& options)
+Folding::Folding(const Graph& graph, const std::vector<FoldSite>& sites, const NamedTensors& parameters,
+                 const FoldOptions& options)
     : state_{.graph = graph, .options = options} {
   for (const FoldSite& site : sites) state_.sites.emplace(site.name, site);
   for (const auto& [name, value] : parameters) state_.parameters[name] = value.to(DType::f64).clone();
@@ -177,8 +177,8 @@ bool AffineMap::scales() const {
   return centered || std::any_of(A.begin(), A.end(), [](double a) { return a != 1; });
 }
 
-FoldedGraph fold(const Graph& graph, const std::vector<FoldSite>& sites,
-                 const std::map<std::string, Tensor>& parameters, const FoldOptions& options) {
+FoldedGraph fold(const Graph& graph, const std::vector<FoldSite>& sites, const NamedTensors& parameters,
+                 const FoldOptions& options) {
   return Folding(graph, sites, parameters, options).run();
 }
 

@@ -12,9 +12,9 @@
 //   carried along every edge that leaves it; it is folded only when each of them ends in a linear layer, whose weight
 //   nobody else reads. All else is refused, and the edge is named. docs/folding.md tells what folds where, and why.
 #pragma once
-#include <map>
 #include <set>
 
+#include "engine/named_tensors.h"
 #include "models/fold/graph.h"
 
 namespace foldgrad {
@@ -63,7 +63,7 @@ struct SiteReport {
 };
 
 struct FoldedGraph {
-  std::map<std::string, Tensor> parameters;    // f64; those of normalizers too, which are now without meaning
+  NamedTensors parameters;                     // f64; those of normalizers too, which are now without meaning
   std::set<std::string> created;               // biases that were missing, and copies of tied weights
   std::map<std::string, AffineMap> sites;      // what is left at sites; others have no map any more
   std::map<std::string, AffineMap> residuals;  // by the scope of a sum: what its stream goes through before
@@ -72,7 +72,7 @@ struct FoldedGraph {
 
 // `parameters`: all that the graph names, on the host. Throws std::invalid_argument when one is missing or when a map
 // does not have the channels of its site.
-FoldedGraph fold(const Graph& graph, const std::vector<FoldSite>& sites,
-                 const std::map<std::string, Tensor>& parameters, const FoldOptions& options = {});
+FoldedGraph fold(const Graph& graph, const std::vector<FoldSite>& sites, const NamedTensors& parameters,
+                 const FoldOptions& options = {});
 
 }  // namespace foldgrad

@@ -40,8 +40,8 @@ struct FoldPlan {
 struct FoldState {
   Graph graph;  // with copies of weights and new biases as they are made
   FoldOptions options;
-  std::map<std::string, FoldSite> sites = {};     // with maps as composed so far
-  std::map<std::string, Tensor> parameters = {};  // f64, as folded so far
+  std::map<std::string, FoldSite> sites = {};  // with maps as composed so far
+  NamedTensors parameters = {};                // f64, as folded so far
   std::set<std::string> created = {};
 };
 

@@ -60,7 +60,7 @@ TransformerConfig folded_config(Transformer& model, const FoldedGraph& folded) {
 }
 
 // What a normalizer of the folded model is to hold, by SITE.NAME.
-void add_normalizer_parameters(const std::string& site, const AffineMap& map, std::map<std::string, Tensor>& values) {
+void add_normalizer_parameters(const std::string& site, const AffineMap& map, NamedTensors& values) {
   const std::int64_t C = map.channels();
   const double unit = map.centered ? double(C - 1) / double(C) : 1;  // centernorm multiplies by C / (C - 1) itself
   const Tensor A = Tensor::of({C}, map.A);
@@ -117,7 +117,7 @@ std::vector<FoldSite> fold_sites(Transformer& model) {
 
 FoldedTransformer fold(Transformer& model, const FoldOptions& options) {
   if (model.config().fixnorm) return fold(*with_unit_rows(model), options);
-  std::map<std::string, Tensor> values;
+  NamedTensors values;
   for (const Parameter* p : model.parameters()) values[p->name] = p->value.to(Device::cpu).to(DType::f64);
   FoldedGraph folded = fold(graph_of(model), fold_sites(model), values, options);
   for (const auto& [site, map] : folded.sites) add_normalizer_parameters(site, map, folded.parameters);

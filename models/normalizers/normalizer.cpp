@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/nearest_name.h"
+#include "engine/nearest_name.h"
 #include "models/normalizers/kinds.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"
@@ -58,7 +58,7 @@ const NormalizerKind& kind_of(const std::string& name) {
                                           did_you_mean(name, names, "\"", "."), fmt::join(names, ", ")));
 }
 
-std::int64_t item_or_zero(const std::map<std::string, Tensor>& state, const char* name) {
+std::int64_t item_or_zero(const NamedTensors& state, const char* name) {
   const auto found = state.find(name);
   return found == state.end() ? 0 : found->second.to(Device::cpu).data<std::int64_t>()[0];
 }
@@ -80,28 +80,11 @@ Var Normalizer::apply_to_sum(const Var& residual, const Var& branch, const NormC
 
 Var Normalizer::on_tape(Parameter& parameter, const Var& x) { return cast(x.tape().parameter(parameter), x.dtype()); }
 
-StateSnapshot Normalizer::snapshot() const {
-  StateSnapshot copy = state();
-  for (auto& [name, tensor] : copy) tensor = tensor.clone();
-  return copy;
+void Normalizer::restore(const NamedTensors& snapshot) {
+  copy_into(fmt::format("{} ({})", site_, info_.name), state(), snapshot);
 }
 
-void Normalizer::restore(const StateSnapshot& snapshot) const {
-  const auto own = state();
-  for (const auto& [name, tensor] : snapshot)
-    FOLDGRAD_CHECK(own.count(name), "{} ({}): has no state {}", site_, info_.name, name);
-  for (const auto& [name, tensor] : own) {
-    const auto found = snapshot.find(name);
-    FOLDGRAD_CHECK(found != snapshot.end(), "{} ({}): the snapshot has no {}", site_, info_.name, name);
-    const Tensor& from = found->second;
-    FOLDGRAD_CHECK(from.shape() == tensor.shape() && from.dtype() == tensor.dtype(),
-                   "{} ({}): {} must be {} {}, got {}", site_, info_.name, name, foldgrad::name(tensor.dtype()),
-                   tensor.shape(), describe(from));
-  }
-  for (const auto& [name, tensor] : own) tensor.copy_from(snapshot.at(name));
-}
-
-void Normalizer::reset_iterations() const {
+void Normalizer::reset_iterations() {
   for (const auto& [name, tensor] : state())
     if (name == "iters" || name == "steps") tensor.zero();
 }

@@ -49,9 +49,6 @@ struct NormDiagnostics {
   std::optional<std::int64_t> clamped = {};
 };
 
-// By the names of Normalizer::state().
-using StateSnapshot = std::map<std::string, Tensor>;
-
 // One site of a model.
 class Normalizer {
  public:
@@ -77,12 +74,12 @@ class Normalizer {
   virtual std::vector<Parameter*> parameters() { return {}; }
 
   // Live buffers: what is written into these tensors is what the next step uses.
-  virtual std::map<std::string, Tensor> state() const { return {}; }
-  StateSnapshot snapshot() const;
+  virtual NamedTensors state() const { return {}; }
+  NamedTensors snapshot() const { return clone(state()); }
   // From a snapshot or a file. Throws std::invalid_argument unless names, shapes and dtypes are those of state().
-  void restore(const StateSnapshot& snapshot) const;
+  void restore(const NamedTensors& snapshot);
   // Sets the counters of training forwards to zero, so that fine-tuning begins with a warm-up.
-  void reset_iterations() const;
+  void reset_iterations();
   virtual NormDiagnostics diagnostics() const;
 
   // The inference form in f64 on the host: y = A x + B per channel if info().inference is affine,

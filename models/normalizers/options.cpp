@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "engine/check.h"
-#include "models/nearest_name.h"
+#include "engine/nearest_name.h"
 
 namespace foldgrad {
 namespace {

@@ -103,7 +103,7 @@ class ChannelNormalizer final : public Normalizer {
         state_(ChannelNormState::create(norm_, s.channels, s.state_dtype(), s.device)) {}
 
   std::vector<Parameter*> parameters() override { return {&gamma_, &beta_}; }
-  std::map<std::string, Tensor> state() const override { return state_.named(); }
+  NamedTensors state() const override { return state_.named(); }
   std::optional<ChannelAffine> affine() const override {
     if (scaling_.groups) return std::nullopt;
     return channel_affine(state_, gamma_.value, beta_.value, norm_);
@@ -154,7 +154,7 @@ class PowerNormalizer final : public Normalizer {
         state_(PowerNormState::create(s.channels, s.state_dtype(), s.device)) {}
 
   std::vector<Parameter*> parameters() override { return {&gamma_, &beta_}; }
-  std::map<std::string, Tensor> state() const override { return state_.named(); }
+  NamedTensors state() const override { return state_.named(); }
   std::optional<ChannelAffine> affine() const override {
     if (scaling_.groups) return std::nullopt;
     return power_norm_affine(state_, gamma_.value, beta_.value, norm_);

@@ -30,7 +30,7 @@ class RepBatchNorm {
                scale_by(x, on_tape(eta_)));
   }
   std::vector<Parameter*> parameters() { return {&gamma_, &beta_, &eta_}; }
-  std::map<std::string, Tensor> state() const { return state_.named(); }
+  NamedTensors state() const { return state_.named(); }
   ChannelAffine affine() const {
     const ChannelAffine form = channel_affine(state_, gamma_.value, beta_.value, norm_);
     const double eta = eta_.value.to(Device::cpu).item();
@@ -49,7 +49,7 @@ class RepBn final : public Normalizer {
   explicit RepBn(const NormalizerSite& s) : Normalizer(s.info, s.options, s.site, s.channels), rep_(s, "") {}
 
   std::vector<Parameter*> parameters() override { return rep_.parameters(); }
-  std::map<std::string, Tensor> state() const override { return rep_.state(); }
+  NamedTensors state() const override { return rep_.state(); }
   std::optional<ChannelAffine> affine() const override { return rep_.affine(); }
 
  private:
@@ -79,7 +79,7 @@ class PRepBn final : public Normalizer {
     all.insert(all.end(), {&gamma_, &beta_});
     return all;
   }
-  std::map<std::string, Tensor> state() const override {
+  NamedTensors state() const override {
     auto all = rep_.state();
     all["steps"] = steps_;
     return all;

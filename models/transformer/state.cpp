@@ -37,32 +37,16 @@ std::int64_t Transformer::parameter_count() {
   return count;
 }
 
-std::map<std::string, Tensor> Transformer::state() {
-  std::map<std::string, Tensor> all;
+NamedTensors Transformer::state() {
+  NamedTensors all;
   for (const Normalizer* norm : normalizers())
     for (const auto& [name, tensor] : norm->state()) all.emplace(norm->site() + "." + name, tensor);
   return all;
 }
 
-StateSnapshot Transformer::snapshot() {
-  StateSnapshot copy = state();
-  for (auto& [name, tensor] : copy) tensor = tensor.clone();
-  return copy;
-}
+NamedTensors Transformer::snapshot() { return clone(state()); }
 
-void Transformer::restore(const StateSnapshot& snapshot) {
-  const auto own = state();
-  for (const auto& [name, tensor] : snapshot) FOLDGRAD_CHECK(own.count(name), "transformer: has no state {}", name);
-  for (const auto& [name, tensor] : own) {
-    const auto found = snapshot.find(name);
-    FOLDGRAD_CHECK(found != snapshot.end(), "transformer: the snapshot has no {}", name);
-    const Tensor& from = found->second;
-    FOLDGRAD_CHECK(from.shape() == tensor.shape() && from.dtype() == tensor.dtype(),
-                   "transformer: {} must be {} {}, got {}", name, foldgrad::name(tensor.dtype()), tensor.shape(),
-                   describe(from));
-  }
-  for (const auto& [name, tensor] : own) tensor.copy_from(snapshot.at(name));
-}
+void Transformer::restore(const NamedTensors& snapshot) { copy_into("transformer", state(), snapshot); }
 
 void Transformer::copy_from(Transformer& other) {
   const auto to = parameters(), from = other.parameters();
@@ -73,7 +57,7 @@ void Transformer::copy_from(Transformer& other) {
                    from[i]->value.shape());
     to[i]->value.copy_from(from[i]->value.to(to[i]->value.dtype()));
   }
-  StateSnapshot theirs = other.state();
+  NamedTensors theirs = other.state();
   for (auto& [name, tensor] : state())
     if (const auto found = theirs.find(name); found != theirs.end()) found->second = found->second.to(tensor.dtype());
   restore(theirs);

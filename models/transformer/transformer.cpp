@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/nearest_name.h"
+#include "engine/nearest_name.h"
 #include "models/transformer/init.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"

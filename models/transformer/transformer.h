@@ -52,10 +52,10 @@ class Transformer {
   std::int64_t parameter_count();
 
   // Buffers of all normalizers, by SITE.NAME, live as those of Normalizer::state().
-  std::map<std::string, Tensor> state();
-  StateSnapshot snapshot();
+  NamedTensors state();
+  NamedTensors snapshot();
   // Throws std::invalid_argument unless names, shapes and dtypes are those of state(); nothing is written then.
-  void restore(const StateSnapshot& snapshot);
+  void restore(const NamedTensors& snapshot);
   // Values and state of another model of the same config, from whatever device and dtype.
   void copy_from(Transformer& other);
 

@@ -61,9 +61,7 @@
 // Sources: Yang et al., "Unified Normalization for Accelerating and Stabilizing Transformers" (2022), whose numbers the
 // UN tags are; the papers of the others. Derivations: docs/derivations/channel_norm.md.
 #pragma once
-#include <map>
-#include <string>
-
+#include "engine/named_tensors.h"
 #include "engine/tape.h"
 #include "ops/channel_norm/channel_norm_options.h"
 
@@ -79,7 +77,7 @@ struct ChannelNormState {
   // dtype f32, or f64 for f64 activations.
   static ChannelNormState create(const ChannelNormOptions& options, std::int64_t channels, DType dtype,
                                  Device device = Device::cpu);
-  std::map<std::string, Tensor> named() const;  // the defined ones, by the names above
+  NamedTensors named() const;  // the defined ones, by the names above
   ChannelNormState snapshot() const;
   void restore(const ChannelNormState& snapshot) const;  // into the same buffers
 };

@@ -88,8 +88,8 @@ ChannelNormState ChannelNormState::create(const ChannelNormOptions& o, std::int6
   return s;
 }
 
-std::map<std::string, Tensor> ChannelNormState::named() const {
-  std::map<std::string, Tensor> all;
+NamedTensors ChannelNormState::named() const {
+  NamedTensors all;
   for_each_buffer(*this, [&](const char* name, const Tensor& t) {
     if (t.defined()) all[name] = t;
   });
@@ -105,12 +105,7 @@ ChannelNormState ChannelNormState::snapshot() const {
 }
 
 void ChannelNormState::restore(const ChannelNormState& snapshot) const {
-  const auto saved = snapshot.named();
-  for (const auto& [name, tensor] : named()) {
-    const auto found = saved.find(name);
-    FOLDGRAD_CHECK(found != saved.end(), "channel_norm: the snapshot has no {}", name);
-    tensor.copy_from(found->second);
-  }
+  copy_into("channel_norm", named(), snapshot.named());
 }
 
 ChannelAffine channel_affine(const ChannelNormState& state, const Tensor& gamma, const Tensor& beta,

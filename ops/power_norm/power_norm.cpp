@@ -92,7 +92,7 @@ PowerNormState PowerNormState::create(std::int64_t channels, DType dtype, Device
           .skips = Tensor::zeros({}, DType::i64, device)};
 }
 
-std::map<std::string, Tensor> PowerNormState::named() const {
+NamedTensors PowerNormState::named() const {
   return {{"phi", phi}, {"nu_ema", nu_ema}, {"iters", iters}, {"skips", skips}};
 }
 

@@ -18,9 +18,6 @@
 //
 // Saved: x, gamma; per channel 1 / sqrt(...) of z and of q. All state is on x's device.
 #pragma once
-#include <map>
-#include <string>
-
 #include "ops/channel_norm/channel_norm.h"
 
 namespace foldgrad {
@@ -39,7 +36,7 @@ struct PowerNormState {
 
   // dtype f32, or f64 for f64 activations.
   static PowerNormState create(std::int64_t channels, DType dtype, Device device = Device::cpu);
-  std::map<std::string, Tensor> named() const;  // by the names above
+  NamedTensors named() const;  // by the names above
 };
 
 // FORWARD AND BACKWARD WRITE `state` when training: forward phi and the counters, backward nu_ema. Not training, phi is

@@ -64,9 +64,9 @@ struct Layer {
     if (options.layer == "ln") return layer_norm(x, gamma, beta, options.eps);
     return rms_norm(x, gamma, options.eps);
   }
-  std::map<std::string, Tensor> buffers() const {
+  NamedTensors buffers() const {
     if (options.channel) return channel.named();
-    return options.power ? power.named() : std::map<std::string, Tensor>{};
+    return options.power ? power.named() : NamedTensors{};
   }
 };
 

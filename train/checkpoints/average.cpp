@@ -1,7 +1,6 @@
 #include "train/checkpoints/average.h"
 
 #include "engine/dispatch.h"
-#include "train/loop/optimizer/saved_state.h"
 
 namespace foldgrad {
 namespace {
@@ -36,10 +35,10 @@ Tensor average(const std::vector<Tensor>& tensors) {
 
 }  // namespace
 
-std::map<std::string, Tensor> average(const std::vector<std::map<std::string, Tensor>>& models) {
+NamedTensors average(const std::vector<NamedTensors>& models) {
   FOLDGRAD_CHECK(!models.empty(), "average: there must be at least 1 model, got 0");
-  for (const auto& model : models) check_saved_state("average", models[0], model);
-  std::map<std::string, Tensor> result;
+  for (const auto& model : models) require_alike("average", models[0], model);
+  NamedTensors result;
   for (const auto& [name, first] : models[0]) {
     std::vector<Tensor> tensors;
     for (const auto& model : models) tensors.push_back(model.at(name));

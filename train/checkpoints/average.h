@@ -6,15 +6,13 @@
 // Buffers of normalizers are averaged too, each with its own: running statistics, windows, what a backward pass keeps.
 // So an averaged model of unified normalization has the mean of the running statistics, as the published one has.
 #pragma once
-#include <map>
-#include <string>
 #include <vector>
 
-#include "engine/tensor.h"
+#include "engine/named_tensors.h"
 
 namespace foldgrad {
 
 // In the dtypes of the first. Throws std::invalid_argument for none, and for names, shapes or dtypes that differ.
-std::map<std::string, Tensor> average(const std::vector<std::map<std::string, Tensor>>& models);
+NamedTensors average(const std::vector<NamedTensors>& models);
 
 }  // namespace foldgrad

@@ -11,7 +11,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "engine/tensor.h"
+#include "engine/named_tensors.h"
 
 namespace foldgrad {
 
@@ -19,7 +19,7 @@ struct CheckpointContents {
   std::int64_t step = 0;         // updates made
   std::string config_hash;       // config_hash() of the run
   std::uint64_t log_offset = 0;  // EventLog::sync()
-  std::map<std::string, Tensor> model, optimizer, norm_state;
+  NamedTensors model, optimizer, norm_state;
   // An object of whatever else resuming needs: cursors, the best score. Finite numbers come back with the same bits.
   nlohmann::json state = nlohmann::json::object();
 };

@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "engine/check.h"
-#include "models/nearest_name.h"
+#include "engine/nearest_name.h"
 #include "models/normalizers/normalizer.h"
 #include "train/config/model_limits.h"
 #include "train/system/json_file.h"

@@ -15,7 +15,6 @@
 namespace foldgrad {
 namespace {
 
-using Tensors = std::map<std::string, Tensor>;
 constexpr const char* kConfig = "/config.json";
 constexpr const char* kModel = "/model.safetensors";
 constexpr const char* kNormState = "/norm_state.safetensors";
@@ -26,7 +25,7 @@ bool exists(const std::string& path) {
 }
 
 // The file's tensor for `own`, which says shape and dtype; integers must have that dtype, other types are converted.
-Tensor fitting(const std::string& file, const Tensors& tensors, const std::string& name, const Shape& shape,
+Tensor fitting(const std::string& file, const NamedTensors& tensors, const std::string& name, const Shape& shape,
                DType dtype) {
   const auto found = tensors.find(name);
   if (found == tensors.end())
@@ -41,14 +40,14 @@ Tensor fitting(const std::string& file, const Tensors& tensors, const std::strin
                         is_floating(dtype) ? "of floating point" : foldgrad::name(dtype), foldgrad::name(t.dtype())));
 }
 
-void refuse_others(const std::string& file, const Tensors& tensors,
+void refuse_others(const std::string& file, const NamedTensors& tensors,
                    const std::function<bool(const std::string&)>& known) {
   for (const auto& [name, tensor] : tensors)
     if (!known(name)) throw FileError(file, fmt::format("has a tensor {}, of which config.json knows nothing", name));
 }
 
 // Before memory is taken for what config.json claims: sizes that the file does not bear out.
-void check_sizes(const std::string& file, const Tensors& tensors, const TransformerConfig& c) {
+void check_sizes(const std::string& file, const NamedTensors& tensors, const TransformerConfig& c) {
   const auto expect = [&](const std::string& name, const Shape& shape) {
     fitting(file, tensors, name, shape, DType::f32);
   };
@@ -60,14 +59,14 @@ void check_sizes(const std::string& file, const Tensors& tensors, const Transfor
       expect(fmt::format("{}.layers.{}.fc1.weight", stack, layer), {c.ffn_width, c.width});
 }
 
-Tensors parameters_of(Transformer& model) {
-  Tensors all;
+NamedTensors parameters_of(Transformer& model) {
+  NamedTensors all;
   for (const Parameter* p : model.parameters()) all.emplace(p->name, p->value);
   return all;
 }
 
 // Looks at the numbers as the model will have them: what a file holds in f64 may be too large for f32.
-void fill(const Tensors& own, const std::string& file, const Tensors& tensors, NonFinite non_finite) {
+void fill(const NamedTensors& own, const std::string& file, const NamedTensors& tensors, NonFinite non_finite) {
   for (const auto& [name, value] : own) {
     const Tensor t = fitting(file, tensors, name, value.shape(), value.dtype());
     if (const std::string bad = first_non_finite(t); !bad.empty() && non_finite == NonFinite::refuse)
@@ -107,11 +106,11 @@ std::unique_ptr<Transformer> load_model(const std::string& path, DType dtype, De
   try {
     verify_checkpoint(directory, {"optimizer.safetensors"});
     const std::string file = directory + kModel, state_file = directory + kNormState;
-    const Tensors tensors = read_safetensors(file).tensors;
+    const NamedTensors tensors = read_safetensors(file).tensors;
     check_sizes(file, tensors, config);
     auto model = std::make_unique<Transformer>(config, /*seed=*/0, dtype, device);
     fill(parameters_of(*model), file, tensors, non_finite);
-    const Tensors state = model->state();
+    const NamedTensors state = model->state();
     if (!state.empty() || exists(state_file)) fill(state, state_file, read_safetensors(state_file).tensors, non_finite);
     return model;
   } catch (const FileError& e) {

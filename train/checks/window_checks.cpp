@@ -148,7 +148,7 @@ std::vector<std::unique_ptr<Normalizer>> outlier_tests(Transformer& model, const
     options.insert_or_assign("warmup", "0");
     if (!granularity.empty()) options.insert_or_assign("granularity", granularity);
     tests.push_back(make_normalizer("un", options, norm->site(), norm->channels(), DType::f64));
-    StateSnapshot state = norm->snapshot();
+    NamedTensors state = norm->snapshot();
     for (auto& [name, tensor] : state)
       if (is_floating(tensor.dtype())) tensor = tensor.to(DType::f64);
     tests.back()->restore(state);

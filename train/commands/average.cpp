@@ -35,8 +35,8 @@ std::vector<std::string> last_checkpoints(const std::string& run, std::int64_t l
   return paths;
 }
 
-std::map<std::string, Tensor> values(Transformer& model) {
-  std::map<std::string, Tensor> all;
+NamedTensors values(Transformer& model) {
+  NamedTensors all;
   for (const Parameter* p : model.parameters()) all.emplace(p->name, p->value);
   return all;
 }
@@ -46,7 +46,7 @@ int average(const AverageOptions& o) {
                  o.models.size());
   const std::vector<std::string> paths = o.last ? last_checkpoints(o.models[0], o.last) : o.models;
   std::unique_ptr<Transformer> first;
-  std::vector<std::map<std::string, Tensor>> parameters, states;
+  std::vector<NamedTensors> parameters, states;
   for (const std::string& path : paths) {
     auto model = load_model(path);
     if (first && model_config_json(model->config()) != model_config_json(first->config()))

@@ -10,7 +10,7 @@
 
 #include "engine/check.h"
 #include "engine/files/file.h"
-#include "models/nearest_name.h"
+#include "engine/nearest_name.h"
 #include "train/commands/commands.h"
 #include "train/commands/exit_codes.h"
 #include "train/data/data_sets.h"

@@ -61,7 +61,7 @@ class Input {
 
  private:
   std::string path_;
-  std::map<std::string, Tensor> tensors_;
+  NamedTensors tensors_;
 };
 
 // Of the rows that `mask` calls tokens; the others have no meaning.

@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "models/nearest_name.h"
+#include "engine/nearest_name.h"
 
 namespace foldgrad {
 namespace {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/file.h"
-#include "models/nearest_name.h"
+#include "engine/nearest_name.h"
 #include "models/normalizers/normalizer.h"
 #include "train/config/keys.h"
 #include "train/config/toml_depth.h"

@@ -9,11 +9,6 @@
 namespace foldgrad {
 namespace {
 
-std::map<std::string, Tensor> cloned(std::map<std::string, Tensor> tensors) {
-  for (auto& [name, tensor] : tensors) tensor = tensor.clone();
-  return tensors;
-}
-
 Tensor mask_of(const Tensor& ids) {
   const Tensor mask = Tensor::empty(ids.shape(), DType::u8);
   const std::int64_t* id = ids.data<std::int64_t>();
@@ -177,8 +172,8 @@ TrainingState Trainer::snapshot() const {
   TrainingState state;
   for (const Parameter* p : parameters_) state.parameters.emplace(p->name, p->value.clone());
   state.normalizers = model_.snapshot();
-  state.optimizer = cloned(optimizer_.state());
-  if (average_) state.average = cloned(average_->state());
+  state.optimizer = clone(optimizer_.state());
+  if (average_) state.average = clone(average_->state());
   state.cursor = batches_.cursor();
   state.since_report = sums_;
   return state;
@@ -191,17 +186,13 @@ void Trainer::restore(const TrainingState& state) {
 }
 
 void Trainer::load(const TrainingState& state) {
-  for (const Parameter* p : parameters_) {
-    const auto found = state.parameters.find(p->name);
-    FOLDGRAD_CHECK(found != state.parameters.end(), "trainer: the state has no parameter {}", p->name);
-    FOLDGRAD_CHECK(found->second.shape() == p->value.shape() && found->second.dtype() == p->value.dtype(),
-                   "trainer: parameter {} must be {} {}, got {} {}", p->name, name(p->value.dtype()), p->value.shape(),
-                   name(found->second.dtype()), found->second.shape());
-  }
+  NamedTensors parameters;
+  for (const Parameter* p : parameters_) parameters.emplace(p->name, p->value);
+  require_alike("trainer", parameters, state.parameters);
   model_.restore(state.normalizers);
   optimizer_.load_state(state.optimizer);
   batches_.seek(state.cursor);
-  for (const Parameter* p : parameters_) p->value.copy_from(state.parameters.at(p->name));
+  copy_into("trainer", parameters, state.parameters);
   if (average_) average_->load_state(state.average.empty() ? state.parameters : state.average);
 }
 

@@ -60,7 +60,7 @@ struct ReportSums {
 // All that the next updates and the next report depend on, beside the data and the settings. The number of updates is
 // the optimizer's.
 struct TrainingState {
-  std::map<std::string, Tensor> parameters, normalizers, optimizer, average;
+  NamedTensors parameters, normalizers, optimizer, average;
   BatchCursor cursor;
   ReportSums since_report;
 };

@@ -9,11 +9,7 @@ namespace {
 
 constexpr std::string_view kWeight = "weight.";
 
-std::map<std::string, Tensor> on_host(const std::map<std::string, Tensor>& tensors) {
-  std::map<std::string, Tensor> copies;
-  for (const auto& [name, tensor] : tensors) copies.emplace(name, tensor.to(Device::cpu));
-  return copies;
-}
+NamedTensors on_host(const NamedTensors& tensors) { return to(tensors, Device::cpu); }
 
 void require_finite(const CheckpointContents& c, const std::string& path) {
   for (const auto* part : {&c.model, &c.optimizer, &c.norm_state})

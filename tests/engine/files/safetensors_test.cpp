@@ -14,7 +14,6 @@ namespace foldgrad {
 namespace {
 
 using namespace testing;
-using Tensors = std::map<std::string, Tensor>;
 using Metadata = std::map<std::string, std::string>;
 
 // What serialize() of Python's package safetensors 0.5.3 made of these tensors, packed by Python's struct:
@@ -42,7 +41,7 @@ std::string from_hex(const std::string& digits) {
   return bytes;
 }
 
-Tensors python_tensors() {
+NamedTensors python_tensors() {
   return {{"weight", Tensor::of<float>({2, 3}, {1, -2, 0.5, 3.25, -0.0f, 0.001f})},
           {"half", Tensor::of<bf16>({3}, {1.0f, -2.0f, INFINITY})},
           {"double", Tensor::of<double>({}, {0.1})},
@@ -52,7 +51,7 @@ Tensors python_tensors() {
           {"none", Tensor::of<float>({0, 4}, {})}};
 }
 
-void expect_identical(const Tensors& got, const Tensors& want) {
+void expect_identical(const NamedTensors& got, const NamedTensors& want) {
   EXPECT_EQ(got.size(), want.size());
   for (const auto& [name, tensor] : want) {
     ASSERT_TRUE(got.count(name)) << name;
@@ -108,7 +107,7 @@ TEST(Safetensors, SharedTensorsAreWrittenOnceAndSharedAgain) {
   const TemporaryDirectory directory;
   const std::string path = directory / "shared.safetensors";
   const Tensor embedding = Tensor::of<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
-  const Tensors tensors = {
+  const NamedTensors tensors = {
       {"decoder", embedding},          {"encoder", embedding},           {"output", embedding},
       {"copy", embedding.clone()},     {"flat", embedding.reshape({8})}, {"rows", embedding.slice(0, 2)},
       {"empty", embedding.slice(4, 4)}};
@@ -150,7 +149,7 @@ TEST(Safetensors, RefusedArgumentsLeaveTheOldFile) {
   const std::string path = directory / "kept.safetensors";
   write_bytes(path, "old");
   const Tensor x = Tensor::zeros({1}, DType::f32);
-  const std::tuple<Tensors, Metadata, std::string> cases[] = {
+  const std::tuple<NamedTensors, Metadata, std::string> cases[] = {
       {{{"", x}}, {}, "safetensors: a tensor must not be named \"\""},
       {{{"__metadata__", x}}, {}, "safetensors: a tensor must not be named \"__metadata__\""},
       {{{"w", {}}}, {}, "safetensors: tensor \"w\" must be defined"},
@@ -210,7 +209,7 @@ Tensor random_tensor() {
 }
 
 RC_GTEST_PROP(Safetensors, RoundTrip, ()) {
-  Tensors tensors;
+  NamedTensors tensors;
   std::vector<Tensor> made;
   for (int count = *rc::gen::inRange(0, 8); count > 0; --count) {
     const bool reused = !made.empty() && *rc::gen::inRange(0, 4) == 0;

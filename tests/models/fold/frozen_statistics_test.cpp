@@ -70,7 +70,7 @@ std::vector<TransformerConfig> configs(const std::vector<Setting>& settings) {
 
 // On the tape, of the tokens of batch.input. `inputs` gets what each site's statistics are of.
 Tensor logits_by_tape(Transformer& model, const TranslationBatch& batch, bool training,
-                      std::map<std::string, Tensor>* inputs = nullptr) {
+                      NamedTensors* inputs = nullptr) {
   Tape tape;
   std::map<int, Tensor> values;
   if (inputs)
@@ -103,7 +103,7 @@ Moments moments_of(const Tensor& x, bool centered) {
 // Makes the statistics of the batch, at each site, the running ones and the whole window. bn keeps the biased variance
 // then, by which training divides, in place of v n/(n-1), which it would have averaged.
 void freeze(Transformer& model, const TranslationBatch& batch, std::int64_t iterations) {
-  std::map<std::string, Tensor> inputs;
+  NamedTensors inputs;
   for (Normalizer* norm : model.normalizers())
     if (norm->info().name == "prepbn") norm->state().at("steps").data<std::int64_t>()[0] = iterations;
   logits_by_tape(model, batch, /*training=*/true, &inputs);
@@ -170,7 +170,7 @@ Translations greedy_by_tape(Transformer& model, const TranslationBatch& batch, b
 void expect_one_function(Transformer& model, const TranslationBatch& batch, double tolerance) {
   const DType dtype = model.dtype();
   const FoldedTransformer folded = fold(model, {.rescale_stream = true});
-  const std::map<std::string, Tensor> all{
+  const NamedTensors all{
       {"inference", logits_by_tape(model, batch, /*training=*/false)},
       {"folded", logits_by_tape(*folded.model, batch, /*training=*/false)},
       {"without a tape", logits_by_steps(*InferenceTransformer::make(model, dtype), batch)},

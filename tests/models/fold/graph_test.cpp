@@ -35,7 +35,7 @@ TEST(FoldGraph, FOLD_1_WorkedByHand) {
   Parameter W{"fc.weight", Tensor::of<double>({2, 2}, {1, 2, 3, 4})}, b{"fc.bias", Tensor::of<double>({2}, {0.5, 0})};
   const auto norm = make_normalizer("affine", {}, "norm", 2, DType::f64);
   const Var y = linear(norm->apply(tape.variable(randn({3, 2}, 1)), {}), tape.parameter(W), tape.parameter(b));
-  std::map<std::string, Tensor> values{{W.name, W.value}, {b.name, b.value}};
+  NamedTensors values{{W.name, W.value}, {b.name, b.value}};
   for (Parameter* p : norm->parameters()) values[p->name] = p->value;
   const FoldedGraph folded = fold(graph_of(tape, {y}, {"norm"}), {{"norm", true, {{10, 100}, {1, -1}}}}, values);
   EXPECT_TRUE(identical(folded.parameters.at("fc.weight"), Tensor::of<double>({2, 2}, {10, 200, 30, 400})));
@@ -49,7 +49,7 @@ TEST(FoldGraph, FOLD_2_WorkedByHand) {
   Parameter W{"fc.weight", Tensor::of<double>({2, 2}, {1, 2, 3, 4})};
   const auto norm = make_normalizer("centernorm", {}, "norm", 2, DType::f64);
   const Var y = linear(norm->apply(tape.variable(randn({3, 2}, 1)), {}), tape.parameter(W));
-  std::map<std::string, Tensor> values{{W.name, W.value}};
+  NamedTensors values{{W.name, W.value}};
   for (Parameter* p : norm->parameters()) values[p->name] = p->value;
   const FoldedGraph folded =
       fold(graph_of(tape, {y}, {"norm"}), {{"norm", true, {{1, 3}, {0, 1}, /*centered=*/true}}}, values);
@@ -227,7 +227,7 @@ TEST(FoldGraph, OfOnlineNormalizersGainAndBiasFold) {
   Parameter W{"fc.weight", randn({2, 3}, 1)};
   const auto norm = make_normalizer("ln", {}, "norm", 3, DType::f64);
   const Var y = linear(norm->apply(tape.variable(randn({4, 3}, 1)), {}), tape.parameter(W));
-  std::map<std::string, Tensor> values{{W.name, W.value}};
+  NamedTensors values{{W.name, W.value}};
   for (Parameter* p : norm->parameters()) values[p->name] = p->value;
   const FoldedGraph folded = fold(graph_of(tape, {y}, {"norm"}), {{"norm", false, {{2, 3, 4}, {1, 0, 0}}}}, values);
   EXPECT_EQ(folded.reports[0].outcome, Outcome::folded);
@@ -240,7 +240,7 @@ TEST(FoldGraph, Messages) {
   const auto norm = make_normalizer("ln", {}, "norm", 3, DType::f64);
   const Var y = linear(norm->apply(tape.variable(randn({4, 3}, 1)), {}), tape.parameter(W));
   const Graph graph = graph_of(tape, {y}, {"norm"});
-  std::map<std::string, Tensor> values;
+  NamedTensors values;
   for (Parameter* p : norm->parameters()) values[p->name] = p->value;
   EXPECT_EQ(message_of([&] { fold(graph, {}, values); }), "fold: there is no parameter fc.weight");
   values[W.name] = W.value;

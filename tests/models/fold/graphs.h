@@ -66,7 +66,7 @@ class GraphBuilder {
     return foldgrad::linear(x, W);
   }
 
-  const std::map<std::string, Tensor>& values() const { return values_; }
+  const NamedTensors& values() const { return values_; }
   std::vector<FoldSite> sites() const {
     std::vector<FoldSite> all;
     for (const auto& norm : norms_) {
@@ -97,7 +97,7 @@ class GraphBuilder {
   }
 
   const FoldedGraph* folded_;
-  std::map<std::string, Tensor> values_;
+  NamedTensors values_;
   std::deque<Parameter> parameters_;
   std::vector<std::unique_ptr<Normalizer>> norms_;
 };

@@ -128,7 +128,7 @@ TEST(FoldRefusals, ATableThatIsTheOutputProjectionByItsStorage) {
   const auto norm = make_normalizer("affine", {}, "norm", 4, DType::f64);
   const Var x = embedding(tape.parameter(table), tape.constant(random_ids({2, 3}, 7, 1)));
   const Var y = linear(norm->apply(relu(x), {}), tape.parameter(output));
-  std::map<std::string, Tensor> values{{table.name, table.value}, {output.name, output.value}};
+  NamedTensors values{{table.name, table.value}, {output.name, output.value}};
   for (Parameter* p : norm->parameters()) values[p->name] = p->value;
   const FoldedGraph folded =
       fold(graph_of(tape, {y}, {"norm"}), {{"norm", true, {{2, 2, 2, 2}, {1, 1, 1, 1}}}}, values);

@@ -89,14 +89,14 @@ Tensor inputs(const Scene& scene, const std::vector<std::uint8_t>& real) {
 }
 
 // All that a step computes, by name.
-std::map<std::string, Tensor> step(const std::string& name, const Options& options, const Scene& scene) {
+NamedTensors step(const std::string& name, const Options& options, const Scene& scene) {
   const auto norm = make_normalizer(name, options, "norm", kChannels, DType::f64);
   prepare(*norm, scene);
   std::vector<std::uint8_t> real{1, 1, 1, 1, 0, 1, 1, 0, 1, 1};
   if (!scene.masked) std::fill(real.begin(), real.end(), 1);
   const Tensor mask = Tensor::of({2, 5}, real);
-  std::map<std::string, Tensor> results{{"residual_scale", Tensor::full({}, norm->residual_scale(), DType::f64)},
-                                        {"initial_gain", Tensor::full({}, norm->initial_gain(), DType::f64)}};
+  NamedTensors results{{"residual_scale", Tensor::full({}, norm->residual_scale(), DType::f64)},
+                       {"initial_gain", Tensor::full({}, norm->initial_gain(), DType::f64)}};
   Tape tape;
   std::vector<Var> penalties;
   const Var x = tape.variable(inputs(scene, real));

@@ -97,9 +97,9 @@ TEST_P(EveryNormalizer, SnapshotsBringBackTheState) {
   const auto norm = quick_normalizer(GetParam(), DType::f32, Device::cpu);
   randomize(*norm);
   for (unsigned t = 0; t < 3; ++t) train_step(*norm, t, nullptr, DType::f32);
-  const StateSnapshot before = norm->snapshot();
+  const NamedTensors before = norm->snapshot();
   const Step first = train_step(*norm, 9, nullptr, DType::f32);
-  const StateSnapshot after = norm->snapshot();
+  const NamedTensors after = norm->snapshot();
   norm->restore(before);
   infer(*norm, randn({4, kChannels}, 1).to(DType::f32));
   for (const auto& [name, tensor] : norm->state()) EXPECT_TRUE(identical(tensor, before.at(name))) << name;
@@ -120,7 +120,7 @@ void expect_padding_left_out(const std::string& normalizer, const Options& optio
   const Tensor mask = Tensor::of<std::uint8_t>({1, 6}, {1, 1, 1, 1, 0, 0});
   const auto run = [&](const std::int64_t tokens) {
     const auto norm = make_normalizer(normalizer, options, "norm", kChannels, DType::f64);
-    std::map<std::string, Tensor> results;
+    NamedTensors results;
     for (unsigned t = 0; t < 5; ++t) {
       Tape tape;
       const Tensor x = Tensor::full({1, tokens, kChannels}, 50, DType::f64), dy = Tensor::zeros(x.shape(), DType::f64);
@@ -188,13 +188,15 @@ TEST(Normalizer, AllAreThere) {
 
 TEST(Normalizer, RestoreRefusesWhatDoesNotFit) {
   const auto norm = make_normalizer("bn", {}, "norm", 3);
-  StateSnapshot snapshot = norm->snapshot();
+  NamedTensors snapshot = norm->snapshot();
   snapshot["run_var"] = Tensor::zeros({4}, DType::f32);
-  EXPECT_EQ(message_of([&] { norm->restore(snapshot); }), "norm (bn): run_var must be f32 [3], got f32 [4] on cpu");
+  EXPECT_EQ(message_of([&] { norm->restore(snapshot); }),
+            "norm (bn): run_var of the saved state must be f32 [3], got f32 [4] on cpu");
   snapshot.erase("run_var");
-  EXPECT_EQ(message_of([&] { norm->restore(snapshot); }), "norm (bn): the snapshot has no run_var");
-  snapshot["phi"] = Tensor::zeros({3}, DType::f32);
-  EXPECT_EQ(message_of([&] { norm->restore(snapshot); }), "norm (bn): has no state phi");
+  EXPECT_EQ(message_of([&] { norm->restore(snapshot); }), "norm (bn): the saved state has no run_var");
+  snapshot["run_var"] = snapshot["phi"] = Tensor::zeros({3}, DType::f32);
+  EXPECT_EQ(message_of([&] { norm->restore(snapshot); }),
+            "norm (bn): the saved state has phi, for which there is no place here");
 }
 
 TEST(Normalizer, DiagnosticsCountStepsAndSkips) {

@@ -1,6 +1,6 @@
 #include "models/normalizers/options.h"
 
-#include "models/nearest_name.h"
+#include "engine/nearest_name.h"
 #include "models/normalizers/normalizer.h"
 #include "tests/harness/compare.h"
 

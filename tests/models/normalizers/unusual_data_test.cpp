@@ -162,7 +162,7 @@ TEST(NormalizerUnusualData, NoRealToken) {
   for (const Row& row : rows()) {
     SCOPED_TRACE(row.normalizer);
     const auto norm = trained(row);
-    const StateSnapshot before = norm->snapshot();
+    const NamedTensors before = norm->snapshot();
     const Result got = step(*norm, normal(50), &mask);
     EXPECT_TRUE(finite(got.y) && finite(got.dx));
     for (const auto& [name, tensor] : norm->state()) {

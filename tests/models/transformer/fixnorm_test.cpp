@@ -59,7 +59,7 @@ TEST(FixNorm, FN_1_SN_2_GradientOfASharedTable) {
   randomize(model, 10);
   const TranslationBatch batch = translation_batch();
   Parameter& table = model.source_table();
-  const StateSnapshot before = model.snapshot();
+  const NamedTensors before = model.snapshot();
   const auto loss = [&](Tape& tape) {
     model.restore(before);
     return model.loss(batch, {.tape = tape, .dtype = DType::f64, .training = true}, 0.1);

@@ -29,7 +29,7 @@ void check_gradients(const TransformerConfig& config, double tolerance) {
   Transformer model(config, 1, DType::f64);
   randomize(model, 10);
   const TranslationBatch batch = translation_batch();
-  const StateSnapshot before = model.snapshot();
+  const NamedTensors before = model.snapshot();
   backward(model, batch, DType::f64);
   for (Parameter* p : model.parameters()) {
     ASSERT_TRUE(p->has_grad) << p->name;
@@ -224,7 +224,7 @@ TEST_P(EveryNormalizer, Trains) {
     TransformerConfig config = tiny_config(GetParam(), pre_norm);
     config.normalizer_options = suitable(GetParam());
     Transformer exact(config, 1, DType::f64), model(config, 1);
-    const StateSnapshot begin = model.snapshot();
+    const NamedTensors begin = model.snapshot();
     const TranslationBatch batch = translation_batch();
     const double want = loss_of(exact, batch);
     EXPECT_NEAR(backward(model, batch, DType::bf16), want, 0.1 * want);
@@ -251,15 +251,16 @@ INSTANTIATE_TEST_SUITE_P(All, EveryNormalizer, ::testing::ValuesIn(names()), [](
 
 TEST(Transformer, RestoreRefusesWhatIsNotItsState) {
   Transformer model(tiny_config("un"), 1), other(tiny_config("ln"), 1);
-  StateSnapshot snapshot = model.snapshot();
+  NamedTensors snapshot = model.snapshot();
   const auto error = [&] { return message_of([&] { model.restore(snapshot); }); };
   EXPECT_EQ(error(), "no error");
   snapshot["decoder.layer_norm.run_var"] = Tensor::zeros({4}, DType::f32);
-  EXPECT_EQ(error(), "transformer: decoder.layer_norm.run_var must be f32 [8], got f32 [4] on cpu");
+  EXPECT_EQ(error(), "transformer: decoder.layer_norm.run_var of the saved state must be f32 [8], got f32 [4] on cpu");
   snapshot.erase("decoder.layer_norm.run_var");
-  EXPECT_EQ(error(), "transformer: the snapshot has no decoder.layer_norm.run_var");
+  EXPECT_EQ(error(), "transformer: the saved state has no decoder.layer_norm.run_var");
+  snapshot = model.snapshot();
   snapshot["x"] = Tensor::zeros({4}, DType::f32);
-  EXPECT_EQ(error(), "transformer: has no state x");
+  EXPECT_EQ(error(), "transformer: the saved state has x, for which there is no place here");
   EXPECT_TRUE(other.state().empty());
 }
 

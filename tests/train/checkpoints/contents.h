@@ -21,7 +21,7 @@ inline CheckpointContents contents_of_step(std::int64_t step) {
   return c;
 }
 
-inline bool same_bits(const std::map<std::string, Tensor>& a, const std::map<std::string, Tensor>& b) {
+inline bool same_bits(const NamedTensors& a, const NamedTensors& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
     const Tensor &s = x.second, &t = y.second;
     return x.first == y.first && s.shape() == t.shape() && s.dtype() == t.dtype() &&

@@ -17,8 +17,8 @@ namespace {
 using namespace testing;
 using nlohmann::json;
 
-std::map<std::string, Tensor> values(Transformer& model) {
-  std::map<std::string, Tensor> all;
+NamedTensors values(Transformer& model) {
+  NamedTensors all;
   for (const Parameter* p : model.parameters()) all.emplace(p->name, p->value);
   return all;
 }
@@ -181,7 +181,7 @@ class Malformed : public ::testing::Test {
     write_bytes(at_ + "/config.json", text);
     return without("/config.json: ");
   }
-  std::string with_tensors(const char* file, const std::map<std::string, Tensor>& tensors) {
+  std::string with_tensors(const char* file, const NamedTensors& tensors) {
     write_safetensors(at_ + file, tensors);
     return without(std::string(file) + ": ");
   }

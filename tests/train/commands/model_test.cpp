@@ -9,7 +9,7 @@ using nlohmann::json;
 
 class RunCommand : public ModelProgram {
  protected:
-  void write_input(const std::map<std::string, Tensor>& tensors) { write_safetensors(files_ / "in", tensors); }
+  void write_input(const NamedTensors& tensors) { write_safetensors(files_ / "in", tensors); }
   TranslationBatch batch_ = translation_batch();
 };
 
@@ -19,7 +19,7 @@ TEST_F(RunCommand, GivesTheLogitsOfTheModel) {
   const Var memory = model_->encode(batch_.source, batch_.source_mask, pass);
   const Tensor logits =
       model_->logits(model_->decode(batch_.input, batch_.input_mask, memory, batch_.source_mask, pass), pass).value();
-  const std::map<std::string, Tensor> want{{"logits", logits}, {"memory", memory.value()}};
+  const NamedTensors want{{"logits", logits}, {"memory", memory.value()}};
 
   write_input({{"source", batch_.source}, {"input", batch_.input}});
   const ProgramResult r = run("run @m --input @in --output @out");
@@ -44,7 +44,7 @@ TEST_F(RunCommand, GivesTheLogitsOfTheModel) {
 
 TEST_F(RunCommand, Errors) {
   const Tensor source = batch_.source, input = batch_.input;
-  const auto expect = [&](const std::map<std::string, Tensor>& tensors, const std::string& message) {
+  const auto expect = [&](const NamedTensors& tensors, const std::string& message) {
     write_input(tensors);
     expect_error("run @m --input @in --output @out", 3, "@in: " + message);
   };

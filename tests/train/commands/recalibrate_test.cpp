@@ -9,8 +9,8 @@
 namespace foldgrad::testing {
 namespace {
 
-std::map<std::string, Tensor> parameters(Transformer& model) {
-  std::map<std::string, Tensor> all;
+NamedTensors parameters(Transformer& model) {
+  NamedTensors all;
   for (const Parameter* p : model.parameters()) all.emplace(p->name, p->value);
   return all;
 }

@@ -68,9 +68,7 @@ TEST(OptimizerErrors, SavedStates) {
   Parameter w = parameter("w");
   Optimizer optimizer(Sgd{0.9}, {{{&w}}});
   optimizer.step(1);
-  const auto refusal_of = [&](const std::map<std::string, Tensor>& state) {
-    return message_of([&] { optimizer.load_state(state); });
-  };
+  const auto refusal_of = [&](const NamedTensors& state) { return message_of([&] { optimizer.load_state(state); }); };
   const Tensor step = Tensor::of<std::int64_t>({}, {7}), m = Tensor::zeros({2}, DType::f32);
   EXPECT_EQ(refusal_of({{"step", step}}), "sgd: the saved state has no momentum.w");
   EXPECT_EQ(refusal_of({{"step", step}, {"momentum.w", Tensor::zeros({3}, DType::f32)}}),
@@ -78,7 +76,7 @@ TEST(OptimizerErrors, SavedStates) {
   EXPECT_EQ(refusal_of({{"step", Tensor::zeros({}, DType::f32)}, {"momentum.w", m}}),
             "sgd: step of the saved state must be i64 [], got f32 [] on cpu");
   EXPECT_EQ(refusal_of({{"step", step}, {"momentum.w", m}, {"momentum.v", m}}),
-            "sgd: the saved state has momentum.v, which belongs to no parameter here");
+            "sgd: the saved state has momentum.v, for which there is no place here");
   EXPECT_EQ(refusal_of({{"step", Tensor::of<std::int64_t>({}, {-1})}, {"momentum.w", m}}),
             "sgd: step of the saved state must be at least 0, got -1");
   EXPECT_EQ(optimizer.steps(), 1);

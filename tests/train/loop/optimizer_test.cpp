@@ -209,7 +209,7 @@ std::vector<Tensor> resumed(const Optimizer::Rule& rule, Device device, int cut)
   auto optimizer = std::make_unique<Optimizer>(rule, std::vector<ParameterGroup>{{model.all(), 0.01}});
   for (int t = 0; t < 6; ++t) {
     if (t == cut) {
-      std::map<std::string, Tensor> saved;
+      NamedTensors saved;
       for (const auto& [key, tensor] : optimizer->state()) saved[key] = tensor.clone().to(Device::cpu);
       optimizer = std::make_unique<Optimizer>(rule, std::vector<ParameterGroup>{{model.all(), 0.01}});
       optimizer->load_state(saved);

@@ -241,11 +241,12 @@ TEST(Trainer, Errors) {
   Parameter* p = run.model.parameters()[1];
   state.parameters[p->name] = Tensor::zeros({3}, DType::f32);
   const auto before = run.values();
-  EXPECT_EQ(message<std::invalid_argument>([&] { run.trainer.restore(state); }),
-            fmt::format("trainer: parameter {} must be f32 {}, got f32 [3]", p->name, p->value.shape()));
+  EXPECT_EQ(
+      message<std::invalid_argument>([&] { run.trainer.restore(state); }),
+      fmt::format("trainer: {} of the saved state must be f32 {}, got f32 [3] on cpu", p->name, p->value.shape()));
   state.parameters.erase(p->name);
   EXPECT_EQ(message<std::invalid_argument>([&] { run.trainer.restore(state); }),
-            fmt::format("trainer: the state has no parameter {}", p->name));
+            fmt::format("trainer: the saved state has no {}", p->name));
   EXPECT_EQ(run.values(), before);
 }
 

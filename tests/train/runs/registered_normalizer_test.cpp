@@ -136,7 +136,7 @@ TEST_F(RegisteredNormalizer, IsNotFoldedWhereAnotherRecordingStandsAtItsSite) {
   Parameter W{"fc.weight", randn({2, 2}, 1)};
   const auto norm = make_normalizer("bounded", {}, "norm", 2, DType::f64);
   const Var y = linear(norm->apply(tape.variable(randn({3, 2}, 2)), {}), tape.parameter(W));
-  std::map<std::string, Tensor> values{{W.name, W.value}};
+  NamedTensors values{{W.name, W.value}};
   for (Parameter* p : norm->parameters()) values[p->name] = p->value;
   const Graph graph = graph_of(tape, {y}, {"norm"});
   const AffineMap map{{2, 2}, {0, 0}};

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "train/loop/optimizer/optimizer_kernels.h"
-#include "train/loop/optimizer/saved_state.h"
 
 namespace foldgrad {
 namespace {
@@ -136,8 +135,8 @@ void Optimizer::update_sgd(double lr, const double* scale) {
     run(SgdRule<T, SgdForm::momentum>{T(sgd.momentum)});
 }
 
-std::map<std::string, Tensor> Optimizer::state() const {
-  std::map<std::string, Tensor> state{{"step", Tensor::of<std::int64_t>({}, {steps_})}};
+NamedTensors Optimizer::state() const {
+  NamedTensors state{{"step", Tensor::of<std::int64_t>({}, {steps_})}};
   const bool sgd = std::holds_alternative<Sgd>(rule_);
   for (const Slot& slot : slots_) {
     if (slot.first.defined()) state[(sgd ? "momentum." : "exp_avg.") + slot.parameter->name] = slot.first;
@@ -146,12 +145,12 @@ std::map<std::string, Tensor> Optimizer::state() const {
   return state;
 }
 
-void Optimizer::load_state(const std::map<std::string, Tensor>& saved) {
-  const std::map<std::string, Tensor> own = state();
-  check_saved_state(name_, own, saved);
+void Optimizer::load_state(const NamedTensors& saved) {
+  const NamedTensors own = state();
+  require_alike(name_, own, saved);
   const auto step = std::int64_t(saved.at("step").item());
   FOLDGRAD_CHECK(step >= 0, "{}: step of the saved state must be at least 0, got {}", name_, step);
-  for (const auto& [key, tensor] : own) tensor.copy_from(saved.at(key));
+  copy_into(name_, own, saved);
   steps_ = step;
 }
 

@@ -18,9 +18,9 @@
 // Parameters are f32 or f64, never bf16: training in bf16 casts f32 parameters, which thereby are the master weights.
 // A step is one pass over the elements of all parameters, and on the GPU waits for nothing.
 #pragma once
-#include <map>
 #include <variant>
 
+#include "engine/named_tensors.h"
 #include "engine/tape.h"
 
 namespace foldgrad {
@@ -60,10 +60,10 @@ class Optimizer {
 
   // For checkpoints: `step`, i64 [] on the host, and `exp_avg.NAME` and `exp_avg_sq.NAME` (Adam's m and v), or
   // `momentum.NAME`, for every parameter. They share the optimizer's storage.
-  std::map<std::string, Tensor> state() const;
+  NamedTensors state() const;
   // Copies the values, from any device. The next step gives the same bits as it would have where state() was taken.
   // Throws std::invalid_argument, before anything has changed, when a tensor is missing, unknown, or does not fit.
-  void load_state(const std::map<std::string, Tensor>& state);
+  void load_state(const NamedTensors& state);
 
  private:
   struct Slot {

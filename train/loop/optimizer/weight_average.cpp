@@ -3,7 +3,6 @@
 #include <set>
 
 #include "train/loop/optimizer/optimizer_kernels.h"
-#include "train/loop/optimizer/saved_state.h"
 
 namespace foldgrad {
 
@@ -47,16 +46,12 @@ void WeightAverage::swap() {
   }
 }
 
-std::map<std::string, Tensor> WeightAverage::state() const {
-  std::map<std::string, Tensor> state;
+NamedTensors WeightAverage::state() const {
+  NamedTensors state;
   for (std::size_t k = 0; k < averages_.size(); ++k) state[parameters_[k]->name] = averages_[k];
   return state;
 }
 
-void WeightAverage::load_state(const std::map<std::string, Tensor>& saved) {
-  const std::map<std::string, Tensor> own = state();
-  check_saved_state("weight_average", own, saved);
-  for (const auto& [key, tensor] : own) tensor.copy_from(saved.at(key));
-}
+void WeightAverage::load_state(const NamedTensors& saved) { copy_into("weight_average", state(), saved); }
 
 }  // namespace foldgrad

@@ -5,8 +5,7 @@
 // In the parameters' dtype: in f32 an average that differs from p by less than 6e-8 / (1 - decay) of itself stands
 // still, which for a decay of 0.9999 is half a per mille of the weight.
 #pragma once
-#include <map>
-
+#include "engine/named_tensors.h"
 #include "engine/tape.h"
 
 namespace foldgrad {
@@ -22,9 +21,9 @@ class WeightAverage {
   void swap();
 
   // For checkpoints: a tensor under each parameter's name, in the average's storage.
-  std::map<std::string, Tensor> state() const;
+  NamedTensors state() const;
   // Throws std::invalid_argument, before anything has changed, when a tensor is missing, unknown, or does not fit.
-  void load_state(const std::map<std::string, Tensor>& state);
+  void load_state(const NamedTensors& state);
 
  private:
   template <class T>

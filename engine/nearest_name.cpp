@@ -1,4 +1,4 @@
-#include "models/nearest_name.h"
+#include "engine/nearest_name.h"
 
 #include <algorithm>
 #include <map>
