@@ -1,5 +1,5 @@
-// The sum of a vector, in a fixed order: the last step towards the gradient of a scalar, whose terms are summed per
-// row or per column before.
+// Sums in a fixed order that are gradients: of a scalar, whose terms are summed per row or per column before, and of a
+// vector that was added to every row of a matrix.
 #pragma once
 #include "engine/grad_out.h"
 
@@ -13,8 +13,27 @@ struct Total {
 };
 
 template <class T>
+struct ColumnTotals {
+  using Value = compute_t<T>;
+  static constexpr int kSums = 1;  // (engine/cpu/column_sums.h)
+
+  GradOut<T> out;   // [columns]; not null
+  const T* values;  // [rows, columns]
+  std::int64_t rows, columns;
+
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
+    sums[0] += Value(values[r * columns + c]);
+  }
+  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const { out.put(c, sums[0]); }
+};
+
+template <class T>
 void total_cpu(const Total<T>& p);
 template <class T>
+void total_cpu(const ColumnTotals<T>& p);
+template <class T>
 void total_cuda(const Total<T>& p);
+template <class T>
+void total_cuda(const ColumnTotals<T>& p);
 
 }  // namespace foldgrad

@@ -1,3 +1,4 @@
+#include "engine/cuda/column_sums.h"
 #include "engine/cuda/rows.h"
 #include "engine/total.h"
 
@@ -21,9 +22,16 @@ template <class T>
 void total_cuda(const Total<T>& p) {
   launch("total", total_kernel<T>, one_block_per_row<compute_t<T>>(1), p);
 }
+template <class T>
+void total_cuda(const ColumnTotals<T>& p) {
+  column_sums_cuda("totals of columns", p);
+}
 
 template void total_cuda(const Total<float>&);
 template void total_cuda(const Total<double>&);
 template void total_cuda(const Total<bf16>&);
+template void total_cuda(const ColumnTotals<float>&);
+template void total_cuda(const ColumnTotals<double>&);
+template void total_cuda(const ColumnTotals<bf16>&);
 
 }  // namespace foldgrad

@@ -1,5 +1,6 @@
 #include "ops/arithmetic/arithmetic.h"
 
+#include "engine/total.h"
 #include "ops/arithmetic/arithmetic_kernels.h"
 
 namespace foldgrad {
@@ -62,14 +63,13 @@ struct AddBiasNode final : Node {
   const char* name() const override { return "add_bias"; }
   void backward(NodeGrads& grads) override {
     const Tensor& dy = grads.dy();
-    const std::int64_t columns = dy.shape()[-1];
     if (grads.wanted(1))
       dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
-        const AddBiasBackward<T> p{.dbias = grads.out<T>(1),
-                                   .dy = dy.data<T>(),
-                                   .rows = dy.shape().without(-1).elements(),
-                                   .columns = columns};
-        FOLDGRAD_RUN(dy.device(), add_bias, p);
+        const ColumnTotals<T> dbias{.out = grads.out<T>(1),
+                                    .values = dy.data<T>(),
+                                    .rows = dy.shape().without(-1).elements(),
+                                    .columns = dy.shape()[-1]};
+        FOLDGRAD_RUN(dy.device(), total, dbias);
       });
     grads.pass_dy(0);  // [AR-5]
   }

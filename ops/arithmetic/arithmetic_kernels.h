@@ -85,22 +85,6 @@ struct AddBiasForward {
   FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { y[i] = T(value(i, c)); }
 };
 
-// Sums over rows (engine/cpu/column_sums.h).
-template <class T>
-struct AddBiasBackward {
-  using Value = compute_t<T>;
-  static constexpr int kSums = 1;
-
-  GradOut<T> dbias;  // [columns]
-  const T* dy;       // [rows, columns]
-  std::int64_t rows, columns;
-
-  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
-    sums[0] += Value(dy[r * columns + c]);  // [AR-5]
-  }
-  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const { dbias.put(c, sums[0]); }
-};
-
 // Kernel is one of the above that has a size n.
 template <class Kernel>
 void arithmetic_cpu(const Kernel& p);
@@ -110,10 +94,6 @@ void arithmetic_cuda(const Kernel& p);
 template <class T>
 void add_bias_cpu(const AddBiasForward<T>& p);
 template <class T>
-void add_bias_cpu(const AddBiasBackward<T>& p);
-template <class T>
 void add_bias_cuda(const AddBiasForward<T>& p);
-template <class T>
-void add_bias_cuda(const AddBiasBackward<T>& p);
 
 }  // namespace foldgrad

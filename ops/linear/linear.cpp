@@ -1,7 +1,7 @@
 #include "ops/linear/linear.h"
 
 #include "engine/gemm/gemm.h"
-#include "ops/linear/linear_kernels.h"
+#include "engine/total.h"
 
 namespace foldgrad {
 namespace {
@@ -27,8 +27,8 @@ struct LinearNode final : Node {
            dy.raw(), x.raw());  // [LIN-3]
     if (!has_bias || !grads.wanted(2)) return;
     dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
-      const LinearBiasBackward<T> p{.db = grads.out<T>(2), .dy = dy.data<T>(), .rows = rows, .columns = out};
-      FOLDGRAD_RUN(device, linear_bias_backward, p);
+      const ColumnTotals<T> db{.out = grads.out<T>(2), .values = dy.data<T>(), .rows = rows, .columns = out};
+      FOLDGRAD_RUN(device, total, db);  // [LIN-4]
     });
   }
 };

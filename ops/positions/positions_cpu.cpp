@@ -1,4 +1,4 @@
-#include "engine/cpu/column_sums.h"
+#include "engine/memory.h"
 #include "ops/positions/positions_kernels.h"
 
 namespace foldgrad {
@@ -13,10 +13,8 @@ void count_positions(const PositionsForward<T>& p, std::int64_t* positions) {
     std::int64_t tokens = 0;
     for (std::int64_t t = 0; t < p.length; ++t) {
       const std::int64_t r = b * p.length + t;
-      if (!p.mask)
-        positions[r] = t;  // [POS-4]
-      else
-        positions[r] = kPaddingPosition + (p.mask[r] ? ++tokens : 0);  // [POS-2]
+      tokens += p.mask && p.mask[r];
+      positions[r] = p.position(r, t, tokens);
     }
   }
 }
@@ -25,31 +23,22 @@ void count_positions(const PositionsForward<T>& p, std::int64_t* positions) {
 
 template <class T>
 void positions_cpu(const PositionsForward<T>& p) {
-  using Value = compute_t<T>;
   const std::int64_t rows = p.batch * p.length;
   const auto scratch = memory::allocate(Device::cpu, std::size_t(rows) * sizeof(std::int64_t));
   std::int64_t* positions = static_cast<std::int64_t*>(scratch.get());
   count_positions(p, positions);
 #pragma omp parallel for schedule(static) if (rows * p.columns >= kParallelElements)
   for (std::int64_t r = 0; r < rows; ++r) {
-    const std::int64_t columns = p.columns;
-    const T *x = p.x + r * columns, *table = p.table + positions[r] * columns;
-    T* y = p.y + r * columns;
+    const PositionsForward<T> local = p;
+    const std::int64_t position = positions[r];
+    T* y = p.y + r * p.columns;
 #pragma omp simd
-    for (std::int64_t c = 0; c < columns; ++c) y[c] = T(Value(x[c]) + Value(table[c]));  // [POS-3]
+    for (std::int64_t c = 0; c < local.columns; ++c) y[c] = T(local.value(r, position, c));
   }
-}
-
-template <class T>
-void positions_cpu(const PositionsBackward<T>& p) {
-  column_sums_cpu(p);
 }
 
 template void positions_cpu(const PositionsForward<float>&);
 template void positions_cpu(const PositionsForward<double>&);
 template void positions_cpu(const PositionsForward<bf16>&);
-template void positions_cpu(const PositionsBackward<float>&);
-template void positions_cpu(const PositionsBackward<double>&);
-template void positions_cpu(const PositionsBackward<bf16>&);
 
 }  // namespace foldgrad
