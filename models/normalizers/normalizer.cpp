@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "engine/nearest_name.h"
 #include "models/normalizers/kinds.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"
+#include "ops/channel_norm/channel_norm_math.h"
 
 namespace foldgrad {
 namespace {
@@ -39,12 +39,11 @@ Registry& registry() {
 // By channel, of a window [M, C].
 std::vector<NormDiagnostics::Means> means_of(const Tensor& window) {
   const std::vector<double> values = window.to(Device::cpu).to(DType::f64).values<double>();
-  const auto M = std::size_t(window.shape()[0]), C = std::size_t(window.shape()[1]);
+  const std::int64_t M = window.shape()[0], C = window.shape()[1];
   std::vector<NormDiagnostics::Means> means;
-  for (std::size_t c = 0; c < C; ++c) {
-    double sum = 0, logs = 0;
-    for (std::size_t r = 0; r < M; ++r) sum += values[r * C + c], logs += std::log(values[r * C + c]);
-    means.push_back({sum / double(M), std::exp(logs / double(M))});
+  for (std::int64_t c = 0; c < C; ++c) {
+    const channel_norm_math::Window<double> of_channel{values.data() + c, M, C};
+    means.push_back({channel_norm_math::arithmetic_mean(of_channel), channel_norm_math::geometric_mean(of_channel, 0)});
   }
   return means;
 }

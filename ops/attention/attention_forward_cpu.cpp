@@ -109,7 +109,7 @@ void forward_block(const AttentionForward<T>& p, std::int64_t head, std::int64_t
     const V factor = V(1) / sum;
 #pragma omp simd
     for (std::int64_t c = 0; c < s.width; ++c) y[c] = T(blind ? V(0) : unnormalized[c] * factor);
-    p.L[at.L + i0 + i] = blind ? -kHidden<V> : V(s.scale) * room.max[i] + std::log(sum);  // [ATT-2]
+    p.L[at.L + i0 + i] = attention_math::L(room.max[i], sum, V(s.scale));
   }
 }
 

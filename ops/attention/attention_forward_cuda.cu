@@ -56,7 +56,10 @@ __global__ void forward_kernel(AttentionForward<T> p) {
 
   Running<V> running;
   clear(running.y);
-  for (int a = 0; a < kPerThread; ++a) running.max[a] = kHidden<V>, running.sum[a] = 0;
+  for (int a = 0; a < kPerThread; ++a) {
+    running.max[a] = kHidden<V>;
+    running.sum[a] = 0;
+  }
   const std::int64_t keys = s.visible(i0 + queries - 1);
   for (std::int64_t j0 = 0; j0 < keys; j0 += kTile) {
     const int n = in_tile(s.keys, j0);
@@ -68,11 +71,9 @@ __global__ void forward_kernel(AttentionForward<T> p) {
   }
   V factor[kPerThread];
   for (int a = 0; a < kPerThread; ++a) {
-    const bool blind = running.sum[a] == 0;
-    factor[a] = blind ? V(0) : V(1) / running.sum[a];
+    factor[a] = running.sum[a] == 0 ? V(0) : V(1) / running.sum[a];
     if (thread_x() == 0 && row_of(a) < queries)
-      p.L[at.L + i0 + row_of(a)] =
-          blind ? -kHidden<V> : V(s.scale) * running.max[a] + std::log(running.sum[a]);  // [ATT-2]
+      p.L[at.L + i0 + row_of(a)] = attention_math::L(running.max[a], running.sum[a], V(s.scale));
   }
   for (int a = 0; a < kPerThread; ++a)
     for (auto& chunk : running.y[a])

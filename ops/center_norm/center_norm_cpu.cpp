@@ -5,6 +5,8 @@
 namespace foldgrad {
 namespace {
 
+namespace math = center_norm_math;
+
 template <class T>
 void forward_row(const CenterNormForward<T>& p, std::int64_t r) {
   using Value = compute_t<T>;
@@ -16,7 +18,7 @@ void forward_row(const CenterNormForward<T>& p, std::int64_t r) {
   p.mu[r] = mu;
 #pragma omp simd
   for (std::int64_t c = 0; c < columns; ++c)
-    y[c] = T(Value(gamma[c]) * (k * (Value(x[c]) - mu)) + Value(beta[c]));  // [CEN-1] [CEN-2]
+    y[c] = T(math::y(math::z(Value(x[c]), mu, k), Value(gamma[c]), Value(beta[c])));
 }
 
 // The row's shares of dgamma and dbeta, [2, columns], and its dx.
@@ -29,7 +31,7 @@ void backward_row(const CenterNormBackward<T>& p, std::int64_t r, compute_t<T>* 
   const Value mu = p.mu[r], k = p.k;
   const Value sum_h = sum_cpu<Value>(columns, [=](std::int64_t c) {
     const Value dy_rc = dy[c];
-    dgamma[c] += dy_rc * (k * (Value(x[c]) - mu));  // [CEN-4]
+    dgamma[c] += math::dgamma(dy_rc, math::z(Value(x[c]), mu, k));
     dbeta[c] += dy_rc;
     return dy_rc * Value(gamma[c]);
   });
@@ -37,7 +39,7 @@ void backward_row(const CenterNormBackward<T>& p, std::int64_t r, compute_t<T>* 
   const Value mean_h = sum_h / Value(columns);
   const GradOut<T> dx{p.dx.data + r * columns, p.dx.mode};
 #pragma omp simd
-  for (std::int64_t c = 0; c < columns; ++c) dx.put(c, k * (Value(dy[c]) * Value(gamma[c]) - mean_h));  // [CEN-3]
+  for (std::int64_t c = 0; c < columns; ++c) dx.put(c, math::dx(Value(dy[c]) * Value(gamma[c]), mean_h, k));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 namespace foldgrad {
 namespace {
 
+namespace math = center_norm_math;
+
 // One block per row.
 template <class T>
 __global__ void forward_kernel(CenterNormForward<T> p) {
@@ -16,7 +18,7 @@ __global__ void forward_kernel(CenterNormForward<T> p) {
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) sum += Value(x[c]);
   const Value mu = block_sum(sum, scratch) / Value(p.columns);
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
-    p.y[r * p.columns + c] = T(Value(p.gamma[c]) * (p.k * (Value(x[c]) - mu)) + Value(p.beta[c]));  // [CEN-1] [CEN-2]
+    p.y[r * p.columns + c] = T(math::y(math::z(Value(x[c]), mu, p.k), Value(p.gamma[c]), Value(p.beta[c])));
   if (threadIdx.x == 0) p.mu[r] = mu;
 }
 
@@ -31,7 +33,7 @@ __global__ void backward_dx_kernel(CenterNormBackward<T> p) {
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) sum_h += Value(dy[c]) * Value(p.gamma[c]);
   const Value mean_h = block_sum(sum_h, scratch) / Value(p.columns);
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
-    p.dx.put(r * p.columns + c, p.k * (Value(dy[c]) * Value(p.gamma[c]) - mean_h));  // [CEN-3]
+    p.dx.put(r * p.columns + c, math::dx(Value(dy[c]) * Value(p.gamma[c]), mean_h, p.k));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 #include "engine/grad_out.h"
+#include "ops/center_norm/center_norm_math.h"
 
 namespace foldgrad {
 
@@ -25,7 +26,7 @@ struct CenterNormBackward {
 
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
     const Value dy_rc = dy[r * columns + c];
-    sums[0] += dy_rc * (k * (Value(x[r * columns + c]) - mu[r]));  // [CEN-4]
+    sums[0] += center_norm_math::dgamma(dy_rc, center_norm_math::z(Value(x[r * columns + c]), mu[r], k));
     sums[1] += dy_rc;
   }
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {

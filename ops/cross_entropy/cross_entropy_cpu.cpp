@@ -57,8 +57,7 @@ void cross_entropy_cpu(const CrossEntropyForward<T>& p) {
     sums[0] += p.losses[r];
     sums[1] += Value(p.targets[r] != p.ignore_index);
   });
-  *p.weight = p.mean ? Value(1) / std::max(count, Value(1)) : Value(1);
-  *p.loss = loss * *p.weight;  // [CE-3]
+  p.finish(loss, count);
 }
 template <class T>
 void cross_entropy_cpu(const CrossEntropyBackward<T>& p) {

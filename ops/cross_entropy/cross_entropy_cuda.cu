@@ -43,9 +43,7 @@ __global__ void total_kernel(CrossEntropyForward<T> p) {
   }
   loss = block_sum(loss, scratch);
   count = block_sum(count, scratch);
-  if (threadIdx.x != 0) return;
-  *p.weight = p.mean ? Value(1) / (count > Value(1) ? count : Value(1)) : Value(1);
-  *p.loss = loss * *p.weight;  // [CE-3]
+  if (threadIdx.x == 0) p.finish(loss, count);
 }
 
 // One block per row.

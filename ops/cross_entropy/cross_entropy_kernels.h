@@ -16,6 +16,12 @@ struct CrossEntropyForward {
   std::int64_t ignore_index;
   bool mean;
   cross_entropy_math::Smoothing<Value> q;
+
+  // From the losses of all rows, of which `count` are not ignored.
+  FOLDGRAD_HD void finish(Value total, Value count) const {
+    *weight = mean ? Value(1) / (count > Value(1) ? count : Value(1)) : Value(1);
+    *loss = total * *weight;  // [CE-3]
+  }
 };
 
 template <class T>

@@ -10,10 +10,10 @@ struct Mask {
   std::uint32_t threshold;  // of 2^16; 0: every element is kept, whatever its bits
   V scale;
 
-  // [DO-2], [DO-3] as a product: from a choice between value and 0 the compiler makes loads under a mask, for which
+  // A product: from a choice between value and 0 the compiler makes loads under a mask, for which
   // Zen 5 fetches nothing ahead. A dropped infinity is NaN, as in PyTorch.
   FOLDGRAD_HD V apply(V value, std::uint32_t bits) const {
-    return value * (bits >= threshold ? scale : V(0));  // [DO-1]
+    return value * (bits >= threshold ? scale : V(0));  // [DO-1, DO-2, DO-3]
   }
 };
 

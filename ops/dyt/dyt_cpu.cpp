@@ -10,18 +10,13 @@ template <class F, class T>
 void backward_row(const DytBackwardElement<T, F>& k, std::int64_t r, compute_t<T>* own) {
   using Value = compute_t<T>;
   const std::int64_t columns = k.columns;
-  const T *x = k.p.x + r * columns, *dy = k.p.dy + r * columns, *gamma = k.p.gamma;
-  Value *dgamma = own, *dbeta = own + columns, *dalpha = own + 2 * columns, *dshift = own + 3 * columns;
-  const DytScalars<T> scalars = k.k;
   const GradOut<T> dx{k.p.dx ? k.p.dx.data + r * columns : nullptr, k.p.dx.mode};
-  const auto element = [=](std::int64_t c) {
-    const Value u = scalars.u(Value(x[c])), t = F::value(u), dy_rc = dy[c];
-    const Value du = dy_rc * Value(gamma[c]) * F::derivative(u, t);
-    dgamma[c] += dy_rc * t;  // [DYT-3]
-    dbeta[c] += dy_rc;
-    dalpha[c] += du * Value(x[c]);  // [DYT-4]
-    dshift[c] += du;                // [DERF-2]
-    return du * scalars.alpha;      // [DYT-2]
+  const auto element = [=, local = k](std::int64_t c) {
+    Value sums[4];
+    for (int s = 0; s < 4; ++s) sums[s] = own[s * columns + c];
+    const Value dx_rc = local.gradients(r * columns + c, c, sums);
+    for (int s = 0; s < 4; ++s) own[s * columns + c] = sums[s];
+    return dx_rc;
   };
   if (dx) {
 #pragma omp simd

@@ -65,18 +65,22 @@ struct DytBackwardElement {
   DytScalars<T> k;
   std::int64_t rows = p.rows, columns = p.columns;
 
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const {
-    const Value u = k.u(Value(p.x[i])), t = F::value(u);
-    if (p.dx) p.dx.put(i, Value(p.dy[i]) * Value(p.gamma[c]) * k.alpha * F::derivative(u, t));  // [DYT-2]
-  }
-  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
-    const std::int64_t i = r * columns + c;
+  // Adds element i's shares of dgamma, dbeta, dalpha and dshift, and returns its dx.
+  FOLDGRAD_HD Value gradients(std::int64_t i, std::int64_t c, Value (&sums)[kSums]) const {
     const Value dy = p.dy[i], x = p.x[i], u = k.u(x), t = F::value(u);
     const Value du = dy * Value(p.gamma[c]) * F::derivative(u, t);
     sums[0] += dy * t;  // [DYT-3]
     sums[1] += dy;
-    sums[2] += du * x;  // [DYT-4]
-    sums[3] += du;      // [DERF-2]
+    sums[2] += du * x;    // [DYT-4]
+    sums[3] += du;        // [DERF-2]
+    return du * k.alpha;  // [DYT-2]
+  }
+  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const {
+    Value unused[kSums] = {};
+    if (p.dx) p.dx.put(i, gradients(i, c, unused));
+  }
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
+    gradients(r * columns + c, c, sums);
   }
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
     if (p.dgamma) p.dgamma.put(c, sums[0]);

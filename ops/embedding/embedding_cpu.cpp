@@ -34,10 +34,9 @@ void add_row(const EmbeddingBackward<T>& p, std::int64_t row, const int* positio
 #pragma omp simd
       for (std::int64_t c = 0; c < width; ++c) sums[c] += Value(dy[c]);
     }
-    const GradOut<T> dx{p.dx.data + row * p.columns + first, p.dx.mode};
-    const Value scale = p.scale;
+    const EmbeddingBackward<T> local = p;
 #pragma omp simd
-    for (std::int64_t c = 0; c < width; ++c) dx.put(c, scale * sums[c]);  // [EMB-2]
+    for (std::int64_t c = 0; c < width; ++c) local.put(row, first + c, sums[c]);
   }
 }
 
@@ -45,15 +44,13 @@ void add_row(const EmbeddingBackward<T>& p, std::int64_t row, const int* positio
 
 template <class T>
 void embedding_cpu(const EmbeddingForward<T>& p) {
-  using Value = compute_t<T>;
 #pragma omp parallel for schedule(static) if (p.positions * p.columns >= kParallelElements)
   for (std::int64_t m = 0; m < p.positions; ++m) {
-    const T* x = p.x + p.ids[m] * p.columns;
+    const EmbeddingForward<T> local = p;
+    const std::int64_t id = p.ids[m];
     T* y = p.y + m * p.columns;
-    const std::int64_t columns = p.columns;
-    const Value scale = p.scale;
 #pragma omp simd
-    for (std::int64_t c = 0; c < columns; ++c) y[c] = T(scale * Value(x[c]));  // [EMB-1]
+    for (std::int64_t c = 0; c < local.columns; ++c) y[c] = T(local.value(id, c));
   }
 }
 

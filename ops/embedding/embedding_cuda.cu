@@ -12,11 +12,10 @@ constexpr int kThreads = 128;  // not tuned
 // One block per position.
 template <class T>
 __global__ void forward_kernel(EmbeddingForward<T> p) {
-  using Value = compute_t<T>;
   const std::int64_t m = blockIdx.x, id = p.ids[m];
   const bool known = 0 <= id && id < p.rows;
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
-    p.y[m * p.columns + c] = T(known ? p.scale * Value(p.x[id * p.columns + c]) : Value(NAN));  // [EMB-1]
+    p.y[m * p.columns + c] = T(known ? p.value(id, c) : compute_t<T>(NAN));
 }
 
 // The positions of each row are gathered in `order` as on the CPU, except that atomics place them within their row in
@@ -88,7 +87,7 @@ __global__ void sum_kernel(Buckets<T> b) {
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
     Value sum = 0;
     for (int i = begin; i < end; ++i) sum += Value(p.dy[b.sorted[i] * p.columns + c]);
-    p.dx.put(v * p.columns + c, p.scale * sum);  // [EMB-2]
+    p.put(v, c, sum);
   }
 }
 

@@ -10,6 +10,10 @@ struct EmbeddingForward {
   const std::int64_t* ids;  // [positions]
   std::int64_t positions, rows, columns;
   compute_t<T> scale;
+
+  FOLDGRAD_HD compute_t<T> value(std::int64_t id, std::int64_t c) const {
+    return scale * compute_t<T>(x[id * columns + c]);  // [EMB-1]
+  }
 };
 
 template <class T>
@@ -22,6 +26,10 @@ struct EmbeddingBackward {
   std::int64_t padding_id;  // -1: none
 
   FOLDGRAD_HD bool counts(std::int64_t id) const { return 0 <= id && id < rows && id != padding_id; }
+  // sum: of dy over the positions of row v.
+  FOLDGRAD_HD void put(std::int64_t v, std::int64_t c, compute_t<T> sum) const {
+    dx.put(v * columns + c, scale * sum);  // [EMB-2]
+  }
 };
 
 template <class T>

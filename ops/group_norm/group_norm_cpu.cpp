@@ -60,7 +60,7 @@ void forward_sample(const GroupNormForward<T>& p, std::int64_t s) {
     if (!real(p, s, n)) continue;
     const T* x = of_sample + n * columns;
 #pragma omp simd
-    for (std::int64_t c = 0; c < columns; ++c) rstd[c] += (Value(x[c]) - mu[c]) * (Value(x[c]) - mu[c]);  // [GN-1]
+    for (std::int64_t c = 0; c < columns; ++c) rstd[c] += math::squared_deviation(Value(x[c]), mu[c]);
   }
   over_groups(rstd, columns, p.groups,
               [&](Value sum, std::int64_t g) { return p.rstd[s * p.groups + g] = math::rstd(sum, w, p.eps); });
@@ -69,7 +69,7 @@ void forward_sample(const GroupNormForward<T>& p, std::int64_t s) {
     T* y = p.y + (s * p.positions + n) * columns;
 #pragma omp simd
     for (std::int64_t c = 0; c < columns; ++c)
-      y[c] = T(math::y((Value(x[c]) - mu[c]) * rstd[c], Value(gamma[c]), Value(beta[c])));
+      y[c] = T(math::y(math::xhat(Value(x[c]), mu[c], rstd[c]), Value(gamma[c]), Value(beta[c])));
   }
 }
 
@@ -91,13 +91,13 @@ void backward_sample(const GroupNormBackward<T>& p, std::int64_t s, compute_t<T>
 #pragma omp simd
     for (std::int64_t c = 0; c < columns; ++c) {
       sum_h[c] += Value(dy[c]);
-      sum_h_xhat[c] += Value(dy[c]) * ((Value(x[c]) - mu[c]) * rstd[c]);
+      sum_h_xhat[c] += math::dgamma(Value(dy[c]), math::xhat(Value(x[c]), mu[c], rstd[c]));
     }
   }
   Value *dgamma = own, *dbeta = own + columns;
 #pragma omp simd
   for (std::int64_t c = 0; c < columns; ++c) {
-    dgamma[c] += sum_h_xhat[c];  // [GN-5]
+    dgamma[c] += sum_h_xhat[c];
     dbeta[c] += sum_h[c];
     sum_h_xhat[c] *= Value(gamma[c]);
     sum_h[c] *= Value(gamma[c]);
@@ -112,7 +112,7 @@ void backward_sample(const GroupNormBackward<T>& p, std::int64_t s, compute_t<T>
     const GradOut<T> dx{p.dx.data + begin + n * columns, p.dx.mode};
 #pragma omp simd
     for (std::int64_t c = 0; c < columns; ++c)
-      dx.put(c, math::dx(Value(dy[c]) * Value(gamma[c]), (Value(x[c]) - mu[c]) * rstd[c], rstd[c], sum_h[c],
+      dx.put(c, math::dx(Value(dy[c]) * Value(gamma[c]), math::xhat(Value(x[c]), mu[c], rstd[c]), rstd[c], sum_h[c],
                          sum_h_xhat[c], w));
   }
 }

@@ -30,17 +30,19 @@ __global__ void forward_kernel(GroupNormForward<T> p) {
   const Block<GroupNormForward<T>> block{p};
   Value count = 0, sum = 0, squares = 0;
   block.elements([&](std::int64_t i, std::int64_t, bool real) {
-    if (real) count += 1, sum += Value(p.x[i]);
+    if (!real) return;
+    count += 1;
+    sum += Value(p.x[i]);
   });
   count = block_sum(count, scratch);
   const Value weight = count > 0 ? Value(1) / count : Value(0);
   const Value mu = block_sum(sum, scratch) * weight;
   block.elements([&](std::int64_t i, std::int64_t, bool real) {
-    if (real) squares += (Value(p.x[i]) - mu) * (Value(p.x[i]) - mu);  // [GN-1]
+    if (real) squares += math::squared_deviation(Value(p.x[i]), mu);
   });
   const Value rstd = math::rstd(block_sum(squares, scratch), weight, p.eps);
   block.elements([&](std::int64_t i, std::int64_t c, bool) {
-    p.y[i] = T(math::y((Value(p.x[i]) - mu) * rstd, Value(p.gamma[c]), Value(p.beta[c])));
+    p.y[i] = T(math::y(math::xhat(Value(p.x[i]), mu, rstd), Value(p.gamma[c]), Value(p.beta[c])));
   });
   if (threadIdx.x == 0) {
     p.mu[blockIdx.x] = mu;
@@ -59,13 +61,13 @@ __global__ void backward_dx_kernel(GroupNormBackward<T> p) {
   block.elements([&](std::int64_t i, std::int64_t c, bool) {
     const Value h = Value(p.dy[i]) * Value(p.gamma[c]);
     sum_h += h;
-    sum_h_xhat += h * ((Value(p.x[i]) - mu) * rstd);
+    sum_h_xhat += h * math::xhat(Value(p.x[i]), mu, rstd);
   });
   sum_h = block_sum(sum_h, scratch);
   sum_h_xhat = block_sum(sum_h_xhat, scratch);
   block.elements([&](std::int64_t i, std::int64_t c, bool real) {
-    p.dx.put(i, math::dx(Value(p.dy[i]) * Value(p.gamma[c]), (Value(p.x[i]) - mu) * rstd, rstd, sum_h, sum_h_xhat,
-                         real ? weight : Value(0)));
+    p.dx.put(i, math::dx(Value(p.dy[i]) * Value(p.gamma[c]), math::xhat(Value(p.x[i]), mu, rstd), rstd, sum_h,
+                         sum_h_xhat, real ? weight : Value(0)));
   });
 }
 

@@ -30,7 +30,7 @@ struct GroupNormBackward {
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
     const std::int64_t set = r / positions * groups + c / (columns / groups);
     const Value dy_rc = dy[r * columns + c];
-    sums[0] += dy_rc * ((Value(x[r * columns + c]) - mu[set]) * rstd[set]);  // [GN-5]
+    sums[0] += group_norm_math::dgamma(dy_rc, group_norm_math::xhat(Value(x[r * columns + c]), mu[set], rstd[set]));
     sums[1] += dy_rc;
   }
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {

@@ -20,7 +20,7 @@ void forward_rows(const LayerNormForward<T>& p, std::int64_t begin, std::int64_t
     const T* x = p.x + r * columns;
     const Value mu = p.mu[r];
     const Value squares =
-        sum_cpu<Value>(columns, [x, mu](std::int64_t c) { return (Value(x[c]) - mu) * (Value(x[c]) - mu); });
+        sum_cpu<Value>(columns, [x, mu](std::int64_t c) { return math::squared_deviation(Value(x[c]), mu); });
     p.rstd[r] = math::rstd(squares / Value(columns), p.eps);
   }
   const T *gamma = p.gamma, *beta = p.beta;
@@ -43,7 +43,7 @@ void backward_row(const LayerNormBackward<T>& p, std::int64_t r, compute_t<T>* o
   const Value mu = p.mu[r], rstd = p.rstd[r];
   const auto [sum_h, sum_h_xhat] = sums_cpu<2, Value>(columns, [=](std::int64_t c, Value(&sums)[2]) {
     const Value dy_rc = dy[c], xhat = math::xhat(Value(x[c]), mu, rstd), h = dy_rc * Value(gamma[c]);
-    dgamma[c] += dy_rc * xhat;  // [LN-5]
+    dgamma[c] += math::dgamma(dy_rc, xhat);
     dbeta[c] += dy_rc;
     sums[0] += h;
     sums[1] += h * xhat;

@@ -19,11 +19,15 @@ __global__ void forward_kernel(LayerNormForward<T> p) {
   Value sum = 0, squares = 0;
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) sum += Value(x[c]);
   const Value mu = block_sum(sum, scratch) / Value(p.columns);  // [LN-1]
-  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) squares += (Value(x[c]) - mu) * (Value(x[c]) - mu);
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
+    squares += math::squared_deviation(Value(x[c]), mu);
   const Value rstd = math::rstd(block_sum(squares, scratch) / Value(p.columns), p.eps);
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
     y[c] = T(math::y(math::xhat(Value(x[c]), mu, rstd), Value(p.gamma[c]), Value(p.beta[c])));
-  if (threadIdx.x == 0) p.mu[r] = mu, p.rstd[r] = rstd;
+  if (threadIdx.x == 0) {
+    p.mu[r] = mu;
+    p.rstd[r] = rstd;
+  }
 }
 
 // One block per row.

@@ -28,7 +28,7 @@ struct LayerNormBackward {
   }
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
     const Value dy_rc = dy[r * columns + c];
-    sums[0] += dy_rc * xhat(r, c);  // [LN-5]
+    sums[0] += layer_norm_math::dgamma(dy_rc, xhat(r, c));
     sums[1] += dy_rc;
   }
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {

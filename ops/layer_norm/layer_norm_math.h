@@ -7,6 +7,10 @@
 namespace foldgrad::layer_norm_math {
 
 template <class T>
+FOLDGRAD_HD T squared_deviation(T x, T mu) {
+  return (x - mu) * (x - mu);  // [LN-1]
+}
+template <class T>
 FOLDGRAD_HD T rstd(T sigma2, T eps) {
   return T(1) / std::sqrt(sigma2 + eps);  // [LN-2]
 }
@@ -21,6 +25,11 @@ FOLDGRAD_HD T y(T xhat, T gamma, T beta) {
 template <class T>
 FOLDGRAD_HD T dx(T h, T xhat, T rstd, T mean_h, T mean_h_xhat) {
   return rstd * (h - mean_h - xhat * mean_h_xhat);  // [LN-4]
+}
+// A row's share.
+template <class T>
+FOLDGRAD_HD T dgamma(T dy, T xhat) {
+  return dy * xhat;  // [LN-5]
 }
 
 }  // namespace foldgrad::layer_norm_math

@@ -23,10 +23,10 @@ void pool(const MeanPoolForward<T>& p, std::int64_t b, std::int64_t begin, std::
       for (std::int64_t c = 0; c < width; ++c) sums[c] += Value(x[c]);
     }
   }
-  T* y = p.y + b * p.columns + begin;
+  const MeanPoolForward<T> local = p;
   const Value weight = p.weight[b];
 #pragma omp simd
-  for (std::int64_t c = 0; c < width; ++c) y[c] = T(sums[c] * weight);  // [RED-3]
+  for (std::int64_t c = 0; c < width; ++c) local.put(b, begin + c, sums[c], weight);
 }
 
 }  // namespace
@@ -39,9 +39,7 @@ void reduce_cpu(const SumForward<T>& p) {
     const T* x = p.x + p.begin(part);
     p.partials[part] = sum_cpu<Value>(p.begin(part + 1) - p.begin(part), [x](std::int64_t i) { return Value(x[i]); });
   }
-  Value sum = 0;
-  for (std::int64_t part = 0; part < p.parts; ++part) sum += p.partials[part];
-  *p.y = sum * p.scale;  // [RED-1, RED-2]
+  p.finish();
 }
 template <class T>
 void reduce_cpu(const SumBackward<T>& p, std::int64_t n) {
@@ -56,14 +54,11 @@ void reduce_cpu(const MeanPoolForward<T>& p) {
 }
 template <class T>
 void reduce_cpu(const MeanPoolBackward<T>& p) {
-  using Value = compute_t<T>;
   for_rows_cpu(p.batch * p.steps, p.columns, [&p](std::int64_t row) {
-    const Value factor = p.factor(row);
-    const T* dy = p.dy + row / p.steps * p.columns;
-    const GradOut<T> dx{p.dx.data + row * p.columns, p.dx.mode};
-    const std::int64_t columns = p.columns;
+    const MeanPoolBackward<T> local = p;
+    const compute_t<T> factor = p.factor(row);
 #pragma omp simd
-    for (std::int64_t c = 0; c < columns; ++c) dx.put(c, factor * Value(dy[c]));  // [RED-4]
+    for (std::int64_t c = 0; c < local.columns; ++c) local.put(row, c, factor);
   });
 }
 

@@ -20,9 +20,7 @@ __global__ void parts_kernel(SumForward<T> p) {
 // One thread: the parts are few.
 template <class T>
 __global__ void total_kernel(SumForward<T> p) {
-  compute_t<T> sum = 0;
-  for (std::int64_t part = 0; part < p.parts; ++part) sum += p.partials[part];
-  *p.y = sum * p.scale;  // [RED-1, RED-2]
+  p.finish();
 }
 
 // Element i of y.
@@ -37,7 +35,7 @@ struct Pool {
     Value sum = 0;
     for (std::int64_t t = 0; t < p.steps; ++t)
       if (p.counts(b, t)) sum += Value(p.x[(b * p.steps + t) * p.columns + c]);
-    p.y[i] = T(sum * weight);  // [RED-3]
+    p.put(b, c, sum, weight);
     if (c == 0) p.weight[b] = weight;
   }
 };

@@ -19,6 +19,12 @@ struct SumForward {
     return parts < kMaxParts ? parts : kMaxParts;
   }
   FOLDGRAD_HD std::int64_t begin(std::int64_t part) const { return part * n / parts; }
+  // The partial sums are there.
+  FOLDGRAD_HD void finish() const {
+    Value sum = 0;
+    for (std::int64_t part = 0; part < parts; ++part) sum += partials[part];
+    *y = sum * scale;  // [RED-1, RED-2]
+  }
 };
 
 template <class T>
@@ -46,6 +52,9 @@ struct MeanPoolForward {
     for (std::int64_t t = 0; t < steps; ++t) k += counts(b, t);
     return k ? Value(1) / Value(k) : Value(0);
   }
+  FOLDGRAD_HD void put(std::int64_t b, std::int64_t c, Value sum, Value weight) const {
+    y[b * columns + c] = T(sum * weight);  // [RED-3]
+  }
 };
 
 template <class T>
@@ -60,10 +69,10 @@ struct MeanPoolBackward {
 
   // The factor of all columns of one row of [batch * steps].
   FOLDGRAD_HD Value factor(std::int64_t row) const { return !mask || mask[row] ? weight[row / steps] : Value(0); }
-  FOLDGRAD_HD void operator()(std::int64_t i) const {
-    const std::int64_t row = i / columns, c = i % columns;
-    dx.put(i, factor(row) * Value(dy[row / steps * columns + c]));  // [RED-4]
+  FOLDGRAD_HD void put(std::int64_t row, std::int64_t c, Value factor) const {
+    dx.put(row * columns + c, factor * Value(dy[row / steps * columns + c]));  // [RED-4]
   }
+  FOLDGRAD_HD void operator()(std::int64_t i) const { put(i / columns, i % columns, factor(i / columns)); }
 };
 
 template <class T>

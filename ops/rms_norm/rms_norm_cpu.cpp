@@ -22,7 +22,7 @@ void forward_rows(const RmsNormForward<T>& p, std::int64_t begin, std::int64_t e
     const T* x = p.x + r * columns;
     const Value rrms = rrms_of[r - begin];
     write_cpu(p.y + r * columns, 0, columns, rows_bypass_cache<T>(p.rows * columns),
-              [=](std::int64_t c) { return math::y(Value(x[c]), rrms, Value(gamma[c])); });
+              [=](std::int64_t c) { return math::y(math::xhat(Value(x[c]), rrms), Value(gamma[c])); });
   }
 }
 
@@ -34,8 +34,8 @@ void backward_row(const RmsNormBackward<T>& p, std::int64_t r, compute_t<T>* dga
   const T *x = p.x + r * columns, *dy = p.dy + r * columns, *gamma = p.gamma;
   const Value rrms = p.rrms[r];
   const Value sum_h_xhat = sum_cpu<Value>(columns, [=](std::int64_t c) {
-    const Value term = Value(dy[c]) * (Value(x[c]) * rrms);
-    dgamma[c] += term;  // [RMS-4]
+    const Value term = math::dgamma(Value(dy[c]), math::xhat(Value(x[c]), rrms));
+    dgamma[c] += term;
     return term * Value(gamma[c]);
   });
   if (!p.dx) return;
@@ -43,7 +43,7 @@ void backward_row(const RmsNormBackward<T>& p, std::int64_t r, compute_t<T>* dga
   const bool bypass = rows_bypass_cache<T>(p.rows * columns);
   const auto put = [=](std::int64_t begin, std::int64_t end, Value along) {
     write_cpu(dx, begin, end, bypass, [=](std::int64_t c) {
-      return math::dx(Value(dy[c]) * Value(gamma[c]), Value(x[c]) * rrms, rrms, along);
+      return math::dx(Value(dy[c]) * Value(gamma[c]), math::xhat(Value(x[c]), rrms), rrms, along);
     });
   };
   put(0, p.k, p.weight[r] * sum_h_xhat);

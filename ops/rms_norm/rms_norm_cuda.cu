@@ -21,7 +21,7 @@ __global__ void forward_kernel(RmsNormForward<T> p) {
   squares = block_sum(squares, scratch);
   const Value rrms = math::rrms(squares / Value(p.k), p.eps, p.eps_outside);
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
-    y[c] = T(math::y(Value(x[c]), rrms, Value(p.gamma[c])));
+    y[c] = T(math::y(math::xhat(Value(x[c]), rrms), Value(p.gamma[c])));
   if (threadIdx.x == 0) p.finish(r, squares);
 }
 

@@ -31,9 +31,11 @@ struct RmsNormBackward {
   const compute_t<T>*rrms, *weight;  // [rows]
   std::int64_t rows, columns, k;
 
-  FOLDGRAD_HD Value xhat(std::int64_t r, std::int64_t c) const { return Value(x[r * columns + c]) * rrms[r]; }
+  FOLDGRAD_HD Value xhat(std::int64_t r, std::int64_t c) const {
+    return rms_norm_math::xhat(Value(x[r * columns + c]), rrms[r]);
+  }
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
-    sums[0] += Value(dy[r * columns + c]) * xhat(r, c);  // [RMS-4]
+    sums[0] += rms_norm_math::dgamma(Value(dy[r * columns + c]), xhat(r, c));
   }
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
     if (dgamma) dgamma.put(c, sums[0]);

@@ -17,13 +17,22 @@ FOLDGRAD_HD T weight(T mean_square, T channels, T eps, bool eps_outside) {
   return mean_square == T(0) ? T(0) : (T(1) + eps / std::sqrt(mean_square)) / channels;  // [RMS-6]
 }
 template <class T>
-FOLDGRAD_HD T y(T x, T rrms, T gamma) {
-  return gamma * (x * rrms);  // [RMS-2]
+FOLDGRAD_HD T xhat(T x, T rrms) {
+  return x * rrms;  // [RMS-2]
+}
+template <class T>
+FOLDGRAD_HD T y(T xhat, T gamma) {
+  return gamma * xhat;  // [RMS-2]
 }
 // along = w sum h xhat, and 0 for channels that the mean leaves out.
 template <class T>
 FOLDGRAD_HD T dx(T h, T xhat, T rrms, T along) {
   return rrms * (h - xhat * along);  // [RMS-3]
+}
+// A row's share.
+template <class T>
+FOLDGRAD_HD T dgamma(T dy, T xhat) {
+  return dy * xhat;  // [RMS-4]
 }
 
 }  // namespace foldgrad::rms_norm_math

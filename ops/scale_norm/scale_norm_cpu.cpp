@@ -13,10 +13,10 @@ void forward_row(const ScaleNormForward<T>& p, std::int64_t r) {
   const T* x = p.x + r * columns;
   T* y = p.y + r * columns;
   const Value squares = sum_cpu<Value>(columns, [x](std::int64_t c) { return Value(x[c]) * Value(x[c]); });
-  const Value rnorm = math::rnorm(squares, p.eps), factor = p.gain() * rnorm;
+  const Value rnorm = math::rnorm(squares, p.eps), g_rnorm = p.gain() * rnorm;
   p.rnorm[r] = rnorm;
 #pragma omp simd
-  for (std::int64_t c = 0; c < columns; ++c) y[c] = T(factor * Value(x[c]));
+  for (std::int64_t c = 0; c < columns; ++c) y[c] = T(math::y(Value(x[c]), g_rnorm));
 }
 
 template <class T>
@@ -25,13 +25,15 @@ void backward_row(const ScaleNormBackward<T>& p, std::int64_t r) {
   const std::int64_t columns = p.columns;
   const T *x = p.x + r * columns, *dy = p.dy + r * columns;
   const Value rnorm = p.rnorm[r], g_rnorm = p.gain() * rnorm;
-  const Value dy_u = sum_cpu<Value>(columns, [=](std::int64_t c) { return Value(dy[c]) * (Value(x[c]) * rnorm); });
+  const Value dy_u =
+      sum_cpu<Value>(columns, [=](std::int64_t c) { return Value(dy[c]) * math::u(Value(x[c]), rnorm); });
   p.dy_u[r] = dy_u;  // [SN-3]
   if (!p.dx) return;
   const Value along = math::along(dy_u, rnorm, p.eps);
   const GradOut<T> dx{p.dx.data + r * columns, p.dx.mode};
 #pragma omp simd
-  for (std::int64_t c = 0; c < columns; ++c) dx.put(c, math::dx(Value(dy[c]), Value(x[c]) * rnorm, g_rnorm, along));
+  for (std::int64_t c = 0; c < columns; ++c)
+    dx.put(c, math::dx(Value(dy[c]), math::u(Value(x[c]), rnorm), g_rnorm, along));
 }
 
 }  // namespace

@@ -15,8 +15,9 @@ __global__ void forward_kernel(ScaleNormForward<T> p) {
   const T* x = p.x + r * p.columns;
   Value squares = 0;
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) squares += Value(x[c]) * Value(x[c]);
-  const Value rnorm = math::rnorm(block_sum(squares, scratch), p.eps), factor = p.gain() * rnorm;
-  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) p.y[r * p.columns + c] = T(factor * Value(x[c]));
+  const Value rnorm = math::rnorm(block_sum(squares, scratch), p.eps), g_rnorm = p.gain() * rnorm;
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
+    p.y[r * p.columns + c] = T(math::y(Value(x[c]), g_rnorm));
   if (threadIdx.x == 0) p.rnorm[r] = rnorm;
 }
 
@@ -29,13 +30,13 @@ __global__ void backward_kernel(ScaleNormBackward<T> p) {
   const T *x = p.x + r * p.columns, *dy = p.dy + r * p.columns;
   const Value rnorm = p.rnorm[r], g_rnorm = p.gain() * rnorm;
   Value dy_u = 0;
-  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) dy_u += Value(dy[c]) * (Value(x[c]) * rnorm);
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) dy_u += Value(dy[c]) * math::u(Value(x[c]), rnorm);
   dy_u = block_sum(dy_u, scratch);
   if (threadIdx.x == 0) p.dy_u[r] = dy_u;  // [SN-3]
   if (!p.dx) return;
   const Value along = math::along(dy_u, rnorm, p.eps);
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
-    p.dx.put(r * p.columns + c, math::dx(Value(dy[c]), Value(x[c]) * rnorm, g_rnorm, along));
+    p.dx.put(r * p.columns + c, math::dx(Value(dy[c]), math::u(Value(x[c]), rnorm), g_rnorm, along));
 }
 
 }  // namespace

@@ -9,7 +9,16 @@ namespace foldgrad::scale_norm_math {
 template <class T>
 FOLDGRAD_HD T rnorm(T squares, T eps) {
   const T norm = std::sqrt(squares);
-  return T(1) / (norm < eps ? eps : norm);  // [SN-1] [FN-1]; NaN stays NaN
+  return T(1) / (norm < eps ? eps : norm);  // [SN-1]; NaN stays NaN
+}
+template <class T>
+FOLDGRAD_HD T u(T x, T rnorm) {
+  return x * rnorm;  // [SN-1]
+}
+// g_rnorm = g rnorm, with g = 1 for unit_rows.
+template <class T>
+FOLDGRAD_HD T y(T x, T g_rnorm) {
+  return g_rnorm * x;  // [SN-1] [FN-1]
 }
 // What multiplies u in dx, 0 below the clamp.
 template <class T>

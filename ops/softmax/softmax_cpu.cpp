@@ -28,7 +28,7 @@ void forward_rows(const SoftmaxForward<T>& p, std::int64_t begin, std::int64_t e
     max[r - begin] = math::shift(max_cpu<Value>(columns, [x = p.x + r * columns, kept = kept_of(r)](std::int64_t c) {
       const Value value = x[c];
       return kept(c) ? value : math::nothing<Value>();
-    }));  // [SM-1]
+    }));
   }
   for (std::int64_t r = begin; r < end; ++r) {
     const auto exponential = exponentials(r);
@@ -41,10 +41,10 @@ void forward_rows(const SoftmaxForward<T>& p, std::int64_t begin, std::int64_t e
     const Value factor = scale[r - begin];
     const Value* e = kept_exponentials + (r - begin) * columns;
     if (keeps)
-      write_cpu(p.y + r * columns, 0, columns, bypass, [=](std::int64_t c) { return e[c] * factor; });  // [SM-2]
+      write_cpu(p.y + r * columns, 0, columns, bypass, [=](std::int64_t c) { return math::y(e[c], factor); });
     else
       write_cpu(p.y + r * columns, 0, columns, bypass,
-                [factor, exponential = exponentials(r)](std::int64_t c) { return exponential(c) * factor; });
+                [factor, exponential = exponentials(r)](std::int64_t c) { return math::y(exponential(c), factor); });
   }
 }
 

@@ -19,11 +19,11 @@ __global__ void forward_kernel(SoftmaxForward<T> p) {
 
   Value max = math::nothing<Value>(), sum = 0;
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) max = Max{}(max, attended(c));
-  const Value m = math::shift(block_max(max, scratch, math::nothing<Value>()));  // [SM-1]
+  const Value m = math::shift(block_max(max, scratch, math::nothing<Value>()));
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) sum += math::exponential(attended(c), m);
   const Value scale = math::scale(block_sum(sum, scratch));
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
-    y[c] = T(math::exponential(attended(c), m) * scale);  // [SM-2]
+    y[c] = T(math::y(math::exponential(attended(c), m), scale));
 }
 
 // One block per row.

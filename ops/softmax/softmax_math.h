@@ -16,7 +16,7 @@ FOLDGRAD_HD constexpr T nothing() {
 // The maximum to subtract: of a row without attended entries a finite one, so that the difference is not NaN.
 template <class T>
 FOLDGRAD_HD T shift(T max) {
-  return max == nothing<T>() ? T(0) : max;
+  return max == nothing<T>() ? T(0) : max;  // [SM-1]
 }
 template <class T>
 FOLDGRAD_HD T exponential(T x, T m) {
@@ -26,6 +26,10 @@ FOLDGRAD_HD T exponential(T x, T m) {
 template <class T>
 FOLDGRAD_HD T scale(T sum) {
   return sum == T(0) ? T(0) : T(1) / sum;
+}
+template <class T>
+FOLDGRAD_HD T y(T exponential, T scale) {
+  return exponential * scale;  // [SM-2]
 }
 template <class T>
 FOLDGRAD_HD T dx(T y, T dy, T sum_dy_y) {
