@@ -1,17 +1,18 @@
 #include "models/inference/norm.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "engine/cpu/round_rows.h"
-#include "engine/cpu/rows.h"
+#include "engine/cpu/elementwise.h"
+#include "ops/layer_norm/row_norm.h"
 
 namespace foldgrad {
 namespace {
 
 template <class X, class Y>
 void convert(std::int64_t n, const X* x, Y* y) {
-  parallel_blocks(n, [=](std::int64_t begin, std::int64_t end) { round_to(end - begin, x + begin, y + begin); });
+  parallel_blocks(n, [=](std::int64_t begin, std::int64_t end) {
+    write_cpu(y, begin, end, /*bypass=*/false, [x](std::int64_t i) { return x[i]; });
+  });
 }
 
 Tensor parameter_of(Normalizer& norm, const std::string& name, double otherwise) {
@@ -54,29 +55,9 @@ InferenceNorm<T>::InferenceNorm(Normalizer* site, std::int64_t columns) : column
 template <class T>
 template <class Y>
 void InferenceNorm<T>::normalize(std::int64_t rows, const X* x, Y* y) const {
-  const std::int64_t C = columns_;
-  const X *A = A_.data<X>(), *B = B_.data<X>();
-  const X eps = X(eps_);
-  const bool center = center_, scale = scale_;
-  for_rows_cpu(rows, C, [=](std::int64_t r) {
-    const X* in = x + r * C;
-    Y* out = y + r * C;
-    const X mean = center ? sum_cpu<X>(C, [in](std::int64_t c) { return in[c]; }) / X(C) : X(0);
-    const X factor =
-        scale ? 1 / std::sqrt(sum_cpu<X>(C, [in, mean](std::int64_t c) { return (in[c] - mean) * (in[c] - mean); }) /
-                                  X(C) +
-                              eps)
-              : X(1);
-    constexpr std::int64_t kPart = 256;  // rounded together
-    for (std::int64_t begin = 0; begin < C; begin += kPart) {
-      X part[kPart];
-      const std::int64_t n = std::min(kPart, C - begin);
-      const X *in_part = in + begin, *A_part = A + begin, *B_part = B + begin;
-#pragma omp simd
-      for (std::int64_t c = 0; c < n; ++c) part[c] = A_part[c] * ((in_part[c] - mean) * factor) + B_part[c];
-      round_to(n, part, out + begin);
-    }
-  });
+  const RowNorm<X> norm{
+      .A = A_.data<X>(), .B = B_.data<X>(), .columns = columns_, .center = center_, .scale = scale_, .eps = X(eps_)};
+  row_norm(norm, rows, x, y);
 }
 
 // A sentence at a time where statistics are over its tokens.

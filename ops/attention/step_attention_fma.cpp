@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/cpu/round_rows.h"
 #include "engine/cpu/vector.h"
 #include "engine/cpu/vector_math.h"
+#include "engine/cpu/write.h"
 #include "ops/attention/step_attention.h"
 
 namespace foldgrad {
@@ -210,7 +210,8 @@ void attend(const StepAttention<T>& p, std::int64_t first, std::int64_t count, S
               [&](auto together, const Rows<V>& some, const Keys<T>& keys, std::int64_t j) {
                 add_values<together>(some, keys, j, p.value_offset);
               });
-  if constexpr (!kDirect) round_to(count * C, rows.sums, y);
+  if constexpr (!kDirect)
+    write_cpu(y, 0, count * C, /*bypass=*/false, [sums = rows.sums](std::int64_t i) { return sums[i]; });
 }
 
 template void attend(const StepAttention<float>&, std::int64_t, std::int64_t, StepAttentionRoom<float>&);
