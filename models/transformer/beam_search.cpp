@@ -43,11 +43,11 @@ std::vector<Sentence> sentences_of(const Tensor& mask, std::int64_t longest, con
   return sentences;
 }
 
-// [BEAM-1] and [BEAM-2] for one sentence, of whose hypotheses the candidates are given, after `step` tokens.
+// For one sentence, of whose hypotheses the candidates are given, after `step` tokens.
 void advance(Sentence& sentence, std::vector<Candidate> candidates, const std::vector<const Live*>& live_of_row,
              std::int64_t step, const DecodingOptions& o) {
   std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.before(b); });
-  candidates.resize(std::min(candidates.size(), std::size_t(2 * o.beam)));
+  candidates.resize(std::min(candidates.size(), std::size_t(2 * o.beam)));  // [BEAM-1]
   std::vector<Live> next;
   for (std::size_t rank = 0; rank < candidates.size(); ++rank) {
     const Candidate& c = candidates[rank];
@@ -56,7 +56,7 @@ void advance(Sentence& sentence, std::vector<Candidate> candidates, const std::v
       if (std::int64_t(next.size()) == o.beam) continue;
       next.push_back({.ids = ids, .score = c.score, .row = c.row});
       next.back().ids.push_back(c.token);
-    } else if (std::int64_t(rank) < o.beam && std::int64_t(sentence.results.size()) < o.beam) {
+    } else if (std::int64_t(rank) < o.beam && std::int64_t(sentence.results.size()) < o.beam) {   // [BEAM-2]
       sentence.results.push_back({ids, c.score / std::pow(double(step + 1), o.length_penalty)});  // [BEAM-3]
     }
   }

@@ -44,12 +44,11 @@ void check(const EncodedPairs& pairs, const BatchOptions& options) {
     }
 }
 
-// [BAT-1]
 std::vector<std::int64_t> ordered(const EncodedPairs& pairs, const BatchOptions& options) {
   std::vector<std::int64_t> order = counting(pairs.source.size());
   if (options.shuffle) shuffle(order, {.seed = options.seed, .stream = kPairStream});
   for (const std::vector<Ids>* side : {&pairs.target, &pairs.source})
-    std::stable_sort(order.begin(), order.end(),
+    std::stable_sort(order.begin(), order.end(),  // [BAT-1]
                      [&](std::int64_t a, std::int64_t b) { return (*side)[a].size() < (*side)[b].size(); });
   return order;
 }
@@ -59,7 +58,6 @@ std::int64_t cut(std::int64_t rows, std::int64_t multiple) {
   return rows < multiple ? rows : rows / multiple * multiple;
 }
 
-// [BAT-2]
 std::vector<std::vector<std::int64_t>> batches_of(const EncodedPairs& pairs, const BatchOptions& options) {
   std::vector<std::vector<std::int64_t>> batches;
   std::vector<std::int64_t> open;
@@ -74,7 +72,7 @@ std::vector<std::vector<std::int64_t>> batches_of(const EncodedPairs& pairs, con
   const auto is_full_with = [&](std::int64_t i) {
     std::int64_t longest = length(i);
     for (const std::int64_t other : open) longest = std::max(longest, length(other));
-    return std::int64_t(open.size() + 1) * longest > options.max_tokens;
+    return std::int64_t(open.size() + 1) * longest > options.max_tokens;  // [BAT-2]
   };
   for (const std::int64_t i : ordered(pairs, options)) {
     while (!open.empty() && is_full_with(i)) close();
