@@ -8,8 +8,8 @@ namespace foldgrad {
 void accumulate(const Tensor& target, const Tensor& source) {
   check_operand("accumulate", "source", source, target.shape(), target, "target");
   dispatch_floating("accumulate", target.dtype(), [&]<class T>(Type<T>) {
-    const Accumulate<T> p{target.data<T>(), source.data<T>()};
-    FOLDGRAD_RUN(target.device(), accumulate, p, target.size());
+    const Accumulate<T> p{target.data<T>(), source.data<T>(), target.size()};
+    FOLDGRAD_RUN(target.device(), accumulate, p);
   });
 }
 

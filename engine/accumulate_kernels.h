@@ -7,6 +7,7 @@ template <class T>
 struct Accumulate {
   T* target;
   const T* source;
+  std::int64_t n;
 
   FOLDGRAD_HD void operator()(std::int64_t i) const {
     target[i] = T(compute_t<T>(target[i]) + compute_t<T>(source[i]));
@@ -14,8 +15,8 @@ struct Accumulate {
 };
 
 template <class T>
-void accumulate_cpu(const Accumulate<T>& p, std::int64_t n);
+void accumulate_cpu(const Accumulate<T>& p);
 template <class T>
-void accumulate_cuda(const Accumulate<T>& p, std::int64_t n);
+void accumulate_cuda(const Accumulate<T>& p);
 
 }  // namespace foldgrad

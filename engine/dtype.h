@@ -96,6 +96,12 @@ struct DTypeOf<std::uint8_t> {
 template <class T>
 constexpr DType dtype_of = DTypeOf<T>::value;
 
+// Instantiates void FUNCTION(const PARAMS<T>&), as which kernels are called, for the floating types.
+#define FOLDGRAD_INSTANTIATE(FUNCTION, PARAMS)   \
+  template void FUNCTION(const PARAMS<float>&);  \
+  template void FUNCTION(const PARAMS<double>&); \
+  template void FUNCTION(const PARAMS<bf16>&)
+
 constexpr std::size_t size_of(DType dtype) {
   switch (dtype) {
     case DType::f64:

@@ -4,11 +4,9 @@
 namespace foldgrad {
 
 template <class T>
-void accumulate_cpu(const Accumulate<T>& p, std::int64_t n) {
-  elementwise_cpu(n, p);
+void accumulate_cpu(const Accumulate<T>& p) {
+  elementwise_cpu(p.n, p);
 }
-template void accumulate_cpu(const Accumulate<float>&, std::int64_t);
-template void accumulate_cpu(const Accumulate<double>&, std::int64_t);
-template void accumulate_cpu(const Accumulate<bf16>&, std::int64_t);
+FOLDGRAD_INSTANTIATE(accumulate_cpu, Accumulate);
 
 }  // namespace foldgrad

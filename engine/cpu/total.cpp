@@ -15,11 +15,7 @@ void total_cpu(const ColumnTotals<T>& p) {
   column_sums_cpu(p);
 }
 
-template void total_cpu(const Total<float>&);
-template void total_cpu(const Total<double>&);
-template void total_cpu(const Total<bf16>&);
-template void total_cpu(const ColumnTotals<float>&);
-template void total_cpu(const ColumnTotals<double>&);
-template void total_cpu(const ColumnTotals<bf16>&);
+FOLDGRAD_INSTANTIATE(total_cpu, Total);
+FOLDGRAD_INSTANTIATE(total_cpu, ColumnTotals);
 
 }  // namespace foldgrad

@@ -4,11 +4,9 @@
 namespace foldgrad {
 
 template <class T>
-void accumulate_cuda(const Accumulate<T>& p, std::int64_t n) {
-  elementwise_cuda("accumulate", n, p);
+void accumulate_cuda(const Accumulate<T>& p) {
+  elementwise_cuda("accumulate", p.n, p);
 }
-template void accumulate_cuda(const Accumulate<float>&, std::int64_t);
-template void accumulate_cuda(const Accumulate<double>&, std::int64_t);
-template void accumulate_cuda(const Accumulate<bf16>&, std::int64_t);
+FOLDGRAD_INSTANTIATE(accumulate_cuda, Accumulate);
 
 }  // namespace foldgrad

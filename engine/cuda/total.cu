@@ -27,11 +27,7 @@ void total_cuda(const ColumnTotals<T>& p) {
   column_sums_cuda("totals of columns", p);
 }
 
-template void total_cuda(const Total<float>&);
-template void total_cuda(const Total<double>&);
-template void total_cuda(const Total<bf16>&);
-template void total_cuda(const ColumnTotals<float>&);
-template void total_cuda(const ColumnTotals<double>&);
-template void total_cuda(const ColumnTotals<bf16>&);
+FOLDGRAD_INSTANTIATE(total_cuda, Total);
+FOLDGRAD_INSTANTIATE(total_cuda, ColumnTotals);
 
 }  // namespace foldgrad

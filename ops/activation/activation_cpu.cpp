@@ -49,14 +49,9 @@ void activation_cpu(const BiasActivationBackward<T>& p) {
   });
 }
 
-#define FOLDGRAD_INSTANTIATE(T)                                  \
-  template void activation_cpu(const ActivationForward<T>&);     \
-  template void activation_cpu(const ActivationBackward<T>&);    \
-  template void activation_cpu(const BiasActivationForward<T>&); \
-  template void activation_cpu(const BiasActivationBackward<T>&);
-FOLDGRAD_INSTANTIATE(float)
-FOLDGRAD_INSTANTIATE(double)
-FOLDGRAD_INSTANTIATE(bf16)
-#undef FOLDGRAD_INSTANTIATE
+FOLDGRAD_INSTANTIATE(activation_cpu, ActivationForward);
+FOLDGRAD_INSTANTIATE(activation_cpu, ActivationBackward);
+FOLDGRAD_INSTANTIATE(activation_cpu, BiasActivationForward);
+FOLDGRAD_INSTANTIATE(activation_cpu, BiasActivationBackward);
 
 }  // namespace foldgrad

@@ -29,14 +29,9 @@ void activation_cuda(const BiasActivationBackward<T>& p) {
   });
 }
 
-#define FOLDGRAD_INSTANTIATE(T)                                   \
-  template void activation_cuda(const ActivationForward<T>&);     \
-  template void activation_cuda(const ActivationBackward<T>&);    \
-  template void activation_cuda(const BiasActivationForward<T>&); \
-  template void activation_cuda(const BiasActivationBackward<T>&);
-FOLDGRAD_INSTANTIATE(float)
-FOLDGRAD_INSTANTIATE(double)
-FOLDGRAD_INSTANTIATE(bf16)
-#undef FOLDGRAD_INSTANTIATE
+FOLDGRAD_INSTANTIATE(activation_cuda, ActivationForward);
+FOLDGRAD_INSTANTIATE(activation_cuda, ActivationBackward);
+FOLDGRAD_INSTANTIATE(activation_cuda, BiasActivationForward);
+FOLDGRAD_INSTANTIATE(activation_cuda, BiasActivationBackward);
 
 }  // namespace foldgrad

@@ -13,14 +13,9 @@ void affine_backward_cpu(const Kernel& p) {
   elements_and_column_sums_cpu(p);
 }
 
-#define FOLDGRAD_INSTANTIATE(T)                                \
-  template void affine_cpu(const AffineForward<T>&);           \
-  template void affine_cpu(const ScaleByForward<T>&);          \
-  template void affine_backward_cpu(const AffineBackward<T>&); \
-  template void affine_backward_cpu(const ScaleByBackward<T>&);
-FOLDGRAD_INSTANTIATE(float)
-FOLDGRAD_INSTANTIATE(double)
-FOLDGRAD_INSTANTIATE(bf16)
-#undef FOLDGRAD_INSTANTIATE
+FOLDGRAD_INSTANTIATE(affine_cpu, AffineForward);
+FOLDGRAD_INSTANTIATE(affine_cpu, ScaleByForward);
+FOLDGRAD_INSTANTIATE(affine_backward_cpu, AffineBackward);
+FOLDGRAD_INSTANTIATE(affine_backward_cpu, ScaleByBackward);
 
 }  // namespace foldgrad

@@ -14,14 +14,9 @@ void affine_backward_cuda(const Kernel& p) {
   column_sums_cuda("affine backward of the parameters", p);
 }
 
-#define FOLDGRAD_INSTANTIATE(T)                                 \
-  template void affine_cuda(const AffineForward<T>&);           \
-  template void affine_cuda(const ScaleByForward<T>&);          \
-  template void affine_backward_cuda(const AffineBackward<T>&); \
-  template void affine_backward_cuda(const ScaleByBackward<T>&);
-FOLDGRAD_INSTANTIATE(float)
-FOLDGRAD_INSTANTIATE(double)
-FOLDGRAD_INSTANTIATE(bf16)
-#undef FOLDGRAD_INSTANTIATE
+FOLDGRAD_INSTANTIATE(affine_cuda, AffineForward);
+FOLDGRAD_INSTANTIATE(affine_cuda, ScaleByForward);
+FOLDGRAD_INSTANTIATE(affine_backward_cuda, AffineBackward);
+FOLDGRAD_INSTANTIATE(affine_backward_cuda, ScaleByBackward);
 
 }  // namespace foldgrad

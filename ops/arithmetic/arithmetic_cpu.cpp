@@ -12,17 +12,12 @@ void add_bias_cpu(const AddBiasForward<T>& p) {
   elementwise_columns_cpu(p.rows * p.columns, p.columns, p);
 }
 
-#define FOLDGRAD_INSTANTIATE(T)                                 \
-  template void arithmetic_cpu(const BinaryForward<T, Plus>&);  \
-  template void arithmetic_cpu(const BinaryForward<T, Minus>&); \
-  template void arithmetic_cpu(const BinaryForward<T, Times>&); \
-  template void arithmetic_cpu(const MulBackward<T>&);          \
-  template void arithmetic_cpu(const ScaleForward<T>&);         \
-  template void arithmetic_cpu(const ScaleBackward<T>&);        \
-  template void add_bias_cpu(const AddBiasForward<T>&);
-FOLDGRAD_INSTANTIATE(float)
-FOLDGRAD_INSTANTIATE(double)
-FOLDGRAD_INSTANTIATE(bf16)
-#undef FOLDGRAD_INSTANTIATE
+FOLDGRAD_INSTANTIATE(arithmetic_cpu, AddForward);
+FOLDGRAD_INSTANTIATE(arithmetic_cpu, SubForward);
+FOLDGRAD_INSTANTIATE(arithmetic_cpu, MulForward);
+FOLDGRAD_INSTANTIATE(arithmetic_cpu, MulBackward);
+FOLDGRAD_INSTANTIATE(arithmetic_cpu, ScaleForward);
+FOLDGRAD_INSTANTIATE(arithmetic_cpu, ScaleBackward);
+FOLDGRAD_INSTANTIATE(add_bias_cpu, AddBiasForward);
 
 }  // namespace foldgrad

@@ -12,17 +12,12 @@ void add_bias_cuda(const AddBiasForward<T>& p) {
   elementwise_columns_cuda("add_bias forward", p.rows * p.columns, p.columns, p);
 }
 
-#define FOLDGRAD_INSTANTIATE(T)                                  \
-  template void arithmetic_cuda(const BinaryForward<T, Plus>&);  \
-  template void arithmetic_cuda(const BinaryForward<T, Minus>&); \
-  template void arithmetic_cuda(const BinaryForward<T, Times>&); \
-  template void arithmetic_cuda(const MulBackward<T>&);          \
-  template void arithmetic_cuda(const ScaleForward<T>&);         \
-  template void arithmetic_cuda(const ScaleBackward<T>&);        \
-  template void add_bias_cuda(const AddBiasForward<T>&);
-FOLDGRAD_INSTANTIATE(float)
-FOLDGRAD_INSTANTIATE(double)
-FOLDGRAD_INSTANTIATE(bf16)
-#undef FOLDGRAD_INSTANTIATE
+FOLDGRAD_INSTANTIATE(arithmetic_cuda, AddForward);
+FOLDGRAD_INSTANTIATE(arithmetic_cuda, SubForward);
+FOLDGRAD_INSTANTIATE(arithmetic_cuda, MulForward);
+FOLDGRAD_INSTANTIATE(arithmetic_cuda, MulBackward);
+FOLDGRAD_INSTANTIATE(arithmetic_cuda, ScaleForward);
+FOLDGRAD_INSTANTIATE(arithmetic_cuda, ScaleBackward);
+FOLDGRAD_INSTANTIATE(add_bias_cuda, AddBiasForward);
 
 }  // namespace foldgrad

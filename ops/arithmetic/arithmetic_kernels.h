@@ -85,6 +85,13 @@ struct AddBiasForward {
   FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { y[i] = T(value(i, c)); }
 };
 
+template <class T>
+using AddForward = BinaryForward<T, Plus>;
+template <class T>
+using SubForward = BinaryForward<T, Minus>;
+template <class T>
+using MulForward = BinaryForward<T, Times>;
+
 // Kernel is one of the above that has a size n.
 template <class Kernel>
 void arithmetic_cpu(const Kernel& p);

@@ -166,8 +166,6 @@ void attention_cpu(const AttentionBackward<T>& p) {
   }
 }
 
-template void attention_cpu(const AttentionBackward<float>&);
-template void attention_cpu(const AttentionBackward<double>&);
-template void attention_cpu(const AttentionBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(attention_cpu, AttentionBackward);
 
 }  // namespace foldgrad

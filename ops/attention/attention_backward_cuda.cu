@@ -123,8 +123,6 @@ void attention_cuda(const AttentionBackward<T>& p) {
     launch("attention backward of k and v", backward_kv_kernel<T>, grid_of(s, s.keys, 4 * tile_bytes), p);
 }
 
-template void attention_cuda(const AttentionBackward<float>&);
-template void attention_cuda(const AttentionBackward<double>&);
-template void attention_cuda(const AttentionBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(attention_cuda, AttentionBackward);
 
 }  // namespace foldgrad

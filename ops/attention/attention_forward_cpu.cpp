@@ -131,8 +131,6 @@ void attention_cpu(const AttentionForward<T>& p) {
   }
 }
 
-template void attention_cpu(const AttentionForward<float>&);
-template void attention_cpu(const AttentionForward<double>&);
-template void attention_cpu(const AttentionForward<bf16>&);
+FOLDGRAD_INSTANTIATE(attention_cpu, AttentionForward);
 
 }  // namespace foldgrad

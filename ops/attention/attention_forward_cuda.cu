@@ -90,8 +90,6 @@ void attention_cuda(const AttentionForward<T>& p) {
   launch("attention forward", forward_kernel<T>, grid_of(p.shape, p.shape.queries, shared_bytes), p);
 }
 
-template void attention_cuda(const AttentionForward<float>&);
-template void attention_cuda(const AttentionForward<double>&);
-template void attention_cuda(const AttentionForward<bf16>&);
+FOLDGRAD_INSTANTIATE(attention_cuda, AttentionForward);
 
 }  // namespace foldgrad

@@ -53,11 +53,7 @@ void center_norm_cpu(const CenterNormBackward<T>& p) {
   column_sums_cpu(p, [&p](std::int64_t r, compute_t<T>* own) { backward_row(p, r, own); });
 }
 
-template void center_norm_cpu(const CenterNormForward<float>&);
-template void center_norm_cpu(const CenterNormForward<double>&);
-template void center_norm_cpu(const CenterNormForward<bf16>&);
-template void center_norm_cpu(const CenterNormBackward<float>&);
-template void center_norm_cpu(const CenterNormBackward<double>&);
-template void center_norm_cpu(const CenterNormBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(center_norm_cpu, CenterNormForward);
+FOLDGRAD_INSTANTIATE(center_norm_cpu, CenterNormBackward);
 
 }  // namespace foldgrad

@@ -48,11 +48,7 @@ void center_norm_cuda(const CenterNormBackward<T>& p) {
   if (p.dgamma || p.dbeta) column_sums_cuda("center_norm backward of gamma and beta", p);
 }
 
-template void center_norm_cuda(const CenterNormForward<float>&);
-template void center_norm_cuda(const CenterNormForward<double>&);
-template void center_norm_cuda(const CenterNormForward<bf16>&);
-template void center_norm_cuda(const CenterNormBackward<float>&);
-template void center_norm_cuda(const CenterNormBackward<double>&);
-template void center_norm_cuda(const CenterNormBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(center_norm_cuda, CenterNormForward);
+FOLDGRAD_INSTANTIATE(center_norm_cuda, CenterNormBackward);
 
 }  // namespace foldgrad

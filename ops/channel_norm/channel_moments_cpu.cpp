@@ -46,8 +46,6 @@ void channel_moments_cpu(const ChannelMomentsPass<T>& p) {
   });
 }
 
-template void channel_moments_cpu(const ChannelMomentsPass<float>&);
-template void channel_moments_cpu(const ChannelMomentsPass<double>&);
-template void channel_moments_cpu(const ChannelMomentsPass<bf16>&);
+FOLDGRAD_INSTANTIATE(channel_moments_cpu, ChannelMomentsPass);
 
 }  // namespace foldgrad

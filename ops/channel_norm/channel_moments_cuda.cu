@@ -58,8 +58,6 @@ void channel_moments_cuda(const ChannelMomentsPass<T>& p) {
   launch("channel_norm moments of all rows", finish_moments_kernel<T>, strips(p.columns, 1), p);
 }
 
-template void channel_moments_cuda(const ChannelMomentsPass<float>&);
-template void channel_moments_cuda(const ChannelMomentsPass<double>&);
-template void channel_moments_cuda(const ChannelMomentsPass<bf16>&);
+FOLDGRAD_INSTANTIATE(channel_moments_cuda, ChannelMomentsPass);
 
 }  // namespace foldgrad

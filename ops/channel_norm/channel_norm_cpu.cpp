@@ -61,15 +61,10 @@ void channel_norm_cpu(const ChannelGradient<T>& p) {
   });
 }
 
-#define FOLDGRAD_INSTANTIATE(T)                                  \
-  template void channel_norm_cpu(const ChannelForwardStep<T>&);  \
-  template void channel_norm_cpu(const ChannelApply<T>&);        \
-  template void channel_norm_cpu(const ChannelSums<T>&);         \
-  template void channel_norm_cpu(const ChannelBackwardStep<T>&); \
-  template void channel_norm_cpu(const ChannelGradient<T>&);
-FOLDGRAD_INSTANTIATE(float)
-FOLDGRAD_INSTANTIATE(double)
-FOLDGRAD_INSTANTIATE(bf16)
-#undef FOLDGRAD_INSTANTIATE
+FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelForwardStep);
+FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelApply);
+FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelSums);
+FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelBackwardStep);
+FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelGradient);
 
 }  // namespace foldgrad

@@ -84,15 +84,10 @@ void channel_norm_cuda(const ChannelGradient<T>& p) {
   launch("channel_norm backward", gradient_kernel<T>, elements(p.rows, p.columns), p);
 }
 
-#define FOLDGRAD_INSTANTIATE(T)                                   \
-  template void channel_norm_cuda(const ChannelForwardStep<T>&);  \
-  template void channel_norm_cuda(const ChannelApply<T>&);        \
-  template void channel_norm_cuda(const ChannelSums<T>&);         \
-  template void channel_norm_cuda(const ChannelBackwardStep<T>&); \
-  template void channel_norm_cuda(const ChannelGradient<T>&);
-FOLDGRAD_INSTANTIATE(float)
-FOLDGRAD_INSTANTIATE(double)
-FOLDGRAD_INSTANTIATE(bf16)
-#undef FOLDGRAD_INSTANTIATE
+FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelForwardStep);
+FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelApply);
+FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelSums);
+FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelBackwardStep);
+FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelGradient);
 
 }  // namespace foldgrad

@@ -14,11 +14,7 @@ void rbn_penalty_cpu(const RbnPenaltyBackward<T>& p) {
   elementwise_cpu(p.forward.columns, p);
 }
 
-template void rbn_penalty_cpu(const RbnPenalty<float>&);
-template void rbn_penalty_cpu(const RbnPenalty<double>&);
-template void rbn_penalty_cpu(const RbnPenalty<bf16>&);
-template void rbn_penalty_cpu(const RbnPenaltyBackward<float>&);
-template void rbn_penalty_cpu(const RbnPenaltyBackward<double>&);
-template void rbn_penalty_cpu(const RbnPenaltyBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(rbn_penalty_cpu, RbnPenalty);
+FOLDGRAD_INSTANTIATE(rbn_penalty_cpu, RbnPenaltyBackward);
 
 }  // namespace foldgrad

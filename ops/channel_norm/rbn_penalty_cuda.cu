@@ -28,11 +28,7 @@ void rbn_penalty_cuda(const RbnPenaltyBackward<T>& p) {
   elementwise_cuda("rbn_penalty backward", p.forward.columns, p);
 }
 
-template void rbn_penalty_cuda(const RbnPenalty<float>&);
-template void rbn_penalty_cuda(const RbnPenalty<double>&);
-template void rbn_penalty_cuda(const RbnPenalty<bf16>&);
-template void rbn_penalty_cuda(const RbnPenaltyBackward<float>&);
-template void rbn_penalty_cuda(const RbnPenaltyBackward<double>&);
-template void rbn_penalty_cuda(const RbnPenaltyBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(rbn_penalty_cuda, RbnPenalty);
+FOLDGRAD_INSTANTIATE(rbn_penalty_cuda, RbnPenaltyBackward);
 
 }  // namespace foldgrad

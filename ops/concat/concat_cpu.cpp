@@ -33,8 +33,6 @@ void copy_rows_cpu(const CopyRows<T>& p) {
   }
 }
 
-template void copy_rows_cpu(const CopyRows<float>&);
-template void copy_rows_cpu(const CopyRows<double>&);
-template void copy_rows_cpu(const CopyRows<bf16>&);
+FOLDGRAD_INSTANTIATE(copy_rows_cpu, CopyRows);
 
 }  // namespace foldgrad

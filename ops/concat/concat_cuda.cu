@@ -22,8 +22,6 @@ void copy_rows_cuda(const CopyRows<T>& p) {
   elementwise_cuda("concat or slice", p.rows * p.width(), CopyElement<T>{p});
 }
 
-template void copy_rows_cuda(const CopyRows<float>&);
-template void copy_rows_cuda(const CopyRows<double>&);
-template void copy_rows_cuda(const CopyRows<bf16>&);
+FOLDGRAD_INSTANTIATE(copy_rows_cuda, CopyRows);
 
 }  // namespace foldgrad

@@ -77,11 +77,7 @@ void unfold_cpu(const UnfoldBackward<T>& p) {
   for (std::int64_t plane = 0; plane < planes; ++plane) fold_channel(p, plane, sums + omp_get_thread_num() * size);
 }
 
-template void unfold_cpu(const UnfoldForward<float>&);
-template void unfold_cpu(const UnfoldForward<double>&);
-template void unfold_cpu(const UnfoldForward<bf16>&);
-template void unfold_cpu(const UnfoldBackward<float>&);
-template void unfold_cpu(const UnfoldBackward<double>&);
-template void unfold_cpu(const UnfoldBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(unfold_cpu, UnfoldForward);
+FOLDGRAD_INSTANTIATE(unfold_cpu, UnfoldBackward);
 
 }  // namespace foldgrad

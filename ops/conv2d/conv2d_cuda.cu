@@ -54,11 +54,7 @@ void unfold_cuda(const UnfoldBackward<T>& p) {
   elementwise_cuda("unfold backward", p.s.batch * p.s.channels * p.s.height * p.s.width, FoldElement<T>{p});
 }
 
-template void unfold_cuda(const UnfoldForward<float>&);
-template void unfold_cuda(const UnfoldForward<double>&);
-template void unfold_cuda(const UnfoldForward<bf16>&);
-template void unfold_cuda(const UnfoldBackward<float>&);
-template void unfold_cuda(const UnfoldBackward<double>&);
-template void unfold_cuda(const UnfoldBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(unfold_cuda, UnfoldForward);
+FOLDGRAD_INSTANTIATE(unfold_cuda, UnfoldBackward);
 
 }  // namespace foldgrad

@@ -64,11 +64,7 @@ void cross_entropy_cpu(const CrossEntropyBackward<T>& p) {
   for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) { backward_row(p, r); });
 }
 
-template void cross_entropy_cpu(const CrossEntropyForward<float>&);
-template void cross_entropy_cpu(const CrossEntropyForward<double>&);
-template void cross_entropy_cpu(const CrossEntropyForward<bf16>&);
-template void cross_entropy_cpu(const CrossEntropyBackward<float>&);
-template void cross_entropy_cpu(const CrossEntropyBackward<double>&);
-template void cross_entropy_cpu(const CrossEntropyBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(cross_entropy_cpu, CrossEntropyForward);
+FOLDGRAD_INSTANTIATE(cross_entropy_cpu, CrossEntropyBackward);
 
 }  // namespace foldgrad

@@ -74,11 +74,7 @@ void cross_entropy_cuda(const CrossEntropyBackward<T>& p) {
   launch("cross_entropy backward", backward_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
 }
 
-template void cross_entropy_cuda(const CrossEntropyForward<float>&);
-template void cross_entropy_cuda(const CrossEntropyForward<double>&);
-template void cross_entropy_cuda(const CrossEntropyForward<bf16>&);
-template void cross_entropy_cuda(const CrossEntropyBackward<float>&);
-template void cross_entropy_cuda(const CrossEntropyBackward<double>&);
-template void cross_entropy_cuda(const CrossEntropyBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(cross_entropy_cuda, CrossEntropyForward);
+FOLDGRAD_INSTANTIATE(cross_entropy_cuda, CrossEntropyBackward);
 
 }  // namespace foldgrad

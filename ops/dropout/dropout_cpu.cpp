@@ -76,14 +76,9 @@ void dropout_cpu(const BiasDropoutResidualBackward<T>& p) {
     elementwise_random(DropoutBackward<T>{p.dx, p.dy, p.rows * p.columns, p.mask});
 }
 
-#define FOLDGRAD_INSTANTIATE(T)                                    \
-  template void dropout_cpu(const DropoutForward<T>&);             \
-  template void dropout_cpu(const DropoutBackward<T>&);            \
-  template void dropout_cpu(const BiasDropoutResidualForward<T>&); \
-  template void dropout_cpu(const BiasDropoutResidualBackward<T>&);
-FOLDGRAD_INSTANTIATE(float)
-FOLDGRAD_INSTANTIATE(double)
-FOLDGRAD_INSTANTIATE(bf16)
-#undef FOLDGRAD_INSTANTIATE
+FOLDGRAD_INSTANTIATE(dropout_cpu, DropoutForward);
+FOLDGRAD_INSTANTIATE(dropout_cpu, DropoutBackward);
+FOLDGRAD_INSTANTIATE(dropout_cpu, BiasDropoutResidualForward);
+FOLDGRAD_INSTANTIATE(dropout_cpu, BiasDropoutResidualBackward);
 
 }  // namespace foldgrad

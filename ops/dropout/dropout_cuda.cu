@@ -52,14 +52,9 @@ void dropout_cuda(const BiasDropoutResidualBackward<T>& p) {
   if (p.dbias) column_sums_cuda("bias_dropout_residual backward of bias", p);
 }
 
-#define FOLDGRAD_INSTANTIATE(T)                                     \
-  template void dropout_cuda(const DropoutForward<T>&);             \
-  template void dropout_cuda(const DropoutBackward<T>&);            \
-  template void dropout_cuda(const BiasDropoutResidualForward<T>&); \
-  template void dropout_cuda(const BiasDropoutResidualBackward<T>&);
-FOLDGRAD_INSTANTIATE(float)
-FOLDGRAD_INSTANTIATE(double)
-FOLDGRAD_INSTANTIATE(bf16)
-#undef FOLDGRAD_INSTANTIATE
+FOLDGRAD_INSTANTIATE(dropout_cuda, DropoutForward);
+FOLDGRAD_INSTANTIATE(dropout_cuda, DropoutBackward);
+FOLDGRAD_INSTANTIATE(dropout_cuda, BiasDropoutResidualForward);
+FOLDGRAD_INSTANTIATE(dropout_cuda, BiasDropoutResidualBackward);
 
 }  // namespace foldgrad

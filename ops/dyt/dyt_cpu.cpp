@@ -48,11 +48,7 @@ void dyt_cpu(const DytBackward<T>& p) {
   p.shift ? backward<dyt_math::Erf>(p) : backward<dyt_math::Tanh>(p);
 }
 
-template void dyt_cpu(const DytForward<float>&);
-template void dyt_cpu(const DytForward<double>&);
-template void dyt_cpu(const DytForward<bf16>&);
-template void dyt_cpu(const DytBackward<float>&);
-template void dyt_cpu(const DytBackward<double>&);
-template void dyt_cpu(const DytBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(dyt_cpu, DytForward);
+FOLDGRAD_INSTANTIATE(dyt_cpu, DytBackward);
 
 }  // namespace foldgrad

@@ -46,11 +46,7 @@ void dyt_cuda(const DytBackward<T>& p) {
   p.shift ? backward<dyt_math::Erf>(p) : backward<dyt_math::Tanh>(p);
 }
 
-template void dyt_cuda(const DytForward<float>&);
-template void dyt_cuda(const DytForward<double>&);
-template void dyt_cuda(const DytForward<bf16>&);
-template void dyt_cuda(const DytBackward<float>&);
-template void dyt_cuda(const DytBackward<double>&);
-template void dyt_cuda(const DytBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(dyt_cuda, DytForward);
+FOLDGRAD_INSTANTIATE(dyt_cuda, DytBackward);
 
 }  // namespace foldgrad

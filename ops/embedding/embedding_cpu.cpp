@@ -71,11 +71,7 @@ void embedding_cpu(const EmbeddingBackward<T>& p) {
   }
 }
 
-template void embedding_cpu(const EmbeddingForward<float>&);
-template void embedding_cpu(const EmbeddingForward<double>&);
-template void embedding_cpu(const EmbeddingForward<bf16>&);
-template void embedding_cpu(const EmbeddingBackward<float>&);
-template void embedding_cpu(const EmbeddingBackward<double>&);
-template void embedding_cpu(const EmbeddingBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(embedding_cpu, EmbeddingForward);
+FOLDGRAD_INSTANTIATE(embedding_cpu, EmbeddingBackward);
 
 }  // namespace foldgrad

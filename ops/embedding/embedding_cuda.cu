@@ -112,11 +112,7 @@ void embedding_cuda(const EmbeddingBackward<T>& p) {
   launch("embedding backward: sum", sum_kernel<T>, {dim3(unsigned(p.rows)), dim3(kThreads)}, b);
 }
 
-template void embedding_cuda(const EmbeddingForward<float>&);
-template void embedding_cuda(const EmbeddingForward<double>&);
-template void embedding_cuda(const EmbeddingForward<bf16>&);
-template void embedding_cuda(const EmbeddingBackward<float>&);
-template void embedding_cuda(const EmbeddingBackward<double>&);
-template void embedding_cuda(const EmbeddingBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(embedding_cuda, EmbeddingForward);
+FOLDGRAD_INSTANTIATE(embedding_cuda, EmbeddingBackward);
 
 }  // namespace foldgrad

@@ -130,11 +130,7 @@ void group_norm_cpu(const GroupNormBackward<T>& p) {
       p, [&p](std::int64_t s, compute_t<T>* own) { backward_sample(p, s, own); }, p.samples * p.positions * p.columns);
 }
 
-template void group_norm_cpu(const GroupNormForward<float>&);
-template void group_norm_cpu(const GroupNormForward<double>&);
-template void group_norm_cpu(const GroupNormForward<bf16>&);
-template void group_norm_cpu(const GroupNormBackward<float>&);
-template void group_norm_cpu(const GroupNormBackward<double>&);
-template void group_norm_cpu(const GroupNormBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(group_norm_cpu, GroupNormForward);
+FOLDGRAD_INSTANTIATE(group_norm_cpu, GroupNormBackward);
 
 }  // namespace foldgrad

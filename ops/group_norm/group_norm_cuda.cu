@@ -84,11 +84,7 @@ void group_norm_cuda(const GroupNormBackward<T>& p) {
   if (p.dgamma || p.dbeta) column_sums_cuda("group_norm backward of gamma and beta", p);
 }
 
-template void group_norm_cuda(const GroupNormForward<float>&);
-template void group_norm_cuda(const GroupNormForward<double>&);
-template void group_norm_cuda(const GroupNormForward<bf16>&);
-template void group_norm_cuda(const GroupNormBackward<float>&);
-template void group_norm_cuda(const GroupNormBackward<double>&);
-template void group_norm_cuda(const GroupNormBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(group_norm_cuda, GroupNormForward);
+FOLDGRAD_INSTANTIATE(group_norm_cuda, GroupNormBackward);
 
 }  // namespace foldgrad

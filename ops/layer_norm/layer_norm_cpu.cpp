@@ -67,11 +67,7 @@ void layer_norm_cpu(const LayerNormBackward<T>& p) {
   column_sums_cpu(p, [&p](std::int64_t r, compute_t<T>* own) { backward_row(p, r, own); });
 }
 
-template void layer_norm_cpu(const LayerNormForward<float>&);
-template void layer_norm_cpu(const LayerNormForward<double>&);
-template void layer_norm_cpu(const LayerNormForward<bf16>&);
-template void layer_norm_cpu(const LayerNormBackward<float>&);
-template void layer_norm_cpu(const LayerNormBackward<double>&);
-template void layer_norm_cpu(const LayerNormBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(layer_norm_cpu, LayerNormForward);
+FOLDGRAD_INSTANTIATE(layer_norm_cpu, LayerNormBackward);
 
 }  // namespace foldgrad

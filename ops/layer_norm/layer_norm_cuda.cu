@@ -63,11 +63,7 @@ void layer_norm_cuda(const LayerNormBackward<T>& p) {
   if (p.dgamma || p.dbeta) column_sums_cuda("layer_norm backward of gamma and beta", p);
 }
 
-template void layer_norm_cuda(const LayerNormForward<float>&);
-template void layer_norm_cuda(const LayerNormForward<double>&);
-template void layer_norm_cuda(const LayerNormForward<bf16>&);
-template void layer_norm_cuda(const LayerNormBackward<float>&);
-template void layer_norm_cuda(const LayerNormBackward<double>&);
-template void layer_norm_cuda(const LayerNormBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(layer_norm_cuda, LayerNormForward);
+FOLDGRAD_INSTANTIATE(layer_norm_cuda, LayerNormBackward);
 
 }  // namespace foldgrad

@@ -63,8 +63,6 @@ void permute_cpu(const Permute<T>& p) {
   }
 }
 
-template void permute_cpu(const Permute<float>&);
-template void permute_cpu(const Permute<double>&);
-template void permute_cpu(const Permute<bf16>&);
+FOLDGRAD_INSTANTIATE(permute_cpu, Permute);
 
 }  // namespace foldgrad

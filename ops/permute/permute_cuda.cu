@@ -39,8 +39,6 @@ void permute_cuda(const Permute<T>& p) {
          p);
 }
 
-template void permute_cuda(const Permute<float>&);
-template void permute_cuda(const Permute<double>&);
-template void permute_cuda(const Permute<bf16>&);
+FOLDGRAD_INSTANTIATE(permute_cuda, Permute);
 
 }  // namespace foldgrad

@@ -37,8 +37,6 @@ void positions_cpu(const PositionsForward<T>& p) {
   }
 }
 
-template void positions_cpu(const PositionsForward<float>&);
-template void positions_cpu(const PositionsForward<double>&);
-template void positions_cpu(const PositionsForward<bf16>&);
+FOLDGRAD_INSTANTIATE(positions_cpu, PositionsForward);
 
 }  // namespace foldgrad

@@ -29,8 +29,6 @@ void positions_cuda(const PositionsForward<T>& p) {
          {dim3(unsigned(p.batch * p.length)), dim3(kThreads), kThreads / kWarp * sizeof(int)}, p);
 }
 
-template void positions_cuda(const PositionsForward<float>&);
-template void positions_cuda(const PositionsForward<double>&);
-template void positions_cuda(const PositionsForward<bf16>&);
+FOLDGRAD_INSTANTIATE(positions_cuda, PositionsForward);
 
 }  // namespace foldgrad

@@ -42,6 +42,7 @@ struct PowerNormNode final : Node {
     const PowerNormBackwardStep<T> step{.training = training(),
                                         .alpha = alpha,
                                         .rows = R,
+                                        .columns = C,
                                         .positions = data_or_null<double>(positions),
                                         .sum_dy = sum_dy.data<double>(),
                                         .sum_dy_x = sum_dy_x.data<double>(),
@@ -54,7 +55,7 @@ struct PowerNormNode final : Node {
                                         .dbeta = grads.out<T>(2),
                                         .dy_factor = dy_factor.data<S>(),
                                         .x_factor = x_factor.data<S>()};
-    FOLDGRAD_RUN(x.device(), power_norm_step, C, step);
+    FOLDGRAD_RUN(x.device(), power_norm_step, step);
     if (!grads.wanted(0)) return;
     const PowerNormGradient<T> gradient{.dx = grads.out<T>(0),
                                         .dy = dy,
@@ -113,14 +114,15 @@ Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const Tensor*
     moments = channel_moments(x, mask ? *mask : Tensor(), /*with_mean=*/false);
     const PowerNormCount count{state.iters.data<std::int64_t>(), state.skips.data<std::int64_t>(),
                                moments.count.data<double>()};
-    FOLDGRAD_RUN(device, power_norm_step, 1, count);
+    FOLDGRAD_RUN(device, power_norm_step, count);
   }
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), device);
   return dispatch_floating("power_norm", x.dtype(), [&]<class T>(Type<T>) {
     using S = compute_t<T>;
     const auto channels = [&] { return Tensor::empty({C}, dtype_of<S>, device); };
     const Tensor rstd = channels(), rstd_q = channels(), gain = channels();
-    const PowerNormForwardStep<T> step{.warmup = double(options.warmup),
+    const PowerNormForwardStep<T> step{.columns = C,
+                                       .warmup = double(options.warmup),
                                        .alpha = options.alpha_forward,
                                        .eps = options.eps,
                                        .iters = state.iters.data<std::int64_t>(),
@@ -131,7 +133,7 @@ Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const Tensor*
                                        .rstd = rstd.data<S>(),
                                        .rstd_q = rstd_q.data<S>(),
                                        .gain = gain.data<S>()};
-    FOLDGRAD_RUN(device, power_norm_step, C, step);
+    FOLDGRAD_RUN(device, power_norm_step, step);
     const PowerNormApply<T> apply{y.data<T>(), x.data<T>(), beta.data<T>(), gain.data<S>(), R, C};
     FOLDGRAD_RUN(device, power_norm, apply);
     return xv.tape().record(y, {xv, gammav, betav},

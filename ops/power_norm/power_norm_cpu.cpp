@@ -4,8 +4,8 @@
 namespace foldgrad {
 
 template <class Step>
-void power_norm_step_cpu(std::int64_t n, const Step& p) {
-  elementwise_cpu(n, p);
+void power_norm_step_cpu(const Step& p) {
+  elementwise_cpu(p.columns, p);
 }
 template <class Pass>
 void power_norm_cpu(const Pass& p) {
@@ -16,16 +16,11 @@ void power_norm_sums_cpu(const PowerNormSums<T>& p) {
   channel_sums_cpu(p);
 }
 
-template void power_norm_step_cpu(std::int64_t, const PowerNormCount&);
-#define FOLDGRAD_INSTANTIATE(T)                                                     \
-  template void power_norm_step_cpu(std::int64_t, const PowerNormForwardStep<T>&);  \
-  template void power_norm_cpu(const PowerNormApply<T>&);                           \
-  template void power_norm_sums_cpu(const PowerNormSums<T>&);                       \
-  template void power_norm_step_cpu(std::int64_t, const PowerNormBackwardStep<T>&); \
-  template void power_norm_cpu(const PowerNormGradient<T>&);
-FOLDGRAD_INSTANTIATE(float)
-FOLDGRAD_INSTANTIATE(double)
-FOLDGRAD_INSTANTIATE(bf16)
-#undef FOLDGRAD_INSTANTIATE
+template void power_norm_step_cpu(const PowerNormCount&);
+FOLDGRAD_INSTANTIATE(power_norm_step_cpu, PowerNormForwardStep);
+FOLDGRAD_INSTANTIATE(power_norm_cpu, PowerNormApply);
+FOLDGRAD_INSTANTIATE(power_norm_sums_cpu, PowerNormSums);
+FOLDGRAD_INSTANTIATE(power_norm_step_cpu, PowerNormBackwardStep);
+FOLDGRAD_INSTANTIATE(power_norm_cpu, PowerNormGradient);
 
 }  // namespace foldgrad

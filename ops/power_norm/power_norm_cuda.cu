@@ -5,8 +5,8 @@
 namespace foldgrad {
 
 template <class Step>
-void power_norm_step_cuda(std::int64_t n, const Step& p) {
-  elementwise_cuda("power_norm step", n, p);
+void power_norm_step_cuda(const Step& p) {
+  elementwise_cuda("power_norm step", p.columns, p);
 }
 template <class Pass>
 void power_norm_cuda(const Pass& p) {
@@ -17,16 +17,11 @@ void power_norm_sums_cuda(const PowerNormSums<T>& p) {
   channel_sums_cuda("power_norm backward sums", p);
 }
 
-template void power_norm_step_cuda(std::int64_t, const PowerNormCount&);
-#define FOLDGRAD_INSTANTIATE(T)                                                      \
-  template void power_norm_step_cuda(std::int64_t, const PowerNormForwardStep<T>&);  \
-  template void power_norm_cuda(const PowerNormApply<T>&);                           \
-  template void power_norm_sums_cuda(const PowerNormSums<T>&);                       \
-  template void power_norm_step_cuda(std::int64_t, const PowerNormBackwardStep<T>&); \
-  template void power_norm_cuda(const PowerNormGradient<T>&);
-FOLDGRAD_INSTANTIATE(float)
-FOLDGRAD_INSTANTIATE(double)
-FOLDGRAD_INSTANTIATE(bf16)
-#undef FOLDGRAD_INSTANTIATE
+template void power_norm_step_cuda(const PowerNormCount&);
+FOLDGRAD_INSTANTIATE(power_norm_step_cuda, PowerNormForwardStep);
+FOLDGRAD_INSTANTIATE(power_norm_cuda, PowerNormApply);
+FOLDGRAD_INSTANTIATE(power_norm_sums_cuda, PowerNormSums);
+FOLDGRAD_INSTANTIATE(power_norm_step_cuda, PowerNormBackwardStep);
+FOLDGRAD_INSTANTIATE(power_norm_cuda, PowerNormGradient);
 
 }  // namespace foldgrad

@@ -9,6 +9,8 @@ namespace foldgrad {
 
 // One element: the counters, before the other steps of an iteration of training.
 struct PowerNormCount {
+  static constexpr std::int64_t columns = 1;
+
   std::int64_t *iters, *skips;
   const double* positions;
 
@@ -22,6 +24,7 @@ template <class T>
 struct PowerNormForwardStep {
   using S = compute_t<T>;
 
+  std::int64_t columns;
   double warmup, alpha, eps;
   const std::int64_t* iters;
   const double *square, *positions;  // [columns], [], see ChannelMoments; null when not training
@@ -77,7 +80,7 @@ struct PowerNormBackwardStep {
 
   bool training;
   double alpha;
-  std::int64_t rows;
+  std::int64_t rows, columns;
   const double *positions, *sum_dy, *sum_dy_x, *sum_xx;  // [], [columns]
   const T* gamma;                                        // [columns]
   const S *rstd, *rstd_q;                                // [columns]
@@ -113,9 +116,9 @@ struct PowerNormGradient {
 
 // Step: one of the above that are called with c. Pass: with i and c.
 template <class Step>
-void power_norm_step_cpu(std::int64_t n, const Step& p);
+void power_norm_step_cpu(const Step& p);
 template <class Step>
-void power_norm_step_cuda(std::int64_t n, const Step& p);
+void power_norm_step_cuda(const Step& p);
 template <class Pass>
 void power_norm_cpu(const Pass& p);
 template <class Pass>

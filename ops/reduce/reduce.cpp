@@ -19,8 +19,8 @@ struct SumNode final : Node {
   void backward(NodeGrads& grads) override {
     dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
-      const SumBackward<T> p{.dx = grads.out<T>(0), .dy = grads.dy().data<Value>(), .scale = Value(scale)};
-      FOLDGRAD_RUN(device, reduce, p, n);
+      const SumBackward<T> p{.dx = grads.out<T>(0), .dy = grads.dy().data<Value>(), .n = n, .scale = Value(scale)};
+      FOLDGRAD_RUN(device, reduce, p);
     });
   }
 };

@@ -42,8 +42,8 @@ void reduce_cpu(const SumForward<T>& p) {
   p.finish();
 }
 template <class T>
-void reduce_cpu(const SumBackward<T>& p, std::int64_t n) {
-  elementwise_cpu(n, p);
+void reduce_cpu(const SumBackward<T>& p) {
+  elementwise_cpu(p.n, p);
 }
 template <class T>
 void reduce_cpu(const MeanPoolForward<T>& p) {
@@ -62,14 +62,9 @@ void reduce_cpu(const MeanPoolBackward<T>& p) {
   });
 }
 
-#define FOLDGRAD_INSTANTIATE(T)                                  \
-  template void reduce_cpu(const SumForward<T>&);                \
-  template void reduce_cpu(const SumBackward<T>&, std::int64_t); \
-  template void reduce_cpu(const MeanPoolForward<T>&);           \
-  template void reduce_cpu(const MeanPoolBackward<T>&);
-FOLDGRAD_INSTANTIATE(float)
-FOLDGRAD_INSTANTIATE(double)
-FOLDGRAD_INSTANTIATE(bf16)
-#undef FOLDGRAD_INSTANTIATE
+FOLDGRAD_INSTANTIATE(reduce_cpu, SumForward);
+FOLDGRAD_INSTANTIATE(reduce_cpu, SumBackward);
+FOLDGRAD_INSTANTIATE(reduce_cpu, MeanPoolForward);
+FOLDGRAD_INSTANTIATE(reduce_cpu, MeanPoolBackward);
 
 }  // namespace foldgrad

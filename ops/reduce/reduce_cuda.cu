@@ -48,8 +48,8 @@ void reduce_cuda(const SumForward<T>& p) {
   launch("sum", total_kernel<T>, Grid{dim3(1), dim3(1)}, p);
 }
 template <class T>
-void reduce_cuda(const SumBackward<T>& p, std::int64_t n) {
-  elementwise_cuda("sum backward", n, p);
+void reduce_cuda(const SumBackward<T>& p) {
+  elementwise_cuda("sum backward", p.n, p);
 }
 template <class T>
 void reduce_cuda(const MeanPoolForward<T>& p) {
@@ -60,14 +60,9 @@ void reduce_cuda(const MeanPoolBackward<T>& p) {
   elementwise_cuda("mean_pool backward", p.batch * p.steps * p.columns, p);
 }
 
-#define FOLDGRAD_INSTANTIATE(T)                                   \
-  template void reduce_cuda(const SumForward<T>&);                \
-  template void reduce_cuda(const SumBackward<T>&, std::int64_t); \
-  template void reduce_cuda(const MeanPoolForward<T>&);           \
-  template void reduce_cuda(const MeanPoolBackward<T>&);
-FOLDGRAD_INSTANTIATE(float)
-FOLDGRAD_INSTANTIATE(double)
-FOLDGRAD_INSTANTIATE(bf16)
-#undef FOLDGRAD_INSTANTIATE
+FOLDGRAD_INSTANTIATE(reduce_cuda, SumForward);
+FOLDGRAD_INSTANTIATE(reduce_cuda, SumBackward);
+FOLDGRAD_INSTANTIATE(reduce_cuda, MeanPoolForward);
+FOLDGRAD_INSTANTIATE(reduce_cuda, MeanPoolBackward);
 
 }  // namespace foldgrad

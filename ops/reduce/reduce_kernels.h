@@ -31,6 +31,7 @@ template <class T>
 struct SumBackward {
   GradOut<T> dx;           // [n]
   const compute_t<T>* dy;  // scalar
+  std::int64_t n;
   compute_t<T> scale;
 
   FOLDGRAD_HD void operator()(std::int64_t i) const { dx.put(i, *dy * scale); }  // [RED-1, RED-2]
@@ -78,7 +79,7 @@ struct MeanPoolBackward {
 template <class T>
 void reduce_cpu(const SumForward<T>& p);
 template <class T>
-void reduce_cpu(const SumBackward<T>& p, std::int64_t n);
+void reduce_cpu(const SumBackward<T>& p);
 template <class T>
 void reduce_cpu(const MeanPoolForward<T>& p);
 template <class T>
@@ -86,7 +87,7 @@ void reduce_cpu(const MeanPoolBackward<T>& p);
 template <class T>
 void reduce_cuda(const SumForward<T>& p);
 template <class T>
-void reduce_cuda(const SumBackward<T>& p, std::int64_t n);
+void reduce_cuda(const SumBackward<T>& p);
 template <class T>
 void reduce_cuda(const MeanPoolForward<T>& p);
 template <class T>

@@ -61,11 +61,7 @@ void rms_norm_cpu(const RmsNormBackward<T>& p) {
   column_sums_cpu(p, [&p](std::int64_t r, compute_t<T>* dgamma) { backward_row(p, r, dgamma); });
 }
 
-template void rms_norm_cpu(const RmsNormForward<float>&);
-template void rms_norm_cpu(const RmsNormForward<double>&);
-template void rms_norm_cpu(const RmsNormForward<bf16>&);
-template void rms_norm_cpu(const RmsNormBackward<float>&);
-template void rms_norm_cpu(const RmsNormBackward<double>&);
-template void rms_norm_cpu(const RmsNormBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(rms_norm_cpu, RmsNormForward);
+FOLDGRAD_INSTANTIATE(rms_norm_cpu, RmsNormBackward);
 
 }  // namespace foldgrad

@@ -54,11 +54,7 @@ void rms_norm_cuda(const RmsNormBackward<T>& p) {
   if (p.dgamma) column_sums_cuda("rms_norm backward of gamma", p);
 }
 
-template void rms_norm_cuda(const RmsNormForward<float>&);
-template void rms_norm_cuda(const RmsNormForward<double>&);
-template void rms_norm_cuda(const RmsNormForward<bf16>&);
-template void rms_norm_cuda(const RmsNormBackward<float>&);
-template void rms_norm_cuda(const RmsNormBackward<double>&);
-template void rms_norm_cuda(const RmsNormBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(rms_norm_cuda, RmsNormForward);
+FOLDGRAD_INSTANTIATE(rms_norm_cuda, RmsNormBackward);
 
 }  // namespace foldgrad

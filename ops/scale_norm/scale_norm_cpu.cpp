@@ -47,11 +47,7 @@ void scale_norm_cpu(const ScaleNormBackward<T>& p) {
   for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) { backward_row(p, r); });
 }
 
-template void scale_norm_cpu(const ScaleNormForward<float>&);
-template void scale_norm_cpu(const ScaleNormForward<double>&);
-template void scale_norm_cpu(const ScaleNormForward<bf16>&);
-template void scale_norm_cpu(const ScaleNormBackward<float>&);
-template void scale_norm_cpu(const ScaleNormBackward<double>&);
-template void scale_norm_cpu(const ScaleNormBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(scale_norm_cpu, ScaleNormForward);
+FOLDGRAD_INSTANTIATE(scale_norm_cpu, ScaleNormBackward);
 
 }  // namespace foldgrad

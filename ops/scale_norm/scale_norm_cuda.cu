@@ -50,11 +50,7 @@ void scale_norm_cuda(const ScaleNormBackward<T>& p) {
   launch("scale_norm backward", backward_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
 }
 
-template void scale_norm_cuda(const ScaleNormForward<float>&);
-template void scale_norm_cuda(const ScaleNormForward<double>&);
-template void scale_norm_cuda(const ScaleNormForward<bf16>&);
-template void scale_norm_cuda(const ScaleNormBackward<float>&);
-template void scale_norm_cuda(const ScaleNormBackward<double>&);
-template void scale_norm_cuda(const ScaleNormBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(scale_norm_cuda, ScaleNormForward);
+FOLDGRAD_INSTANTIATE(scale_norm_cuda, ScaleNormBackward);
 
 }  // namespace foldgrad

@@ -86,11 +86,7 @@ void softmax_cpu(const SoftmaxBackward<T>& p) {
   for_row_groups_cpu(p.rows, p.columns, [&p](std::int64_t begin, std::int64_t end) { backward_rows(p, begin, end); });
 }
 
-template void softmax_cpu(const SoftmaxForward<float>&);
-template void softmax_cpu(const SoftmaxForward<double>&);
-template void softmax_cpu(const SoftmaxForward<bf16>&);
-template void softmax_cpu(const SoftmaxBackward<float>&);
-template void softmax_cpu(const SoftmaxBackward<double>&);
-template void softmax_cpu(const SoftmaxBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(softmax_cpu, SoftmaxForward);
+FOLDGRAD_INSTANTIATE(softmax_cpu, SoftmaxBackward);
 
 }  // namespace foldgrad

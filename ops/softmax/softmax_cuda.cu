@@ -51,11 +51,7 @@ void softmax_cuda(const SoftmaxBackward<T>& p) {
   launch("softmax backward", backward_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
 }
 
-template void softmax_cuda(const SoftmaxForward<float>&);
-template void softmax_cuda(const SoftmaxForward<double>&);
-template void softmax_cuda(const SoftmaxForward<bf16>&);
-template void softmax_cuda(const SoftmaxBackward<float>&);
-template void softmax_cuda(const SoftmaxBackward<double>&);
-template void softmax_cuda(const SoftmaxBackward<bf16>&);
+FOLDGRAD_INSTANTIATE(softmax_cuda, SoftmaxForward);
+FOLDGRAD_INSTANTIATE(softmax_cuda, SoftmaxBackward);
 
 }  // namespace foldgrad
