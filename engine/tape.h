@@ -50,14 +50,21 @@ class Var {
   unsigned generation_ = 0;  // of the tape, which clear() raises: a Var of an earlier recording is an error
 };
 
-// One recorded operation: a struct whose members are the tensors that its backward needs.
+// One recorded operation. An operation gives Tape::record() a struct whose members are what its backward needs:
+//
+//   struct ScaleNode {
+//     double s;
+//     const char* name() const { return "scale"; }
+//     std::vector<double> arguments() const { return {s}; }  // left out where there are none
+//     void backward(NodeGrads& grads);
+//   };
 class Node {
  public:
   virtual ~Node() = default;
   virtual const char* name() const = 0;
   // The numbers that the operation was called with besides its operands, where who reads the graph must know them:
   // axes, padding, factors, probabilities. Each node says which.
-  virtual std::vector<double> arguments() const { return {}; }
+  virtual std::vector<double> arguments() const = 0;
   // Contributes to the gradient of every operand for which grads.out() gives a place.
   virtual void backward(NodeGrads& grads) = 0;
 
@@ -70,6 +77,21 @@ class Node {
   std::vector<int> inputs_;
   int output_ = -1;
   const std::string* scope_ = nullptr;
+};
+
+template <class Op>
+class NodeOf final : public Node {
+ public:
+  explicit NodeOf(Op op) : op_(std::move(op)) {}
+  const char* name() const override { return op_.name(); }
+  std::vector<double> arguments() const override {
+    if constexpr (requires { op_.arguments(); }) return op_.arguments();
+    return {};
+  }
+  void backward(NodeGrads& grads) override { op_.backward(grads); }
+
+ private:
+  Op op_;
 };
 
 class Tape {
@@ -87,17 +109,13 @@ class Tape {
   Var variable(Tensor value);           // gets a gradient, to be read with grad()
   Var parameter(Parameter& parameter);  // gradient in parameter.grad; the same Var however often it is asked for
 
-  // For operations: y is the result of node's computation on the operands. Where no operand wants a gradient, y is a
+  // For operations: y is the result of op's computation on the operands. Where no operand wants a gradient, y is a
   // constant. Throws std::invalid_argument for operands of another tape or of an earlier recording.
-  template <class N>
-  Var record(Tensor y, std::initializer_list<Var> operands, N node) {
-    return record(std::move(y), std::vector<Var>(operands), std::move(node));
-  }
-  template <class N>
-  Var record(Tensor y, const std::vector<Var>& operands, N node) {
-    check_operands(node.name(), operands);
-    if (!wants_grad(operands)) return finished(constant(std::move(y)), node.name());
-    return add_node(std::move(y), operands, std::make_unique<N>(std::move(node)));
+  template <class Op>
+  Var record(Tensor y, const std::vector<Var>& operands, Op op) {
+    check_operands(op.name(), operands);
+    if (!wants_grad(operands)) return finished(constant(std::move(y)), op.name());
+    return add_node(std::move(y), operands, std::make_unique<NodeOf<Op>>(std::move(op)));
   }
 
   // Adds dy * d(y)/d(v) to the gradient of every variable and parameter v. Without dy, y must have one element, and dy

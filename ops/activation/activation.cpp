@@ -11,14 +11,13 @@ bool from_output(Activation activation) {
   return result;
 }
 
-struct ActivationNode final : Node {
+struct ActivationNode {
   Activation activation;
   Tensor saved;  // y or x
 
-  ActivationNode(Activation activation, Tensor saved) : activation(activation), saved(saved) {}
-  const char* name() const override { return foldgrad::name(activation); }
+  const char* name() const { return foldgrad::name(activation); }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), saved.dtype(), [&]<class T>(Type<T>) {
       const ActivationBackward<T> p{.dx = grads.out<T>(0),
                                     .dy = grads.dy().data<T>(),
@@ -30,15 +29,13 @@ struct ActivationNode final : Node {
   }
 };
 
-struct BiasActivationNode final : Node {
+struct BiasActivationNode {
   Activation activation;
   Tensor saved, bias;  // y or x; bias is undefined where y is enough
 
-  BiasActivationNode(Activation activation, Tensor saved, Tensor bias)
-      : activation(activation), saved(saved), bias(bias) {}
-  const char* name() const override { return "bias_activation"; }
+  const char* name() const { return "bias_activation"; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), saved.dtype(), [&]<class T>(Type<T>) {
       const BiasActivationBackward<T> p{.dx = grads.out<T>(0),
                                         .dbias = grads.out<T>(1),
@@ -81,7 +78,7 @@ Var activate(const Var& xv, Activation activation) {
     const ActivationForward<T> p{.y = y.data<T>(), .x = x.data<T>(), .n = x.size(), .activation = activation};
     FOLDGRAD_RUN(x.device(), activation, p);
   });
-  return xv.tape().record(y, {xv}, ActivationNode(activation, from_output(activation) ? y : x));
+  return xv.tape().record(y, {xv}, ActivationNode{.activation = activation, .saved = from_output(activation) ? y : x});
 }
 
 Var relu(const Var& x) { return activate(x, Activation::relu); }
@@ -107,7 +104,9 @@ Var bias_activation(const Var& xv, const Var& biasv, Activation activation) {
     FOLDGRAD_RUN(x.device(), activation, p);
   });
   const bool from_y = from_output(activation);
-  return xv.tape().record(y, {xv, biasv}, BiasActivationNode(activation, from_y ? y : x, from_y ? Tensor() : bias));
+  return xv.tape().record(
+      y, {xv, biasv},
+      BiasActivationNode{.activation = activation, .saved = from_y ? y : x, .bias = from_y ? Tensor() : bias});
 }
 
 }  // namespace foldgrad

@@ -6,13 +6,12 @@
 namespace foldgrad {
 namespace {
 
-struct AffineNode final : Node {
+struct AffineNode {
   Tensor x, gamma;
 
-  AffineNode(Tensor x, Tensor gamma) : x(x), gamma(gamma) {}
-  const char* name() const override { return "affine"; }
+  const char* name() const { return "affine"; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       const AffineBackward<T> p{.dx = grads.out<T>(0),
                                 .dgamma = grads.out<T>(1),
@@ -27,13 +26,12 @@ struct AffineNode final : Node {
   }
 };
 
-struct ScaleByNode final : Node {
+struct ScaleByNode {
   Tensor x, eta;
 
-  ScaleByNode(Tensor x, Tensor eta) : x(x), eta(eta) {}
-  const char* name() const override { return "scale_by"; }
+  const char* name() const { return "scale_by"; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const std::int64_t C = x.shape()[-1];
@@ -72,7 +70,7 @@ Var affine(const Var& xv, const Var& gammav, const Var& betav) {
                              .columns = C};
     FOLDGRAD_RUN(x.device(), affine, p);
   });
-  return xv.tape().record(y, {xv, gammav, betav}, AffineNode(x, gamma));
+  return xv.tape().record(y, {xv, gammav, betav}, AffineNode{.x = x, .gamma = gamma});
 }
 
 Var scale_by(const Var& xv, const Var& etav) {
@@ -88,7 +86,7 @@ Var scale_by(const Var& xv, const Var& etav) {
                               .columns = x.shape()[-1]};
     FOLDGRAD_RUN(x.device(), affine, p);
   });
-  return xv.tape().record(y, {xv, etav}, ScaleByNode(x, eta));
+  return xv.tape().record(y, {xv, etav}, ScaleByNode{.x = x, .eta = eta});
 }
 
 }  // namespace foldgrad

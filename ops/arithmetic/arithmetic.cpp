@@ -16,28 +16,27 @@ void scaled_dy(NodeGrads& grads, int k, double s) {
   });
 }
 
-struct AddNode final : Node {
-  const char* name() const override { return "add"; }
-  void backward(NodeGrads& grads) override {
+struct AddNode {
+  const char* name() const { return "add"; }
+  void backward(NodeGrads& grads) {
     grads.pass_dy(0);  // [AR-1]
     grads.pass_dy(1);
   }
 };
 
-struct SubNode final : Node {
-  const char* name() const override { return "sub"; }
-  void backward(NodeGrads& grads) override {
+struct SubNode {
+  const char* name() const { return "sub"; }
+  void backward(NodeGrads& grads) {
     scaled_dy(grads, 1, -1);  // [AR-2]
     grads.pass_dy(0);
   }
 };
 
-struct MulNode final : Node {
+struct MulNode {
   Tensor a, b;
 
-  MulNode(Tensor a, Tensor b) : a(a), b(b) {}
-  const char* name() const override { return "mul"; }
-  void backward(NodeGrads& grads) override {
+  const char* name() const { return "mul"; }
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), a.dtype(), [&]<class T>(Type<T>) {
       const MulBackward<T> p{.da = grads.out<T>(0),
                              .db = grads.out<T>(1),
@@ -50,18 +49,17 @@ struct MulNode final : Node {
   }
 };
 
-struct ScaleNode final : Node {
+struct ScaleNode {
   double s;
 
-  explicit ScaleNode(double s) : s(s) {}
-  const char* name() const override { return "scale"; }
-  std::vector<double> arguments() const override { return {s}; }
-  void backward(NodeGrads& grads) override { scaled_dy(grads, 0, s); }
+  const char* name() const { return "scale"; }
+  std::vector<double> arguments() const { return {s}; }
+  void backward(NodeGrads& grads) { scaled_dy(grads, 0, s); }
 };
 
-struct AddBiasNode final : Node {
-  const char* name() const override { return "add_bias"; }
-  void backward(NodeGrads& grads) override {
+struct AddBiasNode {
+  const char* name() const { return "add_bias"; }
+  void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     if (grads.wanted(1))
       dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
@@ -90,13 +88,13 @@ Tensor binary(const char* op, const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Var add(const Var& a, const Var& b) {
-  return a.tape().record(binary<Plus>("add", a.value(), b.value()), {a, b}, AddNode());
+  return a.tape().record(binary<Plus>("add", a.value(), b.value()), {a, b}, AddNode{});
 }
 Var sub(const Var& a, const Var& b) {
-  return a.tape().record(binary<Minus>("sub", a.value(), b.value()), {a, b}, SubNode());
+  return a.tape().record(binary<Minus>("sub", a.value(), b.value()), {a, b}, SubNode{});
 }
 Var mul(const Var& a, const Var& b) {
-  return a.tape().record(binary<Times>("mul", a.value(), b.value()), {a, b}, MulNode(a.value(), b.value()));
+  return a.tape().record(binary<Times>("mul", a.value(), b.value()), {a, b}, MulNode{.a = a.value(), .b = b.value()});
 }
 
 Var scale(const Var& av, double s) {
@@ -107,7 +105,7 @@ Var scale(const Var& av, double s) {
     const ScaleForward<T> p{.y = y.data<T>(), .a = a.data<T>(), .n = a.size(), .s = compute_t<T>(s)};
     FOLDGRAD_RUN(a.device(), arithmetic, p);
   });
-  return av.tape().record(y, {av}, ScaleNode(s));
+  return av.tape().record(y, {av}, ScaleNode{.s = s});
 }
 
 Var add_bias(const Var& xv, const Var& biasv) {
@@ -124,7 +122,7 @@ Var add_bias(const Var& xv, const Var& biasv) {
                               .columns = columns};
     FOLDGRAD_RUN(x.device(), add_bias, p);
   });
-  return xv.tape().record(y, {xv, biasv}, AddBiasNode());
+  return xv.tape().record(y, {xv, biasv}, AddBiasNode{});
 }
 
 }  // namespace foldgrad

@@ -23,15 +23,13 @@ struct Operands {
   }
 };
 
-struct AttentionNode final : Node {
+struct AttentionNode {
   const char* op;
   Operands in;
   Tensor y, L, mask;
   AttentionShape shape;
 
-  AttentionNode(const char* op, Operands in, Tensor y, Tensor L, Tensor mask, const AttentionShape& shape)
-      : op(op), in(in), y(y), L(L), mask(mask), shape(shape) {}
-  const char* name() const override { return op; }
+  const char* name() const { return op; }
 
   template <class T>
   void place_gradients(NodeGrads& grads, AttentionBackward<T>& p) const {
@@ -42,7 +40,7 @@ struct AttentionNode final : Node {
     p.dv.data = in.offset(p.dv.data, 2, shape);
   }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(op, y.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const Tensor delta = Tensor::empty(L.shape(), L.dtype(), L.device());
@@ -110,7 +108,8 @@ Var run(const char* op, const Operands& in, const AttentionShape& shape, const V
                                 .mask = mask.defined() ? mask.data<std::uint8_t>() : nullptr,
                                 .shape = shape};
     FOLDGRAD_RUN(q.device(), attention, p);
-    return operands[0].tape().record(y, operands, AttentionNode(op, in, y, L, mask, shape));
+    return operands[0].tape().record(y, operands,
+                                     AttentionNode{.op = op, .in = in, .y = y, .L = L, .mask = mask, .shape = shape});
   });
 }
 

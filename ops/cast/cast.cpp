@@ -16,9 +16,9 @@ void run(const Tensor& y, GradMode mode, const Tensor& x) {
   });
 }
 
-struct CastNode final : Node {
-  const char* name() const override { return "cast"; }
-  void backward(NodeGrads& grads) override {
+struct CastNode {
+  const char* name() const { return "cast"; }
+  void backward(NodeGrads& grads) {
     const auto [dx, mode] = grads.place(0);
     run(dx, mode, grads.dy());
   }
@@ -33,7 +33,7 @@ Var cast(const Var& xv, DType dtype) {
   if (x.dtype() == dtype) return xv;
   const Tensor y = Tensor::empty(x.shape(), dtype, x.device());
   run(y, GradMode::set, x);
-  return xv.tape().record(y, {xv}, CastNode());
+  return xv.tape().record(y, {xv}, CastNode{});
 }
 
 }  // namespace foldgrad

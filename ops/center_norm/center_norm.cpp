@@ -7,13 +7,12 @@ namespace {
 
 double factor(std::int64_t C) { return double(C) / double(C - 1); }
 
-struct CenterNormNode final : Node {
+struct CenterNormNode {
   Tensor x, gamma, mu;
 
-  CenterNormNode(Tensor x, Tensor gamma, Tensor mu) : x(x), gamma(gamma), mu(mu) {}
-  const char* name() const override { return "center_norm"; }
+  const char* name() const { return "center_norm"; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const CenterNormBackward<T> p{.dx = grads.out<T>(0),
@@ -53,7 +52,7 @@ Var center_norm(const Var& xv, const Var& gammav, const Var& betav) {
                                  .columns = C,
                                  .k = Value(factor(C))};
     FOLDGRAD_RUN(x.device(), center_norm, p);
-    return xv.tape().record(y, {xv, gammav, betav}, CenterNormNode(x, gamma, mu));
+    return xv.tape().record(y, {xv, gammav, betav}, CenterNormNode{.x = x, .gamma = gamma, .mu = mu});
   });
 }
 

@@ -39,20 +39,17 @@ struct SavedContext {
   }
 };
 
-struct ChannelNormNode final : Node {
+struct ChannelNormNode {
   Tensor x, gamma, mask;
   SavedContext context;
   ChannelNormState state;
   ChannelNormOptions options;
   bool training;
 
-  ChannelNormNode(Tensor x, Tensor gamma, Tensor mask, SavedContext context, ChannelNormState state,
-                  const ChannelNormOptions& options, bool training)
-      : x(x), gamma(gamma), mask(mask), context(context), state(state), options(options), training(training) {}
-  const char* name() const override { return "channel_norm"; }
-  std::vector<double> arguments() const override { return {double(training)}; }
+  const char* name() const { return "channel_norm"; }
+  std::vector<double> arguments() const { return {double(training)}; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) { run<T>(grads); });
   }
 
@@ -170,7 +167,14 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tenso
                                 .rows = R,
                                 .columns = C};
     FOLDGRAD_RUN(x.device(), channel_norm, apply);
-    return xv.tape().record(y, {xv, gammav, betav}, ChannelNormNode(x, gamma, real, context, state, options, training));
+    return xv.tape().record(y, {xv, gammav, betav},
+                            ChannelNormNode{.x = x,
+                                            .gamma = gamma,
+                                            .mask = real,
+                                            .context = context,
+                                            .state = state,
+                                            .options = options,
+                                            .training = training});
   });
 }
 

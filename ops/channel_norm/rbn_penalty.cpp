@@ -6,21 +6,13 @@
 namespace foldgrad {
 namespace {
 
-struct RbnPenaltyNode final : Node {
+struct RbnPenaltyNode {
   Tensor x, mask;
   ChannelMoments moments;
   Tensor run_mean, run_var;
   double mean_weight, variance_weight;
 
-  RbnPenaltyNode(Tensor x, Tensor mask, Tensor run_mean, Tensor run_var, double mean_weight, double variance_weight)
-      : x(x),
-        mask(mask),
-        moments(channel_moments(x, mask, /*with_mean=*/true)),
-        run_mean(run_mean),
-        run_var(run_var),
-        mean_weight(mean_weight),
-        variance_weight(variance_weight) {}
-  const char* name() const override { return "rbn_penalty"; }
+  const char* name() const { return "rbn_penalty"; }
 
   std::int64_t columns() const { return run_mean.size(); }
   std::int64_t rows() const { return columns() ? x.size() / columns() : 0; }
@@ -39,7 +31,7 @@ struct RbnPenaltyNode final : Node {
             .y = y};
   }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using S = compute_t<T>;
       const auto channels = [&] { return Tensor::empty({columns()}, dtype_of<S>, x.device()); };
@@ -64,16 +56,21 @@ struct RbnPenaltyNode final : Node {
 
 }  // namespace
 
-Var rbn_penalty(const Var& xv, const Tensor* mask, const ChannelNormState& state, double mean_weight,
+Var rbn_penalty(const Var& xv, const Tensor* maskv, const ChannelNormState& state, double mean_weight,
                 double variance_weight) {
-  const Tensor& x = xv.value();
+  const Tensor &x = xv.value(), mask = maskv ? *maskv : Tensor();
   check_floating("rbn_penalty", "x", x, 1);
   const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   check_operand("rbn_penalty", "state.run_mean", state.run_mean, {x.shape()[-1]}, dtype, x, "x");
   check_operand("rbn_penalty", "state.run_var", state.run_var, {x.shape()[-1]}, dtype, x, "x");
-  if (mask) check_operand("rbn_penalty", "mask", *mask, x.shape().without(-1), DType::u8, x, "x");
-  RbnPenaltyNode node(x, mask ? *mask : Tensor(), state.run_mean.clone(), state.run_var.clone(), mean_weight,
-                      variance_weight);
+  if (maskv) check_operand("rbn_penalty", "mask", mask, x.shape().without(-1), DType::u8, x, "x");
+  RbnPenaltyNode node{.x = x,
+                      .mask = mask,
+                      .moments = channel_moments(x, mask, /*with_mean=*/true),
+                      .run_mean = state.run_mean.clone(),
+                      .run_var = state.run_var.clone(),
+                      .mean_weight = mean_weight,
+                      .variance_weight = variance_weight};
   const Tensor y = Tensor::empty({}, x.dtype(), x.device());
   dispatch_floating("rbn_penalty", x.dtype(), [&]<class T>(Type<T>) {
     const RbnPenalty<T> p = node.forward(y.data<T>());

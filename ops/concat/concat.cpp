@@ -18,15 +18,14 @@ std::int64_t rows_before(const Shape& shape, int axis) {
 }
 std::int64_t row_size(const Shape& shape, int axis) { return shape[axis] * shape.stride(axis); }
 
-struct ConcatNode final : Node {
+struct ConcatNode {
   int axis;
   std::vector<std::int64_t> row_sizes;  // n_k inner of the operands
 
-  ConcatNode(int axis, std::vector<std::int64_t> row_sizes) : axis(axis), row_sizes(std::move(row_sizes)) {}
-  const char* name() const override { return "concat"; }
-  std::vector<double> arguments() const override { return {double(axis)}; }
+  const char* name() const { return "concat"; }
+  std::vector<double> arguments() const { return {double(axis)}; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     std::int64_t begin = 0;
     for (std::size_t k = 0; k < row_sizes.size(); begin += row_sizes[k++]) {
@@ -44,15 +43,14 @@ struct ConcatNode final : Node {
   }
 };
 
-struct SliceNode final : Node {
+struct SliceNode {
   int axis;
   std::int64_t begin;
 
-  SliceNode(int axis, std::int64_t begin) : axis(axis), begin(begin) {}
-  const char* name() const override { return "slice"; }
-  std::vector<double> arguments() const override { return {double(axis), double(begin)}; }
+  const char* name() const { return "slice"; }
+  std::vector<double> arguments() const { return {double(axis), double(begin)}; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     const auto [dx, mode] = grads.place(0);
     dispatch_floating(name(), dy.dtype(), [&, &dx = dx, mode = mode]<class T>(Type<T>) {
@@ -103,7 +101,7 @@ Var concat(const std::vector<Var>& xs, int axis) {
       row_sizes.push_back(columns);
     }
   });
-  return xs[0].tape().record(y, xs, ConcatNode(axis, std::move(row_sizes)));
+  return xs[0].tape().record(y, xs, ConcatNode{.axis = axis, .row_sizes = std::move(row_sizes)});
 }
 
 Var slice(const Var& xv, int axis, std::int64_t begin, std::int64_t end) {
@@ -116,7 +114,7 @@ Var slice(const Var& xv, int axis, std::int64_t begin, std::int64_t end) {
   const std::int64_t rows = rows_before(shape, axis), inner = shape.stride(axis);
   if (rows == 1) {
     const Tensor view = x.reshape(std::vector<std::int64_t>{-1}).slice(begin * inner, end * inner).reshape(shape);
-    return xv.tape().record(view, {xv}, SliceNode(axis, begin));
+    return xv.tape().record(view, {xv}, SliceNode{.axis = axis, .begin = begin});
   }
   const Tensor y = Tensor::empty(shape, x.dtype(), x.device());
   dispatch_floating("slice", x.dtype(), [&]<class T>(Type<T>) {
@@ -127,7 +125,7 @@ Var slice(const Var& xv, int axis, std::int64_t begin, std::int64_t end) {
                               .row_y = (end - begin) * inner,
                               .row_x = row_size(x.shape(), axis)});
   });
-  return xv.tape().record(y, {xv}, SliceNode(axis, begin));
+  return xv.tape().record(y, {xv}, SliceNode{.axis = axis, .begin = begin});
 }
 
 }  // namespace foldgrad

@@ -8,14 +8,13 @@
 namespace foldgrad {
 namespace {
 
-struct UnfoldNode final : Node {
+struct UnfoldNode {
   Conv2dSizes s;
 
-  explicit UnfoldNode(const Conv2dSizes& s) : s(s) {}
-  const char* name() const override { return "unfold"; }
-  std::vector<double> arguments() const override { return {double(s.padding)}; }
+  const char* name() const { return "unfold"; }
+  std::vector<double> arguments() const { return {double(s.padding)}; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), grads.dy().dtype(), [&]<class T>(Type<T>) {
       const UnfoldBackward<T> p{.dx = grads.out<T>(0), .du = grads.dy().data<T>(), .s = s};
       FOLDGRAD_RUN(grads.dy().device(), unfold, p);
@@ -62,16 +61,14 @@ Var linear_of_places(const Var& places, const Var& weight, const Var* bias) {
 }
 
 #ifdef FOLDGRAD_HAVE_CUDNN
-struct Conv2dNode final : Node {
+struct Conv2dNode {
   Conv2dSizes s;
   Tensor x, weight;
   bool has_bias;
 
-  Conv2dNode(const Conv2dSizes& s, Tensor x, Tensor weight, bool has_bias)
-      : s(s), x(x), weight(weight), has_bias(has_bias) {}
-  const char* name() const override { return "conv2d"; }
+  const char* name() const { return "conv2d"; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     const auto [dx, dx_mode] = grads.place(0);
     const auto [dweight, dweight_mode] = grads.place(1);
     const auto [dbias, dbias_mode] = has_bias ? grads.place(2) : std::pair(Tensor(), GradMode::set);
@@ -93,7 +90,8 @@ Var conv2d_by_cudnn(const Conv2dSizes& s, const Var& x, const Var& weight, const
                        bias ? bias->value().raw() : nullptr);
   std::vector<Var> operands{x, weight};
   if (bias) operands.push_back(*bias);
-  return x.tape().record(y, operands, Conv2dNode(s, x.value(), weight.value(), bias));
+  return x.tape().record(y, operands,
+                         Conv2dNode{.s = s, .x = x.value(), .weight = weight.value(), .has_bias = bias != nullptr});
 }
 #endif
 
@@ -119,7 +117,7 @@ Var unfold(const Var& xv, std::int64_t kernel_height, std::int64_t kernel_width,
     const UnfoldForward<T> p{.u = u.data<T>(), .x = x.data<T>(), .s = s};
     FOLDGRAD_RUN(x.device(), unfold, p);
   });
-  return xv.tape().record(u, {xv}, UnfoldNode(s));
+  return xv.tape().record(u, {xv}, UnfoldNode{.s = s});
 }
 
 Var conv2d(const Var& x, const Var& weight, const Conv2dOptions& options) {

@@ -11,15 +11,13 @@ cross_entropy_math::Smoothing<T> smoothing(double eps, std::int64_t V) {
   return {T(1 - eps - eps_i), T(eps_i)};
 }
 
-struct CrossEntropyNode final : Node {
+struct CrossEntropyNode {
   Tensor logits, targets, max, sum, weight;
   CrossEntropyOptions options;
 
-  CrossEntropyNode(Tensor logits, Tensor targets, Tensor max, Tensor sum, Tensor weight, CrossEntropyOptions options)
-      : logits(logits), targets(targets), max(max), sum(sum), weight(weight), options(options) {}
-  const char* name() const override { return "cross_entropy"; }
+  const char* name() const { return "cross_entropy"; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), logits.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const std::int64_t V = logits.shape()[-1];
@@ -79,8 +77,10 @@ Var cross_entropy(const Var& logitsv, const Var& targetsv, const CrossEntropyOpt
                                    .mean = options.reduction == Reduction::mean,
                                    .q = smoothing<Value>(options.label_smoothing, V)};
     FOLDGRAD_RUN(logits.device(), cross_entropy, p);
-    return logitsv.tape().record(loss, {logitsv, targetsv},
-                                 CrossEntropyNode(logits, targets, max, sum, weight, options));
+    return logitsv.tape().record(
+        loss, {logitsv, targetsv},
+        CrossEntropyNode{
+            .logits = logits, .targets = targets, .max = max, .sum = sum, .weight = weight, .options = options});
   });
 }
 

@@ -13,15 +13,14 @@ Mask<V> make_mask(double p, const Random& random) {
   return {random, choice.drop_below, V(choice.keep_factor)};
 }
 
-struct DropoutNode final : Node {
+struct DropoutNode {
   double p;
   Random random;
 
-  DropoutNode(double p, const Random& random) : p(p), random(random) {}
-  const char* name() const override { return "dropout"; }
-  std::vector<double> arguments() const override { return {p}; }
+  const char* name() const { return "dropout"; }
+  std::vector<double> arguments() const { return {p}; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
       const DropoutBackward<T> k{
@@ -31,15 +30,14 @@ struct DropoutNode final : Node {
   }
 };
 
-struct BiasDropoutResidualNode final : Node {
+struct BiasDropoutResidualNode {
   double p;
   Random random;
 
-  BiasDropoutResidualNode(double p, const Random& random) : p(p), random(random) {}
-  const char* name() const override { return "bias_dropout_residual"; }
-  std::vector<double> arguments() const override { return {p}; }
+  const char* name() const { return "bias_dropout_residual"; }
+  std::vector<double> arguments() const { return {p}; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     if (grads.wanted(0) || grads.wanted(1))
       dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
@@ -68,7 +66,7 @@ Var dropout(const Var& xv, double p, const Random& random) {
         .y = y.data<T>(), .x = x.data<T>(), .n = x.size(), .mask = make_mask<compute_t<T>>(p, random)};
     FOLDGRAD_RUN(x.device(), dropout, k);
   });
-  return xv.tape().record(y, {xv}, DropoutNode(p, random));
+  return xv.tape().record(y, {xv}, DropoutNode{.p = p, .random = random});
 }
 
 Var bias_dropout_residual(const Var& xv, const Var& biasv, const Var& residualv, double p, const Random& random) {
@@ -90,7 +88,7 @@ Var bias_dropout_residual(const Var& xv, const Var& biasv, const Var& residualv,
                                           .mask = make_mask<compute_t<T>>(p, random)};
     FOLDGRAD_RUN(x.device(), dropout, k);
   });
-  return xv.tape().record(y, {xv, biasv, residualv}, BiasDropoutResidualNode(p, random));
+  return xv.tape().record(y, {xv, biasv, residualv}, BiasDropoutResidualNode{.p = p, .random = random});
 }
 
 }  // namespace foldgrad

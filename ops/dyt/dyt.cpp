@@ -7,13 +7,12 @@ namespace foldgrad {
 namespace {
 
 // Operands: x, alpha, gamma, beta, and for derf shift.
-struct DytNode final : Node {
+struct DytNode {
   Tensor x, alpha, gamma, shift;
 
-  DytNode(Tensor x, Tensor alpha, Tensor gamma, Tensor shift) : x(x), alpha(alpha), gamma(gamma), shift(shift) {}
-  const char* name() const override { return shift.defined() ? "derf" : "dyt"; }
+  const char* name() const { return shift.defined() ? "derf" : "dyt"; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const std::int64_t C = gamma.size();
@@ -62,7 +61,7 @@ Var record(const char* op, const Var& xv, const std::vector<Var>& operands, cons
                           .columns = C};
     FOLDGRAD_RUN(x.device(), dyt, p);
   });
-  return xv.tape().record(y, operands, DytNode(x, alpha, gamma, shift));
+  return xv.tape().record(y, operands, DytNode{.x = x, .alpha = alpha, .gamma = gamma, .shift = shift});
 }
 
 }  // namespace

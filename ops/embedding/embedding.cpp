@@ -5,18 +5,16 @@
 namespace foldgrad {
 namespace {
 
-struct EmbeddingNode final : Node {
+struct EmbeddingNode {
   const char* op;
   Tensor ids;
   double scale;
   std::int64_t padding_id;
 
-  EmbeddingNode(const char* op, Tensor ids, double scale, std::int64_t padding_id)
-      : op(op), ids(ids), scale(scale), padding_id(padding_id) {}
-  const char* name() const override { return op; }
-  std::vector<double> arguments() const override { return {scale}; }
+  const char* name() const { return op; }
+  std::vector<double> arguments() const { return {scale}; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     const auto [dx, mode] = grads.place(0);
     const std::int64_t rows = dx.shape()[0], columns = dx.shape().without(0).elements();
     dispatch_floating(op, dx.dtype(), [&, &dx = dx, mode = mode]<class T>(Type<T>) {
@@ -59,7 +57,7 @@ Var rows_by_id(const char* op, const Var& xv, const Var& idsv, double scale, std
                                 .scale = compute_t<T>(scale)};
     FOLDGRAD_RUN(x.device(), embedding, p);
   });
-  return xv.tape().record(y, {xv, idsv}, EmbeddingNode(op, ids, scale, padding_id));
+  return xv.tape().record(y, {xv, idsv}, EmbeddingNode{.op = op, .ids = ids, .scale = scale, .padding_id = padding_id});
 }
 
 }  // namespace

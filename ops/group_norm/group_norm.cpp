@@ -7,14 +7,12 @@ namespace {
 
 const std::uint8_t* data_or_null(const Tensor& mask) { return mask.defined() ? mask.data<std::uint8_t>() : nullptr; }
 
-struct GroupNormNode final : Node {
+struct GroupNormNode {
   Tensor x, gamma, mask, mu, rstd, weight;
 
-  GroupNormNode(Tensor x, Tensor gamma, Tensor mask, Tensor mu, Tensor rstd, Tensor weight)
-      : x(x), gamma(gamma), mask(mask), mu(mu), rstd(rstd), weight(weight) {}
-  const char* name() const override { return "group_norm"; }
+  const char* name() const { return "group_norm"; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const std::int64_t S = weight.size(), C = gamma.size(), N = x.size() / std::max<std::int64_t>(S * C, 1);
@@ -74,7 +72,9 @@ Var group_norm(const Var& xv, const Var& gammav, const Var& betav, std::int64_t 
                                 .groups = groups,
                                 .eps = Value(eps)};
     FOLDGRAD_RUN(x.device(), group_norm, p);
-    return xv.tape().record(y, {xv, gammav, betav}, GroupNormNode(x, gamma, real, mu, rstd, weight));
+    return xv.tape().record(
+        y, {xv, gammav, betav},
+        GroupNormNode{.x = x, .gamma = gamma, .mask = real, .mu = mu, .rstd = rstd, .weight = weight});
   });
 }
 

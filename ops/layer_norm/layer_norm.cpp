@@ -5,13 +5,12 @@
 namespace foldgrad {
 namespace {
 
-struct LayerNormNode final : Node {
+struct LayerNormNode {
   Tensor x, gamma, mu, rstd;  // xhat is recomputed: it costs a multiplication and would keep R C values
 
-  LayerNormNode(Tensor x, Tensor gamma, Tensor mu, Tensor rstd) : x(x), gamma(gamma), mu(mu), rstd(rstd) {}
-  const char* name() const override { return "layer_norm"; }
+  const char* name() const { return "layer_norm"; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const LayerNormBackward<T> p{.dx = grads.out<T>(0),
@@ -54,7 +53,7 @@ Var layer_norm(const Var& xv, const Var& gammav, const Var& betav, double eps) {
                                 .columns = C,
                                 .eps = Value(eps)};
     FOLDGRAD_RUN(x.device(), layer_norm, p);
-    return xv.tape().record(y, {xv, gammav, betav}, LayerNormNode(x, gamma, mu, rstd));
+    return xv.tape().record(y, {xv, gammav, betav}, LayerNormNode{.x = x, .gamma = gamma, .mu = mu, .rstd = rstd});
   });
 }
 

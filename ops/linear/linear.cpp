@@ -8,14 +8,13 @@ namespace {
 
 double beta(GradMode mode) { return mode == GradMode::add ? 1 : 0; }
 
-struct LinearNode final : Node {
+struct LinearNode {
   Tensor x, weight;
   bool has_bias;
 
-  LinearNode(Tensor x, Tensor weight, bool has_bias) : x(x), weight(weight), has_bias(has_bias) {}
-  const char* name() const override { return "linear"; }
+  const char* name() const { return "linear"; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     const Device device = dy.device();
     const std::int64_t out = weight.shape()[0], in = weight.shape()[1], rows = dy.shape().without(-1).elements();
@@ -46,7 +45,7 @@ Var linear(const Var& xv, const Var& weightv, const Var* biasv) {
        x.raw(), weight.raw(), biasv ? biasv->value().raw() : nullptr);  // [LIN-1]
   std::vector<Var> operands{xv, weightv};
   if (biasv) operands.push_back(*biasv);
-  return xv.tape().record(y, operands, LinearNode(x, weight, biasv));
+  return xv.tape().record(y, operands, LinearNode{.x = x, .weight = weight, .has_bias = biasv != nullptr});
 }
 
 }  // namespace

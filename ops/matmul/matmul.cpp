@@ -31,17 +31,15 @@ void multiply(const Tensor& c, GradMode mode, Matrix a, Matrix b, const Sizes& s
        c.raw(), a.tensor.raw(), b.tensor.raw());
 }
 
-struct MatmulNode final : Node {
+struct MatmulNode {
   Tensor a, b;
   bool transpose_a, transpose_b;
   Sizes s;
 
-  MatmulNode(Tensor a, Tensor b, bool transpose_a, bool transpose_b, Sizes s)
-      : a(a), b(b), transpose_a(transpose_a), transpose_b(transpose_b), s(s) {}
-  const char* name() const override { return "matmul"; }
+  const char* name() const { return "matmul"; }
 
   // The gradient of a transposed operand is the transpose of [MM-2] or [MM-3], which turns the product around.
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     const Tensor& dc = grads.dy();
     const auto [da, mode_a] = grads.place(0);
     if (da.defined() && !transpose_a)
@@ -79,7 +77,8 @@ Var matmul(const Var& av, const Var& bv, bool transpose_a, bool transpose_b) {
   const std::int64_t batch = Shape(leading).elements();
   const Sizes s = single_b ? Sizes{1, batch * m, n, k} : Sizes{batch, m, n, k};
   multiply(c, GradMode::set, {a, transpose_a}, {b, transpose_b}, s);  // [MM-1]
-  return av.tape().record(c, {av, bv}, MatmulNode(a, b, transpose_a, transpose_b, s));
+  return av.tape().record(c, {av, bv},
+                          MatmulNode{.a = a, .b = b, .transpose_a = transpose_a, .transpose_b = transpose_b, .s = s});
 }
 
 }  // namespace foldgrad

@@ -71,14 +71,13 @@ void run(const Tensor& y, GradMode mode, const Tensor& x, const std::vector<int>
   });
 }
 
-struct PermuteNode final : Node {
+struct PermuteNode {
   std::vector<int> axes;
 
-  explicit PermuteNode(std::vector<int> axes) : axes(std::move(axes)) {}
-  const char* name() const override { return "permute"; }
-  std::vector<double> arguments() const override { return {axes.begin(), axes.end()}; }
+  const char* name() const { return "permute"; }
+  std::vector<double> arguments() const { return {axes.begin(), axes.end()}; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     std::vector<int> inverse(axes.size());
     for (std::size_t k = 0; k < axes.size(); ++k) inverse[axes[k]] = int(k);
     const auto [dx, mode] = grads.place(0);
@@ -102,7 +101,7 @@ Var permute(const Var& xv, const std::vector<int>& axes) {
   for (int axis : axes) sizes.push_back(x.shape()[axis]);
   const Tensor y = Tensor::empty(Shape(sizes), x.dtype(), x.device());
   run(y, GradMode::set, x, axes);  // [PER-1]
-  return xv.tape().record(y, {xv}, PermuteNode(axes));
+  return xv.tape().record(y, {xv}, PermuteNode{.axes = axes});
 }
 
 Var split_heads(const Var& x, std::int64_t heads) {

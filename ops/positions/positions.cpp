@@ -8,15 +8,15 @@
 namespace foldgrad {
 namespace {
 
-struct SinusoidalPositionsNode final : Node {
-  const char* name() const override { return "sinusoidal_positions"; }
-  void backward(NodeGrads& grads) override { grads.pass_dy(0); }
+struct SinusoidalPositionsNode {
+  const char* name() const { return "sinusoidal_positions"; }
+  void backward(NodeGrads& grads) { grads.pass_dy(0); }
 };
 
-struct LearnedPositionsNode final : Node {
-  const char* name() const override { return "learned_positions"; }
+struct LearnedPositionsNode {
+  const char* name() const { return "learned_positions"; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     const std::int64_t batch = dy.shape()[0], length = dy.shape()[1], columns = dy.shape()[2];
     if (const auto [dtable, mode] = grads.place(1); dtable.defined()) {
@@ -80,7 +80,7 @@ Var sinusoidal_positions(const Var& xv, const Var& maskv, const Tensor& table) {
   check_operand("sinusoidal_positions", "mask", mask, {x.shape()[0], x.shape()[1]}, DType::u8, x, "x");
   check_table("sinusoidal_positions", table, x, kPaddingPosition + 1);
   const Tensor y = add_rows("sinusoidal_positions", x, mask.data<std::uint8_t>(), table);
-  return xv.tape().record(y, {xv, maskv}, SinusoidalPositionsNode());
+  return xv.tape().record(y, {xv, maskv}, SinusoidalPositionsNode{});
 }
 
 Var learned_positions(const Var& xv, const Var& tablev) {
@@ -88,7 +88,7 @@ Var learned_positions(const Var& xv, const Var& tablev) {
   check_x("learned_positions", x);
   check_table("learned_positions", tablev.value(), x, 0);
   const Tensor y = add_rows("learned_positions", x, nullptr, tablev.value());
-  return xv.tape().record(y, {xv, tablev}, LearnedPositionsNode());
+  return xv.tape().record(y, {xv, tablev}, LearnedPositionsNode{});
 }
 
 }  // namespace foldgrad

@@ -6,19 +6,16 @@
 namespace foldgrad {
 namespace {
 
-struct PowerNormNode final : Node {
+struct PowerNormNode {
   Tensor x, gamma, rstd, rstd_q, positions;  // positions undefined when not training
   PowerNormState state;
   double alpha;
 
-  PowerNormNode(Tensor x, Tensor gamma, Tensor rstd, Tensor rstd_q, Tensor positions, PowerNormState state,
-                double alpha)
-      : x(x), gamma(gamma), rstd(rstd), rstd_q(rstd_q), positions(positions), state(state), alpha(alpha) {}
-  const char* name() const override { return "power_norm"; }
+  const char* name() const { return "power_norm"; }
   bool training() const { return positions.defined(); }
-  std::vector<double> arguments() const override { return {double(training())}; }
+  std::vector<double> arguments() const { return {double(training())}; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) { run<T>(grads); });
   }
 
@@ -137,7 +134,13 @@ Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const Tensor*
     const PowerNormApply<T> apply{y.data<T>(), x.data<T>(), beta.data<T>(), gain.data<S>(), R, C};
     FOLDGRAD_RUN(device, power_norm, apply);
     return xv.tape().record(y, {xv, gammav, betav},
-                            PowerNormNode(x, gamma, rstd, rstd_q, moments.count, state, options.alpha_backward));
+                            PowerNormNode{.x = x,
+                                          .gamma = gamma,
+                                          .rstd = rstd,
+                                          .rstd_q = rstd_q,
+                                          .positions = moments.count,
+                                          .state = state,
+                                          .alpha = options.alpha_backward});
   });
 }
 

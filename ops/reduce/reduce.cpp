@@ -5,18 +5,16 @@
 namespace foldgrad {
 namespace {
 
-struct SumNode final : Node {
+struct SumNode {
   const char* op;  // "sum" or "mean"
   DType dtype;     // of x; x itself is not needed
   Device device;
   std::int64_t n;
   double scale;
 
-  SumNode(const char* op, const Tensor& x, double scale)
-      : op(op), dtype(x.dtype()), device(x.device()), n(x.size()), scale(scale) {}
-  const char* name() const override { return op; }
+  const char* name() const { return op; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const SumBackward<T> p{.dx = grads.out<T>(0), .dy = grads.dy().data<Value>(), .n = n, .scale = Value(scale)};
@@ -39,20 +37,19 @@ Var scaled_sum(const char* op, const Var& xv, double scale) {
                           .parts = parts,
                           .scale = Value(scale)};
     FOLDGRAD_RUN(x.device(), reduce, p);
-    return xv.tape().record(y, {xv}, SumNode(op, x, scale));
+    return xv.tape().record(y, {xv},
+                            SumNode{.op = op, .dtype = x.dtype(), .device = x.device(), .n = x.size(), .scale = scale});
   });
 }
 
-struct MeanPoolNode final : Node {
+struct MeanPoolNode {
   Tensor mask, weight;  // mask may be undefined
   DType dtype;          // of x; x itself is not needed
   Shape shape;
 
-  MeanPoolNode(Tensor mask, Tensor weight, const Tensor& x)
-      : mask(mask), weight(weight), dtype(x.dtype()), shape(x.shape()) {}
-  const char* name() const override { return "mean_pool"; }
+  const char* name() const { return "mean_pool"; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), dtype, [&]<class T>(Type<T>) {
       const MeanPoolBackward<T> p{.dx = grads.out<T>(0),
                                   .dy = grads.dy().data<T>(),
@@ -81,7 +78,8 @@ Var mean_pool(const Var& xv, const Tensor& mask, const std::vector<Var>& operand
                                .steps = T_,
                                .columns = C};
     FOLDGRAD_RUN(x.device(), reduce, p);
-    return xv.tape().record(y, operands, MeanPoolNode(mask, weight, x));
+    return xv.tape().record(y, operands,
+                            MeanPoolNode{.mask = mask, .weight = weight, .dtype = x.dtype(), .shape = x.shape()});
   });
 }
 

@@ -3,16 +3,16 @@
 namespace foldgrad {
 namespace {
 
-struct ReshapeNode final : Node {
-  const char* name() const override { return "reshape"; }
-  void backward(NodeGrads& grads) override { grads.pass_dy(0); }  // [RES-1]
+struct ReshapeNode {
+  const char* name() const { return "reshape"; }
+  void backward(NodeGrads& grads) { grads.pass_dy(0); }  // [RES-1]
 };
 
 }  // namespace
 
 Var reshape(const Var& x, const std::vector<std::int64_t>& sizes) {
   check_floating("reshape", "x", x.value());
-  return x.tape().record(x.value().reshape(sizes), {x}, ReshapeNode());
+  return x.tape().record(x.value().reshape(sizes), {x}, ReshapeNode{});
 }
 
 }  // namespace foldgrad

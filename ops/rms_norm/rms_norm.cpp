@@ -5,15 +5,13 @@
 namespace foldgrad {
 namespace {
 
-struct RmsNormNode final : Node {
+struct RmsNormNode {
   Tensor x, gamma, rrms, weight;  // xhat is recomputed: it costs a multiplication and would keep R C values
   std::int64_t k;
 
-  RmsNormNode(Tensor x, Tensor gamma, Tensor rrms, Tensor weight, std::int64_t k)
-      : x(x), gamma(gamma), rrms(rrms), weight(weight), k(k) {}
-  const char* name() const override { return "rms_norm"; }
+  const char* name() const { return "rms_norm"; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       const RmsNormBackward<T> p{.dx = grads.out<T>(0),
                                  .dgamma = grads.out<T>(1),
@@ -60,7 +58,8 @@ Var rms_norm(const Var& xv, const Var& gammav, const RmsNormOptions& options) {
                               .eps = Value(options.eps),
                               .eps_outside = options.eps_outside};
     FOLDGRAD_RUN(x.device(), rms_norm, p);
-    return xv.tape().record(y, {xv, gammav}, RmsNormNode(x, gamma, rrms, weight, k));
+    return xv.tape().record(y, {xv, gammav},
+                            RmsNormNode{.x = x, .gamma = gamma, .rrms = rrms, .weight = weight, .k = k});
   });
 }
 

@@ -7,14 +7,13 @@ namespace foldgrad {
 namespace {
 
 // Operands: x, and for scale_norm g.
-struct ScaleNormNode final : Node {
+struct ScaleNormNode {
   Tensor x, g, rnorm;
   double eps;
 
-  ScaleNormNode(Tensor x, Tensor g, Tensor rnorm, double eps) : x(x), g(g), rnorm(rnorm), eps(eps) {}
-  const char* name() const override { return g.defined() ? "scale_norm" : "unit_rows"; }
+  const char* name() const { return g.defined() ? "scale_norm" : "unit_rows"; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const std::int64_t R = rnorm.size();
@@ -55,7 +54,7 @@ Var record(const char* op, const std::vector<Var>& operands, const Tensor& g, do
                                 .columns = x.shape()[-1],
                                 .eps = Value(eps)};
     FOLDGRAD_RUN(x.device(), scale_norm, p);
-    return operands[0].tape().record(y, operands, ScaleNormNode(x, g, rnorm, eps));
+    return operands[0].tape().record(y, operands, ScaleNormNode{.x = x, .g = g, .rnorm = rnorm, .eps = eps});
   });
 }
 

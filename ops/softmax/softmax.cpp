@@ -7,13 +7,12 @@
 namespace foldgrad {
 namespace {
 
-struct SoftmaxNode final : Node {
+struct SoftmaxNode {
   Tensor y;  // instead of x: its zeros also say where the mask was 0
 
-  explicit SoftmaxNode(Tensor y) : y(y) {}
-  const char* name() const override { return "softmax"; }
+  const char* name() const { return "softmax"; }
 
-  void backward(NodeGrads& grads) override {
+  void backward(NodeGrads& grads) {
     dispatch_floating(name(), y.dtype(), [&]<class T>(Type<T>) {
       const std::int64_t C = y.shape()[-1];
       const SoftmaxBackward<T> p{.dx = grads.out<T>(0),
@@ -58,14 +57,14 @@ Tensor forward(const Tensor& x, const Tensor& mask) {
 Var softmax(const Var& x) {
   check_floating("softmax", "x", x.value(), 1);
   const Tensor y = forward(x.value(), {});
-  return x.tape().record(y, {x}, SoftmaxNode(y));
+  return x.tape().record(y, {x}, SoftmaxNode{.y = y});
 }
 
 Var softmax(const Var& x, const Var& mask) {
   check_floating("softmax", "x", x.value(), 1);
   check_mask(mask.value(), x.value());
   const Tensor y = forward(x.value(), mask.value());
-  return x.tape().record(y, {x, mask}, SoftmaxNode(y));
+  return x.tape().record(y, {x, mask}, SoftmaxNode{.y = y});
 }
 
 }  // namespace foldgrad

@@ -144,19 +144,18 @@ TEST(ModelChecks, LogitsThatSeePaddingOrOtherSentencesAreFound) {
 }
 
 // y = x, whose backward pass multiplies by a factor and leaves out the first elements.
-struct WrongNode final : Node {
+struct WrongNode {
   double factor;
   std::int64_t left_out;
-  WrongNode(double factor, std::int64_t left_out) : factor(factor), left_out(left_out) {}
-  const char* name() const override { return "wrong"; }
-  void backward(NodeGrads& grads) override {
+  const char* name() const { return "wrong"; }
+  void backward(NodeGrads& grads) {
     const GradOut<double> dx = grads.out<double>(0);
     for (std::int64_t i = 0; i < grads.dy().size(); ++i)
       dx.put(i, i < left_out ? 0 : factor * grads.dy().data<double>()[i]);
   }
 };
 Var wrong(const Var& x, double factor, std::int64_t left_out = 0) {
-  return x.tape().record(x.value().clone(), {x}, WrongNode(factor, left_out));
+  return x.tape().record(x.value().clone(), {x}, WrongNode{.factor = factor, .left_out = left_out});
 }
 
 TEST(ModelChecks, WrongGradientsAreFound) {
