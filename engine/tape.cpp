@@ -188,8 +188,10 @@ std::pair<Tensor, GradMode> NodeGrads::place(int k) {
     return {repeated_.back().second, GradMode::set};
   }
   if (Parameter* p = slot.parameter) {
-    if (!p->grad.defined() || p->grad.shape() != slot.shape || p->grad.device() != slot.device)
-      p->grad = Tensor::empty(slot.shape, slot.dtype, slot.device), p->has_grad = false;
+    if (!p->grad.defined() || p->grad.shape() != slot.shape || p->grad.device() != slot.device) {
+      p->grad = Tensor::empty(slot.shape, slot.dtype, slot.device);
+      p->has_grad = false;
+    }
     const GradMode mode = p->has_grad ? GradMode::add : GradMode::set;
     p->has_grad = true;
     return {p->grad, mode};

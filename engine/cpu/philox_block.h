@@ -54,7 +54,10 @@ inline void generate(const Random& random, std::uint64_t first_block, std::uint1
   Lanes c0[kVectors], c1[kVectors], c2[kVectors], c3[kVectors];
   for (int v = 0; v < kVectors; ++v) {
     const Lanes block = index + (first_block + std::uint64_t(v * kLanes));
-    c0[v] = block, c1[v] = block >> 32, c2[v] = lanes(random.stream), c3[v] = lanes(random.step);
+    c0[v] = block;
+    c1[v] = block >> 32;
+    c2[v] = lanes(random.stream);
+    c3[v] = lanes(random.step);
   }
   Lanes key0 = lanes(std::uint32_t(random.seed)), key1 = lanes(random.seed >> 32);
 #pragma GCC unroll 10
@@ -64,9 +67,11 @@ inline void generate(const Random& random, std::uint64_t first_block, std::uint1
       const Lanes product0 = multiply(lanes(0xD2511F53u), c0[v]), product1 = multiply(lanes(0xCD9E8D57u), c2[v]);
       c0[v] = (product1 >> 32) ^ c1[v] ^ key0;
       c2[v] = (product0 >> 32) ^ c3[v] ^ key1;
-      c1[v] = product1, c3[v] = product0;
+      c1[v] = product1;
+      c3[v] = product0;
     }
-    key0 += 0x9E3779B9u, key1 += 0xBB67AE85u;
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
   }
   for (int v = 0; v < kVectors; ++v) {
     // In memory a block is its eight halves: two lanes, the lower quarters first (the machine is little-endian).

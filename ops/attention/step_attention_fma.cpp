@@ -70,7 +70,9 @@ struct Rows {
 
   Rows from(std::int64_t row) const {
     Rows rest = *this;
-    rest.queries += row * query_row, rest.weights += row * weight_row, rest.sums += row * sum_row;
+    rest.queries += row * query_row;
+    rest.weights += row * weight_row;
+    rest.sums += row * sum_row;
     return rest;
   }
 };
@@ -189,12 +191,15 @@ void attend(const StepAttention<T>& p, std::int64_t first, std::int64_t count, S
                .heads = p.heads,
                .width = p.width};
   if constexpr (kDirect) {
-    rows.queries = q, rows.sums = y;
+    rows.queries = q;
+    rows.sums = y;
   } else {
     room.queries.resize(count * C);
     for (std::int64_t r = 0; r < count; ++r) std::copy_n(q + r * p.q_row, C, room.queries.data() + r * C);
     room.sums.resize(count * C);
-    rows.queries = room.queries.data(), rows.query_row = C, rows.sums = room.sums.data();
+    rows.queries = room.queries.data();
+    rows.query_row = C;
+    rows.sums = room.sums.data();
   }
   std::fill_n(rows.sums, count * C, V(0));
   std::int64_t shared = n;

@@ -57,7 +57,9 @@ Permute<T> permute_of(const Shape& x_shape, const std::vector<int>& axes, const 
                .row_y = row.y,
                .column_x = column.x};
   for (std::size_t a = 0; a < left.size(); ++a) {
-    p.outer_size[a] = left[a].size, p.outer_x[a] = left[a].x, p.outer_y[a] = left[a].y;
+    p.outer_size[a] = left[a].size;
+    p.outer_x[a] = left[a].x;
+    p.outer_y[a] = left[a].y;
     p.matrices *= left[a].size;
   }
   return p;
