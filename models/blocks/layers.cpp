@@ -72,11 +72,11 @@ std::unique_ptr<Normalizer> BlockMaker::normalizer(const std::string& site) cons
   if (const auto other = config.normalizer_at.find(site); other != config.normalizer_at.end())
     return make_normalizer(other->second, {}, site, config.width, dtype, device);
   auto options = config.normalizer_options;
-  if (config.normalizer == "deepnorm") {
-    options.emplace("encoder_layers", std::to_string(config.encoder_layers));
-    options.emplace("decoder_layers", std::to_string(config.decoder_layers));
-    options.emplace("stack", site.substr(0, site.find('.')));
-  }
+  const std::map<std::string, std::string> told{{"encoder_layers", std::to_string(config.encoder_layers)},
+                                                {"decoder_layers", std::to_string(config.decoder_layers)},
+                                                {"stack", site.substr(0, site.find('.'))}};
+  for (const NormalizerOption& option : normalizer_info(config.normalizer).options)
+    if (option.told_by_model) options.emplace(option.name, told.at(option.name));
   return make_normalizer(config.normalizer, options, site, config.width, dtype, device);
 }
 

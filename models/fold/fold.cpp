@@ -54,7 +54,7 @@ void Folding::fold_site(int n) {
   FOLDGRAD_CHECK(std::int64_t(map.A.size()) == C && std::int64_t(map.B.size()) == C,
                  "fold: {} must have {} channels, got {} of A and {} of B", site.name, C, map.A.size(), map.B.size());
   SiteReport report{.site = site.name};
-  const AffineMap identity{std::vector<double>(C, 1), std::vector<double>(C, 0)};
+  const AffineMap identity = AffineMap::identity(C);
   const auto finish = [&](Outcome outcome) {
     report.outcome = outcome;
     result_.reports.push_back(std::move(report));
@@ -169,13 +169,6 @@ void Folding::give_operand(int node, std::size_t operand, const std::string& par
 }
 
 }  // namespace
-
-bool AffineMap::adds() const {
-  return std::any_of(B.begin(), B.end(), [](double b) { return b != 0; });
-}
-bool AffineMap::scales() const {
-  return centered || std::any_of(A.begin(), A.end(), [](double a) { return a != 1; });
-}
 
 FoldedGraph fold(const Graph& graph, const std::vector<FoldSite>& sites, const NamedTensors& parameters,
                  const FoldOptions& options) {

@@ -16,19 +16,9 @@
 
 #include "engine/named_tensors.h"
 #include "models/fold/graph.h"
+#include "ops/affine/affine_map.h"
 
 namespace foldgrad {
-
-// y = A x + B per channel; centred: y = A (x - mean of x over its channels) + B.
-struct AffineMap {
-  std::vector<double> A, B;
-  bool centered = false;
-
-  std::int64_t channels() const { return std::int64_t(A.size()); }
-  bool adds() const;    // some B is not 0
-  bool scales() const;  // some A is not 1, or it is centred
-  bool operator==(const AffineMap&) const = default;
-};
 
 // A normalizer of the graph. Offline: it is `map`. Otherwise it is `map` after a statistic or function that stays:
 // A is its gain, B its bias.
@@ -36,7 +26,10 @@ struct FoldSite {
   std::string name;  // the scope of its operations
   bool offline = true;
   AffineMap map;
-  std::string recording = "";  // its operations at inference, as GraphNode::parts; empty: those of the library's own
+  // The operations that it consists of at inference, and their arguments, as GraphNode::parts and arguments. Where
+  // others are recorded in its place it is not folded; nor is it without any.
+  std::string recording = "";
+  std::vector<double> arguments = {};
 };
 
 struct FoldOptions {

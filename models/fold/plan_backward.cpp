@@ -6,17 +6,6 @@
 namespace foldgrad {
 namespace {
 
-// Operations that a normalizer may consist of at inference.
-constexpr const char* kOffline[] = {
-    "channel_norm", "channel_norm scale_by add", "scale_by channel_norm add", "power_norm", "affine", "center_norm"};
-constexpr const char* kOnline[] = {"layer_norm", "rms_norm",  "rms_norm add_bias", "dyt", "derf", "scale_norm",
-                                   "group_norm", "unit_rows", "unit_rows scale"};
-
-template <std::size_t N>
-bool among(const char* const (&known)[N], const std::string& parts) {
-  return std::find(std::begin(known), std::end(known), parts) != std::end(known);
-}
-
 bool read_once(const Graph& graph, int node, int operand) {
   const std::string& name = graph.parameter(node, operand);
   return !name.empty() && graph.uses_of(name).size() == 1;
@@ -28,14 +17,9 @@ std::string unknown_recording(const FoldState& state, int n) {
   const Graph& graph = state.graph;
   const GraphNode& node = graph.nodes[n];
   const FoldSite& site = state.sites.at(node.scope);
-  const bool statistics =
-      node.parts.find("channel_norm") != std::string::npos || node.parts.find("power_norm") != std::string::npos;
-  if (statistics && node.arguments.front() != 0) return "it was recorded in training, where it has statistics";
-  const bool pn = !site.offline && statistics;  // the scaling of groups, then one of them
-  const bool known = !site.recording.empty() ? node.parts == site.recording
-                     : site.offline          ? among(kOffline, node.parts)
-                                             : among(kOnline, node.parts);
-  if (!pn && !known) return "its recording is not one that folding knows: " + node.parts;
+  const bool known = !site.recording.empty();
+  if (known && node.arguments != site.arguments) return "it was recorded in training, where it has statistics";
+  if (!known || node.parts != site.recording) return "its recording is not one that folding knows: " + node.parts;
   const auto applied = std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const GraphNode& other) {
     return other.kind == kNormalizer && other.scope == node.scope;
   });

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <set>
 
+#include "models/fold/site.h"
+
 namespace foldgrad {
 namespace {
-
-std::vector<double> host(const Tensor& t) { return t.to(Device::cpu).to(DType::f64).values<double>(); }
 
 TranslationBatch probe(const TransformerConfig& config, Device device) {
   const std::int64_t id = config.pad == 0 ? 1 % config.source_vocabulary : 0, pad = config.pad;
@@ -20,18 +20,6 @@ TranslationBatch probe(const TransformerConfig& config, Device device) {
 Var logits(Transformer& model, const TranslationBatch& batch, const ForwardPass& pass) {
   const Var memory = model.encode(batch.source, batch.source_mask, pass);
   return model.logits(model.decode(batch.input, batch.input_mask, memory, batch.source_mask, pass), pass);
-}
-
-// Gain and bias of a normalizer that keeps its statistic: SITE.weight and SITE.bias, or one SITE.scale for all.
-AffineMap gain_of(Normalizer& norm) {
-  const auto C = std::size_t(norm.channels());
-  AffineMap map{std::vector<double>(C, 1), std::vector<double>(C, 0)};
-  for (const Parameter* p : norm.parameters()) {
-    if (p->name == norm.site() + ".weight") map.A = host(p->value);
-    if (p->name == norm.site() + ".bias") map.B = host(p->value);
-    if (p->name == norm.site() + ".scale") map.A.assign(C, host(p->value)[0]);
-  }
-  return map;
 }
 
 const char* kind_of(const AffineMap& map) {
@@ -82,14 +70,6 @@ std::unique_ptr<Transformer> with_unit_rows(Transformer& model) {
   return plain;
 }
 
-// The operations that it consists of at inference.
-std::string recording_of(Normalizer& norm, const Transformer& model) {
-  Tape tape;
-  const Var x = tape.constant(Tensor::zeros({1, 1, norm.channels()}, model.dtype(), model.device()));
-  const Graph graph = graph_of(tape, {norm.apply(x, {})}, {norm.site()});
-  return graph.nodes.empty() ? "" : graph.nodes[0].parts;
-}
-
 }  // namespace
 
 Graph graph_of(Transformer& model) {
@@ -102,16 +82,7 @@ Graph graph_of(Transformer& model) {
 
 std::vector<FoldSite> fold_sites(Transformer& model) {
   std::vector<FoldSite> sites;
-  for (Normalizer* norm : model.normalizers()) {
-    if (const auto form = norm->affine())
-      sites.push_back(
-          {norm->site(),
-           true,
-           {form->A.values<double>(), form->B.values<double>(), norm->info().inference == Inference::linear},
-           recording_of(*norm, model)});
-    else
-      sites.push_back({norm->site(), false, gain_of(*norm)});
-  }
+  for (Normalizer* norm : model.normalizers()) sites.push_back(fold_site(*norm, model.dtype(), model.device()));
   return sites;
 }
 

@@ -15,41 +15,25 @@ void convert(std::int64_t n, const X* x, Y* y) {
   });
 }
 
-Tensor parameter_of(Normalizer& norm, const std::string& name, double otherwise) {
-  for (const Parameter* p : norm.parameters())
-    if (p->name == norm.site() + "." + name) return p->value;
-  return Tensor::full({norm.channels()}, otherwise, DType::f64);
-}
-
-bool is_constant(const Tensor& t, double value) {
-  const std::vector<double> values = t.to(DType::f64).values<double>();
-  return std::all_of(values.begin(), values.end(), [value](double v) { return v == value; });
-}
-
 }  // namespace
 
 template <class T>
 InferenceNorm<T>::InferenceNorm(Normalizer* site, std::int64_t columns) : columns_(columns) {
   if (!site) return;
-  Normalizer& norm = *site;
-  const auto keep = [](const Tensor& t) { return t.to(dtype_of<X>).clone(); };
-  const std::string& kind = norm.info().name;
-  if (const std::optional<ChannelAffine> form = norm.affine(); form && norm.info().offline()) {
-    center_ = norm.info().inference == Inference::linear;
-    identity_ = !center_ && is_constant(form->A, 1) && is_constant(form->B, 0);
-    A_ = keep(form->A), B_ = keep(form->B);
+  const std::optional<InferenceForm> form = site->inference();
+  if (!form || !form->of_row()) {
+    identity_ = false;
+    operation_ = site;
     return;
   }
-  identity_ = false;
-  const bool whole_rms =
-      kind == "rmsnorm" && norm.options().text("eps_place") == "inside" && norm.options().number("partial") == 1;
-  if (kind == "ln" || kind == "deepnorm" || whole_rms) {
-    center_ = !whole_rms, scale_ = true;
-    eps_ = norm.options().number("eps");
-    A_ = keep(parameter_of(norm, "weight", 1)), B_ = keep(parameter_of(norm, "bias", 0));
-    return;
-  }
-  operation_ = &norm;
+  const AffineMap& map = form->map;
+  identity_ = form->offline() && !map.scales() && !map.adds();
+  center_ = map.centered, scale_ = form->scaled;
+  eps_ = form->eps;
+  const auto keep = [](const std::vector<double>& v) {
+    return Tensor::of({std::int64_t(v.size())}, v).to(dtype_of<X>);
+  };
+  A_ = keep(map.A), B_ = keep(map.B);
 }
 
 template <class T>

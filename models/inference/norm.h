@@ -1,8 +1,8 @@
 // A normalizer at inference, without a tape: one pass over the rows for those that are an affine map of a row that is
 // centred, scaled, both or neither; nothing at all for `none`; the operation itself for all others.
 //
-//   y = A (x - mean) r + B         mean: of the row (ln, centernorm) or 0
-//                                  r: 1 / sqrt(mean of (x - mean)^2 + eps) (ln, rmsnorm) or 1
+//   y = A (x - mean) r + B         mean: of the row, or 0
+//                                  r: 1 / sqrt(mean of (x - mean)^2 + eps), or 1
 #pragma once
 #include "models/normalizers/normalizer.h"
 

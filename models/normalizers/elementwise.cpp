@@ -7,47 +7,52 @@
 namespace foldgrad {
 namespace {
 
-using Kind = NormalizerOption::Kind;
+using Function = InferenceForm::Elementwise::Function;
 
 class DytNormalizer final : public Normalizer {
  public:
-  explicit DytNormalizer(const NormalizerSite& s)
+  DytNormalizer(const NormalizerSite& s, Function function)
       : Normalizer(s.info, s.options, s.site, s.channels),
+        function_(function),
         alpha_(s.parameter("alpha", s.options.number("alpha"), 1)),
-        shift_(s.parameter("shift", s.info.name == "derf" ? s.options.number("shift") : 0, 1)),
+        shift_(s.parameter("shift", derf() ? s.options.number("shift") : 0, 1)),
         gamma_(s.parameter("weight", 1)),
-        beta_(s.parameter("bias", 0)),
-        derf_(s.info.name == "derf") {}
+        beta_(s.parameter("bias", 0)) {}
 
   std::vector<Parameter*> parameters() override {
-    if (derf_) return {&alpha_, &shift_, &gamma_, &beta_};
+    if (derf()) return {&alpha_, &shift_, &gamma_, &beta_};
     return {&alpha_, &gamma_, &beta_};
+  }
+  std::optional<InferenceForm> inference() const override {
+    const auto item = [](const Parameter& p) { return p.value.to(Device::cpu).item(); };
+    return InferenceForm{.map = AffineMap::of(gamma_.value, beta_.value),
+                         .instead = InferenceForm::Elementwise{function_, item(alpha_), item(shift_)}};
   }
 
  private:
+  bool derf() const { return function_ == Function::erf; }
   Var forward(const Var& x, const NormContext&) override {
     const Var alpha = on_tape(alpha_, x), gamma = on_tape(gamma_, x), beta = on_tape(beta_, x);
-    return derf_ ? derf(x, alpha, on_tape(shift_, x), gamma, beta) : dyt(x, alpha, gamma, beta);
+    return derf() ? foldgrad::derf(x, alpha, on_tape(shift_, x), gamma, beta) : dyt(x, alpha, gamma, beta);
   }
 
+  Function function_;
   Parameter alpha_, shift_, gamma_, beta_;
-  bool derf_;
 };
 
 class AffineNormalizer final : public Normalizer {
  public:
-  explicit AffineNormalizer(const NormalizerSite& s)
+  AffineNormalizer(const NormalizerSite& s, bool with_bias)
       : Normalizer(s.info, s.options, s.site, s.channels),
         gamma_(s.parameter("weight", 1)),
         beta_(s.parameter("bias", 0)),
-        with_bias_(s.info.name == "affine") {}
+        with_bias_(with_bias) {}
 
   std::vector<Parameter*> parameters() override {
     return with_bias_ ? std::vector<Parameter*>{&gamma_, &beta_} : std::vector<Parameter*>{&gamma_};
   }
-  std::optional<ChannelAffine> affine() const override {
-    const auto host = [](const Parameter& p) { return p.value.to(Device::cpu).to(DType::f64).clone(); };
-    return ChannelAffine{host(gamma_), host(beta_)};
+  std::optional<InferenceForm> inference() const override {
+    return InferenceForm{.map = AffineMap::of(gamma_.value, beta_.value)};
   }
 
  private:
@@ -64,8 +69,8 @@ class NoNormalizer final : public Normalizer {
  public:
   explicit NoNormalizer(const NormalizerSite& s) : Normalizer(s.info, s.options, s.site, s.channels) {}
 
-  std::optional<ChannelAffine> affine() const override {
-    return ChannelAffine{Tensor::full({channels()}, 1, DType::f64), Tensor::zeros({channels()}, DType::f64)};
+  std::optional<InferenceForm> inference() const override {
+    return InferenceForm{.map = AffineMap::identity(channels())};
   }
 
  private:
@@ -75,13 +80,16 @@ class NoNormalizer final : public Normalizer {
 }  // namespace
 
 std::vector<NormalizerKind> stateless_normalizers() {
-  const NormalizerOption slope{"alpha", Kind::number, "0.5", "initial slope"},
-      shift{"shift", Kind::number, "0", "initial shift"};
+  const NormalizerOption slope = number_option("alpha", "0.5", "initial slope"),
+                         shift = number_option("shift", "0", "initial shift");
   return {
-      {{"dyt", Inference::elementwise, "Dynamic Tanh: gain * tanh(alpha x) + bias", {slope}}, make<DytNormalizer>},
-      {{"derf", Inference::elementwise, "gain * erf(alpha x + shift) + bias", {slope, shift}}, make<DytNormalizer>},
-      {{"affine", Inference::affine, "gain and bias per channel: MobileBERT's NoNorm", {}}, make<AffineNormalizer>},
-      {{"scale", Inference::affine, "a gain per channel", {}}, make<AffineNormalizer>},
+      {{"dyt", Inference::elementwise, "Dynamic Tanh: gain * tanh(alpha x) + bias", {slope}},
+       make<DytNormalizer, Function::tanh>},
+      {{"derf", Inference::elementwise, "gain * erf(alpha x + shift) + bias", {slope, shift}},
+       make<DytNormalizer, Function::erf>},
+      {{"affine", Inference::affine, "gain and bias per channel: MobileBERT's NoNorm", {}},
+       make<AffineNormalizer, true>},
+      {{"scale", Inference::affine, "a gain per channel", {}}, make<AffineNormalizer, false>},
       {{"none", Inference::affine, "x itself", {}}, make<NoNormalizer>},
   };
 }

@@ -30,9 +30,10 @@ struct NormalizerKind {
   std::unique_ptr<Normalizer> (*make)(const NormalizerSite&);
 };
 
-template <class N>
+// `more`: further arguments of N's constructor.
+template <class N, auto... more>
 std::unique_ptr<Normalizer> make(const NormalizerSite& site) {
-  return std::make_unique<N>(site);
+  return std::make_unique<N>(site, more...);
 }
 
 // Makes `kind` one of normalizers(), for models, configurations, checks, folding and export as for the library's own.
@@ -47,10 +48,31 @@ std::vector<NormalizerKind> stateless_normalizers();  // dyt, derf, affine, none
 
 // Options that several have.
 inline NormalizerOption eps_option(const char* default_value) {
-  return {"eps", NormalizerOption::Kind::number, default_value, "added where something is divided", 0, 1, true};
+  return number_option("eps", default_value, "added where something is divided",
+                       {.low = 0, .high = 1, .low_excluded = true});
 }
 inline NormalizerOption alpha_option(const char* default_value) {
-  return {"alpha", NormalizerOption::Kind::number, default_value, "weight of the old value in running averages", 0, 1};
+  return number_option("alpha", default_value, "weight of the old value in running averages", within(0, 1));
+}
+
+// The names of an enumeration's values in configurations: what an option offers, and what was chosen.
+template <class Enum>
+struct Choice {
+  const char* name;
+  Enum value;
+};
+template <class Enum, std::size_t N>
+NormalizerOption choice_option(const char* name, const Choice<Enum> (&choices)[N], const char* default_value,
+                               const char* help, const char* in_reference = "") {
+  std::vector<std::string> names;
+  for (const Choice<Enum>& choice : choices) names.push_back(choice.name);
+  return choice_option(name, std::move(names), default_value, help, in_reference);
+}
+template <class Enum, std::size_t N>
+Enum chosen(const NormalizerSite& s, const char* name, const Choice<Enum> (&choices)[N]) {
+  for (const Choice<Enum>& choice : choices)
+    if (s.options.text(name) == choice.name) return choice.value;
+  throw std::out_of_range(name);
 }
 
 }  // namespace foldgrad

@@ -110,7 +110,12 @@ std::unique_ptr<Normalizer> make_normalizer(const std::string& name, const std::
                  foldgrad::name(dtype));
   const NormalizerKind& kind = kind_of(name);
   const NormalizerOptions parsed(name, kind.info.options, options);
-  return kind.make({kind.info, parsed, site, channels, dtype, device});
+  auto norm = kind.make({kind.info, parsed, site, channels, dtype, device});
+  const auto form = norm->inference();
+  FOLDGRAD_CHECK((form && form->offline()) == kind.info.offline(),
+                 "{} ({}): inference() must {} the form of a normalizer that is offline, as its kind says", site, name,
+                 kind.info.offline() ? "return" : "not return");
+  return norm;
 }
 
 void register_normalizer(NormalizerKind kind) {

@@ -8,8 +8,10 @@
 #include <memory>
 #include <optional>
 
+#include "engine/named_tensors.h"
+#include "engine/tape.h"
+#include "models/normalizers/inference_form.h"
 #include "models/normalizers/options.h"
-#include "ops/channel_norm/channel_norm.h"
 
 namespace foldgrad {
 
@@ -19,10 +21,10 @@ struct NormContext {
   std::vector<Var>* penalties = nullptr;  // training, terms of shape [] to be added to the loss go here (rbn)
 };
 
-// What is left of a normalizer once training is over.
+// What is left of a normalizer once training is over, for lists; Normalizer::inference() has the numbers.
 enum class Inference {
-  affine,       // y = A x + B per channel: it can be folded away
-  linear,       // y = A (x - mean of x over its channels) + B: it can be folded away, into a matrix
+  affine,       // an affine map per channel: it can be folded away
+  linear,       // the same behind centring: it can be folded away, into a matrix
   elementwise,  // a function of each element
   online        // statistics of the tokens at hand
 };
@@ -32,6 +34,8 @@ struct NormalizerInfo {
   Inference inference;
   std::string summary;
   std::vector<NormalizerOption> options;
+  bool post_norm_only = false;  // it scales the sums of post-norm
+  bool outlier_test = false;    // [UN-19], with the options and the state of `un`
 
   bool offline() const { return inference == Inference::affine || inference == Inference::linear; }
 };
@@ -82,9 +86,9 @@ class Normalizer {
   void reset_iterations();
   virtual NormDiagnostics diagnostics() const;
 
-  // The inference form in f64 on the host: y = A x + B per channel if info().inference is affine,
-  // y = A (x - mean) + B if it is linear, otherwise empty.
-  virtual std::optional<ChannelAffine> affine() const { return std::nullopt; }
+  // Empty: it says nothing, and is run as it is wherever that is possible. Of one that is not offline, folding takes
+  // SITE.weight, or the one number SITE.scale, out of A and SITE.bias out of B, and leaves them 1 and 0.
+  virtual std::optional<InferenceForm> inference() const { return std::nullopt; }
 
   // DeepNorm's constants; 1 for all others. The gain multiplies the initial weights of value and output projections
   // and of both linear layers of a feed-forward block.
@@ -108,7 +112,8 @@ class Normalizer {
 
 // Parameters have this dtype; the state is f64 where that is, otherwise f32.
 // Throws std::invalid_argument for a name or an option that does not exist, naming the nearest, for a value out of
-// range, and for channels that the normalizer cannot take.
+// range, for channels that the normalizer cannot take, and when it is offline by its info() but not by its inference(),
+// or the other way round.
 std::unique_ptr<Normalizer> make_normalizer(const std::string& name, const std::map<std::string, std::string>& options,
                                             const std::string& site, std::int64_t channels, DType dtype = DType::f32,
                                             Device device = Device::cpu);

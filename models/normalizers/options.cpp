@@ -1,5 +1,7 @@
 #include "models/normalizers/options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -9,14 +11,6 @@
 namespace foldgrad {
 namespace {
 
-using Kind = NormalizerOption::Kind;
-
-std::string joined(const std::vector<std::string>& names, const char* separator = ", ") {
-  std::string all;
-  for (const std::string& name : names) all += (all.empty() ? "" : separator) + name;
-  return all;
-}
-
 // The whole text as a number, or false.
 template <class T>
 bool parse(const std::string& text, T& value) {
@@ -25,39 +19,26 @@ bool parse(const std::string& text, T& value) {
   return result.ec == std::errc() && result.ptr == end;
 }
 
-bool valid(const NormalizerOption& option, const std::string& text) {
-  const auto in_range = [&](double v) {
-    return v <= option.maximum && (option.above_minimum ? v > option.minimum : v >= option.minimum);
-  };
+bool valid(const Option& option, const std::string& text) {
   double number;
   std::int64_t integer;
   switch (option.kind) {
-    case Kind::number:
-      return parse(text, number) && in_range(number);
-    case Kind::integer:
-      return parse(text, integer) && in_range(double(integer));
-    case Kind::boolean:
+    case Option::Kind::number:
+      return parse(text, number) && option.range.contains(number);
+    case Option::Kind::integer:
+      return parse(text, integer) && option.range.contains(double(integer));
+    case Option::Kind::boolean:
+    case Option::Kind::flag:
       return text == "0" || text == "1" || text == "true" || text == "false";
-    case Kind::choice:
+    case Option::Kind::choice:
+      return option.has_choice(text);
+    case Option::Kind::text:
       break;
   }
-  for (const std::string& choice : option.choices)
-    if (text == choice) return true;
-  return false;
+  return true;
 }
 
 }  // namespace
-
-std::string NormalizerOption::values() const {
-  if (kind == Kind::boolean) return "0 or 1";
-  if (kind == Kind::choice) return "one of " + joined(choices);
-  const std::string what = kind == Kind::integer ? "an integer" : "a number";
-  const bool low = minimum > -std::numeric_limits<double>::infinity(),
-             high = maximum < std::numeric_limits<double>::infinity();
-  if (low && high) return fmt::format("{} in {}{}, {}]", what, above_minimum ? "(" : "[", minimum, maximum);
-  if (low) return fmt::format("{} {} {}", what, above_minimum ? "above" : "of at least", minimum);
-  return what;
-}
 
 NormalizerOptions::NormalizerOptions(const std::string& normalizer, const std::vector<NormalizerOption>& known,
                                      const std::map<std::string, std::string>& given) {
@@ -67,7 +48,7 @@ NormalizerOptions::NormalizerOptions(const std::string& normalizer, const std::v
     FOLDGRAD_CHECK(!names.empty(), "{}: there is no option \"{}\": it has none", normalizer, name);
     FOLDGRAD_CHECK(std::find(names.begin(), names.end(), name) != names.end(),
                    "{}: there is no option \"{}\"{} Its options are: {}", normalizer, name,
-                   did_you_mean(name, names, "\"", "."), joined(names));
+                   did_you_mean(name, names, "\"", "."), fmt::join(names, ", "));
   }
   const auto mode = given.find("mode");
   for (const NormalizerOption& option : known) {

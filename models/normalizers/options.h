@@ -1,27 +1,32 @@
 // Options of normalizers: what there is, as text for people and files, and the values that were chosen.
 #pragma once
 #include <cstdint>
-#include <limits>
 #include <map>
-#include <string>
-#include <vector>
+
+#include "models/option.h"
 
 namespace foldgrad {
 
-struct NormalizerOption {
-  enum class Kind { number, integer, boolean, choice };
-
-  std::string name;
-  Kind kind;
-  std::string default_value;  // "=NAME" for the value of another option
-  std::string help;
-  double minimum = -std::numeric_limits<double>::infinity(), maximum = std::numeric_limits<double>::infinity();
-  bool above_minimum = false;             // the minimum itself is not allowed
-  std::vector<std::string> choices = {};  // of kind choice
+struct NormalizerOption : Option {
+  std::string default_value;              // "=NAME" for the value of another option
   std::string default_in_reference = {};  // where it differs, for normalizers with an option `mode`
-
-  std::string values() const;  // "an integer of at least 1", "0 or 1", ...
+  bool told_by_model = false;             // unless it is given; encoder_layers, decoder_layers or stack
 };
+
+inline NormalizerOption number_option(const char* name, const char* default_value, const char* help, Range range = {}) {
+  return {{name, help, Option::Kind::number, range}, default_value};
+}
+inline NormalizerOption integer_option(const char* name, const char* default_value, const char* help, Range range) {
+  return {{name, help, Option::Kind::integer, range}, default_value};
+}
+inline NormalizerOption flag_option(const char* name, const char* default_value, const char* help,
+                                    const char* in_reference = "") {
+  return {{name, help, Option::Kind::flag}, default_value, in_reference};
+}
+inline NormalizerOption choice_option(const char* name, std::vector<std::string> choices, const char* default_value,
+                                      const char* help, const char* in_reference = "") {
+  return {{name, help, Option::Kind::choice, {}, std::move(choices)}, default_value, in_reference};
+}
 
 // The chosen values; options that were not given have their defaults.
 class NormalizerOptions {

@@ -8,17 +8,24 @@
 namespace foldgrad {
 namespace {
 
-using Kind = NormalizerOption::Kind;
-
-// The choice by its place in the list, which is that of the enumerators.
-template <class Enum>
-Enum choice(const NormalizerSite& s, const char* name) {
-  for (const NormalizerOption& option : s.info.options)
-    if (option.name == name)
-      for (std::size_t i = 0; i < option.choices.size(); ++i)
-        if (option.choices[i] == s.options.text(name)) return Enum(i);
-  throw std::out_of_range(name);
-}
+constexpr Choice<ForwardAverage> kForwardAverages[] = {{"none", ForwardAverage::none},
+                                                       {"arithmetic", ForwardAverage::arithmetic},
+                                                       {"geometric", ForwardAverage::geometric},
+                                                       {"exponential", ForwardAverage::exponential}};
+constexpr Choice<BackwardAverage> kBackwardAverages[] = {
+    {"none", BackwardAverage::none},
+    {"arithmetic", BackwardAverage::arithmetic},
+    {"exponential", BackwardAverage::exponential},
+    {"arithmetic_exponential", BackwardAverage::arithmetic_exponential}};
+constexpr Choice<Granularity> kGranularities[] = {{"channel", Granularity::channel},
+                                                  {"layer_any", Granularity::layer_any},
+                                                  {"layer_sum", Granularity::layer_sum},
+                                                  {"pooled", Granularity::pooled}};
+constexpr Choice<PsiAfterSkip> kPsiAfterSkip[] = {
+    {"ema", PsiAfterSkip::ema}, {"literal", PsiAfterSkip::literal}, {"freeze", PsiAfterSkip::freeze}};
+constexpr Choice<StatisticMask> kMasks[] = {{"valid", StatisticMask::valid}, {"all", StatisticMask::all}};
+constexpr Choice<Rescale> kRescales[] = {
+    {"none", Rescale::none}, {"backward", Rescale::backward}, {"both", Rescale::both}};
 
 // Whether it computes as the authors' released code does; configurations call that mode "reference".
 bool released(const NormalizerSite& s) { return s.options.text("mode") == "reference"; }
@@ -29,7 +36,9 @@ void set_averages(ChannelNormOptions& o, const NormalizerSite& s) {
 }
 void set_warmup(ChannelNormOptions& o, const NormalizerSite& s) { o.warmup = s.options.integer("warmup"); }
 
-ChannelNormOptions plain(const NormalizerSite& s, ChannelNormOptions o) {
+template <ChannelNormOptions (*published)()>
+ChannelNormOptions plain(const NormalizerSite& s) {
+  ChannelNormOptions o = published();
   set_averages(o, s);
   return o;
 }
@@ -56,27 +65,18 @@ ChannelNormOptions un(const NormalizerSite& s) {
   o.alpha_backward = s.options.number("alpha_backward");
   o.window_forward = s.options.integer("window");
   o.window_backward = s.options.integer("window_backward");
-  o.forward = choice<ForwardAverage>(s, "forward_average");
-  o.backward = choice<BackwardAverage>(s, "backward_average");
+  o.forward = chosen(s, "forward_average", kForwardAverages);
+  o.backward = chosen(s, "backward_average", kBackwardAverages);
   o.filtration = s.options.flag("filtration");
-  o.granularity = choice<Granularity>(s, "granularity");
+  o.granularity = chosen(s, "granularity", kGranularities);
   o.ddof = int(s.options.integer("ddof"));
   o.flag_low = s.options.flag("flag_low");
   o.hold_on_skip = s.options.flag("hold_on_skip");
   o.hold_non_finite = s.options.flag("hold_non_finite");
-  o.psi_after_skip = choice<PsiAfterSkip>(s, "psi_after_skip");
-  o.mask = choice<StatisticMask>(s, "mask");
-  o.rescale = choice<Rescale>(s, "rescale");
+  o.psi_after_skip = chosen(s, "psi_after_skip", kPsiAfterSkip);
+  o.mask = chosen(s, "mask", kMasks);
+  o.rescale = chosen(s, "rescale", kRescales);
   return o;
-}
-
-ChannelNormOptions options_of(const NormalizerSite& s) {
-  const std::string& name = s.info.name;
-  if (name == "bn") return plain(s, ChannelNormOptions::bn());
-  if (name == "qmbn") return plain(s, ChannelNormOptions::qmbn());
-  if (name == "rbn") return plain(s, ChannelNormOptions::rbn());
-  if (name == "mabn") return mabn(s);
-  return name == "un" ? un(s) : pn_star(s);  // pn is pn_star behind its scaling
 }
 
 // The scaling by groups of `pn`; other normalizers have none, 0 groups.
@@ -84,29 +84,33 @@ struct GroupScaling {
   std::int64_t groups;
   double eps;
 
-  explicit GroupScaling(const NormalizerSite& s)
-      : groups(s.info.name == "pn" ? s.options.integer("groups") : 0), eps(s.options.number("eps")) {
+  GroupScaling(const NormalizerSite& s, bool grouped)
+      : groups(grouped ? s.options.integer("groups") : 0), eps(s.options.number("eps")) {
     FOLDGRAD_CHECK(groups == 0 || s.channels % groups == 0, "pn: groups must divide {} channels, got {}", s.channels,
                    groups);
   }
   Var operator()(const Var& x) const { return groups ? group_rms(x, groups, eps) : x; }
+  InferenceForm before(AffineMap map) const {
+    if (groups == 0) return {.map = std::move(map)};
+    return {.map = std::move(map), .instead = InferenceForm::Groups{groups, /*centered=*/false, eps}};
+  }
 };
 
-class ChannelNormalizer final : public Normalizer {
+class ChannelNormalizer : public Normalizer {
  public:
-  explicit ChannelNormalizer(const NormalizerSite& s)
+  ChannelNormalizer(const NormalizerSite& s, ChannelNormOptions (*options_of)(const NormalizerSite&),
+                    bool grouped = false)
       : Normalizer(s.info, s.options, s.site, s.channels),
         norm_(options_of(s)),
-        scaling_(s),
+        scaling_(s, grouped),
         gamma_(s.parameter("weight", 1)),
         beta_(s.parameter("bias", 0)),
         state_(ChannelNormState::create(norm_, s.channels, s.state_dtype(), s.device)) {}
 
   std::vector<Parameter*> parameters() override { return {&gamma_, &beta_}; }
   NamedTensors state() const override { return state_.named(); }
-  std::optional<ChannelAffine> affine() const override {
-    if (scaling_.groups) return std::nullopt;
-    return channel_affine(state_, gamma_.value, beta_.value, norm_);
+  std::optional<InferenceForm> inference() const override {
+    return scaling_.before(channel_affine(state_, gamma_.value, beta_.value, norm_));
   }
   NormDiagnostics diagnostics() const override {
     NormDiagnostics d = Normalizer::diagnostics();
@@ -122,15 +126,10 @@ class ChannelNormalizer final : public Normalizer {
     return d;
   }
 
- private:
+ protected:
   Var forward(const Var& x, const NormContext& context) override {
     const Var in = scaling_(x);
-    const Var y =
-        channel_norm(in, on_tape(gamma_, x), on_tape(beta_, x), context.mask, state_, norm_, context.training);
-    if (info().name == "rbn" && context.training && context.penalties)
-      context.penalties->push_back(
-          rbn_penalty(x, context.mask, state_, options().number("mean_weight"), options().number("variance_weight")));
-    return y;
+    return channel_norm(in, on_tape(gamma_, x), on_tape(beta_, x), context.mask, state_, norm_, context.training);
   }
 
   ChannelNormOptions norm_;
@@ -139,25 +138,38 @@ class ChannelNormalizer final : public Normalizer {
   ChannelNormState state_;
 };
 
+class RegularizedNormalizer final : public ChannelNormalizer {
+ public:
+  explicit RegularizedNormalizer(const NormalizerSite& s) : ChannelNormalizer(s, plain<ChannelNormOptions::rbn>) {}
+
+ private:
+  Var forward(const Var& x, const NormContext& context) override {
+    const Var y = ChannelNormalizer::forward(x, context);
+    if (context.training && context.penalties)
+      context.penalties->push_back(
+          rbn_penalty(x, context.mask, state_, options().number("mean_weight"), options().number("variance_weight")));
+    return y;
+  }
+};
+
 // pn and pn_star as released.
 class PowerNormalizer final : public Normalizer {
  public:
-  explicit PowerNormalizer(const NormalizerSite& s)
+  PowerNormalizer(const NormalizerSite& s, bool grouped)
       : Normalizer(s.info, s.options, s.site, s.channels),
         norm_{.warmup = s.options.integer("warmup"),
               .alpha_forward = s.options.number("alpha"),
               .alpha_backward = s.options.number("alpha"),
               .eps = s.options.number("eps")},
-        scaling_(s),
+        scaling_(s, grouped),
         gamma_(s.parameter("weight", 1)),
         beta_(s.parameter("bias", 0)),
         state_(PowerNormState::create(s.channels, s.state_dtype(), s.device)) {}
 
   std::vector<Parameter*> parameters() override { return {&gamma_, &beta_}; }
   NamedTensors state() const override { return state_.named(); }
-  std::optional<ChannelAffine> affine() const override {
-    if (scaling_.groups) return std::nullopt;
-    return power_norm_affine(state_, gamma_.value, beta_.value, norm_);
+  std::optional<InferenceForm> inference() const override {
+    return scaling_.before(power_norm_affine(state_, gamma_.value, beta_.value, norm_));
   }
 
  private:
@@ -172,39 +184,21 @@ class PowerNormalizer final : public Normalizer {
   PowerNormState state_;
 };
 
+template <bool grouped>
 std::unique_ptr<Normalizer> make_power(const NormalizerSite& s) {
-  return released(s) ? make<PowerNormalizer>(s) : make<ChannelNormalizer>(s);
+  return released(s) ? make<PowerNormalizer, grouped>(s) : make<ChannelNormalizer, pn_star, grouped>(s);
 }
 
 NormalizerOption mode_option() {
-  return {.name = "mode",
-          .kind = Kind::choice,
-          .default_value = "paper",
-          .help = "as the paper says, or, reference, as the authors' released code computes",
-          .choices = {"paper", "reference"}};
+  return choice_option("mode", {"paper", "reference"}, "paper",
+                       "as the paper says, or, reference, as the authors' released code computes");
 }
 NormalizerOption window_option(const char* default_value) {
-  return {"window", Kind::integer, default_value, "iterations in the windows of statistics", 1, 1e6};
+  return integer_option("window", default_value, "iterations in the windows of statistics", within(1, 1e6));
 }
 NormalizerOption warmup_option(const char* default_value) {
-  return {"warmup", Kind::integer, default_value, "averages are used from this iteration on; the first is 1", 0};
-}
-NormalizerOption flag_option(const char* name, const char* default_value, const char* help,
-                             const char* reference = "") {
-  return {.name = name,
-          .kind = Kind::boolean,
-          .default_value = default_value,
-          .help = help,
-          .default_in_reference = reference};
-}
-NormalizerOption choice_option(const char* name, std::vector<std::string> choices, const char* default_value,
-                               const char* help, const char* reference = "") {
-  return {.name = name,
-          .kind = Kind::choice,
-          .default_value = default_value,
-          .help = help,
-          .choices = std::move(choices),
-          .default_in_reference = reference};
+  return integer_option("warmup", default_value, "averages are used from this iteration on; the first is 1",
+                        at_least(0));
 }
 
 std::vector<NormalizerOption> un_options() {
@@ -221,53 +215,60 @@ std::vector<NormalizerOption> un_options() {
           alpha_backward,
           eps_option("1e-5"),
           flag_option("filtration", "0", "skip iterations with outliers"),
-          choice_option("granularity", {"channel", "layer_any", "layer_sum", "pooled"}, "layer_sum",
+          choice_option("granularity", kGranularities, "layer_sum",
                         "which windows decide which channels skip an iteration with outliers", "pooled"),
-          {"ddof", Kind::integer, "1", "1: unbiased variance in the outlier threshold", 0, 1},
+          integer_option("ddof", "1", "1: unbiased variance in the outlier threshold", within(0, 1)),
           flag_option("flag_low", "1", "falls of the statistic are outliers too"),
           flag_option("hold_on_skip", "0", "skipped iterations stay out of the running variance"),
           flag_option("hold_non_finite", "1", "channels with NaN or infinity use their running estimates", "0"),
-          choice_option("psi_after_skip", {"ema", "literal", "freeze"}, "ema", "what a skip leaves in psi"),
-          choice_option("mask", {"valid", "all"}, "valid",
+          choice_option("psi_after_skip", kPsiAfterSkip, "ema", "what a skip leaves in psi"),
+          choice_option("mask", kMasks, "valid",
                         "statistics over real tokens, or over padding too, as in the released model"),
-          choice_option("rescale", {"none", "backward", "both"}, "none",
-                        "where the factor r of the released code enters", "backward"),
-          choice_option("forward_average", {"none", "arithmetic", "geometric", "exponential"}, "geometric",
-                        "what makes the variance from the window"),
-          choice_option("backward_average", {"none", "arithmetic", "exponential", "arithmetic_exponential"},
-                        "arithmetic_exponential", "what makes psi from gradient statistics")};
+          choice_option("rescale", kRescales, "none", "where the factor r of the released code enters", "backward"),
+          choice_option("forward_average", kForwardAverages, "geometric", "what makes the variance from the window"),
+          choice_option("backward_average", kBackwardAverages, "arithmetic_exponential",
+                        "what makes psi from gradient statistics")};
 }
 
+template <ChannelNormOptions (*options_of)(const NormalizerSite&)>
 NormalizerKind kind(const char* name, const char* summary, std::vector<NormalizerOption> options) {
-  return {{name, Inference::affine, summary, std::move(options)}, make<ChannelNormalizer>};
+  return {{name, Inference::affine, summary, std::move(options)}, make<ChannelNormalizer, options_of>};
 }
 
 }  // namespace
 
 std::vector<NormalizerKind> channel_normalizers() {
-  const NormalizerOption groups{"groups", Kind::integer, "1", "groups of channels that share a scale; heads", 1};
   return {
-      kind("un", "Unified Normalization: averages of the last statistics, outliers skipped", un_options()),
-      kind("bn", "batch normalization over real tokens", {alpha_option("0.9"), eps_option("1e-5")}),
-      kind("qmbn", "batch normalization by the mean square: UN without averages",
-           {alpha_option("0.9"), eps_option("1e-5")}),
-      kind("rbn", "batch normalization whose batch statistics are pulled to the running ones",
-           {alpha_option("0.95"),
-            eps_option("1e-5"),
-            {"mean_weight", Kind::number, "0.1", "of the distance between the means in the loss", 0},
-            {"variance_weight", Kind::number, "0.01", "of the distance between the variances in the loss", 0}}),
-      kind("mabn", "Moving Average Batch Normalization",
-           {mode_option(), window_option("4"), warmup_option("100"), alpha_option("0.98"), eps_option("1e-5")}),
+      {{.name = "un",
+        .inference = Inference::affine,
+        .summary = "Unified Normalization: averages of the last statistics, outliers skipped",
+        .options = un_options(),
+        .outlier_test = true},
+       make<ChannelNormalizer, un>},
+      kind<plain<ChannelNormOptions::bn>>("bn", "batch normalization over real tokens",
+                                          {alpha_option("0.9"), eps_option("1e-5")}),
+      kind<plain<ChannelNormOptions::qmbn>>("qmbn", "batch normalization by the mean square: UN without averages",
+                                            {alpha_option("0.9"), eps_option("1e-5")}),
+      {{"rbn",
+        Inference::affine,
+        "batch normalization whose batch statistics are pulled to the running ones",
+        {alpha_option("0.95"), eps_option("1e-5"),
+         number_option("mean_weight", "0.1", "of the distance between the means in the loss", at_least(0)),
+         number_option("variance_weight", "0.01", "of the distance between the variances in the loss", at_least(0))}},
+       make<RegularizedNormalizer>},
+      kind<mabn>("mabn", "Moving Average Batch Normalization",
+                 {mode_option(), window_option("4"), warmup_option("100"), alpha_option("0.98"), eps_option("1e-5")}),
       {{"pn_star",
         Inference::affine,
         "PowerNorm without its scaling of groups",
         {mode_option(), warmup_option("10000"), alpha_option("0.9"), eps_option("1e-5")}},
-       make_power},
+       make_power</*grouped=*/false>},
       {{"pn",
         Inference::online,
         "PowerNorm: groups of channels divided by their root mean square, then pn_star",
-        {mode_option(), warmup_option("10000"), alpha_option("0.9"), eps_option("1e-5"), groups}},
-       make_power},
+        {mode_option(), warmup_option("10000"), alpha_option("0.9"), eps_option("1e-5"),
+         integer_option("groups", "1", "groups of channels that share a scale; heads", at_least(1))}},
+       make_power</*grouped=*/true>},
   };
 }
 

@@ -13,8 +13,6 @@
 namespace foldgrad {
 namespace {
 
-using Kind = NormalizerOption::Kind;
-
 // Gain and bias per channel.
 class WithGainAndBias : public Normalizer {
  public:
@@ -26,12 +24,20 @@ class WithGainAndBias : public Normalizer {
   std::vector<Parameter*> parameters() override { return {&gamma_, &beta_}; }
 
  protected:
+  AffineMap gain_and_bias() const { return AffineMap::of(gamma_.value, beta_.value); }
+
   Parameter gamma_, beta_;
 };
 
-class LayerNormalizer final : public WithGainAndBias {
+class LayerNormalizer : public WithGainAndBias {
  public:
   explicit LayerNormalizer(const NormalizerSite& s) : WithGainAndBias(s), eps_(s.options.number("eps")) {}
+
+  std::optional<InferenceForm> inference() const override {
+    AffineMap map = gain_and_bias();
+    map.centered = true;
+    return InferenceForm{.map = std::move(map), .scaled = true, .eps = eps_};
+  }
 
  private:
   Var forward(const Var& x, const NormContext&) override {
@@ -42,9 +48,9 @@ class LayerNormalizer final : public WithGainAndBias {
 };
 
 // Wang et al., "DeepNet: Scaling Transformers to 1,000 Layers", 2022: the constants of table 2.
-class DeepNormalizer final : public WithGainAndBias {
+class DeepNormalizer final : public LayerNormalizer {
  public:
-  explicit DeepNormalizer(const NormalizerSite& s) : WithGainAndBias(s), eps_(s.options.number("eps")) {
+  explicit DeepNormalizer(const NormalizerSite& s) : LayerNormalizer(s) {
     const auto N = double(s.options.integer("encoder_layers")), M = double(s.options.integer("decoder_layers"));
     const bool in_decoder = s.options.text("stack") == "decoder";
     const double layers = in_decoder ? M : N;
@@ -64,11 +70,7 @@ class DeepNormalizer final : public WithGainAndBias {
   double initial_gain() const override { return gain_; }
 
  private:
-  Var forward(const Var& x, const NormContext&) override {
-    return layer_norm(x, on_tape(gamma_, x), on_tape(beta_, x), eps_);
-  }
-
-  double eps_, residual_, gain_;
+  double residual_, gain_;
 };
 
 class RmsNormalizer final : public WithGainAndBias {
@@ -85,6 +87,11 @@ class RmsNormalizer final : public WithGainAndBias {
 
   std::vector<Parameter*> parameters() override {
     return with_bias_ ? WithGainAndBias::parameters() : std::vector<Parameter*>{&gamma_};
+  }
+  std::optional<InferenceForm> inference() const override {
+    if (norm_.eps_outside || norm_.channels < channels())
+      return InferenceForm{.map = gain_and_bias(), .instead = norm_};
+    return InferenceForm{.map = gain_and_bias(), .scaled = true, .eps = norm_.eps};
   }
 
  private:
@@ -103,12 +110,11 @@ class CenterNormalizer final : public WithGainAndBias {
     FOLDGRAD_CHECK(s.channels >= 2, "centernorm: needs at least 2 channels, got {}", s.channels);
   }
 
-  std::optional<ChannelAffine> affine() const override {
-    const auto host = [](const Parameter& p) { return p.value.to(Device::cpu).to(DType::f64).clone(); };
-    const ChannelAffine form{host(gamma_), host(beta_)};
-    for (std::int64_t c = 0; c < channels(); ++c)
-      form.A.data<double>()[c] *= double(channels()) / double(channels() - 1);
-    return form;
+  std::optional<InferenceForm> inference() const override {
+    AffineMap map = gain_and_bias();
+    for (double& a : map.A) a *= double(channels()) / double(channels() - 1);
+    map.centered = true;
+    return InferenceForm{.map = std::move(map)};
   }
 
  private:
@@ -117,21 +123,25 @@ class CenterNormalizer final : public WithGainAndBias {
   }
 };
 
+constexpr Choice<GroupAxes> kAxes[] = {{"sample", GroupAxes::sample}, {"token", GroupAxes::token}};
+
 class GroupNormalizer final : public WithGainAndBias {
  public:
-  explicit GroupNormalizer(const NormalizerSite& s)
-      : WithGainAndBias(s), eps_(s.options.number("eps")), groups_(s.channels), axes_(GroupAxes::sample) {
-    if (s.info.name == "instancenorm") {
-      trained_ = s.options.flag("affine");
-      return;
-    }
-    groups_ = s.options.integer("groups");
-    if (s.options.text("axes") == "token") axes_ = GroupAxes::token;
+  // Each channel is a group (instancenorm), or `groups` of them.
+  GroupNormalizer(const NormalizerSite& s, bool by_channel)
+      : WithGainAndBias(s),
+        eps_(s.options.number("eps")),
+        groups_(by_channel ? s.channels : s.options.integer("groups")),
+        axes_(by_channel ? GroupAxes::sample : chosen(s, "axes", kAxes)),
+        trained_(!by_channel || s.options.flag("affine")) {
     FOLDGRAD_CHECK(s.channels % groups_ == 0, "groupnorm: groups must divide {} channels, got {}", s.channels, groups_);
   }
 
   std::vector<Parameter*> parameters() override {
     return trained_ ? WithGainAndBias::parameters() : std::vector<Parameter*>{};
+  }
+  std::optional<InferenceForm> inference() const override {
+    return InferenceForm{.map = gain_and_bias(), .instead = InferenceForm::Groups{groups_, /*centered=*/true, eps_}};
   }
   bool mixes_tokens() const override { return axes_ == GroupAxes::sample; }
 
@@ -146,7 +156,7 @@ class GroupNormalizer final : public WithGainAndBias {
   double eps_;
   std::int64_t groups_;
   GroupAxes axes_;
-  bool trained_ = true;
+  bool trained_;
 };
 
 class ScaleNormalizer final : public Normalizer {
@@ -157,6 +167,11 @@ class ScaleNormalizer final : public Normalizer {
         eps_(s.options.number("eps")) {}
 
   std::vector<Parameter*> parameters() override { return {&g_}; }
+  std::optional<InferenceForm> inference() const override {
+    AffineMap map = AffineMap::identity(channels());
+    map.A.assign(map.A.size(), g_.value.to(Device::cpu).item());
+    return InferenceForm{.map = std::move(map), .instead = InferenceForm::UnitLength{eps_}};
+  }
 
  private:
   Var forward(const Var& x, const NormContext&) override { return scale_norm(x, on_tape(g_, x), eps_); }
@@ -172,6 +187,12 @@ class FixNormalizer final : public Normalizer {
         length_(s.options.text("length") == "one" ? 1 : std::sqrt(double(s.channels))),
         eps_(s.options.number("eps")) {}
 
+  std::optional<InferenceForm> inference() const override {
+    AffineMap map = AffineMap::identity(channels());
+    map.A.assign(map.A.size(), length_);
+    return InferenceForm{.map = std::move(map), .instead = InferenceForm::UnitLength{eps_}};
+  }
+
  private:
   Var forward(const Var& x, const NormContext&) override {
     const Var unit = unit_rows(x, eps_);
@@ -181,50 +202,49 @@ class FixNormalizer final : public Normalizer {
   double length_, eps_;
 };
 
-NormalizerKind group_kind(const char* name, const char* summary, std::vector<NormalizerOption> options) {
-  options.insert(options.begin(), eps_option("1e-5"));
-  return {{name, Inference::online, summary, std::move(options)}, make<GroupNormalizer>};
-}
-
 }  // namespace
 
 std::vector<NormalizerKind> row_normalizers() {
-  const auto choice = [](const char* name, std::vector<std::string> choices, const char* help) {
-    return NormalizerOption{
-        .name = name, .kind = Kind::choice, .default_value = choices[0], .help = help, .choices = choices};
-  };
-  const auto flag = [](const char* name, const char* help) {
-    return NormalizerOption{.name = name, .kind = Kind::boolean, .default_value = "0", .help = help};
-  };
-  const NormalizerOption encoder{"encoder_layers", Kind::integer, "6", "layers of the encoder, 0 for none", 0},
-      decoder{"decoder_layers", Kind::integer, "6", "layers of the decoder, 0 for none", 0},
-      groups{"groups", Kind::integer, "32", "groups of channels", 1},
-      partial{"partial", Kind::number, "1", "share of the channels that the mean is over", 0, 1, true};
+  NormalizerOption encoder = integer_option("encoder_layers", "6", "layers of the encoder, 0 for none", at_least(0)),
+                   decoder = integer_option("decoder_layers", "6", "layers of the decoder, 0 for none", at_least(0)),
+                   stack = choice_option("stack", {"encoder", "decoder"}, "encoder", "where the site is");
+  encoder.told_by_model = decoder.told_by_model = stack.told_by_model = true;
   return {
       {{"ln", Inference::online, "layer normalization", {eps_option("1e-5")}}, make<LayerNormalizer>},
       {{"deepnorm",
         Inference::online,
         "layer normalization of a scaled residual plus a branch, for post-norm",
-        {eps_option("1e-5"), encoder, decoder, choice("stack", {"encoder", "decoder"}, "where the site is")}},
+        {eps_option("1e-5"), encoder, decoder, stack},
+        /*post_norm_only=*/true},
        make<DeepNormalizer>},
       {{"rmsnorm",
         Inference::online,
         "root mean square normalization",
-        {eps_option("1e-6"), choice("eps_place", {"inside", "outside"}, "eps inside the root, or added to it"), partial,
-         flag("bias", "with a bias per channel")}},
+        {eps_option("1e-6"),
+         choice_option("eps_place", {"inside", "outside"}, "inside", "eps inside the root, or added to it"),
+         number_option("partial", "1", "share of the channels that the mean is over",
+                       {.low = 0, .high = 1, .low_excluded = true}),
+         flag_option("bias", "0", "with a bias per channel")}},
        make<RmsNormalizer>},
       {{"scalenorm", Inference::online, "tokens divided by their length, times one number", {eps_option("1e-5")}},
        make<ScaleNormalizer>},
       {{"fixnorm",
         Inference::online,
         "rows of fixed length, for embedding tables; free at inference there",
-        {eps_option("1e-12"), choice("length", {"one", "sqrt_channels"}, "the length of a row")}},
+        {eps_option("1e-12"), choice_option("length", {"one", "sqrt_channels"}, "one", "the length of a row")}},
        make<FixNormalizer>},
       {{"centernorm", Inference::linear, "layer normalization without the division", {}}, make<CenterNormalizer>},
-      group_kind("groupnorm", "group normalization per sample or per token",
-                 {groups, choice("axes", {"sample", "token"}, "statistics per sample, over its tokens, or per token")}),
-      group_kind("instancenorm", "each channel of each sample over its tokens",
-                 {flag("affine", "with gain and bias per channel")}),
+      {{"groupnorm",
+        Inference::online,
+        "group normalization per sample or per token",
+        {eps_option("1e-5"), integer_option("groups", "32", "groups of channels", at_least(1)),
+         choice_option("axes", kAxes, "sample", "statistics per sample, over its tokens, or per token")}},
+       make<GroupNormalizer, /*by_channel=*/false>},
+      {{"instancenorm",
+        Inference::online,
+        "each channel of each sample over its tokens",
+        {eps_option("1e-5"), flag_option("affine", "0", "with gain and bias per channel")}},
+       make<GroupNormalizer, /*by_channel=*/true>},
   };
 }
 

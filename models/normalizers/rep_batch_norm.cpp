@@ -4,12 +4,11 @@
 #include "models/normalizers/kinds.h"
 #include "ops/affine/affine.h"
 #include "ops/arithmetic/arithmetic.h"
+#include "ops/channel_norm/channel_norm.h"
 #include "ops/layer_norm/layer_norm.h"
 
 namespace foldgrad {
 namespace {
-
-using Kind = NormalizerOption::Kind;
 
 // y = BN(x) + eta x. What a normalizer of its own and a part of PRepBN have in common.
 class RepBatchNorm {
@@ -31,11 +30,11 @@ class RepBatchNorm {
   }
   std::vector<Parameter*> parameters() { return {&gamma_, &beta_, &eta_}; }
   NamedTensors state() const { return state_.named(); }
-  ChannelAffine affine() const {
-    const ChannelAffine form = channel_affine(state_, gamma_.value, beta_.value, norm_);
+  InferenceForm inference() const {
+    AffineMap map = channel_affine(state_, gamma_.value, beta_.value, norm_);
     const double eta = eta_.value.to(Device::cpu).item();
-    for (std::int64_t c = 0; c < form.A.size(); ++c) form.A.data<double>()[c] += eta;
-    return form;
+    for (double& a : map.A) a += eta;
+    return {.map = std::move(map)};
   }
 
  private:
@@ -50,7 +49,7 @@ class RepBn final : public Normalizer {
 
   std::vector<Parameter*> parameters() override { return rep_.parameters(); }
   NamedTensors state() const override { return rep_.state(); }
-  std::optional<ChannelAffine> affine() const override { return rep_.affine(); }
+  std::optional<InferenceForm> inference() const override { return rep_.inference(); }
 
  private:
   Var forward(const Var& x, const NormContext& context) override {
@@ -84,7 +83,7 @@ class PRepBn final : public Normalizer {
     all["steps"] = steps_;
     return all;
   }
-  std::optional<ChannelAffine> affine() const override { return rep_.affine(); }
+  std::optional<InferenceForm> inference() const override { return rep_.inference(); }
 
  private:
   Var forward(const Var& x, const NormContext& context) override {
@@ -109,7 +108,10 @@ class PRepBn final : public Normalizer {
 }  // namespace
 
 std::vector<NormalizerKind> mixed_normalizers() {
-  const NormalizerOption eta{"eta", Kind::number, "1", "initial factor of x itself"};
+  const NormalizerOption eta = number_option("eta", "1", "initial factor of x itself");
+  NormalizerOption ln_eps = eps_option("1e-5");
+  ln_eps.name = "ln_eps";
+  ln_eps.help = "eps of the layer normalization";
   return {
       {{"repbn",
         Inference::affine,
@@ -119,13 +121,10 @@ std::vector<NormalizerKind> mixed_normalizers() {
       {{"prepbn",
         Inference::affine,
         "layer normalization that turns into RepBN during training",
-        {alpha_option("0.9"),
-         eps_option("1e-5"),
-         eta,
-         {"ln_eps", Kind::number, "1e-5", "eps of the layer normalization", 0, 1, true},
-         {"start", Kind::number, "1", "weight of the layer normalization at the beginning", 0, 1},
-         {"total", Kind::integer, "300000", "training steps in which that weight falls to 0", 1},
-         {"warmup", Kind::integer, "0", "steps with the layer normalization alone, before", 0}}},
+        {alpha_option("0.9"), eps_option("1e-5"), eta, ln_eps,
+         number_option("start", "1", "weight of the layer normalization at the beginning", within(0, 1)),
+         integer_option("total", "300000", "training steps in which that weight falls to 0", at_least(1)),
+         integer_option("warmup", "0", "steps with the layer normalization alone, before", at_least(0))}},
        make<PRepBn>},
   };
 }

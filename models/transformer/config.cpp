@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/check.h"
+#include "models/normalizers/normalizer.h"
 #include "ops/activation/activation.h"
 
 namespace foldgrad {
@@ -53,8 +54,9 @@ void TransformerConfig::validate() const {
   FOLDGRAD_CHECK(!one_input_table() || source_vocabulary == target_vocabulary,
                  "transformer: share_embeddings = {} needs target_vocabulary = source_vocabulary = {}, got {}",
                  share_embeddings, source_vocabulary, target_vocabulary);
-  FOLDGRAD_CHECK(normalizer != "deepnorm" || !pre_norm,
-                 "transformer: pre_norm must be off with normalizer = deepnorm, which scales the sum of post-norm");
+  FOLDGRAD_CHECK(!pre_norm || !normalizer_info(normalizer).post_norm_only,
+                 "transformer: pre_norm must be off with normalizer = {}, which scales the sum of post-norm",
+                 normalizer);
 }
 
 Activation TransformerConfig::activation_function() const {

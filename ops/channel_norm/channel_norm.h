@@ -63,6 +63,7 @@
 #pragma once
 #include "engine/named_tensors.h"
 #include "engine/tape.h"
+#include "ops/affine/affine_map.h"
 #include "ops/channel_norm/channel_norm_options.h"
 
 namespace foldgrad {
@@ -91,11 +92,8 @@ struct ChannelNormState {
 Var channel_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor* mask, const ChannelNormState& state,
                  const ChannelNormOptions& options, bool training);
 
-// The inference form, in f64 on the host.  [CN-4]
-struct ChannelAffine {
-  Tensor A, B;  // [C]
-};
-ChannelAffine channel_affine(const ChannelNormState& state, const Tensor& gamma, const Tensor& beta,
-                             const ChannelNormOptions& options);
+// The inference form.  [CN-4]
+AffineMap channel_affine(const ChannelNormState& state, const Tensor& gamma, const Tensor& beta,
+                         const ChannelNormOptions& options);
 
 }  // namespace foldgrad

@@ -108,20 +108,19 @@ void ChannelNormState::restore(const ChannelNormState& snapshot) const {
   copy_into("channel_norm", named(), snapshot.named());
 }
 
-ChannelAffine channel_affine(const ChannelNormState& state, const Tensor& gamma, const Tensor& beta,
-                             const ChannelNormOptions& options) {
-  const auto host = [](const Tensor& t) { return t.to(Device::cpu).to(DType::f64).clone(); };
-  ChannelAffine affine{host(gamma), host(beta)};
+AffineMap channel_affine(const ChannelNormState& state, const Tensor& gamma, const Tensor& beta,
+                         const ChannelNormOptions& options) {
+  const auto host = [](const Tensor& t) { return t.to(Device::cpu).to(DType::f64); };
   const Tensor variance = host(state.run_var);
-  check_operand("channel_affine", "gamma", affine.A, variance.shape(), variance, "the state");
-  check_operand("channel_affine", "beta", affine.B, variance.shape(), variance, "the state");
+  check_operand("channel_affine", "gamma", host(gamma), variance.shape(), variance, "the state");
+  check_operand("channel_affine", "beta", host(beta), variance.shape(), variance, "the state");
   const Tensor mean = state.run_mean.defined() ? host(state.run_mean) : Tensor::zeros(variance.shape(), DType::f64);
-  for (std::int64_t c = 0; c < variance.size(); ++c) {
-    double& A = affine.A.data<double>()[c];
-    A *= channel_norm_math::rstd(variance.data<double>()[c], options);  // [CN-4]
-    affine.B.data<double>()[c] -= A * mean.data<double>()[c];
+  AffineMap map = AffineMap::of(gamma, beta);
+  for (std::size_t c = 0; c < map.A.size(); ++c) {
+    map.A[c] *= channel_norm_math::rstd(variance.data<double>()[c], options);  // [CN-4]
+    map.B[c] -= map.A[c] * mean.data<double>()[c];
   }
-  return affine;
+  return map;
 }
 
 }  // namespace foldgrad

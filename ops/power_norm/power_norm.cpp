@@ -144,8 +144,8 @@ Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const Tensor*
   });
 }
 
-ChannelAffine power_norm_affine(const PowerNormState& state, const Tensor& gamma, const Tensor& beta,
-                                const PowerNormOptions& options) {
+AffineMap power_norm_affine(const PowerNormState& state, const Tensor& gamma, const Tensor& beta,
+                            const PowerNormOptions& options) {
   ChannelNormState running;
   running.run_var = state.phi;
   ChannelNormOptions root;

@@ -47,8 +47,8 @@ struct PowerNormState {
 Var power_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor* mask, const PowerNormState& state,
                const PowerNormOptions& options, bool training);
 
-// The inference form, in f64 on the host.  [CN-4]
-ChannelAffine power_norm_affine(const PowerNormState& state, const Tensor& gamma, const Tensor& beta,
-                                const PowerNormOptions& options);
+// The inference form.  [CN-4]
+AffineMap power_norm_affine(const PowerNormState& state, const Tensor& gamma, const Tensor& beta,
+                            const PowerNormOptions& options);
 
 }  // namespace foldgrad

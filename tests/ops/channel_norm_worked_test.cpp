@@ -139,10 +139,9 @@ TEST(ChannelNorm, CN_4_InferenceIsOneAffineMap) {
         channel_norm(tape.constant(randn({9, 3}, 7 + i).to(device)), g, b, nullptr, state, o, true);
       const ChannelNormState before = state.snapshot();
       const Tensor y = channel_norm(tape.constant(x.to(device)), g, b, nullptr, state, o, false).value();
-      const ChannelAffine affine = channel_affine(state, gamma, beta, o);
+      const AffineMap map = channel_affine(state, gamma, beta, o);
       Tensor want = x.clone();
-      for (std::int64_t i = 0; i < 15; ++i)
-        want.data<double>()[i] = affine.A.data<double>()[i % 3] * x.data<double>()[i] + affine.B.data<double>()[i % 3];
+      for (std::size_t i = 0; i < 15; ++i) want.data<double>()[i] = map.A[i % 3] * x.data<double>()[i] + map.B[i % 3];
       EXPECT_TRUE(close(y, want, 1e-13));
       for (const auto& [name, buffer] : before.named()) EXPECT_TRUE(identical(state.named().at(name), buffer)) << name;
     }

@@ -174,9 +174,9 @@ TEST(PowerNorm, CN_4_InferenceIsOneAffineMap) {
     const Var y = power_norm(xv, tape.constant(gamma.to(device)), tape.constant(beta.to(device)), nullptr, state, {},
                              /*training=*/false);
     tape.backward(y, x.to(device));
-    const ChannelAffine affine = power_norm_affine(state, gamma, beta, {});
+    const AffineMap map = power_norm_affine(state, gamma, beta, {});
     for (std::int64_t i = 0; i < 15; ++i)
-      EXPECT_NEAR(item(y.value(), i), item(affine.A, i % 3) * item(x, i) + item(affine.B, i % 3), 1e-13);
+      EXPECT_NEAR(item(y.value(), i), map.A[std::size_t(i % 3)] * item(x, i) + map.B[std::size_t(i % 3)], 1e-13);
     for (const auto& [name, buffer] : before.named()) EXPECT_TRUE(identical(state.named().at(name), buffer)) << name;
   }
 }

@@ -16,7 +16,7 @@ ALLOWED = {
     "models/inference": ["engine", "engine/cpu", "ops", "models/normalizers"],
     "models/transformer": ["engine", "engine/cpu", "ops", "models", "models/normalizers", "models/blocks",
                            "models/inference"],
-    "models/fold": ["engine", "models/transformer"],
+    "models/fold": ["engine", "ops", "models/normalizers", "models/transformer"],
     "models/onnx": ["engine", "engine/files", "models/blocks", "models/inference", "models/transformer"],
     "train/system": ["engine", "engine/files"],
     "train/config": ["engine", "engine/files", "models", "models/normalizers", "models/transformer", "train/system"],

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 using nlohmann::ordered_json;
-using Kind = NormalizerOption::Kind;
+using Kind = Option::Kind;
 
 constexpr const char* kFormat = "foldgrad transformer";
 constexpr int kFormatVersion = 1;
@@ -46,15 +46,17 @@ void visit_model(Config& c, const Visitor& v) {
 ordered_json option_json(const NormalizerOption& option, const std::string& value) {
   switch (option.kind) {
     case Kind::boolean:
+    case Kind::flag:
       return value == "1" || value == "true";
-    case Kind::choice:
-      return value;
     case Kind::integer:
       return std::stoll(value);
     case Kind::number:
+      return std::stod(value);
+    case Kind::choice:
+    case Kind::text:
       break;
   }
-  return std::stod(value);
+  return value;
 }
 
 // What one object of the file must and may have.
@@ -138,8 +140,7 @@ ordered_json model_config_json(const TransformerConfig& config) {
   const NormalizerInfo& info = normalizer_info(config.normalizer);
   const NormalizerOptions chosen(config.normalizer, info.options, config.normalizer_options);
   for (const NormalizerOption& option : info.options)
-    // deepnorm's other options are the model's to tell.
-    if (config.normalizer != "deepnorm" || option.name == "eps" || config.normalizer_options.count(option.name))
+    if (!option.told_by_model || config.normalizer_options.count(option.name))
       options[option.name] = option_json(option, chosen.text(option.name));
   ordered_json norm{{"name", config.normalizer}, {"mask", config.mask_normalizers}, {"options", std::move(options)}};
   if (!config.normalizer_at.empty()) norm["at"] = config.normalizer_at;

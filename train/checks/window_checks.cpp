@@ -52,7 +52,7 @@ struct Windows {
 double least_running(const Normalizer& norm, const Windows& windows, std::int64_t c) {
   const Entries window = windows.of(c);
   const double alpha = norm.options().number("alpha"), least = *std::min_element(window.begin(), window.end());
-  if (norm.info().name != "un" || item(norm, "skips") > 0) return std::min(alpha, 1 - alpha) * least;
+  if (!norm.info().outlier_test || item(norm, "skips") > 0) return std::min(alpha, 1 - alpha) * least;
   const bool averaged = windows.full() && windows.iterations >= norm.options().integer("warmup");
   return (1 - alpha) * (averaged && norm.options().text("forward_average") == "geometric" ? geometric_mean(window)
                         : averaged                                                        ? least
@@ -141,13 +141,13 @@ CheckResult check_windows(const std::vector<Normalizer*>& sites) {
 std::vector<std::unique_ptr<Normalizer>> outlier_tests(Transformer& model, const std::string& granularity) {
   std::vector<std::unique_ptr<Normalizer>> tests;
   for (const Normalizer* norm : model.normalizers()) {
-    if (norm->info().name != "un" || norm->options().text("mode") != "paper" || !has(*norm, "win_sq")) continue;
+    if (!norm->info().outlier_test || norm->options().text("mode") != "paper" || !has(*norm, "win_sq")) continue;
     if (!Windows(*norm).full() || (granularity.empty() && norm->options().text("granularity") == "pooled")) continue;
     std::map<std::string, std::string> options = norm->options().all();
     options.insert_or_assign("filtration", "1");
     options.insert_or_assign("warmup", "0");
     if (!granularity.empty()) options.insert_or_assign("granularity", granularity);
-    tests.push_back(make_normalizer("un", options, norm->site(), norm->channels(), DType::f64));
+    tests.push_back(make_normalizer(norm->info().name, options, norm->site(), norm->channels(), DType::f64));
     NamedTensors state = norm->snapshot();
     for (auto& [name, tensor] : state)
       if (is_floating(tensor.dtype())) tensor = tensor.to(DType::f64);

@@ -15,9 +15,9 @@ namespace {
 // What is made of parameters and statistics on the way into the files: 1 / sqrt(run_var + eps) of a variance below 0.
 void require_finite_maps(Transformer& model) {
   for (const Normalizer* norm : model.normalizers())
-    if (const auto form = norm->affine())
-      for (const auto& [name, tensor] : {std::pair("gain", form->A), {"bias", form->B}})
-        if (const std::string bad = first_non_finite(tensor); !bad.empty())
+    if (const auto form = norm->inference())
+      for (const auto& [name, values] : {std::pair("gain", form->map.A), {"bias", form->map.B}})
+        if (const std::string bad = first_non_finite(Tensor::of({norm->channels()}, values)); !bad.empty())
           throw NonFiniteError(fmt::format("export: {} at inference has the {} {}", norm->site(), name, bad));
 }
 

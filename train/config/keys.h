@@ -1,37 +1,32 @@
 // Every key of a configuration, once: what config_*.cpp reads, writes and explains.
 #pragma once
-#include <limits>
+#include <type_traits>
 
+#include "models/option.h"
 #include "train/config/config.h"
 #include "train/config/model_limits.h"
 
 namespace foldgrad {
 
-struct ConfigRange {
-  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
-  bool low_excluded = false, high_excluded = false;
+struct ConfigKey : Option {
+  std::string section;
+  bool trajectory;  // it decides the trained numbers
 
-  bool contains(double v) const {
-    return (low_excluded ? v > low : v >= low) && (high_excluded ? v < high : v <= high);
-  }
-};
-
-// "an integer of at least 1", "a number in [0, 1)"; `kind` is what it begins with.
-std::string values_of(const ConfigRange& range, const char* kind);
-
-struct ConfigKey {
-  std::string section, name, unit, help;
-  ConfigRange range = {};
-  std::vector<std::string> choices = {};
-  bool trajectory = true;  // it decides the trained numbers
+  ConfigKey(const char* section, const char* name, const char* unit, const char* help, Range range = {},
+            std::vector<std::string> choices = {}, bool trajectory = true)
+      : Option{name, help, choices.empty() ? Kind::text : Kind::choice, range, std::move(choices), unit},
+        section(section),
+        trajectory(trajectory) {}
 
   std::string full_name() const { return section + "." + name; }
+  // What the key sets. Text that has choices stays what it is.
+  template <class Field>
+  void set_kind(const Field&) {
+    if (std::is_same_v<Field, double>) kind = Kind::number;
+    if (std::is_same_v<Field, std::int64_t>) kind = Kind::integer;
+    if (std::is_same_v<Field, bool>) kind = Kind::boolean;
+  }
 };
-
-constexpr ConfigRange at_least(double low) { return {.low = low}; }
-constexpr ConfigRange within(double low, std::int64_t high) { return {.low = low, .high = double(high)}; }
-constexpr ConfigRange above(double low) { return {.low = low, .low_excluded = true}; }
-constexpr ConfigRange kFraction{.low = 0, .high = 1, .high_excluded = true};
 
 // Each calls visitor(field, ConfigKey) for every key of a section.
 template <class Model, class Visitor>
@@ -147,7 +142,11 @@ void visit_output_keys(Output& o, const Visitor& v) {
 // section; a field is std::int64_t, double, bool or std::string. The options of normalizers are not here but in
 // normalizers(), models/normalizers/normalizer.h.
 template <class Config, class Visitor>
-void visit_config(Config& c, const Visitor& v) {
+void visit_config(Config& c, const Visitor& visitor) {
+  const auto v = [&visitor](auto& field, ConfigKey key) {
+    key.set_kind(field);
+    visitor(field, key);
+  };
   visit_model_keys(c.model, v);
   visit_data_keys(c.data, v);
   visit_train_keys(c.train, v);

@@ -77,48 +77,40 @@ void apply_setting(const std::string& setting, toml::table& values, GivenKeys& g
   given[key] = {values.size() == 1 ? values.get("value") : nullptr, text, place};
 }
 
+std::string must_be(const ConfigKey& key) { return fmt::format("{} must be {}", key.full_name(), key.values()); }
+
+[[noreturn]] void refuse(const Given& given, const ConfigKey& key) {
+  given.refuse(fmt::format("{}, got {}", must_be(key), given.shown()));
+}
+
 void assign(std::string& field, const Given& given, const ConfigKey& key) {
-  const std::string name = key.full_name();
-  const std::string must_be = key.choices.empty()
-                                  ? fmt::format("{} must be text", name)
-                                  : fmt::format("{} must be one of {}", name, fmt::join(key.choices, ", "));
-  field = given.text(must_be);
-  if (!key.choices.empty() && std::find(key.choices.begin(), key.choices.end(), field) == key.choices.end())
-    given.refuse(fmt::format("{}, got {}", must_be, in_quotes(field)));
+  field = given.text(must_be(key));
+  if (key.kind == Option::Kind::choice && !key.has_choice(field))
+    given.refuse(fmt::format("{}, got {}", must_be(key), in_quotes(field)));
   try {
     (void)nlohmann::json(field).dump();
   } catch (const nlohmann::json::exception&) {
-    given.refuse(name + " must be UTF-8");
+    given.refuse(key.full_name() + " must be UTF-8");
   }
 }
 
 void assign(bool& field, const Given& given, const ConfigKey& key) {
-  if (!given.node || !given.node->is_boolean())
-    given.refuse(fmt::format("{} must be true or false, got {}", key.full_name(), given.shown()));
+  if (!given.node || !given.node->is_boolean()) refuse(given, key);
   field = given.node->as_boolean()->get();
 }
 
-void check_range(double value, const Given& given, const ConfigKey& key, const char* kind) {
-  if (!key.range.contains(value))
-    given.refuse(fmt::format("{} must be {}, got {}", key.full_name(), values_of(key.range, kind), given.shown()));
-}
-
 void assign(std::int64_t& field, const Given& given, const ConfigKey& key) {
-  if (!given.node || !given.node->is_integer())
-    given.refuse(
-        fmt::format("{} must be {}, got {}", key.full_name(), values_of(key.range, "an integer"), given.shown()));
+  if (!given.node || !given.node->is_integer()) refuse(given, key);
   field = given.node->as_integer()->get();
-  check_range(double(field), given, key, "an integer");
+  if (!key.range.contains(double(field))) refuse(given, key);
 }
 
 void assign(double& field, const Given& given, const ConfigKey& key) {
-  if (!given.node || !given.node->is_number())
-    given.refuse(
-        fmt::format("{} must be {}, got {}", key.full_name(), values_of(key.range, "a number"), given.shown()));
+  if (!given.node || !given.node->is_number()) refuse(given, key);
   // node->value<double>() would refuse integers above 2^53.
   const auto* integer = given.node->as_integer();
   field = integer ? double(integer->get()) : given.node->as_floating_point()->get();
-  check_range(field, given, key, "a number");
+  if (!key.range.contains(field)) refuse(given, key);
 }
 
 // As NormalizerOptions takes it, and always the same for the same value.

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 
 #include "models/normalizers/normalizer.h"
 #include "train/config/keys.h"
@@ -29,18 +28,10 @@ std::string toml_of(std::int64_t value) { return fmt::format("{}", value); }
 // "-0" would be read as an integer, which has no sign there.
 std::string toml_of(double value) { return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value); }
 
-std::string toml_of(const NormalizerOption& option, const std::string& value) {
-  if (option.kind == NormalizerOption::Kind::choice) return quoted(value);
-  if (option.kind == NormalizerOption::Kind::boolean) return value == "1" || value == "true" ? "true" : "false";
+std::string toml_of(const Option& option, const std::string& value) {
+  if (option.kind == Option::Kind::choice) return quoted(value);
+  if (option.kind == Option::Kind::flag) return value == "1" || value == "true" ? "true" : "false";
   return value;
-}
-
-template <class T>
-std::string values_of(const T&, const ConfigKey& key) {
-  if (!key.choices.empty()) return fmt::format("one of {}", fmt::join(key.choices, ", "));
-  if (std::is_same_v<T, std::string>) return "text";
-  if (std::is_same_v<T, bool>) return "true or false";
-  return foldgrad::values_of(key.range, std::is_same_v<T, double> ? "a number" : "an integer");
 }
 
 std::string norm_tables(const ExperimentConfig& config) {
@@ -62,16 +53,6 @@ std::string norm_tables(const ExperimentConfig& config) {
 
 }  // namespace
 
-std::string values_of(const ConfigRange& range, const char* kind) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (range.high < kInfinity)
-    return fmt::format("{} in {}{}, {}{}", kind, range.low_excluded ? "(" : "[", range.low, range.high,
-                       range.high_excluded ? ")" : "]");
-  if (range.low > -kInfinity)
-    return fmt::format("{} {} {}", kind, range.low_excluded ? "above" : "of at least", range.low);
-  return kind;
-}
-
 std::string config_text(const ExperimentConfig& config) {
   std::string text, section;
   visit_config(config, [&](const auto& field, const ConfigKey& key) {
@@ -92,7 +73,7 @@ std::string config_help() {
   visit_config(defaults, [&](const auto& field, const ConfigKey& key) {
     if (key.section != section) text += fmt::format("{}[{}]\n", section.empty() ? "" : "\n", key.section);
     section = key.section;
-    text += fmt::format("  {:<20}{}: {}{} (default {})\n", key.name, key.help, values_of(field, key),
+    text += fmt::format("  {:<20}{}: {}{} (default {})\n", key.name, key.help, key.values(),
                         key.unit.empty() ? "" : ", " + key.unit, toml_of(field));
   });
   return text + "\n[norm.NAME]\n  Options of the normalizer NAME; `foldgrad norms` lists them with their defaults.\n";

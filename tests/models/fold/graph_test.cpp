@@ -37,7 +37,8 @@ TEST(FoldGraph, FOLD_1_WorkedByHand) {
   const Var y = linear(norm->apply(tape.variable(randn({3, 2}, 1)), {}), tape.parameter(W), tape.parameter(b));
   NamedTensors values{{W.name, W.value}, {b.name, b.value}};
   for (Parameter* p : norm->parameters()) values[p->name] = p->value;
-  const FoldedGraph folded = fold(graph_of(tape, {y}, {"norm"}), {{"norm", true, {{10, 100}, {1, -1}}}}, values);
+  const FoldedGraph folded =
+      fold(graph_of(tape, {y}, {"norm"}), {{"norm", true, {{10, 100}, {1, -1}}, "affine"}}, values);
   EXPECT_TRUE(identical(folded.parameters.at("fc.weight"), Tensor::of<double>({2, 2}, {10, 200, 30, 400})));
   EXPECT_TRUE(identical(folded.parameters.at("fc.bias"), Tensor::of<double>({2}, {-0.5, -1})));
   EXPECT_TRUE(identical(W.value, Tensor::of<double>({2, 2}, {1, 2, 3, 4})));
@@ -52,7 +53,7 @@ TEST(FoldGraph, FOLD_2_WorkedByHand) {
   NamedTensors values{{W.name, W.value}};
   for (Parameter* p : norm->parameters()) values[p->name] = p->value;
   const FoldedGraph folded =
-      fold(graph_of(tape, {y}, {"norm"}), {{"norm", true, {{1, 3}, {0, 1}, /*centered=*/true}}}, values);
+      fold(graph_of(tape, {y}, {"norm"}), {{"norm", true, {{1, 3}, {0, 1}, /*centered=*/true}, "center_norm"}}, values);
   EXPECT_TRUE(identical(folded.parameters.at("fc.weight"), Tensor::of<double>({2, 2}, {-2.5, 2.5, -4.5, 4.5})));
   EXPECT_TRUE(identical(folded.parameters.at("fc.bias"), Tensor::of<double>({2}, {2, 4})));
   EXPECT_EQ(folded.created, std::set<std::string>{"fc.bias"});
@@ -229,7 +230,8 @@ TEST(FoldGraph, OfOnlineNormalizersGainAndBiasFold) {
   const Var y = linear(norm->apply(tape.variable(randn({4, 3}, 1)), {}), tape.parameter(W));
   NamedTensors values{{W.name, W.value}};
   for (Parameter* p : norm->parameters()) values[p->name] = p->value;
-  const FoldedGraph folded = fold(graph_of(tape, {y}, {"norm"}), {{"norm", false, {{2, 3, 4}, {1, 0, 0}}}}, values);
+  const FoldedGraph folded =
+      fold(graph_of(tape, {y}, {"norm"}), {{"norm", false, {{2, 3, 4}, {1, 0, 0}}, "layer_norm"}}, values);
   EXPECT_EQ(folded.reports[0].outcome, Outcome::folded);
   EXPECT_EQ(folded.sites.at("norm"), (AffineMap{{1, 1, 1}, {0, 0, 0}}));
 }

@@ -3,8 +3,7 @@
 #include <deque>
 #include <functional>
 
-#include "models/fold/fold.h"
-#include "models/normalizers/normalizer.h"
+#include "models/fold/site.h"
 #include "ops/affine/affine.h"
 #include "ops/center_norm/center_norm.h"
 #include "ops/linear/linear.h"
@@ -69,15 +68,7 @@ class GraphBuilder {
   const NamedTensors& values() const { return values_; }
   std::vector<FoldSite> sites() const {
     std::vector<FoldSite> all;
-    for (const auto& norm : norms_) {
-      const auto form = norm->affine();
-      FoldSite site{norm->site(), form.has_value(), {}};
-      if (form)
-        site.map = {form->A.values<double>(), form->B.values<double>(), norm->info().inference == Inference::linear};
-      else
-        site.map = {norm->parameters()[0]->value.values<double>(), norm->parameters()[1]->value.values<double>()};
-      all.push_back(site);
-    }
+    for (const auto& norm : norms_) all.push_back(fold_site(*norm, DType::f64, Device::cpu));
     return all;
   }
   std::vector<std::string> site_names() const {

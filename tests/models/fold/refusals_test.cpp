@@ -131,7 +131,7 @@ TEST(FoldRefusals, ATableThatIsTheOutputProjectionByItsStorage) {
   NamedTensors values{{table.name, table.value}, {output.name, output.value}};
   for (Parameter* p : norm->parameters()) values[p->name] = p->value;
   const FoldedGraph folded =
-      fold(graph_of(tape, {y}, {"norm"}), {{"norm", true, {{2, 2, 2, 2}, {1, 1, 1, 1}}}}, values);
+      fold(graph_of(tape, {y}, {"norm"}), {{"norm", true, {{2, 2, 2, 2}, {1, 1, 1, 1}}, "affine"}}, values);
   EXPECT_EQ(folded.reports[0].kept[0].reason, "its weight table is also read by embedding");
 }
 

@@ -81,8 +81,10 @@ TEST(FoldTransformer, RandomGainsReachSixOrdersOfMagnitude) {
         Transformer model(config, 1);
         randomize(model, seed, 0.15);
         randomize_gains(model, seed);
-        for (const Normalizer* norm : model.normalizers())
-          for (double A : norm->affine()->A.values<double>()) gains.push_back(std::abs(A));
+        for (const Normalizer* norm : model.normalizers()) {
+          const InferenceForm form = *norm->inference();
+          for (double A : form.map.A) gains.push_back(std::abs(A));
+        }
       }
       const auto [least, greatest] = std::minmax_element(gains.begin(), gains.end());
       // repbn adds a constant to its gain.

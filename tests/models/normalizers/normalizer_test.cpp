@@ -5,51 +5,10 @@
 #include <set>
 
 #include "ops/layer_norm/layer_norm.h"
-#include "tests/harness/op_spec.h"
+#include "tests/models/normalizers/quick_normalizer.h"
 
 namespace foldgrad::testing {
 namespace {
-
-using Options = std::map<std::string, std::string>;
-
-constexpr std::int64_t kChannels = 8;
-
-// Short windows and warm-ups, so that a few steps go through all phases.
-Options quick(const std::string& name) {
-  if (name == "un") return {{"window", "2"}, {"warmup", "2"}};
-  if (name == "mabn") return {{"window", "2"}, {"warmup", "2"}};
-  if (name == "pn_star") return {{"warmup", "2"}};
-  if (name == "pn") return {{"warmup", "2"}, {"groups", "2"}};
-  if (name == "prepbn") return {{"warmup", "1"}, {"total", "4"}};
-  if (name == "groupnorm") return {{"groups", "4"}};
-  return {};
-}
-std::unique_ptr<Normalizer> quick_normalizer(const std::string& name, DType dtype, Device device) {
-  return make_normalizer(name, quick(name), "norm", kChannels, dtype, device);
-}
-// Parameters that are not where they began.
-void randomize(Normalizer& norm) {
-  unsigned seed = 100;
-  for (Parameter* p : norm.parameters())
-    p->value.copy_from(randn(p->value.shape(), ++seed, 0.3, 1).to(p->value.dtype()).to(p->value.device()));
-}
-
-struct Step {
-  Tensor y, dx;
-};
-Step train_step(Normalizer& norm, unsigned seed, const Tensor* mask = nullptr, DType dtype = DType::f64,
-                Device device = Device::cpu) {
-  Tape tape;
-  const auto draw = [&](unsigned s) { return randn({2, 5, kChannels}, s, 1, 0.3).to(dtype).to(device); };
-  const Var x = tape.variable(draw(seed));
-  const Var y = norm.apply(x, {.training = true, .mask = mask});
-  tape.backward(y, draw(seed + 1000));
-  return {y.value(), tape.grad(x)};
-}
-Tensor infer(Normalizer& norm, const Tensor& x) {
-  Tape tape(false);
-  return norm.apply(tape.constant(x), {}).value();
-}
 
 class EveryNormalizer : public ::testing::TestWithParam<std::string> {};
 
@@ -70,26 +29,6 @@ TEST_P(EveryNormalizer, RunsOnEveryDeviceInEveryPrecision) {
         EXPECT_TRUE(close(got.dx, want[t].dx, tolerance)) << name(dtype) << " on " << name(device) << ", step " << t;
       }
     }
-}
-
-// affine() is there where info() says so, and computes what inference computes.
-TEST_P(EveryNormalizer, AffineFormIsInference) {
-  const auto norm = quick_normalizer(GetParam(), DType::f64, Device::cpu);
-  randomize(*norm);
-  for (unsigned t = 0; t < 5; ++t) train_step(*norm, t);
-  const auto form = norm->affine();
-  ASSERT_EQ(form.has_value(), norm->info().offline());
-  if (!form) return;
-  const Tensor x = randn({3, kChannels}, 7), want = Tensor::empty(x.shape(), DType::f64);
-  const double *A = form->A.data<double>(), *B = form->B.data<double>();
-  for (std::int64_t r = 0; r < 3; ++r) {
-    const double* row = x.data<double>() + r * kChannels;
-    double mean = 0;
-    for (std::int64_t c = 0; c < kChannels; ++c) mean += row[c] / kChannels;
-    if (norm->info().inference == Inference::affine) mean = 0;
-    for (std::int64_t c = 0; c < kChannels; ++c) want.data<double>()[r * kChannels + c] = A[c] * (row[c] - mean) + B[c];
-  }
-  EXPECT_TRUE(close(infer(*norm, x), want, 1e-13));
 }
 
 // After a restore the same inputs give the same bits, in outputs, gradients and state; inference changes nothing.

@@ -1,6 +1,8 @@
-// docs/training.md lists every key of a configuration, and no other.
+// docs/training.md lists every key of a configuration as `foldgrad config` explains it, and no other.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -10,24 +12,41 @@
 namespace foldgrad::testing {
 namespace {
 
-// The first cells of table rows that look like keys: "| `train.lr` | ...".
-std::set<std::string> documented_keys() {
-  std::set<std::string> keys;
+// Rows that begin with a key: "| `train.lr` | ...".
+std::set<std::string> documented_rows() {
+  std::set<std::string> rows;
   std::istringstream page(read_bytes(FOLDGRAD_SOURCE_DIR "/docs/training.md"));
-  for (std::string line; std::getline(page, line);) {
-    const std::size_t end = line.find("` |");
-    if (line.rfind("| `", 0) == 0 && end != std::string::npos) keys.insert(line.substr(3, end - 3));
+  for (std::string line; std::getline(page, line);)
+    if (line.rfind("| `", 0) == 0 && line.find("` |") != std::string::npos) rows.insert(line);
+  return rows;
+}
+
+// By key, as TOML has it.
+std::map<std::string, std::string> default_texts() {
+  std::map<std::string, std::string> texts;
+  std::istringstream config(config_text({}));
+  std::string section;
+  for (std::string line; std::getline(config, line);) {
+    const std::size_t equal = line.find(" = ");
+    if (!line.empty() && line[0] == '[') section = line.substr(1, line.size() - 2);
+    if (equal != std::string::npos) texts[section + "." + line.substr(0, equal)] = line.substr(equal + 3);
   }
-  return keys;
+  return texts;
 }
 
 TEST(TrainingDocs, HaveEveryKeyOfTheConfiguration) {
-  std::set<std::string> keys;
+  const std::map<std::string, std::string> texts = default_texts();
+  std::set<std::string> rows;
   const ExperimentConfig defaults;
-  visit_config(defaults, [&](const auto&, const ConfigKey& key) { keys.insert(key.full_name()); });
-  const std::set<std::string> documented = documented_keys();
-  for (const std::string& key : keys) EXPECT_TRUE(documented.count(key)) << key << " has no row";
-  for (const std::string& key : documented) EXPECT_TRUE(keys.count(key)) << key << " does not exist";
+  visit_config(defaults, [&](const auto&, const ConfigKey& key) {
+    const bool decides = key.trajectory || key.full_name() == "train.steps";  // with the cosine schedule
+    rows.insert(fmt::format("| `{}` | {}{} | {} | {}{} |", key.full_name(), key.values(),
+                            key.unit.empty() ? "" : ", " + key.unit, texts.at(key.full_name()), key.help,
+                            decides ? " *" : ""));
+  });
+  const std::set<std::string> documented = documented_rows();
+  for (const std::string& row : rows) EXPECT_TRUE(documented.count(row)) << "missing: " << row;
+  for (const std::string& row : documented) EXPECT_TRUE(rows.count(row)) << "not so: " << row;
 }
 
 TEST(ConfigCommand, ListsKeysAndFillsInDefaults) {

@@ -9,7 +9,9 @@
 #include "ops/affine/affine.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/linear/linear.h"
+#include "ops/rms_norm/rms_norm.h"
 #include "tests/harness/compare.h"
+#include "tests/models/transformer/step_logits.h"
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/tiny_run.h"
 #include "train/checkpoints/model_directory.h"
@@ -20,7 +22,7 @@ namespace foldgrad::testing {
 namespace {
 
 // y = (1 + tanh(slope)) x + bias, with gains between 0 and 2. What it records begins with a parameter, not with x.
-class BoundedGain final : public Normalizer {
+class BoundedGain : public Normalizer {
  public:
   explicit BoundedGain(const NormalizerSite& s)
       : Normalizer(s.info, s.options, s.site, s.channels),
@@ -28,19 +30,38 @@ class BoundedGain final : public Normalizer {
         bias_(s.parameter("bias", 0)) {}
 
   std::vector<Parameter*> parameters() override { return {&slope_, &bias_}; }
-  std::optional<ChannelAffine> affine() const override {
-    const Tensor A = slope_.value.to(DType::f64).clone(), B = bias_.value.to(DType::f64).clone();
-    for (std::int64_t c = 0; c < channels(); ++c) A.data<double>()[c] = 1 + std::tanh(A.data<double>()[c]);
-    return ChannelAffine{A, B};
+  std::optional<InferenceForm> inference() const override {
+    AffineMap map = AffineMap::of(slope_.value, bias_.value);
+    for (double& a : map.A) a = 1 + std::tanh(a);
+    return InferenceForm{.map = map};
   }
 
- private:
+ protected:
   Var forward(const Var& x, const NormContext&) override {
     const Var one = x.tape().constant(Tensor::full({channels()}, 1, x.dtype()));
     return foldgrad::affine(x, add(tanh(on_tape(slope_, x)), one), on_tape(bias_, x));
   }
 
+ private:
   Parameter slope_, bias_;
+};
+
+// The same of x over its root mean square.
+class BoundedRms final : public BoundedGain {
+ public:
+  using BoundedGain::BoundedGain;
+  std::optional<InferenceForm> inference() const override {
+    InferenceForm form = *BoundedGain::inference();
+    form.scaled = true, form.eps = kEps;
+    return form;
+  }
+
+ private:
+  static constexpr double kEps = 1e-3;
+  Var forward(const Var& x, const NormContext& context) override {
+    const Var one = x.tape().constant(Tensor::full({channels()}, 1, x.dtype()));
+    return BoundedGain::forward(rms_norm(x, one, kEps), context);
+  }
 };
 
 // The same, claiming nothing of inference.
@@ -62,12 +83,13 @@ class OpaqueGain final : public Normalizer {
 class RegisteredNormalizer : public TinyRun {
  protected:
   static void SetUpTestSuite() {
-    register_normalizer({{"bounded",
-                          Inference::affine,
-                          "a gain between 0 and 2",
-                          {{"slope", NormalizerOption::Kind::number, "0.25", "initial slope", -5, 5}}},
-                         make<BoundedGain>});
+    const NormalizerOption slope = number_option("slope", "0.25", "initial slope", within(-5, 5));
+    register_normalizer({{"bounded", Inference::affine, "a gain between 0 and 2", {slope}}, make<BoundedGain>});
+    register_normalizer(
+        {{"bounded_rms", Inference::online, "bounded, of unit mean square", {slope}}, make<BoundedRms>});
     register_normalizer({{"opaque", Inference::online, "a gain between 0 and 1", {}}, make<OpaqueGain>});
+    register_normalizer({{"silent", Inference::affine, "offline, it says, but not how", {}}, make<OpaqueGain>});
+    register_normalizer({{"boastful", Inference::online, "offline, unlike what it says", {slope}}, make<BoundedGain>});
   }
   std::string train(const std::string& norm) {
     TrainOptions options;
@@ -106,12 +128,55 @@ TEST_F(RegisteredNormalizer, IsVerifiedAndFolded) {
   for (const SiteReport& site : folded.reports) EXPECT_EQ(site.outcome, SiteReport::Outcome::folded) << site.site;
 }
 
-TEST_F(RegisteredNormalizer, IsExportedByItsMap) {
+// Without a tape, token by token; before folding and after.
+TEST_F(RegisteredNormalizer, IsDecodedByItsForm) {
+  for (const char* name : {"bounded", "bounded_rms"}) {
+    const auto model = load_model(train(name));
+    const TranslationBatch batch = translation_batch();
+    const Tensor want = real_rows(inference_logits(*model, batch, DType::f32), batch.input_mask);
+    const auto expect_the_same = [&](Transformer& m) {
+      EXPECT_LE(difference(logits_by_steps(*InferenceTransformer::make(m, DType::f32), batch), want).relative, 1e-5)
+          << name;
+    };
+    expect_the_same(*model);
+    expect_the_same(*fold(*model, {.tied = FoldOptions::Tied::untie}).model);
+  }
+}
+
+// Its gain is no parameter of its own and stays; its bias folds.
+TEST_F(RegisteredNormalizer, OfOneThatStaysTheBiasFolds) {
+  Transformer model(tiny_config("bounded_rms"), 3);
+  randomize(model, 5, 0.15);
+  const FoldedTransformer folded = fold(model, {.tied = FoldOptions::Tied::untie});
+  const TranslationBatch batch = translation_batch();
+  EXPECT_LE(difference(inference_logits(*folded.model, batch, DType::f64), inference_logits(model, batch, DType::f64))
+                .relative,
+            1e-6);
+  for (const SiteReport& site : folded.reports) EXPECT_EQ(site.outcome, SiteReport::Outcome::folded) << site.site;
+  for (std::size_t i = 0; i < model.normalizers().size(); ++i) {
+    const AffineMap before = model.normalizers()[i]->inference()->map,
+                    after = folded.model->normalizers()[i]->inference()->map;
+    EXPECT_TRUE(before.adds() && !after.adds());
+    EXPECT_EQ(after.A, before.A);
+  }
+}
+
+TEST_F(RegisteredNormalizer, MustBeWhatItSays) {
+  EXPECT_EQ(message_of([] { make_normalizer("silent", {}, "norm", 4); }),
+            "norm (silent): inference() must return the form of a normalizer that is offline, as its kind says");
+  EXPECT_EQ(message_of([] { make_normalizer("boastful", {}, "norm", 4); }),
+            "norm (boastful): inference() must not return the form of a normalizer that is offline, as its kind says");
+}
+
+TEST_F(RegisteredNormalizer, IsExportedByItsForm) {
   if (!onnx_available()) GTEST_SKIP() << "this build lacks onnx and protobuf";
   TransformerConfig config = tiny_config("bounded");
-  Transformer known(config, 3);
-  write_onnx(known, files_ / "onnx");
-  EXPECT_TRUE(std::filesystem::exists(files_ / "onnx/decoder_with_past_model.onnx"));
+  for (const char* name : {"bounded", "bounded_rms"}) {
+    config.normalizer = name;
+    Transformer known(config, 3);
+    write_onnx(known, files_ / name);
+    EXPECT_TRUE(std::filesystem::exists(files_ / name + "/decoder_with_past_model.onnx"));
+  }
   config.normalizer = "opaque";
   Transformer unknown(config, 3);
   EXPECT_EQ(message_of([&] { write_onnx(unknown, files_ / "other"); }),

@@ -1,0 +1,44 @@
+#include "models/option.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace foldgrad {
+namespace {
+
+std::string values_of(const char* what, const Range& range) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (range.high < kInfinity)
+    return fmt::format("{} in {}{}, {}{}", what, range.low_excluded ? "(" : "[", range.low, range.high,
+                       range.high_excluded ? ")" : "]");
+  if (range.low > -kInfinity)
+    return fmt::format("{} {} {}", what, range.low_excluded ? "above" : "of at least", range.low);
+  return what;
+}
+
+}  // namespace
+
+std::string Option::values() const {
+  switch (kind) {
+    case Kind::number:
+      return values_of("a number", range);
+    case Kind::integer:
+      return values_of("an integer", range);
+    case Kind::boolean:
+      return "true or false";
+    case Kind::flag:
+      return "0 or 1";
+    case Kind::choice:
+      return fmt::format("one of {}", fmt::join(choices, ", "));
+    case Kind::text:
+      break;
+  }
+  return "text";
+}
+
+bool Option::has_choice(const std::string& text) const {
+  return std::find(choices.begin(), choices.end(), text) != choices.end();
+}
+
+}  // namespace foldgrad

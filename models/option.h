@@ -1,0 +1,43 @@
+// What people can choose, told once: options of normalizers and keys of configurations are read, checked, written and
+// explained by it.
+#pragma once
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace foldgrad {
+
+struct Range {
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+  bool low_excluded = false, high_excluded = false;
+
+  bool contains(double v) const {  // NaN is in none
+    return (low_excluded ? v > low : v >= low) && (high_excluded ? v < high : v <= high);
+  }
+};
+constexpr Range at_least(double low) { return {.low = low}; }
+constexpr Range within(double low, double high) { return {.low = low, .high = high}; }
+constexpr Range above(double low) { return {.low = low, .low_excluded = true}; }
+constexpr Range kFraction{.low = 0, .high = 1, .high_excluded = true};
+
+struct Option {
+  enum class Kind {
+    number,
+    integer,
+    boolean,  // true or false
+    flag,     // the same, where all values are text: 0 or 1
+    choice,
+    text
+  };
+
+  std::string name, help;
+  Kind kind;
+  Range range = {};
+  std::vector<std::string> choices = {};  // of kind choice
+  std::string unit = {};
+
+  std::string values() const;  // "an integer of at least 1", "a number in [0, 1)", "one of a, b", ...
+  bool has_choice(const std::string& text) const;
+};
+
+}  // namespace foldgrad

@@ -1,0 +1,33 @@
+// The numbers of an affine map per channel: what normalizers become at inference, and what is folded.
+#pragma once
+#include <algorithm>
+
+#include "engine/tensor.h"
+
+namespace foldgrad {
+
+// y = A x + B per channel; centred: y = A (x - mean of x over its channels) + B.
+struct AffineMap {
+  std::vector<double> A, B;
+  bool centered = false;
+
+  // A and B: [C], of any dtype, on any device.
+  static AffineMap of(const Tensor& A, const Tensor& B) {
+    const auto host = [](const Tensor& t) { return t.to(Device::cpu).to(DType::f64).values<double>(); };
+    return {host(A), host(B)};
+  }
+  static AffineMap identity(std::int64_t channels) {
+    return {std::vector<double>(std::size_t(channels), 1), std::vector<double>(std::size_t(channels), 0)};
+  }
+
+  std::int64_t channels() const { return std::int64_t(A.size()); }
+  bool adds() const {  // some B is not 0
+    return std::any_of(B.begin(), B.end(), [](double b) { return b != 0; });
+  }
+  bool scales() const {  // some A is not 1, or it is centred
+    return centered || std::any_of(A.begin(), A.end(), [](double a) { return a != 1; });
+  }
+  bool operator==(const AffineMap&) const = default;
+};
+
+}  // namespace foldgrad
