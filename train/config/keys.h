@@ -19,7 +19,7 @@ struct ConfigKey : Option {
         trajectory(trajectory) {}
 
   std::string full_name() const { return section + "." + name; }
-  // What the key sets. Text that has choices stays what it is.
+  // From the field that it is the key of; text with choices stays what it is.
   template <class Field>
   void set_kind(const Field&) {
     if (std::is_same_v<Field, double>) kind = Kind::number;

@@ -40,13 +40,11 @@ std::string norm_tables(const ExperimentConfig& config) {
   std::string text;
   for (const auto& [name, given] : tables) {
     text += fmt::format("\n[norm.{}]\n", name);
-    for (const NormalizerInfo& info : normalizers()) {
-      if (info.name != name) continue;
-      const NormalizerOptions chosen(name, info.options, given);
-      for (const NormalizerOption& option : info.options)
-        text += fmt::format("{}{} = {}\n", given.count(option.name) ? "" : "# ", option.name,
-                            toml_of(option, chosen.text(option.name)));
-    }
+    const NormalizerInfo& info = normalizer_info(name);
+    const NormalizerOptions chosen(name, info.options, given);
+    for (const NormalizerOption& option : info.options)
+      text += fmt::format("{}{} = {}\n", given.count(option.name) ? "" : "# ", option.name,
+                          toml_of(option, chosen.text(option.name)));
   }
   return text;
 }
@@ -85,12 +83,10 @@ std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& confi
     if (key.trajectory) keys[key.full_name()] = toml_of(field);
   });
   const std::string& name = config.model.normalizer;
-  for (const NormalizerInfo& info : normalizers()) {
-    if (info.name != name) continue;
-    const NormalizerOptions chosen(name, info.options, config.model.normalizer_options);
-    for (const NormalizerOption& option : info.options)
-      keys[fmt::format("norm.{}.{}", name, option.name)] = toml_of(option, chosen.text(option.name));
-  }
+  const NormalizerInfo& info = normalizer_info(name);
+  const NormalizerOptions chosen(name, info.options, config.model.normalizer_options);
+  for (const NormalizerOption& option : info.options)
+    keys[fmt::format("norm.{}.{}", name, option.name)] = toml_of(option, chosen.text(option.name));
   return keys;
 }
 
