@@ -9,7 +9,7 @@
 #include "bench/machine.h"
 #include "engine/cpu/support.h"
 #include "engine/gemm/gemm.h"
-#include "models/fold/transformer.h"
+#include "models/fold/model.h"
 #include "models/transformer/beam_search.h"
 
 namespace foldgrad::bench {
@@ -23,8 +23,10 @@ constexpr Task kTasks[] = {{"encoder/32x32", 32, 32, 0}, {"encoder/1x32", 1, 32,
                            {"greedy/1x25", 1, 25, 1},    {"beam5/64x25", 64, 25, 5}, {"beam5/1x25", 1, 25, 5}};
 
 TransformerConfig config_of(const std::string& normalizer) {
-  return {
-      .source_vocabulary = 8848, .target_vocabulary = 6632, .share_embeddings = "decoder", .normalizer = normalizer};
+  TransformerConfig config;
+  config.source_vocabulary = 8848, config.target_vocabulary = 6632, config.share_embeddings = "decoder";
+  config.normalizer = normalizer;
+  return config;
 }
 
 // Of the encoder's products alone.
@@ -43,15 +45,15 @@ Tensor random_source(const Task& task, std::int64_t vocabulary) {
 
 // Kept, since repetitions of all benchmarks may come in any order.
 const InferenceTransformer& model_of(const std::string& normalizer, DType dtype) {
-  static std::map<std::string, std::unique_ptr<Transformer>> models;
+  static std::map<std::string, std::unique_ptr<Model>> models;
   static std::map<std::pair<std::string, DType>, std::unique_ptr<InferenceTransformer>> all;
-  std::unique_ptr<Transformer>& model = models[normalizer];
+  std::unique_ptr<Model>& model = models[normalizer];
   if (!model && normalizer == "un_folded")
     model = fold(*std::make_unique<Transformer>(config_of("un"), /*seed=*/1), {.tied = FoldOptions::Tied::untie}).model;
   else if (!model)
     model = std::make_unique<Transformer>(config_of(normalizer), /*seed=*/1);
   std::unique_ptr<InferenceTransformer>& inference = all[{normalizer, dtype}];
-  if (!inference) inference = InferenceTransformer::make(*model, dtype);
+  if (!inference) inference = InferenceTransformer::make(as_transformer(*model, "bench"), dtype);
   return *inference;
 }
 

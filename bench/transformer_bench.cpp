@@ -24,17 +24,13 @@ struct Task {
 
 // transformer_iwslt_de_en with the joined vocabulary of IWSLT14 de-en, and the small model for Multi30k.
 std::vector<Task> tasks() {
-  return {{"iwslt", {.source_vocabulary = 10152, .target_vocabulary = 10152}, 64, 32},
-          {"multi30k",
-           {.source_vocabulary = 6000,
-            .target_vocabulary = 6000,
-            .width = 256,
-            .ffn_width = 512,
-            .encoder_layers = 3,
-            .decoder_layers = 3,
-            .dropout = 0.2},
-           128,
-           16}};
+  TransformerConfig iwslt, multi30k;
+  iwslt.source_vocabulary = iwslt.target_vocabulary = 10152;
+  multi30k.source_vocabulary = multi30k.target_vocabulary = 6000;
+  multi30k.width = 256, multi30k.ffn_width = 512;
+  multi30k.encoder_layers = multi30k.decoder_layers = 3;
+  multi30k.dropout = 0.2;
+  return {{"iwslt", iwslt, 64, 32}, {"multi30k", multi30k, 128, 16}};
 }
 
 // Of the products alone; backward has two for each of forward's. Causal attention is counted in full.

@@ -3,7 +3,7 @@
 #include <iostream>
 #include <string>
 
-#include "train/checkpoints/model_directory.h"
+#include "train/commands/load_transformer.h"
 #include "train/tasks/evaluation.h"
 
 int main(int argc, char** argv) try {
@@ -11,7 +11,7 @@ int main(int argc, char** argv) try {
     std::cerr << "usage: translate MODEL\n";
     return 2;
   }
-  const auto model = foldgrad::load_model(argv[1]);
+  const auto model = foldgrad::load_transformer(argv[1]);
   const foldgrad::Vocabulary vocabulary = foldgrad::load_vocabulary(argv[1], model->config());
   const auto inference = foldgrad::InferenceTransformer::make(*model, foldgrad::DType::f32);
   for (std::string line; std::getline(std::cin, line);) {

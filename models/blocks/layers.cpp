@@ -3,7 +3,6 @@
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/attention/attention.h"
-#include "ops/cast/cast.h"
 #include "ops/linear/linear.h"
 
 namespace foldgrad {
@@ -15,14 +14,6 @@ void append(std::vector<T*>& all, const std::vector<T*>& more) {
 }
 
 }  // namespace
-
-std::uint32_t random_stream(const std::string& place) {
-  std::uint32_t hash = 2166136261u;
-  for (unsigned char c : place) hash = (hash ^ c) * 16777619u;
-  return hash;
-}
-
-Var ForwardPass::use(Parameter& parameter) const { return cast(tape.parameter(parameter), dtype); }
 
 LinearLayer::LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device)
     : weight{name + ".weight", Tensor::zeros({out, in}, dtype, device)},
@@ -72,8 +63,8 @@ std::unique_ptr<Normalizer> BlockMaker::normalizer(const std::string& site) cons
   if (const auto other = config.normalizer_at.find(site); other != config.normalizer_at.end())
     return make_normalizer(other->second, {}, site, config.width, dtype, device);
   auto options = config.normalizer_options;
-  const std::map<std::string, std::string> told{{"encoder_layers", std::to_string(config.encoder_layers)},
-                                                {"decoder_layers", std::to_string(config.decoder_layers)},
+  const std::map<std::string, std::string> told{{"encoder_layers", std::to_string(encoder_layers)},
+                                                {"decoder_layers", std::to_string(decoder_layers)},
                                                 {"stack", site.substr(0, site.find('.'))}};
   for (const NormalizerOption& option : normalizer_info(config.normalizer).options)
     if (option.told_by_model) options.emplace(option.name, told.at(option.name));

@@ -4,29 +4,10 @@
 //   post-norm:  norm(residual_scale x + drop(W_out branch(x) + b_out))
 //   folded post-norm:  affine(x) + W_out branch(x) + b_out, the affine being the normalizer of the sublayer before
 #pragma once
-#include "models/normalizers/normalizer.h"
-#include "models/transformer/config.h"
-#include "ops/dropout/dropout.h"
+#include "models/blocks/config.h"
+#include "models/forward_pass.h"
 
 namespace foldgrad {
-
-// The stream of random numbers of a place in a model: a hash of its name (FNV-1a), so that it depends on nothing else.
-std::uint32_t random_stream(const std::string& place);
-
-// One forward pass.
-struct ForwardPass {
-  Tape& tape;
-  DType dtype;  // of activations
-  bool training = false;
-  std::uint64_t seed = 0;
-  std::uint32_t step = 0;
-  std::vector<Var>* penalties = nullptr;  // in training, terms of shape [] that normalizers add to the loss (rbn)
-
-  NormContext norm(const Tensor* mask) const { return {.training = training, .mask = mask, .penalties = penalties}; }
-  Var use(Parameter& parameter) const;  // in the dtype of activations
-  double dropout(double p) const { return training ? p : 0; }
-  Random random(std::uint32_t stream) const { return {seed, stream, step}; }
-};
 
 // How blocks are made.
 struct BlockMaker;
@@ -44,7 +25,7 @@ class Sublayer {
   std::string name;  // of the tape's scope; normalizers open their own
   LinearLayer out;
   std::unique_ptr<Normalizer> norm;
-  std::unique_ptr<Normalizer> residual;  // of x in the sum; mostly null, see TransformerConfig::normalizer_at
+  std::unique_ptr<Normalizer> residual;  // of x in the sum; mostly null, see BlockConfig::normalizer_at
 
   Sublayer(const BlockMaker& make, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm);
 
@@ -61,9 +42,10 @@ class Sublayer {
 };
 
 struct BlockMaker {
-  const TransformerConfig& config;
+  const BlockConfig& config;
   DType dtype;
   Device device;
+  std::int64_t encoder_layers, decoder_layers;  // of the model, which deepnorm wants to know
 
   std::unique_ptr<Normalizer> normalizer(const std::string& site) const;
   std::unique_ptr<Normalizer> residual_normalizer(const std::string& sublayer) const;  // null if there is none

@@ -1,5 +1,6 @@
 #include "models/fold/difference.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace foldgrad {
@@ -11,7 +12,7 @@ struct LayerResults {
   std::multimap<std::string, std::string> places;  // by the name of the weight
 };
 
-LayerResults layer_results(Transformer& model, const TranslationBatch& batch, DType dtype) {
+LayerResults layer_results(Model& model, const NamedTensors& inputs, DType dtype) {
   LayerResults all;
   std::map<std::string, int> count;
   std::map<int, std::string> place_of;  // by value
@@ -33,9 +34,7 @@ LayerResults layer_results(Transformer& model, const TranslationBatch& batch, DT
     place_of[node.output()] = place;
     all.results[place] = y.to(Device::cpu).to(DType::f64).clone();
   });
-  const ForwardPass pass{.tape = tape, .dtype = dtype};
-  const Var memory = model.encode(batch.source, batch.source_mask, pass);
-  model.logits(model.decode(batch.input, batch.input_mask, memory, batch.source_mask, pass), pass);
+  model.forward(inputs, {.tape = tape, .dtype = dtype});
   return all;
 }
 
@@ -43,11 +42,22 @@ double worse(double a, double b) { return a > b || std::isnan(a) ? a : b; }  // 
 
 }  // namespace
 
-FoldDifferences fold_differences(Transformer& original, const FoldedTransformer& folded, const TranslationBatch& batch,
-                                 DType dtype) {
+Difference difference(const Tensor& got, const Tensor& want) {
+  FOLDGRAD_CHECK(got.shape() == want.shape(), "difference: of {} and {}", got.shape(), want.shape());
+  double most = 0, scale = 0;
+  for (std::int64_t i = 0; i < want.size(); ++i) {
+    const double off = std::abs(got.data<double>()[i] - want.data<double>()[i]);
+    if (std::isnan(off)) return {off, off};
+    most = std::max(most, off);
+    scale = std::max({scale, std::abs(want.data<double>()[i]), std::abs(got.data<double>()[i])});
+  }
+  return {most, most == 0 ? 0 : most / scale};
+}
+
+FoldDifferences fold_differences(Model& original, const FoldedModel& folded, const NamedTensors& inputs, DType dtype) {
   FoldDifferences all;
-  all.logits = difference(inference_logits(*folded.model, batch, dtype), inference_logits(original, batch, dtype));
-  const LayerResults want = layer_results(original, batch, dtype), got = layer_results(*folded.model, batch, dtype);
+  all.logits = difference(inference_logits(*folded.model, inputs, dtype), inference_logits(original, inputs, dtype));
+  const LayerResults want = layer_results(original, inputs, dtype), got = layer_results(*folded.model, inputs, dtype);
   for (const SiteReport& report : folded.reports)
     for (const std::string& name : report.into) {
       const auto [first, last] = got.places.equal_range(name);

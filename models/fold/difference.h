@@ -1,8 +1,14 @@
 // How far a folded model is from the one it was folded from, site by site.
 #pragma once
-#include "models/fold/transformer.h"
+#include "models/fold/model.h"
 
 namespace foldgrad {
+
+// Greatest difference, and the same over the greatest value of either. NaN on either side gives NaN.
+struct Difference {
+  double absolute = 0, relative = 0;
+};
+Difference difference(const Tensor& got, const Tensor& want);
 
 struct FoldDifferences {
   Difference logits;
@@ -11,8 +17,7 @@ struct FoldDifferences {
   std::map<std::string, Difference> sites;
 };
 
-// Both computed in `dtype`, at inference, on the batch.
-FoldDifferences fold_differences(Transformer& original, const FoldedTransformer& folded, const TranslationBatch& batch,
-                                 DType dtype);
+// Both computed in `dtype`, at inference, on the inputs.
+FoldDifferences fold_differences(Model& original, const FoldedModel& folded, const NamedTensors& inputs, DType dtype);
 
 }  // namespace foldgrad

@@ -26,7 +26,7 @@ PackedLinear packed(std::initializer_list<const LinearLayer*> layers, std::optio
 }  // namespace
 
 template <class T>
-void InferenceRoom<T>::reserve(std::int64_t rows, const TransformerConfig& config) {
+void InferenceRoom<T>::reserve(std::int64_t rows, const BlockConfig& config) {
   if (normalized.defined() && normalized.shape()[0] >= rows) return;
   const auto of = [rows](std::int64_t columns) { return Tensor::empty({rows, columns}, dtype_of<T>); };
   normalized = of(config.width), attended = of(config.width), query = of(config.width), hidden = of(config.ffn_width);
@@ -42,7 +42,7 @@ InferenceSublayer<T>::InferenceSublayer(Sublayer& sublayer, bool pre_norm)
       residual_(sublayer.residual.get(), columns_) {}
 
 template <class T>
-InferenceLayer<T>::InferenceLayer(TransformerLayer& layer, const TransformerConfig& config)
+InferenceLayer<T>::InferenceLayer(TransformerLayer& layer, const BlockConfig& config)
     : qkv(packed<T>({&layer.self_attention.q, &layer.self_attention.k, &layer.self_attention.v})),
       self_attention(layer.self_attention.sublayer, config.pre_norm),
       fc1_(packed<T>({&layer.feed_forward.fc1}, config.activation_function())),

@@ -2,8 +2,8 @@
 // (f32 where products read bf16); each sublayer ends with a product that adds to it, so nothing is left to be done
 // where a normalizer was.
 #pragma once
+#include "models/blocks/layers.h"
 #include "models/inference/norm.h"
-#include "models/transformer/transformer.h"
 #include "ops/linear/packed_linear.h"
 
 namespace foldgrad {
@@ -13,7 +13,7 @@ template <class T>
 struct InferenceRoom {
   Tensor normalized, attended, hidden, query;  // [rows, C], [rows, C], [rows, ffn], [rows, C]
 
-  void reserve(std::int64_t rows, const TransformerConfig& config);
+  void reserve(std::int64_t rows, const BlockConfig& config);
 };
 
 template <class T>
@@ -41,7 +41,7 @@ class InferenceSublayer {
 
 template <class T>
 struct InferenceLayer {
-  InferenceLayer(TransformerLayer& layer, const TransformerConfig& config);
+  InferenceLayer(TransformerLayer& layer, const BlockConfig& config);
 
   void feed_forward(const TokenRows& rows, compute_t<T>* x, InferenceRoom<T>& room) const;
 

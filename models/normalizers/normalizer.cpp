@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "engine/nearest_name.h"
 #include "models/normalizers/kinds.h"
+#include "models/options/nearest_name.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"
 #include "ops/channel_norm/channel_norm_math.h"

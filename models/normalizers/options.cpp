@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "engine/check.h"
-#include "engine/nearest_name.h"
+#include "models/options/nearest_name.h"
 
 namespace foldgrad {
 namespace {

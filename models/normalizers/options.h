@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <map>
 
-#include "models/option.h"
+#include "models/options/option.h"
 
 namespace foldgrad {
 

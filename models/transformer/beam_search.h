@@ -21,8 +21,8 @@ struct DecodingOptions {
   double max_length_a = 1.2;       // of [BEAM-4]
   std::int64_t max_length_b = 10;  // of [BEAM-4]
   std::int64_t min_length = 1;
-  double unk_penalty = 0;         // taken off the log-probability of unk; infinity: never
-  std::int64_t eos = 2, unk = 3;  // ids
+  double unk_penalty = 0;               // taken off the log-probability of unk; infinity: never
+  std::int64_t eos = kEos, unk = kUnk;  // ids
 };
 
 struct Hypothesis {

@@ -1,4 +1,4 @@
-// What a Transformer consists of, as lists and maps.
+// What a Transformer consists of, as lists.
 #include "models/transformer/transformer.h"
 
 namespace foldgrad {
@@ -31,36 +31,9 @@ std::vector<Normalizer*> Transformer::normalizers() {
   return all;
 }
 
-std::int64_t Transformer::parameter_count() {
-  std::int64_t count = 0;
-  for (const Parameter* p : parameters()) count += p->value.size();
-  return count;
-}
-
-NamedTensors Transformer::state() {
-  NamedTensors all;
-  for (const Normalizer* norm : normalizers())
-    for (const auto& [name, tensor] : norm->state()) all.emplace(norm->site() + "." + name, tensor);
-  return all;
-}
-
-NamedTensors Transformer::snapshot() { return clone(state()); }
-
-void Transformer::restore(const NamedTensors& snapshot) { copy_into("transformer", state(), snapshot); }
-
-void Transformer::copy_from(Transformer& other) {
-  const auto to = parameters(), from = other.parameters();
-  FOLDGRAD_CHECK(to.size() == from.size(), "transformer: needs {} parameters, got {}", to.size(), from.size());
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    FOLDGRAD_CHECK(to[i]->name == from[i]->name && to[i]->value.shape() == from[i]->value.shape(),
-                   "transformer: parameter {} {} cannot take {} {}", to[i]->name, to[i]->value.shape(), from[i]->name,
-                   from[i]->value.shape());
-    to[i]->value.copy_from(from[i]->value.to(to[i]->value.dtype()));
-  }
-  NamedTensors theirs = other.state();
-  for (auto& [name, tensor] : state())
-    if (const auto found = theirs.find(name); found != theirs.end()) found->second = found->second.to(tensor.dtype());
-  restore(theirs);
+std::vector<Parameter*> Transformer::output_parameters() {
+  if (Parameter* bias = output_bias()) return {&output_table(), bias};
+  return {&output_table()};
 }
 
 }  // namespace foldgrad

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/nearest_name.h"
+#include "models/options/nearest_name.h"
 #include "models/transformer/init.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"
@@ -26,8 +26,8 @@ Var zero_padding(const Var& x, const Var& mask) {
 
 }  // namespace
 
-Transformer::Transformer(const TransformerConfig& config, std::uint64_t seed, DType dtype, Device device)
-    : config_(config), dtype_(dtype), device_(device) {
+Transformer::Transformer(const TransformerConfig& config, std::optional<std::uint64_t> seed, DType dtype, Device device)
+    : Model(dtype, device), config_(config) {
   config.validate();
   const auto table = [&](const char* name, std::int64_t rows) {
     return Parameter{name, Tensor::zeros({rows, config.width}, dtype, device)};
@@ -37,7 +37,7 @@ Transformer::Transformer(const TransformerConfig& config, std::uint64_t seed, DT
   if (config.own_output_table()) output_ = table("decoder.output_projection.weight", config.target_vocabulary);
   if (config.output_bias)
     output_bias_ = {"decoder.output_projection.bias", Tensor::zeros({config.target_vocabulary}, dtype, device)};
-  const BlockMaker make{config_, dtype, device};
+  const BlockMaker make{config_, dtype, device, config.encoder_layers, config.decoder_layers};
   const auto layer = [](const char* stack, std::int64_t i) { return std::string(stack) + std::to_string(i); };
   for (std::int64_t i = 0; i < config.encoder_layers; ++i)
     encoder_.emplace_back(make, layer("encoder.layers.", i), /*decoder=*/false);
@@ -48,7 +48,7 @@ Transformer::Transformer(const TransformerConfig& config, std::uint64_t seed, DT
     decoder_norm_ = make.normalizer("decoder.layer_norm");
   }
   check_sites();
-  initialize(*this, seed);
+  if (seed) initialize(*this, *seed);
 }
 
 void Transformer::check_sites() {
@@ -67,7 +67,7 @@ Tensor Transformer::rows_of(const Parameter& table) const {
 
 Tensor Transformer::positions(DType dtype) {
   Tensor& table = positions_[dtype];
-  if (!table.defined()) table = sinusoidal_table(config_.max_positions + 2, config_.width, dtype, device_);
+  if (!table.defined()) table = sinusoidal_table(config_.max_positions + 2, config_.width, dtype, device());
   return table;
 }
 
@@ -118,12 +118,29 @@ Var Transformer::logits(const Var& hidden, const ForwardPass& pass) {
   return bias ? linear(hidden, table, pass.use(*bias)) : linear(hidden, table);
 }
 
-Var Transformer::loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing) {
+Var Transformer::logits(const TranslationBatch& batch, const ForwardPass& pass) {
   const Var memory = encode(batch.source, batch.source_mask, pass);
-  const Var hidden = decode(batch.input, batch.input_mask, memory, batch.source_mask, pass);
-  return cross_entropy(logits(hidden, pass),  // [TRF-3]
-                       pass.tape.constant(batch.target),
+  return logits(decode(batch.input, batch.input_mask, memory, batch.source_mask, pass), pass);
+}
+
+Var Transformer::loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing) {
+  const Var z = logits(batch, pass);
+  return cross_entropy(z, pass.tape.constant(batch.target),  // [TRF-3]
                        {.label_smoothing = label_smoothing, .ignore_index = config_.pad, .reduction = Reduction::sum});
+}
+
+Var Transformer::forward(const NamedTensors& inputs, const ForwardPass& pass) {
+  return logits(TranslationBatch::of(inputs), pass);
+}
+
+Var Transformer::loss(const NamedTensors& inputs, const ForwardPass& pass, double label_smoothing) {
+  return loss(TranslationBatch::of(inputs), pass, label_smoothing);
+}
+
+Transformer& as_transformer(Model& model, const char* who) {
+  auto* transformer = dynamic_cast<Transformer*>(&model);
+  FOLDGRAD_CHECK(transformer, "{} needs a transformer, got {}", who, model.family());
+  return *transformer;
 }
 
 }  // namespace foldgrad

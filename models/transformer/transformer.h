@@ -16,6 +16,8 @@
 #include <deque>
 
 #include "models/blocks/layers.h"
+#include "models/model.h"
+#include "models/transformer/config.h"
 
 namespace foldgrad {
 
@@ -24,19 +26,21 @@ namespace foldgrad {
 struct TranslationBatch {
   Tensor source, source_mask;        // [B, S]
   Tensor input, input_mask, target;  // [B, T]
+
+  // By these names, as Model takes them; without a target where there is none.
+  NamedTensors named() const;
+  // Throws std::invalid_argument when one but the target is missing.
+  static TranslationBatch of(const NamedTensors& inputs);
 };
 
-class Transformer {
+class Transformer final : public Model {
  public:
-  // Parameters have `dtype`. Throws std::invalid_argument for what config.validate() and make_normalizer refuse.
-  Transformer(const TransformerConfig& config, std::uint64_t seed, DType dtype = DType::f32,
+  // Parameters have `dtype`. Without a seed those that init.h fills are 0, for values to be copied into. Throws
+  // std::invalid_argument for what config.validate() and make_normalizer refuse.
+  Transformer(const TransformerConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
               Device device = Device::cpu);
-  Transformer(const Transformer&) = delete;
-  Transformer& operator=(const Transformer&) = delete;
 
   const TransformerConfig& config() const { return config_; }
-  Device device() const { return device_; }
-  DType dtype() const { return dtype_; }
 
   // The masks go to normalizers too if config().mask_normalizers. They throw std::invalid_argument for ids and masks
   // that are not of one shape [B, T], and for sentences longer than max_positions.
@@ -44,20 +48,24 @@ class Transformer {
   Var decode(const Tensor& input, const Tensor& input_mask, const Var& memory, const Tensor& source_mask,
              const ForwardPass& pass);                     // [B, T, width]
   Var logits(const Var& hidden, const ForwardPass& pass);  // [..., target_vocabulary]
+  Var logits(const TranslationBatch& batch, const ForwardPass& pass);
   Var loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing);
 
-  // In the order of the forward pass; each once, also where it is shared.
-  std::vector<Parameter*> parameters();
-  std::vector<Normalizer*> normalizers();
-  std::int64_t parameter_count();
-
-  // Buffers of all normalizers, by SITE.NAME, live as those of Normalizer::state().
-  NamedTensors state();
-  NamedTensors snapshot();
-  // Throws std::invalid_argument unless names, shapes and dtypes are those of state(); nothing is written then.
-  void restore(const NamedTensors& snapshot);
-  // Values and state of another model of the same config, from whatever device and dtype.
-  void copy_from(Transformer& other);
+  const char* family() const override { return "transformer"; }
+  using Model::normalizers;
+  using Model::parameters;
+  std::vector<Parameter*> parameters() override;
+  std::vector<Normalizer*> normalizers() override;
+  std::vector<Parameter*> output_parameters() override;
+  Var forward(const NamedTensors& inputs, const ForwardPass& pass) override;
+  Var loss(const NamedTensors& inputs, const ForwardPass& pass, double label_smoothing) override;
+  Tensor logits_mask(const NamedTensors& inputs) const override { return inputs.at("input_mask"); }
+  NamedTensors smallest_inputs() const override;
+  // Sentences of up to 16 tokens, and two fewer than the model takes, so that padding can be added.
+  NamedTensors random_inputs(std::uint64_t seed) const override;
+  std::unique_ptr<Model> alike(DType dtype, Device device) const override;
+  std::unique_ptr<Model> foldable() override;
+  std::unique_ptr<Model> folded(const FoldedGraph& graph) const override;
 
   // The parts, for initial values and for decoding step by step. Shared tables are one parameter.
   Parameter& source_table() { return encoder_table_; }
@@ -78,12 +86,13 @@ class Transformer {
   const Tensor* norm_mask(const Tensor& mask) const { return config_.mask_normalizers ? &mask : nullptr; }
 
   TransformerConfig config_;
-  DType dtype_;
-  Device device_;
   Parameter encoder_table_, decoder_table_, output_, output_bias_;
   std::deque<TransformerLayer> encoder_, decoder_;  // a deque never moves what it holds
   std::unique_ptr<Normalizer> encoder_norm_, decoder_norm_;
   std::map<DType, Tensor> positions_;
 };
+
+// Throws std::invalid_argument for a model of another family: "WHO needs a transformer, got FAMILY".
+Transformer& as_transformer(Model& model, const char* who);
 
 }  // namespace foldgrad

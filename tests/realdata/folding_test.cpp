@@ -4,9 +4,12 @@
 
 #include <set>
 
-#include "models/fold/transformer.h"
+#include "models/fold/model.h"
+#include "tests/models/transformer/tiny_translation.h"
 #include "tests/realdata/real_data.h"
-#include "train/checkpoints/model_directory.h"
+#include "tests/train/batch_task.h"
+#include "train/commands/load_transformer.h"
+#include "train/loop/trainer.h"
 #include "train/runs/setup.h"
 #include "train/tasks/evaluation.h"
 
@@ -25,19 +28,20 @@ Trained train_briefly(const std::string& directory) {
       {"model.width=64", "model.ffn_width=128", "model.heads=2", "model.encoder_layers=2", "model.decoder_layers=2",
        "norm.un.warmup=50", "train.warmup=75", "train.lr=5e-3", "data.vocabulary=2000"});
   const ExperimentData data = read_data(config, directory);
-  Trained trained{std::make_unique<Transformer>(model_config(config, data), config.train.seed),
+  Trained trained{std::make_unique<Transformer>(transformer_config(config, data.vocabulary), config.train.seed),
                   encode(data.vocabulary, read_text(config.data, directory, config.data.test)).source};
   Optimizer optimizer(optimizer_rule(config.train), {{.parameters = trained.model->parameters()}});
   const Schedule schedule(schedule_options(config.train));
   Batches batches(data.train.pairs, {.max_tokens = config.train.max_tokens});
-  Trainer trainer(*trained.model, optimizer, schedule, batches, trainer_options(config.train));
+  BatchTask task(*trained.model, batches);
+  Trainer trainer(task, optimizer, schedule, trainer_options(config.train));
   for (int step = 0; step < 150; ++step) trainer.step();
   EXPECT_LT(trainer.report().loss, 6.0);  // log 2000 = 7.6
   return trained;
 }
 
 Trained load_checkpoint(const std::string& checkpoint, const std::string& directory) {
-  Trained trained{load_model(checkpoint), {}};
+  Trained trained{load_transformer(checkpoint), {}};
   const Vocabulary vocabulary = load_vocabulary(checkpoint, trained.model->config());
   const ExperimentConfig config = read_config(FOLDGRAD_SOURCE_DIR "/configs/multi30k-un.toml");
   trained.sources = encode(vocabulary, read_text(config.data, directory, config.data.test)).source;
@@ -54,13 +58,13 @@ TEST(Folding, TranslatesATestSetAlike) {
   const char* checkpoint = std::getenv("FOLDGRAD_CHECKPOINT");
   const auto [model, sources] = checkpoint ? load_checkpoint(checkpoint, files.path()) : train_briefly(files.path());
   ASSERT_EQ(sources.size(), 1000u);
-  const FoldedTransformer folded = fold(*model, {.tied = FoldOptions::Tied::untie});
-  ASSERT_EQ(folded.model->config().normalizer, "none");
-  ASSERT_TRUE(folded.model->config().normalizer_at.empty());
+  const FoldedModel folded = fold(*model, {.tied = FoldOptions::Tied::untie});
+  ASSERT_EQ(transformer_of(folded).config().normalizer, "none");
+  ASSERT_TRUE(transformer_of(folded).config().normalizer_at.empty());
   for (const std::int64_t beam : {1, 5}) {
     const DecodingOptions decoding{.beam = beam};
     const std::vector<Ids> want = translations(*model, sources, decoding),
-                           got = translations(*folded.model, sources, decoding);
+                           got = translations(transformer_of(folded), sources, decoding);
     std::size_t same = 0;
     for (std::size_t i = 0; i < sources.size(); ++i) same += got[i] == want[i];
     RecordProperty("same_with_beam_" + std::to_string(beam), int(same));

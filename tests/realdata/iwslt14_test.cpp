@@ -6,6 +6,7 @@
 #include "tests/realdata/real_data.h"
 #include "train/data/text/batches.h"
 #include "train/data/text/bpe.h"
+#include "train/data/text/dictionary.h"
 #include "train/data/text/parallel_text.h"
 #include "train/scores/chrf.h"
 
@@ -79,7 +80,7 @@ TEST_F(Iwslt14, BatchesHoldMostlyTokens) {
   for (std::int64_t i = batches.per_epoch(); i > 0; --i) {
     const Batch batch = batches.next();
     tokens += batch.source_tokens + batch.target_tokens;
-    entries += batch.source.size() + batch.target.size();
+    entries += batch.sentences.source.size() + batch.sentences.target.size();
     rows += std::int64_t(batch.pairs.size());
   }
   EXPECT_EQ(tokens, 182592 + 178622);

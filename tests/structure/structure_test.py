@@ -21,11 +21,6 @@ class Structure(unittest.TestCase):
         self.assertGreater(len(files), 500)
         self.assertEqual(rules.violations(files), [])
 
-    def test_exceptions_are_needed(self):
-        files = sources()
-        for path, included in rules.EXCEPTIONS:
-            self.assertIn(f'#include "{included}"', files[path])
-
     def with_line(self, path, line):
         files = sources()
         files[path] += line + "\n"

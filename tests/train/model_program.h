@@ -4,7 +4,7 @@
 
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/program.h"
-#include "train/checkpoints/model_directory.h"
+#include "train/commands/load_transformer.h"
 
 namespace foldgrad::testing {
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 
+#include "tests/train/batch_task.h"
 #include "train/loop/trainer.h"
 
 namespace foldgrad::testing {
@@ -36,12 +37,14 @@ inline TransformerConfig small_config(const std::string& normalizer) {
 // All that a run consists of, on sentences 1, 3, 5, ...
 struct TinyTraining {
   TinyTraining(const TransformerConfig& config, std::uint64_t seed, const TrainerOptions& options,
-               const Optimizer::Rule& rule = Adam{}, double lr = 5e-3, DType dtype = DType::f32)
+               const Optimizer::Rule& rule = Adam{}, double lr = 5e-3, DType dtype = DType::f32,
+               double label_smoothing = 0.1)
       : model(config, seed, dtype),
         optimizer(rule, {{.parameters = model.parameters()}}),
         schedule({.name = "constant", .peak = lr}),
         batches(copies(1, 2), {.max_tokens = 256, .seed = seed}),
-        trainer(model, optimizer, schedule, batches, options) {}
+        task(model, batches, label_smoothing),
+        trainer(task, optimizer, schedule, options) {}
 
   void steps(int n) {
     for (int i = 0; i < n; ++i) trainer.step();
@@ -59,6 +62,7 @@ struct TinyTraining {
   Optimizer optimizer;
   Schedule schedule;
   Batches batches;
+  BatchTask task;
   Trainer trainer;
 };
 

@@ -2,7 +2,8 @@
 #pragma once
 #include <nlohmann/json.hpp>
 
-#include "models/transformer/transformer.h"
+#include "engine/tape.h"
+#include "models/normalizers/normalizer.h"
 
 namespace foldgrad {
 

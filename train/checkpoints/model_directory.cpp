@@ -9,8 +9,8 @@
 #include "engine/files/safetensors.h"
 #include "train/checkpoints/checkpoint.h"
 #include "train/checkpoints/files.h"
-#include "train/checkpoints/model_config.h"
 #include "train/system/json_file.h"
+#include "train/tasks/families.h"
 
 namespace foldgrad {
 namespace {
@@ -46,25 +46,6 @@ void refuse_others(const std::string& file, const NamedTensors& tensors,
     if (!known(name)) throw FileError(file, fmt::format("has a tensor {}, of which config.json knows nothing", name));
 }
 
-// Before memory is taken for what config.json claims: sizes that the file does not bear out.
-void check_sizes(const std::string& file, const NamedTensors& tensors, const TransformerConfig& c) {
-  const auto expect = [&](const std::string& name, const Shape& shape) {
-    fitting(file, tensors, name, shape, DType::f32);
-  };
-  expect("encoder.embed_tokens.weight", {c.source_vocabulary, c.width});
-  if (!c.one_input_table()) expect("decoder.embed_tokens.weight", {c.target_vocabulary, c.width});
-  using Stack = std::pair<const char*, std::int64_t>;
-  for (const auto& [stack, layers] : {Stack{"encoder", c.encoder_layers}, {"decoder", c.decoder_layers}})
-    for (const std::int64_t layer : {std::int64_t(0), layers - 1})
-      expect(fmt::format("{}.layers.{}.fc1.weight", stack, layer), {c.ffn_width, c.width});
-}
-
-NamedTensors parameters_of(Transformer& model) {
-  NamedTensors all;
-  for (const Parameter* p : model.parameters()) all.emplace(p->name, p->value);
-  return all;
-}
-
 // Looks at the numbers as the model will have them: what a file holds in f64 may be too large for f32.
 void fill(const NamedTensors& own, const std::string& file, const NamedTensors& tensors, NonFinite non_finite) {
   for (const auto& [name, value] : own) {
@@ -89,49 +70,24 @@ std::string find_model_directory(const std::string& path) {
                                              : ": there is no such file or directory"));
 }
 
-TransformerConfig read_model_config(const std::string& directory) {
-  const std::string path = directory + kConfig;
+std::unique_ptr<Model> load_model(const std::string& path, DType dtype, Device device, NonFinite non_finite) {
+  const std::string directory = find_model_directory(path), config_file = directory + kConfig;
   try {
-    return parse_model_config(read_json(path));
-  } catch (const std::invalid_argument& e) {
-    throw CheckpointError(path + ": " + e.what());
-  } catch (const FileError& e) {
-    throw CheckpointError(e.what());
-  }
-}
-
-std::unique_ptr<Transformer> load_model(const std::string& path, DType dtype, Device device, NonFinite non_finite) {
-  const std::string directory = find_model_directory(path);
-  const TransformerConfig config = read_model_config(directory);
-  try {
+    const nlohmann::json config = read_json(config_file);
+    const auto expected = family_of(config).expected_parameters(config);
     verify_checkpoint(directory, {"optimizer.safetensors"});
     const std::string file = directory + kModel, state_file = directory + kNormState;
     const NamedTensors tensors = read_safetensors(file).tensors;
-    check_sizes(file, tensors, config);
-    auto model = std::make_unique<Transformer>(config, /*seed=*/0, dtype, device);
-    fill(parameters_of(*model), file, tensors, non_finite);
+    for (const auto& [name, shape] : expected) fitting(file, tensors, name, shape, DType::f32);
+    std::unique_ptr<Model> model = family_of(config).make_model(config, dtype, device);
+    fill(model->values(), file, tensors, non_finite);
     const NamedTensors state = model->state();
     if (!state.empty() || exists(state_file)) fill(state, state_file, read_safetensors(state_file).tensors, non_finite);
     return model;
   } catch (const FileError& e) {
     throw CheckpointError(e.what());
-  } catch (const std::invalid_argument& e) {  // what normalizers refuse
-    throw CheckpointError(directory + kConfig + ": " + e.what());
-  }
-}
-
-Vocabulary load_vocabulary(const std::string& path, const TransformerConfig& config) {
-  const std::string directory = find_model_directory(path) + "/vocabulary";
-  if (!exists(directory)) throw CheckpointError(directory + ": is missing: this model takes and gives ids, no text");
-  try {
-    Vocabulary vocabulary = Vocabulary::load(directory);
-    if (vocabulary.source_size() != config.source_vocabulary || vocabulary.target_size() != config.target_vocabulary)
-      throw FileError(directory,
-                      fmt::format("must have {} and {} entries by config.json, got {} and {}", config.source_vocabulary,
-                                  config.target_vocabulary, vocabulary.source_size(), vocabulary.target_size()));
-    return vocabulary;
-  } catch (const FileError& e) {
-    throw CheckpointError(e.what());
+  } catch (const std::invalid_argument& e) {  // what the family and its normalizers refuse
+    throw CheckpointError(config_file + ": " + e.what());
   }
 }
 
@@ -142,27 +98,27 @@ std::string find_run_config(const std::string& path) {
   return "";
 }
 
-void write_model_config(const std::string& directory, const TransformerConfig& config) {
+void write_model_config(const std::string& directory, const Model& model) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) throw FileError(directory, "cannot be created", error.value());
-  write_file_atomically(directory + kConfig, model_config_json(config).dump(2) + "\n");
+  write_file_atomically(directory + kConfig, model_json(model).dump(2) + "\n");
 }
 
-void write_model_directory(const std::string& directory, Transformer& model, const std::string& vocabulary) {
+void write_model_directory(const std::string& directory, const Model& model, const std::string& vocabulary) {
   if (exists(directory + kConfig)) throw FileError(directory, "a model is there already");
   if (const auto bad = non_finite_tensors(model); !bad.empty())
     throw NonFiniteError(fmt::format("{}: is not written, for the model would have {}", directory, bad[0]));
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) throw FileError(directory, "cannot be created", error.value());
-  write_safetensors(directory + kModel, parameters_of(model));
+  write_safetensors(directory + kModel, model.values());
   write_safetensors(directory + kNormState, model.state());
   if (!vocabulary.empty() && exists(vocabulary)) {
     std::filesystem::copy(vocabulary, directory + "/vocabulary", std::filesystem::copy_options::recursive, error);
     if (error) throw FileError(directory + "/vocabulary", "cannot be copied from " + vocabulary, error.value());
   }
-  write_model_config(directory, model.config());
+  write_model_config(directory, model);
 }
 
 }  // namespace foldgrad

@@ -1,16 +1,16 @@
 // A model as files, which other programs can write and read too (docs/model_directory.md):
 //
-//   DIRECTORY/config.json              sizes and choices, train/checkpoints/model_config.h
+//   DIRECTORY/config.json              family, sizes and choices, train/tasks/families.h
 //   DIRECTORY/model.safetensors        parameters by their names, shared ones once
 //   DIRECTORY/norm_state.safetensors   buffers of the normalizers; may be absent when these have none
-//   DIRECTORY/vocabulary/              text to ids and back; may be absent
+//   DIRECTORY/vocabulary/              what else its task has written, as text to ids and back; may be absent
 //
 // Every checkpoint of a run is such a directory, and so is a folded model.
 #pragma once
 #include <memory>
 
-#include "train/checkpoints/finite.h"
-#include "train/data/text/vocabulary.h"
+#include "models/model.h"
+#include "train/checks/finite.h"
 
 namespace foldgrad {
 
@@ -18,18 +18,12 @@ namespace foldgrad {
 // `path`/checkpoints or `path`. Throws CheckpointError.
 std::string find_model_directory(const std::string& path);
 
-// What the file says, checked as parse_model_config() does. Throws CheckpointError.
-TransformerConfig read_model_config(const std::string& directory);
-
 // The model of find_model_directory(path). Tensors of any floating-point type are converted; names and shapes must be
 // those that the configuration asks for, no more and no fewer, and all numbers finite unless `non_finite` allows
 // others. Where there is a manifest.json, the files must have its digests. Throws CheckpointError: "FILE: what is
 // wrong".
-std::unique_ptr<Transformer> load_model(const std::string& path, DType dtype = DType::f32, Device device = Device::cpu,
-                                        NonFinite non_finite = NonFinite::refuse);
-
-// Of find_model_directory(path); its sizes must be those of `config`. Throws CheckpointError.
-Vocabulary load_vocabulary(const std::string& path, const TransformerConfig& config);
+std::unique_ptr<Model> load_model(const std::string& path, DType dtype = DType::f32, Device device = Device::cpu,
+                                  NonFinite non_finite = NonFinite::refuse);
 
 // config.toml of the run that the model of `path` is a checkpoint of; empty when there is none.
 std::string find_run_config(const std::string& path);
@@ -37,9 +31,9 @@ std::string find_run_config(const std::string& path);
 // Creates `directory`. `vocabulary` is a directory to be copied; nothing is when it is empty or not there. config.json
 // is written last: a directory without it is no model. Throws FileError, also when a model is there already;
 // NonFiniteError, before anything is written, for a model with numbers that are not finite.
-void write_model_directory(const std::string& directory, Transformer& model, const std::string& vocabulary = "");
+void write_model_directory(const std::string& directory, const Model& model, const std::string& vocabulary = "");
 
 // config.json alone, replaced if it is there. Creates `directory`. Throws FileError.
-void write_model_config(const std::string& directory, const TransformerConfig& config);
+void write_model_config(const std::string& directory, const Model& model);
 
 }  // namespace foldgrad

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "models/fold/difference.h"
-#include "train/checkpoints/finite.h"
+#include "train/checks/finite.h"
 #include "train/system/digest.h"
 
 namespace foldgrad {
@@ -42,13 +42,13 @@ const char* name_of(FoldOptions::Tied tied) {
 
 ordered_json json_of(const Difference& d) { return {{"absolute", d.absolute}, {"relative", d.relative}}; }
 
-std::string normalizer_at(Transformer& model, const std::string& site) {
+std::string normalizer_at(const Model& model, const std::string& site) {
   for (const Normalizer* norm : model.normalizers())
     if (norm->site() == site) return norm->info().name;
   return "none";
 }
 
-ordered_json json_of(const SiteReport& report, Transformer& original, Transformer& folded) {
+ordered_json json_of(const SiteReport& report, const Model& original, const Model& folded) {
   ordered_json site{{"site", report.site},
                     {"normalizer", normalizer_at(original, report.site)},
                     {"outcome", name_of(report.outcome)},
@@ -67,28 +67,25 @@ ordered_json digests(const std::string& directory) {
 }
 
 // `folded` in `dtype`, beside the model that it was made from.
-FoldDifferences finite_differences(Transformer& original, const FoldedTransformer& folded, const Probe& probe,
-                                   DType dtype) {
-  const FoldDifferences all = fold_differences(original, folded, probe.batch, dtype);
+FoldDifferences finite_differences(Model& original, const FoldedModel& folded, const Probe& probe, DType dtype) {
+  const FoldDifferences all = fold_differences(original, folded, probe.inputs, dtype);
   if (std::isfinite(all.logits.absolute) &&
       std::all_of(all.sites.begin(), all.sites.end(), [](const auto& s) { return std::isfinite(s.second.absolute); }))
     return all;
   const std::string result = fmt::format("fold: a result in {} of the model ", name(dtype));
-  if (!first_non_finite_operation(original, probe.batch, dtype).empty())
-    refuse_non_finite(result + "as it was", original, probe.batch, dtype);
-  refuse_non_finite(result + "folded", *folded.model, probe.batch, dtype);
+  if (!first_non_finite_operation(original, probe.inputs, dtype).empty())
+    refuse_non_finite(result + "as it was", original, probe.inputs, dtype);
+  refuse_non_finite(result + "folded", *folded.model, probe.inputs, dtype);
 }
 
 }  // namespace
 
-ordered_json certificate(Transformer& original, const FoldedTransformer& folded, const FoldOptions& options,
-                         const Probe& probe) {
+ordered_json certificate(Model& original, const FoldedModel& folded, const FoldOptions& options, const Probe& probe) {
   ordered_json all{{"format", "foldgrad certificate"}, {"format_version", 1}};
   all["options"] = {{"tied", name_of(options.tied)}, {"rescale_stream", options.rescale_stream}};
   all["inputs"] = {{"description", probe.description}, {"sha256", probe.digest}};
-  Transformer exact(original.config(), /*seed=*/0, DType::f64);
-  exact.copy_from(original);
-  const FoldDifferences f64 = finite_differences(exact, fold(exact, options), probe, DType::f64),
+  const std::unique_ptr<Model> exact = original.copy(DType::f64, Device::cpu);
+  const FoldDifferences f64 = finite_differences(*exact, fold(*exact, options), probe, DType::f64),
                         f32 = finite_differences(original, folded, probe, DType::f32);
   all["difference"] = {{"f64", json_of(f64.logits)}, {"f32", json_of(f32.logits)}};
   all["sites"] = ordered_json::array();

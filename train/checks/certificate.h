@@ -2,7 +2,7 @@
 #pragma once
 #include <nlohmann/json.hpp>
 
-#include "models/fold/transformer.h"
+#include "models/fold/model.h"
 #include "train/checks/probe.h"
 
 namespace foldgrad {
@@ -14,7 +14,7 @@ namespace foldgrad {
 // gives numbers that are not finite: there is nothing to certify. f64: both models computed in f64, the original's
 // parameters converted first. f32: `folded` as it is stored. The certificate names the files of both models through
 // add_digests().
-nlohmann::ordered_json certificate(Transformer& original, const FoldedTransformer& folded, const FoldOptions& options,
+nlohmann::ordered_json certificate(Model& original, const FoldedModel& folded, const FoldOptions& options,
                                    const Probe& probe);
 
 // "model" and "folded": the path and the SHA-256 of each file of the directory.

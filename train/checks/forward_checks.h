@@ -1,28 +1,17 @@
 // Checks of what a model computes at inference.
 #pragma once
-#include <functional>
-
-#include "models/transformer/transformer.h"
+#include "models/model.h"
 #include "train/checks/check_result.h"
 
 namespace foldgrad {
 
-// Logits [B, T, V] of a batch at inference, in f64 on the host, zero at padding.
-using LogitsOf = std::function<Tensor(const TranslationBatch&)>;
+// Relative to the greatest logit: what roundings of sums in another order leave in f64, some 1e-15 each.
+constexpr double kSameInF64 = 1e-11;
 
 // Parameters and what normalizers remember.
-CheckResult check_finite(Transformer& model);
+CheckResult check_finite(const Model& model);
 
 // The greatest difference is at most `bound` times the greatest logit.
 CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor& want, double bound);
-
-// Skipped for normalizers with statistics over the tokens of a sentence, which are not known token by token.
-CheckResult check_translations(Transformer& model, Transformer& folded, const TranslationBatch& batch);
-
-// Two more columns of padding change no logit of a token. `longest`: tokens that the model takes at most.
-CheckResult check_padding(const LogitsOf& logits_of, const TranslationBatch& batch, std::int64_t pad,
-                          std::int64_t longest);
-// Nor do the other sentences of a batch, for the first four of it. Skipped for a batch of one sentence.
-CheckResult check_other_sentences(const LogitsOf& logits_of, const TranslationBatch& batch, std::int64_t pad);
 
 }  // namespace foldgrad

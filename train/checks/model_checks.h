@@ -3,21 +3,23 @@
 #include <functional>
 #include <vector>
 
-#include "models/fold/transformer.h"
+#include "models/fold/model.h"
 #include "train/checks/check_result.h"
 #include "train/checks/probe.h"
 
 namespace foldgrad {
 
-using Fold = std::function<FoldedTransformer(Transformer&)>;
+using Fold = std::function<FoldedModel(Model&)>;
+// What a family of models checks besides, of a model and the one folded from it, f64 on the CPU.
+using FamilyChecks = std::function<std::vector<CheckResult>(Model& model, Model& folded, const NamedTensors& inputs)>;
 
-// On the ids of `probe`, in f64 on the CPU but where f32 is named:
-//   the model's numbers are finite; folded logits are the logits, in f64 and f32; so are greedy translations;
-//   padding columns and other sentences of a batch change no logits; gradients of the loss at inference, where
-//   statistics are fixed, agree with central differences; of Unified Normalization, running variances bear out the
-//   windows, replays of these are no outliers, and drawn outliers are those that the paper's Eq. 19 and Lemma 3.1 say.
+// On the inputs of `probe`, in f64 on the CPU but where f32 is named:
+//   the model's numbers are finite; folded logits are the logits, in f64 and f32; what the family checks; gradients of
+//   the loss at inference, where statistics are fixed, agree with central differences; of Unified Normalization,
+//   running variances bear out the windows, replays of these are no outliers, and drawn outliers are those that the
+//   paper's Eq. 19 and Lemma 3.1 say.
 // What does not apply to the model is skipped, with the reason. Each check is a function of train/checks/. `model` is
 // f32; `fold` is what folds it, and its copy in f64.
-std::vector<CheckResult> check_model(Transformer& model, const Fold& fold, const Probe& probe);
+std::vector<CheckResult> check_model(Model& model, const Fold& fold, const Probe& probe, const FamilyChecks& family);
 
 }  // namespace foldgrad

@@ -1,25 +1,17 @@
-// Sentences on which models are compared: random ids, or text.
+// Inputs on which models are compared: random ones, or those of a user.
 #pragma once
-#include "models/transformer/transformer.h"
-#include "train/data/text/dictionary.h"
+#include "models/model.h"
 
 namespace foldgrad {
 
 struct Probe {
-  TranslationBatch batch;
-  std::string description;  // "8 sentences of random ids, seed 1"
-  std::string digest;       // SHA-256 of the ids
+  NamedTensors inputs;      // on the CPU, with their targets
+  std::string description;  // "8 random inputs, seed 1"
+  std::string digest;       // SHA-256 of names, shapes and values
 };
 
-// Sources padded with config.pad behind; inputs begin with kEos, targets are what follows.
-TranslationBatch make_batch(const std::vector<Ids>& sources, const std::vector<Ids>& targets, std::int64_t pad);
-
-// Lengths from 1 to `tokens`, and two places less than the model has, so that padding can be added. Equal seeds give
-// equal ids.
-Probe random_probe(const TransformerConfig& config, std::uint64_t seed = 1, int sentences = 8, int tokens = 16);
-// The first lines of two files, at most 64, in the vocabulary of the model at `path`. Throws FileError and
-// CheckpointError.
-Probe text_probe(const std::string& source, const std::string& target, const std::string& path,
-                 const TransformerConfig& config);
+Probe make_probe(NamedTensors inputs, std::string description);
+// Of Model::random_inputs().
+Probe random_probe(const Model& model, std::uint64_t seed = 1);
 
 }  // namespace foldgrad

@@ -138,7 +138,7 @@ CheckResult check_windows(const std::vector<Normalizer*>& sites) {
                                         greatest, iterations_skipped(sites)));
 }
 
-std::vector<std::unique_ptr<Normalizer>> outlier_tests(Transformer& model, const std::string& granularity) {
+std::vector<std::unique_ptr<Normalizer>> outlier_tests(Model& model, const std::string& granularity) {
   std::vector<std::unique_ptr<Normalizer>> tests;
   for (const Normalizer* norm : model.normalizers()) {
     if (!norm->info().outlier_test || norm->options().text("mode") != "paper" || !has(*norm, "win_sq")) continue;

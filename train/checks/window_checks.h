@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "models/transformer/transformer.h"
+#include "models/model.h"
 #include "train/checks/check_result.h"
 
 namespace foldgrad {
@@ -18,7 +18,7 @@ CheckResult check_windows(const std::vector<Normalizer*>& sites);
 // Copies, in f64, of the sites whose outlier test is that of Eq. 19 and whose window is full: `un` in the paper's form.
 // Outliers are filtered from the first iteration on, whether or not the model does so. Other options are the site's but
 // for the granularity, where one is given.
-std::vector<std::unique_ptr<Normalizer>> outlier_tests(Transformer& model, const std::string& granularity = "");
+std::vector<std::unique_ptr<Normalizer>> outlier_tests(Model& model, const std::string& granularity = "");
 
 // Both run the operation itself on `sites`, one iteration after the other, and so advance their state.
 //

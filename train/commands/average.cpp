@@ -8,10 +8,10 @@
 
 #include "train/checkpoints/checkpoint.h"
 #include "train/checkpoints/files.h"
-#include "train/checkpoints/model_config.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/commands.h"
 #include "train/system/exit_code.h"
+#include "train/tasks/families.h"
 
 namespace foldgrad {
 namespace {
@@ -35,29 +35,23 @@ std::vector<std::string> last_checkpoints(const std::string& run, std::int64_t l
   return paths;
 }
 
-NamedTensors values(Transformer& model) {
-  NamedTensors all;
-  for (const Parameter* p : model.parameters()) all.emplace(p->name, p->value);
-  return all;
-}
-
 int average(const AverageOptions& o) {
   FOLDGRAD_CHECK(o.last == 0 || o.models.size() == 1, "average: with --last there must be one run, got {} paths",
                  o.models.size());
   const std::vector<std::string> paths = o.last ? last_checkpoints(o.models[0], o.last) : o.models;
-  std::unique_ptr<Transformer> first;
+  std::unique_ptr<Model> first;
   std::vector<NamedTensors> parameters, states;
   for (const std::string& path : paths) {
     auto model = load_model(path);
-    if (first && model_config_json(model->config()) != model_config_json(first->config()))
+    if (first && model_json(*model) != model_json(*first))
       throw CheckpointError(find_model_directory(path) + "/config.json: must be like that of " +
                             find_model_directory(paths[0]));
-    parameters.push_back(values(*model));
+    parameters.push_back(model->values());
     states.push_back(model->state());
     if (!first) first = std::move(model);
   }
-  for (auto& [name, tensor] : foldgrad::average(parameters)) values(*first).at(name).copy_from(tensor);
-  for (auto& [name, tensor] : foldgrad::average(states)) first->state().at(name).copy_from(tensor);
+  copy_into("average", first->values(), foldgrad::average(parameters));
+  copy_into("average", first->state(), foldgrad::average(states));
   write_model_directory(o.output, *first, find_model_directory(paths[0]) + "/vocabulary");
   fmt::print("{}: the average of {} models\n", o.output, paths.size());
   for (const std::string& path : paths) fmt::print("  {}\n", find_model_directory(path));

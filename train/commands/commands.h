@@ -12,6 +12,7 @@ namespace foldgrad {
 
 struct BuildInfo;
 struct DecodingOptions;
+struct FoldOptions;
 enum class NonFinite;
 
 void add_average_command(CLI::App& program, int& exit_code);
@@ -44,6 +45,6 @@ void add_decoding_options(CLI::App& command, DecodingOptions& options, std::int6
 void add_non_finite_option(CLI::App& command, NonFinite& choice);
 
 // What fold, verify and graph have in common: --untie, --keep-tied, --rescale-stream.
-void add_fold_options(CLI::App& command, bool& untie, bool& keep_tied, bool& rescale_stream);
+void add_fold_options(CLI::App& command, FoldOptions& options);
 
 }  // namespace foldgrad

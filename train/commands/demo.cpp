@@ -8,17 +8,19 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/atomic_file.h"
+#include "models/transformer/beam_search.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/certificate.h"
 #include "train/checks/model_checks.h"
 #include "train/commands/commands.h"
-#include "train/data/text/bpe.h"
+#include "train/data/text/experiment_data.h"
 #include "train/data/text/numbers.h"
 #include "train/loop/trainer.h"
-#include "train/scores/chrf.h"
+#include "train/runs/setup.h"
 #include "train/system/exit_code.h"
 #include "train/system/streams.h"
-#include "train/tasks/evaluation.h"
+#include "train/tasks/families.h"
+#include "train/tasks/translation_scores.h"
 
 namespace foldgrad {
 namespace {
@@ -49,18 +51,13 @@ struct Folding {
 };
 
 struct DemoResult {
-  TransformerConfig config;
   std::int64_t parameters = 0;
   ParallelText test;
   Lines hypotheses;
-  ValidationLoss validation;
+  TranslationScores scores;
   Folding folding;
   double train_seconds = 0, decode_seconds = 0, tokens_per_second = 0;
-
-  double exact() const { return exact_match(hypotheses, test.target); }
 };
-
-constexpr std::int64_t kTrainPairs = 200000, kTestPairs = 1000, kMaxTokens = 2048;
 
 double peak_mebibytes() {
   rusage usage{};
@@ -72,24 +69,27 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-EncodedPairs encoded(const Dictionary& dictionary, const ParallelText& text) {
-  EncodedPairs pairs;
-  for (const std::string& line : text.source) pairs.source.push_back(dictionary.encode(numbers::cut(line)));
-  for (const std::string& line : text.target) pairs.target.push_back(dictionary.encode(numbers::cut(line)));
-  return pairs;
-}
-
-TransformerConfig model_config(const DemoOptions& options, std::int64_t vocabulary) {
-  TransformerConfig config;
-  config.source_vocabulary = config.target_vocabulary = vocabulary;
-  config.width = 128, config.ffn_width = 512, config.heads = 4;
-  config.encoder_layers = config.decoder_layers = 2;
-  config.max_positions = 128;
-  config.dropout = config.attention_dropout = config.activation_dropout = 0;  // pairs hardly ever come twice
-  config.normalizer = options.norm;
+// configs/numbers-un.toml with another normalizer and another number of updates.
+ExperimentConfig demo_config(const DemoOptions& options) {
+  ExperimentConfig config;
+  TransformerConfig& model = config.model;
+  model.width = 128, model.ffn_width = 512;
+  model.encoder_layers = model.decoder_layers = 2;
+  model.max_positions = 128;
+  model.dropout = model.attention_dropout = model.activation_dropout = 0;  // pairs hardly ever come twice
+  model.normalizer = options.norm;
   // Their defaults are for 100,000 updates.
   for (const NormalizerOption& option : normalizer_info(options.norm).options)
-    if (option.name == "warmup") config.normalizer_options["warmup"] = std::to_string(options.steps / 10);
+    if (option.name == "warmup") model.normalizer_options["warmup"] = std::to_string(options.steps / 10);
+  config.data.task = "numbers";
+  TrainConfig& train = config.train;
+  train.steps = options.steps + 1;  // one more than are made, so that the cosine's last update is not nothing
+  train.warmup = std::max<std::int64_t>(1, options.steps / 10);
+  train.seed = std::int64_t(options.seed);
+  train.max_tokens = 2048;
+  train.schedule = "cosine";
+  train.lr = 3e-3, train.initial_lr = 0, train.eps = 1e-9, train.weight_decay = 0;
+  train.clip = 1, train.label_smoothing = 0;
   return config;
 }
 
@@ -101,77 +101,78 @@ void train(Trainer& trainer, std::int64_t steps, DemoResult& result) {
     trainer.step();
     if (trainer.updates() % every && trainer.updates() < steps) continue;
     const TrainingReport r = trainer.report();
-    tokens += r.source_tokens + r.target_tokens;
+    tokens += r.work;
     const double seconds = seconds_since(start), left = seconds / double(r.updates) * double(steps - r.updates);
     say("step {:>5}/{}  loss {:7.4f}  gradient {:6.3f}  lr {:.2e}  {:>6.0f} tokens/s  {:.0f} s left\n", r.updates,
-        steps, r.loss, r.gradient_norm, r.lr, r.tokens_per_second(), left);
+        steps, r.loss, r.gradient_norm, r.lr, r.work_per_second(), left);
   }
   result.train_seconds = seconds_since(start);
   result.tokens_per_second = double(tokens) / result.train_seconds;
 }
 
-Lines translate(Transformer& model, const Dictionary& dictionary, const std::vector<Ids>& sources) {
+// Greedily. English number words take up to twice the parts of the German ones.
+Lines translate(Model& model, const Vocabulary& vocabulary, const Lines& sources) {
+  std::vector<Ids> ids;
+  for (const std::string& line : sources) ids.push_back(vocabulary.encode_source(line));
   Lines lines;
-  // English number words take up to twice the parts of the German ones.
-  for (const Ids& ids : translations(model, sources, {.beam = 1, .max_length_a = 2, .max_length_b = 10}))
-    lines.push_back(remove_bpe(dictionary.decode(ids)));
+  for (const Ids& best : translations(as_transformer(model, "demo"), ids, {.beam = 1, .max_length_a = 2}))
+    lines.push_back(vocabulary.decode_target(best));
   return lines;
 }
 
 // Into a table of its own for the output, so that the last normalizer goes too.
-Folding fold_and_verify(Transformer& model, const Dictionary& dictionary, const EncodedPairs& test,
-                        const DemoResult& result, const std::string& out) {
+Folding fold_and_verify(const Task& task, Model& model, const Vocabulary& vocabulary, const DemoResult& result,
+                        const std::string& out) {
   const FoldOptions options{.tied = FoldOptions::Tied::untie};
-  const Probe probe = random_probe(result.config);
-  const FoldedTransformer folded = fold(model, options);
+  const Probe probe = random_probe(model);
+  const FoldedModel folded = fold(model, options);
   Folding f{.certificate = certificate(model, folded, options, probe)};
   const auto start = std::chrono::steady_clock::now();
-  const Lines hypotheses = translate(*folded.model, dictionary, test.source);
+  const Lines hypotheses = translate(*folded.model, vocabulary, result.test.source);
   f.decode_seconds = seconds_since(start);
   for (std::size_t i = 0; i < hypotheses.size(); ++i) f.same += hypotheses[i] == result.hypotheses[i];
   f.checks = check_model(
-      model, [&options](Transformer& m) { return fold(m, options); }, probe);
+      model, [&options](Model& m) { return fold(m, options); }, probe, family_of(model).checks);
   if (out.empty()) return f;
-  const std::string vocabulary = out + "/model/vocabulary";
   write_model_directory(out + "/model", model);
-  Vocabulary::numbers().save(vocabulary);
-  write_model_directory(out + "/folded", *folded.model, vocabulary);
+  task.write_companions(out + "/model");
+  write_model_directory(out + "/folded", *folded.model, out + "/model/vocabulary");
   add_digests(f.certificate, out + "/model", out + "/folded");
   write_file_atomically(out + "/folded/certificate.json", f.certificate.dump(2) + "\n");
   return f;
 }
 
 DemoResult run_demo(const DemoOptions& options) {
-  const Dictionary dictionary = Dictionary::of_words(numbers::vocabulary());
+  const ExperimentConfig config = demo_config(options);
+  say("German to English number words: {} pairs to learn from, {} unseen ones to test\n", numbers::kTrainPairs,
+      numbers::kTestPairs);
+  const std::unique_ptr<Task> task = family(config.family).make_task(config, "", "", Device::cpu);
+  Model& model = task->model();
+  const Vocabulary vocabulary = Vocabulary::numbers();
   DemoResult result;
-  result.config = model_config(options, dictionary.size());
-  Transformer model(result.config, options.seed);
   result.parameters = model.parameter_count();
-  translate(model, dictionary, {{kEos}});  // a normalizer that cannot decode is refused now, not after the training
+  translate(model, vocabulary, {""});  // a normalizer that cannot decode is refused now, not after the training
 
-  say("German to English number words: {} pairs to learn from, {} unseen ones to test\n", kTrainPairs, kTestPairs);
-  say("Transformer with {}: {} + {} layers, width {}, {} parameters\n", options.norm, result.config.encoder_layers,
-      result.config.decoder_layers, result.config.width, result.parameters);
-  Batches batches(encoded(dictionary, numbers::sample(numbers::Split::train, kTrainPairs, options.seed)),
-                  {.max_tokens = kMaxTokens, .seed = options.seed});
-  Optimizer optimizer(Adam{.beta1 = 0.9, .beta2 = 0.98, .eps = 1e-9}, {{.parameters = model.parameters()}});
-  const std::int64_t warmup = std::max<std::int64_t>(1, options.steps / 10);
-  const Schedule schedule({.name = "cosine", .peak = 3e-3, .warmup = warmup, .total = options.steps + 1});
-  Trainer trainer(model, optimizer, schedule, batches, {.label_smoothing = 0, .clip = 1, .seed = options.seed});
+  say("Transformer with {}: {} + {} layers, width {}, {} parameters\n", options.norm, config.model.encoder_layers,
+      config.model.decoder_layers, config.model.width, result.parameters);
+  Optimizer optimizer(optimizer_rule(config.train), {{.parameters = model.parameters()}});
+  const Schedule schedule(schedule_options(config.train));
+  Trainer trainer(*task, optimizer, schedule, trainer_options(config.train));
   train(trainer, options.steps, result);
 
-  result.test = numbers::sample(numbers::Split::test, kTestPairs);
-  const EncodedPairs test = encoded(dictionary, result.test);
-  Batches test_batches(test, {.max_tokens = kMaxTokens, .multiple = 1, .shuffle = false});
-  result.validation = validation_loss(model, test_batches);
+  result.test = read_text(config.data, "", config.data.test);
+  const EncodedPairs test = encode(vocabulary, result.test);
+  Batches batches(test, {.max_tokens = config.train.max_tokens, .multiple = 1, .shuffle = false});
+  const ValidationLoss loss = validation_loss(as_transformer(model, "demo"), batches);
   const auto start = std::chrono::steady_clock::now();
-  result.hypotheses = translate(model, dictionary, test.source);
+  result.hypotheses = translate(model, vocabulary, result.test.source);
   result.decode_seconds = seconds_since(start);
-  result.folding = fold_and_verify(model, dictionary, test, result, options.out);
+  result.scores = score_translations(loss, result.hypotheses, result.test.target);
+  result.folding = fold_and_verify(*task, model, vocabulary, result, options.out);
   return result;
 }
 
-void print_folding(const Folding& f) {
+void print_folding(const Folding& f, std::size_t sentences) {
   const auto& difference = f.certificate.at("difference");
   const auto& sites = f.certificate.at("sites");
   const bool gone = std::all_of(sites.begin(), sites.end(), [](const auto& site) { return site.at("left") == "none"; });
@@ -185,7 +186,7 @@ void print_folding(const Folding& f) {
   for (const char* dtype : {"f64", "f32"})
     fmt::print("                logits in {} differ by {:.2g} of the greatest\n", dtype,
                difference.at(dtype).at("relative").get<double>());
-  fmt::print("                {} of {} translations are the same, in {:.1f} s\n", f.same, kTestPairs, f.decode_seconds);
+  fmt::print("                {} of {} translations are the same, in {:.1f} s\n", f.same, sentences, f.decode_seconds);
   fmt::print("verify          {} checks passed, {} skipped, {} failed\n", f.count(CheckResult::Outcome::passed),
              f.count(CheckResult::Outcome::skipped), f.count(CheckResult::Outcome::failed));
   for (const CheckResult& c : f.checks)
@@ -197,24 +198,24 @@ void print_text(const DemoResult& r, const DemoOptions& options) {
   for (std::size_t i = 0; i < 8; ++i)
     fmt::print("  {}\n    {}{}\n", r.test.source[i], r.hypotheses[i],
                r.hypotheses[i] == r.test.target[i] ? "" : "    (wrong: " + r.test.target[i] + ")");
-  fmt::print("\nexact match     {:.1f} % of {}\n", r.exact(), kTestPairs);
-  fmt::print("perplexity      {:.4f} per part of a word\n", r.validation.perplexity);
-  fmt::print("BLEU            {}\n", sacre_bleu(r.hypotheses, r.test.target).text);
+  fmt::print("\nexact match     {:.1f} % of {}\n", r.scores.exact, r.test.source.size());
+  fmt::print("perplexity      {:.4f} per part of a word\n", r.scores.loss.perplexity);
+  fmt::print("BLEU            {}\n", r.scores.sacre.text);
   fmt::print("training        {} steps, {:.1f} s, {:.0f} tokens/s\n", options.steps, r.train_seconds,
              r.tokens_per_second);
   fmt::print("decoding        {:.1f} s\n", r.decode_seconds);
   fmt::print("peak memory     {:.0f} MiB\n\n", peak_mebibytes());
-  print_folding(r.folding);
+  print_folding(r.folding, r.test.source.size());
 }
 
 void print_json(const DemoResult& r, const DemoOptions& options) {
-  const Bleu bleu = sacre_bleu(r.hypotheses, r.test.target);
+  const Bleu& bleu = r.scores.sacre;
   const nlohmann::ordered_json all = {{"norm", options.norm},
                                       {"steps", options.steps},
                                       {"seed", options.seed},
                                       {"parameters", r.parameters},
-                                      {"exact_match", r.exact()},
-                                      {"perplexity", r.validation.perplexity},
+                                      {"exact_match", r.scores.exact},
+                                      {"perplexity", r.scores.loss.perplexity},
                                       {"bleu", bleu.score},
                                       {"bleu_signature", bleu.signature},
                                       {"train_seconds", r.train_seconds},

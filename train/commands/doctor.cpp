@@ -10,7 +10,7 @@
 #include "engine/device.h"
 #include "models/onnx/graph.h"
 #include "train/commands/commands.h"
-#include "train/data/text/experiment_data.h"
+#include "train/data/data_root.h"
 #include "train/data/text/sentence_piece.h"
 #include "train/runs/directory.h"
 #include "train/system/exit_code.h"

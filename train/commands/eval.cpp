@@ -8,10 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/atomic_file.h"
-#include "train/checkpoints/model_directory.h"
 #include "train/commands/commands.h"
+#include "train/commands/load_transformer.h"
 #include "train/commands/model_text.h"
-#include "train/loop/trainer.h"
 #include "train/scores/chrf.h"
 #include "train/system/exit_code.h"
 #include "train/tasks/evaluation.h"
@@ -45,14 +44,14 @@ void require_finite(const ValidationLoss& loss, Transformer& model, Batches& bat
   }
   batches.seek({});
   for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
-    const TranslationBatch batch = to_device(batches.next(), model.device());
-    if (i + 1 == batches.per_epoch() || !first_non_finite_operation(model, batch, DType::f32).empty())
-      refuse_non_finite("eval: the loss", model, batch, DType::f32);
+    const NamedTensors inputs = batches.next().sentences.named();
+    if (i + 1 == batches.per_epoch() || !first_non_finite_operation(model, inputs, DType::f32).empty())
+      refuse_non_finite("eval: the loss", model, inputs, DType::f32);
   }
 }
 
 Scores evaluate(const EvalOptions& o) {
-  const auto model = load_model(o.model, DType::f32, Device::cpu, o.non_finite);
+  const auto model = load_transformer(o.model, DType::f32, Device::cpu, o.non_finite);
   const Vocabulary vocabulary = load_vocabulary(o.model, model->config());
   const ParallelText text = read_model_text(o.text, o.model, vocabulary);
   const EncodedPairs pairs = encode_model_text(text, vocabulary, std::min(model->config().max_positions, o.max_tokens));

@@ -9,7 +9,7 @@
 #include "engine/files/file.h"
 #include "engine/out_of_memory.h"
 #include "train/checkpoints/checkpoint.h"
-#include "train/checkpoints/finite.h"
+#include "train/checks/finite.h"
 #include "train/config/config.h"
 #include "train/loop/trainer.h"
 #include "train/system/device.h"

@@ -4,16 +4,16 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "models/onnx/transformer.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/commands.h"
 #include "train/system/exit_code.h"
+#include "train/tasks/families.h"
 
 namespace foldgrad {
 namespace {
 
 // What is made of parameters and statistics on the way into the files: 1 / sqrt(run_var + eps) of a variance below 0.
-void require_finite_maps(Transformer& model) {
+void require_finite_maps(const Model& model) {
   for (const Normalizer* norm : model.normalizers())
     if (const auto form = norm->inference())
       for (const auto& [name, values] : {std::pair("gain", form->map.A), {"bias", form->map.B}})
@@ -41,8 +41,8 @@ void add_export_command(CLI::App& program, int& exit_code) {
   command->callback([o, &exit_code] {
     const auto model = load_model(o->model);
     require_finite_maps(*model);
-    write_onnx(*model, o->out);
-    fmt::print("{}: encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx\n", o->out);
+    const std::vector<std::string> files = family_of(*model).write_onnx(*model, o->out);
+    fmt::print("{}: {}\n", o->out, fmt::join(files, ", "));
     exit_code = kExitOk;
   });
 }

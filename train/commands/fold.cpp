@@ -8,6 +8,7 @@
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/certificate.h"
 #include "train/commands/commands.h"
+#include "train/commands/text_probe.h"
 #include "train/system/exit_code.h"
 
 namespace foldgrad {
@@ -15,18 +16,17 @@ namespace {
 
 struct FoldCommand {
   std::string model, out, source, target;
-  bool untie = false, keep_tied = false, json = false;
+  bool json = false;
   FoldOptions options;
 };
 
 int run_fold(FoldCommand& o) {
-  if (o.untie) o.options.tied = FoldOptions::Tied::untie;
-  if (o.keep_tied) o.options.tied = FoldOptions::Tied::keep;
   const std::string directory = find_model_directory(o.model);
   const auto model = load_model(directory);
   const Probe probe =
-      o.source.empty() ? random_probe(model->config()) : text_probe(o.source, o.target, directory, model->config());
-  const FoldedTransformer folded = fold(*model, o.options);
+      o.source.empty() ? random_probe(*model)
+                       : text_probe(o.source, o.target, directory, as_transformer(*model, "fold: --source").config());
+  const FoldedModel folded = fold(*model, o.options);
   nlohmann::ordered_json proof = certificate(*model, folded, o.options, probe);
   write_model_directory(o.out, *folded.model, directory + "/vocabulary");
   add_digests(proof, directory, o.out);
@@ -40,13 +40,16 @@ int run_fold(FoldCommand& o) {
 
 }  // namespace
 
-void add_fold_options(CLI::App& command, bool& untie, bool& keep_tied, bool& rescale_stream) {
-  CLI::Option* flag = command.add_flag("--untie", untie,
-                                       "Give a tied output projection a table of its own, V x C numbers more, so that "
-                                       "the last normalizer folds");
-  command.add_flag("--keep-tied", keep_tied, "Keep it tied, and of the last normalizer a gain per channel")
-      ->excludes(flag);
-  command.add_flag("--rescale-stream", rescale_stream,
+void add_fold_options(CLI::App& command, FoldOptions& options) {
+  CLI::Option* untie = command.add_flag_callback(
+      "--untie", [&options] { options.tied = FoldOptions::Tied::untie; },
+      "Give a tied output projection a table of its own, V x C numbers more, so that the last normalizer folds");
+  command
+      .add_flag_callback(
+          "--keep-tied", [&options] { options.tied = FoldOptions::Tied::keep; },
+          "Keep it tied, and of the last normalizer a gain per channel")
+      ->excludes(untie);
+  command.add_flag("--rescale-stream", options.rescale_stream,
                    "Post-norm: store the stream of residuals divided by the gains, so that nothing is left on it");
 }
 
@@ -57,7 +60,7 @@ void add_fold_command(CLI::App& program, int& exit_code) {
   const auto o = std::make_shared<FoldCommand>();
   command->add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
   command->add_option("-o,--out", o->out, "Directory of the folded model, which must hold none yet")->required();
-  add_fold_options(*command, o->untie, o->keep_tied, o->options.rescale_stream);
+  add_fold_options(*command, o->options);
   CLI::Option* source = command->add_option("--source", o->source, "Text to compare on, 64 lines; default: random ids");
   source->needs(command->add_option("--reference", o->target, "Its translations")->needs(source));
   command->add_flag("--json", o->json, "Print the certificate");

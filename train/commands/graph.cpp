@@ -8,7 +8,7 @@
 
 #include "engine/files/atomic_file.h"
 #include "models/fold/graph_dot.h"
-#include "models/fold/transformer.h"
+#include "models/fold/model.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/commands.h"
 #include "train/system/child_process.h"
@@ -21,11 +21,10 @@ namespace {
 
 struct GraphCommand {
   std::string model, svg, dot;
-  bool untie = false, keep_tied = false;
   FoldOptions options;
 };
 
-std::map<std::string, std::string> normalizer_names(Transformer& model) {
+std::map<std::string, std::string> normalizer_names(const Model& model) {
   std::map<std::string, std::string> names;
   for (const Normalizer* norm : model.normalizers()) names[norm->site()] = norm->info().name;
   return names;
@@ -52,10 +51,8 @@ std::string beside(const std::string& model) {
 }
 
 int run_graph(GraphCommand& o) {
-  if (o.untie) o.options.tied = FoldOptions::Tied::untie;
-  if (o.keep_tied) o.options.tied = FoldOptions::Tied::keep;
   const auto model = load_model(o.model);
-  const FoldedTransformer folded = fold(*model, o.options);
+  const FoldedModel folded = fold(*model, o.options);
   const Graph before = graph_of(*model), after = graph_of(*folded.model);
   const std::string text =
       graph_dot({{"as trained", before, normalizer_names(*model)}, {"folded", after, normalizer_names(*folded.model)}});
@@ -80,7 +77,7 @@ void add_graph_command(CLI::App& program, int& exit_code) {
   command->add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
   command->add_option("--svg", o->svg, "Picture, made by graphviz; without this and --dot: MODEL.svg");
   command->add_option("--dot", o->dot, "Text for graphviz; - is standard output");
-  add_fold_options(*command, o->untie, o->keep_tied, o->options.rescale_stream);
+  add_fold_options(*command, o->options);
   command->footer("Exit codes: 0, 1 graphviz is missing, 2 usage, 3 files, 4 the model cannot be loaded.");
   command->callback([o, &exit_code] { exit_code = run_graph(*o); });
 }

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "engine/memory.h"
-#include "models/fold/transformer.h"
+#include "models/fold/model.h"
 #include "models/transformer/beam_search.h"
 #include "train/checkpoints/model_directory.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 struct Variant {
   std::string name;
-  std::unique_ptr<Transformer> model;
+  std::unique_ptr<Model> model;
   std::unique_ptr<InferenceTransformer> inference;
   std::size_t bytes;  // of both
 };
@@ -24,7 +24,7 @@ struct Variant {
 std::size_t bytes_in_use() { return memory::statistics(Device::cpu).current; }
 
 // Whether there is something that folding takes away.
-bool folds_away(Transformer& model) {
+bool folds_away(Model& model) {
   const std::vector<Normalizer*> norms = model.normalizers();
   return std::any_of(norms.begin(), norms.end(),
                      [](Normalizer* norm) { return norm->info().offline() && !norm->parameters().empty(); });
@@ -32,17 +32,18 @@ bool folds_away(Transformer& model) {
 
 std::vector<Variant> variants(const InferBenchOptions& o, const std::string& dtype) {
   std::vector<Variant> all;
-  const auto add = [&](const std::string& name, const std::function<std::unique_ptr<Transformer>()>& make) {
+  const auto add = [&](const std::string& name, const std::function<std::unique_ptr<Model>()>& make) {
     const std::size_t before = bytes_in_use();
-    auto model = make();
-    auto inference = InferenceTransformer::make(*model, dtype == "bf16" ? DType::bf16 : DType::f32);
+    std::unique_ptr<Model> model = make();
+    auto inference =
+        InferenceTransformer::make(as_transformer(*model, "bench"), dtype == "bf16" ? DType::bf16 : DType::f32);
     all.push_back({name, std::move(model), std::move(inference), bytes_in_use() - before});
   };
   TransformerConfig config = o.config;
   for (const std::string& normalizer : o.normalizers) {
     config.normalizer = normalizer;
     add(normalizer, [&] { return std::make_unique<Transformer>(config, /*seed=*/1); });
-    Transformer& model = *all.back().model;
+    Model& model = *all.back().model;
     if (!folds_away(model)) continue;
     add(normalizer + "_folded", [&] { return fold(model, {.tied = FoldOptions::Tied::untie}).model; });
   }
@@ -55,14 +56,14 @@ double now(bool cpu_time) {
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
 
-struct Task {
+struct Measurement {
   const char* name;
   double tokens;  // of each measurement
   // Runs once and returns the seconds of its measurements.
   std::function<std::vector<double>(const InferenceTransformer&)> run;
 };
 
-std::vector<Task> tasks(const InferBenchOptions& o, std::int64_t batch, std::int64_t length) {
+std::vector<Measurement> tasks(const InferBenchOptions& o, std::int64_t batch, std::int64_t length) {
   std::vector<std::int64_t> ids, parents;
   for (std::int64_t i = 0; i < batch * length; ++i) ids.push_back(4 + i * 7919 % (o.config.source_vocabulary - 4));
   for (std::int64_t b = 0; b < batch; ++b) parents.push_back(b);
@@ -114,7 +115,7 @@ void save(const std::vector<Variant>& all, const std::string& directory) {
 }
 
 // [variant] of one task.
-std::vector<InferCost> costs_of(const Task& task, const std::vector<Variant>& all, std::int64_t rounds) {
+std::vector<InferCost> costs_of(const Measurement& task, const std::vector<Variant>& all, std::int64_t rounds) {
   std::vector<std::vector<double>> seconds(all.size());
   std::vector<std::size_t> room(all.size());
   for (std::int64_t round = 0; round <= rounds; ++round)  // the first only warms up
@@ -151,7 +152,7 @@ std::vector<InferCost> measure_inference(const InferBenchOptions& o) {
     if (!o.save.empty() && dtype == o.dtypes.front()) save(all, o.save);
     for (std::int64_t batch : o.batches)
       for (std::int64_t length : o.lengths)
-        for (const Task& task : tasks(o, batch, length))
+        for (const Measurement& task : tasks(o, batch, length))
           for (InferCost& cost : costs_of(task, all, o.rounds)) {
             cost.dtype = dtype, cost.batch = batch, cost.length = length;
             costs.push_back(std::move(cost));

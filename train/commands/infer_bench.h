@@ -7,6 +7,13 @@
 
 namespace foldgrad {
 
+// That of transformer_iwslt_de_en with the vocabularies of IWSLT14.
+inline TransformerConfig iwslt_config() {
+  TransformerConfig config;
+  config.source_vocabulary = 8848, config.target_vocabulary = 6632, config.share_embeddings = "decoder";
+  return config;
+}
+
 struct InferBenchOptions {
   // Of each that can be folded away, the folded form too, as NAME_folded.
   std::vector<std::string> normalizers{"ln", "rmsnorm", "un", "none"};
@@ -15,7 +22,7 @@ struct InferBenchOptions {
   std::int64_t beam = 5, rounds = 5;
   bool cpu_time = false;  // of all threads, instead of what a clock shows
   std::string save;       // directory, where the models go as NAME; empty: nowhere
-  TransformerConfig config{.source_vocabulary = 8848, .target_vocabulary = 6632, .share_embeddings = "decoder"};
+  TransformerConfig config = iwslt_config();
 };
 
 // One task with one model. Tasks: "encoder"; "token", one token of each sentence by the decoder; "greedy" and "beam",

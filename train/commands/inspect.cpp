@@ -9,10 +9,10 @@
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
 #include "train/checkpoints/files.h"
-#include "train/checkpoints/model_config.h"
-#include "train/checkpoints/model_directory.h"
 #include "train/commands/commands.h"
+#include "train/commands/load_transformer.h"
 #include "train/system/exit_code.h"
+#include "train/tasks/families.h"
 
 namespace foldgrad {
 namespace {
@@ -41,7 +41,7 @@ ordered_json describe_file(const std::string& path) {
           {"elements", elements}, {"metadata", file.metadata},       {"list", std::move(list)}};
 }
 
-ordered_json describe_normalizers(Transformer& model) {
+ordered_json describe_normalizers(const Model& model) {
   ordered_json sites = ordered_json::array();
   for (const Normalizer* norm : model.normalizers()) {
     const NormDiagnostics d = norm->diagnostics();
@@ -65,16 +65,16 @@ ordered_json describe_model(const std::string& path) {
   if (const auto bad = non_finite_tensors(*model); !bad.empty()) all["not_finite"] = bad;
   all["parameters"] = model->parameter_count();
   all["normalizer_state_bytes"] = state;
-  const ordered_json config = model_config_json(model->config());
+  const ordered_json config = model_json(*model);
   all["model"] = config["model"];
   all["norm"] = config["norm"];
   std::error_code ignored;
-  if (std::filesystem::exists(directory + "/vocabulary", ignored)) {
-    const Vocabulary vocabulary = load_vocabulary(directory, model->config());
+  all["vocabulary"] = nullptr;
+  const auto* transformer = dynamic_cast<const Transformer*>(model.get());
+  if (transformer && std::filesystem::exists(directory + "/vocabulary", ignored)) {
+    const Vocabulary vocabulary = load_vocabulary(directory, transformer->config());
     all["vocabulary"] = {
         {"kind", vocabulary.kind()}, {"source", vocabulary.source_size()}, {"target", vocabulary.target_size()}};
-  } else {
-    all["vocabulary"] = nullptr;
   }
   all["normalizers"] = describe_normalizers(*model);
   return all;

@@ -6,6 +6,7 @@
 #include "engine/check.h"
 #include "engine/files/file.h"
 #include "train/checkpoints/model_directory.h"
+#include "train/data/data_root.h"
 #include "train/data/text/experiment_data.h"
 
 namespace foldgrad {
@@ -58,7 +59,7 @@ ParallelText read_model_text(const ModelTextOptions& o, const std::string& model
                              : o.split == "valid" ? data.valid
                              : o.split == "test"  ? data.test
                                                   : o.split;
-    text = read_text(data, data_directory(data, o.data_directory), name);
+    text = read_text(data, data_directory(data.directory, o.data_directory), name);
   }
   for (std::string& line : text.target) line = vocabulary.normalized(line);
   return text;

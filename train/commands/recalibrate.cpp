@@ -4,11 +4,10 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "train/checkpoints/model_directory.h"
 #include "train/commands/commands.h"
+#include "train/commands/load_transformer.h"
 #include "train/commands/model_text.h"
 #include "train/data/text/batches.h"
-#include "train/loop/trainer.h"
 #include "train/system/exit_code.h"
 
 namespace foldgrad {
@@ -21,7 +20,7 @@ struct RecalibrateOptions {
 };
 
 int recalibrate(const RecalibrateOptions& o) {
-  const auto trained = load_model(o.model);
+  const auto trained = load_transformer(o.model);
   FOLDGRAD_CHECK(!trained->state().empty(), "recalibrate: {} has no running statistics: its normalizer is {}", o.model,
                  trained->config().normalizer);
   const Vocabulary vocabulary = load_vocabulary(o.model, trained->config());
@@ -30,13 +29,13 @@ int recalibrate(const RecalibrateOptions& o) {
   // Without dropout, as at inference: the statistics are those of what the model will see.
   TransformerConfig config = trained->config();
   config.dropout = config.attention_dropout = config.activation_dropout = 0;
-  Transformer model(config, /*seed=*/0);
+  Transformer model(config, std::nullopt);
   model.copy_from(*trained);
   Batches batches(pairs, {.max_tokens = o.max_tokens, .seed = std::uint64_t(o.seed)});
   const std::int64_t count = o.batches ? o.batches : batches.per_epoch();
   Tape tape(/*recording=*/false);
   for (std::int64_t i = 0; i < count; ++i) {
-    const TranslationBatch batch = to_device(batches.next(), Device::cpu);
+    const TranslationBatch batch = batches.next().sentences;
     const ForwardPass pass{.tape = tape, .dtype = DType::f32, .training = true};
     const Var memory = model.encode(batch.source, batch.source_mask, pass);
     model.decode(batch.input, batch.input_mask, memory, batch.source_mask, pass);

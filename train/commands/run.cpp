@@ -7,8 +7,8 @@
 
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
-#include "train/checkpoints/model_directory.h"
 #include "train/commands/commands.h"
+#include "train/commands/load_transformer.h"
 #include "train/system/device.h"
 #include "train/system/exit_code.h"
 
@@ -77,7 +77,7 @@ bool finite_rows(const Tensor& x, const Tensor& mask) {
 int run(const RunOptions& o) {
   const Device device = require_device(o.device);
   const DType dtype = o.dtype == "f64" ? DType::f64 : o.dtype == "bf16" ? DType::bf16 : DType::f32;
-  const auto model = load_model(o.model, dtype == DType::f64 ? DType::f64 : DType::f32, device, o.non_finite);
+  const auto model = load_transformer(o.model, dtype == DType::f64 ? DType::f64 : DType::f32, device, o.non_finite);
   const TransformerConfig& config = model->config();
   const Input file(o.input);
   const Tensor source = file.ids("source", config.source_vocabulary),
@@ -94,7 +94,8 @@ int run(const RunOptions& o) {
   if (o.non_finite == NonFinite::refuse &&
       !(finite_rows(memory.value(), source_mask) && finite_rows(logits.value(), input_mask)))
     refuse_non_finite("run: the result", *model,
-                      {source.to(device), source_mask, input.to(device), input_mask, input.to(device)}, dtype);
+                      TranslationBatch{source.to(device), source_mask, input.to(device), input_mask, {}}.named(),
+                      dtype);
   write_safetensors(o.output, {{"logits", logits.value().to(Device::cpu)}, {"memory", memory.value().to(Device::cpu)}});
   fmt::print("{}: logits {}, memory {}\n", o.output, describe(logits.value()), describe(memory.value()));
   return kExitOk;

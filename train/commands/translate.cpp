@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "engine/files/file.h"
-#include "train/checkpoints/model_directory.h"
 #include "train/commands/commands.h"
+#include "train/commands/load_transformer.h"
 #include "train/system/exit_code.h"
 #include "train/system/streams.h"
 #include "train/system/unicode.h"
@@ -28,7 +28,7 @@ class Translator {
  public:
   explicit Translator(const TranslateOptions& options)
       : options_(options),
-        model_(load_model(options.model, DType::f32, Device::cpu, options.non_finite)),
+        model_(load_transformer(options.model, DType::f32, Device::cpu, options.non_finite)),
         vocabulary_(load_vocabulary(options.model, model_->config())),
         inference_(InferenceTransformer::make(*model_, options.dtype == "bf16" ? DType::bf16 : DType::f32)),
         most_(std::min(model_->config().max_positions, options.max_tokens)) {}

@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "engine/nearest_name.h"
+#include "models/options/nearest_name.h"
 
 namespace foldgrad {
 namespace {

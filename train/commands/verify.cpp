@@ -10,6 +10,7 @@
 #include "train/checks/model_checks.h"
 #include "train/commands/commands.h"
 #include "train/system/exit_code.h"
+#include "train/tasks/families.h"
 
 namespace foldgrad {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 struct VerifyCommand {
   std::string model;
   std::uint64_t seed = 1;
-  bool untie = false, keep_tied = false, json = false;
+  bool json = false;
   FoldOptions options;
 };
 
@@ -33,12 +34,10 @@ const char* name_of(CheckResult::Outcome outcome) {
   return "skipped";
 }
 
-int run_verify(VerifyCommand& o) {
-  if (o.untie) o.options.tied = FoldOptions::Tied::untie;
-  if (o.keep_tied) o.options.tied = FoldOptions::Tied::keep;
+int run_verify(const VerifyCommand& o) {
   const auto model = load_model(o.model, DType::f32, Device::cpu, NonFinite::allow);  // which is what it checks first
   const auto results = check_model(
-      *model, [&o](Transformer& m) { return fold(m, o.options); }, random_probe(model->config(), o.seed));
+      *model, [&o](Model& m) { return fold(m, o.options); }, random_probe(*model, o.seed), family_of(*model).checks);
   if (o.json) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const CheckResult& r : results)
@@ -60,7 +59,7 @@ void add_verify_command(CLI::App& program, int& exit_code) {
   const auto o = std::make_shared<VerifyCommand>();
   command->add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
   command->add_option("--seed", o->seed, "Of the random ids it is checked on")->capture_default_str();
-  add_fold_options(*command, o->untie, o->keep_tied, o->options.rescale_stream);
+  add_fold_options(*command, o->options);
   command->add_flag("--json", o->json, "Print JSON");
   command->footer("Exit codes: 0, 1 a check failed, 2 usage, 4 the model cannot be loaded.");
   command->callback([o, &exit_code] { exit_code = run_verify(*o); });

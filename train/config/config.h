@@ -41,7 +41,8 @@ struct OutputConfig {
 };
 
 struct ExperimentConfig {
-  TransformerConfig model;  // all but the vocabularies and pad, which the data decide; [norm] is part of it
+  std::string family = "transformer";  // a row of train/tasks/families.h
+  TransformerConfig model;             // all but the vocabularies and pad, which the data decide; [norm] is part of it
   // By normalizer, what the tables [norm.NAME] give: model.normalizer_options are those of the chosen one.
   std::map<std::string, std::map<std::string, std::string>> norm_options;
   DataConfig data;

@@ -2,7 +2,7 @@
 #pragma once
 #include <type_traits>
 
-#include "models/option.h"
+#include "models/options/option.h"
 #include "train/config/config.h"
 #include "train/config/model_limits.h"
 
@@ -147,6 +147,8 @@ void visit_config(Config& c, const Visitor& visitor) {
     key.set_kind(field);
     visitor(field, key);
   };
+  // Configurations that were written before there were families say nothing of them, and stay what they were.
+  v(c.family, ConfigKey{"model", "family", "", "Family of the model", {}, {}, c.family != "transformer"});
   visit_model_keys(c.model, v);
   visit_data_keys(c.data, v);
   visit_train_keys(c.train, v);

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/file.h"
-#include "engine/nearest_name.h"
 #include "models/normalizers/normalizer.h"
+#include "models/options/nearest_name.h"
 #include "train/config/keys.h"
 #include "train/config/toml_depth.h"
 #include "train/system/printable.h"

@@ -1,5 +1,6 @@
 #include "train/loop/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -7,36 +8,18 @@
 #include "ops/cast/cast.h"
 
 namespace foldgrad {
-namespace {
-
-Tensor mask_of(const Tensor& ids) {
-  const Tensor mask = Tensor::empty(ids.shape(), DType::u8);
-  const std::int64_t* id = ids.data<std::int64_t>();
-  std::uint8_t* real = mask.data<std::uint8_t>();
-  for (std::int64_t i = 0; i < ids.size(); ++i) real[i] = id[i] != kPad;
-  return mask;
-}
-
-}  // namespace
-
-TranslationBatch to_device(const Batch& batch, Device device) {
-  return {batch.source.to(device), mask_of(batch.source).to(device), batch.previous.to(device),
-          mask_of(batch.previous).to(device), batch.target.to(device)};
-}
-
-Trainer::Trainer(Transformer& model, Optimizer& optimizer, const Schedule& schedule, Batches& batches,
-                 const TrainerOptions& options)
-    : model_(model),
+Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options)
+    : task_(task),
       optimizer_(optimizer),
       schedule_(schedule),
-      batches_(batches),
       options_(options),
-      parameters_(model.parameters()) {
+      parameters_(task.model().parameters()) {
   FOLDGRAD_CHECK(options.accumulate >= 1, "trainer: accumulate must be at least 1, got {}", options.accumulate);
   FOLDGRAD_CHECK(options.clip >= 0, "trainer: clip must be at least 0, got {}", options.clip);
   FOLDGRAD_CHECK(options.agc >= 0, "trainer: agc must be at least 0, got {}", options.agc);
+  const std::vector<Parameter*> output = task.model().output_parameters();
   for (Parameter* p : parameters_)
-    if (!options.agc_exclude_output || (p != &model.output_table() && p != model.output_bias()))
+    if (!options.agc_exclude_output || std::find(output.begin(), output.end(), p) == output.end())
       clipped_adaptively_.push_back(p);
   if (options.average_decay != 0) average_.emplace(parameters_, options.average_decay);
   begin_records();
@@ -46,12 +29,12 @@ void Trainer::step() { records_.push_back(update(tape_)); }
 
 Trainer::Record Trainer::update(Tape& tape) {
   const std::int64_t n = optimizer_.steps();
-  std::vector<Batch> batches;
+  std::vector<Examples> batches;
   Record record{{}, {}, 0, 0};
   for (std::int64_t k = 0; k < options_.accumulate; ++k) {
-    batches.push_back(batches_.next());
-    record.source_tokens += batches.back().source_tokens;
-    record.target_tokens += batches.back().target_tokens;
+    batches.push_back(task_.next());
+    record.weight += batches.back().weight;
+    record.work += batches.back().work;
   }
   for (Parameter* p : parameters_) p->zero_grad();
   for (std::int64_t k = 0; k < options_.accumulate; ++k) {
@@ -62,16 +45,16 @@ Trainer::Record Trainer::update(Tape& tape) {
                            .seed = options_.seed,
                            .step = std::uint32_t(n * options_.accumulate + k),
                            .penalties = &penalties};
-    const Var loss = model_.loss(to_device(batches[k], model_.device()), pass, options_.label_smoothing);
+    const Var loss = task_.loss(batches[k], pass);
     Var total = loss;
     for (const Var& penalty : penalties)
-      total = add(total, scale(cast(penalty, loss.dtype()), double(batches[k].target_tokens)));             // [TRN-2]
-    tape.backward(total, Tensor::full({}, 1 / double(record.target_tokens), loss.dtype(), loss.device()));  // [TRN-1]
+      total = add(total, scale(cast(penalty, loss.dtype()), double(batches[k].weight)));             // [TRN-2]
+    tape.backward(total, Tensor::full({}, 1 / double(record.weight), loss.dtype(), loss.device()));  // [TRN-1]
     record.losses.push_back(loss.value());
     tape.clear();
   }
   if (options_.agc > 0) clip_adaptively(clipped_adaptively_, options_.agc);
-  // Also without clipping: the norm tells of gradients that are not finite before they spoil the parameters.
+  // Also without clipping: the norm reveals gradients that are not finite before they spoil the parameters.
   const GradientClip clip =
       clip_by_norm(parameters_, options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity());
   record.gradient_norm = clip.norm;
@@ -92,8 +75,8 @@ std::vector<std::string> Trainer::check() {
   }
   for (const Record& r : records_) {
     for (const Tensor& batch : r.losses) sums_.loss += batch.item();
-    sums_.source_tokens += r.source_tokens;
-    sums_.target_tokens += r.target_tokens;
+    sums_.weight += r.weight;
+    sums_.work += r.work;
   }
   sums_.seconds += std::chrono::duration<double>(Clock::now() - since_).count();
   if (!records_.empty()) gradient_norm_ = records_.back().gradient_norm.item();
@@ -108,9 +91,9 @@ TrainingReport Trainer::report() {
   report.updates = updates();
   report.lr = schedule_.lr(updates() - 1);
   report.gradient_norm = gradient_norm_;
-  report.source_tokens = sums_.source_tokens;
-  report.target_tokens = sums_.target_tokens;
-  report.loss = sums_.loss / double(sums_.target_tokens);
+  report.weight = sums_.weight;
+  report.work = sums_.work;
+  report.loss = sums_.loss / double(sums_.weight);
   report.seconds = sums_.seconds;
   sums_ = {};
   return report;
@@ -144,7 +127,7 @@ std::string Trainer::mend(std::size_t failed) {
     good_ = std::move(before);
     good_records_ = failed;
   }
-  good_.cursor = batches_.cursor();
+  good_.cursor = task_.cursor();
   records_.resize(good_records_);
   load(good_);
   while (records_.size() < wanted) step();
@@ -171,10 +154,10 @@ std::string Trainer::checked_update() {
 TrainingState Trainer::snapshot() const {
   TrainingState state;
   for (const Parameter* p : parameters_) state.parameters.emplace(p->name, p->value.clone());
-  state.normalizers = model_.snapshot();
+  state.normalizers = task_.model().snapshot();
   state.optimizer = clone(optimizer_.state());
   if (average_) state.average = clone(average_->state());
-  state.cursor = batches_.cursor();
+  state.cursor = task_.cursor();
   state.since_report = sums_;
   return state;
 }
@@ -189,9 +172,9 @@ void Trainer::load(const TrainingState& state) {
   NamedTensors parameters;
   for (const Parameter* p : parameters_) parameters.emplace(p->name, p->value);
   require_alike("trainer", parameters, state.parameters);
-  model_.restore(state.normalizers);
+  task_.model().restore(state.normalizers);
   optimizer_.load_state(state.optimizer);
-  batches_.seek(state.cursor);
+  task_.seek(state.cursor);
   copy_into("trainer", parameters, state.parameters);
   if (average_) average_->load_state(state.average.empty() ? state.parameters : state.average);
 }

@@ -1,14 +1,14 @@
-// The training loop: batches, forward, backward, update.
+// The training loop: examples, forward, backward, update.
 //
-//   Trainer trainer(model, optimizer, schedule, batches, options);
+//   Trainer trainer(task, optimizer, schedule, options);
 //   for (int n = 0; n < 100; ++n) trainer.step();
 //   TrainingReport report = trainer.report();
 //
-//   [TRN-1]  One update: g = sum over its batches of d(sum of token losses) / dp, divided by the number of target
-//            tokens of all its batches. So `accumulate` batches weigh every token alike, as one batch of all of them
-//            would; but normalizers with statistics over tokens see one batch at a time.
-//   [TRN-2]  What normalizers add to the loss (rbn) is added to that per target token: a batch's sum of token losses
-//            grows by its number of target tokens times the sum over its normalizers. Reported losses are without.
+//   [TRN-1]  One update: g = sum over its batches of d(sum of losses) / dp, divided by the weight of all its batches,
+//            which for translation is their number of target tokens. So `accumulate` batches weigh every token alike,
+//            as one batch of all of them would; but normalizers with statistics over tokens see one batch at a time.
+//   [TRN-2]  What normalizers add to the loss (rbn) is added to that per weight: a batch's sum of losses grows by its
+//            weight times the sum over its normalizers. Reported losses are without.
 //
 // A step reads nothing from the device: losses and norms are read by report(), which also keeps a copy of the state.
 // When a number was not finite, the updates since the last report are made again from that copy, the one that failed
@@ -19,12 +19,11 @@
 #include <optional>
 #include <stdexcept>
 
-#include "models/transformer/transformer.h"
-#include "train/data/text/batches.h"
 #include "train/loop/optimizer/gradient_clipping.h"
 #include "train/loop/optimizer/optimizer.h"
 #include "train/loop/optimizer/weight_average.h"
 #include "train/loop/schedule.h"
+#include "train/loop/task.h"
 
 namespace foldgrad {
 
@@ -39,10 +38,9 @@ enum class OnNan {
 constexpr int kMostFailures = 10;  // between two reports; then training is given up all the same
 
 struct TrainerOptions {
-  double label_smoothing = 0.1;
   double clip = 0;                 // largest norm of the gradient; 0: it is not clipped
   double agc = 0;                  // adaptive clipping (gradient_clipping.h), before that; 0: none
-  bool agc_exclude_output = true;  // not of the table of the output projection and its bias
+  bool agc_exclude_output = true;  // not of Model::output_parameters()
   std::int64_t accumulate = 1;     // batches per update
   std::uint64_t seed = 1;          // of dropout
   DType dtype = DType::f32;        // of activations
@@ -53,7 +51,7 @@ struct TrainerOptions {
 // Of the updates since the last report, as far as they were found finite.
 struct ReportSums {
   double loss = 0, seconds = 0;
-  std::int64_t source_tokens = 0, target_tokens = 0;
+  std::int64_t weight = 0, work = 0;  // of all examples
   bool operator==(const ReportSums&) const = default;
 };
 
@@ -61,21 +59,21 @@ struct ReportSums {
 // the optimizer's.
 struct TrainingState {
   NamedTensors parameters, normalizers, optimizer, average;
-  BatchCursor cursor;
+  DataCursor cursor;
   ReportSums since_report;
 };
 
 // Of the updates since the last report.
 struct TrainingReport {
-  std::int64_t updates = 0;                           // since the beginning
-  double loss = 0;                                    // per target token, with label smoothing, in nats
-  double gradient_norm = 0;                           // of the last update, before `clip` and behind `agc`
-  double lr = 0;                                      // of the last update
-  std::int64_t source_tokens = 0, target_tokens = 0;  // without padding
+  std::int64_t updates = 0;  // since the beginning
+  double loss = 0;           // per weight, as trained, in nats
+  double gradient_norm = 0;  // of the last update, before `clip` and behind `agc`
+  double lr = 0;             // of the last update
+  std::int64_t weight = 0, work = 0;
   double seconds = 0;
   std::vector<std::string> failures;  // skipped or rolled back: what Diverged would have said
 
-  double tokens_per_second() const { return double(source_tokens + target_tokens) / seconds; }
+  double work_per_second() const { return double(work) / seconds; }
 };
 
 // A loss or a gradient is not finite. The message names layer, operation and update.
@@ -83,16 +81,12 @@ class Diverged : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Masks are made from kPad.
-TranslationBatch to_device(const Batch& batch, Device device);
-
 class Trainer {
  public:
   // All must outlive the trainer. Throws std::invalid_argument for accumulate below 1 and a negative clip or agc.
-  Trainer(Transformer& model, Optimizer& optimizer, const Schedule& schedule, Batches& batches,
-          const TrainerOptions& options);
+  Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options);
 
-  // One update. Throws what model, optimizer and schedule throw.
+  // One update. Throws what task, optimizer and schedule throw.
   void step();
 
   // Throws Diverged; std::invalid_argument when there was no step since the last report.
@@ -113,9 +107,9 @@ class Trainer {
  private:
   using Clock = std::chrono::steady_clock;
   struct Record {
-    std::vector<Tensor> losses;  // of each batch, a sum over tokens
+    std::vector<Tensor> losses;  // of each batch, a sum
     Tensor gradient_norm;
-    std::int64_t source_tokens, target_tokens;
+    std::int64_t weight, work;
   };
 
   Record update(Tape& tape);
@@ -125,10 +119,9 @@ class Trainer {
   void load(const TrainingState& state);
   void begin_records();
 
-  Transformer& model_;
+  Task& task_;
   Optimizer& optimizer_;
   const Schedule& schedule_;
-  Batches& batches_;
   TrainerOptions options_;
   std::vector<Parameter*> parameters_, clipped_adaptively_;
   Tape tape_;

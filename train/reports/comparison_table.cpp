@@ -1,25 +1,67 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "train/reports/report.h"
 #include "train/runs/progress.h"
 
 namespace foldgrad {
 
+namespace {
+
+struct Column {
+  std::string score, title;
+  int decimals;
+};
+
+// Those that papers write in a way of their own.
+const std::vector<Column> kKnown{{"perplexity", "perplexity", 3},
+                                 {"bleu", "BLEU", 2},
+                                 {"tokenized_bleu", "tokenized BLEU", 2},
+                                 {"chrf", "chrF2", 2}};
+
+// Every score of any run, in the order of the logs; the loss only where it is not said by a perplexity.
+std::vector<Column> columns_of(const std::vector<RunSummary>& runs) {
+  std::vector<Column> columns;
+  for (const RunSummary& run : runs) {
+    if (!run.best) continue;
+    for (const auto& [name, value] : run.best->scores) {
+      const auto is = [&score = name](const Column& column) { return column.score == score; };
+      if (name == "loss" && !std::isnan(run.best->at("perplexity"))) continue;
+      if (std::any_of(columns.begin(), columns.end(), is)) continue;
+      const auto known = std::find_if(kKnown.begin(), kKnown.end(), is);
+      columns.push_back(known == kKnown.end() ? Column{name, name, 4} : *known);
+    }
+  }
+  return columns;
+}
+
+}  // namespace
+
 std::string comparison_table(const std::vector<RunSummary>& runs) {
-  std::vector<std::vector<std::string>> rows{{"run", "normalizer", "parameters", "steps", "outcome", "best step",
-                                              "perplexity", "BLEU", "signature", "chrF2", "skips", "not finite",
-                                              "time"}};
+  const std::vector<Column> columns = columns_of(runs);
+  const auto has_signature = [&](const Column& column) { return column.score == runs[0].score; };
+  std::vector<std::vector<std::string>> rows{{"run", "normalizer", "parameters", "steps", "outcome", "best step"}};
+  for (const Column& column : columns) {
+    rows[0].push_back(column.title);
+    if (has_signature(column)) rows[0].push_back("signature");
+  }
+  rows[0].insert(rows[0].end(), {"skips", "not finite", "time"});
   for (const RunSummary& s : runs) {
-    const auto score = [&](auto member, int decimals) {
-      return s.best ? fmt::format("{:.{}f}", (*s.best).*member, decimals) : "-";
-    };
-    rows.push_back({s.name, s.norm, std::to_string(s.parameters), std::to_string(s.steps), s.outcome,
-                    s.best ? std::to_string(s.best->step) : "-", score(&RunSummary::Score::perplexity, 3),
-                    score(&RunSummary::Score::bleu, 2), s.best ? s.best->signature : "-",
-                    score(&RunSummary::Score::chrf, 2), std::to_string(s.skips), std::to_string(s.failures),
-                    duration_text(s.seconds)});
+    std::vector<std::string> row{s.name,
+                                 s.norm,
+                                 std::to_string(s.parameters),
+                                 std::to_string(s.steps),
+                                 s.outcome,
+                                 s.best ? std::to_string(s.best->step) : "-"};
+    for (const Column& column : columns) {
+      const double value = s.best ? s.best->at(column.score) : NAN;
+      row.push_back(std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, column.decimals));
+      if (has_signature(column)) row.push_back(s.best && !s.best->signature.empty() ? s.best->signature : "-");
+    }
+    row.insert(row.end(), {std::to_string(s.skips), std::to_string(s.failures), duration_text(s.seconds)});
+    rows.push_back(std::move(row));
   }
   std::vector<std::size_t> widths(rows[0].size(), 0);
   for (const auto& row : rows)

@@ -72,12 +72,27 @@ std::string word(const ordered_json& event, const char* key) {
   return found != event.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+RunSummary::Best scores_of(const ordered_json& event, const std::string& deciding) {
+  RunSummary::Best scores{event.at("step").get<std::int64_t>(), {}, word(event, (deciding + "_signature").c_str())};
+  for (const auto& [name, value] : event.items())
+    if (value.is_number() && name != "step" && name != "seconds") scores.scores.emplace_back(name, value.get<double>());
+  return scores;
+}
+
+// A score that is not finite, null in the log, is worse than all others.
+bool better(const RunSummary::Best& a, const RunSummary::Best& b, const std::string& deciding) {
+  const double score = a.at(deciding), other = b.at(deciding);
+  if (std::isnan(other) && !std::isnan(score)) return true;
+  return score > other || (!(score < other) && !std::isnan(score) && a.at("loss") < b.at("loss"));
+}
+
 void add_event(RunSummary& s, const ordered_json& e) {
   const std::string kind = e.at("event");
   s.steps = std::max(s.steps, std::int64_t(number(e, "step", 0)));
   s.seconds += number(e, "seconds", 0);
   if (kind == "start") {
     s.norm = word(e, "norm");
+    if (e.contains("score")) s.score = word(e, "score");
     s.parameters = std::int64_t(number(e, "parameters", 0));
     s.outcome = "unfinished";
   } else if (kind == "end") {
@@ -90,13 +105,17 @@ void add_event(RunSummary& s, const ordered_json& e) {
     s.skips = 0;
     for (const auto& [site, values] : e.at("normalizers").items()) s.skips += std::int64_t(number(values, "skips", 0));
   } else if (kind == "validate") {
-    const double bleu = number(e, "bleu", -1), perplexity = number(e, "perplexity", NAN);
-    if (s.best && (bleu < s.best->bleu || (bleu == s.best->bleu && !(perplexity < s.best->perplexity)))) return;
-    s.best = {s.steps, perplexity, bleu, number(e, "chrf", NAN), word(e, "bleu_signature")};
+    const RunSummary::Best now = scores_of(e, s.score);
+    if (!s.best || better(now, *s.best, s.score)) s.best = now;
   }
 }
 
 }  // namespace
+
+double RunSummary::Best::at(const std::string& name) const {
+  const auto found = std::find_if(scores.begin(), scores.end(), [&](const auto& score) { return score.first == name; });
+  return found == scores.end() ? NAN : found->second;
+}
 
 RunSummary summary_of(const RunLog& log) {
   RunSummary summary;
@@ -106,14 +125,13 @@ RunSummary summary_of(const RunLog& log) {
 }
 
 ordered_json summary_json(const RunSummary& s) {
-  ordered_json json{{"name", s.name},       {"norm", s.norm},   {"parameters", s.parameters}, {"steps", s.steps},
-                    {"outcome", s.outcome}, {"skips", s.skips}, {"failures", s.failures},     {"seconds", s.seconds}};
-  if (s.best)
-    json["best"] = {{"step", s.best->step},
-                    {"perplexity", s.best->perplexity},
-                    {"bleu", s.best->bleu},
-                    {"bleu_signature", s.best->signature},
-                    {"chrf", s.best->chrf}};
+  ordered_json json{{"name", s.name},         {"norm", s.norm},       {"parameters", s.parameters},
+                    {"steps", s.steps},       {"outcome", s.outcome}, {"skips", s.skips},
+                    {"failures", s.failures}, {"seconds", s.seconds}, {"score", s.score}};
+  if (!s.best) return json;
+  json["best"] = {{"step", s.best->step}};
+  for (const auto& [name, value] : s.best->scores) json["best"][name] = value;
+  json["best"]["signature"] = s.best->signature;
   return json;
 }
 

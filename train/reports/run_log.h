@@ -24,12 +24,15 @@ struct RunSummary {
   std::string name, norm;
   std::int64_t steps = 0, parameters = 0;  // steps made, not those wanted
   std::string outcome;                     // "finished", "out of patience", "unfinished", "diverged"
-  struct Score {
+  std::string score = "bleu";              // the one that decides, which older logs do not name
+  struct Best {
     std::int64_t step;
-    double perplexity, bleu, chrf;
-    std::string signature;  // of BLEU
+    std::vector<std::pair<std::string, double>> scores;  // by their names, in the order of the log
+    std::string signature;                               // of the score that decides; may be empty
+
+    double at(const std::string& name) const;  // NaN where there is none
   };
-  std::optional<Score> best;  // of the validation with the highest BLEU, then the lowest perplexity
+  std::optional<Best> best;   // the validation with the highest deciding score, then the smallest loss
   std::int64_t skips = 0;     // of all normalizers
   std::int64_t failures = 0;  // updates skipped or rolled back, as they were not finite
   double seconds = 0;         // of training and validation

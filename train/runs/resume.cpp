@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "train/checkpoints/finite.h"
+#include "train/checks/finite.h"
 
 namespace foldgrad {
 namespace {
@@ -10,6 +10,18 @@ namespace {
 constexpr std::string_view kWeight = "weight.";
 
 NamedTensors on_host(const NamedTensors& tensors) { return to(tensors, Device::cpu); }
+
+ReportSums sums_of(const nlohmann::json& sums) {
+  ReportSums s{.loss = sums.at("loss"), .seconds = sums.at("seconds")};
+  if (sums.contains("target_tokens")) {  // checkpoints of version 0.2.0
+    sums.at("target_tokens").get_to(s.weight);
+    s.work = s.weight + sums.at("source_tokens").get<std::int64_t>();
+  } else {
+    sums.at("weight").get_to(s.weight);
+    sums.at("work").get_to(s.work);
+  }
+  return s;
+}
 
 void require_finite(const CheckpointContents& c, const std::string& path) {
   for (const auto* part : {&c.model, &c.optimizer, &c.norm_state})
@@ -41,8 +53,8 @@ CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const
       {"since_report",
        {{"loss", t.since_report.loss},
         {"seconds", t.since_report.seconds},
-        {"source_tokens", t.since_report.source_tokens},
-        {"target_tokens", t.since_report.target_tokens}}}};
+        {"weight", t.since_report.weight},
+        {"work", t.since_report.work}}}};
   return c;
 }
 
@@ -68,7 +80,7 @@ RunState from_checkpoint(const CheckpointContents& c, const std::string& path) t
                 best.at("text")};
   c.state.at("without_better").get_to(state.without_better);
   if (const auto sums = c.state.find("since_report"); sums != c.state.end())  // checkpoints of version 0.1 have none
-    t.since_report = {sums->at("loss"), sums->at("seconds"), sums->at("source_tokens"), sums->at("target_tokens")};
+    t.since_report = sums_of(*sums);
   return state;
 } catch (const nlohmann::json::exception& e) {
   throw CheckpointError(fmt::format("{}: state.json is not that of a training run: {}", path, e.what()));

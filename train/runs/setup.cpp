@@ -1,24 +1,14 @@
 #include "train/runs/setup.h"
 
+#include "train/tasks/families.h"
+
 namespace foldgrad {
 
 void require_trainable(const ExperimentConfig& config) {
-  require_usable(config.data);
+  const std::unique_ptr<Model> smallest = family(config.family).smallest_model(config);
   (void)Schedule(schedule_options(config.train));
-  TransformerConfig model = config.model;
-  model.source_vocabulary = model.target_vocabulary = 8;  // the smallest: the data decide
-  model.validate();
-  // Normalizers and the optimizer say what they refuse when they are made.
-  model.encoder_layers = model.decoder_layers = model.max_positions = 1;
-  Transformer smallest(model, /*seed=*/0);
   (void)Optimizer(optimizer_rule(config.train),
-                  {{.parameters = smallest.parameters(), .weight_decay = config.train.weight_decay}});
-}
-
-TransformerConfig model_config(const ExperimentConfig& config, const ExperimentData& data) {
-  TransformerConfig model = config.model;
-  model.source_vocabulary = data.vocabulary.source_size(), model.target_vocabulary = data.vocabulary.target_size();
-  return model;
+                  {{.parameters = smallest->parameters(), .weight_decay = config.train.weight_decay}});
 }
 
 Optimizer::Rule optimizer_rule(const TrainConfig& t) {
@@ -34,8 +24,7 @@ ScheduleOptions schedule_options(const TrainConfig& t) {
 }
 
 TrainerOptions trainer_options(const TrainConfig& t) {
-  return {.label_smoothing = t.label_smoothing,
-          .clip = t.clip,
+  return {.clip = t.clip,
           .agc = t.agc,
           .agc_exclude_output = t.agc_exclude == "output",
           .accumulate = t.accumulate,

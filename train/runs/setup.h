@@ -1,7 +1,6 @@
 // A configuration's keys, as what training is made of takes them.
 #pragma once
 #include "train/config/config.h"
-#include "train/data/text/experiment_data.h"
 #include "train/loop/trainer.h"
 
 namespace foldgrad {
@@ -10,7 +9,6 @@ namespace foldgrad {
 // ConfigError or std::invalid_argument. `foldgrad config` and `train` both ask.
 void require_trainable(const ExperimentConfig& config);
 
-TransformerConfig model_config(const ExperimentConfig& config, const ExperimentData& data);
 Optimizer::Rule optimizer_rule(const TrainConfig& config);
 ScheduleOptions schedule_options(const TrainConfig& config);
 TrainerOptions trainer_options(const TrainConfig& config);

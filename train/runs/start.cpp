@@ -4,7 +4,7 @@
 
 #include "engine/files/file.h"
 #include "train/checkpoints/files.h"
-#include "train/data/text/experiment_data.h"
+#include "train/data/data_root.h"
 #include "train/runs/resume.h"
 #include "train/system/streams.h"
 

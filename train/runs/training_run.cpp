@@ -12,7 +12,7 @@
 #include "train/analyses/layer_statistics.h"
 #include "train/checkpoints/files.h"
 #include "train/checkpoints/model_directory.h"
-#include "train/data/text/experiment_data.h"
+#include "train/data/data_root.h"
 #include "train/runs/event_log.h"
 #include "train/runs/lock.h"
 #include "train/runs/progress.h"
@@ -23,7 +23,7 @@
 #include "train/system/exit_code.h"
 #include "train/system/signals.h"
 #include "train/system/streams.h"
-#include "train/tasks/validation.h"
+#include "train/tasks/families.h"
 
 namespace foldgrad {
 namespace {
@@ -35,18 +35,15 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 // One process's part of a run.
 class TrainingRun {
  public:
-  TrainingRun(const std::string& path, const RunStart& start, const ExperimentData& data, Device device)
+  TrainingRun(const std::string& path, const RunStart& start, std::unique_ptr<Task> task)
       : config_(start.config),
-        data_(data),
         run_(path),
-        model_(model_config(config_, data), std::uint64_t(config_.train.seed), DType::f32, device),
+        task_(std::move(task)),
+        model_(task_->model()),
         optimizer_(optimizer_rule(config_.train),
                    {{.parameters = model_.parameters(), .weight_decay = config_.train.weight_decay}}),
         schedule_(schedule_options(config_.train)),
-        batches_(data.train.pairs,
-                 {.max_tokens = config_.train.max_tokens, .seed = std::uint64_t(config_.train.seed), .prefetch = true}),
-        valid_(data.valid.pairs, {.max_tokens = config_.train.max_tokens, .multiple = 1, .shuffle = false}),
-        trainer_(model_, optimizer_, schedule_, batches_, trainer_options(config_.train)) {
+        trainer_(*task_, optimizer_, schedule_, trainer_options(config_.train)) {
     if (start.checkpoint) restore(*start.checkpoint);
   }
 
@@ -58,7 +55,6 @@ class TrainingRun {
   void restore(const NewestCheckpoint& from);
   void report(bool due);
   bool validate();
-  Lines translate();
   void save();
   bool out_of_patience() const {
     return config_.validate.patience > 0 && state_.without_better >= config_.validate.patience;
@@ -67,18 +63,16 @@ class TrainingRun {
   int finish(bool stopped);
 
   ExperimentConfig config_;
-  const ExperimentData& data_;
   RunDirectory run_;
-  Transformer model_;
-  std::optional<Transformer> on_host_;  // a copy to decode with, when the model is elsewhere
+  std::unique_ptr<Task> task_;
+  Model& model_;  // of the task
   Optimizer optimizer_;
   Schedule schedule_;
-  Batches batches_, valid_;
   Trainer trainer_;
   std::optional<EventLog> log_;
   std::vector<nlohmann::ordered_json> unlogged_;  // the disk refused them so far
   std::optional<ProgressLine> progress_;
-  RunState state_;  // but for `training`
+  RunState state_;  // all but `training`
   BestValidation saved_best_;
   bool told_signatures_ = false;
   bool unsaved_ = false;  // the disk refused the last checkpoint
@@ -140,7 +134,7 @@ void TrainingRun::restore(const NewestCheckpoint& from) {
 }
 
 void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
-  auto environment = describe_environment(options.build, config_.train.seed, data_.digests);
+  auto environment = describe_environment(options.build, config_.train.seed, task_->data_digests());
   environment["data_root"] = start.data_root;
   run_.begin(config_text(config_), options.command, environment);
   log_.emplace(run_.log(), start.checkpoint ? start.checkpoint->contents.log_offset : 0);
@@ -154,6 +148,7 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
        {"steps", config_.train.steps},
        {"norm", config_.model.normalizer},
        {"parameters", model_.parameter_count()},
+       {"score", task_->deciding_score()},
        {"device", options.device}});
 }
 
@@ -169,37 +164,20 @@ void TrainingRun::report(bool due) try {
          {"message", failure}});
   }
   if (!due) return;
-  progress_->set_status(fmt::format("loss {:.4f}  {:.0f} tokens/s", r.loss, r.tokens_per_second()));
-  progress_->print(fmt::format("step {:>6}/{}  loss {:7.4f}  gradient {:7.3f}  lr {:.2e}  {:.0f} tokens/s", r.updates,
-                               config_.train.steps, r.loss, r.gradient_norm, r.lr, r.tokens_per_second()));
+  const std::string speed = fmt::format("{:.0f} {}/s", r.work_per_second(), task_->unit_of_work());
+  progress_->set_status(fmt::format("loss {:.4f}  {}", r.loss, speed));
+  progress_->print(fmt::format("step {:>6}/{}  loss {:7.4f}  gradient {:7.3f}  lr {:.2e}  {}", r.updates,
+                               config_.train.steps, r.loss, r.gradient_norm, r.lr, speed));
   log({{"event", "train"},
        {"step", r.updates},
        {"loss", r.loss},
        {"gradient_norm", r.gradient_norm},
        {"lr", r.lr},
-       {"tokens_per_second", r.tokens_per_second()},
+       {task_->unit_of_work() + "_per_second", r.work_per_second()},
        {"seconds", r.seconds}});
 } catch (const Diverged& e) {
   log({{"event", "diverged"}, {"step", trainer_.updates()}, {"message", e.what()}});
   throw;
-}
-
-// Decoding is on the CPU.
-Lines TrainingRun::translate() {
-  if (model_.device() != Device::cpu) {
-    if (!on_host_) on_host_.emplace(model_.config(), 0);
-    on_host_->copy_from(model_);
-  }
-  const ValidateConfig& v = config_.validate;
-  const DecodingOptions options{.beam = v.beam,
-                                .length_penalty = v.length_penalty,
-                                .max_length_a = v.max_length_a,
-                                .max_length_b = v.max_length_b};
-  Lines hypotheses;
-  for (const Ids& ids :
-       translations(on_host_ ? *on_host_ : model_, data_.valid.pairs.source, options, config_.train.max_tokens))
-    hypotheses.push_back(data_.vocabulary.decode_target(ids));
-  return hypotheses;
 }
 
 // Whether it is the best so far.
@@ -207,16 +185,17 @@ bool TrainingRun::validate() {
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t n = trainer_.updates();
   const AveragedWeights averaged(trainer_.average());
-  const Lines hypotheses = translate();
-  const Validation v = score_translations(validation_loss(model_, valid_), hypotheses, data_.valid.text.target);
-  if (!std::exchange(told_signatures_, true)) progress_->print(v.signatures());
-  progress_->print(fmt::format("step {:>6}  validation: {}", n, v.short_text()));
+  const Validation v = task_->validate();
+  if (!std::exchange(told_signatures_, true) && !v.signatures.empty()) progress_->print(v.signatures);
+  progress_->print(fmt::format("step {:>6}  validation: {}", n, v.short_text));
   try {
-    write_file_atomically(run_.sample(n), samples_text(data_.valid.text, hypotheses));
+    if (!v.samples.empty()) write_file_atomically(run_.sample(n), v.samples);
   } catch (const FileError& e) {
     progress_->warn(e.what());
   }
-  nlohmann::ordered_json event = v.event(n);
+  nlohmann::ordered_json event{{"event", "validate"}, {"step", n}};
+  for (const auto& [name, value] : v.scores) event[name] = value;
+  for (const auto& [name, text] : v.notes) event[name] = text;
   event["seconds"] = seconds_since(begin);
   log(std::move(event));
   log({{"event", "layers"},
@@ -224,9 +203,9 @@ bool TrainingRun::validate() {
        {"gradient_norms", gradient_norms(model_.parameters())},
        {"normalizers", normalizer_statistics(model_.normalizers())}});
   ++state_.without_better;
-  if (!state_.best.worse_than(v.score(), v.loss.loss)) return false;
+  if (!state_.best.worse_than(v.deciding, v.loss)) return false;
   // JSON has no NaN; the loss of a model with a score can hardly be one.
-  state_.best = {n, v.score(), std::isfinite(v.loss.loss) ? v.loss.loss : BestValidation().loss, v.text()};
+  state_.best = {n, v.deciding, std::isfinite(v.loss) ? v.loss : BestValidation().loss, v.text};
   state_.without_better = 0;
   return true;
 }
@@ -239,8 +218,8 @@ void TrainingRun::save() try {
   const RunState state{trainer_.snapshot(), state_.best, state_.without_better};
   save_checkpoint(run_.checkpoints(), to_checkpoint(state, n, config_hash(config_), log_->sync()),
                   {.keep = config_.output.keep, .best = best, .companions = [&](const std::string& directory) {
-                     write_model_config(directory, model_.config());
-                     data_.vocabulary.save(directory + "/vocabulary");
+                     write_model_config(directory, model_);
+                     task_->write_companions(directory);
                    }});
   saved_best_ = state_.best;
   unsaved_ = false;
@@ -270,12 +249,10 @@ int train_experiment(const TrainOptions& options) {
   if (std::filesystem::exists(options.out)) lock.emplace(options.out);
   RunStart start = find_start(options);
   require_trainable(start.config);
-  const std::string directory = data_directory(start.config.data, start.data_root);
-  // The vocabulary of a run stays, whatever has become of the files that it was made from.
-  const ExperimentData data =
-      start.checkpoint ? read_data(start.config, directory, Vocabulary::load(start.checkpoint->path + "/vocabulary"))
-                       : read_data(start.config, directory);
-  TrainingRun run(options.out, start, data, device);
+  TrainingRun run(options.out, start,
+                  family(start.config.family)
+                      .make_task(start.config, data_directory(start.config.data.directory, start.data_root),
+                                 start.checkpoint ? start.checkpoint->path : "", device));
   if (!lock) {
     lock.emplace(options.out);
     RunDirectory(options.out).require_no_run();

@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "train/loop/trainer.h"
-
 namespace foldgrad {
 namespace {
 
@@ -20,7 +18,8 @@ ValidationLoss validation_loss(Transformer& model, Batches& batches, DType dtype
   double sum = 0;
   for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
     const Batch batch = batches.next();
-    const Var loss = model.loss(to_device(batch, model.device()), {.tape = tape, .dtype = dtype}, 0);
+    const Var loss =
+        model.loss(to(batch.sentences.named(), model.device()), {.tape = tape, .dtype = dtype}, /*label_smoothing=*/0);
     sum += loss.value().item();
     result.target_tokens += batch.target_tokens;
     tape.clear();
@@ -37,8 +36,7 @@ std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const
   std::vector<Hypothesis> best(sources.size());
   for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
     const Batch batch = batches.next();
-    const TranslationBatch on_cpu = to_device(batch, Device::cpu);
-    const auto results = beam_search(model, on_cpu.source, on_cpu.source_mask, options);
+    const auto results = beam_search(model, batch.sentences.source, batch.sentences.source_mask, options);
     for (std::size_t row = 0; row < results.size(); ++row) best[std::size_t(batch.pairs[row])] = results[row].at(0);
   }
   return best;

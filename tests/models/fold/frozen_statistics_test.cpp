@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "models/fold/transformer.h"
+#include "models/fold/model.h"
 #include "models/transformer/beam_search.h"
 #include "tests/models/transformer/step_logits.h"
 #include "tests/models/transformer/tiny_translation.h"
@@ -169,16 +169,16 @@ Translations greedy_by_tape(Transformer& model, const TranslationBatch& batch, b
 
 void expect_one_function(Transformer& model, const TranslationBatch& batch, double tolerance) {
   const DType dtype = model.dtype();
-  const FoldedTransformer folded = fold(model, {.rescale_stream = true});
+  const FoldedModel folded = fold(model, {.rescale_stream = true});
   const NamedTensors all{
       {"inference", logits_by_tape(model, batch, /*training=*/false)},
-      {"folded", logits_by_tape(*folded.model, batch, /*training=*/false)},
+      {"folded", logits_by_tape(transformer_of(folded), batch, /*training=*/false)},
       {"without a tape", logits_by_steps(*InferenceTransformer::make(model, dtype), batch)},
-      {"folded, without a tape", logits_by_steps(*InferenceTransformer::make(*folded.model, dtype), batch)}};
+      {"folded, without a tape", logits_by_steps(*InferenceTransformer::make(transformer_of(folded), dtype), batch)}};
   if (dtype == DType::f64) {
     const Translations want = greedy_by_tape(model, batch, /*training=*/false);
     EXPECT_EQ(greedy(model, batch), want);
-    EXPECT_EQ(greedy(*folded.model, batch), want);
+    EXPECT_EQ(greedy(transformer_of(folded), batch), want);
   }
   const Tensor want = logits_by_tape(model, batch, /*training=*/true);  // last, since it writes the state
   for (const auto& [name, logits] : all) EXPECT_LE(difference(logits, want).relative, tolerance) << name;

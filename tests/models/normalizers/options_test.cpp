@@ -1,7 +1,7 @@
 #include "models/normalizers/options.h"
 
-#include "engine/nearest_name.h"
 #include "models/normalizers/normalizer.h"
+#include "models/options/nearest_name.h"
 #include "tests/harness/compare.h"
 
 namespace foldgrad::testing {

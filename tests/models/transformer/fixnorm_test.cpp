@@ -1,7 +1,7 @@
 // FixNorm's tables: rows count divided by their lengths wherever the model, its folding and its inference read them.
 #include <cmath>
 
-#include "models/fold/transformer.h"
+#include "models/fold/model.h"
 #include "tests/models/transformer/step_logits.h"
 #include "tests/models/transformer/tiny_translation.h"
 
@@ -39,16 +39,16 @@ TEST(FixNorm, FN_1_IsTheModelWithDividedRows) {
     Transformer model(fixnorm_config(share), 1, DType::f64);
     randomize(model, 10, 3);
     const auto plain = divided(model);
-    const Tensor want = inference_logits(*plain, batch, DType::f64);
-    EXPECT_TRUE(close(inference_logits(model, batch, DType::f64), want, 1e-12));
+    const Tensor want = inference_logits(*plain, batch.named(), DType::f64);
+    EXPECT_TRUE(close(inference_logits(model, batch.named(), DType::f64), want, 1e-12));
     EXPECT_TRUE(close(logits_by_steps(*InferenceTransformer::make(model, DType::f64), batch),
                       real_rows(want, batch.input_mask), 1e-12));
-    const FoldedTransformer folded = fold(model, {.tied = FoldOptions::Tied::untie});
-    EXPECT_FALSE(folded.model->config().fixnorm);
-    EXPECT_TRUE(close(inference_logits(*folded.model, batch, DType::f64), want, 1e-11));
+    const FoldedModel folded = fold(model, {.tied = FoldOptions::Tied::untie});
+    EXPECT_FALSE(transformer_of(folded).config().fixnorm);
+    EXPECT_TRUE(close(inference_logits(*folded.model, batch.named(), DType::f64), want, 1e-11));
     for (Parameter* p : model.parameters())
       if (p->name == "encoder.embed_tokens.weight") {
-        EXPECT_FALSE(close(folded.model->source_table().value, p->value, 0.1));
+        EXPECT_FALSE(close(transformer_of(folded).source_table().value, p->value, 0.1));
       }
   }
 }

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <random>
 
-#include "models/fold/transformer.h"
+#include "models/fold/model.h"
 #include "tests/models/transformer/tiny_translation.h"
 
 namespace foldgrad::testing {
@@ -122,7 +122,7 @@ inline double condition_number(Transformer& model, const TranslationBatch& batch
   std::mt19937_64 random(1);
   Transformer exact(model.config(), 1, DType::f64);
   exact.copy_from(model);
-  const Tensor want = inference_logits(exact, batch, DType::f64);
+  const Tensor want = inference_logits(exact, batch.named(), DType::f64);
   double greatest = 0;
   for (int draw = 0; draw < 3; ++draw) {
     Transformer changed(model.config(), 1, DType::f64);
@@ -133,7 +133,8 @@ inline double condition_number(Transformer& model, const TranslationBatch& batch
     };
     for (Parameter* p : changed.parameters()) change(p->value);
     for (const auto& [name, tensor] : changed.state()) change(tensor);
-    greatest = std::max(greatest, difference(inference_logits(changed, batch, DType::f64), want).relative / kChange);
+    greatest =
+        std::max(greatest, difference(inference_logits(changed, batch.named(), DType::f64), want).relative / kChange);
   }
   return greatest;
 }

@@ -1,5 +1,6 @@
 // A Transformer small enough for central differences, and a batch for it.
 #pragma once
+#include "models/fold/difference.h"
 #include "models/normalizers/normalizer.h"
 #include "models/transformer/transformer.h"
 #include "tests/harness/op_spec.h"
@@ -47,6 +48,8 @@ inline TranslationBatch translation_batch(int extra = 0, Device device = Device:
   return {source.to(device), mask_of(source).to(device), input.to(device), mask_of(input).to(device),
           target.to(device)};
 }
+
+inline Transformer& transformer_of(const FoldedModel& folded) { return as_transformer(*folded.model, "the test"); }
 
 // Weights away from where they began, so that biases and gains matter and probabilities differ.
 inline void randomize(Transformer& model, unsigned seed, double deviation = 0.3) {

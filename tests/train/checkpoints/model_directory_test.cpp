@@ -1,5 +1,3 @@
-#include "train/checkpoints/model_directory.h"
-
 #include <gtest/gtest.h>
 
 #include "engine/files/file.h"
@@ -9,7 +7,8 @@
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/checkpoints/contents.h"
 #include "train/checkpoints/checkpoint.h"
-#include "train/checkpoints/model_config.h"
+#include "train/commands/load_transformer.h"
+#include "train/tasks/transformer_json.h"
 
 namespace foldgrad {
 namespace {
@@ -51,12 +50,12 @@ TEST(ModelDirectory, ComesBackBitForBit) {
     config.dropout = 0.25;
     const auto model = used_model(config);
     write_model_directory(directory / "m", *model);
-    const auto loaded = load_model(directory / "m");
+    const auto loaded = load_transformer(directory / "m");
     EXPECT_TRUE(same_bits(values(*loaded), values(*model))) << normalizer;
     EXPECT_TRUE(same_bits(loaded->state(), model->state())) << normalizer;
     EXPECT_TRUE(same_bits({{"", logits(*loaded)}}, {{"", logits(*model)}})) << normalizer;
     TransformerConfig read = loaded->config();
-    EXPECT_EQ(model_config_json(read), model_config_json(config)) << normalizer;
+    EXPECT_EQ(transformer_json(read), transformer_json(config)) << normalizer;
     read.normalizer_options = {};  // now with the defaults that were implied
     EXPECT_EQ(read, config) << normalizer;
   }
@@ -70,7 +69,7 @@ TEST(ModelDirectory, HoldsFoldedModels) {
   config.normalizer_at = {{"encoder.layers.0.self_attn_layer_norm", "affine"}};
   const auto model = used_model(config);
   write_model_directory(directory / "m", *model);
-  const auto loaded = load_model(directory / "m");
+  const auto loaded = load_transformer(directory / "m");
   EXPECT_EQ(loaded->config(), config);
   EXPECT_TRUE(same_bits(values(*loaded), values(*model)));
 }
@@ -78,12 +77,12 @@ TEST(ModelDirectory, HoldsFoldedModels) {
 TEST(ModelDirectory, NamesEveryOptionWithItsType) {
   TransformerConfig config = tiny_config("un");
   config.normalizer_options = {{"window", "2"}};
-  const auto norm = model_config_json(config)["norm"];
+  const auto norm = transformer_json(config)["norm"];
   EXPECT_EQ(norm["name"], "un");
   EXPECT_EQ(norm["options"]["window"], 2);
   EXPECT_TRUE(norm["options"]["eps"].is_number_float());
   EXPECT_EQ(norm["options"]["mode"], "paper");
-  EXPECT_EQ(model_config_json(tiny_config("deepnorm", false))["norm"]["options"].size(), 1);
+  EXPECT_EQ(transformer_json(tiny_config("deepnorm", false))["norm"]["options"].size(), 1);
 }
 
 TEST(ModelDirectory, TakesOtherTypesAndLessThanIsWritten) {
@@ -100,7 +99,7 @@ TEST(ModelDirectory, TakesOtherTypesAndLessThanIsWritten) {
     config["model"].erase(key);
   config["norm"] = {{"name", "ln"}};
   write_bytes(at + "/config.json", config.dump());
-  const auto loaded = load_model(at, DType::f64);
+  const auto loaded = load_transformer(at, DType::f64);
   for (auto& [name, tensor] : tensors) tensor = tensor.to(DType::f64);
   EXPECT_TRUE(same_bits(values(*loaded), tensors));
 }
@@ -116,7 +115,7 @@ TEST(ModelDirectory, IsFoundInARun) {
   };
   std::filesystem::create_directory(run);
   const auto companions = [&](const std::string& to) {
-    write_model_config(to, model->config());
+    write_model_config(to, *model);
     std::filesystem::create_directory(to + "/vocabulary");
     write_bytes(to + "/vocabulary/words.txt", "a\nb\n");
   };
@@ -129,7 +128,7 @@ TEST(ModelDirectory, IsFoundInARun) {
   EXPECT_EQ(find_model_directory(run), best);
   EXPECT_EQ(find_model_directory(checkpoints), best);
   EXPECT_EQ(find_model_directory(best), best);
-  EXPECT_TRUE(same_bits(values(*load_model(run)), values(*model)));
+  EXPECT_TRUE(same_bits(values(*load_transformer(run)), values(*model)));
   EXPECT_EQ(read_bytes(best + "/vocabulary/words.txt"), "a\nb\n");
   EXPECT_EQ(load_checkpoint(best).step, 3);
   for (const char* file : {"/config.json", "/vocabulary/words.txt"})

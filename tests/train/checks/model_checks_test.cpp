@@ -6,20 +6,22 @@
 #include <cmath>
 #include <span>
 
-#include "models/fold/transformer.h"
+#include "models/fold/model.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/reduce/reduce.h"
 #include "tests/train/used_model.h"
 #include "train/checks/certificate.h"
 #include "train/checks/forward_checks.h"
 #include "train/checks/gradient_check.h"
+#include "train/tasks/families.h"
+#include "train/tasks/translation_checks.h"
 
 namespace foldgrad::testing {
 namespace {
 
 using Outcome = CheckResult::Outcome;
 
-Parameter& parameter(Transformer& model, const std::string& name) {
+Parameter& parameter(Model& model, const std::string& name) {
   for (Parameter* p : model.parameters())
     if (p->name == name) return *p;
   throw std::out_of_range(name);
@@ -32,7 +34,7 @@ std::string failures(const std::vector<CheckResult>& results) {
   return text;
 }
 
-FoldedTransformer untied(Transformer& model) { return fold(model, {FoldOptions::Tied::untie, true}); }
+FoldedModel untied(Model& model) { return fold(model, {FoldOptions::Tied::untie, true}); }
 
 // In f32, as it is read from a file.
 std::unique_ptr<Transformer> stored(Transformer& exact) {
@@ -42,7 +44,7 @@ std::unique_ptr<Transformer> stored(Transformer& exact) {
 }
 
 std::vector<CheckResult> check(Transformer& model, const Fold& fold = untied) {
-  return check_model(model, fold, random_probe(model.config(), 1, 4, 6));
+  return check_model(model, fold, random_probe(model), family_of(model).checks);
 }
 
 TEST(ModelChecks, PassForSoundModels) {
@@ -76,8 +78,8 @@ TEST(ModelChecks, AreOfTheModelAndOfWhatFoldsIt) {
   const auto exact = used_un();
   const auto failed = [&](DType broken, double change) {
     std::vector<std::string> names;
-    for (const CheckResult& r : check(*stored(*exact), [&](Transformer& m) {
-           FoldedTransformer folded = untied(m);
+    for (const CheckResult& r : check(*stored(*exact), [&](Model& m) {
+           FoldedModel folded = untied(m);
            Tensor bias = parameter(*folded.model, "decoder.output_projection.bias").value;
            if (m.dtype() == broken && broken == DType::f64) bias.data<double>()[5] += change;
            if (m.dtype() == broken && broken == DType::f32) bias.data<float>()[5] += float(change);
@@ -99,9 +101,9 @@ TEST(ModelChecks, AreOfTheModelAndOfWhatFoldsIt) {
 TEST(ModelChecks, AWrongFoldIsFound) {
   const auto model = used_un();
   const auto failed = [&](const std::string& name, double change) {
-    const FoldedTransformer folded = fold(*model, {FoldOptions::Tied::untie});
+    const FoldedModel folded = fold(*model, {FoldOptions::Tied::untie});
     parameter(*folded.model, name).value.data<double>()[3] += change;
-    const auto logits = [&](Transformer& m) { return inference_logits(m, translation_batch(), DType::f64); };
+    const auto logits = [&](Model& m) { return inference_logits(m, translation_batch().named(), DType::f64); };
     return check_same_logits("", logits(*folded.model), logits(*model), 1e-11).outcome == Outcome::failed;
   };
   EXPECT_FALSE(failed("encoder.layers.0.fc1.bias", 0));
@@ -114,10 +116,10 @@ TEST(ModelChecks, AWrongFoldIsFound) {
 
 TEST(ModelChecks, OtherTranslationsAreFound) {
   const auto model = used_un();
-  const FoldedTransformer folded = fold(*model, {FoldOptions::Tied::untie});
-  EXPECT_EQ(check_translations(*model, *folded.model, translation_batch()).outcome, Outcome::passed);
+  const FoldedModel folded = fold(*model, {FoldOptions::Tied::untie});
+  EXPECT_EQ(check_translations(*model, transformer_of(folded), translation_batch()).outcome, Outcome::passed);
   parameter(*folded.model, "decoder.output_projection.bias").value.data<double>()[5] += 100;
-  const CheckResult r = check_translations(*model, *folded.model, translation_batch());
+  const CheckResult r = check_translations(*model, transformer_of(folded), translation_batch());
   EXPECT_EQ(r.outcome, Outcome::failed);
   EXPECT_EQ(r.measured, "0 of 3");
 }
@@ -127,7 +129,7 @@ TEST(ModelChecks, LogitsThatSeePaddingOrOtherSentencesAreFound) {
   const TranslationBatch batch = translation_batch();
   const auto outcomes = [&](double per_column, double per_sentence) {
     const LogitsOf logits_of = [&](const TranslationBatch& b) {
-      Tensor z = inference_logits(*model, b, DType::f64);
+      Tensor z = inference_logits(*model, b.named(), DType::f64);
       const Shape& ids = b.source.shape();
       for (double& v : std::span(z.data<double>(), std::size_t(z.size())))
         v *= 1 + per_column * double(ids[1]) + per_sentence * double(ids[0]);
@@ -200,9 +202,9 @@ TEST(Certificate, TellsOfAWrongFold) {
   Transformer model(config, 3);
   randomize(model, 5, 0.3);
   const FoldOptions options{FoldOptions::Tied::untie};
-  const Probe probe = random_probe(config);
+  const Probe probe = random_probe(model);
   const auto difference = [&](double change) {
-    const FoldedTransformer folded = fold(model, options);
+    const FoldedModel folded = fold(model, options);
     parameter(*folded.model, "encoder.layers.0.fc1.bias").value.data<float>()[3] += float(change);
     const auto proof = certificate(model, folded, options, probe);
     std::map<std::string, double> sites{{"", proof.at("difference").at("f32").at("relative").get<double>()}};

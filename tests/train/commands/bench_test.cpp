@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/train/program.h"
-#include "train/checkpoints/model_directory.h"
+#include "train/commands/load_transformer.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -48,8 +48,8 @@ TEST(BenchCommand, WritesFiguresOfEverySweep) {
       EXPECT_EQ(cost.at("over_none"), 1);
     }
   }
-  EXPECT_EQ(load_model(files / "models/un")->config().normalizer, "un");
-  EXPECT_EQ(load_model(files / "models/un_folded")->config().normalizer, "none");
+  EXPECT_EQ(load_transformer(files / "models/un")->config().normalizer, "un");
+  EXPECT_EQ(load_transformer(files / "models/un_folded")->config().normalizer, "none");
 }
 
 TEST(BenchCommand, Draws) {

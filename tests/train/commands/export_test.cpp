@@ -5,9 +5,9 @@
 #include <set>
 
 #include "engine/files/file.h"
-#include "models/fold/transformer.h"
+#include "models/fold/model.h"
 #include "models/onnx/graph.h"
-#include "models/onnx/transformer.h"
+#include "models/transformer/onnx_export.h"
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/program.h"
 #include "train/checkpoints/model_directory.h"
@@ -103,8 +103,8 @@ TEST_F(ExportCommand, NothingIsLeftOfAFoldedNormalizer) {
     config.activation = "relu";
     Transformer model(config, 3);
     randomize(model, 5, 0.15);
-    const FoldedTransformer folded = fold(model, {.tied = FoldOptions::Tied::untie, .rescale_stream = !pre_norm});
-    write_onnx(*folded.model, files_ / "folded");
+    const FoldedModel folded = fold(model, {.tied = FoldOptions::Tied::untie, .rescale_stream = !pre_norm});
+    write_onnx(transformer_of(folded), files_ / "folded");
     config.normalizer = "none";
     config.share_embeddings = "inputs";
     config.output_bias = true;

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/file.h"
-#include "models/fold/transformer.h"
+#include "models/fold/model.h"
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/program.h"
-#include "train/checkpoints/model_directory.h"
+#include "train/commands/load_transformer.h"
 #include "train/system/digest.h"
 
 namespace foldgrad::testing {
@@ -47,10 +47,10 @@ TEST(FoldCommand, WritesAModelAndItsCertificate) {
   EXPECT_EQ(proof.at("folded").at("sha256").at("model.safetensors"), sha256_of_file(out + "/model.safetensors"));
   EXPECT_EQ(proof.at("model").at("sha256").at("config.json"), sha256_of_file(model + "/config.json"));
 
-  const auto original = load_model(model), folded = load_model(out);
+  const auto original = load_transformer(model), folded = load_transformer(out);
   EXPECT_EQ(folded->config().normalizer, "none");
-  EXPECT_LE(difference(inference_logits(*folded, translation_batch(), DType::f32),
-                       inference_logits(*original, translation_batch(), DType::f32))
+  EXPECT_LE(difference(inference_logits(*folded, translation_batch().named(), DType::f32),
+                       inference_logits(*original, translation_batch().named(), DType::f32))
                 .relative,
             5e-6);
   EXPECT_EQ(run_program("fold " + model + " -o " + out).exit_code, 3) << "there is a model already";
@@ -66,7 +66,7 @@ TEST(FoldCommand, NamesWhatItRefuses) {
   EXPECT_EQ(last.at("outcome"), "kept");
   EXPECT_EQ(last.at("left"), "affine");
   EXPECT_EQ(last.at("kept")[0].at("edge"), "decoder.layer_norm -> decoder.output_projection: linear");
-  EXPECT_EQ(load_model(directory / "folded")->config().normalizer_at.size(), 1u);
+  EXPECT_EQ(load_transformer(directory / "folded")->config().normalizer_at.size(), 1u);
   EXPECT_EQ(run_program("fold " + model + " -o x --untie --keep-tied").exit_code, 2);
   EXPECT_EQ(run_program("fold " + directory / "nothing" + " -o x").exit_code, 4);
 }

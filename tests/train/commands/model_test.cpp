@@ -84,7 +84,7 @@ TEST_F(InspectCommand, ShowsAModel) {
 
 TEST_F(InspectCommand, ShowsARunAndAFile) {
   std::filesystem::create_directory(files_ / "run");
-  const auto companions = [&](const std::string& to) { write_model_config(to, model_->config()); };
+  const auto companions = [&](const std::string& to) { write_model_config(to, *model_); };
   CheckpointContents c;
   c.norm_state = model_->state();
   for (const Parameter* p : model_->parameters()) c.model.emplace(p->name, p->value);

@@ -21,7 +21,7 @@ class RecalibrateCommand : public ModelProgram {
     write_bytes(files_ / "out.en", "one two\nfour three one\nfive\none\ntwo three four five\n");
   }
   std::vector<double> statistic(const std::string& directory, const std::string& name) {
-    return load_model(directory)->state().at(name).to(DType::f64).values<double>();
+    return load_transformer(directory)->state().at(name).to(DType::f64).values<double>();
   }
   // Mean and unbiased variance of what the encoder's first normalizer sees, computed here: sqrt(width) E[id] +
   // position.
@@ -69,7 +69,7 @@ TEST_F(RecalibrateCommand, LeavesAllElseAsItIs) {
   const ProgramResult r = run(std::string("recalibrate @m -o @r") + kText);
   ASSERT_EQ(r.exit_code, 0) << r.err;
   EXPECT_EQ(r.out, files_ / "r" + ": statistics of " + files_ / "m" + " after 1 more batches\n");
-  const auto model = load_model(files_ / "r");
+  const auto model = load_transformer(files_ / "r");
   EXPECT_TRUE(same_bits(parameters(*model), parameters(*model_)));
   EXPECT_EQ(read_bytes(files_ / "r/config.json"), read_bytes(files_ / "m/config.json"));
   EXPECT_EQ(read_bytes(files_ / "r/vocabulary/dict.source.txt"), read_bytes(files_ / "m/vocabulary/dict.source.txt"));
@@ -97,7 +97,7 @@ TEST_F(AverageCommand, AveragesWeightsAndStatistics) {
   const ProgramResult r = run("average @m @other -o @a");
   ASSERT_EQ(r.exit_code, 0) << r.err;
   EXPECT_EQ(r.out, files_ / "a" + ": the average of 2 models\n  " + files_ / "m" + "\n  " + files_ / "other" + "\n");
-  const auto a = load_model(files_ / "a");
+  const auto a = load_transformer(files_ / "a");
   const auto state = a->state();
   EXPECT_EQ(state.at("encoder.layer_norm.run_var").values<float>(), std::vector<float>(8, 2));           // of 1 and 3
   EXPECT_EQ(state.at("encoder.layer_norm.win_sq").values<float>(), std::vector<float>(4 * 8, 1.5f));     // of 0 and 3
@@ -112,7 +112,7 @@ TEST_F(AverageCommand, AveragesWeightsAndStatistics) {
 
 TEST_F(AverageCommand, TakesTheLastOfARun) {
   std::filesystem::create_directory(files_ / "run");
-  const auto companions = [&](const std::string& to) { write_model_config(to, model_->config()); };
+  const auto companions = [&](const std::string& to) { write_model_config(to, *model_); };
   CheckpointContents c;
   c.norm_state = model_->state();
   for (const std::int64_t step : {1, 2, 4}) {
@@ -122,7 +122,7 @@ TEST_F(AverageCommand, TakesTheLastOfARun) {
     save_checkpoint(files_ / "run/checkpoints", c, {.companions = companions});
   }
   ASSERT_EQ(run("average --last 2 @run -o @a").exit_code, 0);
-  EXPECT_EQ(parameters(*load_model(files_ / "a")).at("encoder.layer_norm.bias").values<float>(),
+  EXPECT_EQ(parameters(*load_transformer(files_ / "a")).at("encoder.layer_norm.bias").values<float>(),
             std::vector<float>(8, 3));
   expect_error("average --last 4 @run -o @b", 4,
                "@run/checkpoints: there must be 4 checkpoints, got 3 (output.keep decides how many stay)");

@@ -92,7 +92,7 @@ TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
   c.norm_state = model_->state();
   for (const Parameter* p : model_->parameters()) c.model.emplace(p->name, p->value);
   save_checkpoint(files_ / "run/checkpoints", c, {.companions = [&](const std::string& to) {
-                    write_model_config(to, model_->config());
+                    write_model_config(to, *model_);
                     vocabulary_.save(to + "/vocabulary");
                   }});
   write_bytes(files_ / "run/config.toml", "[data]\ndirectory = \"text\"\ntest = \"in\"\n");

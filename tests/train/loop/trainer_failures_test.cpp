@@ -50,9 +50,9 @@ struct PoisonedTraining {
     row.data<float>()[(kFirstWord + kWords) * 32 + 3] = NAN;
     optimizer = std::make_unique<Optimizer>(Adam{}, std::vector<ParameterGroup>{{.parameters = model->parameters()}});
     batches = std::make_unique<Batches>(pairs, BatchOptions{.max_tokens = 256, .seed = 7});
-    trainer =
-        std::make_unique<Trainer>(*model, *optimizer, schedule, *batches,
-                                  TrainerOptions{.accumulate = accumulate, .on_nan = on_nan, .average_decay = 0.5});
+    task = std::make_unique<BatchTask>(*model, *batches);
+    trainer = std::make_unique<Trainer>(
+        *task, *optimizer, schedule, TrainerOptions{.accumulate = accumulate, .on_nan = on_nan, .average_decay = 0.5});
   }
 
   // Draws the batches of an update, and tells whether the poisoned sentence is among them.
@@ -65,7 +65,7 @@ struct PoisonedTraining {
     return poisoned;
   }
   bool next_is_poisoned() {
-    const BatchCursor cursor = batches->cursor();
+    const DataCursor cursor = batches->cursor();
     const bool poisoned = draw();
     batches->seek(cursor);
     return poisoned;
@@ -86,6 +86,7 @@ struct PoisonedTraining {
   std::unique_ptr<Transformer> model;
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<Batches> batches;
+  std::unique_ptr<BatchTask> task;
   std::unique_ptr<Trainer> trainer;
 };
 

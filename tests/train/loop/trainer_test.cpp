@@ -14,7 +14,7 @@ namespace {
 
 TEST(Trainer, LearnsToCopyUnseenSentences) {
   for (const char* norm : {"ln", "un"}) {
-    TinyTraining run(small_config(norm), 2, {.label_smoothing = 0, .clip = 1}, Adam{}, 3e-3);
+    TinyTraining run(small_config(norm), 2, {.clip = 1}, Adam{}, 3e-3, DType::f32, /*label_smoothing=*/0);
     run.steps(1);
     EXPECT_GT(run.trainer.report().loss, 1.5) << norm;  // guessing one of 6 costs log 6 = 1.79
     run.steps(200);  // with many more, at this constant rate, the loss wanders, and where to is a matter of rounding
@@ -55,7 +55,8 @@ RC_GTEST_PROP(Trainer, ResumedRunHasTheBitsOfTheUninterruptedOne, ()) {
   whole.steps(after);                        // which must leave the snapshot as it is
   TinyTraining resumed(config, 8, options);  // the batches of seed 7 are needed
   Batches batches(copies(1, 2), {.max_tokens = 256, .seed = 7});
-  Trainer trainer(resumed.model, resumed.optimizer, resumed.schedule, batches, options);
+  BatchTask task(resumed.model, batches);
+  Trainer trainer(task, resumed.optimizer, resumed.schedule, options);
   trainer.restore(state);
   for (int i = 0; i < after; ++i) trainer.step();
   RC_ASSERT(trainer.updates() == before + after);
@@ -70,7 +71,7 @@ RC_GTEST_PROP(Trainer, ResumedRunHasTheBitsOfTheUninterruptedOne, ()) {
 TEST(Trainer, TRN_1_AccumulatedBatchesWeighEveryTokenAlike) {
   const TransformerConfig config = small_config("ln");
   const double lr = 0.5;
-  TinyTraining run(config, 3, {.label_smoothing = 0.1, .accumulate = 3}, Sgd{}, lr, DType::f64);
+  TinyTraining run(config, 3, {.accumulate = 3}, Sgd{}, lr, DType::f64);
   run.trainer.step();  // in f32 activations would be cast, so the reference below does the same
   TinyTraining reference(config, 3, {}, Sgd{}, lr, DType::f64);
   std::int64_t tokens = 0;
@@ -78,8 +79,7 @@ TEST(Trainer, TRN_1_AccumulatedBatchesWeighEveryTokenAlike) {
   for (int k = 0; k < 3; ++k) {
     const Batch batch = reference.batches.next();
     tokens += batch.target_tokens;
-    tape.backward(reference.model.loss(to_device(batch, Device::cpu),
-                                       {.tape = tape, .dtype = DType::f32, .training = true}, 0.1));
+    tape.backward(reference.model.loss(batch.sentences, {.tape = tape, .dtype = DType::f32, .training = true}, 0.1));
     tape.clear();
   }
   const auto got = run.model.parameters(), want = reference.model.parameters();
@@ -99,15 +99,14 @@ TEST(Trainer, TRN_1_AccumulatedBatchesWeighEveryTokenAlike) {
 TEST(Trainer, TRN_2_PenaltiesOfNormalizersAreAddedToTheLossPerToken) {
   const TransformerConfig config = small_config("rbn");
   const double lr = 0.5;
-  TinyTraining run(config, 3, {.label_smoothing = 0.1, .dtype = DType::f64}, Sgd{}, lr, DType::f64);
+  TinyTraining run(config, 3, {.dtype = DType::f64}, Sgd{}, lr, DType::f64);
   run.trainer.step();
   TinyTraining reference(config, 3, {}, Sgd{}, lr, DType::f64);
   const Batch batch = reference.batches.next();
   Tape tape;
   std::vector<Var> penalties;
   const Var loss = reference.model.loss(
-      to_device(batch, Device::cpu),
-      {.tape = tape, .dtype = DType::f64, .training = true, .seed = 1, .penalties = &penalties}, 0.1);
+      batch.sentences, {.tape = tape, .dtype = DType::f64, .training = true, .seed = 1, .penalties = &penalties}, 0.1);
   ASSERT_EQ(penalties.size(), reference.model.normalizers().size());
   Var total = scale(loss, 1 / double(batch.target_tokens));
   for (const Var& penalty : penalties) {
@@ -126,12 +125,13 @@ TEST(Trainer, TRN_2_PenaltiesOfNormalizersAreAddedToTheLossPerToken) {
 }
 
 TEST(Trainer, ReportsMeansSinceTheLastReport) {
-  TinyTraining run(small_config("ln"), 3, {.label_smoothing = 0});
+  TinyTraining run(small_config("ln"), 3, {});
   for (Parameter* p : run.model.parameters()) p->value.zero();  // then logits are 0, also after the first update
   EncodedPairs pairs = copies(1, 2);
   for (Ids& ids : pairs.target) ids.insert(ids.begin(), kFirstWord);  // one token more than the sources
   Batches batches(pairs, {.max_tokens = 256, .seed = 3}), same(pairs, {.max_tokens = 256, .seed = 3});
-  Trainer trainer(run.model, run.optimizer, run.schedule, batches, {.label_smoothing = 0});
+  BatchTask task(run.model, batches, /*label_smoothing=*/0);
+  Trainer trainer(task, run.optimizer, run.schedule, {});
   trainer.step();
   trainer.report();
   for (Parameter* p : run.model.parameters()) p->value.zero();
@@ -140,11 +140,11 @@ TEST(Trainer, ReportsMeansSinceTheLastReport) {
   same.next();
   const Batch second = same.next();
   EXPECT_EQ(report.updates, 2);
-  EXPECT_EQ(report.source_tokens, second.source_tokens);
-  EXPECT_EQ(report.target_tokens, second.target_tokens);
+  EXPECT_EQ(report.weight, second.target_tokens);
+  EXPECT_EQ(report.work, second.source_tokens + second.target_tokens);
   EXPECT_NEAR(report.loss, std::log(9.0), 1e-6);  // f32
   EXPECT_GT(report.seconds, 0);
-  EXPECT_EQ(report.tokens_per_second(), double(second.source_tokens + second.target_tokens) / report.seconds);
+  EXPECT_EQ(report.work_per_second(), double(second.source_tokens + second.target_tokens) / report.seconds);
 }
 
 TEST(Trainer, ACheckLeavesNoTraceInTheNextReport) {
@@ -160,8 +160,8 @@ TEST(Trainer, ACheckLeavesNoTraceInTheNextReport) {
     const TrainingReport want = whole.trainer.report(), got = resumed.trainer.report();
     EXPECT_EQ(got.loss, want.loss);
     EXPECT_EQ(got.gradient_norm, want.gradient_norm);
-    EXPECT_EQ(got.source_tokens, want.source_tokens);
-    EXPECT_EQ(got.target_tokens, want.target_tokens);
+    EXPECT_EQ(got.weight, want.weight);
+    EXPECT_EQ(got.work, want.work);
     whole.steps(2);
     resumed.steps(2);
   }
@@ -271,7 +271,7 @@ TEST(Evaluation, VAL_1_MeanOfPairsWithoutSmoothing) {
     Batches one({{pairs.source[i]}, {pairs.target[i]}}, {});
     const Batch batch = one.next();
     Tape tape;
-    sum += model.loss(to_device(batch, Device::cpu), {.tape = tape, .dtype = DType::f32}, 0).value().item();
+    sum += model.loss(batch.sentences, {.tape = tape, .dtype = DType::f32}, 0).value().item();
     tokens += double(batch.target_tokens);
   }
   Batches batches(pairs, {.max_tokens = 30, .shuffle = false});

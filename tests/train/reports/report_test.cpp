@@ -45,7 +45,7 @@ TEST_F(Report, SummaryOfALog) {
   EXPECT_EQ(s.seconds, 65);
   ASSERT_TRUE(s.best);
   EXPECT_EQ(s.best->step, 5);
-  EXPECT_EQ(s.best->perplexity, 12.25);
+  EXPECT_EQ(s.best->at("perplexity"), 12.25);
   EXPECT_EQ(
       comparison_table({s}),
       "run  normalizer  parameters  steps   outcome  best step  perplexity  BLEU  signature  chrF2  skips  not "

@@ -1,10 +1,10 @@
 // A normalizer that the library has never heard of: trained, verified, folded and exported like its own.
 #include <filesystem>
 
-#include "models/fold/transformer.h"
+#include "models/fold/model.h"
 #include "models/normalizers/kinds.h"
 #include "models/onnx/graph.h"
-#include "models/onnx/transformer.h"
+#include "models/transformer/onnx_export.h"
 #include "ops/activation/activation.h"
 #include "ops/affine/affine.h"
 #include "ops/arithmetic/arithmetic.h"
@@ -14,9 +14,10 @@
 #include "tests/models/transformer/step_logits.h"
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/tiny_run.h"
-#include "train/checkpoints/model_directory.h"
 #include "train/checks/model_checks.h"
+#include "train/commands/load_transformer.h"
 #include "train/runs/training_run.h"
+#include "train/tasks/families.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -105,7 +106,7 @@ class RegisteredNormalizer : public TinyRun {
 };
 
 TEST_F(RegisteredNormalizer, IsTrainedByItsNameInAConfiguration) {
-  const auto model = load_model(train("bounded"));
+  const auto model = load_transformer(train("bounded"));
   EXPECT_EQ(model->config().normalizer, "bounded");
   EXPECT_EQ(model->config().normalizer_options.at("slope"), "0.5");
   for (Normalizer* norm : model->normalizers()) {
@@ -116,14 +117,14 @@ TEST_F(RegisteredNormalizer, IsTrainedByItsNameInAConfiguration) {
 }
 
 TEST_F(RegisteredNormalizer, IsVerifiedAndFolded) {
-  const auto model = load_model(train("bounded"));
+  const auto model = load_transformer(train("bounded"));
   const FoldOptions options{.tied = FoldOptions::Tied::untie};
   for (const CheckResult& check : check_model(
-           *model, [&](Transformer& m) { return fold(m, options); }, random_probe(model->config(), 1, 3, 5)))
+           *model, [&](Model& m) { return fold(m, options); }, random_probe(*model), family_of(*model).checks))
     EXPECT_NE(check.outcome, CheckResult::Outcome::failed) << check.name << ": " << check.measured;
-  const FoldedTransformer folded = fold(*model, options);
-  EXPECT_EQ(folded.model->config().normalizer, "none");
-  EXPECT_TRUE(folded.model->config().normalizer_at.empty());
+  const FoldedModel folded = fold(*model, options);
+  EXPECT_EQ(transformer_of(folded).config().normalizer, "none");
+  EXPECT_TRUE(transformer_of(folded).config().normalizer_at.empty());
   EXPECT_EQ(folded.reports.size(), model->normalizers().size());
   for (const SiteReport& site : folded.reports) EXPECT_EQ(site.outcome, SiteReport::Outcome::folded) << site.site;
 }
@@ -131,15 +132,15 @@ TEST_F(RegisteredNormalizer, IsVerifiedAndFolded) {
 // Without a tape, token by token; before folding and after.
 TEST_F(RegisteredNormalizer, IsDecodedByItsForm) {
   for (const char* name : {"bounded", "bounded_rms"}) {
-    const auto model = load_model(train(name));
+    const auto model = load_transformer(train(name));
     const TranslationBatch batch = translation_batch();
-    const Tensor want = real_rows(inference_logits(*model, batch, DType::f32), batch.input_mask);
+    const Tensor want = real_rows(inference_logits(*model, batch.named(), DType::f32), batch.input_mask);
     const auto expect_the_same = [&](Transformer& m) {
       EXPECT_LE(difference(logits_by_steps(*InferenceTransformer::make(m, DType::f32), batch), want).relative, 1e-5)
           << name;
     };
     expect_the_same(*model);
-    expect_the_same(*fold(*model, {.tied = FoldOptions::Tied::untie}).model);
+    expect_the_same(transformer_of(fold(*model, {.tied = FoldOptions::Tied::untie})));
   }
 }
 
@@ -147,9 +148,10 @@ TEST_F(RegisteredNormalizer, IsDecodedByItsForm) {
 TEST_F(RegisteredNormalizer, OfOneThatStaysTheBiasFolds) {
   Transformer model(tiny_config("bounded_rms"), 3);
   randomize(model, 5, 0.15);
-  const FoldedTransformer folded = fold(model, {.tied = FoldOptions::Tied::untie});
+  const FoldedModel folded = fold(model, {.tied = FoldOptions::Tied::untie});
   const TranslationBatch batch = translation_batch();
-  EXPECT_LE(difference(inference_logits(*folded.model, batch, DType::f64), inference_logits(model, batch, DType::f64))
+  EXPECT_LE(difference(inference_logits(*folded.model, batch.named(), DType::f64),
+                       inference_logits(model, batch.named(), DType::f64))
                 .relative,
             1e-6);
   for (const SiteReport& site : folded.reports) EXPECT_EQ(site.outcome, SiteReport::Outcome::folded) << site.site;
@@ -187,8 +189,8 @@ TEST_F(RegisteredNormalizer, IsExportedByItsForm) {
 
 TEST_F(RegisteredNormalizer, StaysWhereItClaimsNothing) {
   Transformer model(tiny_config("opaque"), 3);
-  const FoldedTransformer folded = fold(model);
-  EXPECT_EQ(folded.model->config().normalizer, "opaque");
+  const FoldedModel folded = fold(model);
+  EXPECT_EQ(transformer_of(folded).config().normalizer, "opaque");
   for (const SiteReport& site : folded.reports) {
     EXPECT_EQ(site.outcome, SiteReport::Outcome::kept) << site.site;
     EXPECT_EQ(site.kept[0].reason, "its recording is not one that folding knows: sigmoid affine");

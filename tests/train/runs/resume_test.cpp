@@ -8,7 +8,7 @@
 #include "tests/engine/error_message.h"
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/program.h"
-#include "train/checkpoints/finite.h"
+#include "train/checks/finite.h"
 #include "train/commands/exit_codes.h"
 #include "train/system/device.h"
 
@@ -22,7 +22,7 @@ RunState state_of(bool averaged) {
   s.training.normalizers = {{"a.iters", Tensor::of<std::int64_t>({}, {4})}};
   if (averaged) s.training.average = {{"w", Tensor::of<float>({2}, {7, 8})}};
   s.training.cursor = {3, 9};
-  s.training.since_report = {.loss = 0.1 + 0.7, .seconds = 1.5, .source_tokens = 11, .target_tokens = 13};
+  s.training.since_report = {.loss = 0.1 + 0.7, .seconds = 1.5, .weight = 11, .work = 13};
   s.best = {2, 0.1 + 0.2, 1.75, "BLEU 0.3"};
   s.without_better = 5;
   return s;

@@ -41,7 +41,7 @@ TEST(TrainingSetup, SchedulesPassThroughTheKeysRates) {
 
 TEST(TrainingSetup, TheTrainerGetsItsKeys) {
   TrainConfig t;
-  t.label_smoothing = 0.25, t.clip = 2, t.accumulate = 3, t.seed = 7, t.average_decay = 0.5;
+  t.clip = 2, t.accumulate = 3, t.seed = 7, t.average_decay = 0.5;
   const auto on_nan = [&](const char* name) {
     t.on_nan = name;
     return trainer_options(t).on_nan;
@@ -53,7 +53,6 @@ TEST(TrainingSetup, TheTrainerGetsItsKeys) {
   t.dtype = "bf16";
   const TrainerOptions options = trainer_options(t);
   EXPECT_EQ(options.dtype, DType::bf16);
-  EXPECT_EQ(options.label_smoothing, 0.25);
   EXPECT_EQ(options.clip, 2);
   EXPECT_EQ(options.accumulate, 3);
   EXPECT_EQ(options.seed, 7u);

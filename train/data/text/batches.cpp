@@ -82,18 +82,26 @@ std::vector<std::vector<std::int64_t>> batches_of(const EncodedPairs& pairs, con
   return batches;
 }
 
-// [rows, longest], row r being side[rows[r]], padded on the left or the right. `eos_first` moves eos to the front.
-Tensor padded(const std::vector<Ids>& side, const std::vector<std::int64_t>& rows, bool left, bool eos_first) {
+struct Padded {
+  Tensor ids, mask;  // [rows, longest]
+};
+
+// Row r is side[rows[r]], padded on the left or the right. `eos_first` moves eos to the front.
+Padded padded(const std::vector<Ids>& side, const std::vector<std::int64_t>& rows, bool left, bool eos_first) {
   std::size_t longest = 0;
   for (const std::int64_t row : rows) longest = std::max(longest, side[row].size());
   std::vector<std::int64_t> values(rows.size() * longest, kPad);
+  std::vector<std::uint8_t> real(values.size(), 0);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const Ids& ids = side[rows[r]];
-    const auto begin = values.begin() + std::ptrdiff_t(r * longest + (left ? longest - ids.size() : 0));
+    const auto first = std::ptrdiff_t(r * longest + (left ? longest - ids.size() : 0));
+    const auto begin = values.begin() + first;
     const auto end = std::copy(ids.begin(), ids.end(), begin);
     if (eos_first) std::rotate(begin, end - 1, end);
+    std::fill_n(real.begin() + first, ids.size(), std::uint8_t(1));
   }
-  return Tensor::of<std::int64_t>({std::int64_t(rows.size()), std::int64_t(longest)}, values);
+  const Shape shape{std::int64_t(rows.size()), std::int64_t(longest)};
+  return {Tensor::of(shape, values), Tensor::of(shape, real)};
 }
 
 }  // namespace
@@ -113,9 +121,10 @@ void Batches::order_batches() {  // [BAT-3]
 Batch Batches::make(std::vector<std::int64_t> pairs) const {  // [BAT-4]
   Batch batch;
   batch.pairs = std::move(pairs);
-  batch.source = padded(pairs_.source, batch.pairs, true, false);
-  batch.target = padded(pairs_.target, batch.pairs, false, false);
-  batch.previous = padded(pairs_.target, batch.pairs, false, true);
+  const Padded source = padded(pairs_.source, batch.pairs, true, false),
+               input = padded(pairs_.target, batch.pairs, false, true),
+               target = padded(pairs_.target, batch.pairs, false, false);
+  batch.sentences = {source.ids, source.mask, input.ids, input.mask, target.ids};
   for (const std::int64_t pair : batch.pairs) {
     batch.source_tokens += std::int64_t(pairs_.source[pair].size());
     batch.target_tokens += std::int64_t(pairs_.target[pair].size());
@@ -134,7 +143,7 @@ Batch Batches::next() {
   return batch;
 }
 
-void Batches::seek(BatchCursor cursor) {
+void Batches::seek(DataCursor cursor) {
   FOLDGRAD_CHECK(cursor.epoch >= 0 && cursor.batch >= 0 && cursor.batch < per_epoch(),
                  "batches: a cursor must be of epoch 0 or later and of a batch in [0, {}), got epoch {}, batch {}",
                  per_epoch(), cursor.epoch, cursor.batch);

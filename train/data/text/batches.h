@@ -5,7 +5,7 @@
 //   [BAT-2]  Along that order batches are filled as long as rows * longest source or target <= max_tokens. The rows of
 //            each are a multiple of `multiple`, or fewer than that.
 //   [BAT-3]  The set of batches is the same in every epoch; their order is drawn anew from the seed and the epoch.
-//   [BAT-4]  Source rows are padded on the left, target rows on the right. `previous`, the decoder's input, is the
+//   [BAT-4]  Source rows are padded on the left, target rows on the right. The decoder's input is the
 //            target with its last token, eos, moved to the front.
 //
 // fairseq lets the batch that begins with the remainder of the last one exceed max_tokens, and leaves the very last
@@ -15,8 +15,8 @@
 #include <future>
 #include <vector>
 
-#include "engine/tensor.h"
-#include "train/data/text/dictionary.h"
+#include "models/transformer/transformer.h"
+#include "train/data/cursor.h"
 
 namespace foldgrad {
 
@@ -34,14 +34,8 @@ struct BatchOptions {
 
 struct Batch {
   std::vector<std::int64_t> pairs;                    // which of the encoded pairs, row by row
-  Tensor source, target, previous;                    // i64 [rows, longest], on the CPU
+  TranslationBatch sentences;                         // on the CPU
   std::int64_t source_tokens = 0, target_tokens = 0;  // without padding, with eos
-};
-
-// Where a run stands in its data; part of a checkpoint.
-struct BatchCursor {
-  std::int64_t epoch = 0, batch = 0;  // both from 0; `batch` is the next one
-  bool operator==(const BatchCursor&) const = default;
 };
 
 class Batches {
@@ -55,9 +49,9 @@ class Batches {
   // The batch at the cursor, which moves on: after the last batch of an epoch to the first of the next.
   Batch next();
 
-  BatchCursor cursor() const { return cursor_; }
+  DataCursor cursor() const { return cursor_; }
   // Batches then come as they came after cursor() gave this. Throws std::invalid_argument for a cursor outside.
-  void seek(BatchCursor cursor);
+  void seek(DataCursor cursor);
 
   std::int64_t per_epoch() const { return std::int64_t(batches_.size()); }
 
@@ -69,7 +63,7 @@ class Batches {
   BatchOptions options_;
   std::vector<std::vector<std::int64_t>> batches_;
   std::vector<std::int64_t> order_;
-  BatchCursor cursor_;
+  DataCursor cursor_;
   std::future<Batch> ahead_;  // the batch at the cursor; last, since its thread reads the rest
 };
 

@@ -7,11 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "models/transformer/ids.h"
+
 namespace foldgrad {
-
-constexpr std::int64_t kBos = 0, kPad = 1, kEos = 2, kUnk = 3;
-
-using Ids = std::vector<std::int64_t>;
 
 class Dictionary {
  public:

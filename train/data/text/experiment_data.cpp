@@ -1,7 +1,6 @@
 #include "train/data/text/experiment_data.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "engine/check.h"
@@ -16,15 +15,10 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
 ParallelText read_numbers(const DataConfig& config, const std::string& name) {
   if (name == config.train)
-    return numbers::sample(numbers::Split::train, config.train_pairs ? config.train_pairs : 200000);
-  const auto pairs = config.valid_pairs ? config.valid_pairs : 1000;
+    return numbers::sample(numbers::Split::train, config.train_pairs ? config.train_pairs : numbers::kTrainPairs);
+  const auto pairs = config.valid_pairs ? config.valid_pairs : numbers::kTestPairs;
   return numbers::sample(name == config.valid ? numbers::Split::valid : numbers::Split::test, pairs);
 }
 
@@ -149,18 +143,6 @@ void require_usable(const DataConfig& d) {
     refuse(fmt::format("data.sentencepiece_model must not name a file with data.tokenizer = \"{}\"", d.tokenizer));
   if (d.source_dictionary.empty() != d.target_dictionary.empty())
     refuse("data.source_dictionary and target_dictionary must both be given, or neither");
-}
-
-std::string data_root(const std::string& flag) {
-  if (!flag.empty()) return flag;
-  if (const std::string data = variable("FOLDGRAD_DATA"); !data.empty()) return data;
-  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty()) return cache + "/foldgrad";
-  const std::string home = variable("HOME");
-  return home.empty() ? "." : home + "/.cache/foldgrad";
-}
-
-std::string data_directory(const DataConfig& config, const std::string& flag) {
-  return config.directory.empty() ? data_root(flag) : path_in(data_root(flag), config.directory);
 }
 
 ParallelText read_text(const DataConfig& config, const std::string& directory, const std::string& name) {

@@ -23,11 +23,6 @@ struct ExperimentData {
 // Throws ConfigError for keys of [data] that do not go together.
 void require_usable(const DataConfig& config);
 
-// Where the files are: data.directory below `flag` (--data-dir); without it below $FOLDGRAD_DATA,
-// $XDG_CACHE_HOME/foldgrad, or ~/.cache/foldgrad.
-std::string data_root(const std::string& flag);
-std::string data_directory(const DataConfig& config, const std::string& flag);
-
 // One of data.train, data.valid, data.test, or another name of files in the directory. The embedded task has text for
 // "train", "valid" and "test". Throws FileError.
 ParallelText read_text(const DataConfig& config, const std::string& directory, const std::string& name);

@@ -35,6 +35,8 @@ enum class Split { train, valid, test };
 // which a hash of its German side decides, whatever the seed: 5 % of all belong to valid, 5 % to test. Whole numbers
 // and ordinals below 100 are always for training, so that each word is learned.
 ParallelText sample(Split split, std::int64_t pairs, std::uint64_t seed = 1);
+// Unless a configuration says otherwise: to train on, and to validate or test on.
+constexpr std::int64_t kTrainPairs = 200000, kTestPairs = 1000;
 
 // The words cut into parts that carry meaning, with "@@" as in byte pair encoding: "ein@@ und@@ zwan@@ zig@@ ste",
 // "twenty-@@ first"; remove_bpe joins them again. A model has to reorder and recombine these parts, but need not learn

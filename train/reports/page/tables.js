@@ -10,7 +10,17 @@ const kScores = [
 ];
 
 const eventsOf = (run, kind) => run.events.filter(event => event.event === kind);
-const scoresIn = events => kScores.filter(score => events.some(event => isNumber(event[score.key])));
+// Those above that the validations have, then others by their own names.
+function scoresIn(events) {
+  const has = key => events.some(event => isNumber(event[key])), known = new Set(kScores.map(score => score.key));
+  const others = new Set(events.flatMap(Object.keys).filter(key => has(key) && !known.has(key)));
+  others.delete('step');
+  others.delete('seconds');
+  return [
+    ...kScores.filter(score => has(score.key)),
+    ...[...others].map(key => ({key, title: key, decimals: 4, best: () => NaN}))
+  ];
+}
 const bestValidation = run =>
     run.best && eventsOf(run, 'validate').filter(event => event.step === run.best.step).at(-1);
 
@@ -67,7 +77,7 @@ function summaryColumns() {
 
 function summarySection() {
   const columns = summaryColumns(),
-        signatures = new Set(data.runs.map(run => run.best?.bleu_signature).filter(Boolean));
+        signatures = new Set(data.runs.filter(run => run.best?.signature).map(run => `${run.score}: ${run.best.signature}`));
   const runRow = (run, i) => ({cells: columns.map(column => column.run(run, i))});
   const groupRow = group => ({class: 'mean', cells: columns.map(column => (column.group ? column.group(group) : ''))});
   return [
@@ -76,7 +86,7 @@ function summarySection() {
         table(columns.map(column => column.title), [...data.runs.map(runRow), ...data.groups.map(groupRow)])),
     element(
         'p', {class: 'note'}, 'Scores are those of the best validation. ',
-        ...[...signatures].map(text => `BLEU: ${text}. `),
+        ...[...signatures].map(text => `${text}. `),
         data.groups.length ? 'Means are over runs that differ only in their seed, ± one standard deviation of them.' :
                              null)
   ];

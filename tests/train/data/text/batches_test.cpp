@@ -39,10 +39,12 @@ TEST(Batches, BAT_4_PaddingByHand) {
   const Batch batch = batches.next();
   const std::int64_t p = kPad, e = kEos;
   EXPECT_EQ(batch.pairs, (std::vector<std::int64_t>{0, 1}));
-  EXPECT_EQ(batch.source.shape(), Shape({2, 3}));
-  EXPECT_EQ(batch.source.values<std::int64_t>(), (Ids{p, 10, e, 10, 11, e}));
-  EXPECT_EQ(batch.target.values<std::int64_t>(), (Ids{50, 51, e, 50, e, p}));
-  EXPECT_EQ(batch.previous.values<std::int64_t>(), (Ids{e, 50, 51, e, 50, p}));
+  EXPECT_EQ(batch.sentences.source.shape(), Shape({2, 3}));
+  EXPECT_EQ(batch.sentences.source.values<std::int64_t>(), (Ids{p, 10, e, 10, 11, e}));
+  EXPECT_EQ(batch.sentences.target.values<std::int64_t>(), (Ids{50, 51, e, 50, e, p}));
+  EXPECT_EQ(batch.sentences.input.values<std::int64_t>(), (Ids{e, 50, 51, e, 50, p}));
+  EXPECT_EQ(batch.sentences.source_mask.values<std::uint8_t>(), (std::vector<std::uint8_t>{0, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(batch.sentences.input_mask.values<std::uint8_t>(), (std::vector<std::uint8_t>{1, 1, 1, 1, 1, 0}));
   EXPECT_EQ(batch.source_tokens, 5);
   EXPECT_EQ(batch.target_tokens, 5);
 }
@@ -77,7 +79,8 @@ RC_GTEST_PROP(Batches, BAT_2_BAT_3_EveryPairOncePerEpochWithinTheLimit, ()) {
     for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
       const Batch batch = batches.next();
       const std::int64_t rows = std::int64_t(batch.pairs.size());
-      RC_ASSERT(rows * std::max(batch.source.shape()[1], batch.target.shape()[1]) <= options.max_tokens);
+      RC_ASSERT(rows * std::max(batch.sentences.source.shape()[1], batch.sentences.target.shape()[1]) <=
+                options.max_tokens);
       RC_ASSERT(rows < options.multiple || rows % options.multiple == 0);
       for (const std::int64_t pair : batch.pairs) ++times[pair];
       all.insert(batch.pairs);
@@ -110,14 +113,14 @@ TEST(Batches, AfterSeekTheSameBatchesFollow) {
   const BatchOptions options{.max_tokens = 200, .seed = 5};
   Batches whole(pairs, options);
   for (std::int64_t i = 0; i < whole.per_epoch() + 3; ++i) whole.next();
-  const BatchCursor saved = whole.cursor();
-  EXPECT_EQ(saved, (BatchCursor{1, 3}));
+  const DataCursor saved = whole.cursor();
+  EXPECT_EQ(saved, (DataCursor{1, 3}));
   Batches resumed(pairs, options);
   resumed.seek(saved);
   for (std::int64_t i = 0; i < 2 * whole.per_epoch(); ++i) {
     const Batch want = whole.next(), got = resumed.next();
     ASSERT_EQ(got.pairs, want.pairs);
-    ASSERT_EQ(got.previous.values<std::int64_t>(), want.previous.values<std::int64_t>());
+    ASSERT_EQ(got.sentences.input.values<std::int64_t>(), want.sentences.input.values<std::int64_t>());
   }
 }
 
@@ -132,7 +135,7 @@ TEST(Batches, PrefetchingChangesNoBatch) {
     for (std::int64_t i = 0; i < count; ++i) {
       const Batch want = plain.next(), got = prefetching.next();
       ASSERT_EQ(got.pairs, want.pairs);
-      ASSERT_EQ(got.source.values<std::int64_t>(), want.source.values<std::int64_t>());
+      ASSERT_EQ(got.sentences.source.values<std::int64_t>(), want.sentences.source.values<std::int64_t>());
       ASSERT_EQ(got.target_tokens, want.target_tokens);
       ASSERT_EQ(prefetching.cursor(), plain.cursor());
     }

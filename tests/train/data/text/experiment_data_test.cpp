@@ -7,6 +7,7 @@
 #include "engine/files/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/engine/files/temporary_directory.h"
+#include "train/data/data_root.h"
 #include "train/system/digest.h"
 
 namespace foldgrad::testing {
@@ -127,7 +128,7 @@ TEST_F(ExperimentDataTest, FilesThatAreNotThere) {
   EXPECT_EQ(message<FileError>([&] { read("tokenizer = 'bpe'\nbpe_codes = 'merges'\n"); }),
             files_ / "merges" + ": cannot be opened: No such file or directory");
   const DataConfig d = config("directory = 'multi30k'\n").data;
-  const std::string directory = data_directory(d, files_.path());
+  const std::string directory = data_directory(d.directory, files_.path());
   EXPECT_EQ(directory, files_ / "multi30k");
   EXPECT_EQ(message<FileError>([&] { read_text(d, directory, "train"); }),
             directory +
@@ -136,22 +137,6 @@ TEST_F(ExperimentDataTest, FilesThatAreNotThere) {
   std::filesystem::create_directory(directory);  // what a fetch that failed may have left
   EXPECT_EQ(message<FileError>([&] { read_text(d, directory, "train"); }),
             directory + ": has no train.de; `foldgrad data fetch multi30k` makes it, see docs/data.md");
-}
-
-TEST(DataRoot, FlagThenVariablesThenHome) {
-  const auto set = [](const char* name, const char* value) { ASSERT_EQ(setenv(name, value, 1), 0); };
-  set("HOME", "/home/a");
-  set("FOLDGRAD_DATA", "");
-  set("XDG_CACHE_HOME", "");
-  EXPECT_EQ(data_root(""), "/home/a/.cache/foldgrad");
-  set("XDG_CACHE_HOME", "/cache");
-  EXPECT_EQ(data_root(""), "/cache/foldgrad");
-  set("FOLDGRAD_DATA", "/data");
-  EXPECT_EQ(data_root(""), "/data");
-  EXPECT_EQ(data_root("/flag"), "/flag");
-  DataConfig d;
-  d.directory = "/elsewhere";
-  EXPECT_EQ(data_directory(d, "/flag"), "/elsewhere");
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #pragma once
 #include <stdexcept>
 
-#include "models/transformer/transformer.h"
+#include "models/model.h"
 
 namespace foldgrad {
 
@@ -18,13 +18,12 @@ enum class NonFinite { refuse, allow };
 std::string first_non_finite(const Tensor& t);
 // "encoder.layers.0.fc1.weight: nan at [2, 5]", by tensor: parameters in the order of the forward pass, then what
 // normalizers remember.
-std::vector<std::string> non_finite_tensors(Transformer& model);
+std::vector<std::string> non_finite_tensors(const Model& model);
 
 // The first operation of a pass at inference that does not give finite numbers, "decoder.layers.0.ffn: linear: inf at
 // [0, 3, 2]"; empty when all do.
-std::string first_non_finite_operation(Transformer& model, const TranslationBatch& batch, DType dtype);
+std::string first_non_finite_operation(Model& model, const NamedTensors& inputs, DType dtype);
 // Throws NonFiniteError: "WHAT is not finite; it began with " and that operation.
-[[noreturn]] void refuse_non_finite(const std::string& what, Transformer& model, const TranslationBatch& batch,
-                                    DType dtype);
+[[noreturn]] void refuse_non_finite(const std::string& what, Model& model, const NamedTensors& inputs, DType dtype);
 
 }  // namespace foldgrad

@@ -1,4 +1,4 @@
-#include "models/onnx/transformer.h"
+#include "models/transformer/onnx_export.h"
 
 #include <cmath>
 #include <deque>
@@ -7,8 +7,8 @@
 #include "engine/check.h"
 #include "models/inference/norm.h"
 #include "models/onnx/layers.h"
-#include "models/onnx/runtime_config.h"
 #include "models/transformer/beam_search.h"
+#include "models/transformer/onnx_config.h"
 
 namespace foldgrad {
 namespace {
@@ -206,7 +206,7 @@ class TransformerNodes {
 
 }  // namespace
 
-void write_onnx(Transformer& model, const std::string& directory) {
+std::vector<std::string> write_onnx(Transformer& model, const std::string& directory) {
   FOLDGRAD_CHECK(model.device() == Device::cpu && model.dtype() == DType::f32,
                  "onnx: the model must be f32 on cpu, got {} on {}", name(model.dtype()), name(model.device()));
   for (const Normalizer* norm : model.normalizers())
@@ -217,6 +217,7 @@ void write_onnx(Transformer& model, const std::string& directory) {
   FOLDGRAD_CHECK(!std::filesystem::exists(directory + "/model.safetensors"),
                  "onnx: {} holds a model, whose config.json would be replaced; name another directory", directory);
   std::deque<AtomicFile> files;
+  std::vector<std::string> names;
   for (const auto& [name, build] : {std::pair{"encoder_model", &TransformerNodes::encoder},
                                     {"decoder_model", &TransformerNodes::decoder},
                                     {"decoder_with_past_model", &TransformerNodes::decoder_with_past}}) {
@@ -226,11 +227,13 @@ void write_onnx(Transformer& model, const std::string& directory) {
     std::error_code error;  // only now, when nothing can be refused any more
     std::filesystem::create_directories(directory, error);
     if (error) throw FileError(directory, "cannot be created", error.value());
-    graph->write(files.emplace_back(directory + "/" + name + ".onnx"));
+    names.push_back(std::string(name) + ".onnx");
+    graph->write(files.emplace_back(directory + "/" + names.back()));
   }
   files.emplace_back(directory + "/config.json").write(runtime_config(model.config()));
   files.emplace_back(directory + "/generation_config.json").write(runtime_generation_config(model.config()));
   for (AtomicFile& file : files) file.commit();
+  return names;
 }
 
 }  // namespace foldgrad

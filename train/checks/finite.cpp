@@ -1,4 +1,4 @@
-#include "train/checkpoints/finite.h"
+#include "train/checks/finite.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -38,7 +38,7 @@ std::string first_non_finite(const Tensor& t) {
   return found;
 }
 
-std::vector<std::string> non_finite_tensors(Transformer& model) {
+std::vector<std::string> non_finite_tensors(const Model& model) {
   std::vector<std::string> all;
   const auto look = [&](const std::string& name, const Tensor& tensor) {
     if (const std::string bad = first_non_finite(tensor); !bad.empty()) all.push_back(name + ": " + bad);
@@ -48,7 +48,7 @@ std::vector<std::string> non_finite_tensors(Transformer& model) {
   return all;
 }
 
-std::string first_non_finite_operation(Transformer& model, const TranslationBatch& batch, DType dtype) {
+std::string first_non_finite_operation(Model& model, const NamedTensors& inputs, DType dtype) {
   std::string found;
   Tape tape;
   tape.observe([&](const Node& node, const Tensor& y) {
@@ -56,14 +56,12 @@ std::string first_non_finite_operation(Transformer& model, const TranslationBatc
     if (const std::string bad = first_non_finite(y); !bad.empty())
       found = fmt::format("{}: {}: {}", node.scope(), node.name(), bad);
   });
-  const ForwardPass pass{.tape = tape, .dtype = dtype};
-  const Var memory = model.encode(batch.source, batch.source_mask, pass);
-  model.logits(model.decode(batch.input, batch.input_mask, memory, batch.source_mask, pass), pass);
+  model.forward(inputs, {.tape = tape, .dtype = dtype});
   return found;
 }
 
-void refuse_non_finite(const std::string& what, Transformer& model, const TranslationBatch& batch, DType dtype) {
-  const std::string operation = first_non_finite_operation(model, batch, dtype);
+void refuse_non_finite(const std::string& what, Model& model, const NamedTensors& inputs, DType dtype) {
+  const std::string operation = first_non_finite_operation(model, inputs, dtype);
   throw NonFiniteError(what + " is not finite" + (operation.empty() ? "" : "; it began with " + operation));
 }
 

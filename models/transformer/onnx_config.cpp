@@ -1,4 +1,4 @@
-#include "models/onnx/runtime_config.h"
+#include "models/transformer/onnx_config.h"
 
 #include <nlohmann/json.hpp>
 

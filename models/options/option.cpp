@@ -1,4 +1,4 @@
-#include "models/option.h"
+#include "models/options/option.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "engine/nearest_name.h"
+#include "models/options/nearest_name.h"
 
 #include <gtest/gtest.h>
 

@@ -12,20 +12,21 @@ namespace {
 using Tied = FoldOptions::Tied;
 using Outcome = SiteReport::Outcome;
 
-bool all_folded(const FoldedTransformer& folded) {
+bool all_folded(const FoldedModel& folded) {
   return std::all_of(folded.reports.begin(), folded.reports.end(),
                      [](const SiteReport& r) { return r.outcome == Outcome::folded; });
 }
 
 Difference folding_error(Transformer& model, const FoldOptions& options, DType dtype,
                          const TranslationBatch& batch = translation_batch()) {
-  const FoldedTransformer folded = fold(model, options);
-  return difference(inference_logits(*folded.model, batch, dtype), inference_logits(model, batch, dtype));
+  const FoldedModel folded = fold(model, options);
+  return difference(inference_logits(*folded.model, batch.named(), dtype),
+                    inference_logits(model, batch.named(), dtype));
 }
 
 Difference folding_error_without_tape(Transformer& model, const FoldOptions& options, const TranslationBatch& batch) {
-  const FoldedTransformer folded = fold(model, options);
-  return difference(logits_by_steps(*InferenceTransformer::make(*folded.model, model.dtype()), batch),
+  const FoldedModel folded = fold(model, options);
+  return difference(logits_by_steps(*InferenceTransformer::make(transformer_of(folded), model.dtype()), batch),
                     logits_by_steps(*InferenceTransformer::make(model, model.dtype()), batch));
 }
 
@@ -136,13 +137,13 @@ TransformerConfig config_of_powers(const std::string& normalizer, bool pre_norm)
 
 void expect_the_same_bits(Transformer& model, const FoldOptions& options) {
   const TranslationBatch batch = translation_batch();
-  const FoldedTransformer folded = fold(model, options);
-  const auto by_tape = [&](Transformer& m) { return inference_logits(m, batch, model.dtype()); };
+  const FoldedModel folded = fold(model, options);
+  const auto by_tape = [&](Model& m) { return inference_logits(m, batch.named(), model.dtype()); };
   const auto without = [&](Transformer& m) {
     return logits_by_steps(*InferenceTransformer::make(m, model.dtype()), batch);
   };
   EXPECT_TRUE(identical(by_tape(*folded.model), by_tape(model)));
-  EXPECT_TRUE(identical(without(*folded.model), without(model)));
+  EXPECT_TRUE(identical(without(transformer_of(folded)), without(model)));
 }
 
 // Where nothing is rounded but sums, and these in the same order; without biases of linear layers in a rescaled stream
@@ -167,7 +168,7 @@ TEST(FoldTransformer, PowersOfTwoAndNoBiasAreFoldedBitForBit) {
     }
 }
 
-std::map<std::string, SiteReport> by_site(const FoldedTransformer& folded) {
+std::map<std::string, SiteReport> by_site(const FoldedModel& folded) {
   std::map<std::string, SiteReport> all;
   for (const SiteReport& r : folded.reports) all[r.site] = r;
   return all;
@@ -178,7 +179,7 @@ TEST(FoldTransformer, PreNormWithATiedTable) {
   config.decoder_layers = 2;
   Transformer model(config, 1);
   randomize(model, 5);
-  FoldedTransformer folded = fold(model);
+  FoldedModel folded = fold(model);
   auto sites = by_site(folded);
   EXPECT_EQ(sites.size(), 10u);
   for (const auto& [name, r] : sites)
@@ -199,21 +200,21 @@ TEST(FoldTransformer, PreNormWithATiedTable) {
   EXPECT_EQ(last.kept[0].reason,
             "its weight encoder.embed_tokens.weight is also read by encoder.embed_tokens: embedding");
   using Sites = std::map<std::string, std::string>;
-  EXPECT_EQ(folded.model->config().normalizer, "none");
-  EXPECT_EQ(folded.model->config().normalizer_at, (Sites{{"decoder.layer_norm", "affine"}}));
+  EXPECT_EQ(transformer_of(folded).config().normalizer, "none");
+  EXPECT_EQ(transformer_of(folded).config().normalizer_at, (Sites{{"decoder.layer_norm", "affine"}}));
   EXPECT_TRUE(folded.model->state().empty());
 
   folded = fold(model, {Tied::untie});
   EXPECT_EQ(by_site(folded)["decoder.layer_norm"].into, std::vector<std::string>{"decoder.output_projection.weight"});
-  EXPECT_EQ(folded.model->config().normalizer_at, Sites{});
-  EXPECT_EQ(folded.model->config().share_embeddings, "inputs");
-  EXPECT_TRUE(folded.model->config().output_bias);
+  EXPECT_EQ(transformer_of(folded).config().normalizer_at, Sites{});
+  EXPECT_EQ(transformer_of(folded).config().share_embeddings, "inputs");
+  EXPECT_TRUE(transformer_of(folded).config().output_bias);
 
   folded = fold(model, {Tied::keep});
   EXPECT_EQ(by_site(folded)["decoder.layer_norm"].outcome, Outcome::partly);
-  EXPECT_EQ(folded.model->config().normalizer_at, (Sites{{"decoder.layer_norm", "scale"}}));
-  EXPECT_EQ(folded.model->config().share_embeddings, "all");
-  EXPECT_TRUE(folded.model->config().output_bias);
+  EXPECT_EQ(transformer_of(folded).config().normalizer_at, (Sites{{"decoder.layer_norm", "scale"}}));
+  EXPECT_EQ(transformer_of(folded).config().share_embeddings, "all");
+  EXPECT_TRUE(transformer_of(folded).config().output_bias);
 }
 
 TEST(FoldTransformer, PostNormKeepsItsMapOnTheResidualOrRescalesTheStream) {
@@ -221,7 +222,7 @@ TEST(FoldTransformer, PostNormKeepsItsMapOnTheResidualOrRescalesTheStream) {
   config.share_embeddings = "none";
   Transformer model(config, 1);
   randomize(model, 5);
-  FoldedTransformer folded = fold(model);
+  FoldedModel folded = fold(model);
   const auto sites = by_site(folded);
   const SiteReport& first = sites.at("encoder.layers.0.self_attn_layer_norm");
   EXPECT_EQ(first.outcome, Outcome::partly);
@@ -232,43 +233,43 @@ TEST(FoldTransformer, PostNormKeepsItsMapOnTheResidualOrRescalesTheStream) {
   EXPECT_EQ(sites.at("encoder.layers.0.final_layer_norm").outcome, Outcome::folded);  // of the memory alone
   EXPECT_EQ(sites.at("decoder.layers.0.final_layer_norm").outcome, Outcome::folded);
   using Sites = std::map<std::string, std::string>;
-  EXPECT_EQ(folded.model->config().normalizer_at, (Sites{{"encoder.layers.0.ffn.residual", "affine"},
-                                                         {"decoder.layers.0.encoder_attn.residual", "affine"},
-                                                         {"decoder.layers.0.ffn.residual", "affine"}}));
+  EXPECT_EQ(transformer_of(folded).config().normalizer_at, (Sites{{"encoder.layers.0.ffn.residual", "affine"},
+                                                                  {"decoder.layers.0.encoder_attn.residual", "affine"},
+                                                                  {"decoder.layers.0.ffn.residual", "affine"}}));
   folded = fold(model, {.rescale_stream = true});
   for (const auto& [name, r] : by_site(folded)) EXPECT_EQ(r.outcome, Outcome::folded) << name;
-  EXPECT_EQ(folded.model->config().normalizer_at, Sites{});
+  EXPECT_EQ(transformer_of(folded).config().normalizer_at, Sites{});
 
   model.normalizers()[0]->parameters()[0]->value.data<float>()[3] = 0;
   folded = fold(model, {.rescale_stream = true});
   const SiteReport zero = by_site(folded).at("encoder.layers.0.self_attn_layer_norm");
   ASSERT_EQ(zero.kept.size(), 1u);
   EXPECT_EQ(zero.kept[0].reason, "the stream cannot be rescaled: it would be divided by A = 0 in channel 3");
-  EXPECT_EQ(folded.model->config().normalizer_at, (Sites{{"encoder.layers.0.ffn.residual", "affine"}}));
+  EXPECT_EQ(transformer_of(folded).config().normalizer_at, (Sites{{"encoder.layers.0.ffn.residual", "affine"}}));
   EXPECT_LE(folding_error(model, {.rescale_stream = true}, DType::f32).relative, 2e-6);
 }
 
 TEST(FoldTransformer, OfOnlineNormalizersGainAndBiasFold) {
   Transformer model(tiny_config("ln"), 1);
   randomize(model, 5);
-  const FoldedTransformer folded = fold(model, {Tied::untie});
-  EXPECT_EQ(folded.model->config().normalizer, "ln");
+  const FoldedModel folded = fold(model, {Tied::untie});
+  EXPECT_EQ(transformer_of(folded).config().normalizer, "ln");
   for (Normalizer* norm : folded.model->normalizers()) {
     EXPECT_TRUE(identical(norm->parameters()[0]->value, Tensor::full({8}, 1, DType::f32))) << norm->site();
     EXPECT_TRUE(identical(norm->parameters()[1]->value, Tensor::zeros({8}, DType::f32))) << norm->site();
   }
-  const FoldedTransformer kept = fold(model, {Tied::keep});
-  EXPECT_TRUE(
-      identical(kept.model->decoder_norm()->parameters()[0]->value, model.decoder_norm()->parameters()[0]->value));
-  EXPECT_TRUE(kept.model->config().output_bias);
+  const FoldedModel kept = fold(model, {Tied::keep});
+  EXPECT_TRUE(identical(transformer_of(kept).decoder_norm()->parameters()[0]->value,
+                        model.decoder_norm()->parameters()[0]->value));
+  EXPECT_TRUE(transformer_of(kept).config().output_bias);
 }
 
 TEST(FoldTransformer, FoldingTwiceChangesNothing) {
   for (bool pre_norm : {true, false}) {
     Transformer model(tiny_config("un", pre_norm), 1);
     randomize(model, 5);
-    const FoldedTransformer once = fold(model), twice = fold(*once.model);
-    EXPECT_EQ(once.model->config(), twice.model->config());
+    const FoldedModel once = fold(model), twice = fold(*once.model);
+    EXPECT_EQ(transformer_of(once).config(), transformer_of(twice).config());
     const auto a = once.model->parameters(), b = twice.model->parameters();
     for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(identical(a[i]->value, b[i]->value)) << a[i]->name;
   }
@@ -286,8 +287,8 @@ TEST(FoldTransformer, FoldedModelsDecodeAlike) {
         const DecodingOptions decoding{.beam = beam};
         const auto want = beam_search(model, batch.source, batch.source_mask, decoding);
         for (const FoldOptions& options : {FoldOptions{}, FoldOptions{Tied::untie, true}, FoldOptions{Tied::keep}}) {
-          const FoldedTransformer folded = fold(model, options);
-          const auto got = beam_search(*folded.model, batch.source, batch.source_mask, decoding);
+          const FoldedModel folded = fold(model, options);
+          const auto got = beam_search(transformer_of(folded), batch.source, batch.source_mask, decoding);
           ASSERT_EQ(got.size(), want.size());
           for (std::size_t i = 0; i < want.size(); ++i) EXPECT_EQ(got[i][0].ids, want[i][0].ids) << normalizer;
         }

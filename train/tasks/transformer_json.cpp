@@ -1,11 +1,11 @@
-#include "train/checkpoints/model_config.h"
+#include "train/tasks/transformer_json.h"
 
 #include <algorithm>
 #include <type_traits>
 
 #include "engine/check.h"
-#include "engine/nearest_name.h"
 #include "models/normalizers/normalizer.h"
+#include "models/options/nearest_name.h"
 #include "train/config/model_limits.h"
 #include "train/system/json_file.h"
 
@@ -15,9 +15,6 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 using Kind = Option::Kind;
-
-constexpr const char* kFormat = "foldgrad transformer";
-constexpr int kFormatVersion = 1;
 
 // Calls v(name, member, required) for what stands in "model". Required is what inference depends on.
 template <class Config, class Visitor>
@@ -134,7 +131,7 @@ std::map<std::string, std::string> read_sites(const json& at) {
 
 }  // namespace
 
-ordered_json model_config_json(const TransformerConfig& config) {
+ordered_json transformer_json(const TransformerConfig& config) {
   ordered_json model, options = ordered_json::object();
   visit_model(config, [&](const char* name, const auto& member, bool) { model[name] = member; });
   const NormalizerInfo& info = normalizer_info(config.normalizer);
@@ -144,21 +141,10 @@ ordered_json model_config_json(const TransformerConfig& config) {
       options[option.name] = option_json(option, chosen.text(option.name));
   ordered_json norm{{"name", config.normalizer}, {"mask", config.mask_normalizers}, {"options", std::move(options)}};
   if (!config.normalizer_at.empty()) norm["at"] = config.normalizer_at;
-  return {
-      {"format", kFormat}, {"format_version", kFormatVersion}, {"model", std::move(model)}, {"norm", std::move(norm)}};
+  return {{"model", std::move(model)}, {"norm", std::move(norm)}};
 }
 
-TransformerConfig parse_model_config(const json& root) {
-  FOLDGRAD_CHECK(root.is_object(), "must be an object, got {}", root.type_name());
-  const auto format = root.find("format"), version = root.find("format_version");
-  FOLDGRAD_CHECK(format != root.end() && *format == kFormat, "\"format\" must be \"{}\", got {}", kFormat,
-                 format == root.end() ? "none" : shown(*format));
-  FOLDGRAD_CHECK(version != root.end() && *version == kFormatVersion, "\"format_version\" must be {}, got {}",
-                 kFormatVersion, version == root.end() ? "none" : shown(*version));
-  const std::vector<std::string> known{"format", "format_version", "model", "norm"};
-  for (const auto& [key, value] : root.items())
-    FOLDGRAD_CHECK(std::find(known.begin(), known.end(), key) != known.end(), "there is no key \"{}\"{}", key,
-                   did_you_mean(key, known, "\""));
+TransformerConfig parse_transformer(const json& root) {
   TransformerConfig config;
   Section model(root, "model");
   visit_model(config, [&](const char* name, auto& member, bool required) { model.read(name, member, required); });
@@ -175,6 +161,17 @@ TransformerConfig parse_model_config(const json& root) {
   config.validate();
   (void)NormalizerOptions(config.normalizer, normalizer_info(config.normalizer).options, config.normalizer_options);
   return config;
+}
+
+std::vector<std::pair<std::string, Shape>> expected_transformer_parameters(const json& root) {
+  const TransformerConfig c = parse_transformer(root);
+  std::vector<std::pair<std::string, Shape>> all{{"encoder.embed_tokens.weight", {c.source_vocabulary, c.width}}};
+  if (!c.one_input_table()) all.push_back({"decoder.embed_tokens.weight", {c.target_vocabulary, c.width}});
+  using Stack = std::pair<const char*, std::int64_t>;
+  for (const auto& [stack, layers] : {Stack{"encoder", c.encoder_layers}, {"decoder", c.decoder_layers}})
+    for (const std::int64_t layer : {std::int64_t(0), layers - 1})
+      all.push_back({fmt::format("{}.layers.{}.fc1.weight", stack, layer), {c.ffn_width, c.width}});
+  return all;
 }
 
 }  // namespace foldgrad

@@ -1,0 +1,54 @@
+#include "models/blocks/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/check.h"
+#include "models/normalizers/normalizer.h"
+#include "ops/activation/activation.h"
+
+namespace foldgrad {
+namespace {
+
+constexpr Activation kActivations[] = {Activation::relu, Activation::tanh, Activation::sigmoid,
+                                       Activation::silu, Activation::gelu, Activation::gelu_tanh};
+
+}  // namespace
+
+void require_choice(const char* family, const char* key, const std::string& value,
+                    const std::vector<std::string>& choices) {
+  FOLDGRAD_CHECK(std::find(choices.begin(), choices.end(), value) != choices.end(),
+                 "{}: {} must be one of {}, got \"{}\"", family, key, fmt::join(choices, ", "), value);
+}
+
+void BlockConfig::validate(const char* family) const {
+  using Count = std::pair<const char*, std::int64_t>;
+  for (const auto& [key, value] : {Count{"width", width}, {"ffn_width", ffn_width}, {"heads", heads}})
+    FOLDGRAD_CHECK(value >= 1, "{}: {} must be at least 1, got {}", family, key, value);
+  FOLDGRAD_CHECK(width % heads == 0, "{}: heads must divide width = {}, got {}", family, width, heads);
+  FOLDGRAD_CHECK(width / heads <= 128,
+                 "{}: heads must be at least {} so that each has at most 128 of {} channels, got {}", family,
+                 (width + 127) / 128, width, heads);
+  using Probability = std::pair<const char*, double>;
+  for (const auto& [key, value] : {Probability{"dropout", dropout},
+                                   {"attention_dropout", attention_dropout},
+                                   {"activation_dropout", activation_dropout}})
+    FOLDGRAD_CHECK(value >= 0 && value < 1, "{}: {} must be in [0, 1), got {}", family, key, value);
+  std::vector<std::string> names;
+  for (Activation a : kActivations) names.push_back(name(a));
+  require_choice(family, "activation", activation, names);
+  FOLDGRAD_CHECK(!pre_norm || !normalizer_info(normalizer).post_norm_only,
+                 "{}: pre_norm must be off with normalizer = {}, which scales the sum of post-norm", family,
+                 normalizer);
+}
+
+Activation BlockConfig::activation_function() const {
+  for (Activation a : kActivations)
+    if (activation == name(a)) return a;
+  throw std::invalid_argument(fmt::format("there is no activation \"{}\"", activation));
+}
+
+}  // namespace foldgrad

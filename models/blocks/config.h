@@ -1,0 +1,45 @@
+// The sizes and choices that the blocks of a model share. The configuration of a family begins with them.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ops/activation/activation_math.h"
+
+namespace foldgrad {
+
+struct BlockConfig {
+  std::int64_t width = 512, ffn_width = 1024, heads = 4;
+
+  double dropout = 0.3;             // of embeddings and of what a sublayer adds
+  double attention_dropout = 0.1;   // of probabilities
+  double activation_dropout = 0.1;  // after the activation of a feed-forward block
+
+  bool pre_norm = true;  // normalizers before each sublayer and one behind each stack; otherwise after each sum
+  std::string activation = "relu";  // or another that ops/activation names
+
+  // At every site; options as make_normalizer takes them. deepnorm is told the layers and the stack by the model.
+  std::string normalizer = "ln";
+  std::map<std::string, std::string> normalizer_options = {};
+  // Sites that have another one, with its default options. A folded model has normalizer = "none" and here what is left
+  // of it (models/fold/model.h): "affine", "scale" or "centernorm" at a site, or at SUBLAYER.residual, a site that
+  // exists only when it stands here: of x on its way into the sum, as in encoder.layers.1.self_attn.residual.
+  std::map<std::string, std::string> normalizer_at = {};
+  // Statistics leave padding out. The released code of Unified Normalization counts it in.
+  bool mask_normalizers = true;
+
+  // Throws std::invalid_argument: "FAMILY: key must be ..., got ...". The normalizer's options are checked where
+  // normalizers are made.
+  void validate(const char* family) const;
+  // Throws std::invalid_argument for one that validate() refuses.
+  Activation activation_function() const;
+
+  bool operator==(const BlockConfig&) const = default;
+};
+
+// Throws std::invalid_argument unless `value` is one of `choices`: "FAMILY: KEY must be one of ..., got ...".
+void require_choice(const char* family, const char* key, const std::string& value,
+                    const std::vector<std::string>& choices);
+
+}  // namespace foldgrad

@@ -1,0 +1,76 @@
+#include "models/fold/model.h"
+
+#include "models/fold/site.h"
+
+namespace foldgrad {
+namespace {
+
+const char* kind_of(const AffineMap& map) {
+  if (map.centered) return "centernorm";
+  return map.adds() ? "affine" : "scale";
+}
+
+// What a normalizer of the folded model is to hold, by SITE.NAME.
+void add_normalizer_parameters(const std::string& site, const AffineMap& map, NamedTensors& values) {
+  const std::int64_t C = map.channels();
+  const double unit = map.centered ? double(C - 1) / double(C) : 1;  // centernorm multiplies by C / (C - 1) itself
+  const Tensor A = Tensor::of({C}, map.A);
+  for (std::int64_t c = 0; c < C; ++c) A.data<double>()[c] *= unit;
+  values[site + ".weight"] = A;
+  values[site + ".scale"] = A.slice(0, 1);
+  values[site + ".bias"] = Tensor::of({C}, map.B);
+}
+
+}  // namespace
+
+Graph graph_of(Model& model) {
+  std::vector<std::string> sites;
+  for (const Normalizer* norm : model.normalizers()) sites.push_back(norm->site());
+  Tape tape;
+  const Var logits = model.forward(model.smallest_inputs(), {.tape = tape, .dtype = model.dtype()});
+  return graph_of(tape, {logits}, sites);
+}
+
+std::vector<FoldSite> fold_sites(Model& model) {
+  std::vector<FoldSite> sites;
+  for (Normalizer* norm : model.normalizers()) sites.push_back(fold_site(*norm, model.dtype(), model.device()));
+  return sites;
+}
+
+FoldedModel fold(Model& model, const FoldOptions& options) {
+  if (const std::unique_ptr<Model> same = model.foldable()) return fold(*same, options);
+  NamedTensors values;
+  for (const auto& [name, value] : model.values()) values[name] = value.to(Device::cpu).to(DType::f64);
+  FoldedGraph folded = fold(graph_of(model), fold_sites(model), values, options);
+  for (const auto& [site, map] : folded.sites) add_normalizer_parameters(site, map, folded.parameters);
+  for (const auto& [scope, map] : folded.residuals)
+    add_normalizer_parameters(scope + ".residual", map, folded.parameters);
+
+  FoldedModel result{model.folded(folded), std::move(folded.reports)};
+  for (Parameter* p : result.model->parameters()) {
+    const auto value = folded.parameters.find(p->name);
+    FOLDGRAD_CHECK(value != folded.parameters.end() && value->second.shape() == p->value.shape(),
+                   "fold: the folded model needs {} {}", p->name, p->value.shape());
+    p->value.copy_from(value->second.to(p->value.dtype()));
+  }
+  const NamedTensors state = model.state();
+  for (const auto& [name, tensor] : result.model->state()) tensor.copy_from(state.at(name));
+  return result;
+}
+
+void set_normalizers_left(BlockConfig& config, const Model& model, const FoldedGraph& folded) {
+  if (normalizer_info(config.normalizer).offline()) config.normalizer = "none", config.normalizer_options = {};
+  for (const Normalizer* norm : model.normalizers()) {
+    if (!norm->info().offline()) continue;
+    const auto left = folded.sites.find(norm->site());
+    if (left != folded.sites.end())
+      config.normalizer_at[norm->site()] = kind_of(left->second);
+    else if (config.normalizer == "none")
+      config.normalizer_at.erase(norm->site());
+    else
+      config.normalizer_at[norm->site()] = "none";
+  }
+  for (const auto& [scope, map] : folded.residuals) config.normalizer_at[scope + ".residual"] = kind_of(map);
+}
+
+}  // namespace foldgrad

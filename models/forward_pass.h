@@ -1,0 +1,26 @@
+// What every layer of a model is told of the pass that it is part of.
+#pragma once
+#include "models/normalizers/normalizer.h"
+#include "ops/dropout/dropout.h"
+
+namespace foldgrad {
+
+// The stream of random numbers of a place in a model: a hash of its name (FNV-1a), so that it depends on nothing else.
+std::uint32_t random_stream(const std::string& place);
+
+// One forward pass.
+struct ForwardPass {
+  Tape& tape;
+  DType dtype;  // of activations
+  bool training = false;
+  std::uint64_t seed = 0;
+  std::uint32_t step = 0;
+  std::vector<Var>* penalties = nullptr;  // in training, terms of shape [] that normalizers add to the loss (rbn)
+
+  NormContext norm(const Tensor* mask) const { return {.training = training, .mask = mask, .penalties = penalties}; }
+  Var use(Parameter& parameter) const;  // in the dtype of activations
+  double dropout(double p) const { return training ? p : 0; }
+  Random random(std::uint32_t stream) const { return {seed, stream, step}; }
+};
+
+}  // namespace foldgrad

@@ -1,0 +1,78 @@
+#include "models/model.h"
+
+#include <algorithm>
+
+#include "engine/dispatch.h"
+
+namespace foldgrad {
+namespace {
+
+// What is listed is not changed by listing it.
+Model& listed(const Model& model) { return const_cast<Model&>(model); }
+
+}  // namespace
+
+std::vector<const Parameter*> Model::parameters() const {
+  const std::vector<Parameter*> all = listed(*this).parameters();
+  return {all.begin(), all.end()};
+}
+
+std::vector<const Normalizer*> Model::normalizers() const {
+  const std::vector<Normalizer*> all = listed(*this).normalizers();
+  return {all.begin(), all.end()};
+}
+
+std::int64_t Model::parameter_count() const {
+  std::int64_t count = 0;
+  for (const Parameter* p : parameters()) count += p->value.size();
+  return count;
+}
+
+NamedTensors Model::values() const {
+  NamedTensors all;
+  for (const Parameter* p : parameters()) all.emplace(p->name, p->value);
+  return all;
+}
+
+NamedTensors Model::state() const {
+  NamedTensors all;
+  for (const Normalizer* norm : normalizers())
+    for (const auto& [name, tensor] : norm->state()) all.emplace(norm->site() + "." + name, tensor);
+  return all;
+}
+
+void Model::restore(const NamedTensors& snapshot) { copy_into(family(), state(), snapshot); }
+
+void Model::copy_from(const Model& other) {
+  const auto converted = [](NamedTensors from, const NamedTensors& own) {
+    for (auto& [name, tensor] : from)
+      if (const auto to = own.find(name); to != own.end()) tensor = tensor.to(to->second.dtype());
+    return from;
+  };
+  const NamedTensors values = this->values(), state = this->state();
+  const NamedTensors new_values = converted(other.values(), values), new_state = converted(other.state(), state);
+  require_alike(family(), state, new_state);
+  copy_into(family(), values, new_values);
+  copy_into(family(), state, new_state);
+}
+
+std::unique_ptr<Model> Model::copy(DType dtype, Device device) const {
+  std::unique_ptr<Model> model = alike(dtype, device);
+  model->copy_from(*this);
+  return model;
+}
+
+Tensor inference_logits(Model& model, const NamedTensors& inputs, DType dtype) {
+  Tape tape(/*recording=*/false);
+  const Tensor logits =
+      model.forward(inputs, {.tape = tape, .dtype = dtype}).value().to(Device::cpu).to(DType::f64).clone();
+  const Tensor mask = model.logits_mask(inputs);
+  if (!mask.defined()) return logits;
+  const std::vector<std::uint8_t> real = mask.to(Device::cpu).values<std::uint8_t>();
+  const std::int64_t V = logits.shape()[-1];
+  for (std::size_t r = 0; r < real.size(); ++r)
+    if (!real[r]) std::fill_n(logits.data<double>() + std::int64_t(r) * V, V, 0.0);
+  return logits;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,72 @@
+// A model as training, folding, files and checks see it. Each family of models has a folder of its own and derives from
+// this; nobody else need know which family a model is of.
+#pragma once
+#include <memory>
+
+#include "models/forward_pass.h"
+
+namespace foldgrad {
+
+struct FoldedGraph;
+
+class Model {
+ public:
+  Model(DType dtype, Device device) : dtype_(dtype), device_(device) {}
+  virtual ~Model() = default;
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  DType dtype() const { return dtype_; }  // of the parameters
+  Device device() const { return device_; }
+
+  // Its row in the table of families (train/tasks/families.h): "transformer".
+  virtual const char* family() const = 0;
+
+  // In the order of the forward pass; each once, also where it is shared.
+  virtual std::vector<Parameter*> parameters() = 0;
+  virtual std::vector<Normalizer*> normalizers() = 0;
+  // Those of the last layer, which makes the logits: adaptive clipping may leave them out.
+  virtual std::vector<Parameter*> output_parameters() = 0;
+  std::vector<const Parameter*> parameters() const;
+  std::vector<const Normalizer*> normalizers() const;
+  std::int64_t parameter_count() const;
+
+  // Logits [..., classes] of `inputs`, which are named as the family says and lie on the model's device.
+  virtual Var forward(const NamedTensors& inputs, const ForwardPass& pass) = 0;
+  // The cross entropy of forward(inputs) with inputs.at("target"), summed over the targets.
+  virtual Var loss(const NamedTensors& inputs, const ForwardPass& pass, double label_smoothing) = 0;
+  // Which rows of the logits have a meaning: u8, of their shape without the last axis. Not defined: all.
+  virtual Tensor logits_mask(const NamedTensors&) const { return {}; }
+
+  // The smallest inputs with which every operation is recorded, those of `graph`.
+  virtual NamedTensors smallest_inputs() const = 0;
+  // Random ones, "target" among them, on which checks and certificates compare models. Equal seeds give equal inputs.
+  virtual NamedTensors random_inputs(std::uint64_t seed) const = 0;
+
+  // A model of the same configuration, whose parameters are zero and whose normalizers are as new.
+  virtual std::unique_ptr<Model> alike(DType dtype, Device device) const = 0;
+  // The same function as a model that folding knows; null where this one is. Embeddings with fixnorm are not.
+  virtual std::unique_ptr<Model> foldable() { return nullptr; }
+  // A model of this family that has what `graph` leaves of normalizers. Its values are not set.
+  virtual std::unique_ptr<Model> folded(const FoldedGraph& graph) const = 0;
+
+  // Parameters by name.
+  NamedTensors values() const;
+  // Buffers of all normalizers, by SITE.NAME, live as those of Normalizer::state().
+  NamedTensors state() const;
+  NamedTensors snapshot() const { return clone(state()); }
+  // Throws std::invalid_argument unless names, shapes and dtypes are those of state(); nothing is written then.
+  void restore(const NamedTensors& snapshot);
+  // Values and state of another model of the same configuration, from whatever device and dtype.
+  void copy_from(const Model& other);
+  std::unique_ptr<Model> copy(DType dtype, Device device) const;
+
+ private:
+  DType dtype_;
+  Device device_;
+};
+
+// Logits at inference, computed in `dtype`, as f64 on the host; rows without a meaning are zero.
+Tensor inference_logits(Model& model, const NamedTensors& inputs, DType dtype);
+
+}  // namespace foldgrad

@@ -1,0 +1,85 @@
+#include "models/transformer/batch.h"
+
+#include <algorithm>
+#include <random>
+
+#include "engine/check.h"
+
+namespace foldgrad {
+namespace {
+
+struct Padded {
+  Tensor ids, mask;
+};
+
+Padded padded(const std::vector<Ids>& rows, std::int64_t pad) {
+  std::size_t columns = 1;
+  for (const Ids& row : rows) columns = std::max(columns, row.size());
+  const Shape shape({std::int64_t(rows.size()), std::int64_t(columns)});
+  const Padded p{Tensor::full(shape, double(pad), DType::i64), Tensor::zeros(shape, DType::u8)};
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    std::copy(rows[r].begin(), rows[r].end(), p.ids.data<std::int64_t>() + r * columns);
+    std::fill_n(p.mask.data<std::uint8_t>() + r * columns, rows[r].size(), std::uint8_t(1));
+  }
+  return p;
+}
+
+}  // namespace
+
+TranslationBatch make_batch(const std::vector<Ids>& sources, const std::vector<Ids>& targets, std::int64_t pad) {
+  std::vector<Ids> inputs = targets;
+  for (Ids& ids : inputs) {
+    ids.insert(ids.begin(), kEos);
+    ids.pop_back();
+  }
+  const Padded source = padded(sources, pad), input = padded(inputs, pad), target = padded(targets, pad);
+  return {source.ids, source.mask, input.ids, input.mask, target.ids};
+}
+
+NamedTensors TranslationBatch::named() const {
+  NamedTensors all{{"source", source}, {"source_mask", source_mask}, {"input", input}, {"input_mask", input_mask}};
+  if (target.defined()) all.emplace("target", target);
+  return all;
+}
+
+TranslationBatch TranslationBatch::of(const NamedTensors& inputs) {
+  const auto needed = [&](const char* name) {
+    const auto found = inputs.find(name);
+    FOLDGRAD_CHECK(found != inputs.end(), "transformer: takes an input \"{}\", which is missing", name);
+    return found->second;
+  };
+  const auto target = inputs.find("target");
+  return {needed("source"), needed("source_mask"), needed("input"), needed("input_mask"),
+          target == inputs.end() ? Tensor() : target->second};
+}
+
+NamedTensors Transformer::smallest_inputs() const {
+  const std::int64_t id = config_.pad == 0 ? 1 % config_.source_vocabulary : 0, pad = config_.pad;
+  const bool two = config_.max_positions > 1;
+  const Tensor ids = two ? Tensor::of<std::int64_t>({2, 2}, {id, id, id, pad}) : Tensor::of<std::int64_t>({1, 1}, {id});
+  const Tensor mask = two ? Tensor::of<std::uint8_t>({2, 2}, {1, 1, 1, 0}) : Tensor::of<std::uint8_t>({1, 1}, {1});
+  return to(TranslationBatch{ids, mask, ids, mask, ids}.named(), device());
+}
+
+NamedTensors Transformer::random_inputs(std::uint64_t seed) const {
+  constexpr int kSentences = 8;
+  constexpr std::int64_t kTokens = 16;
+  std::mt19937_64 random(seed);
+  const std::int64_t most = std::clamp<std::int64_t>(config_.max_positions - 2, 1, kTokens);
+  const auto side = [&](std::int64_t vocabulary) {
+    std::vector<Ids> rows;
+    for (int s = 0; s < kSentences; ++s) {
+      Ids ids(1 + random() % std::uint64_t(most));
+      // All but padding, by counting on from it.
+      for (auto& id : ids)
+        id = vocabulary < 2 ? 0
+                            : (config_.pad + 1 + std::int64_t(random() % std::uint64_t(vocabulary - 1))) % vocabulary;
+      rows.push_back(std::move(ids));
+    }
+    return rows;
+  };
+  const std::vector<Ids> sources = side(config_.source_vocabulary), targets = side(config_.target_vocabulary);
+  return to(make_batch(sources, targets, config_.pad).named(), device());
+}
+
+}  // namespace foldgrad

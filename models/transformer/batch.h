@@ -1,0 +1,12 @@
+// Sentences as a Transformer takes them, of ids.
+#pragma once
+#include <vector>
+
+#include "models/transformer/transformer.h"
+
+namespace foldgrad {
+
+// On the CPU. Sources padded with `pad` behind; inputs begin with kEos, targets are what follows. As many of each.
+TranslationBatch make_batch(const std::vector<Ids>& sources, const std::vector<Ids>& targets, std::int64_t pad);
+
+}  // namespace foldgrad

@@ -1,0 +1,12 @@
+// Sentences as ids, and the ids that every vocabulary has, those of fairseq's dictionaries.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace foldgrad {
+
+using Ids = std::vector<std::int64_t>;
+
+constexpr std::int64_t kBos = 0, kPad = 1, kEos = 2, kUnk = 3;
+
+}  // namespace foldgrad

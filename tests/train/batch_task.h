@@ -1,0 +1,30 @@
+// A task of batches that a test has made, so that it can look at them and go through them itself.
+#pragma once
+#include "train/tasks/translation.h"
+
+namespace foldgrad::testing {
+
+class BatchTask final : public Task {
+ public:
+  BatchTask(Transformer& model, Batches& batches, double label_smoothing = 0.1)
+      : model_(model), batches_(batches), label_smoothing_(label_smoothing) {}
+
+  Model& model() override { return model_; }
+  Examples next() override { return examples_of(batches_.next()); }
+  DataCursor cursor() const override { return batches_.cursor(); }
+  void seek(DataCursor cursor) override { batches_.seek(cursor); }
+  Var loss(const Examples& examples, const ForwardPass& pass) override {
+    return model_.loss(examples.inputs, pass, label_smoothing_);
+  }
+  Validation validate() override { throw std::logic_error("a task of batches validates nothing"); }
+  std::string deciding_score() const override { return ""; }
+  std::string unit_of_work() const override { return "tokens"; }
+  void write_companions(const std::string&) const override {}
+
+ private:
+  Transformer& model_;
+  Batches& batches_;
+  double label_smoothing_;
+};
+
+}  // namespace foldgrad::testing

@@ -1,0 +1,100 @@
+// A family of models beside the Transformer, as small as one can be: points of three clusters told apart by a linear
+// layer, a normalizer and a linear layer.
+#pragma once
+#include <signal.h>
+
+#include <cmath>
+
+#include "models/blocks/layers.h"
+#include "models/blocks/random_fill.h"
+#include "models/fold/model.h"
+#include "ops/cross_entropy/cross_entropy.h"
+#include "tests/harness/compare.h"
+#include "train/tasks/families.h"
+
+namespace foldgrad::testing {
+
+inline NamedTensors toy_points(std::int64_t count, std::uint64_t seed, DType dtype = DType::f32) {
+  const Tensor x = randn({count, 2}, unsigned(seed), 0.3), target = Tensor::zeros({count}, DType::i64);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t k = target.data<std::int64_t>()[i] = i % 3;
+    x.data<double>()[2 * i] += std::cos(2.1 * double(k)), x.data<double>()[2 * i + 1] += std::sin(2.1 * double(k));
+  }
+  return {{"x", x.to(dtype)}, {"target", target}};
+}
+
+class ToyModel final : public Model {
+ public:
+  ToyModel(const BlockConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32)
+      : Model(dtype, Device::cpu), config_(config), make_{config_, dtype, Device::cpu, 1, 1} {
+    for (LinearLayer* layer : {&in_, &out_})
+      if (seed) fill_normal(layer->weight, 0.5, *seed);
+  }
+  const BlockConfig& config() const { return config_; }
+  const char* family() const override { return "toy"; }
+  std::vector<Parameter*> parameters() override {
+    std::vector<Parameter*> all{&in_.weight, &in_.bias, &out_.weight, &out_.bias};
+    for (Parameter* p : norm_->parameters()) all.push_back(p);
+    return all;
+  }
+  std::vector<Normalizer*> normalizers() override { return {norm_.get()}; }
+  std::vector<Parameter*> output_parameters() override { return {&out_.weight, &out_.bias}; }
+  Var forward(const NamedTensors& inputs, const ForwardPass& pass) override {
+    const Var h = in_(pass.tape.constant(inputs.at("x").to(pass.dtype)), pass);
+    return out_(norm_->apply(h, pass.norm(nullptr)), pass);
+  }
+  Var loss(const NamedTensors& inputs, const ForwardPass& pass, double smoothing) override {
+    const Var z = forward(inputs, pass);
+    return cross_entropy(z, pass.tape.constant(inputs.at("target")),
+                         {.label_smoothing = smoothing, .reduction = Reduction::sum});
+  }
+  NamedTensors smallest_inputs() const override { return toy_points(1, 1, dtype()); }
+  NamedTensors random_inputs(std::uint64_t seed) const override { return toy_points(8, seed, dtype()); }
+  std::unique_ptr<Model> alike(DType dtype, Device) const override {
+    return std::make_unique<ToyModel>(config_, std::nullopt, dtype);
+  }
+  std::unique_ptr<Model> folded(const FoldedGraph& graph) const override {
+    BlockConfig config = config_;
+    set_normalizers_left(config, *this, graph);
+    return std::make_unique<ToyModel>(config, std::nullopt, dtype());
+  }
+
+ private:
+  BlockConfig config_;
+  BlockMaker make_;
+  LinearLayer in_ = make_.linear("in", 2, config_.width), out_ = make_.linear("out", config_.width, 3);
+  std::unique_ptr<Normalizer> norm_ = make_.normalizer("norm");
+};
+
+class ToyTask final : public Task {
+ public:
+  ToyTask(const BlockConfig& config, std::uint64_t seed) : model_(config, seed) {}
+  ToyModel& model() override { return model_; }
+  Examples next() override {
+    if (std::getenv("TOY_KILLED_AT") && cursor_.batch == std::stoll(std::getenv("TOY_KILLED_AT"))) raise(SIGKILL);
+    return {toy_points(12, std::uint64_t(++cursor_.batch)), 12, 12};
+  }
+  DataCursor cursor() const override { return cursor_; }
+  void seek(DataCursor cursor) override { cursor_ = cursor; }
+  Var loss(const Examples& examples, const ForwardPass& pass) override { return model_.loss(examples.inputs, pass, 0); }
+  Validation validate() override {
+    const NamedTensors unseen = toy_points(60, 999);
+    Tape tape(/*recording=*/false);
+    const double loss = model_.loss(unseen, {.tape = tape, .dtype = DType::f32}, 0).value().item() / 60;
+    return {.loss = loss,
+            .deciding = -loss,
+            .scores = {{"loss", loss}, {"closeness", -loss}},
+            .text = fmt::format("loss {:.4f}", loss),
+            .short_text = fmt::format("loss {:.4f}", loss),
+            .samples = "a point\n"};
+  }
+  std::string deciding_score() const override { return "closeness"; }
+  std::string unit_of_work() const override { return "points"; }
+  void write_companions(const std::string&) const override {}
+
+ private:
+  ToyModel model_;
+  DataCursor cursor_;
+};
+
+}  // namespace foldgrad::testing

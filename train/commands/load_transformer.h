@@ -1,0 +1,16 @@
+// A model directory whose model must be one that translates.
+#pragma once
+#include "models/transformer/transformer.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/data/text/vocabulary.h"
+
+namespace foldgrad {
+
+// As load_model() does. Throws CheckpointError for a model of another family too.
+std::unique_ptr<Transformer> load_transformer(const std::string& path, DType dtype = DType::f32,
+                                              Device device = Device::cpu, NonFinite non_finite = NonFinite::refuse);
+
+// Of find_model_directory(path); its sizes must be those of `config`. Throws CheckpointError.
+Vocabulary load_vocabulary(const std::string& path, const TransformerConfig& config);
+
+}  // namespace foldgrad

@@ -1,0 +1,58 @@
+// What a run trains: a model, the examples that it learns from, its loss, and what it is worth.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/model.h"
+#include "train/data/cursor.h"
+
+namespace foldgrad {
+
+// What one pass of the model takes.
+struct Examples {
+  NamedTensors inputs;
+  std::int64_t weight = 0;  // what the sum of their losses is divided by [TRN-1]: target tokens, images
+  std::int64_t work = 0;    // what speed counts: tokens of both sides, images
+};
+
+struct Validation {
+  double loss = 0;      // per weight of examples, in nats; not smoothed
+  double deciding = 0;  // the score by which checkpoints are compared; larger is better, then a smaller loss
+  // By the names that the log has them under, the loss and the deciding score among them; notes say how they were
+  // computed.
+  std::vector<std::pair<std::string, double>> scores;
+  std::vector<std::pair<std::string, std::string>> notes = {};
+  std::string text, short_text;  // one line with notes, and one for a terminal
+  std::string signatures = {};   // what a terminal is told once, before the first short_text; may be empty
+  std::string samples = {};      // some results as text, RUN/samples/; empty: there is no such file
+};
+
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  virtual Model& model() = 0;
+
+  // The next examples; moves the cursor.
+  virtual Examples next() = 0;
+  virtual DataCursor cursor() const = 0;
+  virtual void seek(DataCursor cursor) = 0;
+  // The sum over the examples, of shape []; recorded on the pass's tape, on the model's device.
+  virtual Var loss(const Examples& examples, const ForwardPass& pass) = 0;
+
+  // Of the model as it is, on data that it does not learn from.
+  virtual Validation validate() = 0;
+  // The name of the score that Validation::deciding is.
+  virtual std::string deciding_score() const = 0;
+
+  // What Examples::work counts: "tokens".
+  virtual std::string unit_of_work() const = 0;
+
+  // What belongs to a model directory beside the model: config.json, a vocabulary.
+  virtual void write_companions(const std::string& directory) const = 0;
+  // SHA-256 of the files of data, by name.
+  virtual std::map<std::string, std::string> data_digests() const { return {}; }
+};
+
+}  // namespace foldgrad

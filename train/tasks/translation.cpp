@@ -1,0 +1,85 @@
+#include "train/tasks/translation.h"
+
+#include "train/tasks/translation_scores.h"
+
+namespace foldgrad {
+
+Examples examples_of(const Batch& batch) {
+  return {batch.sentences.named(), batch.target_tokens, batch.source_tokens + batch.target_tokens};
+}
+
+Translation::Translation(std::unique_ptr<Transformer> model, ExperimentData data, const TranslationOptions& options)
+    : model_(std::move(model)),
+      data_(std::move(data)),
+      options_(options),
+      batches_(std::move(data_.train.pairs),
+               {.max_tokens = options.max_tokens, .seed = options.seed, .prefetch = true}),
+      valid_(data_.valid.pairs, {.max_tokens = options.max_tokens, .multiple = 1, .shuffle = false}) {}
+
+Examples Translation::next() { return examples_of(batches_.next()); }
+
+Var Translation::loss(const Examples& examples, const ForwardPass& pass) {
+  return model_->loss(to(examples.inputs, model_->device()), pass, options_.label_smoothing);
+}
+
+// Decoding is on the CPU.
+std::vector<std::string> Translation::translate() {
+  if (model_->device() != Device::cpu) {
+    if (!on_host_) on_host_ = std::make_unique<Transformer>(model_->config(), std::nullopt);
+    on_host_->copy_from(*model_);
+  }
+  std::vector<std::string> lines;
+  for (const Ids& ids :
+       translations(on_host_ ? *on_host_ : *model_, data_.valid.pairs.source, options_.decoding, options_.max_tokens))
+    lines.push_back(data_.vocabulary.decode_target(ids));
+  return lines;
+}
+
+Validation Translation::validate() {
+  const std::vector<std::string> hypotheses = translate();
+  const TranslationScores scores =
+      score_translations(validation_loss(*model_, valid_), hypotheses, data_.valid.text.target);
+  Validation v = scores.validation();
+  v.samples = samples_text(data_.valid.text, hypotheses);
+  return v;
+}
+
+void Translation::write_companions(const std::string& directory) const {
+  data_.vocabulary.save(directory + "/vocabulary");
+}
+
+TransformerConfig transformer_config(const ExperimentConfig& config, const Vocabulary& vocabulary) {
+  TransformerConfig model = config.model;
+  model.source_vocabulary = vocabulary.source_size(), model.target_vocabulary = vocabulary.target_size();
+  model.pad = kPad;
+  return model;
+}
+
+std::unique_ptr<Model> smallest_transformer(const ExperimentConfig& config) {
+  require_usable(config.data);
+  TransformerConfig model = config.model;
+  model.source_vocabulary = model.target_vocabulary = 8;  // the smallest: the data decide
+  model.validate();
+  model.encoder_layers = model.decoder_layers = model.max_positions = 1;
+  return std::make_unique<Transformer>(model, std::nullopt);
+}
+
+std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std::string& data_directory,
+                                       const std::string& earlier, Device device) {
+  // The vocabulary of a run stays, whatever has become of the files that it was made from.
+  ExperimentData data = earlier.empty() ? read_data(config, data_directory)
+                                        : read_data(config, data_directory, Vocabulary::load(earlier + "/vocabulary"));
+  const auto seed = std::uint64_t(config.train.seed);
+  auto model = std::make_unique<Transformer>(transformer_config(config, data.vocabulary), seed, DType::f32, device);
+  const ValidateConfig& v = config.validate;
+  return std::make_unique<Translation>(std::move(model), std::move(data),
+                                       TranslationOptions{.max_tokens = config.train.max_tokens,
+                                                          .seed = seed,
+                                                          .label_smoothing = config.train.label_smoothing,
+                                                          .decoding = {.beam = v.beam,
+                                                                       .length_penalty = v.length_penalty,
+                                                                       .max_length_a = v.max_length_a,
+                                                                       .max_length_b = v.max_length_b}});
+}
+
+}  // namespace foldgrad

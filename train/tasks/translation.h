@@ -1,0 +1,53 @@
+// Learning to translate: pairs of sentences, the label-smoothed cross entropy, BLEU.
+#pragma once
+#include "models/transformer/beam_search.h"
+#include "train/data/text/batches.h"
+#include "train/data/text/experiment_data.h"
+#include "train/loop/task.h"
+
+namespace foldgrad {
+
+struct TranslationOptions {
+  std::int64_t max_tokens = 4096;  // of a batch, in training and validation
+  std::uint64_t seed = 1;          // of the order of the data
+  double label_smoothing = 0.1;
+  DecodingOptions decoding;
+};
+
+class Translation final : public Task {
+ public:
+  // Throws std::invalid_argument for data that Batches refuses.
+  Translation(std::unique_ptr<Transformer> model, ExperimentData data, const TranslationOptions& options);
+
+  Transformer& model() override { return *model_; }
+  Examples next() override;
+  DataCursor cursor() const override { return batches_.cursor(); }
+  void seek(DataCursor cursor) override { batches_.seek(cursor); }
+  Var loss(const Examples& examples, const ForwardPass& pass) override;
+  // Translates the validation text: BLEU decides.
+  Validation validate() override;
+  std::string deciding_score() const override { return "bleu"; }
+  std::string unit_of_work() const override { return "tokens"; }
+  void write_companions(const std::string& directory) const override;
+  std::map<std::string, std::string> data_digests() const override { return data_.digests; }
+
+ private:
+  std::vector<std::string> translate();
+
+  std::unique_ptr<Transformer> model_;
+  std::unique_ptr<Transformer> on_host_;  // a copy to decode with, when the model is elsewhere
+  ExperimentData data_;
+  TranslationOptions options_;
+  Batches batches_, valid_;
+};
+
+// Examples of a batch, on the host.
+Examples examples_of(const Batch& batch);
+
+// For the table of families (families.h).
+TransformerConfig transformer_config(const ExperimentConfig& config, const Vocabulary& vocabulary);
+std::unique_ptr<Model> smallest_transformer(const ExperimentConfig& config);
+std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std::string& data_directory,
+                                       const std::string& earlier, Device device);
+
+}  // namespace foldgrad
