@@ -201,6 +201,14 @@ if(NOT FOLDGRAD_SANITIZE)
   set_tests_properties(structure PROPERTIES
     SKIP_RETURN_CODE 77 ENVIRONMENT "FOLDGRAD_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
 
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_GENERATOR STREQUAL Ninja AND foldgrad_cuda STREQUAL EMULATE)
+    add_executable(recordings tests/compilers/recordings.cpp)
+    target_link_libraries(recordings PRIVATE foldgrad_models)
+    add_test(NAME node_order COMMAND sh ${PROJECT_SOURCE_DIR}/tests/python/run.sh
+             ${PROJECT_SOURCE_DIR}/tests/compilers/node_order_test.py ${PROJECT_BINARY_DIR} $<TARGET_FILE:recordings>)
+    set_tests_properties(node_order PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${foldgrad_test_timeout} PROCESSORS 2)
+  endif()
+
   add_test(NAME readme COMMAND sh ${PROJECT_SOURCE_DIR}/tests/python/run.sh
            ${PROJECT_SOURCE_DIR}/tests/readme/readme_test.py)
   set_tests_properties(readme PROPERTIES

@@ -20,7 +20,9 @@ LinearLayer::LinearLayer(const std::string& name, std::int64_t in, std::int64_t 
       bias{name + ".bias", Tensor::zeros({out}, dtype, device)} {}
 
 Var LinearLayer::operator()(const Var& x, const ForwardPass& pass) {
-  return linear(x, pass.use(weight), pass.use(bias));
+  const Var W = pass.use(weight);
+  const Var b = pass.use(bias);
+  return linear(x, W, b);
 }
 
 Sublayer::Sublayer(const BlockMaker& make, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm)
@@ -42,8 +44,10 @@ Var Sublayer::join(const Var& branch, const Var& x, const Tensor* mask, const Fo
   const auto sum = [&] {
     const Tape::Scope scope(pass.tape, name);
     const double s = norm->residual_scale();
-    return bias_dropout_residual(linear(branch, pass.use(out.weight)), pass.use(out.bias),
-                                 s == 1 ? kept : scale(kept, s), pass.dropout(dropout_), pass.random(stream_));
+    const Var z = linear(branch, pass.use(out.weight));
+    const Var b = pass.use(out.bias);
+    const Var stream = s == 1 ? kept : scale(kept, s);
+    return bias_dropout_residual(z, b, stream, pass.dropout(dropout_), pass.random(stream_));
   };
   return pre_norm_ ? sum() : norm->apply(sum(), context);
 }
@@ -98,7 +102,10 @@ Var AttentionBlock::attend(const Var& query, const Var& keys, const Var& key_mas
   const Tape::Scope scope(pass.tape, sublayer.name);
   const AttentionOptions options{
       .heads = heads, .causal = causal, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)};
-  return attention(q(query, pass), k(keys, pass), v(keys, pass), options, key_mask);
+  const Var Q = q(query, pass);
+  const Var K = k(keys, pass);
+  const Var V = v(keys, pass);
+  return attention(Q, K, V, options, key_mask);
 }
 
 std::vector<Parameter*> AttentionBlock::parameters() {
@@ -122,7 +129,8 @@ Var FeedForwardBlock::operator()(const Var& x, const Tensor* mask, const Forward
 
 Var FeedForwardBlock::hidden(const Var& x, const ForwardPass& pass) {
   const Tape::Scope scope(pass.tape, sublayer.name);
-  const Var y = bias_activation(linear(x, pass.use(fc1.weight)), pass.use(fc1.bias), activation_);
+  const Var z = linear(x, pass.use(fc1.weight));
+  const Var y = bias_activation(z, pass.use(fc1.bias), activation_);
   return dropout(y, pass.dropout(dropout_), pass.random(stream_));
 }
 

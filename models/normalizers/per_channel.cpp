@@ -129,7 +129,9 @@ class ChannelNormalizer : public Normalizer {
  protected:
   Var forward(const Var& x, const NormContext& context) override {
     const Var in = scaling_(x);
-    return channel_norm(in, on_tape(gamma_, x), on_tape(beta_, x), context.mask, state_, norm_, context.training);
+    const Var gamma = on_tape(gamma_, x);
+    const Var beta = on_tape(beta_, x);
+    return channel_norm(in, gamma, beta, context.mask, state_, norm_, context.training);
   }
 
   ChannelNormOptions norm_;
@@ -175,7 +177,9 @@ class PowerNormalizer final : public Normalizer {
  private:
   Var forward(const Var& x, const NormContext& context) override {
     const Var in = scaling_(x);
-    return power_norm(in, on_tape(gamma_, x), on_tape(beta_, x), context.mask, state_, norm_, context.training);
+    const Var gamma = on_tape(gamma_, x);
+    const Var beta = on_tape(beta_, x);
+    return power_norm(in, gamma, beta, context.mask, state_, norm_, context.training);
   }
 
   PowerNormOptions norm_;

@@ -41,7 +41,9 @@ class LayerNormalizer : public WithGainAndBias {
 
  private:
   Var forward(const Var& x, const NormContext&) override {
-    return layer_norm(x, on_tape(gamma_, x), on_tape(beta_, x), eps_);
+    const Var gamma = on_tape(gamma_, x);
+    const Var beta = on_tape(beta_, x);
+    return layer_norm(x, gamma, beta, eps_);
   }
 
   double eps_;
@@ -119,7 +121,9 @@ class CenterNormalizer final : public WithGainAndBias {
 
  private:
   Var forward(const Var& x, const NormContext&) override {
-    return center_norm(x, on_tape(gamma_, x), on_tape(beta_, x));
+    const Var gamma = on_tape(gamma_, x);
+    const Var beta = on_tape(beta_, x);
+    return center_norm(x, gamma, beta);
   }
 };
 
@@ -150,7 +154,9 @@ class GroupNormalizer final : public WithGainAndBias {
     const auto use = [&](Parameter& p) {
       return trained_ ? on_tape(p, x) : cast(x.tape().constant(p.value), x.dtype());
     };
-    return group_norm(x, use(gamma_), use(beta_), groups_, axes_, context.mask, eps_);
+    const Var gamma = use(gamma_);
+    const Var beta = use(beta_);
+    return group_norm(x, gamma, beta, groups_, axes_, context.mask, eps_);
   }
 
   double eps_;

@@ -25,8 +25,11 @@ class RepBatchNorm {
 
   template <class OnTape>
   Var forward(const Var& x, const NormContext& context, const OnTape& on_tape) {
-    return add(channel_norm(x, on_tape(gamma_), on_tape(beta_), context.mask, state_, norm_, context.training),
-               scale_by(x, on_tape(eta_)));
+    const Var gamma = on_tape(gamma_);
+    const Var beta = on_tape(beta_);
+    const Var normalized = channel_norm(x, gamma, beta, context.mask, state_, norm_, context.training);
+    const Var scaled = scale_by(x, on_tape(eta_));
+    return add(normalized, scaled);
   }
   std::vector<Parameter*> parameters() { return {&gamma_, &beta_, &eta_}; }
   NamedTensors state() const { return state_.named(); }
@@ -92,10 +95,14 @@ class PRepBn final : public Normalizer {
     const std::int64_t step = steps_.data<std::int64_t>()[0]++,
                        left = std::max(total_ + warmup_ - step, std::int64_t(0));
     if (left == 0) return rep_.forward(x, context, use);
-    const Var ln = layer_norm(x, use(gamma_), use(beta_), eps_);
+    const Var gamma = use(gamma_);
+    const Var beta = use(beta_);
+    const Var ln = layer_norm(x, gamma, beta, eps_);
     if (step < warmup_) return ln;
     const double lam = start_ * double(left) / double(total_);
-    return add(scale(ln, lam), scale(rep_.forward(x, context, use), 1 - lam));
+    const Var from_ln = scale(ln, lam);
+    const Var from_rep = scale(rep_.forward(x, context, use), 1 - lam);
+    return add(from_ln, from_rep);
   }
 
   RepBatchNorm rep_;

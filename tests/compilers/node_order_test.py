@@ -1,0 +1,73 @@
+"""The order of a tape must not depend on the compiler: gradients of what several operations read are added in that
+order, so that another one gives other bits. C++ leaves the order of a call's arguments to the compiler, and GCC and
+Clang choose differently; so what records operations is compiled by the other one too, and both recordings compared.
+
+    node_order_test.py BUILD PROGRAM      PROGRAM: BUILD's `recordings`, compiled by GCC
+"""
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SKIPPED = 77
+
+
+def records(path):
+    """Whether a source records operations: models, and operations made of others."""
+    if path.parts[0] == "models":
+        return path.parts[1] not in ("fold", "inference", "onnx", "options")
+    others = re.findall(r'#include "ops/(\w+)/\1\.h"', (ROOT / path).read_text())
+    return path.parts[0] == "ops" and any(name != path.parts[1] for name in others)
+
+
+def clang_command(clang, entry, output):
+    words = shlex.split(entry["command"])
+    words = words[next(i for i, w in enumerate(words) if w.endswith(("c++", "g++"))) + 1:]
+    kept, skip = [], 0
+    for word in words:
+        if skip:
+            skip -= 1
+        elif word in ("-include", "-o", "-MT", "-MF"):
+            skip = 1
+        elif not word.startswith(("-O", "-W", "-fopenmp", "-MD", "-m", "-fno-trapping")):
+            kept.append(word)
+    return [clang, "-O0", "-w", *kept, "-o", str(output)]
+
+
+def main(build, program):
+    clang = shutil.which("clang++")
+    if not clang:
+        print("clang++ is not installed")
+        return SKIPPED
+    entries = {Path(e["file"]): e for e in json.loads((build / "compile_commands.json").read_text())}
+    driver = Path(__file__).with_name("recordings.cpp")
+    wanted = [f for f in entries if f == driver or (f.is_relative_to(ROOT) and records(f.relative_to(ROOT)))]
+    link = subprocess.run(["ninja", "-C", build, "-t", "commands", "-s", "recordings"], check=True,
+                          capture_output=True, text=True).stdout.strip().splitlines()[-1]
+    with tempfile.TemporaryDirectory() as folder:
+        objects = [Path(folder) / f"{i}.o" for i in range(len(wanted))]
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda pair: subprocess.run(clang_command(clang, entries[pair[0]], pair[1]), check=True,
+                                                      cwd=build), zip(wanted, objects)))
+        own = re.search(r"\S*recordings\.cpp\.o", link).group()
+        link = link.replace(own, " ".join(map(str, objects))).replace("-o recordings", f"-o {folder}/recordings")
+        subprocess.run(link, shell=True, check=True, cwd=build)
+        here, there = (subprocess.run([p], check=True, capture_output=True, text=True).stdout.splitlines()
+                       for p in (program, f"{folder}/recordings"))
+    print(f"{len(wanted)} sources, {len(here)} nodes")
+    if len(wanted) < 20 or len(here) < 1000:
+        sys.exit("too few: the test no longer finds what records operations")
+    for a, b in zip(here, there):
+        if a != b:
+            sys.exit(f"GCC records   {a}\nClang records {b}")
+    return 0 if len(here) == len(there) else "one of them records more"
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))

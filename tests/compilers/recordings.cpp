@@ -1,0 +1,41 @@
+// Prints what the forward passes of models record, node by node: with every normalizer, before and behind sublayers.
+// node_order_test.py compares what this prints when it was compiled by two compilers.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "models/transformer/transformer.h"
+
+namespace foldgrad {
+namespace {
+
+void print_recording(const std::string& normalizer, bool pre_norm, bool fixnorm) {
+  TransformerConfig config;
+  config.source_vocabulary = config.target_vocabulary = 11;
+  config.width = 32, config.ffn_width = 12, config.heads = 2, config.max_positions = 12;
+  config.encoder_layers = config.decoder_layers = 1;
+  config.normalizer = normalizer, config.pre_norm = pre_norm, config.fixnorm = fixnorm;
+  Transformer model(config, 1);
+  Tape tape;
+  std::vector<Var> penalties;
+  model.loss(model.random_inputs(1),
+             {.tape = tape, .dtype = DType::bf16, .training = true, .seed = 1, .step = 0, .penalties = &penalties},
+             /*label_smoothing=*/0.1);
+  std::map<int, std::string> producer;  // of a value: the number of its node; constants and parameters have none
+  for (const auto& node : tape.nodes()) {
+    const std::string number = std::to_string(producer.size());
+    fmt::print("{} {} {}: node {}: {} of", normalizer, pre_norm ? "pre" : "post", node->scope(), number, node->name());
+    for (const int operand : node->inputs()) fmt::print(" {}", producer.count(operand) ? producer.at(operand) : "leaf");
+    fmt::print("\n");
+    producer[node->output()] = number;
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad
+
+int main() {
+  for (const foldgrad::NormalizerInfo& info : foldgrad::normalizers())
+    for (const bool pre_norm : {true, false})
+      if (!pre_norm || !info.post_norm_only) foldgrad::print_recording(info.name, pre_norm, info.name == "ln");
+}
