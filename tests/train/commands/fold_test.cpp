@@ -5,8 +5,7 @@
 
 #include "engine/files/file.h"
 #include "models/fold/model.h"
-#include "tests/models/transformer/tiny_translation.h"
-#include "tests/train/program.h"
+#include "tests/train/model_program.h"
 #include "train/commands/load_transformer.h"
 #include "train/system/digest.h"
 
@@ -69,6 +68,22 @@ TEST(FoldCommand, NamesWhatItRefuses) {
   EXPECT_EQ(load_transformer(directory / "folded")->config().normalizer_at.size(), 1u);
   EXPECT_EQ(run_program("fold " + model + " -o x --untie --keep-tied").exit_code, 2);
   EXPECT_EQ(run_program("fold " + directory / "nothing" + " -o x").exit_code, 4);
+}
+
+class FoldText : public ModelProgram {};
+
+TEST_F(FoldText, LeavesOutWhatIsTooLongForTheModel) {
+  std::string words;
+  for (int i = 0; i < 12; ++i) words += "one ";  // and the end: one more than the model takes
+  write_bytes(files_ / "two.de", "ein zwei\nzwei\ndrei\n");
+  write_bytes(files_ / "two.en", "two one\n" + words + "\nthree\n");
+  write_bytes(files_ / "none.en", words + "\n" + words + "\n" + words + "\n");
+  const ProgramResult r = run("fold @m -o @folded --source @two.de --reference @two.en --json");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(json::parse(r.out).at("inputs").at("description"),
+            "the first 2 lines of " + files_ / "two.de" + " and " + files_ / "two.en");
+  expect_error("fold @m -o @other --source @two.de --reference @none.en", 3,
+               "@two.de: has no line of at most 12 tokens");
 }
 
 TEST(VerifyCommand, PassesForModelsAndTheirFoldedForms) {

@@ -28,6 +28,10 @@ TEST(VerifyTraces, GoldenTracesAgree) {
         EXPECT_EQ(trace["steps"], 30);
         for (const char* array : {"y", "dx", "dgamma", "dbeta"})
           EXPECT_LE(trace["differences"][array]["largest"], all["tolerance"]) << trace["file"] << " " << array;
+        for (const auto& [array, d] : trace["differences"].items())
+          if (d["largest"] == 0) {
+            EXPECT_EQ(d["step"], 1) << trace["file"] << " " << array;
+          }
         if (trace["layer"] != "un") continue;
         for (const char* array : {"run_var", "psi_ema", "win_sq", "win_g", "iters", "skips"})
           EXPECT_TRUE(trace["differences"].contains(std::string("state.") + array)) << trace["file"];
@@ -121,6 +125,9 @@ TEST(VerifyTraces, ToleranceDecides) {
   const Changed changed("ln_0", [](SafetensorsFile& f) { f.tensors.at("y").data<double>()[0] += 1e-6; });
   EXPECT_EQ(changed.run("--tolerance 1e-5").exit_code, 0);
   EXPECT_EQ(changed.run("--tolerance 1e-7").exit_code, 1);
+  const nlohmann::json all = nlohmann::json::parse(changed.run("--json").out);
+  const std::string largest = all["traces"][0]["differences"]["y"]["largest"].dump();
+  EXPECT_EQ(changed.run("--tolerance " + largest).exit_code, 0) << largest << " is within a tolerance of " << largest;
   EXPECT_EQ(changed.run("--dtype f32").exit_code, 0);
 }
 

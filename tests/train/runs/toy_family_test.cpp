@@ -51,11 +51,11 @@ class ToyFamily : public TinyRun {
     omp_set_num_threads(1);  // a process with OpenMP's threads cannot be forked, as the test of the kill does
     register_family(toy_family());
   }
-  int train(const std::string& out, const std::string& resume = "") {
+  int train(const std::string& out, const std::string& resume = "", const std::string& setting = "train.seed=1") {
     TrainOptions options;
     options.config = files_ / "config.toml";
     options.settings = {"model.family=toy", "train.steps=40", "validate.every=10", "output.save_every=5",
-                        "output.keep=20",   "train.lr=0.05",  "norm.un.warmup=10"};
+                        "output.keep=20",   "train.lr=0.05",  "norm.un.warmup=10", setting};
     options.out = files_ / out;
     options.resume = resume;
     return train_experiment(options);
@@ -85,6 +85,14 @@ TEST_F(ToyFamily, IsKilledAndResumedBitForBit) {
   ASSERT_FALSE(exists("killed/checkpoints/step-00000025"));
   ASSERT_EQ(train("killed", "latest"), 0);
   expect_same_numbers("killed", "whole", "step-00000040");
+}
+
+TEST_F(ToyFamily, HasNoBestCheckpointBeforeItIsValidated) {
+  setenv("TOY_KILLED_AT", "3", 1);
+  EXPECT_EXIT(train("run", "", "output.save_every=1"), ::testing::KilledBySignal(SIGKILL), "");
+  unsetenv("TOY_KILLED_AT");
+  EXPECT_TRUE(exists("run/checkpoints/LATEST"));
+  EXPECT_FALSE(exists("run/checkpoints/BEST"));
 }
 
 TEST_F(ToyFamily, IsLoadedFoldedCertifiedAndVerified) {

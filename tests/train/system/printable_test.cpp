@@ -12,6 +12,7 @@ TEST(InQuotes, EscapesWhatATerminalWouldObey) {
   EXPECT_EQ(in_quotes(std::string("a\0b", 3)), "\"a\\x00b\"");
   EXPECT_EQ(in_quotes("\xc2\x9b"), "\"\\x9b\"");  // a control character of one byte in other encodings
   EXPECT_EQ(in_quotes("\u202eabc\u2066\u2028"), "\"\\u202eabc\\u2066\\u2028\"");
+  EXPECT_EQ(in_quotes("\u200e\u200f\u200d"), "\"\\u200e\\u200f\u200d\"");  // marks of direction, not what joins letters
   EXPECT_EQ(in_quotes("a\xff\xc3"), "\"a\\xff\\xc3\"");
 }
 
