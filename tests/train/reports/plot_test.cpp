@@ -10,9 +10,11 @@ namespace {
 TEST(Plot, QuotesInNames) {
   if (std::system("gnuplot --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no gnuplot here";
   const auto pictures =
-      draw({{"it's a 'title'\nx", "x", "y", true, {{"l'un", {{1, 2}, {2, 0}}}}}, {"none", "x", "y", false, {}}});
+      draw({{"it's a 'title'\nx", "x", "y", true, {{"l'un", {{1, 2}, {2, 0}}}, {"l'autre", {{1, 3}}}}},
+            {"none", "x", "y", false, {}}});
   ASSERT_EQ(pictures.size(), 2u);
-  EXPECT_NE(pictures[0].find("it's a 'title' x"), std::string::npos);
+  for (const char* text : {"it's a 'title' x", "l'un", "l'autre"})
+    EXPECT_NE(pictures[0].find(text), std::string::npos) << text;
 }
 
 TEST(Plot, NothingIsDrawnWithoutGnuplot) {

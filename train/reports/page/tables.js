@@ -77,7 +77,8 @@ function summaryColumns() {
 
 function summarySection() {
   const columns = summaryColumns(),
-        signatures = new Set(data.runs.filter(run => run.best?.signature).map(run => `${run.score}: ${run.best.signature}`));
+        signatures =
+            new Set(data.runs.filter(run => run.best?.signature).map(run => `${run.score}: ${run.best.signature}`));
   const runRow = (run, i) => ({cells: columns.map(column => column.run(run, i))});
   const groupRow = group => ({class: 'mean', cells: columns.map(column => (column.group ? column.group(group) : ''))});
   return [
@@ -85,8 +86,7 @@ function summarySection() {
         'div', {class: 'card'},
         table(columns.map(column => column.title), [...data.runs.map(runRow), ...data.groups.map(groupRow)])),
     element(
-        'p', {class: 'note'}, 'Scores are those of the best validation. ',
-        ...[...signatures].map(text => `${text}. `),
+        'p', {class: 'note'}, 'Scores are those of the best validation. ', ...[...signatures].map(text => `${text}. `),
         data.groups.length ? 'Means are over runs that differ only in their seed, ± one standard deviation of them.' :
                              null)
   ];
