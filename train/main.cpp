@@ -48,6 +48,49 @@ std::string left_over(const CLI::App& program) {
   return fmt::format("{}: nothing takes this", fmt::join(program.remaining(true), " "));
 }
 
+struct Command {
+  const char *name, *help;
+  std::function<Action(CLI::App&)> add;
+};
+
+// In the order of --help. `arguments`: of main.
+std::vector<Command> commands(const std::vector<std::string>& arguments) {
+  const BuildInfo build{FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, FOLDGRAD_FLAGS};
+  return {
+      {"average", "Average the weights and the normalizers' statistics of checkpoints of one run", add_average},
+      {"bench", "Measure this machine", add_bench},
+      {"compare", "Print a table of runs: steps, scores, skips, time, outcome", add_compare},
+      {"config", "List every key of a configuration; or check one, and print it with all defaults filled in",
+       add_config},
+      {"data", "Parallel text: what is there, is it sound, make it, fetch it", add_data},
+      {"demo",
+       "Train a Transformer on the embedded task, German to English number words, test it, fold its normalizers and "
+       "verify it; about 3 minutes",
+       add_demo},
+      {"doctor", "Show what this machine can do: processor, threads, libraries, CUDA, directories",
+       [=](CLI::App& command) { return add_doctor(command, build); }},
+      {"eval", "Score a model: loss, BLEU, chrF, exact match", add_eval},
+      {"export", "Write a model as ONNX, for onnxruntime and others", add_export},
+      {"fold", "Fold the normalizers of a model into its linear layers, and certify that it is the same model",
+       add_fold},
+      {"graph", "Draw the forward pass of a model as recorded, before and after folding", add_graph},
+      {"inspect",
+       "Show sizes, parameters and the normalizers' state of a model, checkpoint or run, or a file's tensors",
+       add_inspect},
+      {"norms", "List the normalizers with their options and defaults", add_norms},
+      {"recalibrate", "Compute running statistics anew over training text, with the weights as they are",
+       add_recalibrate},
+      {"report", "Make a page with curves and tables of one run, or of several together", add_report},
+      {"run", "Compute a model's logits for ids, from file to file (docs/model_directory.md)", add_run},
+      {"train", "Train a Transformer on parallel text (docs/training.md)",
+       [=](CLI::App& command) { return add_train(command, build, arguments); }},
+      {"translate", "Translate text, line by line from stdin to stdout", add_translate},
+      {"verify", "Check a model: folded = unfolded, padding, gradients, windows of statistics, outliers", add_verify},
+      {"verify-traces", "Replay recorded traces of normalizers and print the largest differences (docs/traces.md)",
+       add_verify_traces},
+  };
+}
+
 int run(int argc, char** argv) {
   require_cpu_support();
   check_thread_variable();
@@ -60,27 +103,10 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1, kMostThreads))
       ->trigger_on_parse();
   int exit_code = kExitOk;
-  const BuildInfo build{FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, FOLDGRAD_FLAGS};
-  add_average_command(program, exit_code);
-  add_bench_command(program, exit_code);
-  add_compare_command(program, exit_code);
-  add_config_command(program, exit_code);
-  add_data_command(program, exit_code);
-  add_demo_command(program, exit_code);
-  add_doctor_command(program, exit_code, build);
-  add_eval_command(program, exit_code);
-  add_export_command(program, exit_code);
-  add_fold_command(program, exit_code);
-  add_graph_command(program, exit_code);
-  add_inspect_command(program, exit_code);
-  add_norms_command(program, exit_code);
-  add_recalibrate_command(program, exit_code);
-  add_report_command(program, exit_code);
-  add_run_command(program, exit_code);
-  add_train_command(program, exit_code, build, {argv, argv + argc});
-  add_translate_command(program, exit_code);
-  add_verify_command(program, exit_code);
-  add_verify_traces_command(program, exit_code);
+  for (const Command& c : commands({argv, argv + argc})) {
+    CLI::App& command = *program.add_subcommand(c.name, c.help);
+    command.callback([action = c.add(command), &exit_code] { exit_code = action(); });
+  }
   const std::vector<std::string> given = with_help_as_option({argv + 1, argv + argc});
   std::vector<const char*> words{argv[0]};
   for (const std::string& word : given) words.push_back(word.c_str());

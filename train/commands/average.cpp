@@ -60,16 +60,14 @@ int average(const AverageOptions& o) {
 
 }  // namespace
 
-void add_average_command(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand(
-      "average", "Average the weights and the normalizers' statistics of checkpoints of one run");
+Action add_average(CLI::App& command) {
   const auto o = std::make_shared<AverageOptions>();
-  command->add_option("MODEL", o->models, "Checkpoints or model directories; with --last, one run")->required();
-  command->add_option("-o,--output", o->output, "Directory of the averaged model, to be created")->required();
-  command->add_option("--last", o->last, "The newest N checkpoints of the run")
+  command.add_option("MODEL", o->models, "Checkpoints or model directories; with --last, one run")->required();
+  command.add_option("-o,--output", o->output, "Directory of the averaged model, to be created")->required();
+  command.add_option("--last", o->last, "The newest N checkpoints of the run")
       ->check(CLI::Range(std::int64_t(1), std::int64_t(1000000)));
-  command->footer("Exit codes: 0, 2 usage, 3 the output cannot be written, 4 a model cannot be loaded.");
-  command->callback([o, &exit_code] { exit_code = average(*o); });
+  command.footer("Exit codes: 0, 2 usage, 3 the output cannot be written, 4 a model cannot be loaded.");
+  return [o] { return average(*o); };
 }
 
 }  // namespace foldgrad

@@ -32,10 +32,9 @@ int bench_infer(const BenchCommand& o) {
 
 }  // namespace
 
-void add_bench_command(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand("bench", "Measure this machine");
-  command->require_subcommand(1);
-  CLI::App* infer = command->add_subcommand("infer", "Set inference with several normalizers side by side");
+Action add_bench(CLI::App& command) {
+  command.require_subcommand(1);
+  CLI::App* infer = command.add_subcommand("infer", "Set inference with several normalizers side by side");
   const auto o = std::make_shared<BenchCommand>();
   InferBenchOptions& b = o->bench;
   const CLI::Range positive(std::int64_t(1), std::int64_t(1) << 20);
@@ -56,12 +55,12 @@ void add_bench_command(CLI::App& program, int& exit_code) {
   infer->add_option("--json", o->json, "Write the figures to this file");
   infer->add_option("--plot", o->plot, "Draw them, against length and batch size (SVG)");
   infer->add_option("--save", b.save, "Write the models into this directory, for other programs to be compared");
-  infer->callback([o, &exit_code] {
+  return [o] {
     TransformerConfig& config = o->bench.config;
     config.ffn_width = 2 * config.width;
     config.decoder_layers = config.encoder_layers;
-    exit_code = bench_infer(*o);
-  });
+    return bench_infer(*o);
+  };
 }
 
 }  // namespace foldgrad

@@ -1,8 +1,12 @@
-// The sub-commands of `foldgrad`. Each adds itself to the program and, when it has run, leaves its exit code.
+// The sub-commands of `foldgrad`; main.cpp has the table of their names.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
+
+#include "engine/dtype.h"
 
 namespace CLI {
 class App;
@@ -15,28 +19,31 @@ struct DecodingOptions;
 struct FoldOptions;
 enum class NonFinite;
 
-void add_average_command(CLI::App& program, int& exit_code);
-void add_bench_command(CLI::App& program, int& exit_code);
-void add_compare_command(CLI::App& program, int& exit_code);
-void add_config_command(CLI::App& program, int& exit_code);
-void add_data_command(CLI::App& program, int& exit_code);
-void add_demo_command(CLI::App& program, int& exit_code);
-void add_doctor_command(CLI::App& program, int& exit_code, const BuildInfo& build);
-void add_eval_command(CLI::App& program, int& exit_code);
-void add_export_command(CLI::App& program, int& exit_code);
-void add_fold_command(CLI::App& program, int& exit_code);
-void add_graph_command(CLI::App& program, int& exit_code);
-void add_inspect_command(CLI::App& program, int& exit_code);
-void add_norms_command(CLI::App& program, int& exit_code);
-void add_recalibrate_command(CLI::App& program, int& exit_code);
-void add_report_command(CLI::App& program, int& exit_code);
-void add_run_command(CLI::App& program, int& exit_code);
+// What a command does when its options have been parsed; returns the exit code.
+using Action = std::function<int()>;
+
+// Each gives a command its options, and returns the action that they are for.
+Action add_average(CLI::App& command);
+Action add_bench(CLI::App& command);
+Action add_compare(CLI::App& command);
+Action add_config(CLI::App& command);
+Action add_data(CLI::App& command);
+Action add_demo(CLI::App& command);
+Action add_doctor(CLI::App& command, const BuildInfo& build);
+Action add_eval(CLI::App& command);
+Action add_export(CLI::App& command);
+Action add_fold(CLI::App& command);
+Action add_graph(CLI::App& command);
+Action add_inspect(CLI::App& command);
+Action add_norms(CLI::App& command);
+Action add_recalibrate(CLI::App& command);
+Action add_report(CLI::App& command);
+Action add_run(CLI::App& command);
 // `arguments`: of main, for the run's command.txt.
-void add_train_command(CLI::App& program, int& exit_code, const BuildInfo& build,
-                       const std::vector<std::string>& arguments);
-void add_translate_command(CLI::App& program, int& exit_code);
-void add_verify_command(CLI::App& program, int& exit_code);
-void add_verify_traces_command(CLI::App& program, int& exit_code);
+Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<std::string>& arguments);
+Action add_translate(CLI::App& command);
+Action add_verify(CLI::App& command);
+Action add_verify_traces(CLI::App& command);
 
 // What translate and eval have in common: --beam, --length-penalty and the like.
 void add_decoding_options(CLI::App& command, DecodingOptions& options, std::int64_t& max_tokens);
@@ -44,7 +51,16 @@ void add_decoding_options(CLI::App& command, DecodingOptions& options, std::int6
 // What eval, run and translate have in common: --allow-non-finite.
 void add_non_finite_option(CLI::App& command, NonFinite& choice);
 
+// --device, for require_device().
+void add_device_option(CLI::App& command, std::string& device);
+
+// --dtype, one of `choices`.
+void add_dtype_option(CLI::App& command, DType& dtype, const std::vector<DType>& choices, const std::string& help);
+
 // What fold, verify and graph have in common: --untie, --keep-tied, --rescale-stream.
 void add_fold_options(CLI::App& command, FoldOptions& options);
+
+// What --json asks for. Names of files need not be UTF-8.
+void print_json(const nlohmann::ordered_json& all);
 
 }  // namespace foldgrad

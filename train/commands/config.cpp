@@ -13,29 +13,27 @@
 
 namespace foldgrad {
 
-void add_config_command(CLI::App& program, int& exit_code) {
+Action add_config(CLI::App& command) {
   struct Options {
     std::string file;
     std::vector<std::string> settings;
   };
-  CLI::App* command = program.add_subcommand(
-      "config", "List every key of a configuration; or check one, and print it with all defaults filled in");
   const auto options = std::make_shared<Options>();
-  const CLI::Option* file = command->add_option("CONFIG", options->file, "Configuration, TOML");
-  command->add_option("--set", options->settings, "SECTION.KEY=VALUE, over what CONFIG says")->allow_extra_args(false);
-  command->footer("Exit codes: 0, 2 configuration, 3 the file cannot be read.");
-  command->callback([options, file, &exit_code] {
-    exit_code = kExitOk;
+  const CLI::Option* file = command.add_option("CONFIG", options->file, "Configuration, TOML");
+  command.add_option("--set", options->settings, "SECTION.KEY=VALUE, over what CONFIG says")->allow_extra_args(false);
+  command.footer("Exit codes: 0, 2 configuration, 3 the file cannot be read.");
+  return [options, file] {
     if (file->count() == 0 && options->settings.empty()) {
       fmt::print("{}", config_help());
-      return;
+      return kExitOk;
     }
     FOLDGRAD_CHECK(file->count() == 0 || !options->file.empty(), "CONFIG must name a file, got \"\"");
     const ExperimentConfig config =
         file->count() == 0 ? parse_config("", "", options->settings) : read_config(options->file, options->settings);
     require_trainable(config);
     fmt::print("{}", config_text(config));
-  });
+    return kExitOk;
+  };
 }
 
 }  // namespace foldgrad

@@ -12,12 +12,12 @@
 #include "engine/files/file.h"
 #include "models/options/nearest_name.h"
 #include "train/commands/commands.h"
-#include "train/commands/exit_codes.h"
 #include "train/data/data_root.h"
 #include "train/data/data_sets.h"
 #include "train/data/text/directory.h"
 #include "train/data/unpack.h"
 #include "train/system/digest.h"
+#include "train/system/exit_code.h"
 #include "train/system/printable.h"
 #include "train/system/streams.h"
 
@@ -29,6 +29,7 @@ struct DataOptions {
   std::vector<std::string> renamed, files, urls;
   Preparation preparation;
   bool json = false;
+  int (*run)(const DataOptions&) = nullptr;  // of the command that was given
 };
 
 nlohmann::ordered_json json_of(const SideSummary& s) {
@@ -49,7 +50,7 @@ int run_info(const DataOptions& options) {
       fmt::print("{:<20} {:>9} {:>4} {:>11} {:>9} {:>8} {:>6}\n", name, p.pairs, language, s.words, s.distinct,
                  s.longest, s.empty);
   }
-  if (options.json) fmt::print("{}\n", all.dump(2));
+  if (options.json) print_json(all);
   return kExitOk;
 }
 
@@ -62,13 +63,14 @@ int run_verify(const DataOptions& options) {
   return kExitOk;
 }
 
-int run_prepare(DataOptions options) {
+int run_prepare(const DataOptions& options) {
+  Preparation preparation = options.preparation;
   for (const std::string& pair : options.renamed) {
     const std::size_t equal = pair.find('=');
     if (equal == std::string::npos) throw std::invalid_argument("--rename must be OLD=NEW, got " + pair);
-    options.preparation.renamed[pair.substr(0, equal)] = pair.substr(equal + 1);
+    preparation.renamed[pair.substr(0, equal)] = pair.substr(equal + 1);
   }
-  const auto names = prepare(options.directory, options.to, options.preparation);
+  const auto names = prepare(options.directory, options.to, preparation);
   fmt::print("{}: {}\n", options.to, fmt::join(names, ", "));
   return kExitOk;
 }
@@ -144,16 +146,15 @@ void add_languages(CLI::App& command, Languages& languages) {
 
 }  // namespace
 
-void add_data_command(CLI::App& program, int& exit_code) {
-  CLI::App* data = program.add_subcommand("data", "Parallel text: what is there, is it sound, make it, fetch it");
-  data->require_subcommand(1);
-  data->footer("Exit codes: 0, 2 options, 3 data.");
+Action add_data(CLI::App& data) {
+  data.require_subcommand(1);
+  data.footer("Exit codes: 0, 2 options, 3 data.");
   const auto o = std::make_shared<DataOptions>();
   Preparation& p = o->preparation;
   const auto add = [&](const char* name, const char* help, int (*run)(const DataOptions&)) {
-    CLI::App* command = data->add_subcommand(name, help);
+    CLI::App* command = data.add_subcommand(name, help);
     add_languages(*command, p.languages);
-    command->callback([o, run, &exit_code] { exit_code = guarded([&] { return run(*o); }); });
+    command->callback([o, run] { o->run = run; });
     return command;
   };
   CLI::App* info = add("info", "Pairs, words and lengths of all files in a directory", run_info);
@@ -162,8 +163,7 @@ void add_data_command(CLI::App& program, int& exit_code) {
   CLI::App* verify = add("verify", "Check numbers of lines, UTF-8, and digests against SHA256SUMS", run_verify);
   verify->add_option("DIR", o->directory)->required();
   verify->add_option("--digests", o->digests, "File as sha256sum writes it (default DIR/SHA256SUMS, if it is there)");
-  CLI::App* prepare = add("prepare", "Write the pairs of FROM into TO, with digests",
-                          [](const DataOptions& options) { return run_prepare(options); });
+  CLI::App* prepare = add("prepare", "Write the pairs of FROM into TO, with digests", run_prepare);
   prepare->add_option("FROM", o->directory)->required();
   prepare->add_option("TO", o->to)->required();
   prepare->add_option("--rename", o->renamed, "OLD=NEW, names of pairs; val becomes valid")->allow_extra_args(false);
@@ -179,6 +179,7 @@ void add_data_command(CLI::App& program, int& exit_code) {
   fetch->add_option("--url", o->urls, "Another file than those known, with --sha256; again: its mirrors")
       ->allow_extra_args(false);
   fetch->add_option("--sha256", o->sha256, "Of that file");
+  return [o] { return o->run(*o); };
 }
 
 }  // namespace foldgrad

@@ -208,27 +208,26 @@ void print_text(const DemoResult& r, const DemoOptions& options) {
   print_folding(r.folding, r.test.source.size());
 }
 
-void print_json(const DemoResult& r, const DemoOptions& options) {
+nlohmann::ordered_json json_of(const DemoResult& r, const DemoOptions& options) {
   const Bleu& bleu = r.scores.sacre;
-  const nlohmann::ordered_json all = {{"norm", options.norm},
-                                      {"steps", options.steps},
-                                      {"seed", options.seed},
-                                      {"parameters", r.parameters},
-                                      {"exact_match", r.scores.exact},
-                                      {"perplexity", r.scores.loss.perplexity},
-                                      {"bleu", bleu.score},
-                                      {"bleu_signature", bleu.signature},
-                                      {"train_seconds", r.train_seconds},
-                                      {"tokens_per_second", r.tokens_per_second},
-                                      {"decode_seconds", r.decode_seconds},
-                                      {"peak_memory_mib", peak_mebibytes()},
-                                      {"sites", r.folding.certificate.at("sites").size()},
-                                      {"folded_sites", r.folding.count("folded")},
-                                      {"folded_difference", r.folding.certificate.at("difference")},
-                                      {"folded_same_translations", r.folding.same},
-                                      {"folded_decode_seconds", r.folding.decode_seconds},
-                                      {"failed_checks", r.folding.count(CheckResult::Outcome::failed)}};
-  fmt::print("{}\n", all.dump(2));
+  return {{"norm", options.norm},
+          {"steps", options.steps},
+          {"seed", options.seed},
+          {"parameters", r.parameters},
+          {"exact_match", r.scores.exact},
+          {"perplexity", r.scores.loss.perplexity},
+          {"bleu", bleu.score},
+          {"bleu_signature", bleu.signature},
+          {"train_seconds", r.train_seconds},
+          {"tokens_per_second", r.tokens_per_second},
+          {"decode_seconds", r.decode_seconds},
+          {"peak_memory_mib", peak_mebibytes()},
+          {"sites", r.folding.certificate.at("sites").size()},
+          {"folded_sites", r.folding.count("folded")},
+          {"folded_difference", r.folding.certificate.at("difference")},
+          {"folded_same_translations", r.folding.same},
+          {"folded_decode_seconds", r.folding.decode_seconds},
+          {"failed_checks", r.folding.count(CheckResult::Outcome::failed)}};
 }
 
 std::string check_norm(const std::string& norm) {
@@ -242,27 +241,23 @@ std::string check_norm(const std::string& norm) {
 
 }  // namespace
 
-void add_demo_command(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand(
-      "demo",
-      "Train a Transformer on the embedded task, German to English number words, test it, fold its normalizers and "
-      "verify it; about 3 minutes");
+Action add_demo(CLI::App& command) {
   const auto options = std::make_shared<DemoOptions>();
-  command->add_option("--norm", options->norm, "Normalizer, one that `foldgrad norms` lists")
+  command.add_option("--norm", options->norm, "Normalizer, one that `foldgrad norms` lists")
       ->check(CLI::Validator(check_norm, "NAME"))
       ->capture_default_str();
-  command->add_option("--steps", options->steps, "Updates")
+  command.add_option("--steps", options->steps, "Updates")
       ->check(CLI::Range(std::int64_t(1), std::int64_t(1000000)))
       ->capture_default_str();
-  command->add_option("--seed", options->seed, "Of initial weights and the order of the data")->capture_default_str();
-  command->add_option("--out", options->out, "Directory for the model and the folded model with its certificate");
-  command->add_flag("--json", options->json, "Print JSON");
-  command->footer("Exit codes: 0, 1 a check failed, 3 files, 5 when a number is no longer finite.");
-  command->callback([options, &exit_code] {
+  command.add_option("--seed", options->seed, "Of initial weights and the order of the data")->capture_default_str();
+  command.add_option("--out", options->out, "Directory for the model and the folded model with its certificate");
+  command.add_flag("--json", options->json, "Print JSON");
+  command.footer("Exit codes: 0, 1 a check failed, 3 files, 5 when a number is no longer finite.");
+  return [options] {
     const DemoResult result = run_demo(*options);
-    options->json ? print_json(result, *options) : print_text(result, *options);
-    exit_code = result.folding.count(CheckResult::Outcome::failed) ? kExitCheckFailed : kExitOk;
-  });
+    options->json ? print_json(json_of(result, *options)) : print_text(result, *options);
+    return result.folding.count(CheckResult::Outcome::failed) ? kExitCheckFailed : kExitOk;
+  };
 }
 
 }  // namespace foldgrad

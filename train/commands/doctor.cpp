@@ -61,16 +61,14 @@ void print(const ordered_json& all) {
 
 }  // namespace
 
-void add_doctor_command(CLI::App& program, int& exit_code, const BuildInfo& build) {
-  CLI::App* command = program.add_subcommand(
-      "doctor", "Show what this machine can do: processor, threads, libraries, CUDA, directories");
+Action add_doctor(CLI::App& command, const BuildInfo& build) {
   const auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print JSON");
-  command->callback([json, build, &exit_code] {
+  command.add_flag("--json", *json, "Print JSON");
+  return [json, build] {
     const ordered_json all = examine(build);
-    *json ? fmt::print("{}\n", all.dump(2, ' ', false, ordered_json::error_handler_t::replace)) : print(all);
-    exit_code = kExitOk;
-  });
+    *json ? print_json(all) : print(all);
+    return kExitOk;
+  };
 }
 
 }  // namespace foldgrad

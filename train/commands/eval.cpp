@@ -77,22 +77,21 @@ Scores evaluate(const EvalOptions& o) {
   return s;
 }
 
-void print_json(const Scores& s, const EvalOptions& o) {
-  const ordered_json all{{"model", find_model_directory(o.model)},
-                         {"sentences", s.sentences},
-                         {"target_tokens", s.loss.target_tokens},
-                         {"loss", s.loss.loss},
-                         {"perplexity", s.loss.perplexity},
-                         {"tokenized_bleu", s.tokenized.score},
-                         {"sacrebleu", s.sacre.score},
-                         {"sacrebleu_signature", s.sacre.signature},
-                         {"chrf", s.chrf.score},
-                         {"chrf_signature", s.chrf.signature},
-                         {"exact_match", s.exact},
-                         {"beam", o.decoding.beam},
-                         {"length_penalty", o.decoding.length_penalty},
-                         {"decode_seconds", s.seconds}};
-  fmt::print("{}\n", all.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+ordered_json json_of(const Scores& s, const EvalOptions& o) {
+  return {{"model", find_model_directory(o.model)},
+          {"sentences", s.sentences},
+          {"target_tokens", s.loss.target_tokens},
+          {"loss", s.loss.loss},
+          {"perplexity", s.loss.perplexity},
+          {"tokenized_bleu", s.tokenized.score},
+          {"sacrebleu", s.sacre.score},
+          {"sacrebleu_signature", s.sacre.signature},
+          {"chrf", s.chrf.score},
+          {"chrf_signature", s.chrf.signature},
+          {"exact_match", s.exact},
+          {"beam", o.decoding.beam},
+          {"length_penalty", o.decoding.length_penalty},
+          {"decode_seconds", s.seconds}};
 }
 
 void print_text(const Scores& s) {
@@ -108,23 +107,22 @@ void print_text(const Scores& s) {
 
 int eval(const EvalOptions& o) {
   const Scores scores = evaluate(o);
-  o.json ? print_json(scores, o) : print_text(scores);
+  o.json ? print_json(json_of(scores, o)) : print_text(scores);
   return kExitOk;
 }
 
 }  // namespace
 
-void add_eval_command(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand("eval", "Score a model: loss, BLEU, chrF, exact match");
+Action add_eval(CLI::App& command) {
   const auto o = std::make_shared<EvalOptions>();
-  command->add_option("MODEL", o->model, "Model directory, checkpoint or run, with a vocabulary")->required();
-  add_model_text_options(*command, o->text, "test");
-  add_decoding_options(*command, o->decoding, o->max_tokens);
-  command->add_option("--hypotheses", o->hypotheses, "Write the translations to this file");
-  command->add_flag("--json", o->json, "Print JSON");
-  add_non_finite_option(*command, o->non_finite);
-  command->footer("Exit codes: 0, 2 usage, 3 text, 4 the model cannot be loaded, 5 a number is not finite.");
-  command->callback([o, &exit_code] { exit_code = eval(*o); });
+  command.add_option("MODEL", o->model, "Model directory, checkpoint or run, with a vocabulary")->required();
+  add_model_text_options(command, o->text, "test");
+  add_decoding_options(command, o->decoding, o->max_tokens);
+  command.add_option("--hypotheses", o->hypotheses, "Write the translations to this file");
+  command.add_flag("--json", o->json, "Print JSON");
+  add_non_finite_option(command, o->non_finite);
+  command.footer("Exit codes: 0, 2 usage, 3 text, 4 the model cannot be loaded, 5 a number is not finite.");
+  return [o] { return eval(*o); };
 }
 
 }  // namespace foldgrad

@@ -23,28 +23,27 @@ void require_finite_maps(const Model& model) {
 
 }  // namespace
 
-void add_export_command(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand("export", "Write a model as ONNX, for onnxruntime and others");
+Action add_export(CLI::App& command) {
   struct Options {
     std::string model, format = "onnx", out;
   };
   const auto o = std::make_shared<Options>();
-  command->add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
-  command->add_option("--to", o->format, "Format")->check(CLI::IsMember({"onnx"}))->capture_default_str();
+  command.add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
+  command.add_option("--to", o->format, "Format")->check(CLI::IsMember({"onnx"}))->capture_default_str();
   command
-      ->add_option("-o,--out", o->out,
-                   "Directory of encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx, config.json and "
-                   "generation_config.json, replaced if they are there")
+      .add_option("-o,--out", o->out,
+                  "Directory of encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx, config.json and "
+                  "generation_config.json, replaced if they are there")
       ->required();
-  command->footer(
+  command.footer(
       "Exit codes: 0, 1 built without ONNX, 2 usage, 3 files, 4 the model cannot be loaded, 5 a number is not finite.");
-  command->callback([o, &exit_code] {
+  return [o] {
     const auto model = load_model(o->model);
     require_finite_maps(*model);
     const std::vector<std::string> files = family_of(*model).write_onnx(*model, o->out);
     fmt::print("{}: {}\n", o->out, fmt::join(files, ", "));
-    exit_code = kExitOk;
-  });
+    return kExitOk;
+  };
 }
 
 }  // namespace foldgrad

@@ -32,7 +32,7 @@ int run_fold(FoldCommand& o) {
   add_digests(proof, directory, o.out);
   write_file_atomically(o.out + "/certificate.json", proof.dump(2) + "\n");
   if (o.json)
-    fmt::print("{}\n", proof.dump(2));
+    print_json(proof);
   else
     fmt::print("{}{}: folded model and certificate.json\n", summary(proof), o.out);
   return kExitOk;
@@ -40,32 +40,17 @@ int run_fold(FoldCommand& o) {
 
 }  // namespace
 
-void add_fold_options(CLI::App& command, FoldOptions& options) {
-  CLI::Option* untie = command.add_flag_callback(
-      "--untie", [&options] { options.tied = FoldOptions::Tied::untie; },
-      "Give a tied output projection a table of its own, V x C numbers more, so that the last normalizer folds");
-  command
-      .add_flag_callback(
-          "--keep-tied", [&options] { options.tied = FoldOptions::Tied::keep; },
-          "Keep it tied, and of the last normalizer a gain per channel")
-      ->excludes(untie);
-  command.add_flag("--rescale-stream", options.rescale_stream,
-                   "Post-norm: store the stream of residuals divided by the gains, so that nothing is left on it");
-}
-
-void add_fold_command(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand(
-      "fold", "Fold the normalizers of a model into its linear layers, and certify that it is the same model");
-  command->alias("fuse");
+Action add_fold(CLI::App& command) {
+  command.alias("fuse");
   const auto o = std::make_shared<FoldCommand>();
-  command->add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
-  command->add_option("-o,--out", o->out, "Directory of the folded model, which must hold none yet")->required();
-  add_fold_options(*command, o->options);
-  CLI::Option* source = command->add_option("--source", o->source, "Text to compare on, 64 lines; default: random ids");
-  source->needs(command->add_option("--reference", o->target, "Its translations")->needs(source));
-  command->add_flag("--json", o->json, "Print the certificate");
-  command->footer("Exit codes: 0, 2 usage, 3 files, 4 the model cannot be loaded, 5 a number is not finite.");
-  command->callback([o, &exit_code] { exit_code = run_fold(*o); });
+  command.add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
+  command.add_option("-o,--out", o->out, "Directory of the folded model, which must hold none yet")->required();
+  add_fold_options(command, o->options);
+  CLI::Option* source = command.add_option("--source", o->source, "Text to compare on, 64 lines; default: random ids");
+  source->needs(command.add_option("--reference", o->target, "Its translations")->needs(source));
+  command.add_flag("--json", o->json, "Print the certificate");
+  command.footer("Exit codes: 0, 2 usage, 3 files, 4 the model cannot be loaded, 5 a number is not finite.");
+  return [o] { return run_fold(*o); };
 }
 
 }  // namespace foldgrad

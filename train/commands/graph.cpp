@@ -70,16 +70,14 @@ int run_graph(GraphCommand& o) {
 
 }  // namespace
 
-void add_graph_command(CLI::App& program, int& exit_code) {
-  CLI::App* command =
-      program.add_subcommand("graph", "Draw the forward pass of a model as recorded, before and after folding");
+Action add_graph(CLI::App& command) {
   const auto o = std::make_shared<GraphCommand>();
-  command->add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
-  command->add_option("--svg", o->svg, "Picture, made by graphviz; without this and --dot: MODEL.svg");
-  command->add_option("--dot", o->dot, "Text for graphviz; - is standard output");
-  add_fold_options(*command, o->options);
-  command->footer("Exit codes: 0, 1 graphviz is missing, 2 usage, 3 files, 4 the model cannot be loaded.");
-  command->callback([o, &exit_code] { exit_code = run_graph(*o); });
+  command.add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
+  command.add_option("--svg", o->svg, "Picture, made by graphviz; without this and --dot: MODEL.svg");
+  command.add_option("--dot", o->dot, "Text for graphviz; - is standard output");
+  add_fold_options(command, o->options);
+  command.footer("Exit codes: 0, 1 graphviz is missing, 2 usage, 3 files, 4 the model cannot be loaded.");
+  return [o] { return run_graph(*o); };
 }
 
 }  // namespace foldgrad

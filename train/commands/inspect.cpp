@@ -129,7 +129,7 @@ int inspect(const std::string& path, bool json) {
     if (directory && !all.contains("checkpoints") && !checkpoint_files::steps_in(checkpoints).empty())
       all["checkpoints"] = describe_checkpoints(checkpoints);
   if (json)
-    fmt::print("{}\n", all.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+    print_json(all);
   else
     directory ? print_model(all) : print_file(all);
   return kExitOk;
@@ -137,19 +137,16 @@ int inspect(const std::string& path, bool json) {
 
 }  // namespace
 
-void add_inspect_command(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand(
-      "inspect",
-      "Show sizes, parameters and the normalizers' state of a model, checkpoint or run, or a file's tensors");
+Action add_inspect(CLI::App& command) {
   struct Options {
     std::string path;
     bool json = false;
   };
   const auto o = std::make_shared<Options>();
-  command->add_option("PATH", o->path, "Model directory, checkpoint, run, or a safetensors file")->required();
-  command->add_flag("--json", o->json, "Print JSON");
-  command->footer("Exit codes: 0, 2 usage, 3 the file cannot be read, 4 the model cannot be loaded.");
-  command->callback([o, &exit_code] { exit_code = inspect(o->path, o->json); });
+  command.add_option("PATH", o->path, "Model directory, checkpoint, run, or a safetensors file")->required();
+  command.add_flag("--json", o->json, "Print JSON");
+  command.footer("Exit codes: 0, 2 usage, 3 the file cannot be read, 4 the model cannot be loaded.");
+  return [o] { return inspect(o->path, o->json); };
 }
 
 }  // namespace foldgrad

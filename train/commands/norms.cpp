@@ -43,7 +43,7 @@ void print_text(const std::vector<NormalizerInfo>& chosen) {
   }
 }
 
-void print_json(const std::vector<NormalizerInfo>& chosen) {
+nlohmann::ordered_json json_of(const std::vector<NormalizerInfo>& chosen) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const NormalizerInfo& norm : chosen) {
     nlohmann::ordered_json options = nlohmann::ordered_json::array();
@@ -56,27 +56,26 @@ void print_json(const std::vector<NormalizerInfo>& chosen) {
                    {"summary", norm.summary},
                    {"options", std::move(options)}});
   }
-  fmt::print("{}\n", all.dump(2));
+  return all;
 }
 
 }  // namespace
 
-void add_norms_command(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand("norms", "List the normalizers with their options and defaults");
+Action add_norms(CLI::App& command) {
   struct Options {
     std::vector<std::string> names;
     bool json = false;
   };
   const auto o = std::make_shared<Options>();
-  command->add_option("NAME", o->names, "These alone");
-  command->add_flag("--json", o->json, "Print JSON");
-  command->callback([o, &exit_code] {
+  command.add_option("NAME", o->names, "These alone");
+  command.add_flag("--json", o->json, "Print JSON");
+  return [o] {
     std::vector<NormalizerInfo> chosen;
     for (const std::string& name : o->names) chosen.push_back(normalizer_info(name));
     if (o->names.empty()) chosen = normalizers();
-    o->json ? print_json(chosen) : print_text(chosen);
-    exit_code = kExitOk;
-  });
+    o->json ? print_json(json_of(chosen)) : print_text(chosen);
+    return kExitOk;
+  };
 }
 
 }  // namespace foldgrad

@@ -51,35 +51,32 @@ void compare(const ReportOptions& options) {
   if (!options.json) return fmt::print("{}", comparison_table(summaries));
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const RunSummary& s : summaries) all.push_back(summary_json(s));
-  fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  print_json(all);
 }
 
 }  // namespace
 
-void add_report_command(CLI::App& program, int& exit_code) {
-  CLI::App* command =
-      program.add_subcommand("report", "Make a page with curves and tables of one run, or of several together");
+Action add_report(CLI::App& command) {
   const auto options = std::make_shared<ReportOptions>();
-  command->add_option("RUN", options->runs, "Directories of runs")->required();
-  command->add_option("-o,--output", options->out, "HTML file [RUN/report.html; of several runs report.html]");
-  command->add_option("--tensorboard", options->tensorboard,
-                      "Also write event files for TensorBoard, below this directory");
-  command->add_flag("--open", options->open, "Show the page in the browser, by xdg-open");
-  command->callback([options, &exit_code] {
+  command.add_option("RUN", options->runs, "Directories of runs")->required();
+  command.add_option("-o,--output", options->out, "HTML file [RUN/report.html; of several runs report.html]");
+  command.add_option("--tensorboard", options->tensorboard,
+                     "Also write event files for TensorBoard, below this directory");
+  command.add_flag("--open", options->open, "Show the page in the browser, by xdg-open");
+  return [options] {
     report(*options);
-    exit_code = kExitOk;
-  });
+    return kExitOk;
+  };
 }
 
-void add_compare_command(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand("compare", "Print a table of runs: steps, scores, skips, time, outcome");
+Action add_compare(CLI::App& command) {
   const auto options = std::make_shared<ReportOptions>();
-  command->add_option("RUN", options->runs, "Directories of runs")->required();
-  command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options, &exit_code] {
+  command.add_option("RUN", options->runs, "Directories of runs")->required();
+  command.add_flag("--json", options->json, "Print JSON");
+  return [options] {
     compare(*options);
-    exit_code = kExitOk;
-  });
+    return kExitOk;
+  };
 }
 
 }  // namespace foldgrad

@@ -16,7 +16,8 @@ namespace foldgrad {
 namespace {
 
 struct RunOptions {
-  std::string model, input, output, dtype = "f32", device = "cpu";
+  std::string model, input, output, device = "cpu";
+  DType dtype = DType::f32;
   NonFinite non_finite = NonFinite::refuse;
 };
 
@@ -76,8 +77,7 @@ bool finite_rows(const Tensor& x, const Tensor& mask) {
 
 int run(const RunOptions& o) {
   const Device device = require_device(o.device);
-  const DType dtype = o.dtype == "f64" ? DType::f64 : o.dtype == "bf16" ? DType::bf16 : DType::f32;
-  const auto model = load_transformer(o.model, dtype == DType::f64 ? DType::f64 : DType::f32, device, o.non_finite);
+  const auto model = load_transformer(o.model, o.dtype == DType::f64 ? DType::f64 : DType::f32, device, o.non_finite);
   const TransformerConfig& config = model->config();
   const Input file(o.input);
   const Tensor source = file.ids("source", config.source_vocabulary),
@@ -88,14 +88,14 @@ int run(const RunOptions& o) {
   const Tensor source_mask = file.mask("source_mask", source, config.pad).to(device);
   const Tensor input_mask = file.mask("input_mask", input, config.pad).to(device);
   Tape tape(/*recording=*/false);
-  const ForwardPass pass{.tape = tape, .dtype = dtype};
+  const ForwardPass pass{.tape = tape, .dtype = o.dtype};
   const Var memory = model->encode(source.to(device), source_mask, pass);
   const Var logits = model->logits(model->decode(input.to(device), input_mask, memory, source_mask, pass), pass);
   if (o.non_finite == NonFinite::refuse &&
       !(finite_rows(memory.value(), source_mask) && finite_rows(logits.value(), input_mask)))
     refuse_non_finite("run: the result", *model,
                       TranslationBatch{source.to(device), source_mask, input.to(device), input_mask, {}}.named(),
-                      dtype);
+                      o.dtype);
   write_safetensors(o.output, {{"logits", logits.value().to(Device::cpu)}, {"memory", memory.value().to(Device::cpu)}});
   fmt::print("{}: logits {}, memory {}\n", o.output, describe(logits.value()), describe(memory.value()));
   return kExitOk;
@@ -103,36 +103,24 @@ int run(const RunOptions& o) {
 
 }  // namespace
 
-void add_non_finite_option(CLI::App& command, NonFinite& choice) {
-  command.add_flag_callback(
-      "--allow-non-finite", [&choice] { choice = NonFinite::allow; },
-      "Take a model with NaN or infinity in it, and give results that are not finite");
-}
-
-void add_run_command(CLI::App& program, int& exit_code) {
-  CLI::App* command =
-      program.add_subcommand("run", "Compute a model's logits for ids, from file to file (docs/model_directory.md)");
+Action add_run(CLI::App& command) {
   const auto o = std::make_shared<RunOptions>();
-  command->add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
+  command.add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
   command
-      ->add_option("--input", o->input,
-                   "safetensors: source and input, i64 [sentences, tokens]; source_mask and input_mask, u8, 1 for "
-                   "tokens and 0 for padding, default: where ids are not padding")
+      .add_option("--input", o->input,
+                  "safetensors: source and input, i64 [sentences, tokens]; source_mask and input_mask, u8, 1 for "
+                  "tokens and 0 for padding, default: where ids are not padding")
       ->required();
   command
-      ->add_option("--output", o->output,
-                   "safetensors: logits [sentences, tokens, vocabulary], memory: the encoder's output")
+      .add_option("--output", o->output,
+                  "safetensors: logits [sentences, tokens, vocabulary], memory: the encoder's output")
       ->required();
-  command->add_option("--dtype", o->dtype, "Of the computation")
-      ->check(CLI::IsMember({"f32", "f64", "bf16"}))
-      ->capture_default_str();
-  command->add_option("--device", o->device, "Where: cpu, cuda, or emulated: CUDA kernels on the host")
-      ->check(CLI::IsMember({"cpu", "cuda", "emulated"}))
-      ->capture_default_str();
-  add_non_finite_option(*command, o->non_finite);
-  command->footer(
+  add_dtype_option(command, o->dtype, {DType::f32, DType::f64, DType::bf16}, "Of the computation");
+  add_device_option(command, o->device);
+  add_non_finite_option(command, o->non_finite);
+  command.footer(
       "Exit codes: 0, 2 usage, 3 input or output, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
-  command->callback([o, &exit_code] { exit_code = run(*o); });
+  return [o] { return run(*o); };
 }
 
 }  // namespace foldgrad

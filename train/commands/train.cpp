@@ -45,34 +45,31 @@ void write_report(const RunDirectory& run) try {
 
 }  // namespace
 
-void add_train_command(CLI::App& program, int& exit_code, const BuildInfo& build,
-                       const std::vector<std::string>& arguments) {
-  CLI::App* command = program.add_subcommand("train", "Train a Transformer on parallel text (docs/training.md)");
+Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<std::string>& arguments) {
   const auto options = std::make_shared<TrainOptions>();
   options->build = build;
   options->command = arguments;
-  command->add_option("CONFIG", options->config, "Configuration, TOML; with --resume, that of the run by default");
-  command->add_option("--out", options->out, "Directory of the run");  // required, see complete()
-  command->add_option("--set", options->settings, "SECTION.KEY=VALUE, over what CONFIG says")->allow_extra_args(false);
-  command->add_option("--data-dir", options->data_directory, "Below it lies data.directory; before $FOLDGRAD_DATA");
-  command->add_option("--device", options->device, "Where: cpu, cuda, or emulated: CUDA kernels on the host")
-      ->check(CLI::IsMember({"cpu", "cuda", "emulated"}))
-      ->capture_default_str();
+  command.add_option("CONFIG", options->config, "Configuration, TOML; with --resume, that of the run by default");
+  command.add_option("--out", options->out, "Directory of the run");  // required, see complete()
+  command.add_option("--set", options->settings, "SECTION.KEY=VALUE, over what CONFIG says")->allow_extra_args(false);
+  command.add_option("--data-dir", options->data_directory, "Below it lies data.directory; before $FOLDGRAD_DATA");
+  add_device_option(command, options->device);
   command
-      ->add_option("--resume", options->resume,
-                   "Go on from the newest checkpoint in --out (latest), from that of the run at this path, or from the "
-                   "checkpoint at this path")
+      .add_option("--resume", options->resume,
+                  "Go on from the newest checkpoint in --out (latest), from that of the run at this path, or from the "
+                  "checkpoint at this path")
       ->expected(0, 1)
       ->default_str("latest");
-  command->add_flag("--allow-config-change", options->allow_config_change, "Resume with another configuration");
-  command->footer(
+  command.add_flag("--allow-config-change", options->allow_config_change, "Resume with another configuration");
+  command.footer(
       "Exit codes: 0, 2 configuration, 3 data or disk, 4 checkpoint, 5 diverged, 6 device, 130 interrupted after "
       "saving.");
-  command->callback([options, &exit_code] {
+  return [options] {
     complete(*options);
-    exit_code = train_experiment(*options);
+    const int exit_code = train_experiment(*options);
     if (exit_code == kExitOk) write_report(RunDirectory(options->out));
-  });
+    return exit_code;
+  };
 }
 
 }  // namespace foldgrad

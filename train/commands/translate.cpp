@@ -18,7 +18,8 @@ namespace foldgrad {
 namespace {
 
 struct TranslateOptions {
-  std::string model, dtype = "f32";
+  std::string model;
+  DType dtype = DType::f32;
   DecodingOptions decoding;
   std::int64_t max_tokens = 4096, lines = 1000;
   NonFinite non_finite = NonFinite::refuse;
@@ -30,7 +31,7 @@ class Translator {
       : options_(options),
         model_(load_transformer(options.model, DType::f32, Device::cpu, options.non_finite)),
         vocabulary_(load_vocabulary(options.model, model_->config())),
-        inference_(InferenceTransformer::make(*model_, options.dtype == "bf16" ? DType::bf16 : DType::f32)),
+        inference_(InferenceTransformer::make(*model_, options.dtype)),
         most_(std::min(model_->config().max_positions, options.max_tokens)) {}
 
   // All of stdin. What stands before a line that cannot be read or translated is still translated and printed.
@@ -108,43 +109,19 @@ int translate(const TranslateOptions& o) {
 
 }  // namespace
 
-void add_decoding_options(CLI::App& command, DecodingOptions& o, std::int64_t& max_tokens) {
-  const auto at_least = [](double least) { return CLI::Range(least, 1e9); };
-  command.add_option("--beam", o.beam, "Hypotheses of the beam; 1: greedy")
-      ->check(CLI::Range(std::int64_t(1), std::int64_t(1000)))
-      ->capture_default_str();
-  command.add_option("--length-penalty", o.length_penalty, "Scores are divided by the length to this power")
-      ->check(at_least(0))
-      ->capture_default_str();
-  command
-      .add_option("--max-length-a", o.max_length_a,
-                  "Longest translation, its end not counted: floor(a * tokens of the source with their end + b)")
-      ->check(at_least(0))
-      ->capture_default_str();
-  command.add_option("--max-length-b", o.max_length_b, "The b of it")
-      ->check(CLI::Range(std::int64_t(0), std::int64_t(1000000)))
-      ->capture_default_str();
-  command.add_option("--max-tokens", max_tokens, "Size of a batch: sentences times the tokens of the longest")
-      ->check(CLI::Range(std::int64_t(1), std::int64_t(100000000)))
-      ->capture_default_str();
-}
-
-void add_translate_command(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand("translate", "Translate text, line by line from stdin to stdout");
+Action add_translate(CLI::App& command) {
   const auto o = std::make_shared<TranslateOptions>();
-  command->add_option("MODEL", o->model, "Model directory, checkpoint or run, with a vocabulary")->required();
-  add_decoding_options(*command, o->decoding, o->max_tokens);
-  add_non_finite_option(*command, o->non_finite);
-  command->add_option("--lines", o->lines, "Lines read before the first is translated; 1 on a terminal")
+  command.add_option("MODEL", o->model, "Model directory, checkpoint or run, with a vocabulary")->required();
+  add_decoding_options(command, o->decoding, o->max_tokens);
+  add_non_finite_option(command, o->non_finite);
+  command.add_option("--lines", o->lines, "Lines read before the first is translated; 1 on a terminal")
       ->check(CLI::Range(std::int64_t(1), std::int64_t(100000000)))
       ->capture_default_str();
-  command->add_option("--dtype", o->dtype, "Of weights and products")
-      ->check(CLI::IsMember({"f32", "bf16"}))
-      ->capture_default_str();
-  command->footer(
+  add_dtype_option(command, o->dtype, {DType::f32, DType::bf16}, "Of weights and products");
+  command.footer(
       "Lines stay in their order; those without words stay empty.\n"
       "Exit codes: 0, 2 usage, 3 a line cannot be translated, 4 the model cannot be loaded, 5 a number is not finite.");
-  command->callback([o, &exit_code] { exit_code = translate(*o); });
+  return [o] { return translate(*o); };
 }
 
 }  // namespace foldgrad

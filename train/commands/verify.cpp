@@ -42,7 +42,7 @@ int run_verify(const VerifyCommand& o) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const CheckResult& r : results)
       all.push_back({{"check", r.name}, {"outcome", name_of(r.outcome)}, {"measured", r.measured}});
-    fmt::print("{}\n", all.dump(2));
+    print_json(all);
   } else {
     for (const CheckResult& r : results) fmt::print("{:<8} {}: {}\n", name_of(r.outcome), r.name, r.measured);
   }
@@ -53,16 +53,14 @@ int run_verify(const VerifyCommand& o) {
 
 }  // namespace
 
-void add_verify_command(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand(
-      "verify", "Check a model: folded = unfolded, padding, gradients, windows of statistics, outliers");
+Action add_verify(CLI::App& command) {
   const auto o = std::make_shared<VerifyCommand>();
-  command->add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
-  command->add_option("--seed", o->seed, "Of the random ids it is checked on")->capture_default_str();
-  add_fold_options(*command, o->options);
-  command->add_flag("--json", o->json, "Print JSON");
-  command->footer("Exit codes: 0, 1 a check failed, 2 usage, 4 the model cannot be loaded.");
-  command->callback([o, &exit_code] { exit_code = run_verify(*o); });
+  command.add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
+  command.add_option("--seed", o->seed, "Of the random ids it is checked on")->capture_default_str();
+  add_fold_options(command, o->options);
+  command.add_flag("--json", o->json, "Print JSON");
+  command.footer("Exit codes: 0, 1 a check failed, 2 usage, 4 the model cannot be loaded.");
+  return [o] { return run_verify(*o); };
 }
 
 }  // namespace foldgrad

@@ -18,12 +18,13 @@ namespace {
 
 struct VerifyTraces {
   std::vector<std::string> files;
-  std::string device = "cpu", dtype = "f64";
+  std::string device = "cpu";
+  DType dtype = DType::f64;
   std::optional<double> tolerance;
   bool json = false;
 
   // 30 steps of rounding, in sums over a few tokens; exact decisions in f32 can differ only where rounding decides.
-  double limit() const { return tolerance.value_or(dtype == "f64" ? 1e-12 : 1e-4); }
+  double limit() const { return tolerance.value_or(dtype == DType::f64 ? 1e-12 : 1e-4); }
 };
 
 struct Outcome {
@@ -56,7 +57,7 @@ nlohmann::ordered_json json_of(const TraceDifference& d) {
   return entry;
 }
 
-void print_json(const VerifyTraces& o, const std::vector<Outcome>& outcomes, int exit_code) {
+nlohmann::ordered_json json_of(const VerifyTraces& o, const std::vector<Outcome>& outcomes, int exit_code) {
   nlohmann::ordered_json traces = nlohmann::ordered_json::array();
   for (const Outcome& outcome : outcomes) {
     nlohmann::ordered_json trace{{"file", outcome.file}};
@@ -70,13 +71,11 @@ void print_json(const VerifyTraces& o, const std::vector<Outcome>& outcomes, int
     }
     traces.push_back(std::move(trace));
   }
-  const nlohmann::ordered_json all{{"device", o.device},
-                                   {"dtype", o.dtype},
-                                   {"tolerance", o.limit()},
-                                   {"agrees", exit_code == kExitOk},
-                                   {"traces", std::move(traces)}};
-  // File names need not be UTF-8.
-  fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  return {{"device", o.device},
+          {"dtype", name(o.dtype)},
+          {"tolerance", o.limit()},
+          {"agrees", exit_code == kExitOk},
+          {"traces", std::move(traces)}};
 }
 
 int verify(const VerifyTraces& o) {
@@ -86,7 +85,7 @@ int verify(const VerifyTraces& o) {
   for (const std::string& file : o.files) {
     Outcome outcome{file, std::nullopt, {}};
     try {
-      outcome.report = replay_trace(file, o.dtype == "f64" ? DType::f64 : DType::f32, device, o.limit());
+      outcome.report = replay_trace(file, o.dtype, device, o.limit());
       differing += !(outcome.report->largest() <= o.limit());
     } catch (const FileError& e) {
       outcome.error = e.what();
@@ -97,34 +96,28 @@ int verify(const VerifyTraces& o) {
   }
   const int exit_code = malformed ? kExitData : differing ? kExitCheckFailed : kExitOk;
   if (o.json)
-    print_json(o, outcomes, exit_code);
+    print_json(json_of(o, outcomes, exit_code));
   else
     fmt::print("{} traces on {} in {}, tolerance {}: {} agree, {} differ, {} cannot be replayed\n", o.files.size(),
-               o.device, o.dtype, o.limit(), o.files.size() - differing - malformed, differing, malformed);
+               o.device, name(o.dtype), o.limit(), o.files.size() - differing - malformed, differing, malformed);
   return exit_code;
 }
 
 }  // namespace
 
-void add_verify_traces_command(CLI::App& program, int& exit_code) {
-  CLI::App* command = program.add_subcommand(
-      "verify-traces", "Replay recorded traces of normalizers and print the largest differences (docs/traces.md)");
+Action add_verify_traces(CLI::App& command) {
   const auto o = std::make_shared<VerifyTraces>();
-  command->add_option("FILE", o->files, "Traces, safetensors files")->required();
-  command->add_option("--device", o->device, "Where: cpu, cuda, or emulated: CUDA kernels on the host")
-      ->check(CLI::IsMember({"cpu", "cuda", "emulated"}))
-      ->capture_default_str();
-  command->add_option("--dtype", o->dtype, "In which precision: f64 or f32")
-      ->check(CLI::IsMember({"f64", "f32"}))
-      ->capture_default_str();
+  command.add_option("FILE", o->files, "Traces, safetensors files")->required();
+  add_device_option(command, o->device);
+  add_dtype_option(command, o->dtype, {DType::f64, DType::f32}, "In which precision: f64 or f32");
   command
-      ->add_option("--tolerance", o->tolerance,
-                   "Largest |got - want| / (1 + |want|) that passes [1e-12 in f64, 1e-4 in f32]")
+      .add_option("--tolerance", o->tolerance,
+                  "Largest |got - want| / (1 + |want|) that passes [1e-12 in f64, 1e-4 in f32]")
       ->check(CLI::NonNegativeNumber);
-  command->add_flag("--json", o->json, "Print JSON");
-  command->footer(
+  command.add_flag("--json", o->json, "Print JSON");
+  command.footer(
       "Exit codes: 0 all agree, 1 a difference is above the tolerance, 2 usage, 3 a file is no trace, 6 device");
-  command->callback([o, &exit_code] { exit_code = verify(*o); });
+  return [o] { return verify(*o); };
 }
 
 }  // namespace foldgrad

@@ -86,10 +86,10 @@ TEST_F(FuzzModel, InputOfRun) {
       [&] {
         const Silence silence;
         CLI::App program;
-        int exit_code = 0;
-        add_run_command(program, exit_code);
-        std::vector<std::string> arguments{output, "--output", path, "--input", files_ / "m", "run"};  // CLI11's order
+        const Action run = add_run(program);
+        std::vector<std::string> arguments{output, "--output", path, "--input", files_ / "m"};  // CLI11's order
         program.parse(arguments);
+        run();
       });
 }
 

@@ -1,0 +1,75 @@
+// Options that several commands have, and --json.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "models/transformer/beam_search.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/checks/certificate.h"
+#include "train/commands/commands.h"
+
+namespace foldgrad {
+
+void add_decoding_options(CLI::App& command, DecodingOptions& o, std::int64_t& max_tokens) {
+  const auto at_least = [](double least) { return CLI::Range(least, 1e9); };
+  command.add_option("--beam", o.beam, "Hypotheses of the beam; 1: greedy")
+      ->check(CLI::Range(std::int64_t(1), std::int64_t(1000)))
+      ->capture_default_str();
+  command.add_option("--length-penalty", o.length_penalty, "Scores are divided by the length to this power")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command
+      .add_option("--max-length-a", o.max_length_a,
+                  "Longest translation, its end not counted: floor(a * tokens of the source with their end + b)")
+      ->check(at_least(0))
+      ->capture_default_str();
+  command.add_option("--max-length-b", o.max_length_b, "The b of it")
+      ->check(CLI::Range(std::int64_t(0), std::int64_t(1000000)))
+      ->capture_default_str();
+  command.add_option("--max-tokens", max_tokens, "Size of a batch: sentences times the tokens of the longest")
+      ->check(CLI::Range(std::int64_t(1), std::int64_t(100000000)))
+      ->capture_default_str();
+}
+
+void add_non_finite_option(CLI::App& command, NonFinite& choice) {
+  command.add_flag_callback(
+      "--allow-non-finite", [&choice] { choice = NonFinite::allow; },
+      "Take a model with NaN or infinity in it, and give results that are not finite");
+}
+
+void add_fold_options(CLI::App& command, FoldOptions& options) {
+  CLI::Option* untie = command.add_flag_callback(
+      "--untie", [&options] { options.tied = FoldOptions::Tied::untie; },
+      "Give a tied output projection a table of its own, V x C numbers more, so that the last normalizer folds");
+  command
+      .add_flag_callback(
+          "--keep-tied", [&options] { options.tied = FoldOptions::Tied::keep; },
+          "Keep it tied, and of the last normalizer a gain per channel")
+      ->excludes(untie);
+  command.add_flag("--rescale-stream", options.rescale_stream,
+                   "Post-norm: store the stream of residuals divided by the gains, so that nothing is left on it");
+}
+
+void add_device_option(CLI::App& command, std::string& device) {
+  command.add_option("--device", device, "Where: cpu, cuda, or emulated: CUDA kernels on the host")
+      ->check(CLI::IsMember({"cpu", "cuda", "emulated"}))
+      ->capture_default_str();
+}
+
+void add_dtype_option(CLI::App& command, DType& dtype, const std::vector<DType>& choices, const std::string& help) {
+  std::map<std::string, DType> by_name;
+  std::vector<std::string> names;
+  for (const DType choice : choices) names.push_back(name(choice)), by_name[names.back()] = choice;
+  const auto choose = [&dtype, by_name](const std::string& chosen) { dtype = by_name.at(chosen); };
+  command.add_option_function<std::string>("--dtype", choose, help)
+      ->check(CLI::IsMember(names))
+      ->default_str(name(dtype));
+}
+
+void print_json(const nlohmann::ordered_json& all) {
+  fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+}  // namespace foldgrad
