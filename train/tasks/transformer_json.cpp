@@ -6,7 +6,7 @@
 #include "engine/check.h"
 #include "models/normalizers/normalizer.h"
 #include "models/options/nearest_name.h"
-#include "train/config/model_limits.h"
+#include "train/config/keys.h"
 #include "train/system/json_file.h"
 
 namespace foldgrad {
@@ -15,30 +15,6 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 using Kind = Option::Kind;
-
-// Calls v(name, member, required) for what stands in "model". Required is what inference depends on.
-template <class Config, class Visitor>
-void visit_model(Config& c, const Visitor& v) {
-  v("source_vocabulary", c.source_vocabulary, true);
-  v("target_vocabulary", c.target_vocabulary, true);
-  v("width", c.width, true);
-  v("ffn_width", c.ffn_width, true);
-  v("heads", c.heads, true);
-  v("encoder_layers", c.encoder_layers, true);
-  v("decoder_layers", c.decoder_layers, true);
-  v("max_positions", c.max_positions, true);
-  v("pad", c.pad, true);
-  v("pre_norm", c.pre_norm, true);
-  v("activation", c.activation, true);
-  v("share_embeddings", c.share_embeddings, true);
-  v("fixnorm", c.fixnorm, false);
-  v("output_bias", c.output_bias, false);
-  v("dropout", c.dropout, false);
-  v("attention_dropout", c.attention_dropout, false);
-  v("activation_dropout", c.activation_dropout, false);
-  v("initialization", c.initialization, false);
-  v("tfixup_scope", c.tfixup_scope, false);
-}
 
 ordered_json option_json(const NormalizerOption& option, const std::string& value) {
   switch (option.kind) {
@@ -67,7 +43,7 @@ class Section {
   }
 
   template <class T>
-  void read(const char* key, T& member, bool required) {
+  void read(const std::string& key, T& member, bool required) {
     known_.push_back(key);
     const auto found = object_.find(key);
     FOLDGRAD_CHECK(found != object_.end() || !required, "{}.{} is missing", name_, key);
@@ -132,29 +108,27 @@ std::map<std::string, std::string> read_sites(const json& at) {
 }  // namespace
 
 ordered_json transformer_json(const TransformerConfig& config) {
-  ordered_json model, options = ordered_json::object();
-  visit_model(config, [&](const char* name, const auto& member, bool) { model[name] = member; });
+  ordered_json all, options = ordered_json::object();
+  visit_model_keys(config, [&](const auto& member, const ConfigKey& key) { all[key.section][key.name] = member; });
   const NormalizerInfo& info = normalizer_info(config.normalizer);
   const NormalizerOptions chosen(config.normalizer, info.options, config.normalizer_options);
   for (const NormalizerOption& option : info.options)
     if (!option.told_by_model || config.normalizer_options.count(option.name))
       options[option.name] = option_json(option, chosen.text(option.name));
-  ordered_json norm{{"name", config.normalizer}, {"mask", config.mask_normalizers}, {"options", std::move(options)}};
-  if (!config.normalizer_at.empty()) norm["at"] = config.normalizer_at;
-  return {{"model", std::move(model)}, {"norm", std::move(norm)}};
+  all["norm"]["options"] = std::move(options);
+  if (!config.normalizer_at.empty()) all["norm"]["at"] = config.normalizer_at;
+  return all;
 }
 
 TransformerConfig parse_transformer(const json& root) {
   TransformerConfig config;
-  Section model(root, "model");
-  visit_model(config, [&](const char* name, auto& member, bool required) { model.read(name, member, required); });
+  Section model(root, "model"), norm(root, "norm");
+  visit_model_keys(config, [&](auto& member, const ConfigKey& key) {
+    (key.section == "model" ? model : norm).read(key.name, member, key.required_in_json);
+  });
   model.end();
-  // The table of positions is the only memory that no file bears out.
   FOLDGRAD_CHECK(config.max_positions <= kMostPositions, "model.max_positions must be at most {}, got {}",
                  kMostPositions, config.max_positions);
-  Section norm(root, "norm");
-  norm.read("name", config.normalizer, true);
-  norm.read("mask", config.mask_normalizers, false);
   if (const json* options = norm.object("options")) config.normalizer_options = read_options(*options);
   if (const json* at = norm.object("at")) config.normalizer_at = read_sites(*at);
   norm.end();
