@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/dtype.h"
+#include "engine/kernels.h"
 
 namespace foldgrad {
 
@@ -14,9 +14,6 @@ struct Accumulate {
   }
 };
 
-template <class T>
-void accumulate_cpu(const Accumulate<T>& p);
-template <class T>
-void accumulate_cuda(const Accumulate<T>& p);
+FOLDGRAD_DECLARE(accumulate, Accumulate);
 
 }  // namespace foldgrad

@@ -1,7 +1,7 @@
 // Sums in a fixed order that are gradients: of a scalar, whose terms are summed per row or per column before, and of a
 // vector that was added to every row of a matrix.
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 
 namespace foldgrad {
 
@@ -27,13 +27,7 @@ struct ColumnTotals {
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const { out.put(c, sums[0]); }
 };
 
-template <class T>
-void total_cpu(const Total<T>& p);
-template <class T>
-void total_cpu(const ColumnTotals<T>& p);
-template <class T>
-void total_cuda(const Total<T>& p);
-template <class T>
-void total_cuda(const ColumnTotals<T>& p);
+FOLDGRAD_DECLARE(total, Total);
+FOLDGRAD_DECLARE(total, ColumnTotals);
 
 }  // namespace foldgrad

@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 #include "ops/activation/activation_math.h"
 
 namespace foldgrad {
@@ -36,22 +36,10 @@ struct BiasActivationBackward {
   Activation activation;
 };
 
-template <class T>
-void activation_cpu(const ActivationForward<T>& p);
-template <class T>
-void activation_cpu(const ActivationBackward<T>& p);
-template <class T>
-void activation_cpu(const BiasActivationForward<T>& p);
-template <class T>
-void activation_cpu(const BiasActivationBackward<T>& p);
-template <class T>
-void activation_cuda(const ActivationForward<T>& p);
-template <class T>
-void activation_cuda(const ActivationBackward<T>& p);
-template <class T>
-void activation_cuda(const BiasActivationForward<T>& p);
-template <class T>
-void activation_cuda(const BiasActivationBackward<T>& p);
+FOLDGRAD_DECLARE(activation, ActivationForward);
+FOLDGRAD_DECLARE(activation, ActivationBackward);
+FOLDGRAD_DECLARE(activation, BiasActivationForward);
+FOLDGRAD_DECLARE(activation, BiasActivationBackward);
 
 // The same with the activation F known: what the loops of both devices run (engine/cpu/elementwise.h).
 

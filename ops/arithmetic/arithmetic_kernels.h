@@ -1,6 +1,6 @@
 // Element-wise kernels (engine/cpu/elementwise.h); each evaluates its formula itself.
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 
 namespace foldgrad {
 
@@ -98,9 +98,6 @@ void arithmetic_cpu(const Kernel& p);
 template <class Kernel>
 void arithmetic_cuda(const Kernel& p);
 
-template <class T>
-void add_bias_cpu(const AddBiasForward<T>& p);
-template <class T>
-void add_bias_cuda(const AddBiasForward<T>& p);
+FOLDGRAD_DECLARE(add_bias, AddBiasForward);
 
 }  // namespace foldgrad

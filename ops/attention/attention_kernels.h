@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 #include "engine/philox.h"
 #include "ops/attention/attention_math.h"
 
@@ -69,13 +69,7 @@ struct AttentionBackward {
   AttentionShape shape;
 };
 
-template <class T>
-void attention_cpu(const AttentionForward<T>& p);
-template <class T>
-void attention_cpu(const AttentionBackward<T>& p);
-template <class T>
-void attention_cuda(const AttentionForward<T>& p);
-template <class T>
-void attention_cuda(const AttentionBackward<T>& p);
+FOLDGRAD_DECLARE(attention, AttentionForward);
+FOLDGRAD_DECLARE(attention, AttentionBackward);
 
 }  // namespace foldgrad

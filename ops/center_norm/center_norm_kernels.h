@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 #include "ops/center_norm/center_norm_math.h"
 
 namespace foldgrad {
@@ -35,13 +35,7 @@ struct CenterNormBackward {
   }
 };
 
-template <class T>
-void center_norm_cpu(const CenterNormForward<T>& p);
-template <class T>
-void center_norm_cpu(const CenterNormBackward<T>& p);
-template <class T>
-void center_norm_cuda(const CenterNormForward<T>& p);
-template <class T>
-void center_norm_cuda(const CenterNormBackward<T>& p);
+FOLDGRAD_DECLARE(center_norm, CenterNormForward);
+FOLDGRAD_DECLARE(center_norm, CenterNormBackward);
 
 }  // namespace foldgrad

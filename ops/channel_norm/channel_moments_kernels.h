@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/dtype.h"
+#include "engine/kernels.h"
 #include "ops/channel_norm/channel_sums.h"
 
 namespace foldgrad {
@@ -55,9 +55,6 @@ struct ChannelMomentsPass {
   }
 };
 
-template <class T>
-void channel_moments_cpu(const ChannelMomentsPass<T>& p);
-template <class T>
-void channel_moments_cuda(const ChannelMomentsPass<T>& p);
+FOLDGRAD_DECLARE(channel_moments, ChannelMomentsPass);
 
 }  // namespace foldgrad

@@ -1,5 +1,6 @@
 // The passes of channel_norm over the matrix [rows, columns].
 #pragma once
+#include "engine/kernels.h"
 #include "ops/channel_norm/channel_norm_backward.h"
 #include "ops/channel_norm/channel_norm_forward.h"
 #include "ops/channel_norm/channel_sums.h"
@@ -58,25 +59,10 @@ struct ChannelGradient {
   }
 };
 
-template <class T>
-void channel_norm_cpu(const ChannelForwardStep<T>& p);
-template <class T>
-void channel_norm_cpu(const ChannelApply<T>& p);
-template <class T>
-void channel_norm_cpu(const ChannelSums<T>& p);
-template <class T>
-void channel_norm_cpu(const ChannelBackwardStep<T>& p);
-template <class T>
-void channel_norm_cpu(const ChannelGradient<T>& p);
-template <class T>
-void channel_norm_cuda(const ChannelForwardStep<T>& p);
-template <class T>
-void channel_norm_cuda(const ChannelApply<T>& p);
-template <class T>
-void channel_norm_cuda(const ChannelSums<T>& p);
-template <class T>
-void channel_norm_cuda(const ChannelBackwardStep<T>& p);
-template <class T>
-void channel_norm_cuda(const ChannelGradient<T>& p);
+FOLDGRAD_DECLARE(channel_norm, ChannelForwardStep);
+FOLDGRAD_DECLARE(channel_norm, ChannelApply);
+FOLDGRAD_DECLARE(channel_norm, ChannelSums);
+FOLDGRAD_DECLARE(channel_norm, ChannelBackwardStep);
+FOLDGRAD_DECLARE(channel_norm, ChannelGradient);
 
 }  // namespace foldgrad

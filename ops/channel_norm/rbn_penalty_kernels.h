@@ -40,13 +40,7 @@ struct RbnPenaltyBackward {
   }
 };
 
-template <class T>
-void rbn_penalty_cpu(const RbnPenalty<T>& p);
-template <class T>
-void rbn_penalty_cpu(const RbnPenaltyBackward<T>& p);
-template <class T>
-void rbn_penalty_cuda(const RbnPenalty<T>& p);
-template <class T>
-void rbn_penalty_cuda(const RbnPenaltyBackward<T>& p);
+FOLDGRAD_DECLARE(rbn_penalty, RbnPenalty);
+FOLDGRAD_DECLARE(rbn_penalty, RbnPenaltyBackward);
 
 }  // namespace foldgrad

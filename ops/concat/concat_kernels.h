@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 
 namespace foldgrad {
 
@@ -15,9 +15,6 @@ struct CopyRows {
   FOLDGRAD_HD std::int64_t width() const { return zeros_before + columns + zeros_after; }
 };
 
-template <class T>
-void copy_rows_cpu(const CopyRows<T>& p);
-template <class T>
-void copy_rows_cuda(const CopyRows<T>& p);
+FOLDGRAD_DECLARE(copy_rows, CopyRows);
 
 }  // namespace foldgrad

@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 
 namespace foldgrad {
 
@@ -24,14 +24,8 @@ struct UnfoldBackward {
   Conv2dSizes s;
 };
 
-template <class T>
-void unfold_cpu(const UnfoldForward<T>& p);
-template <class T>
-void unfold_cpu(const UnfoldBackward<T>& p);
-template <class T>
-void unfold_cuda(const UnfoldForward<T>& p);
-template <class T>
-void unfold_cuda(const UnfoldBackward<T>& p);
+FOLDGRAD_DECLARE(unfold, UnfoldForward);
+FOLDGRAD_DECLARE(unfold, UnfoldBackward);
 
 // conv2d_cudnn.cu, in builds with cuDNN: everything on `cuda`, of the type dtype. bias may be null, and so may
 // gradients that nobody wants.

@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 #include "ops/cross_entropy/cross_entropy_math.h"
 
 namespace foldgrad {
@@ -38,13 +38,7 @@ struct CrossEntropyBackward {
   cross_entropy_math::Smoothing<Value> q;
 };
 
-template <class T>
-void cross_entropy_cpu(const CrossEntropyForward<T>& p);
-template <class T>
-void cross_entropy_cpu(const CrossEntropyBackward<T>& p);
-template <class T>
-void cross_entropy_cuda(const CrossEntropyForward<T>& p);
-template <class T>
-void cross_entropy_cuda(const CrossEntropyBackward<T>& p);
+FOLDGRAD_DECLARE(cross_entropy, CrossEntropyForward);
+FOLDGRAD_DECLARE(cross_entropy, CrossEntropyBackward);
 
 }  // namespace foldgrad

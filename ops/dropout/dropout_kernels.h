@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 #include "engine/philox.h"
 
 namespace foldgrad {
@@ -78,21 +78,9 @@ struct BiasDropoutResidualBackward {
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const { dbias.put(c, sums[0]); }
 };
 
-template <class T>
-void dropout_cpu(const DropoutForward<T>& p);
-template <class T>
-void dropout_cpu(const DropoutBackward<T>& p);
-template <class T>
-void dropout_cpu(const BiasDropoutResidualForward<T>& p);
-template <class T>
-void dropout_cpu(const BiasDropoutResidualBackward<T>& p);
-template <class T>
-void dropout_cuda(const DropoutForward<T>& p);
-template <class T>
-void dropout_cuda(const DropoutBackward<T>& p);
-template <class T>
-void dropout_cuda(const BiasDropoutResidualForward<T>& p);
-template <class T>
-void dropout_cuda(const BiasDropoutResidualBackward<T>& p);
+FOLDGRAD_DECLARE(dropout, DropoutForward);
+FOLDGRAD_DECLARE(dropout, DropoutBackward);
+FOLDGRAD_DECLARE(dropout, BiasDropoutResidualForward);
+FOLDGRAD_DECLARE(dropout, BiasDropoutResidualBackward);
 
 }  // namespace foldgrad

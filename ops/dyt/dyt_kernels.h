@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 #include "ops/dyt/dyt_math.h"
 
 namespace foldgrad {
@@ -21,14 +21,8 @@ struct DytBackward {
   std::int64_t rows, columns;
 };
 
-template <class T>
-void dyt_cpu(const DytForward<T>& p);
-template <class T>
-void dyt_cpu(const DytBackward<T>& p);
-template <class T>
-void dyt_cuda(const DytForward<T>& p);
-template <class T>
-void dyt_cuda(const DytBackward<T>& p);
+FOLDGRAD_DECLARE(dyt, DytForward);
+FOLDGRAD_DECLARE(dyt, DytBackward);
 
 // The same with the function F known and the scalars read: what the loops of both devices run.
 

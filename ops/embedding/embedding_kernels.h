@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 
 namespace foldgrad {
 
@@ -32,13 +32,7 @@ struct EmbeddingBackward {
   }
 };
 
-template <class T>
-void embedding_cpu(const EmbeddingForward<T>& p);
-template <class T>
-void embedding_cpu(const EmbeddingBackward<T>& p);
-template <class T>
-void embedding_cuda(const EmbeddingForward<T>& p);
-template <class T>
-void embedding_cuda(const EmbeddingBackward<T>& p);
+FOLDGRAD_DECLARE(embedding, EmbeddingForward);
+FOLDGRAD_DECLARE(embedding, EmbeddingBackward);
 
 }  // namespace foldgrad

@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 #include "ops/group_norm/group_norm_math.h"
 
 namespace foldgrad {
@@ -39,13 +39,7 @@ struct GroupNormBackward {
   }
 };
 
-template <class T>
-void group_norm_cpu(const GroupNormForward<T>& p);
-template <class T>
-void group_norm_cpu(const GroupNormBackward<T>& p);
-template <class T>
-void group_norm_cuda(const GroupNormForward<T>& p);
-template <class T>
-void group_norm_cuda(const GroupNormBackward<T>& p);
+FOLDGRAD_DECLARE(group_norm, GroupNormForward);
+FOLDGRAD_DECLARE(group_norm, GroupNormBackward);
 
 }  // namespace foldgrad

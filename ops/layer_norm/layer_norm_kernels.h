@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 #include "ops/layer_norm/layer_norm_math.h"
 
 namespace foldgrad {
@@ -37,13 +37,7 @@ struct LayerNormBackward {
   }
 };
 
-template <class T>
-void layer_norm_cpu(const LayerNormForward<T>& p);
-template <class T>
-void layer_norm_cpu(const LayerNormBackward<T>& p);
-template <class T>
-void layer_norm_cuda(const LayerNormForward<T>& p);
-template <class T>
-void layer_norm_cuda(const LayerNormBackward<T>& p);
+FOLDGRAD_DECLARE(layer_norm, LayerNormForward);
+FOLDGRAD_DECLARE(layer_norm, LayerNormBackward);
 
 }  // namespace foldgrad

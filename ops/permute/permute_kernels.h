@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 
 namespace foldgrad {
 
@@ -28,9 +28,6 @@ struct Permute {
   }
 };
 
-template <class T>
-void permute_cpu(const Permute<T>& p);
-template <class T>
-void permute_cuda(const Permute<T>& p);
+FOLDGRAD_DECLARE(permute, Permute);
 
 }  // namespace foldgrad

@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 
 namespace foldgrad {
 
@@ -22,9 +22,6 @@ struct PositionsForward {
   }
 };
 
-template <class T>
-void positions_cpu(const PositionsForward<T>& p);
-template <class T>
-void positions_cuda(const PositionsForward<T>& p);
+FOLDGRAD_DECLARE(positions, PositionsForward);
 
 }  // namespace foldgrad

@@ -1,7 +1,7 @@
 // Element-wise kernels (engine/cpu/elementwise.h) over channels or over the matrix [rows, columns], and sums by column
 // (ops/channel_norm/channel_sums.h).
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 #include "ops/channel_norm/channel_sums.h"
 #include "ops/power_norm/power_norm_math.h"
 
@@ -123,9 +123,6 @@ template <class Pass>
 void power_norm_cpu(const Pass& p);
 template <class Pass>
 void power_norm_cuda(const Pass& p);
-template <class T>
-void power_norm_sums_cpu(const PowerNormSums<T>& p);
-template <class T>
-void power_norm_sums_cuda(const PowerNormSums<T>& p);
+FOLDGRAD_DECLARE(power_norm_sums, PowerNormSums);
 
 }  // namespace foldgrad

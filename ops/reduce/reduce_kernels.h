@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 
 namespace foldgrad {
 
@@ -76,21 +76,9 @@ struct MeanPoolBackward {
   FOLDGRAD_HD void operator()(std::int64_t i) const { put(i / columns, i % columns, factor(i / columns)); }
 };
 
-template <class T>
-void reduce_cpu(const SumForward<T>& p);
-template <class T>
-void reduce_cpu(const SumBackward<T>& p);
-template <class T>
-void reduce_cpu(const MeanPoolForward<T>& p);
-template <class T>
-void reduce_cpu(const MeanPoolBackward<T>& p);
-template <class T>
-void reduce_cuda(const SumForward<T>& p);
-template <class T>
-void reduce_cuda(const SumBackward<T>& p);
-template <class T>
-void reduce_cuda(const MeanPoolForward<T>& p);
-template <class T>
-void reduce_cuda(const MeanPoolBackward<T>& p);
+FOLDGRAD_DECLARE(reduce, SumForward);
+FOLDGRAD_DECLARE(reduce, SumBackward);
+FOLDGRAD_DECLARE(reduce, MeanPoolForward);
+FOLDGRAD_DECLARE(reduce, MeanPoolBackward);
 
 }  // namespace foldgrad

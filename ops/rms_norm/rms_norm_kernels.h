@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 #include "ops/rms_norm/rms_norm_math.h"
 
 namespace foldgrad {
@@ -42,13 +42,7 @@ struct RmsNormBackward {
   }
 };
 
-template <class T>
-void rms_norm_cpu(const RmsNormForward<T>& p);
-template <class T>
-void rms_norm_cpu(const RmsNormBackward<T>& p);
-template <class T>
-void rms_norm_cuda(const RmsNormForward<T>& p);
-template <class T>
-void rms_norm_cuda(const RmsNormBackward<T>& p);
+FOLDGRAD_DECLARE(rms_norm, RmsNormForward);
+FOLDGRAD_DECLARE(rms_norm, RmsNormBackward);
 
 }  // namespace foldgrad

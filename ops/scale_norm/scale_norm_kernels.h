@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 #include "ops/scale_norm/scale_norm_math.h"
 
 namespace foldgrad {
@@ -27,13 +27,7 @@ struct ScaleNormBackward {
   FOLDGRAD_HD compute_t<T> gain() const { return g ? compute_t<T>(g[0]) : compute_t<T>(1); }
 };
 
-template <class T>
-void scale_norm_cpu(const ScaleNormForward<T>& p);
-template <class T>
-void scale_norm_cpu(const ScaleNormBackward<T>& p);
-template <class T>
-void scale_norm_cuda(const ScaleNormForward<T>& p);
-template <class T>
-void scale_norm_cuda(const ScaleNormBackward<T>& p);
+FOLDGRAD_DECLARE(scale_norm, ScaleNormForward);
+FOLDGRAD_DECLARE(scale_norm, ScaleNormBackward);
 
 }  // namespace foldgrad

@@ -1,5 +1,5 @@
 #pragma once
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 #include "ops/softmax/softmax_math.h"
 
 namespace foldgrad {
@@ -20,13 +20,7 @@ struct SoftmaxBackward {
   std::int64_t rows, columns;
 };
 
-template <class T>
-void softmax_cpu(const SoftmaxForward<T>& p);
-template <class T>
-void softmax_cpu(const SoftmaxBackward<T>& p);
-template <class T>
-void softmax_cuda(const SoftmaxForward<T>& p);
-template <class T>
-void softmax_cuda(const SoftmaxBackward<T>& p);
+FOLDGRAD_DECLARE(softmax, SoftmaxForward);
+FOLDGRAD_DECLARE(softmax, SoftmaxBackward);
 
 }  // namespace foldgrad
