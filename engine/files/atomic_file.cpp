@@ -69,4 +69,10 @@ void write_file_atomically(const std::string& path, std::string_view content) {
   file.commit();
 }
 
+void make_directories(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw FileError(path, "cannot be created", error.value());
+}
+
 }  // namespace foldgrad

@@ -33,4 +33,7 @@ void sync_directory(const std::string& path);
 
 void write_file_atomically(const std::string& path, std::string_view content);
 
+// With all that are missing above it. Throws FileError.
+void make_directories(const std::string& path);
+
 }  // namespace foldgrad

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "engine/check.h"
+#include "engine/contains.h"
 #include "models/normalizers/normalizer.h"
 #include "ops/activation/activation.h"
 
@@ -20,8 +20,8 @@ constexpr Activation kActivations[] = {Activation::relu, Activation::tanh, Activ
 
 void require_choice(const char* family, const char* key, const std::string& value,
                     const std::vector<std::string>& choices) {
-  FOLDGRAD_CHECK(std::find(choices.begin(), choices.end(), value) != choices.end(),
-                 "{}: {} must be one of {}, got \"{}\"", family, key, fmt::join(choices, ", "), value);
+  FOLDGRAD_CHECK(contains(choices, value), "{}: {} must be one of {}, got \"{}\"", family, key,
+                 fmt::join(choices, ", "), value);
 }
 
 void BlockConfig::validate(const char* family) const {

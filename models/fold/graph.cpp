@@ -4,15 +4,15 @@
 #include <map>
 #include <set>
 
+#include "engine/contains.h"
+
 namespace foldgrad {
 namespace {
 
 // Adds `node` to a normalizer's: operands that the normalizer does not compute itself, and the newest result.
 void absorb(GraphNode& normalizer, const GraphNode& node, std::set<int>& inner) {
   for (int operand : node.operands)
-    if (!inner.count(operand) &&
-        std::find(normalizer.operands.begin(), normalizer.operands.end(), operand) == normalizer.operands.end())
-      normalizer.operands.push_back(operand);
+    if (!inner.count(operand) && !contains(normalizer.operands, operand)) normalizer.operands.push_back(operand);
   normalizer.result = node.result;
   normalizer.parts += (normalizer.parts.empty() ? "" : " ") + node.kind;
   normalizer.arguments.insert(normalizer.arguments.end(), node.arguments.begin(), node.arguments.end());
@@ -43,7 +43,7 @@ Graph graph_of(const Tape& tape, const std::vector<Var>& results, const std::vec
       graph.values[node.result].parameter = weight;
       continue;
     }
-    if (std::find(sites.begin(), sites.end(), node.scope) == sites.end()) {
+    if (!contains(sites, node.scope)) {
       graph.nodes.push_back(node);
       continue;
     }
@@ -83,7 +83,7 @@ int Graph::producer(int value) const {
   return -1;
 }
 
-bool Graph::returned(int value) const { return std::find(results.begin(), results.end(), value) != results.end(); }
+bool Graph::returned(int value) const { return contains(results, value); }
 
 const std::string& Graph::parameter(int node, int operand) const {
   static const std::string kNone;

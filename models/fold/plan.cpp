@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/contains.h"
+
 namespace foldgrad {
 namespace {
 
@@ -25,13 +27,7 @@ Bias bias_of(const Graph& graph, int linear) {
 }
 
 std::string without_suffix(const std::string& name, const std::string& suffix) {
-  const bool ends =
-      name.size() > suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
-  return ends ? name.substr(0, name.size() - suffix.size()) : name;
-}
-
-bool contains(const std::vector<int>& nodes, int node) {
-  return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+  return name.size() > suffix.size() && name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : name;
 }
 
 class Walk {
@@ -172,12 +168,11 @@ FoldPlan Walk::finish() {
   std::vector<std::string> weights;
   for (const Reached& r : reached_) {
     const std::string& weight = graph_.parameter(r.node, 1);
-    if (std::find(weights.begin(), weights.end(), weight) == weights.end()) weights.push_back(weight);
+    if (!contains(weights, weight)) weights.push_back(weight);
   }
   for (const std::string& weight : weights) finish_weight(weight);
   for (const BranchRescale& branch : plan_.branches)
-    if (std::find(weights.begin(), weights.end(), branch.weight) != weights.end())
-      refuse(branch.weight, "it is in a branch and reads the stream itself");
+    if (contains(weights, branch.weight)) refuse(branch.weight, "it is in a branch and reads the stream itself");
   plan_.only_tied = tied_ > 0 && tied_ == plan_.refused.size();
   return std::move(plan_);
 }

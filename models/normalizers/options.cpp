@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 
 #include "engine/check.h"
+#include "engine/contains.h"
 #include "models/options/nearest_name.h"
 
 namespace foldgrad {
@@ -46,8 +46,7 @@ NormalizerOptions::NormalizerOptions(const std::string& normalizer, const std::v
   for (const NormalizerOption& option : known) names.push_back(option.name);
   for (const auto& [name, value] : given) {
     FOLDGRAD_CHECK(!names.empty(), "{}: there is no option \"{}\": it has none", normalizer, name);
-    FOLDGRAD_CHECK(std::find(names.begin(), names.end(), name) != names.end(),
-                   "{}: there is no option \"{}\"{} Its options are: {}", normalizer, name,
+    FOLDGRAD_CHECK(contains(names, name), "{}: there is no option \"{}\"{} Its options are: {}", normalizer, name,
                    did_you_mean(name, names, "\"", "."), fmt::join(names, ", "));
   }
   const auto mode = given.find("mode");

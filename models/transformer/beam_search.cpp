@@ -118,8 +118,7 @@ std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& mod
 
 std::vector<std::vector<Hypothesis>> beam_search(Transformer& model, const Tensor& source, const Tensor& source_mask,
                                                  const DecodingOptions& options) {
-  const DType dtype = model.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  return beam_search(*InferenceTransformer::make(model, dtype), source, source_mask, options);
+  return beam_search(*InferenceTransformer::make(model), source, source_mask, options);
 }
 
 }  // namespace foldgrad

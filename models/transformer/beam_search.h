@@ -35,8 +35,8 @@ struct Hypothesis {
 // Throws std::invalid_argument for options out of range and for what InferenceTransformer refuses.
 std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& model, const Tensor& source,
                                                  const Tensor& source_mask, const DecodingOptions& options = {});
-// In f64 for a model of f64, otherwise f32, after making an InferenceTransformer of it, which takes as long as
-// translating some sentences: make one for several batches.
+// After making an InferenceTransformer of it, which takes as long as translating some sentences: make one for several
+// batches.
 std::vector<std::vector<Hypothesis>> beam_search(Transformer& model, const Tensor& source, const Tensor& source_mask,
                                                  const DecodingOptions& options = {});
 

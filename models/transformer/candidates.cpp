@@ -99,10 +99,7 @@ std::vector<std::vector<Candidate>> best_candidates(const Tensor& logits, const 
 #pragma omp parallel for schedule(static) if (n * V >= 16384)
     for (std::int64_t r = 0; r < n; ++r) best[r] = best_of_row(z + r * V, V, r, rows[r], count, pad, options);
   };
-  if (logits.dtype() == DType::f64)
-    search(logits.data<double>());
-  else
-    search(logits.data<float>());
+  logits.dtype() == DType::f64 ? search(logits.data<double>()) : search(logits.data<float>());
   return best;
 }
 

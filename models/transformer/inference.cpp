@@ -128,6 +128,10 @@ template class InferenceModel<float>;
 template class InferenceModel<double>;
 template class InferenceModel<bf16>;
 
+std::unique_ptr<InferenceTransformer> InferenceTransformer::make(Transformer& model) {
+  return make(model, model.dtype() == DType::f64 ? DType::f64 : DType::f32);
+}
+
 std::unique_ptr<InferenceTransformer> InferenceTransformer::make(Transformer& model, DType dtype) {
   FOLDGRAD_CHECK(model.device() == Device::cpu, "inference: runs on cpu, got a model on {}", name(model.device()));
   const bool exact = model.dtype() == DType::f64;

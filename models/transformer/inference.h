@@ -31,6 +31,8 @@ class InferenceTransformer {
   // for all others. bf16: weights and what products read; what is summed from sublayer to sublayer, and logits, are
   // f32.
   static std::unique_ptr<InferenceTransformer> make(Transformer& model, DType dtype);
+  // In f64 for a model of f64, otherwise f32.
+  static std::unique_ptr<InferenceTransformer> make(Transformer& model);
   virtual ~InferenceTransformer() = default;
 
   virtual const TransformerConfig& config() const = 0;

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "engine/check.h"
+#include "engine/files/atomic_file.h"
 #include "models/inference/norm.h"
 #include "models/onnx/layers.h"
 #include "models/transformer/beam_search.h"
@@ -224,9 +225,7 @@ std::vector<std::string> write_onnx(Transformer& model, const std::string& direc
     const auto graph = OnnxGraph::make(name);
     TransformerNodes nodes(model, *graph);
     (nodes.*build)();
-    std::error_code error;  // only now, when nothing can be refused any more
-    std::filesystem::create_directories(directory, error);
-    if (error) throw FileError(directory, "cannot be created", error.value());
+    make_directories(directory);  // only now, when nothing can be refused any more
     names.push_back(std::string(name) + ".onnx");
     graph->write(files.emplace_back(directory + "/" + names.back()));
   }

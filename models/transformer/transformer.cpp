@@ -1,8 +1,8 @@
 #include "models/transformer/transformer.h"
 
-#include <algorithm>
 #include <cmath>
 
+#include "engine/contains.h"
 #include "models/options/nearest_name.h"
 #include "models/transformer/init.h"
 #include "ops/arithmetic/arithmetic.h"
@@ -55,8 +55,8 @@ void Transformer::check_sites() {
   std::vector<std::string> sites;
   for (const Normalizer* norm : normalizers()) sites.push_back(norm->site());
   for (const auto& [site, name] : config_.normalizer_at)
-    FOLDGRAD_CHECK(std::find(sites.begin(), sites.end(), site) != sites.end(),
-                   "transformer: normalizer_at: there is no site \"{}\"{}", site, did_you_mean(site, sites, "\""));
+    FOLDGRAD_CHECK(contains(sites, site), "transformer: normalizer_at: there is no site \"{}\"{}", site,
+                   did_you_mean(site, sites, "\""));
 }
 
 Tensor Transformer::rows_of(const Parameter& table) const {

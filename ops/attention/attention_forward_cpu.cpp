@@ -1,7 +1,5 @@
 #include <omp.h>
 
-#include <cmath>
-
 #include "engine/cpu/rows.h"
 #include "engine/memory.h"
 #include "ops/attention/attention_blocks_cpu.h"

@@ -1,4 +1,3 @@
-#include <cmath>
 
 #include "engine/dispatch.h"
 #include "ops/channel_norm/channel_norm.h"

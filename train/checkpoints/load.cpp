@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "engine/contains.h"
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
 #include "train/checkpoints/checkpoint.h"
@@ -42,8 +43,7 @@ void verify(const std::string& path, const std::vector<std::string>& without) {
   const json files = field<json>(manifest, "files", manifest_path);
   for (const char* part : kParts) (void)field<json>(files, part, manifest_path);
   for (const auto& [name, entry] : files.items())
-    if (std::find(without.begin(), without.end(), name) == without.end())
-      verify_file(path + "/" + name, entry, manifest_path);
+    if (!contains(without, name)) verify_file(path + "/" + name, entry, manifest_path);
 }
 
 // LATEST first, then from there down; those above it last, since they are of a run that was taken back.

@@ -99,9 +99,7 @@ std::string find_run_config(const std::string& path) {
 }
 
 void write_model_config(const std::string& directory, const Model& model) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) throw FileError(directory, "cannot be created", error.value());
+  make_directories(directory);
   write_file_atomically(directory + kConfig, model_json(model).dump(2) + "\n");
 }
 
@@ -109,12 +107,11 @@ void write_model_directory(const std::string& directory, const Model& model, con
   if (exists(directory + kConfig)) throw FileError(directory, "a model is there already");
   if (const auto bad = non_finite_tensors(model); !bad.empty())
     throw NonFiniteError(fmt::format("{}: is not written, for the model would have {}", directory, bad[0]));
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) throw FileError(directory, "cannot be created", error.value());
+  make_directories(directory);
   write_safetensors(directory + kModel, model.values());
   write_safetensors(directory + kNormState, model.state());
   if (!vocabulary.empty() && exists(vocabulary)) {
+    std::error_code error;
     std::filesystem::copy(vocabulary, directory + "/vocabulary", std::filesystem::copy_options::recursive, error);
     if (error) throw FileError(directory + "/vocabulary", "cannot be copied from " + vocabulary, error.value());
   }

@@ -17,27 +17,13 @@ namespace {
 using nlohmann::ordered_json;
 
 const char* name_of(SiteReport::Outcome outcome) {
-  switch (outcome) {
-    case SiteReport::Outcome::folded:
-      return "folded";
-    case SiteReport::Outcome::partly:
-      return "partly";
-    case SiteReport::Outcome::kept:
-      break;
-  }
-  return "kept";
+  using enum SiteReport::Outcome;
+  return outcome == folded ? "folded" : outcome == partly ? "partly" : "kept";
 }
 
 const char* name_of(FoldOptions::Tied tied) {
-  switch (tied) {
-    case FoldOptions::Tied::untie:
-      return "untie";
-    case FoldOptions::Tied::keep:
-      return "keep";
-    case FoldOptions::Tied::refuse:
-      break;
-  }
-  return "refuse";
+  using enum FoldOptions::Tied;
+  return tied == untie ? "untie" : tied == keep ? "keep" : "refuse";
 }
 
 ordered_json json_of(const Difference& d) { return {{"absolute", d.absolute}, {"relative", d.relative}}; }

@@ -18,14 +18,16 @@ std::int64_t first_bad(const Tensor& t) {
   return t.size();
 }
 
-std::string place_of(std::int64_t element, const Shape& shape) {
-  std::vector<std::int64_t> place(std::size_t(shape.rank()));
-  for (std::size_t axis = place.size(); axis-- > 0; element /= shape[int(axis)])
-    place[axis] = element % shape[int(axis)];
-  return fmt::format("[{}]", fmt::join(place, ", "));
-}
-
 }  // namespace
+
+std::vector<std::int64_t> index_of(std::int64_t element, const Shape& shape) {
+  std::vector<std::int64_t> index(shape.rank());
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    index[axis] = element % shape[axis];
+    element /= shape[axis];
+  }
+  return index;
+}
 
 std::string first_non_finite(const Tensor& t) {
   if (!is_floating(t.dtype())) return "";
@@ -33,7 +35,7 @@ std::string first_non_finite(const Tensor& t) {
   std::string found;
   dispatch_floating("finite", host.dtype(), [&]<class T>(Type<T>) {
     if (const std::int64_t i = first_bad<T>(host); i < host.size())
-      found = fmt::format("{} at {}", double(host.data<T>()[i]), place_of(i, host.shape()));
+      found = fmt::format("{} at [{}]", double(host.data<T>()[i]), fmt::join(index_of(i, host.shape()), ", "));
   });
   return found;
 }

@@ -14,6 +14,9 @@ class NonFiniteError : public std::runtime_error {
 // What to do about a model with weights or statistics that are not finite: `allow` is for looking into one.
 enum class NonFinite { refuse, allow };
 
+// Of an element that is counted through a tensor of this shape: its index on every axis.
+std::vector<std::int64_t> index_of(std::int64_t element, const Shape& shape);
+
 // "nan at [2, 5]", the first element that is not finite; empty when there is none, and for integers.
 std::string first_non_finite(const Tensor& t);
 // "encoder.layers.0.fc1.weight: nan at [2, 5]", by tensor: parameters in the order of the forward pass, then what

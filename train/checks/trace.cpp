@@ -5,9 +5,11 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/contains.h"
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
 #include "models/normalizers/normalizer.h"
+#include "train/checks/finite.h"
 
 namespace foldgrad {
 namespace {
@@ -100,8 +102,7 @@ void check_arrays(const Trace& trace, Normalizer& norm) {
                   buffer.dtype() == DType::i64 ? DType::i64 : DType::f64);
   }
   for (const auto& [name, tensor] : trace.file.tensors)
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      trace.refuse(fmt::format("the array {} is not of a trace of {}", name, trace.layer));
+    if (!contains(known, name)) trace.refuse(fmt::format("the array {} is not of a trace of {}", name, trace.layer));
 }
 
 Trace read_trace(const std::string& path, std::map<std::string, std::string>& options) {
@@ -129,15 +130,6 @@ double difference(double got, double want) {
   if (got == want) return 0;  // infinities too
   const double d = std::abs(got - want) / (1 + std::abs(want));
   return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
-}
-
-std::vector<std::int64_t> index_of(std::int64_t element, const Shape& shape) {
-  std::vector<std::int64_t> index(shape.rank());
-  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-    index[axis] = element % shape[axis];
-    element /= shape[axis];
-  }
-  return index;
 }
 
 // Keeps the largest difference of each array, and the first above the tolerance.

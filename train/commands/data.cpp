@@ -10,7 +10,6 @@
 
 #include "engine/check.h"
 #include "engine/files/file.h"
-#include "models/options/nearest_name.h"
 #include "train/commands/commands.h"
 #include "train/data/data_root.h"
 #include "train/data/data_sets.h"

@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
-#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -115,7 +114,8 @@ Lines translate(Model& model, const Vocabulary& vocabulary, const Lines& sources
   std::vector<Ids> ids;
   for (const std::string& line : sources) ids.push_back(vocabulary.encode_source(line));
   Lines lines;
-  for (const Ids& best : translations(as_transformer(model, "demo"), ids, {.beam = 1, .max_length_a = 2}))
+  const auto inference = InferenceTransformer::make(as_transformer(model, "demo"));
+  for (const Ids& best : translations(*inference, ids, {.beam = 1, .max_length_a = 2}))
     lines.push_back(vocabulary.decode_target(best));
   return lines;
 }

@@ -62,7 +62,8 @@ Scores evaluate(const EvalOptions& o) {
   if (o.non_finite == NonFinite::refuse) require_finite(s.loss, *model, batches);
   const auto start = std::chrono::steady_clock::now();
   Lines hypotheses;
-  for (const Hypothesis& best : best_hypotheses(*model, pairs.source, o.decoding, o.max_tokens)) {
+  const auto inference = InferenceTransformer::make(*model);
+  for (const Hypothesis& best : best_hypotheses(*inference, pairs.source, o.decoding, o.max_tokens)) {
     if (o.non_finite == NonFinite::refuse && !std::isfinite(best.score))
       throw NonFiniteError(
           fmt::format("eval: source:{}: the logits of its translation are not finite", hypotheses.size() + 1));

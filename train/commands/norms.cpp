@@ -13,17 +13,11 @@ namespace foldgrad {
 namespace {
 
 const char* name_of(Inference inference) {
-  switch (inference) {
-    case Inference::affine:
-      return "affine";
-    case Inference::linear:
-      return "linear";
-    case Inference::elementwise:
-      return "elementwise";
-    case Inference::online:
-      return "online";
-  }
-  return "?";
+  using enum Inference;
+  return inference == affine   ? "affine"
+         : inference == linear ? "linear"
+         : inference == online ? "online"
+                               : "elementwise";
 }
 
 std::string default_of(const NormalizerOption& option) {

@@ -23,15 +23,8 @@ struct VerifyCommand {
 };
 
 const char* name_of(CheckResult::Outcome outcome) {
-  switch (outcome) {
-    case CheckResult::Outcome::passed:
-      return "passed";
-    case CheckResult::Outcome::failed:
-      return "FAILED";
-    case CheckResult::Outcome::skipped:
-      break;
-  }
-  return "skipped";
+  using enum CheckResult::Outcome;
+  return outcome == passed ? "passed" : outcome == failed ? "FAILED" : "skipped";
 }
 
 int run_verify(const VerifyCommand& o) {

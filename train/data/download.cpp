@@ -17,10 +17,8 @@ bool has_digest(const std::string& path, const std::string& sha256) {
 }
 
 void make_parent(const std::string& path) {
-  std::error_code error;
   const fs::path parent = fs::path(path).parent_path();
-  if (!parent.empty()) fs::create_directories(parent, error);
-  if (error) throw FileError(parent, "cannot be created", error.value());
+  if (!parent.empty()) make_directories(parent);
 }
 
 // "" when `part` is the file; otherwise it is removed, since nothing can be made of it.

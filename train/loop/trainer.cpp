@@ -1,9 +1,9 @@
 #include "train/loop/trainer.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "engine/contains.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"
 
@@ -19,8 +19,7 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
   FOLDGRAD_CHECK(options.agc >= 0, "trainer: agc must be at least 0, got {}", options.agc);
   const std::vector<Parameter*> output = task.model().output_parameters();
   for (Parameter* p : parameters_)
-    if (!options.agc_exclude_output || std::find(output.begin(), output.end(), p) == output.end())
-      clipped_adaptively_.push_back(p);
+    if (!options.agc_exclude_output || !contains(output, p)) clipped_adaptively_.push_back(p);
   if (options.average_decay != 0) average_.emplace(parameters_, options.average_decay);
   begin_records();
 }

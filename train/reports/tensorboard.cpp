@@ -4,7 +4,6 @@
 
 #include <bit>
 #include <cerrno>
-#include <filesystem>
 
 #include "engine/files/atomic_file.h"
 #include "train/runs/directory.h"
@@ -114,9 +113,7 @@ std::string tensorboard_events(const RunLog& log, double begin) {
 
 std::string write_tensorboard(const RunLog& log, const std::string& directory) {
   const std::string run = directory + "/" + log.name, path = run + "/events.out.tfevents.foldgrad";
-  std::error_code error;
-  std::filesystem::create_directories(run, error);
-  if (error) throw FileError(run, "cannot be created", error.value());
+  make_directories(run);
   write_file_atomically(path, tensorboard_events(log, begin_of(log)));
   return path;
 }

@@ -53,11 +53,7 @@ void RunDirectory::require_no_run() const {
 
 void RunDirectory::begin(const std::string& config_text, const std::vector<std::string>& arguments,
                          const nlohmann::ordered_json& environment) const {
-  std::error_code error;
-  for (const std::string& directory : {checkpoints(), samples()}) {
-    std::filesystem::create_directories(directory, error);
-    if (error) throw FileError(directory, "cannot be created", error.value());
-  }
+  for (const std::string& directory : {checkpoints(), samples()}) make_directories(directory);
   sync_directory(path_);
   for (const std::string& directory : {path_, samples(), checkpoints()}) remove_unfinished(directory);
   const std::string before = exists(command()) ? read_file(command()) : "";

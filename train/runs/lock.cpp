@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 
+#include "engine/files/atomic_file.h"
 #include "engine/files/file.h"
 
 namespace foldgrad {
@@ -22,9 +22,7 @@ std::string this_process() {
 }  // namespace
 
 RunLock::RunLock(const std::string& run) {
-  std::error_code error;
-  std::filesystem::create_directories(run, error);
-  if (error) throw FileError(run, "cannot be created", error.value());
+  make_directories(run);
   const std::string path = run + "/lock";
   descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw FileError(path, "cannot be opened", errno);

@@ -9,12 +9,10 @@ void check_lines(const char* score, const Lines& hypotheses, const Lines& refere
                  "{}: hypotheses and references must have the same number of lines, got {} and {}", score,
                  hypotheses.size(), references.size());
   FOLDGRAD_CHECK(!hypotheses.empty(), "{}: there must be at least one line, got 0", score);
-  for (std::size_t i = 0; i < hypotheses.size(); ++i) {
-    FOLDGRAD_CHECK(first_bad_utf8(hypotheses[i]) == std::string::npos, "{}: line {} of the hypotheses is not UTF-8",
-                   score, i + 1);
-    FOLDGRAD_CHECK(first_bad_utf8(references[i]) == std::string::npos, "{}: line {} of the references is not UTF-8",
-                   score, i + 1);
-  }
+  for (std::size_t i = 0; i < hypotheses.size(); ++i)
+    for (const auto& [side, lines] : {std::pair("hypotheses", &hypotheses), {"references", &references}})
+      FOLDGRAD_CHECK(first_bad_utf8((*lines)[i]) == std::string::npos, "{}: line {} of the {} is not UTF-8", score,
+                     i + 1, side);
 }
 
 }  // namespace foldgrad

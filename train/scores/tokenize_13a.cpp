@@ -38,12 +38,7 @@ std::string around_pairs(const std::string& text, const Matches& matches, const 
 
 std::string around_symbols(const std::string& text) {
   std::string result;
-  for (const char c : text) {
-    if (is_symbol(c))
-      result.append({' ', c, ' '});
-    else
-      result += c;
-  }
+  for (const char c : text) result += is_symbol(c) ? std::string{' ', c, ' '} : std::string(1, c);
   return result;
 }
 

@@ -3,10 +3,10 @@
 #include <locale.h>
 #include <wctype.h>
 
-#include <algorithm>
 #include <iterator>
 
 #include "engine/check.h"
+#include "engine/contains.h"
 
 namespace foldgrad {
 namespace {
@@ -100,8 +100,7 @@ std::string encode_utf8(std::u32string_view text) {
 
 bool is_space(char32_t c) {
   constexpr char32_t kOthers[] = {0x20, 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000};
-  return (c >= 0x9 && c <= 0xD) || (c >= 0x1C && c <= 0x1F) || (c >= 0x2000 && c <= 0x200A) ||
-         std::find(std::begin(kOthers), std::end(kOthers), c) != std::end(kOthers);
+  return (c >= 0x9 && c <= 0xD) || (c >= 0x1C && c <= 0x1F) || (c >= 0x2000 && c <= 0x200A) || contains(kOthers, c);
 }
 
 std::vector<std::string> split_words(std::string_view text) {

@@ -3,13 +3,6 @@
 #include <cmath>
 
 namespace foldgrad {
-namespace {
-
-std::unique_ptr<InferenceTransformer> inference_of(Transformer& model) {
-  return InferenceTransformer::make(model, model.dtype() == DType::f64 ? DType::f64 : DType::f32);
-}
-
-}  // namespace
 
 ValidationLoss validation_loss(Transformer& model, Batches& batches, DType dtype) {
   ValidationLoss result;
@@ -42,21 +35,11 @@ std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const
   return best;
 }
 
-std::vector<Hypothesis> best_hypotheses(Transformer& model, const std::vector<Ids>& sources,
-                                        const DecodingOptions& options, std::int64_t max_tokens) {
-  return best_hypotheses(*inference_of(model), sources, options, max_tokens);
-}
-
 std::vector<Ids> translations(const InferenceTransformer& model, const std::vector<Ids>& sources,
                               const DecodingOptions& options, std::int64_t max_tokens) {
   std::vector<Ids> all;
   for (Hypothesis& best : best_hypotheses(model, sources, options, max_tokens)) all.push_back(std::move(best.ids));
   return all;
-}
-
-std::vector<Ids> translations(Transformer& model, const std::vector<Ids>& sources, const DecodingOptions& options,
-                              std::int64_t max_tokens) {
-  return translations(*inference_of(model), sources, options, max_tokens);
 }
 
 }  // namespace foldgrad

@@ -19,12 +19,8 @@ ValidationLoss validation_loss(Transformer& model, Batches& batches, DType dtype
 // Throws std::invalid_argument for what Batches and beam_search refuse.
 std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const std::vector<Ids>& sources,
                                         const DecodingOptions& options, std::int64_t max_tokens = 4096);
-std::vector<Hypothesis> best_hypotheses(Transformer& model, const std::vector<Ids>& sources,
-                                        const DecodingOptions& options, std::int64_t max_tokens = 4096);
 // Its ids alone.
 std::vector<Ids> translations(const InferenceTransformer& model, const std::vector<Ids>& sources,
                               const DecodingOptions& options, std::int64_t max_tokens = 4096);
-std::vector<Ids> translations(Transformer& model, const std::vector<Ids>& sources, const DecodingOptions& options,
-                              std::int64_t max_tokens = 4096);
 
 }  // namespace foldgrad

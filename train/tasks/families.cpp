@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <deque>
 
 #include "engine/check.h"
+#include "engine/contains.h"
 #include "models/options/nearest_name.h"
 #include "models/transformer/onnx_export.h"
 #include "train/system/json_file.h"
@@ -82,15 +82,13 @@ const Family& family_of(const nlohmann::json& config) {
                  kFormatVersion, version == config.end() ? "none" : shown(*version));
   const std::vector<std::string> known{"format", "format_version", "model", "norm"};
   for (const auto& [key, value] : config.items())
-    FOLDGRAD_CHECK(std::find(known.begin(), known.end(), key) != known.end(), "there is no key \"{}\"{}", key,
-                   did_you_mean(key, known, "\""));
+    FOLDGRAD_CHECK(contains(known, key), "there is no key \"{}\"{}", key, did_you_mean(key, known, "\""));
   return *found;
 }
 
 void register_family(Family family) {
   const std::vector<std::string> taken = names();
-  FOLDGRAD_CHECK(std::find(taken.begin(), taken.end(), family.name) == taken.end(),
-                 "register_family: there is a \"{}\" already", family.name);
+  FOLDGRAD_CHECK(!contains(taken, family.name), "register_family: there is a \"{}\" already", family.name);
   families().push_back(std::move(family));
 }
 

@@ -1,9 +1,9 @@
 #include "train/tasks/transformer_json.h"
 
-#include <algorithm>
 #include <type_traits>
 
 #include "engine/check.h"
+#include "engine/contains.h"
 #include "models/normalizers/normalizer.h"
 #include "models/options/nearest_name.h"
 #include "train/config/keys.h"
@@ -76,8 +76,8 @@ class Section {
     std::vector<std::string> known;
     for (const std::string& key : known_) known.push_back(fmt::format("{}.{}", name_, key));
     for (const auto& [key, value] : object_.items())
-      FOLDGRAD_CHECK(std::find(known_.begin(), known_.end(), key) != known_.end(), "there is no key {}.{}{}", name_,
-                     key, did_you_mean(fmt::format("{}.{}", name_, key), known));
+      FOLDGRAD_CHECK(contains(known_, key), "there is no key {}.{}{}", name_, key,
+                     did_you_mean(fmt::format("{}.{}", name_, key), known));
   }
 
  private:

@@ -28,9 +28,9 @@ std::vector<std::string> Translation::translate() {
     if (!on_host_) on_host_ = std::make_unique<Transformer>(model_->config(), std::nullopt);
     on_host_->copy_from(*model_);
   }
+  const auto inference = InferenceTransformer::make(on_host_ ? *on_host_ : *model_);
   std::vector<std::string> lines;
-  for (const Ids& ids :
-       translations(on_host_ ? *on_host_ : *model_, data_.valid.pairs.source, options_.decoding, options_.max_tokens))
+  for (const Ids& ids : translations(*inference, data_.valid.pairs.source, options_.decoding, options_.max_tokens))
     lines.push_back(data_.vocabulary.decode_target(ids));
   return lines;
 }

@@ -5,6 +5,7 @@
 
 #include "engine/check.h"
 #include "engine/philox.h"
+#include "models/transformer/batch.h"
 
 namespace foldgrad {
 namespace {
@@ -82,28 +83,6 @@ std::vector<std::vector<std::int64_t>> batches_of(const EncodedPairs& pairs, con
   return batches;
 }
 
-struct Padded {
-  Tensor ids, mask;  // [rows, longest]
-};
-
-// Row r is side[rows[r]], padded on the left or the right. `eos_first` moves eos to the front.
-Padded padded(const std::vector<Ids>& side, const std::vector<std::int64_t>& rows, bool left, bool eos_first) {
-  std::size_t longest = 0;
-  for (const std::int64_t row : rows) longest = std::max(longest, side[row].size());
-  std::vector<std::int64_t> values(rows.size() * longest, kPad);
-  std::vector<std::uint8_t> real(values.size(), 0);
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const Ids& ids = side[rows[r]];
-    const auto first = std::ptrdiff_t(r * longest + (left ? longest - ids.size() : 0));
-    const auto begin = values.begin() + first;
-    const auto end = std::copy(ids.begin(), ids.end(), begin);
-    if (eos_first) std::rotate(begin, end - 1, end);
-    std::fill_n(real.begin() + first, ids.size(), std::uint8_t(1));
-  }
-  const Shape shape{std::int64_t(rows.size()), std::int64_t(longest)};
-  return {Tensor::of(shape, values), Tensor::of(shape, real)};
-}
-
 }  // namespace
 
 Batches::Batches(EncodedPairs pairs, BatchOptions options) : pairs_(std::move(pairs)), options_(options) {
@@ -120,15 +99,15 @@ void Batches::order_batches() {  // [BAT-3]
 
 Batch Batches::make(std::vector<std::int64_t> pairs) const {  // [BAT-4]
   Batch batch;
-  batch.pairs = std::move(pairs);
-  const Padded source = padded(pairs_.source, batch.pairs, true, false),
-               input = padded(pairs_.target, batch.pairs, false, true),
-               target = padded(pairs_.target, batch.pairs, false, false);
-  batch.sentences = {source.ids, source.mask, input.ids, input.mask, target.ids};
-  for (const std::int64_t pair : batch.pairs) {
-    batch.source_tokens += std::int64_t(pairs_.source[pair].size());
-    batch.target_tokens += std::int64_t(pairs_.target[pair].size());
+  std::vector<Ids> sources, targets;
+  for (const std::int64_t pair : pairs) {
+    sources.push_back(pairs_.source[pair]);
+    targets.push_back(pairs_.target[pair]);
+    batch.source_tokens += std::int64_t(sources.back().size());
+    batch.target_tokens += std::int64_t(targets.back().size());
   }
+  batch.sentences = make_batch(sources, targets, kPad, /*pad_sources_left=*/true);
+  batch.pairs = std::move(pairs);
   return batch;
 }
 

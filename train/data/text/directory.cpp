@@ -116,9 +116,7 @@ std::vector<std::string> problems(const std::string& directory, const Languages&
 std::vector<std::string> prepare(const std::string& from, const std::string& to, const Preparation& options) {
   const auto& [source, target] = options.languages;
   std::vector<std::string> names;
-  std::error_code error;
-  fs::create_directories(to, error);
-  if (error) throw FileError(to, "cannot be created", error.value());
+  make_directories(to);
   std::string digests;
   Lines train;
   for (const std::string& old : options.only.empty() ? pair_names(from, options.languages) : options.only) {

@@ -44,18 +44,11 @@ std::string german_ordinal(std::int64_t n) {
   const std::int64_t last = n % 100;
   if (last == 0 || last >= 20) return german_cardinal(n) + "ste";
   const std::string before = n == last ? "" : german_cardinal(n - last);
-  switch (last) {
-    case 1:
-      return before + "erste";
-    case 3:
-      return before + "dritte";
-    case 7:
-      return before + "siebte";
-    case 8:
-      return before + "achte";
-    default:
-      return before + german_cardinal(last) + "te";
-  }
+  return before + (last == 1   ? "erste"
+                   : last == 3 ? "dritte"
+                   : last == 7 ? "siebte"
+                   : last == 8 ? "achte"
+                               : german_cardinal(last) + "te");
 }
 
 std::string german_decimal(std::int64_t whole, const std::string& digits) {

@@ -20,10 +20,9 @@ Vocabulary Vocabulary::words(Dictionary source, Dictionary target, bool lowercas
 }
 
 Vocabulary Vocabulary::bpe(Bpe codes, Dictionary source, Dictionary target, bool lowercase) {
-  Vocabulary v("bpe", lowercase);
+  Vocabulary v = words(std::move(source), std::move(target), lowercase);
+  v.kind_ = "bpe";
   v.bpe_ = std::make_unique<Bpe>(std::move(codes));
-  v.source_ = std::move(source);
-  v.target_ = std::move(target);
   return v;
 }
 

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "engine/files/atomic_file.h"
@@ -51,9 +50,7 @@ Vocabulary Vocabulary::load(const std::string& directory) {
 }
 
 void Vocabulary::save(const std::string& directory) const {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) throw FileError(directory, "cannot be created", error.value());
+  make_directories(directory);
   if (pieces_) write_file_atomically(directory + kPieces, pieces_->model());
   if (bpe_) write_file_atomically(directory + kCodes, bpe_->text());
   if (kind_ == "words" || kind_ == "bpe") {

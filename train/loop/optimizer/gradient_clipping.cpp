@@ -49,20 +49,16 @@ GradientClip clip_by_norm(const std::vector<Parameter*>& parameters, double max_
   FOLDGRAD_CHECK(max_norm > 0, "clip_by_norm: max_norm must be positive, got {}", max_norm);
   const Tensor& first = parameters[0]->value;
   const GradientClip clip{Tensor::empty({}, DType::f64, first.device()), Tensor::empty({}, DType::f64, first.device())};
-  if (first.dtype() == DType::f32)
-    clip_by_norm<float>(parameters, clip, max_norm);
-  else
-    clip_by_norm<double>(parameters, clip, max_norm);
+  first.dtype() == DType::f32 ? clip_by_norm<float>(parameters, clip, max_norm)
+                              : clip_by_norm<double>(parameters, clip, max_norm);
   return clip;
 }
 
 void clip_adaptively(const std::vector<Parameter*>& parameters, double clipping) {
   check_gradients("clip_adaptively", parameters);
   FOLDGRAD_CHECK(clipping > 0, "clip_adaptively: clipping must be positive, got {}", clipping);
-  if (parameters[0]->value.dtype() == DType::f32)
-    clip_adaptively<float>(parameters, clipping);
-  else
-    clip_adaptively<double>(parameters, clipping);
+  parameters[0]->value.dtype() == DType::f32 ? clip_adaptively<float>(parameters, clipping)
+                                             : clip_adaptively<double>(parameters, clipping);
 }
 
 }  // namespace foldgrad

@@ -81,10 +81,7 @@ void Optimizer::step(double lr, const Tensor& gradient_scale) {
   check_step(lr, gradient_scale);
   ++steps_;
   const double* scale = gradient_scale.defined() ? gradient_scale.data<double>() : nullptr;
-  if (like().dtype() == DType::f32)
-    update<float>(lr, scale);
-  else
-    update<double>(lr, scale);
+  like().dtype() == DType::f32 ? update<float>(lr, scale) : update<double>(lr, scale);
 }
 
 void Optimizer::zero_grad() {
@@ -93,10 +90,7 @@ void Optimizer::zero_grad() {
 
 template <class T>
 void Optimizer::update(double lr, const double* scale) {
-  if (std::holds_alternative<Sgd>(rule_))
-    update_sgd<T>(lr, scale);
-  else
-    update_adam<T>(lr, scale);
+  std::holds_alternative<Sgd>(rule_) ? update_sgd<T>(lr, scale) : update_adam<T>(lr, scale);
 }
 
 template <class T>

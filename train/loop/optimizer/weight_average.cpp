@@ -31,12 +31,7 @@ void WeightAverage::update_as() const {
   FOLDGRAD_RUN(averages_[0].device(), update, tensors, AverageRule<T>{}, nullptr);
 }
 
-void WeightAverage::update() {
-  if (averages_[0].dtype() == DType::f32)
-    update_as<float>();
-  else
-    update_as<double>();
-}
+void WeightAverage::update() { averages_[0].dtype() == DType::f32 ? update_as<float>() : update_as<double>(); }
 
 void WeightAverage::swap() {
   for (std::size_t k = 0; k < averages_.size(); ++k) {
