@@ -26,7 +26,7 @@ PackedLinear packed(std::initializer_list<const LinearLayer*> layers, std::optio
 }  // namespace
 
 template <class T>
-void InferenceRoom<T>::reserve(std::int64_t rows, const BlockConfig& config) {
+void InferenceWorkspace<T>::reserve(std::int64_t rows, const BlockConfig& config) {
   if (normalized.defined() && normalized.shape()[0] >= rows) return;
   const auto of = [rows](std::int64_t columns) { return Tensor::empty({rows, columns}, dtype_of<T>); };
   normalized = of(config.width), attended = of(config.width), query = of(config.width), hidden = of(config.ffn_width);
@@ -54,17 +54,17 @@ InferenceLayer<T>::InferenceLayer(TransformerLayer& layer, const BlockConfig& co
 }
 
 template <class T>
-void InferenceLayer<T>::feed_forward(const TokenRows& rows, compute_t<T>* x, InferenceRoom<T>& room) const {
-  T* hidden = room.hidden.template data<T>();
-  feed_forward_.run(rows, x, room, [&](const T* in) {
+void InferenceLayer<T>::feed_forward(const TokenRows& rows, compute_t<T>* x, InferenceWorkspace<T>& workspace) const {
+  T* hidden = workspace.hidden.template data<T>();
+  feed_forward_.run(rows, x, workspace, [&](const T* in) {
     fc1_(rows.count, in, hidden);
     return hidden;
   });
 }
 
-template struct InferenceRoom<float>;
-template struct InferenceRoom<double>;
-template struct InferenceRoom<bf16>;
+template struct InferenceWorkspace<float>;
+template struct InferenceWorkspace<double>;
+template struct InferenceWorkspace<bf16>;
 template class InferenceSublayer<float>;
 template class InferenceSublayer<double>;
 template class InferenceSublayer<bf16>;

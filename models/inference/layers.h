@@ -8,9 +8,9 @@
 
 namespace foldgrad {
 
-// Room for what lies between two products, kept from call to call and made anew for more rows.
+// What lies between two products, kept from call to call and made anew for more rows.
 template <class T>
-struct InferenceRoom {
+struct InferenceWorkspace {
   Tensor normalized, attended, hidden, query;  // [rows, C], [rows, C], [rows, ffn], [rows, C]
 
   void reserve(std::int64_t rows, const BlockConfig& config);
@@ -23,8 +23,8 @@ class InferenceSublayer {
 
   // branch(in) computes from what products read, and returns, what the last product takes.
   template <class Branch>
-  void run(const TokenRows& rows, compute_t<T>* x, InferenceRoom<T>& room, const Branch& branch) const {
-    T* normalized = room.normalized.template data<T>();
+  void run(const TokenRows& rows, compute_t<T>* x, InferenceWorkspace<T>& workspace, const Branch& branch) const {
+    T* normalized = workspace.normalized.template data<T>();
     const T* in = pre_norm_ ? norm_(rows, x, normalized) : readable<T>(rows.count * columns_, x, normalized);
     const T* result = branch(in);  // which has read x for the last time
     residual_.in_place(rows, x);
@@ -43,7 +43,7 @@ template <class T>
 struct InferenceLayer {
   InferenceLayer(TransformerLayer& layer, const BlockConfig& config);
 
-  void feed_forward(const TokenRows& rows, compute_t<T>* x, InferenceRoom<T>& room) const;
+  void feed_forward(const TokenRows& rows, compute_t<T>* x, InferenceWorkspace<T>& workspace) const;
 
   PackedLinear qkv;  // to queries, keys and values, side by side
   InferenceSublayer<T> self_attention;

@@ -61,17 +61,17 @@ void InferenceNorm<T>::run_operation(const TokenRows& rows, const X* x, Y* y) co
 }
 
 template <class T>
-const T* readable(std::int64_t size, const compute_t<T>* x, T* room) {
+const T* readable(std::int64_t size, const compute_t<T>* x, T* workspace) {
   if constexpr (std::is_same_v<T, compute_t<T>>) return x;
-  convert(size, x, room);
-  return room;
+  convert(size, x, workspace);
+  return workspace;
 }
 
 template <class T>
-const T* InferenceNorm<T>::operator()(const TokenRows& rows, const X* x, T* room) const {
-  if (identity_) return readable<T>(rows.count * columns_, x, room);
-  operation_ ? run_operation(rows, x, room) : normalize(rows.count, x, room);
-  return room;
+const T* InferenceNorm<T>::operator()(const TokenRows& rows, const X* x, T* workspace) const {
+  if (identity_) return readable<T>(rows.count * columns_, x, workspace);
+  operation_ ? run_operation(rows, x, workspace) : normalize(rows.count, x, workspace);
+  return workspace;
 }
 
 template <class T>

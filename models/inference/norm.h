@@ -25,8 +25,8 @@ class InferenceNorm {
   // outlive this.
   InferenceNorm(Normalizer* norm, std::int64_t columns);
 
-  // norm(x), in `room`, or x itself where that is the same.
-  const T* operator()(const TokenRows& rows, const X* x, T* room) const;
+  // norm(x), in `workspace`, or x itself where that is the same.
+  const T* operator()(const TokenRows& rows, const X* x, T* workspace) const;
   void in_place(const TokenRows& rows, X* x) const;
 
  private:
@@ -42,8 +42,8 @@ class InferenceNorm {
   Normalizer* operation_ = nullptr;  // for all others
 };
 
-// x in what products read: in `room`, or x itself.
+// x in what products read: in `workspace`, or x itself.
 template <class T>
-const T* readable(std::int64_t size, const compute_t<T>* x, T* room);
+const T* readable(std::int64_t size, const compute_t<T>* x, T* workspace);
 
 }  // namespace foldgrad

@@ -90,19 +90,19 @@ Tensor InferenceModel<T>::encode(const Sentences& sentences) const {
   const Tensor stream = Tensor::empty({n, C}, dtype_of<X>), qkv = Tensor::empty({n, 3 * C}, dtype_of<T>),
                L = Tensor::empty({n, config().heads}, dtype_of<X>), states = Tensor::empty({n, C}, dtype_of<T>);
   X* x = stream.data<X>();
-  InferenceRoom<T> room;
-  room.reserve(n, config());
+  InferenceWorkspace<T> workspace;
+  workspace.reserve(n, config());
   for (std::int64_t s = 0; s < sentences.count(); ++s)
     for (std::int64_t i = sentences.first[s]; i < sentences.first[s + 1]; ++i)
       embed(source_table, sentences.ids[i], i - sentences.first[s], x + i * C);
-  T* attended = room.attended.template data<T>();
+  T* attended = workspace.attended.template data<T>();
   for (const InferenceLayer<T>& layer : encoder_layers) {
-    layer.self_attention.run(rows, x, room, [&](const T* in) {
+    layer.self_attention.run(rows, x, workspace, [&](const T* in) {
       layer.qkv(n, in, qkv.data<T>());
       attend_to_own(sentences, config().heads, C, qkv.data<T>(), attended, L.data<X>());
       return attended;
     });
-    layer.feed_forward(rows, x, room);
+    layer.feed_forward(rows, x, workspace);
   }
   const T* out = encoder_norm(rows, x, states.data<T>());
   if (out == states.data<T>()) return states;

@@ -42,7 +42,7 @@ class CachedDecoder final : public StepDecoder {
   std::vector<std::int64_t> sentence_;                // per row, which one it translates
   std::vector<std::int64_t> groups_;                  // of neighbouring rows of one sentence: the first, and the end
   std::vector<std::vector<std::int64_t>> ancestors_;  // per row, the row of each step that it descends from
-  InferenceRoom<T> room_;
+  InferenceWorkspace<T> workspace_;
   Tensor token_rows_, token_qkv_;  // T
   Tensor stream_, logits_;         // X
 };
@@ -82,7 +82,7 @@ template <class T>
 void CachedDecoder<T>::reserve(std::int64_t rows) {
   std::vector<Tensor>& qkv = qkv_.emplace_back();
   for (std::size_t l = 0; l < memory_.size(); ++l) qkv.push_back(Tensor::empty({rows, 3 * C_}, dtype_of<T>));
-  room_.reserve(rows, model_.config());
+  workspace_.reserve(rows, model_.config());
   if (stream_.defined() && stream_.shape()[0] >= rows) return;
   token_rows_ = Tensor::empty({rows, C_}, dtype_of<T>);
   token_qkv_ = Tensor::empty({rows, 3 * C_}, dtype_of<T>);
@@ -101,17 +101,17 @@ Tensor CachedDecoder<T>::step(const std::vector<std::int64_t>& tokens, const std
   const TokenRows rows{n};
   for (std::size_t l = 0; l < memory_.size(); ++l) {
     const InferenceLayer<T>& layer = model_.decoder_layers[l];
-    layer.self_attention.run(rows, x, room_, [&](const T* in) {
+    layer.self_attention.run(rows, x, workspace_, [&](const T* in) {
       l == 0 ? project_tokens(tokens, in) : layer.qkv(n, in, qkv_.back()[l].raw());
       return attend_to_steps(l, n);
     });
-    layer.cross_attention->run(rows, x, room_, [&](const T* in) {
-      (*layer.q)(n, in, room_.query.raw());
+    layer.cross_attention->run(rows, x, workspace_, [&](const T* in) {
+      (*layer.q)(n, in, workspace_.query.raw());
       return attend_to_memory(l, n);
     });
-    layer.feed_forward(rows, x, room_);
+    layer.feed_forward(rows, x, workspace_);
   }
-  model_.output(n, model_.decoder_norm(rows, x, room_.normalized.template data<T>()), logits_.raw());
+  model_.output(n, model_.decoder_norm(rows, x, workspace_.normalized.template data<T>()), logits_.raw());
   return logits_.slice(0, n);
 }
 
@@ -143,7 +143,7 @@ void CachedDecoder<T>::project_tokens(const std::vector<std::int64_t>& tokens, c
 // The rows of a sentence have most of their ancestors in common, so that few keys come from far away.
 template <class T>
 const T* CachedDecoder<T>::attend_to_steps(std::size_t layer, std::int64_t rows) {
-  T* y = room_.attended.template data<T>();
+  T* y = workspace_.attended.template data<T>();
   std::vector<const T*> first_key;
   for (const std::vector<Tensor>& qkv : qkv_) first_key.push_back(qkv[layer].template data<T>() + C_);
   const StepAttention<T> p{.y = y,
@@ -160,10 +160,10 @@ const T* CachedDecoder<T>::attend_to_steps(std::size_t layer, std::int64_t rows)
 
 template <class T>
 const T* CachedDecoder<T>::attend_to_memory(std::size_t layer, std::int64_t rows) {
-  T* y = room_.attended.template data<T>();
+  T* y = workspace_.attended.template data<T>();
   const T* first_key = memory_[layer].template data<T>();
   const StepAttention<T> p{.y = y,
-                           .q = room_.query.template data<T>(),
+                           .q = workspace_.query.template data<T>(),
                            .q_row = C_,
                            .heads = heads_,
                            .width = C_ / heads_,

@@ -117,13 +117,13 @@ void save(const std::vector<Variant>& all, const std::string& directory) {
 // [variant] of one task.
 std::vector<InferCost> costs_of(const Measurement& task, const std::vector<Variant>& all, std::int64_t rounds) {
   std::vector<std::vector<double>> seconds(all.size());
-  std::vector<std::size_t> room(all.size());
+  std::vector<std::size_t> workspace(all.size());
   for (std::int64_t round = 0; round <= rounds; ++round)  // the first only warms up
     for (std::size_t v = 0; v < all.size(); ++v) {
       const std::size_t before = bytes_in_use();
       memory::reset_peak(Device::cpu);
       const std::vector<double> found = task.run(*all[v].inference);
-      room[v] = std::max(room[v], memory::statistics(Device::cpu).peak - before);
+      workspace[v] = std::max(workspace[v], memory::statistics(Device::cpu).peak - before);
       if (round > 0) seconds[v].insert(seconds[v].end(), found.begin(), found.end());
     }
   std::vector<InferCost> costs;
@@ -133,7 +133,7 @@ std::vector<InferCost> costs_of(const Measurement& task, const std::vector<Varia
     cost.task = task.name, cost.normalizer = all[v].name;
     cost.median = quantile(seconds[v], 0.5), cost.p90 = quantile(seconds[v], 0.9);
     cost.tokens_per_second = task.tokens / cost.median;
-    cost.peak = double(all[v].bytes + room[v]);
+    cost.peak = double(all[v].bytes + workspace[v]);
     if (cost.normalizer == "none") none = cost.median;
     costs.push_back(cost);
   }

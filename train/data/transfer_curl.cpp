@@ -26,14 +26,14 @@ struct Outcome {
 
 struct Target {
   std::FILE* file;
-  std::int64_t room;
+  std::int64_t left;  // bytes that it may still grow by
 };
 
 // Less than what came makes libcurl stop with CURLE_WRITE_ERROR.
 std::size_t take(const char* data, std::size_t size, std::size_t count, void* target) {
-  auto& [file, room] = *static_cast<Target*>(target);
-  room -= std::int64_t(size * count);
-  return room < 0 ? 0 : std::fwrite(data, size, count, file);
+  auto& [file, left] = *static_cast<Target*>(target);
+  left -= std::int64_t(size * count);
+  return left < 0 ? 0 : std::fwrite(data, size, count, file);
 }
 
 Outcome append(const std::string& url, Target& target, std::uintmax_t from) {
@@ -72,7 +72,7 @@ std::string transfer(const std::string& url, const std::string& part, std::int64
     Target target{file.get(), most_bytes - std::int64_t(from)};
     const Outcome outcome = append(url, target, from);
     if (std::fflush(file.get()) != 0) throw FileError(part, "cannot be written", errno);
-    if (target.room < 0) {
+    if (target.left < 0) {
       std::filesystem::resize_file(part, 0);
       return fmt::format("has more than {} bytes", most_bytes);
     }
