@@ -8,9 +8,10 @@
 //                                                            A u + B + (W h + b) = A u' + (B + b),  W' = diag(1/A) W,
 //                                                            b' = 0
 //
-//   Everything in f64. Folding works on a recorded forward pass. A map waits at the result of its normalizer and is
-//   carried along every edge that leaves it; it is folded only when each of them ends in a linear layer, whose weight
-//   nobody else reads. All else is refused, and the edge is named. docs/folding.md tells what folds where, and why.
+//   Everything in f64. Folding works on a recorded forward pass. A map is pending at the result of its normalizer and
+//   is propagated along every edge that leaves it; it is folded only when each of them ends in a linear layer, whose
+//   weight nobody else reads. All else is refused, and the edge is named. docs/folding.md tells what folds where, and
+//   why.
 #pragma once
 #include <set>
 

@@ -34,27 +34,27 @@ class Walk {
  public:
   Walk(const FoldState& state, int site) : state_(state), graph_(state.graph), site_(site) {}
 
-  void follow(int value, const Waiting& waiting) {
+  void follow(int value, const PendingMap& pending) {
     if (graph_.returned(value)) refuse("the result", "what is returned must be as it was");
-    for (const GraphUse& use : graph_.uses(value)) visit(use, waiting);
+    for (const GraphUse& use : graph_.uses(value)) visit(use, pending);
   }
   FoldPlan finish();
 
  private:
   struct Reached {
     int node;
-    std::vector<Waiting> maps;
+    std::vector<PendingMap> maps;
   };
 
   std::string edge(const std::string& to) const { return graph_.nodes[site_].scope + " -> " + to; }
   void refuse(const std::string& to, const std::string& reason) { plan_.refused.push_back({edge(to), reason}); }
   void refuse(const GraphUse& use, const std::string& reason) { refuse(graph_.describe(use), reason); }
 
-  void visit(const GraphUse& use, const Waiting& waiting);
-  void reach_linear(const GraphUse& use, const Waiting& waiting);
-  void reach_normalizer(const GraphUse& use, const Waiting& waiting);
-  void reach_sum(const GraphUse& use, const Waiting& waiting);
-  std::string rescale(const GraphUse& use, const Waiting& waiting);
+  void visit(const GraphUse& use, const PendingMap& pending);
+  void reach_linear(const GraphUse& use, const PendingMap& pending);
+  void reach_normalizer(const GraphUse& use, const PendingMap& pending);
+  void reach_sum(const GraphUse& use, const PendingMap& pending);
+  std::string rescale(const GraphUse& use, const PendingMap& pending);
   void finish_weight(const std::string& weight);
   bool finish_bias(LinearFold& fold, bool alone);
 
@@ -66,29 +66,29 @@ class Walk {
   std::size_t tied_ = 0;  // refusals of weights that something else reads
 };
 
-void Walk::visit(const GraphUse& use, const Waiting& waiting) {
+void Walk::visit(const GraphUse& use, const PendingMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
-  if (node.kind == "linear") return reach_linear(use, waiting);
-  if (node.kind == kNormalizer) return reach_normalizer(use, waiting);
-  if (node.kind == "add" || node.kind == "bias_dropout_residual") return reach_sum(use, waiting);
-  Waiting next = waiting;
-  const std::string reason = carry(graph_, use, next);
+  if (node.kind == "linear") return reach_linear(use, pending);
+  if (node.kind == kNormalizer) return reach_normalizer(use, pending);
+  if (node.kind == "add" || node.kind == "bias_dropout_residual") return reach_sum(use, pending);
+  PendingMap next = pending;
+  const std::string reason = propagate(graph_, use, next);
   if (!reason.empty()) return refuse(use, reason);
   follow(node.result, next);
 }
 
-void Walk::reach_linear(const GraphUse& use, const Waiting& waiting) {
+void Walk::reach_linear(const GraphUse& use, const PendingMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
   if (use.operand != 0) return refuse(use, "it is the weight there, or the bias");
   if (graph_.parameter(use.node, 1).empty()) return refuse(use, "its weight is no parameter");
-  if (waiting.place.axis != graph_.values[node.operands[0]].shape.rank() - 1)
+  if (pending.place.axis != graph_.values[node.operands[0]].shape.rank() - 1)
     return refuse(use, "it multiplies another axis than that of the channels");
   for (Reached& r : reached_)
-    if (r.node == use.node) return r.maps.push_back(waiting);
-  reached_.push_back({use.node, {waiting}});
+    if (r.node == use.node) return r.maps.push_back(pending);
+  reached_.push_back({use.node, {pending}});
 }
 
-void Walk::reach_normalizer(const GraphUse& use, const Waiting& waiting) {
+void Walk::reach_normalizer(const GraphUse& use, const PendingMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
   const auto found = state_.sites.find(node.scope);
   if (found == state_.sites.end() || use.operand != 0) return refuse(use, "it is no site that folding knows");
@@ -97,8 +97,8 @@ void Walk::reach_normalizer(const GraphUse& use, const Waiting& waiting) {
   if (!unknown.empty()) return refuse(use, unknown);
   if (!next.offline) return refuse(use, "it has statistics, or is no affine map");
   if (next.map.centered) return refuse(use, "it mixes the channels");
-  if (!waiting.whole(graph_.values[node.operands[0]].shape)) return refuse(use, "only some of its channels are meant");
-  AffineMap both = waiting.map;  // [FOLD-4]
+  if (!pending.whole(graph_.values[node.operands[0]].shape)) return refuse(use, "only some of its channels are meant");
+  AffineMap both = pending.map;  // [FOLD-4]
   for (std::int64_t c = 0; c < both.channels(); ++c) {
     both.A[c] *= next.map.A[c];
     both.B[c] = next.map.A[c] * both.B[c] + next.map.B[c];
@@ -106,7 +106,7 @@ void Walk::reach_normalizer(const GraphUse& use, const Waiting& waiting) {
   plan_.compositions.push_back({next.name, std::move(both)});
 }
 
-void Walk::reach_sum(const GraphUse& use, const Waiting& waiting) {
+void Walk::reach_sum(const GraphUse& use, const PendingMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
   const bool fused = node.kind == "bias_dropout_residual";
   if (fused && node.arguments[0] != 0)
@@ -115,7 +115,7 @@ void Walk::reach_sum(const GraphUse& use, const Waiting& waiting) {
   if (!fused && node.operands[0] == node.operands[1]) return refuse(use, "it is both parts of a sum");
   std::string reason = "a sum, and so whatever reads the stream behind it, needs the map itself";
   if (state_.options.rescale_stream) {
-    reason = rescale(use, waiting);
+    reason = rescale(use, pending);
     if (reason.empty()) return;
   }
   if (!state_.sites.at(graph_.nodes[site_].scope).offline) return refuse(use, reason);
@@ -130,15 +130,15 @@ void Walk::reach_sum(const GraphUse& use, const Waiting& waiting) {
 }
 
 // [FOLD-5]. Empty when that is possible, and then planned.
-std::string Walk::rescale(const GraphUse& use, const Waiting& waiting) {
+std::string Walk::rescale(const GraphUse& use, const PendingMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
   const bool fused = node.kind == "bias_dropout_residual";
-  if (waiting.map.centered) return "the stream cannot be rescaled: the map mixes the channels";
-  if (!waiting.whole(graph_.values[node.result].shape)) return "the stream cannot be rescaled: not all of it is mapped";
-  for (std::int64_t c = 0; c < waiting.map.channels(); ++c)
-    if (const double a = std::abs(waiting.map.A[c]); !(a >= 1e-30 && a <= 1e30))
+  if (pending.map.centered) return "the stream cannot be rescaled: the map mixes the channels";
+  if (!pending.whole(graph_.values[node.result].shape)) return "the stream cannot be rescaled: not all of it is mapped";
+  for (std::int64_t c = 0; c < pending.map.channels(); ++c)
+    if (const double a = std::abs(pending.map.A[c]); !(a >= 1e-30 && a <= 1e30))
       return fmt::format("the stream cannot be rescaled: it would be divided by A = {:.3g} in channel {}",
-                         waiting.map.A[c], c);
+                         pending.map.A[c], c);
   const int branch = node.operands[fused ? 0 : 1 - use.operand], linear = graph_.producer(branch);
   if (linear < 0 || graph_.nodes[linear].kind != "linear" || graph_.uses(branch).size() != 1 || graph_.returned(branch))
     return "the stream cannot be rescaled: what is added to it is not of a linear layer alone";
@@ -149,7 +149,7 @@ std::string Walk::rescale(const GraphUse& use, const Waiting& waiting) {
   const bool read = std::any_of(reached_.begin(), reached_.end(), [&](const Reached& r) { return r.node == linear; });
   if (!own || read) return "the stream cannot be rescaled: " + weight + " is read elsewhere, or reads it itself";
   Walk beyond = *this;
-  Waiting next = waiting;
+  PendingMap next = pending;
   if (!bias.empty())
     for (std::int64_t c = 0; c < next.map.channels(); ++c)
       next.map.B[c] += state_.parameters.at(bias).data<double>()[c];
@@ -160,7 +160,7 @@ std::string Walk::rescale(const GraphUse& use, const Waiting& waiting) {
   }
   reached_ = beyond.reached_;
   plan_ = beyond.plan_;
-  plan_.branches.push_back({weight, bias, waiting.map.A});
+  plan_.branches.push_back({weight, bias, pending.map.A});
   return "";
 }
 
@@ -188,7 +188,7 @@ void Walk::finish_weight(const std::string& weight) {
     fold.nodes.push_back(r.node);
   }
   const auto any = [&](bool (AffineMap::*what)() const) {
-    return std::any_of(fold.maps.begin(), fold.maps.end(), [&](const Waiting& w) { return (w.map.*what)(); });
+    return std::any_of(fold.maps.begin(), fold.maps.end(), [&](const PendingMap& w) { return (w.map.*what)(); });
   };
   const auto uses = graph_.uses_of(weight);
   const auto other = std::find_if(uses.begin(), uses.end(), [&](const GraphUse& use) {

@@ -2,16 +2,16 @@
 #pragma once
 #include <optional>
 
-#include "models/fold/carry.h"
+#include "models/fold/propagate.h"
 
 namespace foldgrad {
 
-// Into the columns of a weight [out, in] that `waiting.place` names.
+// Into the columns of a weight [out, in] that `pending.place` names.
 struct LinearFold {
   std::string weight, bias;  // the bias is created when there is none of this name
   std::string copy;          // of the weight, which is to be changed in its place; empty: none
   std::vector<int> nodes;    // that read the copy, or get the bias
-  std::vector<Waiting> maps;
+  std::vector<PendingMap> maps;
 };
 
 struct Composition {
@@ -48,7 +48,7 @@ struct FoldState {
 // Why the recording of a normalizer cannot be what its site says; empty when it can.
 std::string unknown_recording(const FoldState& state, int node);
 
-// [FOLD-1] [FOLD-2] [FOLD-4] [FOLD-5] with `map` waiting at the result of `node`.
+// [FOLD-1] [FOLD-2] [FOLD-4] [FOLD-5] with `map` pending at the result of `node`.
 FoldPlan plan_forward(const FoldState& state, int node, const AffineMap& map);
 
 // [FOLD-3]: into the linear layer or the table of embeddings before the normalizer.

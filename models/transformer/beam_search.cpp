@@ -8,7 +8,7 @@
 namespace foldgrad {
 namespace {
 
-struct Live {
+struct LiveHypothesis {
   std::vector<std::int64_t> ids;
   double score = 0;
   std::int64_t row = 0;  // of the step that scored its last token
@@ -16,7 +16,7 @@ struct Live {
 
 struct Sentence {
   std::int64_t limit;
-  std::vector<Live> live = {};
+  std::vector<LiveHypothesis> live = {};
   std::vector<Hypothesis> results = {};
 };
 
@@ -44,11 +44,11 @@ std::vector<Sentence> sentences_of(const Tensor& mask, std::int64_t longest, con
 }
 
 // For one sentence, of whose hypotheses the candidates are given, after `step` tokens.
-void advance(Sentence& sentence, std::vector<Candidate> candidates, const std::vector<const Live*>& live_of_row,
-             std::int64_t step, const DecodingOptions& o) {
+void advance(Sentence& sentence, std::vector<Candidate> candidates,
+             const std::vector<const LiveHypothesis*>& live_of_row, std::int64_t step, const DecodingOptions& o) {
   std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.before(b); });
   candidates.resize(std::min(candidates.size(), std::size_t(2 * o.beam)));  // [BEAM-1]
-  std::vector<Live> next;
+  std::vector<LiveHypothesis> next;
   for (std::size_t rank = 0; rank < candidates.size(); ++rank) {
     const Candidate& c = candidates[rank];
     const std::vector<std::int64_t>& ids = live_of_row[c.row]->ids;
@@ -61,17 +61,17 @@ void advance(Sentence& sentence, std::vector<Candidate> candidates, const std::v
     }
   }
   const bool done = std::int64_t(sentence.results.size()) == o.beam || step >= sentence.limit;
-  sentence.live = done ? std::vector<Live>() : std::move(next);
+  sentence.live = done ? std::vector<LiveHypothesis>() : std::move(next);
 }
 
 // One step of all sentences that are not done; false when none is left.
 bool search_step(StepDecoder& decoder, std::vector<Sentence>& sentences, std::int64_t pad, const DecodingOptions& o) {
   const std::int64_t step = decoder.steps();
   std::vector<std::int64_t> tokens, parents;
-  std::vector<const Live*> live_of_row;
+  std::vector<const LiveHypothesis*> live_of_row;
   std::vector<Continuation> rows;
   for (const Sentence& sentence : sentences)
-    for (const Live& live : sentence.live) {
+    for (const LiveHypothesis& live : sentence.live) {
       tokens.push_back(live.ids.empty() ? o.eos : live.ids.back());
       parents.push_back(live.row);
       live_of_row.push_back(&live);

@@ -1,11 +1,11 @@
-#include "models/fold/carry.h"
+#include "models/fold/propagate.h"
 
 #include <fmt/format.h>
 
 namespace foldgrad {
 namespace {
 
-constexpr const char* kCarried = "";
+constexpr const char* kPropagated = "";
 
 std::int64_t inner_size(const Shape& shape, int axis) {
   std::int64_t n = 1;
@@ -14,83 +14,83 @@ std::int64_t inner_size(const Shape& shape, int axis) {
 }
 
 // The axis stays one, or melts with all behind it.
-std::string carry_reshape(const Shape& from, const Shape& to, ChannelPlace& place) {
+std::string propagate_reshape(const Shape& from, const Shape& to, ChannelPlace& place) {
   const std::int64_t n = from[place.axis], inner = inner_size(from, place.axis);
   for (int axis = 0; axis < to.rank(); ++axis) {
     if (to[axis] == n && inner_size(to, axis) == inner) {
       place.axis = axis;
-      return kCarried;
+      return kPropagated;
     }
     if (to[axis] == n * inner && inner_size(to, axis) == 1) {
       place = {axis, place.offset * inner, place.repeat * inner};
-      return kCarried;
+      return kPropagated;
     }
   }
   return fmt::format("reshape from {} to {} tears the channels apart", from, to);
 }
 
-std::string carry_permute(const std::vector<double>& axes, ChannelPlace& place) {
+std::string propagate_permute(const std::vector<double>& axes, ChannelPlace& place) {
   for (std::size_t k = 0; k < axes.size(); ++k)
     if (int(axes[k]) == place.axis) {
       place.axis = int(k);
-      return kCarried;
+      return kPropagated;
     }
   return "permute loses the channels";
 }
 
-std::string carry_concat(const Graph& graph, const GraphNode& node, int operand, ChannelPlace& place) {
+std::string propagate_concat(const Graph& graph, const GraphNode& node, int operand, ChannelPlace& place) {
   if (int(node.arguments[0]) != place.axis) return "concat puts other values beside it, along an axis of no channels";
   for (int k = 0; k < operand; ++k) place.offset += graph.values[node.operands[k]].shape[place.axis];
-  return kCarried;
+  return kPropagated;
 }
 
 // Row k of the result holds channels x height x width of a patch; padding is zeros.
-std::string carry_unfold(const GraphNode& node, const Shape& from, const Shape& to, Waiting& w) {
+std::string propagate_unfold(const GraphNode& node, const Shape& from, const Shape& to, PendingMap& w) {
   if (node.arguments[0] != 0 && w.map.adds()) return "unfold pads with zeros, where the map would give B";
   if (w.place.axis != 1) return "unfold cuts patches out of the channels";
   const std::int64_t patch = to[2] / from[1];
   w.place = {2, w.place.offset * patch, w.place.repeat * patch};
-  return kCarried;
+  return kPropagated;
 }
 
-std::string carry_pool(const GraphNode& node, Waiting& w) {
+std::string propagate_pool(const GraphNode& node, PendingMap& w) {
   if (w.place.axis != 2) return "mean_pool averages over the channels";
   if (node.operands.size() > 1 && w.map.adds()) return "mean_pool gives zeros for rows that are all masked, not B";
   w.place.axis = 1;
-  return kCarried;
+  return kPropagated;
 }
 
-std::string carry_mul(Waiting& w) {
+std::string propagate_mul(PendingMap& w) {
   if (w.map.centered) return "mul is different from channel to channel, and the map mixes them";
-  return w.map.adds() ? "mul changes what B is to be; zeros would stay zeros, where the map gives B" : kCarried;
+  return w.map.adds() ? "mul changes what B is to be; zeros would stay zeros, where the map gives B" : kPropagated;
 }
 
 }  // namespace
 
-bool Waiting::whole(const Shape& shape) const {
+bool PendingMap::whole(const Shape& shape) const {
   return place == ChannelPlace{shape.rank() - 1} && map.channels() == shape[-1];
 }
 
-std::string carry(const Graph& graph, const GraphUse& use, Waiting& w) {
+std::string propagate(const Graph& graph, const GraphUse& use, PendingMap& w) {
   const GraphNode& node = graph.nodes[use.node];
   const Shape &from = graph.values[node.operands[use.operand]].shape, &to = graph.values[node.result].shape;
   const std::string& kind = node.kind;
-  if (kind == "cast") return kCarried;
-  if (kind == "reshape") return carry_reshape(from, to, w.place);
-  if (kind == "permute") return carry_permute(node.arguments, w.place);
-  if (kind == "concat") return carry_concat(graph, node, use.operand, w.place);
-  if (kind == "slice") return int(node.arguments[0]) == w.place.axis ? "slice cuts the channels" : kCarried;
+  if (kind == "cast") return kPropagated;
+  if (kind == "reshape") return propagate_reshape(from, to, w.place);
+  if (kind == "permute") return propagate_permute(node.arguments, w.place);
+  if (kind == "concat") return propagate_concat(graph, node, use.operand, w.place);
+  if (kind == "slice") return int(node.arguments[0]) == w.place.axis ? "slice cuts the channels" : kPropagated;
   if (kind == "gather" && use.operand == 0) {
     if (w.place.axis == 0) return "gather selects channels";
     w.place.axis += to.rank() - from.rank();
-    return kCarried;
+    return kPropagated;
   }
-  if (kind == "unfold") return carry_unfold(node, from, to, w);
-  if (kind == "mean_pool") return carry_pool(node, w);
-  if (kind == "mul") return carry_mul(w);
+  if (kind == "unfold") return propagate_unfold(node, from, to, w);
+  if (kind == "mean_pool") return propagate_pool(node, w);
+  if (kind == "mul") return propagate_mul(w);
   if (kind == "scale") {
     for (double& b : w.map.B) b *= node.arguments[0];
-    return kCarried;
+    return kPropagated;
   }
   if (kind == "dropout") return "dropout was recorded, so this is a forward pass in training";
   return kind + " is no linear layer";

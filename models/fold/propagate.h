@@ -12,16 +12,16 @@ struct ChannelPlace {
 };
 
 // A map that has not been applied to a value yet.
-struct Waiting {
+struct PendingMap {
   ChannelPlace place;
   AffineMap map;
-  bool operator==(const Waiting&) const = default;
+  bool operator==(const PendingMap&) const = default;
 
   bool whole(const Shape& shape) const;  // the last axis, all of it
 };
 
-// Moves `waiting` from operand use.operand of the node to its result: f(map(x)) = map'(f(x)). When that cannot be
+// Moves `pending` from operand use.operand of the node to its result: f(map(x)) = map'(f(x)). When that cannot be
 // shown, returns why not; an empty text means that it is done.
-std::string carry(const Graph& graph, const GraphUse& use, Waiting& waiting);
+std::string propagate(const Graph& graph, const GraphUse& use, PendingMap& pending);
 
 }  // namespace foldgrad
