@@ -57,7 +57,7 @@ void InferenceNorm<T>::run_operation(const TokenRows& rows, const X* x, Y* y) co
     convert(out.size(), out.data<X>(), y + begin * columns_);
   };
   if (!operation_->mixes_tokens()) return part(0, rows.count);
-  for (std::size_t s = 0; s + 1 < rows.first->size(); ++s) part((*rows.first)[s], (*rows.first)[s + 1]);
+  for (std::size_t s = 0; s + 1 < rows.offsets->size(); ++s) part((*rows.offsets)[s], (*rows.offsets)[s + 1]);
 }
 
 template <class T>

@@ -11,8 +11,8 @@ namespace foldgrad {
 // The tokens of sentences, one after the other, without padding.
 struct TokenRows {
   std::int64_t count;
-  const std::vector<std::int64_t>* first =
-      nullptr;  // of each sentence, and the end; null where sentences do not matter
+  // Where each sentence begins, and the end; null where sentences do not matter.
+  const std::vector<std::int64_t>* offsets = nullptr;
 };
 
 // T: of what products read. What is normalized, the stream of residuals, is compute_t<T>: f32 where T is bf16.

@@ -12,11 +12,11 @@ namespace {
 template <class T>
 void attend_to_own(const Sentences& sentences, std::int64_t heads, std::int64_t C, const T* qkv, T* y,
                    compute_t<T>* L) {
-  const std::vector<std::int64_t>& first = sentences.first;
-  const auto length = [&first](std::int64_t s) { return first[s + 1] - first[s]; };
+  const std::vector<std::int64_t>& offsets = sentences.offsets;
+  const auto length = [&offsets](std::int64_t s) { return offsets[s + 1] - offsets[s]; };
   for (std::int64_t s = 0, end = 0; s < sentences.count(); s = end) {
     for (end = s + 1; end < sentences.count() && length(end) == length(s);) ++end;
-    const T* q = qkv + first[s] * 3 * C;
+    const T* q = qkv + offsets[s] * 3 * C;
     const AttentionShape shape{.batch = end - s,
                                .heads = heads,
                                .queries = length(s),
@@ -30,7 +30,7 @@ void attend_to_own(const Sentences& sentences, std::int64_t heads, std::int64_t 
                                .keep_factor = 1,
                                .random = {}};
     attention_cpu(AttentionForward<T>{
-        .y = y + first[s] * C, .L = L, .q = q, .k = q + C, .v = q + 2 * C, .mask = nullptr, .shape = shape});
+        .y = y + offsets[s] * C, .L = L, .q = q, .k = q + C, .v = q + 2 * C, .mask = nullptr, .shape = shape});
   }
 }
 
@@ -69,7 +69,7 @@ Sentences InferenceModel<T>::sentences_of(const Tensor& source, const Tensor& so
       FOLDGRAD_CHECK(ids[i] >= 0 && ids[i] < V, "inference: ids must be in [0, {}), got {}", V, ids[i]);
       sentences.ids.push_back(ids[i]);
     }
-    if ((i + 1) % S == 0) sentences.first.push_back(std::int64_t(sentences.ids.size()));
+    if ((i + 1) % S == 0) sentences.offsets.push_back(std::int64_t(sentences.ids.size()));
   }
   return sentences;
 }
@@ -86,15 +86,15 @@ void InferenceModel<T>::embed(const Tensor& table, std::int64_t id, std::int64_t
 template <class T>
 Tensor InferenceModel<T>::encode(const Sentences& sentences) const {
   const std::int64_t C = config().width, n = sentences.tokens();
-  const TokenRows rows{n, &sentences.first};
+  const TokenRows rows{n, &sentences.offsets};
   const Tensor stream = Tensor::empty({n, C}, dtype_of<X>), qkv = Tensor::empty({n, 3 * C}, dtype_of<T>),
                L = Tensor::empty({n, config().heads}, dtype_of<X>), states = Tensor::empty({n, C}, dtype_of<T>);
   X* x = stream.data<X>();
   InferenceWorkspace<T> workspace;
   workspace.reserve(n, config());
   for (std::int64_t s = 0; s < sentences.count(); ++s)
-    for (std::int64_t i = sentences.first[s]; i < sentences.first[s + 1]; ++i)
-      embed(source_table, sentences.ids[i], i - sentences.first[s], x + i * C);
+    for (std::int64_t i = sentences.offsets[s]; i < sentences.offsets[s + 1]; ++i)
+      embed(source_table, sentences.ids[i], i - sentences.offsets[s], x + i * C);
   T* attended = workspace.attended.template data<T>();
   for (const InferenceLayer<T>& layer : encoder_layers) {
     layer.self_attention.run(rows, x, workspace, [&](const T* in) {

@@ -9,10 +9,10 @@ namespace foldgrad {
 
 // Sentences without padding, one after the other.
 struct Sentences {
-  std::vector<std::int64_t> ids, first{0};  // first: of each sentence, and the end
+  std::vector<std::int64_t> ids, offsets{0};  // offsets: where each sentence begins, and the end
 
-  std::int64_t count() const { return std::int64_t(first.size()) - 1; }
-  std::int64_t tokens() const { return first.back(); }
+  std::int64_t count() const { return std::int64_t(offsets.size()) - 1; }
+  std::int64_t tokens() const { return offsets.back(); }
 };
 
 template <class T>

@@ -13,7 +13,7 @@ class CachedDecoder final : public StepDecoder {
 
  public:
   CachedDecoder(const InferenceModel<T>& model, const Sentences& sentences)
-      : model_(model), C_(model.config().width), heads_(model.config().heads), first_(sentences.first) {
+      : model_(model), C_(model.config().width), heads_(model.config().heads), offsets_(sentences.offsets) {
     const Tensor states = model.encode(sentences);
     for (const InferenceLayer<T>& layer : model.decoder_layers) {
       memory_.push_back(Tensor::empty({sentences.tokens(), 2 * C_}, dtype_of<T>));
@@ -37,7 +37,7 @@ class CachedDecoder final : public StepDecoder {
   const InferenceModel<T>& model_;
   const std::int64_t C_, heads_;
   std::vector<Tensor> memory_;                        // per layer, keys and values of the sources [tokens, 2 C]
-  std::vector<std::int64_t> first_;                   // of each sentence in the sources
+  std::vector<std::int64_t> offsets_;                 // of each sentence in the sources
   std::vector<std::vector<Tensor>> qkv_;              // [step][layer]: queries, keys and values [rows of the step, 3 C]
   std::vector<std::int64_t> sentence_;                // per row, which one it translates
   std::vector<std::int64_t> groups_;                  // of neighbouring rows of one sentence: the first, and the end
@@ -168,9 +168,9 @@ const T* CachedDecoder<T>::attend_to_memory(std::size_t layer, std::int64_t rows
                            .heads = heads_,
                            .width = C_ / heads_,
                            .value_offset = C_};
-  attend_rows(p, groups_, rows * first_.back() / std::max<std::int64_t>(std::int64_t(first_.size()) - 1, 1),
+  attend_rows(p, groups_, rows * offsets_.back() / std::max<std::int64_t>(std::int64_t(offsets_.size()) - 1, 1),
               [&](std::int64_t r, std::vector<const T*>& keys) {
-                for (std::int64_t i = first_[sentence_[r]]; i < first_[sentence_[r] + 1]; ++i)
+                for (std::int64_t i = offsets_[sentence_[r]]; i < offsets_[sentence_[r] + 1]; ++i)
                   keys.push_back(first_key + i * 2 * C_);
               });
   return y;

@@ -22,13 +22,13 @@ struct PieceRange {
       : begin(piece * kPieceElements), end(begin + kPieceElements < size ? begin + kPieceElements : size) {}
 };
 
-// The tensor that holds a piece: the last k < tensors with first[k] <= piece. Tensors without pieces are never found.
+// The tensor that holds a piece: the last k < tensors with offsets[k] <= piece. Tensors without pieces are never found.
 template <class Index>
-FOLDGRAD_HD int tensor_of_piece(const Index* first, int tensors, Index piece) {
-  int low = 0, high = tensors;  // first[low] <= piece < first[high]
+FOLDGRAD_HD int tensor_of_piece(const Index* offsets, int tensors, Index piece) {
+  int low = 0, high = tensors;  // offsets[low] <= piece < offsets[high]
   while (high - low > 1) {
     const int middle = (low + high) / 2;
-    if (first[middle] <= piece)
+    if (offsets[middle] <= piece)
       low = middle;
     else
       high = middle;

@@ -10,13 +10,13 @@ namespace foldgrad {
 template <class T, class Body>
 void for_each_piece_cpu(const std::vector<T>& tensors, const Body& body) {
   constexpr std::int64_t kParallelPieces = 8;  // below, starting the threads costs more than they save
-  std::vector<std::int64_t> first{0};
-  for (const T& t : tensors) first.push_back(first.back() + t.pieces());
-  const std::int64_t pieces = first.back();
+  std::vector<std::int64_t> offsets{0};
+  for (const T& t : tensors) offsets.push_back(offsets.back() + t.pieces());
+  const std::int64_t pieces = offsets.back();
 #pragma omp parallel for schedule(static) if (pieces >= kParallelPieces)
   for (std::int64_t piece = 0; piece < pieces; ++piece) {
-    const int k = tensor_of_piece(first.data(), int(tensors.size()), piece);
-    body(tensors[k], piece - first[k], piece);
+    const int k = tensor_of_piece(offsets.data(), int(tensors.size()), piece);
+    body(tensors[k], piece - offsets[k], piece);
   }
 }
 

@@ -17,7 +17,7 @@ struct MultiTensor {
   static constexpr int kTensors = 64;
   F f;
   T tensors[kTensors];
-  std::int32_t first[kTensors + 1];  // first piece of each, counted in this launch
+  std::int32_t offsets[kTensors + 1];  // first piece of each, counted in this launch
   int count;
   std::int64_t pieces_before;  // in earlier launches
 };
@@ -25,9 +25,9 @@ struct MultiTensor {
 template <class T, class F>
 __global__ void multi_tensor_kernel(MultiTensor<T, F> p) {
   const std::int32_t piece = std::int32_t(blockIdx.x);
-  const int k = tensor_of_piece(p.first, p.count, piece);
+  const int k = tensor_of_piece(p.offsets, p.count, piece);
   const T tensor = p.tensors[k];
-  p.f(tensor, std::int64_t(piece - p.first[k]), p.pieces_before + piece);
+  p.f(tensor, std::int64_t(piece - p.offsets[k]), p.pieces_before + piece);
 }
 
 // All threads of a block call f(tensor, piece of this tensor, piece of all). Shared memory: one double per warp.
@@ -40,10 +40,10 @@ void for_each_piece_cuda(const char* name, const std::vector<T>& tensors, const 
     Params p{f, {}, {}, 0, before};
     for (std::size_t k = begin; k < tensors.size() && p.count < Params::kTensors; ++k) {
       p.tensors[p.count] = tensors[k];
-      p.first[p.count + 1] = p.first[p.count] + std::int32_t(tensors[k].pieces());
+      p.offsets[p.count + 1] = p.offsets[p.count] + std::int32_t(tensors[k].pieces());
       ++p.count;
     }
-    const std::int32_t pieces = p.first[p.count];
+    const std::int32_t pieces = p.offsets[p.count];
     const Grid grid{dim3(unsigned(pieces)), dim3(kMultiTensorThreads), kMultiTensorThreads / kWarp * sizeof(double)};
     launch(name, multi_tensor_kernel<T, F>, grid, p);
     before += pieces;
