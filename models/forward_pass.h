@@ -1,4 +1,4 @@
-// What every layer of a model is told of the pass that it is part of.
+// What every layer of a model must know about the forward pass.
 #pragma once
 #include "models/normalizers/normalizer.h"
 #include "ops/dropout/dropout.h"

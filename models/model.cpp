@@ -7,7 +7,7 @@
 namespace foldgrad {
 namespace {
 
-// What is listed is not changed by listing it.
+// Listing parameters and normalizers does not change them.
 Model& listed(const Model& model) { return const_cast<Model&>(model); }
 
 }  // namespace

@@ -45,7 +45,7 @@ void check_thread_variable() {
 
 // What is left over when all that the program knows has been taken, in order; CLI11 gives it reversed.
 std::string left_over(const CLI::App& program) {
-  return fmt::format("{}: nothing takes this", fmt::join(program.remaining(true), " "));
+  return fmt::format("{}: no command or option takes this", fmt::join(program.remaining(true), " "));
 }
 
 struct Command {
@@ -62,7 +62,7 @@ std::vector<Command> commands(const std::vector<std::string>& arguments) {
       {"compare", "Print a table of runs: steps, scores, skips, time, outcome", add_compare},
       {"config", "List every key of a configuration; or check one, and print it with all defaults filled in",
        add_config},
-      {"data", "Parallel text: what is there, is it sound, make it, fetch it", add_data},
+      {"data", "Parallel text: describe it, check it, prepare it, fetch it", add_data},
       {"demo",
        "Train a Transformer on the embedded task, German to English number words, test it, fold its normalizers and "
        "verify it; about 3 minutes",
@@ -99,7 +99,9 @@ int run(int argc, char** argv) {
   program.set_version_flag("--version", version(), "Print commit, compiler, CUDA and instruction set");
   program.require_subcommand(1);
   program.fallthrough();  // options of the program may also stand behind a command
-  program.add_option_function<int>("--threads", omp_set_num_threads, "On the CPU; default: $OMP_NUM_THREADS, or all")
+  program
+      .add_option_function<int>("--threads", omp_set_num_threads,
+                                "Threads on the CPU; default: $OMP_NUM_THREADS, or all")
       ->check(CLI::Range(1, kMostThreads))
       ->trigger_on_parse();
   int exit_code = kExitOk;
@@ -118,7 +120,7 @@ int run(int argc, char** argv) {
     const bool extras = e.get_exit_code() == int(CLI::ExitCodes::ExtrasError);
     const std::string text = !better.empty() ? better : extras ? left_over(program) : e.what();
     say("error: {}\n", text);
-    say("foldgrad --help and foldgrad COMMAND --help tell what there is.\n");
+    say("See foldgrad --help and foldgrad COMMAND --help.\n");
     return kExitUsage;
   }
   return exit_code;

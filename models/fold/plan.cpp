@@ -35,7 +35,7 @@ class Walk {
   Walk(const FoldState& state, int site) : state_(state), graph_(state.graph), site_(site) {}
 
   void follow(int value, const PendingMap& pending) {
-    if (graph_.returned(value)) refuse("the result", "what is returned must be as it was");
+    if (graph_.returned(value)) refuse("the result", "what is returned must stay as it is");
     for (const GraphUse& use : graph_.uses(value)) visit(use, pending);
   }
   FoldPlan finish();
@@ -80,9 +80,9 @@ void Walk::visit(const GraphUse& use, const PendingMap& pending) {
 void Walk::reach_linear(const GraphUse& use, const PendingMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
   if (use.operand != 0) return refuse(use, "it is the weight there, or the bias");
-  if (graph_.parameter(use.node, 1).empty()) return refuse(use, "its weight is no parameter");
+  if (graph_.parameter(use.node, 1).empty()) return refuse(use, "its weight is not a parameter");
   if (pending.place.axis != graph_.values[node.operands[0]].shape.rank() - 1)
-    return refuse(use, "it multiplies another axis than that of the channels");
+    return refuse(use, "it does not multiply the axis of the channels");
   for (Reached& r : reached_)
     if (r.node == use.node) return r.maps.push_back(pending);
   reached_.push_back({use.node, {pending}});
@@ -91,13 +91,13 @@ void Walk::reach_linear(const GraphUse& use, const PendingMap& pending) {
 void Walk::reach_normalizer(const GraphUse& use, const PendingMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
   const auto found = state_.sites.find(node.scope);
-  if (found == state_.sites.end() || use.operand != 0) return refuse(use, "it is no site that folding knows");
+  if (found == state_.sites.end() || use.operand != 0) return refuse(use, "it is not a site that folding knows");
   const FoldSite& next = found->second;
   const std::string unknown = unknown_recording(state_, use.node);
   if (!unknown.empty()) return refuse(use, unknown);
-  if (!next.offline) return refuse(use, "it has statistics, or is no affine map");
+  if (!next.offline) return refuse(use, "it has statistics, or is not an affine map");
   if (next.map.centered) return refuse(use, "it mixes the channels");
-  if (!pending.whole(graph_.values[node.operands[0]].shape)) return refuse(use, "only some of its channels are meant");
+  if (!pending.whole(graph_.values[node.operands[0]].shape)) return refuse(use, "it has only some of the channels");
   AffineMap both = pending.map;  // [FOLD-4]
   for (std::int64_t c = 0; c < both.channels(); ++c) {
     both.A[c] *= next.map.A[c];
@@ -217,7 +217,7 @@ bool Walk::finish_bias(LinearFold& fold, bool alone) {
   for (int node : fold.nodes) {
     const Bias same = bias_of(graph_, node);
     if (same.name != bias.name || (same.name.empty() && graph_.nodes[node].operands.size() > 2))
-      return refuse(use, "its bias is no parameter, or not the same everywhere"), false;
+      return refuse(use, "its bias is not a parameter, or not the same everywhere"), false;
     adders.push_back(same.node);
   }
   if (!bias.name.empty()) {

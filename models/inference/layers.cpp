@@ -3,7 +3,7 @@
 namespace foldgrad {
 namespace {
 
-// Weights and biases of several layers, one below the other, so that one product does for all.
+// Weights and biases of several layers, stacked, so that one product computes them all.
 template <class T>
 PackedLinear packed(std::initializer_list<const LinearLayer*> layers, std::optional<Activation> activation = {}) {
   const auto stacked = [&](Parameter LinearLayer::*part) {

@@ -8,7 +8,7 @@
 
 namespace foldgrad {
 
-// What lies between two products, kept from call to call and made anew for more rows.
+// Scratch tensors between two products, kept from call to call and reallocated when there are more rows.
 template <class T>
 struct InferenceWorkspace {
   Tensor normalized, attended, hidden, query;  // [rows, C], [rows, C], [rows, ffn], [rows, C]
@@ -21,7 +21,7 @@ class InferenceSublayer {
  public:
   InferenceSublayer(Sublayer& sublayer, bool pre_norm);
 
-  // branch(in) computes from what products read, and returns, what the last product takes.
+  // branch(in) returns the operand of the last product, computed from `in`.
   template <class Branch>
   void run(const TokenRows& rows, compute_t<T>* x, InferenceWorkspace<T>& workspace, const Branch& branch) const {
     T* normalized = workspace.normalized.template data<T>();

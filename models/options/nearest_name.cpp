@@ -8,7 +8,7 @@
 namespace foldgrad {
 namespace {
 
-// What other programs and papers say, in small letters without - and _, and what it is called here.
+// Names in other programs and papers, in lower case without - and _, and the name used here.
 const std::multimap<std::string, std::string> kSynonyms = {
     // normalizers
     {"layernorm", "ln"},
@@ -72,7 +72,7 @@ const std::multimap<std::string, std::string> kSynonyms = {
     {"datadirectory", "data_dir"},
 };
 
-// Levenshtein's distance, in which two neighbours that have changed places count once.
+// The Levenshtein distance, with a swap of two neighbours counted as one edit.
 std::size_t distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1), last, before;
   std::iota(row.begin(), row.end(), 0);

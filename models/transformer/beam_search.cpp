@@ -43,7 +43,7 @@ std::vector<Sentence> sentences_of(const Tensor& mask, std::int64_t longest, con
   return sentences;
 }
 
-// For one sentence, of whose hypotheses the candidates are given, after `step` tokens.
+// One sentence, given the candidates of its hypotheses after `step` tokens.
 void advance(Sentence& sentence, std::vector<Candidate> candidates,
              const std::vector<const LiveHypothesis*>& live_of_row, std::int64_t step, const DecodingOptions& o) {
   std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.before(b); });
@@ -64,7 +64,7 @@ void advance(Sentence& sentence, std::vector<Candidate> candidates,
   sentence.live = done ? std::vector<LiveHypothesis>() : std::move(next);
 }
 
-// One step of all sentences that are not done; false when none is left.
+// One step of every sentence that is not done; false when all are.
 bool search_step(StepDecoder& decoder, std::vector<Sentence>& sentences, std::int64_t pad, const DecodingOptions& o) {
   const std::int64_t step = decoder.steps();
   std::vector<std::int64_t> tokens, parents;

@@ -9,7 +9,7 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kBlock = 64;  // whose maximum decides, without a branch per element, whether to look closer
+constexpr std::int64_t kBlock = 64;  // its maximum tells, without a branch per element, whether to look closer
 
 template <class T>
 T largest(const T* z, std::int64_t n) {
@@ -29,8 +29,8 @@ double log_sum_exp(const T* z, std::int64_t V, const std::vector<T>& tops) {
   return double(top) + std::log(double(total));
 }
 
-// What a token among the best `count` has at least: so many blocks reach it, and of their largest at most three are
-// padding, the end and unk, to which other rules apply.
+// A lower bound for the best `count` tokens: count + 3 blocks have a maximum that reaches it, and at most three of
+// these maxima are padding, the end and unk, to which other rules apply.
 template <class T>
 T bound_of(std::vector<T> tops, std::int64_t count) {
   if (std::int64_t(tops.size()) < count + 3) return -std::numeric_limits<T>::infinity();
@@ -39,12 +39,12 @@ T bound_of(std::vector<T> tops, std::int64_t count) {
   return *last;
 }
 
-// The best `count` of what is offered, best first. They are few: inserting beats a heap.
+// The best `count` candidates offered so far, best first. There are few of them, so insertion beats a heap.
 class Best {
  public:
   explicit Best(std::int64_t count) : count_(std::size_t(count)) {}
 
-  // What scores less cannot enter.
+  // A candidate with a lower score cannot enter.
   double threshold() const {
     return best_.size() < count_ ? -std::numeric_limits<double>::infinity() : best_.back().score;
   }

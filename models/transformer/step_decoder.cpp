@@ -115,8 +115,8 @@ Tensor CachedDecoder<T>::step(const std::vector<std::int64_t>& tokens, const std
   return logits_.slice(0, n);
 }
 
-// Queries, keys and values of the first layer, where rows of one token are still alike: a beam's hypotheses mostly end
-// in the same few tokens, so that a fraction of the product is left.
+// Queries, keys and values of the first layer, where rows of the same token are still equal: a beam's hypotheses mostly
+// end in the same few tokens, so only a fraction of the product has to be computed.
 template <class T>
 void CachedDecoder<T>::project_tokens(const std::vector<std::int64_t>& tokens, const T* in) {
   const std::int64_t n = std::int64_t(tokens.size()), columns = 3 * C_;
@@ -128,7 +128,7 @@ void CachedDecoder<T>::project_tokens(const std::vector<std::int64_t>& tokens, c
     if (added) std::copy_n(in + r * C_, C_, each + row->second * C_);
     row_of.push_back(row->second);
   }
-  // A product is compiled for every number of rows that it meets: so there shall be few of them.
+  // oneDNN compiles one kernel per number of rows, so we pad to a few numbers.
   constexpr std::int64_t kWhole = 32;
   const std::int64_t different = std::int64_t(rows.size()),
                      whole = std::min(n, (different + kWhole - 1) / kWhole * kWhole);
@@ -140,7 +140,7 @@ void CachedDecoder<T>::project_tokens(const std::vector<std::int64_t>& tokens, c
   for (std::int64_t r = 0; r < n; ++r) std::copy_n(from + row_of[r] * columns, columns, to + r * columns);
 }
 
-// The rows of a sentence have most of their ancestors in common, so that few keys come from far away.
+// The rows of a sentence share most of their ancestors, so few keys have to come from main memory.
 template <class T>
 const T* CachedDecoder<T>::attend_to_steps(std::size_t layer, std::int64_t rows) {
   T* y = workspace_.attended.template data<T>();

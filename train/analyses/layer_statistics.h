@@ -1,4 +1,4 @@
-// What each layer and each normalizer of a model in training looks like, for the log.
+// Statistics of each layer and each normalizer of a model in training, for the log.
 #pragma once
 #include <nlohmann/json.hpp>
 

@@ -46,7 +46,7 @@ void verify(const std::string& path, const std::vector<std::string>& without) {
     if (!contains(without, name)) verify_file(path + "/" + name, entry, manifest_path);
 }
 
-// LATEST first, then from there down; those above it last, since they are of a run that was taken back.
+// LATEST first, then older ones, newest first; those above LATEST last: they belong to a run that was rolled back.
 std::vector<std::string> candidates(const std::string& checkpoints) {
   std::vector<std::int64_t> steps = steps_in(checkpoints);
   std::reverse(steps.begin(), steps.end());

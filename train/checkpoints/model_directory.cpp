@@ -43,7 +43,7 @@ Tensor fitting(const std::string& file, const NamedTensors& tensors, const std::
 void refuse_others(const std::string& file, const NamedTensors& tensors,
                    const std::function<bool(const std::string&)>& known) {
   for (const auto& [name, tensor] : tensors)
-    if (!known(name)) throw FileError(file, fmt::format("has a tensor {}, of which config.json knows nothing", name));
+    if (!known(name)) throw FileError(file, fmt::format("has a tensor {}, which config.json does not mention", name));
 }
 
 // Looks at the numbers as the model will have them: what a file holds in f64 may be too large for f32.
@@ -104,7 +104,7 @@ void write_model_config(const std::string& directory, const Model& model) {
 }
 
 void write_model_directory(const std::string& directory, const Model& model, const std::string& vocabulary) {
-  if (exists(directory + kConfig)) throw FileError(directory, "a model is there already");
+  if (exists(directory + kConfig)) throw FileError(directory, "there is a model already");
   if (const auto bad = non_finite_tensors(model); !bad.empty())
     throw NonFiniteError(fmt::format("{}: is not written, for the model would have {}", directory, bad[0]));
   make_directories(directory);

@@ -68,7 +68,7 @@ void write_parts(const std::string& directory, const CheckpointContents& c, cons
   write_file_atomically(base + kManifest, manifest.dump(2) + "\n");
 }
 
-// Puts the finished directory in its place; one of this name that was there is then under the other name.
+// Moves the finished directory to its place; a directory that had this name is then under the other one.
 void put_in_place(const std::string& part, const std::string& path) {
   if (rename(part.c_str(), path.c_str()) == 0) return;
   if (errno == ENOTEMPTY || errno == EEXIST) {
@@ -84,7 +84,7 @@ void put_in_place(const std::string& part, const std::string& path) {
 // Renamed first: a checkpoint that is half removed must not be found under its name.
 void remove_old(const std::string& checkpoints, std::int64_t newest, std::int64_t keep) {
   std::vector<std::int64_t> steps = steps_in(checkpoints);
-  std::erase_if(steps, [&](std::int64_t step) { return step > newest; });  // of a run that was taken back
+  std::erase_if(steps, [&](std::int64_t step) { return step > newest; });  // of a run that was rolled back
   const std::string best = read_pointer(checkpoints + "/BEST");
   for (std::size_t i = 0; i + std::size_t(keep) < steps.size(); ++i) {
     const std::string name = step_name(steps[i]);

@@ -10,8 +10,9 @@
 namespace foldgrad {
 namespace {
 
-constexpr double kSteps[] = {1e-5, 1e-6, 1e-7};  // relative; where one crosses a kink of relu, a smaller one does not
-constexpr double kRelative = 1e-4;               // what is left of curvature and kinks; a wrong factor is far above
+constexpr double kSteps[] = {1e-5, 1e-6,
+                             1e-7};  // relative; where one step crosses a kink of relu, a smaller one may not
+constexpr double kRelative = 1e-4;   // what is left of curvature and kinks; a wrong factor is far above
 
 // A direction of unit length in the space of one parameter.
 struct Direction {
@@ -26,7 +27,7 @@ double dot(const double* a, const double* b, std::int64_t n) {
   return sum;
 }
 
-// Numbers of layers left out.
+// The name with the numbers of layers replaced by *.
 std::string kind_of(const std::string& name) {
   std::string kind;
   for (std::size_t i = 0; i < name.size(); ++i) {

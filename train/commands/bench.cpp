@@ -34,27 +34,31 @@ int bench_infer(const BenchCommand& o) {
 
 Action add_bench(CLI::App& command) {
   command.require_subcommand(1);
-  CLI::App* infer = command.add_subcommand("infer", "Set inference with several normalizers side by side");
+  CLI::App* infer = command.add_subcommand("infer", "Compare the cost of inference with several normalizers");
   const auto o = std::make_shared<BenchCommand>();
   InferBenchOptions& b = o->bench;
   const CLI::Range positive(std::int64_t(1), std::int64_t(1) << 20);
-  infer->add_option("--batches", b.batches, "Sentences at once, 1,8,64 (default: 1,32)")
+  infer->add_option("--batches", b.batches, "Batch sizes to measure, as 1,8,64 (default: 1,32)")
       ->delimiter(',')
       ->check(positive);
-  infer->add_option("--lengths", b.lengths, "Tokens of each, and of its forced translation (default: 32)")
+  infer->add_option("--lengths", b.lengths, "Tokens of each sentence, and of its forced translation (default: 32)")
       ->delimiter(',')
       ->check(positive);
   infer->add_option("--dtypes", b.dtypes, "f32, bf16 (default: both)")->delimiter(',');
-  infer->add_option("--normalizers", b.normalizers, "Which; those that fold also folded (default: ln,rmsnorm,un,none)")
+  infer
+      ->add_option("--normalizers", b.normalizers,
+                   "Normalizers; those that fold also folded (default: ln,rmsnorm,un,none)")
       ->delimiter(',');
-  infer->add_option("--beam", b.beam, "Of beam search (default: 5)")->check(positive);
-  infer->add_option("--rounds", b.rounds, "Of each measurement (default: 5)")->check(positive);
-  infer->add_option("--width", b.config.width, "Of the model (default: 512, twice that in between)");
-  infer->add_option("--layers", b.config.encoder_layers, "Of encoder and decoder (default: 6)");
-  infer->add_flag("--cpu-time", b.cpu_time, "Of all threads, instead of what a clock shows: for busy machines");
+  infer->add_option("--beam", b.beam, "Width of the beam (default: 5)")->check(positive);
+  infer->add_option("--rounds", b.rounds, "Repetitions of each measurement (default: 5)")->check(positive);
+  infer->add_option("--width", b.config.width,
+                    "Width of the model (default: 512); feed-forward blocks have twice that");
+  infer->add_option("--layers", b.config.encoder_layers, "Layers of encoder and decoder (default: 6)");
+  infer->add_flag("--cpu-time", b.cpu_time,
+                  "Measure the CPU time of all threads instead of wall-clock time: for busy machines");
   infer->add_option("--json", o->json, "Write the figures to this file");
-  infer->add_option("--plot", o->plot, "Draw them, against length and batch size (SVG)");
-  infer->add_option("--save", b.save, "Write the models into this directory, for other programs to be compared");
+  infer->add_option("--plot", o->plot, "Draw them against length and batch size (SVG)");
+  infer->add_option("--save", b.save, "Write the models into this directory, for comparison with other programs");
   return [o] {
     TransformerConfig& config = o->bench.config;
     config.ffn_width = 2 * config.width;

@@ -105,7 +105,7 @@ void fetch_known(const DataSet& set, const DataOptions& options, const std::stri
   fmt::print("{}: {}\n", root, fmt::join(names, ", "));
 }
 
-// In small letters, as we write digests.
+// In lower case, as we write digests.
 std::string checked_digest(std::string digest) {
   for (char& c : digest) c = char(std::tolower(static_cast<unsigned char>(c)));
   FOLDGRAD_CHECK(digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == digest.npos,
@@ -139,8 +139,8 @@ int run_fetch(const DataOptions& options) {
 }
 
 void add_languages(CLI::App& command, Languages& languages) {
-  command.add_option("--source", languages.source, "Ending of the source files")->capture_default_str();
-  command.add_option("--target", languages.target, "Ending of the target files")->capture_default_str();
+  command.add_option("--source", languages.source, "Extension of the source files")->capture_default_str();
+  command.add_option("--target", languages.target, "Extension of the target files")->capture_default_str();
 }
 
 }  // namespace
@@ -161,23 +161,23 @@ Action add_data(CLI::App& data) {
   info->add_flag("--json", o->json, "Print JSON");
   CLI::App* verify = add("verify", "Check numbers of lines, UTF-8, and digests against SHA256SUMS", run_verify);
   verify->add_option("DIR", o->directory)->required();
-  verify->add_option("--digests", o->digests, "File as sha256sum writes it (default DIR/SHA256SUMS, if it is there)");
+  verify->add_option("--digests", o->digests, "File as sha256sum writes it (default: DIR/SHA256SUMS, if there is one)");
   CLI::App* prepare = add("prepare", "Write the pairs of FROM into TO, with digests", run_prepare);
   prepare->add_option("FROM", o->directory)->required();
   prepare->add_option("TO", o->to)->required();
-  prepare->add_option("--rename", o->renamed, "OLD=NEW, names of pairs; val becomes valid")->allow_extra_args(false);
-  prepare->add_option("--only", p.only, "NAME of a pair, without ending; again: more of them")->allow_extra_args(false);
-  prepare->add_flag("--lowercase", p.lowercase, "Put text into small letters");
-  prepare->add_option("--sentencepiece", p.sentence_piece,
-                      "Learn sentencepiece.model with that many pieces from train");
-  CLI::App* fetch = add("fetch", "Fetch and prepare a data set: multi30k", run_fetch);
-  fetch->add_option("NAME", o->name, "Its directory below --data-dir")->required();
-  fetch->add_option("--data-dir", o->data_directory,
-                    "Before $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad, ~/.cache/foldgrad");
-  fetch->add_option("--from-file", o->files, "An archive that is here already")->allow_extra_args(false);
-  fetch->add_option("--url", o->urls, "Another file than those known, with --sha256; again: its mirrors")
+  prepare->add_option("--rename", o->renamed, "OLD=NEW, names of pairs; val becomes valid anyway")
       ->allow_extra_args(false);
-  fetch->add_option("--sha256", o->sha256, "Of that file");
+  prepare->add_option("--only", p.only, "NAME of a pair, without extension; repeat for more")->allow_extra_args(false);
+  prepare->add_flag("--lowercase", p.lowercase, "Lower-case all text");
+  prepare->add_option("--sentencepiece", p.sentence_piece,
+                      "Learn sentencepiece.model with this many pieces from train");
+  CLI::App* fetch = add("fetch", "Fetch and prepare a data set: multi30k", run_fetch);
+  fetch->add_option("NAME", o->name, "The data set: its directory below --data-dir")->required();
+  fetch->add_option("--data-dir", o->data_directory,
+                    "Data root; default: $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad");
+  fetch->add_option("--from-file", o->files, "An archive that you have already")->allow_extra_args(false);
+  fetch->add_option("--url", o->urls, "Any other file, with --sha256; repeat for its mirrors")->allow_extra_args(false);
+  fetch->add_option("--sha256", o->sha256, "SHA-256 of that file");
   return [o] { return o->run(*o); };
 }
 

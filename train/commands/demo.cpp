@@ -249,10 +249,11 @@ Action add_demo(CLI::App& command) {
   command.add_option("--steps", options->steps, "Updates")
       ->check(CLI::Range(std::int64_t(1), std::int64_t(1000000)))
       ->capture_default_str();
-  command.add_option("--seed", options->seed, "Of initial weights and the order of the data")->capture_default_str();
+  command.add_option("--seed", options->seed, "Seed of the initial weights and of the order of the data")
+      ->capture_default_str();
   command.add_option("--out", options->out, "Directory for the model and the folded model with its certificate");
   command.add_flag("--json", options->json, "Print JSON");
-  command.footer("Exit codes: 0, 1 a check failed, 3 files, 5 when a number is no longer finite.");
+  command.footer("Exit codes: 0, 1 a check failed, 3 files, 5 a number is not finite.");
   return [options] {
     const DemoResult result = run_demo(*options);
     options->json ? print_json(json_of(result, *options)) : print_text(result, *options);

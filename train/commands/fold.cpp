@@ -46,7 +46,8 @@ Action add_fold(CLI::App& command) {
   command.add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
   command.add_option("-o,--out", o->out, "Directory of the folded model, which must hold none yet")->required();
   add_fold_options(command, o->options);
-  CLI::Option* source = command.add_option("--source", o->source, "Text to compare on, 64 lines; default: random ids");
+  CLI::Option* source =
+      command.add_option("--source", o->source, "Text to compare on, its first 64 lines; default: random ids");
   source->needs(command.add_option("--reference", o->target, "Its translations")->needs(source));
   command.add_flag("--json", o->json, "Print the certificate");
   command.footer("Exit codes: 0, 2 usage, 3 files, 4 the model cannot be loaded, 5 a number is not finite.");

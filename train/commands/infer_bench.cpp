@@ -23,7 +23,7 @@ struct Variant {
 
 std::size_t bytes_in_use() { return memory::statistics(Device::cpu).current; }
 
-// Whether there is something that folding takes away.
+// Whether folding removes anything.
 bool folds_away(Model& model) {
   const std::vector<Normalizer*> norms = model.normalizers();
   return std::any_of(norms.begin(), norms.end(),
@@ -97,7 +97,7 @@ std::vector<Measurement> tasks(const InferBenchOptions& o, std::int64_t batch, s
           {"beam", all, decode(o.beam)}};
 }
 
-// The least of which a share p are no greater.
+// The smallest value that a share p of all do not exceed.
 double quantile(std::vector<double> values, double p) {
   std::sort(values.begin(), values.end());
   return values[std::size_t(std::max(std::ceil(p * double(values.size())), 1.0)) - 1];

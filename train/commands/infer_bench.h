@@ -7,7 +7,7 @@
 
 namespace foldgrad {
 
-// That of transformer_iwslt_de_en with the vocabularies of IWSLT14.
+// fairseq's transformer_iwslt_de_en with the vocabularies of IWSLT14.
 inline TransformerConfig iwslt_config() {
   TransformerConfig config;
   config.source_vocabulary = 8848, config.target_vocabulary = 6632, config.share_embeddings = "decoder";
@@ -15,12 +15,12 @@ inline TransformerConfig iwslt_config() {
 }
 
 struct InferBenchOptions {
-  // Of each that can be folded away, the folded form too, as NAME_folded.
+  // Those that can be folded away are also measured folded, as NAME_folded.
   std::vector<std::string> normalizers{"ln", "rmsnorm", "un", "none"};
   std::vector<std::string> dtypes{"f32", "bf16"};
   std::vector<std::int64_t> batches{1, 32}, lengths{32};
   std::int64_t beam = 5, rounds = 5;
-  bool cpu_time = false;  // of all threads, instead of what a clock shows
+  bool cpu_time = false;  // measure the CPU time of all threads instead of wall-clock time
   std::string save;       // directory, where the models go as NAME; empty: nowhere
   TransformerConfig config = iwslt_config();
 };

@@ -143,7 +143,7 @@ Action add_inspect(CLI::App& command) {
     bool json = false;
   };
   const auto o = std::make_shared<Options>();
-  command.add_option("PATH", o->path, "Model directory, checkpoint, run, or a safetensors file")->required();
+  command.add_option("PATH", o->path, "Model directory, checkpoint, run or safetensors file")->required();
   command.add_flag("--json", o->json, "Print JSON");
   command.footer("Exit codes: 0, 2 usage, 3 the file cannot be read, 4 the model cannot be loaded.");
   return [o] { return inspect(o->path, o->json); };

@@ -28,8 +28,7 @@ std::vector<Ids> encoded(const std::vector<std::string>& lines, const char* side
 
 void add_model_text_options(CLI::App& command, ModelTextOptions& options, const std::string& split) {
   options.split = split;
-  command.add_option("--source", options.source,
-                     "File of sentences, one a line; below --data-dir, where that is given");
+  command.add_option("--source", options.source, "File of sentences, one per line; below --data-dir if that is given");
   command.add_option("--reference", options.reference, "File of their translations");
   command
       .add_option("--split", options.split,
@@ -37,11 +36,11 @@ void add_model_text_options(CLI::App& command, ModelTextOptions& options, const 
                   "directory")
       ->capture_default_str();
   command.add_option("--data-dir", options.data_directory,
-                     "Below it lies data.directory, or --source; before $FOLDGRAD_DATA");
+                     "Root of data.directory, or of --source; default: $FOLDGRAD_DATA");
 }
 
 ParallelText read_model_text(const ModelTextOptions& o, const std::string& model, const Vocabulary& vocabulary) {
-  FOLDGRAD_CHECK(o.source.empty() == o.reference.empty(), "--source and --reference must be given both or neither");
+  FOLDGRAD_CHECK(o.source.empty() == o.reference.empty(), "--source and --reference must both be given, or neither");
   ParallelText text;
   if (!o.source.empty()) {
     const std::filesystem::path below = o.data_directory;  // an absolute name stays

@@ -61,7 +61,7 @@ Action add_norms(CLI::App& command) {
     bool json = false;
   };
   const auto o = std::make_shared<Options>();
-  command.add_option("NAME", o->names, "These alone");
+  command.add_option("NAME", o->names, "Only these");
   command.add_flag("--json", o->json, "Print JSON");
   return [o] {
     std::vector<NormalizerInfo> chosen;

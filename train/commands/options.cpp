@@ -21,13 +21,14 @@ void add_decoding_options(CLI::App& command, DecodingOptions& o, std::int64_t& m
       ->capture_default_str();
   command
       .add_option("--max-length-a", o.max_length_a,
-                  "Longest translation, its end not counted: floor(a * tokens of the source with their end + b)")
+                  "a in the longest translation, floor(a * source tokens + b); the source counts its end, the "
+                  "translation does not")
       ->check(at_least(0))
       ->capture_default_str();
-  command.add_option("--max-length-b", o.max_length_b, "The b of it")
+  command.add_option("--max-length-b", o.max_length_b, "b in the longest translation")
       ->check(CLI::Range(std::int64_t(0), std::int64_t(1000000)))
       ->capture_default_str();
-  command.add_option("--max-tokens", max_tokens, "Size of a batch: sentences times the tokens of the longest")
+  command.add_option("--max-tokens", max_tokens, "Largest batch: sentences times the tokens of the longest")
       ->check(CLI::Range(std::int64_t(1), std::int64_t(100000000)))
       ->capture_default_str();
 }
@@ -35,24 +36,24 @@ void add_decoding_options(CLI::App& command, DecodingOptions& o, std::int64_t& m
 void add_non_finite_option(CLI::App& command, NonFinite& choice) {
   command.add_flag_callback(
       "--allow-non-finite", [&choice] { choice = NonFinite::allow; },
-      "Take a model with NaN or infinity in it, and give results that are not finite");
+      "Accept a model with NaN or infinity in it, and results that are not finite");
 }
 
 void add_fold_options(CLI::App& command, FoldOptions& options) {
   CLI::Option* untie = command.add_flag_callback(
       "--untie", [&options] { options.tied = FoldOptions::Tied::untie; },
-      "Give a tied output projection a table of its own, V x C numbers more, so that the last normalizer folds");
+      "Give a tied output projection its own table (V x C more numbers), so that the last normalizer folds");
   command
       .add_flag_callback(
           "--keep-tied", [&options] { options.tied = FoldOptions::Tied::keep; },
-          "Keep it tied, and of the last normalizer a gain per channel")
+          "Keep it tied, and keep a gain per channel of the last normalizer")
       ->excludes(untie);
   command.add_flag("--rescale-stream", options.rescale_stream,
-                   "Post-norm: store the stream of residuals divided by the gains, so that nothing is left on it");
+                   "Post-norm: store the residual stream divided by the gains, so that nothing is left on it");
 }
 
 void add_device_option(CLI::App& command, std::string& device) {
-  command.add_option("--device", device, "Where: cpu, cuda, or emulated: CUDA kernels on the host")
+  command.add_option("--device", device, "Device: cpu, cuda, or emulated (CUDA kernels on the host)")
       ->check(CLI::IsMember({"cpu", "cuda", "emulated"}))
       ->capture_default_str();
 }

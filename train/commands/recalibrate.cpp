@@ -54,13 +54,13 @@ Action add_recalibrate(CLI::App& command) {
   command.add_option("MODEL", o->model, "Model directory, checkpoint or run, with a vocabulary")->required();
   command.add_option("-o,--output", o->output, "Directory of the new model, to be created")->required();
   add_model_text_options(command, o->text, "train");
-  command.add_option("--batches", o->batches, "How many; 0: all, once")
+  command.add_option("--batches", o->batches, "Number of batches; 0: all of them, once")
       ->check(CLI::Range(std::int64_t(0), std::int64_t(1000000000)))
       ->capture_default_str();
-  command.add_option("--max-tokens", o->max_tokens, "Size of a batch, padding included")
+  command.add_option("--max-tokens", o->max_tokens, "Largest batch, in tokens with padding")
       ->check(CLI::Range(std::int64_t(1), std::int64_t(100000000)))
       ->capture_default_str();
-  command.add_option("--seed", o->seed, "Of the order of the batches")->capture_default_str();
+  command.add_option("--seed", o->seed, "Seed of the order of the batches")->capture_default_str();
   command.footer("Exit codes: 0, 2 usage, 3 text or output, 4 the model cannot be loaded, 5 a number is not finite.");
   return [o] { return recalibrate(*o); };
 }

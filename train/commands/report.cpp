@@ -61,8 +61,8 @@ Action add_report(CLI::App& command) {
   command.add_option("RUN", options->runs, "Directories of runs")->required();
   command.add_option("-o,--output", options->out, "HTML file [RUN/report.html; of several runs report.html]");
   command.add_option("--tensorboard", options->tensorboard,
-                     "Also write event files for TensorBoard, below this directory");
-  command.add_flag("--open", options->open, "Show the page in the browser, by xdg-open");
+                     "Also write event files for TensorBoard into this directory");
+  command.add_flag("--open", options->open, "Show the page in the browser, with xdg-open");
   return [options] {
     report(*options);
     return kExitOk;

@@ -115,7 +115,7 @@ Action add_run(CLI::App& command) {
       .add_option("--output", o->output,
                   "safetensors: logits [sentences, tokens, vocabulary], memory: the encoder's output")
       ->required();
-  add_dtype_option(command, o->dtype, {DType::f32, DType::f64, DType::bf16}, "Of the computation");
+  add_dtype_option(command, o->dtype, {DType::f32, DType::f64, DType::bf16}, "Precision of the computation");
   add_device_option(command, o->device);
   add_non_finite_option(command, o->non_finite);
   command.footer(

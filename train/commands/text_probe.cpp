@@ -19,7 +19,7 @@ Probe text_probe(const std::string& source, const std::string& target, const std
                  const TransformerConfig& config) {
   const std::vector<std::string> from = read_lines(source), to = read_lines(target);
   if (from.size() != to.size() || from.empty())
-    throw FileError(target, fmt::format("must have as many lines as {}, {}, and one at least, got {}", source,
+    throw FileError(target, fmt::format("must have as many lines as {}, {}, and at least one, got {}", source,
                                         from.size(), to.size()));
   const Vocabulary vocabulary = Vocabulary::load(find_model_directory(path) + "/vocabulary");
   const auto most = std::size_t(config.max_positions);

@@ -51,8 +51,8 @@ Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<st
   options->command = arguments;
   command.add_option("CONFIG", options->config, "Configuration, TOML; with --resume, that of the run by default");
   command.add_option("--out", options->out, "Directory of the run");  // required, see complete()
-  command.add_option("--set", options->settings, "SECTION.KEY=VALUE, over what CONFIG says")->allow_extra_args(false);
-  command.add_option("--data-dir", options->data_directory, "Below it lies data.directory; before $FOLDGRAD_DATA");
+  command.add_option("--set", options->settings, "SECTION.KEY=VALUE, overrides CONFIG")->allow_extra_args(false);
+  command.add_option("--data-dir", options->data_directory, "Root of data.directory; default: $FOLDGRAD_DATA");
   add_device_option(command, options->device);
   command
       .add_option("--resume", options->resume,

@@ -117,7 +117,7 @@ Action add_translate(CLI::App& command) {
   command.add_option("--lines", o->lines, "Lines read before the first is translated; 1 on a terminal")
       ->check(CLI::Range(std::int64_t(1), std::int64_t(100000000)))
       ->capture_default_str();
-  add_dtype_option(command, o->dtype, {DType::f32, DType::bf16}, "Of weights and products");
+  add_dtype_option(command, o->dtype, {DType::f32, DType::bf16}, "Precision of weights and products");
   command.footer(
       "Lines stay in their order; those without words stay empty.\n"
       "Exit codes: 0, 2 usage, 3 a line cannot be translated, 4 the model cannot be loaded, 5 a number is not finite.");

@@ -1,4 +1,4 @@
-// What is wrong with a command line, in the words of who typed it.
+// What is wrong with a command line, in terms of what was typed.
 #pragma once
 #include <string>
 #include <vector>

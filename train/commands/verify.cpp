@@ -49,7 +49,7 @@ int run_verify(const VerifyCommand& o) {
 Action add_verify(CLI::App& command) {
   const auto o = std::make_shared<VerifyCommand>();
   command.add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
-  command.add_option("--seed", o->seed, "Of the random ids it is checked on")->capture_default_str();
+  command.add_option("--seed", o->seed, "Seed of the random ids that it is checked on")->capture_default_str();
   add_fold_options(command, o->options);
   command.add_flag("--json", o->json, "Print JSON");
   command.footer("Exit codes: 0, 1 a check failed, 2 usage, 4 the model cannot be loaded.");

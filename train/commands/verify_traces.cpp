@@ -109,7 +109,7 @@ Action add_verify_traces(CLI::App& command) {
   const auto o = std::make_shared<VerifyTraces>();
   command.add_option("FILE", o->files, "Traces, safetensors files")->required();
   add_device_option(command, o->device);
-  add_dtype_option(command, o->dtype, {DType::f64, DType::f32}, "In which precision: f64 or f32");
+  add_dtype_option(command, o->dtype, {DType::f64, DType::f32}, "Precision: f64 or f32");
   command
       .add_option("--tolerance", o->tolerance,
                   "Largest |got - want| / (1 + |want|) that passes [1e-12 in f64, 1e-4 in f32]")

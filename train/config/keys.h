@@ -62,95 +62,111 @@ void visit_model_keys(Model& m, const Visitor& v) {
   v(m.max_positions, required(ConfigKey("model", "max_positions", "tokens", "Longest sentence with its end",
                                         within(1, kMostPositions))));
   v(m.pad, required(from_data(ConfigKey("model", "pad", "", "Id of padding", at_least(0)))));
-  v(m.pre_norm, required(ConfigKey("model", "pre_norm", "", "Normalize before sublayers; false: after the sums")));
+  v(m.pre_norm,
+    required(ConfigKey("model", "pre_norm", "", "Normalize before each sublayer; false: after each residual sum")));
   v(m.activation, required(ConfigKey("model", "activation", "Activation of feed-forward blocks",
                                      {"relu", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"})));
-  v(m.share_embeddings, required(ConfigKey("model", "share_embeddings", "Tables shared with the output projection",
-                                           {"all", "decoder", "none"})));
-  v(m.fixnorm, ConfigKey("model", "fixnorm", "", "Divide rows of embedding tables by their lengths (FixNorm)"));
+  v(m.share_embeddings,
+    required(ConfigKey("model", "share_embeddings", "Embedding tables that the output projection shares",
+                       {"all", "decoder", "none"})));
+  v(m.fixnorm, ConfigKey("model", "fixnorm", "", "Divide the rows of embedding tables by their norms (FixNorm)"));
   v(m.output_bias, from_data(ConfigKey("model", "output_bias", "", "Bias of the output projection")));
   v(m.dropout, ConfigKey("model", "dropout", "", "Dropout of embeddings and sublayers", kFraction));
-  v(m.attention_dropout, ConfigKey("model", "attention_dropout", "", "Dropout of probabilities", kFraction));
-  v(m.activation_dropout, ConfigKey("model", "activation_dropout", "", "Dropout after the activation", kFraction));
+  v(m.attention_dropout, ConfigKey("model", "attention_dropout", "", "Dropout of attention probabilities", kFraction));
+  v(m.activation_dropout,
+    ConfigKey("model", "activation_dropout", "", "Dropout after the activation of feed-forward blocks", kFraction));
   v(m.initialization, ConfigKey("model", "initialization", "Initial weights", {"fairseq", "xavier", "tfixup"}));
-  v(m.tfixup_scope, ConfigKey("model", "tfixup_scope", "What tfixup scales", {"v_out_ffn", "all"}));
+  v(m.tfixup_scope, ConfigKey("model", "tfixup_scope", "Which weights tfixup scales", {"v_out_ffn", "all"}));
 
-  v(m.normalizer, required(ConfigKey("norm", "name", "", "Normalizer at every site: one that `foldgrad norms` lists")));
-  v(m.mask_normalizers, ConfigKey("norm", "mask", "", "Leave padding out of statistics"));
+  v(m.normalizer, required(ConfigKey("norm", "name", "", "Normalizer at every site; `foldgrad norms` lists them")));
+  v(m.mask_normalizers, ConfigKey("norm", "mask", "", "Leave padding out of the statistics"));
 }
 
 template <class Data, class Visitor>
 void visit_data_keys(Data& d, const Visitor& v) {
-  v(d.task, ConfigKey("data", "task", "Text of files, or German number words", {"text", "numbers"}));
-  v(d.directory, ConfigKey("data", "directory", "", "Where the files are: below --data-dir, or absolute"));
+  v(d.task, ConfigKey("data", "task", "Text from files, or German number words", {"text", "numbers"}));
+  v(d.directory, ConfigKey("data", "directory", "", "Directory of the files, below --data-dir or absolute"));
   v(d.train, ConfigKey("data", "train", "", "Training files: NAME.SOURCE and NAME.TARGET"));
   v(d.valid, off_trajectory(ConfigKey("data", "valid", "", "Validation files")));
   v(d.test, off_trajectory(ConfigKey("data", "test", "", "Test files")));
-  v(d.source, ConfigKey("data", "source", "", "Source language, the ending of its files"));
-  v(d.target, ConfigKey("data", "target", "", "Target language, the ending of its files"));
-  v(d.lowercase, ConfigKey("data", "lowercase", "", "Put text into small letters"));
-  v(d.tokenizer, ConfigKey("data", "tokenizer", "What ids stand for", {"words", "bpe", "sentencepiece"}));
-  v(d.bpe_codes, ConfigKey("data", "bpe_codes", "", "Merges, a file in the directory (bpe)"));
-  const char* of_training = "dict.txt of fairseq, in the directory; empty: of the training files";
-  v(d.source_dictionary, ConfigKey("data", "source_dictionary", "", of_training));
-  v(d.target_dictionary, ConfigKey("data", "target_dictionary", "", of_training));
-  v(d.sentencepiece_model, ConfigKey("data", "sentencepiece_model", "", "In the directory; empty: learned"));
-  v(d.vocabulary, ConfigKey("data", "vocabulary", "pieces", "For both languages (sentencepiece)", at_least(5)));
-  v(d.train_pairs, ConfigKey("data", "train_pairs", "pairs", "The first that many to train on; 0: all", at_least(0)));
+  v(d.source, ConfigKey("data", "source", "", "Source language, the extension of its files"));
+  v(d.target, ConfigKey("data", "target", "", "Target language, the extension of its files"));
+  v(d.lowercase, ConfigKey("data", "lowercase", "", "Lower-case all text"));
+  v(d.tokenizer, ConfigKey("data", "tokenizer", "What a token is", {"words", "bpe", "sentencepiece"}));
+  v(d.bpe_codes, ConfigKey("data", "bpe_codes", "", "File of merges in the directory (bpe)"));
+  const char* dictionary = "fairseq dict.txt in the directory; empty: built from the training files";
+  v(d.source_dictionary, ConfigKey("data", "source_dictionary", "", dictionary));
+  v(d.target_dictionary, ConfigKey("data", "target_dictionary", "", dictionary));
+  v(d.sentencepiece_model, ConfigKey("data", "sentencepiece_model", "",
+                                     "SentencePiece model in the directory; empty: learned from the training files"));
+  v(d.vocabulary, ConfigKey("data", "vocabulary", "pieces",
+                            "Size of the vocabulary that both languages share (sentencepiece)", at_least(5)));
+  v(d.train_pairs,
+    ConfigKey("data", "train_pairs", "pairs", "Train on the first that many pairs; 0: on all", at_least(0)));
   v(d.valid_pairs, off_trajectory(ConfigKey("data", "valid_pairs", "pairs",
-                                            "The first that many to validate on; 0: all", at_least(0))));
-  v(d.max_length, ConfigKey("data", "max_length", "tokens", "Longer ones are not trained on; 0: any", at_least(0)));
-  v(d.max_ratio, ConfigKey("data", "max_ratio", "", "Of lengths, of what is trained on; 0: any", at_least(0)));
+                                            "Validate on the first that many pairs; 0: on all", at_least(0))));
+  v(d.max_length,
+    ConfigKey("data", "max_length", "tokens", "Longest sentence of a training pair; 0: no limit", at_least(0)));
+  v(d.max_ratio,
+    ConfigKey("data", "max_ratio", "", "Largest ratio of a training pair's lengths; 0: no limit", at_least(0)));
 }
 
 template <class Train, class Visitor>
 void visit_train_keys(Train& t, const Visitor& v) {
-  const ConfigKey steps("train", "steps", "updates", "When to stop", at_least(1));
+  const ConfigKey steps("train", "steps", "updates", "How many updates to make", at_least(1));
   v(t.steps, t.schedule == "cosine" ? steps : off_trajectory(steps));
-  v(t.max_tokens, ConfigKey("train", "max_tokens", "tokens", "Size of a batch, padding included", at_least(1)));
+  v(t.max_tokens, ConfigKey("train", "max_tokens", "tokens", "Largest batch, padding included", at_least(1)));
   v(t.accumulate, ConfigKey("train", "accumulate", "batches", "Batches per update", at_least(1)));
   v(t.optimizer, ConfigKey("train", "optimizer", "Update rule", {"adam", "adamw", "sgd"}));
   v(t.beta1, ConfigKey("train", "beta1", "", "Decay of the first moment (adam, adamw)", kFraction));
   v(t.beta2, ConfigKey("train", "beta2", "", "Decay of the second moment (adam, adamw)", kFraction));
-  v(t.eps, ConfigKey("train", "eps", "", "Added to the root of the second moment (adam, adamw)", above(0)));
-  v(t.momentum, ConfigKey("train", "momentum", "", "Decay of the momentum (sgd)", kFraction));
-  v(t.nesterov, ConfigKey("train", "nesterov", "", "Nesterov's momentum (sgd)"));
-  v(t.weight_decay, ConfigKey("train", "weight_decay", "", "Per update, times the learning rate", at_least(0)));
-  v(t.lr, ConfigKey("train", "lr", "", "Largest learning rate", above(0)));
-  v(t.schedule, ConfigKey("train", "schedule", "Of the learning rate", {"inverse_sqrt", "cosine", "constant"}));
-  v(t.warmup, ConfigKey("train", "warmup", "updates", "Until the largest learning rate", at_least(0)));
+  v(t.eps, ConfigKey("train", "eps", "", "Added to the square root of the second moment (adam, adamw)", above(0)));
+  v(t.momentum, ConfigKey("train", "momentum", "", "Momentum (sgd)", kFraction));
+  v(t.nesterov, ConfigKey("train", "nesterov", "", "Use Nesterov momentum (sgd)"));
+  v(t.weight_decay,
+    ConfigKey("train", "weight_decay", "", "Weight decay per update, times the learning rate", at_least(0)));
+  v(t.lr, ConfigKey("train", "lr", "", "Peak learning rate", above(0)));
+  v(t.schedule,
+    ConfigKey("train", "schedule", "Shape of the learning-rate schedule", {"inverse_sqrt", "cosine", "constant"}));
+  v(t.warmup, ConfigKey("train", "warmup", "updates", "Linear warm-up to the peak learning rate", at_least(0)));
   v(t.initial_lr, ConfigKey("train", "initial_lr", "", "Learning rate of the first update", at_least(0)));
-  v(t.minimum_lr, ConfigKey("train", "minimum_lr", "", "Learning rate that the cosine ends at", at_least(0)));
-  v(t.clip, ConfigKey("train", "clip", "", "Largest norm of the gradient; 0: not clipped", at_least(0)));
+  v(t.minimum_lr, ConfigKey("train", "minimum_lr", "", "Final learning rate of the cosine schedule", at_least(0)));
+  v(t.clip, ConfigKey("train", "clip", "", "Clip the norm of the gradient to this; 0: do not clip", at_least(0)));
   v(t.agc,
-    ConfigKey("train", "agc", "", "Largest norm of a unit's gradient, per norm of its weights; 0: any", at_least(0)));
-  v(t.agc_exclude,
-    ConfigKey("train", "agc_exclude", "What agc leaves alone: the output projection", {"output", "none"}));
-  v(t.label_smoothing, ConfigKey("train", "label_smoothing", "", "Weight of the uniform distribution", kFraction));
-  v(t.average_decay, ConfigKey("train", "average_decay", "", "Of the moving average of weights; 0: none", kFraction));
-  v(t.dtype, ConfigKey("train", "dtype", "Of activations; weights and moments are f32", {"f32", "bf16"}));
-  v(t.seed, ConfigKey("train", "seed", "", "Of initial weights, dropout and the order of the data", at_least(0)));
-  v(t.on_nan, ConfigKey("train", "on_nan", "After a loss that is not finite", {"abort", "skip", "rollback"}));
+    ConfigKey("train", "agc", "",
+              "Largest norm of a unit's gradient relative to its weights' (adaptive clipping); 0: off", at_least(0)));
+  v(t.agc_exclude, ConfigKey("train", "agc_exclude", "Parameters that agc leaves alone", {"output", "none"}));
+  v(t.label_smoothing,
+    ConfigKey("train", "label_smoothing", "", "Weight of the uniform distribution in label smoothing", kFraction));
+  v(t.average_decay,
+    ConfigKey("train", "average_decay", "", "Decay of the moving average of the weights; 0: no average", kFraction));
+  v(t.dtype, ConfigKey("train", "dtype", "Type of activations; weights and moments are f32", {"f32", "bf16"}));
+  v(t.seed, ConfigKey("train", "seed", "", "Seed of the initial weights, of dropout and of the order of the data",
+                      at_least(0)));
+  v(t.on_nan,
+    ConfigKey("train", "on_nan", "What to do when a loss or gradient is not finite", {"abort", "skip", "rollback"}));
 }
 
 template <class Validate, class Visitor>
 void visit_validate_keys(Validate& e, const Visitor& v) {
-  v(e.every, ConfigKey("validate", "every", "updates", "How often", at_least(1)));
+  v(e.every, ConfigKey("validate", "every", "updates", "Updates between validations", at_least(1)));
   v(e.beam, ConfigKey("validate", "beam", "hypotheses", "Width of the beam", at_least(1)));
-  v(e.length_penalty, ConfigKey("validate", "length_penalty", "", "Exponent of the length", at_least(0)));
-  const char* longest =
-      "Longest translation without its end: floor(max_length_a * tokens of the source with theirs + max_length_b)";
-  v(e.max_length_a, ConfigKey("validate", "max_length_a", "", longest, at_least(0)));
-  v(e.max_length_b, ConfigKey("validate", "max_length_b", "tokens", "The same", at_least(0)));
-  v(e.patience, ConfigKey("validate", "patience", "validations", "Without a better score before training stops; 0: any",
-                          at_least(0)));
+  v(e.length_penalty, ConfigKey("validate", "length_penalty", "", "Exponent of the length penalty", at_least(0)));
+  v(e.max_length_a, ConfigKey("validate", "max_length_a", "",
+                              "a in the longest translation, floor(a * source tokens + b); the source counts its end, "
+                              "the translation does not",
+                              at_least(0)));
+  v(e.max_length_b, ConfigKey("validate", "max_length_b", "tokens",
+                              "b in the longest translation, floor(a * source tokens + b)", at_least(0)));
+  v(e.patience, ConfigKey("validate", "patience", "validations",
+                          "Validations without a better score before training stops; 0: never stop", at_least(0)));
 }
 
 template <class Output, class Visitor>
 void visit_output_keys(Output& o, const Visitor& v) {
-  v(o.log_every, ConfigKey("output", "log_every", "updates", "How often to log", at_least(1)));
-  v(o.save_every, ConfigKey("output", "save_every", "updates", "How often to save", at_least(1)));
-  v(o.keep, ConfigKey("output", "keep", "checkpoints", "How many to keep beside the best", at_least(1)));
+  v(o.log_every, ConfigKey("output", "log_every", "updates", "Updates between log lines", at_least(1)));
+  v(o.save_every, ConfigKey("output", "save_every", "updates", "Updates between checkpoints", at_least(1)));
+  v(o.keep, ConfigKey("output", "keep", "checkpoints", "Newest checkpoints to keep, beside the best", at_least(1)));
 }
 
 // `Config` is ExperimentConfig or const ExperimentConfig. Calls visitor(field, ConfigKey) for every key, section after

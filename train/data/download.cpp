@@ -54,7 +54,7 @@ void download(const Download& wanted) {
   if (has_digest(wanted.path, wanted.sha256)) return;
   make_parent(wanted.path);
   const std::string part = wanted.path + ".part";
-  // All of it may have come when the process was killed: no server can go on with that.
+  // The process may have been killed after the last byte, and no server can resume from there.
   if (has_digest(part, wanted.sha256)) {
     finish(part, wanted);
     return;

@@ -15,7 +15,7 @@ struct Download {
 
 bool download_available();  // this build has libcurl
 
-// Bytes gather in PATH.part, which a later call goes on with; with the right digest it becomes PATH. A file that has
+// Bytes are appended to PATH.part, which a later call resumes; with the right digest it becomes PATH. A file that has
 // the digest already is left alone. Throws FileError, which names every URL with its failure, the digest and the path.
 void download(const Download& wanted);
 

@@ -77,7 +77,7 @@ std::string transfer(const std::string& url, const std::string& part, std::int64
       return fmt::format("has more than {} bytes", most_bytes);
     }
     if (outcome.code == CURLE_OK) return "";
-    // A server that cannot go on, or has nothing behind what is here: once more from the beginning.
+    // A server that cannot resume, or has nothing beyond what is here: start over.
     constexpr long kRangeNotSatisfiable = 416;
     if ((outcome.code != CURLE_RANGE_ERROR && outcome.status != kRangeNotSatisfiable) || from == 0) return outcome.text;
     std::filesystem::resize_file(part, 0);

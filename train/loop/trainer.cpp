@@ -142,7 +142,7 @@ std::string Trainer::checked_update() {
   } catch (const std::runtime_error& e) {
     return e.what();
   }
-  // Every result and its gradient is finite: left are sums, those of a parameter's gradient or of the norm.
+  // Every result and its gradient is finite; so it was a sum that overflowed, in a parameter's gradient or in the norm.
   for (const Parameter* p : parameters_)
     for (double g : p->grad.to(DType::f64).values<double>())
       if (!std::isfinite(g))

@@ -15,13 +15,13 @@ struct Column {
   int decimals;
 };
 
-// Those that papers write in a way of their own.
+// Scores with a customary name and number of decimals.
 const std::vector<Column> kKnown{{"perplexity", "perplexity", 3},
                                  {"bleu", "BLEU", 2},
                                  {"tokenized_bleu", "tokenized BLEU", 2},
                                  {"chrf", "chrF2", 2}};
 
-// Every score of any run, in the order of the logs; the loss only where it is not said by a perplexity.
+// Every score of any run, in the order of the logs; the loss only where there is no perplexity.
 std::vector<Column> columns_of(const std::vector<RunSummary>& runs) {
   std::vector<Column> columns;
   for (const RunSummary& run : runs) {

@@ -1,4 +1,4 @@
-// Names for runs that stand beside each other in a table or a report.
+// Names that tell runs apart in a table or a report.
 #pragma once
 #include <string>
 #include <vector>

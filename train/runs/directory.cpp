@@ -48,7 +48,7 @@ std::string RunDirectory::sample(std::int64_t step) const {
 bool RunDirectory::has_run() const { return exists(config()) || !checkpoint_files::steps_in(checkpoints()).empty(); }
 
 void RunDirectory::require_no_run() const {
-  if (has_run()) throw FileError(path_, "a run is there already; --resume goes on with it");
+  if (has_run()) throw FileError(path_, "there is a run already; continue it with --resume");
 }
 
 void RunDirectory::begin(const std::string& config_text, const std::vector<std::string>& arguments,

@@ -61,7 +61,7 @@ void EventLog::write(const nlohmann::ordered_json& event) {
 }
 
 std::uint64_t EventLog::sync() {
-  if (fsync(descriptor_) != 0) throw FileError(path_, "cannot be brought to the disk", errno);
+  if (fsync(descriptor_) != 0) throw FileError(path_, "cannot be flushed to disk", errno);
   return offset_;
 }
 

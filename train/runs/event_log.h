@@ -23,7 +23,7 @@ class EventLog {
   // are not UTF-8 become U+FFFD. Throws std::invalid_argument unless `event` is an object, and FileError; then the file
   // ends with the last whole line, and the log can still be used.
   void write(const nlohmann::ordered_json& event);
-  // Brings all lines to the disk; the offset behind the last is what a checkpoint holds. Throws FileError.
+  // Flushes all lines to disk; the offset behind the last is what a checkpoint holds. Throws FileError.
   std::uint64_t sync();
 
  private:

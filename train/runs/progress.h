@@ -1,4 +1,4 @@
-// How far training has come, on stderr: one line that is drawn again and again on a terminal, plain lines elsewhere.
+// The progress of training, on stderr: one line that is redrawn on a terminal, plain lines elsewhere.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -24,7 +24,7 @@ class ProgressLine {
   // Draws at most five times a second, on a terminal only.
   void at(std::int64_t step);
   void set_status(std::string status) { status_ = std::move(status); }
-  // A line that stays, above the one that is drawn. Warnings are yellow where colours are wanted (NO_COLOR).
+  // A line that stays, above the one that is redrawn. Warnings are yellow unless NO_COLOR is set.
   void print(const std::string& line);
   void warn(const std::string& line);
   void erase();  // what was drawn, before others print

@@ -70,7 +70,7 @@ class TrainingRun {
   Schedule schedule_;
   Trainer trainer_;
   std::optional<EventLog> log_;
-  std::vector<nlohmann::ordered_json> unlogged_;  // the disk refused them so far
+  std::vector<nlohmann::ordered_json> unlogged_;  // refused by the disk so far
   std::optional<ProgressLine> progress_;
   RunState state_;  // all but `training`
   BestValidation saved_best_;
@@ -110,7 +110,7 @@ int TrainingRun::finish(bool stopped) {
                                 checkpoint_files::steps_in(run_.checkpoints()).empty() ? "there is no earlier one"
                                                                                        : "earlier ones are there"));
   if (n < config_.train.steps && !out_of_patience()) {
-    say("interrupted at step {}, which is saved; --resume goes on\n", n);
+    say("interrupted at step {}, which is saved; continue with --resume\n", n);
     return kExitInterrupted;
   }
   log({{"event", "end"}, {"step", n}, {"outcome", n < config_.train.steps ? "out of patience" : "finished"}});
@@ -210,7 +210,7 @@ bool TrainingRun::validate() {
   return true;
 }
 
-// A machine that refuses costs this checkpoint, not the training.
+// When the disk refuses, this checkpoint is lost, not the training.
 void TrainingRun::save() try {
   const std::int64_t n = trainer_.updates();
   const bool best = state_.best.step == n;
@@ -228,7 +228,7 @@ void TrainingRun::save() try {
   unsaved_ = true;
 }
 
-// What the disk refuses is kept until it accepts.
+// Events that the disk refuses are kept until it accepts them.
 void TrainingRun::log(nlohmann::ordered_json event) {
   const bool refused_before = !unlogged_.empty();
   unlogged_.push_back(std::move(event));

@@ -1,4 +1,4 @@
-// What the program needs before it can say that it lacks something.
+// The memory that the program needs before it can report errors.
 #pragma once
 
 namespace foldgrad {

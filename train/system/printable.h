@@ -1,5 +1,5 @@
-// Text of others in messages: from files, from the command line, from libraries. It may be long, and a terminal may
-// take it for orders.
+// Foreign text in messages: from files, from the command line, from libraries. It may be long, and may contain control
+// sequences for a terminal.
 #pragma once
 #include <string>
 #include <string_view>

@@ -25,8 +25,8 @@ std::string stdout_error(int error);  // the message for an errno
 // written.
 int finish_stdout(int exit_code);
 
-// Messages, on stderr. One that cannot be written must not end what it tells of. Text with values is made printable(),
-// since these come from anywhere; text alone goes as it is.
+// Messages, on stderr. Failing to write one must not end the work that it reports on. Text with values is made
+// printable(), since these come from anywhere; text alone goes as it is.
 void say(std::string_view text) noexcept;
 template <class... T>
 void say(fmt::format_string<T...> format, T&&... values) {

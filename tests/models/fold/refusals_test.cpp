@@ -24,7 +24,7 @@ TEST(FoldRefusals, AResultOfTheForwardPass) {
               const Var y = g.norm(x3(g));
               return Vars{g.linear(y, "fc", 5), y};
             }),
-            "norm -> the result: what is returned must be as it was");
+            "norm -> the result: what is returned must stay as it is");
 }
 
 TEST(FoldRefusals, AnActivation) {
@@ -95,7 +95,7 @@ TEST(FoldRefusals, ALinearLayerAlongAnotherAxis) {
   EXPECT_EQ(refusal([](GraphBuilder& g) {
               return Vars{g.linear(permute(g.norm(x3(g)), {0, 2, 1}), "mix", 5)};
             }),
-            "norm -> mix: linear: it multiplies another axis than that of the channels");
+            "norm -> mix: linear: it does not multiply the axis of the channels");
 }
 
 TEST(FoldRefusals, AverageOverChannels) {
@@ -172,7 +172,7 @@ TEST(FoldRefusals, AWeightThatIsNoParameter) {
   EXPECT_EQ(refusal([](GraphBuilder& g) {
               return Vars{linear(g.norm(x3(g)), g.tape.constant(randn({5, 4}, 1)))};
             }),
-            "norm -> linear: its weight is no parameter");
+            "norm -> linear: its weight is not a parameter");
 }
 
 TEST(FoldRefusals, AWeightItself) {
@@ -235,7 +235,7 @@ TEST(FoldRefusals, AnOnlineNormalizerBehindIt) {
   const Var y = g.linear(g.norm(g.norm(x3(g), "first"), "second", "ln"), "fc", 5);
   const FoldedGraph folded = fold(graph_of(g.tape, {y}, g.site_names()), g.sites(), g.values());
   EXPECT_EQ(folded.reports[0].kept[0].edge, "first -> second");
-  EXPECT_EQ(folded.reports[0].kept[0].reason, "it has statistics, or is no affine map");
+  EXPECT_EQ(folded.reports[0].kept[0].reason, "it has statistics, or is not an affine map");
   EXPECT_EQ(folded.reports[1].outcome, SiteReport::Outcome::folded);
 }
 

@@ -157,7 +157,7 @@ TEST(ModelDirectory, IsNotWrittenOver) {
   write_model_directory(directory / "m", *model, directory / "vocabulary");
   EXPECT_EQ(read_bytes(directory / "m/vocabulary/words.txt"), "a\n");
   EXPECT_EQ(message<FileError>([&] { write_model_directory(directory / "m", *model); }),
-            (directory / "m") + ": a model is there already");
+            (directory / "m") + ": there is a model already");
 }
 
 TEST(ModelDirectory, IsNotWrittenWithNumbersThatAreNotFinite) {
@@ -261,7 +261,7 @@ TEST_F(Malformed, Tensors) {
   t = parameters;
   t["decoder.output_projection.bias"] = Tensor::zeros({11}, DType::f32);
   EXPECT_EQ(with_tensors("/model.safetensors", t),
-            "has a tensor decoder.output_projection.bias, of which config.json knows nothing");
+            "has a tensor decoder.output_projection.bias, which config.json does not mention");
   t = parameters;
   t["encoder.layer_norm.weight"] = Tensor::zeros({9}, DType::f32);
   EXPECT_EQ(with_tensors("/model.safetensors", t),

@@ -75,7 +75,7 @@ TEST_F(RecalibrateCommand, LeavesAllElseAsItIs) {
   EXPECT_EQ(read_bytes(files_ / "r/vocabulary/dict.source.txt"), read_bytes(files_ / "m/vocabulary/dict.source.txt"));
   EXPECT_NE(statistic(files_ / "r", "decoder.layer_norm.run_var"),
             statistic(files_ / "m", "decoder.layer_norm.run_var"));
-  expect_error(std::string("recalibrate @m -o @r") + kText, 3, "@r: a model is there already");
+  expect_error(std::string("recalibrate @m -o @r") + kText, 3, "@r: there is a model already");
 }
 
 TEST_F(RecalibrateCommand, RefusesModelsThatRememberNothing) {

@@ -128,7 +128,7 @@ TEST_F(TrainCommand, Errors) {
   EXPECT_EQ(refused("run", "--device tpu").substr(0, 2), "2 ");
   EXPECT_FALSE(exists("run"));
   ASSERT_EQ(train("run", "--set train.steps=1").exit_code, 0);
-  EXPECT_EQ(refused("run", ""), "3 error: " + run + ": a run is there already; --resume goes on with it");
+  EXPECT_EQ(refused("run", ""), "3 error: " + run + ": there is a run already; continue it with --resume");
   EXPECT_EQ(refused("run", "--resume --set train.lr=1"),
             "4 error: " + run +
                 "/checkpoints/step-00000001: the configuration has changed, so that training would not "

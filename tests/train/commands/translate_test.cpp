@@ -115,7 +115,7 @@ TEST_F(EvalCommand, Errors) {
   expect_error("eval @m --source @in.de --reference @short.en", 3, "@short.en: must have 5 lines like @in.de, got 1");
   expect_error("eval @m --data-dir @ --source no.de --reference in.de", 3,
                "@no.de: cannot be opened: No such file or directory");
-  expect_error("eval @m --source @in.de", 2, "--source and --reference must be given both or neither");
+  expect_error("eval @m --source @in.de", 2, "--source and --reference must both be given, or neither");
   expect_error("eval @m", 2, "@m belongs to no run: --source and --reference must name text");
   expect_error("eval @m --source @in.de --reference @in.de --max-tokens 3", 3,
                "source:2: must have at most 3 tokens with the end, got 5");

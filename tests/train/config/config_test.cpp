@@ -127,10 +127,12 @@ TEST(Config, TheDefaultsAreInTheirRanges) {
   const ExperimentConfig defaults;
   EXPECT_EQ(parse_config(config_text(defaults), "a.toml"), defaults);
   const std::string help = config_help();
-  EXPECT_NE(help.find("  lr                  Largest learning rate: a number above 0 (default 0.0005)\n"),
+  EXPECT_NE(help.find("  lr                  Peak learning rate: a number above 0 (default 0.0005)\n"),
             std::string::npos);
-  EXPECT_NE(help.find("  every               How often: an integer of at least 1, updates (default 1000)\n"),
-            std::string::npos);
+  EXPECT_NE(
+      help.find(
+          "  every               Updates between validations: an integer of at least 1, updates (default 1000)\n"),
+      std::string::npos);
 }
 
 // Any value of a key's type and range.

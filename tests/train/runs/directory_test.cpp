@@ -109,7 +109,7 @@ TEST(RunDirectory, HoldsConfigurationCommandsAndEnvironment) {
   std::filesystem::remove(run.command());
   run.begin("", {"foldgrad"}, {});
   EXPECT_EQ(read_bytes(run.command()), "foldgrad\n");
-  const std::string there = (directory / "runs/a") + ": a run is there already; --resume goes on with it";
+  const std::string there = (directory / "runs/a") + ": there is a run already; continue it with --resume";
   EXPECT_EQ(message<FileError>([&] { run.require_no_run(); }), there);
   std::filesystem::remove(run.config());
   EXPECT_FALSE(run.has_run());

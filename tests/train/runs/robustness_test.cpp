@@ -139,7 +139,7 @@ TEST_F(TrainRobustness, TheFirstSignalSavesTheSecondEndsAtOnce) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 130) << errors();
     const std::string latest = bytes(run + "/checkpoints/LATEST");
     EXPECT_TRUE(contains(errors(), "interrupted at step " + std::to_string(std::stoi(latest.substr(5))) +
-                                       ", which is saved; --resume goes on\n"))
+                                       ", which is saved; continue with --resume\n"))
         << errors();
     EXPECT_TRUE(contains(bytes(run + "/checkpoints/" + latest.substr(0, 13) + "/config.json"), "foldgrad transformer"));
   }

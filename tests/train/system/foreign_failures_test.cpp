@@ -58,7 +58,7 @@ TEST(Environment, MemoryThatIsUsedUpIsTheDevicesFault) {
 TEST(Usage, WhatIsLeftOverStandsInOrder) {
   const ProgramResult r = run_program("doctor one two three");
   EXPECT_EQ(r.exit_code, 2);
-  EXPECT_EQ(r.err.substr(0, r.err.find('\n')), "error: one two three: nothing takes this");
+  EXPECT_EQ(r.err.substr(0, r.err.find('\n')), "error: one two three: no command or option takes this");
 }
 
 TEST(Usage, MessagesDoNotSpeakToTheTerminal) {

@@ -100,14 +100,14 @@ std::vector<std::string> problems(const std::string& directory, const Languages&
       found.push_back(e.what());
     }
   const std::set<std::string> source = stems(directory, languages.source), target = stems(directory, languages.target);
-  const auto lonely = [&](const std::set<std::string>& some, const std::set<std::string>& others,
-                          const std::string& ending, const std::string& other) {
+  const auto unpaired = [&](const std::set<std::string>& some, const std::set<std::string>& others,
+                            const std::string& ending, const std::string& other) {
     for (const std::string& name : some)
       if (!others.count(name))
         found.push_back(fmt::format("{}/{}.{}: there is no {}.{} beside it", directory, name, ending, name, other));
   };
-  lonely(source, target, languages.source, languages.target);
-  lonely(target, source, languages.target, languages.source);
+  unpaired(source, target, languages.source, languages.target);
+  unpaired(target, source, languages.target, languages.source);
   const std::string own = directory + "/" + kDigestFile;
   if (!digests.empty() || fs::exists(own)) check_digests(directory, digests.empty() ? own : digests, found);
   return found;

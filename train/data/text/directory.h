@@ -17,8 +17,8 @@ constexpr const char* kDigestFile = "SHA256SUMS";  // as sha256sum writes it, an
 std::vector<std::string> pair_names(const std::string& directory, const Languages& languages);
 
 struct SideSummary {
-  std::int64_t words = 0, longest = 0, empty = 0,
-               distinct = 0;  // words between white space; empty lines; kinds of words
+  std::int64_t words = 0, distinct = 0, longest = 0;  // words between white space; different words; words of a line
+  std::int64_t empty = 0;                             // lines without words
 };
 struct PairSummary {
   std::string name;

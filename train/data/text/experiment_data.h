@@ -10,7 +10,7 @@
 namespace foldgrad {
 
 struct Corpus {
-  ParallelText text;  // in small letters if the configuration says so, which scores compare with
+  ParallelText text;  // lower-cased if the configuration says so; scores compare with it
   EncodedPairs pairs;
 };
 

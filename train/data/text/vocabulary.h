@@ -17,7 +17,7 @@ namespace foldgrad {
 class Vocabulary {
  public:
   static Vocabulary numbers();
-  // Words between white space. Text is put into small letters first if `lowercase`.
+  // Words between white space. Text is lower-cased first if `lowercase`.
   static Vocabulary words(Dictionary source, Dictionary target, bool lowercase);
   static Vocabulary bpe(Bpe codes, Dictionary source, Dictionary target, bool lowercase);
   static Vocabulary sentence_piece(SentencePiece pieces, bool lowercase);
@@ -33,7 +33,7 @@ class Vocabulary {
   Ids encode_target(const std::string& line) const;
   // Text as a reader wants it, pieces joined, up to the first kEos.
   std::string decode_target(const Ids& ids) const;
-  // What encoding makes of a line first: itself, or small letters. References of scores need it too.
+  // The line as encoding sees it: lower-cased, or as it is. References of scores need it too.
   std::string normalized(const std::string& line) const;
 
   std::int64_t source_size() const;
