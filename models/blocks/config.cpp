@@ -11,12 +11,9 @@
 #include "ops/activation/activation.h"
 
 namespace foldgrad {
-namespace {
 
 constexpr Activation kActivations[] = {Activation::relu, Activation::tanh, Activation::sigmoid,
                                        Activation::silu, Activation::gelu, Activation::gelu_tanh};
-
-}  // namespace
 
 void require_choice(const char* family, const char* key, const std::string& value,
                     const std::vector<std::string>& choices) {

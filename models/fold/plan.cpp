@@ -121,7 +121,7 @@ void Walk::reach_sum(const GraphUse& use, const PendingMap& pending) {
   if (!state_.sites.at(graph_.nodes[site_].scope).offline) return refuse(use, reason);
   if (node.operands[use.operand] != graph_.nodes[site_].result)
     return refuse(use, "a sum, but not of the normalizer's own result");
-  const auto sums = std::count_if(graph_.nodes.begin(), graph_.nodes.end(), [&](const GraphNode& other) {
+  const auto sums = std::ranges::count_if(graph_.nodes, [&](const GraphNode& other) {
     return other.scope == node.scope && (other.kind == "add" || other.kind == "bias_dropout_residual");
   });
   if (sums != 1) return refuse(use, "a sum, and its scope has another, so that the map could not be placed");
@@ -146,7 +146,7 @@ std::string Walk::rescale(const GraphUse& use, const PendingMap& pending) {
   const bool own =
       !weight.empty() && graph_.uses_of(weight).size() == 1 &&
       (bias.empty() ? !fused && graph_.nodes[linear].operands.size() == 2 : graph_.uses_of(bias).size() == 1);
-  const bool read = std::any_of(reached_.begin(), reached_.end(), [&](const Reached& r) { return r.node == linear; });
+  const bool read = std::ranges::any_of(reached_, [&](const Reached& r) { return r.node == linear; });
   if (!own || read) return "the stream cannot be rescaled: " + weight + " is read elsewhere, or reads it itself";
   Walk beyond = *this;
   PendingMap next = pending;
@@ -188,12 +188,11 @@ void Walk::finish_weight(const std::string& weight) {
     fold.nodes.push_back(r.node);
   }
   const auto any = [&](bool (AffineMap::*what)() const) {
-    return std::any_of(fold.maps.begin(), fold.maps.end(), [&](const PendingMap& w) { return (w.map.*what)(); });
+    return std::ranges::any_of(fold.maps, [&](const PendingMap& w) { return (w.map.*what)(); });
   };
   const auto uses = graph_.uses_of(weight);
-  const auto other = std::find_if(uses.begin(), uses.end(), [&](const GraphUse& use) {
-    return use.operand != 1 || !contains(fold.nodes, use.node);
-  });
+  const auto other = std::ranges::find_if(
+      uses, [&](const GraphUse& use) { return use.operand != 1 || !contains(fold.nodes, use.node); });
   const GraphNode& first = graph_.nodes[fold.nodes[0]];
   if (other != uses.end() && any(&AffineMap::scales)) {
     if (state_.options.tied != FoldOptions::Tied::untie) {

@@ -20,9 +20,8 @@ std::string unknown_recording(const FoldState& state, int n) {
   const bool known = !site.recording.empty();
   if (known && node.arguments != site.arguments) return "it was recorded in training, where it has statistics";
   if (!known || node.parts != site.recording) return "its recording is not one that folding knows: " + node.parts;
-  const auto applied = std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const GraphNode& other) {
-    return other.kind == kNormalizer && other.scope == node.scope;
-  });
+  const auto applied = std::ranges::count_if(
+      graph.nodes, [&](const GraphNode& other) { return other.kind == kNormalizer && other.scope == node.scope; });
   if (applied != 1) return "it is applied " + std::to_string(applied) + " times";
   for (std::size_t k = 1; k < node.operands.size(); ++k)
     for (const GraphUse& use : graph.uses_of(graph.parameter(n, int(k))))

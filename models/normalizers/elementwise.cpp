@@ -9,15 +9,13 @@ namespace {
 
 using Function = InferenceForm::Elementwise::Function;
 
-class DytNormalizer final : public Normalizer {
+class DytNormalizer final : public WithGainAndBias {
  public:
   DytNormalizer(const NormalizerSite& s, Function function)
-      : Normalizer(s.info, s.options, s.site, s.channels),
+      : WithGainAndBias(s),
         function_(function),
         alpha_(s.parameter("alpha", s.options.number("alpha"), 1)),
-        shift_(s.parameter("shift", derf() ? s.options.number("shift") : 0, 1)),
-        gamma_(s.parameter("weight", 1)),
-        beta_(s.parameter("bias", 0)) {}
+        shift_(s.parameter("shift", derf() ? s.options.number("shift") : 0, 1)) {}
 
   std::vector<Parameter*> parameters() override {
     if (derf()) return {&alpha_, &shift_, &gamma_, &beta_};
@@ -25,7 +23,7 @@ class DytNormalizer final : public Normalizer {
   }
   std::optional<InferenceForm> inference() const override {
     const auto item = [](const Parameter& p) { return p.value.to(Device::cpu).item(); };
-    return InferenceForm{.map = AffineMap::of(gamma_.value, beta_.value),
+    return InferenceForm{.map = gain_and_bias(),
                          .instead = InferenceForm::Elementwise{function_, item(alpha_), item(shift_)}};
   }
 
@@ -37,23 +35,17 @@ class DytNormalizer final : public Normalizer {
   }
 
   Function function_;
-  Parameter alpha_, shift_, gamma_, beta_;
+  Parameter alpha_, shift_;
 };
 
-class AffineNormalizer final : public Normalizer {
+class AffineNormalizer final : public WithGainAndBias {
  public:
-  AffineNormalizer(const NormalizerSite& s, bool with_bias)
-      : Normalizer(s.info, s.options, s.site, s.channels),
-        gamma_(s.parameter("weight", 1)),
-        beta_(s.parameter("bias", 0)),
-        with_bias_(with_bias) {}
+  AffineNormalizer(const NormalizerSite& s, bool with_bias) : WithGainAndBias(s), with_bias_(with_bias) {}
 
   std::vector<Parameter*> parameters() override {
     return with_bias_ ? std::vector<Parameter*>{&gamma_, &beta_} : std::vector<Parameter*>{&gamma_};
   }
-  std::optional<InferenceForm> inference() const override {
-    return InferenceForm{.map = AffineMap::of(gamma_.value, beta_.value)};
-  }
+  std::optional<InferenceForm> inference() const override { return InferenceForm{.map = gain_and_bias()}; }
 
  private:
   Var forward(const Var& x, const NormContext&) override {
@@ -61,7 +53,6 @@ class AffineNormalizer final : public Normalizer {
     return foldgrad::affine(x, on_tape(gamma_, x), beta);
   }
 
-  Parameter gamma_, beta_;
   bool with_bias_;  // otherwise beta is zero and no parameter
 };
 

@@ -25,6 +25,22 @@ struct NormalizerSite {
   DType state_dtype() const { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 };
 
+// One with a gain and a bias per channel.
+class WithGainAndBias : public Normalizer {
+ public:
+  explicit WithGainAndBias(const NormalizerSite& s)
+      : Normalizer(s.info, s.options, s.site, s.channels),
+        gamma_(s.parameter("weight", 1)),
+        beta_(s.parameter("bias", 0)) {}
+
+  std::vector<Parameter*> parameters() override { return {&gamma_, &beta_}; }
+
+ protected:
+  AffineMap gain_and_bias() const { return AffineMap::of(gamma_.value, beta_.value); }
+
+  Parameter gamma_, beta_;
+};
+
 struct NormalizerKind {
   NormalizerInfo info;
   std::unique_ptr<Normalizer> (*make)(const NormalizerSite&);

@@ -96,7 +96,7 @@ NormDiagnostics Normalizer::diagnostics() const {
   if (variance == buffers.end()) variance = buffers.find("phi");
   if (variance == buffers.end()) return d;
   const std::vector<double> values = variance->second.to(Device::cpu).to(DType::f64).values<double>();
-  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
+  const auto [least, greatest] = std::ranges::minmax_element(values);
   d.least_variance = *least;
   d.greatest_variance = *greatest;
   return d;

@@ -96,18 +96,15 @@ struct GroupScaling {
   }
 };
 
-class ChannelNormalizer : public Normalizer {
+class ChannelNormalizer : public WithGainAndBias {
  public:
   ChannelNormalizer(const NormalizerSite& s, ChannelNormOptions (*options_of)(const NormalizerSite&),
                     bool grouped = false)
-      : Normalizer(s.info, s.options, s.site, s.channels),
+      : WithGainAndBias(s),
         norm_(options_of(s)),
         scaling_(s, grouped),
-        gamma_(s.parameter("weight", 1)),
-        beta_(s.parameter("bias", 0)),
         state_(ChannelNormState::create(norm_, s.channels, s.state_dtype(), s.device)) {}
 
-  std::vector<Parameter*> parameters() override { return {&gamma_, &beta_}; }
   NamedTensors state() const override { return state_.named(); }
   std::optional<InferenceForm> inference() const override {
     return scaling_.before(channel_affine(state_, gamma_.value, beta_.value, norm_));
@@ -136,7 +133,6 @@ class ChannelNormalizer : public Normalizer {
 
   ChannelNormOptions norm_;
   GroupScaling scaling_;
-  Parameter gamma_, beta_;
   ChannelNormState state_;
 };
 
@@ -155,20 +151,17 @@ class RegularizedNormalizer final : public ChannelNormalizer {
 };
 
 // pn and pn_star as released.
-class PowerNormalizer final : public Normalizer {
+class PowerNormalizer final : public WithGainAndBias {
  public:
   PowerNormalizer(const NormalizerSite& s, bool grouped)
-      : Normalizer(s.info, s.options, s.site, s.channels),
+      : WithGainAndBias(s),
         norm_{.warmup = s.options.integer("warmup"),
               .alpha_forward = s.options.number("alpha"),
               .alpha_backward = s.options.number("alpha"),
               .eps = s.options.number("eps")},
         scaling_(s, grouped),
-        gamma_(s.parameter("weight", 1)),
-        beta_(s.parameter("bias", 0)),
         state_(PowerNormState::create(s.channels, s.state_dtype(), s.device)) {}
 
-  std::vector<Parameter*> parameters() override { return {&gamma_, &beta_}; }
   NamedTensors state() const override { return state_.named(); }
   std::optional<InferenceForm> inference() const override {
     return scaling_.before(power_norm_affine(state_, gamma_.value, beta_.value, norm_));
@@ -184,7 +177,6 @@ class PowerNormalizer final : public Normalizer {
 
   PowerNormOptions norm_;
   GroupScaling scaling_;
-  Parameter gamma_, beta_;
   PowerNormState state_;
 };
 

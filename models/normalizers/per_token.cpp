@@ -13,22 +13,6 @@
 namespace foldgrad {
 namespace {
 
-// Gain and bias per channel.
-class WithGainAndBias : public Normalizer {
- public:
-  explicit WithGainAndBias(const NormalizerSite& s)
-      : Normalizer(s.info, s.options, s.site, s.channels),
-        gamma_(s.parameter("weight", 1)),
-        beta_(s.parameter("bias", 0)) {}
-
-  std::vector<Parameter*> parameters() override { return {&gamma_, &beta_}; }
-
- protected:
-  AffineMap gain_and_bias() const { return AffineMap::of(gamma_.value, beta_.value); }
-
-  Parameter gamma_, beta_;
-};
-
 class LayerNormalizer : public WithGainAndBias {
  public:
   explicit LayerNormalizer(const NormalizerSite& s) : WithGainAndBias(s), eps_(s.options.number("eps")) {}

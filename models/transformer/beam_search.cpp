@@ -46,7 +46,7 @@ std::vector<Sentence> sentences_of(const Tensor& mask, std::int64_t longest, con
 // One sentence, given the candidates of its hypotheses after `step` tokens.
 void advance(Sentence& sentence, std::vector<Candidate> candidates,
              const std::vector<const LiveHypothesis*>& live_of_row, std::int64_t step, const DecodingOptions& o) {
-  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.before(b); });
+  std::ranges::sort(candidates, [](const Candidate& a, const Candidate& b) { return a.before(b); });
   candidates.resize(std::min(candidates.size(), std::size_t(2 * o.beam)));  // [BEAM-1]
   std::vector<LiveHypothesis> next;
   for (std::size_t rank = 0; rank < candidates.size(); ++rank) {
@@ -108,8 +108,8 @@ std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& mod
   }
   std::vector<std::vector<Hypothesis>> all;
   for (Sentence& sentence : sentences) {
-    std::stable_sort(sentence.results.begin(), sentence.results.end(),
-                     [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+    std::ranges::stable_sort(sentence.results,
+                             [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
     if (sentence.results.empty()) sentence.results.push_back({{}, -std::numeric_limits<double>::infinity()});
     all.push_back(std::move(sentence.results));
   }

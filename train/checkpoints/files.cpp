@@ -35,7 +35,7 @@ std::vector<std::int64_t> steps_in(const std::string& checkpoints) {
   std::error_code ignored;  // an absent directory has none
   for (std::filesystem::directory_iterator it(checkpoints, ignored), end; it != end; it.increment(ignored))
     if (const std::int64_t step = step_of(it->path().filename()); step >= 0) steps.push_back(step);
-  std::sort(steps.begin(), steps.end());
+  std::ranges::sort(steps);
   return steps;
 }
 

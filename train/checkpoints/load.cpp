@@ -49,7 +49,7 @@ void verify(const std::string& path, const std::vector<std::string>& without) {
 // LATEST first, then older ones, newest first; those above LATEST last: they belong to a run that was rolled back.
 std::vector<std::string> candidates(const std::string& checkpoints) {
   std::vector<std::int64_t> steps = steps_in(checkpoints);
-  std::reverse(steps.begin(), steps.end());
+  std::ranges::reverse(steps);
   const std::string latest = read_pointer(checkpoints + "/LATEST");
   const std::int64_t first = latest.empty() ? std::numeric_limits<std::int64_t>::max() : step_of(latest);
   std::stable_partition(steps.begin(), steps.end(), [&](std::int64_t step) { return step <= first; });

@@ -56,7 +56,7 @@ ordered_json digests(const std::string& directory) {
 FoldDifferences finite_differences(Model& original, const FoldedModel& folded, const Probe& probe, DType dtype) {
   const FoldDifferences all = fold_differences(original, folded, probe.inputs, dtype);
   if (std::isfinite(all.logits.absolute) &&
-      std::all_of(all.sites.begin(), all.sites.end(), [](const auto& s) { return std::isfinite(s.second.absolute); }))
+      std::ranges::all_of(all.sites, [](const auto& s) { return std::isfinite(s.second.absolute); }))
     return all;
   const std::string result = fmt::format("fold: a result in {} of the model ", name(dtype));
   if (!first_non_finite_operation(original, probe.inputs, dtype).empty())

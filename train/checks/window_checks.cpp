@@ -51,7 +51,7 @@ struct Windows {
 // What run_var is at least, see check_windows().
 double least_running(const Normalizer& norm, const Windows& windows, std::int64_t c) {
   const Entries window = windows.of(c);
-  const double alpha = norm.options().number("alpha"), least = *std::min_element(window.begin(), window.end());
+  const double alpha = norm.options().number("alpha"), least = *std::ranges::min_element(window);
   if (!norm.info().outlier_test || item(norm, "skips") > 0) return std::min(alpha, 1 - alpha) * least;
   const bool averaged = windows.full() && windows.iterations >= norm.options().integer("warmup");
   return (1 - alpha) * (averaged && norm.options().text("forward_average") == "geometric" ? geometric_mean(window)
@@ -125,7 +125,7 @@ CheckResult check_windows(const std::vector<Normalizer*>& sites) {
                    ratio = run / arithmetic_mean(window);
       ++channels;
       least = std::min(least, ratio), greatest = std::max(greatest, ratio);
-      if (run >= bound * (1 - kRounding) && *std::min_element(window.begin(), window.end()) >= 0) continue;
+      if (run >= bound * (1 - kRounding) && *std::ranges::min_element(window) >= 0) continue;
       if (wrong++ == 0)
         first = fmt::format(", the first {} channel {}: {:.3g}, by the window at least {:.3g}", norm->site(), c, run,
                             bound);
@@ -202,7 +202,7 @@ CheckResult check_outliers(const std::vector<Normalizer*>& sites, std::uint64_t 
         if (want == Verdict::undecided || std::abs(running[i] - q[i]) <= 1e-9 * q[i]) continue;
         ++drawn, outliers += fired;
         otherwise += fired != (want == Verdict::outlier);
-        if (fired && *std::min_element(window.begin(), window.end()) > 0) lemma += !lemma_holds(window, slot, q[i]);
+        if (fired && *std::ranges::min_element(window) > 0) lemma += !lemma_holds(window, slot, q[i]);
       }
     }
   if (outliers + otherwise == 0) return check_skipped(kName, "no site has full windows of which a value stands out");

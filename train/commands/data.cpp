@@ -81,8 +81,8 @@ void fetch_known(const DataSet& set, const DataOptions& options, const std::stri
   };
   for (const std::string& file : options.files) {
     const std::string digest = sha256_of_file(file);
-    const auto found = std::find_if(set.archives.begin(), set.archives.end(),
-                                    [&](const Download& archive) { return archive.sha256 == digest; });
+    const auto found =
+        std::ranges::find_if(set.archives, [&](const Download& archive) { return archive.sha256 == digest; });
     if (found == set.archives.end())
       throw FileError(file, fmt::format("has SHA-256 {}, which no archive of {} has", digest, set.name));
     take_file(file, wanted(*found));

@@ -44,8 +44,7 @@ struct Folding {
     return n;
   }
   std::size_t count(CheckResult::Outcome outcome) const {
-    return std::size_t(
-        std::count_if(checks.begin(), checks.end(), [&](const CheckResult& c) { return c.outcome == outcome; }));
+    return std::size_t(std::ranges::count_if(checks, [&](const CheckResult& c) { return c.outcome == outcome; }));
   }
 };
 

@@ -60,8 +60,7 @@ int run_graph(GraphCommand& o) {
   if (o.svg.empty() && o.dot.empty()) o.svg = beside(o.model);
   if (!o.svg.empty()) draw(text, o.svg), fmt::print("{}\n", o.svg);
   const auto count = [](const Graph& graph) {
-    return std::count_if(graph.nodes.begin(), graph.nodes.end(),
-                         [](const GraphNode& node) { return node.kind == kNormalizer; });
+    return std::ranges::count_if(graph.nodes, [](const GraphNode& node) { return node.kind == kNormalizer; });
   };
   say("{} operations, {} of them normalizers; folded {}, {}\n", before.nodes.size(), count(before), after.nodes.size(),
       count(after));

@@ -26,8 +26,8 @@ std::size_t bytes_in_use() { return memory::statistics(Device::cpu).current; }
 // Whether folding removes anything.
 bool folds_away(Model& model) {
   const std::vector<Normalizer*> norms = model.normalizers();
-  return std::any_of(norms.begin(), norms.end(),
-                     [](Normalizer* norm) { return norm->info().offline() && !norm->parameters().empty(); });
+  return std::ranges::any_of(norms,
+                             [](Normalizer* norm) { return norm->info().offline() && !norm->parameters().empty(); });
 }
 
 std::vector<Variant> variants(const InferBenchOptions& o, const std::string& dtype) {
@@ -99,14 +99,14 @@ std::vector<Measurement> tasks(const InferBenchOptions& o, std::int64_t batch, s
 
 // The smallest value that a share p of all do not exceed.
 double quantile(std::vector<double> values, double p) {
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   return values[std::size_t(std::max(std::ceil(p * double(values.size())), 1.0)) - 1];
 }
 
 void check(const InferBenchOptions& o) {
   for (const std::string& dtype : o.dtypes)
     FOLDGRAD_CHECK(dtype == "f32" || dtype == "bf16", "bench: dtype must be f32 or bf16, got {}", dtype);
-  const std::int64_t most = o.config.max_positions, longest = *std::max_element(o.lengths.begin(), o.lengths.end());
+  const std::int64_t most = o.config.max_positions, longest = *std::ranges::max_element(o.lengths);
   FOLDGRAD_CHECK(longest <= most, "bench: lengths must be at most max_positions = {}, got {}", most, longest);
 }
 

@@ -17,7 +17,7 @@ Plot against(const std::vector<InferCost>& costs, std::int64_t InferCost::*x, Pl
     const std::optional<double> y = value(cost);
     if (!y) continue;
     const auto named = [&](const Series& s) { return s.name == cost.normalizer; };
-    auto series = std::find_if(plot.series.begin(), plot.series.end(), named);
+    auto series = std::ranges::find_if(plot.series, named);
     if (series == plot.series.end()) series = plot.series.insert(series, {cost.normalizer, {}});
     series->points.emplace_back(double(cost.*x), *y);
   }
@@ -79,8 +79,9 @@ std::vector<Plot> cost_plots(const std::vector<InferCost>& costs, const InferBen
     for (const char* task : {"encoder", "token", "greedy", "beam"}) {
       const auto with = [&](std::int64_t InferCost::*fixed, std::int64_t value) {
         std::vector<InferCost> some;
-        std::copy_if(costs.begin(), costs.end(), std::back_inserter(some),
-                     [&](const InferCost& c) { return c.dtype == dtype && c.task == task && c.*fixed == value; });
+        std::ranges::copy_if(costs, std::back_inserter(some), [&](const InferCost& c) {
+          return c.dtype == dtype && c.task == task && c.*fixed == value;
+        });
         return some;
       };
       const std::int64_t batch = options.batches.back(), length = options.lengths.back();

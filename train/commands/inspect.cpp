@@ -34,7 +34,7 @@ ordered_json describe_file(const std::string& path) {
     list.push_back({{"name", name}, {"dtype", foldgrad::name(tensor.dtype())}, {"shape", tensor.shape().sizes()}});
     if (const std::string bad = first_non_finite(tensor); !bad.empty()) list.back()["not_finite"] = bad;
     const auto same = [&](const Tensor& other) { return other.shares_storage_with(tensor); };
-    if (std::none_of(seen.begin(), seen.end(), same)) elements += tensor.size();
+    if (std::ranges::none_of(seen, same)) elements += tensor.size();
     seen.push_back(tensor);
   }
   return {{"path", path},         {"bytes", InputFile(path).size()}, {"tensors", file.tensors.size()},

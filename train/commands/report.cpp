@@ -34,7 +34,7 @@ void open_page(const std::string& path) {
   }
 }
 
-void report(const ReportOptions& options) {
+int report(const ReportOptions& options) {
   std::string out = options.out;
   if (out.empty()) out = options.runs.size() == 1 ? RunDirectory(options.runs[0]).report() : "report.html";
   const std::vector<RunLog> logs = read_run_logs(options.runs);
@@ -43,15 +43,16 @@ void report(const ReportOptions& options) {
   if (!options.tensorboard.empty())
     for (const RunLog& log : logs) fmt::print("{}\n", write_tensorboard(log, options.tensorboard));
   if (options.open) open_page(out);
+  return kExitOk;
 }
 
-void compare(const ReportOptions& options) {
+int compare(const ReportOptions& options) {
   std::vector<RunSummary> summaries;
   for (const RunLog& log : read_run_logs(options.runs)) summaries.push_back(summary_of(log));
-  if (!options.json) return fmt::print("{}", comparison_table(summaries));
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const RunSummary& s : summaries) all.push_back(summary_json(s));
-  print_json(all);
+  options.json ? print_json(all) : fmt::print("{}", comparison_table(summaries));
+  return kExitOk;
 }
 
 }  // namespace
@@ -63,20 +64,14 @@ Action add_report(CLI::App& command) {
   command.add_option("--tensorboard", options->tensorboard,
                      "Also write event files for TensorBoard into this directory");
   command.add_flag("--open", options->open, "Show the page in the browser, with xdg-open");
-  return [options] {
-    report(*options);
-    return kExitOk;
-  };
+  return [options] { return report(*options); };
 }
 
 Action add_compare(CLI::App& command) {
   const auto options = std::make_shared<ReportOptions>();
   command.add_option("RUN", options->runs, "Directories of runs")->required();
   command.add_flag("--json", options->json, "Print JSON");
-  return [options] {
-    compare(*options);
-    return kExitOk;
-  };
+  return [options] { return compare(*options); };
 }
 
 }  // namespace foldgrad

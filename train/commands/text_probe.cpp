@@ -9,11 +9,8 @@
 #include "train/data/text/vocabulary.h"
 
 namespace foldgrad {
-namespace {
 
 constexpr std::size_t kMostLines = 64;
-
-}  // namespace
 
 Probe text_probe(const std::string& source, const std::string& target, const std::string& path,
                  const TransformerConfig& config) {

@@ -54,7 +54,7 @@ std::string usage_hint(const CLI::App& program, const std::vector<std::string>& 
       continue;
     }
     const auto is_it = [&](const CLI::App* command) { return command->get_name() == argument; };
-    const auto found = std::find_if(commands.begin(), commands.end(), is_it);
+    const auto found = std::ranges::find_if(commands, is_it);
     if (found == commands.end()) return no_command(*levels.back(), argument);
     levels.push_back(*found);
   }

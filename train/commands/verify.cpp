@@ -39,8 +39,8 @@ int run_verify(const VerifyCommand& o) {
   } else {
     for (const CheckResult& r : results) fmt::print("{:<8} {}: {}\n", name_of(r.outcome), r.name, r.measured);
   }
-  const bool failed = std::any_of(results.begin(), results.end(),
-                                  [](const CheckResult& r) { return r.outcome == CheckResult::Outcome::failed; });
+  const bool failed =
+      std::ranges::any_of(results, [](const CheckResult& r) { return r.outcome == CheckResult::Outcome::failed; });
   return failed ? kExitCheckFailed : kExitOk;
 }
 

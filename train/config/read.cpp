@@ -64,7 +64,7 @@ toml::table parse_toml(const std::string& text, const std::string& name) try {
 void apply_setting(const std::string& setting, toml::table& values, GivenKeys& given) {
   const std::size_t equal = setting.find('=');
   const std::string key = setting.substr(0, equal);
-  const auto dots = std::count(key.begin(), key.end(), '.');
+  const auto dots = std::ranges::count(key, '.');
   if (equal == std::string::npos || dots < 1 || dots > 2)
     throw ConfigError(fmt::format("--set {}: must be SECTION.KEY=VALUE", setting));
   const std::string text = setting.substr(equal + 1);

@@ -29,8 +29,8 @@ std::vector<Column> columns_of(const std::vector<RunSummary>& runs) {
     for (const auto& [name, value] : run.best->scores) {
       const auto is = [&score = name](const Column& column) { return column.score == score; };
       if (name == "loss" && !std::isnan(run.best->at("perplexity"))) continue;
-      if (std::any_of(columns.begin(), columns.end(), is)) continue;
-      const auto known = std::find_if(kKnown.begin(), kKnown.end(), is);
+      if (std::ranges::any_of(columns, is)) continue;
+      const auto known = std::ranges::find_if(kKnown, is);
       columns.push_back(known == kKnown.end() ? Column{name, name, 4} : *known);
     }
   }

@@ -69,7 +69,7 @@ ordered_json groups_of(const ordered_json& runs) {
   std::vector<std::vector<std::size_t>> groups;
   for (auto& [settings, members] : alike)
     if (members.size() > 1) groups.push_back(std::move(members));
-  std::sort(groups.begin(), groups.end());
+  std::ranges::sort(groups);
   return groups;
 }
 

@@ -113,7 +113,7 @@ void add_event(RunSummary& s, const ordered_json& e) {
 }  // namespace
 
 double RunSummary::Best::at(const std::string& name) const {
-  const auto found = std::find_if(scores.begin(), scores.end(), [&](const auto& score) { return score.first == name; });
+  const auto found = std::ranges::find_if(scores, [&](const auto& score) { return score.first == name; });
   return found == scores.end() ? NAN : found->second;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 std::string quoted_for_shell(const std::string& argument) {
   const auto plain = [](unsigned char c) { return std::isalnum(c) || (c && std::strchr("-_=./:,+@%", c)); };
-  if (!argument.empty() && std::all_of(argument.begin(), argument.end(), plain)) return argument;
+  if (!argument.empty() && std::ranges::all_of(argument, plain)) return argument;
   std::string text = "'";
   for (const char c : argument) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return text + "'";

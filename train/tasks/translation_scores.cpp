@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 namespace foldgrad {
-namespace {
 
 constexpr std::size_t kSamples = 10;
-
-}  // namespace
 
 TranslationScores score_translations(const ValidationLoss& loss, const Lines& hypotheses, const Lines& references) {
   return {loss, sacre_bleu(hypotheses, references), multi_bleu(hypotheses, references), chrf(hypotheses, references),

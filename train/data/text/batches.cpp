@@ -49,8 +49,8 @@ std::vector<std::int64_t> ordered(const EncodedPairs& pairs, const BatchOptions&
   std::vector<std::int64_t> order = counting(pairs.source.size());
   if (options.shuffle) shuffle(order, {.seed = options.seed, .stream = kPairStream});
   for (const std::vector<Ids>* side : {&pairs.target, &pairs.source})
-    std::stable_sort(order.begin(), order.end(),  // [BAT-1]
-                     [&](std::int64_t a, std::int64_t b) { return (*side)[a].size() < (*side)[b].size(); });
+    std::ranges::stable_sort(order,  // [BAT-1]
+                             [&](std::int64_t a, std::int64_t b) { return (*side)[a].size() < (*side)[b].size(); });
   return order;
 }
 

@@ -63,7 +63,7 @@ Dictionary Dictionary::joined(const Dictionary& a, const Dictionary& b) {
 
 Dictionary Dictionary::sorted(const std::map<std::string, std::int64_t>& counts) {
   std::vector<std::pair<std::string, std::int64_t>> order(counts.begin(), counts.end());
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.second > b.second; });
   Dictionary dictionary;
   for (const auto& [word, count] : order) dictionary.add(word, count);
   dictionary.fill_up();

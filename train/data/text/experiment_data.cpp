@@ -103,7 +103,7 @@ std::map<std::string, std::string> digests_of(const DataConfig& d, const std::st
 void require_data(const DataConfig& config, const std::string& directory) {
   const std::string name = std::filesystem::path(directory).filename();
   const auto& sets = data_sets();
-  const bool known = std::any_of(sets.begin(), sets.end(), [&](const DataSet& set) { return set.name == name; });
+  const bool known = std::ranges::any_of(sets, [&](const DataSet& set) { return set.name == name; });
   const std::string fetch = known ? fmt::format("; `foldgrad data fetch {}` makes it, see docs/data.md", name) : "";
   if (!std::filesystem::is_directory(directory))
     throw FileError(directory, fmt::format("there is no such directory; data.directory = \"{}\" lies below --data-dir, "

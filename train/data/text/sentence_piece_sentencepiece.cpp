@@ -85,7 +85,7 @@ SentencePiece SentencePiece::train(const std::vector<std::string>& lines, const 
   FOLDGRAD_CHECK(options.kind == "unigram" || options.kind == "bpe",
                  "sentence_piece: the kind must be unigram or bpe, got \"{}\"", options.kind);
   FOLDGRAD_CHECK(!lines.empty(), "sentence_piece: there must be at least one line, got 0");
-  FOLDGRAD_CHECK(std::any_of(lines.begin(), lines.end(), [](const auto& line) { return !split_words(line).empty(); }),
+  FOLDGRAD_CHECK(std::ranges::any_of(lines, [](const auto& line) { return !split_words(line).empty(); }),
                  "sentence_piece: the text must have words, got {} lines without any", lines.size());
   const std::unordered_map<std::string, std::string> arguments{{"model_type", options.kind},
                                                                {"vocab_size", std::to_string(options.vocabulary)},
