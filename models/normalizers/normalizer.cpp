@@ -72,11 +72,6 @@ Var Normalizer::apply(const Var& x, const NormContext& context) {
   return forward(x, context);
 }
 
-Var Normalizer::apply_to_sum(const Var& residual, const Var& branch, const NormContext& context) {
-  const double s = residual_scale();
-  return apply(add(s == 1 ? residual : scale(residual, s), branch), context);
-}
-
 Var Normalizer::on_tape(Parameter& parameter, const Var& x) { return cast(x.tape().parameter(parameter), x.dtype()); }
 
 void Normalizer::restore(const NamedTensors& snapshot) {

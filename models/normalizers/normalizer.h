@@ -71,8 +71,6 @@ class Normalizer {
   // backward pass of some (ops/channel_norm/channel_norm.h).
   // Throws std::invalid_argument unless x is [..., channels], and for what the operations refuse.
   Var apply(const Var& x, const NormContext& context);
-  // apply(residual_scale() * residual + branch): the sum of a sublayer with post-norm.
-  Var apply_to_sum(const Var& residual, const Var& branch, const NormContext& context);
 
   // Named SITE.weight, SITE.bias and the like. They live as long as the normalizer.
   virtual std::vector<Parameter*> parameters() { return {}; }

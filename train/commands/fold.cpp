@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/files/atomic_file.h"
+#include "models/transformer/transformer.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/certificate.h"
 #include "train/commands/commands.h"

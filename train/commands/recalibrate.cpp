@@ -20,29 +20,23 @@ struct RecalibrateOptions {
 };
 
 int recalibrate(const RecalibrateOptions& o) {
-  const auto trained = load_transformer(o.model);
-  FOLDGRAD_CHECK(!trained->state().empty(), "recalibrate: {} has no running statistics: its normalizer is {}", o.model,
-                 trained->config().normalizer);
-  const Vocabulary vocabulary = load_vocabulary(o.model, trained->config());
+  const auto model = load_transformer(o.model);
+  FOLDGRAD_CHECK(!model->state().empty(), "recalibrate: {} has no running statistics: its normalizer is {}", o.model,
+                 model->config().normalizer);
+  const Vocabulary vocabulary = load_vocabulary(o.model, model->config());
   const EncodedPairs pairs = encode_model_text(read_model_text(o.text, o.model, vocabulary), vocabulary,
-                                               std::min(trained->config().max_positions, o.max_tokens));
-  // Without dropout, as at inference: the statistics are those of what the model will see.
-  TransformerConfig config = trained->config();
-  config.dropout = config.attention_dropout = config.activation_dropout = 0;
-  Transformer model(config, std::nullopt);
-  model.copy_from(*trained);
+                                               std::min(model->config().max_positions, o.max_tokens));
   Batches batches(pairs, {.max_tokens = o.max_tokens, .seed = std::uint64_t(o.seed)});
   const std::int64_t count = o.batches ? o.batches : batches.per_epoch();
   Tape tape(/*recording=*/false);
   for (std::int64_t i = 0; i < count; ++i) {
     const TranslationBatch batch = batches.next().sentences;
-    const ForwardPass pass{.tape = tape, .dtype = DType::f32, .training = true};
-    const Var memory = model.encode(batch.source, batch.source_mask, pass);
-    model.decode(batch.input, batch.input_mask, memory, batch.source_mask, pass);
+    const ForwardPass pass{.tape = tape, .dtype = DType::f32, .training = true, .without_dropout = true};
+    const Var memory = model->encode(batch.source, batch.source_mask, pass);
+    model->decode(batch.input, batch.input_mask, memory, batch.source_mask, pass);
     tape.clear();
   }
-  trained->restore(model.snapshot());
-  write_model_directory(o.output, *trained, find_model_directory(o.model) + "/vocabulary");
+  write_model_directory(o.output, *model, find_model_directory(o.model) + "/vocabulary");
   fmt::print("{}: statistics of {} after {} more batches\n", o.output, find_model_directory(o.model), count);
   return kExitOk;
 }
