@@ -6,6 +6,7 @@ to its end; nothing else about it changes. scripts/build.sh is one here that has
 """
 import os
 import random
+import re
 import shlex
 import shutil
 import subprocess
@@ -41,7 +42,8 @@ MADE = {"README.md": ["runs/multi30k-un/report.html", "averaged/model.safetensor
 
 def commands(document):
     with open(os.path.join(SOURCES, document), encoding="utf-8") as file:
-        return [line[4:].split("  #")[0].rstrip() for line in file if line.startswith("    ")]
+        text = re.sub(r"^```.*?^```", "", file.read(), flags=re.M | re.S)  # what programs print, code of other languages
+    return [line[4:].split("  #")[0].rstrip() for line in text.splitlines() if line.startswith("    ")]
 
 
 def make_text(directory, parts):
