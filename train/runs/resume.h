@@ -13,8 +13,8 @@ namespace foldgrad {
 
 struct BestValidation {
   std::int64_t step = 0;
-  double score = -1, loss = std::numeric_limits<double>::max();  // of Validation
-  std::string text;                                              // Validation::text
+  double score = std::numeric_limits<double>::lowest(), loss = std::numeric_limits<double>::max();  // of Validation
+  std::string text;                                                                                 // Validation::text
 
   // Among equal scores, as at the beginning of training, the smaller loss is better.
   bool worse_than(double other_score, double other_loss) const {

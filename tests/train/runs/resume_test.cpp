@@ -54,12 +54,20 @@ TEST(Resume, CheckpointsHoldTheWholeState) {
 TEST(Resume, AmongEqualScoresTheSmallerLossIsBetter) {
   BestValidation best;
   EXPECT_TRUE(best.worse_than(0, 5));
+  EXPECT_TRUE(best.worse_than(-1e9, 5));  // a score may be negative, as minus a loss is
   best = {1, 0, 5, ""};
   EXPECT_TRUE(best.worse_than(0, 4));
   EXPECT_TRUE(best.worse_than(0.5, 6));
   EXPECT_FALSE(best.worse_than(0, 5));
   EXPECT_FALSE(best.worse_than(-1, 4));
   EXPECT_FALSE(best.worse_than(0, std::nan("")));
+}
+
+TEST(Resume, ReadsWhatVersion_0_2_0CountedSinceTheLastReport) {
+  CheckpointContents c = to_checkpoint(state_of(false), 4, "hash", 77);
+  c.state["since_report"] = {{"loss", 0.5}, {"seconds", 1.5}, {"source_tokens", 4}, {"target_tokens", 7}};
+  const ReportSums want{.loss = 0.5, .seconds = 1.5, .weight = 7, .work = 11};
+  EXPECT_TRUE(from_checkpoint(c, "c").training.since_report == want);
 }
 
 TEST(Resume, RefusesTheCheckpointOfAnotherProgram) {
