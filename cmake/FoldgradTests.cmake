@@ -161,7 +161,8 @@ if(foldgrad_have_onnx AND TARGET commands_export_test)
   endif()
 endif()
 if(FOLDGRAD_SANITIZE STREQUAL thread)
-  foldgrad_add_test(text_batches_test foldgrad_ops tests/train/data/text/batches_test.cpp train/data/text/batches.cpp)
+  foldgrad_add_test(text_batches_test foldgrad_ops tests/train/data/text/batches_test.cpp train/data/text/batches.cpp
+                    models/transformer/batch.cpp)
   foldgrad_discover(text_batches_test "")
 endif()
 

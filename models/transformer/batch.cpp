@@ -1,7 +1,6 @@
 #include "models/transformer/batch.h"
 
 #include <algorithm>
-#include <random>
 
 #include "engine/check.h"
 
@@ -54,35 +53,6 @@ TranslationBatch TranslationBatch::of(const NamedTensors& inputs) {
   const auto target = inputs.find("target");
   return {needed("source"), needed("source_mask"), needed("input"), needed("input_mask"),
           target == inputs.end() ? Tensor() : target->second};
-}
-
-NamedTensors Transformer::smallest_inputs() const {
-  const std::int64_t id = config_.pad == 0 ? 1 % config_.source_vocabulary : 0, pad = config_.pad;
-  const bool two = config_.max_positions > 1;
-  const Tensor ids = two ? Tensor::of<std::int64_t>({2, 2}, {id, id, id, pad}) : Tensor::of<std::int64_t>({1, 1}, {id});
-  const Tensor mask = two ? Tensor::of<std::uint8_t>({2, 2}, {1, 1, 1, 0}) : Tensor::of<std::uint8_t>({1, 1}, {1});
-  return to(TranslationBatch{ids, mask, ids, mask, ids}.named(), device());
-}
-
-NamedTensors Transformer::random_inputs(std::uint64_t seed) const {
-  constexpr int kSentences = 8;
-  constexpr std::int64_t kTokens = 16;
-  std::mt19937_64 random(seed);
-  const std::int64_t most = std::clamp<std::int64_t>(config_.max_positions - 2, 1, kTokens);
-  const auto side = [&](std::int64_t vocabulary) {
-    std::vector<Ids> rows;
-    for (int s = 0; s < kSentences; ++s) {
-      Ids ids(1 + random() % std::uint64_t(most));
-      // All but padding, by counting on from it.
-      for (auto& id : ids)
-        id = vocabulary < 2 ? 0
-                            : (config_.pad + 1 + std::int64_t(random() % std::uint64_t(vocabulary - 1))) % vocabulary;
-      rows.push_back(std::move(ids));
-    }
-    return rows;
-  };
-  const std::vector<Ids> sources = side(config_.source_vocabulary), targets = side(config_.target_vocabulary);
-  return to(make_batch(sources, targets, config_.pad).named(), device());
 }
 
 }  // namespace foldgrad
