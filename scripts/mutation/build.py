@@ -4,6 +4,7 @@ A changed source is compiled by the build's own command, a changed header is fou
 first in the include path. A program is linked by the build's own command with the changed objects in front: they define
 what the libraries' own objects would, so that the linker leaves those where they are."""
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 class BuildTree:
     def __init__(self, root, build):
         self.root, self.build = Path(root), Path(build)
+        self.sanitized = re.search(r"^FOLDGRAD_SANITIZE:\w+=\w", (self.build / "CMakeCache.txt").read_text(), re.M)
         self.commands = {}  # object -> its compilation
         for entry in json.loads((self.build / "compile_commands.json").read_text()):
             tokens = shlex.split(entry["command"])

@@ -8,8 +8,11 @@ _INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.M)
 
 
 def _program(path):
-    """Of a test, as in cmake/FoldgradTests.cmake: of tests/models/fold/graph_test.cpp it is fold_graph_test."""
+    """Of a test, as in cmake/FoldgradTests.cmake: fold_graph_test of tests/models/fold/graph_test.cpp, python.a_test of
+    tests/python/a_test.py."""
     _, *folders, name = Path(path).with_suffix("").parts
+    if Path(path).suffix == ".py":
+        return f"python.{name}"
     return name if len(folders) < 2 or name.startswith(folders[-1] + "_") else f"{folders[-1]}_{name}"
 
 
@@ -25,13 +28,16 @@ class Covering:
             if "FOLDGRAD_PROGRAM" in text:
                 found.add("train/main.cpp")
             self.includes[str(p.relative_to(self.root))] = found
+        for p in (self.root / "tests" / "python").glob("*_test.py"):
+            if "PROGRAM" in p.read_text():
+                self.includes[str(p.relative_to(self.root))] = {"train/main.cpp"}
         self.implementers = {}  # of a header: [(source beside it that includes it, through how many headers there)]
         for path in self.includes:
             if path.endswith((".cpp", ".cu")):
                 for header, through in self._beside(path).items():
                     self.implementers.setdefault(header, []).append((path, through))
         self.tests = {_program(p): p for p in self.includes
-                      if p.endswith("_test.cpp") and not p.startswith("tests/realdata")}
+                      if p.endswith(("_test.cpp", "_test.py")) and not p.startswith("tests/realdata")}
         self.distances = {name: self._distances(p) for name, p in self.tests.items()}
 
     def _beside(self, path):
@@ -63,6 +69,10 @@ class Covering:
     def tests_of(self, path):
         """[(distance, test)], the nearest first."""
         return sorted((d[path], name) for name, d in self.distances.items() if path in d)
+
+    def script(self, test):
+        """Of a test in Python, which has no program of its own; None of others."""
+        return self.tests[test] if test.startswith("python.") else None
 
     def runs_program(self, test):
         return "train/main.cpp" in self.distances[test]

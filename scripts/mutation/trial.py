@@ -11,16 +11,26 @@ from pathlib import Path
 KILLED, SURVIVED, EQUIVALENT = "killed", "survived", "equivalent"
 NOT_COMPILED, NOT_LINKED, SAME_OBJECT, NOT_BUILT = "not compiled", "not linked", "same object", "not built"
 _MOST_OBJECTS = 6  # of a header that many include: so many are compiled again, those nearest to the test
+_SKIPPED = 77  # what tests in Python exit with where they lack a package
 _SECONDS = 60  # of a core, for one test program; one that takes more without a change is left out
+_MEMORY = 24 << 30  # of addresses; sanitizers, which reserve terabytes, count what is in use
 _WALL = 4  # times as long on the clock, for machines that are busy
 
 
 def _limits():
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # which shells ignore for what they start in the background
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (24 << 30, 24 << 30))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
+
+
+def _limits_and_addresses():
+    _limits()
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+
+
+def _named(word, by):
+    return by == word or (len(word) > 3 and by.startswith(word))
 
 
 class Tester:
@@ -28,31 +38,41 @@ class Tester:
 
     def __init__(self, tree, covering, work, cases):
         self.tree, self.covering, self.work = tree, covering, Path(work)
+        self.limits = _limits if tree.sanitized else _limits_and_addresses
         self.environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive",
-                            "RC_PARAMS": f"seed=1 max_success={cases}"}
+                            "RC_PARAMS": f"seed=1 max_success={cases}", "GTEST_FAIL_FAST": "1",
+                            "FOLDGRAD_SOURCE_DIR": str(tree.root), "FOLDGRAD_PROGRAM": str(tree.build / "foldgrad"),
+                            "ASAN_OPTIONS": f"detect_leaks=1:strict_string_checks=1:hard_rss_limit_mb={_MEMORY >> 20}"}
         self.sound, self.locks, self.lock = {}, {}, threading.Lock()
         self.red = set()  # those that fail without a change
         self.seconds = {}  # of a test program, when it last passed
         self.kills = {}  # (path, test) -> how often
 
-    def run(self, program, folder, foldgrad=None, only="*"):
+    def build(self, test, changed, folder):
+        """The command that runs `test` with the objects of `changed`, {object: changed object}; None: it cannot be
+        linked."""
+        script = self.covering.script(test)
+        if script:
+            return ["sh", str(self.tree.root / "tests" / "python" / "run.sh"), str(self.tree.root / script)]
+        return [folder / test] if self.tree.link(test, changed, folder / test) else None
+
+    def run(self, command, folder, foldgrad=None, only="*"):
         """(which test failed or was the last to begin, "" when all passed; seconds of a core)"""
-        environment = {**self.environment, "TMPDIR": str(folder)}
+        environment = {**self.environment, "TMPDIR": str(folder), "GTEST_FILTER": only}
         if foldgrad:
             environment["FOLDGRAD_PROGRAM"] = str(foldgrad)
         log = folder / "log"
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [program, "--gtest_fail_fast", "--gtest_filter=" + only], cwd=self.tree.root,
-                env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, preexec_fn=_limits,
-                start_new_session=True)
+                command, cwd=self.tree.root, env=environment, stdin=subprocess.DEVNULL, stdout=out,
+                stderr=subprocess.STDOUT, preexec_fn=self.limits, start_new_session=True)
         clock = threading.Timer(_WALL * _SECONDS, os.killpg, (process.pid, signal.SIGKILL))
         clock.start()
         _, status, usage = os.wait4(process.pid, 0)
         clock.cancel()
         process.returncode = os.waitstatus_to_exitcode(status)
         seconds = usage.ru_utime + usage.ru_stime
-        if process.returncode == 0:
+        if process.returncode in (0, _SKIPPED):
             return "", seconds
         text = log.read_text(errors="replace")
         failed = re.findall(r"^\[  FAILED  \] ([^\s,]+)", text, re.M)
@@ -69,8 +89,9 @@ class Tester:
                 folder = self.work / "unchanged" / f"{test}-{threading.get_ident()}"
                 folder.mkdir(parents=True, exist_ok=True)
                 why = "cannot be linked"
-                if self.tree.link(test, {}, folder / test):
-                    why = "" if failed == NOT_LINKED else self.run(folder / test, folder, only=only)[0]
+                command = self.build(test, {}, folder)
+                if command:
+                    why = "" if failed == NOT_LINKED else self.run(command, folder, only=only)[0]
                 shutil.rmtree(folder)
                 self.sound[test, only] = not why
                 if why:
@@ -83,7 +104,7 @@ class Tester:
 
         def rank(entry):
             distance, test = entry
-            named = len(words & set(test.split("_")))
+            named = sum(any(_named(w, t) for t in re.split("[._]", test)) for w in words)
             return -self.kills.get((path, test), 0), distance - 2 * named, self.seconds.get(test) or 0, test
         return [test for _, test in sorted(self.covering.tests_of(path), key=rank)]
 
@@ -147,26 +168,25 @@ class Trial:
         return (SURVIVED if differs else NOT_BUILT if self.changed else SAME_OBJECT), "", ran
 
     def _with(self, test, mutant, dependents):
-        distances = self.tester.covering.distances[test]
+        covering = self.tester.covering
+        own = set() if covering.script(test) else self.tree.objects_in(test)
+        in_program = self.tree.objects_in("foldgrad") if covering.runs_program(test) else set()
+        linked = own | in_program
+        distances = covering.distances[test]
         nearest = sorted(dependents, key=lambda o: distances.get(self.tree.main_source[o], 1 << 30))
-        linked = self.tree.objects_in(test)
-        foldgrad = "foldgrad" if self.tester.covering.runs_program(test) else None
-        if foldgrad:
-            linked = linked | self.tree.objects_in(foldgrad)
         wanted = [o for o in nearest if o in linked][:_MOST_OBJECTS]
         if self._compile(mutant, wanted):
             return NOT_COMPILED, "", 0
         changed = {o: self.changed[o] for o in wanted if o in self.changed}
         if not changed:
             return SAME_OBJECT, "", 0
+        foldgrad = self.folder / "foldgrad" if in_program else None
         if foldgrad:
-            in_program = self.tree.objects_in("foldgrad")
-            foldgrad = self.folder / "foldgrad"
             if not self.tree.link("foldgrad", {o: c for o, c in changed.items() if o in in_program}, foldgrad):
                 return NOT_LINKED, NOT_LINKED, 0
-        own = self.tree.objects_in(test)
-        if not self.tree.link(test, {o: c for o, c in changed.items() if o in own}, self.folder / test):
+        command = self.tester.build(test, {o: c for o, c in changed.items() if o in own}, self.folder)
+        if not command:
             return NOT_LINKED, NOT_LINKED, 0
-        why, seconds = self.tester.run(self.folder / test, self.folder / "tmp", foldgrad)
-        (self.folder / test).unlink()
+        why, seconds = self.tester.run(command, self.folder / "tmp", foldgrad)
+        (self.folder / test).unlink(missing_ok=True)
         return (KILLED if why else SURVIVED), why, seconds
