@@ -1,0 +1,63 @@
+#include "ops/max_pool2d/max_pool2d.h"
+
+#include "ops/max_pool2d/max_pool2d_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+constexpr std::int64_t kLargestKernel = 15;  // 15 x 15 places fit u8
+
+struct MaxPool2dNode {
+  Tensor from;
+  MaxPool2dSizes s;
+
+  const char* name() const { return "max_pool2d"; }
+
+  void backward(NodeGrads& grads) {
+    dispatch_floating(name(), grads.dy().dtype(), [&]<class T>(Type<T>) {
+      const MaxPool2dBackward<T> p{
+          .dx = grads.out<T>(0), .dy = grads.dy().data<T>(), .from = from.data<std::uint8_t>(), .s = s};
+      FOLDGRAD_RUN(from.device(), max_pool2d, p);
+    });
+  }
+};
+
+MaxPool2dSizes check(const Tensor& x, const MaxPool2dOptions& o) {
+  check_floating("max_pool2d", "x", x, 4);
+  FOLDGRAD_CHECK(x.shape().rank() == 4, "max_pool2d: x must be [B, H, W, C], got {}", x.shape());
+  FOLDGRAD_CHECK(1 <= o.kernel && o.kernel <= kLargestKernel, "max_pool2d: kernel must be in [1, {}], got {}",
+                 kLargestKernel, o.kernel);
+  FOLDGRAD_CHECK(o.stride > 0, "max_pool2d: stride must be positive, got {}", o.stride);
+  FOLDGRAD_CHECK(0 <= o.padding && o.padding <= o.kernel / 2,
+                 "max_pool2d: padding must be in [0, {}], half of the kernel, got {}", o.kernel / 2, o.padding);
+  const std::int64_t height = x.shape()[1], width = x.shape()[2];
+  FOLDGRAD_CHECK(height > 0 && width > 0, "max_pool2d: x must have pixels, got {}", x.shape());
+  FOLDGRAD_CHECK(o.kernel <= height + 2 * o.padding && o.kernel <= width + 2 * o.padding,
+                 "max_pool2d: the kernel must lie within the image {} x {} with padding {} on each side, got {} x {}",
+                 height, width, o.padding, o.kernel, o.kernel);
+  return {.batch = x.shape()[0],
+          .height = height,
+          .width = width,
+          .channels = x.shape()[3],
+          .out_height = (height + 2 * o.padding - o.kernel) / o.stride + 1,
+          .out_width = (width + 2 * o.padding - o.kernel) / o.stride + 1,
+          .kernel = o.kernel,
+          .stride = o.stride,
+          .padding = o.padding};
+}
+
+}  // namespace
+
+Var max_pool2d(const Var& xv, const MaxPool2dOptions& options) {
+  const Tensor& x = xv.value();
+  const MaxPool2dSizes s = check(x, options);
+  const Shape shape{s.batch, s.out_height, s.out_width, s.channels};
+  const Tensor y = Tensor::empty(shape, x.dtype(), x.device()), from = Tensor::empty(shape, DType::u8, x.device());
+  dispatch_floating("max_pool2d", x.dtype(), [&]<class T>(Type<T>) {
+    const MaxPool2dForward<T> p{.y = y.data<T>(), .from = from.data<std::uint8_t>(), .x = x.data<T>(), .s = s};
+    FOLDGRAD_RUN(x.device(), max_pool2d, p);
+  });
+  return xv.tape().record(y, {xv}, MaxPool2dNode{.from = from, .s = s});
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,26 @@
+// The largest value under each place of a kernel, in images whose channels come last.
+//
+//   [POOL-1]  y_bijc  = max of x_(b, h, g, c) over h = s i + v - p, g = s j + w - p inside of the image, 0 <= v, w < K;
+//             Ho = floor((H + 2p - K) / s) + 1, Wo likewise. Among equal ones the first, row by row, is the maximum;
+//             a NaN is larger than any number.
+//
+//   backward:
+//   [POOL-2]  dx_bhgc = sum of dy_bijc over the i, j whose maximum is that x, in the order of (i, j)
+//
+//   x: [B, H, W, C]; y: [B, Ho, Wo, C]; K: kernel; s: stride; p: padding. Padding holds nothing, so it is never the
+//   maximum. Saved: which place of the kernel the maximum has, v K + w, as u8 [B, Ho, Wo, C].
+//   In PyTorch: torch.nn.functional.max_pool2d, channels_last; there the last of several NaN gets the gradient.
+#pragma once
+#include "engine/tape.h"
+
+namespace foldgrad {
+
+struct MaxPool2dOptions {
+  std::int64_t kernel = 2, stride = 2, padding = 0;
+};
+
+// Throws std::invalid_argument unless x is as above and has pixels, kernel is in [1, 15] and within the padded image,
+// stride is positive, and padding in [0, kernel / 2], so that the kernel always sees some of the image.
+Var max_pool2d(const Var& x, const MaxPool2dOptions& options = {});
+
+}  // namespace foldgrad

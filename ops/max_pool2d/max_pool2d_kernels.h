@@ -1,0 +1,49 @@
+#pragma once
+#include "engine/kernels.h"
+
+namespace foldgrad {
+
+struct MaxPool2dSizes {
+  struct Range {
+    std::int64_t begin, end;  // begin >= end: nothing
+  };
+  std::int64_t batch, height, width, channels, out_height, out_width, kernel, stride, padding;
+
+  // The kernel's rows that hit the image at place i; its columns likewise.
+  FOLDGRAD_HD Range hits(std::int64_t i, std::int64_t image) const {
+    const std::int64_t first = i * stride - padding, rest = image - first;
+    return {first < 0 ? -first : 0, rest < kernel ? rest : kernel};
+  }
+  // The places that see row h of the image, of `places` in all; those of a column likewise.
+  FOLDGRAD_HD Range seen_from(std::int64_t h, std::int64_t places) const {
+    const std::int64_t before = h + padding - kernel + 1, behind = (h + padding) / stride + 1;
+    return {before > 0 ? (before + stride - 1) / stride : 0, behind < places ? behind : places};
+  }
+};
+
+// Whether `value`, which comes later, is the maximum instead of `max`.
+template <class Value>
+FOLDGRAD_HD bool exceeds(Value value, Value max) {
+  return value > max || (value != value && max == max);  // [POOL-1]
+}
+
+template <class T>
+struct MaxPool2dForward {
+  T* y;                // [batch, out_height, out_width, channels]
+  std::uint8_t* from;  // of the same shape
+  const T* x;          // [batch, height, width, channels]
+  MaxPool2dSizes s;
+};
+
+template <class T>
+struct MaxPool2dBackward {
+  GradOut<T> dx;             // [batch, height, width, channels]
+  const T* dy;               // [batch, out_height, out_width, channels]
+  const std::uint8_t* from;  // of the same shape
+  MaxPool2dSizes s;
+};
+
+FOLDGRAD_DECLARE(max_pool2d, MaxPool2dForward);
+FOLDGRAD_DECLARE(max_pool2d, MaxPool2dBackward);
+
+}  // namespace foldgrad

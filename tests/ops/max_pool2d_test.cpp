@@ -1,0 +1,137 @@
+#include "ops/max_pool2d/max_pool2d.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/harness/op_spec.h"
+#include "tests/harness/properties.h"
+
+namespace foldgrad::testing {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
+
+OpCase pool_case(Shape x, MaxPool2dOptions o = {}, bool large = false) {
+  return {.label = fmt::format("{}, kernel {}, stride {}, padding {}", x, o.kernel, o.stride, o.padding),
+          .operands = {randn(x, 1)},
+          .f = [=](const std::vector<Var>& v) { return max_pool2d(v[0], o); },
+          .large = large};
+}
+OpError pool_error(const char* message, Shape x, MaxPool2dOptions o = {}) {
+  return {message, [=](Tape& t) { max_pool2d(t.constant(Tensor::zeros(x, DType::f32)), o); }};
+}
+
+// Kernels that overlap, leave gaps, or do not reach the border; channels around a chunk of 64.
+const RegisterOp kMaxPool2d({
+    .name = "max_pool2d",
+    .cases = {pool_case({2, 4, 5, 3}, {.kernel = 3, .stride = 2, .padding = 1}), pool_case({1, 4, 6, 2}),
+              pool_case({1, 5, 4, 2}, {.kernel = 3, .stride = 1}), pool_case({1, 5, 7, 1}, {.kernel = 1, .stride = 3}),
+              pool_case({1, 2, 1, 1}, {.kernel = 4, .stride = 1, .padding = 2}), pool_case({0, 2, 2, 3}),
+              pool_case({2, 3, 2, 65}, {.kernel = 2, .stride = 1, .padding = 1}, true),
+              pool_case({2, 17, 15, 64}, {.kernel = 3, .stride = 2, .padding = 1}, true),
+              pool_case({1, 16, 17, 3}, {.kernel = 15, .stride = 1, .padding = 7}, true)},
+    .errors = {pool_error("max_pool2d: x must be f32, f64 or bf16 with at least 4 axes, got f32 [3, 4, 2] on cpu",
+                          {3, 4, 2}),
+               pool_error("max_pool2d: x must be [B, H, W, C], got [1, 1, 3, 4, 5]", {1, 1, 3, 4, 5}),
+               pool_error("max_pool2d: x must have pixels, got [1, 0, 3, 4]", {1, 0, 3, 4}, {.padding = 1}),
+               pool_error("max_pool2d: kernel must be in [1, 15], got 16", {1, 20, 20, 1}, {.kernel = 16}),
+               pool_error("max_pool2d: kernel must be in [1, 15], got 0", {1, 20, 20, 1}, {.kernel = 0}),
+               pool_error("max_pool2d: stride must be positive, got 0", {1, 4, 4, 1}, {.stride = 0}),
+               pool_error("max_pool2d: padding must be in [0, 1], half of the kernel, got 2", {1, 4, 4, 1},
+                          {.kernel = 3, .padding = 2}),
+               pool_error("max_pool2d: padding must be in [0, 1], half of the kernel, got -1", {1, 4, 4, 1},
+                          {.padding = -1}),
+               pool_error("max_pool2d: the kernel must lie within the image 3 x 1 with padding 1 on each side, got "
+                          "4 x 4",
+                          {2, 3, 1, 1}, {.kernel = 4, .padding = 1})},
+});
+
+// Two channels of three rows: in the first the maximum 5 is there twice, in the second all is below the zeros that
+// padding would be.
+TEST(MaxPool2d, POOL_1_POOL_2_WorkedByHand) {
+  for (Device device : devices()) {
+    Tape tape;
+    const Var x = tape.variable(Tensor::of<double>({1, 3, 3, 2},
+                                                   {1, -1, 5, -2, 2, -3,  //
+                                                    5, -4, 3, -5, 0, -6,  //
+                                                    -1, -7, -2, -8, -3, -9},
+                                                   device));
+    const Var y = max_pool2d(x, {.kernel = 3, .stride = 2, .padding = 1});
+    EXPECT_EQ(y.shape(), (Shape{1, 2, 2, 2}));
+    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{5, -1, 5, -2, 5, -4, 3, -5}));
+    tape.backward(y, Tensor::of<double>({1, 2, 2, 2}, {1, 16, 2, 32, 4, 64, 8, 128}, device));
+    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{0, 16, 3, 32, 0, 0,   //
+                                                                  4, 64, 8, 128, 0, 0,  //
+                                                                  0, 0, 0, 0, 0, 0}));
+  }
+}
+
+// What a row of three neighbours gives, as [y, dx] for dy = 1, 2, 4, ...
+std::vector<std::vector<double>> of_row(const std::vector<double>& row, DType dtype, Device device) {
+  const std::int64_t n = std::int64_t(row.size());
+  std::vector<double> powers;
+  for (int i = 0; i < n; ++i) powers.push_back(std::ldexp(1, i));
+  Tape tape;
+  const Var x = tape.variable(Tensor::of<double>({1, 1, n, 1}, row).to(dtype).to(device));
+  const Var y = max_pool2d(x, {.kernel = 3, .stride = 1, .padding = 1});
+  tape.backward(y, Tensor::of<double>({1, 1, n, 1}, powers).to(dtype).to(device));
+  return {y.value().to(DType::f64).values<double>(), tape.grad(x).to(DType::f64).values<double>()};
+}
+
+TEST(MaxPool2d, POOL_1_TheFirstNaNWinsAndMinusInfinityIsAValue) {
+  for (Device device : devices())
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      const auto nans = of_row({kInfinity, kNaN, kNaN, 2}, dtype, device);
+      for (double y : nans[0]) EXPECT_TRUE(std::isnan(y));
+      EXPECT_EQ(nans[1], (std::vector<double>{0, 7, 8, 0}));
+      const auto infinite = of_row({-kInfinity, -kInfinity, -kInfinity, 2}, dtype, device);
+      EXPECT_EQ(infinite[0], (std::vector<double>{-kInfinity, -kInfinity, 2, 2}));
+      EXPECT_EQ(infinite[1], (std::vector<double>{3, 0, 0, 12}));
+    }
+}
+
+// 1e8 + 1 is 1e8 in f32: the sum tells in which order the places came.
+TEST(MaxPool2d, POOL_2_SumsInTheOrderOfPlaces) {
+  for (Device device : devices()) {
+    Tape tape;
+    const Var x = tape.variable(Tensor::of<float>({1, 1, 3, 1}, {0, 9, 0}, device));
+    const Var y = max_pool2d(x, {.kernel = 3, .stride = 1, .padding = 1});
+    tape.backward(y, Tensor::of<float>({1, 1, 3, 1}, {1e8f, -1e8f, 1}, device));
+    EXPECT_EQ(tape.grad(x).values<float>(), (std::vector<float>{0, 1, 0}));
+  }
+}
+
+// Against the definition, every maximum sending its dy back. Whole numbers from few, so that many are equal.
+RC_GTEST_PROP(MaxPool2d, POOL_1_POOL_2_EqualTheDefinition, ()) {
+  const int H = *rc::gen::inRange(1, 8), W = *rc::gen::inRange(1, 8), C = *rc::gen::inRange(1, 4),
+            K = *rc::gen::inRange(1, std::min({H, W, 4}) + 1), stride = *rc::gen::inRange(1, 4),
+            padding = *rc::gen::inRange(0, K / 2 + 1);
+  const Tensor x = random_ids({2, H, W, C}, 4, *rc::gen::inRange(0u, 1000u)).to(DType::f64);
+  for (Device device : devices()) {
+    Tape tape;
+    const Var xv = tape.variable(x.to(device));
+    const Var y = max_pool2d(xv, {.kernel = K, .stride = stride, .padding = padding});
+    const std::int64_t Ho = y.shape()[1], Wo = y.shape()[2];
+    const Tensor dy = random_ids(y.shape(), 9, 3).to(DType::f64);
+    Tensor want = Tensor::zeros(y.shape(), DType::f64), dx = Tensor::zeros(x.shape(), DType::f64);
+    for (std::int64_t e = 0; e < want.size(); ++e) {
+      const std::int64_t c = e % C, top = e / C / Wo % Ho * stride - padding, left = e / C % Wo * stride - padding,
+                         b = e / C / Wo / Ho;
+      std::int64_t at = -1;
+      for (std::int64_t k = 0; k < K * K; ++k) {
+        const std::int64_t h = top + k / K, g = left + k % K, i = ((b * H + h) * W + g) * C + c;
+        if (h < 0 || h >= H || g < 0 || g >= W) continue;
+        if (at < 0 || x.data<double>()[i] > x.data<double>()[at]) at = i;
+      }
+      want.data<double>()[e] = x.data<double>()[at];
+      dx.data<double>()[at] += dy.data<double>()[e];
+    }
+    tape.backward(y, dy.to(device));
+    RC_ASSERT(bool(identical(y.value().to(Device::cpu), want)));
+    RC_ASSERT(bool(identical(tape.grad(xv).to(Device::cpu), dx)));
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
