@@ -227,6 +227,23 @@ TEST(TransformerSetup, SeedsDecideAndPrecisionDoesNot) {
   EXPECT_TRUE(identical(find(a, name).value, find(exact, name).value.to(DType::f32)));
 }
 
+TEST(TransformerSetup, TheSmallestOfEverySizeIsAccepted) {
+  TransformerConfig config;
+  config.width = 4;
+  config.source_vocabulary = config.encoder_layers = config.decoder_layers = 1;
+  config.ffn_width = config.heads = config.max_positions = 1;
+  config.target_vocabulary = kEos + 1;
+  config.pad = 0;
+  config.share_embeddings = "none";
+  Transformer model(config, 1, DType::f64);
+  for (const NamedTensors& inputs : {model.smallest_inputs(), model.random_inputs(1)}) {
+    const Tensor logits = inference_logits(model, inputs, DType::f64);
+    EXPECT_EQ(logits.shape(), Shape({inputs.at("source").shape()[0], 1, 3}));
+    EXPECT_EQ(inputs.at("source").shape()[1], 1);
+    for (double z : logits.values<double>()) EXPECT_TRUE(std::isfinite(z));
+  }
+}
+
 TEST(TransformerSetup, MessagesNameTheKey) {
   const auto error = [](const std::function<void(TransformerConfig&)>& change) {
     TransformerConfig config = tiny_config();

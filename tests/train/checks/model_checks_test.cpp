@@ -145,6 +145,28 @@ TEST(ModelChecks, LogitsThatSeePaddingOrOtherSentencesAreFound) {
   EXPECT_EQ(outcomes(0, NAN).second, Outcome::failed);
 }
 
+TEST(ModelChecks, PaddingAndOtherSentencesThatChangeOneSentenceAreFound) {
+  const auto model = used_un();
+  const TranslationBatch batch = translation_batch();
+  const Shape whole = batch.source.shape();
+  const auto scaled = [&](const TranslationBatch& b, std::int64_t sentence, double factor) {
+    const Tensor z = inference_logits(*model, b.named(), DType::f64), one = z.slice(sentence, sentence + 1);
+    for (double& v : std::span(one.data<double>(), std::size_t(one.size()))) v *= factor;
+    return z;
+  };
+  for (std::int64_t s = 0; s < whole[0]; ++s) {
+    const LogitsOf padding = [&](const TranslationBatch& b) {
+      return scaled(b, s, b.source.shape()[1] > whole[1] ? 1 + 1e-9 : 1);
+    };
+    EXPECT_EQ(check_padding(padding, batch, 1, 12).outcome, Outcome::failed) << s;
+    std::int64_t alone = 0;
+    const LogitsOf company = [&](const TranslationBatch& b) {
+      return scaled(b, 0, b.source.shape()[0] == 1 && alone++ == s ? 1 + 1e-9 : 1);
+    };
+    EXPECT_EQ(check_other_sentences(company, batch, 1).outcome, Outcome::failed) << s;
+  }
+}
+
 // y = x, whose backward pass multiplies by a factor and leaves out the first elements.
 struct WrongNode {
   double factor;
