@@ -61,14 +61,16 @@ TEST_F(Report, EveryScoreHasAColumnWithItsDecimals) {
   a.best = {1, {{"loss", 1}, {"perplexity", 2}, {"bleu", 3}, {"tokenized_bleu", 4}, {"chrf", 5}, {"exact", 6}}, ""};
   b.best = {2, {{"loss", 7}, {"accuracy", 8}}, ""};
   const std::string both = comparison_table({a, b}), table = comparison_table({b});
-  EXPECT_EQ(both.substr(0, both.find('\n')),
-            "run  normalizer  parameters  steps  outcome  best step  perplexity  BLEU  signature  tokenized BLEU  chrF2 "
-            " exact %    loss  accuracy  skips  not finite  time");
-  EXPECT_EQ(both.substr(both.find('\n') + 1),
-            "a            ln           0      0                   1       2.000  3.00          -            4.00   5.00 "
-            "     6.0  1.0000         -      0           0  0:00\n"
-            "b            bn           0      0                   2           -     -          -               -      - "
-            "       -  7.0000    8.0000      0           0  0:00\n");
+  EXPECT_EQ(
+      both.substr(0, both.find('\n')),
+      "run  normalizer  parameters  steps  outcome  best step  perplexity  BLEU  signature  tokenized BLEU  chrF2 "
+      " exact %    loss  accuracy  skips  not finite  time");
+  EXPECT_EQ(
+      both.substr(both.find('\n') + 1),
+      "a            ln           0      0                   1       2.000  3.00          -            4.00   5.00 "
+      "     6.0  1.0000         -      0           0  0:00\n"
+      "b            bn           0      0                   2           -     -          -               -      - "
+      "       -  7.0000    8.0000      0           0  0:00\n");
   EXPECT_NE(table.find("best step    loss  accuracy  skips"), std::string::npos) << table;
 }
 
