@@ -16,7 +16,7 @@ struct ConfigKey : Option {
   std::string section;
   bool trajectory = true;         // it decides the trained numbers
   bool required_in_json = false;  // of a model's directory, since inference depends on it
-  bool from_data = false;         // or from folding: config.json has it, configurations do not
+  bool from_data = false;         // or from folding
 
   ConfigKey(const char* section, const char* name, const char* unit, const char* help, Range range = {})
       : Option{name, help, Kind::text, range, {}, unit}, section(section) {}
@@ -41,7 +41,9 @@ inline ConfigKey required(ConfigKey key) {
   key.required_in_json = true;
   return key;
 }
-inline ConfigKey from_data(ConfigKey key) {
+// A key of the model that config.json has and configurations have not.
+inline ConfigKey from_data(const char* name) {
+  ConfigKey key("model", name, "", "");
   key.from_data = true;
   return key;
 }
@@ -50,9 +52,8 @@ inline ConfigKey from_data(ConfigKey key) {
 template <class Model, class Visitor>
 void visit_model_keys(Model& m, const Visitor& v) {
   const Range size = within(1, kMostOfASize);
-  const char* rows = "Entries of the vocabulary";
-  v(m.source_vocabulary, required(from_data(ConfigKey("model", "source_vocabulary", "", rows, size))));
-  v(m.target_vocabulary, required(from_data(ConfigKey("model", "target_vocabulary", "", rows, size))));
+  v(m.source_vocabulary, required(from_data("source_vocabulary")));
+  v(m.target_vocabulary, required(from_data("target_vocabulary")));
   v(m.width,
     required(ConfigKey("model", "width", "channels", "Width of embeddings and sublayers", within(4, kMostOfASize))));
   v(m.ffn_width, required(ConfigKey("model", "ffn_width", "channels", "Inner width of feed-forward blocks", size)));
@@ -61,7 +62,7 @@ void visit_model_keys(Model& m, const Visitor& v) {
   v(m.decoder_layers, required(ConfigKey("model", "decoder_layers", "", "Layers of the decoder", size)));
   v(m.max_positions, required(ConfigKey("model", "max_positions", "tokens", "Longest sentence with its end",
                                         within(1, kMostPositions))));
-  v(m.pad, required(from_data(ConfigKey("model", "pad", "", "Id of padding", at_least(0)))));
+  v(m.pad, required(from_data("pad")));
   v(m.pre_norm,
     required(ConfigKey("model", "pre_norm", "", "Normalize before each sublayer; false: after each residual sum")));
   v(m.activation, required(ConfigKey("model", "activation", "Activation of feed-forward blocks",
@@ -70,7 +71,7 @@ void visit_model_keys(Model& m, const Visitor& v) {
     required(ConfigKey("model", "share_embeddings", "Embedding tables that the output projection shares",
                        {"all", "decoder", "none"})));
   v(m.fixnorm, ConfigKey("model", "fixnorm", "", "Divide the rows of embedding tables by their norms (FixNorm)"));
-  v(m.output_bias, from_data(ConfigKey("model", "output_bias", "", "Bias of the output projection")));
+  v(m.output_bias, from_data("output_bias"));
   v(m.dropout, ConfigKey("model", "dropout", "", "Dropout of embeddings and sublayers", kFraction));
   v(m.attention_dropout, ConfigKey("model", "attention_dropout", "", "Dropout of attention probabilities", kFraction));
   v(m.activation_dropout,

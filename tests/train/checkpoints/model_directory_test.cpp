@@ -74,6 +74,19 @@ TEST(ModelDirectory, HoldsFoldedModels) {
   EXPECT_TRUE(same_bits(values(*loaded), values(*model)));
 }
 
+TEST(ModelDirectory, HoldsTheSmallestModel) {
+  const TemporaryDirectory directory;
+  TransformerConfig config;
+  config.normalizer = "none";
+  config.width = 4;
+  config.source_vocabulary = config.target_vocabulary = config.encoder_layers = config.decoder_layers = 1;
+  config.ffn_width = config.heads = config.max_positions = 1;
+  config.pad = 0;
+  const Transformer model(config, 1);
+  write_model_directory(directory / "m", model);
+  EXPECT_EQ(load_transformer(directory / "m")->config(), config);
+}
+
 TEST(ModelDirectory, NamesEveryOptionWithItsType) {
   TransformerConfig config = tiny_config("un");
   config.normalizer_options = {{"window", "2"}};
