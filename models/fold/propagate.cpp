@@ -60,6 +60,27 @@ std::string propagate_pool(const GraphNode& node, PendingMap& w) {
   return kPropagated;
 }
 
+// Every row of these weights sums to 1, whatever the numbers: they are rows of a softmax without a mask.
+bool sums_to_one(const Graph& graph, int weights) {
+  const std::int64_t steps = graph.values[weights].shape[-1];
+  int producer = graph.producer(weights);
+  while (producer >= 0 && graph.nodes[producer].kind == "reshape")
+    producer = graph.producer(graph.nodes[producer].operands[0]);
+  if (producer < 0 || graph.nodes[producer].kind != "softmax") return false;
+  const GraphNode& softmax = graph.nodes[producer];
+  return softmax.operands.size() == 1 && graph.values[softmax.result].shape[-1] == steps;
+}
+
+// sum_t w_t (A x_t + B) = A sum_t w_t x_t + B sum_t w_t
+std::string propagate_weighted_pool(const Graph& graph, const GraphUse& use, PendingMap& w) {
+  if (use.operand != 0) return "weighted_pool takes it as weights";
+  if (w.place.axis != 2) return "weighted_pool sums over the channels";
+  if (w.map.adds() && !sums_to_one(graph, graph.nodes[use.node].operands[1]))
+    return "weighted_pool multiplies B by the sum of its weights, which is 1 for a softmax without a mask only";
+  w.place.axis = 1;
+  return kPropagated;
+}
+
 std::string propagate_mul(PendingMap& w) {
   if (w.map.centered) return "mul is different from channel to channel, and the map mixes them";
   return w.map.adds() ? "mul changes what B is to be; zeros would stay zeros, where the map gives B" : kPropagated;
@@ -87,6 +108,7 @@ std::string propagate(const Graph& graph, const GraphUse& use, PendingMap& w) {
   }
   if (kind == "unfold") return propagate_unfold(node, from, to, w);
   if (kind == "mean_pool") return propagate_pool(node, w);
+  if (kind == "weighted_pool") return propagate_weighted_pool(graph, use, w);
   if (kind == "mul") return propagate_mul(w);
   if (kind == "scale") {
     for (double& b : w.map.B) b *= node.arguments[0];

@@ -1,0 +1,21 @@
+// Sums over axis 1 with a weight for each step, as sequence pooling has them from a softmax (Hassani et al.: "Escaping
+// the Big Data Paradigm with Compact Transformers", 2021).
+//
+//   [WP-1]  y_bc   = sum_t w_bt x_btc
+//
+//   backward:
+//   [WP-2]  dx_btc = w_bt dy_bc
+//   [WP-3]  dw_bt  = sum_c dy_bc x_btc
+//
+//   x: [B, T, C]; w: [B, T]; y: [B, C]. The order of the sums is fixed. Saved: x, w. A node of its own instead of a
+//   product of matrices, because folding must know that a map of x goes through where a row of w sums to 1
+//   (models/fold/propagate.h). In PyTorch: torch.matmul(w.unsqueeze(1), x).squeeze(1).
+#pragma once
+#include "engine/tape.h"
+
+namespace foldgrad {
+
+// Throws std::invalid_argument unless x and w are as above, of one dtype and device.
+Var weighted_pool(const Var& x, const Var& w);
+
+}  // namespace foldgrad

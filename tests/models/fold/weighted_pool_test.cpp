@@ -1,0 +1,98 @@
+// A map through weighted sums over tokens: exact where the weights sum to 1, refused where they need not.
+#include "ops/weighted_pool/weighted_pool.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/activation/activation.h"
+#include "ops/dropout/dropout.h"
+#include "ops/permute/permute.h"
+#include "ops/reshape/reshape.h"
+#include "ops/softmax/softmax.h"
+#include "tests/models/fold/graphs.h"
+
+namespace foldgrad::testing {
+namespace {
+
+// A head behind the sum over the 4 tokens of a normalized [2, 4, 3] with weights that `weights_of` makes of scores
+// [2, 4, 1], which read the normalizer too.
+std::string pooled(const std::function<Var(GraphBuilder&, const Var&)>& weights_of, const std::string& kind = "affine",
+                   bool zero_bias = false) {
+  return refusal([&](GraphBuilder& g) {
+    const Var y = g.norm(g.input({2, 4, 3}), "norm", kind, zero_bias);
+    const Var scores = g.linear(y, "attention_pool", 1);
+    return Vars{g.linear(weighted_pool(y, weights_of(g, scores)), "head", 5)};
+  });
+}
+
+Var rows(const Var& scores) { return reshape(scores, {2, 4}); }
+
+TEST(FoldWeightedPool, SequencePooling) {
+  for (const char* kind : {"affine", "centernorm", "bn"})
+    EXPECT_EQ(pooled([](GraphBuilder&, const Var& scores) { return softmax(rows(scores)); }, kind), "folded");
+  const FoldedGraph folded = fold_and_compare([](GraphBuilder& g) {
+    const Var y = g.norm(g.input({2, 4, 3}));
+    const Var weights = softmax(rows(g.linear(y, "attention_pool", 1)));
+    return Vars{g.linear(weighted_pool(y, weights), "head", 5)};
+  });
+  EXPECT_EQ(folded.reports[0].into, (std::vector<std::string>{"attention_pool.weight", "head.weight"}));
+}
+
+TEST(FoldWeightedPool, ASoftmaxThatIsReshapedBehind) {
+  EXPECT_EQ(pooled([](GraphBuilder&, const Var& scores) {
+              return reshape(softmax(permute(scores, {0, 2, 1})), {2, 4});
+            }),
+            "folded");
+}
+
+const char* const kNotOne =
+    "norm -> weighted_pool: weighted_pool multiplies B by the sum of its weights, which is 1 for a softmax without a "
+    "mask only";
+
+TEST(FoldWeightedPool, WeightsThatNeedNotSumToOne) {
+  EXPECT_EQ(pooled([](GraphBuilder&, const Var& scores) { return sigmoid(rows(scores)); }), kNotOne);
+  EXPECT_EQ(pooled([](GraphBuilder& g, const Var&) { return g.tape.constant(randn({2, 4}, 7)); }), kNotOne);
+  EXPECT_EQ(pooled([](GraphBuilder&, const Var& scores) {
+              return dropout(softmax(rows(scores)), 0.5, {1, 1, 1});
+            }),
+            kNotOne);
+}
+
+// A row that is all masked sums to 0.
+TEST(FoldWeightedPool, AMaskedSoftmax) {
+  EXPECT_EQ(pooled([](GraphBuilder& g, const Var& scores) {
+              const Tensor mask = Tensor::of<std::uint8_t>({2, 4}, {1, 1, 0, 0, 0, 0, 0, 0});
+              return softmax(rows(scores), g.tape.constant(mask));
+            }),
+            kNotOne);
+}
+
+TEST(FoldWeightedPool, ASoftmaxOverPiecesOfTheTokens) {
+  EXPECT_EQ(pooled([](GraphBuilder&, const Var& scores) {
+              return reshape(softmax(reshape(scores, {2, 2, 2})), {2, 4});
+            }),
+            kNotOne);
+}
+
+TEST(FoldWeightedPool, AnyWeightsWhereBIsZero) {
+  EXPECT_EQ(pooled([](GraphBuilder&, const Var& scores) { return sigmoid(rows(scores)); }, "affine",
+                   /*zero_bias=*/true),
+            "folded");
+}
+
+TEST(FoldWeightedPool, TheWeightsThemselves) {
+  EXPECT_EQ(refusal([](GraphBuilder& g) {
+              return Vars{g.linear(weighted_pool(g.input({2, 4, 3}), g.norm(g.input({2, 4}))), "head", 5)};
+            }),
+            "norm -> weighted_pool: weighted_pool takes it as weights");
+}
+
+TEST(FoldWeightedPool, ASumOverChannels) {
+  EXPECT_EQ(refusal([](GraphBuilder& g) {
+              const Var y = permute(g.norm(g.input({2, 4, 3})), {0, 2, 1});
+              return Vars{g.linear(weighted_pool(y, softmax(g.tape.constant(randn({2, 3}, 1)))), "head", 5)};
+            }),
+            "norm -> weighted_pool: weighted_pool sums over the channels");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
