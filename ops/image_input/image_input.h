@@ -1,0 +1,23 @@
+// Images of bytes as input of a model.
+//
+//   [IMG-1]  y_bhgc = (x_bhgc / 255 - mean_c) / std_c
+//
+//   x: u8 [B, H, W, 3]; y: of x's shape. Bytes have no gradient. The order of the operations is that of torchvision's
+//   ToTensor and Normalize, so that f32 has their bits.
+#pragma once
+#include <array>
+
+#include "engine/tape.h"
+
+namespace foldgrad {
+
+// Of each channel, red, green and blue, over the training images, as shares of 255.
+struct ImageStatistics {
+  std::array<double, 3> mean = {0, 0, 0}, std = {1, 1, 1};
+};
+
+// Throws std::invalid_argument unless x is as above, dtype is f32, f64 or bf16, every mean is finite and every std
+// finite and positive.
+Var image_input(const Var& x, const ImageStatistics& statistics, DType dtype);
+
+}  // namespace foldgrad

@@ -1,0 +1,91 @@
+#include "ops/image_input/image_input.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+namespace {
+
+Tensor random_images(Shape shape) {
+  const Tensor ids = random_ids(shape, 256, 1);
+  Tensor images = Tensor::empty(shape, DType::u8);
+  for (std::int64_t i = 0; i < ids.size(); ++i)
+    images.data<std::uint8_t>()[i] = std::uint8_t(ids.data<std::int64_t>()[i]);
+  return images;
+}
+
+const ImageStatistics kStatistics{.mean = {0.49, 0.48, 0.45}, .std = {0.25, 0.24, 0.26}};
+
+OpCase input_case(Shape shape, DType dtype, bool large = false) {
+  return {.label = fmt::format("{} as {}", shape, name(dtype)),
+          .operands = {random_images(shape)},
+          .f = [dtype](const std::vector<Var>& v) { return image_input(v[0], kStatistics, dtype); },
+          .large = large};
+}
+OpError input_error(const char* message, Shape shape, DType dtype, ImageStatistics statistics = {},
+                    DType result = DType::f32) {
+  return {message, [=](Tape& t) { image_input(t.constant(Tensor::zeros(shape, dtype)), statistics, result); }};
+}
+
+// Pixels around one block of 256 threads.
+const RegisterOp kImageInput({
+    .name = "image_input",
+    .cases = {input_case({2, 3, 4, 3}, DType::f64), input_case({1, 1, 1, 3}, DType::f32),
+              input_case({0, 2, 2, 3}, DType::f32), input_case({1, 257, 1, 3}, DType::bf16, true),
+              input_case({3, 16, 16, 3}, DType::f32, true)},
+    .errors = {input_error("image_input: x must be u8 [B, H, W, 3], got f32 [1, 2, 2, 3] on cpu", {1, 2, 2, 3},
+                           DType::f32),
+               input_error("image_input: x must be u8 [B, H, W, 3], got u8 [1, 3, 2, 2] on cpu", {1, 3, 2, 2},
+                           DType::u8),
+               input_error("image_input: x must be u8 [B, H, W, 3], got u8 [2, 2, 3] on cpu", {2, 2, 3}, DType::u8),
+               input_error("image_input: gives f32, f64 or bf16, not i64", {1, 2, 2, 3}, DType::u8, {}, DType::i64),
+               input_error("image_input: the mean must be finite, and the standard deviation finite and positive, got "
+                           "0 and 0 for channel 2",
+                           {1, 2, 2, 3}, DType::u8, {.std = {1, 1, 0}}),
+               input_error("image_input: the mean must be finite, and the standard deviation finite and positive, got "
+                           "0 and inf for channel 0",
+                           {1, 2, 2, 3}, DType::u8, {.std = {INFINITY, 1, 1}}),
+               input_error("image_input: the mean must be finite, and the standard deviation finite and positive, got "
+                           "nan and 1 for channel 1",
+                           {1, 2, 2, 3}, DType::u8, {.mean = {0, NAN, 0}})},
+    .no_gradient = "bytes have none",
+});
+
+// 51 / 255 is 1 / 5.
+TEST(ImageInput, IMG_1_WorkedByHand) {
+  for (Device device : devices()) {
+    Tape tape;
+    const Var x = tape.constant(Tensor::of<std::uint8_t>({1, 1, 2, 3}, {0, 255, 51, 255, 0, 0}, device));
+    const Var y = image_input(x, {.mean = {0.5, 0.5, 0.2}, .std = {0.5, 0.25, 0.125}}, DType::f64);
+    EXPECT_EQ(y.shape(), (Shape{1, 1, 2, 3}));
+    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{-1, 2, 0, 1, -2, -1.6}));
+  }
+}
+
+// Every byte in every type. What rounds: the share, the mean and their difference, at most 1 and then over 0.24; the
+// standard deviation and y, at most 2.2. Of bf16 y alone.
+TEST(ImageInput, IMG_1_EveryByteInEveryType) {
+  std::vector<std::uint8_t> bytes;
+  for (int i = 0; i < 256; ++i) bytes.insert(bytes.end(), 3, std::uint8_t(i));
+  for (Device device : devices())
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      Tape tape;
+      const Var x = tape.constant(Tensor::of({1, 16, 16, 3}, bytes, device));
+      const Tensor y = image_input(x, kStatistics, dtype).value();
+      ASSERT_EQ(y.dtype(), dtype);
+      const std::vector<double> got = y.to(DType::f64).values<double>();
+      const double tolerance = dtype == DType::bf16  ? 2.2 * std::ldexp(1, -8)
+                               : dtype == DType::f32 ? 17 * std::ldexp(1, -24)
+                                                     : 17 * std::ldexp(1, -53);
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        const double want = (double(i / 3) / 255 - kStatistics.mean[i % 3]) / kStatistics.std[i % 3];
+        EXPECT_LE(std::abs(got[i] - want), tolerance) << i;
+      }
+    }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
