@@ -8,6 +8,7 @@
 #include "engine/check.h"
 #include "engine/contains.h"
 #include "models/normalizers/normalizer.h"
+#include "models/options/nearest_name.h"
 #include "ops/activation/activation.h"
 
 namespace foldgrad {
@@ -40,6 +41,14 @@ void BlockConfig::validate(const char* family) const {
   FOLDGRAD_CHECK(!pre_norm || !normalizer_info(normalizer).post_norm_only,
                  "{}: pre_norm must be off with normalizer = {}, which scales the sum of post-norm", family,
                  normalizer);
+}
+
+void BlockConfig::validate_sites(const char* family, const std::vector<Normalizer*>& normalizers) const {
+  std::vector<std::string> sites;
+  for (const Normalizer* norm : normalizers) sites.push_back(norm->site());
+  for (const auto& [site, name] : normalizer_at)
+    FOLDGRAD_CHECK(contains(sites, site), "{}: normalizer_at: there is no site \"{}\"{}", family, site,
+                   did_you_mean(site, sites, "\""));
 }
 
 Activation BlockConfig::activation_function() const {

@@ -9,6 +9,8 @@
 
 namespace foldgrad {
 
+class Normalizer;
+
 struct BlockConfig {
   std::int64_t width = 512, ffn_width = 1024, heads = 4;
 
@@ -32,6 +34,8 @@ struct BlockConfig {
   // Throws std::invalid_argument: "FAMILY: key must be ..., got ...". The normalizer's options are checked where
   // normalizers are made.
   void validate(const char* family) const;
+  // Throws std::invalid_argument unless every key of normalizer_at is the site of one of a model's normalizers.
+  void validate_sites(const char* family, const std::vector<Normalizer*>& normalizers) const;
   // Throws std::invalid_argument for one that validate() refuses.
   Activation activation_function() const;
 

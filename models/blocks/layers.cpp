@@ -15,12 +15,19 @@ void append(std::vector<T*>& all, const std::vector<T*>& more) {
 
 }  // namespace
 
-LinearLayer::LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device)
+LinearLayer::LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device,
+                         bool with_bias)
     : weight{name + ".weight", Tensor::zeros({out, in}, dtype, device)},
-      bias{name + ".bias", Tensor::zeros({out}, dtype, device)} {}
+      bias{name + ".bias", with_bias ? Tensor::zeros({out}, dtype, device) : Tensor()} {}
+
+std::vector<Parameter*> LinearLayer::parameters() {
+  if (has_bias()) return {&weight, &bias};
+  return {&weight};
+}
 
 Var LinearLayer::operator()(const Var& x, const ForwardPass& pass) {
   const Var W = pass.use(weight);
+  if (!has_bias()) return linear(x, W);
   const Var b = pass.use(bias);
   return linear(x, W, b);
 }
@@ -69,7 +76,7 @@ std::unique_ptr<Normalizer> BlockMaker::normalizer(const std::string& site) cons
   auto options = config.normalizer_options;
   const std::map<std::string, std::string> told{{"encoder_layers", std::to_string(encoder_layers)},
                                                 {"decoder_layers", std::to_string(decoder_layers)},
-                                                {"stack", site.substr(0, site.find('.'))}};
+                                                {"stack", site.starts_with("decoder.") ? "decoder" : "encoder"}};
   for (const NormalizerOption& option : normalizer_info(config.normalizer).options)
     if (option.told_by_model) options.emplace(option.name, told.at(option.name));
   return make_normalizer(config.normalizer, options, site, config.width, dtype, device);
@@ -110,18 +117,44 @@ Var AttentionBlock::attend(const Var& query, const Var& keys, const Var& key_mas
 
 std::vector<Parameter*> AttentionBlock::parameters() {
   std::vector<Parameter*> all;
-  for (LinearLayer* layer : {&q, &k, &v, &sublayer.out}) append<Parameter>(all, {&layer->weight, &layer->bias});
+  for (LinearLayer* layer : {&q, &k, &v, &sublayer.out}) append(all, layer->parameters());
   append(all, sublayer.normalizer_parameters());
   return all;
 }
 
-FeedForwardBlock::FeedForwardBlock(const BlockMaker& make, const std::string& layer)
-    : fc1(make.linear(layer + ".fc1", make.config.width, make.config.ffn_width)),
-      sublayer(make, layer + ".ffn", make.linear(layer + ".fc2", make.config.ffn_width, make.config.width),
-               make.normalizer(layer + ".final_layer_norm")),
+PackedAttentionBlock::PackedAttentionBlock(const BlockMaker& make, const std::string& name, const std::string& norm,
+                                           bool qkv_bias)
+    : qkv(make.linear(name + ".qkv", make.config.width, 3 * make.config.width, qkv_bias)),
+      sublayer(make, name, make.linear(name + ".proj", make.config.width, make.config.width), make.normalizer(norm)),
+      heads(int(make.config.heads)),
+      dropout_(make.config.attention_dropout),
+      stream_(random_stream(name + ".attention_dropout")) {}
+
+Var PackedAttentionBlock::operator()(const Var& x, const ForwardPass& pass) {
+  const Var in = sublayer.inner(x, nullptr, pass);
+  const auto attended = [&] {
+    const Tape::Scope scope(pass.tape, sublayer.name);
+    return attention_packed(qkv(in, pass),
+                            {.heads = heads, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)});
+  };
+  return sublayer.join(attended(), x, nullptr, pass);
+}
+
+std::vector<Parameter*> PackedAttentionBlock::parameters() {
+  std::vector<Parameter*> all = qkv.parameters();
+  append(all, sublayer.out.parameters());
+  append(all, sublayer.normalizer_parameters());
+  return all;
+}
+
+FeedForwardBlock::FeedForwardBlock(const BlockMaker& make, const std::string& prefix, const std::string& scope,
+                                   const std::string& norm)
+    : fc1(make.linear(prefix + ".fc1", make.config.width, make.config.ffn_width)),
+      sublayer(make, scope, make.linear(prefix + ".fc2", make.config.ffn_width, make.config.width),
+               make.normalizer(norm)),
       activation_(make.config.activation_function()),
       dropout_(make.config.activation_dropout),
-      stream_(random_stream(layer + ".activation_dropout")) {}
+      stream_(random_stream(prefix + ".activation_dropout")) {}
 
 Var FeedForwardBlock::operator()(const Var& x, const Tensor* mask, const ForwardPass& pass) {
   return sublayer.join(hidden(sublayer.inner(x, mask, pass), pass), x, mask, pass);
@@ -135,7 +168,8 @@ Var FeedForwardBlock::hidden(const Var& x, const ForwardPass& pass) {
 }
 
 std::vector<Parameter*> FeedForwardBlock::parameters() {
-  std::vector<Parameter*> all{&fc1.weight, &fc1.bias, &sublayer.out.weight, &sublayer.out.bias};
+  std::vector<Parameter*> all = fc1.parameters();
+  append(all, sublayer.out.parameters());
   append(all, sublayer.normalizer_parameters());
   return all;
 }
@@ -143,7 +177,7 @@ std::vector<Parameter*> FeedForwardBlock::parameters() {
 TransformerLayer::TransformerLayer(const BlockMaker& make, const std::string& name, bool decoder)
     : self_attention(make, name, "self_attn"),
       cross_attention(decoder ? std::make_unique<AttentionBlock>(make, name, "encoder_attn") : nullptr),
-      feed_forward(make, name) {}
+      feed_forward(make, name, name + ".ffn", name + ".final_layer_norm") {}
 
 std::vector<Parameter*> TransformerLayer::parameters() {
   std::vector<Parameter*> all = self_attention.parameters();

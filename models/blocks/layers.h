@@ -1,4 +1,5 @@
-// The sublayers of a Transformer. Parameters are named as in fairseq: LAYER.self_attn.q_proj.weight, LAYER.fc1.bias.
+// The sublayers of a Transformer, whatever family it belongs to. An encoder-decoder's parameters are named as in
+// fairseq: LAYER.self_attn.q_proj.weight, LAYER.fc1.bias; a family of images names its own as timm does.
 //
 //   pre-norm:   x + drop(W_out branch(norm(x)) + b_out)
 //   post-norm:  norm(residual_scale x + drop(W_out branch(x) + b_out))
@@ -13,10 +14,13 @@ namespace foldgrad {
 struct BlockMaker;
 
 struct LinearLayer {
-  LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device);
+  LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device,
+              bool with_bias = true);
   Var operator()(const Var& x, const ForwardPass& pass);
+  bool has_bias() const { return bias.value.defined(); }
+  std::vector<Parameter*> parameters();
 
-  Parameter weight, bias;  // [out, in], [out]
+  Parameter weight, bias;  // [out, in], [out]; without a bias its value is not defined
 };
 
 // What all sublayers share: where the normalizer stands, and what is added in the end.
@@ -45,12 +49,13 @@ struct BlockMaker {
   const BlockConfig& config;
   DType dtype;
   Device device;
-  std::int64_t encoder_layers, decoder_layers;  // of the model, which deepnorm wants to know
+  // Of the model, which deepnorm wants to know; sites of a decoder begin with "decoder.". 0: there is none.
+  std::int64_t encoder_layers, decoder_layers;
 
   std::unique_ptr<Normalizer> normalizer(const std::string& site) const;
   std::unique_ptr<Normalizer> residual_normalizer(const std::string& sublayer) const;  // null if there is none
-  LinearLayer linear(const std::string& name, std::int64_t in, std::int64_t out) const {
-    return {name, in, out, dtype, device};
+  LinearLayer linear(const std::string& name, std::int64_t in, std::int64_t out, bool with_bias = true) const {
+    return {name, in, out, dtype, device, with_bias};
   }
 };
 
@@ -73,8 +78,26 @@ struct AttentionBlock {
   std::uint32_t stream_;
 };
 
+// Of x itself, with queries, keys and values as one linear layer.
+struct PackedAttentionBlock {
+  // Linear layers NAME.qkv and NAME.proj, and the site of the normalizer.
+  PackedAttentionBlock(const BlockMaker& make, const std::string& name, const std::string& norm, bool qkv_bias);
+  Var operator()(const Var& x, const ForwardPass& pass);
+  std::vector<Parameter*> parameters();
+
+  LinearLayer qkv;  // whose rows are those of q, then of k, then of v
+  Sublayer sublayer;
+  int heads;
+
+ private:
+  double dropout_;
+  std::uint32_t stream_;
+};
+
 struct FeedForwardBlock {
-  FeedForwardBlock(const BlockMaker& make, const std::string& layer);
+  // Linear layers PREFIX.fc1 and PREFIX.fc2, the scope of the sublayer, and the site of its normalizer.
+  FeedForwardBlock(const BlockMaker& make, const std::string& prefix, const std::string& scope,
+                   const std::string& norm);
   Var operator()(const Var& x, const Tensor* mask, const ForwardPass& pass);
   std::vector<Parameter*> parameters();
 

@@ -25,6 +25,7 @@ std::string gelu_of(OnnxGraph& g, const std::string& x, const std::string& f) {
 
 std::string onnx_linear(OnnxGraph& g, const LinearLayer& layer, const std::string& x) {
   const std::string product = g.node("MatMul", {x, g.initializer(layer.weight.name, transposed(layer.weight.value))});
+  if (!layer.has_bias()) return product;
   return g.node("Add", {product, g.initializer(layer.bias.name, layer.bias.value)});
 }
 

@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "engine/contains.h"
-#include "models/options/nearest_name.h"
 #include "models/transformer/init.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"
@@ -47,16 +45,8 @@ Transformer::Transformer(const TransformerConfig& config, std::optional<std::uin
     encoder_norm_ = make.normalizer("encoder.layer_norm");
     decoder_norm_ = make.normalizer("decoder.layer_norm");
   }
-  check_sites();
+  config_.validate_sites("transformer", normalizers());
   if (seed) initialize(*this, *seed);
-}
-
-void Transformer::check_sites() {
-  std::vector<std::string> sites;
-  for (const Normalizer* norm : normalizers()) sites.push_back(norm->site());
-  for (const auto& [site, name] : config_.normalizer_at)
-    FOLDGRAD_CHECK(contains(sites, site), "transformer: normalizer_at: there is no site \"{}\"{}", site,
-                   did_you_mean(site, sites, "\""));
 }
 
 Tensor Transformer::rows_of(const Parameter& table) const {

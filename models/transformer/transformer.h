@@ -82,7 +82,6 @@ class Transformer final : public Model {
 
  private:
   Var embed(Parameter& table, const Tensor& ids, const Tensor& mask, const char* stack, const ForwardPass& pass);
-  void check_sites();
   const Tensor* norm_mask(const Tensor& mask) const { return config_.mask_normalizers ? &mask : nullptr; }
 
   TransformerConfig config_;

@@ -1,5 +1,7 @@
 // Inference is the training pass with frozen statistics: where every statistic of training equals the running one, the
 // training pass, inference on the tape, the folded model and inference without a tape give the same logits.
+#include "tests/models/fold/frozen_statistics.h"
+
 #include <gtest/gtest.h>
 
 #include <set>
@@ -11,44 +13,6 @@
 
 namespace foldgrad::testing {
 namespace {
-
-using Options = std::map<std::string, std::string>;
-
-struct Setting {
-  std::string normalizer;
-  Options options = {};
-};
-
-// Every offline normalizer, in each form whose training pass normalises with something else; and pn, of which what
-// follows the scaling per token is offline. warmup = 2: the first iteration has the statistics of its batch, as all
-// have where nothing is averaged, later ones have averages. prepbn is what it is after `total` iterations: before, its
-// training pass is a layer normalization in part. With eps = 0.5 some of rbn's variances are clamped and some are not.
-std::vector<Setting> settings() {
-  std::vector<Setting> all{{"affine"},
-                           {"bn"},
-                           {"centernorm"},
-                           {"none"},
-                           {"prepbn", {{"total", "100"}}},
-                           {"qmbn"},
-                           {"repbn"},
-                           {"rbn"},
-                           {"rbn", {{"eps", "0.5"}}},
-                           {"scale"}};
-  const auto add = [&all](const char* normalizer, Options options) {
-    options["warmup"] = "2";
-    all.push_back({normalizer, options});
-  };
-  for (const char* mode : {"paper", "reference"}) {
-    for (const char* name : {"mabn", "pn_star", "un"}) add(name, {{"mode", mode}});
-    add("pn", {{"mode", mode}, {"groups", "2"}});
-  }
-  for (const char* average : {"none", "arithmetic", "exponential"}) add("un", {{"forward_average", average}});
-  for (const char* granularity : {"channel", "layer_any", "layer_sum", "pooled"})
-    add("un", {{"filtration", "1"}, {"granularity", granularity}});
-  add("un", {{"rescale", "both"}});
-  add("un", {{"mask", "all"}});
-  return all;
-}
 
 std::string describe(const TransformerConfig& config) {
   std::string text = config.normalizer + (config.pre_norm ? ", pre-norm" : ", post-norm");
@@ -68,61 +32,22 @@ std::vector<TransformerConfig> configs(const std::vector<Setting>& settings) {
   return all;
 }
 
-// On the tape, of the tokens of batch.input. `inputs` gets what each site's statistics are of.
-Tensor logits_by_tape(Transformer& model, const TranslationBatch& batch, bool training,
-                      NamedTensors* inputs = nullptr) {
-  Tape tape;
-  std::map<int, Tensor> values;
-  if (inputs)
-    tape.observe([&](const Node& node, const Tensor& y) {
-      values[node.output()] = y;
-      const std::string op = node.name();
-      if (op == "channel_norm" || op == "power_norm") (*inputs)[node.scope()] = values.at(node.inputs()[0]);
-    });
+// On the tape, of the tokens of batch.input.
+Tensor logits_by_tape(Transformer& model, const TranslationBatch& batch, bool training) {
+  Tape tape(/*recording=*/false);
   const ForwardPass pass{.tape = tape, .dtype = model.dtype(), .training = training};
-  const Var memory = model.encode(batch.source, batch.source_mask, pass);
-  const Var hidden = model.decode(batch.input, batch.input_mask, memory, batch.source_mask, pass);
-  return real_rows(model.logits(hidden, pass).value(), batch.input_mask);
+  return real_rows(model.logits(batch, pass).value(), batch.input_mask);
 }
 
-// The mean of x [tokens, C], and of x^2 or, with `centered`, of (x - mean)^2.
-struct Moments {
-  std::vector<double> mean, square;
-};
-Moments moments_of(const Tensor& x, bool centered) {
-  const std::int64_t n = x.shape()[0], C = x.shape()[1];
-  Moments m{std::vector<double>(C), std::vector<double>(C)};
-  for (std::int64_t c = 0; c < C; ++c) {
-    for (std::int64_t i = 0; i < n; ++i) m.mean[c] += x.data<double>()[i * C + c] / double(n);
-    const double center = centered ? m.mean[c] : 0;
-    for (std::int64_t i = 0; i < n; ++i) m.square[c] += std::pow(x.data<double>()[i * C + c] - center, 2) / double(n);
-  }
-  return m;
-}
-
-// Makes the statistics of the batch, at each site, the running ones and the whole window. bn keeps the biased variance
-// then, by which training divides, in place of v n/(n-1), which it would have averaged.
-void freeze(Transformer& model, const TranslationBatch& batch, std::int64_t iterations) {
-  NamedTensors inputs;
-  for (Normalizer* norm : model.normalizers())
-    if (norm->info().name == "prepbn") norm->state().at("steps").data<std::int64_t>()[0] = iterations;
-  logits_by_tape(model, batch, /*training=*/true, &inputs);
-  for (Normalizer* norm : model.normalizers()) {
-    const auto state = norm->state();
-    if (state.empty()) continue;
-    Tensor mask = norm->site()[0] == 'e' ? batch.source_mask : batch.input_mask;
-    if (norm->info().name == "un" && norm->options().text("mask") == "all")
-      mask = Tensor::full(mask.shape(), 1, DType::u8);
-    const Moments m = moments_of(real_rows(inputs.at(norm->site()), mask), state.count("run_mean"));
-    for (const auto& [name, tensor] : state) {
-      if (name == "iters") tensor.data<std::int64_t>()[0] = iterations;
-      if (name != "run_mean" && name != "run_var" && name != "phi" && name != "win_sq") continue;
-      const Tensor row = Tensor::of({norm->channels()}, name == "run_mean" ? m.mean : m.square).to(tensor.dtype());
-      if (name != "win_sq") tensor.copy_from(row);
-      for (std::int64_t k = 0; name == "win_sq" && k < tensor.shape()[0]; ++k)
-        tensor.slice(k, k + 1).copy_from(row.reshape({1, norm->channels()}));
-    }
-  }
+void freeze_at(Transformer& model, const TranslationBatch& batch, std::int64_t iterations) {
+  freeze(
+      model, iterations,
+      [&](Tape& tape) { (void)model.logits(batch, {.tape = tape, .dtype = model.dtype(), .training = true}); },
+      [&](const Normalizer& norm, const Tensor& x) {
+        const Tensor mask = norm.site()[0] == 'e' ? batch.source_mask : batch.input_mask;
+        const bool all = norm.info().name == "un" && norm.options().text("mask") == "all";
+        return real_rows(x, all ? Tensor::full(mask.shape(), 1, DType::u8) : mask);
+      });
 }
 
 constexpr std::int64_t kLimit = 6;  // tokens of a translation
@@ -206,7 +131,7 @@ TEST(FrozenStatistics, TrainingInferenceAndFoldedModelsAgreeWithATapeAndWithout)
       SCOPED_TRACE(describe(config) + ", " + name(dtype) + ", iteration " + std::to_string(iterations + 1));
       Transformer model(config, 1, dtype);
       randomize(model, 1000, 0.15);
-      freeze(model, batch, iterations);
+      freeze_at(model, batch, iterations);
       expect_one_function(model, batch, tolerance);
     }
 }
@@ -248,7 +173,7 @@ TEST(FrozenStatistics, WhereRCorrectsTrainingIsInferenceOfAnyBatch) {
     SCOPED_TRACE(describe(config));
     Transformer model(config, 1, DType::f64);
     randomize(model, 1000, 0.15);
-    freeze(model, batch, 2000);
+    freeze_at(model, batch, 2000);
     expect_one_function(model, other, 1e-12);
   }
 }

@@ -1,0 +1,103 @@
+// Statistics of normalizers frozen so that the training pass is inference: where every statistic of training equals the
+// running one, both and the folded model are one function, whatever the family.
+#pragma once
+#include <cmath>
+#include <functional>
+
+#include "models/model.h"
+
+namespace foldgrad::testing {
+
+using Options = std::map<std::string, std::string>;
+
+struct Setting {
+  std::string normalizer;
+  Options options = {};
+};
+
+// Every offline normalizer, in each form whose training pass normalises with something else; and pn, of which what
+// follows the scaling per token is offline. warmup = 2: the first iteration has the statistics of its batch, as all
+// have where nothing is averaged, later ones have averages. prepbn is what it is after `total` iterations: before, its
+// training pass is a layer normalization in part. With eps = 0.5 some of rbn's variances are clamped and some are not.
+inline std::vector<Setting> settings() {
+  std::vector<Setting> all{{"affine"},
+                           {"bn"},
+                           {"centernorm"},
+                           {"none"},
+                           {"prepbn", {{"total", "100"}}},
+                           {"qmbn"},
+                           {"repbn"},
+                           {"rbn"},
+                           {"rbn", {{"eps", "0.5"}}},
+                           {"scale"}};
+  const auto add = [&all](const char* normalizer, Options options) {
+    options["warmup"] = "2";
+    all.push_back({normalizer, options});
+  };
+  for (const char* mode : {"paper", "reference"}) {
+    for (const char* name : {"mabn", "pn_star", "un"}) add(name, {{"mode", mode}});
+    add("pn", {{"mode", mode}, {"groups", "2"}});
+  }
+  for (const char* average : {"none", "arithmetic", "exponential"}) add("un", {{"forward_average", average}});
+  for (const char* granularity : {"channel", "layer_any", "layer_sum", "pooled"})
+    add("un", {{"filtration", "1"}, {"granularity", granularity}});
+  add("un", {{"rescale", "both"}});
+  add("un", {{"mask", "all"}});
+  return all;
+}
+
+// The mean of x [tokens, C], and of x^2 or, with `centered`, of (x - mean)^2.
+struct Moments {
+  std::vector<double> mean, square;
+};
+inline Moments moments_of(const Tensor& x, bool centered) {
+  const std::int64_t n = x.shape()[0], C = x.shape()[1];
+  Moments m{std::vector<double>(C), std::vector<double>(C)};
+  for (std::int64_t c = 0; c < C; ++c) {
+    for (std::int64_t i = 0; i < n; ++i) m.mean[c] += x.data<double>()[i * C + c] / double(n);
+    const double center = centered ? m.mean[c] : 0;
+    for (std::int64_t i = 0; i < n; ++i) m.square[c] += std::pow(x.data<double>()[i * C + c] - center, 2) / double(n);
+  }
+  return m;
+}
+
+// What each site's statistics are of, [B, T, C], while `forward` is recorded on the tape.
+inline NamedTensors statistics_inputs(const std::function<void(Tape&)>& forward) {
+  NamedTensors inputs;
+  std::map<int, Tensor> values;
+  Tape tape;
+  tape.observe([&](const Node& node, const Tensor& y) {
+    values[node.output()] = y;
+    const std::string op = node.name();
+    if (op == "channel_norm" || op == "power_norm") inputs[node.scope()] = values.at(node.inputs()[0]);
+  });
+  forward(tape);
+  return inputs;
+}
+
+// The rows of x that a site's statistics count, as [rows, C] in f64.
+using CountedRows = std::function<Tensor(const Normalizer& site, const Tensor& x)>;
+
+// Makes the statistics of one training pass, at each site, the running ones and the whole window. bn keeps the biased
+// variance then, by which training divides, in place of v n/(n-1), which it would have averaged.
+inline void freeze(Model& model, std::int64_t iterations, const std::function<void(Tape&)>& training_pass,
+                   const CountedRows& counted) {
+  for (Normalizer* norm : model.normalizers())
+    if (norm->info().name == "prepbn") norm->state().at("steps").data<std::int64_t>()[0] = iterations;
+  const NamedTensors inputs = statistics_inputs(training_pass);
+  for (Normalizer* norm : model.normalizers()) {
+    const auto state = norm->state();
+    if (state.empty()) continue;
+    const Moments m = moments_of(counted(*norm, inputs.at(norm->site())), state.count("run_mean"));
+    for (const auto& [name, tensor] : state) {
+      if (name == "iters") tensor.data<std::int64_t>()[0] = iterations;
+      if (name != "run_mean" && name != "run_var" && name != "phi" && name != "win_sq") continue;
+      const Tensor row = Tensor::of({norm->channels()}, name == "run_mean" ? m.mean : m.square).to(tensor.dtype());
+      if (name != "win_sq") tensor.copy_from(row);
+      for (std::int64_t k = 0; name == "win_sq" && k < tensor.shape()[0]; ++k)
+        tensor.slice(k, k + 1).copy_from(row.reshape({1, norm->channels()}));
+    }
+  }
+}
+
+}  // namespace foldgrad::testing
