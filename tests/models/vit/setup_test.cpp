@@ -1,0 +1,211 @@
+// What a vision Transformer begins with: parameters, their names and values, and the messages for configurations that
+// cannot be.
+#include <algorithm>
+#include <cmath>
+
+#include "tests/models/vit/tiny_vit.h"
+
+namespace foldgrad::testing {
+namespace {
+
+VitConfig vit_s() {
+  VitConfig config;
+  config.classes = 10;
+  return config;
+}
+VitConfig nano() {
+  VitConfig config = vit_s();
+  config.width = 128, config.ffn_width = 256, config.heads = 2, config.layers = 4, config.pooling = "mean";
+  return config;
+}
+VitConfig micro() {
+  VitConfig config = vit_s();
+  config.width = 192, config.ffn_width = 384, config.heads = 3, config.layers = 6, config.pooling = "mean";
+  return config;
+}
+
+// Multiplications of matrices in a forward pass of one image, those of attention among them.
+std::int64_t multiplications(Vit& model) {
+  Tape tape;
+  const Var logits = model.forward(model.smallest_inputs(), {.tape = tape, .dtype = DType::f32});
+  std::int64_t count = 0;
+  for (const auto& node : tape.nodes()) {
+    const Shape &y = tape.shape_of(node->output()), &x = tape.shape_of(node->inputs()[0]);
+    if (node->name() == std::string("linear")) count += y.elements() * x[-1];
+    if (node->name() == std::string("attention_packed")) count += 2 * y.elements() * y[1];
+  }
+  return count;
+}
+
+// By hand, with width d, T tokens and m = ffn_width: layers (T (4 d^2 + 2 d m) + 2 T^2 d) + 64 48 d + 10 d.
+TEST(VitSetup, KnownModelsHaveTheirParametersMultiplicationsAndSites) {
+  struct Known {
+    VitConfig config;
+    std::int64_t parameters, without_norms, multiplications;
+    std::size_t sites;
+  };
+  for (const Known& known : {Known{vit_s(), 21328522, 21309322, 1420309248, 25},
+                             {nano(), 544394, 542090, 38143232, 9},
+                             {micro(), 1802698, 1797706, 123275136, 13}}) {
+    VitConfig config = known.config;
+    Vit model(config, std::nullopt);
+    EXPECT_EQ(model.parameter_count(), known.parameters);
+    EXPECT_EQ(model.normalizers().size(), known.sites);
+    EXPECT_EQ(multiplications(model), known.multiplications);
+    config.normalizer = "none";
+    EXPECT_EQ(Vit(config, std::nullopt).parameter_count(), known.without_norms);
+  }
+}
+
+TEST(VitSetup, NamesAndShapesAreTimms) {
+  VitConfig config = tiny_vit();
+  config.qkv_bias = true, config.layers = 1;
+  Vit model(config, 1);
+  std::vector<std::pair<std::string, Shape>> all;
+  for (const Parameter* p : model.parameters()) all.push_back({p->name, p->value.shape()});
+  const std::vector<std::pair<std::string, Shape>> want{{"patch_embed.proj.weight", {8, 3, 2, 2}},
+                                                        {"patch_embed.proj.bias", {8}},
+                                                        {"cls_token", {1, 1, 8}},
+                                                        {"pos_embed", {1, 5, 8}},
+                                                        {"blocks.0.attn.qkv.weight", {24, 8}},
+                                                        {"blocks.0.attn.qkv.bias", {24}},
+                                                        {"blocks.0.attn.proj.weight", {8, 8}},
+                                                        {"blocks.0.attn.proj.bias", {8}},
+                                                        {"blocks.0.norm1.weight", {8}},
+                                                        {"blocks.0.norm1.bias", {8}},
+                                                        {"blocks.0.mlp.fc1.weight", {12, 8}},
+                                                        {"blocks.0.mlp.fc1.bias", {12}},
+                                                        {"blocks.0.mlp.fc2.weight", {8, 12}},
+                                                        {"blocks.0.mlp.fc2.bias", {8}},
+                                                        {"blocks.0.norm2.weight", {8}},
+                                                        {"blocks.0.norm2.bias", {8}},
+                                                        {"norm.weight", {8}},
+                                                        {"norm.bias", {8}},
+                                                        {"head.weight", {5, 8}},
+                                                        {"head.bias", {5}}};
+  EXPECT_EQ(all, want);
+  config.pooling = "mean", config.qkv_bias = config.pre_norm = false;
+  Vit other(config, 1);
+  const NamedTensors values = other.values();
+  for (const char* name : {"cls_token", "blocks.0.attn.qkv.bias", "norm.weight"}) EXPECT_FALSE(values.count(name));
+  EXPECT_EQ(values.at("pos_embed").shape(), (Shape{1, 4, 8}));
+  EXPECT_EQ(other.output_parameters().at(0)->name, "head.weight");
+}
+
+// The deviation of a parameter's elements from 0; `greatest` is that of U(b) to be b.
+struct Spread {
+  double deviation = 0, greatest = 0;
+};
+Spread spread(const Tensor& t) {
+  Spread s;
+  for (double v : t.to(DType::f64).values<double>()) {
+    s.deviation += v * v / double(t.size());
+    s.greatest = std::max(s.greatest, std::abs(v));
+  }
+  s.deviation = std::sqrt(s.deviation);
+  return s;
+}
+
+// Of thousands of elements the deviation is known to some percent, and the greatest of U(b) is nearly b.
+void expect_normal(const Tensor& t, double deviation) { EXPECT_NEAR(spread(t).deviation, deviation, 0.08 * deviation); }
+void expect_uniform(const Tensor& t, double bound) {
+  EXPECT_NEAR(spread(t).deviation, bound / std::sqrt(3), 0.08 * bound);
+  EXPECT_LE(spread(t).greatest, bound * (1 + 1e-6));
+  EXPECT_GE(spread(t).greatest, 0.9 * bound);
+}
+
+struct Begun {
+  NamedTensors values;
+  const Tensor& operator()(const char* name) const { return values.at(name); }
+  Tensor rows(const char* name, std::int64_t part, std::int64_t width) const {
+    return values.at(name).slice(part * width, (part + 1) * width);
+  }
+};
+Begun begun(const std::string& initialization, const std::string& scope = "v_out_ffn") {
+  VitConfig config = vit_s();
+  config.width = 96, config.ffn_width = 192, config.heads = 2, config.layers = 2, config.qkv_bias = true;
+  config.initialization = initialization, config.tfixup_scope = scope;
+  return {Vit(config, 1).values()};
+}
+
+TEST(VitSetup, TimmBeginsWithSmallNormalWeights) {
+  const Begun p = begun("timm");
+  expect_uniform(p("patch_embed.proj.weight"), 1 / std::sqrt(48.0));
+  expect_uniform(p("patch_embed.proj.bias"), 1 / std::sqrt(48.0));
+  for (const char* name : {"pos_embed", "blocks.0.attn.qkv.weight", "blocks.1.attn.proj.weight",
+                           "blocks.0.mlp.fc1.weight", "blocks.1.mlp.fc2.weight", "head.weight"})
+    expect_normal(p(name), 0.02);
+  EXPECT_NEAR(spread(p("cls_token")).deviation, 1e-6, 3e-7);
+  for (const char* name : {"blocks.0.attn.qkv.bias", "blocks.0.mlp.fc1.bias", "head.bias"})
+    EXPECT_EQ(spread(p(name)).greatest, 0) << name;
+}
+
+TEST(VitSetup, PyTorchBeginsWithUniformWeightsAndBiases) {
+  const Begun p = begun("pytorch");
+  expect_uniform(p("patch_embed.proj.weight"), 1 / std::sqrt(48.0));
+  expect_normal(p("pos_embed"), 1);
+  EXPECT_NEAR(spread(p("cls_token")).deviation, 1, 0.3);
+  for (const char* name : {"blocks.0.attn.qkv.weight", "blocks.0.attn.qkv.bias", "blocks.1.attn.proj.bias",
+                           "blocks.0.mlp.fc1.weight", "blocks.0.mlp.fc1.bias", "head.weight"})
+    expect_uniform(p(name), 1 / std::sqrt(96.0));
+  expect_uniform(p("blocks.1.mlp.fc2.weight"), 1 / std::sqrt(192.0));
+}
+
+TEST(VitSetup, TFixupScalesByTheNumberOfLayers) {
+  const double f = 0.67 * std::pow(2, -0.25), e = std::pow(18, -0.25), X = std::sqrt(6.0 / 192);
+  for (const char* scope : {"v_out_ffn", "all"}) {
+    const Begun p = begun("tfixup", scope);
+    const double query = std::string(scope) == "all" ? f * X : X / std::sqrt(2);
+    expect_uniform(p("patch_embed.proj.weight"), e * std::sqrt(6.0 / (48 + 96)));
+    EXPECT_EQ(spread(p("patch_embed.proj.bias")).greatest, 0);
+    expect_normal(p("pos_embed"), e / std::sqrt(96.0));
+    expect_uniform(p.rows("blocks.0.attn.qkv.weight", 0, 96), query);
+    expect_uniform(p.rows("blocks.0.attn.qkv.weight", 1, 96), query);
+    expect_uniform(p.rows("blocks.0.attn.qkv.weight", 2, 96), f * X);
+    expect_uniform(p("blocks.1.attn.proj.weight"), f * X);
+    expect_uniform(p("blocks.1.mlp.fc2.weight"), f * std::sqrt(6.0 / 288));
+    expect_uniform(p("head.weight"), std::sqrt(6.0 / 106));
+  }
+}
+
+TEST(VitSetup, DeepNormScalesValuesOutputsAndFeedForward) {
+  VitConfig config = tiny_vit("deepnorm", /*pre_norm=*/false);
+  config.width = 96, config.ffn_width = 192, config.layers = 8;
+  const NamedTensors p = Vit(config, 1).values();
+  const double gain = std::pow(64, -0.25);  // (8 layers)^-1/4 of a model that has an encoder alone
+  const Tensor& qkv = p.at("blocks.3.attn.qkv.weight");
+  expect_normal(qkv.slice(0, 192), 0.02);
+  for (const Tensor& t : {qkv.slice(192, 288), p.at("blocks.7.attn.proj.weight"), p.at("blocks.0.mlp.fc1.weight")})
+    expect_normal(t, gain * 0.02);
+}
+
+TEST(VitSetup, RefusesWhatCannotBe) {
+  const auto error = [](auto change) {
+    VitConfig config = tiny_vit();
+    change(config);
+    return message_of([&] { Vit(config, 1); });
+  };
+  EXPECT_EQ(error([](VitConfig&) {}), "no error");
+  EXPECT_EQ(error([](VitConfig& c) { c.patch = 3; }), "vit: patch must divide image_size = 4, got 3");
+  EXPECT_EQ(error([](VitConfig& c) { c.classes = 0; }), "vit: classes must be at least 1, got 0");
+  EXPECT_EQ(error([](VitConfig& c) { c.layers = 0; }), "vit: layers must be at least 1, got 0");
+  EXPECT_EQ(error([](VitConfig& c) { c.heads = 3; }), "vit: heads must divide width = 8, got 3");
+  EXPECT_EQ(error([](VitConfig& c) { c.pooling = "max"; }), "vit: pooling must be one of cls, mean, got \"max\"");
+  EXPECT_EQ(error([](VitConfig& c) { c.initialization = "xavier"; }),
+            "vit: initialization must be one of timm, pytorch, tfixup, got \"xavier\"");
+  EXPECT_EQ(error([](VitConfig& c) {
+              c.normalizer_at = {{"blocks.0.norm3", "none"}};
+            }),
+            "vit: normalizer_at: there is no site \"blocks.0.norm3\"; did you mean \"blocks.0.norm1\"?");
+  Vit model(tiny_vit(), 1);
+  Tape tape;
+  const auto forward = [&](const NamedTensors& inputs) {
+    return message_of([&] { model.forward(inputs, {.tape = tape, .dtype = DType::f32}); });
+  };
+  EXPECT_EQ(forward({{"images", Tensor::zeros({2, 3, 4, 4}, DType::f32)}}),
+            "vit: images must be [B, 4, 4, 3], got [2, 3, 4, 4]");
+  EXPECT_EQ(forward({}), "vit: the inputs lack \"images\"");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
