@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
+#include <cstdint>
 
 namespace foldgrad {
 namespace {
@@ -15,6 +18,18 @@ TEST(OutputOfChild, IsEmptyUnlessTheChildCameToTheEnd) {
               return "part";
             }),
             "");
+}
+
+// The child cannot read the middle of its own result: it has written the beginning when writing fails.
+TEST(OutputOfChild, IsEmptyWhenItCannotBeWrittenToItsEnd) {
+  EXPECT_EQ(output_of_child([] {
+              std::string result(1 << 20, 'a');
+              const std::uintptr_t page = std::uintptr_t(sysconf(_SC_PAGESIZE)),
+                                   middle = (std::uintptr_t(result.data()) + result.size() / 2) / page * page;
+              if (mprotect(reinterpret_cast<void*>(middle), page, PROT_NONE) != 0) _exit(0);
+              return result;
+            }).size(),
+            0u);
 }
 
 }  // namespace
