@@ -5,6 +5,15 @@
 namespace foldgrad {
 namespace {
 
+struct Targets {
+  Tensor first, second, lambda;  // the last two may be undefined
+
+  CrossEntropyTargets pointers() const {
+    if (!second.defined()) return {first.data<std::int64_t>(), nullptr, nullptr};
+    return {first.data<std::int64_t>(), second.data<std::int64_t>(), lambda.data<float>()};
+  }
+};
+
 template <class T>
 cross_entropy_math::Smoothing<T> smoothing(double eps, std::int64_t V) {
   const double eps_i = eps == 0 ? 0 : eps / double(V - 1);
@@ -12,7 +21,9 @@ cross_entropy_math::Smoothing<T> smoothing(double eps, std::int64_t V) {
 }
 
 struct CrossEntropyNode {
-  Tensor logits, targets, max, sum, weight;
+  Tensor logits;
+  Targets targets;
+  Tensor max, sum, weight;
   CrossEntropyOptions options;
 
   const char* name() const { return "cross_entropy"; }
@@ -27,8 +38,8 @@ struct CrossEntropyNode {
                                       .max = max.data<Value>(),
                                       .sum = sum.data<Value>(),
                                       .logits = logits.data<T>(),
-                                      .targets = targets.data<std::int64_t>(),
-                                      .rows = targets.size(),
+                                      .targets = targets.pointers(),
+                                      .rows = targets.first.size(),
                                       .columns = V,
                                       .ignore_index = options.ignore_index,
                                       .q = smoothing<Value>(options.label_smoothing, V)};
@@ -54,12 +65,26 @@ void check(const Tensor& logits, const Tensor& targets, const CrossEntropyOption
   }
 }
 
-}  // namespace
+void check_second(const Tensor& logits, const Targets& targets, std::int64_t ignore_index) {
+  const auto& [first, second, lambda] = targets;
+  const std::int64_t V = logits.shape()[-1];
+  check_operand("cross_entropy", "second targets", second, first.shape(), DType::i64, logits, "logits");
+  check_operand("cross_entropy", "lambda", lambda, first.shape(), DType::f32, logits, "logits");
+  if (first.device() != Device::cpu) return;
+  for (std::int64_t n = 0; n < first.size(); ++n) {
+    if (first.data<std::int64_t>()[n] == ignore_index) continue;
+    const std::int64_t u = second.data<std::int64_t>()[n];
+    const float share = lambda.data<float>()[n];
+    FOLDGRAD_CHECK(u >= 0 && u < V, "cross_entropy: second targets must be in [0, {}), got {} in row {}", V, u, n);
+    FOLDGRAD_CHECK(share >= 0 && share <= 1, "cross_entropy: lambda must be in [0, 1], got {} in row {}", share, n);
+  }
+}
 
-Var cross_entropy(const Var& logitsv, const Var& targetsv, const CrossEntropyOptions& options) {
-  const Tensor &logits = logitsv.value(), &targets = targetsv.value();
-  check(logits, targets, options);
-  const std::int64_t N = targets.size(), V = logits.shape()[-1];
+// The operands are checked.
+Var loss_of(const Var& logitsv, const Targets& targets, const std::vector<Var>& operands,
+            const CrossEntropyOptions& options) {
+  const Tensor& logits = logitsv.value();
+  const std::int64_t N = targets.first.size(), V = logits.shape()[-1];
   return dispatch_floating("cross_entropy", logits.dtype(), [&]<class T>(Type<T>) {
     using Value = compute_t<T>;
     const auto empty = [&](Shape shape) { return Tensor::empty(shape, dtype_of<Value>, logits.device()); };
@@ -70,7 +95,7 @@ Var cross_entropy(const Var& logitsv, const Var& targetsv, const CrossEntropyOpt
                                    .max = max.data<Value>(),
                                    .sum = sum.data<Value>(),
                                    .logits = logits.data<T>(),
-                                   .targets = targets.data<std::int64_t>(),
+                                   .targets = targets.pointers(),
                                    .rows = N,
                                    .columns = V,
                                    .ignore_index = options.ignore_index,
@@ -78,10 +103,25 @@ Var cross_entropy(const Var& logitsv, const Var& targetsv, const CrossEntropyOpt
                                    .q = smoothing<Value>(options.label_smoothing, V)};
     FOLDGRAD_RUN(logits.device(), cross_entropy, p);
     return logitsv.tape().record(
-        loss, {logitsv, targetsv},
+        loss, operands,
         CrossEntropyNode{
             .logits = logits, .targets = targets, .max = max, .sum = sum, .weight = weight, .options = options});
   });
+}
+
+}  // namespace
+
+Var cross_entropy(const Var& logits, const Var& targets, const CrossEntropyOptions& options) {
+  check(logits.value(), targets.value(), options);
+  return loss_of(logits, {.first = targets.value(), .second = {}, .lambda = {}}, {logits, targets}, options);
+}
+
+Var cross_entropy(const Var& logits, const Var& targets, const Var& second_targets, const Var& lambda,
+                  const CrossEntropyOptions& options) {
+  const Targets both{.first = targets.value(), .second = second_targets.value(), .lambda = lambda.value()};
+  check(logits.value(), both.first, options);
+  check_second(logits.value(), both, options.ignore_index);
+  return loss_of(logits, both, {logits, targets, second_targets, lambda}, options);
 }
 
 }  // namespace foldgrad

@@ -11,10 +11,15 @@
 //   backward, with q_nv = 1 - eps for v = t_n and eps_i otherwise:
 //   [CE-4]  dz_nv  = dloss weight (exp(z_nv - m_n) / S_n - q_nv)            and 0 where t_n = ignore_index
 //
-//   logits z: [..., V] seen as [N, V]; targets t: i64 [...]; loss: scalar, f64 for f64 logits, otherwise f32. Without
-//   any counted target the loss is 0, and so are the gradients. The sum over n has a fixed order. No second tensor of
-//   V columns is made but the gradient itself. Saved: logits, targets, m [N], S [N], weight.
-//   Derivation: docs/derivations/cross_entropy.md.
+//   Two classes per row, as mixed images have them (Zhang et al.: "mixup", 2018; Yun et al.: "CutMix", 2019), t_n with
+//   the share lambda_n and u_n with the rest:
+//   [CE-5]  loss_n = lambda_n loss_n(t_n) + (1 - lambda_n) loss_n(u_n), where loss_n(t) is that of CE-2
+//   [CE-6]  q_nv   = (1 - eps - eps_i) (lambda_n [v = t_n] + (1 - lambda_n) [v = u_n]) + eps_i        in CE-4
+//
+//   logits z: [..., V] seen as [N, V]; targets t, u: i64 [...]; lambda: f32 [...], a constant; loss: scalar, f64 for
+//   f64 logits, otherwise f32. Without any counted target the loss is 0, and so are the gradients. The sum over n has a
+//   fixed order. No second tensor of V columns is made but the gradient itself. Saved: logits, targets, lambda, m [N],
+//   S [N], weight. Derivation: docs/derivations/cross_entropy.md.
 #pragma once
 #include "engine/tape.h"
 
@@ -32,5 +37,9 @@ struct CrossEntropyOptions {
 // fewer than two classes, and on the CPU for a target outside [0, V). On CUDA, where looking would make the host wait,
 // such a target makes the loss NaN.
 Var cross_entropy(const Var& logits, const Var& targets, const CrossEntropyOptions& options = {});
+
+// With two targets. A row counts unless its first one is ignored. On the CPU lambda must be in [0, 1] where rows count.
+Var cross_entropy(const Var& logits, const Var& targets, const Var& second_targets, const Var& lambda,
+                  const CrossEntropyOptions& options = {});
 
 }  // namespace foldgrad

@@ -9,8 +9,7 @@ namespace math = cross_entropy_math;
 template <class T>
 void forward_row(const CrossEntropyForward<T>& p, std::int64_t r) {
   using Value = compute_t<T>;
-  const std::int64_t target = p.targets[r];
-  if (target == p.ignore_index) {
+  if (!p.counts(r)) {
     p.losses[r] = 0;
     return;
   }
@@ -20,7 +19,7 @@ void forward_row(const CrossEntropyForward<T>& p, std::int64_t r) {
     sums[0] += math::exponential(Value(z[c]), m);
     sums[1] += Value(z[c]) - m;
   });
-  p.losses[r] = math::loss(sum, Value(z[target]) - m, sum_shifted, p.q);
+  p.losses[r] = math::loss(sum, p.gold_shifted(r, m), sum_shifted, p.q);
   p.max[r] = m;
   p.sum[r] = sum;
 }
@@ -28,9 +27,9 @@ void forward_row(const CrossEntropyForward<T>& p, std::int64_t r) {
 template <class T>
 void backward_row(const CrossEntropyBackward<T>& p, std::int64_t r) {
   using Value = compute_t<T>;
-  const std::int64_t columns = p.columns, target = p.targets[r];
+  const std::int64_t columns = p.columns;
   const GradOut<T> dz{p.dlogits.data + r * columns, p.dlogits.mode};
-  if (target == p.ignore_index) {
+  if (!p.counts(r)) {
 #pragma omp simd
     for (std::int64_t c = 0; c < columns; ++c) dz.put(c, 0);
     return;
@@ -42,9 +41,15 @@ void backward_row(const CrossEntropyBackward<T>& p, std::int64_t r) {
     for (std::int64_t c = begin; c < end; ++c)
       dz.put(c, math::dz(math::exponential(Value(z[c]), m), sum_inverse, q, weight));
   };
-  put(0, target, p.q.rest);
-  put(target, target + 1, p.q.gold + p.q.rest);
-  put(target + 1, columns, p.q.rest);
+  const std::int64_t target = p.targets.first[r], other = p.targets.second ? p.targets.second[r] : target;
+  const std::int64_t low = std::min(target, other), high = std::max(target, other);
+  put(0, low, p.q.rest);
+  put(low, low + 1, p.q_of(r, low));
+  if (low < high) {
+    put(low + 1, high, p.q.rest);
+    put(high, high + 1, p.q_of(r, high));
+  }
+  put(high + 1, columns, p.q.rest);
 }
 
 }  // namespace
@@ -55,7 +60,7 @@ void cross_entropy_cpu(const CrossEntropyForward<T>& p) {
   for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) { forward_row(p, r); });
   const auto [loss, count] = sums_cpu<2, Value>(p.rows, [&p](std::int64_t r, Value(&sums)[2]) {
     sums[0] += p.losses[r];
-    sums[1] += Value(p.targets[r] != p.ignore_index);
+    sums[1] += Value(p.counts(r));
   });
   p.finish(loss, count);
 }

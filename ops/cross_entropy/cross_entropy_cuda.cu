@@ -11,7 +11,7 @@ template <class T>
 __global__ void forward_kernel(CrossEntropyForward<T> p) {
   using Value = compute_t<T>;
   Value* scratch = dynamic_shared<Value>();  // one per warp
-  const std::int64_t r = blockIdx.x, target = p.targets[r];
+  const std::int64_t r = blockIdx.x;
   const T* z = p.logits + r * p.columns;
 
   Value max = Value(-HUGE_VAL), sum = 0, sum_shifted = 0;
@@ -24,9 +24,7 @@ __global__ void forward_kernel(CrossEntropyForward<T> p) {
   sum = block_sum(sum, scratch);
   sum_shifted = block_sum(sum_shifted, scratch);
   if (threadIdx.x != 0) return;
-  const bool exists = target >= 0 && target < p.columns;
-  const Value gold_shifted = exists ? Value(z[target]) - m : Value(NAN);
-  p.losses[r] = target == p.ignore_index ? Value(0) : math::loss(sum, gold_shifted, sum_shifted, p.q);
+  p.losses[r] = p.counts(r) ? math::loss(sum, p.gold_shifted(r, m), sum_shifted, p.q) : Value(0);
   p.max[r] = m;
   p.sum[r] = sum;
 }
@@ -39,7 +37,7 @@ __global__ void total_kernel(CrossEntropyForward<T> p) {
   Value loss = 0, count = 0;
   for (std::int64_t r = threadIdx.x; r < p.rows; r += blockDim.x) {
     loss += p.losses[r];
-    count += Value(p.targets[r] != p.ignore_index);
+    count += Value(p.counts(r));
   }
   loss = block_sum(loss, scratch);
   count = block_sum(count, scratch);
@@ -50,14 +48,13 @@ __global__ void total_kernel(CrossEntropyForward<T> p) {
 template <class T>
 __global__ void backward_kernel(CrossEntropyBackward<T> p) {
   using Value = compute_t<T>;
-  const std::int64_t r = blockIdx.x, target = p.targets[r];
-  const bool counts = target != p.ignore_index;
+  const std::int64_t r = blockIdx.x;
+  const bool counts = p.counts(r);
   const Value m = p.max[r], sum_inverse = Value(1) / p.sum[r], weight = *p.dloss * *p.weight;
   for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
     const std::int64_t i = r * p.columns + c;
-    const Value q = c == target ? p.q.gold + p.q.rest : p.q.rest;
     const Value e = math::exponential(Value(p.logits[i]), m);
-    p.dlogits.put(i, counts ? math::dz(e, sum_inverse, q, weight) : Value(0));
+    p.dlogits.put(i, counts ? math::dz(e, sum_inverse, p.q_of(r, c), weight) : Value(0));
   }
 }
 

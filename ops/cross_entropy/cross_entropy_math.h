@@ -19,6 +19,15 @@ template <class T>
 FOLDGRAD_HD T loss(T sum, T gold_shifted, T sum_shifted, const Smoothing<T>& q) {
   return std::log(sum) - q.gold * gold_shifted - (q.rest == T(0) ? T(0) : q.rest * sum_shifted);  // [CE-2]
 }
+// A class of which the row has no share may be of logit -infinity.
+template <class T>
+FOLDGRAD_HD T mixed(T first, T second, T lambda) {
+  return (lambda == T(0) ? T(0) : lambda * first) + (lambda == T(1) ? T(0) : (T(1) - lambda) * second);  // [CE-5]
+}
+template <class T>
+FOLDGRAD_HD T q(T share, const Smoothing<T>& q) {
+  return q.gold * share + q.rest;  // [CE-6]
+}
 template <class T>
 FOLDGRAD_HD T dz(T exponential, T sum_inverse, T q, T weight) {
   return weight * (exponential * sum_inverse - q);  // [CE-4]

@@ -23,15 +23,44 @@ OpCase cross_entropy_case(Shape shape, double eps, Reduction reduction, bool lar
           .large = large};
 }
 
+// In every third row of two targets they are the same class; every fourth has the whole share on one side. Of ignored
+// rows nothing else is looked at.
+OpCase two_targets_case(Shape shape, double eps, Reduction reduction, bool large = false) {
+  OpCase c = cross_entropy_case(shape, eps, reduction, large);
+  Tensor second = random_ids(shape.without(-1), shape[-1], 6), lambda = Tensor::empty(second.shape(), DType::f32);
+  for (std::int64_t n = 0; n < second.size(); ++n) {
+    const std::int64_t first = c.operands[1].data<std::int64_t>()[n];
+    if (n % 3 == 0 || first == -100) second.data<std::int64_t>()[n] = first;
+    lambda.data<float>()[n] = first == -100 ? -1 : float(n % 4) / 3;
+  }
+  c.label += ", two targets";
+  c.operands.insert(c.operands.end(), {second, lambda});
+  c.f = [=](const std::vector<Var>& v) {
+    return cross_entropy(v[0], v[1], v[2], v[3], {.label_smoothing = eps, .reduction = reduction});
+  };
+  return c;
+}
+
 Var of_zeros(Tape& t, Shape shape, const std::vector<std::int64_t>& targets, CrossEntropyOptions options = {}) {
   return cross_entropy(t.constant(Tensor::zeros(shape, DType::f32)),
                        t.constant(Tensor::of({std::int64_t(targets.size())}, targets)), options);
 }
 
+OpError two_targets_error(const char* message, Tensor second, Tensor lambda) {
+  return {message, [=](Tape& t) {
+            cross_entropy(t.constant(Tensor::zeros({2, 3}, DType::f32)),
+                          t.constant(Tensor::of<std::int64_t>({2}, {-100, 1})), t.constant(second), t.constant(lambda));
+          }};
+}
+Tensor ids(const std::vector<std::int64_t>& values) { return Tensor::of({std::int64_t(values.size())}, values); }
+Tensor shares(const std::vector<float>& values) { return Tensor::of({std::int64_t(values.size())}, values); }
+
 // Classes around one warp and around one block of 256 threads; rows too, for the sum over them.
 const RegisterOp kCrossEntropy({
     .name = "cross_entropy",
-    .cases = {cross_entropy_case({4, 5}, 0.1, Reduction::mean), cross_entropy_case({2, 3, 7}, 0.1, Reduction::sum),
+    .cases = {two_targets_case({5, 4}, 0.1, Reduction::mean), two_targets_case({2, 7, 2}, 0, Reduction::sum),
+              two_targets_case({2, 33}, 0.3, Reduction::mean), two_targets_case({5, 300}, 0, Reduction::mean, true),
+              cross_entropy_case({4, 5}, 0.1, Reduction::mean), cross_entropy_case({2, 3, 7}, 0.1, Reduction::sum),
               cross_entropy_case({4, 5}, 0, Reduction::sum), cross_entropy_case({6}, 0.3, Reduction::mean),
               cross_entropy_case({2, 1}, 0, Reduction::mean), cross_entropy_case({3, 33}, 0.1, Reduction::mean),
               cross_entropy_case({300, 3}, 0.1, Reduction::mean, true),
@@ -61,7 +90,21 @@ const RegisterOp kCrossEntropy({
          {"cross_entropy: logits must have at least 1 class, got [2, 0]",
           [](Tape& t) {
             of_zeros(t, {2, 0}, {0, 0});
-          }}},
+          }},
+         two_targets_error("cross_entropy: second targets must be i64 [2] on cpu, to go with logits, which is f32 "
+                           "[2, 3] on cpu, got i64 [3] on cpu",
+                           ids({0, 1, 2}), shares({0, 1})),
+         two_targets_error("cross_entropy: second targets must be in [0, 3), got -100 in row 1", ids({-100, -100}),
+                           shares({0, 1})),
+         two_targets_error("cross_entropy: second targets must be in [0, 3), got 3 in row 1", ids({3, 3}),
+                           shares({0, 1})),
+         two_targets_error("cross_entropy: lambda must be f32 [2] on cpu, to go with logits, which is f32 [2, 3] on "
+                           "cpu, got f32 [1] on cpu",
+                           ids({0, 1}), shares({1})),
+         two_targets_error("cross_entropy: lambda must be in [0, 1], got 1.5 in row 1", ids({0, 1}), shares({1, 1.5})),
+         two_targets_error("cross_entropy: lambda must be in [0, 1], got -0.5 in row 1", ids({0, 1}),
+                           shares({1, -0.5})),
+         two_targets_error("cross_entropy: lambda must be in [0, 1], got nan in row 1", ids({0, 1}), shares({1, NAN}))},
     .f32_roundoffs = 400,
     .bf16_roundoffs = 16,
 });
