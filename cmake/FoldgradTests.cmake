@@ -162,7 +162,7 @@ if(foldgrad_have_onnx AND TARGET commands_export_test)
 endif()
 if(FOLDGRAD_SANITIZE STREQUAL thread)
   foldgrad_add_test(text_batches_test foldgrad_ops tests/train/data/text/batches_test.cpp train/data/text/batches.cpp
-                    models/transformer/batch.cpp)
+                    train/data/permutation.cpp models/transformer/batch.cpp)
   foldgrad_discover(text_batches_test "")
 endif()
 

@@ -1,11 +1,10 @@
 #include "train/data/text/batches.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "engine/check.h"
-#include "engine/philox.h"
 #include "models/transformer/batch.h"
+#include "train/data/permutation.h"
 
 namespace foldgrad {
 namespace {
@@ -13,19 +12,8 @@ namespace {
 // Streams of random numbers: one for the order of pairs, one for that of batches, whose step is the epoch.
 constexpr std::uint32_t kPairStream = 0x70616972, kBatchStream = 0x62617463;  // "pair", "batc"
 
-std::vector<std::int64_t> counting(std::size_t n) {
-  std::vector<std::int64_t> indices(n);
-  std::iota(indices.begin(), indices.end(), 0);
-  return indices;
-}
-
-// Fisher and Yates. Not std::shuffle, whose result differs between standard libraries.
-void shuffle(std::vector<std::int64_t>& indices, Random random) {
-  for (std::size_t i = indices.size(); i > 1; --i) {
-    const PhiloxWords words = random.block(i);
-    const std::uint64_t bits = std::uint64_t(words.word[0]) << 32 | words.word[1];
-    std::swap(indices[i - 1], indices[bits % i]);
-  }
+std::vector<std::int64_t> in_order(std::size_t n, const BatchOptions& options, Random random) {
+  return options.shuffle ? permutation(std::int64_t(n), random) : counting(std::int64_t(n));
 }
 
 void check(const EncodedPairs& pairs, const BatchOptions& options) {
@@ -46,8 +34,8 @@ void check(const EncodedPairs& pairs, const BatchOptions& options) {
 }
 
 std::vector<std::int64_t> ordered(const EncodedPairs& pairs, const BatchOptions& options) {
-  std::vector<std::int64_t> order = counting(pairs.source.size());
-  if (options.shuffle) shuffle(order, {.seed = options.seed, .stream = kPairStream});
+  std::vector<std::int64_t> order =
+      in_order(pairs.source.size(), options, {.seed = options.seed, .stream = kPairStream});
   for (const std::vector<Ids>* side : {&pairs.target, &pairs.source})
     std::ranges::stable_sort(order,  // [BAT-1]
                              [&](std::int64_t a, std::int64_t b) { return (*side)[a].size() < (*side)[b].size(); });
@@ -92,9 +80,8 @@ Batches::Batches(EncodedPairs pairs, BatchOptions options) : pairs_(std::move(pa
 }
 
 void Batches::order_batches() {  // [BAT-3]
-  order_ = counting(batches_.size());
-  if (options_.shuffle)
-    shuffle(order_, {.seed = options_.seed, .stream = kBatchStream, .step = std::uint32_t(cursor_.epoch)});
+  order_ = in_order(batches_.size(), options_,
+                    {.seed = options_.seed, .stream = kBatchStream, .step = std::uint32_t(cursor_.epoch)});
 }
 
 Batch Batches::make(std::vector<std::int64_t> pairs) const {  // [BAT-4]

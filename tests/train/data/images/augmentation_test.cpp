@@ -1,0 +1,142 @@
+#include "train/data/images/augmentation.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <map>
+
+#include "engine/philox.h"
+#include "tests/engine/error_message.h"
+#include "tests/train/data/images/counting_images.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+Bytes augmented(const Augmentation& a, const ImageSet& images, std::int64_t i, std::uint64_t seed, std::int64_t epoch) {
+  Bytes out(images.image_bytes());
+  augment(a, images, i, seed, epoch, out.data());
+  return out;
+}
+
+// One image whose red is the number of the pixel, 1 to H W; green and blue are 0.
+ImageSet numbered(std::int64_t height, std::int64_t width) {
+  ImageSet images = counting_images(1, height, width, 1);
+  images.pixels.zero();
+  for (std::int64_t p = 0; p < height * width; ++p) images.pixels.data<std::uint8_t>()[p * 3] = std::uint8_t(p + 1);
+  return images;
+}
+
+std::string reds(const Bytes& image) {
+  std::string text;
+  for (std::size_t p = 0; p < image.size(); p += 3) text += std::to_string(image[p]) + ' ';
+  return text;
+}
+
+// A 2 x 2 image has 9 crops with a border of 1, here written out; in 900 epochs each comes about 100 times. Its number
+// has a binomial distribution of deviation 9.4: beyond 5 of them, once in a million draws of seeds.
+TEST(Augmentation, AUG_1_EveryCropIsAsLikely) {
+  const ImageSet images = numbered(2, 2);
+  std::map<std::string, int> times{{"0 0 0 1 ", 0}, {"0 0 1 2 ", 0}, {"0 0 2 0 ", 0}, {"0 1 0 3 ", 0}, {"1 2 3 4 ", 0},
+                                   {"2 0 4 0 ", 0}, {"0 3 0 0 ", 0}, {"3 4 0 0 ", 0}, {"4 0 0 0 ", 0}};
+  for (std::int64_t epoch = 0; epoch < 900; ++epoch) ++times[reds(augmented({.crop = 1}, images, 0, 1, epoch))];
+  EXPECT_EQ(times.size(), 9u);
+  for (const auto& [crop, count] : times) EXPECT_NEAR(count, 100, 47) << crop;
+}
+
+TEST(Augmentation, AUG_1_AUG_4_BordersAndHolesHaveTheFill) {
+  const ImageSet images = numbered(2, 2);
+  const Augmentation a{.crop = 1, .fill = {7, 8, 9}}, cut{.cutout = 4, .fill = {7, 8, 9}};
+  bool seen = false;
+  for (std::int64_t epoch = 0; epoch < 100 && !seen; ++epoch) {
+    seen = augmented(a, images, 0, 1, epoch) == Bytes{7, 8, 9, 7, 8, 9, 7, 8, 9, 1, 0, 0};
+  }
+  EXPECT_TRUE(seen);
+  EXPECT_EQ(augmented(cut, images, 0, 1, 0), (Bytes{7, 8, 9, 7, 8, 9, 7, 8, 9, 7, 8, 9}));  // reaches all from anywhere
+}
+
+// 1,000 of 2,000, with a deviation of 22.4: 5 of them.
+TEST(Augmentation, AUG_2_HalfOfTheImagesAreMirrored) {
+  const ImageSet images = numbered(1, 3);
+  int mirrored = 0, changes = 0;
+  bool before = false;
+  for (std::int64_t epoch = 0; epoch < 2000; ++epoch) {
+    const std::string row = reds(augmented({.flip = Flip::random}, images, 0, 1, epoch));
+    ASSERT_TRUE(row == "1 2 3 " || row == "3 2 1 ") << row;
+    mirrored += row == "3 2 1 ";
+    changes += before != (row == "3 2 1 ");
+    before = row == "3 2 1 ";
+  }
+  EXPECT_NEAR(mirrored, 1000, 112);
+  EXPECT_NEAR(changes, 1000, 112);
+}
+
+// The first epoch mirrors half of the images, every later one those that the one before did not.
+TEST(Augmentation, AUG_3_AlternatingFlip) {
+  ImageSet images{Tensor::empty({2000, 1, 2, 3}, DType::u8), Tensor::zeros({2000}, DType::i64), {"only"}};
+  for (std::int64_t k = 0; k < images.pixels.size(); ++k)
+    images.pixels.data<std::uint8_t>()[k] = std::uint8_t(k % 6 / 3);
+  const auto is_mirrored = [&](std::int64_t i, std::int64_t epoch) {
+    return augmented({.flip = Flip::alternating}, images, i, 1, epoch)[0] == 1;
+  };
+  int first = 0;
+  for (std::int64_t i = 0; i < 2000; ++i) {
+    first += is_mirrored(i, 0);
+    for (std::int64_t epoch = 0; epoch < 4; ++epoch) ASSERT_NE(is_mirrored(i, epoch), is_mirrored(i, epoch + 1));
+  }
+  EXPECT_NEAR(first, 1000, 112);
+}
+
+// Squares of side 2 in an image of 3 x 1: around rows 0, 1, 2 they hide row 0, rows 0 and 1, rows 1 and 2.
+TEST(Augmentation, AUG_4_CutoutIsClippedAndEveryCentreIsAsLikely) {
+  const ImageSet images = numbered(3, 1);
+  std::map<std::string, int> times{{"0 2 3 ", 0}, {"0 0 3 ", 0}, {"1 0 0 ", 0}};
+  for (std::int64_t epoch = 0; epoch < 900; ++epoch) ++times[reds(augmented({.cutout = 2}, images, 0, 1, epoch))];
+  EXPECT_EQ(times.size(), 3u);
+  for (const auto& [image, count] : times) EXPECT_NEAR(count, 300, 71) << image;  // 5 deviations of 14.1
+}
+
+// Of all the places that crop and cutout can have, those of two images and those of two epochs agree by chance alone:
+// 81 crops and 1,024 holes, twice mirrored.
+TEST(Augmentation, ImagesAndEpochsAndSeedsDiffer) {
+  const ImageSet images{Tensor::of<std::uint8_t>({2, 32, 32, 3},
+                                                 [] {
+                                                   const Bytes one =
+                                                       counting_images(1, 32, 32, 1).pixels.values<std::uint8_t>();
+                                                   Bytes two = one;
+                                                   two.insert(two.end(), one.begin(), one.end());
+                                                   return two;
+                                                 }()),
+                        Tensor::zeros({2}, DType::i64),
+                        {"only"}};
+  const Augmentation a{.crop = 4, .flip = Flip::random, .cutout = 8};
+  const Bytes image = augmented(a, images, 0, 1, 0);
+  EXPECT_EQ(image, augmented(a, images, 0, 1, 0));
+  EXPECT_NE(image, augmented(a, images, 1, 1, 0));
+  EXPECT_NE(image, augmented(a, images, 0, 1, 1));
+  EXPECT_NE(image, augmented(a, images, 0, 2, 0));
+  EXPECT_EQ(augmented({}, images, 1, 1, 0), images.pixels.slice(1, 2).values<std::uint8_t>());
+}
+
+TEST(Augmentation, NamesOfConfigurations) {
+  const Augmentation a = augmentation({"crop4", "flip_alternating", "cutout8"}), b = augmentation({"flip", "crop12"});
+  EXPECT_EQ(a.crop, 4);
+  EXPECT_EQ(a.flip, Flip::alternating);
+  EXPECT_EQ(a.cutout, 8);
+  EXPECT_EQ(b.crop, 12);
+  EXPECT_EQ(b.flip, Flip::random);
+  EXPECT_EQ(b.cutout, 0);
+  EXPECT_EQ(augmentation({}).flip, Flip::never);
+  for (const char* name : {"crop", "crop0", "crop-1", "crop4x", "crop1001", "cutout", "flips", ""})
+    EXPECT_EQ(message<std::invalid_argument>([&] { augmentation({name}); }),
+              std::string("augmentation: must be of crop4 (or another number), flip, flip_alternating, cutout8, got ") +
+                  '"' + name + '"');
+  for (const auto& two :
+       std::vector<std::vector<std::string>>{{"crop4", "crop2"}, {"flip", "flip_alternating"}, {"cutout8", "cutout8"}})
+    EXPECT_EQ(message<std::invalid_argument>([&] { augmentation(two); }),
+              "augmentation: there must be one of a kind, got another with \"" + two[1] + '"');
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

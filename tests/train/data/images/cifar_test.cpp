@@ -1,0 +1,134 @@
+#include "train/data/images/cifar.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "engine/files/file.h"
+#include "tests/engine/error_message.h"
+#include "tests/engine/files/temporary_directory.h"
+#include "tests/train/data/images/counting_images.h"
+
+namespace foldgrad::testing {
+namespace {
+
+constexpr std::int64_t kPlane = 32 * 32;
+
+// Labels, and planes of one value each; pixel (1, 2) is `marked` in green.
+std::string record(const std::string& labels, char red, char green, char blue, char marked) {
+  std::string planes = std::string(kPlane, red) + std::string(kPlane, green) + std::string(kPlane, blue);
+  planes[kPlane + 1 * 32 + 2] = marked;
+  return labels + planes;
+}
+
+class CifarTest : public ::testing::Test {
+ protected:
+  // CIFAR-10 with one image in each file, of label 0, 1, ... 5.
+  void write_tiny() {
+    for (char file = 0; file < 5; ++file)
+      write_bytes(files_ / ("data_batch_" + std::to_string(file + 1) + ".bin"),
+                  record({file}, char(10 + file), 20, char(200), 99));
+    write_bytes(files_ / "test_batch.bin", record({5}, 1, 2, 3, 4));
+    write_bytes(files_ / "batches.meta.txt", "a\nb\nc\nd\ne\nf\n\n");
+  }
+  ImageSet read(ImagePart part) { return read_cifar(files_.path(), cifar10_layout(), part); }
+  std::string error() {
+    return message<FileError>([&] { read(ImagePart::train); });
+  }
+
+  TemporaryDirectory files_;
+};
+
+TEST_F(CifarTest, ReadsPlanesChannelsLast) {
+  write_tiny();
+  const ImageSet train = read(ImagePart::train), test = read(ImagePart::test);
+  check(train);
+  EXPECT_EQ(train.pixels.shape(), Shape({5, 32, 32, 3}));
+  EXPECT_EQ(train.labels.values<std::int64_t>(), (std::vector<std::int64_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(train.classes, (std::vector<std::string>{"a", "b", "c", "d", "e", "f"}));
+  for (std::int64_t i = 0; i < 5; ++i)
+    for (std::int64_t p = 0; p < kPlane; ++p) {
+      const std::uint8_t* pixel = train.image(i) + p * 3;
+      ASSERT_EQ(pixel[0], 10 + i);
+      ASSERT_EQ(pixel[1], p == 34 ? 99 : 20) << p;
+      ASSERT_EQ(pixel[2], 200);
+    }
+  EXPECT_EQ(test.size(), 1);
+  EXPECT_EQ(test.label(0), 5);
+  EXPECT_EQ(test.image(0)[34 * 3 + 1], 4);
+}
+
+TEST_F(CifarTest, ReadsTheFineLabelOfCifar100) {
+  write_bytes(files_ / "train.bin", record({1, 2}, 5, 6, 7, 8) + record({0, 1}, 9, 6, 7, 8));
+  EXPECT_EQ(message<FileError>([&] { read_cifar(files_.path(), cifar100_layout(), ImagePart::train); }),
+            files_ / "fine_label_names.txt" + ": cannot be opened: No such file or directory");
+  write_bytes(files_ / "fine_label_names.txt", "apple\r\naquarium_fish\r\nbaby\r\n");
+  const ImageSet images = read_cifar(files_.path(), cifar100_layout(), ImagePart::train);
+  EXPECT_EQ(images.labels.values<std::int64_t>(), (std::vector<std::int64_t>{2, 1}));
+  EXPECT_EQ(images.classes, (std::vector<std::string>{"apple", "aquarium_fish", "baby"}));
+  EXPECT_EQ(images.image(1)[0], 9);
+  EXPECT_EQ(images.image(0)[34 * 3 + 1], 8);
+}
+
+TEST_F(CifarTest, KnowsTheClassesOfCifar10WithoutTheirFile) {
+  write_tiny();
+  EXPECT_EQ(cifar_files(files_.path(), cifar10_layout(), ImagePart::test),
+            (std::vector<std::string>{files_ / "test_batch.bin", files_ / "batches.meta.txt"}));
+  std::filesystem::remove(files_ / "batches.meta.txt");
+  const ImageSet test = read(ImagePart::test);
+  EXPECT_EQ(test.classes.size(), 10u);
+  EXPECT_EQ(test.classes[5], "dog");
+  EXPECT_EQ(cifar_files(files_.path(), cifar10_layout(), ImagePart::train).size(), 5u);
+}
+
+TEST_F(CifarTest, WrittenImagesAreReadAgain) {
+  const ImageSet train = counting_images(12, 32, 32, 7), test = counting_images(2, 32, 32, 7);
+  write_cifar10(files_ / "new/one", train, test);
+  for (const auto& [part, want] : {std::pair(ImagePart::train, &train), std::pair(ImagePart::test, &test)}) {
+    const ImageSet got = read_cifar(files_ / "new/one", cifar10_layout(), part);
+    EXPECT_EQ(got.pixels.values<std::uint8_t>(), want->pixels.values<std::uint8_t>());
+    EXPECT_EQ(got.labels.values<std::int64_t>(), want->labels.values<std::int64_t>());
+    EXPECT_EQ(got.classes, want->classes);
+  }
+  EXPECT_EQ(std::filesystem::file_size(files_ / "new/one/data_batch_1.bin"), 2u * 3073);
+  EXPECT_EQ(std::filesystem::file_size(files_ / "new/one/data_batch_5.bin"), 3u * 3073);
+}
+
+TEST_F(CifarTest, ErrorsNameFileRecordAndByte) {
+  const std::string third = files_ / "data_batch_3.bin", good = record({2}, 1, 2, 3, 4);
+  write_tiny();
+  write_bytes(third, good + good.substr(0, 100));
+  EXPECT_EQ(error(), third +
+                         ": must consist of records of 3073 bytes, got 3173 bytes: record 1, from byte 3073, has "
+                         "100");
+  write_bytes(third, good + record({6}, 1, 2, 3, 4));
+  EXPECT_EQ(error(), third + ": record 1, byte 3073: a label must be below 6, got 6");
+  write_bytes(third, "");
+  EXPECT_EQ(error(), third + ": must have at least one record, got an empty file");
+  std::filesystem::remove(third);
+  EXPECT_EQ(error(), third + ": cannot be opened: No such file or directory");
+  write_bytes(third, good);
+  write_bytes(files_ / "batches.meta.txt", "\n");
+  EXPECT_EQ(error(), files_ / "batches.meta.txt" + ": must have at least one name of a class, got none");
+  write_bytes(files_ / "batches.meta.txt", "a\n\xff\n");
+  EXPECT_EQ(error(), files_ / "batches.meta.txt" + ": line 2 must be UTF-8, got byte 0xff as its byte 1");
+}
+
+TEST_F(CifarTest, WhatTheLayoutCannotHoldIsRefused) {
+  const ImageSet good = counting_images(5, 32, 32, 7);
+  const auto error_of = [&](const ImageSet& train, const ImageSet& test) {
+    return message<std::invalid_argument>([&] { write_cifar10(files_ / "new", train, test); });
+  };
+  EXPECT_EQ(error_of(counting_images(5, 32, 30, 7), good),
+            "the layout of CIFAR-10: images must be 32 x 32 of at most 256 classes, got 32 x 30 of 7");
+  EXPECT_EQ(error_of(good, counting_images(5, 32, 32, 257)),
+            "the layout of CIFAR-10: images must be 32 x 32 of at most 256 classes, got 32 x 32 of 257");
+  EXPECT_EQ(error_of(counting_images(4, 32, 32, 7), good),
+            "the layout of CIFAR-10: there must be at least 5 images to train on, got 4");
+  EXPECT_EQ(error_of(good, counting_images(5, 32, 32, 8)),
+            "the layout of CIFAR-10: both parts must have the same classes");
+  EXPECT_FALSE(std::filesystem::exists(files_ / "new"));
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,132 @@
+#include "train/data/images/cifar.h"
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <filesystem>
+
+#include "engine/check.h"
+#include "engine/files/atomic_file.h"
+#include "train/data/lines.h"
+
+namespace foldgrad {
+namespace {
+
+constexpr std::int64_t kPlane = kCifarSide * kCifarSide, kPixelBytes = kPlane * kColours;
+
+std::vector<std::string> class_names(const std::string& directory, const CifarLayout& layout) {
+  const std::string path = directory + "/" + layout.classes;
+  if (!layout.names.empty() && !std::filesystem::exists(path)) return layout.names;
+  std::vector<std::string> names = read_lines(path);
+  std::erase(names, "");  // batches.meta.txt ends with an empty line
+  if (names.empty()) throw FileError(path, "must have at least one name of a class, got none");
+  return names;
+}
+
+std::int64_t records_in(const InputFile& file, std::int64_t record_bytes) {
+  const std::int64_t size = std::int64_t(file.size()), records = size / record_bytes;
+  if (size == 0) throw FileError(file.path(), "must have at least one record, got an empty file");
+  if (size % record_bytes != 0)
+    throw FileError(file.path(),
+                    fmt::format("must consist of records of {} bytes, got {} bytes: record {}, from byte {}, has {}",
+                                record_bytes, size, records, records * record_bytes, size % record_bytes));
+  return records;
+}
+
+// Records of one file, to image `first` of the set and those behind it. Gives their number.
+std::int64_t read_records(const InputFile& file, std::int64_t label_bytes, ImageSet& images, std::int64_t first) {
+  const std::int64_t record_bytes = label_bytes + kPixelBytes, records = records_in(file, record_bytes);
+  std::vector<std::uint8_t> record(record_bytes);
+  std::uint8_t* pixels = images.pixels.data<std::uint8_t>() + first * kPixelBytes;
+  for (std::int64_t r = 0; r < records; ++r, pixels += kPixelBytes) {
+    file.read(std::uint64_t(r * record_bytes), record.data(), record.size());
+    const std::uint8_t label = record[label_bytes - 1];
+    if (label >= images.classes.size())
+      throw FileError(file.path(), fmt::format("record {}, byte {}: a label must be below {}, got {}", r,
+                                               r * record_bytes + label_bytes - 1, images.classes.size(), label));
+    images.labels.data<std::int64_t>()[first + r] = label;
+    for (std::int64_t c = 0; c < kColours; ++c)
+      for (std::int64_t p = 0; p < kPlane; ++p) pixels[p * kColours + c] = record[label_bytes + c * kPlane + p];
+  }
+  return records;
+}
+
+// Images [begin, end).
+void write_records(const std::string& path, const ImageSet& images, std::int64_t begin, std::int64_t end) {
+  AtomicFile file(path);
+  std::vector<std::uint8_t> record(1 + kPixelBytes);
+  for (std::int64_t i = begin; i < end; ++i) {
+    record[0] = std::uint8_t(images.label(i));
+    for (std::int64_t c = 0; c < kColours; ++c)
+      for (std::int64_t p = 0; p < kPlane; ++p) record[1 + c * kPlane + p] = images.image(i)[p * kColours + c];
+    file.write(record.data(), record.size());
+  }
+  file.commit();
+}
+
+void check_writable(const ImageSet& images) {
+  check(images);
+  FOLDGRAD_CHECK(images.height() == kCifarSide && images.width() == kCifarSide && images.classes.size() <= 256,
+                 "the layout of CIFAR-10: images must be 32 x 32 of at most 256 classes, got {} x {} of {}",
+                 images.height(), images.width(), images.classes.size());
+}
+
+}  // namespace
+
+const CifarLayout& cifar10_layout() {
+  static const CifarLayout layout{
+      .directory = "cifar-10-batches-bin",
+      .train = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
+      .test = {"test_batch.bin"},
+      .classes = "batches.meta.txt",
+      .label_bytes = 1,
+      .names = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"}};
+  return layout;
+}
+
+const CifarLayout& cifar100_layout() {
+  static const CifarLayout layout{.directory = "cifar-100-binary",
+                                  .train = {"train.bin"},
+                                  .test = {"test.bin"},
+                                  .classes = "fine_label_names.txt",
+                                  .label_bytes = 2};
+  return layout;
+}
+
+std::vector<std::string> cifar_files(const std::string& directory, const CifarLayout& layout, ImagePart part) {
+  std::vector<std::string> paths;
+  for (const std::string& name : part == ImagePart::train ? layout.train : layout.test)
+    paths.push_back(directory + "/" + name);
+  if (const std::string names = directory + "/" + layout.classes; std::filesystem::exists(names))
+    paths.push_back(names);
+  return paths;
+}
+
+ImageSet read_cifar(const std::string& directory, const CifarLayout& layout, ImagePart part) {
+  std::deque<InputFile> files;
+  std::int64_t images = 0;
+  for (const std::string& name : part == ImagePart::train ? layout.train : layout.test)
+    images += records_in(files.emplace_back(directory + "/" + name), layout.label_bytes + kPixelBytes);
+  ImageSet set{Tensor::empty({images, kCifarSide, kCifarSide, kColours}, DType::u8),
+               Tensor::empty({images}, DType::i64), class_names(directory, layout)};
+  std::int64_t first = 0;
+  for (const InputFile& file : files) first += read_records(file, layout.label_bytes, set, first);
+  return set;
+}
+
+void write_cifar10(const std::string& directory, const ImageSet& train, const ImageSet& test) {
+  const CifarLayout& layout = cifar10_layout();
+  check_writable(train);
+  check_writable(test);
+  FOLDGRAD_CHECK(train.classes == test.classes, "the layout of CIFAR-10: both parts must have the same classes");
+  const std::int64_t files = std::int64_t(layout.train.size());
+  FOLDGRAD_CHECK(train.size() >= files, "the layout of CIFAR-10: there must be at least {} images to train on, got {}",
+                 files, train.size());
+  make_directories(directory);
+  for (std::int64_t i = 0; i < files; ++i)
+    write_records(directory + "/" + layout.train[i], train, train.size() * i / files, train.size() * (i + 1) / files);
+  write_records(directory + "/" + layout.test[0], test, 0, test.size());
+  write_file_atomically(directory + "/" + layout.classes, fmt::format("{}\n", fmt::join(train.classes, "\n")));
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,36 @@
+// The binary layouts in which CIFAR-10 and CIFAR-100 are published (Krizhevsky, 2009): records of 32 x 32 pixels
+// without a header. A record is a label, which in CIFAR-100 stands behind a coarser one that is not read, and 3,072
+// bytes: the red plane, the green, the blue, each row-major.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "train/data/images/set.h"
+
+namespace foldgrad {
+
+constexpr std::int64_t kCifarSide = 32;
+
+struct CifarLayout {
+  std::string directory;                 // the name that the archive gives it
+  std::vector<std::string> train, test;  // files of records
+  std::string classes;                   // a file of names, one a line
+  std::int64_t label_bytes;              // the last of them is the label
+  std::vector<std::string> names = {};   // of the classes, where that file is absent
+};
+const CifarLayout& cifar10_layout();
+const CifarLayout& cifar100_layout();
+
+// The files of a part, below `directory`: those of records and, if it is there, that of names.
+std::vector<std::string> cifar_files(const std::string& directory, const CifarLayout& layout, ImagePart part);
+
+// Throws FileError, which names the file: when it cannot be read, is empty, ends within a record, or, with record and
+// byte, has a label that is no class.
+ImageSet read_cifar(const std::string& directory, const CifarLayout& layout, ImagePart part);
+
+// In the layout of CIFAR-10, the training images in five files as equal as can be, which needs at least five of them.
+// Throws FileError when a file cannot be written, std::invalid_argument for images that are not 32 x 32, for more than
+// 256 classes, and for parts whose classes differ.
+void write_cifar10(const std::string& directory, const ImageSet& train, const ImageSet& test);
+
+}  // namespace foldgrad

@@ -1,0 +1,39 @@
+// Labelled images of one size, all in memory, as bytes.
+#pragma once
+#include <array>
+#include <string>
+#include <vector>
+
+#include "engine/tensor.h"
+
+namespace foldgrad {
+
+constexpr std::int64_t kColours = 3;  // red, green, blue
+
+struct ImageSet {
+  Tensor pixels;                     // u8 [N, H, W, 3], on the CPU
+  Tensor labels;                     // i64 [N], on the CPU; each in [0, classes.size())
+  std::vector<std::string> classes;  // their names
+
+  std::int64_t size() const { return labels.size(); }
+  std::int64_t height() const { return pixels.shape()[1]; }
+  std::int64_t width() const { return pixels.shape()[2]; }
+  std::int64_t image_bytes() const { return height() * width() * kColours; }
+  // Row-major and channels-last: byte (y * width() + x) * 3 + c.
+  const std::uint8_t* image(std::int64_t i) const { return pixels.data<std::uint8_t>() + i * image_bytes(); }
+  std::int64_t label(std::int64_t i) const { return labels.data<std::int64_t>()[i]; }
+};
+
+// Throws std::invalid_argument for other shapes and types than above, for no image, and for a label that is no class.
+void check(const ImageSet& images);
+
+// Which part of a data set: what a model learns from, and what it is scored on at the end.
+enum class ImagePart { train, test };
+
+// Over all pixels, of bytes divided by 255: what images are normalized by. A channel of one value has deviation 0.
+struct ChannelStatistics {
+  std::array<double, kColours> mean{}, deviation{};
+};
+ChannelStatistics channel_statistics(const ImageSet& images);
+
+}  // namespace foldgrad
