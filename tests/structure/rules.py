@@ -24,7 +24,7 @@ ALLOWED = {
     "train/system": ["engine", "engine/files"],
     "train/config": ["engine", "engine/files", "models/options", "models/normalizers", "models/transformer", "train/system"],
     "train/data": ["engine", "engine/files", "train/system"],
-    "train/data/images": ["engine", "engine/files", "train/data"],
+    "train/data/images": ["engine", "engine/files", "ops", "train/data"],
     "train/data/text": ["engine", "engine/files", "models/transformer", "train/config", "train/data", "train/system"],
     "train/scores": ["engine", "train/system"],
     "train/loop/optimizer": ["engine", "engine/cuda"],

@@ -40,12 +40,12 @@ void ImageBatches::order_images() {
   const std::int64_t images = std::int64_t(indices_.size());
   const Random random{.seed = options_.seed, .stream = kOrderStream, .step = std::uint32_t(cursor_.epoch)};
   std::ranges::transform(permutation(images, random), order_.begin(),
-                         [this](std::int64_t place) { return indices_[place]; });  // [IMG-1]
+                         [this](std::int64_t place) { return indices_[place]; });  // [IMB-1]
 }
 
 std::vector<std::int64_t> ImageBatches::rows() const {
   const std::int64_t begin = cursor_.batch * options_.size;
-  const std::int64_t end = std::min(begin + options_.size, std::int64_t(order_.size()));  // [IMG-2]
+  const std::int64_t end = std::min(begin + options_.size, std::int64_t(order_.size()));  // [IMB-2]
   return {order_.begin() + begin, order_.begin() + end};
 }
 

@@ -1,8 +1,8 @@
 // Images in batches, with a cursor in their sequence.
 //
-//   [IMG-1]  To train: every epoch goes through the images in an order drawn from seed and epoch, and each image is
+//   [IMB-1]  To train: every epoch goes through the images in an order drawn from seed and epoch, and each image is
 //            augmented by seed, epoch and its index. What remains at the end of an epoch and fills no batch is dropped.
-//   [IMG-2]  Otherwise: the images in their order and as they are; the last batch has what remains.
+//   [IMB-2]  Otherwise: the images in their order and as they are; the last batch has what remains.
 #pragma once
 #include <future>
 #include <vector>

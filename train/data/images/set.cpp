@@ -1,5 +1,7 @@
 #include "train/data/images/set.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "engine/check.h"
@@ -22,7 +24,7 @@ void check(const ImageSet& images) {
 }
 
 // In integers, which have no rounding and no order.
-ChannelStatistics channel_statistics(const ImageSet& images) {
+ImageStatistics image_statistics(const ImageSet& images) {
   std::array<std::uint64_t, kColours> sum{}, squares{};
   const std::int64_t bytes = images.pixels.size();
   const std::uint8_t* pixels = images.pixels.data<std::uint8_t>();
@@ -31,12 +33,12 @@ ChannelStatistics channel_statistics(const ImageSet& images) {
       sum[c] += pixels[i + c];
       squares[c] += std::uint64_t(pixels[i + c]) * pixels[i + c];
     }
-  ChannelStatistics s;
+  ImageStatistics s;
   const double n = double(bytes) / kColours;
   for (std::int64_t c = 0; c < kColours; ++c) {
     const double mean = double(sum[c]) / n;
     s.mean[c] = mean / 255;
-    s.deviation[c] = std::sqrt(std::max(0.0, double(squares[c]) / n - mean * mean)) / 255;
+    s.std[c] = std::sqrt(std::max(0.0, double(squares[c]) / n - mean * mean)) / 255;
   }
   return s;
 }

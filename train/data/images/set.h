@@ -1,10 +1,10 @@
 // Labelled images of one size, all in memory, as bytes.
 #pragma once
-#include <array>
 #include <string>
 #include <vector>
 
 #include "engine/tensor.h"
+#include "ops/image_input/image_input.h"
 
 namespace foldgrad {
 
@@ -30,10 +30,7 @@ void check(const ImageSet& images);
 // Which part of a data set: what a model learns from, and what it is scored on at the end.
 enum class ImagePart { train, test };
 
-// Over all pixels, of bytes divided by 255: what images are normalized by. A channel of one value has deviation 0.
-struct ChannelStatistics {
-  std::array<double, kColours> mean{}, deviation{};
-};
-ChannelStatistics channel_statistics(const ImageSet& images);
+// Over all pixels of all images. A channel of one value has the deviation 0, by which no image can be divided.
+ImageStatistics image_statistics(const ImageSet& images);
 
 }  // namespace foldgrad

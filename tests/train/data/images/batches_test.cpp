@@ -30,7 +30,7 @@ void expect_same(const ImageBatch& got, const ImageBatch& want) {
   ASSERT_EQ(got.labels.values<std::int64_t>(), want.labels.values<std::int64_t>());
 }
 
-TEST(ImageBatches, IMG_2_ValidationByHand) {
+TEST(ImageBatches, IMB_2_ValidationByHand) {
   const ImageSet images = counting_images(5, 4, 3, 3);
   ImageBatches batches(images, {4, 1, 2}, {.size = 2, .training = false, .augmentation = kAll});
   ASSERT_EQ(batches.per_epoch(), 2);
@@ -47,7 +47,7 @@ TEST(ImageBatches, IMG_2_ValidationByHand) {
   EXPECT_EQ(batches.cursor(), (DataCursor{1, 1}));
 }
 
-TEST(ImageBatches, IMG_1_RowsAreAugmentedByTheirIndexAndEpoch) {
+TEST(ImageBatches, IMB_1_RowsAreAugmentedByTheirIndexAndEpoch) {
   const ImageSet images = counting_images(20, 6, 5, 4);
   ImageBatches batches(images, {.size = 6, .seed = 9, .augmentation = kAll});
   std::vector<std::uint8_t> want(images.image_bytes());
@@ -63,7 +63,7 @@ TEST(ImageBatches, IMG_1_RowsAreAugmentedByTheirIndexAndEpoch) {
   }
 }
 
-RC_GTEST_PROP(ImageBatches, IMG_1_IMG_2_NoImageTwiceInAnEpochAndFewerThanABatchLeftOut, ()) {
+RC_GTEST_PROP(ImageBatches, IMB_1_IMB_2_NoImageTwiceInAnEpochAndFewerThanABatchLeftOut, ()) {
   const std::int64_t count = *rc::gen::inRange<std::int64_t>(1, 40);
   const ImageSet images = counting_images(3 * count, 1, 1, 2);
   Indices indices;
@@ -84,7 +84,7 @@ RC_GTEST_PROP(ImageBatches, IMG_1_IMG_2_NoImageTwiceInAnEpochAndFewerThanABatchL
   }
 }
 
-TEST(ImageBatches, IMG_1_OrderFollowsSeedAndEpoch) {
+TEST(ImageBatches, IMB_1_OrderFollowsSeedAndEpoch) {
   const ImageSet images = counting_images(50, 1, 1, 2);
   ImageBatches a(images, {.size = 10, .seed = 3}), b(images, {.size = 10, .seed = 3}),
       c(images, {.size = 10, .seed = 4});

@@ -13,11 +13,11 @@ TEST(ImageSet, StatisticsByHand) {
   const ImageSet images{
       Tensor::of<std::uint8_t>({1, 1, 2, 3}, {0, 51, 51, 255, 51, 153}), Tensor::of<std::int64_t>({1}, {0}), {"only"}};
   check(images);
-  const ChannelStatistics s = channel_statistics(images);
+  const ImageStatistics s = image_statistics(images);
   EXPECT_EQ(s.mean, (std::array<double, 3>{0.5, 0.2, 0.4}));
-  EXPECT_DOUBLE_EQ(s.deviation[0], 0.5);
-  EXPECT_EQ(s.deviation[1], 0);
-  EXPECT_DOUBLE_EQ(s.deviation[2], 0.2);
+  EXPECT_DOUBLE_EQ(s.std[0], 0.5);
+  EXPECT_EQ(s.std[1], 0);
+  EXPECT_DOUBLE_EQ(s.std[2], 0.2);
 }
 
 TEST(ImageSet, ErrorsNameWhatIsWrong) {
