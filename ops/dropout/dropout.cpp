@@ -30,12 +30,21 @@ struct DropoutNode {
   }
 };
 
+// m: undefined without drop path.
+template <class V>
+SampleFactors<V> sample_factors(const Tensor& m, const Tensor& x) {
+  if (!m.defined()) return {nullptr, x.size()};
+  return {m.data<V>(), m.size() ? x.size() / m.size() : 0};
+}
+
 struct BiasDropoutResidualNode {
-  double p;
+  double p, path_p;
   Random random;
+  Tensor m;
 
   const char* name() const { return "bias_dropout_residual"; }
-  std::vector<double> arguments() const { return {p}; }
+  // With which probability an element of the branch is dropped, alone or with its sample.
+  std::vector<double> arguments() const { return {p + path_p - p * path_p}; }
 
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
@@ -46,12 +55,29 @@ struct BiasDropoutResidualNode {
                                                .dy = dy.data<T>(),
                                                .rows = dy.shape().without(-1).elements(),
                                                .columns = dy.shape()[-1],
-                                               .mask = make_mask<compute_t<T>>(p, random)};
+                                               .mask = make_mask<compute_t<T>>(p, random),
+                                               .samples = sample_factors<compute_t<T>>(m, dy)};
         FOLDGRAD_RUN(dy.device(), dropout, k);
       });
     grads.pass_dy(2);  // [DO-5]
   }
 };
+
+Tensor drop_path_factors(const Tensor& x, const DropPath& path) {
+  FOLDGRAD_CHECK(path.p >= 0 && path.p < 1, "bias_dropout_residual: p of the drop path must be in [0, 1), got {}",
+                 path.p);
+  if (path.p == 0) return {};
+  FOLDGRAD_CHECK(x.shape().rank() > 1, "bias_dropout_residual: drop path needs x with an axis of samples, got {}",
+                 x.shape());
+  return dispatch_floating("bias_dropout_residual", x.dtype(), [&]<class T>(Type<T>) {
+    using Value = compute_t<T>;
+    const Tensor factors = Tensor::empty({x.shape()[0]}, dtype_of<Value>, x.device());
+    const DropPathFactors<T> k{
+        .factors = factors.data<Value>(), .samples = factors.size(), .mask = make_mask<Value>(path.p, path.random)};
+    FOLDGRAD_RUN(x.device(), dropout, k);
+    return factors;
+  });
+}
 
 }  // namespace
 
@@ -69,7 +95,8 @@ Var dropout(const Var& xv, double p, const Random& random) {
   return xv.tape().record(y, {xv}, DropoutNode{.p = p, .random = random});
 }
 
-Var bias_dropout_residual(const Var& xv, const Var& biasv, const Var& residualv, double p, const Random& random) {
+Var bias_dropout_residual(const Var& xv, const Var& biasv, const Var& residualv, double p, const Random& random,
+                          const DropPath& path) {
   constexpr const char* kOp = "bias_dropout_residual";
   const Tensor &x = xv.value(), &bias = biasv.value(), &residual = residualv.value();
   check_floating(kOp, "x", x, 1);
@@ -77,7 +104,7 @@ Var bias_dropout_residual(const Var& xv, const Var& biasv, const Var& residualv,
   check_operand(kOp, "bias", bias, {columns}, x, "x");
   check_operand(kOp, "residual", residual, x.shape(), x, "x");
   check_p(kOp, p);
-  const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
+  const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device()), m = drop_path_factors(x, path);
   dispatch_floating(kOp, x.dtype(), [&]<class T>(Type<T>) {
     const BiasDropoutResidualForward<T> k{.y = y.data<T>(),
                                           .x = x.data<T>(),
@@ -85,10 +112,12 @@ Var bias_dropout_residual(const Var& xv, const Var& biasv, const Var& residualv,
                                           .residual = residual.data<T>(),
                                           .rows = x.shape().without(-1).elements(),
                                           .columns = columns,
-                                          .mask = make_mask<compute_t<T>>(p, random)};
+                                          .mask = make_mask<compute_t<T>>(p, random),
+                                          .samples = sample_factors<compute_t<T>>(m, x)};
     FOLDGRAD_RUN(x.device(), dropout, k);
   });
-  return xv.tape().record(y, {xv, biasv, residualv}, BiasDropoutResidualNode{.p = p, .random = random});
+  return xv.tape().record(y, {xv, biasv, residualv},
+                          BiasDropoutResidualNode{.p = p, .path_p = path.p, .random = random, .m = m});
 }
 
 }  // namespace foldgrad

@@ -24,7 +24,7 @@ void backward_row(const BiasDropoutResidualBackward<T>& p, std::int64_t r, compu
   const bool bypass = bypasses_cache<T>(p.rows * p.columns);
   with_random_bits16(p.mask.random, begin, begin + p.columns,
                      [&](std::int64_t i, std::int64_t end_i, const auto* bits) {
-                       const BiasDropoutResidualBackward<T> local = p;
+                       const BiasDropoutResidualBackward<T> local = p.at(i);
                        compute_t<T>* sums = dbias + (i - begin);
                        if (local.dx) {
                          write_cpu(local.dx, i, end_i, bypass, [=](std::int64_t j) {
@@ -39,6 +39,20 @@ void backward_row(const BiasDropoutResidualBackward<T>& p, std::int64_t r, compu
                      });
 }
 
+template <class T>
+void backward_dx(const BiasDropoutResidualBackward<T>& p) {
+  const std::int64_t n = p.rows * p.columns;
+  const bool bypass = bypasses_cache<T>(n);
+  parallel_blocks(n, [&p, bypass](std::int64_t begin, std::int64_t end) {
+    for_row_parts(begin, end, p.samples.size, [&p, bypass](std::int64_t first, std::int64_t last, std::int64_t) {
+      with_random_bits16(p.mask.random, first, last, [&](std::int64_t i, std::int64_t end_i, const auto* bits) {
+        write_cpu(p.dx, i, end_i, bypass,
+                  [local = p.at(i), bits, i](std::int64_t j) { return local.value(j, bits[j - i]); });
+      });
+    });
+  });
+}
+
 }  // namespace
 
 template <class T>
@@ -51,13 +65,18 @@ void dropout_cpu(const DropoutBackward<T>& p) {
 }
 
 template <class T>
+void dropout_cpu(const DropPathFactors<T>& p) {
+  elementwise_cpu(p.samples, p);
+}
+template <class T>
 void dropout_cpu(const BiasDropoutResidualForward<T>& p) {
   const std::int64_t n = p.rows * p.columns;
   const bool bypass = bypasses_cache<T>(n);
   const auto write = [&p, bypass](std::int64_t begin, std::int64_t end, const auto& bits_of) {
     for_row_parts(begin, end, p.columns, [&](std::int64_t i, std::int64_t end_i, std::int64_t c) {
-      write_cpu(p.y, i, end_i, bypass,
-                [local = p, bits_of, shift = i - c](std::int64_t j) { return local.value(j, j - shift, bits_of(j)); });
+      write_cpu(p.y, i, end_i, bypass, [local = p.at(i), bits_of, shift = i - c](std::int64_t j) {
+        return local.value(j, j - shift, bits_of(j));
+      });
     });
   };
   parallel_blocks(n, [&](std::int64_t begin, std::int64_t end) {
@@ -73,11 +92,12 @@ void dropout_cpu(const BiasDropoutResidualBackward<T>& p) {
   if (p.dbias)
     column_sums_cpu(p, [&p](std::int64_t r, compute_t<T>* dbias) { backward_row(p, r, dbias); });
   else if (p.dx)
-    elementwise_random(DropoutBackward<T>{p.dx, p.dy, p.rows * p.columns, p.mask});
+    backward_dx(p);
 }
 
 FOLDGRAD_INSTANTIATE(dropout_cpu, DropoutForward);
 FOLDGRAD_INSTANTIATE(dropout_cpu, DropoutBackward);
+FOLDGRAD_INSTANTIATE(dropout_cpu, DropPathFactors);
 FOLDGRAD_INSTANTIATE(dropout_cpu, BiasDropoutResidualForward);
 FOLDGRAD_INSTANTIATE(dropout_cpu, BiasDropoutResidualBackward);
 

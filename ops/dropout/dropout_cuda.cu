@@ -24,11 +24,20 @@ void elementwise_random(const char* name, std::int64_t n, const Kernel& p) {
 }
 
 template <class T>
-struct AtColumn {
+struct BranchForward {
   BiasDropoutResidualForward<T> p;
   Mask<compute_t<T>> mask;
 
-  __device__ void operator()(std::int64_t i, std::uint32_t bits) const { p(i, column(i, p.columns), bits); }
+  __device__ void operator()(std::int64_t i, std::uint32_t bits) const {
+    p.y[i] = T(p.at(i).value(i, column(i, p.columns), bits));
+  }
+};
+template <class T>
+struct BranchBackward {
+  BiasDropoutResidualBackward<T> p;
+  Mask<compute_t<T>> mask;
+
+  __device__ void operator()(std::int64_t i, std::uint32_t bits) const { p.dx.put(i, p.at(i).value(i, bits)); }
 };
 
 }  // namespace
@@ -42,18 +51,22 @@ void dropout_cuda(const DropoutBackward<T>& p) {
   elementwise_random("dropout backward", p.n, p);
 }
 template <class T>
+void dropout_cuda(const DropPathFactors<T>& p) {
+  elementwise_cuda("bias_dropout_residual drop path", p.samples, p);
+}
+template <class T>
 void dropout_cuda(const BiasDropoutResidualForward<T>& p) {
-  elementwise_random("bias_dropout_residual forward", p.rows * p.columns, AtColumn<T>{p, p.mask});
+  elementwise_random("bias_dropout_residual forward", p.rows * p.columns, BranchForward<T>{p, p.mask});
 }
 template <class T>
 void dropout_cuda(const BiasDropoutResidualBackward<T>& p) {
-  const std::int64_t n = p.rows * p.columns;
-  if (p.dx) elementwise_random("bias_dropout_residual backward of x", n, DropoutBackward<T>{p.dx, p.dy, n, p.mask});
+  if (p.dx) elementwise_random("bias_dropout_residual backward of x", p.rows * p.columns, BranchBackward<T>{p, p.mask});
   if (p.dbias) column_sums_cuda("bias_dropout_residual backward of bias", p);
 }
 
 FOLDGRAD_INSTANTIATE(dropout_cuda, DropoutForward);
 FOLDGRAD_INSTANTIATE(dropout_cuda, DropoutBackward);
+FOLDGRAD_INSTANTIATE(dropout_cuda, DropPathFactors);
 FOLDGRAD_INSTANTIATE(dropout_cuda, BiasDropoutResidualForward);
 FOLDGRAD_INSTANTIATE(dropout_cuda, BiasDropoutResidualBackward);
 

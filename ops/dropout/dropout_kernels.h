@@ -15,6 +15,32 @@ struct Mask {
   FOLDGRAD_HD V apply(V value, std::uint32_t bits) const {
     return value * (bits >= threshold ? scale : V(0));  // [DO-1, DO-2, DO-3]
   }
+  FOLDGRAD_HD Mask times(V factor) const { return {random, threshold, scale * factor}; }
+};
+
+// The factors m of all samples.
+template <class T>
+struct DropPathFactors {
+  using Value = compute_t<T>;
+
+  Value* factors;  // [samples]
+  std::int64_t samples;
+  Mask<Value> mask;
+
+  FOLDGRAD_HD void operator()(std::int64_t n) const {
+    factors[n] = mask.apply(Value(1), mask.random.bits16(std::uint64_t(n)));  // [DO-6]
+  }
+};
+
+template <class V>
+struct SampleFactors {
+  const V* m;         // null: all are 1
+  std::int64_t size;  // of a sample, in elements; with m null, of the whole tensor
+
+  // For element i and the others of its sample.
+  FOLDGRAD_HD Mask<V> times(const Mask<V>& mask, std::int64_t i) const {
+    return m ? mask.times(m[i / size]) : mask;  // [DO-6]
+  }
 };
 
 template <class T>
@@ -51,15 +77,21 @@ struct BiasDropoutResidualForward {
   const T *x, *bias, *residual;  // [rows, columns], [columns], [rows, columns]
   std::int64_t rows, columns;
   Mask<compute_t<T>> mask;
+  SampleFactors<compute_t<T>> samples;
 
+  // With the mask of element i's sample, which value() takes for granted.
+  FOLDGRAD_HD BiasDropoutResidualForward at(std::int64_t i) const {
+    BiasDropoutResidualForward p = *this;
+    p.mask = samples.times(mask, i);
+    return p;
+  }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t c, std::uint32_t bits) const {
     using Value = compute_t<T>;
     return Value(residual[i]) + mask.apply(Value(x[i]) + Value(bias[c]), bits);  // [DO-4]
   }
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c, std::uint32_t bits) const { y[i] = T(value(i, c, bits)); }
 };
 
-// dx is DropoutBackward's; dbias as sums over rows (engine/cpu/column_sums.h).
+// dbias as sums over rows (engine/cpu/column_sums.h).
 template <class T>
 struct BiasDropoutResidualBackward {
   using Value = compute_t<T>;
@@ -69,17 +101,25 @@ struct BiasDropoutResidualBackward {
   const T* dy;           // [rows, columns]
   std::int64_t rows, columns;
   Mask<Value> mask;
+  SampleFactors<Value> samples;
 
+  // With the mask of element i's sample, which value() takes for granted.
+  FOLDGRAD_HD BiasDropoutResidualBackward at(std::int64_t i) const {
+    BiasDropoutResidualBackward p = *this;
+    p.mask = samples.times(mask, i);
+    return p;
+  }
   FOLDGRAD_HD Value value(std::int64_t i, std::uint32_t bits) const { return mask.apply(Value(dy[i]), bits); }
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
     const std::int64_t i = r * columns + c;
-    sums[0] += value(i, mask.random.bits16(std::uint64_t(i)));  // [DO-5]
+    sums[0] += at(i).value(i, mask.random.bits16(std::uint64_t(i)));  // [DO-5]
   }
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const { dbias.put(c, sums[0]); }
 };
 
 FOLDGRAD_DECLARE(dropout, DropoutForward);
 FOLDGRAD_DECLARE(dropout, DropoutBackward);
+FOLDGRAD_DECLARE(dropout, DropPathFactors);
 FOLDGRAD_DECLARE(dropout, BiasDropoutResidualForward);
 FOLDGRAD_DECLARE(dropout, BiasDropoutResidualBackward);
 

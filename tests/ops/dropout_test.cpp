@@ -48,11 +48,28 @@ OpError fused_error(const char* message, Shape bias, Shape residual, double p) {
                                   t.constant(Tensor::zeros(residual, DType::f32)), p, kRandom);
           }};
 }
+// Half of the samples are dropped, the indices of the first axis; with them elements.
+OpCase path_case(Shape shape, double p, bool large = false) {
+  return {.label = fmt::format("{}, p = {}, drop path", shape, p),
+          .operands = {randn(shape, 1), randn({shape[-1]}, 2), randn(shape, 3)},
+          .f =
+              [p](const std::vector<Var>& v) {
+                return bias_dropout_residual(v[0], v[1], v[2], p, kRandom, {.p = 0.5, .random = {7, 8, 9}});
+              },
+          .large = large};
+}
+OpError path_error(const char* message, Shape shape, double p) {
+  return {message, [=](Tape& t) {
+            const Var x = t.constant(Tensor::zeros(shape, DType::f32));
+            bias_dropout_residual(x, t.constant(Tensor::zeros({shape[-1]}, DType::f32)), x, 0, kRandom, {.p = p});
+          }};
+}
 const RegisterOp kFused({
     .name = "bias_dropout_residual",
     .cases = {fused_case(3, 2, 0.5), fused_case(1, 1, 0.3), fused_case(2, 33, 0.1), fused_case(40, 3, 0.5),
               fused_case(3, 5, 0), fused_case(2, 257, 0.3, true), fused_case(70, 75, 0.1, true),
-              fused_case(3, 300, 0, true)},
+              fused_case(3, 300, 0, true), path_case({4, 2, 3}, 0.5), path_case({5, 7}, 0), path_case({4, 0}, 0.5),
+              path_case({0, 3}, 0.5), path_case({6, 3, 41}, 0.1, true)},
     .errors =
         {fused_error("bias_dropout_residual: bias must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, "
                      "got f32 [4] on cpu",
@@ -60,7 +77,10 @@ const RegisterOp kFused({
          fused_error("bias_dropout_residual: residual must be f32 [2, 8] on cpu, to go with x, which is f32 [2, 8] "
                      "on cpu, got f32 [16] on cpu",
                      {8}, {16}, 0.1),
-         fused_error("bias_dropout_residual: p must be in [0, 1), got 1.5", {8}, {2, 8}, 1.5)},
+         fused_error("bias_dropout_residual: p must be in [0, 1), got 1.5", {8}, {2, 8}, 1.5),
+         path_error("bias_dropout_residual: p of the drop path must be in [0, 1), got 1", {2, 8}, 1),
+         path_error("bias_dropout_residual: p of the drop path must be in [0, 1), got -0.5", {2, 8}, -0.5),
+         path_error("bias_dropout_residual: drop path needs x with an axis of samples, got [8]", {8}, 0.5)},
     .f32_roundoffs = 100,  // sums of 70 rows
     .bf16_roundoffs = 16,
 });
@@ -103,6 +123,41 @@ RC_GTEST_PROP(BiasDropoutResidual, DO_4_DO_5_IsResidualPlusDropoutOfBiased, ()) 
   }
   RC_ASSERT(bool(close(tape.grad(bv), db, 1e-13)));
   RC_ASSERT(bool(identical(tape.grad(rv), dy)));
+}
+
+// The choices come from the definition, one sample at a time; 3/4 of the elements and 1/2 of the samples are dropped.
+// With a bias that wants no gradient dx is computed in another loop.
+TEST(BiasDropoutResidual, DO_6_SamplesAreKeptOrDroppedWhole) {
+  const std::int64_t samples = 40, steps = 3, columns = 7, n = samples * steps * columns;
+  const DropPath path{.p = 0.5, .random = {11, 12, 13}};
+  const Tensor x = randn({samples, steps, columns}, 1), bias = randn({columns}, 2), residual = randn(x.shape(), 3),
+               dy = randn(x.shape(), 4);
+  for (Device device : devices())
+    for (bool constant : {false, true}) {
+      Tape tape;
+      const Tensor b = bias.to(device);
+      const Var xv = tape.variable(x.to(device)), bv = constant ? tape.constant(b) : tape.variable(b);
+      const Var rv = tape.variable(residual.to(device));
+      const Var y = bias_dropout_residual(xv, bv, rv, 0.75, kRandom, path);
+      tape.backward(y, dy.to(device));
+      const std::vector<double> got = y.value().values<double>(), dx = tape.grad(xv).values<double>();
+      std::vector<double> db(columns);
+      int kept = 0;
+      for (std::int64_t i = 0; i < n; ++i) {
+        const std::int64_t sample = i / (steps * columns);
+        const double m = path.random.bits16(std::uint64_t(sample)) >= 0x8000u ? 2 : 0;
+        const double keep = kRandom.bits16(std::uint64_t(i)) >= 0xC000u ? 4 * m : 0;
+        EXPECT_EQ(got[i], residual.data<double>()[i] + keep * (x.data<double>()[i] + bias.data<double>()[i % columns]));
+        EXPECT_EQ(dx[i], keep * dy.data<double>()[i]);
+        db[i % columns] += keep * dy.data<double>()[i];
+        kept += m > 0;
+      }
+      EXPECT_TRUE(0 < kept && kept < n);
+      EXPECT_TRUE(identical(tape.grad(rv).to(Device::cpu), dy));
+      if (!constant) {
+        EXPECT_TRUE(close(tape.grad(bv), Tensor::of({columns}, db), 1e-13));
+      }
+    }
 }
 
 TEST(Dropout, NothingIsDroppedAtZero) {

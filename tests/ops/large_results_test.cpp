@@ -61,6 +61,11 @@ TEST(LargeResults, HaveTheBitsOfSmallOnes) {
        [&](const Var& v) {
          return bias_dropout_residual(v, variable(v, bias), constant(v, v.value()), 0.3, Random{1, 2, 3});
        }},
+      {"bias_dropout_residual with drop path, bias constant",
+       [&](const Var& v) {
+         const DropPath path{.p = 0.5, .random = {4, 5, 6}};
+         return bias_dropout_residual(v, constant(v, bias), constant(v, v.value()), 0.3, Random{1, 2, 3}, path);
+       }},
       {"layer_norm", [&](const Var& v) { return layer_norm(v, constant(v, gain), constant(v, bias)); }},
       {"rms_norm", [&](const Var& v) { return rms_norm(v, constant(v, gain)); }},
       {"softmax", [](const Var& v) { return softmax(v); }},

@@ -50,6 +50,15 @@ TEST(FoldSumRefusals, TheBranchOfASum) {
             "norm -> bias_dropout_residual: it is the branch of a sum");
 }
 
+TEST(FoldSumRefusals, DropoutOrDropPathInTraining) {
+  for (const auto& [p, path_p] : {std::pair(0.5, 0.0), std::pair(0.0, 0.5)})
+    EXPECT_EQ(refusal([&, p = p, path_p = path_p](GraphBuilder& g) {
+                const Var stream = g.norm(x3(g)), branch = g.linear(x3(g), "fc", 4, /*bias=*/false);
+                return Vars{bias_dropout_residual(branch, g.parameter("b", {4}), stream, p, {1, 2, 3}, {.p = path_p})};
+              }),
+              "norm -> bias_dropout_residual: dropout was recorded, so this is a forward pass in training");
+}
+
 // A stream that ends in something that is not linear: the reason says where.
 TEST(FoldSumRefusals, AStreamThatSomethingElseReadsIsNotRescaled) {
   EXPECT_EQ(refusal(
