@@ -42,6 +42,10 @@ const RegisterOp kPermute({
                 [](Tape& t) {
                   permute(zeros(t, {2, 3, 4}), {0, 1, 1});
                 }},
+               {"permute: axes must name each of the 3 axes of [2, 3, 4] once, got [2, -1, 1]",
+                [](Tape& t) {
+                  permute(zeros(t, {2, 3, 4}), {2, -1, 1});
+                }},
                {"permute: axes must name each of the 2 axes of [2, 3] once, got [1]",
                 [](Tape& t) {
                   permute(zeros(t, {2, 3}), {1});

@@ -167,19 +167,19 @@ TEST(ModelChecks, PaddingAndOtherSentencesThatChangeOneSentenceAreFound) {
   }
 }
 
-// y = x, whose backward pass multiplies by a factor and leaves out the first elements.
+// y = x, whose backward pass multiplies by a factor and leaves out the elements in [begin, end).
 struct WrongNode {
   double factor;
-  std::int64_t left_out;
+  std::int64_t begin, end;
   const char* name() const { return "wrong"; }
   void backward(NodeGrads& grads) {
     const GradOut<double> dx = grads.out<double>(0);
     for (std::int64_t i = 0; i < grads.dy().size(); ++i)
-      dx.put(i, i < left_out ? 0 : factor * grads.dy().data<double>()[i]);
+      dx.put(i, begin <= i && i < end ? 0 : factor * grads.dy().data<double>()[i]);
   }
 };
-Var wrong(const Var& x, double factor, std::int64_t left_out = 0) {
-  return x.tape().record(x.value().clone(), {x}, WrongNode{.factor = factor, .left_out = left_out});
+Var wrong(const Var& x, double factor, std::int64_t begin = 0, std::int64_t end = 0) {
+  return x.tape().record(x.value().clone(), {x}, WrongNode{.factor = factor, .begin = begin, .end = end});
 }
 
 TEST(ModelChecks, WrongGradientsAreFound) {
@@ -197,16 +197,17 @@ TEST(ModelChecks, WrongGradientsAreFound) {
 // 100 + 1e-8 sum of x^2: gradients of 1e-8, beside a loss whose rounding is 1e-14.
 TEST(ModelChecks, WrongGradientsAreFoundHoweverSmall) {
   Parameter x{"x", randn({400}, 1)};
-  const auto outcome = [&](double factor, std::int64_t left_out) {
+  const auto outcome = [&](double factor, std::int64_t begin, std::int64_t end) {
     const LossOf loss = [&](Tape& tape) {
-      const Var w = wrong(tape.parameter(x), factor, left_out);
+      const Var w = wrong(tape.parameter(x), factor, begin, end);
       return add(tape.constant(Tensor::full({}, 100, DType::f64)), scale(sum(mul(w, w)), 1e-8));
     };
     return check_gradients({&x}, loss).outcome;
   };
-  EXPECT_EQ(outcome(1, 0), Outcome::passed);
-  EXPECT_EQ(outcome(1.5, 0), Outcome::failed);
-  EXPECT_EQ(outcome(1, 200), Outcome::failed) << "half of the gradient is missing";
+  EXPECT_EQ(outcome(1, 0, 0), Outcome::passed);
+  EXPECT_EQ(outcome(1.5, 0, 0), Outcome::failed);
+  for (std::int64_t begin : {0, 100, 200})
+    EXPECT_EQ(outcome(1, begin, begin + 200), Outcome::failed) << "half of the gradient is missing from " << begin;
 }
 
 TEST(ModelChecks, AParameterWithoutAGradientHasNoneInDifferences) {

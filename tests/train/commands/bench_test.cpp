@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/train/program.h"
+#include "train/commands/infer_bench.h"
 #include "train/commands/load_transformer.h"
 
 namespace foldgrad::testing {
@@ -50,6 +51,19 @@ TEST(BenchCommand, WritesFiguresOfEverySweep) {
   }
   EXPECT_EQ(load_transformer(files / "models/un")->config().normalizer, "un");
   EXPECT_EQ(load_transformer(files / "models/un_folded")->config().normalizer, "none");
+}
+
+TEST(BenchCommand, TabulatesMillisecondsAndMegabytes) {
+  const InferCost ln{"token", "ln", "f32", 2, 3, 0.25, 0.5, 12345.6, 7e6, 1.25},
+      none{"token", "none", "f32", 4, 3, 2, 3, 4, 5e6, std::nullopt};
+  EXPECT_EQ(cost_table({ln, none}),
+            "f32, batch 2, length 3\n"
+            "task      normalizer        median ms     p90 ms   tokens/s  peak MB   / none\n"
+            "token     ln                  250.000    500.000      12346        7    1.250\n"
+            "\n"
+            "f32, batch 4, length 3\n"
+            "task      normalizer        median ms     p90 ms   tokens/s  peak MB   / none\n"
+            "token     none               2000.000   3000.000          4        5        -\n");
 }
 
 TEST(BenchCommand, Draws) {

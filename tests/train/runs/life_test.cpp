@@ -1,4 +1,6 @@
 // A run goes on from whatever is left of it.
+#include <set>
+
 #include "tests/train/spawned_program.h"
 #include "tests/train/tiny_run.h"
 
@@ -88,6 +90,19 @@ TEST_F(RunLife, DamageToOneCheckpointLeavesTheOthersWhole) {
     std::filesystem::remove_all(files_ / "part");
     ASSERT_EQ(train("part", "--set train.steps=3").exit_code, 0);
   }
+}
+
+// With such a rate no weight moves, so that no later validation is better than the first.
+TEST_F(RunLife, SavesWhatIsDueOrBetterThanBefore) {
+  const ProgramResult r =
+      train("run",
+            "--set norm.name=ln --set train.lr=1e-30 --set train.initial_lr=0 --set validate.every=1 --set "
+            "output.save_every=100 --set output.keep=9");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  std::set<std::string> saved;
+  for (const auto& entry : std::filesystem::directory_iterator(files_ / "run/checkpoints"))
+    if (entry.is_directory()) saved.insert(entry.path().filename());
+  EXPECT_EQ(saved, (std::set<std::string>{"step-00000001", "step-00000005"}));
 }
 
 TEST_F(RunLife, OneProcessAtATimeWritesToIt) {
