@@ -140,11 +140,11 @@ bool Folding::apply_backward(int n, const AffineMap& map, SiteReport& report) {
     if (!fold->positions.empty()) fold_table(state_.parameters.at(fold->positions), map, 1);
   } else {
     if (!fold->bias.empty()) {
-      fold_vector(state_.parameters.at(fold->bias), map);
+      fold_table(state_.parameters.at(fold->bias), map, 1);
     } else if (map.adds()) {
       const std::string name = fold->weight.substr(0, fold->weight.rfind(".weight")) + ".bias";
       if (state_.parameters.count(name)) return false;
-      fold_vector(create(name, Tensor::zeros({W.shape()[0]}, DType::f64)), map);
+      fold_table(create(name, Tensor::zeros({W.shape()[0]}, DType::f64)), map, 1);
       give_operand(fold->linear, 2, name);
     }
     fold_rows(W, map);

@@ -47,12 +47,10 @@ std::string graph_dot(const std::vector<TitledGraph>& graphs) {
       text += fmt::format("    g{}n{} [label=\"{}\" fillcolor={} tooltip=\"{}\"]\n", i, n, look.label, look.colour,
                           escaped(graph.nodes[n].scope));
     }
-    std::map<int, int> producers;  // of values
-    for (int n = 0; n < int(graph.nodes.size()); ++n) producers[graph.nodes[n].result] = n;
     for (int n = 0; n < int(graph.nodes.size()); ++n)
       for (int value : graph.nodes[n].operands)
-        if (const auto from = producers.find(value); from != producers.end())
-          text += fmt::format("    g{}n{} -> g{}n{}\n", i, from->second, i, n);
+        if (const int from = graph.producer(value); from >= 0)
+          text += fmt::format("    g{}n{} -> g{}n{}\n", i, from, i, n);
     text += "  }\n";
   }
   return text + "}\n";

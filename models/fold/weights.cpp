@@ -41,11 +41,6 @@ void fold_rows(const Tensor& W, const AffineMap& map) {  // [FOLD-3]
     for (std::int64_t i = 0; i < in; ++i) apply_map(W.data<double>() + block * in + i, in, map, 0);
 }
 
-void fold_vector(const Tensor& b, const AffineMap& map) {
-  for (std::int64_t block = 0; block < b.size(); block += map.channels())
-    apply_map(b.data<double>() + block, 1, map, 1);
-}
-
 void fold_table(const Tensor& table, const AffineMap& map, double add) {
   for (std::int64_t at = 0; at < table.size(); at += map.channels()) apply_map(table.data<double>() + at, 1, map, add);
 }

@@ -8,10 +8,9 @@ namespace foldgrad {
 // first, from the old W. [FOLD-1] [FOLD-2]
 void fold_columns(const Tensor& W, const Tensor& b, const std::vector<PendingMap>& maps);
 
-// diag(A) W for rows of W [out, in], whose channel is row mod C; A b + B for b: [out]. [FOLD-3]
+// diag(A) W for rows of W [out, in], whose channel is row mod C. [FOLD-3]
 void fold_rows(const Tensor& W, const AffineMap& map);
-void fold_vector(const Tensor& b, const AffineMap& map);
-// A x + add * B for the rows x of a table [rows, C].
+// A x + add * B for the rows x of a table [rows, C], or for all of a bias [rows C].
 void fold_table(const Tensor& table, const AffineMap& map, double add);
 
 // diag(1/A) W. [FOLD-5]

@@ -3,7 +3,7 @@
 #include <deque>
 #include <functional>
 
-#include "models/fold/site.h"
+#include "models/fold/model.h"
 #include "ops/affine/affine.h"
 #include "ops/center_norm/center_norm.h"
 #include "ops/linear/linear.h"
