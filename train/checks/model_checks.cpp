@@ -1,19 +1,27 @@
 #include "train/checks/model_checks.h"
 
-#include "train/checks/forward_checks.h"
+#include "models/fold/difference.h"
+#include "train/checks/finite.h"
 #include "train/checks/gradient_check.h"
 #include "train/checks/window_checks.h"
 
 namespace foldgrad {
 namespace {
 
-std::vector<Normalizer*> all_of(const std::vector<std::unique_ptr<Normalizer>>& owned) {
-  std::vector<Normalizer*> all;
-  for (const auto& norm : owned) all.push_back(norm.get());
-  return all;
+// Parameters and what normalizers remember.
+CheckResult check_finite(const Model& model) {
+  const std::vector<std::string> bad = non_finite_tensors(model);
+  return check_that("all numbers are finite", bad.empty(),
+                    bad.empty() ? fmt::format("{} parameters, {} buffers of normalizers", model.parameter_count(),
+                                              model.state().size())
+                                : bad[0]);
 }
 
 }  // namespace
+
+CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor& want, double bound) {
+  return check_at_most(std::move(name), "relative difference", difference(got, want).relative, bound);
+}
 
 std::vector<CheckResult> check_model(Model& model, const Fold& fold, const Probe& probe, const FamilyChecks& family) {
   std::vector<CheckResult> results;
@@ -32,8 +40,8 @@ std::vector<CheckResult> check_model(Model& model, const Fold& fold, const Probe
     return exact->loss(probe.inputs, {.tape = tape, .dtype = DType::f64}, 0.1);
   }));
   results.push_back(check_windows(model.normalizers()));
-  results.push_back(check_replays(all_of(outlier_tests(*exact))));
-  results.push_back(check_outliers(all_of(outlier_tests(*exact, "channel"))));
+  results.push_back(check_replays(outlier_tests(*exact)));
+  results.push_back(check_outliers(outlier_tests(*exact, "channel")));
   return results;
 }
 

@@ -9,6 +9,12 @@
 
 namespace foldgrad {
 
+// Relative to the greatest logit: what roundings of sums in another order leave in f64, some 1e-15 each.
+constexpr double kSameInF64 = 1e-11;
+
+// The greatest difference is at most `bound` times the greatest logit.
+CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor& want, double bound);
+
 using Fold = std::function<FoldedModel(Model&)>;
 // What a family of models checks besides, of a model and the one folded from it, f64 on the CPU.
 using FamilyChecks = std::function<std::vector<CheckResult>(Model& model, Model& folded, const NamedTensors& inputs)>;

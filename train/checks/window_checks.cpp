@@ -138,8 +138,8 @@ CheckResult check_windows(const std::vector<Normalizer*>& sites) {
                                         greatest, iterations_skipped(sites)));
 }
 
-std::vector<std::unique_ptr<Normalizer>> outlier_tests(Model& model, const std::string& granularity) {
-  std::vector<std::unique_ptr<Normalizer>> tests;
+OwnedNormalizers outlier_tests(Model& model, const std::string& granularity) {
+  OwnedNormalizers tests;
   for (const Normalizer* norm : model.normalizers()) {
     if (!norm->info().outlier_test || norm->options().text("mode") != "paper" || !has(*norm, "win_sq")) continue;
     if (!Windows(*norm).full() || (granularity.empty() && norm->options().text("granularity") == "pooled")) continue;
@@ -156,10 +156,10 @@ std::vector<std::unique_ptr<Normalizer>> outlier_tests(Model& model, const std::
   return tests;
 }
 
-CheckResult check_replays(const std::vector<Normalizer*>& sites) {
+CheckResult check_replays(const OwnedNormalizers& sites) {
   constexpr const char* kName = "replayed statistics are no outliers (Eq. 18)";
   std::int64_t iterations = 0, fired = 0;
-  for (Normalizer* norm : sites) {
+  for (const auto& norm : sites) {
     const std::int64_t before = item(*norm, "skips");
     const Windows windows(*norm);
     for (std::int64_t t = windows.iterations + 1; t <= windows.iterations + windows.M; ++t, ++iterations) {
@@ -174,13 +174,13 @@ CheckResult check_replays(const std::vector<Normalizer*>& sites) {
                     fmt::format("{} of {} iterations of {} sites fired", fired, iterations, sites.size()));
 }
 
-CheckResult check_outliers(const std::vector<Normalizer*>& sites, std::uint64_t seed) {
+CheckResult check_outliers(const OwnedNormalizers& sites, std::uint64_t seed) {
   constexpr const char* kName = "outliers are those of Eq. 19, and Lemma 3.1 holds for them";
   constexpr int kIterations = 8;
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> decades(-3, 3);
   std::int64_t drawn = 0, outliers = 0, otherwise = 0, lemma = 0;
-  for (Normalizer* norm : sites)
+  for (const auto& norm : sites)
     for (int k = 0; k < kIterations; ++k) {
       const Windows before(*norm);
       const auto slot = std::size_t(before.slot_of(before.iterations + 1));

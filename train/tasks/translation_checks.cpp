@@ -5,7 +5,7 @@
 
 #include "models/fold/difference.h"
 #include "models/transformer/beam_search.h"
-#include "train/checks/forward_checks.h"
+#include "train/checks/model_checks.h"
 
 namespace foldgrad {
 namespace {

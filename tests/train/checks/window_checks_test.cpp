@@ -14,12 +14,6 @@ namespace {
 
 using Outcome = CheckResult::Outcome;
 
-std::vector<Normalizer*> pointers(const std::vector<std::unique_ptr<Normalizer>>& owned) {
-  std::vector<Normalizer*> all;
-  for (const auto& norm : owned) all.push_back(norm.get());
-  return all;
-}
-
 void set_state(Transformer& model, const std::string& buffer, const std::function<double(double)>& value) {
   for (const auto& [name, tensor] : model.state())
     if (name.ends_with("." + buffer))
@@ -72,20 +66,22 @@ TEST(WindowChecks, WindowsThatAreNotFullAreSkipped) {
                                             {"ln", Options{}}}) {
     const auto model = used_model(normalizer, options);
     EXPECT_EQ(check_windows(model->normalizers()).outcome, Outcome::skipped) << normalizer;
-    EXPECT_EQ(check_replays(pointers(outlier_tests(*model))).outcome, Outcome::skipped) << normalizer;
-    EXPECT_EQ(check_outliers(pointers(outlier_tests(*model, "channel"))).outcome, Outcome::skipped) << normalizer;
+    EXPECT_EQ(check_replays(outlier_tests(*model)).outcome, Outcome::skipped) << normalizer;
+    EXPECT_EQ(check_outliers(outlier_tests(*model, "channel")).outcome, Outcome::skipped) << normalizer;
   }
 }
 
 // The pooled threshold of the released code: one channel with the window (1, 1, 1, 100) among 99 of ones.
 TEST(WindowChecks, UN_18_ATestThatFiresOnAReplayIsFound) {
   for (const char* granularity : {"channel", "layer_any", "layer_sum", "pooled"}) {
-    const auto norm = make_normalizer("un", {{"filtration", "1"}, {"warmup", "0"}, {"granularity", granularity}},
-                                      "site", 100, DType::f64);
-    const Tensor window = norm->state().at("win_sq");
+    OwnedNormalizers sites;
+    sites.push_back(make_normalizer("un", {{"filtration", "1"}, {"warmup", "0"}, {"granularity", granularity}}, "site",
+                                    100, DType::f64));
+    const NamedTensors state = sites[0]->state();
+    const Tensor window = state.at("win_sq");
     for (std::int64_t i = 0; i < window.size(); ++i) window.data<double>()[i] = i == 307 ? 100 : 1;
-    norm->state().at("iters").data<std::int64_t>()[0] = 8;
-    const CheckResult r = check_replays({norm.get()});
+    state.at("iters").data<std::int64_t>()[0] = 8;
+    const CheckResult r = check_replays(sites);
     EXPECT_EQ(r.outcome, std::string(granularity) == "pooled" ? Outcome::failed : Outcome::passed) << r.measured;
   }
 }
@@ -93,7 +89,7 @@ TEST(WindowChecks, UN_18_ATestThatFiresOnAReplayIsFound) {
 TEST(WindowChecks, UN_19_ATestThatFiresOtherwiseIsFound) {
   const auto model = used_un();
   const auto outcome = [&](const Options& changes) {
-    std::vector<std::unique_ptr<Normalizer>> sites = outlier_tests(*model, "channel");
+    OwnedNormalizers sites = outlier_tests(*model, "channel");
     for (auto& site : sites) {
       Options options = site->options().all();
       for (const auto& [name, value] : changes) options[name] = value;
@@ -101,7 +97,7 @@ TEST(WindowChecks, UN_19_ATestThatFiresOtherwiseIsFound) {
       other->restore(site->snapshot());
       site = std::move(other);
     }
-    return check_outliers(pointers(sites)).outcome;
+    return check_outliers(sites).outcome;
   };
   EXPECT_EQ(outcome({}), Outcome::passed);
   EXPECT_EQ(outcome({{"ddof", "0"}}), Outcome::passed);
