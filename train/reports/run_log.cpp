@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "engine/files/file.h"
-#include "train/reports/run_names.h"
 #include "train/runs/directory.h"
 
 namespace foldgrad {

@@ -17,8 +17,11 @@ struct RunLog {
 // Throws FileError when there is no log, and for a line that is no event. A last line without its end is left out: it
 // is being written.
 RunLog read_run_log(const std::string& run);
-// Several, with names that tell them apart, train/reports/run_names.h.
+// Several, with names that tell them apart.
 std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs);
+// For each path the fewest of its last parts that no other path ends with: of a/un, b/un and b/ln these are "a/un",
+// "b/un" and "ln". Throws std::invalid_argument for a path that comes twice.
+std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
 
 struct RunSummary {
   std::string name, norm;

@@ -1,10 +1,9 @@
-#include "train/reports/run_names.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
 
 #include "engine/check.h"
+#include "train/reports/run_log.h"
 
 namespace foldgrad {
 namespace {

@@ -1,10 +1,9 @@
-#include "train/reports/run_names.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "tests/engine/error_message.h"
+#include "train/reports/run_log.h"
 
 namespace foldgrad::testing {
 namespace {
