@@ -152,7 +152,7 @@ std::string Trainer::checked_update() {
 
 TrainingState Trainer::snapshot() const {
   TrainingState state;
-  for (const Parameter* p : parameters_) state.parameters.emplace(p->name, p->value.clone());
+  state.parameters = clone(task_.model().values());
   state.normalizers = task_.model().snapshot();
   state.optimizer = clone(optimizer_.state());
   if (average_) state.average = clone(average_->state());
@@ -168,8 +168,7 @@ void Trainer::restore(const TrainingState& state) {
 }
 
 void Trainer::load(const TrainingState& state) {
-  NamedTensors parameters;
-  for (const Parameter* p : parameters_) parameters.emplace(p->name, p->value);
+  const NamedTensors parameters = task_.model().values();
   require_alike("trainer", parameters, state.parameters);
   task_.model().restore(state.normalizers);
   optimizer_.load_state(state.optimizer);

@@ -9,8 +9,6 @@ namespace {
 
 constexpr std::string_view kWeight = "weight.";
 
-NamedTensors on_host(const NamedTensors& tensors) { return to(tensors, Device::cpu); }
-
 ReportSums sums_of(const nlohmann::json& sums) {
   ReportSums s{.loss = sums.at("loss"), .seconds = sums.at("seconds")};
   if (sums.contains("target_tokens")) {  // checkpoints of version 0.2.0
@@ -39,11 +37,12 @@ CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const
   c.step = step;
   c.config_hash = config_hash;
   c.log_offset = log_offset;
-  c.model = on_host(t.average.empty() ? t.parameters : t.average);
-  c.optimizer = on_host(t.optimizer);
+  c.model = to(t.average.empty() ? t.parameters : t.average, Device::cpu);
+  c.optimizer = to(t.optimizer, Device::cpu);
   if (!t.average.empty())
-    for (const auto& [name, tensor] : on_host(t.parameters)) c.optimizer.emplace(std::string(kWeight) + name, tensor);
-  c.norm_state = on_host(t.normalizers);
+    for (const auto& [name, tensor] : to(t.parameters, Device::cpu))
+      c.optimizer.emplace(std::string(kWeight) + name, tensor);
+  c.norm_state = to(t.normalizers, Device::cpu);
   c.state = {
       {"epoch", t.cursor.epoch},
       {"batch", t.cursor.batch},
