@@ -14,7 +14,6 @@
 #include "train/data/data_root.h"
 #include "train/data/data_sets.h"
 #include "train/data/text/directory.h"
-#include "train/data/unpack.h"
 #include "train/system/digest.h"
 #include "train/system/exit_code.h"
 #include "train/system/printable.h"
@@ -138,11 +137,6 @@ int run_fetch(const DataOptions& options) {
                   options.name, fmt::join(names, ", ")));
 }
 
-void add_languages(CLI::App& command, Languages& languages) {
-  command.add_option("--source", languages.source, "Extension of the source files")->capture_default_str();
-  command.add_option("--target", languages.target, "Extension of the target files")->capture_default_str();
-}
-
 }  // namespace
 
 Action add_data(CLI::App& data) {
@@ -152,7 +146,8 @@ Action add_data(CLI::App& data) {
   Preparation& p = o->preparation;
   const auto add = [&](const char* name, const char* help, int (*run)(const DataOptions&)) {
     CLI::App* command = data.add_subcommand(name, help);
-    add_languages(*command, p.languages);
+    command->add_option("--source", p.languages.source, "Extension of the source files")->capture_default_str();
+    command->add_option("--target", p.languages.target, "Extension of the target files")->capture_default_str();
     command->callback([o, run] { o->run = run; });
     return command;
   };

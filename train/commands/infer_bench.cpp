@@ -110,10 +110,6 @@ void check(const InferBenchOptions& o) {
   FOLDGRAD_CHECK(longest <= most, "bench: lengths must be at most max_positions = {}, got {}", most, longest);
 }
 
-void save(const std::vector<Variant>& all, const std::string& directory) {
-  for (const Variant& v : all) write_model_directory(directory + "/" + v.name, *v.model);
-}
-
 // [variant] of one task.
 std::vector<InferCost> costs_of(const Measurement& task, const std::vector<Variant>& all, std::int64_t rounds) {
   std::vector<std::vector<double>> seconds(all.size());
@@ -149,7 +145,8 @@ std::vector<InferCost> measure_inference(const InferBenchOptions& o) {
   std::vector<InferCost> costs;
   for (const std::string& dtype : o.dtypes) {
     const std::vector<Variant> all = variants(o, dtype);
-    if (!o.save.empty() && dtype == o.dtypes.front()) save(all, o.save);
+    if (!o.save.empty() && dtype == o.dtypes.front())
+      for (const Variant& v : all) write_model_directory(o.save + "/" + v.name, *v.model);
     for (std::int64_t batch : o.batches)
       for (std::int64_t length : o.lengths)
         for (const Measurement& task : tasks(o, batch, length))

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "engine/files/atomic_file.h"
+#include "train/system/child_process.h"
 #include "train/system/digest.h"
 
 namespace foldgrad {
@@ -81,6 +82,13 @@ void take_file(const std::string& file, const Download& wanted) {
   fs::copy_file(file, part, fs::copy_options::overwrite_existing, error);
   if (error) throw FileError(part, "cannot be written", error.value());
   if (const std::string failure = finish(part, wanted); !failure.empty()) throw FileError(part, failure);
+}
+
+void unpack(const std::string& archive, const std::string& directory) {
+  make_directories(directory);
+  const ChildResult tar = run_child({"tar", "-xzf", archive, "-C", directory}, /*quiet=*/false);
+  if (tar.error != 0) throw FileError(archive, "cannot be unpacked, since tar cannot be started", tar.error);
+  if (!tar.succeeded()) throw FileError(archive, "cannot be unpacked by tar");
 }
 
 }  // namespace foldgrad

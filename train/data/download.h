@@ -1,4 +1,4 @@
-// Files from the network, whole or not at all.
+// Files from the network, whole or not at all, and what archives hold.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -21,6 +21,9 @@ void download(const Download& wanted);
 
 // The same with a file that somebody has fetched otherwise: copied, not moved.
 void take_file(const std::string& file, const Download& wanted);
+
+// An archive *.tar.gz, into a directory, which is made. Throws FileError when the program tar is absent or refuses.
+void unpack(const std::string& archive, const std::string& directory);
 
 // Appends to the file `part` what it lacks of `url`, up to a size of `most_bytes`. Gives the reason when that fails,
 // otherwise "". A server that sends less than 1,000 bytes a second for a minute has failed.

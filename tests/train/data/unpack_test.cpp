@@ -1,9 +1,8 @@
-#include "train/data/unpack.h"
-
 #include <gtest/gtest.h>
 
 #include "engine/files/file.h"
 #include "tests/engine/files/temporary_directory.h"
+#include "train/data/download.h"
 
 namespace foldgrad::testing {
 namespace {
