@@ -11,9 +11,8 @@
 #include "train/commands/commands.h"
 #include "train/commands/load_transformer.h"
 #include "train/commands/model_text.h"
-#include "train/scores/chrf.h"
 #include "train/system/exit_code.h"
-#include "train/tasks/evaluation.h"
+#include "train/tasks/translation_scores.h"
 
 namespace foldgrad {
 namespace {
@@ -29,12 +28,10 @@ struct EvalOptions {
   bool json = false;
 };
 
-struct Scores {
+struct Evaluation {
   std::size_t sentences = 0;
-  ValidationLoss loss;
-  Bleu tokenized, sacre;
-  ChrF chrf;
-  double exact = 0, seconds = 0;
+  TranslationScores scores;
+  double seconds = 0;
 };
 
 void require_finite(const ValidationLoss& loss, Transformer& model, Batches& batches) {
@@ -50,16 +47,14 @@ void require_finite(const ValidationLoss& loss, Transformer& model, Batches& bat
   }
 }
 
-Scores evaluate(const EvalOptions& o) {
+Evaluation evaluate(const EvalOptions& o) {
   const auto model = load_transformer(o.model, DType::f32, Device::cpu, o.non_finite);
   const Vocabulary vocabulary = load_vocabulary(o.model, model->config());
   const ParallelText text = read_model_text(o.text, o.model, vocabulary);
   const EncodedPairs pairs = encode_model_text(text, vocabulary, std::min(model->config().max_positions, o.max_tokens));
   Batches batches(pairs, {.max_tokens = o.max_tokens, .multiple = 1, .shuffle = false});
-  Scores s;
-  s.sentences = pairs.source.size();
-  s.loss = validation_loss(*model, batches);
-  if (o.non_finite == NonFinite::refuse) require_finite(s.loss, *model, batches);
+  const ValidationLoss loss = validation_loss(*model, batches);
+  if (o.non_finite == NonFinite::refuse) require_finite(loss, *model, batches);
   const auto start = std::chrono::steady_clock::now();
   Lines hypotheses;
   const auto inference = InferenceTransformer::make(*model);
@@ -69,18 +64,15 @@ Scores evaluate(const EvalOptions& o) {
           fmt::format("eval: source:{}: the logits of its translation are not finite", hypotheses.size() + 1));
     hypotheses.push_back(vocabulary.decode_target(best.ids));
   }
-  s.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!o.hypotheses.empty()) write_file_atomically(o.hypotheses, fmt::format("{}\n", fmt::join(hypotheses, "\n")));
-  s.tokenized = multi_bleu(hypotheses, text.target);
-  s.sacre = sacre_bleu(hypotheses, text.target);
-  s.chrf = chrf(hypotheses, text.target);
-  s.exact = exact_match(hypotheses, text.target);
-  return s;
+  return {pairs.source.size(), score_translations(loss, hypotheses, text.target), seconds};
 }
 
-ordered_json json_of(const Scores& s, const EvalOptions& o) {
+ordered_json json_of(const Evaluation& e, const EvalOptions& o) {
+  const TranslationScores& s = e.scores;
   return {{"model", find_model_directory(o.model)},
-          {"sentences", s.sentences},
+          {"sentences", e.sentences},
           {"target_tokens", s.loss.target_tokens},
           {"loss", s.loss.loss},
           {"perplexity", s.loss.perplexity},
@@ -92,23 +84,24 @@ ordered_json json_of(const Scores& s, const EvalOptions& o) {
           {"exact_match", s.exact},
           {"beam", o.decoding.beam},
           {"length_penalty", o.decoding.length_penalty},
-          {"decode_seconds", s.seconds}};
+          {"decode_seconds", e.seconds}};
 }
 
-void print_text(const Scores& s) {
-  fmt::print("sentences        {}\n", s.sentences);
+void print_text(const Evaluation& e) {
+  const TranslationScores& s = e.scores;
+  fmt::print("sentences        {}\n", e.sentences);
   fmt::print("loss             {:.4f} nats per target token\n", s.loss.loss);
   fmt::print("perplexity       {:.4f}\n", s.loss.perplexity);
   fmt::print("tokenized BLEU   {}\n", s.tokenized.text);
   fmt::print("sacreBLEU        {}\n                 {}\n", s.sacre.text, s.sacre.signature);
   fmt::print("chrF             {}\n                 {}\n", s.chrf.text, s.chrf.signature);
   fmt::print("exact match      {:.2f} %\n", s.exact);
-  fmt::print("decoding         {:.1f} s\n", s.seconds);
+  fmt::print("decoding         {:.1f} s\n", e.seconds);
 }
 
 int eval(const EvalOptions& o) {
-  const Scores scores = evaluate(o);
-  o.json ? print_json(json_of(scores, o)) : print_text(scores);
+  const Evaluation evaluation = evaluate(o);
+  o.json ? print_json(json_of(evaluation, o)) : print_text(evaluation);
   return kExitOk;
 }
 
