@@ -114,16 +114,6 @@ void require_data(const DataConfig& config, const std::string& directory) {
     throw FileError(directory, fmt::format("has no {}{}", first, fetch));
 }
 
-ExperimentData encoded(const ExperimentConfig& config, const std::string& directory, Vocabulary vocabulary,
-                       ParallelText train) {
-  auto digests = digests_of(config.data, directory);  // an exception within the braces would make GCC 12 free twice
-  ExperimentData data{std::move(vocabulary), {std::move(train), {}}, {}, std::move(digests)};
-  data.valid.text = read_text(config.data, directory, config.data.valid);
-  for (Corpus* corpus : {&data.train, &data.valid}) corpus->pairs = encode(data.vocabulary, corpus->text);
-  clean(data.train, config.data, directory);
-  return data;
-}
-
 }  // namespace
 
 void require_usable(const DataConfig& d) {
@@ -163,16 +153,17 @@ EncodedPairs encode(const Vocabulary& vocabulary, const ParallelText& text) {
   return pairs;
 }
 
-ExperimentData read_data(const ExperimentConfig& config, const std::string& directory) {
+ExperimentData read_data(const ExperimentConfig& config, const std::string& directory,
+                         std::optional<Vocabulary> vocabulary) {
   require_usable(config.data);
   ParallelText train = read_text(config.data, directory, config.data.train);
-  Vocabulary vocabulary = make_vocabulary(config, directory, train);
-  return encoded(config, directory, std::move(vocabulary), std::move(train));
-}
-
-ExperimentData read_data(const ExperimentConfig& config, const std::string& directory, Vocabulary vocabulary) {
-  require_usable(config.data);
-  return encoded(config, directory, std::move(vocabulary), read_text(config.data, directory, config.data.train));
+  if (!vocabulary) vocabulary = make_vocabulary(config, directory, train);
+  auto digests = digests_of(config.data, directory);  // an exception within the braces would make GCC 12 free twice
+  ExperimentData data{std::move(*vocabulary), {std::move(train), {}}, {}, std::move(digests)};
+  data.valid.text = read_text(config.data, directory, config.data.valid);
+  for (Corpus* corpus : {&data.train, &data.valid}) corpus->pairs = encode(data.vocabulary, corpus->text);
+  clean(data.train, config.data, directory);
+  return data;
 }
 
 }  // namespace foldgrad
