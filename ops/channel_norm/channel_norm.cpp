@@ -113,10 +113,6 @@ void check_options(const ChannelNormOptions& o) {
                  "channel_norm: filtration needs a forward average over a window");
 }
 
-void check_buffer(const char* name, const Tensor& buffer, const Tensor& want, const Tensor& x) {
-  if (want.defined()) check_operand("channel_norm", name, buffer, want.shape(), want.dtype(), x, "x");
-}
-
 // Compares with what create() would make, whose shapes and dtypes are thus said once.
 void check_state(const ChannelNormState& state, const ChannelNormOptions& options, const Tensor& x) {
   const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
@@ -124,7 +120,8 @@ void check_state(const ChannelNormState& state, const ChannelNormOptions& option
   const auto have = state.named();
   for (const auto& [name, tensor] : want.named()) {
     const auto found = have.find(name);
-    check_buffer(("state." + name).c_str(), found == have.end() ? Tensor() : found->second, tensor, x);
+    check_operand("channel_norm", ("state." + name).c_str(), found == have.end() ? Tensor() : found->second,
+                  tensor.shape(), tensor.dtype(), x, "x");
   }
 }
 
