@@ -7,11 +7,28 @@
 //   void add(r, c, Value (&sums)[kSums])  adds row r's share of column c
 //   void put(c, Value (&sums)[kSums])     stores the result of column c
 #pragma once
-#include "engine/cpu/row_blocks.h"
+#include <algorithm>
+#include <cstdint>
+
 #include "engine/cpu/write.h"
 #include "engine/memory.h"
 
 namespace foldgrad {
+
+// Rows shared out among threads in blocks that do not depend on the number of threads, so that sums which are formed
+// block by block have the same bits with any number of them.
+class RowBlocks {
+ public:
+  // At most 32 blocks (partial sums stay small and every machine's cores are busy), of at least 16 rows.
+  explicit RowBlocks(std::int64_t rows) : rows_(rows), rows_per_block_(std::max<std::int64_t>(16, (rows + 31) / 32)) {}
+
+  std::int64_t count() const { return (rows_ + rows_per_block_ - 1) / rows_per_block_; }
+  std::int64_t begin(std::int64_t block) const { return block * rows_per_block_; }
+  std::int64_t end(std::int64_t block) const { return std::min(rows_, (block + 1) * rows_per_block_); }
+
+ private:
+  std::int64_t rows_, rows_per_block_;
+};
 
 // sums[k * columns + c] += partials of all blocks, in their order; then p.put().
 template <class F>
@@ -52,37 +69,30 @@ void column_sums_cpu(const F& p, const AddRow& add_row) {
   column_sums_cpu(p, add_row, p.rows * p.columns);
 }
 
+// Row r's shares by p.add(), and p(i, c) for each of its elements i, where these are wanted too.
+template <bool with_elements, class F>
+void add_row_cpu(const F& p, std::int64_t r, typename F::Value* own) {
+  const F local = p;
+#pragma omp simd
+  for (std::int64_t c = 0; c < local.columns; ++c) {
+    typename F::Value sums[F::kSums];
+    for (int k = 0; k < F::kSums; ++k) sums[k] = own[k * local.columns + c];
+    local.add(r, c, sums);
+    if constexpr (with_elements) local(r * local.columns + c, c);
+    for (int k = 0; k < F::kSums; ++k) own[k * local.columns + c] = sums[k];
+  }
+}
+
 template <class F>
 void column_sums_cpu(const F& p) {
-  using Value = typename F::Value;
-  column_sums_cpu(p, [&p](std::int64_t r, Value* own) {
-    const F local = p;
-#pragma omp simd
-    for (std::int64_t c = 0; c < local.columns; ++c) {
-      Value sums[F::kSums];
-      for (int k = 0; k < F::kSums; ++k) sums[k] = own[k * local.columns + c];
-      local.add(r, c, sums);
-      for (int k = 0; k < F::kSums; ++k) own[k * local.columns + c] = sums[k];
-    }
-  });
+  column_sums_cpu(p, [&p](std::int64_t r, auto* own) { add_row_cpu</*with_elements=*/false>(p, r, own); });
 }
 
 // The same together with p(i, c) for every element i, in one pass: what add() and operator() both compute from it is
 // computed once.
 template <class F>
 void elements_and_column_sums_cpu(const F& p) {
-  using Value = typename F::Value;
-  column_sums_cpu(p, [&p](std::int64_t r, Value* own) {
-    const F local = p;
-#pragma omp simd
-    for (std::int64_t c = 0; c < local.columns; ++c) {
-      Value sums[F::kSums];
-      for (int k = 0; k < F::kSums; ++k) sums[k] = own[k * local.columns + c];
-      local.add(r, c, sums);
-      local(r * local.columns + c, c);
-      for (int k = 0; k < F::kSums; ++k) own[k * local.columns + c] = sums[k];
-    }
-  });
+  column_sums_cpu(p, [&p](std::int64_t r, auto* own) { add_row_cpu</*with_elements=*/true>(p, r, own); });
 }
 
 }  // namespace foldgrad
