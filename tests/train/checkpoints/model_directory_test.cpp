@@ -16,12 +16,6 @@ namespace {
 using namespace testing;
 using nlohmann::json;
 
-NamedTensors values(Transformer& model) {
-  NamedTensors all;
-  for (const Parameter* p : model.parameters()) all.emplace(p->name, p->value);
-  return all;
-}
-
 // Trained enough that buffers differ from their first values.
 std::unique_ptr<Transformer> used_model(const TransformerConfig& config) {
   auto model = std::make_unique<Transformer>(config, 3);
@@ -51,7 +45,7 @@ TEST(ModelDirectory, ComesBackBitForBit) {
     const auto model = used_model(config);
     write_model_directory(directory / "m", *model);
     const auto loaded = load_transformer(directory / "m");
-    EXPECT_TRUE(same_bits(values(*loaded), values(*model))) << normalizer;
+    EXPECT_TRUE(same_bits(loaded->values(), model->values())) << normalizer;
     EXPECT_TRUE(same_bits(loaded->state(), model->state())) << normalizer;
     EXPECT_TRUE(same_bits({{"", logits(*loaded)}}, {{"", logits(*model)}})) << normalizer;
     TransformerConfig read = loaded->config();
@@ -71,7 +65,7 @@ TEST(ModelDirectory, HoldsFoldedModels) {
   write_model_directory(directory / "m", *model);
   const auto loaded = load_transformer(directory / "m");
   EXPECT_EQ(loaded->config(), config);
-  EXPECT_TRUE(same_bits(values(*loaded), values(*model)));
+  EXPECT_TRUE(same_bits(loaded->values(), model->values()));
 }
 
 TEST(ModelDirectory, HoldsTheSmallestModel) {
@@ -104,7 +98,7 @@ TEST(ModelDirectory, TakesOtherTypesAndLessThanIsWritten) {
   const std::string at = directory / "m";
   write_model_directory(at, *model);
   std::filesystem::remove(at + "/norm_state.safetensors");
-  auto tensors = values(*model);
+  auto tensors = model->values();
   for (auto& [name, tensor] : tensors) tensor = tensor.to(DType::bf16);
   write_safetensors(at + "/model.safetensors", tensors);
   json config = json::parse(read_bytes(at + "/config.json"));
@@ -114,7 +108,7 @@ TEST(ModelDirectory, TakesOtherTypesAndLessThanIsWritten) {
   write_bytes(at + "/config.json", config.dump());
   const auto loaded = load_transformer(at, DType::f64);
   for (auto& [name, tensor] : tensors) tensor = tensor.to(DType::f64);
-  EXPECT_TRUE(same_bits(values(*loaded), tensors));
+  EXPECT_TRUE(same_bits(loaded->values(), tensors));
 }
 
 TEST(ModelDirectory, IsFoundInARun) {
@@ -123,7 +117,7 @@ TEST(ModelDirectory, IsFoundInARun) {
   const auto model = used_model(tiny_config());
   const auto contents = [&](std::int64_t step) {
     CheckpointContents c;
-    c.step = step, c.model = values(*model), c.norm_state = model->state();
+    c.step = step, c.model = model->values(), c.norm_state = model->state();
     return c;
   };
   std::filesystem::create_directory(run);
@@ -141,7 +135,7 @@ TEST(ModelDirectory, IsFoundInARun) {
   EXPECT_EQ(find_model_directory(run), best);
   EXPECT_EQ(find_model_directory(checkpoints), best);
   EXPECT_EQ(find_model_directory(best), best);
-  EXPECT_TRUE(same_bits(values(*load_transformer(run)), values(*model)));
+  EXPECT_TRUE(same_bits(load_transformer(run)->values(), model->values()));
   EXPECT_EQ(read_bytes(best + "/vocabulary/words.txt"), "a\nb\n");
   EXPECT_EQ(load_checkpoint(best).step, 3);
   for (const char* file : {"/config.json", "/vocabulary/words.txt"})
@@ -266,7 +260,7 @@ TEST_F(Malformed, SizesThatTheFileDoesNotBearOutTakeNoMemory) {
 }
 
 TEST_F(Malformed, Tensors) {
-  const auto parameters = values(*model_), state = model_->state();
+  const auto parameters = model_->values(), state = model_->state();
   auto t = parameters;
   t.erase("decoder.layers.0.self_attn.q_proj.bias");
   EXPECT_EQ(with_tensors("/model.safetensors", t),
