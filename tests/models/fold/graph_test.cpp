@@ -59,6 +59,20 @@ TEST(FoldGraph, FOLD_2_WorkedByHand) {
   EXPECT_EQ(folded.created, std::set<std::string>{"fc.bias"});
 }
 
+TEST(FoldGraph, ACreatedBiasIsNamedAfterItsWeight) {
+  for (const auto& [weight, bias] : {std::pair{"fc.weight", "fc.bias"}, {"fc.matrices", "fc.matrices.bias"}}) {
+    Tape tape;
+    Parameter W{weight, randn({2, 3}, 1)};
+    const auto norm = make_normalizer("affine", {}, "norm", 3, DType::f64);
+    const Var y = linear(norm->apply(tape.variable(randn({4, 3}, 1)), {}), tape.parameter(W));
+    NamedTensors values{{W.name, W.value}};
+    for (Parameter* p : norm->parameters()) values[p->name] = p->value;
+    const FoldedGraph folded =
+        fold(graph_of(tape, {y}, {"norm"}), {{"norm", true, {{2, 3, 4}, {1, 0, 0}}, "affine"}}, values);
+    EXPECT_EQ(folded.created, std::set<std::string>{bias});
+  }
+}
+
 TEST(FoldGraph, FOLD_1_FOLD_2_IntoEveryLinearLayerThatReadsIt) {
   for (const char* kind : {"affine", "centernorm", "bn", "repbn"})
     expect_folded(
