@@ -47,6 +47,8 @@ struct Unsynced {
   }
 } unsynced;
 
+bool can_exchange = true;  // whether the file system can swap two names
+
 bool fails_here() {
   if (!fault.on || fault.count++ != fault.at) return false;
   if (fault.error < 0) _exit(99);
@@ -89,6 +91,10 @@ int rename(const char* from, const char* to) noexcept {
   return fails_here() ? -1 : int(syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
 int renameat2(int from_at, const char* from, int to_at, const char* to, unsigned flags) noexcept {
+  if ((flags & RENAME_EXCHANGE) && !can_exchange) {
+    errno = EINVAL;
+    return -1;
+  }
   return fails_here() ? -1 : int(syscall(SYS_renameat2, from_at, from, to_at, to, flags));
 }
 int mkdir(const char* path, mode_t mode) noexcept {
@@ -184,6 +190,16 @@ TEST_P(CheckpointFaults, AFullOrBrokenDiskLeavesTheOldOne) {
     check_next_save(directory, step, at);
   }
   EXPECT_GT(reported, operations / 2);  // only removals may fail silently
+}
+
+TEST(CheckpointFaults, AStepIsSavedAgainWhereNamesCannotBeSwapped) {
+  const TemporaryDirectory directory;
+  prepare(directory);
+  can_exchange = false;
+  save_checkpoint(directory.path(), contents_of_step(2), kOptions);
+  can_exchange = true;
+  check_newest(directory, 2, -1);
+  EXPECT_EQ(directory.entries(), 4);
 }
 
 TEST(CheckpointSync, FilesAreOnTheDiskBeforeTheyAreNamed) {
