@@ -1,5 +1,7 @@
 #include "ops/positions/positions.h"
 
+#include <cmath>
+
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {
@@ -85,6 +87,12 @@ TEST(Positions, POS_1_AsInFairseq) {
   EXPECT_NEAR(row[257], -0.350640, 1e-6);
   EXPECT_NEAR(row[255], 2e-4, 1e-10);  // the lowest frequency is 1 / 10000
   for (int c = 0; c < 512; ++c) EXPECT_EQ(table.data<double>()[512 + c], 0) << c;
+}
+
+TEST(Positions, POS_1_TheOnlyFrequencyOfTwoChannelsIsOne) {
+  const std::vector<double> table = sinusoidal_table(3, 2, DType::f64).values<double>();
+  EXPECT_EQ(table[2 * 2], std::sin(2.0));
+  EXPECT_EQ(table[2 * 2 + 1], std::cos(2.0));
 }
 
 TEST(Positions, POS_1_AnOddWidthEndsInZeros) {

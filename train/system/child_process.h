@@ -7,7 +7,7 @@ namespace foldgrad {
 
 struct ChildResult {
   int error;   // an errno: why it could not be started; ENOENT: it is not in $PATH
-  int status;  // its exit code, or -1 when a signal ended it
+  int status;  // its exit code, or -1 when a signal ended it or it was not started
 
   bool succeeded() const { return error == 0 && status == 0; }
 };
