@@ -164,6 +164,10 @@ if(FOLDGRAD_SANITIZE STREQUAL thread)
   foldgrad_add_test(text_batches_test foldgrad_ops tests/train/data/text/batches_test.cpp train/data/text/batches.cpp
                     train/data/permutation.cpp models/transformer/batch.cpp)
   foldgrad_discover(text_batches_test "")
+  foldgrad_add_test(images_batches_test foldgrad_ops tests/train/data/images/batches_test.cpp
+                    train/data/images/batches.cpp train/data/images/augmentation.cpp train/data/images/set.cpp
+                    train/data/permutation.cpp)
+  foldgrad_discover(images_batches_test "")
 endif()
 
 file(GLOB sources CONFIGURE_DEPENDS tests/ops/*_test.cpp)

@@ -1,4 +1,4 @@
-// foldgrad data: parallel text on the disk, and from the network.
+// foldgrad data: parallel text on the disk, and from the network; images made by rule.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +13,8 @@
 #include "train/commands/commands.h"
 #include "train/data/data_root.h"
 #include "train/data/data_sets.h"
+#include "train/data/images/cifar.h"
+#include "train/data/images/shapes.h"
 #include "train/data/text/directory.h"
 #include "train/system/digest.h"
 #include "train/system/exit_code.h"
@@ -26,6 +28,8 @@ struct DataOptions {
   std::string directory, to, data_directory, name, digests, sha256;
   std::vector<std::string> renamed, files, urls;
   Preparation preparation;
+  std::int64_t train_images = shapes::kTrainImages, test_images = shapes::kTestImages;
+  std::uint64_t seed = 1;
   bool json = false;
   int (*run)(const DataOptions&) = nullptr;  // of the command that was given
 };
@@ -137,6 +141,15 @@ int run_fetch(const DataOptions& options) {
                   options.name, fmt::join(names, ", ")));
 }
 
+int run_synth(const DataOptions& options) {
+  FOLDGRAD_CHECK(options.name == "shapes", "there is no task {} to write; known: shapes", in_quotes(options.name));
+  const ImageSet train = shapes::sample(ImagePart::train, options.train_images, options.seed);
+  const ImageSet test = shapes::sample(ImagePart::test, options.test_images, options.seed);
+  write_cifar10(options.to, train, test);
+  fmt::print("{}: {} images to train on, {} to test\n", options.to, train.size(), test.size());
+  return kExitOk;
+}
+
 }  // namespace
 
 Action add_data(CLI::App& data) {
@@ -173,6 +186,13 @@ Action add_data(CLI::App& data) {
   fetch->add_option("--from-file", o->files, "An archive that you have already")->allow_extra_args(false);
   fetch->add_option("--url", o->urls, "Any other file, with --sha256; repeat for its mirrors")->allow_extra_args(false);
   fetch->add_option("--sha256", o->sha256, "SHA-256 of that file");
+  CLI::App* synth = data.add_subcommand("synth", "Write the images of the task shapes as files of CIFAR-10");
+  synth->callback([o] { o->run = run_synth; });
+  synth->add_option("TASK", o->name, "shapes")->required();
+  synth->add_option("OUT", o->to, "The directory")->required();
+  synth->add_option("--count", o->train_images, "Images to train on")->capture_default_str();
+  synth->add_option("--test-count", o->test_images, "Images to test on")->capture_default_str();
+  synth->add_option("--seed", o->seed, "Of the random numbers")->capture_default_str();
   return [o] { return o->run(*o); };
 }
 

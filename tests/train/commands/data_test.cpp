@@ -6,6 +6,8 @@
 #include "tests/train/data/http_server.h"
 #include "tests/train/program.h"
 #include "train/data/download.h"
+#include "train/data/images/cifar.h"
+#include "train/data/images/shapes.h"
 #include "train/data/text/sentence_piece.h"
 #include "train/system/digest.h"
 
@@ -134,6 +136,22 @@ TEST_F(DataCommand, FetchesAFileByItsDigest) {
   const ProgramResult fetched = data("fetch other --sha256 " + digest + at + " --url " + server.url("plain/train.de"));
   ASSERT_EQ(fetched.exit_code, 0) << fetched.err;
   EXPECT_EQ(read_bytes(files_ / "root/other/train.de"), "Ein Haus\r\ndas Haus dort\n\n");
+}
+
+TEST_F(DataCommand, WritesTheTaskShapesAsCifar10) {
+  const std::string to = files_ / "made";
+  const ProgramResult made = data("synth shapes " + to + " --count 12 --test-count 3 --seed 4");
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_EQ(made.out, to + ": 12 images to train on, 3 to test\n");
+  for (const auto& [part, count] : {std::pair(ImagePart::train, 12), std::pair(ImagePart::test, 3)}) {
+    const ImageSet got = read_cifar(to, cifar10_layout(), part), want = shapes::sample(part, count, 4);
+    EXPECT_EQ(got.pixels.values<std::uint8_t>(), want.pixels.values<std::uint8_t>());
+    EXPECT_EQ(got.labels.values<std::int64_t>(), want.labels.values<std::int64_t>());
+    EXPECT_EQ(got.classes, want.classes);
+  }
+  EXPECT_EQ(data("synth digits " + to).err, "error: there is no task \"digits\" to write; known: shapes\n");
+  EXPECT_EQ(data("synth shapes " + to + " --count 4").exit_code, 2);
+  EXPECT_EQ(data("synth shapes " + files_ / "train.de" + "/x --count 5 --test-count 1").exit_code, 3);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Damaged safetensors, models, checkpoints, inputs of `foldgrad run` and traces.
+// Damaged safetensors, models, checkpoints, inputs of `foldgrad run`, traces and images.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -12,6 +12,7 @@
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/trace.h"
 #include "train/commands/commands.h"
+#include "train/data/images/cifar.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -121,6 +122,22 @@ TEST_F(FuzzTrace, OfAnyNormalizer) {
   fuzz(
       1000, path, 20, [&](Mutator& m) { return m.safetensors(m.one_of(good)); },
       [&] { replay_trace(path, DType::f64, Device::cpu, 1e-12); });
+}
+
+using FuzzCifar = Fuzz;
+
+// Bytes of pixels may be any; another length or a label that is no class is refused.
+TEST_F(FuzzCifar, RecordsAndNames) {
+  const std::string path = files_ / "test_batch.bin", names = files_ / "batches.meta.txt";
+  std::string good;
+  for (const char label : {0, 1, 1}) good += label + std::string(3 * kCifarSide * kCifarSide, 'p');
+  write_bytes(names, "cat\ndog\n");
+  const auto read = [&] { foldgrad::check(read_cifar(files_.path(), cifar10_layout(), ImagePart::test)); };
+  fuzz(
+      500, path, 20, [&](Mutator& m) { return m.bytes(good); }, read);
+  write_bytes(path, good);
+  fuzz(
+      500, names, 20, [&](Mutator& m) { return m.words("cat\ndog\n"); }, read);
 }
 
 }  // namespace

@@ -1,0 +1,26 @@
+// The embedded task: which of ten shapes is in the image? Made by rule, so that a model can be trained and scored with
+// no file at all.
+//
+// A shape of 16 to 24 pixels lies anywhere in 32 x 32, turned by any angle, lighter than what is behind it; both have
+// any colour and a texture of value noise. A stripe of a third colour crosses it, and every byte is noisy. Colours are
+// drawn alike for all classes.
+#pragma once
+#include "train/data/images/set.h"
+
+namespace foldgrad::shapes {
+
+constexpr std::int64_t kSide = 32, kClasses = 10;
+
+// disc, ring, square, frame, triangle, cross, star, bars, L, crescent.
+const std::vector<std::string>& classes();
+
+// Image i of a part has class i mod 10. Its 32 x 32 x 3 bytes, channels-last, depend on the arguments alone; the two
+// parts take different random numbers.
+void draw(ImagePart part, std::int64_t i, std::uint64_t seed, std::uint8_t* out);
+
+// Images 0 ... count - 1, by all threads. Throws std::invalid_argument unless count is in [1, 10,000,000].
+ImageSet sample(ImagePart part, std::int64_t count, std::uint64_t seed = 1);
+// Unless a configuration says otherwise.
+constexpr std::int64_t kTrainImages = 50000, kTestImages = 10000;
+
+}  // namespace foldgrad::shapes
