@@ -38,8 +38,9 @@ MADE = {"README.md": ["runs/multi30k-un/report.html", "averaged/model.safetensor
                       "before-and-after.svg"],
         "docs/tutorial.md": ["report.html", "folded/certificate.json", "ln-folded/certificate.json",
                              "before-and-after.svg"]}
-# And in what was printed, as patterns: eight translations of the demo, and what is said of them.
-PRINTED = {"README.md": [r"^Unseen numbers, translated by greedy decoding:\n(  \S.*\n    .*\n){8}\nexact match +\d",
+# And in what was printed, as patterns: the demo's updates, eight translations, and what is said of them.
+PRINTED = {"README.md": [r"^step +1/10 ",
+                         r"^Unseen numbers, translated by greedy decoding:\n(  \S.*\n    .*\n){8}\nexact match +\d",
                          r"^folding .*\n( {16}.*\n){3}verify +\d+ checks passed, \d+ skipped, 0 failed\n"],
            "docs/tutorial.md": []}
 
@@ -110,9 +111,10 @@ def run(document, lines, directory):
     missing = [name for name in MADE[document] if not os.path.exists(os.path.join(directory, name))]
     if missing:
         sys.exit(f"the commands of {document} made no {missing}")
-    unprinted = [pattern for pattern in PRINTED[document] if not re.search(pattern, result.stdout, re.M)]
+    printed = result.stdout + result.stderr
+    unprinted = [pattern for pattern in PRINTED[document] if not re.search(pattern, printed, re.M)]
     if unprinted:
-        sys.exit(f"the commands of {document} printed nothing like {unprinted}:\n{result.stdout[:3000]}")
+        sys.exit(f"the commands of {document} printed nothing like {unprinted}:\n{printed[:3000]}")
     print(f"{len(lines)} commands of {document} ran")
 
 
