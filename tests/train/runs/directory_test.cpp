@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <limits>
 
@@ -12,6 +14,12 @@
 #include "tests/engine/files/temporary_directory.h"
 #include "train/runs/event_log.h"
 #include "train/runs/lock.h"
+
+// That of libc is replaced for this program: a disk may take less than it is given.
+static std::size_t most_bytes_of_a_write = SIZE_MAX;
+extern "C" ssize_t write(int descriptor, const void* data, size_t bytes) {
+  return syscall(SYS_write, descriptor, data, std::min(bytes, most_bytes_of_a_write));
+}
 
 namespace foldgrad {
 namespace {
@@ -26,6 +34,15 @@ TEST(EventLog, IsInTheFileLineByLine) {
   log.write({{"loss", std::numeric_limits<double>::quiet_NaN()}, {"text", "\xff"}});
   EXPECT_EQ(read_bytes(directory / "log.jsonl").substr(46), "{\"loss\":null,\"text\":\"\xef\xbf\xbd\"}\n");
   EXPECT_THROW(log.write(3), std::invalid_argument);
+}
+
+TEST(EventLog, IsWholeWhenItIsWrittenInParts) {
+  const TemporaryDirectory directory;
+  EventLog log(directory / "log.jsonl");
+  most_bytes_of_a_write = 3;
+  log.write({{"event", "step"}});
+  most_bytes_of_a_write = SIZE_MAX;
+  EXPECT_EQ(read_bytes(directory / "log.jsonl"), "{\"event\":\"step\"}\n");
 }
 
 TEST(EventLog, ResumesWhereTheCheckpointWas) {
