@@ -2,6 +2,7 @@
 // 4 for images of 32 x 32.
 #pragma once
 #include "models/blocks/config.h"
+#include "ops/image_input/image_input.h"
 
 namespace foldgrad {
 
@@ -9,6 +10,8 @@ struct VitConfig : BlockConfig {
   std::int64_t image_size = 32, patch = 4;  // pixels on a side; patches lie side by side
   std::int64_t layers = 12;
   std::int64_t classes = 0;
+  std::vector<std::string> class_names;  // or none
+  ImageStatistics pixels;                // what images of bytes are normalized by [IMG-1]
 
   // What the classes are read from: "cls", a token of its own in front, or "mean", over the tokens of all patches.
   std::string pooling = "cls";

@@ -10,6 +10,7 @@
 #include "ops/conv2d/conv2d.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/embedding/embedding.h"
+#include "ops/image_input/image_input.h"
 #include "ops/permute/permute.h"
 #include "ops/positions/positions.h"
 #include "ops/reduce/reduce.h"
@@ -60,10 +61,11 @@ Var Vit::embed(const Tensor& images, const ForwardPass& pass) {  // [VIT-1]
   FOLDGRAD_CHECK(images.shape() == (Shape{B, S, S, kImageChannels}), "vit: images must be [B, {}, {}, {}], got {}", S,
                  S, kImageChannels, images.shape());
   const Tape::Scope scope(pass.tape, "patch_embed");
-  const Var pixels = permute(cast(pass.tape.constant(images), pass.dtype), {0, 3, 1, 2});
+  const Var raw = pass.tape.constant(images);
+  const Var pixels = images.dtype() == DType::u8 ? image_input(raw, config_.pixels, pass.dtype) : cast(raw, pass.dtype);
   const Var W = pass.use(patch_weight_);
   const Var b = pass.use(patch_bias_);
-  Var x = patch_embedding(pixels, W, b);
+  Var x = patch_embedding(permute(pixels, {0, 3, 1, 2}), W, b);
   if (config_.has_cls()) {
     const Var ids = pass.tape.constant(Tensor::zeros({B, 1}, DType::i64, device()));
     const Var first = gather(reshape(pass.use(cls_), {1, C}), ids);

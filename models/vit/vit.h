@@ -6,8 +6,9 @@
 //   [VIT-1]  x = drop(concat(cls, patches W_p^T + b_p) + positions); with pooling = mean without cls
 //   [VIT-2]  logits = head(norm(x)_0), with pooling = mean head(mean_t norm(x)_t); post-norm has no norm there
 //
-//   Inputs: "images", floating [B, S, S, 3], S = image_size, the channels last; "target", i64 [B], classes. Between
-//   [VIT-1] and [VIT-2] are the layers of models/blocks/layers.h. All tokens count in the statistics of normalizers.
+//   Inputs: "images", [B, S, S, 3], S = image_size, the channels last, bytes or as config.pixels has normalized them;
+//   "target", i64 [B], classes. Between [VIT-1] and [VIT-2] are the layers of models/blocks/layers.h. All tokens count
+//   in the statistics of normalizers.
 //
 //   Names and shapes of parameters are timm's (huggingface/pytorch-image-models, vision_transformer.py): cls_token
 //   [1, 1, width], pos_embed [1, tokens, width], patch_embed.proj, blocks.I.attn.qkv, blocks.I.norm1, ..., norm, head.

@@ -14,6 +14,7 @@ namespace foldgrad {
 // Of each channel, red, green and blue, over the training images, as shares of 255.
 struct ImageStatistics {
   std::array<double, 3> mean = {0, 0, 0}, std = {1, 1, 1};
+  bool operator==(const ImageStatistics&) const = default;
 };
 
 // Throws std::invalid_argument unless x is as above, dtype is f32, f64 or bf16, every mean is finite and every std

@@ -62,6 +62,21 @@ TEST(Vit, VIT_1_VIT_2_WorkedByHand) {
   }
 }
 
+TEST(Vit, BytesAreNormalizedByTheStatisticsOfTheConfiguration) {
+  VitConfig config = tiny_vit();
+  config.pixels = {{0.5, 0.4, 0.3}, {0.25, 0.2, 0.1}};
+  Vit model(config, 1, DType::f64);
+  randomize(model, 1);
+  const Tensor bytes = Tensor::empty({2, 4, 4, 3}, DType::u8), pixels = Tensor::empty({2, 4, 4, 3}, DType::f64);
+  for (std::int64_t i = 0; i < bytes.size(); ++i) {
+    const int byte = int(37 * i % 256);
+    bytes.data<std::uint8_t>()[i] = std::uint8_t(byte);
+    pixels.data<double>()[i] = (byte / 255.0 - config.pixels.mean[i % 3]) / config.pixels.std[i % 3];
+  }
+  EXPECT_TRUE(close(inference_logits(model, {{"images", bytes}}, DType::f64),
+                    inference_logits(model, {{"images", pixels}}, DType::f64), 1e-14));
+}
+
 // Every parameter against central differences of fourth order; the state is brought back before each evaluation.
 void check_gradients(const VitConfig& config) {
   Vit model(config, 1, DType::f64);
