@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/transformer/config.h"
+#include "models/vit/config.h"
 
 namespace foldgrad {
 
@@ -19,8 +20,14 @@ struct DataConfig {
   bool operator==(const DataConfig&) const = default;
 };
 
+struct ImageConfig {
+  std::string task = "cifar10", directory, augment;
+  std::int64_t train_images = 0, valid_images = 0;
+  bool operator==(const ImageConfig&) const = default;
+};
+
 struct TrainConfig {
-  std::int64_t steps = 60000, max_tokens = 4096, accumulate = 1, warmup = 4000, seed = 1;
+  std::int64_t steps = 60000, max_tokens = 4096, batch = 128, accumulate = 1, warmup = 4000, seed = 1;
   std::string optimizer = "adam", schedule = "inverse_sqrt", dtype = "f32", on_nan = "abort";
   double lr = 5e-4, initial_lr = 1e-7, minimum_lr = 0, beta1 = 0.9, beta2 = 0.98, eps = 1e-8, momentum = 0;
   bool nesterov = false;
@@ -40,15 +47,24 @@ struct OutputConfig {
   bool operator==(const OutputConfig&) const = default;
 };
 
+// Which keys there are is the family's choice; members that it has no keys for stay as they are.
 struct ExperimentConfig {
   std::string family = "transformer";  // a row of train/tasks/families.h
   TransformerConfig model;             // all but the vocabularies and pad, which the data decide; [norm] is part of it
-  // By normalizer, what the tables [norm.NAME] give: model.normalizer_options are those of the chosen one.
+  VitConfig vit;                       // the same of family = "vit", all but what is known of images
+  // By normalizer, what the tables [norm.NAME] give: normalizer_options of blocks() are those of the chosen one.
   std::map<std::string, std::map<std::string, std::string>> norm_options;
   DataConfig data;
+  ImageConfig images;  // of families that learn from images: their keys [data]
   TrainConfig train;
   ValidateConfig validate;
   OutputConfig output;
+
+  bool of_images() const { return family == "vit"; }
+  // Of the model of this family. Families that a program registers use the keys of a Transformer.
+  BlockConfig& blocks() { return of_images() ? static_cast<BlockConfig&>(vit) : model; }
+  const BlockConfig& blocks() const { return const_cast<ExperimentConfig&>(*this).blocks(); }
+  const std::string& data_directory() const { return of_images() ? images.directory : data.directory; }
   bool operator==(const ExperimentConfig&) const = default;
 };
 

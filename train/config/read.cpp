@@ -145,6 +145,18 @@ void take_options(GivenKeys& given, ExperimentConfig& config) {
   }
 }
 
+// The family that has the key where `family` has not; empty if there is none.
+std::string other_family_of(const std::string& key, const std::string& family) {
+  for (const char* other : kFamiliesWithKeys) {
+    ExperimentConfig config;
+    config.family = other;
+    bool has = false;
+    visit_config(config, [&](auto&, const ConfigKey& k) { has = has || k.full_name() == key; });
+    if (has && other != family) return other;
+  }
+  return "";
+}
+
 ExperimentConfig config_of(GivenKeys given) {
   ExperimentConfig config;
   std::vector<std::string> known;
@@ -158,17 +170,22 @@ ExperimentConfig config_of(GivenKeys given) {
     given.erase(found);
   });
   try {
-    (void)normalizer_info(config.model.normalizer);
+    (void)normalizer_info(config.blocks().normalizer);
   } catch (const std::invalid_argument& e) {
     norm_name.refuse(e.what());
   }
   take_options(given, config);
   if (!given.empty()) {
     const auto& [key, value] = *given.begin();
+    const std::string other = other_family_of(key, config.family);
+    if (!other.empty())
+      value.refuse(
+          fmt::format("{} is a key of model.family = \"{}\", not of {}", key, other, in_quotes(config.family)));
     value.refuse(fmt::format("there is no key {}{}", key, did_you_mean(key, known)));
   }
-  if (const auto found = config.norm_options.find(config.model.normalizer); found != config.norm_options.end())
-    config.model.normalizer_options = found->second;
+  BlockConfig& blocks = config.blocks();
+  if (const auto found = config.norm_options.find(blocks.normalizer); found != config.norm_options.end())
+    blocks.normalizer_options = found->second;
   return config;
 }
 

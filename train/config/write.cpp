@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "models/normalizers/normalizer.h"
 #include "train/config/keys.h"
@@ -36,7 +37,7 @@ std::string toml_of(const Option& option, const std::string& value) {
 
 std::string norm_tables(const ExperimentConfig& config) {
   auto tables = config.norm_options;
-  tables[config.model.normalizer];  // the chosen one's, to show its defaults
+  tables[config.blocks().normalizer];  // the chosen one's, to show its defaults
   std::string text;
   for (const auto& [name, given] : tables) {
     text += fmt::format("\n[norm.{}]\n", name);
@@ -66,14 +67,23 @@ std::string config_text(const ExperimentConfig& config) {
 }
 
 std::string config_help() {
-  std::string text, section;
-  const ExperimentConfig defaults;
-  visit_config(defaults, [&](const auto& field, const ConfigKey& key) {
-    if (key.section != section) text += fmt::format("{}[{}]\n", section.empty() ? "" : "\n", key.section);
-    section = key.section;
-    text += fmt::format("  {:<20}{}: {}{} (default {})\n", key.name, key.help, key.values(),
-                        key.unit.empty() ? "" : ", " + key.unit, toml_of(field));
-  });
+  std::string text;
+  std::set<std::string> shown;  // a family has only those that differ from the ones before
+  for (const char* family : kFamiliesWithKeys) {
+    ExperimentConfig defaults;
+    defaults.family = family;
+    std::string section;
+    if (!text.empty()) text += fmt::format("\nWith model.family = \"{}\", these differ:\n\n", family);
+    visit_config(defaults, [&](const auto& field, const ConfigKey& key) {
+      if (key.full_name() == "model.family" && !shown.empty()) return;
+      const std::string line = fmt::format("  {:<20}{}: {}{} (default {})\n", key.name, key.help, key.values(),
+                                           key.unit.empty() ? "" : ", " + key.unit, toml_of(field));
+      if (!shown.insert(key.section + line).second) return;
+      if (key.section != section) text += fmt::format("{}[{}]\n", section.empty() ? "" : "\n", key.section);
+      section = key.section;
+      text += line;
+    });
+  }
   return text + "\n[norm.NAME]\n  Options of the normalizer NAME; `foldgrad norms` lists them with their defaults.\n";
 }
 
@@ -82,9 +92,9 @@ std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& confi
   visit_config(config, [&](const auto& field, const ConfigKey& key) {
     if (key.trajectory) keys[key.full_name()] = toml_of(field);
   });
-  const std::string& name = config.model.normalizer;
+  const std::string& name = config.blocks().normalizer;
   const NormalizerInfo& info = normalizer_info(name);
-  const NormalizerOptions chosen(name, info.options, config.model.normalizer_options);
+  const NormalizerOptions chosen(name, info.options, config.blocks().normalizer_options);
   for (const NormalizerOption& option : info.options)
     keys[fmt::format("norm.{}.{}", name, option.name)] = toml_of(option, chosen.text(option.name));
   return keys;

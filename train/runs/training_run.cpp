@@ -146,7 +146,7 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
   log({{"event", "start"},
        {"step", trainer_.updates()},
        {"steps", config_.train.steps},
-       {"norm", config_.model.normalizer},
+       {"norm", config_.blocks().normalizer},
        {"parameters", model_.parameter_count()},
        {"score", task_->deciding_score()},
        {"device", options.device}});
@@ -251,7 +251,7 @@ int train_experiment(const TrainOptions& options) {
   require_trainable(start.config);
   TrainingRun run(options.out, start,
                   family(start.config.family)
-                      .make_task(start.config, data_directory(start.config.data.directory, start.data_root),
+                      .make_task(start.config, data_directory(start.config.data_directory(), start.data_root),
                                  start.checkpoint ? start.checkpoint->path : "", device));
   if (!lock) {
     lock.emplace(options.out);

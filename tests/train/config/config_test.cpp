@@ -147,7 +147,9 @@ struct Arbitrary {
   }
   void operator()(bool& field, const ConfigKey&) const { field = *rc::gen::arbitrary<bool>(); }
   void operator()(std::string& field, const ConfigKey& key) const {
-    if (key.full_name() == "norm.name") {
+    if (key.full_name() == "model.family") {
+      field = *rc::gen::element<std::string>("transformer", "vit", "another");
+    } else if (key.full_name() == "norm.name") {
       field = *rc::gen::element<std::string>("un", "bn", "dyt", "ln");
     } else if (!key.choices.empty()) {
       field = *rc::gen::elementOf(key.choices);
@@ -163,13 +165,37 @@ RC_GTEST_PROP(Config, WhatIsWrittenReadsBackTheSame, ()) {
   visit_config(c, Arbitrary());
   if (*rc::gen::arbitrary<bool>()) c.norm_options["un"] = {{"window", "3"}};
   if (*rc::gen::arbitrary<bool>()) c.norm_options["ln"] = {{"eps", "1e-06"}};
-  if (const auto found = c.norm_options.find(c.model.normalizer); found != c.norm_options.end())
-    c.model.normalizer_options = found->second;
+  if (const auto found = c.norm_options.find(c.blocks().normalizer); found != c.norm_options.end())
+    c.blocks().normalizer_options = found->second;
   const std::string text = config_text(c);
   const ExperimentConfig again = parse_config(text, "a.toml");
   RC_ASSERT(config_text(again) == text);
   RC_ASSERT(again == c);
   RC_ASSERT(config_hash(again) == config_hash(c));
+}
+
+TEST(Config, AFamilyHasTheKeysOfItsModelDataAndValidation) {
+  const auto error = [](const std::string& text) {
+    return message<ConfigError>([&] { parse_config(text, "a.toml"); });
+  };
+  const ExperimentConfig c = parse_config(
+      "[model]\npatch = 2\nfamily = \"vit\"\n[norm]\nname = \"un\"\n[norm.un]\nwindow = 3\n[train]\nbatch = 8",
+      "a.toml");
+  EXPECT_EQ(c.vit.patch, 2);
+  EXPECT_EQ(c.train.batch, 8);
+  EXPECT_EQ(c.blocks().normalizer, "un");
+  EXPECT_EQ(c.vit.normalizer_options.at("window"), "3");
+  EXPECT_EQ(c.model, TransformerConfig());
+  EXPECT_EQ(error("[model]\nfamily = \"vit\"\nencoder_layers = 2"),
+            "a.toml:3: model.encoder_layers is a key of model.family = \"transformer\", not of \"vit\"");
+  EXPECT_EQ(error("[validate]\nbeam = 2\n[model]\nfamily = \"vit\""),
+            "a.toml:2: validate.beam is a key of model.family = \"transformer\", not of \"vit\"");
+  EXPECT_EQ(error("[train]\nbatch = 2"),
+            "a.toml:2: train.batch is a key of model.family = \"vit\", not of \"transformer\"");
+  EXPECT_EQ(error("[model]\nfamily = \"vit\"\npatsh = 2"),
+            "a.toml:3: there is no key model.patsh; did you mean model.patch?");
+  EXPECT_EQ(error("[model]\nfamily = \"vit\"\n[norm]\nmask = true"),
+            "a.toml:4: norm.mask is a key of model.family = \"transformer\", not of \"vit\"");
 }
 
 TEST(Config, TheHashIsOfWhatDecidesTheTrainedNumbers) {

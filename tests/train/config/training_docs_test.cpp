@@ -22,9 +22,9 @@ std::set<std::string> documented_rows() {
 }
 
 // By key, as TOML has it.
-std::map<std::string, std::string> default_texts() {
+std::map<std::string, std::string> texts_of(const ExperimentConfig& defaults) {
   std::map<std::string, std::string> texts;
-  std::istringstream config(config_text({}));
+  std::istringstream config(config_text(defaults));
   std::string section;
   for (std::string line; std::getline(config, line);) {
     const std::size_t equal = line.find(" = ");
@@ -35,15 +35,19 @@ std::map<std::string, std::string> default_texts() {
 }
 
 TEST(TrainingDocs, HaveEveryKeyOfTheConfiguration) {
-  const std::map<std::string, std::string> texts = default_texts();
   std::set<std::string> rows;
-  const ExperimentConfig defaults;
-  visit_config(defaults, [&](const auto&, const ConfigKey& key) {
-    const bool decides = key.trajectory || key.full_name() == "train.steps";  // with the cosine schedule
-    rows.insert(fmt::format("| `{}` | {}{} | {} | {}{} |", key.full_name(), key.values(),
-                            key.unit.empty() ? "" : ", " + key.unit, texts.at(key.full_name()), key.help,
-                            decides ? " *" : ""));
-  });
+  for (const char* family : kFamiliesWithKeys) {
+    ExperimentConfig defaults;
+    defaults.family = family;
+    const std::map<std::string, std::string> texts = texts_of(defaults);
+    visit_config(defaults, [&](const auto&, const ConfigKey& key) {
+      if (key.full_name() == "model.family" && defaults.family != ExperimentConfig().family) return;
+      const bool decides = key.trajectory || key.full_name() == "train.steps";  // with the cosine schedule
+      rows.insert(fmt::format("| `{}` | {}{} | {} | {}{} |", key.full_name(), key.values(),
+                              key.unit.empty() ? "" : ", " + key.unit, texts.at(key.full_name()), key.help,
+                              decides ? " *" : ""));
+    });
+  }
   const std::set<std::string> documented = documented_rows();
   for (const std::string& row : rows) EXPECT_TRUE(documented.count(row)) << "missing: " << row;
   for (const std::string& row : documented) EXPECT_TRUE(rows.count(row)) << "not so: " << row;

@@ -1,0 +1,87 @@
+// The keys of models, [model] and [norm]: what a configuration has, and what config.json holds.
+#pragma once
+#include "train/config/key.h"
+
+namespace foldgrad {
+
+// The table of positions is the only memory that no file bears out.
+constexpr std::int64_t kMostPositions = 1'000'000;
+
+// Each calls visitor(field, ConfigKey) for every key. First those that families share.
+template <class Model, class Visitor>
+void visit_size_keys(Model& m, const Visitor& v) {
+  const Range size = within(1, kMostOfASize);
+  v(m.width,
+    required(ConfigKey("model", "width", "channels", "Width of embeddings and sublayers", within(4, kMostOfASize))));
+  v(m.ffn_width, required(ConfigKey("model", "ffn_width", "channels", "Inner width of feed-forward blocks", size)));
+  v(m.heads, required(ConfigKey("model", "heads", "", "Attention heads; must divide the width", size)));
+}
+
+template <class Model, class Visitor>
+void visit_layer_keys(Model& m, const Visitor& v) {
+  v(m.pre_norm,
+    required(ConfigKey("model", "pre_norm", "", "Normalize before each sublayer; false: after each residual sum")));
+  v(m.activation, required(ConfigKey("model", "activation", "Activation of feed-forward blocks",
+                                     {"relu", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"})));
+}
+
+template <class Model, class Visitor>
+void visit_dropout_keys(Model& m, const Visitor& v) {
+  v(m.dropout, ConfigKey("model", "dropout", "", "Dropout of embeddings and sublayers", kFraction));
+  v(m.attention_dropout, ConfigKey("model", "attention_dropout", "", "Dropout of attention probabilities", kFraction));
+  v(m.activation_dropout,
+    ConfigKey("model", "activation_dropout", "", "Dropout after the activation of feed-forward blocks", kFraction));
+}
+
+template <class Model, class Visitor>
+void visit_normalizer_key(Model& m, const Visitor& v) {
+  v(m.normalizer, required(ConfigKey("norm", "name", "", "Normalizer at every site; `foldgrad norms` lists them")));
+}
+
+template <class Model, class Visitor>
+void visit_transformer_keys(Model& m, const Visitor& v) {
+  const Range size = within(1, kMostOfASize);
+  v(m.source_vocabulary, required(from_data("source_vocabulary")));
+  v(m.target_vocabulary, required(from_data("target_vocabulary")));
+  visit_size_keys(m, v);
+  v(m.encoder_layers, required(ConfigKey("model", "encoder_layers", "", "Layers of the encoder", size)));
+  v(m.decoder_layers, required(ConfigKey("model", "decoder_layers", "", "Layers of the decoder", size)));
+  v(m.max_positions, required(ConfigKey("model", "max_positions", "tokens", "Longest sentence with its end",
+                                        within(1, kMostPositions))));
+  v(m.pad, required(from_data("pad")));
+  visit_layer_keys(m, v);
+  v(m.share_embeddings,
+    required(ConfigKey("model", "share_embeddings", "Embedding tables that the output projection shares",
+                       {"all", "decoder", "none"})));
+  v(m.fixnorm, ConfigKey("model", "fixnorm", "", "Divide the rows of embedding tables by their norms (FixNorm)"));
+  v(m.output_bias, from_data("output_bias"));
+  visit_dropout_keys(m, v);
+  v(m.initialization, ConfigKey("model", "initialization", "Initial weights", {"fairseq", "xavier", "tfixup"}));
+  v(m.tfixup_scope, ConfigKey("model", "tfixup_scope", "Which weights tfixup scales", {"v_out_ffn", "all"}));
+
+  visit_normalizer_key(m, v);
+  v(m.mask_normalizers, ConfigKey("norm", "mask", "", "Leave padding out of the statistics"));
+}
+
+template <class Model, class Visitor>
+void visit_vit_keys(Model& m, const Visitor& v) {
+  const Range size = within(1, kMostOfASize);
+  v(m.image_size, required(from_data("image_size")));
+  v(m.classes, required(from_data("classes")));
+  v(m.patch, required(ConfigKey("model", "patch", "pixels", "Side of a patch; must divide that of the images", size)));
+  visit_size_keys(m, v);
+  v(m.layers, required(ConfigKey("model", "layers", "", "Layers", size)));
+  v(m.pooling, required(ConfigKey("model", "pooling",
+                                  "What the classes are read from: a token of its own, or the mean "
+                                  "of all tokens",
+                                  {"cls", "mean"})));
+  v(m.qkv_bias, required(ConfigKey("model", "qkv_bias", "", "Bias of queries, keys and values")));
+  visit_layer_keys(m, v);
+  visit_dropout_keys(m, v);
+  v(m.initialization, ConfigKey("model", "initialization", "Initial weights", {"timm", "pytorch", "tfixup"}));
+  v(m.tfixup_scope, ConfigKey("model", "tfixup_scope", "Which weights tfixup scales", {"v_out_ffn", "all"}));
+
+  visit_normalizer_key(m, v);
+}
+
+}  // namespace foldgrad
