@@ -1,16 +1,19 @@
-// foldgrad run: a forward pass over ids, for other programs and for looking closer.
+// foldgrad run: a forward pass, for other programs and for looking closer.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <memory>
+#include <ranges>
 
-#include "engine/files/file.h"
 #include "engine/files/safetensors.h"
+#include "train/checkpoints/model_directory.h"
 #include "train/commands/commands.h"
-#include "train/commands/load_transformer.h"
 #include "train/system/device.h"
 #include "train/system/exit_code.h"
+#include "train/tasks/families.h"
 
 namespace foldgrad {
 namespace {
@@ -21,54 +24,11 @@ struct RunOptions {
   NonFinite non_finite = NonFinite::refuse;
 };
 
-class Input {
- public:
-  explicit Input(const std::string& path) : path_(path), tensors_(read_safetensors(path).tensors) {
-    for (const auto& [name, tensor] : tensors_)
-      if (name != "source" && name != "source_mask" && name != "input" && name != "input_mask")
-        throw FileError(path, fmt::format("must hold source, input and their masks, got {}", name));
-  }
-
-  // i64 [rows, tokens], each in [0, vocabulary).
-  Tensor ids(const char* name, std::int64_t vocabulary) const {
-    const auto found = tensors_.find(name);
-    if (found == tensors_.end())
-      throw FileError(path_, fmt::format("must have a tensor {} of ids, i64 [sentences, tokens]", name));
-    const Tensor& t = found->second;
-    if ((t.dtype() != DType::i64 && t.dtype() != DType::i32) || t.shape().rank() != 2 || t.size() == 0)
-      throw FileError(path_, fmt::format("{} must be i64 or i32 [sentences, tokens], got {}", name, describe(t)));
-    const Tensor ids = t.to(DType::i64);
-    for (std::int64_t i = 0; i < ids.size(); ++i)
-      if (const std::int64_t id = ids.data<std::int64_t>()[i]; id < 0 || id >= vocabulary)
-        throw FileError(path_, fmt::format("{}[{}, {}] must be an id in [0, {}), got {}", name, i / t.shape()[1],
-                                           i % t.shape()[1], vocabulary, id));
-    return ids;
-  }
-
-  // What the file has, or 1 where ids are not padding.
-  Tensor mask(const char* name, const Tensor& ids, std::int64_t pad) const {
-    const Tensor mask = Tensor::empty(ids.shape(), DType::u8);
-    std::uint8_t* real = mask.data<std::uint8_t>();
-    for (std::int64_t i = 0; i < ids.size(); ++i) real[i] = ids.data<std::int64_t>()[i] != pad;
-    const auto found = tensors_.find(name);
-    if (found == tensors_.end()) return mask;
-    const Tensor& t = found->second;
-    if (t.dtype() != DType::u8 || t.shape() != ids.shape())
-      throw FileError(path_, fmt::format("{} must be u8 {}, got {}", name, ids.shape(), describe(t)));
-    for (const std::uint8_t bit : t.values<std::uint8_t>())
-      if (bit > 1) throw FileError(path_, fmt::format("{} must hold 0 and 1, got {}", name, bit));
-    return t;
-  }
-
- private:
-  std::string path_;
-  NamedTensors tensors_;
-};
-
-// Of the rows that `mask` calls tokens; the others have no meaning.
-bool finite_rows(const Tensor& x, const Tensor& mask) {
-  const std::vector<double> values = x.to(Device::cpu).to(DType::f64).values<double>();
-  const std::vector<std::uint8_t> real = mask.to(Device::cpu).values<std::uint8_t>();
+// Of the rows that have a meaning.
+bool finite(const RunResult& result) {
+  const std::vector<double> values = result.value.to(Device::cpu).to(DType::f64).values<double>();
+  if (!result.mask.defined()) return std::ranges::all_of(values, [](double v) { return std::isfinite(v); });
+  const std::vector<std::uint8_t> real = result.mask.to(Device::cpu).values<std::uint8_t>();
   const std::size_t C = values.size() / real.size();
   for (std::size_t i = 0; i < values.size(); ++i)
     if (real[i / C] && !std::isfinite(values[i])) return false;
@@ -77,27 +37,20 @@ bool finite_rows(const Tensor& x, const Tensor& mask) {
 
 int run(const RunOptions& o) {
   const Device device = require_device(o.device);
-  const auto model = load_transformer(o.model, o.dtype == DType::f64 ? DType::f64 : DType::f32, device, o.non_finite);
-  const TransformerConfig& config = model->config();
-  const Input file(o.input);
-  const Tensor source = file.ids("source", config.source_vocabulary),
-               input = file.ids("input", config.target_vocabulary);
-  if (source.shape()[0] != input.shape()[0])
-    throw FileError(o.input,
-                    fmt::format("input must have {} rows like source, got {}", source.shape()[0], input.shape()[0]));
-  const Tensor source_mask = file.mask("source_mask", source, config.pad).to(device);
-  const Tensor input_mask = file.mask("input_mask", input, config.pad).to(device);
+  const auto model = load_model(o.model, o.dtype == DType::f64 ? DType::f64 : DType::f32, device, o.non_finite);
+  const NamedTensors inputs = to(family_of(*model).read_inputs(*model, o.input), device);
   Tape tape(/*recording=*/false);
-  const ForwardPass pass{.tape = tape, .dtype = o.dtype};
-  const Var memory = model->encode(source.to(device), source_mask, pass);
-  const Var logits = model->logits(model->decode(input.to(device), input_mask, memory, source_mask, pass), pass);
-  if (o.non_finite == NonFinite::refuse &&
-      !(finite_rows(memory.value(), source_mask) && finite_rows(logits.value(), input_mask)))
-    refuse_non_finite("run: the result", *model,
-                      TranslationBatch{source.to(device), source_mask, input.to(device), input_mask, {}}.named(),
-                      o.dtype);
-  write_safetensors(o.output, {{"logits", logits.value().to(Device::cpu)}, {"memory", memory.value().to(Device::cpu)}});
-  fmt::print("{}: logits {}, memory {}\n", o.output, describe(logits.value()), describe(memory.value()));
+  const auto results = family_of(*model).results(*model, inputs, {.tape = tape, .dtype = o.dtype});
+  if (o.non_finite == NonFinite::refuse && !std::ranges::all_of(results | std::views::values, finite))
+    refuse_non_finite("run: the result", *model, inputs, o.dtype);
+  NamedTensors written;
+  std::vector<std::string> lines;
+  for (const auto& [name, result] : results) {
+    written[name] = result.value.to(Device::cpu);
+    lines.push_back(fmt::format("{} {}", name, describe(result.value)));
+  }
+  write_safetensors(o.output, written);
+  fmt::print("{}: {}\n", o.output, fmt::join(lines, ", "));
   return kExitOk;
 }
 
@@ -107,13 +60,16 @@ Action add_run(CLI::App& command) {
   const auto o = std::make_shared<RunOptions>();
   command.add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
   command
-      .add_option("--input", o->input,
-                  "safetensors: source and input, i64 [sentences, tokens]; source_mask and input_mask, u8, 1 for "
-                  "tokens and 0 for padding, default: where ids are not padding")
+      .add_option(
+          "--input", o->input,
+          "safetensors. Of a Transformer: source and input, i64 [sentences, tokens]; source_mask and input_mask, "
+          "u8, 1 for tokens and 0 for padding, default: where ids are not padding. Of a vision Transformer: "
+          "images [images, S, S, 3], u8, or f32 and normalized")
       ->required();
   command
       .add_option("--output", o->output,
-                  "safetensors: logits [sentences, tokens, vocabulary], memory: the encoder's output")
+                  "safetensors: logits [sentences, tokens, vocabulary] and memory, the encoder's output; or logits "
+                  "[images, classes]")
       ->required();
   add_dtype_option(command, o->dtype, {DType::f32, DType::f64, DType::bf16}, "Precision of the computation");
   add_device_option(command, o->device);

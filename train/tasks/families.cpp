@@ -13,6 +13,7 @@
 #include "train/tasks/transformer_json.h"
 #include "train/tasks/translation.h"
 #include "train/tasks/translation_checks.h"
+#include "train/tasks/translation_inputs.h"
 
 namespace foldgrad {
 namespace {
@@ -35,6 +36,8 @@ Family transformer_family() {
               [](Model& model, Model& folded, const NamedTensors& inputs) {
                 return check_translation(transformer(model), transformer(folded), TranslationBatch::of(inputs));
               },
+          .read_inputs = read_translation_inputs,
+          .results = translation_results,
           .write_onnx = [](Model& model, const std::string& to) { return write_onnx(transformer(model), to); },
           .smallest_model = smallest_transformer,
           .make_task = make_translation};

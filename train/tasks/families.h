@@ -9,6 +9,12 @@
 
 namespace foldgrad {
 
+// One tensor that `foldgrad run` writes.
+struct RunResult {
+  Tensor value;
+  Tensor mask;  // u8, of its shape without the last axis: which rows have a meaning; not defined: all
+};
+
 struct Family {
   std::string name;  // model.family of a configuration, and Model::family()
 
@@ -22,6 +28,10 @@ struct Family {
 
   // Checks beside those of every model, see FamilyChecks (train/checks/model_checks.h).
   std::vector<CheckResult> (*checks)(Model& model, Model& folded, const NamedTensors& inputs);
+  // What `foldgrad run` computes: the inputs that a file holds, on the host, and results by name, "logits" among them,
+  // of inputs on the model's device. read_inputs throws FileError for what the model does not take.
+  NamedTensors (*read_inputs)(const Model& model, const std::string& path);
+  std::map<std::string, RunResult> (*results)(Model& model, const NamedTensors& inputs, const ForwardPass& pass);
   // As ONNX into a directory; returns the names of the graphs' files.
   std::vector<std::string> (*write_onnx)(Model& model, const std::string& directory);
 

@@ -37,6 +37,8 @@ Family toy_family() {
             return {{"in.weight", {config_of(json).width, 2}}};
           },
           .checks = [](Model&, Model&, const NamedTensors&) { return std::vector<CheckResult>(); },
+          .read_inputs = [](const Model&, const std::string&) { return NamedTensors(); },
+          .results = [](Model&, const NamedTensors&, const ForwardPass&) { return std::map<std::string, RunResult>(); },
           .write_onnx = [](Model&, const std::string&) { return std::vector<std::string>(); },
           .smallest_model = [](const ExperimentConfig& c) -> std::unique_ptr<Model> {
             return std::make_unique<ToyModel>(c.model, std::nullopt);

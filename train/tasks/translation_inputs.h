@@ -1,0 +1,14 @@
+// What `foldgrad run` reads and writes of a Transformer.
+#pragma once
+#include "models/transformer/transformer.h"
+#include "train/tasks/families.h"
+
+namespace foldgrad {
+
+// source and input, i64 or i32 [sentences, tokens]; their masks, u8, where they are not what is no padding.
+NamedTensors read_translation_inputs(const Model& model, const std::string& path);
+
+// logits, and memory: the encoder's output.
+std::map<std::string, RunResult> translation_results(Model& model, const NamedTensors& inputs, const ForwardPass& pass);
+
+}  // namespace foldgrad
