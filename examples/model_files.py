@@ -66,11 +66,11 @@ def model_directory(path):
     raise ValueError(f"{path}: no model (it has no config.json), and no run (nor checkpoints/BEST or LATEST)")
 
 
-def load_config(directory):
-    """config.json; docs/model_directory.md explains it."""
+def load_config(directory, family="transformer"):
+    """config.json of a model of the family; docs/model_directory.md explains it."""
     with open(os.path.join(directory, "config.json")) as file:
         config = json.load(file)
-    if config["format"] != "foldgrad transformer" or config["format_version"] != 1:
+    if config["format"] != f"foldgrad {family}" or config["format_version"] != 1:
         raise ValueError(f"{directory}/config.json: format {config['format']} {config['format_version']} is not known")
     return config
 

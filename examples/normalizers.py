@@ -129,10 +129,13 @@ class Length(nn.Module):
 
 
 class DeepNorm(nn.LayerNorm):
-    """LN of residual_factor x + branch: pytorch_model.py forms the sum."""
+    """LN of residual_factor x + branch: pytorch_model.py and pytorch_vit.py form the sum."""
 
     def __init__(self, width, eps, decoder, model):
         super().__init__(width, eps)
+        if "layers" in model:  # an encoder alone
+            self.residual_factor = (2 * model["layers"]) ** 0.25
+            return
         N, M = model["encoder_layers"], model["decoder_layers"]
         self.residual_factor = (3 * M) ** 0.25 if decoder else 0.81 * (N ** 4 * M) ** (1 / 16)
 

@@ -36,11 +36,12 @@ void visit_text_keys(Data& d, const Visitor& v) {
 
 template <class Images, class Visitor>
 void visit_image_keys(Images& i, const Visitor& v) {
-  v(i.task, ConfigKey("data", "task", "Layout of the files", {"cifar10", "cifar100"}));
+  v(i.task,
+    ConfigKey("data", "task", "Images from files, or shapes that are drawn", {"cifar10", "cifar100", "shapes"}));
   v(i.directory, ConfigKey("data", "directory", "",
                            "Directory of the files, below --data-dir or absolute; empty: as their archive names it"));
-  v(i.train_images,
-    ConfigKey("data", "train_images", "images", "Train on the first that many images; 0: on all", at_least(0)));
+  v(i.train_images, ConfigKey("data", "train_images", "images",
+                              "Train on the first that many images; 0: on all, of shapes 50,000", at_least(0)));
   v(i.valid_images,
     ConfigKey("data", "valid_images", "images",
               "Hold that many training images out to validate on; 0: validate on the test images", at_least(0)));

@@ -5,6 +5,7 @@
 
 #include "models/transformer/transformer.h"
 #include "train/config/config.h"
+#include "train/tasks/classification.h"
 
 namespace foldgrad {
 namespace {
@@ -18,14 +19,18 @@ std::vector<std::filesystem::path> configs() {
 
 // With its normalizer in the name, where the name ends with one.
 TEST(Configs, LoadAndMakeModels) {
-  ASSERT_GE(configs().size(), 17u);
+  ASSERT_GE(configs().size(), 19u);
   for (const std::filesystem::path& path : configs()) {
     SCOPED_TRACE(path.string());
     ASSERT_EQ(path.extension(), ".toml");
     const ExperimentConfig config = read_config(path);
     const std::string name = path.stem();
-    EXPECT_EQ(name.substr(name.rfind('-') + 1), config.model.normalizer);
+    EXPECT_EQ(name.substr(name.rfind('-') + 1), config.blocks().normalizer);
     EXPECT_EQ(parse_config(config_text(config), "again"), config);
+    if (config.of_images()) {
+      EXPECT_GT(smallest_vit(config)->parameter_count(), 0);
+      continue;
+    }
     TransformerConfig model = config.model;
     model.source_vocabulary = model.target_vocabulary = 8;
     EXPECT_NO_THROW(model.validate());
@@ -41,13 +46,13 @@ TEST(Configs, OfOneTaskDifferByNormalizer) {
   for (const std::filesystem::path& path : configs()) {
     const std::string name = path.stem();
     ExperimentConfig config = read_config(path);
-    config.model.normalizer = "ln";
-    config.model.normalizer_options = {};
+    config.blocks().normalizer = "ln";
+    config.blocks().normalizer_options = {};
     config.norm_options = {};
     const auto [found, is_new] = first.emplace(name.substr(0, name.rfind('-')), config);
     EXPECT_EQ(found->second, config) << path;
   }
-  EXPECT_EQ(first.size(), 4u);
+  EXPECT_EQ(first.size(), 5u);
 }
 
 }  // namespace

@@ -1,14 +1,11 @@
 // Damaged safetensors, models, checkpoints, inputs of `foldgrad run`, traces and images.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <cstdio>
 
 #include "engine/files/safetensors.h"
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/fuzz/fuzz.h"
+#include "tests/train/fuzz/silence.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/trace.h"
 #include "train/commands/commands.h"
@@ -30,25 +27,6 @@ TEST_F(FuzzSafetensors, AnyFile) {
   fuzz(
       3000, path, 20, [&](Mutator& m) { return m.safetensors(good); }, [&] { read_safetensors(path); });
 }
-
-// What is printed meanwhile goes nowhere.
-class Silence {
- public:
-  Silence() : before_(dup(STDOUT_FILENO)) {
-    std::fflush(stdout);
-    const int nowhere = ::open("/dev/null", O_WRONLY);
-    dup2(nowhere, STDOUT_FILENO);
-    ::close(nowhere);
-  }
-  ~Silence() {
-    std::fflush(stdout);
-    dup2(before_, STDOUT_FILENO);
-    ::close(before_);
-  }
-
- private:
-  const int before_;
-};
 
 class FuzzModel : public Fuzz {
  protected:

@@ -16,6 +16,7 @@ TEST_F(FuzzConfig, OfAFile) {
   const std::string path = files_ / "c.toml";
   const std::vector<std::string> good{read_bytes(FOLDGRAD_SOURCE_DIR "/configs/multi30k-un.toml"),
                                       read_bytes(FOLDGRAD_SOURCE_DIR "/configs/iwslt14-pn_star.toml"),
+                                      read_bytes(FOLDGRAD_SOURCE_DIR "/configs/shapes-vit-un.toml"),
                                       config_text(ExperimentConfig())};
   fuzz(
       2000, path, 20, [&](Mutator& m) { return m.words(m.one_of(good)); },

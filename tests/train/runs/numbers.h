@@ -8,9 +8,9 @@
 namespace foldgrad::testing {
 
 // Ever later in a run: what differs in one of these makes those behind it differ.
-const std::vector<std::string> kConsequences = {"outcome",     "vocabulary",      "tokens 1",    "shapes",
-                                                "loss 1",      "gradient 1",      "moments 1",   "weights 1",
-                                                "weights end", "validation loss", "translations"};
+const std::vector<std::string> kConsequences = {"outcome",     "vocabulary",      "work 1",    "shapes",
+                                                "loss 1",      "gradient 1",      "moments 1", "weights 1",
+                                                "weights end", "validation loss", "samples"};
 // Which may differ in any run.
 const std::vector<std::string> kCadences = {"lr", "log", "validations", "checkpoints", "test scores"};
 
@@ -47,8 +47,9 @@ inline RunNumbers numbers_of_run(const std::string& run) {
     n["log"] += event.at("step").dump() + " ";
     n["lr"] += event.at("lr").dump() + " ";
     if (event.at("step") != 1) continue;
-    n["tokens 1"] =
-        fmt::format("{:.0f}", event.at("tokens_per_second").get<double>() * event.at("seconds").get<double>());
+    for (const auto& [key, value] : event.items())
+      if (key.ends_with("_per_second"))
+        n["work 1"] = fmt::format("{:.0f}", value.get<double>() * event.at("seconds").get<double>());
     n["loss 1"] = event.at("loss").dump();
     n["gradient 1"] = event.at("gradient_norm").dump();
   }
@@ -70,10 +71,12 @@ inline RunNumbers numbers_of_run(const std::string& run) {
     n["weights 1"] = numbers_of(model, "");
   }
   if (!steps.empty()) {
-    for (const auto& file : fs::directory_iterator(run + "/checkpoints/" + steps.back() + "/vocabulary"))
-      n["vocabulary"] += file.path().filename().string() + "\n" + read_bytes(file.path()) + "\n";
+    const std::string vocabulary = run + "/checkpoints/" + steps.back() + "/vocabulary";
+    if (fs::exists(vocabulary))
+      for (const auto& file : fs::directory_iterator(vocabulary))
+        n["vocabulary"] += file.path().filename().string() + "\n" + read_bytes(file.path()) + "\n";
     n["weights end"] = numbers_of(read_safetensors(run + "/checkpoints/" + steps.back() + "/model.safetensors"), "");
-    n["translations"] = read_bytes(run + "/samples/" + steps.back() + ".txt");
+    n["samples"] = read_bytes(run + "/samples/" + steps.back() + ".txt");
   }
   return n;
 }

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""A vision Transformer of foldgrad in PyTorch: the whole model, written out.
+
+    examples/pytorch_vit.py MODEL IN.safetensors OUT.safetensors
+
+computes what `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors` computes. Parameters have timm's names
+and shapes. MODEL is a model directory or a run, of which the best checkpoint is taken, or else the latest;
+normalizers.py has the normalizers. Everything is in torch.float32 unless --dtype says float64.
+"""
+import argparse
+import os
+import sys
+
+import torch
+from torch import nn
+
+from model_files import load_config, load_tensors, model_directory, save_tensors
+from normalizers import DeepNorm, make_norm
+from pytorch_model import ACTIVATIONS
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads, bias):
+        super().__init__()
+        self.heads = heads
+        self.qkv, self.proj = nn.Linear(width, 3 * width, bias=bias), nn.Linear(width, width)
+
+    def forward(self, x):
+        q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in self.qkv(x).chunk(3, -1))
+        p = torch.softmax((q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5, -1)
+        return self.proj((p @ v).transpose(1, 2).flatten(-2))
+
+
+class Mlp(nn.Module):
+    def __init__(self, m):
+        super().__init__()
+        self.fc1, self.fc2 = nn.Linear(m["width"], m["ffn_width"]), nn.Linear(m["ffn_width"], m["width"])
+        self.activation = ACTIVATIONS[m["activation"]]
+
+    def forward(self, x):
+        return self.fc2(self.activation(self.fc1(x)))
+
+
+class Block(nn.Module):
+    def __init__(self, config, name):
+        super().__init__()
+        m = config["model"]
+        self.pre_norm = m["pre_norm"]
+        self.attn, self.mlp = Attention(m["width"], m["heads"], m["qkv_bias"]), Mlp(m)
+        self.norm1, self.norm2 = make_norm(config, f"{name}.norm1"), make_norm(config, f"{name}.norm2")
+
+    def residual(self, x, norm, branch):
+        if isinstance(norm, DeepNorm):
+            return norm(norm.residual_factor * x + branch(x))
+        return x + branch(norm(x)) if self.pre_norm else norm(x + branch(x))
+
+    def forward(self, x):
+        x = self.residual(x, self.norm1, self.attn)
+        return self.residual(x, self.norm2, self.mlp)
+
+
+class PatchEmbed(nn.Module):
+    def __init__(self, m):
+        super().__init__()
+        self.proj = nn.Conv2d(3, m["width"], m["patch"], stride=m["patch"])
+
+    def forward(self, images):
+        return self.proj(images).flatten(2).transpose(1, 2)
+
+
+class Vit(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        m = self.config = config["model"]
+        self.cls = m["pooling"] == "cls"
+        tokens = (m["image_size"] // m["patch"]) ** 2 + self.cls
+        self.patch_embed = PatchEmbed(m)
+        if self.cls:
+            self.cls_token = nn.Parameter(torch.zeros(1, 1, m["width"]))
+        self.pos_embed = nn.Parameter(torch.zeros(1, tokens, m["width"]))
+        self.blocks = nn.ModuleList(Block(config, f"blocks.{i}") for i in range(m["layers"]))
+        self.norm = make_norm(config, "norm") if m["pre_norm"] else nn.Identity()
+        self.head = nn.Linear(m["width"], m["classes"])
+
+    def normalized(self, images):
+        """Bytes as the model reads them; floating pixels are normalized already."""
+        dtype = self.pos_embed.dtype
+        if images.dtype != torch.uint8:
+            return images.to(dtype)
+        mean, std = (torch.tensor(self.config[key], dtype=dtype) for key in ("image_mean", "image_std"))
+        return (images.to(dtype) / 255 - mean) / std
+
+    def forward(self, images):
+        """images: [B, S, S, 3]. Logits [B, classes]."""
+        x = self.patch_embed(self.normalized(images).permute(0, 3, 1, 2))
+        if self.cls:
+            x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], 1)
+        x = x + self.pos_embed
+        for block in self.blocks:
+            x = block(x)
+        x = self.norm(x)
+        return self.head(x[:, 0] if self.cls else x.mean(1))
+
+
+def load_model(path, dtype=torch.float32):
+    directory = model_directory(path)
+    model = Vit(load_config(directory, "vit")).to(dtype)
+    tensors = load_tensors(os.path.join(directory, "model.safetensors"))
+    state = os.path.join(directory, "norm_state.safetensors")
+    if os.path.exists(state):
+        # Inference needs running estimates; windows and counters are for training.
+        known = model.state_dict()
+        tensors |= {name: t for name, t in load_tensors(state).items() if name in known}
+    model.load_state_dict(tensors)
+    return model.eval()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("input")
+    parser.add_argument("output")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "float64"])
+    args = parser.parse_args()
+    model = load_model(args.model, getattr(torch, args.dtype))
+    with torch.no_grad():
+        save_tensors(args.output, {"logits": model(load_tensors(args.input)["images"])})
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (NotImplementedError, OSError, ValueError) as error:
+        sys.exit(f"error: {error}")

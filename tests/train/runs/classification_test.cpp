@@ -1,0 +1,231 @@
+// Runs that learn to tell images apart: training on CIFAR's files with a vision Transformer.
+#include "train/tasks/classification.h"
+
+#include <omp.h>
+
+#include <random>
+
+#include "models/fold/model.h"
+#include "tests/harness/compare.h"
+#include "tests/train/runs/numbers.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/checks/certificate.h"
+#include "train/checks/model_checks.h"
+#include "train/data/images/cifar.h"
+#include "train/data/images/shapes.h"
+#include "train/runs/training_run.h"
+#include "train/tasks/families.h"
+
+namespace foldgrad::testing {
+namespace {
+
+constexpr const char* kVitConfig = R"([model]
+family = "vit"
+patch = 8
+width = 8
+ffn_width = 8
+heads = 2
+layers = 1
+pooling = "mean"
+[norm]
+name = "un"
+[norm.un]
+warmup = 4
+[data]
+valid_images = 0
+[train]
+steps = 3
+batch = 12
+lr = 1e-2
+initial_lr = 1e-3
+warmup = 2
+[validate]
+every = 3
+[output]
+log_every = 1
+save_every = 1
+keep = 99
+)";
+
+// A bright square on dark noise: where it lies is the class.
+ImageSet squares(std::int64_t count, unsigned seed) {
+  ImageSet images{
+      Tensor::empty({count, 32, 32, 3}, DType::u8), Tensor::empty({count}, DType::i64), {"above", "below", "left"}};
+  std::mt19937 random(seed);
+  for (std::int64_t i = 0; i < images.pixels.size(); ++i)
+    images.pixels.data<std::uint8_t>()[i] = std::uint8_t(random() % 90);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t k = images.labels.data<std::int64_t>()[i] = i % 3, top = k == 1 ? 18 : 4, left = k == 2 ? 4 : 18;
+    for (std::int64_t y = top; y < top + 10; ++y)
+      for (std::int64_t x = left; x < left + 10; ++x)
+        for (std::int64_t c = 0; c < 3; ++c)
+          images.pixels.data<std::uint8_t>()[((i * 32 + y) * 32 + x) * 3 + c] = std::uint8_t(160 + random() % 90);
+  }
+  return images;
+}
+
+class ClassificationRun : public ::testing::Test {
+ protected:
+  ClassificationRun() {
+    omp_set_num_threads(1);  // such small products are slower with more
+    write_cifar10(files_ / "cifar-10-batches-bin", squares(48, 1), squares(24, 2));
+    write_bytes(files_ / "vit.toml", kVitConfig);
+  }
+
+  // `settings` with semicolons between.
+  int train(const std::string& out, const std::string& settings = "", const std::string& resume = "") {
+    TrainOptions options;
+    options.config = files_ / "vit.toml", options.data_directory = files_.path();
+    options.out = files_ / out, options.resume = resume;
+    std::istringstream all(settings);
+    for (std::string one; std::getline(all, one, ';');)
+      if (!one.empty()) options.settings.push_back(one);
+    return train_experiment(options);
+  }
+  RunNumbers numbers(const std::string& settings) {
+    const std::string out = fmt::format("run{}", runs_++);
+    std::string outcome;
+    try {
+      outcome = std::to_string(train(out, settings));
+    } catch (const std::exception& e) {
+      return {{"outcome", e.what()}};
+    }
+    return numbers_of_run(files_ / out);
+  }
+  std::string refusal(const std::string& settings) {
+    std::string message = message_of([&] { train(fmt::format("run{}", runs_++), settings); });
+    const std::size_t at = message.find(files_.path());
+    return at == std::string::npos ? message : message.replace(at, files_.path().size(), "FILES");
+  }
+
+  TemporaryDirectory files_;
+  int runs_ = 0;
+};
+
+TEST_F(ClassificationRun, LearnsAndTellsHowWell) {
+  ASSERT_EQ(train("run", "train.steps=40;validate.every=20;output.save_every=40"), 0);
+  const auto validations = events_of(files_ / "run", "validate");
+  ASSERT_EQ(validations.size(), 2u);
+  EXPECT_EQ(validations[1].at("top1"), 100);
+  EXPECT_EQ(validations[1].at("top5"), 100);
+  EXPECT_LT(validations[1].at("loss"), 0.7);  // it begins with ln 3
+  EXPECT_GT(events_of(files_ / "run", "train").back().at("images_per_second"), 0);
+  EXPECT_EQ(events_of(files_ / "run", "start").at(0).at("score"), "top1");
+  EXPECT_EQ(read_bytes(files_ / "run/samples/step-00000040.txt"),
+            "above: 8 of 8 right\nbelow: 8 of 8 right\nleft: 8 of 8 right\n");
+  const auto environment = nlohmann::json::parse(read_bytes(files_ / "run/env.json")).dump();
+  for (const char* file : {"data_batch_3.bin", "test_batch.bin", "batches.meta.txt"})
+    EXPECT_NE(environment.find(file), std::string::npos) << file;
+  const auto config = nlohmann::json::parse(read_bytes(find_model_directory(files_ / "run") + "/config.json"));
+  EXPECT_EQ(config.at("format"), "foldgrad vit");
+  EXPECT_EQ(config.at("model").at("class_names").at(2), "left");
+  const ImageStatistics pixels = image_statistics(squares(48, 1));
+  EXPECT_EQ(config.at("model").at("image_mean").at(1), pixels.mean[1]);
+  EXPECT_EQ(config.at("model").at("image_std").at(2), pixels.std[2]);
+}
+
+TEST_F(ClassificationRun, IsResumedBitForBit) {
+  // Epochs of two batches.
+  const std::string settings = "model.dropout=0.2;train.batch=20;data.augment=crop4 flip cutout8;train.steps=";
+  ASSERT_EQ(train("whole", settings + "7"), 0);
+  ASSERT_EQ(train("parted", settings + "3"), 0);
+  ASSERT_EQ(train("parted", settings + "7", "latest"), 0);
+  for (const char* file : {"model", "optimizer", "norm_state"}) {
+    const std::string name = std::string("/checkpoints/step-00000007/") + file + ".safetensors";
+    EXPECT_TRUE(read_bytes(files_ / ("whole" + name)) == read_bytes(files_ / ("parted" + name))) << file;
+  }
+}
+
+TEST_F(ClassificationRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
+  ASSERT_EQ(train("run"), 0);
+  const std::unique_ptr<Model> model = load_model(files_ / "run");
+  const FoldedModel folded = fold(*model);
+  for (const SiteReport& report : folded.reports) EXPECT_EQ(report.outcome, SiteReport::Outcome::folded) << report.site;
+  const Probe probe = random_probe(*model);
+  EXPECT_LE(certificate(*model, folded, {}, probe).at("difference").at("f64").at("relative"), 1e-13);
+  const std::vector<CheckResult> checks = check_model(
+      *model, [](Model& m) { return fold(m); }, probe, family_of(*model).checks);
+  bool others = false;
+  for (const CheckResult& check : checks) {
+    EXPECT_NE(check.outcome, CheckResult::Outcome::failed) << check.name << ": " << check.measured;
+    others = others || check.name == "other images of the batch change nothing";
+  }
+  EXPECT_TRUE(others);
+  write_model_directory(files_ / "folded", *folded.model);
+  EXPECT_EQ(inference_logits(*load_model(files_ / "folded"), probe.inputs, DType::f32).values<double>(),
+            inference_logits(*folded.model, probe.inputs, DType::f32).values<double>());
+}
+
+// Each key, and what it changes first.
+TEST_F(ClassificationRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) {
+  struct Row {
+    const char *base, *change, *differs;
+  };
+  std::map<std::string, RunNumbers> bases;
+  for (const auto& [base, change, differs] : {Row{"", "model.patch=4", "shapes"},
+                                              {"", "model.width=16", "shapes"},
+                                              {"", "model.ffn_width=16", "shapes"},
+                                              {"model.initialization=pytorch", "model.heads=1", "loss 1"},
+                                              {"", "model.layers=2", "shapes"},
+                                              {"", "model.pooling=cls", "shapes"},
+                                              {"", "model.qkv_bias=true", "shapes"},
+                                              {"", "model.pre_norm=false", "shapes"},
+                                              {"", "model.activation=relu", "loss 1"},
+                                              {"", "model.dropout=0.4", "loss 1"},
+                                              {"", "model.attention_dropout=0.4", "loss 1"},
+                                              {"", "model.activation_dropout=0.4", "loss 1"},
+                                              {"", "model.initialization=pytorch", "loss 1"},
+                                              {"model.initialization=tfixup", "model.tfixup_scope=all", "loss 1"},
+                                              {"", "norm.name=ln", "loss 1"},
+                                              {"", "data.task=cifar100", "outcome"},  // whose files are not there
+                                              {"", "data.directory=other", "loss 1"},
+                                              {"", "data.augment=crop4", "loss 1"},
+                                              {"train.batch=8", "data.train_images=8", "loss 1"},
+                                              {"train.batch=8", "data.valid_images=12", "loss 1"},
+                                              {"", "train.batch=8", "work 1"}}) {
+    if (std::string(change) == "data.directory=other") write_cifar10(files_ / "other", squares(48, 3), squares(24, 2));
+    const std::string with = std::string(base) + ";" + change;
+    if (!bases.count(base)) bases[base] = numbers(base);
+    EXPECT_EQ(differences(bases[base], numbers(with)).at(0), differs) << with;
+  }
+}
+
+TEST_F(ClassificationRun, RefusesWhatCannotBe) {
+  EXPECT_EQ(refusal("data.directory=absent"),
+            "FILES/absent/data_batch_1.bin: cannot be opened: No such file or directory");
+  EXPECT_EQ(refusal("model.patch=7"), "vit: patch must divide image_size = 32, got 7");
+  EXPECT_EQ(refusal("data.augment=flop"),
+            "data.augment: augmentation: must be of crop4 (or another number), flip, flip_alternating, cutout8, got "
+            "\"flop\"");
+  EXPECT_EQ(refusal("train.batch=64"), "image batches: to train on, there must be 64 images for a batch, got 48");
+  EXPECT_EQ(refusal("data.valid_images=48"), "image batches: of 48 images 1 to 47 can be held out, got 48");
+  EXPECT_EQ(
+      refusal("model.encoder_layers=2"),
+      "--set model.encoder_layers: model.encoder_layers is a key of model.family = \"transformer\", not of \"vit\"");
+}
+
+TEST_F(ClassificationRun, HoldsOutImagesThatItDoesNotLearnFrom) {
+  ImageConfig config;
+  config.valid_images = 12, config.train_images = 20;
+  const ClassificationData data = read_images(config, files_.path());
+  EXPECT_EQ(data.train_rows.size(), 20u);
+  EXPECT_EQ(data.valid_rows.size(), 12u);
+  for (const std::int64_t row : data.valid_rows)
+    EXPECT_EQ(std::count(data.train_rows.begin(), data.train_rows.end(), row), 0) << row;
+  EXPECT_EQ(data.valid.size(), 48);
+  EXPECT_EQ(data.digests.count("test_batch.bin"), 0u);
+  EXPECT_EQ(read_images({}, files_.path()).valid_rows.size(), 24u);
+}
+
+TEST(ReadImages, ShapesNeedNoFiles) {
+  ImageConfig config;
+  config.task = "shapes", config.valid_images = 10, config.train_images = 50;
+  const ClassificationData data = read_images(config, "/absent");
+  EXPECT_EQ(data.train_rows.size(), 50u);
+  EXPECT_EQ(data.valid_rows.size(), 10u);
+  EXPECT_EQ(data.train.classes, shapes::classes());
+  EXPECT_TRUE(data.digests.empty());
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
