@@ -13,8 +13,8 @@ namespace foldgrad::shapes {
 namespace {
 
 // How hard the task is; docs/data.md has what models of different kinds reach.
-constexpr float kSmallest = 16, kLargest = 24;      // pixels, across
-constexpr float kContrast = 100;                    // the least distance of two colours, of 255 sqrt(3)
+constexpr float kSmallest = 10, kLargest = 24;      // pixels, across
+constexpr float kContrast = 100;                    // of brightness: how much lighter a shape is
 constexpr float kThinStripe = 1, kThickStripe = 2;  // pixels
 constexpr float kTexture = 10, kNoise = 10;         // the largest change of a byte
 
