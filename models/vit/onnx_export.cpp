@@ -87,7 +87,7 @@ std::vector<std::string> write_onnx(Vit& model, const std::string& directory) {
                  "onnx: the model must be f32 on cpu, got {} on {}", name(model.dtype()), name(model.device()));
   for (const Normalizer* norm : model.normalizers())
     FOLDGRAD_CHECK(!norm->mixes_tokens(),
-                   "onnx: {} ({}) has statistics over the tokens of an image, for which there are no nodes yet",
+                   "onnx: {} ({}) has statistics over the tokens of an image, for which there are no nodes",
                    norm->site(), norm->info().name);
   const auto graph = OnnxGraph::make("model");
   VitNodes(model, *graph).build();
