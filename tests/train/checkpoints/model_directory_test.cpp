@@ -213,7 +213,8 @@ TEST_F(Malformed, Config) {
     c[json::json_pointer(pointer)] = value;
     return with_config(c);
   };
-  EXPECT_EQ(changed("/format", "bert"), "\"format\" must be \"foldgrad transformer\" or \"foldgrad vit\", got \"bert\"");
+  EXPECT_EQ(changed("/format", "bert"),
+            "\"format\" must be \"foldgrad transformer\" or \"foldgrad vit\", got \"bert\"");
   EXPECT_EQ(changed("/format_version", 2), "\"format_version\" must be 1, got 2");
   EXPECT_EQ(changed("/norms", 2), "there is no key \"norms\"; did you mean \"norm\"?");
   EXPECT_EQ(changed("/model", 2), "\"model\" must be an object, got 2");
