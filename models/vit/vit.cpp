@@ -102,9 +102,8 @@ std::unique_ptr<Model> Vit::alike(DType dtype, Device device) const {
 
 std::unique_ptr<Model> Vit::foldable() {
   // One key for all layers: with post-norm, folding would make a bias for each but the first.
-  const std::vector<Normalizer*> all = normalizers();
-  if (config_.qkv_bias || std::ranges::all_of(all, [](const Normalizer* n) { return n->info().name == "none"; }))
-    return nullptr;
+  const auto has_values = [](Normalizer* n) { return !n->parameters().empty() || !n->state().empty(); };
+  if (config_.qkv_bias || std::ranges::none_of(normalizers(), has_values)) return nullptr;
   VitConfig config = config_;
   config.qkv_bias = true;
   auto same = std::make_unique<Vit>(config, std::nullopt, dtype(), device());

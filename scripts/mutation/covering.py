@@ -28,9 +28,10 @@ class Covering:
             if "FOLDGRAD_PROGRAM" in text:
                 found.add("train/main.cpp")
             self.includes[str(p.relative_to(self.root))] = found
-        for p in (self.root / "tests" / "python").glob("*_test.py"):
-            if "PROGRAM" in p.read_text():
-                self.includes[str(p.relative_to(self.root))] = {"train/main.cpp"}
+        for folder in ("python", "readme"):
+            for p in (self.root / "tests" / folder).glob("*_test.py"):
+                if "PROGRAM" in p.read_text():
+                    self.includes[str(p.relative_to(self.root))] = {"train/main.cpp"}
         self.implementers = {}  # of a header: [(source beside it that includes it, through how many headers there)]
         for path in self.includes:
             if path.endswith((".cpp", ".cu")):
