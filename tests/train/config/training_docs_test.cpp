@@ -61,6 +61,9 @@ TEST(ConfigCommand, ListsKeysAndFillsInDefaults) {
   config.train.lr = 0.25;
   EXPECT_EQ(one.out, config_text(config));
   EXPECT_EQ(wrong.exit_code, 2);
+  const ProgramResult file = run_program("config configs/numbers-un.toml");
+  EXPECT_EQ(file.exit_code, 0) << file.err;
+  EXPECT_EQ(file.out, config_text(read_config("configs/numbers-un.toml")));
 }
 
 }  // namespace
