@@ -209,6 +209,19 @@ TEST(ModelChecks, WrongGradientsAreFoundHoweverSmall) {
     EXPECT_EQ(outcome(1, begin, begin + 200), Outcome::failed) << "half of the gradient is missing from " << begin;
 }
 
+// x + 1.5e6 x^3 at 0: the longest step, 1e-5, is off by 1.5 of what is allowed, the next by 0.015.
+TEST(ModelChecks, AShorterStepDecidesWhereTheLongestSeesCurvature) {
+  Parameter x{"x", Tensor::zeros({1}, DType::f64)};
+  const LossOf loss = [&](Tape& tape) {
+    const Var w = tape.parameter(x);
+    const Var square = mul(w, w);
+    const Var cube = mul(square, w);
+    return sum(add(w, scale(cube, 1.5e6)));
+  };
+  const CheckResult r = check_gradients({&x}, loss);
+  EXPECT_EQ(r.outcome, Outcome::passed) << r.measured;
+}
+
 TEST(ModelChecks, AParameterWithoutAGradientHasNoneInDifferences) {
   Parameter used{"used", randn({4}, 1)}, unused{"unused", randn({4}, 2)}, hidden{"hidden", randn({4}, 3)};
   const LossOf sound = [&](Tape& tape) { return sum(tape.parameter(used)); };

@@ -93,16 +93,19 @@ TEST_F(RunLife, DamageToOneCheckpointLeavesTheOthersWhole) {
 }
 
 // With such a rate no weight moves, so that no later validation is better than the first.
-TEST_F(RunLife, SavesWhatIsDueOrBetterThanBefore) {
-  const ProgramResult r =
-      train("run",
-            "--set norm.name=ln --set train.lr=1e-30 --set train.initial_lr=0 --set validate.every=1 --set "
-            "output.save_every=100 --set output.keep=9");
-  ASSERT_EQ(r.exit_code, 0) << r.err;
-  std::set<std::string> saved;
-  for (const auto& entry : std::filesystem::directory_iterator(files_ / "run/checkpoints"))
-    if (entry.is_directory()) saved.insert(entry.path().filename());
-  EXPECT_EQ(saved, (std::set<std::string>{"step-00000001", "step-00000005"}));
+TEST_F(RunLife, SavesWhatIsDueOrBetterThanBeforeAndKeepsSoMany) {
+  const auto saved = [&](const std::string& run, const std::string& settings) {
+    const ProgramResult r = train(run, "--set norm.name=ln --set train.lr=1e-30 --set train.initial_lr=0 " + settings);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(files_ / run + "/checkpoints"))
+      if (entry.is_directory()) names.insert(entry.path().filename());
+    return names;
+  };
+  EXPECT_EQ(saved("rare", "--set validate.every=1 --set output.save_every=100 --set output.keep=9"),
+            (std::set<std::string>{"step-00000001", "step-00000005"}));
+  EXPECT_EQ(saved("often", "--set validate.every=1 --set output.save_every=1 --set output.keep=2"),
+            (std::set<std::string>{"step-00000001", "step-00000004", "step-00000005"}));
 }
 
 TEST_F(RunLife, OneProcessAtATimeWritesToIt) {
