@@ -135,9 +135,10 @@ void take_options(GivenKeys& given, ExperimentConfig& config) {
     const std::string name = key.substr(dot + 1, second - dot - 1), option = key.substr(second + 1);
     try {
       const NormalizerInfo& info = normalizer_info(name);
-      auto& options = config.norm_options[name];
-      options[option] = option_text(value);
-      NormalizerOptions(name, info.options, {{option, options[option]}});
+      const std::string text = option_text(value);
+      const NormalizerOptions given_one(name, info.options, {{option, text}});
+      const bool is_flag = std::ranges::find(info.options, option, &Option::name)->kind == Option::Kind::flag;
+      config.norm_options[name][option] = !is_flag ? text : given_one.flag(option) ? "true" : "false";
     } catch (const std::invalid_argument& e) {
       value.refuse(e.what());
     }

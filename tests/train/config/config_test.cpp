@@ -55,6 +55,10 @@ TEST(Config, ReadsTheOptionsOfNormalizers) {
   using Options = std::map<std::string, std::string>;
   EXPECT_EQ(c.model.normalizer_options, (Options{{"window", "2"}, {"warmup", "9"}}));
   EXPECT_EQ(c.norm_options.at("rmsnorm"), (Options{{"eps", "0.001"}}));
+  for (const auto& [text, flag] : {std::pair{"0", "false"}, {"-0.0", "false"}, {"1", "true"}, {"true", "true"}})
+    EXPECT_EQ(parse_config(fmt::format("[norm.un]\nfiltration = {}\n", text), "a.toml").norm_options.at("un"),
+              (Options{{"filtration", flag}}))
+        << text;
 }
 
 TEST(Config, NamesTheNearestKey) {

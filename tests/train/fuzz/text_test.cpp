@@ -22,7 +22,7 @@ TEST_F(FuzzConfig, OfAFile) {
       2000, path, 20, [&](Mutator& m) { return m.words(m.one_of(good)); },
       [&] {
         const ExperimentConfig config = read_config(path);
-        EXPECT_EQ(parse_config(config_text(config), files_.path()), config);
+        EXPECT_EQ(parse_config(config_text(config), files_.path()), config) << read_bytes(path);
       });
 }
 
