@@ -2,6 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 
@@ -31,7 +32,7 @@ class Fuzz : public ::testing::Test {
             const std::function<void()>& read) {
     Mutator mutator(fuzz_seed());
     inputs *= soaking();
-    int accepted = 0, refused = 0;
+    std::int64_t accepted = 0, refused = 0;
     for (int i = 0; i < inputs && !HasFailure(); ++i) {
       const std::string mutant = mutate(mutator);
       write_bytes(path, mutant);
