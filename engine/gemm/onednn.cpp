@@ -45,14 +45,6 @@ Key key_of(DType dtype, const Gemm& g, bool bias) {
           omp_in_parallel() ? 1 : omp_get_max_threads()};
 }
 
-struct KeyHash {
-  std::size_t operator()(const Key& key) const {
-    std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, by words
-    for (std::int64_t word : key) hash = (hash ^ std::uint64_t(word)) * 0x100000001b3;
-    return hash ^ hash >> 32;
-  }
-};
-
 // A primitive with the arguments it is executed on, whose addresses change from call to call.
 struct Product {
   dnnl::matmul primitive;  // empty: oneDNN refuses the case
@@ -108,7 +100,7 @@ Product make_product(DType dtype, const Gemm& g, bool with_bias) {
 
 // Per thread, so that nothing is shared and nothing locked. The most shapes that are kept; then it starts anew.
 constexpr std::size_t kProducts = 1024;
-thread_local std::unordered_map<Key, Product, KeyHash> products;
+thread_local std::unordered_map<Key, Product, OnednnKeyHash> products;
 
 // A^T B of a single f32 pair, as the gradients of weights are: oneDNN's BLAS call packs a transposed A faster than its
 // matmul does, which leaves a tenth of the time. With alpha 0 it would multiply NaN.

@@ -5,12 +5,6 @@
 namespace foldgrad {
 namespace {
 
-bool from_output(Activation activation) {
-  bool result = false;
-  with_activation(activation, [&](auto f) { result = decltype(f)::kFromOutput; });
-  return result;
-}
-
 struct ActivationNode {
   Activation activation;
   Tensor saved;  // y or x

@@ -106,4 +106,11 @@ void with_activation(Activation activation, const Body& body) {
   }
 }
 
+// Whether its derivative is one of y, so that x need not be kept.
+inline bool from_output(Activation activation) {
+  bool result = false;
+  with_activation(activation, [&](auto f) { result = decltype(f)::kFromOutput; });
+  return result;
+}
+
 }  // namespace foldgrad

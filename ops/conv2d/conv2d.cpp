@@ -1,6 +1,6 @@
 #include "ops/conv2d/conv2d.h"
 
-#include "ops/conv2d/conv2d_kernels.h"
+#include "ops/conv2d/conv2d_checks.h"
 #include "ops/linear/linear.h"
 #include "ops/permute/permute.h"
 #include "ops/reshape/reshape.h"
@@ -21,38 +21,6 @@ struct UnfoldNode {
     });
   }
 };
-
-Conv2dSizes check_sizes(const char* op, const Tensor& x, std::int64_t kernel_height, std::int64_t kernel_width,
-                        const Conv2dOptions& o) {
-  check_floating(op, "x", x, 4);
-  FOLDGRAD_CHECK(x.shape().rank() == 4, "{}: x must be [B, C, H, W], got {}", op, x.shape());
-  FOLDGRAD_CHECK(o.stride > 0 && o.padding >= 0,
-                 "{}: stride must be positive and padding not negative, got stride {}, padding {}", op, o.stride,
-                 o.padding);
-  const std::int64_t height = x.shape()[2], width = x.shape()[3];
-  FOLDGRAD_CHECK(0 < kernel_height && kernel_height <= height + 2 * o.padding && 0 < kernel_width &&
-                     kernel_width <= width + 2 * o.padding,
-                 "{}: the kernel must lie within the image {} x {} with padding {} on each side, got {} x {}", op,
-                 height, width, o.padding, kernel_height, kernel_width);
-  return {.batch = x.shape()[0],
-          .channels = x.shape()[1],
-          .height = height,
-          .width = width,
-          .kernel_height = kernel_height,
-          .kernel_width = kernel_width,
-          .out_height = (height + 2 * o.padding - kernel_height) / o.stride + 1,
-          .out_width = (width + 2 * o.padding - kernel_width) / o.stride + 1,
-          .stride = o.stride,
-          .padding = o.padding};
-}
-
-void check_weight(const char* op, const Tensor& x, const Tensor& weight, const Tensor* bias) {
-  check_floating(op, "x", x, 4);
-  check_floating(op, "weight", weight, 4);
-  const Shape& w = weight.shape();
-  check_operand(op, "weight", weight, {w[0], x.shape()[1], w[2], w[3]}, x, "x");
-  if (bias) check_operand(op, "bias", *bias, {w[0]}, x, "x");
-}
 
 // The rows of linear are places, its columns output channels.
 Var linear_of_places(const Var& places, const Var& weight, const Var* bias) {
@@ -96,9 +64,9 @@ Var conv2d_by_cudnn(const Conv2dSizes& s, const Var& x, const Var& weight, const
 #endif
 
 Var conv2d(const Var& x, const Var& weight, const Var* bias, const Conv2dOptions& options) {
-  check_weight("conv2d", x.value(), weight.value(), bias ? &bias->value() : nullptr);
+  check_conv2d_weight("conv2d", x.value(), weight.value(), bias ? &bias->value() : nullptr);
   const std::int64_t out = weight.shape()[0], kernel_height = weight.shape()[2], kernel_width = weight.shape()[3];
-  const Conv2dSizes s = check_sizes("conv2d", x.value(), kernel_height, kernel_width, options);
+  const Conv2dSizes s = conv2d_sizes("conv2d", x.value(), kernel_height, kernel_width, options);
 #ifdef FOLDGRAD_HAVE_CUDNN
   if (x.device() == Device::cuda && x.value().size() > 0 && weight.value().size() > 0)
     return conv2d_by_cudnn(s, x, weight, bias);
@@ -111,7 +79,7 @@ Var conv2d(const Var& x, const Var& weight, const Var* bias, const Conv2dOptions
 
 Var unfold(const Var& xv, std::int64_t kernel_height, std::int64_t kernel_width, const Conv2dOptions& options) {
   const Tensor& x = xv.value();
-  const Conv2dSizes s = check_sizes("unfold", x, kernel_height, kernel_width, options);
+  const Conv2dSizes s = conv2d_sizes("unfold", x, kernel_height, kernel_width, options);
   const Tensor u = Tensor::empty({s.batch, s.places(), s.values()}, x.dtype(), x.device());
   dispatch_floating("unfold", x.dtype(), [&]<class T>(Type<T>) {
     const UnfoldForward<T> p{.u = u.data<T>(), .x = x.data<T>(), .s = s};
@@ -128,12 +96,12 @@ Var conv2d(const Var& x, const Var& weight, const Var& bias, const Conv2dOptions
 }
 
 Var patch_embedding(const Var& x, const Var& weight, const Var& bias) {
-  check_weight("patch_embedding", x.value(), weight.value(), &bias.value());
+  check_conv2d_weight("patch_embedding", x.value(), weight.value(), &bias.value());
   const std::int64_t patch = weight.shape()[2];
   FOLDGRAD_CHECK(weight.shape()[3] == patch && patch > 0 && x.shape()[2] % patch == 0 && x.shape()[3] % patch == 0,
                  "patch_embedding: weight must be [O, C, P, P] with a P that divides the image {} x {}, got {}",
                  x.shape()[2], x.shape()[3], weight.shape());
-  check_sizes("patch_embedding", x.value(), patch, patch, {.stride = patch});
+  conv2d_sizes("patch_embedding", x.value(), patch, patch, {.stride = patch});
   return linear_of_places(unfold(x, patch, patch, {.stride = patch}), weight, &bias);
 }
 

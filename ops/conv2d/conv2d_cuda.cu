@@ -16,7 +16,7 @@ struct UnfoldElement {
                        c = k / s.kernel_width / s.kernel_height;
     const std::int64_t h = l / s.out_width * s.stride + v - s.padding, g = l % s.out_width * s.stride + w - s.padding;
     const bool inside = 0 <= h && h < s.height && 0 <= g && g < s.width;
-    p.u[e] = inside ? p.x[((b * s.channels + c) * s.height + h) * s.width + g] : T(compute_t<T>(0));  // [CONV-1]
+    p.u[e] = inside ? p.x[s.at(b, c, h, g)] : T(compute_t<T>(0));  // [CONV-1]
   }
 };
 
@@ -32,14 +32,11 @@ struct FoldElement {
     compute_t<T> sum = 0;
     for (std::int64_t v = 0; v < s.kernel_height; ++v)
       for (std::int64_t w = 0; w < s.kernel_width; ++w) {
-        const std::int64_t down = h + s.padding - v, across = g + s.padding - w;  // stride i, stride j
-        if (down < 0 || across < 0 || down % s.stride != 0 || across % s.stride != 0) continue;
-        const std::int64_t i = down / s.stride, j = across / s.stride;
-        if (i >= s.out_height || j >= s.out_width) continue;
-        sum += compute_t<T>(
-            p.du[(b * s.places() + i * s.out_width + j) * s.values() + (c * s.kernel_height + v) * s.kernel_width + w]);
+        const std::int64_t l = s.place_of(h, g, v, w);
+        if (l < 0) continue;
+        sum += compute_t<T>(p.du[(b * s.places() + l) * s.values() + (c * s.kernel_height + v) * s.kernel_width + w]);
       }
-    p.dx.put(e, sum);  // [CONV-3]
+    p.dx.put(s.at(b, c, h, g), sum);  // [CONV-3]
   }
 };
 

@@ -39,34 +39,36 @@ cudnnHandle_t handle() {
 template <class D>
 using Owned = std::unique_ptr<std::remove_pointer_t<D>, cudnnStatus_t (*)(D)>;
 
-Owned<cudnnTensorDescriptor_t> tensor(cudnnDataType_t type, std::int64_t n, std::int64_t c, std::int64_t h,
-                                      std::int64_t w) {
+Owned<cudnnTensorDescriptor_t> tensor(cudnnTensorFormat_t format, cudnnDataType_t type, std::int64_t n, std::int64_t c,
+                                      std::int64_t h, std::int64_t w) {
   cudnnTensorDescriptor_t d;
   FOLDGRAD_CUDNN(cudnnCreateTensorDescriptor, &d);
   Owned<cudnnTensorDescriptor_t> owned(d, cudnnDestroyTensorDescriptor);
-  FOLDGRAD_CUDNN(cudnnSetTensor4dDescriptor, d, CUDNN_TENSOR_NCHW, type, int(n), int(c), int(h), int(w));
+  FOLDGRAD_CUDNN(cudnnSetTensor4dDescriptor, d, format, type, int(n), int(c), int(h), int(w));
   return owned;
 }
 
 // The four descriptors of one convolution, and the factors that its calls take: double for f64, otherwise float.
 struct Problem {
+  cudnnTensorFormat_t format;
   cudnnDataType_t type;
   Owned<cudnnTensorDescriptor_t> x, y, bias;
   Owned<cudnnFilterDescriptor_t> weight{nullptr, cudnnDestroyFilterDescriptor};
   Owned<cudnnConvolutionDescriptor_t> convolution{nullptr, cudnnDestroyConvolutionDescriptor};
 
   Problem(DType dtype, const Conv2dSizes& s, std::int64_t out)
-      : type(dtype == DType::f64   ? CUDNN_DATA_DOUBLE
+      : format(s.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW),
+        type(dtype == DType::f64   ? CUDNN_DATA_DOUBLE
              : dtype == DType::f32 ? CUDNN_DATA_FLOAT
                                    : CUDNN_DATA_BFLOAT16),
-        x(tensor(type, s.batch, s.channels, s.height, s.width)),
-        y(tensor(type, s.batch, out, s.out_height, s.out_width)),
-        bias(tensor(type, 1, out, 1, 1)) {
+        x(tensor(format, type, s.batch, s.channels, s.height, s.width)),
+        y(tensor(format, type, s.batch, out, s.out_height, s.out_width)),
+        bias(tensor(format, type, 1, out, 1, 1)) {
     cudnnFilterDescriptor_t filter;
     FOLDGRAD_CUDNN(cudnnCreateFilterDescriptor, &filter);
     weight.reset(filter);
-    FOLDGRAD_CUDNN(cudnnSetFilter4dDescriptor, filter, type, CUDNN_TENSOR_NCHW, int(out), int(s.channels),
-                   int(s.kernel_height), int(s.kernel_width));
+    FOLDGRAD_CUDNN(cudnnSetFilter4dDescriptor, filter, type, format, int(out), int(s.channels), int(s.kernel_height),
+                   int(s.kernel_width));
     cudnnConvolutionDescriptor_t d;
     FOLDGRAD_CUDNN(cudnnCreateConvolutionDescriptor, &d);
     convolution.reset(d);
@@ -86,6 +88,20 @@ struct Problem {
 };
 
 }  // namespace
+
+// Not every combination of layout, type and pass has the algorithms of above.
+bool conv2d_has_cudnn(DType dtype, const Conv2dSizes& s, std::int64_t out) {
+  const std::lock_guard lock(mutex);
+  const Problem p(dtype, s, out);
+  std::size_t bytes = 0;
+  return cudnnGetConvolutionForwardWorkspaceSize(handle(), p.x.get(), p.weight.get(), p.convolution.get(), p.y.get(),
+                                                 kForward, &bytes) == CUDNN_STATUS_SUCCESS &&
+         cudnnGetConvolutionBackwardDataWorkspaceSize(handle(), p.weight.get(), p.y.get(), p.convolution.get(),
+                                                      p.x.get(), kBackwardX, &bytes) == CUDNN_STATUS_SUCCESS &&
+         cudnnGetConvolutionBackwardFilterWorkspaceSize(handle(), p.x.get(), p.y.get(), p.convolution.get(),
+                                                        p.weight.get(), kBackwardWeight,
+                                                        &bytes) == CUDNN_STATUS_SUCCESS;
+}
 
 void conv2d_forward_cudnn(DType dtype, const Conv2dSizes& s, std::int64_t out, void* y, const void* x,
                           const void* weight, const void* bias) {

@@ -84,17 +84,10 @@ struct Product {
 };
 
 using Key = std::array<std::int64_t, 6>;
-struct KeyHash {
-  std::size_t operator()(const Key& key) const {
-    std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, by words
-    for (std::int64_t word : key) hash = (hash ^ std::uint64_t(word)) * 0x100000001b3;
-    return hash ^ hash >> 32;
-  }
-};
-
 Product& product_for(const Sizes& s, std::int64_t rows, const Memory::desc& packed) {
-  constexpr std::size_t kProducts = 4096;                           // then it starts anew
-  thread_local std::unordered_map<Key, Product, KeyHash> products;  // per thread: nothing is shared, nothing locked
+  constexpr std::size_t kProducts = 4096;  // then it starts anew
+  thread_local std::unordered_map<Key, Product, OnednnKeyHash>
+      products;  // per thread: nothing is shared, nothing locked
   const PackedLinearOptions& o = s.options;
   const int activation = o.activation ? int(*o.activation) : -1,
             threads = omp_in_parallel() ? 1 : omp_get_max_threads();

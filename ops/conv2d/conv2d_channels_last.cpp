@@ -1,0 +1,128 @@
+#include "ops/conv2d/conv2d_channels_last.h"
+
+#include "engine/accumulate.h"
+#include "engine/total.h"
+#include "ops/activation/activation_kernels.h"
+#include "ops/conv2d/conv2d_checks.h"
+#include "ops/conv2d/conv2d_products.h"
+
+namespace foldgrad {
+namespace {
+
+constexpr const char* kName = "conv2d_channels_last";
+
+struct Conv2dChannelsLastNode {
+  Conv2dSizes s;
+  std::optional<Activation> activation;
+  bool has_bias;
+  Tensor x, weight;
+  Tensor saved, bias;  // of the activation: y or z without the bias; the bias, where the former is z
+
+  const char* name() const { return kName; }
+  // What padding puts between the pixels, and whether more than an affine map was computed.
+  std::vector<double> arguments() const { return {double(s.padding), activation ? 1. : 0.}; }
+
+  void backward(NodeGrads& grads) {
+    const Tensor dz = through_activation(grads);
+    if (grads.wanted(0)) product(Conv2dPass::dx, grads.place(0), dz);
+    if (grads.wanted(1)) product(Conv2dPass::dweight, grads.place(1), dz);
+  }
+
+ private:
+  // dz, undefined where neither dx nor dweight is wanted; and dbias, from the same pass over dy.
+  Tensor through_activation(NodeGrads& grads) const {
+    const Tensor& dy = grads.dy();
+    const bool products = grads.wanted(0) || grads.wanted(1);
+    const Tensor dz = activation && products ? Tensor::empty(dy.shape(), dy.dtype(), dy.device()) : Tensor();
+    const std::int64_t columns = dy.shape()[-1], rows = dy.shape().without(-1).elements();
+    dispatch_floating(kName, dy.dtype(), [&]<class T>(Type<T>) {
+      const GradOut<T> to_dz = dz.defined() ? GradOut<T>{dz.data<T>()} : GradOut<T>{},
+                       dbias = has_bias ? grads.out<T>(2) : GradOut<T>{};
+      if (activation && has_bias) {
+        const BiasActivationBackward<T> p{.dx = to_dz,
+                                          .dbias = dbias,
+                                          .dy = dy.data<T>(),
+                                          .saved = saved.data<T>(),
+                                          .bias = bias.defined() ? bias.data<T>() : nullptr,
+                                          .rows = rows,
+                                          .columns = columns,
+                                          .activation = *activation};
+        FOLDGRAD_RUN(dy.device(), activation, p);  // [CONV-7]
+      } else if (activation) {
+        const ActivationBackward<T> p{
+            .dx = to_dz, .dy = dy.data<T>(), .saved = saved.data<T>(), .n = dy.size(), .activation = *activation};
+        FOLDGRAD_RUN(dy.device(), activation, p);
+      } else if (dbias) {
+        const ColumnTotals<T> p{.out = dbias, .values = dy.data<T>(), .rows = rows, .columns = columns};
+        FOLDGRAD_RUN(dy.device(), total, p);
+      }
+    });
+    return activation ? dz : dy;
+  }
+
+  // Libraries set; what is there already is added afterwards.
+  void product(Conv2dPass pass, const std::pair<Tensor, GradMode>& place, const Tensor& dz) const {
+    const auto& [grad, mode] = place;
+    const Tensor to = mode == GradMode::set ? grad : Tensor::empty(grad.shape(), grad.dtype(), grad.device());
+    const bool image = pass == Conv2dPass::dx;
+    conv2d_product(dz.device(), {.pass = pass, .dtype = dz.dtype(), .s = s, .out = weight.shape()[0]},
+                   {.x = (image ? to : x).raw(), .weight = (image ? weight : to).raw(), .y = dz.raw()});
+    if (mode == GradMode::add) accumulate(grad, to);
+  }
+};
+
+// y = activation(z + bias), which for some activations may be z itself.
+void activate(Activation f, const Tensor& y, const Tensor& z, const Tensor* bias) {
+  dispatch_floating(kName, y.dtype(), [&]<class T>(Type<T>) {
+    if (bias) {
+      const BiasActivationForward<T> p{.y = y.data<T>(),
+                                       .x = z.data<T>(),
+                                       .bias = bias->data<T>(),
+                                       .rows = y.shape().without(-1).elements(),
+                                       .columns = y.shape()[-1],
+                                       .activation = f};
+      FOLDGRAD_RUN(y.device(), activation, p);
+    } else {
+      const ActivationForward<T> p{.y = y.data<T>(), .x = z.data<T>(), .n = y.size(), .activation = f};
+      FOLDGRAD_RUN(y.device(), activation, p);
+    }
+  });
+}
+
+Var convolve(const Var& xv, const Var& weightv, const Var* biasv, const Conv2dChannelsLastOptions& o) {
+  const Tensor &x = xv.value(), &weight = weightv.value();
+  const Tensor* bias = biasv ? &biasv->value() : nullptr;
+  check_conv2d_weight(kName, x, weight, bias, /*channels_last=*/true);
+  const Shape& w = weight.shape();
+  const Conv2dSizes s = conv2d_sizes(kName, x, w[2], w[3], {o.stride, o.padding}, /*channels_last=*/true);
+
+  const Tensor z = Tensor::empty({s.batch, s.out_height, s.out_width, w[0]}, x.dtype(), x.device());
+  const bool activates = o.activation.has_value(), keeps_z = activates && !from_output(*o.activation);
+  conv2d_product(
+      x.device(), {.pass = Conv2dPass::y, .dtype = x.dtype(), .s = s, .out = w[0]},
+      {.x = x.raw(), .weight = weight.raw(), .y = z.raw(), .bias = bias && !activates ? bias->raw() : nullptr});
+  const Tensor y = keeps_z ? Tensor::empty(z.shape(), z.dtype(), z.device()) : z;
+  if (activates) activate(*o.activation, y, z, bias);
+
+  std::vector<Var> operands{xv, weightv};
+  if (biasv) operands.push_back(*biasv);
+  return xv.tape().record(y, operands,
+                          Conv2dChannelsLastNode{.s = s,
+                                                 .activation = o.activation,
+                                                 .has_bias = bias != nullptr,
+                                                 .x = x,
+                                                 .weight = weight,
+                                                 .saved = activates ? z : Tensor(),
+                                                 .bias = keeps_z && bias ? *bias : Tensor()});
+}
+
+}  // namespace
+
+Var conv2d_channels_last(const Var& x, const Var& weight, const Conv2dChannelsLastOptions& options) {
+  return convolve(x, weight, nullptr, options);
+}
+Var conv2d_channels_last(const Var& x, const Var& weight, const Var& bias, const Conv2dChannelsLastOptions& options) {
+  return convolve(x, weight, &bias, options);
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,33 @@
+// The three products of a convolution with channels last, and who computes them. Each writes one of x, weight and y,
+// all of it, from the two others.
+#pragma once
+#include "engine/device.h"
+#include "engine/dtype.h"
+#include "ops/conv2d/conv2d_kernels.h"
+
+namespace foldgrad {
+
+enum class Conv2dPass : std::uint8_t { y, dx, dweight };
+
+struct Conv2dProduct {
+  Conv2dPass pass;
+  DType dtype;
+  Conv2dSizes s;
+  std::int64_t out;  // channels of y
+};
+
+struct Conv2dBuffers {
+  void* x;                     // [batch, height, width, channels], or its gradient
+  void* weight;                // [out, channels, kernel_height, kernel_width], likewise
+  void* y;                     // [batch, out_height, out_width, out], likewise
+  const void* bias = nullptr;  // [out], added to y
+};
+
+// By the library that this device has for it, or else as below.
+void conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at);
+// For every dtype, all sizes and both devices: what the others are compared with.
+void plain_conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at);
+// Returns false for a case that oneDNN does not cover; nothing is written then.
+bool onednn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at);
+
+}  // namespace foldgrad
