@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/contains.h"
+#include "models/fold/layers.h"
 
 namespace foldgrad {
 namespace {
@@ -15,10 +16,11 @@ struct Bias {
   int node = -1;     // that adds it
 };
 
-// The linear layer's own, or what the only operation that reads its result adds to it.
-Bias bias_of(const Graph& graph, int linear) {
-  const GraphNode& node = graph.nodes[linear];
-  if (node.operands.size() > 2) return {graph.parameter(linear, 2), linear};
+// The layer's own, or what the only operation that reads its result adds to it.
+Bias bias_of(const Graph& graph, int layer) {
+  const GraphNode& node = graph.nodes[layer];
+  if (node.operands.size() > 2) return {graph.parameter(layer, 2), layer};
+  if (activates(node)) return {};
   const auto uses = graph.uses(node.result);
   if (uses.size() != 1 || uses[0].operand != 0 || graph.returned(node.result)) return {};
   const std::string& kind = graph.nodes[uses[0].node].kind;
@@ -51,7 +53,7 @@ class Walk {
   void refuse(const GraphUse& use, const std::string& reason) { refuse(graph_.describe(use), reason); }
 
   void visit(const GraphUse& use, const PendingMap& pending);
-  void reach_linear(const GraphUse& use, const PendingMap& pending);
+  void reach_layer(const GraphUse& use, PendingMap pending);
   void reach_normalizer(const GraphUse& use, const PendingMap& pending);
   void reach_sum(const GraphUse& use, const PendingMap& pending);
   std::string rescale(const GraphUse& use, const PendingMap& pending);
@@ -68,7 +70,7 @@ class Walk {
 
 void Walk::visit(const GraphUse& use, const PendingMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
-  if (node.kind == "linear") return reach_linear(use, pending);
+  if (is_layer(node)) return reach_layer(use, pending);
   if (node.kind == kNormalizer) return reach_normalizer(use, pending);
   if (node.kind == "add" || node.kind == "bias_dropout_residual") return reach_sum(use, pending);
   PendingMap next = pending;
@@ -77,12 +79,19 @@ void Walk::visit(const GraphUse& use, const PendingMap& pending) {
   follow(node.result, next);
 }
 
-void Walk::reach_linear(const GraphUse& use, const PendingMap& pending) {
+void Walk::reach_layer(const GraphUse& use, PendingMap pending) {
   const GraphNode& node = graph_.nodes[use.node];
   if (use.operand != 0) return refuse(use, "it is the weight there, or the bias");
   if (graph_.parameter(use.node, 1).empty()) return refuse(use, "its weight is not a parameter");
   if (pending.place.axis != graph_.values[node.operands[0]].shape.rank() - 1)
     return refuse(use, "it does not multiply the axis of the channels");
+  if (is_convolution(node)) {
+    if (pads(node) && pending.map.adds())
+      return refuse(use, "the convolution pads with zeros, where the map would give B");
+    const Shape& weight = graph_.values[node.operands[1]].shape;  // [out, channels, kernel height, kernel width]
+    const std::int64_t kernel = weight[2] * weight[3];
+    pending.place = {pending.place.axis, pending.place.offset * kernel, pending.place.repeat * kernel};
+  }
   for (Reached& r : reached_)
     if (r.node == use.node) return r.maps.push_back(pending);
   reached_.push_back({use.node, {pending}});

@@ -1,6 +1,7 @@
 // [FOLD-3]: what stands before a normalizer, and how its recording is known.
 #include <algorithm>
 
+#include "models/fold/layers.h"
 #include "models/fold/plan.h"
 
 namespace foldgrad {
@@ -51,7 +52,7 @@ std::optional<BackwardFold> plan_backward(const FoldState& state, int node) {
       fold.bias = graph.parameter(p, 1);
     } else if (kind == "learned_positions" && !moved && fold.positions.empty() && read_once(graph, p, 1)) {
       fold.positions = graph.parameter(p, 1);
-    } else if (kind == "linear" && read_once(graph, p, 1) && fold.positions.empty()) {
+    } else if (is_layer(producer) && !activates(producer) && read_once(graph, p, 1) && fold.positions.empty()) {
       fold.weight = graph.parameter(p, 1);
       fold.linear = p;
       if (producer.operands.size() == 2) return fold;
