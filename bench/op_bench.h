@@ -12,6 +12,8 @@ namespace foldgrad::bench {
 //   y = f(x)                               2 n forward: x, y;       3 n backward: dy, x or y, dx (dropout: dy, dx)
 //   y = f(a, b)                            3 n forward: a, b, y;    2 n backward: dy, which becomes da, and db
 //   memory statistics over all rows (batch norm)  3 n forward: x, then x, y;  5 n backward: dy, x, then dy, x, dx
+// Products in bf16 are beside the peak of f32 too, which some processors double for them. Without any work backward
+// there is no gradient.
 struct Work {
   double forward_bytes = 0, backward_bytes = 0;
   double forward_flops = 0, backward_flops = 0;

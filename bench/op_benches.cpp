@@ -5,14 +5,19 @@
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/attention/attention.h"
 #include "ops/channel_norm/channel_norm.h"
+#include "ops/conv2d/conv2d_channels_last.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/dropout/dropout.h"
 #include "ops/embedding/embedding.h"
+#include "ops/image_input/image_input.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/linear/linear.h"
+#include "ops/max_pool2d/max_pool2d.h"
 #include "ops/permute/permute.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/softmax/softmax.h"
+#include "ops/weight_standardize/weight_standardize.h"
+#include "ops/weighted_pool/weighted_pool.h"
 
 namespace foldgrad::bench {
 namespace {
@@ -40,6 +45,12 @@ class Benches {
   Tensor ids(Shape shape, std::int64_t limit) {
     std::vector<std::int64_t> v(shape.elements());
     for (std::int64_t& id : v) id = std::int64_t(rng_() % std::uint64_t(limit));
+    return Tensor::of(std::move(shape), v, device_);
+  }
+
+  Tensor bytes(Shape shape) {
+    std::vector<std::uint8_t> v(shape.elements());
+    for (std::uint8_t& x : v) x = std::uint8_t(rng_());
     return Tensor::of(std::move(shape), v, device_);
   }
 
@@ -138,6 +149,72 @@ void add_attention(Benches& b, std::int64_t B, std::int64_t T, int H, std::int64
       2.5 * flops);
 }
 
+// What vision models add, where memory is the limit.
+void add_images(Benches& b) {
+  const double n = 128 * 32 * 32 * 64.;  // y has a quarter of it; the places of the maxima are bytes
+  b.memory_bound(
+      "max_pool2d/128x32x32x64", {b.values({128, 32, 32, 64})},
+      [](const std::vector<Var>& v) { return max_pool2d(v[0], {.kernel = 3, .stride = 2, .padding = 1}); },
+      n + n / 4 + n / 16, n + n / 4 + n / 16);
+  const double rows = 512 * 64 * 128.;
+  b.memory_bound(
+      "weighted_pool/512x64x128", {b.values({512, 64, 128}), b.values({512, 64})},
+      [](const std::vector<Var>& v) { return weighted_pool(v[0], v[1]); }, rows, 2 * rows);
+  const double pixels = 1024 * 32 * 32 * 3.;
+  b.memory_bound(
+      "image_input/1024x32x32x3", {b.bytes({1024, 32, 32, 3})},
+      [](const std::vector<Var>& v) { return image_input(v[0], {}, DType::f32); }, pixels + pixels / 4, 0);
+  const double weights = 2048 * 2048.;
+  b.memory_bound(
+      "weight_standardize/2048x2048", {b.values({2048, 2048}), b.values({2048})},
+      [](const std::vector<Var>& v) { return weight_standardize(v[0], v[1]); }, 2 * weights, 3 * weights);
+  const double tokens = 128 * 64 * 512.;
+  b.memory_bound(
+      "drop_path/128x64x512", {b.values({128, 64, 512}), b.values({512}), b.values({128, 64, 512})},
+      [](const std::vector<Var>& v) {
+        return bias_dropout_residual(v[0], v[1], v[2], 0, {}, {.p = 0.1, .random = {1, 2, 3}});
+      },
+      3 * tokens, 2 * tokens);
+}
+
+// 3 x 3 kernels that keep the size of the image.
+Var convolve(const Var& x, const Var& weight, std::optional<Activation> activation = {}) {
+  return conv2d_channels_last(x, weight, {.padding = 1, .activation = activation});
+}
+
+double convolution_flops(std::int64_t B, std::int64_t size, std::int64_t in, std::int64_t out) {
+  return 2. * 9 * double(B * size * size * in * out);
+}
+
+void add_convolution(Benches& b, std::int64_t B, std::int64_t size, std::int64_t in, std::int64_t out, DType dtype) {
+  const double flops = convolution_flops(B, size, in, out);
+  b.product(
+      fmt::format("conv2d/{}x{}x{}x{}x{}{}", B, size, size, in, out, dtype == DType::bf16 ? "/bf16" : ""),
+      {b.values({B, size, size, in}).to(dtype), b.values({out, in, 3, 3}).to(dtype)},
+      [](const std::vector<Var>& v) { return convolve(v[0], v[1]); }, flops, 2 * flops);
+}
+
+// How a Compact Convolutional Transformer reads 128 images of 32 x 32: nobody wants the images' gradient.
+void add_stem(Benches& b, DType dtype) {
+  const Tensor images = b.values({128, 32, 32, 3}).to(dtype);
+  const char* suffix = dtype == DType::bf16 ? "/bf16" : "";
+  const double first = convolution_flops(128, 32, 3, 64), second = convolution_flops(128, 16, 64, 128);
+  const Tensor weight = b.values({64, 3, 3, 3}).to(dtype);
+  b.product(
+      fmt::format("conv2d_relu_image/128x32x32x3x64{}", suffix), {weight},
+      [=](const std::vector<Var>& v) { return convolve(v[0].tape().constant(images), v[0], Activation::relu); }, first,
+      first);
+  b.product(
+      fmt::format("cct_stem/128x32x32x3x64x128{}", suffix), {weight, b.values({128, 64, 3, 3}).to(dtype)},
+      [=](const std::vector<Var>& v) {
+        Var x = v[0].tape().constant(images);
+        for (const Var& w : v)
+          x = max_pool2d(convolve(x, w, Activation::relu), {.kernel = 3, .stride = 2, .padding = 1});
+        return x;
+      },
+      first + second, first + 2 * second);
+}
+
 }  // namespace
 
 std::vector<OpBench> op_benches(Device device) {
@@ -155,6 +232,11 @@ std::vector<OpBench> op_benches(Device device) {
   for (bool causal : {false, true}) {
     add_attention(b, 32, 64, 8, 64, causal);
     add_attention(b, 64, 32, 4, 128, causal);
+  }
+  add_images(b);
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    add_convolution(b, 128, 16, 64, 128, dtype);
+    add_stem(b, dtype);
   }
   return b.all;
 }

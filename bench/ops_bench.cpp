@@ -93,11 +93,13 @@ int register_all(int& argc, char** argv) {
 
   const std::vector<OpBench> ops = op_benches(device);
   for (const OpBench& op : ops)
-    for (bool backward : {false, true})
+    for (bool backward : {false, true}) {
+      if (backward && op.work.backward_bytes == 0 && op.work.backward_flops == 0) continue;
       benchmark::RegisterBenchmark((op.name + (backward ? "/backward" : "/forward")).c_str(), run, op, device, backward,
                                    fma)
           ->UseManualTime()
           ->Unit(benchmark::kMillisecond);
+    }
   return 0;
 }
 

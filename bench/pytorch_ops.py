@@ -43,10 +43,46 @@ def cases():
             q, k, v = (torch.randn(B, H, T, D) for _ in range(3))
             yield (f"attention{'_causal' if causal else ''}/{B}x{T}x{H}x{D}", [q, k, v],
                    lambda a, b, c, causal=causal: F.scaled_dot_product_attention(a, b, c, is_causal=causal))
+    yield from image_cases()
+
+
+def channels_last(tensor):
+    return tensor.contiguous(memory_format=torch.channels_last)
+
+
+def pool(x):
+    return F.max_pool2d(x, 3, 2, 1)
+
+
+def standardize(w, g):
+    centred = w - w.mean(1, keepdim=True)
+    return g[:, None] * centred / centred.square().sum(1, keepdim=True).clamp(min=1e-4).sqrt()
+
+
+def image_cases():
+    """What vision models add. Images whose gradient nobody wants are no operands."""
+    yield "max_pool2d/128x32x32x64", [channels_last(torch.randn(128, 64, 32, 32))], pool
+    yield ("weighted_pool/512x64x128", [torch.randn(512, 64, 128), torch.randn(512, 64)],
+           lambda x, w: torch.matmul(w.unsqueeze(1), x).squeeze(1))
+    mean, std = torch.zeros(3), torch.ones(3)
+    yield ("image_input/1024x32x32x3", [torch.randint(256, (1024, 32, 32, 3), dtype=torch.uint8)],
+           lambda x: (x.float() / 255 - mean) / std)
+    yield "weight_standardize/2048x2048", [torch.randn(2048, 2048), torch.randn(2048)], standardize
+    yield ("drop_path/128x64x512", [torch.randn(128, 64, 512), torch.randn(512), torch.randn(128, 64, 512)],
+           lambda x, b, r: r + (x + b) * (torch.empty(128, 1, 1).bernoulli_(0.9) / 0.9))
+    for dtype, suffix in ((torch.float32, ""), (torch.bfloat16, "/bf16")):
+        x = channels_last(torch.randn(128, 64, 16, 16, dtype=dtype))
+        w, w2 = (channels_last(torch.randn(shape, dtype=dtype)) for shape in ((64, 3, 3, 3), (128, 64, 3, 3)))
+        image = channels_last(torch.randn(128, 3, 32, 32, dtype=dtype))
+        yield "conv2d/128x16x16x64x128" + suffix, [x, w2], lambda a, b: F.conv2d(a, b, padding=1)
+        yield ("conv2d_relu_image/128x32x32x3x64" + suffix, [w],
+               lambda a, image=image: F.conv2d(image, a, padding=1).relu())
+        yield ("cct_stem/128x32x32x3x64x128" + suffix, [w, w2],
+               lambda a, b, image=image: pool(F.conv2d(pool(F.conv2d(image, a, padding=1).relu()), b, padding=1).relu()))
 
 
 def measure(operands, function, seconds):
-    """Seconds of each forward and of each backward, for about `seconds`, after a warm-up."""
+    """Seconds of each forward and of each backward, where there is one, for about `seconds`, after a warm-up."""
     forward, backward, dy = [], [], None
     operands = [t.requires_grad_() if t.is_floating_point() else t for t in operands]
     end = None
@@ -59,13 +95,15 @@ def measure(operands, function, seconds):
         if dy is None:
             dy = torch.full_like(y, 0.5)
         begin_backward = time.perf_counter()
-        y.backward(dy)
+        if y.requires_grad:
+            y.backward(dy)
         stop = time.perf_counter()
         if end is None:  # the first round only warms up
             end = time.perf_counter() + seconds
             continue
         forward.append(middle - start)
-        backward.append(stop - begin_backward)
+        if y.requires_grad:
+            backward.append(stop - begin_backward)
     return forward, backward
 
 
@@ -94,7 +132,10 @@ def main():
     result["copy/16MiB"] = measure_copy(arguments.seconds)
     for name, operands, function in cases():
         if arguments.filter in name:
-            result[name + "/forward"], result[name + "/backward"] = measure(operands, function, arguments.seconds)
+            forward, backward = measure(operands, function, arguments.seconds)
+            result[name + "/forward"] = forward
+            if backward:
+                result[name + "/backward"] = backward
     print(json.dumps(result))
 
 
