@@ -62,7 +62,7 @@ std::vector<Command> commands(const std::vector<std::string>& arguments) {
       {"compare", "Print a table of runs: steps, scores, skips, time, outcome", add_compare},
       {"config", "List every key of a configuration; or check one, and print it with all defaults filled in",
        add_config},
-      {"data", "Parallel text and images: describe, check, prepare, fetch, make them", add_data},
+      {"data", "Describe, check and prepare parallel text; fetch data sets; draw images", add_data},
       {"demo",
        "Train a Transformer on the embedded task, German to English number words, test it, fold its normalizers and "
        "verify it; about 3 minutes",

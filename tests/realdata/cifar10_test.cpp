@@ -1,7 +1,10 @@
 // CIFAR-10 as it is published: what its authors say of it holds for what is read.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/realdata/real_data.h"
+#include "train/data/fetch.h"
 #include "train/data/images/cifar.h"
 
 namespace foldgrad::testing {
@@ -24,6 +27,15 @@ TEST(Cifar10, HasAsManyImagesOfEveryClass) {
       EXPECT_NEAR(s.std[c], std[c], 0.00006);
     }
   }
+}
+
+TEST(Cifar10, FilesHaveTheDigestsThatFetchingAsksFor) {
+  const RealData files("cifar-10-batches-bin", "cifar-10-batches-bin.tar.xz");
+  FOLDGRAD_SKIP_WITHOUT(files, "cifar-10-batches-bin");
+  const auto set = std::ranges::find(data_sets(), std::string("cifar10"), &DataSet::name);
+  ASSERT_NE(set, data_sets().end());
+  EXPECT_EQ(set->digests.size(), 6u);
+  EXPECT_TRUE(has_images(*set, files.path()));
 }
 
 }  // namespace

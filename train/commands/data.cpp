@@ -1,8 +1,7 @@
-// foldgrad data: parallel text on the disk, and from the network; images made by rule.
+// foldgrad data: text and images, on the disk, from the network, and drawn by rule.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <memory>
@@ -12,7 +11,7 @@
 #include "engine/files/file.h"
 #include "train/commands/commands.h"
 #include "train/data/data_root.h"
-#include "train/data/data_sets.h"
+#include "train/data/fetch.h"
 #include "train/data/images/cifar.h"
 #include "train/data/images/shapes.h"
 #include "train/data/text/directory.h"
@@ -77,35 +76,24 @@ int run_prepare(const DataOptions& options) {
   return kExitOk;
 }
 
-void fetch_known(const DataSet& set, const DataOptions& options, const std::string& root) {
-  const std::string archives = root + "/archives", unpacked = root + "/unpacked";
-  const auto wanted = [&](const Download& archive) {
-    return Download{archive.urls, archive.sha256, archives + "/" + archive.path};
-  };
-  for (const std::string& file : options.files) {
-    const std::string digest = sha256_of_file(file);
-    const auto found =
-        std::ranges::find_if(set.archives, [&](const Download& archive) { return archive.sha256 == digest; });
-    if (found == set.archives.end())
-      throw FileError(file, fmt::format("has SHA-256 {}, which no archive of {} has", digest, set.name));
-    take_file(file, wanted(*found));
+void fetch_known(const DataSet& set, const DataOptions& options) {
+  const std::string root = data_root(options.data_directory) + "/" + set.directory;
+  if (!set.digests.empty()) {
+    fetch_images(set, options.files, root);
+    fmt::print("{}: {}\n", root, set.about);
+    return;
   }
-  try {
-    for (const Download& archive : set.archives) {
-      say("{}\n", archive.path);
-      download(wanted(archive));
-      unpack(archives + "/" + archive.path, unpacked);
-    }
-  } catch (...) {  // no directory without a file stays behind, which would look like the data set
-    std::error_code ignored;
-    for (const std::string& directory : {archives, root}) std::filesystem::remove(directory, ignored);
-    throw;
-  }
+  const UnpackedArchives unpacked(set, options.files, root);
   Preparation preparation = options.preparation;
   preparation.renamed = set.renamed;
-  const auto names = prepare(unpacked, root, preparation);
-  std::filesystem::remove_all(unpacked);
+  const auto names = prepare(unpacked.path(), root, preparation);
   fmt::print("{}: {}\n", root, fmt::join(names, ", "));
+}
+
+std::string known_sets() {
+  std::vector<std::string> names;
+  for (const DataSet& set : data_sets()) names.push_back(set.name);
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 // In lower case, as we write digests.
@@ -117,32 +105,35 @@ std::string checked_digest(std::string digest) {
 }
 
 int run_fetch(const DataOptions& options) {
-  const std::string root = data_root(options.data_directory) + "/" + options.name;
   if (!options.sha256.empty()) {
     const std::string digest = checked_digest(options.sha256);
     if (options.urls.empty() == options.files.empty())
       throw std::invalid_argument("--sha256 needs --url or --from-file");
     const std::string& from = options.urls.empty() ? options.files[0] : options.urls[0];
+    const std::string root = data_root(options.data_directory) + "/" + options.name;
     const Download wanted{options.urls, digest, root + "/" + from.substr(from.rfind('/') + 1)};
     options.urls.empty() ? take_file(options.files[0], wanted) : download(wanted);
     fmt::print("{}\n", wanted.path);
     return kExitOk;
   }
   if (!options.urls.empty()) throw std::invalid_argument("--url needs --sha256");
-  std::vector<std::string> names;
   for (const DataSet& set : data_sets()) {
-    names.push_back(set.name);
     if (set.name != options.name) continue;
-    fetch_known(set, options, root);
+    fetch_known(set, options);
     return kExitOk;
   }
   throw std::invalid_argument(
       fmt::format("there is no data set \"{}\" to fetch; known: {}. Files from elsewhere: foldgrad data prepare",
-                  options.name, fmt::join(names, ", ")));
+                  options.name, known_sets()));
 }
 
+// Nothing is written over.
 int run_synth(const DataOptions& options) {
-  FOLDGRAD_CHECK(options.name == "shapes", "there is no task {} to write; known: shapes", in_quotes(options.name));
+  FOLDGRAD_CHECK(options.name == "shapes", "there is no task {} to draw; known: shapes", in_quotes(options.name));
+  for (const ImagePart part : {ImagePart::train, ImagePart::test})
+    for (const std::string& path : cifar_files(options.to, cifar10_layout(), part))
+      if (std::filesystem::exists(path))
+        throw FileError(path, "is there already; name another directory, or remove it");
   const ImageSet train = shapes::sample(ImagePart::train, options.train_images, options.seed);
   const ImageSet test = shapes::sample(ImagePart::test, options.test_images, options.seed);
   write_cifar10(options.to, train, test);
@@ -157,7 +148,7 @@ Action add_data(CLI::App& data) {
   data.footer("Exit codes: 0, 2 options, 3 data.");
   const auto o = std::make_shared<DataOptions>();
   Preparation& p = o->preparation;
-  const auto add = [&](const char* name, const char* help, int (*run)(const DataOptions&)) {
+  const auto add = [&](const char* name, const std::string& help, int (*run)(const DataOptions&)) {
     CLI::App* command = data.add_subcommand(name, help);
     command->add_option("--source", p.languages.source, "Extension of the source files")->capture_default_str();
     command->add_option("--target", p.languages.target, "Extension of the target files")->capture_default_str();
@@ -179,20 +170,25 @@ Action add_data(CLI::App& data) {
   prepare->add_flag("--lowercase", p.lowercase, "Lower-case all text");
   prepare->add_option("--sentencepiece", p.sentence_piece,
                       "Learn sentencepiece.model with this many pieces from train");
-  CLI::App* fetch = add("fetch", "Fetch and prepare a data set: multi30k", run_fetch);
-  fetch->add_option("NAME", o->name, "The data set: its directory below --data-dir")->required();
+  CLI::App* fetch = add("fetch", "Fetch and prepare a data set: " + known_sets(), run_fetch);
+  fetch->add_option("NAME", o->name, "The data set; of --url the directory below --data-dir")->required();
   fetch->add_option("--data-dir", o->data_directory,
                     "Data root; default: $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad");
   fetch->add_option("--from-file", o->files, "An archive that you have already")->allow_extra_args(false);
   fetch->add_option("--url", o->urls, "Any other file, with --sha256; repeat for its mirrors")->allow_extra_args(false);
   fetch->add_option("--sha256", o->sha256, "SHA-256 of that file");
-  CLI::App* synth = data.add_subcommand("synth", "Write the images of the task shapes as files of CIFAR-10");
+  CLI::App* synth = data.add_subcommand("synth", "Draw images by rule, and write them in the layout of CIFAR-10");
   synth->callback([o] { o->run = run_synth; });
-  synth->add_option("TASK", o->name, "shapes")->required();
-  synth->add_option("OUT", o->to, "The directory")->required();
-  synth->add_option("--count", o->train_images, "Images to train on")->capture_default_str();
-  synth->add_option("--test-count", o->test_images, "Images to test on")->capture_default_str();
-  synth->add_option("--seed", o->seed, "Of the random numbers")->capture_default_str();
+  synth->add_option("TASK", o->name, "What to draw: shapes")->required();
+  synth->add_option("OUT", o->to, "Directory to write to; files that are there already are not replaced")->required();
+  const std::int64_t files = std::int64_t(cifar10_layout().train.size());
+  synth->add_option("--count", o->train_images, "How many images to train on")
+      ->check(CLI::Range(files, shapes::kMostImages))
+      ->capture_default_str();
+  synth->add_option("--test-count", o->test_images, "How many images to test on")
+      ->check(CLI::Range(std::int64_t(1), shapes::kMostImages))
+      ->capture_default_str();
+  synth->add_option("--seed", o->seed, "Seed of the random numbers")->capture_default_str();
   return [o] { return o->run(*o); };
 }
 

@@ -141,7 +141,8 @@ void draw(ImagePart part, std::int64_t i, std::uint64_t seed, std::uint8_t* out)
 }
 
 ImageSet sample(ImagePart part, std::int64_t count, std::uint64_t seed) {
-  FOLDGRAD_CHECK(count >= 1 && count <= 10'000'000, "shapes: a sample must have 1 to 10000000 images, got {}", count);
+  FOLDGRAD_CHECK(count >= 1 && count <= kMostImages, "shapes: a sample must have 1 to {} images, got {}", kMostImages,
+                 count);
   ImageSet images{Tensor::empty({count, kSide, kSide, kColours}, DType::u8), Tensor::empty({count}, DType::i64),
                   classes()};
   std::uint8_t* pixels = images.pixels.data<std::uint8_t>();
