@@ -1,5 +1,5 @@
 # Finds libraries. Required ones that are missing are named together in one error; optional ones set
-# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _sentencepiece, _curl, _onnx, _chart_js, _bench.
+# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _sentencepiece, _curl, _libpng, _turbojpeg, _onnx, _chart_js, _bench.
 
 include(CheckCXXSourceCompiles)
 include(CheckCXXSourceRuns)
@@ -151,6 +151,25 @@ if(NOT FOLDGRAD_CURL STREQUAL OFF)
   endif()
 endif()
 foldgrad_optional(FOLDGRAD_CURL "libcurl" foldgrad_have_curl curl_found "${why}" libcurl4-openssl-dev)
+
+foreach(library libpng turbojpeg)
+  set(${library}_found OFF)
+  set(${library}_why "not found")
+  string(TOUPPER ${library} upper)
+  string(REGEX REPLACE "^lib" "" name ${library})
+  if(NOT FOLDGRAD_${upper} STREQUAL OFF)
+    find_library(foldgrad_${library} ${name})
+    find_path(foldgrad_${library}_include ${name}.h)
+    mark_as_advanced(foldgrad_${library} foldgrad_${library}_include)
+    if(foldgrad_${library} AND foldgrad_${library}_include)
+      set(${library}_found ON)
+      set(${library}_why "${foldgrad_${library}}")
+    endif()
+  endif()
+endforeach()
+foldgrad_optional(FOLDGRAD_LIBPNG "PNG" foldgrad_have_libpng libpng_found "${libpng_why}" libpng-dev)
+foldgrad_optional(FOLDGRAD_TURBOJPEG "JPEG" foldgrad_have_turbojpeg turbojpeg_found "${turbojpeg_why}"
+                  libturbojpeg0-dev)
 
 set(onnx_found OFF)
 set(why "not found")

@@ -59,6 +59,7 @@ std::vector<Command> commands(const std::vector<std::string>& arguments) {
   return {
       {"average", "Average the weights and the normalizers' statistics of checkpoints of one run", add_average},
       {"bench", "Measure this machine", add_bench},
+      {"classify", "Tell images apart: the likeliest classes of each", add_classify},
       {"compare", "Print a table of runs: steps, scores, skips, time, outcome", add_compare},
       {"config", "List every key of a configuration; or check one, and print it with all defaults filled in",
        add_config},

@@ -25,7 +25,7 @@ ALLOWED = {
     "train/config": ["engine", "engine/files", "models/options", "models/normalizers", "models/transformer", "models/vit",
                      "train/system"],
     "train/data": ["engine", "engine/files", "train/system"],
-    "train/data/images": ["engine", "engine/files", "ops", "train/data"],
+    "train/data/images": ["engine", "engine/files", "ops", "train/data", "train/system"],
     "train/data/text": ["engine", "engine/files", "models/transformer", "train/config", "train/data", "train/system"],
     "train/scores": ["engine", "train/system"],
     "train/loop/optimizer": ["engine", "engine/cuda"],

@@ -11,6 +11,7 @@
 #include "models/onnx/graph.h"
 #include "train/commands/commands.h"
 #include "train/data/data_root.h"
+#include "train/data/images/picture.h"
 #include "train/data/text/sentence_piece.h"
 #include "train/runs/directory.h"
 #include "train/system/exit_code.h"
@@ -33,6 +34,8 @@ ordered_json examine(const BuildInfo& build) {
   all["memory_mib"] = sysconf(_SC_PHYS_PAGES) / 1024 * sysconf(_SC_PAGESIZE) / 1024;
   all["cuda_usable"] = cuda_available() && !cuda_is_emulated();
   all["sentencepiece"] = sentence_piece_available();
+  all["png"] = png_available();
+  all["jpeg"] = jpeg_available();
   all["onnx"] = onnx_available();
   all["data_directory"] = describe_directory(data_root(""));
   all["current_directory"] = describe_directory(".");

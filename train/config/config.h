@@ -22,7 +22,7 @@ struct DataConfig {
 
 struct ImageConfig {
   std::string task = "cifar10", directory, augment;
-  std::int64_t train_images = 0, valid_images = 0;
+  std::int64_t image_size = 32, train_images = 0, valid_images = 0;
   bool operator==(const ImageConfig&) const = default;
 };
 

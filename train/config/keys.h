@@ -34,12 +34,16 @@ void visit_text_keys(Data& d, const Visitor& v) {
     ConfigKey("data", "max_ratio", "", "Largest ratio of a training pair's lengths; 0: no limit", at_least(0)));
 }
 
+constexpr std::int64_t kMostImageSide = 4096;
+
 template <class Images, class Visitor>
 void visit_image_keys(Images& i, const Visitor& v) {
-  v(i.task,
-    ConfigKey("data", "task", "Images from files, or shapes that are drawn", {"cifar10", "cifar100", "shapes"}));
+  v(i.task, ConfigKey("data", "task", "Images from files of CIFAR or of a folder, or shapes that are drawn",
+                      {"cifar10", "cifar100", "folder", "shapes"}));
   v(i.directory, ConfigKey("data", "directory", "",
                            "Directory of the files, below --data-dir or absolute; empty: as their archive names it"));
+  v(i.image_size,
+    ConfigKey("data", "image_size", "pixels", "Side that images are scaled to (folder)", within(1, kMostImageSide)));
   v(i.train_images, ConfigKey("data", "train_images", "images",
                               "Train on the first that many images; 0: on all, of shapes 50,000", at_least(0)));
   v(i.valid_images,

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "train/data/images/cifar.h"
+#include "train/data/images/folder.h"
 #include "train/data/images/shapes.h"
 #include "train/system/digest.h"
 #include "train/tasks/classification_scores.h"
@@ -37,9 +38,14 @@ std::vector<std::int64_t> all_rows(const ImageSet& images) {
   return rows;
 }
 
-// The images of a part; the digests of its files are added.
+// The images of a part; the digests of its files are added. `classes`: those of the images to train on, if known.
 ImageSet read_part(const ImageConfig& config, const std::string& directory, ImagePart part,
-                   std::map<std::string, std::string>& digests) {
+                   const std::vector<std::string>& classes, std::map<std::string, std::string>& digests) {
+  if (config.task == "folder") {
+    ImageSet images = read_folder(directory, part, config.image_size, classes);
+    digests[part == ImagePart::train ? "train" : "test"] = digest_of(images);
+    return images;
+  }
   if (config.task == "shapes") {
     const std::int64_t some = config.train_images + config.valid_images;
     const std::int64_t to_train = config.train_images > 0 ? some : shapes::kTrainImages;
@@ -97,7 +103,9 @@ Validation Classification::validate() {
 
 ClassificationData read_images(const ImageConfig& config, const std::string& directory) {
   ClassificationData data;
-  const auto read = [&](ImagePart part) { return read_part(config, directory, part, data.digests); };
+  const auto read = [&](ImagePart part) {
+    return read_part(config, directory, part, data.train.classes, data.digests);
+  };
   data.train = read(ImagePart::train);
   data.train_rows = all_rows(data.train);
   if (config.valid_images > 0) {

@@ -6,6 +6,16 @@
 
 namespace foldgrad {
 
+std::optional<ImageModel> image_model(const Model& model) {
+  const nlohmann::ordered_json config = model_json(model).at("model");
+  if (!config.contains("image_size") || !config.contains("classes")) return std::nullopt;
+  ImageModel images{config.at("image_size"), config.value("class_names", std::vector<std::string>())};
+  if (images.classes.empty())
+    for (std::int64_t k = 0; k < config.at("classes").get<std::int64_t>(); ++k)
+      images.classes.push_back(fmt::format("class {}", k));
+  return images;
+}
+
 NamedTensors read_image_inputs(const Model& model, const std::string& path) {
   const std::int64_t S = static_cast<const Vit&>(model).config().image_size;
   const NamedTensors tensors = read_safetensors(path).tensors;

@@ -7,11 +7,14 @@
 
 #include "models/fold/model.h"
 #include "tests/harness/compare.h"
+#include "tests/train/data/images/png_file.h"
 #include "tests/train/runs/numbers.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/certificate.h"
 #include "train/checks/model_checks.h"
 #include "train/data/images/cifar.h"
+#include "train/data/images/folder.h"
+#include "train/data/images/picture.h"
 #include "train/data/images/shapes.h"
 #include "train/runs/training_run.h"
 #include "train/tasks/families.h"
@@ -194,14 +197,40 @@ TEST_F(ClassificationRun, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal("data.directory=absent"),
             "FILES/absent/data_batch_1.bin: cannot be opened: No such file or directory");
   EXPECT_EQ(refusal("model.patch=7"), "vit: patch must divide image_size = 32, got 7");
-  EXPECT_EQ(refusal("data.augment=flop"),
-            "data.augment: augmentation: must be of crop4 (or another number), flip, flip_alternating, cutout8, got "
+  EXPECT_EQ(
+      refusal("data.augment=flop"),
+      "data.augment: augmentation: must be of crop4 (or another number), flip, flip_alternating, cutout8, got "
             "\"flop\"");
   EXPECT_EQ(refusal("train.batch=64"), "image batches: to train on, there must be 64 images for a batch, got 48");
   EXPECT_EQ(refusal("data.valid_images=48"), "image batches: of 48 images 1 to 47 can be held out, got 48");
   EXPECT_EQ(
       refusal("model.encoder_layers=2"),
       "--set model.encoder_layers: model.encoder_layers is a key of model.family = \"transformer\", not of \"vit\"");
+}
+
+// The same squares as PNG files of 32 x 32, of which the run takes the scaled ones.
+TEST_F(ClassificationRun, LearnsFromPicturesInFolders) {
+  if (!png_available()) GTEST_SKIP() << "this build lacks libpng";
+  for (const auto& [part, images] : {std::pair("train", squares(48, 1)), std::pair("test", squares(24, 2))})
+    for (std::int64_t i = 0; i < images.size(); ++i) {
+      const std::string folder = files_ / "pictures/" + part + "/" + images.classes[images.label(i)];
+      std::filesystem::create_directories(folder);
+      const auto* pixels = reinterpret_cast<const char*>(images.image(i));
+      write_bytes(fmt::format("{}/{:02}.png", folder, i),
+                  png_file(32, 32, 8, PngColour::rgb, {pixels, pixels + images.image_bytes()}));
+    }
+  const std::string settings = "data.task=folder;data.directory=pictures;data.image_size=16;train.steps=";
+  ASSERT_EQ(train("run", settings + "40"), 0);
+  EXPECT_EQ(events_of(files_ / "run", "validate").back().at("top1"), 100);
+  const auto config = nlohmann::json::parse(read_bytes(find_model_directory(files_ / "run") + "/config.json"));
+  EXPECT_EQ(config.at("model").at("image_size"), 16);
+  EXPECT_EQ(config.at("model").at("class_names"), (nlohmann::json{"above", "below", "left"}));
+  const auto digests = nlohmann::json::parse(read_bytes(files_ / "run/env.json")).at("data");
+  EXPECT_EQ(digests.at("test"), digest_of(read_folder(files_ / "pictures", ImagePart::test, 16)));
+  EXPECT_EQ(digests.at("train"), digest_of(read_folder(files_ / "pictures", ImagePart::train, 16)));
+  EXPECT_EQ(differences(numbers(settings + "3"), numbers(settings + "3;data.image_size=8")).at(0), "shapes");
+  write_bytes(files_ / "pictures/test/left/00.png", "no picture");
+  EXPECT_EQ(refusal(settings + "3"), "FILES/pictures/test/left/00.png: must be a PNG or JPEG file");
 }
 
 TEST_F(ClassificationRun, HoldsOutImagesThatItDoesNotLearnFrom) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <deque>
 #include <filesystem>
 
@@ -30,24 +31,6 @@ std::int64_t records_in(const InputFile& file, std::int64_t record_bytes) {
     throw FileError(file.path(),
                     fmt::format("must consist of records of {} bytes, got {} bytes: record {}, from byte {}, has {}",
                                 record_bytes, size, records, records * record_bytes, size % record_bytes));
-  return records;
-}
-
-// Records of one file, to image `first` of the set and those behind it. Gives their number.
-std::int64_t read_records(const InputFile& file, std::int64_t label_bytes, ImageSet& images, std::int64_t first) {
-  const std::int64_t record_bytes = label_bytes + kPixelBytes, records = records_in(file, record_bytes);
-  std::vector<std::uint8_t> record(record_bytes);
-  std::uint8_t* pixels = images.pixels.data<std::uint8_t>() + first * kPixelBytes;
-  for (std::int64_t r = 0; r < records; ++r, pixels += kPixelBytes) {
-    file.read(std::uint64_t(r * record_bytes), record.data(), record.size());
-    const std::uint8_t label = record[label_bytes - 1];
-    if (label >= images.classes.size())
-      throw FileError(file.path(), fmt::format("record {}, byte {}: a label must be below {}, got {}", r,
-                                               r * record_bytes + label_bytes - 1, images.classes.size(), label));
-    images.labels.data<std::int64_t>()[first + r] = label;
-    for (std::int64_t c = 0; c < kColours; ++c)
-      for (std::int64_t p = 0; p < kPlane; ++p) pixels[p * kColours + c] = record[label_bytes + c * kPlane + p];
-  }
   return records;
 }
 
@@ -93,6 +76,27 @@ const CifarLayout& cifar100_layout() {
   return layout;
 }
 
+CifarFile::CifarFile(std::string path, std::int64_t label_bytes)
+    : file_(std::move(path)), label_bytes_(label_bytes), records_(records_in(file_, label_bytes + kPixelBytes)) {}
+
+std::int64_t CifarFile::read(std::int64_t r, std::int64_t classes, std::uint8_t* pixels) const {
+  std::array<std::uint8_t, 2 + kPixelBytes> record;
+  const std::int64_t record_bytes = label_bytes_ + kPixelBytes;
+  file_.read(std::uint64_t(r * record_bytes), record.data(), std::size_t(record_bytes));
+  const std::uint8_t label = record[label_bytes_ - 1];
+  if (label >= classes)
+    throw FileError(path(), fmt::format("record {}, byte {}: a label must be below {}, got {}", r,
+                                        r * record_bytes + label_bytes_ - 1, classes, label));
+  for (std::int64_t c = 0; c < kColours; ++c)
+    for (std::int64_t p = 0; p < kPlane; ++p) pixels[p * kColours + c] = record[label_bytes_ + c * kPlane + p];
+  return label;
+}
+
+std::int64_t cifar_label_bytes(const std::string& path) {
+  const std::uint64_t size = InputFile(path).size();
+  return size % (1 + kPixelBytes) != 0 && size % (2 + kPixelBytes) == 0 ? 2 : 1;
+}
+
 std::vector<std::string> cifar_files(const std::string& directory, const CifarLayout& layout, ImagePart part) {
   std::vector<std::string> paths;
   for (const std::string& name : part == ImagePart::train ? layout.train : layout.test)
@@ -103,14 +107,17 @@ std::vector<std::string> cifar_files(const std::string& directory, const CifarLa
 }
 
 ImageSet read_cifar(const std::string& directory, const CifarLayout& layout, ImagePart part) {
-  std::deque<InputFile> files;
+  std::deque<CifarFile> files;
   std::int64_t images = 0;
   for (const std::string& name : part == ImagePart::train ? layout.train : layout.test)
-    images += records_in(files.emplace_back(directory + "/" + name), layout.label_bytes + kPixelBytes);
+    images += files.emplace_back(directory + "/" + name, layout.label_bytes).size();
   ImageSet set{Tensor::empty({images, kCifarSide, kCifarSide, kColours}, DType::u8),
                Tensor::empty({images}, DType::i64), class_names(directory, layout)};
-  std::int64_t first = 0;
-  for (const InputFile& file : files) first += read_records(file, layout.label_bytes, set, first);
+  std::uint8_t* pixels = set.pixels.data<std::uint8_t>();
+  std::int64_t* label = set.labels.data<std::int64_t>();
+  for (const CifarFile& file : files)
+    for (std::int64_t r = 0; r < file.size(); ++r, pixels += kPixelBytes)
+      *label++ = file.read(r, std::int64_t(set.classes.size()), pixels);
   return set;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/files/file.h"
 #include "train/data/images/set.h"
 
 namespace foldgrad {
@@ -20,6 +21,27 @@ struct CifarLayout {
 };
 const CifarLayout& cifar10_layout();
 const CifarLayout& cifar100_layout();
+
+// One file of records.
+class CifarFile {
+ public:
+  // Throws FileError, which names the file: when it cannot be read, is empty or ends within a record.
+  CifarFile(std::string path, std::int64_t label_bytes);
+
+  const std::string& path() const { return file_.path(); }
+  std::int64_t size() const { return records_; }
+  // The label, and the 32 x 32 x 3 bytes of the image, channels last, to `pixels`. Throws FileError, with record and
+  // byte, for a label that is not below `classes`.
+  std::int64_t read(std::int64_t record, std::int64_t classes, std::uint8_t* pixels) const;
+
+ private:
+  InputFile file_;
+  std::int64_t label_bytes_, records_;
+};
+
+// Of a file whose data set is not known: 2 where it can only consist of records of CIFAR-100, otherwise 1. Throws
+// FileError.
+std::int64_t cifar_label_bytes(const std::string& path);
 
 // The files of a part, below `directory`: those of records and, if it is there, that of names.
 std::vector<std::string> cifar_files(const std::string& directory, const CifarLayout& layout, ImagePart part);

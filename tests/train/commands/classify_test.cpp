@@ -1,0 +1,171 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "models/fold/model.h"
+#include "tests/models/vit/tiny_vit.h"
+#include "tests/train/data/images/png_file.h"
+#include "tests/train/model_program.h"
+#include "train/data/images/cifar.h"
+#include "train/data/images/picture.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using nlohmann::json;
+
+class ClassifyCommand : public ModelProgram {
+ protected:
+  ClassifyCommand() {
+    VitConfig config = tiny_vit("un");
+    config.classes = 7, config.class_names = {"ape", "bee", "cat", "dog", "eel", "fly", "gnu"};
+    vit_ = std::make_unique<Vit>(config, 3);
+    randomize(*vit_, 5);
+    write_model_directory(files_ / "v", *vit_);
+    std::string records;
+    for (const int label : {4, 0, 6}) records += record(std::string(1, char(label)), label);
+    write_bytes(files_ / "a.bin", records);
+  }
+
+  // Of CIFAR, with planes that tell records apart.
+  static std::string record(const std::string& labels, int seed) {
+    std::string planes(3 * 32 * 32, '\0');
+    for (std::size_t i = 0; i < planes.size(); ++i) planes[i] = char(i * std::size_t(seed + 3) / 7 % 256);
+    return labels + planes;
+  }
+  // What the model says of a picture, by the definition of the softmax; by class.
+  std::map<std::string, double> probabilities(const Picture& picture) {
+    const Tensor images = Tensor::of<std::uint8_t>({1, 4, 4, 3}, square(picture, 4).pixels);
+    const std::vector<double> z = inference_logits(*vit_, {{"images", images}}, DType::f32).values<double>();
+    double sum = 0;
+    for (const double logit : z) sum += std::exp(logit);
+    std::map<std::string, double> all;
+    for (std::size_t k = 0; k < z.size(); ++k) all[vit_->config().class_names[k]] = std::exp(z[k]) / sum;
+    return all;
+  }
+  static Picture picture_of(const std::string& record) {
+    Picture picture{32, 32, std::vector<std::uint8_t>(32 * 32 * 3)};
+    for (std::size_t c = 0; c < 3; ++c)
+      for (std::size_t p = 0; p < 1024; ++p)
+        picture.pixels[p * 3 + c] = std::uint8_t(record[record.size() - 3072 + c * 1024 + p]);
+    return picture;
+  }
+  // The five likeliest, in their order.
+  void expect_answer(const json& answer, const std::string& image, const Picture& picture) {
+    EXPECT_EQ(answer.at("image"), image);
+    std::map<std::string, double> rest = probabilities(picture);
+    ASSERT_EQ(answer.at("classes").size(), 5u);
+    for (const json& one : answer.at("classes")) {
+      const auto likeliest = std::ranges::max_element(rest, {}, &std::pair<const std::string, double>::second);
+      EXPECT_EQ(one.at("class"), likeliest->first);
+      EXPECT_NEAR(one.at("probability").get<double>(), likeliest->second, 1e-6);  // logits are f32
+      rest.erase(likeliest);
+    }
+  }
+
+  std::unique_ptr<Vit> vit_;
+};
+
+TEST_F(ClassifyCommand, TellsTheLikeliestClassesOfRecords) {
+  const ProgramResult all = run("classify --json @v @a.bin"), one = run("classify @v @a.bin:2 @a.bin:0 --json");
+  ASSERT_EQ(all.exit_code, 0) << all.err;
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  const json answers = json::parse(all.out), picked = json::parse(one.out);
+  ASSERT_EQ(answers.size(), 3u);
+  const int labels[] = {4, 0, 6};
+  const char* names[] = {"eel", "ape", "gnu"};
+  for (int i = 0; i < 3; ++i) {
+    expect_answer(answers[i], files_ / "a.bin:" + std::to_string(i), picture_of(record("", labels[i])));
+    EXPECT_EQ(answers[i].at("label"), names[i]);
+  }
+  EXPECT_EQ(picked, (json{answers[2], answers[0]}));
+}
+
+TEST_F(ClassifyCommand, PrintsALineForEachImage) {
+  const ProgramResult text = run("classify @v @a.bin:1 @a.bin:1");
+  const json answer = json::parse(run("classify --json @v @a.bin:1").out)[0];
+  std::string line;
+  for (const json& one : answer.at("classes"))
+    line += fmt::format("{} {} {:.4f}", line.empty() ? ":" : ",", one.at("class").get<std::string>(),
+                        one.at("probability").get<double>());
+  line = files_ / "a.bin:1 (ape)" + line + "\n";
+  EXPECT_EQ(text.out, line + line);
+  EXPECT_EQ(text.exit_code, 0);
+}
+
+TEST_F(ClassifyCommand, TakesPicturesOfAnySize) {
+  if (!png_available()) GTEST_SKIP() << "this build lacks libpng";
+  std::string samples(7 * 9 * 3, '\0');
+  for (std::size_t i = 0; i < samples.size(); ++i) samples[i] = char(i * 37);
+  write_bytes(files_ / "odd.bin:1", png_file(7, 9, 8, PngColour::rgb, samples));  // a file comes before a record
+  const ProgramResult r = run("classify --json @v @odd.bin:1");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  expect_answer(json::parse(r.out)[0], files_ / "odd.bin:1",
+                {9, 7, std::vector<std::uint8_t>(samples.begin(), samples.end())});
+  EXPECT_FALSE(json::parse(r.out)[0].contains("label"));
+}
+
+TEST_F(ClassifyCommand, KnowsRecordsOfCifar100ByTheirSize) {
+  write_bytes(files_ / "fine.bin", record({1, 5}, 2));
+  const ProgramResult r = run("classify --json @v @fine.bin");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  expect_answer(json::parse(r.out)[0], files_ / "fine.bin:0", picture_of(record("", 2)));
+  EXPECT_EQ(json::parse(r.out)[0].at("label"), "fly");
+}
+
+// 128 images are computed at a time.
+TEST_F(ClassifyCommand, ManyImagesComeInTheirOrder) {
+  std::string records;
+  for (int i = 0; i < 130; ++i) records += record(std::string(1, char(i % 7)), i);
+  write_bytes(files_ / "many.bin", records);
+  const json answers = json::parse(run("classify --json @v @many.bin @a.bin:0").out);
+  ASSERT_EQ(answers.size(), 131u);
+  for (const int i : {0, 127, 128, 129})
+    expect_answer(answers[i], files_ / "many.bin:" + std::to_string(i), picture_of(record("", i)));
+  expect_answer(answers[130], files_ / "a.bin:0", picture_of(record("", 4)));
+}
+
+TEST_F(ClassifyCommand, AFoldedModelSaysTheSame) {
+  ASSERT_EQ(run("fold @v -o @folded").exit_code, 0);
+  const ProgramResult r = run("classify --json @folded @a.bin");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  expect_answer(json::parse(r.out)[1], files_ / "a.bin:1", picture_of(record("", 0)));
+}
+
+TEST_F(ClassifyCommand, ClassesWithoutNamesAreNumbered) {
+  VitConfig config = tiny_vit("ln");
+  write_model_directory(files_ / "nameless", Vit(config, 3));
+  const json answer = json::parse(run("classify --json @nameless @a.bin:1").out)[0];
+  EXPECT_EQ(answer.at("label"), "class 0");
+  EXPECT_EQ(answer.at("classes").size(), 5u);
+}
+
+TEST_F(ClassifyCommand, Errors) {
+  expect_error("classify @v @absent.png", 3, "@absent.png: cannot be opened: No such file or directory");
+  expect_error("classify @v @absent.bin:3", 3, "@absent.bin: cannot be opened: No such file or directory");
+  expect_error("classify @v @in.de", 3, "@in.de: must be a PNG or JPEG file");
+  expect_error("classify @v @a.bin:3", 3, "@a.bin: has 3 records, counted from 0: there is no record 3");
+  expect_error("classify @v @a.bin:x", 3, "@a.bin:x: cannot be opened: No such file or directory");
+  write_bytes(files_ / "seven.bin", record("\x07", 1));
+  expect_error("classify @v @seven.bin", 3, "@seven.bin: record 0, byte 0: a label must be below 7, got 7");
+  write_bytes(files_ / "short.bin", record("", 1));
+  expect_error("classify @v @short.bin", 3,
+               "@short.bin: must consist of records of 3073 bytes, got 3072 bytes: record 0, from byte 0, has 3072");
+  // Nothing is printed of the images before one that cannot be read.
+  EXPECT_EQ(run("classify @v @a.bin @absent.png").out, "");
+  expect_error("classify @m @a.bin", 4, "@m: must hold a model that tells images apart, got transformer");
+  expect_error("classify @no @a.bin", 4, "@no: there is no such file or directory");
+  EXPECT_EQ(run("classify @v").exit_code, 2);
+}
+
+TEST_F(ClassifyCommand, WhatIsNotFiniteIsRefusedOrShown) {
+  const Tensor head = vit_->head().parameters()[0]->value;
+  head.copy_from(Tensor::full(head.shape(), 3e38, DType::f32));
+  write_model_directory(files_ / "large", *vit_);
+  const ProgramResult r = run("classify @large @a.bin:0");
+  EXPECT_EQ(r.exit_code, 5);
+  EXPECT_EQ(r.err.find("error: classify: the logits"), 0u) << r.err;
+  EXPECT_EQ(run("classify --allow-non-finite @large @a.bin:0").exit_code, 0);
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

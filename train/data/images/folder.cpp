@@ -1,0 +1,164 @@
+#include "train/data/images/folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <filesystem>
+
+#include "engine/files/file.h"
+#include "engine/files/safetensors.h"
+#include "train/data/images/picture.h"
+#include "train/system/digest.h"
+#include "train/system/printable.h"
+#include "train/system/streams.h"
+#include "train/system/unicode.h"
+
+namespace foldgrad {
+namespace {
+
+namespace fs = std::filesystem;
+
+// In the metadata of a cache: the digests of what it was made of, and of what it holds.
+constexpr const char *kSource = "source", *kContent = "content";
+
+struct Listed {
+  std::string path;
+  std::int64_t label;
+};
+
+struct Listing {
+  std::vector<Listed> images;
+  std::vector<std::string> classes;
+  std::string digest;
+};
+
+bool is_picture(const fs::path& path) {
+  std::string ending = path.extension().string();
+  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return char(std::tolower(c)); });
+  return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
+}
+
+// By name.
+std::vector<fs::path> entries(const std::string& directory) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; it != end; it.increment(error))
+    if (!it->path().filename().string().starts_with(".")) paths.push_back(it->path());
+  if (error) throw FileError(directory, "cannot be read", error.value());
+  std::ranges::sort(paths);
+  return paths;
+}
+
+// Appends the images of a class, and what of them a cache depends on.
+void list_class(const std::string& directory, std::int64_t label, std::vector<Listed>& images, std::string& source) {
+  const std::size_t before = images.size();
+  for (const fs::path& path : entries(directory)) {
+    if (!is_picture(path)) continue;
+    std::error_code error;
+    const std::uintmax_t bytes = fs::file_size(path, error);
+    const fs::file_time_type changed = error ? fs::file_time_type() : fs::last_write_time(path, error);
+    if (error) throw FileError(path, "cannot be read", error.value());
+    source +=
+        fmt::format("{}\n{}\n{}\n{}\n", label, path.filename().string(), bytes, changed.time_since_epoch().count());
+    images.push_back({path.string(), label});
+  }
+  if (images.size() == before) throw FileError(directory, "has no PNG or JPEG file");
+}
+
+Listing list(const std::string& directory, std::int64_t size, const std::vector<std::string>& classes) {
+  std::vector<std::string> own;
+  for (const fs::path& path : entries(directory))
+    if (fs::is_directory(path)) own.push_back(path.filename().string());
+  if (own.empty()) throw FileError(directory, "has no folder of a class");
+  Listing all{{}, classes.empty() ? own : classes, {}};
+  std::string source = fmt::format("{}\n{}\n", size, fmt::join(all.classes, "\n"));
+  for (const std::string& name : own) {
+    if (first_bad_utf8(name) != name.npos) throw FileError(directory + "/" + name, "must have a name of UTF-8");
+    const auto found = std::ranges::find(all.classes, name);
+    if (found == all.classes.end())
+      throw FileError(directory,
+                      fmt::format("has a class {} that there are no images of to train on", in_quotes(name)));
+    list_class(directory + "/" + name, found - all.classes.begin(), all.images, source);
+  }
+  all.digest = sha256(source);
+  return all;
+}
+
+// By all threads. Of several files that cannot be read the first is named.
+ImageSet decoded(const Listing& listing, std::int64_t size) {
+  const std::int64_t count = std::int64_t(listing.images.size());
+  ImageSet set{Tensor::empty({count, size, size, kColours}, DType::u8), Tensor::empty({count}, DType::i64),
+               listing.classes};
+  std::uint8_t* pixels = set.pixels.data<std::uint8_t>();
+  std::atomic<std::int64_t> failed = count;
+  std::exception_ptr failure;
+#pragma omp parallel for schedule(dynamic)
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (i > failed) continue;
+    try {
+      const Picture picture = square(read_picture(listing.images[i].path), size);
+      std::ranges::copy(picture.pixels, pixels + i * size * size * kColours);
+    } catch (...) {
+#pragma omp critical
+      if (i < failed) {
+        failed = i;
+        failure = std::current_exception();
+      }
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+  for (std::int64_t i = 0; i < count; ++i) set.labels.data<std::int64_t>()[i] = listing.images[i].label;
+  return set;
+}
+
+// Empty unless the file is whole and was made of the same images.
+ImageSet read_cache(const std::string& path, const Listing& listing, std::int64_t size) try {
+  const std::int64_t count = std::int64_t(listing.images.size());
+  if (!fs::exists(path)) return {};
+  const SafetensorsFile file = read_safetensors(path);
+  const auto is = [&](const char* key, const std::string& digest) {
+    const auto found = file.metadata.find(key);
+    return found != file.metadata.end() && found->second == digest;
+  };
+  const auto pixels = file.tensors.find("pixels"), labels = file.tensors.find("labels");
+  if (!is(kSource, listing.digest) || pixels == file.tensors.end() || labels == file.tensors.end()) return {};
+  const ImageSet set{pixels->second, labels->second, listing.classes};
+  check(set);
+  const bool fits = set.size() == count && set.height() == size && set.width() == size;
+  return fits && is(kContent, digest_of(set)) ? set : ImageSet();
+} catch (const FileError&) {
+  return {};
+} catch (const std::invalid_argument&) {  // from check()
+  return {};
+}
+
+}  // namespace
+
+std::string digest_of(const ImageSet& images) {
+  const auto bytes = [](const auto* data, std::int64_t count) {
+    return std::string_view(reinterpret_cast<const char*>(data), std::size_t(count) * sizeof *data);
+  };
+  return sha256(fmt::format("{}\n{}\n{}\n", sha256(bytes(images.pixels.data<std::uint8_t>(), images.pixels.size())),
+                            sha256(bytes(images.labels.data<std::int64_t>(), images.size())),
+                            fmt::join(images.classes, "\n")));
+}
+
+ImageSet read_folder(const std::string& directory, ImagePart part, std::int64_t size,
+                     const std::vector<std::string>& classes) {
+  const std::string name = part == ImagePart::train ? "train" : "test";
+  const Listing listing = list(directory + "/" + name, size, classes);
+  const std::string cache = fmt::format("{}/{}-{}.images", directory, name, size);
+  if (ImageSet set = read_cache(cache, listing, size); set.labels.defined()) return set;
+  ImageSet set = decoded(listing, size);
+  try {
+    write_safetensors(cache, {{"pixels", set.pixels}, {"labels", set.labels}},
+                      {{kSource, listing.digest}, {kContent, digest_of(set)}});
+  } catch (const FileError& e) {
+    say("warning: {}; images will be decoded again next time\n", e.what());
+  }
+  return set;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,24 @@
+// Images in folders: DIRECTORY/PART/CLASS/NAME with PART train or test, and names that end with .png, .jpg or .jpeg, in
+// capitals too. What else lies there, and what begins with a dot, is left alone.
+//
+// They are decoded once. What comes of it stays in DIRECTORY/PART-SIZE.images, a safetensors file, and is read from
+// there as long as names, sizes and times of the last change of all images are the same.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "train/data/images/set.h"
+
+namespace foldgrad {
+
+// All images of a part as square() makes them (picture.h), class after class and by name within. `classes`: what labels
+// are indices of; empty: the part's own, in the order of their names. Throws FileError for a part without a class or a
+// class without an image, for a class that is not among `classes`, and for what read_picture() refuses. A directory
+// that cannot be written to is warned of, once for each part, and decoded anew each time.
+ImageSet read_folder(const std::string& directory, ImagePart part, std::int64_t size,
+                     const std::vector<std::string>& classes = {});
+
+// SHA-256 over pixels, labels and names of classes.
+std::string digest_of(const ImageSet& images);
+
+}  // namespace foldgrad

@@ -1,0 +1,46 @@
+#include <fmt/format.h>
+#include <png.h>
+
+#include "engine/files/file.h"
+#include "train/data/images/picture.h"
+#include "train/data/images/set.h"
+
+namespace foldgrad {
+namespace {
+
+// libpng's simplified interface, which neither jumps nor prints: what fails gives 0 and leaves a message.
+class Png {
+ public:
+  Png() { image_.version = PNG_IMAGE_VERSION; }
+  ~Png() { png_image_free(&image_); }
+  Png(const Png&) = delete;
+  Png& operator=(const Png&) = delete;
+
+  png_image* operator->() { return &image_; }
+  png_image* get() { return &image_; }
+
+ private:
+  png_image image_{};
+};
+
+}  // namespace
+
+bool png_available() { return true; }
+
+Picture decode_png(const std::string& path, std::string_view content) {
+  Png png;
+  const auto require = [&](int worked) {
+    if (!worked || png->warning_or_error > 1) throw FileError(path, fmt::format("PNG: {}", png->message));
+  };
+  require(png_image_begin_read_from_memory(png.get(), content.data(), content.size()));
+  check_size(path, "PNG", png->width, png->height);
+  png->format = PNG_FORMAT_RGB;
+  png->flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // as 8 bits are, unless the file says otherwise
+  Picture picture{png->height, png->width, {}};
+  picture.pixels.resize(PNG_IMAGE_SIZE(*png.get()));
+  constexpr png_color kWhite{255, 255, 255};
+  require(png_image_finish_read(png.get(), &kWhite, picture.pixels.data(), /*row_stride=*/0, nullptr));
+  return picture;
+}
+
+}  // namespace foldgrad

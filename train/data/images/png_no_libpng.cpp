@@ -1,0 +1,12 @@
+#include "engine/files/file.h"
+#include "train/data/images/picture.h"
+
+namespace foldgrad {
+
+bool png_available() { return false; }
+
+Picture decode_png(const std::string& path, std::string_view) {
+  throw FileError(path, "this build cannot read PNG; install libpng-dev and configure with FOLDGRAD_LIBPNG=ON");
+}
+
+}  // namespace foldgrad
