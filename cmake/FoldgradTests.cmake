@@ -165,7 +165,8 @@ if(FOLDGRAD_SANITIZE STREQUAL thread)
                     train/data/permutation.cpp models/transformer/batch.cpp)
   foldgrad_discover(text_batches_test "")
   foldgrad_add_test(images_batches_test foldgrad_ops tests/train/data/images/batches_test.cpp
-                    train/data/images/batches.cpp train/data/images/augmentation.cpp train/data/images/set.cpp
+                    train/data/images/batches.cpp train/data/images/augmentation.cpp
+                    train/data/images/randaugment.cpp train/data/images/set.cpp
                     train/data/permutation.cpp)
   foldgrad_discover(images_batches_test "")
 endif()

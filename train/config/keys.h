@@ -52,7 +52,7 @@ void visit_image_keys(Images& i, const Visitor& v) {
   v(i.augment,
     ConfigKey("data", "augment", "",
               "How training images are changed at random, names with spaces between: crop4 (pixels), flip or "
-              "flip_alternating, cutout8 (pixels)"));
+              "flip_alternating, randaugment2m9 (operations, magnitude), cutout8 (pixels)"));
 }
 
 template <class Train, class Visitor>

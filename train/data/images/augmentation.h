@@ -9,13 +9,13 @@
 //   [AUG-4]  Cutout: a square of s x s pixels around one of the image's is `fill`, as far as it lies in the image
 //            (DeVries, Taylor, 2017). Rows c - s / 2 up to, and without, c - s / 2 + s, where c is the drawn one.
 //
-// They come in this order.
+// They come in this order, with RandAugment (randaugment.h) before cutout.
 #pragma once
 #include <array>
 #include <string>
 #include <vector>
 
-#include "train/data/images/set.h"
+#include "train/data/images/randaugment.h"
 
 namespace foldgrad {
 
@@ -24,12 +24,14 @@ enum class Flip { never, random, alternating };
 struct Augmentation {
   std::int64_t crop = 0;  // p; 0: none
   Flip flip = Flip::never;
+  RandAugment rand_augment = {};
   std::int64_t cutout = 0;                       // s; 0: none
   std::array<std::uint8_t, kColours> fill = {};  // the mean of all images becomes zero when they are normalized
 };
 
-// From the names of a configuration: "crop4" (or another number), "flip", "flip_alternating", "cutout8". Throws
-// std::invalid_argument for any other, and for two of a kind.
+// From the names of a configuration: "crop4" (or another number), "flip", "flip_alternating", "randaugment2m9" (two
+// operations of magnitude 9; 1 to 8 of 0 to 10), "cutout8". Throws std::invalid_argument for any other, and for two of
+// a kind.
 Augmentation augmentation(const std::vector<std::string>& names);
 
 // Image i of the set to `out`, which has image_bytes() of it and is not the image itself.

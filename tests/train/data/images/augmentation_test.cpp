@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <map>
 
 #include "engine/philox.h"
@@ -119,6 +120,41 @@ TEST(Augmentation, ImagesAndEpochsAndSeedsDiffer) {
   EXPECT_EQ(augmented({}, images, 1, 1, 0), images.pixels.slice(1, 2).values<std::uint8_t>());
 }
 
+// Two operations of a picture by hand: which they are is drawn anew for each image and epoch, and every one of fifteen
+// comes; so does every sign of a magnitude.
+TEST(Augmentation, RandAugmentDrawsEveryOperationWithEitherSign) {
+  const ImageSet images = counting_images(2, 8, 8, 1);
+  const Augmentation a{.rand_augment = {.operations = 1, .magnitude = 7}, .fill = {1, 2, 3}};
+  std::map<Bytes, int> times;
+  for (std::int64_t epoch = 0; epoch < 600; ++epoch) ++times[augmented(a, images, 1, 1, epoch)];
+  std::map<Bytes, int> expected;
+  for (std::int64_t op = 0; op < kPictureOps; ++op)
+    for (const double m : {0.7, -0.7}) {
+      Bytes pixels = images.pixels.slice(1, 2).values<std::uint8_t>();
+      apply(PictureOp(op), m, {8, 8, {1, 2, 3}, pixels.data()});
+      expected[pixels] += 20;
+    }
+  ASSERT_GE(expected.size(), 20u);  // some have no sign, and some do nothing to this image
+  EXPECT_EQ(times.size(), expected.size());
+  // Each has a binomial distribution; 5 deviations of the rarest are 22.
+  for (const auto& [pixels, count] : expected) EXPECT_NEAR(times[pixels], count, 5 * std::sqrt(count));
+}
+
+// Each operation has random numbers of its own, and cutout comes behind them.
+TEST(Augmentation, RandAugmentComesBeforeCutout) {
+  const ImageSet images = counting_images(1, 8, 8, 1);
+  const Augmentation cut{.rand_augment = {.operations = 3, .magnitude = 10}, .cutout = 16, .fill = {1, 2, 3}};
+  const Augmentation two{.rand_augment = {.operations = 2, .magnitude = 9}};
+  bool differ = false;
+  for (std::int64_t epoch = 0; epoch < 50; ++epoch) {
+    const Bytes out = augmented(cut, images, 0, 1, epoch), once = augmented(two, images, 0, 1, epoch);
+    for (std::size_t k = 0; k < out.size(); ++k) ASSERT_EQ(out[k], 1 + k % 3);
+    EXPECT_EQ(once, augmented(two, images, 0, 1, epoch));
+    differ = differ || once != augmented({.rand_augment = {.operations = 1, .magnitude = 9}}, images, 0, 1, epoch);
+  }
+  EXPECT_TRUE(differ);
+}
+
 TEST(Augmentation, NamesOfConfigurations) {
   const Augmentation a = augmentation({"crop4", "flip_alternating", "cutout8"}), b = augmentation({"flip", "crop12"});
   EXPECT_EQ(a.crop, 4);
@@ -128,12 +164,25 @@ TEST(Augmentation, NamesOfConfigurations) {
   EXPECT_EQ(b.flip, Flip::random);
   EXPECT_EQ(b.cutout, 0);
   EXPECT_EQ(augmentation({}).flip, Flip::never);
-  for (const char* name : {"crop", "crop0", "crop-1", "crop4x", "crop1001", "cutout", "flips", ""})
-    EXPECT_EQ(message<std::invalid_argument>([&] { augmentation({name}); }),
-              std::string("augmentation: must be of crop4 (or another number), flip, flip_alternating, cutout8, got ") +
-                  '"' + name + '"');
-  for (const auto& two :
-       std::vector<std::vector<std::string>>{{"crop4", "crop2"}, {"flip", "flip_alternating"}, {"cutout8", "cutout8"}})
+  EXPECT_EQ(a.rand_augment.operations, 0);
+  const RandAugment least = augmentation({"randaugment1m0"}).rand_augment,
+                    most = augmentation({"randaugment8m10"}).rand_augment;
+  EXPECT_EQ(least.operations, 1);
+  EXPECT_EQ(least.magnitude, 0);
+  EXPECT_EQ(most.operations, 8);
+  EXPECT_EQ(most.magnitude, 10);
+  for (const char* name :
+       {"crop", "crop0", "crop-1", "crop4x", "crop1001", "cutout", "flips", "", "randaugment", "randaugment2",
+        "randaugment2m", "randaugment0m5", "randaugment9m5", "randaugment2m11", "randaugment2m-1", "randaugment2m5x"})
+    EXPECT_EQ(
+        message<std::invalid_argument>([&] { augmentation({name}); }),
+        std::string("augmentation: must be of crop4 (or another number), flip, flip_alternating, randaugment2m9 (1 "
+                    "to 8 operations of magnitude 0 to 10), cutout8, got ") +
+            '"' + name + '"');
+  for (const auto& two : std::vector<std::vector<std::string>>{{"crop4", "crop2"},
+                                                               {"flip", "flip_alternating"},
+                                                               {"cutout8", "cutout8"},
+                                                               {"randaugment2m9", "randaugment2m8"}})
     EXPECT_EQ(message<std::invalid_argument>([&] { augmentation(two); }),
               "augmentation: there must be one of a kind, got another with \"" + two[1] + '"');
 }
