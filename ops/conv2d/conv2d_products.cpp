@@ -9,8 +9,6 @@
 namespace foldgrad {
 namespace {
 
-bool is_empty(const Conv2dProduct& p) { return p.s.batch * p.s.height * p.s.width * p.s.values() * p.out == 0; }
-
 #ifdef FOLDGRAD_HAVE_CUDNN
 // cuDNN wants the weights as [O, Kh Kw, C] beside such images: O matrices, transposed.
 void transpose(DType dtype, std::int64_t out, std::int64_t rows, std::int64_t columns, void* to, const void* from) {
@@ -33,7 +31,7 @@ void transpose(DType dtype, std::int64_t out, std::int64_t rows, std::int64_t co
 
 bool cudnn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at) {
   const Conv2dSizes& s = p.s;
-  if (p.dtype == DType::f64 || is_empty(p) || !conv2d_has_cudnn(p.dtype, s, p.out)) return false;
+  if (p.dtype == DType::f64 || !conv2d_has_cudnn(p.dtype, s, p.out)) return false;
   const std::int64_t kernel = s.kernel_height * s.kernel_width;
   const Tensor weight = Tensor::empty({p.out, kernel, s.channels}, p.dtype, Device::cuda);
   if (p.pass != Conv2dPass::dweight) transpose(p.dtype, p.out, kernel, s.channels, weight.raw(), at.weight);
@@ -74,13 +72,14 @@ void plain_conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuf
 }
 
 void conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at) {
+  const Conv2dSizes& s = p.s;
+  [[maybe_unused]] const bool libraries = s.batch * s.height * s.width * s.values() * p.out > 0;
 #ifdef FOLDGRAD_HAVE_CUDNN
-  if (device == Device::cuda && cudnn_conv2d_product(p, at)) return;
+  if (device == Device::cuda && libraries && cudnn_conv2d_product(p, at)) return;
 #endif
 #ifdef FOLDGRAD_HAVE_ONEDNN
-  const std::string_view library = gemm_backend(Device::cpu, p.dtype);
-  const bool onednn = device == Device::cpu && library.substr(0, 6) == "oneDNN" && !is_empty(p);
-  if (onednn && onednn_conv2d_product(p, at)) return;
+  const bool onednn = device == Device::cpu && std::string_view(gemm_backend(device, p.dtype)).substr(0, 6) == "oneDNN";
+  if (onednn && libraries && onednn_conv2d_product(p, at)) return;
 #endif
   plain_conv2d_product(device, p, at);
 }
