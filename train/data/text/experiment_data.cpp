@@ -69,15 +69,35 @@ Vocabulary make_vocabulary(const ExperimentConfig& config, const std::string& di
              : Vocabulary::words(std::move(source), std::move(target), d.lowercase);
 }
 
+bool is_left_out(const DataConfig& d, const Ids& source, const Ids& target) {
+  const auto [shorter, longer] = std::minmax({double(source.size()), double(target.size())});
+  return (d.max_length != 0 && longer > double(d.max_length)) || (d.max_ratio != 0 && longer > d.max_ratio * shorter);
+}
+
+// Sentences that training would come to have to fit into a batch and into the model.
+void require_room(const EncodedPairs& pairs, const ExperimentConfig& config, const std::string& directory,
+                  const std::string& name) {
+  const DataConfig& d = config.data;
+  const std::int64_t most = std::min(config.train.max_tokens, config.model.max_positions);
+  for (const auto& [language, side] : {std::pair(d.source, &pairs.source), std::pair(d.target, &pairs.target)})
+    for (std::size_t i = 0; i < side->size(); ++i) {
+      if (std::int64_t((*side)[i].size()) <= most) continue;
+      if (name == d.train && is_left_out(d, pairs.source[i], pairs.target[i])) continue;
+      throw FileError(path_in(directory, name + "." + language),
+                      fmt::format("line {} has {} tokens, its end included, but {} = {}; raise that, or leave the "
+                                  "pair out{}",
+                                  i + 1, (*side)[i].size(),
+                                  most == config.train.max_tokens ? "train.max_tokens" : "model.max_positions", most,
+                                  name == d.train ? " with data.max_length" : ""));
+    }
+}
+
 // Leaves out what is too long or too unequal.
 void clean(Corpus& corpus, const DataConfig& d, const std::string& directory) {
   Corpus kept;
   for (std::size_t i = 0; i < corpus.text.source.size(); ++i) {
     Ids &source = corpus.pairs.source[i], &target = corpus.pairs.target[i];
-    const auto longer = double(std::max(source.size(), target.size())),
-               shorter = double(std::min(source.size(), target.size()));
-    if (d.max_length != 0 && longer > double(d.max_length)) continue;
-    if (d.max_ratio != 0 && longer > d.max_ratio * shorter) continue;
+    if (is_left_out(d, source, target)) continue;
     kept.text.source.push_back(std::move(corpus.text.source[i]));
     kept.text.target.push_back(std::move(corpus.text.target[i]));
     kept.pairs.source.push_back(std::move(source));
@@ -162,6 +182,8 @@ ExperimentData read_data(const ExperimentConfig& config, const std::string& dire
   ExperimentData data{std::move(*vocabulary), {std::move(train), {}}, {}, std::move(digests)};
   data.valid.text = read_text(config.data, directory, config.data.valid);
   for (Corpus* corpus : {&data.train, &data.valid}) corpus->pairs = encode(data.vocabulary, corpus->text);
+  require_room(data.train.pairs, config, directory, config.data.train);
+  require_room(data.valid.pairs, config, directory, config.data.valid);
   clean(data.train, config.data, directory);
   return data;
 }

@@ -95,6 +95,22 @@ TEST_F(ExperimentDataTest, LeavesOutWhatIsTooLongOrTooUnequal) {
             files_ / "train" + ": no pair is within data.max_length = 1, max_ratio = 0");
 }
 
+TEST_F(ExperimentDataTest, SentencesThatFitIntoNoBatchOrModelAreNamedByTheirLine) {
+  const auto text = [this](const std::string& more) {
+    return message<FileError>([&] { read("max_ratio = 1.5\n" + more); });
+  };
+  // train.en has its longest sentence in line 2, which max_ratio leaves out; valid.en is never cleaned.
+  EXPECT_EQ(text("[train]\nmax_tokens = 4\n"),
+            files_ / "valid.en" +
+                ": line 2 has 5 tokens, its end included, but train.max_tokens = 4; raise that, or "
+                "leave the pair out");
+  EXPECT_EQ(text("[model]\nmax_positions = 2\n"),
+            files_ / "train.de" +
+                ": line 1 has 3 tokens, its end included, but model.max_positions = 2; raise that, "
+                "or leave the pair out with data.max_length");
+  EXPECT_EQ(read("[train]\nmax_tokens = 5\n").train.pairs.source.size(), 3u);
+}
+
 TEST_F(ExperimentDataTest, TakesTheFirstPairs) {
   const ExperimentData data = read("train_pairs = 1\nvalid_pairs = 2\n");
   EXPECT_EQ(data.train.pairs.source.size(), 1u);
