@@ -11,7 +11,9 @@ using nlohmann::json;
 
 json read_json(const std::string& path) try {
   constexpr int kDeepest = 64;
-  return json::parse(read_file(path), [&](int depth, json::parse_event_t, json&) {
+  const std::string text = read_file(path);
+  if (text.starts_with("\xef\xbb\xbf")) throw FileError(path, "must not begin with a byte order mark");
+  return json::parse(text, [&](int depth, json::parse_event_t, json&) {
     if (depth > kDeepest) throw FileError(path, fmt::format("must not be nested more than {} deep", kDeepest));
     return true;
   });

@@ -28,6 +28,7 @@ TEST_F(JsonFile, NamesTheFileAndWhatIsWrong) {
   EXPECT_EQ(error_of("{\"a\": "), "is not JSON at byte 7");
   EXPECT_EQ(error_of(""), "is not JSON at byte 1");
   EXPECT_EQ(error_of("\"\xff\""), "is not JSON at byte 2");
+  EXPECT_EQ(error_of("\xef\xbb\xbf{}"), "must not begin with a byte order mark");
   EXPECT_EQ(message<FileError>([&] { read_json(files_ / "absent"); }),
             files_ / "absent" + ": cannot be opened: No such file or directory");
 }
