@@ -10,6 +10,7 @@
 #include "train/runs/directory.h"
 #include "train/runs/training_run.h"
 #include "train/system/exit_code.h"
+#include "train/system/printable.h"
 #include "train/system/streams.h"
 
 namespace foldgrad {
@@ -22,6 +23,8 @@ namespace fs = std::filesystem;
 void complete(TrainOptions& o) {
   std::error_code ignored;
   if (!o.resume.empty() && o.resume != "latest") {
+    if (o.out.empty() && !fs::exists(o.resume, ignored))
+      throw std::invalid_argument(fmt::format("--resume: there is no run or checkpoint {}", in_quotes(o.resume)));
     if (o.config.empty() && !fs::is_directory(o.resume, ignored)) {
       o.config = std::exchange(o.resume, "latest");
     } else {

@@ -48,8 +48,9 @@ TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
     for (std::size_t at = 0; (at = filled.find('@')) != std::string::npos;) filled.replace(at, 1, files_ / run);
     expect_resumed(run, run_program("train --set train.steps=5 " + filled), "resuming at step 3\n");
   }
-  for (const auto& [arguments, error] :
-       {std::pair("--resume", "--out is required"), {"--out @none --resume", "CONFIG is required"}}) {
+  for (const auto& [arguments, error] : {std::pair("--resume", "--out is required"),
+                                         {"--resume nowhere", "--resume: there is no run or checkpoint \"nowhere\""},
+                                         {"--out @none --resume", "CONFIG is required"}}) {
     const ProgramResult r = run_program(std::string("train ") + arguments);
     EXPECT_EQ(r.exit_code, 2) << arguments;
     EXPECT_EQ(r.err.substr(0, r.err.find('\n')), std::string("error: ") + error) << arguments;
