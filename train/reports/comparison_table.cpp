@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "train/reports/report.h"
 #include "train/runs/progress.h"
@@ -38,16 +40,24 @@ std::vector<Column> columns_of(const std::vector<RunSummary>& runs) {
   return columns;
 }
 
+// How the deciding score was computed: a line for all runs, or one for those that have it.
+std::string signatures(const std::vector<RunSummary>& runs) {
+  std::map<std::string, std::vector<std::string>> names;
+  for (const RunSummary& run : runs)
+    if (run.best && !run.best->signature.empty()) names[run.best->signature].push_back(run.name);
+  std::string text;
+  for (const auto& [signature, of] : names)
+    text += names.size() == 1 ? fmt::format("signature: {}\n", signature)
+                              : fmt::format("signature of {}: {}\n", fmt::join(of, ", "), signature);
+  return text;
+}
+
 }  // namespace
 
 std::string comparison_table(const std::vector<RunSummary>& runs) {
   const std::vector<Column> columns = columns_of(runs);
-  const auto has_signature = [&](const Column& column) { return column.score == runs[0].score; };
   std::vector<std::vector<std::string>> rows{{"run", "normalizer", "parameters", "steps", "outcome", "best step"}};
-  for (const Column& column : columns) {
-    rows[0].push_back(column.title);
-    if (has_signature(column)) rows[0].push_back("signature");
-  }
+  for (const Column& column : columns) rows[0].push_back(column.title);
   rows[0].insert(rows[0].end(), {"skips", "not finite", "time"});
   for (const RunSummary& s : runs) {
     std::vector<std::string> row{s.name,
@@ -59,7 +69,6 @@ std::string comparison_table(const std::vector<RunSummary>& runs) {
     for (const Column& column : columns) {
       const double value = s.best ? s.best->at(column.score) : NAN;
       row.push_back(std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, column.decimals));
-      if (has_signature(column)) row.push_back(s.best && !s.best->signature.empty() ? s.best->signature : "-");
     }
     row.insert(row.end(), {std::to_string(s.skips), std::to_string(s.failures), duration_text(s.seconds)});
     rows.push_back(std::move(row));
@@ -73,7 +82,7 @@ std::string comparison_table(const std::vector<RunSummary>& runs) {
       text += c == 0 ? fmt::format("{:<{}}", row[c], widths[c]) : fmt::format("  {:>{}}", row[c], widths[c]);
     text += "\n";
   }
-  return text;
+  return text + signatures(runs);
 }
 
 }  // namespace foldgrad

@@ -48,10 +48,18 @@ TEST_F(Report, SummaryOfALog) {
   EXPECT_EQ(s.best->at("perplexity"), 12.25);
   EXPECT_EQ(
       comparison_table({s}),
-      "run  normalizer  parameters  steps   outcome  best step  perplexity  BLEU  signature  chrF2  skips  not "
-      "finite  time\n"
-      "a            un        1200      9  finished          5      12.250  7.12    tok:13a  30.00      3         "
-      "  1  1:05\n");
+      "run  normalizer  parameters  steps   outcome  best step  perplexity  BLEU  chrF2  skips  not finite  time\n"
+      "a            un        1200      9  finished          5      12.250  7.12  30.00      3           1  1:05\n"
+      "signature: tok:13a\n");
+}
+
+TEST_F(Report, SignaturesThatDifferNameTheirRuns) {
+  RunSummary a, b, c, none;
+  a.name = "a", b.name = "b", c.name = "c", none.name = "none";
+  a.best = c.best = {1, {{"bleu", 3}}, "tok:13a"};
+  b.best = {1, {{"bleu", 3}}, "tok:intl"};
+  const std::string table = comparison_table({a, b, none, c});
+  EXPECT_TRUE(table.ends_with("\nsignature of a, c: tok:13a\nsignature of b: tok:intl\n")) << table;
 }
 
 TEST_F(Report, EveryScoreHasAColumnWithItsDecimals) {
@@ -61,16 +69,17 @@ TEST_F(Report, EveryScoreHasAColumnWithItsDecimals) {
   a.best = {1, {{"loss", 1}, {"perplexity", 2}, {"bleu", 3}, {"tokenized_bleu", 4}, {"chrf", 5}, {"exact", 6}}, ""};
   b.best = {2, {{"loss", 7}, {"accuracy", 8}}, ""};
   const std::string both = comparison_table({a, b}), table = comparison_table({b});
-  EXPECT_EQ(
-      both.substr(0, both.find('\n')),
-      "run  normalizer  parameters  steps  outcome  best step  perplexity  BLEU  signature  tokenized BLEU  chrF2 "
-      " exact %    loss  accuracy  skips  not finite  time");
-  EXPECT_EQ(
-      both.substr(both.find('\n') + 1),
-      "a            ln           0      0                   1       2.000  3.00          -            4.00   5.00 "
-      "     6.0  1.0000         -      0           0  0:00\n"
-      "b            bn           0      0                   2           -     -          -               -      - "
-      "       -  7.0000    8.0000      0           0  0:00\n");
+  EXPECT_EQ(both.substr(0, both.find('\n')),
+            "run  normalizer  parameters  steps  outcome  best step  perplexity  BLEU  tokenized BLEU  chrF2  exact %  "
+            "  loss "
+            " accuracy  skips  not finite  time");
+  EXPECT_EQ(both.substr(both.find('\n') + 1),
+            "a            ln           0      0                   1       2.000  3.00            4.00   5.00      6.0  "
+            "1.0000 "
+            "        -      0           0  0:00\n"
+            "b            bn           0      0                   2           -     -               -      -        -  "
+            "7.0000 "
+            "   8.0000      0           0  0:00\n");
   EXPECT_NE(table.find("best step    loss  accuracy  skips"), std::string::npos) << table;
 }
 
