@@ -1,14 +1,11 @@
 // Damaged safetensors, models, checkpoints, inputs of `foldgrad run`, traces and images.
-#include <CLI/CLI.hpp>
-
 #include "engine/files/safetensors.h"
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/fuzz/fuzz.h"
-#include "tests/train/fuzz/silence.h"
+#include "tests/train/fuzz/run_silently.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/trace.h"
-#include "train/commands/commands.h"
 #include "train/data/images/cifar.h"
 
 namespace foldgrad::testing {
@@ -62,14 +59,7 @@ TEST_F(FuzzModel, InputOfRun) {
   const std::string good = read_bytes(path);
   fuzz(
       1000, path, 50, [&](Mutator& m) { return m.safetensors(good); },
-      [&] {
-        const Silence silence;
-        CLI::App program;
-        const Action run = add_run(program);
-        std::vector<std::string> arguments{output, "--output", path, "--input", files_ / "m"};  // CLI11's order
-        program.parse(arguments);
-        run();
-      });
+      [&] { run_silently(files_ / "m", path, output); });
 }
 
 using FuzzCheckpoint = Fuzz;

@@ -1,12 +1,9 @@
 // Damaged configurations of vision Transformers, and images for `foldgrad run`.
-#include <CLI/CLI.hpp>
-
 #include "engine/files/safetensors.h"
 #include "tests/models/vit/tiny_vit.h"
 #include "tests/train/fuzz/fuzz.h"
-#include "tests/train/fuzz/silence.h"
+#include "tests/train/fuzz/run_silently.h"
 #include "train/checkpoints/model_directory.h"
-#include "train/commands/commands.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -36,14 +33,7 @@ TEST_F(FuzzVit, InputOfRun) {
   const std::string good = read_bytes(path);
   fuzz(
       300, path, 50, [&](Mutator& m) { return m.safetensors(good); },
-      [&] {
-        const Silence silence;
-        CLI::App program;
-        const Action run = add_run(program);
-        std::vector<std::string> arguments{output, "--output", path, "--input", files_ / "m"};  // CLI11's order
-        program.parse(arguments);
-        run();
-      });
+      [&] { run_silently(files_ / "m", path, output); });
 }
 
 }  // namespace

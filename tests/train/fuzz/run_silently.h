@@ -2,7 +2,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
+
+#include "train/commands/commands.h"
 
 namespace foldgrad::testing {
 
@@ -24,5 +27,15 @@ class Silence {
  private:
   const int before_;
 };
+
+// `foldgrad run MODEL --input INPUT --output OUTPUT`
+inline void run_silently(const std::string& model, const std::string& input, const std::string& output) {
+  const Silence silence;
+  CLI::App program;
+  const Action run = add_run(program);
+  std::vector<std::string> arguments{output, "--output", input, "--input", model};  // CLI11 takes the last first
+  program.parse(arguments);
+  run();
+}
 
 }  // namespace foldgrad::testing
