@@ -179,18 +179,18 @@ TEST(Attention, AnyNumberOfThreadsGivesTheSameBits) {
 
 // Doubling the length doubles the memory. A matrix of scores would make it four times.
 TEST(Attention, MemoryGrowsWithTheLengthNotItsSquare) {
-  const auto peak = [](std::int64_t T) {
-    const Tensor x = Tensor::zeros({1, T, 4}, DType::f32);
-    const std::size_t before = memory::statistics(Device::cpu).current;
-    memory::reset_peak(Device::cpu);
+  const auto peak = [](Device device, std::int64_t T) {
+    const Tensor x = Tensor::zeros({1, T, 4}, DType::f32, device);
+    const std::size_t before = memory::statistics(device).current;
+    memory::reset_peak(device);
     Tape tape;
     const Var v = tape.variable(x);
     const Var y = attention(v, v, v, with(1, true));
     tape.backward(y, x);
-    return double(memory::statistics(Device::cpu).peak - before);
+    return double(memory::statistics(device).peak - before);
   };
   // A quarter on top: the allocator rounds sizes up by as much.
-  EXPECT_LT(peak(2048), 2.5 * peak(1024));
+  for (const Device device : devices()) EXPECT_LT(peak(device, 2048), 2.5 * peak(device, 1024)) << name(device);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "engine/memory.h"
 #include "tests/harness/op_spec.h"
 #include "tests/harness/properties.h"
 
@@ -177,6 +178,21 @@ TEST(CrossEntropy, TargetsOutsideMakeTheLossNaNOnCuda) {
   for (std::int64_t outside : {-1, 3})
     EXPECT_TRUE(std::isnan(
         loss_of(Tensor::zeros({2, 3}, DType::f32), Tensor::of<std::int64_t>({2}, {0, outside}), {}, Device::cuda)));
+}
+
+// Beside the logits there is their gradient and a few numbers per row, and no second matrix of probabilities.
+TEST(CrossEntropy, NeedsNoMemoryForProbabilities) {
+  for (const Device device : devices()) {
+    const Tensor z = Tensor::zeros({64, 4096}, DType::f32, device);
+    const Tensor targets = Tensor::zeros({64}, DType::i64, device);
+    const std::size_t before = memory::statistics(device).current;
+    memory::reset_peak(device);
+    Tape tape;
+    const Var v = tape.variable(z);
+    tape.backward(cross_entropy(v, tape.constant(targets), {.label_smoothing = 0.1}));
+    // A quarter on top: the allocator rounds sizes up by as much.
+    EXPECT_LT(double(memory::statistics(device).peak - before), 1.3 * double(z.bytes())) << name(device);
+  }
 }
 
 // [CE-2] is the cross entropy against the smoothed distribution, and without smoothing the usual one; a shift of a row

@@ -45,14 +45,18 @@ TEST(TinyTransformer, EveryParameterAgainstCentralDifferences) {
 }
 
 // Plain gradient descent, computed on the host for every device, so that only the operations can differ.
-std::vector<double> train(Device device, int steps) {
+struct Trained {
+  std::vector<double> losses;
+  std::map<std::string, Tensor> parameters;  // on the host
+};
+Trained train(Device device, int steps) {
   TinyTransformer model(DType::f64, device, /*dropout=*/0.1);
   const Batch batch = tiny_batch(device);
   Tape tape;
-  std::vector<double> losses;
+  Trained trained;
   for (int step = 0; step < steps; ++step) {
     const Var loss = model.loss(tape, batch, std::uint32_t(step), 0.1);
-    losses.push_back(loss.value().item());
+    trained.losses.push_back(loss.value().item());
     zero_grads(model);
     tape.backward(loss);
     tape.clear();
@@ -60,16 +64,19 @@ std::vector<double> train(Device device, int steps) {
       const Tensor value = p.value.to(Device::cpu).clone(), grad = p.grad.to(Device::cpu);
       for (std::int64_t i = 0; i < value.size(); ++i) value.data<double>()[i] -= 0.01 * grad.data<double>()[i];
       p.value.copy_from(value);
+      trained.parameters[name] = value;
     }
   }
-  return losses;
+  return trained;
 }
 
 TEST(TinyTransformer, TwentyStepsOnCudaAreTheTwentyStepsOnTheCpu) {
   if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
-  const std::vector<double> cpu = train(Device::cpu, 20), cuda = train(Device::cuda, 20);
-  for (std::size_t i = 0; i < cpu.size(); ++i) EXPECT_LE(std::abs(cuda[i] - cpu[i]), 1e-10 * cpu[i]) << "step " << i;
-  EXPECT_LT(cpu.back(), 0.8 * cpu.front());
+  const Trained cpu = train(Device::cpu, 20), cuda = train(Device::cuda, 20);
+  for (std::size_t i = 0; i < cpu.losses.size(); ++i)
+    EXPECT_LE(std::abs(cuda.losses[i] - cpu.losses[i]), 1e-10 * cpu.losses[i]) << "step " << i;
+  for (const auto& [name, value] : cpu.parameters) EXPECT_TRUE(close(cuda.parameters.at(name), value, 1e-10)) << name;
+  EXPECT_LT(cpu.losses.back(), 0.8 * cpu.losses.front());
 }
 
 struct Adam {
