@@ -83,7 +83,7 @@ std::vector<Command> commands(const std::vector<std::string>& arguments) {
        add_recalibrate},
       {"report", "Make a page with curves and tables of one run, or of several together", add_report},
       {"run", "Compute a model's logits for ids, from file to file (docs/model_directory.md)", add_run},
-      {"train", "Train a Transformer on parallel text (docs/training.md)",
+      {"train", "Train a model on parallel text or images (docs/training.md)",
        [=](CLI::App& command) { return add_train(command, build, arguments); }},
       {"translate", "Translate text, line by line from stdin to stdout", add_translate},
       {"verify", "Check a model: folded = unfolded, padding, gradients, windows of statistics, outliers", add_verify},
