@@ -38,13 +38,19 @@ void pool(const MaxPool2dForward<T>& p, std::int64_t place, std::int64_t first, 
   for (std::int64_t c = 0; c < width; ++c) saved[c] = std::uint8_t(from[c]);
 }
 
-// Channels [first, first + width) of one pixel, a row of dx.
-template <class T>
-void gather(const MaxPool2dBackward<T>& p, std::int64_t pixel, std::int64_t first, std::int64_t width) {
+// A pixel, and the places that see it.
+struct Seen {
+  std::int64_t b, h, g;
+  MaxPool2dSizes::Range rows, columns;
+};
+
+// Channels [first, first + width) of one pixel, a row of dx. Width is a constant where it can be: then the
+// loops are whole vectors of bytes, and have nothing left over.
+template <class T, class Width>
+void gather(const MaxPool2dBackward<T>& p, const Seen& seen, std::int64_t first, Width width) {
   using Value = compute_t<T>;
   const MaxPool2dSizes& s = p.s;
-  const std::int64_t g = pixel % s.width, h = pixel / s.width % s.height, b = pixel / s.width / s.height;
-  const auto rows = s.seen_from(h, s.out_height), columns = s.seen_from(g, s.out_width);
+  const auto [b, h, g, rows, columns] = seen;
   Value sums[kChunk] = {};
   for (std::int64_t i = rows.begin; i < rows.end; ++i)
     for (std::int64_t j = columns.begin; j < columns.end; ++j) {
@@ -55,7 +61,7 @@ void gather(const MaxPool2dBackward<T>& p, std::int64_t pixel, std::int64_t firs
 #pragma omp simd
       for (std::int64_t c = 0; c < width; ++c) sums[c] += from[c] == here ? Value(dy[c]) : Value(0);  // [POOL-2]
     }
-  const GradOut<T> dx{p.dx.data + pixel * s.channels + first, p.dx.mode};
+  const GradOut<T> dx{p.dx.data + ((b * s.height + h) * s.width + g) * s.channels + first, p.dx.mode};
 #pragma omp simd
   for (std::int64_t c = 0; c < width; ++c) dx.put(c, sums[c]);
 }
@@ -72,8 +78,16 @@ void max_pool2d_cpu(const MaxPool2dForward<T>& p) {
 template <class T>
 void max_pool2d_cpu(const MaxPool2dBackward<T>& p) {
   const MaxPool2dSizes& s = p.s;
-  for_rows_cpu(s.batch * s.height * s.width, s.channels, [&](std::int64_t pixel) {
-    for (std::int64_t c = 0; c < s.channels; c += kChunk) gather(p, pixel, c, std::min(kChunk, s.channels - c));
+  // By rows of an image, since to divide for each pixel would take longer than to add up its channels.
+  for_rows_cpu(s.batch * s.height, s.width * s.channels, [&](std::int64_t row) {
+    const std::int64_t b = row / s.height, h = row % s.height;
+    const auto rows = s.seen_from(h, s.out_height);
+    for (std::int64_t g = 0; g < s.width; ++g) {
+      const Seen seen{b, h, g, rows, s.seen_from(g, s.out_width)};
+      std::int64_t c = 0;
+      for (; c + kChunk <= s.channels; c += kChunk) gather(p, seen, c, std::integral_constant<std::int64_t, kChunk>());
+      if (c < s.channels) gather(p, seen, c, s.channels - c);
+    }
   });
 }
 

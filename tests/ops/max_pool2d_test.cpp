@@ -22,13 +22,13 @@ OpError pool_error(const char* message, Shape x, MaxPool2dOptions o = {}) {
   return {message, [=](Tape& t) { max_pool2d(t.constant(Tensor::zeros(x, DType::f32)), o); }};
 }
 
-// Kernels that overlap, leave gaps, or do not reach the border; channels around a chunk of 64.
+// Kernels that overlap, leave gaps, or do not reach the border; channels of one chunk of 64 and of more than two.
 const RegisterOp kMaxPool2d({
     .name = "max_pool2d",
     .cases = {pool_case({2, 4, 5, 3}, {.kernel = 3, .stride = 2, .padding = 1}), pool_case({1, 4, 6, 2}),
               pool_case({1, 5, 4, 2}, {.kernel = 3, .stride = 1}), pool_case({1, 5, 7, 1}, {.kernel = 1, .stride = 3}),
               pool_case({1, 2, 1, 1}, {.kernel = 4, .stride = 1, .padding = 2}), pool_case({0, 2, 2, 3}),
-              pool_case({2, 3, 2, 65}, {.kernel = 2, .stride = 1, .padding = 1}, true),
+              pool_case({2, 3, 2, 129}, {.kernel = 2, .stride = 1, .padding = 1}, true),
               pool_case({2, 17, 15, 64}, {.kernel = 3, .stride = 2, .padding = 1}, true),
               pool_case({1, 16, 17, 3}, {.kernel = 15, .stride = 1, .padding = 7}, true)},
     .errors = {pool_error("max_pool2d: x must be f32, f64 or bf16 with at least 4 axes, got f32 [3, 4, 2] on cpu",
