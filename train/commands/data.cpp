@@ -104,16 +104,26 @@ std::string checked_digest(std::string digest) {
   return digest;
 }
 
+// Leaves no empty directory behind where the file cannot be had.
+void fetch_file(const DataOptions& options) {
+  const std::string digest = checked_digest(options.sha256);
+  if (options.urls.empty() == options.files.empty()) throw std::invalid_argument("--sha256 needs --url or --from-file");
+  const std::string& from = options.urls.empty() ? options.files[0] : options.urls[0];
+  const std::string root = data_root(options.data_directory) + "/" + options.name;
+  const Download wanted{options.urls, digest, root + "/" + from.substr(from.rfind('/') + 1)};
+  try {
+    options.urls.empty() ? take_file(options.files[0], wanted) : download(wanted);
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove(root, ignored);
+    throw;
+  }
+  fmt::print("{}\n", wanted.path);
+}
+
 int run_fetch(const DataOptions& options) {
   if (!options.sha256.empty()) {
-    const std::string digest = checked_digest(options.sha256);
-    if (options.urls.empty() == options.files.empty())
-      throw std::invalid_argument("--sha256 needs --url or --from-file");
-    const std::string& from = options.urls.empty() ? options.files[0] : options.urls[0];
-    const std::string root = data_root(options.data_directory) + "/" + options.name;
-    const Download wanted{options.urls, digest, root + "/" + from.substr(from.rfind('/') + 1)};
-    options.urls.empty() ? take_file(options.files[0], wanted) : download(wanted);
-    fmt::print("{}\n", wanted.path);
+    fetch_file(options);
     return kExitOk;
   }
   if (!options.urls.empty()) throw std::invalid_argument("--url needs --sha256");

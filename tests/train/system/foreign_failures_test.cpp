@@ -142,9 +142,10 @@ TEST(ForeignText, TextWithoutWordsIsNoTextForPieces) {
     write_bytes(files / "c.toml", "[data]\ntokenizer = 'sentencepiece'\nvocabulary = 20\n");
     const ProgramResult r =
         run_program("train " + files / "c.toml" + " --data-dir " + files.path() + " --out " + files / "run");
-    EXPECT_EQ(r.exit_code, 2);
-    EXPECT_EQ(r.err, text == zero_width ? "error: sentence_piece: the library cannot learn from this text\n"
-                                        : "error: sentence_piece: the text must have words, got 4 lines without any\n");
+    EXPECT_EQ(r.exit_code, 3);
+    const std::string begin = "error: " + files / "train" + ": sentence_piece: ";
+    EXPECT_EQ(r.err, begin + (text == zero_width ? "the library cannot learn from this text\n"
+                                                 : "the text must have words, got 4 lines without any\n"));
   }
 }
 

@@ -43,15 +43,21 @@ Dictionary dictionary_of(const std::vector<const Lines*>& texts, Bpe* bpe) {
   return Dictionary::of_lines(pieces);
 }
 
+SentencePiece learned_pieces(const DataConfig& d, const std::string& directory, const ParallelText& train) try {
+  Lines both = train.source;
+  both.insert(both.end(), train.target.begin(), train.target.end());
+  return SentencePiece::train(both, {.vocabulary = d.vocabulary});
+} catch (const std::invalid_argument& e) {
+  throw FileError(path_in(directory, d.train), e.what());
+}
+
 Vocabulary make_vocabulary(const ExperimentConfig& config, const std::string& directory, const ParallelText& train) {
   const DataConfig& d = config.data;
   if (d.task == "numbers") return Vocabulary::numbers();
   if (d.tokenizer == "sentencepiece") {
     if (!d.sentencepiece_model.empty())
       return Vocabulary::sentence_piece(SentencePiece::read(path_in(directory, d.sentencepiece_model)), d.lowercase);
-    Lines both = train.source;
-    both.insert(both.end(), train.target.begin(), train.target.end());
-    return Vocabulary::sentence_piece(SentencePiece::train(both, {.vocabulary = d.vocabulary}), d.lowercase);
+    return Vocabulary::sentence_piece(learned_pieces(d, directory, train), d.lowercase);
   }
   std::optional<Bpe> bpe;
   if (!d.bpe_codes.empty()) bpe.emplace(path_in(directory, d.bpe_codes));
