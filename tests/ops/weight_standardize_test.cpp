@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/harness/op_spec.h"
@@ -97,13 +98,16 @@ TEST(WeightStandardize, WS_2_WS_4_ClampedByHand) {
   }
 }
 
-// Each unit has mean 0 and norm |g|, unbiased |g| sqrt((N - 1) / N), and is the same for any shift and stretch of W.
+// Each unit has mean 0 and norm |g|, unbiased |g| sqrt((N - 1) / N), and is the same for any shift and stretch of W, as
+// long as its weights differ: two that are nearly equal would fall under the minimum.
 RC_GTEST_PROP(WeightStandardize, WS_3_MeanZeroAndNormG, ()) {
   const auto N = *rc::gen::inRange<std::int64_t>(2, 100);
   const bool unbiased = *rc::gen::arbitrary<bool>();
   const double shift = *rc::gen::element(0.0, -3.0, 100.0), stretch = *rc::gen::element(1.0, 0.5, 30.0);
   Tensor W = randn({1, N}, *rc::gen::inRange(0u, 1000u)), moved = W.clone();
   for (std::int64_t n = 0; n < N; ++n) moved.data<double>()[n] = shift + stretch * W.data<double>()[n];
+  const auto [least, most] = std::minmax_element(W.data<double>(), W.data<double>() + N);
+  RC_PRE(*most - *least > 0.2);
   const double g = -1.5;
   const auto what = [&](const Tensor& weights) {
     return of_unit(weights.values<double>(), g, {.unbiased = unbiased}, Device::cpu).what;
