@@ -57,6 +57,23 @@ ordered_json files_of(const RunLog& run) {
   return files;
 }
 
+bool is_array(const ordered_json& object, const char* key) { return object.contains(key) && object[key].is_array(); }
+bool is_text(const ordered_json& object, const char* key) { return object.contains(key) && object[key].is_string(); }
+
+// Null without the file.
+ordered_json exhibits_of(const std::string& path) {
+  const std::string text = text_or_nothing(path);
+  if (text.empty()) return nullptr;
+  const auto is_exhibit = [](const ordered_json& e) {
+    if (!e.is_object() || !is_text(e, "title") || !is_text(e, "note")) return false;
+    if (is_array(e, "pictures")) return true;
+    return e.contains("matrix") && is_array(e["matrix"], "names") && is_array(e["matrix"], "counts");
+  };
+  ordered_json all = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!all.is_array() || !std::ranges::all_of(all, is_exhibit)) throw FileError(path, "is no list of exhibits");
+  return all;
+}
+
 // A group of one is none. Runs without settings are alike in nothing that is known.
 ordered_json groups_of(const ordered_json& runs) {
   std::map<std::string, std::vector<std::size_t>> alike;
@@ -82,6 +99,8 @@ ordered_json report_data(const std::vector<RunLog>& logs) {
     run["settings"] = settings_of(RunDirectory(log.path).config());
     run["events"] = log.events;
     run["files"] = files_of(log);
+    ordered_json exhibits = exhibits_of(RunDirectory(log.path).exhibits());
+    if (!exhibits.is_null()) run["exhibits"] = std::move(exhibits);
     runs.push_back(std::move(run));
   }
   return {{"runs", runs}, {"groups", groups_of(runs)}};

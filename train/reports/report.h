@@ -10,6 +10,10 @@ namespace foldgrad {
 //             settings  text by key of its config.toml: {"train.lr": "0.0005", ...}; empty without a file
 //             events    as in log.jsonl
 //             files     [{title, text}]: the last samples, config.toml, command.txt, env.json, as far as they are there
+//             exhibits  as in exhibits.json, if there is such a file: a list of tables of counts, a row and a column
+//                       for each name, and of sheets of pictures
+//                         {"title", "note", "matrix": {"names": [...], "counts": [[...], ...]}}
+//                         {"title", "note", "pictures": [{"caption", "png", in base64}], "columns", may be absent}
 //   groups  indices of runs that differ in train.seed and in no other setting: [[0, 1, 2]]
 nlohmann::ordered_json report_data(const std::vector<RunLog>& runs);
 

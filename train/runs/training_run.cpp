@@ -190,6 +190,7 @@ bool TrainingRun::validate() {
   progress_->print(fmt::format("step {:>6}  validation: {}", n, v.short_text));
   try {
     if (!v.samples.empty()) write_file_atomically(run_.sample(n), v.samples);
+    if (!v.exhibits.empty()) write_file_atomically(run_.exhibits(), v.exhibits);
   } catch (const FileError& e) {
     progress_->warn(e.what());
   }

@@ -62,6 +62,23 @@ TEST_F(Report, SignaturesThatDifferNameTheirRuns) {
   EXPECT_TRUE(table.ends_with("\nsignature of a, c: tok:13a\nsignature of b: tok:intl\n")) << table;
 }
 
+TEST_F(Report, ShowsWhatATaskLeavesForIt) {
+  const std::string plain = run("plain", kLog), seen = run("seen", kLog), path = seen + "/exhibits.json";
+  const std::string exhibits = R"([{"title":"t","note":"n","matrix":{"names":["a"],"counts":[[1]]}},)"
+                               R"({"title":"t","note":"n","pictures":[{"caption":"c","png":"Zg=="}]}])";
+  write_bytes(path, exhibits);
+  const auto data = report_data(read_run_logs({plain, seen}));
+  EXPECT_FALSE(data["runs"][0].contains("exhibits"));
+  EXPECT_EQ(data["runs"][1]["exhibits"].dump(), exhibits);
+  for (const char* bad :
+       {"{", "7", "{}", "[7]", "[{}]", R"([{"title":"t","note":"n"}])",
+        R"([{"title":"t","note":"n","matrix":{"names":["a"]}}])", R"([{"title":"t","note":"n","matrix":[]}])",
+        R"([{"title":"t","pictures":[]}])", R"([{"note":"t","pictures":[]}])"}) {
+    write_bytes(path, bad);
+    EXPECT_EQ(message<FileError>([&] { report_data({read_run_log(seen)}); }), path + ": is no list of exhibits") << bad;
+  }
+}
+
 TEST_F(Report, EveryScoreHasAColumnWithItsDecimals) {
   RunSummary a, b;
   a.name = "a", a.norm = "ln";

@@ -5,6 +5,7 @@ const data = JSON.parse(document.querySelector('#data').textContent);
 const kSections = [
   {id: 'runs', title: 'Runs', content: summarySection},
   {id: 'settings', title: 'What differs', content: differencesSection},
+  {id: 'exhibits', title: 'Results', content: exhibitsSection},
   {id: 'curves', title: 'Curves', content: curvesSection},
   {id: 'sites', title: 'Layers and normalizers', content: heatSection},
   {id: 'details', title: 'Details', content: detailsSection},
