@@ -74,6 +74,7 @@ Classification::Classification(std::unique_ptr<Model> model, const Classificatio
     : model_(std::move(model)),
       options_(options),
       digests_(data.digests),
+      shown_(data.train_rows),
       batches_(data.train, data.train_rows,
                {.size = options.batch, .seed = options.seed, .augmentation = options.augmentation, .prefetch = true}),
       valid_(data.valid, data.valid_rows, {.size = options.batch, .training = false}) {}
@@ -90,15 +91,29 @@ Var Classification::loss(const Examples& examples, const ForwardPass& pass) {
 
 Validation Classification::validate() {
   ClassificationScores scores(valid_.images().classes);
+  WorstMistakes mistakes;
   valid_.seek({});
   for (std::int64_t i = 0; i < valid_.per_epoch(); ++i) {
     const ImageBatch batch = valid_.next();
     Tape tape(/*recording=*/false);
     const NamedTensors inputs = to({{"images", batch.images}}, model_->device());
     const Var logits = model_->forward(inputs, {.tape = tape, .dtype = DType::f32});
-    scores.add(logits.value().to(Device::cpu), batch.labels);
+    const Tensor on_host = logits.value().to(Device::cpu);
+    scores.add(on_host, batch.labels);
+    mistakes.add(on_host, batch.images, batch.labels);
   }
-  return scores.validation();
+  Validation v = scores.validation();
+  v.exhibits = exhibits(scores, mistakes);
+  return v;
+}
+
+std::string Classification::exhibits(const ClassificationScores& scores, const WorstMistakes& mistakes) const {
+  const std::vector<std::string>& classes = valid_.images().classes;
+  auto all = nlohmann::ordered_json::array();
+  if (auto confusion = confusion_exhibit(scores, classes); !confusion.is_null()) all.push_back(std::move(confusion));
+  all.push_back(mistakes_exhibit(mistakes, classes));
+  all.push_back(augmented_exhibit(options_.augmentation, batches_.images(), shown_, options_.seed));
+  return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 ClassificationData read_images(const ImageConfig& config, const std::string& directory) {

@@ -4,6 +4,7 @@
 #include "train/config/config.h"
 #include "train/data/images/batches.h"
 #include "train/loop/task.h"
+#include "train/tasks/classification_exhibits.h"
 
 namespace foldgrad {
 
@@ -38,9 +39,12 @@ class Classification final : public Task {
   std::map<std::string, std::string> data_digests() const override { return digests_; }
 
  private:
+  std::string exhibits(const ClassificationScores& scores, const WorstMistakes& mistakes) const;
+
   std::unique_ptr<Model> model_;
   ClassificationOptions options_;
   std::map<std::string, std::string> digests_;
+  std::vector<std::int64_t> shown_;  // training images, of which the report shows the first
   ImageBatches batches_, valid_;
 };
 

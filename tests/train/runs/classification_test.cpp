@@ -116,6 +116,11 @@ TEST_F(ClassificationRun, LearnsAndTellsHowWell) {
   EXPECT_EQ(events_of(files_ / "run", "start").at(0).at("score"), "top1");
   EXPECT_EQ(read_bytes(files_ / "run/samples/step-00000040.txt"),
             "above: 8 of 8 right\nbelow: 8 of 8 right\nleft: 8 of 8 right\n");
+  const auto exhibits = nlohmann::json::parse(read_bytes(files_ / "run/exhibits.json"));
+  ASSERT_EQ(exhibits.size(), 3u);
+  EXPECT_EQ(exhibits[0].at("matrix").at("counts"), (nlohmann::json{{8, 0, 0}, {0, 8, 0}, {0, 0, 8}}));
+  EXPECT_TRUE(exhibits[1].at("pictures").empty());  // it makes no mistake
+  EXPECT_EQ(exhibits[2].at("pictures").size(), png_available() ? 48u : 0u);
   const auto environment = nlohmann::json::parse(read_bytes(files_ / "run/env.json")).dump();
   for (const char* file : {"data_batch_3.bin", "test_batch.bin", "batches.meta.txt"})
     EXPECT_NE(environment.find(file), std::string::npos) << file;

@@ -28,6 +28,9 @@ Picture read_picture(const std::string& path);
 // The same of the content; `path` is for messages.
 Picture decode_picture(const std::string& path, std::string_view content);
 
+// A PNG file. Throws std::runtime_error where the build lacks libpng.
+std::string encode_png(const Picture& picture);
+
 // The largest square in the middle of a picture, scaled to size x size pixels: bilinear, and antialiased where it
 // becomes smaller, as Pillow's BILINEAR. One row or column of the result, of n pixels x_j with the square from b to
 // b + s:

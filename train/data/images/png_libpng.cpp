@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <png.h>
 
+#include <stdexcept>
+
 #include "engine/files/file.h"
 #include "train/data/images/picture.h"
 #include "train/data/images/set.h"
@@ -41,6 +43,20 @@ Picture decode_png(const std::string& path, std::string_view content) {
   constexpr png_color kWhite{255, 255, 255};
   require(png_image_finish_read(png.get(), &kWhite, picture.pixels.data(), /*row_stride=*/0, nullptr));
   return picture;
+}
+
+std::string encode_png(const Picture& picture) {
+  Png png;
+  png->width = png_uint_32(picture.width), png->height = png_uint_32(picture.height), png->format = PNG_FORMAT_RGB;
+  const auto write = [&](void* to, png_alloc_size_t& bytes) {
+    if (!png_image_write_to_memory(png.get(), to, &bytes, 0, picture.pixels.data(), /*row_stride=*/0, nullptr))
+      throw std::runtime_error(fmt::format("PNG: {}", png->message));
+  };
+  png_alloc_size_t bytes = 0;
+  write(nullptr, bytes);
+  std::string file(bytes, '\0');
+  write(file.data(), bytes);
+  return file;
 }
 
 }  // namespace foldgrad

@@ -1,3 +1,5 @@
+#include <stdexcept>
+
 #include "engine/files/file.h"
 #include "train/data/images/picture.h"
 
@@ -8,5 +10,7 @@ bool png_available() { return false; }
 Picture decode_png(const std::string& path, std::string_view) {
   throw FileError(path, "this build cannot read PNG; install libpng-dev and configure with FOLDGRAD_LIBPNG=ON");
 }
+
+std::string encode_png(const Picture&) { throw std::runtime_error("PNG: this build cannot write it"); }
 
 }  // namespace foldgrad

@@ -82,6 +82,17 @@ TEST(DecodePng, GivesThePixelsOfEveryKind) {
   EXPECT_EQ(pixels(png_file(2, 1, 8, PngColour::palette, {1, 0}, palette), 1, 2), (Bytes{6, 5, 4, 9, 8, 7}));
 }
 
+TEST(EncodePng, IsReadAgain) {
+  if (!png_available()) {
+    EXPECT_EQ(message<std::runtime_error>([] { encode_png(picture(1, 1, {0})); }), "PNG: this build cannot write it");
+    GTEST_SKIP() << "this build lacks libpng";
+  }
+  const Picture p = picture(2, 3, {1, 200, 30, 40, 5, 255}), got = decode_picture("a", encode_png(p));
+  EXPECT_EQ(got.height, 2);
+  EXPECT_EQ(got.width, 3);
+  EXPECT_EQ(got.pixels, p.pixels);
+}
+
 TEST(DecodePng, LaysWhatIsTransparentOverWhite) {
   if (!png_available()) GTEST_SKIP() << "this build lacks libpng";
   const std::string three{9, 8, 7, char(255), 9, 8, 7, 0, 0, 0, 0, char(128)};

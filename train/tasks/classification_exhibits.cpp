@@ -1,0 +1,100 @@
+#include "train/tasks/classification_exhibits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "train/data/images/picture.h"
+#include "train/system/base64.h"
+
+namespace foldgrad {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t kMostClasses = 100;
+constexpr std::int64_t kAugmentedImages = 6, kAugmentedEpochs = 7;
+
+ordered_json picture_json(const std::uint8_t* pixels, std::int64_t height, std::int64_t width,
+                          const std::string& caption) {
+  const Picture picture{height, width, {pixels, pixels + height * width * kColours}};
+  return {{"caption", caption}, {"png", base64(encode_png(picture))}};
+}
+
+// Filled by add(pictures) where there is libpng.
+template <class Add>
+ordered_json pictures_exhibit(const std::string& title, const std::string& note, const Add& add) {
+  ordered_json exhibit{{"title", title}, {"note", note}, {"pictures", ordered_json::array()}};
+  if (png_available())
+    add(exhibit["pictures"]);
+  else
+    exhibit["note"] = "No pictures: foldgrad was built without libpng.";
+  return exhibit;
+}
+
+}  // namespace
+
+void WorstMistakes::add(const Tensor& logits, const Tensor& images, const Tensor& labels) {
+  const std::int64_t B = labels.size(), K = logits.shape()[1];
+  const Tensor exact = logits.to(DType::f64);
+  for (std::int64_t b = 0; b < B; ++b) {
+    const double* z = exact.data<double>() + b * K;
+    const std::int64_t label = labels.data<std::int64_t>()[b], predicted = std::max_element(z, z + K) - z;
+    if (predicted == label) continue;
+    double sum = 0;
+    for (std::int64_t k = 0; k < K; ++k) sum += std::exp(z[k] - z[predicted]);
+    const double loss = std::log(sum) - (z[label] - z[predicted]);
+    all_.push_back({std::isnan(loss) ? INFINITY : loss, label, predicted, 1 / sum, images.slice(b, b + 1).clone()});
+  }
+  std::ranges::stable_sort(all_, std::greater(), &Mistake::loss);
+  if (all_.size() > most_) all_.resize(most_);
+}
+
+ordered_json confusion_exhibit(const ClassificationScores& scores, const std::vector<std::string>& classes) {
+  if (classes.size() > kMostClasses) return nullptr;
+  ordered_json counts = ordered_json::array();
+  for (std::size_t of = 0; of < classes.size(); ++of) {
+    ordered_json row = ordered_json::array();
+    for (std::size_t k = 0; k < classes.size(); ++k) row.push_back(scores.count(std::int64_t(of), std::int64_t(k)));
+    counts.push_back(std::move(row));
+  }
+  return {{"title", "Confusions"},
+          {"note", "A row for each class: how many of its images are taken for which, shaded by their share."},
+          {"matrix", {{"names", classes}, {"counts", counts}}}};
+}
+
+ordered_json mistakes_exhibit(const WorstMistakes& mistakes, const std::vector<std::string>& classes) {
+  const auto percent = [](double p) { return fmt::format("{:.1f} %", 100 * p); };
+  return pictures_exhibit(
+      "Worst mistakes", "What each image is, what it is taken for, and how likely the model thinks either.",
+      [&](ordered_json& pictures) {
+        for (const auto& m : mistakes.all())
+          pictures.push_back(
+              picture_json(m.image.data<std::uint8_t>(), m.image.shape()[1], m.image.shape()[2],
+                           fmt::format("{} {}, not {} {}", classes[std::size_t(m.label)], percent(std::exp(-m.loss)),
+                                       classes[std::size_t(m.predicted)], percent(m.certainty))));
+      });
+}
+
+ordered_json augmented_exhibit(const Augmentation& augmentation, const ImageSet& images,
+                               const std::vector<std::int64_t>& rows, std::uint64_t seed) {
+  ordered_json exhibit = pictures_exhibit(
+      "Training images", "Some of them, each as it is and as the first epochs of training change it.",
+      [&](ordered_json& pictures) {
+        std::vector<std::uint8_t> changed(std::size_t(images.image_bytes()));
+        for (std::size_t i = 0; i < std::min<std::size_t>(rows.size(), kAugmentedImages); ++i) {
+          const std::string& name = images.classes[std::size_t(images.label(rows[i]))];
+          pictures.push_back(picture_json(images.image(rows[i]), images.height(), images.width(), name));
+          for (std::int64_t epoch = 0; epoch < kAugmentedEpochs; ++epoch) {
+            augment(augmentation, images, rows[i], seed, epoch, changed.data());
+            pictures.push_back(
+                picture_json(changed.data(), images.height(), images.width(), fmt::format("epoch {}", epoch)));
+          }
+        }
+      });
+  exhibit["columns"] = 1 + kAugmentedEpochs;
+  return exhibit;
+}
+
+}  // namespace foldgrad
