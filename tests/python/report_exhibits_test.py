@@ -92,6 +92,23 @@ class ReportExhibits(unittest.TestCase):
         self.assertIsNone(self.js("window.hacked"))
         self.assertEqual(Structure(self.js("document.documentElement.outerHTML")).complaints, [])
 
+    def test_scores_of_images_have_their_names(self):
+        os.mkdir(self.path("images"))
+        with open(self.path("images", "log.jsonl"), "w") as file:
+            for event in events(1, 0):
+                if event["event"] == "train":
+                    event["images_per_second"] = 7.0
+                if event["event"] == "validate":
+                    event = {"event": "validate", "step": event["step"], "loss": 1.0, "top1": 12.345, "top5": 60.0}
+                file.write(json.dumps(event) + "\n")
+        self.browser.open(self.report("images"))
+        self.assertEqual(self.texts("#runs thead th")[5:7], ["Top-1 %", "Top-5 %"])
+        self.assertEqual(self.texts("#runs tbody td")[4:6], ["12.35", "60.00"])
+        self.assertEqual(dict(zip(self.texts("figcaption strong"), self.texts("figcaption .unit"))), {
+            "Training loss": "nats per image, label-smoothed", "Validation loss": "nats per image",
+            "Top-1": "% of images", "Top-5": "% of images", "Norm of the gradient": "before train.clip",
+            "Speed": "images / s"})
+
     def test_runs_without_exhibits_have_no_such_section(self):
         self.browser.open(self.report("plain"))
         self.assertEqual(self.js("document.querySelectorAll('#exhibits').length"), 0)

@@ -22,7 +22,9 @@ const std::vector<Column> kKnown{{"perplexity", "perplexity", 3},
                                  {"bleu", "BLEU", 2},
                                  {"tokenized_bleu", "tokenized BLEU", 2},
                                  {"chrf", "chrF2", 2},
-                                 {"exact", "exact %", 1}};
+                                 {"exact", "exact %", 1},
+                                 {"top1", "top-1 %", 2},
+                                 {"top5", "top-5 %", 2}};
 
 // Every score of any run, in the order of the logs; the loss only where there is no perplexity.
 std::vector<Column> columns_of(const std::vector<RunSummary>& runs) {

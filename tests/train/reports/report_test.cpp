@@ -98,6 +98,11 @@ TEST_F(Report, EveryScoreHasAColumnWithItsDecimals) {
             "7.0000 "
             "   8.0000      0           0  0:00\n");
   EXPECT_NE(table.find("best step    loss  accuracy  skips"), std::string::npos) << table;
+  RunSummary images;
+  images.best = {1, {{"loss", 1}, {"top1", 2}, {"top5", 34.5678}}, ""};
+  const std::string of_images = comparison_table({images});
+  EXPECT_NE(of_images.find("    loss  top-1 %  top-5 %  skips"), std::string::npos) << of_images;
+  EXPECT_NE(of_images.find("  1.0000     2.00    34.57  "), std::string::npos) << of_images;
 }
 
 TEST_F(Report, LogsOfRunsThatGoOn) {

@@ -15,9 +15,12 @@ const kCurves = [
   {event: 'validate', key: 'tokenized_bleu', title: 'Tokenized BLEU', unit: 'on the validation text'},
   {event: 'validate', key: 'chrf', title: 'chrF2', unit: 'on the validation text'},
   {event: 'validate', key: 'exact', title: 'Exact match', unit: '% of lines'},
+  {event: 'validate', key: 'top1', title: 'Top-1', unit: '% of images'},
+  {event: 'validate', key: 'top5', title: 'Top-5', unit: '% of images'},
   {event: 'train', key: 'gradient_norm', title: 'Norm of the gradient', unit: 'before train.clip', logarithmic: true},
   {event: 'train', key: 'lr', title: 'Learning rate', unit: ''},
   {event: 'train', key: 'tokens_per_second', title: 'Speed', unit: 'tokens / s'},
+  {event: 'train', key: 'images_per_second', title: 'Speed', unit: 'images / s'},
 ];
 
 // Those above that the logs have and that are not always 0, then numbers that are not known here.
@@ -29,7 +32,9 @@ function curvesIn(runs) {
         if (isNumber(value) && value !== 0 && key !== 'step' && key !== 'seconds')
           found.set(`${event.event} ${key}`, {event: event.event, key});
   const name = curve => `${curve.event} ${curve.key}`;
-  const known = kCurves.filter(curve => found.delete(name(curve)));
+  const ofImages = found.has('train images_per_second') && !found.has('train tokens_per_second');
+  const known = kCurves.filter(curve => found.delete(name(curve)))
+                    .map(curve => ofImages ? {...curve, unit: curve.unit.replace('per token', 'per image')} : curve);
   return [...known, ...[...found.values()].map(curve => ({...curve, title: name(curve), unit: ''}))].map(
       curve => ({
         ...curve,

@@ -7,6 +7,8 @@ const kScores = [
   {key: 'tokenized_bleu', title: 'Tokenized BLEU', decimals: 2, best: Math.max},
   {key: 'chrf', title: 'chrF2', decimals: 2, best: Math.max},
   {key: 'exact', title: 'Exact %', decimals: 1, best: Math.max},
+  {key: 'top1', title: 'Top-1 %', decimals: 2, best: Math.max},
+  {key: 'top5', title: 'Top-5 %', decimals: 2, best: Math.max},
 ];
 
 const eventsOf = (run, kind) => run.events.filter(event => event.event === kind);
