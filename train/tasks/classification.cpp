@@ -110,9 +110,9 @@ Validation Classification::validate() {
 std::string Classification::exhibits(const ClassificationScores& scores, const WorstMistakes& mistakes) const {
   const std::vector<std::string>& classes = valid_.images().classes;
   auto all = nlohmann::ordered_json::array();
-  if (auto confusion = confusion_exhibit(scores, classes); !confusion.is_null()) all.push_back(std::move(confusion));
-  all.push_back(mistakes_exhibit(mistakes, classes));
-  all.push_back(augmented_exhibit(options_.augmentation, batches_.images(), shown_, options_.seed));
+  for (const auto& exhibit : {confusion_exhibit(scores, classes), mistakes_exhibit(mistakes, classes),
+                              augmented_exhibit(options_.augmentation, batches_.images(), shown_, options_.seed)})
+    if (!exhibit.is_null()) all.push_back(exhibit);
   return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

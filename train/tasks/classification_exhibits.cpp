@@ -79,6 +79,7 @@ ordered_json mistakes_exhibit(const WorstMistakes& mistakes, const std::vector<s
 
 ordered_json augmented_exhibit(const Augmentation& augmentation, const ImageSet& images,
                                const std::vector<std::int64_t>& rows, std::uint64_t seed) {
+  if (!augmentation.changes()) return nullptr;
   ordered_json exhibit = pictures_exhibit(
       "Training images", "Some of them, each as it is and as the first epochs of training change it.",
       [&](ordered_json& pictures) {

@@ -33,7 +33,8 @@ class WorstMistakes {
 nlohmann::ordered_json confusion_exhibit(const ClassificationScores& scores, const std::vector<std::string>& classes);
 // Pictures need libpng; without it a note says so.
 nlohmann::ordered_json mistakes_exhibit(const WorstMistakes& mistakes, const std::vector<std::string>& classes);
-// Some of the images `rows` of a set, and what training makes of them in its first epochs.
+// Some of the images `rows` of a set, and what training makes of them in its first epochs. Null where it leaves them as
+// they are.
 nlohmann::ordered_json augmented_exhibit(const Augmentation& augmentation, const ImageSet& images,
                                          const std::vector<std::int64_t>& rows, std::uint64_t seed);
 

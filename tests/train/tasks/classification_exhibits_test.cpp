@@ -100,6 +100,9 @@ TEST_F(Exhibits, TrainingImagesAreShownAsTheyAreLearntFrom) {
     EXPECT_NE(picture(1).at("png"), picture(2).at("png"));
   }
   EXPECT_EQ(augmented_exhibit(flips, images_, {0, 1, 2, 3, 0, 1, 2}, 1).at("pictures").size(), 48u);
+  EXPECT_TRUE(augmented_exhibit({.fill = {1, 2, 3}}, images_, {0, 1}, 1).is_null());
+  for (const Augmentation& a : {Augmentation{.crop = 1}, {.rand_augment = {1, 5}}, {.cutout = 1}})
+    EXPECT_FALSE(augmented_exhibit(a, images_, {0, 1}, 1).is_null());
 }
 
 }  // namespace

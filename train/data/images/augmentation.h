@@ -27,6 +27,8 @@ struct Augmentation {
   RandAugment rand_augment = {};
   std::int64_t cutout = 0;                       // s; 0: none
   std::array<std::uint8_t, kColours> fill = {};  // the mean of all images becomes zero when they are normalized
+
+  bool changes() const { return crop > 0 || flip != Flip::never || rand_augment.operations > 0 || cutout > 0; }
 };
 
 // From the names of a configuration: "crop4" (or another number), "flip", "flip_alternating", "randaugment2m9" (two
