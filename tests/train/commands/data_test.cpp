@@ -119,8 +119,8 @@ TEST_F(DataCommand, AFetchThatFailsLeavesNoDirectoryThatLooksLikeTheData) {
   setenv("http_proxy", "http://localhost:1", 1);
   setenv("https_proxy", "http://localhost:1", 1);
   const ProgramResult r = data("fetch multi30k --data-dir " + files_ / "root");
-  const ProgramResult file = data("fetch mine --data-dir " + files_ / "root" + " --url http://127.0.0.1:1/a --sha256 " +
-                                  std::string(64, 'a'));
+  const ProgramResult file =
+      data("fetch mine --data-dir " + files_ / "root" + " --url http://127.0.0.1:1/a --sha256 " + std::string(64, 'a'));
   unsetenv("http_proxy");
   unsetenv("https_proxy");
   EXPECT_EQ(file.exit_code, 3);

@@ -18,12 +18,14 @@ std::string png_text(const Tensor& images, std::int64_t i) {
   return base64(encode_png({images.shape()[1], images.shape()[2], pixels}));
 }
 
+// The third is right; of the others the fourth is worst, and the first better than the second.
+Tensor logits() { return Tensor::of<double>({4, 3}, {0, 1, 0, 5, 0, 0, 0, 0, 9, -9, 0, 9}); }
+
 class Exhibits : public ::testing::Test {
  protected:
   const std::vector<std::string> classes_{"cat", "dog", "eel"};
   const ImageSet images_ = counting_images(4, 2, 3, 3);  // labels 0, 1, 2, 0
-  // The third is right; of the others the fourth is worst, and the first better than the second.
-  const Tensor logits_ = Tensor::of<double>({4, 3}, {0, 1, 0, 5, 0, 0, 0, 0, 9, -9, 0, 9});
+  const Tensor logits_ = logits();
 };
 
 TEST_F(Exhibits, TheWorstMistakesComeFirst) {
