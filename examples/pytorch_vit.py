@@ -19,11 +19,28 @@ from normalizers import DeepNorm, make_norm
 from pytorch_model import ACTIVATIONS
 
 
+class StandardizedLinear(nn.Linear):
+    """Each row of the weight with mean 0 and norm |gain|: scaled weight standardization, with the unbiased variance."""
+
+    def __init__(self, *sizes, **options):
+        super().__init__(*sizes, **options)
+        self.gain = nn.Parameter(torch.ones(self.out_features))
+
+    def forward(self, x):
+        variance, mean = torch.var_mean(self.weight, 1, keepdim=True)
+        scale = self.gain[:, None] / (variance * self.in_features).clamp(min=1e-4).sqrt()
+        return nn.functional.linear(x, (self.weight - mean) * scale, self.bias)
+
+
+def linear_of_blocks(m):
+    return StandardizedLinear if m.get("weight_standardization") else nn.Linear
+
+
 class Attention(nn.Module):
-    def __init__(self, width, heads, bias):
+    def __init__(self, m):
         super().__init__()
-        self.heads = heads
-        self.qkv, self.proj = nn.Linear(width, 3 * width, bias=bias), nn.Linear(width, width)
+        self.heads, width, linear = m["heads"], m["width"], linear_of_blocks(m)
+        self.qkv, self.proj = linear(width, 3 * width, bias=m["qkv_bias"]), linear(width, width)
 
     def forward(self, x):
         q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in self.qkv(x).chunk(3, -1))
@@ -34,7 +51,8 @@ class Attention(nn.Module):
 class Mlp(nn.Module):
     def __init__(self, m):
         super().__init__()
-        self.fc1, self.fc2 = nn.Linear(m["width"], m["ffn_width"]), nn.Linear(m["ffn_width"], m["width"])
+        linear = linear_of_blocks(m)
+        self.fc1, self.fc2 = linear(m["width"], m["ffn_width"]), linear(m["ffn_width"], m["width"])
         self.activation = ACTIVATIONS[m["activation"]]
 
     def forward(self, x):
@@ -46,7 +64,7 @@ class Block(nn.Module):
         super().__init__()
         m = config["model"]
         self.pre_norm = m["pre_norm"]
-        self.attn, self.mlp = Attention(m["width"], m["heads"], m["qkv_bias"]), Mlp(m)
+        self.attn, self.mlp = Attention(m), Mlp(m)
         self.norm1, self.norm2 = make_norm(config, f"{name}.norm1"), make_norm(config, f"{name}.norm2")
 
     def residual(self, x, norm, branch):

@@ -22,6 +22,15 @@ std::vector<const Normalizer*> Model::normalizers() const {
   return {all.begin(), all.end()};
 }
 
+std::vector<Parameter*> Model::vectors() {
+  std::vector<Parameter*> all = parameters();
+  std::erase_if(all, [](const Parameter* p) {
+    const Shape& shape = p->value.shape();
+    return std::count_if(shape.begin(), shape.end(), [](std::int64_t size) { return size > 1; }) > 1;
+  });
+  return all;
+}
+
 std::int64_t Model::parameter_count() const {
   std::int64_t count = 0;
   for (const Parameter* p : parameters()) count += p->value.size();
@@ -38,6 +47,13 @@ NamedTensors Model::state() const {
   NamedTensors all;
   for (const Normalizer* norm : normalizers())
     for (const auto& [name, tensor] : norm->state()) all.emplace(norm->site() + "." + name, tensor);
+  return all;
+}
+
+NamedTensors Model::statistics() const {
+  NamedTensors all;
+  for (const Normalizer* norm : normalizers())
+    for (const auto& [name, tensor] : norm->statistics()) all.emplace(norm->site() + "." + name, tensor);
   return all;
 }
 

@@ -27,6 +27,9 @@ class Model {
   virtual std::vector<Normalizer*> normalizers() = 0;
   // Those of the last layer, which makes the logits: adaptive clipping may leave them out.
   virtual std::vector<Parameter*> output_parameters() = 0;
+  // Those that are added or scale, and are no matrices: biases, gains, positions. Weight decay may leave them out. By
+  // default all with at most one axis longer than 1.
+  virtual std::vector<Parameter*> vectors();
   std::vector<const Parameter*> parameters() const;
   std::vector<const Normalizer*> normalizers() const;
   std::int64_t parameter_count() const;
@@ -54,6 +57,8 @@ class Model {
   NamedTensors values() const;
   // Buffers of all normalizers, by SITE.NAME, live as those of Normalizer::state().
   NamedTensors state() const;
+  // Of these, what Normalizer::statistics() has.
+  NamedTensors statistics() const;
   NamedTensors snapshot() const { return clone(state()); }
   // Throws std::invalid_argument unless names, shapes and dtypes are those of state(); nothing is written then.
   void restore(const NamedTensors& snapshot);

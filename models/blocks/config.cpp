@@ -33,7 +33,8 @@ void BlockConfig::validate(const char* family) const {
   using Probability = std::pair<const char*, double>;
   for (const auto& [key, value] : {Probability{"dropout", dropout},
                                    {"attention_dropout", attention_dropout},
-                                   {"activation_dropout", activation_dropout}})
+                                   {"activation_dropout", activation_dropout},
+                                   {"drop_path", drop_path}})
     FOLDGRAD_CHECK(value >= 0 && value < 1, "{}: {} must be in [0, 1), got {}", family, key, value);
   std::vector<std::string> names;
   for (Activation a : kActivations) names.push_back(name(a));

@@ -17,6 +17,13 @@ struct BlockConfig {
   double dropout = 0.3;             // of embeddings and of what a sublayer adds
   double attention_dropout = 0.1;   // of probabilities
   double activation_dropout = 0.1;  // after the activation of a feed-forward block
+  // Stochastic depth [DO-6]: how often the last layer leaves out what a sublayer adds to a sample. It grows linearly
+  // from 0 in the first layer (timm, vision_transformer.py). Of families whose layers are made by
+  // BlockMaker::at_layer().
+  double drop_path = 0;
+
+  // The linear layers of a block use their weights standardized [WS-3], with a gain for each row.
+  bool weight_standardization = false;
 
   bool pre_norm = true;  // normalizers before each sublayer and one behind each stack; otherwise after each sum
   std::string activation = "relu";  // or another that ops/activation names

@@ -3,10 +3,15 @@
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/attention/attention.h"
+#include "ops/cast/cast.h"
 #include "ops/linear/linear.h"
+#include "ops/weight_standardize/weight_standardize.h"
 
 namespace foldgrad {
 namespace {
+
+// The variance is the unbiased one, as in benjs/nfnets_pytorch.
+constexpr WeightStandardizeOptions kStandardization{.unbiased = true};
 
 template <class T>
 void append(std::vector<T*>& all, const std::vector<T*>& more) {
@@ -16,17 +21,34 @@ void append(std::vector<T*>& all, const std::vector<T*>& more) {
 }  // namespace
 
 LinearLayer::LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device,
-                         bool with_bias)
+                         bool with_bias, bool standardized)
     : weight{name + ".weight", Tensor::zeros({out, in}, dtype, device)},
-      bias{name + ".bias", with_bias ? Tensor::zeros({out}, dtype, device) : Tensor()} {}
+      bias{name + ".bias", with_bias ? Tensor::zeros({out}, dtype, device) : Tensor()},
+      gain{name + ".gain", standardized ? Tensor::full({out}, 1, dtype, device) : Tensor()} {}
 
 std::vector<Parameter*> LinearLayer::parameters() {
-  if (has_bias()) return {&weight, &bias};
-  return {&weight};
+  std::vector<Parameter*> all{&weight};
+  if (has_bias()) all.push_back(&bias);
+  if (has_gain()) all.push_back(&gain);
+  return all;
+}
+
+Var LinearLayer::matrix(const ForwardPass& pass) {
+  if (!has_gain()) return pass.use(weight);
+  const Var W = pass.tape.parameter(weight);
+  const Var g = pass.tape.parameter(gain);
+  return cast(weight_standardize(W, g, kStandardization), pass.dtype);
+}
+
+Tensor LinearLayer::matrix_values() const {
+  if (!has_gain()) return weight.value;
+  Tape tape(/*recording=*/false);
+  const Var W = tape.constant(weight.value), g = tape.constant(gain.value);
+  return weight_standardize(W, g, kStandardization).value();
 }
 
 Var LinearLayer::operator()(const Var& x, const ForwardPass& pass) {
-  const Var W = pass.use(weight);
+  const Var W = matrix(pass);
   if (!has_bias()) return linear(x, W);
   const Var b = pass.use(bias);
   return linear(x, W, b);
@@ -38,8 +60,10 @@ Sublayer::Sublayer(const BlockMaker& make, const std::string& name, LinearLayer 
       norm(std::move(norm)),
       residual(make.residual_normalizer(name)),
       dropout_(make.config.dropout),
+      drop_path_(make.drop_path),
       pre_norm_(make.config.pre_norm),
-      stream_(random_stream(name + ".dropout")) {}
+      stream_(random_stream(name + ".dropout")),
+      path_stream_(random_stream(name + ".drop_path")) {}
 
 Var Sublayer::inner(const Var& x, const Tensor* mask, const ForwardPass& pass) {
   return pre_norm_ ? norm->apply(x, pass.norm(mask)) : x;
@@ -51,10 +75,11 @@ Var Sublayer::join(const Var& branch, const Var& x, const Tensor* mask, const Fo
   const auto sum = [&] {
     const Tape::Scope scope(pass.tape, name);
     const double s = norm->residual_scale();
-    const Var z = linear(branch, pass.use(out.weight));
+    const Var z = linear(branch, out.matrix(pass));
     const Var b = pass.use(out.bias);
     const Var stream = s == 1 ? kept : scale(kept, s);
-    return bias_dropout_residual(z, b, stream, pass.dropout(dropout_), pass.random(stream_));
+    return bias_dropout_residual(z, b, stream, pass.dropout(dropout_), pass.random(stream_),
+                                 {pass.dropout(drop_path_), pass.random(path_stream_)});
   };
   return pre_norm_ ? sum() : norm->apply(sum(), context);
 }
@@ -68,6 +93,12 @@ std::vector<Parameter*> Sublayer::normalizer_parameters() {
   std::vector<Parameter*> all;
   for (Normalizer* n : normalizers()) append(all, n->parameters());
   return all;
+}
+
+BlockMaker BlockMaker::at_layer(std::int64_t layer, std::int64_t layers) const {
+  BlockMaker make = *this;
+  make.drop_path = layers > 1 ? config.drop_path * double(layer) / double(layers - 1) : 0;
+  return make;
 }
 
 std::unique_ptr<Normalizer> BlockMaker::normalizer(const std::string& site) const {
@@ -124,8 +155,9 @@ std::vector<Parameter*> AttentionBlock::parameters() {
 
 PackedAttentionBlock::PackedAttentionBlock(const BlockMaker& make, const std::string& name, const std::string& norm,
                                            bool qkv_bias)
-    : qkv(make.linear(name + ".qkv", make.config.width, 3 * make.config.width, qkv_bias)),
-      sublayer(make, name, make.linear(name + ".proj", make.config.width, make.config.width), make.normalizer(norm)),
+    : qkv(make.block_linear(name + ".qkv", make.config.width, 3 * make.config.width, qkv_bias)),
+      sublayer(make, name, make.block_linear(name + ".proj", make.config.width, make.config.width),
+               make.normalizer(norm)),
       heads(int(make.config.heads)),
       dropout_(make.config.attention_dropout),
       stream_(random_stream(name + ".attention_dropout")) {}
@@ -149,8 +181,8 @@ std::vector<Parameter*> PackedAttentionBlock::parameters() {
 
 FeedForwardBlock::FeedForwardBlock(const BlockMaker& make, const std::string& prefix, const std::string& scope,
                                    const std::string& norm)
-    : fc1(make.linear(prefix + ".fc1", make.config.width, make.config.ffn_width)),
-      sublayer(make, scope, make.linear(prefix + ".fc2", make.config.ffn_width, make.config.width),
+    : fc1(make.block_linear(prefix + ".fc1", make.config.width, make.config.ffn_width)),
+      sublayer(make, scope, make.block_linear(prefix + ".fc2", make.config.ffn_width, make.config.width),
                make.normalizer(norm)),
       activation_(make.config.activation_function()),
       dropout_(make.config.activation_dropout),
@@ -162,7 +194,7 @@ Var FeedForwardBlock::operator()(const Var& x, const Tensor* mask, const Forward
 
 Var FeedForwardBlock::hidden(const Var& x, const ForwardPass& pass) {
   const Tape::Scope scope(pass.tape, sublayer.name);
-  const Var z = linear(x, pass.use(fc1.weight));
+  const Var z = linear(x, fc1.matrix(pass));
   const Var y = bias_activation(z, pass.use(fc1.bias), activation_);
   return dropout(y, pass.dropout(dropout_), pass.random(stream_));
 }

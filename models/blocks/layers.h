@@ -15,12 +15,18 @@ struct BlockMaker;
 
 struct LinearLayer {
   LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device,
-              bool with_bias = true);
+              bool with_bias = true, bool standardized = false);
   Var operator()(const Var& x, const ForwardPass& pass);
+  // What x is multiplied by: the weight, or, where there is a gain, the weight standardized in its own dtype.
+  Var matrix(const ForwardPass& pass);
+  // The same as numbers.
+  Tensor matrix_values() const;
   bool has_bias() const { return bias.value.defined(); }
+  bool has_gain() const { return gain.value.defined(); }
   std::vector<Parameter*> parameters();
 
-  Parameter weight, bias;  // [out, in], [out]; without a bias its value is not defined
+  // [out, in], [out], [out]; without a bias or a gain its value is not defined.
+  Parameter weight, bias, gain;
 };
 
 // What all sublayers share: where the normalizer stands, and what is added in the end.
@@ -40,9 +46,9 @@ class Sublayer {
   Var join(const Var& branch, const Var& x, const Tensor* mask, const ForwardPass& pass);
 
  private:
-  double dropout_;
+  double dropout_, drop_path_;
   bool pre_norm_;
-  std::uint32_t stream_;
+  std::uint32_t stream_, path_stream_;
 };
 
 struct BlockMaker {
@@ -51,11 +57,18 @@ struct BlockMaker {
   Device device;
   // Of the model, which deepnorm wants to know; sites of a decoder begin with "decoder.". 0: there is none.
   std::int64_t encoder_layers, decoder_layers;
+  double drop_path = 0;  // of the layer that is made
 
+  // For layer I of `layers`, counted from 0: with the rate config.drop_path I / (layers - 1).
+  BlockMaker at_layer(std::int64_t layer, std::int64_t layers) const;
   std::unique_ptr<Normalizer> normalizer(const std::string& site) const;
   std::unique_ptr<Normalizer> residual_normalizer(const std::string& sublayer) const;  // null if there is none
   LinearLayer linear(const std::string& name, std::int64_t in, std::int64_t out, bool with_bias = true) const {
     return {name, in, out, dtype, device, with_bias};
+  }
+  // As the configuration wants those of blocks.
+  LinearLayer block_linear(const std::string& name, std::int64_t in, std::int64_t out, bool with_bias = true) const {
+    return {name, in, out, dtype, device, with_bias, config.weight_standardization};
   }
 };
 

@@ -78,6 +78,14 @@ void Normalizer::restore(const NamedTensors& snapshot) {
   copy_into(fmt::format("{} ({})", site_, info_.name), state(), snapshot);
 }
 
+NamedTensors Normalizer::statistics() const {
+  NamedTensors all = state();
+  std::erase_if(all, [](const auto& named) {
+    return named.first != "run_mean" && named.first != "run_var" && named.first != "phi";
+  });
+  return all;
+}
+
 void Normalizer::reset_iterations() {
   for (const auto& [name, tensor] : state())
     if (name == "iters" || name == "steps") tensor.zero();

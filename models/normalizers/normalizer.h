@@ -77,6 +77,8 @@ class Normalizer {
 
   // Live buffers: what is written into these tensors is what the next step uses.
   virtual NamedTensors state() const { return {}; }
+  // Those of them that are running estimates and that inference uses: run_mean, run_var, phi.
+  NamedTensors statistics() const;
   NamedTensors snapshot() const { return clone(state()); }
   // From a snapshot or a file. Throws std::invalid_argument unless names, shapes and dtypes are those of state().
   void restore(const NamedTensors& snapshot);

@@ -24,7 +24,8 @@ std::string gelu_of(OnnxGraph& g, const std::string& x, const std::string& f) {
 }  // namespace
 
 std::string onnx_linear(OnnxGraph& g, const LinearLayer& layer, const std::string& x) {
-  const std::string product = g.node("MatMul", {x, g.initializer(layer.weight.name, transposed(layer.weight.value))});
+  const std::string product =
+      g.node("MatMul", {x, g.initializer(layer.weight.name, transposed(layer.matrix_values()))});
   if (!layer.has_bias()) return product;
   return g.node("Add", {product, g.initializer(layer.bias.name, layer.bias.value)});
 }

@@ -1,6 +1,7 @@
 // What a vision Transformer consists of, as lists, and inputs made up for checks.
 #include <random>
 
+#include "engine/contains.h"
 #include "models/vit/vit.h"
 
 namespace foldgrad {
@@ -16,6 +17,12 @@ std::vector<Parameter*> Vit::parameters() {
   }
   if (norm_) append(norm_->parameters());
   append(head_.parameters());
+  return all;
+}
+
+std::vector<Parameter*> Vit::vectors() {
+  std::vector<Parameter*> all = Model::vectors();
+  if (!contains(all, &positions_)) all.push_back(&positions_);  // of one token they are a vector already
   return all;
 }
 

@@ -50,7 +50,7 @@ Vit::Vit(const VitConfig& config, std::optional<std::uint64_t> seed, DType dtype
   if (config.has_cls()) cls_ = parameter("cls_token", {1, 1, C});
   positions_ = parameter("pos_embed", {1, config.tokens(), C});
   for (std::int64_t i = 0; i < config.layers; ++i)
-    layers_.emplace_back(make_, "blocks." + std::to_string(i), config.qkv_bias);
+    layers_.emplace_back(make_.at_layer(i, config.layers), "blocks." + std::to_string(i), config.qkv_bias);
   if (config.pre_norm) norm_ = make_.normalizer("norm");
   config_.validate_sites("vit", normalizers());
   if (seed) initialize(*this, *seed);
@@ -91,9 +91,11 @@ Var Vit::forward(const NamedTensors& inputs, const ForwardPass& pass) {
 }
 
 Var Vit::loss(const NamedTensors& inputs, const ForwardPass& pass, double label_smoothing) {
-  const Var z = forward(inputs, pass);
-  return cross_entropy(z, pass.tape.constant(input(inputs, "target")),
-                       {.label_smoothing = label_smoothing, .reduction = Reduction::sum});
+  const CrossEntropyOptions options{.label_smoothing = label_smoothing, .reduction = Reduction::sum};
+  const Var z = forward(inputs, pass), target = pass.tape.constant(input(inputs, "target"));
+  if (!inputs.count("second_target")) return cross_entropy(z, target, options);
+  const Var second = pass.tape.constant(input(inputs, "second_target"));
+  return cross_entropy(z, target, second, pass.tape.constant(input(inputs, "share")), options);
 }
 
 std::unique_ptr<Model> Vit::alike(DType dtype, Device device) const {
@@ -103,13 +105,17 @@ std::unique_ptr<Model> Vit::alike(DType dtype, Device device) const {
 std::unique_ptr<Model> Vit::foldable() {
   // One key for all layers: with post-norm, folding would make a bias for each but the first.
   const auto has_values = [](Normalizer* n) { return !n->parameters().empty() || !n->state().empty(); };
-  if (config_.qkv_bias || std::ranges::none_of(normalizers(), has_values)) return nullptr;
   VitConfig config = config_;
-  config.qkv_bias = true;
+  config.qkv_bias = config_.qkv_bias || std::ranges::any_of(normalizers(), has_values);
+  config.weight_standardization = false;
+  if (config == config_) return nullptr;
   auto same = std::make_unique<Vit>(config, std::nullopt, dtype(), device());
   same->restore(state());
-  const NamedTensors to = same->values();
-  for (const auto& [name, value] : values()) to.at(name).copy_from(value);
+  NamedTensors from = values();
+  for (VitLayer& layer : layers_)
+    for (const LinearLayer* linear : layer.linears()) from[linear->weight.name] = linear->matrix_values();
+  for (const auto& [name, to] : same->values())
+    if (const auto found = from.find(name); found != from.end()) to.copy_from(found->second);
   return same;
 }
 

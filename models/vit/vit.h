@@ -7,8 +7,9 @@
 //   [VIT-2]  logits = head(norm(x)_0), with pooling = mean head(mean_t norm(x)_t); post-norm has no norm there
 //
 //   Inputs: "images", [B, S, S, 3], S = image_size, the channels last, bytes or as config.pixels has normalized them;
-//   "target", i64 [B], classes. Between [VIT-1] and [VIT-2] are the layers of models/blocks/layers.h. All tokens count
-//   in the statistics of normalizers.
+//   "target", i64 [B], classes; of mixed images also "second_target", i64 [B], and "share", f32 [B], what the first
+//   class has of the image [CE-5]. Between [VIT-1] and [VIT-2] are the layers of models/blocks/layers.h. All tokens
+//   count in the statistics of normalizers.
 //
 //   Names and shapes of parameters are timm's (huggingface/pytorch-image-models, vision_transformer.py): cls_token
 //   [1, 1, width], pos_embed [1, tokens, width], patch_embed.proj, blocks.I.attn.qkv, blocks.I.norm1, ..., norm, head.
@@ -28,6 +29,9 @@ constexpr std::int64_t kImageChannels = 3;
 
 struct VitLayer {
   VitLayer(const BlockMaker& make, const std::string& name, bool qkv_bias);
+  std::vector<const LinearLayer*> linears() const {
+    return {&attention.qkv, &attention.sublayer.out, &feed_forward.fc1, &feed_forward.sublayer.out};
+  }
 
   PackedAttentionBlock attention;
   FeedForwardBlock feed_forward;
@@ -48,6 +52,7 @@ class Vit final : public Model {
   std::vector<Parameter*> parameters() override;
   std::vector<Normalizer*> normalizers() override;
   std::vector<Parameter*> output_parameters() override { return head_.parameters(); }
+  std::vector<Parameter*> vectors() override;  // with the positions
   // Throw std::invalid_argument for images of another shape.
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override;
   Var loss(const NamedTensors& inputs, const ForwardPass& pass, double label_smoothing) override;
@@ -55,7 +60,7 @@ class Vit final : public Model {
   // Eight images of normally distributed pixels.
   NamedTensors random_inputs(std::uint64_t seed) const override;
   std::unique_ptr<Model> alike(DType dtype, Device device) const override;
-  // With a bias in qkv, where normalizers may put one.
+  // With a bias in qkv, where normalizers may put one, and standardized weights as plain ones.
   std::unique_ptr<Model> foldable() override;
   std::unique_ptr<Model> folded(const FoldedGraph& graph) const override;
 

@@ -41,7 +41,8 @@ NORMALIZERS = ["un warmup=1 window=2", "un mode=reference warmup=1", "bn", "rbn 
                "centernorm", "dyt", "derf", "groupnorm axes=token groups=4", "affine", "scale", "none"]
 # One after the other, so that each normalizer has one and all kinds of models have several.
 KINDS = [["pooling=mean"], ["pooling=cls", "qkv_bias=true"], ["pooling=mean", "pre_norm=false", "activation=relu"],
-         ["pooling=cls", "activation=gelu_tanh"], ["pooling=cls", "pre_norm=false"]]
+         ["pooling=cls", "activation=gelu_tanh"], ["pooling=cls", "pre_norm=false"],
+         ["pooling=mean", "weight_standardization=true"]]
 
 
 def write_images(directory):

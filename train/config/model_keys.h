@@ -33,6 +33,17 @@ void visit_dropout_keys(Model& m, const Visitor& v) {
     ConfigKey("model", "activation_dropout", "", "Dropout after the activation of feed-forward blocks", kFraction));
 }
 
+// Of families of images.
+template <class Model, class Visitor>
+void visit_image_block_keys(Model& m, const Visitor& v) {
+  v(m.drop_path,
+    ConfigKey("model", "drop_path", "",
+              "How often the last layer leaves a sublayer out for an image (stochastic depth), the first never",
+              kFraction));
+  v(m.weight_standardization,
+    ConfigKey("model", "weight_standardization", "", "Standardize the weights of layers, with a gain for each row"));
+}
+
 template <class Model, class Visitor>
 void visit_normalizer_key(Model& m, const Visitor& v) {
   v(m.normalizer, required(ConfigKey("norm", "name", "", "Normalizer at every site; `foldgrad norms` lists them")));
@@ -78,6 +89,7 @@ void visit_vit_keys(Model& m, const Visitor& v) {
   v(m.qkv_bias, required(ConfigKey("model", "qkv_bias", "", "Bias of queries, keys and values")));
   visit_layer_keys(m, v);
   visit_dropout_keys(m, v);
+  visit_image_block_keys(m, v);
   v(m.initialization, ConfigKey("model", "initialization", "Initial weights", {"timm", "pytorch", "tfixup"}));
   v(m.tfixup_scope, ConfigKey("model", "tfixup_scope", "Which weights tfixup scales", {"v_out_ffn", "all"}));
 

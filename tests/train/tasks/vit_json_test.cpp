@@ -20,7 +20,8 @@ VitConfig unusual() {
   config.class_names = {"cat", "dog", "eel", "fly", "gnu"};
   config.pixels = {{0.5, 0.25, 0.125}, {0.75, 0.375, 0.1}};
   config.pooling = "mean", config.qkv_bias = true, config.activation = "relu";
-  config.dropout = 0.1, config.attention_dropout = 0.2, config.activation_dropout = 0.3;
+  config.dropout = 0.1, config.attention_dropout = 0.2, config.activation_dropout = 0.3, config.drop_path = 0.4;
+  config.weight_standardization = true;
   config.initialization = "tfixup", config.tfixup_scope = "all";
   config.normalizer_options = {{"window", "3"}};
   config.normalizer_at = {{"blocks.0.norm1", "affine"}, {"blocks.1.mlp.residual", "scale"}};

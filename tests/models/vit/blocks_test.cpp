@@ -1,0 +1,138 @@
+// What models/blocks offers and vision Transformers use: stochastic depth and weight standardization.
+#include <cmath>
+#include <set>
+
+#include "tests/models/vit/tiny_vit.h"
+
+namespace foldgrad::testing {
+namespace {
+
+Tensor training_logits(Vit& model, const NamedTensors& inputs) {
+  Tape tape(/*recording=*/false);
+  return model.forward(inputs, {.tape = tape, .dtype = DType::f64, .training = true, .seed = 3}).value();
+}
+
+// Sublayers that are left out for every image add nothing, as if their last linear layers were 0. The rate grows with
+// the layer: 0 in the first of two, and all but 1 in the second.
+TEST(VitDropPath, DO_6_GrowsFromNothingInTheFirstLayerToItsRateInTheLast) {
+  VitConfig config = tiny_vit("ln");
+  config.drop_path = 0.99999;
+  Vit model(config, 1, DType::f64), cut(config, 1, DType::f64);
+  randomize(model, 2);
+  cut.copy_from(model);
+  FeedForwardBlock& last = cut.layers()[1].feed_forward;
+  for (LinearLayer* layer : {&cut.layers()[1].attention.sublayer.out, &last.sublayer.out})
+    for (Parameter* p : layer->parameters()) p->value.zero();
+  const NamedTensors inputs = images_of(config, 8);
+  const Tensor left_out = training_logits(model, inputs), want = inference_logits(cut, inputs, DType::f64);
+  EXPECT_TRUE(close(left_out, want, 1e-12));
+  // At inference nothing is left out.
+  config.drop_path = 0;
+  Vit plain(config, 1, DType::f64);
+  plain.copy_from(model);
+  EXPECT_TRUE(identical(inference_logits(model, inputs, DType::f64), inference_logits(plain, inputs, DType::f64)));
+  EXPECT_FALSE(close(inference_logits(plain, inputs, DType::f64), want, 1e-3));
+}
+
+// Half of the images lose the second layer's attention, and others its feed-forward block; the rest is divided by 1/2.
+TEST(VitDropPath, ChoosesForEachImageAndSublayer) {
+  VitConfig config = tiny_vit("none");
+  config.drop_path = 0.5;
+  Vit model(config, 1, DType::f64);
+  randomize(model, 2);
+  const NamedTensors one = images_of(config, 1);
+  const Tensor& image = one.at("images");
+  const Tensor same = Tensor::empty({64, config.image_size, config.image_size, 3}, DType::f64);
+  for (std::int64_t i = 0; i < 64; ++i) same.slice(i, i + 1).copy_from(image);
+  const Tensor logits = training_logits(model, {{"images", same}});
+  std::set<double> kinds;
+  for (std::int64_t i = 0; i < 64; ++i) kinds.insert(logits.data<double>()[i * config.classes]);
+  EXPECT_EQ(kinds.size(), 4u);  // with and without either
+}
+
+TEST(BlockMaker, RatesOfDropPathAreEvenlySpaced) {
+  BlockConfig config;
+  config.drop_path = 0.3;
+  const BlockMaker make{config, DType::f32, Device::cpu, 4, 0};
+  for (std::int64_t layer = 0; layer < 4; ++layer)
+    EXPECT_DOUBLE_EQ(make.at_layer(layer, 4).drop_path, 0.1 * double(layer));
+  EXPECT_EQ(make.at_layer(0, 1).drop_path, 0);
+}
+
+VitConfig standardized(const std::string& normalizer = "ln") {
+  VitConfig config = tiny_vit(normalizer);
+  config.weight_standardization = true;
+  return config;
+}
+
+// A row of the weight with mean 0, divided by the root of N var, var unbiased, times the gain.
+Tensor by_hand(const Tensor& weight, const Tensor& gain) {
+  const std::int64_t out = weight.shape()[0], in = weight.shape()[1];
+  Tensor result = weight.clone();
+  for (std::int64_t o = 0; o < out; ++o) {
+    double* row = result.data<double>() + o * in;
+    double mean = 0, squares = 0;
+    for (std::int64_t i = 0; i < in; ++i) mean += row[i] / double(in);
+    for (std::int64_t i = 0; i < in; ++i) squares += (row[i] - mean) * (row[i] - mean);
+    const double scale = gain.data<double>()[o] / std::sqrt(double(in) * squares / double(in - 1));
+    for (std::int64_t i = 0; i < in; ++i) row[i] = (row[i] - mean) * scale;
+  }
+  return result;
+}
+
+TEST(VitWeightStandardization, WS_3_IsOfEveryLinearLayerOfABlockAndOfNoOther) {
+  const VitConfig config = standardized();
+  Vit model(config, 1, DType::f64);
+  EXPECT_EQ(model.values().at("blocks.1.mlp.fc1.gain").values<double>(), std::vector<double>(12, 1));
+  randomize(model, 2);
+  VitConfig plain_config = config;
+  plain_config.weight_standardization = false;
+  Vit plain(plain_config, 1, DType::f64);
+  const NamedTensors values = model.values();
+  std::int64_t rows = 0;
+  for (const auto& [name, to] : plain.values()) {
+    const auto gain = values.find(name.substr(0, name.rfind('.')) + ".gain");
+    const bool is_matrix = gain != values.end() && name.ends_with(".weight");
+    to.copy_from(is_matrix ? by_hand(values.at(name), gain->second) : values.at(name));
+    if (is_matrix) rows += gain->second.size();
+  }
+  EXPECT_EQ(rows, 2 * (3 * 8 + 8 + 12 + 8));
+  EXPECT_EQ(model.parameter_count() - plain.parameter_count(), rows);
+  const NamedTensors inputs = images_of(config);
+  EXPECT_TRUE(close(inference_logits(model, inputs, DType::f64), inference_logits(plain, inputs, DType::f64), 1e-12));
+}
+
+TEST(VitWeightStandardization, IsStoredWhenFolded) {
+  for (const char* normalizer : {"un", "ln", "none", "dyt"}) {
+    SCOPED_TRACE(normalizer);
+    const VitConfig config = standardized(normalizer);
+    Vit model(config, 1, DType::f64);
+    randomize(model, 2);
+    const NamedTensors inputs = images_of(config);
+    const FoldedModel folded = fold(model);
+    EXPECT_FALSE(vit_of(folded).config().weight_standardization);
+    EXPECT_FALSE(vit_of(folded).values().count("blocks.0.attn.qkv.gain"));
+    EXPECT_TRUE(
+        close(inference_logits(*folded.model, inputs, DType::f64), inference_logits(model, inputs, DType::f64), 1e-12));
+  }
+}
+
+// Two classes of an image, as mixed images have them.
+TEST(VitLoss, CE_5_IsThatOfBothClassesByTheirShare) {
+  const VitConfig config = tiny_vit();
+  Vit model(config, 1, DType::f64);
+  randomize(model, 2);
+  NamedTensors inputs = images_of(config), second = inputs;
+  second.at("target") = random_ids({3}, config.classes, 9);
+  const auto loss = [&](const NamedTensors& in) {
+    Tape tape(/*recording=*/false);
+    return model.loss(in, {.tape = tape, .dtype = DType::f64}, 0.1).value().item();
+  };
+  const double first_alone = loss(inputs), second_alone = loss(second);
+  inputs["second_target"] = second.at("target");
+  inputs["share"] = Tensor::full({3}, 0.25, DType::f32);
+  EXPECT_NEAR(loss(inputs), 0.25 * first_alone + 0.75 * second_alone, 1e-12);
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
