@@ -28,11 +28,16 @@ struct ImageConfig {
 
 struct TrainConfig {
   std::int64_t steps = 60000, max_tokens = 4096, batch = 128, accumulate = 1, warmup = 4000, seed = 1;
+  std::int64_t epochs = 0, warmup_epochs = 0;  // above 0: in the place of `steps` and `warmup`
   std::string optimizer = "adam", schedule = "inverse_sqrt", dtype = "f32", on_nan = "abort";
   double lr = 5e-4, initial_lr = 1e-7, minimum_lr = 0, beta1 = 0.9, beta2 = 0.98, eps = 1e-8, momentum = 0;
   bool nesterov = false;
   double weight_decay = 1e-4, clip = 0, agc = 0, label_smoothing = 0.1, average_decay = 0;
-  std::string agc_exclude = "output";
+  std::string agc_exclude = "output", no_decay = "none";
+  bool average_statistics = false;
+  // Of images alone.
+  double mixup = 0, cutmix = 0;
+  std::int64_t mix_off_epoch = 0;
   bool operator==(const TrainConfig&) const = default;
 };
 

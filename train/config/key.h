@@ -17,6 +17,7 @@ struct ConfigKey : Option {
   bool trajectory = true;         // it decides the trained numbers
   bool required_in_json = false;  // of a model's directory, since inference depends on it
   bool from_data = false;         // or from folding
+  bool in_hash = true;            // of those that decide the numbers
 
   ConfigKey(const char* section, const char* name, const char* unit, const char* help, Range range = {})
       : Option{name, help, Kind::text, range, {}, unit}, section(section) {}
@@ -35,6 +36,12 @@ struct ConfigKey : Option {
 
 inline ConfigKey off_trajectory(ConfigKey key) {
   key.trajectory = false;
+  return key;
+}
+// A key that 0.2.0 did not have: at its default, which changes nothing, configurations are the same with it and
+// without.
+inline ConfigKey newer(ConfigKey key, bool at_default) {
+  key.in_hash = !at_default;
   return key;
 }
 inline ConfigKey required(ConfigKey key) {

@@ -46,19 +46,47 @@ void visit_image_keys(Images& i, const Visitor& v) {
     ConfigKey("data", "image_size", "pixels", "Side that images are scaled to (folder)", within(1, kMostImageSide)));
   v(i.train_images, ConfigKey("data", "train_images", "images",
                               "Train on the first that many images; 0: on all, of shapes 50,000", at_least(0)));
-  v(i.valid_images,
-    ConfigKey("data", "valid_images", "images",
-              "Hold that many training images out to validate on; 0: validate on the test images", at_least(0)));
+  v(i.valid_images, ConfigKey("data", "valid_images", "images",
+                              "Hold that many training images out to validate on, of shapes draw so many more; 0: "
+                              "validate on the test images",
+                              at_least(0)));
   v(i.augment,
     ConfigKey("data", "augment", "",
               "How training images are changed at random, names with spaces between: crop4 (pixels), flip or "
               "flip_alternating, randaugment2m9 (operations, magnitude), cutout8 (pixels)"));
 }
 
+// Either key of a pair alone is one of a configuration: that of updates where that of epochs is 0.
+template <class Train, class Visitor>
+void visit_length_keys(Train& t, const Visitor& v) {
+  const auto length = [&t](const ConfigKey& key) { return t.schedule == "cosine" ? key : off_trajectory(key); };
+  const ConfigKey epochs("train", "epochs", "epochs", "How often to go through the data; 0: as train.steps says",
+                         within(0, kMostOfASize));
+  v(t.epochs, newer(length(epochs), t.epochs == 0));
+  if (t.epochs == 0)
+    v(t.steps, length(ConfigKey("train", "steps", "updates", "How many updates to make", at_least(1))));
+}
+
+template <class Train, class Visitor>
+void visit_warmup_keys(Train& t, const Visitor& v) {
+  const ConfigKey epochs("train", "warmup_epochs", "epochs",
+                         "Linear warm-up to the peak learning rate; 0: as train.warmup says", within(0, kMostOfASize));
+  v(t.warmup_epochs, newer(epochs, t.warmup_epochs == 0));
+  if (t.warmup_epochs == 0)
+    v(t.warmup, ConfigKey("train", "warmup", "updates", "Linear warm-up to the peak learning rate", at_least(0)));
+}
+
+template <class Train, class Visitor>
+void visit_mix_keys(Train& t, const Visitor& v) {
+  v(t.mixup, ConfigKey("train", "mixup", "", "a of mixup's Beta(a, a); 0: no mixup", at_least(0)));
+  v(t.cutmix, ConfigKey("train", "cutmix", "", "a of CutMix's Beta(a, a); 0: no CutMix", at_least(0)));
+  v(t.mix_off_epoch, ConfigKey("train", "mix_off_epoch", "epochs",
+                               "Mix in the first that many epochs alone; 0: in all of them", at_least(0)));
+}
+
 template <class Train, class Visitor>
 void visit_train_keys(Train& t, bool images, const Visitor& v) {
-  const ConfigKey steps("train", "steps", "updates", "How many updates to make", at_least(1));
-  v(t.steps, t.schedule == "cosine" ? steps : off_trajectory(steps));
+  visit_length_keys(t, v);
   if (images)
     v(t.batch, ConfigKey("train", "batch", "images", "Images of a batch", at_least(1)));
   else
@@ -72,10 +100,15 @@ void visit_train_keys(Train& t, bool images, const Visitor& v) {
   v(t.nesterov, ConfigKey("train", "nesterov", "", "Use Nesterov momentum (sgd)"));
   v(t.weight_decay,
     ConfigKey("train", "weight_decay", "", "Weight decay per update, times the learning rate", at_least(0)));
+  v(t.no_decay,
+    newer(ConfigKey("train", "no_decay",
+                    "Parameters that weight decay leaves alone: none, or biases, gains and learned positions",
+                    {"none", "vectors"}),
+          t.no_decay == "none"));
   v(t.lr, ConfigKey("train", "lr", "", "Peak learning rate", above(0)));
   v(t.schedule,
     ConfigKey("train", "schedule", "Shape of the learning-rate schedule", {"inverse_sqrt", "cosine", "constant"}));
-  v(t.warmup, ConfigKey("train", "warmup", "updates", "Linear warm-up to the peak learning rate", at_least(0)));
+  visit_warmup_keys(t, v);
   v(t.initial_lr, ConfigKey("train", "initial_lr", "", "Learning rate of the first update", at_least(0)));
   v(t.minimum_lr, ConfigKey("train", "minimum_lr", "", "Final learning rate of the cosine schedule", at_least(0)));
   v(t.clip, ConfigKey("train", "clip", "", "Clip the norm of the gradient to this; 0: do not clip", at_least(0)));
@@ -87,6 +120,10 @@ void visit_train_keys(Train& t, bool images, const Visitor& v) {
     ConfigKey("train", "label_smoothing", "", "Weight of the uniform distribution in label smoothing", kFraction));
   v(t.average_decay,
     ConfigKey("train", "average_decay", "", "Decay of the moving average of the weights; 0: no average", kFraction));
+  v(t.average_statistics,
+    newer(ConfigKey("train", "average_statistics", "", "Average the normalizers' running statistics with the weights"),
+          !t.average_statistics));
+  if (images) visit_mix_keys(t, v);
   v(t.dtype, ConfigKey("train", "dtype", "Type of activations; weights and moments are f32", {"f32", "bf16"}));
   v(t.seed, ConfigKey("train", "seed", "", "Seed of the initial weights, of dropout and of the order of the data",
                       at_least(0)));

@@ -158,6 +158,18 @@ std::string other_family_of(const std::string& key, const std::string& family) {
   return "";
 }
 
+// Two keys for the same: that of updates, and that of epochs.
+void refuse_both(const GivenKeys& given, const ExperimentConfig& config) {
+  const auto refuse_beside = [&given](const char* updates, const char* epochs, std::int64_t value) {
+    const auto found = given.find(updates);
+    if (value > 0 && found != given.end())
+      found->second.refuse(fmt::format("{} cannot be given beside {} = {}, which decides; {} = 0 makes it a key again",
+                                       updates, epochs, value, epochs));
+  };
+  refuse_beside("train.steps", "train.epochs", config.train.epochs);
+  refuse_beside("train.warmup", "train.warmup_epochs", config.train.warmup_epochs);
+}
+
 ExperimentConfig config_of(GivenKeys given) {
   ExperimentConfig config;
   std::vector<std::string> known;
@@ -176,6 +188,7 @@ ExperimentConfig config_of(GivenKeys given) {
     norm_name.refuse(e.what());
   }
   take_options(given, config);
+  refuse_both(given, config);
   if (!given.empty()) {
     const auto& [key, value] = *given.begin();
     const std::string other = other_family_of(key, config.family);

@@ -90,7 +90,7 @@ std::string config_help() {
 std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& config) {
   std::map<std::string, std::string> keys;
   visit_config(config, [&](const auto& field, const ConfigKey& key) {
-    if (key.trajectory) keys[key.full_name()] = toml_of(field);
+    if (key.trajectory && key.in_hash) keys[key.full_name()] = toml_of(field);
   });
   const std::string& name = config.blocks().normalizer;
   const NormalizerInfo& info = normalizer_info(name);

@@ -38,12 +38,16 @@ class Task {
   // The next examples; moves the cursor.
   virtual Examples next() = 0;
   virtual DataCursor cursor() const = 0;
+  // How many Examples an epoch has; 0: there are no epochs.
+  virtual std::int64_t batches_per_epoch() const { return 0; }
   virtual void seek(DataCursor cursor) = 0;
   // The sum over the examples, of shape []; recorded on the pass's tape, on the model's device.
   virtual Var loss(const Examples& examples, const ForwardPass& pass) = 0;
 
   // Of the model as it is, on data that it does not learn from.
   virtual Validation validate() = 0;
+  // Whether that is the data which models are scored on in the end. Then no checkpoint is chosen by it.
+  virtual bool validates_on_test() const { return false; }
   // The name of the score that Validation::deciding is.
   virtual std::string deciding_score() const = 0;
 

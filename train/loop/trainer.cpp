@@ -20,7 +20,9 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
   const std::vector<Parameter*> output = task.model().output_parameters();
   for (Parameter* p : parameters_)
     if (!options.agc_exclude_output || !contains(output, p)) clipped_adaptively_.push_back(p);
-  if (options.average_decay != 0) average_.emplace(parameters_, options.average_decay);
+  if (options.average_decay != 0)
+    average_.emplace(parameters_, options.average_decay,
+                     options.average_statistics ? task.model().statistics() : NamedTensors());
   begin_records();
 }
 
@@ -174,7 +176,15 @@ void Trainer::load(const TrainingState& state) {
   optimizer_.load_state(state.optimizer);
   task_.seek(state.cursor);
   copy_into("trainer", parameters, state.parameters);
-  if (average_) average_->load_state(state.average.empty() ? state.parameters : state.average);
+  if (!average_) return;
+  NamedTensors averages = average_->state();
+  for (auto& [name, tensor] : averages)
+    for (const NamedTensors* from : {&state.average, &state.parameters, &state.normalizers})
+      if (const auto found = from->find(name); found != from->end()) {
+        tensor = found->second;
+        break;
+      }
+  average_->load_state(averages);
 }
 
 }  // namespace foldgrad

@@ -45,7 +45,8 @@ struct TrainerOptions {
   std::uint64_t seed = 1;          // of dropout
   DType dtype = DType::f32;        // of activations
   OnNan on_nan = OnNan::abort;
-  double average_decay = 0;  // of the moving average of weights; 0: there is none
+  double average_decay = 0;         // of the moving average of weights; 0: there is none
+  bool average_statistics = false;  // of the normalizers' running statistics too [AVG-3]
 };
 
 // Of the updates since the last report, as far as they were found finite.
@@ -100,8 +101,8 @@ class Trainer {
 
   // Of a report, what check() or report() has seen.
   TrainingState snapshot() const;
-  // Continues with the same bits as the run that the snapshot is of. An average that the state lacks begins at its
-  // parameters. Throws std::invalid_argument for what does not fit.
+  // Continues with the same bits as the run that the snapshot is of. What the state's average lacks begins at its
+  // parameters and statistics. Throws std::invalid_argument for what does not fit.
   void restore(const TrainingState& state);
 
  private:

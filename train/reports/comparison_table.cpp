@@ -62,12 +62,13 @@ std::string comparison_table(const std::vector<RunSummary>& runs) {
   for (const Column& column : columns) rows[0].push_back(column.title);
   rows[0].insert(rows[0].end(), {"skips", "not finite", "time"});
   for (const RunSummary& s : runs) {
-    std::vector<std::string> row{s.name,
-                                 s.norm,
-                                 std::to_string(s.parameters),
-                                 std::to_string(s.steps),
-                                 s.outcome,
-                                 s.best ? std::to_string(s.best->step) : "-"};
+    std::vector<std::string> row{
+        s.name,
+        s.norm,
+        std::to_string(s.parameters),
+        std::to_string(s.steps),
+        s.outcome,
+        s.best ? fmt::format("{}{}", s.best->step, s.validated_on_test ? " (last)" : "") : "-"};
     for (const Column& column : columns) {
       const double value = s.best ? s.best->at(column.score) : NAN;
       row.push_back(std::isnan(value) ? "-" : fmt::format("{:.{}f}", value, column.decimals));

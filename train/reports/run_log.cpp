@@ -92,6 +92,7 @@ void add_event(RunSummary& s, const ordered_json& e) {
   if (kind == "start") {
     s.norm = word(e, "norm");
     if (e.contains("score")) s.score = word(e, "score");
+    s.validated_on_test = word(e, "validated_on") == "test";
     s.parameters = std::int64_t(number(e, "parameters", 0));
     s.outcome = "unfinished";
   } else if (kind == "end") {
@@ -105,7 +106,7 @@ void add_event(RunSummary& s, const ordered_json& e) {
     for (const auto& [site, values] : e.at("normalizers").items()) s.skips += std::int64_t(number(values, "skips", 0));
   } else if (kind == "validate") {
     const RunSummary::Best now = scores_of(e, s.score);
-    if (!s.best || better(now, *s.best, s.score)) s.best = now;
+    if (!s.best || s.validated_on_test || better(now, *s.best, s.score)) s.best = now;
   }
 }
 
@@ -127,6 +128,7 @@ ordered_json summary_json(const RunSummary& s) {
   ordered_json json{{"name", s.name},         {"norm", s.norm},       {"parameters", s.parameters},
                     {"steps", s.steps},       {"outcome", s.outcome}, {"skips", s.skips},
                     {"failures", s.failures}, {"seconds", s.seconds}, {"score", s.score}};
+  if (s.validated_on_test) json["validated_on"] = "test";
   if (!s.best) return json;
   json["best"] = {{"step", s.best->step}};
   for (const auto& [name, value] : s.best->scores) json["best"][name] = value;

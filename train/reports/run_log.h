@@ -35,7 +35,10 @@ struct RunSummary {
 
     double at(const std::string& name) const;  // NaN where there is none
   };
-  std::optional<Best> best;   // the validation with the highest deciding score, then the smallest loss
+  // The validation with the highest deciding score, then the smallest loss; but the last one where the test data was
+  // validated on.
+  std::optional<Best> best;
+  bool validated_on_test = false;
   std::int64_t skips = 0;     // of all normalizers
   std::int64_t failures = 0;  // updates skipped or rolled back, as they were not finite
   double seconds = 0;         // of training and validation

@@ -2,12 +2,50 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "train/checks/finite.h"
 
 namespace foldgrad {
 namespace {
 
-constexpr std::string_view kWeight = "weight.";
+constexpr std::string_view kWeight = "weight.", kStatistic = "statistic.";
+
+// The model that is validated, and beside it, with an average, what training goes on from.
+void put_model(const TrainingState& t, CheckpointContents& c) {
+  c.model = to(t.average.empty() ? t.parameters : t.average, Device::cpu);
+  c.norm_state = to(t.normalizers, Device::cpu);
+  if (t.average.empty()) return;
+  for (const auto& [name, tensor] : to(t.parameters, Device::cpu))
+    c.optimizer.emplace(std::string(kWeight) + name, tensor);
+  for (auto& [name, tensor] : c.norm_state)
+    if (const auto averaged = c.model.extract(name)) {
+      c.optimizer.emplace(std::string(kStatistic) + name, tensor);
+      tensor = averaged.mapped();
+    }
+}
+
+// The other way round.
+void take_model(const CheckpointContents& c, TrainingState& t) {
+  t.normalizers = c.norm_state;
+  NamedTensors averages;
+  for (const auto& [name, tensor] : c.optimizer) {
+    if (name.starts_with(kWeight)) {
+      t.parameters.emplace(name.substr(kWeight.size()), tensor);
+    } else if (name.starts_with(kStatistic)) {
+      const std::string statistic = name.substr(kStatistic.size());
+      averages.emplace(statistic, std::exchange(t.normalizers[statistic], tensor));
+    } else {
+      t.optimizer.emplace(name, tensor);
+    }
+  }
+  if (t.parameters.empty()) {
+    t.parameters = c.model;
+    return;
+  }
+  t.average = c.model;
+  t.average.merge(averages);
+}
 
 ReportSums sums_of(const nlohmann::json& sums) {
   ReportSums s{.loss = sums.at("loss"), .seconds = sums.at("seconds")};
@@ -37,12 +75,8 @@ CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const
   c.step = step;
   c.config_hash = config_hash;
   c.log_offset = log_offset;
-  c.model = to(t.average.empty() ? t.parameters : t.average, Device::cpu);
   c.optimizer = to(t.optimizer, Device::cpu);
-  if (!t.average.empty())
-    for (const auto& [name, tensor] : to(t.parameters, Device::cpu))
-      c.optimizer.emplace(std::string(kWeight) + name, tensor);
-  c.norm_state = to(t.normalizers, Device::cpu);
+  put_model(t, c);
   c.state = {
       {"epoch", t.cursor.epoch},
       {"batch", t.cursor.batch},
@@ -61,17 +95,7 @@ RunState from_checkpoint(const CheckpointContents& c, const std::string& path) t
   require_finite(c, path);
   RunState state;
   TrainingState& t = state.training;
-  t.normalizers = c.norm_state;
-  for (const auto& [name, tensor] : c.optimizer) {
-    if (name.rfind(kWeight, 0) == 0)
-      t.parameters.emplace(name.substr(kWeight.size()), tensor);
-    else
-      t.optimizer.emplace(name, tensor);
-  }
-  if (t.parameters.empty())
-    t.parameters = c.model;
-  else
-    t.average = c.model;
+  take_model(c, t);
   c.state.at("epoch").get_to(t.cursor.epoch);
   c.state.at("batch").get_to(t.cursor.batch);
   const nlohmann::json& best = c.state.at("best");

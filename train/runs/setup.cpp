@@ -1,14 +1,53 @@
 #include "train/runs/setup.h"
 
+#include <fmt/format.h>
+
+#include "engine/contains.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad {
+namespace {
+
+// How many updates epochs are is not known before the data is read.
+void require_schedule(const TrainConfig& t) {
+  if (t.epochs == 0 && t.warmup_epochs == 0) return (void)Schedule(schedule_options(t));
+  if (t.schedule == "cosine" && t.epochs > 0 && t.warmup_epochs >= t.epochs)
+    throw ConfigError(
+        fmt::format("train.warmup_epochs must be below train.epochs = {} with train.schedule = cosine, got {}",
+                    t.epochs, t.warmup_epochs));
+}
+
+}  // namespace
 
 void require_trainable(const ExperimentConfig& config) {
+  const TrainConfig& t = config.train;
   const std::unique_ptr<Model> smallest = family(config.family).smallest_model(config);
-  (void)Schedule(schedule_options(config.train));
-  (void)Optimizer(optimizer_rule(config.train),
-                  {{.parameters = smallest->parameters(), .weight_decay = config.train.weight_decay}});
+  require_schedule(t);
+  (void)Optimizer(optimizer_rule(t), parameter_groups(*smallest, t));
+  if (t.average_statistics && t.average_decay == 0)
+    throw ConfigError("train.average_statistics goes with an average: train.average_decay must be above 0, got 0");
+  if (t.mix_off_epoch > 0 && t.mixup == 0 && t.cutmix == 0)
+    throw ConfigError(fmt::format(
+        "train.mix_off_epoch goes with train.mixup or train.cutmix: one must be above 0 with it, got 0 for both"));
+}
+
+TrainConfig with_epochs_counted(TrainConfig t, std::int64_t batches_per_epoch) {
+  if (batches_per_epoch == 0 && (t.epochs > 0 || t.warmup_epochs > 0))
+    throw ConfigError("train.epochs and train.warmup_epochs must be 0: the examples of this family have no epochs");
+  const auto updates = [&](std::int64_t epochs) {
+    return (epochs * batches_per_epoch + t.accumulate - 1) / t.accumulate;
+  };
+  if (t.epochs > 0) t.steps = updates(t.epochs);
+  if (t.warmup_epochs > 0) t.warmup = updates(t.warmup_epochs);
+  return t;
+}
+
+std::vector<ParameterGroup> parameter_groups(Model& model, const TrainConfig& t) {
+  if (t.no_decay == "none") return {{.parameters = model.parameters(), .weight_decay = t.weight_decay}};
+  ParameterGroup decayed{.parameters = {}, .weight_decay = t.weight_decay}, others{.parameters = model.vectors()};
+  for (Parameter* p : model.parameters())
+    if (!contains(others.parameters, p)) decayed.parameters.push_back(p);
+  return {decayed, others};
 }
 
 Optimizer::Rule optimizer_rule(const TrainConfig& t) {
@@ -33,7 +72,8 @@ TrainerOptions trainer_options(const TrainConfig& t) {
           .on_nan = t.on_nan == "skip"       ? OnNan::skip
                     : t.on_nan == "rollback" ? OnNan::rollback
                                              : OnNan::abort,
-          .average_decay = t.average_decay};
+          .average_decay = t.average_decay,
+          .average_statistics = t.average_statistics};
 }
 
 }  // namespace foldgrad

@@ -9,6 +9,12 @@ namespace foldgrad {
 // ConfigError or std::invalid_argument. `foldgrad config` and `train` both ask.
 void require_trainable(const ExperimentConfig& config);
 
+// With `steps` and `warmup` that follow from epochs where the configuration has these, rounded up to whole updates.
+// Throws ConfigError where it has and there are no epochs (batches_per_epoch = 0).
+TrainConfig with_epochs_counted(TrainConfig config, std::int64_t batches_per_epoch);
+
+// One without weight decay for what train.no_decay names, and one for all else.
+std::vector<ParameterGroup> parameter_groups(Model& model, const TrainConfig& config);
 Optimizer::Rule optimizer_rule(const TrainConfig& config);
 ScheduleOptions schedule_options(const TrainConfig& config);
 TrainerOptions trainer_options(const TrainConfig& config);

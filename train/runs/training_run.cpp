@@ -40,10 +40,15 @@ class TrainingRun {
         run_(path),
         task_(std::move(task)),
         model_(task_->model()),
-        optimizer_(optimizer_rule(config_.train),
-                   {{.parameters = model_.parameters(), .weight_decay = config_.train.weight_decay}}),
-        schedule_(schedule_options(config_.train)),
-        trainer_(*task_, optimizer_, schedule_, trainer_options(config_.train)) {
+        train_(with_epochs_counted(config_.train, task_->batches_per_epoch())),
+        optimizer_(optimizer_rule(train_), parameter_groups(model_, train_)),
+        schedule_(schedule_options(train_)),
+        trainer_(*task_, optimizer_, schedule_, trainer_options(train_)) {
+    if (config_.validate.patience > 0 && task_->validates_on_test())
+      throw ConfigError(
+          fmt::format("validate.patience must be 0 where {} are validated on, since it would choose by them, "
+                      "got {}",
+                      test_data(), config_.validate.patience));
     if (start.checkpoint) restore(*start.checkpoint);
   }
 
@@ -59,13 +64,16 @@ class TrainingRun {
   bool out_of_patience() const {
     return config_.validate.patience > 0 && state_.without_better >= config_.validate.patience;
   }
+  std::string test_data() const { return "the test " + task_->unit_of_work(); }
+  void log_start(const std::string& device);
   void log(nlohmann::ordered_json event);
   int finish(bool stopped);
 
   ExperimentConfig config_;
   RunDirectory run_;
   std::unique_ptr<Task> task_;
-  Model& model_;  // of the task
+  Model& model_;       // of the task
+  TrainConfig train_;  // of the configuration, with epochs counted
   Optimizer optimizer_;
   Schedule schedule_;
   Trainer trainer_;
@@ -79,7 +87,7 @@ class TrainingRun {
 };
 
 int TrainingRun::train() {
-  const std::int64_t steps = config_.train.steps;
+  const std::int64_t steps = train_.steps;
   bool stop = false;  // a copy, so that a signal between two looks at it cannot end the run unsaved
   while (trainer_.updates() < steps && !stop && !out_of_patience()) {
     trainer_.step();
@@ -109,15 +117,16 @@ int TrainingRun::finish(bool stopped) {
                     fmt::format("step {} could not be saved; {}", n,
                                 checkpoint_files::steps_in(run_.checkpoints()).empty() ? "there is no earlier one"
                                                                                        : "earlier ones are there"));
-  if (n < config_.train.steps && !out_of_patience()) {
+  if (n < train_.steps && !out_of_patience()) {
     say("interrupted at step {}, which is saved; continue with --resume\n", n);
     return kExitInterrupted;
   }
-  log({{"event", "end"}, {"step", n}, {"outcome", n < config_.train.steps ? "out of patience" : "finished"}});
-  if (n < config_.train.steps)
-    say("stopped at step {}: {} validations without a better score\n", n, state_.without_better);
+  log({{"event", "end"}, {"step", n}, {"outcome", n < train_.steps ? "out of patience" : "finished"}});
+  if (n < train_.steps) say("stopped at step {}: {} validations without a better score\n", n, state_.without_better);
   if (state_.best.step == 0) return kExitOk;
-  fmt::print("best of {} steps: {}\n{}/{}\n", n, state_.best.text, run_.checkpoints(),
+  const std::string what = task_->validates_on_test() ? fmt::format("last of {} steps, validated on {}", n, test_data())
+                                                      : fmt::format("best of {} steps", n);
+  fmt::print("{}: {}\n{}/{}\n", what, state_.best.text, run_.checkpoints(),
              checkpoint_files::step_name(state_.best.step));
   return kExitOk;
 }
@@ -134,7 +143,7 @@ void TrainingRun::restore(const NewestCheckpoint& from) {
 }
 
 void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
-  auto environment = describe_environment(options.build, config_.train.seed, task_->data_digests());
+  auto environment = describe_environment(options.build, train_.seed, task_->data_digests());
   environment["data_root"] = start.data_root;
   run_.begin(config_text(config_), options.command, environment);
   log_.emplace(run_.log(), start.checkpoint ? start.checkpoint->contents.log_offset : 0);
@@ -142,14 +151,28 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
     say("warning: {}: {} bytes that it had when the checkpoint was saved are missing\n", run_.log(), log_->missing());
   if (start.checkpoint) say("resuming at step {}\n", trainer_.updates());
   note_interrupts();
-  progress_.emplace(trainer_.updates(), config_.train.steps);
-  log({{"event", "start"},
-       {"step", trainer_.updates()},
-       {"steps", config_.train.steps},
-       {"norm", config_.blocks().normalizer},
-       {"parameters", model_.parameter_count()},
-       {"score", task_->deciding_score()},
-       {"device", options.device}});
+  progress_.emplace(trainer_.updates(), train_.steps);
+  log_start(options.device);
+}
+
+void TrainingRun::log_start(const std::string& device) {
+  nlohmann::ordered_json event{{"event", "start"},
+                               {"step", trainer_.updates()},
+                               {"steps", train_.steps},
+                               {"norm", config_.blocks().normalizer},
+                               {"parameters", model_.parameter_count()},
+                               {"score", task_->deciding_score()},
+                               {"device", device}};
+  if (train_.epochs > 0) {
+    event["epochs"] = train_.epochs;
+    progress_->print(
+        fmt::format("{} epochs of {} batches: {} updates", train_.epochs, task_->batches_per_epoch(), train_.steps));
+  }
+  if (task_->validates_on_test()) {
+    event["validated_on"] = "test";
+    progress_->print(fmt::format("validated on {}: no checkpoint is chosen, the last one counts", test_data()));
+  }
+  log(std::move(event));
 }
 
 // Nothing is saved that has not been found finite. When it is not time to report, because a signal wants to save, that
@@ -157,17 +180,14 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
 void TrainingRun::report(bool due) try {
   const TrainingReport r = due ? trainer_.report() : TrainingReport{.failures = trainer_.check()};
   for (const std::string& failure : r.failures) {
-    progress_->warn(fmt::format("{}: {}", config_.train.on_nan, failure));
-    log({{"event", "not_finite"},
-         {"step", trainer_.updates()},
-         {"action", config_.train.on_nan},
-         {"message", failure}});
+    progress_->warn(fmt::format("{}: {}", train_.on_nan, failure));
+    log({{"event", "not_finite"}, {"step", trainer_.updates()}, {"action", train_.on_nan}, {"message", failure}});
   }
   if (!due) return;
   const std::string speed = fmt::format("{:.0f} {}/s", r.work_per_second(), task_->unit_of_work());
   progress_->set_status(fmt::format("loss {:.4f}  {}", r.loss, speed));
-  progress_->print(fmt::format("step {:>6}/{}  loss {:7.4f}  gradient {:7.3f}  lr {:.2e}  {}", r.updates,
-                               config_.train.steps, r.loss, r.gradient_norm, r.lr, speed));
+  progress_->print(fmt::format("step {:>6}/{}  loss {:7.4f}  gradient {:7.3f}  lr {:.2e}  {}", r.updates, train_.steps,
+                               r.loss, r.gradient_norm, r.lr, speed));
   log({{"event", "train"},
        {"step", r.updates},
        {"loss", r.loss},
@@ -184,8 +204,10 @@ void TrainingRun::report(bool due) try {
 bool TrainingRun::validate() {
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t n = trainer_.updates();
-  const AveragedWeights averaged(trainer_.average());
-  const Validation v = task_->validate();
+  const Validation v = [&] {
+    const AveragedWeights averaged(trainer_.average());
+    return task_->validate();
+  }();
   if (!std::exchange(told_signatures_, true) && !v.signatures.empty()) progress_->print(v.signatures);
   progress_->print(fmt::format("step {:>6}  validation: {}", n, v.short_text));
   try {
@@ -204,7 +226,8 @@ bool TrainingRun::validate() {
        {"gradient_norms", gradient_norms(model_.parameters())},
        {"normalizers", normalizer_statistics(model_.normalizers())}});
   ++state_.without_better;
-  if (!state_.best.worse_than(v.deciding, v.loss)) return false;
+  const bool better = task_->validates_on_test() ? n == train_.steps : state_.best.worse_than(v.deciding, v.loss);
+  if (!better) return false;
   // JSON has no NaN; the loss of a model with a score can hardly be one.
   state_.best = {n, v.deciding, std::isfinite(v.loss) ? v.loss : BestValidation().loss, v.text};
   state_.without_better = 0;
@@ -218,7 +241,9 @@ void TrainingRun::save() try {
   if (!best) state_.best = saved_best_;  // one that was never saved is lost
   const RunState state{trainer_.snapshot(), state_.best, state_.without_better};
   save_checkpoint(run_.checkpoints(), to_checkpoint(state, n, config_hash(config_), log_->sync()),
-                  {.keep = config_.output.keep, .best = best, .companions = [&](const std::string& directory) {
+                  {.keep = config_.output.keep,
+                   .best = best && !task_->validates_on_test(),
+                   .companions = [&](const std::string& directory) {
                      write_model_config(directory, model_);
                      task_->write_companions(directory);
                    }});

@@ -1,24 +1,21 @@
 // Learning to tell images apart: labelled images, the label-smoothed cross entropy, and how many labels are found.
 #pragma once
 #include "models/vit/vit.h"
-#include "train/config/config.h"
 #include "train/data/images/batches.h"
+#include "train/data/images/mix.h"
 #include "train/loop/task.h"
+#include "train/tasks/classification_data.h"
 #include "train/tasks/classification_exhibits.h"
 
 namespace foldgrad {
-
-struct ClassificationData {
-  ImageSet train, valid;
-  std::vector<std::int64_t> train_rows, valid_rows;  // the images of either that are used
-  std::map<std::string, std::string> digests = {};   // SHA-256 of the files, by name
-};
 
 struct ClassificationOptions {
   std::int64_t batch = 128;  // images, in training and validation
   std::uint64_t seed = 1;    // of the order of the data, and of what augmentation draws
   double label_smoothing = 0.1;
   Augmentation augmentation = {};
+  MixOptions mix = {};
+  std::int64_t mix_off_epoch = 0;  // from this epoch on, counted from 0, nothing is mixed; 0: to the end it is
 };
 
 class Classification final : public Task {
@@ -28,11 +25,17 @@ class Classification final : public Task {
   Classification(std::unique_ptr<Model> model, const ClassificationData& data, const ClassificationOptions& options);
 
   Model& model() override { return *model_; }
+  // Images are mixed by the seed and the number of the batch, counted through all epochs: a run that is resumed, or
+  // that leaves a batch out, mixes those that follow alike.
   Examples next() override;
+  std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
   DataCursor cursor() const override { return batches_.cursor(); }
   void seek(DataCursor cursor) override { batches_.seek(cursor); }
   Var loss(const Examples& examples, const ForwardPass& pass) override;
+  // In f32 whatever the dtype of training is, as Translation does it and as other commands compute where --dtype does
+  // not say otherwise: a score then belongs to the checkpoint, not to how it was trained.
   Validation validate() override;
+  bool validates_on_test() const override { return valid_is_test_; }
   std::string deciding_score() const override { return "top1"; }
   std::string unit_of_work() const override { return "images"; }
   void write_companions(const std::string&) const override {}
@@ -45,15 +48,17 @@ class Classification final : public Task {
   ClassificationOptions options_;
   std::map<std::string, std::string> digests_;
   std::vector<std::int64_t> shown_;  // training images, of which the report shows the first
+  bool valid_is_test_;
   ImageBatches batches_, valid_;
 };
-
-// The images that a configuration names. Throws FileError and ConfigError.
-ClassificationData read_images(const ImageConfig& config, const std::string& directory);
 
 // For the table of families (families.h).
 std::unique_ptr<Model> smallest_vit(const ExperimentConfig& config);
 std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const std::string& data_directory,
                                           const std::string& earlier, Device device);
+// In batches of train.batch images. Throws what read_split() throws, and std::invalid_argument for images of another
+// size or other classes than the model's.
+Validation evaluate_classification(Model& model, const ExperimentConfig& config, const std::string& data_directory,
+                                   const std::string& split);
 
 }  // namespace foldgrad

@@ -21,6 +21,7 @@ class Translation final : public Task {
 
   Transformer& model() override { return *model_; }
   Examples next() override;
+  std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
   DataCursor cursor() const override { return batches_.cursor(); }
   void seek(DataCursor cursor) override { batches_.seek(cursor); }
   Var loss(const Examples& examples, const ForwardPass& pass) override;

@@ -7,8 +7,9 @@ namespace {
 class TrainCommand : public TinyRun {};
 
 TEST_F(TrainCommand, ResumedRunHasTheBytesOfTheUninterruptedOne) {
-  for (const std::string decay : {"0", "0.9"}) {
-    const std::string whole = "whole" + decay, part = "part" + decay, more = "--set train.average_decay=" + decay;
+  for (const std::string decay : {"0", "0.9", "0.75"}) {
+    const std::string whole = "whole" + decay, part = "part" + decay, statistics = decay == "0.75" ? "true" : "false",
+                      more = "--set train.average_decay=" + decay + " --set train.average_statistics=" + statistics;
     const ProgramResult first = train(whole, more), begun = train(part, more + " --set train.steps=3");
     ASSERT_EQ(first.exit_code, 0) << first.err;
     ASSERT_EQ(begun.exit_code, 0) << begun.err;

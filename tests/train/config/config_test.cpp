@@ -202,6 +202,38 @@ TEST(Config, AFamilyHasTheKeysOfItsModelDataAndValidation) {
             "a.toml:4: norm.mask is a key of model.family = \"transformer\", not of \"vit\"");
 }
 
+TEST(Config, EpochsStandInThePlaceOfUpdates) {
+  const ExperimentConfig c = parse_config("[train]\nepochs = 3\nwarmup_epochs = 1\n", "a.toml");
+  EXPECT_EQ(c.train.epochs, 3);
+  EXPECT_EQ(config_text(c).find("\nsteps = "), std::string::npos);
+  EXPECT_EQ(config_text(c).find("\nwarmup = "), std::string::npos);
+  EXPECT_EQ(parse_config(config_text(c), "a.toml"), c);
+  const auto error = [](const std::vector<std::string>& settings) {
+    return message<ConfigError>([&] { parse_config("[train]\nsteps = 7\nwarmup = 2\n", "a.toml", settings); });
+  };
+  EXPECT_EQ(error({"train.epochs=3"}),
+            "a.toml:2: train.steps cannot be given beside train.epochs = 3, which decides; train.epochs = 0 makes it a "
+            "key again");
+  EXPECT_EQ(
+      error({"train.warmup_epochs=1"}),
+      "a.toml:3: train.warmup cannot be given beside train.warmup_epochs = 1, which decides; train.warmup_epochs = "
+      "0 makes it a key again");
+  EXPECT_EQ(parse_config("[train]\nepochs = 3\n", "a.toml", {"train.epochs=0", "train.steps=7"}).train.steps, 7);
+}
+
+// So runs that began without them go on.
+TEST(Config, AtTheirDefaultsKeysThatAreNewerThanFilesAreNotOfTheHash) {
+  const auto keys = trajectory_keys({});
+  for (const char* key : {"train.epochs", "train.warmup_epochs", "train.no_decay", "train.average_statistics"})
+    EXPECT_FALSE(keys.count(key)) << key;
+  const auto changes = [](const std::string& setting) {
+    return trajectory_changes({}, parse_config("", "a.toml", {setting}));
+  };
+  EXPECT_EQ(changes("train.no_decay=vectors"), Settings{"train.no_decay: absent before, \"vectors\" now"});
+  EXPECT_EQ(changes("train.average_statistics=true"), Settings{"train.average_statistics: absent before, true now"});
+  EXPECT_EQ(changes("train.epochs=2"), Settings());
+}
+
 TEST(Config, TheHashIsOfWhatDecidesTheTrainedNumbers) {
   const std::string base = config_hash({});
   const auto hash = [](const std::string& setting) { return config_hash(parse_config("", "a.toml", {setting})); };

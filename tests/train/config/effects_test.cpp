@@ -21,9 +21,7 @@ heads = 2
 encoder_layers = 1
 decoder_layers = 1
 [train]
-steps = 3
 max_tokens = 24
-warmup = 2
 lr = 1e-2
 initial_lr = 1e-3
 [validate]
@@ -80,6 +78,7 @@ const std::vector<Row> kRows = {
 
     {"", "train.steps=2", {"weights end", "lr", "log", "validations", "checkpoints"}},
     {"train.schedule=cosine", "train.steps=4", {"weights end", "lr", "log", "validations", "checkpoints"}},
+    {"", "train.epochs=2", {"weights end", "lr", "log", "validations", "checkpoints"}},  // of two batches
     {"", "train.max_tokens=16", {"work 1"}},
     {"", "train.accumulate=2", {"work 1"}},
     {"", "train.optimizer=sgd", {"moments 1"}},  // which has none
@@ -90,10 +89,12 @@ const std::vector<Row> kRows = {
     {"train.optimizer=sgd train.momentum=0.5", "train.momentum=0.9", {"weights end"}},  // the first update has no past
     {"train.optimizer=sgd train.momentum=0.5", "train.nesterov=true", {"weights 1"}},
     {"", "train.weight_decay=0.5", {"weights 1"}},
+    {"train.weight_decay=0.5", "train.no_decay=vectors", {"weights 1"}},
     {"", "train.lr=2e-2", {"weights end", "lr"}},  // the first update is made at initial_lr
     {"", "train.schedule=constant", {}},           // which parts from the other behind the warm-up
     {"train.warmup=1", "train.schedule=constant", {"weights end", "lr"}},
     {"", "train.warmup=3", {"weights end", "lr"}},
+    {"", "train.warmup_epochs=2", {"weights end", "lr"}},
     {"", "train.initial_lr=2e-3", {"weights 1", "lr"}},
     {"train.schedule=cosine train.warmup=1", "train.minimum_lr=5e-3", {"weights end", "lr"}},
     {"", "train.clip=0.5", {"moments 1"}},
@@ -101,6 +102,7 @@ const std::vector<Row> kRows = {
     {"train.agc=0.01", "train.agc_exclude=none", {"gradient 1"}},
     {"", "train.label_smoothing=0.3", {"loss 1"}},
     {"", "train.average_decay=0.5", {"weights 1"}},
+    {"norm.name=un train.average_decay=0.5", "train.average_statistics=true", {"statistics end"}},
     {"", "train.dtype=bf16", {"loss 1"}},
     {"", "train.seed=2", {"work 1"}},
     {"train.lr=1e38 train.initial_lr=1e38", "train.on_nan=skip", {"outcome"}},
@@ -154,6 +156,9 @@ class ConfigEffects : public ::testing::Test {
   RunNumbers run(const std::string& settings, bool with_test) {
     const std::string out = files_ / fmt::format("run{}", runs_++), data = " --data-dir " + files_.path();
     std::string arguments = "train " + files_ / "config.toml" + data + " --out " + out;
+    // Of either pair one key alone can be given.
+    if (!contains(settings, "train.epochs")) arguments += " --set train.steps=3";
+    if (!contains(settings, "train.warmup_epochs")) arguments += " --set train.warmup=2";
     std::istringstream words(settings);
     for (std::string word; words >> word;) arguments += " --set " + word;
     const ProgramResult result = run_program(arguments);
@@ -197,7 +202,7 @@ TEST_F(ConfigEffects, WeightDecayIsAShareOfEveryWeight) {
 TEST(ConfigEffectsTable, NamesEveryKeyAndAgreesWithWhatIsSaidToDecideTheTraining) {
   std::map<std::string, bool> decides;
   for (const Row& row : kRows) {
-    const auto trained = std::find(kConsequences.begin(), kConsequences.end(), "weights end");
+    const auto trained = std::find(kConsequences.begin(), kConsequences.end(), "statistics end");
     bool& any = decides[key_of(row)];
     for (const std::string& name : row.differs)
       any = any || std::find(kConsequences.begin(), trained + 1, name) != trained + 1;
@@ -208,7 +213,8 @@ TEST(ConfigEffectsTable, NamesEveryKeyAndAgreesWithWhatIsSaidToDecideTheTraining
     ++keys;
     ASSERT_TRUE(decides.count(key.full_name())) << key.full_name() << " has no row in kRows";
     // How far to train, unless the schedule depends on it; and the family that configurations without one have.
-    if (key.full_name() == "train.steps" || key.full_name() == "model.family") return;
+    const std::string name = key.full_name();
+    if (name == "train.steps" || name == "train.epochs" || name == "model.family") return;
     EXPECT_EQ(decides.at(key.full_name()), key.trajectory) << key.full_name();
   });
   EXPECT_EQ(keys, decides.size());

@@ -42,7 +42,9 @@ TEST(TrainingDocs, HaveEveryKeyOfTheConfiguration) {
     const std::map<std::string, std::string> texts = texts_of(defaults);
     visit_config(defaults, [&](const auto&, const ConfigKey& key) {
       if (key.full_name() == "model.family" && defaults.family != ExperimentConfig().family) return;
-      const bool decides = key.trajectory || key.full_name() == "train.steps";  // with the cosine schedule
+      const std::string name = key.full_name();
+      const bool decides =
+          key.trajectory || name == "train.steps" || name == "train.epochs";  // with the cosine schedule
       rows.insert(fmt::format("| `{}` | {}{} | {} | {}{} |", key.full_name(), key.values(),
                               key.unit.empty() ? "" : ", " + key.unit, texts.at(key.full_name()), key.help,
                               decides ? " *" : ""));

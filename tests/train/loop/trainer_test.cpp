@@ -47,8 +47,10 @@ TEST(Trainer, SameSeedSameBits) {
 RC_GTEST_PROP(Trainer, ResumedRunHasTheBitsOfTheUninterruptedOne, ()) {
   const int before = *rc::gen::inRange(0, 8), after = *rc::gen::inRange(1, 8);
   const TransformerConfig config = with_dropout(small_config("un"));
-  const TrainerOptions options{
-      .clip = 0.5, .accumulate = *rc::gen::inRange(1, 3), .average_decay = *rc::gen::element(0.0, 0.75)};
+  const TrainerOptions options{.clip = 0.5,
+                               .accumulate = *rc::gen::inRange(1, 3),
+                               .average_decay = *rc::gen::element(0.0, 0.75),
+                               .average_statistics = *rc::gen::arbitrary<bool>()};
   TinyTraining whole(config, 7, options);
   whole.steps(before);
   const TrainingState state = whole.trainer.snapshot();

@@ -48,5 +48,31 @@ TEST(TrainerUpdates, UpdateNTakesTheRateOfNUpdatesBefore) {
   }
 }
 
+// With decay = 1/2 all weights are powers of 1/2, and only the products round.
+TEST(Trainer, AVG_3_AveragesRunningStatisticsAndNothingElseThatNormalizersRemember) {
+  for (const char* norm : {"un", "bn", "pn", "ln"}) {
+    TinyTraining run(small_config(norm), 7, {.average_decay = 0.5, .average_statistics = true});
+    NamedTensors want;
+    for (const auto& [name, tensor] : run.model.state())
+      if (name.ends_with(".run_mean") || name.ends_with(".run_var") || name.ends_with(".phi"))
+        want[name] = tensor.to(DType::f64).clone();
+    EXPECT_EQ(want.empty(), norm == std::string("ln"));
+    for (int step = 0; step < 4; ++step) {
+      run.steps(1);
+      for (auto& [name, average] : want)
+        for (std::int64_t i = 0; i < average.size(); ++i)
+          average.data<double>()[i] += 0.5 * (run.model.state().at(name).data<float>()[i] - average.data<double>()[i]);
+    }
+    NamedTensors averages = run.trainer.average()->state();
+    for (const Parameter* p : run.model.parameters()) ASSERT_EQ(averages.erase(p->name), 1u) << p->name;
+    ASSERT_EQ(averages.size(), want.size()) << norm;
+    for (const auto& [name, average] : averages)
+      for (std::int64_t i = 0; i < average.size(); ++i) {
+        const double value = want.at(name).data<double>()[i];
+        ASSERT_NEAR(average.data<float>()[i], value, 1e-6 * (1 + std::abs(value))) << name;
+      }
+  }
+}
+
 }  // namespace
 }  // namespace foldgrad::testing

@@ -23,6 +23,25 @@ TEST(WeightAverage, EMA_1_WorkedByHand) {
     }
 }
 
+// The same numbers for a statistic: decay = 3/4 from a = 8 with s = 0, then s = -2.
+TEST(WeightAverage, AVG_3_WorkedByHand) {
+  for (Device device : devices()) {
+    Parameter w{"w", Tensor::zeros({2}, DType::f32, device)};
+    const Tensor statistic = Tensor::full({1}, 8, DType::f32, device);
+    WeightAverage average({&w}, 0.75, {{"norm.run_var", statistic}});
+    for (const double s : {0.0, -2.0}) {
+      statistic.copy_from(Tensor::full({1}, s, DType::f32));
+      average.update();
+    }
+    const Tensor four = Tensor::full({1}, 4, DType::f32);
+    EXPECT_TRUE(identical(average.state().at("norm.run_var"), four));
+    average.swap();
+    EXPECT_TRUE(identical(statistic, four));
+    average.swap();
+    EXPECT_TRUE(identical(statistic, Tensor::full({1}, -2, DType::f32)));
+  }
+}
+
 TEST(WeightAverage, SwapTwiceChangesNothing) {
   for (Device device : devices()) {
     const Tensor start = Tensor::full({3}, 1, DType::f32, device), later = Tensor::full({3}, 2, DType::f32, device);

@@ -1,109 +1,19 @@
 // Runs that learn to tell images apart: training on CIFAR's files with a vision Transformer.
 #include "train/tasks/classification.h"
 
-#include <omp.h>
-
-#include <random>
-
 #include "models/fold/model.h"
-#include "tests/harness/compare.h"
 #include "tests/train/data/images/png_file.h"
-#include "tests/train/runs/numbers.h"
+#include "tests/train/runs/classification_run.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/certificate.h"
 #include "train/checks/model_checks.h"
-#include "train/data/images/cifar.h"
 #include "train/data/images/folder.h"
 #include "train/data/images/picture.h"
 #include "train/data/images/shapes.h"
-#include "train/runs/training_run.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad::testing {
 namespace {
-
-constexpr const char* kVitConfig = R"([model]
-family = "vit"
-patch = 8
-width = 8
-ffn_width = 8
-heads = 2
-layers = 1
-pooling = "mean"
-[norm]
-name = "un"
-[norm.un]
-warmup = 4
-[data]
-valid_images = 0
-[train]
-steps = 3
-batch = 12
-lr = 1e-2
-initial_lr = 1e-3
-warmup = 2
-[validate]
-every = 3
-[output]
-log_every = 1
-save_every = 1
-keep = 99
-)";
-
-// A bright square on dark noise: where it lies is the class.
-ImageSet squares(std::int64_t count, unsigned seed) {
-  ImageSet images{
-      Tensor::empty({count, 32, 32, 3}, DType::u8), Tensor::empty({count}, DType::i64), {"above", "below", "left"}};
-  std::mt19937 random(seed);
-  for (std::int64_t i = 0; i < images.pixels.size(); ++i)
-    images.pixels.data<std::uint8_t>()[i] = std::uint8_t(random() % 90);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t k = images.labels.data<std::int64_t>()[i] = i % 3, top = k == 1 ? 18 : 4, left = k == 2 ? 4 : 18;
-    for (std::int64_t y = top; y < top + 10; ++y)
-      for (std::int64_t x = left; x < left + 10; ++x)
-        for (std::int64_t c = 0; c < 3; ++c)
-          images.pixels.data<std::uint8_t>()[((i * 32 + y) * 32 + x) * 3 + c] = std::uint8_t(160 + random() % 90);
-  }
-  return images;
-}
-
-class ClassificationRun : public ::testing::Test {
- protected:
-  ClassificationRun() {
-    omp_set_num_threads(1);  // such small products are slower with more
-    write_cifar10(files_ / "cifar-10-batches-bin", squares(48, 1), squares(24, 2));
-    write_bytes(files_ / "vit.toml", kVitConfig);
-  }
-
-  // `settings` with semicolons between.
-  int train(const std::string& out, const std::string& settings = "", const std::string& resume = "") {
-    TrainOptions options;
-    options.config = files_ / "vit.toml", options.data_directory = files_.path();
-    options.out = files_ / out, options.resume = resume;
-    std::istringstream all(settings);
-    for (std::string one; std::getline(all, one, ';');)
-      if (!one.empty()) options.settings.push_back(one);
-    return train_experiment(options);
-  }
-  RunNumbers numbers(const std::string& settings) {
-    const std::string out = fmt::format("run{}", runs_++);
-    std::string outcome;
-    try {
-      outcome = std::to_string(train(out, settings));
-    } catch (const std::exception& e) {
-      return {{"outcome", e.what()}};
-    }
-    return numbers_of_run(files_ / out);
-  }
-  std::string refusal(const std::string& settings) {
-    std::string message = message_of([&] { train(fmt::format("run{}", runs_++), settings); });
-    const std::size_t at = message.find(files_.path());
-    return at == std::string::npos ? message : message.replace(at, files_.path().size(), "FILES");
-  }
-
-  TemporaryDirectory files_;
-  int runs_ = 0;
-};
 
 TEST_F(ClassificationRun, LearnsAndTellsHowWell) {
   ASSERT_EQ(train("run", "train.steps=40;validate.every=20;output.save_every=40"), 0);
@@ -132,8 +42,11 @@ TEST_F(ClassificationRun, LearnsAndTellsHowWell) {
 }
 
 TEST_F(ClassificationRun, IsResumedBitForBit) {
-  // Epochs of two batches.
-  const std::string settings = "model.dropout=0.2;train.batch=20;data.augment=crop4 flip cutout8;train.steps=";
+  // Epochs of two batches; the third epoch is not mixed.
+  const std::string settings =
+      "model.layers=2;model.dropout=0.2;model.drop_path=0.3;model.weight_standardization=true;train.batch=20;"
+      "data.augment=crop4 flip cutout8;train.mixup=0.8;train.cutmix=1;train.mix_off_epoch=2;train.no_decay=vectors;"
+      "train.average_decay=0.5;train.average_statistics=true;train.steps=";
   ASSERT_EQ(train("whole", settings + "7"), 0);
   ASSERT_EQ(train("parted", settings + "3"), 0);
   ASSERT_EQ(train("parted", settings + "7", "latest"), 0);
@@ -172,27 +85,34 @@ TEST_F(ClassificationRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) 
     const char *base, *change, *differs;
   };
   std::map<std::string, RunNumbers> bases;
-  for (const auto& [base, change, differs] : {Row{"", "model.patch=4", "shapes"},
-                                              {"", "model.width=16", "shapes"},
-                                              {"", "model.ffn_width=16", "shapes"},
-                                              {"model.initialization=pytorch", "model.heads=1", "loss 1"},
-                                              {"", "model.layers=2", "shapes"},
-                                              {"", "model.pooling=cls", "shapes"},
-                                              {"", "model.qkv_bias=true", "shapes"},
-                                              {"", "model.pre_norm=false", "shapes"},
-                                              {"", "model.activation=relu", "loss 1"},
-                                              {"", "model.dropout=0.4", "loss 1"},
-                                              {"", "model.attention_dropout=0.4", "loss 1"},
-                                              {"", "model.activation_dropout=0.4", "loss 1"},
-                                              {"", "model.initialization=pytorch", "loss 1"},
-                                              {"model.initialization=tfixup", "model.tfixup_scope=all", "loss 1"},
-                                              {"", "norm.name=ln", "loss 1"},
-                                              {"", "data.task=cifar100", "outcome"},  // whose files are not there
-                                              {"", "data.directory=other", "loss 1"},
-                                              {"", "data.augment=crop4", "loss 1"},
-                                              {"train.batch=8", "data.train_images=8", "loss 1"},
-                                              {"train.batch=8", "data.valid_images=12", "loss 1"},
-                                              {"", "train.batch=8", "work 1"}}) {
+  for (const auto& [base, change, differs] :
+       {Row{"", "model.patch=4", "shapes"},
+        {"", "model.width=16", "shapes"},
+        {"", "model.ffn_width=16", "shapes"},
+        {"model.initialization=pytorch", "model.heads=1", "loss 1"},
+        {"", "model.layers=2", "shapes"},
+        {"", "model.pooling=cls", "shapes"},
+        {"", "model.qkv_bias=true", "shapes"},
+        {"", "model.pre_norm=false", "shapes"},
+        {"", "model.activation=relu", "loss 1"},
+        {"", "model.dropout=0.4", "loss 1"},
+        {"", "model.attention_dropout=0.4", "loss 1"},
+        {"", "model.activation_dropout=0.4", "loss 1"},
+        {"", "model.initialization=pytorch", "loss 1"},
+        {"model.layers=2", "model.drop_path=0.5", "loss 1"},
+        {"", "model.weight_standardization=true", "shapes"},
+        {"model.initialization=tfixup", "model.tfixup_scope=all", "loss 1"},
+        {"", "norm.name=ln", "loss 1"},
+        {"", "data.task=cifar100", "outcome"},  // whose files are not there
+        {"", "data.directory=other", "loss 1"},
+        {"", "data.augment=crop4", "loss 1"},
+        {"train.batch=8", "data.train_images=8", "loss 1"},
+        {"train.batch=8", "data.valid_images=12", "loss 1"},
+        {"", "train.batch=8", "work 1"},
+        {"", "train.mixup=0.5", "loss 1"},
+        {"", "train.cutmix=0.5", "loss 1"},
+        // The second of three updates begins the second epoch.
+        {"train.batch=48;train.mixup=0.5", "train.mix_off_epoch=1", "weights end"}}) {
     if (std::string(change) == "data.directory=other") write_cifar10(files_ / "other", squares(48, 3), squares(24, 2));
     const std::string with = std::string(base) + ";" + change;
     if (!bases.count(base)) bases[base] = numbers(base);
@@ -253,14 +173,35 @@ TEST_F(ClassificationRun, HoldsOutImagesThatItDoesNotLearnFrom) {
   EXPECT_EQ(read_images({}, files_.path()).valid_rows.size(), 24u);
 }
 
-TEST(ReadImages, ShapesNeedNoFiles) {
+TEST(ReadImages, ShapesNeedNoFilesAndDrawWhatTheyAreValidatedOn) {
   ImageConfig config;
   config.task = "shapes", config.valid_images = 10, config.train_images = 50;
   const ClassificationData data = read_images(config, "/absent");
   EXPECT_EQ(data.train_rows.size(), 50u);
+  EXPECT_EQ(data.train.size(), 50);
   EXPECT_EQ(data.valid_rows.size(), 10u);
+  EXPECT_FALSE(data.valid_is_test);
   EXPECT_EQ(data.train.classes, shapes::classes());
   EXPECT_TRUE(data.digests.empty());
+  std::vector<std::uint8_t> drawn(std::size_t(data.valid.image_bytes()));
+  for (const auto& [part, same] :
+       {std::pair(ImagePart::train, false), {ImagePart::test, false}, {ImagePart::valid, true}}) {
+    shapes::draw(part, 3, 1, drawn.data());
+    EXPECT_EQ(std::equal(drawn.begin(), drawn.end(), data.valid.image(3)), same);
+  }
+}
+
+TEST(ReadImages, SplitsAreWhatARunHas) {
+  ImageConfig config;
+  config.task = "shapes", config.valid_images = 10, config.train_images = 20;
+  EXPECT_EQ(read_split(config, "", "train").rows.size(), 20u);
+  EXPECT_EQ(read_split(config, "", "valid").rows.size(), 10u);
+  EXPECT_EQ(read_split(config, "", "test").rows.size(), 10000u);
+  EXPECT_EQ(message_of([&] { read_split(config, "", "tset"); }),
+            "the split of images must be train, valid or test, got tset");
+  config.valid_images = 0;
+  EXPECT_EQ(message_of([&] { read_split(config, "", "valid"); }),
+            "there is no split valid: with data.valid_images = 0 the test images are validated on");
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 namespace foldgrad::testing {
 
 // Ever later in a run: what differs in one of these makes those behind it differ.
-const std::vector<std::string> kConsequences = {"outcome",     "vocabulary",      "work 1",    "shapes",
-                                                "loss 1",      "gradient 1",      "moments 1", "weights 1",
-                                                "weights end", "validation loss", "samples"};
+const std::vector<std::string> kConsequences = {"outcome",     "vocabulary",     "work 1",          "shapes",
+                                                "loss 1",      "gradient 1",     "moments 1",       "weights 1",
+                                                "weights end", "statistics end", "validation loss", "samples"};
 // Which may differ in any run.
 const std::vector<std::string> kCadences = {"lr", "log", "validations", "checkpoints", "test scores"};
 
@@ -76,6 +76,8 @@ inline RunNumbers numbers_of_run(const std::string& run) {
       for (const auto& file : fs::directory_iterator(vocabulary))
         n["vocabulary"] += file.path().filename().string() + "\n" + read_bytes(file.path()) + "\n";
     n["weights end"] = numbers_of(read_safetensors(run + "/checkpoints/" + steps.back() + "/model.safetensors"), "");
+    n["statistics end"] =
+        numbers_of(read_safetensors(run + "/checkpoints/" + steps.back() + "/norm_state.safetensors"), "");
     n["samples"] = read_bytes(run + "/samples/" + steps.back() + ".txt");
   }
   return n;

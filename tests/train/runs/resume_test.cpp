@@ -51,6 +51,21 @@ TEST(Resume, CheckpointsHoldTheWholeState) {
   }
 }
 
+// The checkpoint is the model that was validated; what training goes on from lies beside its moments.
+TEST(Resume, CheckpointsHoldAveragedStatisticsInThePlaceOfThoseInTraining) {
+  RunState want = state_of(true);
+  want.training.normalizers["a.run_var"] = Tensor::of<float>({1}, {2});
+  want.training.average["a.run_var"] = Tensor::of<float>({1}, {3});
+  const CheckpointContents c = to_checkpoint(want, 4, "hash", 77);
+  EXPECT_EQ(c.norm_state.at("a.run_var").item(), 3);
+  EXPECT_EQ(c.norm_state.size(), 2u);
+  EXPECT_EQ(c.model.size(), 1u);
+  const RunState got = from_checkpoint(c, "c");
+  EXPECT_TRUE(same_bits(got.training.normalizers, want.training.normalizers));
+  EXPECT_TRUE(same_bits(got.training.average, want.training.average));
+  EXPECT_TRUE(same_bits(got.training.optimizer, want.training.optimizer));
+}
+
 TEST(Resume, AmongEqualScoresTheSmallerLossIsBetter) {
   BestValidation best;
   EXPECT_TRUE(best.worse_than(0, 5));

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "tests/engine/error_message.h"
+#include "tests/models/vit/tiny_vit.h"
+
 namespace foldgrad::testing {
 namespace {
 
@@ -42,6 +47,7 @@ TEST(TrainingSetup, SchedulesPassThroughTheKeysRates) {
 TEST(TrainingSetup, TheTrainerGetsItsKeys) {
   TrainConfig t;
   t.clip = 2, t.accumulate = 3, t.seed = 7, t.average_decay = 0.5;
+  t.average_statistics = true;
   const auto on_nan = [&](const char* name) {
     t.on_nan = name;
     return trainer_options(t).on_nan;
@@ -57,6 +63,73 @@ TEST(TrainingSetup, TheTrainerGetsItsKeys) {
   EXPECT_EQ(options.accumulate, 3);
   EXPECT_EQ(options.seed, 7u);
   EXPECT_EQ(options.average_decay, 0.5);
+  EXPECT_TRUE(options.average_statistics);
+}
+
+// 2 epochs of 7 batches are 14, and 5 updates of 3 batches, the last of which reaches into the third epoch.
+TEST(TrainingSetup, EpochsAreCountedInWholeUpdates) {
+  TrainConfig t;
+  t.steps = 9, t.warmup = 4, t.accumulate = 3;
+  EXPECT_EQ(with_epochs_counted(t, 7), t);
+  EXPECT_EQ(with_epochs_counted(t, 0), t);
+  t.epochs = 2;
+  EXPECT_EQ(with_epochs_counted(t, 7).steps, 5);
+  EXPECT_EQ(with_epochs_counted(t, 7).warmup, 4);
+  t.epochs = 3, t.warmup_epochs = 1;
+  EXPECT_EQ(with_epochs_counted(t, 7).steps, 7);
+  EXPECT_EQ(with_epochs_counted(t, 7).warmup, 3);
+  t.accumulate = 1;
+  EXPECT_EQ(with_epochs_counted(t, 390).steps, 1170);
+  EXPECT_EQ(message<ConfigError>([&] { with_epochs_counted(t, 0); }),
+            "train.epochs and train.warmup_epochs must be 0: the examples of this family have no epochs");
+}
+
+std::vector<std::string> names(const ParameterGroup& group) {
+  std::vector<std::string> all;
+  for (const Parameter* p : group.parameters) all.push_back(p->name);
+  std::ranges::sort(all);
+  return all;
+}
+
+TEST(TrainingSetup, NoDecayLeavesOutBiasesGainsAndPositions) {
+  TrainConfig t;
+  t.weight_decay = 0.25;
+  VitConfig config = tiny_vit("ln");
+  config.layers = 1, config.weight_standardization = true;
+  Vit model(config, 1);
+  EXPECT_EQ(parameter_groups(model, t).size(), 1u);
+  EXPECT_EQ(parameter_groups(model, t)[0].parameters, model.parameters());
+  t.no_decay = "vectors";
+  const std::vector<ParameterGroup> groups = parameter_groups(model, t);
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].weight_decay, 0.25);
+  EXPECT_EQ(groups[1].weight_decay, 0);
+  EXPECT_EQ(names(groups[0]), (std::vector<std::string>{"blocks.0.attn.proj.weight", "blocks.0.attn.qkv.weight",
+                                                        "blocks.0.mlp.fc1.weight", "blocks.0.mlp.fc2.weight",
+                                                        "head.weight", "patch_embed.proj.weight"}));
+  EXPECT_EQ(names(groups[1]),
+            (std::vector<std::string>{"blocks.0.attn.proj.bias", "blocks.0.attn.proj.gain", "blocks.0.attn.qkv.gain",
+                                      "blocks.0.mlp.fc1.bias", "blocks.0.mlp.fc1.gain", "blocks.0.mlp.fc2.bias",
+                                      "blocks.0.mlp.fc2.gain", "blocks.0.norm1.bias", "blocks.0.norm1.weight",
+                                      "blocks.0.norm2.bias", "blocks.0.norm2.weight", "cls_token", "head.bias",
+                                      "norm.bias", "norm.weight", "patch_embed.proj.bias", "pos_embed"}));
+}
+
+TEST(TrainingSetup, RefusesKeysThatDoNotGoTogether) {
+  const auto refusal = [](const std::vector<std::string>& settings) {
+    ExperimentConfig config = parse_config("[model]\nfamily = \"vit\"\n", "a.toml", settings);
+    return message<ConfigError>([&] { require_trainable(config); });
+  };
+  EXPECT_EQ(refusal({"train.epochs=3", "train.warmup_epochs=3", "train.schedule=cosine"}),
+            "train.warmup_epochs must be below train.epochs = 3 with train.schedule = cosine, got 3");
+  EXPECT_EQ(refusal({"train.average_statistics=true"}),
+            "train.average_statistics goes with an average: train.average_decay must be above 0, got 0");
+  EXPECT_EQ(refusal({"train.mix_off_epoch=3"}),
+            "train.mix_off_epoch goes with train.mixup or train.cutmix: one must be above 0 with it, got 0 for both");
+  EXPECT_NO_THROW(require_trainable(
+      parse_config("[model]\nfamily = \"vit\"\n", "a.toml",
+                   {"train.epochs=3", "train.warmup_epochs=2", "train.schedule=cosine", "train.cutmix=1",
+                    "train.mix_off_epoch=2", "train.average_decay=0.9", "train.average_statistics=true"})));
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ class CifarFile {
 // FileError.
 std::int64_t cifar_label_bytes(const std::string& path);
 
-// The files of a part, below `directory`: those of records and, if it is there, that of names.
+// The files of a part, below `directory`: those of records and, if it is there, that of names. There is no `valid`.
 std::vector<std::string> cifar_files(const std::string& directory, const CifarLayout& layout, ImagePart part);
 
 // Throws FileError, which names the file: when it cannot be read, is empty, ends within a record, or, with record and

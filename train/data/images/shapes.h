@@ -14,7 +14,7 @@ constexpr std::int64_t kSide = 32, kClasses = 10, kMostImages = 10'000'000;
 // disc, ring, square, frame, triangle, cross, star, bars, L, crescent.
 const std::vector<std::string>& classes();
 
-// Image i of a part has class i mod 10. Its 32 x 32 x 3 bytes, channels-last, depend on the arguments alone; the two
+// Image i of a part has class i mod 10. Its 32 x 32 x 3 bytes, channels-last, depend on the arguments alone; the
 // parts take different random numbers.
 void draw(ImagePart part, std::int64_t i, std::uint64_t seed, std::uint8_t* out);
 

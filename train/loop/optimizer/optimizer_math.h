@@ -41,7 +41,7 @@ FOLDGRAD_HD T sgd_value(T p, T direction, T lr) {
 
 template <class T>
 FOLDGRAD_HD T average(T mean, T p, T rate) {
-  return mean + rate * (p - mean);  // [EMA-1]
+  return mean + rate * (p - mean);  // [EMA-1, AVG-3]
 }
 
 // A norm that is not a number gives a factor that is none: it must not pass for a small gradient.

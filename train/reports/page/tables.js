@@ -81,6 +81,7 @@ function summarySection() {
   const columns = summaryColumns(),
         signatures =
             new Set(data.runs.filter(run => run.best?.signature).map(run => `${run.score}: ${run.best.signature}`));
+  const onTest = data.runs.filter(run => run.validated_on === 'test').map(run => run.name);
   const runRow = (run, i) => ({cells: columns.map(column => column.run(run, i))});
   const groupRow = group => ({class: 'mean', cells: columns.map(column => (column.group ? column.group(group) : ''))});
   return [
@@ -89,6 +90,8 @@ function summarySection() {
         table(columns.map(column => column.title), [...data.runs.map(runRow), ...data.groups.map(groupRow)])),
     element(
         'p', {class: 'note'}, 'Scores are those of the best validation. ', ...[...signatures].map(text => `${text}. `),
+        onTest.length ? `Validated on the test images, so that the last validation counts: ${onTest.join(', ')}. ` :
+                        null,
         data.groups.length ? 'Means are over runs that differ only in their seed, ± one standard deviation of them.' :
                              null)
   ];

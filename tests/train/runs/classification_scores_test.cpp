@@ -1,0 +1,171 @@
+// What a run of images quotes, and what `eval`, `recalibrate` and `average` make of its model.
+#include "models/fold/model.h"
+#include "tests/train/runs/classification_run.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/data/images/mix.h"
+#include "train/data/permutation.h"
+#include "train/reports/report.h"
+#include "train/tasks/classification.h"
+
+namespace foldgrad::testing {
+namespace {
+
+class ClassificationScoring : public ClassificationRun {
+ protected:
+  ProgramResult run(std::string arguments) {
+    for (std::size_t at = 0; (at = arguments.find('@', at)) != std::string::npos;)
+      arguments.replace(at, 1, files_.path() + "/");
+    return run_program(arguments);
+  }
+  nlohmann::json eval(const std::string& arguments) {
+    const ProgramResult r = run("eval " + arguments + " --json --data-dir @");
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    return nlohmann::json::parse(r.out);
+  }
+  void expect_error(const std::string& arguments, int exit_code, std::string message) {
+    for (std::size_t at = 0; (at = message.find('@', at)) != std::string::npos;)
+      message.replace(at, 1, files_.path() + "/");
+    const ProgramResult r = run(arguments);
+    EXPECT_EQ(r.exit_code, exit_code) << arguments;
+    EXPECT_EQ(r.err, "error: " + message + "\n") << arguments;
+  }
+  bool exists(const std::string& path) { return std::filesystem::exists(files_ / path); }
+};
+
+TEST_F(ClassificationScoring, NoCheckpointIsChosenByTheTestImages) {
+  ::testing::internal::CaptureStdout();
+  // A rate that rises until it destroys what was learned.
+  ASSERT_EQ(train("run", "train.steps=6;train.warmup=5;train.lr=50;validate.every=1;output.save_every=3"), 0);
+  const std::string told = ::testing::internal::GetCapturedStdout();
+  EXPECT_EQ(told.rfind("last of 6 steps, validated on the test images: top-1 ", 0), 0u) << told;
+  EXPECT_TRUE(contains(told, "/checkpoints/step-00000006\n")) << told;
+  EXPECT_FALSE(exists("run/checkpoints/BEST"));
+  EXPECT_FALSE(exists("run/checkpoints/step-00000001"));  // a better validation saves nothing
+  const auto validations = events_of(files_ / "run", "validate");
+  const auto is_better_than_the_last = [last = validations.back()](const nlohmann::json& v) {
+    return v.at("top1") >= last.at("top1") && v.at("loss") < last.at("loss");
+  };
+  ASSERT_TRUE(std::ranges::any_of(validations, is_better_than_the_last));
+  EXPECT_EQ(find_model_directory(files_ / "run"), files_ / "run/checkpoints/step-00000006");
+  EXPECT_EQ(events_of(files_ / "run", "start").at(0).at("validated_on"), "test");
+  const RunLog log = read_run_log(files_ / "run");
+  const RunSummary summary = summary_of(log);
+  EXPECT_EQ(summary.best->step, 6);
+  EXPECT_TRUE(contains(comparison_table({summary}), " 6 (last) "));
+  EXPECT_TRUE(contains(report_html({log}), "\"validated_on\":\"test\""));
+  EXPECT_EQ(refusal("validate.patience=2"),
+            "validate.patience must be 0 where the test images are validated on, since it would choose by them, got 2");
+}
+
+TEST_F(ClassificationScoring, HeldOutImagesChoose) {
+  ::testing::internal::CaptureStdout();
+  ASSERT_EQ(train("run", "data.valid_images=12;validate.patience=9"), 0);
+  EXPECT_EQ(::testing::internal::GetCapturedStdout().rfind("best of 3 steps: ", 0), 0u);
+  EXPECT_TRUE(exists("run/checkpoints/BEST"));
+  EXPECT_FALSE(events_of(files_ / "run", "start").at(0).contains("validated_on"));
+}
+
+// What was validated is what was saved, averaged statistics too; and the score is in f32 whatever training computes in.
+TEST_F(ClassificationScoring, EvalGivesTheScoresOfTheLastValidation) {
+  ASSERT_EQ(train("run", "train.steps=8;train.average_decay=0.75;train.average_statistics=true;train.dtype=bf16"), 0);
+  const auto validated = events_of(files_ / "run", "validate").back();
+  const nlohmann::json got = eval("@run");
+  for (const char* score : {"loss", "top1", "top5"}) EXPECT_EQ(got.at(score), validated.at(score)) << score;
+  EXPECT_EQ(got.at("split"), "test");
+  const std::string samples = read_bytes(files_ / "run/samples/step-00000008.txt");
+  EXPECT_EQ(got.at("samples"), samples);
+  const ProgramResult text = run("eval @run --data-dir @");
+  EXPECT_EQ(text.out, "test: " + got.at("text").get<std::string>() + "\n" + samples);
+  EXPECT_TRUE(contains(text.out, "of 24 images"));
+  EXPECT_TRUE(contains(eval("@run --split train").at("text"), "of 48 images"));
+  // A folded model lies outside of the run.
+  write_model_directory(files_ / "folded", *fold(*load_model(files_ / "run")).model);
+  EXPECT_NEAR(eval("@folded --config @run/config.toml").at("loss"), got.at("loss"), 1e-5);
+  expect_error("eval @folded --data-dir @", 2, "@folded belongs to no run: --config must name a configuration");
+  expect_error("eval @run --data-dir @ --split other", 2,
+               "the split of images must be train, valid or test, got other");
+  expect_error("eval @run --data-dir @ --source a --reference b", 2,
+               "eval: --source, --reference and --hypotheses are of models that translate, got one of model.family "
+               "\"vit\"");
+  expect_error("eval @run --data-dir @ --config configs/numbers-un.toml", 2,
+               "configs/numbers-un.toml: model.family must be \"vit\", that of the model, got \"transformer\"");
+  expect_error("eval @run --data-dir @ --config configs/shapes-vit-un.toml", 2,
+               "the model takes images of 32 x 32 pixels and 3 classes, got 32 x 32 and 10");
+}
+
+TEST_F(ClassificationScoring, RecalibrateGoesThroughWhatARunTrainsOn) {
+  ASSERT_EQ(train("run", "norm.name=bn;model.dropout=0.5"), 0);
+  const ProgramResult r = run("recalibrate @run -o @new --data-dir @ --batches 100");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(r.out, files_ / "new" + ": statistics of " + files_ / "run/checkpoints/step-00000003" +
+                       " after 100 more batches\n");
+  const auto before = load_model(files_ / "run"), after = load_model(files_ / "new");
+  for (const auto& [name, value] : before->values())
+    EXPECT_EQ(after->values().at(name).values<float>(), value.values<float>()) << name;
+  // The first normalizer sees what no statistic changes: with alpha = 0.9 nothing is left of the old ones, and the
+  // means of batches of 12 wander around that of all 48 images, which one pass over all of them gives.
+  const auto whole = load_model(files_ / "run");
+  const ImageSet images = squares(48, 1);
+  for (int pass = 0; pass < 200; ++pass) {
+    Tape tape(/*recording=*/false);
+    whole->forward({{"images", images.pixels}},
+                   {.tape = tape, .dtype = DType::f32, .training = true, .without_dropout = true});
+  }
+  for (const char* name : {"blocks.0.norm1.run_mean", "blocks.0.norm1.run_var"}) {
+    const auto got = after->state().at(name).values<float>(), want = whole->state().at(name).values<float>(),
+               old = before->state().at(name).values<float>();
+    double off = 0, moved = 0;
+    for (std::size_t c = 0; c < want.size(); ++c)
+      off += std::abs(got[c] - want[c]), moved += std::abs(old[c] - want[c]);
+    EXPECT_LT(off, 0.2 * moved) << name;
+  }
+  // An epoch is four batches.
+  EXPECT_TRUE(contains(run("recalibrate @run -o @epoch --data-dir @").out, " after 4 more batches\n"));
+  expect_error("recalibrate @run -o @none --data-dir @ --split test", 2,
+               "recalibrate: a model of model.family \"vit\" takes what it was trained on, no --source, --reference or "
+               "--split");
+}
+
+TEST_F(ClassificationScoring, AveragesOfCheckpointsAreModelsToo) {
+  ASSERT_EQ(train("run"), 0);
+  const ProgramResult r = run("average --last 2 @run -o @average");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const auto average = load_model(files_ / "average"), a = load_model(files_ / "run/checkpoints/step-00000002"),
+             b = load_model(files_ / "run/checkpoints/step-00000003");
+  const std::string name = "blocks.0.norm1.run_var";
+  const auto x = a->state().at(name).values<float>(), y = b->state().at(name).values<float>();
+  for (std::size_t c = 0; c < x.size(); ++c)
+    EXPECT_EQ(average->state().at(name).values<float>()[c], float((double(x[c]) + double(y[c])) / 2));
+  EXPECT_TRUE(contains(eval("@average --config @run/config.toml").at("text"), "of 24 images"));
+}
+
+// Batch k of all is mixed by (seed, k), until the epoch that ends it.
+TEST_F(ClassificationScoring, ImagesAreMixedBySeedAndBatch) {
+  VitConfig config;
+  config.image_size = 32, config.patch = 8, config.width = 8, config.heads = 2, config.layers = 1, config.classes = 3;
+  const auto task = [&](const MixOptions& mix) {
+    const ImageSet images = squares(48, 1);
+    return Classification(std::make_unique<Vit>(config, 1), {images, images, counting(48), counting(48)},
+                          {.batch = 20, .seed = 5, .mix = mix, .mix_off_epoch = 2});
+  };
+  Classification plain = task({}), mixed = task({.mixup = 0.5, .cutmix = 1});
+  for (std::int64_t k = 0; k < 6; ++k) {
+    const NamedTensors as_is = plain.next().inputs, got = mixed.next().inputs;
+    EXPECT_FALSE(as_is.count("share"));
+    if (k >= 4) {  // two batches an epoch
+      EXPECT_EQ(got.size(), 2u);
+      EXPECT_TRUE(identical(got.at("images"), as_is.at("images")));
+      continue;
+    }
+    const MixedImages want =
+        mix(as_is.at("images"), as_is.at("target"), draw_mix({.mixup = 0.5, .cutmix = 1}, 32, 32, 5, k));
+    EXPECT_TRUE(identical(got.at("images"), want.images)) << k;
+    EXPECT_TRUE(identical(got.at("target"), want.labels));
+    EXPECT_TRUE(identical(got.at("second_target"), want.others));
+    EXPECT_TRUE(identical(got.at("share"), want.lambda));
+    EXPECT_LT(want.lambda.data<float>()[0], 1);
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
