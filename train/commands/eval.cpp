@@ -1,4 +1,4 @@
-// foldgrad eval: what a model is worth on text with references.
+// foldgrad eval: what a model is worth on text with references, or on images.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -10,8 +10,11 @@
 #include "engine/files/atomic_file.h"
 #include "train/commands/commands.h"
 #include "train/commands/load_transformer.h"
+#include "train/commands/model_config.h"
 #include "train/commands/model_text.h"
+#include "train/data/data_root.h"
 #include "train/system/exit_code.h"
+#include "train/tasks/families.h"
 #include "train/tasks/translation_scores.h"
 
 namespace foldgrad {
@@ -20,7 +23,7 @@ namespace {
 using nlohmann::ordered_json;
 
 struct EvalOptions {
-  std::string model, hypotheses;
+  std::string model, hypotheses, config;
   ModelTextOptions text;
   DecodingOptions decoding;
   std::int64_t max_tokens = 4096;
@@ -47,8 +50,8 @@ void require_finite(const ValidationLoss& loss, Transformer& model, Batches& bat
   }
 }
 
-Evaluation evaluate(const EvalOptions& o) {
-  const auto model = load_transformer(o.model, DType::f32, Device::cpu, o.non_finite);
+Evaluation evaluate(const EvalOptions& o, std::unique_ptr<Model> loaded) {
+  const auto model = require_transformer(std::move(loaded), o.model);
   const Vocabulary vocabulary = load_vocabulary(o.model, model->config());
   const ParallelText text = read_model_text(o.text, o.model, vocabulary);
   const EncodedPairs pairs = encode_model_text(text, vocabulary, std::min(model->config().max_positions, o.max_tokens));
@@ -99,8 +102,34 @@ void print_text(const Evaluation& e) {
   fmt::print("decoding         {:.1f} s\n", e.seconds);
 }
 
+// Of a family that evaluates its models itself.
+int eval_split(const EvalOptions& o, Model& model) {
+  FOLDGRAD_CHECK(
+      o.text.source.empty() && o.text.reference.empty() && o.hypotheses.empty(),
+      "eval: --source, --reference and --hypotheses are of models that translate, got one of model.family \"{}\"",
+      model.family());
+  const ExperimentConfig config = read_model_config(model, o.model, o.config);
+  const std::string directory = data_directory(config.data_directory(), o.text.data_directory);
+  const Validation v = family_of(model).evaluate(model, config, directory, o.text.split);
+  if (o.non_finite == NonFinite::refuse && !std::isfinite(v.loss))
+    throw NonFiniteError(fmt::format("eval: the loss on the split {} is not finite", o.text.split));
+  if (!o.json) {
+    fmt::print("{}: {}\n{}", o.text.split, v.text, v.samples);
+    return kExitOk;
+  }
+  ordered_json all{{"model", find_model_directory(o.model)}, {"split", o.text.split}};
+  for (const auto& [name, value] : v.scores) all[name] = value;
+  for (const auto& [name, text] : v.notes) all[name] = text;
+  all["text"] = v.text;
+  all["samples"] = v.samples;
+  print_json(all);
+  return kExitOk;
+}
+
 int eval(const EvalOptions& o) {
-  const Evaluation evaluation = evaluate(o);
+  auto model = load_model(o.model, DType::f32, Device::cpu, o.non_finite);
+  if (family_of(*model).evaluate) return eval_split(o, *model);
+  const Evaluation evaluation = evaluate(o, std::move(model));
   o.json ? print_json(json_of(evaluation, o)) : print_text(evaluation);
   return kExitOk;
 }
@@ -109,13 +138,15 @@ int eval(const EvalOptions& o) {
 
 Action add_eval(CLI::App& command) {
   const auto o = std::make_shared<EvalOptions>();
-  command.add_option("MODEL", o->model, "Model directory, checkpoint or run, with a vocabulary")->required();
+  command.add_option("MODEL", o->model, "Model directory, checkpoint or run; one that translates has a vocabulary")
+      ->required();
   add_model_text_options(command, o->text, "test");
+  add_model_config_option(command, o->config);
   add_decoding_options(command, o->decoding, o->max_tokens);
   command.add_option("--hypotheses", o->hypotheses, "Write the translations to this file");
   command.add_flag("--json", o->json, "Print JSON");
   add_non_finite_option(command, o->non_finite);
-  command.footer("Exit codes: 0, 2 usage, 3 text, 4 the model cannot be loaded, 5 a number is not finite.");
+  command.footer("Exit codes: 0, 2 usage, 3 text or images, 4 the model cannot be loaded, 5 a number is not finite.");
   return [o] { return eval(*o); };
 }
 

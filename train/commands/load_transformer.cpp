@@ -11,7 +11,10 @@ namespace foldgrad {
 
 std::unique_ptr<Transformer> load_transformer(const std::string& path, DType dtype, Device device,
                                               NonFinite non_finite) {
-  std::unique_ptr<Model> model = load_model(path, dtype, device, non_finite);
+  return require_transformer(load_model(path, dtype, device, non_finite), path);
+}
+
+std::unique_ptr<Transformer> require_transformer(std::unique_ptr<Model> model, const std::string& path) {
   if (!dynamic_cast<Transformer*>(model.get()))
     throw CheckpointError(
         fmt::format("{}: must hold a transformer, got {}", find_model_directory(path), model->family()));

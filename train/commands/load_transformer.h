@@ -10,6 +10,9 @@ namespace foldgrad {
 std::unique_ptr<Transformer> load_transformer(const std::string& path, DType dtype = DType::f32,
                                               Device device = Device::cpu, NonFinite non_finite = NonFinite::refuse);
 
+// The same of one that was loaded from `path`. Throws CheckpointError for a model of another family.
+std::unique_ptr<Transformer> require_transformer(std::unique_ptr<Model> model, const std::string& path);
+
 // Of find_model_directory(path); its sizes must be those of `config`. Throws CheckpointError.
 Vocabulary load_vocabulary(const std::string& path, const TransformerConfig& config);
 

@@ -61,6 +61,7 @@ Family vit_family() {
                    const NamedTensors& inputs) { return std::vector<CheckResult>{check_other_images(model, inputs)}; },
       .read_inputs = read_image_inputs,
       .results = classification_results,
+      .evaluate = evaluate_classification,
       .write_onnx = [](Model& model, const std::string& to) { return write_onnx(vit(model), to); },
       .smallest_model = smallest_vit,
       .make_task = make_classification};

@@ -32,6 +32,10 @@ struct Family {
   // of inputs on the model's device. read_inputs throws FileError for what the model does not take.
   NamedTensors (*read_inputs)(const Model& model, const std::string& path);
   std::map<std::string, RunResult> (*results)(Model& model, const NamedTensors& inputs, const ForwardPass& pass);
+  // What `foldgrad eval` tells on a split, "train", "valid" or "test", of the data that a configuration names. Null: of
+  // this family the command knows more itself, or nothing. Throws FileError, ConfigError and std::invalid_argument.
+  Validation (*evaluate)(Model& model, const ExperimentConfig& config, const std::string& data_directory,
+                         const std::string& split) = nullptr;
   // As ONNX into a directory; returns the names of the graphs' files.
   std::vector<std::string> (*write_onnx)(Model& model, const std::string& directory);
 
