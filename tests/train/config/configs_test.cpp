@@ -5,6 +5,7 @@
 
 #include "models/transformer/transformer.h"
 #include "train/config/config.h"
+#include "train/runs/setup.h"
 #include "train/tasks/classification.h"
 
 namespace foldgrad {
@@ -12,21 +13,31 @@ namespace {
 
 std::vector<std::filesystem::path> configs() {
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(FOLDGRAD_SOURCE_DIR "/configs"))
-    paths.push_back(entry.path());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(FOLDGRAD_SOURCE_DIR "/configs"))
+    if (entry.is_regular_file()) paths.push_back(entry.path());
   return paths;
 }
 
+// A grid of recipes, whose files are named after these.
+bool is_of_grid(const std::filesystem::path& path) { return path.parent_path().stem() == "nft"; }
+
 // With its normalizer in the name, where the name ends with one.
 TEST(Configs, LoadAndMakeModels) {
-  ASSERT_GE(configs().size(), 19u);
+  ASSERT_GE(configs().size(), 30u);
   for (const std::filesystem::path& path : configs()) {
     SCOPED_TRACE(path.string());
     ASSERT_EQ(path.extension(), ".toml");
     const ExperimentConfig config = read_config(path);
     const std::string name = path.stem();
-    EXPECT_EQ(name.substr(name.rfind('-') + 1), config.blocks().normalizer);
+    if (!is_of_grid(path)) {
+      EXPECT_EQ(name.substr(name.rfind('-') + 1), config.blocks().normalizer);
+    }
     EXPECT_EQ(parse_config(config_text(config), "again"), config);
+    EXPECT_NO_THROW(require_trainable(config));
+    // No checkpoint of a recipe is chosen by the images that it is scored on.
+    if (config.of_images()) {
+      EXPECT_GT(config.images.valid_images, 0);
+    }
     if (config.of_images()) {
       EXPECT_GT(smallest_vit(config)->parameter_count(), 0);
       continue;
@@ -44,6 +55,7 @@ TEST(Configs, LoadAndMakeModels) {
 TEST(Configs, OfOneTaskDifferByNormalizer) {
   std::map<std::string, ExperimentConfig> first;
   for (const std::filesystem::path& path : configs()) {
+    if (is_of_grid(path)) continue;
     const std::string name = path.stem();
     ExperimentConfig config = read_config(path);
     config.blocks().normalizer = "ln";
@@ -52,7 +64,33 @@ TEST(Configs, OfOneTaskDifferByNormalizer) {
     const auto [found, is_new] = first.emplace(name.substr(0, name.rfind('-')), config);
     EXPECT_EQ(found->second, config) << path;
   }
-  EXPECT_EQ(first.size(), 5u);
+  EXPECT_EQ(first.size(), 6u);
+}
+
+// The keys in which a recipe of the grid differs from that with layer normalization before each sublayer.
+TEST(Configs, OfTheGridDifferInWhatTheirNamesSay) {
+  const std::string grid = FOLDGRAD_SOURCE_DIR "/configs/nft/";
+  const ExperimentConfig base = read_config(grid + "pre-ln.toml");
+  const auto keys = [&](const std::string& name) {
+    std::vector<std::string> changed;
+    for (const std::string& change : trajectory_changes(base, read_config(grid + name + ".toml")))
+      if (!change.starts_with("norm.ln.") && !change.starts_with("norm.none.")) changed.push_back(change);
+    return changed;
+  };
+  using Changes = std::vector<std::string>;
+  const std::string none = "norm.name: \"ln\" before, \"none\" now",
+                    standardized = "model.weight_standardization: false before, true now";
+  EXPECT_EQ(keys("post-ln"), Changes{"model.pre_norm: true before, false now"});
+  EXPECT_EQ(keys("none"), Changes{none});
+  EXPECT_EQ(keys("none-ws"), (Changes{standardized, none}));
+  EXPECT_EQ(keys("none-ws-agc"), (Changes{standardized, none, "train.agc: 0 before, 0.1 now"}));
+  EXPECT_EQ(keys("none-tfixup"), (Changes{"model.initialization: \"pytorch\" before, \"tfixup\" now",
+                                          "model.tfixup_scope: \"v_out_ffn\" before, \"all\" now", none}));
+  // 12 layers of 384 channels without normalizers have 21,309,322 parameters; with gains for 3 384 + 384 + 1536 + 384
+  // rows of each layer 41,472 more.
+  VitConfig config = read_config(grid + "none-ws.toml").vit;
+  config.classes = 10;
+  EXPECT_EQ(Vit(config, std::nullopt).parameter_count(), 21309322 + 41472);
 }
 
 }  // namespace
