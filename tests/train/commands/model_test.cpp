@@ -1,6 +1,7 @@
 #include "engine/files/safetensors.h"
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/model_program.h"
+#include "train/data/images/picture.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -116,6 +117,8 @@ TEST(DoctorCommand, TellsOfTheMachine) {
   for (const char* key : {"version", "compiler", "instructions", "cpu", "threads", "processors", "memory_mib", "cuda",
                           "cuda_usable", "sentencepiece", "data_directory", "current_directory", "libraries"})
     EXPECT_TRUE(all.contains(key)) << key;
+  EXPECT_EQ(all["png"], png_available());
+  EXPECT_EQ(all["jpeg"], jpeg_available());
   EXPECT_GT(all["memory_mib"], 100);
   EXPECT_TRUE(all["current_directory"]["exists"]);
   const ProgramResult text = run_program("doctor");
