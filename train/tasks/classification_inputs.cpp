@@ -7,7 +7,7 @@
 namespace foldgrad {
 
 std::optional<ImageModel> image_model(const Model& model) {
-  const nlohmann::ordered_json config = model_json(model).at("model");
+  const auto config = model_json(model).value("model", nlohmann::ordered_json::object());
   if (!config.contains("image_size") || !config.contains("classes")) return std::nullopt;
   ImageModel images{config.at("image_size"), config.value("class_names", std::vector<std::string>())};
   if (images.classes.empty())

@@ -21,9 +21,9 @@ bool png_available();   // this build has libpng
 bool jpeg_available();  // this build has libjpeg-turbo
 
 // A PNG or JPEG file, by its first bytes. Gray becomes three equal channels, 16 bits are rounded to 8, what is
-// transparent is laid over white, and gamma is applied where a PNG file has it. Where a camera has noted how it was
-// held (EXIF orientation), that is ignored. Throws FileError for files that are neither, that their library finds fault
-// with, among them those that end too early, for JPEG of CMYK, and for more than kMostPixels.
+// transparent is laid over white as light mixes, and gamma is applied where a PNG file has it. Where a camera has noted
+// how it was held (EXIF orientation), that is ignored. Throws FileError for files that are neither, that their library
+// finds fault with, among them those that end too early, for JPEG of CMYK, and for more than kMostPixels.
 Picture read_picture(const std::string& path);
 // The same of the content; `path` is for messages.
 Picture decode_picture(const std::string& path, std::string_view content);
