@@ -181,7 +181,7 @@ Action add_data(CLI::App& data) {
   prepare->add_option("--sentencepiece", p.sentence_piece,
                       "Learn sentencepiece.model with this many pieces from train");
   CLI::App* fetch = add("fetch", "Fetch and prepare a data set: " + known_sets(), run_fetch);
-  fetch->add_option("NAME", o->name, "The data set; of --url the directory below --data-dir")->required();
+  fetch->add_option("NAME", o->name, "The data set; with --url, the directory below --data-dir")->required();
   fetch->add_option("--data-dir", o->data_directory,
                     "Data root; default: $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad");
   fetch->add_option("--from-file", o->files, "An archive that you have already")->allow_extra_args(false);

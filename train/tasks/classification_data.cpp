@@ -39,6 +39,7 @@ ImageSet read_part(const ImageConfig& config, const std::string& directory, Imag
                    const std::vector<std::string>& classes, std::map<std::string, std::string>& digests) {
   if (config.task == "shapes") return draw_shapes(config, part);
   if (config.task == "folder") {
+    FOLDGRAD_CHECK(!config.directory.empty(), "data.task = \"folder\" needs data.directory, the folder");
     ImageSet images = read_folder(directory, part, config.image_size, classes);
     digests[part == ImagePart::train ? "train" : "test"] = digest_of(images);
     return images;

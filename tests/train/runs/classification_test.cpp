@@ -121,6 +121,7 @@ TEST_F(ClassificationRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) 
 }
 
 TEST_F(ClassificationRun, RefusesWhatCannotBe) {
+  EXPECT_EQ(refusal("data.task=folder"), "data.task = \"folder\" needs data.directory, the folder");
   EXPECT_EQ(refusal("data.directory=absent"),
             "FILES/absent/data_batch_1.bin: cannot be opened: No such file or directory");
   EXPECT_EQ(refusal("model.patch=7"), "vit: patch must divide image_size = 32, got 7");
