@@ -109,6 +109,18 @@ class ReportExhibits(unittest.TestCase):
             "Top-1": "% of images", "Top-5": "% of images", "Norm of the gradient": "before train.clip",
             "Speed": "images / s"})
 
+    def test_sheets_fit_a_telephone(self):
+        sheet = {"title": "t", "note": "n", "columns": 8, "pictures": 16 * EXHIBITS[1]["pictures"]}
+        names = [f"class {k}" for k in range(30)]
+        counts = {"title": "t", "note": "n", "matrix": {"names": names, "counts": [[k] * 30 for k in range(30)]}}
+        self.exhibit(json.dumps([sheet, counts]))
+        path = self.report("seen")
+        for width in (420, 1200):
+            self.browser.open(path, width=width)
+            self.assertLessEqual(self.js("document.documentElement.scrollWidth"), width)
+            tops = self.js("[...document.querySelectorAll('#exhibits figure')].map(f => f.getBoundingClientRect().top)")
+            self.assertEqual([tops.count(top) for top in sorted(set(tops))], [8, 8])
+
     def test_runs_without_exhibits_have_no_such_section(self):
         self.browser.open(self.report("plain"))
         self.assertEqual(self.js("document.querySelectorAll('#exhibits').length"), 0)
