@@ -57,6 +57,30 @@ TEST_F(ClassificationScoring, NoCheckpointIsChosenByTheTestImages) {
             "validate.patience must be 0 where the test images are validated on, since it would choose by them, got 2");
 }
 
+// An epoch is four batches of 12: two are eight updates, of which one epoch warms up.
+TEST_F(ClassificationScoring, EpochsDecideHowLongARunIs) {
+  std::string config = kVitConfig;
+  for (const auto& [updates, epochs] :
+       {std::pair("\nsteps = 3\n", "\nepochs = 2\n"), {"\nwarmup = 2\n", "\nwarmup_epochs = 1\n"}})
+    config.replace(config.find(updates), std::string(updates).size(), epochs);
+  write_bytes(files_ / "vit.toml", config);
+  ASSERT_EQ(train("run"), 0);
+  const auto start = events_of(files_ / "run", "start").at(0);
+  EXPECT_EQ(start.at("steps"), 8);
+  EXPECT_EQ(start.at("epochs"), 2);
+  const auto updates = events_of(files_ / "run", "train");
+  ASSERT_EQ(updates.size(), 8u);
+  EXPECT_EQ(updates[4].at("lr"), 1e-2);
+  EXPECT_LT(updates[3].at("lr"), 1e-2);
+  // Three epochs go on from two.
+  write_bytes(files_ / "vit.toml", config.replace(config.find("epochs = 2"), 10, "epochs = 3"));
+  ASSERT_EQ(train("run", "", "latest"), 0);
+  EXPECT_EQ(events_of(files_ / "run", "train").back().at("step"), 12);
+  EXPECT_EQ(refusal("train.steps=9"),
+            "--set train.steps: train.steps cannot be given beside train.epochs = 3, which decides; train.epochs = 0 "
+            "makes it a key again");
+}
+
 TEST_F(ClassificationScoring, HeldOutImagesChoose) {
   ::testing::internal::CaptureStdout();
   ASSERT_EQ(train("run", "data.valid_images=12;validate.patience=9"), 0);
