@@ -30,6 +30,8 @@ void BlockConfig::validate(const char* family) const {
   FOLDGRAD_CHECK(width / heads <= 128,
                  "{}: heads must be at least {} so that each has at most 128 of {} channels, got {}", family,
                  (width + 127) / 128, width, heads);
+  FOLDGRAD_CHECK(!weight_standardization || ffn_width >= 2,
+                 "{}: ffn_width must be at least 2 with weight_standardization, got {}", family, ffn_width);
   using Probability = std::pair<const char*, double>;
   for (const auto& [key, value] : {Probability{"dropout", dropout},
                                    {"attention_dropout", attention_dropout},

@@ -102,6 +102,16 @@ TEST(VitWeightStandardization, WS_3_IsOfEveryLinearLayerOfABlockAndOfNoOther) {
   EXPECT_TRUE(close(inference_logits(model, inputs, DType::f64), inference_logits(plain, inputs, DType::f64), 1e-12));
 }
 
+// A row of one weight has no unbiased variance.
+TEST(VitWeightStandardization, NeedsRowsOfTwo) {
+  VitConfig config = standardized();
+  config.ffn_width = 1;
+  EXPECT_EQ(message_of([&] { config.validate(); }),
+            "vit: ffn_width must be at least 2 with weight_standardization, got 1");
+  config.weight_standardization = false, config.drop_path = 1;
+  EXPECT_EQ(message_of([&] { config.validate(); }), "vit: drop_path must be in [0, 1), got 1");
+}
+
 TEST(VitWeightStandardization, IsStoredWhenFolded) {
   for (const char* normalizer : {"un", "ln", "none", "dyt"}) {
     SCOPED_TRACE(normalizer);

@@ -77,5 +77,20 @@ TEST(Trainer, AVG_3_AveragesRunningStatisticsAndNothingElseThatNormalizersRememb
   }
 }
 
+// As in a run that is resumed with train.average_statistics which began without.
+TEST(Trainer, AVG_3_StatisticsThatHaveNoAverageYetBeginAtTheirValues) {
+  const TrainerOptions options{.average_decay = 0.5, .average_statistics = true};
+  TinyTraining run(small_config("un"), 7, options), resumed(small_config("un"), 7, options);
+  run.steps(3);
+  TrainingState state = run.trainer.snapshot();
+  const NamedTensors statistics = run.model.statistics();
+  for (const auto& [name, value] : statistics) ASSERT_EQ(state.average.erase(name), 1u);
+  resumed.trainer.restore(state);
+  NamedTensors averages = resumed.trainer.average()->state();
+  ASSERT_FALSE(statistics.empty());
+  for (const auto& [name, value] : statistics) EXPECT_EQ(averages.at(name).values<float>(), value.values<float>());
+  for (const auto& [name, value] : state.average) EXPECT_EQ(averages.at(name).values<float>(), value.values<float>());
+}
+
 }  // namespace
 }  // namespace foldgrad::testing
