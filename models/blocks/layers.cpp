@@ -54,19 +54,20 @@ Var LinearLayer::operator()(const Var& x, const ForwardPass& pass) {
   return linear(x, W, b);
 }
 
-Sublayer::Sublayer(const BlockMaker& make, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm)
+Sublayer::Sublayer(const BlockMaker& make, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm,
+                   NormPlace place)
     : name(name),
       out(std::move(out)),
       norm(std::move(norm)),
       residual(make.residual_normalizer(name)),
+      place(place),
       dropout_(make.config.dropout),
       drop_path_(make.drop_path),
-      pre_norm_(make.config.pre_norm),
       stream_(random_stream(name + ".dropout")),
       path_stream_(random_stream(name + ".drop_path")) {}
 
 Var Sublayer::inner(const Var& x, const Tensor* mask, const ForwardPass& pass) {
-  return pre_norm_ ? norm->apply(x, pass.norm(mask)) : x;
+  return place == NormPlace::post ? x : norm->apply(x, pass.norm(mask));
 }
 
 Var Sublayer::join(const Var& branch, const Var& x, const Tensor* mask, const ForwardPass& pass) {
@@ -81,7 +82,7 @@ Var Sublayer::join(const Var& branch, const Var& x, const Tensor* mask, const Fo
     return bias_dropout_residual(z, b, stream, pass.dropout(dropout_), pass.random(stream_),
                                  {pass.dropout(drop_path_), pass.random(path_stream_)});
   };
-  return pre_norm_ ? sum() : norm->apply(sum(), context);
+  return place == NormPlace::post ? norm->apply(sum(), context) : sum();
 }
 
 std::vector<Normalizer*> Sublayer::normalizers() {
@@ -101,16 +102,16 @@ BlockMaker BlockMaker::at_layer(std::int64_t layer, std::int64_t layers) const {
   return make;
 }
 
-std::unique_ptr<Normalizer> BlockMaker::normalizer(const std::string& site) const {
+std::unique_ptr<Normalizer> BlockMaker::normalizer(const std::string& site, std::int64_t channels) const {
   if (const auto other = config.normalizer_at.find(site); other != config.normalizer_at.end())
-    return make_normalizer(other->second, {}, site, config.width, dtype, device);
+    return make_normalizer(other->second, {}, site, channels, dtype, device);
   auto options = config.normalizer_options;
   const std::map<std::string, std::string> told{{"encoder_layers", std::to_string(encoder_layers)},
                                                 {"decoder_layers", std::to_string(decoder_layers)},
                                                 {"stack", site.starts_with("decoder.") ? "decoder" : "encoder"}};
   for (const NormalizerOption& option : normalizer_info(config.normalizer).options)
     if (option.told_by_model) options.emplace(option.name, told.at(option.name));
-  return make_normalizer(config.normalizer, options, site, config.width, dtype, device);
+  return make_normalizer(config.normalizer, options, site, channels, dtype, device);
 }
 
 std::unique_ptr<Normalizer> BlockMaker::residual_normalizer(const std::string& sublayer) const {
@@ -124,7 +125,7 @@ AttentionBlock::AttentionBlock(const BlockMaker& make, const std::string& layer,
       v(make.linear(layer + "." + kind + ".v_proj", make.config.width, make.config.width)),
       sublayer(make, layer + "." + kind,
                make.linear(layer + "." + kind + ".out_proj", make.config.width, make.config.width),
-               make.normalizer(layer + "." + kind + "_layer_norm")),
+               make.normalizer(layer + "." + kind + "_layer_norm"), norm_place(make.config)),
       heads(int(make.config.heads)),
       dropout_(make.config.attention_dropout),
       stream_(random_stream(layer + "." + kind + ".attention_dropout")) {}
@@ -157,7 +158,7 @@ PackedAttentionBlock::PackedAttentionBlock(const BlockMaker& make, const std::st
                                            bool qkv_bias)
     : qkv(make.block_linear(name + ".qkv", make.config.width, 3 * make.config.width, qkv_bias)),
       sublayer(make, name, make.block_linear(name + ".proj", make.config.width, make.config.width),
-               make.normalizer(norm)),
+               make.normalizer(norm), norm_place(make.config)),
       heads(int(make.config.heads)),
       dropout_(make.config.attention_dropout),
       stream_(random_stream(name + ".attention_dropout")) {}
@@ -179,17 +180,18 @@ std::vector<Parameter*> PackedAttentionBlock::parameters() {
   return all;
 }
 
-FeedForwardBlock::FeedForwardBlock(const BlockMaker& make, const std::string& prefix, const std::string& scope,
-                                   const std::string& norm)
-    : fc1(make.block_linear(prefix + ".fc1", make.config.width, make.config.ffn_width)),
-      sublayer(make, scope, make.block_linear(prefix + ".fc2", make.config.ffn_width, make.config.width),
-               make.normalizer(norm)),
+FeedForwardBlock::FeedForwardBlock(const BlockMaker& make, const FeedForwardNames& names, NormPlace place)
+    : fc1(make.block_linear(names.prefix + "." + names.fc1, make.config.width, make.config.ffn_width)),
+      sublayer(make, names.scope,
+               make.block_linear(names.prefix + "." + names.fc2, make.config.ffn_width, make.config.width),
+               make.normalizer(names.norm), place),
       activation_(make.config.activation_function()),
       dropout_(make.config.activation_dropout),
-      stream_(random_stream(prefix + ".activation_dropout")) {}
+      stream_(random_stream(names.prefix + ".activation_dropout")) {}
 
 Var FeedForwardBlock::operator()(const Var& x, const Tensor* mask, const ForwardPass& pass) {
-  return sublayer.join(hidden(sublayer.inner(x, mask, pass), pass), x, mask, pass);
+  const Var in = sublayer.inner(x, mask, pass);
+  return sublayer.join(hidden(in, pass), sublayer.place == NormPlace::stream ? in : x, mask, pass);  // [CCT-2]
 }
 
 Var FeedForwardBlock::hidden(const Var& x, const ForwardPass& pass) {
@@ -209,7 +211,7 @@ std::vector<Parameter*> FeedForwardBlock::parameters() {
 TransformerLayer::TransformerLayer(const BlockMaker& make, const std::string& name, bool decoder)
     : self_attention(make, name, "self_attn"),
       cross_attention(decoder ? std::make_unique<AttentionBlock>(make, name, "encoder_attn") : nullptr),
-      feed_forward(make, name, name + ".ffn", name + ".final_layer_norm") {}
+      feed_forward(make, {.prefix = name, .scope = name + ".ffn", .norm = name + ".final_layer_norm"}) {}
 
 std::vector<Parameter*> TransformerLayer::parameters() {
   std::vector<Parameter*> all = self_attention.parameters();

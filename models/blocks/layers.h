@@ -4,6 +4,7 @@
 //   pre-norm:   x + drop(W_out branch(norm(x)) + b_out)
 //   post-norm:  norm(residual_scale x + drop(W_out branch(x) + b_out))
 //   folded post-norm:  affine(x) + W_out branch(x) + b_out, the affine being the normalizer of the sublayer before
+//   on the stream:  [CCT-2] n + drop(W_out branch(n) + b_out), n = norm(x)
 #pragma once
 #include "models/blocks/config.h"
 #include "models/forward_pass.h"
@@ -12,6 +13,10 @@ namespace foldgrad {
 
 // How blocks are made.
 struct BlockMaker;
+
+// Of a sublayer's normalizer, as above.
+enum class NormPlace { pre, post, stream };
+inline NormPlace norm_place(const BlockConfig& config) { return config.pre_norm ? NormPlace::pre : NormPlace::post; }
 
 struct LinearLayer {
   LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device,
@@ -36,18 +41,20 @@ class Sublayer {
   LinearLayer out;
   std::unique_ptr<Normalizer> norm;
   std::unique_ptr<Normalizer> residual;  // of x in the sum; mostly null, see BlockConfig::normalizer_at
+  NormPlace place;
 
-  Sublayer(const BlockMaker& make, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm);
+  Sublayer(const BlockMaker& make, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm,
+           NormPlace place);
 
   // What the branch sees of x. `mask`: of x's tokens, for normalizers.
   Var inner(const Var& x, const Tensor* mask, const ForwardPass& pass);
   std::vector<Normalizer*> normalizers();  // in the order of the forward pass
   std::vector<Parameter*> normalizer_parameters();
+  // The sum and what follows; of a normalizer on the stream, x is inner(x).
   Var join(const Var& branch, const Var& x, const Tensor* mask, const ForwardPass& pass);
 
  private:
   double dropout_, drop_path_;
-  bool pre_norm_;
   std::uint32_t stream_, path_stream_;
 };
 
@@ -61,7 +68,8 @@ struct BlockMaker {
 
   // For layer I of `layers`, counted from 0: with the rate config.drop_path I / (layers - 1).
   BlockMaker at_layer(std::int64_t layer, std::int64_t layers) const;
-  std::unique_ptr<Normalizer> normalizer(const std::string& site) const;
+  std::unique_ptr<Normalizer> normalizer(const std::string& site) const { return normalizer(site, config.width); }
+  std::unique_ptr<Normalizer> normalizer(const std::string& site, std::int64_t channels) const;
   std::unique_ptr<Normalizer> residual_normalizer(const std::string& sublayer) const;  // null if there is none
   LinearLayer linear(const std::string& name, std::int64_t in, std::int64_t out, bool with_bias = true) const {
     return {name, in, out, dtype, device, with_bias};
@@ -107,10 +115,15 @@ struct PackedAttentionBlock {
   std::uint32_t stream_;
 };
 
+struct FeedForwardNames {
+  std::string prefix, scope, norm;       // of the linear layers, of the sublayer, and the site of its normalizer
+  std::string fc1 = "fc1", fc2 = "fc2";  // linear layers PREFIX.fc1 and PREFIX.fc2
+};
+
 struct FeedForwardBlock {
-  // Linear layers PREFIX.fc1 and PREFIX.fc2, the scope of the sublayer, and the site of its normalizer.
-  FeedForwardBlock(const BlockMaker& make, const std::string& prefix, const std::string& scope,
-                   const std::string& norm);
+  FeedForwardBlock(const BlockMaker& make, const FeedForwardNames& names)
+      : FeedForwardBlock(make, names, norm_place(make.config)) {}
+  FeedForwardBlock(const BlockMaker& make, const FeedForwardNames& names, NormPlace place);
   Var operator()(const Var& x, const Tensor* mask, const ForwardPass& pass);
   std::vector<Parameter*> parameters();
 

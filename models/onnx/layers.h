@@ -27,15 +27,15 @@ std::string onnx_attention_bias(OnnxGraph& g, const std::string& seen);
 
 // branch(what it reads of x) -> what the last linear layer reads.
 template <class Branch>
-std::string onnx_sublayer(OnnxGraph& g, const Sublayer& sublayer, bool pre_norm, const std::string& x,
-                          const Branch& branch) {
-  const std::string in = pre_norm ? onnx_normalizer(g, sublayer.norm.get(), x) : x;
-  std::string kept = onnx_normalizer(g, sublayer.residual.get(), x);
+std::string onnx_sublayer(OnnxGraph& g, const Sublayer& sublayer, const std::string& x, const Branch& branch) {
+  const bool post_norm = sublayer.place == NormPlace::post;
+  const std::string in = post_norm ? x : onnx_normalizer(g, sublayer.norm.get(), x);
+  std::string kept = onnx_normalizer(g, sublayer.residual.get(), sublayer.place == NormPlace::stream ? in : x);
   g.at(sublayer.name);
   const std::string added = onnx_linear(g, sublayer.out, branch(in));
-  if (const double s = sublayer.norm->residual_scale(); s != 1 && !pre_norm) kept = g.node("Mul", {kept, g.number(s)});
+  if (const double s = sublayer.norm->residual_scale(); s != 1 && post_norm) kept = g.node("Mul", {kept, g.number(s)});
   const std::string sum = g.node("Add", {kept, added});
-  return pre_norm ? sum : onnx_normalizer(g, sublayer.norm.get(), sum);
+  return post_norm ? onnx_normalizer(g, sublayer.norm.get(), sum) : sum;
 }
 
 }  // namespace foldgrad

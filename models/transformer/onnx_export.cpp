@@ -41,7 +41,7 @@ class TransformerNodes {
     std::string x = g_.node("Mul", {placed, as_column(mask)});
     for (TransformerLayer& layer : model_.encoder_layers()) {
       const AttentionBlock& block = layer.self_attention;
-      x = onnx_sublayer(g_, block.sublayer, config_.pre_norm, x,
+      x = onnx_sublayer(g_, block.sublayer, x,
                         [&](const std::string& in) { return attention(block, in, projected(block, in), bias); });
       x = feed_forward(layer, x);
     }
@@ -100,13 +100,13 @@ class TransformerNodes {
     for (std::size_t i = 0; i < model_.decoder_layers().size(); ++i) {
       TransformerLayer& layer = model_.decoder_layers()[i];
       const AttentionBlock &self = layer.self_attention, &cross = *layer.cross_attention;
-      x = onnx_sublayer(g_, self.sublayer, config_.pre_norm, x, [&](const std::string& in) {
+      x = onnx_sublayer(g_, self.sublayer, x, [&](const std::string& in) {
         KeysAndValues kv = projected(self, in);
         if (!own.empty()) kv = {behind(own[i].k, kv.k), behind(own[i].v, kv.v)};
         present(i, "decoder", kv, whole_length);
         return attention(self, in, kv, biases.own);
       });
-      x = onnx_sublayer(g_, cross.sublayer, config_.pre_norm, x,
+      x = onnx_sublayer(g_, cross.sublayer, x,
                         [&](const std::string& in) { return attention(cross, in, of_memory[i], biases.of_memory); });
       x = feed_forward(layer, x);
     }
@@ -160,7 +160,7 @@ class TransformerNodes {
   }
   std::string feed_forward(const TransformerLayer& layer, const std::string& x) {
     const FeedForwardBlock& block = layer.feed_forward;
-    return onnx_sublayer(g_, block.sublayer, config_.pre_norm, x, [&](const std::string& in) {
+    return onnx_sublayer(g_, block.sublayer, x, [&](const std::string& in) {
       return onnx_activation(g_, config_.activation_function(), onnx_linear(g_, block.fc1, in));
     });
   }

@@ -1,16 +1,10 @@
-// A vision Transformer as a file of ONNX, model.onnx: pixel_values [batch, 3, S, S], normalized, to logits
-// [batch, classes]. docs/onnx.md has what its metadata say.
 #pragma once
-#include <string>
-#include <vector>
-
+#include "models/images/onnx_export.h"
 #include "models/vit/vit.h"
 
 namespace foldgrad {
 
-// Returns the names of the files. Creates `directory`; a file that is there is replaced, once all could be written.
-// Throws std::invalid_argument unless the model is f32 on the CPU, for a normalizer with statistics over the tokens of
-// an image, and for weights of 2 GiB or more; FileError; std::runtime_error where onnx_available() is false.
+// As write_image_onnx.
 std::vector<std::string> write_onnx(Vit& model, const std::string& directory);
 
 }  // namespace foldgrad

@@ -56,7 +56,7 @@ class Classifier {
       : options_(options),
         device_(require_device(options.device)),
         model_(load_model(options.model, DType::f32, device_, options.non_finite)) {
-    const std::optional<ImageModel> images = image_model(*model_);
+    const std::optional<ImageClasses> images = image_classes(*model_);
     if (!images)
       throw CheckpointError(fmt::format("{}: must hold a model that tells images apart, got {}",
                                         find_model_directory(options.model), model_->family()));
@@ -95,7 +95,7 @@ class Classifier {
   const ClassifyOptions& options_;
   Device device_;
   std::unique_ptr<Model> model_;
-  ImageModel images_;
+  ImageClasses images_;
   std::vector<GivenImage> waiting_;
   std::vector<Answer> answers_;
 };

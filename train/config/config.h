@@ -2,7 +2,10 @@
 // help and its values; reading, writing and the help follow from that list. The defaults are fairseq's for IWSLT14
 // de-en (facebookresearch/fairseq, examples/translation).
 #pragma once
+#include <array>
 #include <stdexcept>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "models/transformer/config.h"
@@ -65,13 +68,52 @@ struct ExperimentConfig {
   ValidateConfig validate;
   OutputConfig output;
 
-  bool of_images() const { return family == "vit"; }
-  // Of the model of this family. Families that a program registers use the keys of a Transformer.
-  BlockConfig& blocks() { return of_images() ? static_cast<BlockConfig&>(vit) : model; }
+  bool of_images() const;
+  // Of the model of this family.
+  BlockConfig& blocks();
   const BlockConfig& blocks() const { return const_cast<ExperimentConfig&>(*this).blocks(); }
   const std::string& data_directory() const { return of_images() ? images.directory : data.directory; }
   bool operator==(const ExperimentConfig&) const = default;
 };
+
+// The families that have keys of their own, and where these are; visit_model_keys() (model_keys.h) lists those of each.
+template <class Model>
+struct FamilyKeys {
+  const char* name;
+  Model ExperimentConfig::*keys;
+};
+inline constexpr std::tuple kFamilyKeys{FamilyKeys<TransformerConfig>{"transformer", &ExperimentConfig::model},
+                                        FamilyKeys<VitConfig>{"vit", &ExperimentConfig::vit}};
+inline constexpr auto kFamiliesWithKeys =
+    std::apply([](const auto&... rows) { return std::array{rows.name...}; }, kFamilyKeys);
+
+// visitor(what the keys of the family's model are in). Families that a program registers use those of a Transformer.
+template <class Experiment, class Visitor>
+void visit_model(Experiment& config, const Visitor& visitor) {
+  bool found = false;
+  const auto visit = [&](const auto& row) {
+    if (config.family == row.name) found = true, visitor(config.*row.keys);
+  };
+  std::apply([&](const auto&... rows) { (visit(rows), ...); }, kFamilyKeys);
+  if (!found) visitor(config.model);
+}
+
+template <class Model>
+const Model& model_keys(const ExperimentConfig& config) {
+  return config.*std::get<FamilyKeys<Model>>(kFamilyKeys).keys;
+}
+
+inline bool ExperimentConfig::of_images() const {
+  bool images = false;
+  visit_model(*this, [&]<class Model>(const Model&) { images = std::is_base_of_v<ImageModelConfig, Model>; });
+  return images;
+}
+
+inline BlockConfig& ExperimentConfig::blocks() {
+  BlockConfig* all = nullptr;
+  visit_model(*this, [&](BlockConfig& blocks) { all = &blocks; });
+  return *all;
+}
 
 // What the author of a configuration has to mend: "PLACE: what is wrong", PLACE being FILE:LINE or --set SECTION.KEY.
 class ConfigError : public std::runtime_error {

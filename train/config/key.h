@@ -9,9 +9,6 @@ namespace foldgrad {
 
 constexpr std::int64_t kMostOfASize = INT32_MAX;
 
-// Those that have keys of their own.
-inline constexpr const char* kFamiliesWithKeys[] = {"transformer", "vit"};
-
 struct ConfigKey : Option {
   std::string section;
   bool trajectory = true;         // it decides the trained numbers

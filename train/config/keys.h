@@ -171,13 +171,11 @@ void visit_config(Config& c, const Visitor& visitor) {
   const ConfigKey family("model", "family", "", "Family of the model");
   v(c.family, c.family == "transformer" ? off_trajectory(family) : family);
   const bool images = c.of_images();
-  if (images) {
-    visit_vit_keys(c.vit, v);
+  visit_model(c, [&](auto& model) { visit_model_keys(model, v); });
+  if (images)
     visit_image_keys(c.images, v);
-  } else {
-    visit_transformer_keys(c.model, v);
+  else
     visit_text_keys(c.data, v);
-  }
   visit_train_keys(c.train, images, v);
   const auto without_effect = [&v](auto& field, const ConfigKey& key) { v(field, off_trajectory(key)); };
   visit_validate_keys(c.validate, images, without_effect);

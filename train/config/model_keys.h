@@ -1,11 +1,17 @@
 // The keys of models, [model] and [norm]: what a configuration has, and what config.json holds.
 #pragma once
+#include <concepts>
+
 #include "train/config/key.h"
 
 namespace foldgrad {
 
 // The table of positions is the only memory that no file bears out.
 constexpr std::int64_t kMostPositions = 1'000'000;
+
+// `Model` is this configuration, or it const.
+template <class Model, class Config>
+concept KeysOf = std::same_as<std::remove_const_t<Model>, Config>;
 
 // Each calls visitor(field, ConfigKey) for every key. First those that families share.
 template <class Model, class Visitor>
@@ -18,11 +24,16 @@ void visit_size_keys(Model& m, const Visitor& v) {
 }
 
 template <class Model, class Visitor>
+void visit_activation_key(Model& m, const Visitor& v) {
+  v(m.activation, required(ConfigKey("model", "activation", "Activation of feed-forward blocks",
+                                     {"relu", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"})));
+}
+
+template <class Model, class Visitor>
 void visit_layer_keys(Model& m, const Visitor& v) {
   v(m.pre_norm,
     required(ConfigKey("model", "pre_norm", "", "Normalize before each sublayer; false: after each residual sum")));
-  v(m.activation, required(ConfigKey("model", "activation", "Activation of feed-forward blocks",
-                                     {"relu", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"})));
+  visit_activation_key(m, v);
 }
 
 template <class Model, class Visitor>
@@ -49,8 +60,9 @@ void visit_normalizer_key(Model& m, const Visitor& v) {
   v(m.normalizer, required(ConfigKey("norm", "name", "", "Normalizer at every site; `foldgrad norms` lists them")));
 }
 
-template <class Model, class Visitor>
-void visit_transformer_keys(Model& m, const Visitor& v) {
+// Those of each family.
+template <KeysOf<TransformerConfig> Model, class Visitor>
+void visit_model_keys(Model& m, const Visitor& v) {
   const Range size = within(1, kMostOfASize);
   v(m.source_vocabulary, required(from_data("source_vocabulary")));
   v(m.target_vocabulary, required(from_data("target_vocabulary")));
@@ -74,26 +86,37 @@ void visit_transformer_keys(Model& m, const Visitor& v) {
   v(m.mask_normalizers, ConfigKey("norm", "mask", "", "Leave padding out of the statistics"));
 }
 
+// What families of images share: before the keys of their own, and behind them.
 template <class Model, class Visitor>
-void visit_vit_keys(Model& m, const Visitor& v) {
-  const Range size = within(1, kMostOfASize);
+void visit_image_size_keys(Model& m, const Visitor& v) {
   v(m.image_size, required(from_data("image_size")));
   v(m.classes, required(from_data("classes")));
-  v(m.patch, required(ConfigKey("model", "patch", "pixels", "Side of a patch; must divide that of the images", size)));
   visit_size_keys(m, v);
-  v(m.layers, required(ConfigKey("model", "layers", "", "Layers", size)));
+  v(m.layers, required(ConfigKey("model", "layers", "", "Layers", within(1, kMostOfASize))));
   v(m.pooling, required(ConfigKey("model", "pooling",
-                                  "What the classes are read from: a token of its own, or the mean "
-                                  "of all tokens",
-                                  {"cls", "mean"})));
-  v(m.qkv_bias, required(ConfigKey("model", "qkv_bias", "", "Bias of queries, keys and values")));
-  visit_layer_keys(m, v);
+                                  "What the classes are read from: a token of its own, the mean of all tokens, or "
+                                  "their sum with learned weights",
+                                  {"cls", "mean", "sequence"})));
+}
+
+template <class Model, class Visitor>
+void visit_image_training_keys(Model& m, std::vector<std::string> initializations, const Visitor& v) {
   visit_dropout_keys(m, v);
   visit_image_block_keys(m, v);
-  v(m.initialization, ConfigKey("model", "initialization", "Initial weights", {"timm", "pytorch", "tfixup"}));
+  v(m.initialization, ConfigKey("model", "initialization", "Initial weights", std::move(initializations)));
   v(m.tfixup_scope, ConfigKey("model", "tfixup_scope", "Which weights tfixup scales", {"v_out_ffn", "all"}));
 
   visit_normalizer_key(m, v);
+}
+
+template <KeysOf<VitConfig> Model, class Visitor>
+void visit_model_keys(Model& m, const Visitor& v) {
+  v(m.patch, required(ConfigKey("model", "patch", "pixels", "Side of a patch; must divide that of the images",
+                                within(1, kMostOfASize))));
+  visit_image_size_keys(m, v);
+  v(m.qkv_bias, required(ConfigKey("model", "qkv_bias", "", "Bias of queries, keys and values")));
+  visit_layer_keys(m, v);
+  visit_image_training_keys(m, {"timm", "pytorch", "tfixup"}, v);
 }
 
 }  // namespace foldgrad

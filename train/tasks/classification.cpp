@@ -24,14 +24,6 @@ ImageStatistics statistics_of(const ImageSet& images) {
   return pixels;
 }
 
-VitConfig vit_config(const ExperimentConfig& config, const ImageSet& images) {
-  VitConfig vit = config.vit;
-  vit.image_size = images.height();
-  vit.classes = std::int64_t(images.classes.size()), vit.class_names = images.classes;
-  vit.pixels = statistics_of(images);
-  return vit;
-}
-
 // take(logits on the host, batch): of every batch of an epoch, in f32.
 template <class Take>
 void predict(Model& model, ImageBatches& batches, const Take& take) {
@@ -99,27 +91,23 @@ std::string Classification::exhibits(const ClassificationScores& scores, const W
   return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-std::unique_ptr<Model> smallest_vit(const ExperimentConfig& config) {
-  (void)augmentation_of(config.images);
-  VitConfig vit = config.vit;
-  vit.image_size = vit.patch, vit.classes = 2;  // the smallest: the data decide
-  vit.validate();
-  vit.layers = 1;
-  return std::make_unique<Vit>(vit, std::nullopt);
+void check_images(const ImageConfig& config) { (void)augmentation_of(config); }
+
+void set_images(ImageModelConfig& config, const ImageSet& images) {
+  config.image_size = images.height();
+  config.classes = std::int64_t(images.classes.size()), config.class_names = images.classes;
+  config.pixels = statistics_of(images);
 }
 
-std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const std::string& data_directory,
-                                          const std::string&, Device device) {
-  const ClassificationData data = read_images(config.images, data_directory);
-  const auto seed = std::uint64_t(config.train.seed);
-  const VitConfig vit = vit_config(config, data.train);
+std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const ClassificationData& data,
+                                          std::unique_ptr<ImageModel> model) {
   Augmentation augmentation = augmentation_of(config.images);
   for (std::size_t c = 0; c < augmentation.fill.size(); ++c)
-    augmentation.fill[c] = std::uint8_t(std::lround(255 * vit.pixels.mean[c]));
+    augmentation.fill[c] = std::uint8_t(std::lround(255 * model->config().pixels.mean[c]));
   const TrainConfig& t = config.train;
-  return std::make_unique<Classification>(std::make_unique<Vit>(vit, seed, DType::f32, device), data,
+  return std::make_unique<Classification>(std::move(model), data,
                                           ClassificationOptions{.batch = t.batch,
-                                                                .seed = seed,
+                                                                .seed = std::uint64_t(t.seed),
                                                                 .label_smoothing = t.label_smoothing,
                                                                 .augmentation = augmentation,
                                                                 .mix = {.mixup = t.mixup, .cutmix = t.cutmix},

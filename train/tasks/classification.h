@@ -1,6 +1,6 @@
 // Learning to tell images apart: labelled images, the label-smoothed cross entropy, and how many labels are found.
 #pragma once
-#include "models/vit/vit.h"
+#include "models/images/model.h"
 #include "train/data/images/batches.h"
 #include "train/data/images/mix.h"
 #include "train/loop/task.h"
@@ -20,8 +20,8 @@ struct ClassificationOptions {
 
 class Classification final : public Task {
  public:
-  // The model takes "images" and "target" (models/vit/vit.h). Throws std::invalid_argument for data that ImageBatches
-  // refuses.
+  // The model takes "images" and "target" (models/images/model.h). Throws std::invalid_argument for data that
+  // ImageBatches refuses.
   Classification(std::unique_ptr<Model> model, const ClassificationData& data, const ClassificationOptions& options);
 
   Model& model() override { return *model_; }
@@ -52,10 +52,13 @@ class Classification final : public Task {
   ImageBatches batches_, valid_;
 };
 
-// For the table of families (families.h).
-std::unique_ptr<Model> smallest_vit(const ExperimentConfig& config);
-std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const std::string& data_directory,
-                                          const std::string& earlier, Device device);
+// For the table of families (image_family.h): what is wrong with a configuration beside its model throws ConfigError.
+void check_images(const ImageConfig& config);
+// What the images decide of a model's configuration.
+void set_images(ImageModelConfig& config, const ImageSet& images);
+// What a run on these images trains.
+std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const ClassificationData& data,
+                                          std::unique_ptr<ImageModel> model);
 // In batches of train.batch images. Throws what read_split() throws, and std::invalid_argument for images of another
 // size or other classes than the model's.
 Validation evaluate_classification(Model& model, const ExperimentConfig& config, const std::string& data_directory,

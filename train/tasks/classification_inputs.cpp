@@ -6,10 +6,10 @@
 
 namespace foldgrad {
 
-std::optional<ImageModel> image_model(const Model& model) {
+std::optional<ImageClasses> image_classes(const Model& model) {
   const auto config = model_json(model).value("model", nlohmann::ordered_json::object());
   if (!config.contains("image_size") || !config.contains("classes")) return std::nullopt;
-  ImageModel images{config.at("image_size"), config.value("class_names", std::vector<std::string>())};
+  ImageClasses images{config.at("image_size"), config.value("class_names", std::vector<std::string>())};
   if (images.classes.empty())
     for (std::int64_t k = 0; k < config.at("classes").get<std::int64_t>(); ++k)
       images.classes.push_back(fmt::format("class {}", k));
@@ -17,7 +17,7 @@ std::optional<ImageModel> image_model(const Model& model) {
 }
 
 NamedTensors read_image_inputs(const Model& model, const std::string& path) {
-  const std::int64_t S = static_cast<const Vit&>(model).config().image_size;
+  const std::int64_t S = static_cast<const ImageModel&>(model).config().image_size;
   const NamedTensors tensors = read_safetensors(path).tensors;
   for (const auto& [name, tensor] : tensors)
     if (name != "images") throw FileError(path, fmt::format("must hold images alone, got {}", name));

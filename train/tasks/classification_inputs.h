@@ -2,17 +2,17 @@
 #pragma once
 #include <optional>
 
-#include "models/vit/vit.h"
+#include "models/images/model.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad {
 
 // What config.json says of a model that tells images apart; null of any other.
-struct ImageModel {
+struct ImageClasses {
   std::int64_t size = 0;             // of a side of the images
   std::vector<std::string> classes;  // their names; where it has none, "class 0", "class 1", ...
 };
-std::optional<ImageModel> image_model(const Model& model);
+std::optional<ImageClasses> image_classes(const Model& model);
 
 // images, [images, S, S, 3]: u8, or f32 or f64 and normalized already.
 NamedTensors read_image_inputs(const Model& model, const std::string& path);

@@ -62,11 +62,11 @@ class JsonSection {
 void write_normalizer(const BlockConfig& config, nlohmann::ordered_json& norm);
 void read_normalizer(JsonSection& norm, BlockConfig& config);
 
-// visit_keys(config, visitor): the keys of the family. Every key is written, also those with their default.
-template <class Config, class VisitKeys>
-nlohmann::ordered_json config_json(const Config& config, const VisitKeys& visit_keys) {
+// Every key of the family is written, also those with their default.
+template <class Config>
+nlohmann::ordered_json config_json(const Config& config) {
   nlohmann::ordered_json all;
-  visit_keys(config, [&](const auto& member, const ConfigKey& key) { all[key.section][key.name] = member; });
+  visit_model_keys(config, [&](const auto& member, const ConfigKey& key) { all[key.section][key.name] = member; });
   write_normalizer(config, all["norm"]);
   return all;
 }
@@ -74,11 +74,11 @@ nlohmann::ordered_json config_json(const Config& config, const VisitKeys& visit_
 // Strict: throws std::invalid_argument for keys that do not exist, values of another type, and options that the
 // normalizer does not have. The caller validates the rest. Keys that ConfigKey::required_in_json does not name may be
 // left out, as may norm.options and norm.at. more(model): reads keys that no ConfigKey describes.
-template <class Config, class VisitKeys, class More>
-Config parse_config_json(const nlohmann::json& root, const VisitKeys& visit_keys, const More& more) {
+template <class Config, class More>
+Config parse_config_json(const nlohmann::json& root, const More& more) {
   Config config;
   JsonSection model(root, "model"), norm(root, "norm");
-  visit_keys(config, [&](auto& member, const ConfigKey& key) {
+  visit_model_keys(config, [&](auto& member, const ConfigKey& key) {
     (key.section == "model" ? model : norm).read(key.name, member, key.required_in_json);
   });
   more(config, model);

@@ -11,14 +11,11 @@
 #include "models/transformer/onnx_export.h"
 #include "models/vit/onnx_export.h"
 #include "train/system/json_file.h"
-#include "train/tasks/classification.h"
-#include "train/tasks/classification_checks.h"
-#include "train/tasks/classification_inputs.h"
+#include "train/tasks/image_family.h"
 #include "train/tasks/transformer_json.h"
 #include "train/tasks/translation.h"
 #include "train/tasks/translation_checks.h"
 #include "train/tasks/translation_inputs.h"
-#include "train/tasks/vit_json.h"
 
 namespace foldgrad {
 namespace {
@@ -28,7 +25,6 @@ constexpr const char* kFormatPrefix = "foldgrad ";
 
 // A row is asked about models of its own family alone.
 Transformer& transformer(Model& model) { return static_cast<Transformer&>(model); }
-Vit& vit(Model& model) { return static_cast<Vit&>(model); }
 
 Family transformer_family() {
   return {.name = "transformer",
@@ -49,27 +45,9 @@ Family transformer_family() {
           .make_task = make_translation};
 }
 
-Family vit_family() {
-  return {
-      .name = "vit",
-      .config_json = [](const Model& model) { return vit_json(static_cast<const Vit&>(model).config()); },
-      .make_model = [](const nlohmann::json& config, DType dtype, Device device) -> std::unique_ptr<Model> {
-        return std::make_unique<Vit>(parse_vit(config), std::nullopt, dtype, device);
-      },
-      .expected_parameters = expected_vit_parameters,
-      .checks = [](Model& model, Model&,
-                   const NamedTensors& inputs) { return std::vector<CheckResult>{check_other_images(model, inputs)}; },
-      .read_inputs = read_image_inputs,
-      .results = classification_results,
-      .evaluate = evaluate_classification,
-      .write_onnx = [](Model& model, const std::string& to) { return write_onnx(vit(model), to); },
-      .smallest_model = smallest_vit,
-      .make_task = make_classification};
-}
-
 // Rows stay where they are.
 std::deque<Family>& families() {
-  static std::deque<Family> all{transformer_family(), vit_family()};
+  static std::deque<Family> all{transformer_family(), image_family<Vit>("vit")};
   return all;
 }
 

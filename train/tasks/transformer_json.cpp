@@ -3,25 +3,14 @@
 #include "train/tasks/config_json.h"
 
 namespace foldgrad {
-namespace {
-
-struct Keys {
-  template <class Config, class Visitor>
-  void operator()(Config& config, const Visitor& visitor) const {
-    visit_transformer_keys(config, visitor);
-  }
-};
-
-}  // namespace
-
-nlohmann::ordered_json transformer_json(const TransformerConfig& config) { return config_json(config, Keys()); }
+nlohmann::ordered_json transformer_json(const TransformerConfig& config) { return config_json(config); }
 
 TransformerConfig parse_transformer(const nlohmann::json& root) {
   const auto positions = [](const TransformerConfig& config, const JsonSection&) {
     FOLDGRAD_CHECK(config.max_positions <= kMostPositions, "model.max_positions must be at most {}, got {}",
                    kMostPositions, config.max_positions);
   };
-  const auto config = parse_config_json<TransformerConfig>(root, Keys(), positions);
+  const auto config = parse_config_json<TransformerConfig>(root, positions);
   config.validate();
   return config;
 }

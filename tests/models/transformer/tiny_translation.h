@@ -4,6 +4,7 @@
 #include "models/normalizers/normalizer.h"
 #include "models/transformer/transformer.h"
 #include "tests/harness/op_spec.h"
+#include "tests/models/any_model.h"
 
 namespace foldgrad::testing {
 
@@ -50,13 +51,5 @@ inline TranslationBatch translation_batch(int extra = 0, Device device = Device:
 }
 
 inline Transformer& transformer_of(const FoldedModel& folded) { return as_transformer(*folded.model, "the test"); }
-
-// Weights away from where they began, so that biases and gains matter and probabilities differ.
-inline void randomize(Transformer& model, unsigned seed, double deviation = 0.3) {
-  for (Parameter* p : model.parameters()) {
-    const bool gain = p->name.find("norm.") != std::string::npos && p->name.ends_with("weight");
-    p->value.copy_from(randn(p->value.shape(), ++seed, deviation, gain ? 1 : 0).to(p->value.dtype()));
-  }
-}
 
 }  // namespace foldgrad::testing

@@ -1,8 +1,8 @@
 // What a vision Transformer begins with: parameters, their names and values, and the messages for configurations that
 // cannot be.
-#include <algorithm>
 #include <cmath>
 
+#include "tests/models/spread.h"
 #include "tests/models/vit/tiny_vit.h"
 
 namespace foldgrad::testing {
@@ -22,19 +22,6 @@ VitConfig micro() {
   VitConfig config = vit_s();
   config.width = 192, config.ffn_width = 384, config.heads = 3, config.layers = 6, config.pooling = "mean";
   return config;
-}
-
-// Multiplications of matrices in a forward pass of one image, those of attention among them.
-std::int64_t multiplications(Vit& model) {
-  Tape tape;
-  const Var logits = model.forward(model.smallest_inputs(), {.tape = tape, .dtype = DType::f32});
-  std::int64_t count = 0;
-  for (const auto& node : tape.nodes()) {
-    const Shape &y = tape.shape_of(node->output()), &x = tape.shape_of(node->inputs()[0]);
-    if (node->name() == std::string("linear")) count += y.elements() * x[-1];
-    if (node->name() == std::string("attention_packed")) count += 2 * y.elements() * y[1];
-  }
-  return count;
 }
 
 // By hand, with width d, T tokens and m = ffn_width: layers (T (4 d^2 + 2 d m) + 2 T^2 d) + 64 48 d + 10 d.
@@ -90,28 +77,6 @@ TEST(VitSetup, NamesAndShapesAreTimms) {
   for (const char* name : {"cls_token", "blocks.0.attn.qkv.bias", "norm.weight"}) EXPECT_FALSE(values.count(name));
   EXPECT_EQ(values.at("pos_embed").shape(), (Shape{1, 4, 8}));
   EXPECT_EQ(other.output_parameters().at(0)->name, "head.weight");
-}
-
-// The deviation of a parameter's elements from 0; `greatest` is that of U(b) to be b.
-struct Spread {
-  double deviation = 0, greatest = 0;
-};
-Spread spread(const Tensor& t) {
-  Spread s;
-  for (double v : t.to(DType::f64).values<double>()) {
-    s.deviation += v * v / double(t.size());
-    s.greatest = std::max(s.greatest, std::abs(v));
-  }
-  s.deviation = std::sqrt(s.deviation);
-  return s;
-}
-
-// Of thousands of elements the deviation is known to some percent, and the greatest of U(b) is nearly b.
-void expect_normal(const Tensor& t, double deviation) { EXPECT_NEAR(spread(t).deviation, deviation, 0.08 * deviation); }
-void expect_uniform(const Tensor& t, double bound) {
-  EXPECT_NEAR(spread(t).deviation, bound / std::sqrt(3), 0.08 * bound);
-  EXPECT_LE(spread(t).greatest, bound * (1 + 1e-6));
-  EXPECT_GE(spread(t).greatest, 0.9 * bound);
 }
 
 struct Begun {
@@ -190,7 +155,8 @@ TEST(VitSetup, RefusesWhatCannotBe) {
   EXPECT_EQ(error([](VitConfig& c) { c.classes = 0; }), "vit: classes must be at least 1, got 0");
   EXPECT_EQ(error([](VitConfig& c) { c.layers = 0; }), "vit: layers must be at least 1, got 0");
   EXPECT_EQ(error([](VitConfig& c) { c.heads = 3; }), "vit: heads must divide width = 8, got 3");
-  EXPECT_EQ(error([](VitConfig& c) { c.pooling = "max"; }), "vit: pooling must be one of cls, mean, got \"max\"");
+  EXPECT_EQ(error([](VitConfig& c) { c.pooling = "max"; }),
+            "vit: pooling must be one of cls, mean, sequence, got \"max\"");
   EXPECT_EQ(error([](VitConfig& c) { c.initialization = "xavier"; }),
             "vit: initialization must be one of timm, pytorch, tfixup, got \"xavier\"");
   EXPECT_EQ(error([](VitConfig& c) {

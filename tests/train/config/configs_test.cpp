@@ -4,9 +4,10 @@
 #include <filesystem>
 
 #include "models/transformer/transformer.h"
+#include "models/vit/vit.h"
 #include "train/config/config.h"
 #include "train/runs/setup.h"
-#include "train/tasks/classification.h"
+#include "train/tasks/families.h"
 
 namespace foldgrad {
 namespace {
@@ -39,7 +40,7 @@ TEST(Configs, LoadAndMakeModels) {
       EXPECT_GT(config.images.valid_images, 0);
     }
     if (config.of_images()) {
-      EXPECT_GT(smallest_vit(config)->parameter_count(), 0);
+      EXPECT_GT(family(config.family).smallest_model(config)->parameter_count(), 0);
       continue;
     }
     TransformerConfig model = config.model;

@@ -1,5 +1,6 @@
 // What a run of images quotes, and what `eval`, `recalibrate` and `average` make of its model.
 #include "models/fold/model.h"
+#include "models/vit/vit.h"
 #include "tests/train/runs/classification_run.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/data/images/mix.h"

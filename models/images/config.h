@@ -1,0 +1,42 @@
+// The sizes and choices that models which tell images apart share. The configuration of such a family begins with them.
+#pragma once
+#include "models/blocks/config.h"
+#include "ops/image_input/image_input.h"
+
+namespace foldgrad {
+
+struct ImageModelConfig : BlockConfig {
+  std::int64_t image_size = 32;  // pixels on a side
+  std::int64_t layers = 12;
+  std::int64_t classes = 0;
+  std::vector<std::string> class_names;  // or none
+  ImageStatistics pixels;                // what images of bytes are normalized by [IMG-1]
+
+  // What the classes are read from: "cls", a token of its own in front; "mean", over the tokens of the image; or
+  // "sequence", their sum with weights that a softmax over them gives.
+  std::string pooling = "cls";
+  bool qkv_bias = false;  // of the layer that makes queries, keys and values
+
+  // "timm", "cct", "pytorch" or "tfixup", see init.h.
+  std::string initialization = "timm";
+  // What tfixup scales: "v_out_ffn" as published, or "all" for queries and keys too.
+  std::string tfixup_scope = "v_out_ffn";
+
+  // Without dropout, and with gelu.
+  ImageModelConfig();
+
+  bool has_cls() const { return pooling == "cls"; }
+  bool operator==(const ImageModelConfig&) const = default;
+
+ protected:
+  // Throws std::invalid_argument that names the key, what it must be and what it is.
+  void validate(const char* family, const std::vector<std::string>& initializations) const;
+};
+
+template <class Config>
+const Config& validated(const Config& config) {
+  config.validate();
+  return config;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,85 @@
+#include "models/images/init.h"
+
+#include <cmath>
+
+#include "models/blocks/random_fill.h"
+
+namespace foldgrad {
+namespace {
+
+std::int64_t inputs_of(const Parameter& w) { return w.value.size() / w.value.shape()[0]; }
+
+struct Initializer {
+  const ImageModelConfig& config;
+  std::uint64_t seed;
+
+  bool is(const char* name) const { return config.initialization == name; }
+  double f() const { return 0.67 * std::pow(double(config.layers), -0.25); }
+  double e() const { return std::pow(9 * double(config.layers), -0.25); }
+  static double xavier(const Parameter& w) {
+    return std::sqrt(6 / (double(inputs_of(w)) + double(w.value.shape()[0])));
+  }
+
+  // `gain` is the normalizer's, `factor` that of X with tfixup.
+  void weight(Parameter& w, double gain, double factor) const {
+    if (is("timm") || is("cct"))
+      fill_normal(w, gain * 0.02, seed);
+    else
+      fill_uniform(w, gain * (is("tfixup") ? factor * xavier(w) : 1 / std::sqrt(double(inputs_of(w)))), seed);
+  }
+  void bias(Parameter& b, std::int64_t in) const {
+    if (b.value.defined()) fill_uniform(b, 1 / std::sqrt(double(in)), seed);
+  }
+  void linear(LinearLayer& layer, double gain, double factor) const {
+    weight(layer.weight, gain, factor);
+    if (is("pytorch")) bias(layer.bias, inputs_of(layer.weight));
+  }
+
+  void stem(ImageModel& model) const {
+    for (ConvLayer& conv : model.stem()) {
+      const double in = double(inputs_of(conv.weight)), last = &conv == &model.stem().back() ? e() : 1;
+      if (is("cct"))
+        fill_normal(conv.weight, std::sqrt(2 / in), seed);
+      else
+        fill_uniform(conv.weight, is("tfixup") ? last * xavier(conv.weight) : 1 / std::sqrt(in), seed);
+      if (is("timm") || is("pytorch")) bias(conv.bias, inputs_of(conv.weight));
+    }
+  }
+  void tokens(ImageModel& model) const {
+    const double e_deviation = e() / std::sqrt(double(config.width));
+    const double positions = is("timm") ? 0.02 : is("cct") ? 0.2 : is("tfixup") ? e_deviation : 1;
+    fill_normal(model.positions(), positions, seed);
+    if (Parameter* cls = model.cls(); cls && !is("cct")) fill_normal(*cls, is("timm") ? 1e-6 : positions, seed);
+  }
+
+  // The parts of qkv are filled as three matrices, each named after itself.
+  void attention(PackedAttentionBlock& block) const {
+    const double gain = block.sublayer.norm->initial_gain(), half = std::sqrt(0.5);
+    const std::int64_t C = config.width;
+    for (std::int64_t part = 0; part < 3; ++part) {
+      const bool value = part == 2;
+      Parameter rows{block.qkv.weight.name + "." + "qkv"[part], block.qkv.weight.value.slice(part * C, (part + 1) * C)};
+      weight(rows, value ? gain : 1, value || config.tfixup_scope == "all" ? f() : half);
+    }
+    if (is("pytorch")) bias(block.qkv.bias, C);
+    linear(block.sublayer.out, gain, f());
+  }
+};
+
+}  // namespace
+
+void initialize(ImageModel& model, std::uint64_t seed) {
+  const Initializer init{model.config(), seed};
+  init.stem(model);
+  init.tokens(model);
+  for (ImageLayer& layer : model.layers()) {
+    init.attention(layer.attention);
+    const double gain = layer.feed_forward.sublayer.norm->initial_gain();
+    init.linear(layer.feed_forward.fc1, gain, init.f());
+    init.linear(layer.feed_forward.sublayer.out, gain, init.f());
+  }
+  if (LinearLayer* pool = model.attention_pool()) init.linear(*pool, 1, 1);
+  init.linear(model.head(), 1, 1);
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,134 @@
+#include "models/images/model.h"
+
+#include <algorithm>
+
+#include "engine/check.h"
+#include "models/fold/model.h"
+#include "models/images/init.h"
+#include "ops/cast/cast.h"
+#include "ops/concat/concat.h"
+#include "ops/cross_entropy/cross_entropy.h"
+#include "ops/embedding/embedding.h"
+#include "ops/positions/positions.h"
+#include "ops/reduce/reduce.h"
+#include "ops/reshape/reshape.h"
+#include "ops/softmax/softmax.h"
+#include "ops/weighted_pool/weighted_pool.h"
+
+namespace foldgrad {
+namespace {
+
+BlockMaker maker(const ImageModelConfig& config, DType dtype, Device device) {
+  return {config, dtype, device, config.layers, 0};
+}
+
+}  // namespace
+
+ImageModel::ImageModel(const ImageModelConfig& config, const Names& names, std::int64_t tokens, DType dtype,
+                       Device device)
+    : Model(dtype, device),
+      names_(names),
+      positions_{names.positions, Tensor::zeros({1, tokens, config.width}, dtype, device)},
+      head_(maker(config, dtype, device).linear(names.head, config.width, config.classes)) {
+  const BlockMaker make = maker(config, dtype, device);
+  if (config.has_cls()) cls_ = {names.cls, Tensor::zeros({1, 1, config.width}, dtype, device)};
+  if (config.pre_norm) norm_ = make.normalizer(names.norm);
+  if (config.pooling == "sequence")
+    attention_pool_ = std::make_unique<LinearLayer>(make.linear(names.attention_pool, config.width, 1));
+}
+
+ConvLayer& ImageModel::add_conv(const std::string& name, const Shape& shape, bool with_bias) {
+  Tensor bias = with_bias ? Tensor::zeros({shape[0]}, dtype(), device()) : Tensor();
+  stem_.push_back({{name + ".weight", Tensor::zeros(shape, dtype(), device())}, {name + ".bias", bias}, nullptr});
+  return stem_.back();
+}
+
+void ImageModel::finish(std::optional<std::uint64_t> seed) {
+  config().validate_sites(family(), normalizers());
+  if (seed) initialize(*this, *seed);
+}
+
+Var ImageModel::pixels(const Tensor& images, const ForwardPass& pass) {
+  const std::int64_t S = config().image_size, B = images.shape().rank() > 0 ? images.shape()[0] : 0;
+  FOLDGRAD_CHECK(images.shape() == (Shape{B, S, S, kImageChannels}), "{}: images must be [B, {}, {}, {}], got {}",
+                 family(), S, S, kImageChannels, images.shape());
+  const Tape::Scope scope(pass.tape, names_.stem);
+  const Var raw = pass.tape.constant(images);
+  return images.dtype() == DType::u8 ? image_input(raw, config().pixels, pass.dtype) : cast(raw, pass.dtype);
+}
+
+Var ImageModel::embed(const Tensor& images, const ForwardPass& pass) {  // [VIT-1]
+  const std::int64_t C = config().width;
+  const Var in = pixels(images, pass);
+  Var x = tokens(in, pass);
+  const Tape::Scope scope(pass.tape, names_.stem);
+  if (config().has_cls()) {
+    const Var ids = pass.tape.constant(Tensor::zeros({x.shape()[0], 1}, DType::i64, device()));
+    const Var first = gather(reshape(pass.use(cls_), {1, C}), ids);
+    x = concat({first, x}, 1);
+  }
+  const Var placed = learned_positions(x, reshape(pass.use(positions_), {x.shape()[1], C}));
+  return dropout(placed, pass.dropout(config().dropout), pass.random(random_stream(names_.stem + ".dropout")));
+}
+
+Var ImageModel::pooled(const Var& x, const ForwardPass& pass) {
+  const std::int64_t B = x.shape()[0], T = x.shape()[1];
+  if (config().has_cls()) return reshape(slice(x, 1, 0, 1), {B, config().width});  // [VIT-2]
+  if (!attention_pool_) return mean_pool(x);
+  const Var scores = (*attention_pool_)(x, pass);
+  const Var weights = softmax(reshape(scores, {B, T}));
+  return weighted_pool(x, weights);  // [CCT-3]
+}
+
+const Tensor& ImageModel::input(const NamedTensors& inputs, const char* name) const {
+  const auto found = inputs.find(name);
+  FOLDGRAD_CHECK(found != inputs.end(), "{}: the inputs lack \"{}\"", family(), name);
+  return found->second;
+}
+
+Var ImageModel::forward(const NamedTensors& inputs, const ForwardPass& pass) {
+  Var x = embed(input(inputs, "images"), pass);
+  for (ImageLayer& layer : layers_) {
+    x = layer.attention(x, pass);
+    x = layer.feed_forward(x, nullptr, pass);
+  }
+  if (norm_) x = norm_->apply(x, pass.norm(nullptr));
+  const Tape::Scope scope(pass.tape, names_.head);
+  const Var classes = pooled(x, pass);
+  return head_(classes, pass);
+}
+
+Var ImageModel::loss(const NamedTensors& inputs, const ForwardPass& pass, double label_smoothing) {
+  const CrossEntropyOptions options{.label_smoothing = label_smoothing, .reduction = Reduction::sum};
+  const Var z = forward(inputs, pass), target = pass.tape.constant(input(inputs, "target"));
+  if (!inputs.count("second_target")) return cross_entropy(z, target, options);
+  const Var second = pass.tape.constant(input(inputs, "second_target"));
+  return cross_entropy(z, target, second, pass.tape.constant(input(inputs, "share")), options);
+}
+
+std::unique_ptr<Model> ImageModel::alike(DType dtype, Device device) const { return with(config(), dtype, device); }
+
+std::unique_ptr<Model> ImageModel::foldable() {
+  // One key for all layers: with post-norm, folding would make a bias for each but the first.
+  const auto has_values = [](Normalizer* n) { return !n->parameters().empty() || !n->state().empty(); };
+  ImageModelConfig changed = config();
+  changed.qkv_bias = config().qkv_bias || std::ranges::any_of(normalizers(), has_values);
+  changed.weight_standardization = false;
+  if (changed == config()) return nullptr;
+  std::unique_ptr<Model> same = with(changed, dtype(), device());
+  same->restore(state());
+  NamedTensors from = values();
+  for (ImageLayer& layer : layers_)
+    for (const LinearLayer* linear : layer.linears()) from[linear->weight.name] = linear->matrix_values();
+  for (const auto& [name, to] : same->values())
+    if (const auto found = from.find(name); found != from.end()) to.copy_from(found->second);
+  return same;
+}
+
+std::unique_ptr<Model> ImageModel::folded(const FoldedGraph& graph) const {
+  ImageModelConfig changed = config();
+  set_normalizers_left(changed, *this, graph);
+  return with(changed, dtype(), device());
+}
+
+}  // namespace foldgrad

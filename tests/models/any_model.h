@@ -1,0 +1,130 @@
+// What tests ask of a model of whatever family.
+#pragma once
+#include <cmath>
+#include <functional>
+
+#include "models/fold/difference.h"
+#include "models/model.h"
+#include "tests/harness/compare.h"
+
+namespace foldgrad::testing {
+
+// Every normalizer, as a parameter of a suite.
+inline std::vector<std::string> normalizer_names() {
+  std::vector<std::string> all;
+  for (const NormalizerInfo& info : normalizers()) all.push_back(info.name);
+  return all;
+}
+
+// Options that fit 8 channels.
+inline std::map<std::string, std::string> suitable_options(const std::string& normalizer) {
+  if (normalizer == "groupnorm") return {{"groups", "4"}};
+  if (normalizer == "pn") return {{"groups", "2"}};
+  return {};
+}
+
+// Weights away from where they began, so that biases and gains matter and probabilities differ.
+inline void randomize(Model& model, unsigned seed, double deviation = 0.3) {
+  for (Parameter* p : model.parameters()) {
+    const bool gain = p->name.find("norm") != std::string::npos && p->name.ends_with("weight");
+    p->value.copy_from(randn(p->value.shape(), ++seed, deviation, gain ? 1 : 0).to(p->value.dtype()));
+  }
+}
+
+// Statistics as far from where they began as those of trained models.
+inline void randomize_statistics(Model& model, unsigned seed) {
+  for (Normalizer* norm : model.normalizers())
+    for (const auto& [name, tensor] : norm->state()) {
+      if (!is_floating(tensor.dtype())) continue;
+      const Tensor random = randn(tensor.shape(), ++seed);
+      for (std::int64_t i = 0; i < random.size() && name != "run_mean"; ++i)
+        random.data<double>()[i] = std::exp(random.data<double>()[i]);
+      tensor.copy_from(random.to(tensor.dtype()));
+    }
+}
+
+inline double loss_of(Model& model, const NamedTensors& inputs, bool training = true, std::uint32_t step = 3) {
+  Tape tape(/*recording=*/false);
+  return model.loss(inputs, {.tape = tape, .dtype = model.dtype(), .training = training, .seed = 5, .step = step}, 0.1)
+      .value()
+      .item();
+}
+
+// The loss; the gradients are those of this pass alone.
+inline double backward(Model& model, const NamedTensors& inputs, DType dtype) {
+  Tape tape;
+  for (Parameter* p : model.parameters()) p->zero_grad();
+  const Var loss = model.loss(inputs, {.tape = tape, .dtype = dtype, .training = true, .seed = 5, .step = 3}, 0.1);
+  const double value = loss.value().item();
+  tape.backward(loss);
+  return value;
+}
+
+// Of a model in f64, every parameter against central differences of fourth order; the state is brought back before
+// each evaluation. Truncation falls with h^4 and was seen at 1e-9; wrong terms are off by far more.
+inline void check_gradients(Model& model, const NamedTensors& inputs, double tolerance = 1e-7) {
+  const NamedTensors before = model.snapshot();
+  backward(model, inputs, DType::f64);
+  for (Parameter* p : model.parameters()) {
+    ASSERT_TRUE(p->has_grad) << p->name;
+    const Tensor want = Tensor::empty(p->value.shape(), DType::f64);
+    for (std::int64_t i = 0; i < p->value.size(); ++i) {
+      constexpr double h = 3e-4;
+      double& x = p->value.data<double>()[i];
+      const double x0 = x;
+      const auto at = [&](double step) {
+        x = x0 + step;
+        model.restore(before);
+        return loss_of(model, inputs);
+      };
+      const double near = at(h) - at(-h), far = at(2 * h) - at(-2 * h);
+      x = x0;
+      want.data<double>()[i] = (8 * near - far) / (12 * h);
+    }
+    EXPECT_TRUE(close(p->grad, want, tolerance)) << p->name;
+  }
+}
+
+// A step down the gradient lowers the loss; activations in other precisions change it by rounding only. make(dtype):
+// always the same model.
+inline void check_one_step(const std::function<std::unique_ptr<Model>(DType)>& make, const NamedTensors& inputs) {
+  const std::unique_ptr<Model> exact = make(DType::f64), model = make(DType::f32);
+  const NamedTensors begin = model->snapshot();
+  const double want = loss_of(*exact, inputs);
+  EXPECT_NEAR(backward(*model, inputs, DType::bf16), want, 0.1 * want);
+  model->restore(begin);
+  const double before = backward(*model, inputs, DType::f32);
+  EXPECT_NEAR(before, want, 1e-5 * want);
+  double square = 0;
+  for (Parameter* p : model->parameters())
+    for (float g : p->grad.values<float>()) square += double(g) * g;
+  for (Parameter* p : model->parameters())
+    for (std::int64_t i = 0; i < p->value.size(); ++i)
+      p->value.data<float>()[i] -= float(0.1 / square) * p->grad.data<float>()[i];
+  model->restore(begin);
+  EXPECT_LT(loss_of(*model, inputs), before - 0.05);
+}
+
+// Multiplications of matrices in a forward pass of one image, those of attention and convolutions among them.
+inline std::int64_t multiplications(Model& model) {
+  Tape tape;
+  (void)model.forward(model.smallest_inputs(), {.tape = tape, .dtype = DType::f32});
+  std::int64_t count = 0;
+  for (const auto& node : tape.nodes()) {
+    const Shape &y = tape.shape_of(node->output()), &x = tape.shape_of(node->inputs()[0]);
+    const std::string name = node->name();
+    if (name == "linear") count += y.elements() * x[-1];
+    if (name == "attention_packed") count += 2 * y.elements() * y[1];
+    if (name == "conv2d_channels_last") count += y.elements() * tape.shape_of(node->inputs()[1]).elements() / y[-1];
+    if (name == "weighted_pool") count += x.elements();
+  }
+  return count;
+}
+
+// Between the logits at inference of a model and of what it folds to.
+inline Difference folding_error(Model& model, const NamedTensors& inputs, const FoldOptions& options = {}) {
+  return difference(inference_logits(*fold(model, options).model, inputs, model.dtype()),
+                    inference_logits(model, inputs, model.dtype()));
+}
+
+}  // namespace foldgrad::testing
