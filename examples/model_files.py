@@ -1,9 +1,12 @@
-"""Reads and writes the files of a model directory. Needs torch alone; the package safetensors would do as well."""
+"""Reads and writes the files of a model directory, and runs a model as a program. Needs torch alone; the package
+safetensors would do as well."""
+import argparse
 import ctypes
 import json
 import math
 import os
 import struct
+import sys
 
 import torch
 
@@ -73,6 +76,34 @@ def load_config(directory, family="transformer"):
     if config["format"] != f"foldgrad {family}" or config["format_version"] != 1:
         raise ValueError(f"{directory}/config.json: format {config['format']} {config['format_version']} is not known")
     return config
+
+
+def load_values(directory, model):
+    """What `model`, a module, is to hold: weights, and of the normalizers' state the running estimates. Inference needs
+    no others; windows and counters are for training."""
+    tensors = load_tensors(os.path.join(directory, "model.safetensors"))
+    state = os.path.join(directory, "norm_state.safetensors")
+    if os.path.exists(state):
+        known = model.state_dict()
+        tensors |= {name: t for name, t in load_tensors(state).items() if name in known}
+    return tensors
+
+
+def run_program(description, load_model, results):
+    """A program of three arguments. load_model(path, dtype): the model; results(model, tensors of the input): those of
+    the output."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("input")
+    parser.add_argument("output")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "float64"])
+    args = parser.parse_args()
+    try:
+        model = load_model(args.model, getattr(torch, args.dtype))
+        with torch.no_grad():
+            save_tensors(args.output, results(model, load_tensors(args.input)))
+    except (NotImplementedError, OSError, ValueError) as error:
+        sys.exit(f"error: {error}")
 
 
 def sinusoids(rows, width):

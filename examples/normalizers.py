@@ -140,9 +140,10 @@ class DeepNorm(nn.LayerNorm):
         self.residual_factor = (3 * M) ** 0.25 if decoder else 0.81 * (N ** 4 * M) ** (1 / 16)
 
 
-def make_norm(config, site):
-    """The normalizer of a site such as "encoder.layers.0.final_layer_norm", as config.json says."""
-    width, norm = config["model"]["width"], config["norm"]
+def make_norm(config, site, channels=None):
+    """The normalizer of a site such as "encoder.layers.0.final_layer_norm", as config.json says; of so many channels,
+    or of the model's width."""
+    width, norm = channels or config["model"]["width"], config["norm"]
     if any(other.endswith(".residual") for other in norm.get("at", {})):
         raise NotImplementedError("this example knows no normalizer of a residual")
     name = norm.get("at", {}).get(site, norm["name"])

@@ -7,15 +7,11 @@ computes what `foldgrad run MODEL --input IN.safetensors --output OUT.safetensor
 or a run, of which the best checkpoint is taken, or else the latest. normalizers.py has the normalizers. Everything is
 in torch.float32 unless --dtype says float64.
 """
-import argparse
-import os
-import sys
-
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from model_files import load_config, load_tensors, model_directory, save_tensors, sinusoids
+from model_files import load_config, load_values, model_directory, run_program, sinusoids
 from normalizers import DeepNorm, make_norm
 
 ACTIVATIONS = {"relu": F.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "silu": F.silu, "gelu": F.gelu,
@@ -119,12 +115,7 @@ class Transformer(nn.Module):
 def load_model(path, dtype=torch.float32):
     directory = model_directory(path)
     model = Transformer(load_config(directory)).to(dtype)
-    tensors = load_tensors(os.path.join(directory, "model.safetensors"))
-    state = os.path.join(directory, "norm_state.safetensors")
-    if os.path.exists(state):
-        # Inference needs running estimates; windows and counters are for training.
-        known = model.state_dict()
-        tensors |= {name: t for name, t in load_tensors(state).items() if name in known}
+    tensors = load_values(directory, model)
     if model.config.get("fixnorm"):  # rows of the tables count divided by their lengths
         for name in tensors:
             if name.endswith(("embed_tokens.weight", "output_projection.weight")):
@@ -137,23 +128,11 @@ def load_model(path, dtype=torch.float32):
     return model.eval()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model")
-    parser.add_argument("input")
-    parser.add_argument("output")
-    parser.add_argument("--dtype", default="float32", choices=["float32", "float64"])
-    args = parser.parse_args()
-    model = load_model(args.model, getattr(torch, args.dtype))
-    given = load_tensors(args.input)
-    with torch.no_grad():
-        logits, memory = model(given["source"].long(), given["input"].long(), given.get("source_mask"),
-                               given.get("input_mask"))
-    save_tensors(args.output, {"logits": logits, "memory": memory})
+def results(model, given):
+    logits, memory = model(given["source"].long(), given["input"].long(), given.get("source_mask"),
+                           given.get("input_mask"))
+    return {"logits": logits, "memory": memory}
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (NotImplementedError, OSError, ValueError) as error:
-        sys.exit(f"error: {error}")
+    run_program(__doc__, load_model, results)

@@ -3,18 +3,14 @@
 
     examples/pytorch_vit.py MODEL IN.safetensors OUT.safetensors
 
-computes what `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors` computes. Parameters have timm's names
-and shapes. MODEL is a model directory or a run, of which the best checkpoint is taken, or else the latest;
+computes what `foldgrad run MODEL --input IN.safetensors --output OUT.safetensors` computes. Parameters have timm's
+names and shapes. MODEL is a model directory or a run, of which the best checkpoint is taken, or else the latest;
 normalizers.py has the normalizers. Everything is in torch.float32 unless --dtype says float64.
 """
-import argparse
-import os
-import sys
-
 import torch
 from torch import nn
 
-from model_files import load_config, load_tensors, model_directory, save_tensors
+from model_files import load_config, load_values, model_directory, run_program
 from normalizers import DeepNorm, make_norm
 from pytorch_model import ACTIVATIONS
 
@@ -40,7 +36,7 @@ class Attention(nn.Module):
     def __init__(self, m):
         super().__init__()
         self.heads, width, linear = m["heads"], m["width"], linear_of_blocks(m)
-        self.qkv, self.proj = linear(width, 3 * width, bias=m["qkv_bias"]), linear(width, width)
+        self.qkv, self.proj = linear(width, 3 * width, bias=m.get("qkv_bias", False)), linear(width, width)
 
     def forward(self, x):
         q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in self.qkv(x).chunk(3, -1))
@@ -86,67 +82,55 @@ class PatchEmbed(nn.Module):
         return self.proj(images).flatten(2).transpose(1, 2)
 
 
+def normalized(images, m, dtype):
+    """Bytes as the model reads them; floating pixels are normalized already."""
+    if images.dtype != torch.uint8:
+        return images.to(dtype)
+    mean, std = (torch.tensor(m[key], dtype=dtype) for key in ("image_mean", "image_std"))
+    return (images.to(dtype) / 255 - mean) / std
+
+
+def pooled(x, pooling, attention_pool):
+    """What the classes are read from. x: [B, T, C]."""
+    if pooling == "sequence":
+        return (torch.softmax(attention_pool(x), 1) * x).sum(1)
+    return x[:, 0] if pooling == "cls" else x.mean(1)
+
+
 class Vit(nn.Module):
     def __init__(self, config):
         super().__init__()
         m = self.config = config["model"]
-        self.cls = m["pooling"] == "cls"
-        tokens = (m["image_size"] // m["patch"]) ** 2 + self.cls
+        cls = m["pooling"] == "cls"
+        tokens = (m["image_size"] // m["patch"]) ** 2 + cls
         self.patch_embed = PatchEmbed(m)
-        if self.cls:
-            self.cls_token = nn.Parameter(torch.zeros(1, 1, m["width"]))
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, m["width"])) if cls else None
         self.pos_embed = nn.Parameter(torch.zeros(1, tokens, m["width"]))
         self.blocks = nn.ModuleList(Block(config, f"blocks.{i}") for i in range(m["layers"]))
         self.norm = make_norm(config, "norm") if m["pre_norm"] else nn.Identity()
+        self.attention_pool = nn.Linear(m["width"], 1) if m["pooling"] == "sequence" else None
         self.head = nn.Linear(m["width"], m["classes"])
 
     def normalized(self, images):
-        """Bytes as the model reads them; floating pixels are normalized already."""
-        dtype = self.pos_embed.dtype
-        if images.dtype != torch.uint8:
-            return images.to(dtype)
-        mean, std = (torch.tensor(self.config[key], dtype=dtype) for key in ("image_mean", "image_std"))
-        return (images.to(dtype) / 255 - mean) / std
+        return normalized(images, self.config, self.pos_embed.dtype)
 
     def forward(self, images):
         """images: [B, S, S, 3]. Logits [B, classes]."""
         x = self.patch_embed(self.normalized(images).permute(0, 3, 1, 2))
-        if self.cls:
+        if self.cls_token is not None:
             x = torch.cat([self.cls_token.expand(len(x), -1, -1), x], 1)
         x = x + self.pos_embed
         for block in self.blocks:
             x = block(x)
-        x = self.norm(x)
-        return self.head(x[:, 0] if self.cls else x.mean(1))
+        return self.head(pooled(self.norm(x), self.config["pooling"], self.attention_pool))
 
 
 def load_model(path, dtype=torch.float32):
     directory = model_directory(path)
     model = Vit(load_config(directory, "vit")).to(dtype)
-    tensors = load_tensors(os.path.join(directory, "model.safetensors"))
-    state = os.path.join(directory, "norm_state.safetensors")
-    if os.path.exists(state):
-        # Inference needs running estimates; windows and counters are for training.
-        known = model.state_dict()
-        tensors |= {name: t for name, t in load_tensors(state).items() if name in known}
-    model.load_state_dict(tensors)
+    model.load_state_dict(load_values(directory, model))
     return model.eval()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model")
-    parser.add_argument("input")
-    parser.add_argument("output")
-    parser.add_argument("--dtype", default="float32", choices=["float32", "float64"])
-    args = parser.parse_args()
-    model = load_model(args.model, getattr(torch, args.dtype))
-    with torch.no_grad():
-        save_tensors(args.output, {"logits": model(load_tensors(args.input)["images"])})
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except (NotImplementedError, OSError, ValueError) as error:
-        sys.exit(f"error: {error}")
+    run_program(__doc__, load_model, lambda model, given: {"logits": model(given["images"])})

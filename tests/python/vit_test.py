@@ -1,22 +1,8 @@
-"""PyTorch and onnxruntime give the logits of foldgrad for vision Transformers that it has trained, and for folded ones."""
-import json
-import os
-import sys
-import tempfile
+"""PyTorch and onnxruntime give the logits of foldgrad for vision Transformers that it has trained, and for folded
+ones."""
+from image_models import NORMALIZERS, TRAINING, check_all
+from pytorch_vit import load_model
 
-from setting import PROGRAM, SOURCES, call, require
-
-require("numpy", "onnx", "onnxruntime", "torch")
-import numpy as np  # noqa: E402
-import onnx  # noqa: E402
-import onnxruntime  # noqa: E402
-import torch  # noqa: E402
-from model_files import load_tensors, save_tensors  # noqa: E402
-from pytorch_vit import load_model  # noqa: E402
-
-# Of 1 + |logit|: both sides round sums of f32 in different orders, some 1e-7 each. Errors in a formula are larger by
-# orders of magnitude.
-TOLERANCE = 1e-5
 CONFIG = """
 [model]
 family = "vit"
@@ -26,129 +12,13 @@ ffn_width = 24
 heads = 4
 layers = 2
 initialization = "pytorch"
-[train]
-steps = 4
-batch = 8
-warmup = 1
-lr = 0.02
-[validate]
-every = 4
-[output]
-save_every = 4
-"""
-NORMALIZERS = ["un warmup=1 window=2", "un mode=reference warmup=1", "bn", "rbn eps=0.1", "qmbn", "mabn warmup=2",
-               "pn_star warmup=2", "pn groups=4", "repbn", "ln", "prepbn", "deepnorm", "rmsnorm", "scalenorm", "fixnorm",
-               "centernorm", "dyt", "derf", "groupnorm axes=token groups=4", "affine", "scale", "none"]
+""" + TRAINING
 # One after the other, so that each normalizer has one and all kinds of models have several.
 KINDS = [["pooling=mean"], ["pooling=cls", "qkv_bias=true"], ["pooling=mean", "pre_norm=false", "activation=relu"],
          ["pooling=cls", "activation=gelu_tanh"], ["pooling=cls", "pre_norm=false"]]
-STANDARDIZED = ["un warmup=1 window=3", "ln eps=1e-4"]  # these with standardized weights
-
-
-def write_images(directory):
-    """Random records of CIFAR-10: eight in each file."""
-    os.mkdir(directory)
-    rng = np.random.default_rng(1)
-    for name in [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]:
-        records = rng.integers(0, 256, (8, 3073), dtype=np.uint8)
-        records[:, 0] = rng.integers(0, 10, 8)
-        records.tofile(os.path.join(directory, name))
-
-
-def difference(got, want):
-    """The largest, relative to 1 + |want|; infinite for a NaN."""
-    off = ((got - want).abs() / (1 + want.abs())).max().item()
-    return off if off == off else float("inf")
-
-
-def require_same(what, got, want):
-    off = difference(got, want)
-    if not off <= TOLERANCE:
-        sys.exit(f"{what}: the logits differ by {off:.2e}, at most {TOLERANCE} is allowed")
-    return off
-
-
-class Models:
-    def __init__(self, files):
-        self.files = files
-        write_images(self.path("cifar-10-batches-bin"))
-        with open(self.path("vit.toml"), "w") as file:
-            file.write(CONFIG)
-        torch.manual_seed(1)
-        self.images = torch.randint(0, 256, (5, 32, 32, 3), dtype=torch.uint8)
-
-    def path(self, name):
-        return os.path.join(self.files, name)
-
-    def train(self, spec, kind):
-        """A run of a few updates; its directory."""
-        norm, *options = spec.split()
-        out = self.path(spec.replace(" ", "-"))
-        sets = [f"norm.name={norm}"] + [f"norm.{norm}.{o}" for o in options] + [f"model.{k}" for k in kind]
-        sets += ["model.pre_norm=false"] if norm == "deepnorm" else []
-        call(PROGRAM, "train", self.path("vit.toml"), "--data-dir", self.files, "--out", out,
-             *[word for s in sets for word in ("--set", s)])
-        return out
-
-    def run(self, model, images):
-        given, out = self.path("in"), self.path("out")
-        save_tensors(given, {"images": images})
-        call(PROGRAM, "run", model, "--input", given, "--output", out)
-        return load_tensors(out)["logits"]
-
-    def onnx(self, model, images):
-        """`images` are normalized. Also says which operators there are."""
-        out = model + "-onnx"
-        call(PROGRAM, "export", model, "--to", "onnx", "-o", out)
-        file = os.path.join(out, "model.onnx")
-        onnx.checker.check_model(file, full_check=True)
-        operators = {node.op_type for node in onnx.load(file).graph.node}
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-        pixels = images.permute(0, 3, 1, 2).contiguous().numpy()
-        return torch.from_numpy(session.run(["logits"], {"pixel_values": pixels})[0]), operators
-
-
-def check(models, spec, kind, seen):
-    run = models.train(spec, kind)
-    want, network = models.run(run, models.images), load_model(run)
-    with torch.no_grad():
-        logits, pixels = network(models.images), network.normalized(models.images)
-    worst = require_same(f"{spec}, PyTorch", logits, want)
-    require_same(f"{spec}, of normalized images", models.run(run, pixels), want)
-    worst = max(worst, require_same(f"{spec}, onnxruntime", models.onnx(run, pixels)[0], want))
-    for other, values in seen.items():
-        if difference(values, want) < 1e-4:
-            sys.exit(f"{spec} gives the logits of {other}: this compares nothing")
-    seen[spec] = want
-    folded = run + "-folded"
-    call(PROGRAM, "fold", run, "-o", folded)
-    got, operators = models.onnx(folded, pixels)
-    worst = max(worst, require_same(f"{spec}, folded, onnxruntime", got, models.run(folded, models.images)))
-    if difference(got, want) > 1e-4:  # products of rounded weights in another order
-        sys.exit(f"{spec}: the folded model differs by {difference(got, want):.2e}")
-    left = operators & {"Sqrt", "Pow", "LayerNormalization", "Tanh"} if spec.startswith("un") else set()
-    if left:
-        sys.exit(f"{spec}: the folded model still has {left}")
-    return worst
-
-
-def main():
-    known = {norm["name"] for norm in json.loads(call(PROGRAM, "norms", "--json"))}
-    missing = known - {spec.split()[0] for spec in NORMALIZERS}
-    if missing != {"instancenorm"}:  # which needs all tokens of an image: there are no nodes for it
-        sys.exit(f"no run of {missing}")
-    with tempfile.TemporaryDirectory() as files:
-        models, seen = Models(files), {}
-        worst = max(check(models, spec, KINDS[i % len(KINDS)], seen) for i, spec in enumerate(NORMALIZERS))
-        worst = max(worst, *(check(models, spec, ["weight_standardization=true"], seen) for spec in STANDARDIZED))
-        print(f"vision Transformers of {len(NORMALIZERS)} normalizers: logits differ by at most {worst:.1e}")
-        out = models.path("again")
-        call(sys.executable, os.path.join(SOURCES, "examples", "pytorch_vit.py"), models.path("ln"), models.path("in"), out)
-        if load_tensors(out)["logits"].shape != (5, 10):
-            sys.exit("pytorch_vit.py as a program gives no logits")
-
+MORE = [("un warmup=1 window=3", ["weight_standardization=true"]), ("ln eps=1e-4", ["weight_standardization=true"]),
+        ("un warmup=1 window=5", ["pooling=sequence"])]
 
 if __name__ == "__main__":
-    main()
+    check_all("pytorch_vit.py", "vision Transformers", CONFIG, load_model, NORMALIZERS, KINDS, MORE,
+              absent={"instancenorm"})  # which needs all tokens of an image: there are no nodes for it

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "models/cct/config.h"
 #include "models/transformer/config.h"
 #include "models/vit/config.h"
 
@@ -60,6 +61,7 @@ struct ExperimentConfig {
   std::string family = "transformer";  // a row of train/tasks/families.h
   TransformerConfig model;             // all but the vocabularies and pad, which the data decide; [norm] is part of it
   VitConfig vit;                       // the same of family = "vit", all but what is known of images
+  CctConfig cct;
   // By normalizer, what the tables [norm.NAME] give: normalizer_options of blocks() are those of the chosen one.
   std::map<std::string, std::map<std::string, std::string>> norm_options;
   DataConfig data;
@@ -83,7 +85,8 @@ struct FamilyKeys {
   Model ExperimentConfig::*keys;
 };
 inline constexpr std::tuple kFamilyKeys{FamilyKeys<TransformerConfig>{"transformer", &ExperimentConfig::model},
-                                        FamilyKeys<VitConfig>{"vit", &ExperimentConfig::vit}};
+                                        FamilyKeys<VitConfig>{"vit", &ExperimentConfig::vit},
+                                        FamilyKeys<CctConfig>{"cct", &ExperimentConfig::cct}};
 inline constexpr auto kFamiliesWithKeys =
     std::apply([](const auto&... rows) { return std::array{rows.name...}; }, kFamilyKeys);
 

@@ -119,4 +119,21 @@ void visit_model_keys(Model& m, const Visitor& v) {
   visit_image_training_keys(m, {"timm", "pytorch", "tfixup"}, v);
 }
 
+template <KeysOf<CctConfig> Model, class Visitor>
+void visit_model_keys(Model& m, const Visitor& v) {
+  v(m.stem, required(ConfigKey("model", "stem",
+                               "Convolutions as published, or hybrid: of fewer channels, each with a normalizer",
+                               {"cct", "hybrid"})));
+  v(m.convs, required(ConfigKey("model", "convs", "", "Convolutions between an image and its tokens", within(1, 6))));
+  v(m.kernel,
+    required(ConfigKey("model", "kernel", "pixels", "Side of a convolution's kernel: 3, 5 or 7", within(3, 7))));
+  visit_image_size_keys(m, v);
+  v(m.block,
+    required(ConfigKey("model", "block", "Pre-norm, or as published: the second normalizer of a layer is on the stream",
+                       {"pre", "cct"})));
+  v(m.qkv_bias, from_data("qkv_bias"));
+  visit_activation_key(m, v);
+  visit_image_training_keys(m, {"cct", "pytorch", "tfixup"}, v);
+}
+
 }  // namespace foldgrad

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "models/normalizers/normalizer.h"
 #include "train/config/keys.h"
@@ -68,21 +68,25 @@ std::string config_text(const ExperimentConfig& config) {
 
 std::string config_help() {
   std::string text;
-  std::set<std::string> shown;  // a family has only those that differ from the ones before
+  std::map<std::string, std::string> before;  // the lines of the family before, by key
   for (const char* family : kFamiliesWithKeys) {
     ExperimentConfig defaults;
     defaults.family = family;
     std::string section;
-    if (!text.empty()) text += fmt::format("\nWith model.family = \"{}\", these differ:\n\n", family);
+    if (!text.empty())
+      text += fmt::format("\nWith model.family = \"{}\", these differ from the ones above:\n\n", family);
+    std::map<std::string, std::string> lines;
     visit_config(defaults, [&](const auto& field, const ConfigKey& key) {
-      if (key.full_name() == "model.family" && !shown.empty()) return;
+      if (key.full_name() == "model.family" && !before.empty()) return;
       const std::string line = fmt::format("  {:<20}{}: {}{} (default {})\n", key.name, key.help, key.values(),
                                            key.unit.empty() ? "" : ", " + key.unit, toml_of(field));
-      if (!shown.insert(key.section + line).second) return;
+      lines[key.full_name()] = line;
+      if (const auto same = before.find(key.full_name()); same != before.end() && same->second == line) return;
       if (key.section != section) text += fmt::format("{}[{}]\n", section.empty() ? "" : "\n", key.section);
       section = key.section;
       text += line;
     });
+    before = std::move(lines);
   }
   return text + "\n[norm.NAME]\n  Options of the normalizer NAME; `foldgrad norms` lists them with their defaults.\n";
 }

@@ -7,6 +7,7 @@
 
 #include "engine/check.h"
 #include "engine/contains.h"
+#include "models/cct/onnx_export.h"
 #include "models/options/nearest_name.h"
 #include "models/transformer/onnx_export.h"
 #include "models/vit/onnx_export.h"
@@ -47,7 +48,7 @@ Family transformer_family() {
 
 // Rows stay where they are.
 std::deque<Family>& families() {
-  static std::deque<Family> all{transformer_family(), image_family<Vit>("vit")};
+  static std::deque<Family> all{transformer_family(), image_family<Vit>("vit"), image_family<Cct>("cct")};
   return all;
 }
 

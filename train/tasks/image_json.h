@@ -1,6 +1,7 @@
 // The configuration of a model that tells images apart as JSON, as config.json of a model directory holds it.
 #pragma once
 #include "engine/shape.h"
+#include "models/cct/config.h"
 #include "models/vit/config.h"
 #include "train/tasks/config_json.h"
 
@@ -35,5 +36,6 @@ Config parse_image_json(const nlohmann::json& root) {
 // What the sizes are borne out by, see Family::expected_parameters.
 using ExpectedParameters = std::vector<std::pair<std::string, Shape>>;
 ExpectedParameters expected_parameters(const VitConfig& config);
+ExpectedParameters expected_parameters(const CctConfig& config);
 
 }  // namespace foldgrad

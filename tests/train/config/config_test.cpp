@@ -152,7 +152,7 @@ struct Arbitrary {
   void operator()(bool& field, const ConfigKey&) const { field = *rc::gen::arbitrary<bool>(); }
   void operator()(std::string& field, const ConfigKey& key) const {
     if (key.full_name() == "model.family") {
-      field = *rc::gen::element<std::string>("transformer", "vit", "another");
+      field = *rc::gen::element<std::string>("transformer", "vit", "cct", "another");
     } else if (key.full_name() == "norm.name") {
       field = *rc::gen::element<std::string>("un", "bn", "dyt", "ln");
     } else if (!key.choices.empty()) {
@@ -200,6 +200,26 @@ TEST(Config, AFamilyHasTheKeysOfItsModelDataAndValidation) {
             "a.toml:3: there is no key model.patsh; did you mean model.patch?");
   EXPECT_EQ(error("[model]\nfamily = \"vit\"\n[norm]\nmask = true"),
             "a.toml:4: norm.mask is a key of model.family = \"transformer\", not of \"vit\"");
+  const ExperimentConfig cct = parse_config("[model]\nconvs = 1\nfamily = \"cct\"\n[norm]\nname = \"un\"", "a.toml");
+  EXPECT_EQ(cct.cct.convs, 1);
+  EXPECT_EQ(cct.blocks().normalizer, "un");
+  EXPECT_EQ(cct.vit, VitConfig());
+  EXPECT_TRUE(cct.of_images());
+  EXPECT_EQ(error("[model]\nfamily = \"cct\"\npre_norm = false"),
+            "a.toml:3: model.pre_norm is a key of model.family = \"transformer\", not of \"cct\"");
+  EXPECT_EQ(error("[model]\nfamily = \"cct\"\npatch = 2"),
+            "a.toml:3: model.patch is a key of model.family = \"vit\", not of \"cct\"");
+}
+
+// Each family after the first shows what differs from the one before, also where an earlier one was the same.
+TEST(Config, TheHelpOfAFamilyIsWhatDiffersFromTheOneBefore) {
+  const std::string help = config_help(), header = "With model.family = \"cct\", these differ from the ones above:";
+  const std::size_t at = help.find(header);
+  ASSERT_NE(at, std::string::npos);
+  const std::string cct = help.substr(at);
+  EXPECT_NE(cct.find("  attention_dropout   Dropout of attention probabilities: a number in [0, 1) (default 0.1)"),
+            std::string::npos);  // as a translation's, but not as a ViT's
+  EXPECT_EQ(cct.find("  batch "), std::string::npos);
 }
 
 TEST(Config, EpochsStandInThePlaceOfUpdates) {

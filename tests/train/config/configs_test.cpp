@@ -24,7 +24,7 @@ bool is_of_grid(const std::filesystem::path& path) { return path.parent_path().s
 
 // With its normalizer in the name, where the name ends with one.
 TEST(Configs, LoadAndMakeModels) {
-  ASSERT_GE(configs().size(), 30u);
+  ASSERT_GE(configs().size(), 54u);
   for (const std::filesystem::path& path : configs()) {
     SCOPED_TRACE(path.string());
     ASSERT_EQ(path.extension(), ".toml");
@@ -65,7 +65,7 @@ TEST(Configs, OfOneTaskDifferByNormalizer) {
     const auto [found, is_new] = first.emplace(name.substr(0, name.rfind('-')), config);
     EXPECT_EQ(found->second, config) << path;
   }
-  EXPECT_EQ(first.size(), 6u);
+  EXPECT_EQ(first.size(), 9u);
 }
 
 // The keys in which a recipe of the grid differs from that with layer normalization before each sublayer.

@@ -1,4 +1,4 @@
-// Runs on CIFAR's files that a test has written, with a vision Transformer as small as one can be.
+// Runs on CIFAR's files that a test has written, by default with a vision Transformer as small as one can be.
 #pragma once
 #include <omp.h>
 
@@ -58,16 +58,16 @@ inline ImageSet squares(std::int64_t count, unsigned seed) {
 
 class ClassificationRun : public ::testing::Test {
  protected:
-  ClassificationRun() {
+  explicit ClassificationRun(const char* config = kVitConfig) {
     omp_set_num_threads(1);  // such small products are slower with more
     write_cifar10(files_ / "cifar-10-batches-bin", squares(48, 1), squares(24, 2));
-    write_bytes(files_ / "vit.toml", kVitConfig);
+    write_bytes(files_ / "config.toml", config);
   }
 
   // `settings` with semicolons between.
   int train(const std::string& out, const std::string& settings = "", const std::string& resume = "") {
     TrainOptions options;
-    options.config = files_ / "vit.toml", options.data_directory = files_.path();
+    options.config = files_ / "config.toml", options.data_directory = files_.path();
     options.out = files_ / out, options.resume = resume;
     std::istringstream all(settings);
     for (std::string one; std::getline(all, one, ';');)

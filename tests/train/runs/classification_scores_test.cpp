@@ -64,7 +64,7 @@ TEST_F(ClassificationScoring, EpochsDecideHowLongARunIs) {
   for (const auto& [updates, epochs] :
        {std::pair("\nsteps = 3\n", "\nepochs = 2\n"), {"\nwarmup = 2\n", "\nwarmup_epochs = 1\n"}})
     config.replace(config.find(updates), std::string(updates).size(), epochs);
-  write_bytes(files_ / "vit.toml", config);
+  write_bytes(files_ / "config.toml", config);
   ASSERT_EQ(train("run"), 0);
   const auto start = events_of(files_ / "run", "start").at(0);
   EXPECT_EQ(start.at("steps"), 8);
@@ -74,7 +74,7 @@ TEST_F(ClassificationScoring, EpochsDecideHowLongARunIs) {
   EXPECT_EQ(updates[4].at("lr"), 1e-2);
   EXPECT_LT(updates[3].at("lr"), 1e-2);
   // Three epochs go on from two.
-  write_bytes(files_ / "vit.toml", config.replace(config.find("epochs = 2"), 10, "epochs = 3"));
+  write_bytes(files_ / "config.toml", config.replace(config.find("epochs = 2"), 10, "epochs = 3"));
   ASSERT_EQ(train("run", "", "latest"), 0);
   EXPECT_EQ(events_of(files_ / "run", "train").back().at("step"), 12);
   EXPECT_EQ(refusal("train.steps=9"),

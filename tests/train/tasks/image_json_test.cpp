@@ -8,6 +8,7 @@
 #include "engine/files/safetensors.h"
 #include "models/vit/onnx_export.h"
 #include "tests/engine/files/temporary_directory.h"
+#include "tests/models/cct/tiny_cct.h"
 #include "tests/models/vit/tiny_vit.h"
 #include "train/tasks/classification_inputs.h"
 
@@ -71,6 +72,54 @@ TEST(VitJson, ExpectsTheParametersThatEachSizeBelongsTo) {
   huge["model"]["width"] = 1 << 30, huge["model"]["heads"] = 1 << 23;
   const std::string message = message_of([&] { expected_parameters(parse_image_json<VitConfig>(huge)); });
   EXPECT_NE(message.find("elements"), std::string::npos) << message;  // more than can be counted
+}
+
+// Nothing in it is as it is by default.
+CctConfig unusual_cct() {
+  CctConfig config = tiny_cct("un", "hybrid", "cct");
+  config.class_names = {"cat", "dog", "eel", "fly", "gnu"};
+  config.pixels = {{0.5, 0.25, 0.125}, {0.75, 0.375, 0.1}};
+  config.pooling = "mean", config.qkv_bias = true, config.activation = "relu";
+  config.convs = 3, config.kernel = 5;
+  config.dropout = 0.1, config.attention_dropout = 0.2, config.activation_dropout = 0.3, config.drop_path = 0.4;
+  config.weight_standardization = true;
+  config.initialization = "tfixup", config.tfixup_scope = "all";
+  config.normalizer_options = {{"window", "3"}};
+  config.normalizer_at = {{"tokenizer.conv_layers.1.norm", "affine"}, {"classifier.blocks.1.mlp.residual", "scale"}};
+  return config;
+}
+
+TEST(CctJson, WhatIsWrittenReadsBackTheSame) {
+  CctConfig again = parse_image_json<CctConfig>(nlohmann::json::parse(image_json(unusual_cct()).dump()));
+  again.normalizer_options = unusual_cct().normalizer_options;  // the file has those with defaults too
+  EXPECT_EQ(again, unusual_cct());
+}
+
+TEST(CctJson, RefusesWhatIsMissingUnknownOrOutOfRange) {
+  const auto error = [](const char* pointer, const nlohmann::json& value) {
+    nlohmann::json json = nlohmann::json::parse(image_json(unusual_cct()).dump());
+    json[nlohmann::json::json_pointer(pointer)] = value;
+    return message_of([&] { parse_image_json<CctConfig>(json); });
+  };
+  EXPECT_EQ(error("/model/kernel", 4), "cct: kernel must be 3, 5 or 7, got 4");
+  EXPECT_EQ(error("/model/convs", -1), "model.convs must be an integer in [0, 2147483647], got -1");
+  EXPECT_EQ(error("/model/convs", 2147483647), "cct: convs must be in [1, 6], got 2147483647");
+  EXPECT_EQ(error("/model/patch", 2), "there is no key model.patch");
+  EXPECT_EQ(error("/model/pre_norm", true), "there is no key model.pre_norm");
+}
+
+// Also for models of one convolution, whose channels are those of an image.
+TEST(CctJson, ExpectsTheParametersThatEachSizeBelongsTo) {
+  for (const CctConfig& config : {unusual_cct(), tiny_cct("ln")}) {
+    const NamedTensors values = Cct(config, std::nullopt).values();
+    std::int64_t matched = 0;
+    for (const auto& [name, shape] : expected_parameters(config)) {
+      ASSERT_TRUE(values.count(name)) << name;
+      EXPECT_EQ(values.at(name).shape(), shape) << name;
+      ++matched;
+    }
+    EXPECT_EQ(matched, 5);
+  }
 }
 
 TEST(ImageInputs, AreBytesOrNormalizedImagesOfTheModelsSize) {

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Writes a model that timm or SHI-Labs/Compact-Transformers has trained to tell images apart as a model directory of
+foldgrad.
+
+    examples/vision_import.py WEIGHTS DIRECTORY --heads 6 [--activation gelu] [--eps 1e-6] [--mean 0.491 0.482 0.447
+                              --std 0.247 0.243 0.262] [--classes names.txt]
+
+WEIGHTS is a state_dict: a .safetensors file, or one that torch.save has written, also below the key "state_dict" or
+"model". Names of weights are the same in both worlds, and the sizes are taken from their shapes; shapes do not tell the
+heads, eps of the layer normalization, and what images were normalized by. timm's VisionTransformer has to have a class
+token, or the mean of tokens behind its last normalizer, and square patches; what foldgrad's model does not have
+(distillation, register tokens, LayerScale, ...) is an error, as is every weight whose name is not known. --classes is a
+file with the name of a class on each line.
+"""
+import argparse
+import json
+import os
+import pickle
+import re
+import sys
+
+import torch
+
+from model_files import load_tensors, save_tensors
+
+TIMM_BLOCK = ("norm1.weight", "norm1.bias", "attn.qkv.weight", "attn.proj.weight", "attn.proj.bias", "norm2.weight",
+              "norm2.bias", "mlp.fc1.weight", "mlp.fc1.bias", "mlp.fc2.weight", "mlp.fc2.bias")
+CCT_BLOCK = ("pre_norm.weight", "pre_norm.bias", "self_attn.qkv.weight", "self_attn.proj.weight", "self_attn.proj.bias",
+             "norm1.weight", "norm1.bias", "linear1.weight", "linear1.bias", "linear2.weight", "linear2.bias")
+
+
+def fail(message):
+    sys.exit(f"error: {message}")
+
+
+def read(path, trust):
+    """The state_dict."""
+    if path.endswith(".safetensors"):
+        return load_tensors(path)
+    try:
+        weights = torch.load(path, map_location="cpu", weights_only=not trust)
+    except (OSError, RuntimeError, EOFError) as e:
+        fail(f"{path}: cannot be read: {str(e).splitlines()[0]}")
+    except pickle.UnpicklingError as e:
+        fail(f"{path}: {str(e).splitlines()[0]}\nA file of somebody you trust can be read with --trust, which runs "
+             "what it says.")
+    for key in ("state_dict", "model"):
+        weights = weights[key] if isinstance(weights, dict) and key in weights else weights
+    if not isinstance(weights, dict) or not all(isinstance(t, torch.Tensor) for t in weights.values()):
+        fail(f"{path}: is no state_dict, which has a tensor for each name")
+    return {name.removeprefix("module."): tensor for name, tensor in weights.items()}
+
+
+def root(count, what):
+    side = round(count ** 0.5)
+    if side * side != count:
+        fail(f"{what} are {count}, which is no square")
+    return side
+
+
+def layers_of(weights, prefix):
+    found = [re.match(rf"{re.escape(prefix)}(\d+)\.", name) for name in weights]
+    return 1 + max((int(m[1]) for m in found if m), default=-1)
+
+
+def vit_of(weights):
+    """The keys of `model`, and the names that it has."""
+    patches, cls = weights["patch_embed.proj.weight"], "cls_token" in weights
+    layers, patch = layers_of(weights, "blocks."), patches.shape[-1]
+    qkv_bias = "blocks.0.attn.qkv.bias" in weights
+    side = root(weights["pos_embed"].shape[1] - cls, "positions of patches")
+    model = {"patch": patch, "image_size": patch * side, "classes": len(weights["head.weight"]), "width": len(patches),
+             "ffn_width": len(weights["blocks.0.mlp.fc1.weight"]), "layers": layers,
+             "pooling": "cls" if cls else "mean", "qkv_bias": qkv_bias, "pre_norm": True}
+    names = {"patch_embed.proj.weight", "patch_embed.proj.bias", "pos_embed", "head.weight", "head.bias"}
+    names |= {"cls_token"} if cls else set()
+    block = TIMM_BLOCK + (("attn.qkv.bias",) if qkv_bias else ())
+    names |= {f"blocks.{i}.{name}" for i in range(layers) for name in block}
+    if "fc_norm.weight" in weights and "norm.weight" not in weights:  # timm's name for it behind the mean of tokens
+        fail("fc_norm stands behind the mean of tokens, where foldgrad's model has no normalizer")
+    return "vit", model, names | {"norm.weight", "norm.bias"}
+
+
+def cct_of(weights):
+    convs = layers_of(weights, "tokenizer.conv_layers.")
+    last = weights[f"tokenizer.conv_layers.{convs - 1}.0.weight"]
+    layers, cls = layers_of(weights, "classifier.blocks."), "classifier.class_emb" in weights
+    kernel, width = last.shape[-1], len(last)
+    # Each convolution with its maximum halves an image, and with kernels of 7 quarters it.
+    side = root(weights["classifier.positional_emb"].shape[1] - cls, "positions of tokens")
+    model = {"stem": "cct", "convs": convs, "kernel": kernel, "image_size": side * (4 if kernel == 7 else 2) ** convs,
+             "classes": len(weights["classifier.fc.weight"]), "width": width,
+             "ffn_width": len(weights["classifier.blocks.0.linear1.weight"]), "layers": layers,
+             "pooling": "cls" if cls else "sequence", "block": "cct"}
+    names = {f"tokenizer.conv_layers.{i}.0.weight" for i in range(convs)}
+    names |= {f"classifier.blocks.{i}.{name}" for i in range(layers) for name in CCT_BLOCK}
+    modules = ["norm", "fc"] + ([] if cls else ["attention_pool"])
+    names |= {f"classifier.{module}.{kind}" for module in modules for kind in ("weight", "bias")}
+    return "cct", model, names | {"classifier.positional_emb"} | ({"classifier.class_emb"} if cls else set())
+
+
+def model_of(weights):
+    if "patch_embed.proj.weight" in weights:
+        make = vit_of
+    elif "tokenizer.conv_layers.0.0.weight" in weights:
+        make = cct_of
+    else:
+        fail("has neither patch_embed.proj.weight, as timm's VisionTransformer, nor tokenizer.conv_layers.0.0.weight, "
+             "as Compact-Transformers")
+    try:
+        family, model, names = make(weights)
+    except KeyError as e:
+        fail(f"lacks {e.args[0]}")
+    unknown, missing = sorted(weights.keys() - names), sorted(names - weights.keys())
+    if unknown or missing:
+        fail(f"weights that foldgrad's model does not have: {', '.join(unknown) or 'none'}; that are missing: "
+             f"{', '.join(missing) or 'none'}")
+    return family, model
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("weights")
+    parser.add_argument("directory")
+    parser.add_argument("--heads", type=int, required=True, help="of attention")
+    parser.add_argument("--activation", default="gelu", help="of the feed-forward blocks")
+    parser.add_argument("--eps", type=float, help="of the layer normalization; 1e-6 for timm, 1e-5 for CCT")
+    parser.add_argument("--image-size", type=int, help="pixels on a side, where rounding hides it (CCT)")
+    parser.add_argument("--mean", type=float, nargs=3, default=[0, 0, 0], help="of red, green and blue, in [0, 1]")
+    parser.add_argument("--std", type=float, nargs=3, default=[1, 1, 1])
+    parser.add_argument("--classes", help="a file with their names")
+    parser.add_argument("--trust", action="store_true", help="unpickle whatever the file holds, also code")
+    args = parser.parse_args(arguments)
+    weights = read(args.weights, args.trust)
+    family, model = model_of(weights)
+    model |= {"heads": args.heads, "activation": args.activation, "image_mean": args.mean, "image_std": args.std}
+    if args.image_size:
+        model["image_size"] = args.image_size
+    if args.classes:
+        with open(args.classes, encoding="utf-8") as file:
+            model["class_names"] = file.read().split("\n")[:model["classes"]]
+    eps = args.eps or {"vit": 1e-6, "cct": 1e-5}[family]
+    os.makedirs(args.directory)
+    save_tensors(os.path.join(args.directory, "model.safetensors"), {name: t.float() for name, t in weights.items()})
+    with open(os.path.join(args.directory, "config.json"), "w") as file:  # last: with it, the directory is a model
+        json.dump({"format": f"foldgrad {family}", "format_version": 1, "model": model,
+                   "norm": {"name": "ln", "options": {"eps": eps}}}, file, indent=2)
+    print(f"{args.directory}: {family}, {model['layers']} layers of width {model['width']}, "
+          f"{model['classes']} classes, images of {model['image_size']}")
+
+
+if __name__ == "__main__":
+    main()

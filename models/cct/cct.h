@@ -1,0 +1,42 @@
+// The Compact Convolutional Transformer of config.h, which tells images apart.
+//
+//   Cct model(config, seed);
+//   Var loss = model.loss({{"images", images}, {"target", target}}, {.tape = tape, .dtype = DType::f32}, 0.1);
+//
+//   [CCT-1]  u = image; stem = cct: per convolution u = max_pool(relu(conv(u))), 3 x 3 places, stride 2, padding 1
+//                       stem = hybrid: u = gelu(norm(conv(u))), and behind all but the first max_pool, 2 x 2 places,
+//                       stride 2. A pixel of the last u is a token
+//
+//   [CCT-2] is in models/blocks/layers.h; positions, pooling [CCT-3] and inputs are in models/images/model.h.
+//
+//   Names and shapes of parameters are those of the authors (SHI-Labs/Compact-Transformers, src): the convolutions are
+//   tokenizer.conv_layers.I.0 [out, in, kernel, kernel], a hybrid stem's normalizers tokenizer.conv_layers.I.norm;
+//   behind `classifier.` follow positional_emb [1, tokens, width], blocks.I.pre_norm, blocks.I.self_attn.qkv and .proj,
+//   blocks.I.norm1, blocks.I.linear1 and .linear2, norm, attention_pool [1, width] and fc.
+#pragma once
+#include "models/cct/config.h"
+#include "models/images/model.h"
+
+namespace foldgrad {
+
+class Cct final : public ImageModel {
+ public:
+  using Config = CctConfig;
+
+  // Parameters have `dtype`. Without a seed those that init.h fills are 0, for values to be copied into. Throws
+  // std::invalid_argument for what config.validate() and make_normalizer refuse.
+  Cct(const CctConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
+      Device device = Device::cpu);
+
+  const CctConfig& config() const override { return config_; }
+  const char* family() const override { return "cct"; }
+
+ private:
+  Var tokens(const Var& pixels, const ForwardPass& pass) override;
+  Var conv(const Var& x, std::int64_t index, const ForwardPass& pass);
+  std::unique_ptr<Model> with(const ImageModelConfig& changed, DType dtype, Device device) const override;
+
+  CctConfig config_;
+};
+
+}  // namespace foldgrad

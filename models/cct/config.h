@@ -1,0 +1,40 @@
+// The sizes and choices of a Compact Convolutional Transformer (Hassani et al.: "Escaping the Big Data Paradigm with
+// Compact Transformers", 2021). The defaults are CCT-4/3x2 for images of 32 x 32.
+#pragma once
+#include "models/images/config.h"
+
+namespace foldgrad {
+
+struct CctConfig : ImageModelConfig {
+  std::int64_t convs = 2;   // convolutions between an image and its tokens
+  std::int64_t kernel = 3;  // pixels on a side: 3, 5 or 7
+
+  // "cct": of 64 channels but the last, without normalizers. "hybrid": of half the channels of the next one, the last
+  // of `width`, each with a normalizer.
+  std::string stem = "cct";
+  // "pre": pre-norm. "cct", as published: the second normalizer of a layer is on the stream (models/blocks/layers.h).
+  std::string block = "pre";
+
+  CctConfig();
+
+  bool hybrid() const { return stem == "hybrid"; }
+  // A normalizer that is folded into a convolution gives it a bias.
+  bool conv_bias() const { return hybrid() && qkv_bias; }
+  std::int64_t stride() const { return kernel < 7 ? 1 : 2; }  // of a convolution
+  std::int64_t padding() const { return kernel / 2; }
+  std::int64_t channels(std::int64_t conv) const;
+  bool pooled(std::int64_t conv) const { return !hybrid() || conv > 0; }
+  // Pixels on a side of what a convolution gives, and of what it is pooled to.
+  std::int64_t side_of_conv(std::int64_t conv) const;
+  std::int64_t side_of_pool(std::int64_t conv) const;
+
+  std::int64_t tokens() const;
+  std::int64_t smallest_image() const;
+
+  // Throws std::invalid_argument that names the key, what it must be and what it is.
+  void validate() const;
+
+  bool operator==(const CctConfig&) const = default;
+};
+
+}  // namespace foldgrad

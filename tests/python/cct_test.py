@@ -1,0 +1,23 @@
+"""PyTorch and onnxruntime give the logits of foldgrad for Compact Convolutional Transformers that it has trained, and
+for folded ones."""
+from image_models import NORMALIZERS, TRAINING, check_all
+from pytorch_cct import load_model
+
+CONFIG = """
+[model]
+family = "cct"
+width = 16
+ffn_width = 24
+heads = 4
+layers = 2
+initialization = "pytorch"
+""" + TRAINING
+# One after the other, so that each normalizer has one and all kinds of models have several.
+KINDS = [["convs=2"], ["convs=1", "kernel=7", "block=cct"], ["stem=hybrid", "convs=2"], ["stem=hybrid", "convs=3"],
+         ["kernel=5", "pooling=cls", "activation=relu"]]
+MORE = [("ln eps=1e-4", ["weight_standardization=true"])]
+
+if __name__ == "__main__":
+    # deepnorm is for post-norm, and instancenorm needs all tokens of an image: there are no nodes for it.
+    check_all("pytorch_cct.py", "Compact Convolutional Transformers", CONFIG, load_model,
+              [spec for spec in NORMALIZERS if spec != "deepnorm"], KINDS, MORE, absent={"deepnorm", "instancenorm"})
