@@ -102,8 +102,8 @@ TEST_F(NonFiniteNumbers, AreShownByInspectAndFoundByVerify) {
   EXPECT_EQ(r.out, "FAILED   all numbers are finite: encoder.layers.0.fc1.weight: nan at [2, 5]\n");
 }
 
-// Whatever says in its help that it takes a model directory is tested here or in the test above; `classify`, which takes
-// models of images, beside its own tests in the first.
+// Whatever says in its help that it takes a model directory is tested here or in the test above; `classify`, which
+// takes models of images, beside its own tests in the first.
 TEST_F(NonFiniteNumbers, AreTestedWithAllCommandsThatLoadAModel) {
   std::set<std::string> tested{"inspect", "verify", "classify"}, loading;
   for (const Command& command : commands()) tested.insert(command.arguments.substr(0, command.arguments.find(' ')));
