@@ -29,9 +29,9 @@ void require_alike(const std::string& who, const NamedTensors& own, const NamedT
     FOLDGRAD_CHECK(own.count(key), "{}: the saved state has {}, for which there is no place here", who, key);
 }
 
-void copy_into(const std::string& who, const NamedTensors& own, const NamedTensors& from) {
+void copy_into(const std::string& who, NamedTensors own, const NamedTensors& from) {
   require_alike(who, own, from);
-  for (const auto& [name, tensor] : own) tensor.copy_from(from.at(name));
+  for (auto& [name, tensor] : own) tensor.copy_from(from.at(name));
 }
 
 }  // namespace foldgrad

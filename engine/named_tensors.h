@@ -19,6 +19,6 @@ NamedTensors to(const NamedTensors& tensors, Device device);
 void require_alike(const std::string& who, const NamedTensors& own, const NamedTensors& from);
 // Writes the values of `from` into the tensors of `own`, from whatever device. Throws as require_alike() does, before
 // anything is written.
-void copy_into(const std::string& who, const NamedTensors& own, const NamedTensors& from);
+void copy_into(const std::string& who, NamedTensors own, const NamedTensors& from);
 
 }  // namespace foldgrad

@@ -103,7 +103,6 @@ class Tape {
   ~Tape();
 
   bool recording() const { return recording_; }
-  void set_recording(bool recording) { recording_ = recording; }
 
   Var constant(Tensor value);           // gets no gradient
   Var variable(Tensor value);           // gets a gradient, to be read with grad()

@@ -101,13 +101,13 @@ Tensor Tensor::to(DType dtype) const {
   return t.to(device_);
 }
 
-void Tensor::copy_from(const Tensor& source) const {
+void Tensor::copy_from(const Tensor& source) {
   FOLDGRAD_CHECK(defined_ && source.defined_ && source.shape_ == shape_ && source.dtype_ == dtype_,
                  "tensor: cannot copy {} into {}", describe(source), describe(*this));
   memory::copy(device_, raw(), source.device_, source.raw(), bytes());
 }
 
-void Tensor::zero() const { memory::zero(device_, raw(), bytes()); }
+void Tensor::zero() { memory::zero(device_, raw(), bytes()); }
 
 double Tensor::item() const {
   FOLDGRAD_CHECK(defined_ && size() == 1, "tensor: item() needs exactly one element, got {}", describe(*this));

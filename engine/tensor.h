@@ -1,4 +1,6 @@
-// A dense, row-major array on one device. Copies of a Tensor share its storage; clone() copies the values.
+// A dense, row-major array on one device. A Tensor is a handle, as a pointer is: copies share its storage, clone()
+// copies the values, and data() of a const one may be written through. zero() and copy_from() are for owners and are
+// not const.
 #pragma once
 #include <memory>
 #include <vector>
@@ -51,8 +53,8 @@ class Tensor {
   // (Only i64 to bf16 rounds twice, beyond 2^53, where it goes through f64.)
   Tensor to(DType dtype) const;
   // Values into this storage, from a tensor of the same shape and dtype on any device.
-  void copy_from(const Tensor& source) const;
-  void zero() const;
+  void copy_from(const Tensor& source);
+  void zero();
   // The values on the host, in row-major order.
   template <class T>
   std::vector<T> values() const;

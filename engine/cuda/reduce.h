@@ -28,10 +28,6 @@ template <class T>
 __device__ T warp_sum(T v) {
   return warp_reduce(v, Sum{});
 }
-template <class T>
-__device__ T warp_max(T v) {
-  return warp_reduce(v, Max{});
-}
 
 // Over the block, given back to every thread. Call it from all threads of a block of whole warps; `scratch` is shared
 // memory for one T per warp; `identity` is what combine leaves others unchanged with.

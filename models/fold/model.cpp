@@ -78,7 +78,7 @@ FoldedModel fold(Model& model, const FoldOptions& options) {
     p->value.copy_from(value->second.to(p->value.dtype()));
   }
   const NamedTensors state = model.state();
-  for (const auto& [name, tensor] : result.model->state()) tensor.copy_from(state.at(name));
+  for (auto&& [name, tensor] : result.model->state()) tensor.copy_from(state.at(name));
   return result;
 }
 

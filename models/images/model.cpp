@@ -120,7 +120,7 @@ std::unique_ptr<Model> ImageModel::foldable() {
   NamedTensors from = values();
   for (ImageLayer& layer : layers_)
     for (const LinearLayer* linear : layer.linears()) from[linear->weight.name] = linear->matrix_values();
-  for (const auto& [name, to] : same->values())
+  for (auto&& [name, to] : same->values())
     if (const auto found = from.find(name); found != from.end()) to.copy_from(found->second);
   return same;
 }

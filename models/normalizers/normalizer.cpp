@@ -87,7 +87,7 @@ NamedTensors Normalizer::statistics() const {
 }
 
 void Normalizer::reset_iterations() {
-  for (const auto& [name, tensor] : state())
+  for (auto&& [name, tensor] : state())
     if (name == "iters" || name == "steps") tensor.zero();
 }
 

@@ -8,7 +8,8 @@ namespace {
 Tensor one(float value) { return Tensor::of<float>({1}, {value}); }
 
 TEST(NamedTensors, ClonesShareNothing) {
-  const NamedTensors tensors{{"a", one(1)}}, copies = clone(tensors);
+  const NamedTensors tensors{{"a", one(1)}};
+  NamedTensors copies = clone(tensors);
   copies.at("a").zero();
   EXPECT_EQ(tensors.at("a").values<float>(), std::vector<float>{1});
 }

@@ -22,7 +22,7 @@ Tensor counting(Shape shape) {
 }
 
 TEST(Tensor, UndefinedHasNothing) {
-  const Tensor none;
+  Tensor none;
   EXPECT_FALSE(none.defined());
   EXPECT_EQ(none.raw(), nullptr);
   EXPECT_EQ(none.bytes(), 0u);
@@ -33,7 +33,7 @@ TEST(Tensor, UndefinedHasNothing) {
   none.zero();
   EXPECT_EQ(message_of([&] { none.values<float>(); }), "tensor: an undefined tensor has no values");
   EXPECT_EQ(message_of([&] { none.item(); }), "tensor: item() needs exactly one element, got nothing");
-  const Tensor scalar = Tensor::zeros({}, DType::f32);
+  Tensor scalar = Tensor::zeros({}, DType::f32);
   EXPECT_EQ(message_of([&] { scalar.copy_from(none); }), "tensor: cannot copy nothing into f32 [] on cpu");
   EXPECT_EQ(message_of([&] { none.copy_from(scalar); }), "tensor: cannot copy f32 [] on cpu into nothing");
 }
@@ -131,7 +131,8 @@ TEST(Tensor, ReshapeRefuses) {
 }
 
 TEST(Tensor, SliceIsAViewOfRows) {
-  const Tensor x = counting({4, 3}), middle = x.slice(1, 3);
+  const Tensor x = counting({4, 3});
+  Tensor middle = x.slice(1, 3);
   EXPECT_EQ(middle.shape(), (Shape{2, 3}));
   EXPECT_EQ(middle.values<float>(), (std::vector<float>{3, 4, 5, 6, 7, 8}));
   EXPECT_EQ(middle.slice(1, 2).values<float>(), (std::vector<float>{6, 7, 8}));
@@ -173,7 +174,8 @@ TEST(Tensor, AViewKeepsTheStorage) {
 }
 
 TEST(Tensor, CopyFrom) {
-  const Tensor x = counting({2, 2}), y = Tensor::zeros({2, 2}, DType::f32);
+  const Tensor x = counting({2, 2});
+  Tensor y = Tensor::zeros({2, 2}, DType::f32);
   y.slice(1, 2).copy_from(x.slice(0, 1));
   EXPECT_EQ(y.values<float>(), (std::vector<float>{0, 0, 0, 1}));
   EXPECT_THROW(y.copy_from(counting({4})), std::invalid_argument);

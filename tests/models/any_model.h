@@ -34,7 +34,7 @@ inline void randomize(Model& model, unsigned seed, double deviation = 0.3) {
 // Statistics as far from where they began as those of trained models.
 inline void randomize_statistics(Model& model, unsigned seed) {
   for (Normalizer* norm : model.normalizers())
-    for (const auto& [name, tensor] : norm->state()) {
+    for (auto&& [name, tensor] : norm->state()) {
       if (!is_floating(tensor.dtype())) continue;
       const Tensor random = randn(tensor.shape(), ++seed);
       for (std::int64_t i = 0; i < random.size() && name != "run_mean"; ++i)

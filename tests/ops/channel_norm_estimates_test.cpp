@@ -22,7 +22,7 @@ struct Midst {
       : options(o), state(ChannelNormState::create(o, kColumns, DType::f64)) {
     set_iterations(state, iterations);
     unsigned seed = 10;
-    for (const auto& [name, buffer] : state.named()) {
+    for (auto&& [name, buffer] : state.named()) {
       if (name == "iters" || name == "skips") continue;
       const bool positive = name == "win_sq" || name == "run_var";
       const Tensor values = randn(buffer.shape(), ++seed, 0.2, positive ? 1.5 : 0.4);
@@ -191,7 +191,7 @@ TEST(ChannelNormEstimates, CN_2_WithoutPsiDxIsTheGradientWithAConstantVariance) 
   std::vector<double> variance;
   for (std::int64_t c = 0; c < kColumns; ++c) variance.push_back(window_mean(m, c, m.q(c)));
   // Evaluated with these variances as running ones, the layer has them as constants.
-  const ChannelNormState constant = ChannelNormState::create(o, kColumns, DType::f64);
+  ChannelNormState constant = ChannelNormState::create(o, kColumns, DType::f64);
   constant.run_var.copy_from(Tensor::of({kColumns}, variance));
   const Tensor want = Tensor::empty(m.x.shape(), DType::f64);
   const auto loss = [&] {

@@ -5,10 +5,10 @@
 
 namespace foldgrad::testing {
 
-inline void set(const Tensor& buffer, double value) {
+inline void set(Tensor buffer, double value) {
   if (buffer.defined()) buffer.copy_from(Tensor::full(buffer.shape(), value, buffer.dtype()));
 }
-inline void set_iterations(const ChannelNormState& state, std::int64_t t) {
+inline void set_iterations(ChannelNormState state, std::int64_t t) {
   state.iters.copy_from(Tensor::of<std::int64_t>({}, {t}));
 }
 inline ChannelNormOptions with_warmup(ChannelNormOptions o, std::int64_t warmup) {

@@ -103,7 +103,7 @@ Reached follow(unsigned seed, Device device) {
   const bool masked = random.coin(), non_finite = defined && random.below(3) == 0;
   const long start = random.coin() ? 0 : 990 + random.below(20);
   ChannelNormModel model(options, C, kTolerance, start);
-  const ChannelNormState state = ChannelNormState::create(options, C, DType::f64, device);
+  ChannelNormState state = ChannelNormState::create(options, C, DType::f64, device);
   state.iters.copy_from(Tensor::of<std::int64_t>({}, {start}));
   Column levels(C);
   for (Real& level : levels) level = std::exp(random.normal());

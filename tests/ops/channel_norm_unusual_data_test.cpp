@@ -75,7 +75,7 @@ TEST(ChannelNormUnusualData, OnlyPaddingIsHeld) {
     for (const Options& o : {Options::un(), Options::bn(), Options::un_released()}) {
       const Layer layer(o, 2, device);
       layer.step(randn({4, 2}, 1), randn({4, 2}, 2));
-      const ChannelNormState before = layer.state.snapshot();
+      ChannelNormState before = layer.state.snapshot();
       const Tensor mask = Tensor::zeros({4}, DType::u8, device);
       const auto [y, dx] = layer.step(randn({4, 2}, 3), randn({4, 2}, 4), &mask);
       for (std::int64_t i = 0; i < 8; ++i) EXPECT_TRUE(std::isfinite(item(y, i)) && std::isfinite(item(dx, i)));

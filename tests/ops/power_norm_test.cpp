@@ -15,10 +15,10 @@ namespace {
 using Options = PowerNormOptions;
 constexpr double kRounding = 1e-14;
 
-void set(const Tensor& buffer, double value) { buffer.copy_from(Tensor::full(buffer.shape(), value, buffer.dtype())); }
+void set(Tensor buffer, double value) { buffer.copy_from(Tensor::full(buffer.shape(), value, buffer.dtype())); }
 double item(const Tensor& t, std::int64_t i = 0) { return t.values<double>()[i]; }
 PowerNormState state_at(std::int64_t iterations, std::int64_t C, DType dtype, Device device) {
-  const PowerNormState state = PowerNormState::create(C, dtype == DType::f64 ? DType::f64 : DType::f32, device);
+  PowerNormState state = PowerNormState::create(C, dtype == DType::f64 ? DType::f64 : DType::f32, device);
   state.iters.copy_from(Tensor::of<std::int64_t>({}, {iterations}));
   return state;
 }
@@ -131,7 +131,7 @@ TEST(PowerNorm, PN_3_StationaryStreamReachesLambdaOverGamma) {
 TEST(PowerNorm, PN_3_EstimateOfDxLeavesDgammaAndDbetaExact) {
   for (std::int64_t warmup : {0, 10000}) {
     const Options o{.warmup = warmup};
-    const PowerNormState state = state_at(9, 3, DType::f64, Device::cpu);
+    PowerNormState state = state_at(9, 3, DType::f64, Device::cpu);
     state.phi.copy_from(randn({3}, 5, 0.2, 1.5));
     state.nu_ema.copy_from(randn({3}, 6, 0.2, 0.4));
     const Tensor x = randn({12, 3}, 1, 1.3, 0.4), dy = randn({12, 3}, 2, 1, 0.3), gamma = randn({3}, 3),

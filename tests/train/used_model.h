@@ -14,7 +14,7 @@ inline std::unique_ptr<Transformer> used_model(const std::string& normalizer, co
   config.dropout = 0.2;
   auto model = std::make_unique<Transformer>(config, 3, DType::f64);
   randomize(*model, 5, 0.3);
-  const Tensor table = model->source_table().value;
+  Tensor table = model->source_table().value;
   for (std::uint32_t step = 1; step <= 12; ++step) {
     const Tensor before = table.clone();
     for (std::int64_t i = 0; i < table.size() && step == outlier_at; ++i) table.data<double>()[i] *= 20;

@@ -47,8 +47,8 @@ void refuse_others(const std::string& file, const NamedTensors& tensors,
 }
 
 // Looks at the numbers as the model will have them: what a file holds in f64 may be too large for f32.
-void fill(const NamedTensors& own, const std::string& file, const NamedTensors& tensors, NonFinite non_finite) {
-  for (const auto& [name, value] : own) {
+void fill(NamedTensors own, const std::string& file, const NamedTensors& tensors, NonFinite non_finite) {
+  for (auto& [name, value] : own) {
     const Tensor t = fitting(file, tensors, name, value.shape(), value.dtype());
     if (const std::string bad = first_non_finite(t); !bad.empty() && non_finite == NonFinite::refuse)
       throw FileError(file, fmt::format("tensor {} must be finite, got {}", name, bad));

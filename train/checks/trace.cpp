@@ -164,7 +164,7 @@ class Comparison {
 void preset(const Trace& trace, Normalizer& norm, Device device) {
   for (Parameter* p : norm.parameters()) p->value.copy_from(trace.array(array_name(*p)).to(p->value.dtype()));
   if (trace.start_iters == 0) return;
-  const auto state = norm.state();
+  auto state = norm.state();
   for (const char* counter : {"iters", "steps"})
     if (const auto found = state.find(counter); found != state.end() && found->second.device() == device)
       return found->second.copy_from(Tensor::of<std::int64_t>({}, {trace.start_iters}));

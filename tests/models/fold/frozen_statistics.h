@@ -86,10 +86,10 @@ inline void freeze(Model& model, std::int64_t iterations, const std::function<vo
     if (norm->info().name == "prepbn") norm->state().at("steps").data<std::int64_t>()[0] = iterations;
   const NamedTensors inputs = statistics_inputs(training_pass);
   for (Normalizer* norm : model.normalizers()) {
-    const auto state = norm->state();
+    auto state = norm->state();
     if (state.empty()) continue;
     const Moments m = moments_of(counted(*norm, inputs.at(norm->site())), state.count("run_mean"));
-    for (const auto& [name, tensor] : state) {
+    for (auto& [name, tensor] : state) {
       if (name == "iters") tensor.data<std::int64_t>()[0] = iterations;
       if (name != "run_mean" && name != "run_var" && name != "phi" && name != "win_sq") continue;
       const Tensor row = Tensor::of({norm->channels()}, name == "run_mean" ? m.mean : m.square).to(tensor.dtype());

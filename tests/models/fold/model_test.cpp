@@ -120,7 +120,7 @@ void make_powers_of_two(Transformer& model) {
       else
         p->value.zero();
     }
-    for (const auto& [name, tensor] : norm->state())
+    for (auto&& [name, tensor] : norm->state())
       if (name == "run_var" || name == "phi") tensor.copy_from(variance.to(tensor.dtype()));
   }
 }

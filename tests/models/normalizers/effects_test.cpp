@@ -56,7 +56,7 @@ void prepare(Normalizer& norm, const Scene& scene) {
   for (Parameter* p : norm.parameters())
     if (p->name.find("weight") != std::string::npos || p->name.find("bias") != std::string::npos)
       p->value.copy_from(randn(p->value.shape(), 5, 0.3, 1));
-  for (const auto& [name, tensor] : norm.state()) {
+  for (auto&& [name, tensor] : norm.state()) {
     if (name == "iters" || name == "steps") tensor.copy_from(Tensor::of<std::int64_t>({}, {scene.iterations}));
     if (name == "run_var" || name == "phi") tensor.copy_from(filled(tensor, 11, 0.1, 1.2));
     if (name == "run_mean") tensor.copy_from(filled(tensor, 12, 0.1, 0.2));

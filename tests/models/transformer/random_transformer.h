@@ -48,7 +48,7 @@ inline TranslationBatch random_batch(const TransformerConfig& config) {
 // by its gain, which nothing takes back; B to the order of 10^levels.
 inline void set_gains(Normalizer& norm, const std::vector<double>& decades, const std::vector<double>& levels) {
   Tensor variance, gain, bias;
-  for (const auto& [name, tensor] : norm.state()) {
+  for (auto&& [name, tensor] : norm.state()) {
     if (name == "run_var" || name == "phi") variance = tensor;
     if (name == "run_mean") tensor.copy_from(randn(tensor.shape(), 1).to(tensor.dtype()));
   }
@@ -58,7 +58,7 @@ inline void set_gains(Normalizer& norm, const std::vector<double>& decades, cons
     if (p->name.ends_with(".eta")) p->value.copy_from(Tensor::full({1}, 1e-3, p->value.dtype()));  // is added to A
   }
   if (!gain.defined()) return;
-  const auto change = [](const Tensor& t, const auto& to) {
+  const auto change = [](Tensor& t, const auto& to) {
     const Tensor exact = t.to(DType::f64).clone();
     for (std::int64_t c = 0; c < t.size(); ++c) exact.data<double>()[c] = to(std::size_t(c), exact.data<double>()[c]);
     t.copy_from(exact.to(t.dtype()));

@@ -90,7 +90,7 @@ TEST(VitWeightStandardization, WS_3_IsOfEveryLinearLayerOfABlockAndOfNoOther) {
   Vit plain(plain_config, 1, DType::f64);
   const NamedTensors values = model.values();
   std::int64_t rows = 0;
-  for (const auto& [name, to] : plain.values()) {
+  for (auto&& [name, to] : plain.values()) {
     const auto gain = values.find(name.substr(0, name.rfind('.')) + ".gain");
     const bool is_matrix = gain != values.end() && name.ends_with(".weight");
     to.copy_from(is_matrix ? by_hand(values.at(name), gain->second) : values.at(name));

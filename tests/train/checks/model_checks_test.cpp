@@ -92,7 +92,7 @@ TEST(ModelChecks, AreOfTheModelAndOfWhatFoldsIt) {
   EXPECT_EQ(failed(DType::f64, 100),
             (Names{"folded = unfolded, f64", "greedy translations of the folded model are the same"}));
   const auto noisy = stored(*exact);
-  for (const auto& [name, tensor] : noisy->state())
+  for (auto&& [name, tensor] : noisy->state())
     if (name.ends_with("win_sq")) tensor.copy_from(Tensor::full(tensor.shape(), 1e6, DType::f32));
   EXPECT_EQ(failures(check(*noisy)).rfind("running variances bear out the windows", 0), 0u);
 }

@@ -91,7 +91,7 @@ class AverageCommand : public ModelProgram {};
 
 TEST_F(AverageCommand, AveragesWeightsAndStatistics) {
   Transformer other(model_->config(), 1);
-  for (auto& [name, tensor] : other.state())
+  for (auto&& [name, tensor] : other.state())
     tensor.copy_from(Tensor::full(tensor.shape(), is_floating(tensor.dtype()) ? 3 : 5, DType::f64).to(tensor.dtype()));
   write_model_directory(files_ / "other", other);
   const ProgramResult r = run("average @m @other -o @a");

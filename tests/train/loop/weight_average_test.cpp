@@ -27,7 +27,7 @@ TEST(WeightAverage, EMA_1_WorkedByHand) {
 TEST(WeightAverage, AVG_3_WorkedByHand) {
   for (Device device : devices()) {
     Parameter w{"w", Tensor::zeros({2}, DType::f32, device)};
-    const Tensor statistic = Tensor::full({1}, 8, DType::f32, device);
+    Tensor statistic = Tensor::full({1}, 8, DType::f32, device);
     WeightAverage average({&w}, 0.75, {{"norm.run_var", statistic}});
     for (const double s : {0.0, -2.0}) {
       statistic.copy_from(Tensor::full({1}, s, DType::f32));

@@ -37,7 +37,7 @@ void WeightAverage::update_as() const {
 void WeightAverage::update() { averaged_[0].average.dtype() == DType::f32 ? update_as<float>() : update_as<double>(); }
 
 void WeightAverage::swap() {
-  for (const auto& [name, value, average] : averaged_) {
+  for (auto& [name, value, average] : averaged_) {
     const Tensor kept = value.clone();
     value.copy_from(average);
     average.copy_from(kept);
