@@ -10,8 +10,13 @@
 
 namespace foldgrad {
 
+FileError::FileError(const std::string& path, const std::string& what)
+    : std::runtime_error((path.empty() ? "\"\"" : path) + ": " + what) {}
+
 FileError::FileError(const std::string& path, const std::string& what, int error)
-    : std::runtime_error(path + ": " + what + ": " + std::generic_category().message(error)), error_(error) {}
+    : FileError(path, what + ": " + std::generic_category().message(error)) {
+  error_ = error;
+}
 
 // O_NONBLOCK: without it, opening a FIFO would wait for a writer before it can be refused.
 InputFile::InputFile(std::string path)
@@ -20,7 +25,9 @@ InputFile::InputFile(std::string path)
   struct stat status;
   const bool known = fstat(descriptor_, &status) == 0;
   const int error = errno;
-  if (known && S_ISREG(status.st_mode)) {
+  // Files of the kernel, such as /proc/version, have content but no size.
+  char first;
+  if (known && S_ISREG(status.st_mode) && (status.st_size > 0 || pread(descriptor_, &first, 1, 0) <= 0)) {
     size_ = std::uint64_t(status.st_size);
     return;
   }

@@ -10,7 +10,7 @@ namespace foldgrad {
 // A file that cannot be read or written, or whose content is not what its format demands: "PATH: what is wrong".
 class FileError : public std::runtime_error {
  public:
-  FileError(const std::string& path, const std::string& what) : std::runtime_error(path + ": " + what) {}
+  FileError(const std::string& path, const std::string& what);
   // `error` is an errno; its text ends the message: "PATH: cannot be opened: No such file or directory".
   FileError(const std::string& path, const std::string& what, int error);
 

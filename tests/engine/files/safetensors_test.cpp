@@ -184,6 +184,9 @@ TEST(Safetensors, FilesThatCannotBeOpened) {
   EXPECT_EQ(message_of([&] { read_safetensors(missing); }), missing + ": cannot be opened: No such file or directory");
   EXPECT_EQ(message_of([&] { read_safetensors(pipe); }), pipe + ": is not a regular file");
   EXPECT_EQ(message_of([&] { read_safetensors(directory.path()); }), directory.path() + ": is not a regular file");
+  EXPECT_EQ(message_of([&] { read_safetensors(""); }), "\"\": cannot be opened: No such file or directory");
+  const std::string of_kernel = "/proc/self/status";  // has content, but no size
+  EXPECT_EQ(message_of([&] { read_safetensors(of_kernel); }), of_kernel + ": is not a regular file");
   EXPECT_THROW(write_safetensors(nowhere, {}), FileError);
 }
 
