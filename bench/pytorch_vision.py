@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Times in PyTorch what vision_bench times: the same models, sizes and names, with layer normalization.
+
+    python pytorch_vision.py [--threads 2] [--seconds 10] [--filter cct] [--compile]
+
+f32 is eager f32, bf16 is autocast with f32 weights; convolutions have their channels last; the fused attention, AdamW in
+one kernel: what a careful user of PyTorch writes. Prints one JSON object: name -> seconds of every step, and what was
+used under "context".
+"""
+import argparse
+import contextlib
+import json
+import math
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+from pytorch_transformer import measure
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads, ffn):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.proj = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width)
+        self.fc1, self.fc2 = nn.Linear(width, ffn), nn.Linear(ffn, width)
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm1(x)).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        x = x + self.proj(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(-2))
+        return x + self.fc2(F.gelu(self.fc1(self.norm2(x))))
+
+
+class Vit(nn.Module):
+    """ViT-S with patches of 4 x 4 and a class token."""
+
+    def __init__(self, width=384, heads=6, ffn=1536, layers=12):
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, 4, 4)
+        self.cls, self.positions = nn.Parameter(torch.zeros(1, 1, width)), nn.Parameter(torch.zeros(1, 65, width))
+        self.blocks = nn.Sequential(*(Block(width, heads, ffn) for _ in range(layers)))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 10)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.cls.expand(len(x), -1, -1), x], 1) + self.positions
+        return self.head(self.norm(self.blocks(x))[:, 0])
+
+
+class Cct(nn.Module):
+    """CCT-4/3x2 with pre-norm blocks."""
+
+    def __init__(self, width=128, heads=2, ffn=128, layers=4):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.Conv2d(64, width, 3, 1, 1, bias=False)
+        self.positions = nn.Parameter(torch.zeros(1, 64, width))
+        self.blocks = nn.Sequential(*(Block(width, heads, ffn) for _ in range(layers)))
+        self.norm, self.pool, self.head = nn.LayerNorm(width), nn.Linear(width, 1), nn.Linear(width, 10)
+
+    def forward(self, x):
+        for conv in (self.conv1, self.conv2):
+            x = F.max_pool2d(F.relu(conv(x)), 3, 2, 1)
+        x = self.norm(self.blocks(x.flatten(2).transpose(1, 2) + self.positions))
+        weights = self.pool(x).softmax(1)
+        return self.head((weights.transpose(1, 2) @ x).squeeze(1))
+
+
+TASKS = {"vit_s4": (Vit, 64), "cct4_3x2": (Cct, 128)}
+
+
+def pixels(images):
+    """Bytes, channels last in memory, to what a model takes, as vision_bench's models do themselves."""
+    return images.float().div_(255).sub_(0.5).div_(0.25)
+
+
+def batch_of(batch):
+    images = torch.randint(0, 256, (batch, 3, 32, 32), dtype=torch.uint8).to(memory_format=torch.channels_last)
+    return images, torch.randint(0, 10, (batch,))
+
+
+def autocast(bf16):
+    return torch.autocast("cpu", torch.bfloat16) if bf16 else contextlib.nullcontext()
+
+
+def step_of(model, batch, bf16, compiled):
+    model.to(memory_format=torch.channels_last).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.05, fused=True)
+    images, target = batch_of(batch)
+    call = torch.compile(model) if compiled else model
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        with autocast(bf16):
+            logits = call(pixels(images))
+        F.cross_entropy(logits.float(), target, label_smoothing=0.1).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), math.inf)
+        optimizer.step()
+
+    return step
+
+
+def inference_of(model, batch, bf16, compiled):
+    model.to(memory_format=torch.channels_last).eval()
+    images, _ = batch_of(batch)
+    call = torch.compile(model) if compiled else model
+
+    def infer():
+        with torch.inference_mode(), autocast(bf16):
+            call(pixels(images))
+
+    return infer
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
+    parser.add_argument("--seconds", type=float, default=10, help="per benchmark (default: 10)")
+    parser.add_argument("--filter", default="", help="only benchmarks whose name contains this")
+    parser.add_argument("--compile", action="store_true", help="through torch.compile")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(1)
+    result = {"context": {"torch": torch.__version__, "threads": torch.get_num_threads(),
+                          "compiled": arguments.compile}}
+    for task, (make, batch) in TASKS.items():
+        for dtype in ("f32", "bf16"):
+            for kind, timed in (("step", step_of), ("infer/ln", inference_of)):
+                name = f"{task}/{kind}/{dtype}"
+                if arguments.filter in name:
+                    result[name] = measure(timed(make(), batch, dtype == "bf16", arguments.compile), arguments.seconds)
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+// Times models of images: a training step (forward, backward, the norm of the gradient and AdamW) and inference, which
+// is the recorded forward pass without its recording. Their products are set beside the peak of fused multiply-adds,
+// measured in the same run.
+//
+//   vision_bench [Google Benchmark's flags]      MODEL/step/DTYPE, MODEL/infer/NORMALIZER/DTYPE
+//   bench/pytorch_vision.py has the same names
+#include <benchmark/benchmark.h>
+
+#include <limits>
+
+#include "bench/machine.h"
+#include "engine/cpu/support.h"
+#include "engine/gemm/gemm.h"
+#include "models/cct/cct.h"
+#include "models/fold/model.h"
+#include "models/vit/vit.h"
+#include "train/loop/optimizer/gradient_clipping.h"
+#include "train/loop/optimizer/optimizer.h"
+
+namespace foldgrad::bench {
+namespace {
+
+// ViT-S with patches of 4 x 4 and a class token, and CCT-4/3x2.
+struct Task {
+  const char* name;
+  std::int64_t batch;
+  double multiply_adds;  // of the products of one image's forward pass
+  std::unique_ptr<Model> (*make)(const std::string& normalizer);
+};
+
+double block_multiply_adds(const ImageModelConfig& c, double tokens) {
+  const double d = double(c.width), m = double(c.ffn_width);
+  return double(c.layers) * tokens * (4 * d * d + 2 * d * m + 2 * tokens * d);
+}
+
+template <class Config>
+Config config_of(const std::string& normalizer) {
+  Config config;
+  config.classes = 10;
+  config.normalizer = normalizer;
+  return config;
+}
+
+std::vector<Task> tasks() {
+  const VitConfig vit = config_of<VitConfig>("ln");
+  const CctConfig cct = config_of<CctConfig>("ln");
+  const double patches = 64 * 48.0 * double(vit.width);
+  const double convolutions = 32 * 32 * 9 * 3 * 64.0 + 16 * 16 * 9 * 64 * double(cct.width);
+  return {{"vit_s4", 64, patches + block_multiply_adds(vit, double(vit.tokens())),
+           [](const std::string& n) -> std::unique_ptr<Model> {
+             return std::make_unique<Vit>(config_of<VitConfig>(n), /*seed=*/1);
+           }},
+          {"cct4_3x2", 128, convolutions + block_multiply_adds(cct, double(cct.tokens())),
+           [](const std::string& n) -> std::unique_ptr<Model> {
+             return std::make_unique<Cct>(config_of<CctConfig>(n), /*seed=*/1);
+           }}};
+}
+
+NamedTensors make_batch(const Task& task) {
+  NamedTensors batch{{"images", Tensor::empty({task.batch, 32, 32, 3}, DType::u8)},
+                     {"target", Tensor::empty({task.batch}, DType::i64)}};
+  Tensor &images = batch.at("images"), &target = batch.at("target");
+  std::uint32_t state = 1;
+  const auto draw = [&state] { return (state = state * 1664525u + 1013904223u) >> 24; };
+  for (std::int64_t i = 0; i < images.size(); ++i) images.data<std::uint8_t>()[i] = std::uint8_t(draw());
+  for (std::int64_t i = 0; i < target.size(); ++i) target.data<std::int64_t>()[i] = draw() % 10;
+  return batch;
+}
+
+void count(benchmark::State& state, const Task& task, double flops, double fma) {
+  const auto rate = [](double per_step) {
+    return benchmark::Counter(per_step, benchmark::Counter::kIsIterationInvariantRate);
+  };
+  state.counters["images/s"] = rate(double(task.batch));
+  state.counters["of_peak_%"] = rate(100 * flops / fma);
+}
+
+void train(benchmark::State& state, const Task& task, DType dtype, double fma) {
+  const std::unique_ptr<Model> model = task.make("ln");
+  const std::vector<Parameter*> parameters = model->parameters();
+  Optimizer optimizer(AdamW(), {{.parameters = parameters, .weight_decay = 0.05}});
+  const NamedTensors batch = make_batch(task);
+  Tape tape;
+  std::uint32_t step = 0;
+  const auto update = [&] {
+    for (Parameter* p : parameters) p->zero_grad();
+    const Var loss =
+        model->loss(batch, {.tape = tape, .dtype = dtype, .training = true, .seed = 1, .step = step++}, 0.1);
+    tape.backward(loss, Tensor::full({}, 1 / double(task.batch), loss.dtype()));
+    tape.clear();
+    optimizer.step(1e-4, clip_by_norm(parameters, std::numeric_limits<double>::infinity()).factor);
+  };
+  update();  // allocates, and compiles the products
+  for (auto _ : state) update();
+  count(state, task, 6 * task.multiply_adds * double(task.batch), fma);
+}
+
+std::unique_ptr<Model> inference_model(const Task& task, const std::string& normalizer, DType dtype) {
+  const bool folds = normalizer.ends_with("_folded");
+  std::unique_ptr<Model> model = task.make(folds ? normalizer.substr(0, normalizer.find('_')) : normalizer);
+  if (folds) model = fold(*model).model;
+  return model->copy(dtype, Device::cpu);
+}
+
+void infer(benchmark::State& state, const Task& task, const std::string& normalizer, DType dtype, double fma) {
+  const std::unique_ptr<Model> model = inference_model(task, normalizer, dtype);
+  const NamedTensors batch = make_batch(task);
+  Tape tape(/*recording=*/false);
+  const auto logits = [&] {
+    benchmark::DoNotOptimize(model->forward(batch, {.tape = tape, .dtype = dtype}).value().raw());
+    tape.clear();
+  };
+  logits();
+  for (auto _ : state) logits();
+  count(state, task, 2 * task.multiply_adds * double(task.batch), fma);
+}
+
+int register_all(int&, char**) {
+  require_cpu_support();
+  const double fma = fma_peak();
+  benchmark::AddCustomContext("machine", cpu_model());
+  benchmark::AddCustomContext("fma_GFLOP/s", fmt::format("{:.1f}", fma / 1e9));
+  benchmark::AddCustomContext("gemm", gemm_backend(Device::cpu, DType::f32));
+  const auto timed = [](benchmark::internal::Benchmark* b) {
+    b->UseRealTime()->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
+  };
+  for (const Task& task : tasks())
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      timed(benchmark::RegisterBenchmark(fmt::format("{}/step/{}", task.name, name(dtype)).c_str(), train, task, dtype,
+                                         fma));
+      for (const char* normalizer : {"ln", "none", "un", "un_folded"})
+        timed(benchmark::RegisterBenchmark(fmt::format("{}/infer/{}/{}", task.name, normalizer, name(dtype)).c_str(),
+                                           infer, task, normalizer, dtype, fma));
+    }
+  return 0;
+}
+
+}  // namespace
+}  // namespace foldgrad::bench
+
+int main(int argc, char** argv) {
+  return foldgrad::bench::run_program("vision_bench", argc, argv, foldgrad::bench::register_all);
+}
