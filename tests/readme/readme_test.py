@@ -25,6 +25,9 @@ TINY = ("--set model.width=16 --set model.ffn_width=16 --set model.heads=2 --set
 FEW = "--set train.steps=2 --set train.warmup=1 --set data.valid_pairs=5"
 SMALL = {
     "scripts/demo.sh": "--steps 10",
+    "scripts/demo.sh --task shapes":
+        "--set train.steps=3 --set train.warmup=1 --set data.train_images=300 --set data.valid_images=50 "
+        "--set model.width=16",
     "$F train configs/multi30k-un.toml --out runs/multi30k-un": TINY + "--set data.vocabulary=30",
     "$F train configs/numbers-un.toml --out runs/un $TINY --set norm.un.warmup=30": FEW,
     "$F train configs/numbers-un.toml --out runs/ln $TINY --set norm.name=ln": FEW,
@@ -34,7 +37,7 @@ SMALL = {
     "$F eval runs/multi30k-un --split test --beam 1": "--max-length-b 20",
 }
 # By document, what must be there afterwards.
-MADE = {"README.md": ["runs/multi30k-un/report.html", "averaged/model.safetensors", "folded/certificate.json",
+MADE = {"README.md": ["runs/multi30k-un/report.html", "runs/demo-shapes/report.html", "averaged/model.safetensors", "folded/certificate.json",
                       "before-and-after.svg"],
         "docs/tutorial.md": ["report.html", "folded/certificate.json", "ln-folded/certificate.json",
                              "before-and-after.svg"]}
