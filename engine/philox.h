@@ -40,8 +40,11 @@ struct Random {
   FOLDGRAD_HD std::uint32_t bits(std::uint64_t element) const { return block(element / 4).word[element % 4]; }
   // In [0, 2^16), eight to a block: enough for a choice, at half the price.
   FOLDGRAD_HD std::uint32_t bits16(std::uint64_t element) const { return half(block(element / 8), int(element % 8)); }
+  // Chosen, not indexed: a thread of a GPU would keep words that are indexed at run time in memory.
   FOLDGRAD_HD static std::uint32_t half(const PhiloxWords& words, int k) {
-    return words.word[k / 2] >> (k % 2 * 16) & 0xFFFFu;
+    const std::uint32_t lower = k / 2 % 2 ? words.word[1] : words.word[0];
+    const std::uint32_t upper = k / 2 % 2 ? words.word[3] : words.word[2];
+    return (k / 4 ? upper : lower) >> (k % 2 * 16) & 0xFFFFu;
   }
   // In [0, 1), a multiple of 2^-24, exact in float.
   FOLDGRAD_HD float uniform(std::uint64_t element) const { return float(bits(element) >> 8) * (1.0f / 16777216.0f); }

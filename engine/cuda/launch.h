@@ -14,6 +14,14 @@
 #include "emulation/cuda_emulation.h"
 #endif
 
+// Loops over arrays of a thread are unrolled, or the arrays would lie in memory and not in registers. Only nvcc knows
+// the pragma.
+#ifdef __CUDACC__
+#define FOLDGRAD_UNROLL _Pragma("unroll")
+#else
+#define FOLDGRAD_UNROLL
+#endif
+
 namespace foldgrad {
 
 #ifdef __CUDACC__

@@ -57,10 +57,14 @@ __global__ void backward_q_kernel(AttentionBackward<T> p) {
     Scores<V> q_dot_k, dy_dot_v;
     row_products(q_dot_k, q, k, room);
     row_products(dy_dot_v, dy, v, room);
-    for (int a = 0; a < kPerThread; ++a)
+    FOLDGRAD_UNROLL
+    for (int a = 0; a < kPerThread; ++a) {
+      FOLDGRAD_UNROLL
       for (int b = 0; b < kPerThread; ++b)
         ds[row_of(a) * kTileRow + column_of(b)] =
             entry(p, at, i0 + row_of(a), j0 + column_of(b), q_dot_k[a][b], dy_dot_v[a][b]).ds;
+    }
+
     add_weighted_rows(dq, ds, k, room);  // [ATT-6]
   }
   for_sums(dq, queries, width,
@@ -89,12 +93,16 @@ __global__ void backward_kv_kernel(AttentionBackward<T> p) {
     Scores<V> q_dot_k, dy_dot_v;
     row_products(q_dot_k, k, q, room);
     row_products(dy_dot_v, v, dy, room);
-    for (int a = 0; a < kPerThread; ++a)
+    FOLDGRAD_UNROLL
+    for (int a = 0; a < kPerThread; ++a) {
+      FOLDGRAD_UNROLL
       for (int b = 0; b < kPerThread; ++b) {
         const Entry<V> e = entry(p, at, i0 + column_of(b), j0 + row_of(a), q_dot_k[a][b], dy_dot_v[a][b]);
         zp[row_of(a) * kTileRow + column_of(b)] = e.zp;
         ds[row_of(a) * kTileRow + column_of(b)] = e.ds;
       }
+    }
+
     add_weighted_rows(dv, zp, dy, room);  // [ATT-4]
     add_weighted_rows(dk, ds, q, room);   // [ATT-6]
   }

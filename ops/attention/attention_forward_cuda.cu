@@ -24,6 +24,7 @@ __device__ void take_scores(const AttentionForward<T>& p, const AttentionHead& a
   const AttentionShape& s = p.shape;
   const V scale = V(s.scale);
   V largest = running.max[a];
+  FOLDGRAD_UNROLL
   for (int b = 0; b < kPerThread; ++b) {
     const std::int64_t j = j0 + column_of(b);
     if (j >= s.visible(i) || (p.mask && !p.mask[at.mask + j])) scores[b] = kHidden<V>;
@@ -33,6 +34,7 @@ __device__ void take_scores(const AttentionForward<T>& p, const AttentionHead& a
   const V shift = largest == kHidden<V> ? V(0) : scale * largest;
   const V shrink = std::exp(scale * running.max[a] - shift);
   V sum = 0;
+  FOLDGRAD_UNROLL
   for (int b = 0; b < kPerThread; ++b) {
     const V e = attention_math::p(scores[b], scale, shift);
     sum += e;
@@ -40,8 +42,11 @@ __device__ void take_scores(const AttentionForward<T>& p, const AttentionHead& a
   }
   running.max[a] = largest;
   running.sum[a] = running.sum[a] * shrink + row_reduce(sum, Sum{});
-  for (auto& chunk : running.y[a])
+  FOLDGRAD_UNROLL
+  for (auto& chunk : running.y[a]) {
+    FOLDGRAD_UNROLL
     for (V& y : chunk) y *= shrink;
+  }
 }
 
 template <class T>
@@ -56,6 +61,7 @@ __global__ void forward_kernel(AttentionForward<T> p) {
 
   Running<V> running;
   clear(running.y);
+  FOLDGRAD_UNROLL
   for (int a = 0; a < kPerThread; ++a) {
     running.max[a] = kHidden<V>;
     running.sum[a] = 0;
@@ -66,18 +72,26 @@ __global__ void forward_kernel(AttentionForward<T> p) {
     const Rows<T> k{p.k + at.k + j0 * s.k_row, s.k_row, n, width}, v{p.v + at.k + j0 * s.k_row, s.k_row, n, width};
     Scores<V> scores;
     row_products(scores, q, k, room);
+    FOLDGRAD_UNROLL
     for (int a = 0; a < kPerThread; ++a) take_scores(p, at, i0 + row_of(a), j0, a, scores[a], running, weights);
     add_weighted_rows(running.y, weights, v, room);  // [ATT-3]
   }
   V factor[kPerThread];
+  FOLDGRAD_UNROLL
   for (int a = 0; a < kPerThread; ++a) {
     factor[a] = running.sum[a] == 0 ? V(0) : V(1) / running.sum[a];
     if (thread_x() == 0 && row_of(a) < queries)
       p.L[at.L + i0 + row_of(a)] = attention_math::L(running.max[a], running.sum[a], V(s.scale));
   }
-  for (int a = 0; a < kPerThread; ++a)
-    for (auto& chunk : running.y[a])
+  FOLDGRAD_UNROLL
+  for (int a = 0; a < kPerThread; ++a) {
+    FOLDGRAD_UNROLL
+    for (auto& chunk : running.y[a]) {
+      FOLDGRAD_UNROLL
       for (V& y : chunk) y *= factor[a];
+    }
+  }
+
   for_sums(running.y, queries, width,
            [&](int row, int column, V y) { p.y[at.y + (i0 + row) * s.y_row() + column] = T(y); });
 }

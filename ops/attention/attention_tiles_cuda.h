@@ -7,13 +7,6 @@
 #include "engine/cuda/launch.h"
 #include "ops/attention/attention_kernels.h"
 
-// Loops over a thread's sums are unrolled, or the sums would not stay in registers. Only nvcc knows the pragma.
-#ifdef __CUDACC__
-#define FOLDGRAD_UNROLL _Pragma("unroll")
-#else
-#define FOLDGRAD_UNROLL
-#endif
-
 namespace foldgrad::attention_tiles {
 
 constexpr int kTile = 32;
@@ -56,17 +49,25 @@ __device__ void load_tile(V* tile, const Rows<T>& rows, int first) {
 template <class T, class V>
 __device__ void row_products(Scores<V>& scores, const Rows<T>& a, const Rows<T>& b, V* room) {
   V *tile_a = room, *tile_b = room + kTileElements;
-  for (auto& row : scores)
+  FOLDGRAD_UNROLL
+  for (auto& row : scores) {
+    FOLDGRAD_UNROLL
     for (V& score : row) score = 0;
+  }
+
   for (int first = 0; first < a.width; first += kTile) {
     __syncthreads();  // the tiles may still be in use
     load_tile(tile_a, a, first);
     load_tile(tile_b, b, first);
     __syncthreads();
-    for (int c = 0; c < kTile; ++c)
-      for (int i = 0; i < kPerThread; ++i)
+    for (int c = 0; c < kTile; ++c) {
+      FOLDGRAD_UNROLL
+      for (int i = 0; i < kPerThread; ++i) {
+        FOLDGRAD_UNROLL
         for (int j = 0; j < kPerThread; ++j)
           scores[i][j] += tile_a[row_of(i) * kTileRow + c] * tile_b[column_of(j) * kTileRow + c];
+      }
+    }
   }
 }
 
@@ -79,30 +80,43 @@ __device__ void add_weighted_rows(Sums<V>& sums, const V* weights, const Rows<T>
     __syncthreads();  // the tile may still be in use, and the weights be in the making
     load_tile(tile_b, b, chunk * kTile);
     __syncthreads();
-    for (int t = 0; t < kTile; ++t)
-      for (int i = 0; i < kPerThread; ++i)
+    for (int t = 0; t < kTile; ++t) {
+      FOLDGRAD_UNROLL
+      for (int i = 0; i < kPerThread; ++i) {
+        FOLDGRAD_UNROLL
         for (int j = 0; j < kPerThread; ++j)
           sums[i][chunk][j] += weights[row_of(i) * kTileRow + t] * tile_b[t * kTileRow + column_of(j)];
+      }
+    }
   }
 }
 
 template <class V>
 __device__ void clear(Sums<V>& sums) {
-  for (auto& row : sums)
-    for (auto& chunk : row)
+  FOLDGRAD_UNROLL
+  for (auto& row : sums) {
+    FOLDGRAD_UNROLL
+    for (auto& chunk : row) {
+      FOLDGRAD_UNROLL
       for (V& sum : chunk) sum = 0;
+    }
+  }
 }
 
 // Calls put(row, column, sum) for the sums inside [rows, width].
 template <class V, class Put>
 __device__ void for_sums(const Sums<V>& sums, int rows, int width, const Put& put) {
   FOLDGRAD_UNROLL
-  for (int chunk = 0; chunk < kChunks; ++chunk)
-    for (int i = 0; i < kPerThread; ++i)
+  for (int chunk = 0; chunk < kChunks; ++chunk) {
+    FOLDGRAD_UNROLL
+    for (int i = 0; i < kPerThread; ++i) {
+      FOLDGRAD_UNROLL
       for (int j = 0; j < kPerThread; ++j) {
         const int column = chunk * kTile + column_of(j);
         if (row_of(i) < rows && column < width) put(row_of(i), column, sums[i][chunk][j]);
       }
+    }
+  }
 }
 
 // Over the 16 threads of a row, in a fixed order, given to each of them.
