@@ -41,9 +41,10 @@ class OrderScope {
   unsigned seed_before_;
 };
 
-// Since the start of the process. A switch hands a fiber the processor; threads that never wait share one switch.
+// Since the start of the process. A switch hands a fiber the processor; threads that never wait share one switch. A
+// bank conflict is one more pass over shared memory than ldmatrix would need for 8 rows in different banks.
 struct Counts {
-  std::int64_t launches = 0, switches = 0;
+  std::int64_t launches = 0, switches = 0, bank_conflicts = 0;
 };
 Counts counts();
 
@@ -52,6 +53,7 @@ struct Position {
   const dim3* thread = nullptr;
   dim3 block, block_dim, grid_dim;
   void* shared = nullptr;
+  std::size_t shared_bytes = 0;
 };
 inline Position position;
 
@@ -64,7 +66,7 @@ void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, void
 // Calls kernel() once per thread of the grid and returns when all have returned. `name` is for messages. From one host
 // thread at a time, not from a kernel. Throws std::runtime_error on the faults above, on writes behind the shared
 // memory (AddressSanitizer reports them where they happen), and beyond the limits of a GPU: 1024 threads per block (64
-// in z), 48 KiB of shared memory, 65535 blocks in y and in z. What a kernel throws comes out of here, too.
+// in z), 99 KiB of shared memory, 65535 blocks in y and in z. What a kernel throws comes out of here, too.
 template <class Kernel>
 void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, const Kernel& kernel) {
   run(
@@ -83,6 +85,9 @@ void barrier(const CallSite& site);
 std::uint64_t shuffle(const CallSite& site, unsigned mask, std::uint64_t value, int source);
 // Waits for the lanes of `mask`, then returns those that brought true.
 unsigned ballot(const CallSite& site, unsigned mask, bool predicate);
+// For instructions of a whole warp: waits for all 32 lanes, then calls together() once with what each of them brought,
+// in the order of the lanes. It orders no memory.
+void collective(const CallSite& site, void* brought, void (*together)(void* const* brought));
 
 template <class T>
 T shuffle_bits(const CallSite& site, unsigned mask, T value, int source) {

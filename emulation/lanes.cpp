@@ -25,7 +25,14 @@ unsigned arrived_with(const Lane& lane, const Lane* warp, int size) {
   return group;
 }
 
+void call_together(const Lane* warp) {
+  void* brought[kWarpSize];
+  for (int i = 0; i < kWarpSize; ++i) brought[i] = reinterpret_cast<void*>(warp[i].offered);
+  warp[0].together(brought);
+}
+
 void finish_exchange(Lane* warp, unsigned group) {
+  if (warp[__builtin_ctz(group)].together) call_together(warp);
   unsigned ballot = 0;
   for (unsigned rest = group; rest; rest &= rest - 1) {
     const int i = __builtin_ctz(rest);
@@ -100,6 +107,18 @@ FOLDGRAD_UNSEEN bool open_barrier(Lane* lanes, int count) {
   synchronize_block(lanes, count);
   for (int i = 0; i < count; ++i) lanes[i].state = State::ready;
   return true;
+}
+
+FOLDGRAD_UNSEEN std::size_t shared_offset(const CallSite& site, const void* data, std::size_t bytes) {
+  const Lane& lane = calling_lane(site, 0);
+  const auto first = reinterpret_cast<std::uintptr_t>(position.shared), at = reinterpret_cast<std::uintptr_t>(data);
+  if (at < first || at - first > position.shared_bytes || position.shared_bytes - (at - first) < bytes)
+    throw fault(lane, describe_call(lane) + " does not stay within the " + std::to_string(position.shared_bytes) +
+                          " bytes of shared memory");
+  if ((at - first) % bytes != 0)
+    throw fault(lane, describe_call(lane) + " needs a multiple of " + std::to_string(bytes) + " bytes, got byte " +
+                          std::to_string(at - first) + " of shared memory");
+  return at - first;
 }
 
 FOLDGRAD_UNSEEN void synchronize_block(Lane* lanes, int count) {

@@ -12,9 +12,11 @@ namespace foldgrad::emulation {
 
 constexpr int kWarpSize = 32;
 constexpr int kMaxThreads = 1024;
-constexpr std::size_t kMaxShared = 48 * 1024;
+// What every GPU since compute capability 8.0 gives a block that asks for it, as `launch` does: 99 KiB.
+constexpr std::size_t kMaxShared = 99 * 1024;
 
 inline const char* kernel_name = nullptr;
+inline Counts totals;
 
 enum class State : std::uint8_t { fresh, ready, at_barrier, at_exchange, returned };
 
@@ -29,6 +31,7 @@ struct Lane {
   unsigned mask;  // none at a barrier
   int source;
   std::uint64_t offered, received;
+  void (*together)(void* const*);  // of a collective, which offers a pointer
 };
 
 // Lets the lanes of a warp go on whose whole group has arrived. False: none waits for the others of its warp. Throws
@@ -37,6 +40,21 @@ bool complete_exchanges(Lane* warp, int size);
 
 // Lets all threads pass the barrier at which they wait. False: all have returned.
 bool open_barrier(Lane* lanes, int count);
+
+// The running thread, marked as being in this call. Throws outside of a kernel.
+Lane& calling_lane(const CallSite& site, unsigned mask);
+
+// Of what an instruction reads or writes in shared memory in one piece, from its beginning. Throws when it does not lie
+// there as a whole or is not aligned to its size.
+std::size_t shared_offset(const CallSite& site, const void* data, std::size_t bytes);
+
+// Whether an asynchronous copy is carried out as soon as it is legal: in ascending order of threads it is, in
+// descending order as late as possible, and shuffled means now this, now that.
+bool copies_at_once();
+// At the beginning of a block of `count` threads.
+void forget_copies(int count);
+// At its end. Throws when a thread has returned without waiting for its copies.
+void check_copies(const Lane* lanes, int count);
 
 // At the beginning and end of a block: everything before, also on the host, happens before everything after.
 void synchronize_block(Lane* lanes, int count);

@@ -40,7 +40,6 @@ struct Turns {
 Order order = Order::ascending;
 unsigned seed = 1;
 std::mt19937 random_source;
-Counts totals;
 std::exception_ptr kernel_failure;
 bool failed = false;  // kernel_failure is there
 bool unwinding = false;
@@ -113,15 +112,6 @@ FOLDGRAD_UNSEEN void wait(Lane& lane, State state) {
   if (unwinding) throw Unwound();
 }
 
-FOLDGRAD_UNSEEN Lane& calling_lane(const CallSite& site, unsigned mask) {
-  if (!current)
-    throw std::runtime_error(std::string("emulation: ") + site.function + " outside of a kernel at " + site.file + ":" +
-                             std::to_string(site.line));
-  current->site = site;
-  current->mask = mask;
-  return *current;
-}
-
 FOLDGRAD_UNSEEN std::uint64_t exchange(const CallSite& site, unsigned mask, std::uint64_t value, int source) {
   Lane& lane = calling_lane(site, mask);
   if (!(mask >> lane_id() & 1u)) throw fault(lane, describe_call(lane) + " does not name its own lane");
@@ -129,6 +119,7 @@ FOLDGRAD_UNSEEN std::uint64_t exchange(const CallSite& site, unsigned mask, std:
     throw fault(lane, describe_call(lane) + " reads lane " + std::to_string(source) + ", which is not in the mask");
   lane.source = source;
   lane.offered = value;
+  lane.together = nullptr;
   wait(lane, State::at_exchange);
   return lane.received;
 }
@@ -160,6 +151,7 @@ FOLDGRAD_UNSEEN void run_block() {
     lanes[i].state = State::fresh;
     if (!kThreadSanitizer) lanes[i].fiber = nullptr;
   }
+  forget_copies(lane_count);
   synchronize_block(lanes, lane_count);
   int warps[kMaxThreads / kWarpSize];
   const int warp_count = (lane_count + kWarpSize - 1) / kWarpSize;
@@ -169,6 +161,7 @@ FOLDGRAD_UNSEEN void run_block() {
     for (int w = 0; w < warp_count; ++w) run_warp(&lanes[warps[w]], std::min(kWarpSize, lane_count - warps[w]));
   } while (open_barrier(lanes, lane_count));
   synchronize_block(lanes, lane_count);
+  check_copies(lanes, lane_count);
 }
 
 void check_guard(const unsigned char* guard, std::size_t shared_bytes) {
@@ -193,6 +186,7 @@ FOLDGRAD_UNSEEN void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes) {
   const std::unique_ptr<unsigned char[]> shared(new unsigned char[shared_bytes + kGuardBytes]);
   std::memset(shared.get(), kFill, shared_bytes + kGuardBytes);
   position.shared = shared.get();
+  position.shared_bytes = shared_bytes;
   std::vector<std::uint64_t> blocks(std::uint64_t(grid.x) * grid.y * grid.z);
   for (std::uint64_t b = 0; b < blocks.size(); ++b) blocks[b] = b;
   arrange(blocks.begin(), blocks.end());
@@ -222,7 +216,7 @@ void check_limits(const char* name, dim3 grid, dim3 block, std::size_t shared_by
   if (grid.x < 1 || grid.y < 1 || grid.z < 1 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
     fail("a grid has at least 1 block and at most 2147483647 in x and 65535 in y and z, got " + describe(grid));
   if (shared_bytes > kMaxShared)
-    fail("a block has at most 49152 bytes of shared memory, got " + std::to_string(shared_bytes));
+    fail("a block has at most 101376 bytes of shared memory, got " + std::to_string(shared_bytes));
 }
 
 }  // namespace
@@ -238,6 +232,10 @@ OrderScope::OrderScope(Order new_order, unsigned new_seed) : order_before_(order
 OrderScope::~OrderScope() { set_order(order_before_, seed_before_); }
 
 Counts counts() { return totals; }
+
+FOLDGRAD_UNSEEN bool copies_at_once() {
+  return order == Order::ascending || (order == Order::shuffled && random_source() % 2 == 0);
+}
 
 FOLDGRAD_UNSEEN void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, void (*thread)(const void*),
                          const void* context) {
@@ -264,6 +262,15 @@ FOLDGRAD_UNSEEN void run(const char* name, dim3 grid, dim3 block, std::size_t sh
   if (failure) std::rethrow_exception(failure);
 }
 
+FOLDGRAD_UNSEEN Lane& calling_lane(const CallSite& site, unsigned mask) {
+  if (!current)
+    throw std::runtime_error(std::string("emulation: ") + site.function + " outside of a kernel at " + site.file + ":" +
+                             std::to_string(site.line));
+  current->site = site;
+  current->mask = mask;
+  return *current;
+}
+
 FOLDGRAD_UNSEEN int lane_id() { return current ? int((current - lanes) % kWarpSize) : 0; }
 
 FOLDGRAD_UNSEEN void barrier(const CallSite& site) { wait(calling_lane(site, 0), State::at_barrier); }
@@ -274,6 +281,14 @@ std::uint64_t shuffle(const CallSite& site, unsigned mask, std::uint64_t value, 
 
 unsigned ballot(const CallSite& site, unsigned mask, bool predicate) {
   return unsigned(exchange(site, mask, predicate, kBallot));
+}
+
+FOLDGRAD_UNSEEN void collective(const CallSite& site, void* brought, void (*together)(void* const*)) {
+  Lane& lane = calling_lane(site, 0xffffffffu);
+  lane.source = kBallot;
+  lane.offered = reinterpret_cast<std::uint64_t>(brought);
+  lane.together = together;
+  wait(lane, State::at_exchange);
 }
 
 }  // namespace foldgrad::emulation

@@ -40,9 +40,20 @@ T* dynamic_shared() {
 }
 #endif
 
+#ifdef __CUDACC__
+// More than 48 KiB of shared memory a kernel has to ask for.
+inline void allow_shared_bytes(const char* name, const void* kernel, std::size_t bytes) {
+  if (bytes <= 48 * 1024) return;
+  const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
+  if (error != cudaSuccess)
+    throw std::runtime_error(std::string(name) + ": this GPU does not give a block " + std::to_string(bytes) +
+                             " bytes of shared memory: " + cudaGetErrorString(error));
+}
+#endif
+
 struct Grid {
   dim3 blocks, threads;
-  std::size_t shared_bytes = 0;  // at most 48 KiB
+  std::size_t shared_bytes = 0;  // at most 99 KiB
 };
 
 // `name` is for the error message: the operation and the kernel.
@@ -50,6 +61,7 @@ template <class Params>
 void launch(const char* name, void (*kernel)(Params), const Grid& grid, const Params& params) {
   if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;  // no elements, nothing to do
 #ifdef __CUDACC__
+  allow_shared_bytes(name, reinterpret_cast<const void*>(kernel), grid.shared_bytes);
   kernel<<<grid.blocks, grid.threads, grid.shared_bytes, cuda_stream()>>>(params);
   if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess)
     throw std::runtime_error(std::string(name) + ": launch of " + std::to_string(grid.blocks.x) + " x " +

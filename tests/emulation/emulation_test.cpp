@@ -186,12 +186,12 @@ __global__ void empty_kernel(Integers) {}
 TEST(Emulation, LimitsOfAGpuAreEnforced) {
   const auto error = [](const Grid& grid) { return error_of_kernel(empty_kernel, grid, Integers{}); };
   const std::string start = "emulation: kernel 'planted': ";
-  EXPECT_EQ(error({1, dim3(32, 32), 48 * 1024}), "no error");
+  EXPECT_EQ(error({1, dim3(32, 32), 99 * 1024}), "no error");
   EXPECT_EQ(error({1, dim3(1025)}), start + "a block has 1 to 1024 threads, at most 64 in z, got (1025, 1, 1)");
   EXPECT_EQ(error({1, dim3(32, 11, 3)}), start + "a block has 1 to 1024 threads, at most 64 in z, got (32, 11, 3)");
   EXPECT_EQ(error({1, dim3(1, 0)}), start + "a block has 1 to 1024 threads, at most 64 in z, got (1, 0, 1)");
   EXPECT_EQ(error({1, dim3(1, 1, 65)}), start + "a block has 1 to 1024 threads, at most 64 in z, got (1, 1, 65)");
-  EXPECT_EQ(error({1, 32, 48 * 1024 + 1}), start + "a block has at most 49152 bytes of shared memory, got 49153");
+  EXPECT_EQ(error({1, 32, 99 * 1024 + 1}), start + "a block has at most 101376 bytes of shared memory, got 101377");
   const std::string blocks =
       start + "a grid has at least 1 block and at most 2147483647 in x and 65535 in y and z, got ";
   EXPECT_EQ(error({dim3(1, 65536), 1}), blocks + "(1, 65536, 1)");

@@ -1,0 +1,88 @@
+#include "emulation/async_copy.h"
+
+#include <cstring>
+#include <vector>
+
+#include "emulation/lanes.h"
+
+namespace foldgrad::emulation {
+namespace {
+
+constexpr std::size_t kBytes = 16;
+
+struct Copy {
+  CallSite site;
+  void* shared;
+  const void* global;  // null: zeros
+  int group;
+  bool done;
+};
+
+struct Queue {
+  std::vector<Copy> copies;
+  int groups = 0;  // committed
+};
+Queue queues[kMaxThreads];
+
+Queue& my_queue() {
+  const dim3 &i = *position.thread, &n = position.block_dim;
+  return queues[(i.z * n.y + i.y) * n.x + i.x];
+}
+
+void carry_out(const Copy& copy) {
+  if (copy.global)
+    std::memcpy(copy.shared, copy.global, kBytes);
+  else
+    std::memset(copy.shared, 0, kBytes);
+}
+
+}  // namespace
+
+void async_copy(const CallSite& site, void* shared, const void* global, bool inside) {
+  shared_offset(site, shared, kBytes);
+  if (reinterpret_cast<std::uintptr_t>(global) % kBytes != 0) {
+    const Lane& lane = calling_lane(site, 0);
+    throw fault(lane, describe_call(lane) + " needs a source at a multiple of 16 bytes");
+  }
+  Queue& queue = my_queue();
+  const Copy copy{site, shared, inside ? global : nullptr, queue.groups, copies_at_once()};
+  std::memset(shared, 0xff, kBytes);
+  if (copy.done) carry_out(copy);
+  queue.copies.push_back(copy);
+}
+
+void async_commit(const CallSite& site) {
+  calling_lane(site, 0);
+  ++my_queue().groups;
+}
+
+void async_wait(const CallSite& site, int pending) {
+  calling_lane(site, 0);
+  Queue& queue = my_queue();
+  std::vector<Copy> left;
+  for (const Copy& copy : queue.copies) {
+    if (copy.group >= queue.groups - pending)
+      left.push_back(copy);
+    else if (!copy.done)
+      carry_out(copy);
+  }
+  queue.copies.swap(left);
+}
+
+void forget_copies(int count) {
+  for (int i = 0; i < count; ++i) {
+    queues[i].copies.clear();
+    queues[i].groups = 0;
+  }
+}
+
+void check_copies(const Lane* lanes, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (queues[i].copies.empty()) continue;
+    const CallSite& site = queues[i].copies.front().site;
+    throw fault(lanes[i], std::string("has returned without waiting for its ") + site.function + " at " + site.file +
+                              ":" + std::to_string(site.line));
+  }
+}
+
+}  // namespace foldgrad::emulation

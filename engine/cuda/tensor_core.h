@@ -1,0 +1,85 @@
+// Products of small matrices by tensor cores, from compute capability 8.0 on: mma.m16n8k16 of bf16 with sums in float,
+// and ldmatrix, which brings its operands from shared memory. For .cu files.
+//
+// All 32 lanes of a warp call each of these together; each holds a share of the matrices, its fragments, in registers.
+// With l the number of a lane, pairs of neighbours share a register, the first in its lower half:
+//
+//   A [16, 16]: register r is of row l / 4 + 8 (r % 2) and columns l % 4 * 2 + 8 (r / 2), + 1
+//   B [16, 8]:  register r is of rows l % 4 * 2 + 8 r, + 1 and column l / 4
+//   C [16, 8]:  number r is of row l / 4 + 8 (r / 2) and column l % 4 * 2 + r % 2
+//
+// So two neighbouring C are, rounded to bf16, one A. Source: PTX ISA 9.0, sections on mma.m16n8k16 and ldmatrix.
+#pragma once
+#include "engine/cuda/launch.h"
+#include "engine/dtype.h"
+#ifndef __CUDACC__
+#include "emulation/tensor_core.h"
+#endif
+
+namespace foldgrad {
+
+struct FragmentA {
+  std::uint32_t r[4];
+};
+struct FragmentB {
+  std::uint32_t r[2];
+};
+struct FragmentC {
+  float r[4];
+};
+
+#ifdef __CUDACC__
+
+// c += a b
+__device__ __forceinline__ void mma(FragmentC& c, const FragmentA& a, const FragmentB& b) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c.r[0]), "+f"(c.r[1]), "+f"(c.r[2]), "+f"(c.r[3])
+      : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[0]), "r"(b.r[1]));
+}
+
+// Four matrices of 8 x 8 bf16: lane 8 m + i names row i of matrix m, 16 bytes in shared memory, aligned to 16. Register
+// m of lane l is of its row l / 4 and columns l % 4 * 2, + 1; transposed, of rows l % 4 * 2, + 1 and column l / 4.
+__device__ __forceinline__ void load_matrices(std::uint32_t (&r)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(unsigned(__cvta_generic_to_shared(row)))
+               : "memory");
+}
+__device__ __forceinline__ void load_matrices_transposed(std::uint32_t (&r)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(unsigned(__cvta_generic_to_shared(row)))
+               : "memory");
+}
+
+// Two numbers rounded to bf16, to nearest, ties to even, as a fragment holds them.
+__device__ __forceinline__ std::uint32_t pack_bf16(float lower, float upper) {
+  std::uint32_t packed;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(upper), "f"(lower));
+  return packed;
+}
+
+#else
+
+inline void mma(FragmentC& c, const FragmentA& a, const FragmentB& b, const char* file = __builtin_FILE(),
+                int line = __builtin_LINE()) {
+  emulation::mma({"mma", file, line}, c.r, a.r, b.r);
+}
+
+inline void load_matrices(std::uint32_t (&r)[4], const void* row, const char* file = __builtin_FILE(),
+                          int line = __builtin_LINE()) {
+  emulation::ldmatrix({"ldmatrix", file, line}, r, row, false);
+}
+inline void load_matrices_transposed(std::uint32_t (&r)[4], const void* row, const char* file = __builtin_FILE(),
+                                     int line = __builtin_LINE()) {
+  emulation::ldmatrix({"ldmatrix.trans", file, line}, r, row, true);
+}
+
+inline std::uint32_t pack_bf16(float lower, float upper) {
+  return std::uint32_t(bf16(lower).bits) | std::uint32_t(bf16(upper).bits) << 16;
+}
+
+#endif
+
+}  // namespace foldgrad

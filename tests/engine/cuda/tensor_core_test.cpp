@@ -1,0 +1,96 @@
+// Products by tensor cores, asynchronous copies and large shared memory, each in a small kernel.
+#ifdef FOLDGRAD_HAVE_CUDA
+#include <cmath>
+#include <numeric>
+
+#include "tests/engine/cuda/tensor_core_test_kernels.h"
+#include "tests/harness/op_spec.h"
+#ifdef FOLDGRAD_EMULATE
+#include "emulation/cuda_emulation.h"
+#endif
+
+namespace foldgrad::testing {
+namespace {
+
+// body() once, or under emulation in each order of the threads.
+template <class Body>
+void in_all_orders(const Body& body) {
+#ifdef FOLDGRAD_EMULATE
+  for (const auto order : {emulation::Order::ascending, emulation::Order::descending, emulation::Order::shuffled}) {
+    const emulation::OrderScope scope(order);
+    body();
+  }
+#else
+  body();
+#endif
+}
+
+Tensor transposed(const Tensor& x) {
+  const std::int64_t rows = x.shape()[0], columns = x.shape()[1];
+  Tensor t = Tensor::empty({columns, rows}, x.dtype());
+  for (std::int64_t i = 0; i < x.size(); ++i) t.data<bf16>()[i % columns * rows + i / columns] = x.data<bf16>()[i];
+  return t;
+}
+
+// Every number a different one, so that no two places of a fragment can be exchanged unseen. The sums are exact but for
+// roundings of float: 32 of them, each at most 2^-23 (a GPU may round down) of a sum of at most 32 products below 25.
+void expect_product(int warps, int depth, bool a_transposed, bool b_transposed) {
+  const int rows = 16 * warps;
+  const Tensor a = randn({rows, depth}, 1).to(DType::bf16), b = randn({depth, 16}, 2).to(DType::bf16);
+  const Tensor on_a = (a_transposed ? transposed(a) : a).to(Device::cuda);
+  const Tensor on_b = (b_transposed ? transposed(b) : b).to(Device::cuda);
+  Tensor want = Tensor::zeros({rows, 16}, DType::f64);
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < 16; ++j)
+      for (int k = 0; k < depth; ++k)
+        want.data<double>()[i * 16 + j] += double(a.data<bf16>()[i * depth + k]) * double(b.data<bf16>()[k * 16 + j]);
+  in_all_orders([&] {
+    const Tensor c = Tensor::empty({rows, 16}, DType::f32, Device::cuda);
+    small_product_cuda(
+        {on_a.data<bf16>(), on_b.data<bf16>(), c.data<float>(), warps, depth, a_transposed, b_transposed});
+    EXPECT_TRUE(close(c, want, 32 * 25 * std::ldexp(1, -23)))
+        << warps << " warps, depth " << depth << (a_transposed ? ", A transposed" : "")
+        << (b_transposed ? ", B transposed" : "");
+  });
+}
+
+TEST(TensorCore, ProductsAreThoseOfDouble) {
+  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  for (const bool a_transposed : {false, true})
+    for (const bool b_transposed : {false, true})
+      for (const int depth : {16, 32}) expect_product(depth == 16 ? 1 : 3, depth, a_transposed, b_transposed);
+}
+
+TEST(TensorCore, AsynchronousCopiesArrive) {
+  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  for (const int rows : {1, 2, 5}) {
+    const int threads = 64, columns = 8 * threads;
+    const Tensor in = random_ids({rows, columns}, 100, 3).to(DType::f32).to(DType::bf16),
+                 on_device = in.to(Device::cuda);
+    Tensor want = Tensor::zeros({columns}, DType::f32);
+    for (int i = 0; i < rows * columns; ++i) want.data<float>()[i % columns] += float(in.data<bf16>()[i]);
+    in_all_orders([&] {
+      const Tensor out = Tensor::empty({columns}, DType::f32, Device::cuda);
+      row_sum_cuda({on_device.data<bf16>(), out.data<float>(), rows, threads});
+      EXPECT_TRUE(identical(out.to(Device::cpu), want)) << rows << " rows";
+    });
+  }
+}
+
+TEST(TensorCore, ABlockGetsAllTheSharedMemoryThereIs) {
+  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  const int n = 99 * 1024 / 4;
+  std::vector<float> in(n);
+  std::iota(in.begin(), in.end(), 0.0f);
+  const Tensor on_device = Tensor::of<float>({n}, in).to(Device::cuda);
+  in_all_orders([&] {
+    const Tensor out = Tensor::empty({n}, DType::f32, Device::cuda);
+    turn_round_cuda({on_device.data<float>(), out.data<float>(), n});
+    const std::vector<float> got = out.values<float>();
+    for (int i = 0; i < n; ++i) ASSERT_EQ(got[i], float(n - 1 - i)) << i;
+  });
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
+#endif

@@ -1,0 +1,35 @@
+// Kernels of tensor_core_test.cpp.
+#pragma once
+#include <cstdint>
+
+#include "engine/dtype.h"
+
+namespace foldgrad::testing {
+
+// c = A B by one block of `warps` warps: A [16 warps, depth] and B [depth, 16], each as it is or transposed.
+struct SmallProduct {
+  const bf16 *a, *b;
+  float* c;  // [16 warps, 16]
+  int warps, depth;
+  bool a_transposed, b_transposed;
+};
+void small_product_cuda(const SmallProduct& p);
+
+// out = the sums of `rows` rows of 8 * threads numbers, which come through shared memory, two rows at a time on the
+// way.
+struct RowSum {
+  const bf16* in;
+  float* out;
+  int rows, threads;
+};
+void row_sum_cuda(const RowSum& p);
+
+// out[i] = in[n - 1 - i] for n floats, which lie in shared memory all at once.
+struct TurnRound {
+  const float* in;
+  float* out;
+  int n;
+};
+void turn_round_cuda(const TurnRound& p);
+
+}  // namespace foldgrad::testing
