@@ -56,6 +56,10 @@ void forget_copies(int count);
 // At its end. Throws when a thread has returned without waiting for its copies.
 void check_copies(const Lane* lanes, int count);
 
+// At the beginning and end of a block, of what global_memory.h counts.
+void forget_accesses(int count);
+void count_accesses(const Lane* lanes, int threads);
+
 // At the beginning and end of a block: everything before, also on the host, happens before everything after.
 void synchronize_block(Lane* lanes, int count);
 

@@ -152,6 +152,7 @@ FOLDGRAD_UNSEEN void run_block() {
     if (!kThreadSanitizer) lanes[i].fiber = nullptr;
   }
   forget_copies(lane_count);
+  forget_accesses(lane_count);
   synchronize_block(lanes, lane_count);
   int warps[kMaxThreads / kWarpSize];
   const int warp_count = (lane_count + kWarpSize - 1) / kWarpSize;
@@ -162,6 +163,7 @@ FOLDGRAD_UNSEEN void run_block() {
   } while (open_barrier(lanes, lane_count));
   synchronize_block(lanes, lane_count);
   check_copies(lanes, lane_count);
+  count_accesses(lanes, lane_count);
 }
 
 void check_guard(const unsigned char* guard, std::size_t shared_bytes) {

@@ -1,0 +1,111 @@
+// Packs: neighbouring elements that a thread loads or stores at once, up to 16 bytes. A kernel that only moves memory
+// is as fast as many bytes are on the way, and one wide access has more of them than narrow ones do. For .cu files.
+//
+// A pack begins at a multiple of its size. Where rows or operands do not, kernels use packs of one element, in the same
+// order of lanes: still whole sectors of memory, but more instructions (pack_size).
+//
+// All lanes of a warp make the same accesses; a lane that has nothing to load or store passes wanted = false. The
+// emulation checks alignment and counts sectors by that (emulation/global_memory.h).
+#pragma once
+#include "engine/cuda/launch.h"
+#include "engine/dtype.h"
+#ifndef __CUDACC__
+#include "emulation/global_memory.h"
+#endif
+
+namespace foldgrad {
+
+template <class T>
+constexpr int kPackSize = 16 / int(sizeof(T));
+
+template <class T, int N>
+struct alignas(N * sizeof(T)) Pack {
+  T v[N];
+};
+
+// Whether packs of `bytes` can begin at all of these addresses; null is anywhere.
+template <class... Pointers>
+bool aligned_for_packs(std::size_t bytes, const Pointers*... at) {
+  return ((reinterpret_cast<std::uintptr_t>(at) % bytes == 0) && ...);
+}
+
+#ifdef __CUDACC__
+
+namespace packs {
+template <int bytes>
+struct Word;
+template <>
+struct Word<16> {
+  using type = uint4;
+};
+template <>
+struct Word<8> {
+  using type = uint2;
+};
+template <>
+struct Word<4> {
+  using type = unsigned int;
+};
+template <>
+struct Word<2> {
+  using type = unsigned short;
+};
+template <>
+struct Word<1> {
+  using type = unsigned char;
+};
+}  // namespace packs
+
+// Of what nobody writes while the kernel runs. Zeros where it is not wanted.
+template <int N, class T>
+__device__ __forceinline__ Pack<T, N> load_pack(const T* from, bool wanted = true) {
+  using Word = typename packs::Word<int(N * sizeof(T))>::type;
+  Word word = {};
+  if (wanted) word = __ldg(reinterpret_cast<const Word*>(from));
+  Pack<T, N> pack;
+  memcpy(&pack, &word, sizeof word);
+  return pack;
+}
+// Of what this thread is going to overwrite.
+template <int N, class T>
+__device__ __forceinline__ Pack<T, N> load_own_pack(const T* from, bool wanted = true) {
+  using Word = typename packs::Word<int(N * sizeof(T))>::type;
+  Word word = {};
+  if (wanted) word = *reinterpret_cast<const Word*>(from);
+  Pack<T, N> pack;
+  memcpy(&pack, &word, sizeof word);
+  return pack;
+}
+template <class T, int N>
+__device__ __forceinline__ void store_pack(T* to, const Pack<T, N>& pack, bool wanted = true) {
+  using Word = typename packs::Word<int(N * sizeof(T))>::type;
+  Word word;
+  memcpy(&word, &pack, sizeof word);
+  if (wanted) *reinterpret_cast<Word*>(to) = word;
+}
+
+#else
+
+template <int N, class T>
+Pack<T, N> load_pack(const T* from, bool wanted = true, const char* file = __builtin_FILE(),
+                     int line = __builtin_LINE()) {
+  emulation::global_access({"load_pack", file, line}, from, sizeof(Pack<T, N>), wanted);
+  Pack<T, N> pack = {};
+  for (int i = 0; i < N && wanted; ++i) pack.v[i] = from[i];
+  return pack;
+}
+template <int N, class T>
+Pack<T, N> load_own_pack(const T* from, bool wanted = true, const char* file = __builtin_FILE(),
+                         int line = __builtin_LINE()) {
+  return load_pack<N>(from, wanted, file, line);
+}
+template <class T, int N>
+void store_pack(T* to, const Pack<T, N>& pack, bool wanted = true, const char* file = __builtin_FILE(),
+                int line = __builtin_LINE()) {
+  emulation::global_access({"store_pack", file, line}, to, sizeof(Pack<T, N>), wanted);
+  for (int i = 0; i < N && wanted; ++i) to[i] = pack.v[i];
+}
+
+#endif
+
+}  // namespace foldgrad
