@@ -9,6 +9,7 @@
 
 #include "engine/files/atomic_file.h"
 #include "train/commands/commands.h"
+#include "train/reports/settings.h"
 #include "train/reports/tensorboard.h"
 #include "train/runs/directory.h"
 #include "train/system/child_process.h"
@@ -47,11 +48,19 @@ int report(const ReportOptions& options) {
 }
 
 int compare(const ReportOptions& options) {
+  const std::vector<RunLog> logs = read_run_logs(options.runs);
   std::vector<RunSummary> summaries;
-  for (const RunLog& log : read_run_logs(options.runs)) summaries.push_back(summary_of(log));
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const RunSummary& s : summaries) all.push_back(summary_json(s));
-  options.json ? print_json(all) : fmt::print("{}", comparison_table(summaries));
+  for (const RunLog& log : logs) {
+    summaries.push_back(summary_of(log));
+    all.push_back(summary_json(summaries.back()));
+    all.back()["settings"] = settings_of(log.path);
+  }
+  const std::string differences = differences_table(logs);
+  if (options.json)
+    print_json(all);
+  else
+    fmt::print("{}{}{}", comparison_table(summaries), differences.empty() ? "" : "\n", differences);
   return kExitOk;
 }
 

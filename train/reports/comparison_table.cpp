@@ -4,13 +4,30 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "train/reports/report.h"
+#include "train/reports/settings.h"
 #include "train/runs/progress.h"
 
 namespace foldgrad {
-
 namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+// The first column to the left, the others to the right.
+std::string aligned(const Rows& rows) {
+  std::vector<std::size_t> widths(rows[0].size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c)
+      text += c == 0 ? fmt::format("{:<{}}", row[c], widths[c]) : fmt::format("  {:>{}}", row[c], widths[c]);
+    text += "\n";
+  }
+  return text;
+}
 
 struct Column {
   std::string score, title;
@@ -58,7 +75,7 @@ std::string signatures(const std::vector<RunSummary>& runs) {
 
 std::string comparison_table(const std::vector<RunSummary>& runs) {
   const std::vector<Column> columns = columns_of(runs);
-  std::vector<std::vector<std::string>> rows{{"run", "normalizer", "parameters", "steps", "outcome", "best step"}};
+  Rows rows{{"run", "normalizer", "parameters", "steps", "outcome", "best step"}};
   for (const Column& column : columns) rows[0].push_back(column.title);
   rows[0].insert(rows[0].end(), {"skips", "not finite", "time"});
   for (const RunSummary& s : runs) {
@@ -76,16 +93,25 @@ std::string comparison_table(const std::vector<RunSummary>& runs) {
     row.insert(row.end(), {std::to_string(s.skips), std::to_string(s.failures), duration_text(s.seconds)});
     rows.push_back(std::move(row));
   }
-  std::vector<std::size_t> widths(rows[0].size(), 0);
-  for (const auto& row : rows)
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-  std::string text;
-  for (const auto& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c)
-      text += c == 0 ? fmt::format("{:<{}}", row[c], widths[c]) : fmt::format("  {:>{}}", row[c], widths[c]);
-    text += "\n";
+  return aligned(rows) + signatures(runs);
+}
+
+std::string differences_table(const std::vector<RunLog>& runs) {
+  std::vector<nlohmann::ordered_json> settings;
+  std::set<std::string> keys;
+  for (const RunLog& run : runs) {
+    settings.push_back(settings_of(run.path));
+    for (const auto& [key, value] : settings.back().items()) keys.insert(key);
   }
-  return text + signatures(runs);
+  Rows rows{{"setting"}};
+  for (const RunLog& run : runs) rows[0].push_back(run.name);
+  for (const std::string& key : keys) {
+    std::vector<std::string> row{key};
+    for (const auto& of_run : settings) row.push_back(of_run.value(key, "-"));
+    if (std::ranges::any_of(row.begin() + 1, row.end(), [&](const auto& value) { return value != row[1]; }))
+      rows.push_back(std::move(row));
+  }
+  return rows.size() == 1 ? "" : aligned(rows);
 }
 
 }  // namespace foldgrad

@@ -1,46 +1,15 @@
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <map>
-#include <sstream>
 
 #include "engine/files/file.h"
 #include "train/reports/report.h"
+#include "train/reports/settings.h"
 #include "train/runs/directory.h"
 
 namespace foldgrad {
 namespace {
 
 using nlohmann::ordered_json;
-
-// The text of a file of the run; a run whose directory was copied in part, or is just beginning, may lack it.
-std::string text_or_nothing(const std::string& path) try { return read_file(path); } catch (const FileError&) {
-  return "";
-}
-
-void flatten(const toml::table& table, const std::string& prefix, ordered_json& settings) {
-  for (const auto& [key, node] : table) {
-    const std::string name = prefix + std::string(key.str());
-    if (const toml::table* inner = node.as_table()) {
-      flatten(*inner, name + ".", settings);
-    } else if (const auto* text = node.as_string()) {
-      settings[name] = text->get();
-    } else {
-      std::ostringstream value;
-      node.visit([&](const auto& v) { value << v; });
-      settings[name] = value.str();
-    }
-  }
-}
-
-// Not through read_config(): runs of other versions, which know other keys, are to be seen too.
-ordered_json settings_of(const std::string& path) try {
-  ordered_json settings = ordered_json::object();
-  flatten(toml::parse(text_or_nothing(path)), "", settings);
-  return settings;
-} catch (const toml::parse_error& e) {
-  throw FileError(path, std::string("is no TOML: ") + std::string(e.description()));
-}
 
 ordered_json files_of(const RunLog& run) {
   const RunDirectory directory(run.path);
@@ -96,7 +65,7 @@ ordered_json report_data(const std::vector<RunLog>& logs) {
   ordered_json runs = ordered_json::array();
   for (const RunLog& log : logs) {
     ordered_json run = summary_json(summary_of(log));
-    run["settings"] = settings_of(RunDirectory(log.path).config());
+    run["settings"] = settings_of(log.path);
     run["events"] = log.events;
     run["files"] = files_of(log);
     ordered_json exhibits = exhibits_of(RunDirectory(log.path).exhibits());

@@ -23,4 +23,8 @@ std::string report_html(const std::vector<RunLog>& runs);
 // Columns of words: one line for each run.
 std::string comparison_table(const std::vector<RunSummary>& runs);
 
+// Columns of words: a line for each setting that is not the same in all runs, a column for each run, "-" where its
+// config.toml lacks the setting. Empty where all are equal.
+std::string differences_table(const std::vector<RunLog>& runs);
+
 }  // namespace foldgrad
