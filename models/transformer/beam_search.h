@@ -1,4 +1,4 @@
-// Beam search by the rules of fairseq's sequence_generator.py (1.0.0a0), on the CPU. A beam of 1 is greedy decoding.
+// Beam search by the rules of fairseq's sequence_generator.py (1.0.0a0). A beam of 1 is greedy decoding.
 //
 //   [BEAM-1]  At each step, of all continuations of a sentence's hypotheses, the 2 beam with the greatest sum of
 //             log-probabilities are candidates.

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "engine/cpu/vector_math.h"
+#include "ops/top_k/top_k.h"
 
 namespace foldgrad {
 namespace {
@@ -63,6 +64,10 @@ class Best {
   std::vector<Candidate> best_;
 };
 
+bool unk_is_special(std::int64_t V, std::int64_t pad, const DecodingOptions& o) {
+  return o.unk >= 0 && o.unk < V && o.unk != o.eos && o.unk != pad;
+}
+
 template <class T>
 std::vector<Candidate> best_of_row(const T* z, std::int64_t V, std::int64_t row, const Continuation& continuation,
                                    std::int64_t count, std::int64_t pad, const DecodingOptions& options) {
@@ -75,8 +80,7 @@ std::vector<Candidate> best_of_row(const T* z, std::int64_t V, std::int64_t row,
   const auto offer = [&](std::int64_t v, double penalty) { best.offer({base + double(z[v]) - penalty, row, v}); };
   if (continuation.may_end) offer(options.eos, 0);
   if (!continuation.may_go_on) return best.take();
-  if (options.unk >= 0 && options.unk < V && options.unk != options.eos && options.unk != pad)
-    offer(options.unk, options.unk_penalty);
+  if (unk_is_special(V, pad, options)) offer(options.unk, options.unk_penalty);
   const T bound = bound_of(tops, count);
   for (std::int64_t begin = 0; begin < V; begin += kBlock) {
     const T top = tops[begin / kBlock];
@@ -88,11 +92,39 @@ std::vector<Candidate> best_of_row(const T* z, std::int64_t V, std::int64_t row,
   return best.take();
 }
 
+// The same of logits on a device, which tells its largest: at most three of them are padding, the end and unk.
+std::vector<std::vector<Candidate>> best_on_device(const Tensor& logits, const std::vector<Continuation>& rows,
+                                                   std::int64_t count, std::int64_t pad,
+                                                   const DecodingOptions& options) {
+  const std::int64_t V = logits.shape()[-1], k = std::min(count + 3, V);
+  const bool unk = unk_is_special(V, pad, options);
+  const TopK top = top_k(logits, k, {options.eos, unk ? options.unk : options.eos});
+  const auto on_host = [](const Tensor& t) { return t.to(Device::cpu).to(DType::f64).values<double>(); };
+  const std::vector<double> values = on_host(top.values), sums = on_host(top.log_sum_exp),
+                            special = on_host(top.wanted);
+  const std::vector<std::int64_t> ids = top.indices.values<std::int64_t>();
+  std::vector<std::vector<Candidate>> all;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    Best best(count);
+    const double base = rows[r].score - sums[r];
+    const auto offer = [&](std::int64_t v, double z, double penalty) {
+      best.offer({base + z - penalty, std::int64_t(r), v});
+    };
+    if (rows[r].may_end) offer(options.eos, special[2 * r], 0);
+    if (rows[r].may_go_on && unk) offer(options.unk, special[2 * r + 1], options.unk_penalty);
+    for (std::size_t i = r * std::size_t(k); rows[r].may_go_on && i < (r + 1) * std::size_t(k); ++i)
+      if (ids[i] >= 0 && ids[i] != options.eos && ids[i] != pad && ids[i] != options.unk) offer(ids[i], values[i], 0);
+    all.push_back(best.take());
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<std::vector<Candidate>> best_candidates(const Tensor& logits, const std::vector<Continuation>& rows,
                                                     std::int64_t count, std::int64_t pad,
                                                     const DecodingOptions& options) {
+  if (logits.device() != Device::cpu) return best_on_device(logits, rows, count, pad, options);
   const std::int64_t V = logits.shape()[-1], n = std::int64_t(rows.size());
   std::vector<std::vector<Candidate>> best(rows.size());
   const auto search = [&](const auto* z) {

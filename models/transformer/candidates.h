@@ -21,8 +21,8 @@ struct Continuation {
   bool may_end = true, may_go_on = true;
 };
 
-// For each row of logits [rows, V] (f32 or f64) its `count` best allowed tokens, best first; fewer if fewer are allowed
-// or finite. Probabilities are those of softmax over all V.
+// For each row of logits [rows, V] (f32 or f64, on any device) its `count` best allowed tokens, best first; fewer if
+// fewer are allowed or finite. Probabilities are those of softmax over all V.
 std::vector<std::vector<Candidate>> best_candidates(const Tensor& logits, const std::vector<Continuation>& rows,
                                                     std::int64_t count, std::int64_t pad,
                                                     const DecodingOptions& options);

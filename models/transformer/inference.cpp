@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "models/transformer/inference_model.h"
+#include "models/transformer/step_checks.h"
+#include "models/transformer/taped_inference.h"
 #include "ops/attention/attention_kernels.h"
 
 namespace foldgrad {
@@ -52,23 +54,13 @@ InferenceModel<T>::InferenceModel(Transformer& from)
 
 template <class T>
 Sentences InferenceModel<T>::sentences_of(const Tensor& source, const Tensor& source_mask) const {
-  FOLDGRAD_CHECK(source.device() == Device::cpu && source_mask.device() == Device::cpu,
-                 "inference: runs on cpu, got a source on {} and its mask on {}", name(source.device()),
-                 name(source_mask.device()));
-  FOLDGRAD_CHECK(source.shape().rank() == 2 && source_mask.shape() == source.shape(),
-                 "inference: ids and their mask must have one shape [B, S], got {} and {}", source.shape(),
-                 source_mask.shape());
-  const std::int64_t B = source.shape()[0], S = source.shape()[1], V = config().source_vocabulary;
-  FOLDGRAD_CHECK(S <= config().max_positions,
-                 "inference: sentences must have at most max_positions = {} tokens, got {}", config().max_positions, S);
+  check_sources(config(), source, source_mask);
+  const std::int64_t B = source.shape()[0], S = source.shape()[1];
   const std::vector<std::int64_t> ids = source.values<std::int64_t>();
   const std::vector<std::uint8_t> mask = source_mask.values<std::uint8_t>();
   Sentences sentences;
   for (std::int64_t i = 0; i < B * S; ++i) {
-    if (mask[i]) {
-      FOLDGRAD_CHECK(ids[i] >= 0 && ids[i] < V, "inference: ids must be in [0, {}), got {}", V, ids[i]);
-      sentences.ids.push_back(ids[i]);
-    }
+    if (mask[i]) sentences.ids.push_back(ids[i]);
     if ((i + 1) % S == 0) sentences.offsets.push_back(std::int64_t(sentences.ids.size()));
   }
   return sentences;
@@ -117,10 +109,7 @@ Tensor InferenceModel<T>::encode(const Tensor& source, const Tensor& source_mask
 
 template <class T>
 std::unique_ptr<StepDecoder> InferenceModel<T>::decoder(const Tensor& source, const Tensor& source_mask) const {
-  for (const Normalizer* norm : model.normalizers())
-    FOLDGRAD_CHECK(!norm->mixes_tokens(),
-                   "decoding: {} ({}) has statistics over the tokens of a sentence, which are not known yet",
-                   norm->site(), norm->info().name);
+  require_known_tokens(model);
   return make_step_decoder(*this, sentences_of(source, source_mask));
 }
 
@@ -133,11 +122,11 @@ std::unique_ptr<InferenceTransformer> InferenceTransformer::make(Transformer& mo
 }
 
 std::unique_ptr<InferenceTransformer> InferenceTransformer::make(Transformer& model, DType dtype) {
-  FOLDGRAD_CHECK(model.device() == Device::cpu, "inference: runs on cpu, got a model on {}", name(model.device()));
   const bool exact = model.dtype() == DType::f64;
   FOLDGRAD_CHECK(exact ? dtype == DType::f64 : dtype == DType::f32 || dtype == DType::bf16,
                  "inference: a model of {} runs in {}, got {}", name(model.dtype()), exact ? "f64" : "f32 or bf16",
                  name(dtype));
+  if (model.device() != Device::cpu) return make_taped_inference(model, dtype);
   const bool padding_counts = !model.config().mask_normalizers;
   for (const Normalizer* norm : model.normalizers())
     FOLDGRAD_CHECK(!padding_counts || !norm->mixes_tokens(),

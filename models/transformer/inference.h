@@ -1,6 +1,7 @@
-// A Transformer for inference on the CPU: the same function as Transformer's in f32, f64 or bf16, without a tape, with
+// A Transformer for inference: the same function as Transformer's in f32, f64 or bf16. On the CPU without a tape, with
 // weights packed once (packed_linear.h), one product for queries, keys and values, biases, activations and residual
-// sums inside the products, and padding left out of all of it.
+// sums inside the products, and padding left out of all of it. On other devices by the operations of training, with
+// keys and values of earlier tokens kept (taped_inference.h).
 //
 //   const auto inference = InferenceTransformer::make(model, DType::f32);
 //   auto results = beam_search(*inference, source, source_mask);
@@ -18,18 +19,18 @@ class StepDecoder {
  public:
   virtual ~StepDecoder() = default;
 
-  // Logits [rows, target_vocabulary] of what follows, in f64 for a model of f64, otherwise f32; the next step
-  // overwrites them. Throws std::invalid_argument for parents that do not exist and beyond max_positions steps.
+  // Logits [rows, target_vocabulary] of what follows, in f64 for a model of f64, otherwise f32, on the model's device;
+  // the next step overwrites them. Throws std::invalid_argument for parents that do not exist and beyond max_positions
+  // steps.
   virtual Tensor step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) = 0;
   virtual std::int64_t steps() const = 0;
 };
 
 class InferenceTransformer {
  public:
-  // Weights are copied; `model` must outlive this, since some normalizers run as they are, and must not change.
-  // Throws std::invalid_argument for a model on another device, and unless dtype is f64 for a model of f64, f32 or bf16
-  // for all others. bf16: weights and what products read; what is summed from sublayer to sublayer, and logits, are
-  // f32.
+  // Runs on the model's device. `model` must outlive this, since some normalizers run as they are, and must not change.
+  // Throws std::invalid_argument unless dtype is f64 for a model of f64, f32 or bf16 for all others. bf16, on the CPU:
+  // weights and what products read; what is summed from sublayer to sublayer, and logits, are f32.
   static std::unique_ptr<InferenceTransformer> make(Transformer& model, DType dtype);
   // In f64 for a model of f64, otherwise f32.
   static std::unique_ptr<InferenceTransformer> make(Transformer& model);

@@ -2,6 +2,7 @@
 #include <unordered_map>
 
 #include "models/transformer/inference_model.h"
+#include "models/transformer/step_checks.h"
 #include "ops/attention/step_attention.h"
 
 namespace foldgrad {
@@ -13,22 +14,23 @@ class CachedDecoder final : public StepDecoder {
 
  public:
   CachedDecoder(const InferenceModel<T>& model, const Sentences& sentences)
-      : model_(model), C_(model.config().width), heads_(model.config().heads), offsets_(sentences.offsets) {
+      : model_(model),
+        C_(model.config().width),
+        heads_(model.config().heads),
+        offsets_(sentences.offsets),
+        history_(model.config(), sentences.count()) {
     const Tensor states = model.encode(sentences);
     for (const InferenceLayer<T>& layer : model.decoder_layers) {
       memory_.push_back(Tensor::empty({sentences.tokens(), 2 * C_}, dtype_of<T>));
       (*layer.kv)(sentences.tokens(), states.raw(), memory_.back().raw());
     }
-    ancestors_.resize(sentences.count());
-    for (std::int64_t s = 0; s < sentences.count(); ++s) sentence_.push_back(s);
   }
 
-  std::int64_t steps() const override { return std::int64_t(qkv_.size()); }
+  std::int64_t steps() const override { return history_.steps(); }
   Tensor step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) override;
 
  private:
-  void check(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) const;
-  void descend(const std::vector<std::int64_t>& parents);
+  void find_groups();
   void reserve(std::int64_t rows);
   void project_tokens(const std::vector<std::int64_t>& tokens, const T* in);
   const T* attend_to_steps(std::size_t layer, std::int64_t rows);
@@ -36,46 +38,23 @@ class CachedDecoder final : public StepDecoder {
 
   const InferenceModel<T>& model_;
   const std::int64_t C_, heads_;
-  std::vector<Tensor> memory_;                        // per layer, keys and values of the sources [tokens, 2 C]
-  std::vector<std::int64_t> offsets_;                 // of each sentence in the sources
-  std::vector<std::vector<Tensor>> qkv_;              // [step][layer]: queries, keys and values [rows of the step, 3 C]
-  std::vector<std::int64_t> sentence_;                // per row, which one it translates
-  std::vector<std::int64_t> groups_;                  // of neighbouring rows of one sentence: the first, and the end
-  std::vector<std::vector<std::int64_t>> ancestors_;  // per row, the row of each step that it descends from
+  std::vector<Tensor> memory_;            // per layer, keys and values of the sources [tokens, 2 C]
+  std::vector<std::int64_t> offsets_;     // of each sentence in the sources
+  std::vector<std::vector<Tensor>> qkv_;  // [step][layer]: queries, keys and values [rows of the step, 3 C]
+  StepHistory history_;
+  std::vector<std::int64_t> groups_;  // of neighbouring rows of one sentence: the first, and the end
   InferenceWorkspace<T> workspace_;
   Tensor token_rows_, token_qkv_;  // T
   Tensor stream_, logits_;         // X
 };
 
 template <class T>
-void CachedDecoder<T>::check(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) const {
-  const std::int64_t V = model_.config().target_vocabulary, positions = model_.config().max_positions;
-  FOLDGRAD_CHECK(tokens.size() == parents.size(), "decoding: needs one parent per token, got {} for {}", parents.size(),
-                 tokens.size());
-  FOLDGRAD_CHECK(steps() < positions, "decoding: there are max_positions = {} steps", positions);
-  for (std::size_t r = 0; r < parents.size(); ++r) {
-    FOLDGRAD_CHECK(parents[r] >= 0 && parents[r] < std::int64_t(sentence_.size()),
-                   "decoding: parents must be in [0, {}), got {} for row {}", sentence_.size(), parents[r], r);
-    FOLDGRAD_CHECK(tokens[r] >= 0 && tokens[r] < V, "decoding: tokens must be in [0, {}), got {} for row {}", V,
-                   tokens[r], r);
-  }
-}
-
-template <class T>
-void CachedDecoder<T>::descend(const std::vector<std::int64_t>& parents) {
-  std::vector<std::int64_t> sentence;
-  std::vector<std::vector<std::int64_t>> ancestors;
-  for (std::size_t r = 0; r < parents.size(); ++r) {
-    sentence.push_back(sentence_[parents[r]]);
-    ancestors.push_back(ancestors_[parents[r]]);
-    ancestors.back().push_back(std::int64_t(r));
-  }
-  sentence_ = std::move(sentence);
-  ancestors_ = std::move(ancestors);
+void CachedDecoder<T>::find_groups() {
+  const std::vector<std::int64_t>& sentence = history_.sentences();
   groups_.clear();
-  for (std::size_t r = 0; r < sentence_.size(); ++r)
-    if (r == 0 || sentence_[r] != sentence_[r - 1]) groups_.push_back(std::int64_t(r));
-  groups_.push_back(std::int64_t(sentence_.size()));
+  for (std::size_t r = 0; r < sentence.size(); ++r)
+    if (r == 0 || sentence[r] != sentence[r - 1]) groups_.push_back(std::int64_t(r));
+  groups_.push_back(std::int64_t(sentence.size()));
 }
 
 template <class T>
@@ -92,9 +71,10 @@ void CachedDecoder<T>::reserve(std::int64_t rows) {
 
 template <class T>
 Tensor CachedDecoder<T>::step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) {
-  check(tokens, parents);
-  descend(parents);
+  history_.check(tokens, parents);
   const std::int64_t n = std::int64_t(tokens.size()), position = steps();
+  history_.descend(parents);
+  find_groups();
   reserve(n);
   X* x = stream_.data<X>();
   for (std::int64_t r = 0; r < n; ++r) model_.embed(model_.target_table, tokens[r], position, x + r * C_);
@@ -153,7 +133,8 @@ const T* CachedDecoder<T>::attend_to_steps(std::size_t layer, std::int64_t rows)
                            .width = C_ / heads_,
                            .value_offset = C_};
   attend_rows(p, groups_, rows * steps(), [&](std::int64_t r, std::vector<const T*>& keys) {
-    for (std::size_t s = 0; s < first_key.size(); ++s) keys.push_back(first_key[s] + ancestors_[r][s] * 3 * C_);
+    for (std::size_t s = 0; s < first_key.size(); ++s)
+      keys.push_back(first_key[s] + history_.ancestors()[r][s] * 3 * C_);
   });
   return y;
 }
@@ -170,8 +151,8 @@ const T* CachedDecoder<T>::attend_to_memory(std::size_t layer, std::int64_t rows
                            .value_offset = C_};
   attend_rows(p, groups_, rows * offsets_.back() / std::max<std::int64_t>(std::int64_t(offsets_.size()) - 1, 1),
               [&](std::int64_t r, std::vector<const T*>& keys) {
-                for (std::int64_t i = offsets_[sentence_[r]]; i < offsets_[sentence_[r] + 1]; ++i)
-                  keys.push_back(first_key + i * 2 * C_);
+                const std::int64_t s = history_.sentences()[r];
+                for (std::int64_t i = offsets_[s]; i < offsets_[s + 1]; ++i) keys.push_back(first_key + i * 2 * C_);
               });
   return y;
 }

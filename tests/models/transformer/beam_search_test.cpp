@@ -10,7 +10,6 @@ namespace foldgrad::testing {
 namespace {
 
 using Ids = std::vector<std::int64_t>;
-
 constexpr std::int64_t kPad = 1, kEos = 2, kUnk = 3;
 
 // In f64, with weights that make the next token depend on all before.
@@ -223,7 +222,8 @@ TEST(BeamSearch, CandidatesAreTheFirstOfAllSorted) {
       for (std::int64_t v : {kPad, kEos, kUnk}) logits.data<double>()[r * V + v] = 4;
     const std::vector<Continuation> rows{
         {.score = -1}, {.score = -2, .may_end = false}, {.score = -3, .may_go_on = false}};
-    const auto got = best_candidates(logits, rows, 7, kPad, options);
+    const Device device = seed % 5 == 0 && cuda_available() ? Device::cuda : Device::cpu;
+    const auto got = best_candidates(logits.to(device), rows, 7, kPad, options);
     for (std::int64_t r = 0; r < kRows; ++r) {
       const double* z = logits.data<double>() + r * V;
       double total = 0;

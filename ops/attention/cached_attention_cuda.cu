@@ -1,0 +1,61 @@
+#include <cmath>
+
+#include "engine/cuda/reduce.h"
+#include "ops/attention/cached_attention_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+template <class V>
+__device__ V warp_max(V v) {
+  return warp_reduce(v, Max{});
+}
+
+// One warp per query and head: a lane has a key's score, then a column's sum. Sums so far are shrunk whenever a larger
+// score comes, so that no number of keys is too many.
+template <class T>
+__global__ void cached_attention_kernel(CachedAttention<T> p) {
+  using V = compute_t<T>;
+  const int lane = int(threadIdx.x);
+  const std::int64_t r = blockIdx.x / p.heads, column = blockIdx.x % p.heads * p.width;
+  const std::int64_t begin = p.begins[r], end = p.begins[r + 1];
+  const T* q = p.q + r * p.columns() + column;
+  V* sums = dynamic_shared<V>();  // [width]; each lane reads and writes columns of its own
+  for (std::int64_t c = lane; c < p.width; c += kWarp) sums[c] = 0;
+  const V nothing = -V(INFINITY);
+  V top = nothing, total = 0;
+  for (std::int64_t first = begin; first < end; first += kWarp) {
+    const std::int64_t mine = first + lane;
+    V score = nothing;
+    if (mine < end) {
+      const T* key = p.key(mine) + column;
+      score = 0;
+      for (std::int64_t c = 0; c < p.width; ++c) score += V(q[c]) * V(key[c]);
+      score *= V(p.scale);
+    }
+    const V higher = Max{}(top, warp_max(score)), shrunk = std::exp(top - higher), weight = std::exp(score - higher);
+    top = higher;
+    total = total * shrunk + warp_sum(weight);
+    for (std::int64_t c = lane; c < p.width; c += kWarp) sums[c] *= shrunk;
+    const int keys = int(end - first < kWarp ? end - first : kWarp);
+    for (int j = 0; j < keys; ++j) {
+      const V w = __shfl_sync(0xffffffffu, weight, j);
+      const T* value = p.key(first + j) + p.columns() + column;
+      for (std::int64_t c = lane; c < p.width; c += kWarp) sums[c] += w * V(value[c]);
+    }
+  }
+  T* y = p.y + r * p.columns() + column;
+  for (std::int64_t c = lane; c < p.width; c += kWarp) y[c] = T(begin < end ? sums[c] / total : V(0));  // [ATT-7]
+}
+
+}  // namespace
+
+template <class T>
+void cached_attention_cuda(const CachedAttention<T>& p) {
+  launch("cached_attention", cached_attention_kernel<T>,
+         {dim3(unsigned(p.queries * p.heads)), dim3(kWarp), std::size_t(p.width) * sizeof(compute_t<T>)}, p);
+}
+
+FOLDGRAD_INSTANTIATE(cached_attention_cuda, CachedAttention);
+
+}  // namespace foldgrad

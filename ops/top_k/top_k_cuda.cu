@@ -1,0 +1,69 @@
+#include <cmath>
+
+#include "engine/cuda/rows.h"
+#include "ops/top_k/top_k_kernels.h"
+
+namespace foldgrad {
+namespace {
+
+// The first of the entries that the threads bring, given back to all of them.
+template <class T>
+__device__ Entry<T> first_of_block(Entry<T> mine, Entry<T>* scratch) {
+  const auto first_of_warp = [](Entry<T> e) {
+    for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+      Entry<T> other;
+      other.value = __shfl_xor_sync(0xffffffffu, e.value, distance);
+      other.index = __shfl_xor_sync(0xffffffffu, e.index, distance);
+      if (other.before(e)) e = other;
+    }
+    return e;
+  };
+  const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
+  mine = first_of_warp(mine);
+  __syncthreads();  // an earlier round may still be reading scratch
+  if (lane == 0) scratch[warp] = mine;
+  __syncthreads();
+  return first_of_warp(lane < warps ? scratch[lane] : Entry<T>{-T(INFINITY), -1});
+}
+
+// One block per row, and one round over it for each of the k: what stands behind the entry of the round before.
+template <class T>
+__global__ void top_k_kernel(TopKParams<T> p) {
+  auto* scratch = dynamic_shared<Entry<T>>();  // one per warp
+  const std::int64_t r = blockIdx.x;
+  const T* x = p.x + r * p.columns;
+  Entry<T> last{T(0), -1};
+  T top = 0;
+  for (std::int64_t i = 0; i < p.k; ++i) {
+    Entry<T> best{-T(INFINITY), -1};
+    for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
+      const Entry<T> e{x[c], c};
+      const bool open = e.value == e.value && (i == 0 || last.before(e));
+      if (open && e.before(best)) best = e;
+    }
+    last = first_of_block(best, scratch);  // [TOP-1]; when there is none left, nothing stands behind it either
+    if (i == 0) top = last.value;
+    if (threadIdx.x == 0) {
+      p.values[r * p.k + i] = last.value;
+      p.indices[r * p.k + i] = last.index;
+    }
+  }
+  for (std::int64_t i = threadIdx.x; i < p.wanted_columns; i += blockDim.x)
+    p.wanted[r * p.wanted_columns + i] = x[p.columns_wanted[i]];
+  T sum = 0;
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) sum += std::exp(x[c] - top);
+  sum = block_sum(sum, reinterpret_cast<T*>(scratch));
+  if (threadIdx.x == 0) p.log_sum_exp[r] = top + std::log(sum);  // [TOP-2]
+}
+
+}  // namespace
+
+template <class T>
+void top_k_cuda(const TopKParams<T>& p) {
+  launch("top_k", top_k_kernel<T>, one_block_per_row<Entry<T>>(p.rows), p);
+}
+
+template void top_k_cuda(const TopKParams<float>&);
+template void top_k_cuda(const TopKParams<double>&);
+
+}  // namespace foldgrad

@@ -1,0 +1,36 @@
+#pragma once
+#include "engine/dtype.h"
+#include "engine/host_device.h"
+
+namespace foldgrad {
+
+template <class T>
+struct TopKParams {
+  T* values;              // [rows, k]
+  std::int64_t* indices;  // [rows, k]
+  T* log_sum_exp;         // [rows]
+  T* wanted;              // [rows, wanted_columns]
+  const T* x;             // [rows, columns]
+  const std::int64_t* columns_wanted;
+  std::int64_t rows, columns, k, wanted_columns;
+};
+
+// An entry of a row; index -1: none.
+template <class T>
+struct Entry {
+  T value;
+  std::int64_t index;
+
+  // [TOP-1] Whether *this stands before the other. NaN stands nowhere.
+  FOLDGRAD_HD bool before(const Entry& other) const {
+    if (index < 0 || other.index < 0) return index >= 0;
+    return value > other.value || (value == other.value && index < other.index);
+  }
+};
+
+template <class T>
+void top_k_cpu(const TopKParams<T>&);
+template <class T>
+void top_k_cuda(const TopKParams<T>&);
+
+}  // namespace foldgrad
