@@ -42,9 +42,10 @@ class OrderScope {
 };
 
 // Since the start of the process. A switch hands a fiber the processor; threads that never wait share one switch. A
-// bank conflict is one more pass over shared memory than ldmatrix would need for 8 rows in different banks.
+// bank conflict is one more pass over shared memory than ldmatrix would need for 8 rows in different banks; products
+// are those of tensor cores, one per warp and mma.
 struct Counts {
-  std::int64_t launches = 0, switches = 0, bank_conflicts = 0;
+  std::int64_t launches = 0, switches = 0, bank_conflicts = 0, products = 0;
 };
 Counts counts();
 

@@ -26,6 +26,7 @@ FOLDGRAD_UNSEEN double half_of(std::uint32_t reg, int half) {
 FOLDGRAD_UNSEEN void multiply(void* const* brought) {
   const Mma* const* lane = reinterpret_cast<const Mma* const*>(brought);
   double a[kRows][kDepth], b[kDepth][kColumns];
+  ++totals.products;
   for (int i = 0; i < kRows; ++i)
     for (int k = 0; k < kDepth; ++k) a[i][k] = half_of(lane[i % 8 * 4 + k % 8 / 2]->a[i / 8 + k / 8 * 2], k % 2);
   for (int k = 0; k < kDepth; ++k)

@@ -1,4 +1,5 @@
 #include "engine/cuda/reduce.h"
+#include "ops/attention/attention_cuda.h"
 #include "ops/attention/attention_tiles_cuda.h"
 
 namespace foldgrad {
@@ -120,7 +121,7 @@ __global__ void backward_kv_kernel(AttentionBackward<T> p) {
 // Two passes over the scores, one per queries and one per keys, instead of one with atomic additions: the same bits on
 // every run.
 template <class T>
-void attention_cuda(const AttentionBackward<T>& p) {
+void attention_plain_cuda(const AttentionBackward<T>& p) {
   using V = compute_t<T>;
   const AttentionShape& s = p.shape;
   const std::size_t tile_bytes = kTileElements * sizeof(V);
@@ -131,6 +132,6 @@ void attention_cuda(const AttentionBackward<T>& p) {
     launch("attention backward of k and v", backward_kv_kernel<T>, grid_of(s, s.keys, 4 * tile_bytes), p);
 }
 
-FOLDGRAD_INSTANTIATE(attention_cuda, AttentionBackward);
+FOLDGRAD_INSTANTIATE(attention_plain_cuda, AttentionBackward);
 
 }  // namespace foldgrad

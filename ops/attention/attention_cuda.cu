@@ -1,0 +1,47 @@
+#include <type_traits>
+
+#include "ops/attention/attention_cuda.h"
+
+namespace foldgrad {
+namespace {
+
+constexpr std::int64_t kMaxPositions = 1 << 30;  // the kernels count them in int
+
+bool suits(const AttentionShape& s) {
+  const bool width = s.width == 32 || s.width == 64 || s.width == 128;
+  return width && s.queries <= kMaxPositions && s.keys <= kMaxPositions;
+}
+
+template <class... Pointers>
+bool aligned(const Pointers*... pointers) {
+  return ((reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0) && ...);
+}
+
+template <class Params>
+void choose(const Params& p) {
+  if constexpr (std::is_same_v<decltype(p.q), const bf16*>) {
+    if (suits_tensor_cores(p)) return attention_mma_cuda(p);
+  }
+  attention_plain_cuda(p);
+}
+
+}  // namespace
+
+bool suits_tensor_cores(const AttentionForward<bf16>& p) { return suits(p.shape) && aligned(p.y, p.q, p.k, p.v); }
+bool suits_tensor_cores(const AttentionBackward<bf16>& p) {
+  return suits(p.shape) && aligned(p.dq.data, p.dk.data, p.dv.data, p.dy, p.y, p.q, p.k, p.v);
+}
+
+template <class T>
+void attention_cuda(const AttentionForward<T>& p) {
+  choose(p);
+}
+template <class T>
+void attention_cuda(const AttentionBackward<T>& p) {
+  choose(p);
+}
+
+FOLDGRAD_INSTANTIATE(attention_cuda, AttentionForward);
+FOLDGRAD_INSTANTIATE(attention_cuda, AttentionBackward);
+
+}  // namespace foldgrad

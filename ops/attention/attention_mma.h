@@ -1,0 +1,249 @@
+// What the kernels of attention with tensor cores are made of: tiles in shared memory, and products in which each warp
+// owns 16 rows. For .cu files.
+//
+// What a warp computes lies in its registers as 16 x 8 fragments (engine/cuda/tensor_core.h): of each a lane has the
+// rows lane / 4 and lane / 4 + 8, called a = 0 and 1 here, and columns lane % 4 * 2 and the next, c = 0 and 1. The four
+// lanes of a row are a quad.
+#pragma once
+#include <cstring>
+#include <type_traits>
+
+#include "engine/cuda/async_copy.h"
+#include "engine/cuda/reduce.h"
+#include "engine/cuda/tensor_core.h"
+#include "ops/attention/attention_cuda.h"
+
+namespace foldgrad::attention_mma {
+
+constexpr int kWarpRows = 16;
+constexpr float kLog2e = 1.44269504f;  // exponents are of 2, which the GPU has an instruction for
+
+__device__ inline int lane() { return int(threadIdx.x) % kWarp; }
+__device__ inline int warp() { return int(threadIdx.x) / kWarp; }
+__device__ inline int warps() { return int(blockDim.x) / kWarp; }
+__device__ inline int row_of(int a) { return lane() / 4 + 8 * a; }
+__device__ inline int column_of(int c) { return lane() % 4 * 2 + c; }
+__device__ inline int least(std::int64_t a, std::int64_t b) { return int(a < b ? a : b); }
+__device__ inline int blocks_of(std::int64_t n, int rows) { return int((n + rows - 1) / rows); }
+// Rows of the fragments that n rows need.
+__device__ inline int whole_fragments(int n) { return (n + kWarpRows - 1) / kWarpRows * kWarpRows; }
+
+// 2^x to 2^-22 of it.
+__device__ __forceinline__ float fast_exp2(float x) {
+#ifdef __CUDACC__
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x));
+  return power;
+#else
+  return std::exp2(x);
+#endif
+}
+
+template <class Combine>
+__device__ float quad_reduce(float v, Combine combine) {
+  v = combine(v, __shfl_xor_sync(0xffffffffu, v, 1));
+  return combine(v, __shfl_xor_sync(0xffffffffu, v, 2));
+}
+
+// Rows of kWidth numbers in shared memory, in chunks of 16 bytes. These change places from row to row, so that equal
+// chunks of 8 neighbouring rows, which ldmatrix reads at once, lie in different banks.
+template <int kWidth>
+struct Tile {
+  static constexpr int kChunks = kWidth / 8;
+  static constexpr int kRowsOfBanks = kChunks < 8 ? 8 / kChunks : 1;  // that fill all banks
+  static constexpr int kPlaces = kChunks < 8 ? kChunks : 8;
+  bf16* data;
+
+  __device__ bf16* chunk(int row, int c) const { return data + row * kWidth + (c ^ row / kRowsOfBanks % kPlaces) * 8; }
+  // Begins to copy `count` rows, with zeros behind them up to `rows`.
+  __device__ void load(const bf16* from, std::int64_t stride, int count, int rows) const {
+    FOLDGRAD_UNROLL_BY_2
+    for (int e = int(threadIdx.x); e < rows * kChunks; e += int(blockDim.x)) {
+      const int row = e / kChunks, c = e % kChunks;
+      const bool inside = row < count;
+      async_copy16(chunk(row, c), from + (inside ? row * stride : 0) + c * 8, inside);
+    }
+  }
+  __device__ void load(const bf16* from, std::int64_t stride, int count) const {
+    load(from, stride, count, whole_fragments(count));
+  }
+  // The 16 rows from `row` on and the two chunks from `c` on, as the addresses that ldmatrix takes from the lanes: for
+  // an A, or transposed a pair of B.
+  __device__ const bf16* rows_first(int row, int c) const { return chunk(row + lane() % 16, c + lane() / 16); }
+  // For a pair of B whose columns are the rows here, or transposed an A.
+  __device__ const bf16* columns_first(int row, int c) const {
+    return chunk(row + lane() / 16 * 8 + lane() % 8, c + lane() / 8 % 2);
+  }
+};
+
+// Some rows of a head in global memory, `stride` elements apart, of which `count` are there.
+struct Rows {
+  const bf16* data;
+  std::int64_t stride, count;
+};
+
+// The tiles of two operands, kRows rows each, which come in turn: one is computed on while the next is on its way.
+template <int kWidth, int kRows, int kStages>
+struct Stages {
+  bf16* data;
+
+  __device__ Tile<kWidth> first(int t) const { return Tile<kWidth>{data + t % kStages * 2 * kRows * kWidth}; }
+  __device__ Tile<kWidth> second(int t) const { return Tile<kWidth>{first(t).data + kRows * kWidth}; }
+  // Begins to copy the t-th tiles, as one group of copies, which is empty behind the last.
+  __device__ void load(int t, const Rows& a, const Rows& b) const {
+    const std::int64_t begin = std::int64_t(t) * kRows;
+    if (begin < a.count) {
+      first(t).load(a.data + begin * a.stride, a.stride, least(a.count - begin, kRows));
+      second(t).load(b.data + begin * b.stride, b.stride, least(b.count - begin, kRows));
+    }
+    async_commit();
+  }
+};
+
+// products = A B^T: the 16 rows of a from `row` on, times the first `columns` rows of b, zeros behind.
+template <int kWidth, int kFragments>
+__device__ void multiply_rows(FragmentC (&products)[kFragments], const Tile<kWidth>& a, int row, const Tile<kWidth>& b,
+                              int columns) {
+  FOLDGRAD_UNROLL
+  for (int n = 0; n < kFragments; ++n) products[n] = FragmentC{};
+  FOLDGRAD_UNROLL_BY_2
+  for (int k = 0; k < kWidth / 16; ++k) {
+    FragmentA left;
+    load_matrices(left.r, a.rows_first(row, 2 * k));
+    FOLDGRAD_UNROLL
+    for (int n = 0; n < kFragments; n += 2) {
+      if (8 * n < columns) {
+        std::uint32_t right[4];
+        load_matrices(right, b.columns_first(8 * n, 2 * k));
+        mma(products[n], left, FragmentB{{right[0], right[1]}});
+        mma(products[n + 1], left, FragmentB{{right[2], right[3]}});
+      }
+    }
+  }
+}
+
+// sums += A B: A [16, 16], B the 16 rows of b from `row` on, of which the chunks from `c` on are taken.
+template <int kFragments, int kWidth>
+__device__ void add_product(FragmentC (&sums)[kFragments], const FragmentA& a, const Tile<kWidth>& b, int row, int c) {
+  FOLDGRAD_UNROLL
+  for (int n = 0; n < kFragments; n += 2) {
+    std::uint32_t right[4];
+    load_matrices_transposed(right, b.rows_first(row, c + n));
+    mma(sums[n], a, FragmentB{{right[0], right[1]}});
+    mma(sums[n + 1], a, FragmentB{{right[2], right[3]}});
+  }
+}
+
+// sums += W B: W [16, 8 kFragments], rounded to bf16, B the first `rows` rows of b.
+template <int kWidth, int kFragments>
+__device__ void add_weighted_rows(FragmentC (&sums)[kWidth / 8], const FragmentC (&weights)[kFragments],
+                                  const Tile<kWidth>& b, int rows) {
+  FOLDGRAD_UNROLL
+  for (int n = 0; n < kFragments; n += 2) {
+    if (8 * n < rows) {
+      const FragmentC &w0 = weights[n], &w1 = weights[n + 1];
+      const FragmentA a{{pack_bf16(w0.r[0], w0.r[1]), pack_bf16(w0.r[2], w0.r[3]), pack_bf16(w1.r[0], w1.r[1]),
+                         pack_bf16(w1.r[2], w1.r[3])}};
+      add_product(sums, a, b, 8 * n, 0);
+    }
+  }
+}
+
+// One bit for each of a row's 64 columns.
+struct RowBits {
+  std::uint32_t words[2];
+
+  __device__ bool at(int fragment, int c) const { return words[fragment / 4] >> (fragment % 4 * 8 + column_of(c)) & 1; }
+};
+
+__device__ inline std::uint32_t first_bits(int n) { return n <= 0 ? 0 : n >= 32 ? 0xffffffffu : (1u << n) - 1; }
+
+// Which of 64 keys the two rows of a lane see: those that `mask`, which begins with them, lets count, and of these as
+// many of the first as `visible` says.
+__device__ inline void find_seen(RowBits (&seen)[2], const std::uint8_t* mask, const int (&visible)[2]) {
+  FOLDGRAD_UNROLL
+  for (int w = 0; w < 2; ++w) {
+    const int key = 32 * w + lane();
+    // Of the rows of all lanes the last sees most, which is never more than there are keys.
+    const int most = __shfl_sync(0xffffffffu, visible[1], kWarp - 1);
+    const std::uint32_t counts = __ballot_sync(0xffffffffu, key < most && (!mask || mask[key]));
+    FOLDGRAD_UNROLL
+    for (int a = 0; a < 2; ++a) seen[a].words[w] = counts & first_bits(visible[a] - 32 * w);
+  }
+}
+
+// Bit k tells whether element + k is kept, for 8 kBlocks of them: 8 neighbours to a block of random numbers, and one
+// block more where the first does not begin one.
+template <int kBlocks>
+__device__ std::uint32_t keep_bits(const AttentionShape& s, std::uint64_t element) {
+  const int skipped = int(element % 8), blocks = skipped ? kBlocks + 1 : kBlocks;
+  std::uint64_t bits = 0;
+  for (int b = 0; b < blocks; ++b) {
+    const PhiloxWords words = s.random.block(element / 8 + std::uint64_t(b));
+    std::uint32_t kept = 0;
+    FOLDGRAD_UNROLL
+    for (int k = 0; k < 8; ++k) kept |= std::uint32_t(Random::half(words, k) >= s.drop_below) << k;
+    bits |= std::uint64_t(kept) << (8 * b);
+  }
+  return std::uint32_t(bits >> skipped);
+}
+
+// Which of 64 keys the two rows of a lane keep. `element` is that of the warp's first row and the first key. Each lane
+// makes half a row.
+__device__ inline void find_kept(RowBits (&kept)[2], const AttentionShape& s, std::uint64_t element) {
+  const std::uint32_t mine =
+      s.drop_below == 0
+          ? 0xffffffffu
+          : keep_bits<4>(s, element + std::uint64_t(lane() / 2 * s.keys) + std::uint64_t(lane() % 2 * 32));
+  FOLDGRAD_UNROLL
+  for (int a = 0; a < 2; ++a) {
+    FOLDGRAD_UNROLL
+    for (int w = 0; w < 2; ++w) kept[a].words[w] = __shfl_sync(0xffffffffu, mine, 2 * row_of(a) + w);
+  }
+}
+
+// The first two of a pair are neighbours in memory.
+__device__ inline void store_pair(bf16* to, float lower, float upper) {
+  const std::uint32_t pair = pack_bf16(lower, upper);
+  std::memcpy(__builtin_assume_aligned(static_cast<void*>(to), 4), &pair, 4);
+}
+__device__ inline void put_pair(const GradOut<bf16>& out, std::int64_t i, float lower, float upper) {
+  if (out.mode == GradMode::add) {
+    lower += float(out.data[i]);
+    upper += float(out.data[i + 1]);
+  }
+  store_pair(out.data + i, lower, upper);
+}
+
+// put(row, column, lower, upper) for all pairs of neighbours in the first `rows` rows.
+template <int kFragments, class Put>
+__device__ void for_pairs(const FragmentC (&sums)[kFragments], int rows, const Put& put) {
+  FOLDGRAD_UNROLL
+  for (int n = 0; n < kFragments; ++n) {
+    FOLDGRAD_UNROLL
+    for (int a = 0; a < 2; ++a)
+      if (row_of(a) < rows) put(row_of(a), 8 * n + column_of(0), sums[n].r[2 * a], sums[n].r[2 * a + 1]);
+  }
+}
+
+// One warp: [ATT-5].
+template <int kWidth>
+__device__ float delta(const AttentionBackward<bf16>& p, const AttentionHead& at, std::int64_t i) {
+  const std::int64_t row = at.y + i * p.shape.y_row();
+  float sum = 0;
+  for (int c = lane(); c < kWidth; c += kWarp) sum += float(p.dy[row + c]) * float(p.y[row + c]);
+  return warp_sum(sum);
+}
+
+// f with the width as a constant.
+template <class F>
+void with_width(std::int64_t width, const F& f) {
+  if (width == 32) return f(std::integral_constant<int, 32>());
+  if (width == 64) return f(std::integral_constant<int, 64>());
+  f(std::integral_constant<int, 128>());
+}
+
+// Tiles of which one is computed on while the next is on its way.
+inline int stages_for(std::int64_t tiles, int most) { return int(tiles < most ? tiles : most); }
+
+}  // namespace foldgrad::attention_mma

@@ -1,0 +1,93 @@
+#include "ops/attention/attention_mma_backward.h"
+
+namespace foldgrad {
+namespace {
+
+using namespace attention_mma;
+
+constexpr int kKeys = 64;  // of a tile
+constexpr int kFragments = kKeys / 8;
+constexpr int kMaxWarps = 4;  // not tuned
+constexpr int kStages = 2;
+
+// From q . k and dy . v of row a, in place of the latter: ds.
+__device__ void take_scores(const FragmentC (&q_dot_k)[kFragments], FragmentC (&dy_dot_v)[kFragments], int a,
+                            const AttentionShape& s, const Row& row, const RowBits& seen, const RowBits& kept) {
+  FOLDGRAD_UNROLL
+  for (int n = 0; n < kFragments; ++n) {
+    FOLDGRAD_UNROLL
+    for (int c = 0; c < 2; ++c) {
+      const Entry e = entry(s, row, q_dot_k[n].r[2 * a + c], dy_dot_v[n].r[2 * a + c], seen.at(n, c), kept.at(n, c));
+      dy_dot_v[n].r[2 * a + c] = e.ds;
+    }
+  }
+}
+
+// Adds what the 16 queries from i0 on, the rows of q and dy from `row` on, take from a tile of keys from j0 on.
+template <int kWidth>
+__device__ void take_keys(const AttentionBackward<bf16>& p, const AttentionHead& at, std::int64_t i0, std::int64_t j0,
+                          const Tile<kWidth>& q, const Tile<kWidth>& dy, int row, const Tile<kWidth>& k,
+                          const Tile<kWidth>& v, const Row (&rows)[2], FragmentC (&dq)[kWidth / 8]) {
+  const AttentionShape& s = p.shape;
+  const int columns = least(s.visible(i0 + kWarpRows - 1) - j0, kKeys);
+  if (i0 >= s.queries || columns <= 0) return;
+  FragmentC q_dot_k[kFragments], dy_dot_v[kFragments];
+  multiply_rows(q_dot_k, q, row, k, columns);
+  multiply_rows(dy_dot_v, dy, row, v, columns);
+  const int visible[2] = {least(s.visible(i0 + row_of(0)) - j0, kKeys), least(s.visible(i0 + row_of(1)) - j0, kKeys)};
+  RowBits seen[2], kept[2];
+  find_seen(seen, p.mask ? p.mask + at.mask + j0 : nullptr, visible);
+  find_kept(kept, s, s.random_element(at.number, i0) + std::uint64_t(j0));
+  FOLDGRAD_UNROLL
+  for (int a = 0; a < 2; ++a) take_scores(q_dot_k, dy_dot_v, a, s, rows[a], seen[a], kept[a]);
+  add_weighted_rows(dq, dy_dot_v, k, columns);  // [ATT-6]
+}
+
+// One block per head and 16 queries for each of its warps, which go through the keys together.
+template <int kWidth>
+__global__ void __launch_bounds__(kMaxWarps* kWarp) backward_q_kernel(AttentionBackward<bf16> p) {
+  const AttentionShape& s = p.shape;
+  const int block_rows = warps() * kWarpRows, row = warp() * kWarpRows;
+  const int blocks = blocks_of(s.queries, block_rows);
+  const AttentionHead at(s, int(blockIdx.x) / blocks);
+  const std::int64_t i0 = std::int64_t(int(blockIdx.x) % blocks) * block_rows;
+  const std::int64_t keys = p.dq ? s.visible(least(i0 + block_rows, s.queries) - 1) : 0;
+  const Tile<kWidth> q{dynamic_shared<bf16>()}, dy{q.data + block_rows * kWidth};
+  const Stages<kWidth, kKeys, kStages> stages{dy.data + block_rows * kWidth};
+  const Rows k{p.k + at.k, s.k_row, keys}, v{p.v + at.k, s.k_row, keys};
+
+  const int queries = least(s.queries - i0, block_rows);
+  q.load(p.q + at.q + i0 * s.q_row, s.q_row, queries);
+  dy.load(p.dy + at.y + i0 * s.y_row(), s.y_row(), queries);
+  stages.load(0, k, v);
+  write_deltas<kWidth>(p, at, i0 + row, least(queries - row, kWarpRows), 1);
+  __syncwarp();  // a warp reads what it has written
+  const Row rows[2] = {row_at(p, at, int(i0) + row + row_of(0)), row_at(p, at, int(i0) + row + row_of(1))};
+  FragmentC dq[kWidth / 8] = {};
+  for (int t = 0; std::int64_t(t) * kKeys < keys; ++t) {
+    stages.load(t + 1, k, v);
+    async_wait<1>();
+    __syncthreads();
+    take_keys(p, at, i0 + row, std::int64_t(t) * kKeys, q, dy, row, stages.first(t), stages.second(t), rows, dq);
+    __syncthreads();  // before the next but one overwrites it
+  }
+  async_wait<0>();
+  if (p.dq) put_rows(p.dq, dq, at.q + (i0 + row) * s.q_row, s.q_row, queries - row, float(s.scale));
+}
+
+}  // namespace
+
+void attention_mma_backward_q(const AttentionBackward<bf16>& p) {
+  const AttentionShape& s = p.shape;
+  with_width(s.width, [&](auto width) {
+    constexpr int kWidth = decltype(width)::value;
+    const unsigned needed = blocks_for(s.queries, kWarpRows), warps = needed < kMaxWarps ? needed : kMaxWarps;
+    const int rows = int(warps) * kWarpRows, stages = stages_for(blocks_for(s.keys, kKeys), kStages);
+    if (needed == 0) return;
+    const Grid grid{dim3(unsigned(s.batch * s.heads) * blocks_for(s.queries, rows)), dim3(warps * kWarp),
+                    (2 * rows + stages * 2 * kKeys) * kWidth * sizeof(bf16)};
+    launch("attention backward of q, tensor cores", backward_q_kernel<kWidth>, grid, p);
+  });
+}
+
+}  // namespace foldgrad

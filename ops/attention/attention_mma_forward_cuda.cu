@@ -1,0 +1,140 @@
+#include "ops/attention/attention_mma.h"
+
+namespace foldgrad {
+namespace {
+
+using namespace attention_mma;
+using attention_math::kHidden;
+
+constexpr int kKeys = 64;  // of a tile
+constexpr int kFragments = kKeys / 8;
+constexpr int kMaxWarps = 4;  // not tuned
+constexpr int kStages = 2;
+
+// What a lane knows of its two rows: the largest q . k so far, the sum of exp(s - scale max) over its own columns, and
+// its columns of y, relative to the same max.
+template <int kWidth>
+struct Running {
+  float max[2], sum[2];
+  FragmentC y[kWidth / 8];
+};
+
+// Scores of row a become probabilities relative to the largest score so far, where they are kept.
+template <int kWidth>
+__device__ void take_scores(FragmentC (&scores)[kFragments], int a, float scale, const RowBits& seen,
+                            const RowBits& kept, Running<kWidth>& running) {
+  float largest = running.max[a];
+  FOLDGRAD_UNROLL
+  for (int n = 0; n < kFragments; ++n) {
+    FOLDGRAD_UNROLL
+    for (int c = 0; c < 2; ++c) {
+      float& score = scores[n].r[2 * a + c];
+      if (!seen.at(n, c)) score = kHidden<float>;
+      largest = Max{}(largest, score);
+    }
+  }
+  largest = quad_reduce(largest, Max{});
+  const float shift = largest == kHidden<float> ? 0.0f : scale * largest;
+  const float shrink = fast_exp2(scale * running.max[a] - shift);
+  float sum = 0;
+  FOLDGRAD_UNROLL
+  for (int n = 0; n < kFragments; ++n) {
+    FOLDGRAD_UNROLL
+    for (int c = 0; c < 2; ++c) {
+      const float e = fast_exp2(scores[n].r[2 * a + c] * scale - shift);
+      sum += e;
+      scores[n].r[2 * a + c] = kept.at(n, c) ? e : 0.0f;
+    }
+  }
+  running.max[a] = largest;
+  running.sum[a] = running.sum[a] * shrink + sum;
+  FOLDGRAD_UNROLL
+  for (FragmentC& y : running.y) {
+    y.r[2 * a] *= shrink;
+    y.r[2 * a + 1] *= shrink;
+  }
+}
+
+// Adds what the 16 queries from i0 on, the rows of q from `row` on, take from the keys of a tile, which begins with j0.
+template <int kWidth>
+__device__ void take_keys(const AttentionForward<bf16>& p, const AttentionHead& at, std::int64_t i0, std::int64_t j0,
+                          const Tile<kWidth>& q, int row, const Tile<kWidth>& k, const Tile<kWidth>& v,
+                          Running<kWidth>& running) {
+  const AttentionShape& s = p.shape;
+  const int columns = least(s.visible(i0 + kWarpRows - 1) - j0, kKeys);
+  if (i0 >= s.queries || columns <= 0) return;
+  FragmentC scores[kFragments];
+  multiply_rows(scores, q, row, k, columns);
+  const int visible[2] = {least(s.visible(i0 + row_of(0)) - j0, kKeys), least(s.visible(i0 + row_of(1)) - j0, kKeys)};
+  RowBits seen[2], kept[2];
+  find_seen(seen, p.mask ? p.mask + at.mask + j0 : nullptr, visible);
+  find_kept(kept, s, s.random_element(at.number, i0) + std::uint64_t(j0));
+  FOLDGRAD_UNROLL
+  for (int a = 0; a < 2; ++a) take_scores(scores, a, float(s.scale) * kLog2e, seen[a], kept[a], running);
+  add_weighted_rows(running.y, scores, v, columns);  // [ATT-3]
+}
+
+template <int kWidth>
+__device__ void finish(const AttentionForward<bf16>& p, const AttentionHead& at, std::int64_t i0,
+                       Running<kWidth>& running) {
+  const AttentionShape& s = p.shape;
+  FOLDGRAD_UNROLL
+  for (int a = 0; a < 2; ++a) {
+    const float sum = quad_reduce(running.sum[a], Sum{});
+    if (lane() % 4 == 0 && i0 + row_of(a) < s.queries)
+      p.L[at.L + i0 + row_of(a)] = attention_math::L(running.max[a], sum, float(s.scale));
+    const float factor = sum == 0 ? 0.0f : float(s.keep_factor) / sum;
+    FOLDGRAD_UNROLL
+    for (FragmentC& y : running.y) {
+      y.r[2 * a] *= factor;
+      y.r[2 * a + 1] *= factor;
+    }
+  }
+  for_pairs(running.y, least(s.queries - i0, kWarpRows), [&](int row, int column, float lower, float upper) {
+    store_pair(p.y + at.y + (i0 + row) * s.y_row() + column, lower, upper);
+  });
+}
+
+// One block per head and 16 queries for each of its warps, which go through the keys together.
+template <int kWidth>
+__global__ void __launch_bounds__(kMaxWarps* kWarp) forward_kernel(AttentionForward<bf16> p) {
+  const AttentionShape& s = p.shape;
+  const int rows = warps() * kWarpRows, row = warp() * kWarpRows;
+  const int blocks = blocks_of(s.queries, rows);
+  const AttentionHead at(s, int(blockIdx.x) / blocks);
+  const std::int64_t i0 = std::int64_t(int(blockIdx.x) % blocks) * rows,
+                     keys = s.visible(least(i0 + rows, s.queries) - 1);
+  const Tile<kWidth> q{dynamic_shared<bf16>()};
+  const Stages<kWidth, kKeys, kStages> stages{q.data + rows * kWidth};
+  const Rows k{p.k + at.k, s.k_row, keys}, v{p.v + at.k, s.k_row, keys};
+
+  Running<kWidth> running = {{kHidden<float>, kHidden<float>}, {0, 0}, {}};
+  q.load(p.q + at.q + i0 * s.q_row, s.q_row, least(s.queries - i0, rows));
+  stages.load(0, k, v);
+  for (int t = 0; std::int64_t(t) * kKeys < keys; ++t) {
+    stages.load(t + 1, k, v);
+    async_wait<1>();
+    __syncthreads();
+    take_keys(p, at, i0 + row, std::int64_t(t) * kKeys, q, row, stages.first(t), stages.second(t), running);
+    __syncthreads();  // before the next but one overwrites it
+  }
+  async_wait<0>();
+  if (i0 + row < s.queries) finish(p, at, i0 + row, running);
+}
+
+}  // namespace
+
+void attention_mma_cuda(const AttentionForward<bf16>& p) {
+  const AttentionShape& s = p.shape;
+  with_width(s.width, [&](auto width) {
+    constexpr int kWidth = decltype(width)::value;
+    const unsigned needed = blocks_for(s.queries, kWarpRows), warps = needed < kMaxWarps ? needed : kMaxWarps;
+    const int rows = int(warps) * kWarpRows, stages = stages_for(blocks_for(s.keys, kKeys), kStages);
+    if (needed == 0) return;
+    const Grid grid{dim3(unsigned(s.batch * s.heads) * blocks_for(s.queries, rows)), dim3(warps * kWarp),
+                    (rows + stages * 2 * kKeys) * kWidth * sizeof(bf16)};
+    launch("attention forward, tensor cores", forward_kernel<kWidth>, grid, p);
+  });
+}
+
+}  // namespace foldgrad

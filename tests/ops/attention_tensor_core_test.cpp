@@ -1,0 +1,273 @@
+// Attention of bf16 by tensor cores, against attention of double on the CPU for the same numbers.
+#ifdef FOLDGRAD_HAVE_CUDA
+#include <cmath>
+
+#include "ops/attention/attention_cuda.h"
+#include "tests/harness/op_spec.h"
+#include "tests/ops/attention_cases.h"
+#ifdef FOLDGRAD_EMULATE
+#include "emulation/cuda_emulation.h"
+#endif
+
+namespace foldgrad::testing {
+namespace {
+
+constexpr double u = 1.0 / 256;  // what rounding to bf16 changes of a number, at most
+
+struct Case {
+  Sizes sizes;
+  AttentionOptions options;
+  bool masked;
+
+  std::string label() const {
+    return fmt::format("{} queries, {} keys, width {}{}{}{}", sizes.queries, sizes.keys, sizes.width,
+                       options.causal ? ", causal" : "", options.dropout > 0 ? ", dropout" : "",
+                       masked ? ", masked" : "");
+  }
+  Tensor mask() const { return masked ? random_mask(sizes.batch, sizes.keys, 4) : Tensor(); }
+  // q, k, v, and the mask if there is one, in double, though bf16 can represent them.
+  OpCase op() const {
+    OpCase c{.label = label(), .operands = {}, .f = {}};
+    for (const Tensor& t : random_operands(sizes)) c.operands.push_back(t.to(DType::bf16).to(DType::f64));
+    if (masked) c.operands.push_back(mask());
+    c.f = [this](const std::vector<Var>& v) { return attention(v[0], v[1], v[2], options, masked ? v[3] : Var()); };
+    return c;
+  }
+};
+
+// How far y, dq, dk and dv of bf16 may be from those of double. Rounded to bf16 are: p before it multiplies v and dy, y
+// where delta is made of it, ds before it multiplies k and q, and the results. Each changes a factor by the part u of
+// it, at most. float adds errors of 2^-24 of each of its sums' terms and of 2^-20 of a p, for scores below 16; with
+// second-order terms a sixteenth of u covers them.
+class Bounds {
+ public:
+  Bounds(const OpCase& op, const Case& c, const OpResult& want) : in_(op.operands), c_(c), mask_(c.mask()) {
+    y_ = want.y;
+    bounds = {Tensor::zeros(y_.shape(), DType::f64)};
+    for (int k = 0; k < 3; ++k) bounds.push_back(Tensor::zeros(in_[std::size_t(k)].shape(), DType::f64));
+    dy_ = cotangent(y_.shape());
+    for (std::int64_t b = 0; b < c.sizes.batch; ++b)
+      for (std::int64_t h = 0; h < c.sizes.heads; ++h)
+        for (std::int64_t i = 0; i < c.sizes.queries; ++i) query(b, h, i);
+    for (std::size_t k = 0; k < 4; ++k) {
+      const Tensor& result = k == 0 ? y_ : want.grads[k - 1];
+      for (std::int64_t e = 0; e < result.size(); ++e) {
+        double& bound = bounds[k].data<double>()[e];
+        bound = 17.0 / 16 * (bound + u * std::fabs(result.data<double>()[e]));
+      }
+    }
+  }
+
+  std::vector<Tensor> bounds;
+
+ private:
+  const double* row(const Tensor& t, std::int64_t b, std::int64_t i, std::int64_t h) const {
+    return t.data<double>() + (b * t.shape()[1] + i) * t.shape()[2] + h * c_.sizes.width;
+  }
+  double* bound(std::size_t k, std::int64_t b, std::int64_t i, std::int64_t h) {
+    return const_cast<double*>(row(bounds[k], b, i, h));
+  }
+  double product(const double* x, const double* z, bool absolute = false) const {
+    double sum = 0;
+    for (std::int64_t c = 0; c < c_.sizes.width; ++c) sum += absolute ? std::fabs(x[c] * z[c]) : x[c] * z[c];
+    return sum;
+  }
+
+  // p and z of all keys.
+  void probabilities(std::int64_t b, std::int64_t h, std::int64_t i) {
+    const Sizes& s = c_.sizes;
+    p_.assign(std::size_t(s.keys), 0.0);
+    z_ = p_;
+    double sum = 0;
+    for (std::int64_t j = 0; j < s.keys; ++j) {
+      if ((c_.options.causal && j > i + s.keys - s.queries) ||
+          (mask_.defined() && !mask_.data<std::uint8_t>()[b * s.keys + j]))
+        continue;
+      sum += p_[j] = std::exp(product(row(in_[0], b, i, h), row(in_[1], b, j, h)) / std::sqrt(double(s.width)));
+      const std::uint64_t element = std::uint64_t(((b * s.heads + h) * s.queries + i) * s.keys + j);
+      const double dropped = std::round(c_.options.dropout * 65536);
+      z_[j] = c_.options.random.bits16(element) >= dropped ? 65536 / (65536 - dropped) : 0;
+    }
+    for (double& p : p_) p = sum > 0 ? p / sum : 0;
+  }
+
+  // Adds what the bounds have of one query.
+  void query(std::int64_t b, std::int64_t h, std::int64_t i) {
+    const std::int64_t D = c_.sizes.width;
+    const double scale = 1 / std::sqrt(double(D)), *dy = row(dy_, b, i, h), *y = row(y_, b, i, h);
+    probabilities(b, h, i);
+    double* y_bound = bound(0, b, i, h);
+    for (std::size_t j = 0; j < p_.size(); ++j)
+      for (std::int64_t c = 0; c < D; ++c) y_bound[c] += u * z_[j] * p_[j] * std::fabs(row(in_[2], b, j, h)[c]);
+    double delta_bound = 0;
+    for (std::int64_t c = 0; c < D; ++c) delta_bound += std::fabs(dy[c]) * (y_bound[c] + u * std::fabs(y[c]));
+    for (std::size_t j = 0; j < p_.size(); ++j) {
+      const double *k = row(in_[1], b, j, h), *v = row(in_[2], b, j, h), *q = row(in_[0], b, i, h);
+      const double ds = p_[j] * (z_[j] * product(dy, v) - product(dy, y));
+      const double rounding = u / 64 * p_[j] * (z_[j] * product(dy, v, true) + product(dy, y, true));  // of float
+      const double ds_bound = scale * (p_[j] * delta_bound + u * std::fabs(ds) + rounding);
+      for (std::int64_t c = 0; c < D; ++c) {
+        bound(1, b, i, h)[c] += ds_bound * std::fabs(k[c]);
+        bound(2, b, j, h)[c] += ds_bound * std::fabs(q[c]);
+        bound(3, b, j, h)[c] += u * z_[j] * p_[j] * std::fabs(dy[c]);
+      }
+    }
+  }
+
+  const std::vector<Tensor>& in_;
+  const Case& c_;
+  Tensor mask_, y_, dy_;
+  std::vector<double> p_, z_;
+};
+
+// The largest |got - want| / bound, where a bound of 0 asks for equality; infinite for NaN.
+double worst(const Tensor& got, const Tensor& want, const Tensor& bound, const Tensor& more = {}) {
+  const std::vector<double> g = got.to(Device::cpu).to(DType::f64).values<double>();
+  double largest = 0;
+  for (std::int64_t e = 0; e < want.size(); ++e) {
+    const double limit = bound.data<double>()[e] + (more.defined() ? u * std::fabs(more.data<double>()[e]) : 0);
+    const double error = std::fabs(g[std::size_t(e)] - want.data<double>()[e]);
+    if (error == 0) continue;
+    largest = error <= limit ? std::max(largest, error / limit)
+                             : std::max(largest, std::isnan(error) ? 1e300 : error / limit);
+  }
+  return largest;
+}
+
+void expect_within_bounds(const Case& c) {
+  const OpCase op = c.op();
+  const OpResult want = run_case(op, DType::f64, Device::cpu);
+  const Bounds all(op, c, want);
+  for (const GradMode mode : {GradMode::set, GradMode::add}) {
+    if (mode == GradMode::add && c.sizes.batch == 1) continue;  // for time
+    const OpResult got = run_case(op, DType::bf16, Device::cuda, mode);
+    EXPECT_LE(worst(got.y, want.y, all.bounds[0]), 1) << c.label();
+    for (unsigned k = 0; k < 3; ++k) {
+      // What is added to is rounded once more; its start is run_case's.
+      const Tensor more = mode == GradMode::add ? randn(op.operands[k].shape(), 50 + k) : Tensor();
+      EXPECT_LE(worst(got.grads[k], want.grads[k], all.bounds[k + 1], more), 1)
+          << c.label() << ", gradient of operand " << k << (mode == GradMode::add ? ", added" : "");
+    }
+  }
+}
+
+// Around fragments of 16 rows, tiles of 32 and 64, blocks of 64, and the 128 up to which one kernel does all of
+// backward.
+const std::pair<std::int64_t, std::int64_t> kLengths[] = {{1, 1},   {1, 17},    {15, 16},  {16, 15},
+                                                          {17, 33}, {40, 31},   {64, 64},  {65, 64},
+                                                          {33, 97}, {128, 128}, {129, 65}, {65, 129}};
+
+std::vector<Case> cases(std::int64_t width) {
+  std::vector<Case> all;
+  for (const auto& [queries, keys] : kLengths) {
+    const bool large = queries * keys > 2000;
+    const Sizes sizes{large ? 1 : 2, queries, keys, 2, width};
+    all.push_back({sizes, with(2, true, 0.25), true});
+    if (large) continue;
+    all.push_back({sizes, with(2), false});
+    all.push_back({sizes, with(2, true), false});
+    all.push_back({sizes, with(2, false, 0.5), false});
+    all.push_back({sizes, with(2), true});
+  }
+  return all;
+}
+
+class AttentionTensorCores : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  }
+};
+
+TEST_P(AttentionTensorCores, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_StayWithinTheirBounds) {
+  for (const Case& c : cases(GetParam())) expect_within_bounds(c);
+}
+
+// y and the gradients, twice and with any order of the threads.
+TEST_P(AttentionTensorCores, GiveTheSameBitsAgain) {
+  for (const std::int64_t keys : {40, 129}) {
+    const Case c{{1, 40, keys, 2, GetParam()}, with(2, true, 0.25), true};
+    const OpCase op = c.op();
+    const OpResult want = run_case(op, DType::bf16, Device::cuda);
+    const auto expect_again = [&](const char* how) {
+      const OpResult got = run_case(op, DType::bf16, Device::cuda);
+      EXPECT_TRUE(identical(got.y, want.y)) << c.label() << how;
+      for (std::size_t k = 0; k < 3; ++k)
+        EXPECT_TRUE(identical(got.grads[k], want.grads[k])) << c.label() << how << ", operand " << k;
+    };
+    expect_again(", again");
+#ifdef FOLDGRAD_EMULATE
+    for (const auto order : {emulation::Order::descending, emulation::Order::shuffled}) {
+      const emulation::OrderScope scope(order);
+      expect_again(", another order of the threads");
+    }
+#endif
+  }
+}
+
+// All scores are 0 and v is the identity, so y is z / keys; dy is it too, so dv is z / keys with its axes exchanged.
+// Heads have so many elements that rows begin anywhere in a block of random numbers.
+TEST_P(AttentionTensorCores, ATT_3_ATT_4_DropWhatTheCpuDrops) {
+  for (const std::int64_t keys : {27, 32}) {
+    const std::int64_t queries = 29, width = GetParam();
+    Tensor zero = Tensor::zeros({1, queries, width}, DType::bf16), k = Tensor::zeros({1, keys, width}, DType::bf16),
+           v = k.clone(), dy = zero.clone();
+    for (std::int64_t j = 0; j < keys; ++j) v.data<bf16>()[j * width + j] = bf16(1.0f);
+    for (std::int64_t i = 0; i < queries; ++i) dy.data<bf16>()[i * width + i] = bf16(1.0f);
+    Tape tape;
+    std::vector<Var> vars;
+    for (const Tensor& t : {zero, k, v}) vars.push_back(tape.variable(t.to(Device::cuda)));
+    const AttentionOptions options = with(1, false, 0.5);
+    const Var y = attention(vars[0], vars[1], vars[2], options);
+    tape.backward(y, dy.to(Device::cuda));
+    const std::vector<float> got_y = y.value().to(Device::cpu).to(DType::f32).values<float>();
+    const std::vector<float> got_dv = tape.grad(vars[2]).to(Device::cpu).to(DType::f32).values<float>();
+    int dropped = 0;
+    for (std::int64_t i = 0; i < queries; ++i)
+      for (std::int64_t j = 0; j < keys; ++j) {
+        const bool kept = options.random.bits16(std::uint64_t(i * keys + j)) >= 0x8000u;
+        dropped += !kept;
+        ASSERT_EQ(got_y[std::size_t(i * width + j)] > 0, kept) << "query " << i << ", key " << j << " of " << keys;
+        ASSERT_EQ(got_dv[std::size_t(j * width + i)] > 0, kept) << "query " << i << ", key " << j << " of " << keys;
+      }
+    EXPECT_GT(dropped, 300);  // of 783 or 928
+  }
+}
+
+#ifdef FOLDGRAD_EMULATE
+emulation::Counts counts_of(const Case& c, DType dtype) {
+  const OpCase op = c.op();
+  const emulation::Counts before = emulation::counts();
+  run_case(op, dtype, Device::cuda);
+  const emulation::Counts after = emulation::counts();
+  return {after.launches - before.launches, 0, after.bank_conflicts - before.bank_conflicts,
+          after.products - before.products};
+}
+
+// Queries and keys of 2 fragments each, one head. Forward: q . k and p v. Backward: q . k and dy . v, then dv, dk and
+// dq.
+TEST_P(AttentionTensorCores, MultiplyWithoutDetoursAndBankConflicts) {
+  const std::int64_t width = GetParam(), one_product = 2 * (32 / 8) * (width / 16);  // of 32 x 32 x width
+  const emulation::Counts all = counts_of({{1, 32, 32, 1, width}, with(1), false}, DType::bf16);
+  EXPECT_EQ(all.products, (2 + 5) * one_product);
+  EXPECT_EQ(all.bank_conflicts, 0);
+  // Two tiles of keys and more than one block of each kind, and both of the kernels for more than 128.
+  EXPECT_EQ(counts_of({{1, 130, 100, 1, width}, with(1), false}, DType::bf16).bank_conflicts, 0);
+}
+
+TEST(AttentionChoice, TensorCoresAreForBf16AndTheirWidths) {
+  for (const std::int64_t width : {16, 32, 48, 64, 96, 128})
+    for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
+      const bool expected = dtype == DType::bf16 && (width == 32 || width == 64 || width == 128);
+      EXPECT_EQ(counts_of({{1, 5, 5, 1, width}, with(1), false}, dtype).products > 0, expected)
+          << width << ", " << name(dtype);
+    }
+}
+#endif
+
+INSTANTIATE_TEST_SUITE_P(Width, AttentionTensorCores, ::testing::Values(32, 64, 128),
+                         [](const auto& info) { return std::to_string(info.param); });
+
+}  // namespace
+}  // namespace foldgrad::testing
+#endif
