@@ -5,10 +5,10 @@
 // rows lane / 4 and lane / 4 + 8, called a = 0 and 1 here, and columns lane % 4 * 2 and the next, c = 0 and 1. The four
 // lanes of a row are a quad.
 #pragma once
-#include <cstring>
 #include <type_traits>
 
 #include "engine/cuda/async_copy.h"
+#include "engine/cuda/pack.h"
 #include "engine/cuda/reduce.h"
 #include "engine/cuda/tensor_core.h"
 #include "ops/attention/attention_cuda.h"
@@ -202,37 +202,57 @@ __device__ inline void find_kept(RowBits (&kept)[2], const AttentionShape& s, st
   }
 }
 
-// The first two of a pair are neighbours in memory.
-__device__ inline void store_pair(bf16* to, float lower, float upper) {
-  const std::uint32_t pair = pack_bf16(lower, upper);
-  std::memcpy(__builtin_assume_aligned(static_cast<void*>(to), 4), &pair, 4);
-}
-__device__ inline void put_pair(const GradOut<bf16>& out, std::int64_t i, float lower, float upper) {
-  if (out.mode == GradMode::add) {
-    lower += float(out.data[i]);
-    upper += float(out.data[i + 1]);
-  }
-  store_pair(out.data + i, lower, upper);
+// Two neighbours in shared memory at once.
+__device__ __forceinline__ void store_pair(bf16* to, float lower, float upper) {
+#ifdef __CUDACC__
+  *reinterpret_cast<std::uint32_t*>(to) = pack_bf16(lower, upper);
+#else
+  to[0] = bf16(lower);
+  to[1] = bf16(upper);
+#endif
 }
 
-// put(row, column, lower, upper) for all pairs of neighbours in the first `rows` rows.
+// Exchanges one of two numbers with the lane at a distance: the lower lane keeps its first, the upper its second.
+__device__ __forceinline__ void exchange(float& first, float& second, int distance) {
+  const bool upper = lane() & distance;
+  const float got = __shfl_xor_sync(0xffffffffu, upper ? first : second, distance);
+  if (upper)
+    first = got;
+  else
+    second = got;
+}
+
+// put(row, column, values, wanted) of 8 neighbours, for the first `rows` rows, in 16 bytes where that is stored. The
+// quad of a row has two numbers each of four fragments; afterwards each lane has the eight of one.
 template <int kFragments, class Put>
-__device__ void for_pairs(const FragmentC (&sums)[kFragments], int rows, const Put& put) {
+__device__ void for_packs(const FragmentC (&sums)[kFragments], int rows, const Put& put) {
   FOLDGRAD_UNROLL
-  for (int n = 0; n < kFragments; ++n) {
+  for (int n = 0; n < kFragments; n += 4) {
     FOLDGRAD_UNROLL
-    for (int a = 0; a < 2; ++a)
-      if (row_of(a) < rows) put(row_of(a), 8 * n + column_of(0), sums[n].r[2 * a], sums[n].r[2 * a + 1]);
+    for (int a = 0; a < 2; ++a) {
+      Pack<float, 8> values;
+      FOLDGRAD_UNROLL
+      for (int c = 0; c < 2; ++c) {
+        float v[4];
+        FOLDGRAD_UNROLL
+        for (int i = 0; i < 4; ++i) v[i] = sums[n + i].r[2 * a + c];
+        exchange(v[0], v[1], 1);
+        exchange(v[2], v[3], 1);
+        exchange(v[0], v[2], 2);
+        exchange(v[1], v[3], 2);
+        FOLDGRAD_UNROLL
+        for (int i = 0; i < 4; ++i) values.v[2 * i + c] = v[i];
+      }
+      put(row_of(a), 8 * (n + lane() % 4), values, row_of(a) < rows);
+    }
   }
 }
 
-// One warp: [ATT-5].
-template <int kWidth>
-__device__ float delta(const AttentionBackward<bf16>& p, const AttentionHead& at, std::int64_t i) {
-  const std::int64_t row = at.y + i * p.shape.y_row();
-  float sum = 0;
-  for (int c = lane(); c < kWidth; c += kWarp) sum += float(p.dy[row + c]) * float(p.y[row + c]);
-  return warp_sum(sum);
+__device__ inline Pack<bf16, 8> rounded(const Pack<float, 8>& values) {
+  Pack<bf16, 8> pack;
+  FOLDGRAD_UNROLL
+  for (int i = 0; i < 8; ++i) pack.v[i] = bf16(values.v[i]);
+  return pack;
 }
 
 // f with the width as a constant.

@@ -13,13 +13,25 @@ void attention_mma_backward_short(const AttentionBackward<bf16>& p);
 
 namespace attention_mma {
 
-// One warp: delta of queries first, first + stride, ... of the n from `first` on.
+// Queries whose delta a warp makes at once, with a pack of 8 columns per lane.
 template <int kWidth>
-__device__ void write_deltas(const AttentionBackward<bf16>& p, const AttentionHead& at, std::int64_t first, int n,
+constexpr int kDeltas = kWarp * 8 / kWidth;
+
+// One warp: delta of queries first, first + stride, ... below `end`, kDeltas neighbours each.
+template <int kWidth>
+__device__ void write_deltas(const AttentionBackward<bf16>& p, const AttentionHead& at, int first, int end,
                              int stride) {
-  for (int r = 0; r < n; r += stride) {
-    const float d = delta<kWidth>(p, at, first + r);  // [ATT-5]
-    if (lane() == 0) p.delta[at.L + first + r] = d;
+  constexpr int kLanes = kWidth / 8;
+  for (int i0 = first; i0 < end; i0 += stride) {
+    const int i = i0 + lane() / kLanes;
+    const std::int64_t from = at.y + i * p.shape.y_row() + lane() % kLanes * 8;
+    const Pack<bf16, 8> dy = load_pack<8>(p.dy + from, i < end), y = load_pack<8>(p.y + from, i < end);
+    float sum = 0;
+    FOLDGRAD_UNROLL
+    for (int c = 0; c < 8; ++c) sum += float(dy.v[c]) * float(y.v[c]);
+    FOLDGRAD_UNROLL
+    for (int distance = kLanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+    if (i < end && lane() % kLanes == 0) p.delta[at.L + i] = sum;  // [ATT-5]
   }
 }
 
@@ -47,8 +59,16 @@ __device__ inline Entry entry(const AttentionShape& s, const Row& row, float q_d
 template <int kFragments>
 __device__ void put_rows(const GradOut<bf16>& out, const FragmentC (&sums)[kFragments], std::int64_t first,
                          std::int64_t stride, int rows, float factor) {
-  for_pairs(sums, rows, [&](int row, int column, float lower, float upper) {
-    put_pair(out, first + row * stride + column, factor * lower, factor * upper);
+  for_packs(sums, rows, [&](int row, int column, Pack<float, 8> values, bool wanted) {
+    bf16* const to = out.data + first + row * stride + column;
+    FOLDGRAD_UNROLL
+    for (float& v : values.v) v *= factor;
+    if (out.mode == GradMode::add) {
+      const Pack<bf16, 8> before = load_own_pack<8>(to, wanted);
+      FOLDGRAD_UNROLL
+      for (int i = 0; i < 8; ++i) values.v[i] += float(before.v[i]);
+    }
+    store_pack(to, rounded(values), wanted);
   });
 }
 

@@ -76,9 +76,12 @@ __device__ void take_scores(const AttentionBackward<bf16>& p, const AttentionHea
 // ds of a warp's keys, as rows of a tile that all warps read.
 template <int kQueries>
 __device__ void store_ds(const Tile<kQueries>& tile, int row, const FragmentC (&ds)[kQueries / 8]) {
-  for_pairs(ds, kWarpRows, [&](int r, int column, float lower, float upper) {
-    store_pair(tile.chunk(row + r, column / 8) + column % 8, lower, upper);
-  });
+  FOLDGRAD_UNROLL
+  for (int n = 0; n < kQueries / 8; ++n) {
+    FOLDGRAD_UNROLL
+    for (int a = 0; a < 2; ++a)
+      store_pair(tile.chunk(row + row_of(a), n) + column_of(0), ds[n].r[2 * a], ds[n].r[2 * a + 1]);
+  }
 }
 
 // dq of a tile of queries, from ds of all keys: 16 queries and 32 columns at a time.
@@ -122,7 +125,7 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   k.load(p.k + at.k + j0 * s.k_row, s.k_row, least(s.keys - j0, rows), rows);
   v.load(p.v + at.k + j0 * s.k_row, s.k_row, least(s.keys - j0, rows), rows);
   stages.load(first_tile, q, dy);
-  if (kShort) write_deltas<kWidth>(p, at, warp(), int(s.queries) - warp(), warps());
+  if (kShort) write_deltas<kWidth>(p, at, warp() * kDeltas<kWidth>, int(s.queries), warps() * kDeltas<kWidth>);
   const int first[2] = {first_query(p, at, j0 + row + row_of(0)), first_query(p, at, j0 + row + row_of(1))};
   Gradients<kWidth> sums = {};
   for (int t = first_tile; t * kQueries < int(s.queries); ++t) {

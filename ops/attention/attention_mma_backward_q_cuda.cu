@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kMaxWarps* kWarp) backward_q_kernel(AttentionB
   q.load(p.q + at.q + i0 * s.q_row, s.q_row, queries);
   dy.load(p.dy + at.y + i0 * s.y_row(), s.y_row(), queries);
   stages.load(0, k, v);
-  write_deltas<kWidth>(p, at, i0 + row, least(queries - row, kWarpRows), 1);
+  write_deltas<kWidth>(p, at, int(i0) + row, int(i0) + least(queries, row + kWarpRows), kDeltas<kWidth>);
   __syncwarp();  // a warp reads what it has written
   const Row rows[2] = {row_at(p, at, int(i0) + row + row_of(0)), row_at(p, at, int(i0) + row + row_of(1))};
   FragmentC dq[kWidth / 8] = {};

@@ -90,9 +90,10 @@ __device__ void finish(const AttentionForward<bf16>& p, const AttentionHead& at,
       y.r[2 * a + 1] *= factor;
     }
   }
-  for_pairs(running.y, least(s.queries - i0, kWarpRows), [&](int row, int column, float lower, float upper) {
-    store_pair(p.y + at.y + (i0 + row) * s.y_row() + column, lower, upper);
-  });
+  const auto store = [&](int row, int column, const Pack<float, 8>& values, bool wanted) {
+    store_pack(p.y + at.y + (i0 + row) * s.y_row() + column, rounded(values), wanted);
+  };
+  for_packs(running.y, least(s.queries - i0, kWarpRows), store);
 }
 
 // One block per head and 16 queries for each of its warps, which go through the keys together.

@@ -2,7 +2,6 @@
 #ifdef FOLDGRAD_HAVE_CUDA
 #include <cmath>
 
-#include "ops/attention/attention_cuda.h"
 #include "tests/harness/op_spec.h"
 #include "tests/ops/attention_cases.h"
 #ifdef FOLDGRAD_EMULATE
@@ -236,73 +235,6 @@ TEST_P(AttentionTensorCores, ATT_3_ATT_4_DropWhatTheCpuDrops) {
     EXPECT_GT(dropped, 300);  // of 783 or 928
   }
 }
-
-// y and L of the kernels without tensor cores and of those with them, on the same operands.
-TEST_P(AttentionTensorCores, ATT_2_ATT_3_AgreeWithThePlainKernels) {
-  const std::int64_t queries = 70, keys = 90, width = GetParam();
-  std::vector<Tensor> in;
-  for (const Tensor& t : random_operands({1, queries, keys, 2, width}))
-    in.push_back(t.to(DType::bf16).to(Device::cuda));
-  const Tensor mask = random_mask(1, keys, 4).to(Device::cuda);
-  Tensor y[2], L[2];
-  for (const bool plain : {false, true}) {
-    y[plain] = Tensor::empty({1, queries, 2 * width}, DType::bf16, Device::cuda);
-    L[plain] = Tensor::empty({1, 2, queries}, DType::f32, Device::cuda);
-    const AttentionForward<bf16> p{.y = y[plain].data<bf16>(),
-                                   .L = L[plain].data<float>(),
-                                   .q = in[0].data<bf16>(),
-                                   .k = in[1].data<bf16>(),
-                                   .v = in[2].data<bf16>(),
-                                   .mask = mask.data<std::uint8_t>(),
-                                   .shape = {.batch = 1,
-                                             .heads = 2,
-                                             .queries = queries,
-                                             .keys = keys,
-                                             .width = width,
-                                             .q_row = 2 * width,
-                                             .k_row = 2 * width,
-                                             .scale = 1 / std::sqrt(double(width)),
-                                             .causal = true,
-                                             .drop_below = 0,
-                                             .keep_factor = 1,
-                                             .random = {}}};
-    plain ? attention_plain_cuda(p) : attention_mma_cuda(p);
-  }
-  // L: sums in float of exponentials that are 2^-22 of them off. y: p in bf16, and two roundings, for |v| below 3.
-  EXPECT_TRUE(close(L[0], L[1].to(Device::cpu).to(DType::f64), 1e-5));
-  EXPECT_TRUE(close(y[0], y[1].to(Device::cpu).to(DType::f64), 5 * u));
-}
-
-#ifdef FOLDGRAD_EMULATE
-emulation::Counts counts_of(const Case& c, DType dtype) {
-  const OpCase op = c.op();
-  const emulation::Counts before = emulation::counts();
-  run_case(op, dtype, Device::cuda);
-  const emulation::Counts after = emulation::counts();
-  return {after.launches - before.launches, 0, after.bank_conflicts - before.bank_conflicts,
-          after.products - before.products};
-}
-
-// Queries and keys of 2 fragments each, one head. Forward: q . k and p v. Backward: q . k and dy . v, then dv, dk and
-// dq.
-TEST_P(AttentionTensorCores, MultiplyWithoutDetoursAndBankConflicts) {
-  const std::int64_t width = GetParam(), one_product = 2 * (32 / 8) * (width / 16);  // of 32 x 32 x width
-  const emulation::Counts all = counts_of({{1, 32, 32, 1, width}, with(1), false}, DType::bf16);
-  EXPECT_EQ(all.products, (2 + 5) * one_product);
-  EXPECT_EQ(all.bank_conflicts, 0);
-  // Two tiles of keys and more than one block of each kind, and both of the kernels for more than 128.
-  EXPECT_EQ(counts_of({{1, 130, 100, 1, width}, with(1), false}, DType::bf16).bank_conflicts, 0);
-}
-
-TEST(AttentionChoice, TensorCoresAreForBf16AndTheirWidths) {
-  for (const std::int64_t width : {16, 32, 48, 64, 96, 128})
-    for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {
-      const bool expected = dtype == DType::bf16 && (width == 32 || width == 64 || width == 128);
-      EXPECT_EQ(counts_of({{1, 5, 5, 1, width}, with(1), false}, dtype).products > 0, expected)
-          << width << ", " << name(dtype);
-    }
-}
-#endif
 
 INSTANTIATE_TEST_SUITE_P(Width, AttentionTensorCores, ::testing::Values(32, 64, 128),
                          [](const auto& info) { return std::to_string(info.param); });
