@@ -1,20 +1,18 @@
 #include <type_traits>
 
+#include "engine/cuda/pack.h"
 #include "ops/attention/attention_cuda.h"
 
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kMaxPositions = 1 << 30;  // the kernels count them in int
+// The kernels count positions and blocks in int.
+constexpr std::int64_t kMaxPositions = 1 << 30, kMaxHeads = 1 << 30, kMaxBlocks = 0x7fffffff;
 
 bool suits(const AttentionShape& s) {
   const bool width = s.width == 32 || s.width == 64 || s.width == 128;
-  return width && s.queries <= kMaxPositions && s.keys <= kMaxPositions;
-}
-
-template <class... Pointers>
-bool aligned(const Pointers*... pointers) {
-  return ((reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0) && ...);
+  const std::int64_t positions = s.queries > s.keys ? s.queries : s.keys, heads = s.batch * s.heads;
+  return width && positions <= kMaxPositions && heads <= kMaxHeads && heads * (positions / 16 + 1) <= kMaxBlocks;
 }
 
 template <class Params>
@@ -27,9 +25,11 @@ void choose(const Params& p) {
 
 }  // namespace
 
-bool suits_tensor_cores(const AttentionForward<bf16>& p) { return suits(p.shape) && aligned(p.y, p.q, p.k, p.v); }
+bool suits_tensor_cores(const AttentionForward<bf16>& p) {
+  return suits(p.shape) && aligned_for_packs(16, p.y, p.q, p.k, p.v);
+}
 bool suits_tensor_cores(const AttentionBackward<bf16>& p) {
-  return suits(p.shape) && aligned(p.dq.data, p.dk.data, p.dv.data, p.dy, p.y, p.q, p.k, p.v);
+  return suits(p.shape) && aligned_for_packs(16, p.dq.data, p.dk.data, p.dv.data, p.dy, p.y, p.q, p.k, p.v);
 }
 
 template <class T>

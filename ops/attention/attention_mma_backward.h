@@ -59,8 +59,9 @@ __device__ inline Entry entry(const AttentionShape& s, const Row& row, float q_d
 template <int kFragments>
 __device__ void put_rows(const GradOut<bf16>& out, const FragmentC (&sums)[kFragments], std::int64_t first,
                          std::int64_t stride, int rows, float factor) {
-  for_packs(sums, rows, [&](int row, int column, Pack<float, 8> values, bool wanted) {
+  for_packs(sums, rows, [&](int row, int column, const Pack<float, 8>& sum, bool wanted) {
     bf16* const to = out.data + first + row * stride + column;
+    Pack<float, 8> values = sum;
     FOLDGRAD_UNROLL
     for (float& v : values.v) v *= factor;
     if (out.mode == GradMode::add) {

@@ -63,11 +63,11 @@ int wrong_products(const std::vector<float>& c) {
   return wrong;
 }
 
-TEST(TensorCoreFaults, NoneInTheProductItself) {
+TEST(EmulationTensorCores, NoneInTheProductItself) {
   for (const auto& c : in_all_orders(product_kernel<Fault::none>, kProduct, 128)) EXPECT_EQ(wrong_products(c), 0);
 }
 
-TEST(TensorCoreFaults, AMissingBarrierIsSeen) {
+TEST(EmulationTensorCores, AMissingBarrierIsSeen) {
   const auto run = [] { return in_all_orders(product_kernel<Fault::no_barrier>, kProduct, 128); };
   if (kThreadSanitizer) {  // which ends a process in which it has reported with exit code 66
     GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -78,7 +78,7 @@ TEST(TensorCoreFaults, AMissingBarrierIsSeen) {
   for (const auto& c : run()) EXPECT_EQ(count_nan(c), 128);
 }
 
-TEST(TensorCoreFaults, AWrongLayoutIsSeen) {
+TEST(EmulationTensorCores, AWrongLayoutIsSeen) {
   for (const auto& c : in_all_orders(product_kernel<Fault::no_transposition>, kProduct, 128))
     EXPECT_GT(wrong_products(c), 64);
   for (const auto& c : in_all_orders(product_kernel<Fault::upper_half_first>, kProduct, 128))
@@ -86,7 +86,7 @@ TEST(TensorCoreFaults, AWrongLayoutIsSeen) {
 }
 
 // Rows of 128 bytes all begin in the same bank: a matrix of 8 rows takes 8 passes, 7 more than it must.
-TEST(TensorCoreFaults, BankConflictsAreCounted) {
+TEST(EmulationTensorCores, BankConflictsAreCounted) {
   const auto conflicts = [](void (*kernel)(Array)) {
     std::vector<float> c(128);
     const auto before = emulation::counts().bank_conflicts;
@@ -103,7 +103,7 @@ __global__ void load_kernel(Integers p) {
   load_matrices(r, dynamic_shared<unsigned char>() + p.n);
 }
 
-TEST(TensorCoreFaults, MisalignmentIsAnError) {
+TEST(EmulationTensorCores, MisalignmentIsAnError) {
   const std::string start = "emulation: kernel 'planted', block (0, 0, 0), thread (0, 0, 0): ldmatrix" + at(kLoadLine);
   EXPECT_EQ(error_of_kernel(load_kernel, {1, 32, 64}, Integers{nullptr, 48}), "no error");
   EXPECT_EQ(error_of_kernel(load_kernel, {1, 32, 64}, Integers{nullptr, 8}),
@@ -121,7 +121,7 @@ __global__ void absent_kernel(Integers p) {
   mma(c, FragmentA{}, FragmentB{});
 }
 
-TEST(TensorCoreFaults, AnAbsentLaneIsAnError) {
+TEST(EmulationTensorCores, AnAbsentLaneIsAnError) {
   EXPECT_EQ(error_of_kernel(absent_kernel, {1, 32}, Integers{nullptr, 5}),
             "emulation: kernel 'planted', block (0, 0, 0), thread (0, 0, 0): mma with mask 0xffffffff" +
                 at(kAbsentLine) + " waits for lane 5, which has returned");

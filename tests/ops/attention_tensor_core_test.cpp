@@ -183,7 +183,7 @@ TEST_P(AttentionTensorCores, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_StayWithinTheir
 }
 
 // y and the gradients, twice and with any order of the threads.
-TEST_P(AttentionTensorCores, GiveTheSameBitsAgain) {
+TEST_P(AttentionTensorCores, ThreadOrdersGiveTheSameBits) {
   for (const std::int64_t keys : {40, 129}) {
     const Case c{{1, 40, keys, 2, GetParam()}, with(2, true, 0.25), true};
     const OpCase op = c.op();
