@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "emulation/global_memory.h"
 #include "emulation/lanes.h"
 
 namespace foldgrad::emulation {
@@ -40,10 +41,7 @@ void carry_out(const Copy& copy) {
 
 void async_copy(const CallSite& site, void* shared, const void* global, bool inside) {
   shared_offset(site, shared, kBytes);
-  if (reinterpret_cast<std::uintptr_t>(global) % kBytes != 0) {
-    const Lane& lane = calling_lane(site, 0);
-    throw fault(lane, describe_call(lane) + " needs a source at a multiple of 16 bytes");
-  }
+  global_access(site, global, kBytes, inside);
   Queue& queue = my_queue();
   const Copy copy{site, shared, inside ? global : nullptr, queue.groups, copies_at_once()};
   std::memset(shared, 0xff, kBytes);

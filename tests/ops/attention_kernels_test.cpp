@@ -7,6 +7,7 @@
 #include "tests/ops/attention_cases.h"
 #ifdef FOLDGRAD_EMULATE
 #include "emulation/cuda_emulation.h"
+#include "emulation/global_memory.h"
 #endif
 
 namespace foldgrad::testing {
@@ -77,6 +78,18 @@ TEST_P(AttentionKernels, MultiplyWithoutDetoursAndBankConflicts) {
   EXPECT_EQ(all.bank_conflicts, 0);
   // Two tiles of keys and more than one block of each kind, and both of the kernels for more than 128.
   EXPECT_EQ(counts_of({1, 130, 100, 1, width}, DType::bf16).bank_conflicts, 0);
+}
+
+// Rows of a head lie apart, but each is whole sectors of 32 bytes. More is read and written than y and the gradients.
+TEST_P(AttentionKernels, TouchNoMoreOfMemoryThanTheyTake) {
+  const std::int64_t width = GetParam();
+  for (const std::int64_t keys : {37, 129}) {
+    const emulation::CountAccesses accesses;
+    counts_of({1, 45, keys, 3, width}, DType::bf16);
+    const emulation::GlobalAccesses got = accesses.result();
+    EXPECT_GT(got.bytes, 2 * (2 * 45 + 2 * keys) * 3 * width);
+    EXPECT_LE(double(got.sectors), 1.05 * double(got.least));
+  }
 }
 
 TEST(AttentionKernelsOf, TensorCoresAreForBf16AndTheirWidths) {
