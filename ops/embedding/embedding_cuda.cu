@@ -1,8 +1,8 @@
 #include <cmath>
 
-#include "engine/cuda/elementwise.h"
+#include "engine/cuda/pack.h"
 #include "engine/memory.h"
-#include "ops/embedding/embedding_kernels.h"
+#include "ops/embedding/sorted_positions_cuda.h"
 
 namespace foldgrad {
 namespace {
@@ -10,106 +10,170 @@ namespace {
 constexpr int kThreads = 128;  // not tuned
 
 // One block per position.
-template <class T>
-__global__ void forward_kernel(EmbeddingForward<T> p) {
+template <class T, int N>
+__global__ void __launch_bounds__(kThreads) forward_kernel(EmbeddingForward<T> p) {
   const std::int64_t m = blockIdx.x, id = p.ids[m];
   const bool known = 0 <= id && id < p.rows;
-  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
-    p.y[m * p.columns + c] = T(known ? p.value(id, c) : compute_t<T>(NAN));
+  EmbeddingForward<T> in_pack = p;
+  for (std::int64_t c = std::int64_t(threadIdx.x) * N; c < p.columns; c += kThreads * N) {
+    const Pack<T, N> x = load_pack<N>(p.x + id * p.columns + c, known);
+    in_pack.x = x.v;
+    Pack<T, N> y;
+    FOLDGRAD_UNROLL
+    for (int k = 0; k < N; ++k) y.v[k] = T(known ? in_pack.value(0, k) : compute_t<T>(NAN));
+    store_pack(p.y + m * p.columns + c, y);
+  }
 }
 
-// The positions of each row are gathered in `order` as on the CPU, except that atomics place them within their row in
-// any order. The block that sums a row then sorts them into `sorted`.
+// Sorted positions are summed in segments, so that the row that most of them chose keeps no thread busier than others.
+// Where a row crosses the end of a segment, its sums meanwhile lie in `parts`, and are added in order by a second
+// kernel.
+constexpr int kSegment = 16;    // not tuned
+constexpr int kInFlight = 4;    // rows of dy that a thread waits for at once
+constexpr int kJoinGroups = 8;  // warps that add up parts
+
 template <class T>
-struct Buckets {
+struct Segments {
+  using Value = compute_t<T>;
+
   EmbeddingBackward<T> p;
-  int* ends;            // [rows]: first how many positions each row has, then where they start, then where they end
-  int *order, *sorted;  // [positions]
+  const int* order;  // [positions], sorted
+  Value* parts;      // [2, segments, columns]: of a row that began in an earlier segment, of one that goes on behind it
+  std::int64_t segments;
+
+  __device__ std::int64_t row(std::int64_t i) const { return sorted_positions::row_of(p, order[i]); }
+  __device__ bool same_row(std::int64_t i, std::int64_t v) const { return 0 <= i && i < p.positions && row(i) == v; }
+  __device__ Value* earlier(std::int64_t segment) const { return parts + segment * p.columns; }
+  __device__ Value* further(std::int64_t segment) const { return parts + (segments + segment) * p.columns; }
 };
 
-template <class T>
-struct Count {
-  Buckets<T> b;
-  __device__ void operator()(std::int64_t m) const {
-    if (b.p.counts(b.p.ids[m])) atomicAdd(&b.ends[b.p.ids[m]], 1);
-  }
-};
+template <class T, int N>
+__device__ __forceinline__ void put_columns(const EmbeddingBackward<T>& p, std::int64_t v, std::int64_t c,
+                                            const Pack<compute_t<T>, N>& sums, bool wanted) {
+  T* to = p.dx.data + v * p.columns + c;
+  Pack<T, N> pack = load_own_pack<N>(to, wanted && p.dx.mode == GradMode::add);
+  EmbeddingBackward<T> in_pack = p;
+  in_pack.dx.data = pack.v;
+  FOLDGRAD_UNROLL
+  for (int k = 0; k < N; ++k) in_pack.put(0, k, sums.v[k]);
+  store_pack(to, pack, wanted);
+}
 
-template <class T>
-struct Place {
-  Buckets<T> b;
-  __device__ void operator()(std::int64_t m) const {
-    if (b.p.counts(b.p.ids[m])) b.order[atomicAdd(&b.ends[b.p.ids[m]], 1)] = int(m);
-  }
-};
+// The sums over the sorted positions begin ... end - 1, all of row v, of this block's segment.
+template <class T, int N>
+__device__ __forceinline__ void put_run(const Segments<T>& s, std::int64_t v, std::int64_t begin, std::int64_t end,
+                                        std::int64_t c, const Pack<compute_t<T>, N>& sums) {
+  const bool wanted = c < s.p.columns;
+  if (v == s.p.rows) return;
+  if (begin % kSegment == 0 && s.same_row(begin - 1, v))
+    store_pack(s.earlier(blockIdx.x) + c, sums, wanted);
+  else if (end % kSegment == 0 && s.same_row(end, v))
+    store_pack(s.further(blockIdx.x) + c, sums, wanted);
+  else
+    put_columns(s.p, v, c, sums, wanted);
+}
 
-// From counts to starts, by one block: each thread has a chunk of rows, and thread 0 adds up the chunks.
-template <class T>
-__global__ void starts_kernel(Buckets<T> b) {
-  int* starts = dynamic_shared<int>();  // one per thread
-  const std::int64_t chunk = (b.p.rows + blockDim.x - 1) / blockDim.x, begin = threadIdx.x * chunk;
-  const std::int64_t end = begin + chunk < b.p.rows ? begin + chunk : b.p.rows;
-  int total = 0;
-  for (std::int64_t v = begin; v < end; ++v) total += b.ends[v];
-  starts[threadIdx.x] = total;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    int sum = 0;
-    for (unsigned t = 0; t < blockDim.x; ++t) {
-      const int own = starts[t];
-      starts[t] = sum;
-      sum += own;
+// One block per segment and strip of columns.
+template <class T, int N>
+__global__ void __launch_bounds__(kThreads) sum_kernel(Segments<T> s) {
+  using Value = compute_t<T>;
+  const std::int64_t begin = std::int64_t(blockIdx.x) * kSegment;
+  const std::int64_t end = begin + kSegment < s.p.positions ? begin + kSegment : s.p.positions;
+  const std::int64_t c = (std::int64_t(blockIdx.y) * blockDim.x + threadIdx.x) * N;
+  std::int64_t row = s.row(begin), first = begin;
+  Pack<Value, N> sums = {};
+  for (std::int64_t i = begin; i < end; i += kInFlight) {
+    std::int64_t rows[kInFlight];
+    Pack<T, N> dy[kInFlight];
+    FOLDGRAD_UNROLL
+    for (int j = 0; j < kInFlight; ++j) {
+      const int m = s.order[i + j < end ? i + j : begin];
+      rows[j] = sorted_positions::row_of(s.p, m);
+      dy[j] = load_pack<N>(s.p.dy + m * s.p.columns + c, i + j < end && rows[j] < s.p.rows && c < s.p.columns);
+    }
+    FOLDGRAD_UNROLL
+    for (int j = 0; j < kInFlight; ++j) {
+      if (i + j >= end) continue;
+      if (rows[j] != row) {
+        put_run(s, row, first, i + j, c, sums);
+        row = rows[j];
+        first = i + j;
+        sums = {};
+      }
+      FOLDGRAD_UNROLL
+      for (int k = 0; k < N; ++k) sums.v[k] += Value(dy[j].v[k]);
     }
   }
-  __syncthreads();
-  int start = starts[threadIdx.x];
-  for (std::int64_t v = begin; v < end; ++v) {
-    const int own = b.ends[v];
-    b.ends[v] = start;
-    start += own;
-  }
+  put_run(s, row, first, end, c, sums);
 }
 
-// One block per row. Ranks within a bucket are counted, n^2 comparisons for n positions.
-template <class T>
-__global__ void sum_kernel(Buckets<T> b) {
+// One block per segment in which a row begins that goes on behind it, and strip of columns; the other blocks return.
+template <class T, int N>
+__global__ void __launch_bounds__(kWarp* kJoinGroups) join_kernel(Segments<T> s) {
   using Value = compute_t<T>;
-  const EmbeddingBackward<T>& p = b.p;
-  const std::int64_t v = blockIdx.x;
-  const int begin = v == 0 ? 0 : b.ends[v - 1], end = b.ends[v];
-  for (int i = begin + threadIdx.x; i < end; i += blockDim.x) {
-    int rank = begin;
-    for (int j = begin; j < end; ++j) rank += b.order[j] < b.order[i];
-    b.sorted[rank] = b.order[i];
+  Pack<Value, N>* groups = dynamic_shared<Pack<Value, N>>();  // [kJoinGroups, kWarp]
+  const std::int64_t begin = std::int64_t(blockIdx.x) * kSegment, end = begin + kSegment;
+  if (end >= s.p.positions) return;
+  const std::int64_t row = s.row(end);
+  if (row == s.p.rows || !s.same_row(end - 1, row)) return;
+  if (s.same_row(begin, row) && s.same_row(begin - 1, row)) return;
+
+  const std::int64_t c = (std::int64_t(blockIdx.y) * kWarp + threadIdx.x) * N;
+  const bool wanted = c < s.p.columns;
+  Pack<Value, N> sums = load_own_pack<N>(s.further(blockIdx.x) + c, wanted && threadIdx.y == 0);
+  for (std::int64_t g = blockIdx.x + 1 + threadIdx.y; s.same_row(g * kSegment, row); g += kJoinGroups) {
+    const Pack<Value, N> part = load_own_pack<N>(s.earlier(g) + c, wanted);
+    FOLDGRAD_UNROLL
+    for (int k = 0; k < N; ++k) sums.v[k] += part.v[k];
   }
+  groups[threadIdx.y * kWarp + threadIdx.x] = sums;
   __syncthreads();
-  if (begin == end && p.dx.mode == GradMode::add) return;
-  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) {
-    Value sum = 0;
-    for (int i = begin; i < end; ++i) sum += Value(p.dy[b.sorted[i] * p.columns + c]);
-    p.put(v, c, sum);
+  if (threadIdx.y != 0) return;
+  for (int y = 1; y < kJoinGroups; ++y) {
+    FOLDGRAD_UNROLL
+    for (int k = 0; k < N; ++k) sums.v[k] += groups[y * kWarp + threadIdx.x].v[k];
   }
+  put_columns(s.p, row, c, sums, wanted);
+}
+
+template <class T, int N>
+void sum_segments(const Segments<T>& s) {
+  const unsigned packs = blocks_for(s.p.columns, N), warps = (packs + kWarp - 1) / kWarp;
+  const unsigned across = warps * kWarp < kThreads ? warps * kWarp : kThreads;
+  launch("embedding backward: sum", sum_kernel<T, N>,
+         {dim3(unsigned(s.segments), (packs + across - 1) / across), dim3(across)}, s);
+  launch("embedding backward: join", join_kernel<T, N>,
+         {dim3(unsigned(s.segments), warps), dim3(kWarp, kJoinGroups),
+          kJoinGroups * kWarp * sizeof(Pack<compute_t<T>, N>)},
+         s);
 }
 
 }  // namespace
 
 template <class T>
 void embedding_cuda(const EmbeddingForward<T>& p) {
-  launch("embedding forward", forward_kernel<T>, {dim3(unsigned(p.positions)), dim3(kThreads)}, p);
+  constexpr int N = kPackSize<T>;
+  const bool packs = p.columns % N == 0 && aligned_for_packs(N * sizeof(T), p.y, p.x);
+  launch("embedding forward", packs ? forward_kernel<T, N> : forward_kernel<T, 1>,
+         {dim3(unsigned(p.positions)), dim3(kThreads)}, p);
 }
 
 template <class T>
 void embedding_cuda(const EmbeddingBackward<T>& p) {
-  if (p.rows == 0) return;
-  constexpr int kChunks = 512;  // not tuned
-  const auto scratch = memory::allocate(Device::cuda, std::size_t(p.rows + 2 * p.positions) * sizeof(int));
-  int* ends = static_cast<int*>(scratch.get());
-  const Buckets<T> b{p, ends, ends + p.rows, ends + p.rows + p.positions};
-  memory::zero(Device::cuda, ends, std::size_t(p.rows) * sizeof(int));
-  elementwise_cuda("embedding backward: count", p.positions, Count<T>{b});
-  launch("embedding backward: starts", starts_kernel<T>, {dim3(1), dim3(kChunks), kChunks * sizeof(int)}, b);
-  elementwise_cuda("embedding backward: place", p.positions, Place<T>{b});
-  launch("embedding backward: sum", sum_kernel<T>, {dim3(unsigned(p.rows)), dim3(kThreads)}, b);
+  using Value = compute_t<T>;
+  if (p.dx.mode == GradMode::set)
+    memory::zero(Device::cuda, p.dx.data, std::size_t(p.rows * p.columns) * sizeof(T));  // rows that nobody chose
+  if (p.positions == 0 || p.columns == 0) return;
+  const auto scratch = memory::allocate(Device::cuda, sorted_positions::scratch_size(p) * sizeof(int));
+  const int* order = sorted_positions::sort(p, static_cast<int*>(scratch.get()));
+  const std::int64_t segments = (p.positions + kSegment - 1) / kSegment;
+  const auto parts = memory::allocate(Device::cuda, std::size_t(2 * segments * p.columns) * sizeof(Value));
+  const Segments<T> s{p, order, static_cast<Value*>(parts.get()), segments};
+  constexpr int N = kPackSize<Value>;  // in which the parts are packs of 16 bytes
+  if (p.columns % N == 0 && aligned_for_packs(N * sizeof(T), p.dx.data, p.dy))
+    sum_segments<T, N>(s);
+  else
+    sum_segments<T, 1>(s);
 }
 
 FOLDGRAD_INSTANTIATE(embedding_cuda, EmbeddingForward);
