@@ -1,5 +1,6 @@
 #include "train/reports/settings.h"
 
+#include <fmt/format.h>
 #include <toml++/toml.h>
 
 #include <sstream>
@@ -17,6 +18,8 @@ void flatten(const toml::table& table, const std::string& prefix, nlohmann::orde
       flatten(*inner, name + ".", settings);
     } else if (const auto* text = node.as_string()) {
       settings[name] = text->get();
+    } else if (const auto* number = node.as_floating_point()) {
+      settings[name] = fmt::format("{}", number->get());  // toml++ would write 0.003 with 17 digits
     } else {
       std::ostringstream value;
       node.visit([&](const auto& v) { value << v; });

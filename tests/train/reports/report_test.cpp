@@ -64,14 +64,14 @@ TEST_F(Report, SignaturesThatDifferNameTheirRuns) {
 
 TEST_F(Report, SettingsThatDifferHaveALineEach) {
   const std::string a = run("a", kLog), b = run("b", kLog), c = run("c", kLog);
-  write_bytes(a + "/config.toml", "[norm]\nname = \"un\"\n[norm.un]\nwarmup = 4000\n[train]\nlr = 1e-3\nsteps = 9\n");
-  write_bytes(b + "/config.toml", "[norm]\nname = \"ln\"\n[train]\nlr = 1e-3\nsteps = 9\n");
+  write_bytes(a + "/config.toml", "[norm]\nname = \"un\"\n[norm.un]\nwarmup = 4000\n[train]\nlr = 3e-3\nsteps = 9\n");
+  write_bytes(b + "/config.toml", "[norm]\nname = \"ln\"\n[train]\nlr = 3e-3\nsteps = 9\n");
   EXPECT_EQ(differences_table(read_run_logs({a, b})),
             "setting            a   b\n"
             "norm.name         un  ln\n"
             "norm.un.warmup  4000   -\n");
   EXPECT_EQ(differences_table(read_run_logs({b})), "");
-  EXPECT_TRUE(differences_table(read_run_logs({b, c})).ends_with("\ntrain.steps      9  -\n"));
+  EXPECT_TRUE(differences_table(read_run_logs({b, c})).ends_with("\ntrain.lr     0.003  -\ntrain.steps      9  -\n"));
   write_bytes(c + "/config.toml", "[train");
   const std::string refusal = message<FileError>([&] { differences_table(read_run_logs({b, c})); });
   EXPECT_TRUE(refusal.starts_with(c + "/config.toml: is no TOML")) << refusal;
