@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "engine/cuda_devices.h"
+
 namespace foldgrad::memory {
 namespace {
 
@@ -101,10 +103,15 @@ class Pool {
   Statistics statistics_;
 };
 
-// Never destroyed: tensors with static lifetime may be released after any static pool.
+// One for the host and one for each GPU. Never destroyed: tensors with static lifetime may be released after any static
+// pool.
 Pool& pool(Device device) {
-  static const std::array<Pool*, 2> pools = {new Pool(Device::cpu), new Pool(Device::cuda)};
-  return *pools[std::size_t(device)];
+  static const auto pools = [] {
+    std::array<Pool*, 1 + kMostCudaDevices> all;
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = new Pool(i == 0 ? Device::cpu : Device::cuda);
+    return all;
+  }();
+  return *pools[device == Device::cpu ? 0 : std::size_t(1 + cuda_device())];
 }
 
 }  // namespace

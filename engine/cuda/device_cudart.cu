@@ -4,10 +4,13 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 
 #include "engine/cpu/host_memory.h"
 #include "engine/cuda/launch.h"
+#include "engine/cuda/per_device.h"
+#include "engine/cuda/trouble.h"
 #include "engine/device.h"
 #include "engine/host_reads.h"
 #include "engine/out_of_memory.h"
@@ -15,32 +18,95 @@
 namespace foldgrad {
 namespace {
 
+CudaMachine::Trouble kind_of(cudaError_t error, const CudaMachine& m) {
+  using Trouble = CudaMachine::Trouble;
+  if (error == cudaSuccess) return m.devices == 0 ? Trouble::no_device : Trouble::none;
+  if (m.driver == 0) return Trouble::no_driver;
+  if (error == cudaErrorInsufficientDriver || m.driver / 1000 < m.toolkit / 1000) return Trouble::driver_too_old;
+  if (error == cudaErrorNoDevice) return Trouble::no_device;
+  const bool no_image = error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction ||
+                        error == cudaErrorUnsupportedPtxVersion;
+  return no_image ? Trouble::no_kernel_image : Trouble::other;
+}
+
+// The architectures of this file, which are those of all kernels: 800,900 becomes "8.0, 9.0".
+std::string built_for() {
+  std::string all;
+  for (const int architecture : {__CUDA_ARCH_LIST__})
+    all +=
+        (all.empty() ? "" : ", ") + std::to_string(architecture / 100) + "." + std::to_string(architecture / 10 % 10);
+  return all;
+}
+
+// Stands for all kernels: where there is no image of it, there is none of any.
+__global__ void probe_kernel() {}
+
+CudaMachine examine(int index) {
+  CudaMachine m;
+  cudaDriverGetVersion(&m.driver);
+  cudaRuntimeGetVersion(&m.toolkit);
+  m.built_for = built_for();
+  cudaError_t error = cudaGetDeviceCount(&m.devices);
+  if (error == cudaSuccess && index < m.devices) {
+    cudaDeviceProp properties;
+    error = cudaGetDeviceProperties(&properties, index);
+    m.name = properties.name;
+    m.capability = std::to_string(properties.major) + "." + std::to_string(properties.minor);
+    int before = 0;
+    cudaGetDevice(&before);
+    if (error == cudaSuccess) error = cudaSetDevice(index);
+    cudaFuncAttributes attributes;
+    if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, probe_kernel);
+    cudaSetDevice(before);
+  }
+  m.trouble = kind_of(error, m);
+  m.message = cudaGetErrorString(error);
+  cudaGetLastError();  // forget it
+  return m;
+}
+
 void check(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return;
   cudaGetLastError();  // forget it: after an allocation that the cache makes good, the next launch would report it
   throw std::runtime_error(std::string("cuda: ") + call + " failed: " + cudaGetErrorString(error));
 }
 
-std::string why_unavailable() {
-  int count = 0;
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error != cudaSuccess) return cudaGetErrorString(error);
-  return count == 0 ? "the driver reports no device" : "";
+// Looked at once: it takes a context, which takes a second.
+const std::string& trouble_of(int index) {
+  static std::once_flag looked[kMostCudaDevices];
+  static std::string troubles[kMostCudaDevices];
+  std::call_once(looked[index], [index] { troubles[index] = explain(examine(index), index); });
+  return troubles[index];
 }
 
 }  // namespace
 
-bool cuda_available() {
-  static const bool available = why_unavailable().empty();
-  return available;
+int cuda_devices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) cudaGetLastError();
+  return count;
 }
+
+std::string cuda_trouble(int index) {
+  return index < kMostCudaDevices ? trouble_of(index)
+                                  : "devices are numbered up to " + std::to_string(kMostCudaDevices - 1);
+}
+
+int current_cuda_device() {
+  int index = 0;
+  check(cudaGetDevice(&index), "cudaGetDevice");
+  return index;
+}
+void set_current_cuda_device(int index) { check(cudaSetDevice(index), "cudaSetDevice"); }
+
+bool cuda_available() { return trouble_of(cuda_device()).empty(); }
 
 bool cuda_is_emulated() { return false; }
 
 std::string cuda_description() {
-  if (!cuda_available()) return "none: " + why_unavailable();
+  if (!cuda_available()) return "none: " + trouble_of(cuda_device());
   cudaDeviceProp properties;
-  check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+  check(cudaGetDeviceProperties(&properties, cuda_device()), "cudaGetDeviceProperties");
   char text[400];
   std::snprintf(text, sizeof text, "%s, compute capability %d.%d, %.1f GiB", properties.name, properties.major,
                 properties.minor, double(properties.totalGlobalMem) / (1 << 30));
@@ -49,16 +115,18 @@ std::string cuda_description() {
 
 // Not the default stream: that one cannot be captured into a CUDA graph.
 cudaStream_t cuda_stream() {
-  static const cudaStream_t stream = [] {
+  static PerDevice<cudaStream_t> streams;
+  return streams.here([] {
     cudaStream_t created;
     check(cudaStreamCreateWithFlags(&created, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     return created;
-  }();
-  return stream;
+  });
 }
 
 void cuda_synchronize() {
-  if (cuda_available()) check(cudaStreamSynchronize(cuda_stream()), "a kernel or copy before cudaStreamSynchronize");
+  if (!cuda_available()) return;
+  const CudaDeviceGuard guard;
+  check(cudaStreamSynchronize(cuda_stream()), "a kernel or copy before cudaStreamSynchronize");
 }
 
 namespace memory {
@@ -66,6 +134,7 @@ namespace memory {
 void* system_allocate(Device device, std::size_t bytes) {
   if (device == Device::cpu) return host_allocate(bytes);
   if (!cuda_available()) throw std::runtime_error("memory: no CUDA device: " + cuda_description());
+  const CudaDeviceGuard guard;
   void* pointer = nullptr;
   const cudaError_t error = cudaMalloc(&pointer, bytes);
   if (error == cudaErrorMemoryAllocation) {
@@ -93,6 +162,7 @@ void copy(Device to, void* target, Device from, const void* source, std::size_t 
     host_copy(target, source, bytes);
     return;
   }
+  const CudaDeviceGuard guard;
   check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, cuda_stream()), "cudaMemcpyAsync");
   // Pageable host memory may be reused by the caller as soon as this returns.
   if (to == Device::cpu || from == Device::cpu) cuda_synchronize();
@@ -100,10 +170,9 @@ void copy(Device to, void* target, Device from, const void* source, std::size_t 
 
 void zero(Device device, void* target, std::size_t bytes) {
   if (bytes == 0) return;
-  if (device == Device::cpu)
-    std::memset(target, 0, bytes);
-  else
-    check(cudaMemsetAsync(target, 0, bytes, cuda_stream()), "cudaMemsetAsync");
+  if (device == Device::cpu) return (void)std::memset(target, 0, bytes);
+  const CudaDeviceGuard guard;
+  check(cudaMemsetAsync(target, 0, bytes, cuda_stream()), "cudaMemsetAsync");
 }
 
 }  // namespace memory

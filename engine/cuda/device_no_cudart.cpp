@@ -5,20 +5,24 @@
 #include <stdexcept>
 
 #include "engine/cpu/host_memory.h"
+#include "engine/cuda/emulated_devices.h"
+#include "engine/cuda_devices.h"
 #include "engine/device.h"
 #include "engine/host_reads.h"
 
 namespace foldgrad {
 
 #ifdef FOLDGRAD_EMULATE
-bool cuda_available() { return true; }
 bool cuda_is_emulated() { return true; }
-std::string cuda_description() { return "emulated on the host"; }
 #else
-bool cuda_available() { return false; }
 bool cuda_is_emulated() { return false; }
-std::string cuda_description() { return "none: built with FOLDGRAD_CUDA=OFF"; }
 #endif
+
+bool cuda_available() { return cuda_trouble(cuda_device()).empty(); }
+std::string cuda_description() {
+  const std::string trouble = cuda_trouble(cuda_device());
+  return trouble.empty() ? "emulated on the host" : "none: " + trouble;
+}
 
 void cuda_synchronize() {}
 
@@ -27,10 +31,23 @@ namespace memory {
 void* system_allocate(Device device, std::size_t bytes) {
   if (device == Device::cuda && !cuda_available())
     throw std::runtime_error("memory: no CUDA device: " + cuda_description());
-  return host_allocate(bytes);
+  if (device == Device::cpu) return host_allocate(bytes);
+#ifdef FOLDGRAD_EMULATE
+  emulation::require_room(bytes);
+  void* block = host_allocate(bytes);
+  emulation::take(block, bytes);
+  return block;
+#else
+  return nullptr;
+#endif
 }
 
-void system_release(Device, void* pointer) noexcept { host_release(pointer); }
+void system_release([[maybe_unused]] Device device, void* pointer) noexcept {
+#ifdef FOLDGRAD_EMULATE
+  if (device == Device::cuda) emulation::give_back(pointer);
+#endif
+  host_release(pointer);
+}
 
 namespace {
 std::atomic<std::int64_t> reads{0};

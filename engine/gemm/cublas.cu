@@ -8,7 +8,9 @@
 #include <string>
 
 #include "engine/cuda/launch.h"
+#include "engine/cuda/per_device.h"
 #include "engine/gemm/backends.h"
+#include "engine/tf32.h"
 
 namespace foldgrad {
 namespace {
@@ -26,7 +28,7 @@ cublasHandle_t make_handle() {
   constexpr std::size_t kWorkspace = std::size_t(32) << 20;  // what NVIDIA recommends for Hopper
   check(cublasSetWorkspace(handle, memory::system_allocate(Device::cuda, kWorkspace), kWorkspace),
         "cublasSetWorkspace");
-  // Without it partial sums of bf16 products may be combined in bf16. TensorFloat-32 stays off by default.
+  // Without it partial sums of bf16 products may be combined in bf16.
   const auto mode = cublasMath_t(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
   check(cublasSetMathMode(handle, mode), "cublasSetMathMode");
   return handle;
@@ -74,11 +76,15 @@ bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
   const void* alpha_pointer = f64 ? static_cast<const void*>(&g.alpha) : &alpha_f32;
   const void* beta_pointer = f64 ? static_cast<const void*>(&beta) : &beta_f32;
   const cudaDataType type = f64 ? CUDA_R_64F : dtype == DType::f32 ? CUDA_R_32F : CUDA_R_16BF;
-  const cublasComputeType_t sum_type = f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
+  const cublasComputeType_t sum_type = f64                                     ? CUBLAS_COMPUTE_64F
+                                       : dtype == DType::f32 && tf32_allowed() ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                                               : CUBLAS_COMPUTE_32F;
 
   static std::mutex mutex;  // a handle serves one host thread at a time
   const std::lock_guard lock(mutex);
-  static const cublasHandle_t handle = make_handle();
+  const CudaDeviceGuard guard;
+  static PerDevice<cublasHandle_t> handles;
+  const cublasHandle_t handle = handles.here(make_handle);
   // cuBLAS is column-major and so sees every matrix transposed: C^T = op(B)^T op(A)^T.
   check(cublasGemmStridedBatchedEx(handle, g.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
                                    g.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, int(g.n), int(g.m), int(g.k),

@@ -7,7 +7,9 @@
 #include <string>
 
 #include "engine/cuda/launch.h"
+#include "engine/cuda/per_device.h"
 #include "engine/memory.h"
+#include "engine/tf32.h"
 #include "ops/conv2d/conv2d_kernels.h"
 
 namespace foldgrad {
@@ -27,13 +29,13 @@ void check(cudnnStatus_t status, const char* call) {
 std::mutex mutex;  // a handle serves one host thread at a time
 
 cudnnHandle_t handle() {
-  static const cudnnHandle_t handle = [] {
+  static PerDevice<cudnnHandle_t> handles;
+  return handles.here([] {
     cudnnHandle_t created;
     FOLDGRAD_CUDNN(cudnnCreate, &created);
     FOLDGRAD_CUDNN(cudnnSetStream, created, cuda_stream());
     return created;
-  }();
-  return handle;
+  });
 }
 
 template <class D>
@@ -75,8 +77,9 @@ struct Problem {
     const int padding = int(s.padding), stride = int(s.stride);
     FOLDGRAD_CUDNN(cudnnSetConvolution2dDescriptor, d, padding, padding, stride, stride, 1, 1, CUDNN_CROSS_CORRELATION,
                    dtype == DType::f64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT);
-    // Without this f32 would be multiplied as TensorFloat-32.
-    FOLDGRAD_CUDNN(cudnnSetConvolutionMathType, d, dtype == DType::bf16 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH);
+    // With any other choice f32 would be multiplied as TensorFloat-32.
+    const bool tensor_cores = dtype == DType::bf16 || (dtype == DType::f32 && tf32_allowed());
+    FOLDGRAD_CUDNN(cudnnSetConvolutionMathType, d, tensor_cores ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH);
   }
 
   const void* factor(bool one) const {
@@ -92,6 +95,7 @@ struct Problem {
 // Not every combination of layout, type and pass has the algorithms of above.
 bool conv2d_has_cudnn(DType dtype, const Conv2dSizes& s, std::int64_t out) {
   const std::lock_guard lock(mutex);
+  const CudaDeviceGuard guard;
   const Problem p(dtype, s, out);
   std::size_t bytes = 0;
   return cudnnGetConvolutionForwardWorkspaceSize(handle(), p.x.get(), p.weight.get(), p.convolution.get(), p.y.get(),
@@ -106,6 +110,7 @@ bool conv2d_has_cudnn(DType dtype, const Conv2dSizes& s, std::int64_t out) {
 void conv2d_forward_cudnn(DType dtype, const Conv2dSizes& s, std::int64_t out, void* y, const void* x,
                           const void* weight, const void* bias) {
   const std::lock_guard lock(mutex);
+  const CudaDeviceGuard guard;
   const Problem p(dtype, s, out);
   std::size_t bytes = 0;
   FOLDGRAD_CUDNN(cudnnGetConvolutionForwardWorkspaceSize, handle(), p.x.get(), p.weight.get(), p.convolution.get(),
@@ -119,6 +124,7 @@ void conv2d_forward_cudnn(DType dtype, const Conv2dSizes& s, std::int64_t out, v
 void conv2d_backward_cudnn(DType dtype, const Conv2dSizes& s, std::int64_t out, const Conv2dGrads& g, const void* dy,
                            const void* x, const void* weight) {
   const std::lock_guard lock(mutex);
+  const CudaDeviceGuard guard;
   const Problem p(dtype, s, out);
   std::size_t bytes = 0;
   if (g.dx) {

@@ -1,0 +1,28 @@
+// Calls of the CUDA runtime go to the device that is current for the host thread, and others may have chosen another.
+#pragma once
+#include "engine/cuda_devices.h"
+
+namespace foldgrad {
+
+// The current device of this host thread. Implemented by the CUDA runtime or by the emulation.
+int current_cuda_device();
+void set_current_cuda_device(int index);
+
+// Makes cuda_device() current, and in the end what was before.
+class CudaDeviceGuard {
+ public:
+  CudaDeviceGuard() : before_(current_cuda_device()), changes_(before_ != cuda_device()) {
+    if (changes_) set_current_cuda_device(cuda_device());
+  }
+  ~CudaDeviceGuard() {
+    if (changes_) set_current_cuda_device(before_);
+  }
+  CudaDeviceGuard(const CudaDeviceGuard&) = delete;
+  CudaDeviceGuard& operator=(const CudaDeviceGuard&) = delete;
+
+ private:
+  int before_;
+  bool changes_;
+};
+
+}  // namespace foldgrad

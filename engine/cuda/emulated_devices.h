@@ -1,0 +1,27 @@
+// The machine that the emulation pretends to be: what tests change of it.
+#pragma once
+#include <cstddef>
+
+#include "engine/cuda/trouble.h"
+
+namespace foldgrad::emulation {
+
+struct Devices {
+  CudaMachine machine;
+  std::size_t bytes_each;  // of memory; what is asked for beyond that is refused
+};
+
+// Two devices without trouble, and as much memory as the host has.
+Devices sound_devices();
+// From one thread, while no tensor is on a device.
+void set_devices(const Devices& devices);
+// Of memory that the system has handed out on one device and not got back.
+std::size_t bytes_on(int index);
+
+// For device_no_cudart.cpp: the chosen device has so many bytes more, or OutOfMemory is thrown; they are this block; it
+// comes back.
+void require_room(std::size_t bytes);
+void take(void* block, std::size_t bytes);
+void give_back(void* block) noexcept;
+
+}  // namespace foldgrad::emulation

@@ -1,0 +1,135 @@
+// Several GPUs, machines on which none can be used, and memory that comes to an end.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "engine/cuda/emulated_devices.h"
+#include "engine/cuda/per_device.h"
+#include "engine/memory.h"
+#include "engine/out_of_memory.h"
+#include "tests/harness/compare.h"
+
+namespace foldgrad {
+namespace {
+
+using emulation::bytes_on;
+using testing::message_of;
+using Trouble = CudaMachine::Trouble;
+
+class EmulatedDevices : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    emulation::set_devices(emulation::sound_devices());
+    for (const int index : {1, 0}) {
+      use_cuda_device(index);
+      memory::release_cache(Device::cuda);
+    }
+  }
+  static std::string trouble_of(CudaMachine machine, int index = 0) {
+    emulation::set_devices({machine, SIZE_MAX});
+    return cuda_trouble(index);
+  }
+};
+
+TEST_F(EmulatedDevices, EachHasMemoryOfItsOwn) {
+  ASSERT_EQ(cuda_devices(), 2);
+  const std::size_t before[] = {bytes_on(0), bytes_on(1)};
+  std::shared_ptr<void> first = memory::allocate(Device::cuda, 1024);
+  use_cuda_device(1);
+  EXPECT_EQ(cuda_device(), 1);
+  EXPECT_EQ(memory::statistics(Device::cuda).current, 0u);
+  const std::shared_ptr<void> second = memory::allocate(Device::cuda, 4096);
+  EXPECT_EQ(bytes_on(0) - before[0], 1024u);
+  EXPECT_EQ(bytes_on(1) - before[1], 4096u);
+  first.reset();  // goes back to where it came from, whatever is chosen now
+  EXPECT_EQ(memory::statistics(Device::cuda).cached, 0u);
+  use_cuda_device(0);
+  EXPECT_EQ(memory::statistics(Device::cuda).cached, 1024u);
+  EXPECT_EQ(memory::allocate(Device::cuda, 1024).use_count(), 1);
+  EXPECT_EQ(bytes_on(0) - before[0], 1024u);
+}
+
+TEST_F(EmulatedDevices, TheGuardChoosesForItsThreadAndBringsBack) {
+  use_cuda_device(1);
+  EXPECT_EQ(current_cuda_device(), 0);
+  {
+    const CudaDeviceGuard guard;
+    EXPECT_EQ(current_cuda_device(), 1);
+    std::thread other([] {
+      EXPECT_EQ(current_cuda_device(), 0);
+      const CudaDeviceGuard guard_there;
+      EXPECT_EQ(current_cuda_device(), 1);
+    });
+    other.join();
+  }
+  EXPECT_EQ(current_cuda_device(), 0);
+  use_cuda_device(0);
+  set_current_cuda_device(1);  // as another library may do
+  {
+    const CudaDeviceGuard guard;
+    EXPECT_EQ(current_cuda_device(), 0);
+  }
+  EXPECT_EQ(current_cuda_device(), 1);
+  set_current_cuda_device(0);
+}
+
+TEST_F(EmulatedDevices, HandlesAreMadeOncePerDevice) {
+  PerDevice<int> handles;
+  int made = 0;
+  const auto make = [&made] { return 10 * current_cuda_device() + ++made; };
+  EXPECT_EQ(handles.here(make), 1);
+  use_cuda_device(1);
+  EXPECT_EQ(handles.here(make), 12);
+  EXPECT_EQ(handles.here(make), 12);
+  use_cuda_device(0);
+  EXPECT_EQ(handles.here(make), 1);
+  PerDevice<int> refused;
+  EXPECT_THROW(refused.here([]() -> int { throw std::runtime_error("no"); }), std::runtime_error);
+  EXPECT_EQ(refused.here([] { return 7; }), 7);
+}
+
+TEST_F(EmulatedDevices, OnlyThoseThatAreThereCanBeChosen) {
+  EXPECT_EQ(message_of([] { use_cuda_device(2); }), "cuda: devices are 0 to 1, got 2");
+  EXPECT_EQ(message_of([] { use_cuda_device(-1); }), "cuda: devices are 0 to 1, got -1");
+  EXPECT_EQ(cuda_device(), 0);
+}
+
+TEST_F(EmulatedDevices, TroubleSaysWhatToDo) {
+  EXPECT_EQ(trouble_of({.trouble = Trouble::none, .devices = 2}, 1), "");
+  EXPECT_EQ(trouble_of({.trouble = Trouble::none, .devices = 2}, 2),
+            "there is no device 2: this process sees 2 GPUs, cuda:0 to cuda:1");
+  EXPECT_EQ(trouble_of({.trouble = Trouble::none, .devices = 1}, 3),
+            "there is no device 3: this process sees one GPU, cuda:0");
+  EXPECT_EQ(trouble_of({.trouble = Trouble::no_driver}),
+            "there is no NVIDIA driver on this machine; install one, or use --device cpu");
+  EXPECT_EQ(trouble_of({.trouble = Trouble::driver_too_old, .driver = 12040, .toolkit = 13010}),
+            "the NVIDIA driver is too old: it knows CUDA up to 12.4, and this program was built with 13.1; install a "
+            "newer driver, or build with a toolkit that it knows");
+  EXPECT_EQ(trouble_of({.trouble = Trouble::no_device}),
+            "the NVIDIA driver shows no GPU to this process; look at nvidia-smi and at CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(trouble_of({.trouble = Trouble::no_kernel_image,
+                        .devices = 1,
+                        .name = "Tesla T4",
+                        .capability = "7.5",
+                        .built_for = "8.0, 9.0"}),
+            "Tesla T4 has compute capability 7.5, and this program holds kernels for 8.0, 9.0; configure it with "
+            "-DCMAKE_CUDA_ARCHITECTURES=75 and build it again");
+  EXPECT_EQ(trouble_of({.trouble = Trouble::other, .devices = 1, .message = "ECC error"}), "ECC error");
+  EXPECT_FALSE(cuda_available());
+  EXPECT_EQ(cuda_description(), "none: ECC error");
+  EXPECT_EQ(message_of([] { memory::allocate(Device::cuda, 1); }), "memory: no CUDA device: none: ECC error");
+}
+
+TEST_F(EmulatedDevices, MemoryComesToAnEnd) {
+  memory::release_cache(Device::cuda);
+  emulation::set_devices({{.devices = 2}, bytes_on(0) + 10240});
+  std::shared_ptr<void> most = memory::allocate(Device::cuda, 8192);
+  EXPECT_THROW(memory::allocate(Device::cuda, 4096), OutOfMemory);
+  most.reset();
+  EXPECT_TRUE(memory::allocate(Device::cuda, 4096));  // what was cached is given back first
+  use_cuda_device(1);
+  EXPECT_TRUE(memory::allocate(Device::cuda, 8192));
+}
+
+}  // namespace
+}  // namespace foldgrad
