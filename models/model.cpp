@@ -78,7 +78,8 @@ std::unique_ptr<Model> Model::copy(DType dtype, Device device) const {
   return model;
 }
 
-Tensor inference_logits(Model& model, const NamedTensors& inputs, DType dtype) {
+Tensor inference_logits(Model& model, const NamedTensors& given, DType dtype) {
+  const NamedTensors inputs = to(given, model.device());
   Tape tape(/*recording=*/false);
   const Tensor logits =
       model.forward(inputs, {.tape = tape, .dtype = dtype}).value().to(Device::cpu).to(DType::f64).clone();

@@ -70,7 +70,7 @@ ordered_json certificate(Model& original, const FoldedModel& folded, const FoldO
   ordered_json all{{"format", "foldgrad certificate"}, {"format_version", 1}};
   all["options"] = {{"tied", name_of(options.tied)}, {"rescale_stream", options.rescale_stream}};
   all["inputs"] = {{"description", probe.description}, {"sha256", probe.digest}};
-  const std::unique_ptr<Model> exact = original.copy(DType::f64, Device::cpu);
+  const std::unique_ptr<Model> exact = original.copy(DType::f64, original.device());
   const FoldDifferences f64 = finite_differences(*exact, fold(*exact, options), probe, DType::f64),
                         f32 = finite_differences(original, folded, probe, DType::f32);
   all["difference"] = {{"f64", json_of(f64.logits)}, {"f32", json_of(f32.logits)}};

@@ -21,9 +21,9 @@ struct Direction {
   std::string name;
 };
 
-double dot(const double* a, const double* b, std::int64_t n) {
+double dot(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
-  for (std::int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
   return sum;
 }
 
@@ -47,11 +47,11 @@ Direction of_an_element(Parameter& p, std::mt19937_64& random) {
 Direction of_all_elements(Parameter& p, std::mt19937_64& random) {
   const std::int64_t n = p.value.size();
   Direction d{p, std::vector<double>(std::size_t(n)), p.name};
-  const double* gradient = p.grad.data<double>();
-  const double length = std::sqrt(dot(gradient, gradient, n));
-  for (std::int64_t i = 0; i < n; ++i)
+  const std::vector<double> gradient = p.grad.values<double>();
+  const double length = std::sqrt(dot(gradient, gradient));
+  for (std::size_t i = 0; i < gradient.size(); ++i)
     d.unit[i] = (length > 0 ? gradient[i] / length : 0) + (random() % 2 ? 1 : -1) / std::sqrt(double(n));
-  const double whole = std::sqrt(dot(d.unit.data(), d.unit.data(), n));
+  const double whole = std::sqrt(dot(d.unit, d.unit));
   for (double& u : d.unit) u /= whole > 0 ? whole : 1;
   return d;
 }
@@ -60,20 +60,20 @@ Direction of_all_elements(Parameter& p, std::mt19937_64& random) {
 // what rounding of the loss, some epsilons of it, leaves of a quotient with the longest step.
 double error_over_bound(const Direction& d, const std::function<double()>& loss) {
   Parameter& p = d.parameter;
-  const std::int64_t n = p.value.size();
-  double* x = p.value.data<double>();
   const std::vector<double> start = p.value.values<double>();
-  const double slope = dot(p.grad.data<double>(), d.unit.data(), n);
-  const double scale = std::max(1.0, std::abs(dot(start.data(), d.unit.data(), n)));
+  const double slope = dot(p.grad.values<double>(), d.unit);
+  const double scale = std::max(1.0, std::abs(dot(start, d.unit)));
   const double rounding = 4 * std::numeric_limits<double>::epsilon() * (1 + std::abs(loss())) / (kSteps[0] * scale);
   double best = std::numeric_limits<double>::infinity();
   for (double relative : kSteps) {
     const auto at = [&](double step) {
-      for (std::int64_t i = 0; i < n; ++i) x[i] = start[i] + step * d.unit[i];
+      std::vector<double> moved = start;
+      for (std::size_t i = 0; i < start.size(); ++i) moved[i] += step * d.unit[i];
+      p.value.copy_from(Tensor::of(p.value.shape(), moved));
       return loss();
     };
     const double step = relative * scale, quotient = (at(step) - at(-step)) / (2 * step);
-    std::copy(start.begin(), start.end(), x);
+    p.value.copy_from(Tensor::of(p.value.shape(), start));
     best = std::min(best, std::abs(quotient - slope) / (kRelative * std::abs(slope) + rounding));
     if (best <= 1) break;
   }
@@ -88,7 +88,8 @@ CheckResult check_gradients(const std::vector<Parameter*>& parameters, const Los
   tape.backward(loss(tape));
   std::map<std::string, std::vector<Parameter*>> kinds;
   for (Parameter* p : parameters) {
-    if (!p->has_grad) p->grad = Tensor::zeros(p->value.shape(), DType::f64);  // the loss does not depend on it
+    if (!p->has_grad)
+      p->grad = Tensor::zeros(p->value.shape(), DType::f64, p->value.device());  // the loss does not depend on it
     kinds[kind_of(p->name)].push_back(p);
   }
   const auto value = [&loss] {

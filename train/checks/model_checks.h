@@ -16,10 +16,10 @@ constexpr double kSameInF64 = 1e-11;
 CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor& want, double bound);
 
 using Fold = std::function<FoldedModel(Model&)>;
-// What a family of models checks besides, of a model and the one folded from it, f64 on the CPU.
+// What a family of models checks besides, of a model and the one folded from it, f64 on one device; inputs on the CPU.
 using FamilyChecks = std::function<std::vector<CheckResult>(Model& model, Model& folded, const NamedTensors& inputs)>;
 
-// On the inputs of `probe`, in f64 on the CPU but where f32 is named:
+// On the inputs of `probe`, on the model's device, in f64 but where f32 is named:
 //   the model's numbers are finite; folded logits are the logits, in f64 and f32; what the family checks; gradients of
 //   the loss at inference, where statistics are fixed, agree with central differences; of Unified Normalization,
 //   running variances bear out the windows, replays of these are no outliers, and drawn outliers are those that the

@@ -5,7 +5,7 @@
 
 namespace foldgrad {
 
-// At inference the other images of a batch change no logit of the first four; f64 on the CPU. Skipped for one image.
+// At inference the other images of a batch change no logit of the first four; f64 on one device. Skipped for one image.
 CheckResult check_other_images(Model& model, const NamedTensors& inputs);
 
 }  // namespace foldgrad
