@@ -7,6 +7,7 @@
 #include "engine/files/atomic_file.h"
 #include "train/commands/commands.h"
 #include "train/commands/infer_bench.h"
+#include "train/system/device.h"
 #include "train/system/exit_code.h"
 
 namespace foldgrad {
@@ -14,7 +15,7 @@ namespace {
 
 struct BenchCommand {
   InferBenchOptions bench;
-  std::string plot, json;
+  std::string plot, json, device = "cpu";
 };
 
 int bench_infer(const BenchCommand& o) {
@@ -54,6 +55,7 @@ Action add_bench(CLI::App& command) {
   infer->add_option("--width", b.config.width,
                     "Width of the model (default: 512); feed-forward blocks have twice that");
   infer->add_option("--layers", b.config.encoder_layers, "Layers of encoder and decoder (default: 6)");
+  add_device_option(*infer, o->device);
   infer->add_flag("--cpu-time", b.cpu_time,
                   "Measure the CPU time of all threads instead of wall-clock time: for busy machines");
   infer->add_option("--json", o->json, "Write the figures to this file");
@@ -63,6 +65,7 @@ Action add_bench(CLI::App& command) {
     TransformerConfig& config = o->bench.config;
     config.ffn_width = 2 * config.width;
     config.decoder_layers = config.encoder_layers;
+    o->bench.device = require_device(o->device);
     return bench_infer(*o);
   };
 }

@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t kShown = 5, kBatch = 128;
 
 struct ClassifyOptions {
-  std::string model, device = "cpu";
+  std::string model, device = "auto";
   std::vector<std::string> images;
   NonFinite non_finite = NonFinite::refuse;
   bool json = false;

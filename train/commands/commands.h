@@ -52,7 +52,7 @@ void add_decoding_options(CLI::App& command, DecodingOptions& options, std::int6
 // What eval, run and translate have in common: --allow-non-finite.
 void add_non_finite_option(CLI::App& command, NonFinite& choice);
 
-// --device, for require_device().
+// --device, for require_device(), and --tf32.
 void add_device_option(CLI::App& command, std::string& device);
 
 // --dtype, one of `choices`.

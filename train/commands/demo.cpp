@@ -16,6 +16,7 @@
 #include "train/data/text/numbers.h"
 #include "train/loop/trainer.h"
 #include "train/runs/setup.h"
+#include "train/system/device.h"
 #include "train/system/exit_code.h"
 #include "train/system/streams.h"
 #include "train/tasks/families.h"
@@ -25,7 +26,7 @@ namespace foldgrad {
 namespace {
 
 struct DemoOptions {
-  std::string norm = "un";
+  std::string norm = "un", device = "auto";
   std::int64_t steps = 1500;
   std::uint64_t seed = 1;
   std::string out;  // a directory; empty: nothing is written
@@ -142,10 +143,11 @@ Folding fold_and_verify(const Task& task, Model& model, const Vocabulary& vocabu
 }
 
 DemoResult run_demo(const DemoOptions& options) {
+  const Device device = require_device(options.device);
   const ExperimentConfig config = demo_config(options);
   say("German to English number words: {} pairs to learn from, {} unseen ones to test\n", numbers::kTrainPairs,
       numbers::kTestPairs);
-  const std::unique_ptr<Task> task = family(config.family).make_task(config, "", "", Device::cpu);
+  const std::unique_ptr<Task> task = family(config.family).make_task(config, "", "", device);
   Model& model = task->model();
   const Vocabulary vocabulary = Vocabulary::numbers();
   DemoResult result;
@@ -251,8 +253,9 @@ Action add_demo(CLI::App& command) {
   command.add_option("--seed", options->seed, "Seed of the initial weights and of the order of the data")
       ->capture_default_str();
   command.add_option("--out", options->out, "Directory for the model and the folded model with its certificate");
+  add_device_option(command, options->device);
   command.add_flag("--json", options->json, "Print JSON");
-  command.footer("Exit codes: 0, 1 a check failed, 3 files, 5 a number is not finite.");
+  command.footer("Exit codes: 0, 1 a check failed, 3 files, 5 a number is not finite, 6 device.");
   return [options] {
     const DemoResult result = run_demo(*options);
     options->json ? print_json(json_of(result, *options)) : print_text(result, *options);

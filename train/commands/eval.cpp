@@ -13,6 +13,7 @@
 #include "train/commands/model_config.h"
 #include "train/commands/model_text.h"
 #include "train/data/data_root.h"
+#include "train/system/device.h"
 #include "train/system/exit_code.h"
 #include "train/tasks/families.h"
 #include "train/tasks/translation_scores.h"
@@ -23,7 +24,7 @@ namespace {
 using nlohmann::ordered_json;
 
 struct EvalOptions {
-  std::string model, hypotheses, config;
+  std::string model, hypotheses, config, device = "auto";
   ModelTextOptions text;
   DecodingOptions decoding;
   std::int64_t max_tokens = 4096;
@@ -127,7 +128,7 @@ int eval_split(const EvalOptions& o, Model& model) {
 }
 
 int eval(const EvalOptions& o) {
-  auto model = load_model(o.model, DType::f32, Device::cpu, o.non_finite);
+  auto model = load_model(o.model, DType::f32, require_device(o.device), o.non_finite);
   if (family_of(*model).evaluate) return eval_split(o, *model);
   const Evaluation evaluation = evaluate(o, std::move(model));
   o.json ? print_json(json_of(evaluation, o)) : print_text(evaluation);
@@ -144,9 +145,11 @@ Action add_eval(CLI::App& command) {
   add_model_config_option(command, o->config);
   add_decoding_options(command, o->decoding, o->max_tokens);
   command.add_option("--hypotheses", o->hypotheses, "Write the translations to this file");
+  add_device_option(command, o->device);
   command.add_flag("--json", o->json, "Print JSON");
   add_non_finite_option(command, o->non_finite);
-  command.footer("Exit codes: 0, 2 usage, 3 text or images, 4 the model cannot be loaded, 5 a number is not finite.");
+  command.footer(
+      "Exit codes: 0, 2 usage, 3 text or images, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
   return [o] { return eval(*o); };
 }
 

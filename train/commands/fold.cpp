@@ -13,13 +13,14 @@
 #include "train/commands/commands.h"
 #include "train/data/text/parallel_text.h"
 #include "train/data/text/vocabulary.h"
+#include "train/system/device.h"
 #include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {
 
 struct FoldCommand {
-  std::string model, out, source, target;
+  std::string model, out, source, target, device = "cpu";
   bool json = false;
   FoldOptions options;
 };
@@ -46,7 +47,7 @@ Probe text_probe(const FoldCommand& o, const std::string& directory, const Trans
 
 int run_fold(FoldCommand& o) {
   const std::string directory = find_model_directory(o.model);
-  const auto model = load_model(directory);
+  const auto model = load_model(directory, DType::f32, require_device(o.device));
   const Probe probe = o.source.empty() ? random_probe(*model)
                                        : text_probe(o, directory, as_transformer(*model, "fold: --source").config());
   const FoldedModel folded = fold(*model, o.options);
@@ -72,8 +73,9 @@ Action add_fold(CLI::App& command) {
   CLI::Option* source =
       command.add_option("--source", o->source, "Text to compare on, its first 64 lines; default: random ids");
   source->needs(command.add_option("--reference", o->target, "Its translations")->needs(source));
+  add_device_option(command, o->device);
   command.add_flag("--json", o->json, "Print the certificate");
-  command.footer("Exit codes: 0, 2 usage, 3 files, 4 the model cannot be loaded, 5 a number is not finite.");
+  command.footer("Exit codes: 0, 2 usage, 3 files, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
   return [o] { return run_fold(*o); };
 }
 

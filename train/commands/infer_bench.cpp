@@ -21,7 +21,7 @@ struct Variant {
   std::size_t bytes;  // of both
 };
 
-std::size_t bytes_in_use() { return memory::statistics(Device::cpu).current; }
+std::size_t bytes_in_use(Device device) { return memory::statistics(device).current; }
 
 // Whether folding removes anything.
 bool folds_away(Model& model) {
@@ -33,16 +33,16 @@ bool folds_away(Model& model) {
 std::vector<Variant> variants(const InferBenchOptions& o, const std::string& dtype) {
   std::vector<Variant> all;
   const auto add = [&](const std::string& name, const std::function<std::unique_ptr<Model>()>& make) {
-    const std::size_t before = bytes_in_use();
+    const std::size_t before = bytes_in_use(o.device);
     std::unique_ptr<Model> model = make();
     auto inference =
         InferenceTransformer::make(as_transformer(*model, "bench"), dtype == "bf16" ? DType::bf16 : DType::f32);
-    all.push_back({name, std::move(model), std::move(inference), bytes_in_use() - before});
+    all.push_back({name, std::move(model), std::move(inference), bytes_in_use(o.device) - before});
   };
   TransformerConfig config = o.config;
   for (const std::string& normalizer : o.normalizers) {
     config.normalizer = normalizer;
-    add(normalizer, [&] { return std::make_unique<Transformer>(config, /*seed=*/1); });
+    add(normalizer, [&] { return std::make_unique<Transformer>(config, /*seed=*/1, DType::f32, o.device); });
     Model& model = *all.back().model;
     if (!folds_away(model)) continue;
     add(normalizer + "_folded", [&] { return fold(model, {.tied = FoldOptions::Tied::untie}).model; });
@@ -50,7 +50,9 @@ std::vector<Variant> variants(const InferBenchOptions& o, const std::string& dty
   return all;
 }
 
+// What was launched before counts as done.
 double now(bool cpu_time) {
+  cuda_synchronize();
   timespec t;
   clock_gettime(cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
@@ -106,20 +108,22 @@ double quantile(std::vector<double> values, double p) {
 void check(const InferBenchOptions& o) {
   for (const std::string& dtype : o.dtypes)
     FOLDGRAD_CHECK(dtype == "f32" || dtype == "bf16", "bench: dtype must be f32 or bf16, got {}", dtype);
+  FOLDGRAD_CHECK(!o.cpu_time || o.device == Device::cpu, "bench: --cpu-time is of the CPU, and the device is {}",
+                 name(o.device));
   const std::int64_t most = o.config.max_positions, longest = *std::ranges::max_element(o.lengths);
   FOLDGRAD_CHECK(longest <= most, "bench: lengths must be at most max_positions = {}, got {}", most, longest);
 }
 
 // [variant] of one task.
-std::vector<InferCost> costs_of(const Measurement& task, const std::vector<Variant>& all, std::int64_t rounds) {
+std::vector<InferCost> costs_of(const Measurement& task, const std::vector<Variant>& all, const InferBenchOptions& o) {
   std::vector<std::vector<double>> seconds(all.size());
   std::vector<std::size_t> workspace(all.size());
-  for (std::int64_t round = 0; round <= rounds; ++round)  // the first only warms up
+  for (std::int64_t round = 0; round <= o.rounds; ++round)  // the first only warms up
     for (std::size_t v = 0; v < all.size(); ++v) {
-      const std::size_t before = bytes_in_use();
-      memory::reset_peak(Device::cpu);
+      const std::size_t before = bytes_in_use(o.device);
+      memory::reset_peak(o.device);
       const std::vector<double> found = task.run(*all[v].inference);
-      workspace[v] = std::max(workspace[v], memory::statistics(Device::cpu).peak - before);
+      workspace[v] = std::max(workspace[v], memory::statistics(o.device).peak - before);
       if (round > 0) seconds[v].insert(seconds[v].end(), found.begin(), found.end());
     }
   std::vector<InferCost> costs;
@@ -150,7 +154,7 @@ std::vector<InferCost> measure_inference(const InferBenchOptions& o) {
     for (std::int64_t batch : o.batches)
       for (std::int64_t length : o.lengths)
         for (const Measurement& task : tasks(o, batch, length))
-          for (InferCost& cost : costs_of(task, all, o.rounds)) {
+          for (InferCost& cost : costs_of(task, all, o)) {
             cost.dtype = dtype, cost.batch = batch, cost.length = length;
             costs.push_back(std::move(cost));
           }

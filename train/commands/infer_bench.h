@@ -20,6 +20,7 @@ struct InferBenchOptions {
   std::vector<std::string> dtypes{"f32", "bf16"};
   std::vector<std::int64_t> batches{1, 32}, lengths{32};
   std::int64_t beam = 5, rounds = 5;
+  Device device = Device::cpu;
   bool cpu_time = false;  // measure the CPU time of all threads instead of wall-clock time
   std::string save;       // directory, where the models go as NAME; empty: nowhere
   TransformerConfig config = iwslt_config();

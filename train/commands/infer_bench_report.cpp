@@ -66,6 +66,7 @@ nlohmann::ordered_json cost_json(const std::vector<InferCost>& costs, const Infe
                        {"over_none", c.over_none ? nlohmann::ordered_json(*c.over_none) : nullptr}});
   return {{"rounds", options.rounds},
           {"beam", options.beam},
+          {"device", name(options.device)},
           {"time", options.cpu_time ? "cpu" : "wall"},
           {"width", options.config.width},
           {"layers", options.config.encoder_layers},

@@ -4,10 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "engine/tf32.h"
 #include "models/transformer/beam_search.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/certificate.h"
 #include "train/commands/commands.h"
+#include "train/system/device.h"
 
 namespace foldgrad {
 
@@ -53,9 +55,19 @@ void add_fold_options(CLI::App& command, FoldOptions& options) {
 }
 
 void add_device_option(CLI::App& command, std::string& device) {
-  command.add_option("--device", device, "Device: cpu, cuda, or emulated (CUDA kernels on the host)")
-      ->check(CLI::IsMember({"cpu", "cuda", "emulated"}))
+  const auto known = [](const std::string& text) {
+    return parse_device(text) ? "" : fmt::format("must be auto, cpu, cuda, cuda:N or emulated, got {}", text);
+  };
+  command
+      .add_option(
+          "--device", device,
+          "Device: cpu, cuda or cuda:N, the GPU of that number, auto, a GPU if one can be used, or emulated (CUDA "
+          "kernels on the host, for tests)")
+      ->check(CLI::Validator(known, "NAME"))
       ->capture_default_str();
+  command.add_flag_callback(
+      "--tf32", [] { allow_tf32(true); },
+      "On a GPU round what products of f32 read to TensorFloat-32: faster, and 3 digits in place of 7");
 }
 
 void add_dtype_option(CLI::App& command, DType& dtype, const std::vector<DType>& choices, const std::string& help) {

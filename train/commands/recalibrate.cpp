@@ -10,6 +10,7 @@
 #include "train/commands/model_text.h"
 #include "train/data/data_root.h"
 #include "train/data/text/batches.h"
+#include "train/system/device.h"
 #include "train/system/exit_code.h"
 #include "train/tasks/families.h"
 
@@ -17,7 +18,7 @@ namespace foldgrad {
 namespace {
 
 struct RecalibrateOptions {
-  std::string model, output, config;
+  std::string model, output, config, device = "auto";
   ModelTextOptions text;
   std::int64_t batches = 0, max_tokens = 4096, seed = 1;
 };
@@ -31,7 +32,7 @@ std::int64_t pass_text(const RecalibrateOptions& o, Transformer& model) {
   const std::int64_t count = o.batches ? o.batches : batches.per_epoch();
   Tape tape(/*recording=*/false);
   for (std::int64_t i = 0; i < count; ++i) {
-    const TranslationBatch batch = batches.next().sentences;
+    const auto batch = TranslationBatch::of(to(batches.next().sentences.named(), model.device()));
     const ForwardPass pass{.tape = tape, .dtype = DType::f32, .training = true, .without_dropout = true};
     const Var memory = model.encode(batch.source, batch.source_mask, pass);
     model.decode(batch.input, batch.input_mask, memory, batch.source_mask, pass);
@@ -58,13 +59,14 @@ std::int64_t pass_examples(const RecalibrateOptions& o, Model& model) {
                  model.family());
   for (std::int64_t i = 0; i < count; ++i) {
     Tape tape(/*recording=*/false);
-    model.forward(task->next().inputs, {.tape = tape, .dtype = DType::f32, .training = true, .without_dropout = true});
+    model.forward(to(task->next().inputs, model.device()),
+                  {.tape = tape, .dtype = DType::f32, .training = true, .without_dropout = true});
   }
   return count;
 }
 
 int recalibrate(const RecalibrateOptions& o) {
-  const auto model = load_model(o.model);
+  const auto model = load_model(o.model, DType::f32, require_device(o.device));
   const auto normalizers = model->normalizers();
   FOLDGRAD_CHECK(!model->state().empty(), "recalibrate: {} has no running statistics: its normalizer is {}", o.model,
                  normalizers.empty() ? "none" : normalizers[0]->info().name);
@@ -91,8 +93,10 @@ Action add_recalibrate(CLI::App& command) {
       ->check(CLI::Range(std::int64_t(1), std::int64_t(100000000)))
       ->capture_default_str();
   command.add_option("--seed", o->seed, "Seed of the order of the batches")->capture_default_str();
+  add_device_option(command, o->device);
   command.footer(
-      "Exit codes: 0, 2 usage, 3 text, images or output, 4 the model cannot be loaded, 5 a number is not finite.");
+      "Exit codes: 0, 2 usage, 3 text, images or output, 4 the model cannot be loaded, 5 a number is not finite, 6 "
+      "device.");
   return [o] { return recalibrate(*o); };
 }
 

@@ -19,7 +19,7 @@ namespace foldgrad {
 namespace {
 
 struct RunOptions {
-  std::string model, input, output, device = "cpu";
+  std::string model, input, output, device = "auto";
   DType dtype = DType::f32;
   NonFinite non_finite = NonFinite::refuse;
 };

@@ -51,6 +51,7 @@ void write_report(const RunDirectory& run) try {
 Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<std::string>& arguments) {
   const auto options = std::make_shared<TrainOptions>();
   options->build = build;
+  options->device = "auto";
   options->command = arguments;
   command.add_option("CONFIG", options->config, "Configuration, TOML; with --resume, that of the run by default");
   command.add_option("--out", options->out, "Directory of the run");  // required, see complete()

@@ -9,6 +9,7 @@
 #include "engine/files/file.h"
 #include "train/commands/commands.h"
 #include "train/commands/load_transformer.h"
+#include "train/system/device.h"
 #include "train/system/exit_code.h"
 #include "train/system/streams.h"
 #include "train/system/unicode.h"
@@ -18,7 +19,7 @@ namespace foldgrad {
 namespace {
 
 struct TranslateOptions {
-  std::string model;
+  std::string model, device = "auto";
   DType dtype = DType::f32;
   DecodingOptions decoding;
   std::int64_t max_tokens = 4096, lines = 1000;
@@ -29,7 +30,7 @@ class Translator {
  public:
   explicit Translator(const TranslateOptions& options)
       : options_(options),
-        model_(load_transformer(options.model, DType::f32, Device::cpu, options.non_finite)),
+        model_(load_transformer(options.model, DType::f32, require_device(options.device), options.non_finite)),
         vocabulary_(load_vocabulary(options.model, model_->config())),
         inference_(InferenceTransformer::make(*model_, options.dtype)),
         most_(std::min(model_->config().max_positions, options.max_tokens)) {}
@@ -118,9 +119,11 @@ Action add_translate(CLI::App& command) {
       ->check(CLI::Range(std::int64_t(1), std::int64_t(100000000)))
       ->capture_default_str();
   add_dtype_option(command, o->dtype, {DType::f32, DType::bf16}, "Precision of weights and products");
+  add_device_option(command, o->device);
   command.footer(
       "Lines stay in their order; those without words stay empty.\n"
-      "Exit codes: 0, 2 usage, 3 a line cannot be translated, 4 the model cannot be loaded, 5 a number is not finite.");
+      "Exit codes: 0, 2 usage, 3 a line cannot be translated, 4 the model cannot be loaded, 5 a number is not finite, "
+      "6 device.");
   return [o] { return translate(*o); };
 }
 

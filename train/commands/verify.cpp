@@ -9,6 +9,7 @@
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/model_checks.h"
 #include "train/commands/commands.h"
+#include "train/system/device.h"
 #include "train/system/exit_code.h"
 #include "train/tasks/families.h"
 
@@ -16,7 +17,7 @@ namespace foldgrad {
 namespace {
 
 struct VerifyCommand {
-  std::string model;
+  std::string model, device = "cpu";
   std::uint64_t seed = 1;
   bool json = false;
   FoldOptions options;
@@ -28,7 +29,8 @@ const char* name_of(CheckResult::Outcome outcome) {
 }
 
 int run_verify(const VerifyCommand& o) {
-  const auto model = load_model(o.model, DType::f32, Device::cpu, NonFinite::allow);  // which is what it checks first
+  // Numbers that are not finite are what it looks for first.
+  const auto model = load_model(o.model, DType::f32, require_device(o.device), NonFinite::allow);
   const auto results = check_model(
       *model, [&o](Model& m) { return fold(m, o.options); }, random_probe(*model, o.seed), family_of(*model).checks);
   if (o.json) {
@@ -51,8 +53,9 @@ Action add_verify(CLI::App& command) {
   command.add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
   command.add_option("--seed", o->seed, "Seed of the random ids that it is checked on")->capture_default_str();
   add_fold_options(command, o->options);
+  add_device_option(command, o->device);
   command.add_flag("--json", o->json, "Print JSON");
-  command.footer("Exit codes: 0, 1 a check failed, 2 usage, 4 the model cannot be loaded.");
+  command.footer("Exit codes: 0, 1 a check failed, 2 usage, 4 the model cannot be loaded, 6 device.");
   return [o] { return run_verify(*o); };
 }
 

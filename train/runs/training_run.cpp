@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/files/atomic_file.h"
+#include "engine/tf32.h"
 #include "train/analyses/layer_statistics.h"
 #include "train/checkpoints/files.h"
 #include "train/checkpoints/model_directory.h"
@@ -152,7 +153,7 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
   if (start.checkpoint) say("resuming at step {}\n", trainer_.updates());
   note_interrupts();
   progress_.emplace(trainer_.updates(), train_.steps);
-  log_start(options.device);
+  log_start(name_of_chosen(model_.device()));
 }
 
 void TrainingRun::log_start(const std::string& device) {
@@ -162,7 +163,8 @@ void TrainingRun::log_start(const std::string& device) {
                                {"norm", config_.blocks().normalizer},
                                {"parameters", model_.parameter_count()},
                                {"score", task_->deciding_score()},
-                               {"device", device}};
+                               {"device", device},
+                               {"tf32", tf32_allowed()}};
   if (train_.epochs > 0) {
     event["epochs"] = train_.epochs;
     progress_->print(

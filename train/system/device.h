@@ -1,5 +1,7 @@
 // The device that a command line names.
 #pragma once
+#include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -12,7 +14,27 @@ class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// "cpu", "cuda", or "emulated": CUDA kernels on the host. Throws DeviceError when this program or machine lacks it.
+// What --device takes: "auto", "cpu", "cuda", "cuda:N", or "emulated" and "emulated:N", CUDA kernels on the host.
+struct DeviceName {
+  std::string kind;  // "auto", "cpu", "cuda" or "emulated"
+  int index = 0;
+};
+// Nothing for any other text.
+std::optional<DeviceName> parse_device(const std::string& text);
+
+// What "auto" means where the driver shows `devices` GPUs: the first without trouble. Where each has some, or there is
+// none, nothing; then the first one's trouble is to be told.
+struct AutomaticDevice {
+  std::optional<int> index;
+  std::string trouble;
+};
+AutomaticDevice automatic_device(int devices, const std::function<std::string(int)>& trouble);
+
+// Chooses the device of a name that parse_device() knows for all that follows (use_cuda_device). auto is a GPU, never
+// the emulation; where there are only GPUs that cannot be used, it says why and is the CPU. Throws DeviceError for
+// another device that this program or machine lacks or cannot use.
 Device require_device(const std::string& name);
+// What require_device() has chosen: "cpu", "cuda", "cuda:1", "emulated".
+std::string name_of_chosen(Device device);
 
 }  // namespace foldgrad

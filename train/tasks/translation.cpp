@@ -22,13 +22,8 @@ Var Translation::loss(const Examples& examples, const ForwardPass& pass) {
   return model_->loss(to(examples.inputs, model_->device()), pass, options_.label_smoothing);
 }
 
-// Decoding is on the CPU.
 std::vector<std::string> Translation::translate() {
-  if (model_->device() != Device::cpu) {
-    if (!on_host_) on_host_ = std::make_unique<Transformer>(model_->config(), std::nullopt);
-    on_host_->copy_from(*model_);
-  }
-  const auto inference = InferenceTransformer::make(on_host_ ? *on_host_ : *model_);
+  const auto inference = InferenceTransformer::make(*model_);
   std::vector<std::string> lines;
   for (const Ids& ids : translations(*inference, data_.valid.pairs.source, options_.decoding, options_.max_tokens))
     lines.push_back(data_.vocabulary.decode_target(ids));

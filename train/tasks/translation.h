@@ -36,7 +36,6 @@ class Translation final : public Task {
   std::vector<std::string> translate();
 
   std::unique_ptr<Transformer> model_;
-  std::unique_ptr<Transformer> on_host_;  // a copy to decode with, when the model is elsewhere
   ExperimentData data_;
   TranslationOptions options_;
   Batches batches_, valid_;
