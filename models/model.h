@@ -71,7 +71,7 @@ class Model {
   Device device_;
 };
 
-// Logits at inference of inputs on any device, computed in `dtype`, as f64 on the host; rows without a meaning are zero.
+// Logits at inference of inputs on any device, computed in `dtype`, f64 on the host; rows without a meaning are zero.
 Tensor inference_logits(Model& model, const NamedTensors& inputs, DType dtype);
 
 }  // namespace foldgrad
