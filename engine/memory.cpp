@@ -1,5 +1,6 @@
 #include "engine/memory.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <map>
@@ -7,7 +8,10 @@
 #include <stdexcept>
 #include <vector>
 
+#include "engine/check.h"
 #include "engine/cuda_devices.h"
+#include "engine/out_of_memory.h"
+#include "engine/where.h"
 
 namespace foldgrad::memory {
 namespace {
@@ -24,8 +28,14 @@ class Pool {
  public:
   explicit Pool(Device device) : device_(device) {}
 
-  void* take(std::size_t size) {
+  struct Taken {
+    void* block;
+    std::size_t* held;  // by whom; null where that is not counted
+  };
+
+  Taken take(std::size_t size) {
     const std::lock_guard lock(mutex_);
+    std::size_t* held = holder();
     Blocks& blocks = blocks_[size];
     void* block = nullptr;
     if (blocks.free.empty()) {
@@ -37,14 +47,16 @@ class Pool {
     }
     statistics_.current += size;
     statistics_.peak = std::max(statistics_.peak, statistics_.current);
-    return block;
+    if (held) *held += size;
+    return {block, held};
   }
 
-  void give_back(void* block, std::size_t size) noexcept {
+  void give_back(const Taken& taken, std::size_t size) noexcept {
     const std::lock_guard lock(mutex_);
+    if (taken.held) *taken.held -= size;
     statistics_.current -= size;
     statistics_.cached += size;
-    blocks_.find(size)->second.free.push_back(block);  // there is room, see from_system()
+    blocks_.find(size)->second.free.push_back(taken.block);  // there is room, see from_system()
   }
 
   void release_cache() {
@@ -77,7 +89,7 @@ class Pool {
     return block;
   }
 
-  void* asking_twice(std::size_t size) {
+  void* asking_twice(std::size_t size) try {
     try {
       return system_allocate(device_, size);
     } catch (const std::runtime_error&) {
@@ -85,6 +97,36 @@ class Pool {
     }
     release_all();
     return system_allocate(device_, size);
+  } catch (const OutOfMemory& e) {
+    if (device_ == Device::cpu) throw;
+    throw OutOfMemory(e.what() + holders());
+  }
+
+  // What the scope of the tape at hand holds. Of the host nobody asks.
+  std::size_t* holder() {
+    if (device_ == Device::cpu) return nullptr;
+    const std::string* scope = where().scope;
+    return &held_[scope ? *scope : ""];
+  }
+
+  // A line for each scope that holds something, the largest first.
+  std::string holders() const {
+    constexpr std::size_t kMost = 12;
+    std::vector<std::pair<std::size_t, std::string>> all;
+    for (const auto& [scope, bytes] : held_)
+      if (bytes > 0)
+        all.emplace_back(bytes, scope.empty() ? "outside of layers: parameters, optimizer, inputs" : scope);
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::string text = fmt::format("; {:.1f} MiB of it are held by", double(statistics_.current) / (1 << 20));
+    std::size_t rest = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (i < kMost)
+        text += fmt::format("\n  {:>9.1f} MiB  {}", double(all[i].first) / (1 << 20), all[i].second);
+      else
+        rest += all[i].first;
+    }
+    if (rest > 0) text += fmt::format("\n  {:>9.1f} MiB  {} others", double(rest) / (1 << 20), all.size() - kMost);
+    return all.empty() ? "" : text;
   }
 
   void release_all() {
@@ -100,6 +142,7 @@ class Pool {
   const Device device_;
   std::mutex mutex_;
   std::map<std::size_t, Blocks> blocks_;
+  std::map<std::string, std::size_t> held_;  // of blocks handed out, by scope
   Statistics statistics_;
 };
 
@@ -120,7 +163,8 @@ std::shared_ptr<void> allocate(Device device, std::size_t bytes) {
   if (bytes == 0) return nullptr;
   const std::size_t size = size_class(bytes);
   Pool& from = pool(device);
-  return std::shared_ptr<void>(from.take(size), [&from, size](void* block) { from.give_back(block, size); });
+  const Pool::Taken taken = from.take(size);
+  return std::shared_ptr<void>(taken.block, [&from, taken, size](void*) { from.give_back(taken, size); });
 }
 
 Statistics statistics(Device device) { return pool(device).statistics(); }

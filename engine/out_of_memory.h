@@ -11,6 +11,8 @@ class OutOfMemory : public std::runtime_error {
  public:
   OutOfMemory(const std::string& where, std::size_t bytes)
       : std::runtime_error("memory: " + where + " has no " + std::to_string(bytes) + " bytes left") {}
+  // With what is known besides.
+  explicit OutOfMemory(const std::string& message) : std::runtime_error(message) {}
 };
 
 }  // namespace foldgrad

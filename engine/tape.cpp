@@ -4,11 +4,25 @@
 #include <cmath>
 
 #include "engine/accumulate.h"
+#include "engine/where.h"
 
 namespace foldgrad {
 namespace {
 const std::string kNoScope;
-}
+
+// Where the host is during one node's backward.
+class InBackward {
+ public:
+  explicit InBackward(const Node& node) { where() = {&node.scope(), node.name()}; }
+  ~InBackward() { where() = before_; }
+  InBackward(const InBackward&) = delete;
+  InBackward& operator=(const InBackward&) = delete;
+
+ private:
+  const Where before_ = where();
+};
+
+}  // namespace
 
 Tape::~Tape() { clear(); }
 
@@ -106,6 +120,7 @@ void Tape::backward(const Var& y, Tensor dy) {
     slots_[(*node)->output()].grad = {};
     if (grad.defined()) {
       if (check_finite_step_ >= 0) require_finite(grad, (*node)->name(), "gradient of the result", (*node)->scope());
+      const InBackward here(**node);
       NodeGrads grads(*this, **node, std::move(grad));
       (*node)->backward(grads);
       grads.finish();
@@ -174,9 +189,13 @@ Tape::Scope::Scope(Tape& tape, const std::string& name) : tape_(tape), outer_(ta
   auto& kept = tape.scopes_[full];  // names outlive the recording, so that a training step allocates none
   if (!kept) kept = std::make_unique<const std::string>(full);
   tape.scope_ = kept.get();
+  where().scope = tape.scope_;
 }
 
-Tape::Scope::~Scope() { tape_.scope_ = outer_; }
+Tape::Scope::~Scope() {
+  tape_.scope_ = outer_;
+  where().scope = outer_;
+}
 
 std::pair<Tensor, GradMode> NodeGrads::place(int k) {
   const std::vector<int>& inputs = node_.inputs();

@@ -1,12 +1,14 @@
 // Several GPUs, machines on which none can be used, and memory that comes to an end.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "engine/cuda/emulated_devices.h"
 #include "engine/cuda/per_device.h"
 #include "engine/memory.h"
 #include "engine/out_of_memory.h"
+#include "engine/tape.h"
 #include "tests/harness/compare.h"
 
 namespace foldgrad {
@@ -118,6 +120,42 @@ TEST_F(EmulatedDevices, TroubleSaysWhatToDo) {
   EXPECT_FALSE(cuda_available());
   EXPECT_EQ(cuda_description(), "none: ECC error");
   EXPECT_EQ(message_of([] { memory::allocate(Device::cuda, 1); }), "memory: no CUDA device: none: ECC error");
+}
+
+// Nested scopes are joined; what has been given back counts no more.
+TEST_F(EmulatedDevices, OutOfMemoryNamesTheHolders) {
+  memory::release_cache(Device::cuda);
+  emulation::set_devices({{.devices = 2}, bytes_on(0) + (std::size_t(8) << 20)});
+  constexpr std::size_t kMiB = std::size_t(1) << 20;
+  const std::shared_ptr<void> weights = memory::allocate(Device::cuda, kMiB);
+  Tape tape;
+  const auto in_scope = [&](const std::string& name, std::size_t bytes) {
+    const Tape::Scope outer(tape, "encoder.layers.0"), inner(tape, name);
+    return memory::allocate(Device::cuda, bytes);
+  };
+  const std::shared_ptr<void> attention = in_scope("self_attn", 3 * kMiB), ffn = in_scope("ffn", 2 * kMiB);
+  in_scope("norm", kMiB);  // gives it back
+  const std::string table =
+      "; 6.0 MiB of it are held by\n        3.0 MiB  encoder.layers.0.self_attn\n        2.0 MiB  "
+      "encoder.layers.0.ffn\n        1.0 MiB  outside of layers: parameters, optimizer, inputs";
+  EXPECT_EQ(message_of([] { memory::allocate(Device::cuda, 4 * kMiB); }),
+            "memory: the GPU has no 4194304 bytes left" + table);
+  const Tape::Scope scope(tape, "decoder");
+  EXPECT_THROW(memory::allocate(Device::cuda, 4 * kMiB), OutOfMemory);
+}
+
+TEST_F(EmulatedDevices, TheTableOfHoldersEnds) {
+  memory::release_cache(Device::cuda);
+  emulation::set_devices({{.devices = 2}, bytes_on(0) + 15 * 1024});
+  Tape tape;
+  std::vector<std::shared_ptr<void>> blocks;
+  for (int i = 0; i < 15; ++i) {
+    const Tape::Scope scope(tape, "layer" + std::to_string(i));
+    blocks.push_back(memory::allocate(Device::cuda, 1024));
+  }
+  const std::string message = message_of([] { memory::allocate(Device::cuda, 1024); });
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 13);
+  EXPECT_NE(message.find(" MiB  3 others"), std::string::npos) << message;
 }
 
 TEST_F(EmulatedDevices, MemoryComesToAnEnd) {
