@@ -23,7 +23,7 @@ class SpawnedProgram {
     if (pid_ != 0) return;
     setpgid(0, 0);
     prepare();
-    const std::string command = "exec " + launcher + " '" + program() + "' " + arguments;
+    const std::string command = without_gpus(arguments) + "exec " + launcher + " '" + program() + "' " + arguments;
     execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     _exit(127);
   }
