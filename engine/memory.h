@@ -13,8 +13,8 @@
 namespace foldgrad::memory {
 
 // Uninitialised memory, aligned to 64 bytes; back to the cache with the last reference. Zero bytes give null.
-// When the device has none left, the cache is emptied and the device asked once more; then OutOfMemory, for a GPU with a
-// table of what each scope of tapes holds there.
+// When the device has none left, the cache is emptied and the device asked once more; then OutOfMemory, of a GPU with
+// a table of what each scope of tapes holds there.
 std::shared_ptr<void> allocate(Device device, std::size_t bytes);
 
 struct Statistics {
