@@ -113,9 +113,11 @@ std::string cuda_description() {
   return text;
 }
 
-// Not the default stream: that one cannot be captured into a CUDA graph.
+// Not the default stream: that one cannot be captured into a CUDA graph. Who asks for it launches next, for which its
+// device must be current on this thread, and stays so.
 cudaStream_t cuda_stream() {
   static PerDevice<cudaStream_t> streams;
+  if (current_cuda_device() != cuda_device()) set_current_cuda_device(cuda_device());
   return streams.here([] {
     cudaStream_t created;
     check(cudaStreamCreateWithFlags(&created, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
