@@ -27,7 +27,7 @@ __global__ void column_sums_kernel(F p) {
 
 template <class F>
 void column_sums_cuda(const char* name, const F& p) {
-  const Grid grid{dim3(blocks_for(p.columns, kWarp)), dim3(kWarp, kColumnSumRows),
+  const Grid grid{blocks_for(p.columns, kWarp), dim3(kWarp, kColumnSumRows),
                   kColumnSumRows * F::kSums * kWarp * sizeof(typename F::Value)};
   launch(name, column_sums_kernel<F>, grid, p);
 }

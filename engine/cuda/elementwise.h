@@ -18,12 +18,12 @@ __global__ void elementwise_kernel(Elementwise<F> p) {
 }
 
 constexpr int kElementwiseThreads = 256;  // not tuned
-constexpr unsigned kElementwiseBlocks = 1u << 16;
+constexpr std::int64_t kElementwiseBlocks = 1 << 16;
 
 template <class F>
 void elementwise_cuda(const char* name, std::int64_t n, const F& f) {
-  const std::int64_t blocks = (n + kElementwiseThreads - 1) / kElementwiseThreads;
-  const Grid grid{dim3(blocks < kElementwiseBlocks ? unsigned(blocks) : kElementwiseBlocks), dim3(kElementwiseThreads)};
+  const std::int64_t blocks = blocks_for(n, kElementwiseThreads);
+  const Grid grid{blocks < kElementwiseBlocks ? blocks : kElementwiseBlocks, dim3(kElementwiseThreads)};
   launch(name, elementwise_kernel<F>, grid, Elementwise<F>{f, n});
 }
 

@@ -1,12 +1,13 @@
-// The only place that says <<<>>>. Without nvcc a kernel runs on the host, one fiber per thread (emulation/).
+// The only way to launch a kernel. Without nvcc it runs on the host, one fiber per thread (emulation/).
 //
 // Rules for kernels, which the emulation enforces: one parameter struct by value; shared memory only through
 // dynamic_shared<T>(); no return before a barrier that other threads of the block still reach.
+//
+// A kernel that fails while it runs is reported by whoever waits for the device next, who does not know its name. With
+// FOLDGRAD_CUDA_BLOCKING=1 in the environment every launch waits for its kernel and names it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
@@ -42,41 +43,39 @@ T* dynamic_shared() {
 }
 #endif
 
-#ifdef __CUDACC__
-// More than 48 KiB of shared memory a kernel has to ask for.
-inline void allow_shared_bytes(const char* name, const void* kernel, std::size_t bytes) {
-  if (bytes <= 48 * 1024) return;
-  const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
-  if (error != cudaSuccess)
-    throw std::runtime_error(std::string(name) + ": this GPU does not give a block " + std::to_string(bytes) +
-                             " bytes of shared memory: " + cudaGetErrorString(error));
-}
-#endif
+// As many as were counted. launch() checks them where they become the 32 bits that a GPU takes.
+struct Blocks {
+  std::int64_t x, y, z;
+  constexpr Blocks(std::int64_t x_ = 1, std::int64_t y_ = 1, std::int64_t z_ = 1) : x(x_), y(y_), z(z_) {}
+  constexpr Blocks(const dim3& d) : x(d.x), y(d.y), z(d.z) {}
+};
 
 struct Grid {
-  dim3 blocks, threads;
+  Blocks blocks;
+  dim3 threads;
   std::size_t shared_bytes = 0;  // at most 99 KiB
 };
+
+// Throws std::runtime_error for more blocks than a GPU takes: 2^31 - 1 in x, 65535 in y and in z.
+dim3 checked_blocks(const char* name, const Blocks& blocks);
+
+#ifdef __CUDACC__
+// Throws std::runtime_error, which names the kernel, when it cannot be launched.
+void launch_kernel(const char* name, const void* kernel, const Grid& grid, void* params);
+#endif
 
 // `name` is for the error message: the operation and the kernel.
 template <class Params>
 void launch(const char* name, void (*kernel)(Params), const Grid& grid, const Params& params) {
   if (grid.blocks.x == 0 || grid.blocks.y == 0 || grid.blocks.z == 0) return;  // no elements, nothing to do
 #ifdef __CUDACC__
-  allow_shared_bytes(name, reinterpret_cast<const void*>(kernel), grid.shared_bytes);
-  kernel<<<grid.blocks, grid.threads, grid.shared_bytes, cuda_stream()>>>(params);
-  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess)
-    throw std::runtime_error(std::string(name) + ": launch of " + std::to_string(grid.blocks.x) + " x " +
-                             std::to_string(grid.blocks.y) + " x " + std::to_string(grid.blocks.z) + " blocks of " +
-                             std::to_string(grid.threads.x * grid.threads.y * grid.threads.z) + " threads with " +
-                             std::to_string(grid.shared_bytes) +
-                             " bytes of shared memory failed: " + cudaGetErrorString(error));
+  launch_kernel(name, reinterpret_cast<const void*>(kernel), grid, const_cast<Params*>(&params));
 #else
-  emulation::run(name, grid.blocks, grid.threads, grid.shared_bytes, [&] { kernel(params); });
+  emulation::run(name, checked_blocks(name, grid.blocks), grid.threads, grid.shared_bytes, [&] { kernel(params); });
 #endif
 }
 
 // Blocks that cover n elements.
-inline unsigned blocks_for(std::int64_t n, int per_block) { return unsigned((n + per_block - 1) / per_block); }
+inline std::int64_t blocks_for(std::int64_t n, int per_block) { return (n + per_block - 1) / per_block; }
 
 }  // namespace foldgrad

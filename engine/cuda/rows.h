@@ -9,7 +9,7 @@ constexpr int kRowThreads = 256;  // not tuned
 // With shared memory for block_reduce on Values.
 template <class Value>
 Grid one_block_per_row(std::int64_t rows) {
-  return {dim3(unsigned(rows)), dim3(kRowThreads), kRowThreads / kWarp * sizeof(Value)};
+  return {rows, dim3(kRowThreads), kRowThreads / kWarp * sizeof(Value)};
 }
 
 }  // namespace foldgrad

@@ -55,8 +55,7 @@ template <class T>
 void store_bias(const Gemm& g, const GemmPointers& p) {
   constexpr int kThreads = 256, kMostBlocks = 4096;  // not tuned
   const std::int64_t blocks = (g.batch * g.m * g.n + kThreads - 1) / kThreads;
-  launch("gemm: bias", bias_rows_kernel<T>,
-         {dim3(unsigned(std::min<std::int64_t>(blocks, kMostBlocks))), dim3(kThreads)},
+  launch("gemm: bias", bias_rows_kernel<T>, {std::min<std::int64_t>(blocks, kMostBlocks), dim3(kThreads)},
          BiasRows<T>{static_cast<T*>(p.c), static_cast<const T*>(p.bias), g});
 }
 

@@ -85,7 +85,7 @@ template <class T>
 void tiled_gemm_cuda(const Gemm& gemm, T* c, const T* a, const T* b, const T* bias) {
   const Gemm g = resolved(gemm);
   const std::int64_t tiles = ((g.m + kTile - 1) / kTile) * ((g.n + kTile - 1) / kTile);
-  const dim3 blocks(unsigned(tiles), unsigned(std::min<std::int64_t>(g.batch, kMostBatches)));
+  const Blocks blocks(tiles, std::min<std::int64_t>(g.batch, kMostBatches));
   launch("gemm: tiled", tiled_kernel<T>, {blocks, dim3(kThreads), 2 * kDepth * kPitch * sizeof(compute_t<T>)},
          Tiled<T>{c, a, b, bias, g});
 }

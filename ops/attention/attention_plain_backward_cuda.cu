@@ -125,7 +125,7 @@ void attention_plain_cuda(const AttentionBackward<T>& p) {
   using V = compute_t<T>;
   const AttentionShape& s = p.shape;
   const std::size_t tile_bytes = kTileElements * sizeof(V);
-  const Grid one_warp_per_row{dim3(blocks_for(s.batch * s.heads * s.queries, kThreads / kWarp)), dim3(kThreads)};
+  const Grid one_warp_per_row{blocks_for(s.batch * s.heads * s.queries, kThreads / kWarp), dim3(kThreads)};
   launch("attention backward, delta", delta_kernel<T>, one_warp_per_row, p);
   if (p.dq) launch("attention backward of q", backward_q_kernel<T>, grid_of(s, s.queries, 3 * tile_bytes), p);
   if (p.dk || p.dv)

@@ -131,7 +131,7 @@ __device__ inline int in_tile(std::int64_t n, std::int64_t first) { return int(n
 
 // One block per head and tile of positions, of which there may be 65535.
 inline Grid grid_of(const AttentionShape& s, std::int64_t positions, std::size_t shared_bytes) {
-  return {dim3(unsigned(s.batch * s.heads), blocks_for(positions, kTile)), dim3(kThreads), shared_bytes};
+  return {Blocks(s.batch * s.heads, blocks_for(positions, kTile)), dim3(kThreads), shared_bytes};
 }
 
 }  // namespace foldgrad::attention_tiles

@@ -155,7 +155,7 @@ void embedding_cuda(const EmbeddingForward<T>& p) {
   constexpr int N = kPackSize<T>;
   const bool packs = p.columns % N == 0 && aligned_for_packs(N * sizeof(T), p.y, p.x);
   launch("embedding forward", packs ? forward_kernel<T, N> : forward_kernel<T, 1>,
-         {dim3(unsigned(p.positions)), dim3(kThreads)}, p);
+         {p.positions, dim3(kThreads)}, p);
 }
 
 template <class T>

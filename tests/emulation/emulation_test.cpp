@@ -192,14 +192,16 @@ TEST(Emulation, LimitsOfAGpuAreEnforced) {
   EXPECT_EQ(error({1, dim3(1, 0)}), start + "a block has 1 to 1024 threads, at most 64 in z, got (1, 0, 1)");
   EXPECT_EQ(error({1, dim3(1, 1, 65)}), start + "a block has 1 to 1024 threads, at most 64 in z, got (1, 1, 65)");
   EXPECT_EQ(error({1, 32, 99 * 1024 + 1}), start + "a block has at most 101376 bytes of shared memory, got 101377");
-  const std::string blocks =
-      start + "a grid has at least 1 block and at most 2147483647 in x and 65535 in y and z, got ";
-  EXPECT_EQ(error({dim3(1, 65536), 1}), blocks + "(1, 65536, 1)");
-  EXPECT_EQ(error({dim3(1, 1, 65536), 1}), blocks + "(1, 1, 65536)");
-  EXPECT_EQ(error({dim3(1u << 31), 1}), blocks + "(2147483648, 1, 1)");
+  const std::string most = "planted: a GPU takes at most 2147483647 x 65535 x 65535 blocks, got ";
+  EXPECT_EQ(error({dim3(1, 65536), 1}), most + "1 x 65536 x 1");
+  EXPECT_EQ(error({dim3(1, 1, 65536), 1}), most + "1 x 1 x 65536");
+  EXPECT_EQ(error({std::int64_t(1) << 31, 1}), most + "2147483648 x 1 x 1");
+  EXPECT_EQ(error({(std::int64_t(1) << 32) + 1, 1}), most + "4294967297 x 1 x 1");  // 1 in 32 bits
   if (!kThreadSanitizer) {  // takes it seconds
     EXPECT_EQ(error({dim3(1, 65535), 1}), "no error");
   }
+  const std::string blocks =
+      start + "a grid has at least 1 block and at most 2147483647 in x and 65535 in y and z, got ";
   EXPECT_EQ(error_of([] { emulation::run("planted", 0, 1, 0, [] {}); }), blocks + "(0, 1, 1)");
 }
 

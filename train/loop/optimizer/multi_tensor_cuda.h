@@ -44,7 +44,7 @@ void for_each_piece_cuda(const char* name, const std::vector<T>& tensors, const 
       ++p.count;
     }
     const std::int32_t pieces = p.offsets[p.count];
-    const Grid grid{dim3(unsigned(pieces)), dim3(kMultiTensorThreads), kMultiTensorThreads / kWarp * sizeof(double)};
+    const Grid grid{pieces, dim3(kMultiTensorThreads), kMultiTensorThreads / kWarp * sizeof(double)};
     launch(name, multi_tensor_kernel<T, F>, grid, p);
     before += pieces;
   }
