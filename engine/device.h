@@ -30,7 +30,9 @@ void system_release(Device device, void* pointer) noexcept;
 // The host's part of the two above, shared by their implementations.
 void* host_allocate(std::size_t bytes);
 void host_release(void* pointer) noexcept;
-// Copies between any two devices. From the device to the host it waits for the kernels before; otherwise it is queued.
+// Copies between any two devices; the source may be changed as soon as this returns. From the device to the host it
+// waits for the kernels before. Otherwise it is queued, and waits only where 64 MiB for the device are under way
+// already.
 void copy(Device to, void* target, Device from, const void* source, std::size_t bytes);
 void zero(Device device, void* target, std::size_t bytes);
 

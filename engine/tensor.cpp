@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/dispatch.h"
+#include "engine/fill_kernels.h"
 #include "engine/memory.h"
 
 namespace foldgrad {
@@ -33,9 +34,9 @@ Tensor Tensor::zeros(Shape shape, DType dtype, Device device) {
 }
 
 Tensor Tensor::full(Shape shape, double value, DType dtype, Device device) {
-  Tensor t(std::move(shape), dtype, Device::cpu);
-  dispatch_any(dtype, [&]<class T>(Type<T>) { std::fill_n(t.data<T>(), t.size(), T(value)); });
-  return t.to(device);
+  Tensor t(std::move(shape), dtype, device);
+  dispatch_any(dtype, [&]<class T>(Type<T>) { FOLDGRAD_RUN(device, fill, Fill<T>{t.data<T>(), T(value), t.size()}); });
+  return t;
 }
 
 void Tensor::check_dtype(DType asked) const {

@@ -1,21 +1,27 @@
 // Devices in builds with nvcc. A binary linked with CUDA also starts without a driver: then only the host exists.
-#include <cuda_runtime.h>
-
-#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
 #include <stdexcept>
 
 #include "engine/cpu/host_memory.h"
+#include "engine/cuda/cudart.h"
 #include "engine/cuda/launch.h"
+#include "engine/cuda/no_wait.h"
 #include "engine/cuda/per_device.h"
 #include "engine/cuda/trouble.h"
+#include "engine/cuda/upload.h"
 #include "engine/device.h"
-#include "engine/host_reads.h"
 #include "engine/out_of_memory.h"
 
 namespace foldgrad {
+
+void check_cuda(cudaError_t error, const char* call) {
+  if (error == cudaSuccess) return;
+  cudaGetLastError();
+  throw std::runtime_error(std::string("cuda: ") + call + " failed: " + cudaGetErrorString(error));
+}
+
 namespace {
 
 CudaMachine::Trouble kind_of(cudaError_t error, const CudaMachine& m) {
@@ -65,12 +71,6 @@ CudaMachine examine(int index) {
   return m;
 }
 
-void check(cudaError_t error, const char* call) {
-  if (error == cudaSuccess) return;
-  cudaGetLastError();  // forget it: after an allocation that the cache makes good, the next launch would report it
-  throw std::runtime_error(std::string("cuda: ") + call + " failed: " + cudaGetErrorString(error));
-}
-
 // Looked at once: it takes a context, which takes a second.
 const std::string& trouble_of(int index) {
   static std::once_flag looked[kMostCudaDevices];
@@ -94,10 +94,10 @@ std::string cuda_trouble(int index) {
 
 int current_cuda_device() {
   int index = 0;
-  check(cudaGetDevice(&index), "cudaGetDevice");
+  check_cuda(cudaGetDevice(&index), "cudaGetDevice");
   return index;
 }
-void set_current_cuda_device(int index) { check(cudaSetDevice(index), "cudaSetDevice"); }
+void set_current_cuda_device(int index) { check_cuda(cudaSetDevice(index), "cudaSetDevice"); }
 
 bool cuda_available() { return trouble_of(cuda_device()).empty(); }
 
@@ -106,7 +106,7 @@ bool cuda_is_emulated() { return false; }
 std::string cuda_description() {
   if (!cuda_available()) return "none: " + trouble_of(cuda_device());
   cudaDeviceProp properties;
-  check(cudaGetDeviceProperties(&properties, cuda_device()), "cudaGetDeviceProperties");
+  check_cuda(cudaGetDeviceProperties(&properties, cuda_device()), "cudaGetDeviceProperties");
   char text[400];
   std::snprintf(text, sizeof text, "%s, compute capability %d.%d, %.1f GiB", properties.name, properties.major,
                 properties.minor, double(properties.totalGlobalMem) / (1 << 30));
@@ -120,15 +120,17 @@ cudaStream_t cuda_stream() {
   if (current_cuda_device() != cuda_device()) set_current_cuda_device(cuda_device());
   return streams.here([] {
     cudaStream_t created;
-    check(cudaStreamCreateWithFlags(&created, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    check_cuda(cudaStreamCreateWithFlags(&created, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     return created;
   });
 }
 
 void cuda_synchronize() {
   if (!cuda_available()) return;
+  before_wait("cuda_synchronize()");
   const CudaDeviceGuard guard;
-  check(cudaStreamSynchronize(cuda_stream()), "a kernel or copy before cudaStreamSynchronize");
+  check_cuda(cudaStreamSynchronize(cuda_stream()),
+             "a kernel or copy before cudaStreamSynchronize (FOLDGRAD_CUDA_BLOCKING=1 tells which kernel)");
 }
 
 namespace memory {
@@ -136,14 +138,15 @@ namespace memory {
 void* system_allocate(Device device, std::size_t bytes) {
   if (device == Device::cpu) return host_allocate(bytes);
   if (!cuda_available()) throw std::runtime_error("memory: no CUDA device: " + cuda_description());
+  before_system_allocation();
   const CudaDeviceGuard guard;
   void* pointer = nullptr;
   const cudaError_t error = cudaMalloc(&pointer, bytes);
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // or the next launch would report it again
+    cudaGetLastError();  // forget it: the cache may make it good
     throw OutOfMemory("the GPU", bytes);
   }
-  check(error, "cudaMalloc");
+  check_cuda(error, "cudaMalloc");
   return pointer;
 }
 
@@ -152,29 +155,20 @@ void system_release(Device device, void* pointer) noexcept {
   cudaFree(pointer);  // it fails only while the process ends, when the driver has gone before us
 }
 
-namespace {
-std::atomic<std::int64_t> reads{0};
-}
-std::int64_t host_reads() { return reads; }
-
 void copy(Device to, void* target, Device from, const void* source, std::size_t bytes) {
   if (bytes == 0) return;
-  if (from == Device::cuda && to == Device::cpu) ++reads;
-  if (to == Device::cpu && from == Device::cpu) {
-    host_copy(target, source, bytes);
-    return;
-  }
+  if (from == Device::cpu) return to == Device::cpu ? host_copy(target, source, bytes) : upload(target, source, bytes);
+  if (to == Device::cpu) before_wait("a copy to the host");
   const CudaDeviceGuard guard;
-  check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, cuda_stream()), "cudaMemcpyAsync");
-  // Pageable host memory may be reused by the caller as soon as this returns.
-  if (to == Device::cpu || from == Device::cpu) cuda_synchronize();
+  check_cuda(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, cuda_stream()), "cudaMemcpyAsync");
+  if (to == Device::cpu) check_cuda(cudaStreamSynchronize(cuda_stream()), "a kernel or copy before a copy to the host");
 }
 
 void zero(Device device, void* target, std::size_t bytes) {
   if (bytes == 0) return;
   if (device == Device::cpu) return (void)std::memset(target, 0, bytes);
   const CudaDeviceGuard guard;
-  check(cudaMemsetAsync(target, 0, bytes, cuda_stream()), "cudaMemsetAsync");
+  check_cuda(cudaMemsetAsync(target, 0, bytes, cuda_stream()), "cudaMemsetAsync");
 }
 
 }  // namespace memory

@@ -1,14 +1,13 @@
 // Devices in builds without nvcc: the host, and `cuda` as host memory for the emulation.
 
-#include <atomic>
 #include <cstring>
 #include <stdexcept>
 
 #include "engine/cpu/host_memory.h"
 #include "engine/cuda/emulated_devices.h"
+#include "engine/cuda/no_wait.h"
 #include "engine/cuda_devices.h"
 #include "engine/device.h"
-#include "engine/host_reads.h"
 
 namespace foldgrad {
 
@@ -24,7 +23,9 @@ std::string cuda_description() {
   return trouble.empty() ? "emulated on the host" : "none: " + trouble;
 }
 
-void cuda_synchronize() {}
+void cuda_synchronize() {
+  if (cuda_available()) before_wait("cuda_synchronize()");
+}
 
 namespace memory {
 
@@ -32,6 +33,7 @@ void* system_allocate(Device device, std::size_t bytes) {
   if (device == Device::cuda && !cuda_available())
     throw std::runtime_error("memory: no CUDA device: " + cuda_description());
   if (device == Device::cpu) return host_allocate(bytes);
+  before_system_allocation();
 #ifdef FOLDGRAD_EMULATE
   emulation::require_room(bytes);
   void* block = host_allocate(bytes);
@@ -49,13 +51,8 @@ void system_release([[maybe_unused]] Device device, void* pointer) noexcept {
   host_release(pointer);
 }
 
-namespace {
-std::atomic<std::int64_t> reads{0};
-}
-std::int64_t host_reads() { return reads; }
-
 void copy(Device to, void* target, Device from, const void* source, std::size_t bytes) {
-  if (from == Device::cuda && to == Device::cpu) ++reads;
+  if (bytes > 0 && from == Device::cuda && to == Device::cpu) before_wait("a copy to the host");
   host_copy(target, source, bytes);
 }
 

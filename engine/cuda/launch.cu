@@ -46,6 +46,7 @@ void allow_shared_bytes(const char* name, const void* kernel, std::size_t bytes)
 
 // What the launch itself returns, and not cudaGetLastError, which may hold what another library has left there.
 void launch_kernel(const char* name, const void* kernel, const Grid& grid, void* params) {
+  const CudaDeviceGuard guard;
   allow_shared_bytes(name, kernel, grid.shared_bytes);
   cudaLaunchConfig_t config = {};
   config.gridDim = checked_blocks(name, grid.blocks);

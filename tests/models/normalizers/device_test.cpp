@@ -1,7 +1,7 @@
 // Training reads nothing from the device: who reads waits for all kernels before.
 #include <cmath>
 
-#include "engine/host_reads.h"
+#include "engine/cuda/no_wait.h"
 #include "models/normalizers/normalizer.h"
 #include "tests/harness/op_spec.h"
 
@@ -23,16 +23,16 @@ TEST(NormalizerDevice, NoStepOfTrainingReadsTheDevice) {
     for (double scale : {1.0, 2.0, 3.0, 4.0, 1e3, double(INFINITY)}) {
       const Tensor x = Tensor::full({2, 5, 8}, scale, DType::f32, Device::cuda),
                    dy = Tensor::full(x.shape(), 1, DType::f32, Device::cuda);
-      const std::int64_t before = memory::host_reads();
+      const std::int64_t before = host_waits();
       Tape tape;
       std::vector<Var> penalties;
       const Var y = norm->apply(tape.variable(x), {.training = true, .mask = &mask, .penalties = &penalties});
       tape.backward(y, dy);
-      EXPECT_EQ(memory::host_reads(), before) << info.name << ", x = " << scale;
+      EXPECT_EQ(host_waits(), before) << info.name << ", x = " << scale;
     }
-    const std::int64_t before = memory::host_reads();
+    const std::int64_t before = host_waits();
     if (norm->diagnostics().least_variance) {  // which are read
-      EXPECT_GT(memory::host_reads(), before) << info.name;
+      EXPECT_GT(host_waits(), before) << info.name;
     }
     if (info.name == "un") {
       EXPECT_GE(norm->diagnostics().skips, 2);

@@ -1,0 +1,10 @@
+// Errors of the CUDA runtime. For files that are compiled with it.
+#pragma once
+#include <cuda_runtime.h>
+
+namespace foldgrad {
+
+// Throws std::runtime_error unless the call succeeded, and forgets the error, which would be blamed on the next call.
+void check_cuda(cudaError_t error, const char* call);
+
+}  // namespace foldgrad

@@ -1,0 +1,28 @@
+#include "engine/cuda/staging_ring.h"
+
+#include "engine/cuda/no_wait.h"
+
+namespace foldgrad {
+
+std::size_t StagingRing::reserve(std::size_t bytes) {
+  const std::size_t begin = end_ + bytes <= size_ ? end_ : 0, end = begin + bytes;
+  // What lies behind the ring's end is skipped, so that the oldest part need not be the one in the way.
+  std::size_t done = 0;
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    if (parts_[i].begin < end && begin < parts_[i].end) done = i + 1;
+  if (done > 0 && !marks_.passed(parts_[done - 1].mark)) {
+    before_wait("a copy to the device, for which the staging memory is full,");
+    marks_.wait(parts_[done - 1].mark);
+  }
+  while (done > 0 || (!parts_.empty() && marks_.passed(parts_.front().mark))) {
+    marks_.forget(parts_.front().mark);
+    parts_.pop_front();
+    if (done > 0) --done;
+  }
+  begin_ = begin, end_ = end;
+  return begin;
+}
+
+void StagingRing::queued() { parts_.push_back({begin_, end_, marks_.set()}); }
+
+}  // namespace foldgrad

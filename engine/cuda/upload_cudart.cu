@@ -1,0 +1,80 @@
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/cpu/host_memory.h"
+#include "engine/cuda/cudart.h"
+#include "engine/cuda/launch.h"
+#include "engine/cuda/no_wait.h"
+#include "engine/cuda/per_device.h"
+#include "engine/cuda/staging_ring.h"
+#include "engine/cuda/upload.h"
+
+namespace foldgrad {
+namespace {
+
+// Far more than the ids of a batch or its images. Larger copies go piece by piece; not tuned.
+constexpr std::size_t kRingBytes = std::size_t(64) << 20, kPieceBytes = std::size_t(8) << 20;
+
+class Events final : public Marks {
+ public:
+  std::uint64_t set() override {
+    if (unused_.empty()) {
+      unused_.emplace_back();
+      check_cuda(cudaEventCreateWithFlags(&unused_.back(), cudaEventDisableTiming), "cudaEventCreateWithFlags");
+    }
+    check_cuda(cudaEventRecord(unused_.back(), cuda_stream()), "cudaEventRecord");
+    set_.emplace(++last_, unused_.back());
+    unused_.pop_back();
+    return last_;
+  }
+  bool passed(std::uint64_t mark) override {
+    const cudaError_t error = cudaEventQuery(set_.at(mark));
+    if (error != cudaErrorNotReady) check_cuda(error, "a kernel or copy before cudaEventQuery");
+    return error == cudaSuccess;
+  }
+  void wait(std::uint64_t mark) override {
+    check_cuda(cudaEventSynchronize(set_.at(mark)), "a kernel or copy before cudaEventSynchronize");
+  }
+  void forget(std::uint64_t mark) override {
+    unused_.push_back(set_.at(mark));
+    set_.erase(mark);
+  }
+
+ private:
+  std::unordered_map<std::uint64_t, cudaEvent_t> set_;
+  std::vector<cudaEvent_t> unused_;
+  std::uint64_t last_ = 0;
+};
+
+struct Uploads {
+  Uploads() : ring(kRingBytes, events) {
+    before_system_allocation();
+    check_cuda(cudaMallocHost(&memory, kRingBytes), "cudaMallocHost of the staging memory");
+  }
+
+  std::mutex mutex;
+  void* memory = nullptr;  // not pageable
+  Events events;
+  StagingRing ring;
+};
+
+}  // namespace
+
+void upload(void* target, const void* source, std::size_t bytes) {
+  static PerDevice<Uploads*> all;  // until the process ends, when the driver may have gone before
+  const CudaDeviceGuard guard;
+  Uploads* const uploads = all.here([] { return new Uploads; });
+  const std::lock_guard lock(uploads->mutex);
+  for (std::size_t done = 0; done < bytes; done += kPieceBytes) {
+    const std::size_t piece = std::min(kPieceBytes, bytes - done);
+    void* staged = static_cast<char*>(uploads->memory) + uploads->ring.reserve(piece);
+    memory::host_copy(staged, static_cast<const char*>(source) + done, piece);
+    check_cuda(cudaMemcpyAsync(static_cast<char*>(target) + done, staged, piece, cudaMemcpyHostToDevice, cuda_stream()),
+               "cudaMemcpyAsync");
+    uploads->ring.queued();
+  }
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,38 @@
+// Training on the device, on one batch that comes again and again, so that every step takes the same memory.
+#pragma once
+#include "models/normalizers/normalizer.h"
+#include "tests/train/tiny_training.h"
+
+namespace foldgrad::testing {
+
+// Options of a normalizer with which a few steps reach all that it does.
+inline std::map<std::string, std::string> hasty_options(const NormalizerInfo& info, std::int64_t channels) {
+  std::map<std::string, std::string> options;
+  for (const NormalizerOption& option : info.options) {
+    if (option.name == "warmup" || option.name == "window") options[option.name] = "2";
+    if (option.name == "filtration") options[option.name] = "1";
+    if (option.name == "groups") options[option.name] = std::to_string(channels / 2);
+  }
+  return options;
+}
+
+struct DeviceTraining {
+  DeviceTraining(const TransformerConfig& config, const TrainerOptions& options, const Optimizer::Rule& rule = Adam{})
+      : model(config, /*seed=*/3, DType::f32, Device::cuda),
+        optimizer(rule, {{.parameters = model.parameters()}}),
+        schedule({.name = "inverse_sqrt", .peak = 5e-3, .warmup = 4}),
+        batches(copies(1, 280), {.max_tokens = 4096, .shuffle = false}),
+        task(model, batches),
+        trainer(task, optimizer, schedule, options) {
+    FOLDGRAD_CHECK(batches.per_epoch() == 1, "one batch was wanted, got {}", batches.per_epoch());
+  }
+
+  Transformer model;
+  Optimizer optimizer;
+  Schedule schedule;
+  Batches batches;
+  BatchTask task;
+  Trainer trainer;
+};
+
+}  // namespace foldgrad::testing

@@ -1,0 +1,52 @@
+// A step of training waits for nothing, whatever normalizes: the host can run ahead of the device.
+#include "engine/cuda/no_wait.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/train/loop/device_training.h"
+
+namespace foldgrad::testing {
+namespace {
+
+class NoWait : public ::testing::TestWithParam<std::tuple<std::string, DType>> {
+ protected:
+  void SetUp() override {
+    if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  }
+};
+
+std::vector<std::string> all_normalizers() {
+  std::vector<std::string> names;
+  for (const NormalizerInfo& info : normalizers()) names.push_back(info.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Normalizers, NoWait,
+                         ::testing::Combine(::testing::ValuesIn(all_normalizers()),
+                                            ::testing::Values(DType::f32, DType::bf16)),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) + "_" + name(std::get<1>(info.param));
+                         });
+
+// All that a step can have in it: dropout, several batches, both ways of clipping, averages of weights.
+TEST_P(NoWait, AStepOfTrainingWaitsForNothing) {
+  const auto& [norm, dtype] = GetParam();
+  TransformerConfig config = with_dropout(small_config(norm));
+  config.normalizer_options = hasty_options(normalizer_info(norm), config.width);
+  config.pre_norm = !normalizer_info(norm).post_norm_only;
+  DeviceTraining run(
+      config,
+      {.clip = 1, .agc = 0.01, .accumulate = 2, .dtype = dtype, .average_decay = 0.5, .average_statistics = true});
+  for (int n = 0; n < 3; ++n) run.trainer.step();  // the caches fill, and with them the windows of normalizers
+  const std::int64_t waits = host_waits();
+  {
+    const NoHostWait scope;
+    for (int n = 0; n < 3; ++n) ASSERT_NO_THROW(run.trainer.step()) << n;
+  }
+  EXPECT_EQ(host_waits(), waits);
+  run.trainer.report();  // which reads
+  EXPECT_GT(host_waits(), waits);
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
