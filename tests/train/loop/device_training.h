@@ -1,4 +1,5 @@
-// Training on the device, on one batch that comes again and again, so that every step takes the same memory.
+// Training on the device, on one batch that comes again and again, so that every step takes the same memory. It is of
+// two sentences, and the model as narrow as can be: an emulated thread is a slow one.
 #pragma once
 #include "models/normalizers/normalizer.h"
 #include "tests/train/tiny_training.h"
@@ -16,12 +17,18 @@ inline std::map<std::string, std::string> hasty_options(const NormalizerInfo& in
   return options;
 }
 
+inline TransformerConfig narrow_config(TransformerConfig config) {
+  config.width = config.ffn_width = 8, config.heads = 2;
+  config.normalizer_options = hasty_options(normalizer_info(config.normalizer), config.width);
+  return config;
+}
+
 struct DeviceTraining {
   DeviceTraining(const TransformerConfig& config, const TrainerOptions& options, const Optimizer::Rule& rule = Adam{})
       : model(config, /*seed=*/3, DType::f32, Device::cuda),
         optimizer(rule, {{.parameters = model.parameters()}}),
         schedule({.name = "inverse_sqrt", .peak = 5e-3, .warmup = 4}),
-        batches(copies(1, 280), {.max_tokens = 4096, .shuffle = false}),
+        batches(copies(26, 1000), {.max_tokens = 4096, .shuffle = false}),
         task(model, batches),
         trainer(task, optimizer, schedule, options) {
     FOLDGRAD_CHECK(batches.per_epoch() == 1, "one batch was wanted, got {}", batches.per_epoch());

@@ -28,20 +28,22 @@ INSTANTIATE_TEST_SUITE_P(Normalizers, NoWait,
                            return std::get<0>(info.param) + "_" + name(std::get<1>(info.param));
                          });
 
-// All that a step can have in it: dropout, several batches, both ways of clipping, averages of weights.
+// All that a step can have in it: dropout, several batches, both ways of clipping, averages of weights and statistics.
 TEST_P(NoWait, AStepOfTrainingWaitsForNothing) {
   const auto& [norm, dtype] = GetParam();
-  TransformerConfig config = with_dropout(small_config(norm));
-  config.normalizer_options = hasty_options(normalizer_info(norm), config.width);
+  TransformerConfig config = narrow_config(with_dropout(small_config(norm)));
   config.pre_norm = !normalizer_info(norm).post_norm_only;
+  // At first prepbn uses its batch normalization for nothing, and adaptive clipping wants a gradient of everything.
+  const double agc = norm == "prepbn" ? 0 : 0.01;
   DeviceTraining run(
       config,
-      {.clip = 1, .agc = 0.01, .accumulate = 2, .dtype = dtype, .average_decay = 0.5, .average_statistics = true});
+      {.clip = 1, .agc = agc, .accumulate = 2, .dtype = dtype, .average_decay = 0.5, .average_statistics = true});
   for (int n = 0; n < 3; ++n) run.trainer.step();  // the caches fill, and with them the windows of normalizers
+  run.trainer.report();                            // until then each step keeps its losses
   const std::int64_t waits = host_waits();
   {
     const NoHostWait scope;
-    for (int n = 0; n < 3; ++n) ASSERT_NO_THROW(run.trainer.step()) << n;
+    ASSERT_NO_THROW(run.trainer.step());
   }
   EXPECT_EQ(host_waits(), waits);
   run.trainer.report();  // which reads
