@@ -157,12 +157,11 @@ void backward_kv(const AttentionBackward<bf16>& p) {
   with_width(s.width, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
     using S = Sizes<kWidth, kShort>;
-    const unsigned needed = blocks_for(s.keys, kWarpRows), blocks = blocks_for(needed, S::kMaxWarps);
-    const unsigned warps = needed == 0 ? 1 : blocks > 1 ? S::kMaxWarps : needed;
+    const std::int64_t needed = blocks_for(s.keys, kWarpRows), blocks = blocks_for(needed, S::kMaxWarps);
+    const unsigned warps = needed == 0 ? 1 : blocks > 1 ? S::kMaxWarps : unsigned(needed);
     const int rows = int(warps) * kWarpRows, stages = stages_for(blocks_for(s.queries, S::kQueries), S::kStages);
     const int shared = 2 * rows * kWidth + (kShort ? rows * S::kQueries : 0) + stages * 2 * S::kQueries * kWidth;
-    const Grid grid{dim3(unsigned(s.batch * s.heads) * (kShort ? 1 : blocks)), dim3(warps * kWarp),
-                    shared * sizeof(bf16)};
+    const Grid grid{s.batch * s.heads * (kShort ? 1 : blocks), dim3(warps * kWarp), shared * sizeof(bf16)};
     launch(kShort ? "attention backward, tensor cores" : "attention backward of k and v, tensor cores",
            backward_kv_kernel<kWidth, kShort>, grid, p);
   });

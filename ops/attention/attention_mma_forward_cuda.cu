@@ -129,10 +129,11 @@ void attention_mma_cuda(const AttentionForward<bf16>& p) {
   const AttentionShape& s = p.shape;
   with_width(s.width, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
-    const unsigned needed = blocks_for(s.queries, kWarpRows), warps = needed < kMaxWarps ? needed : kMaxWarps;
+    const std::int64_t needed = blocks_for(s.queries, kWarpRows);
+    const unsigned warps = needed < kMaxWarps ? unsigned(needed) : kMaxWarps;
     const int rows = int(warps) * kWarpRows, stages = stages_for(blocks_for(s.keys, kKeys), kStages);
     if (needed == 0) return;
-    const Grid grid{dim3(unsigned(s.batch * s.heads) * blocks_for(s.queries, rows)), dim3(warps * kWarp),
+    const Grid grid{s.batch * s.heads * blocks_for(s.queries, rows), dim3(warps * kWarp),
                     (rows + stages * 2 * kKeys) * kWidth * sizeof(bf16)};
     launch("attention forward, tensor cores", forward_kernel<kWidth>, grid, p);
   });

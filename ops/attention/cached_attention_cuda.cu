@@ -53,7 +53,7 @@ __global__ void cached_attention_kernel(CachedAttention<T> p) {
 template <class T>
 void cached_attention_cuda(const CachedAttention<T>& p) {
   launch("cached_attention", cached_attention_kernel<T>,
-         {dim3(unsigned(p.queries * p.heads)), dim3(kWarp), std::size_t(p.width) * sizeof(compute_t<T>)}, p);
+         {p.queries * p.heads, dim3(kWarp), std::size_t(p.width) * sizeof(compute_t<T>)}, p);
 }
 
 FOLDGRAD_INSTANTIATE(cached_attention_cuda, CachedAttention);
