@@ -82,6 +82,8 @@ struct CallSite {
 
 int lane_id();
 void barrier(const CallSite& site);
+// Waits for the lanes of `mask`. What they wrote before, they all see then.
+void sync_warp(const CallSite& site, unsigned mask);
 // Waits for the lanes of `mask`, then returns what the lane `source`, one of them, brought as `value`.
 std::uint64_t shuffle(const CallSite& site, unsigned mask, std::uint64_t value, int source);
 // Waits for the lanes of `mask`, then returns those that brought true.
@@ -117,7 +119,7 @@ inline void __syncthreads(const char* file = __builtin_FILE(), int line = __buil
 }
 
 inline void __syncwarp(unsigned mask = 0xffffffffu, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  foldgrad::emulation::ballot({"__syncwarp", file, line}, mask, false);
+  foldgrad::emulation::sync_warp({"__syncwarp", file, line}, mask);
 }
 
 // `width` (a power of two) splits the warp into groups, as in CUDA: a lane whose source lies behind its group keeps its

@@ -32,18 +32,20 @@ void call_together(const Lane* warp) {
 }
 
 void finish_exchange(Lane* warp, unsigned group) {
-  if (warp[__builtin_ctz(group)].together) call_together(warp);
+  const Lane& first = warp[__builtin_ctz(group)];  // all are in the same call
+  const bool orders = first.source == kSyncwarp;
+  if (first.together) call_together(warp);
   unsigned ballot = 0;
   for (unsigned rest = group; rest; rest &= rest - 1) {
     const int i = __builtin_ctz(rest);
     if (warp[i].offered) ballot |= 1u << i;
-    warp[i].fiber->release(warp);
+    if (orders) warp[i].fiber->release(warp);
   }
   for (unsigned rest = group; rest; rest &= rest - 1) {
     Lane& lane = warp[__builtin_ctz(rest)];
-    lane.received = lane.source == kBallot ? ballot : warp[lane.source].offered;
+    lane.received = lane.source < kWarpSize ? warp[lane.source].offered : ballot;
     lane.state = State::ready;
-    lane.fiber->acquire(warp);
+    if (orders) lane.fiber->acquire(warp);
   }
 }
 

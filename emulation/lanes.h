@@ -20,8 +20,9 @@ inline Counts totals;
 
 enum class State : std::uint8_t { fresh, ready, at_barrier, at_exchange, returned };
 
-// Instead of a source: the lane asks who offered something other than 0.
-constexpr int kBallot = kWarpSize;
+// Instead of a source: the lane asks who offered something other than 0, or only that memory is ordered. A GPU promises
+// that of __syncwarp() alone, and so shuffles and ballots order nothing here either, which ThreadSanitizer sees.
+constexpr int kBallot = kWarpSize, kSyncwarp = kWarpSize + 1;
 
 struct Lane {
   dim3 index;

@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "emulation/device_memory.h"
 #include "emulation/lanes.h"
+#include "emulation/launch_counts.h"
 
 namespace foldgrad::emulation {
 namespace {
@@ -116,7 +118,7 @@ FOLDGRAD_UNSEEN void wait(Lane& lane, State state) {
 FOLDGRAD_UNSEEN std::uint64_t exchange(const CallSite& site, unsigned mask, std::uint64_t value, int source) {
   Lane& lane = calling_lane(site, mask);
   if (!(mask >> lane_id() & 1u)) throw fault(lane, describe_call(lane) + " does not name its own lane");
-  if (source != kBallot && (source < 0 || source > kBallot || !(mask >> source & 1u)))
+  if (source < 0 || (source < kWarpSize && !(mask >> source & 1u)))
     throw fault(lane, describe_call(lane) + " reads lane " + std::to_string(source) + ", which is not in the mask");
   lane.source = source;
   lane.offered = value;
@@ -249,6 +251,8 @@ FOLDGRAD_UNSEEN void run(const char* name, dim3 grid, dim3 block, std::size_t sh
     throw std::runtime_error(std::string("emulation: kernel '") + name +
                              "' launched while another runs: launch from one host thread at a time, not from kernels");
   ++totals.launches;
+  count_launch(name);
+  const DeviceAccess access;
   kernel_name = name;
   thread_body = thread;
   thread_context = context;
@@ -284,6 +288,8 @@ FOLDGRAD_UNSEEN void barrier(const CallSite& site) { wait(calling_lane(site, 0),
 std::uint64_t shuffle(const CallSite& site, unsigned mask, std::uint64_t value, int source) {
   return exchange(site, mask, value, source);
 }
+
+void sync_warp(const CallSite& site, unsigned mask) { exchange(site, mask, 0, kSyncwarp); }
 
 unsigned ballot(const CallSite& site, unsigned mask, bool predicate) {
   return unsigned(exchange(site, mask, predicate, kBallot));

@@ -8,6 +8,11 @@
 #include "engine/cuda/no_wait.h"
 #include "engine/cuda_devices.h"
 #include "engine/device.h"
+#include "engine/out_of_memory.h"
+
+#ifdef FOLDGRAD_EMULATE
+#include "emulation/device_memory.h"
+#endif
 
 namespace foldgrad {
 
@@ -15,6 +20,15 @@ namespace foldgrad {
 bool cuda_is_emulated() { return true; }
 #else
 bool cuda_is_emulated() { return false; }
+
+// There is no memory of a device that could be guarded.
+namespace emulation {
+namespace {
+struct DeviceAccess {
+  DeviceAccess() {}
+};
+}  // namespace
+}  // namespace emulation
 #endif
 
 bool cuda_available() { return cuda_trouble(cuda_device()).empty(); }
@@ -36,7 +50,9 @@ void* system_allocate(Device device, std::size_t bytes) {
   before_system_allocation();
 #ifdef FOLDGRAD_EMULATE
   emulation::require_room(bytes);
-  void* block = host_allocate(bytes);
+  const bool guarded = emulation::guards_device_memory();
+  void* block = guarded ? emulation::allocate_device_memory(bytes) : host_allocate(bytes);
+  if (!block) throw OutOfMemory("the emulated GPU", bytes);
   emulation::take(block, bytes);
   return block;
 #else
@@ -46,18 +62,29 @@ void* system_allocate(Device device, std::size_t bytes) {
 
 void system_release([[maybe_unused]] Device device, void* pointer) noexcept {
 #ifdef FOLDGRAD_EMULATE
-  if (device == Device::cuda) emulation::give_back(pointer);
+  if (device == Device::cuda) {
+    emulation::give_back(pointer);
+    if (emulation::guards_device_memory()) return emulation::release_device_memory(pointer);
+  }
 #endif
   host_release(pointer);
 }
 
 void copy(Device to, void* target, Device from, const void* source, std::size_t bytes) {
-  if (bytes > 0 && from == Device::cuda && to == Device::cpu) before_wait("a copy to the host");
+  if (to == Device::cpu && from == Device::cpu) return host_copy(target, source, bytes);
+  if (bytes > 0 && to == Device::cpu) before_wait("a copy to the host");
+  const emulation::DeviceAccess access;
   host_copy(target, source, bytes);
 }
 
-void zero(Device, void* target, std::size_t bytes) {
-  if (bytes) std::memset(target, 0, bytes);
+void zero(Device device, void* target, std::size_t bytes) {
+  if (bytes == 0) return;
+  if (device == Device::cpu) {
+    std::memset(target, 0, bytes);
+    return;
+  }
+  const emulation::DeviceAccess access;
+  std::memset(target, 0, bytes);
 }
 
 }  // namespace memory

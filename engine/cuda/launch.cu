@@ -4,6 +4,10 @@
 
 #include "engine/cuda/launch.h"
 
+#ifdef __CUDACC__
+#include "engine/cuda/device_guard.h"
+#endif
+
 namespace foldgrad {
 namespace {
 

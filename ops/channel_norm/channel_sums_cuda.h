@@ -5,7 +5,7 @@
 
 namespace foldgrad {
 
-constexpr int kRowThreads = 8;         // a block is 32 neighbouring columns by 8 rows; not tuned
+constexpr int kRowThreads = 8;             // a block is 32 neighbouring columns by 8 rows; not tuned
 constexpr std::int64_t kRowBlocks = 1024;  // along the rows, at most: what is beyond is taken in turns; not tuned
 static_assert(kChannelBlockRows / kRowThreads <= kChannelChunkRows, "few enough for sums in the element's arithmetic");
 
@@ -20,8 +20,8 @@ __device__ inline double strip_sum(double own) {
   return sum;
 }
 inline Grid strips(std::int64_t columns, std::int64_t blocks) {
-  return {Blocks(blocks_for(columns, kWarp), blocks < kRowBlocks ? blocks : kRowBlocks),
-          dim3(kWarp, kRowThreads), kRowThreads * kWarp * sizeof(double)};
+  return {Blocks(blocks_for(columns, kWarp), blocks < kRowBlocks ? blocks : kRowBlocks), dim3(kWarp, kRowThreads),
+          kRowThreads * kWarp * sizeof(double)};
 }
 __device__ inline std::int64_t strip_column() { return std::int64_t(blockIdx.x) * kWarp + threadIdx.x; }
 

@@ -35,8 +35,7 @@ __global__ void permute_kernel(Permute<T> p) {
 template <class T>
 void permute_cuda(const Permute<T>& p) {
   const std::int64_t tiles = p.matrices * ((p.rows + kTile - 1) / kTile) * ((p.columns + kTile - 1) / kTile);
-  launch("permute", permute_kernel<T>, {tiles, dim3(kTile, kThreadRows), kTile * kPitch * sizeof(T)},
-         p);
+  launch("permute", permute_kernel<T>, {tiles, dim3(kTile, kThreadRows), kTile * kPitch * sizeof(T)}, p);
 }
 
 FOLDGRAD_INSTANTIATE(permute_cuda, Permute);

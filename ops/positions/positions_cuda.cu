@@ -25,8 +25,8 @@ __global__ void forward_kernel(PositionsForward<T> p) {
 
 template <class T>
 void positions_cuda(const PositionsForward<T>& p) {
-  launch("positions forward", forward_kernel<T>,
-         {p.batch * p.length, dim3(kThreads), kThreads / kWarp * sizeof(int)}, p);
+  launch("positions forward", forward_kernel<T>, {p.batch * p.length, dim3(kThreads), kThreads / kWarp * sizeof(int)},
+         p);
 }
 
 FOLDGRAD_INSTANTIATE(positions_cuda, PositionsForward);

@@ -197,7 +197,7 @@ TEST(Emulation, LimitsOfAGpuAreEnforced) {
   EXPECT_EQ(error({dim3(1, 1, 65536), 1}), most + "1 x 1 x 65536");
   EXPECT_EQ(error({std::int64_t(1) << 31, 1}), most + "2147483648 x 1 x 1");
   EXPECT_EQ(error({(std::int64_t(1) << 32) + 1, 1}), most + "4294967297 x 1 x 1");  // 1 in 32 bits
-  if (!kThreadSanitizer) {  // takes it seconds
+  if (!kThreadSanitizer) {                                                          // takes it seconds
     EXPECT_EQ(error({dim3(1, 65535), 1}), "no error");
   }
   const std::string blocks =

@@ -85,6 +85,25 @@ TEST(Emulation, MissingSyncwarpIsSeen) {
     EXPECT_EQ(std::count_if(result.begin(), result.end(), [](float v) { return std::isnan(v); }), 32);
 }
 
+// Each waits for the warp, but only __syncwarp() also shows it what was written before.
+enum class Meeting { shuffle, ballot, shuffle_and_syncwarp };
+template <Meeting kMeeting>
+__global__ void met_neighbour_kernel(Array p) {
+  float* scratch = dynamic_shared<float>();
+  scratch[threadIdx.x] = p.data[threadIdx.x];
+  const bool all = kMeeting == Meeting::ballot ? __all_sync(kAll, 1) : __shfl_xor_sync(kAll, 1, 1) == 1;
+  if (kMeeting == Meeting::shuffle_and_syncwarp) __syncwarp();
+  p.data[threadIdx.x] = all ? scratch[threadIdx.x ^ 1] : 0;
+}
+
+TEST(Emulation, ShufflesAndBallotsOrderNoMemory) {
+  if (!kThreadSanitizer) GTEST_SKIP() << "only ThreadSanitizer tells waiting from order";
+  expect_race(met_neighbour_kernel<Meeting::shuffle>, kNeighbours, 64);
+  expect_race(met_neighbour_kernel<Meeting::ballot>, kNeighbours, 64);
+  for (const auto& result : in_all_orders(met_neighbour_kernel<Meeting::shuffle_and_syncwarp>, kNeighbours, 64))
+    for (int i = 0; i < 64; ++i) ASSERT_EQ(result[i], float((i ^ 1) + 1)) << i;
+}
+
 constexpr int kDivergentLine = __LINE__ + 4;
 __global__ void divergent_barrier_kernel(Array p) {
   __syncthreads();

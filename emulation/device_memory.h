@@ -1,0 +1,26 @@
+// Memory of the emulated device that dies under the host's hands, as a GPU's would.
+//
+// With FOLDGRAD_GUARD_DEVICE_MEMORY=1 in the environment all memory of the device lies in one range of addresses,
+// which can be reached while a kernel or a copy runs and not otherwise. Whoever touches it outside ends the process
+// with a message and the calls that led there. Two system calls a launch: about twice as slow.
+#pragma once
+#include <cstddef>
+
+namespace foldgrad::emulation {
+
+bool guards_device_memory();
+
+// Null when there is no room. Both only where memory is guarded.
+void* allocate_device_memory(std::size_t bytes);
+void release_device_memory(void* pointer) noexcept;
+
+// While one lives, the memory can be reached. May be nested.
+class DeviceAccess {
+ public:
+  DeviceAccess();
+  ~DeviceAccess();
+  DeviceAccess(const DeviceAccess&) = delete;
+  DeviceAccess& operator=(const DeviceAccess&) = delete;
+};
+
+}  // namespace foldgrad::emulation
