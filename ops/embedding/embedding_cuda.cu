@@ -141,9 +141,9 @@ void sum_segments(const Segments<T>& s) {
   const unsigned packs = blocks_for(s.p.columns, N), warps = (packs + kWarp - 1) / kWarp;
   const unsigned across = warps * kWarp < kThreads ? warps * kWarp : kThreads;
   launch("embedding backward: sum", sum_kernel<T, N>,
-         {dim3(unsigned(s.segments), (packs + across - 1) / across), dim3(across)}, s);
+         {Blocks(s.segments, (packs + across - 1) / across), dim3(across)}, s);
   launch("embedding backward: join", join_kernel<T, N>,
-         {dim3(unsigned(s.segments), warps), dim3(kWarp, kJoinGroups),
+         {Blocks(s.segments, warps), dim3(kWarp, kJoinGroups),
           kJoinGroups * kWarp * sizeof(Pack<compute_t<T>, N>)},
          s);
 }
