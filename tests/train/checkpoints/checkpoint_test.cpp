@@ -91,6 +91,19 @@ TEST(Checkpoint, FallsBackAndSaysWhy) {
                 at + "/step-00000002/norm_state.safetensors: cannot be opened: No such file or directory"}));
 }
 
+TEST(Checkpoint, FallsBackBeforeANumberOutOfRange) {
+  const TemporaryDirectory directory;
+  for (std::int64_t step : {1, 2}) save_checkpoint(directory.path(), contents_of_step(step), {});
+  const std::string manifest = directory / "step-00000002/manifest.json", version = "\"format_version\": 1";
+  std::string text = read_bytes(manifest);
+  text.replace(text.find(version), version.size(), version + "e400");
+  write_bytes(manifest, text);
+  const NewestCheckpoint newest = load_newest_checkpoint(directory.path());
+  EXPECT_EQ(newest.contents.step, 1);
+  ASSERT_EQ(newest.warnings.size(), 1u);
+  EXPECT_TRUE(newest.warnings[0].starts_with(manifest + ": ")) << newest.warnings[0];
+}
+
 TEST(Checkpoint, NamesWhatIsDamaged) {
   const TemporaryDirectory directory;
   const std::string at = directory / "step-00000001", manifest = at + "/manifest.json";
