@@ -127,6 +127,9 @@ foreach(source ${sources})
   list(APPEND preloaded preload_${name})
 endforeach()
 
+# Programs that ask for a device get the label `gpu` and a line in gpu_tests.txt, which scripts/gpu_check.sh reads.
+set(gpu_tests ops_test)
+
 foreach(folder ${folders})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.cpp)
   set(label "")
@@ -136,7 +139,13 @@ foreach(folder ${folders})
   foldgrad_tested_library(library ${folder})
   foreach(source ${sources})
     foldgrad_test_name(name ${source})
-    foldgrad_add_test_with_kernels(${name} ${source} ${library} "${label}")
+    set(labelled "${label}")
+    file(STRINGS ${source} asks REGEX "cuda_available\\(\\)|devices\\(\\)|Device::cuda" LIMIT_COUNT 1)
+    if(asks AND NOT labelled)
+      set(labelled gpu)
+      list(APPEND gpu_tests ${name})
+    endif()
+    foldgrad_add_test_with_kernels(${name} ${source} ${library} "${labelled}")
     if(folder STREQUAL train)  # these also run the program
       add_dependencies(${name} foldgrad)
       target_compile_definitions(${name} PRIVATE FOLDGRAD_PROGRAM="$<TARGET_FILE:foldgrad>"
@@ -184,8 +193,10 @@ if(sources)
   endforeach()
   foldgrad_add_test(ops_test foldgrad_ops ${objects})
   set_target_properties(ops_test PROPERTIES LINKER_LANGUAGE CXX)
-  foldgrad_discover(ops_test "")
+  foldgrad_discover(ops_test gpu)
 endif()
+list(JOIN gpu_tests "\n" gpu_tests)
+file(WRITE ${PROJECT_BINARY_DIR}/gpu_tests.txt "${gpu_tests}\n")
 
 add_test(NAME equations COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/cmake/check_equations.cmake
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
-# The check on a machine with a GPU: builds for it, runs every test on it, looks for memory errors and races of the
-# kernels with compute-sanitizer, then measures. Logs go to build/gpu_check, and packed as one file to $OUT where that
-# names a folder; results go to bench/results. Exit 6: no GPU, no nvcc, or no compute-sanitizer.
+# The check on a machine with a GPU: builds for it, runs every test program that asks for a device once, looks for
+# memory errors and races of the kernels with compute-sanitizer, then measures. Logs go to build/gpu_check, and packed
+# as one file to $OUT where that names a folder; results go to bench/results, what passed to gpu-check.json and .md
+# there. Exit 1: something failed or ran into its limit; the other parts ran all the same. Exit 6: no GPU, no nvcc, or
+# no compute-sanitizer.
 #
-#   scripts/gpu_check.sh [tests] [sanitize] [bench]     default: all three
+#   scripts/gpu_check.sh [--quick] [tests] [sanitize] [bench]     default: all three
+#
+# --quick has limits that end it within 9 minutes of the build's end.
 #
 # Libraries outside the system's folders are found through CMAKE_PREFIX_PATH. Debian's packages, unpacked with
 # `dpkg -x FILE.deb /deps` on a machine that cannot install them, are found through CMAKE_PREFIX_PATH=/deps/usr.
@@ -14,13 +18,18 @@ export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
 logs=build/gpu_check
 build=build/cuda
 sanitized=${SANITIZED:-*-*Large*}  # the tests of ops_test under compute-sanitizer, as --gtest_filter
-limit=${SANITIZE_SECONDS:-600}     # per tool; it slows kernels by a factor of 10 to 100
+test_limit=600 sanitize_limit=${SANITIZE_SECONDS:-600} bench_limit=1200  # seconds a program, tool, benchmark
+tests_limit=7200                                                        # for all test programs
+if [[ ${1:-} == --quick ]]; then
+  test_limit=60 sanitize_limit=75 bench_limit=120 tests_limit=270
+  shift
+fi
 (($# > 0)) || set -- tests sanitize bench
 
 refuse() { echo "gpu_check: $1" >&2; exit 6; }
 for what in "$@"; do
   if [[ " tests sanitize bench " != *" $what "* ]]; then
-    echo "gpu_check: no stage $what; there are: tests sanitize bench" >&2
+    echo "gpu_check: no stage $what; there are: tests sanitize bench, and --quick before them" >&2
     exit 2
   fi
 done
@@ -37,56 +46,94 @@ for prefix in "${prefixes[@]}"; do
 done
 [[ -z ${LD_LIBRARY_PATH:-} ]] || export LD_LIBRARY_PATH
 
-mkdir -p "$logs"
+mkdir -p "$logs" bench/results
 pack() { [[ ! -d ${OUT:-} ]] || tar -czf "$OUT/gpu_check.tar.gz" -C build gpu_check; }
 trap pack EXIT
 stage() { echo "== $1 (${SECONDS} s)"; }
 # Runs a command with its output in a log; the end of the log is shown when it fails.
 logged() {
-  local log=$logs/$1.log
+  local log=$logs/$1.log status=0
   shift
-  "$@" >"$log" 2>&1 || {
-    local status=$?
-    tail -n 60 "$log"
-    echo "gpu_check: failed ($status): $*; log: $log" >&2
-    exit 1
-  }
+  "$@" >"$log" 2>&1 || status=$?
+  ((status == 0)) && return
+  tail -n 60 "$log"
+  echo "gpu_check: failed ($status): $*; log: $log" >&2
+  return 1
+}
+# One row of the results: part NAME SECONDS COMMAND...  A failure does not end the check.
+parts=() failures=0
+part() {
+  local name=$1 limit=$2 begin=$SECONDS result=passed
+  shift 2
+  logged "$name" timeout --kill-after=10 "$limit" "$@" || result=failed
+  [[ $result == passed ]] || failures=$((failures + 1))
+  parts+=("$name|$result|$((SECONDS - begin))|$limit")
+}
+write_results() {
+  local row name result seconds limit separator=""
+  {
+    printf '{"commit": "%s", "machine": "%s", "parts": [' "$commit" "$machine"
+    for row in "${parts[@]}"; do
+      IFS='|' read -r name result seconds limit <<<"$row"
+      printf '%s\n  {"name": "%s", "result": "%s", "seconds": %s, "limit": %s}' "$separator" "$name" "$result" "$seconds" "$limit"
+      separator=,
+    done
+    printf '\n]}\n'
+  } >bench/results/gpu-check.json
+  {
+    printf '# scripts/gpu_check.sh at %s\n\n%s\n\n| part | result | seconds | of at most |\n|---|---|---|---|\n' "$commit" "$machine"
+    for row in "${parts[@]}"; do
+      IFS='|' read -r name result seconds limit <<<"$row"
+      printf '| %s | %s | %s | %s |\n' "$name" "$result" "$seconds" "$limit"
+    done
+  } >bench/results/gpu-check.md
+  cp bench/results/gpu-check.{json,md} "$logs/"
 }
 
 stage "machine"
 nvidia-smi --query-gpu=name,driver_version,memory.total,compute_cap --format=csv,noheader | tee "$logs/machine.txt"
+machine=$(head -n 1 "$logs/machine.txt")
+commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
 
 stage "build"
 generator=()
 command -v ninja >/dev/null || generator=(-G "Unix Makefiles")
-architectures=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | tr -d . | sort -u | paste -sd ';')
-logged configure cmake --preset cuda "${generator[@]}" -DCMAKE_CUDA_ARCHITECTURES="$architectures"
+# 9.0 has instructions that code for it alone may use, and none after it.
+architectures=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | tr -d . | sed 's/^90$/90a/' | sort -u |
+  paste -sd ';')
+logged configure cmake --preset cuda "${generator[@]}" -DCMAKE_CUDA_ARCHITECTURES="$architectures" || exit 1
 grep -E '^--   ' "$logs/configure.log"
-logged build cmake --build --preset cuda -j "$(nproc)"
+mapfile -t programs <"$build/gpu_tests.txt"
+targets=(foldgrad "${programs[@]}")
+grep -q '^--   Benchmarks *ON' "$logs/configure.log" && targets+=(ops_bench)
+logged build cmake --build --preset cuda -j "$(nproc)" --target "${targets[@]}" || exit 1
 
 for what in "$@"; do
   stage "$what"
   case $what in
-    tests)
-      logged ctest ctest --preset cuda -j 4 --no-tests=error
-      tail -n 5 "$logs/ctest.log"
+    tests)  # each in one process: a thousand would make a context each
+      began=$SECONDS
+      for program in "${programs[@]}"; do
+        left=$((tests_limit - (SECONDS - began)))
+        ((left > 0)) || left=1
+        part "$program" $((left < test_limit ? left : test_limit)) "$build/$program" --gtest_brief=1
+      done
       ;;
     sanitize)
       for tool in memcheck racecheck; do
-        logged "$tool" timeout "$limit" compute-sanitizer --tool "$tool" --error-exitcode 1 \
+        part "$tool" "$sanitize_limit" compute-sanitizer --tool "$tool" --error-exitcode 1 \
           "$build/ops_test" --gtest_filter="$sanitized"
-        tail -n 3 "$logs/$tool.log"
       done
       ;;
     bench)  # the other benchmarks are of the CPU
-      [[ -x $build/ops_bench ]] || { echo "gpu_check: no benchmarks were built"; continue; }
-      commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
-      mkdir -p bench/results
-      logged ops_bench "$build/ops_bench" --device=cuda \
+      [[ " ${targets[*]} " == *" ops_bench "* ]] || { echo "gpu_check: no benchmarks were built"; continue; }
+      part ops_bench "$bench_limit" "$build/ops_bench" --device=cuda \
         --benchmark_out=bench/results/ops-gpu.json --benchmark_out_format=json \
-        --benchmark_context=commit="$commit" --benchmark_context=gpu="$(head -n 1 "$logs/machine.txt" | tr ',=' '; ')"
-      cp bench/results/ops-gpu.json "$logs/"
+        --benchmark_context=commit="$commit" --benchmark_context=gpu="$(tr ',=' '; ' <<<"$machine")"
+      [[ ! -e bench/results/ops-gpu.json ]] || cp bench/results/ops-gpu.json "$logs/"
       ;;
   esac
 done
+write_results
+((failures == 0)) || { echo "gpu_check: $failures of ${#parts[@]} parts failed; see bench/results/gpu-check.md" >&2; exit 1; }
 echo "== passed (${SECONDS} s)"
