@@ -62,12 +62,17 @@ CountAccesses::~CountAccesses() { counting = false; }
 
 GlobalAccesses CountAccesses::result() const { return counted; }
 
-void global_access(const CallSite& site, const void* at, std::size_t bytes, bool wanted) {
+void check_alignment(const CallSite& site, const void* at, std::size_t bytes, bool wanted) {
   const Lane& lane = calling_lane(site, 0);
-  const auto begin = reinterpret_cast<std::uintptr_t>(at);
-  if (wanted && begin % bytes != 0)
+  const std::uintptr_t behind = reinterpret_cast<std::uintptr_t>(at) % bytes;
+  if (wanted && behind != 0)
     throw fault(lane, describe_call(lane) + " needs an address at a multiple of " + std::to_string(bytes) +
-                          " bytes, got one " + std::to_string(begin % bytes) + " behind it");
+                          " bytes, got one " + std::to_string(behind) + " behind it");
+}
+
+void global_access(const CallSite& site, const void* at, std::size_t bytes, bool wanted) {
+  check_alignment(site, at, bytes, wanted);
+  const auto begin = reinterpret_cast<std::uintptr_t>(at);
   if (counting) accesses[my_thread()].push_back({site, begin, wanted ? begin + bytes : begin});
 }
 

@@ -26,4 +26,7 @@ class CountAccesses {
 // multiple of the size and, where accesses are counted, when the n-th of one lane is not that of the others.
 void global_access(const CallSite& site, const void* at, std::size_t bytes, bool wanted);
 
+// The first half of that, for what is not to be counted.
+void check_alignment(const CallSite& site, const void* at, std::size_t bytes, bool wanted);
+
 }  // namespace foldgrad::emulation

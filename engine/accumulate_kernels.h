@@ -12,6 +12,13 @@ struct Accumulate {
   FOLDGRAD_HD void operator()(std::int64_t i) const {
     target[i] = T(compute_t<T>(target[i]) + compute_t<T>(source[i]));
   }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.update(target);
+    visit.element(source);
+  }
 };
 
 FOLDGRAD_DECLARE(accumulate, Accumulate);

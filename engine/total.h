@@ -25,6 +25,12 @@ struct ColumnTotals {
     sums[0] += Value(values[r * columns + c]);
   }
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const { out.put(c, sums[0]); }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.element(values);
+  }
 };
 
 FOLDGRAD_DECLARE(total, Total);

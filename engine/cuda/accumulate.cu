@@ -5,7 +5,7 @@ namespace foldgrad {
 
 template <class T>
 void accumulate_cuda(const Accumulate<T>& p) {
-  elementwise_cuda("accumulate", p.n, p);
+  elementwise_packs_cuda<kPackSize<T>>("accumulate", p.n, p);
 }
 FOLDGRAD_INSTANTIATE(accumulate_cuda, Accumulate);
 

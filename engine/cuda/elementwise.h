@@ -1,8 +1,16 @@
 // The CUDA side of element-wise kernels (engine/cpu/elementwise.h). For .cu files.
 #pragma once
-#include "engine/cuda/launch.h"
+#include "engine/cuda/operands.h"
 
 namespace foldgrad {
+
+constexpr int kElementwiseThreads = 256;  // not tuned
+constexpr std::int64_t kElementwiseBlocks = 1 << 16;
+
+inline Grid elementwise_grid(std::int64_t threads) {
+  const std::int64_t blocks = blocks_for(threads, kElementwiseThreads);
+  return {blocks < kElementwiseBlocks ? blocks : kElementwiseBlocks, dim3(kElementwiseThreads)};
+}
 
 template <class F>
 struct Elementwise {
@@ -10,41 +18,49 @@ struct Elementwise {
   std::int64_t n;
 };
 
-// Grid-stride: any grid covers all n elements.
+// f(i) for i < n, an element at a time: for what is small, or reads at places of its own. Grid-stride: any grid covers
+// all n elements.
 template <class F>
 __global__ void elementwise_kernel(Elementwise<F> p) {
   const std::int64_t stride = std::int64_t(gridDim.x) * blockDim.x;
   for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < p.n; i += stride) p.f(i);
 }
-
-constexpr int kElementwiseThreads = 256;  // not tuned
-constexpr std::int64_t kElementwiseBlocks = 1 << 16;
-
 template <class F>
 void elementwise_cuda(const char* name, std::int64_t n, const F& f) {
-  const std::int64_t blocks = blocks_for(n, kElementwiseThreads);
-  const Grid grid{blocks < kElementwiseBlocks ? blocks : kElementwiseBlocks, dim3(kElementwiseThreads)};
-  launch(name, elementwise_kernel<F>, grid, Elementwise<F>{f, n});
+  launch(name, elementwise_kernel<F>, elementwise_grid(n), Elementwise<F>{f, n});
 }
 
-// i % columns. A division of 32 bits costs a fraction of one of 64.
-__device__ inline std::int64_t column(std::int64_t i, std::int64_t columns) {
-  const bool small = i <= 0xFFFFFFFFll && columns <= 0xFFFFFFFFll;
-  return small ? std::int64_t(std::uint32_t(i) % std::uint32_t(columns)) : i % columns;
+// f(k) for the N elements from i on.
+template <int N, class F>
+__device__ __forceinline__ void run_pack(const F& given, std::int64_t i) {
+  OperandPacks<N> packs;
+  F f = given;
+  FetchElements<N> fetch{packs, i, 0, true};
+  f.operands(fetch);
+  start_pack(f, i);
+  FOLDGRAD_UNROLL
+  for (int k = 0; k < N; ++k) f(k);
+  F results = given;
+  StoreResults<N> store{packs, i, true};
+  results.operands(store);
 }
 
-// f(i, c), where c is the column of element i.
-template <class F>
-struct WithColumn {
-  F f;
-  std::int64_t columns;
+// What is left behind the last whole pack is done one by one.
+template <int N, class F>
+__global__ void __launch_bounds__(kElementwiseThreads) elementwise_packs_kernel(Elementwise<F> p) {
+  const std::int64_t packs = p.n / N, stride = std::int64_t(gridDim.x) * blockDim.x;
+  const std::int64_t first = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (std::int64_t i = first; i < packs; i += stride) run_pack<N>(p.f, i * N);
+  for (std::int64_t i = packs * N + first; i < p.n; i += stride) run_pack<1>(p.f, i);
+}
 
-  __device__ void operator()(std::int64_t i) const { f(i, column(i, columns)); }
-};
-
-template <class F>
-void elementwise_columns_cuda(const char* name, std::int64_t n, std::int64_t columns, const F& f) {
-  elementwise_cuda(name, n, WithColumn<F>{f, columns});
+// f(i) for i < n, in packs of N, which is 16 bytes of the widest operand. f names its operands (operands.h).
+template <int N, class F>
+void elementwise_packs_cuda(const char* name, std::int64_t n, const F& f) {
+  if (aligned_operands<N>(f))
+    launch(name, elementwise_packs_kernel<N, F>, elementwise_grid((n + N - 1) / N), Elementwise<F>{f, n});
+  else
+    launch(name, elementwise_packs_kernel<1, F>, elementwise_grid(n), Elementwise<F>{f, n});
 }
 
 }  // namespace foldgrad

@@ -16,13 +16,16 @@
 #endif
 
 // Loops over arrays of a thread are unrolled, or the arrays would lie in memory and not in registers. Only nvcc knows
-// the pragma. Where the body needs no constant, unrolling by a few saves registers.
+// the pragma. Where the body needs no constant, unrolling by a few saves registers, and lets loads of several rounds be
+// on their way at once.
 #ifdef __CUDACC__
 #define FOLDGRAD_UNROLL _Pragma("unroll")
 #define FOLDGRAD_UNROLL_BY_2 _Pragma("unroll 2")
+#define FOLDGRAD_UNROLL_BY_4 _Pragma("unroll 4")
 #else
 #define FOLDGRAD_UNROLL
 #define FOLDGRAD_UNROLL_BY_2
+#define FOLDGRAD_UNROLL_BY_4
 #endif
 
 namespace foldgrad {

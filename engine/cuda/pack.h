@@ -8,7 +8,7 @@
 // emulation checks alignment and counts sectors by that (emulation/global_memory.h).
 #pragma once
 #include "engine/cuda/launch.h"
-#include "engine/dtype.h"
+#include "engine/grad_out.h"
 #ifndef __CUDACC__
 #include "emulation/global_memory.h"
 #endif
@@ -25,7 +25,7 @@ struct alignas(N * sizeof(T)) Pack {
 
 // Whether packs of `bytes` can begin at all of these addresses; null is anywhere.
 template <class... Pointers>
-bool aligned_for_packs(std::size_t bytes, const Pointers*... at) {
+FOLDGRAD_HD bool aligned_for_packs(std::size_t bytes, const Pointers*... at) {
   return ((reinterpret_cast<std::uintptr_t>(at) % bytes == 0) && ...);
 }
 
@@ -66,6 +66,11 @@ __device__ __forceinline__ Pack<T, N> load_pack(const T* from, bool wanted = tru
   memcpy(&pack, &word, sizeof word);
   return pack;
 }
+// The same of what lies in the caches: not counted as traffic by the emulation.
+template <int N, class T>
+__device__ __forceinline__ Pack<T, N> load_cached_pack(const T* from, bool wanted = true) {
+  return load_pack<N>(from, wanted);
+}
 // Of what this thread is going to overwrite.
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> load_own_pack(const T* from, bool wanted = true) {
@@ -95,6 +100,14 @@ Pack<T, N> load_pack(const T* from, bool wanted = true, const char* file = __bui
   return pack;
 }
 template <int N, class T>
+Pack<T, N> load_cached_pack(const T* from, bool wanted = true, const char* file = __builtin_FILE(),
+                            int line = __builtin_LINE()) {
+  emulation::check_alignment({"load_cached_pack", file, line}, from, sizeof(Pack<T, N>), wanted);
+  Pack<T, N> pack = {};
+  for (int i = 0; i < N && wanted; ++i) pack.v[i] = from[i];
+  return pack;
+}
+template <int N, class T>
 Pack<T, N> load_own_pack(const T* from, bool wanted = true, const char* file = __builtin_FILE(),
                          int line = __builtin_LINE()) {
   return load_pack<N>(from, wanted, file, line);
@@ -107,5 +120,26 @@ void store_pack(T* to, const Pack<T, N>& pack, bool wanted = true, const char* f
 }
 
 #endif
+
+template <class T, int N>
+__device__ __forceinline__ Pack<T, N> rounded(const compute_t<T> (&values)[N]) {
+  Pack<T, N> pack;
+  FOLDGRAD_UNROLL
+  for (int e = 0; e < N; ++e) pack.v[e] = T(values[e]);
+  return pack;
+}
+
+// GradOut::put for a pack that begins with element i.
+template <class T, int N>
+__device__ __forceinline__ void put_pack(const GradOut<T>& out, std::int64_t i, const compute_t<T> (&values)[N],
+                                         bool wanted = true) {
+  using Value = compute_t<T>;
+  const bool added = out.mode == GradMode::add;
+  const Pack<T, N> before = load_own_pack<N>(out.data + i, added && wanted);
+  Value sums[N];
+  FOLDGRAD_UNROLL
+  for (int e = 0; e < N; ++e) sums[e] = added ? Value(before.v[e]) + values[e] : values[e];
+  store_pack(out.data + i, rounded<T>(sums), wanted);
+}
 
 }  // namespace foldgrad

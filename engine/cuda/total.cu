@@ -24,7 +24,7 @@ void total_cuda(const Total<T>& p) {
 }
 template <class T>
 void total_cuda(const ColumnTotals<T>& p) {
-  column_sums_cuda("totals of columns", p);
+  packed_column_sums_cuda<kPackSize<T>>("totals of columns", p);
 }
 
 FOLDGRAD_INSTANTIATE(total_cuda, Total);

@@ -6,26 +6,28 @@ namespace foldgrad {
 
 template <class T>
 void activation_cuda(const ActivationForward<T>& p) {
-  with_activation(p.activation,
-                  [&](auto f) { elementwise_cuda("activation forward", p.n, Activate<T, decltype(f)>{p}); });
+  with_activation(p.activation, [&](auto f) {
+    elementwise_packs_cuda<kPackSize<T>>("activation forward", p.n, Activate<T, decltype(f)>{p});
+  });
 }
 template <class T>
 void activation_cuda(const ActivationBackward<T>& p) {
-  with_activation(p.activation,
-                  [&](auto f) { elementwise_cuda("activation backward", p.n, ActivateBackward<T, decltype(f)>{p}); });
+  with_activation(p.activation, [&](auto f) {
+    elementwise_packs_cuda<kPackSize<T>>("activation backward", p.n, ActivateBackward<T, decltype(f)>{p});
+  });
 }
 template <class T>
 void activation_cuda(const BiasActivationForward<T>& p) {
   with_activation(p.activation, [&](auto f) {
-    elementwise_columns_cuda("bias_activation forward", p.rows * p.columns, p.columns, BiasActivate<T, decltype(f)>{p});
+    matrix_cuda<kPackSize<T>>("bias_activation forward", p.rows, p.columns, BiasActivate<T, decltype(f)>{p});
   });
 }
 template <class T>
 void activation_cuda(const BiasActivationBackward<T>& p) {
   with_activation(p.activation, [&](auto f) {
     const BiasActivateBackward<T, decltype(f)> k{p};
-    if (p.dx) elementwise_columns_cuda("bias_activation backward of x", p.rows * p.columns, p.columns, k);
-    if (p.dbias) column_sums_cuda("bias_activation backward of bias", k);
+    if (p.dx) matrix_cuda<kPackSize<T>>("bias_activation backward of x", p.rows, p.columns, k);
+    if (p.dbias) packed_column_sums_cuda<kPackSize<T>>("bias_activation backward of bias", k);
   });
 }
 

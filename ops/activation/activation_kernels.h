@@ -50,6 +50,13 @@ struct Activate {
   T* target() const { return p.y; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i) const { return F::value(compute_t<T>(p.x[i])); }
   FOLDGRAD_HD void operator()(std::int64_t i) const { p.y[i] = T(value(i)); }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(p.y);
+    visit.element(p.x);
+  }
 };
 
 template <class T, class F>
@@ -61,6 +68,14 @@ struct ActivateBackward {
     return compute_t<T>(p.dy[i]) * F::derivative(compute_t<T>(p.saved[i]));  // [ACT-7]
   }
   FOLDGRAD_HD void operator()(std::int64_t i) const { p.dx.put(i, value(i)); }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(p.dx);
+    visit.element(p.dy);
+    visit.element(p.saved);
+  }
 };
 
 template <class T, class F>
@@ -72,6 +87,14 @@ struct BiasActivate {
     return F::value(compute_t<T>(p.x[i]) + compute_t<T>(p.bias[c]));  // [ACT-8]
   }
   FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { p.y[i] = T(value(i, c)); }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(p.y);
+    visit.element(p.x);
+    visit.column(p.bias);
+  }
 };
 
 // dx element by element, and dbias as sums over rows (engine/cpu/column_sums.h).
@@ -94,6 +117,15 @@ struct BiasActivateBackward {
     sums[0] += value(r * columns + c, c);
   }
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const { p.dbias.put(c, sums[0]); }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(p.dx);
+    visit.element(p.dy);
+    visit.element(p.saved);
+    if (!F::kFromOutput) visit.column(p.bias);
+  }
 };
 
 }  // namespace foldgrad

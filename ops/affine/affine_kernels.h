@@ -16,6 +16,15 @@ struct AffineForward {
     return Value(gamma[c]) * Value(x[i]) + Value(beta[c]);  // [AFF-1]
   }
   FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { y[i] = T(value(i, c)); }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(y);
+    visit.element(x);
+    visit.column(gamma);
+    visit.column(beta);
+  }
 };
 
 template <class T>
@@ -39,6 +48,15 @@ struct AffineBackward {
     if (dgamma) dgamma.put(c, sums[0]);
     if (dbeta) dbeta.put(c, sums[1]);
   }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(dx);
+    visit.element(dy);
+    visit.element(x);
+    visit.column(gamma);
+  }
 };
 
 template <class T>
@@ -52,6 +70,13 @@ struct ScaleByForward {
     return compute_t<T>(eta[0]) * compute_t<T>(x[i]);  // [AFF-3]
   }
   FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { y[i] = T(value(i, c)); }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(y);
+    visit.element(x);
+  }
 };
 
 // deta ends as a total of the columns' sums (engine/total.h).
@@ -73,6 +98,14 @@ struct ScaleByBackward {
   }
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
     if (deta) deta[c] = sums[0];
+  }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(dx);
+    visit.element(dy);
+    visit.element(x);
   }
 };
 

@@ -1,15 +1,16 @@
 #include "engine/cuda/elementwise.h"
+#include "engine/cuda/matrix.h"
 #include "ops/arithmetic/arithmetic_kernels.h"
 
 namespace foldgrad {
 
 template <class Kernel>
 void arithmetic_cuda(const Kernel& p) {
-  elementwise_cuda("arithmetic", p.n, p);
+  elementwise_packs_cuda<kPackOf<Kernel>>("arithmetic", p.n, p);
 }
 template <class T>
 void add_bias_cuda(const AddBiasForward<T>& p) {
-  elementwise_columns_cuda("add_bias forward", p.rows * p.columns, p.columns, p);
+  matrix_cuda<kPackSize<T>>("add_bias forward", p.rows, p.columns, p);
 }
 
 FOLDGRAD_INSTANTIATE(arithmetic_cuda, AddForward);

@@ -32,6 +32,14 @@ struct BinaryForward {
   T* target() const { return y; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i) const { return Formula()(compute_t<T>(a[i]), compute_t<T>(b[i])); }
   FOLDGRAD_HD void operator()(std::int64_t i) const { y[i] = T(value(i)); }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(y);
+    visit.element(a);
+    visit.element(b);
+  }
 };
 
 template <class T>
@@ -45,6 +53,16 @@ struct MulBackward {
     if (da) da.put(i, dy_i * b_i);  // [AR-3]
     if (db) db.put(i, dy_i * a_i);
   }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(da);
+    visit.result(db);
+    visit.element(dy);
+    visit.element(a);
+    visit.element(b);
+  }
 };
 
 template <class T>
@@ -57,6 +75,13 @@ struct ScaleForward {
   T* target() const { return y; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i) const { return s * compute_t<T>(a[i]); }  // [AR-4]
   FOLDGRAD_HD void operator()(std::int64_t i) const { y[i] = T(value(i)); }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(y);
+    visit.element(a);
+  }
 };
 
 // With s = -1 it is also the second half of [AR-2].
@@ -70,6 +95,13 @@ struct ScaleBackward {
   const GradOut<T>& target() const { return da; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i) const { return s * compute_t<T>(dy[i]); }  // [AR-4]
   FOLDGRAD_HD void operator()(std::int64_t i) const { da.put(i, value(i)); }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(da);
+    visit.element(dy);
+  }
 };
 
 template <class T>
@@ -83,6 +115,14 @@ struct AddBiasForward {
     return compute_t<T>(x[i]) + compute_t<T>(bias[c]);  // [AR-5]
   }
   FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { y[i] = T(value(i, c)); }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(y);
+    visit.element(x);
+    visit.column(bias);
+  }
 };
 
 template <class T>

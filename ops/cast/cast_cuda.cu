@@ -5,7 +5,8 @@ namespace foldgrad {
 
 template <class From, class To>
 void cast_cuda(const Cast<From, To>& p, std::int64_t n) {
-  elementwise_cuda("cast", n, p);
+  constexpr int kSize = kPackSize<From> < kPackSize<To> ? kPackSize<From> : kPackSize<To>;
+  elementwise_packs_cuda<kSize>("cast", n, p);
 }
 
 template void cast_cuda(const Cast<float, double>&, std::int64_t);

@@ -20,6 +20,13 @@ struct Cast {
     else
       y.put(i, compute_t<To>(value));  // [CAST-2]
   }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(y);
+    visit.element(x);
+  }
 };
 
 template <class From, class To>

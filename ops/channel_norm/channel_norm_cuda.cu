@@ -1,4 +1,5 @@
 #include "engine/cuda/elementwise.h"
+#include "engine/cuda/matrix.h"
 #include "ops/channel_norm/channel_norm_kernels.h"
 #include "ops/channel_norm/channel_sums_cuda.h"
 
@@ -36,29 +37,42 @@ __global__ void forward_step_kernel(ChannelForwardStep<T> p) {
   if (threadIdx.x == 0) p.finish(skipped > 0);
 }
 
-// body(r, c) for the elements of this thread's column in every gridDim.y-th group of rows.
-template <class Body>
-__device__ void for_elements(std::int64_t rows, std::int64_t columns, const Body& body) {
-  const std::int64_t c = strip_column();
-  if (c >= columns) return;
-  for (std::int64_t r = std::int64_t(blockIdx.y) * kRowThreads + threadIdx.y; r < rows;
-       r += std::int64_t(gridDim.y) * kRowThreads)
-    body(r, c);
-}
-Grid elements(std::int64_t rows, std::int64_t columns) { return strips(columns, blocks_for(rows, kRowThreads)); }
+template <class T>
+struct Apply {
+  ChannelApply<T> p;
 
-template <class T>
-__global__ void apply_kernel(ChannelApply<T> p) {
-  for_elements(p.rows, p.columns,
-               [&p](std::int64_t r, std::int64_t c) { p.y[r * p.columns + c] = T(p.value(r * p.columns + c, c)); });
-}
-template <class T>
-__global__ void gradient_kernel(ChannelGradient<T> p) {
-  for_elements(p.rows, p.columns, [&p](std::int64_t r, std::int64_t c) {
-    const std::int64_t i = r * p.columns + c;
-    p.dx.put(i, p.corrected(r) ? p.value(i, c) : p.direct(i, c));
-  });
-}
+  __device__ void operator()(std::int64_t i, std::int64_t c) const { p.y[i] = T(p.value(i, c)); }
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(p.y);
+    visit.element(p.x);
+    visit.column(p.gain);
+    visit.column(p.mean);
+    visit.column(p.beta);
+  }
+};
+
+// kDirect: there is a dy.
+template <class T, bool kDirect>
+struct Gradient {
+  ChannelGradient<T> p;
+
+  __device__ void operator()(std::int64_t i, std::int64_t c) const {
+    p.dx.put(i, p.corrected(0) ? p.value(i, c) : p.direct(i, c));
+  }
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(p.dx);
+    visit.element(p.x);
+    visit.column(p.mean);
+    visit.column(p.of.offset);
+    visit.column(p.of.x_factor);
+    visit.row(p.mask);
+    if (!kDirect) return;
+    visit.element(p.dy);
+    visit.column(p.of.dy_factor);
+  }
+};
 
 }  // namespace
 
@@ -69,7 +83,7 @@ void channel_norm_cuda(const ChannelForwardStep<T>& p) {
 }
 template <class T>
 void channel_norm_cuda(const ChannelApply<T>& p) {
-  launch("channel_norm forward", apply_kernel<T>, elements(p.rows, p.columns), p);
+  matrix_cuda<kPackSize<T>>("channel_norm forward", p.rows, p.columns, Apply<T>{p});
 }
 template <class T>
 void channel_norm_cuda(const ChannelSums<T>& p) {
@@ -81,7 +95,11 @@ void channel_norm_cuda(const ChannelBackwardStep<T>& p) {
 }
 template <class T>
 void channel_norm_cuda(const ChannelGradient<T>& p) {
-  launch("channel_norm backward", gradient_kernel<T>, elements(p.rows, p.columns), p);
+  constexpr int N = kPackSize<T>;
+  if (p.dy)
+    matrix_cuda<N>("channel_norm backward", p.rows, p.columns, Gradient<T, true>{p});
+  else
+    matrix_cuda<N>("channel_norm backward", p.rows, p.columns, Gradient<T, false>{p});
 }
 
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelForwardStep);

@@ -36,6 +36,14 @@ struct ChannelSums {
     own[0] += Value(dy[i]);
     own[1] += Value(dy[i]) * (Value(x[i]) - mean[c]);
   }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.element(dy);
+    visit.element(x);
+    visit.column(mean);
+  }
 };
 
 template <class T>

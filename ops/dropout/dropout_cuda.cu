@@ -5,50 +5,97 @@
 namespace foldgrad {
 namespace {
 
-// Eight elements per thread, since a block of Philox has eight halves of words.
-template <class Kernel>
-struct EightElements {
-  Kernel p;
-  std::int64_t n;
+// The random words of a pack, made once: a block of Philox has eight halves of words, and a pack lies within a block.
+struct PackWords {
+  PhiloxWords words;
+  int first;  // of the eight
 
-  __device__ void operator()(std::int64_t block) const {
-    const PhiloxWords words = p.mask.random.block(std::uint64_t(block));
-    for (int k = 0; k < 8; ++k)
-      if (8 * block + k < n) p(8 * block + k, Random::half(words, k));
+  // Of the pack that begins with element i.
+  __device__ static PackWords of(const Random& random, std::int64_t i) {
+    return {random.block(std::uint64_t(i) / 8), int(i % 8)};
+  }
+  __device__ std::uint32_t bits(std::int64_t k) const { return Random::half(words, first + int(k)); }
+};
+
+template <class Visit, class T>
+FOLDGRAD_HD void visit_operands(Visit& visit, DropoutForward<T>& p) {
+  visit.result(p.y);
+  visit.element(p.x);
+}
+template <class Visit, class T>
+FOLDGRAD_HD void visit_operands(Visit& visit, DropoutBackward<T>& p) {
+  visit.result(p.dx);
+  visit.element(p.dy);
+}
+
+// K is DropoutForward<T> or DropoutBackward<T>.
+template <class K>
+struct Drop {
+  K p;
+  PackWords random;
+
+  __device__ void start(std::int64_t i) { random = PackWords::of(p.mask.random, i); }
+  __device__ void operator()(std::int64_t k) const { p(k, random.bits(k)); }
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit_operands(visit, p);
   }
 };
 
-template <class Kernel>
-void elementwise_random(const char* name, std::int64_t n, const Kernel& p) {
-  elementwise_cuda(name, (n + 7) / 8, EightElements<Kernel>{p, n});
-}
-
+// A sample is a number of rows, so a pack lies in one sample.
 template <class T>
 struct BranchForward {
   BiasDropoutResidualForward<T> p;
-  Mask<compute_t<T>> mask;
+  PackWords random;
 
-  __device__ void operator()(std::int64_t i, std::uint32_t bits) const {
-    p.y[i] = T(p.at(i).value(i, column(i, p.columns), bits));
+  __device__ void start(std::int64_t i) {
+    random = PackWords::of(p.mask.random, i);
+    p.mask = p.samples.times(p.mask, i);
+  }
+  __device__ void operator()(std::int64_t i, std::int64_t c) const { p.y[i] = T(p.value(i, c, random.bits(c))); }
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(p.y);
+    visit.element(p.x);
+    visit.element(p.residual);
+    visit.column(p.bias);
   }
 };
+
 template <class T>
 struct BranchBackward {
-  BiasDropoutResidualBackward<T> p;
-  Mask<compute_t<T>> mask;
+  using Value = compute_t<T>;
+  static constexpr int kSums = 1;
 
-  __device__ void operator()(std::int64_t i, std::uint32_t bits) const { p.dx.put(i, p.at(i).value(i, bits)); }
+  BiasDropoutResidualBackward<T> p;
+  std::int64_t rows = p.rows, columns = p.columns;
+  PackWords random = {};
+
+  __device__ void start(std::int64_t i) {
+    random = PackWords::of(p.mask.random, i);
+    p.mask = p.samples.times(p.mask, i);
+  }
+  __device__ void operator()(std::int64_t i, std::int64_t c) const { p.dx.put(i, p.value(i, random.bits(c))); }
+  __device__ void add(std::int64_t, std::int64_t c, Value (&sums)[kSums]) const {
+    sums[0] += p.value(c, random.bits(c));  // [DO-5]
+  }
+  __device__ void put(std::int64_t c, const Value (&sums)[kSums]) const { p.put(c, sums); }
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(p.dx);
+    visit.element(p.dy);
+  }
 };
 
 }  // namespace
 
 template <class T>
 void dropout_cuda(const DropoutForward<T>& p) {
-  elementwise_random("dropout forward", p.n, p);
+  elementwise_packs_cuda<kPackSize<T>>("dropout forward", p.n, Drop<DropoutForward<T>>{p, {}});
 }
 template <class T>
 void dropout_cuda(const DropoutBackward<T>& p) {
-  elementwise_random("dropout backward", p.n, p);
+  elementwise_packs_cuda<kPackSize<T>>("dropout backward", p.n, Drop<DropoutBackward<T>>{p, {}});
 }
 template <class T>
 void dropout_cuda(const DropPathFactors<T>& p) {
@@ -56,12 +103,13 @@ void dropout_cuda(const DropPathFactors<T>& p) {
 }
 template <class T>
 void dropout_cuda(const BiasDropoutResidualForward<T>& p) {
-  elementwise_random("bias_dropout_residual forward", p.rows * p.columns, BranchForward<T>{p, p.mask});
+  matrix_cuda<kPackSize<T>>("bias_dropout_residual forward", p.rows, p.columns, BranchForward<T>{p, {}});
 }
 template <class T>
 void dropout_cuda(const BiasDropoutResidualBackward<T>& p) {
-  if (p.dx) elementwise_random("bias_dropout_residual backward of x", p.rows * p.columns, BranchBackward<T>{p, p.mask});
-  if (p.dbias) column_sums_cuda("bias_dropout_residual backward of bias", p);
+  const BranchBackward<T> k{p};
+  if (p.dx) matrix_cuda<kPackSize<T>>("bias_dropout_residual backward of x", p.rows, p.columns, k);
+  if (p.dbias) packed_column_sums_cuda<kPackSize<T>>("bias_dropout_residual backward of bias", k);
 }
 
 FOLDGRAD_INSTANTIATE(dropout_cuda, DropoutForward);

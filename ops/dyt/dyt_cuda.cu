@@ -1,9 +1,23 @@
 #include "engine/cuda/column_sums.h"
-#include "engine/cuda/elementwise.h"
 #include "ops/dyt/dyt_kernels.h"
 
 namespace foldgrad {
 namespace {
+
+template <class Visit, class T>
+FOLDGRAD_HD void visit_operands(Visit& visit, DytForward<T>& p) {
+  visit.result(p.y);
+  visit.element(p.x);
+  visit.column(p.gamma);
+  visit.column(p.beta);
+}
+template <class Visit, class T>
+FOLDGRAD_HD void visit_operands(Visit& visit, DytBackward<T>& p) {
+  visit.result(p.dx);
+  visit.element(p.dy);
+  visit.element(p.x);
+  visit.column(p.gamma);
+}
 
 // Reads the scalars on the device, where they are: the host never waits for them.
 template <class Element, class T>
@@ -13,6 +27,10 @@ struct OnDevice {
 
   __device__ Element element() const { return {p, DytScalars<T>::read(p)}; }
   __device__ void operator()(std::int64_t i, std::int64_t c) const { element()(i, c); }
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit_operands(visit, p);
+  }
 };
 
 template <class Element, class T>
@@ -26,13 +44,13 @@ struct SumsOnDevice : OnDevice<Element, T> {
 
 template <class F, class T>
 void forward(const DytForward<T>& p) {
-  elementwise_columns_cuda("dyt forward", p.rows * p.columns, p.columns, OnDevice<DytElement<T, F>, T>{p});
+  matrix_cuda<kPackSize<T>>("dyt forward", p.rows, p.columns, OnDevice<DytElement<T, F>, T>{p});
 }
 template <class F, class T>
 void backward(const DytBackward<T>& p) {
   const SumsOnDevice<DytBackwardElement<T, F>, T> k{{p}};
-  if (p.dx) elementwise_columns_cuda("dyt backward of x", p.rows * p.columns, p.columns, k);
-  column_sums_cuda("dyt backward of the parameters", k);
+  if (p.dx) matrix_cuda<kPackSize<T>>("dyt backward of x", p.rows, p.columns, k);
+  packed_column_sums_cuda<kPackSize<T>>("dyt backward of the parameters", k);
 }
 
 }  // namespace

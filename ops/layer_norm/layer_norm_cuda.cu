@@ -7,9 +7,69 @@ namespace {
 
 namespace math = layer_norm_math;
 
-// One block per row.
+// The row in registers.
+template <class T, class Share>
+__global__ void __launch_bounds__(Share::kBlockThreads, 1) forward_kernel(LayerNormForward<T> p) {
+  using Value = compute_t<T>;
+  const Share share(p.columns);
+  if (share.row >= p.rows) return;  // a whole warp, and there are no barriers then
+  Value x[Share::K][Share::N];
+  share.load(p.x, x);
+
+  Value sum = 0, squares = 0;
+  share.each([&](int k, int e) { sum += x[k][e]; });
+  const Value mu = share.sum(sum) / Value(p.columns);  // [LN-1]
+  share.each([&](int k, int e) { squares += share.inside(k) ? math::squared_deviation(x[k][e], mu) : Value(0); });
+  const Value rstd = math::rstd(share.sum(squares) / Value(p.columns), p.eps);
+  share.each_pack([&](int k) {
+    Value gamma[Share::N], beta[Share::N];
+    share.load_columns(p.gamma, k, gamma);
+    share.load_columns(p.beta, k, beta);
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < Share::N; ++e) x[k][e] = math::y(math::xhat(x[k][e], mu, rstd), gamma[e], beta[e]);
+    share.store(p.y, k, x[k]);
+  });
+  if (share.thread == 0) {
+    p.mu[share.row] = mu;
+    p.rstd[share.row] = rstd;
+  }
+}
+
+// The rows of x and dy in registers.
+template <class T, class Share>
+__global__ void __launch_bounds__(Share::kBlockThreads, 1) backward_dx_kernel(LayerNormBackward<T> p) {
+  using Value = compute_t<T>;
+  const Share share(p.columns);
+  if (share.row >= p.rows) return;  // a whole warp, and there are no barriers then
+  Value xhat[Share::K][Share::N], h[Share::K][Share::N];
+  share.load(p.x, xhat);
+  share.load(p.dy, h);
+  const Value mu = p.mu[share.row], rstd = p.rstd[share.row];
+
+  Value sum_h = 0, sum_h_xhat = 0;
+  share.each_pack([&](int k) {
+    Value gamma[Share::N];
+    share.load_columns(p.gamma, k, gamma);
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < Share::N; ++e) {
+      xhat[k][e] = math::xhat(xhat[k][e], mu, rstd);
+      h[k][e] *= gamma[e];
+      sum_h += h[k][e];
+      sum_h_xhat += h[k][e] * xhat[k][e];
+    }
+  });
+  const Value mean_h = share.sum(sum_h) / Value(p.columns);
+  const Value mean_h_xhat = share.sum(sum_h_xhat) / Value(p.columns);
+  share.each_pack([&](int k) {
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < Share::N; ++e) h[k][e] = math::dx(h[k][e], xhat[k][e], rstd, mean_h, mean_h_xhat);
+    share.put(p.dx, k, h[k]);
+  });
+}
+
+// One block per row, of any length.
 template <class T>
-__global__ void forward_kernel(LayerNormForward<T> p) {
+__global__ void plain_forward_kernel(LayerNormForward<T> p) {
   using Value = compute_t<T>;
   Value* scratch = dynamic_shared<Value>();  // one per warp
   const std::int64_t r = blockIdx.x;
@@ -30,9 +90,9 @@ __global__ void forward_kernel(LayerNormForward<T> p) {
   }
 }
 
-// One block per row.
+// One block per row, of any length.
 template <class T>
-__global__ void backward_dx_kernel(LayerNormBackward<T> p) {
+__global__ void plain_backward_dx_kernel(LayerNormBackward<T> p) {
   using Value = compute_t<T>;
   Value* scratch = dynamic_shared<Value>();  // one per warp
   const std::int64_t r = blockIdx.x;
@@ -55,12 +115,26 @@ __global__ void backward_dx_kernel(LayerNormBackward<T> p) {
 
 template <class T>
 void layer_norm_cuda(const LayerNormForward<T>& p) {
-  launch("layer_norm forward", forward_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
+  with_row_share<T>(
+      p.columns, aligned_for_packs(16, p.x, p.y, p.gamma, p.beta),
+      [&](auto share) {
+        using Share = typename decltype(share)::type;
+        launch("layer_norm forward", forward_kernel<T, Share>, row_grid<Share>(p.rows), p);
+      },
+      [&] { launch("layer_norm forward", plain_forward_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p); });
 }
+
 template <class T>
 void layer_norm_cuda(const LayerNormBackward<T>& p) {
-  if (p.dx) launch("layer_norm backward of x", backward_dx_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
-  if (p.dgamma || p.dbeta) column_sums_cuda("layer_norm backward of gamma and beta", p);
+  const auto dx_by_share = [&](auto share) {
+    using Share = typename decltype(share)::type;
+    launch("layer_norm backward of x", backward_dx_kernel<T, Share>, row_grid<Share>(p.rows), p);
+  };
+  const auto dx_plain = [&] {
+    launch("layer_norm backward of x", plain_backward_dx_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
+  };
+  if (p.dx) with_row_share<T>(p.columns, aligned_for_packs(16, p.x, p.dy, p.dx.data, p.gamma), dx_by_share, dx_plain);
+  if (p.dgamma || p.dbeta) packed_column_sums_cuda<kPackSize<T>>("layer_norm backward of gamma and beta", p);
 }
 
 FOLDGRAD_INSTANTIATE(layer_norm_cuda, LayerNormForward);

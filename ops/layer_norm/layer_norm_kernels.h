@@ -35,6 +35,15 @@ struct LayerNormBackward {
     if (dgamma) dgamma.put(c, sums[0]);
     if (dbeta) dbeta.put(c, sums[1]);
   }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.element(dy);
+    visit.element(x);
+    visit.row(mu);
+    visit.row(rstd);
+  }
 };
 
 FOLDGRAD_DECLARE(layer_norm, LayerNormForward);

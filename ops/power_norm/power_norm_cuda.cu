@@ -1,4 +1,5 @@
 #include "engine/cuda/elementwise.h"
+#include "engine/cuda/matrix.h"
 #include "ops/channel_norm/channel_sums_cuda.h"
 #include "ops/power_norm/power_norm_kernels.h"
 
@@ -10,7 +11,7 @@ void power_norm_step_cuda(const Step& p) {
 }
 template <class Pass>
 void power_norm_cuda(const Pass& p) {
-  elementwise_columns_cuda("power_norm", p.rows * p.columns, p.columns, p);
+  matrix_cuda<kPackOf<Pass>>("power_norm", p.rows, p.columns, p);
 }
 template <class T>
 void power_norm_sums_cuda(const PowerNormSums<T>& p) {

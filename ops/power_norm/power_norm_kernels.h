@@ -54,6 +54,15 @@ struct PowerNormApply {
     return gain[c] * compute_t<T>(x[i]) + compute_t<T>(beta[c]);  // [PN-1]
   }
   FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { y[i] = T(value(i, c)); }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(y);
+    visit.element(x);
+    visit.column(gain);
+    visit.column(beta);
+  }
 };
 
 template <class T>
@@ -71,6 +80,13 @@ struct PowerNormSums {
     own[0] += dy_i;
     own[1] += dy_i * x_i;
     own[2] += x_i * x_i;
+  }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.element(dy);
+    visit.element(x);
   }
 };
 
@@ -112,6 +128,16 @@ struct PowerNormGradient {
     return dy_factor[c] * compute_t<T>(dy[i]) - x_factor[c] * compute_t<T>(x[i]);  // [PN-3]
   }
   FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { dx.put(i, value(i, c)); }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(dx);
+    visit.element(dy);
+    visit.element(x);
+    visit.column(dy_factor);
+    visit.column(x_factor);
+  }
 };
 
 // Step: one of the above that are called with c. Pass: with i and c.

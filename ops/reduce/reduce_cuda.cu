@@ -49,7 +49,7 @@ void reduce_cuda(const SumForward<T>& p) {
 }
 template <class T>
 void reduce_cuda(const SumBackward<T>& p) {
-  elementwise_cuda("sum backward", p.n, p);
+  elementwise_packs_cuda<kPackSize<T>>("sum backward", p.n, p);
 }
 template <class T>
 void reduce_cuda(const MeanPoolForward<T>& p) {

@@ -7,9 +7,65 @@ namespace {
 
 namespace math = rms_norm_math;
 
-// One block per row.
+// The row in registers.
+template <class T, class Share>
+__global__ void __launch_bounds__(Share::kBlockThreads, 1) forward_kernel(RmsNormForward<T> p) {
+  using Value = compute_t<T>;
+  const Share share(p.columns);
+  if (share.row >= p.rows) return;  // a whole warp, and there are no barriers then
+  Value x[Share::K][Share::N];
+  share.load(p.x, x);
+
+  const int counted = int(p.k);
+  Value squares = 0;
+  share.each([&](int k, int e) { squares += share.column(k) + e < counted ? x[k][e] * x[k][e] : Value(0); });
+  squares = share.sum(squares);
+  const Value rrms = math::rrms(squares / Value(p.k), p.eps, p.eps_outside);
+  share.each_pack([&](int k) {
+    Value gamma[Share::N];
+    share.load_columns(p.gamma, k, gamma);
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < Share::N; ++e) x[k][e] = math::y(math::xhat(x[k][e], rrms), gamma[e]);
+    share.store(p.y, k, x[k]);
+  });
+  if (share.thread == 0) p.finish(share.row, squares);
+}
+
+// The rows of x and dy in registers.
+template <class T, class Share>
+__global__ void __launch_bounds__(Share::kBlockThreads, 1) backward_dx_kernel(RmsNormBackward<T> p) {
+  using Value = compute_t<T>;
+  const Share share(p.columns);
+  if (share.row >= p.rows) return;  // a whole warp, and there are no barriers then
+  Value xhat[Share::K][Share::N], h[Share::K][Share::N];
+  share.load(p.x, xhat);
+  share.load(p.dy, h);
+  const Value rrms = p.rrms[share.row];
+
+  Value sum_h_xhat = 0;
+  share.each_pack([&](int k) {
+    Value gamma[Share::N];
+    share.load_columns(p.gamma, k, gamma);
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < Share::N; ++e) {
+      xhat[k][e] = math::xhat(xhat[k][e], rrms);
+      h[k][e] *= gamma[e];
+      sum_h_xhat += h[k][e] * xhat[k][e];
+    }
+  });
+  const int counted = int(p.k);
+  const Value along = share.sum(sum_h_xhat) * p.weight[share.row];
+  share.each_pack([&](int k) {
+    const int left = counted - share.column(k);
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < Share::N; ++e) h[k][e] = math::dx(h[k][e], xhat[k][e], rrms, e < left ? along : Value(0));
+    share.put(p.dx, k, h[k]);
+  });
+}
+
+// One block per row, of any length.
 template <class T>
-__global__ void forward_kernel(RmsNormForward<T> p) {
+__global__ void plain_forward_kernel(RmsNormForward<T> p) {
   using Value = compute_t<T>;
   Value* scratch = dynamic_shared<Value>();  // one per warp
   const std::int64_t r = blockIdx.x;
@@ -25,9 +81,9 @@ __global__ void forward_kernel(RmsNormForward<T> p) {
   if (threadIdx.x == 0) p.finish(r, squares);
 }
 
-// One block per row.
+// One block per row, of any length.
 template <class T>
-__global__ void backward_dx_kernel(RmsNormBackward<T> p) {
+__global__ void plain_backward_dx_kernel(RmsNormBackward<T> p) {
   using Value = compute_t<T>;
   Value* scratch = dynamic_shared<Value>();  // one per warp
   const std::int64_t r = blockIdx.x;
@@ -46,12 +102,26 @@ __global__ void backward_dx_kernel(RmsNormBackward<T> p) {
 
 template <class T>
 void rms_norm_cuda(const RmsNormForward<T>& p) {
-  launch("rms_norm forward", forward_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
+  with_row_share<T>(
+      p.columns, aligned_for_packs(16, p.x, p.y, p.gamma),
+      [&](auto share) {
+        using Share = typename decltype(share)::type;
+        launch("rms_norm forward", forward_kernel<T, Share>, row_grid<Share>(p.rows), p);
+      },
+      [&] { launch("rms_norm forward", plain_forward_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p); });
 }
+
 template <class T>
 void rms_norm_cuda(const RmsNormBackward<T>& p) {
-  if (p.dx) launch("rms_norm backward of x", backward_dx_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
-  if (p.dgamma) column_sums_cuda("rms_norm backward of gamma", p);
+  const auto dx_by_share = [&](auto share) {
+    using Share = typename decltype(share)::type;
+    launch("rms_norm backward of x", backward_dx_kernel<T, Share>, row_grid<Share>(p.rows), p);
+  };
+  const auto dx_plain = [&] {
+    launch("rms_norm backward of x", plain_backward_dx_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
+  };
+  if (p.dx) with_row_share<T>(p.columns, aligned_for_packs(16, p.x, p.dy, p.dx.data, p.gamma), dx_by_share, dx_plain);
+  if (p.dgamma) packed_column_sums_cuda<kPackSize<T>>("rms_norm backward of gamma", p);
 }
 
 FOLDGRAD_INSTANTIATE(rms_norm_cuda, RmsNormForward);

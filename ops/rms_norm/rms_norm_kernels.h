@@ -40,6 +40,14 @@ struct RmsNormBackward {
   FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
     if (dgamma) dgamma.put(c, sums[0]);
   }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.element(dy);
+    visit.element(x);
+    visit.row(rrms);
+  }
 };
 
 FOLDGRAD_DECLARE(rms_norm, RmsNormForward);

@@ -4,6 +4,7 @@
 #include "emulation/global_memory.h"
 #include "engine/cuda/pack.h"
 #include "tests/emulation/kernels.h"
+#include "tests/harness/traffic.h"
 
 namespace foldgrad {
 namespace {
@@ -59,6 +60,8 @@ TEST(GlobalMemory, ALateBeginCostsASector) {
 }
 
 TEST(GlobalMemory, AStrideIsSeen) {
+  EXPECT_TRUE(testing::whole_sectors(accesses_of(double_kernel<4>, 4, 4 * 32)));
+  EXPECT_FALSE(testing::whole_sectors(accesses_of(double_kernel<8>, 0, 8 * kThreads)));
   expect_accesses(accesses_of(double_kernel<8>, 0, 8 * kThreads), 2 * 3 * 512, 2 * 3 * 32, 2 * 3 * 16);
 }
 

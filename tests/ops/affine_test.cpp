@@ -20,7 +20,9 @@ OpCase scale_by_case(std::int64_t rows, std::int64_t columns, bool large = false
 
 const RegisterOp kAffine({
     .name = "affine",
-    .cases = {affine_case(3, 2), affine_case(1, 1), affine_case(2, 33), affine_case(40, 3), affine_case(70, 300, true)},
+    .cases = {affine_case(3, 2), affine_case(1, 1), affine_case(2, 33), affine_case(40, 3), affine_case(70, 300, true),
+              // Several blocks of rows and of columns on CUDA.
+              affine_case(100, 328, true)},
     .errors = {{"affine: gamma must be f32 [8] on cpu, to go with x, which is f32 [8] on cpu, got f32 [1] on cpu",
                 [](Tape& t) {
                   const Var one = t.constant(Tensor::zeros({1}, DType::f32));

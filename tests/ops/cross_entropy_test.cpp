@@ -65,7 +65,10 @@ const RegisterOp kCrossEntropy({
               cross_entropy_case({4, 5}, 0, Reduction::sum), cross_entropy_case({6}, 0.3, Reduction::mean),
               cross_entropy_case({2, 1}, 0, Reduction::mean), cross_entropy_case({3, 33}, 0.1, Reduction::mean),
               cross_entropy_case({300, 3}, 0.1, Reduction::mean, true),
-              cross_entropy_case({5, 300}, 0.1, Reduction::sum, true)},
+              cross_entropy_case({5, 300}, 0.1, Reduction::sum, true),
+              // Packs that end within a round of a block's threads, after one, and after several.
+              two_targets_case({5, 1032}, 0.1, Reduction::mean, true),
+              cross_entropy_case({2, 9000}, 0.1, Reduction::sum, true)},
     .errors =
         {{"cross_entropy: targets must be i64 [2] on cpu, to go with logits, which is f32 [2, 3] on cpu, got i64 [3] "
           "on cpu",

@@ -18,7 +18,11 @@ const RegisterOp kLayerNorm({
     .name = "layer_norm",
     .cases = {layer_norm_case(3, 2), layer_norm_case(1, 1), layer_norm_case(2, 31), layer_norm_case(2, 32),
               layer_norm_case(2, 33), layer_norm_case(2, 5, 3.0), layer_norm_case(40, 3),
-              layer_norm_case(1, 255, 0, true), layer_norm_case(1, 257, 0, true), layer_norm_case(70, 300, 0, true)},
+              layer_norm_case(1, 255, 0, true), layer_norm_case(1, 257, 0, true), layer_norm_case(70, 300, 0, true),
+              // Where one form of the CUDA kernels ends, for some element type: packs in a warp, in a block, none.
+              layer_norm_case(5, 128, 0, true), layer_norm_case(5, 136, 0, true), layer_norm_case(2, 520, 0, true),
+              layer_norm_case(2, 1032, 0, true), layer_norm_case(1, 2051, 0, true), layer_norm_case(1, 2056, 0, true),
+              layer_norm_case(1, 4104, 0, true), layer_norm_case(1, 16392, 0, true)},
     .errors =
         {{"layer_norm: gamma must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [4] on cpu",
           [](Tape& t) {

@@ -33,7 +33,10 @@ const RegisterOp kRmsNorm({
               rms_norm_case(70, 300, true), variant_case(3, 5, {.eps = 0.25, .eps_outside = true}),
               variant_case(3, 40, {.eps = 0.25, .channels = 33}),
               variant_case(2, 7, {.eps = 0.25, .eps_outside = true, .channels = 1}),
-              variant_case(2, 300, {.eps = 0.25, .eps_outside = true, .channels = 257}, true)},
+              variant_case(2, 300, {.eps = 0.25, .eps_outside = true, .channels = 257}, true),
+              // Where one form of the CUDA kernels ends: packs in a warp, in a block, none.
+              rms_norm_case(5, 136, true), variant_case(2, 1032, {.eps = 0.25, .channels = 1001}, true),
+              rms_norm_case(1, 2051, true), rms_norm_case(1, 4104, true), rms_norm_case(1, 16392, true)},
     .errors = {{"rms_norm: gamma must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [4] on cpu",
                 [](Tape& t) {
                   rms_norm(t.constant(Tensor::zeros({2, 8}, DType::f32)), t.constant(Tensor::zeros({4}, DType::f32)));

@@ -41,7 +41,10 @@ const RegisterOp kSoftmax({
     .cases = {masked_case({3, 2, 4}, {3, 4}), masked_case({2, 3, 5}, {2, 3, 5}), masked_case({2, 7}, {7}),
               masked_case({3, 2, 33}, {3, 33}, true), masked_case({3, 300}, {3, 300}, true), softmax_case({5}),
               softmax_case({3, 1}), softmax_case({2, 31}), softmax_case({2, 32}), softmax_case({2, 33}),
-              softmax_case({1, 255}, true), softmax_case({1, 257}, true), softmax_case({70, 300}, true)},
+              softmax_case({1, 255}, true), softmax_case({1, 257}, true), softmax_case({70, 300}, true),
+              // Where one form of the CUDA kernels ends: packs in a warp, in a block, none.
+              masked_case({5, 136}, {5, 136}, true), masked_case({2, 1032}, {2, 1032}, true),
+              softmax_case({1, 2051}, true), masked_case({1, 4104}, {1, 4104}, true), softmax_case({1, 16392}, true)},
     .errors = {{"softmax: x must be f32, f64 or bf16 with at least 1 axes, got f32 [] on cpu",
                 [](Tape& t) { softmax(t.constant(Tensor::zeros({}, DType::f32))); }},
                {"softmax: mask must be u8 on cpu, its last axis that of x and its others the first of x, which is f32 "

@@ -1,20 +1,43 @@
+#include "engine/cuda/operands.h"
 #include "train/loop/optimizer/multi_tensor_cuda.h"
 #include "train/loop/optimizer/optimizer_kernels.h"
 
 namespace foldgrad {
 namespace {
 
+// Elements i ... i + N - 1.
+template <int N, class Rule, class T>
+__device__ __forceinline__ void update_pack(const Rule& rule, const UpdatedTensor<T>& tensor, std::int64_t i,
+                                            T factor) {
+  OperandPacks<N> packs;
+  UpdatedTensor<T> t = tensor;
+  FetchElements<N> fetch{packs, i, 0, true};
+  t.operands(fetch);
+  FOLDGRAD_UNROLL
+  for (int e = 0; e < N; ++e) rule(t, e, factor);
+  UpdatedTensor<T> results = tensor;
+  StoreResults<N> store{packs, i, true};
+  results.operands(store);
+}
+
+// A piece begins at a multiple of a pack, so only the end of the tensor's last one is done one by one.
 template <class Rule, class T>
 struct UpdatePiece {
   Rule rule;
   const double* scale;
 
   __device__ void operator()(const UpdatedTensor<T>& t, std::int64_t piece, std::int64_t) const {
+    constexpr int N = kPackSize<T>;
     const PieceRange range(piece, t.size);
     const T factor = scale ? T(*scale) : T(1);
-    for (std::int64_t i = range.begin + threadIdx.x; i < range.end; i += blockDim.x) rule(t, i, factor);
+    const bool packed = aligned_for_packs(16, t.value, t.grad, t.first, t.second);
+    const std::int64_t packs = packed ? (range.end - range.begin) / N : 0;
+    for (std::int64_t k = threadIdx.x; k < packs; k += blockDim.x) update_pack<N>(rule, t, range.begin + k * N, factor);
+    for (std::int64_t i = range.begin + packs * N + threadIdx.x; i < range.end; i += blockDim.x)
+      update_pack<1>(rule, t, i, factor);
   }
 };
+static_assert(kPieceElements % kPackSize<float> == 0);
 
 }  // namespace
 

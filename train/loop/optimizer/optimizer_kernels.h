@@ -19,6 +19,15 @@ struct UpdatedTensor {
   T decay;
 
   FOLDGRAD_HD std::int64_t pieces() const { return element_pieces(size); }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.update(value);
+    visit.element(grad);
+    visit.update(first);
+    visit.update(second);
+  }
 };
 
 // Rules: operator()(t, i, scale) updates element i, with a gradient of scale * t.grad[i].

@@ -1,0 +1,207 @@
+// Packs for element-wise kernels that are written for one element. A parameter struct names its operands:
+//
+//   template <class Visit>
+//   FOLDGRAD_HD void operands(Visit& visit) {
+//     visit.element(x);     // read, one per element
+//     visit.update(sum);    // read and written, one per element
+//     visit.result(y);      // written, one per element: a pointer or a GradOut
+//     visit.column(gamma);  // read, one per column
+//     visit.row(mu);        // read, one per row
+//   }
+//
+// A thread takes N neighbours of a row. It loads a pack of each operand into registers, lets copies of the pointers
+// show there, calls the struct for elements 0 ... N - 1 of row 0, and stores the results. So no load waits for a store
+// that might change what it reads. Operands that are null are neither loaded nor stored. A struct may have start(i),
+// which is called before the elements of a pack, with the true number of the first. For .cu files.
+#pragma once
+#include "engine/cuda/pack.h"
+#include "engine/grad_out.h"
+
+namespace foldgrad {
+
+constexpr int kOperands = 8;  // at most
+
+template <int N>
+struct OperandPacks {
+  alignas(16) unsigned char bytes[kOperands][8 * N];
+
+  template <class U>
+  __device__ U* slot(int k) {
+    return reinterpret_cast<U*>(bytes[k]);
+  }
+  template <class U>
+  __device__ U* put(int k, const Pack<U, N>& pack) {
+    U* at = slot<U>(k);
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e) at[e] = pack.v[e];
+    return at;
+  }
+};
+
+// Of one thread: which elements it takes. `index` counts the operands, in the order in which they are named.
+template <int N>
+struct FetchColumns {
+  OperandPacks<N>& packs;
+  std::int64_t c;
+  bool wanted;
+  int index = 0;
+
+  // Columns are in the caches after the first row, and not counted as traffic.
+  template <class C>
+  __device__ void column(C*& p) {
+    using U = std::remove_const_t<C>;
+    constexpr int kPiece = N < kPackSize<U> ? N : kPackSize<U>;
+    U* at = packs.template slot<U>(index++);
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; e += kPiece) {
+      const Pack<U, kPiece> piece = load_cached_pack<kPiece>(p + c + e, wanted && p);
+      FOLDGRAD_UNROLL
+      for (int k = 0; k < kPiece; ++k) at[e + k] = piece.v[k];
+    }
+    p = at;
+  }
+  template <class P>
+  __device__ void element(P&) {
+    ++index;
+  }
+  template <class P>
+  __device__ void update(P&) {
+    ++index;
+  }
+  template <class P>
+  __device__ void result(P&) {
+    ++index;
+  }
+  template <class P>
+  __device__ void row(P&) {
+    ++index;
+  }
+};
+
+// kResults: with what results are added to; without, they are left alone.
+template <int N, bool kResults = true>
+struct FetchElements {
+  OperandPacks<N>& packs;
+  std::int64_t i, r;
+  bool wanted;
+  int index = 0;
+
+  template <class U>
+  __device__ void element(const U*& p) {
+    p = packs.put(index++, load_pack<N>(p + i, wanted && p));
+  }
+  template <class U>
+  __device__ void update(U*& p) {
+    p = packs.put(index++, load_own_pack<N>(p + i, wanted && p));
+  }
+  template <class U>
+  __device__ void result(U*& p) {
+    p = packs.template slot<U>(index++);
+  }
+  template <class U>
+  __device__ void result(GradOut<U>& g) {
+    const bool added = kResults && wanted && g.data && g.mode == GradMode::add;
+    g.data = packs.put(index++, load_own_pack<N>(g.data + i, added));
+  }
+  template <class P>
+  __device__ void column(P&) {
+    ++index;
+  }
+  template <class P>
+  __device__ void row(P& p) {
+    if (p) p += r;
+    ++index;
+  }
+};
+
+template <int N>
+struct StoreResults {
+  OperandPacks<N>& packs;
+  std::int64_t i;
+  bool wanted;
+  int index = 0;
+
+  template <class U>
+  __device__ void update(U*& p) {
+    Pack<U, N> pack;
+    const U* at = packs.template slot<U>(index++);
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e) pack.v[e] = at[e];
+    store_pack(p + i, pack, wanted && p);
+  }
+  template <class U>
+  __device__ void result(U*& p) {
+    update(p);
+  }
+  template <class U>
+  __device__ void result(GradOut<U>& g) {
+    update(g.data);
+  }
+  template <class P>
+  __device__ void element(P&) {
+    ++index;
+  }
+  template <class P>
+  __device__ void column(P&) {
+    ++index;
+  }
+  template <class P>
+  __device__ void row(P&) {
+    ++index;
+  }
+};
+
+// Whether packs of N can begin at element 0 of all operands.
+template <int N>
+struct AlignedOperands {
+  bool aligned = true;
+
+  template <class U>
+  FOLDGRAD_HD void element(const U* p) {
+    constexpr int kBytes = N * int(sizeof(U)) < 16 ? N * int(sizeof(U)) : 16;
+    aligned = aligned && aligned_for_packs(kBytes, p);
+  }
+  template <class U>
+  FOLDGRAD_HD void update(const U* p) {
+    element(p);
+  }
+  template <class U>
+  FOLDGRAD_HD void result(const U* p) {
+    element(p);
+  }
+  template <class U>
+  FOLDGRAD_HD void result(const GradOut<U>& g) {
+    element(g.data);
+  }
+  template <class U>
+  FOLDGRAD_HD void column(const U* p) {
+    element(p);
+  }
+  template <class U>
+  FOLDGRAD_HD void row(const U*) {}
+};
+
+template <int N, class F>
+bool aligned_operands(F f) {
+  AlignedOperands<N> visit;
+  f.operands(visit);
+  return visit.aligned;
+}
+
+// The size of packs for a struct whose first template argument is the type of its elements.
+template <class F>
+constexpr int kPackOf = 0;
+template <template <class, class...> class F, class T, class... Others>
+constexpr int kPackOf<F<T, Others...>> = kPackSize<T>;
+
+template <class F, class = void>
+struct HasStart : std::false_type {};
+template <class F>
+struct HasStart<F, std::void_t<decltype(std::declval<F&>().start(std::int64_t()))>> : std::true_type {};
+
+template <class F>
+__device__ __forceinline__ void start_pack(F& f, std::int64_t i) {
+  if constexpr (HasStart<F>::value) f.start(i);
+}
+
+}  // namespace foldgrad

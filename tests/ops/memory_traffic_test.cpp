@@ -1,0 +1,99 @@
+// How often kernels that are limited by memory go through their matrices, and in how many sectors.
+#ifdef FOLDGRAD_EMULATE
+#include "ops/activation/activation.h"
+#include "ops/affine/affine.h"
+#include "ops/arithmetic/arithmetic.h"
+#include "ops/cross_entropy/cross_entropy.h"
+#include "ops/dropout/dropout.h"
+#include "ops/layer_norm/layer_norm.h"
+#include "ops/rms_norm/rms_norm.h"
+#include "ops/softmax/softmax.h"
+#include "tests/harness/op_spec.h"
+#include "tests/harness/traffic.h"
+
+namespace foldgrad::testing {
+namespace {
+
+constexpr Random kRandom = {.seed = 1, .stream = 2, .step = 3};
+
+struct Passes {
+  std::string name;
+  int forward, backward;  // over matrices [rows, columns]
+  OpFunction f;           // of x [rows, columns] and two vectors [columns]
+};
+
+// Forward a result is written and operands are read. Backward dx is written, and what it depends on is read, once for
+// it and once more for the sums over rows.
+const std::vector<Passes>& memory_bound() {
+  static const std::vector<Passes> list = {
+      {"scale", 2, 2, [](const std::vector<Var>& v) { return scale(v[0], 3); }},
+      {"relu", 2, 3, [](const std::vector<Var>& v) { return relu(v[0]); }},
+      {"dropout", 2, 2, [](const std::vector<Var>& v) { return dropout(v[0], 0.25, kRandom); }},
+      {"bias_activation", 2, 5,
+       [](const std::vector<Var>& v) { return bias_activation(v[0], v[1], Activation::gelu); }},
+      {"affine", 2, 5, [](const std::vector<Var>& v) { return affine(v[0], v[1], v[2]); }},
+      {"layer_norm", 2, 5, [](const std::vector<Var>& v) { return layer_norm(v[0], v[1], v[2]); }},
+      {"rms_norm", 2, 5, [](const std::vector<Var>& v) { return rms_norm(v[0], v[1]); }},
+      {"softmax", 2, 3, [](const std::vector<Var>& v) { return softmax(v[0]); }},
+  };
+  return list;
+}
+
+struct Traffic {
+  emulation::GlobalAccesses forward, backward;
+};
+Traffic traffic(const Passes& op, std::int64_t rows, std::int64_t columns, DType dtype) {
+  Tape tape;
+  std::vector<Var> v;
+  for (const Tensor& t : {randn({rows, columns}, 1), randn({columns}, 2), randn({columns}, 3)})
+    v.push_back(tape.variable(t.to(dtype).to(Device::cuda)));
+  const Tensor dy = randn({rows, columns}, 4).to(dtype).to(Device::cuda);
+  Traffic seen;
+  const emulation::CountAccesses forward;
+  const Var y = op.f(v);
+  seen.forward = forward.result();
+  const emulation::CountAccesses backward;
+  tape.backward(y, dy);
+  seen.backward = backward.result();
+  return seen;
+}
+
+void expect_passes(const Passes& op, std::int64_t rows, std::int64_t columns, DType dtype) {
+  const Traffic seen = traffic(op, rows, columns, dtype);
+  const std::int64_t matrix = rows * columns * std::int64_t(size_of(dtype));
+  const std::string what = fmt::format("{} of {} [{}, {}]", op.name, name(dtype), rows, columns);
+  EXPECT_EQ(seen.forward.bytes, op.forward * matrix) << what << ", forward";
+  EXPECT_EQ(seen.backward.bytes, op.backward * matrix) << what << ", backward";
+  EXPECT_TRUE(whole_sectors(seen.forward)) << what << ", forward";
+  EXPECT_TRUE(whole_sectors(seen.backward)) << what << ", backward";
+}
+
+// Of a row: a few lanes of a warp, a warp and one more pack, several packs a thread, a block, and an odd number.
+TEST(MemoryTraffic, EveryNumberMovesOnceInWholeSectors) {
+  for (const Passes& op : memory_bound())
+    for (const auto& [rows, columns] :
+         {std::pair{70, 40}, {9, 264}, {3, 1000}, {2, 1032}, {1, 4104}, {5, 33}, {3, 257}})
+      for (const DType dtype : {DType::f32, DType::bf16}) expect_passes(op, rows, columns, dtype);
+}
+
+// 40,000 classes are too many for registers: each logit is read once nevertheless, and once more for the gradient.
+TEST(MemoryTraffic, CrossEntropyReadsLogitsOnce) {
+  for (const std::int64_t classes : {40, 1000, 10152, 40000}) {
+    const Tensor targets = random_ids({3}, classes, 5).to(Device::cuda);
+    const Tensor logits = randn({3, classes}, 1).to(DType::bf16).to(Device::cuda);
+    Tape tape;
+    const Var z = tape.variable(logits);
+    const emulation::CountAccesses forward;
+    const Var loss = cross_entropy(z, tape.constant(targets));
+    EXPECT_EQ(forward.result().bytes, 3 * classes * 2);
+    EXPECT_TRUE(whole_sectors(forward.result())) << classes;
+    const emulation::CountAccesses backward;
+    tape.backward(loss);
+    EXPECT_EQ(backward.result().bytes, 2 * 3 * classes * 2);
+    EXPECT_TRUE(whole_sectors(backward.result())) << classes;
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
+#endif
