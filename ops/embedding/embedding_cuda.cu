@@ -140,12 +140,10 @@ template <class T, int N>
 void sum_segments(const Segments<T>& s) {
   const unsigned packs = blocks_for(s.p.columns, N), warps = (packs + kWarp - 1) / kWarp;
   const unsigned across = warps * kWarp < kThreads ? warps * kWarp : kThreads;
-  launch("embedding backward: sum", sum_kernel<T, N>,
-         {Blocks(s.segments, (packs + across - 1) / across), dim3(across)}, s);
-  launch("embedding backward: join", join_kernel<T, N>,
-         {Blocks(s.segments, warps), dim3(kWarp, kJoinGroups),
-          kJoinGroups * kWarp * sizeof(Pack<compute_t<T>, N>)},
+  launch("embedding backward: sum", sum_kernel<T, N>, {Blocks(s.segments, (packs + across - 1) / across), dim3(across)},
          s);
+  launch("embedding backward: join", join_kernel<T, N>,
+         {Blocks(s.segments, warps), dim3(kWarp, kJoinGroups), kJoinGroups * kWarp * sizeof(Pack<compute_t<T>, N>)}, s);
 }
 
 }  // namespace
@@ -154,8 +152,7 @@ template <class T>
 void embedding_cuda(const EmbeddingForward<T>& p) {
   constexpr int N = kPackSize<T>;
   const bool packs = p.columns % N == 0 && aligned_for_packs(N * sizeof(T), p.y, p.x);
-  launch("embedding forward", packs ? forward_kernel<T, N> : forward_kernel<T, 1>,
-         {p.positions, dim3(kThreads)}, p);
+  launch("embedding forward", packs ? forward_kernel<T, N> : forward_kernel<T, 1>, {p.positions, dim3(kThreads)}, p);
 }
 
 template <class T>
