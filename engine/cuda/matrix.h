@@ -30,7 +30,7 @@ struct MatrixElements {
 };
 
 template <int N, class F>
-__global__ void __launch_bounds__(kMatrixThreads) matrix_kernel(MatrixElements<F> p) {
+__global__ void __launch_bounds__(kMatrixThreads, 4) matrix_kernel(MatrixElements<F> p) {
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
   const bool wanted = c < p.columns;
   OperandPacks<N> packs;
