@@ -80,10 +80,11 @@ TEST(GlobalMemory, MisalignmentIsAnError) {
                 " needs an address at a multiple of 16 bytes, got one 12 behind it");
 }
 
-constexpr int kUnevenLine = __LINE__ + 2;
+constexpr int kUnevenLine = __LINE__ + 3;
 __global__ void uneven_kernel(Array p) {
-  if (threadIdx.x != 1) load_pack<4>(p.data);
-  store_pack(p.data, load_pack<4>(p.data));
+  float* own = p.data + 4 * threadIdx.x;
+  if (threadIdx.x != 1) load_pack<4>(own);
+  store_pack(own, load_pack<4>(own));
 }
 
 // The second access of lane 0 would be counted with the first of lane 1.

@@ -2,6 +2,7 @@
 #pragma once
 #include <nlohmann/json.hpp>
 
+#include "engine/device.h"
 #include "models/transformer/config.h"
 #include "train/reports/plot.h"
 
