@@ -31,6 +31,7 @@ Tensor table_gradient(Device device, DType dtype, int rows, const std::vector<st
   return tape.grad(x);
 }
 
+#ifdef FOLDGRAD_EMULATE
 // [EMB-2] for one column, in f32, as CUDA adds: positions sorted by row, in segments; a row's first part, then what
 // eight groups of its further parts give, the first of which begins with the first part.
 std::vector<float> sums_of_segments(int rows, const std::vector<std::int64_t>& ids, const std::vector<float>& dy,
@@ -74,7 +75,6 @@ struct Counts {
   }
 };
 
-#ifdef FOLDGRAD_EMULATE
 // Random dy, where another order of positions or parts shows in the last bits.
 TEST(EmbeddingSegments, EMB_2_SumsInTheirOrderWhateverThreadComesFirst) {
   constexpr int kPositions = 2 * kTile + 77, kRows = 700, kColumns = 3;
