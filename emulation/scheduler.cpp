@@ -1,9 +1,7 @@
 // Which thread runs next. All of this is one host thread's: fibers take turns, they never run at the same time.
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <exception>
-#include <memory>
 #include <random>
 #include <utility>
 #include <vector>
@@ -11,16 +9,12 @@
 #include "emulation/device_memory.h"
 #include "emulation/lanes.h"
 #include "emulation/launch_counts.h"
+#include "emulation/shared_memory.h"
 
 namespace foldgrad::emulation {
 namespace {
 
 struct Unwound {};  // thrown through the kernel in threads that wait when another has failed
-
-// Behind the shared memory; 4 bytes more for each thread of the largest block stay within. AddressSanitizer has its
-// own.
-constexpr std::size_t kGuardBytes = kAddressSanitizer ? 0 : 4096;
-constexpr int kFill = 0xff;
 
 Lane lanes[kMaxThreads];
 int lane_count = 0;
@@ -169,13 +163,6 @@ FOLDGRAD_UNSEEN void run_block() {
   count_accesses(lanes, lane_count);
 }
 
-void check_guard(const unsigned char* guard, std::size_t shared_bytes) {
-  if (kGuardBytes == 0 || (guard[0] == kFill && std::memcmp(guard, guard + 1, kGuardBytes - 1) == 0)) return;
-  const auto* written = std::find_if(guard, guard + kGuardBytes, [](unsigned char byte) { return byte != kFill; });
-  throw std::runtime_error(running_block() + ": a thread wrote behind the " + std::to_string(shared_bytes) +
-                           " bytes of shared memory, at byte " + std::to_string(shared_bytes + (written - guard)));
-}
-
 FOLDGRAD_UNSEEN void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes) {
   lane_count = 0;
   for (unsigned z = 0; z < block.z; ++z)
@@ -187,19 +174,17 @@ FOLDGRAD_UNSEEN void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes) {
       }
   position.block_dim = block;
   position.grid_dim = grid;
-  // On the heap and of exact size, for AddressSanitizer.
-  const std::unique_ptr<unsigned char[]> shared(new unsigned char[shared_bytes + kGuardBytes]);
-  std::memset(shared.get(), kFill, shared_bytes + kGuardBytes);
-  position.shared = shared.get();
+  SharedMemory shared(shared_bytes);
+  position.shared = shared.data();
   position.shared_bytes = shared_bytes;
   std::vector<std::uint64_t> blocks(std::uint64_t(grid.x) * grid.y * grid.z);
   for (std::uint64_t b = 0; b < blocks.size(); ++b) blocks[b] = b;
   arrange(blocks.begin(), blocks.end());
   for (const std::uint64_t b : blocks) {
     position.block = dim3(unsigned(b % grid.x), unsigned(b / grid.x % grid.y), unsigned(b / grid.x / grid.y));
-    std::memset(shared.get(), kFill, shared_bytes);
+    shared.fill();
     run_block();
-    check_guard(shared.get() + shared_bytes, shared_bytes);
+    shared.check_guard();
   }
 }
 

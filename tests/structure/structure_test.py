@@ -9,7 +9,7 @@ ROOT = Path(os.environ["FOLDGRAD_SOURCE_DIR"])
 
 
 def sources():
-    return {str(p.relative_to(ROOT)): p.read_text() for top in ("engine", "ops", "models", "train", "tests")
+    return {str(p.relative_to(ROOT)): p.read_text() for top in ("emulation", "engine", "ops", "models", "train", "tests")
             for p in sorted((ROOT / top).rglob("*")) if p.suffix in (".h", ".cpp", ".cu")}
 
 
