@@ -62,6 +62,15 @@ class RepBn final : public Normalizer {
   RepBatchNorm rep_;
 };
 
+// What a step does without has a gradient of 0. With none at all the optimizer would refuse the step.
+void rest(const std::vector<Parameter*>& parameters) {
+  for (Parameter* p : parameters) {
+    if (p->has_grad) continue;  // of an earlier batch of the same step
+    p->grad = Tensor::zeros(p->value.shape(), p->value.dtype(), p->value.device());
+    p->has_grad = true;
+  }
+}
+
 // y = lam LN(x) + (1 - lam) RepBN(x) in training, lam falling from `start` to 0; RepBN alone otherwise.
 class PRepBn final : public Normalizer {
  public:
@@ -94,11 +103,17 @@ class PRepBn final : public Normalizer {
     if (!context.training) return rep_.forward(x, context, use);
     const std::int64_t step = steps_.data<std::int64_t>()[0]++,
                        left = std::max(total_ + warmup_ - step, std::int64_t(0));
-    if (left == 0) return rep_.forward(x, context, use);
+    if (left == 0) {
+      rest({&gamma_, &beta_});
+      return rep_.forward(x, context, use);
+    }
     const Var gamma = use(gamma_);
     const Var beta = use(beta_);
     const Var ln = layer_norm(x, gamma, beta, eps_);
-    if (step < warmup_) return ln;
+    if (step < warmup_) {
+      rest(rep_.parameters());
+      return ln;
+    }
     const double lam = start_ * double(left) / double(total_);
     const Var from_ln = scale(ln, lam);
     const Var from_rep = scale(rep_.forward(x, context, use), 1 - lam);

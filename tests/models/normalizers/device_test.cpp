@@ -9,7 +9,7 @@ namespace foldgrad::testing {
 namespace {
 
 TEST(NormalizerDevice, NoStepOfTrainingReadsTheDevice) {
-  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for (const NormalizerInfo& info : normalizers()) {
     std::map<std::string, std::string> options;
     for (const NormalizerOption& option : info.options) {
