@@ -11,6 +11,7 @@
 #include "engine/cuda/per_device.h"
 #include "engine/cuda/trouble.h"
 #include "engine/cuda/upload.h"
+#include "engine/cuda_devices.h"
 #include "engine/device.h"
 #include "engine/out_of_memory.h"
 
@@ -137,7 +138,7 @@ namespace memory {
 
 void* system_allocate(Device device, std::size_t bytes) {
   if (device == Device::cpu) return host_allocate(bytes);
-  if (!cuda_available()) throw std::runtime_error("memory: no CUDA device: " + cuda_description());
+  if (!cuda_available()) throw std::runtime_error("memory: no CUDA device: " + cuda_trouble(cuda_device()));
   before_system_allocation();
   const CudaDeviceGuard guard;
   void* pointer = nullptr;

@@ -45,7 +45,7 @@ namespace memory {
 
 void* system_allocate(Device device, std::size_t bytes) {
   if (device == Device::cuda && !cuda_available())
-    throw std::runtime_error("memory: no CUDA device: " + cuda_description());
+    throw std::runtime_error("memory: no CUDA device: " + cuda_trouble(cuda_device()));
   if (device == Device::cpu) return host_allocate(bytes);
   before_system_allocation();
 #ifdef FOLDGRAD_EMULATE

@@ -119,7 +119,7 @@ TEST_F(EmulatedDevices, TroubleSaysWhatToDo) {
   EXPECT_EQ(trouble_of({.trouble = Trouble::other, .devices = 1, .message = "ECC error"}), "ECC error");
   EXPECT_FALSE(cuda_available());
   EXPECT_EQ(cuda_description(), "none: ECC error");
-  EXPECT_EQ(message_of([] { memory::allocate(Device::cuda, 1); }), "memory: no CUDA device: none: ECC error");
+  EXPECT_EQ(message_of([] { memory::allocate(Device::cuda, 1); }), "memory: no CUDA device: ECC error");
 }
 
 // Nested scopes are joined; what has been given back counts no more.

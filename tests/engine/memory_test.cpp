@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/cuda_devices.h"
 #include "tests/harness/compare.h"
 
 // The sanitizers end the process when a program asks for too much; here that must come back as an error.
@@ -19,7 +20,7 @@ namespace {
 class Memory : public ::testing::TestWithParam<Device> {
  protected:
   void SetUp() override {
-    if (GetParam() == Device::cuda && !cuda_available()) GTEST_SKIP() << cuda_description();
+    if (GetParam() == Device::cuda && !cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
     release_cache(GetParam());
     reset_peak(GetParam());
     start_ = now();
@@ -185,7 +186,7 @@ TEST(MemoryErrors, Messages) {
   EXPECT_EQ(message_of([] { allocate(Device::cpu, std::size_t(1) << 62); }),
             "memory: the host has no 4611686018427387904 bytes left");
   if (!cuda_available()) {
-    EXPECT_EQ(message_of([] { allocate(Device::cuda, 1); }), "memory: no CUDA device: " + cuda_description());
+    EXPECT_EQ(message_of([] { allocate(Device::cuda, 1); }), "memory: no CUDA device: " + cuda_trouble(cuda_device()));
   }
 }
 

@@ -223,7 +223,7 @@ TEST(Tensor, ConversionsRoundOnce) {
 }
 
 TEST(Tensor, BetweenDevices) {
-  if (!cuda_available()) GTEST_SKIP() << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   const Tensor x = counting({4, 3}), there = x.to(Device::cuda);
   EXPECT_EQ(there.device(), Device::cuda);
   EXPECT_TRUE(there.to(Device::cuda).shares_storage_with(there));

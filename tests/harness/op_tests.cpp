@@ -116,7 +116,7 @@ void compare(const OpCase& c, const OpResult& got, const OpResult& want, double 
 }
 
 void cuda_equals_cpu(const OpSpec& spec) {
-  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for (const OpCase& c : spec.cases)
     for (GradMode mode : {GradMode::set, GradMode::add})
       compare(c, run_case(c, DType::f64, Device::cuda, mode), run_case(c, DType::f64, Device::cpu, mode),

@@ -16,7 +16,7 @@ namespace {
 class AttentionKernels : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
-    if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+    if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   }
 };
 

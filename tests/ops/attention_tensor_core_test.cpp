@@ -174,7 +174,7 @@ std::vector<Case> cases(std::int64_t width) {
 class AttentionTensorCores : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
-    if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+    if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   }
 };
 

@@ -153,7 +153,7 @@ TEST(ChannelNormModel, HistoriesReachWhatTheyPromise) {
     EXPECT_GE(all[std::string("released mabn, ") + what], 20) << what;
 }
 TEST(ChannelNormModel, HistoriesOnCuda) {
-  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for (unsigned seed = 1; seed <= 60; ++seed) EXPECT_NO_THROW(follow(seed, Device::cuda));
 }
 

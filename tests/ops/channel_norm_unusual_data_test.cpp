@@ -136,7 +136,7 @@ TEST(ChannelNormUnusualData, ConstantChannel) {
 
 // A launch has at most 1024 blocks of 64 rows; the rows beyond are taken in turns.
 TEST(ChannelNormUnusualData, MoreRowsThanOneLaunchHasBlocksFor) {
-  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   const Tensor x = randn({1030 * 64 + 5, 1}, 1, 1, 0.3), dy = randn(x.shape(), 2, 1, 0.3);
   const Layer cpu(Options::bn(), 1, Device::cpu), cuda(Options::bn(), 1, Device::cuda);
   const auto [y, dx] = cpu.step(x, dy);

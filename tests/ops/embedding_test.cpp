@@ -108,7 +108,7 @@ TEST(Embedding, EMB_2_SumsInTheOrderOfPositions) {
 }
 
 TEST(Embedding, EMB_1_AnUnknownIdGivesNaNOnCuda) {
-  if (!cuda_available()) GTEST_SKIP() << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   Tape tape;
   const Var x = tape.variable(Tensor::of<double>({2, 1}, {3, 4}, Device::cuda));
   const Var y = embedding(x, tape.constant(Tensor::of<std::int64_t>({3}, {1, 2, -1}, Device::cuda)));

@@ -200,7 +200,7 @@ TEST(PowerNorm, OnlyPaddingWritesTheCountersAlone) {
 
 // A launch has at most 1024 blocks of 64 rows; the rows beyond are taken in turns.
 TEST(PowerNorm, MoreRowsThanOneLaunchHasBlocksFor) {
-  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   const Tensor x = randn({1030 * 64 + 5, 1}, 1, 1, 0.3), dy = randn(x.shape(), 2, 1, 0.3),
                one = Tensor::full({1}, 1, DType::f64);
   const PowerNormState cpu = state_at(0, 1, DType::f64, Device::cpu), cuda = state_at(0, 1, DType::f64, Device::cuda);
@@ -264,7 +264,7 @@ TEST(PowerNormModel, HistoriesReachWhatTheyPromise) {
     EXPECT_GE(reached[kind], 20) << kind;
 }
 TEST(PowerNormModel, HistoriesOnCuda) {
-  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   Reached reached;
   for (unsigned seed = 1; seed <= 20; ++seed) EXPECT_NO_THROW(follow(seed, Device::cuda, reached));
 }

@@ -71,7 +71,7 @@ Trained train(Device device, int steps) {
 }
 
 TEST(TinyTransformer, TwentyStepsOnCudaAreTheTwentyStepsOnTheCpu) {
-  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   const Trained cpu = train(Device::cpu, 20), cuda = train(Device::cuda, 20);
   for (std::size_t i = 0; i < cpu.losses.size(); ++i)
     EXPECT_LE(std::abs(cuda.losses[i] - cpu.losses[i]), 1e-10 * cpu.losses[i]) << "step " << i;

@@ -59,15 +59,15 @@ void add_device_option(CLI::App& command, std::string& device) {
     return parse_device(text) ? "" : fmt::format("must be auto, cpu, cuda, cuda:N or emulated, got {}", text);
   };
   command
-      .add_option(
-          "--device", device,
-          "Device: cpu, cuda or cuda:N, the GPU of that number, auto, a GPU if one can be used, or emulated (CUDA "
-          "kernels on the host, for tests)")
+      .add_option("--device", device,
+                  "Device: cpu; cuda or cuda:N (GPU number N); auto (a GPU if one can be used, else the CPU); or "
+                  "emulated (CUDA "
+                  "kernels on the host, for tests)")
       ->check(CLI::Validator(known, "NAME"))
       ->capture_default_str();
   command.add_flag_callback(
       "--tf32", [] { allow_tf32(true); },
-      "On a GPU round what products of f32 read to TensorFloat-32: faster, and 3 digits in place of 7");
+      "Let a GPU round the operands of f32 products to TensorFloat-32: faster, about 3 digits in place of 7");
 }
 
 void add_dtype_option(CLI::App& command, DType& dtype, const std::vector<DType>& choices, const std::string& help) {

@@ -57,7 +57,7 @@ TEST(ColumnSums, HaveTheSameBitsWithAnyNumberOfThreads) {
 
 #ifdef FOLDGRAD_HAVE_CUDA
 TEST(BlockReduce, GivesEveryThreadTheResult) {
-  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for (int threads : {32, 64, 256, 1024})
     for (std::int64_t n : {1, 31, 33, 1025}) {
       const Tensor x = whole_numbers({2, n}), on_device = x.to(Device::cuda);
@@ -76,7 +76,7 @@ TEST(BlockReduce, GivesEveryThreadTheResult) {
 }
 
 TEST(BlockReduce, TheMaximumShowsANaN) {
-  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for (std::int64_t where : {0, 40, 63}) {
     const Tensor x = Tensor::zeros({1, 64}, DType::f64);
     x.data<double>()[where] = std::numeric_limits<double>::quiet_NaN();

@@ -9,7 +9,7 @@ namespace {
 class NoHostWaitTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+    if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   }
 };
 

@@ -55,14 +55,14 @@ void expect_product(int warps, int depth, bool a_transposed, bool b_transposed) 
 }
 
 TEST(CudaTensorCores, ProductsAreThoseOfDouble) {
-  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for (const bool a_transposed : {false, true})
     for (const bool b_transposed : {false, true})
       for (const int depth : {16, 32}) expect_product(depth == 16 ? 1 : 3, depth, a_transposed, b_transposed);
 }
 
 TEST(CudaTensorCores, AsynchronousCopiesArrive) {
-  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for (const int rows : {1, 2, 5}) {
     const int threads = 64, columns = 8 * threads;
     const Tensor in = random_ids({rows, columns}, 100, 3).to(DType::f32).to(DType::bf16),
@@ -78,7 +78,7 @@ TEST(CudaTensorCores, AsynchronousCopiesArrive) {
 }
 
 TEST(CudaTensorCores, ABlockGetsAllTheSharedMemoryThereIs) {
-  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   const int n = 99 * 1024 / 4;
   std::vector<float> in(n);
   std::iota(in.begin(), in.end(), 0.0f);

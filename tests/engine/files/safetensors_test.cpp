@@ -134,7 +134,7 @@ TEST(Safetensors, EmptyTensorsAreNoAliases) {
 }
 
 TEST(Safetensors, WritesFromTheDevice) {
-  if (!cuda_available()) GTEST_SKIP() << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   const TemporaryDirectory directory;
   const std::string path = directory / "device.safetensors";
   const Tensor x = Tensor::of<float>({3}, {1, 2, 3}, Device::cuda);

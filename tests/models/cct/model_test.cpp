@@ -149,7 +149,7 @@ TEST(Cct, GradientsWithAHybridStemAndUnInItsWarmUp) {
 }
 
 TEST(Cct, CudaIsTheCpu) {
-  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for (const char* stem : {"cct", "hybrid"}) {
     CctConfig config = tiny_cct("un", stem);
     config.attention_dropout = 0.2;

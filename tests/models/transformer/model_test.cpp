@@ -150,7 +150,7 @@ TEST(Transformer, TRF_1_TheEncoderSeesNothingAtPadding) {
 }
 
 TEST(Transformer, CudaIsTheCpu) {
-  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for (const char* normalizer : {"ln", "un"}) {
     TransformerConfig config = tiny_config(normalizer);
     config.dropout = config.attention_dropout = config.activation_dropout = 0.2;

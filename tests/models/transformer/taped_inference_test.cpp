@@ -12,7 +12,7 @@ namespace {
 class OnDevice : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!cuda_available()) GTEST_SKIP() << cuda_description();
+    if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   }
 
   // Two layers with random weights and, after a training forward, statistics of its own.

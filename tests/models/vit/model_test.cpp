@@ -152,7 +152,7 @@ TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
 }
 
 TEST(Vit, CudaIsTheCpu) {
-  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for (const char* pooling : {"cls", "mean"}) {
     VitConfig config = tiny_vit("un");
     config.pooling = pooling, config.dropout = config.attention_dropout = 0.2;

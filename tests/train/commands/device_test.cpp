@@ -18,7 +18,7 @@ std::string device() { return cuda_is_emulated() ? "emulated" : "cuda"; }
 class Devices : public ModelProgram {
  protected:
   void SetUp() override {
-    if (!cuda_available()) GTEST_SKIP() << cuda_description();
+    if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
     write_bytes(files_ / "out.en", "one two\nfour three one\nfive\none\ntwo three four five\n");
   }
   std::string output(const std::string& arguments) {
@@ -132,7 +132,7 @@ TEST_F(Devices, TheSecondOne) {
 }
 
 TEST_F(Devices, DefaultIsTheCpuWhereThereIsNoGpu) {
-  if (!cuda_is_emulated()) GTEST_SKIP() << cuda_description();
+  if (!cuda_is_emulated()) GTEST_SKIP() << "CUDA: " << cuda_description();
   const ProgramResult plain = run("translate @m <@in.de"), automatic = run("translate @m <@in.de --device auto --tf32");
   EXPECT_EQ(plain.err, "");
   EXPECT_EQ(plain.out, output("translate @m <@in.de --device cpu"));
@@ -181,7 +181,7 @@ class ImageDevices : public ClassificationRun, public ::testing::WithParamInterf
 
 // Of f32: sums in another order, through three updates. Of bf16: 8 bits, where such sums are rounded differently.
 TEST_P(ImageDevices, TrainEvalAndClassify) {
-  if (!cuda_available()) GTEST_SKIP() << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for (const auto& [dtype, tolerance] : {std::pair{"f32", 1e-4}, {"bf16", 0.05}}) {
     const std::vector<double> want = numbers_on("cpu", dtype), got = numbers_on(device(), dtype);
     ASSERT_EQ(got.size(), want.size());

@@ -84,7 +84,7 @@ TEST_F(TrainCommand, StopsWhenPatienceEnds) {
 }
 
 TEST_F(TrainCommand, TheDeviceChangesNoLoss) {
-  if (!cuda_available()) GTEST_SKIP() << "no device: " << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   const std::string device = cuda_is_emulated() ? "emulated" : "cuda", other = cuda_is_emulated() ? "cuda" : "emulated";
   const std::string more = "--set output.log_every=1 --set train.average_decay=0.5 ";
   const ProgramResult cpu = train("cpu", more), cuda = train("cuda", more + "--device " + device);
@@ -106,7 +106,7 @@ TEST_F(TrainCommand, TheDeviceChangesNoLoss) {
 
 // Activations of 8 bits, whose sums the devices round differently, through three updates; the rest stays f32.
 TEST_F(TrainCommand, InBf16TheDeviceComesClose) {
-  if (!cuda_available()) GTEST_SKIP() << "no device: " << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   const std::string more = "--set output.log_every=1 --set train.dtype=bf16 --set norm.name=ln ";
   const ProgramResult cpu = train("cpu", more + "--device cpu"),
                       cuda = train("cuda", more + "--device " + (cuda_is_emulated() ? "emulated" : "cuda"));

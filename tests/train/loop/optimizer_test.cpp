@@ -167,7 +167,7 @@ TEST(Optimizer, EqualsScalarModels) {
 
 // Emulated kernels run the very formulas of the CPU, without contraction; nvcc fuses products and sums.
 TEST(Optimizer, DevicesAgree) {
-  if (!cuda_available()) GTEST_SKIP() << cuda_description();
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for (const Optimizer::Rule& rule : {Optimizer::Rule(Adam{}), Optimizer::Rule(AdamW{}), Optimizer::Rule(Sgd{0.9})}) {
     Model host = random_model(Device::cpu, DType::f32), device = random_model(Device::cuda, DType::f32);
     Optimizer on_host(rule, {{host.all(), 0.1}}), on_device(rule, {{device.all(), 0.1}});
