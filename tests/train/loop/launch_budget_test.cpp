@@ -1,0 +1,105 @@
+// How many kernels a step of the IWSLT recipes launches: where batches are small, starting kernels is what keeps a fast
+// GPU waiting. The numbers follow from the layers, and a step launches exactly as many: a ratchet. Whoever adds a
+// launch mends the code or gives the reason here; whoever saves one lowers the number. They are of the emulation, where
+// a product with its bias is one kernel, and filling with zeros none.
+#include <gtest/gtest.h>
+
+#include "models/normalizers/normalizer.h"
+#include "tests/train/loop/device_training.h"
+#include "train/config/config.h"
+
+#ifdef FOLDGRAD_EMULATE
+#include "emulation/launch_counts.h"
+
+namespace foldgrad::testing {
+namespace {
+
+constexpr int kEncoderLayers = 6, kDecoderLayers = 6;
+constexpr int kAttentions = kEncoderLayers + 2 * kDecoderLayers, kFeedForwards = kEncoderLayers + kDecoderLayers;
+constexpr int kSublayers = kAttentions + kFeedForwards;
+constexpr int kSites = kSublayers + 2;  // of normalizers: before each sublayer and behind each stack
+constexpr int kProducts = 4 * kAttentions + 2 * kFeedForwards + 1;  // q, k, v, out; fc1, fc2; logits
+constexpr int kLinearParameters = 2 * (kProducts - 1) + 1;          // weights and biases, and the table
+
+struct Recipe {
+  const char* normalizer;
+  DType dtype;
+  int per_site;    // launches of one normalizer, forward and backward
+  int parameters;  // of one normalizer
+  int others = 0;  // of all normalizers together
+};
+constexpr int kRowNorm = 1 + 1 + 2;       // y; dx, and the gradient of gamma (and beta) as parts and totals
+constexpr int kChannelNorm = 4 + 4;       // moments as parts and totals, step, y; sums as parts and totals, step, dx
+constexpr int kGroupScaling = 1 + 1 + 1;  // a gain of ones; y; dx
+const Recipe kRecipes[] = {
+    {"ln", DType::f32, kRowNorm, 2},
+    {"ln", DType::bf16, kRowNorm, 2},
+    {"un", DType::f32, kChannelNorm, 2},
+    {"un", DType::bf16, kChannelNorm, 2},
+    {"rmsnorm", DType::f32, kRowNorm, 1},
+    {"bn", DType::f32, kChannelNorm, 2},
+    {"mabn", DType::f32, kChannelNorm, 2},
+    // A reshape cannot add its gradient to that of the residual while computing it.
+    {"pn", DType::f32, kChannelNorm + kGroupScaling, 2, kSublayers},
+    {"none", DType::f32, 0, 0},
+};
+
+// A gradient that is a sum over rows takes two launches: the sums of parts of the rows, and their totals.
+int launches(const Recipe& recipe) {
+  const bool bf16 = recipe.dtype == DType::bf16;
+  const int parameters = kLinearParameters + recipe.parameters * kSites;
+  // By tensor cores; otherwise delta, dq, and dk with dv have kernels of their own.
+  const int attention = bf16 ? 1 + 1 : 1 + 3;
+  const int layers = 3 * kProducts                  // y, dx, dW
+                     + 2 * 3 * kAttentions          // gradients of the biases of q, k and v
+                     + attention * kAttentions      // forward, backward
+                     + (1 + 1 + 2) * kFeedForwards  // activation of x plus bias, dx, dbias
+                     + (1 + 1) * kFeedForwards      // dropout, forward and backward
+                     + (1 + 1 + 2) * kSublayers     // residual plus dropout of x plus bias, dx, dbias
+                     + recipe.per_site * kSites + recipe.others;
+  const int embeddings = 2 * (1 + 1 + 1)              // of two inputs: rows of the table, plus positions, dropout
+                         + 2 * (1 + 6)                // of dropout; dtable: sorted by two digits, summed, joined
+                         + 4 + 1;                     // mask cast, ones, their product, times x to zero padding; dx
+  const int loss = 2 + 2;                             // of rows, and their sum; 1 to begin with, dlogits
+  const int optimizer = 2 * ((parameters + 63) / 64)  // 64 tensors each: squares of gradients, Adam
+                        + 1;                          // the factor that clips
+  // Of each parameter, and of its gradient; the table is used three times.
+  const int casts = bf16 ? 2 * (parameters + 2) : 0;
+  return layers + embeddings + loss + optimizer + casts;
+}
+
+void PrintTo(const Recipe& recipe, std::ostream* out) { *out << launches(recipe) << " launches"; }
+
+// The recipe's layers and losses, as narrow as attention by tensor cores allows, and of more words than one digit of
+// the sort tells apart.
+TransformerConfig narrow(const ExperimentConfig& recipe) {
+  TransformerConfig config = narrow_config(recipe.model);
+  config.width = config.ffn_width = 32, config.heads = 1;
+  if (config.normalizer_options.count("groups")) config.normalizer_options["groups"] = "2";
+  config.source_vocabulary = config.target_vocabulary = 260;
+  config.max_positions = 16;
+  return config;
+}
+
+class LaunchBudget : public ::testing::TestWithParam<Recipe> {};
+
+INSTANTIATE_TEST_SUITE_P(Recipes, LaunchBudget, ::testing::ValuesIn(kRecipes), [](const auto& info) {
+  return std::string(info.param.normalizer) + "_" + name(info.param.dtype);
+});
+
+TEST_P(LaunchBudget, AStepLaunchesWhatItsLayersNeed) {
+  const Recipe& expected = GetParam();
+  const std::string path = std::string(FOLDGRAD_SOURCE_DIR) + "/configs/iwslt14-" + expected.normalizer + ".toml";
+  const ExperimentConfig recipe = read_config(path);
+  ASSERT_EQ(recipe.model.encoder_layers, kEncoderLayers);
+  ASSERT_EQ(recipe.model.decoder_layers, kDecoderLayers);
+  DeviceTraining run(narrow(recipe), {.clip = recipe.train.clip, .dtype = expected.dtype});
+  for (int n = 0; n < 3; ++n) run.trainer.step();  // windows of normalizers are full
+  const emulation::LaunchCounts counts;
+  run.trainer.step();
+  EXPECT_EQ(counts.total(), launches(expected)) << counts.table();
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
+#endif
