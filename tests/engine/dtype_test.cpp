@@ -47,8 +47,8 @@ TEST(Bf16, EveryPatternSurvivesTheRoundTrip) {
   for (int bits = 0; bits < 65536; ++bits) {
     const float value = from_bits(std::uint16_t(bits));
     if (std::isnan(value)) {  // one NaN stands for all
-      EXPECT_EQ(bf16(value).bits, 0x7fc0) << bits;
-      EXPECT_EQ(bf16(double(value)).bits, 0x7fc0) << bits;
+      EXPECT_EQ(bf16(value).bits, 0x7fff) << bits;
+      EXPECT_EQ(bf16(double(value)).bits, 0x7fff) << bits;
     } else {
       EXPECT_EQ(bf16(value).bits, bits);
       EXPECT_EQ(bf16(double(value)).bits, bits);
@@ -115,10 +115,10 @@ TEST(Bf16, ExtremesOfDoubles) {
   EXPECT_EQ(bf16(-std::numeric_limits<double>::denorm_min()).bits, 0x8000);
   EXPECT_EQ(bf16(std::numeric_limits<float>::max()).bits, kInfinityBits);
   EXPECT_EQ(bf16(std::numeric_limits<float>::denorm_min()).bits, 0);
-  EXPECT_EQ(bf16(std::nan("")).bits, 0x7fc0);
-  EXPECT_EQ(bf16(-std::nanf("")).bits, 0x7fc0);
-  EXPECT_EQ(bf16(std::bit_cast<float>(0x7f800001u)).bits, 0x7fc0);  // a NaN by the bits that are cut off alone
-  EXPECT_EQ(bf16(std::bit_cast<float>(0xffffffffu)).bits, 0x7fc0);  // adding would carry into the sign
+  EXPECT_EQ(bf16(std::nan("")).bits, 0x7fff);
+  EXPECT_EQ(bf16(-std::nanf("")).bits, 0x7fff);
+  EXPECT_EQ(bf16(std::bit_cast<float>(0x7f800001u)).bits, 0x7fff);  // a NaN by the bits that are cut off alone
+  EXPECT_EQ(bf16(std::bit_cast<float>(0xffffffffu)).bits, 0x7fff);  // adding would carry into the sign
 }
 
 template <class T>

@@ -1,5 +1,6 @@
 #include "ops/cast/cast.h"
 
+#include <bit>
 #include <cmath>
 
 #include "tests/harness/op_spec.h"
@@ -49,6 +50,28 @@ TEST(Cast, CAST_1_RoundsOnce) {
     const Var y = cast(tape.constant(Tensor::of<double>({1}, {above_half}, device)), DType::bf16);
     EXPECT_EQ(y.value().item(), 1 + std::ldexp(1, -7));
   }
+}
+
+// Of every bf16 the floats that are rounded to it or to the next: the number itself, the middle and its neighbours, by
+// their bits. A GPU has an instruction for what the host does with integers.
+TEST(Cast, CAST_1_EveryDeviceRoundsToTheSameBits) {
+  std::vector<float> x;
+  std::vector<std::uint16_t> want;
+  for (std::uint32_t upper = 0; upper < 0x10000; ++upper)
+    for (const std::uint32_t lower : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
+      const bool up = lower > 0x8000 || (lower == 0x8000 && upper % 2 == 1);
+      x.push_back(std::bit_cast<float>(upper << 16 | lower));
+      want.push_back(std::isnan(x.back()) ? 0x7fff : std::uint16_t(upper + up));
+    }
+  for (Device device : devices())
+    for (const std::size_t begin : {0, 1}) {  // at the beginning of packs, and beside it
+      const Tensor all = Tensor::of<float>({std::int64_t(x.size())}, x, device);
+      Tape tape;
+      const Tensor y = cast(tape.constant(all.slice(begin, all.size())), DType::bf16).value().to(Device::cpu);
+      ASSERT_EQ(y.size(), std::int64_t(want.size() - begin));
+      for (std::int64_t i = 0; i < y.size(); ++i)
+        ASSERT_EQ(y.data<bf16>()[i].bits, want[begin + i]) << std::hexfloat << x[begin + i] << " on " << name(device);
+    }
 }
 
 TEST(Cast, CAST_2_TheGradientGoesBackAsItCame) {
