@@ -1,42 +1,69 @@
 #include "engine/cpu/rows.h"
+#include "engine/cpu/vector.h"
 #include "ops/max_pool2d/max_pool2d_kernels.h"
 
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kChunk = 64;  // channels whose maxima, or sums, stay in registers
+// What the kernel sees from one place.
+struct Window {
+  std::int64_t pixel;  // under the kernel's first row and column; may be padding
+  MaxPool2dSizes::Range rows, columns;
+};
 
-// Channels [first, first + width) of one place, a row of y.
-template <class T>
-void pool(const MaxPool2dForward<T>& p, std::int64_t place, std::int64_t first, std::int64_t width) {
+// Channels [c, c + N lanes) of one place, a row of y. All stay in registers from the first pixel of the window to the
+// last, and N is more than 1 because each comparison waits for the one before it.
+template <int N, class T>
+void pool_vectors(const MaxPool2dForward<T>& p, const Window& seen, std::int64_t place, std::int64_t c) {
   using Value = compute_t<T>;
-  const MaxPool2dSizes& s = p.s;
-  const std::int64_t j = place % s.out_width, i = place / s.out_width % s.out_height,
-                     b = place / s.out_width / s.out_height;
-  const auto rows = s.hits(i, s.height), columns = s.hits(j, s.width);
-  Value max[kChunk];
-  std::int32_t from[kChunk];
-  for (std::int64_t v = rows.begin; v < rows.end; ++v)
-    for (std::int64_t w = columns.begin; w < columns.end; ++w) {
-      const std::int64_t h = i * s.stride + v - s.padding, g = j * s.stride + w - s.padding;
-      const T* x = p.x + ((b * s.height + h) * s.width + g) * s.channels + first;
-      const std::int32_t here = std::int32_t(v * s.kernel + w);
-      const bool is_first = v == rows.begin && w == columns.begin;
-#pragma omp simd
-      for (std::int64_t c = 0; c < width; ++c) {
-        const Value value = x[c];
-        const bool larger = is_first || exceeds(value, max[c]);
-        max[c] = larger ? value : max[c];
-        from[c] = larger ? here : from[c];
+  constexpr int L = kLanes<Value>;
+  const auto at = [&](std::int64_t v, std::int64_t w) {
+    return p.x + (seen.pixel + v * p.s.width + w) * p.s.channels + c;
+  };
+  Vector<Value> max[N];
+  VectorOrder<Value> from[N];
+  for (int k = 0; k < N; ++k) {
+    max[k] = load(at(seen.rows.begin, seen.columns.begin) + k * L);
+    from[k] = VectorOrder<Value>{} + int(seen.rows.begin * p.s.kernel + seen.columns.begin);
+  }
+  for (std::int64_t v = seen.rows.begin; v < seen.rows.end; ++v)
+    for (std::int64_t w = seen.columns.begin; w < seen.columns.end; ++w) {
+      const auto here = VectorOrder<Value>{} + int(v * p.s.kernel + w);
+      for (int k = 0; k < N; ++k) {
+        const Vector<Value> value = load(at(v, w) + k * L);
+        const auto larger = exceeds(value, max[k]);
+        max[k] = larger ? value : max[k];
+        from[k] = larger ? here : from[k];
       }
     }
-  T* y = p.y + place * s.channels + first;
-  std::uint8_t* saved = p.from + place * s.channels + first;
+  for (int k = 0; k < N; ++k) {
+    T* y = p.y + place * p.s.channels + c + k * L;
+    std::uint8_t* saved = p.from + place * p.s.channels + c + k * L;
 #pragma omp simd
-  for (std::int64_t c = 0; c < width; ++c) y[c] = T(max[c]);
+    for (int lane = 0; lane < L; ++lane) y[lane] = T(max[k][lane]);
 #pragma omp simd
-  for (std::int64_t c = 0; c < width; ++c) saved[c] = std::uint8_t(from[c]);
+    for (int lane = 0; lane < L; ++lane) saved[lane] = std::uint8_t(from[k][lane]);
+  }
 }
+
+// The same for one channel.
+template <class T>
+void pool_channel(const MaxPool2dForward<T>& p, const Window& seen, std::int64_t place, std::int64_t c) {
+  using Value = compute_t<T>;
+  Value max = 0;
+  std::int64_t from = -1;
+  for (std::int64_t v = seen.rows.begin; v < seen.rows.end; ++v)
+    for (std::int64_t w = seen.columns.begin; w < seen.columns.end; ++w) {
+      const Value value = p.x[(seen.pixel + v * p.s.width + w) * p.s.channels + c];
+      if (from >= 0 && !exceeds(value, max)) continue;
+      max = value;
+      from = v * p.s.kernel + w;
+    }
+  p.y[place * p.s.channels + c] = T(max);
+  p.from[place * p.s.channels + c] = std::uint8_t(from);
+}
+
+constexpr std::int64_t kChunk = 64;  // channels whose sums stay in registers
 
 // A pixel, and the places that see it.
 struct Seen {
@@ -71,14 +98,24 @@ void gather(const MaxPool2dBackward<T>& p, const Seen& seen, std::int64_t first,
 template <class T>
 void max_pool2d_cpu(const MaxPool2dForward<T>& p) {
   const MaxPool2dSizes& s = p.s;
-  for_rows_cpu(s.batch * s.out_height * s.out_width, s.kernel * s.kernel * s.channels, [&](std::int64_t place) {
-    for (std::int64_t c = 0; c < s.channels; c += kChunk) pool(p, place, c, std::min(kChunk, s.channels - c));
+  constexpr int L = kLanes<compute_t<T>>;
+  // By rows of an image, since to divide for each place would take longer than to compare its channels.
+  for_rows_cpu(s.batch * s.out_height, s.out_width * s.kernel * s.kernel * s.channels, [&](std::int64_t row) {
+    const std::int64_t b = row / s.out_height, h = row % s.out_height * s.stride - s.padding;
+    const auto rows = s.hits(row % s.out_height, s.height);
+    for (std::int64_t j = 0; j < s.out_width; ++j) {
+      const Window seen{(b * s.height + h) * s.width + j * s.stride - s.padding, rows, s.hits(j, s.width)};
+      const std::int64_t place = row * s.out_width + j;
+      std::int64_t c = 0;
+      for (; c + 4 * L <= s.channels; c += 4 * L) pool_vectors<4>(p, seen, place, c);
+      for (; c + L <= s.channels; c += L) pool_vectors<1>(p, seen, place, c);
+      for (; c < s.channels; ++c) pool_channel(p, seen, place, c);
+    }
   });
 }
 template <class T>
 void max_pool2d_cpu(const MaxPool2dBackward<T>& p) {
   const MaxPool2dSizes& s = p.s;
-  // By rows of an image, since to divide for each pixel would take longer than to add up its channels.
   for_rows_cpu(s.batch * s.height, s.width * s.channels, [&](std::int64_t row) {
     const std::int64_t b = row / s.height, h = row % s.height;
     const auto rows = s.seen_from(h, s.out_height);

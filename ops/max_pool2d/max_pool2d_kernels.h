@@ -21,10 +21,11 @@ struct MaxPool2dSizes {
   }
 };
 
-// Whether `value`, which comes later, is the maximum instead of `max`.
+// Whether `value`, which comes later, is the maximum instead of `max`: it is larger, or the first NaN. Of vectors, lane
+// by lane.
 template <class Value>
-FOLDGRAD_HD bool exceeds(Value value, Value max) {
-  return value > max || (value != value && max == max);  // [POOL-1]
+FOLDGRAD_HD auto exceeds(Value value, Value max) {
+  return !(value <= max) && max == max;  // [POOL-1]
 }
 
 template <class T>
