@@ -18,11 +18,12 @@ struct Elementwise {
   std::int64_t n;
 };
 
-// f(i) for i < n, an element at a time: for what is small, or reads at places of its own. Grid-stride: any grid covers
-// all n elements.
+// f(i) for i < n, an element at a time: for what is small, or reads at places of its own (cells.h). Grid-stride: any
+// grid covers all n elements. Not unrolled, or the compiler would divide for the number of rounds, which is mostly 1.
 template <class F>
 __global__ void elementwise_kernel(Elementwise<F> p) {
   const std::int64_t stride = std::int64_t(gridDim.x) * blockDim.x;
+  FOLDGRAD_NO_UNROLL
   for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < p.n; i += stride) p.f(i);
 }
 template <class F>
@@ -50,7 +51,9 @@ template <int N, class F>
 __global__ void __launch_bounds__(kElementwiseThreads) elementwise_packs_kernel(Elementwise<F> p) {
   const std::int64_t packs = p.n / N, stride = std::int64_t(gridDim.x) * blockDim.x;
   const std::int64_t first = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  FOLDGRAD_NO_UNROLL
   for (std::int64_t i = first; i < packs; i += stride) run_pack<N>(p.f, i * N);
+  FOLDGRAD_NO_UNROLL
   for (std::int64_t i = packs * N + first; i < p.n; i += stride) run_pack<1>(p.f, i);
 }
 

@@ -22,10 +22,12 @@
 #define FOLDGRAD_UNROLL _Pragma("unroll")
 #define FOLDGRAD_UNROLL_BY_2 _Pragma("unroll 2")
 #define FOLDGRAD_UNROLL_BY_4 _Pragma("unroll 4")
+#define FOLDGRAD_NO_UNROLL _Pragma("unroll 1")
 #else
 #define FOLDGRAD_UNROLL
 #define FOLDGRAD_UNROLL_BY_2
 #define FOLDGRAD_UNROLL_BY_4
+#define FOLDGRAD_NO_UNROLL
 #endif
 
 namespace foldgrad {

@@ -47,5 +47,8 @@ void store_bias(const Gemm& g, T* c, const T* bias) {
     for (std::int64_t i = 0; i < g.m; ++i)
       for (std::int64_t j = 0; j < g.n; ++j) c[s * g.batch_stride_c + i * g.row_stride_c + j] = bias[j];
 }
+// The same on the GPU: bias.cu.
+template <class T>
+void store_bias_cuda(const Gemm& g, T* c, const T* bias);
 
 }  // namespace foldgrad

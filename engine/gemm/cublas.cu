@@ -35,28 +35,8 @@ cublasHandle_t make_handle() {
 }
 
 template <class T>
-struct BiasRows {
-  T* c;           // [batch, m, n] with strides
-  const T* bias;  // [n]
-  Gemm g;
-};
-
-// Element by element with a stride of the whole grid.
-template <class T>
-__global__ void bias_rows_kernel(BiasRows<T> p) {
-  const std::int64_t elements = p.g.batch * p.g.m * p.g.n, step = std::int64_t(gridDim.x) * blockDim.x;
-  for (std::int64_t e = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; e < elements; e += step) {
-    const std::int64_t j = e % p.g.n, i = e / p.g.n % p.g.m, s = e / p.g.n / p.g.m;
-    p.c[s * p.g.batch_stride_c + i * p.g.row_stride_c + j] = p.bias[j];
-  }
-}
-
-template <class T>
 void store_bias(const Gemm& g, const GemmPointers& p) {
-  constexpr int kThreads = 256, kMostBlocks = 4096;  // not tuned
-  const std::int64_t blocks = (g.batch * g.m * g.n + kThreads - 1) / kThreads;
-  launch("gemm: bias", bias_rows_kernel<T>, {std::min<std::int64_t>(blocks, kMostBlocks), dim3(kThreads)},
-         BiasRows<T>{static_cast<T*>(p.c), static_cast<const T*>(p.bias), g});
+  store_bias_cuda(g, static_cast<T*>(p.c), static_cast<const T*>(p.bias));
 }
 
 }  // namespace

@@ -7,13 +7,14 @@ namespace {
 constexpr int kTile = kWarp, kThreadRows = 8;  // not tuned
 constexpr int kPitch = kTile + 1;              // one more, so that a column of the tile lies in different banks
 
-// One block per tile. Neighbouring threads touch neighbours in x and in y; in between, a tile to be transposed lies in
-// shared memory.
+// One block per tile, and so all that is divided fits into 32 bits, as the number of blocks does. Neighbouring threads
+// touch neighbours in x and in y; in between, a tile to be transposed lies in shared memory.
 template <class T>
 __global__ void permute_kernel(Permute<T> p) {
   T* tile = dynamic_shared<T>();  // [kTile columns, kPitch]
-  const std::int64_t across = (p.columns + kTile - 1) / kTile, down = (p.rows + kTile - 1) / kTile;
-  const std::int64_t left = blockIdx.x % across * kTile, top = blockIdx.x / across % down * kTile;
+  const auto across = unsigned((p.columns + kTile - 1) / kTile), down = unsigned((p.rows + kTile - 1) / kTile);
+  const std::int64_t left = std::int64_t(blockIdx.x % across) * kTile,
+                     top = std::int64_t(blockIdx.x / across % down) * kTile;
   std::int64_t in_x, in_y;
   p.start(blockIdx.x / across / down, in_x, in_y);
   const bool transpose = p.column_x != 1;

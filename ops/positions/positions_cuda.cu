@@ -9,8 +9,8 @@ constexpr int kThreads = 128;  // not tuned
 // One block per token, which counts the tokens before it anew: a sentence is short, and nothing is kept.
 template <class T>
 __global__ void forward_kernel(PositionsForward<T> p) {
-  int* scratch = dynamic_shared<int>();  // one per warp
-  const std::int64_t r = blockIdx.x, t = r % p.length;
+  int* scratch = dynamic_shared<int>();                                    // one per warp
+  const std::int64_t r = blockIdx.x, t = blockIdx.x % unsigned(p.length);  // of which there are more blocks
   int tokens = 0;
   if (p.mask) {
     for (std::int64_t s = threadIdx.x; s <= t; s += blockDim.x) tokens += p.mask[r - t + s] != 0;

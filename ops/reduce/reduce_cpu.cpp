@@ -56,9 +56,10 @@ template <class T>
 void reduce_cpu(const MeanPoolBackward<T>& p) {
   for_rows_cpu(p.batch * p.steps, p.columns, [&p](std::int64_t row) {
     const MeanPoolBackward<T> local = p;
-    const compute_t<T> factor = p.factor(row);
+    const std::int64_t b = row / p.steps, t = row % p.steps;
+    const compute_t<T> factor = p.factor(b, t);
 #pragma omp simd
-    for (std::int64_t c = 0; c < local.columns; ++c) local.put(row, c, factor);
+    for (std::int64_t c = 0; c < local.columns; ++c) local.put(b, t, c, factor);
   });
 }
 

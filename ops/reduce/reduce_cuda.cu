@@ -1,3 +1,4 @@
+#include "engine/cuda/cells.h"
 #include "engine/cuda/elementwise.h"
 #include "engine/cuda/rows.h"
 #include "ops/reduce/reduce_kernels.h"
@@ -23,14 +24,13 @@ __global__ void total_kernel(SumForward<T> p) {
   p.finish();
 }
 
-// Element i of y.
+// Column c of y_b.
 template <class T>
 struct Pool {
   MeanPoolForward<T> p;
 
-  FOLDGRAD_HD void operator()(std::int64_t i) const {
+  __device__ void operator()(std::int64_t, std::int64_t b, std::int64_t c) const {
     using Value = compute_t<T>;
-    const std::int64_t b = i / p.columns, c = i % p.columns;
     const Value weight = p.weight_of(b);
     Value sum = 0;
     for (std::int64_t t = 0; t < p.steps; ++t)
@@ -38,6 +38,14 @@ struct Pool {
     p.put(b, c, sum, weight);
     if (c == 0) p.weight[b] = weight;
   }
+};
+
+// Column c of step t of dx_b.
+template <class T>
+struct PoolBackward {
+  MeanPoolBackward<T> p;
+
+  __device__ void operator()(std::int64_t b, std::int64_t t, std::int64_t c) const { p.put(b, t, c, p.factor(b, t)); }
 };
 
 }  // namespace
@@ -53,11 +61,11 @@ void reduce_cuda(const SumBackward<T>& p) {
 }
 template <class T>
 void reduce_cuda(const MeanPoolForward<T>& p) {
-  elementwise_cuda("mean_pool forward", p.batch * p.columns, Pool<T>{p});
+  cells_cuda("mean_pool forward", 1, p.batch, p.columns, Pool<T>{p});
 }
 template <class T>
 void reduce_cuda(const MeanPoolBackward<T>& p) {
-  elementwise_cuda("mean_pool backward", p.batch * p.steps * p.columns, p);
+  cells_cuda("mean_pool backward", p.batch, p.steps, p.columns, PoolBackward<T>{p});
 }
 
 FOLDGRAD_INSTANTIATE(reduce_cuda, SumForward);

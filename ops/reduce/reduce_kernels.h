@@ -74,12 +74,13 @@ struct MeanPoolBackward {
   const std::uint8_t* mask;  // [batch, steps]; null: all ones
   std::int64_t batch, steps, columns;
 
-  // The factor of all columns of one row of [batch * steps].
-  FOLDGRAD_HD Value factor(std::int64_t row) const { return !mask || mask[row] ? weight[row / steps] : Value(0); }
-  FOLDGRAD_HD void put(std::int64_t row, std::int64_t c, Value factor) const {
-    dx.put(row * columns + c, factor * Value(dy[row / steps * columns + c]));  // [RED-4]
+  // The factor of all columns of one step.
+  FOLDGRAD_HD Value factor(std::int64_t b, std::int64_t t) const {
+    return !mask || mask[b * steps + t] ? weight[b] : Value(0);
   }
-  FOLDGRAD_HD void operator()(std::int64_t i) const { put(i / columns, i % columns, factor(i / columns)); }
+  FOLDGRAD_HD void put(std::int64_t b, std::int64_t t, std::int64_t c, Value factor) const {
+    dx.put((b * steps + t) * columns + c, factor * Value(dy[b * columns + c]));  // [RED-4]
+  }
 };
 
 FOLDGRAD_DECLARE(reduce, SumForward);

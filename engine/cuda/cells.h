@@ -1,0 +1,46 @@
+// Element-wise kernels over [batch, rows, columns] that have to know where an element is, since they read or write at
+// places of their own; for others matrix.h is faster. The grid has these three axes, so that no element costs a
+// division: one of 64 bits is a hundred instructions. For .cu files.
+#pragma once
+#include "engine/cuda/launch.h"
+
+namespace foldgrad {
+
+constexpr int kCellThreads = 256;                // not tuned
+constexpr std::int64_t kMostCellBlocks = 65535;  // of a grid in y and in z; what is beyond is taken in turns
+
+template <class F>
+struct Cells {
+  F f;
+  std::int64_t batch, rows, columns;
+};
+
+// Not unrolled: nearly always each loop runs once, and to unroll it the compiler divides for the number of rounds.
+template <class F>
+__global__ void __launch_bounds__(kCellThreads) cells_kernel(Cells<F> p) {
+  const std::int64_t c = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (c >= p.columns) return;
+  const std::int64_t first = std::int64_t(blockIdx.y) * blockDim.y + threadIdx.y;
+  const std::int64_t step = std::int64_t(gridDim.y) * blockDim.y;
+  FOLDGRAD_NO_UNROLL
+  for (std::int64_t s = blockIdx.z; s < p.batch; s += gridDim.z) {
+    FOLDGRAD_NO_UNROLL
+    for (std::int64_t r = first; r < p.rows; r += step) p.f(s, r, c);
+  }
+}
+
+// f(s, r, c) for every element. Neighbouring threads take neighbouring columns.
+template <class F>
+void cells_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::int64_t columns, const F& f) {
+  if (batch == 0 || rows == 0 || columns == 0) return;
+  int across = 1, down = 1;
+  while (across < kCellThreads && across < columns) across *= 2;
+  while (across * down < kCellThreads && down < rows) down *= 2;
+  const std::int64_t blocks = blocks_for(rows, down);
+  const Grid grid{Blocks(blocks_for(columns, across), blocks < kMostCellBlocks ? blocks : kMostCellBlocks,
+                         batch < kMostCellBlocks ? batch : kMostCellBlocks),
+                  dim3(unsigned(across), unsigned(down))};
+  launch(name, cells_kernel<F>, grid, Cells<F>{f, batch, rows, columns});
+}
+
+}  // namespace foldgrad

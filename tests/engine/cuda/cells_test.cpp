@@ -1,0 +1,44 @@
+// The loop of kernels over [batch, rows, columns].
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "tests/engine/cuda/cells_test_kernels.h"
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+namespace {
+
+// Behind the cells lie more, which nobody may visit.
+std::vector<std::int32_t> visits(std::int64_t batch, std::int64_t rows, std::int64_t columns) {
+  const Tensor on_device = Tensor::zeros({batch * rows * columns + 600}, DType::i32, Device::cuda);
+  count_cells_cuda(on_device.data<std::int32_t>(), batch, rows, columns);
+  return on_device.values<std::int32_t>();
+}
+
+void expect_once(std::int64_t batch, std::int64_t rows, std::int64_t columns) {
+  const std::vector<std::int32_t> got = visits(batch, rows, columns);
+  const auto behind = got.begin() + batch * rows * columns;
+  const auto wrong = std::find_if(got.begin(), behind, [](std::int32_t n) { return n != 1; });
+  EXPECT_EQ(wrong - got.begin(), behind - got.begin()) << batch << " x " << rows << " x " << columns;
+  EXPECT_EQ(std::count(behind, got.end(), 0), got.end() - behind) << batch << " x " << rows << " x " << columns;
+}
+
+// Around a block of 256 threads, which is as wide as the columns need and as high as the rows do.
+TEST(Cells, EveryCellIsVisitedOnce) {
+  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  for (std::int64_t batch : {1, 3})
+    for (std::int64_t rows : {1, 2, 7, 255, 257})
+      for (std::int64_t columns : {1, 2, 31, 33, 255, 256, 257, 513}) expect_once(batch, rows, columns);
+  for (auto [batch, rows, columns] : {std::tuple{0, 2, 2}, {2, 0, 2}, {2, 2, 0}}) expect_once(batch, rows, columns);
+}
+
+// A grid has 65,535 blocks in y and in z.
+TEST(Cells, MoreRowsAndMatricesThanAGridHasBlocks) {
+  if (!cuda_available()) GTEST_SKIP() << "no CUDA: " << cuda_description();
+  expect_once(65535 + 2, 1, 1);
+  expect_once(1, 65535 + 2, 256);
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
