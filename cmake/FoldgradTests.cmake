@@ -201,6 +201,9 @@ file(WRITE ${PROJECT_BINARY_DIR}/gpu_tests.txt "${gpu_tests}\n")
 add_test(NAME equations COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/cmake/check_equations.cmake
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 
+add_test(NAME cuda_architectures COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR}
+         -P ${PROJECT_SOURCE_DIR}/tests/install/cuda_architectures_test.cmake)
+
 # Tests in Python, by the interpreter that $FOLDGRAD_PYTHON names when they run. They exit with 77, and count as
 # skipped, where it lacks their packages.
 if(NOT FOLDGRAD_SANITIZE)

@@ -1,5 +1,7 @@
 #include "engine/cuda/trouble.h"
 
+#include <cstdlib>
+
 #include "engine/check.h"
 
 namespace foldgrad {
@@ -32,6 +34,9 @@ std::string explain(const CudaMachine& m, int index) {
         "there is no device {}: this process sees {}", index,
         m.devices == 1 ? "one GPU, cuda:0" : fmt::format("{} GPUs, cuda:0 to cuda:{}", m.devices, m.devices - 1));
   if (m.trouble == none) return "";
+  if (std::atof(m.capability.c_str()) < 8)
+    return fmt::format("{} has compute capability {}, and the kernels need 8.0 or newer; use --device cpu", m.name,
+                       m.capability);
   std::string architecture = m.capability;
   std::erase(architecture, '.');
   return fmt::format(

@@ -111,11 +111,17 @@ TEST_F(EmulatedDevices, TroubleSaysWhatToDo) {
             "the NVIDIA driver shows no GPU to this process; look at nvidia-smi and at CUDA_VISIBLE_DEVICES");
   EXPECT_EQ(trouble_of({.trouble = Trouble::no_kernel_image,
                         .devices = 1,
+                        .name = "H100",
+                        .capability = "9.0",
+                        .built_for = "10.0, 12.0"}),
+            "H100 has compute capability 9.0, and this program holds kernels for 10.0, 12.0; configure it with "
+            "-DCMAKE_CUDA_ARCHITECTURES=90 and build it again");
+  EXPECT_EQ(trouble_of({.trouble = Trouble::no_kernel_image,
+                        .devices = 1,
                         .name = "Tesla T4",
                         .capability = "7.5",
                         .built_for = "8.0, 9.0"}),
-            "Tesla T4 has compute capability 7.5, and this program holds kernels for 8.0, 9.0; configure it with "
-            "-DCMAKE_CUDA_ARCHITECTURES=75 and build it again");
+            "Tesla T4 has compute capability 7.5, and the kernels need 8.0 or newer; use --device cpu");
   EXPECT_EQ(trouble_of({.trouble = Trouble::other, .devices = 1, .message = "ECC error"}), "ECC error");
   EXPECT_FALSE(cuda_available());
   EXPECT_EQ(cuda_description(), "none: ECC error");
