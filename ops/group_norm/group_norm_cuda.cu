@@ -11,16 +11,30 @@ namespace math = group_norm_math;
 template <class P>
 struct Block {
   const P& p;
-  std::int64_t s = blockIdx.x / p.groups, g = blockIdx.x % p.groups, width = p.columns / p.groups;
+  std::int64_t s = blockIdx.x / unsigned(p.groups), g = blockIdx.x % unsigned(p.groups);  // no more than blocks
+  std::int64_t width = p.columns / p.groups;
 
-  // body(i, c, real) for each element i of channel c that falls to this thread.
+  // body(i, c, real) for each element i of channel c that falls to this thread: number threadIdx.x of the block's, and
+  // each blockDim.x further. To divide each number by the width would cost more than what is done with the element.
   template <class Body>
   __device__ void elements(const Body& body) const {
-    for (std::int64_t k = threadIdx.x; k < p.positions * width; k += blockDim.x) {
-      const std::int64_t row = s * p.positions + k / width, c = g * width + k % width;
+    if (width == 0) return;
+    const unsigned divisor = width < kMostThreads ? unsigned(width) : kMostThreads;
+    const unsigned down = blockDim.x / divisor, across = blockDim.x % divisor;
+    std::int64_t t = threadIdx.x / divisor, k = threadIdx.x % divisor;
+    while (t < p.positions) {
+      const std::int64_t row = s * p.positions + t, c = g * width + k;
       body(row * p.columns + c, c, !p.mask || p.mask[row]);
+      t += down;
+      k += across;
+      if (k < width) continue;
+      k -= width;
+      ++t;
     }
   }
+
+ private:
+  static constexpr unsigned kMostThreads = 1024;  // of a block: wider groups than that leave them all at position 0
 };
 
 template <class T>

@@ -46,7 +46,11 @@ const RegisterOp kGroupNorm({
               group_norm_case({3, 4, 6, 3}, kSample, true), group_norm_case({2, 5, 4, 4}, kSample, true),
               group_norm_case({2, 5, 4, 1}, kSample, true), group_norm_case({1, 1, 1, 1}, kSample),
               group_norm_case({17, 2, 2, 1}, kSample), group_norm_case({3, 20, 33, 3}, kSample, true, true),
-              group_norm_case({9, 2, 130, 2}, kToken, false, true)},
+              group_norm_case({9, 2, 130, 2}, kToken, false, true),
+              group_norm_case({2, 60, 33, 3}, kSample, true, true),
+              group_norm_case({2, 3, 600, 2}, kSample, true, true),
+              group_norm_case({1, 2, 2500, 2}, kSample, true, true),
+              group_norm_case({2, 3, 0, 1}, kSample, false, true)},
     .errors = {{"group_norm: groups must divide 6 channels, got 4", [](Tape& t) { error_case(t, 4, nullptr, 1e-5); }},
                {"group_norm: eps must be positive, got 0", [](Tape& t) { error_case(t, 2, nullptr, 0); }},
                {"group_norm: mask must be u8 [2, 3] on cpu, to go with x, which is f32 [2, 3, 6] on cpu, got u8 [3, 2] "
