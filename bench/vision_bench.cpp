@@ -1,8 +1,8 @@
 // Times models of images: a training step (forward, backward, the norm of the gradient and AdamW) and inference, which
 // is the recorded forward pass without its recording. Their products are set beside the peak of fused multiply-adds,
-// measured in the same run.
+// measured in the same run. And how long it takes to augment a batch for such a step.
 //
-//   vision_bench [Google Benchmark's flags]      MODEL/step/DTYPE, MODEL/infer/NORMALIZER/DTYPE
+//   vision_bench [Google Benchmark's flags]      MODEL/step/DTYPE, MODEL/infer/NORMALIZER/DTYPE, augment/NAMES
 //   bench/pytorch_vision.py has the same names
 #include <benchmark/benchmark.h>
 
@@ -14,6 +14,8 @@
 #include "models/cct/cct.h"
 #include "models/fold/model.h"
 #include "models/vit/vit.h"
+#include "train/data/images/batches.h"
+#include "train/data/images/shapes.h"
 #include "train/loop/optimizer/gradient_clipping.h"
 #include "train/loop/optimizer/optimizer.h"
 
@@ -115,6 +117,14 @@ void infer(benchmark::State& state, const Task& task, const std::string& normali
   count(state, task, 2 * task.multiply_adds * double(task.batch), fma);
 }
 
+// A batch of 128, by one thread, as the one that makes the next batch while a step runs.
+void augment_batch(benchmark::State& state, const std::vector<std::string>& names) {
+  ImageBatches batches(shapes::sample(ImagePart::train, 1024, /*seed=*/1), {.augmentation = augmentation(names)});
+  for (auto _ : state) benchmark::DoNotOptimize(batches.next().images.raw());
+  state.counters["images/s"] =
+      benchmark::Counter(double(ImageBatchOptions().size), benchmark::Counter::kIsIterationInvariantRate);
+}
+
 int register_all(int&, char**) {
   require_cpu_support();
   const double fma = fma_peak();
@@ -124,6 +134,9 @@ int register_all(int&, char**) {
   const auto timed = [](benchmark::internal::Benchmark* b) {
     b->UseRealTime()->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
   };
+  const std::vector<std::string> cifar = {"crop4", "flip_alternating", "cutout8"}, drawn = {"crop4", "randaugment2m9"};
+  timed(benchmark::RegisterBenchmark("augment/crop4+flip_alternating+cutout8", augment_batch, cifar));
+  timed(benchmark::RegisterBenchmark("augment/crop4+randaugment2m9", augment_batch, drawn));
   for (const Task& task : tasks())
     for (DType dtype : {DType::f32, DType::bf16}) {
       timed(benchmark::RegisterBenchmark(fmt::format("{}/step/{}", task.name, name(dtype)).c_str(), train, task, dtype,
