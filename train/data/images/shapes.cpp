@@ -13,7 +13,7 @@ namespace foldgrad::shapes {
 namespace {
 
 // How hard the task is; docs/data.md has what models of different kinds reach.
-constexpr float kSmallest = 10, kLargest = 24;      // pixels, across
+constexpr float kSmallest = 13, kLargest = 24;      // pixels, across
 constexpr float kContrast = 100;                    // of brightness: how much lighter a shape is
 constexpr float kThinStripe = 1, kThickStripe = 2;  // pixels
 constexpr float kTexture = 10, kNoise = 10;         // the largest change of a byte
