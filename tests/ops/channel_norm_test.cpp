@@ -63,6 +63,7 @@ std::vector<OpCase> cases() {
   all.push_back(channel_case("bn evaluated", {Options::bn(), 5, 0.7, true, false}, 4, 3));
   all.push_back(channel_case("un evaluated", {Options::un(), 5, 0.7, true, false}, 4, 3));
   all.push_back(channel_case("un_released with M = 1", {single_window(Options::un_released()), 9, 0.5}, 5, 3));
+  all.push_back(channel_case("bn, more rows than the blocks of a grid take at once", {Options::bn()}, 65700, 2, true));
   all.push_back(channel_case("one column", {Options::bn()}, 65, 1, true));
   all.push_back(channel_case("un_released", {with_warmup(Options::un_released(), 0), 2000, 0.5}, 70, 40, true));
   all.push_back(channel_case("mabn_released", {Options::mabn_released(), 2000, 0.5, true}, 9, 3, true));

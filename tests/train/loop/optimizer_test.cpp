@@ -25,12 +25,16 @@ struct Model {
 
 Tensor on(Device device, DType dtype, const Tensor& t) { return t.to(dtype).to(device); }
 
-// Random tensors: none, one and several pieces, and more of them than one launch takes.
+// Random tensors: none, one and several pieces, and more of them than one launch takes; of some the value or the
+// gradient begins in the middle of its memory, where no 16 bytes begin.
 Model random_model(Device device, DType dtype, int tensors = 70) {
   Model model;
   for (int k = 0; k < tensors; ++k) {
     const std::int64_t size = k == 3 ? 0 : k == 5 ? 4096 + 37 : k == 66 ? 2 * 4096 : 1 + k % 7;
-    model.add(on(device, dtype, randn({size}, unsigned(2 * k))), on(device, dtype, randn({size}, unsigned(2 * k + 1))));
+    const auto numbers = [&](bool inside, int seed) {
+      return on(device, dtype, randn({size + inside}, unsigned(seed))).slice(inside, size + inside);
+    };
+    model.add(numbers(k % 3 == 1, 2 * k), numbers(k % 3 == 2, 2 * k + 1));
   }
   return model;
 }
