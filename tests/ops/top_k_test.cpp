@@ -28,7 +28,8 @@ TEST(TopK, TOP_1_TOP_2_WorkedByHand) {
   }
 }
 
-// Few different values, so that most are equal; around a warp, a block of 256 threads, and several rounds of it.
+// Few different values, so that most are equal, and a row that rises to its end, which the last threads hold; around a
+// warp, a block of 256 threads, and several rounds of it.
 TEST(TopK, TOP_1_OfEqualOnesTheFirst) {
   std::mt19937 random(2);
   for (const Device device : devices())
@@ -37,6 +38,7 @@ TEST(TopK, TOP_1_OfEqualOnesTheFirst) {
         constexpr std::int64_t kRows = 3;
         std::vector<double> values(std::size_t(kRows * columns));
         for (double& v : values) v = double(random() % 9) - 4;
+        for (std::int64_t c = 0; c < columns; ++c) values[std::size_t(2 * columns + c)] = double(c) / 128;
         const std::int64_t k = std::min<std::int64_t>(columns, 12);
         const TopK top = top_k(Tensor::of({kRows, columns}, values).to(dtype).to(device), k);
         const std::vector<std::int64_t> got = top.indices.values<std::int64_t>();
