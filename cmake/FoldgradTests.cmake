@@ -195,6 +195,9 @@ if(sources)
   set_target_properties(ops_test PROPERTIES LINKER_LANGUAGE CXX)
   foldgrad_discover(ops_test gpu)
 endif()
+if(foldgrad_cuda STREQUAL EMULATE AND NOT FOLDGRAD_SANITIZE AND foldgrad_cpu_level GREATER 2)  # these CPUs fuse
+  include(FoldgradContracted)
+endif()
 list(JOIN gpu_tests "\n" gpu_tests)
 file(WRITE ${PROJECT_BINARY_DIR}/gpu_tests.txt "${gpu_tests}\n")
 
