@@ -3,11 +3,13 @@
 
     python compare.py --build build/release [--rounds 3] [--filter softmax] [--json results/ops.json]
     python compare.py --build build/release --program transformer_bench
+    python compare.py --build build/release --program vision_bench --filter infer -- --onnxruntime
 
 "of limit" is the share of what this machine can do: of the peak of fused multiply-adds, or of the fastest of three copies
 of as many bytes, of our fastest iteration. "of copy_" is the share, of the median, of what PyTorch's copy_ of 16 MiB moves.
 
-PyTorch is installed from the Python registry into the virtual environment $FOLDGRAD_VENV (default: ~/.cache/foldgrad/venv).
+Whatever stands behind -- goes to the counterpart. PyTorch is installed from the Python registry into the virtual environment
+$FOLDGRAD_VENV (default: ~/.cache/foldgrad/venv).
 """
 import argparse
 import json
@@ -23,6 +25,9 @@ import venv
 HERE = pathlib.Path(__file__).resolve().parent
 COUNTERPARTS = {"ops_bench": "pytorch_ops.py", "transformer_bench": "pytorch_transformer.py",
                 "vision_bench": "pytorch_vision.py"}
+# Of a model a repetition makes a new one, whose second step is still slower than those after it.
+LENGTH = ["--benchmark_repetitions=5", "--benchmark_min_time=0.05"]
+LENGTH_OF = {"vision_bench": ["--benchmark_repetitions=3", "--benchmark_min_time=1.5"]}
 
 
 def torch_python():
@@ -41,7 +46,7 @@ def run_ours(program, name_filter, threads):
     """(context, name -> median milliseconds, name -> share of the machine's limit in %, name -> MB that must be moved,
     for those that memory limits) of one run."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        command = [program, f"--benchmark_out={out.name}", "--benchmark_repetitions=5", "--benchmark_min_time=0.05"]
+        command = [program, f"--benchmark_out={out.name}", *LENGTH_OF.get(program.name, LENGTH)]
         if name_filter:
             command.append(f"--benchmark_filter={name_filter}")
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -58,8 +63,8 @@ def run_ours(program, name_filter, threads):
     return result["context"], medians, shares, megabytes
 
 
-def run_torch(python, script, name_filter, threads):
-    command = [python, HERE / script, "--threads", str(threads), "--filter", name_filter]
+def run_torch(python, script, name_filter, threads, more):
+    command = [python, HERE / script, "--threads", str(threads), "--filter", name_filter, *more]
     result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     context = result.pop("context")
     return context, {name: 1e3 * statistics.median(seconds) for name, seconds in result.items()}
@@ -77,7 +82,8 @@ def main():
     parser.add_argument("--threads", type=int, default=2, help="of both programs (default: 2)")
     parser.add_argument("--filter", default="", help="only operations whose name contains this")
     parser.add_argument("--json", type=pathlib.Path, help="also write the table here")
-    arguments = parser.parse_args()
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    arguments, more = parser.parse_args(sys.argv[1:end]), sys.argv[end + 1:]
     program = arguments.build / arguments.program
     if not program.exists():
         parser.error(f"{program} does not exist; build the target {arguments.program}")
@@ -90,7 +96,7 @@ def main():
         for name, ms in medians.items():
             ours.setdefault(name, []).append(ms)
             shares.setdefault(name, []).append(limits[name])
-        found, medians = run_torch(python, COUNTERPARTS[arguments.program], arguments.filter, arguments.threads)
+        found, medians = run_torch(python, COUNTERPARTS[arguments.program], arguments.filter, arguments.threads, more)
         context.update(found)
         for name, ms in medians.items():
             theirs.setdefault(name, []).append(ms)

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Times in PyTorch what vision_bench times: the same models, sizes and names, with layer normalization.
 
-    python pytorch_vision.py [--threads 2] [--seconds 10] [--filter cct] [--compile]
+    python pytorch_vision.py [--threads 2] [--seconds 10] [--filter cct] [--compile | --onnxruntime]
 
 f32 is eager f32, bf16 is autocast with f32 weights; convolutions have their channels last; the fused attention, AdamW in
-one kernel: what a careful user of PyTorch writes. Prints one JSON object: name -> seconds of every step, and what was
-used under "context".
+one kernel: what a careful user of PyTorch writes. onnxruntime runs inference in f32 alone, of what PyTorch exports.
+Prints one JSON object: name -> seconds of every step, and what was used under "context".
 """
 import argparse
 import contextlib
 import json
 import math
+import os
+import tempfile
 
 import torch
 import torch.nn as nn
@@ -75,6 +77,11 @@ def pixels(images):
     return images.float().div_(255).sub_(0.5).div_(0.25)
 
 
+class Pixels(nn.Module):
+    def forward(self, images):
+        return (images.float() / 255 - 0.5) / 0.25
+
+
 def batch_of(batch):
     images = torch.randint(0, 256, (batch, 3, 32, 32), dtype=torch.uint8).to(memory_format=torch.channels_last)
     return images, torch.randint(0, 10, (batch,))
@@ -101,6 +108,25 @@ def step_of(model, batch, bf16, compiled):
     return step
 
 
+def onnxruntime_inference_of(model, batch, threads):
+    import onnxruntime  # only here: whoever compares with PyTorch need not have it
+
+    images, _ = batch_of(batch)
+    images = images.contiguous()
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "model.onnx")
+        torch.onnx.export(nn.Sequential(Pixels(), model).eval(), (images,), path, dynamo=False, opset_version=17,
+                          input_names=["images"])
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    given = {"images": images.numpy()}
+    with torch.inference_mode():
+        want = model(pixels(images)).numpy()
+    assert abs(session.run(None, given)[0] - want).max() < 1e-4 * abs(want).max(), "onnxruntime computes another model"
+    return lambda: session.run(None, given)
+
+
 def inference_of(model, batch, bf16, compiled):
     model.to(memory_format=torch.channels_last).eval()
     images, _ = batch_of(batch)
@@ -118,18 +144,27 @@ def main():
     parser.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
     parser.add_argument("--seconds", type=float, default=10, help="per benchmark (default: 10)")
     parser.add_argument("--filter", default="", help="only benchmarks whose name contains this")
-    parser.add_argument("--compile", action="store_true", help="through torch.compile")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--compile", action="store_true", help="through torch.compile")
+    how.add_argument("--onnxruntime", action="store_true", help="inference in f32 by onnxruntime")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
     result = {"context": {"torch": torch.__version__, "threads": torch.get_num_threads(),
-                          "compiled": arguments.compile}}
+                          "compiled": arguments.compile, "onnxruntime": arguments.onnxruntime}}
     for task, (make, batch) in TASKS.items():
         for dtype in ("f32", "bf16"):
             for kind, timed in (("step", step_of), ("infer/ln", inference_of)):
                 name = f"{task}/{kind}/{dtype}"
-                if arguments.filter in name:
-                    result[name] = measure(timed(make(), batch, dtype == "bf16", arguments.compile), arguments.seconds)
+                if arguments.filter not in name:
+                    continue
+                if not arguments.onnxruntime:
+                    call = timed(make(), batch, dtype == "bf16", arguments.compile)
+                elif name.endswith("infer/ln/f32"):
+                    call = onnxruntime_inference_of(make(), batch, arguments.threads)
+                else:
+                    continue
+                result[name] = measure(call, arguments.seconds)
     print(json.dumps(result))
 
 
