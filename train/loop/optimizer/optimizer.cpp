@@ -41,18 +41,19 @@ Optimizer::Optimizer(const Rule& rule, std::vector<ParameterGroup> groups) : rul
                    name_, group.lr_scale);
     for (Parameter* p : group.parameters) {
       FOLDGRAD_CHECK(names.insert(p->name).second, "{}: two parameters are called {}", name_, p->name);
-      add(p, group);
+      add(p);
     }
+    groups_.push_back({group.weight_decay, group.lr_scale});
   }
   FOLDGRAD_CHECK(!slots_.empty(), "{}: there are no parameters", name_);
 }
 
-void Optimizer::add(Parameter* parameter, const ParameterGroup& group) {
+void Optimizer::add(Parameter* parameter) {
   const Tensor& value = parameter->value;
   FOLDGRAD_CHECK(value.defined() && (value.dtype() == DType::f32 || value.dtype() == DType::f64),
                  "{}: {} must be f32 or f64, got {}; for training in bf16, keep it in f32 and cast it in the forward",
                  name_, parameter->name, describe(value));
-  Slot slot{parameter, group.weight_decay, group.lr_scale, {}, {}};
+  Slot slot{parameter, groups_.size(), {}, {}};
   slots_.push_back(slot);
   FOLDGRAD_CHECK(value.dtype() == like().dtype() && value.device() == like().device(),
                  "{}: parameters must have one dtype and device: {} is {}, {} is {}", name_, slots_[0].parameter->name,
@@ -63,8 +64,7 @@ void Optimizer::add(Parameter* parameter, const ParameterGroup& group) {
   if (!sgd) slots_.back().second = zeros();
 }
 
-void Optimizer::check_step(double lr, const Tensor& gradient_scale) const {
-  FOLDGRAD_CHECK(lr >= 0 && std::isfinite(lr), "{}: lr must be finite and at least 0, got {}", name_, lr);
+void Optimizer::check_update(const Tensor& gradient_scale) const {
   if (gradient_scale.defined())
     check_operand(name_, "gradient_scale", gradient_scale, Shape{}, DType::f64, like(), "the first parameter");
   for (const Slot& slot : slots_) {
@@ -78,55 +78,64 @@ void Optimizer::check_step(double lr, const Tensor& gradient_scale) const {
 }
 
 void Optimizer::step(double lr, const Tensor& gradient_scale) {
-  check_step(lr, gradient_scale);
+  check_update(gradient_scale);
+  const std::vector<double> numbers = begin_step(lr);
+  run(Tensor::of({std::int64_t(numbers.size())}, numbers, like().device()), gradient_scale);
+}
+
+std::vector<double> Optimizer::begin_step(double lr) {
+  FOLDGRAD_CHECK(lr >= 0 && std::isfinite(lr), "{}: lr must be finite and at least 0, got {}", name_, lr);
   ++steps_;
-  const double* scale = gradient_scale.defined() ? gradient_scale.data<double>() : nullptr;
-  like().dtype() == DType::f32 ? update<float>(lr, scale) : update<double>(lr, scale);
+  std::vector<double> numbers;
+  for (const auto& [weight_decay, lr_scale] : groups_) {
+    double rate = lr, decay = weight_decay, root_scale = 1;
+    with_adam(rule_, [&](const auto& adam) {
+      const double correction1 = 1 - std::pow(adam.beta1, double(steps_));
+      const double correction2 = std::sqrt(1 - std::pow(adam.beta2, double(steps_)));
+      const bool fairseq = std::holds_alternative<Adam>(rule_);
+      rate = lr / correction1 * (fairseq ? correction2 : 1);  // [ADAM-3, ADAM-4]
+      decay = weight_decay * lr * lr_scale;
+      root_scale = fairseq ? 1 : 1 / correction2;
+    });
+    numbers.insert(numbers.end(), {rate * lr_scale, decay, root_scale});
+  }
+  return numbers;
+}
+
+void Optimizer::update(const Tensor& numbers, const Tensor& gradient_scale) {
+  check_operand(name_, "the numbers of a step", numbers, {std::int64_t(groups_.size()) * kGroupNumbers}, DType::f64,
+                like(), "the first parameter");
+  check_update(gradient_scale);
+  run(numbers, gradient_scale);
 }
 
 void Optimizer::zero_grad() {
   for (Slot& slot : slots_) slot.parameter->zero_grad();
 }
 
-template <class T>
-void Optimizer::update(double lr, const double* scale) {
-  std::holds_alternative<Sgd>(rule_) ? update_sgd<T>(lr, scale) : update_adam<T>(lr, scale);
+void Optimizer::run(const Tensor& numbers, const Tensor& gradient_scale) const {
+  const double* scale = gradient_scale.defined() ? gradient_scale.data<double>() : nullptr;
+  like().dtype() == DType::f32 ? run_as<float>(numbers, scale) : run_as<double>(numbers, scale);
 }
 
 template <class T>
-void Optimizer::update_adam(double lr, const double* scale) {
-  with_adam(rule_, [&](const auto& adam) {
-    const double correction1 = 1 - std::pow(adam.beta1, double(steps_));
-    const double correction2 = std::sqrt(1 - std::pow(adam.beta2, double(steps_)));
-    const bool fairseq = std::holds_alternative<Adam>(rule_);
-    const double rate = lr / correction1 * (fairseq ? correction2 : 1);  // [ADAM-3, ADAM-4]
-    std::vector<UpdatedTensor<T>> tensors;
-    tensors.reserve(slots_.size());
-    for (const Slot& s : slots_)
-      tensors.push_back({s.parameter->value.template data<T>(), s.parameter->grad.template data<T>(),
-                         s.first.template data<T>(), s.second.template data<T>(), s.first.size(), T(rate * s.lr_scale),
-                         T(s.weight_decay * lr * s.lr_scale)});
-    const AdamRule<T> rule{T(1 - adam.beta1), T(1 - adam.beta2), T(fairseq ? 1 : 1 / correction2), T(adam.eps)};
-    FOLDGRAD_RUN(like().device(), update, tensors, rule, scale);
-  });
-}
-
-template <class T>
-void Optimizer::update_sgd(double lr, const double* scale) {
-  const Sgd& sgd = std::get<Sgd>(rule_);
+void Optimizer::run_as(const Tensor& numbers, const double* scale) const {
   std::vector<UpdatedTensor<T>> tensors;
   tensors.reserve(slots_.size());
+  const auto data = [](const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; };
   for (const Slot& s : slots_)
-    tensors.push_back({s.parameter->value.template data<T>(), s.parameter->grad.template data<T>(),
-                       s.first.defined() ? s.first.template data<T>() : nullptr, nullptr, s.parameter->value.size(),
-                       T(lr * s.lr_scale), T(s.weight_decay)});
-  const auto run = [&](const auto& rule) { FOLDGRAD_RUN(like().device(), update, tensors, rule, scale); };
-  if (sgd.momentum == 0)
-    run(SgdRule<T, SgdForm::plain>{0});
-  else if (sgd.nesterov)
-    run(SgdRule<T, SgdForm::nesterov>{T(sgd.momentum)});
+    tensors.push_back({data(s.parameter->value), data(s.parameter->grad), data(s.first), data(s.second),
+                       s.parameter->value.size(), numbers.data<double>() + s.group * kGroupNumbers});
+  const auto with = [&](const auto& rule) { FOLDGRAD_RUN(like().device(), update, tensors, rule, scale); };
+  with_adam(rule_, [&](const auto& adam) { with(AdamRule<T>{T(1 - adam.beta1), T(1 - adam.beta2), T(adam.eps)}); });
+  const auto* sgd = std::get_if<Sgd>(&rule_);
+  if (!sgd) return;
+  if (sgd->momentum == 0)
+    with(SgdRule<T, SgdForm::plain>{0});
+  else if (sgd->nesterov)
+    with(SgdRule<T, SgdForm::nesterov>{T(sgd->momentum)});
   else
-    run(SgdRule<T, SgdForm::momentum>{T(sgd.momentum)});
+    with(SgdRule<T, SgdForm::momentum>{T(sgd->momentum)});
 }
 
 NamedTensors Optimizer::state() const {

@@ -54,6 +54,12 @@ class Optimizer {
   // gives it; undefined for 1. Throws std::invalid_argument, before anything has changed, when a parameter has no
   // gradient, or one that does not fit, and for a negative lr or one that is not finite.
   void step(double lr, const Tensor& gradient_scale = {});
+  // The same in two halves, the second of which can be captured (engine/cuda/graph.h) and replayed in later steps.
+  // First, on the host: the step is counted, and what it has for itself computed (Adam's corrections, rates and
+  // decays). Throws std::invalid_argument for that lr.
+  std::vector<double> begin_step(double lr);
+  // Then, with these numbers in a vector on the parameters' device, the update.
+  void update(const Tensor& numbers, const Tensor& gradient_scale = {});
   std::int64_t steps() const { return steps_; }
   // Of every parameter, before the next backward pass: gradients add up otherwise.
   void zero_grad();
@@ -68,22 +74,23 @@ class Optimizer {
  private:
   struct Slot {
     Parameter* parameter;
-    double weight_decay, lr_scale;
+    std::size_t group;
     Tensor first, second;
   };
-  void add(Parameter* parameter, const ParameterGroup& group);
-  void check_step(double lr, const Tensor& gradient_scale) const;
+  struct Group {
+    double weight_decay, lr_scale;
+  };
+  void add(Parameter* parameter);
+  void check_update(const Tensor& gradient_scale) const;
+  void run(const Tensor& numbers, const Tensor& gradient_scale) const;
   template <class T>
-  void update(double lr, const double* scale);
-  template <class T>
-  void update_adam(double lr, const double* scale);
-  template <class T>
-  void update_sgd(double lr, const double* scale);
+  void run_as(const Tensor& numbers, const double* scale) const;
   const Tensor& like() const { return slots_[0].parameter->value; }
 
   Rule rule_;
   const char* name_;  // for messages
   std::vector<Slot> slots_;
+  std::vector<Group> groups_;
   std::int64_t steps_ = 0;
 };
 

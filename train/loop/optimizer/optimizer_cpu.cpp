@@ -5,14 +5,13 @@ namespace foldgrad {
 
 template <class Rule, class T>
 void update_cpu(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, const double* scale) {
-  const T factor = scale ? T(*scale) : T(1);
   for_each_piece_cpu(tensors, [&](const UpdatedTensor<T>& tensor, std::int64_t piece, std::int64_t) {
     const PieceRange range(piece, tensor.size);
     const UpdatedTensor<T> t = tensor;  // local copies: behind references they could alias what is written
     const Rule f = rule;
-    const T g_scale = factor;
+    const StepFactors<T> factors(tensor, scale);
 #pragma omp simd
-    for (std::int64_t i = range.begin; i < range.end; ++i) f(t, i, g_scale);
+    for (std::int64_t i = range.begin; i < range.end; ++i) f(t, i, factors);
   });
 }
 

@@ -8,13 +8,13 @@ namespace {
 // Elements i ... i + N - 1.
 template <int N, class Rule, class T>
 __device__ __forceinline__ void update_pack(const Rule& rule, const UpdatedTensor<T>& tensor, std::int64_t i,
-                                            T factor) {
+                                            const StepFactors<T>& factors) {
   OperandPacks<N> packs;
   UpdatedTensor<T> t = tensor;
   FetchElements<N> fetch{packs, i, 0, true};
   t.operands(fetch);
   FOLDGRAD_UNROLL
-  for (int e = 0; e < N; ++e) rule(t, e, factor);
+  for (int e = 0; e < N; ++e) rule(t, e, factors);
   UpdatedTensor<T> results = tensor;
   StoreResults<N> store{packs, i, true};
   results.operands(store);
@@ -29,12 +29,13 @@ struct UpdatePiece {
   __device__ void operator()(const UpdatedTensor<T>& t, std::int64_t piece, std::int64_t) const {
     constexpr int N = kPackSize<T>;
     const PieceRange range(piece, t.size);
-    const T factor = scale ? T(*scale) : T(1);
+    const StepFactors<T> factors(t, scale);
     const bool packed = aligned_for_packs(16, t.value, t.grad, t.first, t.second);
     const std::int64_t packs = packed ? (range.end - range.begin) / N : 0;
-    for (std::int64_t k = threadIdx.x; k < packs; k += blockDim.x) update_pack<N>(rule, t, range.begin + k * N, factor);
+    for (std::int64_t k = threadIdx.x; k < packs; k += blockDim.x)
+      update_pack<N>(rule, t, range.begin + k * N, factors);
     for (std::int64_t i = range.begin + packs * N + threadIdx.x; i < range.end; i += blockDim.x)
-      update_pack<1>(rule, t, i, factor);
+      update_pack<1>(rule, t, i, factors);
   }
 };
 static_assert(kPieceElements % kPackSize<float> == 0);

@@ -7,7 +7,11 @@
 
 namespace foldgrad {
 
-// One parameter and its state. `rate` and `decay` differ between the groups of an optimizer.
+// What a group of parameters has for one step: rate, decay and root_scale. They lie in memory of the tensors' device,
+// so that a captured kernel (engine/cuda/graph.h) reads those of the step at hand.
+constexpr int kGroupNumbers = 3;
+
+// One parameter and its state.
 template <class T>
 struct UpdatedTensor {
   T* value;
@@ -15,8 +19,7 @@ struct UpdatedTensor {
   T* first;  // moments; null where the rule has none
   T* second;
   std::int64_t size;
-  T rate;
-  T decay;
+  const double* group;  // [kGroupNumbers]
 
   FOLDGRAD_HD std::int64_t pieces() const { return element_pieces(size); }
 
@@ -30,19 +33,29 @@ struct UpdatedTensor {
   }
 };
 
-// Rules: operator()(t, i, scale) updates element i, with a gradient of scale * t.grad[i].
+// Read once for all elements: behind pointers they could alias what is written.
+template <class T>
+struct StepFactors {
+  T gradient, rate, decay, root_scale;
+
+  // `scale`: of the gradients; null for 1.
+  FOLDGRAD_HD StepFactors(const UpdatedTensor<T>& t, const double* scale)
+      : gradient(scale ? T(*scale) : T(1)), rate(T(t.group[0])), decay(T(t.group[1])), root_scale(T(t.group[2])) {}
+};
+
+// Rules: operator()(t, i, s) updates element i, with a gradient of s.gradient * t.grad[i].
 
 template <class T>
 struct AdamRule {
-  T one_minus_beta1, one_minus_beta2, root_scale, eps;
+  T one_minus_beta1, one_minus_beta2, eps;
 
-  FOLDGRAD_HD void operator()(const UpdatedTensor<T>& t, std::int64_t i, T scale) const {
-    const T g = scale * t.grad[i];
+  FOLDGRAD_HD void operator()(const UpdatedTensor<T>& t, std::int64_t i, const StepFactors<T>& s) const {
+    const T g = s.gradient * t.grad[i];
     const T m = optimizer_math::adam_first(t.first[i], g, one_minus_beta1);
     const T v = optimizer_math::adam_second(t.second[i], g, one_minus_beta2);
     t.first[i] = m;
     t.second[i] = v;
-    t.value[i] = optimizer_math::adam_value(t.value[i], m, v, t.rate, root_scale, eps, t.decay);
+    t.value[i] = optimizer_math::adam_value(t.value[i], m, v, s.rate, s.root_scale, eps, s.decay);
   }
 };
 
@@ -52,23 +65,23 @@ template <class T, SgdForm form>
 struct SgdRule {
   T momentum;
 
-  FOLDGRAD_HD void operator()(const UpdatedTensor<T>& t, std::int64_t i, T scale) const {
-    T direction = optimizer_math::sgd_gradient(scale * t.grad[i], t.value[i], t.decay);
+  FOLDGRAD_HD void operator()(const UpdatedTensor<T>& t, std::int64_t i, const StepFactors<T>& s) const {
+    T direction = optimizer_math::sgd_gradient(s.gradient * t.grad[i], t.value[i], s.decay);
     if constexpr (form != SgdForm::plain) {
       const T d = direction;
       const T m = optimizer_math::sgd_momentum(t.first[i], d, momentum);
       t.first[i] = m;
       direction = form == SgdForm::nesterov ? optimizer_math::sgd_nesterov(m, d, momentum) : m;
     }
-    t.value[i] = optimizer_math::sgd_value(t.value[i], direction, t.rate);
+    t.value[i] = optimizer_math::sgd_value(t.value[i], direction, s.rate);
   }
 };
 
 // `value` is the average and `grad` the parameter.
 template <class T>
 struct AverageRule {
-  FOLDGRAD_HD void operator()(const UpdatedTensor<T>& t, std::int64_t i, T) const {
-    t.value[i] = optimizer_math::average(t.value[i], t.grad[i], t.rate);
+  FOLDGRAD_HD void operator()(const UpdatedTensor<T>& t, std::int64_t i, const StepFactors<T>& s) const {
+    t.value[i] = optimizer_math::average(t.value[i], t.grad[i], s.rate);
   }
 };
 

@@ -41,7 +41,7 @@ class WeightAverage {
   void update_as() const;
 
   std::vector<Averaged> averaged_;
-  double decay_;
+  Tensor numbers_;  // as an optimizer's group has them
 };
 
 // The averages in the values' place as long as this lives. Null: nothing happens.
