@@ -55,7 +55,7 @@ def run_ours(program, name_filter, threads):
     medians, shares, megabytes = {}, {}, {}
     for b in result["benchmarks"]:
         if b.get("aggregate_name") == "median":
-            name = b["run_name"].removesuffix("/manual_time").removesuffix("/process_time/real_time")
+            name = re.sub("(/process_time)?/(manual|real)_time$", "", b["run_name"])
             medians[name] = b["real_time"]
             shares[name] = b.get("of_copy_%", b.get("of_peak_%"))
             if "MB" in b:

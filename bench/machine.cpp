@@ -9,7 +9,10 @@
 #include <chrono>
 #include <cstring>
 
+#include "bench/device_time.h"
+#include "engine/gemm/gemm.h"
 #include "engine/memory.h"
+#include "engine/tensor.h"
 
 namespace foldgrad::bench {
 namespace {
@@ -26,6 +29,12 @@ double fastest_seconds(const Body& body) {
     best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
   }
   return best;
+}
+
+double fastest_on_gpu(const std::function<void()>& body) {
+  const std::vector<double> seconds = event_seconds(
+      30, [] {}, body);
+  return *std::min_element(seconds.begin(), seconds.end());
 }
 
 // Calls part(begin, end) for every thread's share of n.
@@ -59,13 +68,8 @@ double copy_bandwidth(Device device, std::size_t bytes) {
   const auto source = memory::allocate(device, bytes), target = memory::allocate(device, bytes);
   memory::zero(device, source.get(), bytes);
   memory::zero(device, target.get(), bytes);
-  if (device == Device::cuda) {
-    cuda_synchronize();
-    return 2.0 * bytes / fastest_seconds([&] {
-             memory::copy(device, target.get(), device, source.get(), bytes);
-             cuda_synchronize();
-           });
-  }
+  if (device == Device::cuda)
+    return 2.0 * bytes / fastest_on_gpu([&] { memory::copy(device, target.get(), device, source.get(), bytes); });
   float* to = static_cast<float*>(target.get());
   const float* from = static_cast<const float*>(source.get());
   const std::size_t n = bytes / sizeof(float) / 4 * 4;
@@ -97,6 +101,26 @@ double fma_peak() {
   volatile float keep = sink;
   (void)keep;
   return 2.0 * 16 * kChains * kRounds * omp_get_max_threads() / seconds;
+}
+
+double product_rate(Device device, DType dtype) {
+  constexpr std::int64_t n = 8192;
+  std::vector<float> noise(n * n);  // zeros would take less power, and so be multiplied faster
+  std::uint32_t state = 1;
+  for (float& x : noise) x = float((state = state * 1664525u + 1013904223u) >> 8) / float(1 << 24) - 0.5f;
+  const Tensor a = Tensor::of({n, n}, noise).to(dtype).to(device), c = Tensor::empty({n, n}, dtype, device);
+  const Gemm product{.transpose_b = true, .m = n, .n = n, .k = n};
+  return 2.0 * n * n * n / fastest_on_gpu([&] { gemm(device, dtype, product, c.raw(), a.raw(), a.raw()); });
+}
+
+Device device_argument(int& argc, char** argv) {
+  char** const found = std::find_if(argv, argv + argc, [](const char* a) { return !std::strcmp(a, "--device=cuda"); });
+  if (found == argv + argc) return Device::cpu;
+  std::copy(found + 1, argv + argc, found);
+  --argc;
+  if (!cuda_available() || cuda_is_emulated())
+    throw std::invalid_argument(fmt::format("--device=cuda needs a GPU: {}", cuda_description()));
+  return Device::cuda;
 }
 
 int run_program(const char* program, int argc, char** argv, int (*register_all)(int& argc, char** argv)) try {

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <random>
 
 #include "bench/op_bench.h"
@@ -14,6 +17,7 @@
 #include "ops/linear/linear.h"
 #include "ops/max_pool2d/max_pool2d.h"
 #include "ops/permute/permute.h"
+#include "ops/reduce/reduce.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/softmax/softmax.h"
 #include "ops/weight_standardize/weight_standardize.h"
@@ -22,25 +26,45 @@
 namespace foldgrad::bench {
 namespace {
 
+// How large operands are.
+struct Sizes {
+  std::int64_t rows, columns;  // of matrices
+  std::int64_t sentences;      // and images, each of a size that does not change
+  std::int64_t length;         // of sentences, for attention
+};
+constexpr Sizes kCpuSizes{8192, 512, 64, 64}, kGpuSizes{65536, 1024, 1024, 512};
+
 class Benches {
  public:
-  explicit Benches(Device device) : device_(device) {}
+  const Sizes sizes;
+
+  Benches(Device device, const Sizes& sizes_) : sizes(sizes_), device_(device) {}
+
+  // Of the operands that follow.
+  void use(DType dtype) { dtype_ = dtype; }
 
   // f on these operands; see Work for what counts, here in elements.
   void memory_bound(const std::string& name, std::vector<Tensor> operands,
                     std::function<Var(const std::vector<Var>&)> f, double forward_elements, double backward_elements) {
-    all.push_back({name, std::move(operands), std::move(f), {4 * forward_elements, 4 * backward_elements}});
+    const double bytes = double(size_of(dtype_));
+    add(name, std::move(operands), std::move(f), {bytes * forward_elements, bytes * backward_elements});
   }
   void product(const std::string& name, std::vector<Tensor> operands, std::function<Var(const std::vector<Var>&)> f,
                double forward_flops, double backward_flops) {
-    all.push_back({name, std::move(operands), std::move(f), {0, 0, forward_flops, backward_flops}});
+    add(name, std::move(operands), std::move(f), {0, 0, forward_flops, backward_flops});
   }
 
+  // Normal ones, which begin anew after a million: to draw all of a large tensor would take the longest.
   Tensor values(Shape shape) {
     std::normal_distribution<float> normal;
-    std::vector<float> v(shape.elements());
-    for (float& x : v) x = normal(rng_);
-    return Tensor::of(std::move(shape), v, device_);
+    std::vector<float> drawn(std::min<std::int64_t>(shape.elements(), 1 << 20));
+    for (float& x : drawn) x = normal(rng_);
+    const Tensor block = Tensor::of({std::int64_t(drawn.size())}, drawn).to(dtype_).to(device_);
+    const Tensor all = Tensor::empty(std::move(shape), dtype_, device_);
+    for (std::size_t at = 0; at < all.bytes(); at += block.bytes())
+      memory::copy(device_, static_cast<char*>(all.raw()) + at, device_, block.raw(),
+                   std::min(block.bytes(), all.bytes() - at));
+    return all;
   }
   Tensor ids(Shape shape, std::int64_t limit) {
     std::vector<std::int64_t> v(shape.elements());
@@ -57,11 +81,18 @@ class Benches {
   std::vector<OpBench> all;
 
  private:
+  void add(const std::string& name, std::vector<Tensor> operands, std::function<Var(const std::vector<Var>&)> f,
+           const Work& work) {
+    all.push_back({name + (dtype_ == DType::bf16 ? "/bf16" : ""), dtype_, std::move(operands), std::move(f), work});
+  }
+
   Device device_;
+  DType dtype_ = DType::f32;
   std::mt19937 rng_{1};
 };
 
-void add_elementwise(Benches& b, std::int64_t R, std::int64_t C) {
+void add_elementwise(Benches& b) {
+  const std::int64_t R = b.sizes.rows, C = b.sizes.columns;
   const std::string size = fmt::format("/{}x{}", R, C);
   const double n = double(R * C);
   const auto unary = [&](const char* name, Var (*f)(const Var&)) {
@@ -91,7 +122,8 @@ void add_elementwise(Benches& b, std::int64_t R, std::int64_t C) {
       3 * n, 2 * n);
 }
 
-void add_rows(Benches& b, std::int64_t R, std::int64_t C) {
+void add_rows(Benches& b) {
+  const std::int64_t R = b.sizes.rows, C = b.sizes.columns;
   const std::string size = fmt::format("/{}x{}", R, C);
   const double n = double(R * C);
   b.memory_bound(
@@ -105,7 +137,8 @@ void add_rows(Benches& b, std::int64_t R, std::int64_t C) {
 }
 
 // Statistics over all rows take a pass of their own in both directions: x is read twice, and backward dy too.
-void add_channel_norm(Benches& b, const char* name, const ChannelNormOptions& options, std::int64_t R, std::int64_t C) {
+void add_channel_norm(Benches& b, const char* name, const ChannelNormOptions& options) {
+  const std::int64_t R = b.sizes.rows, C = b.sizes.columns;
   const double n = double(R * C);
   const Tensor x = b.values({R, C});
   const ChannelNormState state = ChannelNormState::create(options, C, DType::f32, x.device());
@@ -116,19 +149,22 @@ void add_channel_norm(Benches& b, const char* name, const ChannelNormOptions& op
 }
 
 void add_lookups(Benches& b) {
+  const std::int64_t sentences = b.sizes.sentences, tokens = 64 * sentences;
+  const double n = 512. * double(tokens);
   b.memory_bound(
-      "embedding/10000x512/4096", {b.values({10000, 512}), b.ids({64, 64}, 10000)},
-      [](const std::vector<Var>& v) { return embedding(v[0], v[1]); }, 2 * 4096 * 512.,
-      (4096 + 10000) * 512.);  // a fresh gradient of the whole table is written
+      fmt::format("embedding/10000x512/{}", tokens), {b.values({10000, 512}), b.ids({sentences, 64}, 10000)},
+      [](const std::vector<Var>& v) { return embedding(v[0], v[1]); }, 2 * n,
+      n + 10000 * 512.);  // a fresh gradient of the whole table is written
   b.memory_bound(
-      "split_heads/128x64x512", {b.values({128, 64, 512})},
-      [](const std::vector<Var>& v) { return split_heads(v[0], 8); }, 2 * 128 * 64 * 512., 2 * 128 * 64 * 512.);
+      fmt::format("split_heads/{}x64x512", 2 * sentences), {b.values({2 * sentences, 64, 512})},
+      [](const std::vector<Var>& v) { return split_heads(v[0], 8); }, 4 * n, 4 * n);
+  const std::int64_t rows = 32 * sentences;
   b.memory_bound(
-      "cross_entropy/2048x10000", {b.values({2048, 10000}), b.ids({2048}, 10000)},
+      fmt::format("cross_entropy/{}x10000", rows), {b.values({rows, 10000}), b.ids({rows}, 10000)},
       [](const std::vector<Var>& v) {
         return cross_entropy(v[0], v[1], {.label_smoothing = 0.1, .reduction = Reduction::sum});
       },
-      2048 * 10000., 2 * 2048 * 10000.);
+      10000. * double(rows), 2 * 10000. * double(rows));
 }
 
 void add_linear(Benches& b, std::int64_t rows, std::int64_t in, std::int64_t out) {
@@ -151,30 +187,35 @@ void add_attention(Benches& b, std::int64_t B, std::int64_t T, int H, std::int64
 
 // What vision models add, where memory is the limit.
 void add_images(Benches& b) {
-  const double n = 128 * 32 * 32 * 64.;  // y has a quarter of it; the places of the maxima are bytes
+  const std::int64_t B = 2 * b.sizes.sentences;
+  const double n = double(B) * 32 * 32 * 64;  // y has a quarter of it; the places of the maxima are bytes
   b.memory_bound(
-      "max_pool2d/128x32x32x64", {b.values({128, 32, 32, 64})},
+      fmt::format("max_pool2d/{}x32x32x64", B), {b.values({B, 32, 32, 64})},
       [](const std::vector<Var>& v) { return max_pool2d(v[0], {.kernel = 3, .stride = 2, .padding = 1}); },
       n + n / 4 + n / 16, n + n / 4 + n / 16);
-  const double rows = 512 * 64 * 128.;
+  const double rows = double(4 * B) * 64 * 128;
   b.memory_bound(
-      "weighted_pool/512x64x128", {b.values({512, 64, 128}), b.values({512, 64})},
+      fmt::format("weighted_pool/{}x64x128", 4 * B), {b.values({4 * B, 64, 128}), b.values({4 * B, 64})},
       [](const std::vector<Var>& v) { return weighted_pool(v[0], v[1]); }, rows, 2 * rows);
-  const double pixels = 1024 * 32 * 32 * 3.;
-  b.memory_bound(
-      "image_input/1024x32x32x3", {b.bytes({1024, 32, 32, 3})},
-      [](const std::vector<Var>& v) { return image_input(v[0], {}, DType::f32); }, pixels + pixels / 4, 0);
   const double weights = 2048 * 2048.;
   b.memory_bound(
       "weight_standardize/2048x2048", {b.values({2048, 2048}), b.values({2048})},
       [](const std::vector<Var>& v) { return weight_standardize(v[0], v[1]); }, 2 * weights, 3 * weights);
-  const double tokens = 128 * 64 * 512.;
+  const double tokens = double(B) * 64 * 512;
   b.memory_bound(
-      "drop_path/128x64x512", {b.values({128, 64, 512}), b.values({512}), b.values({128, 64, 512})},
+      fmt::format("drop_path/{}x64x512", B), {b.values({B, 64, 512}), b.values({512}), b.values({B, 64, 512})},
       [](const std::vector<Var>& v) {
         return bias_dropout_residual(v[0], v[1], v[2], 0, {}, {.p = 0.1, .random = {1, 2, 3}});
       },
       3 * tokens, 2 * tokens);
+}
+
+void add_image_input(Benches& b) {
+  const std::int64_t B = 16 * b.sizes.sentences;
+  const double pixels = double(B) * 32 * 32 * 3;
+  b.memory_bound(
+      fmt::format("image_input/{}x32x32x3", B), {b.bytes({B, 32, 32, 3})},
+      [](const std::vector<Var>& v) { return image_input(v[0], {}, DType::f32); }, pixels + pixels / 4, 0);
 }
 
 // 3 x 3 kernels that keep the size of the image.
@@ -186,26 +227,26 @@ double convolution_flops(std::int64_t B, std::int64_t size, std::int64_t in, std
   return 2. * 9 * double(B * size * size * in * out);
 }
 
-void add_convolution(Benches& b, std::int64_t B, std::int64_t size, std::int64_t in, std::int64_t out, DType dtype) {
-  const double flops = convolution_flops(B, size, in, out);
+void add_convolution(Benches& b) {
+  const std::int64_t B = 2 * b.sizes.sentences;
+  const double flops = convolution_flops(B, 16, 64, 128);
   b.product(
-      fmt::format("conv2d/{}x{}x{}x{}x{}{}", B, size, size, in, out, dtype == DType::bf16 ? "/bf16" : ""),
-      {b.values({B, size, size, in}).to(dtype), b.values({out, in, 3, 3}).to(dtype)},
+      fmt::format("conv2d/{}x16x16x64x128", B), {b.values({B, 16, 16, 64}), b.values({128, 64, 3, 3})},
       [](const std::vector<Var>& v) { return convolve(v[0], v[1]); }, flops, 2 * flops);
 }
 
-// How a Compact Convolutional Transformer reads 128 images of 32 x 32: nobody wants the images' gradient.
-void add_stem(Benches& b, DType dtype) {
-  const Tensor images = b.values({128, 32, 32, 3}).to(dtype);
-  const char* suffix = dtype == DType::bf16 ? "/bf16" : "";
-  const double first = convolution_flops(128, 32, 3, 64), second = convolution_flops(128, 16, 64, 128);
-  const Tensor weight = b.values({64, 3, 3, 3}).to(dtype);
+// How a Compact Convolutional Transformer reads images of 32 x 32: nobody wants the images' gradient.
+void add_stem(Benches& b) {
+  const std::int64_t B = 2 * b.sizes.sentences;
+  const Tensor images = b.values({B, 32, 32, 3});
+  const double first = convolution_flops(B, 32, 3, 64), second = convolution_flops(B, 16, 64, 128);
+  const Tensor weight = b.values({64, 3, 3, 3});
   b.product(
-      fmt::format("conv2d_relu_image/128x32x32x3x64{}", suffix), {weight},
+      fmt::format("conv2d_relu_image/{}x32x32x3x64", B), {weight},
       [=](const std::vector<Var>& v) { return convolve(v[0].tape().constant(images), v[0], Activation::relu); }, first,
       first);
   b.product(
-      fmt::format("cct_stem/128x32x32x3x64x128{}", suffix), {weight, b.values({128, 64, 3, 3}).to(dtype)},
+      fmt::format("cct_stem/{}x32x32x3x64x128", B), {weight, b.values({128, 64, 3, 3})},
       [=](const std::vector<Var>& v) {
         Var x = v[0].tape().constant(images);
         for (const Var& w : v)
@@ -215,28 +256,70 @@ void add_stem(Benches& b, DType dtype) {
       first + second, first + 2 * second);
 }
 
-}  // namespace
-
-std::vector<OpBench> op_benches(Device device) {
-  Benches b(device);
-  add_elementwise(b, 8192, 512);
-  add_rows(b, 8192, 512);
-  add_channel_norm(b, "batch_norm", ChannelNormOptions::bn(), 8192, 512);
+void add_memory_bound(Benches& b) {
+  add_elementwise(b);
+  add_rows(b);
+  add_channel_norm(b, "batch_norm", ChannelNormOptions::bn());
   ChannelNormOptions un = ChannelNormOptions::un();
   un.warmup = 4;  // so that the averages are at work from the start
-  add_channel_norm(b, "unified_norm", un, 8192, 512);
+  add_channel_norm(b, "unified_norm", un);
   add_lookups(b);
+}
+
+void add_products(Benches& b) {
+  const std::int64_t sentences = b.sizes.sentences, length = b.sizes.length;
   for (std::int64_t in : {512, 1024})
-    for (std::int64_t out : {512, 1024}) add_linear(b, 2048, in, out);
-  add_linear(b, 8192, 384, 1536);
+    for (std::int64_t out : {512, 1024}) add_linear(b, 32 * sentences, in, out);
+  add_linear(b, 128 * sentences, 384, 1536);
   for (bool causal : {false, true}) {
-    add_attention(b, 32, 64, 8, 64, causal);
-    add_attention(b, 64, 32, 4, 128, causal);
+    add_attention(b, 32, length, 8, 64, causal);
+    add_attention(b, sentences, 32, 4, 128, causal);
   }
-  add_images(b);
+}
+
+void fill_free_memory_with_nan(const Tensor& like) {
+  std::vector<Tensor> held;
+  for (int i = 0; i < 8; ++i)
+    held.push_back(Tensor::full(like.shape(), std::numeric_limits<double>::quiet_NaN(), like.dtype(), like.device()));
+}
+
+void require_finite(const OpBench& op, const char* what, const Tensor& t) {
+  Tape tape(/*recording=*/false);
+  if (!std::isfinite(mean(tape.constant(t)).value().item()))
+    throw std::runtime_error(fmt::format("{}: {} has elements that are not finite", op.name, what));
+}
+
+}  // namespace
+
+void require_written(const OpBench& op) {
+  Tape tape;
+  std::vector<Var> vars;
+  for (const Tensor& t : op.operands) {
+    vars.push_back(is_floating(t.dtype()) ? tape.variable(t) : tape.constant(t));
+    if (is_floating(t.dtype())) fill_free_memory_with_nan(t);
+  }
+  const Var y = op.f(vars);
+  require_finite(op, "y", y.value());
+  if (op.work.backward_bytes == 0 && op.work.backward_flops == 0) return;
+  fill_free_memory_with_nan(y.value());
+  tape.backward(y, Tensor::full(y.shape(), 0.5, y.dtype(), y.device()));
+  for (const Var& v : vars)
+    if (const Tensor grad = tape.grad(v); grad.defined()) require_finite(op, "a gradient", grad);
+}
+
+std::vector<OpBench> op_benches(Device device) {
+  const bool gpu = device == Device::cuda;
+  Benches b(device, gpu ? kGpuSizes : kCpuSizes);
   for (DType dtype : {DType::f32, DType::bf16}) {
-    add_convolution(b, 128, 16, 64, 128, dtype);
-    add_stem(b, dtype);
+    b.use(dtype);
+    if (dtype == DType::f32 || gpu) {
+      add_memory_bound(b);
+      add_products(b);
+      add_images(b);
+    }
+    if (dtype == DType::f32) add_image_input(b);
+    add_convolution(b);
+    add_stem(b);
   }
   return b.all;
 }

@@ -1,15 +1,16 @@
 // Times every operation, forward and backward, and sets it beside what this machine can do: memory-bound operations
-// beside the bandwidth of a copy that moves as many bytes, products beside the peak of fused multiply-adds, both
-// measured in the same run. Limits are the fastest of many runs, so their shares are those of the fastest iteration.
+// beside the bandwidth of a copy that moves as many bytes, products beside the peak of fused multiply-adds on the CPU,
+// and beside a large product of the same type on a GPU, all measured in the same run. Limits are the fastest of many
+// runs, so their shares are those of the fastest iteration.
 //
 //   ops_bench [--device=cuda] [Google Benchmark's flags]
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstring>
 #include <map>
+#include <numeric>
 
+#include "bench/device_time.h"
 #include "bench/machine.h"
 #include "bench/op_bench.h"
 #include "engine/cpu/support.h"
@@ -27,14 +28,7 @@ double copy_limit(Device device, double bytes) {
   return limit->second;
 }
 
-double seconds_of(Device device, const std::function<void()>& body) {
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  if (device == Device::cuda) cuda_synchronize();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-void report(benchmark::State& state, double seconds, double bytes, double flops, double copy, double fma) {
+void report(benchmark::State& state, double seconds, double bytes, double flops, double copy, double peak) {
   if (bytes > 0) {
     state.counters["GB/s"] = bytes / seconds / 1e9;
     state.counters["copy_GB/s"] = copy / 1e9;
@@ -43,62 +37,63 @@ void report(benchmark::State& state, double seconds, double bytes, double flops,
   }
   if (flops > 0) {
     state.counters["GFLOP/s"] = flops / seconds / 1e9;
-    if (fma > 0) state.counters["of_peak_%"] = 100 * flops / seconds / fma;
+    state.counters["of_peak_%"] = 100 * flops / seconds / peak;
   }
 }
 
-void run(benchmark::State& state, const OpBench& op, Device device, bool backward, double fma) {
+void run(benchmark::State& state, const OpBench& op, Device device, bool backward, double peak) {
   const double bytes = backward ? op.work.backward_bytes : op.work.forward_bytes;
   const double copy = bytes > 0 ? copy_limit(device, bytes) : 0;
-  double fastest = 1e9;
-  const auto record = [&](double seconds) {
-    fastest = std::min(fastest, seconds);
-    state.SetIterationTime(seconds);
-  };
+  if (!backward) require_written(op);
   Tape tape;
-  for (auto _ : state) {
-    std::vector<Var> vars;
-    for (const Tensor& t : op.operands) vars.push_back(is_floating(t.dtype()) ? tape.variable(t) : tape.constant(t));
-    Var y;
-    const double forward = seconds_of(device, [&] { y = op.f(vars); });
-    if (!backward) {
-      record(forward);
-    } else {
-      Tensor dy = Tensor::full(y.shape(), 0.5, y.dtype(), device);
-      record(seconds_of(device, [&] { tape.backward(y, std::move(dy)); }));
-    }
+  std::vector<Var> vars;
+  Var y;
+  Tensor dy;
+  const auto begin = [&] {
     tape.clear();
+    vars.clear();
+    for (const Tensor& t : op.operands) vars.push_back(is_floating(t.dtype()) ? tape.variable(t) : tape.constant(t));
+  };
+  const auto forward = [&] { y = op.f(vars); };
+  const auto begin_backward = [&] {
+    begin();
+    forward();
+    dy = Tensor::full(y.shape(), 0.5, y.dtype(), device);
+  };
+  const int calls = device == Device::cuda ? 20 : 1;
+  double fastest = 1e9;
+  for (auto _ : state) {
+    const std::vector<double> seconds =
+        backward ? device_seconds(device, calls, begin_backward, [&] { tape.backward(y, std::move(dy)); })
+                 : device_seconds(device, calls, begin, forward);
+    fastest = std::min(fastest, *std::min_element(seconds.begin(), seconds.end()));
+    state.SetIterationTime(std::accumulate(seconds.begin(), seconds.end(), 0.0) / calls);
   }
-  report(state, fastest, bytes, backward ? op.work.backward_flops : op.work.forward_flops, copy, fma);
+  report(state, fastest, bytes, backward ? op.work.backward_flops : op.work.forward_flops, copy, peak);
 }
 
 int register_all(int& argc, char** argv) {
   require_cpu_support();
-  Device device = Device::cpu;
-  for (int i = 1; i < argc; ++i)
-    if (std::strcmp(argv[i], "--device=cuda") == 0) {
-      device = Device::cuda;
-      std::copy(argv + i + 1, argv + argc, argv + i);
-      --argc;
-    }
-  if (device == Device::cuda && (!cuda_available() || cuda_is_emulated())) {
-    fmt::print(stderr, "ops_bench: --device=cuda needs a GPU: {}\n", cuda_description());
-    return 6;
+  const Device device = device_argument(argc, argv);
+  const bool gpu = device == Device::cuda;
+  std::map<DType, double> peak;
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    peak[dtype] = gpu ? product_rate(device, dtype) : fma_peak();
+    if (gpu || dtype == DType::f32)
+      benchmark::AddCustomContext(gpu ? fmt::format("product_{}_GFLOP/s", name(dtype)) : "fma_GFLOP/s",
+                                  fmt::format("{:.1f}", peak[dtype] / 1e9));
   }
-  const double fma = device == Device::cpu ? fma_peak() : 0;
-  benchmark::AddCustomContext("machine", device == Device::cpu ? cpu_model() : cuda_description());
-  benchmark::AddCustomContext("copy_GB/s", fmt::format("{:.1f}", copy_limit(device, 2 * (16 << 20)) / 1e9));
-  if (fma > 0) benchmark::AddCustomContext("fma_GFLOP/s", fmt::format("{:.1f}", fma / 1e9));
+  benchmark::AddCustomContext("machine", gpu ? cuda_description() : cpu_model());
+  benchmark::AddCustomContext("copy_GB/s", fmt::format("{:.1f}", copy_limit(device, gpu ? 1 << 30 : 2 << 24) / 1e9));
   benchmark::AddCustomContext("gemm", gemm_backend(device, DType::f32));
 
-  const std::vector<OpBench> ops = op_benches(device);
-  for (const OpBench& op : ops)
+  for (const OpBench& op : op_benches(device))
     for (bool backward : {false, true}) {
       if (backward && op.work.backward_bytes == 0 && op.work.backward_flops == 0) continue;
-      benchmark::RegisterBenchmark((op.name + (backward ? "/backward" : "/forward")).c_str(), run, op, device, backward,
-                                   fma)
-          ->UseManualTime()
-          ->Unit(benchmark::kMillisecond);
+      auto* b = benchmark::RegisterBenchmark((op.name + (backward ? "/backward" : "/forward")).c_str(), run, op, device,
+                                             backward, peak[op.dtype]);
+      b->UseManualTime()->Unit(benchmark::kMillisecond);
+      if (gpu) b->Iterations(5);  // of many calls each
     }
   return 0;
 }

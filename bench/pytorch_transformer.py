@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times in PyTorch the training steps of transformer_bench: the same model, sizes, dropout and names.
 
-    python pytorch_transformer.py [--threads 2] [--seconds 10] [--filter iwslt] [--compile]
+    python pytorch_transformer.py [--threads 2] [--device cuda] [--seconds 10] [--filter iwslt] [--compile]
 
 f32 is eager f32, bf16 is autocast with f32 weights. One product for q, k and v (k and v of the memory), the fused
 attention, Adam in one kernel: what a careful user of PyTorch writes. Prints one JSON object: name -> seconds of every
@@ -88,17 +88,19 @@ class Transformer(nn.Module):
         return F.linear(self.decoder_norm(x), self.table.weight)
 
 
-def step_of(batch, length, sizes, bf16, compiled):
-    model = Transformer(**sizes).train()
+def step_of(batch, length, sizes, bf16, compiled, device="cpu"):
+    if device == "cuda":
+        batch *= 2  # as transformer_bench does there
+    model = Transformer(**sizes).train().to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
-    ids = lambda: torch.randint(4, sizes["vocabulary"], (batch, length))
+    ids = lambda: torch.randint(4, sizes["vocabulary"], (batch, length), device=device)
     source, target, gold = ids(), ids(), ids()
-    mask = torch.ones(batch, 1, 1, length, dtype=torch.bool)
+    mask = torch.ones(batch, 1, 1, length, dtype=torch.bool, device=device)
     call = torch.compile(model) if compiled else model
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16) if bf16 else contextlib.nullcontext():
+        with torch.autocast(device, torch.bfloat16) if bf16 else contextlib.nullcontext():
             logits = call(source, target, mask)
         loss = F.cross_entropy(logits.float().flatten(0, 1), gold.flatten(), label_smoothing=0.1)
         loss.backward()
@@ -108,19 +110,24 @@ def step_of(batch, length, sizes, bf16, compiled):
     return step
 
 
-def measure(step, seconds):
-    step(), step()
+def measure(step, seconds, device="cpu"):
+    """Seconds of each step; on a GPU of each of ten, which follow one another without a wait."""
+    wait, steps = (torch.cuda.synchronize, 10) if device == "cuda" else (lambda: None, 1)
+    step(), step(), wait()
     times = []
-    while sum(times) < seconds or len(times) < 3:
+    while sum(times) * steps < seconds or len(times) < 3:
         start = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - start)
+        for _ in range(steps):
+            step()
+        wait()
+        times.append((time.perf_counter() - start) / steps)
     return times
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="(default: cpu)")
     parser.add_argument("--seconds", type=float, default=10, help="per benchmark (default: 10)")
     parser.add_argument("--filter", default="", help="only benchmarks whose name contains this")
     parser.add_argument("--compile", action="store_true", help="through torch.compile")
@@ -128,12 +135,13 @@ def main():
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
     result = {"context": {"torch": torch.__version__, "threads": torch.get_num_threads(),
-                          "compiled": arguments.compile}}
+                          "compiled": arguments.compile, "device": arguments.device}}
     for task, description in TASKS.items():
         for dtype in ("f32", "bf16"):
             name = f"{task}/step/{dtype}"
             if arguments.filter in name:
-                result[name] = measure(step_of(*description, dtype == "bf16", arguments.compile), arguments.seconds)
+                step = step_of(*description, dtype == "bf16", arguments.compile, arguments.device)
+                result[name] = measure(step, arguments.seconds, arguments.device)
     print(json.dumps(result))
 
 

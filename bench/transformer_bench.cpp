@@ -1,11 +1,16 @@
 // Times a training step of the Transformer: forward, backward, the norm of the gradient and Adam, on one batch without
-// padding. Its matrix products are set beside the peak of fused multiply-adds, measured in the same run.
+// padding. Its matrix products are set beside the peak of fused multiply-adds on the CPU, and beside a large product on
+// a GPU, measured in the same run.
 //
-//   transformer_bench [Google Benchmark's flags]      TASK/step/DTYPE; bench/pytorch_transformer.py has the same names
+//   transformer_bench [--device=cuda] [Google Benchmark's flags]
+//   TASK/step/DTYPE, on a GPU also TASK/step/un/DTYPE and with ten steps to an iteration; bench/pytorch_transformer.py
+//   has the same names
 #include <benchmark/benchmark.h>
 
 #include <limits>
+#include <numeric>
 
+#include "bench/device_time.h"
 #include "bench/machine.h"
 #include "engine/cpu/support.h"
 #include "engine/gemm/gemm.h"
@@ -23,14 +28,15 @@ struct Task {
 };
 
 // transformer_iwslt_de_en with the joined vocabulary of IWSLT14 de-en, and the small model for Multi30k.
-std::vector<Task> tasks() {
+std::vector<Task> tasks(Device device) {
   TransformerConfig iwslt, multi30k;
   iwslt.source_vocabulary = iwslt.target_vocabulary = 10152;
   multi30k.source_vocabulary = multi30k.target_vocabulary = 6000;
   multi30k.width = 256, multi30k.ffn_width = 512;
   multi30k.encoder_layers = multi30k.decoder_layers = 3;
   multi30k.dropout = 0.2;
-  return {{"iwslt", iwslt, 64, 32}, {"multi30k", multi30k, 128, 16}};
+  const std::int64_t more = device == Device::cuda ? 2 : 1;  // 4,096 tokens of each side, as in the recipe of IWSLT
+  return {{"iwslt", iwslt, 64 * more, 32}, {"multi30k", multi30k, 128 * more, 16}};
 }
 
 // Of the products alone; backward has two for each of forward's. Causal attention is counted in full.
@@ -43,59 +49,73 @@ double matrix_flops(const Task& task) {
   return 3 * 2 * tokens * weights;
 }
 
-TranslationBatch make_batch(const Task& task) {
+TranslationBatch make_batch(const Task& task, Device device) {
   const std::int64_t n = task.batch * task.length;
   const Shape shape{task.batch, task.length};
   std::uint32_t state = 1;
   const auto ids = [&](std::int64_t vocabulary) {
     std::vector<std::int64_t> v(n);
     for (std::int64_t& id : v) id = 4 + (state = state * 1664525u + 1013904223u) % std::uint32_t(vocabulary - 4);
-    return Tensor::of(shape, v);
+    return Tensor::of(shape, v, device);
   };
   const Tensor source = ids(task.config.source_vocabulary), input = ids(task.config.target_vocabulary),
                target = ids(task.config.target_vocabulary);
-  const Tensor mask = Tensor::of(shape, std::vector<std::uint8_t>(n, 1));
+  const Tensor mask = Tensor::of(shape, std::vector<std::uint8_t>(n, 1), device);
   return {source, mask, input, mask, target};
 }
 
-void run(benchmark::State& state, const Task& task, DType dtype, double fma) {
-  Transformer model(task.config, /*seed=*/1);
+void run(benchmark::State& state, const Task& task, DType dtype, Device device, double peak) {
+  Transformer model(task.config, /*seed=*/1, DType::f32, device);
   const std::vector<Parameter*> parameters = model.parameters();
   Optimizer optimizer(Adam(), {{parameters}});
-  const TranslationBatch batch = make_batch(task);
+  const TranslationBatch batch = make_batch(task, device);
   Tape tape;
   std::uint32_t step = 0;
   const auto train = [&] {
     for (Parameter* p : parameters) p->zero_grad();
     const Var loss =
         model.loss(batch, {.tape = tape, .dtype = dtype, .training = true, .seed = 1, .step = step++}, 0.1);
-    tape.backward(loss, Tensor::full({}, 1 / double(batch.target.size()), loss.dtype()));
+    tape.backward(loss, Tensor::full({}, 1 / double(batch.target.size()), loss.dtype(), device));
     tape.clear();
     optimizer.step(1e-4, clip_by_norm(parameters, std::numeric_limits<double>::infinity()).factor);
   };
   train();  // allocates, and compiles the products
-  for (auto _ : state) train();
-
-  const auto rate = [](double per_step) {
-    return benchmark::Counter(per_step, benchmark::Counter::kIsIterationInvariantRate);
-  };
-  state.counters["tokens/s"] = rate(2 * double(task.batch * task.length));
-  state.counters["GFLOP/s"] = rate(matrix_flops(task) / 1e9);
-  state.counters["of_peak_%"] = rate(100 * matrix_flops(task) / fma);
+  // Steps on a GPU follow one another without the host waiting between them, as in training.
+  const int steps = device == Device::cuda ? 10 : 1;
+  double total = 0;
+  for (auto _ : state) {
+    const std::vector<double> seconds = device_seconds(
+        device, steps, [] {}, train);
+    const double each = std::accumulate(seconds.begin(), seconds.end(), 0.0) / steps;
+    state.SetIterationTime(each);
+    total += each;
+  }
+  const double rate = double(state.iterations()) / total;
+  state.counters["tokens/s"] = rate * 2 * double(task.batch * task.length);
+  state.counters["GFLOP/s"] = rate * matrix_flops(task) / 1e9;
+  state.counters["of_peak_%"] = rate * 100 * matrix_flops(task) / peak;
 }
 
-int register_all(int&, char**) {
+int register_all(int& argc, char** argv) {
   require_cpu_support();
-  const double fma = fma_peak();
-  benchmark::AddCustomContext("machine", cpu_model());
-  benchmark::AddCustomContext("fma_GFLOP/s", fmt::format("{:.1f}", fma / 1e9));
-  benchmark::AddCustomContext("gemm", gemm_backend(Device::cpu, DType::f32));
-  for (const Task& task : tasks())
-    for (DType dtype : {DType::f32, DType::bf16})
-      benchmark::RegisterBenchmark(fmt::format("{}/step/{}", task.name, name(dtype)).c_str(), run, task, dtype, fma)
-          ->UseRealTime()
-          ->MeasureProcessCPUTime()
-          ->Unit(benchmark::kMillisecond);
+  const Device device = device_argument(argc, argv);
+  const bool gpu = device == Device::cuda;
+  const double fma = gpu ? 0 : fma_peak();
+  benchmark::AddCustomContext("machine", gpu ? cuda_description() : cpu_model());
+  if (!gpu) benchmark::AddCustomContext("fma_GFLOP/s", fmt::format("{:.1f}", fma / 1e9));
+  benchmark::AddCustomContext("gemm", gemm_backend(device, DType::f32));
+  for (Task task : tasks(device))
+    for (const char* normalizer : {"ln", "un"})
+      for (DType dtype : {DType::f32, DType::bf16}) {
+        const bool un = normalizer == std::string("un");
+        if (un && !gpu) continue;
+        task.config.normalizer = normalizer;
+        const std::string name = fmt::format("{}/step{}/{}", task.name, un ? "/un" : "", foldgrad::name(dtype));
+        auto* b = benchmark::RegisterBenchmark(name.c_str(), run, task, dtype, device,
+                                               gpu ? product_rate(device, dtype) : fma);
+        b->UseManualTime()->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
+        if (gpu) b->Iterations(5);
+      }
   return 0;
 }
 

@@ -7,7 +7,7 @@
 #
 #   scripts/gpu_check.sh [--quick] [tests] [sanitize] [bench]     default: all three
 #
-# --quick has limits that end it within 9 minutes of the build's end.
+# --quick has limits that end it within 9 minutes of the build's end, and does not run PyTorch.
 #
 # Libraries outside the system's folders are found through CMAKE_PREFIX_PATH. Debian's packages, unpacked with
 # `dpkg -x FILE.deb /deps` on a machine that cannot install them, are found through CMAKE_PREFIX_PATH=/deps/usr.
@@ -18,10 +18,11 @@ export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
 logs=build/gpu_check
 build=build/cuda
 sanitized=${SANITIZED:-*-*Large*}  # the tests of ops_test under compute-sanitizer, as --gtest_filter
-test_limit=600 sanitize_limit=${SANITIZE_SECONDS:-600} bench_limit=1200  # seconds a program, tool, benchmark
-tests_limit=7200                                                        # for all test programs
+test_limit=600 sanitize_limit=${SANITIZE_SECONDS:-600}  # seconds a program, tool
+bench_limit=1200 step_limit=600 peer_limit=600          # the operations; steps of training; those of PyTorch
+tests_limit=7200                                        # for all test programs
 if [[ ${1:-} == --quick ]]; then
-  test_limit=60 sanitize_limit=75 bench_limit=120 tests_limit=270
+  test_limit=60 sanitize_limit=60 bench_limit=90 step_limit=40 peer_limit=0 tests_limit=210
   shift
 fi
 (($# > 0)) || set -- tests sanitize bench
@@ -69,6 +70,19 @@ part() {
   [[ $result == passed ]] || failures=$((failures + 1))
   parts+=("$name|$result|$((SECONDS - begin))|$limit")
 }
+# A benchmark by events, whose figures are results.
+measured() {
+  local program=$1 limit=$2 file=bench/results/$3
+  part "$program" "$limit" "$build/$program" --device=cuda --benchmark_out="$file" --benchmark_out_format=json \
+    --benchmark_context=commit="$commit" --benchmark_context=gpu="$(tr ',=' '; ' <<<"$machine")"
+  [[ ! -e $file ]] || cp "$file" "$logs/"
+}
+peer() {
+  local name=$1
+  shift
+  part "$name" "$peer_limit" bash -c 'python3 bench/pytorch_transformer.py --device cuda --seconds 2 --filter iwslt "${@:2}" >"$1"' \
+    peer "bench/results/$name-gpu.json" "$@"
+}
 write_results() {
   local row name result seconds limit separator=""
   {
@@ -105,7 +119,7 @@ logged configure cmake --preset cuda "${generator[@]}" -DCMAKE_CUDA_ARCHITECTURE
 grep -E '^--   ' "$logs/configure.log"
 mapfile -t programs <"$build/gpu_tests.txt"
 targets=(foldgrad "${programs[@]}")
-grep -q '^--   Benchmarks *ON' "$logs/configure.log" && targets+=(ops_bench)
+grep -q '^--   Benchmarks *ON' "$logs/configure.log" && targets+=(ops_bench transformer_bench)
 logged build cmake --build --preset cuda -j "$(nproc)" --target "${targets[@]}" || exit 1
 
 for what in "$@"; do
@@ -127,10 +141,23 @@ for what in "$@"; do
       ;;
     bench)  # the other benchmarks are of the CPU
       [[ " ${targets[*]} " == *" ops_bench "* ]] || { echo "gpu_check: no benchmarks were built"; continue; }
-      part ops_bench "$bench_limit" "$build/ops_bench" --device=cuda \
-        --benchmark_out=bench/results/ops-gpu.json --benchmark_out_format=json \
-        --benchmark_context=commit="$commit" --benchmark_context=gpu="$(tr ',=' '; ' <<<"$machine")"
-      [[ ! -e bench/results/ops-gpu.json ]] || cp bench/results/ops-gpu.json "$logs/"
+      measured ops_bench "$bench_limit" ops-gpu.json
+      measured transformer_bench "$step_limit" transformer-gpu.json
+      # What needs a program that is not everywhere is left out where that is missing.
+      if command -v python3 >/dev/null; then
+        part curves "$step_limit" bench/device_curves.py --program "$build/foldgrad"
+      fi
+      if ((peer_limit > 0)) && python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+        peer pytorch
+        peer pytorch_compiled --compile
+      fi
+      if command -v ncu >/dev/null; then
+        # A step's kernels with their times and how much of the memory's and of the units' peak they reach.
+        part ncu "$step_limit" ncu --clock-control none --launch-skip 2000 --launch-count 1000 --csv --page raw \
+          --metrics gpu__time_duration.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,sm__throughput.avg.pct_of_peak_sustained_elapsed \
+          --log-file "$logs/ncu.csv" "$build/transformer_bench" --device=cuda --benchmark_filter=iwslt/step/bf16 \
+          --benchmark_min_time=0.01
+      fi
       ;;
   esac
 done

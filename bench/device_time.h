@@ -1,0 +1,19 @@
+// How long a device takes for something, whatever the host does meanwhile.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "engine/device.h"
+
+namespace foldgrad::bench {
+
+// Seconds of each of `times` calls of `timed`, every one behind a call of `before`, which does not count. On the CPU by
+// the clock. On a GPU by events in its queue, for which the host waits once, in the end; between them lies also the
+// time in which the queue was empty, so kernels should take longer than the host takes to launch them.
+std::vector<double> device_seconds(Device device, int times, const std::function<void()>& before,
+                                   const std::function<void()>& timed);
+
+// Those by events. Throws std::runtime_error in builds without CUDA.
+std::vector<double> event_seconds(int times, const std::function<void()>& before, const std::function<void()>& timed);
+
+}  // namespace foldgrad::bench
