@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "engine/check.h"
@@ -24,22 +25,31 @@ std::size_t size_class(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
+}  // namespace
+
+// Of the system's memory, or of another pool's: then it is a reserve.
 class Pool {
  public:
-  explicit Pool(Device device) : device_(device) {}
+  explicit Pool(Device device, std::shared_ptr<Pool> parent = nullptr) : device_(device), parent_(std::move(parent)) {}
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  ~Pool() {  // of a reserve
+    for (const auto& [size, blocks] : blocks_)
+      for (void* block : blocks.free) parent_->give_back({block, nullptr}, size);
+  }
 
   struct Taken {
     void* block;
     std::size_t* held;  // by whom; null where that is not counted
   };
 
-  Taken take(std::size_t size) {
+  Taken take(std::size_t size, bool for_reserve = false) {
     const std::lock_guard lock(mutex_);
-    std::size_t* held = holder();
+    std::size_t* held = for_reserve ? nullptr : holder();
     Blocks& blocks = blocks_[size];
     void* block = nullptr;
     if (blocks.free.empty()) {
-      block = from_system(size, blocks);
+      block = more(size, blocks);
     } else {
       block = blocks.free.back();
       blocks.free.pop_back();
@@ -56,7 +66,21 @@ class Pool {
     if (taken.held) *taken.held -= size;
     statistics_.current -= size;
     statistics_.cached += size;
-    blocks_.find(size)->second.free.push_back(taken.block);  // there is room, see from_system()
+    blocks_.find(size)->second.free.push_back(taken.block);  // there is room, see more()
+  }
+
+  // Of a block that a pool has handed out: whose it is now that it is free.
+  void receive(Pool& from, const Taken& taken, std::size_t size) noexcept {
+    if (parent_.get() != &from) return from.give_back(taken, size);
+    from.forget_holder(taken, size);
+    const std::lock_guard lock(mutex_);
+    try {
+      Blocks& blocks = blocks_[size];
+      blocks.free.push_back(taken.block);
+      ++blocks.all;
+      statistics_.cached += size;
+    } catch (const std::bad_alloc&) {  // the block is lost, which is better than another's
+    }
   }
 
   void release_cache() {
@@ -80,16 +104,27 @@ class Pool {
     std::size_t all = 0;  // free ones and those handed out
   };
 
-  void* from_system(std::size_t size, Blocks& blocks) {
-    ++statistics_.system_allocations;
+  void forget_holder(const Taken& taken, std::size_t size) {
+    const std::lock_guard lock(mutex_);
+    if (taken.held) *taken.held -= size;
+  }
+
+  void* more(std::size_t size, Blocks& blocks) {
     // Room for the day when all are free: giving back must work when nothing is left to allocate.
     if (blocks.free.capacity() <= blocks.all) blocks.free.reserve(2 * blocks.all + 8);
-    void* block = asking_twice(size);
+    void* block = parent_ ? from_parent(size) : asking_twice(size);
     ++blocks.all;
     return block;
   }
 
+  void* from_parent(std::size_t size) try {
+    return parent_->take(size, /*for_reserve=*/true).block;
+  } catch (const OutOfMemory& e) {
+    throw OutOfMemory(e.what() + holders());
+  }
+
   void* asking_twice(std::size_t size) try {
+    ++statistics_.system_allocations;
     try {
       return system_allocate(device_, size);
     } catch (const std::runtime_error&) {
@@ -140,21 +175,27 @@ class Pool {
   }
 
   const Device device_;
+  const std::shared_ptr<Pool> parent_;  // null: the system
   std::mutex mutex_;
   std::map<std::size_t, Blocks> blocks_;
   std::map<std::string, std::size_t> held_;  // of blocks handed out, by scope
   Statistics statistics_;
 };
 
+namespace {
+
+thread_local const std::shared_ptr<Pool>* used = nullptr;  // instead of the device's
+
 // One for the host and one for each GPU. Never destroyed: tensors with static lifetime may be released after any static
 // pool.
-Pool& pool(Device device) {
-  static const auto pools = [] {
-    std::array<Pool*, 1 + kMostCudaDevices> all;
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = new Pool(i == 0 ? Device::cpu : Device::cuda);
+const std::shared_ptr<Pool>& pool(Device device) {
+  static const auto& pools = *[] {
+    auto* all = new std::array<std::shared_ptr<Pool>, 1 + kMostCudaDevices>;
+    for (std::size_t i = 0; i < all->size(); ++i)
+      (*all)[i] = std::make_shared<Pool>(i == 0 ? Device::cpu : Device::cuda);
     return all;
   }();
-  return *pools[device == Device::cpu ? 0 : std::size_t(1 + cuda_device())];
+  return pools[device == Device::cpu ? 0 : std::size_t(1 + cuda_device())];
 }
 
 }  // namespace
@@ -162,13 +203,19 @@ Pool& pool(Device device) {
 std::shared_ptr<void> allocate(Device device, std::size_t bytes) {
   if (bytes == 0) return nullptr;
   const std::size_t size = size_class(bytes);
-  Pool& from = pool(device);
-  const Pool::Taken taken = from.take(size);
-  return std::shared_ptr<void>(taken.block, [&from, taken, size](void*) { from.give_back(taken, size); });
+  const std::shared_ptr<Pool>& from = used && device == Device::cuda ? *used : pool(device);
+  const Pool::Taken taken = from->take(size);
+  return std::shared_ptr<void>(taken.block, [from, taken, size](void*) {
+    used ? (*used)->receive(*from, taken, size) : from->give_back(taken, size);
+  });
 }
 
-Statistics statistics(Device device) { return pool(device).statistics(); }
-void reset_peak(Device device) { pool(device).reset_peak(); }
-void release_cache(Device device) { pool(device).release_cache(); }
+Statistics statistics(Device device) { return pool(device)->statistics(); }
+void reset_peak(Device device) { pool(device)->reset_peak(); }
+void release_cache(Device device) { pool(device)->release_cache(); }
+
+Reserve::Reserve() : pool_(std::make_shared<Pool>(Device::cuda, pool(Device::cuda))) {}
+Reserve::Use::Use(const Reserve& reserve) : pool_(reserve.pool_), before_(std::exchange(used, &pool_)) {}
+Reserve::Use::~Use() { used = before_; }
 
 }  // namespace foldgrad::memory

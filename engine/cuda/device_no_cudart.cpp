@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "engine/cpu/host_memory.h"
+#include "engine/cuda/capture.h"
 #include "engine/cuda/emulated_devices.h"
 #include "engine/cuda/no_wait.h"
 #include "engine/cuda_devices.h"
@@ -42,6 +43,19 @@ void cuda_synchronize() {
 }
 
 namespace memory {
+namespace {
+
+// `action` reaches memory of the device.
+template <class Action>
+void now_or_in_a_graph(const Action& action) {
+  const auto run = [action] {
+    const emulation::DeviceAccess access;
+    action();
+  };
+  capturing() ? record(run) : run();
+}
+
+}  // namespace
 
 void* system_allocate(Device device, std::size_t bytes) {
   if (device == Device::cuda && !cuda_available())
@@ -72,9 +86,10 @@ void system_release([[maybe_unused]] Device device, void* pointer) noexcept {
 
 void copy(Device to, void* target, Device from, const void* source, std::size_t bytes) {
   if (to == Device::cpu && from == Device::cpu) return host_copy(target, source, bytes);
-  if (bytes > 0 && to == Device::cpu) before_wait("a copy to the host");
-  const emulation::DeviceAccess access;
-  host_copy(target, source, bytes);
+  if (bytes == 0) return;
+  if (to == Device::cpu) before_wait("a copy to the host");
+  if (from == Device::cpu) refuse_in_capture("a copy from the host");
+  now_or_in_a_graph([=] { host_copy(target, source, bytes); });
 }
 
 void zero(Device device, void* target, std::size_t bytes) {
@@ -83,8 +98,7 @@ void zero(Device device, void* target, std::size_t bytes) {
     std::memset(target, 0, bytes);
     return;
   }
-  const emulation::DeviceAccess access;
-  std::memset(target, 0, bytes);
+  now_or_in_a_graph([=] { std::memset(target, 0, bytes); });
 }
 
 }  // namespace memory

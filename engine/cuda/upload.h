@@ -4,7 +4,8 @@
 
 namespace foldgrad {
 
-// The source may be changed as soon as this returns. Throws std::runtime_error when the copy fails.
+// The source may be changed as soon as this returns. Throws std::runtime_error when the copy fails, and cannot
+// be captured.
 void upload(void* target, const void* source, std::size_t bytes);
 
 }  // namespace foldgrad
