@@ -23,6 +23,7 @@
 #include "train/loop/optimizer/optimizer.h"
 #include "train/loop/optimizer/weight_average.h"
 #include "train/loop/schedule.h"
+#include "train/loop/step_graphs.h"
 #include "train/loop/task.h"
 
 namespace foldgrad {
@@ -45,6 +46,7 @@ struct TrainerOptions {
   std::uint64_t seed = 1;          // of dropout
   DType dtype = DType::f32;        // of activations
   OnNan on_nan = OnNan::abort;
+  bool graphs = true;               // on CUDA: steps are captured and replayed (step_graphs.h)
   double average_decay = 0;         // of the moving average of weights; 0: there is none
   bool average_statistics = false;  // of the normalizers' running statistics too [AVG-3]
 };
@@ -97,7 +99,8 @@ class Trainer {
   std::vector<std::string> check();
 
   std::int64_t updates() const { return optimizer_.steps(); }
-  WeightAverage* average() { return average_ ? &*average_ : nullptr; }  // null without average_decay
+  const StepGraphs* graphs() const { return graphs_ ? &*graphs_ : nullptr; }  // null where each step is run eagerly
+  WeightAverage* average() { return average_ ? &*average_ : nullptr; }        // null without average_decay
 
   // Of a report, what check() or report() has seen.
   TrainingState snapshot() const;
@@ -113,7 +116,11 @@ class Trainer {
     std::int64_t weight, work;
   };
 
-  Record update(Tape& tape);
+  Record update(Tape& tape, bool eager = false);
+  // What of an update runs on the model's device, and nothing else: results are the losses, and behind them the norm.
+  std::vector<Tensor> compute(const std::vector<Examples>& batches, Tape& tape);
+  void write_numbers(const std::vector<Examples>& batches, std::int64_t weight);
+  Tensor number(std::int64_t i) const;
   std::size_t first_failure() const;  // among the records; as many as there are when all are finite
   std::string checked_update();       // makes it, and tells what was not finite
   std::string mend(std::size_t failed);
@@ -126,6 +133,10 @@ class Trainer {
   TrainerOptions options_;
   std::vector<Parameter*> parameters_, clipped_adaptively_;
   Tape tape_;
+  // What changes from step to step, f64 on the model's device: the reciprocal of the weight of all batches; of each
+  // batch the step of its random numbers and its weight; the optimizer's.
+  Tensor numbers_;
+  std::optional<StepGraphs> graphs_;
   std::optional<WeightAverage> average_;
   ReportSums sums_;               // up to the last check()
   double gradient_norm_ = 0;      // of the last update then

@@ -79,19 +79,20 @@ void Optimizer::check_update(const Tensor& gradient_scale) const {
 
 void Optimizer::step(double lr, const Tensor& gradient_scale) {
   check_update(gradient_scale);
-  const std::vector<double> numbers = begin_step(lr);
+  const std::vector<double> numbers = next_numbers(lr);
   run(Tensor::of({std::int64_t(numbers.size())}, numbers, like().device()), gradient_scale);
+  count_step();
 }
 
-std::vector<double> Optimizer::begin_step(double lr) {
+std::vector<double> Optimizer::next_numbers(double lr) const {
   FOLDGRAD_CHECK(lr >= 0 && std::isfinite(lr), "{}: lr must be finite and at least 0, got {}", name_, lr);
-  ++steps_;
+  const double t = double(steps_ + 1);
   std::vector<double> numbers;
   for (const auto& [weight_decay, lr_scale] : groups_) {
     double rate = lr, decay = weight_decay, root_scale = 1;
     with_adam(rule_, [&](const auto& adam) {
-      const double correction1 = 1 - std::pow(adam.beta1, double(steps_));
-      const double correction2 = std::sqrt(1 - std::pow(adam.beta2, double(steps_)));
+      const double correction1 = 1 - std::pow(adam.beta1, t);
+      const double correction2 = std::sqrt(1 - std::pow(adam.beta2, t));
       const bool fairseq = std::holds_alternative<Adam>(rule_);
       rate = lr / correction1 * (fairseq ? correction2 : 1);  // [ADAM-3, ADAM-4]
       decay = weight_decay * lr * lr_scale;
@@ -102,7 +103,7 @@ std::vector<double> Optimizer::begin_step(double lr) {
   return numbers;
 }
 
-void Optimizer::update(const Tensor& numbers, const Tensor& gradient_scale) {
+void Optimizer::update(const Tensor& numbers, const Tensor& gradient_scale) const {
   check_operand(name_, "the numbers of a step", numbers, {std::int64_t(groups_.size()) * kGroupNumbers}, DType::f64,
                 like(), "the first parameter");
   check_update(gradient_scale);

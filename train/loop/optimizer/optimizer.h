@@ -54,12 +54,12 @@ class Optimizer {
   // gives it; undefined for 1. Throws std::invalid_argument, before anything has changed, when a parameter has no
   // gradient, or one that does not fit, and for a negative lr or one that is not finite.
   void step(double lr, const Tensor& gradient_scale = {});
-  // The same in two halves, the second of which can be captured (engine/cuda/graph.h) and replayed in later steps.
-  // First, on the host: the step is counted, and what it has for itself computed (Adam's corrections, rates and
-  // decays). Throws std::invalid_argument for that lr.
-  std::vector<double> begin_step(double lr);
-  // Then, with these numbers in a vector on the parameters' device, the update.
-  void update(const Tensor& numbers, const Tensor& gradient_scale = {});
+  // The same in three parts, the second of which can be captured (engine/cuda/graph.h) and replayed in later steps:
+  // what the next step has for itself (rates, decays, Adam's corrections); the update, with these numbers in a vector
+  // on the parameters' device; its count.
+  std::vector<double> next_numbers(double lr) const;
+  void update(const Tensor& numbers, const Tensor& gradient_scale = {}) const;
+  void count_step() { ++steps_; }
   std::int64_t steps() const { return steps_; }
   // Of every parameter, before the next backward pass: gradients add up otherwise.
   void zero_grad();
