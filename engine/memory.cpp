@@ -5,6 +5,7 @@
 #include <bit>
 #include <map>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -25,12 +26,64 @@ std::size_t size_class(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
+// Of the blocks of a GPU that are handed out: what each scope of tapes holds.
+class Holders {
+ public:
+  // Of the scope at hand; it is not counted before add().
+  std::size_t* here() {
+    const std::lock_guard lock(mutex_);
+    const std::string* scope = where().scope;
+    return &held_[scope ? *scope : ""];
+  }
+  void add(std::size_t* held, std::size_t size) {
+    if (!held) return;
+    const std::lock_guard lock(mutex_);
+    *held += size;
+  }
+  void remove(std::size_t* held, std::size_t size) noexcept {
+    if (!held) return;
+    const std::lock_guard lock(mutex_);
+    *held -= size;
+  }
+
+  // A line for each scope that holds something, the largest first, of so many bytes of which reserves keep the rest.
+  std::string table(std::size_t current) {
+    constexpr std::size_t kMost = 12;
+    const std::lock_guard lock(mutex_);
+    std::vector<std::pair<std::size_t, std::string>> all;
+    std::size_t kept = current;
+    for (const auto& [scope, bytes] : held_) {
+      if (bytes > 0)
+        all.emplace_back(bytes, scope.empty() ? "outside of layers: parameters, optimizer, inputs" : scope);
+      kept -= bytes;
+    }
+    if (kept > 0) all.emplace_back(kept, "nobody: kept for captured graphs");
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::string text = fmt::format("; {:.1f} MiB of it are held by", double(current) / (1 << 20));
+    std::size_t rest = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (i < kMost)
+        text += fmt::format("\n  {:>9.1f} MiB  {}", double(all[i].first) / (1 << 20), all[i].second);
+      else
+        rest += all[i].first;
+    }
+    if (rest > 0) text += fmt::format("\n  {:>9.1f} MiB  {} others", double(rest) / (1 << 20), all.size() - kMost);
+    return all.empty() ? "" : text;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::size_t> held_;
+};
+
 }  // namespace
 
 // Of the system's memory, or of another pool's: then it is a reserve.
 class Pool {
  public:
-  explicit Pool(Device device, std::shared_ptr<Pool> parent = nullptr) : device_(device), parent_(std::move(parent)) {}
+  explicit Pool(Device device) : device_(device), holders_(std::make_shared<Holders>()) {}
+  explicit Pool(const std::shared_ptr<Pool>& parent)
+      : device_(parent->device_), holders_(parent->holders_), parent_(parent) {}
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
   ~Pool() {  // of a reserve
@@ -43,9 +96,10 @@ class Pool {
     std::size_t* held;  // by whom; null where that is not counted
   };
 
+  // Blocks for a reserve are counted when it hands them out, and of the host nobody asks who holds what.
   Taken take(std::size_t size, bool for_reserve = false) {
+    std::size_t* held = for_reserve || device_ == Device::cpu ? nullptr : holders_->here();
     const std::lock_guard lock(mutex_);
-    std::size_t* held = for_reserve ? nullptr : holder();
     Blocks& blocks = blocks_[size];
     void* block = nullptr;
     if (blocks.free.empty()) {
@@ -57,13 +111,13 @@ class Pool {
     }
     statistics_.current += size;
     statistics_.peak = std::max(statistics_.peak, statistics_.current);
-    if (held) *held += size;
+    holders_->add(held, size);
     return {block, held};
   }
 
   void give_back(const Taken& taken, std::size_t size) noexcept {
+    holders_->remove(taken.held, size);
     const std::lock_guard lock(mutex_);
-    if (taken.held) *taken.held -= size;
     statistics_.current -= size;
     statistics_.cached += size;
     blocks_.find(size)->second.free.push_back(taken.block);  // there is room, see more()
@@ -72,7 +126,7 @@ class Pool {
   // Of a block that a pool has handed out: whose it is now that it is free.
   void receive(Pool& from, const Taken& taken, std::size_t size) noexcept {
     if (parent_.get() != &from) return from.give_back(taken, size);
-    from.forget_holder(taken, size);
+    holders_->remove(taken.held, size);
     const std::lock_guard lock(mutex_);
     try {
       Blocks& blocks = blocks_[size];
@@ -104,23 +158,12 @@ class Pool {
     std::size_t all = 0;  // free ones and those handed out
   };
 
-  void forget_holder(const Taken& taken, std::size_t size) {
-    const std::lock_guard lock(mutex_);
-    if (taken.held) *taken.held -= size;
-  }
-
   void* more(std::size_t size, Blocks& blocks) {
     // Room for the day when all are free: giving back must work when nothing is left to allocate.
     if (blocks.free.capacity() <= blocks.all) blocks.free.reserve(2 * blocks.all + 8);
-    void* block = parent_ ? from_parent(size) : asking_twice(size);
+    void* block = parent_ ? parent_->take(size, /*for_reserve=*/true).block : asking_twice(size);
     ++blocks.all;
     return block;
-  }
-
-  void* from_parent(std::size_t size) try {
-    return parent_->take(size, /*for_reserve=*/true).block;
-  } catch (const OutOfMemory& e) {
-    throw OutOfMemory(e.what() + holders());
   }
 
   void* asking_twice(std::size_t size) try {
@@ -134,34 +177,7 @@ class Pool {
     return system_allocate(device_, size);
   } catch (const OutOfMemory& e) {
     if (device_ == Device::cpu) throw;
-    throw OutOfMemory(e.what() + holders());
-  }
-
-  // What the scope of the tape at hand holds. Of the host nobody asks.
-  std::size_t* holder() {
-    if (device_ == Device::cpu) return nullptr;
-    const std::string* scope = where().scope;
-    return &held_[scope ? *scope : ""];
-  }
-
-  // A line for each scope that holds something, the largest first.
-  std::string holders() const {
-    constexpr std::size_t kMost = 12;
-    std::vector<std::pair<std::size_t, std::string>> all;
-    for (const auto& [scope, bytes] : held_)
-      if (bytes > 0)
-        all.emplace_back(bytes, scope.empty() ? "outside of layers: parameters, optimizer, inputs" : scope);
-    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-    std::string text = fmt::format("; {:.1f} MiB of it are held by", double(statistics_.current) / (1 << 20));
-    std::size_t rest = 0;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (i < kMost)
-        text += fmt::format("\n  {:>9.1f} MiB  {}", double(all[i].first) / (1 << 20), all[i].second);
-      else
-        rest += all[i].first;
-    }
-    if (rest > 0) text += fmt::format("\n  {:>9.1f} MiB  {} others", double(rest) / (1 << 20), all.size() - kMost);
-    return all.empty() ? "" : text;
+    throw OutOfMemory(e.what() + holders_->table(statistics_.current));
   }
 
   void release_all() {
@@ -175,10 +191,10 @@ class Pool {
   }
 
   const Device device_;
-  const std::shared_ptr<Pool> parent_;  // null: the system
+  const std::shared_ptr<Holders> holders_;  // shared with its reserves
+  const std::shared_ptr<Pool> parent_;      // null: the system
   std::mutex mutex_;
   std::map<std::size_t, Blocks> blocks_;
-  std::map<std::string, std::size_t> held_;  // of blocks handed out, by scope
   Statistics statistics_;
 };
 
@@ -214,7 +230,7 @@ Statistics statistics(Device device) { return pool(device)->statistics(); }
 void reset_peak(Device device) { pool(device)->reset_peak(); }
 void release_cache(Device device) { pool(device)->release_cache(); }
 
-Reserve::Reserve() : pool_(std::make_shared<Pool>(Device::cuda, pool(Device::cuda))) {}
+Reserve::Reserve() : pool_(std::make_shared<Pool>(pool(Device::cuda))) {}
 Reserve::Use::Use(const Reserve& reserve) : pool_(reserve.pool_), before_(std::exchange(used, &pool_)) {}
 Reserve::Use::~Use() { used = before_; }
 
