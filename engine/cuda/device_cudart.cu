@@ -9,6 +9,7 @@
 #include "engine/cuda/launch.h"
 #include "engine/cuda/no_wait.h"
 #include "engine/cuda/per_device.h"
+#include "engine/cuda/slabs.h"
 #include "engine/cuda/trouble.h"
 #include "engine/cuda/upload.h"
 #include "engine/cuda_devices.h"
@@ -135,11 +136,9 @@ void cuda_synchronize() {
 }
 
 namespace memory {
+namespace {
 
-void* system_allocate(Device device, std::size_t bytes) {
-  if (device == Device::cpu) return host_allocate(bytes);
-  if (!cuda_available()) throw std::runtime_error("memory: no CUDA device: " + cuda_trouble(cuda_device()));
-  before_system_allocation();
+void* allocate_slab(std::size_t bytes) {
   const CudaDeviceGuard guard;
   void* pointer = nullptr;
   const cudaError_t error = cudaMalloc(&pointer, bytes);
@@ -151,9 +150,30 @@ void* system_allocate(Device device, std::size_t bytes) {
   return pointer;
 }
 
+// Of each device. Never destroyed, since tensors may be released after any static object.
+Slabs** slabs_of_devices() {
+  static Slabs** const all = [] {
+    static Slabs* made[kMostCudaDevices];
+    // cudaFree fails only while the process ends, when the driver has gone before us.
+    for (Slabs*& slabs : made) slabs = new Slabs(allocate_slab, [](void* slab) { cudaFree(slab); });
+    return made;
+  }();
+  return all;
+}
+
+}  // namespace
+
+void* system_allocate(Device device, std::size_t bytes) {
+  if (device == Device::cpu) return host_allocate(bytes);
+  if (!cuda_available()) throw std::runtime_error("memory: no CUDA device: " + cuda_trouble(cuda_device()));
+  before_system_allocation();
+  return slabs_of_devices()[cuda_device()]->allocate(bytes);
+}
+
 void system_release(Device device, void* pointer) noexcept {
   if (device == Device::cpu) return host_release(pointer);
-  cudaFree(pointer);  // it fails only while the process ends, when the driver has gone before us
+  for (int i = 0; i < kMostCudaDevices; ++i)
+    if (slabs_of_devices()[i]->release(pointer)) return;
 }
 
 void copy(Device to, void* target, Device from, const void* source, std::size_t bytes) {
