@@ -9,6 +9,7 @@
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"
 #include "ops/channel_norm/channel_norm_math.h"
+#include "ops/channel_norm/channel_record.h"
 
 namespace foldgrad {
 namespace {
@@ -69,7 +70,21 @@ Var Normalizer::apply(const Var& x, const NormContext& context) {
   FOLDGRAD_CHECK(shape.rank() >= 1 && shape[-1] == channels_, "{} ({}): x must have {} channels, got {}", site_,
                  info_.name, channels_, describe(x.value()));
   const Tape::Scope scope(x.tape(), site_);
-  return forward(x, context);
+  if (!records_ || !context.training) return forward(x, context);
+  records_->push_back(std::make_shared<ChannelRecord>());
+  return recorded(x, context, records_->back());
+}
+
+Var Normalizer::recorded(const Var& x, const NormContext& context, std::shared_ptr<ChannelRecord> record) {
+  const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  record->moments = channel_moments(x.value(), context.mask ? *context.mask : Tensor(), /*with_mean=*/false);
+  Tensor offset = Tensor::zeros({channels_}, dtype, x.device());
+  for (const Parameter* p : parameters())
+    if (p->name == site_ + ".bias") offset = p->value.dtype() == dtype ? p->value : p->value.to(dtype);
+  const Var y = forward(x, context);
+  // A node between x and all that uses it beside this site would add up gradients in another order.
+  if (y.id() == x.id()) return y;
+  return watch_channels(y, offset, std::move(record));
 }
 
 Var Normalizer::on_tape(Parameter& parameter, const Var& x) { return cast(x.tape().parameter(parameter), x.dtype()); }

@@ -15,6 +15,9 @@
 
 namespace foldgrad {
 
+struct ChannelRecord;
+using ChannelRecords = std::vector<std::shared_ptr<ChannelRecord>>;  // ops/channel_norm/channel_record.h
+
 struct NormContext {
   bool training = false;
   const Tensor* mask = nullptr;  // u8, x's shape without the last axis, 1 = real, on x's device; null: all are real
@@ -72,6 +75,11 @@ class Normalizer {
   // Throws std::invalid_argument unless x is [..., channels], and for what the operations refuse.
   Var apply(const Var& x, const NormContext& context);
 
+  // From now on every training pass adds what it computed to `records`, which its backward pass completes; null: no
+  // more. What is trained has the same bits with it and without; so one whose y is x itself has no gradient of its own
+  // there, and records none.
+  void record_into(ChannelRecords* records) { records_ = records; }
+
   // Named SITE.weight, SITE.bias and the like. They live as long as the normalizer.
   virtual std::vector<Parameter*> parameters() { return {}; }
 
@@ -101,6 +109,8 @@ class Normalizer {
 
  protected:
   virtual Var forward(const Var& x, const NormContext& context) = 0;
+  // forward() in training, with its record: by default of x and of what passes back through y.
+  virtual Var recorded(const Var& x, const NormContext& context, std::shared_ptr<ChannelRecord> record);
   // The parameter on x's tape, in x's dtype.
   static Var on_tape(Parameter& parameter, const Var& x);
 
@@ -109,6 +119,7 @@ class Normalizer {
   NormalizerOptions options_;
   std::string site_;
   std::int64_t channels_;
+  ChannelRecords* records_ = nullptr;
 };
 
 // Parameters have this dtype; the state is f64 where that is, otherwise f32.

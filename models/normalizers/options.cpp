@@ -32,6 +32,7 @@ bool valid(const Option& option, const std::string& text) {
       return text == "0" || text == "1" || text == "true" || text == "false";
     case Option::Kind::choice:
       return option.has_choice(text);
+    case Option::Kind::integers:  // of configurations alone
     case Option::Kind::text:
       break;
   }

@@ -128,12 +128,19 @@ class ChannelNormalizer : public WithGainAndBias {
     const Var in = scaling_(x);
     const Var gamma = on_tape(gamma_, x);
     const Var beta = on_tape(beta_, x);
-    return channel_norm(in, gamma, beta, context.mask, state_, norm_, context.training);
+    return channel_norm(in, gamma, beta, context.mask, state_, norm_, context.training, std::move(record_));
+  }
+  Var recorded(const Var& x, const NormContext& context, std::shared_ptr<ChannelRecord> record) override {
+    record_ = std::move(record);
+    return forward(x, context);
   }
 
   ChannelNormOptions norm_;
   GroupScaling scaling_;
   ChannelNormState state_;
+
+ private:
+  std::shared_ptr<ChannelRecord> record_;  // of the next pass
 };
 
 class RegularizedNormalizer final : public ChannelNormalizer {

@@ -25,6 +25,8 @@ std::string Option::values() const {
       return values_of("a number", range);
     case Kind::integer:
       return values_of("an integer", range);
+    case Kind::integers:
+      return "a list of integers";
     case Kind::boolean:
       return "true or false";
     case Kind::flag:

@@ -24,8 +24,9 @@ struct Option {
   enum class Kind {
     number,
     integer,
-    boolean,  // true or false
-    flag,     // the same, where all values are text: 0 or 1
+    integers,  // a list of them
+    boolean,   // true or false
+    flag,      // the same, where all values are text: 0 or 1
     choice,
     text
   };

@@ -45,6 +45,7 @@ struct ChannelNormNode {
   ChannelNormState state;
   ChannelNormOptions options;
   bool training;
+  std::shared_ptr<ChannelRecord> record;  // may be null
 
   const char* name() const { return "channel_norm"; }
   std::vector<double> arguments() const { return {double(training)}; }
@@ -83,6 +84,11 @@ struct ChannelNormNode {
                                       .dbeta = grads.out<T>(2),
                                       .dx = {dy_factor.data<S>(), offset.data<S>(), x_factor.data<S>()}};
     FOLDGRAD_RUN(x.device(), channel_norm, step);
+    if (record) {
+      record->gradient_sum = sum_dy_x;
+      record->gain = gamma.clone();  // which the optimizer changes in its place
+      record->x_factor = x_factor;
+    }
     if (!grads.wanted(0)) return;
     const ChannelGradient<T> gradient{
         .dx = grads.out<T>(0),
@@ -128,7 +134,7 @@ void check_state(const ChannelNormState& state, const ChannelNormOptions& option
 }  // namespace
 
 Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tensor* mask, const ChannelNormState& state,
-                 const ChannelNormOptions& options, bool training) {
+                 const ChannelNormOptions& options, bool training, std::shared_ptr<ChannelRecord> record) {
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
   check_floating("channel_norm", "x", x, 1);
   const std::int64_t C = x.shape()[-1], R = C ? x.size() / C : 0;
@@ -164,6 +170,12 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tenso
                                 .rows = R,
                                 .columns = C};
     FOLDGRAD_RUN(x.device(), channel_norm, apply);
+    if (record) {
+      record->moments = moments;
+      record->rstd = context.rstd;
+      record->flags = context.flags;
+      record->options = options;
+    }
     return xv.tape().record(y, {xv, gammav, betav},
                             ChannelNormNode{.x = x,
                                             .gamma = gamma,
@@ -171,7 +183,8 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tenso
                                             .context = context,
                                             .state = state,
                                             .options = options,
-                                            .training = training});
+                                            .training = training,
+                                            .record = record});
   });
 }
 

@@ -65,6 +65,7 @@
 #include "engine/tape.h"
 #include "ops/affine/affine_map.h"
 #include "ops/channel_norm/channel_norm_options.h"
+#include "ops/channel_norm/channel_record.h"
 
 namespace foldgrad {
 
@@ -88,9 +89,10 @@ struct ChannelNormState {
 // estimates are used as constants, nothing is written, and gradients are exact.
 //
 // x: [..., C]; gamma, beta: [C]; mask: u8, x's shape without the last axis, 1 = real, or null: all are.
+// A `record` gets what a training pass and its backward pass computed; they compute the same with it and without.
 // Throws std::invalid_argument for operands or state that don't fit x or the options, and for options out of range.
 Var channel_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor* mask, const ChannelNormState& state,
-                 const ChannelNormOptions& options, bool training);
+                 const ChannelNormOptions& options, bool training, std::shared_ptr<ChannelRecord> record = nullptr);
 
 // The inference form.  [CN-4]
 AffineMap channel_affine(const ChannelNormState& state, const Tensor& gamma, const Tensor& beta,

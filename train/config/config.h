@@ -56,6 +56,13 @@ struct OutputConfig {
   bool operator==(const OutputConfig&) const = default;
 };
 
+// What is recorded of normalizers (train/analyses/recorder.h).
+struct RecordConfig {
+  std::vector<std::int64_t> from;  // the first update of each phase, from the end where negative; none: nothing
+  std::int64_t steps = 182;        // of each phase
+  bool operator==(const RecordConfig&) const = default;
+};
+
 // Which keys there are is the family's choice; members that it has no keys for stay as they are.
 struct ExperimentConfig {
   std::string family = "transformer";  // a row of train/tasks/families.h
@@ -69,6 +76,7 @@ struct ExperimentConfig {
   TrainConfig train;
   ValidateConfig validate;
   OutputConfig output;
+  RecordConfig record;
 
   bool of_images() const;
   // Of the model of this family.

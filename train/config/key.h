@@ -27,6 +27,7 @@ struct ConfigKey : Option {
   void set_kind(const Field&) {
     if (std::is_same_v<Field, double>) kind = Kind::number;
     if (std::is_same_v<Field, std::int64_t>) kind = Kind::integer;
+    if (std::is_same_v<Field, std::vector<std::int64_t>>) kind = Kind::integers;
     if (std::is_same_v<Field, bool>) kind = Kind::boolean;
   }
 };

@@ -158,9 +158,18 @@ void visit_output_keys(Output& o, const Visitor& v) {
   v(o.keep, ConfigKey("output", "keep", "checkpoints", "Newest checkpoints to keep, beside the best", at_least(1)));
 }
 
+template <class Record, class Visitor>
+void visit_record_keys(Record& r, const Visitor& v) {
+  v(r.from, ConfigKey("record", "from", "updates",
+                      "First updates of what is recorded of normalizers at the begin and at the end, the latter "
+                      "negative: -200 is the 200th from the end"));
+  v(r.steps, ConfigKey("record", "steps", "updates", "How many to record from each of them", at_least(1)));
+}
+
 // `Config` is ExperimentConfig or const ExperimentConfig. Calls visitor(field, ConfigKey) for every key that its family
-// has, section after section, the family first: a visitor may set it. A field is std::int64_t, double, bool or
-// std::string. The options of normalizers are not here but in normalizers(), models/normalizers/normalizer.h.
+// has, section after section, the family first: a visitor may set it. A field is std::int64_t, double, bool,
+// std::string or a list of std::int64_t. The options of normalizers are not here but in normalizers(),
+// models/normalizers/normalizer.h.
 template <class Config, class Visitor>
 void visit_config(Config& c, const Visitor& visitor) {
   const auto v = [&visitor](auto& field, ConfigKey key) {
@@ -180,6 +189,7 @@ void visit_config(Config& c, const Visitor& visitor) {
   const auto without_effect = [&v](auto& field, const ConfigKey& key) { v(field, off_trajectory(key)); };
   visit_validate_keys(c.validate, images, without_effect);
   visit_output_keys(c.output, without_effect);
+  visit_record_keys(c.record, without_effect);
 }
 
 }  // namespace foldgrad

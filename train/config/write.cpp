@@ -26,6 +26,7 @@ std::string quoted(const std::string& text) {
 std::string toml_of(const std::string& value) { return quoted(value); }
 std::string toml_of(bool value) { return value ? "true" : "false"; }
 std::string toml_of(std::int64_t value) { return fmt::format("{}", value); }
+std::string toml_of(const std::vector<std::int64_t>& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
 // "-0" would be read as an integer, which has no sign there.
 std::string toml_of(double value) { return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value); }
 

@@ -30,6 +30,7 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
 void Trainer::step() { records_.push_back(update(tape_)); }
 
 Trainer::Record Trainer::update(Tape& tape, bool eager) {
+  if (observer_ && observer_->begin(updates() + 1)) eager = true;
   std::vector<Examples> batches;
   Record record{{}, {}, 0, 0};
   for (std::int64_t k = 0; k < options_.accumulate; ++k) {
@@ -49,6 +50,7 @@ Trainer::Record Trainer::update(Tape& tape, bool eager) {
   record.gradient_norm = record.losses.back();
   record.losses.pop_back();
   optimizer_.count_step();
+  if (observer_) observer_->end(updates());
   return record;
 }
 

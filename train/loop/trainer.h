@@ -25,6 +25,7 @@
 #include "train/loop/schedule.h"
 #include "train/loop/step_graphs.h"
 #include "train/loop/task.h"
+#include "train/loop/update_observer.h"
 
 namespace foldgrad {
 
@@ -89,6 +90,9 @@ class Trainer {
   // All must outlive the trainer. Throws std::invalid_argument for accumulate below 1 and a negative clip or agc.
   Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options);
 
+  // Which must outlive the trainer; null: none.
+  void observe(UpdateObserver* observer) { observer_ = observer; }
+
   // One update. Throws what task, optimizer and schedule throw.
   void step();
 
@@ -137,6 +141,7 @@ class Trainer {
   // batch the step of its random numbers and its weight; the optimizer's.
   Tensor numbers_;
   std::optional<StepGraphs> graphs_;
+  UpdateObserver* observer_ = nullptr;
   std::optional<WeightAverage> average_;
   ReportSums sums_;               // up to the last check()
   double gradient_norm_ = 0;      // of the last update then

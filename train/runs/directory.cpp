@@ -55,7 +55,7 @@ void RunDirectory::begin(const std::string& config_text, const std::vector<std::
                          const nlohmann::ordered_json& environment) const {
   for (const std::string& directory : {checkpoints(), samples()}) make_directories(directory);
   sync_directory(path_);
-  for (const std::string& directory : {path_, samples(), checkpoints()}) remove_unfinished(directory);
+  for (const std::string& directory : {path_, samples(), statistics(), checkpoints()}) remove_unfinished(directory);
   const std::string before = exists(command()) ? read_file(command()) : "";
   write_file_atomically(command(), before + command_line(arguments));
   write_file_atomically(this->environment(),

@@ -6,6 +6,7 @@
 //   RUN/report.html   train/reports/report.h, when training has ended
 //   RUN/samples/      step-00012000.txt, a few translations of each validation
 //   RUN/exhibits.json what the last validation leaves for the report besides scores, train/reports/report.h
+//   RUN/statistics/   begin.safetensors, end.safetensors, train/analyses/recording.h
 //   RUN/checkpoints/  train/checkpoints/checkpoint.h
 //   RUN/lock          who writes to it, train/runs/lock.h
 #pragma once
@@ -28,6 +29,7 @@ class RunDirectory {
   std::string checkpoints() const { return path_ + "/checkpoints"; }
   std::string report() const { return path_ + "/report.html"; }
   std::string exhibits() const { return path_ + "/exhibits.json"; }
+  std::string statistics() const { return path_ + "/statistics"; }
   std::string samples() const { return path_ + "/samples"; }
   std::string sample(std::int64_t step) const;
 

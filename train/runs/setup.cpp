@@ -17,13 +17,40 @@ void require_schedule(const TrainConfig& t) {
                     t.epochs, t.warmup_epochs));
 }
 
+void require_phases(const RecordConfig& record) {
+  const std::vector<std::int64_t>& from = record.from;
+  const auto wrong = [&](const char* what) {
+    throw ConfigError(fmt::format("record.from {}, got [{}]", what, fmt::join(from, ", ")));
+  };
+  if (from.size() > 2) wrong("must be at most two updates, one of the begin and one of the end");
+  if (contains(from, std::int64_t(0))) wrong("must not have 0: the first update is 1, the last -1");
+  if (from.size() == 2 && (from[0] < 0 || from[1] > 0))
+    wrong("must be first an update from the begin, above 0, and then one from the end, below 0");
+}
+
 }  // namespace
+
+std::vector<RecordPhase> record_phases(const RecordConfig& record, std::int64_t updates) {
+  require_phases(record);
+  std::vector<RecordPhase> phases;
+  for (const std::int64_t from : record.from) {
+    const std::int64_t first = from > 0 ? from : updates + 1 + from, last = first + record.steps - 1;
+    if (first < 1 || last > updates)
+      throw ConfigError(
+          fmt::format("record.from = {} with record.steps = {} reaches from update {} to {}, but the run "
+                      "has updates 1 to {}",
+                      from, record.steps, first, last, updates));
+    phases.push_back({from > 0 ? "begin" : "end", first, last});
+  }
+  return phases;
+}
 
 void require_trainable(const ExperimentConfig& config) {
   const TrainConfig& t = config.train;
   const std::unique_ptr<Model> smallest = family(config.family).smallest_model(config);
   require_schedule(t);
   (void)Optimizer(optimizer_rule(t), parameter_groups(*smallest, t));
+  require_phases(config.record);
   if (t.average_statistics && t.average_decay == 0)
     throw ConfigError("train.average_statistics goes with an average: train.average_decay must be above 0, got 0");
   if (t.mix_off_epoch > 0 && t.mixup == 0 && t.cutmix == 0)

@@ -1,5 +1,6 @@
 // A configuration's keys, as what training is made of takes them.
 #pragma once
+#include "train/analyses/recorder.h"
 #include "train/config/config.h"
 #include "train/loop/trainer.h"
 
@@ -12,6 +13,9 @@ void require_trainable(const ExperimentConfig& config);
 // With `steps` and `warmup` that follow from epochs where the configuration has these, rounded up to whole updates.
 // Throws ConfigError where it has and there are no epochs (batches_per_epoch = 0).
 TrainConfig with_epochs_counted(TrainConfig config, std::int64_t batches_per_epoch);
+
+// The phases in a run of so many updates, "begin" before "end". Throws ConfigError for one that reaches beyond it.
+std::vector<RecordPhase> record_phases(const RecordConfig& config, std::int64_t updates);
 
 // One without weight decay for what train.no_decay names, and one for all else.
 std::vector<ParameterGroup> parameter_groups(Model& model, const TrainConfig& config);

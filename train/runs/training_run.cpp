@@ -44,13 +44,15 @@ class TrainingRun {
         train_(with_epochs_counted(config_.train, task_->batches_per_epoch())),
         optimizer_(optimizer_rule(train_), parameter_groups(model_, train_)),
         schedule_(schedule_options(train_)),
-        trainer_(*task_, optimizer_, schedule_, trainer_options(train_)) {
+        trainer_(*task_, optimizer_, schedule_, trainer_options(train_)),
+        recorder_(model_.normalizers(), record_phases(config_.record, train_.steps), run_.statistics()) {
     if (config_.validate.patience > 0 && task_->validates_on_test())
       throw ConfigError(
           fmt::format("validate.patience must be 0 where {} are validated on, since it would choose by them, "
                       "got {}",
                       test_data(), config_.validate.patience));
     if (start.checkpoint) restore(*start.checkpoint);
+    trainer_.observe(&recorder_);
   }
 
   // Writes to the run's directory, as train() does; the constructor finds what is wrong before.
@@ -78,6 +80,7 @@ class TrainingRun {
   Optimizer optimizer_;
   Schedule schedule_;
   Trainer trainer_;
+  Recorder recorder_;
   std::optional<EventLog> log_;
   std::vector<nlohmann::ordered_json> unlogged_;  // refused by the disk so far
   std::optional<ProgressLine> progress_;
@@ -151,6 +154,7 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
   if (log_->missing() > 0)
     say("warning: {}: {} bytes that it had when the checkpoint was saved are missing\n", run_.log(), log_->missing());
   if (start.checkpoint) say("resuming at step {}\n", trainer_.updates());
+  for (const std::string& warning : recorder_.resume(trainer_.updates())) say("warning: {}\n", warning);
   note_interrupts();
   progress_.emplace(trainer_.updates(), train_.steps);
   log_start(name_of_chosen(model_.device()));
@@ -241,6 +245,7 @@ void TrainingRun::save() try {
   const std::int64_t n = trainer_.updates();
   const bool best = state_.best.step == n;
   if (!best) state_.best = saved_best_;  // one that was never saved is lost
+  recorder_.save();                      // before, so that a checkpoint never lies behind what is recorded
   const RunState state{trainer_.snapshot(), state_.best, state_.without_better};
   save_checkpoint(run_.checkpoints(), to_checkpoint(state, n, config_hash(config_), log_->sync()),
                   {.keep = config_.output.keep,

@@ -21,6 +21,7 @@ ordered_json option_json(const NormalizerOption& option, const std::string& valu
     case Kind::number:
       return std::stod(value);
     case Kind::choice:
+    case Kind::integers:
     case Kind::text:
       break;
   }

@@ -119,6 +119,9 @@ const std::vector<Row> kRows = {
     {"output.save_every=3", "output.log_every=2", {"lr", "log"}},
     {"", "output.save_every=2", {"checkpoints"}},
     {"", "output.keep=1", {"checkpoints"}},
+
+    {"record.steps=2", "record.from=[1]", {"recordings"}},
+    {"record.from=[1,-2] record.steps=2", "record.steps=1", {"recordings"}},
 };
 
 std::string key_of(const Row& row) { return std::string(row.change).substr(0, std::string(row.change).find('=')); }

@@ -4,6 +4,7 @@
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/fuzz/fuzz.h"
 #include "tests/train/fuzz/run_silently.h"
+#include "train/analyses/recording.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/trace.h"
 #include "train/data/images/cifar.h"
@@ -23,6 +24,16 @@ TEST_F(FuzzSafetensors, AnyFile) {
   const std::string good = read_bytes(path);
   fuzz(
       3000, path, 20, [&](Mutator& m) { return m.safetensors(good); }, [&] { read_safetensors(path); });
+}
+
+using FuzzRecording = Fuzz;
+
+TEST_F(FuzzRecording, AnyFile) {
+  const std::string path = files_ / "begin.safetensors";
+  write_recording(path, {"un", {3, 4}, {{"a.norm", 1, {1, 2}, {3, 4}, {5, 6}, {7, 8}, {0, 1}}}});
+  const std::string good = read_bytes(path);
+  fuzz(
+      1000, path, 20, [&](Mutator& m) { return m.safetensors(good); }, [&] { read_recording(path); });
 }
 
 class FuzzModel : public Fuzz {

@@ -12,7 +12,7 @@ const std::vector<std::string> kConsequences = {"outcome",     "vocabulary",    
                                                 "loss 1",      "gradient 1",     "moments 1",       "weights 1",
                                                 "weights end", "statistics end", "validation loss", "samples"};
 // Which may differ in any run.
-const std::vector<std::string> kCadences = {"lr", "log", "validations", "checkpoints", "test scores"};
+const std::vector<std::string> kCadences = {"lr", "log", "validations", "checkpoints", "test scores", "recordings"};
 
 using RunNumbers = std::map<std::string, std::string>;
 
@@ -62,6 +62,9 @@ inline RunNumbers numbers_of_run(const std::string& run) {
     if (fs::is_directory(directory)) steps.push_back(directory.path().filename());
   std::sort(steps.begin(), steps.end());
   for (const std::string& step : steps) n["checkpoints"] += step + " ";
+  for (const char* phase : {"begin", "end"})
+    if (const std::string path = fmt::format("{}/statistics/{}.safetensors", run, phase); fs::exists(path))
+      n["recordings"] += numbers_of(read_safetensors(path), "");
   const std::string first = run + "/checkpoints/step-00000001";
   if (fs::exists(first)) {
     const SafetensorsFile model = read_safetensors(first + "/model.safetensors"),

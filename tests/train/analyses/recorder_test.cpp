@@ -1,0 +1,199 @@
+#include "train/analyses/recorder.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/cuda_devices.h"
+#include "engine/files/file.h"
+#include "tests/engine/error_message.h"
+#include "tests/engine/files/temporary_directory.h"
+
+namespace foldgrad::testing {
+namespace {
+
+constexpr std::int64_t kRows = 5, kChannels = 3;
+const std::vector<double> kX = {1, 2, -3, 0.5, -1, 2, 3, 1, 1, -2, 0.25, 4, 1.5, -0.5, -1};
+const std::vector<double> kDy = {0.1, -0.2, 0.3, 0.4, 0.5, -0.6, 0.7, 0.8, -0.9, 1, 1.1, 1.2, 0, 0, 0};
+const std::vector<std::uint8_t> kMask = {1, 1, 1, 1, 0};  // the last position is padding
+
+// A pass with the gain (2, 0.5, -1) and the bias (0.1, 0.2, 0.3).
+void pass(Normalizer& norm, Device device, const std::vector<double>& x = kX) {
+  const auto on_device = [&](const std::vector<double>& values, Shape shape) {
+    return Tensor::of<double>(std::move(shape), values).to(device);
+  };
+  for (Parameter* p : norm.parameters()) {
+    if (p->name == norm.site() + ".weight") p->value = on_device({2, 0.5, -1}, {3});
+    if (p->name == norm.site() + ".bias") p->value = on_device({0.1, 0.2, 0.3}, {3});
+  }
+  const Tensor mask = Tensor::of<std::uint8_t>({kRows}, kMask).to(device);
+  Tape tape;
+  const Var in = tape.variable(on_device(x, {kRows, kChannels}));
+  tape.backward(norm.apply(in, {.training = true, .mask = &mask}), on_device(kDy, {kRows, kChannels}));
+}
+
+std::vector<double> mean_squares() {
+  std::vector<double> q(kChannels);
+  for (std::int64_t i = 0; i < 4 * kChannels; ++i) q[i % kChannels] += kX[i] * kX[i] / 4;
+  return q;
+}
+
+// (1/n) sum gamma dy z over the real positions, z as `scale` makes it of a row's x and the channel.
+template <class Z>
+std::vector<double> gradient_statistics(const Z& z) {
+  constexpr double kGain[] = {2, 0.5, -1};
+  std::vector<double> G(kChannels);
+  for (std::int64_t r = 0; r < 4; ++r)
+    for (std::int64_t c = 0; c < kChannels; ++c) G[c] += kGain[c] * kDy[r * kChannels + c] * z(r, c) / 4;
+  return G;
+}
+
+std::string normalizer_of(const std::string& site) { return site.substr(0, site.find('.')); }
+
+void expect_near(const std::vector<float>& got, const std::vector<double>& want, const std::string& what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  for (std::size_t c = 0; c < want.size(); ++c)  // the file has f32
+    EXPECT_NEAR(got[c], want[c], 1e-6 * std::abs(want[c]) + 1e-9) << what << " of channel " << c;
+}
+
+class RecorderTest : public ::testing::Test {
+ protected:
+  std::vector<std::unique_ptr<Normalizer>> norms_;
+  TemporaryDirectory files_;
+
+  Recorder recorder(const std::vector<std::string>& names, Device device, const std::vector<RecordPhase>& phases) {
+    std::vector<Normalizer*> all;
+    norms_.clear();
+    for (const std::string& name : names) {
+      norms_.push_back(make_normalizer(name, {}, name + ".norm", kChannels, DType::f64, device));
+      all.push_back(norms_.back().get());
+    }
+    return Recorder(all, phases, files_ / "statistics");
+  }
+  std::string path(const std::string& phase = "begin") { return files_ / ("statistics/" + phase + ".safetensors"); }
+};
+
+TEST_F(RecorderTest, HasWhatIsDefinedForEveryNormalizer) {
+  const std::vector<double> q = mean_squares();
+  const auto by_rms = [&](std::int64_t r, std::int64_t c) { return kX[r * kChannels + c] / std::sqrt(q[c] + 1e-5); };
+  const auto by_layer = [&](std::int64_t r, std::int64_t c) {
+    double mean = 0, variance = 0;
+    for (int k = 0; k < kChannels; ++k) mean += kX[r * kChannels + k] / kChannels;
+    for (int k = 0; k < kChannels; ++k) variance += std::pow(kX[r * kChannels + k] - mean, 2) / kChannels;
+    return (kX[r * kChannels + c] - mean) / std::sqrt(variance + 1e-5);
+  };
+  for (const Device device : {Device::cpu, Device::cuda}) {
+    if (device == Device::cuda && !cuda_available()) continue;
+    Recorder r = recorder({"un", "qmbn", "ln", "none"}, device, {{"begin", 4, 4}});
+    for (std::int64_t update = 3; update <= 5; ++update) {
+      r.begin(update);
+      for (const auto& norm : norms_) pass(*norm, device);
+      r.end(update);
+    }
+    r.save();
+    const Recording read = read_recording(path());
+    EXPECT_EQ(read.updates, std::vector<std::int64_t>{4});
+    ASSERT_EQ(read.sites.size(), 4u);
+    for (const SiteRecording& s : read.sites) {
+      expect_near(s.q, q, s.site + ".q");
+      const bool of_batch = normalizer_of(s.site) == "un" || normalizer_of(s.site) == "qmbn";
+      EXPECT_EQ(s.flag, of_batch ? std::vector<std::uint8_t>(kChannels, 0) : std::vector<std::uint8_t>());
+      expect_near(s.var_hat, of_batch ? q : std::vector<double>(), s.site + ".var_hat");  // in the warm-up
+    }
+    const std::vector<double> G = gradient_statistics(by_rms);
+    for (int i : {0, 1}) {
+      expect_near(read.sites[i].G, G, read.sites[i].site + ".G");
+      expect_near(read.sites[i].psi, G, read.sites[i].site + ".psi");
+    }
+    expect_near(read.sites[2].G, gradient_statistics(by_layer), "ln.G");
+    EXPECT_TRUE(read.sites[3].G.empty());  // its y is x itself
+  }
+}
+
+TEST_F(RecorderTest, UpdatesThatAreMadeAgainTakeThePlaceOfTheFirstAttempt) {
+  Recorder r = recorder({"qmbn"}, Device::cpu, {{"begin", 1, 3}});
+  std::vector<double> twice = kX;
+  for (double& x : twice) x *= 2;
+  const auto update = [&](std::int64_t n, const std::vector<double>& x) {
+    r.begin(n);
+    for (int batch = 0; batch < 2; ++batch) pass(*norms_[0], Device::cpu, x);
+    r.end(n);
+  };
+  for (const std::int64_t n : {1, 2, 3, 4}) update(n, twice);
+  for (const std::int64_t n : {2, 3}) update(n, kX);
+  r.save();
+  const Recording read = read_recording(path());
+  EXPECT_EQ(read.updates, (std::vector<std::int64_t>{1, 1, 2, 2, 3, 3}));
+  const double q = mean_squares()[0];
+  for (std::int64_t row = 0; row < 6; ++row)
+    EXPECT_NEAR(read.sites[0].q[row * kChannels], row < 2 ? 4 * q : q, 1e-6 * q) << row;
+}
+
+TEST_F(RecorderTest, WithoutABackwardPassThereIsNoGradient) {
+  Recorder r = recorder({"un", "ln"}, Device::cpu, {{"begin", 1, 2}});
+  r.begin(1);
+  Tape tape(/*recording=*/false);
+  for (const auto& norm : norms_)
+    norm->apply(tape.constant(Tensor::of<double>({kRows, kChannels}, kX)), {.training = true});
+  r.end(1);
+  r.save();
+  for (const SiteRecording& s : read_recording(path()).sites) {
+    EXPECT_EQ(s.q.size(), std::size_t(kChannels));
+    EXPECT_TRUE(s.G.empty() && s.psi.empty()) << s.site;
+  }
+  r.begin(1);
+  pass(*norms_[0], Device::cpu);
+  norms_[1]->apply(tape.constant(Tensor::of<double>({kRows, kChannels}, kX)), {.training = true});
+  r.end(1);
+  r.begin(2);
+  for (const auto& norm : norms_) pass(*norm, Device::cpu);
+  EXPECT_EQ(message<std::invalid_argument>([&] { r.end(2); }),
+            "record: ln.norm has a gradient in some passes, in others none");
+}
+
+TEST_F(RecorderTest, GoesOnWithItsOwnFileAlone) {
+  const auto record = [&](Recorder& r, std::int64_t from, std::int64_t to) {
+    for (std::int64_t n = from; n <= to; ++n) {
+      r.begin(n);
+      for (const auto& norm : norms_) pass(*norm, Device::cpu);
+      r.end(n);
+    }
+    r.save();
+  };
+  {
+    Recorder r = recorder({"qmbn"}, Device::cpu, {{"begin", 1, 4}});
+    record(r, 1, 3);
+  }
+  {
+    Recorder r = recorder({"qmbn"}, Device::cpu, {{"begin", 1, 4}});
+    EXPECT_EQ(r.resume(2), std::vector<std::string>());
+    record(r, 3, 5);
+    EXPECT_EQ(read_recording(path()).updates, (std::vector<std::int64_t>{1, 2, 3, 4}));
+  }
+  {
+    Recorder r = recorder({"ln"}, Device::cpu, {{"begin", 1, 4}});
+    EXPECT_EQ(r.resume(2), (std::vector<std::string>{path() + ": is a recording of another model; what it had is "
+                                                              "recorded no more"}));
+  }
+  {
+    Recorder r = recorder({"qmbn"}, Device::cpu, {{"end", 2, 4}});
+    EXPECT_EQ(r.resume(2), (std::vector<std::string>{path("end") + ": is missing, with what was recorded up to update "
+                                                                   "2"}));
+  }
+  // Going back before the phase removes it.
+  Recorder r = recorder({"qmbn"}, Device::cpu, {{"begin", 1, 4}});
+  EXPECT_EQ(r.resume(0), std::vector<std::string>());
+  r.save();
+  EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
+TEST_F(RecorderTest, SitesThatTakePartDifferentlyAreRefused) {
+  Recorder r = recorder({"qmbn", "ln"}, Device::cpu, {{"begin", 1, 4}});
+  r.begin(1);
+  pass(*norms_[0], Device::cpu);
+  EXPECT_EQ(message<std::invalid_argument>([&] { r.end(1); }),
+            "record: qmbn.norm takes part 1 times in an update, ln.norm takes part 0 times");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,117 @@
+// Runs with [record]: what is trained, what is recorded, and both after a kill.
+#include "train/analyses/recording.h"
+
+#include "engine/cuda_devices.h"
+#include "engine/files/safetensors.h"
+#include "tests/train/tiny_run.h"
+
+namespace foldgrad::testing {
+namespace {
+
+class RecordingRuns : public TinyRun {
+ protected:
+  void expect_trained(const std::string& run, const std::string& more) {
+    const ProgramResult r = train(run, more);
+    EXPECT_EQ(r.exit_code, 0) << more << "\n" << r.err;
+  }
+  std::string path(const std::string& run, const std::string& phase) {
+    return files_ / run + "/statistics/" + phase + ".safetensors";
+  }
+  // The whole message, without the hint to --help.
+  void expect_refused(const std::string& settings, const std::string& message) {
+    const ProgramResult r = train("refused", settings);
+    EXPECT_EQ(r.exit_code, 2) << settings;
+    EXPECT_EQ(r.err.substr(0, r.err.find('\n')), "error: " + message) << settings;
+    EXPECT_FALSE(exists("refused")) << settings;
+  }
+
+  static constexpr const char* kRecord = " --set record.from=[2,-2] --set record.steps=2";
+};
+
+TEST_F(RecordingRuns, EndInTheSameBits) {
+  struct Row {
+    const char *device, *norm;
+    int batches;  // of an update
+  };
+  std::vector<Row> rows = {
+      {"cpu", "un", 2}, {"cpu", "bn", 2}, {"cpu", "prepbn", 1}, {"cpu", "ln", 2}, {"cpu", "none", 1}};
+  // With one batch, updates that are not recorded may be replayed.
+  if (cuda_is_emulated()) rows.insert(rows.end(), {{"emulated", "un", 1}, {"emulated", "ln", 2}});
+  for (const auto& [device, norm, batches] : rows) {
+    const std::string name = fmt::format("{}-{}", device, norm);
+    const std::string settings =
+        fmt::format("--device {} --set norm.name={} --set train.accumulate={}", device, norm, batches);
+    expect_trained(name, settings);
+    expect_trained(name + "-recorded", settings + kRecord);
+    expect_same_numbers(name, name + "-recorded", "step-00000005");
+    EXPECT_FALSE(exists(name + "/statistics"));
+    std::vector<std::int64_t> begin, end;
+    for (int k = 0; k < 2 * batches; ++k) begin.push_back(2 + k / batches), end.push_back(4 + k / batches);
+    EXPECT_EQ(read_recording(path(name + "-recorded", "begin")).updates, begin) << name;
+    EXPECT_EQ(read_recording(path(name + "-recorded", "end")).updates, end) << name;
+  }
+}
+
+// What the normalizer itself keeps of its last iteration is an account of its own.
+TEST_F(RecordingRuns, HaveWhatTheNormalizerKeeps) {
+  expect_trained("run", kRecord);
+  const Recording end = read_recording(path("run", "end"));
+  const NamedTensors state = read_safetensors(files_ / "run/checkpoints/step-00000005/norm_state.safetensors").tensors;
+  ASSERT_EQ(end.sites.size(), 7u);
+  EXPECT_EQ(end.normalizer, "un");
+  for (const SiteRecording& s : end.sites) {
+    const std::vector<float> q = state.at(s.site + ".win_sq")
+                                     .values<float>(),  // of two iterations, the fifth in slot 1
+        G = state.at(s.site + ".win_g").values<float>(), psi = state.at(s.site + ".psi_ema").values<float>();
+    for (int c = 0; c < 16; ++c) {
+      EXPECT_EQ(s.q[16 + c], q[16 + c]) << s.site;
+      EXPECT_NEAR(s.G[16 + c], G[16 + c], 1e-5 * std::abs(G[16 + c]) + 1e-9) << s.site;  // gamma z in another order
+      EXPECT_NEAR(s.psi[16 + c], psi[c], 1e-5 * std::abs(psi[c]) + 1e-9) << s.site;
+      const double gm = std::sqrt(double(q[c]) * q[16 + c]);
+      EXPECT_NEAR(s.var_hat[16 + c], gm, 1e-5 * gm) << s.site;  // 1/rstd^2 - eps, rstd being f32
+      EXPECT_EQ(s.flag[16 + c], 0);
+    }
+  }
+}
+
+TEST_F(RecordingRuns, GoOnAfterAKillWithTheSameFile) {
+  expect_trained("whole", kRecord);
+  for (const char* step : {"step-00000002", "step-00000003", "step-00000004"}) {
+    const std::string run = std::string("after-") + step;
+    std::filesystem::copy(files_ / "whole", files_ / run, std::filesystem::copy_options::recursive);
+    const ProgramResult r = run_program("train --resume " + files_ / run + "/checkpoints/" + step);
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    EXPECT_FALSE(contains(r.err, "warning")) << r.err;
+    expect_same_numbers("whole", run, "step-00000005");
+    for (const char* phase : {"begin", "end"})
+      EXPECT_TRUE(bytes("whole/statistics/" + std::string(phase) + ".safetensors") ==
+                  bytes(run + "/statistics/" + phase + ".safetensors"))
+          << run << " " << phase;
+  }
+  // Lost or damaged, it is warned about, and training goes on.
+  write_bytes(path("whole", "begin"), "no recording");
+  std::filesystem::remove(path("whole", "end"));
+  const ProgramResult r = run_program("train --resume " + files_ / "whole/checkpoints/step-00000004");
+  EXPECT_EQ(r.exit_code, 0);
+  EXPECT_TRUE(contains(r.err, "what it had is recorded no more\n")) << r.err;
+  EXPECT_TRUE(contains(r.err, "end.safetensors: is missing, with what was recorded up to update 4\n")) << r.err;
+  EXPECT_EQ(read_recording(path("whole", "end")).updates, std::vector<std::int64_t>{5});
+}
+
+TEST_F(RecordingRuns, PhasesThatCannotBeAreRefused) {
+  expect_refused("--set record.from=[1,2]",
+                 "record.from must be first an update from the begin, above 0, and then one from the end, below 0, got "
+                 "[1, 2]");
+  expect_refused("--set record.from=[0]", "record.from must not have 0: the first update is 1, the last -1, got [0]");
+  expect_refused("--set record.from=[1,-3,-2]",
+                 "record.from must be at most two updates, one of the begin and one of the end, got [1, -3, -2]");
+  expect_refused("--set record.from=[-2] --set record.steps=3",
+                 "record.from = -2 with record.steps = 3 reaches from update 4 to 6, but the run has updates 1 to 5");
+  expect_refused("--set record.from=[-6] --set record.steps=1",
+                 "record.from = -6 with record.steps = 1 reaches from update 0 to 0, but the run has updates 1 to 5");
+  expect_refused("--set record.from=3", "--set record.from: record.from must be a list of integers, got \"3\"");
+  expect_refused("--set 'record.from=[1,true]'", "--set record.from: record.from must be a list of integers, got true");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

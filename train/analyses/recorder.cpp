@@ -1,0 +1,127 @@
+#include "train/analyses/recorder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "engine/check.h"
+#include "engine/files/atomic_file.h"
+#include "ops/channel_norm/channel_record.h"
+
+namespace foldgrad {
+namespace {
+
+void append_pass(SiteRecording& to, const ChannelValues& values) {
+  const auto append = [&to](auto& rows, const auto& row) {
+    rows.insert(rows.end(), row.begin(), row.end());
+    FOLDGRAD_CHECK(rows.empty() || rows.size() == to.q.size(),
+                   "record: {} has a gradient in some passes, in others none", to.site);
+  };
+  append(to.q, values.q);
+  append(to.G, values.G);
+  append(to.var_hat, values.var_hat);
+  append(to.psi, values.psi);
+  append(to.flag, values.flags);
+}
+
+// The first row of a recording that is of `update` or later.
+std::int64_t row_of(const Recording& recording, std::int64_t update) {
+  return std::ranges::lower_bound(recording.updates, update) - recording.updates.begin();
+}
+
+}  // namespace
+
+Recorder::Recorder(std::vector<Normalizer*> normalizers, const std::vector<RecordPhase>& phases, std::string directory)
+    : normalizers_(std::move(normalizers)), records_(normalizers_.size()), directory_(std::move(directory)) {
+  for (const RecordPhase& of : phases) {
+    Recording empty;
+    for (const Normalizer* norm : normalizers_) {
+      empty.normalizer = norm->info().name;
+      empty.sites.push_back({norm->site(), norm->channels(), {}, {}, {}, {}, {}});
+    }
+    phases_.push_back({of, std::move(empty)});
+  }
+}
+
+Recorder::~Recorder() { watch(false); }
+
+void Recorder::watch(bool on) {
+  for (std::size_t i = 0; i < normalizers_.size(); ++i) {
+    records_[i].clear();
+    normalizers_[i]->record_into(on ? &records_[i] : nullptr);
+  }
+}
+
+Recorder::Phase* Recorder::phase_of(std::int64_t update) {
+  for (Phase& phase : phases_)
+    if (update >= phase.of.first && update <= phase.of.last) return &phase;
+  return nullptr;
+}
+
+bool Recorder::begin(std::int64_t update) {
+  const bool recorded = phase_of(update) != nullptr;
+  if (!phases_.empty()) watch(recorded);
+  return recorded;
+}
+
+void Recorder::end(std::int64_t update) {
+  for (Phase& phase : phases_) {
+    if (const std::int64_t row = row_of(phase.recording, update); row < phase.recording.rows()) {
+      phase.recording.truncate(row);
+      phase.unsaved = true;
+    }
+    if (update < phase.of.first || update > phase.of.last) continue;
+    const std::size_t batches = records_.empty() ? 0 : records_[0].size();
+    for (std::size_t i = 0; i < records_.size(); ++i) {
+      FOLDGRAD_CHECK(records_[i].size() == batches,
+                     "record: {} takes part {} times in an update, {} takes part {} times", normalizers_[0]->site(),
+                     batches, normalizers_[i]->site(), records_[i].size());
+      for (const auto& record : records_[i]) append_pass(phase.recording.sites[i], channel_values(*record));
+    }
+    phase.recording.updates.insert(phase.recording.updates.end(), batches, update);
+    phase.unsaved = true;
+  }
+  if (phase_of(update)) watch(false);
+}
+
+std::vector<std::string> Recorder::resume(std::int64_t update) {
+  std::vector<std::string> warnings;
+  for (Phase& phase : phases_) {
+    const std::string path = path_of(phase);
+    std::error_code ignored;
+    const bool there = std::filesystem::exists(path, ignored);
+    phase.unsaved = there;  // at least what lies behind `update` must go
+    if (update < phase.of.first) continue;
+    if (!there) {
+      warnings.push_back(fmt::format("{}: is missing, with what was recorded up to update {}", path, update));
+      continue;
+    }
+    try {
+      Recording before = read_recording(path);
+      if (!before.like(phase.recording)) throw FileError(path, "is a recording of another model");
+      before.truncate(row_of(before, std::min(update, phase.of.last) + 1));
+      if (before.rows() > 0 && before.updates.front() < phase.of.first)
+        throw FileError(
+            path, fmt::format("begins at update {}, before the phase that record.from gives", before.updates.front()));
+      phase.recording = std::move(before);
+    } catch (const FileError& e) {
+      warnings.push_back(fmt::format("{}; what it had is recorded no more", e.what()));
+    }
+  }
+  return warnings;
+}
+
+void Recorder::save() {
+  for (Phase& phase : phases_) {
+    if (!phase.unsaved) continue;
+    if (phase.recording.rows() > 0) {
+      make_directories(directory_);
+      write_recording(path_of(phase), phase.recording);
+    } else if (std::error_code error; !std::filesystem::remove(path_of(phase), error) && error) {
+      throw FileError(path_of(phase), "cannot be removed", error.value());
+    }
+    phase.unsaved = false;
+  }
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,102 @@
+#include "train/analyses/recording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "engine/files/file.h"
+#include "engine/files/safetensors.h"
+
+namespace foldgrad {
+namespace {
+
+// Takes a tensor out of the file: [rows, channels], or [rows] where channels is 0. An optional one may be missing.
+template <class T>
+std::vector<T> take(SafetensorsFile& file, const std::string& path, const std::string& name, const Shape& shape,
+                    bool optional = false) {
+  const auto found = file.tensors.find(name);
+  if (found == file.tensors.end()) {
+    if (optional) return {};
+    throw FileError(path, fmt::format("a recording must have a tensor {}", name));
+  }
+  const Tensor tensor = found->second;
+  if (tensor.dtype() != dtype_of<T> || tensor.shape() != shape)
+    throw FileError(path, fmt::format("{} must be {} {}, got {} {}", name, foldgrad::name(dtype_of<T>), shape,
+                                      foldgrad::name(tensor.dtype()), tensor.shape()));
+  file.tensors.erase(found);
+  return tensor.values<T>();
+}
+
+std::string note(const SafetensorsFile& file, const std::string& path, const char* name) {
+  const auto found = file.metadata.find(name);
+  if (found == file.metadata.end())
+    throw FileError(path, fmt::format("is no recording: its metadata has no \"{}\"", name));
+  return found->second;
+}
+
+SiteRecording take_site(SafetensorsFile& file, const std::string& path, const std::string& site, std::int64_t rows) {
+  const auto q = file.tensors.find(site + ".q");
+  if (q == file.tensors.end()) throw FileError(path, fmt::format("a recording must have a tensor {}.q", site));
+  if (q->second.shape().rank() != 2) throw FileError(path, fmt::format("{}.q must have two axes", site));
+  const std::int64_t C = q->second.shape()[1];
+  const Shape shape{rows, C};
+  SiteRecording s;
+  s.site = site;
+  s.channels = C;
+  s.q = take<float>(file, path, site + ".q", shape);
+  s.G = take<float>(file, path, site + ".G", shape, true);
+  s.var_hat = take<float>(file, path, site + ".var_hat", shape, true);
+  s.psi = take<float>(file, path, site + ".psi", shape, true);
+  s.flag = take<std::uint8_t>(file, path, site + ".flag", shape, true);
+  return s;
+}
+
+}  // namespace
+
+void Recording::truncate(std::int64_t rows) {
+  if (rows >= this->rows()) return;
+  updates.resize(rows);
+  for (SiteRecording& s : sites) {
+    for (std::vector<float>* values : {&s.q, &s.G, &s.var_hat, &s.psi})
+      if (!values->empty()) values->resize(rows * s.channels);
+    if (!s.flag.empty()) s.flag.resize(rows * s.channels);
+  }
+}
+
+bool Recording::like(const Recording& other) const {
+  const auto same = [](const SiteRecording& a, const SiteRecording& b) {
+    return a.site == b.site && a.channels == b.channels;
+  };
+  return normalizer == other.normalizer && std::ranges::equal(sites, other.sites, same);
+}
+
+Recording read_recording(const std::string& path) {
+  SafetensorsFile file = read_safetensors(path);
+  Recording recording;
+  recording.normalizer = note(file, path, "normalizer");
+  const auto update = file.tensors.find("update");
+  const std::int64_t rows = update == file.tensors.end() ? 0 : update->second.size();
+  recording.updates = take<std::int64_t>(file, path, "update", {rows});
+  if (!std::ranges::is_sorted(recording.updates)) throw FileError(path, "update must not fall");
+  std::istringstream sites(note(file, path, "sites"));
+  for (std::string site; sites >> site;) recording.sites.push_back(take_site(file, path, site, rows));
+  if (!file.tensors.empty())
+    throw FileError(path, fmt::format("has a tensor {} of no site that it names", file.tensors.begin()->first));
+  return recording;
+}
+
+void write_recording(const std::string& path, const Recording& recording) {
+  const std::int64_t n = recording.rows();
+  NamedTensors tensors{{"update", Tensor::of<std::int64_t>({n}, recording.updates)}};
+  std::string sites;
+  for (const SiteRecording& s : recording.sites) {
+    sites += (sites.empty() ? "" : " ") + s.site;
+    for (const auto& [name, values] : {std::pair(".q", &s.q), {".G", &s.G}, {".var_hat", &s.var_hat}, {".psi", &s.psi}})
+      if (!values->empty()) tensors[s.site + name] = Tensor::of<float>({n, s.channels}, *values);
+    if (!s.flag.empty()) tensors[s.site + ".flag"] = Tensor::of<std::uint8_t>({n, s.channels}, s.flag);
+  }
+  write_safetensors(path, tensors, {{"normalizer", recording.normalizer}, {"sites", sites}});
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,38 @@
+// What was recorded of a model's normalizers in one phase of its training: RUN/statistics/PHASE.safetensors.
+//
+//   update        i64 [n]     of each row; several rows where an update has several batches
+//   SITE.q        f32 [n, C]  mean square over the real positions
+//   SITE.G        f32 [n, C]  the gradient statistic, where there is one (Normalizer::record_into)
+//   SITE.var_hat, SITE.psi   f32 [n, C], SITE.flag  u8 [n, C]: of normalizers with statistics of the batch alone
+//   metadata      normalizer; sites: their names in the order of the forward pass, with spaces between
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace foldgrad {
+
+struct SiteRecording {
+  std::string site;
+  std::int64_t channels = 0;
+  std::vector<float> q, G, var_hat, psi;  // [n, C]; all but q may be empty
+  std::vector<std::uint8_t> flag;         // [n, C] or empty
+};
+
+struct Recording {
+  std::string normalizer;
+  std::vector<std::int64_t> updates;
+  std::vector<SiteRecording> sites;
+
+  std::int64_t rows() const { return std::int64_t(updates.size()); }
+  // Forgets the rows from this one on.
+  void truncate(std::int64_t rows);
+  // Whether it is of the same normalizers, site for site.
+  bool like(const Recording& other) const;
+};
+
+// Throws FileError; for what is no such file it names the tensor.
+Recording read_recording(const std::string& path);
+void write_recording(const std::string& path, const Recording& recording);
+
+}  // namespace foldgrad
