@@ -6,28 +6,13 @@
 #include <map>
 #include <set>
 
+#include "train/reports/aligned.h"
 #include "train/reports/report.h"
 #include "train/reports/settings.h"
 #include "train/runs/progress.h"
 
 namespace foldgrad {
 namespace {
-
-using Rows = std::vector<std::vector<std::string>>;
-
-// The first column to the left, the others to the right.
-std::string aligned(const Rows& rows) {
-  std::vector<std::size_t> widths(rows[0].size(), 0);
-  for (const auto& row : rows)
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-  std::string text;
-  for (const auto& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c)
-      text += c == 0 ? fmt::format("{:<{}}", row[c], widths[c]) : fmt::format("  {:>{}}", row[c], widths[c]);
-    text += "\n";
-  }
-  return text;
-}
 
 struct Column {
   std::string score, title;

@@ -1,0 +1,131 @@
+// foldgrad analyze, on runs that were recorded.
+#include <filesystem>
+
+#include "engine/files/safetensors.h"
+#include "tests/train/tiny_run.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using nlohmann::json;
+
+class Analyze : public TinyRun {
+ protected:
+  void record(const std::string& run, const std::string& more = "") {
+    const ProgramResult r = train(run,
+                                  "--set record.from=[1,-20] --set record.steps=12 --set train.steps=40 "
+                                  "--set validate.every=10 --set norm.un.filtration=true " +
+                                      more);
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+  }
+  ProgramResult analyze(const std::string& arguments) { return run_program("analyze " + arguments); }
+  json parsed(const std::string& arguments) {
+    const ProgramResult r = analyze(arguments + " --json");
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    return r.exit_code == 0 ? json::parse(r.out) : json();
+  }
+  void expect_error(int code, const std::string& arguments, const std::string& message) {
+    const ProgramResult r = analyze(arguments);
+    EXPECT_EQ(r.exit_code, code) << arguments;
+    EXPECT_EQ(r.err.substr(0, r.err.find('\n')), "error: " + message) << arguments;
+    EXPECT_EQ(r.out, "") << arguments;
+  }
+  std::string statistics(const std::string& run, const std::string& phase) {
+    return files_ / run + "/statistics/" + phase + ".safetensors";
+  }
+};
+
+TEST_F(Analyze, TellsOfARun) {
+  record("run");
+  const json pnac = parsed("pnac " + files_ / "run" + " --window 9");
+  EXPECT_EQ(pnac[0]["window"], 9);
+  ASSERT_EQ(pnac[0]["sites"].size(), 7u);
+  EXPECT_EQ(pnac[0]["sites"][0]["site"], "encoder.layers.0.self_attn_layer_norm");
+  for (const json& site : pnac[0]["sites"])
+    for (const char* curve : {"q begin", "G begin", "noise begin", "q end", "G end", "noise end"}) {
+      ASSERT_EQ(site[curve]["values"].size(), 4u) << curve;
+      double sum = 0;
+      for (const double v : site[curve]["values"]) sum += v;
+      EXPECT_NEAR(site[curve]["mean"], sum / 4, 1e-12);
+    }
+  const std::string table = analyze("pnac " + files_ / "run" + " --window 9").out;
+  EXPECT_EQ(table.substr(0, table.find('\n')),
+            "run: un, PNAC in percent, window 9, begin: 4 windows in updates 1 to 12, end: 4 windows in updates 21 to "
+            "32");
+
+  const std::string site = "decoder.layer_norm";
+  const json trace = parsed("trace " + files_ / "run" + " --site " + site + " --channel 3 --window 2")[0];
+  const std::vector<float> q = read_safetensors(statistics("run", "end")).tensors.at(site + ".q").values<float>();
+  EXPECT_EQ(trace["q end"]["updates"][0], 21);
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(trace["q end"]["values"][i].get<float>(), q[i * 16 + 3]);
+  for (int i = 0; i < 11; ++i)
+    EXPECT_LE(trace["q end"]["gm"][i].get<double>(), trace["q end"]["am"][i].get<double>() * (1 + 1e-12));
+  EXPECT_GE(parsed("trace " + files_ / "run").size(), 3u);
+
+  // The counters of the last checkpoint are an account of their own.
+  const json skips = parsed("skips " + files_ / "run")[0];
+  EXPECT_EQ(skips["steps"], (std::vector<int>{10, 20, 40}));
+  const NamedTensors state = read_safetensors(files_ / "run/checkpoints/step-00000040/norm_state.safetensors").tensors;
+  std::int64_t all = 0;
+  for (const json& row : skips["sites"]) {
+    const auto counted = std::int64_t(state.at(row["site"].get<std::string>() + ".skips").item());
+    EXPECT_EQ(row["skips"][2], counted) << row;
+    EXPECT_EQ(row["percent"], 100.0 * double(counted) / 39) << row;  // the warm-up ends at 2
+    all += counted;
+  }
+  EXPECT_EQ(skips["sites"].size(), 7u);
+  EXPECT_GT(all, 0);
+}
+
+TEST_F(Analyze, DrawsPlots) {
+  if (std::system("gnuplot --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no gnuplot";
+  record("run");
+  const std::string run = files_ / "run";
+  for (const auto& [arguments, plots] :
+       {std::pair("pnac " + run + " --window 9 --plot " + files_ / "p.svg --density " + files_ / "d.svg", 1),
+        {"trace " + run + " --site decoder.layer_norm --channel 0 --plot " + files_ / "p.svg", 4},
+        {"skips " + run + " --plot " + files_ / "p.svg", 1}}) {
+    const ProgramResult r = analyze(arguments);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    const std::string svg = bytes("p.svg");
+    int found = 0;
+    for (std::size_t at = svg.find("<svg x="); at != std::string::npos; at = svg.find("<svg x=", at + 1)) ++found;
+    EXPECT_EQ(found, plots) << arguments;
+  }
+  EXPECT_TRUE(contains(bytes("d.svg"), "decoder.layer_norm, end"));
+}
+
+TEST_F(Analyze, SaysWhatIsWrong) {
+  record("run");
+  record("other", "--set norm.name=ln");
+  ASSERT_EQ(train("plain").exit_code, 0);
+  const std::string run = files_ / "run", plain = files_ / "plain", other = files_ / "other";
+  expect_error(3, "pnac " + plain,
+               plain + ": has no recordings: it must have been trained with record.from, such as [100, -200]");
+  expect_error(2, "pnac " + run, "--window must be at most 12, the iterations that are recorded, got 32");
+  expect_error(2, "pnac " + run + " --window 7",
+               "--window must be at least 8, the least sample of the test of normality, got 7");
+  expect_error(2, "trace " + run + " --window 13",
+               "--window must be in [1, 12], the iterations that are recorded, got 13");
+  expect_error(2, "trace " + run + " --site decoder.layer_norm --channel 16",
+               "--channel must be below 16, the channels of decoder.layer_norm, got 16");
+  const ProgramResult missing = analyze("trace " + run + " --site decoder.layer_nrm");
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_TRUE(contains(missing.err, "--site decoder.layer_nrm: is not recorded; did you mean \"decoder.layer_norm\"?"))
+      << missing.err;
+  expect_error(3, "skips " + other,
+               other + "/log.jsonl: tells nothing of skips: the run's normalizers have no test for them");
+  const auto put = [](const std::string& from, const std::string& to) {
+    std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing);
+  };
+  put(statistics("other", "end"), statistics("run", "end"));
+  expect_error(3, "pnac " + run + " --window 9",
+               statistics("run", "end") + ": is a recording of another model than begin.safetensors");
+  put(statistics("other", "begin"), statistics("run", "begin"));
+  expect_error(3, "pnac " + run + " --window 9",
+               statistics("run", "begin") +
+                   ": is a recording of another model: its normalizer is ln, that of the run's config.toml un");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

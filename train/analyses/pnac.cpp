@@ -1,0 +1,96 @@
+#include "train/analyses/pnac.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <random>
+
+#include "engine/check.h"
+#include "train/analyses/normality.h"
+
+namespace foldgrad {
+namespace {
+
+std::int64_t checked_windows(std::int64_t rows, std::int64_t window) {
+  FOLDGRAD_CHECK(window >= std::int64_t(kLeastNormalitySample),
+                 "--window must be at least {}, the least sample of the test of normality, got {}",
+                 kLeastNormalitySample, window);
+  FOLDGRAD_CHECK(window <= rows, "--window must be at most {}, the iterations that are recorded, got {}", rows, window);
+  return rows - window + 1;
+}
+
+}  // namespace
+
+std::vector<double> pnac(const std::vector<float>& values, std::int64_t channels, std::int64_t window) {
+  const std::int64_t rows = std::int64_t(values.size()) / channels, windows = checked_windows(rows, window);
+  std::vector<int> passed(windows);
+#pragma omp parallel
+  {
+    std::vector<int> own(windows);
+    std::vector<float> channel(rows);
+#pragma omp for schedule(static)
+    for (std::int64_t c = 0; c < channels; ++c) {
+      for (std::int64_t r = 0; r < rows; ++r) channel[r] = values[r * channels + c];
+      for (std::int64_t w = 0; w < windows; ++w)
+        own[w] += normality_of(std::span<const float>(channel).subspan(w, window)).p > kNormalityLevel;
+    }
+#pragma omp critical
+    for (std::int64_t w = 0; w < windows; ++w) passed[w] += own[w];
+  }
+  std::vector<double> percent;
+  for (const int count : passed) percent.push_back(100.0 * count / double(channels));
+  return percent;
+}
+
+std::vector<double> pnac_of_noise(std::int64_t rows, std::int64_t channels, std::int64_t window) {
+  (void)checked_windows(rows, window);
+  std::mt19937_64 random(1);
+  const auto uniform = [&random] { return (double(random() >> 11) + 0.5) * 0x1p-53; };
+  std::vector<float> noise(rows * channels);
+  // By Box and Muller, since the standard leaves normal distributions to the library.
+  for (float& value : noise)
+    value = float(std::sqrt(-2 * std::log(uniform())) * std::cos(2 * std::numbers::pi * uniform()));
+  return pnac(noise, channels, window);
+}
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / double(values.size());
+}
+
+Density density_of(const std::vector<double>& samples, std::size_t points) {
+  const double n = double(samples.size()), mean = mean_of(samples);
+  double squares = 0;
+  for (const double s : samples) squares += (s - mean) * (s - mean);
+  const double h = std::sqrt(squares / (n - 1)) * std::pow(n, -0.2);
+  if (!(h > 0)) return {};
+  const auto [least, greatest] = std::ranges::minmax(samples);
+  const double begin = least - 4 * h, step = (greatest - least + 8 * h) / double(points - 1);
+  Density d;
+  for (std::size_t i = 0; i < points; ++i) {
+    const double x = begin + step * double(i);
+    double y = 0;
+    for (const double s : samples) y += std::exp(-(x - s) * (x - s) / (2 * h * h));
+    d.x.push_back(x);
+    d.y.push_back(y / (n * h * std::sqrt(2 * std::numbers::pi)));
+  }
+  return d;
+}
+
+MovingMeans moving_means(const std::vector<double>& values, std::int64_t window) {
+  FOLDGRAD_CHECK(window >= 1 && window <= std::int64_t(values.size()),
+                 "--window must be in [1, {}], the iterations that are recorded, got {}", values.size(), window);
+  MovingMeans means;
+  for (std::size_t end = window; end <= values.size(); ++end) {
+    double sum = 0, logs = 0;
+    for (std::size_t i = end - window; i < end; ++i) {
+      sum += values[i];
+      logs += std::log(values[i]);
+    }
+    means.arithmetic.push_back(sum / double(window));
+    means.geometric.push_back(std::exp(logs / double(window)));
+  }
+  return means;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,39 @@
+// PNAC: the percentage of channels whose last values pass a test of normality, at every iteration of a recording. That
+// of noise which is normal stands beside it, since the level depends on the window: 5 % fail by definition, and the
+// test is inexact for short windows.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "train/analyses/recording.h"
+
+namespace foldgrad {
+
+constexpr double kNormalityLevel = 0.05;
+
+// Of values [rows, channels]: for every iteration from the window-th on, the percentage of channels with p > 0.05 in
+// the `window` values up to there. A channel that does not vary or is not finite does not pass.
+// Throws std::invalid_argument for a window below 8 or above `rows`.
+std::vector<double> pnac(const std::vector<float>& values, std::int64_t channels, std::int64_t window);
+
+// The same of independent standard normal values; always the same for the same sizes.
+std::vector<double> pnac_of_noise(std::int64_t rows, std::int64_t channels, std::int64_t window);
+
+double mean_of(const std::vector<double>& values);
+
+// A density from samples by Gaussian kernels, whose deviation is Scott's: s n^(-1/5), s being the unbiased standard
+// deviation. Empty where the samples do not vary.
+struct Density {
+  std::vector<double> x, y;
+};
+Density density_of(const std::vector<double>& samples, std::size_t points = 200);
+
+// The arithmetic and the geometric mean of the last `window` values at each place from the window-th on.
+struct MovingMeans {
+  std::vector<double> arithmetic, geometric;
+};
+// Throws std::invalid_argument for a window below 1 or above the number of values. Values below 0 have no geometric
+// mean: NaN.
+MovingMeans moving_means(const std::vector<double>& values, std::int64_t window);
+
+}  // namespace foldgrad

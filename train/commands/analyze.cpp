@@ -1,0 +1,45 @@
+// foldgrad analyze: what recordings and logs of runs tell of their normalizers.
+#include "train/commands/analyze.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "train/commands/commands.h"
+
+namespace foldgrad {
+namespace {
+
+using Analysis = int (*)(const AnalyzeOptions&);
+
+}  // namespace
+
+Action add_analyze(CLI::App& command) {
+  command.require_subcommand(1);
+  const auto options = std::make_shared<AnalyzeOptions>();
+  const auto chosen = std::make_shared<Analysis>();
+  AnalyzeOptions& o = *options;
+  const auto add = [&](const char* name, const char* help, Analysis run) {
+    CLI::App* analysis = command.add_subcommand(name, help);
+    analysis->add_option("RUN", o.runs, "Directories of runs")->required();
+    analysis->add_option("--plot", o.plot, "Draw it into this file (SVG)");
+    analysis->add_flag("--json", o.json, "Print JSON");
+    analysis->callback([chosen, run] { *chosen = run; });
+    return analysis;
+  };
+  const CLI::Range positive(std::int64_t(1), std::int64_t(1) << 40);
+  CLI::App* pnac = add("pnac",
+                       "How many channels' statistics are normally distributed over the last iterations, "
+                       "beside noise that is",
+                       analyze_pnac);
+  pnac->add_option("--window", o.window, "Iterations of each test (default: 32)")->check(positive);
+  pnac->add_option("--density", o.density, "Draw the densities of each site into this file (SVG)");
+  CLI::App* trace = add("trace", "A channel's statistics and their moving means", analyze_trace);
+  trace->add_option("--site", o.site, "Normalizer (default: the first, the middle and the last)");
+  trace->add_option("--channel", o.channel, "Channel (default: those of the least and the greatest AM/GM)")
+      ->check(CLI::Range(std::int64_t(0), std::int64_t(1) << 40));
+  trace->add_option("--window", o.window, "Iterations of the moving means (default: 4)")->check(positive);
+  add("skips", "How many iterations were skipped as outliers, by normalizer and time", analyze_skips);
+  return [options, chosen] { return (*chosen)(*options); };
+}
+
+}  // namespace foldgrad

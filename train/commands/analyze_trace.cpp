@@ -1,0 +1,158 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "engine/check.h"
+#include "models/options/nearest_name.h"
+#include "train/analyses/pnac.h"
+#include "train/commands/analyze.h"
+#include "train/commands/analyze_runs.h"
+#include "train/commands/commands.h"
+#include "train/reports/aligned.h"
+#include "train/system/exit_code.h"
+
+namespace foldgrad {
+namespace {
+
+struct TracedChannel {
+  std::size_t site;
+  std::int64_t channel;
+  auto operator<=>(const TracedChannel&) const = default;
+};
+
+struct ChannelTrace {
+  std::string name;  // "q begin", ...
+  std::vector<std::int64_t> updates;
+  std::vector<double> values;
+  MovingMeans means;
+};
+
+std::vector<double> values_of(const std::vector<float>& values, std::int64_t channels, std::int64_t channel) {
+  std::vector<double> found;
+  for (std::size_t i = channel; i < values.size(); i += channels) found.push_back(values[i]);
+  return found;
+}
+
+// The largest mean of AM/GM over a channel's iterations, and the smallest.
+std::pair<std::int64_t, std::int64_t> outstanding(const SiteRecording& s, std::int64_t window) {
+  std::vector<double> ratios;
+  for (std::int64_t c = 0; c < s.channels; ++c) {
+    const MovingMeans m = moving_means(values_of(s.q, s.channels, c), window);
+    double sum = 0;
+    for (std::size_t i = 0; i < m.arithmetic.size(); ++i) sum += m.arithmetic[i] / m.geometric[i];
+    ratios.push_back(std::isfinite(sum) ? sum : 0);
+  }
+  const auto [least, greatest] = std::ranges::minmax_element(ratios);
+  return {least - ratios.begin(), greatest - ratios.begin()};
+}
+
+std::size_t site_named(const Recording& recording, const std::string& name) {
+  std::vector<std::string> names;
+  for (const SiteRecording& s : recording.sites) names.push_back(s.site);
+  const auto found = std::ranges::find(names, name);
+  FOLDGRAD_CHECK(found != names.end(), "--site {}: is not recorded{} Recorded are: {}", name,
+                 did_you_mean(name, names, "\"", "."), fmt::join(names, ", "));
+  return found - names.begin();
+}
+
+// As they were asked for, or the channels of the least and the greatest AM/GM of the first, middle and last site.
+std::vector<TracedChannel> traced_channels(const Recording& first, const AnalyzeOptions& o, std::int64_t window) {
+  const std::size_t last = first.sites.size() - 1;
+  std::set<std::size_t> sites = {0, last / 2, last};
+  if (!o.site.empty()) sites = {site_named(first, o.site)};
+  std::vector<TracedChannel> channels;
+  for (const std::size_t site : sites) {
+    const SiteRecording& s = first.sites[site];
+    FOLDGRAD_CHECK(o.channel < s.channels, "--channel must be below {}, the channels of {}, got {}", s.channels, s.site,
+                   o.channel);
+    const auto [least, greatest] = o.channel >= 0 ? std::pair(o.channel, o.channel) : outstanding(s, window);
+    channels.push_back({site, least});
+    if (greatest != least) channels.push_back({site, greatest});
+  }
+  return channels;
+}
+
+std::vector<ChannelTrace> traces_of(const RecordedRun& run, const TracedChannel& at, std::int64_t window) {
+  std::vector<ChannelTrace> traces;
+  for (const char* quantity : {"q", "G"})
+    for (const auto& [phase, recording] : run.phases) {
+      const SiteRecording& s = recording.sites[at.site];
+      if (*quantity == 'G' && s.G.empty()) continue;
+      const std::vector<double> values = values_of(*quantity == 'q' ? s.q : s.G, s.channels, at.channel);
+      traces.push_back(
+          {fmt::format("{} {}", quantity, phase), recording.updates, values, moving_means(values, window)});
+    }
+  return traces;
+}
+
+std::string table_of(const std::vector<ChannelTrace>& traces) {
+  Rows rows{{"", "mean", "least", "greatest", "mean AM", "mean GM", "greatest AM/GM"}};
+  for (const ChannelTrace& t : traces) {
+    double ratio = 0;
+    for (std::size_t i = 0; i < t.means.arithmetic.size(); ++i)
+      ratio = std::max(ratio, t.means.arithmetic[i] / t.means.geometric[i]);
+    const auto [least, greatest] = std::ranges::minmax(t.values);
+    const double gm = mean_of(t.means.geometric);
+    rows.push_back({t.name, fmt::format("{:.4g}", mean_of(t.values)), fmt::format("{:.4g}", least),
+                    fmt::format("{:.4g}", greatest), fmt::format("{:.4g}", mean_of(t.means.arithmetic)),
+                    std::isnan(gm) ? "-" : fmt::format("{:.4g}", gm),
+                    std::isnan(gm) ? "-" : fmt::format("{:.4g}", ratio)});
+  }
+  return aligned(rows);
+}
+
+Plot plot_of(const ChannelTrace& t, const std::string& title, std::int64_t window) {
+  Plot plot{title, "update", t.name.substr(0, 1), false, {}};
+  const auto add = [&](const std::string& name, const std::vector<double>& values) {
+    Series series{name, {}};
+    const std::size_t first = t.updates.size() - values.size();
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (std::isfinite(values[i])) series.points.emplace_back(double(t.updates[first + i]), values[i]);
+    plot.series.push_back(std::move(series));
+  };
+  add(t.name.substr(0, 1), t.values);
+  add(fmt::format("AM of {}", window), t.means.arithmetic);
+  add(fmt::format("GM of {}", window), t.means.geometric);
+  return plot;
+}
+
+nlohmann::ordered_json json_of(const ChannelTrace& t) {
+  return {{"updates", t.updates}, {"values", t.values}, {"am", t.means.arithmetic}, {"gm", t.means.geometric}};
+}
+
+}  // namespace
+
+int analyze_trace(const AnalyzeOptions& o) {
+  const std::int64_t window = o.window > 0 ? o.window : 4;
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  std::string text;
+  std::vector<Plot> plots;
+  std::size_t columns = 1;
+  for (const RecordedRun& run : recorded_runs(o.runs)) {
+    const Recording& first = run.phases[0].recording;
+    for (const TracedChannel& at : traced_channels(first, o, window)) {
+      const std::string& site = first.sites[at.site].site;
+      const std::vector<ChannelTrace> traces = traces_of(run, at, window);
+      const std::string title = fmt::format("{}: {}, channel {}", run.name, site, at.channel);
+      text += fmt::format("{}{}, window {}\n{}", text.empty() ? "" : "\n", title, window, table_of(traces));
+      nlohmann::ordered_json one{{"run", run.path}, {"site", site}, {"channel", at.channel}, {"window", window}};
+      for (const ChannelTrace& t : traces) {
+        one[t.name] = json_of(t);
+        plots.push_back(plot_of(t, title + ", " + t.name, window));
+      }
+      all.push_back(std::move(one));
+      columns = traces.size();
+    }
+  }
+  if (!o.plot.empty()) write_plots(o.plot, plots, columns);
+  if (o.json)
+    print_json(all);
+  else
+    fmt::print("{}", text);
+  return kExitOk;
+}
+
+}  // namespace foldgrad
