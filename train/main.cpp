@@ -77,6 +77,7 @@ std::vector<Command> commands(const std::vector<std::string>& arguments) {
       {"fold", "Fold the normalizers of a model into its linear layers, and certify that it is the same model",
        add_fold},
       {"graph", "Draw the forward pass of a model as recorded, before and after folding", add_graph},
+      {"grid", "Train what a list of keys and values asks for, several seeds of each, and print a table", add_grid},
       {"inspect",
        "Show sizes, parameters and the normalizers' state of a model, checkpoint or run, or a file's tensors",
        add_inspect},

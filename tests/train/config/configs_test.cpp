@@ -15,7 +15,7 @@ namespace {
 std::vector<std::filesystem::path> configs() {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(FOLDGRAD_SOURCE_DIR "/configs"))
-    if (entry.is_regular_file()) paths.push_back(entry.path());
+    if (entry.is_regular_file() && entry.path().parent_path().stem() != "grids") paths.push_back(entry.path());
   return paths;
 }
 

@@ -1,0 +1,95 @@
+// foldgrad grid, on runs of five updates.
+#include "train/config/grid.h"
+
+#include <filesystem>
+
+#include "tests/engine/error_message.h"
+#include "tests/train/tiny_run.h"
+#include "train/config/config.h"
+
+namespace foldgrad::testing {
+namespace {
+
+class GridRuns : public TinyRun {
+ protected:
+  void write_grid(const std::string& text) { write_bytes(files_ / "grid.toml", "config = \"config.toml\"\n" + text); }
+  ProgramResult grid(const std::string& more = "") {
+    return run_program("grid " + files_ / "grid.toml" + " --data-dir " + files_.path() + " --device cpu --out " +
+                       files_ / "out" + " " + more);
+  }
+  std::string refusal(const std::string& text) {
+    write_grid(text);
+    const std::string got = message<ConfigError>([&] { read_grid(files_ / "grid.toml"); });
+    return got.substr(got.find("grid.toml") == std::string::npos ? 0 : got.find("grid.toml"));
+  }
+};
+
+TEST_F(GridRuns, TrainWhatIsListedAndGoOn) {
+  write_grid(
+      "seeds = [1, 2]\n[set]\ntrain.lr = 2e-2\n[cells.\"M = 4\"]\nnorm.un.window = 4\n[cells.wild]\n"
+      "train.lr = 1e38\ntrain.initial_lr = 1e38\n");
+  const ProgramResult first = grid("--jobs 2");
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_TRUE(contains(first.out, "\n| M = 4 | 2 | ")) << first.out;
+  EXPECT_TRUE(contains(first.out, " ± ")) << first.out;
+  EXPECT_TRUE(contains(first.out, "\n| wild | 0 | - | - | 0 | diverged, diverged |\n")) << first.out;
+  EXPECT_EQ(bytes("out/grid.md"), first.out);
+  ASSERT_EQ(train("alone", "--set train.lr=2e-2 --set norm.un.window=4 --set train.seed=2").exit_code, 0);
+  expect_same_numbers("alone", "out/M-=-4/seed-2", "step-00000005");
+  // What a kill left is gone on with, and what has ended is left alone.
+  std::filesystem::remove_all(files_ / "out/M-=-4/seed-1");
+  ASSERT_EQ(train("out/M-=-4/seed-1", "--set train.lr=2e-2 --set norm.un.window=4 --set train.steps=3").exit_code, 0);
+  const std::string log = bytes("out/M-=-4/seed-1/log.jsonl");
+  write_bytes(files_ / "out/M-=-4/seed-1/log.jsonl", log.substr(0, log.rfind("{\"event\":\"end\"")));
+  const ProgramResult second = grid();
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_EQ(second.out, first.out);
+  EXPECT_EQ(events("out/M-=-4/seed-1", "start").size(), 2u);
+  for (const char* ended : {"out/M-=-4/seed-2", "out/wild/seed-1"})
+    EXPECT_EQ(events(ended, "start").size(), 1u) << ended;
+}
+
+TEST_F(GridRuns, ACellThatCannotRunIsSaid) {
+  write_grid("[set]\ndata.directory = \"nowhere\"\n");
+  const ProgramResult r = grid();
+  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_TRUE(contains(r.out, "| all | 0 | - | - | 0 | exit code 3 |\n")) << r.out;
+  EXPECT_TRUE(contains(r.err, "out/all/seed-1: ended with 3; see what it says: ")) << r.err;
+}
+
+TEST_F(GridRuns, ListsAreCombined) {
+  write_grid("[lists]\nnorm.un.alpha = [0.9, 0.8]\n\"train.on_nan\" = [\"skip\", \"abort\"]\n");
+  const Grid grid = read_grid(files_ / "grid.toml");
+  ASSERT_EQ(grid.cells.size(), 4u);
+  EXPECT_EQ(grid.cells[1].name, "norm.un.alpha=0.9, train.on_nan=abort");
+  EXPECT_EQ(grid.cells[1].folder, "norm.un.alpha=0.9--train.on_nan=abort");
+  EXPECT_EQ(grid.cells[1].settings, (std::vector<std::string>{"norm.un.alpha=0.9", "train.on_nan=abort"}));
+  EXPECT_EQ(grid.seeds, std::vector<std::int64_t>{1});
+}
+
+TEST_F(GridRuns, SayWhatIsWrong) {
+  EXPECT_EQ(refusal("seed = 1\n"),
+            "grid.toml:2: a grid has no key seed; did you mean \"seeds\"? It has config, seeds, set, lists and cells");
+  EXPECT_EQ(refusal("seeds = [1, 1.5]\n"), "grid.toml:2: seeds must be a list of integers");
+  EXPECT_EQ(refusal("set = 1\n"), "grid.toml:2: set must be a table");
+  EXPECT_EQ(refusal("[lists]\ntrain.lr = 1\n"), "grid.toml:3: train.lr must be a list");
+  EXPECT_EQ(refusal("[cells.\"a b\"]\n[cells.\"a-b\"]\n"),
+            "grid.toml: the cells \"a b\" and \"a-b\" would have one folder, a-b");
+  EXPECT_EQ(refusal("[set]\ntrain.lrr = 1\n"), "--set train.lrr: there is no key train.lrr; did you mean train.lr?");
+  EXPECT_EQ(refusal("[set]\n[\n").substr(0, 12), "grid.toml:3:");
+  write_bytes(files_ / "grid.toml", "seeds = [1]\n");
+  EXPECT_TRUE(contains(message<ConfigError>([&] { read_grid(files_ / "grid.toml"); }),
+                       "grid.toml: a grid must have config, the file that all cells begin with"));
+}
+
+TEST(Grids, OfTheRepositoryCanBeRead) {
+  int grids = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(FOLDGRAD_SOURCE_DIR "/configs/grids")) {
+    EXPECT_GE(read_grid(entry.path()).cells.size(), 2u) << entry.path();
+    ++grids;
+  }
+  EXPECT_GE(grids, 4);
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,146 @@
+#include "train/config/grid.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include "engine/files/file.h"
+#include "models/options/nearest_name.h"
+#include "train/config/config.h"
+#include "train/config/toml_depth.h"
+
+namespace foldgrad {
+namespace {
+
+const std::vector<std::string> kGridKeys = {"config", "seeds", "set", "lists", "cells"};
+
+class GridFile {
+ public:
+  GridFile(const std::string& path, const toml::table& all) : path_(path), all_(all) {
+    for (const auto& [key, node] : all_)
+      if (std::ranges::find(kGridKeys, key.str()) == kGridKeys.end())
+        refuse(node, fmt::format("a grid has no key {}{} It has config, seeds, set, lists and cells", key.str(),
+                                 did_you_mean(std::string(key.str()), kGridKeys, "\"", ".")));
+  }
+
+  [[noreturn]] void refuse(const toml::node& node, const std::string& what) const {
+    throw ConfigError(fmt::format("{}:{}: {}", path_, node.source().begin.line, what));
+  }
+  const toml::table& table(const toml::node& node, const std::string& name) const {
+    if (!node.is_table()) refuse(node, fmt::format("{} must be a table", name));
+    return *node.as_table();
+  }
+  const toml::table* table(const char* name) const {
+    const toml::node* node = all_.get(name);
+    return node ? &table(*node, name) : nullptr;
+  }
+  std::string config() const {
+    const toml::node* node = all_.get("config");
+    if (!node) throw ConfigError(fmt::format("{}: a grid must have config, the file that all cells begin with", path_));
+    if (!node->is_string()) refuse(*node, "config must be text");
+    return (std::filesystem::path(path_).parent_path() / node->as_string()->get()).lexically_normal();
+  }
+  std::vector<std::int64_t> seeds() const {
+    const toml::node* node = all_.get("seeds");
+    if (!node) return {1};
+    std::vector<std::int64_t> seeds;
+    if (node->is_array())
+      for (const toml::node& seed : *node->as_array())
+        if (seed.is_integer()) seeds.push_back(seed.as_integer()->get());
+    if (seeds.empty() || seeds.size() != node->as_array()->size()) refuse(*node, "seeds must be a list of integers");
+    return seeds;
+  }
+  // Keys in quotes or with dots, and their values as --set takes them.
+  std::vector<std::string> settings(const toml::table& table, const std::string& prefix = "") const {
+    std::vector<std::string> all;
+    for (const auto& [key, node] : table) {
+      const std::string name = prefix + std::string(key.str());
+      const std::vector<std::string> more =
+          node.is_table() ? settings(*node.as_table(), name + ".") : std::vector<std::string>{name + "=" + text(node)};
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    return all;
+  }
+  static std::string text(const toml::node& node) {
+    if (const auto* word = node.as_string()) return word->get();
+    if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());  // without 17 digits
+    std::ostringstream text;
+    node.visit([&text](const auto& value) { text << value; });
+    return text.str();
+  }
+
+ private:
+  std::string path_;
+  const toml::table& all_;
+};
+
+// [lists], key by key: the settings of every combination.
+void add_lists(const GridFile& file, const toml::table& lists, const std::string& prefix,
+               std::vector<std::vector<std::string>>& combinations) {
+  for (const auto& [key, node] : lists) {
+    const std::string name = prefix + std::string(key.str());
+    if (node.is_table()) {
+      add_lists(file, *node.as_table(), name + ".", combinations);
+      continue;
+    }
+    if (!node.is_array() || node.as_array()->empty()) file.refuse(node, fmt::format("{} must be a list", name));
+    std::vector<std::vector<std::string>> longer;
+    for (const auto& one : combinations)
+      for (const toml::node& value : *node.as_array()) {
+        longer.push_back(one);
+        longer.back().push_back(name + "=" + GridFile::text(value));
+      }
+    combinations = std::move(longer);
+  }
+}
+
+std::string folder_of(const std::string& name) {
+  std::string folder;
+  for (const unsigned char c : name) folder += std::isalnum(c) || c == '.' || c == '_' || c == '=' ? char(c) : '-';
+  return folder;
+}
+
+}  // namespace
+
+Grid read_grid(const std::string& path) {
+  const std::string text = read_file(path);
+  if (const std::int64_t line = line_of_deep_key(text))
+    throw ConfigError(fmt::format("{}:{}: a key must have at most {} parts", path, line, kMostKeyParts));
+  toml::table all;
+  try {
+    all = toml::parse(text, path);
+  } catch (const toml::parse_error& e) {
+    throw ConfigError(fmt::format("{}:{}: {}", path, e.source().begin.line, e.description()));
+  }
+  const GridFile file(path, all);
+  Grid grid{file.config(), file.seeds(), {}};
+  std::vector<std::string> common;
+  if (const toml::table* set = file.table("set")) common = file.settings(*set);
+  const auto add = [&](const std::string& name, const std::vector<std::string>& own) {
+    GridCell cell{name, folder_of(name), common};
+    cell.settings.insert(cell.settings.end(), own.begin(), own.end());
+    for (const GridCell& other : grid.cells)
+      if (other.folder == cell.folder)
+        throw ConfigError(fmt::format("{}: the cells \"{}\" and \"{}\" would have one folder, {}", path, other.name,
+                                      name, cell.folder));
+    grid.cells.push_back(std::move(cell));
+  };
+  if (const toml::table* cells = file.table("cells"))
+    for (const auto& [name, node] : *cells)
+      add(std::string(name.str()), file.settings(file.table(node, "cells." + std::string(name.str()))));
+  if (const toml::table* lists = file.table("lists")) {
+    std::vector<std::vector<std::string>> combinations(1);
+    add_lists(file, *lists, "", combinations);
+    for (const auto& settings : combinations) add(fmt::format("{}", fmt::join(settings, ", ")), settings);
+  }
+  if (grid.cells.empty()) add("all", {});
+  for (const GridCell& cell : grid.cells) (void)read_config(grid.config, cell.settings);
+  return grid;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,31 @@
+// Runs that differ in chosen keys: a grid, one TOML file.
+//
+//   config = "../multi30k-un.toml"     what all cells begin with, beside this file
+//   seeds = [1, 2, 3]                  of each cell one run with each
+//   set = {"train.steps" = 1000}       keys of all cells
+//   lists = {"norm.un.window" = [2, 4]}           a cell for each value; of several keys, for each combination
+//   [cells."Exp 2, no GM"]                        or cells by name
+//   "norm.un.forward_average" = "none"
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace foldgrad {
+
+struct GridCell {
+  std::string name, folder;
+  std::vector<std::string> settings;  // SECTION.KEY=VALUE
+};
+
+struct Grid {
+  std::string config;  // path
+  std::vector<std::int64_t> seeds;
+  std::vector<GridCell> cells;
+};
+
+// Throws FileError when the file cannot be read, and ConfigError for what is no TOML, keys that a grid or its
+// configuration does not have, and cells that would have one folder.
+Grid read_grid(const std::string& path);
+
+}  // namespace foldgrad
