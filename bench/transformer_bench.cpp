@@ -9,6 +9,7 @@
 
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "bench/device_time.h"
 #include "bench/machine.h"
@@ -17,6 +18,7 @@
 #include "models/transformer/transformer.h"
 #include "train/loop/optimizer/gradient_clipping.h"
 #include "train/loop/optimizer/optimizer.h"
+#include "train/loop/optimizer/rounded_weights.h"
 
 namespace foldgrad::bench {
 namespace {
@@ -69,7 +71,12 @@ void run(benchmark::State& state, const Task& task, DType dtype, Device device, 
   const std::vector<Parameter*> parameters = model.parameters();
   Optimizer optimizer(Adam(), {{parameters}});
   const TranslationBatch batch = make_batch(task, device);
+  std::optional<RoundedWeights> rounded;
   Tape tape;
+  if (dtype == DType::bf16) {
+    optimizer.round_into(rounded.emplace(parameters).values());
+    tape.lend_rounded(&rounded->values());
+  }
   std::uint32_t step = 0;
   const auto train = [&] {
     for (Parameter* p : parameters) p->zero_grad();

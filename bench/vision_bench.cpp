@@ -7,6 +7,7 @@
 #include <benchmark/benchmark.h>
 
 #include <limits>
+#include <optional>
 
 #include "bench/machine.h"
 #include "engine/cpu/support.h"
@@ -18,6 +19,7 @@
 #include "train/data/images/shapes.h"
 #include "train/loop/optimizer/gradient_clipping.h"
 #include "train/loop/optimizer/optimizer.h"
+#include "train/loop/optimizer/rounded_weights.h"
 
 namespace foldgrad::bench {
 namespace {
@@ -82,7 +84,12 @@ void train(benchmark::State& state, const Task& task, DType dtype, double fma) {
   const std::vector<Parameter*> parameters = model->parameters();
   Optimizer optimizer(AdamW(), {{.parameters = parameters, .weight_decay = 0.05}});
   const NamedTensors batch = make_batch(task);
+  std::optional<RoundedWeights> rounded;
   Tape tape;
+  if (dtype == DType::bf16) {
+    optimizer.round_into(rounded.emplace(parameters).values());
+    tape.lend_rounded(&rounded->values());
+  }
   std::uint32_t step = 0;
   const auto update = [&] {
     for (Parameter* p : parameters) p->zero_grad();

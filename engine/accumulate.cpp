@@ -13,4 +13,10 @@ void accumulate(const Tensor& target, const Tensor& source) {
   });
 }
 
+void accumulate_bf16(const Tensor& target, GradMode mode, const Tensor& source) {
+  check_operand("accumulate", "source", source, target.shape(), DType::bf16, target, "target");
+  const AccumulateBf16 p{{target.data<float>(), mode}, source.data<bf16>(), target.size()};
+  FOLDGRAD_RUN(target.device(), accumulate_bf16, p);
+}
+
 }  // namespace foldgrad

@@ -21,6 +21,22 @@ struct Accumulate {
   }
 };
 
+struct AccumulateBf16 {
+  GradOut<float> target;
+  const bf16* source;
+  std::int64_t n;
+
+  FOLDGRAD_HD void operator()(std::int64_t i) const { target.put(i, float(source[i])); }
+
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(target);
+    visit.element(source);
+  }
+};
+
 FOLDGRAD_DECLARE(accumulate, Accumulate);
+void accumulate_bf16_cpu(const AccumulateBf16& p);
+void accumulate_bf16_cuda(const AccumulateBf16& p);
 
 }  // namespace foldgrad

@@ -20,4 +20,21 @@ struct GradOut {
   }
 };
 
+// The same where sums over rows go, as the gradients of biases and gains are. A parameter's gradient is f32 where its
+// value came rounded to bf16 (Tape::parameter), and so nothing is lost of a sum; otherwise it is of type T.
+template <class T>
+struct ParameterGradOut {
+  T* data = nullptr;
+  compute_t<T>* exact = nullptr;  // in its place
+  GradMode mode = GradMode::set;
+
+  FOLDGRAD_HD explicit operator bool() const { return data != nullptr || exact != nullptr; }
+  FOLDGRAD_HD void put(std::int64_t i, compute_t<T> value) const {
+    if (exact)
+      GradOut<compute_t<T>>{exact, mode}.put(i, value);
+    else
+      GradOut<T>{data, mode}.put(i, value);
+  }
+};
+
 }  // namespace foldgrad

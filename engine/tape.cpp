@@ -30,6 +30,7 @@ void Tape::clear() {
   nodes_.clear();
   slots_.clear();
   parameters_.clear();
+  rounded_.clear();
   consumed_ = false;
   ++generation_;
 }
@@ -56,17 +57,33 @@ Var Tape::variable(Tensor value) {
 }
 
 Var Tape::parameter(Parameter& parameter) {
-  if (const auto known = parameters_.find(&parameter); known != parameters_.end()) {
+  FOLDGRAD_CHECK(parameter.value.defined(), "tape: parameter {} has no value", parameter.name);
+  return known_or_new(parameter, parameter.value, parameters_);
+}
+
+Var Tape::parameter(Parameter& parameter, Tensor rounded) {
+  check_operand("tape", parameter.name.c_str(), parameter.value, rounded.shape(), DType::f32, rounded, "its rounding");
+  check_operand("tape", "the rounding", rounded, rounded.shape(), DType::bf16, parameter.value, parameter.name.c_str());
+  return known_or_new(parameter, std::move(rounded), rounded_);
+}
+
+Tensor Tape::lent_rounded(const Parameter& parameter) const {
+  if (!lent_) return {};
+  const auto found = lent_->find(&parameter);
+  return found == lent_->end() ? Tensor() : found->second;
+}
+
+Var Tape::known_or_new(Parameter& parameter, Tensor value, std::unordered_map<const Parameter*, int>& known) {
+  if (const auto found = known.find(&parameter); found != known.end()) {
     Var v;
     v.tape_ = this;
     v.generation_ = generation_;
-    v.id_ = known->second;
-    v.value_ = parameter.value;
+    v.id_ = found->second;
+    v.value_ = std::move(value);
     return v;
   }
-  FOLDGRAD_CHECK(parameter.value.defined(), "tape: parameter {} has no value", parameter.name);
-  const Var v = add_value(parameter.value, true, false, &parameter);
-  if (recording_) parameters_.emplace(&parameter, v.id());
+  const Var v = add_value(std::move(value), true, false, &parameter);
+  if (recording_) known.emplace(&parameter, v.id());
   return v;
 }
 
@@ -144,7 +161,10 @@ void Tape::seed_gradient(const Var& y, Tensor dy) {
 
 void Tape::contribute(int id, const Tensor& grad) {
   Slot& slot = slots_[id];
-  if (Parameter* p = slot.parameter) {
+  if (slot.rounded()) {
+    const auto [place, mode] = grad_place(*slot.parameter);
+    accumulate_bf16(place, mode, grad);
+  } else if (Parameter* p = slot.parameter) {
     if (p->has_grad)
       accumulate(p->grad, grad);
     else
@@ -155,6 +175,16 @@ void Tape::contribute(int id, const Tensor& grad) {
   } else {
     slot.grad = grad;
   }
+}
+
+std::pair<Tensor, GradMode> Tape::grad_place(Parameter& p) {
+  if (!p.grad.defined() || p.grad.shape() != p.value.shape() || p.grad.device() != p.value.device()) {
+    p.grad = Tensor::empty(p.value.shape(), p.value.dtype(), p.value.device());
+    p.has_grad = false;
+  }
+  const GradMode mode = p.has_grad ? GradMode::add : GradMode::set;
+  p.has_grad = true;
+  return {p.grad, mode};
 }
 
 Tensor Tape::grad(const Var& variable) const {
@@ -198,26 +228,26 @@ Tape::Scope::~Scope() {
 }
 
 std::pair<Tensor, GradMode> NodeGrads::place(int k) {
+  const int id = node_.inputs()[k];
+  return tape_.slots_[id].wants_grad && tape_.slots_[id].rounded() ? temporary(id) : exact_place(k);
+}
+
+std::pair<Tensor, GradMode> NodeGrads::exact_place(int k) {
   const std::vector<int>& inputs = node_.inputs();
   const int id = inputs[k];
   Tape::Slot& slot = tape_.slots_[id];
   if (!slot.wants_grad) return {Tensor(), GradMode::set};
-  if (std::find(inputs.begin(), inputs.begin() + k, id) != inputs.begin() + k) {
-    repeated_.emplace_back(id, Tensor::empty(slot.shape, slot.dtype, slot.device));
-    return {repeated_.back().second, GradMode::set};
-  }
-  if (Parameter* p = slot.parameter) {
-    if (!p->grad.defined() || p->grad.shape() != slot.shape || p->grad.device() != slot.device) {
-      p->grad = Tensor::empty(slot.shape, slot.dtype, slot.device);
-      p->has_grad = false;
-    }
-    const GradMode mode = p->has_grad ? GradMode::add : GradMode::set;
-    p->has_grad = true;
-    return {p->grad, mode};
-  }
+  if (std::find(inputs.begin(), inputs.begin() + k, id) != inputs.begin() + k) return temporary(id);
+  if (slot.parameter) return Tape::grad_place(*slot.parameter);
   if (slot.grad.defined()) return {slot.grad, GradMode::add};
   slot.grad = Tensor::empty(slot.shape, slot.dtype, slot.device);
   return {slot.grad, GradMode::set};
+}
+
+std::pair<Tensor, GradMode> NodeGrads::temporary(int id) {
+  const Tape::Slot& slot = tape_.slots_[id];
+  temporary_.emplace_back(id, Tensor::empty(slot.shape, slot.dtype, slot.device));
+  return {temporary_.back().second, GradMode::set};
 }
 
 void NodeGrads::pass_dy(int k) {
@@ -233,7 +263,7 @@ void NodeGrads::pass_dy(int k) {
 }
 
 void NodeGrads::finish() {
-  for (const auto& [id, grad] : repeated_) tape_.contribute(id, grad);
+  for (const auto& [id, grad] : temporary_) tape_.contribute(id, grad);
 }
 
 }  // namespace foldgrad

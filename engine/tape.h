@@ -25,11 +25,14 @@ class NodeGrads;
 struct Parameter {
   std::string name;
   Tensor value;
-  Tensor grad = {};       // shape and dtype of value; undefined before the first backward
+  Tensor grad = {};  // shape and dtype of value, also where a tape has it rounded; undefined before the first backward
   bool has_grad = false;  // false: grad holds nothing yet and the next contribution sets it
 
   void zero_grad() { has_grad = false; }
 };
+
+// Of parameters of f32, their values in bf16.
+using RoundedValues = std::unordered_map<const Parameter*, Tensor>;
 
 // A value together with its place on a tape. Cheap to copy.
 class Var {
@@ -107,6 +110,14 @@ class Tape {
   Var constant(Tensor value);           // gets no gradient
   Var variable(Tensor value);           // gets a gradient, to be read with grad()
   Var parameter(Parameter& parameter);  // gradient in parameter.grad; the same Var however often it is asked for
+  // The parameter, of f32, as `rounded` in bf16 has it; likewise the same Var, as of the first call. Its gradient is
+  // taken as that of the unrounded value: operations sum it in f32 where they can, and what comes in bf16 is added in
+  // f32. Throws std::invalid_argument for other types, or a shape or a device that are not the value's.
+  Var parameter(Parameter& parameter, Tensor rounded);
+  // Whoever keeps the values of parameters in bf16 lends them to a tape, for all its recordings; null: nobody does.
+  void lend_rounded(const RoundedValues* values) { lent_ = values; }
+  // Undefined where they are not kept.
+  Tensor lent_rounded(const Parameter& parameter) const;
 
   // For operations: y is the result of op's computation on the operands. Where no operand wants a gradient, y is a
   // constant. Throws std::invalid_argument for operands of another tape or of an earlier recording.
@@ -170,8 +181,11 @@ class Tape {
     bool produced;  // by a node: its gradient is released once that node is done
     Parameter* parameter = nullptr;
     Tensor grad = {};
+
+    bool rounded() const { return parameter && dtype != parameter->value.dtype(); }
   };
 
+  Var known_or_new(Parameter& parameter, Tensor value, std::unordered_map<const Parameter*, int>& known);
   Var add_value(Tensor value, bool wants_grad, bool produced, Parameter* parameter = nullptr);
   Var add_node(Tensor y, const std::vector<Var>& operands, std::unique_ptr<Node> node);
   Var finished(Var y, const char* op) const;  // y, after the check for finite values
@@ -180,6 +194,7 @@ class Tape {
   bool wants_grad(const std::vector<Var>& operands) const;
   void seed_gradient(const Var& y, Tensor dy);
   void contribute(int id, const Tensor& grad);  // adds; keeps the tensor itself if it is the first
+  static std::pair<Tensor, GradMode> grad_place(Parameter& parameter);
   void require_finite(const Tensor& t, const char* op, const char* what, const std::string& scope) const;
 
   bool recording_;
@@ -187,7 +202,8 @@ class Tape {
   unsigned generation_ = 0;
   std::vector<Slot> slots_;
   std::vector<std::unique_ptr<Node>> nodes_;
-  std::unordered_map<const Parameter*, int> parameters_;
+  std::unordered_map<const Parameter*, int> parameters_, rounded_;
+  const RoundedValues* lent_ = nullptr;
   std::unordered_map<std::string, std::unique_ptr<const std::string>> scopes_;
   const std::string* scope_ = nullptr;
   std::int64_t check_finite_step_ = -1;
@@ -211,6 +227,17 @@ class NodeGrads {
   // The same for code that is not a template over the element type.
   std::pair<Tensor, GradMode> place(int k);
 
+  // The same where the gradient can also be written in f32, as the parameters of Tape::parameter(p, rounded) have
+  // theirs: then it does not go through bf16. To be preferred for sums over rows and products.
+  template <class T>
+  ParameterGradOut<T> exact_out(int k) {
+    const auto [tensor, mode] = exact_place(k);
+    if (!tensor.defined()) return {};
+    if (tensor.dtype() == dtype_of<T>) return {tensor.template data<T>(), nullptr, mode};
+    return {nullptr, tensor.template data<compute_t<T>>(), mode};
+  }
+  std::pair<Tensor, GradMode> exact_place(int k);
+
   // Operand k's gradient is dy itself, in the operand's shape: no kernel, and for one operand no copy.
   // To be called last, since dy's memory may then be added to.
   void pass_dy(int k);
@@ -225,7 +252,11 @@ class NodeGrads {
   const Node& node_;
   Tensor dy_;
   bool dy_taken_;  // others share its memory, or it has become the gradient of an operand
-  std::vector<std::pair<int, Tensor>> repeated_;  // gradients of operands that stand in the list more than once
+  std::pair<Tensor, GradMode> temporary(int id);
+
+  // Gradients that are added up behind the node: of operands that stand in the list more than once, and of rounded
+  // parameters.
+  std::vector<std::pair<int, Tensor>> temporary_;
 };
 
 }  // namespace foldgrad

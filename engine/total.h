@@ -7,7 +7,7 @@ namespace foldgrad {
 
 template <class T>
 struct Total {
-  GradOut<T> out;              // [1]; not null
+  ParameterGradOut<T> out;     // [1]; not null
   const compute_t<T>* values;  // [n]
   std::int64_t n;
 };
@@ -17,8 +17,8 @@ struct ColumnTotals {
   using Value = compute_t<T>;
   static constexpr int kSums = 1;  // (engine/cpu/column_sums.h)
 
-  GradOut<T> out;   // [columns]; not null
-  const T* values;  // [rows, columns]
+  ParameterGradOut<T> out;  // [columns]; not null
+  const T* values;          // [rows, columns]
   std::int64_t rows, columns;
 
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {

@@ -1,7 +1,5 @@
 #include "models/forward_pass.h"
 
-#include "ops/cast/cast.h"
-
 namespace foldgrad {
 
 std::uint32_t random_stream(const std::string& place) {
@@ -9,7 +7,5 @@ std::uint32_t random_stream(const std::string& place) {
   for (unsigned char c : place) hash = (hash ^ c) * 16777619u;
   return hash;
 }
-
-Var ForwardPass::use(Parameter& parameter) const { return cast(tape.parameter(parameter), dtype); }
 
 }  // namespace foldgrad

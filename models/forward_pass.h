@@ -1,6 +1,7 @@
 // What every layer of a model must know about the forward pass.
 #pragma once
 #include "models/normalizers/normalizer.h"
+#include "models/normalizers/parameter_as.h"
 #include "ops/dropout/dropout.h"
 
 namespace foldgrad {
@@ -20,7 +21,7 @@ struct ForwardPass {
   std::vector<Var>* penalties = nullptr;  // in training, terms of shape [] that normalizers add to the loss (rbn)
 
   NormContext norm(const Tensor* mask) const { return {.training = training, .mask = mask, .penalties = penalties}; }
-  Var use(Parameter& parameter) const;  // in the dtype of activations
+  Var use(Parameter& parameter) const { return parameter_as(tape, parameter, dtype); }
   double dropout(double p) const { return training && !without_dropout ? p : 0; }
   Random random(std::uint32_t stream) const { return {seed, stream, step, step_at}; }
 };

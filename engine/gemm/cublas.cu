@@ -55,6 +55,7 @@ bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
   const void* alpha_pointer = f64 ? static_cast<const void*>(&g.alpha) : &alpha_f32;
   const void* beta_pointer = f64 ? static_cast<const void*>(&beta) : &beta_f32;
   const cudaDataType type = f64 ? CUDA_R_64F : dtype == DType::f32 ? CUDA_R_32F : CUDA_R_16BF;
+  const cudaDataType type_c = g.f32_c ? CUDA_R_32F : type;
   const cublasComputeType_t sum_type = f64                                     ? CUBLAS_COMPUTE_64F
                                        : dtype == DType::f32 && tf32_allowed() ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                                                : CUBLAS_COMPUTE_32F;
@@ -68,8 +69,8 @@ bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
   check(cublasGemmStridedBatchedEx(handle, g.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
                                    g.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, int(g.n), int(g.m), int(g.k),
                                    alpha_pointer, p.b, type, int(g.row_stride_b), g.batch_stride_b, p.a, type,
-                                   int(g.row_stride_a), g.batch_stride_a, beta_pointer, p.c, type, int(g.row_stride_c),
-                                   g.batch_stride_c, int(g.batch), sum_type, CUBLAS_GEMM_DEFAULT),
+                                   int(g.row_stride_a), g.batch_stride_a, beta_pointer, p.c, type_c,
+                                   int(g.row_stride_c), g.batch_stride_c, int(g.batch), sum_type, CUBLAS_GEMM_DEFAULT),
         "cublasGemmStridedBatchedEx");
   return true;
 }

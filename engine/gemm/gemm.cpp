@@ -36,6 +36,8 @@ void check(DType dtype, const Gemm& g, const void* bias) {
                  "gemm: the {} matrices C [{}, {}] with row stride {} must not overlap, got batch stride {}", g.batch,
                  g.m, g.n, g.row_stride_c, g.batch_stride_c);
   FOLDGRAD_CHECK(!bias || g.beta == 0, "gemm: a bias needs beta 0, got {}", g.beta);
+  FOLDGRAD_CHECK(!g.f32_c || (dtype == DType::bf16 && !bias), "gemm: f32_c is for bf16 without a bias, got {}{}",
+                 name(dtype), bias ? " with a bias" : "");
 }
 
 // One weight for a whole batch of consecutive inputs is one tall product, which every library does faster.
@@ -48,9 +50,12 @@ Gemm merged(Gemm g) {
   return g;
 }
 
-// Calls f with the element type and p's pointers cast to it.
+// Calls f with p's pointers cast to the element types.
 template <class F>
-void with_type(DType dtype, const GemmPointers& p, F f) {
+void with_type(DType dtype, const Gemm& g, const GemmPointers& p, F f) {
+  if (g.f32_c)
+    return f(static_cast<float*>(p.c), static_cast<const bf16*>(p.a), static_cast<const bf16*>(p.b),
+             static_cast<const bf16*>(nullptr));
   auto call = [&](auto* c) {
     using T = std::remove_pointer_t<decltype(c)>;
     f(c, static_cast<const T*>(p.a), static_cast<const T*>(p.b), static_cast<const T*>(p.bias));
@@ -68,7 +73,7 @@ void gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
 #ifdef FOLDGRAD_HAVE_CBLAS
   if (libraries && cblas_gemm_cpu(dtype, g, p)) return;
 #endif
-  with_type(dtype, p, [&](auto* c, auto* a, auto* b, auto* bias) { reference_gemm_cpu(g, c, a, b, bias); });
+  with_type(dtype, g, p, [&](auto* c, auto* a, auto* b, auto* bias) { reference_gemm_cpu(g, c, a, b, bias); });
 }
 
 #ifdef FOLDGRAD_HAVE_CUDA
@@ -76,7 +81,7 @@ void gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
 #ifdef FOLDGRAD_HAVE_CUBLAS
   if (g.k > 0 && cublas_gemm_cuda(dtype, g, p)) return;
 #endif
-  with_type(dtype, p, [&](auto* c, auto* a, auto* b, auto* bias) { tiled_gemm_cuda(g, c, a, b, bias); });
+  with_type(dtype, g, p, [&](auto* c, auto* a, auto* b, auto* bias) { tiled_gemm_cuda(g, c, a, b, bias); });
 }
 #else
 void gemm_cuda(DType, const Gemm&, const GemmPointers&) {

@@ -24,25 +24,27 @@ struct Gemm {
   // Elements between two matrices of the batch. 0 for a or b: every product uses the same one.
   std::int64_t batch_stride_a = 0, batch_stride_b = 0, batch_stride_c = 0;
   double alpha = 1, beta = 0;  // what is scaled by 0 is not read: C may then be uninitialised, A and B may hold NaN
+  bool f32_c = false;          // of bf16 operands, without a bias: C is f32, so that no sum is rounded to bf16
 };
 
-// c, a, b: of type dtype (f32, f64 or bf16) on `device`; bias: null, or [n] of the same type, added to every row before
-// the result is stored and not scaled by alpha (only with beta 0). C overlaps neither operand.
-// Sizes of zero are fine: k = 0 gives beta C + bias. Equal calls give equal bits for the same number of threads.
-// Throws std::invalid_argument for negative sizes or batch strides, row strides shorter than a row, matrices C that
-// overlap, a bias beside beta, or another dtype; std::runtime_error for cuda in a build without it. May be called by
-// several threads at once.
+// c, a, b: of type dtype (f32, f64 or bf16) on `device`, but see f32_c; bias: null, or [n] of the same type, added to
+// every row before the result is stored and not scaled by alpha (only with beta 0). C overlaps neither operand. Sizes
+// of zero are fine: k = 0 gives beta C + bias. Equal calls give equal bits for the same number of threads. Throws
+// std::invalid_argument for negative sizes or batch strides, row strides shorter than a row, matrices C that overlap, a
+// bias beside beta or f32_c, f32_c of another dtype than bf16, or another dtype; std::runtime_error for cuda in a build
+// without it. May be called by several threads at once.
 void gemm(Device device, DType dtype, const Gemm& g, void* c, const void* a, const void* b, const void* bias = nullptr);
 
 // For configure tables, benchmarks and reports: "oneDNN 2.6.3", "CBLAS", "reference", "cuBLAS", "tiled"; "none"
 // for cuda in a build without it.
 const char* gemm_backend(Device device, DType dtype);
 
-// The plain loops of last resort. T: float, double, bf16. Sums in the order of k, whatever the number of threads.
-template <class T>
-void reference_gemm_cpu(const Gemm& g, T* c, const T* a, const T* b, const T* bias);
+// The plain loops of last resort. T: float, double, bf16; C: T, or float with f32_c. Sums in the order of k, whatever
+// the number of threads.
+template <class T, class C>
+void reference_gemm_cpu(const Gemm& g, C* c, const T* a, const T* b, const T* bias);
 // The own CUDA kernel (also under emulation), exposed for the tests.
-template <class T>
-void tiled_gemm_cuda(const Gemm& g, T* c, const T* a, const T* b, const T* bias);
+template <class T, class C>
+void tiled_gemm_cuda(const Gemm& g, C* c, const T* a, const T* b, const T* bias);
 
 }  // namespace foldgrad

@@ -41,7 +41,7 @@ Key key_of(DType dtype, const Gemm& g, bool bias) {
           std::bit_cast<std::int64_t>(g.alpha),
           std::bit_cast<std::int64_t>(g.beta),
           std::int64_t(dtype),
-          g.transpose_a | g.transpose_b << 1 | bias << 2,
+          g.transpose_a | g.transpose_b << 1 | bias << 2 | g.f32_c << 3,
           omp_in_parallel() ? 1 : omp_get_max_threads()};
 }
 
@@ -66,7 +66,7 @@ Product make_product(DType dtype, const Gemm& g, bool with_bias) {
   const GemmStrides stride(g);
   const auto a = matrices(dtype, g, g.m, g.k, g.batch_stride_a, stride.a_i, stride.a_p);
   const auto b = matrices(dtype, g, g.k, g.n, g.batch_stride_b, stride.b_p, stride.b_j);
-  const auto c = matrices(dtype, g, g.m, g.n, g.batch_stride_c, g.row_stride_c, 1);
+  const auto c = matrices(g.f32_c ? DType::f32 : dtype, g, g.m, g.n, g.batch_stride_c, g.row_stride_c, 1);
   const auto bias = matrices(dtype, g, 1, g.n, 0, g.n, 1);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

@@ -11,8 +11,8 @@ constexpr int kColumns = 64;
 constexpr std::int64_t kParallelWork = 1 << 16;
 
 // Row i of C, columns from first to end; all pointers are those of one matrix of the batch.
-template <class T>
-void row_block(const Gemm& g, T* c, const T* a, const T* b, const T* bias, std::int64_t i, std::int64_t first) {
+template <class T, class C>
+void row_block(const Gemm& g, C* c, const T* a, const T* b, const T* bias, std::int64_t i, std::int64_t first) {
   using Sum = compute_t<T>;
   const GemmStrides stride(g);
   const int columns = int(std::min<std::int64_t>(kColumns, g.n - first));
@@ -25,19 +25,19 @@ void row_block(const Gemm& g, T* c, const T* a, const T* b, const T* bias, std::
     else
       for (int j = 0; j < columns; ++j) sum[j] += a_ip * Sum(b_p[j * stride.b_j]);
   }
-  T* c_i = c + i * g.row_stride_c + first;
+  C* c_i = c + i * g.row_stride_c + first;
   for (int j = 0; j < columns; ++j) {
     Sum value = Sum(g.alpha) * sum[j];
     if (g.beta != 0) value += Sum(g.beta) * Sum(c_i[j]);
     if (bias) value += Sum(bias[first + j]);
-    c_i[j] = T(value);
+    c_i[j] = C(value);
   }
 }
 
 }  // namespace
 
-template <class T>
-void reference_gemm_cpu(const Gemm& gemm, T* c, const T* a, const T* b, const T* bias) {
+template <class T, class C>
+void reference_gemm_cpu(const Gemm& gemm, C* c, const T* a, const T* b, const T* bias) {
   const Gemm g = resolved(gemm);
 #ifdef __SANITIZE_THREAD__
   const bool parallel = false;  // ThreadSanitizer cannot see libgomp's barriers and would report races between rows
@@ -53,6 +53,7 @@ void reference_gemm_cpu(const Gemm& gemm, T* c, const T* a, const T* b, const T*
 
 template void reference_gemm_cpu(const Gemm&, float*, const float*, const float*, const float*);
 template void reference_gemm_cpu(const Gemm&, double*, const double*, const double*, const double*);
+template void reference_gemm_cpu(const Gemm&, float*, const bf16*, const bf16*, const bf16*);
 template void reference_gemm_cpu(const Gemm&, bf16*, const bf16*, const bf16*, const bf16*);
 
 }  // namespace foldgrad

@@ -13,9 +13,9 @@ constexpr int kTile = 32, kDepth = 16, kPerThread = 4, kSide = kTile / kPerThrea
 constexpr int kPitch = kTile + 1;         // one more, so that storing columns does not hit one bank of shared memory
 constexpr unsigned kMostBatches = 65535;  // the largest gridDim.y; a block walks over the batch with this step
 
-template <class T>
+template <class T, class C>
 struct Tiled {
-  T* c;
+  C* c;
   const T *a, *b, *bias;
   Gemm g;  // resolved
 };
@@ -43,20 +43,20 @@ __device__ void multiply_tiles(Sum (&sum)[kPerThread][kPerThread], const Sum* ti
         sum[u][v] += tile_a[p * kPitch + u * kSide + ty] * tile_b[p * kPitch + v * kSide + tx];
 }
 
-template <class T>
-__device__ void store(const Tiled<T>& t, std::int64_t s, std::int64_t i, std::int64_t j, compute_t<T> sum) {
+template <class T, class C>
+__device__ void store(const Tiled<T, C>& t, std::int64_t s, std::int64_t i, std::int64_t j, compute_t<T> sum) {
   using Sum = compute_t<T>;
   if (i >= t.g.m || j >= t.g.n) return;
-  T& c = t.c[s * t.g.batch_stride_c + i * t.g.row_stride_c + j];
+  C& c = t.c[s * t.g.batch_stride_c + i * t.g.row_stride_c + j];
   Sum value = Sum(t.g.alpha) * sum;
   if (t.g.beta != 0) value += Sum(t.g.beta) * Sum(c);
   if (t.bias) value += Sum(t.bias[j]);
-  c = T(value);
+  c = C(value);
 }
 
 // blockIdx.x: tiles of C, row by row; blockIdx.y: matrices of the batch.
-template <class T>
-__global__ void tiled_kernel(Tiled<T> t) {
+template <class T, class C>
+__global__ void tiled_kernel(Tiled<T, C> t) {
   using Sum = compute_t<T>;
   const Gemm& g = t.g;
   const GemmStrides stride(g);
@@ -81,17 +81,18 @@ __global__ void tiled_kernel(Tiled<T> t) {
 
 }  // namespace
 
-template <class T>
-void tiled_gemm_cuda(const Gemm& gemm, T* c, const T* a, const T* b, const T* bias) {
+template <class T, class C>
+void tiled_gemm_cuda(const Gemm& gemm, C* c, const T* a, const T* b, const T* bias) {
   const Gemm g = resolved(gemm);
   const std::int64_t tiles = ((g.m + kTile - 1) / kTile) * ((g.n + kTile - 1) / kTile);
   const Blocks blocks(tiles, std::min<std::int64_t>(g.batch, kMostBatches));
-  launch("gemm: tiled", tiled_kernel<T>, {blocks, dim3(kThreads), 2 * kDepth * kPitch * sizeof(compute_t<T>)},
-         Tiled<T>{c, a, b, bias, g});
+  launch("gemm: tiled", tiled_kernel<T, C>, {blocks, dim3(kThreads), 2 * kDepth * kPitch * sizeof(compute_t<T>)},
+         Tiled<T, C>{c, a, b, bias, g});
 }
 
 template void tiled_gemm_cuda(const Gemm&, float*, const float*, const float*, const float*);
 template void tiled_gemm_cuda(const Gemm&, double*, const double*, const double*, const double*);
+template void tiled_gemm_cuda(const Gemm&, float*, const bf16*, const bf16*, const bf16*);
 template void tiled_gemm_cuda(const Gemm&, bf16*, const bf16*, const bf16*, const bf16*);
 
 }  // namespace foldgrad

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "models/normalizers/kinds.h"
+#include "models/normalizers/parameter_as.h"
 #include "models/options/nearest_name.h"
 #include "ops/arithmetic/arithmetic.h"
-#include "ops/cast/cast.h"
 #include "ops/channel_norm/channel_norm_math.h"
 #include "ops/channel_norm/channel_record.h"
 
@@ -87,7 +87,7 @@ Var Normalizer::recorded(const Var& x, const NormContext& context, std::shared_p
   return watch_channels(y, offset, std::move(record));
 }
 
-Var Normalizer::on_tape(Parameter& parameter, const Var& x) { return cast(x.tape().parameter(parameter), x.dtype()); }
+Var Normalizer::on_tape(Parameter& parameter, const Var& x) { return parameter_as(x.tape(), parameter, x.dtype()); }
 
 void Normalizer::restore(const NamedTensors& snapshot) {
   copy_into(fmt::format("{} ({})", site_, info_.name), state(), snapshot);

@@ -32,7 +32,7 @@ struct BiasActivationNode {
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), saved.dtype(), [&]<class T>(Type<T>) {
       const BiasActivationBackward<T> p{.dx = grads.out<T>(0),
-                                        .dbias = grads.out<T>(1),
+                                        .dbias = grads.exact_out<T>(1),
                                         .dy = grads.dy().data<T>(),
                                         .saved = saved.data<T>(),
                                         .bias = bias.defined() ? bias.data<T>() : nullptr,

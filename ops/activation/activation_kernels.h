@@ -30,7 +30,8 @@ struct BiasActivationForward {
 
 template <class T>
 struct BiasActivationBackward {
-  GradOut<T> dx, dbias;        // [rows, columns], [columns]
+  GradOut<T> dx;               // [rows, columns]
+  ParameterGradOut<T> dbias;   // [columns]
   const T *dy, *saved, *bias;  // [rows, columns], [rows, columns], [columns]; bias is not read if kFromOutput
   std::int64_t rows, columns;
   Activation activation;

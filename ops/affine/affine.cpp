@@ -14,8 +14,8 @@ struct AffineNode {
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       const AffineBackward<T> p{.dx = grads.out<T>(0),
-                                .dgamma = grads.out<T>(1),
-                                .dbeta = grads.out<T>(2),
+                                .dgamma = grads.exact_out<T>(1),
+                                .dbeta = grads.exact_out<T>(2),
                                 .dy = grads.dy().data<T>(),
                                 .x = x.data<T>(),
                                 .gamma = gamma.data<T>(),
@@ -45,7 +45,7 @@ struct ScaleByNode {
                                  .columns = C};
       FOLDGRAD_RUN(x.device(), affine_backward, p);
       if (p.deta) {
-        const Total<T> deta{.out = grads.out<T>(1), .values = p.deta, .n = C};
+        const Total<T> deta{.out = grads.exact_out<T>(1), .values = p.deta, .n = C};
         FOLDGRAD_RUN(x.device(), total, deta);
       }
     });

@@ -32,8 +32,9 @@ struct AffineBackward {
   using Value = compute_t<T>;
   static constexpr int kSums = 2;
 
-  GradOut<T> dx, dgamma, dbeta;  // [rows, columns], [columns], [columns]
-  const T *dy, *x, *gamma;       // [rows, columns], [rows, columns], [columns]
+  GradOut<T> dx;                      // [rows, columns]
+  ParameterGradOut<T> dgamma, dbeta;  // [columns]
+  const T *dy, *x, *gamma;            // [rows, columns], [rows, columns], [columns]
   std::int64_t rows, columns;
 
   FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const {

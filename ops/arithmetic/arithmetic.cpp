@@ -63,7 +63,7 @@ struct AddBiasNode {
     const Tensor& dy = grads.dy();
     if (grads.wanted(1))
       dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
-        const ColumnTotals<T> dbias{.out = grads.out<T>(1),
+        const ColumnTotals<T> dbias{.out = grads.exact_out<T>(1),
                                     .values = dy.data<T>(),
                                     .rows = dy.shape().without(-1).elements(),
                                     .columns = dy.shape()[-1]};

@@ -18,9 +18,10 @@ struct CenterNormBackward {
   using Value = compute_t<T>;
   static constexpr int kSums = 2;  // dgamma and dbeta, as sums over rows (engine/cpu/column_sums.h)
 
-  GradOut<T> dx, dgamma, dbeta;  // [rows, columns], [columns], [columns]
-  const T *dy, *x, *gamma;       // [rows, columns], [rows, columns], [columns]
-  const compute_t<T>* mu;        // [rows]
+  GradOut<T> dx;                      // [rows, columns]
+  ParameterGradOut<T> dgamma, dbeta;  // [columns]
+  const T *dy, *x, *gamma;            // [rows, columns], [rows, columns], [columns]
+  const compute_t<T>* mu;             // [rows]
   std::int64_t rows, columns;
   Value k;
 

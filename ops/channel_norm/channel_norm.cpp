@@ -80,8 +80,8 @@ struct ChannelNormNode {
                                       .sum_dy = sum_dy.data<double>(),
                                       .sum_dy_x = sum_dy_x.data<double>(),
                                       .gamma = gamma.data<T>(),
-                                      .dgamma = grads.out<T>(1),
-                                      .dbeta = grads.out<T>(2),
+                                      .dgamma = grads.exact_out<T>(1),
+                                      .dbeta = grads.exact_out<T>(2),
                                       .dx = {dy_factor.data<S>(), offset.data<S>(), x_factor.data<S>()}};
     FOLDGRAD_RUN(x.device(), channel_norm, step);
     if (record) {

@@ -23,9 +23,9 @@ struct ChannelBackwardStep {
   std::int64_t rows, columns;
   ChannelBuffers<S> state;
   Context context;
-  const double *sum_dy, *sum_dy_x;  // [C]: of dy and of dy (x - mean)
-  const T* gamma;                   // [C]
-  GradOut<T> dgamma, dbeta;         // [C]
+  const double *sum_dy, *sum_dy_x;    // [C]: of dy and of dy (x - mean)
+  const T* gamma;                     // [C]
+  ParameterGradOut<T> dgamma, dbeta;  // [C]
   ChannelCoefficients<S> dx;
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {

@@ -36,8 +36,8 @@ struct Conv2dChannelsLastNode {
     const Tensor dz = activation && products ? Tensor::empty(dy.shape(), dy.dtype(), dy.device()) : Tensor();
     const std::int64_t columns = dy.shape()[-1], rows = dy.shape().without(-1).elements();
     dispatch_floating(kName, dy.dtype(), [&]<class T>(Type<T>) {
-      const GradOut<T> to_dz = dz.defined() ? GradOut<T>{dz.data<T>()} : GradOut<T>{},
-                       dbias = has_bias ? grads.out<T>(2) : GradOut<T>{};
+      const GradOut<T> to_dz = dz.defined() ? GradOut<T>{dz.data<T>()} : GradOut<T>{};
+      const ParameterGradOut<T> dbias = has_bias ? grads.exact_out<T>(2) : ParameterGradOut<T>{};
       if (activation && has_bias) {
         const BiasActivationBackward<T> p{.dx = to_dz,
                                           .dbias = dbias,

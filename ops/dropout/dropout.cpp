@@ -51,7 +51,7 @@ struct BiasDropoutResidualNode {
     if (grads.wanted(0) || grads.wanted(1))
       dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
         const BiasDropoutResidualBackward<T> k{.dx = grads.out<T>(0),
-                                               .dbias = grads.out<T>(1),
+                                               .dbias = grads.exact_out<T>(1),
                                                .dy = dy.data<T>(),
                                                .rows = dy.shape().without(-1).elements(),
                                                .columns = dy.shape()[-1],

@@ -97,8 +97,9 @@ struct BiasDropoutResidualBackward {
   using Value = compute_t<T>;
   static constexpr int kSums = 1;
 
-  GradOut<T> dx, dbias;  // [rows, columns], [columns]
-  const T* dy;           // [rows, columns]
+  GradOut<T> dx;              // [rows, columns]
+  ParameterGradOut<T> dbias;  // [columns]
+  const T* dy;                // [rows, columns]
   std::int64_t rows, columns;
   Mask<Value> mask;
   SampleFactors<Value> samples;

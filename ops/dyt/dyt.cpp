@@ -19,8 +19,8 @@ struct DytNode {
       const Tensor sums = Tensor::empty({2, C}, dtype_of<Value>, x.device());
       const bool with_shift = shift.defined() && grads.wanted(4);
       const DytBackward<T> p{.dx = grads.out<T>(0),
-                             .dgamma = grads.out<T>(2),
-                             .dbeta = grads.out<T>(3),
+                             .dgamma = grads.exact_out<T>(2),
+                             .dbeta = grads.exact_out<T>(3),
                              .dalpha = grads.wanted(1) ? sums.data<Value>() : nullptr,
                              .dshift = with_shift ? sums.data<Value>() + C : nullptr,
                              .dy = grads.dy().data<T>(),
@@ -32,7 +32,7 @@ struct DytNode {
                              .columns = C};
       FOLDGRAD_RUN(x.device(), dyt, p);
       const auto total = [&](int operand, const Value* terms) {
-        const Total<T> sum{.out = grads.out<T>(operand), .values = terms, .n = C};
+        const Total<T> sum{.out = grads.exact_out<T>(operand), .values = terms, .n = C};
         FOLDGRAD_RUN(x.device(), total, sum);
       };
       if (p.dalpha) total(1, p.dalpha);

@@ -14,9 +14,10 @@ struct DytForward {
 
 template <class T>
 struct DytBackward {
-  GradOut<T> dx, dgamma, dbeta;  // [rows, columns], [columns], [columns]
-  compute_t<T>*dalpha, *dshift;  // [columns], to be totalled (engine/total.h); null when not wanted
-  const T *dy, *x, *gamma;       // [rows, columns], [rows, columns], [columns]
+  GradOut<T> dx;                      // [rows, columns]
+  ParameterGradOut<T> dgamma, dbeta;  // [columns]
+  compute_t<T>*dalpha, *dshift;       // [columns], to be totalled (engine/total.h); null when not wanted
+  const T *dy, *x, *gamma;            // [rows, columns], [rows, columns], [columns]
   const T *alpha, *shift;
   std::int64_t rows, columns;
 };

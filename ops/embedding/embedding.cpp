@@ -8,6 +8,7 @@ namespace {
 struct EmbeddingNode {
   const char* op;
   Tensor ids;
+  std::int64_t rows, columns;  // of the table
   double scale;
   std::int64_t padding_id;
 
@@ -15,18 +16,17 @@ struct EmbeddingNode {
   std::vector<double> arguments() const { return {scale}; }
 
   void backward(NodeGrads& grads) {
-    const auto [dx, mode] = grads.place(0);
-    const std::int64_t rows = dx.shape()[0], columns = dx.shape().without(0).elements();
-    dispatch_floating(op, dx.dtype(), [&, &dx = dx, mode = mode]<class T>(Type<T>) {
-      const EmbeddingBackward<T> p{.dx = {dx.data<T>(), mode},
-                                   .dy = grads.dy().data<T>(),
+    const Tensor& dy = grads.dy();
+    dispatch_floating(op, dy.dtype(), [&]<class T>(Type<T>) {
+      const EmbeddingBackward<T> p{.dx = grads.exact_out<T>(0),
+                                   .dy = dy.data<T>(),
                                    .ids = ids.data<std::int64_t>(),
                                    .positions = ids.size(),
                                    .rows = rows,
                                    .columns = columns,
                                    .scale = compute_t<T>(scale),
                                    .padding_id = padding_id};
-      FOLDGRAD_RUN(dx.device(), embedding, p);
+      FOLDGRAD_RUN(dy.device(), embedding, p);
     });
   }
 };
@@ -57,7 +57,9 @@ Var rows_by_id(const char* op, const Var& xv, const Var& idsv, double scale, std
                                 .scale = compute_t<T>(scale)};
     FOLDGRAD_RUN(x.device(), embedding, p);
   });
-  return xv.tape().record(y, {xv, idsv}, EmbeddingNode{.op = op, .ids = ids, .scale = scale, .padding_id = padding_id});
+  const EmbeddingNode node{
+      .op = op, .ids = ids, .rows = rows, .columns = columns, .scale = scale, .padding_id = padding_id};
+  return xv.tape().record(y, {xv, idsv}, node);
 }
 
 }  // namespace

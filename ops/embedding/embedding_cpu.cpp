@@ -67,7 +67,7 @@ void embedding_cpu(const EmbeddingBackward<T>& p) {
     if (n > 0)
       add_row(p, v, order + begin, n);
     else if (p.dx.mode == GradMode::set)
-      std::fill_n(p.dx.data + v * p.columns, p.columns, T(compute_t<T>(0)));
+      for (std::int64_t c = 0; c < p.columns; ++c) p.put(v, c, 0);
   }
 }
 

@@ -47,16 +47,25 @@ struct Segments {
   __device__ Value* further(std::int64_t segment) const { return parts + (segments + segment) * p.columns; }
 };
 
-template <class T, int N>
-__device__ __forceinline__ void put_columns(const EmbeddingBackward<T>& p, std::int64_t v, std::int64_t c,
-                                            const Pack<compute_t<T>, N>& sums, bool wanted) {
-  T* to = p.dx.data + v * p.columns + c;
-  Pack<T, N> pack = load_own_pack<N>(to, wanted && p.dx.mode == GradMode::add);
+// `dx` is either of the places that p.dx may have.
+template <class T, class D, int N>
+__device__ __forceinline__ void put_columns(const EmbeddingBackward<T>& p, D* ParameterGradOut<T>::*dx, std::int64_t v,
+                                            std::int64_t c, const Pack<compute_t<T>, N>& sums, bool wanted) {
+  D* to = p.dx.*dx + v * p.columns + c;
+  Pack<D, N> pack = load_own_pack<N>(to, wanted && p.dx.mode == GradMode::add);
   EmbeddingBackward<T> in_pack = p;
-  in_pack.dx.data = pack.v;
+  in_pack.dx.*dx = pack.v;
   FOLDGRAD_UNROLL
   for (int k = 0; k < N; ++k) in_pack.put(0, k, sums.v[k]);
   store_pack(to, pack, wanted);
+}
+template <class T, int N>
+__device__ __forceinline__ void put_columns(const EmbeddingBackward<T>& p, std::int64_t v, std::int64_t c,
+                                            const Pack<compute_t<T>, N>& sums, bool wanted) {
+  if (p.dx.exact)
+    put_columns(p, &ParameterGradOut<T>::exact, v, c, sums, wanted);
+  else
+    put_columns(p, &ParameterGradOut<T>::data, v, c, sums, wanted);
 }
 
 // The sums over the sorted positions begin ... end - 1, all of row v, of this block's segment.
@@ -159,7 +168,9 @@ template <class T>
 void embedding_cuda(const EmbeddingBackward<T>& p) {
   using Value = compute_t<T>;
   if (p.dx.mode == GradMode::set)
-    memory::zero(Device::cuda, p.dx.data, std::size_t(p.rows * p.columns) * sizeof(T));  // rows that nobody chose
+    p.dx.exact  // rows that nobody chose
+        ? memory::zero(Device::cuda, p.dx.exact, std::size_t(p.rows * p.columns) * sizeof(Value))
+        : memory::zero(Device::cuda, p.dx.data, std::size_t(p.rows * p.columns) * sizeof(T));
   if (p.positions == 0 || p.columns == 0) return;
   const auto scratch = memory::allocate(Device::cuda, sorted_positions::scratch_size(p) * sizeof(int));
   const int* order = sorted_positions::sort(p, static_cast<int*>(scratch.get()));
@@ -167,7 +178,7 @@ void embedding_cuda(const EmbeddingBackward<T>& p) {
   const auto parts = memory::allocate(Device::cuda, std::size_t(2 * segments * p.columns) * sizeof(Value));
   const Segments<T> s{p, order, static_cast<Value*>(parts.get()), segments};
   constexpr int N = kPackSize<Value>;  // in which the parts are packs of 16 bytes
-  if (p.columns % N == 0 && aligned_for_packs(N * sizeof(T), p.dx.data, p.dy))
+  if (p.columns % N == 0 && aligned_for_packs(N * sizeof(T), p.dx.data, p.dy) && aligned_for_packs(16, p.dx.exact))
     sum_segments<T, N>(s);
   else
     sum_segments<T, 1>(s);

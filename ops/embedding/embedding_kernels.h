@@ -18,7 +18,7 @@ struct EmbeddingForward {
 
 template <class T>
 struct EmbeddingBackward {
-  GradOut<T> dx;            // [rows, columns]
+  ParameterGradOut<T> dx;   // [rows, columns]
   const T* dy;              // [positions, columns]
   const std::int64_t* ids;  // [positions]; fewer than 2^31
   std::int64_t positions, rows, columns;

@@ -17,8 +17,8 @@ struct GroupNormNode {
       using Value = compute_t<T>;
       const std::int64_t S = weight.size(), C = gamma.size(), N = x.size() / std::max<std::int64_t>(S * C, 1);
       const GroupNormBackward<T> p{.dx = grads.out<T>(0),
-                                   .dgamma = grads.out<T>(1),
-                                   .dbeta = grads.out<T>(2),
+                                   .dgamma = grads.exact_out<T>(1),
+                                   .dbeta = grads.exact_out<T>(2),
                                    .dy = grads.dy().data<T>(),
                                    .x = x.data<T>(),
                                    .gamma = gamma.data<T>(),

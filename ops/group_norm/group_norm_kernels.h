@@ -20,7 +20,8 @@ struct GroupNormBackward {
   using Value = compute_t<T>;
   static constexpr int kSums = 2;  // dgamma and dbeta, as sums over rows (engine/cpu/column_sums.h)
 
-  GradOut<T> dx, dgamma, dbeta;
+  GradOut<T> dx;
+  ParameterGradOut<T> dgamma, dbeta;
   const T *dy, *x, *gamma;
   const Value *mu, *rstd, *weight;
   const std::uint8_t* mask;

@@ -14,8 +14,8 @@ struct LayerNormNode {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const LayerNormBackward<T> p{.dx = grads.out<T>(0),
-                                   .dgamma = grads.out<T>(1),
-                                   .dbeta = grads.out<T>(2),
+                                   .dgamma = grads.exact_out<T>(1),
+                                   .dbeta = grads.exact_out<T>(2),
                                    .dy = grads.dy().data<T>(),
                                    .x = x.data<T>(),
                                    .gamma = gamma.data<T>(),

@@ -21,12 +21,14 @@ struct LinearNode {
     if (const auto [dx, mode] = grads.place(0); dx.defined())
       gemm(device, dy.dtype(), {.m = rows, .n = in, .k = out, .beta = beta(mode)}, dx.raw(), dy.raw(),
            weight.raw());  // [LIN-2]
-    if (const auto [dw, mode] = grads.place(1); dw.defined())
-      gemm(device, dy.dtype(), {.transpose_a = true, .m = out, .n = in, .k = rows, .beta = beta(mode)}, dw.raw(),
-           dy.raw(), x.raw());  // [LIN-3]
+    if (const auto [dw, mode] = grads.exact_place(1); dw.defined()) {
+      const Gemm product{
+          .transpose_a = true, .m = out, .n = in, .k = rows, .beta = beta(mode), .f32_c = dw.dtype() != dy.dtype()};
+      gemm(device, dy.dtype(), product, dw.raw(), dy.raw(), x.raw());  // [LIN-3]
+    }
     if (!has_bias || !grads.wanted(2)) return;
     dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
-      const ColumnTotals<T> db{.out = grads.out<T>(2), .values = dy.data<T>(), .rows = rows, .columns = out};
+      const ColumnTotals<T> db{.out = grads.exact_out<T>(2), .values = dy.data<T>(), .rows = rows, .columns = out};
       FOLDGRAD_RUN(device, total, db);  // [LIN-4]
     });
   }

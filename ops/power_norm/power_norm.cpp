@@ -48,8 +48,8 @@ struct PowerNormNode {
                                         .rstd = rstd.data<S>(),
                                         .rstd_q = rstd_q.data<S>(),
                                         .nu_ema = state.nu_ema.data<S>(),
-                                        .dgamma = grads.out<T>(1),
-                                        .dbeta = grads.out<T>(2),
+                                        .dgamma = grads.exact_out<T>(1),
+                                        .dbeta = grads.exact_out<T>(2),
                                         .dy_factor = dy_factor.data<S>(),
                                         .x_factor = x_factor.data<S>()};
     FOLDGRAD_RUN(x.device(), power_norm_step, step);

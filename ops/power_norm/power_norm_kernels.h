@@ -101,7 +101,7 @@ struct PowerNormBackwardStep {
   const T* gamma;                                        // [columns]
   const S *rstd, *rstd_q;                                // [columns]
   S* nu_ema;                                             // [columns]
-  GradOut<T> dgamma, dbeta;                              // [columns]
+  ParameterGradOut<T> dgamma, dbeta;                     // [columns]
   S *dy_factor, *x_factor;                               // [columns]: dx = dy_factor dy - x_factor x
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {

@@ -14,7 +14,7 @@ struct RmsNormNode {
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       const RmsNormBackward<T> p{.dx = grads.out<T>(0),
-                                 .dgamma = grads.out<T>(1),
+                                 .dgamma = grads.exact_out<T>(1),
                                  .dy = grads.dy().data<T>(),
                                  .x = x.data<T>(),
                                  .gamma = gamma.data<T>(),

@@ -26,7 +26,8 @@ struct RmsNormBackward {
   using Value = compute_t<T>;
   static constexpr int kSums = 1;  // dgamma, as a sum over rows (engine/cpu/column_sums.h)
 
-  GradOut<T> dx, dgamma;             // [rows, columns], [columns]
+  GradOut<T> dx;                     // [rows, columns]
+  ParameterGradOut<T> dgamma;        // [columns]
   const T *dy, *x, *gamma;           // [rows, columns], [rows, columns], [columns]
   const compute_t<T>*rrms, *weight;  // [rows]
   std::int64_t rows, columns, k;

@@ -29,7 +29,7 @@ struct ScaleNormNode {
                                    .eps = Value(eps)};
       FOLDGRAD_RUN(x.device(), scale_norm, p);
       if (g.defined() && grads.wanted(1)) {
-        const Total<T> dg{.out = grads.out<T>(1), .values = p.dy_u, .n = R};
+        const Total<T> dg{.out = grads.exact_out<T>(1), .values = p.dy_u, .n = R};
         FOLDGRAD_RUN(x.device(), total, dg);
       }
     });

@@ -81,6 +81,48 @@ TEST(Tape, ParametersKeepTheirGradientUntilTheyAreTold) {
   }
 }
 
+// y = p in bf16, whose gradient is 1 + 2^-12 whatever dy is: bf16 has no such number.
+struct ConstantGradientNode {
+  bool exact;
+  const char* name() const { return "constant gradient"; }
+  void backward(NodeGrads& grads) {
+    constexpr float kGradient = 1 + 0x1p-12f;
+    if (exact)
+      grads.exact_out<bf16>(0).put(0, kGradient);
+    else
+      grads.out<bf16>(0).put(0, kGradient);
+  }
+};
+
+TEST(Tape, RoundedParametersHaveExactGradients) {
+  Parameter weight{"weight", Tensor::of<float>({1}, {3.001f})};
+  const Tensor rounded = weight.value.to(DType::bf16), dy = Tensor::of<bf16>({1}, {bf16(1.0f)});
+  Tape tape;
+  float want = 0;
+  for (bool exact : {true, false, true}) {
+    const Var w = tape.parameter(weight, rounded);
+    EXPECT_EQ(w.id(), tape.parameter(weight, rounded).id());
+    EXPECT_NE(w.id(), tape.parameter(weight).id());
+    EXPECT_EQ(tape.parameter_of(w.id()), &weight);
+    EXPECT_EQ(w.value().raw(), rounded.raw());
+    tape.backward(tape.record(rounded.clone(), {w}, ConstantGradientNode{exact}), dy.clone());
+    want += exact ? 1 + 0x1p-12f : 1;
+    EXPECT_EQ(weight.grad.values<float>(), std::vector<float>{want});
+    tape.clear();
+  }
+  // Whoever passes dy on, too, and from any of its uses.
+  weight.zero_grad();
+  const Var w = tape.parameter(weight, rounded);
+  tape.backward(tape.record(rounded.clone(), {w, w}, SumNode{.terms = 2}), dy.clone());
+  EXPECT_EQ(weight.grad.values<float>(), std::vector<float>{2});
+  EXPECT_EQ(
+      message_of([&] { tape.parameter(weight, Tensor::zeros({2}, DType::bf16)); }),
+      "tape: weight must be f32 [2] on cpu, to go with its rounding, which is bf16 [2] on cpu, got f32 [1] on cpu");
+  EXPECT_EQ(
+      message_of([&] { tape.parameter(weight, Tensor::zeros({1}, DType::f64)); }),
+      "tape: the rounding must be bf16 [1] on cpu, to go with weight, which is f32 [1] on cpu, got f64 [1] on cpu");
+}
+
 // a + b + a: the memory of dy may become the gradient of one operand only.
 TEST(Tape, PassingDyOnNeverLetsTwoGradientsShareMemory) {
   Tape tape;

@@ -9,10 +9,11 @@
 
 namespace foldgrad {
 
-// Kept at a time. Beyond, a graph that has not been used for a while gives way, and until there is one, further shapes
-// are run eagerly. Not tuned.
-constexpr int kMostStepGraphs = 128;
-constexpr std::int64_t kIdleSteps = 1000;
+// Kept at a time: batches come again in every epoch, and hardly two of them have one shape (453 shapes of 478 batches
+// of 4,096 tokens, of 67,836 pairs of IWSLT14). Beyond, a graph that has not been used for a while gives way, and until
+// there is one, further shapes are run eagerly. Not tuned.
+constexpr int kMostStepGraphs = 1024;
+constexpr std::int64_t kIdleSteps = 4000;
 
 class StepGraphs {
  public:

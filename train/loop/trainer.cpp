@@ -24,6 +24,10 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
     average_.emplace(parameters_, options.average_decay,
                      options.average_statistics ? task.model().statistics() : NamedTensors());
   if (options.graphs && options.accumulate == 1 && StepGraphs::can_capture(task.model())) graphs_.emplace(parameters_);
+  if (options.dtype == DType::bf16) {
+    rounded_.emplace(parameters_);
+    optimizer_.round_into(rounded_->values());
+  }
   begin_records();
 }
 
@@ -74,6 +78,7 @@ std::vector<Tensor> Trainer::compute(const std::vector<Examples>& batches, Tape&
   const std::int64_t n = optimizer_.steps(), before_rates = 1 + 2 * options_.accumulate;
   std::vector<Tensor> results;
   tape.clear();  // of what a capture that was refused has left
+  tape.lend_rounded(rounded_ ? &rounded_->values() : nullptr);
   for (Parameter* p : parameters_) p->zero_grad();
   for (std::int64_t k = 0; k < options_.accumulate; ++k) {
     std::vector<Var> penalties;
@@ -219,6 +224,7 @@ void Trainer::load(const TrainingState& state) {
   optimizer_.load_state(state.optimizer);
   task_.seek(state.cursor);
   copy_into("trainer", parameters, state.parameters);
+  if (rounded_) rounded_->refresh();
   if (!average_) return;
   NamedTensors averages = average_->state();
   for (auto& [name, tensor] : averages)

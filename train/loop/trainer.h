@@ -21,6 +21,7 @@
 
 #include "train/loop/optimizer/gradient_clipping.h"
 #include "train/loop/optimizer/optimizer.h"
+#include "train/loop/optimizer/rounded_weights.h"
 #include "train/loop/optimizer/weight_average.h"
 #include "train/loop/schedule.h"
 #include "train/loop/step_graphs.h"
@@ -87,7 +88,8 @@ class Diverged : public std::runtime_error {
 
 class Trainer {
  public:
-  // All must outlive the trainer. Throws std::invalid_argument for accumulate below 1 and a negative clip or agc.
+  // All must outlive the trainer, and between its steps nobody else changes the parameters but restore(), or an average
+  // that is swapped in and out again. Throws std::invalid_argument for accumulate below 1 and a negative clip or agc.
   Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options);
 
   // Which must outlive the trainer; null: none.
@@ -143,11 +145,12 @@ class Trainer {
   std::optional<StepGraphs> graphs_;
   UpdateObserver* observer_ = nullptr;
   std::optional<WeightAverage> average_;
-  ReportSums sums_;               // up to the last check()
-  double gradient_norm_ = 0;      // of the last update then
-  std::vector<Record> records_;   // since then
-  TrainingState good_;            // a state since then that is finite,
-  std::size_t good_records_ = 0;  // and how many of the records lie before it
+  std::optional<RoundedWeights> rounded_;  // in bf16
+  ReportSums sums_;                        // up to the last check()
+  double gradient_norm_ = 0;               // of the last update then
+  std::vector<Record> records_;            // since then
+  TrainingState good_;                     // a state since then that is finite,
+  std::size_t good_records_ = 0;           // and how many of the records lie before it
   Clock::time_point since_;
 };
 

@@ -1,10 +1,8 @@
 #include "engine/gemm/gemm.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <array>
-#include <thread>
 
 #include "tests/engine/gemm/oracle.h"
 #include "tests/harness/compare.h"
@@ -56,6 +54,21 @@ TEST(Gemm, SumsBf16InF32) {
         if (!c) continue;
         EXPECT_EQ(float((*c)[0]), 258) << back_end.name << (bias ? ", bias" : ", beta") << ", alpha " << alpha;
       }
+}
+
+// 256 + (1 + 2^-9) as above, which f32 has.
+TEST(Gemm, OfBf16CanStoreF32) {
+  for (const BackEnd<bf16>& back_end : back_ends<bf16>()) {
+    Gemm g = product(false, false, 1, 1, 2);
+    g.beta = 1, g.f32_c = true;
+    Operands<bf16, float> o(g, /*with_bias=*/false, 1);
+    o.a = {bf16(1.0f), bf16(0x1p-9f)};
+    o.b = {bf16(1.0f), bf16(1.0f)};
+    o.c = {256};
+    const auto c = result(back_end, o);
+    if (!c) continue;
+    EXPECT_EQ((*c)[0], 257 + 0x1p-9f) << back_end.name;
+  }
 }
 
 // Around the tile of the own kernel (32, its depth 16) and the block of columns of the reference (64).
@@ -184,6 +197,14 @@ TEST(Gemm, LibrariesTakePlainProducts) {
   const BackEnd<double> cblas{"CBLAS", Device::cpu, false, run_library<double, cblas_gemm_cpu>};
   EXPECT_TRUE(result(cblas, Operands<double>(g, true, 1)));
 #endif
+#if defined(FOLDGRAD_HAVE_ONEDNN) && !defined(__SANITIZE_THREAD__)
+  Gemm gradient = product(true, false, 64, 32, 128);
+  gradient.f32_c = true;
+  if (const BackEnd<bf16> onednn{"oneDNN", Device::cpu, false, run_library<bf16, onednn_gemm_cpu>};
+      result(onednn, Operands<bf16>(g, false, 1))) {  // a processor that has bf16 at all
+    EXPECT_TRUE(result(onednn, Operands<bf16, float>(gradient, false, 1)));
+  }
+#endif
 }
 
 TYPED_TEST(GemmOf, RepeatsItsBits) {
@@ -211,44 +232,6 @@ TYPED_TEST(GemmOf, TiledKernelGivesTheSameBitsInEveryOrderOfThreads) {
 }
 #endif
 
-// oneDNN's primitives are made for a number of threads and kept per thread.
-TEST(Gemm, AnyNumberOfThreads) {
-  const int threads = omp_get_max_threads();
-  const Gemm g = product(false, true, 70, 90, 300);
-  for (int n : {1, 3, 2}) {
-    omp_set_num_threads(n);
-    EXPECT_EQ(error_of<float>(g, true, n, /*emulated=*/false), "");
-  }
-  omp_set_num_threads(threads);
-}
-
-TEST(Gemm, SeveralCallersAtOnce) {
-  const Operands<float> o(product(false, true, 33, 65, 129), true, 7);
-  std::string errors[4];
-  std::vector<std::thread> callers;
-  for (std::string& error : errors)
-    callers.emplace_back([&] {
-      const BackEnd<float> cpu{"gemm on cpu", Device::cpu, true, run_gemm<float, Device::cpu>};
-      for (int repeat = 0; repeat < 5; ++repeat) error += first_error(o, expected(o), *result(cpu, o));
-    });
-  for (std::thread& caller : callers) caller.join();
-  for (const std::string& error : errors) EXPECT_EQ(error, "");
-}
-
-TEST(Gemm, InsideAParallelRegion) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer cannot see libgomp's barriers";
-#endif
-  const Operands<float> o(product(false, true, 33, 65, 129), true, 7);
-  std::string errors[2];
-#pragma omp parallel for num_threads(2)
-  for (int i = 0; i < 2; ++i) {
-    const BackEnd<float> cpu{"gemm on cpu", Device::cpu, true, run_gemm<float, Device::cpu>};
-    errors[i] = first_error(o, expected(o), *result(cpu, o));
-  }
-  EXPECT_EQ(errors[0] + errors[1], "");
-}
-
 std::string message(DType dtype, const Gemm& g, const void* bias = nullptr) {
   return message_of([&] { gemm(Device::cpu, dtype, g, nullptr, nullptr, nullptr, bias); });
 }
@@ -273,6 +256,9 @@ TEST(Gemm, Messages) {
             "gemm: the 2 matrices C [4, 5] with row stride 5 must not overlap, got batch stride 19");
   wrong = g, wrong.beta = 0.5;
   EXPECT_EQ(message(DType::f32, wrong, &bias), "gemm: a bias needs beta 0, got 0.5");
+  wrong = g, wrong.f32_c = true;
+  EXPECT_EQ(message(DType::f32, wrong), "gemm: f32_c is for bf16 without a bias, got f32");
+  EXPECT_EQ(message(DType::bf16, wrong, &bias), "gemm: f32_c is for bf16 without a bias, got bf16 with a bias");
 #ifndef FOLDGRAD_HAVE_CUDA
   EXPECT_EQ(message_of([&] { gemm(Device::cuda, DType::f32, g, nullptr, nullptr, nullptr); }),
             "gemm: this build has no CUDA (FOLDGRAD_CUDA=OFF)");

@@ -26,10 +26,17 @@ struct BackEnd {
   bool (*run)(const Gemm&, const GemmPointers&);
 };
 
+// call(c, a, b, bias) with pointers of the types that g and T say.
+template <class T, class Call>
+bool with_pointers(const Gemm& g, const GemmPointers& p, const Call& call) {
+  const auto *a = (const T*)p.a, *b = (const T*)p.b, *bias = (const T*)p.bias;
+  if constexpr (std::is_same_v<T, bf16>)
+    if (g.f32_c) return call((float*)p.c, a, b, bias), true;
+  return call((T*)p.c, a, b, bias), true;
+}
 template <class T>
 bool run_reference(const Gemm& g, const GemmPointers& p) {
-  reference_gemm_cpu(g, (T*)p.c, (const T*)p.a, (const T*)p.b, (const T*)p.bias);
-  return true;
+  return with_pointers<T>(g, p, [&](auto* c, auto* a, auto* b, auto* bias) { reference_gemm_cpu(g, c, a, b, bias); });
 }
 template <class T, Device device>
 bool run_gemm(const Gemm& g, const GemmPointers& p) {
@@ -39,8 +46,7 @@ bool run_gemm(const Gemm& g, const GemmPointers& p) {
 #ifdef FOLDGRAD_HAVE_CUDA
 template <class T>
 bool run_tiled(const Gemm& g, const GemmPointers& p) {
-  tiled_gemm_cuda(g, (T*)p.c, (const T*)p.a, (const T*)p.b, (const T*)p.bias);
-  return true;
+  return with_pointers<T>(g, p, [&](auto* c, auto* a, auto* b, auto* bias) { tiled_gemm_cuda(g, c, a, b, bias); });
 }
 #endif
 template <class T, bool (*back_end)(DType, const Gemm&, const GemmPointers&)>
@@ -83,45 +89,46 @@ inline std::int64_t extent(std::int64_t batch, std::int64_t batch_stride, std::i
 
 // The operands of one product. What lies between rows and matrices is NaN, so that whoever reads it is found out; so is
 // C when beta is 0. More rows than a tile has lie behind C, to catch those who write them.
-template <class T>
+template <class T, class C = T>
 struct Operands {
   Gemm g;  // as given to gemm
-  std::vector<T> a, b, c, bias;
+  std::vector<T> a, b, bias;
+  std::vector<C> c;
 
   Operands(const Gemm& given, bool with_bias, unsigned seed) : g(given) {
     const Gemm r = resolved(given);
     std::mt19937 random(seed);
-    auto fill = [&](std::vector<T>& to, std::int64_t batch_stride, std::int64_t rows, std::int64_t row_stride,
-                    std::int64_t columns, bool known) {
-      to.assign(extent(g.batch, batch_stride, rows, row_stride, columns), T(kNaN));
+    auto fill = [&]<class E>(std::vector<E>& to, std::int64_t batch_stride, std::int64_t rows, std::int64_t row_stride,
+                             std::int64_t columns, bool known) {
+      to.assign(extent(g.batch, batch_stride, rows, row_stride, columns), E(kNaN));
       std::uniform_real_distribution<double> uniform(-1, 1);
       for (std::int64_t s = 0; s < (to.empty() ? 0 : g.batch); ++s)
         for (std::int64_t i = 0; i < rows; ++i)
           for (std::int64_t j = 0; j < columns && known; ++j)
-            to[s * batch_stride + i * row_stride + j] = T(uniform(random));
+            to[s * batch_stride + i * row_stride + j] = E(uniform(random));
     };
     fill(a, g.batch_stride_a, g.transpose_a ? g.k : g.m, r.row_stride_a, g.transpose_a ? g.m : g.k, true);
     fill(b, g.batch_stride_b, g.transpose_b ? g.n : g.k, r.row_stride_b, g.transpose_b ? g.k : g.n, true);
     fill(c, g.batch_stride_c, g.m, r.row_stride_c, g.n, g.beta != 0);
-    c.resize(c.size() + 64 * r.row_stride_c, T(kNaN));
+    c.resize(c.size() + 64 * r.row_stride_c, C(kNaN));
     if (with_bias)
       for (std::int64_t j = 0; j < g.n; ++j) bias.push_back(T(std::uniform_real_distribution<double>(-1, 1)(random)));
   }
 };
 
 // C after the product, or nothing where the back end declines.
-template <class T>
-std::optional<std::vector<T>> result(const BackEnd<T>& back_end, const Operands<T>& o) {
+template <class T, class C>
+std::optional<std::vector<C>> result(const BackEnd<T>& back_end, const Operands<T, C>& o) {
   std::vector<std::shared_ptr<void>> held;
-  auto place = [&](const std::vector<T>& values) {
-    held.push_back(memory::allocate(back_end.device, values.size() * sizeof(T)));
-    memory::copy(back_end.device, held.back().get(), Device::cpu, values.data(), values.size() * sizeof(T));
+  auto place = [&]<class E>(const std::vector<E>& values) {
+    held.push_back(memory::allocate(back_end.device, values.size() * sizeof(E)));
+    memory::copy(back_end.device, held.back().get(), Device::cpu, values.data(), values.size() * sizeof(E));
     return held.back().get();
   };
   GemmPointers p{place(o.c), place(o.a), place(o.b), o.bias.empty() ? nullptr : place(o.bias)};
   if (!back_end.run(o.g, p)) return std::nullopt;
-  std::vector<T> c(o.c.size());
-  memory::copy(Device::cpu, c.data(), back_end.device, p.c, c.size() * sizeof(T));
+  std::vector<C> c(o.c.size());
+  memory::copy(Device::cpu, c.data(), back_end.device, p.c, c.size() * sizeof(C));
   return c;
 }
 
@@ -133,10 +140,10 @@ struct Expected {
   std::vector<double> c, tolerance;
 };
 
-template <class T>
-Expected expected(const Operands<T>& o) {
+template <class T, class C>
+Expected expected(const Operands<T, C>& o) {
   const Gemm g = resolved(o.g);
-  const double u = std::numeric_limits<compute_t<T>>::epsilon() / 2, storing = std::is_same_v<T, bf16> ? 0x1p-8 : 0;
+  const double u = std::numeric_limits<compute_t<T>>::epsilon() / 2, storing = std::is_same_v<C, bf16> ? 0x1p-8 : 0;
   Expected e{std::vector<double>(o.c.size()), std::vector<double>(o.c.size(), -1)};
   for (std::int64_t s = 0; s < g.batch; ++s)
     for (std::int64_t i = 0; i < g.m; ++i)
@@ -159,11 +166,11 @@ Expected expected(const Operands<T>& o) {
 }
 
 // "" or the first element of C that is wrong.
-template <class T>
-std::string first_error(const Operands<T>& o, const Expected& e, const std::vector<T>& got) {
+template <class T, class C>
+std::string first_error(const Operands<T, C>& o, const Expected& e, const std::vector<C>& got) {
   for (std::size_t at = 0; at < got.size(); ++at)
     if (e.tolerance[at] < 0) {
-      if (std::memcmp(&got[at], &o.c[at], sizeof(T)) != 0)
+      if (std::memcmp(&got[at], &o.c[at], sizeof(C)) != 0)
         return fmt::format("element {} lies between or behind the rows of C and was written", at);
     } else if (!(std::abs(double(got[at]) - e.c[at]) <= e.tolerance[at])) {
       return fmt::format("element {} of C: got {}, want {} within {}", at, double(got[at]), e.c[at], e.tolerance[at]);
@@ -175,13 +182,15 @@ inline std::string describe(const Gemm& g, bool bias) {
   return fmt::format("A{} B{} m {} n {} k {} rows {} {} {} batch {} {} {} {} alpha {} beta {}{}",
                      g.transpose_a ? "'" : "", g.transpose_b ? "'" : "", g.m, g.n, g.k, g.row_stride_a, g.row_stride_b,
                      g.row_stride_c, g.batch, g.batch_stride_a, g.batch_stride_b, g.batch_stride_c, g.alpha, g.beta,
-                     bias ? " bias" : "");
+                     bias      ? " bias"
+                     : g.f32_c ? " f32 C"
+                               : "");
 }
 
 // "" or what the first wrong back end did.
-template <class T>
+template <class T, class C = T>
 std::string error_of(const Gemm& g, bool bias, unsigned seed, bool emulated = true) {
-  const Operands<T> o(g, bias, seed);
+  const Operands<T, C> o(g, bias, seed);
   const Expected e = expected(o);
   const bool empty = g.batch == 0 || g.m == 0 || g.n == 0 || g.k == 0 || g.alpha == 0;
   for (const BackEnd<T>& back_end : back_ends<T>()) {
@@ -198,7 +207,10 @@ inline std::string error_of_types(const Gemm& g, bool bias, unsigned seed = 1) {
   std::string error = error_of<float>(g, bias, seed);
   if (error.empty()) error = error_of<double>(g, bias, seed);
   if (error.empty()) error = error_of<bf16>(g, bias, seed);
-  return error;
+  if (!error.empty() || bias) return error;
+  Gemm exact = g;
+  exact.f32_c = true;
+  return error_of<bf16, float>(exact, bias, seed);
 }
 
 // Matrices one after the other with `pad` elements between rows and `gap` between matrices, or a batch stride of 0.

@@ -63,9 +63,7 @@ int launches(const Recipe& recipe) {
   const int loss = 2 + 2;                             // of rows, and their sum; 1 to begin with, dlogits
   const int optimizer = 2 * ((parameters + 63) / 64)  // 64 tensors each: squares of gradients, Adam
                         + 1;                          // the factor that clips
-  // Of each parameter, and of its gradient; the table is used three times.
-  const int casts = bf16 ? 2 * (parameters + 2) : 0;
-  return layers + embeddings + loss + optimizer + casts;
+  return layers + embeddings + loss + optimizer;
 }
 
 void PrintTo(const Recipe& recipe, std::ostream* out) { *out << launches(recipe) << " launches"; }

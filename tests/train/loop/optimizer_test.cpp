@@ -5,6 +5,7 @@
 
 #include "tests/harness/compare.h"
 #include "tests/harness/op_spec.h"
+#include "train/loop/optimizer/rounded_weights.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -181,6 +182,39 @@ TEST(Optimizer, DevicesAgree) {
       ASSERT_TRUE(cuda_is_emulated() ? identical(got, want) : close(got, want, 1e-6)) << k;
     }
   }
+}
+
+// All values that are not empty, in packs and one by one: by the optimizer, and from weights that somebody else
+// changed.
+TEST(Optimizer, WritesRoundedWeights) {
+  for (Device device : devices())
+    for (const Optimizer::Rule& rule : {Optimizer::Rule(Adam{}), Optimizer::Rule(AdamW{}), Optimizer::Rule(Sgd{}),
+                                        Optimizer::Rule(Sgd{0.9}), Optimizer::Rule(Sgd{0.9, true})}) {
+      Model model = random_model(device, DType::f32), plain = random_model(device, DType::f32);
+      Optimizer optimizer(rule, {{model.all(), 0.1}}), without(rule, {{plain.all(), 0.1}});
+      const RoundedWeights rounded(model.all());
+      optimizer.round_into(rounded.values());
+      const auto expect_rounded = [&] {
+        for (const Parameter& p : model.parameters)
+          ASSERT_TRUE(identical(rounded.values().at(&p), p.value.to(DType::bf16))) << name(device) << " " << p.name;
+      };
+      expect_rounded();
+      for (int t = 0; t < 2; ++t) optimizer.step(0.01), without.step(0.01);
+      expect_rounded();
+      for (std::size_t k = 0; k < model.parameters.size(); ++k)
+        ASSERT_TRUE(identical(model.parameters[k].value, plain.parameters[k].value)) << k;
+      for (Parameter& p : model.parameters) p.value.copy_from(Tensor::full(p.value.shape(), 0.3, DType::f32, device));
+      rounded.refresh();
+      expect_rounded();
+    }
+}
+
+TEST(RoundedWeights, AreOfF32) {
+  Model model;
+  EXPECT_EQ(message_of([&] { RoundedWeights(model.all()); }), "rounded_weights: there are no parameters");
+  model.add(Tensor::zeros({2}, DType::f64), Tensor::zeros({2}, DType::f64));
+  EXPECT_EQ(message_of([&] { RoundedWeights(model.all()); }),
+            "rounded_weights: p0 must be f32 [2] on cpu, to go with p0, which is f64 [2] on cpu, got f64 [2] on cpu");
 }
 
 // Decay and step are 2e-8 each. Neither alone moves a 1 in f32, whose next smaller neighbour is 6e-8 away; both do.

@@ -110,6 +110,11 @@ void Optimizer::update(const Tensor& numbers, const Tensor& gradient_scale) cons
   run(numbers, gradient_scale);
 }
 
+void Optimizer::round_into(const RoundedValues& rounded) {
+  for (Slot& slot : slots_)
+    if (const auto found = rounded.find(slot.parameter); found != rounded.end()) slot.rounded = found->second;
+}
+
 void Optimizer::zero_grad() {
   for (Slot& slot : slots_) slot.parameter->zero_grad();
 }
@@ -126,7 +131,8 @@ void Optimizer::run_as(const Tensor& numbers, const double* scale) const {
   const auto data = [](const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; };
   for (const Slot& s : slots_)
     tensors.push_back({data(s.parameter->value), data(s.parameter->grad), data(s.first), data(s.second),
-                       s.parameter->value.size(), numbers.data<double>() + s.group * kGroupNumbers});
+                       s.parameter->value.size(), numbers.data<double>() + s.group * kGroupNumbers,
+                       s.rounded.defined() ? s.rounded.data<bf16>() : nullptr});
   const auto with = [&](const auto& rule) { FOLDGRAD_RUN(like().device(), update, tensors, rule, scale); };
   with_adam(rule_, [&](const auto& adam) { with(AdamRule<T>{T(1 - adam.beta1), T(1 - adam.beta2), T(adam.eps)}); });
   const auto* sgd = std::get_if<Sgd>(&rule_);

@@ -61,6 +61,8 @@ class Optimizer {
   void update(const Tensor& numbers, const Tensor& gradient_scale = {}) const;
   void count_step() { ++steps_; }
   std::int64_t steps() const { return steps_; }
+  // From now on every update also writes the values rounded to bf16, of the parameters that are in here.
+  void round_into(const RoundedValues& rounded);
   // Of every parameter, before the next backward pass: gradients add up otherwise.
   void zero_grad();
 
@@ -76,6 +78,7 @@ class Optimizer {
     Parameter* parameter;
     std::size_t group;
     Tensor first, second;
+    Tensor rounded = {};  // mostly not defined
   };
   struct Group {
     double weight_decay, lr_scale;

@@ -12,6 +12,9 @@ void update_cpu(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, 
     const StepFactors<T> factors(tensor, scale);
 #pragma omp simd
     for (std::int64_t i = range.begin; i < range.end; ++i) f(t, i, factors);
+    if (!t.rounded) return;
+#pragma omp simd
+    for (std::int64_t i = range.begin; i < range.end; ++i) t.rounded[i] = bf16(float(t.value[i]));
   });
 }
 

@@ -14,7 +14,10 @@ __device__ __forceinline__ void update_pack(const Rule& rule, const UpdatedTenso
   FetchElements<N> fetch{packs, i, 0, true};
   t.operands(fetch);
   FOLDGRAD_UNROLL
-  for (int e = 0; e < N; ++e) rule(t, e, factors);
+  for (int e = 0; e < N; ++e) {
+    rule(t, e, factors);
+    t.rounded[e] = bf16(float(t.value[e]));
+  }
   UpdatedTensor<T> results = tensor;
   StoreResults<N> store{packs, i, true};
   results.operands(store);
@@ -30,7 +33,7 @@ struct UpdatePiece {
     constexpr int N = kPackSize<T>;
     const PieceRange range(piece, t.size);
     const StepFactors<T> factors(t, scale);
-    const bool packed = aligned_for_packs(16, t.value, t.grad, t.first, t.second);
+    const bool packed = aligned_for_packs(16, t.value, t.grad, t.first, t.second, t.rounded);
     const std::int64_t packs = packed ? (range.end - range.begin) / N : 0;
     for (std::int64_t k = threadIdx.x; k < packs; k += blockDim.x)
       update_pack<N>(rule, t, range.begin + k * N, factors);

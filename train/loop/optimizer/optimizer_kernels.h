@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "engine/dtype.h"
 #include "train/loop/optimizer/multi_tensor.h"
 #include "train/loop/optimizer/optimizer_math.h"
 
@@ -19,7 +20,8 @@ struct UpdatedTensor {
   T* first;  // moments; null where the rule has none
   T* second;
   std::int64_t size;
-  const double* group;  // [kGroupNumbers]
+  const double* group;      // [kGroupNumbers]
+  bf16* rounded = nullptr;  // where the new value goes, too
 
   FOLDGRAD_HD std::int64_t pieces() const { return element_pieces(size); }
 
@@ -30,6 +32,7 @@ struct UpdatedTensor {
     visit.element(grad);
     visit.update(first);
     visit.update(second);
+    visit.result(rounded);
   }
 };
 
@@ -85,6 +88,12 @@ struct AverageRule {
   }
 };
 
+// Leaves the value as it is, so that nothing but its rounding is written.
+template <class T>
+struct RoundRule {
+  FOLDGRAD_HD void operator()(const UpdatedTensor<T>&, std::int64_t, const StepFactors<T>&) const {}
+};
+
 // `scale` is one number on the tensors' device, or null for 1: so a factor that the device computed needs no way back.
 template <class Rule, class T>
 void update_cpu(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, const double* scale);
@@ -98,4 +107,5 @@ void update_cuda(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule,
   template void function(const std::vector<UpdatedTensor<T>>&, const SgdRule<T, SgdForm::plain>&, const double*);    \
   template void function(const std::vector<UpdatedTensor<T>>&, const SgdRule<T, SgdForm::momentum>&, const double*); \
   template void function(const std::vector<UpdatedTensor<T>>&, const SgdRule<T, SgdForm::nesterov>&, const double*); \
-  template void function(const std::vector<UpdatedTensor<T>>&, const AverageRule<T>&, const double*);
+  template void function(const std::vector<UpdatedTensor<T>>&, const AverageRule<T>&, const double*);                \
+  template void function(const std::vector<UpdatedTensor<T>>&, const RoundRule<T>&, const double*);
