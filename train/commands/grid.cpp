@@ -47,8 +47,8 @@ std::vector<GridRun> runs_of(const Grid& grid, const GridOptions& o) {
       const std::string path = fmt::format("{}/{}/seed-{}", o.out, grid.cells[c].folder, seed);
       GridRun run{c,
                   path,
-                  {std::filesystem::read_symlink("/proc/self/exe"), "train", grid.config, "--out", path, "--resume",
-                   "--device", o.device, "--threads", fmt::format("{}", threads)},
+                  {std::filesystem::read_symlink("/proc/self/exe"), "train", grid.cells[c].config, "--out", path,
+                   "--resume", "--device", o.device, "--threads", fmt::format("{}", threads)},
                   ""};
       if (!o.data_directory.empty()) run.command.insert(run.command.end(), {"--data-dir", o.data_directory});
       for (const std::string& setting : grid.cells[c].settings)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <sstream>
 
@@ -39,9 +40,25 @@ class GridFile {
     const toml::node* node = all_.get(name);
     return node ? &table(*node, name) : nullptr;
   }
-  std::string config() const {
-    const toml::node* node = all_.get("config");
-    if (!node) throw ConfigError(fmt::format("{}: a grid must have config, the file that all cells begin with", path_));
+  // Those with names; where there are none, one without, of the keys of all cells.
+  std::vector<GridCell> cells() const {
+    const toml::table *set = table("set"), *named = table("cells");
+    const GridCell common{"", "", config(all_), set ? settings(*set) : std::vector<std::string>()};
+    if (!named || named->empty()) return {common};
+    std::vector<GridCell> cells;
+    for (const auto& [name, node] : *named) {
+      toml::table own = table(node, "cells." + std::string(name.str()));
+      GridCell cell{std::string(name.str()), "", config(*node.as_table(), common.config), common.settings};
+      own.erase("config");
+      std::ranges::copy(settings(own), std::back_inserter(cell.settings));
+      cells.push_back(std::move(cell));
+    }
+    return cells;
+  }
+  // What a table begins with: the path in its key config, or `otherwise`.
+  std::string config(const toml::table& table, const std::string& otherwise = "") const {
+    const toml::node* node = table.get("config");
+    if (!node) return otherwise;
     if (!node->is_string()) refuse(*node, "config must be text");
     return (std::filesystem::path(path_).parent_path() / node->as_string()->get()).lexically_normal();
   }
@@ -105,6 +122,29 @@ std::string folder_of(const std::string& name) {
   return folder;
 }
 
+// A cell with one combination of what the lists have.
+GridCell combined(GridCell cell, const std::vector<std::string>& settings) {
+  const std::string text = fmt::format("{}", fmt::join(settings, ", "));
+  cell.name += (cell.name.empty() || text.empty() ? "" : ", ") + text;
+  if (cell.name.empty()) cell.name = "all";
+  cell.folder = folder_of(cell.name);
+  std::ranges::copy(settings, std::back_inserter(cell.settings));
+  return cell;
+}
+
+void check(const Grid& grid, const std::string& path) {
+  std::map<std::string, std::string> names;  // of folders
+  for (const GridCell& cell : grid.cells) {
+    const auto [other, first] = names.emplace(cell.folder, cell.name);
+    if (!first)
+      throw ConfigError(fmt::format("{}: the cells \"{}\" and \"{}\" would have one folder, {}", path, other->second,
+                                    cell.name, cell.folder));
+    if (cell.config.empty())
+      throw ConfigError(fmt::format("{}: a grid must have config, the file that all cells begin with", path));
+    (void)read_config(cell.config, cell.settings);
+  }
+}
+
 }  // namespace
 
 Grid read_grid(const std::string& path) {
@@ -118,28 +158,12 @@ Grid read_grid(const std::string& path) {
     throw ConfigError(fmt::format("{}:{}: {}", path, e.source().begin.line, e.description()));
   }
   const GridFile file(path, all);
-  Grid grid{file.config(), file.seeds(), {}};
-  std::vector<std::string> common;
-  if (const toml::table* set = file.table("set")) common = file.settings(*set);
-  const auto add = [&](const std::string& name, const std::vector<std::string>& own) {
-    GridCell cell{name, folder_of(name), common};
-    cell.settings.insert(cell.settings.end(), own.begin(), own.end());
-    for (const GridCell& other : grid.cells)
-      if (other.folder == cell.folder)
-        throw ConfigError(fmt::format("{}: the cells \"{}\" and \"{}\" would have one folder, {}", path, other.name,
-                                      name, cell.folder));
-    grid.cells.push_back(std::move(cell));
-  };
-  if (const toml::table* cells = file.table("cells"))
-    for (const auto& [name, node] : *cells)
-      add(std::string(name.str()), file.settings(file.table(node, "cells." + std::string(name.str()))));
-  if (const toml::table* lists = file.table("lists")) {
-    std::vector<std::vector<std::string>> combinations(1);
-    add_lists(file, *lists, "", combinations);
-    for (const auto& settings : combinations) add(fmt::format("{}", fmt::join(settings, ", ")), settings);
-  }
-  if (grid.cells.empty()) add("all", {});
-  for (const GridCell& cell : grid.cells) (void)read_config(grid.config, cell.settings);
+  Grid grid{file.seeds(), {}};
+  std::vector<std::vector<std::string>> combinations(1);
+  if (const toml::table* lists = file.table("lists")) add_lists(file, *lists, "", combinations);
+  for (const GridCell& cell : file.cells())
+    for (const auto& settings : combinations) grid.cells.push_back(combined(cell, settings));
+  check(grid, path);
   return grid;
 }
 

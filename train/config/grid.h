@@ -4,7 +4,8 @@
 //   seeds = [1, 2, 3]                  of each cell one run with each
 //   set = {"train.steps" = 1000}       keys of all cells
 //   lists = {"norm.un.window" = [2, 4]}           a cell for each value; of several keys, for each combination
-//   [cells."Exp 2, no GM"]                        or cells by name
+//   [cells."Exp 2, no GM"]                        cells by name; with lists, each of them for each combination
+//   config = "../iwslt14-bn.toml"                 what this one begins with instead
 //   "norm.un.forward_average" = "none"
 #pragma once
 #include <cstdint>
@@ -14,12 +15,11 @@
 namespace foldgrad {
 
 struct GridCell {
-  std::string name, folder;
+  std::string name, folder, config;   // the last is a path
   std::vector<std::string> settings;  // SECTION.KEY=VALUE
 };
 
 struct Grid {
-  std::string config;  // path
   std::vector<std::int64_t> seeds;
   std::vector<GridCell> cells;
 };

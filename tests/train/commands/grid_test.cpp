@@ -67,6 +67,20 @@ TEST_F(GridRuns, ListsAreCombined) {
   EXPECT_EQ(grid.seeds, std::vector<std::int64_t>{1});
 }
 
+TEST_F(GridRuns, CellsAreCombinedWithListsAndMayBeginWithAnotherFile) {
+  write_bytes(files_ / "other.toml", bytes("config.toml"));
+  write_grid(
+      "[set]\ntrain.steps = 2\n[lists]\ntrain.lr = [1, 2]\n[cells.a]\n[cells.b]\nconfig = \"other.toml\"\n"
+      "norm.un.window = 2\n");
+  const Grid grid = read_grid(files_ / "grid.toml");
+  ASSERT_EQ(grid.cells.size(), 4u);
+  EXPECT_EQ(grid.cells[1].name, "a, train.lr=2");
+  EXPECT_EQ(grid.cells[1].config, files_ / "config.toml");
+  EXPECT_EQ(grid.cells[2].name, "b, train.lr=1");
+  EXPECT_EQ(grid.cells[2].config, files_ / "other.toml");
+  EXPECT_EQ(grid.cells[2].settings, (std::vector<std::string>{"train.steps=2", "norm.un.window=2", "train.lr=1"}));
+}
+
 TEST_F(GridRuns, SayWhatIsWrong) {
   EXPECT_EQ(refusal("seed = 1\n"),
             "grid.toml:2: a grid has no key seed; did you mean \"seeds\"? It has config, seeds, set, lists and cells");
@@ -76,6 +90,8 @@ TEST_F(GridRuns, SayWhatIsWrong) {
   EXPECT_EQ(refusal("[cells.\"a b\"]\n[cells.\"a-b\"]\n"),
             "grid.toml: the cells \"a b\" and \"a-b\" would have one folder, a-b");
   EXPECT_EQ(refusal("[set]\ntrain.lrr = 1\n"), "--set train.lrr: there is no key train.lrr; did you mean train.lr?");
+  EXPECT_EQ(refusal("[cells.a]\nconfig = 1\n"), "grid.toml:3: config must be text");
+  EXPECT_TRUE(contains(refusal("[set]\nconfig = \"config.toml\"\n"), "config"));
   EXPECT_EQ(refusal("[set]\n[\n").substr(0, 12), "grid.toml:3:");
   write_bytes(files_ / "grid.toml", "seeds = [1]\n");
   EXPECT_TRUE(contains(message<ConfigError>([&] { read_grid(files_ / "grid.toml"); }),
@@ -88,7 +104,7 @@ TEST(Grids, OfTheRepositoryCanBeRead) {
     EXPECT_GE(read_grid(entry.path()).cells.size(), 2u) << entry.path();
     ++grids;
   }
-  EXPECT_GE(grids, 4);
+  EXPECT_GE(grids, 6);
 }
 
 }  // namespace
