@@ -5,7 +5,8 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kLargestKernel = 15;  // 15 x 15 places fit u8
+constexpr std::int64_t kLargestKernel = 15;    // 15 x 15 places fit u8
+constexpr std::int64_t kMostPixels = 1 << 30;  // of an image: places with padding fit int
 
 struct MaxPool2dNode {
   Tensor from;
@@ -32,18 +33,21 @@ MaxPool2dSizes check(const Tensor& x, const MaxPool2dOptions& o) {
                  "max_pool2d: padding must be in [0, {}], half of the kernel, got {}", o.kernel / 2, o.padding);
   const std::int64_t height = x.shape()[1], width = x.shape()[2];
   FOLDGRAD_CHECK(height > 0 && width > 0, "max_pool2d: x must have pixels, got {}", x.shape());
+  FOLDGRAD_CHECK(height <= kMostPixels / width, "max_pool2d: an image of x must have at most {} pixels, got {}",
+                 kMostPixels, x.shape());
   FOLDGRAD_CHECK(o.kernel <= height + 2 * o.padding && o.kernel <= width + 2 * o.padding,
                  "max_pool2d: the kernel must lie within the image {} x {} with padding {} on each side, got {} x {}",
                  height, width, o.padding, o.kernel, o.kernel);
+  const int kernel = int(o.kernel), stride = int(std::min(o.stride, kMostPixels)), padding = int(o.padding);
   return {.batch = x.shape()[0],
-          .height = height,
-          .width = width,
           .channels = x.shape()[3],
-          .out_height = (height + 2 * o.padding - o.kernel) / o.stride + 1,
-          .out_width = (width + 2 * o.padding - o.kernel) / o.stride + 1,
-          .kernel = o.kernel,
-          .stride = o.stride,
-          .padding = o.padding};
+          .height = int(height),
+          .width = int(width),
+          .out_height = (int(height) + 2 * padding - kernel) / stride + 1,
+          .out_width = (int(width) + 2 * padding - kernel) / stride + 1,
+          .kernel = kernel,
+          .stride = stride,
+          .padding = padding};
 }
 
 }  // namespace

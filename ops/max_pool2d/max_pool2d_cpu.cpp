@@ -17,18 +17,16 @@ template <int N, class T>
 void pool_vectors(const MaxPool2dForward<T>& p, const Window& seen, std::int64_t place, std::int64_t c) {
   using Value = compute_t<T>;
   constexpr int L = kLanes<Value>;
-  const auto at = [&](std::int64_t v, std::int64_t w) {
-    return p.x + (seen.pixel + v * p.s.width + w) * p.s.channels + c;
-  };
+  const auto at = [&](int v, int w) { return p.x + (seen.pixel + v * p.s.width + w) * p.s.channels + c; };
   Vector<Value> max[N];
   VectorOrder<Value> from[N];
   for (int k = 0; k < N; ++k) {
     max[k] = load(at(seen.rows.begin, seen.columns.begin) + k * L);
-    from[k] = VectorOrder<Value>{} + int(seen.rows.begin * p.s.kernel + seen.columns.begin);
+    from[k] = VectorOrder<Value>{} + (seen.rows.begin * p.s.kernel + seen.columns.begin);
   }
-  for (std::int64_t v = seen.rows.begin; v < seen.rows.end; ++v)
-    for (std::int64_t w = seen.columns.begin; w < seen.columns.end; ++w) {
-      const auto here = VectorOrder<Value>{} + int(v * p.s.kernel + w);
+  for (int v = seen.rows.begin; v < seen.rows.end; ++v)
+    for (int w = seen.columns.begin; w < seen.columns.end; ++w) {
+      const auto here = VectorOrder<Value>{} + (v * p.s.kernel + w);
       for (int k = 0; k < N; ++k) {
         const Vector<Value> value = load(at(v, w) + k * L);
         const auto larger = exceeds(value, max[k]);
@@ -51,9 +49,9 @@ template <class T>
 void pool_channel(const MaxPool2dForward<T>& p, const Window& seen, std::int64_t place, std::int64_t c) {
   using Value = compute_t<T>;
   Value max = 0;
-  std::int64_t from = -1;
-  for (std::int64_t v = seen.rows.begin; v < seen.rows.end; ++v)
-    for (std::int64_t w = seen.columns.begin; w < seen.columns.end; ++w) {
+  int from = -1;
+  for (int v = seen.rows.begin; v < seen.rows.end; ++v)
+    for (int w = seen.columns.begin; w < seen.columns.end; ++w) {
       const Value value = p.x[(seen.pixel + v * p.s.width + w) * p.s.channels + c];
       if (from >= 0 && !exceeds(value, max)) continue;
       max = value;
@@ -67,7 +65,8 @@ constexpr std::int64_t kChunk = 64;  // channels whose sums stay in registers
 
 // A pixel, and the places that see it.
 struct Seen {
-  std::int64_t b, h, g;
+  std::int64_t b;
+  int h, g;
   MaxPool2dSizes::Range rows, columns;
 };
 
@@ -79,9 +78,9 @@ void gather(const MaxPool2dBackward<T>& p, const Seen& seen, std::int64_t first,
   const MaxPool2dSizes& s = p.s;
   const auto [b, h, g, rows, columns] = seen;
   Value sums[kChunk] = {};
-  for (std::int64_t i = rows.begin; i < rows.end; ++i)
-    for (std::int64_t j = columns.begin; j < columns.end; ++j) {
-      const std::int64_t v = h + s.padding - i * s.stride, w = g + s.padding - j * s.stride;
+  for (int i = rows.begin; i < rows.end; ++i)
+    for (int j = columns.begin; j < columns.end; ++j) {
+      const int v = h + s.padding - i * s.stride, w = g + s.padding - j * s.stride;
       const std::int64_t place = ((b * s.out_height + i) * s.out_width + j) * s.channels + first;
       const T* dy = p.dy + place;
       const std::uint8_t *from = p.from + place, here = std::uint8_t(v * s.kernel + w);
@@ -100,10 +99,11 @@ void max_pool2d_cpu(const MaxPool2dForward<T>& p) {
   const MaxPool2dSizes& s = p.s;
   constexpr int L = kLanes<compute_t<T>>;
   // By rows of an image, since to divide for each place would take longer than to compare its channels.
-  for_rows_cpu(s.batch * s.out_height, s.out_width * s.kernel * s.kernel * s.channels, [&](std::int64_t row) {
-    const std::int64_t b = row / s.out_height, h = row % s.out_height * s.stride - s.padding;
-    const auto rows = s.hits(row % s.out_height, s.height);
-    for (std::int64_t j = 0; j < s.out_width; ++j) {
+  for_rows_cpu(s.batch * s.out_height, s.channels * s.out_width * s.kernel * s.kernel, [&](std::int64_t row) {
+    const std::int64_t b = row / s.out_height;
+    const int i = int(row % s.out_height), h = i * s.stride - s.padding;
+    const auto rows = s.hits(i, s.height);
+    for (int j = 0; j < s.out_width; ++j) {
       const Window seen{(b * s.height + h) * s.width + j * s.stride - s.padding, rows, s.hits(j, s.width)};
       const std::int64_t place = row * s.out_width + j;
       std::int64_t c = 0;
@@ -117,9 +117,10 @@ template <class T>
 void max_pool2d_cpu(const MaxPool2dBackward<T>& p) {
   const MaxPool2dSizes& s = p.s;
   for_rows_cpu(s.batch * s.height, s.width * s.channels, [&](std::int64_t row) {
-    const std::int64_t b = row / s.height, h = row % s.height;
+    const std::int64_t b = row / s.height;
+    const int h = int(row % s.height);
     const auto rows = s.seen_from(h, s.out_height);
-    for (std::int64_t g = 0; g < s.width; ++g) {
+    for (int g = 0; g < s.width; ++g) {
       const Seen seen{b, h, g, rows, s.seen_from(g, s.out_width)};
       std::int64_t c = 0;
       for (; c + kChunk <= s.channels; c += kChunk) gather(p, seen, c, std::integral_constant<std::int64_t, kChunk>());

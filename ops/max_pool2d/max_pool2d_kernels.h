@@ -3,20 +3,22 @@
 
 namespace foldgrad {
 
+// Within an image all is int, since a division of 64 bits takes a GPU a hundred instructions.
 struct MaxPool2dSizes {
   struct Range {
-    std::int64_t begin, end;  // begin >= end: nothing
+    int begin, end;  // begin >= end: nothing
   };
-  std::int64_t batch, height, width, channels, out_height, out_width, kernel, stride, padding;
+  std::int64_t batch, channels;
+  int height, width, out_height, out_width, kernel, stride, padding;
 
   // The kernel's rows that hit the image at place i; its columns likewise.
-  FOLDGRAD_HD Range hits(std::int64_t i, std::int64_t image) const {
-    const std::int64_t first = i * stride - padding, rest = image - first;
+  FOLDGRAD_HD Range hits(int i, int image) const {
+    const int first = i * stride - padding, rest = image - first;
     return {first < 0 ? -first : 0, rest < kernel ? rest : kernel};
   }
   // The places that see row h of the image, of `places` in all; those of a column likewise.
-  FOLDGRAD_HD Range seen_from(std::int64_t h, std::int64_t places) const {
-    const std::int64_t before = h + padding - kernel + 1, behind = (h + padding) / stride + 1;
+  FOLDGRAD_HD Range seen_from(int h, int places) const {
+    const int before = h + padding - kernel + 1, behind = (h + padding) / stride + 1;
     return {before > 0 ? (before + stride - 1) / stride : 0, behind < places ? behind : places};
   }
 };

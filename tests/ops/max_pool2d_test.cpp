@@ -36,6 +36,8 @@ const RegisterOp kMaxPool2d({
                           {3, 4, 2}),
                pool_error("max_pool2d: x must be [B, H, W, C], got [1, 1, 3, 4, 5]", {1, 1, 3, 4, 5}),
                pool_error("max_pool2d: x must have pixels, got [1, 0, 3, 4]", {1, 0, 3, 4}, {.padding = 1}),
+               pool_error("max_pool2d: an image of x must have at most 1073741824 pixels, got [1, 32768, 32769, 0]",
+                          {1, 32768, 32769, 0}),
                pool_error("max_pool2d: kernel must be in [1, 15], got 16", {1, 20, 20, 1}, {.kernel = 16}),
                pool_error("max_pool2d: kernel must be in [1, 15], got 0", {1, 20, 20, 1}, {.kernel = 0}),
                pool_error("max_pool2d: stride must be positive, got 0", {1, 4, 4, 1}, {.stride = 0}),
