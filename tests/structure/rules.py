@@ -40,7 +40,7 @@ ALLOWED = {
                     "train/data/images", "train/data/text", "train/loop", "train/scores", "train/system"],
     "train/checkpoints": ["engine", "engine/files", "models", "train/checks", "train/loop/optimizer", "train/system",
                           "train/tasks"],
-    "train/analyses": ["engine", "engine/files", "ops", "models/normalizers", "train/loop"],
+    "train/analyses": ["engine", "engine/files", "engine/gemm", "ops", "models", "models/normalizers", "train/loop"],
     "train/runs": ["engine", "engine/cpu", "engine/files", "models", "train/analyses", "train/checkpoints",
                    "train/checks", "train/config", "train/data", "train/loop", "train/system", "train/tasks"],
     "train/reports": ["engine", "engine/files", "train/runs", "train/system"],

@@ -39,6 +39,19 @@ Action add_analyze(CLI::App& command) {
       ->check(CLI::Range(std::int64_t(0), std::int64_t(1) << 40));
   trace->add_option("--window", o.window, "Iterations of the moving means (default: 4)")->check(positive);
   add("skips", "How many iterations were skipped as outliers, by normalizer and time", analyze_skips);
+  CLI::App* cka =
+      add("cka", "How much alike the layers of two models are on validation examples, by linear CKA", analyze_cka);
+  cka->get_option("RUN")->expected(2)->description("Two runs, checkpoints or model directories");
+  cka->add_option("--examples", o.examples, "Validation examples, as far as they are whole batches")
+      ->check(positive)
+      ->capture_default_str();
+  cka->add_option("--batch", o.batch, "Examples that are compared with each other at a time")
+      ->check(positive)
+      ->capture_default_str();
+  cka->add_option("--config", o.config, "Configuration that names the data; default: that of the run of each model");
+  cka->add_option("--data-dir", o.data_directory, "Root of data.directory; default: $FOLDGRAD_DATA");
+  add_dtype_option(*cka, o.dtype, {DType::f32, DType::f64}, "What is computed in");
+  add_device_option(*cka, o.device);
   return [options, chosen] { return (*chosen)(*options); };
 }
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/dtype.h"
+
 namespace foldgrad {
 
 struct AnalyzeOptions {
@@ -13,10 +15,15 @@ struct AnalyzeOptions {
   std::string plot, density;  // files; empty: none
   std::int64_t channel = -1;  // -1: those that stand out
   bool json = false;
+  // Of cka.
+  std::int64_t examples = 2560, batch = 256;
+  std::string config, data_directory, device = "auto";
+  DType dtype = DType::f32;
 };
 
 int analyze_pnac(const AnalyzeOptions& options);
 int analyze_trace(const AnalyzeOptions& options);
 int analyze_skips(const AnalyzeOptions& options);
+int analyze_cka(const AnalyzeOptions& options);
 
 }  // namespace foldgrad

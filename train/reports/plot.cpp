@@ -20,12 +20,25 @@ std::string quoted(std::string text) {
   return "'" + text + "'";
 }
 
+std::string heat_map_of(const Plot& plot) {
+  std::string cells;
+  for (std::size_t y = 0; y < plot.heat_map.size(); ++y)
+    for (std::size_t x = 0; x < plot.heat_map[y].size(); ++x)
+      cells += fmt::format("{} {} {}\n", x + 1, y + 1, plot.heat_map[y][x]);
+  // As rectangles: gnuplot would embed an image of one pixel a cell, which viewers blur.
+  return fmt::format(
+      "set cbrange [0:1]\nset palette defined (0 '#000004', 0.25 '#51127c', 0.5 '#b73779', 0.75 '#fc8961', 1 '#fcfdbf')"
+      "\nset autoscale fix\n$cells << END\n{}END\nplot $cells with image pixels notitle\n",
+      cells);
+}
+
 std::string script_of(const Plot& plot, const std::string& file, std::size_t number) {
   std::string s = fmt::format(
       "reset\nset terminal svg size {},{} dynamic noenhanced font 'sans-serif,12' background '#ffffff' name "
       "'plot{}'\n"
       "set output {}\nset title {}\nset xlabel {}\nset ylabel {}\n",
       kWidth, kHeight, number, quoted(file), quoted(plot.title), quoted(plot.x_label), quoted(plot.y_label));
+  if (!plot.heat_map.empty()) return s + heat_map_of(plot) + "unset output\n";
   if (plot.logarithmic) s += "set logscale y\n";
   s += plot.series.size() > 4 ? "set key outside right font ',8' spacing 0.8\n" : "set key above\n";
   s += "set grid lc '#dddddd'\n";

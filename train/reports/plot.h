@@ -1,4 +1,4 @@
-// Line plots, drawn by the program gnuplot.
+// Line plots and heat maps, drawn by the program gnuplot.
 #pragma once
 #include <string>
 #include <utility>
@@ -15,6 +15,7 @@ struct Plot {
   std::string title, x_label, y_label;
   bool logarithmic = false;  // y; points that are not positive are left out
   std::vector<Series> series;
+  std::vector<std::vector<double>> heat_map = {};  // in the place of series: [y][x], counted from 1; mostly in [0, 1]
 };
 
 // For each plot an <svg> element, to stand in HTML. Empty when there is no gnuplot here.

@@ -41,6 +41,7 @@ Family transformer_family() {
               },
           .read_inputs = read_translation_inputs,
           .results = translation_results,
+          .validation_examples = translation_examples,
           .write_onnx = [](Model& model, const std::string& to) { return write_onnx(transformer(model), to); },
           .smallest_model = smallest_transformer,
           .make_task = make_translation};

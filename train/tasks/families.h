@@ -6,6 +6,7 @@
 #include "train/checks/check_result.h"
 #include "train/config/config.h"
 #include "train/loop/task.h"
+#include "train/tasks/validation_examples.h"
 
 namespace foldgrad {
 
@@ -36,6 +37,10 @@ struct Family {
   // this family the command knows more itself, or nothing. Throws FileError, ConfigError and std::invalid_argument.
   Validation (*evaluate)(Model& model, const ExperimentConfig& config, const std::string& data_directory,
                          const std::string& split) = nullptr;
+  // What its runs validate on, for analyses. Null: nothing.
+  ValidationExamples (*validation_examples)(const Model& model, const ExperimentConfig& config,
+                                            const std::string& data_directory,
+                                            const std::string& model_directory) = nullptr;
   // As ONNX into a directory; returns the names of the graphs' files.
   std::vector<std::string> (*write_onnx)(Model& model, const std::string& directory);
 

@@ -46,6 +46,7 @@ Family image_family(const char* name) {
       .read_inputs = read_image_inputs,
       .results = classification_results,
       .evaluate = evaluate_classification,
+      .validation_examples = image_examples,
       .write_onnx = [](Model& model, const std::string& to) { return write_onnx(static_cast<M&>(model), to); },
       .smallest_model = smallest_image_model<M>,
       .make_task = make_image_task<M>};

@@ -77,6 +77,37 @@ TEST_F(Analyze, TellsOfARun) {
   EXPECT_GT(all, 0);
 }
 
+TEST_F(Analyze, ComparesLayersByCka) {
+  ASSERT_EQ(train("a").exit_code, 0);
+  ASSERT_EQ(train("b", "--set norm.name=ln --set train.seed=2").exit_code, 0);
+  const std::string a = files_ / "a", b = files_ / "b", data = " --data-dir " + files_.path();
+  const json same = parsed("cka " + a + " " + a + data + " --batch 4 --dtype f64");
+  EXPECT_EQ(same["examples"], 8);  // of nine
+  EXPECT_EQ(same["layers_a"].size(), 12u);
+  EXPECT_EQ(same["layers_a"][1], "encoder.layers.0.self_attn");
+  for (int i = 0; i < 12; ++i) {
+    EXPECT_NEAR(same["cka"][i][i].get<double>(), 1, 1e-12);
+    for (int j = 0; j < i; ++j) EXPECT_NEAR(same["cka"][i][j].get<double>(), same["cka"][j][i].get<double>(), 1e-12);
+  }
+  const json other = parsed("cka " + a + " " + b + data + " --batch 9");
+  const auto cka = other["cka"][0][0].get<double>();
+  EXPECT_LT(cka, 0.999);
+  const std::string table = analyze("cka " + a + " " + b + data + " --batch 9").out;
+  EXPECT_EQ(table.substr(0, table.find('\n')), "CKA of a and b: 9 examples in batches of 9");
+  EXPECT_TRUE(contains(table, fmt::format(" 1  {:.4f} ", cka))) << table;
+
+  const std::string pair = "cka " + a + " " + b;
+  expect_error(2, pair + data + " --batch 3", "--batch must be at least 4: the estimate divides by n - 3, got 3");
+  expect_error(2, pair + data + " --batch 8 --examples 7", "--batch must be at most --examples = 7, got 8");
+  expect_error(2, pair + data + " --batch 10",
+               "--batch must be at most 9, the validation examples of " + a + ", got 10");
+  write_bytes(files_ / "valid.en", bytes("valid.en").replace(0, 3, "tor"));
+  ASSERT_EQ(train("c", "--set data.valid=train").exit_code, 0);
+  expect_error(2, "cka " + a + " " + files_ / "c" + data + " --batch 9",
+               "cka compares models on the same examples, but " + a + " and " + files_ / "c" +
+                   " are validated on different data");
+}
+
 TEST_F(Analyze, DrawsPlots) {
   if (std::system("gnuplot --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no gnuplot";
   record("run");
@@ -84,7 +115,8 @@ TEST_F(Analyze, DrawsPlots) {
   for (const auto& [arguments, plots] :
        {std::pair("pnac " + run + " --window 9 --plot " + files_ / "p.svg --density " + files_ / "d.svg", 1),
         {"trace " + run + " --site decoder.layer_norm --channel 0 --plot " + files_ / "p.svg", 4},
-        {"skips " + run + " --plot " + files_ / "p.svg", 1}}) {
+        {"skips " + run + " --plot " + files_ / "p.svg", 1},
+        {"cka " + run + " " + run + " --data-dir " + files_.path() + " --batch 4 --plot " + files_ / "p.svg", 1}}) {
     const ProgramResult r = analyze(arguments);
     EXPECT_EQ(r.exit_code, 0) << r.err;
     const std::string svg = bytes("p.svg");

@@ -1,0 +1,47 @@
+// Linear CKA between the layers of two models, summed over minibatches (Nguyen et al. 2021, "Do Wide and Deep Networks
+// Learn the Same Things?", equations 2 to 4). For features X [n, p] and Y [n, q] of the same n examples:
+//
+//   K = X X^T, L = Y Y^T, both with zeros on the diagonal
+//   HSIC1(K, L) = [tr(K L) + (1'K 1)(1'L 1) / ((n-1)(n-2)) - 2/(n-2) 1'K L 1] / (n (n-3))
+//   CKA = mean HSIC1(K, L) / sqrt(mean HSIC1(K, K) mean HSIC1(L, L)), means over the minibatches
+//
+// HSIC1 is unbiased, so CKA does not depend on the size of a batch but for noise. It stays the same where features are
+// rotated, scaled or moved.
+#pragma once
+#include <vector>
+
+#include "engine/tensor.h"
+
+namespace foldgrad {
+
+constexpr std::int64_t kLeastCkaExamples = 4;  // HSIC1 divides by n - 3
+
+// K of one minibatch.
+struct Gram {
+  std::int64_t examples = 0;
+  std::vector<double> products;  // [n, n]
+  std::vector<double> row_sums;  // K 1
+  double sum = 0;                // 1'K 1
+};
+
+// Of features [n, ...], floating, on the CPU. Throws std::invalid_argument for fewer than 4 examples.
+Gram gram_of(const Tensor& features);
+
+// Throws std::invalid_argument for different numbers of examples.
+double hsic1(const Gram& K, const Gram& L);
+
+class MinibatchCka {
+ public:
+  // The layers of either model on one minibatch; as many with each call.
+  void add(const std::vector<Gram>& a, const std::vector<Gram>& b);
+
+  // [layers of a][layers of b]. NaN where a layer's own HSIC is not positive: its features do not vary, or are not
+  // finite.
+  std::vector<std::vector<double>> values() const;
+
+ private:
+  std::vector<std::vector<double>> between_;  // sums over minibatches
+  std::vector<double> of_a_, of_b_;
+};
+
+}  // namespace foldgrad

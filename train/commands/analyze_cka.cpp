@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "engine/check.h"
+#include "train/analyses/cka.h"
+#include "train/analyses/layer_outputs.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/commands/analyze.h"
+#include "train/commands/analyze_runs.h"
+#include "train/commands/commands.h"
+#include "train/commands/model_config.h"
+#include "train/data/data_root.h"
+#include "train/data/permutation.h"
+#include "train/reports/aligned.h"
+#include "train/reports/run_log.h"
+#include "train/system/device.h"
+#include "train/system/exit_code.h"
+#include "train/tasks/families.h"
+
+namespace foldgrad {
+namespace {
+
+constexpr std::int64_t kExamplesPerPass = 32;          // a pass keeps all that it computes
+constexpr std::uint32_t kExamplesStream = 0x636b6121;  // "cka!"
+
+struct ComparedModel {
+  std::string path, name;
+  std::unique_ptr<Model> model;
+  ValidationExamples examples;
+  std::vector<std::string> layers = {};
+};
+
+using Cka = std::vector<std::vector<double>>;  // [layer of A][layer of B]
+
+std::vector<ComparedModel> models_of(const AnalyzeOptions& o) {
+  FOLDGRAD_CHECK(o.runs.size() == 2, "cka compares two models, got {}", o.runs.size());
+  const bool itself = o.runs[0] == o.runs[1];
+  const std::vector<std::string> names =
+      itself ? std::vector(2, distinct_names({o.runs[0]})[0]) : distinct_names(o.runs);
+  const Device device = require_device(o.device);
+  std::vector<ComparedModel> models;
+  for (std::size_t i = 0; i < o.runs.size(); ++i) {
+    auto model = load_model(o.runs[i], o.dtype, device);
+    const Family& family = family_of(*model);
+    FOLDGRAD_CHECK(family.validation_examples, "cka: {}: there are no examples for a model of model.family \"{}\"",
+                   o.runs[i], family.name);
+    const ExperimentConfig config = read_model_config(*model, o.runs[i], o.config);
+    ValidationExamples examples = family.validation_examples(
+        *model, config, data_directory(config.data_directory(), o.data_directory), find_model_directory(o.runs[i]));
+    models.push_back({o.runs[i], names[i], std::move(model), std::move(examples)});
+  }
+  return models;
+}
+
+// Whole batches of the validation examples, in an order that is always the same: data may be sorted by class or length.
+std::vector<std::int64_t> examples_of(const std::vector<ComparedModel>& models, std::int64_t most, std::int64_t batch) {
+  FOLDGRAD_CHECK(batch >= kLeastCkaExamples, "--batch must be at least {}: the estimate divides by n - 3, got {}",
+                 kLeastCkaExamples, batch);
+  FOLDGRAD_CHECK(batch <= most, "--batch must be at most --examples = {}, got {}", most, batch);
+  const std::int64_t there = models[0].examples.size;
+  FOLDGRAD_CHECK(batch <= there, "--batch must be at most {}, the validation examples of {}, got {}", there,
+                 models[0].path, batch);
+  std::vector<std::int64_t> examples = permutation(there, {.seed = 1, .stream = kExamplesStream});
+  examples.resize(std::size_t(std::min(most, there) / batch * batch));
+  FOLDGRAD_CHECK(
+      models[1].examples.size == there && models[0].examples.digest(examples) == models[1].examples.digest(examples),
+      "cka compares models on the same examples, but {} and {} are validated on different data", models[0].path,
+      models[1].path);
+  return examples;
+}
+
+std::vector<Gram> grams_of(ComparedModel& m, const std::vector<std::int64_t>& batch, DType dtype) {
+  std::vector<std::string> layers;
+  std::vector<std::vector<Tensor>> parts;
+  for (auto from = batch.begin(); from != batch.end();) {
+    const auto to = from + std::min(kExamplesPerPass, std::int64_t(batch.end() - from));
+    const NamedTensors inputs = m.examples.inputs({from, to});
+    from = to;
+    const std::vector<LayerOutput> outputs = layer_outputs(*m.model, inputs, dtype);
+    parts.resize(outputs.size());
+    layers.clear();
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const auto& [layer, values] = outputs[i];
+      layers.push_back(layer);
+      parts[i].push_back(m.examples.mask ? mean_over_positions(values, inputs.at(m.examples.mask(layer))) : values);
+    }
+  }
+  m.layers = std::move(layers);
+  std::vector<Gram> grams;
+  for (std::vector<Tensor>& of_layer : parts) {
+    grams.push_back(gram_of(stacked(of_layer)));
+    of_layer.clear();
+  }
+  return grams;
+}
+
+std::string shown(double cka) { return std::isnan(cka) ? "-" : fmt::format("{:.4f}", cka); }
+
+// Each layer of A, the same one of B, and the one of B that is most like it.
+std::string table_of(const ComparedModel& a, const ComparedModel& b, const Cka& cka) {
+  Rows rows{{"layer of " + a.name, "number", "CKA", "most like it in " + b.name, "CKA"}};
+  for (std::size_t i = 0; i < a.layers.size(); ++i) {
+    const auto same = std::ranges::find(b.layers, a.layers[i]);
+    const auto less = [](double x, double y) { return !(x >= y); };  // NaN is the least
+    const auto most = std::ranges::max_element(cka[i], less) - cka[i].begin();
+    const bool known = !std::isnan(cka[i][most]);
+    rows.push_back({a.layers[i], fmt::format("{}", i + 1),
+                    same == b.layers.end() ? "-" : shown(cka[i][same - b.layers.begin()]), known ? b.layers[most] : "-",
+                    shown(cka[i][most])});
+  }
+  return aligned(rows);
+}
+
+}  // namespace
+
+int analyze_cka(const AnalyzeOptions& o) {
+  std::vector<ComparedModel> models = models_of(o);
+  const std::vector<std::int64_t> examples = examples_of(models, o.examples, o.batch);
+  MinibatchCka sums;
+  for (std::size_t at = 0; at < examples.size(); at += o.batch) {
+    const std::vector<std::int64_t> batch(examples.begin() + at, examples.begin() + at + o.batch);
+    const std::vector<Gram> a = grams_of(models[0], batch, o.dtype);
+    sums.add(a, grams_of(models[1], batch, o.dtype));
+  }
+  const Cka cka = sums.values();
+  const std::string title = fmt::format("CKA of {} and {}", models[0].name, models[1].name);
+  if (!o.plot.empty())
+    write_plots(o.plot, {{title, "layer of " + models[1].name, "layer of " + models[0].name, false, {}, cka}}, 1);
+  if (o.json)
+    print_json({{"a", models[0].path},
+                {"b", models[1].path},
+                {"examples", examples.size()},
+                {"batch", o.batch},
+                {"layers_a", models[0].layers},
+                {"layers_b", models[1].layers},
+                {"cka", cka}});
+  else
+    fmt::print("{}: {} examples in batches of {}\n{}", title, examples.size(), o.batch,
+               table_of(models[0], models[1], cka));
+  return kExitOk;
+}
+
+}  // namespace foldgrad
