@@ -21,7 +21,7 @@ Action add_analyze(CLI::App& command) {
   const auto add = [&](const char* name, const char* help, Analysis run) {
     CLI::App* analysis = command.add_subcommand(name, help);
     analysis->add_option("RUN", o.runs, "Directories of runs")->required();
-    analysis->add_option("--plot", o.plot, "Draw it into this file (SVG)");
+    add_plot_option(*analysis, "--plot", o.plot, "Draw it into this file");
     analysis->add_flag("--json", o.json, "Print JSON");
     analysis->callback([chosen, run] { *chosen = run; });
     return analysis;
@@ -32,7 +32,7 @@ Action add_analyze(CLI::App& command) {
                        "beside noise that is",
                        analyze_pnac);
   pnac->add_option("--window", o.window, "Iterations of each test (default: 32)")->check(positive);
-  pnac->add_option("--density", o.density, "Draw the densities of each site into this file (SVG)");
+  add_plot_option(*pnac, "--density", o.density, "Draw the densities of each site into this file");
   CLI::App* trace = add("trace", "A channel's statistics and their moving means", analyze_trace);
   trace->add_option("--site", o.site, "Normalizer (default: the first, the middle and the last)");
   trace->add_option("--channel", o.channel, "Channel (default: those of the least and the greatest AM/GM)")

@@ -10,12 +10,12 @@
 #include "train/analyses/layer_outputs.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/analyze.h"
-#include "train/commands/analyze_runs.h"
 #include "train/commands/commands.h"
 #include "train/commands/model_config.h"
 #include "train/data/data_root.h"
 #include "train/data/permutation.h"
 #include "train/reports/aligned.h"
+#include "train/reports/plot.h"
 #include "train/reports/run_log.h"
 #include "train/system/device.h"
 #include "train/system/exit_code.h"
@@ -129,7 +129,7 @@ int analyze_cka(const AnalyzeOptions& o) {
   const Cka cka = sums.values();
   const std::string title = fmt::format("CKA of {} and {}", models[0].name, models[1].name);
   if (!o.plot.empty())
-    write_plots(o.plot, {{title, "layer of " + models[1].name, "layer of " + models[0].name, false, {}, cka}}, 1);
+    draw_into(o.plot, {{title, "layer of " + models[1].name, "layer of " + models[0].name, false, {}, cka}}, 1);
   if (o.json)
     print_json({{"a", models[0].path},
                 {"b", models[1].path},

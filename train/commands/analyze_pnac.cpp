@@ -8,6 +8,7 @@
 #include "train/commands/analyze_runs.h"
 #include "train/commands/commands.h"
 #include "train/reports/aligned.h"
+#include "train/reports/plot.h"
 #include "train/system/exit_code.h"
 
 namespace foldgrad {
@@ -130,8 +131,8 @@ int analyze_pnac(const AnalyzeOptions& o) {
     densities.insert(densities.end(), more.begin(), more.end());
     columns = run.phases.size();
   }
-  if (!o.plot.empty()) write_plots(o.plot, plots, 1);
-  if (!o.density.empty()) write_plots(o.density, densities, columns);
+  if (!o.plot.empty()) draw_into(o.plot, plots, 1);
+  if (!o.density.empty()) draw_into(o.density, densities, columns);
   if (o.json)
     print_json(all);
   else

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "engine/files/atomic_file.h"
+#include "engine/files/file.h"
 #include "train/config/config.h"
 #include "train/reports/run_log.h"
 #include "train/runs/directory.h"
@@ -50,12 +50,6 @@ std::vector<RecordedRun> recorded_runs(const std::vector<std::string>& paths) {
     runs.push_back(std::move(run));
   }
   return runs;
-}
-
-void write_plots(const std::string& path, const std::vector<Plot>& plots, std::size_t columns) {
-  const std::vector<std::string> pictures = draw(plots);
-  if (pictures.empty()) throw std::runtime_error("plots need the program gnuplot (apt-get install gnuplot-nox)");
-  write_file_atomically(path, side_by_side(pictures, columns));
 }
 
 }  // namespace foldgrad

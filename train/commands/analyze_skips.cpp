@@ -9,6 +9,7 @@
 #include "train/commands/commands.h"
 #include "train/config/config.h"
 #include "train/reports/aligned.h"
+#include "train/reports/plot.h"
 #include "train/reports/skip_table.h"
 #include "train/runs/directory.h"
 #include "train/system/exit_code.h"
@@ -87,7 +88,7 @@ int analyze_skips(const AnalyzeOptions& o) {
     all.push_back(json_of(log, table, first));
     plots.push_back(plot_of(log, table));
   }
-  if (!o.plot.empty()) write_plots(o.plot, plots, 1);
+  if (!o.plot.empty()) draw_into(o.plot, plots, 1);
   if (o.json)
     print_json(all);
   else

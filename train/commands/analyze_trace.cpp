@@ -12,6 +12,7 @@
 #include "train/commands/analyze_runs.h"
 #include "train/commands/commands.h"
 #include "train/reports/aligned.h"
+#include "train/reports/plot.h"
 #include "train/system/exit_code.h"
 
 namespace foldgrad {
@@ -147,7 +148,7 @@ int analyze_trace(const AnalyzeOptions& o) {
       columns = traces.size();
     }
   }
-  if (!o.plot.empty()) write_plots(o.plot, plots, columns);
+  if (!o.plot.empty()) draw_into(o.plot, plots, columns);
   if (o.json)
     print_json(all);
   else

@@ -24,10 +24,8 @@ int bench_infer(const BenchCommand& o) {
   if (!o.json.empty()) write_file_atomically(o.json, cost_json(costs, o.bench).dump(1) + "\n");
   if (o.plot.empty()) return kExitOk;
   const std::vector<Plot> plots = cost_plots(costs, o.bench);
-  const std::vector<std::string> pictures = draw(plots);
-  if (pictures.empty()) throw std::runtime_error("--plot needs the program gnuplot (apt-get install gnuplot-nox)");
   const std::size_t rows = o.bench.dtypes.size() * 4;  // tasks
-  write_file_atomically(o.plot, side_by_side(pictures, pictures.size() / rows));
+  draw_into(o.plot, plots, plots.size() / rows);
   return kExitOk;
 }
 
@@ -59,7 +57,7 @@ Action add_bench(CLI::App& command) {
   infer->add_flag("--cpu-time", b.cpu_time,
                   "Measure the CPU time of all threads instead of wall-clock time: for busy machines");
   infer->add_option("--json", o->json, "Write the figures to this file");
-  infer->add_option("--plot", o->plot, "Draw them against length and batch size (SVG)");
+  add_plot_option(*infer, "--plot", o->plot, "Draw them against length and batch size into this file");
   infer->add_option("--save", b.save, "Write the models into this directory, for comparison with other programs");
   return [o] {
     TransformerConfig& config = o->bench.config;

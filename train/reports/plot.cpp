@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/check.h"
 #include "engine/files/atomic_file.h"
 #include "train/system/child_process.h"
 #include "train/system/scratch_directory.h"
@@ -32,13 +33,11 @@ std::string heat_map_of(const Plot& plot) {
       cells);
 }
 
-std::string script_of(const Plot& plot, const std::string& file, std::size_t number) {
-  std::string s = fmt::format(
-      "reset\nset terminal svg size {},{} dynamic noenhanced font 'sans-serif,12' background '#ffffff' name "
-      "'plot{}'\n"
-      "set output {}\nset title {}\nset xlabel {}\nset ylabel {}\n",
-      kWidth, kHeight, number, quoted(file), quoted(plot.title), quoted(plot.x_label), quoted(plot.y_label));
-  if (!plot.heat_map.empty()) return s + heat_map_of(plot) + "unset output\n";
+// Behind the terminal and the output.
+std::string script_of(const Plot& plot) {
+  std::string s = fmt::format("set title {}\nset xlabel {}\nset ylabel {}\n", quoted(plot.title), quoted(plot.x_label),
+                              quoted(plot.y_label));
+  if (!plot.heat_map.empty()) return s + heat_map_of(plot);
   if (plot.logarithmic) s += "set logscale y\n";
   s += plot.series.size() > 4 ? "set key outside right font ',8' spacing 0.8\n" : "set key above\n";
   s += "set grid lc '#dddddd'\n";
@@ -54,8 +53,40 @@ std::string script_of(const Plot& plot, const std::string& file, std::size_t num
                           k % 8 + 1, k / 8 + 1, quoted(plot.series[k].name));
   }
   // Without any point gnuplot would refuse; an empty axis says as much.
-  s += curves.empty() ? "plot [0:1][0:1] -1 notitle\n" : "plot " + curves + "\n";
-  return s + "unset output\n";
+  return s + (curves.empty() ? "plot [0:1][0:1] -1 notitle\n" : "plot " + curves + "\n");
+}
+
+bool run_gnuplot(const ScratchDirectory& scratch, const std::string& script) {
+  write_file_atomically(scratch / "script", script);
+  return run_child({"gnuplot", scratch / "script"}, /*quiet=*/true).succeeded();
+}
+
+// Rows of `columns`, as one picture that is a file of its own.
+std::string side_by_side(const std::vector<std::string>& pictures, std::size_t columns) {
+  const std::size_t rows = (pictures.size() + columns - 1) / columns;
+  std::string all = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\">\n", columns * kWidth,
+                                rows * kHeight);
+  for (std::size_t i = 0; i < pictures.size(); ++i)
+    all += fmt::format("<svg x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"{}\n", i % columns * kWidth,
+                       i / columns * kHeight, kWidth, kHeight, pictures[i].substr(std::string_view("<svg").size()));
+  return all + "</svg>\n";
+}
+
+// Empty when gnuplot cannot do it. It may have been built without Cairo.
+std::string drawn_png(const std::vector<Plot>& plots, std::size_t columns) {
+  const ScratchDirectory scratch;
+  const std::size_t rows = (plots.size() + columns - 1) / columns;
+  std::string body;
+  for (const Plot& plot : plots) body += "reset\n" + script_of(plot);
+  for (const char* terminal : {"pngcairo", "png"}) {
+    const std::string file = scratch / terminal;
+    if (run_gnuplot(scratch,
+                    fmt::format("set terminal {} size {},{} noenhanced background '#ffffff'\nset output {}\n"
+                                "set multiplot layout {},{}\n{}unset multiplot\nunset output\n",
+                                terminal, columns * kWidth, rows * kHeight, quoted(file), rows, columns, body)))
+      return read_file(file);
+  }
+  return "";
 }
 
 }  // namespace
@@ -64,9 +95,13 @@ std::vector<std::string> draw(const std::vector<Plot>& plots) {
   const ScratchDirectory scratch;
   const auto file = [&](std::size_t i) { return scratch / fmt::format("{}.svg", i); };
   std::string script;
-  for (std::size_t i = 0; i < plots.size(); ++i) script += script_of(plots[i], file(i), i);
-  write_file_atomically(scratch / "script", script);
-  if (!run_child({"gnuplot", scratch / "script"}, /*quiet=*/true).succeeded()) return {};
+  for (std::size_t i = 0; i < plots.size(); ++i)
+    script += fmt::format(
+        "reset\nset terminal svg size {},{} dynamic noenhanced font 'sans-serif,12' background '#ffffff' name "
+        "'plot{}'\n"
+        "set output {}\n{}unset output\n",
+        kWidth, kHeight, i, quoted(file(i)), script_of(plots[i]));
+  if (!run_gnuplot(scratch, script)) return {};
   std::vector<std::string> pictures;
   for (std::size_t i = 0; i < plots.size(); ++i) try {
       const std::string svg = read_file(file(i));
@@ -79,14 +114,17 @@ std::vector<std::string> draw(const std::vector<Plot>& plots) {
   return pictures;
 }
 
-std::string side_by_side(const std::vector<std::string>& pictures, std::size_t columns) {
-  const std::size_t rows = (pictures.size() + columns - 1) / columns;
-  std::string all = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\">\n", columns * kWidth,
-                                rows * kHeight);
-  for (std::size_t i = 0; i < pictures.size(); ++i)
-    all += fmt::format("<svg x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"{}\n", i % columns * kWidth,
-                       i / columns * kHeight, kWidth, kHeight, pictures[i].substr(std::string_view("<svg").size()));
-  return all + "</svg>\n";
+bool is_picture(const std::string& path) { return path.ends_with(".svg") || path.ends_with(".png"); }
+
+void draw_into(const std::string& path, const std::vector<Plot>& plots, std::size_t columns) {
+  FOLDGRAD_CHECK(is_picture(path), "plots are files that end with .svg or .png, got {}", path);
+  std::string file;
+  if (path.ends_with(".png"))
+    file = drawn_png(plots, columns);
+  else if (const std::vector<std::string> pictures = draw(plots); !pictures.empty())
+    file = side_by_side(pictures, columns);
+  if (file.empty()) throw std::runtime_error("plots need the program gnuplot (apt-get install gnuplot-nox)");
+  write_file_atomically(path, file);
 }
 
 }  // namespace foldgrad

@@ -21,7 +21,11 @@ struct Plot {
 // For each plot an <svg> element, to stand in HTML. Empty when there is no gnuplot here.
 std::vector<std::string> draw(const std::vector<Plot>& plots);
 
-// What draw() made as one picture, a file of its own: rows of `columns`.
-std::string side_by_side(const std::vector<std::string>& pictures, std::size_t columns);
+// Whether draw_into() can write a file of this name: it ends with .svg or .png.
+bool is_picture(const std::string& path);
+
+// Draws them into one file, SVG or PNG as its name says, in rows of `columns`. Throws std::invalid_argument for another
+// name, std::runtime_error where there is no gnuplot, FileError.
+void draw_into(const std::string& path, const std::vector<Plot>& plots, std::size_t columns);
 
 }  // namespace foldgrad

@@ -125,6 +125,8 @@ TEST_F(Analyze, DrawsPlots) {
     EXPECT_EQ(found, plots) << arguments;
   }
   EXPECT_TRUE(contains(bytes("d.svg"), "decoder.layer_norm, end"));
+  EXPECT_EQ(analyze("skips " + run + " --plot " + files_ / "p.png").exit_code, 0);
+  EXPECT_EQ(bytes("p.png").substr(1, 3), "PNG");
 }
 
 TEST_F(Analyze, SaysWhatIsWrong) {
@@ -132,6 +134,10 @@ TEST_F(Analyze, SaysWhatIsWrong) {
   record("other", "--set norm.name=ln");
   ASSERT_EQ(train("plain").exit_code, 0);
   const std::string run = files_ / "run", plain = files_ / "plain", other = files_ / "other";
+  for (const char* analysis : {"pnac", "trace", "skips", "cka"})
+    expect_error(2, fmt::format("{} {} {} --plot x.pdf", analysis, run, other),
+                 "--plot: must end with .svg or .png, got x.pdf");
+  expect_error(2, "pnac " + run + " --density x", "--density: must end with .svg or .png, got x");
   expect_error(3, "pnac " + plain,
                plain + ": has no recordings: it must have been trained with record.from, such as [100, -200]");
   expect_error(2, "pnac " + run, "--window must be at most 12, the iterations that are recorded, got 32");

@@ -71,7 +71,7 @@ TEST(BenchCommand, Draws) {
   const ProgramResult bench =
       run_program(kTiny + "--batches 1,2 --lengths 2,3 --dtypes f32 --plot " + files / "costs.svg");
   if (std::system("gnuplot --version >/dev/null 2>&1") != 0) {
-    EXPECT_EQ(bench.err, "error: --plot needs the program gnuplot (apt-get install gnuplot-nox)\n");
+    EXPECT_EQ(bench.err, "error: plots need the program gnuplot (apt-get install gnuplot-nox)\n");
     GTEST_SKIP() << "no gnuplot here";
   }
   ASSERT_EQ(bench.exit_code, 0) << bench.err;
