@@ -88,6 +88,8 @@ struct ChannelNormNode {
       record->gradient_sum = sum_dy_x;
       record->gain = gamma.clone();  // which the optimizer changes in its place
       record->x_factor = x_factor;
+      if (options.form == ChannelForm::paper && options.statistic == ChannelStatistic::mean_square)
+        record->gradient = channel_moments(grads.dy(), mask, /*with_mean=*/false);
     }
     if (!grads.wanted(0)) return;
     const ChannelGradient<T> gradient{
@@ -174,6 +176,7 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tenso
       record->moments = moments;
       record->rstd = context.rstd;
       record->flags = context.flags;
+      record->iteration = context.iteration;
       record->options = options;
     }
     return xv.tape().record(y, {xv, gammav, betav},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/channel_norm/channel_norm_kernels.h"
+#include "ops/channel_norm/channel_norm_math.h"
 
 namespace foldgrad {
 namespace {
@@ -35,6 +36,25 @@ struct WatchNode {
   }
 };
 
+// d var_hat / d q of one channel, by channel_norm_forward.h.
+double slope_of(const ChannelNormOptions& o, bool averaged, std::uint8_t flags, double q, double var_hat) {
+  using Context = ChannelContext<double>;
+  if (flags & (Context::kHeld | Context::kConstant)) return 0;
+  if (flags & Context::kSkip || !averaged) return 1;
+  const auto M = double(o.window_forward);
+  switch (o.forward) {
+    case ForwardAverage::none:
+      break;
+    case ForwardAverage::arithmetic:
+      return 1 / M;
+    case ForwardAverage::geometric:
+      return q > channel_norm_math::least_entry(o) ? var_hat / (M * q) : 0;
+    case ForwardAverage::exponential:
+      return 1 - o.alpha_forward;
+  }
+  return 1;
+}
+
 std::vector<double> on_host(const Tensor& t) {
   if (!t.defined()) return {};
   return t.to(Device::cpu).to(DType::f64).values<double>();
@@ -62,6 +82,15 @@ ChannelValues channel_values(const ChannelRecord& record) {
   for (const double r : rstd) values.var_hat.push_back(std::max(1 / (r * r) - eps, 0.0));
   for (std::size_t c = 0; c < factor.size(); ++c) values.psi.push_back(factor[c] / (rstd[c] * rstd[c]));
   if (record.flags.defined()) values.flags = record.flags.values<std::uint8_t>();
+  if (!record.gradient.square.defined()) return values;
+  values.averaged = record.options.forward != ForwardAverage::none &&
+                    channel_norm_math::active(record.options, record.iteration.item());
+  values.rstd = rstd;
+  values.h_square = on_host(record.gradient.square);
+  for (std::size_t c = 0; c < gain.size(); ++c) {
+    values.h_square[c] *= gain[c] * gain[c];
+    values.slope.push_back(slope_of(record.options, values.averaged, values.flags[c], values.q[c], values.var_hat[c]));
+  }
   return values;
 }
 

@@ -17,6 +17,8 @@ struct ChannelRecord {
   Tensor gain;                 // [C], the latter's factor is gain rstd
   Tensor rstd, flags;          // [C], of channel_norm, as its ChannelContext has them
   Tensor x_factor;             // [C], psi rstd^2
+  Tensor iteration;            // f64 []
+  ChannelMoments gradient;     // of dy over the real positions; of mean squares in the form of the paper
   ChannelNormOptions options;  // of channel_norm
 };
 
@@ -25,6 +27,11 @@ struct ChannelValues {
   std::vector<double> q, G;  // mean x^2 over the real positions; the gradient statistic, empty without a backward pass
   std::vector<double> var_hat, psi;
   std::vector<std::uint8_t> flags;
+  // Where the record has ChannelRecord::gradient: what the exact dx of this pass takes, whose psi is slope G, with
+  // slope = d var_hat / d q, the older entries of the window being constants: lambda / M of lemma 3.1 for a geometric
+  // mean, lambda = GM / q; 1 without an average; 0 where q has no part in var_hat.
+  std::vector<double> rstd, h_square, slope;  // h_square: mean h^2 over the real positions
+  bool averaged = false;                      // whether var_hat is an average, but where flags say otherwise
 };
 ChannelValues channel_values(const ChannelRecord& record);
 

@@ -7,11 +7,13 @@
 #include "engine/check.h"
 #include "engine/files/atomic_file.h"
 #include "ops/channel_norm/channel_record.h"
+#include "train/analyses/exact_gradient.h"
 
 namespace foldgrad {
 namespace {
 
 void append_pass(SiteRecording& to, const ChannelValues& values) {
+  const std::int64_t rows = std::int64_t(to.q.size()) / to.channels;
   const auto append = [&to](auto& rows, const auto& row) {
     rows.insert(rows.end(), row.begin(), row.end());
     FOLDGRAD_CHECK(rows.empty() || rows.size() == to.q.size(),
@@ -22,6 +24,10 @@ void append_pass(SiteRecording& to, const ChannelValues& values) {
   append(to.var_hat, values.var_hat);
   append(to.psi, values.psi);
   append(to.flag, values.flags);
+  // A recording of an earlier version, which is gone on with, has none in its first rows, and then gets none.
+  if (values.slope.empty() || std::int64_t(to.dx.size()) != rows * kGradientNumbers) return;
+  const GradientAgreement a = gradient_agreement(values);
+  for (const double number : {a.cosine, a.norm_ratio, a.lambda_below_1}) to.dx.push_back(float(number));
 }
 
 // The first row of a recording that is of `update` or later.
@@ -37,7 +43,7 @@ Recorder::Recorder(std::vector<Normalizer*> normalizers, const std::vector<Recor
     Recording empty;
     for (const Normalizer* norm : normalizers_) {
       empty.normalizer = norm->info().name;
-      empty.sites.push_back({norm->site(), norm->channels(), {}, {}, {}, {}, {}});
+      empty.sites.push_back({norm->site(), norm->channels(), {}, {}, {}, {}, {}, {}});
     }
     phases_.push_back({of, std::move(empty)});
   }

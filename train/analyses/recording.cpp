@@ -49,6 +49,7 @@ SiteRecording take_site(SafetensorsFile& file, const std::string& path, const st
   s.var_hat = take<float>(file, path, site + ".var_hat", shape, true);
   s.psi = take<float>(file, path, site + ".psi", shape, true);
   s.flag = take<std::uint8_t>(file, path, site + ".flag", shape, true);
+  s.dx = take<float>(file, path, site + ".dx", {rows, kGradientNumbers}, true);
   return s;
 }
 
@@ -61,6 +62,7 @@ void Recording::truncate(std::int64_t rows) {
     for (std::vector<float>* values : {&s.q, &s.G, &s.var_hat, &s.psi})
       if (!values->empty()) values->resize(rows * s.channels);
     if (!s.flag.empty()) s.flag.resize(rows * s.channels);
+    if (!s.dx.empty()) s.dx.resize(rows * kGradientNumbers);
   }
 }
 
@@ -94,6 +96,7 @@ void write_recording(const std::string& path, const Recording& recording) {
     sites += (sites.empty() ? "" : " ") + s.site;
     for (const auto& [name, values] : {std::pair(".q", &s.q), {".G", &s.G}, {".var_hat", &s.var_hat}, {".psi", &s.psi}})
       if (!values->empty()) tensors[s.site + name] = Tensor::of<float>({n, s.channels}, *values);
+    if (!s.dx.empty()) tensors[s.site + ".dx"] = Tensor::of<float>({n, kGradientNumbers}, s.dx);
     if (!s.flag.empty()) tensors[s.site + ".flag"] = Tensor::of<std::uint8_t>({n, s.channels}, s.flag);
   }
   write_safetensors(path, tensors, {{"normalizer", recording.normalizer}, {"sites", sites}});

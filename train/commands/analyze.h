@@ -24,6 +24,7 @@ struct AnalyzeOptions {
 int analyze_pnac(const AnalyzeOptions& options);
 int analyze_trace(const AnalyzeOptions& options);
 int analyze_skips(const AnalyzeOptions& options);
+int analyze_gradient(const AnalyzeOptions& options);
 int analyze_cka(const AnalyzeOptions& options);
 
 }  // namespace foldgrad

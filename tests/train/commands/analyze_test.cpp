@@ -62,6 +62,21 @@ TEST_F(Analyze, TellsOfARun) {
     EXPECT_LE(trace["q end"]["gm"][i].get<double>(), trace["q end"]["am"][i].get<double>() * (1 + 1e-12));
   EXPECT_GE(parsed("trace " + files_ / "run").size(), 3u);
 
+  const json gradient = parsed("gradient " + files_ / "run")[0];
+  const std::vector<float> dx = read_safetensors(statistics("run", "end")).tensors.at(site + ".dx").values<float>();
+  ASSERT_EQ(gradient["sites"].size(), 7u);
+  EXPECT_EQ(gradient["sites"][6]["site"], site);
+  for (int i = 0; i < 12; ++i) {
+    EXPECT_EQ(gradient["sites"][6]["cosine end"]["values"][i].get<float>(), dx[3 * i]);
+    EXPECT_EQ(gradient["sites"][6]["norm ratio end"]["values"][i].get<float>(), dx[3 * i + 1]);
+  }
+  // The warm-up ends at 2, the window of 2 is full from 3 on.
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_NEAR(gradient["sites"][0]["cosine begin"]["values"][i].get<double>(), 1, 1e-6);
+    EXPECT_TRUE(gradient["sites"][0]["lambda < 1 begin"]["values"][i].is_null());
+  }
+  EXPECT_LT(gradient["sites"][0]["cosine begin"]["values"][11].get<double>(), 0.9999);
+
   // The counters of the last checkpoint are an account of their own.
   const json skips = parsed("skips " + files_ / "run")[0];
   EXPECT_EQ(skips["steps"], (std::vector<int>{10, 20, 40}));
@@ -116,6 +131,7 @@ TEST_F(Analyze, DrawsPlots) {
        {std::pair("pnac " + run + " --window 9 --plot " + files_ / "p.svg --density " + files_ / "d.svg", 1),
         {"trace " + run + " --site decoder.layer_norm --channel 0 --plot " + files_ / "p.svg", 4},
         {"skips " + run + " --plot " + files_ / "p.svg", 1},
+        {"gradient " + run + " --plot " + files_ / "p.svg", 1},
         {"cka " + run + " " + run + " --data-dir " + files_.path() + " --batch 4 --plot " + files_ / "p.svg", 1}}) {
     const ProgramResult r = analyze(arguments);
     EXPECT_EQ(r.exit_code, 0) << r.err;
@@ -134,12 +150,16 @@ TEST_F(Analyze, SaysWhatIsWrong) {
   record("other", "--set norm.name=ln");
   ASSERT_EQ(train("plain").exit_code, 0);
   const std::string run = files_ / "run", plain = files_ / "plain", other = files_ / "other";
-  for (const char* analysis : {"pnac", "trace", "skips", "cka"})
+  for (const char* analysis : {"pnac", "trace", "skips", "gradient", "cka"})
     expect_error(2, fmt::format("{} {} {} --plot x.pdf", analysis, run, other),
                  "--plot: must end with .svg or .png, got x.pdf");
   expect_error(2, "pnac " + run + " --density x", "--density: must end with .svg or .png, got x");
   expect_error(3, "pnac " + plain,
                plain + ": has no recordings: it must have been trained with record.from, such as [100, -200]");
+  expect_error(3, "gradient " + other,
+               other +
+                   ": has no gradients to compare: they are recorded of normalizers by mean squares over positions, "
+                   "such as un, not of ln");
   expect_error(2, "pnac " + run, "--window must be at most 12, the iterations that are recorded, got 32");
   expect_error(2, "pnac " + run + " --window 7",
                "--window must be at least 8, the least sample of the test of normality, got 7");
