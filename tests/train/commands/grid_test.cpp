@@ -104,7 +104,7 @@ TEST(Grids, OfTheRepositoryCanBeRead) {
     EXPECT_GE(read_grid(entry.path()).cells.size(), 2u) << entry.path();
     ++grids;
   }
-  EXPECT_GE(grids, 6);
+  EXPECT_GE(grids, 9);
 }
 
 }  // namespace
