@@ -1,5 +1,8 @@
 // Where a backward kernel writes the gradient of one operand, and how. Included by kernels: C++17, no libraries.
 #pragma once
+#include <type_traits>
+#include <utility>
+
 #include "engine/dtype.h"
 
 namespace foldgrad {
@@ -20,6 +23,8 @@ struct GradOut {
   }
 };
 
+class LateTotals;
+
 // The same where sums over rows go, as the gradients of biases and gains are. A parameter's gradient is f32 where its
 // value came rounded to bf16 (Tape::parameter), and so nothing is lost of a sum; otherwise it is of type T.
 template <class T>
@@ -27,6 +32,7 @@ struct ParameterGradOut {
   T* data = nullptr;
   compute_t<T>* exact = nullptr;  // in its place
   GradMode mode = GradMode::set;
+  LateTotals* late = nullptr;  // of the host: where the sum may wait for others (late_totals.h); null: it may not
 
   FOLDGRAD_HD explicit operator bool() const { return data != nullptr || exact != nullptr; }
   FOLDGRAD_HD void put(std::int64_t i, compute_t<T> value) const {
@@ -36,5 +42,21 @@ struct ParameterGradOut {
       GradOut<T>{data, mode}.put(i, value);
   }
 };
+
+template <class F, class = void>
+struct HasTotals : std::false_type {};
+template <class F>
+struct HasTotals<F, std::void_t<decltype(std::declval<const F&>().total(0))>> : std::true_type {};
+
+// Stores the sums over rows of column c. F says where (engine/cpu/column_sums.h).
+template <class F>
+FOLDGRAD_HD void put_column_sums(const F& f, std::int64_t c, const typename F::Value (&sums)[F::kSums]) {
+  if constexpr (HasTotals<F>::value) {
+    for (int k = 0; k < F::kSums; ++k)
+      if (f.total(k)) f.total(k).put(c, sums[k]);
+  } else {
+    f.put(c, sums);
+  }
+}
 
 }  // namespace foldgrad

@@ -28,6 +28,7 @@ Tape::~Tape() { clear(); }
 
 void Tape::clear() {
   nodes_.clear();
+  if (late_) late_->forget();
   slots_.clear();
   parameters_.clear();
   rounded_.clear();
@@ -130,6 +131,7 @@ void Tape::backward(const Var& y) {
 }
 
 void Tape::backward(const Var& y, Tensor dy) {
+  if (!late_) late_ = make_late_totals();
   seed_gradient(y, std::move(dy));
   consumed_ = true;
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
@@ -144,6 +146,7 @@ void Tape::backward(const Var& y, Tensor dy) {
     }
     node->reset();
   }
+  late_->finish();
   nodes_.clear();
 }
 
@@ -165,10 +168,12 @@ void Tape::contribute(int id, const Tensor& grad) {
     const auto [place, mode] = grad_place(*slot.parameter);
     accumulate_bf16(place, mode, grad);
   } else if (Parameter* p = slot.parameter) {
-    if (p->has_grad)
+    if (p->has_grad) {
+      late_->finish_if_waiting(p->grad.raw());
       accumulate(p->grad, grad);
-    else
+    } else {
       p->grad = grad;
+    }
     p->has_grad = true;
   } else if (slot.grad.defined()) {
     accumulate(slot.grad, grad);
@@ -182,6 +187,7 @@ std::pair<Tensor, GradMode> Tape::grad_place(Parameter& p) {
     p.grad = Tensor::empty(p.value.shape(), p.value.dtype(), p.value.device());
     p.has_grad = false;
   }
+  late_->finish_if_waiting(p.grad.raw());
   const GradMode mode = p.has_grad ? GradMode::add : GradMode::set;
   p.has_grad = true;
   return {p.grad, mode};
@@ -238,7 +244,7 @@ std::pair<Tensor, GradMode> NodeGrads::exact_place(int k) {
   Tape::Slot& slot = tape_.slots_[id];
   if (!slot.wants_grad) return {Tensor(), GradMode::set};
   if (std::find(inputs.begin(), inputs.begin() + k, id) != inputs.begin() + k) return temporary(id);
-  if (slot.parameter) return Tape::grad_place(*slot.parameter);
+  if (slot.parameter) return tape_.grad_place(*slot.parameter);
   if (slot.grad.defined()) return {slot.grad, GradMode::add};
   slot.grad = Tensor::empty(slot.shape, slot.dtype, slot.device);
   return {slot.grad, GradMode::set};
@@ -248,6 +254,11 @@ std::pair<Tensor, GradMode> NodeGrads::temporary(int id) {
   const Tape::Slot& slot = tape_.slots_[id];
   temporary_.emplace_back(id, Tensor::empty(slot.shape, slot.dtype, slot.device));
   return {temporary_.back().second, GradMode::set};
+}
+
+bool NodeGrads::is_parameters(int k, const Tensor& place) const {
+  const Parameter* parameter = tape_.slots_[node_.inputs()[k]].parameter;
+  return parameter && parameter->grad.raw() == place.raw();
 }
 
 void NodeGrads::pass_dy(int k) {

@@ -14,6 +14,7 @@
 
 #include "engine/dispatch.h"
 #include "engine/grad_out.h"
+#include "engine/late_totals.h"
 #include "engine/tensor.h"
 
 namespace foldgrad {
@@ -194,7 +195,7 @@ class Tape {
   bool wants_grad(const std::vector<Var>& operands) const;
   void seed_gradient(const Var& y, Tensor dy);
   void contribute(int id, const Tensor& grad);  // adds; keeps the tensor itself if it is the first
-  static std::pair<Tensor, GradMode> grad_place(Parameter& parameter);
+  std::pair<Tensor, GradMode> grad_place(Parameter& parameter);
   void require_finite(const Tensor& t, const char* op, const char* what, const std::string& scope) const;
 
   bool recording_;
@@ -202,6 +203,7 @@ class Tape {
   unsigned generation_ = 0;
   std::vector<Slot> slots_;
   std::vector<std::unique_ptr<Node>> nodes_;
+  std::unique_ptr<LateTotals> late_;  // since the first backward
   std::unordered_map<const Parameter*, int> parameters_, rounded_;
   const RoundedValues* lent_ = nullptr;
   std::unordered_map<std::string, std::unique_ptr<const std::string>> scopes_;
@@ -233,8 +235,9 @@ class NodeGrads {
   ParameterGradOut<T> exact_out(int k) {
     const auto [tensor, mode] = exact_place(k);
     if (!tensor.defined()) return {};
-    if (tensor.dtype() == dtype_of<T>) return {tensor.template data<T>(), nullptr, mode};
-    return {nullptr, tensor.template data<compute_t<T>>(), mode};
+    LateTotals* late = is_parameters(k, tensor) ? tape_.late_.get() : nullptr;
+    if (tensor.dtype() == dtype_of<T>) return {tensor.template data<T>(), nullptr, mode, late};
+    return {nullptr, tensor.template data<compute_t<T>>(), mode, late};
   }
   std::pair<Tensor, GradMode> exact_place(int k);
 
@@ -253,6 +256,8 @@ class NodeGrads {
   Tensor dy_;
   bool dy_taken_;  // others share its memory, or it has become the gradient of an operand
   std::pair<Tensor, GradMode> temporary(int id);
+  // Whether operand k is a parameter and the place its gradient itself.
+  bool is_parameters(int k, const Tensor& place) const;
 
   // Gradients that are added up behind the node: of operands that stand in the list more than once, and of rounded
   // parameters.

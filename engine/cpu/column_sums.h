@@ -5,12 +5,14 @@
 //   static constexpr int kSums;           how many sums per column
 //   std::int64_t rows, columns;
 //   void add(r, c, Value (&sums)[kSums])  adds row r's share of column c
-//   void put(c, Value (&sums)[kSums])     stores the result of column c
+//   ParameterGradOut<T> total(k)          where sum k of the columns goes; null: nowhere
+//   void put(c, Value (&sums)[kSums])     in its place, where something else is to be done with the sums of column c
 #pragma once
 #include <algorithm>
 #include <cstdint>
 
 #include "engine/cpu/write.h"
+#include "engine/grad_out.h"
 #include "engine/memory.h"
 
 namespace foldgrad {
@@ -30,7 +32,7 @@ class RowBlocks {
   std::int64_t rows_, rows_per_block_;
 };
 
-// sums[k * columns + c] += partials of all blocks, in their order; then p.put().
+// sums[k * columns + c] += partials of all blocks, in their order; then they are stored.
 template <class F>
 void finish_column_sums(const F& p, const typename F::Value* partials, std::int64_t blocks) {
   using Value = typename F::Value;
@@ -39,7 +41,7 @@ void finish_column_sums(const F& p, const typename F::Value* partials, std::int6
     Value sums[F::kSums] = {};
     for (std::int64_t b = 0; b < blocks; ++b)
       for (int k = 0; k < F::kSums; ++k) sums[k] += partials[(b * F::kSums + k) * p.columns + c];
-    p.put(c, sums);
+    put_column_sums(p, c, sums);
   }
 }
 

@@ -1,7 +1,9 @@
 // The CUDA side of engine/cpu/column_sums.h, for the same parameter structs. Rows are shared out over the grid, so that
 // the whole GPU works where columns are few, and the sums of the parts are added in their order by a second kernel: the
-// same bits on every run and every GPU. For .cu files.
+// same bits on every run and every GPU. Where the sums are gradients of parameters, the second kernel is one for many
+// of them (late_totals.h). For .cu files.
 #pragma once
+#include "engine/cuda/late_totals.h"
 #include "engine/cuda/matrix.h"
 #include "engine/cuda/reduce.h"
 #include "engine/memory.h"
@@ -38,8 +40,8 @@ __device__ void write_part(const ColumnSumParts<F>& p, typename F::Value (&own)[
   }
 }
 
-// One block per strip of columns and part of the rows.
-template <int N, class F>
+// One block per strip of columns and part of the rows. kElements: with f(i, c) for every element.
+template <int N, bool kElements, class F>
 __global__ void __launch_bounds__(kMatrixThreads) column_sum_parts_kernel(ColumnSumParts<F> p) {
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
   const bool wanted = c < p.f.columns;
@@ -52,12 +54,20 @@ __global__ void __launch_bounds__(kMatrixThreads) column_sum_parts_kernel(Column
   FOLDGRAD_UNROLL_BY_4
   for (std::int64_t r = std::int64_t(blockIdx.y) * blockDim.y + threadIdx.y; r < p.f.rows; r += stride) {
     F f = with_columns;
-    FetchElements<N, /*kResults=*/false> fetch{packs, r * p.f.columns + c, r, wanted};
+    const std::int64_t i = r * p.f.columns + c;
+    FetchElements<N, kElements> fetch{packs, i, r, wanted};
     f.operands(fetch);
-    if (wanted) start_pack(f, r * p.f.columns + c);
+    if (wanted) start_pack(f, i);
     FOLDGRAD_UNROLL
     for (int e = 0; e < N; ++e)
       if (wanted) f.add(0, e, own[e]);
+    if constexpr (kElements) {
+      FOLDGRAD_UNROLL
+      for (int e = 0; e < N && wanted; ++e) f(e, e);
+      F results = p.f;
+      StoreResults<N> store{packs, i, wanted};
+      results.operands(store);
+    }
   }
   write_part<N>(p, own);
 }
@@ -73,40 +83,74 @@ __global__ void __launch_bounds__(kMatrixThreads) plain_column_sum_parts_kernel(
   write_part<1>(p, own);
 }
 
+// The totals over parts of K sums of column c, partials [parts, stride] with sum k of column c at k columns + c, by a
+// block of [kFinishGroups, 32] threads. Returns whether this thread is the one that has them. Shared memory: K numbers
+// for each thread.
+template <int K, class Value>
+__device__ bool add_up_parts(const Value* partials, std::int64_t parts, std::int64_t stride, std::int64_t columns,
+                             std::int64_t c, Value (&sums)[K]) {
+  Value* shared = dynamic_shared<Value>();  // [kFinishGroups, K, 32]
+  if (c < columns)
+    for (std::int64_t part = threadIdx.y; part < parts; part += kFinishGroups)
+      for (int k = 0; k < K; ++k) sums[k] += partials[part * stride + k * columns + c];
+  for (int k = 0; k < K; ++k) shared[(threadIdx.y * K + k) * kWarp + threadIdx.x] = sums[k];
+  __syncthreads();
+  if (threadIdx.y != 0 || c >= columns) return false;
+  for (int g = 1; g < kFinishGroups; ++g)
+    for (int k = 0; k < K; ++k) sums[k] += shared[(g * K + k) * kWarp + threadIdx.x];
+  return true;
+}
+
 // One block per 32 columns.
 template <class F>
 __global__ void finish_column_sums_kernel(ColumnSumParts<F> p) {
+  typename F::Value sums[F::kSums] = {};
+  const std::int64_t c = std::int64_t(blockIdx.x) * kWarp + threadIdx.x, stride = F::kSums * p.f.columns;
+  if (add_up_parts(p.partials, p.parts, stride, p.f.columns, c, sums)) put_column_sums(p.f, c, sums);
+}
+
+// Lets the totals wait for others (late_totals.h) if all that are wanted may.
+template <class F>
+bool totals_wait(const ColumnSumParts<F>& p, const std::shared_ptr<void>& scratch) {
+  if constexpr (HasTotals<F>::value && std::is_same_v<typename F::Value, float>) {
+    if (p.parts == 0) return false;
+    for (int k = 0; k < F::kSums; ++k)
+      if (p.f.total(k) && !p.f.total(k).late) return false;
+    for (int k = 0; k < F::kSums; ++k)
+      if (const auto out = p.f.total(k))
+        out.late->add({as_late(out), p.partials + k * p.f.columns, p.f.columns, int(p.parts), F::kSums}, scratch);
+    return true;
+  }
+  return false;
+}
+
+template <class Value>
+Grid finish_grid(std::int64_t columns, int sums) {
+  return {blocks_for(columns, kWarp), dim3(kWarp, kFinishGroups), kFinishGroups * sums * kWarp * sizeof(Value)};
+}
+
+// launch_parts(p) fills the partial sums of so many parts of the rows.
+template <class F, class LaunchParts>
+void sums_of_parts(const char* name, const F& f, std::int64_t parts, const LaunchParts& launch_parts) {
   using Value = typename F::Value;
-  Value* shared = dynamic_shared<Value>();  // [kFinishGroups, kSums, 32]
-  const std::int64_t c = std::int64_t(blockIdx.x) * kWarp + threadIdx.x, columns = p.f.columns;
-  Value sums[F::kSums] = {};
-  if (c < columns)
-    for (std::int64_t part = threadIdx.y; part < p.parts; part += kFinishGroups)
-      for (int k = 0; k < F::kSums; ++k) sums[k] += p.partials[(part * F::kSums + k) * columns + c];
-  for (int k = 0; k < F::kSums; ++k) shared[(threadIdx.y * F::kSums + k) * kWarp + threadIdx.x] = sums[k];
-  __syncthreads();
-  if (threadIdx.y != 0 || c >= columns) return;
-  for (int g = 1; g < kFinishGroups; ++g)
-    for (int k = 0; k < F::kSums; ++k) sums[k] += shared[(g * F::kSums + k) * kWarp + threadIdx.x];
-  p.f.put(c, sums);
+  const std::shared_ptr<void> scratch =
+      memory::allocate(Device::cuda, std::size_t(parts * F::kSums * f.columns) * sizeof(Value));
+  const ColumnSumParts<F> p{f, static_cast<Value*>(scratch.get()), parts};
+  launch_parts(p);
+  if (!totals_wait(p, scratch)) launch(name, finish_column_sums_kernel<F>, finish_grid<Value>(f.columns, F::kSums), p);
 }
 
 template <int N, class F>
 void run_column_sums(const char* name, const F& f, void (*parts_kernel)(ColumnSumParts<F>)) {
-  using Value = typename F::Value;
   if (f.columns == 0) return;
   const MatrixThreads threads(f.columns, N);
   const std::int64_t per_block = kMatrixThreads / threads.across * kRowsPerThread;
   const std::int64_t wanted = (f.rows + per_block - 1) / per_block;
   const std::int64_t parts = wanted < kMostRowParts ? wanted : kMostRowParts;
-  const auto scratch = memory::allocate(Device::cuda, std::size_t(parts * F::kSums * f.columns) * sizeof(Value));
-  const ColumnSumParts<F> p{f, static_cast<Value*>(scratch.get()), parts};
-  launch(name, parts_kernel,
-         Grid{Blocks(threads.strips, parts), threads.block(), kMatrixThreads * N * F::kSums * sizeof(Value)}, p);
-  launch(
-      name, finish_column_sums_kernel<F>,
-      Grid{blocks_for(f.columns, kWarp), dim3(kWarp, kFinishGroups), kFinishGroups * F::kSums * kWarp * sizeof(Value)},
-      p);
+  sums_of_parts(name, f, parts, [&](const ColumnSumParts<F>& p) {
+    const std::size_t shared = kMatrixThreads * N * F::kSums * sizeof(typename F::Value);
+    launch(name, parts_kernel, Grid{Blocks(threads.strips, parts), threads.block(), shared}, p);
+  });
 }
 
 template <class F>
@@ -116,12 +160,23 @@ void column_sums_cuda(const char* name, const F& f) {
 
 // In packs of N, which is 16 bytes of the widest operand. f names its operands (operands.h), and what of a pack add()
 // is called with is row 0 and columns 0 ... N - 1.
-template <int N, class F>
+template <int N, bool kElements = false, class F>
 void packed_column_sums_cuda(const char* name, const F& f) {
   if (f.columns % N == 0 && aligned_operands<N>(f))
-    run_column_sums<N>(name, f, column_sum_parts_kernel<N, F>);
+    run_column_sums<N>(name, f, column_sum_parts_kernel<N, kElements, F>);
   else
-    run_column_sums<1>(name, f, column_sum_parts_kernel<1, F>);
+    run_column_sums<1>(name, f, column_sum_parts_kernel<1, kElements, F>);
+}
+
+// f(i, c) for every element, or the sums, or both in one pass: then what both read is loaded once.
+template <int N, class F>
+void elements_and_column_sums_cuda(const char* name, bool elements, bool sums, const F& f) {
+  if (elements && sums)
+    packed_column_sums_cuda<N, /*kElements=*/true>(name, f);
+  else if (elements)
+    matrix_cuda<N>(name, f.rows, f.columns, f);
+  else if (sums)
+    packed_column_sums_cuda<N>(name, f);
 }
 
 }  // namespace foldgrad

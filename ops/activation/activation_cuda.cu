@@ -26,8 +26,7 @@ template <class T>
 void activation_cuda(const BiasActivationBackward<T>& p) {
   with_activation(p.activation, [&](auto f) {
     const BiasActivateBackward<T, decltype(f)> k{p};
-    if (p.dx) matrix_cuda<kPackSize<T>>("bias_activation backward of x", p.rows, p.columns, k);
-    if (p.dbias) packed_column_sums_cuda<kPackSize<T>>("bias_activation backward of bias", k);
+    elements_and_column_sums_cuda<kPackSize<T>>("bias_activation backward", bool(p.dx), bool(p.dbias), k);
   });
 }
 

@@ -117,7 +117,7 @@ struct BiasActivateBackward {
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
     sums[0] += value(r * columns + c, c);
   }
-  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const { p.dbias.put(c, sums[0]); }
+  FOLDGRAD_HD const ParameterGradOut<T>& total(int) const { return p.dbias; }
 
   // For packs (engine/cuda/operands.h).
   template <class Visit>

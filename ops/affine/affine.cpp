@@ -1,7 +1,7 @@
 #include "ops/affine/affine.h"
 
-#include "engine/total.h"
 #include "ops/affine/affine_kernels.h"
+#include "ops/total/total.h"
 
 namespace foldgrad {
 namespace {

@@ -9,8 +9,7 @@ void affine_cuda(const Kernel& p) {
 }
 template <class Kernel>
 void affine_backward_cuda(const Kernel& p) {
-  if (p.dx) matrix_cuda<kPackOf<Kernel>>("affine backward of x", p.rows, p.columns, p);
-  packed_column_sums_cuda<kPackOf<Kernel>>("affine backward of the parameters", p);
+  elements_and_column_sums_cuda<kPackOf<Kernel>>("affine backward", bool(p.dx), /*sums=*/true, p);
 }
 
 FOLDGRAD_INSTANTIATE(affine_cuda, AffineForward);

@@ -45,10 +45,7 @@ struct AffineBackward {
     sums[0] += dy_rc * Value(x[r * columns + c]);  // [AFF-2]
     sums[1] += dy_rc;
   }
-  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
-    if (dgamma) dgamma.put(c, sums[0]);
-    if (dbeta) dbeta.put(c, sums[1]);
-  }
+  FOLDGRAD_HD const ParameterGradOut<T>& total(int k) const { return k == 0 ? dgamma : dbeta; }
 
   // For packs (engine/cuda/operands.h).
   template <class Visit>
@@ -80,7 +77,7 @@ struct ScaleByForward {
   }
 };
 
-// deta ends as a total of the columns' sums (engine/total.h).
+// deta ends as a total of the columns' sums (ops/total/total.h).
 template <class T>
 struct ScaleByBackward {
   using Value = compute_t<T>;

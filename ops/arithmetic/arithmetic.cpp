@@ -1,7 +1,7 @@
 #include "ops/arithmetic/arithmetic.h"
 
-#include "engine/total.h"
 #include "ops/arithmetic/arithmetic_kernels.h"
+#include "ops/total/total.h"
 
 namespace foldgrad {
 namespace {

@@ -30,10 +30,7 @@ struct CenterNormBackward {
     sums[0] += center_norm_math::dgamma(dy_rc, center_norm_math::z(Value(x[r * columns + c]), mu[r], k));
     sums[1] += dy_rc;
   }
-  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
-    if (dgamma) dgamma.put(c, sums[0]);
-    if (dbeta) dbeta.put(c, sums[1]);
-  }
+  FOLDGRAD_HD const ParameterGradOut<T>& total(int k) const { return k == 0 ? dgamma : dbeta; }
 };
 
 FOLDGRAD_DECLARE(center_norm, CenterNormForward);

@@ -1,10 +1,10 @@
 #include "ops/conv2d/conv2d_channels_last.h"
 
 #include "engine/accumulate.h"
-#include "engine/total.h"
 #include "ops/activation/activation_kernels.h"
 #include "ops/conv2d/conv2d_checks.h"
 #include "ops/conv2d/conv2d_products.h"
+#include "ops/total/total.h"
 
 namespace foldgrad {
 namespace {

@@ -79,7 +79,7 @@ struct BranchBackward {
   __device__ void add(std::int64_t, std::int64_t c, Value (&sums)[kSums]) const {
     sums[0] += p.value(c, random.bits(c));  // [DO-5]
   }
-  __device__ void put(std::int64_t c, const Value (&sums)[kSums]) const { p.put(c, sums); }
+  FOLDGRAD_HD const ParameterGradOut<T>& total(int) const { return p.dbias; }
   template <class Visit>
   FOLDGRAD_HD void operands(Visit& visit) {
     visit.result(p.dx);
@@ -108,8 +108,7 @@ void dropout_cuda(const BiasDropoutResidualForward<T>& p) {
 template <class T>
 void dropout_cuda(const BiasDropoutResidualBackward<T>& p) {
   const BranchBackward<T> k{p};
-  if (p.dx) matrix_cuda<kPackSize<T>>("bias_dropout_residual backward of x", p.rows, p.columns, k);
-  if (p.dbias) packed_column_sums_cuda<kPackSize<T>>("bias_dropout_residual backward of bias", k);
+  elements_and_column_sums_cuda<kPackSize<T>>("bias_dropout_residual backward", bool(p.dx), bool(p.dbias), k);
 }
 
 FOLDGRAD_INSTANTIATE(dropout_cuda, DropoutForward);

@@ -115,7 +115,7 @@ struct BiasDropoutResidualBackward {
     const std::int64_t i = r * columns + c;
     sums[0] += at(i).value(i, mask.random.bits16(std::uint64_t(i)));  // [DO-5]
   }
-  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const { dbias.put(c, sums[0]); }
+  FOLDGRAD_HD const ParameterGradOut<T>& total(int) const { return dbias; }
 };
 
 FOLDGRAD_DECLARE(dropout, DropoutForward);

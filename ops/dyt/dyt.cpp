@@ -1,7 +1,7 @@
 #include "ops/dyt/dyt.h"
 
-#include "engine/total.h"
 #include "ops/dyt/dyt_kernels.h"
+#include "ops/total/total.h"
 
 namespace foldgrad {
 namespace {

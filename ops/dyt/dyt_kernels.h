@@ -16,7 +16,7 @@ template <class T>
 struct DytBackward {
   GradOut<T> dx;                      // [rows, columns]
   ParameterGradOut<T> dgamma, dbeta;  // [columns]
-  compute_t<T>*dalpha, *dshift;       // [columns], to be totalled (engine/total.h); null when not wanted
+  compute_t<T>*dalpha, *dshift;       // [columns], to be totalled (ops/total/total.h); null when not wanted
   const T *dy, *x, *gamma;            // [rows, columns], [rows, columns], [columns]
   const T *alpha, *shift;
   std::int64_t rows, columns;

@@ -34,10 +34,7 @@ struct GroupNormBackward {
     sums[0] += group_norm_math::dgamma(dy_rc, group_norm_math::xhat(Value(x[r * columns + c]), mu[set], rstd[set]));
     sums[1] += dy_rc;
   }
-  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
-    if (dgamma) dgamma.put(c, sums[0]);
-    if (dbeta) dbeta.put(c, sums[1]);
-  }
+  FOLDGRAD_HD const ParameterGradOut<T>& total(int k) const { return k == 0 ? dgamma : dbeta; }
 };
 
 FOLDGRAD_DECLARE(group_norm, GroupNormForward);

@@ -32,10 +32,7 @@ struct LayerNormBackward {
     sums[0] += layer_norm_math::dgamma(dy_rc, xhat(r, c));
     sums[1] += dy_rc;
   }
-  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
-    if (dgamma) dgamma.put(c, sums[0]);
-    if (dbeta) dbeta.put(c, sums[1]);
-  }
+  FOLDGRAD_HD const ParameterGradOut<T>& total(int k) const { return k == 0 ? dgamma : dbeta; }
 
   // For packs (engine/cuda/operands.h).
   template <class Visit>

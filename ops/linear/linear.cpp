@@ -1,7 +1,7 @@
 #include "ops/linear/linear.h"
 
 #include "engine/gemm/gemm.h"
-#include "engine/total.h"
+#include "ops/total/total.h"
 
 namespace foldgrad {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "engine/total.h"
 #include "ops/positions/positions_kernels.h"
+#include "ops/total/total.h"
 
 namespace foldgrad {
 namespace {

@@ -1,5 +1,4 @@
-#include "engine/cuda/column_sums.h"
-#include "engine/cuda/rows.h"
+#include "engine/cuda/row_sums.h"
 #include "ops/rms_norm/rms_norm_kernels.h"
 
 namespace foldgrad {
@@ -31,12 +30,10 @@ __global__ void __launch_bounds__(Share::kBlockThreads, 1) forward_kernel(RmsNor
   if (share.thread == 0) p.finish(share.row, squares);
 }
 
-// The rows of x and dy in registers.
-template <class T, class Share>
-__global__ void __launch_bounds__(Share::kBlockThreads, 1) backward_dx_kernel(RmsNormBackward<T> p) {
+// dx of the row, whose x and dy are in registers. add(k, e, dy, xhat) is called for each of its elements.
+template <class T, class Share, class Add>
+__device__ __forceinline__ void backward_row(const RmsNormBackward<T>& p, const Share& share, const Add& add) {
   using Value = compute_t<T>;
-  const Share share(p.columns);
-  if (share.row >= p.rows) return;  // a whole warp, and there are no barriers then
   Value xhat[Share::K][Share::N], h[Share::K][Share::N];
   share.load(p.x, xhat);
   share.load(p.dy, h);
@@ -49,6 +46,7 @@ __global__ void __launch_bounds__(Share::kBlockThreads, 1) backward_dx_kernel(Rm
     FOLDGRAD_UNROLL
     for (int e = 0; e < Share::N; ++e) {
       xhat[k][e] = math::xhat(xhat[k][e], rrms);
+      add(k, e, h[k][e], xhat[k][e]);
       h[k][e] *= gamma[e];
       sum_h_xhat += h[k][e] * xhat[k][e];
     }
@@ -61,6 +59,26 @@ __global__ void __launch_bounds__(Share::kBlockThreads, 1) backward_dx_kernel(Rm
     for (int e = 0; e < Share::N; ++e) h[k][e] = math::dx(h[k][e], xhat[k][e], rrms, e < left ? along : Value(0));
     share.put(p.dx, k, h[k]);
   });
+}
+
+template <class T, class Share>
+__global__ void __launch_bounds__(Share::kBlockThreads, 1) backward_dx_kernel(RmsNormBackward<T> p) {
+  using Value = compute_t<T>;
+  const Share share(p.columns);
+  if (share.row >= p.rows) return;  // a whole warp, and there are no barriers then
+  backward_row(p, share, [](int, int, Value, Value) {});
+}
+
+// With parts of dgamma.
+template <class T, class Share>
+__global__ void __launch_bounds__(kRowSumWarps* kWarp, 1) backward_kernel(ColumnSumParts<RmsNormBackward<T>> p) {
+  using Value = compute_t<T>;
+  Share share(p.f.columns);
+  Value dgamma[Share::K][Share::N] = {};
+  each_row(share, p.f.rows, [&] {
+    backward_row(p.f, share, [&](int k, int e, Value dy, Value xhat) { dgamma[k][e] += math::dgamma(dy, xhat); });
+  });
+  write_row_sums(share, p, 0, dgamma);
 }
 
 // One block per row, of any length.
@@ -98,6 +116,20 @@ __global__ void plain_backward_dx_kernel(RmsNormBackward<T> p) {
              math::dx(Value(dy[c]) * Value(p.gamma[c]), p.xhat(r, c), p.rrms[r], c < p.k ? along : Value(0)));
 }
 
+// In two kernels, where one would need too many registers or not all is wanted.
+template <class T>
+void backward_apart(const RmsNormBackward<T>& p) {
+  const auto dx_by_share = [&](auto share) {
+    using Share = typename decltype(share)::type;
+    launch("rms_norm backward of x", backward_dx_kernel<T, Share>, row_grid<Share>(p.rows), p);
+  };
+  const auto dx_plain = [&] {
+    launch("rms_norm backward of x", plain_backward_dx_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
+  };
+  if (p.dx) with_row_share<T>(p.columns, aligned_for_packs(16, p.x, p.dy, p.dx.data, p.gamma), dx_by_share, dx_plain);
+  if (p.dgamma) packed_column_sums_cuda<kPackSize<T>>("rms_norm backward of gamma", p);
+}
+
 }  // namespace
 
 template <class T>
@@ -113,15 +145,14 @@ void rms_norm_cuda(const RmsNormForward<T>& p) {
 
 template <class T>
 void rms_norm_cuda(const RmsNormBackward<T>& p) {
-  const auto dx_by_share = [&](auto share) {
-    using Share = typename decltype(share)::type;
-    launch("rms_norm backward of x", backward_dx_kernel<T, Share>, row_grid<Share>(p.rows), p);
-  };
-  const auto dx_plain = [&] {
-    launch("rms_norm backward of x", plain_backward_dx_kernel<T>, one_block_per_row<compute_t<T>>(p.rows), p);
-  };
-  if (p.dx) with_row_share<T>(p.columns, aligned_for_packs(16, p.x, p.dy, p.dx.data, p.gamma), dx_by_share, dx_plain);
-  if (p.dgamma) packed_column_sums_cuda<kPackSize<T>>("rms_norm backward of gamma", p);
+  if (!p.dx || !p.dgamma) return backward_apart(p);
+  with_summing_share<T>(
+      p.columns, aligned_for_packs(16, p.x, p.dy, p.dx.data, p.gamma),
+      [&](auto share) {
+        using Share = typename decltype(share)::type;
+        rows_and_column_sums_cuda("rms_norm backward", p, backward_kernel<T, Share>);
+      },
+      [&] { backward_apart(p); });
 }
 
 FOLDGRAD_INSTANTIATE(rms_norm_cuda, RmsNormForward);

@@ -38,9 +38,7 @@ struct RmsNormBackward {
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
     sums[0] += rms_norm_math::dgamma(Value(dy[r * columns + c]), xhat(r, c));
   }
-  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
-    if (dgamma) dgamma.put(c, sums[0]);
-  }
+  FOLDGRAD_HD const ParameterGradOut<T>& total(int) const { return dgamma; }
 
   // For packs (engine/cuda/operands.h).
   template <class Visit>

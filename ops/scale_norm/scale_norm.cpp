@@ -1,7 +1,7 @@
 #include "ops/scale_norm/scale_norm.h"
 
-#include "engine/total.h"
 #include "ops/scale_norm/scale_norm_kernels.h"
+#include "ops/total/total.h"
 
 namespace foldgrad {
 namespace {

@@ -18,7 +18,7 @@ struct ScaleNormForward {
 template <class T>
 struct ScaleNormBackward {
   GradOut<T> dx;              // [rows, columns]
-  compute_t<T>* dy_u;         // [rows]: dy . u, whose total is dg (engine/total.h)
+  compute_t<T>* dy_u;         // [rows]: dy . u, whose total is dg (ops/total/total.h)
   const T *dy, *x, *g;        // [rows, columns], [rows, columns], [1] or null for 1
   const compute_t<T>* rnorm;  // [rows]
   std::int64_t rows, columns;

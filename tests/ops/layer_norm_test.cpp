@@ -17,8 +17,9 @@ OpCase layer_norm_case(std::int64_t rows, std::int64_t columns, double mean = 0,
 const RegisterOp kLayerNorm({
     .name = "layer_norm",
     .cases = {layer_norm_case(3, 2), layer_norm_case(1, 1), layer_norm_case(2, 31), layer_norm_case(2, 32),
-              layer_norm_case(2, 33), layer_norm_case(2, 5, 3.0), layer_norm_case(40, 3),
-              layer_norm_case(1, 255, 0, true), layer_norm_case(1, 257, 0, true), layer_norm_case(70, 300, 0, true),
+              layer_norm_case(2, 33), layer_norm_case(2, 5, 3.0), layer_norm_case(40, 3), layer_norm_case(0, 8),
+              layer_norm_case(3, 256, 0, true), layer_norm_case(3, 512, 0, true), layer_norm_case(1, 255, 0, true),
+              layer_norm_case(1, 257, 0, true), layer_norm_case(70, 300, 0, true),
               // Where one form of the CUDA kernels ends, for some element type: packs in a warp, in a block, none.
               layer_norm_case(5, 128, 0, true), layer_norm_case(5, 136, 0, true), layer_norm_case(2, 520, 0, true),
               layer_norm_case(2, 1032, 0, true), layer_norm_case(1, 2051, 0, true), layer_norm_case(1, 2056, 0, true),
@@ -66,6 +67,19 @@ TEST(LayerNorm, LN_4_LN_5_WorkedByHand) {
     EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{0.375, -0.375}));
     EXPECT_EQ(tape.grad(gamma).values<double>(), (std::vector<double>{-0.5, 0}));
     EXPECT_EQ(tape.grad(beta).values<double>(), (std::vector<double>{1, 0}));
+  }
+}
+
+// More rows than there are warps at once. Of sums of 2,100 terms below 10 none is off by more than 2100^2 10 2^-53.
+TEST(LayerNorm, LN_5_SumsOverManyRows) {
+  for (std::int64_t columns : {3, 8}) {
+    const OpCase c = layer_norm_case(2100, columns, 0, true);
+    const OpResult want = run_case(c, DType::f64, Device::cpu);
+    for (Device device : devices()) {
+      const OpResult got = run_case(c, DType::f64, device);
+      for (std::size_t k = 0; k < want.grads.size(); ++k)
+        EXPECT_TRUE(close(got.grads[k], want.grads[k], 5e-9)) << "operand " << k << " of " << columns << " columns";
+    }
   }
 }
 

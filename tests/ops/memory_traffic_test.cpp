@@ -20,20 +20,20 @@ struct Passes {
   std::string name;
   int forward, backward;  // over matrices [rows, columns]
   OpFunction f;           // of x [rows, columns] and two vectors [columns]
+  int long_rows = 0;      // more passes backward where a warp cannot hold a row and what it adds to sums
 };
 
-// Forward a result is written and operands are read. Backward dx is written, and what it depends on is read, once for
-// it and once more for the sums over rows.
+// Forward a result is written and operands are read. Backward dx is written, and what it depends on is read.
 const std::vector<Passes>& memory_bound() {
   static const std::vector<Passes> list = {
       {"scale", 2, 2, [](const std::vector<Var>& v) { return scale(v[0], 3); }},
       {"relu", 2, 3, [](const std::vector<Var>& v) { return relu(v[0]); }},
       {"dropout", 2, 2, [](const std::vector<Var>& v) { return dropout(v[0], 0.25, kRandom); }},
-      {"bias_activation", 2, 5,
+      {"bias_activation", 2, 3,
        [](const std::vector<Var>& v) { return bias_activation(v[0], v[1], Activation::gelu); }},
-      {"affine", 2, 5, [](const std::vector<Var>& v) { return affine(v[0], v[1], v[2]); }},
-      {"layer_norm", 2, 5, [](const std::vector<Var>& v) { return layer_norm(v[0], v[1], v[2]); }},
-      {"rms_norm", 2, 5, [](const std::vector<Var>& v) { return rms_norm(v[0], v[1]); }},
+      {"affine", 2, 3, [](const std::vector<Var>& v) { return affine(v[0], v[1], v[2]); }},
+      {"layer_norm", 2, 3, [](const std::vector<Var>& v) { return layer_norm(v[0], v[1], v[2]); }, 2},
+      {"rms_norm", 2, 3, [](const std::vector<Var>& v) { return rms_norm(v[0], v[1]); }, 2},
       {"softmax", 2, 3, [](const std::vector<Var>& v) { return softmax(v[0]); }},
   };
   return list;
@@ -63,7 +63,8 @@ void expect_passes(const Passes& op, std::int64_t rows, std::int64_t columns, DT
   const std::int64_t matrix = rows * columns * std::int64_t(size_of(dtype));
   const std::string what = fmt::format("{} of {} [{}, {}]", op.name, name(dtype), rows, columns);
   EXPECT_EQ(seen.forward.bytes, op.forward * matrix) << what << ", forward";
-  EXPECT_EQ(seen.backward.bytes, op.backward * matrix) << what << ", backward";
+  const bool long_rows = columns > (columns % (16 / std::int64_t(size_of(dtype))) == 0 ? 512 : 256);
+  EXPECT_EQ(seen.backward.bytes, (op.backward + long_rows * op.long_rows) * matrix) << what << ", backward";
   EXPECT_TRUE(whole_sectors(seen.forward)) << what << ", forward";
   EXPECT_TRUE(whole_sectors(seen.backward)) << what << ", backward";
 }

@@ -26,44 +26,46 @@ struct Recipe {
   DType dtype;
   int per_site;    // launches of one normalizer, forward and backward
   int parameters;  // of one normalizer
+  int totals = 0;  // of one normalizer, that wait for others
   int others = 0;  // of all normalizers together
 };
-constexpr int kRowNorm = 1 + 1 + 2;       // y; dx, and the gradient of gamma (and beta) as parts and totals
+constexpr int kRowNorm = 1 + 1;           // y; dx with parts of the gradient of gamma (and beta)
 constexpr int kChannelNorm = 4 + 4;       // moments as parts and totals, step, y; sums as parts and totals, step, dx
 constexpr int kGroupScaling = 1 + 1 + 1;  // a gain of ones; y; dx
 const Recipe kRecipes[] = {
-    {"ln", DType::f32, kRowNorm, 2},
-    {"ln", DType::bf16, kRowNorm, 2},
+    {"ln", DType::f32, kRowNorm, 2, 2},
+    {"ln", DType::bf16, kRowNorm, 2, 2},
     {"un", DType::f32, kChannelNorm, 2},
     {"un", DType::bf16, kChannelNorm, 2},
-    {"rmsnorm", DType::f32, kRowNorm, 1},
+    {"rmsnorm", DType::f32, kRowNorm, 1, 1},
     {"bn", DType::f32, kChannelNorm, 2},
     {"mabn", DType::f32, kChannelNorm, 2},
     // A reshape cannot add its gradient to that of the residual while computing it.
-    {"pn", DType::f32, kChannelNorm + kGroupScaling, 2, kSublayers},
+    {"pn", DType::f32, kChannelNorm + kGroupScaling, 2, 0, kSublayers},
     {"none", DType::f32, 0, 0},
 };
 
-// A gradient that is a sum over rows takes two launches: the sums of parts of the rows, and their totals.
+// A gradient that is a sum over rows takes a launch for the sums of parts of the rows, and 64 of them one for totals.
 int launches(const Recipe& recipe) {
   const bool bf16 = recipe.dtype == DType::bf16;
   const int parameters = kLinearParameters + recipe.parameters * kSites;
   // By tensor cores; otherwise delta, dq, and dk with dv have kernels of their own.
   const int attention = bf16 ? 1 + 1 : 1 + 3;
-  const int layers = 3 * kProducts                  // y, dx, dW
-                     + 2 * 3 * kAttentions          // gradients of the biases of q, k and v
-                     + attention * kAttentions      // forward, backward
-                     + (1 + 1 + 2) * kFeedForwards  // activation of x plus bias, dx, dbias
-                     + (1 + 1) * kFeedForwards      // dropout, forward and backward
-                     + (1 + 1 + 2) * kSublayers     // residual plus dropout of x plus bias, dx, dbias
+  const int layers = 3 * kProducts              // y, dx, dW
+                     + 3 * kAttentions          // gradients of the biases of q, k and v
+                     + attention * kAttentions  // forward, backward
+                     + (1 + 1) * kFeedForwards  // activation of x plus bias, dx with dbias
+                     + (1 + 1) * kFeedForwards  // dropout, forward and backward
+                     + (1 + 1) * kSublayers     // residual plus dropout of x plus bias, dx with dbias
                      + recipe.per_site * kSites + recipe.others;
+  const int totals = (3 * kAttentions + kFeedForwards + kSublayers + recipe.totals * kSites + 63) / 64;
   const int embeddings = 2 * (1 + 1 + 1)              // of two inputs: rows of the table, plus positions, dropout
                          + 2 * (1 + 6)                // of dropout; dtable: sorted by two digits, summed, joined
                          + 4 + 1;                     // mask cast, ones, their product, times x to zero padding; dx
   const int loss = 2 + 2;                             // of rows, and their sum; 1 to begin with, dlogits
   const int optimizer = 2 * ((parameters + 63) / 64)  // 64 tensors each: squares of gradients, Adam
                         + 1;                          // the factor that clips
-  return layers + embeddings + loss + optimizer;
+  return layers + totals + embeddings + loss + optimizer;
 }
 
 void PrintTo(const Recipe& recipe, std::ostream* out) { *out << launches(recipe) << " launches"; }

@@ -1,7 +1,6 @@
-#include "engine/total.h"
-
 #include "engine/cpu/column_sums.h"
 #include "engine/cpu/rows.h"
+#include "ops/total/total.h"
 
 namespace foldgrad {
 

@@ -24,7 +24,7 @@ struct ColumnTotals {
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
     sums[0] += Value(values[r * columns + c]);
   }
-  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const { out.put(c, sums[0]); }
+  FOLDGRAD_HD const ParameterGradOut<T>& total(int) const { return out; }
 
   // For packs (engine/cuda/operands.h).
   template <class Visit>

@@ -1,6 +1,6 @@
 #include "engine/cuda/column_sums.h"
 #include "engine/cuda/rows.h"
-#include "engine/total.h"
+#include "ops/total/total.h"
 
 namespace foldgrad {
 namespace {
