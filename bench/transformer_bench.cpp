@@ -18,7 +18,7 @@
 #include "models/transformer/transformer.h"
 #include "train/loop/optimizer/gradient_clipping.h"
 #include "train/loop/optimizer/optimizer.h"
-#include "train/loop/optimizer/rounded_weights.h"
+#include "train/loop/rounded_weights.h"
 
 namespace foldgrad::bench {
 namespace {

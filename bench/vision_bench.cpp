@@ -19,7 +19,7 @@
 #include "train/data/images/shapes.h"
 #include "train/loop/optimizer/gradient_clipping.h"
 #include "train/loop/optimizer/optimizer.h"
-#include "train/loop/optimizer/rounded_weights.h"
+#include "train/loop/rounded_weights.h"
 
 namespace foldgrad::bench {
 namespace {

@@ -4,7 +4,9 @@
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/attention/attention.h"
 #include "ops/cast/cast.h"
+#include "ops/linear/joint_linear.h"
 #include "ops/linear/linear.h"
+#include "ops/linear/side_by_side.h"
 #include "ops/weight_standardize/weight_standardize.h"
 
 namespace foldgrad {
@@ -16,6 +18,39 @@ constexpr WeightStandardizeOptions kStandardization{.unbiased = true};
 template <class T>
 void append(std::vector<T*>& all, const std::vector<T*>& more) {
   all.insert(all.end(), more.begin(), more.end());
+}
+
+// Moves the values of parameters side by side, and makes places for their gradients that lie so, if each then still
+// begins at 64 bytes, as kernels with packs like it.
+void lay_side_by_side(const std::vector<Parameter*>& parameters) {
+  std::vector<Shape> shapes;
+  for (const Parameter* p : parameters) {
+    if (p->value.bytes() % 64 != 0) return;
+    shapes.push_back(p->value.shape());
+  }
+  const Tensor& like = parameters[0]->value;
+  std::vector<Tensor> places = empty_side_by_side(shapes, like.dtype(), like.device());
+  const std::vector<Tensor> gradients = empty_side_by_side(shapes, like.dtype(), like.device());
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    places[k].copy_from(parameters[k]->value);
+    parameters[k]->value = places[k];
+    parameters[k]->grad = gradients[k];
+  }
+}
+
+// In training on CUDA, where each launch costs the GPU time, all layers as one; otherwise nothing.
+std::optional<Var> joined(const std::vector<LinearLayer*>& layers, const Var& x, const ForwardPass& pass) {
+  if (x.device() != Device::cuda || !pass.training) return {};
+  std::vector<Var> weights, biases;
+  std::vector<Tensor> weight_values, bias_values;
+  for (LinearLayer* layer : layers) {
+    weights.push_back(layer->matrix(pass));
+    biases.push_back(pass.use(layer->bias));
+    weight_values.push_back(weights.back().value());
+    bias_values.push_back(biases.back().value());
+  }
+  if (!side_by_side(weight_values) || !side_by_side(bias_values)) return {};
+  return joint_linear(x, weights, biases);
 }
 
 }  // namespace
@@ -128,20 +163,29 @@ AttentionBlock::AttentionBlock(const BlockMaker& make, const std::string& layer,
                make.normalizer(layer + "." + kind + "_layer_norm"), norm_place(make.config)),
       heads(int(make.config.heads)),
       dropout_(make.config.attention_dropout),
-      stream_(random_stream(layer + "." + kind + ".attention_dropout")) {}
+      stream_(random_stream(layer + "." + kind + ".attention_dropout")) {
+  if (make.device != Device::cuda) return;
+  lay_side_by_side({&q.weight, &k.weight, &v.weight});
+  lay_side_by_side({&q.bias, &k.bias, &v.bias});
+}
 
 Var AttentionBlock::operator()(const Var& x, const Var* memory, const Var& key_mask, bool causal, const Tensor* mask,
                                const ForwardPass& pass) {
   const Var query = sublayer.inner(x, mask, pass);
-  return sublayer.join(attend(query, memory ? *memory : query, key_mask, causal, pass), x, mask, pass);
+  return sublayer.join(attend(query, memory, key_mask, causal, pass), x, mask, pass);
 }
 
-Var AttentionBlock::attend(const Var& query, const Var& keys, const Var& key_mask, bool causal,
+Var AttentionBlock::attend(const Var& query, const Var* memory, const Var& key_mask, bool causal,
                            const ForwardPass& pass) {
   const Tape::Scope scope(pass.tape, sublayer.name);
   const AttentionOptions options{
       .heads = heads, .causal = causal, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)};
+  if (!memory)
+    if (const auto QKV = joined({&q, &k, &v}, query, pass)) return attention_packed(*QKV, options, key_mask);
+  const Var& keys = memory ? *memory : query;
   const Var Q = q(query, pass);
+  if (memory)
+    if (const auto KV = joined({&k, &v}, keys, pass)) return attention_packed_keys(Q, *KV, options, key_mask);
   const Var K = k(keys, pass);
   const Var V = v(keys, pass);
   return attention(Q, K, V, options, key_mask);

@@ -93,7 +93,8 @@ struct AttentionBlock {
   int heads;
 
  private:
-  Var attend(const Var& query, const Var& keys, const Var& key_mask, bool causal, const ForwardPass& pass);
+  // Of the query itself where `memory` is null.
+  Var attend(const Var& query, const Var* memory, const Var& key_mask, bool causal, const ForwardPass& pass);
 
   double dropout_;
   std::uint32_t stream_;

@@ -7,20 +7,24 @@
 namespace foldgrad {
 namespace {
 
-// q, k and v as the kernels see them: three tensors, or three groups of columns of one.
-struct Operands {
-  Tensor q, k, v;
-  bool packed;
+// q, k or v as the kernels see it: a group of H D columns of an operand.
+struct Part {
+  Tensor tensor;
+  int operand, group;
 
-  // The first element of the k-th of them, which in a packed tensor starts k groups of columns later.
   template <class T>
-  const T* data(const Tensor& t, int k, const AttentionShape& shape) const {
-    return offset(t.data<T>(), k, shape);
+  const T* data(const AttentionShape& shape) const {
+    return begin(static_cast<const T*>(tensor.data<T>()), shape);
   }
   template <class T>
-  T* offset(T* first, int k, const AttentionShape& shape) const {
-    return packed && first ? first + k * shape.y_row() : first;
+  T* begin(T* first, const AttentionShape& shape) const {
+    return first ? first + group * shape.y_row() : first;
   }
+};
+
+struct Operands {
+  Part q, k, v;
+  const char* k_name;
 };
 
 struct AttentionNode {
@@ -33,11 +37,12 @@ struct AttentionNode {
 
   template <class T>
   void place_gradients(NodeGrads& grads, AttentionBackward<T>& p) const {
-    p.dq = grads.out<T>(0);
-    p.dk = in.packed ? p.dq : grads.out<T>(1);
-    p.dv = in.packed ? p.dq : grads.out<T>(2);
-    p.dk.data = in.offset(p.dk.data, 1, shape);
-    p.dv.data = in.offset(p.dv.data, 2, shape);
+    const GradOut<T> of_q = grads.out<T>(in.q.operand);
+    const GradOut<T> of_k = in.k.operand == in.q.operand ? of_q : grads.out<T>(in.k.operand);
+    const GradOut<T> of_v = in.v.operand == in.k.operand ? of_k : grads.out<T>(in.v.operand);
+    p.dq = {in.q.begin(of_q.data, shape), of_q.mode};
+    p.dk = {in.k.begin(of_k.data, shape), of_k.mode};
+    p.dv = {in.v.begin(of_v.data, shape), of_v.mode};
   }
 
   void backward(NodeGrads& grads) {
@@ -50,9 +55,9 @@ struct AttentionNode {
                              .delta = delta.data<Value>(),
                              .dy = grads.dy().data<T>(),
                              .y = y.data<T>(),
-                             .q = in.data<T>(in.q, 0, shape),
-                             .k = in.data<T>(in.k, 1, shape),
-                             .v = in.data<T>(in.v, 2, shape),
+                             .q = in.q.data<T>(shape),
+                             .k = in.k.data<T>(shape),
+                             .v = in.v.data<T>(shape),
                              .L = L.data<Value>(),
                              .mask = mask.defined() ? mask.data<std::uint8_t>() : nullptr,
                              .shape = shape};
@@ -92,19 +97,19 @@ AttentionShape shape_of(const char* op, const Tensor& q, std::int64_t keys, std:
 Var run(const char* op, const Operands& in, const AttentionShape& shape, const Var& maskv, std::vector<Var> operands) {
   const Tensor mask = maskv.value();
   if (mask.defined()) {
-    check_operand(op, "mask", mask, {shape.batch, shape.keys}, DType::u8, in.k, in.packed ? "qkv" : "k");
+    check_operand(op, "mask", mask, {shape.batch, shape.keys}, DType::u8, in.k.tensor, in.k_name);
     operands.push_back(maskv);
   }
-  const Tensor& q = in.q;
+  const Tensor& q = in.q.tensor;
   const Tensor y = Tensor::empty({shape.batch, shape.queries, shape.y_row()}, q.dtype(), q.device());
   return dispatch_floating(op, q.dtype(), [&]<class T>(Type<T>) {
     using Value = compute_t<T>;
     const Tensor L = Tensor::empty({shape.batch, shape.heads, shape.queries}, dtype_of<Value>, q.device());
     const AttentionForward<T> p{.y = y.data<T>(),
                                 .L = L.data<Value>(),
-                                .q = in.data<T>(in.q, 0, shape),
-                                .k = in.data<T>(in.k, 1, shape),
-                                .v = in.data<T>(in.v, 2, shape),
+                                .q = in.q.data<T>(shape),
+                                .k = in.k.data<T>(shape),
+                                .v = in.v.data<T>(shape),
                                 .mask = mask.defined() ? mask.data<std::uint8_t>() : nullptr,
                                 .shape = shape};
     FOLDGRAD_RUN(q.device(), attention, p);
@@ -128,7 +133,8 @@ Var attention(const Var& qv, const Var& kv, const Var& vv, const AttentionOption
   const std::int64_t B = q.shape()[0], Tk = k.shape()[1], columns = q.shape()[2];
   check_operand("attention", "k", k, {B, Tk, columns}, q, "q");
   check_operand("attention", "v", v, k.shape(), k, "k");
-  return run("attention", {q, k, v, false}, shape_of("attention", q, Tk, columns, options), mask, {qv, kv, vv});
+  return run("attention", {{q, 0, 0}, {k, 1, 0}, {v, 2, 0}, "k"}, shape_of("attention", q, Tk, columns, options), mask,
+             {qv, kv, vv});
 }
 
 Var attention_packed(const Var& qkvv, const AttentionOptions& options, const Var& mask) {
@@ -139,7 +145,19 @@ Var attention_packed(const Var& qkvv, const AttentionOptions& options, const Var
                  columns);
   AttentionShape shape = shape_of("attention_packed", qkv, qkv.shape()[1], columns / 3, options);
   shape.q_row = shape.k_row = columns;
-  return run("attention_packed", {qkv, qkv, qkv, true}, shape, mask, {qkvv});
+  return run("attention_packed", {{qkv, 0, 0}, {qkv, 0, 1}, {qkv, 0, 2}, "qkv"}, shape, mask, {qkvv});
+}
+
+Var attention_packed_keys(const Var& qv, const Var& kvv, const AttentionOptions& options, const Var& mask) {
+  constexpr const char* kOp = "attention_packed_keys";
+  const Tensor &q = qv.value(), &kv = kvv.value();
+  check_rank_3(kOp, "q", q);
+  check_rank_3(kOp, "kv", kv);
+  const std::int64_t B = q.shape()[0], Tk = kv.shape()[1], columns = q.shape()[2];
+  check_operand(kOp, "kv", kv, {B, Tk, 2 * columns}, q, "q");
+  AttentionShape shape = shape_of(kOp, q, Tk, columns, options);
+  shape.k_row = 2 * columns;
+  return run(kOp, {{q, 0, 0}, {kv, 1, 0}, {kv, 1, 1}, "kv"}, shape, mask, {qv, kvv});
 }
 
 }  // namespace foldgrad

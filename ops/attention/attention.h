@@ -42,4 +42,7 @@ Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& 
 // Self-attention of one projection qkv [B, T, 3 H D], whose columns are q, then k, then v; nothing is split or copied.
 Var attention_packed(const Var& qkv, const AttentionOptions& options, const Var& mask = {});
 
+// The same of q and one projection kv [B, Tk, 2 H D], whose columns are k, then v.
+Var attention_packed_keys(const Var& q, const Var& kv, const AttentionOptions& options, const Var& mask = {});
+
 }  // namespace foldgrad

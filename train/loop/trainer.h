@@ -21,8 +21,8 @@
 
 #include "train/loop/optimizer/gradient_clipping.h"
 #include "train/loop/optimizer/optimizer.h"
-#include "train/loop/optimizer/rounded_weights.h"
 #include "train/loop/optimizer/weight_average.h"
+#include "train/loop/rounded_weights.h"
 #include "train/loop/schedule.h"
 #include "train/loop/step_graphs.h"
 #include "train/loop/task.h"

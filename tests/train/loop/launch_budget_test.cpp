@@ -18,8 +18,9 @@ constexpr int kEncoderLayers = 6, kDecoderLayers = 6;
 constexpr int kAttentions = kEncoderLayers + 2 * kDecoderLayers, kFeedForwards = kEncoderLayers + kDecoderLayers;
 constexpr int kSublayers = kAttentions + kFeedForwards;
 constexpr int kSites = kSublayers + 2;  // of normalizers: before each sublayer and behind each stack
-constexpr int kProducts = 4 * kAttentions + 2 * kFeedForwards + 1;  // q, k, v, out; fc1, fc2; logits
-constexpr int kLinearParameters = 2 * (kProducts - 1) + 1;          // weights and biases, and the table
+constexpr int kJoined = kEncoderLayers + kDecoderLayers + 2 * kDecoderLayers;     // q, k and v in one; q, k with v
+constexpr int kProducts = kJoined + kAttentions + 2 * kFeedForwards + 1;          // these, out; fc1, fc2; logits
+constexpr int kLinearParameters = 2 * (4 * kAttentions + 2 * kFeedForwards) + 1;  // weights and biases, and the table
 
 struct Recipe {
   const char* normalizer;
@@ -52,13 +53,13 @@ int launches(const Recipe& recipe) {
   // By tensor cores; otherwise delta, dq, and dk with dv have kernels of their own.
   const int attention = bf16 ? 1 + 1 : 1 + 3;
   const int layers = 3 * kProducts              // y, dx, dW
-                     + 3 * kAttentions          // gradients of the biases of q, k and v
+                     + kJoined                  // gradients of the biases of q, k and v
                      + attention * kAttentions  // forward, backward
                      + (1 + 1) * kFeedForwards  // activation of x plus bias, dx with dbias
                      + (1 + 1) * kFeedForwards  // dropout, forward and backward
                      + (1 + 1) * kSublayers     // residual plus dropout of x plus bias, dx with dbias
                      + recipe.per_site * kSites + recipe.others;
-  const int totals = (3 * kAttentions + kFeedForwards + kSublayers + recipe.totals * kSites + 63) / 64;
+  const int totals = (kJoined + kFeedForwards + kSublayers + recipe.totals * kSites + 63) / 64;
   const int embeddings = 2 * (1 + 1 + 1)              // of two inputs: rows of the table, plus positions, dropout
                          + 2 * (1 + 6)                // of dropout; dtable: sorted by two digits, summed, joined
                          + 4 + 1;                     // mask cast, ones, their product, times x to zero padding; dx

@@ -5,7 +5,7 @@
 
 #include "tests/harness/compare.h"
 #include "tests/harness/op_spec.h"
-#include "train/loop/optimizer/rounded_weights.h"
+#include "train/loop/rounded_weights.h"
 
 namespace foldgrad::testing {
 namespace {
