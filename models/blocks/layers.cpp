@@ -1,6 +1,6 @@
 #include "models/blocks/layers.h"
 
-#include "ops/activation/activation.h"
+#include "ops/activation/bias_activation_dropout.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/attention/attention.h"
 #include "ops/cast/cast.h"
@@ -241,8 +241,8 @@ Var FeedForwardBlock::operator()(const Var& x, const Tensor* mask, const Forward
 Var FeedForwardBlock::hidden(const Var& x, const ForwardPass& pass) {
   const Tape::Scope scope(pass.tape, sublayer.name);
   const Var z = linear(x, fc1.matrix(pass));
-  const Var y = bias_activation(z, pass.use(fc1.bias), activation_);
-  return dropout(y, pass.dropout(dropout_), pass.random(stream_));
+  const Var b = pass.use(fc1.bias);
+  return bias_activation_dropout(z, b, activation_, pass.dropout(dropout_), pass.random(stream_));
 }
 
 std::vector<Parameter*> FeedForwardBlock::parameters() {

@@ -1,21 +1,10 @@
 #include "engine/cuda/column_sums.h"
 #include "engine/cuda/elementwise.h"
 #include "ops/dropout/dropout_kernels.h"
+#include "ops/dropout/pack_words_cuda.h"
 
 namespace foldgrad {
 namespace {
-
-// The random words of a pack, made once: a block of Philox has eight halves of words, and a pack lies within a block.
-struct PackWords {
-  PhiloxWords words;
-  int first;  // of the eight
-
-  // Of the pack that begins with element i.
-  __device__ static PackWords of(const Random& random, std::int64_t i) {
-    return {random.block(std::uint64_t(i) / 8), int(i % 8)};
-  }
-  __device__ std::uint32_t bits(std::int64_t k) const { return Random::half(words, first + int(k)); }
-};
 
 template <class Visit, class T>
 FOLDGRAD_HD void visit_operands(Visit& visit, DropoutForward<T>& p) {

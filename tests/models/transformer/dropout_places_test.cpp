@@ -65,7 +65,7 @@ class DropoutPlaces : public ::testing::Test {
     add_attention(layer.self_attention, masks);
     if (layer.cross_attention) add_attention(*layer.cross_attention, masks);
     FeedForwardBlock& ffn = layer.feed_forward;
-    masks[ffn.sublayer.name + ", activation"] = zeros_of("dropout", [&] {
+    masks[ffn.sublayer.name + ", activation"] = zeros_of("bias_activation_dropout", [&] {
       ffn(tape_.constant(randn({8, 8}, 2)), nullptr, pass());
     });
     add_sum(ffn.sublayer, masks);

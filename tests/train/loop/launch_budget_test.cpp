@@ -55,8 +55,7 @@ int launches(const Recipe& recipe) {
   const int layers = 3 * kProducts              // y, dx, dW
                      + kJoined                  // gradients of the biases of q, k and v
                      + attention * kAttentions  // forward, backward
-                     + (1 + 1) * kFeedForwards  // activation of x plus bias, dx with dbias
-                     + (1 + 1) * kFeedForwards  // dropout, forward and backward
+                     + (1 + 1) * kFeedForwards  // dropout of activation of x plus bias, dx with dbias
                      + (1 + 1) * kSublayers     // residual plus dropout of x plus bias, dx with dbias
                      + recipe.per_site * kSites + recipe.others;
   const int totals = (kJoined + kFeedForwards + kSublayers + recipe.totals * kSites + 63) / 64;
