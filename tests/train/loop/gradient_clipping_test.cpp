@@ -20,8 +20,8 @@ Parameter with_gradient(const Tensor& grad, const std::string& name = "w") {
 // Random gradients: none, one and several pieces, more tensors than one launch takes, and enough pieces for threads.
 std::deque<Parameter> random_gradients(Device device, DType dtype) {
   std::deque<Parameter> parameters;
-  for (int k = 0; k < 70; ++k) {
-    const std::int64_t size = k == 0 ? 0 : k == 2 ? 2 * 4096 : k == 69 ? 4096 + 300 : 1 + k;
+  for (int k = 0; k < 520; ++k) {
+    const std::int64_t size = k == 0 ? 0 : k == 2 ? 2 * 4096 : k == 515 ? 4096 + 300 : 1 + k % 70;
     parameters.push_back(with_gradient(randn({size}, unsigned(k)).to(dtype).to(device), "p" + std::to_string(k)));
   }
   return parameters;

@@ -59,12 +59,12 @@ int launches(const Recipe& recipe) {
                      + (1 + 1) * kSublayers     // residual plus dropout of x plus bias, dx with dbias
                      + recipe.per_site * kSites + recipe.others;
   const int totals = (kJoined + kFeedForwards + kSublayers + recipe.totals * kSites + 63) / 64;
-  const int embeddings = 2 * (1 + 1 + 1)              // of two inputs: rows of the table, plus positions, dropout
-                         + 2 * (1 + 6)                // of dropout; dtable: sorted by two digits, summed, joined
-                         + 4 + 1;                     // mask cast, ones, their product, times x to zero padding; dx
-  const int loss = 2 + 2;                             // of rows, and their sum; 1 to begin with, dlogits
-  const int optimizer = 2 * ((parameters + 63) / 64)  // 64 tensors each: squares of gradients, Adam
-                        + 1;                          // the factor that clips
+  const int embeddings = 2 * (1 + 1 + 1)                // of two inputs: rows of the table, plus positions, dropout
+                         + 2 * (1 + 6)                  // of dropout; dtable: sorted by two digits, summed, joined
+                         + 4 + 1;                       // mask cast, ones, their product, times x to zero padding; dx
+  const int loss = 2 + 2;                               // of rows, and their sum; 1 to begin with, dlogits
+  const int optimizer = 2 * ((parameters + 511) / 512)  // 512 tensors each: squares of gradients, Adam
+                        + 1;                            // the factor that clips
   return layers + totals + embeddings + loss + optimizer;
 }
 

@@ -28,10 +28,10 @@ Tensor on(Device device, DType dtype, const Tensor& t) { return t.to(dtype).to(d
 
 // Random tensors: none, one and several pieces, and more of them than one launch takes; of some the value or the
 // gradient begins in the middle of its memory, where no 16 bytes begin.
-Model random_model(Device device, DType dtype, int tensors = 70) {
+Model random_model(Device device, DType dtype, int tensors = 520) {
   Model model;
   for (int k = 0; k < tensors; ++k) {
-    const std::int64_t size = k == 3 ? 0 : k == 5 ? 4096 + 37 : k == 66 ? 2 * 4096 : 1 + k % 7;
+    const std::int64_t size = k == 3 ? 0 : k == 5 ? 4096 + 37 : k == 515 ? 2 * 4096 : 1 + k % 7;
     const auto numbers = [&](bool inside, int seed) {
       return on(device, dtype, randn({size + inside}, unsigned(seed))).slice(inside, size + inside);
     };

@@ -1,4 +1,4 @@
-// The CUDA side of multi_tensor.h: one block per piece, one launch per 64 tensors. For .cu files.
+// The CUDA side of multi_tensor.h: one block per piece, one launch per 512 tensors. For .cu files.
 //
 // The table of tensors travels in the kernel's parameters. In device memory it would have to be copied there before
 // every step, since gradients may move, and that copy waits for the GPU.
@@ -14,7 +14,7 @@ constexpr int kMultiTensorThreads = 256;  // not tuned
 
 template <class T, class F>
 struct MultiTensor {
-  static constexpr int kTensors = 64;
+  static constexpr int kTensors = 512;
   F f;
   T tensors[kTensors];
   std::int32_t offsets[kTensors + 1];  // first piece of each, counted in this launch
@@ -34,7 +34,7 @@ __global__ void multi_tensor_kernel(MultiTensor<T, F> p) {
 template <class T, class F>
 void for_each_piece_cuda(const char* name, const std::vector<T>& tensors, const F& f) {
   using Params = MultiTensor<T, F>;
-  static_assert(sizeof(Params) <= 4096, "what every GPU takes as parameters of a kernel");
+  static_assert(sizeof(Params) <= 32764, "what GPUs from architecture 70 on take as parameters of a kernel");
   std::int64_t before = 0;
   for (std::size_t begin = 0; begin < tensors.size(); begin += Params::kTensors) {
     Params p{f, {}, {}, 0, before};
