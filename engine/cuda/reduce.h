@@ -33,7 +33,8 @@ __device__ T warp_sum(T v) {
 // memory for one T per warp; `identity` is what combine leaves others unchanged with.
 template <class T, class Combine>
 __device__ T block_reduce(T v, T* scratch, T identity, Combine combine) {
-  const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
+  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x, lane = thread % kWarp, warp = thread / kWarp,
+                 warps = blockDim.x * blockDim.y / kWarp;
   v = warp_reduce(v, combine);
   __syncthreads();  // an earlier reduction may still be reading scratch
   if (lane == 0) scratch[warp] = v;

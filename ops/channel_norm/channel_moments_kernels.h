@@ -4,6 +4,8 @@
 
 namespace foldgrad {
 
+constexpr std::int64_t kCountColumns = 32;
+
 template <class T>
 struct ChannelMomentsPass {
   using Value = compute_t<T>;
@@ -13,13 +15,16 @@ struct ChannelMomentsPass {
   std::int64_t rows, columns;
   bool with_mean;
   double* partials;               // [blocks, 2, columns], see squares() and sum()
-  double* counts;                 // [blocks]: real rows
+  double* counts;                 // [blocks]: real rows; on CUDA for each 32 columns, see counts_of()
   double *mean, *square, *count;  // see ChannelMoments
 
   FOLDGRAD_HD bool real(std::int64_t r) const { return !mask || mask[r]; }
   // Of a block: the sum of (x - block's mean)^2, or without a mean that of x^2; and the sum of x, if there is a mean.
   FOLDGRAD_HD double* squares(std::int64_t block) const { return partials + 2 * block * columns; }
   FOLDGRAD_HD double* sum(std::int64_t block) const { return squares(block) + columns; }
+
+  // Blocks of a kernel that have other columns may not have written theirs yet.
+  FOLDGRAD_HD double* counts_of(std::int64_t c) const { return counts + c / kCountColumns * channel_blocks(rows); }
 
   struct RealRows {
     std::int64_t count, first;  // if there is none, `first` is the block's first row

@@ -1,6 +1,8 @@
 #include "ops/channel_norm/channel_norm.h"
 
-#include "ops/channel_norm/channel_moments.h"
+#include <optional>
+
+#include "ops/channel_norm/channel_moments_storage.h"
 #include "ops/channel_norm/channel_norm_kernels.h"
 
 namespace foldgrad {
@@ -69,7 +71,6 @@ struct ChannelNormNode {
                                      .columns = C,
                                      .partials = partials.data<double>(),
                                      .sums = {sum_dy.data<double>(), sum_dy_x.data<double>()}};
-    FOLDGRAD_RUN(x.device(), channel_norm, column_sums);
     const Tensor dy_factor = channels(dtype_of<S>), offset = channels(dtype_of<S>), x_factor = channels(dtype_of<S>);
     const ChannelBackwardStep<T> step{.options = options,
                                       .training = training,
@@ -83,7 +84,8 @@ struct ChannelNormNode {
                                       .dgamma = grads.exact_out<T>(1),
                                       .dbeta = grads.exact_out<T>(2),
                                       .dx = {dy_factor.data<S>(), offset.data<S>(), x_factor.data<S>()}};
-    FOLDGRAD_RUN(x.device(), channel_norm, step);
+    const ChannelBackward<T> statistics{column_sums, step};
+    FOLDGRAD_RUN(x.device(), channel_norm, statistics);
     if (record) {
       record->gradient_sum = sum_dy_x;
       record->gain = gamma.clone();  // which the optimizer changes in its place
@@ -133,6 +135,15 @@ void check_state(const ChannelNormState& state, const ChannelNormOptions& option
   }
 }
 
+// Behind the statistics of the batch, where they are wanted.
+template <class T>
+void run_step(Device device, const std::optional<ChannelMomentsStorage>& statistics,
+              const ChannelForwardStep<T>& step) {
+  if (!statistics) return FOLDGRAD_RUN(device, channel_norm, step);
+  const ChannelForward<T> forward{statistics->pass<T>(), step};
+  FOLDGRAD_RUN(device, channel_norm, forward);
+}
+
 }  // namespace
 
 Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tensor* mask, const ChannelNormState& state,
@@ -148,8 +159,9 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tenso
 
   const Tensor real = mask && options.mask == StatisticMask::valid ? *mask : Tensor();
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
-  ChannelMoments moments;
-  if (training) moments = channel_moments(x, real, options.statistic == ChannelStatistic::variance);
+  std::optional<ChannelMomentsStorage> statistics;
+  if (training) statistics.emplace(x, real, options.statistic == ChannelStatistic::variance);
+  const ChannelMoments moments = training ? statistics->moments : ChannelMoments();
   return dispatch_floating("channel_norm", x.dtype(), [&]<class T>(Type<T>) {
     using S = compute_t<T>;
     const SavedContext context(C, dtype_of<S>, x.device(), moments.count);
@@ -163,7 +175,7 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tenso
                                      .batch_square = data_or_null<double>(moments.square),
                                      .gamma = gamma.data<T>(),
                                      .gain = gain.data<S>()};
-    FOLDGRAD_RUN(x.device(), channel_norm, step);
+    run_step(x.device(), statistics, step);
     const ChannelApply<T> apply{.y = y.data<T>(),
                                 .x = x.data<T>(),
                                 .beta = beta.data<T>(),

@@ -27,6 +27,12 @@ void channel_norm_cpu(const ChannelForwardStep<T>& p) {
 }
 
 template <class T>
+void channel_norm_cpu(const ChannelForward<T>& p) {
+  channel_moments_cpu(p.moments);
+  channel_norm_cpu(p.step);
+}
+
+template <class T>
 void channel_norm_cpu(const ChannelApply<T>& p) {
   for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) {
     const std::int64_t begin = r * p.columns;
@@ -41,9 +47,10 @@ void channel_norm_cpu(const ChannelSums<T>& p) {
 }
 
 template <class T>
-void channel_norm_cpu(const ChannelBackwardStep<T>& p) {
-  for_channels_cpu(p.columns, 1, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-    for (std::int64_t c = begin; c < end; ++c) p(c);
+void channel_norm_cpu(const ChannelBackward<T>& p) {
+  channel_norm_cpu(p.sums);
+  for_channels_cpu(p.step.columns, 1, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    for (std::int64_t c = begin; c < end; ++c) p.step(c);
   });
 }
 
@@ -61,10 +68,11 @@ void channel_norm_cpu(const ChannelGradient<T>& p) {
   });
 }
 
+FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelForward);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelForwardStep);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelApply);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelSums);
-FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelBackwardStep);
+FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelBackward);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelGradient);
 
 }  // namespace foldgrad

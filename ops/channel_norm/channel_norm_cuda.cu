@@ -1,13 +1,10 @@
-#include "engine/cuda/elementwise.h"
-#include "engine/cuda/matrix.h"
+#include "ops/channel_norm/channel_moments_cuda.h"
 #include "ops/channel_norm/channel_norm_kernels.h"
-#include "ops/channel_norm/channel_sums_cuda.h"
 
 namespace foldgrad {
 namespace {
 
 using channel_norm_math::SkipTerms;
-constexpr int kStepThreads = 256;  // not tuned
 
 __device__ SkipTerms block_terms(const SkipTerms& own, double* scratch) {
   SkipTerms all;
@@ -21,21 +18,43 @@ __device__ SkipTerms block_terms(const SkipTerms& own, double* scratch) {
   return all;
 }
 
-// One block: the layer's decision is taken here and never leaves the device.
+// By one block: the layer's decision is taken here and never leaves the device.
 template <class T>
-__global__ void forward_step_kernel(ChannelForwardStep<T> p) {
+__device__ void forward_step(const ChannelForwardStep<T>& p) {
   double* scratch = dynamic_shared<double>();  // one per warp
+  const int thread = int(threadIdx.y * blockDim.x + threadIdx.x);
   SkipTerms layer;
   if (p.layer_decides()) {
-    for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) layer.add(p.terms(c));
+    for (std::int64_t c = thread; c < p.columns; c += kMatrixThreads) layer.add(p.terms(c));
     layer = block_terms(layer, scratch);
   }
   double skipped = 0;
-  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x)
+  for (std::int64_t c = thread; c < p.columns; c += kMatrixThreads)
     if (p.run(c, layer)) skipped = 1;
   skipped = block_max(skipped, scratch, 0.0);  // also the barrier behind which the counters may change
-  if (threadIdx.x == 0) p.finish(skipped > 0);
+  if (thread == 0) p.finish(skipped > 0);
 }
+template <class T>
+__global__ void __launch_bounds__(kMatrixThreads) forward_step_kernel(ChannelForwardStep<T> p) {
+  forward_step(p);
+}
+
+template <class T>
+struct ForwardStep {
+  static constexpr bool kOfAllColumns = true;
+  ChannelForwardStep<T> step;
+
+  __device__ void of_column(std::int64_t) const {}
+  __device__ void of_all_columns() const { forward_step(step); }
+};
+
+template <class T>
+struct BackwardStep {
+  static constexpr bool kOfAllColumns = false;
+  ChannelBackwardStep<T> step;
+
+  __device__ void of_column(std::int64_t c) const { step(c); }
+};
 
 template <class T>
 struct Apply {
@@ -77,8 +96,12 @@ struct Gradient {
 }  // namespace
 
 template <class T>
+void channel_norm_cuda(const ChannelForward<T>& p) {
+  moments_cuda(p.moments, ForwardStep<T>{p.step});
+}
+template <class T>
 void channel_norm_cuda(const ChannelForwardStep<T>& p) {
-  const Grid one_block{dim3(1), dim3(kStepThreads), kStepThreads / kWarp * sizeof(double)};
+  const Grid one_block{dim3(1), dim3(kMatrixThreads), kMatrixThreads / kWarp * sizeof(double)};
   launch("channel_norm forward step", forward_step_kernel<T>, one_block, p);
 }
 template <class T>
@@ -90,8 +113,8 @@ void channel_norm_cuda(const ChannelSums<T>& p) {
   channel_sums_cuda("channel_norm backward sums", p);
 }
 template <class T>
-void channel_norm_cuda(const ChannelBackwardStep<T>& p) {
-  elementwise_cuda("channel_norm backward step", p.columns, p);
+void channel_norm_cuda(const ChannelBackward<T>& p) {
+  channel_sums_cuda("channel_norm backward sums", p.sums, BackwardStep<T>{p.step});
 }
 template <class T>
 void channel_norm_cuda(const ChannelGradient<T>& p) {
@@ -102,10 +125,11 @@ void channel_norm_cuda(const ChannelGradient<T>& p) {
     matrix_cuda<N>("channel_norm backward", p.rows, p.columns, Gradient<T, false>{p});
 }
 
+FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelForward);
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelForwardStep);
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelApply);
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelSums);
-FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelBackwardStep);
+FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelBackward);
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelGradient);
 
 }  // namespace foldgrad

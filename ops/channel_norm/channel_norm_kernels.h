@@ -1,6 +1,9 @@
-// The passes of channel_norm over the matrix [rows, columns].
+// The passes of channel_norm over the matrix [rows, columns]. The forward pass in training is ChannelForward and
+// ChannelApply, at inference ChannelForwardStep and ChannelApply, the backward pass ChannelBackward and
+// ChannelGradient.
 #pragma once
 #include "engine/kernels.h"
+#include "ops/channel_norm/channel_moments_kernels.h"
 #include "ops/channel_norm/channel_norm_backward.h"
 #include "ops/channel_norm/channel_norm_forward.h"
 #include "ops/channel_norm/channel_sums.h"
@@ -46,6 +49,18 @@ struct ChannelSums {
   }
 };
 
+// The statistics, and what follows from them.
+template <class T>
+struct ChannelForward {
+  ChannelMomentsPass<T> moments;
+  ChannelForwardStep<T> step;
+};
+template <class T>
+struct ChannelBackward {
+  ChannelSums<T> sums;
+  ChannelBackwardStep<T> step;
+};
+
 template <class T>
 struct ChannelGradient {
   using Value = compute_t<T>;
@@ -67,10 +82,11 @@ struct ChannelGradient {
   }
 };
 
+FOLDGRAD_DECLARE(channel_norm, ChannelForward);
 FOLDGRAD_DECLARE(channel_norm, ChannelForwardStep);
 FOLDGRAD_DECLARE(channel_norm, ChannelApply);
 FOLDGRAD_DECLARE(channel_norm, ChannelSums);
-FOLDGRAD_DECLARE(channel_norm, ChannelBackwardStep);
+FOLDGRAD_DECLARE(channel_norm, ChannelBackward);
 FOLDGRAD_DECLARE(channel_norm, ChannelGradient);
 
 }  // namespace foldgrad

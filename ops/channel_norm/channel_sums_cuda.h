@@ -1,5 +1,9 @@
-// The CUDA side of sums by column (channel_sums.h). For .cu files.
+// The CUDA side of sums by column (channel_sums.h), and of what follows from them: one kernel, whose last blocks go on
+// alone. For .cu files.
 #pragma once
+#include <algorithm>
+
+#include "engine/cuda/last_block.h"
 #include "engine/cuda/matrix.h"
 #include "engine/cuda/reduce.h"
 #include "ops/channel_norm/channel_sums.h"
@@ -14,8 +18,8 @@ static_assert(kChannelBlockRows * 32 / kMatrixThreads <= kChannelChunkRows,
 template <int N, int K>
 Grid channel_grid(std::int64_t columns, std::int64_t rows) {
   const MatrixThreads threads(columns, N);
-  const std::int64_t blocks = channel_blocks(rows);
-  return {Blocks(threads.strips, blocks < kRowBlocks ? blocks : kRowBlocks), threads.block(),
+  const std::int64_t blocks = std::clamp(channel_blocks(rows), std::int64_t(1), kRowBlocks);
+  return {Blocks(std::max(threads.strips, std::int64_t(1)), blocks), threads.block(),
           kMatrixThreads * N * K * sizeof(double)};
 }
 
@@ -44,9 +48,55 @@ __device__ void add_up_block(const Value (&own)[N][K], std::int64_t columns, con
   }
 }
 
-template <int N, class P>
-__global__ void __launch_bounds__(kMatrixThreads) channel_sums_kernel(P p) {
+// What follows when the sums of a column, or of all columns, are there.
+struct Nothing {
+  static constexpr bool kOfAllColumns = false;
+  __device__ void of_column(std::int64_t) const {}
+};
+
+template <class P, class Then>
+struct ChannelSumsThen {
+  P pass;
+  Then then;
+  unsigned* arrivals;  // one for the grid, and one for each strip of columns
+};
+
+// The last block of each strip calls total(c) and then.of_column(c) for its columns, which is when all blocks have
+// written their partial sums. Where kOfAllColumns, the last of these blocks then calls then.of_all_columns().
+template <int N, class Task, class Total>
+__device__ void finish_strips(const Task& p, const Total& total) {
+  if (!is_last_block(p.arrivals + 1 + blockIdx.x, gridDim.y)) return;
+  const int width = N * int(blockDim.x), thread = int(threadIdx.y * blockDim.x + threadIdx.x);
+  for (int j = thread; j < width; j += kMatrixThreads) {
+    const std::int64_t c = std::int64_t(blockIdx.x) * width + j;
+    if (c >= p.pass.columns) continue;
+    total(c);
+    p.then.of_column(c);
+  }
+  if constexpr (std::decay_t<decltype(p.then)>::kOfAllColumns)
+    if (is_last_block(p.arrivals, gridDim.x)) p.then.of_all_columns();
+}
+
+// The sum of of_block(b) over all blocks of rows, in a fixed order; eight are on their way at once.
+template <class OfBlock>
+__device__ double sum_of_blocks(std::int64_t blocks, const OfBlock& of_block) {
+  constexpr int kGroups = 8;
+  double groups[kGroups] = {};
+  for (std::int64_t first = 0; first < blocks; first += kGroups) {
+    FOLDGRAD_UNROLL
+    for (int g = 0; g < kGroups; ++g)
+      if (first + g < blocks) groups[g] += of_block(first + g);
+  }
+  double sum = 0;
+  FOLDGRAD_UNROLL
+  for (int g = 0; g < kGroups; ++g) sum += groups[g];
+  return sum;
+}
+
+template <int N, class P, class Then>
+__global__ void __launch_bounds__(kMatrixThreads, 1) channel_sums_kernel(ChannelSumsThen<P, Then> task) {
   constexpr int K = P::kSums;
+  const P& p = task.pass;
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
   const bool wanted = c < p.columns;
   OperandPacks<N> packs;
@@ -70,48 +120,24 @@ __global__ void __launch_bounds__(kMatrixThreads) channel_sums_kernel(P p) {
       for (int k = 0; k < K; ++k) p.partials[(K * block + k) * p.columns + column] = sums[k];
     });
   }
-}
-
-constexpr int kRowThreads = 8;  // that add up a column's partial sums; not tuned
-
-// Of a strip of 32 columns, the sums that its 8 threads per column hold, in their order, given back to each of them.
-__device__ inline double strip_sum(double own) {
-  double* scratch = dynamic_shared<double>();  // [kRowThreads, kWarp]
-  __syncthreads();                             // an earlier sum may still be read
-  scratch[threadIdx.y * kWarp + threadIdx.x] = own;
-  __syncthreads();
-  double sum = 0;
-  for (int y = 0; y < kRowThreads; ++y) sum += scratch[y * kWarp + threadIdx.x];
-  return sum;
-}
-inline Grid strips(std::int64_t columns) {
-  return {blocks_for(columns, kWarp), dim3(kWarp, kRowThreads), kRowThreads * kWarp * sizeof(double)};
-}
-__device__ inline std::int64_t strip_column() { return std::int64_t(blockIdx.x) * kWarp + threadIdx.x; }
-
-// One block per strip.
-template <class P>
-__global__ void finish_channel_sums_kernel(P p) {
-  constexpr int K = P::kSums;
-  const std::int64_t c = strip_column();
-  for (int k = 0; k < K; ++k) {
-    double own = 0;
-    for (std::int64_t b = threadIdx.y; b < channel_blocks(p.rows) && c < p.columns; b += kRowThreads)
-      own += p.partials[(K * b + k) * p.columns + c];
-    own = strip_sum(own);
-    if (threadIdx.y == 0 && c < p.columns) p.sums[k][c] = own;
-  }
+  finish_strips<N>(task, [&](std::int64_t column) {
+    for (int k = 0; k < K; ++k)
+      p.sums[k][column] = sum_of_blocks(channel_blocks(p.rows),
+                                        [&](std::int64_t b) { return p.partials[(K * b + k) * p.columns + column]; });
+  });
 }
 
 // P names its operands (engine/cuda/operands.h).
-template <class P>
-void channel_sums_cuda(const char* name, const P& p) {
+template <class P, class Then = Nothing>
+void channel_sums_cuda(const char* name, const P& p, const Then& then = {}) {
   constexpr int N = kPackOf<P>;
+  const auto run = [&](auto kernel, const Grid& grid) {
+    launch(name, kernel, grid, ChannelSumsThen<P, Then>{p, then, arrivals(1 + grid.blocks.x)});
+  };
   if (p.columns % N == 0 && aligned_operands<N>(p))
-    launch(name, channel_sums_kernel<N, P>, channel_grid<N, P::kSums>(p.columns, p.rows), p);
+    run(channel_sums_kernel<N, P, Then>, channel_grid<N, P::kSums>(p.columns, p.rows));
   else
-    launch(name, channel_sums_kernel<1, P>, channel_grid<1, P::kSums>(p.columns, p.rows), p);
-  launch(name, finish_channel_sums_kernel<P>, strips(p.columns), p);
+    run(channel_sums_kernel<1, P, Then>, channel_grid<1, P::kSums>(p.columns, p.rows));
 }
 
 }  // namespace foldgrad

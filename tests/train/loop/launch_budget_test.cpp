@@ -31,7 +31,7 @@ struct Recipe {
   int others = 0;  // of all normalizers together
 };
 constexpr int kRowNorm = 1 + 1;           // y; dx with parts of the gradient of gamma (and beta)
-constexpr int kChannelNorm = 4 + 4;       // moments as parts and totals, step, y; sums as parts and totals, step, dx
+constexpr int kChannelNorm = 2 + 2;       // moments and step, y; sums and step, dx
 constexpr int kGroupScaling = 1 + 1 + 1;  // a gain of ones; y; dx
 const Recipe kRecipes[] = {
     {"ln", DType::f32, kRowNorm, 2, 2},
