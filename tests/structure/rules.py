@@ -43,7 +43,7 @@ ALLOWED = {
     "train/analyses": ["engine", "engine/files", "engine/gemm", "ops", "models", "models/normalizers", "train/loop"],
     "train/runs": ["engine", "engine/cpu", "engine/files", "models", "train/analyses", "train/checkpoints",
                    "train/checks", "train/config", "train/data", "train/loop", "train/system", "train/tasks"],
-    "train/reports": ["engine", "engine/files", "train/runs", "train/system"],
+    "train/reports": ["engine", "engine/files", "train/analyses", "train/runs", "train/system"],
     "train/commands": ["engine", "engine/files", "models", "models/fold", "models/options", "models/normalizers",
                        "models/onnx", "models/transformer", "train/checkpoints", "train/analyses", "train/checks", "train/config",
                        "train/data", "train/data/images", "train/data/text", "train/loop", "train/reports",

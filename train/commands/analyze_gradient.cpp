@@ -40,7 +40,7 @@ std::vector<GradientSite> gradients_of(const RecordedRun& run) {
   std::vector<GradientSite> sites;
   for (std::size_t i = 0; i < run.phases[0].recording.sites.size(); ++i) {
     GradientSite site{run.phases[0].recording.sites[i].site, {}};
-    for (const auto& [phase, recording] : run.phases) {
+    for (const auto& [phase, path, recording] : run.phases) {
       const std::vector<float>& dx = recording.sites[i].dx;
       if (dx.empty()) continue;
       for (std::int64_t k = 0; k < kGradientNumbers; ++k) {

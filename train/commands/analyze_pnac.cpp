@@ -46,7 +46,7 @@ std::vector<PnacSite> pnac_of(const RecordedRun& run, std::int64_t window, Noise
   for (std::size_t i = 0; i < run.phases[0].recording.sites.size(); ++i) {
     const SiteRecording& first = run.phases[0].recording.sites[i];
     PnacSite site{first.site, first.channels, {}};
-    for (const auto& [phase, recording] : run.phases) {
+    for (const auto& [phase, path, recording] : run.phases) {
       const SiteRecording& s = recording.sites[i];
       site.curves.push_back({"q " + phase, pnac(s.q, s.channels, window)});
       site.curves.push_back({"G " + phase, s.G.empty() ? std::vector<double>() : pnac(s.G, s.channels, window)});
@@ -60,7 +60,7 @@ std::vector<PnacSite> pnac_of(const RecordedRun& run, std::int64_t window, Noise
 std::string table_of(const RecordedRun& run, const std::vector<PnacSite>& sites, std::int64_t window) {
   std::string text =
       fmt::format("{}: {}, PNAC in percent, window {}", run.name, run.phases[0].recording.normalizer, window);
-  for (const auto& [phase, recording] : run.phases)
+  for (const auto& [phase, path, recording] : run.phases)
     text += fmt::format(", {}: {} windows in updates {} to {}", phase, recording.rows() - window + 1,
                         recording.updates.front(), recording.updates.back());
   Rows rows{{"site", "channels"}};

@@ -3,17 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "train/analyses/recording.h"
+#include "train/runs/recorded_phases.h"
 
 namespace foldgrad {
 
 struct RecordedRun {
-  struct Phase {
-    std::string name;  // "begin", "end"
-    Recording recording;
-  };
   std::string path, name;
-  std::vector<Phase> phases;  // at least one, all of the same sites
+  std::vector<RecordedPhase> phases;  // at least one
 };
 
 // Throws FileError for a run without recordings, and for recordings that are not of one model, the run's.

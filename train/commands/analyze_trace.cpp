@@ -79,7 +79,7 @@ std::vector<TracedChannel> traced_channels(const Recording& first, const Analyze
 std::vector<ChannelTrace> traces_of(const RecordedRun& run, const TracedChannel& at, std::int64_t window) {
   std::vector<ChannelTrace> traces;
   for (const char* quantity : {"q", "G"})
-    for (const auto& [phase, recording] : run.phases) {
+    for (const auto& [phase, path, recording] : run.phases) {
       const SiteRecording& s = recording.sites[at.site];
       if (*quantity == 'G' && s.G.empty()) continue;
       const std::vector<double> values = values_of(*quantity == 'q' ? s.q : s.G, s.channels, at.channel);

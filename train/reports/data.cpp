@@ -2,6 +2,7 @@
 #include <map>
 
 #include "engine/files/file.h"
+#include "train/reports/recordings.h"
 #include "train/reports/report.h"
 #include "train/reports/settings.h"
 #include "train/runs/directory.h"
@@ -70,6 +71,8 @@ ordered_json report_data(const std::vector<RunLog>& logs) {
     run["files"] = files_of(log);
     ordered_json exhibits = exhibits_of(RunDirectory(log.path).exhibits());
     if (!exhibits.is_null()) run["exhibits"] = std::move(exhibits);
+    ordered_json recordings = recordings_json(log.path);
+    if (!recordings.is_null()) run["recordings"] = std::move(recordings);
     runs.push_back(std::move(run));
   }
   return {{"runs", runs}, {"groups", groups_of(runs)}};

@@ -14,6 +14,7 @@ namespace foldgrad {
 //                       for each name, and of sheets of pictures
 //                         {"title", "note", "matrix": {"names": [...], "counts": [[...], ...]}}
 //                         {"title", "note", "pictures": [{"caption", "png", in base64}], "columns", may be absent}
+//             recordings  as of recordings_json(), if there are any
 //   groups  indices of runs that differ in train.seed and in no other setting: [[0, 1, 2]]
 nlohmann::ordered_json report_data(const std::vector<RunLog>& runs);
 

@@ -8,6 +8,7 @@ const kSections = [
   {id: 'exhibits', title: 'Results', content: exhibitsSection},
   {id: 'curves', title: 'Curves', content: curvesSection},
   {id: 'sites', title: 'Layers and normalizers', content: heatSection},
+  {id: 'recordings', title: 'Recordings', content: recordingsSection},
   {id: 'details', title: 'Details', content: detailsSection},
 ];
 

@@ -1,4 +1,4 @@
-// Tables: what the runs came to, in which settings they differ, and the validations of one.
+// Tables: what the runs came to, in which settings they differ, the validations of one, and PNAC of what was recorded.
 
 const kScores = [
   {key: 'loss', title: 'Loss', decimals: 4, best: Math.min, inSummary: false},  // perplexity says the same
@@ -139,4 +139,31 @@ function detailsSection() {
           'div', {class: 'card'}, element('h3', {}, swatch(i), run.name), validationTable(run), failureTable(run),
           ...run.files.map(
               file => element('details', {}, element('summary', {}, file.title), element('pre', {}, file.text)))));
+}
+
+function pnacTable({phases, sites}) {
+  const columns = phases.flatMap(({name}) => ['q', 'G', 'noise'].map(kind => `${kind} ${name}`));
+  return table(
+      ['Site', 'Channels', ...columns],
+      sites.map(
+          ({site, channels, pnac}) =>
+              ({cells: [shortSite(site), String(channels), ...columns.map(column => fixed(pnac[column], 1))]})));
+}
+
+function pnacNote({window, phases}) {
+  if (!window) return 'Too few iterations were recorded for a test of normality.';
+  const when =
+      phases.map(({name, first, last, windows}) => `${name}: ${windows} windows in updates ${first} to ${last}`);
+  return `Percentage of channels whose last ${window} values pass a test of normality (window ${window}), mean over ` +
+      `the windows of a phase. Noise is the same of white noise. ${when.join('; ')}.`;
+}
+
+function recordingsSection() {
+  const cards = data.runs.flatMap(
+      ({name, recordings}, i) => recordings ?
+          [element(
+              'div', {class: 'card'}, element('h3', {}, swatch(i), `${name}: PNAC of ${recordings.normalizer}`),
+              element('p', {class: 'note'}, pnacNote(recordings)), recordings.window ? pnacTable(recordings) : null)] :
+          []);
+  return cards.length ? cards : null;
 }
