@@ -128,7 +128,8 @@ TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
   std::vector<std::vector<double>> results;
   tape.observe([&](const Node& node, const Tensor& y) {
     const std::string op = node.name();
-    if (op == "dropout" || op == "bias_dropout_residual") results.push_back(y.values<double>());
+    if (op == "dropout" || op == "bias_activation_dropout" || op == "bias_dropout_residual")
+      results.push_back(y.values<double>());
   });
   (void)model.forward(images_of(config, 4),
                       {.tape = tape, .dtype = DType::f64, .training = true, .seed = 1, .step = 1});
