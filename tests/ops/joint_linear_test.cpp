@@ -196,8 +196,12 @@ TEST_P(JointLinear, AGradientThatIsThereAloneIsAddedTo) {
 }
 
 #ifdef FOLDGRAD_EMULATE
-TEST_P(JointLinear, LaunchesThreeProducts) {
-  if (device == Device::cpu) GTEST_SKIP() << "counts launches";
+class JointLinearLaunches : public JointLinear {};
+INSTANTIATE_TEST_SUITE_P(Cuda, JointLinearLaunches,
+                         ::testing::Values(std::tuple(Device::cuda, DType::f32), std::tuple(Device::cuda, DType::bf16)),
+                         [](const auto& info) { return std::string(name(std::get<1>(info.param))); });
+
+TEST_P(JointLinearLaunches, AreThreeProducts) {
   const emulation::LaunchCounts counts;
   run_joint(joint, x, dy);
   EXPECT_EQ(counts.table(), "3  gemm: tiled\n1  late totals of columns\n1  totals of columns\n");
