@@ -137,7 +137,7 @@ void check_state(const ChannelNormState& state, const ChannelNormOptions& option
 
 // Behind the statistics of the batch, where they are wanted.
 template <class T>
-void run_step(Device device, const std::optional<ChannelMomentsStorage>& statistics,
+void run_step([[maybe_unused]] Device device, const std::optional<ChannelMomentsStorage>& statistics,
               const ChannelForwardStep<T>& step) {
   if (!statistics) return FOLDGRAD_RUN(device, channel_norm, step);
   const ChannelForward<T> forward{statistics->pass<T>(), step};
