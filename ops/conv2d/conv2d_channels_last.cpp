@@ -25,7 +25,7 @@ struct Conv2dChannelsLastNode {
   void backward(NodeGrads& grads) {
     const Tensor dz = through_activation(grads);
     if (grads.wanted(0)) product(Conv2dPass::dx, grads.place(0), dz);
-    if (grads.wanted(1)) product(Conv2dPass::dweight, grads.place(1), dz);
+    if (grads.wanted(1)) product(Conv2dPass::dweight, grads.exact_place(1), dz);
   }
 
  private:
@@ -65,8 +65,10 @@ struct Conv2dChannelsLastNode {
     const auto& [grad, mode] = place;
     const Tensor to = mode == GradMode::set ? grad : Tensor::empty(grad.shape(), grad.dtype(), grad.device());
     const bool image = pass == Conv2dPass::dx;
-    conv2d_product(dz.device(), {.pass = pass, .dtype = dz.dtype(), .s = s, .out = weight.shape()[0]},
-                   {.x = (image ? to : x).raw(), .weight = (image ? weight : to).raw(), .y = dz.raw()});
+    conv2d_product(
+        dz.device(),
+        {.pass = pass, .dtype = dz.dtype(), .s = s, .out = weight.shape()[0], .f32_dweight = to.dtype() != dz.dtype()},
+        {.x = (image ? to : x).raw(), .weight = (image ? weight : to).raw(), .y = dz.raw()});
     if (mode == GradMode::add) accumulate(grad, to);
   }
 };

@@ -21,7 +21,7 @@ using Format = Memory::format_tag;
 
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 
-using Key = std::array<std::int64_t, 12>;
+using Key = std::array<std::int64_t, 13>;
 
 Key key_of(const Conv2dProduct& p, bool bias) {
   const Conv2dSizes& s = p.s;
@@ -36,6 +36,7 @@ Key key_of(const Conv2dProduct& p, bool bias) {
           p.out,
           std::int64_t(p.dtype),
           std::int64_t(p.pass) << 1 | bias,
+          p.f32_dweight,
           omp_in_parallel() ? 1 : omp_get_max_threads()};
 }
 
@@ -63,7 +64,7 @@ struct Descriptions {
     bias = {{p.out}, type, Format::x};
     // Sums over the whole batch are not to be rounded before they are complete.
     any_weight = {kernels, p.pass == Conv2dPass::dweight ? Type::f32 : type, Format::any};
-    weight = {kernels, type, Format::oihw};
+    weight = {kernels, p.f32_dweight ? Type::f32 : type, Format::oihw};
     strides = {s.stride, s.stride};
     padding = {s.padding, s.padding};
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

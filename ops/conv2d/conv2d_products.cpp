@@ -31,7 +31,8 @@ void transpose(DType dtype, std::int64_t out, std::int64_t rows, std::int64_t co
 
 bool cudnn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at) {
   const Conv2dSizes& s = p.s;
-  if (p.dtype == DType::f64 || !conv2d_has_cudnn(p.dtype, s, p.out)) return false;
+  // Of bf16 it writes bf16 alone.
+  if (p.dtype == DType::f64 || p.f32_dweight || !conv2d_has_cudnn(p.dtype, s, p.out)) return false;
   const std::int64_t kernel = s.kernel_height * s.kernel_width;
   const Tensor weight = Tensor::empty({p.out, kernel, s.channels}, p.dtype, Device::cuda);
   if (p.pass != Conv2dPass::dweight) transpose(p.dtype, p.out, kernel, s.channels, weight.raw(), at.weight);
@@ -67,8 +68,8 @@ void plain_conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuf
     gemm(device, p.dtype, {.transpose_b = true, .m = rows, .n = p.out, .k = values}, at.y, u.raw(), at.weight,
          at.bias);  // [CONV-4]
   if (p.pass == Conv2dPass::dweight)
-    gemm(device, p.dtype, {.transpose_a = true, .m = p.out, .n = values, .k = rows}, at.weight, at.y,
-         u.raw());  // [CONV-6]
+    gemm(device, p.dtype, {.transpose_a = true, .m = p.out, .n = values, .k = rows, .f32_c = p.f32_dweight}, at.weight,
+         at.y, u.raw());  // [CONV-6]
 }
 
 void conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at) {

@@ -13,7 +13,8 @@ struct Conv2dProduct {
   Conv2dPass pass;
   DType dtype;
   Conv2dSizes s;
-  std::int64_t out;  // channels of y
+  std::int64_t out;          // channels of y
+  bool f32_dweight = false;  // of bf16 operands: dweight is f32, so that no sum is rounded to bf16
 };
 
 struct Conv2dBuffers {

@@ -49,11 +49,10 @@ std::vector<Case> cases() {
   };
   return {
       {"linear", {{8, kColumns}, {8}}, [](auto& x, auto& p) { return linear(x, p[0], p[1]); }},
-      {"bias_of_a_convolution",  // its weights still go through bf16
-       {{3}},
+      {"conv2d_channels_last",
+       {{8, kColumns, 3, 3}, {8}},
        [](auto& x, auto& p) {
-         const Tensor weight = Tensor::full({3, kColumns, 1, 1}, 0.5, x.dtype(), x.device());
-         return conv2d_channels_last(reshape(x, {1, 20, kRows / 20, kColumns}), x.tape().constant(weight), p[0]);
+         return conv2d_channels_last(reshape(x, {1, 20, kRows / 20, kColumns}), p[0], p[1], {.padding = 1});
        }},
       {"embedding",
        {{6, kColumns}},
