@@ -1,24 +1,20 @@
 // Times a training step of the Transformer: forward, backward, the norm of the gradient and Adam, on one batch without
-// padding. Its matrix products are set beside the peak of fused multiply-adds on the CPU, and beside a large product on
-// a GPU, measured in the same run.
+// padding; on a GPU as a graph (training_step.h). Its matrix products are set beside the peak of fused multiply-adds on
+// the CPU, and beside a large product on a GPU, measured in the same run.
 //
 //   transformer_bench [--device=cuda] [Google Benchmark's flags]
 //   TASK/step/DTYPE, on a GPU also TASK/step/un/DTYPE and with ten steps to an iteration; bench/pytorch_transformer.py
 //   has the same names
 #include <benchmark/benchmark.h>
 
-#include <limits>
 #include <numeric>
-#include <optional>
 
 #include "bench/device_time.h"
 #include "bench/machine.h"
+#include "bench/training_step.h"
 #include "engine/cpu/support.h"
 #include "engine/gemm/gemm.h"
 #include "models/transformer/transformer.h"
-#include "train/loop/optimizer/gradient_clipping.h"
-#include "train/loop/optimizer/optimizer.h"
-#include "train/loop/rounded_weights.h"
 
 namespace foldgrad::bench {
 namespace {
@@ -51,48 +47,31 @@ double matrix_flops(const Task& task) {
   return 3 * 2 * tokens * weights;
 }
 
-TranslationBatch make_batch(const Task& task, Device device) {
+TranslationBatch make_batch(const Task& task) {
   const std::int64_t n = task.batch * task.length;
   const Shape shape{task.batch, task.length};
   std::uint32_t state = 1;
   const auto ids = [&](std::int64_t vocabulary) {
     std::vector<std::int64_t> v(n);
     for (std::int64_t& id : v) id = 4 + (state = state * 1664525u + 1013904223u) % std::uint32_t(vocabulary - 4);
-    return Tensor::of(shape, v, device);
+    return Tensor::of(shape, v);
   };
   const Tensor source = ids(task.config.source_vocabulary), input = ids(task.config.target_vocabulary),
                target = ids(task.config.target_vocabulary);
-  const Tensor mask = Tensor::of(shape, std::vector<std::uint8_t>(n, 1), device);
+  const Tensor mask = Tensor::of(shape, std::vector<std::uint8_t>(n, 1));
   return {source, mask, input, mask, target};
 }
 
 void run(benchmark::State& state, const Task& task, DType dtype, Device device, double peak) {
-  Transformer model(task.config, /*seed=*/1, DType::f32, device);
-  const std::vector<Parameter*> parameters = model.parameters();
-  Optimizer optimizer(Adam(), {{parameters}});
-  const TranslationBatch batch = make_batch(task, device);
-  std::optional<RoundedWeights> rounded;
-  Tape tape;
-  if (dtype == DType::bf16) {
-    optimizer.round_into(rounded.emplace(parameters).values());
-    tape.lend_rounded(&rounded->values());
-  }
-  std::uint32_t step = 0;
-  const auto train = [&] {
-    for (Parameter* p : parameters) p->zero_grad();
-    const Var loss =
-        model.loss(batch, {.tape = tape, .dtype = dtype, .training = true, .seed = 1, .step = step++}, 0.1);
-    tape.backward(loss, Tensor::full({}, 1 / double(batch.target.size()), loss.dtype(), device));
-    tape.clear();
-    optimizer.step(1e-4, clip_by_norm(parameters, std::numeric_limits<double>::infinity()).factor);
-  };
-  train();  // allocates, and compiles the products
+  const TranslationBatch batch = make_batch(task);
+  TrainingStep step(std::make_unique<Transformer>(task.config, /*seed=*/1, DType::f32, device), batch.named(),
+                    batch.target.size(), Adam(), dtype);
   // Steps on a GPU follow one another without the host waiting between them, as in training.
   const int steps = device == Device::cuda ? 10 : 1;
   double total = 0;
   for (auto _ : state) {
     const std::vector<double> seconds = device_seconds(
-        device, steps, [] {}, train);
+        device, steps, [] {}, [&] { step(); });
     const double each = std::accumulate(seconds.begin(), seconds.end(), 0.0) / steps;
     state.SetIterationTime(each);
     total += each;

@@ -6,10 +6,8 @@
 //   bench/pytorch_vision.py has the same names
 #include <benchmark/benchmark.h>
 
-#include <limits>
-#include <optional>
-
 #include "bench/machine.h"
+#include "bench/training_step.h"
 #include "engine/cpu/support.h"
 #include "engine/gemm/gemm.h"
 #include "models/cct/cct.h"
@@ -17,9 +15,6 @@
 #include "models/vit/vit.h"
 #include "train/data/images/batches.h"
 #include "train/data/images/shapes.h"
-#include "train/loop/optimizer/gradient_clipping.h"
-#include "train/loop/optimizer/optimizer.h"
-#include "train/loop/rounded_weights.h"
 
 namespace foldgrad::bench {
 namespace {
@@ -80,27 +75,8 @@ void count(benchmark::State& state, const Task& task, double flops, double fma) 
 }
 
 void train(benchmark::State& state, const Task& task, DType dtype, double fma) {
-  const std::unique_ptr<Model> model = task.make("ln");
-  const std::vector<Parameter*> parameters = model->parameters();
-  Optimizer optimizer(AdamW(), {{.parameters = parameters, .weight_decay = 0.05}});
-  const NamedTensors batch = make_batch(task);
-  std::optional<RoundedWeights> rounded;
-  Tape tape;
-  if (dtype == DType::bf16) {
-    optimizer.round_into(rounded.emplace(parameters).values());
-    tape.lend_rounded(&rounded->values());
-  }
-  std::uint32_t step = 0;
-  const auto update = [&] {
-    for (Parameter* p : parameters) p->zero_grad();
-    const Var loss =
-        model->loss(batch, {.tape = tape, .dtype = dtype, .training = true, .seed = 1, .step = step++}, 0.1);
-    tape.backward(loss, Tensor::full({}, 1 / double(task.batch), loss.dtype()));
-    tape.clear();
-    optimizer.step(1e-4, clip_by_norm(parameters, std::numeric_limits<double>::infinity()).factor);
-  };
-  update();  // allocates, and compiles the products
-  for (auto _ : state) update();
+  TrainingStep step(task.make("ln"), make_batch(task), task.batch, AdamW(), dtype);
+  for (auto _ : state) step();
   count(state, task, 6 * task.multiply_adds * double(task.batch), fma);
 }
 
