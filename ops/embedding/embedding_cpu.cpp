@@ -64,10 +64,7 @@ void embedding_cpu(const EmbeddingBackward<T>& p) {
 #pragma omp parallel for schedule(dynamic, 64) if ((p.rows + p.positions) * p.columns >= kParallelElements)
   for (std::int64_t v = 0; v < p.rows; ++v) {
     const int begin = v == 0 ? 0 : ends[v - 1], n = ends[v] - begin;
-    if (n > 0)
-      add_row(p, v, order + begin, n);
-    else if (p.dx.mode == GradMode::set)
-      for (std::int64_t c = 0; c < p.columns; ++c) p.put(v, c, 0);
+    if (n > 0 || p.dx.mode == GradMode::set) add_row(p, v, order + begin, n);
   }
 }
 
