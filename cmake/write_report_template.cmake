@@ -9,7 +9,7 @@ file(READ ${SOURCE}/report.html page)
 file(READ ${SOURCE}/report.css style)
 fill(style "${style}")
 set(script "")
-foreach(part elements tables exhibits curves charts heat page)  # the last one runs the others
+foreach(part elements tables exhibits curves charts heat traces page)  # the last one runs the others
   file(READ ${SOURCE}/${part}.js text)
   string(APPEND script "${text}")
 endforeach()

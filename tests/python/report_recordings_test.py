@@ -1,7 +1,9 @@
-"""What recordings tell of normalizers, on the page of `foldgrad report`: the numbers of `foldgrad analyze pnac`."""
+"""What recordings tell of normalizers, on the page of `foldgrad report`: the numbers of `foldgrad analyze pnac`, and the
+traces of single channels."""
 import json
 import os
 import random
+import shutil
 import struct
 import subprocess
 import sys
@@ -16,15 +18,26 @@ ROWS, CHANNELS = 40, 6
 SITES = ("encoder.layers.0.self_attn_layer_norm", "decoder.layer_norm")
 
 
-def recording(seed, first, normalizer="un", rows=ROWS, sites=SITES):
-    """A file of safetensors. Of the last site no G, and q is constant: none of its channels passes."""
+def f32(numbers):
+    return struct.unpack(f"<{len(numbers)}f", struct.pack(f"<{len(numbers)}f", *numbers))
+
+
+def recorded(seed, rows=ROWS, channels=CHANNELS):
+    """Of the last site no G, and q is constant: none of its channels passes. q of the first is positive."""
     noise = random.Random(seed)
-    values = {f"{site}.{kind}": ([1.0] * (rows * CHANNELS) if site == SITES[-1] else
-                                 [noise.gauss(0, 1) for _ in range(rows * CHANNELS)])
-              for site in sites for kind in (("q",) if site == SITES[-1] else ("q", "G"))}
+    draw = lambda: f32([noise.gauss(0, 1) for _ in range(rows * channels)])
+    return {f"{SITES[0]}.q": f32([6 + v for v in draw()]), f"{SITES[0]}.G": draw(),
+            f"{SITES[-1]}.q": [1.0] * (rows * channels)}
+
+
+def recording(seed, first, normalizer="un", rows=ROWS, sites=SITES, channels=CHANNELS):
+    """A file of safetensors. In the first site every eleventh value was skipped and every seventh is constant."""
     tensors = {"update": ("I64", [rows], struct.pack(f"<{rows}q", *range(first, first + rows)))}
-    for name, numbers in values.items():
-        tensors[name] = ("F32", [rows, CHANNELS], struct.pack(f"<{len(numbers)}f", *numbers))
+    for name, numbers in recorded(seed, rows, channels).items():
+        if name.rsplit(".", 1)[0] in sites:
+            tensors[name] = ("F32", [rows, channels], struct.pack(f"<{len(numbers)}f", *numbers))
+    flags = bytes((i % 11 == 0) + 4 * (i % 7 == 0) for i in range(rows * channels))
+    tensors[f"{SITES[0]}.flag"] = ("U8", [rows, channels], flags)
     header, data = {"__metadata__": {"normalizer": normalizer, "sites": " ".join(sites)}}, b""
     for name, (dtype, shape, content) in tensors.items():
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
@@ -87,13 +100,102 @@ class ReportRecordings(unittest.TestCase):
         self.assertNotEqual(want[1], want[4])
         for width, dark in ((1280, False), (400, True)):
             self.browser.open(path, width=width, dark=dark)
-            self.assertEqual(self.texts("#recordings h3"), ["recorded: PNAC of un"])
+            self.assertEqual(self.texts("#recordings .card h3"), ["recorded: PNAC of un"])
             self.assertEqual(self.texts("#recordings thead th")[2:], curves)
             self.assertEqual(self.texts("#recordings td"), want)
             self.assertIn("window 32", self.texts("#recordings .note")[0])
             self.assertIn("end: 9 windows in updates 961 to 1000", self.texts("#recordings .note")[0])
             self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width)
         self.assertEqual(Structure(self.browser.evaluate("document.documentElement.outerHTML")).complaints, [])
+
+    def choose(self, control, value):
+        self.browser.evaluate(f"""(() => {{
+          const control = document.querySelector({json.dumps(control)});
+          control.value = {json.dumps(str(value))};
+          control.dispatchEvent(new Event(control.tagName === 'SELECT' ? 'change' : 'input'));
+        }})()""")
+
+    def traces(self):
+        """What the charts of the section draw: by title and label the points [x, y]."""
+        return self.browser.evaluate("""Object.fromEntries(
+          [...document.querySelectorAll('#recordings figure')].map(figure => [
+            figure.querySelector('strong').textContent,
+            Object.fromEntries(Chart.getChart(figure.querySelector('canvas')).data.datasets.map(
+              ({label, data}) => [label, data.filter(({y}) => y !== null).map(({x, y}) => [x, y])]))]))""")
+
+    def expect_traces(self, site, channel):
+        drawn, want = self.traces(), {}
+        trace = json.loads(self.run_program("analyze", "trace", self.path("recorded"), "--site", site, "--channel",
+                                            str(channel), "--json").stdout)[0]
+        for seed, first, phase in ((1, 1, "begin"), (2, 961, "end")):
+            for kind in ("q", "G"):
+                values = recorded(seed).get(f"{site}.{kind}")
+                if not values:
+                    continue
+                points = [[first + i, v] for i, v in enumerate(values[channel::CHANNELS])]
+                lines = want[f"{kind}, {phase}"] = {kind: points}
+                if site == SITES[0]:
+                    lines["skipped"] = [p for i, p in enumerate(points) if (i * CHANNELS + channel) % 11 == 0]
+                for label, means in (("AM of 4", "am"), ("GM of 4", "gm")):
+                    averages = [[first + 3 + i, v] for i, v in enumerate(trace[f"{kind} {phase}"][means])]
+                    lines[label] = [[x, v] for x, v in averages if v is not None]
+                if not lines["GM of 4"]:
+                    del lines["GM of 4"]
+        self.assertEqual({title: sorted(lines) for title, lines in drawn.items()},
+                         {title: sorted(lines) for title, lines in want.items()})
+        for title, lines in want.items():
+            for label, points in lines.items():
+                self.assertEqual([x for x, _ in drawn[title][label]], [x for x, _ in points], (title, label))
+                for (_, got), (_, value) in zip(drawn[title][label], points):
+                    # Values as they are; means are sums of four in two programs.
+                    self.assertAlmostEqual(got, value, delta=0 if " of " not in label else 1e-14 * max(1, abs(value)))
+
+    def test_traces_are_those_of_the_file(self):
+        path = self.report("plain", "recorded")
+        for width, dark in ((1280, False), (400, True)):
+            self.browser.open(path, width=width, dark=dark)
+            self.expect_traces(SITES[0], 0)
+            colour = self.browser.evaluate("charts.at(-1).chart.options.plugins.legend.labels.color")
+            self.choose("#trace-channel", CHANNELS - 1)
+            self.expect_traces(SITES[0], CHANNELS - 1)
+            for wrong in (CHANNELS, -1, 0.5, ""):
+                self.choose("#trace-channel", wrong)
+                self.assertEqual(self.browser.evaluate("document.querySelector('#trace-channel').ariaInvalid"), "true")
+                self.expect_traces(SITES[0], CHANNELS - 1)
+            self.choose("#trace-site", 1)
+            self.expect_traces(SITES[1], 0)
+            self.browser.evaluate("document.querySelector('#theme').click()")
+            self.assertNotEqual(
+                self.browser.evaluate("charts.at(-1).chart.options.plugins.legend.labels.color"), colour)
+            self.expect_traces(SITES[1], 0)
+            self.assertEqual(self.texts("#trace-run"), [])
+            self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width)
+        self.assertEqual(Structure(self.browser.evaluate("document.documentElement.outerHTML")).complaints, [])
+
+    def test_the_run_can_be_chosen(self):
+        shutil.copytree(self.path("recorded"), self.path("other"))
+        with open(self.path("other", "statistics", "begin.safetensors"), "wb") as file:
+            file.write(recording(2, 1))
+        self.browser.open(self.report("other", "plain", "recorded"))
+        self.assertEqual(self.texts("#trace-run option"), ["other", "recorded"])
+        self.assertNotEqual(self.traces()["q, begin"]["q"][0][1], recorded(1)[f"{SITES[0]}.q"][0])
+        self.choose("#trace-run", 1)
+        self.expect_traces(SITES[0], 0)
+
+    def test_large_recordings_are_cut_to_outstanding_channels(self):
+        rows, channels = 150, 5000  # 18 of 16 MiB
+        for phase in ("begin", "end"):
+            self.record(phase, recording(1, 1, rows=rows, channels=channels))
+        trace = json.loads(self.run_program("analyze", "trace", self.path("recorded"), "--json").stdout)
+        want = [str(t["channel"]) for t in trace if t["site"] == SITES[0]]
+        path = self.report("recorded")
+        self.assertLess(os.path.getsize(path), 1 << 20)
+        self.browser.open(path)
+        self.assertEqual(self.texts("#trace-channel option"), sorted(want, key=int))
+        self.assertIn("More was recorded than fits", self.texts("#recordings .note")[-1])
+        self.choose("#trace-channel", want[-1])
+        values = recorded(1, rows, channels)[f"{SITES[0]}.q"][int(want[-1])::channels]
+        self.assertEqual([y for _, y in self.traces()["q, end"]["q"]], list(values))
 
     def test_short_recordings_have_a_shorter_window_or_none(self):
         for rows, note in ((8, "window 8"), (7, "Too few iterations")):

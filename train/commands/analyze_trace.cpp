@@ -8,6 +8,7 @@
 #include "engine/check.h"
 #include "models/options/nearest_name.h"
 #include "train/analyses/pnac.h"
+#include "train/analyses/traces.h"
 #include "train/commands/analyze.h"
 #include "train/commands/analyze_runs.h"
 #include "train/commands/commands.h"
@@ -31,25 +32,6 @@ struct ChannelTrace {
   MovingMeans means;
 };
 
-std::vector<double> values_of(const std::vector<float>& values, std::int64_t channels, std::int64_t channel) {
-  std::vector<double> found;
-  for (std::size_t i = channel; i < values.size(); i += channels) found.push_back(values[i]);
-  return found;
-}
-
-// The largest mean of AM/GM over a channel's iterations, and the smallest.
-std::pair<std::int64_t, std::int64_t> outstanding(const SiteRecording& s, std::int64_t window) {
-  std::vector<double> ratios;
-  for (std::int64_t c = 0; c < s.channels; ++c) {
-    const MovingMeans m = moving_means(values_of(s.q, s.channels, c), window);
-    double sum = 0;
-    for (std::size_t i = 0; i < m.arithmetic.size(); ++i) sum += m.arithmetic[i] / m.geometric[i];
-    ratios.push_back(std::isfinite(sum) ? sum : 0);
-  }
-  const auto [least, greatest] = std::ranges::minmax_element(ratios);
-  return {least - ratios.begin(), greatest - ratios.begin()};
-}
-
 std::size_t site_named(const Recording& recording, const std::string& name) {
   std::vector<std::string> names;
   for (const SiteRecording& s : recording.sites) names.push_back(s.site);
@@ -69,7 +51,7 @@ std::vector<TracedChannel> traced_channels(const Recording& first, const Analyze
     const SiteRecording& s = first.sites[site];
     FOLDGRAD_CHECK(o.channel < s.channels, "--channel must be below {}, the channels of {}, got {}", s.channels, s.site,
                    o.channel);
-    const auto [least, greatest] = o.channel >= 0 ? std::pair(o.channel, o.channel) : outstanding(s, window);
+    const auto [least, greatest] = o.channel >= 0 ? std::pair(o.channel, o.channel) : outstanding_channels(s, window);
     channels.push_back({site, least});
     if (greatest != least) channels.push_back({site, greatest});
   }
@@ -82,7 +64,7 @@ std::vector<ChannelTrace> traces_of(const RecordedRun& run, const TracedChannel&
     for (const auto& [phase, path, recording] : run.phases) {
       const SiteRecording& s = recording.sites[at.site];
       if (*quantity == 'G' && s.G.empty()) continue;
-      const std::vector<double> values = values_of(*quantity == 'q' ? s.q : s.G, s.channels, at.channel);
+      const std::vector<double> values = channel_values(*quantity == 'q' ? s.q : s.G, s.channels, at.channel);
       traces.push_back(
           {fmt::format("{} {}", quantity, phase), recording.updates, values, moving_means(values, window)});
     }
@@ -127,7 +109,7 @@ nlohmann::ordered_json json_of(const ChannelTrace& t) {
 }  // namespace
 
 int analyze_trace(const AnalyzeOptions& o) {
-  const std::int64_t window = o.window > 0 ? o.window : 4;
+  const std::int64_t window = o.window > 0 ? o.window : kTraceWindow;
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   std::string text;
   std::vector<Plot> plots;

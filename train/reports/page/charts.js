@@ -1,4 +1,4 @@
-// Charts: one for each curve, drawn by Chart.js, with a legend and a range of updates that all of them share.
+// Charts, drawn by Chart.js: one for each curve, with a legend and a range of updates that all of these share.
 
 const charts = [];
 const haveCharts = typeof Chart !== 'undefined';
@@ -76,8 +76,8 @@ function scalesOf(card) {
 
 function refresh() {
   for (const card of charts) {
-    card.chart.data.datasets = datasetsOf(card);
-    card.chart.options = optionsOf(card);
+    card.chart.data.datasets = card.datasets();
+    card.chart.options = card.options();
     card.chart.update('none');
   }
   document.querySelector('#zoom-out').hidden = !view.range;
@@ -161,6 +161,8 @@ function optionsOf(card) {
 
 function chartCard(curve) {
   const card = {curve, logarithmic: Boolean(curve.logarithmic)};
+  card.datasets = () => datasetsOf(card);
+  card.options = () => optionsOf(card);
   const canvas = element('canvas', {role: 'img', 'aria-label': `${curve.title}, ${curve.unit}, against updates`});
   const plot = element('div', {class: 'plot'}, canvas);
   const log = element('input', {

@@ -165,5 +165,5 @@ function recordingsSection() {
               'div', {class: 'card'}, element('h3', {}, swatch(i), `${name}: PNAC of ${recordings.normalizer}`),
               element('p', {class: 'note'}, pnacNote(recordings)), recordings.window ? pnacTable(recordings) : null)] :
           []);
-  return cards.length ? cards : null;
+  return cards.length ? [...cards, ...traceBrowser()] : null;
 }

@@ -1,0 +1,150 @@
+// Of a recorded channel: q and G over the iterations, and the arithmetic and geometric means of their last values.
+
+const kSkipped = 1;  // the bit of a flag
+const kKinds = {
+  q: 'mean square of the input',
+  G: 'gradient statistic'
+};
+
+// [iterations, channels] in base64, of which one column.
+function channelOf(text, type, channels, column) {
+  const bytes = Uint8Array.from(atob(text), character => character.charCodeAt(0));
+  return [...new type(bytes.buffer)].filter((_, i) => i % channels === column);
+}
+
+// As moving_means() in train/analyses/pnac.h: null where there are too few values, or no geometric mean.
+function movingMeans(values, window) {
+  const last = i => (i + 1 < window ? null : values.slice(i + 1 - window, i + 1));
+  const of = average => values.map((_, i) => {
+    const result = last(i) ? average(last(i)) : null;
+    return Number.isFinite(result) ? result : null;
+  });
+  return {arithmetic: of(mean), geometric: of(some => Math.exp(mean(some.map(Math.log))))};
+}
+
+// The lines of a chart, [{label, x, y}], and the iterations that were skipped.
+function traceOf({phases, trace_window: window}, site, column, kind, name) {
+  const {updates} = phases.find(phase => phase.name === name), key = `${kind} ${name}`, {trace} = site;
+  if (!trace[key]) return null;
+  const values = channelOf(trace[key], Float32Array, trace.channels.length, column);
+  const flags = trace[`flag ${name}`] ? channelOf(trace[`flag ${name}`], Uint8Array, trace.channels.length, column) :
+                                        values.map(() => 0);
+  const {arithmetic, geometric} = movingMeans(values, window);
+  const line = (label, y) => ({label, points: updates.map((x, i) => ({x, y: Number.isFinite(y[i]) ? y[i] : null}))});
+  return {
+    lines: [line(kind, values), line(`AM of ${window}`, arithmetic), line(`GM of ${window}`, geometric)].filter(
+        ({points}) => points.some(({y}) => y !== null)),
+    skipped: line('skipped', values.map((value, i) => (flags[i] & kSkipped ? value : null)))
+  };
+}
+
+function traceDatasets({lines, skipped}) {
+  const sets = lines.map(({label, points}, i) => ({
+                           label,
+                           data: points,
+                           borderColor: i ? colourOf(i) : colourOf(0) + '99',
+                           backgroundColor: colourOf(i),
+                           borderWidth: i ? 2 : 1,
+                           pointRadius: 0,
+                           pointHoverRadius: 4
+                         }));
+  if (skipped.points.some(({y}) => y !== null))
+    sets.push({
+      label: skipped.label,
+      data: skipped.points,
+      showLine: false,
+      pointStyle: 'crossRot',
+      pointRadius: 5,
+      borderColor: colourOf(3),
+      backgroundColor: colourOf(3)
+    });
+  return sets;
+}
+
+// As a curve's, but of their own range of updates, and with a legend in each.
+function traceOptions() {
+  const options = optionsOf({logarithmic: false}), {x, y} = options.scales;
+  return {
+    ...options,
+    scales: {
+      x: {...x, bounds: 'data', suggestedMin: undefined, min: undefined, max: undefined},
+      y: {...y, ticks: {...y.ticks, callback: significant}}
+    },
+    plugins:
+        {...options.plugins, legend: {display: true, position: 'bottom', labels: {color: x.ticks.color, boxWidth: 14}}}
+  };
+}
+
+function traceCard(trace, kind, phase, where) {
+  const canvas =
+      element('canvas', {role: 'img', 'aria-label': `${kind} of ${where}, ${phase}, with its means, against updates`});
+  const card = {datasets: () => traceDatasets(trace), options: traceOptions};
+  card.chart = new Chart(
+      canvas, {type: 'line', data: {datasets: card.datasets()}, options: card.options(), plugins: [kCrosshair]});
+  card.element = element(
+      'figure', {class: 'card'},
+      element(
+          'figcaption', {}, element('strong', {}, `${kind}, ${phase}`), element('span', {class: 'unit'}, kKinds[kind])),
+      element('div', {class: 'plot'}, canvas));
+  charts.push(card);
+  return card;
+}
+
+const option = (value, text) => element('option', {value}, text);
+
+// A number where there are all channels, a choice of two otherwise.
+function channelChoice({channels, trace}, change) {
+  const all = trace.channels.length === channels;
+  if (all)
+    return element('input', {type: 'number', id: 'trace-channel', min: 0, max: channels - 1, value: 0, input: change});
+  return element(
+      'select', {id: 'trace-channel', change}, ...trace.channels.map(channel => option(channel, String(channel))));
+}
+
+// Run, site and channel to choose from, and the charts of what is chosen.
+function traceBrowser() {
+  const recorded = data.runs.filter(run => run.recordings);
+  if (!recorded.length || !haveCharts) return [];
+  const grid = element('div', {class: 'grid'}), channelPlace = element('span', {});
+  const note = element('p', {class: 'note', 'aria-live': 'polite'});
+  const run =
+      element('select', {id: 'trace-run', change: () => chooseRun()}, ...recorded.map(({name}, i) => option(i, name)));
+  const site = element('select', {id: 'trace-site', change: () => chooseSite()});
+  let cards = [];
+  const recordings = () => recorded[Number(run.value)].recordings;
+  const chosen = () => recordings().sites[Number(site.value)];
+  function draw() {
+    const field = channelPlace.firstElementChild, column = chosen().trace.channels.indexOf(Number(field.value));
+    field.setAttribute('aria-invalid', String(field.value === '' || column < 0));
+    if (field.value === '' || column < 0) return;
+    cards.forEach(removeCard);
+    cards = [];
+    for (const kind of Object.keys(kKinds))
+      for (const phase of recordings().phases) {
+        const trace = traceOf(recordings(), chosen(), column, kind, phase.name);
+        if (trace) cards.push(traceCard(trace, kind, phase.name, `${chosen().site}, channel ${field.value}`));
+      }
+    grid.replaceChildren(...cards.map(card => card.element));
+  }
+  function chooseSite() {
+    channelPlace.replaceChildren(channelChoice(chosen(), draw));
+    const some = chosen().trace.channels.length < chosen().channels;
+    note.textContent = some ?
+        'More was recorded than fits into this page: of each site it has the channels with the least and the ' +
+            'greatest AM / GM. foldgrad analyze trace draws the others.' :
+        `Channels 0 to ${chosen().channels - 1}.`;
+    draw();
+  }
+  function chooseRun() {
+    site.replaceChildren(...recordings().sites.map((one, i) => option(i, shortSite(one.site))));
+    chooseSite();
+  }
+  chooseRun();
+  return [
+    element('h3', {}, 'Traces'),
+    element(
+        'div', {class: 'toolbar'}, recorded.length > 1 ? element('label', {}, 'Run', run) : null,
+        element('label', {}, 'Site', site), element('label', {}, 'Channel', channelPlace)),
+    note, grid
+  ];
+}
