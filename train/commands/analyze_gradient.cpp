@@ -52,9 +52,10 @@ std::vector<GradientSite> gradients_of(const RecordedRun& run) {
     if (site.curves.size() == kGradientNumbers * run.phases.size()) sites.push_back(std::move(site));
   }
   if (sites.empty())
-    throw FileError(run.path, fmt::format("has no gradients to compare: they are recorded of normalizers by mean "
-                                          "squares over positions, such as un, not of {}",
-                                          run.phases[0].recording.normalizer));
+    throw FileError(run.path,
+                    fmt::format("has no gradients to compare: no site has SITE.dx, which is recorded of normalizers by "
+                                "mean squares over positions, such as un with mode = \"paper\"; this is {}",
+                                run.phases[0].recording.normalizer));
   return sites;
 }
 

@@ -1,4 +1,4 @@
-// foldgrad grid: runs that differ in chosen keys, and a table of them.
+// foldgrad grid: runs that differ in chosen keys, and tables of them.
 #include "train/config/grid.h"
 
 #include <fmt/format.h>
@@ -7,7 +7,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -17,10 +16,12 @@
 #include "engine/files/atomic_file.h"
 #include "train/commands/commands.h"
 #include "train/config/config.h"
+#include "train/reports/grid_results.h"
 #include "train/reports/run_log.h"
 #include "train/runs/directory.h"
 #include "train/system/child_process.h"
 #include "train/system/exit_code.h"
+#include "train/system/signals.h"
 #include "train/system/streams.h"
 
 namespace foldgrad {
@@ -32,33 +33,6 @@ struct GridOptions {
   bool json = false;
 };
 
-struct GridRun {
-  std::size_t cell;
-  std::string path;
-  std::vector<std::string> command;  // foldgrad train ...
-  std::string outcome;               // "finished", "diverged", "exit code 3", ...
-};
-
-std::vector<GridRun> runs_of(const Grid& grid, const GridOptions& o) {
-  const int threads = std::max(1, int(std::thread::hardware_concurrency()) / o.jobs);
-  std::vector<GridRun> runs;
-  for (std::size_t c = 0; c < grid.cells.size(); ++c)
-    for (const std::int64_t seed : grid.seeds) {
-      const std::string path = fmt::format("{}/{}/seed-{}", o.out, grid.cells[c].folder, seed);
-      GridRun run{c,
-                  path,
-                  {std::filesystem::read_symlink("/proc/self/exe"), "train", grid.cells[c].config, "--out", path,
-                   "--resume", "--device", o.device, "--threads", fmt::format("{}", threads)},
-                  ""};
-      if (!o.data_directory.empty()) run.command.insert(run.command.end(), {"--data-dir", o.data_directory});
-      for (const std::string& setting : grid.cells[c].settings)
-        run.command.insert(run.command.end(), {"--set", setting});
-      run.command.insert(run.command.end(), {"--set", fmt::format("train.seed={}", seed)});
-      runs.push_back(std::move(run));
-    }
-  return runs;
-}
-
 // What a run's log says, empty where there is none, or one that is not at its end.
 std::string outcome_of(const std::string& run) {
   if (!std::filesystem::exists(RunDirectory(run).log())) return "";
@@ -66,107 +40,104 @@ std::string outcome_of(const std::string& run) {
   return outcome == "unfinished" ? "" : outcome;
 }
 
-// Whether the others may go on.
-bool train(GridRun& run) {
-  run.outcome = outcome_of(run.path);
-  if (!run.outcome.empty()) return true;
-  say("{}\n", run.path);
-  const ChildResult r = run_child(run.command, /*quiet=*/true);
-  if (r.status == kExitInterrupted) return false;
-  run.outcome =
-      r.status == kExitOk || r.status == kExitDiverged ? outcome_of(run.path) : fmt::format("exit code {}", r.status);
-  if (r.status != kExitOk && r.status != kExitDiverged)
-    say("warning: {}: ended with {}; see what it says: {}\n", run.path, r.status, fmt::join(run.command, " "));
-  return true;
-}
-
-bool train_all(std::vector<GridRun>& runs, int jobs) {
-  std::atomic<std::size_t> next = 0;
-  std::atomic<bool> go_on = true;
-  std::vector<std::thread> workers;
-  for (int j = 0; j < jobs; ++j)
-    workers.emplace_back([&] {
-      for (std::size_t i; go_on && (i = next++) < runs.size();)
-        if (!train(runs[i])) go_on = false;
-    });
-  for (std::thread& worker : workers) worker.join();
-  return go_on;
-}
-
-struct Spread {
-  double mean, deviation;
-};
-Spread spread_of(const std::vector<double>& values) {
-  Spread s{0, 0};
-  for (const double v : values) s.mean += v / double(values.size());
-  for (const double v : values) s.deviation += (v - s.mean) * (v - s.mean) / double(values.size() - 1);
-  s.deviation = values.size() > 1 ? std::sqrt(s.deviation) : 0;
-  return s;
-}
-
-struct CellResult {
-  std::string name;
-  std::vector<double> score, loss;  // of the runs that ended well
-  std::int64_t skips = 0;
-  std::vector<std::string> others;  // outcomes of the rest
-};
-
-std::vector<CellResult> results_of(const Grid& grid, const std::vector<GridRun>& runs, std::string& score) {
-  std::vector<CellResult> results;
-  for (const GridCell& cell : grid.cells) results.push_back({cell.name, {}, {}, 0, {}});
-  for (const GridRun& run : runs) {
-    CellResult& result = results[run.cell];
-    if (run.outcome != "finished" && run.outcome != "out of patience") {
-      result.others.push_back(run.outcome);
-      continue;
+// Trains the runs of a grid, some at a time, and writes its tables anew whenever one has ended.
+class GridTraining {
+ public:
+  explicit GridTraining(const GridOptions& o) : options_(o), grid_(read_grid(o.grid)) {
+    for (std::size_t c = 0; c < grid_.cells.size(); ++c) {
+      cells_.push_back(grid_.cells[c].name);
+      for (const std::int64_t seed : grid_.seeds) {
+        runs_.push_back({c, fmt::format("{}/{}/seed-{}", o.out, grid_.cells[c].folder, seed), ""});
+        commands_.push_back(command(grid_.cells[c], seed, runs_.back().path));
+      }
     }
-    const RunSummary summary = summary_of(read_run_log(run.path));
-    result.skips += summary.skips;
-    if (!summary.best) continue;
-    score = summary.score;
-    result.score.push_back(summary.best->at(summary.score));
-    result.loss.push_back(summary.best->at("loss"));
   }
-  return results;
-}
 
-std::string shown(const std::vector<double>& values, int decimals) {
-  if (values.empty()) return "-";
-  const Spread s = spread_of(values);
-  if (values.size() == 1) return fmt::format("{:.{}f}", s.mean, decimals);
-  return fmt::format("{:.{}f} ± {:.{}f}", s.mean, decimals, s.deviation, decimals);
-}
+  // False: it was interrupted.
+  bool train_all() {
+    make_directories(options_.out);
+    note_interrupts();
+    for (GridRun& run : runs_) run.outcome = outcome_of(run.path);
+    std::atomic<std::size_t> next = 0;
+    std::atomic<bool> go_on = true;
+    std::vector<std::thread> workers;
+    for (int j = 0; j < options_.jobs; ++j)
+      workers.emplace_back([&] {
+        for (std::size_t i; go_on && (i = next++) < runs_.size();)
+          if (!train(i) || interrupted()) go_on = false;
+      });
+    for (std::thread& worker : workers) worker.join();
+    if (go_on) write();
+    return go_on;
+  }
 
-std::string markdown(const std::vector<CellResult>& results, const std::string& score) {
-  std::string text = fmt::format("| cell | runs | {} | loss | skips | others |\n|---|---|---|---|---|---|\n", score);
-  for (const CellResult& r : results)
-    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", r.name, r.score.size(), shown(r.score, 2),
-                        shown(r.loss, 4), r.skips, fmt::join(r.others, ", "));
-  return text;
-}
+  GridResults results() const { return grid_results(cells_, runs_); }
+  bool any_failed() const {
+    return std::ranges::any_of(runs_, [](const GridRun& r) { return r.outcome.starts_with("exit code"); });
+  }
 
-nlohmann::ordered_json json_of(const std::vector<CellResult>& results, const std::string& score) {
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const CellResult& r : results)
-    all.push_back({{"cell", r.name}, {score, r.score}, {"loss", r.loss}, {"skips", r.skips}, {"others", r.others}});
-  return all;
-}
+ private:
+  std::vector<std::string> command(const GridCell& cell, std::int64_t seed, const std::string& path) const {
+    const int threads = std::max(1, int(std::thread::hardware_concurrency()) / options_.jobs);
+    std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe"),
+                                   "train",
+                                   cell.config,
+                                   "--out",
+                                   path,
+                                   "--resume",
+                                   "--device",
+                                   options_.device,
+                                   "--threads",
+                                   fmt::format("{}", threads)};
+    if (!options_.data_directory.empty()) words.insert(words.end(), {"--data-dir", options_.data_directory});
+    for (const std::string& setting : cell.settings) words.insert(words.end(), {"--set", setting});
+    words.insert(words.end(), {"--set", fmt::format("train.seed={}", seed)});
+    return words;
+  }
+
+  // Whether the others may go on.
+  bool train(std::size_t i) {
+    if (!runs_[i].outcome.empty()) return true;
+    say("{}\n", runs_[i].path);
+    const ChildResult r = run_child_until(commands_[i], /*quiet=*/true, interrupted);
+    if (r.status == kExitInterrupted) return false;
+    const bool has_ended = r.status == kExitOk || r.status == kExitDiverged;
+    if (!has_ended)
+      say("warning: {}: ended with {}; see what it says: {}\n", runs_[i].path, r.status, fmt::join(commands_[i], " "));
+    const std::lock_guard lock(mutex_);
+    runs_[i].outcome = has_ended ? outcome_of(runs_[i].path) : fmt::format("exit code {}", r.status);
+    try {
+      write();
+    } catch (const FileError& e) {  // it is written again when the next one has ended, and at the end
+      say("warning: {}\n", e.what());
+    }
+    return true;
+  }
+
+  void write() const {
+    const GridResults results = this->results();
+    write_file_atomically(options_.out + "/grid.md", grid_markdown(results));
+    write_file_atomically(options_.out + "/grid.html",
+                          grid_html(std::filesystem::path(options_.grid).filename(), results, runs_));
+  }
+
+  const GridOptions options_;
+  const Grid grid_;
+  std::vector<std::string> cells_;
+  std::vector<GridRun> runs_;
+  std::vector<std::vector<std::string>> commands_;  // of each run: foldgrad train ...
+  std::mutex mutex_;                                // of outcomes and tables
+};
 
 int run_grid(const GridOptions& o) {
-  const Grid grid = read_grid(o.grid);
-  make_directories(o.out);
-  std::vector<GridRun> runs = runs_of(grid, o);
-  if (!train_all(runs, o.jobs)) return kExitInterrupted;
-  std::string score = "score";
-  const std::vector<CellResult> results = results_of(grid, runs, score);
-  const std::string table = markdown(results, score);
-  write_file_atomically(o.out + "/grid.md", table);
+  GridTraining training(o);
+  if (!training.train_all()) return kExitInterrupted;
+  const GridResults results = training.results();
   if (o.json)
-    print_json(json_of(results, score));
+    print_json(grid_json(results));
   else
-    fmt::print("{}", table);
-  const bool failed = std::ranges::any_of(runs, [](const GridRun& r) { return r.outcome.starts_with("exit code"); });
-  return failed ? kExitCheckFailed : kExitOk;
+    fmt::print("{}", grid_markdown(results));
+  return training.any_failed() ? kExitCheckFailed : kExitOk;
 }
 
 }  // namespace

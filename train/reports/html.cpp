@@ -40,8 +40,10 @@ std::string filled(std::string_view page, const std::map<std::string_view, std::
 
 }  // namespace
 
-std::string report_html(const std::vector<RunLog>& runs) {
-  return filled(kReportTemplate, {{"title", escaped(title_of(runs))}, {"data", for_script(report_data(runs))}});
+std::string report_page(const std::string& title, const nlohmann::ordered_json& data) {
+  return filled(kReportTemplate, {{"title", escaped(title)}, {"data", for_script(data)}});
 }
+
+std::string report_html(const std::vector<RunLog>& runs) { return report_page(title_of(runs), report_data(runs)); }
 
 }  // namespace foldgrad

@@ -21,6 +21,10 @@ nlohmann::ordered_json report_data(const std::vector<RunLog>& runs);
 // One HTML file that needs no other, nor a network. Where the build had no Chart.js it has tables only, and says so.
 std::string report_html(const std::vector<RunLog>& runs);
 
+// The page of other data of that kind; runs need only be summaries with events. Then "grid" may be there, rows of text
+// with a head, of which the first is of cells and each run has the index, "cell".
+std::string report_page(const std::string& title, const nlohmann::ordered_json& data);
+
 // Columns of words: one line for each run.
 std::string comparison_table(const std::vector<RunSummary>& runs);
 

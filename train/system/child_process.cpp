@@ -7,10 +7,19 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 namespace foldgrad {
 
-ChildResult run_child(std::vector<std::string> arguments, bool quiet) {
+namespace {
+
+struct Started {
+  int error;
+  pid_t child;
+};
+
+Started start(std::vector<std::string>& arguments, bool quiet, bool leads_group) {
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
@@ -19,7 +28,8 @@ ChildResult run_child(std::vector<std::string> arguments, bool quiet) {
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, short(POSIX_SPAWN_SETSIGMASK | (leads_group ? POSIX_SPAWN_SETPGROUP : 0)));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   if (quiet)
@@ -29,11 +39,34 @@ ChildResult run_child(std::vector<std::string> arguments, bool quiet) {
   const int error = posix_spawnp(&child, pointers[0], &actions, &attributes, pointers.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
+  return {error, child};
+}
+
+ChildResult ended(int status) { return {0, WIFEXITED(status) ? WEXITSTATUS(status) : -1}; }
+
+}  // namespace
+
+ChildResult run_child(std::vector<std::string> arguments, bool quiet) {
+  const auto [error, child] = start(arguments, quiet, /*leads_group=*/false);
   if (error != 0) return {error, -1};
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  return {0, WIFEXITED(status) ? WEXITSTATUS(status) : -1};
+  return ended(status);
+}
+
+ChildResult run_child_until(std::vector<std::string> arguments, bool quiet, const std::function<bool()>& stop) {
+  const auto [error, child] = start(arguments, quiet, /*leads_group=*/true);
+  if (error != 0) return {error, -1};
+  bool told = false;
+  for (int status = 0;;) {
+    if (waitpid(child, &status, WNOHANG) == child) return ended(status);
+    if (!told && stop()) {
+      told = true;
+      kill(child, SIGTERM);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
 }
 
 }  // namespace foldgrad

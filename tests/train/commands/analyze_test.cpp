@@ -156,10 +156,11 @@ TEST_F(Analyze, SaysWhatIsWrong) {
   expect_error(2, "pnac " + run + " --density x", "--density: must end with .svg or .png, got x");
   expect_error(3, "pnac " + plain,
                plain + ": has no recordings: it must have been trained with record.from, such as [100, -200]");
-  expect_error(3, "gradient " + other,
-               other +
-                   ": has no gradients to compare: they are recorded of normalizers by mean squares over positions, "
-                   "such as un, not of ln");
+  expect_error(
+      3, "gradient " + other,
+      other +
+          ": has no gradients to compare: no site has SITE.dx, which is recorded of normalizers by mean squares "
+          "over positions, such as un with mode = \"paper\"; this is ln");
   expect_error(2, "pnac " + run, "--window must be at most 12, the iterations that are recorded, got 32");
   expect_error(2, "pnac " + run + " --window 7",
                "--window must be at least 8, the least sample of the test of normality, got 7");

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "tests/engine/error_message.h"
+#include "tests/train/spawned_program.h"
 #include "tests/train/tiny_run.h"
 #include "train/config/config.h"
 
@@ -47,6 +48,22 @@ TEST_F(GridRuns, TrainWhatIsListedAndGoOn) {
   EXPECT_EQ(events("out/M-=-4/seed-1", "start").size(), 2u);
   for (const char* ended : {"out/M-=-4/seed-2", "out/wild/seed-1"})
     EXPECT_EQ(events(ended, "start").size(), 1u) << ended;
+}
+
+// Tables are there before the end, and an interrupted run is saved.
+TEST_F(GridRuns, TablesFollowTheRuns) {
+  write_grid("[cells.short]\n[cells.wide]\ntrain.steps = 100000000\noutput.log_every = 1\n");
+  const std::string words = "grid " + files_ / "grid.toml" + " --data-dir " + files_.path() + " --device cpu --out " +
+                            files_ / "out" + " >/dev/null 2>&1";
+  SpawnedProgram program(words);
+  wait_until([&] { return exists("out/wide/seed-1/checkpoints/LATEST") || program.ended(); });
+  EXPECT_TRUE(contains(bytes("out/grid.md"), "\n| short | 1 | "));
+  EXPECT_TRUE(contains(bytes("out/grid.md"), "\n| wide | 0 | - | - | 0 | not ended |\n"));
+  EXPECT_TRUE(contains(bytes("out/grid.html"), "not ended"));
+  program.send(SIGTERM);
+  EXPECT_EQ(program.exit_code(), 130);
+  EXPECT_TRUE(events("out/wide/seed-1", "end").empty());
+  EXPECT_TRUE(contains(bytes("out/grid.md"), "not ended"));
 }
 
 TEST_F(GridRuns, ACellThatCannotRunIsSaid) {

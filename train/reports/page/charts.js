@@ -1,6 +1,7 @@
 // Charts, drawn by Chart.js: one for each curve, with a legend and a range of updates that all of these share.
 
 const charts = [];
+const kDashes = [[], [6, 3], [2, 2], [9, 2, 2, 2]];  // of the first eight lines, the next ones, ...
 const haveCharts = typeof Chart !== 'undefined';
 
 // A line, behind it the same before smoothing, and between the least and the greatest of several runs a band.
@@ -21,7 +22,7 @@ function datasetsOf(card) {
       borderWidth: 2,
       pointRadius: points.length > 40 ? 0 : 2.5,
       pointHoverRadius: 5,
-      borderDash: line.colour < 8 ? [] : [6, 3]
+      borderDash: kDashes[Math.floor(line.colour / 8) % kDashes.length]
     }];
     if (smooth) sets.push({...helper, data: column('y', false), borderWidth: 1, borderColor: colour + '55'});
     if (line.runs.length > 1)
@@ -223,6 +224,7 @@ function toolbar() {
       refresh();
     }
   });
+  means.checked = view.means = Boolean(data.grid && data.groups.length);
   return element(
       'div', {class: 'toolbar'}, element('div', {id: 'legend', class: 'legend', role: 'group', 'aria-label': 'Runs'}),
       element('label', {}, 'Smooth training curves', smoothing),

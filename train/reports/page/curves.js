@@ -45,12 +45,12 @@ function curvesIn(runs) {
 
 // A line is the mean over its runs; with one run the run itself.
 function lines() {
-  const single = index => ({key: data.runs[index].name, runs: [index], colour: index});
+  const single = index => ({key: data.runs[index].name, runs: [index], colour: colourIndex(index)});
   const all = data.runs.map((_, index) => index);
   if (!view.means) return all.map(single);
   const grouped = new Set(data.groups.flat());
   return [
-    ...data.groups.map(group => ({key: groupName(group), runs: group, colour: group[0]})),
+    ...data.groups.map(group => ({key: groupName(group), runs: group, colour: colourIndex(group[0])})),
     ...all.filter(index => !grouped.has(index)).map(single)
   ];
 }

@@ -3,6 +3,7 @@
 const data = JSON.parse(document.querySelector('#data').textContent);
 
 const kSections = [
+  {id: 'grid', title: 'Grid', content: gridSection},
   {id: 'runs', title: 'Runs', content: summarySection},
   {id: 'settings', title: 'What differs', content: differencesSection},
   {id: 'exhibits', title: 'Results', content: exhibitsSection},
@@ -11,6 +12,8 @@ const kSections = [
   {id: 'recordings', title: 'Recordings', content: recordingsSection},
   {id: 'details', title: 'Details', content: detailsSection},
 ];
+const kGridSections = ['grid', 'curves', 'runs'];  // of many runs
+const sections = data.grid ? kGridSections.map(id => kSections.find(section => section.id === id)) : kSections;
 
 // The system's theme, until the button is pressed.
 function followTheme() {
@@ -31,7 +34,7 @@ function followTheme() {
 }
 
 followTheme();
-for (const {id, title, content} of kSections) {
+for (const {id, title, content} of sections) {
   const children = content();
   if (!children) continue;
   document.querySelector('#page').append(element('section', {id}, element('h2', {}, title), ...children));

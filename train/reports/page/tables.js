@@ -39,6 +39,7 @@ function scoreColumn(score, events) {
 }
 
 function groupName(group) {
+  if (data.grid) return cellName(data.runs[group[0]].cell);
   const names = group.map(index => data.runs[index].name);
   return 'mean of ' + (names.length > 2 ? `${names[0]} … ${names.at(-1)}` : names.join(', '));
 }
@@ -60,7 +61,7 @@ function summaryColumns() {
     return {title: score.title, run: (run, i) => cells[i], group: group => meanScore(score, group.map(i => best[i]))};
   });
   return [
-    {title: 'Run', run: (run, i) => element('span', {}, swatch(i), run.name), group: groupName},
+    {title: 'Run', run: (run, i) => element('span', {}, swatch(colourIndex(i)), run.name), group: groupName},
     {title: 'Normalizer', run: run => run.norm, group: group => data.runs[group[0]].norm},
     {title: 'Outcome', run: run => run.outcome, group: group => `${group.length} seeds`},
     {title: 'Steps', run: run => String(run.steps)},
@@ -94,6 +95,22 @@ function summarySection() {
                         null,
         data.groups.length ? 'Means are over runs that differ only in their seed, ± one standard deviation of them.' :
                              null)
+  ];
+}
+
+// What `foldgrad grid` prints; the first row is the head.
+const cellName = cell => data.grid[cell + 1][0];
+
+function gridSection() {
+  if (!data.grid) return null;
+  const [head, ...rows] = data.grid;
+  const cells = rows.map(([name, ...numbers], i) => ({cells: [element('span', {}, swatch(i), name), ...numbers]}));
+  return [
+    element('div', {class: 'card'}, table(head, cells)),
+    element(
+        'p', {class: 'note'},
+        'Best validations of the runs that ended well; of several the mean ± one standard deviation. foldgrad report ' +
+            'has more of each run.')
   ];
 }
 

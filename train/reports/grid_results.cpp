@@ -1,0 +1,113 @@
+#include "train/reports/grid_results.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "train/reports/report.h"
+#include "train/runs/directory.h"
+
+namespace foldgrad {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Spread {
+  double mean, deviation;
+};
+Spread spread_of(const std::vector<double>& values) {
+  Spread s{0, 0};
+  for (const double v : values) s.mean += v / double(values.size());
+  for (const double v : values) s.deviation += (v - s.mean) * (v - s.mean) / double(values.size() - 1);
+  s.deviation = values.size() > 1 ? std::sqrt(s.deviation) : 0;
+  return s;
+}
+
+std::string shown(const std::vector<double>& values, int decimals) {
+  if (values.empty()) return "-";
+  const Spread s = spread_of(values);
+  if (values.size() == 1) return fmt::format("{:.{}f}", s.mean, decimals);
+  return fmt::format("{:.{}f} ± {:.{}f}", s.mean, decimals, s.deviation, decimals);
+}
+
+std::vector<std::vector<std::string>> table_of(const GridResults& results) {
+  std::vector<std::vector<std::string>> rows{{"cell", "runs", results.score, "loss", "skips", "others"}};
+  for (const GridResults::Cell& c : results.cells)
+    rows.push_back({c.name, fmt::format("{}", c.score.size()), shown(c.score, 2), shown(c.loss, 4),
+                    fmt::format("{}", c.skips), fmt::format("{}", fmt::join(c.others, ", "))});
+  return rows;
+}
+
+// What curves are made of.
+ordered_json events_of(const RunLog& log) {
+  const std::size_t every = (log.of_kind("train").size() + kMostGridEvents - 1) / kMostGridEvents;
+  std::size_t trained = 0;
+  ordered_json events = ordered_json::array();
+  for (const ordered_json& event : log.events) {
+    const std::string kind = event.at("event");
+    if (kind == "validate" || (kind == "train" && trained++ % every == 0)) events.push_back(event);
+  }
+  return events;
+}
+
+}  // namespace
+
+GridResults grid_results(const std::vector<std::string>& cells, const std::vector<GridRun>& runs) {
+  GridResults results;
+  for (const std::string& cell : cells) results.cells.push_back({cell, {}, {}, 0, {}});
+  for (const GridRun& run : runs) {
+    GridResults::Cell& cell = results.cells[run.cell];
+    if (run.outcome != "finished" && run.outcome != "out of patience") {
+      cell.others.push_back(run.outcome.empty() ? "not ended" : run.outcome);
+      continue;
+    }
+    const RunSummary summary = summary_of(read_run_log(run.path));
+    cell.skips += summary.skips;
+    if (!summary.best) continue;
+    results.score = summary.score;
+    cell.score.push_back(summary.best->at(summary.score));
+    cell.loss.push_back(summary.best->at("loss"));
+  }
+  return results;
+}
+
+std::string grid_markdown(const GridResults& results) {
+  const std::vector<std::vector<std::string>> rows = table_of(results);
+  std::string text;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    text += fmt::format("| {} |\n", fmt::join(rows[i], " | "));
+    if (i == 0) text += "|---|---|---|---|---|---|\n";
+  }
+  return text;
+}
+
+ordered_json grid_json(const GridResults& results) {
+  ordered_json all = ordered_json::array();
+  for (const GridResults::Cell& c : results.cells)
+    all.push_back(
+        {{"cell", c.name}, {results.score, c.score}, {"loss", c.loss}, {"skips", c.skips}, {"others", c.others}});
+  return all;
+}
+
+std::string grid_html(const std::string& title, const GridResults& results, const std::vector<GridRun>& runs) {
+  std::vector<std::vector<std::size_t>> by_cell(results.cells.size());
+  ordered_json shown_runs = ordered_json::array();
+  for (const GridRun& run : runs) {
+    if (!std::filesystem::exists(RunDirectory(run.path).log())) continue;
+    RunLog log = read_run_log(run.path);
+    log.name = fmt::format("{}, {}", results.cells[run.cell].name, std::filesystem::path(run.path).filename().string());
+    ordered_json one = summary_json(summary_of(log));
+    one["events"] = events_of(log);
+    one["cell"] = run.cell;
+    by_cell[run.cell].push_back(shown_runs.size());
+    shown_runs.push_back(std::move(one));
+  }
+  ordered_json data{{"runs", shown_runs}, {"groups", ordered_json::array()}, {"grid", table_of(results)}};
+  for (const std::vector<std::size_t>& group : by_cell)
+    if (group.size() > 1) data["groups"].push_back(group);
+  return report_page(title, data);
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,39 @@
+// What the runs of a grid have come to, as tables and as a page.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace foldgrad {
+
+struct GridRun {
+  std::size_t cell;
+  std::string path;
+  std::string outcome;  // "finished", "diverged", "exit code 3", ...; empty while it has not ended
+};
+
+struct GridResults {
+  struct Cell {
+    std::string name;
+    std::vector<double> score, loss;  // of the runs that ended well, the best validation's
+    std::int64_t skips = 0;           // in these
+    std::vector<std::string> others;  // outcomes of the rest
+  };
+  std::string score = "score";  // the one that decides
+  std::vector<Cell> cells;
+};
+
+// Throws FileError for the log of a run that has ended.
+GridResults grid_results(const std::vector<std::string>& cells, const std::vector<GridRun>& runs);
+
+// Means with standard deviations over the runs of a cell, as a table.
+std::string grid_markdown(const GridResults& results);
+nlohmann::ordered_json grid_json(const GridResults& results);
+
+// Of a run's events of training a grid's page has at most as many, evenly chosen.
+constexpr std::size_t kMostGridEvents = 400;
+
+// One HTML file that needs no other: the table, and the curves of all runs that have a log.
+std::string grid_html(const std::string& title, const GridResults& results, const std::vector<GridRun>& runs);
+
+}  // namespace foldgrad
