@@ -92,8 +92,7 @@ Plot plot_of(const ChannelTrace& t, const std::string& title, std::int64_t windo
   const auto add = [&](const std::string& name, const std::vector<double>& values) {
     Series series{name, {}};
     const std::size_t first = t.updates.size() - values.size();
-    for (std::size_t i = 0; i < values.size(); ++i)
-      if (std::isfinite(values[i])) series.points.emplace_back(double(t.updates[first + i]), values[i]);
+    for (std::size_t i = 0; i < values.size(); ++i) series.points.emplace_back(double(t.updates[first + i]), values[i]);
     plot.series.push_back(std::move(series));
   };
   add(t.name.substr(0, 1), t.values);

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cmath>
+#include <iterator>
+
 #include "engine/check.h"
 #include "engine/files/atomic_file.h"
 #include "train/system/child_process.h"
@@ -11,6 +15,10 @@ namespace foldgrad {
 namespace {
 
 constexpr int kWidth = 640, kHeight = 360;
+// After Okabe and Ito, whose eight the colour-blind tell apart, but darker where white paper needs it.
+constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#007f5f", "#a8458a",
+                                    "#2c2c2c", "#b8860b", "#2f9fd8", "#7a7a00"};
+constexpr std::size_t kMostMarks = 60;  // longer curves are lines alone, or marks would hide them
 
 // In single quotes nothing is special to gnuplot but the quote, which is doubled, and the line's end.
 std::string quoted(std::string text) {
@@ -43,14 +51,17 @@ std::string script_of(const Plot& plot) {
   s += "set grid lc '#dddddd'\n";
   std::string curves;
   for (std::size_t k = 0; k < plot.series.size(); ++k) {
+    const Series& series = plot.series[k];
     std::string points;
-    for (const auto& [x, y] : plot.series[k].points)
-      if (!plot.logarithmic || y > 0) points += fmt::format("{} {}\n", x, y);
-    if (points.empty()) continue;
+    for (const auto& [x, y] : series.points)
+      points += std::isfinite(y) && (!plot.logarithmic || y > 0) ? fmt::format("{} {}\n", x, y) : "\n";
+    if (points.find_first_not_of('\n') == std::string::npos) continue;
     s += fmt::format("$data{} << END\n{}END\n", k, points);
-    // A single point has no line. There are eight colours; then dashes tell curves apart.
-    curves += fmt::format("{}$data{} with linespoints lt {} dt {} pt 7 ps 0.3 title {}", curves.empty() ? "" : ", ", k,
-                          k % 8 + 1, k / 8 + 1, quoted(plot.series[k].name));
+    // A single point has no line. When the colours have come to an end, dashes tell curves apart.
+    const bool marks = series.points.size() <= kMostMarks;
+    curves += fmt::format("{}$data{} with {} lc rgb '{}' dt {} title {}", curves.empty() ? "" : ", ", k,
+                          marks ? "linespoints pt 7 ps 0.3" : "lines", kColours[k % std::size(kColours)],
+                          k / std::size(kColours) + 1, quoted(series.name));
   }
   // Without any point gnuplot would refuse; an empty axis says as much.
   return s + (curves.empty() ? "plot [0:1][0:1] -1 notitle\n" : "plot " + curves + "\n");
@@ -123,7 +134,11 @@ void draw_into(const std::string& path, const std::vector<Plot>& plots, std::siz
     file = drawn_png(plots, columns);
   else if (const std::vector<std::string> pictures = draw(plots); !pictures.empty())
     file = side_by_side(pictures, columns);
-  if (file.empty()) throw std::runtime_error("plots need the program gnuplot (apt-get install gnuplot-nox)");
+  if (file.empty())
+    throw std::runtime_error(run_child({"gnuplot", "--version"}, /*quiet=*/true).error == ENOENT
+                                 ? "plots need the program gnuplot (apt-get install gnuplot-nox)"
+                                 : "gnuplot is there, but has failed to draw; it must be able to write SVG and PNG "
+                                   "(apt-get install gnuplot-nox)");
   write_file_atomically(path, file);
 }
 

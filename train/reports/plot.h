@@ -8,12 +8,12 @@ namespace foldgrad {
 
 struct Series {
   std::string name;
-  std::vector<std::pair<double, double>> points;  // finite
+  std::vector<std::pair<double, double>> points;  // where y is not finite, the curve has a gap
 };
 
 struct Plot {
   std::string title, x_label, y_label;
-  bool logarithmic = false;  // y; points that are not positive are left out
+  bool logarithmic = false;  // y; where it is not positive, curves have gaps
   std::vector<Series> series;
   std::vector<std::vector<double>> heat_map = {};  // in the place of series: [y][x], counted from 1; mostly in [0, 1]
 };
@@ -25,7 +25,7 @@ std::vector<std::string> draw(const std::vector<Plot>& plots);
 bool is_picture(const std::string& path);
 
 // Draws them into one file, SVG or PNG as its name says, in rows of `columns`. Throws std::invalid_argument for another
-// name, std::runtime_error where there is no gnuplot, FileError.
+// name, std::runtime_error where there is no gnuplot or it fails, FileError.
 void draw_into(const std::string& path, const std::vector<Plot>& plots, std::size_t columns);
 
 }  // namespace foldgrad

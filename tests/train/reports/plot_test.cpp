@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -42,6 +43,41 @@ TEST(Plot, IntoFiles) {
   EXPECT_EQ(svg.substr(svg.find("viewBox"), 23), "viewBox=\"0 0 1280 720\">");
   for (const char* colour : {"rgb(  0,   0,   4)", "rgb(252, 253, 191)"})
     EXPECT_NE(svg.find(colour), std::string::npos) << colour;
+}
+
+// A line over them would be read as values.
+TEST(Plot, GapsWhereNothingIsFinite) {
+  if (std::system("gnuplot --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no gnuplot here";
+  const auto stretches = [](const Plot& plot) {
+    const std::string svg = draw({plot}).at(0);
+    std::size_t n = 0;  // the curve's colour is nobody else's; a stretch begins with M
+    for (std::size_t at = 0; (at = svg.find("<path stroke='rgb(  0, 114, 178)'", at)) != std::string::npos; ++at)
+      n += std::size_t(
+          std::count(svg.begin() + std::ptrdiff_t(at), svg.begin() + std::ptrdiff_t(svg.find("/>", at)), 'M'));
+    return n;
+  };
+  std::vector<std::pair<double, double>> points;
+  for (int i = 0; i < 100; ++i) points.emplace_back(i, 1 + i % 7);
+  Plot plot{"one", "x", "y", true, {{"a", points}}};
+  const std::size_t whole = stretches(plot);  // the curve, and its line in the key
+  plot.series[0].points[50].second = NAN;
+  EXPECT_EQ(stretches(plot), whole + 1);
+  plot.series[0].points[20].second = -1;
+  EXPECT_EQ(stretches(plot), whole + 2);
+}
+
+TEST(Plot, AGnuplotThatFailsIsNotMissing) {
+  const TemporaryDirectory files;
+  const std::string path = std::getenv("PATH");
+  write_bytes(files / "gnuplot", "#!/bin/sh\nexit 1\n");
+  std::filesystem::permissions(files / "gnuplot", std::filesystem::perms::owner_all);
+  setenv("PATH", files.path().c_str(), 1);
+  EXPECT_EQ(
+      message<std::runtime_error>([&] {
+        draw_into(files / "a.svg", {{"a", "x", "y", false, {}}}, 1);
+      }),
+      "gnuplot is there, but has failed to draw; it must be able to write SVG and PNG (apt-get install gnuplot-nox)");
+  setenv("PATH", path.c_str(), 1);
 }
 
 TEST(Plot, NothingIsDrawnWithoutGnuplot) {
