@@ -144,6 +144,7 @@ TrainingReport Trainer::report() {
   report.work = sums_.work;
   report.loss = sums_.loss / double(sums_.weight);
   report.seconds = sums_.seconds;
+  if (graphs_ && graphs_->refusal() != told_refusal_) report.refused_capture = told_refusal_ = graphs_->refusal();
   sums_ = {};
   return report;
 }

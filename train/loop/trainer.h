@@ -77,6 +77,7 @@ struct TrainingReport {
   std::int64_t weight = 0, work = 0;
   double seconds = 0;
   std::vector<std::string> failures;  // skipped or rolled back: what Diverged would have said
+  std::string refused_capture = {};   // why steps stay eager that would have been graphs; said once
 
   double work_per_second() const { return double(work) / seconds; }
 };
@@ -143,6 +144,7 @@ class Trainer {
   // batch the step of its random numbers and its weight; the optimizer's.
   Tensor numbers_;
   std::optional<StepGraphs> graphs_;
+  std::string told_refusal_;
   UpdateObserver* observer_ = nullptr;
   std::optional<WeightAverage> average_;
   std::optional<RoundedWeights> rounded_;  // in bf16

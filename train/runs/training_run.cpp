@@ -190,6 +190,8 @@ void TrainingRun::report(bool due) try {
     log({{"event", "not_finite"}, {"step", trainer_.updates()}, {"action", train_.on_nan}, {"message", failure}});
   }
   if (!due) return;
+  if (!r.refused_capture.empty())
+    progress_->warn(fmt::format("this step is not run as a CUDA graph, which would be faster: {}", r.refused_capture));
   const std::string speed = fmt::format("{:.0f} {}/s", r.work_per_second(), task_->unit_of_work());
   progress_->set_status(fmt::format("loss {:.4f}  {}", r.loss, speed));
   progress_->print(fmt::format("step {:>6}/{}  loss {:7.4f}  gradient {:7.3f}  lr {:.2e}  {}", r.updates, train_.steps,

@@ -228,6 +228,40 @@ TEST_F(StepGraphsTest, AStepThatReadsTheDeviceStaysEager) {
   EXPECT_EQ(run.graphs.captures(), 1);
 }
 
+// A task whose loss cannot be captured.
+class ReadingTask final : public Task {
+ public:
+  explicit ReadingTask(Task& task) : task_(task) {}
+  Model& model() override { return task_.model(); }
+  Examples next() override { return task_.next(); }
+  DataCursor cursor() const override { return task_.cursor(); }
+  void seek(DataCursor cursor) override { task_.seek(cursor); }
+  Var loss(const Examples& examples, const ForwardPass& pass) override {
+    const Var loss = task_.loss(examples, pass);
+    loss.value().item();
+    return loss;
+  }
+  Validation validate() override { return task_.validate(); }
+  std::string deciding_score() const override { return ""; }
+  std::string unit_of_work() const override { return "tokens"; }
+  void write_companions(const std::string&) const override {}
+
+ private:
+  Task& task_;
+};
+
+TEST_F(StepGraphsTest, TheReportSaysOnceWhyStepsStayEager) {
+  DeviceTraining run(narrow_config(small_config("ln")), {});
+  ReadingTask reads(run.task);
+  Trainer trainer(reads, run.optimizer, run.schedule, {});
+  trainer.step();
+  EXPECT_EQ(trainer.report().refused_capture, "") << "nothing has been tried";
+  trainer.step();
+  EXPECT_TRUE(trainer.report().refused_capture.ends_with("a copy to the host cannot be captured"));
+  trainer.step();
+  EXPECT_EQ(trainer.report().refused_capture, "");
+}
+
 TEST_F(StepGraphsTest, GraphsAreBoundedAndTheIdleOnesGiveWay) {
   Doubling run;
   for (int round = 0; round < 3; ++round)
