@@ -135,8 +135,10 @@ void Tape::backward(const Var& y, Tensor dy) {
   seed_gradient(y, std::move(dy));
   consumed_ = true;
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
-    Tensor grad = std::move(slots_[(*node)->output()].grad);
-    slots_[(*node)->output()].grad = {};
+    Slot& result = slots_[(*node)->output()];
+    fill_columns(result);
+    Tensor grad = std::move(result.grad);
+    result.grad = {};
     if (grad.defined()) {
       if (check_finite_step_ >= 0) require_finite(grad, (*node)->name(), "gradient of the result", (*node)->scope());
       const InBackward here(**node);
@@ -146,6 +148,7 @@ void Tape::backward(const Var& y, Tensor dy) {
     }
     node->reset();
   }
+  for (Slot& slot : slots_) fill_columns(slot);
   late_->finish();
   nodes_.clear();
 }
@@ -176,10 +179,30 @@ void Tape::contribute(int id, const Tensor& grad) {
     }
     p->has_grad = true;
   } else if (slot.grad.defined()) {
+    fill_columns(slot);
     accumulate(slot.grad, grad);
   } else {
     slot.grad = grad;
   }
+}
+
+// Row by row, which is slow: in models somebody reads each column.
+void Tape::fill_columns(Slot& slot) {
+  if (slot.columns.empty()) return;
+  std::sort(slot.columns.begin(), slot.columns.end());
+  const std::int64_t width = slot.shape[-1], size = std::int64_t(size_of(slot.dtype));
+  const auto fill = [&](std::int64_t begin, std::int64_t end) {
+    char* row = static_cast<char*>(slot.grad.raw());
+    for (std::int64_t r = 0; r < slot.grad.size() / width && begin < end; ++r, row += width * size)
+      memory::zero(slot.device, row + begin * size, std::size_t((end - begin) * size));
+  };
+  std::int64_t written = 0;
+  for (const auto& [begin, end] : slot.columns) {
+    fill(written, begin);
+    written = end;
+  }
+  fill(written, width);
+  slot.columns.clear();
 }
 
 std::pair<Tensor, GradMode> Tape::grad_place(Parameter& p) {
@@ -231,50 +254,6 @@ Tape::Scope::Scope(Tape& tape, const std::string& name) : tape_(tape), outer_(ta
 Tape::Scope::~Scope() {
   tape_.scope_ = outer_;
   where().scope = outer_;
-}
-
-std::pair<Tensor, GradMode> NodeGrads::place(int k) {
-  const int id = node_.inputs()[k];
-  return tape_.slots_[id].wants_grad && tape_.slots_[id].rounded() ? temporary(id) : exact_place(k);
-}
-
-std::pair<Tensor, GradMode> NodeGrads::exact_place(int k) {
-  const std::vector<int>& inputs = node_.inputs();
-  const int id = inputs[k];
-  Tape::Slot& slot = tape_.slots_[id];
-  if (!slot.wants_grad) return {Tensor(), GradMode::set};
-  if (std::find(inputs.begin(), inputs.begin() + k, id) != inputs.begin() + k) return temporary(id);
-  if (slot.parameter) return tape_.grad_place(*slot.parameter);
-  if (slot.grad.defined()) return {slot.grad, GradMode::add};
-  slot.grad = Tensor::empty(slot.shape, slot.dtype, slot.device);
-  return {slot.grad, GradMode::set};
-}
-
-std::pair<Tensor, GradMode> NodeGrads::temporary(int id) {
-  const Tape::Slot& slot = tape_.slots_[id];
-  temporary_.emplace_back(id, Tensor::empty(slot.shape, slot.dtype, slot.device));
-  return {temporary_.back().second, GradMode::set};
-}
-
-bool NodeGrads::is_parameters(int k, const Tensor& place) const {
-  const Parameter* parameter = tape_.slots_[node_.inputs()[k]].parameter;
-  return parameter && parameter->grad.raw() == place.raw();
-}
-
-void NodeGrads::pass_dy(int k) {
-  const int id = node_.inputs()[k];
-  Tape::Slot& slot = tape_.slots_[id];
-  if (!slot.wants_grad) return;
-  const Tensor shaped = dy_.reshape(slot.shape);
-  // Contributions are added in place, so dy's memory may become the gradient of one operand only.
-  if (slot.grad.shares_storage_with(dy_)) slot.grad = slot.grad.clone();
-  const bool first = !slot.grad.defined() && !(slot.parameter && slot.parameter->has_grad);
-  tape_.contribute(id, first && dy_taken_ ? shaped.clone() : shaped);
-  dy_taken_ |= first;
-}
-
-void NodeGrads::finish() {
-  for (const auto& [id, grad] : temporary_) tape_.contribute(id, grad);
 }
 
 }  // namespace foldgrad

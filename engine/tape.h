@@ -182,6 +182,7 @@ class Tape {
     bool produced;  // by a node: its gradient is released once that node is done
     Parameter* parameter = nullptr;
     Tensor grad = {};
+    std::vector<std::pair<std::int64_t, std::int64_t>> columns = {};  // of grad, that are written; empty: all
 
     bool rounded() const { return parameter && dtype != parameter->value.dtype(); }
   };
@@ -196,6 +197,7 @@ class Tape {
   void seed_gradient(const Var& y, Tensor dy);
   void contribute(int id, const Tensor& grad);  // adds; keeps the tensor itself if it is the first
   std::pair<Tensor, GradMode> grad_place(Parameter& parameter);
+  static void fill_columns(Slot& slot);  // those of its gradient that are not written, with zeros
   void require_finite(const Tensor& t, const char* op, const char* what, const std::string& scope) const;
 
   bool recording_;
@@ -228,6 +230,13 @@ class NodeGrads {
   }
   // The same for code that is not a template over the element type.
   std::pair<Tensor, GradMode> place(int k);
+  // The place of the whole gradient for a node that reads only columns [begin, end) of operand k, by its last axis, and
+  // writes no others. Several such nodes of one value write into one gradient; columns of none of them become zero.
+  template <class T>
+  GradOut<T> columns_out(int k, std::int64_t begin, std::int64_t end) {
+    const auto [tensor, mode] = columns_place(k, begin, end);
+    return tensor.defined() ? GradOut<T>{tensor.template data<T>(), mode} : GradOut<T>{};
+  }
 
   // The same where the gradient can also be written in f32, as the parameters of Tape::parameter(p, rounded) have
   // theirs: then it does not go through bf16. To be preferred for sums over rows and products.
@@ -255,6 +264,9 @@ class NodeGrads {
   const Node& node_;
   Tensor dy_;
   bool dy_taken_;  // others share its memory, or it has become the gradient of an operand
+  std::pair<Tensor, GradMode> columns_place(int k, std::int64_t begin, std::int64_t end);
+  // Whether an operand before k is the same value.
+  bool repeats(int k) const;
   std::pair<Tensor, GradMode> temporary(int id);
   // Whether operand k is a parameter and the place its gradient itself.
   bool is_parameters(int k, const Tensor& place) const;

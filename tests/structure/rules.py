@@ -52,7 +52,7 @@ ALLOWED = {
     "train": ["engine", "engine/cpu", "train/commands", "train/runs", "train/system"],
 }
 
-FILE_LINES, FUNCTION_LINES, CORE_LINES = 300, 60, 1900
+FILE_LINES, FUNCTION_LINES, CORE_LINES = 300, 60, 2000
 LONG_TABLES = {"visit_config", "kAttention"}  # what lists things, a line each
 
 

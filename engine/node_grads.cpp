@@ -1,0 +1,80 @@
+#include <algorithm>
+
+#include "engine/tape.h"
+
+namespace foldgrad {
+
+std::pair<Tensor, GradMode> NodeGrads::place(int k) {
+  const int id = node_.inputs()[k];
+  return tape_.slots_[id].wants_grad && tape_.slots_[id].rounded() ? temporary(id) : exact_place(k);
+}
+
+std::pair<Tensor, GradMode> NodeGrads::exact_place(int k) {
+  const int id = node_.inputs()[k];
+  Tape::Slot& slot = tape_.slots_[id];
+  if (!slot.wants_grad) return {Tensor(), GradMode::set};
+  if (repeats(k)) return temporary(id);
+  if (slot.parameter) return tape_.grad_place(*slot.parameter);
+  if (slot.grad.defined()) {
+    Tape::fill_columns(slot);
+    return {slot.grad, GradMode::add};
+  }
+  slot.grad = Tensor::empty(slot.shape, slot.dtype, slot.device);
+  return {slot.grad, GradMode::set};
+}
+
+std::pair<Tensor, GradMode> NodeGrads::columns_place(int k, std::int64_t begin, std::int64_t end) {
+  const int id = node_.inputs()[k];
+  Tape::Slot& slot = tape_.slots_[id];
+  if (!slot.wants_grad || (begin == 0 && end == slot.shape[-1])) return place(k);
+  if (slot.parameter || repeats(k)) {
+    const auto whole = temporary(id);
+    temporary_.back().second.zero();
+    return whole;
+  }
+  const bool first = !slot.grad.defined();
+  if (first) slot.grad = Tensor::empty(slot.shape, slot.dtype, slot.device);
+  const bool untouched = std::all_of(slot.columns.begin(), slot.columns.end(), [&](const auto& written) {
+    return end <= written.first || begin >= written.second;
+  });
+  if (first || (!slot.columns.empty() && untouched)) {
+    slot.columns.emplace_back(begin, end);
+    return {slot.grad, GradMode::set};
+  }
+  Tape::fill_columns(slot);
+  return {slot.grad, GradMode::add};
+}
+
+bool NodeGrads::repeats(int k) const {
+  const std::vector<int>& inputs = node_.inputs();
+  return std::find(inputs.begin(), inputs.begin() + k, inputs[k]) != inputs.begin() + k;
+}
+
+std::pair<Tensor, GradMode> NodeGrads::temporary(int id) {
+  const Tape::Slot& slot = tape_.slots_[id];
+  temporary_.emplace_back(id, Tensor::empty(slot.shape, slot.dtype, slot.device));
+  return {temporary_.back().second, GradMode::set};
+}
+
+bool NodeGrads::is_parameters(int k, const Tensor& place) const {
+  const Parameter* parameter = tape_.slots_[node_.inputs()[k]].parameter;
+  return parameter && parameter->grad.raw() == place.raw();
+}
+
+void NodeGrads::pass_dy(int k) {
+  const int id = node_.inputs()[k];
+  Tape::Slot& slot = tape_.slots_[id];
+  if (!slot.wants_grad) return;
+  const Tensor shaped = dy_.reshape(slot.shape);
+  // Contributions are added in place, so dy's memory may become the gradient of one operand only.
+  if (slot.grad.shares_storage_with(dy_)) slot.grad = slot.grad.clone();
+  const bool first = !slot.grad.defined() && !(slot.parameter && slot.parameter->has_grad);
+  tape_.contribute(id, first && dy_taken_ ? shaped.clone() : shaped);
+  dy_taken_ |= first;
+}
+
+void NodeGrads::finish() {
+  for (const auto& [id, grad] : temporary_) tape_.contribute(id, grad);
+}
+
+}  // namespace foldgrad
