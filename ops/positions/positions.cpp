@@ -9,8 +9,22 @@ namespace foldgrad {
 namespace {
 
 struct SinusoidalPositionsNode {
+  Tensor mask;  // undefined without zero_padding
+
   const char* name() const { return "sinusoidal_positions"; }
-  void backward(NodeGrads& grads) { grads.pass_dy(0); }
+
+  void backward(NodeGrads& grads) {
+    if (!mask.defined()) return grads.pass_dy(0);
+    const Tensor& dy = grads.dy();
+    dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
+      const PositionsBackward<T> p{.dx = grads.out<T>(0),
+                                   .dy = dy.data<T>(),
+                                   .mask = mask.data<std::uint8_t>(),
+                                   .rows = mask.size(),
+                                   .columns = dy.shape()[2]};
+      FOLDGRAD_RUN(dy.device(), positions, p);
+    });
+  }
 };
 
 struct LearnedPositionsNode {
@@ -46,7 +60,7 @@ void check_table(const char* op, const Tensor& table, const Tensor& x, int first
                  x.shape()[1] + first, x.shape(), table.shape());
 }
 
-Tensor add_rows(const char* op, const Tensor& x, const std::uint8_t* mask, const Tensor& table) {
+Tensor add_rows(const char* op, const Tensor& x, const std::uint8_t* mask, const Tensor& table, bool zero_padding) {
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   dispatch_floating(op, x.dtype(), [&]<class T>(Type<T>) {
     const PositionsForward<T> p{.y = y.data<T>(),
@@ -55,7 +69,8 @@ Tensor add_rows(const char* op, const Tensor& x, const std::uint8_t* mask, const
                                 .mask = mask,
                                 .batch = x.shape()[0],
                                 .length = x.shape()[1],
-                                .columns = x.shape()[2]};
+                                .columns = x.shape()[2],
+                                .zero_padding = zero_padding};
     FOLDGRAD_RUN(x.device(), positions, p);
   });
   return y;
@@ -76,20 +91,20 @@ Tensor sinusoidal_table(std::int64_t rows, std::int64_t columns, DType dtype, De
   return table.to(dtype).to(device);
 }
 
-Var sinusoidal_positions(const Var& xv, const Var& maskv, const Tensor& table) {
+Var sinusoidal_positions(const Var& xv, const Var& maskv, const Tensor& table, bool zero_padding) {
   const Tensor &x = xv.value(), &mask = maskv.value();
   check_x("sinusoidal_positions", x);
   check_operand("sinusoidal_positions", "mask", mask, {x.shape()[0], x.shape()[1]}, DType::u8, x, "x");
   check_table("sinusoidal_positions", table, x, kPaddingPosition + 1);
-  const Tensor y = add_rows("sinusoidal_positions", x, mask.data<std::uint8_t>(), table);
-  return xv.tape().record(y, {xv, maskv}, SinusoidalPositionsNode{});
+  const Tensor y = add_rows("sinusoidal_positions", x, mask.data<std::uint8_t>(), table, zero_padding);
+  return xv.tape().record(y, {xv, maskv}, SinusoidalPositionsNode{.mask = zero_padding ? mask : Tensor()});
 }
 
 Var learned_positions(const Var& xv, const Var& tablev) {
   const Tensor& x = xv.value();
   check_x("learned_positions", x);
   check_table("learned_positions", tablev.value(), x, 0);
-  const Tensor y = add_rows("learned_positions", x, nullptr, tablev.value());
+  const Tensor y = add_rows("learned_positions", x, nullptr, tablev.value(), /*zero_padding=*/false);
   return xv.tape().record(y, {xv, tablev}, LearnedPositionsNode{});
 }
 

@@ -1,10 +1,9 @@
+#include "engine/cpu/rows.h"
 #include "engine/memory.h"
 #include "ops/positions/positions_kernels.h"
 
 namespace foldgrad {
 namespace {
-
-constexpr std::int64_t kParallelElements = 32768;
 
 // positions: [batch, length].
 template <class T>
@@ -27,16 +26,25 @@ void positions_cpu(const PositionsForward<T>& p) {
   const auto scratch = memory::allocate(Device::cpu, std::size_t(rows) * sizeof(std::int64_t));
   std::int64_t* positions = static_cast<std::int64_t*>(scratch.get());
   count_positions(p, positions);
-#pragma omp parallel for schedule(static) if (rows * p.columns >= kParallelElements)
-  for (std::int64_t r = 0; r < rows; ++r) {
+  for_rows_cpu(rows, p.columns, [&p, positions](std::int64_t r) {
     const PositionsForward<T> local = p;
     const std::int64_t position = positions[r];
     T* y = p.y + r * p.columns;
 #pragma omp simd
     for (std::int64_t c = 0; c < local.columns; ++c) y[c] = T(local.value(r, position, c));
-  }
+  });
+}
+
+template <class T>
+void positions_cpu(const PositionsBackward<T>& p) {
+  for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) {
+    const std::int64_t begin = r * p.columns;
+    write_cpu(p.dx, begin, begin + p.columns, bypasses_cache<T>(p.rows * p.columns),
+              [local = p, r](std::int64_t i) { return local.value(r, i); });
+  });
 }
 
 FOLDGRAD_INSTANTIATE(positions_cpu, PositionsForward);
+FOLDGRAD_INSTANTIATE(positions_cpu, PositionsBackward);
 
 }  // namespace foldgrad

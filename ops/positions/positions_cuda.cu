@@ -1,3 +1,4 @@
+#include "engine/cuda/matrix.h"
 #include "engine/cuda/reduce.h"
 #include "ops/positions/positions_kernels.h"
 
@@ -21,6 +22,19 @@ __global__ void forward_kernel(PositionsForward<T> p) {
     p.y[r * p.columns + c] = T(p.value(r, position, c));
 }
 
+template <class T>
+struct Backward {
+  PositionsBackward<T> p;
+
+  __device__ void operator()(std::int64_t i, std::int64_t) const { p.dx.put(i, p.value(0, i)); }
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(p.dx);
+    visit.element(p.dy);
+    visit.row(p.mask);
+  }
+};
+
 }  // namespace
 
 template <class T>
@@ -29,6 +43,12 @@ void positions_cuda(const PositionsForward<T>& p) {
          p);
 }
 
+template <class T>
+void positions_cuda(const PositionsBackward<T>& p) {
+  matrix_cuda<kPackSize<T>>("positions backward", p.rows, p.columns, Backward<T>{p});
+}
+
 FOLDGRAD_INSTANTIATE(positions_cuda, PositionsForward);
+FOLDGRAD_INSTANTIATE(positions_cuda, PositionsBackward);
 
 }  // namespace foldgrad

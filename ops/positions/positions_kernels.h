@@ -11,6 +11,7 @@ struct PositionsForward {
   const T *x, *table;        // [batch, length, columns], [.., columns]
   const std::uint8_t* mask;  // [batch, length]; null: the position of token t is t
   std::int64_t batch, length, columns;
+  bool zero_padding;
 
   // Of row r, step t of its sentence; `tokens`: up to it, with itself.
   FOLDGRAD_HD std::int64_t position(std::int64_t r, std::int64_t t, std::int64_t tokens) const {
@@ -18,10 +19,25 @@ struct PositionsForward {
     return kPaddingPosition + (mask[r] ? tokens : 0);  // [POS-2]
   }
   FOLDGRAD_HD compute_t<T> value(std::int64_t r, std::int64_t position, std::int64_t c) const {
+    if (zero_padding && position == kPaddingPosition) return 0;                             // [POS-6]
     return compute_t<T>(x[r * columns + c]) + compute_t<T>(table[position * columns + c]);  // [POS-3, POS-4]
   }
 };
 
+// With zero_padding.
+template <class T>
+struct PositionsBackward {
+  GradOut<T> dx;             // [rows, columns]
+  const T* dy;               // [rows, columns]
+  const std::uint8_t* mask;  // [rows]
+  std::int64_t rows, columns;
+
+  FOLDGRAD_HD compute_t<T> value(std::int64_t r, std::int64_t i) const {
+    return mask[r] ? compute_t<T>(dy[i]) : compute_t<T>(0);  // [POS-6]
+  }
+};
+
 FOLDGRAD_DECLARE(positions, PositionsForward);
+FOLDGRAD_DECLARE(positions, PositionsBackward);
 
 }  // namespace foldgrad

@@ -1,6 +1,7 @@
 #include "ops/positions/positions.h"
 
 #include <cmath>
+#include <limits>
 
 #include "tests/harness/op_spec.h"
 
@@ -14,14 +15,14 @@ Tensor mask_of(std::int64_t batch, std::int64_t length) {
   return Tensor::of({batch, length}, mask);
 }
 
-OpCase sinusoidal_case(std::int64_t B, std::int64_t T, std::int64_t C, bool large = false) {
-  return {.label = fmt::format("[{}, {}, {}]", B, T, C),
+OpCase sinusoidal_case(std::int64_t B, std::int64_t T, std::int64_t C, bool large = false, bool zero_padding = false) {
+  return {.label = fmt::format("[{}, {}, {}]{}", B, T, C, zero_padding ? ", zero at padding" : ""),
           .operands = {randn({B, T, C}, 1), mask_of(B, T)},
           .f =
-              [](const std::vector<Var>& v) {
+              [zero_padding](const std::vector<Var>& v) {
                 const Tensor& x = v[0].value();
-                return sinusoidal_positions(v[0], v[1],
-                                            sinusoidal_table(x.shape()[1] + 2, x.shape()[2], x.dtype(), x.device()));
+                const Tensor table = sinusoidal_table(x.shape()[1] + 2, x.shape()[2], x.dtype(), x.device());
+                return sinusoidal_positions(v[0], v[1], table, zero_padding);
               },
           .large = large};
 }
@@ -39,7 +40,8 @@ Var zeros(Tape& t, Shape shape, DType dtype = DType::f32) { return t.constant(Te
 const RegisterOp kSinusoidal({
     .name = "sinusoidal_positions",
     .cases = {sinusoidal_case(2, 5, 4), sinusoidal_case(1, 1, 1), sinusoidal_case(2, 3, 5), sinusoidal_case(1, 0, 4),
-              sinusoidal_case(1, 130, 6, true), sinusoidal_case(2, 3, 129, true)},
+              sinusoidal_case(1, 130, 6, true), sinusoidal_case(2, 3, 129, true), sinusoidal_case(2, 5, 4, false, true),
+              sinusoidal_case(1, 0, 4, false, true), sinusoidal_case(3, 7, 129, true, true)},
     .errors =
         {{"sinusoidal_positions: mask must be u8 [2, 3] on cpu, to go with x, which is f32 [2, 3, 4] on cpu, got u8 "
           "[2, 4] on cpu",
@@ -112,6 +114,20 @@ TEST(Positions, POS_2_POS_3_CountsTokensOnly) {
               (std::vector<double>{101, 101, 102, 103, 102, 103, 104, 101, 102, 101, 103, 101}));
     tape.backward(y, Tensor::full({3, 4, 1}, 7, DType::f64, device));
     EXPECT_EQ(tape.grad(x).values<double>(), std::vector<double>(12, 7));
+  }
+}
+
+TEST(Positions, POS_6_PaddingIsZeroWhateverStandsThere) {
+  for (Device device : devices()) {
+    Tape tape;
+    const double inf = std::numeric_limits<double>::infinity();
+    const Var x = tape.variable(Tensor::of<double>({1, 4, 1}, {inf, 100, 100, -1}, device));
+    const Var mask = tape.constant(Tensor::of<std::uint8_t>({1, 4}, {0, 1, 1, 0}, device));
+    const Tensor table = Tensor::of<double>({6, 1}, {0, 1, 2, 3, 4, 5}, device);
+    const Var y = sinusoidal_positions(x, mask, table, /*zero_padding=*/true);
+    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{0, 102, 103, 0}));
+    tape.backward(y, Tensor::of<double>({1, 4, 1}, {inf, 7, 8, 9}, device));
+    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{0, 7, 8, 0}));
   }
 }
 
