@@ -42,7 +42,10 @@ Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& 
 // Self-attention of one projection qkv [B, T, 3 H D], whose columns are q, then k, then v; nothing is split or copied.
 Var attention_packed(const Var& qkv, const AttentionOptions& options, const Var& mask = {});
 
-// The same of q and one projection kv [B, Tk, 2 H D], whose columns are k, then v.
-Var attention_packed_keys(const Var& q, const Var& kv, const AttentionOptions& options, const Var& mask = {});
+// The same of q and one projection kv [B, Tk, pairs 2 H D], whose columns are k and v for as many layers, one pair
+// behind the other; this is the layer of `pair`, counted from 0. Throws std::invalid_argument for a pair that is not
+// there.
+Var attention_packed_keys(const Var& q, const Var& kv, const AttentionOptions& options, const Var& mask = {},
+                          int pairs = 1, int pair = 0);
 
 }  // namespace foldgrad
