@@ -1,12 +1,10 @@
 #include "models/blocks/layers.h"
 
+#include "models/blocks/joint_layers.h"
 #include "ops/activation/bias_activation_dropout.h"
 #include "ops/arithmetic/arithmetic.h"
-#include "ops/attention/attention.h"
 #include "ops/cast/cast.h"
-#include "ops/linear/joint_linear.h"
 #include "ops/linear/linear.h"
-#include "ops/linear/side_by_side.h"
 #include "ops/weight_standardize/weight_standardize.h"
 
 namespace foldgrad {
@@ -18,39 +16,6 @@ constexpr WeightStandardizeOptions kStandardization{.unbiased = true};
 template <class T>
 void append(std::vector<T*>& all, const std::vector<T*>& more) {
   all.insert(all.end(), more.begin(), more.end());
-}
-
-// Moves the values of parameters side by side, and makes places for their gradients that lie so, if each then still
-// begins at 64 bytes, as kernels with packs like it.
-void lay_side_by_side(const std::vector<Parameter*>& parameters) {
-  std::vector<Shape> shapes;
-  for (const Parameter* p : parameters) {
-    if (p->value.bytes() % 64 != 0) return;
-    shapes.push_back(p->value.shape());
-  }
-  const Tensor& like = parameters[0]->value;
-  std::vector<Tensor> places = empty_side_by_side(shapes, like.dtype(), like.device());
-  const std::vector<Tensor> gradients = empty_side_by_side(shapes, like.dtype(), like.device());
-  for (std::size_t k = 0; k < places.size(); ++k) {
-    places[k].copy_from(parameters[k]->value);
-    parameters[k]->value = places[k];
-    parameters[k]->grad = gradients[k];
-  }
-}
-
-// In training on CUDA, where each launch costs the GPU time, all layers as one; otherwise nothing.
-std::optional<Var> joined(const std::vector<LinearLayer*>& layers, const Var& x, const ForwardPass& pass) {
-  if (x.device() != Device::cuda || !pass.training) return {};
-  std::vector<Var> weights, biases;
-  std::vector<Tensor> weight_values, bias_values;
-  for (LinearLayer* layer : layers) {
-    weights.push_back(layer->matrix(pass));
-    biases.push_back(pass.use(layer->bias));
-    weight_values.push_back(weights.back().value());
-    bias_values.push_back(biases.back().value());
-  }
-  if (!side_by_side(weight_values) || !side_by_side(bias_values)) return {};
-  return joint_linear(x, weights, biases);
 }
 
 }  // namespace
@@ -105,7 +70,7 @@ Var Sublayer::inner(const Var& x, const Tensor* mask, const ForwardPass& pass) {
   return place == NormPlace::post ? x : norm->apply(x, pass.norm(mask));
 }
 
-Var Sublayer::join(const Var& branch, const Var& x, const Tensor* mask, const ForwardPass& pass) {
+Var Sublayer::join(const Var& branch, const Var& x, const Tensor* mask, const ForwardPass& pass, Normalizer* next) {
   const NormContext context = pass.norm(mask);
   const Var kept = residual ? residual->apply(x, context) : x;
   const auto sum = [&] {
@@ -114,8 +79,10 @@ Var Sublayer::join(const Var& branch, const Var& x, const Tensor* mask, const Fo
     const Var z = linear(branch, out.matrix(pass));
     const Var b = pass.use(out.bias);
     const Var stream = s == 1 ? kept : scale(kept, s);
+    Normalizer* taker = place == NormPlace::post ? norm.get() : next;
     return bias_dropout_residual(z, b, stream, pass.dropout(dropout_), pass.random(stream_),
-                                 {pass.dropout(drop_path_), pass.random(path_stream_)});
+                                 {pass.dropout(drop_path_), pass.random(path_stream_)},
+                                 taker ? taker->ahead(z, context) : nullptr);
   };
   return place == NormPlace::post ? norm->apply(sum(), context) : sum();
 }
@@ -163,32 +130,38 @@ AttentionBlock::AttentionBlock(const BlockMaker& make, const std::string& layer,
                make.normalizer(layer + "." + kind + "_layer_norm"), norm_place(make.config)),
       heads(int(make.config.heads)),
       dropout_(make.config.attention_dropout),
-      stream_(random_stream(layer + "." + kind + ".attention_dropout")) {
-  if (make.device != Device::cuda) return;
-  lay_side_by_side({&q.weight, &k.weight, &v.weight});
-  lay_side_by_side({&q.bias, &k.bias, &v.bias});
+      stream_(random_stream(layer + "." + kind + ".attention_dropout")) {}
+
+Var AttentionBlock::operator()(const Var& x, const Var& key_mask, bool causal, const Tensor* mask,
+                               const ForwardPass& pass, Normalizer* next) {
+  const Var in = sublayer.inner(x, mask, pass);
+  const auto attended = [&] {
+    const Tape::Scope scope(pass.tape, sublayer.name);
+    const AttentionOptions how = options(causal, pass);
+    if (const auto QKV = joint_layers({&q, &k, &v}, in, pass)) return attention_packed(*QKV, how, key_mask);
+    const Var Q = q(in, pass), K = k(in, pass), V = v(in, pass);
+    return attention(Q, K, V, how, key_mask);
+  };
+  return sublayer.join(attended(), x, mask, pass, next);
 }
 
-Var AttentionBlock::operator()(const Var& x, const Var* memory, const Var& key_mask, bool causal, const Tensor* mask,
-                               const ForwardPass& pass) {
-  const Var query = sublayer.inner(x, mask, pass);
-  return sublayer.join(attend(query, memory, key_mask, causal, pass), x, mask, pass);
+Var AttentionBlock::operator()(const Var& x, const AttentionMemory& memory, int layer, const Tensor* mask,
+                               const ForwardPass& pass, Normalizer* next) {
+  const Var in = sublayer.inner(x, mask, pass);
+  const auto attended = [&] {
+    const Tape::Scope scope(pass.tape, sublayer.name);
+    const AttentionOptions how = options(/*causal=*/false, pass);
+    const Var Q = q(in, pass);
+    if (memory.keys_and_values)
+      return attention_packed_keys(Q, *memory.keys_and_values, how, memory.mask, memory.layers, layer);
+    const Var K = k(memory.states, pass), V = v(memory.states, pass);
+    return attention(Q, K, V, how, memory.mask);
+  };
+  return sublayer.join(attended(), x, mask, pass, next);
 }
 
-Var AttentionBlock::attend(const Var& query, const Var* memory, const Var& key_mask, bool causal,
-                           const ForwardPass& pass) {
-  const Tape::Scope scope(pass.tape, sublayer.name);
-  const AttentionOptions options{
-      .heads = heads, .causal = causal, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)};
-  if (!memory)
-    if (const auto QKV = joined({&q, &k, &v}, query, pass)) return attention_packed(*QKV, options, key_mask);
-  const Var& keys = memory ? *memory : query;
-  const Var Q = q(query, pass);
-  if (memory)
-    if (const auto KV = joined({&k, &v}, keys, pass)) return attention_packed_keys(Q, *KV, options, key_mask);
-  const Var K = k(keys, pass);
-  const Var V = v(keys, pass);
-  return attention(Q, K, V, options, key_mask);
+AttentionOptions AttentionBlock::options(bool causal, const ForwardPass& pass) const {
+  return {.heads = heads, .causal = causal, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)};
 }
 
 std::vector<Parameter*> AttentionBlock::parameters() {
@@ -207,14 +180,14 @@ PackedAttentionBlock::PackedAttentionBlock(const BlockMaker& make, const std::st
       dropout_(make.config.attention_dropout),
       stream_(random_stream(name + ".attention_dropout")) {}
 
-Var PackedAttentionBlock::operator()(const Var& x, const ForwardPass& pass) {
+Var PackedAttentionBlock::operator()(const Var& x, const ForwardPass& pass, Normalizer* next) {
   const Var in = sublayer.inner(x, nullptr, pass);
   const auto attended = [&] {
     const Tape::Scope scope(pass.tape, sublayer.name);
     return attention_packed(qkv(in, pass),
                             {.heads = heads, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)});
   };
-  return sublayer.join(attended(), x, nullptr, pass);
+  return sublayer.join(attended(), x, nullptr, pass, next);
 }
 
 std::vector<Parameter*> PackedAttentionBlock::parameters() {
@@ -233,9 +206,10 @@ FeedForwardBlock::FeedForwardBlock(const BlockMaker& make, const FeedForwardName
       dropout_(make.config.activation_dropout),
       stream_(random_stream(names.prefix + ".activation_dropout")) {}
 
-Var FeedForwardBlock::operator()(const Var& x, const Tensor* mask, const ForwardPass& pass) {
+Var FeedForwardBlock::operator()(const Var& x, const Tensor* mask, const ForwardPass& pass, Normalizer* next) {
   const Var in = sublayer.inner(x, mask, pass);
-  return sublayer.join(hidden(in, pass), sublayer.place == NormPlace::stream ? in : x, mask, pass);  // [CCT-2]
+  const Var& kept = sublayer.place == NormPlace::stream ? in : x;  // [CCT-2]
+  return sublayer.join(hidden(in, pass), kept, mask, pass, next);
 }
 
 Var FeedForwardBlock::hidden(const Var& x, const ForwardPass& pass) {
@@ -255,7 +229,9 @@ std::vector<Parameter*> FeedForwardBlock::parameters() {
 TransformerLayer::TransformerLayer(const BlockMaker& make, const std::string& name, bool decoder)
     : self_attention(make, name, "self_attn"),
       cross_attention(decoder ? std::make_unique<AttentionBlock>(make, name, "encoder_attn") : nullptr),
-      feed_forward(make, {.prefix = name, .scope = name + ".ffn", .norm = name + ".final_layer_norm"}) {}
+      feed_forward(make, {.prefix = name, .scope = name + ".ffn", .norm = name + ".final_layer_norm"}) {
+  lay_side_by_side({&self_attention.q, &self_attention.k, &self_attention.v});
+}
 
 std::vector<Parameter*> TransformerLayer::parameters() {
   std::vector<Parameter*> all = self_attention.parameters();

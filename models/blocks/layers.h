@@ -6,8 +6,11 @@
 //   folded post-norm:  affine(x) + W_out branch(x) + b_out, the affine being the normalizer of the sublayer before
 //   on the stream:  [CCT-2] n + drop(W_out branch(n) + b_out), n = norm(x)
 #pragma once
+#include <optional>
+
 #include "models/blocks/config.h"
 #include "models/forward_pass.h"
+#include "ops/attention/attention.h"
 
 namespace foldgrad {
 
@@ -50,8 +53,9 @@ class Sublayer {
   Var inner(const Var& x, const Tensor* mask, const ForwardPass& pass);
   std::vector<Normalizer*> normalizers();  // in the order of the forward pass
   std::vector<Parameter*> normalizer_parameters();
-  // The sum and what follows; of a normalizer on the stream, x is inner(x).
-  Var join(const Var& branch, const Var& x, const Tensor* mask, const ForwardPass& pass);
+  // The sum and what follows; of a normalizer on the stream, x is inner(x). `next`: the normalizer that takes the
+  // result next, which may take its statistics already; null: it is not known.
+  Var join(const Var& branch, const Var& x, const Tensor* mask, const ForwardPass& pass, Normalizer* next = nullptr);
 
  private:
   double dropout_, drop_path_;
@@ -80,12 +84,22 @@ struct BlockMaker {
   }
 };
 
+// What the layers of a decoder attend to.
+struct AttentionMemory {
+  Var states, mask;                         // [B, S, width]; u8 [B, S], 1 for tokens
+  int layers;                               // of the decoder
+  std::optional<Var> keys_and_values = {};  // of all layers, [B, S, layers 2 width]; otherwise each computes its own
+};
+
 struct AttentionBlock {
   // kind: "self_attn" or "encoder_attn".
   AttentionBlock(const BlockMaker& make, const std::string& layer, const std::string& kind);
-  // `memory` null: of x itself. key_mask: u8, of the keys.
-  Var operator()(const Var& x, const Var* memory, const Var& key_mask, bool causal, const Tensor* mask,
-                 const ForwardPass& pass);
+  // To x itself, whose tokens key_mask tells, u8 [B, T].
+  Var operator()(const Var& x, const Var& key_mask, bool causal, const Tensor* mask, const ForwardPass& pass,
+                 Normalizer* next = nullptr);
+  // To the memory, in this layer of the decoder, counted from 0.
+  Var operator()(const Var& x, const AttentionMemory& memory, int layer, const Tensor* mask, const ForwardPass& pass,
+                 Normalizer* next = nullptr);
   std::vector<Parameter*> parameters();
 
   LinearLayer q, k, v;
@@ -93,8 +107,7 @@ struct AttentionBlock {
   int heads;
 
  private:
-  // Of the query itself where `memory` is null.
-  Var attend(const Var& query, const Var* memory, const Var& key_mask, bool causal, const ForwardPass& pass);
+  AttentionOptions options(bool causal, const ForwardPass& pass) const;
 
   double dropout_;
   std::uint32_t stream_;
@@ -104,7 +117,7 @@ struct AttentionBlock {
 struct PackedAttentionBlock {
   // Linear layers NAME.qkv and NAME.proj, and the site of the normalizer.
   PackedAttentionBlock(const BlockMaker& make, const std::string& name, const std::string& norm, bool qkv_bias);
-  Var operator()(const Var& x, const ForwardPass& pass);
+  Var operator()(const Var& x, const ForwardPass& pass, Normalizer* next = nullptr);
   std::vector<Parameter*> parameters();
 
   LinearLayer qkv;  // whose rows are those of q, then of k, then of v
@@ -125,7 +138,7 @@ struct FeedForwardBlock {
   FeedForwardBlock(const BlockMaker& make, const FeedForwardNames& names)
       : FeedForwardBlock(make, names, norm_place(make.config)) {}
   FeedForwardBlock(const BlockMaker& make, const FeedForwardNames& names, NormPlace place);
-  Var operator()(const Var& x, const Tensor* mask, const ForwardPass& pass);
+  Var operator()(const Var& x, const Tensor* mask, const ForwardPass& pass, Normalizer* next = nullptr);
   std::vector<Parameter*> parameters();
 
   LinearLayer fc1;

@@ -16,6 +16,7 @@
 namespace foldgrad {
 
 struct ChannelRecord;
+class ChannelStatistics;
 using ChannelRecords = std::vector<std::shared_ptr<ChannelRecord>>;  // ops/channel_norm/channel_record.h
 
 struct NormContext {
@@ -75,6 +76,11 @@ class Normalizer {
   // Throws std::invalid_argument unless x is [..., channels], and for what the operations refuse.
   Var apply(const Var& x, const NormContext& context);
 
+  // Where the next x is a sum that bias_dropout_residual is about to form, of like's shape, dtype and tape: what takes
+  // its statistics while it does (ops/channel_norm/channel_statistics.h). apply() of that sum must follow with the same
+  // context, and gives the same as it does otherwise. Null: this normalizer takes none, or not now.
+  ChannelStatistics* ahead(const Var& like, const NormContext& context);
+
   // From now on every training pass adds what it computed to `records`, which its backward pass completes; null: no
   // more. What is trained has the same bits with it and without; so one whose y is x itself has no gradient of its own
   // there, and records none.
@@ -109,6 +115,8 @@ class Normalizer {
 
  protected:
   virtual Var forward(const Var& x, const NormContext& context) = 0;
+  // Of ahead(), in training and for x with as many channels.
+  virtual ChannelStatistics* statistics_ahead(const Var&, const NormContext&) { return nullptr; }
   // forward() in training, with its record: by default of x and of what passes back through y.
   virtual Var recorded(const Var& x, const NormContext& context, std::shared_ptr<ChannelRecord> record);
   // The parameter on x's tape, in x's dtype.

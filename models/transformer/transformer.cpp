@@ -2,24 +2,22 @@
 
 #include <cmath>
 
+#include "models/blocks/joint_layers.h"
 #include "models/transformer/init.h"
 #include "ops/arithmetic/arithmetic.h"
-#include "ops/cast/cast.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/embedding/embedding.h"
 #include "ops/linear/linear.h"
 #include "ops/positions/positions.h"
-#include "ops/reshape/reshape.h"
 #include "ops/scale_norm/scale_norm.h"
 
 namespace foldgrad {
 namespace {
 
-// x [B, T, C] times mask [B, T]: the mask is spread over the channels by a product with a column of ones.
-Var zero_padding(const Var& x, const Var& mask) {
-  const std::int64_t C = x.shape()[-1];
-  const Var ones = x.tape().constant(Tensor::full({C, 1}, 1, x.dtype(), x.device()));
-  return mul(x, linear(reshape(cast(mask, x.dtype()), {x.shape()[0], x.shape()[1], 1}), ones));
+// What takes the output of layer i next; null with post-norm at the end.
+Normalizer* normalizer_behind(std::deque<TransformerLayer>& layers, std::size_t i,
+                              const std::unique_ptr<Normalizer>& last) {
+  return i + 1 < layers.size() ? layers[i + 1].self_attention.sublayer.norm.get() : last.get();
 }
 
 }  // namespace
@@ -41,6 +39,7 @@ Transformer::Transformer(const TransformerConfig& config, std::optional<std::uin
     encoder_.emplace_back(make, layer("encoder.layers.", i), /*decoder=*/false);
   for (std::int64_t i = 0; i < config.decoder_layers; ++i)
     decoder_.emplace_back(make, layer("decoder.layers.", i), /*decoder=*/true);
+  lay_side_by_side(key_and_value_layers());
   if (config.pre_norm) {
     encoder_norm_ = make.normalizer("encoder.layer_norm");
     decoder_norm_ = make.normalizer("decoder.layer_norm");
@@ -61,7 +60,7 @@ Tensor Transformer::positions(DType dtype) {
   return table;
 }
 
-Var Transformer::embed(Parameter& table, const Tensor& ids, const Tensor& mask, const char* stack,
+Var Transformer::embed(Parameter& table, const Tensor& ids, const Tensor& mask, const char* stack, bool zero_padding,
                        const ForwardPass& pass) {  // [TRF-1]
   FOLDGRAD_CHECK(ids.shape().rank() == 2 && mask.shape() == ids.shape(),
                  "{}: ids and their mask must have one shape [B, T], got {} and {}", stack, ids.shape(), mask.shape());
@@ -73,30 +72,44 @@ Var Transformer::embed(Parameter& table, const Tensor& ids, const Tensor& mask, 
   const double length = std::sqrt(double(config_.width));
   const Var rows = embedding(pass.use(table), pass.tape.constant(ids), config_.fixnorm ? 1 : length, config_.pad);
   const Var x = config_.fixnorm ? scale(unit_rows(rows), length) : rows;
-  const Var placed = sinusoidal_positions(x, pass.tape.constant(mask), positions(pass.dtype));
+  const Var placed = sinusoidal_positions(x, pass.tape.constant(mask), positions(pass.dtype), zero_padding);
   return dropout(placed, pass.dropout(config_.dropout), pass.random(random_stream(std::string(stack) + ".dropout")));
 }
 
 Var Transformer::encode(const Tensor& source, const Tensor& source_mask, const ForwardPass& pass) {
   const Var mask = pass.tape.constant(source_mask);
   const Tensor* counted = norm_mask(source_mask);
-  Var x = zero_padding(embed(encoder_table_, source, source_mask, "encoder", pass), mask);
-  for (TransformerLayer& layer : encoder_) {
-    x = layer.self_attention(x, nullptr, mask, /*causal=*/false, counted, pass);
-    x = layer.feed_forward(x, counted, pass);
+  Var x = embed(encoder_table_, source, source_mask, "encoder", /*zero_padding=*/true, pass);
+  for (std::size_t i = 0; i < encoder_.size(); ++i) {
+    TransformerLayer& layer = encoder_[i];
+    x = layer.self_attention(x, mask, /*causal=*/false, counted, pass, layer.feed_forward.sublayer.norm.get());
+    x = layer.feed_forward(x, counted, pass, normalizer_behind(encoder_, i, encoder_norm_));
   }
   return encoder_norm_ ? encoder_norm_->apply(x, pass.norm(counted)) : x;
 }
 
+std::vector<LinearLayer*> Transformer::key_and_value_layers() {
+  std::vector<LinearLayer*> all;
+  for (TransformerLayer& layer : decoder_)
+    all.insert(all.end(), {&layer.cross_attention->k, &layer.cross_attention->v});
+  return all;
+}
+
 Var Transformer::decode(const Tensor& input, const Tensor& input_mask, const Var& memory, const Tensor& source_mask,
                         const ForwardPass& pass) {
-  const Var mask = pass.tape.constant(input_mask), memory_mask = pass.tape.constant(source_mask);
+  const Var mask = pass.tape.constant(input_mask);
+  AttentionMemory source{memory, pass.tape.constant(source_mask), int(decoder_.size())};
+  {
+    const Tape::Scope scope(pass.tape, "decoder.encoder_attn");
+    source.keys_and_values = joint_layers(key_and_value_layers(), memory, pass);
+  }
   const Tensor* counted = norm_mask(input_mask);
-  Var x = embed(target_table(), input, input_mask, "decoder", pass);
-  for (TransformerLayer& layer : decoder_) {
-    x = layer.self_attention(x, nullptr, mask, /*causal=*/true, counted, pass);
-    x = (*layer.cross_attention)(x, &memory, memory_mask, /*causal=*/false, counted, pass);
-    x = layer.feed_forward(x, counted, pass);
+  Var x = embed(target_table(), input, input_mask, "decoder", /*zero_padding=*/false, pass);
+  for (int i = 0; i < source.layers; ++i) {
+    TransformerLayer& layer = decoder_[i];
+    x = layer.self_attention(x, mask, /*causal=*/true, counted, pass, layer.cross_attention->sublayer.norm.get());
+    x = (*layer.cross_attention)(x, source, i, counted, pass, layer.feed_forward.sublayer.norm.get());
+    x = layer.feed_forward(x, counted, pass, normalizer_behind(decoder_, std::size_t(i), decoder_norm_));
   }
   return decoder_norm_ ? decoder_norm_->apply(x, pass.norm(counted)) : x;
 }

@@ -1,5 +1,5 @@
-#include "ops/channel_norm/channel_moments_cuda.h"
 #include "ops/channel_norm/channel_norm_kernels.h"
+#include "ops/channel_norm/sum_moments_cuda.h"
 
 namespace foldgrad {
 namespace {
@@ -100,6 +100,10 @@ void channel_norm_cuda(const ChannelForward<T>& p) {
   moments_cuda(p.moments, ForwardStep<T>{p.step});
 }
 template <class T>
+void channel_norm_cuda(const ChannelForwardOfSum<T>& p) {
+  sum_moments_cuda(p.sum, p.of.moments, ForwardStep<T>{p.of.step});
+}
+template <class T>
 void channel_norm_cuda(const ChannelForwardStep<T>& p) {
   const Grid one_block{dim3(1), dim3(kMatrixThreads), kMatrixThreads / kWarp * sizeof(double)};
   launch("channel_norm forward step", forward_step_kernel<T>, one_block, p);
@@ -126,6 +130,7 @@ void channel_norm_cuda(const ChannelGradient<T>& p) {
 }
 
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelForward);
+FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelForwardOfSum);
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelForwardStep);
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelApply);
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelSums);

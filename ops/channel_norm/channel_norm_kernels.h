@@ -7,6 +7,7 @@
 #include "ops/channel_norm/channel_norm_backward.h"
 #include "ops/channel_norm/channel_norm_forward.h"
 #include "ops/channel_norm/channel_sums.h"
+#include "ops/dropout/dropout_kernels.h"
 
 namespace foldgrad {
 
@@ -55,6 +56,12 @@ struct ChannelForward {
   ChannelMomentsPass<T> moments;
   ChannelForwardStep<T> step;
 };
+// The same while x is formed.
+template <class T>
+struct ChannelForwardOfSum {
+  BiasDropoutResidualForward<T> sum;  // whose y is x
+  ChannelForward<T> of;
+};
 template <class T>
 struct ChannelBackward {
   ChannelSums<T> sums;
@@ -83,6 +90,7 @@ struct ChannelGradient {
 };
 
 FOLDGRAD_DECLARE(channel_norm, ChannelForward);
+FOLDGRAD_DECLARE(channel_norm, ChannelForwardOfSum);
 FOLDGRAD_DECLARE(channel_norm, ChannelForwardStep);
 FOLDGRAD_DECLARE(channel_norm, ChannelApply);
 FOLDGRAD_DECLARE(channel_norm, ChannelSums);

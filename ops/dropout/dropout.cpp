@@ -1,5 +1,6 @@
 #include "ops/dropout/dropout.h"
 
+#include "ops/channel_norm/channel_statistics.h"
 #include "ops/dropout/dropout_kernels.h"
 
 namespace foldgrad {
@@ -96,7 +97,7 @@ Var dropout(const Var& xv, double p, const Random& random) {
 }
 
 Var bias_dropout_residual(const Var& xv, const Var& biasv, const Var& residualv, double p, const Random& random,
-                          const DropPath& path) {
+                          const DropPath& path, ChannelStatistics* of_sum) {
   constexpr const char* kOp = "bias_dropout_residual";
   const Tensor &x = xv.value(), &bias = biasv.value(), &residual = residualv.value();
   check_floating(kOp, "x", x, 1);
@@ -114,6 +115,7 @@ Var bias_dropout_residual(const Var& xv, const Var& biasv, const Var& residualv,
                                           .columns = columns,
                                           .mask = make_mask<compute_t<T>>(p, random),
                                           .samples = sample_factors<compute_t<T>>(m, x)};
+    if (of_sum) return of_sum->form_and_take(k, y);
     FOLDGRAD_RUN(x.device(), dropout, k);
   });
   return xv.tape().record(y, {xv, biasv, residualv},

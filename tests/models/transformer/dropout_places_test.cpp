@@ -58,7 +58,7 @@ class DropoutPlaces : public ::testing::Test {
     const Var x = tape_.constant(identity.reshape({1, 8, 8}));
     const Var all = tape_.constant(Tensor::full({1, 8}, 1, DType::u8));
     masks[block.sublayer.name + ", attention"] =
-        zeros_of("attention", [&] { block(x, nullptr, all, /*causal=*/false, nullptr, pass()); });
+        zeros_of("attention", [&] { block(x, all, /*causal=*/false, nullptr, pass()); });
     add_sum(block.sublayer, masks);
   }
   void add_layer(TransformerLayer& layer, Masks& masks) {

@@ -18,7 +18,8 @@ constexpr int kEncoderLayers = 6, kDecoderLayers = 6;
 constexpr int kAttentions = kEncoderLayers + 2 * kDecoderLayers, kFeedForwards = kEncoderLayers + kDecoderLayers;
 constexpr int kSublayers = kAttentions + kFeedForwards;
 constexpr int kSites = kSublayers + 2;  // of normalizers: before each sublayer and behind each stack
-constexpr int kJoined = kEncoderLayers + kDecoderLayers + 2 * kDecoderLayers;     // q, k and v in one; q, k with v
+// q, k and v in one; q to the encoder, whose k and v of all layers are one.
+constexpr int kJoined = kEncoderLayers + kDecoderLayers + kDecoderLayers + 1;
 constexpr int kProducts = kJoined + kAttentions + 2 * kFeedForwards + 1;          // these, out; fc1, fc2; logits
 constexpr int kLinearParameters = 2 * (4 * kAttentions + 2 * kFeedForwards) + 1;  // weights and biases, and the table
 
@@ -30,17 +31,18 @@ struct Recipe {
   int totals = 0;  // of one normalizer, that wait for others
   int others = 0;  // of all normalizers together
 };
-constexpr int kRowNorm = 1 + 1;           // y; dx with parts of the gradient of gamma (and beta)
-constexpr int kChannelNorm = 2 + 2;       // moments and step, y; sums and step, dx
-constexpr int kGroupScaling = 1 + 1 + 1;  // a gain of ones; y; dx
+constexpr int kRowNorm = 1 + 1;              // y; dx with parts of the gradient of gamma (and beta)
+constexpr int kChannelNorm = 2 + 2;          // moments and step, y; sums and step, dx
+constexpr int kMomentsOfSums = -kSublayers;  // which residuals take while they are formed
+constexpr int kGroupScaling = 1 + 1 + 1;     // a gain of ones; y; dx
 const Recipe kRecipes[] = {
     {"ln", DType::f32, kRowNorm, 2, 2},
     {"ln", DType::bf16, kRowNorm, 2, 2},
-    {"un", DType::f32, kChannelNorm, 2},
-    {"un", DType::bf16, kChannelNorm, 2},
+    {"un", DType::f32, kChannelNorm, 2, 0, kMomentsOfSums},
+    {"un", DType::bf16, kChannelNorm, 2, 0, kMomentsOfSums},
     {"rmsnorm", DType::f32, kRowNorm, 1, 1},
-    {"bn", DType::f32, kChannelNorm, 2},
-    {"mabn", DType::f32, kChannelNorm, 2},
+    {"bn", DType::f32, kChannelNorm, 2, 0, kMomentsOfSums},
+    {"mabn", DType::f32, kChannelNorm, 2, 0, kMomentsOfSums},
     // A reshape cannot add its gradient to that of the residual while computing it.
     {"pn", DType::f32, kChannelNorm + kGroupScaling, 2, 0, kSublayers},
     {"none", DType::f32, 0, 0},
@@ -61,7 +63,7 @@ int launches(const Recipe& recipe) {
   const int totals = (kJoined + kFeedForwards + kSublayers + recipe.totals * kSites + 63) / 64;
   const int embeddings = 2 * (1 + 1 + 1)                // of two inputs: rows of the table, plus positions, dropout
                          + 2 * (1 + 6)                  // of dropout; dtable: sorted by two digits, summed, joined
-                         + 4 + 1;                       // mask cast, ones, their product, times x to zero padding; dx
+                         + 1;                           // dx, zero at padding
   const int loss = 2 + 2;                               // of rows, and their sum; 1 to begin with, dlogits
   const int optimizer = 2 * ((parameters + 511) / 512)  // 512 tensors each: squares of gradients, Adam
                         + 1;                            // the factor that clips

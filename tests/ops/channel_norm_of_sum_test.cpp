@@ -1,0 +1,132 @@
+// Statistics that are taken while a sum is formed: the same bits as those of a pass of their own.
+#include "ops/channel_norm/channel_statistics.h"
+#include "ops/dropout/dropout.h"
+#include "tests/harness/traffic.h"
+#include "tests/ops/channel_norm_fixture.h"
+#ifdef FOLDGRAD_EMULATE
+#include "emulation/launch_counts.h"
+#endif
+
+namespace foldgrad::testing {
+namespace {
+
+constexpr Random kDropped{.seed = 1, .stream = 2, .step = 3}, kPath{.seed = 1, .stream = 4, .step = 3};
+
+struct SumCase {
+  const char* label;
+  ChannelNormOptions options;
+  Shape shape;
+  bool masked = false;
+  double dropout = 0, drop_path = 0;
+};
+
+ChannelNormOptions mabn() { return with_warmup(ChannelNormOptions::mabn_released(), 0); }
+
+// Around the blocks of 64 rows, in packs and column by column.
+const SumCase kSumCases[] = {
+    {"un", filtered(Granularity::layer_sum), {3, 50, 16}, true, 0.3, 0.5},
+    {"un with an odd width", filtered(Granularity::channel), {130, 5}, true, 0.3},
+    {"un with padding", with_warmup(ChannelNormOptions::un_released(), 0), {2, 65, 24}, true},
+    {"un with more columns than a strip", filtered(Granularity::pooled), {70, 520}, false, 0.1},
+    {"mabn", mabn(), {64, 8}, true, 0.2},
+    {"qmbn of one row", ChannelNormOptions::qmbn(), {1, 8}},
+    {"bn", ChannelNormOptions::bn(), {3, 50, 16}, true, 0.3, 0.5},
+    {"bn with an odd width", ChannelNormOptions::bn(), {130, 5}, true, 0.3},
+    {"bn without a row", ChannelNormOptions::bn(), {0, 8}},
+};
+
+// All that a step computes, of a sum that both normalizes and goes on.
+struct SumStep {
+  std::vector<Tensor> all;
+
+  SumStep(const SumCase& c, const Layer& layer, unsigned seed, DType dtype, Device device, bool ahead) {
+    const std::int64_t columns = c.shape[-1], rows = c.shape.without(-1).elements();
+    const auto operand = [&](Shape shape, unsigned number) {
+      return randn(std::move(shape), 10 * seed + number).to(dtype).to(device);
+    };
+    std::vector<std::uint8_t> real(std::size_t(rows), 1);
+    // The first row of a block, and where there are as many, all of the second block.
+    for (std::size_t r = 0; r < real.size(); ++r) real[r] = r % 64 != 0 && (r < 64 || r >= 128) && r % 7 != 3;
+    const Tensor mask = Tensor::of(c.shape.without(-1), real).to(device);
+    Tape tape;
+    const Var x = tape.variable(operand(c.shape, 1)), residual = tape.variable(operand(c.shape, 2)),
+              bias = tape.variable(operand({columns}, 3)), gamma = tape.variable(layer.gamma),
+              beta = tape.variable(layer.beta);
+    const Tensor* counted = c.masked ? &mask : nullptr;
+    std::optional<ChannelStatistics> statistics;
+    if (ahead) statistics.emplace(x.value(), layer.gamma, counted, layer.state, layer.options);
+    ChannelStatistics* of_sum = ahead ? &*statistics : nullptr;
+    const Var sum = bias_dropout_residual(x, bias, residual, c.dropout, kDropped, {c.drop_path, kPath}, of_sum);
+    const Var y = channel_norm(sum, gamma, beta, counted, layer.state, layer.options, true, nullptr, of_sum);
+    const Var zero = tape.constant(Tensor::zeros({columns}, dtype, device));
+    const Var both = bias_dropout_residual(y, zero, sum, 0, kDropped);
+    tape.backward(both, operand(c.shape, 4));
+    all = {sum.value(),     y.value(),        tape.grad(x),   tape.grad(residual),
+           tape.grad(bias), tape.grad(gamma), tape.grad(beta)};
+  }
+};
+
+void expect_same_bits(const SumCase& c, DType dtype, Device device) {
+  const std::string what = fmt::format("{}, {} on {}", c.label, name(dtype), name(device));
+  const auto layer = [&] {
+    Layer made(c.options, c.shape[-1], device, dtype == DType::f64 ? dtype : DType::f32);
+    made.gamma = made.gamma.to(dtype), made.beta = made.beta.to(dtype);
+    return made;
+  };
+  const Layer apart = layer(), ahead = layer();
+  for (unsigned t = 1; t <= 6; ++t) {  // the windows are full, and averages are used
+    const SumStep a(c, apart, t, dtype, device, false), b(c, ahead, t, dtype, device, true);
+    for (std::size_t k = 0; k < a.all.size(); ++k) EXPECT_TRUE(identical(a.all[k], b.all[k])) << what << ", " << k;
+    expect_same_state(ahead.state, apart.state, what);
+  }
+  EXPECT_EQ(item(ahead.state.iters.to(DType::f64)), 6) << what;
+}
+
+TEST(ChannelNormOfSum, HasTheBitsOfStatisticsTakenApart) {
+  for (Device device : devices())
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f64})
+      for (const SumCase& c : kSumCases) expect_same_bits(c, dtype, device);
+}
+
+TEST(ChannelNormOfSum, TakesItsStatisticsOnceAndOfThatSum) {
+  const Layer layer(ChannelNormOptions::un(), 2, Device::cpu);
+  ChannelStatistics statistics(Tensor::zeros({3, 2}, DType::f64), layer.gamma, nullptr, layer.state, layer.options);
+  const Tensor x = randn({3, 2}, 1);
+  statistics.take(x);
+  EXPECT_EQ(layer.state.iters.item(), 1);
+  Tape tape;
+  const Var gamma = tape.constant(layer.gamma), beta = tape.constant(layer.beta), other = tape.constant(x.clone());
+  EXPECT_EQ(message_of([&] {
+              channel_norm(other, gamma, beta, nullptr, layer.state, layer.options, true, nullptr, &statistics);
+            }),
+            "channel_norm: the statistics that came with x are not of x");
+  EXPECT_THROW(statistics.take(x), std::logic_error);
+  EXPECT_EQ(layer.state.iters.item(), 1);
+}
+
+#ifdef FOLDGRAD_EMULATE
+// Moments take no pass of their own: with the normalized result, seven matrices go over the memory where there were
+// eight.
+TEST(ChannelNormOfSum, OnCudaIsOneKernelAndOneReadLess) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const std::int64_t rows = 70, columns = 520, matrix = rows * columns * std::int64_t(size_of(dtype));
+    Layer layer(ChannelNormOptions::un(), columns, Device::cuda, DType::f32);
+    layer.gamma = layer.gamma.to(dtype), layer.beta = layer.beta.to(dtype);
+    Tape tape;
+    const auto operand = [&](Shape shape, unsigned seed) {
+      return tape.variable(randn(std::move(shape), seed).to(dtype).to(Device::cuda));
+    };
+    const Var x = operand({rows, columns}, 1), residual = operand({rows, columns}, 2), bias = operand({columns}, 3);
+    ChannelStatistics statistics(x.value(), layer.gamma, nullptr, layer.state, layer.options);
+    const emulation::LaunchCounts counts;
+    const emulation::CountAccesses seen;
+    bias_dropout_residual(x, bias, residual, 0.1, kDropped, {}, &statistics);
+    EXPECT_EQ(counts.total(), 1) << counts.table();
+    EXPECT_EQ(seen.result().bytes, 3 * matrix);
+    EXPECT_TRUE(whole_sectors(seen.result()));
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace foldgrad::testing
