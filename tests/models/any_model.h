@@ -85,8 +85,8 @@ inline void check_gradients(Model& model, const NamedTensors& inputs, double tol
   }
 }
 
-// A step down the gradient lowers the loss; activations in other precisions change it by rounding only. make(dtype):
-// always the same model.
+// A step down the gradient lowers the loss; activations in other precisions change it by rounding only; every state
+// that counts training forwards counts one. make(dtype): always the same model.
 inline void check_one_step(const std::function<std::unique_ptr<Model>(DType)>& make, const NamedTensors& inputs) {
   const std::unique_ptr<Model> exact = make(DType::f64), model = make(DType::f32);
   const NamedTensors begin = model->snapshot();
@@ -103,6 +103,8 @@ inline void check_one_step(const std::function<std::unique_ptr<Model>(DType)>& m
       p->value.data<float>()[i] -= float(0.1 / square) * p->grad.data<float>()[i];
   model->restore(begin);
   EXPECT_LT(loss_of(*model, inputs), before - 0.05);
+  for (Normalizer* norm : model->normalizers())
+    EXPECT_EQ(norm->diagnostics().iterations, norm->state().count("iters")) << norm->site();
 }
 
 // Multiplications of matrices in a forward pass of one image, those of attention and convolutions among them.
