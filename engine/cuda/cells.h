@@ -16,9 +16,9 @@ struct Cells {
 };
 
 // Not unrolled: nearly always each loop runs once, and to unroll it the compiler divides for the number of rounds.
-template <class F>
-__global__ void __launch_bounds__(kCellThreads) cells_kernel(Cells<F> p) {
-  const std::int64_t c = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+template <int N, class F>
+__global__ void __launch_bounds__(kCellThreads, 4) cells_kernel(Cells<F> p) {
+  const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
   if (c >= p.columns) return;
   const std::int64_t first = std::int64_t(blockIdx.y) * blockDim.y + threadIdx.y;
   const std::int64_t step = std::int64_t(gridDim.y) * blockDim.y;
@@ -29,18 +29,20 @@ __global__ void __launch_bounds__(kCellThreads) cells_kernel(Cells<F> p) {
   }
 }
 
-// f(s, r, c) for every element. Neighbouring threads take neighbouring columns.
-template <class F>
+// f(s, r, c) for every pack of N columns, of which c is the first; `columns` is a multiple of N. Neighbouring threads
+// take neighbouring packs.
+template <int N = 1, class F>
 void cells_cuda(const char* name, std::int64_t batch, std::int64_t rows, std::int64_t columns, const F& f) {
   if (batch == 0 || rows == 0 || columns == 0) return;
+  const std::int64_t packs = columns / N;
   int across = 1, down = 1;
-  while (across < kCellThreads && across < columns) across *= 2;
+  while (across < kCellThreads && across < packs) across *= 2;
   while (across * down < kCellThreads && down < rows) down *= 2;
   const std::int64_t blocks = blocks_for(rows, down);
-  const Grid grid{Blocks(blocks_for(columns, across), blocks < kMostCellBlocks ? blocks : kMostCellBlocks,
+  const Grid grid{Blocks(blocks_for(packs, across), blocks < kMostCellBlocks ? blocks : kMostCellBlocks,
                          batch < kMostCellBlocks ? batch : kMostCellBlocks),
                   dim3(unsigned(across), unsigned(down))};
-  launch(name, cells_kernel<F>, grid, Cells<F>{f, batch, rows, columns});
+  launch(name, cells_kernel<N, F>, grid, Cells<F>{f, batch, rows, columns});
 }
 
 }  // namespace foldgrad

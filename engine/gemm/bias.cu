@@ -5,22 +5,21 @@
 namespace foldgrad {
 namespace {
 
-// Pack number `pack` of row i of matrix s.
+// Columns j ... j + N - 1 of row i of matrix s.
 template <int N, class T>
 struct StoreBias {
   T* c;           // [batch, m, n] with strides
   const T* bias;  // [n]
   std::int64_t row_stride, batch_stride;
 
-  __device__ void operator()(std::int64_t s, std::int64_t i, std::int64_t pack) const {
-    const std::int64_t j = pack * N;
+  __device__ void operator()(std::int64_t s, std::int64_t i, std::int64_t j) const {
     store_pack(c + s * batch_stride + i * row_stride + j, load_cached_pack<N>(bias + j));
   }
 };
 
 template <int N, class T>
 void store(const Gemm& g, T* c, const T* bias) {
-  cells_cuda("gemm: bias", g.batch, g.m, g.n / N, StoreBias<N, T>{c, bias, g.row_stride_c, g.batch_stride_c});
+  cells_cuda<N>("gemm: bias", g.batch, g.m, g.n, StoreBias<N, T>{c, bias, g.row_stride_c, g.batch_stride_c});
 }
 
 }  // namespace

@@ -31,6 +31,14 @@ struct CenterNormBackward {
     sums[1] += dy_rc;
   }
   FOLDGRAD_HD const ParameterGradOut<T>& total(int k) const { return k == 0 ? dgamma : dbeta; }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.element(dy);
+    visit.element(x);
+    visit.row(mu);
+  }
 };
 
 FOLDGRAD_DECLARE(center_norm, CenterNormForward);

@@ -1,17 +1,22 @@
 #include "engine/cuda/cells.h"
+#include "engine/cuda/pack.h"
 #include "ops/concat/concat_kernels.h"
 
 namespace foldgrad {
 namespace {
 
-template <class T>
-struct CopyElement {
+template <class T, int N>
+struct CopyPack {
   CopyRows<T> p;
 
   __device__ void operator()(std::int64_t, std::int64_t r, std::int64_t c) const {
     const std::int64_t from = c - p.zeros_before;
     const bool inside = 0 <= from && from < p.columns;
-    p.y.put(r * p.row_y + c, inside ? compute_t<T>(p.x[r * p.row_x + from]) : compute_t<T>(0));
+    const Pack<T, N> x = load_pack<N>(p.x + r * p.row_x + from, inside);  // zeros where it is not
+    compute_t<T> values[N];
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e) values[e] = compute_t<T>(x.v[e]);
+    put_pack(p.y, r * p.row_y + c, values);
   }
 };
 
@@ -19,7 +24,13 @@ struct CopyElement {
 
 template <class T>
 void copy_rows_cuda(const CopyRows<T>& p) {
-  cells_cuda("concat or slice", 1, p.rows, p.width(), CopyElement<T>{p});
+  constexpr int N = kPackSize<T>;
+  bool packed = aligned_for_packs(16, p.x, p.y.data);
+  for (const std::int64_t size : {p.columns, p.row_x, p.row_y, p.zeros_before, p.zeros_after}) packed &= size % N == 0;
+  if (packed)
+    cells_cuda<N>("concat or slice", 1, p.rows, p.width(), CopyPack<T, N>{p});
+  else
+    cells_cuda("concat or slice", 1, p.rows, p.width(), CopyPack<T, 1>{p});
 }
 
 FOLDGRAD_INSTANTIATE(copy_rows_cuda, CopyRows);

@@ -7,23 +7,24 @@ namespace {
 
 namespace math = group_norm_math;
 
-// One block per sample and group, which goes over its channels at all positions.
-template <class P>
+// One block per sample and group, which goes over its channels at all positions, in packs of N.
+template <class P, int N>
 struct Block {
   const P& p;
   std::int64_t s = blockIdx.x / unsigned(p.groups), g = blockIdx.x % unsigned(p.groups);  // no more than blocks
-  std::int64_t width = p.columns / p.groups;
+  std::int64_t channels = p.columns / p.groups, width = channels / N;
 
-  // body(i, c, real) for each element i of channel c that falls to this thread: number threadIdx.x of the block's, and
-  // each blockDim.x further. To divide each number by the width would cost more than what is done with the element.
+  // body(i, c, real) for each pack that falls to this thread, from element i and channel c on: number threadIdx.x of
+  // the block's, and each blockDim.x further. To divide each number by the width would cost more than what is done with
+  // it.
   template <class Body>
-  __device__ void elements(const Body& body) const {
+  __device__ void packs(const Body& body) const {
     if (width == 0) return;
     const unsigned divisor = width < kMostThreads ? unsigned(width) : kMostThreads;
     const unsigned down = blockDim.x / divisor, across = blockDim.x % divisor;
     std::int64_t t = threadIdx.x / divisor, k = threadIdx.x % divisor;
     while (t < p.positions) {
-      const std::int64_t row = s * p.positions + t, c = g * width + k;
+      const std::int64_t row = s * p.positions + t, c = g * channels + k * N;
       body(row * p.columns + c, c, !p.mask || p.mask[row]);
       t += down;
       k += across;
@@ -37,26 +38,35 @@ struct Block {
   static constexpr unsigned kMostThreads = 1024;  // of a block: wider groups than that leave them all at position 0
 };
 
-template <class T>
+template <class T, int N>
 __global__ void forward_kernel(GroupNormForward<T> p) {
   using Value = compute_t<T>;
   Value* scratch = dynamic_shared<Value>();  // one per warp
-  const Block<GroupNormForward<T>> block{p};
+  const Block<GroupNormForward<T>, N> block{p};
   Value count = 0, sum = 0, squares = 0;
-  block.elements([&](std::int64_t i, std::int64_t, bool real) {
-    if (!real) return;
-    count += 1;
-    sum += Value(p.x[i]);
+  block.packs([&](std::int64_t i, std::int64_t, bool real) {
+    const Pack<T, N> x = load_pack<N>(p.x + i, real);  // zeros where it is not
+    count += real ? N : 0;
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e) sum += Value(x.v[e]);
   });
   count = block_sum(count, scratch);
   const Value weight = count > 0 ? Value(1) / count : Value(0);
   const Value mu = block_sum(sum, scratch) * weight;
-  block.elements([&](std::int64_t i, std::int64_t, bool real) {
-    if (real) squares += math::squared_deviation(Value(p.x[i]), mu);
+  block.packs([&](std::int64_t i, std::int64_t, bool real) {
+    const Pack<T, N> x = load_pack<N>(p.x + i, real);
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e) squares += real ? math::squared_deviation(Value(x.v[e]), mu) : Value(0);
   });
   const Value rstd = math::rstd(block_sum(squares, scratch), weight, p.eps);
-  block.elements([&](std::int64_t i, std::int64_t c, bool) {
-    p.y[i] = T(math::y(math::xhat(Value(p.x[i]), mu, rstd), Value(p.gamma[c]), Value(p.beta[c])));
+  block.packs([&](std::int64_t i, std::int64_t c, bool) {
+    const Pack<T, N> x = load_pack<N>(p.x + i), gamma = load_cached_pack<N>(p.gamma + c),
+                     beta = load_cached_pack<N>(p.beta + c);
+    Pack<T, N> y;
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e)
+      y.v[e] = T(math::y(math::xhat(Value(x.v[e]), mu, rstd), Value(gamma.v[e]), Value(beta.v[e])));
+    store_pack(p.y + i, y);
   });
   if (threadIdx.x == 0) {
     p.mu[blockIdx.x] = mu;
@@ -65,23 +75,32 @@ __global__ void forward_kernel(GroupNormForward<T> p) {
   }
 }
 
-template <class T>
+template <class T, int N>
 __global__ void backward_dx_kernel(GroupNormBackward<T> p) {
   using Value = compute_t<T>;
   Value* scratch = dynamic_shared<Value>();  // one per warp
-  const Block<GroupNormBackward<T>> block{p};
+  const Block<GroupNormBackward<T>, N> block{p};
   const Value mu = p.mu[blockIdx.x], rstd = p.rstd[blockIdx.x], weight = p.weight[block.s];
   Value sum_h = 0, sum_h_xhat = 0;
-  block.elements([&](std::int64_t i, std::int64_t c, bool) {
-    const Value h = Value(p.dy[i]) * Value(p.gamma[c]);
-    sum_h += h;
-    sum_h_xhat += h * math::xhat(Value(p.x[i]), mu, rstd);
+  block.packs([&](std::int64_t i, std::int64_t c, bool) {
+    const Pack<T, N> dy = load_pack<N>(p.dy + i), x = load_pack<N>(p.x + i), gamma = load_cached_pack<N>(p.gamma + c);
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e) {
+      const Value h = Value(dy.v[e]) * Value(gamma.v[e]);
+      sum_h += h;
+      sum_h_xhat += h * math::xhat(Value(x.v[e]), mu, rstd);
+    }
   });
   sum_h = block_sum(sum_h, scratch);
   sum_h_xhat = block_sum(sum_h_xhat, scratch);
-  block.elements([&](std::int64_t i, std::int64_t c, bool real) {
-    p.dx.put(i, math::dx(Value(p.dy[i]) * Value(p.gamma[c]), math::xhat(Value(p.x[i]), mu, rstd), rstd, sum_h,
-                         sum_h_xhat, real ? weight : Value(0)));
+  block.packs([&](std::int64_t i, std::int64_t c, bool real) {
+    const Pack<T, N> dy = load_pack<N>(p.dy + i), x = load_pack<N>(p.x + i), gamma = load_cached_pack<N>(p.gamma + c);
+    Value dx[N];
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e)
+      dx[e] = math::dx(Value(dy.v[e]) * Value(gamma.v[e]), math::xhat(Value(x.v[e]), mu, rstd), rstd, sum_h, sum_h_xhat,
+                       real ? weight : Value(0));
+    put_pack(p.dx, i, dx);
   });
 }
 
@@ -89,12 +108,18 @@ __global__ void backward_dx_kernel(GroupNormBackward<T> p) {
 
 template <class T>
 void group_norm_cuda(const GroupNormForward<T>& p) {
-  launch("group_norm forward", forward_kernel<T>, one_block_per_row<compute_t<T>>(p.samples * p.groups), p);
+  constexpr int N = kPackSize<T>;
+  const bool packed = p.columns / p.groups % N == 0 && aligned_for_packs(16, p.x, p.y, p.gamma, p.beta);
+  launch("group_norm forward", packed ? forward_kernel<T, N> : forward_kernel<T, 1>,
+         one_block_per_row<compute_t<T>>(p.samples * p.groups), p);
 }
 template <class T>
 void group_norm_cuda(const GroupNormBackward<T>& p) {
+  constexpr int N = kPackSize<T>;
+  const bool packed = p.columns / p.groups % N == 0 && aligned_for_packs(16, p.x, p.dy, p.dx.data, p.gamma);
   if (p.dx)
-    launch("group_norm backward of x", backward_dx_kernel<T>, one_block_per_row<compute_t<T>>(p.samples * p.groups), p);
+    launch("group_norm backward of x", packed ? backward_dx_kernel<T, N> : backward_dx_kernel<T, 1>,
+           one_block_per_row<compute_t<T>>(p.samples * p.groups), p);
   if (p.dgamma || p.dbeta) column_sums_cuda("group_norm backward of gamma and beta", p);
 }
 

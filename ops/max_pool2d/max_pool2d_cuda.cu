@@ -1,12 +1,13 @@
 #include "engine/cuda/cells.h"
+#include "engine/cuda/pack.h"
 #include "ops/max_pool2d/max_pool2d_kernels.h"
 
 namespace foldgrad {
 namespace {
 
-// Channel c of place r of y_b.
-template <class T>
-struct PoolElement {
+// Channels c ... c + N - 1 of place r of y_b.
+template <class T, int N>
+struct PoolPack {
   MaxPool2dForward<T> p;
 
   __device__ void operator()(std::int64_t b, std::int64_t r, std::int64_t c) const {
@@ -14,39 +15,49 @@ struct PoolElement {
     const MaxPool2dSizes& s = p.s;
     const int i = int(r) / s.out_width, j = int(r) % s.out_width;
     const auto rows = s.hits(i, s.height), columns = s.hits(j, s.width);
-    Value max = 0;
-    int from = -1;
+    Value max[N] = {};
+    Pack<std::uint8_t, N> from = {};
+    bool first = true;
     for (int v = rows.begin; v < rows.end; ++v)
       for (int w = columns.begin; w < columns.end; ++w) {
         const int h = i * s.stride + v - s.padding, g = j * s.stride + w - s.padding;
-        const Value value = p.x[((b * s.height + h) * s.width + g) * s.channels + c];
-        if (from >= 0 && !exceeds(value, max)) continue;
-        max = value;
-        from = v * s.kernel + w;
+        const Pack<T, N> x = load_pack<N>(p.x + ((b * s.height + h) * s.width + g) * s.channels + c);
+        FOLDGRAD_UNROLL
+        for (int e = 0; e < N; ++e) {
+          const Value value = Value(x.v[e]);
+          const bool taken = first || exceeds(value, max[e]);
+          max[e] = taken ? value : max[e];
+          from.v[e] = taken ? std::uint8_t(v * s.kernel + w) : from.v[e];
+        }
+        first = false;
       }
-    const std::int64_t e = (b * s.out_height * s.out_width + r) * s.channels + c;
-    p.y[e] = T(max);
-    p.from[e] = std::uint8_t(from);
+    const std::int64_t place = (b * s.out_height * s.out_width + r) * s.channels + c;
+    store_pack(p.y + place, rounded<T>(max));
+    store_pack(p.from + place, from);
   }
 };
 
-// Channel c of pixel r of dx_b, from all places that see it: no two threads write the same.
-template <class T>
-struct GatherElement {
+// Channels c ... c + N - 1 of pixel r of dx_b, from all places that see it: no two threads write the same.
+template <class T, int N>
+struct GatherPack {
   MaxPool2dBackward<T> p;
 
   __device__ void operator()(std::int64_t b, std::int64_t r, std::int64_t c) const {
+    using Value = compute_t<T>;
     const MaxPool2dSizes& s = p.s;
     const int h = int(r) / s.width, g = int(r) % s.width;
     const auto rows = s.seen_from(h, s.out_height), columns = s.seen_from(g, s.out_width);
-    compute_t<T> sum = 0;
+    Value sums[N] = {};
     for (int i = rows.begin; i < rows.end; ++i)
       for (int j = columns.begin; j < columns.end; ++j) {
         const int v = h + s.padding - i * s.stride, w = g + s.padding - j * s.stride;
         const std::int64_t place = ((b * s.out_height + i) * s.out_width + j) * s.channels + c;
-        if (p.from[place] == v * s.kernel + w) sum += compute_t<T>(p.dy[place]);
+        const Pack<std::uint8_t, N> from = load_pack<N>(p.from + place);
+        const Pack<T, N> dy = load_pack<N>(p.dy + place);
+        FOLDGRAD_UNROLL
+        for (int e = 0; e < N; ++e) sums[e] += from.v[e] == v * s.kernel + w ? Value(dy.v[e]) : Value(0);
       }
-    p.dx.put((b * s.height * s.width + r) * s.channels + c, sum);  // [POOL-2]
+    put_pack(p.dx, (b * s.height * s.width + r) * s.channels + c, sums);  // [POOL-2]
   }
 };
 
@@ -55,12 +66,22 @@ struct GatherElement {
 template <class T>
 void max_pool2d_cuda(const MaxPool2dForward<T>& p) {
   const MaxPool2dSizes& s = p.s;
-  cells_cuda("max_pool2d forward", s.batch, s.out_height * s.out_width, s.channels, PoolElement<T>{p});
+  constexpr int N = kPackSize<T>;
+  const std::int64_t places = s.out_height * s.out_width;
+  if (s.channels % N == 0 && aligned_for_packs(16, p.x, p.y, p.from))
+    cells_cuda<N>("max_pool2d forward", s.batch, places, s.channels, PoolPack<T, N>{p});
+  else
+    cells_cuda("max_pool2d forward", s.batch, places, s.channels, PoolPack<T, 1>{p});
 }
 template <class T>
 void max_pool2d_cuda(const MaxPool2dBackward<T>& p) {
   const MaxPool2dSizes& s = p.s;
-  cells_cuda("max_pool2d backward", s.batch, s.height * s.width, s.channels, GatherElement<T>{p});
+  constexpr int N = kPackSize<T>;
+  const std::int64_t pixels = s.height * s.width;
+  if (s.channels % N == 0 && aligned_for_packs(16, p.dx.data, p.dy, p.from))
+    cells_cuda<N>("max_pool2d backward", s.batch, pixels, s.channels, GatherPack<T, N>{p});
+  else
+    cells_cuda("max_pool2d backward", s.batch, pixels, s.channels, GatherPack<T, 1>{p});
 }
 
 FOLDGRAD_INSTANTIATE(max_pool2d_cuda, MaxPool2dForward);

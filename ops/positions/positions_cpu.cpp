@@ -29,9 +29,10 @@ void positions_cpu(const PositionsForward<T>& p) {
   for_rows_cpu(rows, p.columns, [&p, positions](std::int64_t r) {
     const PositionsForward<T> local = p;
     const std::int64_t position = positions[r];
+    const T *x = p.x + r * p.columns, *row = p.table + position * p.columns;
     T* y = p.y + r * p.columns;
 #pragma omp simd
-    for (std::int64_t c = 0; c < local.columns; ++c) y[c] = T(local.value(r, position, c));
+    for (std::int64_t c = 0; c < local.columns; ++c) y[c] = T(local.sum(x[c], row[c], position));
   });
 }
 

@@ -18,9 +18,9 @@ struct PositionsForward {
     if (!mask) return t;                               // [POS-4]
     return kPaddingPosition + (mask[r] ? tokens : 0);  // [POS-2]
   }
-  FOLDGRAD_HD compute_t<T> value(std::int64_t r, std::int64_t position, std::int64_t c) const {
-    if (zero_padding && position == kPaddingPosition) return 0;                             // [POS-6]
-    return compute_t<T>(x[r * columns + c]) + compute_t<T>(table[position * columns + c]);  // [POS-3, POS-4]
+  FOLDGRAD_HD compute_t<T> sum(T x_rc, T table_pc, std::int64_t position) const {
+    if (zero_padding && position == kPaddingPosition) return 0;  // [POS-6]
+    return compute_t<T>(x_rc) + compute_t<T>(table_pc);          // [POS-3, POS-4]
   }
 };
 

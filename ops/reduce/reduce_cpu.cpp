@@ -23,10 +23,10 @@ void pool(const MeanPoolForward<T>& p, std::int64_t b, std::int64_t begin, std::
       for (std::int64_t c = 0; c < width; ++c) sums[c] += Value(x[c]);
     }
   }
-  const MeanPoolForward<T> local = p;
   const Value weight = p.weight[b];
+  T* y = p.y + b * p.columns + begin;
 #pragma omp simd
-  for (std::int64_t c = 0; c < width; ++c) local.put(b, begin + c, sums[c], weight);
+  for (std::int64_t c = 0; c < width; ++c) y[c] = T(MeanPoolForward<T>::mean(sums[c], weight));
 }
 
 }  // namespace
@@ -58,8 +58,10 @@ void reduce_cpu(const MeanPoolBackward<T>& p) {
     const MeanPoolBackward<T> local = p;
     const std::int64_t b = row / p.steps, t = row % p.steps;
     const compute_t<T> factor = p.factor(b, t);
+    const T* dy = p.dy + b * p.columns;
 #pragma omp simd
-    for (std::int64_t c = 0; c < local.columns; ++c) local.put(b, t, c, factor);
+    for (std::int64_t c = 0; c < local.columns; ++c)
+      local.dx.put(row * local.columns + c, MeanPoolBackward<T>::dx_of(dy[c], factor));
   });
 }
 

@@ -24,28 +24,41 @@ __global__ void total_kernel(SumForward<T> p) {
   p.finish();
 }
 
-// Column c of y_b.
-template <class T>
+// Columns c ... c + N - 1 of y_b.
+template <class T, int N>
 struct Pool {
   MeanPoolForward<T> p;
 
   __device__ void operator()(std::int64_t, std::int64_t b, std::int64_t c) const {
     using Value = compute_t<T>;
     const Value weight = p.weight_of(b);
-    Value sum = 0;
-    for (std::int64_t t = 0; t < p.steps; ++t)
-      if (p.counts(b, t)) sum += Value(p.x[(b * p.steps + t) * p.columns + c]);
-    p.put(b, c, sum, weight);
+    Value sums[N] = {};
+    for (std::int64_t t = 0; t < p.steps; ++t) {
+      const bool counts = p.counts(b, t);
+      const Pack<T, N> x = load_pack<N>(p.x + (b * p.steps + t) * p.columns + c, counts);  // zeros where it does not
+      FOLDGRAD_UNROLL
+      for (int e = 0; e < N; ++e) sums[e] += Value(x.v[e]);
+    }
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e) sums[e] = p.mean(sums[e], weight);
+    store_pack(p.y + b * p.columns + c, rounded<T>(sums));
     if (c == 0) p.weight[b] = weight;
   }
 };
 
-// Column c of step t of dx_b.
-template <class T>
+// Columns c ... c + N - 1 of step t of dx_b.
+template <class T, int N>
 struct PoolBackward {
   MeanPoolBackward<T> p;
 
-  __device__ void operator()(std::int64_t b, std::int64_t t, std::int64_t c) const { p.put(b, t, c, p.factor(b, t)); }
+  __device__ void operator()(std::int64_t b, std::int64_t t, std::int64_t c) const {
+    const Pack<T, N> dy = load_cached_pack<N>(p.dy + b * p.columns + c);
+    const compute_t<T> factor = p.factor(b, t);
+    compute_t<T> values[N];
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e) values[e] = p.dx_of(dy.v[e], factor);
+    put_pack(p.dx, (b * p.steps + t) * p.columns + c, values);
+  }
 };
 
 }  // namespace
@@ -61,11 +74,19 @@ void reduce_cuda(const SumBackward<T>& p) {
 }
 template <class T>
 void reduce_cuda(const MeanPoolForward<T>& p) {
-  cells_cuda("mean_pool forward", 1, p.batch, p.columns, Pool<T>{p});
+  constexpr int N = kPackSize<T>;
+  if (p.columns % N == 0 && aligned_for_packs(16, p.x, p.y))
+    cells_cuda<N>("mean_pool forward", 1, p.batch, p.columns, Pool<T, N>{p});
+  else
+    cells_cuda("mean_pool forward", 1, p.batch, p.columns, Pool<T, 1>{p});
 }
 template <class T>
 void reduce_cuda(const MeanPoolBackward<T>& p) {
-  cells_cuda("mean_pool backward", p.batch, p.steps, p.columns, PoolBackward<T>{p});
+  constexpr int N = kPackSize<T>;
+  if (p.columns % N == 0 && aligned_for_packs(16, p.dy, p.dx.data))
+    cells_cuda<N>("mean_pool backward", p.batch, p.steps, p.columns, PoolBackward<T, N>{p});
+  else
+    cells_cuda("mean_pool backward", p.batch, p.steps, p.columns, PoolBackward<T, 1>{p});
 }
 
 FOLDGRAD_INSTANTIATE(reduce_cuda, SumForward);

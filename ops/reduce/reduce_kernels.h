@@ -59,9 +59,7 @@ struct MeanPoolForward {
     for (std::int64_t t = 0; t < steps; ++t) k += counts(b, t);
     return k ? Value(1) / Value(k) : Value(0);
   }
-  FOLDGRAD_HD void put(std::int64_t b, std::int64_t c, Value sum, Value weight) const {
-    y[b * columns + c] = T(sum * weight);  // [RED-3]
-  }
+  FOLDGRAD_HD static Value mean(Value sum, Value weight) { return sum * weight; }  // [RED-3]
 };
 
 template <class T>
@@ -78,9 +76,7 @@ struct MeanPoolBackward {
   FOLDGRAD_HD Value factor(std::int64_t b, std::int64_t t) const {
     return !mask || mask[b * steps + t] ? weight[b] : Value(0);
   }
-  FOLDGRAD_HD void put(std::int64_t b, std::int64_t t, std::int64_t c, Value factor) const {
-    dx.put((b * steps + t) * columns + c, factor * Value(dy[b * columns + c]));  // [RED-4]
-  }
+  FOLDGRAD_HD static Value dx_of(T dy, Value factor) { return factor * Value(dy); }  // [RED-4]
 };
 
 FOLDGRAD_DECLARE(reduce, SumForward);

@@ -36,11 +36,12 @@ void weighted_pool_cpu(const WeightedPoolBackward<T>& p) {
   for_rows_cpu(p.batch * p.steps, p.columns, [&p](std::int64_t row) {
     const WeightedPoolBackward<T> local = p;
     const std::int64_t b = row / p.steps;
+    const T *dy = p.dy + b * p.columns, *x = p.x + row * p.columns;
     if (local.dw)
-      local.dw.put(row, sum_cpu<Value>(p.columns, [=](std::int64_t c) { return local.share_of_dw(b, row, c); }));
+      local.dw.put(row, sum_cpu<Value>(p.columns, [=](std::int64_t c) { return local.share_of_dw(dy[c], x[c]); }));
     if (!local.dx) return;
 #pragma omp simd
-    for (std::int64_t c = 0; c < local.columns; ++c) local.dx.put(row * local.columns + c, local.dx_of(b, row, c));
+    for (std::int64_t c = 0; c < local.columns; ++c) local.dx.put(row * local.columns + c, local.dx_of(row, dy[c]));
   });
 }
 

@@ -5,47 +5,73 @@
 namespace foldgrad {
 namespace {
 
-// Column c of y_b.
-template <class T>
+// Columns c ... c + N - 1 of y_b.
+template <class T, int N>
 struct Pool {
   WeightedPoolForward<T> p;
 
   __device__ void operator()(std::int64_t, std::int64_t b, std::int64_t c) const {
     using Value = compute_t<T>;
-    Value sum = 0;
+    Value sums[N] = {};
     for (std::int64_t t = 0; t < p.steps; ++t) {
       const std::int64_t row = b * p.steps + t;
-      sum += Value(p.w[row]) * Value(p.x[row * p.columns + c]);
+      const Value w = Value(p.w[row]);
+      const Pack<T, N> x = load_pack<N>(p.x + row * p.columns + c);
+      FOLDGRAD_UNROLL
+      for (int e = 0; e < N; ++e) sums[e] += w * Value(x.v[e]);
     }
-    p.y[b * p.columns + c] = T(sum);  // [WP-1]
+    store_pack(p.y + b * p.columns + c, rounded<T>(sums));  // [WP-1]
   }
 };
 
-// One block per row of [batch * steps].
-template <class T>
+// One block per row of [batch * steps], in packs of N.
+template <class T, int N>
 __global__ void backward_kernel(WeightedPoolBackward<T> p) {
   using Value = compute_t<T>;
   Value* scratch = dynamic_shared<Value>();                                 // one per warp
   const std::int64_t row = blockIdx.x, b = blockIdx.x / unsigned(p.steps);  // of which there are more blocks
+  const T *dy = p.dy + b * p.columns, *x = p.x + row * p.columns;
+  const std::int64_t step = std::int64_t(blockDim.x) * N;
   if (p.dw) {
     Value sum = 0;
-    for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) sum += p.share_of_dw(b, row, c);
+    for (std::int64_t first = 0; first < p.columns; first += step) {
+      const std::int64_t c = first + threadIdx.x * N;
+      const bool wanted = c < p.columns;
+      const Pack<T, N> of_dy = load_cached_pack<N>(dy + c, wanted), of_x = load_pack<N>(x + c, wanted);
+      FOLDGRAD_UNROLL
+      for (int e = 0; e < N; ++e) sum += p.share_of_dw(of_dy.v[e], of_x.v[e]);
+    }
     sum = block_sum(sum, scratch);
     if (threadIdx.x == 0) p.dw.put(row, sum);
   }
   if (!p.dx) return;
-  for (std::int64_t c = threadIdx.x; c < p.columns; c += blockDim.x) p.dx.put(row * p.columns + c, p.dx_of(b, row, c));
+  for (std::int64_t first = 0; first < p.columns; first += step) {
+    const std::int64_t c = first + threadIdx.x * N;
+    const bool wanted = c < p.columns;
+    const Pack<T, N> of_dy = load_cached_pack<N>(dy + c, wanted);
+    Value values[N];
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e) values[e] = p.dx_of(row, of_dy.v[e]);
+    put_pack(p.dx, row * p.columns + c, values, wanted);
+  }
 }
 
 }  // namespace
 
 template <class T>
 void weighted_pool_cuda(const WeightedPoolForward<T>& p) {
-  cells_cuda("weighted_pool forward", 1, p.batch, p.columns, Pool<T>{p});
+  constexpr int N = kPackSize<T>;
+  if (p.columns % N == 0 && aligned_for_packs(16, p.x, p.y))
+    cells_cuda<N>("weighted_pool forward", 1, p.batch, p.columns, Pool<T, N>{p});
+  else
+    cells_cuda("weighted_pool forward", 1, p.batch, p.columns, Pool<T, 1>{p});
 }
 template <class T>
 void weighted_pool_cuda(const WeightedPoolBackward<T>& p) {
-  launch("weighted_pool backward", backward_kernel<T>, one_block_per_row<compute_t<T>>(p.batch * p.steps), p);
+  constexpr int N = kPackSize<T>;
+  const bool packed = p.columns % N == 0 && aligned_for_packs(16, p.x, p.dy, p.dx.data);
+  launch("weighted_pool backward", packed ? backward_kernel<T, N> : backward_kernel<T, 1>,
+         one_block_per_row<compute_t<T>>(p.batch * p.steps), p);
 }
 
 FOLDGRAD_INSTANTIATE(weighted_pool_cuda, WeightedPoolForward);

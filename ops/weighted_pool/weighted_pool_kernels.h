@@ -18,13 +18,9 @@ struct WeightedPoolBackward {
   const T *dy, *x, *w;  // [batch, columns], [batch, steps, columns], [batch, steps]
   std::int64_t batch, steps, columns;
 
-  // Of row `row` of [batch * steps], which is one of b's.
-  FOLDGRAD_HD Value dx_of(std::int64_t b, std::int64_t row, std::int64_t c) const {
-    return Value(w[row]) * Value(dy[b * columns + c]);  // [WP-2]
-  }
-  FOLDGRAD_HD Value share_of_dw(std::int64_t b, std::int64_t row, std::int64_t c) const {
-    return Value(dy[b * columns + c]) * Value(x[row * columns + c]);  // [WP-3]
-  }
+  // Of one element; row: of [batch * steps].
+  FOLDGRAD_HD Value dx_of(std::int64_t row, T dy_bc) const { return Value(w[row]) * Value(dy_bc); }  // [WP-2]
+  FOLDGRAD_HD Value share_of_dw(T dy_bc, T x_row_c) const { return Value(dy_bc) * Value(x_row_c); }  // [WP-3]
 };
 
 FOLDGRAD_DECLARE(weighted_pool, WeightedPoolForward);

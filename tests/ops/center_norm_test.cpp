@@ -16,7 +16,10 @@ OpCase center_norm_case(std::int64_t rows, std::int64_t columns, bool large = fa
 const RegisterOp kCenterNorm({
     .name = "center_norm",
     .cases = {center_norm_case(3, 2), center_norm_case(2, 31), center_norm_case(2, 33), center_norm_case(18, 3),
-              center_norm_case(1, 255, true), center_norm_case(1, 257, true), center_norm_case(20, 300, true)},
+              center_norm_case(1, 255, true), center_norm_case(1, 257, true), center_norm_case(20, 300, true),
+              // Rows in the registers of a warp or a block, in packs or not, and longer ones.
+              center_norm_case(3, 512, true), center_norm_case(5, 136, true), center_norm_case(2, 1032, true),
+              center_norm_case(1, 2051, true), center_norm_case(1, 4104, true), center_norm_case(1, 16392, true)},
     .errors = {{"center_norm: x must have at least 2 channels, got f32 [8, 1] on cpu",
                 [](Tape& t) {
                   const Var one = t.constant(Tensor::zeros({1}, DType::f32));

@@ -30,7 +30,8 @@ const RegisterOp kConcat({
     .name = "concat",
     .cases = {concat_case({{2, 3}, {2, 1}, {2, 2}}, 1), concat_case({{2, 3}, {1, 3}}, 0), concat_case({{2, 3}}, -1),
               concat_case({{2, 2, 3}, {2, 1, 3}}, 1), concat_case({{2, 2}, {2, 2}}, -2),
-              concat_case({{2, 0}, {2, 3}}, 1), concat_case({{5, 200}, {5, 57}}, 1, true)},
+              concat_case({{2, 0}, {2, 3}}, 1), concat_case({{5, 200}, {5, 57}}, 1, true),
+              concat_case({{5, 200}, {5, 56}}, 1, true)},
     .errors =
         {{"concat: needs at least one operand, got none", [](Tape&) { concat({}, 0); }},
          {"concat: operand 1 must be f32 [2, 4] on cpu, to go with operand 0, which is f32 [2, 3] on cpu, got f32 "

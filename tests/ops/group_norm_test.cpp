@@ -47,7 +47,7 @@ const RegisterOp kGroupNorm({
               group_norm_case({2, 5, 4, 1}, kSample, true), group_norm_case({1, 1, 1, 1}, kSample),
               group_norm_case({17, 2, 2, 1}, kSample), group_norm_case({3, 20, 33, 3}, kSample, true, true),
               group_norm_case({9, 2, 130, 2}, kToken, false, true),
-              group_norm_case({2, 60, 33, 3}, kSample, true, true),
+              group_norm_case({2, 60, 33, 3}, kSample, true, true), group_norm_case({2, 9, 64, 2}, kSample, true, true),
               group_norm_case({2, 3, 600, 2}, kSample, true, true),
               group_norm_case({1, 2, 2500, 2}, kSample, true, true),
               group_norm_case({2, 3, 0, 1}, kSample, false, true)},

@@ -1,13 +1,22 @@
 // How often kernels that are limited by memory go through their matrices, and in how many sectors.
 #ifdef FOLDGRAD_EMULATE
+#include <cmath>
+
 #include "ops/activation/activation.h"
 #include "ops/affine/affine.h"
 #include "ops/arithmetic/arithmetic.h"
+#include "ops/center_norm/center_norm.h"
+#include "ops/concat/concat.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/dropout/dropout.h"
 #include "ops/layer_norm/layer_norm.h"
+#include "ops/max_pool2d/max_pool2d.h"
+#include "ops/positions/positions.h"
+#include "ops/reduce/reduce.h"
 #include "ops/rms_norm/rms_norm.h"
+#include "ops/scale_norm/scale_norm.h"
 #include "ops/softmax/softmax.h"
+#include "ops/weighted_pool/weighted_pool.h"
 #include "tests/harness/op_spec.h"
 #include "tests/harness/traffic.h"
 
@@ -34,6 +43,8 @@ const std::vector<Passes>& memory_bound() {
       {"affine", 2, 3, [](const std::vector<Var>& v) { return affine(v[0], v[1], v[2]); }},
       {"layer_norm", 2, 3, [](const std::vector<Var>& v) { return layer_norm(v[0], v[1], v[2]); }, 2},
       {"rms_norm", 2, 3, [](const std::vector<Var>& v) { return rms_norm(v[0], v[1]); }, 2},
+      {"center_norm", 2, 3, [](const std::vector<Var>& v) { return center_norm(v[0], v[1], v[2]); }, 1},
+      {"unit_rows", 2, 3, [](const std::vector<Var>& v) { return unit_rows(v[0]); }},
       {"softmax", 2, 3, [](const std::vector<Var>& v) { return softmax(v[0]); }},
   };
   return list;
@@ -75,6 +86,72 @@ TEST(MemoryTraffic, EveryNumberMovesOnceInWholeSectors) {
     for (const auto& [rows, columns] :
          {std::pair{70, 40}, {9, 264}, {3, 1000}, {2, 1032}, {1, 4104}, {5, 33}, {3, 257}})
       for (const DType dtype : {DType::f32, DType::bf16}) expect_passes(op, rows, columns, dtype);
+}
+
+struct Cells {
+  std::string name;
+  double forward, backward;  // matrices of x's size
+  OpFunction f;              // of x [8, 6, C]
+};
+
+// What reads or writes at places of its own. Pooling walks down the rows of several samples at once, so that short rows
+// must be whole sectors.
+const std::vector<Cells>& by_cells() {
+  static const std::vector<Cells> list = {
+      {"mean_pool", 1 + 1 / 6., 1, [](const std::vector<Var>& v) { return mean_pool(v[0]); }},
+      {"weighted_pool", 1 + 1 / 6., 2, [](const std::vector<Var>& v) { return weighted_pool(v[0], v[1]); }},
+      // One value as both parts: a kernel of its own adds their gradients.
+      {"concat", 4, 7,
+       [](const std::vector<Var>& v) {
+         return concat({v[0], v[0]}, 1);
+       }},
+      {"sinusoidal_positions", 2, 2,
+       [](const std::vector<Var>& v) {
+         const Tensor& x = v[0].value();
+         const Tensor table = sinusoidal_table(8, x.shape()[2], x.dtype(), x.device());
+         const Var mask = v[0].tape().constant(Tensor::full({8, 6}, 1, DType::u8, x.device()));
+         return sinusoidal_positions(v[0], mask, table, /*zero_padding=*/true);
+       }},
+  };
+  return list;
+}
+
+TEST(MemoryTraffic, EveryNumberMovesOnceAtPlacesOfItsOwn) {
+  for (const Cells& op : by_cells())
+    for (const std::int64_t columns : {48, 264, 33})
+      for (const DType dtype : {DType::f32, DType::bf16}) {
+        SCOPED_TRACE(fmt::format("{} of {} with {} columns", op.name, name(dtype), columns));
+        Tape tape;
+        const auto operand = [&](Shape shape, unsigned seed) {
+          return tape.variable(randn(std::move(shape), seed).to(dtype).to(Device::cuda));
+        };
+        const Var x = operand({8, 6, columns}, 1), w = operand({8, 6}, 2);
+        const double matrix = 8 * 6 * double(columns) * double(size_of(dtype));
+        const emulation::CountAccesses forward;
+        const Var y = op.f({x, w});
+        EXPECT_EQ(double(forward.result().bytes), std::round(op.forward * matrix));
+        EXPECT_TRUE(whole_sectors(forward.result()));
+        const Tensor dy = randn(y.shape(), 4).to(dtype).to(Device::cuda);
+        const emulation::CountAccesses backward;
+        tape.backward(y, dy);
+        EXPECT_EQ(double(backward.result().bytes), std::round(op.backward * matrix));
+        EXPECT_TRUE(whole_sectors(backward.result()));
+      }
+}
+
+// Of windows that share nothing; the place of each maximum is a byte. Pixels that a window skips lie between the
+// others, so that they must be whole sectors.
+TEST(MemoryTraffic, MaxPoolReadsImagesOnce) {
+  for (const std::int64_t channels : {64, 144, 512})
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      Tape tape;
+      const Var x = tape.variable(randn({2, 4, 6, channels}, 1).to(dtype).to(Device::cuda));
+      const emulation::CountAccesses forward;
+      max_pool2d(x, {.kernel = 2, .stride = 2});
+      const std::int64_t size = std::int64_t(size_of(dtype));
+      EXPECT_EQ(forward.result().bytes, (2 * 4 * 6 * size + 2 * 2 * 3 * (size + 1)) * channels);
+      EXPECT_TRUE(whole_sectors(forward.result())) << channels;
+    }
 }
 
 // 40,000 classes are too many for registers: each logit is read once nevertheless, and once more for the gradient.

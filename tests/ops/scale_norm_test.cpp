@@ -23,7 +23,11 @@ const RegisterOp kScaleNorm({
     .name = "scale_norm",
     .cases = {scale_norm_case(3, 2), scale_norm_case(2, 31), scale_norm_case(2, 33), scale_norm_case(20, 3),
               scale_norm_case(8, 4, 2.5), scale_norm_case(1, 255, 1e-5, true), scale_norm_case(1, 257, 1e-5, true),
-              scale_norm_case(20, 20, 1e-5, true)},
+              scale_norm_case(20, 20, 1e-5, true),
+              // Rows in the registers of a warp or a block, in packs or not, and longer ones.
+              scale_norm_case(3, 512, 1e-5, true), scale_norm_case(5, 136, 1e-5, true),
+              scale_norm_case(2, 1032, 1e-5, true), scale_norm_case(1, 2051, 1e-5, true),
+              scale_norm_case(1, 4104, 1e-5, true), scale_norm_case(1, 16392, 1e-5, true)},
     .errors = {{"scale_norm: g must be f32 [1] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [8] on cpu",
                 [](Tape& t) {
                   scale_norm(t.constant(Tensor::zeros({2, 8}, DType::f32)), t.constant(Tensor::zeros({8}, DType::f32)));
