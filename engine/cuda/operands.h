@@ -19,7 +19,7 @@
 
 namespace foldgrad {
 
-constexpr int kOperands = 8;  // at most
+constexpr int kOperands = 9;  // at most
 
 template <int N>
 struct OperandPacks {

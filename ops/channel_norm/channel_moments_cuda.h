@@ -72,7 +72,7 @@ __device__ void moments(const ChannelSumsThen<ChannelMomentsPass<T>, Then>& task
   });
 }
 
-// Launches run(N, K), constants both, for matrices with these operands in packs or not.
+// Calls run(N, K) with constants: the size of packs, 1 unless `aligned` says that they fit, and K as above.
 template <class T, class Run>
 void with_moments(const ChannelMomentsPass<T>& p, bool aligned, const Run& run) {
   constexpr int N = kPackSize<T>;

@@ -12,7 +12,8 @@ struct ChannelNormNode {
   ChannelNormState state;
   ChannelNormOptions options;
   bool training;
-  std::shared_ptr<ChannelRecord> record;  // may be null
+  std::shared_ptr<ChannelRecord> record;               // may be null
+  std::shared_ptr<LateChannelGradient> late_gradient;  // may be null
 
   const char* name() const { return "channel_norm"; }
   std::vector<double> arguments() const { return {double(training)}; }
@@ -58,16 +59,19 @@ struct ChannelNormNode {
       if (options.form == ChannelForm::paper && options.statistic == ChannelStatistic::mean_square)
         record->gradient = channel_moments(grads.dy(), mask, /*with_mean=*/false);
     }
-    if (!grads.wanted(0)) return;
-    const ChannelGradient<T> gradient{
-        .dx = grads.out<T>(0),
-        .dy = grads.dy().data<T>(),
-        .x = x.data<T>(),
-        .mean = context.mean.data<S>(),
-        .of = step.dx,
-        .mask = options.form == ChannelForm::paper ? data_or_null<std::uint8_t>(mask) : nullptr,
-        .rows = R,
-        .columns = C};
+    const auto [dx, mode] = grads.place(0);
+    if (!dx.defined()) return;
+    const Tensor corrected = options.form == ChannelForm::paper ? mask : Tensor();
+    if (late_gradient && mode == GradMode::add)
+      return late_gradient->leave({grads.dy(), x, context.mean, dy_factor, offset, x_factor, corrected});
+    const ChannelGradient<T> gradient{.dx = {dx.data<T>(), mode},
+                                      .dy = grads.dy().data<T>(),
+                                      .x = x.data<T>(),
+                                      .mean = context.mean.data<S>(),
+                                      .of = step.dx,
+                                      .mask = data_or_null<std::uint8_t>(corrected),
+                                      .rows = R,
+                                      .columns = C};
     FOLDGRAD_RUN(x.device(), channel_norm, gradient);
   }
 };
@@ -113,7 +117,8 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tenso
                                           .state = state,
                                           .options = options,
                                           .training = training,
-                                          .record = record});
+                                          .record = record,
+                                          .late_gradient = taken ? taken->late_gradient() : nullptr});
 }
 
 }  // namespace foldgrad

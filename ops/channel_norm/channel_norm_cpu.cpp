@@ -74,6 +74,12 @@ void channel_norm_cpu(const ChannelGradient<T>& p) {
   });
 }
 
+template <class T>
+void channel_norm_cpu(const ChannelGradientOfSum<T>& p) {
+  channel_norm_cpu(p.gradient);
+  dropout_cpu(p.sum);
+}
+
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelForward);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelForwardOfSum);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelForwardStep);
@@ -81,5 +87,6 @@ FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelApply);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelSums);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelBackward);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelGradient);
+FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelGradientOfSum);
 
 }  // namespace foldgrad

@@ -1,3 +1,4 @@
+#include "engine/cuda/column_sums.h"
 #include "ops/channel_norm/channel_norm_kernels.h"
 #include "ops/channel_norm/sum_moments_cuda.h"
 
@@ -76,9 +77,7 @@ template <class T, bool kDirect>
 struct Gradient {
   ChannelGradient<T> p;
 
-  __device__ void operator()(std::int64_t i, std::int64_t c) const {
-    p.dx.put(i, p.corrected(0) ? p.value(i, c) : p.direct(i, c));
-  }
+  __device__ void operator()(std::int64_t i, std::int64_t c) const { p.dx.put(i, p.of_row(0, i, c)); }
   template <class Visit>
   FOLDGRAD_HD void operands(Visit& visit) {
     visit.result(p.dx);
@@ -90,6 +89,41 @@ struct Gradient {
     if (!kDirect) return;
     visit.element(p.dy);
     visit.column(p.of.dy_factor);
+  }
+};
+
+template <class T>
+struct GradientOfSum {
+  using Value = compute_t<T>;
+  static constexpr int kSums = 1;
+
+  ChannelGradient<T> p;
+  BranchBackward<T> branch;
+  std::int64_t rows = p.rows, columns = p.columns;
+
+  __device__ void start(std::int64_t i) { branch.start(i); }
+  // The gradient of the sum, rounded as memory has it.
+  __device__ T whole(std::int64_t i, std::int64_t c) const { return T(Value(p.dx.data[i]) + p.of_row(0, i, c)); }
+  __device__ void operator()(std::int64_t i, std::int64_t c) const {
+    const T dy = whole(i, c);
+    branch.put(i, c, Value(dy));
+    p.dx.data[i] = dy;
+  }
+  __device__ void add(std::int64_t, std::int64_t c, Value (&sums)[kSums]) const {
+    sums[0] += branch.value(c, Value(whole(c, c)));
+  }
+  FOLDGRAD_HD const ParameterGradOut<T>& total(int k) const { return branch.total(k); }
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.update(p.dx.data);
+    visit.result(branch.p.dx);
+    visit.element(p.x);
+    visit.element(p.dy);
+    visit.column(p.mean);
+    visit.column(p.of.dy_factor);
+    visit.column(p.of.offset);
+    visit.column(p.of.x_factor);
+    visit.row(p.mask);
   }
 };
 
@@ -128,6 +162,15 @@ void channel_norm_cuda(const ChannelGradient<T>& p) {
   else
     matrix_cuda<N>("channel_norm backward", p.rows, p.columns, Gradient<T, false>{p});
 }
+template <class T>
+void channel_norm_cuda(const ChannelGradientOfSum<T>& p) {
+  if (!p.sum.dbias) {  // of a branch whose bias is not trained
+    channel_norm_cuda(p.gradient);
+    return dropout_cuda(p.sum);
+  }
+  const GradientOfSum<T> k{p.gradient, {p.sum}};
+  packed_column_sums_cuda<kPackSize<T>, /*kElements=*/true>("channel_norm and bias_dropout_residual backward", k);
+}
 
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelForward);
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelForwardOfSum);
@@ -136,5 +179,6 @@ FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelApply);
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelSums);
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelBackward);
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelGradient);
+FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelGradientOfSum);
 
 }  // namespace foldgrad

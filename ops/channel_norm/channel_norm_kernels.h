@@ -80,6 +80,9 @@ struct ChannelGradient {
   std::int64_t rows, columns;
 
   FOLDGRAD_HD bool corrected(std::int64_t r) const { return !mask || mask[r]; }
+  FOLDGRAD_HD Value of_row(std::int64_t r, std::int64_t i, std::int64_t c) const {
+    return corrected(r) ? value(i, c) : direct(i, c);
+  }
   FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c) const {
     return direct(i, c) - of.offset[c] - of.x_factor[c] * (Value(x[i]) - mean[c]);  // [CN-2]
   }
@@ -89,6 +92,14 @@ struct ChannelGradient {
   }
 };
 
+// Of a sum that bias_dropout_residual formed: adds dx to its gradient, and does the backward pass of that operation,
+// whose dy this is then.
+template <class T>
+struct ChannelGradientOfSum {
+  ChannelGradient<T> gradient;  // to be added
+  BiasDropoutResidualBackward<T> sum;
+};
+
 FOLDGRAD_DECLARE(channel_norm, ChannelForward);
 FOLDGRAD_DECLARE(channel_norm, ChannelForwardOfSum);
 FOLDGRAD_DECLARE(channel_norm, ChannelForwardStep);
@@ -96,5 +107,6 @@ FOLDGRAD_DECLARE(channel_norm, ChannelApply);
 FOLDGRAD_DECLARE(channel_norm, ChannelSums);
 FOLDGRAD_DECLARE(channel_norm, ChannelBackward);
 FOLDGRAD_DECLARE(channel_norm, ChannelGradient);
+FOLDGRAD_DECLARE(channel_norm, ChannelGradientOfSum);
 
 }  // namespace foldgrad

@@ -91,6 +91,7 @@ void ChannelStatistics::form_and_take(const BiasDropoutResidualForward<T>& sum, 
   begin(x);
   const ChannelForwardOfSum<T> forward{sum, {storage_->pass<T>(), step<T>()}};
   FOLDGRAD_RUN(x.device(), channel_norm, forward);
+  late_gradient_ = std::make_shared<LateChannelGradient>();
 }
 
 template void ChannelStatistics::form_and_take(const BiasDropoutResidualForward<float>&, const Tensor&);

@@ -1,17 +1,19 @@
 // The first half of a training pass of channel_norm: the statistics of x, and the step of the state that follows from
-// them. Where bias_dropout_residual forms x, both can be done in the pass that writes it: on CUDA in one kernel, so
-// that x is read once less and a launch is saved, with the same bits.
+// them. Where bias_dropout_residual forms x, both can be done in the pass that writes it, and the last step of the
+// backward pass in that operation's (late_channel_gradient.h): on CUDA in one kernel, with the same bits, so that x and
+// its gradient are read once less and two launches are saved.
 //
 //   ChannelStatistics statistics(branch, gamma, mask, state, options);    // a tensor like x
 //   const Var x = bias_dropout_residual(branch, bias, residual, p, random, path, &statistics);
 //   const Var y = channel_norm(x, gamma, beta, mask, state, options, training, record, &statistics);
 #pragma once
+#include <memory>
 #include <optional>
 
 #include "ops/channel_norm/channel_moments_storage.h"
 #include "ops/channel_norm/channel_norm.h"
 #include "ops/channel_norm/channel_norm_forward.h"
-#include "ops/dropout/dropout_kernels.h"
+#include "ops/channel_norm/late_channel_gradient.h"
 
 namespace foldgrad {
 
@@ -24,7 +26,7 @@ class ChannelStatistics {
 
   // WRITES the state. Once; throws std::logic_error the second time.
   void take(const Tensor& x);
-  // Forms x, whose memory `sum` writes, and takes its statistics.
+  // The same of an x that it forms, whose memory is that of sum.y.
   template <class T>
   void form_and_take(const BiasDropoutResidualForward<T>& sum, const Tensor& x);
 
@@ -48,6 +50,8 @@ class ChannelStatistics {
     }
   };
   const Context& context() const { return context_; }
+  // Of an x that was formed here, for the nodes of both operations; otherwise null.
+  const std::shared_ptr<LateChannelGradient>& late_gradient() const { return late_gradient_; }
 
  private:
   void begin(const Tensor& x);
@@ -61,6 +65,7 @@ class ChannelStatistics {
   Context context_;
   ChannelMoments moments_;
   std::optional<ChannelMomentsStorage> storage_;
+  std::shared_ptr<LateChannelGradient> late_gradient_;
 };
 
 template <class S>

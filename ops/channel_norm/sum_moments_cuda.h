@@ -1,7 +1,7 @@
 // The moments of a sum by the kernel that forms it: bias_dropout_residual with channel_moments_cuda.h. For .cu files.
 #pragma once
 #include "ops/channel_norm/channel_moments_cuda.h"
-#include "ops/dropout/branch_forward_cuda.h"
+#include "ops/dropout/branch_cuda.h"
 
 namespace foldgrad {
 

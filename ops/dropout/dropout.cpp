@@ -42,6 +42,7 @@ struct BiasDropoutResidualNode {
   double p, path_p;
   Random random;
   Tensor m;
+  std::shared_ptr<LateChannelGradient> late_gradient;  // may be null
 
   const char* name() const { return "bias_dropout_residual"; }
   // With which probability an element of the branch is dropped, alone or with its sample.
@@ -49,6 +50,7 @@ struct BiasDropoutResidualNode {
 
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
+    if (late_gradient && late_gradient->left() && !grads.wanted(0)) late_gradient->add(dy);
     if (grads.wanted(0) || grads.wanted(1))
       dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
         const BiasDropoutResidualBackward<T> k{.dx = grads.out<T>(0),
@@ -58,6 +60,7 @@ struct BiasDropoutResidualNode {
                                                .columns = dy.shape()[-1],
                                                .mask = make_mask<compute_t<T>>(p, random),
                                                .samples = sample_factors<compute_t<T>>(m, dy)};
+        if (late_gradient && late_gradient->left()) return late_gradient->add_and_run(k, dy);
         FOLDGRAD_RUN(dy.device(), dropout, k);
       });
     grads.pass_dy(2);  // [DO-5]
@@ -119,7 +122,11 @@ Var bias_dropout_residual(const Var& xv, const Var& biasv, const Var& residualv,
     FOLDGRAD_RUN(x.device(), dropout, k);
   });
   return xv.tape().record(y, {xv, biasv, residualv},
-                          BiasDropoutResidualNode{.p = p, .path_p = path.p, .random = random, .m = m});
+                          BiasDropoutResidualNode{.p = p,
+                                                  .path_p = path.p,
+                                                  .random = random,
+                                                  .m = m,
+                                                  .late_gradient = of_sum ? of_sum->late_gradient() : nullptr});
 }
 
 }  // namespace foldgrad

@@ -1,6 +1,6 @@
 #include "engine/cuda/column_sums.h"
 #include "engine/cuda/elementwise.h"
-#include "ops/dropout/branch_forward_cuda.h"
+#include "ops/dropout/branch_cuda.h"
 
 namespace foldgrad {
 namespace {
@@ -27,31 +27,6 @@ struct Drop {
   template <class Visit>
   FOLDGRAD_HD void operands(Visit& visit) {
     visit_operands(visit, p);
-  }
-};
-
-template <class T>
-struct BranchBackward {
-  using Value = compute_t<T>;
-  static constexpr int kSums = 1;
-
-  BiasDropoutResidualBackward<T> p;
-  std::int64_t rows = p.rows, columns = p.columns;
-  PackWords random = {};
-
-  __device__ void start(std::int64_t i) {
-    random = PackWords::of(p.mask.random, i);
-    p.mask = p.samples.times(p.mask, i);
-  }
-  __device__ void operator()(std::int64_t i, std::int64_t c) const { p.dx.put(i, p.value(i, random.bits(c))); }
-  __device__ void add(std::int64_t, std::int64_t c, Value (&sums)[kSums]) const {
-    sums[0] += p.value(c, random.bits(c));  // [DO-5]
-  }
-  FOLDGRAD_HD const ParameterGradOut<T>& total(int) const { return p.dbias; }
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(p.dx);
-    visit.element(p.dy);
   }
 };
 

@@ -1,4 +1,6 @@
-// Statistics that are taken while a sum is formed: the same bits as those of a pass of their own.
+// Statistics that are taken while a sum is formed, and a gradient that its backward pass adds: the same bits as those
+// of passes of their own.
+#include "ops/arithmetic/arithmetic.h"
 #include "ops/channel_norm/channel_statistics.h"
 #include "ops/dropout/dropout.h"
 #include "tests/harness/traffic.h"
@@ -18,6 +20,8 @@ struct SumCase {
   Shape shape;
   bool masked = false;
   double dropout = 0, drop_path = 0;
+  std::string constants = {};  // operands that get no gradient: x, b(ias), r(esidual)
+  bool goes_on = true;         // whether the sum is also what the result is added to
 };
 
 ChannelNormOptions mabn() { return with_warmup(ChannelNormOptions::mabn_released(), 0); }
@@ -32,10 +36,15 @@ const SumCase kSumCases[] = {
     {"qmbn of one row", ChannelNormOptions::qmbn(), {1, 8}},
     {"bn", ChannelNormOptions::bn(), {3, 50, 16}, true, 0.3, 0.5},
     {"bn with an odd width", ChannelNormOptions::bn(), {130, 5}, true, 0.3},
+    {"un with a bias that is not trained", ChannelNormOptions::un(), {20, 16}, false, 0.3, 0, "b"},
+    {"un with a branch that is not trained", ChannelNormOptions::un(), {20, 16}, false, 0.3, 0, "x"},
+    {"un with nothing but the stream", ChannelNormOptions::un(), {20, 16}, false, 0.3, 0, "xb"},
+    {"un with nothing but the branch", ChannelNormOptions::un(), {20, 16}, false, 0.3, 0, "r"},
+    {"un of a sum that goes no further", ChannelNormOptions::un(), {20, 16}, false, 0.3, 0, "", false},
     {"bn without a row", ChannelNormOptions::bn(), {0, 8}},
 };
 
-// All that a step computes, of a sum that both normalizes and goes on.
+// All that a step computes.
 struct SumStep {
   std::vector<Tensor> all;
 
@@ -49,8 +58,11 @@ struct SumStep {
     for (std::size_t r = 0; r < real.size(); ++r) real[r] = r % 64 != 0 && (r < 64 || r >= 128) && r % 7 != 3;
     const Tensor mask = Tensor::of(c.shape.without(-1), real).to(device);
     Tape tape;
-    const Var x = tape.variable(operand(c.shape, 1)), residual = tape.variable(operand(c.shape, 2)),
-              bias = tape.variable(operand({columns}, 3)), gamma = tape.variable(layer.gamma),
+    const auto trained = [&](char name, Tensor value) {
+      return c.constants.find(name) == std::string::npos ? tape.variable(value) : tape.constant(value);
+    };
+    const Var x = trained('x', operand(c.shape, 1)), residual = trained('r', operand(c.shape, 2)),
+              bias = trained('b', operand({columns}, 3)), gamma = tape.variable(layer.gamma),
               beta = tape.variable(layer.beta);
     const Tensor* counted = c.masked ? &mask : nullptr;
     std::optional<ChannelStatistics> statistics;
@@ -58,11 +70,10 @@ struct SumStep {
     ChannelStatistics* of_sum = ahead ? &*statistics : nullptr;
     const Var sum = bias_dropout_residual(x, bias, residual, c.dropout, kDropped, {c.drop_path, kPath}, of_sum);
     const Var y = channel_norm(sum, gamma, beta, counted, layer.state, layer.options, true, nullptr, of_sum);
-    const Var zero = tape.constant(Tensor::zeros({columns}, dtype, device));
-    const Var both = bias_dropout_residual(y, zero, sum, 0, kDropped);
-    tape.backward(both, operand(c.shape, 4));
-    all = {sum.value(),     y.value(),        tape.grad(x),   tape.grad(residual),
-           tape.grad(bias), tape.grad(gamma), tape.grad(beta)};
+    tape.backward(c.goes_on ? add(y, sum) : y, operand(c.shape, 4));
+    all = {sum.value(), y.value(), tape.grad(gamma), tape.grad(beta)};
+    for (const Var& v : {x, residual, bias})
+      if (const Tensor grad = tape.grad(v); grad.defined()) all.push_back(grad);
   }
 };
 
@@ -76,6 +87,8 @@ void expect_same_bits(const SumCase& c, DType dtype, Device device) {
   const Layer apart = layer(), ahead = layer();
   for (unsigned t = 1; t <= 6; ++t) {  // the windows are full, and averages are used
     const SumStep a(c, apart, t, dtype, device, false), b(c, ahead, t, dtype, device, true);
+    ASSERT_EQ(a.all.size(), 7 - c.constants.size()) << what;
+    ASSERT_EQ(b.all.size(), a.all.size()) << what;
     for (std::size_t k = 0; k < a.all.size(); ++k) EXPECT_TRUE(identical(a.all[k], b.all[k])) << what << ", " << k;
     expect_same_state(ahead.state, apart.state, what);
   }
@@ -105,9 +118,9 @@ TEST(ChannelNormOfSum, TakesItsStatisticsOnceAndOfThatSum) {
 }
 
 #ifdef FOLDGRAD_EMULATE
-// Moments take no pass of their own: with the normalized result, seven matrices go over the memory where there were
-// eight.
-TEST(ChannelNormOfSum, OnCudaIsOneKernelAndOneReadLess) {
+// Forward the sum is written from what it adds, and its moments come with it; then the result. Backward the stream's
+// gradient and dx become one while the branch's is written.
+TEST(ChannelNormOfSum, OnCudaTakesTwoKernelsAndTwoReadsLess) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     const std::int64_t rows = 70, columns = 520, matrix = rows * columns * std::int64_t(size_of(dtype));
     Layer layer(ChannelNormOptions::un(), columns, Device::cuda, DType::f32);
@@ -118,12 +131,26 @@ TEST(ChannelNormOfSum, OnCudaIsOneKernelAndOneReadLess) {
     };
     const Var x = operand({rows, columns}, 1), residual = operand({rows, columns}, 2), bias = operand({columns}, 3);
     ChannelStatistics statistics(x.value(), layer.gamma, nullptr, layer.state, layer.options);
-    const emulation::LaunchCounts counts;
+    const emulation::LaunchCounts forward;
     const emulation::CountAccesses seen;
-    bias_dropout_residual(x, bias, residual, 0.1, kDropped, {}, &statistics);
-    EXPECT_EQ(counts.total(), 1) << counts.table();
+    const Var sum = bias_dropout_residual(x, bias, residual, 0.1, kDropped, {}, &statistics);
+    EXPECT_EQ(forward.total(), 1) << forward.table();
     EXPECT_EQ(seen.result().bytes, 3 * matrix);
+    const Var y = channel_norm(sum, tape.constant(layer.gamma), tape.constant(layer.beta), nullptr, layer.state,
+                               layer.options, true, nullptr, &statistics);
+    EXPECT_EQ(forward.total(), 2) << forward.table();
+    EXPECT_EQ(seen.result().bytes, (3 + 2) * matrix);
     EXPECT_TRUE(whole_sectors(seen.result()));
+
+    const Var both = add(y, sum);
+    const Tensor dy = randn(both.shape(), 4).to(dtype).to(Device::cuda);
+    const emulation::LaunchCounts backward;
+    const emulation::CountAccesses seen_backward;
+    tape.backward(both, dy);
+    // Sums by channel; dx with the branch, and the totals of its bias, which wait for the end.
+    EXPECT_EQ(backward.total(), 3) << backward.table();
+    EXPECT_EQ(seen_backward.result().bytes, (2 + 5) * matrix);
+    EXPECT_TRUE(whole_sectors(seen_backward.result()));
   }
 }
 #endif

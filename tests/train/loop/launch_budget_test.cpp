@@ -31,18 +31,20 @@ struct Recipe {
   int totals = 0;  // of one normalizer, that wait for others
   int others = 0;  // of all normalizers together
 };
-constexpr int kRowNorm = 1 + 1;              // y; dx with parts of the gradient of gamma (and beta)
-constexpr int kChannelNorm = 2 + 2;          // moments and step, y; sums and step, dx
-constexpr int kMomentsOfSums = -kSublayers;  // which residuals take while they are formed
-constexpr int kGroupScaling = 1 + 1 + 1;     // a gain of ones; y; dx
+constexpr int kRowNorm = 1 + 1;      // y; dx with parts of the gradient of gamma (and beta)
+constexpr int kChannelNorm = 2 + 2;  // moments and step, y; sums and step, dx
+// Residuals take moments while they are formed, and, where the sum goes on, dx into their backward pass; the last of
+// each stack goes nowhere else.
+constexpr int kTakenByResiduals = -(kSublayers + kSublayers - 2);
+constexpr int kGroupScaling = 1 + 1 + 1;  // a gain of ones; y; dx
 const Recipe kRecipes[] = {
     {"ln", DType::f32, kRowNorm, 2, 2},
     {"ln", DType::bf16, kRowNorm, 2, 2},
-    {"un", DType::f32, kChannelNorm, 2, 0, kMomentsOfSums},
-    {"un", DType::bf16, kChannelNorm, 2, 0, kMomentsOfSums},
+    {"un", DType::f32, kChannelNorm, 2, 0, kTakenByResiduals},
+    {"un", DType::bf16, kChannelNorm, 2, 0, kTakenByResiduals},
     {"rmsnorm", DType::f32, kRowNorm, 1, 1},
-    {"bn", DType::f32, kChannelNorm, 2, 0, kMomentsOfSums},
-    {"mabn", DType::f32, kChannelNorm, 2, 0, kMomentsOfSums},
+    {"bn", DType::f32, kChannelNorm, 2, 0, kTakenByResiduals},
+    {"mabn", DType::f32, kChannelNorm, 2, 0, kTakenByResiduals},
     // A reshape cannot add its gradient to that of the residual while computing it.
     {"pn", DType::f32, kChannelNorm + kGroupScaling, 2, 0, kSublayers},
     {"none", DType::f32, 0, 0},
