@@ -12,7 +12,7 @@ struct CopyPack {
   __device__ void operator()(std::int64_t, std::int64_t r, std::int64_t c) const {
     const std::int64_t from = c - p.zeros_before;
     const bool inside = 0 <= from && from < p.columns;
-    const Pack<T, N> x = load_pack<N>(p.x + r * p.row_x + from, inside);  // zeros where it is not
+    const Pack<T, N> x = load_pack<N>(inside ? p.x + r * p.row_x + from : p.x, inside);  // zeros where it is not
     compute_t<T> values[N];
     FOLDGRAD_UNROLL
     for (int e = 0; e < N; ++e) values[e] = compute_t<T>(x.v[e]);
