@@ -25,8 +25,10 @@ struct CopyPack {
 template <class T>
 void copy_rows_cuda(const CopyRows<T>& p) {
   constexpr int N = kPackSize<T>;
+  // A named array: nvcc garbles a braced list in the head of a loop when it rewrites a template for the host compiler.
+  const std::int64_t sizes[] = {p.columns, p.row_x, p.row_y, p.zeros_before, p.zeros_after};
   bool packed = aligned_for_packs(16, p.x, p.y.data);
-  for (const std::int64_t size : {p.columns, p.row_x, p.row_y, p.zeros_before, p.zeros_after}) packed &= size % N == 0;
+  for (const std::int64_t size : sizes) packed &= size % N == 0;
   if (packed)
     cells_cuda<N>("concat or slice", 1, p.rows, p.width(), CopyPack<T, N>{p});
   else
