@@ -1,95 +1,25 @@
-#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <random>
 
-#include "bench/op_bench.h"
+#include "bench/op_collection.h"
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/attention/attention.h"
 #include "ops/channel_norm/channel_norm.h"
-#include "ops/conv2d/conv2d_channels_last.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/dropout/dropout.h"
 #include "ops/embedding/embedding.h"
-#include "ops/image_input/image_input.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/linear/linear.h"
-#include "ops/max_pool2d/max_pool2d.h"
 #include "ops/permute/permute.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/softmax/softmax.h"
-#include "ops/weight_standardize/weight_standardize.h"
-#include "ops/weighted_pool/weighted_pool.h"
 
 namespace foldgrad::bench {
 namespace {
 
-// How large operands are.
-struct Sizes {
-  std::int64_t rows, columns;  // of matrices
-  std::int64_t sentences;      // and images, each of a size that does not change
-  std::int64_t length;         // of sentences, for attention
-};
 constexpr Sizes kCpuSizes{8192, 512, 64, 64}, kGpuSizes{65536, 1024, 1024, 512};
-
-class Benches {
- public:
-  const Sizes sizes;
-
-  Benches(Device device, const Sizes& sizes_) : sizes(sizes_), device_(device) {}
-
-  // Of the operands that follow.
-  void use(DType dtype) { dtype_ = dtype; }
-
-  // f on these operands; see Work for what counts, here in elements.
-  void memory_bound(const std::string& name, std::vector<Tensor> operands,
-                    std::function<Var(const std::vector<Var>&)> f, double forward_elements, double backward_elements) {
-    const double bytes = double(size_of(dtype_));
-    add(name, std::move(operands), std::move(f), {bytes * forward_elements, bytes * backward_elements});
-  }
-  void product(const std::string& name, std::vector<Tensor> operands, std::function<Var(const std::vector<Var>&)> f,
-               double forward_flops, double backward_flops) {
-    add(name, std::move(operands), std::move(f), {0, 0, forward_flops, backward_flops});
-  }
-
-  // Normal ones, which begin anew after a million: to draw all of a large tensor would take the longest.
-  Tensor values(Shape shape) {
-    std::normal_distribution<float> normal;
-    std::vector<float> drawn(std::min<std::int64_t>(shape.elements(), 1 << 20));
-    for (float& x : drawn) x = normal(rng_);
-    const Tensor block = Tensor::of({std::int64_t(drawn.size())}, drawn).to(dtype_).to(device_);
-    const Tensor all = Tensor::empty(std::move(shape), dtype_, device_);
-    for (std::size_t at = 0; at < all.bytes(); at += block.bytes())
-      memory::copy(device_, static_cast<char*>(all.raw()) + at, device_, block.raw(),
-                   std::min(block.bytes(), all.bytes() - at));
-    return all;
-  }
-  Tensor ids(Shape shape, std::int64_t limit) {
-    std::vector<std::int64_t> v(shape.elements());
-    for (std::int64_t& id : v) id = std::int64_t(rng_() % std::uint64_t(limit));
-    return Tensor::of(std::move(shape), v, device_);
-  }
-
-  Tensor bytes(Shape shape) {
-    std::vector<std::uint8_t> v(shape.elements());
-    for (std::uint8_t& x : v) x = std::uint8_t(rng_());
-    return Tensor::of(std::move(shape), v, device_);
-  }
-
-  std::vector<OpBench> all;
-
- private:
-  void add(const std::string& name, std::vector<Tensor> operands, std::function<Var(const std::vector<Var>&)> f,
-           const Work& work) {
-    all.push_back({name + (dtype_ == DType::bf16 ? "/bf16" : ""), dtype_, std::move(operands), std::move(f), work});
-  }
-
-  Device device_;
-  DType dtype_ = DType::f32;
-  std::mt19937 rng_{1};
-};
 
 void add_elementwise(Benches& b) {
   const std::int64_t R = b.sizes.rows, C = b.sizes.columns;
@@ -183,77 +113,6 @@ void add_attention(Benches& b, std::int64_t B, std::int64_t T, int H, std::int64
       {b.values(shape), b.values(shape), b.values(shape)},
       [=](const std::vector<Var>& v) { return attention(v[0], v[1], v[2], {.heads = H, .causal = causal}); }, flops,
       2.5 * flops);
-}
-
-// What vision models add, where memory is the limit.
-void add_images(Benches& b) {
-  const std::int64_t B = 2 * b.sizes.sentences;
-  const double n = double(B) * 32 * 32 * 64;  // y has a quarter of it; the places of the maxima are bytes
-  b.memory_bound(
-      fmt::format("max_pool2d/{}x32x32x64", B), {b.values({B, 32, 32, 64})},
-      [](const std::vector<Var>& v) { return max_pool2d(v[0], {.kernel = 3, .stride = 2, .padding = 1}); },
-      n + n / 4 + n / 16, n + n / 4 + n / 16);
-  const double rows = double(4 * B) * 64 * 128;
-  b.memory_bound(
-      fmt::format("weighted_pool/{}x64x128", 4 * B), {b.values({4 * B, 64, 128}), b.values({4 * B, 64})},
-      [](const std::vector<Var>& v) { return weighted_pool(v[0], v[1]); }, rows, 2 * rows);
-  const double weights = 2048 * 2048.;
-  b.memory_bound(
-      "weight_standardize/2048x2048", {b.values({2048, 2048}), b.values({2048})},
-      [](const std::vector<Var>& v) { return weight_standardize(v[0], v[1]); }, 2 * weights, 3 * weights);
-  const double tokens = double(B) * 64 * 512;
-  b.memory_bound(
-      fmt::format("drop_path/{}x64x512", B), {b.values({B, 64, 512}), b.values({512}), b.values({B, 64, 512})},
-      [](const std::vector<Var>& v) {
-        return bias_dropout_residual(v[0], v[1], v[2], 0, {}, {.p = 0.1, .random = {1, 2, 3}});
-      },
-      3 * tokens, 2 * tokens);
-}
-
-void add_image_input(Benches& b) {
-  const std::int64_t B = 16 * b.sizes.sentences;
-  const double pixels = double(B) * 32 * 32 * 3;
-  b.memory_bound(
-      fmt::format("image_input/{}x32x32x3", B), {b.bytes({B, 32, 32, 3})},
-      [](const std::vector<Var>& v) { return image_input(v[0], {}, DType::f32); }, pixels + pixels / 4, 0);
-}
-
-// 3 x 3 kernels that keep the size of the image.
-Var convolve(const Var& x, const Var& weight, std::optional<Activation> activation = {}) {
-  return conv2d_channels_last(x, weight, {.padding = 1, .activation = activation});
-}
-
-double convolution_flops(std::int64_t B, std::int64_t size, std::int64_t in, std::int64_t out) {
-  return 2. * 9 * double(B * size * size * in * out);
-}
-
-void add_convolution(Benches& b) {
-  const std::int64_t B = 2 * b.sizes.sentences;
-  const double flops = convolution_flops(B, 16, 64, 128);
-  b.product(
-      fmt::format("conv2d/{}x16x16x64x128", B), {b.values({B, 16, 16, 64}), b.values({128, 64, 3, 3})},
-      [](const std::vector<Var>& v) { return convolve(v[0], v[1]); }, flops, 2 * flops);
-}
-
-// How a Compact Convolutional Transformer reads images of 32 x 32: nobody wants the images' gradient.
-void add_stem(Benches& b) {
-  const std::int64_t B = 2 * b.sizes.sentences;
-  const Tensor images = b.values({B, 32, 32, 3});
-  const double first = convolution_flops(B, 32, 3, 64), second = convolution_flops(B, 16, 64, 128);
-  const Tensor weight = b.values({64, 3, 3, 3});
-  b.product(
-      fmt::format("conv2d_relu_image/{}x32x32x3x64", B), {weight},
-      [=](const std::vector<Var>& v) { return convolve(v[0].tape().constant(images), v[0], Activation::relu); }, first,
-      first);
-  b.product(
-      fmt::format("cct_stem/{}x32x32x3x64x128", B), {weight, b.values({128, 64, 3, 3})},
-      [=](const std::vector<Var>& v) {
-        Var x = v[0].tape().constant(images);
-        for (const Var& w : v)
-          x = max_pool2d(convolve(x, w, Activation::relu), {.kernel = 3, .stride = 2, .padding = 1});
-        return x;
-      },
-      first + second, first + 2 * second);
 }
 
 void add_memory_bound(Benches& b) {

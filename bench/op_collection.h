@@ -1,0 +1,81 @@
+// Collects operations to be measured, on one device, and draws their operands.
+#pragma once
+#include <algorithm>
+#include <random>
+
+#include "bench/op_bench.h"
+#include "engine/memory.h"
+
+namespace foldgrad::bench {
+
+// How large operands are.
+struct Sizes {
+  std::int64_t rows, columns;  // of matrices
+  std::int64_t sentences;      // and images, each of a size that does not change
+  std::int64_t length;         // of sentences, for attention
+};
+
+class Benches {
+ public:
+  const Sizes sizes;
+
+  Benches(Device device, const Sizes& sizes_) : sizes(sizes_), device_(device) {}
+
+  // Of the operands that follow.
+  void use(DType dtype) { dtype_ = dtype; }
+
+  // f on these operands; see Work for what counts, here in elements.
+  void memory_bound(const std::string& name, std::vector<Tensor> operands,
+                    std::function<Var(const std::vector<Var>&)> f, double forward_elements, double backward_elements) {
+    const double bytes = double(size_of(dtype_));
+    add(name, std::move(operands), std::move(f), {bytes * forward_elements, bytes * backward_elements});
+  }
+  void product(const std::string& name, std::vector<Tensor> operands, std::function<Var(const std::vector<Var>&)> f,
+               double forward_flops, double backward_flops) {
+    add(name, std::move(operands), std::move(f), {0, 0, forward_flops, backward_flops});
+  }
+
+  // Normal ones, which begin anew after a million: to draw all of a large tensor would take the longest.
+  Tensor values(Shape shape) {
+    std::normal_distribution<float> normal;
+    std::vector<float> drawn(std::min<std::int64_t>(shape.elements(), 1 << 20));
+    for (float& x : drawn) x = normal(rng_);
+    const Tensor block = Tensor::of({std::int64_t(drawn.size())}, drawn).to(dtype_).to(device_);
+    const Tensor all = Tensor::empty(std::move(shape), dtype_, device_);
+    for (std::size_t at = 0; at < all.bytes(); at += block.bytes())
+      memory::copy(device_, static_cast<char*>(all.raw()) + at, device_, block.raw(),
+                   std::min(block.bytes(), all.bytes() - at));
+    return all;
+  }
+  Tensor ids(Shape shape, std::int64_t limit) {
+    std::vector<std::int64_t> v(shape.elements());
+    for (std::int64_t& id : v) id = std::int64_t(rng_() % std::uint64_t(limit));
+    return Tensor::of(std::move(shape), v, device_);
+  }
+
+  Tensor bytes(Shape shape) {
+    std::vector<std::uint8_t> v(shape.elements());
+    for (std::uint8_t& x : v) x = std::uint8_t(rng_());
+    return Tensor::of(std::move(shape), v, device_);
+  }
+
+  std::vector<OpBench> all;
+
+ private:
+  void add(const std::string& name, std::vector<Tensor> operands, std::function<Var(const std::vector<Var>&)> f,
+           const Work& work) {
+    all.push_back({name + (dtype_ == DType::bf16 ? "/bf16" : ""), dtype_, std::move(operands), std::move(f), work});
+  }
+
+  Device device_;
+  DType dtype_ = DType::f32;
+  std::mt19937 rng_{1};
+};
+
+// What vision models add (image_op_benches.cpp).
+void add_images(Benches& b);  // limited by memory
+void add_image_input(Benches& b);
+void add_convolution(Benches& b);
+void add_stem(Benches& b);
+
+}  // namespace foldgrad::bench
