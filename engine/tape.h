@@ -230,8 +230,9 @@ class NodeGrads {
   }
   // The same for code that is not a template over the element type.
   std::pair<Tensor, GradMode> place(int k);
-  // The place of the whole gradient for a node that reads only columns [begin, end) of operand k, by its last axis, and
-  // writes no others. Several such nodes of one value write into one gradient; columns of none of them become zero.
+  // For a node that reads only columns [begin, end) of operand k, along its last axis: the place of the whole gradient,
+  // of which it must write these columns and no others. Several such nodes share one gradient; columns that none of
+  // them writes become zero.
   template <class T>
   GradOut<T> columns_out(int k, std::int64_t begin, std::int64_t end) {
     const auto [tensor, mode] = columns_place(k, begin, end);

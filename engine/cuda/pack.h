@@ -81,7 +81,7 @@ __device__ __forceinline__ Pack<T, N> load_own_pack(const T* from, bool wanted =
   memcpy(&pack, &word, sizeof word);
   return pack;
 }
-// By an instruction of its own: of an assignment the compiler may make four stores.
+// __stwb is one instruction; nvcc may split a plain assignment into four stores.
 template <class T, int N>
 __device__ __forceinline__ void store_pack(T* to, const Pack<T, N>& pack, bool wanted = true) {
   using Word = typename packs::Word<int(N * sizeof(T))>::type;

@@ -8,12 +8,12 @@
 
 namespace foldgrad {
 
-// Moves the weights of layers that are on CUDA side by side, their biases as well, and makes places for the gradients
-// that lie so: what joint_layers() needs. Otherwise, or where a layer would no longer begin at 64 bytes, as kernels
-// with packs like it, it does nothing. Tensors that share storage with the values no longer do.
+// What joint_layers() needs: on CUDA, moves the weights next to each other in memory, the biases too, and gives both
+// gradients that lie the same way. Does nothing on the CPU, or where a parameter would no longer begin at a multiple of
+// 64 bytes, which kernels with packs rely on. Tensors that shared storage with the values keep the old one.
 void lay_side_by_side(const std::vector<LinearLayer*>& layers);
 
-// [..., sum of out_k], with the columns of each layer in their order; nothing where layers are to be taken one by one.
+// [..., sum of out_k], the columns of one layer after those of another; nothing where each layer is to run by itself.
 std::optional<Var> joint_layers(const std::vector<LinearLayer*>& layers, const Var& x, const ForwardPass& pass);
 
 }  // namespace foldgrad

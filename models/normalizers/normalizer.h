@@ -76,9 +76,9 @@ class Normalizer {
   // Throws std::invalid_argument unless x is [..., channels], and for what the operations refuse.
   Var apply(const Var& x, const NormContext& context);
 
-  // Where the next x is a sum that bias_dropout_residual is about to form, of like's shape, dtype and tape: what takes
-  // its statistics while it does (ops/channel_norm/channel_statistics.h). apply() of that sum must follow with the same
-  // context, and gives the same as it does otherwise. Null: this normalizer takes none, or not now.
+  // For a sum that bias_dropout_residual is about to form, of like's shape, dtype and tape: what takes the statistics
+  // of the sum while it is formed (ops/channel_norm/channel_statistics.h). apply() of that very sum, with the same
+  // context, must come next; its result is the same as without. Null: this normalizer takes none, or not in this pass.
   ChannelStatistics* ahead(const Var& like, const NormContext& context);
 
   // From now on every training pass adds what it computed to `records`, which its backward pass completes; null: no

@@ -161,7 +161,7 @@ Var attention_packed_keys(const Var& qv, const Var& kvv, const AttentionOptions&
   const Tensor &q = qv.value(), &kv = kvv.value();
   check_rank_3(kOp, "q", q);
   check_rank_3(kOp, "kv", kv);
-  FOLDGRAD_CHECK(0 <= pair && pair < pairs, "{}: pair must be one of the {} from 0 on, got {}", kOp, pairs, pair);
+  FOLDGRAD_CHECK(0 <= pair && pair < pairs, "{}: pair must be in [0, {}), got {}", kOp, pairs, pair);
   const std::int64_t B = q.shape()[0], Tk = kv.shape()[1], columns = q.shape()[2];
   check_operand(kOp, "kv", kv, {B, Tk, 2 * pairs * columns}, q, "q");
   AttentionShape shape = shape_of(kOp, q, Tk, columns, options);

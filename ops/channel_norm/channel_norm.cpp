@@ -84,7 +84,8 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tenso
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
   check_floating("channel_norm", "x", x, 1);
   const std::int64_t C = x.shape()[-1], R = C ? x.size() / C : 0;
-  FOLDGRAD_CHECK(!taken || taken->taken_of(x), "channel_norm: the statistics that came with x are not of x");
+  FOLDGRAD_CHECK(!taken || taken->taken_of(x),
+                 "channel_norm: the statistics given were taken of another tensor than x");
   std::optional<ChannelStatistics> own;
   if (!taken) own.emplace(x, gamma, mask, state, options, training);
   check_operand("channel_norm", "beta", beta, {C}, x, "x");

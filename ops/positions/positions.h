@@ -10,9 +10,9 @@
 //   backward: otherwise dx = dy, and of the learned table
 //   [POS-5]  dtable_tc = sum_b dy_btc  for t < T, zero for the rows behind
 //
-//   x, y: [B, T, C]; mask: u8 [B, T], 1 for tokens, 0 for padding, which may stand anywhere. Saved: with zero_padding,
-//   mask. Source: Vaswani et al., 2017, in the form of fairseq's SinusoidalPositionalEmbedding with padding index 1:
-//   sines first, then cosines, where the paper interleaves them.
+//   x, y: [B, T, C]; mask: u8 [B, T], 1 for tokens, 0 for padding, which may stand anywhere. Saved: mask, for POS-6.
+//   Source: Vaswani et al., 2017, in the form of fairseq's SinusoidalPositionalEmbedding with padding index 1: sines
+//   first, then cosines, where the paper interleaves them.
 #pragma once
 #include "engine/tape.h"
 

@@ -167,7 +167,7 @@ const RegisterOp kAttentionPackedKeys({
                 [](Tape& t) {
                   attention_packed_keys(zeros(t, {1, 2, 2}), zeros(t, {1, 3, 8}), with(1), Var(), 3, 2);
                 }},
-               {"attention_packed_keys: pair must be one of the 2 from 0 on, got 2",
+               {"attention_packed_keys: pair must be in [0, 2), got 2",
                 [](Tape& t) {
                   attention_packed_keys(zeros(t, {1, 2, 2}), zeros(t, {1, 3, 8}), with(1), Var(), 2, 2);
                 }}},

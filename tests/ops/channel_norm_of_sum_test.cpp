@@ -112,7 +112,7 @@ TEST(ChannelNormOfSum, TakesItsStatisticsOnceAndOfThatSum) {
   EXPECT_EQ(message_of([&] {
               channel_norm(other, gamma, beta, nullptr, layer.state, layer.options, true, nullptr, &statistics);
             }),
-            "channel_norm: the statistics that came with x are not of x");
+            "channel_norm: the statistics given were taken of another tensor than x");
   EXPECT_THROW(statistics.take(x), std::logic_error);
   EXPECT_EQ(layer.state.iters.item(), 1);
 }
