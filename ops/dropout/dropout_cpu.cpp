@@ -17,26 +17,35 @@ void elementwise_random(const Kernel& p) {
   });
 }
 
+// body(i, end_i, bits_of) for parts of begin ... end - 1; bits_of(j) gives the bits of element j. Where all elements
+// are kept, whatever their bits, none are made.
+template <class V, class Body>
+void with_bits(const Mask<V>& mask, std::int64_t begin, std::int64_t end, const Body& body) {
+  if (mask.threshold == 0) return body(begin, end, [](std::int64_t) { return std::uint32_t(0); });
+  with_random_bits16(mask.random, begin, end, [&](std::int64_t i, std::int64_t end_i, const std::uint32_t* bits) {
+    body(i, end_i, [bits, i](std::int64_t j) { return bits[j - i]; });
+  });
+}
+
 // dx of a row, and its share of dbias while it is in a register.
 template <class T>
 void backward_row(const BiasDropoutResidualBackward<T>& p, std::int64_t r, compute_t<T>* dbias) {
   const std::int64_t begin = r * p.columns;
   const bool bypass = bypasses_cache<T>(p.rows * p.columns);
-  with_random_bits16(p.mask.random, begin, begin + p.columns,
-                     [&](std::int64_t i, std::int64_t end_i, const auto* bits) {
-                       const BiasDropoutResidualBackward<T> local = p.at(i);
-                       compute_t<T>* sums = dbias + (i - begin);
-                       if (local.dx) {
-                         write_cpu(local.dx, i, end_i, bypass, [=](std::int64_t j) {
-                           const compute_t<T> dx = local.value(j, bits[j - i]);
-                           sums[j - i] += dx;
-                           return dx;
-                         });
-                       } else {
+  with_bits(p.mask, begin, begin + p.columns, [&](std::int64_t i, std::int64_t end_i, const auto& bits_of) {
+    const BiasDropoutResidualBackward<T> local = p.at(i);
+    compute_t<T>* sums = dbias + (i - begin);
+    if (local.dx) {
+      write_cpu(local.dx, i, end_i, bypass, [=](std::int64_t j) {
+        const compute_t<T> dx = local.value(j, bits_of(j));
+        sums[j - i] += dx;
+        return dx;
+      });
+    } else {
 #pragma omp simd
-                         for (std::int64_t k = 0; k < end_i - i; ++k) sums[k] += local.value(i + k, bits[k]);
-                       }
-                     });
+      for (std::int64_t j = i; j < end_i; ++j) sums[j - i] += local.value(j, bits_of(j));
+    }
+  });
 }
 
 template <class T>
@@ -45,9 +54,9 @@ void backward_dx(const BiasDropoutResidualBackward<T>& p) {
   const bool bypass = bypasses_cache<T>(n);
   parallel_blocks(n, [&p, bypass](std::int64_t begin, std::int64_t end) {
     for_row_parts(begin, end, p.samples.size, [&p, bypass](std::int64_t first, std::int64_t last, std::int64_t) {
-      with_random_bits16(p.mask.random, first, last, [&](std::int64_t i, std::int64_t end_i, const auto* bits) {
+      with_bits(p.mask, first, last, [&](std::int64_t i, std::int64_t end_i, const auto& bits_of) {
         write_cpu(p.dx, i, end_i, bypass,
-                  [local = p.at(i), bits, i](std::int64_t j) { return local.value(j, bits[j - i]); });
+                  [local = p.at(i), bits_of](std::int64_t j) { return local.value(j, bits_of(j)); });
       });
     });
   });
@@ -72,17 +81,13 @@ template <class T>
 void dropout_cpu(const BiasDropoutResidualForward<T>& p) {
   const std::int64_t n = p.rows * p.columns;
   const bool bypass = bypasses_cache<T>(n);
-  const auto write = [&p, bypass](std::int64_t begin, std::int64_t end, const auto& bits_of) {
-    for_row_parts(begin, end, p.columns, [&](std::int64_t i, std::int64_t end_i, std::int64_t c) {
-      write_cpu(p.y, i, end_i, bypass, [local = p.at(i), bits_of, shift = i - c](std::int64_t j) {
-        return local.value(j, j - shift, bits_of(j));
+  parallel_blocks(n, [&p, bypass](std::int64_t first, std::int64_t last) {
+    with_bits(p.mask, first, last, [&](std::int64_t begin, std::int64_t end, const auto& bits_of) {
+      for_row_parts(begin, end, p.columns, [&](std::int64_t i, std::int64_t end_i, std::int64_t c) {
+        write_cpu(p.y, i, end_i, bypass, [local = p.at(i), bits_of, shift = i - c](std::int64_t j) {
+          return local.value(j, j - shift, bits_of(j));
+        });
       });
-    });
-  };
-  parallel_blocks(n, [&](std::int64_t begin, std::int64_t end) {
-    if (p.mask.threshold == 0) return write(begin, end, [](std::int64_t) { return std::uint32_t(0); });
-    with_random_bits16(p.mask.random, begin, end, [&](std::int64_t i, std::int64_t end_i, const std::uint32_t* bits) {
-      write(i, end_i, [bits, i](std::int64_t j) { return bits[j - i]; });
     });
   });
 }
