@@ -1,4 +1,3 @@
-#include "engine/cuda/reduce.h"
 #include "ops/attention/attention_cuda.h"
 #include "ops/attention/attention_tiles_cuda.h"
 
@@ -7,18 +6,16 @@ namespace {
 
 using namespace attention_tiles;
 
-// One warp per query and head.
-template <class T>
-__global__ void delta_kernel(AttentionBackward<T> p) {
-  using V = compute_t<T>;
-  const AttentionShape& s = p.shape;
-  const std::int64_t row = std::int64_t(blockIdx.x) * (kThreads / kWarp) + threadIdx.x / kWarp;
-  if (row >= s.batch * s.heads * s.queries) return;
-  const std::int64_t at = AttentionHead(s, row / s.queries).y + row % s.queries * s.y_row();
+// Delta of the n queries of a tile that begins with query i0, and 0 outside. Eight neighbouring threads have a row.
+template <class T, class V>
+__device__ void find_deltas(V* deltas, const AttentionBackward<T>& p, const AttentionHead& at, std::int64_t i0, int n) {
+  constexpr int kPerRow = kThreads / kTile;
+  const int row = int(threadIdx.x) / kPerRow, lane = int(threadIdx.x) % kPerRow;
+  const std::int64_t from = at.y + (i0 + row) * p.shape.y_row();
   V sum = 0;
-  for (std::int64_t c = threadIdx.x % kWarp; c < s.width; c += kWarp) sum += V(p.dy[at + c]) * V(p.y[at + c]);
-  sum = warp_sum(sum);
-  if (threadIdx.x % kWarp == 0) p.delta[row] = sum;  // [ATT-5]
+  for (std::int64_t c = lane; row < n && c < p.shape.width; c += kPerRow) sum += V(p.dy[from + c]) * V(p.y[from + c]);
+  for (int distance = kPerRow / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+  if (lane == 0) deltas[row] = sum;  // [ATT-5]
 }
 
 template <class V>
@@ -29,26 +26,24 @@ struct Entry {
 // From q_i . k_j and dy_i . v_j; nothing for what is hidden or outside.
 template <class T, class V>
 __device__ Entry<V> entry(const AttentionBackward<T>& p, const AttentionHead& at, std::int64_t i, std::int64_t j,
-                          V q_dot_k, V dy_dot_v) {
+                          V q_dot_k, V dy_dot_v, V delta) {
   const AttentionShape& s = p.shape;
   if (i >= s.queries || j >= s.visible(i) || (p.mask && !p.mask[at.mask + j])) return {V(0), V(0)};
   const V scale = V(s.scale), probability = attention_math::p(q_dot_k, scale, p.L[at.L + i]);
   const V z = V(s.z(s.random_element(at.number, i) + std::uint64_t(j)));
-  return {z * probability, scale * attention_math::ds(probability, z * dy_dot_v, p.delta[at.L + i])};
+  return {z * probability, scale * attention_math::ds(probability, z * dy_dot_v, delta)};
 }
 
-// One block per head and tile of queries, which goes through the keys.
-template <class T>
-__global__ void backward_q_kernel(AttentionBackward<T> p) {
-  using V = compute_t<T>;
-  V *room = dynamic_shared<V>(), *ds = room + 2 * kTileElements;
+// dq of a tile of queries, which goes through the keys.
+template <class T, class V>
+__device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& at, std::int64_t i0, V* room) {
+  V *ds = room + 2 * kTileElements, *deltas = room + 4 * kTileElements;
   const AttentionShape& s = p.shape;
-  const AttentionHead at(s, blockIdx.x);
-  const std::int64_t i0 = std::int64_t(blockIdx.y) * kTile;
   const int width = int(s.width), queries = in_tile(s.queries, i0);
   const Rows<T> q{p.q + at.q + i0 * s.q_row, s.q_row, queries, width},
       dy{p.dy + at.y + i0 * s.y_row(), s.y_row(), queries, width};
 
+  find_deltas(deltas, p, at, i0, queries);
   Sums<V> dq;
   clear(dq);
   const std::int64_t keys = s.visible(i0 + queries - 1);
@@ -63,7 +58,7 @@ __global__ void backward_q_kernel(AttentionBackward<T> p) {
       FOLDGRAD_UNROLL
       for (int b = 0; b < kPerThread; ++b)
         ds[row_of(a) * kTileRow + column_of(b)] =
-            entry(p, at, i0 + row_of(a), j0 + column_of(b), q_dot_k[a][b], dy_dot_v[a][b]).ds;
+            entry(p, at, i0 + row_of(a), j0 + column_of(b), q_dot_k[a][b], dy_dot_v[a][b], deltas[row_of(a)]).ds;
     }
 
     add_weighted_rows(dq, ds, k, room);  // [ATT-6]
@@ -72,14 +67,11 @@ __global__ void backward_q_kernel(AttentionBackward<T> p) {
            [&](int row, int column, V sum) { p.dq.put(at.q + (i0 + row) * s.q_row + column, sum); });
 }
 
-// One block per head and tile of keys, which goes through the queries: rows of its scores are keys.
-template <class T>
-__global__ void backward_kv_kernel(AttentionBackward<T> p) {
-  using V = compute_t<T>;
-  V *room = dynamic_shared<V>(), *zp = room + 2 * kTileElements, *ds = zp + kTileElements;
+// dk and dv of a tile of keys, which goes through the queries: rows of its scores are keys.
+template <class T, class V>
+__device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& at, std::int64_t j0, V* room) {
+  V *zp = room + 2 * kTileElements, *ds = zp + kTileElements, *deltas = ds + kTileElements;
   const AttentionShape& s = p.shape;
-  const AttentionHead at(s, blockIdx.x);
-  const std::int64_t j0 = std::int64_t(blockIdx.y) * kTile;
   const int width = int(s.width), keys = in_tile(s.keys, j0);
   const Rows<T> k{p.k + at.k + j0 * s.k_row, s.k_row, keys, width}, v{p.v + at.k + j0 * s.k_row, s.k_row, keys, width};
 
@@ -91,6 +83,7 @@ __global__ void backward_kv_kernel(AttentionBackward<T> p) {
     if (s.visible(i0 + n - 1) <= j0) continue;
     const Rows<T> q{p.q + at.q + i0 * s.q_row, s.q_row, n, width},
         dy{p.dy + at.y + i0 * s.y_row(), s.y_row(), n, width};
+    find_deltas(deltas, p, at, i0, n);
     Scores<V> q_dot_k, dy_dot_v;
     row_products(q_dot_k, k, q, room);
     row_products(dy_dot_v, v, dy, room);
@@ -98,7 +91,8 @@ __global__ void backward_kv_kernel(AttentionBackward<T> p) {
     for (int a = 0; a < kPerThread; ++a) {
       FOLDGRAD_UNROLL
       for (int b = 0; b < kPerThread; ++b) {
-        const Entry<V> e = entry(p, at, i0 + column_of(b), j0 + row_of(a), q_dot_k[a][b], dy_dot_v[a][b]);
+        const Entry<V> e =
+            entry(p, at, i0 + column_of(b), j0 + row_of(a), q_dot_k[a][b], dy_dot_v[a][b], deltas[column_of(b)]);
         zp[row_of(a) * kTileRow + column_of(b)] = e.zp;
         ds[row_of(a) * kTileRow + column_of(b)] = e.ds;
       }
@@ -116,20 +110,29 @@ __global__ void backward_kv_kernel(AttentionBackward<T> p) {
   put(p.dv, dv);
 }
 
+// One block per head and tile, of queries first and then of keys. Neither waits for the other, as each finds the deltas
+// that it needs; so a small batch fills the device with one launch.
+template <class T>
+__global__ void __launch_bounds__(kThreads, sizeof(compute_t<T>) == 4 ? 2 : 1) backward_kernel(AttentionBackward<T> p) {
+  compute_t<T>* room = dynamic_shared<compute_t<T>>();
+  const AttentionHead at(p.shape, blockIdx.x);
+  const std::int64_t tile = blockIdx.y, of_queries = p.dq ? tiles(p.shape.queries) : 0;
+  if (tile < of_queries)
+    backward_q(p, at, tile * kTile, room);
+  else
+    backward_kv(p, at, (tile - of_queries) * kTile, room);
+}
+
 }  // namespace
 
 // Two passes over the scores, one per queries and one per keys, instead of one with atomic additions: the same bits on
 // every run.
 template <class T>
 void attention_plain_cuda(const AttentionBackward<T>& p) {
-  using V = compute_t<T>;
   const AttentionShape& s = p.shape;
-  const std::size_t tile_bytes = kTileElements * sizeof(V);
-  const Grid one_warp_per_row{blocks_for(s.batch * s.heads * s.queries, kThreads / kWarp), dim3(kThreads)};
-  launch("attention backward, delta", delta_kernel<T>, one_warp_per_row, p);
-  if (p.dq) launch("attention backward of q", backward_q_kernel<T>, grid_of(s, s.queries, 3 * tile_bytes), p);
-  if (p.dk || p.dv)
-    launch("attention backward of k and v", backward_kv_kernel<T>, grid_of(s, s.keys, 4 * tile_bytes), p);
+  const std::int64_t needed = (p.dq ? tiles(s.queries) : 0) + (p.dk || p.dv ? tiles(s.keys) : 0);
+  launch("attention backward", backward_kernel<T>,
+         grid_of(s, needed, (4 * kTileElements + kTile) * sizeof(compute_t<T>)), p);
 }
 
 FOLDGRAD_INSTANTIATE(attention_plain_cuda, AttentionBackward);

@@ -129,9 +129,11 @@ __device__ V row_reduce(V v, Combine combine) {
 // How many of n positions lie in the tile that begins at `first`.
 __device__ inline int in_tile(std::int64_t n, std::int64_t first) { return int(n - first < kTile ? n - first : kTile); }
 
-// One block per head and tile of positions, of which there may be 65535.
-inline Grid grid_of(const AttentionShape& s, std::int64_t positions, std::size_t shared_bytes) {
-  return {Blocks(s.batch * s.heads, blocks_for(positions, kTile)), dim3(kThreads), shared_bytes};
+FOLDGRAD_HD inline std::int64_t tiles(std::int64_t positions) { return (positions + kTile - 1) / kTile; }
+
+// One block per head and tile, of which there may be 65535.
+inline Grid grid_of(const AttentionShape& s, std::int64_t count, std::size_t shared_bytes) {
+  return {Blocks(s.batch * s.heads, count), dim3(kThreads), shared_bytes};
 }
 
 }  // namespace foldgrad::attention_tiles

@@ -52,13 +52,10 @@ const Recipe kRecipes[] = {
 
 // A gradient that is a sum over rows takes a launch for the sums of parts of the rows, and 64 of them one for totals.
 int launches(const Recipe& recipe) {
-  const bool bf16 = recipe.dtype == DType::bf16;
   const int parameters = kLinearParameters + recipe.parameters * kSites;
-  // By tensor cores; otherwise delta, dq, and dk with dv have kernels of their own.
-  const int attention = bf16 ? 1 + 1 : 1 + 3;
   const int layers = 3 * kProducts              // y, dx, dW
                      + kJoined                  // gradients of the biases of q, k and v
-                     + attention * kAttentions  // forward, backward
+                     + (1 + 1) * kAttentions    // forward, backward
                      + (1 + 1) * kFeedForwards  // dropout of activation of x plus bias, dx with dbias
                      + (1 + 1) * kSublayers     // residual plus dropout of x plus bias, dx with dbias
                      + recipe.per_site * kSites + recipe.others;
