@@ -72,17 +72,6 @@ __global__ void __launch_bounds__(kMatrixThreads) column_sum_parts_kernel(Column
   write_part<N>(p, own);
 }
 
-// The same for structs that do not name their operands: one column per thread.
-template <class F>
-__global__ void __launch_bounds__(kMatrixThreads) plain_column_sum_parts_kernel(ColumnSumParts<F> p) {
-  const std::int64_t c = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x, stride = p.parts * blockDim.y;
-  typename F::Value own[1][F::kSums] = {};
-  for (std::int64_t r = std::int64_t(blockIdx.y) * blockDim.y + threadIdx.y; r < p.f.rows && c < p.f.columns;
-       r += stride)
-    p.f.add(r, c, own[0]);
-  write_part<1>(p, own);
-}
-
 // The totals over parts of K sums of column c, partials [parts, stride] with sum k of column c at k columns + c, by a
 // block of [kFinishGroups, 32] threads. Returns whether this thread is the one that has them. Shared memory: K numbers
 // for each thread.
@@ -151,11 +140,6 @@ void run_column_sums(const char* name, const F& f, void (*parts_kernel)(ColumnSu
     const std::size_t shared = kMatrixThreads * N * F::kSums * sizeof(typename F::Value);
     launch(name, parts_kernel, Grid{Blocks(threads.strips, parts), threads.block(), shared}, p);
   });
-}
-
-template <class F>
-void column_sums_cuda(const char* name, const F& f) {
-  run_column_sums<1>(name, f, plain_column_sum_parts_kernel<F>);
 }
 
 // In packs of N, which is 16 bytes of the widest operand. f names its operands (operands.h), and what of a pack add()

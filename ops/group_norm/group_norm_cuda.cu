@@ -104,6 +104,37 @@ __global__ void backward_dx_kernel(GroupNormBackward<T> p) {
   });
 }
 
+// One block per strip of columns and part of the rows. A thread keeps its columns, which lie in one group, and counts
+// samples as it goes down the rows.
+template <class T, int N>
+__global__ void __launch_bounds__(kMatrixThreads) sums_kernel(ColumnSumParts<GroupNormBackward<T>> p) {
+  using Value = compute_t<T>;
+  const GroupNormBackward<T>& f = p.f;
+  const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
+  const bool wanted = c < f.columns;
+  const std::int64_t g = wanted ? c / (f.columns / f.groups) : 0;
+  const std::int64_t stride = p.parts * blockDim.y, down = stride / f.positions, across = stride % f.positions;
+  const std::int64_t first = std::int64_t(blockIdx.y) * blockDim.y + threadIdx.y;
+  std::int64_t s = first / f.positions, t = first % f.positions;
+  Value own[N][GroupNormBackward<T>::kSums] = {};
+  for (std::int64_t r = first; r < f.rows; r += stride) {
+    const Pack<T, N> dy = load_pack<N>(f.dy + r * f.columns + c, wanted),
+                     x = load_pack<N>(f.x + r * f.columns + c, wanted);
+    const Value mu = f.mu[s * f.groups + g], rstd = f.rstd[s * f.groups + g];
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e) {
+      own[e][0] += math::dgamma(Value(dy.v[e]), math::xhat(Value(x.v[e]), mu, rstd));
+      own[e][1] += Value(dy.v[e]);
+    }
+    s += down;
+    t += across;
+    if (t < f.positions) continue;
+    t -= f.positions;
+    ++s;
+  }
+  write_part<N>(p, own);
+}
+
 }  // namespace
 
 template <class T>
@@ -120,7 +151,9 @@ void group_norm_cuda(const GroupNormBackward<T>& p) {
   if (p.dx)
     launch("group_norm backward of x", packed ? backward_dx_kernel<T, N> : backward_dx_kernel<T, 1>,
            one_block_per_row<compute_t<T>>(p.samples * p.groups), p);
-  if (p.dgamma || p.dbeta) column_sums_cuda("group_norm backward of gamma and beta", p);
+  constexpr const char* kSums = "group_norm backward of gamma and beta";
+  if (p.dgamma || p.dbeta)
+    packed ? run_column_sums<N>(kSums, p, sums_kernel<T, N>) : run_column_sums<1>(kSums, p, sums_kernel<T, 1>);
 }
 
 FOLDGRAD_INSTANTIATE(group_norm_cuda, GroupNormForward);

@@ -12,11 +12,11 @@ struct ImageInput {
   std::int64_t pixels;
   Value mean[3], std[3];
 
+  FOLDGRAD_HD static T normalized(std::uint8_t x, Value mean, Value std) {
+    return T((Value(x) / Value(255) - mean) / std);  // [IMG-1]
+  }
   FOLDGRAD_HD void operator()(std::int64_t pixel) const {
-    for (int c = 0; c < 3; ++c) {
-      const std::int64_t i = 3 * pixel + c;
-      y[i] = T((Value(x[i]) / Value(255) - mean[c]) / std[c]);  // [IMG-1]
-    }
+    for (int c = 0; c < 3; ++c) y[3 * pixel + c] = normalized(x[3 * pixel + c], mean[c], std[c]);
   }
 };
 

@@ -1,42 +1,86 @@
-#include "engine/cuda/reduce.h"
+#include "engine/cuda/cells.h"
+#include "engine/cuda/pack.h"
 #include "ops/permute/permute_kernels.h"
 
 namespace foldgrad {
 namespace {
 
-constexpr int kTile = kWarp, kThreadRows = 8;  // not tuned
-constexpr int kPitch = kTile + 1;              // one more, so that a column of the tile lies in different banks
+// N columns of row r of matrix m, from column c on. m fits into 32 bits: run() lets no more matrices pass than a grid
+// may have blocks.
+template <class T, int N>
+struct CopyRows {
+  Permute<T> p;
+
+  __device__ void operator()(std::int64_t m, std::int64_t r, std::int64_t c) const {
+    std::int64_t in_x, in_y;
+    p.start(unsigned(m), in_x, in_y);
+    const Pack<T, N> x = load_pack<N>(p.x + in_x + r * p.row_x + c);
+    compute_t<T> y[N];
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e) y[e] = compute_t<T>(x.v[e]);
+    put_pack(p.y, in_y + r * p.row_y + c, y);
+  }
+};
+
+constexpr int kThreads = 256;  // not tuned
+
+// Squares of 32 elements, or of 8 packs.
+template <int N>
+constexpr int kTile = N == 1 ? 32 : 8 * N;
+// More than a tile, so that elements of a column lie in different banks: by one word of 4 bytes.
+template <class T, int N>
+constexpr int kPitch = kTile<N> + (sizeof(T) < 4 ? 4 / int(sizeof(T)) : 1);
 
 // One block per tile, and so all that is divided fits into 32 bits, as the number of blocks does. Neighbouring threads
-// touch neighbours in x and in y; in between, a tile to be transposed lies in shared memory.
-template <class T>
-__global__ void permute_kernel(Permute<T> p) {
-  T* tile = dynamic_shared<T>();  // [kTile columns, kPitch]
-  const auto across = unsigned((p.columns + kTile - 1) / kTile), down = unsigned((p.rows + kTile - 1) / kTile);
-  const std::int64_t left = std::int64_t(blockIdx.x % across) * kTile,
-                     top = std::int64_t(blockIdx.x / across % down) * kTile;
+// touch neighbouring packs in x and in y; in between, the tile lies in shared memory.
+template <class T, int N>
+__global__ void __launch_bounds__(kThreads) transpose_kernel(Permute<T> p) {
+  constexpr int kSide = kTile<N>, kRows = kThreads / (kSide / N);
+  T* tile = dynamic_shared<T>();  // [kSide columns, kPitch]
+  const auto across = unsigned((p.columns + kSide - 1) / kSide), down = unsigned((p.rows + kSide - 1) / kSide);
+  const std::int64_t left = std::int64_t(blockIdx.x % across) * kSide,
+                     top = std::int64_t(blockIdx.x / across % down) * kSide;
   std::int64_t in_x, in_y;
   p.start(blockIdx.x / across / down, in_x, in_y);
-  const bool transpose = p.column_x != 1;
-  if (transpose) {
-    for (int c = threadIdx.y; c < kTile; c += kThreadRows)
-      if (left + c < p.columns && top + threadIdx.x < p.rows)
-        tile[c * kPitch + threadIdx.x] = p.x[in_x + (left + c) * p.column_x + top + threadIdx.x];
+  const int first = int(threadIdx.x) / (kSide / N), along = int(threadIdx.x) % (kSide / N) * N;
+  for (int c = first; c < kSide; c += kRows) {
+    const bool inside = left + c < p.columns && top + along < p.rows;
+    const Pack<T, N> x = load_pack<N>(p.x + in_x + (left + c) * p.column_x + top + along, inside);
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e) tile[c * kPitch<T, N> + along + e] = x.v[e];
   }
   __syncthreads();
-  const std::int64_t c = left + threadIdx.x;
-  for (int r = threadIdx.y; r < kTile; r += kThreadRows)
-    if (c < p.columns && top + r < p.rows)
-      p.y.put(in_y + (top + r) * p.row_y + c,
-              transpose ? tile[threadIdx.x * kPitch + r] : p.x[in_x + (top + r) * p.row_x + c]);
+  for (int r = first; r < kSide; r += kRows) {
+    compute_t<T> y[N];
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e) y[e] = compute_t<T>(tile[(along + e) * kPitch<T, N> + r]);
+    put_pack(p.y, in_y + (top + r) * p.row_y + left + along, y, top + r < p.rows && left + along < p.columns);
+  }
+}
+
+// Whether neighbours in x and in y are whole packs. Then so are all strides: those of y are multiples of `columns`, and
+// those of x of `columns` or, where it is transposed, of `rows`, since both are dense.
+template <class T>
+bool suits_packs(const Permute<T>& p) {
+  constexpr std::int64_t N = kPackSize<T>;
+  return aligned_for_packs(16, p.x, p.y.data) && p.columns % N == 0 && (p.column_x == 1 || p.rows % N == 0);
+}
+
+template <int N, class T>
+void run(const Permute<T>& p) {
+  if (p.column_x == 1) {
+    checked_blocks("permute rows", p.matrices);
+    return cells_cuda<N>("permute rows", p.matrices, p.rows, p.columns, CopyRows<T, N>{p});
+  }
+  const std::int64_t tiles = p.matrices * blocks_for(p.rows, kTile<N>) * blocks_for(p.columns, kTile<N>);
+  launch("permute", transpose_kernel<T, N>, {tiles, dim3(kThreads), kTile<N> * kPitch<T, N> * sizeof(T)}, p);
 }
 
 }  // namespace
 
 template <class T>
 void permute_cuda(const Permute<T>& p) {
-  const std::int64_t tiles = p.matrices * ((p.rows + kTile - 1) / kTile) * ((p.columns + kTile - 1) / kTile);
-  launch("permute", permute_kernel<T>, {tiles, dim3(kTile, kThreadRows), kTile * kPitch * sizeof(T)}, p);
+  suits_packs(p) ? run<kPackSize<T>>(p) : run<1>(p);
 }
 
 FOLDGRAD_INSTANTIATE(permute_cuda, Permute);

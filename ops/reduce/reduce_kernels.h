@@ -7,7 +7,7 @@ namespace foldgrad {
 template <class T>
 struct SumForward {
   using Value = compute_t<T>;
-  static constexpr std::int64_t kPartElements = 4096, kMaxParts = 64;
+  static constexpr std::int64_t kPartElements = 4096, kMaxParts = 64, kPack = 8;
 
   Value *y, *partials;  // scalar, [parts]
   const T* x;           // [n]
@@ -18,7 +18,10 @@ struct SumForward {
     const std::int64_t parts = (n + kPartElements - 1) / kPartElements;
     return parts < kMaxParts ? parts : kMaxParts;
   }
-  FOLDGRAD_HD std::int64_t begin(std::int64_t part) const { return part * n / parts; }
+  // At a multiple of kPack, so that all parts are whole packs but the last.
+  FOLDGRAD_HD std::int64_t begin(std::int64_t part) const {
+    return part == parts ? n : part * n / parts / kPack * kPack;
+  }
   // The partial sums are there.
   FOLDGRAD_HD void finish() const {
     Value sum = 0;

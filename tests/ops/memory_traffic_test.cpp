@@ -9,8 +9,11 @@
 #include "ops/concat/concat.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/dropout/dropout.h"
+#include "ops/group_norm/group_norm.h"
+#include "ops/image_input/image_input.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/max_pool2d/max_pool2d.h"
+#include "ops/permute/permute.h"
 #include "ops/positions/positions.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rms_norm/rms_norm.h"
@@ -100,6 +103,10 @@ const std::vector<Cells>& by_cells() {
   static const std::vector<Cells> list = {
       {"mean_pool", 1 + 1 / 6., 1, [](const std::vector<Var>& v) { return mean_pool(v[0]); }},
       {"weighted_pool", 1 + 1 / 6., 2, [](const std::vector<Var>& v) { return weighted_pool(v[0], v[1]); }},
+      {"permute of rows", 2, 2,
+       [](const std::vector<Var>& v) {
+         return permute(v[0], {1, 0, 2});
+       }},
       // One value as both parts: a kernel of its own adds their gradients.
       {"concat", 4, 7,
        [](const std::vector<Var>& v) {
@@ -137,6 +144,67 @@ TEST(MemoryTraffic, EveryNumberMovesOnceAtPlacesOfItsOwn) {
         EXPECT_EQ(double(backward.result().bytes), std::round(op.backward * matrix));
         EXPECT_TRUE(whole_sectors(backward.result()));
       }
+}
+
+// Of groups that are whole sectors: x three times, for the mean, the deviations and y. Backward both matrices twice,
+// for means and dx, and once more for gamma and beta.
+TEST(MemoryTraffic, GroupNormReadsGroupsInWholeSectors) {
+  for (const std::int64_t columns : {48, 240, 1536})
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      SCOPED_TRACE(fmt::format("{} with {} columns", name(dtype), columns));
+      Tape tape;
+      const auto operand = [&](Shape shape, unsigned seed) {
+        return tape.variable(randn(std::move(shape), seed).to(dtype).to(Device::cuda));
+      };
+      const Var x = operand({8, 6, columns}, 1), gamma = operand({columns}, 2), beta = operand({columns}, 3);
+      const std::int64_t matrix = x.value().size() * std::int64_t(size_of(dtype));
+      const emulation::CountAccesses forward;
+      const Var y = group_norm(x, gamma, beta, 3, GroupAxes::sample);
+      EXPECT_EQ(forward.result().bytes, 4 * matrix);
+      EXPECT_TRUE(whole_sectors(forward.result()));
+      const emulation::CountAccesses backward;
+      tape.backward(y, y.value());
+      EXPECT_EQ(backward.result().bytes, 7 * matrix);
+      EXPECT_TRUE(whole_sectors(backward.result()));
+    }
+}
+
+// In tiles, whose edges lie within the matrix. Where rows are no whole packs, they are no whole sectors either.
+TEST(MemoryTraffic, PermuteTransposesInWholeSectors) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    Tape tape;
+    const Var x = tape.variable(randn({2, 48, 3, 80}, 1).to(dtype).to(Device::cuda));
+    for (const std::vector<int>& axes : {std::vector{0, 3, 2, 1}, {3, 2, 0, 1}}) {
+      const emulation::CountAccesses seen;
+      permute(x, axes);
+      EXPECT_EQ(seen.result().bytes, 2 * x.value().size() * std::int64_t(size_of(dtype)));
+      EXPECT_TRUE(whole_sectors(seen.result()));
+    }
+  }
+}
+
+// The last part ends within a pack.
+TEST(MemoryTraffic, SumReadsOnceAndImagesOfBytesAreReadAsSuch) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const std::int64_t size = std::int64_t(size_of(dtype)), n = 3 * 4096 + 40 + 16 / size;
+    Tape tape;
+    const Var x = tape.variable(randn({n}, 1).to(dtype).to(Device::cuda));
+    const emulation::CountAccesses summed;
+    const Var total = sum(x);
+    EXPECT_EQ(summed.result().bytes, n * size);
+    EXPECT_TRUE(whole_sectors(summed.result()));
+    const emulation::CountAccesses spread;
+    tape.backward(total);
+    EXPECT_EQ(spread.result().bytes, n * size);
+    EXPECT_TRUE(whole_sectors(spread.result()));
+
+    Tape of_images;
+    const Var bytes = of_images.constant(Tensor::zeros({2, 16, 16, 3}, DType::u8, Device::cuda));
+    const emulation::CountAccesses images;
+    image_input(bytes, {}, dtype);
+    EXPECT_EQ(images.result().bytes, 2 * 16 * 16 * 3 * (1 + size));
+    EXPECT_TRUE(whole_sectors(images.result()));
+  }
 }
 
 // Of windows that share nothing; the place of each maximum is a byte. Pixels that a window skips lie between the

@@ -31,6 +31,10 @@ struct Moments {
     out[c] = sums[0];
     out[columns + c] = sums[1];
   }
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.element(x);
+  }
 };
 void moments_cuda(const Moments& p);
 
