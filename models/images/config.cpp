@@ -26,6 +26,7 @@ void ImageModelConfig::validate(const char* family, const std::vector<std::strin
   require_choice(family, "pooling", pooling, {"cls", "mean", "sequence"});
   require_choice(family, "initialization", initialization, initializations);
   require_choice(family, "tfixup_scope", tfixup_scope, {"v_out_ffn", "all"});
+  require_choice(family, "positions", positions, {"random", "sinusoidal"});
 }
 
 }  // namespace foldgrad

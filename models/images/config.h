@@ -21,6 +21,8 @@ struct ImageModelConfig : BlockConfig {
   std::string initialization = "timm";
   // What tfixup scales: "v_out_ffn" as published, or "all" for queries and keys too.
   std::string tfixup_scope = "v_out_ffn";
+  // What learned positions begin with: "random" numbers, or "sinusoidal", see init.h.
+  std::string positions = "random";
 
   // Without dropout, and with gelu.
   ImageModelConfig();

@@ -1,8 +1,10 @@
 #include "models/images/init.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "models/blocks/random_fill.h"
+#include "ops/positions/positions.h"
 
 namespace foldgrad {
 namespace {
@@ -48,8 +50,25 @@ struct Initializer {
   void tokens(ImageModel& model) const {
     const double e_deviation = e() / std::sqrt(double(config.width));
     const double positions = is("timm") ? 0.02 : is("cct") ? 0.2 : is("tfixup") ? e_deviation : 1;
-    fill_normal(model.positions(), positions, seed);
+    if (config.positions == "sinusoidal")
+      sinusoidal(model.positions().value);
+    else
+      fill_normal(model.positions(), positions, seed);
     if (Parameter* cls = model.cls(); cls && !is("cct")) fill_normal(*cls, is("timm") ? 1e-6 : positions, seed);
+  }
+
+  void sinusoidal(Tensor& positions) const {  // [VIT-3]
+    const std::int64_t C = config.width, half = C / 2, cls = config.has_cls(), tokens = positions.shape()[1] - cls;
+    const std::int64_t side = std::llround(std::sqrt(double(tokens)));
+    const Tensor table = sinusoidal_table(side + 2, half, DType::f64),
+                 all = Tensor::zeros(positions.shape(), DType::f64);
+    const auto place = [&](std::int64_t n) { return table.data<double>() + (n + 2) * half; };
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      double* const row = all.data<double>() + (cls + t) * C;
+      std::copy_n(place(t % side), half, row);
+      std::copy_n(place(t / side), half, row + half);
+    }
+    positions.copy_from(all.to(positions.dtype()));
   }
 
   // The parts of qkv are filled as three matrices, each named after itself.

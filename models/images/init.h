@@ -17,6 +17,13 @@
 //   torch.nn.Linear, torch.nn.Conv2d and torch.randn give, as in lucidrains/vit-pytorch. tfixup: that of
 //   models/transformer/init.h for encoders, f = 0.67 layers^-1/4, e = (9 layers)^-1/4. A normalizer's initial_gain()
 //   multiplies the weights of v, out, fc1 and fc2 in each.
+//
+//   Sinusoidal positions in the place of random ones tell from the beginning which tokens are neighbours, so that
+//   attention need not learn that first. They go on to be trained:
+//   [VIT-3]  positions_(rS+c) = concat(table_(c+2), table_(r+2))
+//            of the token in row r and column c, S of each; table: [POS-1], with half of the width. cls has zeros, and
+//            so has the last channel of an odd width.
+//   After Chen, Xie, He: "An Empirical Study of Training Self-Supervised Vision Transformers", ICCV 2021 (there fixed).
 #pragma once
 #include "models/images/model.h"
 

@@ -105,6 +105,9 @@ void visit_image_training_keys(Model& m, std::vector<std::string> initialization
   visit_image_block_keys(m, v);
   v(m.initialization, ConfigKey("model", "initialization", "Initial weights", std::move(initializations)));
   v(m.tfixup_scope, ConfigKey("model", "tfixup_scope", "Which weights tfixup scales", {"v_out_ffn", "all"}));
+  v(m.positions, ConfigKey("model", "positions",
+                           "What learned positions begin with: random numbers, or sines and cosines of row and column",
+                           {"random", "sinusoidal"}));
 
   visit_normalizer_key(m, v);
 }

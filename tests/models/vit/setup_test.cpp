@@ -86,10 +86,11 @@ struct Begun {
     return values.at(name).slice(part * width, (part + 1) * width);
   }
 };
-Begun begun(const std::string& initialization, const std::string& scope = "v_out_ffn") {
+Begun begun(const std::string& initialization, const std::string& scope = "v_out_ffn",
+            const std::string& positions = "random") {
   VitConfig config = vit_s();
   config.width = 96, config.ffn_width = 192, config.heads = 2, config.layers = 2, config.qkv_bias = true;
-  config.initialization = initialization, config.tfixup_scope = scope;
+  config.initialization = initialization, config.tfixup_scope = scope, config.positions = positions;
   return {Vit(config, 1).values()};
 }
 
@@ -131,6 +132,25 @@ TEST(VitSetup, TFixupScalesByTheNumberOfLayers) {
     expect_uniform(p("blocks.1.mlp.fc2.weight"), f * std::sqrt(6.0 / 288));
     expect_uniform(p("head.weight"), std::sqrt(6.0 / 106));
   }
+}
+
+// [VIT-3] of 8 x 8 tokens behind cls, with 24 frequencies each for column and row.
+TEST(VitSetup, SinusoidalPositionsTellColumnsAndRows) {
+  const Tensor positions = begun("pytorch", "v_out_ffn", "sinusoidal")("pos_embed").to(DType::f64);
+  ASSERT_EQ(positions.shape(), (Shape{1, 65, 96}));
+  const auto at = [&](int token, int channel) { return positions.data<double>()[token * 96 + channel]; };
+  for (int channel = 0; channel < 96; ++channel) EXPECT_EQ(at(0, channel), 0);
+  for (int row = 0; row < 8; ++row)
+    for (int column = 0; column < 8; ++column)
+      for (int i = 0; i < 24; ++i) {
+        const double f = std::pow(10000, -i / 23.0);
+        const int token = 1 + 8 * row + column;
+        const double expected[] = {std::sin((column + 2) * f), std::cos((column + 2) * f), std::sin((row + 2) * f),
+                                   std::cos((row + 2) * f)};
+        for (int part = 0; part < 4; ++part)
+          EXPECT_NEAR(at(token, 24 * part + i), expected[part], 1e-6)
+              << token << ", " << 24 * part + i;  // they are f32
+      }
 }
 
 TEST(VitSetup, DeepNormScalesValuesOutputsAndFeedForward) {

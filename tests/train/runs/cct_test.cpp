@@ -103,6 +103,7 @@ TEST_F(CctRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
                                               {"", "model.weight_standardization=true", "shapes"},
                                               {"", "model.initialization=pytorch", "loss 1"},
                                               {"model.initialization=tfixup", "model.tfixup_scope=all", "loss 1"},
+                                              {"", "model.positions=sinusoidal", "loss 1"},
                                               {"", "norm.name=ln", "loss 1"}}) {
     const std::string with = std::string(base) + ";" + change;
     if (!bases.count(base)) bases[base] = numbers(base);

@@ -102,6 +102,7 @@ TEST_F(ClassificationRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) 
         {"model.layers=2", "model.drop_path=0.5", "loss 1"},
         {"", "model.weight_standardization=true", "shapes"},
         {"model.initialization=tfixup", "model.tfixup_scope=all", "loss 1"},
+        {"", "model.positions=sinusoidal", "loss 1"},
         {"", "norm.name=ln", "loss 1"},
         {"", "data.task=cifar100", "outcome"},  // whose files are not there
         {"", "data.directory=other", "loss 1"},

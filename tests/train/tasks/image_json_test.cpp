@@ -23,7 +23,7 @@ VitConfig unusual() {
   config.pooling = "mean", config.qkv_bias = true, config.activation = "relu";
   config.dropout = 0.1, config.attention_dropout = 0.2, config.activation_dropout = 0.3, config.drop_path = 0.4;
   config.weight_standardization = true;
-  config.initialization = "tfixup", config.tfixup_scope = "all";
+  config.initialization = "tfixup", config.tfixup_scope = "all", config.positions = "sinusoidal";
   config.normalizer_options = {{"window", "3"}};
   config.normalizer_at = {{"blocks.0.norm1", "affine"}, {"blocks.1.mlp.residual", "scale"}};
   return config;
@@ -83,7 +83,7 @@ CctConfig unusual_cct() {
   config.convs = 3, config.kernel = 5;
   config.dropout = 0.1, config.attention_dropout = 0.2, config.activation_dropout = 0.3, config.drop_path = 0.4;
   config.weight_standardization = true;
-  config.initialization = "tfixup", config.tfixup_scope = "all";
+  config.initialization = "tfixup", config.tfixup_scope = "all", config.positions = "sinusoidal";
   config.normalizer_options = {{"window", "3"}};
   config.normalizer_at = {{"tokenizer.conv_layers.1.norm", "affine"}, {"classifier.blocks.1.mlp.residual", "scale"}};
   return config;
