@@ -63,8 +63,8 @@ class GridTraining {
     std::vector<std::thread> workers;
     for (int j = 0; j < options_.jobs; ++j)
       workers.emplace_back([&] {
-        for (std::size_t i; go_on && (i = next++) < runs_.size();)
-          if (!train(i) || interrupted()) go_on = false;
+        for (std::size_t n; go_on && (n = next++) < runs_.size();)
+          if (!train(by_seed(n)) || interrupted()) go_on = false;
       });
     for (std::thread& worker : workers) worker.join();
     if (go_on) write();
@@ -94,6 +94,10 @@ class GridTraining {
     words.insert(words.end(), {"--set", fmt::format("train.seed={}", seed)});
     return words;
   }
+
+  // The run that is trained as the n-th. All cells come once before any comes again, so that a table which is not
+  // complete has as much of each.
+  std::size_t by_seed(std::size_t n) const { return n % cells_.size() * grid_.seeds.size() + n / cells_.size(); }
 
   // Whether the others may go on.
   bool train(std::size_t i) {

@@ -74,6 +74,16 @@ TEST_F(GridRuns, ACellThatCannotRunIsSaid) {
   EXPECT_TRUE(contains(r.err, "out/all/seed-1: ended with 3; see what it says: ")) << r.err;
 }
 
+TEST_F(GridRuns, EveryCellIsTrainedBeforeAnotherSeed) {
+  write_grid("seeds = [2, 1]\n[set]\ndata.directory = \"nowhere\"\n[cells.a]\n[cells.b]\n[cells.c]\n");
+  const ProgramResult r = grid();
+  std::size_t at = 0;
+  for (const char* run : {"a/seed-2", "b/seed-2", "c/seed-2", "a/seed-1", "b/seed-1", "c/seed-1"}) {
+    at = r.err.find(std::string("/out/") + run + "\n", at);
+    ASSERT_NE(at, std::string::npos) << run << " in " << r.err;
+  }
+}
+
 TEST_F(GridRuns, ListsAreCombined) {
   write_grid("[lists]\nnorm.un.alpha = [0.9, 0.8]\n\"train.on_nan\" = [\"skip\", \"abort\"]\n");
   const Grid grid = read_grid(files_ / "grid.toml");
