@@ -189,8 +189,12 @@ TEST(Attention, MemoryGrowsWithTheLengthNotItsSquare) {
     tape.backward(y, x);
     return double(memory::statistics(device).peak - before);
   };
-  // A quarter on top: the allocator rounds sizes up by as much.
-  for (const Device device : devices()) EXPECT_LT(peak(device, 1024), 2.5 * peak(device, 512)) << name(device);
+  // A quarter on top: the allocator rounds sizes up by as much. The CPU has its tiles besides, whatever the length; the
+  // emulation takes minutes for lengths like the CPU's under ThreadSanitizer.
+  for (const Device device : devices()) {
+    const std::int64_t T = device == Device::cpu ? 1024 : 256;
+    EXPECT_LT(peak(device, 2 * T), 2.5 * peak(device, T)) << name(device);
+  }
 }
 
 }  // namespace
