@@ -18,7 +18,7 @@ namespace foldgrad {
 struct CheckpointContents {
   std::int64_t step = 0;         // updates made
   std::string config_hash;       // config_hash() of the run
-  std::uint64_t log_offset = 0;  // EventLog::sync()
+  std::uint64_t log_offset = 0;  // EventLog::offset()
   NamedTensors model, optimizer, norm_state;
   // An object of whatever else resuming needs: cursors, the best score. Finite numbers come back with the same bits.
   nlohmann::json state = nlohmann::json::object();

@@ -45,8 +45,9 @@ class Task {
   // depends on the inputs alone: on CUDA it is captured, and replayed with others of the same shapes (step_graphs.h).
   virtual Var loss(const Examples& examples, const ForwardPass& pass) = 0;
 
-  // Of the model as it is, on data that it does not learn from.
-  virtual Validation validate() = 0;
+  // Of model() or a copy of it, as it is, on data that it does not learn from. Another thread may validate a copy while
+  // this one trains: what both use is read alone. Not two threads at a time.
+  virtual Validation validate(Model& model) = 0;
   // Whether that is the data which models are scored on in the end. Then no checkpoint is chosen by it.
   virtual bool validates_on_test() const { return false; }
   // The name of the score that Validation::deciding is.

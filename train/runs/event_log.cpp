@@ -60,9 +60,8 @@ void EventLog::write(const nlohmann::ordered_json& event) {
   offset_ += line.size();
 }
 
-std::uint64_t EventLog::sync() {
+void EventLog::sync() const {
   if (fsync(descriptor_) != 0) throw FileError(path_, "cannot be flushed to disk", errno);
-  return offset_;
 }
 
 }  // namespace foldgrad

@@ -23,8 +23,10 @@ class EventLog {
   // are not UTF-8 become U+FFFD. Throws std::invalid_argument unless `event` is an object, and FileError; then the file
   // ends with the last whole line, and the log can still be used.
   void write(const nlohmann::ordered_json& event);
-  // Flushes all lines to disk; the offset behind the last is what a checkpoint holds. Throws FileError.
-  std::uint64_t sync();
+  // Behind the last line: what a checkpoint holds.
+  std::uint64_t offset() const { return offset_; }
+  // Flushes all lines to disk. Throws FileError.
+  void sync() const;
 
  private:
   void cut(std::uint64_t offset);

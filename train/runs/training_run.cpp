@@ -9,14 +9,12 @@
 #include <utility>
 
 #include "engine/files/atomic_file.h"
-#include "engine/tf32.h"
-#include "train/analyses/layer_statistics.h"
 #include "train/checkpoints/files.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/data/data_root.h"
-#include "train/runs/event_log.h"
+#include "train/runs/background_validation.h"
 #include "train/runs/lock.h"
-#include "train/runs/progress.h"
+#include "train/runs/logger.h"
 #include "train/runs/resume.h"
 #include "train/runs/setup.h"
 #include "train/runs/start.h"
@@ -28,10 +26,6 @@
 
 namespace foldgrad {
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // One process's part of a run.
 class TrainingRun {
@@ -45,6 +39,7 @@ class TrainingRun {
         optimizer_(optimizer_rule(train_), parameter_groups(model_, train_)),
         schedule_(schedule_options(train_)),
         trainer_(*task_, optimizer_, schedule_, trainer_options(train_)),
+        background_(*task_),
         recorder_(model_.normalizers(), record_phases(config_.record, train_.steps), run_.statistics()) {
     if (config_.validate.patience > 0 && task_->validates_on_test())
       throw ConfigError(
@@ -63,13 +58,20 @@ class TrainingRun {
   void restore(const NewestCheckpoint& from);
   void report(bool due);
   bool validate();
+  void begin_background_validation();
+  bool end_background_validation();
+  bool validated(std::int64_t step, const TimedValidation& timed);
   void save();
+  CheckpointContents contents_of_checkpoint() const;
+  void write_checkpoint(const CheckpointContents& contents, bool best);
+  bool validates_at(std::int64_t step) const { return step % config_.validate.every == 0 || step == train_.steps; }
+  // In the background a validation ends early when a signal or a checkpoint wants it: patience then lasts until the
+  // update at which its outcome would have been taken, so that a run that is resumed stops where others do.
   bool out_of_patience() const {
-    return config_.validate.patience > 0 && state_.without_better >= config_.validate.patience;
+    return config_.validate.patience > 0 && state_.without_better >= config_.validate.patience &&
+           (!config_.validate.background || validates_at(trainer_.updates()));
   }
-  std::string test_data() const { return "the test " + task_->unit_of_work(); }
-  void log_start(const std::string& device);
-  void log(nlohmann::ordered_json event);
+  std::string test_data() const { return test_data_of(*task_); }
   int finish(bool stopped);
 
   ExperimentConfig config_;
@@ -80,30 +82,33 @@ class TrainingRun {
   Optimizer optimizer_;
   Schedule schedule_;
   Trainer trainer_;
+  BackgroundValidation background_;
+  CheckpointContents in_background_;  // what a checkpoint of the state that is being validated there has
   Recorder recorder_;
-  std::optional<EventLog> log_;
-  std::vector<nlohmann::ordered_json> unlogged_;  // refused by the disk so far
-  std::optional<ProgressLine> progress_;
+  std::optional<RunLogger> logger_;
   RunState state_;  // all but `training`
   BestValidation saved_best_;
-  bool told_signatures_ = false;
   bool unsaved_ = false;  // the disk refused the last checkpoint
 };
 
 int TrainingRun::train() {
   const std::int64_t steps = train_.steps;
   bool stop = false;  // a copy, so that a signal between two looks at it cannot end the run unsaved
+  if (state_.validating && validate()) save();
   while (trainer_.updates() < steps && !stop && !out_of_patience()) {
     trainer_.step();
     stop = interrupted();
     const std::int64_t n = trainer_.updates();
-    progress_->at(n);
-    const bool validate = n % config_.validate.every == 0 || n == steps;
+    logger_->terminal().at(n);
+    const bool validate = validates_at(n);
     const bool save = n == steps || n % config_.output.save_every == 0;
     const bool report = n % config_.output.log_every == 0 || validate || save;
     if (report || stop) this->report(report);
-    const bool better = validate && this->validate();
-    if (save || stop || better || out_of_patience() || (report && unsaved_)) this->save();
+    const bool retry = report && unsaved_;
+    if (validate || save || stop || retry) end_background_validation();
+    if (validate) logger_->layers(n, model_);
+    const bool better = validate && !out_of_patience() && this->validate();
+    if (save || stop || better || out_of_patience() || retry) this->save();
   }
   return finish(stop);
 }
@@ -115,7 +120,7 @@ int TrainingRun::finish(bool stopped) {
     save();
   }
   const std::int64_t n = trainer_.updates();
-  progress_->erase();
+  logger_->terminal().erase();
   if (unsaved_)
     throw FileError(run_.checkpoints(),
                     fmt::format("step {} could not be saved; {}", n,
@@ -125,7 +130,7 @@ int TrainingRun::finish(bool stopped) {
     say("interrupted at step {}, which is saved; continue with --resume\n", n);
     return kExitInterrupted;
   }
-  log({{"event", "end"}, {"step", n}, {"outcome", n < train_.steps ? "out of patience" : "finished"}});
+  logger_->ended(n, n < train_.steps ? "out of patience" : "finished");
   if (n < train_.steps) say("stopped at step {}: {} validations without a better score\n", n, state_.without_better);
   if (state_.best.step == 0) return kExitOk;
   const std::string what = task_->validates_on_test() ? fmt::format("last of {} steps, validated on {}", n, test_data())
@@ -150,106 +155,94 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
   auto environment = describe_environment(options.build, train_.seed, task_->data_digests());
   environment["data_root"] = start.data_root;
   run_.begin(config_text(config_), options.command, environment);
-  log_.emplace(run_.log(), start.checkpoint ? start.checkpoint->contents.log_offset : 0);
-  if (log_->missing() > 0)
-    say("warning: {}: {} bytes that it had when the checkpoint was saved are missing\n", run_.log(), log_->missing());
+  logger_.emplace(run_.log(), start.checkpoint ? start.checkpoint->contents.log_offset : 0, trainer_.updates(),
+                  train_.steps);
   if (start.checkpoint) say("resuming at step {}\n", trainer_.updates());
   for (const std::string& warning : recorder_.resume(trainer_.updates())) say("warning: {}\n", warning);
   note_interrupts();
-  progress_.emplace(trainer_.updates(), train_.steps);
-  log_start(name_of_chosen(model_.device()));
-}
-
-void TrainingRun::log_start(const std::string& device) {
-  nlohmann::ordered_json event{{"event", "start"},
-                               {"step", trainer_.updates()},
-                               {"steps", train_.steps},
-                               {"norm", config_.blocks().normalizer},
-                               {"parameters", model_.parameter_count()},
-                               {"score", task_->deciding_score()},
-                               {"device", device},
-                               {"tf32", tf32_allowed()}};
-  if (train_.epochs > 0) {
-    event["epochs"] = train_.epochs;
-    progress_->print(
-        fmt::format("{} epochs of {} batches: {} updates", train_.epochs, task_->batches_per_epoch(), train_.steps));
-  }
-  if (task_->validates_on_test()) {
-    event["validated_on"] = "test";
-    progress_->print(fmt::format("validated on {}: no checkpoint is chosen, the last one counts", test_data()));
-  }
-  log(std::move(event));
+  logger_->started(trainer_.updates(), *task_, config_, train_);
 }
 
 // Nothing is saved that has not been found finite. When it is not time to report, because a signal wants to save, that
 // leaves no trace: the next report is of all updates since the last.
 void TrainingRun::report(bool due) try {
   const TrainingReport r = due ? trainer_.report() : TrainingReport{.failures = trainer_.check()};
-  for (const std::string& failure : r.failures) {
-    progress_->warn(fmt::format("{}: {}", train_.on_nan, failure));
-    log({{"event", "not_finite"}, {"step", trainer_.updates()}, {"action", train_.on_nan}, {"message", failure}});
-  }
-  if (!due) return;
-  if (!r.refused_capture.empty())
-    progress_->warn(fmt::format("this step is not run as a CUDA graph, which would be faster: {}", r.refused_capture));
-  const std::string speed = fmt::format("{:.0f} {}/s", r.work_per_second(), task_->unit_of_work());
-  progress_->set_status(fmt::format("loss {:.4f}  {}", r.loss, speed));
-  progress_->print(fmt::format("step {:>6}/{}  loss {:7.4f}  gradient {:7.3f}  lr {:.2e}  {}", r.updates, train_.steps,
-                               r.loss, r.gradient_norm, r.lr, speed));
-  log({{"event", "train"},
-       {"step", r.updates},
-       {"loss", r.loss},
-       {"gradient_norm", r.gradient_norm},
-       {"lr", r.lr},
-       {task_->unit_of_work() + "_per_second", r.work_per_second()},
-       {"seconds", r.seconds}});
+  for (const std::string& failure : r.failures) logger_->not_finite(trainer_.updates(), train_.on_nan, failure);
+  if (due) logger_->trained(r, task_->unit_of_work());
 } catch (const Diverged& e) {
-  log({{"event", "diverged"}, {"step", trainer_.updates()}, {"message", e.what()}});
+  logger_->diverged(trainer_.updates(), e.what());
   throw;
 }
 
-// Whether it is the best so far.
+// Whether it is known to be the best so far.
 bool TrainingRun::validate() {
-  const auto begin = std::chrono::steady_clock::now();
-  const std::int64_t n = trainer_.updates();
-  const Validation v = [&] {
+  if (config_.validate.background) {
+    begin_background_validation();
+    return trainer_.updates() >= train_.steps && end_background_validation();
+  }
+  const TimedValidation timed = [&] {
     const AveragedWeights averaged(trainer_.average());
-    return task_->validate();
+    return timed_validation(*task_, model_);
   }();
-  if (!std::exchange(told_signatures_, true) && !v.signatures.empty()) progress_->print(v.signatures);
-  progress_->print(fmt::format("step {:>6}  validation: {}", n, v.short_text));
+  return validated(trainer_.updates(), timed);
+}
+
+// Its outcome is taken at the next validation, at the end, or before a later state is saved, and waited for there, so
+// that nothing depends on how fast the host is. In the meantime a checkpoint says that it is to be made again.
+void TrainingRun::begin_background_validation() {
+  state_.validating = true;
+  in_background_ = contents_of_checkpoint();
+  const AveragedWeights averaged(trainer_.average());
+  background_.begin();
+}
+
+// Whether there was one, of the state at hand, and it is the best so far. An earlier state is saved here if it was.
+bool TrainingRun::end_background_validation() {
+  if (!background_.running()) return false;
+  const CheckpointContents contents = std::exchange(in_background_, {});
+  if (!validated(contents.step, background_.end())) return false;
+  if (contents.step == trainer_.updates()) return true;
+  write_checkpoint(contents, /*best=*/true);
+  state_.best = saved_best_;  // as before if the disk refused
+  return false;
+}
+
+// Whether it is the best so far.
+bool TrainingRun::validated(std::int64_t step, const TimedValidation& timed) {
+  state_.validating = false;
+  const Validation& v = timed.validation;
+  logger_->validated(step, timed);
   try {
-    if (!v.samples.empty()) write_file_atomically(run_.sample(n), v.samples);
+    if (!v.samples.empty()) write_file_atomically(run_.sample(step), v.samples);
     if (!v.exhibits.empty()) write_file_atomically(run_.exhibits(), v.exhibits);
   } catch (const FileError& e) {
-    progress_->warn(e.what());
+    logger_->terminal().warn(e.what());
   }
-  nlohmann::ordered_json event{{"event", "validate"}, {"step", n}};
-  for (const auto& [name, value] : v.scores) event[name] = value;
-  for (const auto& [name, text] : v.notes) event[name] = text;
-  event["seconds"] = seconds_since(begin);
-  log(std::move(event));
-  log({{"event", "layers"},
-       {"step", n},
-       {"gradient_norms", gradient_norms(model_.parameters())},
-       {"normalizers", normalizer_statistics(model_.normalizers())}});
   ++state_.without_better;
-  const bool better = task_->validates_on_test() ? n == train_.steps : state_.best.worse_than(v.deciding, v.loss);
+  const bool better = task_->validates_on_test() ? step == train_.steps : state_.best.worse_than(v.deciding, v.loss);
   if (!better) return false;
   // JSON has no NaN; the loss of a model with a score can hardly be one.
-  state_.best = {n, v.deciding, std::isfinite(v.loss) ? v.loss : BestValidation().loss, v.text};
+  state_.best = {step, v.deciding, std::isfinite(v.loss) ? v.loss : BestValidation().loss, v.text};
   state_.without_better = 0;
   return true;
 }
 
-// When the disk refuses, this checkpoint is lost, not the training.
-void TrainingRun::save() try {
-  const std::int64_t n = trainer_.updates();
-  const bool best = state_.best.step == n;
+CheckpointContents TrainingRun::contents_of_checkpoint() const {
+  const RunState state{trainer_.snapshot(), state_.best, state_.without_better, state_.validating};
+  return to_checkpoint(state, trainer_.updates(), config_hash(config_), logger_->offset());
+}
+
+void TrainingRun::save() {
+  const bool best = state_.best.step == trainer_.updates();
   if (!best) state_.best = saved_best_;  // one that was never saved is lost
-  recorder_.save();                      // before, so that a checkpoint never lies behind what is recorded
-  const RunState state{trainer_.snapshot(), state_.best, state_.without_better};
-  save_checkpoint(run_.checkpoints(), to_checkpoint(state, n, config_hash(config_), log_->sync()),
+  write_checkpoint(contents_of_checkpoint(), best);
+}
+
+// When the disk refuses, this checkpoint is lost, not the training.
+void TrainingRun::write_checkpoint(const CheckpointContents& contents, bool best) try {
+  recorder_.save();  // before, so that a checkpoint never lies behind what is recorded
+  logger_->sync();
+  save_checkpoint(run_.checkpoints(), contents,
                   {.keep = config_.output.keep,
                    .best = best && !task_->validates_on_test(),
                    .companions = [&](const std::string& directory) {
@@ -259,19 +252,8 @@ void TrainingRun::save() try {
   saved_best_ = state_.best;
   unsaved_ = false;
 } catch (const FileError& e) {
-  progress_->warn(fmt::format("no checkpoint at step {}, to be tried again: {}", trainer_.updates(), e.what()));
+  logger_->terminal().warn(fmt::format("no checkpoint at step {}, to be tried again: {}", contents.step, e.what()));
   unsaved_ = true;
-}
-
-// Events that the disk refuses are kept until it accepts them.
-void TrainingRun::log(nlohmann::ordered_json event) {
-  const bool refused_before = !unlogged_.empty();
-  unlogged_.push_back(std::move(event));
-  try {
-    for (; !unlogged_.empty(); unlogged_.erase(unlogged_.begin())) log_->write(unlogged_.front());
-  } catch (const FileError& e) {
-    if (!refused_before) progress_->warn(e.what());
-  }
 }
 
 }  // namespace

@@ -241,7 +241,7 @@ class ReadingTask final : public Task {
     loss.value().item();
     return loss;
   }
-  Validation validate() override { return task_.validate(); }
+  Validation validate(Model& model) override { return task_.validate(model); }
   std::string deciding_score() const override { return ""; }
   std::string unit_of_work() const override { return "tokens"; }
   void write_companions(const std::string&) const override {}

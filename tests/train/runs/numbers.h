@@ -81,7 +81,8 @@ inline RunNumbers numbers_of_run(const std::string& run) {
     n["weights end"] = numbers_of(read_safetensors(run + "/checkpoints/" + steps.back() + "/model.safetensors"), "");
     n["statistics end"] =
         numbers_of(read_safetensors(run + "/checkpoints/" + steps.back() + "/norm_state.safetensors"), "");
-    n["samples"] = read_bytes(run + "/samples/" + steps.back() + ".txt");
+    const std::string samples = run + "/samples/" + steps.back() + ".txt";
+    if (fs::exists(samples)) n["samples"] = read_bytes(samples);  // when that update was validated
   }
   return n;
 }

@@ -1,8 +1,10 @@
 // A family of models beside the Transformer, as small as one can be: points of three clusters told apart by a linear
 // layer, a normalizer and a linear layer.
 #pragma once
+#include <omp.h>
 #include <signal.h>
 
+#include <atomic>
 #include <cmath>
 
 #include "models/blocks/layers.h"
@@ -10,6 +12,8 @@
 #include "models/fold/model.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "tests/harness/compare.h"
+#include "tests/train/tiny_run.h"
+#include "train/runs/training_run.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad::testing {
@@ -69,18 +73,24 @@ class ToyModel final : public Model {
 class ToyTask final : public Task {
  public:
   ToyTask(const BlockConfig& config, std::uint64_t seed) : model_(config, seed) {}
+  // Of the task that trains last, as other threads may see it; and what validations do first.
+  static inline std::atomic<std::int64_t> batches_drawn = 0;
+  static inline std::function<void()> when_validating;
   ToyModel& model() override { return model_; }
   Examples next() override {
-    if (std::getenv("TOY_KILLED_AT") && cursor_.batch == std::stoll(std::getenv("TOY_KILLED_AT"))) raise(SIGKILL);
-    return {toy_points(12, std::uint64_t(++cursor_.batch)), 12, 12};
+    for (const auto& [at, signal] : {std::pair("TOY_KILLED_AT", SIGKILL), {"TOY_INTERRUPTED_AT", SIGTERM}})
+      if (std::getenv(at) && cursor_.batch == std::stoll(std::getenv(at))) raise(signal);
+    batches_drawn = ++cursor_.batch;
+    return {toy_points(12, std::uint64_t(cursor_.batch)), 12, 12};
   }
   DataCursor cursor() const override { return cursor_; }
   void seek(DataCursor cursor) override { cursor_ = cursor; }
   Var loss(const Examples& examples, const ForwardPass& pass) override { return model_.loss(examples.inputs, pass, 0); }
-  Validation validate() override {
+  Validation validate(Model& model) override {
+    if (when_validating) when_validating();
     const NamedTensors unseen = toy_points(60, 999);
     Tape tape(/*recording=*/false);
-    const double loss = model_.loss(unseen, {.tape = tape, .dtype = DType::f32}, 0).value().item() / 60;
+    const double loss = model.loss(unseen, {.tape = tape, .dtype = DType::f32}, 0).value().item() / 60;
     return {.loss = loss,
             .deciding = -loss,
             .scores = {{"loss", loss}, {"closeness", -loss}},
@@ -95,6 +105,59 @@ class ToyTask final : public Task {
  private:
   ToyModel model_;
   DataCursor cursor_;
+};
+
+inline BlockConfig toy_config(const nlohmann::json& json) {
+  BlockConfig config;
+  config.width = json.at("model").at("width"), config.normalizer = json.at("norm").at("name");
+  config.normalizer_options = json.at("norm").at("options").get<std::map<std::string, std::string>>();
+  config.normalizer_at = json.at("norm").at("at").get<std::map<std::string, std::string>>();
+  return config;
+}
+
+inline Family toy_family() {
+  return {.name = "toy",
+          .config_json =
+              [](const Model& model) {
+                const BlockConfig& c = dynamic_cast<const ToyModel&>(model).config();
+                return nlohmann::ordered_json{
+                    {"model", {{"width", c.width}}},
+                    {"norm", {{"name", c.normalizer}, {"options", c.normalizer_options}, {"at", c.normalizer_at}}}};
+              },
+          .make_model = [](const nlohmann::json& json, DType dtype, Device) -> std::unique_ptr<Model> {
+            return std::make_unique<ToyModel>(toy_config(json), std::nullopt, dtype);
+          },
+          .expected_parameters = [](const nlohmann::json& json) -> std::vector<std::pair<std::string, Shape>> {
+            return {{"in.weight", {toy_config(json).width, 2}}};
+          },
+          .checks = [](Model&, Model&, const NamedTensors&) { return std::vector<CheckResult>(); },
+          .read_inputs = [](const Model&, const std::string&) { return NamedTensors(); },
+          .results = [](Model&, const NamedTensors&, const ForwardPass&) { return std::map<std::string, RunResult>(); },
+          .write_onnx = [](Model&, const std::string&) { return std::vector<std::string>(); },
+          .smallest_model = [](const ExperimentConfig& c) -> std::unique_ptr<Model> {
+            return std::make_unique<ToyModel>(c.model, std::nullopt);
+          },
+          .make_task = [](const ExperimentConfig& c, const std::string&, const std::string&, Device)
+              -> std::unique_ptr<Task> { return std::make_unique<ToyTask>(c.model, std::uint64_t(c.train.seed)); }};
+}
+
+// Runs that train one.
+class ToyFamily : public TinyRun {
+ protected:
+  static void SetUpTestSuite() {
+    omp_set_num_threads(1);  // a process with OpenMP's threads cannot be forked, as the test of the kill does
+    register_family(toy_family());
+  }
+  int train(const std::string& out, const std::string& resume = "", const std::vector<std::string>& settings = {}) {
+    TrainOptions options;
+    options.config = files_ / "config.toml";
+    options.settings = {"model.family=toy", "train.steps=40", "validate.every=10", "output.save_every=5",
+                        "output.keep=20",   "train.lr=0.05",  "norm.un.warmup=10"};
+    options.settings.insert(options.settings.end(), settings.begin(), settings.end());
+    options.out = files_ / out;
+    options.resume = resume;
+    return train_experiment(options);
+  }
 };
 
 }  // namespace foldgrad::testing

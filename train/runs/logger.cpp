@@ -1,0 +1,101 @@
+#include "train/runs/logger.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "engine/files/atomic_file.h"
+#include "engine/tf32.h"
+#include "train/analyses/layer_statistics.h"
+#include "train/system/device.h"
+#include "train/system/streams.h"
+
+namespace foldgrad {
+
+std::string test_data_of(const Task& task) { return "the test " + task.unit_of_work(); }
+
+RunLogger::RunLogger(const std::string& path, std::uint64_t offset, std::int64_t first, std::int64_t steps)
+    : steps_(steps), log_(path, offset), terminal_(first, steps) {
+  if (log_.missing() > 0)
+    say("warning: {}: {} bytes that it had when the checkpoint was saved are missing\n", path, log_.missing());
+}
+
+void RunLogger::started(std::int64_t step, Task& task, const ExperimentConfig& config, const TrainConfig& train) {
+  nlohmann::ordered_json event{{"event", "start"},
+                               {"step", step},
+                               {"steps", steps_},
+                               {"norm", config.blocks().normalizer},
+                               {"parameters", task.model().parameter_count()},
+                               {"score", task.deciding_score()},
+                               {"device", name_of_chosen(task.model().device())},
+                               {"tf32", tf32_allowed()}};
+  if (train.epochs > 0) {
+    event["epochs"] = train.epochs;
+    terminal_.print(fmt::format("{} epochs of {} batches: {} updates", train.epochs, task.batches_per_epoch(), steps_));
+  }
+  if (task.validates_on_test()) {
+    event["validated_on"] = "test";
+    terminal_.print(fmt::format("validated on {}: no checkpoint is chosen, the last one counts", test_data_of(task)));
+  }
+  log(std::move(event));
+}
+
+void RunLogger::trained(const TrainingReport& r, const std::string& unit_of_work) {
+  if (!r.refused_capture.empty())
+    terminal_.warn(fmt::format("this step is not run as a CUDA graph, which would be faster: {}", r.refused_capture));
+  const std::string speed = fmt::format("{:.0f} {}/s", r.work_per_second(), unit_of_work);
+  terminal_.set_status(fmt::format("loss {:.4f}  {}", r.loss, speed));
+  terminal_.print(fmt::format("step {:>6}/{}  loss {:7.4f}  gradient {:7.3f}  lr {:.2e}  {}", r.updates, steps_, r.loss,
+                              r.gradient_norm, r.lr, speed));
+  log({{"event", "train"},
+       {"step", r.updates},
+       {"loss", r.loss},
+       {"gradient_norm", r.gradient_norm},
+       {"lr", r.lr},
+       {unit_of_work + "_per_second", r.work_per_second()},
+       {"seconds", r.seconds}});
+}
+
+void RunLogger::validated(std::int64_t step, const TimedValidation& timed) {
+  const Validation& v = timed.validation;
+  if (!std::exchange(told_signatures_, true) && !v.signatures.empty()) terminal_.print(v.signatures);
+  terminal_.print(fmt::format("step {:>6}  validation: {}", step, v.short_text));
+  nlohmann::ordered_json event{{"event", "validate"}, {"step", step}};
+  for (const auto& [name, value] : v.scores) event[name] = value;
+  for (const auto& [name, text] : v.notes) event[name] = text;
+  event["seconds"] = timed.seconds;
+  log(std::move(event));
+}
+
+void RunLogger::layers(std::int64_t step, Model& model) {
+  log({{"event", "layers"},
+       {"step", step},
+       {"gradient_norms", gradient_norms(model.parameters())},
+       {"normalizers", normalizer_statistics(model.normalizers())}});
+}
+
+void RunLogger::not_finite(std::int64_t step, const std::string& action, const std::string& failure) {
+  terminal_.warn(fmt::format("{}: {}", action, failure));
+  log({{"event", "not_finite"}, {"step", step}, {"action", action}, {"message", failure}});
+}
+
+void RunLogger::diverged(std::int64_t step, const std::string& message) {
+  log({{"event", "diverged"}, {"step", step}, {"message", message}});
+}
+
+void RunLogger::ended(std::int64_t step, const std::string& outcome) {
+  log({{"event", "end"}, {"step", step}, {"outcome", outcome}});
+}
+
+// Events that the disk refuses are kept until it accepts them.
+void RunLogger::log(nlohmann::ordered_json event) {
+  const bool refused_before = !unlogged_.empty();
+  unlogged_.push_back(std::move(event));
+  try {
+    for (; !unlogged_.empty(); unlogged_.erase(unlogged_.begin())) log_.write(unlogged_.front());
+  } catch (const FileError& e) {
+    if (!refused_before) terminal_.warn(e.what());
+  }
+}
+
+}  // namespace foldgrad
