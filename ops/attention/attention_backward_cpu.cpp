@@ -42,7 +42,8 @@ class HeadBackward {
   // Keys outside, queries inside: dk and dv of a block are summed in the cache, and dq in memory for one head.
   void run() {
     sum_delta();
-    for (std::int64_t j0 = 0; j0 < s_.keys; j0 += kBlock) keys_block(j0, std::min(kBlock, s_.keys - j0));
+    const std::int64_t block = block_of<V>(s_.keys);
+    for (std::int64_t j0 = 0; j0 < s_.keys; j0 += block) keys_block(j0, std::min(block, s_.keys - j0));
     if (s_.keys == 0) std::fill_n(room_.dq, s_.queries * row_, V(0));
     put(p_.dq, at_.q, s_.q_row, room_.dq, s_.queries);
   }
@@ -63,8 +64,9 @@ class HeadBackward {
     values_ = transposed(whole_rows(v, s_.k_row, nk, s_.width, room_.v), nk, s_.width, room_.values);
     first_queries<V>(first_queries_, s_, p_.mask ? p_.mask + at_.mask : nullptr, j0, nk);
     bool first = true;
-    for (std::int64_t i0 = 0; i0 < s_.queries; i0 += kBlock) {
-      const std::int64_t nq = std::min(kBlock, s_.queries - i0);
+    const std::int64_t block = block_of<V>(s_.queries);
+    for (std::int64_t i0 = 0; i0 < s_.queries; i0 += block) {
+      const std::int64_t nq = std::min(block, s_.queries - i0);
       // Key block 0 goes to all queries: it is what sets their dq.
       if (j0 > 0 && s_.visible(i0 + nq - 1) <= j0) continue;
       queries_block(i0, nq, j0, nk, first);

@@ -1,6 +1,7 @@
-// What the forward and the backward pass on the CPU share: blocks of 64 queries by 64 keys of one head, whose scores
-// and operands stay in the cache of a core. bf16 becomes float on the way in.
+// What the forward and the backward pass on the CPU share: blocks of up to 80 queries by 80 keys of one head, whose
+// scores and operands stay in the cache of a core. bf16 becomes float on the way in.
 #pragma once
+#include <algorithm>
 #include <limits>
 #include <type_traits>
 
@@ -11,7 +12,14 @@
 namespace foldgrad::attention_cpu_blocks {
 
 constexpr std::int64_t kParallelProducts = 1 << 16;  // below, starting the threads costs more than they save
-constexpr std::int64_t kBlock = 64;  // tuned on a Zen 5 (48 KiB and 1 MiB of cache per core) at 32 to 128 positions
+constexpr std::int64_t kBlock = 80;  // the most of a block, so that 64 patches and a class token are one
+
+// How many of so many queries or keys make a block: as many in each as can be, in whole vectors.
+template <class V>
+std::int64_t block_of(std::int64_t positions) {
+  const std::int64_t some = std::max<std::int64_t>(positions, 1), blocks = (some + kBlock - 1) / kBlock;
+  return padded<V>((some + blocks - 1) / blocks);
+}
 
 // Hands out parts of one thread's memory, each aligned to a vector.
 template <class V>

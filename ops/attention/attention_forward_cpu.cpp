@@ -94,12 +94,13 @@ template <class T, class V = compute_t<T>>
 void forward_block(const AttentionForward<T>& p, std::int64_t head, std::int64_t i0, const ForwardRoom<V>& room) {
   const AttentionShape& s = p.shape;
   const AttentionHead at(s, head);
-  const std::int64_t nq = std::min(kBlock, s.queries - i0), y_row = padded<V>(s.width);
+  const std::int64_t nq = std::min(block_of<V>(s.queries), s.queries - i0), y_row = padded<V>(s.width);
   const auto q = whole_rows(p.q + at.q + i0 * s.q_row, s.q_row, nq, s.width, room.q);
   std::fill_n(room.max, nq, kHidden<V>);
   std::fill_n(room.sum, nq, V(0));
   const std::int64_t keys = s.visible(i0 + nq - 1);
-  for (std::int64_t j0 = 0; j0 < keys; j0 += kBlock) add_keys(p, at, q, i0, nq, j0, std::min(kBlock, keys - j0), room);
+  const std::int64_t block = block_of<V>(s.keys);
+  for (std::int64_t j0 = 0; j0 < keys; j0 += block) add_keys(p, at, q, i0, nq, j0, std::min(block, keys - j0), room);
   for (std::int64_t i = 0; i < nq; ++i) {
     T* y = p.y + at.y + (i0 + i) * s.y_row();
     const V sum = room.sum[i], *unnormalized = room.y + i * y_row;
@@ -118,14 +119,15 @@ template <class T>
 void attention_cpu(const AttentionForward<T>& p) {
   using V = compute_t<T>;
   const AttentionShape& s = p.shape;
-  const std::int64_t blocks = (s.queries + kBlock - 1) / kBlock, count = s.batch * s.heads * blocks;
+  const std::int64_t block = block_of<V>(s.queries), blocks = (s.queries + block - 1) / block;
+  const std::int64_t count = s.batch * s.heads * blocks;
   const std::int64_t elements = ForwardRoom<V>::elements(s.width);
   const auto scratch = memory::allocate(Device::cpu, std::size_t(omp_get_max_threads() * elements) * sizeof(V));
 #pragma omp parallel if (s.products() >= kParallelProducts)
   {
     const ForwardRoom<V> room(static_cast<V*>(scratch.get()) + omp_get_thread_num() * elements, s.width);
 #pragma omp for schedule(static)
-    for (std::int64_t n = 0; n < count; ++n) forward_block(p, n / blocks, n % blocks * kBlock, room);
+    for (std::int64_t n = 0; n < count; ++n) forward_block(p, n / blocks, n % blocks * block, room);
   }
 }
 

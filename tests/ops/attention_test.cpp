@@ -52,7 +52,7 @@ OpCase pairs_case(const Sizes& s, const AttentionOptions& options, bool large = 
 
 Var zeros(Tape& t, Shape shape, DType dtype = DType::f32) { return t.constant(Tensor::zeros(shape, dtype)); }
 
-// Around the tiles of CUDA, 32 by 32 and 32 columns. Around the CPU's blocks, 64 by 64, see EqualsTheFormulas.
+// Around the tiles of CUDA, 32 by 32 and 32 columns. Around the CPU's blocks, up to 80 by 80, see EqualsTheFormulas.
 const RegisterOp kAttention({
     .name = "attention",
     .cases = {attention_case({1, 1, 1, 1, 1}, with(1), false), attention_case({2, 3, 2, 2, 3}, with(2), true),
