@@ -38,6 +38,7 @@ class DropoutPlaces : public ::testing::Test {
       if (node.name() == std::string(kind)) found = zeros(y);
     });
     body();
+    tape_.observe(nullptr);
     return found;
   }
 
