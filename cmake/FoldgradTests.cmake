@@ -20,8 +20,8 @@ if(FOLDGRAD_SANITIZE STREQUAL thread)
   endforeach()
 endif()
 
-# Tests are compiled often and run briefly: they get -Og, with which GCC takes a quarter less time than with -O1, the
-# libraries under test their full optimisation.
+# Tests are compiled often and run briefly: they get -Og, with which GCC takes up to a quarter less time than with -O1,
+# the libraries under test their full optimisation.
 add_library(foldgrad_test_settings INTERFACE)
 target_compile_options(foldgrad_test_settings INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:-Og>)
 if(FOLDGRAD_SANITIZE MATCHES undefined)  # which takes half of the compiler's time and is meant for what is tested

@@ -50,6 +50,8 @@ class Task {
   virtual Validation validate(Model& model) = 0;
   // Whether that is the data which models are scored on in the end. Then no checkpoint is chosen by it.
   virtual bool validates_on_test() const { return false; }
+  // "the test images", for messages.
+  std::string test_data() const { return "the test " + unit_of_work(); }
   // The name of the score that Validation::deciding is.
   virtual std::string deciding_score() const = 0;
 

@@ -12,8 +12,6 @@
 
 namespace foldgrad {
 
-std::string test_data_of(const Task& task) { return "the test " + task.unit_of_work(); }
-
 RunLogger::RunLogger(const std::string& path, std::uint64_t offset, std::int64_t first, std::int64_t steps)
     : steps_(steps), log_(path, offset), terminal_(first, steps) {
   if (log_.missing() > 0)
@@ -35,7 +33,7 @@ void RunLogger::started(std::int64_t step, Task& task, const ExperimentConfig& c
   }
   if (task.validates_on_test()) {
     event["validated_on"] = "test";
-    terminal_.print(fmt::format("validated on {}: no checkpoint is chosen, the last one counts", test_data_of(task)));
+    terminal_.print(fmt::format("validated on {}: no checkpoint is chosen, the last one counts", task.test_data()));
   }
   log(std::move(event));
 }

@@ -10,9 +10,6 @@
 
 namespace foldgrad {
 
-// "the test images"
-std::string test_data_of(const Task& task);
-
 class RunLogger {
  public:
   // Events go on behind `offset` of the file. Throws FileError.

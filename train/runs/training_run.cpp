@@ -45,7 +45,7 @@ class TrainingRun {
       throw ConfigError(
           fmt::format("validate.patience must be 0 where {} are validated on, since it would choose by them, "
                       "got {}",
-                      test_data(), config_.validate.patience));
+                      task_->test_data(), config_.validate.patience));
     if (start.checkpoint) restore(*start.checkpoint);
     trainer_.observe(&recorder_);
   }
@@ -71,7 +71,6 @@ class TrainingRun {
     return config_.validate.patience > 0 && state_.without_better >= config_.validate.patience &&
            (!config_.validate.background || validates_at(trainer_.updates()));
   }
-  std::string test_data() const { return test_data_of(*task_); }
   int finish(bool stopped);
 
   ExperimentConfig config_;
@@ -133,8 +132,9 @@ int TrainingRun::finish(bool stopped) {
   logger_->ended(n, n < train_.steps ? "out of patience" : "finished");
   if (n < train_.steps) say("stopped at step {}: {} validations without a better score\n", n, state_.without_better);
   if (state_.best.step == 0) return kExitOk;
-  const std::string what = task_->validates_on_test() ? fmt::format("last of {} steps, validated on {}", n, test_data())
-                                                      : fmt::format("best of {} steps", n);
+  const std::string what = task_->validates_on_test()
+                               ? fmt::format("last of {} steps, validated on {}", n, task_->test_data())
+                               : fmt::format("best of {} steps", n);
   fmt::print("{}: {}\n{}/{}\n", what, state_.best.text, run_.checkpoints(),
              checkpoint_files::step_name(state_.best.step));
   return kExitOk;

@@ -1,10 +1,12 @@
 // Runs with validate.background: what is trained and kept is that of runs that wait for their validations.
 #include "train/runs/background_validation.h"
 
+#include <atomic>
 #include <thread>
 
 #include "engine/cuda_devices.h"
 #include "tests/engine/error_message.h"
+#include "tests/train/runs/classification_run.h"
 #include "tests/train/runs/toy_family.h"
 
 namespace foldgrad::testing {
@@ -39,7 +41,7 @@ class BackgroundRuns : public ToyFamily {
     return all;
   }
 
-  ~BackgroundRuns() override { ToyTask::when_validating = nullptr; }
+  ~BackgroundRuns() override { ToyTask::when_drawing = nullptr, ToyTask::when_validating = nullptr; }
 };
 
 TEST_F(BackgroundRuns, TrainAndValidateTheSameBits) {
@@ -58,19 +60,25 @@ TEST_F(BackgroundRuns, TrainAndValidateTheSameBits) {
   }
 }
 
-// Each validation but the last waits until training has reached the next one, where it is waited for.
+// Each validation but the last waits for the second batch after it, and that batch until the validation has begun: they
+// meet only where both are under way at once.
 TEST_F(BackgroundRuns, TrainWhileTheyValidate) {
-  std::int64_t validations = 0, trained_beside = 0;
+  std::atomic<std::int64_t> begun = 0, drawn = 0, met = 0;
+  const auto wait_until = [](const auto& condition) {
+    for (int i = 0; i < 2000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return condition();
+  };
+  ToyTask::when_drawing = [&](std::int64_t batch) {
+    drawn = batch;
+    if (batch % 10 == 2 && batch > 10) met += wait_until([&] { return begun >= batch / 10; });
+  };
   ToyTask::when_validating = [&] {
-    const std::int64_t next = 10 * ++validations + 10;
-    if (next > 40) return;
-    for (int i = 0; i < 6000 && ToyTask::batches_drawn < next; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    if (ToyTask::batches_drawn == next) ++trained_beside;
+    const std::int64_t k = ++begun;
+    if (k < 4) met += wait_until([&] { return drawn >= 10 * k + 2; });
   };
   ASSERT_EQ(train_beside("run", "", {"output.save_every=100"}), 0);
-  EXPECT_EQ(validations, 4);
-  EXPECT_EQ(trained_beside, 3);
+  EXPECT_EQ(begun, 4);
+  EXPECT_EQ(met, 6);
 }
 
 TEST_F(BackgroundRuns, KeepTheBestCheckpointWhenItTurnsOutToBeThat) {
@@ -125,6 +133,23 @@ TEST_F(BackgroundRuns, AreKilledAndResumedBitForBit) {
   }
 }
 
+// The disk refuses the checkpoint of the best validation, which is lost, and accepts that of the next one.
+TEST_F(BackgroundRuns, GoOnWhenTheDiskRefusesTheBestCheckpoint) {
+  const std::string checkpoints = files_ / "run/checkpoints";
+  int validations = 0;
+  ToyTask::when_validating = [&] {
+    ++validations;
+    if (validations <= 2) std::filesystem::remove(checkpoints);  // empty so far
+    if (validations == 1) write_bytes(checkpoints, "where the directory should be");
+  };
+  ::testing::internal::CaptureStderr();
+  ASSERT_EQ(train_beside("run", "", kStill + std::vector<std::string>{"output.save_every=100"}), 0);
+  const std::string errors = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(contains(errors, "no checkpoint at step 10, to be tried again: ")) << errors;
+  EXPECT_EQ(best("run"), "step-00000020\n");
+  EXPECT_TRUE(exists("run/checkpoints/step-00000020"));
+}
+
 TEST_F(BackgroundRuns, EndWithTheErrorOfAValidation) {
   ToyTask::when_validating = [] { throw std::runtime_error("no memory for a beam"); };
   EXPECT_EQ(message<std::runtime_error>([&] { train_beside("run"); }), "no memory for a beam");
@@ -147,6 +172,25 @@ TEST_F(TinyRun, TranslatesInTheBackground) {
       EXPECT_NEAR(got[i].at("loss").get<double>(), want[i].at("loss").get<double>(), 1e-5);  // f32, in another order
       EXPECT_EQ(got[i].at("bleu"), want[i].at("bleu"));
     }
+  }
+}
+
+// Images are read by both threads; where the test images are validated on, no checkpoint is chosen.
+TEST_F(ClassificationRun, ClassifiesInTheBackground) {
+  for (const std::string held_out : {"0", "12"}) {
+    const std::string settings = "train.steps=8;validate.every=2;output.save_every=8;data.valid_images=" + held_out;
+    const std::string waits = "waits" + held_out, beside = "beside" + held_out;
+    ASSERT_EQ(train(waits, settings), 0);
+    ASSERT_EQ(train(beside, settings + ";validate.background=true"), 0);
+    const auto want = events_of(files_ / waits, "validate"), got = events_of(files_ / beside, "validate");
+    ASSERT_EQ(got.size(), 4u);
+    for (std::size_t i = 0; i < 4; ++i)
+      for (const char* what : {"step", "loss", "top1", "top5"}) EXPECT_EQ(got[i].at(what), want[i].at(what)) << what;
+    for (const char* file : {"checkpoints/step-00000008/model.safetensors", "exhibits.json"})
+      EXPECT_EQ(read_bytes(files_ / beside + "/" + file), read_bytes(files_ / waits + "/" + file)) << file;
+    EXPECT_EQ(std::filesystem::exists(files_ / beside + "/checkpoints/BEST"), held_out != "0");
+    if (held_out == "0") continue;
+    EXPECT_EQ(read_bytes(files_ / beside + "/checkpoints/BEST"), read_bytes(files_ / waits + "/checkpoints/BEST"));
   }
 }
 

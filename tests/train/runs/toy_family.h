@@ -4,7 +4,6 @@
 #include <omp.h>
 #include <signal.h>
 
-#include <atomic>
 #include <cmath>
 
 #include "models/blocks/layers.h"
@@ -73,14 +72,15 @@ class ToyModel final : public Model {
 class ToyTask final : public Task {
  public:
   ToyTask(const BlockConfig& config, std::uint64_t seed) : model_(config, seed) {}
-  // Of the task that trains last, as other threads may see it; and what validations do first.
-  static inline std::atomic<std::int64_t> batches_drawn = 0;
+  // What is done first, in whichever thread that is.
+  static inline std::function<void(std::int64_t batch)> when_drawing;
   static inline std::function<void()> when_validating;
   ToyModel& model() override { return model_; }
   Examples next() override {
     for (const auto& [at, signal] : {std::pair("TOY_KILLED_AT", SIGKILL), {"TOY_INTERRUPTED_AT", SIGTERM}})
       if (std::getenv(at) && cursor_.batch == std::stoll(std::getenv(at))) raise(signal);
-    batches_drawn = ++cursor_.batch;
+    ++cursor_.batch;
+    if (when_drawing) when_drawing(cursor_.batch);
     return {toy_points(12, std::uint64_t(cursor_.batch)), 12, 12};
   }
   DataCursor cursor() const override { return cursor_; }
