@@ -19,6 +19,20 @@ TEST(Docs, TheReadmeCountsTheNormalizers) {
       std::string::npos);
 }
 
+TEST(Docs, TheReadmesProgramIsAnExample) {
+  const std::string readme = document("README.md"), program = document("examples/mlp/mlp.cpp");
+  const std::size_t begin = readme.find("```cpp\n") + 7;
+  std::istringstream code(readme.substr(begin, readme.find("```", begin) - begin));
+  std::size_t place = 0, lines = 0;
+  for (std::string line; std::getline(code, line);) {
+    if (line.empty()) continue;
+    place = program.find(line + "\n", place);
+    ASSERT_NE(place, std::string::npos) << line;
+    ++lines;
+  }
+  EXPECT_GE(lines, 8u);
+}
+
 // The commands of a table's first cells: "| `fold`, `verify` | ...".
 std::set<std::string> documented_commands() {
   std::set<std::string> commands;
