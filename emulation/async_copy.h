@@ -1,4 +1,4 @@
-// What the asynchronous copies of engine/cuda/async_copy.h do, on the host.
+// Host versions of the asynchronous copies in engine/cuda/async_copy.h.
 #pragma once
 #include "emulation/cuda_emulation.h"
 

@@ -6,7 +6,7 @@
 // of a mask the same shuffle. A violation throws std::runtime_error with kernel, block, thread and source line. Under
 // ThreadSanitizer each CUDA thread is a thread, so that a missing barrier is a reported data race.
 //
-// Not seen: races between blocks, memory order, time, and the GPU's own arithmetic (fast math, contraction).
+// It does not detect races between blocks, memory order, time, and the GPU's own arithmetic (fast math, contraction).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -65,9 +65,9 @@ void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, void
          const void* context);
 
 // Calls kernel() once per thread of the grid and returns when all have returned. `name` is for messages. From one host
-// thread at a time, not from a kernel. Throws std::runtime_error on the faults above, on writes behind the shared
+// thread at a time, not from a kernel. Throws std::runtime_error on the faults above, on writes past the shared
 // memory (AddressSanitizer reports them where they happen), and beyond the limits of a GPU: 1024 threads per block (64
-// in z), 99 KiB of shared memory, 65535 blocks in y and in z. What a kernel throws comes out of here, too.
+// in z), 99 KiB of shared memory, 65535 blocks in y and in z. Exceptions of a kernel leave through here, too.
 template <class Kernel>
 void run(const char* name, dim3 grid, dim3 block, std::size_t shared_bytes, const Kernel& kernel) {
   run(
@@ -122,7 +122,7 @@ inline void __syncwarp(unsigned mask = 0xffffffffu, const char* file = __builtin
   foldgrad::emulation::sync_warp({"__syncwarp", file, line}, mask);
 }
 
-// `width` (a power of two) splits the warp into groups, as in CUDA: a lane whose source lies behind its group keeps its
+// `width` (a power of two) splits the warp into groups, as in CUDA: a lane whose source lies past its group keeps its
 // own value, except that __shfl_sync wraps around.
 template <class T>
 T __shfl_sync(unsigned mask, T value, int source, int width = 32, const char* file = __builtin_FILE(),
@@ -160,7 +160,7 @@ inline int __all_sync(unsigned mask, int predicate, const char* file = __builtin
   return foldgrad::emulation::ballot({"__all_sync", file, line}, mask, predicate != 0) == mask;
 }
 
-// Nothing to do here, where blocks run one after another. So no test tells when one is missing.
+// Does nothing: blocks run one after another. So no test notices a missing fence.
 inline void __threadfence() {}
 
 template <class T>

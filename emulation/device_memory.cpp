@@ -74,7 +74,7 @@ class Arena {
   char* begin_;
   std::size_t used_ = 0;
   int accesses_ = 0;
-  std::map<char*, std::size_t> sizes_;              // of what is handed out
+  std::map<char*, std::size_t> sizes_;              // of allocated blocks
   std::map<std::size_t, std::vector<char*>> free_;  // by size
 };
 

@@ -18,7 +18,7 @@ struct Access {
 
 bool counting = false;
 GlobalAccesses counted;
-std::vector<Access> accesses[kMaxThreads];  // of each thread of the running block
+std::vector<Access> accesses[kMaxThreads];  // by thread of the running block
 
 int my_thread() {
   const dim3 &i = *position.thread, &n = position.block_dim;
@@ -64,10 +64,10 @@ GlobalAccesses CountAccesses::result() const { return counted; }
 
 void check_alignment(const CallSite& site, const void* at, std::size_t bytes, bool wanted) {
   const Lane& lane = calling_lane(site, 0);
-  const std::uintptr_t behind = reinterpret_cast<std::uintptr_t>(at) % bytes;
-  if (wanted && behind != 0)
+  const std::uintptr_t past = reinterpret_cast<std::uintptr_t>(at) % bytes;
+  if (wanted && past != 0)
     throw fault(lane, describe_call(lane) + " needs an address at a multiple of " + std::to_string(bytes) +
-                          " bytes, got one " + std::to_string(behind) + " behind it");
+                          " bytes, got one " + std::to_string(past) + " past it");
 }
 
 void global_access(const CallSite& site, const void* at, std::size_t bytes, bool wanted) {

@@ -12,7 +12,7 @@ namespace foldgrad::emulation {
 
 constexpr int kWarpSize = 32;
 constexpr int kMaxThreads = 1024;
-// What every GPU since compute capability 8.0 gives a block that asks for it, as `launch` does: 99 KiB.
+// Shared memory that every GPU since compute capability 8.0 gives a block that asks for it, as `launch` does.
 constexpr std::size_t kMaxShared = 99 * 1024;
 
 inline const char* kernel_name = nullptr;
@@ -32,7 +32,7 @@ struct Lane {
   unsigned mask;  // none at a barrier
   int source;
   std::uint64_t offered, received;
-  void (*together)(void* const*);  // of a collective, which offers a pointer
+  void (*together)(void* const*);  // computes a collective; each lane offers a pointer
 };
 
 // Lets the lanes of a warp go on whose whole group has arrived. False: none waits for the others of its warp. Throws
@@ -45,12 +45,12 @@ bool open_barrier(Lane* lanes, int count);
 // The running thread, marked as being in this call. Throws outside of a kernel.
 Lane& calling_lane(const CallSite& site, unsigned mask);
 
-// Of what an instruction reads or writes in shared memory in one piece, from its beginning. Throws when it does not lie
-// there as a whole or is not aligned to its size.
+// Returns the offset in shared memory of data that one instruction reads or writes. Throws when the data do not lie
+// there as a whole or are not aligned to their size.
 std::size_t shared_offset(const CallSite& site, const void* data, std::size_t bytes);
 
-// Whether an asynchronous copy is carried out as soon as it is legal: in ascending order of threads it is, in
-// descending order as late as possible, and shuffled means now this, now that.
+// Returns true if an asynchronous copy is carried out as soon as it is legal: always with ascending threads, never with
+// descending ones (then as late as possible), at random with shuffled ones.
 bool copies_at_once();
 // At the beginning of a block of `count` threads.
 void forget_copies(int count);

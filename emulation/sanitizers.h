@@ -1,4 +1,4 @@
-// What the fibers have to tell the sanitizers, and nothing where there is none.
+// Notices to the sanitizers about switches between fibers; empty functions in builds without sanitizers.
 #pragma once
 
 #ifdef __has_feature  // clang

@@ -35,10 +35,10 @@ struct Turns {
 
 Order order = Order::ascending;
 unsigned seed = 1;
-std::mt19937 random_source;  // of the host
-std::uint32_t coin = 0;      // of the threads, whom sanitizers may not see at it
+std::mt19937 random_source;  // for the host
+std::uint32_t coin = 0;      // for the threads; hidden from sanitizers
 std::exception_ptr kernel_failure;
-bool failed = false;  // kernel_failure is there
+bool failed = false;  // kernel_failure is set
 bool unwinding = false;
 std::atomic_flag busy = ATOMIC_FLAG_INIT;
 

@@ -25,7 +25,7 @@ void SharedMemory::check_guard() const {
   const unsigned char* guard = block_.get() + bytes_;
   if (kGuardBytes == 0 || (guard[0] == kFill && std::memcmp(guard, guard + 1, kGuardBytes - 1) == 0)) return;
   const auto* written = std::find_if(guard, guard + kGuardBytes, [](unsigned char byte) { return byte != kFill; });
-  throw std::runtime_error(running_block() + ": a thread wrote behind the " + std::to_string(bytes_) +
+  throw std::runtime_error(running_block() + ": a thread wrote past the " + std::to_string(bytes_) +
                            " bytes of shared memory, at byte " + std::to_string(bytes_ + (written - guard)));
 }
 

@@ -1,4 +1,4 @@
-// The shared memory of a block, with a guard behind it that shows what was written past its end.
+// The shared memory of a block, followed by a guard that shows writes past the end.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -11,7 +11,7 @@ class SharedMemory {
 
   unsigned char* data() { return block_.get(); }
   void fill();               // with a pattern that is NaN in every float, so that no block reads what another left
-  void check_guard() const;  // throws, naming the block that runs, when a thread has written behind the end
+  void check_guard() const;  // throws, naming the block that runs, when a thread has written past the end
 
  private:
   std::size_t bytes_;

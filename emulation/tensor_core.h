@@ -1,4 +1,4 @@
-// What the tensor-core instructions of engine/cuda/tensor_core.h do, on the host.
+// Host versions of the tensor-core instructions in engine/cuda/tensor_core.h.
 #pragma once
 #include "emulation/cuda_emulation.h"
 

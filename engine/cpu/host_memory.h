@@ -1,4 +1,4 @@
-// What both implementations of device.h do on the host.
+// Host memory, for both implementations of device.h.
 #pragma once
 #include <cstddef>
 

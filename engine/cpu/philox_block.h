@@ -10,7 +10,7 @@
 
 namespace foldgrad {
 
-constexpr int kPhiloxElements = 256;  // of one call; 32 blocks
+constexpr int kPhiloxElements = 256;  // elements per call: 32 blocks
 
 namespace philox_block {
 

@@ -9,7 +9,7 @@ const char* cpu_level();
 // Throws std::runtime_error when this CPU lacks instructions that the build uses: a clear message in place of SIGILL.
 // Programs call it first thing.
 void require_cpu_support();
-// What /proc/cpuinfo calls this machine's CPU.
+// Returns this CPU's name in /proc/cpuinfo.
 std::string cpu_model();
 
 }  // namespace foldgrad

@@ -38,7 +38,7 @@ inline void store_past_cache(void* to, const void* values) {
 #endif
 }
 
-// What this thread has written is seen by the others before anything that it writes from now on.
+// Makes this thread's writes visible to the others before any that follow.
 inline void finish_writes() {
 #ifdef __SSE2__
   _mm_sfence();

@@ -1,4 +1,4 @@
-// What reading and writing safetensors share. Internal to them.
+// The header of a safetensors file. Internal to its reader and writer.
 #pragma once
 #include <cstdint>
 #include <map>

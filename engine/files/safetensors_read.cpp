@@ -15,7 +15,7 @@ using namespace safetensors;
 
 static_assert(std::endian::native == std::endian::little, "values go between file and memory as they are");
 
-// What a file is that begins with these bytes, if that is a format in which models come: "; it looks like ...".
+// Returns "; it looks like ..." if a file of another model format begins with these bytes, else "".
 std::string other_format(std::uint64_t first) {
   const auto begins = [&](std::string_view bytes) { return std::memcmp(&first, bytes.data(), bytes.size()) == 0; };
   if (begins("PK\x03\x04"))

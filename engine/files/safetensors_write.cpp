@@ -15,7 +15,7 @@ using namespace safetensors;
 using Metadata = std::map<std::string, std::string>;
 
 struct Plan {
-  std::vector<const NamedTensors::value_type*> order;  // what is written, in this order
+  std::vector<const NamedTensors::value_type*> order;  // tensors in the order in which they are written
   Metadata metadata;
 };
 

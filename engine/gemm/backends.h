@@ -1,4 +1,4 @@
-// The back ends behind gemm(), for the other files of this folder and their tests. C++17, since .cu files include it.
+// The back ends of gemm(), for the other files of this folder and their tests. C++17, since .cu files include it.
 //
 // Each takes a checked and resolved product with m, n, k, batch > 0 and returns false for a case that its library does
 // not cover: another element type, a layout, sizes beyond its integers. C still holds what beta needs, and the caller

@@ -25,7 +25,7 @@ cublasHandle_t make_handle() {
   check(cublasCreate(&handle), "cublasCreate");
   check(cublasSetStream(handle, cuda_stream()), "cublasSetStream");
   // A workspace of our own, after the stream, which resets it: inside a captured graph cuBLAS would otherwise allocate.
-  constexpr std::size_t kWorkspace = std::size_t(32) << 20;  // what NVIDIA recommends for Hopper
+  constexpr std::size_t kWorkspace = std::size_t(32) << 20;  // NVIDIA's recommendation for Hopper
   check(cublasSetWorkspace(handle, memory::system_allocate(Device::cuda, kWorkspace), kWorkspace),
         "cublasSetWorkspace");
   // Without it partial sums of bf16 products may be combined in bf16.

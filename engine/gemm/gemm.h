@@ -23,8 +23,8 @@ struct Gemm {
   std::int64_t batch = 1;
   // Elements between two matrices of the batch. 0 for a or b: every product uses the same one.
   std::int64_t batch_stride_a = 0, batch_stride_b = 0, batch_stride_c = 0;
-  double alpha = 1, beta = 0;  // what is scaled by 0 is not read: C may then be uninitialised, A and B may hold NaN
-  bool f32_c = false;          // of bf16 operands, without a bias: C is f32, so that no sum is rounded to bf16
+  double alpha = 1, beta = 0;  // an operand scaled by 0 is not read: C may then be uninitialised, A and B may hold NaN
+  bool f32_c = false;          // for bf16 operands without a bias: C is f32, so that no sum is rounded to bf16
 };
 
 // c, a, b: of type dtype (f32, f64 or bf16) on `device`, but see f32_c; bias: null, or [n] of the same type, added to

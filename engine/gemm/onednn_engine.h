@@ -6,10 +6,10 @@
 
 namespace foldgrad {
 
-// The CPU as oneDNN sees it. Every use of oneDNN must begin here: it is told which instructions it may not use.
+// The CPU as oneDNN sees it. Every use of oneDNN must begin here: this excludes the instructions that it may not use.
 dnnl::engine& onednn_engine();
 
-// Of the words that say what a primitive was made for.
+// Hashes the key of a cached primitive.
 struct OnednnKeyHash {
   template <std::size_t n>
   std::size_t operator()(const std::array<std::int64_t, n>& key) const {

@@ -16,7 +16,7 @@ struct Conv2dChannelsLastNode {
   std::optional<Activation> activation;
   bool has_bias;
   Tensor x, weight;
-  Tensor saved, bias;  // of the activation: y or z without the bias; the bias, where the former is z
+  Tensor saved, bias;  // for the activation: y, or z without the bias and the bias itself
 
   const char* name() const { return kName; }
   // What padding puts between the pixels, and whether more than an affine map was computed.

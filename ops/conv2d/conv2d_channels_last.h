@@ -1,4 +1,4 @@
-// Convolution of images whose channels come last, with the bias and the activation behind it.
+// Convolution of images whose channels come last, followed by bias and activation.
 //
 //   [CONV-4]  z_(b, i, j, o) = sum_(c, v, w) weight_(o, c, v, w) x_(b, s i + v - p, s j + w - p, c) + bias_o,
 //             x being zero outside of the image; y = activation(z)

@@ -1,4 +1,4 @@
-// What the convolutions ask of their operands.
+// Checks of the convolutions' operands.
 #pragma once
 #include "ops/conv2d/conv2d.h"
 #include "ops/conv2d/conv2d_kernels.h"

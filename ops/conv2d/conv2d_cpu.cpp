@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kParallelElements = 16384;
 
-// What place i (or j) sees of an axis: kernel offsets [begin, end) hit the image, at image index first + offset.
+// The part of an axis that place i (or j) sees: kernel offsets [begin, end) hit the image, from image index first on.
 struct Window {
   std::int64_t first, begin, end;
 

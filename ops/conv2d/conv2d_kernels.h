@@ -32,7 +32,7 @@ struct UnfoldForward {
 
 template <class T>
 struct UnfoldBackward {
-  GradOut<T> dx;  // of the image
+  GradOut<T> dx;  // gradient of the image
   const T* du;    // [batch, places, values]
   Conv2dSizes s;
 };

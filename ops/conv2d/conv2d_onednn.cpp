@@ -43,13 +43,13 @@ Key key_of(const Conv2dProduct& p, bool bias) {
 // A primitive with the arguments it is executed on, whose addresses change from call to call.
 struct Convolution {
   dnnl::primitive primitive;  // empty: oneDNN refuses the case
-  dnnl::reorder reorder;      // of the weights to `packed`, or of their gradient from there
+  dnnl::reorder reorder;      // moves the weights to `packed`, or their gradient from there
   Memory x, y, bias, weight, packed, scratch;
   std::unordered_map<int, Memory> arguments;
   std::size_t packed_bytes = 0, scratch_bytes = 0;
 };
 
-// What oneDNN is asked for. It counts the axes of images as [B, C, H, W] whatever their order in memory is.
+// Memory descriptions for oneDNN, which counts the axes of images as [B, C, H, W] whatever their order in memory is.
 struct Descriptions {
   Memory::desc x, y, bias, any_weight, weight;
   Memory::dims strides, padding;

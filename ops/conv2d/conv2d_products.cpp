@@ -31,7 +31,7 @@ void transpose(DType dtype, std::int64_t out, std::int64_t rows, std::int64_t co
 
 bool cudnn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at) {
   const Conv2dSizes& s = p.s;
-  // Of bf16 it writes bf16 alone.
+  // cuDNN writes bf16 results only from bf16 operands.
   if (p.dtype == DType::f64 || p.f32_dweight || !conv2d_has_cudnn(p.dtype, s, p.out)) return false;
   const std::int64_t kernel = s.kernel_height * s.kernel_width;
   const Tensor weight = Tensor::empty({p.out, kernel, s.channels}, p.dtype, Device::cuda);

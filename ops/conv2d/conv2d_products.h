@@ -14,7 +14,7 @@ struct Conv2dProduct {
   DType dtype;
   Conv2dSizes s;
   std::int64_t out;          // channels of y
-  bool f32_dweight = false;  // of bf16 operands: dweight is f32, so that no sum is rounded to bf16
+  bool f32_dweight = false;  // for bf16 operands: dweight is f32, so that no sum is rounded to bf16
 };
 
 struct Conv2dBuffers {

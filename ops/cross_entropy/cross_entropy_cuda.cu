@@ -7,10 +7,10 @@ namespace {
 
 namespace math = cross_entropy_math;
 
-constexpr int kMostThreads = 512;  // of a row; not tuned
+constexpr int kMostThreads = 512;  // per row; not tuned
 
-// Of the part of a row that a thread has seen: its maximum, the sum of exponentials and that of the logits, both
-// shifted by it, so that every logit is read once.
+// Running maximum, sum of exponentials and sum of logits (both shifted by the maximum) over the part of a row that a
+// thread has seen, so that every logit is read once.
 template <class Value>
 struct Online {
   Value max = Value(-HUGE_VAL), sum = 0, sum_shifted = 0, count = 0;

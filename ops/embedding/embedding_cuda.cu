@@ -38,7 +38,7 @@ struct Segments {
 
   EmbeddingBackward<T> p;
   const int* order;  // [positions], sorted
-  Value* parts;      // [2, segments, columns]: of a row that began in an earlier segment, of one that goes on behind it
+  Value* parts;      // [2, segments, columns]: sums of a row begun in an earlier segment, of one continued in the next
   std::int64_t segments;
 
   __device__ std::int64_t row(std::int64_t i) const { return sorted_positions::row_of(p, order[i]); }
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kThreads) sum_kernel(Segments<T> s) {
   put_run(s, row, first, end, c, sums);
 }
 
-// One block per segment in which a row begins that goes on behind it, and strip of columns; the other blocks return.
+// One block per strip of columns and segment whose last row continues in the next segment; the other blocks return.
 template <class T, int N>
 __global__ void __launch_bounds__(kWarp* kJoinGroups) join_kernel(Segments<T> s) {
   using Value = compute_t<T>;

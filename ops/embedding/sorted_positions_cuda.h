@@ -14,7 +14,7 @@ constexpr int kRounds = 4;                  // positions per thread; not tuned
 constexpr int kTile = kThreads * kRounds;   // positions per block
 constexpr int kWarpTile = kWarp * kRounds;  // neighbouring ones, of a warp
 
-// The row of position m. Positions that do not count come behind all others.
+// The row of position m. Positions that do not count come after all others.
 template <class T>
 __device__ std::int64_t row_of(const EmbeddingBackward<T>& p, int m) {
   return p.counts(p.ids[m]) ? p.ids[m] : p.rows;
@@ -64,8 +64,8 @@ __device__ inline unsigned lanes_with(int digit, bool has_one) {
   return lanes;
 }
 
-// Where the positions of this tile whose digit is threadIdx.x begin: behind those of lower digits, and of the same in
-// tiles before.
+// Where the positions of this tile whose digit is threadIdx.x begin: after those of lower digits, and those of
+// the same digit in earlier tiles.
 template <class T>
 __device__ int start_of_digit(const Pass<T>& s, int* below) {
   int total = 0, before = 0;
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kThreads) place_kernel(Pass<T> s) {
     if (inside && same >> lane == 1u) *end = places[round] + 1;  // the last of them
     __syncwarp();
   }
-  int start = start_of_digit(s, below);  // behind whose barriers all ends are there
+  int start = start_of_digit(s, below);  // its barriers make all ends visible
   for (int w = 0; w < kWarps; ++w) {
     int* end = &ends[w * kDigits + int(threadIdx.x)];
     const int count = *end;
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kThreads) place_kernel(Pass<T> s) {
       s.to[ends[warp * kDigits + s.digit(positions[round])] + places[round]] = positions[round];
 }
 
-// Of ints, for sort().
+// Returns the number of ints that sort() needs as scratch.
 template <class T>
 std::size_t scratch_size(const EmbeddingBackward<T>& p) {
   return 2 * std::size_t(p.positions) + std::size_t(blocks_for(p.positions, kTile)) * kDigits;

@@ -11,7 +11,7 @@
 
 namespace foldgrad {
 
-// Of each channel, red, green and blue, over the training images, as shares of 255.
+// Mean and standard deviation of red, green and blue over the training images, as shares of 255.
 struct ImageStatistics {
   std::array<double, 3> mean = {0, 0, 0}, std = {1, 1, 1};
   bool operator==(const ImageStatistics&) const = default;

@@ -5,7 +5,7 @@
 namespace foldgrad {
 namespace {
 
-// What the kernel sees from one place.
+// The pixels under the kernel at one place.
 struct Window {
   std::int64_t pixel;  // under the kernel's first row and column; may be padding
   MaxPool2dSizes::Range rows, columns;

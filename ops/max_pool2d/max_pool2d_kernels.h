@@ -18,13 +18,12 @@ struct MaxPool2dSizes {
   }
   // The places that see row h of the image, of `places` in all; those of a column likewise.
   FOLDGRAD_HD Range seen_from(int h, int places) const {
-    const int before = h + padding - kernel + 1, behind = (h + padding) / stride + 1;
-    return {before > 0 ? (before + stride - 1) / stride : 0, behind < places ? behind : places};
+    const int before = h + padding - kernel + 1, end = (h + padding) / stride + 1;
+    return {before > 0 ? (before + stride - 1) / stride : 0, end < places ? end : places};
   }
 };
 
-// Whether `value`, which comes later, is the maximum instead of `max`: it is larger, or the first NaN. Of vectors, lane
-// by lane.
+// Returns true if the later `value` replaces `max`: it is larger, or the first NaN. Vectors are compared lane by lane.
 template <class Value>
 FOLDGRAD_HD auto exceeds(Value value, Value max) {
   return !(value <= max) && max == max;  // [POOL-1]

@@ -58,8 +58,8 @@ __global__ void __launch_bounds__(kThreads) transpose_kernel(Permute<T> p) {
   }
 }
 
-// Whether neighbours in x and in y are whole packs. Then so are all strides: those of y are multiples of `columns`, and
-// those of x of `columns` or, where it is transposed, of `rows`, since both are dense.
+// Returns true if neighbours in x and in y are whole packs. Then all strides are, too: those of y are multiples of
+// `columns`, and those of x of `columns` or, where it is transposed, of `rows`, since both are dense.
 template <class T>
 bool suits_packs(const Permute<T>& p) {
   constexpr std::int64_t N = kPackSize<T>;

@@ -28,7 +28,7 @@ struct PowerNormOptions {
   double eps = 1e-5;
 };
 
-// What one layer remembers. Copies share the buffers.
+// The state of one layer. Copies share the buffers.
 struct PowerNormState {
   Tensor phi, nu_ema;  // [C]; initially 1, 0
   Tensor iters;        // i64 []: training forwards so far

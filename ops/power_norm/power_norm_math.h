@@ -9,7 +9,7 @@ namespace foldgrad::power_norm_math {
 
 FOLDGRAD_HD inline double rstd(double variance, double eps) { return 1 / std::sqrt(variance + eps); }
 
-// What z is made with at iteration t.
+// Returns the variance that normalizes z at iteration t.
 FOLDGRAD_HD inline double variance(double t, double warmup, double q, double phi) {
   return t <= warmup ? q : phi;  // [PN-1]
 }

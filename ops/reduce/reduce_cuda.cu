@@ -6,7 +6,7 @@
 namespace foldgrad {
 namespace {
 
-// One block per part. It takes packs of N, and the few elements behind the last whole pack one at a time.
+// One block per part. It takes packs of N, and the few elements after the last whole pack one at a time.
 template <class T, int N>
 __global__ void parts_kernel(SumForward<T> p) {
   using Value = compute_t<T>;

@@ -26,7 +26,7 @@ __device__ Entry<T> first_of_block(Entry<T> mine, Entry<T>* scratch) {
   return first_of_warp(lane < warps ? scratch[lane] : Entry<T>{-T(INFINITY), -1});
 }
 
-// One block per row, and one round over it for each of the k: what stands behind the entry of the round before.
+// One block per row, and one round over it for each of the k: the best entry after that of the round before.
 template <class T>
 __global__ void top_k_kernel(TopKParams<T> p) {
   auto* scratch = dynamic_shared<Entry<T>>();  // one per warp
@@ -41,7 +41,7 @@ __global__ void top_k_kernel(TopKParams<T> p) {
       const bool open = e.value == e.value && (i == 0 || last.before(e));
       if (open && e.before(best)) best = e;
     }
-    last = first_of_block(best, scratch);  // [TOP-1]; when there is none left, nothing stands behind it either
+    last = first_of_block(best, scratch);  // [TOP-1]; once no entry is left, none comes after it either
     if (i == 0) top = last.value;
     if (threadIdx.x == 0) {
       p.values[r * p.k + i] = last.value;

@@ -19,11 +19,11 @@
 namespace foldgrad {
 
 struct WeightStandardizeOptions {
-  double minimum = 1e-4;  // of N times the variance
+  double minimum = 1e-4;  // lower bound of N times the variance
   bool unbiased = false;
 };
 
-// Throws std::invalid_argument unless W has an axis behind that of the units and a fan-in, of at least 2 if unbiased, g
+// Throws std::invalid_argument unless W has an axis after that of the units and a fan-in, at least 2 if unbiased, g
 // is [O], of W's dtype and device, and minimum is positive.
 Var weight_standardize(const Var& W, const Var& g, const WeightStandardizeOptions& options = {});
 

@@ -14,7 +14,7 @@ struct WeightStandardizeForward {
   std::int64_t units, fan_in;
   Value c, minimum;
 
-  // What the backward pass needs of a unit.
+  // Saves a unit's statistics for the backward pass.
   FOLDGRAD_HD void save(std::int64_t o, Value mu_o, const weight_standardize_math::Scale<Value>& s) const {
     mu[o] = mu_o;
     rs[o] = s.rs;

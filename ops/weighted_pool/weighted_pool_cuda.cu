@@ -29,7 +29,7 @@ template <class T, int N>
 __global__ void backward_kernel(WeightedPoolBackward<T> p) {
   using Value = compute_t<T>;
   Value* scratch = dynamic_shared<Value>();                                 // one per warp
-  const std::int64_t row = blockIdx.x, b = blockIdx.x / unsigned(p.steps);  // of which there are more blocks
+  const std::int64_t row = blockIdx.x, b = blockIdx.x / unsigned(p.steps);  // there may be more blocks than rows
   const T *dy = p.dy + b * p.columns, *x = p.x + row * p.columns;
   const std::int64_t step = std::int64_t(blockDim.x) * N;
   if (p.dw) {

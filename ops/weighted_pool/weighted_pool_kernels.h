@@ -18,7 +18,7 @@ struct WeightedPoolBackward {
   const T *dy, *x, *w;  // [batch, columns], [batch, steps, columns], [batch, steps]
   std::int64_t batch, steps, columns;
 
-  // Of one element; row: of [batch * steps].
+  // Gradients of one element; row counts through [batch * steps].
   FOLDGRAD_HD Value dx_of(std::int64_t row, T dy_bc) const { return Value(w[row]) * Value(dy_bc); }  // [WP-2]
   FOLDGRAD_HD Value share_of_dw(T dy_bc, T x_row_c) const { return Value(dy_bc) * Value(x_row_c); }  // [WP-3]
 };

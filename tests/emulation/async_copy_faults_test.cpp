@@ -106,7 +106,7 @@ TEST(EmulationAsyncCopies, MisalignmentAndForgottenCopiesAreErrors) {
             start + "cp.async" + at(kCopyLine) + " needs a multiple of 16 bytes, got byte 8 of shared memory");
   EXPECT_EQ(error(3200), start + "cp.async" + at(kCopyLine) + " does not stay within the 32 bytes of shared memory");
   EXPECT_EQ(error(8),
-            start + "cp.async" + at(kCopyLine) + " needs an address at a multiple of 16 bytes, got one 8 behind it");
+            start + "cp.async" + at(kCopyLine) + " needs an address at a multiple of 16 bytes, got one 8 past it");
   EXPECT_EQ(error(16), start + "has returned without waiting for its cp.async" + at(kCopyLine));
   EXPECT_EQ(error(1632), "no error");
 }

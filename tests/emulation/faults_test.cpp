@@ -190,12 +190,11 @@ TEST(Emulation, SharedMemoryOverrunIsAnError) {
     EXPECT_DEATH(error_of_kernel(overrun_kernel, {2, 32}, Integers{nullptr, 0}), "heap-buffer-overflow");
     return;
   }
-  EXPECT_EQ(
-      error_of_kernel(overrun_kernel, {2, 32, 5 * sizeof(int)}, Integers{nullptr, 5}),
-      "emulation: kernel 'planted', block (1, 0, 0): a thread wrote behind the 20 bytes of shared memory, at byte "
-      "20");
+  EXPECT_EQ(error_of_kernel(overrun_kernel, {2, 32, 5 * sizeof(int)}, Integers{nullptr, 5}),
+            "emulation: kernel 'planted', block (1, 0, 0): a thread wrote past the 20 bytes of shared memory, at byte "
+            "20");
   EXPECT_EQ(error_of_kernel(overrun_kernel, {2, 32}, Integers{nullptr, 1023}),
-            "emulation: kernel 'planted', block (1, 0, 0): a thread wrote behind the 0 bytes of shared memory, at byte "
+            "emulation: kernel 'planted', block (1, 0, 0): a thread wrote past the 0 bytes of shared memory, at byte "
             "4092");
 }
 

@@ -77,7 +77,7 @@ TEST(GlobalMemory, MisalignmentIsAnError) {
   EXPECT_EQ(error_of_kernel(load_kernel, {1, 1}, Array{memory, 4}), "no error");
   EXPECT_EQ(error_of_kernel(load_kernel, {1, 1}, Array{memory, 3}),
             "emulation: kernel 'planted', block (0, 0, 0), thread (0, 0, 0): load_pack" + at(kLoadLine) +
-                " needs an address at a multiple of 16 bytes, got one 12 behind it");
+                " needs an address at a multiple of 16 bytes, got one 12 past it");
 }
 
 constexpr int kUnevenLine = __LINE__ + 3;

@@ -30,7 +30,7 @@ class CheckpointError : public std::runtime_error {
 };
 
 struct SaveOptions {
-  std::int64_t keep = 5;  // of this step and earlier ones; what BEST names is kept beside them
+  std::int64_t keep = 5;  // newest checkpoints to keep, up to this step; the one that BEST names is kept besides
   bool best = false;      // BEST names it too
   // Writes into the checkpoint's directory what else belongs to it. Each checkpoint has files of its own: what damages
   // one leaves the others whole.
@@ -51,11 +51,11 @@ CheckpointContents load_checkpoint(const std::string& path);
 struct NewestCheckpoint {
   std::string path;
   CheckpointContents contents;
-  std::vector<std::string> warnings;  // what was wrong with the newer ones
+  std::vector<std::string> warnings;  // faults of the newer ones
 };
 
-// What LATEST names; when that is damaged, the one before it and so on. Throws CheckpointError, which names what is
-// wrong with each, when none can be loaded.
+// Loads the checkpoint that LATEST names; when that is damaged, the one before it and so on. Throws CheckpointError,
+// which names the fault of each, when none can be loaded.
 NewestCheckpoint load_newest_checkpoint(const std::string& checkpoints);
 
 }  // namespace foldgrad

@@ -12,7 +12,7 @@ constexpr const char* kManifest = "manifest.json";
 
 std::string step_name(std::int64_t step);           // "step-00012000"
 std::int64_t step_of(const std::string& name);      // -1 when it is no such name
-std::string read_pointer(const std::string& path);  // what LATEST or BEST names; empty without a valid one
+std::string read_pointer(const std::string& path);  // returns the content of LATEST or BEST; empty without a valid one
 std::vector<std::int64_t> steps_in(const std::string& checkpoints);  // rising
 
 }  // namespace foldgrad::checkpoint_files

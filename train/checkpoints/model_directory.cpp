@@ -86,7 +86,7 @@ std::unique_ptr<Model> load_model(const std::string& path, DType dtype, Device d
     return model;
   } catch (const FileError& e) {
     throw CheckpointError(e.what());
-  } catch (const std::invalid_argument& e) {  // what the family and its normalizers refuse
+  } catch (const std::invalid_argument& e) {  // refused by the family or its normalizers
     throw CheckpointError(config_file + ": " + e.what());
   }
 }

@@ -25,7 +25,7 @@ std::string find_model_directory(const std::string& path);
 std::unique_ptr<Model> load_model(const std::string& path, DType dtype = DType::f32, Device device = Device::cpu,
                                   NonFinite non_finite = NonFinite::refuse);
 
-// config.toml of the run that the model of `path` is a checkpoint of; empty when there is none.
+// Returns the config.toml of the run that saved the model of `path` as a checkpoint; empty without one.
 std::string find_run_config(const std::string& path);
 
 // Creates `directory`. `vocabulary` is a directory to be copied; nothing is when it is empty or not there. config.json

@@ -30,7 +30,7 @@ void remove_tree(const std::string& path) {
   std::filesystem::remove_all(path, ignored);
 }
 
-// What a killed process left.
+// Removes the files that a killed process left.
 void remove_remains(const std::string& checkpoints) {
   std::vector<std::string> remains;
   std::error_code ignored;
@@ -86,7 +86,7 @@ void put_in_place(const std::string& part, const std::string& path) {
 // Renamed first: a checkpoint that is half removed must not be found under its name.
 void remove_old(const std::string& checkpoints, std::int64_t newest, std::int64_t keep) {
   std::vector<std::int64_t> steps = steps_in(checkpoints);
-  std::erase_if(steps, [&](std::int64_t step) { return step > newest; });  // of a run that was rolled back
+  std::erase_if(steps, [&](std::int64_t step) { return step > newest; });  // from before a roll-back
   const std::string best = read_pointer(checkpoints + "/BEST");
   for (std::size_t i = 0; i + std::size_t(keep) < steps.size(); ++i) {
     const std::string name = step_name(steps[i]);
@@ -117,7 +117,7 @@ void save_checkpoint(const std::string& checkpoints, const CheckpointContents& c
   sync_directory(checkpoints);
   write_file_atomically(checkpoints + "/LATEST", name + "\n");
   if (options.best) write_file_atomically(checkpoints + "/BEST", name + "\n");
-  remove_tree(part);  // what an exchange put there
+  remove_tree(part);  // the old checkpoint, exchanged for the new one
   remove_old(checkpoints, contents.step, options.keep);
 }
 

@@ -1,4 +1,5 @@
-// What folding did to a model, and how far the result is from it: certificate.json of a folded model.
+// The certificate of a folded model, certificate.json: each normalizer's fate, and the distance from the model as
+// trained.
 #pragma once
 #include <nlohmann/json.hpp>
 

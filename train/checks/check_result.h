@@ -1,4 +1,4 @@
-// What came of checking one property of a model.
+// The outcome of checking one property of a model.
 #pragma once
 #include <fmt/format.h>
 

@@ -11,16 +11,16 @@ class NonFiniteError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What to do about a model with weights or statistics that are not finite: `allow` is for looking into one.
+// Treatment of models with weights or statistics that are not finite; `allow` is for inspection.
 enum class NonFinite { refuse, allow };
 
-// Of an element that is counted through a tensor of this shape: its index on every axis.
+// Returns the index on every axis of an element that is counted through a tensor of this shape.
 std::vector<std::int64_t> index_of(std::int64_t element, const Shape& shape);
 
-// "nan at [2, 5]", the first element that is not finite; empty when there is none, and for integers.
+// Returns "nan at [2, 5]" for the first element that is not finite; empty when all are, and for integers.
 std::string first_non_finite(const Tensor& t);
-// "encoder.layers.0.fc1.weight: nan at [2, 5]", by tensor: parameters in the order of the forward pass, then what
-// normalizers remember.
+// Returns "encoder.layers.0.fc1.weight: nan at [2, 5]" by tensor: parameters in the order of the forward pass, then the
+// normalizers' states.
 std::vector<std::string> non_finite_tensors(const Model& model);
 
 // The first operation of a pass at inference that does not give finite numbers, "decoder.layers.0.ffn: linear: inf at

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kSteps[] = {1e-5, 1e-6,
                              1e-7};  // relative; where one step crosses a kink of relu, a smaller one may not
-constexpr double kRelative = 1e-4;   // what is left of curvature and kinks; a wrong factor is far above
+constexpr double kRelative = 1e-4;   // allows for curvature and kinks; a wrong factor is far above
 
 // A direction of unit length in the space of one parameter.
 struct Direction {
@@ -56,8 +56,8 @@ Direction of_all_elements(Parameter& p, std::mt19937_64& random) {
   return d;
 }
 
-// The difference quotient's error over what is allowed: a share of the gradient of which the direction is told, and
-// what rounding of the loss, some epsilons of it, leaves of a quotient with the longest step.
+// Returns the difference quotient's error divided by the bound: a share of the gradient along the direction, plus the
+// rounding of the loss, some epsilons of it, divided by the longest step.
 double error_over_bound(const Direction& d, const std::function<double()>& loss) {
   Parameter& p = d.parameter;
   const std::vector<double> start = p.value.values<double>();

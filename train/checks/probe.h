@@ -11,7 +11,7 @@ struct Probe {
 };
 
 Probe make_probe(NamedTensors inputs, std::string description);
-// Of Model::random_inputs().
+// Returns a probe of Model::random_inputs().
 Probe random_probe(const Model& model, std::uint64_t seed = 1);
 
 }  // namespace foldgrad

@@ -48,7 +48,7 @@ struct Windows {
   }
 };
 
-// What run_var is at least, see check_windows().
+// Returns the lower bound of run_var, see check_windows().
 double least_running(const Normalizer& norm, const Windows& windows, std::int64_t c) {
   const Entries window = windows.of(c);
   const double alpha = norm.options().number("alpha"), least = *std::ranges::min_element(window);
@@ -69,7 +69,7 @@ void run_iteration(Normalizer& norm, const Entries& q) {
 
 bool has(const Normalizer& norm, const char* buffer) { return norm.state().count(buffer) > 0; }
 
-// What the test must say of a window whose entry `slot` becomes q: Eq. 19, unless rounding decides.
+// Returns the outcome of the test [UN-19] when entry `slot` of the window becomes q, unless rounding decides.
 enum class Verdict { usual, outlier, undecided };
 Verdict verdict(const NormalizerOptions& options, const Entries& before, std::size_t slot, double q) {
   if (!options.flag("flag_low") && q <= before[slot]) return Verdict::usual;
@@ -110,7 +110,7 @@ std::string iterations_skipped(const std::vector<Normalizer*>& sites) {
 
 CheckResult check_windows(const std::vector<Normalizer*>& sites) {
   constexpr const char* kName = "running variances bear out the windows of statistics";
-  constexpr double kRounding = 1e-5;  // of state in f32, some epsilons
+  constexpr double kRounding = 1e-5;  // some epsilons of a state in f32
   std::int64_t channels = 0, wrong = 0;
   double least = std::numeric_limits<double>::infinity(), greatest = 0;
   std::string first;

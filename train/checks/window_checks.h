@@ -7,10 +7,10 @@
 
 namespace foldgrad {
 
-// What a window and the running variance can be held to, whatever the data was. run_var is alpha run_var +
+// Invariants of a window and the running variance, whatever the data were. run_var is alpha run_var +
 // (1 - alpha) var_hat of the last iteration, so that it is at least (1 - alpha) var_hat, and var_hat is a mean of the
 // window or its newest entry: never below the least entry. Where no iteration was skipped it is known which, and the
-// bound is sharper. (An iteration that was skipped has put alpha^-1 run_var at most into the window.) There is no bound
+// bound is sharper. (A skipped iteration has put at most alpha^-1 run_var into the window.) There is no bound
 // from above: one batch far away raises run_var for a hundred iterations. Entries below 0 fail too. The measured text
 // has the greatest share of skipped iterations. Skipped where no site has a window that is full.
 CheckResult check_windows(const std::vector<Normalizer*>& sites);

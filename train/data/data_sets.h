@@ -10,9 +10,9 @@ struct DataSet {
   std::string name, about;
   std::string directory;                            // below the data root
   std::vector<Download> archives;                   // path: the name of the file
-  std::map<std::string, std::string> renamed = {};  // of text: pairs in the archives to pairs in the directory
-  // Of images, which are read as they were published: SHA-256 by name of the files that training reads. The archive
-  // has them in a folder that is also called `directory`.
+  std::map<std::string, std::string> renamed = {};  // text: pairs in the archives to pairs in the directory
+  // Images, which are read as published: SHA-256 of the files that training reads, by name. The archive has them in a
+  // folder that is also called `directory`.
   std::map<std::string, std::string> digests = {};
 };
 

@@ -8,7 +8,7 @@ namespace foldgrad {
 // this object lives.
 class UnpackedArchives {
  public:
-  // Where it fails no empty directory stays behind, which would look like the set. Throws FileError, also for a file
+  // A failure leaves no empty directory, which would look like the set. Throws FileError, also for a file
   // that is none of the archives.
   UnpackedArchives(const DataSet& set, const std::vector<std::string>& files, const std::string& root);
   ~UnpackedArchives();
@@ -21,8 +21,8 @@ class UnpackedArchives {
   std::string path_;  // below ROOT, so that files can be renamed
 };
 
-// Whether ROOT has the set's images already. Throws FileError for a file of their name that is another: nothing is
-// written over it.
+// Returns true if ROOT has the set's images already. Throws FileError for another file of their name, which is never
+// overwritten.
 bool has_images(const DataSet& set, const std::string& root);
 
 // Fetches them unless they are there. Each file appears in ROOT whole or not at all, and none before all have been

@@ -21,7 +21,7 @@ bool initialized() {
 struct Outcome {
   CURLcode code;
   std::string text;
-  long status = 0;  // of HTTP
+  long status = 0;  // HTTP status
 };
 
 struct Target {

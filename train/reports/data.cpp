@@ -44,7 +44,7 @@ ordered_json exhibits_of(const std::string& path) {
   return all;
 }
 
-// A group of one is none. Runs without settings are alike in nothing that is known.
+// Groups have two runs at least. Runs without settings belong to none.
 ordered_json groups_of(const ordered_json& runs) {
   std::map<std::string, std::vector<std::size_t>> alike;
   for (std::size_t i = 0; i < runs.size(); ++i) {

@@ -40,7 +40,7 @@ std::vector<std::vector<std::string>> table_of(const GridResults& results) {
   return rows;
 }
 
-// What curves are made of.
+// Returns the events that curves are drawn from.
 ordered_json events_of(const RunLog& log) {
   const std::size_t every = (log.of_kind("train").size() + kMostGridEvents - 1) / kMostGridEvents;
   std::size_t trained = 0;

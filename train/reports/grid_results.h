@@ -1,4 +1,4 @@
-// What the runs of a grid have come to, as tables and as a page.
+// Results of a grid's runs, as tables and as a page.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,8 +15,8 @@ struct GridRun {
 struct GridResults {
   struct Cell {
     std::string name;
-    std::vector<double> score, loss;  // of the runs that ended well, the best validation's
-    std::int64_t skips = 0;           // in these
+    std::vector<double> score, loss;  // best validations of the runs that ended well
+    std::int64_t skips = 0;           // in these runs
     std::vector<std::string> others;  // outcomes of the rest
   };
   std::string score = "score";  // the one that decides
@@ -30,7 +30,7 @@ GridResults grid_results(const std::vector<std::string>& cells, const std::vecto
 std::string grid_markdown(const GridResults& results);
 nlohmann::ordered_json grid_json(const GridResults& results);
 
-// Of a run's events of training a grid's page has at most as many, evenly chosen.
+// Most training events of a run on a grid's page, evenly chosen.
 constexpr std::size_t kMostGridEvents = 400;
 
 // One HTML file that needs no other: the table, and the curves of all runs that have a log.

@@ -1,4 +1,4 @@
-// What the recordings of a run say of its normalizers, for the report.
+// Summary of a run's recorded normalizers, for the report.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>

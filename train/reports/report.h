@@ -5,8 +5,8 @@
 
 namespace foldgrad {
 
-// What the page shows:
-//   runs    of each the members of summary_json(), and
+// Data of the page:
+//   runs    for each the members of summary_json(), and
 //             settings  text by key of its config.toml: {"train.lr": "0.0005", ...}; empty without a file
 //             events    as in log.jsonl
 //             files     [{title, text}]: the last samples, config.toml, command.txt, env.json, as far as they are there

@@ -23,7 +23,7 @@ namespace {
 
 bool is_object(const ordered_json& object, const char* key) { return object.contains(key) && object[key].is_object(); }
 
-// What all readers of a log rely on; other fields may be missing, or null.
+// Returns true for an event with the fields that all readers of a log rely on; others may be missing, or null.
 bool is_event(const ordered_json& e) {
   if (!e.is_object() || !e.contains("event") || !e["event"].is_string()) return false;
   if (!e.contains("step") || !e["step"].is_number_integer()) return false;
@@ -60,7 +60,7 @@ std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs) {
 
 namespace {
 
-// What is absent, or null since it was not finite, counts as `otherwise`.
+// Returns `otherwise` for a field that is absent, or null because it was not finite.
 double number(const ordered_json& event, const char* key, double otherwise) {
   const auto found = event.find(key);
   return found != event.end() && found->is_number() ? found->get<double>() : otherwise;

@@ -1,4 +1,4 @@
-// What a run's log.jsonl says, for reports and comparisons.
+// The contents of a run's log.jsonl, for reports and comparisons.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,10 +17,10 @@ struct RunLog {
 // Throws FileError when there is no log, and for a line that is no event. A last line without its end is left out: it
 // is being written.
 RunLog read_run_log(const std::string& run);
-// Several, with names that tell them apart.
+// Reads several, with names that distinguish them.
 std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs);
-// For each path the fewest of its last parts that no other path ends with: of a/un, b/un and b/ln these are "a/un",
-// "b/un" and "ln". Throws std::invalid_argument for a path that comes twice.
+// Returns for each path the fewest of its last parts that no other path ends with: of a/un, b/un and b/ln these are
+// "a/un", "b/un" and "ln". Throws std::invalid_argument for a path that comes twice.
 std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
 
 struct RunSummary {
@@ -31,17 +31,17 @@ struct RunSummary {
   struct Best {
     std::int64_t step;
     std::vector<std::pair<std::string, double>> scores;  // by their names, in the order of the log
-    std::string signature;                               // of the score that decides; may be empty
+    std::string signature;                               // signature of the deciding score; may be empty
 
-    double at(const std::string& name) const;  // NaN where there is none
+    double at(const std::string& name) const;  // NaN without such a score
   };
   // The validation with the highest deciding score, then the smallest loss; but the last one where the test data was
   // validated on.
   std::optional<Best> best;
   bool validated_on_test = false;
-  std::int64_t skips = 0;     // of all normalizers
+  std::int64_t skips = 0;     // over all normalizers
   std::int64_t failures = 0;  // updates skipped or rolled back, as they were not finite
-  double seconds = 0;         // of training and validation
+  double seconds = 0;         // for training and validation
 };
 
 RunSummary summary_of(const RunLog& log);

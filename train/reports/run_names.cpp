@@ -11,7 +11,7 @@ namespace {
 using Parts = std::vector<std::string>;
 
 Parts parts_of(const std::string& path) {
-  const auto whole = std::filesystem::absolute(path + "/").lexically_normal();  // of "." too the name
+  const auto whole = std::filesystem::absolute(path + "/").lexically_normal();  // so that "." has a name, too
   Parts parts;
   for (const auto& part : whole.relative_path())
     if (!part.empty()) parts.push_back(part.string());

@@ -1,4 +1,4 @@
-// What a run was configured with, as text.
+// A run's configuration, as text.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>

@@ -41,7 +41,7 @@ SkipTable skip_table(const RunLog& log) {
     }
     table.sites.push_back(std::move(row));
   }
-  if (table.sites.empty()) throw FileError(path, "tells nothing of skips: the run's normalizers have no test for them");
+  if (table.sites.empty()) throw FileError(path, "reports no skips: the run's normalizers have no outlier test");
   return table;
 }
 

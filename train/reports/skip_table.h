@@ -16,8 +16,8 @@ struct SkipTable {
   std::vector<Site> sites;  // in the order of the log
 };
 
-// Thirds without a validation are left out. Throws FileError for a log without a validation, or whose normalizers tell
-// nothing of skips.
+// Thirds without a validation are left out. Throws FileError for a log without a validation, or whose normalizers
+// have no outlier test.
 SkipTable skip_table(const RunLog& log);
 
 }  // namespace foldgrad

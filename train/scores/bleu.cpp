@@ -82,7 +82,7 @@ Bleu multi_bleu(const Lines& hypotheses, const Lines& references) {
   for (std::size_t i = 0; i < hypotheses.size(); ++i)
     add_line(counts, split_ascii(hypotheses[i]), split_ascii(references[i]));
   Bleu bleu = with_lengths(counts);
-  if (bleu.ref_len == 0) {  // what the original prints, whatever the hypotheses are
+  if (bleu.ref_len == 0) {  // as the original prints, whatever the hypotheses are
     bleu = Bleu{};
     bleu.text = "BLEU = 0, 0/0/0/0 (BP=0, ratio=0, hyp_len=0, ref_len=0)";
     return bleu;

@@ -172,8 +172,7 @@ TEST_F(Analyze, SaysWhatIsWrong) {
   EXPECT_EQ(missing.exit_code, 2);
   EXPECT_TRUE(contains(missing.err, "--site decoder.layer_nrm: is not recorded; did you mean \"decoder.layer_norm\"?"))
       << missing.err;
-  expect_error(3, "skips " + other,
-               other + "/log.jsonl: tells nothing of skips: the run's normalizers have no test for them");
+  expect_error(3, "skips " + other, other + "/log.jsonl: reports no skips: the run's normalizers have no outlier test");
   const auto put = [](const std::string& from, const std::string& to) {
     std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing);
   };

@@ -15,7 +15,8 @@ constexpr std::uint32_t kEpochStream = 0x6175676d, kMirrorStream = 0x6d697272;  
 
 // The words of an image, and which of them decides what.
 constexpr std::int64_t kWords = 64;
-enum Word { kCropRow, kCropColumn, kFlip, kCutoutRow, kCutoutColumn, kRandAugment };  // that one and those behind it
+// Words of random numbers per image; RandAugment takes all words from its own on.
+enum Word { kCropRow, kCropColumn, kFlip, kCutoutRow, kCutoutColumn, kRandAugment };
 constexpr std::int64_t kMostOperations = 8, kMostMagnitude = 10;
 
 // "crop4" gives 4 for "crop", and 0 when it is something else.

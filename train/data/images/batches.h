@@ -17,7 +17,7 @@ struct ImageBatchOptions {
   std::int64_t size = 128;  // images
   std::uint64_t seed = 1;
   bool training = true;
-  Augmentation augmentation = {};  // of training
+  Augmentation augmentation = {};  // in training only
   bool prefetch = false;           // a thread makes the next batch meanwhile; the batches are the same
 };
 
@@ -29,7 +29,7 @@ struct ImageBatch {
 
 class ImageBatches {
  public:
-  // Of the images of the set that `indices` names, or of all. Throws std::invalid_argument for what check() refuses,
+  // Takes the images of the set that `indices` names, or all. Throws std::invalid_argument for what check() refuses,
   // no index or one outside, a size below 1 and, in training, for a size above the number of images.
   ImageBatches(ImageSet images, std::vector<std::int64_t> indices, ImageBatchOptions options);
   ImageBatches(ImageSet images, ImageBatchOptions options);

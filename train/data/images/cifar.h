@@ -1,5 +1,5 @@
 // The binary layouts in which CIFAR-10 and CIFAR-100 are published (Krizhevsky, 2009): records of 32 x 32 pixels
-// without a header. A record is a label, which in CIFAR-100 stands behind a coarser one that is not read, and 3,072
+// without a header. A record is a label, which in CIFAR-100 follows a coarser one that is not read, and 3,072
 // bytes: the red plane, the green, the blue, each row-major.
 #pragma once
 #include <string>
@@ -17,7 +17,7 @@ struct CifarLayout {
   std::vector<std::string> train, test;  // files of records
   std::string classes;                   // a file of names, one a line
   std::int64_t label_bytes;              // the last of them is the label
-  std::vector<std::string> names = {};   // of the classes, where that file is absent
+  std::vector<std::string> names = {};   // names of the classes, where that file is absent
 };
 const CifarLayout& cifar10_layout();
 const CifarLayout& cifar100_layout();
@@ -39,8 +39,8 @@ class CifarFile {
   std::int64_t label_bytes_, records_;
 };
 
-// Of a file whose data set is not known: 2 where it can only consist of records of CIFAR-100, otherwise 1. Throws
-// FileError.
+// Returns the bytes of labels in a record of a file whose data set is not known: 2 where it can only consist of records
+// of CIFAR-100, otherwise 1. Throws FileError.
 std::int64_t cifar_label_bytes(const std::string& path);
 
 // The files of a part, below `directory`: those of records and, if it is there, that of names. There is no `valid`.

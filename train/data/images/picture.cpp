@@ -11,13 +11,13 @@
 namespace foldgrad {
 namespace {
 
-// What each pixel of the result is the sum of.
+// The weighted sum that gives one pixel of the result.
 struct Weights {
   std::int64_t first;
-  std::vector<double> of;  // pixels `first` and those behind it
+  std::vector<double> of;  // of pixel `first` and those after it
 };
 
-// Of a line of n pixels, of which `side` from `begin` on become `size`.
+// Returns the weights that resize a line of n pixels: `side` of them, from `begin` on, become `size`.
 std::vector<Weights> weights(std::int64_t n, double begin, double side, std::int64_t size) {
   const double ratio = side / double(size), reach = std::max(ratio, 1.0);
   std::vector<Weights> all;

@@ -42,10 +42,10 @@ std::string encode_png(const Picture& picture);
 // size x size is left as it is.
 Picture square(const Picture& picture, std::int64_t size);
 
-// Of `format`, "PNG" or "JPEG". Throws FileError.
+// Refuses a picture that is too large to decode; `format` is "PNG" or "JPEG". Throws FileError.
 void check_size(const std::string& path, const char* format, std::int64_t width, std::int64_t height);
 
-// What read_picture() asks; throw FileError where the build lacks their library.
+// Decoders for read_picture(); they throw FileError where the build lacks their library.
 Picture decode_png(const std::string& path, std::string_view content);
 Picture decode_jpeg(const std::string& path, std::string_view content);
 

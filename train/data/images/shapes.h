@@ -1,7 +1,7 @@
 // The embedded task: which of ten shapes is in the image? Made by rule, so that a model can be trained and scored with
 // no file at all.
 //
-// A shape of 13 to 24 pixels lies anywhere in 32 x 32, turned by any angle, lighter than what is behind it; both have
+// A shape of 13 to 24 pixels lies anywhere in 32 x 32, turned by any angle, lighter than the background; both have
 // any colour and a texture of value noise. A stripe of a third colour crosses it, and every byte is noisy. Colours are
 // drawn alike for all classes.
 #pragma once

@@ -63,7 +63,7 @@ class Optimizer {
   std::int64_t steps() const { return steps_; }
   // From now on every update also writes the values rounded to bf16, of the parameters that are in here.
   void round_into(const RoundedValues& rounded);
-  // Of every parameter, before the next backward pass: gradients add up otherwise.
+  // Forgets every gradient; call it before the next backward pass, since gradients add up otherwise.
   void zero_grad();
 
   // For checkpoints: `step`, i64 [] on the host, and `exp_avg.NAME` and `exp_avg_sq.NAME` (Adam's m and v), or

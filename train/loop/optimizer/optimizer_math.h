@@ -44,7 +44,7 @@ FOLDGRAD_HD T average(T mean, T p, T rate) {
   return mean + rate * (p - mean);  // [EMA-1, AVG-3]
 }
 
-// A norm that is not a number gives a factor that is none: it must not pass for a small gradient.
+// A NaN norm gives a NaN factor: it must not pass for a small gradient.
 FOLDGRAD_HD inline double clip_factor(double norm, double max_norm) {
   const double factor = max_norm / (norm + 1e-6);
   return factor > 1 ? 1 : factor;  // [CLIP-2]

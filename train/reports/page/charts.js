@@ -1,10 +1,10 @@
 // Charts, drawn by Chart.js: one for each curve, with a legend and a range of updates that all of these share.
 
 const charts = [];
-const kDashes = [[], [6, 3], [2, 2], [9, 2, 2, 2]];  // of the first eight lines, the next ones, ...
+const kDashes = [[], [6, 3], [2, 2], [9, 2, 2, 2]];  // for the first eight lines, the next eight, ...
 const haveCharts = typeof Chart !== 'undefined';
 
-// A line, behind it the same before smoothing, and between the least and the greatest of several runs a band.
+// A line, the same line before smoothing, and a band from the least to the greatest of several runs.
 function datasetsOf(card) {
   const smooth = card.curve.smooth && view.smoothing > 0;
   return lines().flatMap(line => {

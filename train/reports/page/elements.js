@@ -15,7 +15,7 @@ function element(tag, attributes, ...children) {
 
 const isNumber = value => typeof value === 'number';
 
-// Of what is missing, or was not finite, a dash.
+// A dash stands for values that are missing or not finite.
 function fixed(value, decimals) { return isNumber(value) ? value.toFixed(decimals) : '–'; }
 
 function significant(value) {
@@ -30,12 +30,12 @@ function duration(seconds) {
   return hours ? `${hours}:${two(minutes)}:${two(s % 60)}` : `${minutes}:${two(s % 60)}`;
 }
 
-// Of "encoder.layers.0.self_attn_layer_norm" what tells it apart.
+// Returns "encoder.0.self_attn" for "encoder.layers.0.self_attn_layer_norm".
 const shortSite = site => site.replace('.layers', '').replace('_layer_norm', '');
 
 function mean(values) { return values.reduce((sum, value) => sum + value, 0) / values.length; }
 
-// Of a sample; 0 of a single value.
+// Returns the standard deviation of a sample; 0 for a single value.
 function deviation(values) {
   const m = mean(values);
   return values.length < 2 ? 0 : Math.sqrt(values.reduce((sum, v) => sum + (v - m) ** 2, 0) / (values.length - 1));

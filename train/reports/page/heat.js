@@ -1,4 +1,4 @@
-// What layers and normalizers looked like at each validation: a row for each site, a column for each step.
+// Heat map of layers and normalizers: a row for each site, a column for each validation.
 
 const kQuantities = {
   greatest_variance: 'Greatest running variance over channels',
@@ -25,7 +25,7 @@ function bySite(a, b) {
   return rank(a) - rank(b) || a.localeCompare(b, 'en', {numeric: true});
 }
 
-// Of a run: quantity -> site -> Map of step -> value. Sites of normalizers stay in the order of the log.
+// Returns quantity -> site -> Map of step -> value for a run. Sites of normalizers stay in the order of the log.
 function sitesOf(run) {
   const quantities = {};
   const add = (quantity, site, step, value) =>

@@ -12,7 +12,7 @@ const kSections = [
   {id: 'recordings', title: 'Recordings', content: recordingsSection},
   {id: 'details', title: 'Details', content: detailsSection},
 ];
-const kGridSections = ['grid', 'curves', 'runs'];  // of many runs
+const kGridSections = ['grid', 'curves', 'runs'];  // sections of a page on many runs
 const sections = data.grid ? kGridSections.map(id => kSections.find(section => section.id === id)) : kSections;
 
 // The system's theme, until the button is pressed.

@@ -51,7 +51,7 @@ function meanScore(score, events) {
   return values.length ? `${fixed(m, score.decimals)} ± ${fixed(s, score.decimals)}` : '–';
 }
 
-// What stands in each column for a run, and for a group of runs.
+// Columns of the summary: the cell of a run, and of a group of runs.
 function summaryColumns() {
   const best = data.runs.map(bestValidation),
         scores = scoresIn(best.filter(Boolean)).filter(score => score.inSummary !== false);
@@ -98,7 +98,7 @@ function summarySection() {
   ];
 }
 
-// What `foldgrad grid` prints; the first row is the head.
+// The table that `foldgrad grid` prints; its first row is the head.
 const cellName = cell => data.grid[cell + 1][0];
 
 function gridSection() {

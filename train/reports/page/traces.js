@@ -1,4 +1,5 @@
-// Of a recorded channel: q and G over the iterations, and the arithmetic and geometric means of their last values.
+// Traces of a recorded channel: q and G over the iterations, and the arithmetic and geometric means of their last
+// values.
 
 const kSkipped = 1;  // the bit of a flag
 const kKinds = {
