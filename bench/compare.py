@@ -25,7 +25,7 @@ import venv
 HERE = pathlib.Path(__file__).resolve().parent
 COUNTERPARTS = {"ops_bench": "pytorch_ops.py", "transformer_bench": "pytorch_transformer.py",
                 "vision_bench": "pytorch_vision.py"}
-# Of a model a repetition makes a new one, whose second step is still slower than those after it.
+# Each repetition makes a new model, whose second step is still slower than those after it.
 LENGTH = ["--benchmark_repetitions=5", "--benchmark_min_time=0.05"]
 LENGTH_OF = {"vision_bench": ["--benchmark_repetitions=3", "--benchmark_min_time=1.5"]}
 
@@ -101,7 +101,7 @@ def main():
         for name, ms in medians.items():
             theirs.setdefault(name, []).append(ms)
 
-    # What PyTorch's copy_ moves in a millisecond, read and written: a second limit, which medians are set beside.
+    # Bytes that PyTorch's copy_ reads and writes in a millisecond: a second limit beside the peak.
     copy = None
     if "copy/16MiB" in theirs:
         context["pytorch_copy_ms"] = statistics.median(theirs.pop("copy/16MiB"))

@@ -7,9 +7,9 @@
 
 namespace foldgrad::bench {
 
-// Seconds of each of `times` calls of `timed`, every one behind a call of `before`, which does not count. On the CPU by
-// the clock. On a GPU by events in its queue, for which the host waits once, in the end; between them lies also the
-// time in which the queue was empty, so kernels should take longer than the host takes to launch them.
+// Returns the seconds of each of `times` calls of `timed`; a call of `before` precedes each and does not count. On the
+// CPU by the clock. On a GPU by events in its queue, for which the host waits once, at the end; time in which the queue
+// was empty counts, so kernels should take longer than the host takes to launch them.
 std::vector<double> device_seconds(Device device, int times, const std::function<void()>& before,
                                    const std::function<void()>& timed);
 

@@ -29,7 +29,7 @@ TransformerConfig config_of(const std::string& normalizer) {
   return config;
 }
 
-// Of the encoder's products alone.
+// Counts the encoder's products alone.
 double matrix_flops(const Task& task, const TransformerConfig& c) {
   const double tokens = double(task.batch * task.length), d = double(c.width);
   return 2 * tokens * double(c.encoder_layers) *

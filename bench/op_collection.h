@@ -21,7 +21,7 @@ class Benches {
 
   Benches(Device device, const Sizes& sizes_) : sizes(sizes_), device_(device) {}
 
-  // Of the operands that follow.
+  // Sets the type of the operands that follow.
   void use(DType dtype) { dtype_ = dtype; }
 
   // f on these operands; see Work for what counts, here in elements.
@@ -72,7 +72,7 @@ class Benches {
   std::mt19937 rng_{1};
 };
 
-// What vision models add (image_op_benches.cpp).
+// Operations of vision models (image_op_benches.cpp).
 void add_images(Benches& b);  // limited by memory
 void add_image_input(Benches& b);
 void add_convolution(Benches& b);

@@ -37,7 +37,7 @@ std::vector<Task> tasks(Device device) {
   return {{"iwslt", iwslt, 64 * more, 32}, {"multi30k", multi30k, 128 * more, 16}};
 }
 
-// Of the products alone; backward has two for each of forward's. Causal attention is counted in full.
+// Counts the products alone; backward has two for each of forward's. Causal attention is counted in full.
 double matrix_flops(const Task& task) {
   const TransformerConfig& c = task.config;
   const double tokens = double(task.batch * task.length), d = double(c.width), ffn = double(c.ffn_width);

@@ -1,5 +1,5 @@
-# What writes ONNX, as a library of one object with protobuf inside: models/onnx/graph_onnx.cpp, what protoc makes of
-# onnx.proto, and what they need of libprotobuf-lite.a, linked beforehand.
+# The ONNX writer, as a library of one object with protobuf inside: models/onnx/graph_onnx.cpp, protoc's translation of
+# onnx.proto, and the parts of libprotobuf-lite.a that they need, linked beforehand.
 #
 # Not libonnx and a shared libprotobuf: Debian's SentencePiece has another release of protobuf in it and exports its
 # symbols. In one program, each would call functions of the other and end it. Within one object nothing is left to be

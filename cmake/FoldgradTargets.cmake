@@ -19,7 +19,7 @@ function(foldgrad_sources folder host_out kernels_out)
     set(present ${host} ${kernels})
     list(FILTER present INCLUDE REGEX "[_/]${library}\\.(cpp|cu)$")
     list(REMOVE_ITEM present ${absent} "")
-    if(NOT foldgrad_have_${library} OR library STREQUAL onnx)  # what needs ONNX is compiled by FoldgradOnnx.cmake
+    if(NOT foldgrad_have_${library} OR library STREQUAL onnx)  # FoldgradOnnx.cmake compiles the ONNX writer
       list(REMOVE_ITEM host ${present} "")
       list(REMOVE_ITEM kernels ${present} "")
     endif()
@@ -156,7 +156,7 @@ foreach(library ops models train)
   target_precompile_headers(foldgrad_${library} REUSE_FROM foldgrad_engine)
 endforeach()
 
-# What keeps records, checks and prints gets -O1: more would only take longer to compile, since the work is done in
+# Code that keeps records, checks and prints gets -O1: more would only take longer to compile, since the work is done in
 # loop/, data/ and scores/ and below. Commands all need CLI11, which defines so much in headers that several at a time
 # take hardly longer than one.
 foldgrad_compile_apart(foldgrad_train foldgrad_commands "/train/commands/")

@@ -143,7 +143,7 @@ for what in "$@"; do
       [[ " ${targets[*]} " == *" ops_bench "* ]] || { echo "gpu_check: no benchmarks were built"; continue; }
       measured ops_bench "$bench_limit" ops-gpu.json
       measured transformer_bench "$step_limit" transformer-gpu.json
-      # What needs a program that is not everywhere is left out where that is missing.
+      # Parts that need a program are skipped where it is missing.
       if command -v python3 >/dev/null; then
         part curves "$step_limit" bench/device_curves.py --program "$build/foldgrad"
       fi

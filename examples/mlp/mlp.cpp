@@ -1,4 +1,4 @@
-// A multilayer perceptron with Unified Normalization that learns to tell two spirals apart.
+// A multilayer perceptron with Unified Normalization that learns to separate two spirals.
 #include <cmath>
 #include <cstdio>
 

@@ -1,4 +1,4 @@
-// Prints what the forward passes of models record, node by node: with every normalizer, before and behind sublayers.
+// Prints the recordings of models' forward passes, node by node: with every normalizer, before and after sublayers.
 // node_order_test.py compares what this prints when it was compiled by two compilers.
 #include <fmt/format.h>
 

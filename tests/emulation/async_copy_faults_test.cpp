@@ -1,4 +1,4 @@
-// What is wrong with asynchronous copies, planted fault by fault.
+// Faults of asynchronous copies, planted one by one.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -65,7 +65,7 @@ int right_orders() {
 
 TEST(EmulationAsyncCopies, NoneInThePipelineItself) { EXPECT_EQ(right_orders<Fault::none>(), 3); }
 
-// Where copies are made at once, only the order that makes them late, and the one that does now this, now that, tell.
+// Only the order that makes copies late, and the random one, show the fault; immediate copies hide it.
 TEST(EmulationAsyncCopies, AMissingWaitIsSeen) {
   EXPECT_EQ(right_orders<Fault::no_wait>(), 1);
   EXPECT_EQ(right_orders<Fault::wait_for_too_few>(), 1);

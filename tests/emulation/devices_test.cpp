@@ -150,7 +150,7 @@ TEST_F(EmulatedDevices, OutOfMemoryNamesTheHolders) {
   EXPECT_THROW(memory::allocate(Device::cuda, 4 * kMiB), OutOfMemory);
 }
 
-// What is taken from a reserve is held by whoever took it, and what is free in it by nobody.
+// Blocks taken from a reserve belong to their owner, free ones to nobody.
 TEST_F(EmulatedDevices, OutOfMemoryNamesWhatReservesKeep) {
   memory::release_cache(Device::cuda);
   emulation::set_devices({{.devices = 2}, bytes_on(0) + (std::size_t(8) << 20)});
@@ -188,7 +188,7 @@ TEST_F(EmulatedDevices, MemoryComesToAnEnd) {
   std::shared_ptr<void> most = memory::allocate(Device::cuda, 8192);
   EXPECT_THROW(memory::allocate(Device::cuda, 4096), OutOfMemory);
   most.reset();
-  EXPECT_TRUE(memory::allocate(Device::cuda, 4096));  // what was cached is given back first
+  EXPECT_TRUE(memory::allocate(Device::cuda, 4096));  // cached memory is given back first
   use_cuda_device(1);
   EXPECT_TRUE(memory::allocate(Device::cuda, 8192));
 }

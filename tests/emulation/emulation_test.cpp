@@ -1,4 +1,4 @@
-// What correct kernels rely on, and how launches begin and end.
+// Guarantees that correct kernels rely on, and how launches begin and end.
 #include <gtest/gtest.h>
 
 #include <algorithm>

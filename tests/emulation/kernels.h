@@ -1,4 +1,4 @@
-// What the kernels of these tests take, and how the tests run them.
+// Parameters of the kernels in these tests, and how the tests run them.
 #pragma once
 #include <functional>
 #include <numeric>
@@ -41,7 +41,7 @@ std::string error_of_kernel(void (*kernel)(Params), const Grid& grid, const Para
   return error_of([&] { launch("planted", kernel, grid, params); });
 }
 
-// What the kernel leaves in `n` floats, in each of the three orders.
+// Returns the `n` floats that the kernel leaves, in each of the three orders.
 inline std::vector<std::vector<float>> in_all_orders(void (*kernel)(Array), const Grid& grid, int n) {
   std::vector<std::vector<float>> results;
   for (const Order order : kOrders) {

@@ -1,4 +1,4 @@
-// What a call that must fail says.
+// The message of a call that must fail.
 #pragma once
 #include <string>
 

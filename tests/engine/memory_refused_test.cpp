@@ -1,4 +1,4 @@
-// What happens to the allocator's own bookkeeping when operator new has nothing left to give.
+// The allocator's own bookkeeping when operator new has no memory left.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -21,7 +21,7 @@ void* operator new(std::size_t bytes) {
 void operator delete(void* pointer) noexcept { std::free(pointer); }
 void operator delete(void* pointer, std::size_t) noexcept { std::free(pointer); }
 
-// Sanitizers end a program that asks for far too much, unless they are told to refuse as the system does.
+// Sanitizers end a program that asks for far too much, unless they are set to refuse as the system does.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 

@@ -25,7 +25,7 @@ class Mutator {
   // One change of words, or up to four: numbers, strings and brackets become others, lines are left out, doubled or
   // exchanged, something is nested deep; now and then of bytes too.
   std::string words(std::string text);
-  // Of a safetensors file: the header's words, with the length put right; bits of values; or bytes anywhere.
+  // Mutates a safetensors file: the header's words, with the length put right; bits of values; or bytes anywhere.
   std::string safetensors(const std::string& file);
 
  private:

@@ -49,7 +49,7 @@ struct RegisterOp {
 // are set by the first contribution.
 struct OpResult {
   Tensor y;
-  std::vector<Tensor> grads;  // undefined where there is none
+  std::vector<Tensor> grads;  // undefined for operands without a gradient
 };
 OpResult run_case(const OpCase& c, DType dtype, Device device, GradMode mode = GradMode::set);
 

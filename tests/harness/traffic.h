@@ -1,4 +1,4 @@
-// What kernels under emulation ask of global memory (emulation/global_memory.h), as tests see it.
+// Global memory traffic of emulated kernels (emulation/global_memory.h), for tests.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 # those that it does not.
 cmake_minimum_required(VERSION 3.25)
 
-# What configuring says, in one line; "" where it accepts them. More arguments are handed on.
+# Returns the message of configuring in one line; "" where it accepts the architectures. More arguments are handed on.
 function(said architectures out)
   execute_process(COMMAND ${CMAKE_COMMAND} "-DCMAKE_CUDA_ARCHITECTURES=${architectures}" ${ARGN}
                           -P ${SOURCE}/cmake/check_cuda_architectures.cmake

@@ -101,7 +101,7 @@ def violations(files):
     broken = []
     for position, (folder, below) in enumerate(ALLOWED.items()):
         later = set(list(ALLOWED)[position:]) & set(below)
-        broken += [f"the rules let {folder} include {other}, which stands behind it" for other in sorted(later)]
+        broken += [f"the rules let {folder} include {other}, which comes after it" for other in sorted(later)]
     for path, text in sorted(files.items()):
         lines = text.count("\n")
         if lines > FILE_LINES:

@@ -36,7 +36,7 @@ class Structure(unittest.TestCase):
     def test_rules_that_allow_a_circle_are_found(self):
         rules.ALLOWED["engine/cpu"].append("ops")
         try:
-            self.assertEqual(rules.violations({}), ["the rules let engine/cpu include ops, which stands behind it"])
+            self.assertEqual(rules.violations({}), ["the rules let engine/cpu include ops, which comes after it"])
         finally:
             rules.ALLOWED["engine/cpu"].remove("ops")
 

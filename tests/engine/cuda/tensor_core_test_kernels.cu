@@ -20,7 +20,7 @@ __global__ void small_product_kernel(SmallProduct p) {
   load(a, p.a, p.a_transposed ? p.depth : rows, a_row - kPadding);
   load(b, p.b, p.b_transposed ? 16 : p.depth, b_row - kPadding);
   __syncthreads();
-  // Of a 16 x 16 block: rows first, or columns first, within the blocks of 8 x 8.
+  // Addresses in a 16 x 16 block: rows first, or columns first, within the blocks of 8 x 8.
   const int tall_row = lane % 16, tall_column = lane / 16 * 8;
   const int wide_row = lane / 16 * 8 + lane % 8, wide_column = lane / 8 % 2 * 8;
   FragmentC c[2] = {};

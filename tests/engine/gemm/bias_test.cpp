@@ -13,7 +13,7 @@ struct Layout {
   std::int64_t begin;  // of C within its memory
 };
 
-// What no element of C names keeps its value.
+// Memory between the rows of C keeps its value.
 template <class T>
 void expect_bias(const Layout& l) {
   Gemm g;

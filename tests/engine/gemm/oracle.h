@@ -88,7 +88,7 @@ inline std::int64_t extent(std::int64_t batch, std::int64_t batch_stride, std::i
 }
 
 // The operands of one product. What lies between rows and matrices is NaN, so that whoever reads it is found out; so is
-// C when beta is 0. More rows than a tile has lie behind C, to catch those who write them.
+// C when beta is 0. More rows than a tile has follow C, to catch kernels that write them.
 template <class T, class C = T>
 struct Operands {
   Gemm g;  // as given to gemm
@@ -132,7 +132,7 @@ std::optional<std::vector<C>> result(const BackEnd<T>& back_end, const Operands<
   return c;
 }
 
-// What C must hold afterwards, and how far it may be off; a negative tolerance marks elements that must not be touched.
+// The expected C, and how far it may be off; a negative tolerance marks elements that must not be touched.
 // A sum of k products, in any order and with the scales applied anywhere, is off by at most about (k + 8) u times the
 // sum of the magnitudes, u being half the epsilon of the type summed in; storing as bf16 adds half a unit in its last
 // place. See Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.
