@@ -1,7 +1,6 @@
 #include "train/config/grid.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cctype>
@@ -13,7 +12,7 @@
 #include "engine/files/file.h"
 #include "models/options/nearest_name.h"
 #include "train/config/config.h"
-#include "train/config/toml_depth.h"
+#include "train/config/given.h"
 
 namespace foldgrad {
 namespace {
@@ -148,15 +147,7 @@ void check(const Grid& grid, const std::string& path) {
 }  // namespace
 
 Grid read_grid(const std::string& path) {
-  const std::string text = read_file(path);
-  if (const std::int64_t line = line_of_deep_key(text))
-    throw ConfigError(fmt::format("{}:{}: a key must have at most {} parts", path, line, kMostKeyParts));
-  toml::table all;
-  try {
-    all = toml::parse(text, path);
-  } catch (const toml::parse_error& e) {
-    throw ConfigError(fmt::format("{}:{}: {}", path, e.source().begin.line, e.description()));
-  }
+  const toml::table all = parse_toml(read_file(path), path);
   const GridFile file(path, all);
   Grid grid{file.seeds(), {}};
   std::vector<std::vector<std::string>> combinations(1);

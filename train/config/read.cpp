@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -7,75 +6,14 @@
 #include "engine/files/file.h"
 #include "models/normalizers/normalizer.h"
 #include "models/options/nearest_name.h"
+#include "train/config/given.h"
 #include "train/config/keys.h"
-#include "train/config/toml_depth.h"
 #include "train/system/printable.h"
 
 namespace foldgrad {
 namespace {
 
-// A value that was given, and where. A setting that is not TOML is text without quotes.
-struct Given {
-  const toml::node* node = nullptr;
-  std::string raw;  // of a setting
-  std::string place;
-
-  [[noreturn]] void refuse(const std::string& what) const { throw ConfigError(place + ": " + what); }
-  std::string shown() const {
-    if (!raw.empty() || !node) return in_quotes(raw);
-    if (const auto* text = node->as_string()) return in_quotes(text->get());
-    if (const auto* number = node->as_floating_point()) return fmt::format("{}", number->get());
-    if (const auto* number = node->as_integer()) return fmt::format("{}", number->get());
-    if (const auto* flag = node->as_boolean()) return flag->get() ? "true" : "false";
-    return node->is_table() ? "a table" : node->is_array() ? "an array" : "a date or time";
-  }
-  std::string text(const std::string& must_be) const {
-    if (node && node->is_string()) return node->as_string()->get();
-    if (raw.empty() && node) refuse(fmt::format("{}, got {}", must_be, shown()));
-    return raw;
-  }
-};
-
-using GivenKeys = std::map<std::string, Given>;  // by SECTION.KEY, or norm.NAME.OPTION
-
-std::string place_of(const std::string& name, const toml::node& node) {
-  return fmt::format("{}:{}", name, node.source().begin.line);
-}
-
-void flatten(const toml::table& table, const std::string& prefix, const std::string& name, GivenKeys& given) {
-  for (const auto& [key, node] : table) {
-    const std::string full = prefix + std::string(key.str());
-    if (node.is_table() && (prefix.empty() || prefix == "norm."))
-      flatten(*node.as_table(), full + ".", name, given);
-    else
-      given[full] = {&node, "", place_of(name, node)};
-  }
-}
-
-toml::table parse_toml(const std::string& text, const std::string& name) try {
-  if (const std::int64_t line = line_of_deep_key(text))
-    throw ConfigError(fmt::format("{}:{}: a key must have at most {} parts", name, line, kMostKeyParts));
-  return toml::parse(text, name);
-} catch (const toml::parse_error& e) {
-  throw ConfigError(fmt::format("{}:{}: {}", name, e.source().begin.line, e.description()));
-}
-
-// Puts a setting over what the file gave; the table keeps its value.
-void apply_setting(const std::string& setting, toml::table& values, GivenKeys& given) {
-  const std::size_t equal = setting.find('=');
-  const std::string key = setting.substr(0, equal);
-  const auto dots = std::ranges::count(key, '.');
-  if (equal == std::string::npos || dots < 1 || dots > 2)
-    throw ConfigError(fmt::format("--set {}: must be SECTION.KEY=VALUE", setting));
-  const std::string text = setting.substr(equal + 1);
-  const std::string place = "--set " + key;
-  values = {};
-  try {
-    if (line_of_deep_key(text) == 0) values = toml::parse("value = " + text);
-  } catch (const toml::parse_error&) {
-  }
-  given[key] = {values.size() == 1 ? values.get("value") : nullptr, text, place};
-}
+using Keys = std::map<std::string, Given>;  // by SECTION.KEY, or norm.NAME.OPTION
 
 std::string must_be(const ConfigKey& key) { return fmt::format("{} must be {}", key.full_name(), key.values()); }
 
@@ -133,7 +71,7 @@ std::string option_text(const Given& given) {
 }
 
 // Takes norm.NAME.OPTION out of `given`.
-void take_options(GivenKeys& given, ExperimentConfig& config) {
+void take_options(Keys& given, ExperimentConfig& config) {
   for (auto it = given.begin(); it != given.end();) {
     const auto& [key, value] = *it;
     const std::size_t dot = key.find('.'), second = key.find('.', dot + 1);
@@ -168,7 +106,7 @@ std::string other_family_of(const std::string& key, const std::string& family) {
 }
 
 // Two keys for the same: that of updates, and that of epochs.
-void refuse_both(const GivenKeys& given, const ExperimentConfig& config) {
+void refuse_both(const Keys& given, const ExperimentConfig& config) {
   const auto refuse_beside = [&given](const char* updates, const char* epochs, std::int64_t value) {
     const auto found = given.find(updates);
     if (value > 0 && found != given.end())
@@ -179,9 +117,9 @@ void refuse_both(const GivenKeys& given, const ExperimentConfig& config) {
   refuse_beside("train.warmup", "train.warmup_epochs", config.train.warmup_epochs);
 }
 
-ExperimentConfig config_of(GivenKeys given) {
+ExperimentConfig config_of(Keys given) {
   ExperimentConfig config;
-  std::vector<std::string> known;
+  std::vector<std::string> known{"base"};
   Given norm_name;
   visit_config(config, [&](auto& field, const ConfigKey& key) {
     known.push_back(key.full_name());
@@ -216,12 +154,10 @@ ExperimentConfig config_of(GivenKeys given) {
 
 ExperimentConfig parse_config(const std::string& text, const std::string& name,
                               const std::vector<std::string>& settings) {
-  const toml::table file = parse_toml(text, name);
   GivenKeys given;
-  flatten(file, "", name, given);
-  std::vector<toml::table> values(settings.size());
-  for (std::size_t i = 0; i < settings.size(); ++i) apply_setting(settings[i], values[i], given);
-  return config_of(std::move(given));
+  given.add_file(text, name);
+  for (const std::string& setting : settings) given.add_setting(setting);
+  return config_of(given.keys);
 }
 
 ExperimentConfig read_config(const std::string& path, const std::vector<std::string>& settings) {

@@ -89,7 +89,10 @@ std::string config_help() {
     });
     before = std::move(lines);
   }
-  return text + "\n[norm.NAME]\n  Options of the normalizer NAME; `foldgrad norms` lists them with their defaults.\n";
+  return text +
+         "\n[norm.NAME]\n  Options of the normalizer NAME; `foldgrad norms` lists them with their defaults.\n"
+         "\nbase = \"FILE\"\n  Before all sections: another configuration, relative to this file; keys given here "
+         "replace its own.\n";
 }
 
 std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& config) {

@@ -127,6 +127,19 @@ TEST(Config, ReadsFiles) {
   EXPECT_THROW(read_config(directory / "absent.toml"), FileError);
 }
 
+TEST(Config, AKeyOfAHundredThousandPartsIsAnErrorNotACrash) {
+  std::string key = "a";
+  for (int i = 0; i < 100'000; ++i) key += ".a";
+  for (const std::string& text : {key + " = 1\n", "[" + key + "]\n", "x = {" + key + " = 1}\n"})
+    EXPECT_EQ(refusal("\n" + text), "a.toml:2: a line must have at most 100 dots");
+  EXPECT_EQ(refusal("", {"train.lr={" + key + "=1}"}).substr(0, 52),
+            "--set train.lr: train.lr must be a number above 0, g");
+  EXPECT_NO_THROW(parse_config("# " + std::string(100, '.') + "\n#.\n", "a.toml"));
+  EXPECT_EQ(refusal("# " + std::string(101, '.')), "a.toml:1: a line must have at most 100 dots");
+  const std::string path = "../../../../../../../../../../../a";
+  EXPECT_EQ(parse_config("", "a.toml", {"data.directory=" + path}).data.directory, path);
+}
+
 TEST(Config, TheDefaultsAreInTheirRanges) {
   const ExperimentConfig defaults;
   EXPECT_EQ(parse_config(config_text(defaults), "a.toml"), defaults);

@@ -1,0 +1,123 @@
+#include "train/config/given.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "engine/files/file.h"
+#include "train/config/config.h"
+#include "train/system/printable.h"
+
+namespace foldgrad {
+namespace {
+
+namespace fs = std::filesystem;
+
+// toml++ handles dotted keys by recursion: a key of 100,000 parts would overflow the stack. A key ends with its line.
+constexpr std::int64_t kMostDotsOfALine = 100;
+
+std::int64_t line_of_deep_key(const std::string& toml) {
+  std::int64_t line = 1, dots = 0;
+  for (const char c : toml)
+    if (c == '\n')
+      ++line, dots = 0;
+    else if (c == '.' && ++dots > kMostDotsOfALine)
+      return line;
+  return 0;
+}
+
+std::string place_of(const std::string& name, const toml::node& node) {
+  return fmt::format("{}:{}", name, node.source().begin.line);
+}
+
+// The same for all names of a file.
+fs::path canonical(const std::string& path) {
+  std::error_code error;
+  const fs::path found = fs::weakly_canonical(path, error);
+  return error ? fs::path(path) : found;
+}
+
+}  // namespace
+
+void Given::refuse(const std::string& what) const { throw ConfigError(place + ": " + what); }
+
+std::string Given::shown() const {
+  if (!raw.empty() || !node) return in_quotes(raw);
+  if (const auto* text = node->as_string()) return in_quotes(text->get());
+  if (const auto* number = node->as_floating_point()) return fmt::format("{}", number->get());
+  if (const auto* number = node->as_integer()) return fmt::format("{}", number->get());
+  if (const auto* flag = node->as_boolean()) return flag->get() ? "true" : "false";
+  return node->is_table() ? "a table" : node->is_array() ? "an array" : "a date or time";
+}
+
+std::string Given::text(const std::string& must_be) const {
+  if (node && node->is_string()) return node->as_string()->get();
+  if (raw.empty() && node) refuse(fmt::format("{}, got {}", must_be, shown()));
+  return raw;
+}
+
+toml::table parse_toml(const std::string& text, const std::string& name) try {
+  if (const std::int64_t line = line_of_deep_key(text))
+    throw ConfigError(fmt::format("{}:{}: a line must have at most {} dots", name, line, kMostDotsOfALine));
+  return toml::parse(text, name);
+} catch (const toml::parse_error& e) {
+  throw ConfigError(fmt::format("{}:{}: {}", name, e.source().begin.line, e.description()));
+}
+
+void GivenKeys::flatten(const toml::table& table, const std::string& prefix, const std::string& name) {
+  for (const auto& [key, node] : table) {
+    const std::string full = prefix + std::string(key.str());
+    if (node.is_table() && (prefix.empty() || prefix == "norm."))
+      flatten(*node.as_table(), full + ".", name);
+    else
+      keys[full] = {&node, "", place_of(name, node)};
+  }
+}
+
+void GivenKeys::add_file(const std::string& text, const std::string& name) { add_file(text, name, {}); }
+
+void GivenKeys::add_file(const std::string& text, const std::string& name, std::vector<std::string> files) {
+  toml::table& table = tables_.emplace_back(parse_toml(text, name));
+  files.push_back(name);
+  if (const toml::node* node = table.get("base")) {
+    const Given base{node, "", place_of(name, *node)};
+    add_base(base, files);
+    table.erase("base");
+  }
+  flatten(table, "", name);
+}
+
+void GivenKeys::add_base(const Given& base, const std::vector<std::string>& files) {
+  const std::string must_be = "base must be the path of a configuration", given = base.text(must_be);
+  if (given.empty()) base.refuse(must_be + ", got \"\"");
+  const std::string path = fs::path(files.back()).parent_path() / given;
+  for (const std::string& file : files)
+    if (canonical(file) == canonical(path))
+      base.refuse(fmt::format("base leads in a circle: {} -> {}", fmt::join(files, " -> "), path));
+  std::string text;
+  try {
+    text = read_file(path);
+  } catch (const FileError& e) {
+    base.refuse(fmt::format("base: {}", e.what()));
+  }
+  add_file(text, path, files);
+}
+
+void GivenKeys::add_setting(const std::string& setting) {
+  const std::size_t equal = setting.find('=');
+  const std::string key = setting.substr(0, equal);
+  const auto dots = std::ranges::count(key, '.');
+  if (equal == std::string::npos || dots < 1 || dots > 2)
+    throw ConfigError(fmt::format("--set {}: must be SECTION.KEY=VALUE", setting));
+  const std::string text = setting.substr(equal + 1);
+  toml::table& value = tables_.emplace_back();
+  try {
+    if (line_of_deep_key(text) == 0) value = toml::parse("value = " + text);
+  } catch (const toml::parse_error&) {
+  }
+  keys[key] = {value.size() == 1 ? value.get("value") : nullptr, text, "--set " + key};
+}
+
+}  // namespace foldgrad

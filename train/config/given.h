@@ -1,0 +1,47 @@
+// The values that files and settings give for the keys of a configuration, each with the place it stands at.
+#pragma once
+#include <toml++/toml.h>
+
+#include <list>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace foldgrad {
+
+// A value, and where it was given. A setting that is not TOML is text without quotes.
+struct Given {
+  const toml::node* node = nullptr;
+  std::string raw;    // of a setting
+  std::string place;  // FILE:LINE or --set SECTION.KEY
+
+  // Throws ConfigError: "PLACE: WHAT".
+  [[noreturn]] void refuse(const std::string& what) const;
+  // The value as messages quote it.
+  std::string shown() const;
+  // Text with or without quotes; refuses other values: "MUST_BE, got ...".
+  std::string text(const std::string& must_be) const;
+};
+
+// The table of `text`, with `name` for the file in messages. Throws ConfigError for what is not TOML.
+toml::table parse_toml(const std::string& text, const std::string& name);
+
+class GivenKeys {
+ public:
+  // Adds the keys of a file, over those of the file that its key `base` names. Throws ConfigError.
+  void add_file(const std::string& text, const std::string& name);
+  // Adds SECTION.KEY=VALUE, or norm.NAME.OPTION=VALUE, over what was given before. Throws ConfigError.
+  void add_setting(const std::string& setting);
+
+  std::map<std::string, Given> keys;  // by SECTION.KEY, or norm.NAME.OPTION
+
+ private:
+  // `files`: the chain of files whose bases led to this one.
+  void add_file(const std::string& text, const std::string& name, std::vector<std::string> files);
+  void add_base(const Given& base, const std::vector<std::string>& files);
+  void flatten(const toml::table& table, const std::string& prefix, const std::string& name);
+
+  std::list<toml::table> tables_;  // which the values point into
+};
+
+}  // namespace foldgrad
