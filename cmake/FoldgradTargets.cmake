@@ -185,6 +185,9 @@ target_link_libraries(foldgrad PRIVATE ${foldgrad_libraries})
 target_compile_options(foldgrad PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
 add_dependencies(foldgrad foldgrad_version)
 
+# The engine in one file, for readers. It uses none of the others.
+add_executable(tiny ${PROJECT_SOURCE_DIR}/book/tiny.cpp)
+
 # Each bench/*_bench.cpp is a program; they share the other files there.
 if(foldgrad_have_bench)
   foldgrad_sources(${PROJECT_SOURCE_DIR}/bench sources kernels)

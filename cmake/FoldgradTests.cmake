@@ -4,14 +4,14 @@
 
 include(GoogleTest)
 
-set(folders engine models train whole_model realdata)
+set(folders engine models train whole_model realdata book)
 if(foldgrad_cuda STREQUAL EMULATE)
   list(APPEND folders emulation)
 endif()
 # ThreadSanitizer sees no barrier of OpenMP. What it can judge are kernels on fibers, below models/, and the thread that
 # prefetches batches, which is compiled below without the rest of train/. The preset `tsan` runs the tests of these.
 if(FOLDGRAD_SANITIZE STREQUAL thread)
-  list(REMOVE_ITEM folders models train whole_model realdata)
+  list(REMOVE_ITEM folders models train whole_model realdata book)
   foreach(target foldgrad foldgrad_models foldgrad_onnx foldgrad_onnx_objects foldgrad_train foldgrad_records
                  foldgrad_commands)
     if(TARGET ${target})
@@ -63,6 +63,8 @@ function(foldgrad_tested_library library_out folder)
   set(library foldgrad_${folder})
   if(folder STREQUAL emulation)
     set(library foldgrad_engine)
+  elseif(folder STREQUAL book)
+    set(library foldgrad_models)
   elseif(NOT TARGET ${library})
     list(GET foldgrad_libraries -1 library)
   endif()
