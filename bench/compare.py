@@ -3,10 +3,11 @@
 
     python compare.py --build build/release [--rounds 3] [--filter softmax] [--json results/ops.json]
     python compare.py --build build/release --program transformer_bench
-    python compare.py --build build/release --program vision_bench --filter infer -- --onnxruntime
+    python compare.py --build build/release --program vision_bench --filter 'vit_s4/(step|infer)' -- --onnxruntime
 
 "of limit" is the share of what this machine can do: of the peak of fused multiply-adds, or of the fastest of three copies
-of as many bytes, of our fastest iteration. "of copy_" is the share, of the median, of what PyTorch's copy_ of 16 MiB moves.
+of as many bytes, of our fastest iteration; models have none. "of copy_" is the share, of the median, of what PyTorch's copy_
+of 16 MiB moves. The counterpart times what stands beside the benchmarks that the filter chose.
 
 Whatever stands behind -- goes to the counterpart. PyTorch is installed from the Python registry into the virtual environment
 $FOLDGRAD_VENV (default: ~/.cache/foldgrad/venv).
@@ -43,8 +44,8 @@ def torch_python():
 
 
 def run_ours(program, name_filter, threads):
-    """(context, name -> median milliseconds, name -> share of the machine's limit in %, name -> MB that must be moved,
-    for those that memory limits) of one run."""
+    """(context, name -> median milliseconds, name -> share of the machine's limit in %, if there is one, name -> MB that
+    must be moved, for those that memory limits) of one run."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         command = [program, f"--benchmark_out={out.name}", *LENGTH_OF.get(program.name, LENGTH)]
         if name_filter:
@@ -57,13 +58,22 @@ def run_ours(program, name_filter, threads):
         if b.get("aggregate_name") == "median":
             name = re.sub("(/process_time)?/(manual|real)_time$", "", b["run_name"])
             medians[name] = b["real_time"]
-            shares[name] = b.get("of_copy_%", b.get("of_peak_%"))
+            if (share := b.get("of_copy_%", b.get("of_peak_%"))) is not None:
+                shares[name] = share
             if "MB" in b:
                 megabytes[name] = b["MB"]
     return result["context"], medians, shares, megabytes
 
 
-def run_torch(python, script, name_filter, threads, more):
+def peer_of(name):
+    """PyTorch has no Unified Normalization; inference is set beside its own with layer normalization."""
+    return re.sub("/infer/[^/]+/", "/infer/ln/", name)
+
+
+def run_torch(python, script, names, threads, more):
+    """(context, name -> median milliseconds) of one run of the benchmarks that stand beside `names`."""
+    peers = {re.sub("/(forward|backward)$", "", peer_of(name)) for name in names}
+    name_filter = f"^({'|'.join(map(re.escape, sorted(peers)))})$"
     command = [python, HERE / script, "--threads", str(threads), "--filter", name_filter, *more]
     result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     context = result.pop("context")
@@ -80,7 +90,7 @@ def main():
     parser.add_argument("--program", choices=COUNTERPARTS, default="ops_bench", help="what to run (default: ops_bench)")
     parser.add_argument("--rounds", type=int, default=3, help="alternating runs of both (default: 3)")
     parser.add_argument("--threads", type=int, default=2, help="of both programs (default: 2)")
-    parser.add_argument("--filter", default="", help="only operations whose name contains this")
+    parser.add_argument("--filter", default="", help="only benchmarks whose name matches this regular expression")
     parser.add_argument("--json", type=pathlib.Path, help="also write the table here")
     end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     arguments, more = parser.parse_args(sys.argv[1:end]), sys.argv[end + 1:]
@@ -95,8 +105,11 @@ def main():
         context.update({k: found[k] for k in ("machine", "copy_GB/s", "fma_GFLOP/s", "gemm", "date") if k in found})
         for name, ms in medians.items():
             ours.setdefault(name, []).append(ms)
-            shares.setdefault(name, []).append(limits[name])
-        found, medians = run_torch(python, COUNTERPARTS[arguments.program], arguments.filter, arguments.threads, more)
+            if name in limits:
+                shares.setdefault(name, []).append(limits[name])
+        if not medians:
+            parser.error(f"--filter {arguments.filter}: {arguments.program} has no benchmark whose name matches this")
+        found, medians = run_torch(python, COUNTERPARTS[arguments.program], medians, arguments.threads, more)
         context.update(found)
         for name, ms in medians.items():
             theirs.setdefault(name, []).append(ms)
@@ -111,22 +124,30 @@ def main():
     context.update(commit=commit, rounds=arguments.rounds)
     print(", ".join(f"{key} {value}" for key, value in context.items()))
     print(f"{'median of ' + str(arguments.rounds) + ' rounds (spread)':44} {'foldgrad ms':>17} {'of limit':>9} {'of copy_':>9} {'PyTorch ms':>17} {'ratio':>6}")
-    rows = {}
+    rows, alone = {}, []
     for name in ours:
-        ms, share = statistics.median(ours[name]), statistics.median(shares[name])
-        rows[name] = {"ms": ms, "spread": spread(ours[name]), "share_of_limit": share / 100}
-        line = f"{name:44} {ms:9.3f} ({spread(ours[name]):4.0%}) {share:8.0f}%"
+        ms = statistics.median(ours[name])
+        rows[name] = {"ms": ms, "spread": spread(ours[name])}
+        line = f"{name:44} {ms:9.3f} ({spread(ours[name]):4.0%})"
+        if name in shares:
+            share = statistics.median(shares[name])
+            rows[name]["share_of_limit"] = share / 100
+            line += f" {share:8.0f}%"
+        else:
+            line += f" {'':9}"
         of_copy = copy and name in megabytes and megabytes[name] / ms / copy
         if of_copy:
             rows[name]["share_of_pytorch_copy"] = of_copy
         line += f" {of_copy:8.0%}" if of_copy else f" {'':8}"
-        # PyTorch has no Unified Normalization; inference is set beside its with layer normalization.
-        peer = theirs.get(name) or theirs.get(re.sub("/infer/[^/]+/", "/infer/ln/", name))
-        if peer:
+        if peer := theirs.get(peer_of(name)):
             other = statistics.median(peer)
             rows[name].update(pytorch_ms=other, pytorch_spread=spread(peer), ratio=other / ms)
             line += f" {other:9.3f} ({spread(peer):4.0%}) {other / ms:6.2f}"
-        print(line)
+        else:
+            alone.append(name)
+        print(line.rstrip())
+    if alone:
+        print(f"{COUNTERPARTS[arguments.program]} has nothing to set beside", ", ".join(alone))
     if arguments.json:
         arguments.json.write_text(json.dumps({"context": context, "results": rows}, indent=1) + "\n")
 

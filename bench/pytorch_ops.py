@@ -8,6 +8,7 @@ copy from one tensor to another.
 """
 import argparse
 import json
+import re
 import time
 
 import torch
@@ -124,14 +125,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
     parser.add_argument("--seconds", type=float, default=0.3, help="per operation (default: 0.3)")
-    parser.add_argument("--filter", default="", help="only operations whose name contains this")
+    parser.add_argument("--filter", default="", help="only operations whose name matches this regular expression")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
     result = {"context": {"torch": torch.__version__, "threads": torch.get_num_threads()}}
     result["copy/16MiB"] = measure_copy(arguments.seconds)
     for name, operands, function in cases():
-        if arguments.filter in name:
+        if re.search(arguments.filter, name):
             forward, backward = measure(operands, function, arguments.seconds)
             result[name + "/forward"] = forward
             if backward:

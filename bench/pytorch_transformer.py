@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import json
 import math
+import re
 import time
 
 import torch
@@ -129,7 +130,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="(default: cpu)")
     parser.add_argument("--seconds", type=float, default=10, help="per benchmark (default: 10)")
-    parser.add_argument("--filter", default="", help="only benchmarks whose name contains this")
+    parser.add_argument("--filter", default="", help="only benchmarks whose name matches this regular expression")
     parser.add_argument("--compile", action="store_true", help="through torch.compile")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -139,7 +140,7 @@ def main():
     for task, description in TASKS.items():
         for dtype in ("f32", "bf16"):
             name = f"{task}/step/{dtype}"
-            if arguments.filter in name:
+            if re.search(arguments.filter, name):
                 step = step_of(*description, dtype == "bf16", arguments.compile, arguments.device)
                 result[name] = measure(step, arguments.seconds, arguments.device)
     print(json.dumps(result))

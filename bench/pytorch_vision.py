@@ -12,6 +12,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import tempfile
 
 import torch
@@ -143,7 +144,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
     parser.add_argument("--seconds", type=float, default=10, help="per benchmark (default: 10)")
-    parser.add_argument("--filter", default="", help="only benchmarks whose name contains this")
+    parser.add_argument("--filter", default="", help="only benchmarks whose name matches this regular expression")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--compile", action="store_true", help="through torch.compile")
     how.add_argument("--onnxruntime", action="store_true", help="inference in f32 by onnxruntime")
@@ -156,7 +157,7 @@ def main():
         for dtype in ("f32", "bf16"):
             for kind, timed in (("step", step_of), ("infer/ln", inference_of)):
                 name = f"{task}/{kind}/{dtype}"
-                if arguments.filter not in name:
+                if not re.search(arguments.filter, name):
                     continue
                 if not arguments.onnxruntime:
                     call = timed(make(), batch, dtype == "bf16", arguments.compile)
