@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,26 +19,37 @@ struct Started {
   pid_t child;
 };
 
-Started start(std::vector<std::string>& arguments, bool quiet, bool leads_group) {
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
+// Becomes the program `words`; when that fails, writes the errno. Only async-signal-safe calls: another thread may have
+// held the lock of malloc() while this process was forked.
+[[noreturn]] void become(char* const* words, bool quiet, bool leads_group, pid_t parent, int errors) {
   sigset_t none;
   sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, short(POSIX_SPAWN_SETSIGMASK | (leads_group ? POSIX_SPAWN_SETPGROUP : 0)));
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  if (quiet)
-    for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
-      posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_WRONLY, 0);
-  pid_t child = 0;
-  const int error = posix_spawnp(&child, pointers[0], &actions, &attributes, pointers.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (leads_group) setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(1);  // it had died before the call above
+  if (quiet) {
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, stream);
+  }
+  execvp(words[0], words);
+  const int error = errno;
+  (void)!write(errors, &error, sizeof error);
+  _exit(127);
+}
+
+Started start(std::vector<std::string>& arguments, bool quiet, bool leads_group) {
+  std::vector<char*> words;
+  for (std::string& argument : arguments) words.push_back(argument.data());
+  words.push_back(nullptr);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return {errno, 0};
+  const pid_t parent = getpid(), child = fork();
+  if (child == 0) become(words.data(), quiet, leads_group, parent, ends[1]);
+  int error = child < 0 ? errno : 0;
+  close(ends[1]);
+  if (child > 0 && TEMP_FAILURE_RETRY(read(ends[0], &error, sizeof error)) > 0) waitpid(child, nullptr, 0);
+  close(ends[0]);
   return {error, child};
 }
 

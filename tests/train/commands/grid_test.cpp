@@ -1,6 +1,8 @@
 // foldgrad grid, on runs of five updates.
 #include "train/config/grid.h"
 
+#include <sys/file.h>
+
 #include <filesystem>
 
 #include "tests/engine/error_message.h"
@@ -64,6 +66,28 @@ TEST_F(GridRuns, TablesFollowTheRuns) {
   EXPECT_EQ(program.exit_code(), 130);
   EXPECT_TRUE(events("out/wide/seed-1", "end").empty());
   EXPECT_TRUE(contains(bytes("out/grid.md"), "not ended"));
+}
+
+// The second signal may end the grid before it has passed the first one on, as SIGKILL does.
+TEST_F(GridRuns, TrainingsEndWithTheirGrid) {
+  write_grid("[set]\ntrain.steps = 20000\n");
+  for (const bool kill : {false, true}) {
+    const std::string out = kill ? "killed" : "stopped";
+    SpawnedProgram program("grid " + files_ / "grid.toml" + " --data-dir " + files_.path() + " --device cpu --out " +
+                           files_ / out + " >/dev/null 2>" + files_ / "err");
+    wait_until([&] { return exists(out + "/all/seed-1/checkpoints/LATEST") || program.ended(); });
+    const int lock = open((files_ / out + "/all/seed-1/lock").c_str(), O_RDWR | O_CLOEXEC);
+    EXPECT_NE(flock(lock, LOCK_EX | LOCK_NB), 0);
+    if (!kill) {
+      program.send(SIGTERM);
+      wait_until([&] { return contains(bytes("err"), "stopping") || program.ended(); });
+    }
+    program.send(kill ? SIGKILL : SIGTERM);
+    EXPECT_EQ(program.end_signal(), kill ? SIGKILL : SIGTERM);
+    EXPECT_EQ(flock(lock, LOCK_EX), 0);  // which the end of the training has released
+    close(lock);
+    EXPECT_FALSE(contains(bytes(out + "/all/seed-1/log.jsonl"), "{\"event\":\"end\""));
+  }
 }
 
 TEST_F(GridRuns, ACellThatCannotRunIsSaid) {
