@@ -50,8 +50,8 @@ void refuse_others(const std::string& file, const NamedTensors& tensors,
 void fill(NamedTensors own, const std::string& file, const NamedTensors& tensors, NonFinite non_finite) {
   for (auto& [name, value] : own) {
     const Tensor t = fitting(file, tensors, name, value.shape(), value.dtype());
-    if (const std::string bad = first_non_finite(t); !bad.empty() && non_finite == NonFinite::refuse)
-      throw FileError(file, fmt::format("tensor {} must be finite, got {}", name, bad));
+    if (const std::string reason = reason_to_refuse(t); !reason.empty() && non_finite == NonFinite::refuse)
+      throw FileError(file, fmt::format("tensor {} {}", name, reason));
     value.copy_from(t);
   }
   refuse_others(file, tensors, [&](const std::string& name) { return own.count(name) > 0; });

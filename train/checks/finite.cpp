@@ -40,6 +40,15 @@ std::string first_non_finite(const Tensor& t) {
   return found;
 }
 
+std::string reason_to_refuse(const Tensor& t) {
+  constexpr std::int64_t kMost = std::int64_t(1) << 53;
+  if (t.dtype() == DType::i64)
+    for (const std::int64_t count : t.to(Device::cpu).values<std::int64_t>())
+      if (count < 0 || count > kMost) return fmt::format("must count from 0 to 2^53, got {}", count);
+  const std::string bad = first_non_finite(t);
+  return bad.empty() ? "" : "must be finite, got " + bad;
+}
+
 std::vector<std::string> non_finite_tensors(const Model& model) {
   std::vector<std::string> all;
   const auto look = [&](const std::string& name, const Tensor& tensor) {

@@ -1,4 +1,5 @@
-// Numbers that are not finite: looked for where a model comes in or is written, and named where they arise.
+// Checks of numbers: that they are finite, where a model comes in or is written and where they arise, and that counters
+// count.
 #pragma once
 #include <stdexcept>
 
@@ -19,6 +20,9 @@ std::vector<std::int64_t> index_of(std::int64_t element, const Shape& shape);
 
 // Returns "nan at [2, 5]" for the first element that is not finite; empty when all are, and for integers.
 std::string first_non_finite(const Tensor& t);
+// Returns "must be finite, got nan at [2, 5]", or, of integers, "must count from 0 to 2^53, got -1": they count
+// iterations, which choose a place in a window, and are computed with in f64. Empty for a tensor that a model can have.
+std::string reason_to_refuse(const Tensor& t);
 // Returns "encoder.layers.0.fc1.weight: nan at [2, 5]" by tensor: parameters in the order of the forward pass, then the
 // normalizers' states.
 std::vector<std::string> non_finite_tensors(const Model& model);

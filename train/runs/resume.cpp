@@ -59,11 +59,11 @@ ReportSums sums_of(const nlohmann::json& sums) {
   return s;
 }
 
-void require_finite(const CheckpointContents& c, const std::string& path) {
+void require_usable(const CheckpointContents& c, const std::string& path) {
   for (const auto* part : {&c.model, &c.optimizer, &c.norm_state})
     for (const auto& [name, tensor] : *part)
-      if (const std::string bad = first_non_finite(tensor); !bad.empty())
-        throw CheckpointError(fmt::format("{}: tensor {} must be finite, got {}", path, name, bad));
+      if (const std::string reason = reason_to_refuse(tensor); !reason.empty())
+        throw CheckpointError(fmt::format("{}: tensor {} {}", path, name, reason));
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const
 }
 
 RunState from_checkpoint(const CheckpointContents& c, const std::string& path) try {
-  require_finite(c, path);
+  require_usable(c, path);
   RunState state;
   TrainingState& t = state.training;
   take_model(c, t);
