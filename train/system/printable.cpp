@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "train/system/unicode.h"
@@ -22,7 +23,7 @@ std::string escaped(char32_t c) {
   return c < 0x100 ? fmt::format("\\x{:02x}", unsigned(c)) : fmt::format("\\u{:04x}", unsigned(c));
 }
 
-// One entry for each character, or byte that is none, as it is shown. `most` of them are enough.
+// Returns each character, or byte that is not part of one, as it is shown. Stops after `most` of them.
 std::vector<std::string> characters(std::string_view text, std::size_t most) {
   std::vector<std::string> all;
   while (!text.empty() && all.size() < most) {
@@ -38,12 +39,42 @@ std::vector<std::string> characters(std::string_view text, std::size_t most) {
   return all;
 }
 
+// Appends `all`, in which `middle` takes the place of what is between the first `begin` and the last `end` characters.
+void append_ends(std::vector<std::string>& to, std::span<const std::string> all, std::size_t begin, std::size_t end,
+                 const std::string& middle) {
+  to.insert(to.end(), all.begin(), all.begin() + std::ptrdiff_t(begin));
+  to.push_back(middle);
+  to.insert(to.end(), all.end() - std::ptrdiff_t(end), all.end());
+}
+
+// A word, or text in quotes with its spaces, is one value.
+std::vector<std::string> with_short_values(const std::vector<std::string>& all) {
+  constexpr std::size_t kMost = 256, kBegin = 160, kEnd = 80;
+  std::vector<std::string> shortened;
+  bool quoted = false;
+  for (std::size_t begin = 0, i = 0; i <= all.size(); ++i) {
+    if (i < all.size() && all[i] == "\"") quoted = !quoted;
+    if (i < all.size() && (quoted || all[i] != " ")) continue;
+    const std::span value(all.begin() + std::ptrdiff_t(begin), i - begin);
+    if (value.size() > kMost)
+      append_ends(shortened, value, kBegin, kEnd, "...");
+    else
+      shortened.insert(shortened.end(), value.begin(), value.end());
+    if (i < all.size()) shortened.push_back(all[i]);
+    begin = i + 1;
+  }
+  return shortened;
+}
+
 std::string line_of(std::string_view text) {
   constexpr std::size_t kBegin = 600, kEnd = 400;
-  const std::vector<std::string> all = characters(text, text.size());
-  if (all.size() <= kBegin + kEnd) return fmt::format("{}", fmt::join(all, ""));
-  return fmt::format("{} [... {} characters ...] {}", fmt::join(all.begin(), all.begin() + kBegin, ""),
-                     all.size() - kBegin - kEnd, fmt::join(all.end() - kEnd, all.end(), ""));
+  std::vector<std::string> all = with_short_values(characters(text, text.size()));
+  if (all.size() > kBegin + kEnd) {
+    std::vector<std::string> ends;
+    append_ends(ends, all, kBegin, kEnd, fmt::format(" [... {} characters ...] ", all.size() - kBegin - kEnd));
+    all = std::move(ends);
+  }
+  return fmt::format("{}", fmt::join(all, ""));
 }
 
 }  // namespace

@@ -6,12 +6,13 @@
 
 namespace foldgrad {
 
-// In double quotes, at most 80 characters of it, then "...". Control characters, what changes the direction of writing,
-// and bytes that are not UTF-8 become escapes: "\x1b", "\n".
+// Returns `text` in double quotes, cut after 80 characters by "...". Control characters, those that change the
+// direction of writing, and bytes that are not UTF-8 become escapes: "\x1b", "\n".
 std::string in_quotes(std::string_view text);
 
-// A message as it goes to the terminal. The same escapes, but lines stay lines; what is longer than 1,000 characters
-// loses its middle, since its beginning names the file and its end the reason.
+// Returns a message for the terminal: escaped likewise, but lines stay lines. Words and quoted values longer than 256
+// characters, then lines longer than 1,000, lose their middles, since the beginning names a file and the end the
+// reason.
 std::string printable(std::string_view message);
 
 }  // namespace foldgrad

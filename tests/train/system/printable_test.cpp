@@ -30,10 +30,23 @@ TEST(InQuotes, CutsBehindEightyCharacters) {
 TEST(Printable, KeepsLinesAndBothEndsOfLongOnes) {
   EXPECT_EQ(printable("two\nlines\n"), "two\nlines\n");
   EXPECT_EQ(printable("a \x1b[31m\xff b"), "a \\x1b[31m\\xff b");
-  EXPECT_EQ(printable(std::string(1000, 'a')), std::string(1000, 'a'));
-  EXPECT_EQ(printable("x\n" + std::string(1000, 'a') + "b"),
-            "x\n" + std::string(600, 'a') + " [... 1 characters ...] " + std::string(399, 'a') + "b");
+  std::string words;  // 1,000 characters
+  for (int i = 0; i < 500; ++i) words += "a ";
+  EXPECT_EQ(printable(words), words);
+  EXPECT_EQ(printable("x\n" + words + "b"),
+            "x\n" + words.substr(0, 600) + " [... 1 characters ...] " + words.substr(601) + "b");
   EXPECT_LT(printable(std::string(1'000'000, '\xff')).size(), 5000u);
+}
+
+TEST(Printable, ShortensValues) {
+  const std::string whole(256, 'a'), cut = std::string(160, 'a') + "..." + std::string(80, 'a');
+  EXPECT_EQ(printable("x: " + whole + ": y"), "x: " + whole.substr(0, 160) + "..." + whole.substr(0, 79) + ": y");
+  EXPECT_EQ(printable("x " + whole + " y"), "x " + whole + " y");
+  EXPECT_EQ(printable("x a" + whole + " y a" + whole), "x " + cut + " y " + cut);
+  std::string words;
+  for (int i = 0; i < 200; ++i) words += "a ";
+  EXPECT_EQ(printable("must be b, got \"" + words + "\""),
+            "must be b, got \"" + words.substr(0, 159) + "..." + words.substr(321) + "\"");
 }
 
 }  // namespace
