@@ -70,7 +70,7 @@ Var Sublayer::inner(const Var& x, const Tensor* mask, const ForwardPass& pass) {
   return place == NormPlace::post ? x : norm->apply(x, pass.norm(mask));
 }
 
-Var Sublayer::join(const Var& branch, const Var& x, const Tensor* mask, const ForwardPass& pass, Normalizer* next) {
+Var Sublayer::join(const Var& branch, const Var& x, const Tensor* mask, const ForwardPass& pass) {
   const NormContext context = pass.norm(mask);
   const Var kept = residual ? residual->apply(x, context) : x;
   const auto sum = [&] {
@@ -79,10 +79,8 @@ Var Sublayer::join(const Var& branch, const Var& x, const Tensor* mask, const Fo
     const Var z = linear(branch, out.matrix(pass));
     const Var b = pass.use(out.bias);
     const Var stream = s == 1 ? kept : scale(kept, s);
-    Normalizer* taker = place == NormPlace::post ? norm.get() : next;
     return bias_dropout_residual(z, b, stream, pass.dropout(dropout_), pass.random(stream_),
-                                 {pass.dropout(drop_path_), pass.random(path_stream_)},
-                                 taker ? taker->ahead(z, context) : nullptr);
+                                 {pass.dropout(drop_path_), pass.random(path_stream_)});
   };
   return place == NormPlace::post ? norm->apply(sum(), context) : sum();
 }
@@ -133,7 +131,7 @@ AttentionBlock::AttentionBlock(const BlockMaker& make, const std::string& layer,
       stream_(random_stream(layer + "." + kind + ".attention_dropout")) {}
 
 Var AttentionBlock::operator()(const Var& x, const Var& key_mask, bool causal, const Tensor* mask,
-                               const ForwardPass& pass, Normalizer* next) {
+                               const ForwardPass& pass) {
   const Var in = sublayer.inner(x, mask, pass);
   const auto attended = [&] {
     const Tape::Scope scope(pass.tape, sublayer.name);
@@ -142,11 +140,11 @@ Var AttentionBlock::operator()(const Var& x, const Var& key_mask, bool causal, c
     const Var Q = q(in, pass), K = k(in, pass), V = v(in, pass);
     return attention(Q, K, V, how, key_mask);
   };
-  return sublayer.join(attended(), x, mask, pass, next);
+  return sublayer.join(attended(), x, mask, pass);
 }
 
 Var AttentionBlock::operator()(const Var& x, const AttentionMemory& memory, int layer, const Tensor* mask,
-                               const ForwardPass& pass, Normalizer* next) {
+                               const ForwardPass& pass) {
   const Var in = sublayer.inner(x, mask, pass);
   const auto attended = [&] {
     const Tape::Scope scope(pass.tape, sublayer.name);
@@ -157,7 +155,7 @@ Var AttentionBlock::operator()(const Var& x, const AttentionMemory& memory, int 
     const Var K = k(memory.states, pass), V = v(memory.states, pass);
     return attention(Q, K, V, how, memory.mask);
   };
-  return sublayer.join(attended(), x, mask, pass, next);
+  return sublayer.join(attended(), x, mask, pass);
 }
 
 AttentionOptions AttentionBlock::options(bool causal, const ForwardPass& pass) const {
@@ -180,14 +178,14 @@ PackedAttentionBlock::PackedAttentionBlock(const BlockMaker& make, const std::st
       dropout_(make.config.attention_dropout),
       stream_(random_stream(name + ".attention_dropout")) {}
 
-Var PackedAttentionBlock::operator()(const Var& x, const ForwardPass& pass, Normalizer* next) {
+Var PackedAttentionBlock::operator()(const Var& x, const ForwardPass& pass) {
   const Var in = sublayer.inner(x, nullptr, pass);
   const auto attended = [&] {
     const Tape::Scope scope(pass.tape, sublayer.name);
     return attention_packed(qkv(in, pass),
                             {.heads = heads, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)});
   };
-  return sublayer.join(attended(), x, nullptr, pass, next);
+  return sublayer.join(attended(), x, nullptr, pass);
 }
 
 std::vector<Parameter*> PackedAttentionBlock::parameters() {
@@ -206,10 +204,10 @@ FeedForwardBlock::FeedForwardBlock(const BlockMaker& make, const FeedForwardName
       dropout_(make.config.activation_dropout),
       stream_(random_stream(names.prefix + ".activation_dropout")) {}
 
-Var FeedForwardBlock::operator()(const Var& x, const Tensor* mask, const ForwardPass& pass, Normalizer* next) {
+Var FeedForwardBlock::operator()(const Var& x, const Tensor* mask, const ForwardPass& pass) {
   const Var in = sublayer.inner(x, mask, pass);
   const Var& kept = sublayer.place == NormPlace::stream ? in : x;  // [CCT-2]
-  return sublayer.join(hidden(in, pass), kept, mask, pass, next);
+  return sublayer.join(hidden(in, pass), kept, mask, pass);
 }
 
 Var FeedForwardBlock::hidden(const Var& x, const ForwardPass& pass) {

@@ -53,9 +53,8 @@ class Sublayer {
   Var inner(const Var& x, const Tensor* mask, const ForwardPass& pass);
   std::vector<Normalizer*> normalizers();  // in the order of the forward pass
   std::vector<Parameter*> normalizer_parameters();
-  // The sum and what follows; of a normalizer on the stream, x is inner(x). `next`: the normalizer that takes the
-  // result next, which may take its statistics already; null: it is not known.
-  Var join(const Var& branch, const Var& x, const Tensor* mask, const ForwardPass& pass, Normalizer* next = nullptr);
+  // Adds the branch to x, and applies a normalizer with post-norm; for one on the stream, pass inner(x) as x.
+  Var join(const Var& branch, const Var& x, const Tensor* mask, const ForwardPass& pass);
 
  private:
   double dropout_, drop_path_;
@@ -95,11 +94,9 @@ struct AttentionBlock {
   // kind: "self_attn" or "encoder_attn".
   AttentionBlock(const BlockMaker& make, const std::string& layer, const std::string& kind);
   // To x itself, whose tokens key_mask tells, u8 [B, T].
-  Var operator()(const Var& x, const Var& key_mask, bool causal, const Tensor* mask, const ForwardPass& pass,
-                 Normalizer* next = nullptr);
+  Var operator()(const Var& x, const Var& key_mask, bool causal, const Tensor* mask, const ForwardPass& pass);
   // To the memory, in this layer of the decoder, counted from 0.
-  Var operator()(const Var& x, const AttentionMemory& memory, int layer, const Tensor* mask, const ForwardPass& pass,
-                 Normalizer* next = nullptr);
+  Var operator()(const Var& x, const AttentionMemory& memory, int layer, const Tensor* mask, const ForwardPass& pass);
   std::vector<Parameter*> parameters();
 
   LinearLayer q, k, v;
@@ -117,7 +114,7 @@ struct AttentionBlock {
 struct PackedAttentionBlock {
   // Linear layers NAME.qkv and NAME.proj, and the site of the normalizer.
   PackedAttentionBlock(const BlockMaker& make, const std::string& name, const std::string& norm, bool qkv_bias);
-  Var operator()(const Var& x, const ForwardPass& pass, Normalizer* next = nullptr);
+  Var operator()(const Var& x, const ForwardPass& pass);
   std::vector<Parameter*> parameters();
 
   LinearLayer qkv;  // whose rows are those of q, then of k, then of v
@@ -138,7 +135,7 @@ struct FeedForwardBlock {
   FeedForwardBlock(const BlockMaker& make, const FeedForwardNames& names)
       : FeedForwardBlock(make, names, norm_place(make.config)) {}
   FeedForwardBlock(const BlockMaker& make, const FeedForwardNames& names, NormPlace place);
-  Var operator()(const Var& x, const Tensor* mask, const ForwardPass& pass, Normalizer* next = nullptr);
+  Var operator()(const Var& x, const Tensor* mask, const ForwardPass& pass);
   std::vector<Parameter*> parameters();
 
   LinearLayer fc1;

@@ -88,10 +88,9 @@ const Tensor& ImageModel::input(const NamedTensors& inputs, const char* name) co
 
 Var ImageModel::forward(const NamedTensors& inputs, const ForwardPass& pass) {
   Var x = embed(input(inputs, "images"), pass);
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    x = layers_[i].attention(x, pass, layers_[i].feed_forward.sublayer.norm.get());
-    const bool last = i + 1 == layers_.size();
-    x = layers_[i].feed_forward(x, nullptr, pass, last ? norm_.get() : layers_[i + 1].attention.sublayer.norm.get());
+  for (auto& layer : layers_) {
+    x = layer.attention(x, pass);
+    x = layer.feed_forward(x, nullptr, pass);
   }
   if (norm_) x = norm_->apply(x, pass.norm(nullptr));
   const Tape::Scope scope(pass.tape, names_.head);

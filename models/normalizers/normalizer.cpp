@@ -75,12 +75,6 @@ Var Normalizer::apply(const Var& x, const NormContext& context) {
   return recorded(x, context, records_->back());
 }
 
-ChannelStatistics* Normalizer::ahead(const Var& like, const NormContext& context) {
-  if (!context.training || like.shape().rank() < 1 || like.shape()[-1] != channels_) return nullptr;
-  const Tape::Scope scope(like.tape(), site_);
-  return statistics_ahead(like, context);
-}
-
 Var Normalizer::recorded(const Var& x, const NormContext& context, std::shared_ptr<ChannelRecord> record) {
   const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   record->moments = channel_moments(x.value(), context.mask ? *context.mask : Tensor(), /*with_mean=*/false);

@@ -16,7 +16,6 @@
 namespace foldgrad {
 
 struct ChannelRecord;
-class ChannelStatistics;
 using ChannelRecords = std::vector<std::shared_ptr<ChannelRecord>>;  // ops/channel_norm/channel_record.h
 
 struct NormContext {
@@ -76,11 +75,6 @@ class Normalizer {
   // Throws std::invalid_argument unless x is [..., channels], and for what the operations refuse.
   Var apply(const Var& x, const NormContext& context);
 
-  // For a sum that bias_dropout_residual is about to form, of like's shape, dtype and tape: what takes the statistics
-  // of the sum while it is formed (ops/channel_norm/channel_statistics.h). apply() of that very sum, with the same
-  // context, must come next; its result is the same as without. Null: this normalizer takes none, or not in this pass.
-  ChannelStatistics* ahead(const Var& like, const NormContext& context);
-
   // From now on every training pass adds what it computed to `records`, which its backward pass completes; null: no
   // more. What is trained has the same bits with it and without; so one whose y is x itself has no gradient of its own
   // there, and records none.
@@ -115,8 +109,6 @@ class Normalizer {
 
  protected:
   virtual Var forward(const Var& x, const NormContext& context) = 0;
-  // Of ahead(), in training and for x with as many channels.
-  virtual ChannelStatistics* statistics_ahead(const Var&, const NormContext&) { return nullptr; }
   // forward() in training, with its record: by default of x and of what passes back through y.
   virtual Var recorded(const Var& x, const NormContext& context, std::shared_ptr<ChannelRecord> record);
   // The parameter on x's tape, in x's dtype.

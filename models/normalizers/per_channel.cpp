@@ -1,7 +1,6 @@
 // Normalizers with statistics per channel (ops/channel_norm/, ops/power_norm/).
 #include "models/normalizers/kinds.h"
 #include "ops/channel_norm/channel_norm_math.h"
-#include "ops/channel_norm/channel_statistics.h"
 #include "ops/channel_norm/rbn_penalty.h"
 #include "ops/power_norm/group_rms.h"
 #include "ops/power_norm/power_norm.h"
@@ -125,19 +124,11 @@ class ChannelNormalizer : public WithGainAndBias {
   }
 
  protected:
-  ChannelStatistics* statistics_ahead(const Var& like, const NormContext& context) override {
-    if (scaling_.groups > 0) return nullptr;
-    const Var gamma = on_tape(gamma_, like);
-    ahead_ = {gamma, ChannelStatistics(like.value(), gamma.value(), context.mask, state_, norm_)};
-    return &ahead_->statistics;
-  }
   Var forward(const Var& x, const NormContext& context) override {
-    const std::optional<Ahead> ahead = context.training ? std::exchange(ahead_, {}) : std::nullopt;
     const Var in = scaling_(x);
-    const Var gamma = ahead ? ahead->gamma : on_tape(gamma_, x);
+    const Var gamma = on_tape(gamma_, x);
     const Var beta = on_tape(beta_, x);
-    return channel_norm(in, gamma, beta, context.mask, state_, norm_, context.training, std::move(record_),
-                        ahead ? &ahead->statistics : nullptr);
+    return channel_norm(in, gamma, beta, context.mask, state_, norm_, context.training, std::move(record_));
   }
   Var recorded(const Var& x, const NormContext& context, std::shared_ptr<ChannelRecord> record) override {
     record_ = std::move(record);
@@ -149,12 +140,7 @@ class ChannelNormalizer : public WithGainAndBias {
   ChannelNormState state_;
 
  private:
-  struct Ahead {
-    Var gamma;
-    ChannelStatistics statistics;
-  };
-  std::optional<Ahead> ahead_;             // of the next pass
-  std::shared_ptr<ChannelRecord> record_;  // likewise
+  std::shared_ptr<ChannelRecord> record_;  // of the next pass
 };
 
 class RegularizedNormalizer final : public ChannelNormalizer {

@@ -12,16 +12,6 @@
 #include "ops/scale_norm/scale_norm.h"
 
 namespace foldgrad {
-namespace {
-
-// What takes the output of layer i next; null with post-norm at the end.
-Normalizer* normalizer_behind(std::deque<TransformerLayer>& layers, std::size_t i,
-                              const std::unique_ptr<Normalizer>& last) {
-  return i + 1 < layers.size() ? layers[i + 1].self_attention.sublayer.norm.get() : last.get();
-}
-
-}  // namespace
-
 Transformer::Transformer(const TransformerConfig& config, std::optional<std::uint64_t> seed, DType dtype, Device device)
     : Model(dtype, device), config_(config) {
   config.validate();
@@ -80,10 +70,9 @@ Var Transformer::encode(const Tensor& source, const Tensor& source_mask, const F
   const Var mask = pass.tape.constant(source_mask);
   const Tensor* counted = norm_mask(source_mask);
   Var x = embed(encoder_table_, source, source_mask, "encoder", /*zero_padding=*/true, pass);
-  for (std::size_t i = 0; i < encoder_.size(); ++i) {
-    TransformerLayer& layer = encoder_[i];
-    x = layer.self_attention(x, mask, /*causal=*/false, counted, pass, layer.feed_forward.sublayer.norm.get());
-    x = layer.feed_forward(x, counted, pass, normalizer_behind(encoder_, i, encoder_norm_));
+  for (TransformerLayer& layer : encoder_) {
+    x = layer.self_attention(x, mask, /*causal=*/false, counted, pass);
+    x = layer.feed_forward(x, counted, pass);
   }
   return encoder_norm_ ? encoder_norm_->apply(x, pass.norm(counted)) : x;
 }
@@ -107,9 +96,9 @@ Var Transformer::decode(const Tensor& input, const Tensor& input_mask, const Var
   Var x = embed(target_table(), input, input_mask, "decoder", /*zero_padding=*/false, pass);
   for (int i = 0; i < source.layers; ++i) {
     TransformerLayer& layer = decoder_[i];
-    x = layer.self_attention(x, mask, /*causal=*/true, counted, pass, layer.cross_attention->sublayer.norm.get());
-    x = (*layer.cross_attention)(x, source, i, counted, pass, layer.feed_forward.sublayer.norm.get());
-    x = layer.feed_forward(x, counted, pass, normalizer_behind(decoder_, std::size_t(i), decoder_norm_));
+    x = layer.self_attention(x, mask, /*causal=*/true, counted, pass);
+    x = (*layer.cross_attention)(x, source, i, counted, pass);
+    x = layer.feed_forward(x, counted, pass);
   }
   return decoder_norm_ ? decoder_norm_->apply(x, pass.norm(counted)) : x;
 }

@@ -12,8 +12,7 @@ struct ChannelNormNode {
   ChannelNormState state;
   ChannelNormOptions options;
   bool training;
-  std::shared_ptr<ChannelRecord> record;               // may be null
-  std::shared_ptr<LateChannelGradient> late_gradient;  // may be null
+  std::shared_ptr<ChannelRecord> record;  // may be null
 
   const char* name() const { return "channel_norm"; }
   std::vector<double> arguments() const { return {double(training)}; }
@@ -62,8 +61,6 @@ struct ChannelNormNode {
     const auto [dx, mode] = grads.place(0);
     if (!dx.defined()) return;
     const Tensor corrected = options.form == ChannelForm::paper ? mask : Tensor();
-    if (late_gradient && mode == GradMode::add)
-      return late_gradient->leave({grads.dy(), x, context.mean, dy_factor, offset, x_factor, corrected});
     const ChannelGradient<T> gradient{.dx = {dx.data<T>(), mode},
                                       .dy = grads.dy().data<T>(),
                                       .x = x.data<T>(),
@@ -79,18 +76,13 @@ struct ChannelNormNode {
 }  // namespace
 
 Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tensor* mask, const ChannelNormState& state,
-                 const ChannelNormOptions& options, bool training, std::shared_ptr<ChannelRecord> record,
-                 const ChannelStatistics* taken) {
+                 const ChannelNormOptions& options, bool training, std::shared_ptr<ChannelRecord> record) {
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
   check_floating("channel_norm", "x", x, 1);
   const std::int64_t C = x.shape()[-1], R = C ? x.size() / C : 0;
-  FOLDGRAD_CHECK(!taken || taken->taken_of(x),
-                 "channel_norm: the statistics given were taken of another tensor than x");
-  std::optional<ChannelStatistics> own;
-  if (!taken) own.emplace(x, gamma, mask, state, options, training);
+  ChannelStatistics statistics(x, gamma, mask, state, options, training);
   check_operand("channel_norm", "beta", beta, {C}, x, "x");
-  if (own) own->take(x);
-  const ChannelStatistics& statistics = taken ? *taken : *own;
+  statistics.take(x);
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   dispatch_floating("channel_norm", x.dtype(), [&]<class T>(Type<T>) {
     using S = compute_t<T>;
@@ -118,8 +110,7 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tenso
                                           .state = state,
                                           .options = options,
                                           .training = training,
-                                          .record = record,
-                                          .late_gradient = taken ? taken->late_gradient() : nullptr});
+                                          .record = record});
 }
 
 }  // namespace foldgrad

@@ -69,8 +69,6 @@
 
 namespace foldgrad {
 
-class ChannelStatistics;  // channel_statistics.h
-
 // What one layer remembers. Copies share the buffers, snapshot() does not. Buffers that the method lacks are undefined.
 struct ChannelNormState {
   Tensor run_mean, run_var, psi_ema;  // [C]; initially 0, 1, 0
@@ -92,12 +90,9 @@ struct ChannelNormState {
 //
 // x: [..., C]; gamma, beta: [C]; mask: u8, x's shape without the last axis, 1 = real, or null: all are.
 // A `record` gets what a training pass and its backward pass computed; they compute the same with it and without.
-// With `taken`, of a training pass with the same operands, its statistics are not taken again, nor is the state
-// written. Throws std::invalid_argument for operands or state that don't fit x or the options, and for options out of
-// range.
+// Throws std::invalid_argument for operands or state that don't fit x or the options, and for options out of range.
 Var channel_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor* mask, const ChannelNormState& state,
-                 const ChannelNormOptions& options, bool training, std::shared_ptr<ChannelRecord> record = nullptr,
-                 const ChannelStatistics* taken = nullptr);
+                 const ChannelNormOptions& options, bool training, std::shared_ptr<ChannelRecord> record = nullptr);
 
 // The inference form.  [CN-4]
 AffineMap channel_affine(const ChannelNormState& state, const Tensor& gamma, const Tensor& beta,

@@ -33,12 +33,6 @@ void channel_norm_cpu(const ChannelForward<T>& p) {
 }
 
 template <class T>
-void channel_norm_cpu(const ChannelForwardOfSum<T>& p) {
-  dropout_cpu(p.sum);
-  channel_norm_cpu(p.of);
-}
-
-template <class T>
 void channel_norm_cpu(const ChannelApply<T>& p) {
   for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) {
     const std::int64_t begin = r * p.columns;
@@ -74,19 +68,11 @@ void channel_norm_cpu(const ChannelGradient<T>& p) {
   });
 }
 
-template <class T>
-void channel_norm_cpu(const ChannelGradientOfSum<T>& p) {
-  channel_norm_cpu(p.gradient);
-  dropout_cpu(p.sum);
-}
-
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelForward);
-FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelForwardOfSum);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelForwardStep);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelApply);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelSums);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelBackward);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelGradient);
-FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelGradientOfSum);
 
 }  // namespace foldgrad

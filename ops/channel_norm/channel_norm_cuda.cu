@@ -1,6 +1,5 @@
-#include "engine/cuda/column_sums.h"
+#include "ops/channel_norm/channel_moments_cuda.h"
 #include "ops/channel_norm/channel_norm_kernels.h"
-#include "ops/channel_norm/sum_moments_cuda.h"
 
 namespace foldgrad {
 namespace {
@@ -92,50 +91,11 @@ struct Gradient {
   }
 };
 
-template <class T>
-struct GradientOfSum {
-  using Value = compute_t<T>;
-  static constexpr int kSums = 1;
-
-  ChannelGradient<T> p;
-  BranchBackward<T> branch;
-  std::int64_t rows = p.rows, columns = p.columns;
-
-  __device__ void start(std::int64_t i) { branch.start(i); }
-  // The gradient of the sum, rounded as memory has it.
-  __device__ T whole(std::int64_t i, std::int64_t c) const { return T(Value(p.dx.data[i]) + p.of_row(0, i, c)); }
-  __device__ void operator()(std::int64_t i, std::int64_t c) const {
-    const T dy = whole(i, c);
-    branch.put(i, c, Value(dy));
-    p.dx.data[i] = dy;
-  }
-  __device__ void add(std::int64_t, std::int64_t c, Value (&sums)[kSums]) const {
-    sums[0] += branch.value(c, Value(whole(c, c)));
-  }
-  FOLDGRAD_HD const ParameterGradOut<T>& total(int k) const { return branch.total(k); }
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.update(p.dx.data);
-    visit.result(branch.p.dx);
-    visit.element(p.x);
-    visit.element(p.dy);
-    visit.column(p.mean);
-    visit.column(p.of.dy_factor);
-    visit.column(p.of.offset);
-    visit.column(p.of.x_factor);
-    visit.row(p.mask);
-  }
-};
-
 }  // namespace
 
 template <class T>
 void channel_norm_cuda(const ChannelForward<T>& p) {
   moments_cuda(p.moments, ForwardStep<T>{p.step});
-}
-template <class T>
-void channel_norm_cuda(const ChannelForwardOfSum<T>& p) {
-  sum_moments_cuda(p.sum, p.of.moments, ForwardStep<T>{p.of.step});
 }
 template <class T>
 void channel_norm_cuda(const ChannelForwardStep<T>& p) {
@@ -162,23 +122,11 @@ void channel_norm_cuda(const ChannelGradient<T>& p) {
   else
     matrix_cuda<N>("channel_norm backward", p.rows, p.columns, Gradient<T, false>{p});
 }
-template <class T>
-void channel_norm_cuda(const ChannelGradientOfSum<T>& p) {
-  if (!p.sum.dbias) {  // of a branch whose bias is not trained
-    channel_norm_cuda(p.gradient);
-    return dropout_cuda(p.sum);
-  }
-  const GradientOfSum<T> k{p.gradient, {p.sum}};
-  packed_column_sums_cuda<kPackSize<T>, /*kElements=*/true>("channel_norm and bias_dropout_residual backward", k);
-}
-
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelForward);
-FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelForwardOfSum);
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelForwardStep);
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelApply);
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelSums);
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelBackward);
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelGradient);
-FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelGradientOfSum);
 
 }  // namespace foldgrad

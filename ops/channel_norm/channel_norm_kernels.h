@@ -7,7 +7,6 @@
 #include "ops/channel_norm/channel_norm_backward.h"
 #include "ops/channel_norm/channel_norm_forward.h"
 #include "ops/channel_norm/channel_sums.h"
-#include "ops/dropout/dropout_kernels.h"
 
 namespace foldgrad {
 
@@ -56,12 +55,6 @@ struct ChannelForward {
   ChannelMomentsPass<T> moments;
   ChannelForwardStep<T> step;
 };
-// The same while x is formed.
-template <class T>
-struct ChannelForwardOfSum {
-  BiasDropoutResidualForward<T> sum;  // whose y is x
-  ChannelForward<T> of;
-};
 template <class T>
 struct ChannelBackward {
   ChannelSums<T> sums;
@@ -92,21 +85,11 @@ struct ChannelGradient {
   }
 };
 
-// Of a sum that bias_dropout_residual formed: adds dx to its gradient, and does the backward pass of that operation,
-// whose dy this is then.
-template <class T>
-struct ChannelGradientOfSum {
-  ChannelGradient<T> gradient;  // to be added
-  BiasDropoutResidualBackward<T> sum;
-};
-
 FOLDGRAD_DECLARE(channel_norm, ChannelForward);
-FOLDGRAD_DECLARE(channel_norm, ChannelForwardOfSum);
 FOLDGRAD_DECLARE(channel_norm, ChannelForwardStep);
 FOLDGRAD_DECLARE(channel_norm, ChannelApply);
 FOLDGRAD_DECLARE(channel_norm, ChannelSums);
 FOLDGRAD_DECLARE(channel_norm, ChannelBackward);
 FOLDGRAD_DECLARE(channel_norm, ChannelGradient);
-FOLDGRAD_DECLARE(channel_norm, ChannelGradientOfSum);
 
 }  // namespace foldgrad

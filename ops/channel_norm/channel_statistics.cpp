@@ -86,16 +86,4 @@ void ChannelStatistics::take(const Tensor& x) {
   });
 }
 
-template <class T>
-void ChannelStatistics::form_and_take(const BiasDropoutResidualForward<T>& sum, const Tensor& x) {
-  begin(x);
-  const ChannelForwardOfSum<T> forward{sum, {storage_->pass<T>(), step<T>()}};
-  FOLDGRAD_RUN(x.device(), channel_norm, forward);
-  late_gradient_ = std::make_shared<LateChannelGradient>();
-}
-
-template void ChannelStatistics::form_and_take(const BiasDropoutResidualForward<float>&, const Tensor&);
-template void ChannelStatistics::form_and_take(const BiasDropoutResidualForward<double>&, const Tensor&);
-template void ChannelStatistics::form_and_take(const BiasDropoutResidualForward<bf16>&, const Tensor&);
-
 }  // namespace foldgrad

@@ -1,6 +1,5 @@
 #include "ops/dropout/dropout.h"
 
-#include "ops/channel_norm/channel_statistics.h"
 #include "ops/dropout/dropout_kernels.h"
 
 namespace foldgrad {
@@ -42,7 +41,6 @@ struct BiasDropoutResidualNode {
   double p, path_p;
   Random random;
   Tensor m;
-  std::shared_ptr<LateChannelGradient> late_gradient;  // may be null
 
   const char* name() const { return "bias_dropout_residual"; }
   // With which probability an element of the branch is dropped, alone or with its sample.
@@ -50,7 +48,6 @@ struct BiasDropoutResidualNode {
 
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
-    if (late_gradient && late_gradient->left() && !grads.wanted(0)) late_gradient->add(dy);
     if (grads.wanted(0) || grads.wanted(1))
       dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
         const BiasDropoutResidualBackward<T> k{.dx = grads.out<T>(0),
@@ -60,7 +57,6 @@ struct BiasDropoutResidualNode {
                                                .columns = dy.shape()[-1],
                                                .mask = make_mask<compute_t<T>>(p, random),
                                                .samples = sample_factors<compute_t<T>>(m, dy)};
-        if (late_gradient && late_gradient->left()) return late_gradient->add_and_run(k, dy);
         FOLDGRAD_RUN(dy.device(), dropout, k);
       });
     grads.pass_dy(2);  // [DO-5]
@@ -100,7 +96,7 @@ Var dropout(const Var& xv, double p, const Random& random) {
 }
 
 Var bias_dropout_residual(const Var& xv, const Var& biasv, const Var& residualv, double p, const Random& random,
-                          const DropPath& path, ChannelStatistics* of_sum) {
+                          const DropPath& path) {
   constexpr const char* kOp = "bias_dropout_residual";
   const Tensor &x = xv.value(), &bias = biasv.value(), &residual = residualv.value();
   check_floating(kOp, "x", x, 1);
@@ -118,15 +114,10 @@ Var bias_dropout_residual(const Var& xv, const Var& biasv, const Var& residualv,
                                           .columns = columns,
                                           .mask = make_mask<compute_t<T>>(p, random),
                                           .samples = sample_factors<compute_t<T>>(m, x)};
-    if (of_sum) return of_sum->form_and_take(k, y);
     FOLDGRAD_RUN(x.device(), dropout, k);
   });
   return xv.tape().record(y, {xv, biasv, residualv},
-                          BiasDropoutResidualNode{.p = p,
-                                                  .path_p = path.p,
-                                                  .random = random,
-                                                  .m = m,
-                                                  .late_gradient = of_sum ? of_sum->late_gradient() : nullptr});
+                          BiasDropoutResidualNode{.p = p, .path_p = path.p, .random = random, .m = m});
 }
 
 }  // namespace foldgrad

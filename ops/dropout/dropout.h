@@ -22,8 +22,6 @@
 
 namespace foldgrad {
 
-class ChannelStatistics;
-
 // With p = 0 the result is x itself. Throws std::invalid_argument unless 0 <= p < 1.
 Var dropout(const Var& x, double p, const Random& random);
 
@@ -34,8 +32,7 @@ struct DropPath {
 
 // Throws std::invalid_argument unless 0 <= p < 1, bias is [C] and residual of x's shape, both of x's dtype and device,
 // 0 <= path.p < 1, and x has an axis of samples where path.p is not 0.
-// With `of_sum`, the statistics of y for a channel_norm that takes it next (ops/channel_norm/channel_statistics.h).
 Var bias_dropout_residual(const Var& x, const Var& bias, const Var& residual, double p, const Random& random,
-                          const DropPath& path = {}, ChannelStatistics* of_sum = nullptr);
+                          const DropPath& path = {});
 
 }  // namespace foldgrad

@@ -1,6 +1,8 @@
 #include "engine/cuda/column_sums.h"
 #include "engine/cuda/elementwise.h"
-#include "ops/dropout/branch_cuda.h"
+#include "engine/cuda/operands.h"
+#include "ops/dropout/dropout_kernels.h"
+#include "ops/dropout/pack_words_cuda.h"
 
 namespace foldgrad {
 namespace {
@@ -27,6 +29,51 @@ struct Drop {
   template <class Visit>
   FOLDGRAD_HD void operands(Visit& visit) {
     visit_operands(visit, p);
+  }
+};
+
+// A sample is a number of rows, so a pack lies in one sample.
+template <class T>
+struct BranchForward {
+  BiasDropoutResidualForward<T> p;
+  PackWords random;
+
+  __device__ void start(std::int64_t i) {
+    random = PackWords::of(p.mask.random, i);
+    p.mask = p.samples.times(p.mask, i);
+  }
+  __device__ void operator()(std::int64_t i, std::int64_t c) const { p.y[i] = T(p.value(i, c, random.bits(c))); }
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(p.y);
+    visit.element(p.x);
+    visit.element(p.residual);
+    visit.column(p.bias);
+  }
+};
+
+template <class T>
+struct BranchBackward {
+  using Value = compute_t<T>;
+  static constexpr int kSums = 1;
+
+  BiasDropoutResidualBackward<T> p;
+  std::int64_t rows = p.rows, columns = p.columns;
+  PackWords random = {};
+
+  __device__ void start(std::int64_t i) {
+    random = PackWords::of(p.mask.random, i);
+    p.mask = p.samples.times(p.mask, i);
+  }
+  // Element c of the pack.
+  __device__ Value value(std::int64_t c) const { return p.mask.apply(Value(p.dy[c]), random.bits(c)); }  // [DO-5]
+  __device__ void operator()(std::int64_t i, std::int64_t c) const { p.dx.put(i, value(c)); }
+  __device__ void add(std::int64_t, std::int64_t c, Value (&sums)[kSums]) const { sums[0] += value(c); }
+  FOLDGRAD_HD const ParameterGradOut<T>& total(int) const { return p.dbias; }
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(p.dx);
+    visit.element(p.dy);
   }
 };
 
