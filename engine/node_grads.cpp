@@ -15,34 +15,9 @@ std::pair<Tensor, GradMode> NodeGrads::exact_place(int k) {
   if (!slot.wants_grad) return {Tensor(), GradMode::set};
   if (repeats(k)) return temporary(id);
   if (slot.parameter) return tape_.grad_place(*slot.parameter);
-  if (slot.grad.defined()) {
-    Tape::fill_columns(slot);
-    return {slot.grad, GradMode::add};
-  }
+  if (slot.grad.defined()) return {slot.grad, GradMode::add};
   slot.grad = Tensor::empty(slot.shape, slot.dtype, slot.device);
   return {slot.grad, GradMode::set};
-}
-
-std::pair<Tensor, GradMode> NodeGrads::columns_place(int k, std::int64_t begin, std::int64_t end) {
-  const int id = node_.inputs()[k];
-  Tape::Slot& slot = tape_.slots_[id];
-  if (!slot.wants_grad || (begin == 0 && end == slot.shape[-1])) return place(k);
-  if (slot.parameter || repeats(k)) {
-    const auto whole = temporary(id);
-    temporary_.back().second.zero();
-    return whole;
-  }
-  const bool first = !slot.grad.defined();
-  if (first) slot.grad = Tensor::empty(slot.shape, slot.dtype, slot.device);
-  const bool untouched = std::all_of(slot.columns.begin(), slot.columns.end(), [&](const auto& written) {
-    return end <= written.first || begin >= written.second;
-  });
-  if (first || (!slot.columns.empty() && untouched)) {
-    slot.columns.emplace_back(begin, end);
-    return {slot.grad, GradMode::set};
-  }
-  Tape::fill_columns(slot);
-  return {slot.grad, GradMode::add};
 }
 
 bool NodeGrads::repeats(int k) const {

@@ -136,7 +136,6 @@ void Tape::backward(const Var& y, Tensor dy) {
   consumed_ = true;
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
     Slot& result = slots_[(*node)->output()];
-    fill_columns(result);
     Tensor grad = std::move(result.grad);
     result.grad = {};
     if (grad.defined()) {
@@ -148,7 +147,6 @@ void Tape::backward(const Var& y, Tensor dy) {
     }
     node->reset();
   }
-  for (Slot& slot : slots_) fill_columns(slot);
   late_->finish();
   nodes_.clear();
 }
@@ -179,30 +177,10 @@ void Tape::contribute(int id, const Tensor& grad) {
     }
     p->has_grad = true;
   } else if (slot.grad.defined()) {
-    fill_columns(slot);
     accumulate(slot.grad, grad);
   } else {
     slot.grad = grad;
   }
-}
-
-// Row by row, which is slow: in models somebody reads each column.
-void Tape::fill_columns(Slot& slot) {
-  if (slot.columns.empty()) return;
-  std::sort(slot.columns.begin(), slot.columns.end());
-  const std::int64_t width = slot.shape[-1], size = std::int64_t(size_of(slot.dtype));
-  const auto fill = [&](std::int64_t begin, std::int64_t end) {
-    char* row = static_cast<char*>(slot.grad.raw());
-    for (std::int64_t r = 0; r < slot.grad.size() / width && begin < end; ++r, row += width * size)
-      memory::zero(slot.device, row + begin * size, std::size_t((end - begin) * size));
-  };
-  std::int64_t written = 0;
-  for (const auto& [begin, end] : slot.columns) {
-    fill(written, begin);
-    written = end;
-  }
-  fill(written, width);
-  slot.columns.clear();
 }
 
 std::pair<Tensor, GradMode> Tape::grad_place(Parameter& p) {

@@ -182,7 +182,6 @@ class Tape {
     bool produced;  // by a node: its gradient is released once that node is done
     Parameter* parameter = nullptr;
     Tensor grad = {};
-    std::vector<std::pair<std::int64_t, std::int64_t>> columns = {};  // of grad, that are written; empty: all
 
     bool rounded() const { return parameter && dtype != parameter->value.dtype(); }
   };
@@ -197,7 +196,6 @@ class Tape {
   void seed_gradient(const Var& y, Tensor dy);
   void contribute(int id, const Tensor& grad);  // adds; keeps the tensor itself if it is the first
   std::pair<Tensor, GradMode> grad_place(Parameter& parameter);
-  static void fill_columns(Slot& slot);  // those of its gradient that are not written, with zeros
   void require_finite(const Tensor& t, const char* op, const char* what, const std::string& scope) const;
 
   bool recording_;
@@ -230,14 +228,6 @@ class NodeGrads {
   }
   // The same for code that is not a template over the element type.
   std::pair<Tensor, GradMode> place(int k);
-  // For a node that reads only columns [begin, end) of operand k, along its last axis: the place of the whole gradient,
-  // of which it must write these columns and no others. Several such nodes share one gradient; columns that none of
-  // them writes become zero.
-  template <class T>
-  GradOut<T> columns_out(int k, std::int64_t begin, std::int64_t end) {
-    const auto [tensor, mode] = columns_place(k, begin, end);
-    return tensor.defined() ? GradOut<T>{tensor.template data<T>(), mode} : GradOut<T>{};
-  }
 
   // The same where the gradient can also be written in f32, as the parameters of Tape::parameter(p, rounded) have
   // theirs: then it does not go through bf16. To be preferred for sums over rows and products.
@@ -265,7 +255,6 @@ class NodeGrads {
   const Node& node_;
   Tensor dy_;
   bool dy_taken_;  // others share its memory, or it has become the gradient of an operand
-  std::pair<Tensor, GradMode> columns_place(int k, std::int64_t begin, std::int64_t end);
   // Whether an operand before k is the same value.
   bool repeats(int k) const;
   std::pair<Tensor, GradMode> temporary(int id);

@@ -1,6 +1,5 @@
 #include "models/blocks/layers.h"
 
-#include "models/blocks/joint_layers.h"
 #include "ops/activation/bias_activation_dropout.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"
@@ -136,23 +135,19 @@ Var AttentionBlock::operator()(const Var& x, const Var& key_mask, bool causal, c
   const auto attended = [&] {
     const Tape::Scope scope(pass.tape, sublayer.name);
     const AttentionOptions how = options(causal, pass);
-    if (const auto QKV = joint_layers({&q, &k, &v}, in, pass)) return attention_packed(*QKV, how, key_mask);
     const Var Q = q(in, pass), K = k(in, pass), V = v(in, pass);
     return attention(Q, K, V, how, key_mask);
   };
   return sublayer.join(attended(), x, mask, pass);
 }
 
-Var AttentionBlock::operator()(const Var& x, const AttentionMemory& memory, int layer, const Tensor* mask,
+Var AttentionBlock::operator()(const Var& x, const AttentionMemory& memory, const Tensor* mask,
                                const ForwardPass& pass) {
   const Var in = sublayer.inner(x, mask, pass);
   const auto attended = [&] {
     const Tape::Scope scope(pass.tape, sublayer.name);
     const AttentionOptions how = options(/*causal=*/false, pass);
-    const Var Q = q(in, pass);
-    if (memory.keys_and_values)
-      return attention_packed_keys(Q, *memory.keys_and_values, how, memory.mask, memory.layers, layer);
-    const Var K = k(memory.states, pass), V = v(memory.states, pass);
+    const Var Q = q(in, pass), K = k(memory.states, pass), V = v(memory.states, pass);
     return attention(Q, K, V, how, memory.mask);
   };
   return sublayer.join(attended(), x, mask, pass);
@@ -227,9 +222,7 @@ std::vector<Parameter*> FeedForwardBlock::parameters() {
 TransformerLayer::TransformerLayer(const BlockMaker& make, const std::string& name, bool decoder)
     : self_attention(make, name, "self_attn"),
       cross_attention(decoder ? std::make_unique<AttentionBlock>(make, name, "encoder_attn") : nullptr),
-      feed_forward(make, {.prefix = name, .scope = name + ".ffn", .norm = name + ".final_layer_norm"}) {
-  lay_side_by_side({&self_attention.q, &self_attention.k, &self_attention.v});
-}
+      feed_forward(make, {.prefix = name, .scope = name + ".ffn", .norm = name + ".final_layer_norm"}) {}
 
 std::vector<Parameter*> TransformerLayer::parameters() {
   std::vector<Parameter*> all = self_attention.parameters();

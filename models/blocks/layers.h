@@ -83,11 +83,9 @@ struct BlockMaker {
   }
 };
 
-// What the layers of a decoder attend to.
+// The encoder's result, which the layers of a decoder attend to.
 struct AttentionMemory {
-  Var states, mask;                         // [B, S, width]; u8 [B, S], 1 for tokens
-  int layers;                               // of the decoder
-  std::optional<Var> keys_and_values = {};  // of all layers, [B, S, layers 2 width]; otherwise each computes its own
+  Var states, mask;  // [B, S, width]; u8 [B, S], 1 for tokens
 };
 
 struct AttentionBlock {
@@ -95,8 +93,8 @@ struct AttentionBlock {
   AttentionBlock(const BlockMaker& make, const std::string& layer, const std::string& kind);
   // To x itself, whose tokens key_mask tells, u8 [B, T].
   Var operator()(const Var& x, const Var& key_mask, bool causal, const Tensor* mask, const ForwardPass& pass);
-  // To the memory, in this layer of the decoder, counted from 0.
-  Var operator()(const Var& x, const AttentionMemory& memory, int layer, const Tensor* mask, const ForwardPass& pass);
+  // To the memory.
+  Var operator()(const Var& x, const AttentionMemory& memory, const Tensor* mask, const ForwardPass& pass);
   std::vector<Parameter*> parameters();
 
   LinearLayer q, k, v;

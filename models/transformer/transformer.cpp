@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "models/blocks/joint_layers.h"
 #include "models/transformer/init.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cross_entropy/cross_entropy.h"
@@ -29,7 +28,6 @@ Transformer::Transformer(const TransformerConfig& config, std::optional<std::uin
     encoder_.emplace_back(make, layer("encoder.layers.", i), /*decoder=*/false);
   for (std::int64_t i = 0; i < config.decoder_layers; ++i)
     decoder_.emplace_back(make, layer("decoder.layers.", i), /*decoder=*/true);
-  lay_side_by_side(key_and_value_layers());
   if (config.pre_norm) {
     encoder_norm_ = make.normalizer("encoder.layer_norm");
     decoder_norm_ = make.normalizer("decoder.layer_norm");
@@ -77,27 +75,15 @@ Var Transformer::encode(const Tensor& source, const Tensor& source_mask, const F
   return encoder_norm_ ? encoder_norm_->apply(x, pass.norm(counted)) : x;
 }
 
-std::vector<LinearLayer*> Transformer::key_and_value_layers() {
-  std::vector<LinearLayer*> all;
-  for (TransformerLayer& layer : decoder_)
-    all.insert(all.end(), {&layer.cross_attention->k, &layer.cross_attention->v});
-  return all;
-}
-
 Var Transformer::decode(const Tensor& input, const Tensor& input_mask, const Var& memory, const Tensor& source_mask,
                         const ForwardPass& pass) {
   const Var mask = pass.tape.constant(input_mask);
-  AttentionMemory source{memory, pass.tape.constant(source_mask), int(decoder_.size())};
-  {
-    const Tape::Scope scope(pass.tape, "decoder.encoder_attn");
-    source.keys_and_values = joint_layers(key_and_value_layers(), memory, pass);
-  }
+  const AttentionMemory source{memory, pass.tape.constant(source_mask)};
   const Tensor* counted = norm_mask(input_mask);
   Var x = embed(target_table(), input, input_mask, "decoder", /*zero_padding=*/false, pass);
-  for (int i = 0; i < source.layers; ++i) {
-    TransformerLayer& layer = decoder_[i];
+  for (TransformerLayer& layer : decoder_) {
     x = layer.self_attention(x, mask, /*causal=*/true, counted, pass);
-    x = (*layer.cross_attention)(x, source, i, counted, pass);
+    x = (*layer.cross_attention)(x, source, counted, pass);
     x = layer.feed_forward(x, counted, pass);
   }
   return decoder_norm_ ? decoder_norm_->apply(x, pass.norm(counted)) : x;

@@ -83,7 +83,6 @@ class Transformer final : public Model {
  private:
   Var embed(Parameter& table, const Tensor& ids, const Tensor& mask, const char* stack, bool zero_padding,
             const ForwardPass& pass);
-  std::vector<LinearLayer*> key_and_value_layers();  // of attention to the encoder, those of each layer together
   const Tensor* norm_mask(const Tensor& mask) const { return config_.mask_normalizers ? &mask : nullptr; }
 
   TransformerConfig config_;

@@ -35,18 +35,11 @@ struct AttentionNode {
 
   const char* name() const { return op; }
 
-  // Of an operand's gradient; `first` is the first part that stands in it, and the others follow.
-  template <class T>
-  GradOut<T> place(NodeGrads& grads, const Part& first) const {
-    int groups = 0;
-    for (const Part* part : {&in.q, &in.k, &in.v}) groups += part->operand == first.operand;
-    return grads.columns_out<T>(first.operand, first.group * shape.y_row(), (first.group + groups) * shape.y_row());
-  }
   template <class T>
   void place_gradients(NodeGrads& grads, AttentionBackward<T>& p) const {
-    const GradOut<T> of_q = place<T>(grads, in.q);
-    const GradOut<T> of_k = in.k.operand == in.q.operand ? of_q : place<T>(grads, in.k);
-    const GradOut<T> of_v = in.v.operand == in.k.operand ? of_k : place<T>(grads, in.v);
+    const GradOut<T> of_q = grads.out<T>(in.q.operand);
+    const GradOut<T> of_k = in.k.operand == in.q.operand ? of_q : grads.out<T>(in.k.operand);
+    const GradOut<T> of_v = in.v.operand == in.k.operand ? of_k : grads.out<T>(in.v.operand);
     p.dq = {in.q.begin(of_q.data, shape), of_q.mode};
     p.dk = {in.k.begin(of_k.data, shape), of_k.mode};
     p.dv = {in.v.begin(of_v.data, shape), of_v.mode};
@@ -153,20 +146,6 @@ Var attention_packed(const Var& qkvv, const AttentionOptions& options, const Var
   AttentionShape shape = shape_of("attention_packed", qkv, qkv.shape()[1], columns / 3, options);
   shape.q_row = shape.k_row = columns;
   return run("attention_packed", {{qkv, 0, 0}, {qkv, 0, 1}, {qkv, 0, 2}, "qkv"}, shape, mask, {qkvv});
-}
-
-Var attention_packed_keys(const Var& qv, const Var& kvv, const AttentionOptions& options, const Var& mask, int pairs,
-                          int pair) {
-  constexpr const char* kOp = "attention_packed_keys";
-  const Tensor &q = qv.value(), &kv = kvv.value();
-  check_rank_3(kOp, "q", q);
-  check_rank_3(kOp, "kv", kv);
-  FOLDGRAD_CHECK(0 <= pair && pair < pairs, "{}: pair must be in [0, {}), got {}", kOp, pairs, pair);
-  const std::int64_t B = q.shape()[0], Tk = kv.shape()[1], columns = q.shape()[2];
-  check_operand(kOp, "kv", kv, {B, Tk, 2 * pairs * columns}, q, "q");
-  AttentionShape shape = shape_of(kOp, q, Tk, columns, options);
-  shape.k_row = 2 * pairs * columns;
-  return run(kOp, {{q, 0, 0}, {kv, 1, 2 * pair}, {kv, 1, 2 * pair + 1}, "kv"}, shape, mask, {qv, kvv});
 }
 
 }  // namespace foldgrad

@@ -42,10 +42,4 @@ Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& 
 // Self-attention of one projection qkv [B, T, 3 H D], whose columns are q, then k, then v; nothing is split or copied.
 Var attention_packed(const Var& qkv, const AttentionOptions& options, const Var& mask = {});
 
-// The same of q and one projection kv [B, Tk, pairs 2 H D] that several layers share: its columns are k and v of the
-// first layer, then of the next. `pair`, in [0, pairs), is the layer that attends. Throws std::invalid_argument for any
-// other.
-Var attention_packed_keys(const Var& q, const Var& kv, const AttentionOptions& options, const Var& mask = {},
-                          int pairs = 1, int pair = 0);
-
 }  // namespace foldgrad

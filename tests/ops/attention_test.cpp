@@ -24,32 +24,6 @@ OpCase packed_case(const Sizes& s, const AttentionOptions& options, bool masked,
   return c;
 }
 
-OpCase packed_keys_case(const Sizes& s, const AttentionOptions& options, bool masked, bool large = false) {
-  OpCase c{
-      .label = fmt::format("{} x {} queries, {} keys, {} heads of {}", s.batch, s.queries, s.keys, s.heads, s.width),
-      .operands = {randn({s.batch, s.queries, s.heads * s.width}, 1),
-                   randn({s.batch, s.keys, 2 * s.heads * s.width}, 2)},
-      .f = [=](const std::vector<Var>& v) { return attention_packed_keys(v[0], v[1], options, masked ? v[2] : Var()); },
-      .large = large};
-  if (masked) c.operands.push_back(random_mask(s.batch, s.keys, 4));
-  return c;
-}
-
-// Of two layers of a decoder that look at pairs 2 and 0 of three: nobody reads pair 1.
-OpCase pairs_case(const Sizes& s, const AttentionOptions& options, bool large = false) {
-  OpCase c{.label = fmt::format("pairs of {} x {} queries, {} keys, {} heads of {}", s.batch, s.queries, s.keys,
-                                s.heads, s.width),
-           .operands = {randn({s.batch, s.queries, s.heads * s.width}, 1),
-                        randn({s.batch, s.keys, 3 * 2 * s.heads * s.width}, 2), random_mask(s.batch, s.keys, 4)},
-           .f =
-               [=](const std::vector<Var>& v) {
-                 const Var first = attention_packed_keys(v[0], v[1], options, v[2], 3, 2);
-                 return attention_packed_keys(first, v[1], options, v[2], 3, 0);
-               },
-           .large = large};
-  return c;
-}
-
 Var zeros(Tape& t, Shape shape, DType dtype = DType::f32) { return t.constant(Tensor::zeros(shape, dtype)); }
 
 // Around the tiles of CUDA, 32 by 32 and 32 columns. Around the CPU's blocks, up to 80 by 80, see EqualsTheFormulas.
@@ -136,40 +110,6 @@ const RegisterOp kAttentionPacked({
                 "f32 [1, 2] on cpu",
                 [](Tape& t) {
                   attention_packed(zeros(t, {1, 2, 6}), with(1), zeros(t, {1, 2}));
-                }}},
-    .f32_roundoffs = 1000,
-    .bf16_roundoffs = 16,
-});
-
-const RegisterOp kAttentionPackedKeys({
-    .name = "attention_packed_keys",
-    .cases = {packed_keys_case({2, 2, 3, 2, 2}, with(2, true, 0.3), true),
-              packed_keys_case({1, 1, 1, 1, 1}, with(1), false), packed_keys_case({2, 4, 2, 1, 3}, with(1), false),
-              packed_keys_case({1, 0, 3, 1, 2}, with(1), false), packed_keys_case({1, 2, 0, 1, 2}, with(1), false),
-              packed_keys_case({1, 33, 31, 2, 16}, with(2), true, true), pairs_case({2, 2, 3, 2, 2}, with(2)),
-              pairs_case({1, 33, 31, 2, 16}, with(2), true)},
-    .errors = {{"attention_packed_keys: kv must have 3 axes (batch, position, columns), got f32 [1, 2, 3, 6] on cpu",
-                [](Tape& t) {
-                  attention_packed_keys(zeros(t, {1, 2, 3}), zeros(t, {1, 2, 3, 6}), with(1));
-                }},
-               {"attention_packed_keys: kv must be f32 [1, 5, 8] on cpu, to go with q, which is f32 [1, 2, 4] on cpu, "
-                "got f32 [1, 5, 4] on cpu",
-                [](Tape& t) {
-                  attention_packed_keys(zeros(t, {1, 2, 4}), zeros(t, {1, 5, 4}), with(1));
-                }},
-               {"attention_packed_keys: mask must be u8 [1, 3] on cpu, to go with kv, which is f32 [1, 3, 4] on cpu, "
-                "got f32 [1, 2] on cpu",
-                [](Tape& t) {
-                  attention_packed_keys(zeros(t, {1, 2, 2}), zeros(t, {1, 3, 4}), with(1), zeros(t, {1, 2}));
-                }},
-               {"attention_packed_keys: kv must be f32 [1, 3, 12] on cpu, to go with q, which is f32 [1, 2, 2] on cpu, "
-                "got f32 [1, 3, 8] on cpu",
-                [](Tape& t) {
-                  attention_packed_keys(zeros(t, {1, 2, 2}), zeros(t, {1, 3, 8}), with(1), Var(), 3, 2);
-                }},
-               {"attention_packed_keys: pair must be in [0, 2), got 2",
-                [](Tape& t) {
-                  attention_packed_keys(zeros(t, {1, 2, 2}), zeros(t, {1, 3, 8}), with(1), Var(), 2, 2);
                 }}},
     .f32_roundoffs = 1000,
     .bf16_roundoffs = 16,
