@@ -235,6 +235,10 @@ if(NOT FOLDGRAD_SANITIZE)
     set_tests_properties(node_order PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${foldgrad_test_timeout} PROCESSORS 2)
   endif()
 
+  add_test(NAME book COMMAND sh ${PROJECT_SOURCE_DIR}/tests/python/run.sh ${PROJECT_SOURCE_DIR}/tests/book/course_test.py)
+  set_tests_properties(book PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${foldgrad_test_timeout} ENVIRONMENT
+    "FOLDGRAD_SOURCE_DIR=${PROJECT_SOURCE_DIR};FOLDGRAD_TINY=$<TARGET_FILE:tiny>;FOLDGRAD_COMPILER=${CMAKE_CXX_COMPILER}")
+
   add_test(NAME readme COMMAND sh ${PROJECT_SOURCE_DIR}/tests/python/run.sh
            ${PROJECT_SOURCE_DIR}/tests/readme/readme_test.py)
   set_tests_properties(readme PROPERTIES

@@ -1,0 +1,79 @@
+"""docs/engine.md holds: its programs compile and print what it says, its excerpts stand in book/tiny.cpp, and its
+pictures are those that book/pictures.cpp draws.
+
+A block of C++ that begins with "// NAME.cpp" is a program, and the text after it what it prints. Any other is an
+excerpt. Numbers may differ in digits that the functions of another C library may round differently.
+"""
+import math
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT, TINY = Path(os.environ["FOLDGRAD_SOURCE_DIR"]), os.environ["FOLDGRAD_TINY"]
+COMPILER = os.environ["FOLDGRAD_COMPILER"]
+PAGE = (ROOT / "docs/engine.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.M | re.S)
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]\d+)?")
+
+
+def printed_by(source, directory, *arguments):
+    program = os.path.join(directory, "program")
+    subprocess.run([COMPILER, "-std=c++20", "-O0", f"-I{ROOT}", source, "-o", program], check=True)
+    return subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout
+
+
+class Course(unittest.TestCase):
+    maxDiff = None
+
+    def assert_alike(self, got, want, near):
+        """The same text, and numbers for which near(got, want) holds."""
+        self.assertEqual(NUMBER.sub("#", got), NUMBER.sub("#", want))
+        for line, wanted in zip(got.splitlines(), want.splitlines()):
+            for a, b in zip(NUMBER.findall(line), NUMBER.findall(wanted)):
+                self.assertTrue(a == b or near(float(a), float(b)), f"{line}\n  in place of\n{wanted}")
+
+    def test_tiny_prints_what_the_page_says(self):
+        printed = subprocess.run([TINY], check=True, capture_output=True, text=True).stdout
+        want = next(text for kind, text in BLOCKS if kind == "text")
+        # Losses and accuracies, and differences by their order of magnitude.
+        self.assert_alike(printed, want, lambda a, b: abs(a - b) < 0.05 if max(a, b) > 1e-5 and min(a, b) > 1e-5
+                          else min(a, b) > 0 and abs(math.log10(a / b)) < 1)
+
+    def test_programs_print_what_the_page_says(self):
+        programs = [(text, after) for (kind, text), (next_kind, after) in zip(BLOCKS, BLOCKS[1:])
+                    if kind == "cpp" and text.startswith("// ") and next_kind == "text"]
+        self.assertEqual([text.split("\n")[0] for text, _ in programs],
+                         ["// tape.cpp", "// softplus.cpp", "// lanes.cpp"])
+        self.assertLessEqual(programs[0][0].count("\n"), 60)
+        for text, want in programs:
+            with tempfile.TemporaryDirectory() as directory:
+                source = os.path.join(directory, "program.cpp")
+                Path(source).write_text(text, encoding="utf-8")
+                self.assertEqual(printed_by(source, directory), want)
+
+    def test_excerpts_stand_in_tiny(self):
+        tiny = (ROOT / "book/tiny.cpp").read_text(encoding="utf-8")
+        excerpts = [text for kind, text in BLOCKS if kind == "cpp" and not text.startswith("// ")]
+        self.assertGreater(len(excerpts), 2)
+        for text in excerpts:
+            self.assertIn(text, tiny)
+
+    def test_tiny_is_as_short_as_it_is_said_to_be(self):
+        self.assertLessEqual((ROOT / "book/tiny.cpp").read_text(encoding="utf-8").count("\n"), 500)
+
+    def test_pictures_are_drawn_from_tiny(self):
+        with tempfile.TemporaryDirectory() as directory:
+            printed_by(str(ROOT / "book/pictures.cpp"), directory, directory)
+            drawn = sorted(Path(directory).glob("*.svg"))
+            self.assertEqual(len(drawn), 3)
+            for picture in drawn:
+                self.assertIn(f"pictures/{picture.name}", PAGE)
+                committed = (ROOT / "docs/pictures" / picture.name).read_text(encoding="utf-8")
+                self.assert_alike(picture.read_text(encoding="utf-8"), committed, lambda a, b: abs(a - b) < 0.2)
+
+
+if __name__ == "__main__":
+    unittest.main()
