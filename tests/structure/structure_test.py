@@ -1,5 +1,7 @@
 """The tree keeps the rules of rules.py, and each rule is one that can be broken."""
 import os
+import re
+import subprocess
 import unittest
 from pathlib import Path
 
@@ -20,6 +22,19 @@ class Structure(unittest.TestCase):
         files = sources()
         self.assertGreater(len(files), 500)
         self.assertEqual(rules.violations(files), [])
+
+    def test_links_of_documents_lead_to_files(self):
+        pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+        links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)\s#]+)[^)]*\)", page.read_text())
+                 if "://" not in link]
+        self.assertGreater(len(links), 100)
+        self.assertEqual([f"{page.relative_to(ROOT)}: {link}" for page, link in links
+                          if not (page.parent / link).exists()], [])
+
+    def test_the_house_can_be_measured(self):
+        printed = subprocess.run([ROOT / "scripts/house"], check=True, capture_output=True, text=True).stdout
+        for row in (r"\| `engine/` \| \d+ \| [\d,]+ \|", r"\| lines of tests \| [\d,]+ \|", r"\| \*\*two hours\*\* \| "):
+            self.assertRegex(printed, row)
 
     def with_line(self, path, line):
         files = sources()
