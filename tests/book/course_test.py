@@ -64,6 +64,14 @@ class Course(unittest.TestCase):
     def test_tiny_is_as_short_as_it_is_said_to_be(self):
         self.assertLessEqual((ROOT / "book/tiny.cpp").read_text(encoding="utf-8").count("\n"), 500)
 
+    def test_tags_are_those_of_the_engine(self):
+        table = (ROOT / "docs/equations.md").read_text(encoding="utf-8")
+        equations = set(re.findall(r"^\| ([A-Z]+-\d+) \|", table, re.M))
+        for page in ("book/tiny.cpp", "docs/engine.md"):
+            tags = set(re.findall(r"\[([A-Z]+-\d+)\]", (ROOT / page).read_text(encoding="utf-8")))
+            self.assertGreater(len(tags), 3)
+            self.assertEqual(tags - equations, set())
+
     def test_pictures_are_drawn_from_tiny(self):
         with tempfile.TemporaryDirectory() as directory:
             printed_by(str(ROOT / "book/pictures.cpp"), directory, directory)
