@@ -104,7 +104,7 @@ bool Tape::wants_grad(const std::vector<Var>& operands) const {
          std::any_of(operands.begin(), operands.end(), [&](const Var& v) { return slots_[v.id_].wants_grad; });
 }
 
-Var Tape::add_node(Tensor y, const std::vector<Var>& operands, std::unique_ptr<Node> node) {
+Var Tape::add_node(Tensor y, const std::vector<Var>& operands, std::shared_ptr<Node> node) {
   const Var out = add_value(std::move(y), true, true);
   node->inputs_.reserve(operands.size());
   for (const Var& v : operands) node->inputs_.push_back(v.id_);

@@ -21,6 +21,10 @@ namespace foldgrad {
 
 class Tape;
 class NodeGrads;
+struct ChannelMap;  // of engine/graph, like the next three
+struct Description;
+struct Graph;
+struct GraphUse;
 
 // A trainable tensor. Its gradient outlives the tape: backward passes add to it until zero_grad().
 struct Parameter {
@@ -59,18 +63,21 @@ class Var {
 //   struct ScaleNode {
 //     double s;
 //     const char* name() const { return "scale"; }
-//     std::vector<double> arguments() const { return {s}; }  // left out where there are none
 //     void backward(NodeGrads& grads);
 //   };
+//
+// and, where readers of the recording (engine/graph) have to know more, describe() or passes() as below.
 class Node {
  public:
   virtual ~Node() = default;
   virtual const char* name() const = 0;
-  // The numbers that the operation was called with besides its operands, where who reads the graph must know them:
-  // axes, padding, factors, probabilities. Each node says which.
-  virtual std::vector<double> arguments() const = 0;
   // Contributes to the gradient of every operand for which grads.out() gives a place.
   virtual void backward(NodeGrads& grads) = 0;
+
+  virtual void describe(Description& description) const = 0;
+  // Moves `map`, which is pending at operand use.operand, to the result: f(map(x)) = map'(f(x)). Returns an empty text,
+  // or the reason why that cannot be done.
+  virtual std::string passes(const Graph& graph, const GraphUse& use, ChannelMap& map) const = 0;
 
   const std::vector<int>& inputs() const { return inputs_; }  // ids of the operands
   int output() const { return output_; }
@@ -88,11 +95,14 @@ class NodeOf final : public Node {
  public:
   explicit NodeOf(Op op) : op_(std::move(op)) {}
   const char* name() const override { return op_.name(); }
-  std::vector<double> arguments() const override {
-    if constexpr (requires { op_.arguments(); }) return op_.arguments();
-    return {};
-  }
   void backward(NodeGrads& grads) override { op_.backward(grads); }
+  void describe(Description& description) const override {
+    if constexpr (requires { op_.describe(description); }) op_.describe(description);
+  }
+  std::string passes(const Graph& graph, const GraphUse& use, ChannelMap& map) const override {
+    if constexpr (requires { op_.passes(graph, use, map); }) return op_.passes(graph, use, map);
+    return std::string(name()) + " is not linear";
+  }
 
  private:
   Op op_;
@@ -126,7 +136,7 @@ class Tape {
   Var record(Tensor y, const std::vector<Var>& operands, Op op) {
     check_operands(op.name(), operands);
     if (!wants_grad(operands)) return finished(constant(std::move(y)), op.name());
-    return add_node(std::move(y), operands, std::make_unique<NodeOf<Op>>(std::move(op)));
+    return add_node(std::move(y), operands, std::make_shared<NodeOf<Op>>(std::move(op)));
   }
 
   // Adds dy * d(y)/d(v) to the gradient of every variable and parameter v. Without dy, y must have one element, and dy
@@ -165,8 +175,8 @@ class Tape {
   // Called with every operation that is recorded and its result, which the tape itself does not keep.
   void observe(std::function<void(const Node&, const Tensor&)> observer) { observer_ = std::move(observer); }
 
-  // The recorded graph, for the folding pass and the memory table.
-  const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }
+  // The recorded operations. A Node may be kept; its scope() lives as long as the tape.
+  const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
   const Parameter* parameter_of(int id) const { return slots_[id].parameter; }  // null when it is none
   const Shape& shape_of(int id) const { return slots_[id].shape; }
   int values() const { return int(slots_.size()); }
@@ -188,7 +198,7 @@ class Tape {
 
   Var known_or_new(Parameter& parameter, Tensor value, std::unordered_map<const Parameter*, int>& known);
   Var add_value(Tensor value, bool wants_grad, bool produced, Parameter* parameter = nullptr);
-  Var add_node(Tensor y, const std::vector<Var>& operands, std::unique_ptr<Node> node);
+  Var add_node(Tensor y, const std::vector<Var>& operands, std::shared_ptr<Node> node);
   Var finished(Var y, const char* op) const;  // y, after the check for finite values
   void check_operands(const char* op, const std::vector<Var>& operands) const;
   void check_variable(const char* call, const Var& variable) const;
@@ -202,7 +212,7 @@ class Tape {
   bool consumed_ = false;  // backward has run
   unsigned generation_ = 0;
   std::vector<Slot> slots_;
-  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<std::shared_ptr<Node>> nodes_;
   std::unique_ptr<LateTotals> late_;  // since the first backward
   std::unordered_map<const Parameter*, int> parameters_, rounded_;
   const RoundedValues* lent_ = nullptr;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/graph/description.h"
+
 namespace foldgrad {
 namespace {
 
@@ -18,16 +20,17 @@ LayerResults layer_results(Model& model, const NamedTensors& inputs, DType dtype
   std::map<int, std::string> place_of;  // by value
   Tape tape;
   tape.observe([&](const Node& node, const Tensor& y) {
-    const std::string kind = node.name();
+    const auto d = Description::of(node);
     std::string place;
-    if (kind == "linear") {
+    if (d.weight >= 0 && tape.shape_of(node.inputs()[d.weight]).rank() == 2) {
       place = node.scope() + " " + std::to_string(count[node.scope()]++);
-      if (const Parameter* weight = tape.parameter_of(node.inputs()[1])) all.places.emplace(weight->name, place);
-    } else if (kind == "bias_activation" && place_of.count(node.inputs()[0])) {
+      if (const Parameter* weight = tape.parameter_of(node.inputs()[d.weight])) all.places.emplace(weight->name, place);
+    } else if (d.weight < 0 && d.bias >= 0 && place_of.count(node.inputs()[0])) {
       place = place_of[node.inputs()[0]];
-    } else if (kind == "bias_dropout_residual" && place_of.count(node.inputs()[0])) {
-      all.results.erase(place_of[node.inputs()[0]]);  // the bias is lost in a sum, and a rescaled stream differs
-      return;
+      if (!d.streams.empty()) {
+        all.results.erase(place);  // the bias is lost in a sum, and a rescaled stream differs
+        return;
+      }
     } else {
       return;
     }

@@ -126,7 +126,7 @@ void Folding::apply(const LinearFold& fold) {
       for (int node : fold.nodes) give_operand(node, 2, fold.bias);
     }
   }
-  const bool scales = std::ranges::any_of(fold.maps, [](const PendingMap& w) { return w.map.scales(); });
+  const bool scales = std::ranges::any_of(fold.maps, [](const ChannelMap& w) { return w.map.scales(); });
   // A weight that is not scaled may be read by others; multiplying it by ones would do no harm, but say too much.
   fold_columns(scales ? W : W.clone(), b, fold.maps);
 }

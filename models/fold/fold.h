@@ -15,9 +15,8 @@
 #pragma once
 #include <set>
 
+#include "engine/graph/graph.h"
 #include "engine/named_tensors.h"
-#include "models/fold/graph.h"
-#include "ops/affine/affine_map.h"
 
 namespace foldgrad {
 
@@ -27,10 +26,8 @@ struct FoldSite {
   std::string name;  // the scope of its operations
   bool offline = true;
   AffineMap map;
-  // The operations that it consists of at inference, and their arguments, as GraphNode::parts and arguments. Where
-  // others are recorded in its place it is not folded; nor is it without any.
+  // GraphNode::parts at inference. A site that was recorded otherwise is not folded, nor is one without parts.
   std::string recording = "";
-  std::vector<double> arguments = {};
 };
 
 struct FoldOptions {

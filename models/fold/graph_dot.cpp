@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "models/fold/layers.h"
-
 namespace foldgrad {
 namespace {
 
@@ -32,7 +30,7 @@ Look look_of(const TitledGraph& g, int n) {
   std::string weights;
   for (std::size_t k = 0; k < node.operands.size(); ++k)
     if (const std::string& name = g.graph.parameter(n, int(k)); !name.empty()) weights += "\\n" + escaped(name);
-  const bool layer = is_layer(node) || node.kind == "embedding";
+  const bool layer = node.description.weight >= 0 || node.description.table >= 0;
   return {escaped(node.kind) + weights, layer ? "lightsteelblue1" : "white"};
 }
 

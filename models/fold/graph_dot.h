@@ -2,7 +2,7 @@
 #pragma once
 #include <map>
 
-#include "models/fold/graph.h"
+#include "engine/graph/graph.h"
 
 namespace foldgrad {
 

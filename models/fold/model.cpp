@@ -51,7 +51,6 @@ FoldSite fold_site(Normalizer& norm, DType dtype, Device device) {
   const Graph alone = graph_of(tape, {norm.apply(x, {})}, {norm.site()});
   if (alone.nodes.empty()) return site;  // x itself
   site.recording = alone.nodes[0].parts;
-  site.arguments = alone.nodes[0].arguments;
   return site;
 }
 

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "engine/contains.h"
-#include "models/fold/layers.h"
 
 namespace foldgrad {
 namespace {
@@ -16,16 +15,25 @@ struct Bias {
   int node = -1;     // that adds it
 };
 
-// The layer's own, or what the only operation that reads its result adds to it.
+// The layer's own, which folding may have given it, or the one that the only reader of its result adds first.
 Bias bias_of(const Graph& graph, int layer) {
   const GraphNode& node = graph.nodes[layer];
   if (node.operands.size() > 2) return {graph.parameter(layer, 2), layer};
-  if (activates(node)) return {};
+  if (node.description.activates) return {};
   const auto uses = graph.uses(node.result);
   if (uses.size() != 1 || uses[0].operand != 0 || graph.returned(node.result)) return {};
-  const std::string& kind = graph.nodes[uses[0].node].kind;
-  if (kind != "add_bias" && kind != "bias_activation" && kind != "bias_dropout_residual") return {};
-  return {graph.parameter(uses[0].node, 1), uses[0].node};
+  const Description& reader = graph.nodes[uses[0].node].description;
+  if (reader.weight >= 0 || reader.bias < 0) return {};
+  return {graph.parameter(uses[0].node, reader.bias), uses[0].node};
+}
+
+// The other term of a sum, whose stream `use` is.
+int branch_of(const GraphUse& use) { return use.operand == 0 ? 1 : 0; }
+
+// True for a product with a matrix, not for a convolution.
+bool is_linear(const Graph& graph, int node) {
+  const Description& d = graph.nodes[node].description;
+  return d.weight >= 0 && graph.shape({node, d.weight}).rank() == 2;
 }
 
 std::string without_suffix(const std::string& name, const std::string& suffix) {
@@ -36,7 +44,7 @@ class Walk {
  public:
   Walk(const FoldState& state, int site) : state_(state), graph_(state.graph), site_(site) {}
 
-  void follow(int value, const PendingMap& pending) {
+  void follow(int value, const ChannelMap& pending) {
     if (graph_.returned(value)) refuse("the result", "what is returned must stay as it is");
     for (const GraphUse& use : graph_.uses(value)) visit(use, pending);
   }
@@ -45,18 +53,18 @@ class Walk {
  private:
   struct Reached {
     int node;
-    std::vector<PendingMap> maps;
+    std::vector<ChannelMap> maps;
   };
 
   std::string edge(const std::string& to) const { return graph_.nodes[site_].scope + " -> " + to; }
   void refuse(const std::string& to, const std::string& reason) { plan_.refused.push_back({edge(to), reason}); }
   void refuse(const GraphUse& use, const std::string& reason) { refuse(graph_.describe(use), reason); }
 
-  void visit(const GraphUse& use, const PendingMap& pending);
-  void reach_layer(const GraphUse& use, PendingMap pending);
-  void reach_normalizer(const GraphUse& use, const PendingMap& pending);
-  void reach_sum(const GraphUse& use, const PendingMap& pending);
-  std::string rescale(const GraphUse& use, const PendingMap& pending);
+  void visit(const GraphUse& use, const ChannelMap& pending);
+  void reach_layer(const GraphUse& use, ChannelMap pending);
+  void reach_normalizer(const GraphUse& use, const ChannelMap& pending);
+  void reach_sum(const GraphUse& use, const ChannelMap& pending);
+  std::string rescale(const GraphUse& use, const ChannelMap& pending);
   void finish_weight(const std::string& weight);
   bool finish_bias(LinearFold& fold, bool alone);
 
@@ -68,36 +76,33 @@ class Walk {
   std::size_t tied_ = 0;  // refusals of weights that something else reads
 };
 
-void Walk::visit(const GraphUse& use, const PendingMap& pending) {
+void Walk::visit(const GraphUse& use, const ChannelMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
-  if (is_layer(node)) return reach_layer(use, pending);
+  if (node.description.weight >= 0) return reach_layer(use, pending);
   if (node.kind == kNormalizer) return reach_normalizer(use, pending);
-  if (node.kind == "add" || node.kind == "bias_dropout_residual") return reach_sum(use, pending);
-  PendingMap next = pending;
-  const std::string reason = propagate(graph_, use, next);
+  if (!node.description.streams.empty()) return reach_sum(use, pending);
+  ChannelMap next = pending;
+  const std::string reason = node.operation->passes(graph_, use, next);
   if (!reason.empty()) return refuse(use, reason);
   follow(node.result, next);
 }
 
-void Walk::reach_layer(const GraphUse& use, PendingMap pending) {
+void Walk::reach_layer(const GraphUse& use, ChannelMap pending) {
   const GraphNode& node = graph_.nodes[use.node];
   if (use.operand != 0) return refuse(use, "it is the weight there, or the bias");
   if (graph_.parameter(use.node, 1).empty()) return refuse(use, "its weight is not a parameter");
   if (pending.place.axis != graph_.values[node.operands[0]].shape.rank() - 1)
     return refuse(use, "it does not multiply the axis of the channels");
-  if (is_convolution(node)) {
-    if (pads(node) && pending.map.adds())
-      return refuse(use, "the convolution pads with zeros, where the map would give B");
-    const Shape& weight = graph_.values[node.operands[1]].shape;  // [out, channels, kernel height, kernel width]
-    const std::int64_t kernel = weight[2] * weight[3];
-    pending.place = {pending.place.axis, pending.place.offset * kernel, pending.place.repeat * kernel};
-  }
+  if (node.description.pads && pending.map.adds())
+    return refuse(use, "the convolution pads with zeros, where the map would give B");
+  const std::int64_t kernel = graph_.values[node.operands[1]].shape.stride(1);  // 1 without one
+  pending.place = {pending.place.axis, pending.place.offset * kernel, pending.place.repeat * kernel};
   for (Reached& r : reached_)
     if (r.node == use.node) return r.maps.push_back(pending);
   reached_.push_back({use.node, {pending}});
 }
 
-void Walk::reach_normalizer(const GraphUse& use, const PendingMap& pending) {
+void Walk::reach_normalizer(const GraphUse& use, const ChannelMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
   const auto found = state_.sites.find(node.scope);
   if (found == state_.sites.end() || use.operand != 0) return refuse(use, "it is not a site that folding knows");
@@ -115,13 +120,11 @@ void Walk::reach_normalizer(const GraphUse& use, const PendingMap& pending) {
   plan_.compositions.push_back({next.name, std::move(both)});
 }
 
-void Walk::reach_sum(const GraphUse& use, const PendingMap& pending) {
+void Walk::reach_sum(const GraphUse& use, const ChannelMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
-  const bool fused = node.kind == "bias_dropout_residual";
-  if (fused && node.arguments[0] != 0)
-    return refuse(use, "dropout was recorded, so this is a forward pass in training");
-  if (fused && use.operand != 2) return refuse(use, "it is the branch of a sum");
-  if (!fused && node.operands[0] == node.operands[1]) return refuse(use, "it is both parts of a sum");
+  if (node.description.dropout != 0) return refuse(use, "dropout was recorded, so this is a forward pass in training");
+  if (!contains(node.description.streams, use.operand)) return refuse(use, "it is the branch of a sum");
+  if (node.operands[branch_of(use)] == node.operands[use.operand]) return refuse(use, "it is both parts of a sum");
   std::string reason = "a sum, and so whatever reads the stream behind it, needs the map itself";
   if (state_.options.rescale_stream) {
     reason = rescale(use, pending);
@@ -131,7 +134,7 @@ void Walk::reach_sum(const GraphUse& use, const PendingMap& pending) {
   if (node.operands[use.operand] != graph_.nodes[site_].result)
     return refuse(use, "a sum, but not of the normalizer's own result");
   const auto sums = std::ranges::count_if(graph_.nodes, [&](const GraphNode& other) {
-    return other.scope == node.scope && (other.kind == "add" || other.kind == "bias_dropout_residual");
+    return other.scope == node.scope && !other.description.streams.empty();
   });
   if (sums != 1) return refuse(use, "a sum, and its scope has another, so that the map could not be placed");
   plan_.residuals.push_back(node.scope);
@@ -139,26 +142,25 @@ void Walk::reach_sum(const GraphUse& use, const PendingMap& pending) {
 }
 
 // [FOLD-5]. Empty when that is possible, and then planned.
-std::string Walk::rescale(const GraphUse& use, const PendingMap& pending) {
+std::string Walk::rescale(const GraphUse& use, const ChannelMap& pending) {
   const GraphNode& node = graph_.nodes[use.node];
-  const bool fused = node.kind == "bias_dropout_residual";
   if (pending.map.centered) return "the stream cannot be rescaled: the map mixes the channels";
   if (!pending.whole(graph_.values[node.result].shape)) return "the stream cannot be rescaled: not all of it is mapped";
   for (std::int64_t c = 0; c < pending.map.channels(); ++c)
     if (const double a = std::abs(pending.map.A[c]); !(a >= 1e-30 && a <= 1e30))
       return fmt::format("the stream cannot be rescaled: it would be divided by A = {:.3g} in channel {}",
                          pending.map.A[c], c);
-  const int branch = node.operands[fused ? 0 : 1 - use.operand], linear = graph_.producer(branch);
-  if (linear < 0 || graph_.nodes[linear].kind != "linear" || graph_.uses(branch).size() != 1 || graph_.returned(branch))
+  const int branch = node.operands[branch_of(use)], linear = graph_.producer(branch);
+  if (linear < 0 || !is_linear(graph_, linear) || graph_.uses(branch).size() != 1 || graph_.returned(branch))
     return "the stream cannot be rescaled: what is added to it is not of a linear layer alone";
   const std::string &weight = graph_.parameter(linear, 1), bias = bias_of(graph_, linear).name;
-  const bool own =
-      !weight.empty() && graph_.uses_of(weight).size() == 1 &&
-      (bias.empty() ? !fused && graph_.nodes[linear].operands.size() == 2 : graph_.uses_of(bias).size() == 1);
+  const bool own = !weight.empty() && graph_.uses_of(weight).size() == 1 &&
+                   (bias.empty() ? node.description.bias < 0 && graph_.nodes[linear].operands.size() == 2
+                                 : graph_.uses_of(bias).size() == 1);
   const bool read = std::ranges::any_of(reached_, [&](const Reached& r) { return r.node == linear; });
   if (!own || read) return "the stream cannot be rescaled: " + weight + " is read elsewhere, or reads it itself";
   Walk beyond = *this;
-  PendingMap next = pending;
+  ChannelMap next = pending;
   if (!bias.empty())
     for (std::int64_t c = 0; c < next.map.channels(); ++c)
       next.map.B[c] += state_.parameters.at(bias).data<double>()[c];
@@ -197,7 +199,7 @@ void Walk::finish_weight(const std::string& weight) {
     fold.nodes.push_back(r.node);
   }
   const auto any = [&](bool (AffineMap::*what)() const) {
-    return std::ranges::any_of(fold.maps, [&](const PendingMap& w) { return (w.map.*what)(); });
+    return std::ranges::any_of(fold.maps, [&](const ChannelMap& w) { return (w.map.*what)(); });
   };
   const auto uses = graph_.uses_of(weight);
   const auto other = std::ranges::find_if(

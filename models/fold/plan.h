@@ -2,7 +2,7 @@
 #pragma once
 #include <optional>
 
-#include "models/fold/propagate.h"
+#include "models/fold/fold.h"
 
 namespace foldgrad {
 
@@ -11,7 +11,7 @@ struct LinearFold {
   std::string weight, bias;  // the bias is created when there is none of this name
   std::string copy;          // of the weight, which is to be changed in its place; empty: none
   std::vector<int> nodes;    // that read the copy, or get the bias
-  std::vector<PendingMap> maps;
+  std::vector<ChannelMap> maps;
 };
 
 struct Composition {

@@ -1,7 +1,6 @@
-// [FOLD-3]: what stands before a normalizer, and how its recording is known.
+// [FOLD-3]: the layer or table before a normalizer; and the check that a normalizer was recorded as its site says.
 #include <algorithm>
 
-#include "models/fold/layers.h"
 #include "models/fold/plan.h"
 
 namespace foldgrad {
@@ -19,7 +18,7 @@ std::string unknown_recording(const FoldState& state, int n) {
   const GraphNode& node = graph.nodes[n];
   const FoldSite& site = state.sites.at(node.scope);
   const bool known = !site.recording.empty();
-  if (known && node.arguments != site.arguments) return "it was recorded in training, where it has statistics";
+  if (known && node.description.training) return "it was recorded in training, where it has statistics";
   if (!known || node.parts != site.recording) return "its recording is not one that folding knows: " + node.parts;
   const auto applied = std::ranges::count_if(
       graph.nodes, [&](const GraphNode& other) { return other.kind == kNormalizer && other.scope == node.scope; });
@@ -41,27 +40,28 @@ std::optional<BackwardFold> plan_backward(const FoldState& state, int node) {
     const int p = graph.producer(value);
     if (p < 0 || graph.uses(value).size() != 1 || graph.returned(value)) return std::nullopt;
     const GraphNode& producer = graph.nodes[p];
-    const std::string& kind = producer.kind;
-    const Shape &from = graph.values[producer.operands[0]].shape, &to = graph.values[producer.result].shape;
+    const Description& d = producer.description;
+    const bool only_bias = d.weight < 0 && d.bias >= 0 && !d.activates && d.streams.empty();
     value = producer.operands[0];
-    if (kind == "reshape" && to[-1] % C == 0 && from[-1] % C == 0) {
+    if (d.activates) {
+      return std::nullopt;
+    } else if (d.numbers != Description::Numbers::computed) {
+      if (graph.values[value].shape[-1] % C != 0 || graph.result_shape(p)[-1] % C != 0) return std::nullopt;
       moved = true;
-    } else if (kind == "permute" && int(producer.arguments.back()) == to.rank() - 1) {
-      moved = true;
-    } else if (kind == "add_bias" && fold.bias.empty() && read_once(graph, p, 1)) {
-      fold.bias = graph.parameter(p, 1);
-    } else if (kind == "learned_positions" && !moved && fold.positions.empty() && read_once(graph, p, 1)) {
-      fold.positions = graph.parameter(p, 1);
-    } else if (is_layer(producer) && !activates(producer) && read_once(graph, p, 1) && fold.positions.empty()) {
-      fold.weight = graph.parameter(p, 1);
+    } else if (only_bias && fold.bias.empty() && read_once(graph, p, d.bias)) {
+      fold.bias = graph.parameter(p, d.bias);
+    } else if (d.positions >= 0 && !moved && fold.positions.empty() && read_once(graph, p, d.positions)) {
+      fold.positions = graph.parameter(p, d.positions);
+    } else if (d.weight >= 0 && read_once(graph, p, d.weight) && fold.positions.empty()) {
+      fold.weight = graph.parameter(p, d.weight);
       fold.linear = p;
       if (producer.operands.size() == 2) return fold;
       if (!fold.bias.empty() || !read_once(graph, p, 2)) return std::nullopt;
       fold.bias = graph.parameter(p, 2);
       return fold;
-    } else if (kind == "embedding" && !moved && fold.bias.empty() && read_once(graph, p, 0)) {
-      fold.weight = graph.parameter(p, 0);
-      fold.scale = producer.arguments[0];
+    } else if (d.table >= 0 && !moved && fold.bias.empty() && read_once(graph, p, d.table)) {
+      fold.weight = graph.parameter(p, d.table);
+      fold.scale = d.scale;
       return fold;
     } else {
       return std::nullopt;

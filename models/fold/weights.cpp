@@ -16,11 +16,11 @@ void apply_map(double* x, std::int64_t stride, const AffineMap& map, double add)
 
 }  // namespace
 
-void fold_columns(const Tensor& W, const Tensor& b, const std::vector<PendingMap>& maps) {
+void fold_columns(const Tensor& W, const Tensor& b, const std::vector<ChannelMap>& maps) {
   const std::int64_t out = W.shape()[0], columns = out ? W.size() / out : 0;
   for (std::int64_t o = 0; o < out; ++o) {
     double* row = W.data<double>() + o * columns;
-    for (const PendingMap& w : maps) {
+    for (const ChannelMap& w : maps) {
       const std::int64_t C = w.map.channels(), repeat = w.place.repeat;
       for (std::int64_t r = 0; r < repeat; ++r) {
         double* first = row + w.place.offset + r;

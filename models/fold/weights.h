@@ -6,7 +6,7 @@ namespace foldgrad {
 
 // b + W B and W diag(A), for the columns of W [out, ...] at the maps' places. b: [out] or undefined; it is written
 // first, from the old W. [FOLD-1] [FOLD-2]
-void fold_columns(const Tensor& W, const Tensor& b, const std::vector<PendingMap>& maps);
+void fold_columns(const Tensor& W, const Tensor& b, const std::vector<ChannelMap>& maps);
 
 // diag(A) W for rows of W [out, in], whose channel is row mod C. [FOLD-3]
 void fold_rows(const Tensor& W, const AffineMap& map);

@@ -2,7 +2,7 @@
 #pragma once
 #include <variant>
 
-#include "ops/affine/affine_map.h"
+#include "engine/graph/channel_map.h"
 #include "ops/rms_norm/rms_norm.h"
 
 namespace foldgrad {

@@ -1,5 +1,6 @@
 #include "ops/activation/activation.h"
 
+#include "engine/graph/description.h"
 #include "ops/activation/activation_kernels.h"
 
 namespace foldgrad {
@@ -41,6 +42,10 @@ struct BiasActivationNode {
                                         .activation = activation};
       FOLDGRAD_RUN(saved.device(), activation, p);
     });
+  }
+  void describe(Description& d) const {
+    d.bias = 1;
+    d.activates = true;
   }
 };
 

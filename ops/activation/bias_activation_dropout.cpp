@@ -20,7 +20,6 @@ struct BiasActivationDropoutNode {
   Tensor x, bias;
 
   const char* name() const { return kOp; }
-  std::vector<double> arguments() const { return {p}; }
 
   void backward(NodeGrads& grads) {
     dispatch_floating(kOp, x.dtype(), [&]<class T>(Type<T>) {

@@ -1,5 +1,6 @@
 #include "ops/arithmetic/arithmetic.h"
 
+#include "engine/graph/graph.h"
 #include "ops/arithmetic/arithmetic_kernels.h"
 #include "ops/total/total.h"
 
@@ -22,6 +23,7 @@ struct AddNode {
     grads.pass_dy(0);  // [AR-1]
     grads.pass_dy(1);
   }
+  void describe(Description& d) const { d.streams = {0, 1}; }
 };
 
 struct SubNode {
@@ -47,14 +49,21 @@ struct MulNode {
       FOLDGRAD_RUN(a.device(), arithmetic, p);
     });
   }
+  std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
+    if (map.map.centered) return "an elementwise product does not commute with a map that mixes channels";
+    return map.map.adds() ? "an elementwise product changes B; its zeros would stay zeros, where the map gives B" : "";
+  }
 };
 
 struct ScaleNode {
   double s;
 
   const char* name() const { return "scale"; }
-  std::vector<double> arguments() const { return {s}; }
   void backward(NodeGrads& grads) { scaled_dy(grads, 0, s); }
+  std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
+    for (double& b : map.map.B) b *= s;
+    return "";
+  }
 };
 
 struct AddBiasNode {
@@ -71,6 +80,7 @@ struct AddBiasNode {
       });
     grads.pass_dy(0);  // [AR-5]
   }
+  void describe(Description& d) const { d.bias = 1; }
 };
 
 template <class Formula>

@@ -1,5 +1,6 @@
 #include "ops/cast/cast.h"
 
+#include "engine/graph/graph.h"
 #include "ops/cast/cast_kernels.h"
 
 namespace foldgrad {
@@ -22,6 +23,8 @@ struct CastNode {
     const auto [dx, mode] = grads.place(0);
     run(dx, mode, grads.dy());
   }
+  void describe(Description& d) const { d.numbers = Description::Numbers::same; }
+  std::string passes(const Graph&, const GraphUse&, ChannelMap&) const { return ""; }
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "ops/channel_norm/channel_norm.h"
 
+#include "engine/graph/description.h"
 #include "ops/channel_norm/channel_norm_kernels.h"
 #include "ops/channel_norm/channel_statistics.h"
 
@@ -15,7 +16,7 @@ struct ChannelNormNode {
   std::shared_ptr<ChannelRecord> record;  // may be null
 
   const char* name() const { return "channel_norm"; }
-  std::vector<double> arguments() const { return {double(training)}; }
+  void describe(Description& d) const { d.training = training; }
 
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) { run<T>(grads); });

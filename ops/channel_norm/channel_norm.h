@@ -61,9 +61,9 @@
 // Sources: Yang et al., "Unified Normalization for Accelerating and Stabilizing Transformers" (2022), whose numbers the
 // UN tags are; the papers of the others. Derivations: docs/derivations/channel_norm.md.
 #pragma once
+#include "engine/graph/channel_map.h"
 #include "engine/named_tensors.h"
 #include "engine/tape.h"
-#include "ops/affine/affine_map.h"
 #include "ops/channel_norm/channel_norm_options.h"
 #include "ops/channel_norm/channel_record.h"
 

@@ -1,5 +1,6 @@
 #include "ops/concat/concat.h"
 
+#include "engine/graph/graph.h"
 #include "ops/concat/concat_kernels.h"
 
 namespace foldgrad {
@@ -23,7 +24,6 @@ struct ConcatNode {
   std::vector<std::int64_t> row_sizes;  // n_k inner of the operands
 
   const char* name() const { return "concat"; }
-  std::vector<double> arguments() const { return {double(axis)}; }
 
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
@@ -41,6 +41,12 @@ struct ConcatNode {
       });
     }
   }
+
+  std::string passes(const Graph& graph, const GraphUse& use, ChannelMap& map) const {
+    if (axis != map.place.axis) return "concat joins along an axis other than the channels";
+    for (int k = 0; k < use.operand; ++k) map.place.offset += graph.shape({use.node, k})[axis];
+    return "";
+  }
 };
 
 struct SliceNode {
@@ -48,7 +54,6 @@ struct SliceNode {
   std::int64_t begin;
 
   const char* name() const { return "slice"; }
-  std::vector<double> arguments() const { return {double(axis), double(begin)}; }
 
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
@@ -66,6 +71,10 @@ struct SliceNode {
                                  .zeros_before = add ? 0 : before,
                                  .zeros_after = add ? 0 : width - before - columns});
     });
+  }
+
+  std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
+    return axis == map.place.axis ? "slice cuts the channels" : "";
   }
 };
 

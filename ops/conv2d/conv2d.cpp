@@ -1,5 +1,6 @@
 #include "ops/conv2d/conv2d.h"
 
+#include "engine/graph/graph.h"
 #include "ops/conv2d/conv2d_checks.h"
 #include "ops/linear/linear.h"
 #include "ops/permute/permute.h"
@@ -12,13 +13,21 @@ struct UnfoldNode {
   Conv2dSizes s;
 
   const char* name() const { return "unfold"; }
-  std::vector<double> arguments() const { return {double(s.padding)}; }
 
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), grads.dy().dtype(), [&]<class T>(Type<T>) {
       const UnfoldBackward<T> p{.dx = grads.out<T>(0), .du = grads.dy().data<T>(), .s = s};
       FOLDGRAD_RUN(grads.dy().device(), unfold, p);
     });
+  }
+
+  // Row k of the result holds channels x height x width of a patch.
+  std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
+    if (s.padding != 0 && map.map.adds()) return "unfold pads with zeros, where the map would give B";
+    if (map.place.axis != 1) return "unfold cuts patches out of the channels";
+    const std::int64_t patch = s.kernel_height * s.kernel_width;
+    map.place = {2, map.place.offset * patch, map.place.repeat * patch};
+    return "";
   }
 };
 

@@ -1,6 +1,7 @@
 #include "ops/conv2d/conv2d_channels_last.h"
 
 #include "engine/accumulate.h"
+#include "engine/graph/description.h"
 #include "ops/activation/activation_kernels.h"
 #include "ops/conv2d/conv2d_checks.h"
 #include "ops/conv2d/conv2d_products.h"
@@ -19,13 +20,18 @@ struct Conv2dChannelsLastNode {
   Tensor saved, bias;  // for the activation: y, or z without the bias and the bias itself
 
   const char* name() const { return kName; }
-  // What padding puts between the pixels, and whether more than an affine map was computed.
-  std::vector<double> arguments() const { return {double(s.padding), activation ? 1. : 0.}; }
 
   void backward(NodeGrads& grads) {
     const Tensor dz = through_activation(grads);
     if (grads.wanted(0)) product(Conv2dPass::dx, grads.place(0), dz);
     if (grads.wanted(1)) product(Conv2dPass::dweight, grads.exact_place(1), dz);
+  }
+
+  void describe(Description& d) const {
+    d.weight = 1;
+    if (has_bias) d.bias = 2;
+    d.pads = s.padding != 0;
+    d.activates = activation.has_value();
   }
 
  private:

@@ -1,5 +1,6 @@
 #include "ops/dropout/dropout.h"
 
+#include "engine/graph/description.h"
 #include "ops/dropout/dropout_kernels.h"
 
 namespace foldgrad {
@@ -18,7 +19,6 @@ struct DropoutNode {
   Random random;
 
   const char* name() const { return "dropout"; }
-  std::vector<double> arguments() const { return {p}; }
 
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
@@ -27,6 +27,9 @@ struct DropoutNode {
           .dx = grads.out<T>(0), .dy = dy.data<T>(), .n = dy.size(), .mask = make_mask<compute_t<T>>(p, random)};
       FOLDGRAD_RUN(dy.device(), dropout, k);
     });
+  }
+  std::string passes(const Graph&, const GraphUse&, ChannelMap&) const {
+    return "dropout was recorded, so this is a forward pass in training";
   }
 };
 
@@ -43,8 +46,6 @@ struct BiasDropoutResidualNode {
   Tensor m;
 
   const char* name() const { return "bias_dropout_residual"; }
-  // With which probability an element of the branch is dropped, alone or with its sample.
-  std::vector<double> arguments() const { return {p + path_p - p * path_p}; }
 
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
@@ -60,6 +61,12 @@ struct BiasDropoutResidualNode {
         FOLDGRAD_RUN(dy.device(), dropout, k);
       });
     grads.pass_dy(2);  // [DO-5]
+  }
+
+  void describe(Description& d) const {
+    d.bias = 1;
+    d.streams = {2};
+    d.dropout = p + path_p - p * path_p;  // alone or with its sample
   }
 };
 

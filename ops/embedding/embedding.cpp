@@ -1,5 +1,6 @@
 #include "ops/embedding/embedding.h"
 
+#include "engine/graph/graph.h"
 #include "ops/embedding/embedding_kernels.h"
 
 namespace foldgrad {
@@ -13,7 +14,6 @@ struct EmbeddingNode {
   std::int64_t padding_id;
 
   const char* name() const { return op; }
-  std::vector<double> arguments() const { return {scale}; }
 
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
@@ -28,6 +28,18 @@ struct EmbeddingNode {
                                    .padding_id = padding_id};
       FOLDGRAD_RUN(dy.device(), embedding, p);
     });
+  }
+
+  void describe(Description& d) const {
+    d.table = 0;
+    d.scale = scale;
+  }
+  std::string passes(const Graph&, const GraphUse& use, ChannelMap& map) const {
+    if (use.operand != 0) return fmt::format("{} reads it as ids", op);
+    if (map.place.axis == 0) return fmt::format("{} selects channels", op);
+    map.place.axis += ids.shape().rank() - 1;
+    for (double& b : map.map.B) b *= scale;
+    return "";
   }
 };
 

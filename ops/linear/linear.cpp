@@ -1,6 +1,7 @@
 #include "ops/linear/linear.h"
 
 #include "engine/gemm/gemm.h"
+#include "engine/graph/description.h"
 #include "ops/total/total.h"
 
 namespace foldgrad {
@@ -31,6 +32,11 @@ struct LinearNode {
       const ColumnTotals<T> db{.out = grads.exact_out<T>(2), .values = dy.data<T>(), .rows = rows, .columns = out};
       FOLDGRAD_RUN(device, total, db);  // [LIN-4]
     });
+  }
+
+  void describe(Description& d) const {
+    d.weight = 1;
+    if (has_bias) d.bias = 2;
   }
 };
 

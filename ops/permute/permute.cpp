@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/graph/graph.h"
 #include "ops/permute/permute_kernels.h"
 #include "ops/reshape/reshape.h"
 
@@ -77,13 +78,20 @@ struct PermuteNode {
   std::vector<int> axes;
 
   const char* name() const { return "permute"; }
-  std::vector<double> arguments() const { return {axes.begin(), axes.end()}; }
 
   void backward(NodeGrads& grads) {
     std::vector<int> inverse(axes.size());
     for (std::size_t k = 0; k < axes.size(); ++k) inverse[axes[k]] = int(k);
     const auto [dx, mode] = grads.place(0);
     run(dx, mode, grads.dy(), inverse);  // [PER-2]
+  }
+
+  void describe(Description& d) const {
+    if (!axes.empty() && axes.back() + 1 == int(axes.size())) d.numbers = Description::Numbers::same_rows;
+  }
+  std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
+    map.place.axis = int(std::find(axes.begin(), axes.end(), map.place.axis) - axes.begin());
+    return "";
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "engine/graph/description.h"
 #include "ops/positions/positions_kernels.h"
 #include "ops/total/total.h"
 
@@ -45,6 +46,7 @@ struct LearnedPositionsNode {
     }
     grads.pass_dy(0);
   }
+  void describe(Description& d) const { d.positions = 1; }
 };
 
 void check_x(const char* op, const Tensor& x) {

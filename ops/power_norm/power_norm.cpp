@@ -1,5 +1,6 @@
 #include "ops/power_norm/power_norm.h"
 
+#include "engine/graph/description.h"
 #include "ops/channel_norm/channel_moments.h"
 #include "ops/power_norm/power_norm_kernels.h"
 
@@ -13,7 +14,7 @@ struct PowerNormNode {
 
   const char* name() const { return "power_norm"; }
   bool training() const { return positions.defined(); }
-  std::vector<double> arguments() const { return {double(training())}; }
+  void describe(Description& d) const { d.training = training(); }
 
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) { run<T>(grads); });

@@ -1,5 +1,6 @@
 #include "ops/reduce/reduce.h"
 
+#include "engine/graph/graph.h"
 #include "ops/reduce/reduce_kernels.h"
 
 namespace foldgrad {
@@ -60,6 +61,13 @@ struct MeanPoolNode {
                                   .columns = shape[2]};
       FOLDGRAD_RUN(weight.device(), reduce, p);
     });
+  }
+
+  std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
+    if (map.place.axis != 2) return "mean_pool averages over the channels";
+    if (mask.defined() && map.map.adds()) return "mean_pool gives zeros for rows that are all masked, not B";
+    map.place.axis = 1;
+    return "";
   }
 };
 

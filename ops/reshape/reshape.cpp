@@ -1,11 +1,31 @@
 #include "ops/reshape/reshape.h"
 
+#include "engine/graph/graph.h"
 namespace foldgrad {
 namespace {
 
 struct ReshapeNode {
   const char* name() const { return "reshape"; }
   void backward(NodeGrads& grads) { grads.pass_dy(0); }  // [RES-1]
+  void describe(Description& d) const { d.numbers = Description::Numbers::same; }
+
+  // The channels' axis stays one, or melts with all axes after it.
+  std::string passes(const Graph& graph, const GraphUse& use, ChannelMap& map) const {
+    const Shape &from = graph.shape(use), &to = graph.result_shape(use.node);
+    ChannelPlace& place = map.place;
+    const std::int64_t n = from[place.axis], inner = from.stride(place.axis);
+    for (int axis = 0; axis < to.rank(); ++axis) {
+      if (to[axis] == n && to.stride(axis) == inner) {
+        place.axis = axis;
+        return "";
+      }
+      if (to[axis] == n * inner && to.stride(axis) == 1) {
+        place = {axis, place.offset * inner, place.repeat * inner};
+        return "";
+      }
+    }
+    return fmt::format("reshape from {} to {} tears the channels apart", from, to);
+  }
 };
 
 }  // namespace

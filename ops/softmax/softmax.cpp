@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/graph/description.h"
 #include "ops/softmax/softmax_kernels.h"
 
 namespace foldgrad {
@@ -9,6 +10,7 @@ namespace {
 
 struct SoftmaxNode {
   Tensor y;  // instead of x: its zeros also say where the mask was 0
+  bool masked;
 
   const char* name() const { return "softmax"; }
 
@@ -23,6 +25,7 @@ struct SoftmaxNode {
       FOLDGRAD_RUN(y.device(), softmax, p);
     });
   }
+  void describe(Description& d) const { d.sums_to_one = !masked; }  // a row without any x is 0
 };
 
 void check_mask(const Tensor& mask, const Tensor& x) {
@@ -57,14 +60,14 @@ Tensor forward(const Tensor& x, const Tensor& mask) {
 Var softmax(const Var& x) {
   check_floating("softmax", "x", x.value(), 1);
   const Tensor y = forward(x.value(), {});
-  return x.tape().record(y, {x}, SoftmaxNode{.y = y});
+  return x.tape().record(y, {x}, SoftmaxNode{.y = y, .masked = false});
 }
 
 Var softmax(const Var& x, const Var& mask) {
   check_floating("softmax", "x", x.value(), 1);
   check_mask(mask.value(), x.value());
   const Tensor y = forward(x.value(), mask.value());
-  return x.tape().record(y, {x, mask}, SoftmaxNode{.y = y});
+  return x.tape().record(y, {x, mask}, SoftmaxNode{.y = y, .masked = true});
 }
 
 }  // namespace foldgrad

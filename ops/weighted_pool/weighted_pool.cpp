@@ -1,9 +1,19 @@
 #include "ops/weighted_pool/weighted_pool.h"
 
+#include "engine/graph/graph.h"
 #include "ops/weighted_pool/weighted_pool_kernels.h"
 
 namespace foldgrad {
 namespace {
+
+// Returns true if every row of these weights sums to 1, whatever the numbers: they are rows of a softmax.
+bool sums_to_one(const Graph& graph, int weights) {
+  const std::int64_t steps = graph.values[weights].shape[-1];
+  int p = graph.producer(weights);
+  while (p >= 0 && graph.nodes[p].description.numbers == Description::Numbers::same)
+    p = graph.producer(graph.nodes[p].operands[0]);
+  return p >= 0 && graph.nodes[p].description.sums_to_one && graph.result_shape(p)[-1] == steps;
+}
 
 struct WeightedPoolNode {
   Tensor x, w;
@@ -22,6 +32,16 @@ struct WeightedPoolNode {
                                       .columns = x.shape()[2]};
       FOLDGRAD_RUN(x.device(), weighted_pool, p);
     });
+  }
+
+  // sum_t w_t (A x_t + B) = A sum_t w_t x_t + B sum_t w_t
+  std::string passes(const Graph& graph, const GraphUse& use, ChannelMap& map) const {
+    if (use.operand != 0) return "weighted_pool takes it as weights";
+    if (map.place.axis != 2) return "weighted_pool sums over the channels";
+    if (map.map.adds() && !sums_to_one(graph, graph.nodes[use.node].operands[1]))
+      return "weighted_pool multiplies B by the sum of its weights, which is 1 only for a softmax without a mask";
+    map.place.axis = 1;
+    return "";
   }
 };
 

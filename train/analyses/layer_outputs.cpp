@@ -2,9 +2,9 @@
 
 #include <cstring>
 #include <set>
-#include <string_view>
 
 #include "engine/check.h"
+#include "engine/graph/description.h"
 
 namespace foldgrad {
 namespace {
@@ -16,13 +16,13 @@ class LayerObserver {
   }
 
   void see(const Node& node, const Tensor& y) {
-    const std::string_view name = node.name();
+    const auto d = Description::of(node);
     // A normalizer may be several operations; the last one gives y.
     if (sites_.count(node.scope()))
       keep(node.scope(), y);
-    else if (name == "linear")
+    else if (d.weight >= 0)
       linear_ = y, linear_id_ = node.output();
-    else if (name == "bias_dropout_residual" && node.inputs()[0] == linear_id_)
+    else if (d.bias >= 0 && !d.streams.empty() && node.inputs()[0] == linear_id_)
       keep(node.scope(), linear_);
   }
 

@@ -65,7 +65,7 @@ TEST(FoldConvolution, FOLD_3_WorkedByHand) {
 TEST(FoldConvolution, ANormalizerBehindAnActivation) {
   EXPECT_EQ(
       refusal([](GraphBuilder& g) { return stem(g, true, "affine", {.padding = 1, .activation = Activation::gelu}); }),
-      "norm -> gelu: gelu is no linear layer");
+      "norm -> gelu: gelu is not linear");
 }
 
 TEST(FoldConvolution, ASecondReaderOfTheConvolution) {
@@ -73,7 +73,7 @@ TEST(FoldConvolution, ASecondReaderOfTheConvolution) {
               const Var z = conv(g, g.input({2, 5, 4, 3}), {.padding = 1});
               return Vars{relu(g.norm(z)), relu(z)};
             }),
-            "norm -> relu: relu is no linear layer");
+            "norm -> relu: relu is not linear");
 }
 
 // A convolution reads the map: with an activation of its own, which comes after the bias that folding makes, and where

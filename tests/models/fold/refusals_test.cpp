@@ -29,7 +29,7 @@ TEST(FoldRefusals, AResultOfTheForwardPass) {
 
 TEST(FoldRefusals, AnActivation) {
   EXPECT_EQ(refusal([](GraphBuilder& g) { return Vars{g.linear(relu(g.norm(x3(g))), "fc", 5)}; }),
-            "norm -> relu: relu is no linear layer");
+            "norm -> relu: relu is not linear");
 }
 
 TEST(FoldRefusals, OneOfTwoReadersIsNotLinear) {
@@ -37,7 +37,7 @@ TEST(FoldRefusals, OneOfTwoReadersIsNotLinear) {
               const Var y = g.norm(x3(g));
               return Vars{g.linear(y, "fc", 5), softmax(y)};
             }),
-            "norm -> softmax: softmax is no linear layer");
+            "norm -> softmax: softmax is not linear");
 }
 
 TEST(FoldRefusals, ZerosBetweenItAndALinearLayer) {
@@ -45,7 +45,7 @@ TEST(FoldRefusals, ZerosBetweenItAndALinearLayer) {
               const Var mask = g.tape.constant(Tensor::of<double>({1, 2, 2}, {1, 1, 0, 0}));
               return Vars{g.linear(mul(g.norm(g.input({1, 2, 2})), mask), "fc", 5)};
             }),
-            "norm -> mul: mul changes what B is to be; zeros would stay zeros, where the map gives B");
+            "norm -> mul: an elementwise product changes B; its zeros would stay zeros, where the map gives B");
 }
 
 TEST(FoldRefusals, AProductThatDiffersFromChannelToChannelBehindCentring) {
@@ -53,7 +53,7 @@ TEST(FoldRefusals, AProductThatDiffersFromChannelToChannelBehindCentring) {
               const Var y = g.norm(x3(g), "norm", "centernorm", /*zero_bias=*/true);
               return Vars{g.linear(mul(y, g.tape.constant(randn({2, 3, 4}, 5))), "fc", 5)};
             }),
-            "norm -> mul: mul is different from channel to channel, and the map mixes them");
+            "norm -> mul: an elementwise product does not commute with a map that mixes channels");
 }
 
 TEST(FoldRefusals, AConvolutionWithPadding) {
@@ -76,7 +76,7 @@ TEST(FoldRefusals, AnotherWriterOfTheSameTokens) {
               const Var x = x3(g);
               return Vars{g.linear(concat({g.norm(x), x}, 1), "fc", 5)};
             }),
-            "norm -> concat: concat puts other values beside it, along an axis of no channels");
+            "norm -> concat: concat joins along an axis other than the channels");
 }
 
 TEST(FoldRefusals, APieceOfTheChannels) {
@@ -187,7 +187,7 @@ TEST(FoldRefusals, ProductsOfActivations) {
               const Var y = g.norm(x3(g));
               return Vars{matmul(y, permute(y, {0, 2, 1}))};
             }),
-            "norm -> matmul: matmul is no linear layer");
+            "norm -> matmul: matmul is not linear");
 }
 
 TEST(FoldRefusals, Attention) {
@@ -195,7 +195,7 @@ TEST(FoldRefusals, Attention) {
               const Var x = x3(g);
               return Vars{attention(g.norm(x), x, x, {.heads = 2})};
             }),
-            "norm -> attention: attention is no linear layer");
+            "norm -> attention: attention is not linear");
 }
 
 TEST(FoldRefusals, DropoutInTraining) {
@@ -253,7 +253,7 @@ TEST(FoldRefusals, EmbeddingsThatSomethingElseReads) {
               const Var x = embedding(g.parameter("table", {7, 4}), g.tape.constant(random_ids({2, 3}, 7, 1)));
               return Vars{relu(g.norm(x)), x};
             }),
-            "norm -> relu: relu is no linear layer");
+            "norm -> relu: relu is not linear");
 }
 
 TEST(FoldRefusals, PositionsThatAreNoParameter) {
@@ -261,7 +261,7 @@ TEST(FoldRefusals, PositionsThatAreNoParameter) {
               const Var x = embedding(g.parameter("table", {7, 4}), g.tape.constant(random_ids({2, 3}, 7, 1)));
               return Vars{relu(g.norm(learned_positions(x, g.tape.constant(randn({3, 4}, 1)))))};
             }),
-            "norm -> relu: relu is no linear layer");
+            "norm -> relu: relu is not linear");
 }
 
 TEST(FoldRefusals, NamesThatAreTaken) {

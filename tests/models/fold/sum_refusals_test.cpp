@@ -71,7 +71,7 @@ TEST(FoldSumRefusals, AStreamThatSomethingElseReadsIsNotRescaled) {
                   return Vars{softmax(sum)};
                 },
                 {.rescale_stream = true}),
-            "norm -> sum: add: the stream cannot be rescaled: norm -> softmax: softmax is no linear layer");
+            "norm -> sum: add: the stream cannot be rescaled: norm -> softmax: softmax is not linear");
 }
 
 }  // namespace

@@ -45,8 +45,8 @@ TEST(FoldWeightedPool, ASoftmaxThatIsReshapedBehind) {
 }
 
 const char* const kNotOne =
-    "norm -> weighted_pool: weighted_pool multiplies B by the sum of its weights, which is 1 for a softmax without a "
-    "mask only";
+    "norm -> weighted_pool: weighted_pool multiplies B by the sum of its weights, which is 1 only for a softmax "
+    "without a mask";
 
 TEST(FoldWeightedPool, WeightsThatNeedNotSumToOne) {
   EXPECT_EQ(pooled([](GraphBuilder&, const Var& scores) { return sigmoid(rows(scores)); }), kNotOne);

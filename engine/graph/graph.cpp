@@ -1,4 +1,4 @@
-#include "models/fold/graph.h"
+#include "engine/graph/graph.h"
 
 #include <algorithm>
 #include <map>
@@ -9,13 +9,13 @@
 namespace foldgrad {
 namespace {
 
-// Adds `node` to a normalizer's: operands that the normalizer does not compute itself, and the newest result.
+// Adds `node` to a normalizer: operands that the normalizer does not compute itself, and the newest result.
 void absorb(GraphNode& normalizer, const GraphNode& node, std::set<int>& inner) {
   for (int operand : node.operands)
     if (!inner.count(operand) && !contains(normalizer.operands, operand)) normalizer.operands.push_back(operand);
   normalizer.result = node.result;
   normalizer.parts += (normalizer.parts.empty() ? "" : " ") + node.kind;
-  normalizer.arguments.insert(normalizer.arguments.end(), node.arguments.begin(), node.arguments.end());
+  normalizer.description.training |= node.description.training;
   inner.insert(node.result);
 }
 
@@ -34,12 +34,12 @@ std::vector<GraphValue> values_of(const Tape& tape) {
 Graph graph_of(const Tape& tape, const std::vector<Var>& results, const std::vector<std::string>& sites) {
   Graph graph;
   graph.values = values_of(tape);
-  std::set<int> inner;  // what the newest normalizer computes
+  std::set<int> inner;  // values that the newest normalizer computes
   for (const auto& recorded : tape.nodes()) {
-    const GraphNode node{recorded->name(), recorded->scope(), recorded->inputs(), recorded->output(),
-                         recorded->arguments()};
+    const GraphNode node{recorded->name(),   recorded->scope(),          recorded->inputs(),
+                         recorded->output(), Description::of(*recorded), recorded};
     const std::string& weight = graph.values[node.operands[0]].parameter;
-    if (!weight.empty() && (node.kind == "cast" || node.kind == "reshape")) {
+    if (!weight.empty() && node.description.numbers == Description::Numbers::same) {
       graph.values[node.result].parameter = weight;
       continue;
     }
@@ -53,7 +53,7 @@ Graph graph_of(const Tape& tape, const std::vector<Var>& results, const std::vec
     }
     absorb(graph.nodes.back(), node, inner);
   }
-  for (GraphNode& node : graph.nodes)  // what is normalized first, whichever operation a normalizer begins with
+  for (GraphNode& node : graph.nodes)  // x first, whichever operation a normalizer begins with
     if (node.kind == kNormalizer)
       std::stable_partition(node.operands.begin(), node.operands.end(),
                             [&](int operand) { return graph.values[operand].parameter.empty(); });

@@ -1,4 +1,4 @@
-// The numbers of an affine map per channel: what normalizers become at inference, and what is folded.
+// Affine maps per channel: what a normalizer is at inference, and what folding moves through a recorded forward pass.
 #pragma once
 #include <algorithm>
 
@@ -28,6 +28,25 @@ struct AffineMap {
     return centered || std::any_of(A.begin(), A.end(), [](double a) { return a != 1; });
   }
   bool operator==(const AffineMap&) const = default;
+};
+
+// Index i of axis `axis` belongs to channel (i - offset) / repeat; indices outside of all channels belong to none.
+struct ChannelPlace {
+  int axis = 0;
+  std::int64_t offset = 0, repeat = 1;
+  bool operator==(const ChannelPlace&) const = default;
+};
+
+// A map that is pending at a value: it has not been applied to it yet.
+struct ChannelMap {
+  ChannelPlace place;
+  AffineMap map;
+  bool operator==(const ChannelMap&) const = default;
+
+  // True if the last axis of `shape`, all of it, has the channels.
+  bool whole(const Shape& shape) const {
+    return place == ChannelPlace{shape.rank() - 1} && map.channels() == shape[-1];
+  }
 };
 
 }  // namespace foldgrad
