@@ -9,12 +9,8 @@
 #include "engine/contains.h"
 #include "models/normalizers/normalizer.h"
 #include "models/options/nearest_name.h"
-#include "ops/activation/activation.h"
 
 namespace foldgrad {
-
-constexpr Activation kActivations[] = {Activation::relu, Activation::tanh, Activation::sigmoid,
-                                       Activation::silu, Activation::gelu, Activation::gelu_tanh};
 
 void require_choice(const char* family, const char* key, const std::string& value,
                     const std::vector<std::string>& choices) {
@@ -38,9 +34,7 @@ void BlockConfig::validate(const char* family) const {
                                    {"activation_dropout", activation_dropout},
                                    {"drop_path", drop_path}})
     FOLDGRAD_CHECK(value >= 0 && value < 1, "{}: {} must be in [0, 1), got {}", family, key, value);
-  std::vector<std::string> names;
-  for (Activation a : kActivations) names.push_back(name(a));
-  require_choice(family, "activation", activation, names);
+  require_choice(family, "activation", activation, activation_names());
   FOLDGRAD_CHECK(!pre_norm || !normalizer_info(normalizer).post_norm_only,
                  "{}: pre_norm must be off with normalizer = {}, which scales the sum of post-norm", family,
                  normalizer);
@@ -52,6 +46,10 @@ void BlockConfig::validate_sites(const char* family, const std::vector<Normalize
   for (const auto& [site, name] : normalizer_at)
     FOLDGRAD_CHECK(contains(sites, site), "{}: normalizer_at: there is no site \"{}\"{}", family, site,
                    did_you_mean(site, sites, "\""));
+}
+
+std::vector<std::string> BlockConfig::activation_names() {
+  return {std::begin(kActivationNames), std::end(kActivationNames)};
 }
 
 Activation BlockConfig::activation_function() const {

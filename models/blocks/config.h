@@ -26,7 +26,7 @@ struct BlockConfig {
   bool weight_standardization = false;
 
   bool pre_norm = true;  // normalizers before each sublayer and one behind each stack; otherwise after each sum
-  std::string activation = "relu";  // or another that ops/activation names
+  std::string activation = "relu";  // one of activation_names()
 
   // At every site; options as make_normalizer takes them. deepnorm is told the layers and the stack by the model.
   std::string normalizer = "ln";
@@ -43,6 +43,7 @@ struct BlockConfig {
   void validate(const char* family) const;
   // Throws std::invalid_argument unless every key of normalizer_at is the site of one of a model's normalizers.
   void validate_sites(const char* family, const std::vector<Normalizer*>& normalizers) const;
+  static std::vector<std::string> activation_names();
   // Throws std::invalid_argument for one that validate() refuses.
   Activation activation_function() const;
 

@@ -16,11 +16,6 @@ Tensor transposed(const Tensor& w) {
   return result;
 }
 
-// x (0.5 + 0.5 f), the second half of either gelu; with the erf before it, runtimes know its five nodes as one.
-std::string gelu_of(OnnxGraph& g, const std::string& x, const std::string& f) {
-  return g.node("Mul", {g.node("Mul", {x, g.node("Add", {f, g.number(1)})}), g.number(0.5)});
-}
-
 }  // namespace
 
 std::string onnx_linear(OnnxGraph& g, const LinearLayer& layer, const std::string& x) {
@@ -31,24 +26,9 @@ std::string onnx_linear(OnnxGraph& g, const LinearLayer& layer, const std::strin
 }
 
 std::string onnx_activation(OnnxGraph& g, Activation activation, const std::string& x) {
-  switch (activation) {
-    case Activation::relu:
-      return g.node("Relu", {x});
-    case Activation::tanh:
-      return g.node("Tanh", {x});
-    case Activation::sigmoid:
-      return g.node("Sigmoid", {x});
-    case Activation::silu:
-      return g.node("Mul", {x, g.node("Sigmoid", {x})});
-    case Activation::gelu:
-      return gelu_of(g, x, g.node("Erf", {g.node("Div", {x, g.number(std::sqrt(2.0))})}));
-    case Activation::gelu_tanh: {  // tanh(sqrt(2 / pi) (x + 0.044715 x^3))
-      const double a = std::sqrt(2 / std::acos(-1.0));
-      const std::string cubic = g.node("Mul", {g.node("Mul", {x, x}), g.number(a * 0.044715)});
-      return gelu_of(g, x, g.node("Tanh", {g.node("Mul", {x, g.node("Add", {cubic, g.number(a)})})}));
-    }
-  }
-  throw std::logic_error("onnx: an activation without a case");
+  std::string y;
+  with_activation(activation, [&](auto f) { y = decltype(f)::onnx(g, x); });
+  return y;
 }
 
 std::string onnx_split_heads(OnnxGraph& g, const std::string& x, std::int64_t heads, std::int64_t width) {

@@ -51,24 +51,6 @@ struct BiasActivationNode {
 
 }  // namespace
 
-const char* name(Activation activation) {
-  switch (activation) {
-    case Activation::relu:
-      return "relu";
-    case Activation::tanh:
-      return "tanh";
-    case Activation::sigmoid:
-      return "sigmoid";
-    case Activation::silu:
-      return "silu";
-    case Activation::gelu:
-      return "gelu";
-    case Activation::gelu_tanh:
-      return "gelu_tanh";
-  }
-  return "?";
-}
-
 Var activate(const Var& xv, Activation activation) {
   const Tensor& x = xv.value();
   check_floating(name(activation), "x", x);
@@ -79,13 +61,6 @@ Var activate(const Var& xv, Activation activation) {
   });
   return xv.tape().record(y, {xv}, ActivationNode{.activation = activation, .saved = from_output(activation) ? y : x});
 }
-
-Var relu(const Var& x) { return activate(x, Activation::relu); }
-Var tanh(const Var& x) { return activate(x, Activation::tanh); }
-Var sigmoid(const Var& x) { return activate(x, Activation::sigmoid); }
-Var silu(const Var& x) { return activate(x, Activation::silu); }
-Var gelu(const Var& x) { return activate(x, Activation::gelu); }
-Var gelu_tanh(const Var& x) { return activate(x, Activation::gelu_tanh); }
 
 Var bias_activation(const Var& xv, const Var& biasv, Activation activation) {
   const Tensor &x = xv.value(), &bias = biasv.value();

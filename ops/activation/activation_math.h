@@ -1,13 +1,25 @@
-// The formulas of activation.h, each a type: value(x), and derivative(y) if kFromOutput, else derivative(x).
+// Activations: a struct each, and the list of them that everything else reads.
+//
+//   value(x)       y
+//   derivative(s)  y', where s is y if kFromOutput and otherwise x
+//   onnx(g, x)     y as nodes of an OnnxGraph (engine/graph/onnx_graph.h)
+//
+// Hendrycks, Gimpel: "Gaussian Error Linear Units", 2016, has [ACT-4] (there SiLU), [ACT-5] and [ACT-6].
 #pragma once
+#include <string>
+
 #include "engine/cpu/vector_math.h"
 
 namespace foldgrad {
-
-enum class Activation : std::uint8_t { relu, tanh, sigmoid, silu, gelu, gelu_tanh };
-
 namespace activation_math {
 
+// x (0.5 + 0.5 f), the second half of either gelu; with the erf before it, runtimes know its five nodes as one.
+template <class Graph>
+std::string onnx_gelu(Graph& g, const std::string& x, const std::string& f) {
+  return g.node("Mul", {g.node("Mul", {x, g.node("Add", {f, g.number(1)})}), g.number(0.5)});
+}
+
+// y = max(x, 0), y' = [y > 0]
 struct Relu {  // [ACT-1]
   static constexpr bool kFromOutput = true;
   template <class V>
@@ -18,8 +30,13 @@ struct Relu {  // [ACT-1]
   FOLDGRAD_HD static V derivative(V y) {
     return y > V(0) ? V(1) : V(0);
   }
+  template <class Graph>
+  static std::string onnx(Graph& g, const std::string& x) {
+    return g.node("Relu", {x});
+  }
 };
 
+// y = tanh(x), y' = 1 - y^2
 struct Tanh {  // [ACT-2]
   static constexpr bool kFromOutput = true;
   template <class V>
@@ -30,8 +47,13 @@ struct Tanh {  // [ACT-2]
   FOLDGRAD_HD static V derivative(V y) {
     return V(1) - y * y;
   }
+  template <class Graph>
+  static std::string onnx(Graph& g, const std::string& x) {
+    return g.node("Tanh", {x});
+  }
 };
 
+// y = 1 / (1 + e^-x), y' = y (1 - y)
 struct Sigmoid {  // [ACT-3]
   static constexpr bool kFromOutput = true;
   template <class V>
@@ -42,8 +64,13 @@ struct Sigmoid {  // [ACT-3]
   FOLDGRAD_HD static V derivative(V y) {
     return y * (V(1) - y);
   }
+  template <class Graph>
+  static std::string onnx(Graph& g, const std::string& x) {
+    return g.node("Sigmoid", {x});
+  }
 };
 
+// y = x s, y' = s (1 + x (1 - s)), s = sigmoid(x)
 struct Silu {  // [ACT-4]
   static constexpr bool kFromOutput = false;
   template <class V>
@@ -55,8 +82,14 @@ struct Silu {  // [ACT-4]
     const V s = fast_sigmoid(x);
     return s * (V(1) + x * (V(1) - s));
   }
+  template <class Graph>
+  static std::string onnx(Graph& g, const std::string& x) {
+    return g.node("Mul", {x, g.node("Sigmoid", {x})});
+  }
 };
 
+// y = x Phi(x), y' = Phi(x) + x phi(x), where Phi(x) = (1 + erf(x / sqrt(2))) / 2 is the normal distribution
+// and phi(x) = e^(-x^2/2) / sqrt(2 pi) its density
 struct Gelu {  // [ACT-5]
   static constexpr bool kFromOutput = false;
   template <class V>
@@ -68,8 +101,14 @@ struct Gelu {  // [ACT-5]
     const V density = V(0.39894228040143268) * fast_exp_nonpositive(V(-0.5) * x * x);
     return std::fma(x, density, fast_normal_cdf(x));
   }
+  template <class Graph>
+  static std::string onnx(Graph& g, const std::string& x) {
+    return onnx_gelu(g, x, g.node("Erf", {g.node("Div", {x, g.number(1.4142135623730951)})}));
+  }
 };
 
+// y = x s, y' = s (1 + x (1 - s) 2 u'), s = (1 + tanh(u)) / 2 = sigmoid(2 u),
+// u = sqrt(2/pi) (x + 0.044715 x^3), u' = sqrt(2/pi) (1 + 0.134145 x^2)
 struct GeluTanh {  // [ACT-6]
   static constexpr bool kFromOutput = false;
   template <class V>
@@ -83,30 +122,54 @@ struct GeluTanh {  // [ACT-6]
     const V s = fast_sigmoid(x * std::fma(square, V(0.071354816272600248), two_sqrt));
     return std::fma(s * (V(1) - s), x * std::fma(square, V(0.21406444881780074), two_sqrt), s);
   }
+  template <class Graph>
+  static std::string onnx(Graph& g, const std::string& x) {
+    const double a = 0.79788456080286536;  // sqrt(2 / pi)
+    const std::string cubic = g.node("Mul", {g.node("Mul", {x, x}), g.number(a * 0.044715)});
+    return onnx_gelu(g, x, g.node("Tanh", {g.node("Mul", {x, g.node("Add", {cubic, g.number(a)})})}));
+  }
 };
 
 }  // namespace activation_math
 
-// Calls body(f) with the type of an activation.
+// All activations by name. Functions, configurations, export and tests follow from this list.
+// clang-format off
+#define FOLDGRAD_ACTIVATIONS(row) \
+  row(relu, Relu)                 \
+  row(tanh, Tanh)                 \
+  row(sigmoid, Sigmoid)           \
+  row(silu, Silu)                 \
+  row(gelu, Gelu)                 \
+  row(gelu_tanh, GeluTanh)
+// clang-format on
+
+#define FOLDGRAD_NAME(name, Struct) name,
+enum class Activation : std::uint8_t { FOLDGRAD_ACTIVATIONS(FOLDGRAD_NAME) };
+#undef FOLDGRAD_NAME
+
+#define FOLDGRAD_VALUE(name, Struct) Activation::name,
+constexpr Activation kActivations[] = {FOLDGRAD_ACTIVATIONS(FOLDGRAD_VALUE)};
+#undef FOLDGRAD_VALUE
+
+#define FOLDGRAD_TEXT(name, Struct) #name,
+constexpr const char* kActivationNames[] = {FOLDGRAD_ACTIVATIONS(FOLDGRAD_TEXT)};
+#undef FOLDGRAD_TEXT
+
+inline const char* name(Activation activation) { return kActivationNames[int(activation)]; }
+
+// Calls body(f) with the struct of an activation.
 template <class Body>
 void with_activation(Activation activation, const Body& body) {
   switch (activation) {
-    case Activation::relu:
-      return body(activation_math::Relu());
-    case Activation::tanh:
-      return body(activation_math::Tanh());
-    case Activation::sigmoid:
-      return body(activation_math::Sigmoid());
-    case Activation::silu:
-      return body(activation_math::Silu());
-    case Activation::gelu:
-      return body(activation_math::Gelu());
-    case Activation::gelu_tanh:
-      return body(activation_math::GeluTanh());
+#define FOLDGRAD_CASE(name, Struct) \
+  case Activation::name:            \
+    return body(activation_math::Struct());
+    FOLDGRAD_ACTIVATIONS(FOLDGRAD_CASE)
+#undef FOLDGRAD_CASE
   }
 }
 
-// Whether its derivative is one of y, so that x need not be kept.
+// Returns true if the derivative is one of y, so that x need not be kept.
 inline bool from_output(Activation activation) {
   bool result = false;
   with_activation(activation, [&](auto f) { result = decltype(f)::kFromOutput; });

@@ -1,6 +1,7 @@
 // Products with packed weights by oneDNN's matmul primitive (2.6), whose post-ops do what follows them.
 #include <omp.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <unordered_map>
@@ -22,11 +23,22 @@ Memory::desc dense(std::int64_t rows, std::int64_t columns, DType dtype) {
   return {{rows, columns}, type_of(dtype), {columns, 1}};
 }
 
-bool supports(Activation f) { return f != Activation::tanh && f != Activation::sigmoid; }
-dnnl::algorithm algorithm_of(Activation f) {
-  if (f == Activation::relu) return dnnl::algorithm::eltwise_relu;
-  if (f == Activation::silu) return dnnl::algorithm::eltwise_swish;
-  return f == Activation::gelu ? dnnl::algorithm::eltwise_gelu_erf : dnnl::algorithm::eltwise_gelu_tanh;
+// The activations that the library computes while a product is in registers; layers with others are plain.
+struct PostOp {
+  Activation activation;
+  dnnl::algorithm algorithm;
+  float alpha;  // relu's slope below zero, swish's factor
+};
+constexpr PostOp kPostOps[] = {{Activation::relu, dnnl::algorithm::eltwise_relu, 0},
+                               {Activation::silu, dnnl::algorithm::eltwise_swish, 1},
+                               {Activation::gelu, dnnl::algorithm::eltwise_gelu_erf, 0},
+                               {Activation::gelu_tanh, dnnl::algorithm::eltwise_gelu_tanh, 0}};
+
+// Null where there is none.
+const PostOp* post_op_of(Activation f) {
+  const auto* found =
+      std::find_if(std::begin(kPostOps), std::end(kPostOps), [&](const PostOp& op) { return op.activation == f; });
+  return found == std::end(kPostOps) ? nullptr : found;
 }
 
 struct Sizes {
@@ -37,8 +49,10 @@ struct Sizes {
 
 dnnl::primitive_attr attributes_of(const PackedLinearOptions& options) {
   dnnl::post_ops after;
-  if (options.activation)  // relu's slope below zero, swish's factor
-    after.append_eltwise(1, algorithm_of(*options.activation), *options.activation == Activation::silu ? 1 : 0, 0);
+  if (options.activation) {
+    const PostOp& f = *post_op_of(*options.activation);
+    after.append_eltwise(1, f.algorithm, f.alpha, 0);
+  }
   if (options.add != 0) after.append_sum(float(options.add));
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -139,7 +153,7 @@ class OnednnLinear final : public PackedLinear::Backend {
 
 std::unique_ptr<PackedLinear::Backend> onednn_packed_linear(const Tensor& weight, const Tensor& bias,
                                                             const PackedLinearOptions& options) {
-  if (options.in == DType::f64 || (options.activation && !supports(*options.activation))) return nullptr;
+  if (options.in == DType::f64 || (options.activation && !post_op_of(*options.activation))) return nullptr;
   const Sizes sizes{weight.shape()[0], weight.shape()[1], bias.defined(), options};
   try {
     const Memory::desc packed = packed_order(sizes);

@@ -25,8 +25,8 @@ void visit_size_keys(Model& m, const Visitor& v) {
 
 template <class Model, class Visitor>
 void visit_activation_key(Model& m, const Visitor& v) {
-  v(m.activation, required(ConfigKey("model", "activation", "Activation of feed-forward blocks",
-                                     {"relu", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"})));
+  v(m.activation,
+    required(ConfigKey("model", "activation", "Activation of feed-forward blocks", m.activation_names())));
 }
 
 template <class Model, class Visitor>

@@ -87,7 +87,7 @@ TEST(InferenceTransformer, IsTheModelWithManyRowsOfFewTokens) {
 }
 
 TEST(InferenceTransformer, IsTheModelWithEveryActivation) {
-  for (const char* activation : {"relu", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"}) {
+  for (const std::string& activation : BlockConfig::activation_names()) {
     TransformerConfig config = config_for("ln", true);
     config.activation = activation;
     expect_the_same(config);

@@ -1,4 +1,6 @@
 // What a Transformer begins with: parameters, their values, and the messages for configurations that cannot be.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -258,7 +260,8 @@ TEST(TransformerSetup, MessagesNameTheKey) {
   EXPECT_EQ(error([](auto& c) { c.attention_dropout = 1; }), "transformer: attention_dropout must be in [0, 1), got 1");
   EXPECT_EQ(error([](auto& c) { c.pad = 11; }), "transformer: pad must be an id in [0, 11), got 11");
   EXPECT_EQ(error([](auto& c) { c.activation = "rleu"; }),
-            "transformer: activation must be one of relu, tanh, sigmoid, silu, gelu, gelu_tanh, got \"rleu\"");
+            fmt::format("transformer: activation must be one of {}, got \"rleu\"",
+                        fmt::join(BlockConfig::activation_names(), ", ")));
   EXPECT_EQ(error([](auto& c) { c.share_embeddings = "some"; }),
             "transformer: share_embeddings must be one of all, decoder, inputs, none, got \"some\"");
   EXPECT_EQ(error([](auto& c) { c.target_vocabulary = 12; }),
