@@ -21,10 +21,12 @@ namespace foldgrad {
 
 class Tape;
 class NodeGrads;
-struct ChannelMap;  // of engine/graph, like the next three
+struct ChannelMap;  // of engine/graph, like the next five
 struct Description;
 struct Graph;
 struct GraphUse;
+class OnnxGraph;
+class OnnxOperands;
 
 // A trainable tensor. Its gradient outlives the tape: backward passes add to it until zero_grad().
 struct Parameter {
@@ -66,7 +68,7 @@ class Var {
 //     void backward(NodeGrads& grads);
 //   };
 //
-// and, where readers of the recording (engine/graph) have to know more, describe() or passes() as below.
+// and, where readers of the recording (engine/graph) have to know more, describe(), passes() or onnx() as below.
 class Node {
  public:
   virtual ~Node() = default;
@@ -78,6 +80,9 @@ class Node {
   // Moves `map`, which is pending at operand use.operand, to the result: f(map(x)) = map'(f(x)). Returns an empty text,
   // or the reason why that cannot be done.
   virtual std::string passes(const Graph& graph, const GraphUse& use, ChannelMap& map) const = 0;
+  // Adds the operation to an ONNX graph and returns the name of its result. Throws std::invalid_argument if it has no
+  // nodes there.
+  virtual std::string onnx(OnnxGraph& g, const OnnxOperands& operands) const = 0;
 
   const std::vector<int>& inputs() const { return inputs_; }  // ids of the operands
   int output() const { return output_; }
@@ -102,6 +107,10 @@ class NodeOf final : public Node {
   std::string passes(const Graph& graph, const GraphUse& use, ChannelMap& map) const override {
     if constexpr (requires { op_.passes(graph, use, map); }) return op_.passes(graph, use, map);
     return std::string(name()) + " is not linear";
+  }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& operands) const override {
+    if constexpr (requires { op_.onnx(g, operands); }) return op_.onnx(g, operands);
+    throw std::invalid_argument("onnx: " + std::string(name()) + " is not known as nodes of ONNX");
   }
 
  private:

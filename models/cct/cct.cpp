@@ -1,5 +1,6 @@
 #include "models/cct/cct.h"
 
+#include "engine/graph/onnx_graph.h"
 #include "ops/activation/activation.h"
 #include "ops/conv2d/conv2d_channels_last.h"
 #include "ops/max_pool2d/max_pool2d.h"
@@ -39,11 +40,10 @@ Cct::Cct(const CctConfig& config, std::optional<std::uint64_t> seed, DType dtype
   finish(seed);
 }
 
-// [CCT-1]
 Var Cct::tokens(const Var& pixels, const ForwardPass& pass) {
   Var x = pixels;
   for (std::int64_t i = 0; i < config_.convs; ++i) {
-    const Var y = conv(x, i, pass);
+    const Var y = conv(x, i, pass);  // [CCT-1]
     const Tape::Scope scope(pass.tape, layer_name(i));
     x = config_.pooled(i)
             ? max_pool2d(y, {.kernel = config_.hybrid() ? 2 : 3, .stride = 2, .padding = config_.hybrid() ? 0 : 1})
@@ -75,6 +75,8 @@ Var Cct::conv(const Var& x, std::int64_t index, const ForwardPass& pass) {
   const Var y = gelu(normalized);
   return reshape(y, {s[0], s[1], s[2], s[3]});
 }
+
+std::string Cct::onnx_stem(OnnxGraph& g, const std::string& pixels) const { return g.transpose(pixels, {0, 2, 3, 1}); }
 
 std::unique_ptr<Model> Cct::with(const ImageModelConfig& changed, DType dtype, Device device) const {
   CctConfig config = config_;

@@ -29,6 +29,7 @@ class Cct final : public ImageModel {
       Device device = Device::cpu);
 
   const CctConfig& config() const override { return config_; }
+  std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const override;
   const char* family() const override { return "cct"; }
 
  private:

@@ -7,7 +7,7 @@ namespace foldgrad {
 
 bool onnx_available() { return false; }
 
-std::unique_ptr<OnnxGraph> OnnxGraph::make(const std::string&) {
+std::unique_ptr<OnnxFile> OnnxFile::make(const std::string&) {
   throw std::runtime_error(
       "onnx: this build lacks onnx and protobuf; install libonnx-dev, libprotobuf-dev and protobuf-compiler and "
       "configure with FOLDGRAD_ONNX=ON");

@@ -42,7 +42,7 @@ class FileStream final : public google::protobuf::io::CopyingOutputStream {
   std::exception_ptr error_;
 };
 
-class ProtobufGraph final : public OnnxGraph {
+class ProtobufGraph final : public OnnxFile {
  public:
   explicit ProtobufGraph(const std::string& name) {
     model_.set_ir_version(8);  // of the release that brought operator set 17
@@ -53,12 +53,12 @@ class ProtobufGraph final : public OnnxGraph {
     graph_.set_name(name);
   }
 
-  std::string input(const std::string& name, DType dtype, const Sizes& sizes) override {
+  std::string input(const std::string& name, DType dtype, const NamedSizes& sizes) override {
     describe(*graph_.add_input(), name, dtype, sizes);
     return name;
   }
 
-  void output(const std::string& value, const std::string& name, DType dtype, const Sizes& sizes) override {
+  void output(const std::string& value, const std::string& name, DType dtype, const NamedSizes& sizes) override {
     for (onnx::NodeProto& node : *graph_.mutable_node())
       for (auto* names : {node.mutable_input(), node.mutable_output()})
         for (std::string& used : *names)
@@ -111,7 +111,7 @@ class ProtobufGraph final : public OnnxGraph {
   }
 
  private:
-  static void describe(onnx::ValueInfoProto& value, const std::string& name, DType dtype, const Sizes& sizes) {
+  static void describe(onnx::ValueInfoProto& value, const std::string& name, DType dtype, const NamedSizes& sizes) {
     value.set_name(name);
     onnx::TypeProto::Tensor& type = *value.mutable_type()->mutable_tensor_type();
     type.set_elem_type(type_of(dtype));
@@ -132,7 +132,7 @@ class ProtobufGraph final : public OnnxGraph {
       attribute.set_f(float(*number));
     } else {
       attribute.set_type(onnx::AttributeProto::INTS);
-      for (std::int64_t i : std::get<std::vector<std::int64_t>>(value)) attribute.add_ints(i);
+      for (std::int64_t i : std::get<Sizes>(value)) attribute.add_ints(i);
     }
   }
 
@@ -147,6 +147,6 @@ class ProtobufGraph final : public OnnxGraph {
 
 bool onnx_available() { return true; }
 
-std::unique_ptr<OnnxGraph> OnnxGraph::make(const std::string& name) { return std::make_unique<ProtobufGraph>(name); }
+std::unique_ptr<OnnxFile> OnnxFile::make(const std::string& name) { return std::make_unique<ProtobufGraph>(name); }
 
 }  // namespace foldgrad

@@ -25,12 +25,6 @@ std::string onnx_linear(OnnxGraph& g, const LinearLayer& layer, const std::strin
   return g.node("Add", {product, g.initializer(layer.bias.name, layer.bias.value)});
 }
 
-std::string onnx_activation(OnnxGraph& g, Activation activation, const std::string& x) {
-  std::string y;
-  with_activation(activation, [&](auto f) { y = decltype(f)::onnx(g, x); });
-  return y;
-}
-
 std::string onnx_split_heads(OnnxGraph& g, const std::string& x, std::int64_t heads, std::int64_t width) {
   const std::string split = g.node("Reshape", {x, g.integers({0, 0, heads, width / heads})});
   return g.node("Transpose", {split}, {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}});

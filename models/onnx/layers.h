@@ -8,11 +8,10 @@ namespace foldgrad {
 
 // Weights stand in the file as [in, out].
 std::string onnx_linear(OnnxGraph& g, const LinearLayer& layer, const std::string& x);
-std::string onnx_activation(OnnxGraph& g, Activation activation, const std::string& x);
 
 // The form at inference; x itself where there is no normalizer (null), or one that does nothing.
 // Not for one with statistics over the tokens of a sentence.
-std::string onnx_normalizer(OnnxGraph& g, Normalizer* norm, const std::string& x);
+std::string onnx_normalizer(OnnxGraph& g, Normalizer* norm, const std::string& x, int rank = 3);
 
 // [batch, heads, length, width / heads], the form of cached keys and values.
 std::string onnx_split_heads(OnnxGraph& g, const std::string& x, std::int64_t heads, std::int64_t width);

@@ -27,7 +27,7 @@ struct KeysAndValues {
 
 class TransformerNodes {
  public:
-  TransformerNodes(Transformer& model, OnnxGraph& g) : model_(model), config_(model.config()), g_(g) {
+  TransformerNodes(Transformer& model, OnnxFile& g) : model_(model), config_(model.config()), g_(g) {
     g.metadata("pad", std::to_string(config_.pad));
     g.metadata("eos", std::to_string(DecodingOptions().eos));
     g.metadata("max_positions", std::to_string(config_.max_positions));
@@ -95,7 +95,7 @@ class TransformerNodes {
 
   // of_memory: of every layer; own: of the tokens before x, empty where there are none. Lengths: of x, and with those.
   void decoder_layers(std::string x, const Biases& biases, const std::vector<KeysAndValues>& of_memory,
-                      const std::vector<KeysAndValues>& own, const OnnxGraph::Size& length,
+                      const std::vector<KeysAndValues>& own, const OnnxFile::Size& length,
                       const std::string& whole_length) {
     for (std::size_t i = 0; i < model_.decoder_layers().size(); ++i) {
       TransformerLayer& layer = model_.decoder_layers()[i];
@@ -161,7 +161,7 @@ class TransformerNodes {
   std::string feed_forward(const TransformerLayer& layer, const std::string& x) {
     const FeedForwardBlock& block = layer.feed_forward;
     return onnx_sublayer(g_, block.sublayer, x, [&](const std::string& in) {
-      return onnx_activation(g_, config_.activation_function(), onnx_linear(g_, block.fc1, in));
+      return onnx(g_, config_.activation_function(), onnx_linear(g_, block.fc1, in));
     });
   }
 
@@ -170,7 +170,7 @@ class TransformerNodes {
   static std::string name(const char* time, std::size_t layer, const char* of, const char* what) {
     return fmt::format("{}.{}.{}.{}", time, layer, of, what);
   }
-  OnnxGraph::Sizes cached(const std::string& length) const {
+  OnnxFile::NamedSizes cached(const std::string& length) const {
     return {kBatch, config_.heads, length, config_.width / config_.heads};
   }
   KeysAndValues past(std::size_t layer, const char* of, const std::string& length) {
@@ -185,7 +185,7 @@ class TransformerNodes {
     present_.push_back({kv.v, name("present", layer, of, "value"), length});
   }
 
-  void output_logits(const std::string& hidden, const OnnxGraph::Size& length) {
+  void output_logits(const std::string& hidden, const OnnxFile::Size& length) {
     g_.at("decoder.output_projection");
     // The table lies in the file once where it is also that of the embeddings.
     const std::string columns = g_.node("Transpose", {table_of(model_.output_table())});
@@ -201,7 +201,7 @@ class TransformerNodes {
 
   Transformer& model_;
   const TransformerConfig& config_;
-  OnnxGraph& g_;
+  OnnxFile& g_;
   std::vector<Present> present_;
 };
 
@@ -222,7 +222,7 @@ std::vector<std::string> write_onnx(Transformer& model, const std::string& direc
   for (const auto& [name, build] : {std::pair{"encoder_model", &TransformerNodes::encoder},
                                     {"decoder_model", &TransformerNodes::decoder},
                                     {"decoder_with_past_model", &TransformerNodes::decoder_with_past}}) {
-    const auto graph = OnnxGraph::make(name);
+    const auto graph = OnnxFile::make(name);
     TransformerNodes nodes(model, *graph);
     (nodes.*build)();
     make_directories(directory);  // only now, when nothing can be refused any more

@@ -1,5 +1,6 @@
 #include "models/vit/vit.h"
 
+#include "engine/graph/onnx_graph.h"
 #include "ops/conv2d/conv2d.h"
 #include "ops/permute/permute.h"
 
@@ -29,6 +30,13 @@ Var Vit::tokens(const Var& pixels, const ForwardPass& pass) {
   const Var W = pass.use(stem()[0].weight);
   const Var b = pass.use(stem()[0].bias);
   return patch_embedding(permute(pixels, {0, 3, 1, 2}), W, b);
+}
+
+// The pixels of a patch lie in the order of unfold(): channel, row, column.
+std::string Vit::onnx_stem(OnnxGraph& g, const std::string& pixels) const {
+  const std::int64_t P = config_.patch, n = config_.image_size / P;
+  const std::string cut = g.reshape(pixels, {kImageChannels, n, P, n, P});
+  return g.reshape(g.transpose(cut, {0, 2, 4, 1, 3, 5}), {n * n, kImageChannels * P * P});
 }
 
 std::unique_ptr<Model> Vit::with(const ImageModelConfig& changed, DType dtype, Device device) const {

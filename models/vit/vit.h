@@ -27,6 +27,7 @@ class Vit final : public ImageModel {
       Device device = Device::cpu);
 
   const VitConfig& config() const override { return config_; }
+  std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const override;
   const char* family() const override { return "vit"; }
 
  private:

@@ -1,6 +1,7 @@
 #include "ops/activation/activation.h"
 
 #include "engine/graph/description.h"
+#include "engine/graph/onnx_graph.h"
 #include "ops/activation/activation_kernels.h"
 
 namespace foldgrad {
@@ -22,6 +23,7 @@ struct ActivationNode {
       FOLDGRAD_RUN(saved.device(), activation, p);
     });
   }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const { return foldgrad::onnx(g, activation, in[0]); }
 };
 
 struct BiasActivationNode {
@@ -46,6 +48,9 @@ struct BiasActivationNode {
   void describe(Description& d) const {
     d.bias = 1;
     d.activates = true;
+  }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
+    return foldgrad::onnx(g, activation, g.node("Add", {in[0], in[1]}));
   }
 };
 

@@ -169,6 +169,14 @@ void with_activation(Activation activation, const Body& body) {
   }
 }
 
+// Returns y of x, added to an OnnxGraph.
+template <class Graph>
+std::string onnx(Graph& g, Activation activation, const std::string& x) {
+  std::string y;
+  with_activation(activation, [&](auto f) { y = decltype(f)::onnx(g, x); });
+  return y;
+}
+
 // Returns true if the derivative is one of y, so that x need not be kept.
 inline bool from_output(Activation activation) {
   bool result = false;

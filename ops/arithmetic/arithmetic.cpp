@@ -1,6 +1,7 @@
 #include "ops/arithmetic/arithmetic.h"
 
 #include "engine/graph/graph.h"
+#include "engine/graph/onnx_graph.h"
 #include "ops/arithmetic/arithmetic_kernels.h"
 #include "ops/total/total.h"
 
@@ -24,6 +25,7 @@ struct AddNode {
     grads.pass_dy(1);
   }
   void describe(Description& d) const { d.streams = {0, 1}; }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const { return g.node("Add", {in[0], in[1]}); }
 };
 
 struct SubNode {
@@ -32,6 +34,7 @@ struct SubNode {
     scaled_dy(grads, 1, -1);  // [AR-2]
     grads.pass_dy(0);
   }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const { return g.node("Sub", {in[0], in[1]}); }
 };
 
 struct MulNode {
@@ -53,6 +56,7 @@ struct MulNode {
     if (map.map.centered) return "an elementwise product does not commute with a map that mixes channels";
     return map.map.adds() ? "an elementwise product changes B; its zeros would stay zeros, where the map gives B" : "";
   }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const { return g.node("Mul", {in[0], in[1]}); }
 };
 
 struct ScaleNode {
@@ -64,6 +68,7 @@ struct ScaleNode {
     for (double& b : map.map.B) b *= s;
     return "";
   }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const { return g.node("Mul", {in[0], g.number(s)}); }
 };
 
 struct AddBiasNode {
@@ -81,6 +86,7 @@ struct AddBiasNode {
     grads.pass_dy(0);  // [AR-5]
   }
   void describe(Description& d) const { d.bias = 1; }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const { return g.node("Add", {in[0], in[1]}); }
 };
 
 template <class Formula>

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "engine/graph/onnx_graph.h"
 #include "ops/attention/attention_kernels.h"
 
 namespace foldgrad {
@@ -64,6 +65,23 @@ struct AttentionNode {
       place_gradients(grads, p);
       FOLDGRAD_RUN(y.device(), attention, p);
     });
+  }
+
+  std::string onnx(OnnxGraph& g, const OnnxOperands& operands) const {
+    FOLDGRAD_CHECK(!mask.defined() && !shape.causal, "onnx: {} with a mask is not known as nodes of ONNX", op);
+    const auto heads = [&](const Part& part, std::int64_t length) {
+      const std::int64_t C = shape.y_row(), first = part.group * C;
+      std::string x = operands[part.operand];
+      if (operands.shape(part.operand)[-1] != C)
+        x = g.node("Slice", {x, g.integers({first}), g.integers({first + C}), g.integers({-1})});
+      return g.transpose(g.reshape(x, {length, shape.heads, shape.width}), {0, 2, 1, 3});
+    };
+    const std::string q = heads(in.q, shape.queries), k = heads(in.k, shape.keys), v = heads(in.v, shape.keys);
+    const std::string scaled = g.node("Mul", {q, g.number(shape.scale)});
+    const std::string scores = g.node("MatMul", {scaled, g.transpose(k, {0, 1, 3, 2})});
+    const std::string p = g.node("Softmax", {scores}, {{"axis", std::int64_t(-1)}});
+    const std::string rows = g.transpose(g.node("MatMul", {p, v}), {0, 2, 1, 3});
+    return g.reshape(rows, {operands.result().begin() + 1, operands.result().end()});
   }
 };
 

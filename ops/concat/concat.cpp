@@ -1,6 +1,7 @@
 #include "ops/concat/concat.h"
 
 #include "engine/graph/graph.h"
+#include "engine/graph/onnx_graph.h"
 #include "ops/concat/concat_kernels.h"
 
 namespace foldgrad {
@@ -47,6 +48,11 @@ struct ConcatNode {
     for (int k = 0; k < use.operand; ++k) map.place.offset += graph.shape({use.node, k})[axis];
     return "";
   }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
+    std::vector<std::string> operands;
+    for (std::size_t k = 0; k < row_sizes.size(); ++k) operands.push_back(in[int(k)]);
+    return g.node("Concat", operands, {{"axis", std::int64_t(axis)}});
+  }
 };
 
 struct SliceNode {
@@ -75,6 +81,10 @@ struct SliceNode {
 
   std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
     return axis == map.place.axis ? "slice cuts the channels" : "";
+  }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
+    const std::int64_t end = begin + in.result()[axis];
+    return g.node("Slice", {in[0], g.integers({begin}), g.integers({end}), g.integers({axis})});
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include "engine/accumulate.h"
 #include "engine/graph/description.h"
+#include "engine/graph/onnx_graph.h"
 #include "ops/activation/activation_kernels.h"
 #include "ops/conv2d/conv2d_checks.h"
 #include "ops/conv2d/conv2d_products.h"
@@ -32,6 +33,15 @@ struct Conv2dChannelsLastNode {
     if (has_bias) d.bias = 2;
     d.pads = s.padding != 0;
     d.activates = activation.has_value();
+  }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {  // whose images are [batch, channels, height, width]
+    std::vector<std::string> operands{g.transpose(in[0], {0, 3, 1, 2}), in[1]};
+    if (has_bias) operands.push_back(in[2]);
+    const std::string y = g.node("Conv", operands,
+                                 {{"kernel_shape", OnnxGraph::Sizes{s.kernel_height, s.kernel_width}},
+                                  {"strides", OnnxGraph::Sizes{s.stride, s.stride}},
+                                  {"pads", OnnxGraph::Sizes(4, s.padding)}});
+    return g.transpose(activation ? foldgrad::onnx(g, *activation, y) : y, {0, 2, 3, 1});
   }
 
  private:

@@ -1,6 +1,7 @@
 #include "ops/dropout/dropout.h"
 
 #include "engine/graph/description.h"
+#include "engine/graph/onnx_graph.h"
 #include "ops/dropout/dropout_kernels.h"
 
 namespace foldgrad {
@@ -67,6 +68,9 @@ struct BiasDropoutResidualNode {
     d.bias = 1;
     d.streams = {2};
     d.dropout = p + path_p - p * path_p;  // alone or with its sample
+  }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
+    return g.node("Add", {in[2], g.node("Add", {in[0], in[1]})});
   }
 };
 

@@ -1,6 +1,7 @@
 #include "ops/embedding/embedding.h"
 
 #include "engine/graph/graph.h"
+#include "engine/graph/onnx_graph.h"
 #include "ops/embedding/embedding_kernels.h"
 
 namespace foldgrad {
@@ -40,6 +41,10 @@ struct EmbeddingNode {
     map.place.axis += ids.shape().rank() - 1;
     for (double& b : map.map.B) b *= scale;
     return "";
+  }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
+    const std::string y = g.node("Gather", {in[0], in.constant(1, ids)});
+    return scale == 1 ? y : g.node("Mul", {y, g.number(scale)});
   }
 };
 

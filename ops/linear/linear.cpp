@@ -2,6 +2,7 @@
 
 #include "engine/gemm/gemm.h"
 #include "engine/graph/description.h"
+#include "engine/graph/onnx_graph.h"
 #include "ops/total/total.h"
 
 namespace foldgrad {
@@ -37,6 +38,10 @@ struct LinearNode {
   void describe(Description& d) const {
     d.weight = 1;
     if (has_bias) d.bias = 2;
+  }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
+    const std::string product = g.node("MatMul", {in[0], in.matrix(1, weight)});
+    return has_bias ? g.node("Add", {product, in[2]}) : product;
   }
 };
 

@@ -1,5 +1,6 @@
 #include "ops/max_pool2d/max_pool2d.h"
 
+#include "engine/graph/onnx_graph.h"
 #include "ops/max_pool2d/max_pool2d_kernels.h"
 
 namespace foldgrad {
@@ -20,6 +21,14 @@ struct MaxPool2dNode {
           .dx = grads.out<T>(0), .dy = grads.dy().data<T>(), .from = from.data<std::uint8_t>(), .s = s};
       FOLDGRAD_RUN(from.device(), max_pool2d, p);
     });
+  }
+
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {  // whose images are [batch, channels, height, width]
+    const std::string y = g.node("MaxPool", {g.transpose(in[0], {0, 3, 1, 2})},
+                                 {{"kernel_shape", OnnxGraph::Sizes(2, s.kernel)},
+                                  {"strides", OnnxGraph::Sizes(2, s.stride)},
+                                  {"pads", OnnxGraph::Sizes(4, s.padding)}});
+    return g.transpose(y, {0, 2, 3, 1});
   }
 };
 

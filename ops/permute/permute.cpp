@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/graph/graph.h"
+#include "engine/graph/onnx_graph.h"
 #include "ops/permute/permute_kernels.h"
 #include "ops/reshape/reshape.h"
 
@@ -92,6 +93,9 @@ struct PermuteNode {
   std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
     map.place.axis = int(std::find(axes.begin(), axes.end(), map.place.axis) - axes.begin());
     return "";
+  }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
+    return g.transpose(in[0], {axes.begin(), axes.end()});
   }
 };
 

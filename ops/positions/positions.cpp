@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/graph/description.h"
+#include "engine/graph/onnx_graph.h"
 #include "ops/positions/positions_kernels.h"
 #include "ops/total/total.h"
 
@@ -47,6 +48,7 @@ struct LearnedPositionsNode {
     grads.pass_dy(0);
   }
   void describe(Description& d) const { d.positions = 1; }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const { return g.node("Add", {in[0], in[1]}); }
 };
 
 void check_x(const char* op, const Tensor& x) {

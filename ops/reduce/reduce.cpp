@@ -1,6 +1,7 @@
 #include "ops/reduce/reduce.h"
 
 #include "engine/graph/graph.h"
+#include "engine/graph/onnx_graph.h"
 #include "ops/reduce/reduce_kernels.h"
 
 namespace foldgrad {
@@ -68,6 +69,10 @@ struct MeanPoolNode {
     if (mask.defined() && map.map.adds()) return "mean_pool gives zeros for rows that are all masked, not B";
     map.place.axis = 1;
     return "";
+  }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
+    FOLDGRAD_CHECK(!mask.defined(), "onnx: mean_pool with a mask is not known as nodes of ONNX");
+    return g.node("ReduceMean", {in[0]}, {{"axes", OnnxGraph::Sizes{1}}, {"keepdims", std::int64_t(0)}});
   }
 };
 

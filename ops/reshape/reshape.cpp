@@ -1,6 +1,7 @@
 #include "ops/reshape/reshape.h"
 
 #include "engine/graph/graph.h"
+#include "engine/graph/onnx_graph.h"
 namespace foldgrad {
 namespace {
 
@@ -25,6 +26,9 @@ struct ReshapeNode {
       }
     }
     return fmt::format("reshape from {} to {} tears the channels apart", from, to);
+  }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
+    return g.reshape(in[0], {in.result().begin() + 1, in.result().end()});
   }
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/graph/description.h"
+#include "engine/graph/onnx_graph.h"
 #include "ops/softmax/softmax_kernels.h"
 
 namespace foldgrad {
@@ -26,6 +27,10 @@ struct SoftmaxNode {
     });
   }
   void describe(Description& d) const { d.sums_to_one = !masked; }  // a row without any x is 0
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
+    FOLDGRAD_CHECK(!masked, "onnx: softmax with a mask is not known as nodes of ONNX");
+    return g.node("Softmax", {in[0]}, {{"axis", std::int64_t(-1)}});
+  }
 };
 
 void check_mask(const Tensor& mask, const Tensor& x) {

@@ -1,6 +1,7 @@
 #include "ops/weighted_pool/weighted_pool.h"
 
 #include "engine/graph/graph.h"
+#include "engine/graph/onnx_graph.h"
 #include "ops/weighted_pool/weighted_pool_kernels.h"
 
 namespace foldgrad {
@@ -42,6 +43,10 @@ struct WeightedPoolNode {
       return "weighted_pool multiplies B by the sum of its weights, which is 1 only for a softmax without a mask";
     map.place.axis = 1;
     return "";
+  }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
+    const std::string rows = g.node("Unsqueeze", {in[1], g.integers({1})});
+    return g.node("Squeeze", {g.node("MatMul", {rows, in[0]}), g.integers({1})});
   }
 };
 

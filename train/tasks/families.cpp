@@ -7,10 +7,11 @@
 
 #include "engine/check.h"
 #include "engine/contains.h"
-#include "models/cct/onnx_export.h"
+#include "models/cct/cct.h"
+#include "models/images/onnx_export.h"
 #include "models/options/nearest_name.h"
 #include "models/transformer/onnx_export.h"
-#include "models/vit/onnx_export.h"
+#include "models/vit/vit.h"
 #include "train/system/json_file.h"
 #include "train/tasks/image_family.h"
 #include "train/tasks/transformer_json.h"

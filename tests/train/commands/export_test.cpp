@@ -187,7 +187,7 @@ TEST_F(ExportCommand, Refuses) {
 
 // The memory is never touched.
 TEST_F(ExportCommand, RefusesMoreThanAFileOfProtobufCanHold) {
-  const auto graph = OnnxGraph::make("encoder");
+  const auto graph = OnnxFile::make("encoder");
   graph->initializer("small", Tensor::zeros({2}, DType::f32));
   EXPECT_EQ(message_of([&] {
               graph->initializer("table", Tensor::empty({1 << 19, 1 << 10}, DType::f32));
@@ -197,7 +197,7 @@ TEST_F(ExportCommand, RefusesMoreThanAFileOfProtobufCanHold) {
 
 TEST(ExportCommandAbsent, SaysWhatIsMissing) {
   if (onnx_available()) GTEST_SKIP() << "it is here";
-  EXPECT_EQ(message_of([] { OnnxGraph::make("encoder"); }),
+  EXPECT_EQ(message_of([] { OnnxFile::make("encoder"); }),
             "onnx: this build lacks onnx and protobuf; install libonnx-dev, libprotobuf-dev and protobuf-compiler and "
             "configure with FOLDGRAD_ONNX=ON");
 }

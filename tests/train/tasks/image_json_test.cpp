@@ -6,7 +6,7 @@
 
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
-#include "models/vit/onnx_export.h"
+#include "models/images/onnx_export.h"
 #include "tests/engine/files/temporary_directory.h"
 #include "tests/models/cct/tiny_cct.h"
 #include "tests/models/vit/tiny_vit.h"

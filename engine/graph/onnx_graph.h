@@ -1,0 +1,57 @@
+// Nodes of an ONNX graph (https://onnx.ai), operator set 17, as operations export themselves.
+//
+// Values are known by their names. A value has the shape of the recorded one, but for the first axis, which is as long
+// as a run makes it.
+#pragma once
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/tensor.h"
+
+namespace foldgrad {
+
+class OnnxGraph {
+ public:
+  using Sizes = std::vector<std::int64_t>;
+  using Attribute = std::pair<std::string, std::variant<std::int64_t, double, Sizes>>;
+
+  virtual ~OnnxGraph() = default;
+
+  // Nodes from now on, and their results, are named PLACE/OPERATOR, numbered where there are several.
+  void at(const std::string& place) { place_ = place; }
+  // Returns the node's result; it has one.
+  virtual std::string node(const std::string& op, const std::vector<std::string>& inputs,
+                           const std::vector<Attribute>& attributes = {}) = 0;
+  std::string transpose(const std::string& x, const Sizes& axes) { return node("Transpose", {x}, {{"perm", axes}}); }
+  // The first axis takes what the others, of these sizes, leave.
+  std::string reshape(const std::string& x, Sizes others);
+
+  // A weight on the CPU, f32 or i64, copied. If the name is known already, it is the weight that was given first.
+  // Throws std::invalid_argument when the weights are more than a file of protobuf can hold.
+  virtual std::string initializer(const std::string& name, const Tensor& value) = 0;
+  // Constants.
+  std::string number(double value);           // f32 []
+  std::string integer(std::int64_t value);    // i64 []
+  std::string integers(const Sizes& values);  // i64 [size]
+
+ protected:
+  std::string place_;
+};
+
+// The operands of a recorded operation as values of the graph.
+class OnnxOperands {
+ public:
+  virtual ~OnnxOperands() = default;
+
+  virtual std::string operator[](int k) const = 0;
+  virtual const Shape& shape(int k) const = 0;  // as recorded
+  virtual const Shape& result() const = 0;      // as recorded
+  // Operand k, the weight [out, in] that was recorded as `value`, as [in, out].
+  virtual std::string matrix(int k, const Tensor& value) const = 0;
+  // The integers `value` that operand k was recorded with, the same for all of the first axis.
+  virtual std::string constant(int k, const Tensor& value) const = 0;
+};
+
+}  // namespace foldgrad
