@@ -1,0 +1,35 @@
+// A map through a reversed axis, be it that of the channels or another one.
+#include "ops/flip/flip.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/concat/concat.h"
+#include "ops/permute/permute.h"
+#include "ops/reshape/reshape.h"
+#include "tests/models/fold/graphs.h"
+
+namespace foldgrad::testing {
+namespace {
+
+TEST(FoldFlip, FLIP_3_AlongChannelsOrTokens) {
+  for (const char* kind : {"affine", "centernorm", "bn"})
+    for (int axis : {0, 1, 2})
+      EXPECT_EQ(refusal([&](GraphBuilder& g) {
+                  return Vars{g.linear(flip(g.norm(g.input({2, 3, 4}), "norm", kind), axis), "fc", 5)};
+                }),
+                "folded")
+          << kind << " " << axis;
+}
+
+// Channel c fills the places 1 + 3 c to 3 + 3 c of 15, with one other value before the channels and two after them.
+TEST(FoldFlip, FLIP_3_AmongOtherValues) {
+  EXPECT_EQ(refusal([](GraphBuilder& g) {
+              const Var y = reshape(permute(g.norm(g.input({2, 3, 4})), {0, 2, 1}), {2, 12});
+              const Var before = g.tape.constant(randn({2, 1}, 1)), after = g.tape.constant(randn({2, 1}, 2));
+              return Vars{g.linear(flip(concat({before, y, after, after}, 1), 1), "fc", 5)};
+            }),
+            "folded");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
