@@ -15,7 +15,7 @@ from model_files import load_config, load_values, model_directory, run_program, 
 from normalizers import DeepNorm, make_norm
 
 ACTIVATIONS = {"relu": F.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "silu": F.silu, "gelu": F.gelu,
-               "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}
+               "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "softplus": F.softplus}
 
 
 class Attention(nn.Module):

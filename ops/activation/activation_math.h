@@ -130,6 +130,23 @@ struct GeluTanh {  // [ACT-6]
   }
 };
 
+// y = log(1 + e^x) = max(x, 0) + log(1 + e^-|x|), y' = sigmoid(x) = 1 - e^-y
+struct Softplus {  // [ACT-10]
+  static constexpr bool kFromOutput = true;
+  template <class V>
+  FOLDGRAD_HD static V value(V x) {
+    return (x < V(0) ? V(0) : x) + std::log1p(fast_exp_nonpositive(-std::fabs(x)));
+  }
+  template <class V>
+  FOLDGRAD_HD static V derivative(V y) {
+    return -std::expm1(-y);
+  }
+  template <class Graph>
+  static std::string onnx(Graph& g, const std::string& x) {
+    return g.node("Softplus", {x});
+  }
+};
+
 }  // namespace activation_math
 
 // All activations by name. Functions, configurations, export and tests follow from this list.
@@ -140,7 +157,8 @@ struct GeluTanh {  // [ACT-6]
   row(sigmoid, Sigmoid)           \
   row(silu, Silu)                 \
   row(gelu, Gelu)                 \
-  row(gelu_tanh, GeluTanh)
+  row(gelu_tanh, GeluTanh)        \
+  row(softplus, Softplus)
 // clang-format on
 
 #define FOLDGRAD_NAME(name, Struct) name,
