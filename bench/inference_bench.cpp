@@ -3,6 +3,7 @@
 // multiply-adds, measured in the same run; decoding is forced to 25 tokens a sentence, the end included.
 //
 //   inference_bench [Google Benchmark's flags]      TASK/NORMALIZER/DTYPE
+//   inference_bench --save=DIRECTORY                writes the model with layer normalization, for other programs
 //   encoder/32x32: 32 sentences of 32 tokens; greedy/64x25, beam5/64x25: 64 sentences of 25 tokens
 #include <benchmark/benchmark.h>
 
@@ -11,6 +12,7 @@
 #include "engine/gemm/gemm.h"
 #include "models/fold/model.h"
 #include "models/transformer/beam_search.h"
+#include "train/checkpoints/model_directory.h"
 
 namespace foldgrad::bench {
 namespace {
@@ -102,5 +104,11 @@ int register_all(int&, char**) {
 }  // namespace foldgrad::bench
 
 int main(int argc, char** argv) {
-  return foldgrad::bench::run_program("inference_bench", argc, argv, foldgrad::bench::register_all);
+  using namespace foldgrad;
+  const std::string_view option = argc == 2 ? argv[1] : "", save = "--save=";
+  if (option.starts_with(save)) {
+    write_model_directory(std::string(option.substr(save.size())), Transformer(bench::config_of("ln"), /*seed=*/1));
+    return 0;
+  }
+  return bench::run_program("inference_bench", argc, argv, bench::register_all);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times in onnxruntime the encoder that inference_bench times here: the same sizes, and the same weights.
 
-    foldgrad bench infer --save DIR --normalizers ln ...
+    inference_bench --save=DIR/ln
     foldgrad export DIR/ln --to onnx -o EXPORTED
     python onnxruntime_encoder.py DIR/ln [--exported EXPORTED] [--threads 2] [--rounds 20] [--cpu-time]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times in PyTorch the encoder that inference_bench times here: the same sizes, and the same weights.
 
-    foldgrad bench infer --save DIR --normalizers ln ...
+    inference_bench --save=DIR/ln
     python pytorch_inference.py DIR/ln [--threads 2] [--rounds 20] [--cpu-time]
 
 examples/pytorch_model.py reads the model, which then is brought into the form that is fastest in PyTorch; both are

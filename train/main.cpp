@@ -59,7 +59,6 @@ std::vector<Command> commands(const std::vector<std::string>& arguments) {
   return {
       {"analyze", "Show what recordings and logs of runs tell of their normalizers (docs/analyses.md)", add_analyze},
       {"average", "Average the weights and the normalizers' statistics of checkpoints of one run", add_average},
-      {"bench", "Measure this machine", add_bench},
       {"classify", "Tell images apart: the likeliest classes of each", add_classify},
       {"compare", "Print a table of runs: steps, scores, skips, time, outcome; and the settings they differ in",
        add_compare},

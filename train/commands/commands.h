@@ -25,7 +25,6 @@ using Action = std::function<int()>;
 // Each gives a command its options, and returns the action that they are for.
 Action add_analyze(CLI::App& command);
 Action add_average(CLI::App& command);
-Action add_bench(CLI::App& command);
 Action add_classify(CLI::App& command);
 Action add_compare(CLI::App& command);
 Action add_config(CLI::App& command);

@@ -101,25 +101,12 @@ TEST_F(Devices, Recalibrate) {
   EXPECT_GT(moved, 7u);
 }
 
-TEST_F(Devices, BenchInfer) {
-  const std::string tiny =
-      "bench infer --rounds 1 --width 16 --layers 1 --beam 2 --batches 2 --lengths 2 --dtypes f32,bf16 "
-      "--normalizers un,none --device " +
-      device();
-  EXPECT_NE(output(tiny + " --json @costs").find("\nbeam      un_folded "), std::string::npos);
-  const json costs = json::parse(read_bytes(files_ / "costs"));
-  EXPECT_EQ(costs.at("device"), "cuda");
-  for (const json& cost : costs.at("results"))  // of the device, where the tables of embeddings are
-    EXPECT_GT(cost.at("peak_bytes"), 16 * (8848 + 6632) * 4);
-  expect_error(tiny + " --cpu-time", 2, "bench: --cpu-time is of the CPU, and the device is cuda");
-}
-
 TEST_F(Devices, AreRefusedByEveryCommandWhereTheyAreMissing) {
   const std::string there = device() + ":99";
   const std::string message = "--device " + there + ": " + cuda_trouble(99);
   for (const char* command : {"train configs/numbers-un.toml --out @no", "eval @m", "translate @m", "classify @m x",
                               "run @m --input x --output y", "fold @m -o @no", "verify @m", "recalibrate @m -o @no",
-                              "bench infer", "demo", "verify-traces tests/golden/bn_0.safetensors"})
+                              "demo", "verify-traces tests/golden/bn_0.safetensors"})
     expect_error(std::string(command) + " --device " + there, 6, message);
   EXPECT_FALSE(std::filesystem::exists(files_ / "no"));
   for (const char* wrong : {"gpu", "cuda:", "cuda:x", "cpu:0"})

@@ -60,7 +60,6 @@ constexpr const char* kCommands[] = {
     "--help",
     "--version",
     "average @run/checkpoints/step-00000004 @run -o #",
-    "bench infer --batches 1 --lengths 2 --dtypes f32 --normalizers ln --beam 1 --rounds 1 --width 8 --layers 1",
     "compare @run",
     "compare --json @run",
     "config",
