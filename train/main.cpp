@@ -15,7 +15,6 @@
 #include "train/commands/exit_codes.h"
 #include "train/commands/usage_hint.h"
 #include "train/runs/directory.h"
-#include "train/system/least_memory.h"
 #include "train/system/printable.h"
 #include "train/system/signals.h"
 #include "train/system/streams.h"
@@ -128,9 +127,6 @@ int run(int argc, char** argv) {
   }
   return exit_code;
 }
-
-// Functions that run before the constructors of shared libraries.
-__attribute__((section(".preinit_array"), used)) void (*const kBeforeLibraries)() = require_least_memory;
 
 }  // namespace
 

@@ -30,15 +30,6 @@ TEST(Environment, ThreadsAreCheckedLikeTheOption) {
 // AddressSanitizer needs terabytes of addresses. CUDA's libraries need gigabytes, and where they do not fit the
 // system's loader ends the program before it has begun.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(FOLDGRAD_HAVE_CUBLAS) && !defined(FOLDGRAD_HAVE_CUDNN)
-TEST(Environment, ASmallAddressSpaceIsRefusedBeforeLibrariesBegin) {
-  for (const char* kib : {"350000", "655359"}) {
-    const ProgramResult r = run_after("ulimit -v " + std::string(kib) + ";", "--version");
-    EXPECT_EQ(r.exit_code, 6) << kib;
-    EXPECT_EQ(r.err, "error: the address space (ulimit -v) must have at least 640 MiB = 655360 KiB\n");
-  }
-  EXPECT_EQ(run_after("ulimit -v 655360;", "--version").exit_code, 0);
-}
-
 TEST(Environment, MemoryThatIsUsedUpIsTheDevicesFault) {
   const TemporaryDirectory files;
   write_bytes(files / "c.toml", "[data]\ntask = 'numbers'\ntrain_pairs = 10\nvalid_pairs = 2\n[model]\nheads = 4\n");
