@@ -7,7 +7,6 @@
 #include "engine/check.h"
 #include "engine/files/file.h"
 #include "train/data/text/sentence_piece.h"
-#include "train/system/isolated.h"
 #include "train/system/unicode.h"
 
 namespace foldgrad {
@@ -33,7 +32,7 @@ class Lines final : public sentencepiece::SentenceIterator {
   std::size_t at_ = 0;
 };
 
-// The library tells most of what is wrong with its status, and throws the rest.
+// The library reports most of what is wrong in its status, and throws the rest.
 template <class Model>
 bool load(Model& model) try {
   return !model.bytes.empty() && model.processor.LoadFromSerializedProto(model.bytes).ok();
@@ -48,16 +47,17 @@ std::string reason(const std::string& text) {
   return condition == text.npos ? "the library cannot learn from this text" : text.substr(condition + 2);
 }
 
-// What the library makes of the lines: 'm' and the model, or 'e' and why there is none. It runs in a process of its
-// own, since what it calls fatal ends the process and is told on stderr. Empty when that happened.
-std::string learned(const std::unordered_map<std::string, std::string>& arguments,
-                    const std::vector<std::string>& lines) {
-  return output_of_child([&] {
-    Lines iterator(lines);
-    std::string model;
-    const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &iterator, &model);
-    return status.ok() ? "m" + model : std::string("e") + status.error_message();
-  });
+// Returns whether the library, whose rules are NFKC and its own ("nmt_nfkc"), leaves nothing of a character but white
+// space. With lines of such characters alone it ends the process.
+bool vanishes(char32_t c) {
+  return is_space(c) || c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x200B && c <= 0x200F) || c == 0x2581 ||
+         c == 0xFEFF || c == 0xFFFD;
+}
+
+constexpr std::size_t kLongestLine = 4192;  // bytes; the library leaves out what is longer
+
+bool has_words(const std::string& line) {
+  return line.size() <= kLongestLine && !std::ranges::all_of(decode_utf8(line), vanishes);
 }
 
 }  // namespace
@@ -85,22 +85,23 @@ SentencePiece SentencePiece::train(const std::vector<std::string>& lines, const 
   FOLDGRAD_CHECK(options.kind == "unigram" || options.kind == "bpe",
                  "sentence_piece: the kind must be unigram or bpe, got \"{}\"", options.kind);
   FOLDGRAD_CHECK(!lines.empty(), "sentence_piece: there must be at least one line, got 0");
-  FOLDGRAD_CHECK(std::ranges::any_of(lines, [](const auto& line) { return !split_words(line).empty(); }),
-                 "sentence_piece: the text must have words, got {} lines without any", lines.size());
+  FOLDGRAD_CHECK(std::ranges::any_of(lines, has_words),
+                 "sentence_piece: the text must have words in lines of at most {} bytes, got {} lines without any",
+                 kLongestLine, lines.size());
   const std::unordered_map<std::string, std::string> arguments{{"model_type", options.kind},
                                                                {"vocab_size", std::to_string(options.vocabulary)},
                                                                {"character_coverage", "1.0"},
+                                                               {"max_sentence_length", std::to_string(kLongestLine)},
                                                                {"num_threads", "1"},  // for the same model each time
                                                                {"bos_id", std::to_string(kBos)},
                                                                {"pad_id", std::to_string(kPad)},
                                                                {"eos_id", std::to_string(kEos)},
                                                                {"unk_id", std::to_string(kUnk)},
-                                                               {"minloglevel", "2"}};
-  const std::string answer = learned(arguments, lines);
-  FOLDGRAD_CHECK(!answer.empty(), "sentence_piece: the library cannot learn from this text");
-  FOLDGRAD_CHECK(answer[0] == 'm', "sentence_piece: {}", reason(answer.substr(1)));
+                                                               {"minloglevel", "3"}};
+  Lines iterator(lines);
   auto model = std::make_unique<Model>();
-  model->bytes = answer.substr(1);
+  const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &iterator, &model->bytes);
+  FOLDGRAD_CHECK(status.ok(), "sentence_piece: {}", reason(status.error_message()));
   FOLDGRAD_CHECK(load(*model), "sentence_piece: the library cannot load what it learned from this text");
   return SentencePiece(std::move(model));
 }

@@ -55,9 +55,15 @@ TEST_F(SentencePieceTest, ErrorsNameTheReason) {
   EXPECT_EQ(message<std::invalid_argument>([&] {
               SentencePiece::train({" ", "", "\t"}, {});
             }),
-            "sentence_piece: the text must have words, got 3 lines without any");
-  EXPECT_EQ(message<std::invalid_argument>([&] { SentencePiece::train({"\u200b"}, {}); }),
-            "sentence_piece: the library cannot learn from this text");
+            "sentence_piece: the text must have words in lines of at most 4192 bytes, got 3 lines without any");
+  const std::string longest(4193, 'a');
+  // The library drops these or makes white space of them, and would then end the process.
+  for (const char* line :
+       {"\u200b", "\u200d\u2581", "\x1f", "\x7f", "\u3000", "\u2581", "\ufeff", "\ufffd", longest.c_str()})
+    EXPECT_EQ(message<std::invalid_argument>([&] {
+                SentencePiece::train({line, " "}, {});
+              }),
+              "sentence_piece: the text must have words in lines of at most 4192 bytes, got 2 lines without any");
   const std::string too_large =
       message<std::invalid_argument>([&] { SentencePiece::train(lines_, {.vocabulary = 100'000}); });
   EXPECT_EQ(too_large.substr(0, 49), "sentence_piece: Vocabulary size too high (100000)") << too_large;
