@@ -58,25 +58,6 @@ double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / double(values.size());
 }
 
-Density density_of(const std::vector<double>& samples, std::size_t points) {
-  const double n = double(samples.size()), mean = mean_of(samples);
-  double squares = 0;
-  for (const double s : samples) squares += (s - mean) * (s - mean);
-  const double h = std::sqrt(squares / (n - 1)) * std::pow(n, -0.2);
-  if (!(h > 0)) return {};
-  const auto [least, greatest] = std::ranges::minmax(samples);
-  const double begin = least - 4 * h, step = (greatest - least + 8 * h) / double(points - 1);
-  Density d;
-  for (std::size_t i = 0; i < points; ++i) {
-    const double x = begin + step * double(i);
-    double y = 0;
-    for (const double s : samples) y += std::exp(-(x - s) * (x - s) / (2 * h * h));
-    d.x.push_back(x);
-    d.y.push_back(y / (n * h * std::sqrt(2 * std::numbers::pi)));
-  }
-  return d;
-}
-
 MovingMeans moving_means(const std::vector<double>& values, std::int64_t window) {
   FOLDGRAD_CHECK(window >= 1 && window <= std::int64_t(values.size()),
                  "--window must be in [1, {}], the iterations that are recorded, got {}", values.size(), window);

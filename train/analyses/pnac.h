@@ -21,13 +21,6 @@ std::vector<double> pnac_of_noise(std::int64_t rows, std::int64_t channels, std:
 
 double mean_of(const std::vector<double>& values);
 
-// A density from samples by Gaussian kernels, whose deviation is Scott's: s n^(-1/5), s being the unbiased standard
-// deviation. Empty where the samples do not vary.
-struct Density {
-  std::vector<double> x, y;
-};
-Density density_of(const std::vector<double>& samples, std::size_t points = 200);
-
 // The arithmetic and the geometric mean of the last `window` values at each place from the window-th on.
 struct MovingMeans {
   std::vector<double> arithmetic, geometric;

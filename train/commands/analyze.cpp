@@ -1,28 +1,59 @@
-// foldgrad analyze: what recordings and logs of runs tell of their normalizers.
+// foldgrad analyze: statistics of normalizers from the recordings and logs of runs, and of layers from models.
 #include "train/commands/analyze.h"
+
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "engine/files/file.h"
 #include "train/commands/commands.h"
+#include "train/reports/run_log.h"
+#include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {
 
-using Analysis = int (*)(const AnalyzeOptions&);
+using Analysis = std::vector<Analyzed> (*)(const AnalyzeOptions&);
+
+int print(const std::vector<Analyzed>& all, bool json, bool together) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  std::string text;
+  for (const Analyzed& one : all) {
+    list.push_back(one.json);
+    text += (text.empty() ? "" : "\n") + one.text;
+  }
+  if (json)
+    print_json(together ? list[0] : list);
+  else
+    fmt::print("{}", text);
+  return kExitOk;
+}
 
 }  // namespace
+
+std::vector<RecordedRun> recorded_runs(const std::vector<std::string>& paths) {
+  const std::vector<std::string> names = distinct_names(paths);
+  std::vector<RecordedRun> runs;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    RecordedRun run{paths[i], names[i], recorded_phases(paths[i])};
+    if (run.phases.empty())
+      throw FileError(run.path, "has no recordings: it must have been trained with record.from, such as [100, -200]");
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
 
 Action add_analyze(CLI::App& command) {
   command.require_subcommand(1);
   const auto options = std::make_shared<AnalyzeOptions>();
   const auto chosen = std::make_shared<Analysis>();
+  const auto json = std::make_shared<bool>(false);
   AnalyzeOptions& o = *options;
   const auto add = [&](const char* name, const char* help, Analysis run) {
     CLI::App* analysis = command.add_subcommand(name, help);
     analysis->add_option("RUN", o.runs, "Directories of runs")->required();
-    add_plot_option(*analysis, "--plot", o.plot, "Draw it into this file");
-    analysis->add_flag("--json", o.json, "Print JSON");
+    analysis->add_flag("--json", *json, "Print JSON");
     analysis->callback([chosen, run] { *chosen = run; });
     return analysis;
   };
@@ -32,7 +63,6 @@ Action add_analyze(CLI::App& command) {
                        "beside noise that is",
                        analyze_pnac);
   pnac->add_option("--window", o.window, "Iterations of each test (default: 32)")->check(positive);
-  add_plot_option(*pnac, "--density", o.density, "Draw the densities of each site into this file");
   CLI::App* trace = add("trace", "A channel's statistics and their moving means", analyze_trace);
   trace->add_option("--site", o.site, "Normalizer (default: the first, the middle and the last)");
   trace->add_option("--channel", o.channel, "Channel (default: those of the least and the greatest AM/GM)")
@@ -43,6 +73,10 @@ Action add_analyze(CLI::App& command) {
   CLI::App* cka =
       add("cka", "How much alike the layers of two models are on validation examples, by linear CKA", analyze_cka);
   cka->get_option("RUN")->expected(2)->description("Two runs, checkpoints or model directories");
+  const auto is_picture = [](const std::string& text) {
+    return text.ends_with(".svg") ? "" : fmt::format("must end with .svg, got {}", text);
+  };
+  cka->add_option("--plot", o.picture, "Draw the layers of both as a map into this file, SVG")->check(is_picture);
   cka->add_option("--examples", o.examples, "Validation examples, as far as they are whole batches")
       ->check(positive)
       ->capture_default_str();
@@ -53,7 +87,7 @@ Action add_analyze(CLI::App& command) {
   cka->add_option("--data-dir", o.data_directory, "Root of data.directory; default: $FOLDGRAD_DATA");
   add_dtype_option(*cka, o.dtype, {DType::f32, DType::f64}, "What is computed in");
   add_device_option(*cka, o.device);
-  return [options, chosen] { return (*chosen)(*options); };
+  return [options, chosen, json] { return print((*chosen)(*options), *json, /*together=*/*chosen == analyze_cka); };
 }
 
 }  // namespace foldgrad

@@ -1,30 +1,47 @@
-// The analyses of `foldgrad analyze`. Each prints a table, or JSON, and returns the exit code.
+// The analyses of `foldgrad analyze`, and the recorded runs that most of them read.
 #pragma once
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "engine/dtype.h"
+#include "train/runs/recorded_phases.h"
 
 namespace foldgrad {
 
 struct AnalyzeOptions {
   std::vector<std::string> runs;
-  std::int64_t window = 0;    // iterations; 0: as each analysis has it
+  std::int64_t window = 0;    // iterations; 0: the default of the analysis
   std::string site;           // empty: those that stand out
-  std::string plot, density;  // files; empty: none
   std::int64_t channel = -1;  // -1: those that stand out
-  bool json = false;
-  // Of cka.
+  // cka:
+  std::string picture;  // file; empty: none
   std::int64_t examples = 2560, batch = 256;
   std::string config, data_directory, device = "auto";
   DType dtype = DType::f32;
 };
 
-int analyze_pnac(const AnalyzeOptions& options);
-int analyze_trace(const AnalyzeOptions& options);
-int analyze_skips(const AnalyzeOptions& options);
-int analyze_gradient(const AnalyzeOptions& options);
-int analyze_cka(const AnalyzeOptions& options);
+// A table with its heading, and the same as JSON.
+struct Analyzed {
+  std::string text;
+  nlohmann::ordered_json json;
+};
+
+// For each run one, or, of traces, one for each channel.
+std::vector<Analyzed> analyze_pnac(const AnalyzeOptions& options);
+std::vector<Analyzed> analyze_trace(const AnalyzeOptions& options);
+std::vector<Analyzed> analyze_skips(const AnalyzeOptions& options);
+std::vector<Analyzed> analyze_gradient(const AnalyzeOptions& options);
+// For the two runs together one.
+std::vector<Analyzed> analyze_cka(const AnalyzeOptions& options);
+
+struct RecordedRun {
+  std::string path, name;
+  std::vector<RecordedPhase> phases;  // at least one
+};
+
+// Throws FileError for a run without recordings, and for recordings that are not of one model, the run's.
+std::vector<RecordedRun> recorded_runs(const std::vector<std::string>& paths);
 
 }  // namespace foldgrad

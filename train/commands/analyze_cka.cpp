@@ -3,22 +3,20 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "engine/check.h"
+#include "engine/files/atomic_file.h"
 #include "train/analyses/cka.h"
 #include "train/analyses/layer_outputs.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/analyze.h"
-#include "train/commands/commands.h"
 #include "train/commands/model_config.h"
 #include "train/data/data_root.h"
 #include "train/data/permutation.h"
 #include "train/reports/aligned.h"
-#include "train/reports/plot.h"
+#include "train/reports/heat_map.h"
 #include "train/reports/run_log.h"
 #include "train/system/device.h"
-#include "train/system/exit_code.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad {
@@ -117,7 +115,7 @@ std::string table_of(const ComparedModel& a, const ComparedModel& b, const Cka& 
 
 }  // namespace
 
-int analyze_cka(const AnalyzeOptions& o) {
+std::vector<Analyzed> analyze_cka(const AnalyzeOptions& o) {
   std::vector<ComparedModel> models = models_of(o);
   const std::vector<std::int64_t> examples = examples_of(models, o.examples, o.batch);
   MinibatchCka sums;
@@ -128,20 +126,18 @@ int analyze_cka(const AnalyzeOptions& o) {
   }
   const Cka cka = sums.values();
   const std::string title = fmt::format("CKA of {} and {}", models[0].name, models[1].name);
-  if (!o.plot.empty())
-    draw_into(o.plot, {{title, "layer of " + models[1].name, "layer of " + models[0].name, false, {}, cka}}, 1);
-  if (o.json)
-    print_json({{"a", models[0].path},
-                {"b", models[1].path},
-                {"examples", examples.size()},
-                {"batch", o.batch},
-                {"layers_a", models[0].layers},
-                {"layers_b", models[1].layers},
-                {"cka", cka}});
-  else
-    fmt::print("{}: {} examples in batches of {}\n{}", title, examples.size(), o.batch,
-               table_of(models[0], models[1], cka));
-  return kExitOk;
+  if (!o.picture.empty())
+    write_file_atomically(o.picture,
+                          heat_map({title, "layer of " + models[1].name, "layer of " + models[0].name, cka}));
+  return {{fmt::format("{}: {} examples in batches of {}\n{}", title, examples.size(), o.batch,
+                       table_of(models[0], models[1], cka)),
+           {{"a", models[0].path},
+            {"b", models[1].path},
+            {"examples", examples.size()},
+            {"batch", o.batch},
+            {"layers_a", models[0].layers},
+            {"layers_b", models[1].layers},
+            {"cka", cka}}}};
 }
 
 }  // namespace foldgrad

@@ -1,16 +1,10 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "engine/files/file.h"
 #include "train/commands/analyze.h"
-#include "train/commands/analyze_runs.h"
-#include "train/commands/commands.h"
 #include "train/reports/aligned.h"
-#include "train/reports/plot.h"
-#include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {
@@ -22,7 +16,7 @@ struct GradientCurve {
   std::string name;  // "cosine begin", ...
   std::vector<double> values;
 
-  // Of those that are numbers; NaN where none is.
+  // Leaves out what is not a number; NaN where nothing is left.
   double mean() const {
     double sum = 0, count = 0;
     for (const double v : values)
@@ -71,18 +65,6 @@ std::string table_of(const RecordedRun& run, const std::vector<GradientSite>& si
                      aligned(rows));
 }
 
-Plot plot_of(const RecordedRun& run, const std::vector<GradientSite>& sites) {
-  Plot plot{run.name + ": dx and the exact gradient", "normalizer", "", false, {}};
-  for (std::size_t k = 0; k < sites[0].curves.size(); ++k) {
-    Series series{sites[0].curves[k].name, {}};
-    for (std::size_t i = 0; i < sites.size(); ++i)
-      if (const double mean = sites[i].curves[k].mean(); std::isfinite(mean))
-        series.points.emplace_back(double(i + 1), mean);
-    plot.series.push_back(std::move(series));
-  }
-  return plot;
-}
-
 nlohmann::ordered_json json_of(const RecordedRun& run, const std::vector<GradientSite>& sites) {
   nlohmann::ordered_json all{{"run", run.path}, {"normalizer", run.phases[0].recording.normalizer}};
   for (const GradientSite& site : sites) {
@@ -95,22 +77,13 @@ nlohmann::ordered_json json_of(const RecordedRun& run, const std::vector<Gradien
 
 }  // namespace
 
-int analyze_gradient(const AnalyzeOptions& o) {
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  std::string text;
-  std::vector<Plot> plots;
+std::vector<Analyzed> analyze_gradient(const AnalyzeOptions& o) {
+  std::vector<Analyzed> all;
   for (const RecordedRun& run : recorded_runs(o.runs)) {
     const std::vector<GradientSite> sites = gradients_of(run);
-    text += (text.empty() ? "" : "\n") + table_of(run, sites);
-    all.push_back(json_of(run, sites));
-    plots.push_back(plot_of(run, sites));
+    all.push_back({table_of(run, sites), json_of(run, sites)});
   }
-  if (!o.plot.empty()) draw_into(o.plot, plots, 1);
-  if (o.json)
-    print_json(all);
-  else
-    fmt::print("{}", text);
-  return kExitOk;
+  return all;
 }
 
 }  // namespace foldgrad

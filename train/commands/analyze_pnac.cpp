@@ -1,20 +1,15 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "train/analyses/pnac.h"
 #include "train/commands/analyze.h"
-#include "train/commands/analyze_runs.h"
-#include "train/commands/commands.h"
 #include "train/reports/aligned.h"
-#include "train/reports/plot.h"
-#include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {
 
-// A percentage for every iteration of a phase from the window-th on.
+// The percentage at every iteration of a phase from the window-th on.
 struct PnacCurve {
   std::string name;  // "q begin", ...
   std::vector<double> values;
@@ -73,35 +68,6 @@ std::string table_of(const RecordedRun& run, const std::vector<PnacSite>& sites,
   return text + "\n" + aligned(rows);
 }
 
-Plot plot_of(const RecordedRun& run, const std::vector<PnacSite>& sites, std::int64_t window) {
-  Plot plot{fmt::format("{}: PNAC, window {}", run.name, window), "normalizer", "percent", false, {}};
-  for (std::size_t k = 0; k < sites[0].curves.size(); ++k) {
-    Series series{sites[0].curves[k].name, {}};
-    for (std::size_t i = 0; i < sites.size(); ++i)
-      if (!sites[i].curves[k].values.empty())
-        series.points.emplace_back(double(i + 1), mean_of(sites[i].curves[k].values));
-    plot.series.push_back(std::move(series));
-  }
-  return plot;
-}
-
-// One for each site and phase.
-std::vector<Plot> density_plots(const RecordedRun& run, const std::vector<PnacSite>& sites) {
-  std::vector<Plot> plots;
-  for (const PnacSite& site : sites)
-    for (std::size_t p = 0; p < run.phases.size(); ++p) {
-      Plot plot{site.site + ", " + run.phases[p].name, "PNAC in percent", "density", false, {}};
-      for (std::size_t k = 3 * p; k < 3 * p + 3; ++k) {
-        const Density d = density_of(site.curves[k].values);
-        Series series{site.curves[k].name, {}};
-        for (std::size_t i = 0; i < d.x.size(); ++i) series.points.emplace_back(d.x[i], d.y[i]);
-        plot.series.push_back(std::move(series));
-      }
-      plots.push_back(std::move(plot));
-    }
-  return plots;
-}
-
 nlohmann::ordered_json json_of(const RecordedRun& run, const std::vector<PnacSite>& sites, std::int64_t window) {
   nlohmann::ordered_json all{{"run", run.path}, {"normalizer", run.phases[0].recording.normalizer}, {"window", window}};
   for (const PnacSite& site : sites) {
@@ -115,29 +81,15 @@ nlohmann::ordered_json json_of(const RecordedRun& run, const std::vector<PnacSit
 
 }  // namespace
 
-int analyze_pnac(const AnalyzeOptions& o) {
+std::vector<Analyzed> analyze_pnac(const AnalyzeOptions& o) {
   const std::int64_t window = o.window > 0 ? o.window : 32;
   NoiseControls controls(window);
-  std::string text;
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  std::vector<Plot> plots, densities;
-  std::size_t columns = 1;
+  std::vector<Analyzed> all;
   for (const RecordedRun& run : recorded_runs(o.runs)) {
     const std::vector<PnacSite> sites = pnac_of(run, window, controls);
-    text += (text.empty() ? "" : "\n") + table_of(run, sites, window);
-    all.push_back(json_of(run, sites, window));
-    plots.push_back(plot_of(run, sites, window));
-    const std::vector<Plot> more = density_plots(run, sites);
-    densities.insert(densities.end(), more.begin(), more.end());
-    columns = run.phases.size();
+    all.push_back({table_of(run, sites, window), json_of(run, sites, window)});
   }
-  if (!o.plot.empty()) draw_into(o.plot, plots, 1);
-  if (!o.density.empty()) draw_into(o.density, densities, columns);
-  if (o.json)
-    print_json(all);
-  else
-    fmt::print("{}", text);
-  return kExitOk;
+  return all;
 }
 
 }  // namespace foldgrad

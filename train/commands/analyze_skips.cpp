@@ -1,18 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "models/normalizers/normalizer.h"
 #include "train/commands/analyze.h"
-#include "train/commands/analyze_runs.h"
-#include "train/commands/commands.h"
 #include "train/config/config.h"
 #include "train/reports/aligned.h"
-#include "train/reports/plot.h"
 #include "train/reports/skip_table.h"
 #include "train/runs/directory.h"
-#include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {
@@ -27,7 +22,7 @@ std::int64_t first_filtered(const std::string& run) {
   return warms_up ? std::max(chosen.integer("warmup"), std::int64_t(1)) : 1;
 }
 
-// Of the iterations from the first that can be skipped on; 0 where there are none.
+// The share of the iterations from the first that can be skipped on; 0 where there are none.
 double percent_of(const SkipTable::Site& site, std::int64_t first) {
   const std::int64_t filtered = site.iterations - first + 1;
   return filtered > 0 ? 100.0 * double(site.skips.back()) / double(filtered) : 0;
@@ -54,17 +49,6 @@ std::string table_of(const RunLog& log, const SkipTable& table, std::int64_t fir
   return fmt::format("{}: iterations skipped, by update\n{}", log.name, aligned(rows));
 }
 
-Plot plot_of(const RunLog& log, const SkipTable& table) {
-  Plot plot{log.name + ": skips", "normalizer", "skips", false, {}};
-  for (std::size_t i = 0; i < table.steps.size(); ++i) {
-    Series series{fmt::format("up to {}", table.steps[i]), {}};
-    for (std::size_t k = 0; k < table.sites.size(); ++k)
-      series.points.emplace_back(double(k + 1), double(table.sites[k].skips[i]));
-    plot.series.push_back(std::move(series));
-  }
-  return plot;
-}
-
 nlohmann::ordered_json json_of(const RunLog& log, const SkipTable& table, std::int64_t first) {
   nlohmann::ordered_json all{{"run", log.path}, {"steps", table.steps}, {"first_filtered", first}};
   for (const SkipTable::Site& site : table.sites)
@@ -77,23 +61,14 @@ nlohmann::ordered_json json_of(const RunLog& log, const SkipTable& table, std::i
 
 }  // namespace
 
-int analyze_skips(const AnalyzeOptions& o) {
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  std::string text;
-  std::vector<Plot> plots;
+std::vector<Analyzed> analyze_skips(const AnalyzeOptions& o) {
+  std::vector<Analyzed> all;
   for (const RunLog& log : read_run_logs(o.runs)) {
     const SkipTable table = skip_table(log);
     const std::int64_t first = first_filtered(log.path);
-    text += (text.empty() ? "" : "\n") + table_of(log, table, first);
-    all.push_back(json_of(log, table, first));
-    plots.push_back(plot_of(log, table));
+    all.push_back({table_of(log, table, first), json_of(log, table, first)});
   }
-  if (!o.plot.empty()) draw_into(o.plot, plots, 1);
-  if (o.json)
-    print_json(all);
-  else
-    fmt::print("{}", text);
-  return kExitOk;
+  return all;
 }
 
 }  // namespace foldgrad

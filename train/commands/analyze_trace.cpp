@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "engine/check.h"
@@ -10,11 +9,7 @@
 #include "train/analyses/pnac.h"
 #include "train/analyses/traces.h"
 #include "train/commands/analyze.h"
-#include "train/commands/analyze_runs.h"
-#include "train/commands/commands.h"
 #include "train/reports/aligned.h"
-#include "train/reports/plot.h"
-#include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {
@@ -41,7 +36,8 @@ std::size_t site_named(const Recording& recording, const std::string& name) {
   return found - names.begin();
 }
 
-// As they were asked for, or the channels of the least and the greatest AM/GM of the first, middle and last site.
+// Returns the channel that was asked for, or those of the least and the greatest AM/GM, of the site that was asked for,
+// or of the first, the middle and the last.
 std::vector<TracedChannel> traced_channels(const Recording& first, const AnalyzeOptions& o, std::int64_t window) {
   const std::size_t last = first.sites.size() - 1;
   std::set<std::size_t> sites = {0, last / 2, last};
@@ -87,54 +83,28 @@ std::string table_of(const std::vector<ChannelTrace>& traces) {
   return aligned(rows);
 }
 
-Plot plot_of(const ChannelTrace& t, const std::string& title, std::int64_t window) {
-  Plot plot{title, "update", t.name.substr(0, 1), false, {}};
-  const auto add = [&](const std::string& name, const std::vector<double>& values) {
-    Series series{name, {}};
-    const std::size_t first = t.updates.size() - values.size();
-    for (std::size_t i = 0; i < values.size(); ++i) series.points.emplace_back(double(t.updates[first + i]), values[i]);
-    plot.series.push_back(std::move(series));
-  };
-  add(t.name.substr(0, 1), t.values);
-  add(fmt::format("AM of {}", window), t.means.arithmetic);
-  add(fmt::format("GM of {}", window), t.means.geometric);
-  return plot;
-}
-
 nlohmann::ordered_json json_of(const ChannelTrace& t) {
   return {{"updates", t.updates}, {"values", t.values}, {"am", t.means.arithmetic}, {"gm", t.means.geometric}};
 }
 
 }  // namespace
 
-int analyze_trace(const AnalyzeOptions& o) {
+std::vector<Analyzed> analyze_trace(const AnalyzeOptions& o) {
   const std::int64_t window = o.window > 0 ? o.window : kTraceWindow;
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  std::string text;
-  std::vector<Plot> plots;
-  std::size_t columns = 1;
+  std::vector<Analyzed> all;
   for (const RecordedRun& run : recorded_runs(o.runs)) {
     const Recording& first = run.phases[0].recording;
     for (const TracedChannel& at : traced_channels(first, o, window)) {
       const std::string& site = first.sites[at.site].site;
       const std::vector<ChannelTrace> traces = traces_of(run, at, window);
-      const std::string title = fmt::format("{}: {}, channel {}", run.name, site, at.channel);
-      text += fmt::format("{}{}, window {}\n{}", text.empty() ? "" : "\n", title, window, table_of(traces));
-      nlohmann::ordered_json one{{"run", run.path}, {"site", site}, {"channel", at.channel}, {"window", window}};
-      for (const ChannelTrace& t : traces) {
-        one[t.name] = json_of(t);
-        plots.push_back(plot_of(t, title + ", " + t.name, window));
-      }
+      Analyzed one{
+          fmt::format("{}: {}, channel {}, window {}\n{}", run.name, site, at.channel, window, table_of(traces)),
+          {{"run", run.path}, {"site", site}, {"channel", at.channel}, {"window", window}}};
+      for (const ChannelTrace& t : traces) one.json[t.name] = json_of(t);
       all.push_back(std::move(one));
-      columns = traces.size();
     }
   }
-  if (!o.plot.empty()) draw_into(o.plot, plots, columns);
-  if (o.json)
-    print_json(all);
-  else
-    fmt::print("{}", text);
-  return kExitOk;
+  return all;
 }
 
 }  // namespace foldgrad

@@ -59,9 +59,6 @@ void add_device_option(CLI::App& command, std::string& device);
 // --dtype, one of `choices`.
 void add_dtype_option(CLI::App& command, DType& dtype, const std::vector<DType>& choices, const std::string& help);
 
-// A file for draw_into() (train/reports/plot.h).
-void add_plot_option(CLI::App& command, const std::string& name, std::string& path, const std::string& help);
-
 // What fold, verify and graph have in common: --untie, --keep-tied, --rescale-stream.
 void add_fold_options(CLI::App& command, FoldOptions& options);
 

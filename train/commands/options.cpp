@@ -9,7 +9,6 @@
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/certificate.h"
 #include "train/commands/commands.h"
-#include "train/reports/plot.h"
 #include "train/system/device.h"
 
 namespace foldgrad {
@@ -53,13 +52,6 @@ void add_fold_options(CLI::App& command, FoldOptions& options) {
       ->excludes(untie);
   command.add_flag("--rescale-stream", options.rescale_stream,
                    "Post-norm: store the residual stream divided by the gains, so that nothing is left on it");
-}
-
-void add_plot_option(CLI::App& command, const std::string& name, std::string& path, const std::string& help) {
-  const auto known = [](const std::string& text) {
-    return is_picture(text) ? "" : fmt::format("must end with .svg or .png, got {}", text);
-  };
-  command.add_option(name, path, help + ", SVG or PNG by its ending")->check(known);
 }
 
 void add_device_option(CLI::App& command, std::string& device) {

@@ -68,25 +68,6 @@ TEST(Pnac, CountsTheChannelsThatPassInEveryWindow) {
             "--window must be at least 8, the least sample of the test of normality, got 7");
 }
 
-// scipy.stats.gaussian_kde([1, 2, 4, 8, 9.5]) at 0, 3, 8, SciPy 1.17.1.
-TEST(Density, IsThatOfSciPyAndHasAnIntegralOfOne) {
-  const Density d = density_of({1, 2, 4, 8, 9.5}, 20001);
-  const double step = d.x[1] - d.x[0];
-  double integral = 0;
-  for (const double y : d.y) integral += y * step;
-  EXPECT_NEAR(integral, 1, 1e-4);  // beyond four deviations lie 6e-5
-  int found = 0;
-  for (const auto& [x, y] : {std::pair(0., 0.06039514600626319), {3., 0.0846990876070344}, {8., 0.06832148377351487}})
-    for (std::size_t i = 1; i < d.x.size(); ++i)
-      if (d.x[i - 1] <= x && x < d.x[i]) {
-        const double t = (x - d.x[i - 1]) / step;
-        EXPECT_NEAR(d.y[i - 1] * (1 - t) + d.y[i] * t, y, 1e-8) << x;  // between points 1e-3 apart
-        ++found;
-      }
-  EXPECT_EQ(found, 3);
-  EXPECT_TRUE(density_of({2, 2, 2}).x.empty());
-}
-
 TEST(MovingMeans, OfTheLastValues) {
   const MovingMeans m = moving_means({1, 4, 16, 4, 0}, 2);
   EXPECT_EQ(m.arithmetic, (std::vector<double>{2.5, 10, 10, 2}));
