@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <sstream>
@@ -42,7 +43,7 @@ void check_thread_variable() {
   }
 }
 
-// What is left over when all that the program knows has been taken, in order; CLI11 gives it reversed.
+// Lists the arguments that nothing took.
 std::string left_over(const CLI::App& program) {
   return fmt::format("{}: no command or option takes this", fmt::join(program.remaining(true), " "));
 }
@@ -111,14 +112,13 @@ int run(int argc, char** argv) {
     CLI::App& command = *program.add_subcommand(c.name, c.help);
     command.callback([action = c.add(command), &exit_code] { exit_code = action(); });
   }
-  const std::vector<std::string> given = with_help_as_option({argv + 1, argv + argc});
-  std::vector<const char*> words{argv[0]};
-  for (const std::string& word : given) words.push_back(word.c_str());
+  std::vector<std::string> given = with_help_as_option({argv + 1, argv + argc});
+  std::ranges::reverse(given);  // as CLI11 takes them
   try {
-    program.parse(int(words.size()), words.data());
+    program.parse(std::move(given));
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return program.exit(e);  // --help, --version
-    const std::string better = usage_hint(program, given);
+    const std::string better = usage_hint(program);
     const bool extras = e.get_exit_code() == int(CLI::ExitCodes::ExtrasError);
     const std::string text = !better.empty() ? better : extras ? left_over(program) : e.what();
     say("error: {}\n", text);

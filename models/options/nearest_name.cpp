@@ -1,76 +1,11 @@
 #include "models/options/nearest_name.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <utility>
 
 namespace foldgrad {
 namespace {
-
-// Names in other programs and papers, in lower case without - and _, and the name used here.
-const std::multimap<std::string, std::string> kSynonyms = {
-    // normalizers
-    {"layernorm", "ln"},
-    {"layernormalization", "ln"},
-    {"batchnorm", "bn"},
-    {"batchnormalization", "bn"},
-    {"powernorm", "pn"},
-    {"unifiednorm", "un"},
-    {"unifiednormalization", "un"},
-    {"movingaveragebatchnorm", "mabn"},
-    {"regularizedbatchnorm", "rbn"},
-    {"rms", "rmsnorm"},
-    {"rmsnormalization", "rmsnorm"},
-    {"gn", "groupnorm"},
-    {"in", "instancenorm"},
-    {"dynamictanh", "dyt"},
-    {"identity", "none"},
-    {"off", "none"},
-    // keys of configurations
-    {"dmodel", "width"},
-    {"embeddim", "width"},
-    {"hiddensize", "width"},
-    {"dff", "ffn_width"},
-    {"dimfeedforward", "ffn_width"},
-    {"ffnembeddim", "ffn_width"},
-    {"nhead", "heads"},
-    {"numheads", "heads"},
-    {"attentionheads", "heads"},
-    {"layers", "encoder_layers"},
-    {"numlayers", "encoder_layers"},
-    {"numencoderlayers", "encoder_layers"},
-    {"numdecoderlayers", "decoder_layers"},
-    {"prenorm", "pre_norm"},
-    {"normalizebefore", "pre_norm"},
-    {"learningrate", "lr"},
-    {"batchsize", "max_tokens"},
-    {"epochs", "steps"},
-    {"maxepoch", "steps"},
-    {"maxsteps", "steps"},
-    {"maxupdate", "steps"},
-    {"numsteps", "steps"},
-    {"updates", "steps"},
-    {"warmupsteps", "warmup"},
-    {"warmupupdates", "warmup"},
-    {"updatefreq", "accumulate"},
-    {"gradientaccumulationsteps", "accumulate"},
-    {"clipnorm", "clip"},
-    {"gradclip", "clip"},
-    {"maxgradnorm", "clip"},
-    {"lrscheduler", "schedule"},
-    {"numbeams", "beam"},
-    {"beamsize", "beam"},
-    {"type", "name"},
-    // options of normalizers, and of the command line
-    {"epsilon", "eps"},
-    {"momentum", "alpha"},
-    {"numgroups", "groups"},
-    {"output", "out"},
-    {"outputdir", "out"},
-    {"savedir", "out"},
-    {"datadirectory", "data_dir"},
-};
 
 // The Levenshtein distance, with a swap of two neighbours counted as one edit.
 std::size_t distance(const std::string& a, const std::string& b) {
@@ -93,31 +28,17 @@ std::string last_part(const std::string& name) {
   return name.substr(dot != std::string::npos ? dot + 1 : std::min(name.find_first_not_of('-'), name.size()));
 }
 
-std::string plain(const std::string& name) {
-  std::string letters;
-  for (char c : last_part(name))
-    if (c != '_' && c != '-') letters += char(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return letters;
-}
-
 }  // namespace
 
 std::string nearest_name(const std::string& name, const std::vector<std::string>& candidates) {
   const std::string part = last_part(name);
-  const auto [first, last] = kSynonyms.equal_range(plain(name));
-  const auto best = [&](const auto& near) {
-    std::string found;
-    for (const std::string& candidate : candidates)
-      if (near(last_part(candidate)) && (found.empty() || distance(name, candidate) < distance(name, found)))
-        found = candidate;
-    return found;
-  };
-  const std::string called = best([&](const std::string& c) {
-    return std::any_of(first, last, [&](const auto& s) { return plain(s.second) == plain(c); });
-  });
-  if (!called.empty()) return called;
   const std::size_t most = std::max<std::size_t>(1, part.size() / 3);
-  return best([&](const std::string& c) { return distance(part, c) <= most; });
+  std::string nearest;
+  for (const std::string& candidate : candidates)
+    if (distance(part, last_part(candidate)) <= most &&
+        (nearest.empty() || distance(name, candidate) < distance(name, nearest)))
+      nearest = candidate;
+  return nearest;
 }
 
 std::string did_you_mean(const std::string& name, const std::vector<std::string>& candidates, const std::string& quotes,

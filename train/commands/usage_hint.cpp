@@ -3,62 +3,32 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "models/options/nearest_name.h"
 
 namespace foldgrad {
-namespace {
 
-std::vector<const CLI::App*> commands_of(const CLI::App& level) {
-  return level.get_subcommands([](const CLI::App*) { return true; });
-}
-
-const CLI::Option* find_option(const std::vector<const CLI::App*>& levels, const std::string& name) {
-  for (const CLI::App* level : levels)
-    for (const CLI::Option* option : level->get_options())
-      if (option->check_name(name)) return option;
-  return nullptr;
-}
-
-std::string no_command(const CLI::App& level, const std::string& word) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : commands_of(level)) names.push_back(command->get_name());
-  return fmt::format("there is no command \"{}\"{}", word, did_you_mean(word, names, "\""));
-}
-
-std::string no_option(const std::vector<const CLI::App*>& levels, const std::string& name) {
-  std::vector<std::string> names;
-  for (const CLI::App* level : levels)
-    for (const CLI::Option* option : level->get_options())
-      for (const std::string& long_name : option->get_lnames()) names.push_back("--" + long_name);
-  return fmt::format("there is no option {}{}", name, did_you_mean(name, names));
-}
-
-}  // namespace
-
-std::string usage_hint(const CLI::App& program, const std::vector<std::string>& arguments) {
-  std::vector<const CLI::App*> levels{&program};  // the program, its command, and that one's
-  std::string unknown;                            // an option; those of a command may stand before its name
-  bool value = false;                             // whether an option takes the argument
-  for (const std::string& argument : arguments) {
-    const std::string name = argument.substr(0, argument.find('='));
-    if (argument.rfind("--", 0) == 0 && argument.size() > 2) {
-      const CLI::Option* option = find_option(levels, name);
-      if (!option && unknown.empty()) unknown = name;
-      value = option && option->get_items_expected_max() > 0 && name == argument;
-      continue;
-    }
-    const std::vector<const CLI::App*> commands = commands_of(*levels.back());
-    if (value || argument.empty() || argument[0] == '-' || commands.empty()) {
-      value = false;
-      continue;
-    }
-    const auto is_it = [&](const CLI::App* command) { return command->get_name() == argument; };
-    const auto found = std::ranges::find_if(commands, is_it);
-    if (found == commands.end()) return no_command(*levels.back(), argument);
-    levels.push_back(*found);
+std::string usage_hint(const CLI::App& program) {
+  std::vector<std::string> options;
+  const CLI::App* command = &program;  // the last that was understood
+  for (;;) {
+    for (const CLI::Option* option : command->get_options())
+      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+    const std::vector<CLI::App*> chosen = command->get_subcommands();
+    if (chosen.empty()) break;
+    command = chosen[0];
   }
-  return unknown.empty() || find_option(levels, unknown) ? "" : no_option(levels, unknown);
+  const std::vector<std::string> left_over = program.remaining(/*recurse=*/true);
+  for (const std::string& word : left_over) {
+    const std::string name = word.substr(0, word.find('='));
+    if (name.size() > 2 && name.starts_with("--") && std::ranges::find(options, name) == options.end())
+      return fmt::format("there is no option {}{}", name, did_you_mean(name, options));
+  }
+  std::vector<std::string> commands;
+  for (const CLI::App* known : command->get_subcommands({})) commands.push_back(known->get_name());
+  if (commands.empty() || left_over.empty() || left_over[0].starts_with('-')) return "";
+  return fmt::format("there is no command \"{}\"{}", left_over[0], did_you_mean(left_over[0], commands, "\""));
 }
 
 std::vector<std::string> with_help_as_option(std::vector<std::string> arguments) {

@@ -1,4 +1,4 @@
-// What is wrong with a command line, in terms of what was typed.
+// Messages about command lines that cannot be understood.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,9 +9,9 @@ class App;
 
 namespace foldgrad {
 
-// Of the first argument that looks like a command or an option and is none, with the nearest that exists. Empty when
-// there is no such argument. `arguments`: without the program's name.
-std::string usage_hint(const CLI::App& program, const std::vector<std::string>& arguments);
+// Returns a message about the first option or command that `program` did not understand when it parsed a command line,
+// with the nearest that exists; empty when it understood all of them.
+std::string usage_hint(const CLI::App& program);
 
 // `help COMMAND` is `COMMAND --help`, and `help` is `--help`.
 std::vector<std::string> with_help_as_option(std::vector<std::string> arguments);

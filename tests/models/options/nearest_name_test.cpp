@@ -2,16 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-
 namespace foldgrad::testing {
 namespace {
 
 const std::vector<std::string> kKeys{"model.width",     "model.heads",  "model.encoder_layers", "train.lr",
                                      "train.steps",     "train.eps",    "train.warmup",         "train.max_tokens",
                                      "train.optimizer", "validate.beam"};
-
-const std::vector<std::string> kNormalizers{"bn", "ln", "none", "pn", "rmsnorm", "scalenorm", "un"};
 
 TEST(NearestName, NeedsTheFewestEdits) {
   EXPECT_EQ(nearest_name("rmsnrm", {"rbn", "rmsnorm", "un"}), "rmsnorm");
@@ -38,27 +34,6 @@ TEST(NearestName, NeighboursThatHaveChangedPlacesCountOnce) {
 TEST(NearestName, TheLastPartDecides) {
   EXPECT_EQ(nearest_name("train.beam", kKeys), "validate.beam");
   EXPECT_EQ(nearest_name("trains.widht", kKeys), "model.width");
-}
-
-TEST(NearestName, KnowsWhatOthersCallIt) {
-  for (const auto& [word, name] : std::map<std::string, std::string>{{"layernorm", "ln"},
-                                                                     {"layer_norm", "ln"},
-                                                                     {"LayerNorm", "ln"},
-                                                                     {"batchnorm", "bn"},
-                                                                     {"batch_norm", "bn"},
-                                                                     {"powernorm", "pn"},
-                                                                     {"unified-norm", "un"}})
-    EXPECT_EQ(nearest_name(word, kNormalizers), name) << word;
-  for (const auto& [word, name] : std::map<std::string, std::string>{{"train.learning_rate", "train.lr"},
-                                                                     {"train.batch_size", "train.max_tokens"},
-                                                                     {"train.epochs", "train.steps"},
-                                                                     {"train.max_steps", "train.steps"},
-                                                                     {"train.warmup_steps", "train.warmup"},
-                                                                     {"model.layers", "model.encoder_layers"},
-                                                                     {"model.d_model", "model.width"},
-                                                                     {"model.num_heads", "model.heads"}})
-    EXPECT_EQ(nearest_name(word, kKeys), name) << word;
-  EXPECT_EQ(nearest_name("--output", {"--help", "--out"}), "--out");
 }
 
 TEST(NearestName, IsAQuestion) {

@@ -274,9 +274,9 @@ TEST(TransformerSetup, MessagesNameTheKey) {
   EXPECT_EQ(error([](auto& c) { c.normalizer = "deepnorm"; }),
             "transformer: pre_norm must be off with normalizer = deepnorm, which scales the sum of post-norm");
   EXPECT_EQ(error([](auto& c) {
-              c.normalizer_options = {{"epsilon", "1"}};
+              c.normalizer_options = {{"epps", "1"}};
             }),
-            "ln: there is no option \"epsilon\"; did you mean \"eps\"? Its options are: eps");
+            "ln: there is no option \"epps\"; did you mean \"eps\"? Its options are: eps");
   Transformer model(tiny_config(), 1, DType::f32);
   Tape tape;
   const Tensor ids = Tensor::full({1, 13}, 2, DType::i64), mask = mask_of(ids);

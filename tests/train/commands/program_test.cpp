@@ -50,10 +50,10 @@ TEST(Program, UsageErrorsNameTheNearest) {
   expect_usage_error("--threads 1 train --out runs/r", "CONFIG is required");
   expect_usage_error("--threads 1 tarin a.toml", "there is no command \"tarin\"; did you mean \"train\"?");
   expect_usage_error("data ftech multi30k", "there is no command \"ftech\"; did you mean \"fetch\"?");
-  expect_usage_error("train a.toml --output runs/r", "there is no option --output; did you mean --out?");
+  expect_usage_error("train a.toml --outt runs/r", "there is no option --outt; did you mean --out?");
+  expect_usage_error("train --outt=runs/r", "there is no option --outt; did you mean --out?");
   expect_usage_error("norms --zyx", "there is no option --zyx");
-  expect_usage_error("norms layernorm",
-                     "there is no normalizer \"layernorm\"; did you mean \"ln\"? There are: affine, bn, ");
+  expect_usage_error("norms lnn", "there is no normalizer \"lnn\"; did you mean \"ln\"? There are: affine, bn, ");
   expect_usage_error("", "A subcommand is required");
   expect_usage_error("verify-traces", "FILE is required");
   expect_usage_error("verify-traces --dtype f16 x", "--dtype: f16 not in {f64,f32}");
