@@ -4,12 +4,11 @@
 //            augmented by seed, epoch and its index. What remains at the end of an epoch and fills no batch is dropped.
 //   [IMB-2]  Otherwise: the images in their order and as they are; the last batch has what remains.
 #pragma once
-#include <future>
 #include <vector>
 
-#include "train/data/cursor.h"
 #include "train/data/images/augmentation.h"
 #include "train/data/images/set.h"
+#include "train/data/prefetched.h"
 
 namespace foldgrad {
 
@@ -33,29 +32,23 @@ class ImageBatches {
   // no index or one outside, a size below 1 and, in training, for a size above the number of images.
   ImageBatches(ImageSet images, std::vector<std::int64_t> indices, ImageBatchOptions options);
   ImageBatches(ImageSet images, ImageBatchOptions options);
-  ImageBatches(const ImageBatches&) = delete;
-  ImageBatches& operator=(const ImageBatches&) = delete;
 
-  // The batch at the cursor, which moves on: after the last batch of an epoch to the first of the next.
-  ImageBatch next();
-
-  DataCursor cursor() const { return cursor_; }
-  // Batches then come as they came after cursor() gave this. Throws std::invalid_argument for a cursor outside.
-  void seek(DataCursor cursor);
+  // As of Prefetched.
+  ImageBatch next() { return sequence_.next(); }
+  DataCursor cursor() const { return sequence_.cursor(); }
+  void seek(DataCursor cursor) { sequence_.seek(cursor); }
 
   std::int64_t per_epoch() const;  // batches
   const ImageSet& images() const { return images_; }
 
  private:
-  void order_images();                     // of the cursor's epoch
-  std::vector<std::int64_t> rows() const;  // indices of the batch at the cursor
-  ImageBatch make(std::vector<std::int64_t> rows, std::int64_t epoch) const;
+  std::vector<std::int64_t> order(std::int64_t epoch) const;
+  ImageBatch make(const std::vector<std::int64_t>& order, DataCursor at) const;
 
   ImageSet images_;
-  std::vector<std::int64_t> indices_, order_;
+  std::vector<std::int64_t> indices_;
   ImageBatchOptions options_;
-  DataCursor cursor_;
-  std::future<ImageBatch> ahead_;  // the batch at the cursor; last, since its thread reads the rest
+  Prefetched<ImageBatch> sequence_;  // last, since its thread reads the rest
 };
 
 // A part of the images is held out from training, to validate on: the last `valid` of a permutation that the seed

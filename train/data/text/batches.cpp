@@ -16,7 +16,7 @@ std::vector<std::int64_t> in_order(std::size_t n, const BatchOptions& options, R
   return options.shuffle ? permutation(std::int64_t(n), random) : counting(std::int64_t(n));
 }
 
-void check(const EncodedPairs& pairs, const BatchOptions& options) {
+EncodedPairs checked(EncodedPairs pairs, const BatchOptions& options) {
   FOLDGRAD_CHECK(options.max_tokens >= 1, "batches: max_tokens must be at least 1, got {}", options.max_tokens);
   FOLDGRAD_CHECK(options.multiple >= 1, "batches: multiple must be at least 1, got {}", options.multiple);
   FOLDGRAD_CHECK(pairs.source.size() == pairs.target.size(),
@@ -31,6 +31,7 @@ void check(const EncodedPairs& pairs, const BatchOptions& options) {
                      "batches: the {} of pair {} must have at most max_tokens = {} tokens, got {}", name, i,
                      options.max_tokens, ids.size());
     }
+  return pairs;
 }
 
 std::vector<std::int64_t> ordered(const EncodedPairs& pairs, const BatchOptions& options) {
@@ -73,16 +74,18 @@ std::vector<std::vector<std::int64_t>> batches_of(const EncodedPairs& pairs, con
 
 }  // namespace
 
-Batches::Batches(EncodedPairs pairs, BatchOptions options) : pairs_(std::move(pairs)), options_(options) {
-  check(pairs_, options_);
-  batches_ = batches_of(pairs_, options_);
-  order_batches();
-}
-
-void Batches::order_batches() {  // [BAT-3]
-  order_ = in_order(batches_.size(), options_,
-                    {.seed = options_.seed, .stream = kBatchStream, .step = std::uint32_t(cursor_.epoch)});
-}
+Batches::Batches(EncodedPairs pairs, BatchOptions options)
+    : pairs_(checked(std::move(pairs), options)),
+      batches_(batches_of(pairs_, options)),
+      sequence_({.name = "batches",
+                 .per_epoch = per_epoch(),
+                 .order =
+                     [this, options](std::int64_t epoch) {  // [BAT-3]
+                       return in_order(batches_.size(), options,
+                                       {.seed = options.seed, .stream = kBatchStream, .step = std::uint32_t(epoch)});
+                     },
+                 .make = [this](const auto& order, DataCursor at) { return make(batches_[order[at.batch]]); },
+                 .prefetch = options.prefetch}) {}
 
 Batch Batches::make(std::vector<std::int64_t> pairs) const {  // [BAT-4]
   Batch batch;
@@ -96,26 +99,6 @@ Batch Batches::make(std::vector<std::int64_t> pairs) const {  // [BAT-4]
   batch.sentences = make_batch(sources, targets, kPad, /*pad_sources_left=*/true);
   batch.pairs = std::move(pairs);
   return batch;
-}
-
-Batch Batches::next() {
-  Batch batch = ahead_.valid() ? ahead_.get() : make(batches_[order_[cursor_.batch]]);
-  if (++cursor_.batch == per_epoch()) {
-    cursor_ = {cursor_.epoch + 1, 0};
-    order_batches();
-  }
-  if (options_.prefetch)
-    ahead_ = std::async(std::launch::async, [this, i = order_[cursor_.batch]] { return make(batches_[i]); });
-  return batch;
-}
-
-void Batches::seek(DataCursor cursor) {
-  FOLDGRAD_CHECK(cursor.epoch >= 0 && cursor.batch >= 0 && cursor.batch < per_epoch(),
-                 "batches: a cursor must be of epoch 0 or later and of a batch in [0, {}), got epoch {}, batch {}",
-                 per_epoch(), cursor.epoch, cursor.batch);
-  ahead_ = {};
-  cursor_ = cursor;
-  order_batches();
 }
 
 }  // namespace foldgrad

@@ -12,11 +12,10 @@
 // batch as it is; here [BAT-2] holds for all. The random numbers are not NumPy's.
 #pragma once
 #include <cstdint>
-#include <future>
 #include <vector>
 
 #include "models/transformer/transformer.h"
-#include "train/data/cursor.h"
+#include "train/data/prefetched.h"
 
 namespace foldgrad {
 
@@ -43,28 +42,20 @@ class Batches {
   // Throws std::invalid_argument for no pairs, different numbers of sources and targets, a side that does not end with
   // kEos, a pair longer than max_tokens, and options below 1.
   Batches(EncodedPairs pairs, BatchOptions options);
-  Batches(const Batches&) = delete;
-  Batches& operator=(const Batches&) = delete;
 
-  // The batch at the cursor, which moves on: after the last batch of an epoch to the first of the next.
-  Batch next();
-
-  DataCursor cursor() const { return cursor_; }
-  // Batches then come as they came after cursor() gave this. Throws std::invalid_argument for a cursor outside.
-  void seek(DataCursor cursor);
+  // As of Prefetched.
+  Batch next() { return sequence_.next(); }
+  DataCursor cursor() const { return sequence_.cursor(); }
+  void seek(DataCursor cursor) { sequence_.seek(cursor); }
 
   std::int64_t per_epoch() const { return std::int64_t(batches_.size()); }
 
  private:
-  void order_batches();  // of the cursor's epoch
   Batch make(std::vector<std::int64_t> pairs) const;
 
   EncodedPairs pairs_;
-  BatchOptions options_;
   std::vector<std::vector<std::int64_t>> batches_;
-  std::vector<std::int64_t> order_;
-  DataCursor cursor_;
-  std::future<Batch> ahead_;  // the batch at the cursor; last, since its thread reads the rest
+  Prefetched<Batch> sequence_;  // last, since its thread reads the rest
 };
 
 }  // namespace foldgrad

@@ -1,0 +1,61 @@
+// An endless sequence of batches, epoch by epoch, the next of which a thread can make while the last is worked on.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/check.h"
+#include "train/data/cursor.h"
+
+namespace foldgrad {
+
+template <class Batch>
+class Prefetched {
+ public:
+  using Order = std::vector<std::int64_t>;
+  struct Source {
+    std::string name;  // for messages
+    std::int64_t per_epoch;
+    std::function<Order(std::int64_t epoch)> order;
+    std::function<Batch(const Order&, DataCursor)> make;  // in another thread with `prefetch`; must not change anything
+    bool prefetch;
+  };
+  explicit Prefetched(Source source) : source_(std::move(source)), order_(source_.order(0)) {}
+  Prefetched(const Prefetched&) = delete;
+  Prefetched& operator=(const Prefetched&) = delete;
+
+  // Returns the batch at the cursor, which moves on: after the last batch of an epoch to the first of the next.
+  Batch next() {
+    Batch batch = ahead_.valid() ? ahead_.get() : source_.make(order_, cursor_);
+    if (++cursor_.batch == source_.per_epoch) move_to({cursor_.epoch + 1, 0});
+    if (source_.prefetch) ahead_ = std::async(std::launch::async, [this] { return source_.make(order_, cursor_); });
+    return batch;
+  }
+
+  DataCursor cursor() const { return cursor_; }
+
+  // Batches then come as they came after cursor() gave this. Throws std::invalid_argument for a cursor outside.
+  void seek(DataCursor cursor) {
+    FOLDGRAD_CHECK(cursor.epoch >= 0 && cursor.batch >= 0 && cursor.batch < source_.per_epoch,
+                   "{}: a cursor must be of epoch 0 or later and of a batch in [0, {}), got epoch {}, batch {}",
+                   source_.name, source_.per_epoch, cursor.epoch, cursor.batch);
+    ahead_ = {};
+    move_to(cursor);
+  }
+
+ private:
+  void move_to(DataCursor cursor) {
+    cursor_ = cursor;
+    order_ = source_.order(cursor.epoch);
+  }
+
+  Source source_;
+  Order order_;  // of the cursor's epoch
+  DataCursor cursor_;
+  std::future<Batch> ahead_;  // the batch at the cursor; last, since its thread reads the rest
+};
+
+}  // namespace foldgrad
