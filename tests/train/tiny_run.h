@@ -34,20 +34,25 @@ save_every = 2
 
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+// Nine sentences, to train and to validate on.
+inline void write_tiny_text(const std::string& directory) {
+  std::string de, en;
+  for (const char* one : {"eins", "zwei", "drei"})
+    for (const char* two : {"rot", "gut", "alt"}) {
+      de += std::string(one) + " " + two + "\n";
+      en += std::string(two) + " " + one + " x\n";
+    }
+  for (const char* name : {"/train", "/valid"}) {
+    write_bytes(directory + name + ".de", de);
+    write_bytes(directory + name + ".en", en);
+  }
+}
+
 class TinyRun : public ::testing::Test {
  protected:
   TinyRun() {
     setenv("OMP_NUM_THREADS", "1", 1);  // such small products are slower with more
-    std::string de, en;
-    for (const char* one : {"eins", "zwei", "drei"})
-      for (const char* two : {"rot", "gut", "alt"}) {
-        de += std::string(one) + " " + two + "\n";
-        en += std::string(two) + " " + one + " x\n";
-      }
-    for (const char* name : {"train", "valid"}) {
-      write_bytes(files_ / (name + std::string(".de")), de);
-      write_bytes(files_ / (name + std::string(".en")), en);
-    }
+    write_tiny_text(files_.path());
     write_bytes(files_ / "config.toml", kTinyConfig);
   }
 

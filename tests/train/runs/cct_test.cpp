@@ -9,53 +9,10 @@
 namespace foldgrad::testing {
 namespace {
 
-// Few channels and, by the kernel's stride of two, few pixels.
-constexpr const char* kCctConfig = R"([model]
-family = "cct"
-width = 8
-ffn_width = 8
-heads = 2
-layers = 1
-stem = "hybrid"
-kernel = 7
-attention_dropout = 0
-[norm]
-name = "un"
-[norm.un]
-warmup = 4
-[data]
-task = "shapes"
-train_images = 12
-valid_images = 4
-[train]
-steps = 3
-batch = 6
-lr = 1e-2
-initial_lr = 1e-3
-warmup = 2
-[validate]
-every = 3
-[output]
-log_every = 1
-save_every = 1
-keep = 99
-)";
-
 class CctRun : public ClassificationRun {
  protected:
   CctRun() : ClassificationRun(kCctConfig) {}
 };
-
-TEST_F(CctRun, IsResumedBitForBit) {
-  const std::string settings = "model.dropout=0.2;model.attention_dropout=0.2;train.steps=";
-  ASSERT_EQ(train("whole", settings + "5"), 0);
-  ASSERT_EQ(train("parted", settings + "2"), 0);
-  ASSERT_EQ(train("parted", settings + "5", "latest"), 0);
-  for (const char* file : {"model", "optimizer", "norm_state"}) {
-    const std::string name = std::string("/checkpoints/step-00000005/") + file + ".safetensors";
-    EXPECT_TRUE(read_bytes(files_ / ("whole" + name)) == read_bytes(files_ / ("parted" + name))) << file;
-  }
-}
 
 TEST_F(CctRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
   for (const char* block : {"pre", "cct"}) {

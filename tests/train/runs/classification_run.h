@@ -1,4 +1,4 @@
-// Runs on CIFAR's files that a test has written, by default with a vision Transformer as small as one can be.
+// Runs on images, on CIFAR's files that a test has written and a vision Transformer as small as one can be by default.
 #pragma once
 #include <omp.h>
 
@@ -28,6 +28,39 @@ valid_images = 0
 [train]
 steps = 3
 batch = 12
+lr = 1e-2
+initial_lr = 1e-3
+warmup = 2
+[validate]
+every = 3
+[output]
+log_every = 1
+save_every = 1
+keep = 99
+)";
+
+// A Compact Convolutional Transformer on drawn shapes, of few channels and, by the kernel's stride of two, few
+// pixels.
+constexpr const char* kCctConfig = R"([model]
+family = "cct"
+width = 8
+ffn_width = 8
+heads = 2
+layers = 1
+stem = "hybrid"
+kernel = 7
+attention_dropout = 0
+[norm]
+name = "un"
+[norm.un]
+warmup = 4
+[data]
+task = "shapes"
+train_images = 12
+valid_images = 4
+[train]
+steps = 3
+batch = 6
 lr = 1e-2
 initial_lr = 1e-3
 warmup = 2

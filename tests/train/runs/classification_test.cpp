@@ -41,24 +41,6 @@ TEST_F(ClassificationRun, LearnsAndTellsHowWell) {
   EXPECT_EQ(config.at("model").at("image_std").at(2), pixels.std[2]);
 }
 
-TEST_F(ClassificationRun, IsResumedBitForBit) {
-  // Epochs of two batches; the third epoch is not mixed.
-  const std::string settings =
-      "model.layers=2;model.dropout=0.2;model.drop_path=0.3;model.weight_standardization=true;train.batch=20;"
-      "data.augment=crop4 flip cutout8;train.mixup=0.8;train.cutmix=1;train.mix_off_epoch=2;train.no_decay=vectors;"
-      "train.average_decay=0.5;train.average_statistics=true;train.steps=";
-  ASSERT_EQ(train("whole", settings + "7"), 0);
-  ASSERT_EQ(train("parted", settings + "3"), 0);
-  ASSERT_EQ(train("parted", settings + "7", "latest"), 0);
-  const auto exhibits = nlohmann::json::parse(read_bytes(files_ / "whole/exhibits.json"));
-  EXPECT_EQ(exhibits.at(2).at("pictures").size(), png_available() ? 48u : 0u);  // of augmentation
-  EXPECT_EQ(read_bytes(files_ / "whole/exhibits.json"), read_bytes(files_ / "parted/exhibits.json"));
-  for (const char* file : {"model", "optimizer", "norm_state"}) {
-    const std::string name = std::string("/checkpoints/step-00000007/") + file + ".safetensors";
-    EXPECT_TRUE(read_bytes(files_ / ("whole" + name)) == read_bytes(files_ / ("parted" + name))) << file;
-  }
-}
-
 TEST_F(ClassificationRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
   ASSERT_EQ(train("run"), 0);
   const std::unique_ptr<Model> model = load_model(files_ / "run");
