@@ -289,12 +289,6 @@ TEST_F(Malformed, Tensors) {
   t = state;
   t["encoder.layer_norm.iters"] = Tensor::zeros({}, DType::f32);
   EXPECT_EQ(with_tensors("/norm_state.safetensors", t), "tensor encoder.layer_norm.iters must be i64, got f32");
-  for (const std::int64_t count : {std::numeric_limits<std::int64_t>::max(), std::int64_t(-1)}) {
-    t = state;
-    t["encoder.layer_norm.iters"] = Tensor::of<std::int64_t>({}, {count});
-    EXPECT_EQ(with_tensors("/norm_state.safetensors", t),
-              fmt::format("tensor encoder.layer_norm.iters must count from 0 to 2^53, got {}", count));
-  }
   std::filesystem::remove(at_ + "/norm_state.safetensors");
   EXPECT_EQ(without("/norm_state.safetensors: "), "cannot be opened: No such file or directory");
 }

@@ -1,4 +1,5 @@
 // NaN and infinity: refused where a model is loaded or written, named where they arise, shown to those who look.
+#include <limits>
 #include <set>
 #include <sstream>
 
@@ -73,6 +74,19 @@ TEST_F(NonFiniteNumbers, AreRefusedByEveryCommandThatLoadsAModel) {
   for (const Command& command : commands())
     expect_error(command.arguments, 4,
                  "@m/norm_state.safetensors: tensor encoder.layer_norm.run_var must be finite, got inf at [3]");
+}
+
+// It chooses a place in a window.
+TEST_F(NonFiniteNumbers, ACounterOutsideItsRangeIsRefusedLikewise) {
+  auto state = read_safetensors(files_ / "m/norm_state.safetensors").tensors;
+  for (const std::int64_t count : {std::numeric_limits<std::int64_t>::max(), std::int64_t(-1)}) {
+    state["encoder.layer_norm.iters"] = Tensor::of<std::int64_t>({}, {count});
+    write_safetensors(files_ / "m/norm_state.safetensors", state);
+    expect_error("verify @m", 4,
+                 fmt::format("@m/norm_state.safetensors: tensor encoder.layer_norm.iters must count from 0 to 2^53, "
+                             "got {}",
+                             count));
+  }
 }
 
 TEST_F(NonFiniteNumbers, AreTakenWhereTheyAreAllowed) {
