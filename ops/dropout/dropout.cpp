@@ -24,8 +24,8 @@ struct DropoutNode {
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
     dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
-      const DropoutBackward<T> k{
-          .dx = grads.out<T>(0), .dy = dy.data<T>(), .n = dy.size(), .mask = make_mask<compute_t<T>>(p, random)};
+      const Dropout<T> k{
+          .y = grads.out<T>(0), .x = dy.data<T>(), .n = dy.size(), .mask = make_mask<compute_t<T>>(p, random)};
       FOLDGRAD_RUN(dy.device(), dropout, k);
     });
   }
@@ -99,8 +99,7 @@ Var dropout(const Var& xv, double p, const Random& random) {
   if (p == 0) return xv;
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   dispatch_floating("dropout", x.dtype(), [&]<class T>(Type<T>) {
-    const DropoutForward<T> k{
-        .y = y.data<T>(), .x = x.data<T>(), .n = x.size(), .mask = make_mask<compute_t<T>>(p, random)};
+    const Dropout<T> k{.y = {y.data<T>()}, .x = x.data<T>(), .n = x.size(), .mask = make_mask<compute_t<T>>(p, random)};
     FOLDGRAD_RUN(x.device(), dropout, k);
   });
   return xv.tape().record(y, {xv}, DropoutNode{.p = p, .random = random});

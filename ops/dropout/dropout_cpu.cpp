@@ -6,19 +6,8 @@
 namespace foldgrad {
 namespace {
 
-template <class Kernel>
-void elementwise_random(const Kernel& p) {
-  const bool bypass = bypasses_cache(p.target(), p.n);
-  parallel_blocks(p.n, [&p, bypass](std::int64_t begin, std::int64_t end) {
-    with_random_bits16(p.mask.random, begin, end, [&](std::int64_t i, std::int64_t end_i, const auto* bits) {
-      write_cpu(p.target(), i, end_i, bypass,
-                [local = p, bits, i](std::int64_t j) { return local.value(j, bits[j - i]); });
-    });
-  });
-}
-
-// body(i, end_i, bits_of) for parts of begin ... end - 1; bits_of(j) gives the bits of element j. Where all elements
-// are kept, whatever their bits, none are made.
+// Calls body(i, end_i, bits_of) for parts of begin ... end - 1; bits_of(j) returns the bits of element j. No bits are
+// made if all elements are kept.
 template <class V, class Body>
 void with_bits(const Mask<V>& mask, std::int64_t begin, std::int64_t end, const Body& body) {
   if (mask.threshold == 0) return body(begin, end, [](std::int64_t) { return std::uint32_t(0); });
@@ -65,14 +54,14 @@ void backward_dx(const BiasDropoutResidualBackward<T>& p) {
 }  // namespace
 
 template <class T>
-void dropout_cpu(const DropoutForward<T>& p) {
-  elementwise_random(p);
+void dropout_cpu(const Dropout<T>& p) {
+  const bool bypass = bypasses_cache<T>(p.n);
+  parallel_blocks(p.n, [&p, bypass](std::int64_t begin, std::int64_t end) {
+    with_random_bits16(p.mask.random, begin, end, [&](std::int64_t i, std::int64_t end_i, const auto* bits) {
+      write_cpu(p.y, i, end_i, bypass, [local = p, bits, i](std::int64_t j) { return local.value(j, bits[j - i]); });
+    });
+  });
 }
-template <class T>
-void dropout_cpu(const DropoutBackward<T>& p) {
-  elementwise_random(p);
-}
-
 template <class T>
 void dropout_cpu(const DropPathFactors<T>& p) {
   elementwise_cpu(p.samples, p);
@@ -100,8 +89,7 @@ void dropout_cpu(const BiasDropoutResidualBackward<T>& p) {
     backward_dx(p);
 }
 
-FOLDGRAD_INSTANTIATE(dropout_cpu, DropoutForward);
-FOLDGRAD_INSTANTIATE(dropout_cpu, DropoutBackward);
+FOLDGRAD_INSTANTIATE(dropout_cpu, Dropout);
 FOLDGRAD_INSTANTIATE(dropout_cpu, DropPathFactors);
 FOLDGRAD_INSTANTIATE(dropout_cpu, BiasDropoutResidualForward);
 FOLDGRAD_INSTANTIATE(dropout_cpu, BiasDropoutResidualBackward);

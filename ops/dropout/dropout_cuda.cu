@@ -7,28 +7,17 @@
 namespace foldgrad {
 namespace {
 
-template <class Visit, class T>
-FOLDGRAD_HD void visit_operands(Visit& visit, DropoutForward<T>& p) {
-  visit.result(p.y);
-  visit.element(p.x);
-}
-template <class Visit, class T>
-FOLDGRAD_HD void visit_operands(Visit& visit, DropoutBackward<T>& p) {
-  visit.result(p.dx);
-  visit.element(p.dy);
-}
-
-// K is DropoutForward<T> or DropoutBackward<T>.
-template <class K>
+template <class T>
 struct Drop {
-  K p;
+  Dropout<T> p;
   PackWords random;
 
   __device__ void start(std::int64_t i) { random = PackWords::of(p.mask.random, i); }
-  __device__ void operator()(std::int64_t k) const { p(k, random.bits(k)); }
+  __device__ void operator()(std::int64_t k) const { p.y.put(k, p.value(k, random.bits(k))); }
   template <class Visit>
   FOLDGRAD_HD void operands(Visit& visit) {
-    visit_operands(visit, p);
+    visit.result(p.y);
+    visit.element(p.x);
   }
 };
 
@@ -80,12 +69,8 @@ struct BranchBackward {
 }  // namespace
 
 template <class T>
-void dropout_cuda(const DropoutForward<T>& p) {
-  elementwise_packs_cuda<kPackSize<T>>("dropout forward", p.n, Drop<DropoutForward<T>>{p, {}});
-}
-template <class T>
-void dropout_cuda(const DropoutBackward<T>& p) {
-  elementwise_packs_cuda<kPackSize<T>>("dropout backward", p.n, Drop<DropoutBackward<T>>{p, {}});
+void dropout_cuda(const Dropout<T>& p) {
+  elementwise_packs_cuda<kPackSize<T>>("dropout", p.n, Drop<T>{p, {}});
 }
 template <class T>
 void dropout_cuda(const DropPathFactors<T>& p) {
@@ -101,8 +86,7 @@ void dropout_cuda(const BiasDropoutResidualBackward<T>& p) {
   elements_and_column_sums_cuda<kPackSize<T>>("bias_dropout_residual backward", bool(p.dx), bool(p.dbias), k);
 }
 
-FOLDGRAD_INSTANTIATE(dropout_cuda, DropoutForward);
-FOLDGRAD_INSTANTIATE(dropout_cuda, DropoutBackward);
+FOLDGRAD_INSTANTIATE(dropout_cuda, Dropout);
 FOLDGRAD_INSTANTIATE(dropout_cuda, DropPathFactors);
 FOLDGRAD_INSTANTIATE(dropout_cuda, BiasDropoutResidualForward);
 FOLDGRAD_INSTANTIATE(dropout_cuda, BiasDropoutResidualBackward);

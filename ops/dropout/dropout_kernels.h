@@ -18,7 +18,7 @@ struct Mask {
   FOLDGRAD_HD Mask times(V factor) const { return {random, threshold, scale * factor}; }
 };
 
-// The factors m of all samples.
+// The kernel that computes the factor m of every sample.
 template <class T>
 struct DropPathFactors {
   using Value = compute_t<T>;
@@ -37,38 +37,23 @@ struct SampleFactors {
   const V* m;         // null: all are 1
   std::int64_t size;  // of a sample, in elements; with m null, of the whole tensor
 
-  // For element i and the others of its sample.
+  // Returns the mask of the sample that element i belongs to.
   FOLDGRAD_HD Mask<V> times(const Mask<V>& mask, std::int64_t i) const {
     return m ? mask.times(m[i / size]) : mask;  // [DO-6]
   }
 };
 
+// Both passes: y from x, and dx from dy.
 template <class T>
-struct DropoutForward {
-  T* y;
+struct Dropout {
+  GradOut<T> y;
   const T* x;
   std::int64_t n;
   Mask<compute_t<T>> mask;
 
-  T* target() const { return y; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::uint32_t bits) const {
     return mask.apply(compute_t<T>(x[i]), bits);
   }
-  FOLDGRAD_HD void operator()(std::int64_t i, std::uint32_t bits) const { y[i] = T(value(i, bits)); }
-};
-
-template <class T>
-struct DropoutBackward {
-  GradOut<T> dx;
-  const T* dy;
-  std::int64_t n;
-  Mask<compute_t<T>> mask;
-
-  const GradOut<T>& target() const { return dx; }
-  FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::uint32_t bits) const {
-    return mask.apply(compute_t<T>(dy[i]), bits);
-  }
-  FOLDGRAD_HD void operator()(std::int64_t i, std::uint32_t bits) const { dx.put(i, value(i, bits)); }
 };
 
 template <class T>
@@ -79,7 +64,7 @@ struct BiasDropoutResidualForward {
   Mask<compute_t<T>> mask;
   SampleFactors<compute_t<T>> samples;
 
-  // With the mask of element i's sample, which value() takes for granted.
+  // Returns a copy with the mask of element i's sample, which value() needs.
   FOLDGRAD_HD BiasDropoutResidualForward at(std::int64_t i) const {
     BiasDropoutResidualForward p = *this;
     p.mask = samples.times(mask, i);
@@ -104,7 +89,7 @@ struct BiasDropoutResidualBackward {
   Mask<Value> mask;
   SampleFactors<Value> samples;
 
-  // With the mask of element i's sample, which value() takes for granted.
+  // Returns a copy with the mask of element i's sample, which value() needs.
   FOLDGRAD_HD BiasDropoutResidualBackward at(std::int64_t i) const {
     BiasDropoutResidualBackward p = *this;
     p.mask = samples.times(mask, i);
@@ -118,8 +103,7 @@ struct BiasDropoutResidualBackward {
   FOLDGRAD_HD const ParameterGradOut<T>& total(int) const { return dbias; }
 };
 
-FOLDGRAD_DECLARE(dropout, DropoutForward);
-FOLDGRAD_DECLARE(dropout, DropoutBackward);
+FOLDGRAD_DECLARE(dropout, Dropout);
 FOLDGRAD_DECLARE(dropout, DropPathFactors);
 FOLDGRAD_DECLARE(dropout, BiasDropoutResidualForward);
 FOLDGRAD_DECLARE(dropout, BiasDropoutResidualBackward);
