@@ -9,7 +9,7 @@
 #include "models/options/nearest_name.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/channel_norm/channel_norm_math.h"
-#include "ops/channel_norm/channel_record.h"
+#include "ops/watch_channels/watch_channels.h"
 
 namespace foldgrad {
 namespace {

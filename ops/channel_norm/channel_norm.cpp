@@ -2,14 +2,52 @@
 
 #include "engine/graph/description.h"
 #include "ops/channel_norm/channel_norm_kernels.h"
-#include "ops/channel_norm/channel_statistics.h"
 
 namespace foldgrad {
 namespace {
 
+std::int64_t rows_of(const Tensor& x) { return x.shape()[-1] ? x.size() / x.shape()[-1] : 0; }
+
+DType statistics_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
+
+Tensor per_channel(const Tensor& x, DType dtype) { return Tensor::empty({x.shape()[-1]}, dtype, x.device()); }
+
+template <class S>
+ChannelBuffers<S> buffers_of(const ChannelNormState& s) {
+  return {.run_mean = data_or_null<S>(s.run_mean),
+          .run_var = data_or_null<S>(s.run_var),
+          .psi_ema = data_or_null<S>(s.psi_ema),
+          .win_sq = data_or_null<S>(s.win_sq),
+          .win_g = data_or_null<S>(s.win_g),
+          .iters = s.iters.data<std::int64_t>(),
+          .skips = s.skips.data<std::int64_t>()};
+}
+
+// The tensors of a ChannelContext.
+struct Context {
+  Tensor mean, rstd, r, flags, iteration, positions;
+
+  Context(const Tensor& x, const Tensor& positions)
+      : mean(per_channel(x, statistics_dtype(x))),
+        rstd(per_channel(x, statistics_dtype(x))),
+        r(per_channel(x, statistics_dtype(x))),
+        flags(per_channel(x, DType::u8)),
+        iteration(Tensor::empty({}, DType::f64, x.device())),
+        positions(positions) {}
+  template <class S>
+  ChannelContext<S> view() const {
+    return {.mean = mean.data<S>(),
+            .rstd = rstd.data<S>(),
+            .r = r.data<S>(),
+            .flags = flags.data<std::uint8_t>(),
+            .iteration = iteration.data<double>(),
+            .positions = data_or_null<double>(positions)};
+  }
+};
+
 struct ChannelNormNode {
   Tensor x, gamma, mask;
-  ChannelStatistics::Context context;
+  Context context;
   ChannelNormState state;
   ChannelNormOptions options;
   bool training;
@@ -19,60 +57,87 @@ struct ChannelNormNode {
   void describe(Description& d) const { d.training = training; }
 
   void backward(NodeGrads& grads) {
-    dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) { run<T>(grads); });
+    const Tensor& dy = grads.dy();
+    const ChannelGradientSums sums = channel_gradient_sums(dy, x, context.mean);
+    const DType dtype = statistics_dtype(x);
+    const Tensor dy_factor = per_channel(x, dtype), offset = per_channel(x, dtype), x_factor = per_channel(x, dtype);
+    dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
+      using S = compute_t<T>;
+      const ChannelCoefficients<S> of{dy_factor.data<S>(), offset.data<S>(), x_factor.data<S>()};
+      take_step<T>(grads, sums, of);
+      if (grads.wanted(0)) write_dx<T>(grads, of);
+    });
+    if (record) complete(*record, dy, sums, x_factor);
   }
 
  private:
   template <class T>
-  void run(NodeGrads& grads) {
+  void take_step(NodeGrads& grads, const ChannelGradientSums& sums, const ChannelCoefficients<compute_t<T>>& of) {
     using S = compute_t<T>;
-    const std::int64_t C = gamma.size(), R = C ? x.size() / C : 0;
-    const auto channels = [&](DType dtype) { return Tensor::empty({C}, dtype, x.device()); };
-    const Tensor sum_dy = channels(DType::f64), sum_dy_x = channels(DType::f64);
-    const Tensor partials = Tensor::empty({channel_blocks(R), ChannelSums<T>::kSums, C}, DType::f64, x.device());
-    const ChannelSums<T> column_sums{.dy = grads.dy().data<T>(),
-                                     .x = x.data<T>(),
-                                     .mean = context.mean.data<S>(),
-                                     .rows = R,
-                                     .columns = C,
-                                     .partials = partials.data<double>(),
-                                     .sums = {sum_dy.data<double>(), sum_dy_x.data<double>()}};
-    const Tensor dy_factor = channels(dtype_of<S>), offset = channels(dtype_of<S>), x_factor = channels(dtype_of<S>);
-    const ChannelBackwardStep<T> step{.options = options,
-                                      .training = training,
-                                      .rows = R,
-                                      .columns = C,
-                                      .state = channel_buffers<S>(state),
-                                      .context = context.view<S>(),
-                                      .sum_dy = sum_dy.data<double>(),
-                                      .sum_dy_x = sum_dy_x.data<double>(),
-                                      .gamma = gamma.data<T>(),
-                                      .dgamma = grads.exact_out<T>(1),
-                                      .dbeta = grads.exact_out<T>(2),
-                                      .dx = {dy_factor.data<S>(), offset.data<S>(), x_factor.data<S>()}};
-    const ChannelBackward<T> statistics{column_sums, step};
-    FOLDGRAD_RUN(x.device(), channel_norm, statistics);
-    if (record) {
-      record->gradient_sum = sum_dy_x;
-      record->gain = gamma.clone();  // which the optimizer changes in its place
-      record->x_factor = x_factor;
-      if (options.form == ChannelForm::paper && options.statistic == ChannelStatistic::mean_square)
-        record->gradient = channel_moments(grads.dy(), mask, /*with_mean=*/false);
-    }
-    const auto [dx, mode] = grads.place(0);
-    if (!dx.defined()) return;
-    const Tensor corrected = options.form == ChannelForm::paper ? mask : Tensor();
-    const ChannelGradient<T> gradient{.dx = {dx.data<T>(), mode},
-                                      .dy = grads.dy().data<T>(),
-                                      .x = x.data<T>(),
-                                      .mean = context.mean.data<S>(),
-                                      .of = step.dx,
-                                      .mask = data_or_null<std::uint8_t>(corrected),
-                                      .rows = R,
-                                      .columns = C};
+    const ChannelBackward<T> step{.options = options,
+                                  .training = training,
+                                  .rows = rows_of(x),
+                                  .columns = x.shape()[-1],
+                                  .state = buffers_of<S>(state),
+                                  .context = context.view<S>(),
+                                  .sum_dy = sums.dy.data<double>(),
+                                  .sum_dy_x = sums.dy_x.data<double>(),
+                                  .gamma = gamma.data<T>(),
+                                  .dgamma = grads.exact_out<T>(1),
+                                  .dbeta = grads.exact_out<T>(2),
+                                  .dx = of};
+    FOLDGRAD_RUN(x.device(), channel_norm, step);
+  }
+
+  template <class T>
+  void write_dx(NodeGrads& grads, const ChannelCoefficients<compute_t<T>>& of) {
+    const ChannelGradient<T> gradient{
+        .dx = grads.out<T>(0),
+        .dy = grads.dy().data<T>(),
+        .x = x.data<T>(),
+        .mean = context.mean.data<compute_t<T>>(),
+        .of = of,
+        .mask = options.form == ChannelForm::paper ? data_or_null<std::uint8_t>(mask) : nullptr,
+        .rows = rows_of(x),
+        .columns = x.shape()[-1]};
     FOLDGRAD_RUN(x.device(), channel_norm, gradient);
   }
+
+  void complete(ChannelRecord& to, const Tensor& dy, const ChannelGradientSums& sums, const Tensor& x_factor) const {
+    to.gradient_sum = sums.dy_x;
+    to.gain = gamma.clone();  // the optimizer changes gamma in place
+    to.x_factor = x_factor;
+    if (options.form == ChannelForm::paper && options.statistic == ChannelStatistic::mean_square)
+      to.gradient = channel_moments(dy, mask, /*with_mean=*/false);
+  }
 };
+
+void check_options(const ChannelNormOptions& o) {
+  using channel_norm_math::has_window;
+  FOLDGRAD_CHECK(o.window_forward >= 1 && o.window_backward >= 1,
+                 "channel_norm: windows must be at least 1, got {} forward and {} backward", o.window_forward,
+                 o.window_backward);
+  FOLDGRAD_CHECK(o.eps >= 0, "channel_norm: eps must not be negative, got {}", o.eps);
+  for (double alpha : {o.alpha_forward, o.alpha_backward})
+    FOLDGRAD_CHECK(alpha >= 0 && alpha <= 1, "channel_norm: alpha must be in [0, 1], got {}", alpha);
+  FOLDGRAD_CHECK(o.ddof == 0 || o.ddof == 1, "channel_norm: ddof must be 0 or 1, got {}", o.ddof);
+  FOLDGRAD_CHECK(o.statistic == ChannelStatistic::mean_square ||
+                     (o.forward == ForwardAverage::none && o.backward == BackwardAverage::none),
+                 "channel_norm: averages need the statistic mean_square, got variance");
+  FOLDGRAD_CHECK(!o.filtration || has_window(o.forward),
+                 "channel_norm: filtration needs a forward average over a window");
+}
+
+// Compares with the result of create(), so that shapes and dtypes are stated once.
+void check_state(const ChannelNormState& state, const ChannelNormOptions& options, const Tensor& x) {
+  const ChannelNormState want = ChannelNormState::create(options, x.shape()[-1], statistics_dtype(x));
+  const auto have = state.named();
+  for (const auto& [name, tensor] : want.named()) {
+    const auto found = have.find(name);
+    check_operand("channel_norm", ("state." + name).c_str(), found == have.end() ? Tensor() : found->second,
+                  tensor.shape(), tensor.dtype(), x, "x");
+  }
+}
 
 }  // namespace
 
@@ -80,34 +145,50 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tenso
                  const ChannelNormOptions& options, bool training, std::shared_ptr<ChannelRecord> record) {
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
   check_floating("channel_norm", "x", x, 1);
-  const std::int64_t C = x.shape()[-1], R = C ? x.size() / C : 0;
-  ChannelStatistics statistics(x, gamma, mask, state, options, training);
-  check_operand("channel_norm", "beta", beta, {C}, x, "x");
-  statistics.take(x);
-  const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
+  check_operand("channel_norm", "gamma", gamma, {x.shape()[-1]}, x, "x");
+  check_operand("channel_norm", "beta", beta, {x.shape()[-1]}, x, "x");
+  if (mask) check_operand("channel_norm", "mask", *mask, x.shape().without(-1), DType::u8, x, "x");
+  check_options(options);
+  check_state(state, options, x);
+
+  const Tensor counted = mask && options.mask == StatisticMask::valid ? *mask : Tensor();
+  ChannelMoments moments;
+  if (training) moments = channel_moments(x, counted, options.statistic == ChannelStatistic::variance);
+  const Context context(x, moments.count);
+  const Tensor gain = per_channel(x, statistics_dtype(x)), y = Tensor::empty(x.shape(), x.dtype(), x.device());
   dispatch_floating("channel_norm", x.dtype(), [&]<class T>(Type<T>) {
     using S = compute_t<T>;
+    const ChannelForward<T> statistics{.options = options,
+                                       .training = training,
+                                       .columns = x.shape()[-1],
+                                       .state = buffers_of<S>(state),
+                                       .context = context.view<S>(),
+                                       .batch_mean = data_or_null<double>(moments.mean),
+                                       .batch_square = data_or_null<double>(moments.square),
+                                       .gamma = gamma.data<T>(),
+                                       .gain = gain.data<S>()};
+    FOLDGRAD_RUN(x.device(), channel_norm, statistics);
     const ChannelApply<T> apply{.y = y.data<T>(),
                                 .x = x.data<T>(),
                                 .beta = beta.data<T>(),
-                                .mean = statistics.context().mean.data<S>(),
-                                .gain = statistics.gain().data<S>(),
-                                .rows = R,
-                                .columns = C};
+                                .mean = context.mean.data<S>(),
+                                .gain = gain.data<S>(),
+                                .rows = rows_of(x),
+                                .columns = x.shape()[-1]};
     FOLDGRAD_RUN(x.device(), channel_norm, apply);
   });
   if (record) {
-    record->moments = statistics.moments();
-    record->rstd = statistics.context().rstd;
-    record->flags = statistics.context().flags;
-    record->iteration = statistics.context().iteration;
+    record->moments = moments;
+    record->rstd = context.rstd;
+    record->flags = context.flags;
+    record->iteration = context.iteration;
     record->options = options;
   }
   return xv.tape().record(y, {xv, gammav, betav},
                           ChannelNormNode{.x = x,
                                           .gamma = gamma,
-                                          .mask = statistics.mask(),
-                                          .context = statistics.context(),
+                                          .mask = counted,
+                                          .context = context,
                                           .state = state,
                                           .options = options,
                                           .training = training,

@@ -7,11 +7,11 @@
 //
 //   forward
 //   [CN-1]   q_t = (1/n) sum_S x_i^2
-//            A_t = (q_t, q_{t-1}, ..., q_{t-M+1})                       the window
+//   [CN-5]   A_t = (q_t, q_{t-1}, ..., q_{t-M+1})                       the window
 //   [UN-19]  skip where AM(A_t) - GM(A_t) > M V(sqrt(A_{t-1}))          q_t is an outlier; with `filtration` only
 //   [UN-16]  var_hat = GM(A_t) = (q_t q_{t-1} ... q_{t-M+1})^(1/M);     where skip, var_hat = q_t
 //   [UN-1]   y_i = gamma z_i + beta,   z_i = x_i rstd,   rstd = 1 / sqrt(var_hat + eps)
-//            run_var = alpha run_var + (1 - alpha) var_hat
+//   [CN-6]   run_var = alpha run_var + (1 - alpha) var_hat
 //   backward
 //   [CN-3]   dgamma = sum dy_i z_i,   dbeta = sum dy_i
 //            G_t = (1/n) sum h_i z_i                                    the gradient statistic
@@ -39,11 +39,11 @@
 //   bn:      q_t = (1/n) sum_S (x_i - m)^2 with m = (1/n) sum_S x_i,   z_i = (x_i - m) rstd;   else as qmbn
 //   [BN-1]   run_var averages q_t n/(n-1), run_mean m, and B = beta - A run_mean
 //   [BN-2]   dx_i = (h_i - [i in S] (psi_mu + z_i psi)) rstd,   psi_mu = (1/n) sum h_i
-//   rbn:     bn, but run_var averages q_t itself; the term that it adds to the loss is in rbn_penalty.h
+//   rbn:     bn, but run_var averages q_t itself; the term that it adds to the loss is ops/rbn_penalty/
 //   [RBN-1]  rstd = 1 / sqrt(max(var_hat, eps)); where that is constant, psi = 0
 //
 // Held channels: one without a real position (a variance: with fewer than two), or with hold_non_finite one whose
-// statistic is not finite, is normalised with its running estimates and writes no state. (Its entry of the window stays
+// statistic is not finite, is normalized with its running estimates and writes no state. (Its entry of the window stays
 // what it was, 0 in the first M iterations.)
 //
 // Released forms, as the authors' code computes:
@@ -57,9 +57,9 @@
 //   The released PowerNorm is another method: ops/power_norm/power_norm.h.
 //
 // Saved: x, gamma, mask; per channel mean, rstd, r, flags; never a window. Statistics, decisions and their state are on
-// x's device: no training step waits for the host. The steps are in channel_norm_forward.h and channel_norm_backward.h.
-// Sources: Yang et al., "Unified Normalization for Accelerating and Stabilizing Transformers" (2022), whose numbers the
-// UN tags are; the papers of the others. Derivations: docs/derivations/channel_norm.md.
+// x's device: no training step waits for the host. Algorithm 2 is in channel_norm_forward.h and
+// channel_norm_backward.h. Sources: Yang et al., "Unified Normalization for Accelerating and Stabilizing Transformers"
+// (2022), whose numbers the UN tags are; the papers of the others. Derivations: docs/derivations/channel_norm.md.
 #pragma once
 #include "engine/graph/channel_map.h"
 #include "engine/named_tensors.h"
@@ -69,7 +69,7 @@
 
 namespace foldgrad {
 
-// What one layer remembers. Copies share the buffers, snapshot() does not. Buffers that the method lacks are undefined.
+// The state of one layer. Copies share the buffers, snapshot() does not. Buffers that the method lacks are undefined.
 struct ChannelNormState {
   Tensor run_mean, run_var, psi_ema;  // [C]; initially 0, 1, 0
   Tensor win_sq, win_g;               // [M_f, C], [M_b, C]; initially 0
@@ -89,7 +89,7 @@ struct ChannelNormState {
 // estimates are used as constants, nothing is written, and gradients are exact.
 //
 // x: [..., C]; gamma, beta: [C]; mask: u8, x's shape without the last axis, 1 = real, or null: all are.
-// A `record` gets what a training pass and its backward pass computed; they compute the same with it and without.
+// A `record` receives results of a training pass and its backward pass, whose bits do not depend on it.
 // Throws std::invalid_argument for operands or state that don't fit x or the options, and for options out of range.
 Var channel_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor* mask, const ChannelNormState& state,
                  const ChannelNormOptions& options, bool training, std::shared_ptr<ChannelRecord> record = nullptr);

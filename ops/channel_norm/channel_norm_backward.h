@@ -1,5 +1,5 @@
-// The backward step of channel_norm between its passes over the matrix: from sums over the positions to psi, in the
-// order of the forward step, with the iteration and the decisions of its own forward pass.
+// The statistics half of channel_norm's backward pass, in the order of the forward pass and with the iteration and the
+// decisions of its own forward pass. Included by kernels.
 #pragma once
 #include "engine/grad_out.h"
 #include "ops/channel_norm/channel_norm_buffers.h"
@@ -7,14 +7,15 @@
 
 namespace foldgrad {
 
-// Per channel, dx = dy_factor dy - [i in S] (offset + x_factor (x - mean)).
+// The factors of one channel in dx = dy_factor dy - [i in S] (offset + x_factor (x - mean)).
 template <class S>
 struct ChannelCoefficients {
   S *dy_factor, *offset, *x_factor;  // [C]
 };
 
+// From sums over the positions to psi.
 template <class T>
-struct ChannelBackwardStep {
+struct ChannelBackward {
   using S = compute_t<T>;
   using Context = ChannelContext<S>;
 
@@ -23,7 +24,7 @@ struct ChannelBackwardStep {
   std::int64_t rows, columns;
   ChannelBuffers<S> state;
   Context context;
-  const double *sum_dy, *sum_dy_x;    // [C]: of dy and of dy (x - mean)
+  const double *sum_dy, *sum_dy_x;    // [C], see ChannelGradientSums
   const T* gamma;                     // [C]
   ParameterGradOut<T> dgamma, dbeta;  // [C]
   ChannelCoefficients<S> dx;
@@ -35,7 +36,7 @@ struct ChannelBackwardStep {
     if (dbeta) dbeta.put(c, S(sum_dy[c]));   // [CN-3]
     // As released, n counts padding too.
     const double n = options.form == ChannelForm::paper && training ? *context.positions : double(rows);
-    const double psi = training ? average(c, gamma_c * sum_dy_z / n) : 0;
+    const double psi = training ? psi_of(c, gamma_c * sum_dy_z / n) : 0;
     const double psi_mu = through_mean(c) ? gamma_c * sum_dy[c] / n : 0;  // [BN-2]
     dx.dy_factor[c] = S(gamma_c * r * rstd);
     dx.offset[c] = S(psi_mu * rstd);
@@ -47,8 +48,8 @@ struct ChannelBackwardStep {
     return training && options.statistic == ChannelStatistic::variance && !context.flag(c, Context::kHeld);
   }
 
-  // psi from this pass's gradient statistic G = mean(h z).
-  FOLDGRAD_HD double average(std::int64_t c, double G) const {
+  // Returns psi, given the gradient statistic G = mean(h z) of this pass, and moves the averages on.
+  FOLDGRAD_HD double psi_of(std::int64_t c, double G) const {
     const double psi_ema = state.psi_ema ? double(state.psi_ema[c]) : 0;
     if (context.flag(c, Context::kConstant)) return 0;
     if (held(c, G)) return psi_ema;
@@ -77,7 +78,7 @@ struct ChannelBackwardStep {
   }
   FOLDGRAD_HD void record(std::int64_t c, double G, bool skip, double psi_ema) const {
     if (!state.win_g || (skip && !state.psi_ema)) return;
-    state.win_g[slot() * columns + c] = S(skip ? psi_ema : G);
+    state.win_g[slot() * columns + c] = S(skip ? psi_ema : G);  // [CN-5]
   }
   FOLDGRAD_HD bool averages() const {
     if (options.backward == BackwardAverage::none) return false;

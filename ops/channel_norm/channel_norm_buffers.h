@@ -1,4 +1,4 @@
-// What the steps of channel_norm remember: between iterations, and from a forward pass to its backward pass.
+// The memory of channel_norm: between iterations, and from a forward pass to its backward pass. Included by kernels.
 #pragma once
 #include <cstdint>
 
@@ -16,8 +16,8 @@ struct ChannelBuffers {
 
 template <class S>
 struct ChannelContext {
-  // A channel that is skipped (or, as released, has M = 1): psi = G. Held: normalised by the running estimates.
-  // Constant: its variance is clamped.
+  // Skip: psi = G; also set where the released form has M = 1. Held: normalized by the running estimates. Constant: the
+  // variance is clamped.
   enum Flag : std::uint8_t { kSkip = 1, kHeld = 2, kConstant = 4 };
 
   S *mean, *rstd, *r;   // [C]

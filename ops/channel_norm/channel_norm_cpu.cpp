@@ -2,12 +2,12 @@
 #include <vector>
 
 #include "ops/channel_norm/channel_norm_kernels.h"
-#include "ops/channel_norm/channel_sums_cpu.h"
+#include "ops/channel_sums/channel_sums_cpu.h"
 
 namespace foldgrad {
 
 template <class T>
-void channel_norm_cpu(const ChannelForwardStep<T>& p) {
+void channel_norm_cpu(const ChannelForward<T>& p) {
   using channel_norm_math::SkipTerms;
   constexpr std::int64_t kLogarithm = 16;  // what a channel's window costs, in additions
   const std::int64_t parts = channel_parts(p.columns);
@@ -27,31 +27,13 @@ void channel_norm_cpu(const ChannelForwardStep<T>& p) {
 }
 
 template <class T>
-void channel_norm_cpu(const ChannelForward<T>& p) {
-  channel_moments_cpu(p.moments);
-  channel_norm_cpu(p.step);
-}
-
-template <class T>
 void channel_norm_cpu(const ChannelApply<T>& p) {
-  for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) {
-    const std::int64_t begin = r * p.columns;
-    write_cpu(p.y, begin, begin + p.columns, bypasses_cache<T>(p.rows * p.columns),
-              [local = p, begin](std::int64_t i) { return local.value(i, i - begin); });
-  });
-}
-
-template <class T>
-void channel_norm_cpu(const ChannelSums<T>& p) {
-  channel_sums_cpu(p);
+  elementwise_columns_cpu(p.rows * p.columns, p.columns, p);
 }
 
 template <class T>
 void channel_norm_cpu(const ChannelBackward<T>& p) {
-  channel_norm_cpu(p.sums);
-  for_channels_cpu(p.step.columns, 1, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-    for (std::int64_t c = begin; c < end; ++c) p.step(c);
-  });
+  elementwise_cpu(p.columns, p);
 }
 
 template <class T>
@@ -69,9 +51,7 @@ void channel_norm_cpu(const ChannelGradient<T>& p) {
 }
 
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelForward);
-FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelForwardStep);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelApply);
-FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelSums);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelBackward);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelGradient);
 

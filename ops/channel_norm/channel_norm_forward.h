@@ -1,6 +1,5 @@
-// The forward step of channel_norm between its passes over the matrix, in the order of Algorithm 2 of the paper:
-// statistic, window, outlier test, average, record, running value. Members handle one channel and read nothing that
-// another channel writes, so that any order and any thread will do.
+// The statistics half of channel_norm's forward pass, in the order of Algorithm 2 of the paper: statistic, outlier
+// test, average, window, running value. Included by kernels.
 #pragma once
 #include "engine/dtype.h"
 #include "ops/channel_norm/channel_norm_buffers.h"
@@ -8,12 +7,14 @@
 
 namespace foldgrad {
 
-// To be called: where layer_decides(), terms() for every channel, to be added up; run() for every channel; finish().
+// From the moments of a batch to what normalizes it. Functions of channel c write nothing that those of another channel
+// read, so that threads may take the channels in any order.
 template <class T>
-struct ChannelForwardStep {
+struct ChannelForward {
   using S = compute_t<T>;
   using Context = ChannelContext<S>;
   using SkipTerms = channel_norm_math::SkipTerms;
+  using Window = channel_norm_math::Window<S>;
 
   ChannelNormOptions options;
   bool training;
@@ -24,27 +25,37 @@ struct ChannelForwardStep {
   const T* gamma;                           // [C]
   S* gain;                                  // [C]: y = gain (x - mean) + beta
 
+  // If true, run() needs the sum of terms() over all channels. Otherwise each channel decides for itself.
   FOLDGRAD_HD bool layer_decides() const { return filters() && options.granularity != Granularity::channel; }
   FOLDGRAD_HD SkipTerms terms(std::int64_t c) const {
     return channel_norm_math::skip_terms(options, window(c), slot(), statistic(c));
   }
 
-  // Returns whether this channel makes the iteration count in `skips`.
+  // Returns true if the channel was skipped or held.
   FOLDGRAD_HD bool run(std::int64_t c, const SkipTerms& layer) const {
-    const double run_mean = state.run_mean ? double(state.run_mean[c]) : 0, run_var = state.run_var[c];
+    const double run_var = state.run_var[c], run_mean = state.run_mean ? double(state.run_mean[c]) : 0;
     if (!training || held(c)) {
-      normalise(c, run_mean, run_var, 1, training ? Context::kHeld : 0);
+      normalize(c, run_mean, run_var, 1, training ? Context::kHeld : 0);
       return training;
     }
-    const double q = statistic(c);
+    const double q = statistic(c), mean = has_mean() ? batch_mean[c] : 0;
     const bool skip = skips(c, layer);
-    const double var_hat = average(c, q, skip, run_var), r = rescale(skip, var_hat, run_var);
-    normalise(c, has_mean() ? batch_mean[c] : 0, var_hat, r, flags(skip, var_hat));
-    record(c, q, skip, run_var);
+    const Window after = window(c).with(slot(), q);
+    double var_hat = q;
+    if (!skip && channel_norm_math::active(options, iteration())) {
+      if (options.forward == ForwardAverage::arithmetic) var_hat = arithmetic_mean(after);
+      if (options.forward == ForwardAverage::geometric)
+        var_hat = geometric_mean(after, channel_norm_math::least_entry(options));  // [UN-16]
+      if (options.forward == ForwardAverage::exponential)
+        var_hat = channel_norm_math::ema(options.alpha_forward, run_var, q);  // [UN-14]
+    }
+    normalize(c, mean, var_hat, rescale(skip, var_hat, run_var), flags(skip, var_hat));
+    if (windowed()) state.win_sq[slot() * columns + c] = S(skip ? run_var : q);  // [CN-5]
     if (!(skip && options.hold_on_skip)) update_running(c, run_mean, run_var, q, var_hat);
     return skip;
   }
 
+  // To be called once, after run() has returned for all channels. `skipped`: whether it was true for any.
   FOLDGRAD_HD void finish(bool skipped) const {
     *context.iteration = iteration();
     if (!training) return;
@@ -58,46 +69,26 @@ struct ChannelForwardStep {
   FOLDGRAD_HD bool has_mean() const { return options.statistic == ChannelStatistic::variance; }
   FOLDGRAD_HD bool windowed() const { return channel_norm_math::has_window(options.forward); }
   FOLDGRAD_HD std::int64_t slot() const { return std::int64_t(iteration()) % options.window_forward; }
-  // Before this iteration.
-  FOLDGRAD_HD channel_norm_math::Window<S> window(std::int64_t c) const {
-    return {state.win_sq + c, options.window_forward, columns};
-  }
-  // The released UN does without averages where M = 1.
+  // The window before this iteration.
+  FOLDGRAD_HD Window window(std::int64_t c) const { return {state.win_sq + c, options.window_forward, columns}; }
+  // The released UN takes no averages where M = 1.
   FOLDGRAD_HD bool single() const {
     return options.form == ChannelForm::released && windowed() && options.window_forward == 1;
   }
 
-  // No positions to take statistics of (a variance needs two), or not finite: nothing is written.
+  // Returns q, rounded as it is stored, so that a value that comes again equals the stored one.
+  FOLDGRAD_HD double statistic(std::int64_t c) const { return double(S(batch_square[c])); }
+
+  // Returns true if there are too few positions for statistics (a variance needs two), or if they are not finite.
   FOLDGRAD_HD bool held(std::int64_t c) const {
     if (*context.positions < (has_mean() ? 2 : 1)) return true;
     return options.hold_non_finite &&
            !(channel_norm_math::finite(statistic(c)) && channel_norm_math::finite(batch_mean[c]));
   }
-
-  // q. Rounded as it is stored, so that a value that comes again equals the stored one.
-  FOLDGRAD_HD double statistic(std::int64_t c) const { return double(S(batch_square[c])); }
-
   FOLDGRAD_HD bool skips(std::int64_t c, const SkipTerms& layer) const {
     const double entries = double(options.window_forward) * double(columns);
     const bool own = options.granularity == Granularity::channel;
     return filters() && channel_norm_math::fires<S>(options, own ? terms(c) : layer, entries);  // [UN-19]
-  }
-
-  // var_hat, of the window with q in place of its oldest entry.
-  FOLDGRAD_HD double average(std::int64_t c, double q, bool skip, double run_var) const {
-    if (skip || !channel_norm_math::active(options, iteration())) return q;
-    switch (options.forward) {
-      case ForwardAverage::none:
-        break;
-      case ForwardAverage::arithmetic:
-        return channel_norm_math::arithmetic_mean(window(c).with(slot(), q));
-      case ForwardAverage::geometric:
-        return channel_norm_math::geometric_mean(window(c).with(slot(), q),
-                                                 channel_norm_math::least_entry(options));  // [UN-16]
-      case ForwardAverage::exponential:
-        return channel_norm_math::ema(options.alpha_forward, run_var, q);  // [UN-14]
-    }
-    return q;
   }
   FOLDGRAD_HD double rescale(bool skip, double var_hat, double run_var) const {
     return skip || single() ? 1 : channel_norm_math::rescale(options, iteration(), var_hat, run_var);
@@ -106,17 +97,13 @@ struct ChannelForwardStep {
     const bool constant = options.clamped_variance && var_hat <= options.eps;
     return (skip || single() ? Context::kSkip : 0) | (constant ? Context::kConstant : 0);
   }
-  FOLDGRAD_HD void normalise(std::int64_t c, double mean, double variance, double r, int flags) const {
+  FOLDGRAD_HD void normalize(std::int64_t c, double mean, double variance, double r, int flags) const {
     const double rstd = channel_norm_math::rstd(variance, options);
     context.mean[c] = S(mean);
     context.rstd[c] = S(rstd);
     context.r[c] = S(r);
     context.flags[c] = std::uint8_t(flags);
     gain[c] = S(double(gamma[c]) * rstd * (options.rescale == Rescale::both ? r : 1));  // [UN-1]
-  }
-
-  FOLDGRAD_HD void record(std::int64_t c, double q, bool skip, double run_var) const {
-    if (windowed()) state.win_sq[slot() * columns + c] = S(skip ? run_var : q);
   }
   FOLDGRAD_HD void update_running(std::int64_t c, double run_mean, double run_var, double q, double var_hat) const {
     const double alpha = options.alpha_forward, n = *context.positions;
@@ -125,8 +112,8 @@ struct ChannelForwardStep {
       state.run_mean[c] = S(channel_norm_math::ema(alpha, run_mean, batch_mean[c]));
       if (!options.clamped_variance) value = var_hat * (n / (n - 1));  // [BN-1]
     }
-    if (options.forward == ForwardAverage::exponential) value = q;  // run_var is that average itself
-    state.run_var[c] = S(channel_norm_math::ema(alpha, run_var, value));
+    if (options.forward == ForwardAverage::exponential) value = q;        // run_var is that average itself
+    state.run_var[c] = S(channel_norm_math::ema(alpha, run_var, value));  // [CN-6]
   }
 };
 

@@ -1,5 +1,4 @@
-// What channel_norm decides about one channel: scalar code that the CPU loop and the CUDA block both call. Everything
-// is computed in f64; S is the type in which state is stored.
+// The formulas of channel_norm for one channel, in f64. S is the type in which state is stored.
 #pragma once
 #include <cmath>
 
@@ -28,8 +27,8 @@ FOLDGRAD_HD inline bool has_ema(BackwardAverage a) {
   return a == BackwardAverage::exponential || a == BackwardAverage::arithmetic_exponential;
 }
 
-// Whether iteration t normalises with an average. The first t with a full window is M + 1, when the window before it is
-// full too, so that averages and the filter begin together.
+// Returns true if iteration t normalizes with an average. The first t with a full window is M + 1, when the window
+// before it is full too, so that averages and the filter begin together.
 FOLDGRAD_HD inline bool active(const ChannelNormOptions& o, double t) {
   if (o.forward == ForwardAverage::none && o.backward == BackwardAverage::none) return false;
   return t >= double(o.warmup) && (!has_window(o.forward) || (o.window_forward > 1 && t > double(o.window_forward)));
@@ -38,7 +37,7 @@ FOLDGRAD_HD inline bool filters(const ChannelNormOptions& o, double t) {
   return o.filtration && (o.form == ChannelForm::released ? t >= double(o.warmup) : active(o, t));
 }
 
-// One channel's window of the last M values: a column of [M, columns], perhaps with another value in one place.
+// The window of one channel, its last M values: a column of [M, columns], in which one value may be replaced.
 template <class S>
 struct Window {
   const S* first;
@@ -56,7 +55,7 @@ FOLDGRAD_HD double arithmetic_mean(const Window<S>& window) {
   for (std::int64_t k = 0; k < window.length; ++k) sum += window.at(k);
   return sum / double(window.length);
 }
-// The logarithm of zero is kept out by `floor`, or not by 0.
+// Entries below `floor` count as `floor`, so that no logarithm of 0 is taken unless `floor` is 0.
 template <class S>
 FOLDGRAD_HD double geometric_mean(const Window<S>& window, double floor) {
   double logs = 0;
@@ -78,7 +77,7 @@ FOLDGRAD_HD inline double least_entry(const ChannelNormOptions& o) {
   return o.form == ChannelForm::released ? 0 : 1e-38;
 }
 
-// The factor r of the released forms: what the running estimate would have made of it.
+// Returns the factor r of the released forms, the ratio to what the running estimate gives.
 FOLDGRAD_HD inline double rescale(const ChannelNormOptions& o, double t, double var_hat, double run_var) {
   const double first = double(o.warmup > 1000 ? o.warmup : 1000);
   if (o.rescale == Rescale::none || t <= first) return 1;

@@ -1,5 +1,5 @@
-// The outlier test of UN: whether a step is skipped, that is, normalised with its own statistics and kept out of the
-// windows. One layer decides for all of its channels, or each channel for itself.
+// The outlier test of UN. A step that it finds is skipped: normalized with its own statistics and kept out of the
+// windows. A layer decides for all of its channels, or each channel for itself.
 #pragma once
 #include "ops/channel_norm/channel_norm_math.h"
 
@@ -11,7 +11,7 @@ FOLDGRAD_HD double tolerance(const ChannelNormOptions& o) {
   return o.form == ChannelForm::released ? 0 : sizeof(S) == 4 ? 4e-6 : 1e-9;
 }
 
-// One channel's part in the decision, or several channels' together. NaN takes no part in a maximum.
+// The part of one channel in the decision, or of several channels together. NaN takes no part in a maximum.
 struct SkipTerms {
   double distance = 0, threshold = 0, level = 0;  // sums of AM - GM, M V(sqrt), AM
   double largest_excess = 0, largest_distance = 0;
@@ -28,14 +28,14 @@ struct SkipTerms {
   }
 };
 
-// Channels that have no say: with a statistic that is not finite, or one that falls where only rises are looked for.
+// Returns true for a channel that has no say: its statistic is not finite, or falls where only rises are looked for.
 template <class S>
 FOLDGRAD_HD bool abstains(const ChannelNormOptions& o, const Window<S>& before, std::int64_t slot, double q) {
   return (o.hold_non_finite && !finite(q)) || (!o.flag_low && !(q > before.at(slot)));
 }
 
-// Of the window before q, which takes the place of the entry `slot`. By [UN-18] the distance of a window is never above
-// its own threshold, so a q that repeats the value it replaces never fires.
+// `before` is the window before q, which takes the place of the entry `slot`. By [UN-18] the distance of a window is
+// never above its own threshold, so a q that repeats the value it replaces never fires.
 template <class S>
 FOLDGRAD_HD SkipTerms skip_terms(const ChannelNormOptions& o, const Window<S>& before, std::int64_t slot, double q) {
   SkipTerms terms;
@@ -58,13 +58,13 @@ FOLDGRAD_HD SkipTerms skip_terms(const ChannelNormOptions& o, const Window<S>& b
   return terms;
 }
 
-// M V(sqrt) of all `entries` entries of a layer's windows at once.
+// Returns M V(sqrt) over all `entries` entries of a layer's windows.
 FOLDGRAD_HD inline double pooled_threshold(const ChannelNormOptions& o, const SkipTerms& terms, double entries) {
   const double variance = (terms.squares - terms.roots * terms.roots / entries) / (entries - o.ddof);
   return double(o.window_forward) * (variance < 0 ? 0 : variance);  // below 0 by rounding
 }
 
-// From the terms of all channels, of which the windows have so many entries, or from those of one.
+// Returns true for an outlier. `terms`: those of one channel, or of all channels, whose windows have `entries` entries.
 template <class S>
 FOLDGRAD_HD bool fires(const ChannelNormOptions& o, const SkipTerms& terms, double entries) {
   const double tol = tolerance<S>(o);

@@ -1,7 +1,7 @@
 #include "ops/power_norm/power_norm.h"
 
 #include "engine/graph/description.h"
-#include "ops/channel_norm/channel_moments.h"
+#include "ops/channel_sums/channel_sums.h"
 #include "ops/power_norm/power_norm_kernels.h"
 
 namespace foldgrad {

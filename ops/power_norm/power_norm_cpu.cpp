@@ -1,4 +1,4 @@
-#include "ops/channel_norm/channel_sums_cpu.h"
+#include "ops/channel_sums/channel_sums_cpu.h"
 #include "ops/power_norm/power_norm_kernels.h"
 
 namespace foldgrad {
@@ -13,7 +13,7 @@ void power_norm_cpu(const Pass& p) {
 }
 template <class T>
 void power_norm_sums_cpu(const PowerNormSums<T>& p) {
-  channel_sums_cpu(p);
+  sum_channels_cpu(p);
 }
 
 template void power_norm_step_cpu(const PowerNormCount&);

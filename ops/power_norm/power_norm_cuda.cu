@@ -1,6 +1,6 @@
 #include "engine/cuda/elementwise.h"
 #include "engine/cuda/matrix.h"
-#include "ops/channel_norm/channel_sums_cuda.h"
+#include "ops/channel_sums/channel_sums_cuda.h"
 #include "ops/power_norm/power_norm_kernels.h"
 
 namespace foldgrad {
@@ -15,7 +15,7 @@ void power_norm_cuda(const Pass& p) {
 }
 template <class T>
 void power_norm_sums_cuda(const PowerNormSums<T>& p) {
-  channel_sums_cuda("power_norm backward sums", p);
+  sum_channels_cuda(p);
 }
 
 template void power_norm_step_cuda(const PowerNormCount&);

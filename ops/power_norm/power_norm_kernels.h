@@ -1,8 +1,8 @@
 // Element-wise kernels (engine/cpu/elementwise.h) over channels or over the matrix [rows, columns], and sums by column
-// (ops/channel_norm/channel_sums.h).
+// (ops/channel_sums/channel_sums_kernels.h).
 #pragma once
 #include "engine/kernels.h"
-#include "ops/channel_norm/channel_sums.h"
+#include "ops/channel_sums/channel_sums_kernels.h"
 #include "ops/power_norm/power_norm_math.h"
 
 namespace foldgrad {

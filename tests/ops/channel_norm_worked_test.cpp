@@ -61,7 +61,7 @@ TEST(ChannelNorm, RBN_1_ConstantChannel) {
 }
 
 // q = 1, 2, 4, 8 in the window after iteration 5: GM = 2^(6/4), and psi = (1 - alpha) AM(G) + alpha psi_ema.
-TEST(ChannelNorm, UN_16_UN_17_WindowAndExponentialAverage) {
+TEST(ChannelNorm, CN_5_CN_6_UN_16_UN_17_WindowsAndExponentialAverages) {
   for (Device device : devices()) {
     Options o = with_warmup(Options::un(), 0);
     o.eps = 0;
@@ -80,11 +80,18 @@ TEST(ChannelNorm, UN_16_UN_17_WindowAndExponentialAverage) {
     const double psi = 0.9 * psi_ema + 0.1 * (3 + z) / 4;
     EXPECT_NEAR(r.dx[0], (1 - psi * z) / root, kRounding);
     EXPECT_NEAR(item(state.psi_ema), psi, kRounding);
+    const std::vector<double> squares = state.win_sq.values<double>(),
+                              wanted{4, 8, 1, 2};  // iteration t in row t mod 4
+    for (int k = 0; k < 4; ++k) EXPECT_NEAR(squares[k], wanted[k], kRounding);
+    EXPECT_NEAR(item(state.win_g, 1), z, kRounding);
+    double run_var = 1;
+    for (double var_hat : {99., 1., 2., 4., root * root}) run_var = 0.9 * run_var + 0.1 * var_hat;
+    EXPECT_NEAR(item(state.run_var), run_var, 10 * kRounding);
   }
 }
 
 // After the window (1, 1.1, 0.9, 1) a hundredfold value fires, is recorded as run_var, and gets the exact gradient.
-TEST(ChannelNorm, UN_18_UN_19_OutlierIsKeptOutOfTheWindow) {
+TEST(ChannelNorm, CN_5_CN_6_UN_18_UN_19_OutlierIsKeptOutOfTheWindow) {
   for (Device device : devices())
     for (Granularity g : {Granularity::channel, Granularity::layer_any, Granularity::layer_sum, Granularity::pooled}) {
       const Options o = filtered(g);

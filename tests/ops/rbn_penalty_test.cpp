@@ -1,4 +1,4 @@
-#include "ops/channel_norm/rbn_penalty.h"
+#include "ops/rbn_penalty/rbn_penalty.h"
 
 #include <cmath>
 

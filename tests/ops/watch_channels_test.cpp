@@ -1,4 +1,5 @@
-#include "ops/channel_norm/channel_record.h"
+#include "ops/watch_channels/watch_channels.h"
+
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {

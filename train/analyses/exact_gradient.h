@@ -4,7 +4,7 @@
 //   dx_i = (h_i - z_i psi) rstd,   exact_i = (h_i - z_i slope G) rstd
 //   mean dx_i exact_i = (mean h^2 - (psi + slope G) G + psi slope G q rstd^2) rstd^2
 #pragma once
-#include "ops/channel_norm/channel_record.h"
+#include "train/analyses/channel_values.h"
 
 namespace foldgrad {
 

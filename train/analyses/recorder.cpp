@@ -6,7 +6,6 @@
 
 #include "engine/check.h"
 #include "engine/files/atomic_file.h"
-#include "ops/channel_norm/channel_record.h"
 #include "train/analyses/exact_gradient.h"
 
 namespace foldgrad {

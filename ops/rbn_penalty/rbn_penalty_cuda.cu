@@ -1,6 +1,7 @@
 #include "engine/cuda/elementwise.h"
+#include "engine/cuda/matrix.h"
 #include "engine/cuda/reduce.h"
-#include "ops/channel_norm/rbn_penalty_kernels.h"
+#include "ops/rbn_penalty/rbn_penalty_kernels.h"
 
 namespace foldgrad {
 namespace {
@@ -24,11 +25,16 @@ void rbn_penalty_cuda(const RbnPenalty<T>& p) {
   launch("rbn_penalty", penalty_kernel<T>, {dim3(1), dim3(kThreads), kThreads / kWarp * sizeof(double)}, p);
 }
 template <class T>
-void rbn_penalty_cuda(const RbnPenaltyBackward<T>& p) {
+void rbn_penalty_cuda(const RbnPenaltyFactors<T>& p) {
   elementwise_cuda("rbn_penalty backward", p.forward.columns, p);
+}
+template <class T>
+void rbn_penalty_cuda(const RbnPenaltyGradient<T>& p) {
+  matrix_cuda<kPackSize<T>>("rbn_penalty backward", p.rows, p.columns, p);
 }
 
 FOLDGRAD_INSTANTIATE(rbn_penalty_cuda, RbnPenalty);
-FOLDGRAD_INSTANTIATE(rbn_penalty_cuda, RbnPenaltyBackward);
+FOLDGRAD_INSTANTIATE(rbn_penalty_cuda, RbnPenaltyFactors);
+FOLDGRAD_INSTANTIATE(rbn_penalty_cuda, RbnPenaltyGradient);
 
 }  // namespace foldgrad

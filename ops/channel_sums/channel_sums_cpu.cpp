@@ -1,5 +1,4 @@
-#include "ops/channel_norm/channel_moments_kernels.h"
-#include "ops/channel_norm/channel_sums_cpu.h"
+#include "ops/channel_sums/channel_sums_cpu.h"
 
 namespace foldgrad {
 namespace {
@@ -14,8 +13,8 @@ void block_moments(const ChannelMomentsPass<T>& p, std::int64_t block) {
   p.counts[block] = double(real.count);
   channel_block_sums_cpu<K, Value>(
       rows, p.columns, [&p](std::int64_t r) { return p.real(r); },
-      [p, shift](std::int64_t r, std::int64_t c, Value(&sums)[K]) {
-        p.template add<K>(r, c, K == 2 ? Value(shift[c]) : Value(0), sums);
+      [x = p.x, columns = p.columns, shift](std::int64_t r, std::int64_t c, Value(&sums)[K]) {
+        ChannelMomentsPass<T>::add(Value(x[r * columns + c]), K == 2 ? Value(shift[c]) : Value(0), sums);
       },
       squares);
   for (std::int64_t c = 0; c < p.columns && p.with_mean; ++c)
@@ -25,7 +24,7 @@ void block_moments(const ChannelMomentsPass<T>& p, std::int64_t block) {
 }  // namespace
 
 template <class T>
-void channel_moments_cpu(const ChannelMomentsPass<T>& p) {
+void channel_sums_cpu(const ChannelMomentsPass<T>& p) {
   const std::int64_t blocks = channel_blocks(p.rows);
 #pragma omp parallel for schedule(static) if (p.rows * p.columns >= kParallelElements)
   for (std::int64_t b = 0; b < blocks; ++b) p.with_mean ? block_moments<2>(p, b) : block_moments<1>(p, b);
@@ -46,6 +45,12 @@ void channel_moments_cpu(const ChannelMomentsPass<T>& p) {
   });
 }
 
-FOLDGRAD_INSTANTIATE(channel_moments_cpu, ChannelMomentsPass);
+template <class T>
+void channel_sums_cpu(const ChannelGradientPass<T>& p) {
+  sum_channels_cpu(p);
+}
+
+FOLDGRAD_INSTANTIATE(channel_sums_cpu, ChannelMomentsPass);
+FOLDGRAD_INSTANTIATE(channel_sums_cpu, ChannelGradientPass);
 
 }  // namespace foldgrad

@@ -1,7 +1,6 @@
-#include "ops/channel_norm/rbn_penalty.h"
+#include "ops/rbn_penalty/rbn_penalty.h"
 
-#include "ops/channel_norm/channel_moments.h"
-#include "ops/channel_norm/rbn_penalty_kernels.h"
+#include "ops/rbn_penalty/rbn_penalty_kernels.h"
 
 namespace foldgrad {
 namespace {
@@ -35,21 +34,22 @@ struct RbnPenaltyNode {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using S = compute_t<T>;
       const auto channels = [&] { return Tensor::empty({columns()}, dtype_of<S>, x.device()); };
-      const Tensor mean = channels(), dy_factor = channels(), offset = channels(), x_factor = channels();
-      const RbnPenaltyBackward<T> step{.forward = forward<T>(nullptr),
-                                       .dy = grads.dy().data<T>(),
-                                       .mean = mean.data<S>(),
-                                       .dx = {dy_factor.data<S>(), offset.data<S>(), x_factor.data<S>()}};
-      FOLDGRAD_RUN(x.device(), rbn_penalty, step);
-      const ChannelGradient<T> gradient{.dx = grads.out<T>(0),
-                                        .dy = nullptr,
-                                        .x = x.data<T>(),
-                                        .mean = mean.data<S>(),
-                                        .of = step.dx,
-                                        .mask = data_or_null<std::uint8_t>(mask),
-                                        .rows = rows(),
-                                        .columns = columns()};
-      FOLDGRAD_RUN(x.device(), channel_norm, gradient);
+      const Tensor mean = channels(), offset = channels(), x_factor = channels();
+      const RbnPenaltyFactors<T> factors{.forward = forward<T>(nullptr),
+                                         .dy = grads.dy().data<T>(),
+                                         .mean = mean.data<S>(),
+                                         .offset = offset.data<S>(),
+                                         .x_factor = x_factor.data<S>()};
+      FOLDGRAD_RUN(x.device(), rbn_penalty, factors);
+      const RbnPenaltyGradient<T> gradient{.dx = grads.out<T>(0),
+                                           .x = x.data<T>(),
+                                           .mean = mean.data<S>(),
+                                           .offset = offset.data<S>(),
+                                           .x_factor = x_factor.data<S>(),
+                                           .mask = data_or_null<std::uint8_t>(mask),
+                                           .rows = rows(),
+                                           .columns = columns()};
+      FOLDGRAD_RUN(x.device(), rbn_penalty, gradient);
     });
   }
 };

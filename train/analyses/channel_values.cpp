@@ -1,42 +1,14 @@
-#include "ops/channel_norm/channel_record.h"
+#include "train/analyses/channel_values.h"
 
 #include <algorithm>
 
-#include "ops/channel_norm/channel_norm_kernels.h"
+#include "ops/channel_norm/channel_norm_buffers.h"
 #include "ops/channel_norm/channel_norm_math.h"
 
 namespace foldgrad {
 namespace {
 
-struct WatchNode {
-  Tensor y, offset;
-  std::shared_ptr<ChannelRecord> record;
-
-  const char* name() const { return "watch_channels"; }
-  void backward(NodeGrads& grads) {
-    dispatch_floating(name(), y.dtype(), [&]<class T>(Type<T>) { run<T>(grads.dy()); });
-    grads.pass_dy(0);
-  }
-
- private:
-  template <class T>
-  void run(const Tensor& dy) {
-    const std::int64_t C = offset.size(), R = C ? y.size() / C : 0;
-    const Tensor sum_dy = Tensor::empty({C}, DType::f64, y.device()),
-                 partials = Tensor::empty({channel_blocks(R), ChannelSums<T>::kSums, C}, DType::f64, y.device());
-    record->gradient_sum = Tensor::empty({C}, DType::f64, y.device());
-    const ChannelSums<T> sums{.dy = dy.data<T>(),
-                              .x = y.data<T>(),
-                              .mean = offset.data<compute_t<T>>(),
-                              .rows = R,
-                              .columns = C,
-                              .partials = partials.data<double>(),
-                              .sums = {sum_dy.data<double>(), record->gradient_sum.data<double>()}};
-    FOLDGRAD_RUN(y.device(), channel_norm, sums);
-  }
-};
-
-// d var_hat / d q of one channel, by channel_norm_forward.h.
+// Returns d var_hat / d q of one channel (ops/channel_norm/channel_norm_forward.h).
 double slope_of(const ChannelNormOptions& o, bool averaged, std::uint8_t flags, double q, double var_hat) {
   using Context = ChannelContext<double>;
   if (flags & (Context::kHeld | Context::kConstant)) return 0;
@@ -61,13 +33,6 @@ std::vector<double> on_host(const Tensor& t) {
 }
 
 }  // namespace
-
-Var watch_channels(const Var& y, const Tensor& offset, std::shared_ptr<ChannelRecord> record) {
-  check_floating("watch_channels", "y", y.value(), 1);
-  const DType dtype = y.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  check_operand("watch_channels", "offset", offset, {y.shape()[-1]}, dtype, y.value(), "y");
-  return y.tape().record(y.value(), {y}, WatchNode{y.value(), offset, std::move(record)});
-}
 
 ChannelValues channel_values(const ChannelRecord& record) {
   const std::vector<double> mean = on_host(record.moments.mean), sum = on_host(record.gradient_sum),

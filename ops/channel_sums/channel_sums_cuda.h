@@ -1,16 +1,15 @@
-// The CUDA side of sums by column (channel_sums.h), and of what follows from them: one kernel, whose last blocks go on
-// alone. For .cu files.
+// The CUDA side of sums by column (channel_sums_kernels.h): a kernel that sums the blocks of rows, and one that adds up
+// the blocks of each column. For .cu files.
 #pragma once
 #include <algorithm>
 
-#include "engine/cuda/last_block.h"
+#include "engine/cuda/elementwise.h"
 #include "engine/cuda/matrix.h"
-#include "engine/cuda/reduce.h"
-#include "ops/channel_norm/channel_sums.h"
+#include "ops/channel_sums/channel_sums_kernels.h"
 
 namespace foldgrad {
 
-constexpr std::int64_t kRowBlocks = 1024;  // along the rows, at most: what is beyond is taken in turns; not tuned
+constexpr std::int64_t kRowBlocks = 1024;  // along the rows, at most: further blocks are taken in turns; not tuned
 static_assert(kChannelBlockRows * 32 / kMatrixThreads <= kChannelChunkRows,
               "few enough for sums in the element's arithmetic");
 
@@ -23,7 +22,7 @@ Grid channel_grid(std::int64_t columns, std::int64_t rows) {
           kMatrixThreads * N * K * sizeof(double)};
 }
 
-// The sums own[N][K] that the threads of a block hold, added over its rows of threads in their order: put(c, sums) once
+// Adds the sums own[N][K] of a block's threads over its rows of threads, in their order, and calls put(c, sums) once
 // for each of its columns.
 template <int N, int K, class Value, class Put>
 __device__ void add_up_block(const Value (&own)[N][K], std::int64_t columns, const Put& put) {
@@ -48,36 +47,7 @@ __device__ void add_up_block(const Value (&own)[N][K], std::int64_t columns, con
   }
 }
 
-// What follows when the sums of a column, or of all columns, are there.
-struct Nothing {
-  static constexpr bool kOfAllColumns = false;
-  __device__ void of_column(std::int64_t) const {}
-};
-
-template <class P, class Then>
-struct ChannelSumsThen {
-  P pass;
-  Then then;
-  unsigned* arrivals;  // one for the grid, and one for each strip of columns
-};
-
-// The last block of each strip calls total(c) and then.of_column(c) for its columns, which is when all blocks have
-// written their partial sums. Where kOfAllColumns, the last of these blocks then calls then.of_all_columns().
-template <int N, class Task, class Total>
-__device__ void finish_strips(const Task& p, const Total& total) {
-  if (!is_last_block(p.arrivals + 1 + blockIdx.x, gridDim.y)) return;
-  const int width = N * int(blockDim.x), thread = int(threadIdx.y * blockDim.x + threadIdx.x);
-  for (int j = thread; j < width; j += kMatrixThreads) {
-    const std::int64_t c = std::int64_t(blockIdx.x) * width + j;
-    if (c >= p.pass.columns) continue;
-    total(c);
-    p.then.of_column(c);
-  }
-  if constexpr (std::decay_t<decltype(p.then)>::kOfAllColumns)
-    if (is_last_block(p.arrivals, gridDim.x)) p.then.of_all_columns();
-}
-
-// The sum of of_block(b) over all blocks of rows, in a fixed order; eight are on their way at once.
+// Returns the sum of of_block(b) over all blocks of rows, in a fixed order; eight loads are under way at once.
 template <class OfBlock>
 __device__ double sum_of_blocks(std::int64_t blocks, const OfBlock& of_block) {
   constexpr int kGroups = 8;
@@ -93,10 +63,9 @@ __device__ double sum_of_blocks(std::int64_t blocks, const OfBlock& of_block) {
   return sum;
 }
 
-template <int N, class P, class Then>
-__global__ void __launch_bounds__(kMatrixThreads, 1) channel_sums_kernel(ChannelSumsThen<P, Then> task) {
+template <int N, class P>
+__global__ void __launch_bounds__(kMatrixThreads, 1) channel_sums_kernel(P p) {
   constexpr int K = P::kSums;
-  const P& p = task.pass;
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
   const bool wanted = c < p.columns;
   OperandPacks<N> packs;
@@ -120,24 +89,29 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) channel_sums_kernel(Channel
       for (int k = 0; k < K; ++k) p.partials[(K * block + k) * p.columns + column] = sums[k];
     });
   }
-  finish_strips<N>(task, [&](std::int64_t column) {
-    for (int k = 0; k < K; ++k)
-      p.sums[k][column] = sum_of_blocks(channel_blocks(p.rows),
-                                        [&](std::int64_t b) { return p.partials[(K * b + k) * p.columns + column]; });
-  });
 }
 
+template <class P>
+struct ChannelTotals {
+  P p;
+
+  __device__ void operator()(std::int64_t c) const {
+    constexpr int K = P::kSums;
+    for (int k = 0; k < K; ++k)
+      p.sums[k][c] = sum_of_blocks(channel_blocks(p.rows),
+                                   [&](std::int64_t b) { return p.partials[(K * b + k) * p.columns + c]; });
+  }
+};
+
 // P names its operands (engine/cuda/operands.h).
-template <class P, class Then = Nothing>
-void channel_sums_cuda(const char* name, const P& p, const Then& then = {}) {
+template <class P>
+void sum_channels_cuda(const P& p) {
   constexpr int N = kPackOf<P>;
-  const auto run = [&](auto kernel, const Grid& grid) {
-    launch(name, kernel, grid, ChannelSumsThen<P, Then>{p, then, arrivals(1 + grid.blocks.x)});
-  };
   if (p.columns % N == 0 && aligned_operands<N>(p))
-    run(channel_sums_kernel<N, P, Then>, channel_grid<N, P::kSums>(p.columns, p.rows));
+    launch("channel sums", channel_sums_kernel<N, P>, channel_grid<N, P::kSums>(p.columns, p.rows), p);
   else
-    run(channel_sums_kernel<1, P, Then>, channel_grid<1, P::kSums>(p.columns, p.rows));
+    launch("channel sums", channel_sums_kernel<1, P>, channel_grid<1, P::kSums>(p.columns, p.rows), p);
+  elementwise_cuda("channel totals", p.columns, ChannelTotals<P>{p});
 }
 
 }  // namespace foldgrad

@@ -1,15 +1,16 @@
-// The CPU side of sums by column (channel_sums.h).
+// The CPU side of sums by column (channel_sums_kernels.h).
 #pragma once
 #include <algorithm>
 
 #include "engine/cpu/rows.h"
 #include "engine/dtype.h"
 #include "engine/memory.h"
-#include "ops/channel_norm/channel_sums.h"
+#include "ops/channel_sums/channel_sums_kernels.h"
 
 namespace foldgrad {
 
-// own [K, columns] = sums over a block's rows that `wanted` takes; add(r, c, sums) adds the terms of one element.
+// Sets own [K, columns] to the sums over the rows of a block for which wanted(r) is true. add(r, c, sums) adds the
+// terms of one element.
 template <int K, class Value, class Wanted, class Add>
 void channel_block_sums_cpu(ChannelBlock rows, std::int64_t columns, const Wanted& wanted, const Add& add,
                             double* own) {
@@ -34,8 +35,8 @@ void channel_block_sums_cpu(ChannelBlock rows, std::int64_t columns, const Wante
   }
 }
 
-// body(begin, end, part) for consecutive channels.
-constexpr std::int64_t kChannelsPerPart = 64;  // that one thread takes at a time
+// Calls body(begin, end, part) for all channels, in parts of consecutive ones.
+constexpr std::int64_t kChannelsPerPart = 64;
 inline std::int64_t channel_parts(std::int64_t columns) { return (columns + kChannelsPerPart - 1) / kChannelsPerPart; }
 template <class Body>
 void for_channels_cpu(std::int64_t columns, std::int64_t work_per_channel, const Body& body) {
@@ -44,7 +45,7 @@ void for_channels_cpu(std::int64_t columns, std::int64_t work_per_channel, const
     body(part * kChannelsPerPart, std::min(columns, (part + 1) * kChannelsPerPart), part);
 }
 
-// sums[c] = sum of of_block(b)[c] over the blocks, for the channels from `begin` to `end`.
+// Sets sums[c] to the sum of of_block(b)[c] over the blocks, for channels from `begin` to `end`.
 template <class OfBlock>
 void add_channel_blocks_cpu(std::int64_t blocks, std::int64_t begin, std::int64_t end, const OfBlock& of_block,
                             double* sums) {
@@ -57,7 +58,7 @@ void add_channel_blocks_cpu(std::int64_t blocks, std::int64_t begin, std::int64_
 }
 
 template <class P>
-void channel_sums_cpu(const P& p) {
+void sum_channels_cpu(const P& p) {
   constexpr int K = P::kSums;
   using Value = typename P::Value;
   const std::int64_t blocks = channel_blocks(p.rows), columns = p.columns;

@@ -7,7 +7,7 @@
 //
 //   x: [..., C]; L: []. To be called after channel_norm has taken the same x into the running estimates. Saved: x,
 //   mask, m, v, and the running estimates as they are now. Published weights for IWSLT14: lm = 0.1, lv = 0.01 where
-//   layers normalise their input, 60 and 0 where they normalise their sum. Source: "Understanding the Failure of Batch
+//   layers normalize their input, 60 and 0 where they normalize their sum. Source: "Understanding the Failure of Batch
 //   Normalization for Transformers in NLP" (2022).
 #pragma once
 #include "ops/channel_norm/channel_norm.h"

@@ -1,0 +1,112 @@
+// Sums over the rows of a matrix, by column. They are formed in f64 from partial sums of 16 rows in the element's
+// arithmetic, block by block. The blocks do not depend on how many rows there are: rows of zeros at the end change no
+// bit.
+//
+// channel_sums_cpu.h and channel_sums_cuda.h run over the rows for a struct with these members:
+//
+//   static constexpr int kSums;
+//   void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const;  // the terms of one element
+//   std::int64_t rows, columns;
+//   double* partials;     // [blocks, kSums, columns]
+//   double* sums[kSums];  // the results, each [columns]
+#pragma once
+#include "engine/kernels.h"
+
+namespace foldgrad {
+
+constexpr std::int64_t kChannelBlockRows = 64, kChannelChunkRows = 16;
+
+FOLDGRAD_HD inline std::int64_t channel_blocks(std::int64_t rows) {
+  return (rows + kChannelBlockRows - 1) / kChannelBlockRows;
+}
+
+struct ChannelBlock {
+  std::int64_t begin, end;  // rows
+};
+FOLDGRAD_HD inline ChannelBlock channel_block(std::int64_t block, std::int64_t rows) {
+  const std::int64_t begin = block * kChannelBlockRows, end = begin + kChannelBlockRows;
+  return {begin, end < rows ? end : rows};
+}
+
+template <class T>
+struct ChannelGradientPass {
+  using Value = compute_t<T>;
+  static constexpr int kSums = 2;
+
+  const T *dy, *x;
+  const Value* mean;  // [columns]
+  std::int64_t rows, columns;
+  double* partials;     // [blocks, kSums, columns]
+  double* sums[kSums];  // of dy; of dy (x - mean)
+
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&own)[kSums]) const {
+    const std::int64_t i = r * columns + c;
+    own[0] += Value(dy[i]);
+    own[1] += Value(dy[i]) * (Value(x[i]) - mean[c]);
+  }
+
+  // For packs (engine/cuda/operands.h).
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.element(dy);
+    visit.element(x);
+    visit.column(mean);
+  }
+};
+
+// The moments of each block of rows are taken around the block's first real row, so that channels far from zero lose
+// no digits, and merged by the formula of Chan, Golub and LeVeque.
+template <class T>
+struct ChannelMomentsPass {
+  using Value = compute_t<T>;
+
+  const T* x;
+  const std::uint8_t* mask;  // [rows], 1 = real; null: all are
+  std::int64_t rows, columns;
+  bool with_mean;
+  double* partials;               // [blocks, 2, columns], see squares() and sum()
+  double* counts;                 // [blocks]: real rows
+  double *mean, *square, *count;  // see ChannelMoments
+
+  FOLDGRAD_HD bool real(std::int64_t r) const { return !mask || mask[r]; }
+  // Of a block: the sum of (x - the block's mean)^2, or without a mean that of x^2; and with a mean the sum of x.
+  FOLDGRAD_HD double* squares(std::int64_t block) const { return partials + 2 * block * columns; }
+  FOLDGRAD_HD double* sum(std::int64_t block) const { return squares(block) + columns; }
+
+  struct RealRows {
+    std::int64_t count, first;  // without a real row, `first` is the block's first row
+  };
+  FOLDGRAD_HD RealRows real_rows(ChannelBlock block) const {
+    RealRows found{0, block.begin};
+    for (std::int64_t r = block.end - 1; r >= block.begin; --r) {
+      if (!real(r)) continue;
+      found.first = r;
+      ++found.count;
+    }
+    return found;
+  }
+  // Adds the terms of one element: the square of x - shift and, if K is 2, the difference itself.
+  template <int K>
+  FOLDGRAD_HD static void add(Value x, Value shift, Value (&sums)[K]) {
+    const Value d = x - shift;
+    sums[0] += d * d;
+    if constexpr (K == 2) sums[1] += d;
+  }
+  // Turns the sums of d^2 and d = x - shift over n rows into those of (x - mean)^2 and x.
+  FOLDGRAD_HD static void take_off_shift(double n, double shift, double& squares, double& sum) {
+    if (n == 0) return;
+    squares -= sum * sum / n;
+    sum += n * shift;
+  }
+  // Returns a block's share of the sum of (x - mean)^2.
+  FOLDGRAD_HD double squares_around(std::int64_t block, std::int64_t c, double mean_of_all) const {
+    if (!with_mean || counts[block] == 0) return squares(block)[c];
+    const double d = sum(block)[c] / counts[block] - mean_of_all;
+    return squares(block)[c] + counts[block] * d * d;
+  }
+};
+
+FOLDGRAD_DECLARE(channel_sums, ChannelGradientPass);
+FOLDGRAD_DECLARE(channel_sums, ChannelMomentsPass);
+
+}  // namespace foldgrad

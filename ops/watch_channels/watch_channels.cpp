@@ -1,0 +1,26 @@
+#include "ops/watch_channels/watch_channels.h"
+
+namespace foldgrad {
+namespace {
+
+struct WatchNode {
+  Tensor y, offset;
+  std::shared_ptr<ChannelRecord> record;
+
+  const char* name() const { return "watch_channels"; }
+  void backward(NodeGrads& grads) {
+    record->gradient_sum = channel_gradient_sums(grads.dy(), y, offset).dy_x;
+    grads.pass_dy(0);
+  }
+};
+
+}  // namespace
+
+Var watch_channels(const Var& y, const Tensor& offset, std::shared_ptr<ChannelRecord> record) {
+  check_floating("watch_channels", "y", y.value(), 1);
+  const DType dtype = y.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  check_operand("watch_channels", "offset", offset, {y.shape()[-1]}, dtype, y.value(), "y");
+  return y.tape().record(y.value(), {y}, WatchNode{y.value(), offset, std::move(record)});
+}
+
+}  // namespace foldgrad

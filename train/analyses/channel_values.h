@@ -1,0 +1,22 @@
+// The statistics of one training pass through a normalizer, read from its record.
+#pragma once
+#include <vector>
+
+#include "ops/channel_norm/channel_record.h"
+
+namespace foldgrad {
+
+// On the host, each of C values or empty.
+struct ChannelValues {
+  std::vector<double> q, G;  // mean x^2 over the real positions; the gradient statistic, empty without a backward pass
+  std::vector<double> var_hat, psi;
+  std::vector<std::uint8_t> flags;
+  // Only if the record has ChannelRecord::gradient. The exact dx of this pass has slope G for psi, where slope is
+  // d var_hat / d q with the older entries of the window as constants: lambda / M of lemma 3.1 for a geometric mean,
+  // lambda = GM / q; 1 without an average; 0 where q has no part in var_hat.
+  std::vector<double> rstd, h_square, slope;  // h_square: mean h^2 over the real positions
+  bool averaged = false;                      // true if var_hat is an average, unless flags say otherwise
+};
+ChannelValues channel_values(const ChannelRecord& record);
+
+}  // namespace foldgrad
