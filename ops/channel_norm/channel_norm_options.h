@@ -12,14 +12,14 @@ enum class BackwardAverage : std::uint8_t { none, arithmetic, exponential, arith
 // `released`: as the authors' code for UN computes, see channel_norm.h.
 enum class ChannelForm : std::uint8_t { paper, released };
 
-// Which windows decide which channels skip an iteration, where outliers are filtered.
+// The windows that decide about an outlier, and the channels that then skip the iteration.
 enum class Granularity : std::uint8_t {
   channel,    // each channel about itself
   layer_any,  // any channel about all
   layer_sum,  // the sums over the channels about all
   pooled      // any channel about all, with one threshold from the entries of all channels
 };
-// What a skip leaves in psi_ema: the average with the skipped G in it, that G alone, nothing new.
+// The value of psi_ema after a skip: the average with the skipped G in it, that G alone, the old value.
 enum class PsiAfterSkip : std::uint8_t { ema, literal, freeze };
 enum class StatisticMask : std::uint8_t { valid, all };      // `all` ignores the mask: padding counts
 enum class Rescale : std::uint8_t { none, backward, both };  // where the factor r of the released forms multiplies

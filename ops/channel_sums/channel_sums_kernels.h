@@ -69,7 +69,7 @@ struct ChannelMomentsPass {
   double *mean, *square, *count;  // see ChannelMoments
 
   FOLDGRAD_HD bool real(std::int64_t r) const { return !mask || mask[r]; }
-  // Of a block: the sum of (x - the block's mean)^2, or without a mean that of x^2; and with a mean the sum of x.
+  // The results of a block: the sum of (x - the block's mean)^2, or of x^2 without a mean; with a mean, the sum of x.
   FOLDGRAD_HD double* squares(std::int64_t block) const { return partials + 2 * block * columns; }
   FOLDGRAD_HD double* sum(std::int64_t block) const { return squares(block) + columns; }
 

@@ -27,7 +27,7 @@ Var dropout(const Var& x, double p, const Random& random);
 
 struct DropPath {
   double p = 0;
-  Random random = {};  // of another stream than the dropout's
+  Random random = {};  // another stream than the dropout's
 };
 
 // Throws std::invalid_argument unless 0 <= p < 1, bias is [C] and residual of x's shape, both of x's dtype and device,

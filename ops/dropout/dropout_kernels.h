@@ -7,7 +7,7 @@ namespace foldgrad {
 template <class V>
 struct Mask {
   Random random;
-  std::uint32_t threshold;  // of 2^16; 0: every element is kept, whatever its bits
+  std::uint32_t threshold;  // elements with 16 bits below it are dropped; 0: every element is kept
   V scale;
 
   // A product: from a choice between value and 0 the compiler makes loads under a mask, for which
@@ -34,8 +34,8 @@ struct DropPathFactors {
 
 template <class V>
 struct SampleFactors {
-  const V* m;         // null: all are 1
-  std::int64_t size;  // of a sample, in elements; with m null, of the whole tensor
+  const V* m;         // [samples]; null: all factors are 1
+  std::int64_t size;  // elements of a sample, or of the whole tensor without m
 
   // Returns the mask of the sample that element i belongs to.
   FOLDGRAD_HD Mask<V> times(const Mask<V>& mask, std::int64_t i) const {
