@@ -1,6 +1,7 @@
 # Libraries, one per top folder. Which sources belong to a build, and with which flags, follows from their names:
 #   NAME_LIBRARY.cpp     where this build has LIBRARY (onednn, cudart, curl ...); a file LIBRARY.cpp likewise
 #   NAME_no_LIBRARY.cpp  where it has not
+#   fast/NAME.*          unless FOLDGRAD_FAST=OFF (engine/fast.h)
 #   NAME_fma.cpp         a * b + c of vector types becomes one instruction, which no function expresses
 
 set(foldgrad_have_cudart OFF)  # device memory, rather than the host's in its place
@@ -13,6 +14,10 @@ function(foldgrad_sources folder host_out kernels_out)
   file(GLOB_RECURSE host CONFIGURE_DEPENDS ${folder}/*.cpp)
   file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${folder}/*.cu)
   list(FILTER host EXCLUDE REGEX "/main\\.cpp$")
+  if(NOT FOLDGRAD_FAST)
+    list(FILTER host EXCLUDE REGEX "/fast/")
+    list(FILTER kernels EXCLUDE REGEX "/fast/")
+  endif()
   foreach(library onednn cblas cublas cudnn cudart sentencepiece curl libpng turbojpeg onnx)
     set(absent ${host} ${kernels})
     list(FILTER absent INCLUDE REGEX "_no_${library}\\.(cpp|cu)$")
@@ -92,6 +97,10 @@ endforeach()
 if(NOT foldgrad_cuda STREQUAL OFF)
   target_compile_definitions(foldgrad_settings INTERFACE FOLDGRAD_HAVE_CUDA)
 endif()
+if(FOLDGRAD_FAST)
+  target_compile_definitions(foldgrad_settings INTERFACE FOLDGRAD_FAST)
+endif()
+foldgrad_feature("Fast kernels" ${FOLDGRAD_FAST} "FOLDGRAD_FAST" "")
 
 set(engine_links fmt::fmt nlohmann_json::nlohmann_json)
 if(foldgrad_cuda STREQUAL EMULATE)

@@ -1,5 +1,6 @@
 // From run-time dtypes and devices to templates, and the checks that operations share.
 #pragma once
+#include "engine/fast.h"
 #include "engine/tensor.h"
 
 namespace foldgrad {
@@ -39,14 +40,19 @@ decltype(auto) dispatch_any(DType dtype, const Body& body) {
   }
 }
 
-// Calls NAME_cpu(arguments...) or NAME_cuda(arguments...), whichever device asks for; the second does not exist in
-// builds without CUDA, where no tensor can be on `cuda`.
+// Calls NAME_cpu(arguments...) or NAME_cuda(arguments...), whichever device asks for, unless a fast kernel serves
+// (fast.h); those for CUDA do not exist in builds without it, where no tensor can be on `cuda`.
 #ifdef FOLDGRAD_HAVE_CUDA
-#define FOLDGRAD_RUN(device, NAME, ...) \
-  ((device) == ::foldgrad::Device::cpu ? NAME##_cpu(__VA_ARGS__) : NAME##_cuda(__VA_ARGS__))
+#define FOLDGRAD_RUN(device, NAME, ...)                                                \
+  ((device) == ::foldgrad::Device::cpu ? FOLDGRAD_RUN_ON(cpu, NAME##_cpu, __VA_ARGS__) \
+                                       : FOLDGRAD_RUN_ON(cuda, NAME##_cuda, __VA_ARGS__))
 #else
-#define FOLDGRAD_RUN(device, NAME, ...) NAME##_cpu(__VA_ARGS__)
+#define FOLDGRAD_RUN(device, NAME, ...) FOLDGRAD_RUN_ON(cpu, NAME##_cpu, __VA_ARGS__)
 #endif
+#define FOLDGRAD_RUN_ON(DEVICE, PLAIN, ...)                                  \
+  [&](auto&&... arguments) {                                                 \
+    if (!::foldgrad::run_faster_##DEVICE(arguments...)) PLAIN(arguments...); \
+  }(__VA_ARGS__)
 
 // An operand must have this shape, dtype and device; `like` names where they come from.
 //   check_operand("layer_norm", "gamma", gamma, {C}, x, "x")

@@ -1,6 +1,28 @@
 // What headers of kernels share. Included by kernels: C++17, no libraries.
 #pragma once
+#include "engine/fast.h"
 #include "engine/grad_out.h"
+
+namespace foldgrad {
+
+// Number k of the sums that an operation along rows takes one after another (engine/cpu/row_op.h).
+template <int k>
+struct Step {};
+template <int k, class F, class = void>
+constexpr bool kTakesMaxima = false;
+template <int k, class F>
+constexpr bool kTakesMaxima<k, F, std::enable_if_t<F::kMaxStep == k>> = true;
+
+}  // namespace foldgrad
+
+// Names the operands of a parameter struct, for packs (engine/cuda/operands.h):
+//   FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(gamma));
+#define FOLDGRAD_OPERANDS(...)              \
+  template <class Visit>                    \
+  FOLDGRAD_HD void operands(Visit& visit) { \
+    (__VA_ARGS__);                          \
+  }                                         \
+  static_assert(true)
 
 // Declares a kernel for both devices, NAME_cpu and NAME_cuda, as FOLDGRAD_RUN (engine/dispatch.h) calls it and
 // FOLDGRAD_INSTANTIATE makes it: void NAME_cpu(const PARAMS<T>&).

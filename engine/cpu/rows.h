@@ -29,11 +29,11 @@ void for_row_groups_cpu(std::int64_t rows, std::int64_t columns, const Body& bod
                [&](std::int64_t g) { body(g * size, std::min(rows, (g + 1) * size)); });
 }
 
-// Whether a result of so many elements bypasses the caches when it is written from rows that are in the L1 cache: only
+// Returns whether a result of so many elements bypasses the caches when it is written from rows in the L1 cache: only
 // with stores of whole lines. Half lines in such bursts cost half as much again as plain stores (AVX2 on a Zen 5).
-template <class T>
-constexpr bool rows_bypass_cache(std::int64_t elements) {
-  return kVectorBytes == 64 && bypasses_cache<T>(elements);
+template <class Target>
+constexpr bool rows_bypass_cache(const Target& target, std::int64_t elements) {
+  return kVectorBytes == 64 && bypasses_cache(target, elements);
 }
 
 // Merges a[0 .. n) as a tree, n being a power of two. Inlined, it stays in registers.

@@ -114,6 +114,34 @@ struct FetchElements {
   }
 };
 
+// Lets the operands show what FetchElements has loaded before.
+template <int N>
+struct ShowElements {
+  OperandPacks<N>& packs;
+  int index = 0;
+
+  template <class U>
+  __device__ void element(const U*& p) {
+    p = packs.template slot<U>(index++);
+  }
+  template <class U>
+  __device__ void update(U*& p) {
+    p = packs.template slot<U>(index++);
+  }
+  template <class P>
+  __device__ void result(P&) {
+    ++index;
+  }
+  template <class P>
+  __device__ void column(P&) {
+    ++index;
+  }
+  template <class P>
+  __device__ void row(P&) {
+    ++index;
+  }
+};
+
 template <int N>
 struct StoreResults {
   OperandPacks<N>& packs;

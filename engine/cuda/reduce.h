@@ -50,4 +50,12 @@ __device__ T block_max(T v, T* scratch, T lowest) {
   return block_reduce(v, scratch, lowest, Max{});
 }
 
+constexpr int kRowThreads = 256;  // not tuned
+
+// A block for each row, with shared memory for block_reduce on Values.
+template <class Value>
+Grid one_block_per_row(std::int64_t rows) {
+  return {rows, dim3(kRowThreads), kRowThreads / kWarp * sizeof(Value)};
+}
+
 }  // namespace foldgrad

@@ -1,5 +1,6 @@
 #include "ops/center_norm/center_norm.h"
 
+#include "engine/cpu/row_op.h"
 #include "ops/center_norm/center_norm_kernels.h"
 
 namespace foldgrad {
@@ -25,7 +26,7 @@ struct CenterNormNode {
                                     .rows = mu.size(),
                                     .columns = gamma.size(),
                                     .k = Value(factor(gamma.size()))};
-      FOLDGRAD_RUN(x.device(), center_norm, p);
+      FOLDGRAD_RUN(x.device(), row_op_with_column_sums, p);
     });
   }
 };
@@ -51,7 +52,7 @@ Var center_norm(const Var& xv, const Var& gammav, const Var& betav) {
                                  .rows = R,
                                  .columns = C,
                                  .k = Value(factor(C))};
-    FOLDGRAD_RUN(x.device(), center_norm, p);
+    FOLDGRAD_RUN(x.device(), row_op, p);
     return xv.tape().record(y, {xv, gammav, betav}, CenterNormNode{.x = x, .gamma = gamma, .mu = mu});
   });
 }

@@ -1,5 +1,5 @@
 #include "engine/cuda/pack.h"
-#include "engine/cuda/rows.h"
+#include "engine/cuda/reduce.h"
 #include "ops/cross_entropy/cross_entropy_kernels.h"
 
 namespace foldgrad {

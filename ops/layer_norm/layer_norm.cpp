@@ -1,5 +1,6 @@
 #include "ops/layer_norm/layer_norm.h"
 
+#include "engine/cpu/row_op.h"
 #include "ops/layer_norm/layer_norm_kernels.h"
 
 namespace foldgrad {
@@ -23,7 +24,7 @@ struct LayerNormNode {
                                    .rstd = rstd.data<Value>(),
                                    .rows = mu.size(),
                                    .columns = gamma.size()};
-      FOLDGRAD_RUN(x.device(), layer_norm, p);
+      FOLDGRAD_RUN(x.device(), row_op_with_column_sums, p);
     });
   }
 };
@@ -52,7 +53,7 @@ Var layer_norm(const Var& xv, const Var& gammav, const Var& betav, double eps) {
                                 .rows = R,
                                 .columns = C,
                                 .eps = Value(eps)};
-    FOLDGRAD_RUN(x.device(), layer_norm, p);
+    FOLDGRAD_RUN(x.device(), row_op, p);
     return xv.tape().record(y, {xv, gammav, betav}, LayerNormNode{.x = x, .gamma = gamma, .mu = mu, .rstd = rstd});
   });
 }

@@ -1,3 +1,4 @@
+// Layer norm along the rows of a matrix (engine/cpu/row_op.h).
 #pragma once
 #include "engine/kernels.h"
 #include "ops/layer_norm/layer_norm_math.h"
@@ -6,45 +7,89 @@ namespace foldgrad {
 
 template <class T>
 struct LayerNormForward {
+  static constexpr const char* kName = "layer_norm forward";
+  using Value = compute_t<T>;
+  static constexpr int kSteps = 2, kTerms = 1;
+  struct Row {
+    Value mu, rstd;
+  };
+
   T* y;                       // [rows, columns]
-  compute_t<T>*mu, *rstd;     // [rows]
+  Value *mu, *rstd;           // [rows]
   const T *x, *gamma, *beta;  // [rows, columns], [columns], [columns]
   std::int64_t rows, columns;
-  compute_t<T> eps;
+  Value eps;
+
+  FOLDGRAD_HD Row row(std::int64_t) const { return {}; }
+  FOLDGRAD_HD void reduce(Step<0>, const Row&, std::int64_t i, std::int64_t, Value (&sums)[1]) const {
+    sums[0] += Value(x[i]);
+  }
+  FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[1]) const {
+    row.mu = sums[0] / Value(columns);  // [LN-1]
+  }
+  // A second pass: E[x^2] - E[x]^2 would lose all digits of rows far from zero.
+  FOLDGRAD_HD void reduce(Step<1>, const Row& row, std::int64_t i, std::int64_t, Value (&sums)[1]) const {
+    sums[0] += layer_norm_math::squared_deviation(Value(x[i]), row.mu);
+  }
+  FOLDGRAD_HD void finish(Step<1>, Row& row, const Value (&sums)[1]) const {
+    row.rstd = layer_norm_math::rstd(sums[0] / Value(columns), eps);
+  }
+  FOLDGRAD_HD void keep(const Row& row, std::int64_t r) const {
+    mu[r] = row.mu;
+    rstd[r] = row.rstd;
+  }
+  FOLDGRAD_HD T* target() const { return y; }
+  FOLDGRAD_HD Value value(const Row& row, std::int64_t i, std::int64_t c) const {
+    return layer_norm_math::y(layer_norm_math::xhat(Value(x[i]), row.mu, row.rstd), Value(gamma[c]), Value(beta[c]));
+  }
+  FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(gamma), visit.column(beta));
 };
 
 template <class T>
 struct LayerNormBackward {
+  static constexpr const char* kName = "layer_norm backward";
   using Value = compute_t<T>;
-  static constexpr int kSums = 2;  // dgamma and dbeta, as sums over rows (engine/cpu/column_sums.h)
+  static constexpr int kSteps = 1, kTerms = 2;
+  static constexpr int kSums = 2;  // dgamma and dbeta
+  struct Row {
+    Value mu, rstd, mean_h, mean_h_xhat;
+  };
 
   GradOut<T> dx;                      // [rows, columns]
   ParameterGradOut<T> dgamma, dbeta;  // [columns]
   const T *dy, *x, *gamma;            // [rows, columns], [rows, columns], [columns]
-  const compute_t<T>*mu, *rstd;       // [rows]
+  const Value *mu, *rstd;             // [rows]
   std::int64_t rows, columns;
 
-  FOLDGRAD_HD Value xhat(std::int64_t r, std::int64_t c) const {
-    return layer_norm_math::xhat(Value(x[r * columns + c]), mu[r], rstd[r]);
+  FOLDGRAD_HD Row row(std::int64_t r) const { return {mu[r], rstd[r], 0, 0}; }
+  FOLDGRAD_HD Value xhat(const Row& row, std::int64_t i) const {
+    return layer_norm_math::xhat(Value(x[i]), row.mu, row.rstd);
   }
-  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
-    const Value dy_rc = dy[r * columns + c];
-    sums[0] += layer_norm_math::dgamma(dy_rc, xhat(r, c));
-    sums[1] += dy_rc;
+  FOLDGRAD_HD void reduce(Step<0>, const Row& row, std::int64_t i, std::int64_t c, Value (&sums)[2]) const {
+    const Value h = Value(dy[i]) * Value(gamma[c]);
+    sums[0] += h;
+    sums[1] += h * xhat(row, i);
   }
-  FOLDGRAD_HD const ParameterGradOut<T>& total(int k) const { return k == 0 ? dgamma : dbeta; }
-
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.element(dy);
-    visit.element(x);
-    visit.row(mu);
-    visit.row(rstd);
+  FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[2]) const {
+    row.mean_h = sums[0] / Value(columns);
+    row.mean_h_xhat = sums[1] / Value(columns);
   }
+  FOLDGRAD_HD void keep(const Row&, std::int64_t) const {}
+  FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
+  FOLDGRAD_HD Value value(const Row& row, std::int64_t i, std::int64_t c) const {
+    return layer_norm_math::dx(Value(dy[i]) * Value(gamma[c]), xhat(row, i), row.rstd, row.mean_h, row.mean_h_xhat);
+  }
+  FOLDGRAD_HD void add(const Row& row, std::int64_t i, std::int64_t, Value (&sums)[kSums]) const {
+    const Value dy_i = dy[i];
+    sums[0] += layer_norm_math::dgamma(dy_i, xhat(row, i));
+    sums[1] += dy_i;  // [LN-5]
+  }
+  FOLDGRAD_HD const ParameterGradOut<T>& total(int s) const { return s == 0 ? dgamma : dbeta; }
+  FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x), visit.column(gamma), visit.row(mu),
+                    visit.row(rstd));
 };
 
-FOLDGRAD_DECLARE(layer_norm, LayerNormForward);
-FOLDGRAD_DECLARE(layer_norm, LayerNormBackward);
+FOLDGRAD_FASTER(cuda, row_in_registers, LayerNormForward);
+FOLDGRAD_FASTER(cuda, row_with_column_sums_in_registers, LayerNormBackward);
 
 }  // namespace foldgrad

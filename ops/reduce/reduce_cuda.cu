@@ -1,6 +1,6 @@
 #include "engine/cuda/cells.h"
 #include "engine/cuda/elementwise.h"
-#include "engine/cuda/rows.h"
+#include "engine/cuda/reduce.h"
 #include "ops/reduce/reduce_kernels.h"
 
 namespace foldgrad {

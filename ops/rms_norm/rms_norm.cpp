@@ -1,5 +1,6 @@
 #include "ops/rms_norm/rms_norm.h"
 
+#include "engine/cpu/row_op.h"
 #include "ops/rms_norm/rms_norm_kernels.h"
 
 namespace foldgrad {
@@ -13,17 +14,20 @@ struct RmsNormNode {
 
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
-      const RmsNormBackward<T> p{.dx = grads.out<T>(0),
-                                 .dgamma = grads.exact_out<T>(1),
-                                 .dy = grads.dy().data<T>(),
-                                 .x = x.data<T>(),
-                                 .gamma = gamma.data<T>(),
-                                 .rrms = rrms.data<compute_t<T>>(),
-                                 .weight = weight.data<compute_t<T>>(),
-                                 .rows = rrms.size(),
-                                 .columns = gamma.size(),
-                                 .k = k};
-      FOLDGRAD_RUN(x.device(), rms_norm, p);
+      const auto run = [&](auto partial) {
+        const RmsNormBackward<T, partial()> p{.dx = grads.out<T>(0),
+                                              .dgamma = grads.exact_out<T>(1),
+                                              .dy = grads.dy().data<T>(),
+                                              .x = x.data<T>(),
+                                              .gamma = gamma.data<T>(),
+                                              .rrms = rrms.data<compute_t<T>>(),
+                                              .weight = weight.data<compute_t<T>>(),
+                                              .rows = rrms.size(),
+                                              .columns = gamma.size(),
+                                              .k = k};
+        FOLDGRAD_RUN(x.device(), row_op_with_column_sums, p);
+      };
+      k < gamma.size() ? run(std::true_type()) : run(std::false_type());
     });
   }
 };
@@ -47,17 +51,20 @@ Var rms_norm(const Var& xv, const Var& gammav, const RmsNormOptions& options) {
     using Value = compute_t<T>;
     const Tensor rrms = Tensor::empty({R}, dtype_of<Value>, x.device()),
                  weight = Tensor::empty({R}, dtype_of<Value>, x.device());
-    const RmsNormForward<T> p{.y = y.data<T>(),
-                              .rrms = rrms.data<Value>(),
-                              .weight = weight.data<Value>(),
-                              .x = x.data<T>(),
-                              .gamma = gamma.data<T>(),
-                              .rows = R,
-                              .columns = C,
-                              .k = k,
-                              .eps = Value(options.eps),
-                              .eps_outside = options.eps_outside};
-    FOLDGRAD_RUN(x.device(), rms_norm, p);
+    const auto run = [&](auto partial) {
+      const RmsNormForward<T, partial()> p{.y = y.data<T>(),
+                                           .rrms = rrms.data<Value>(),
+                                           .weight = weight.data<Value>(),
+                                           .x = x.data<T>(),
+                                           .gamma = gamma.data<T>(),
+                                           .rows = R,
+                                           .columns = C,
+                                           .k = k,
+                                           .eps = Value(options.eps),
+                                           .eps_outside = options.eps_outside};
+      FOLDGRAD_RUN(x.device(), row_op, p);
+    };
+    k < C ? run(std::true_type()) : run(std::false_type());
     return xv.tape().record(y, {xv, gammav},
                             RmsNormNode{.x = x, .gamma = gamma, .rrms = rrms, .weight = weight, .k = k});
   });

@@ -1,5 +1,6 @@
 #include "ops/scale_norm/scale_norm.h"
 
+#include "engine/cpu/row_op.h"
 #include "ops/scale_norm/scale_norm_kernels.h"
 #include "ops/total/total.h"
 
@@ -27,7 +28,7 @@ struct ScaleNormNode {
                                    .rows = R,
                                    .columns = x.shape()[-1],
                                    .eps = Value(eps)};
-      FOLDGRAD_RUN(x.device(), scale_norm, p);
+      FOLDGRAD_RUN(x.device(), row_op, p);
       if (g.defined() && grads.wanted(1)) {
         const Total<T> dg{.out = grads.exact_out<T>(1), .values = p.dy_u, .n = R};
         FOLDGRAD_RUN(x.device(), total, dg);
@@ -53,7 +54,7 @@ Var record(const char* op, const std::vector<Var>& operands, const Tensor& g, do
                                 .rows = R,
                                 .columns = x.shape()[-1],
                                 .eps = Value(eps)};
-    FOLDGRAD_RUN(x.device(), scale_norm, p);
+    FOLDGRAD_RUN(x.device(), row_op, p);
     return operands[0].tape().record(y, operands, ScaleNormNode{.x = x, .g = g, .rnorm = rnorm, .eps = eps});
   });
 }

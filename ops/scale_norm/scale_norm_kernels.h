@@ -1,3 +1,4 @@
+// ScaleNorm along the rows of a matrix (engine/cpu/row_op.h).
 #pragma once
 #include "engine/kernels.h"
 #include "ops/scale_norm/scale_norm_math.h"
@@ -6,28 +7,67 @@ namespace foldgrad {
 
 template <class T>
 struct ScaleNormForward {
-  T* y;                 // [rows, columns]
-  compute_t<T>* rnorm;  // [rows]
-  const T *x, *g;       // [rows, columns], [1] or null for 1
-  std::int64_t rows, columns;
-  compute_t<T> eps;
+  static constexpr const char* kName = "scale_norm forward";
+  using Value = compute_t<T>;
+  static constexpr int kSteps = 1, kTerms = 1;
+  struct Row {
+    Value rnorm, g_rnorm;
+  };
 
-  FOLDGRAD_HD compute_t<T> gain() const { return g ? compute_t<T>(g[0]) : compute_t<T>(1); }
+  T* y;            // [rows, columns]
+  Value* rnorm;    // [rows]
+  const T *x, *g;  // [rows, columns], [1] or null for 1
+  std::int64_t rows, columns;
+  Value eps;
+
+  FOLDGRAD_HD Row row(std::int64_t) const { return {}; }
+  FOLDGRAD_HD void reduce(Step<0>, const Row&, std::int64_t i, std::int64_t, Value (&sums)[1]) const {
+    sums[0] += Value(x[i]) * Value(x[i]);
+  }
+  FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[1]) const {
+    row.rnorm = scale_norm_math::rnorm(sums[0], eps);
+    row.g_rnorm = (g ? Value(g[0]) : Value(1)) * row.rnorm;
+  }
+  FOLDGRAD_HD void keep(const Row& row, std::int64_t r) const { rnorm[r] = row.rnorm; }
+  FOLDGRAD_HD T* target() const { return y; }
+  FOLDGRAD_HD Value value(const Row& row, std::int64_t i, std::int64_t) const {
+    return scale_norm_math::y(Value(x[i]), row.g_rnorm);
+  }
+  FOLDGRAD_OPERANDS(visit.result(y), visit.element(x));
 };
 
 template <class T>
 struct ScaleNormBackward {
-  GradOut<T> dx;              // [rows, columns]
-  compute_t<T>* dy_u;         // [rows]: dy . u, whose total is dg (ops/total/total.h)
-  const T *dy, *x, *g;        // [rows, columns], [rows, columns], [1] or null for 1
-  const compute_t<T>* rnorm;  // [rows]
-  std::int64_t rows, columns;
-  compute_t<T> eps;
+  static constexpr const char* kName = "scale_norm backward";
+  using Value = compute_t<T>;
+  static constexpr int kSteps = 1, kTerms = 1;
+  struct Row {
+    Value rnorm, dy_u;
+  };
 
-  FOLDGRAD_HD compute_t<T> gain() const { return g ? compute_t<T>(g[0]) : compute_t<T>(1); }
+  GradOut<T> dx;        // [rows, columns]
+  Value* dy_u;          // [rows]: dy . u, whose total is dg (ops/total/total.h)
+  const T *dy, *x, *g;  // [rows, columns], [rows, columns], [1] or null for 1
+  const Value* rnorm;   // [rows]
+  std::int64_t rows, columns;
+  Value eps;
+
+  FOLDGRAD_HD Row row(std::int64_t r) const { return {rnorm[r], 0}; }
+  FOLDGRAD_HD void reduce(Step<0>, const Row& row, std::int64_t i, std::int64_t, Value (&sums)[1]) const {
+    sums[0] += Value(dy[i]) * scale_norm_math::u(Value(x[i]), row.rnorm);
+  }
+  FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[1]) const { row.dy_u = sums[0]; }
+  FOLDGRAD_HD void keep(const Row& row, std::int64_t r) const { dy_u[r] = row.dy_u; }  // [SN-3]
+  FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
+  FOLDGRAD_HD Value value(const Row& row, std::int64_t i, std::int64_t) const {
+    const Value g_rnorm = (g ? Value(g[0]) : Value(1)) * row.rnorm;
+    return scale_norm_math::dx(Value(dy[i]), scale_norm_math::u(Value(x[i]), row.rnorm), g_rnorm,
+                               scale_norm_math::along(row.dy_u, row.rnorm, eps));
+  }
+  FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x));
 };
 
-FOLDGRAD_DECLARE(scale_norm, ScaleNormForward);
-FOLDGRAD_DECLARE(scale_norm, ScaleNormBackward);
+FOLDGRAD_FASTER(cuda, row_in_registers, ScaleNormForward);
+FOLDGRAD_FASTER(cuda, row_in_registers, ScaleNormBackward);
 
 }  // namespace foldgrad

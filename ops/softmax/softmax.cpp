@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/cpu/row_op.h"
 #include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
 #include "ops/softmax/softmax_kernels.h"
@@ -23,7 +24,7 @@ struct SoftmaxNode {
                                  .y = y.data<T>(),
                                  .rows = C ? y.size() / C : 0,
                                  .columns = C};
-      FOLDGRAD_RUN(y.device(), softmax, p);
+      FOLDGRAD_RUN(y.device(), row_op, p);
     });
   }
   void describe(Description& d) const { d.sums_to_one = !masked; }  // a row without any x is 0
@@ -44,18 +45,21 @@ void check_mask(const Tensor& mask, const Tensor& x) {
                  name(x.device()), describe(x), describe(mask));
 }
 
-// An undefined mask is none.
+// An undefined mask lets all entries count.
 Tensor forward(const Tensor& x, const Tensor& mask) {
   const std::int64_t C = x.shape()[-1], R = C ? x.size() / C : 0;
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   dispatch_floating("softmax", x.dtype(), [&]<class T>(Type<T>) {
-    const SoftmaxForward<T> p{.y = y.data<T>(),
-                              .x = x.data<T>(),
-                              .mask = mask.defined() ? mask.data<std::uint8_t>() : nullptr,
-                              .rows = R,
-                              .columns = C,
-                              .rows_per_mask = mask.defined() && mask.size() ? x.size() / mask.size() : 1};
-    FOLDGRAD_RUN(x.device(), softmax, p);
+    const auto run = [&](auto masked) {
+      const SoftmaxForward<T, masked()> p{.y = y.data<T>(),
+                                          .x = x.data<T>(),
+                                          .mask = masked() ? mask.data<std::uint8_t>() : nullptr,
+                                          .rows = R,
+                                          .columns = C,
+                                          .rows_per_mask = masked() && mask.size() ? x.size() / mask.size() : 1};
+      FOLDGRAD_RUN(x.device(), row_op, p);
+    };
+    mask.defined() ? run(std::true_type()) : run(std::false_type());
   });
   return y;
 }

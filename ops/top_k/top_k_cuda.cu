@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "engine/cuda/rows.h"
+#include "engine/cuda/reduce.h"
 #include "ops/top_k/top_k_kernels.h"
 
 namespace foldgrad {

@@ -1,5 +1,5 @@
 #include "engine/cuda/column_sums.h"
-#include "engine/cuda/rows.h"
+#include "engine/cuda/reduce.h"
 #include "ops/total/total.h"
 
 namespace foldgrad {

@@ -1,4 +1,4 @@
-#include "engine/cuda/rows.h"
+#include "engine/cuda/reduce.h"
 #include "ops/weight_standardize/weight_standardize_kernels.h"
 
 namespace foldgrad {

@@ -1,5 +1,6 @@
 #include "engine/cuda/cells.h"
-#include "engine/cuda/rows.h"
+#include "engine/cuda/pack.h"
+#include "engine/cuda/reduce.h"
 #include "ops/weighted_pool/weighted_pool_kernels.h"
 
 namespace foldgrad {

@@ -5,6 +5,7 @@
 #pragma once
 #include <functional>
 
+#include "engine/fast.h"
 #include "engine/tape.h"
 #include "tests/harness/compare.h"
 
@@ -55,6 +56,13 @@ OpResult run_case(const OpCase& c, DType dtype, Device device, GradMode mode = G
 
 // The dy of run_case: random, since with a sum as loss a wrong backward can look right, and exact in every precision.
 Tensor cotangent(const Shape& shape);
+
+// Turns the fast kernels (engine/fast.h) off while it lives.
+class PlainKernels {
+ public:
+  PlainKernels() { FastKernel::off() = true; }
+  ~PlainKernels() { FastKernel::off() = false; }
+};
 
 // Registers the generic tests of every specification with GoogleTest; called by main().
 void register_op_tests();

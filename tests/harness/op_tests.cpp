@@ -123,12 +123,22 @@ void cuda_equals_cpu(const OpSpec& spec) {
               spec.parity_tolerance, "f64, cuda against cpu");
 }
 
+double tolerance_of(const OpSpec& spec, DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return spec.f32_roundoffs * std::ldexp(1, -24);
+    case DType::bf16:
+      return spec.bf16_roundoffs * std::ldexp(1, -9);
+    default:
+      return spec.parity_tolerance;
+  }
+}
+
 // Against f64 on operands that the lower precision can represent.
 void lower_precision(const OpSpec& spec) {
   for (DType dtype : {DType::f32, DType::bf16}) {
     if (dtype == DType::bf16 && !spec.has_bf16) continue;
-    const double tolerance =
-        dtype == DType::f32 ? spec.f32_roundoffs * std::ldexp(1, -24) : spec.bf16_roundoffs * std::ldexp(1, -9);
+    const double tolerance = tolerance_of(spec, dtype);
     for (const OpCase& c : spec.cases) {
       OpCase rounded = c;
       for (Tensor& t : rounded.operands)
@@ -137,6 +147,28 @@ void lower_precision(const OpSpec& spec) {
       for (Device device : devices())
         compare(c, run_case(rounded, dtype, device), want, tolerance, std::string(name(dtype)) + " on " + name(device));
     }
+  }
+}
+
+std::int64_t runs_of_fast_kernels() {
+  std::int64_t runs = 0;
+  for (const FastKernel* k = FastKernel::first(); k; k = k->next) runs += k->runs;
+  return runs;
+}
+
+// Fast kernels against plain ones, both of which may be as far from f64 as in lower_precision.
+void fast_equals_plain(const OpSpec& spec) {
+  for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    if (dtype == DType::bf16 && !spec.has_bf16) continue;
+    for (const OpCase& c : spec.cases)
+      for (Device device : devices()) {
+        const std::int64_t before = runs_of_fast_kernels();
+        const OpResult fast = run_case(c, dtype, device, GradMode::add);
+        if (runs_of_fast_kernels() == before) continue;
+        const PlainKernels plain;
+        compare(c, fast, run_case(c, dtype, device, GradMode::add), 2 * tolerance_of(spec, dtype),
+                std::string(name(dtype)) + " on " + name(device) + ", fast against plain");
+      }
   }
 }
 
@@ -230,6 +262,7 @@ void register_op_tests() {
       {"Constants", constants},
       {"CudaEqualsCpu", cuda_equals_cpu},
       {"LowerPrecision", lower_precision},
+      {"FastEqualsPlain", fast_equals_plain},
       {"ThreadOrders", thread_orders},
       {"Repeats", repeats},
       {"MixedOperands", mixed_operands},

@@ -68,6 +68,23 @@ TEST(Registry, EveryFunctionHasASpecificationMessagesAndADocument) {
   }
 }
 
+// The cases of the specifications reach every fast kernel, so that FastEqualsPlain compares each with a plain one.
+TEST(Registry, EveryFastKernelRunsInSomeCase) {
+  const auto all_ran = [] {
+    for (const FastKernel* k = FastKernel::first(); k; k = k->next)
+      if (k->runs == 0) return false;
+    return true;
+  };
+  for (const OpSpec& spec : op_specs())
+    for (const OpCase& c : spec.cases)
+      for (Device device : devices())
+        if (!all_ran()) run_case(c, DType::f32, device);
+  for (const FastKernel* k = FastKernel::first(); k; k = k->next) {
+    const bool elsewhere = std::string(k->name).rfind("cuda", 0) == 0 && !cuda_available();
+    EXPECT_TRUE(k->runs > 0 || elsewhere) << k->name;
+  }
+}
+
 TEST(Registry, EverySpecificationIsOfAFunctionThatExists) {
   const auto functions = public_functions();
   for (const OpSpec& spec : op_specs()) EXPECT_TRUE(functions.count(spec.name)) << spec.name;

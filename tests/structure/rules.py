@@ -8,10 +8,11 @@ ALLOWED = {
     "emulation": [],
     "engine/cpu": ["engine"],
     "engine/cuda": ["engine", "engine/cpu", "emulation"],
+    "engine/cuda/fast": ["engine", "engine/cpu", "engine/cuda", "emulation"],
     "engine/files": ["engine"],
     "engine/gemm": ["engine", "engine/cpu", "engine/cuda"],
     "engine/graph": ["engine"],
-    "ops": ["engine", "engine/graph", "engine/cpu", "engine/cuda", "engine/gemm"],
+    "ops": ["engine", "engine/graph", "engine/cpu", "engine/cuda", "engine/cuda/fast", "engine/gemm"],
     "models/options": [],
     "models/normalizers": ["engine", "engine/graph", "ops", "models/options"],
     "models": ["engine", "ops", "models/normalizers"],
@@ -110,6 +111,8 @@ def violations(files):
         for name, first, length in functions(text):
             if length > FUNCTION_LINES and name not in LONG_TABLES:
                 broken.append(f"{path}:{first}: {name} has {length} lines, more than {FUNCTION_LINES}")
+        if "/fast/" in path and path.endswith((".cpp", ".cu")) and not re.search(r"^// .*\bGain: ", text, re.M):
+            broken.append(f"{path}: a fast kernel needs a comment with its gain, machine and date, or \"not measured\"")
         folder = folder_of(path)
         if path.startswith("tests/"):
             continue

@@ -1,0 +1,112 @@
+// Operations along the rows of a matrix [rows, columns], such as layer norm and softmax: a few sums over a row, one
+// after another, then a result for each of its elements. A parameter struct F describes one for both devices
+// (engine/cuda/row_op.h). Element i = r columns + c has column c:
+//
+//   static constexpr const char* kName;   for messages: the operation and the pass
+//   using Value = ...;                    what is summed: compute_t of the element type
+//   static constexpr int kSteps, kTerms;  the number of steps, and of sums that each takes at once
+//   struct Row { ... };                   what is known of a row
+//   Row row(r)                            what is known of row r at the start
+//   void reduce(Step<k>, const Row&, i, c, Value (&sums)[kTerms])  adds the terms of an element to the sums of step k
+//   void finish(Step<k>, Row&, const Value (&sums)[kTerms])        extends what is known of the row by these sums
+//   void keep(const Row&, r)              stores what the backward pass needs
+//   target()                              the matrix of results: a pointer, or a GradOut, which may be null
+//   Value value(const Row&, i, c)         the result
+//
+// A backward pass that also sums over the rows has one step, kSums and total() as in column_sums.h, and
+//
+//   void add(const Row&, i, c, Value (&sums)[kSums])  adds an element's share of the sums of its column
+//
+// With kMaxStep = k, step k takes maxima where others take sums.
+#pragma once
+#include "engine/cpu/column_sums.h"
+#include "engine/cpu/rows.h"
+#include "engine/kernels.h"
+
+namespace foldgrad {
+
+// FOLDGRAD_RUN(device, row_op, f) runs an operation on either device; the .cu file instantiates the other two.
+template <class F>
+void row_op_cpu(const F& f);
+template <class F>
+void row_op_cuda(const F& f);
+template <class F>
+void row_op_with_column_sums_cpu(const F& f);
+template <class F>
+void row_op_with_column_sums_cuda(const F& f);
+
+// Takes step k over row r. also(row, i, c) is called for each of its elements.
+template <int k, class F, class Also>
+void reduce_row_cpu(const F& f, typename F::Row& row, std::int64_t r, const Also& also) {
+  using Value = typename F::Value;
+  const auto step = [&f, known = row, first = r * f.columns, &also](std::int64_t c, Value(&sums)[F::kTerms]) {
+    f.reduce(Step<k>(), known, first + c, c, sums);
+    also(known, first + c, c);
+  };
+  std::array<Value, F::kTerms> results;
+  if constexpr (kTakesMaxima<k, F>)
+    results = fold_cpu<F::kTerms>(f.columns, -std::numeric_limits<Value>::infinity(), step,
+                                  [](Value a, Value b) { return b > a ? b : a; });
+  else
+    results = sums_cpu<F::kTerms, Value>(f.columns, step);
+  Value sums[F::kTerms];
+  std::copy(results.begin(), results.end(), sums);
+  f.finish(Step<k>(), row, sums);
+}
+
+template <class F>
+void write_row_cpu(const F& f, const typename F::Row& row, std::int64_t r) {
+  f.keep(row, r);
+  if (!f.target()) return;
+  const std::int64_t first = r * f.columns;
+  write_cpu(f.target(), first, first + f.columns, rows_bypass_cache(f.target(), f.rows * f.columns),
+            [&f, row, first](std::int64_t i) { return f.value(row, i, i - first); });
+}
+
+// Takes step k for the rows from `begin` to `end`, and then those that follow.
+template <int k, class F>
+void reduce_rows_cpu(const F& f, typename F::Row* rows, std::int64_t begin, std::int64_t end) {
+  if constexpr (k < F::kSteps) {
+    for (std::int64_t r = begin; r < end; ++r) reduce_row_cpu<k>(f, rows[r - begin], r, [](const auto&...) {});
+    reduce_rows_cpu<k + 1>(f, rows, begin, end);
+  }
+}
+
+template <class F>
+[[gnu::flatten]] void row_group_cpu(const F& given, std::int64_t begin, std::int64_t end) {
+  const F f = given;  // in registers: behind a reference it could alias what is written
+  typename F::Row rows[kRowGroup];
+  for (std::int64_t r = begin; r < end; ++r) rows[r - begin] = f.row(r);
+  reduce_rows_cpu<0>(f, rows, begin, end);
+  for (std::int64_t r = begin; r < end; ++r) write_row_cpu(f, rows[r - begin], r);
+}
+
+template <class F>
+void row_op_cpu(const F& f) {
+  for_row_groups_cpu(f.rows, f.columns, [&f](std::int64_t begin, std::int64_t end) { row_group_cpu(f, begin, end); });
+}
+
+template <class F>
+[[gnu::always_inline]] inline void add_row_cpu(const F& given, std::int64_t r, typename F::Value* own) {
+  using Value = typename F::Value;
+  const F f = given;
+  std::array<Value*, F::kSums> columns;
+  for (int s = 0; s < F::kSums; ++s) columns[s] = own + s * f.columns;
+  const auto add = [&f, columns](const typename F::Row& row, std::int64_t i, std::int64_t c) {
+    Value sums[F::kSums];
+    for (int s = 0; s < F::kSums; ++s) sums[s] = columns[s][c];
+    f.add(row, i, c, sums);
+    for (int s = 0; s < F::kSums; ++s) columns[s][c] = sums[s];
+  };
+  typename F::Row row = f.row(r);
+  reduce_row_cpu<0>(f, row, r, add);
+  write_row_cpu(f, row, r);
+}
+
+// The same together with the sums over rows. What add() and reduce() both compute is computed once.
+template <class F>
+void row_op_with_column_sums_cpu(const F& f) {
+  column_sums_cpu(f, [&f](std::int64_t r, typename F::Value* own) { add_row_cpu(f, r, own); });
+}
+
+}  // namespace foldgrad

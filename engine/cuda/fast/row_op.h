@@ -1,0 +1,245 @@
+// Operations along rows (engine/cuda/row_op.h) with the row in the registers of a warp or of a block: every number is
+// loaded once, in packs of 16 bytes, and all that follows happens on the chip. For .cu files.
+#pragma once
+#include "engine/cuda/row_op.h"
+
+namespace foldgrad {
+
+constexpr int kWarpsPerBlock = 4;  // where each has a row of its own; not tuned
+// Of a block that has one row; not tuned. With more threads there are fewer registers for each.
+constexpr int kMiddleRowThreads = 512;
+template <class T>
+constexpr int kLongRowThreads = sizeof(T) == 8 ? 512 : 1024;
+// Numbers of a row that a thread holds, at most: with two such rows it stays below 128 registers.
+template <class T>
+constexpr int kMostRowNumbers = sizeof(T) == 8 ? 16 : 32;
+
+constexpr int kRowSumWarps = 8;                 // of a block whose warps also sum over the rows; not tuned
+constexpr std::int64_t kMostRowSumParts = 256;  // such blocks; not tuned
+
+template <class T>
+T element_type(T*);
+template <class T>
+T element_type(const GradOut<T>&);
+template <class F>
+using ElementOf = decltype(element_type(std::declval<const F&>().target()));
+
+// The share of a thread in a row that kThreads threads hold, K packs of N elements: pack k of thread t begins at column
+// (k kThreads + t) N.
+template <int kThreads_, int N_, int K_>
+struct RowShare {
+  static constexpr int kThreads = kThreads_, N = N_, K = K_;
+  static constexpr int kBlockThreads = kThreads == kWarp ? kWarpsPerBlock * kWarp : kThreads;
+
+  std::int64_t row;
+  int columns, thread;
+
+  __device__ explicit RowShare(std::int64_t columns_)
+      : row(kThreads == kWarp ? std::int64_t(blockIdx.x) * kWarpsPerBlock + threadIdx.x / kWarp : blockIdx.x),
+        columns(int(columns_)),
+        thread(int(threadIdx.x) % kThreads) {}
+
+  __device__ int column(int k) const { return (k * kThreads + thread) * N; }
+  __device__ bool inside(int k) const { return column(k) < columns; }
+  __device__ std::int64_t first(int k) const { return row * columns + column(k); }
+
+  // Over the row, given back to all its threads. A block needs one_block_per_row's shared memory.
+  template <class Value, class Combine>
+  __device__ __forceinline__ Value reduce(Value own, Value identity, Combine combine) const {
+    if constexpr (kThreads == kWarp)
+      return warp_reduce(own, combine);
+    else
+      return block_reduce(own, dynamic_shared<Value>(), identity, combine);
+  }
+};
+
+template <class Share, class Value>
+Grid row_grid(std::int64_t rows) {
+  if (Share::kThreads == kWarp) return {blocks_for(rows, kWarpsPerBlock), dim3(Share::kBlockThreads)};
+  return {rows, dim3(Share::kThreads), Share::kThreads / kWarp * sizeof(Value)};
+}
+
+// A share of a row of F's operands, in registers.
+template <class F, class Share>
+struct RowRegisters {
+  static constexpr int N = Share::N;
+  OperandPacks<N> packs[Share::K];
+
+  __device__ __forceinline__ void load(const F& f, const Share& share) {
+    FOLDGRAD_UNROLL
+    for (int k = 0; k < Share::K; ++k) {
+      F fetched = f;
+      FetchElements<N, /*kResults=*/false> fetch{packs[k], share.first(k), share.row, share.inside(k)};
+      fetched.operands(fetch);
+    }
+  }
+  // F with pack k as elements and columns 0 ... N - 1.
+  __device__ __forceinline__ F shown(const F& f, const Share& share, int k) {
+    F shown = f;
+    FetchColumns<N> columns{packs[k], share.column(k), share.inside(k)};
+    shown.operands(columns);
+    ShowElements<N> elements{packs[k]};
+    shown.operands(elements);
+    return shown;
+  }
+};
+
+// Takes the steps from k on. also(shown, j, e) is called for element e of each pack j.
+template <int k, class F, class Share, class Also>
+__device__ __forceinline__ void reduce_share(const F& f, const Share& share, RowRegisters<F, Share>& registers,
+                                             typename F::Row& row, const Also& also) {
+  using Value = typename F::Value;
+  if constexpr (k < F::kSteps) {
+    Value sums[F::kTerms];
+    FOLDGRAD_UNROLL
+    for (int t = 0; t < F::kTerms; ++t) sums[t] = row_identity<k, F>();
+    FOLDGRAD_UNROLL
+    for (int j = 0; j < Share::K; ++j) {
+      const F shown = registers.shown(f, share, j);
+      FOLDGRAD_UNROLL
+      for (int e = 0; e < Share::N; ++e)
+        if (share.inside(j)) {
+          also(shown, j, e);
+          shown.reduce(Step<k>(), row, e, e, sums);
+        }
+    }
+    FOLDGRAD_UNROLL
+    for (int t = 0; t < F::kTerms; ++t) sums[t] = share.reduce(sums[t], row_identity<k, F>(), RowMerge<k, F>{});
+    f.finish(Step<k>(), row, sums);
+    reduce_share<k + 1>(f, share, registers, row, also);
+  }
+}
+
+template <int N, class T>
+__device__ __forceinline__ void put_values(T* y, std::int64_t i, const compute_t<T> (&values)[N], bool wanted) {
+  store_pack(y + i, rounded<T>(values), wanted);
+}
+template <int N, class T>
+__device__ __forceinline__ void put_values(const GradOut<T>& dx, std::int64_t i, const compute_t<T> (&values)[N],
+                                           bool wanted) {
+  put_pack(dx, i, values, wanted);
+}
+
+template <class F, class Share>
+__device__ __forceinline__ void write_share(const F& f, const Share& share, RowRegisters<F, Share>& registers,
+                                            const typename F::Row& row) {
+  if (share.thread == 0) f.keep(row, share.row);
+  if (!f.target()) return;
+  FOLDGRAD_UNROLL
+  for (int k = 0; k < Share::K; ++k) {
+    const F shown = registers.shown(f, share, k);
+    typename F::Value values[Share::N];
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < Share::N; ++e) values[e] = shown.value(row, e, e);
+    put_values(f.target(), share.first(k), values, share.inside(k));
+  }
+}
+
+template <class F, class Share>
+__global__ void __launch_bounds__(Share::kBlockThreads, 1) row_in_registers_kernel(F f) {
+  const Share share(f.columns);
+  if (share.row >= f.rows) return;  // a whole warp, and there are no barriers then
+  RowRegisters<F, Share> registers;
+  registers.load(f, share);
+  typename F::Row row = f.row(share.row);
+  reduce_share<0>(f, share, registers, row, [](const F&, int, int) {});
+  write_share(f, share, registers, row);
+}
+
+// With parts of the sums over rows: a warp goes from row to row and adds what it has in registers for dx to sums of its
+// own for the columns that it holds, so that each row is loaded once. Shared memory: [kRowSumWarps, columns].
+template <class F, class Share>
+__global__ void __launch_bounds__(kRowSumWarps* kWarp, 1) row_sums_kernel(ColumnSumParts<ColumnSumsOf<F>> p) {
+  using Value = typename F::Value;
+  const F& f = p.f.f;
+  Share share(f.columns);
+  const int warp = int(threadIdx.x) / kWarp;
+  Value own[Share::K][Share::N][F::kSums] = {};
+  share.row = std::int64_t(blockIdx.x) * kRowSumWarps + warp;
+  for (; share.row < f.rows; share.row += std::int64_t(gridDim.x) * kRowSumWarps) {
+    RowRegisters<F, Share> registers;
+    registers.load(f, share);
+    typename F::Row row = f.row(share.row);
+    reduce_share<0>(f, share, registers, row, [&](const F& shown, int k, int e) { shown.add(row, e, e, own[k][e]); });
+    write_share(f, share, registers, row);
+  }
+  Value* shared = dynamic_shared<Value>();
+  FOLDGRAD_UNROLL
+  for (int s = 0; s < F::kSums; ++s) {
+    __syncthreads();  // sums before may still be read
+    FOLDGRAD_UNROLL
+    for (int k = 0; k < Share::K; ++k) FOLDGRAD_UNROLL
+    for (int e = 0; e < Share::N; ++e)
+      if (share.inside(k)) shared[warp * share.columns + share.column(k) + e] = own[k][e][s];
+    __syncthreads();
+    Value* part = p.partials + (std::int64_t(blockIdx.x) * F::kSums + s) * share.columns;
+    for (int c = int(threadIdx.x); c < share.columns; c += kRowSumWarps * kWarp) {
+      Value sum = 0;
+      for (int w = 0; w < kRowSumWarps; ++w) sum += shared[w * share.columns + c];
+      part[c] = sum;
+    }
+  }
+}
+
+template <class Share>
+struct ShareType {
+  using type = Share;
+};
+
+template <class F>
+bool in_packs(const F& f) {
+  constexpr int N = kPackSize<ElementOf<F>>;
+  return f.columns % N == 0 && aligned_operands<N>(f);
+}
+
+// Returns false where no share holds the row, and where its packs do not begin at multiples of 16 bytes.
+template <class F>
+bool row_in_registers(const F& f) {
+  using T = ElementOf<F>;
+  constexpr int N = kPackSize<T>, kMost = kMostRowNumbers<T>, kHalf = kMost / 2, kFew = kMost / 4;
+  constexpr int kMiddle = kMiddleRowThreads, kLong = kLongRowThreads<T>;
+  const auto run = [&](auto share) {
+    using Share = typename decltype(share)::type;
+    launch(F::kName, row_in_registers_kernel<F, Share>, row_grid<Share, typename F::Value>(f.rows), f);
+    return true;
+  };
+  if (!in_packs(f)) return false;
+  if (f.columns <= kWarp * kFew) return run(ShareType<RowShare<kWarp, N, kFew / N>>());
+  if (f.columns <= kWarp * kMost) return run(ShareType<RowShare<kWarp, N, kMost / N>>());
+  if (f.columns <= kMiddle * kFew) return run(ShareType<RowShare<kMiddle, N, kFew / N>>());
+  if (f.columns <= kLong * kHalf) return run(ShareType<RowShare<kLong, N, kHalf / N>>());
+  return false;
+}
+
+// Up to 512 columns, or 256 of f64, in one kernel: half as many numbers as above, since a thread also holds sums.
+template <class F>
+bool row_and_sums_in_registers(const F& f) {
+  using T = ElementOf<F>;
+  constexpr int N = kPackSize<T>, kHalf = kMostRowNumbers<T> / 2, kFew = kHalf / 2;
+  const auto run = [&](auto share) {
+    using Share = typename decltype(share)::type;
+    const std::int64_t blocks = blocks_for(f.rows, kRowSumWarps);
+    const std::int64_t parts = blocks < kMostRowSumParts ? blocks : kMostRowSumParts;
+    const std::size_t shared = std::size_t(kRowSumWarps * f.columns) * sizeof(typename F::Value);
+    sums_of_parts(F::kName, ColumnSumsOf<F>{f}, parts, [&](const ColumnSumParts<ColumnSumsOf<F>>& p) {
+      launch(F::kName, row_sums_kernel<F, Share>, Grid{parts, dim3(kRowSumWarps * kWarp), shared}, p);
+    });
+    return true;
+  };
+  if (f.columns == 0 || !in_packs(f)) return false;
+  if (f.columns <= kWarp * kFew) return run(ShareType<RowShare<kWarp, N, kFew / N>>());
+  if (f.columns <= kWarp * kHalf) return run(ShareType<RowShare<kWarp, N, kHalf / N>>());
+  return false;
+}
+
+// As row_op_with_column_sums_cuda; returns false where the row does not fit.
+template <class F>
+bool row_with_column_sums_in_registers(const F& f) {
+  const bool sums = wants_column_sums(f);
+  if (f.target() && sums && row_and_sums_in_registers(f)) return true;
+  if (!f.target() || !row_in_registers(f)) return false;
+  if (sums) column_sums_of_rows_cuda(f);
+  return true;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,98 @@
+// The CUDA side of operations along the rows of a matrix, for the same parameter structs as engine/cpu/row_op.h. For
+// .cu files.
+#pragma once
+#include <cmath>
+
+#include "engine/cuda/column_sums.h"
+#include "engine/kernels.h"
+
+namespace foldgrad {
+
+template <int k, class F>
+using RowMerge = std::conditional_t<kTakesMaxima<k, F>, Max, Sum>;
+template <int k, class F>
+FOLDGRAD_HD constexpr typename F::Value row_identity() {
+  return kTakesMaxima<k, F> ? typename F::Value(-HUGE_VAL) : typename F::Value(0);
+}
+
+// Takes the steps from k on over row r of a block.
+template <int k, class F>
+__device__ void reduce_row(const F& f, typename F::Row& row, std::int64_t r) {
+  using Value = typename F::Value;
+  if constexpr (k < F::kSteps) {
+    Value* scratch = dynamic_shared<Value>();  // one per warp
+    Value sums[F::kTerms];
+    for (Value& sum : sums) sum = row_identity<k, F>();
+    for (std::int64_t c = threadIdx.x; c < f.columns; c += blockDim.x)
+      f.reduce(Step<k>(), row, r * f.columns + c, c, sums);
+    for (Value& sum : sums) sum = block_reduce(sum, scratch, row_identity<k, F>(), RowMerge<k, F>{});
+    f.finish(Step<k>(), row, sums);
+    reduce_row<k + 1>(f, row, r);
+  }
+}
+
+template <class T>
+__device__ void put(T* y, std::int64_t i, compute_t<T> value) {
+  y[i] = T(value);
+}
+template <class T>
+__device__ void put(const GradOut<T>& dx, std::int64_t i, compute_t<T> value) {
+  dx.put(i, value);
+}
+
+// One block per row, of any length.
+template <class F>
+__global__ void row_kernel(F f) {
+  const std::int64_t r = blockIdx.x;
+  typename F::Row row = f.row(r);
+  reduce_row<0>(f, row, r);
+  if (threadIdx.x == 0) f.keep(row, r);
+  if (!f.target()) return;
+  for (std::int64_t c = threadIdx.x; c < f.columns; c += blockDim.x)
+    put(f.target(), r * f.columns + c, f.value(row, r * f.columns + c, c));
+}
+
+template <class F>
+void row_op_cuda(const F& f) {
+  launch(F::kName, row_kernel<F>, one_block_per_row<typename F::Value>(f.rows), f);
+}
+
+// Its sums over rows alone, for engine/cuda/column_sums.h.
+template <class F>
+struct ColumnSumsOf {
+  using Value = typename F::Value;
+  static constexpr int kSums = F::kSums;
+
+  F f;
+  std::int64_t rows = f.rows, columns = f.columns;
+
+  __device__ void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
+    f.add(f.row(r), r * columns + c, c, sums);
+  }
+  FOLDGRAD_HD auto total(int k) const { return f.total(k); }
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    f.operands(visit);
+  }
+};
+
+template <class F>
+void column_sums_of_rows_cuda(const F& f) {
+  packed_column_sums_cuda<16 / int(sizeof(*f.dy))>(F::kName, ColumnSumsOf<F>{f});
+}
+
+template <class F>
+bool wants_column_sums(const F& f) {
+  for (int s = 0; s < F::kSums; ++s)
+    if (f.total(s)) return true;
+  return false;
+}
+
+// In two kernels: the results, and the sums over rows.
+template <class F>
+void row_op_with_column_sums_cuda(const F& f) {
+  if (f.target()) row_op_cuda(f);
+  if (wants_column_sums(f)) column_sums_of_rows_cuda(f);
+}
+
+}  // namespace foldgrad

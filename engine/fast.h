@@ -1,0 +1,70 @@
+// Fast kernels beside plain ones. The header of an operation's kernels says which parameters a fast kernel takes:
+//
+//   FOLDGRAD_FASTER(cuda, row_in_registers, LayerNormForward);
+//
+// and a file in fast/ defines bool row_in_registers(const P&), which returns false where it does not serve.
+// FOLDGRAD_RUN (dispatch.h) asks it before it runs the plain kernel, which knows nothing of that. A build with
+// FOLDGRAD_FAST=OFF has no fast kernels. Included by kernels: C++17, no libraries.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+namespace foldgrad {
+
+// A fast kernel and how often it has run. All of them are in a list, for tests.
+class FastKernel {
+ public:
+  explicit FastKernel(const char* name_) : name(name_), next(first()) { first() = this; }
+
+  template <class P>
+  bool run(bool (*kernel)(const P&), const P& p) {
+    if (off() || !kernel(p)) return false;
+    ++runs;
+    return true;
+  }
+
+  const char* const name;
+  std::atomic<std::int64_t> runs{0};
+  FastKernel* const next;
+
+  static FastKernel*& first() {
+    static FastKernel* kernel = nullptr;
+    return kernel;
+  }
+  // Leaves everything to the plain kernels: for tests, while nothing else runs.
+  static bool& off() {
+    static bool value = false;
+    return value;
+  }
+};
+
+template <class... Arguments>
+bool run_faster_cpu(const Arguments&...) {
+  return false;
+}
+template <class... Arguments>
+bool run_faster_cuda(const Arguments&...) {
+  return false;
+}
+
+}  // namespace foldgrad
+
+#ifdef FOLDGRAD_FAST
+#define FOLDGRAD_FASTER(DEVICE, KERNEL, PARAMS)                                  \
+  template <class P>                                                             \
+  bool KERNEL(const P&);                                                         \
+  inline FastKernel fast_##DEVICE##_##PARAMS(#DEVICE ": " #KERNEL ", " #PARAMS); \
+  template <class T>                                                             \
+  bool run_faster_##DEVICE(const PARAMS<T>& p) {                                 \
+    return fast_##DEVICE##_##PARAMS.run(&KERNEL<PARAMS<T>>, p);                  \
+  }                                                                              \
+  static_assert(true)
+#else
+#define FOLDGRAD_FASTER(DEVICE, KERNEL, PARAMS) static_assert(true)
+#endif
+
+// In the file of a fast kernel.
+#define FOLDGRAD_INSTANTIATE_FASTER(KERNEL, PARAMS) \
+  template bool KERNEL(const PARAMS<float>&);       \
+  template bool KERNEL(const PARAMS<double>&);      \
+  template bool KERNEL(const PARAMS<bf16>&)

@@ -1,0 +1,10 @@
+// Rows of CenterNorm in registers. Gain: not measured.
+#include "engine/cuda/fast/row_op.h"
+#include "ops/center_norm/center_norm_kernels.h"
+
+namespace foldgrad {
+
+FOLDGRAD_INSTANTIATE_FASTER(row_in_registers, CenterNormForward);
+FOLDGRAD_INSTANTIATE_FASTER(row_with_column_sums_in_registers, CenterNormBackward);
+
+}  // namespace foldgrad

@@ -1,0 +1,10 @@
+// Rows of ScaleNorm in registers. Gain: not measured.
+#include "engine/cuda/fast/row_op.h"
+#include "ops/scale_norm/scale_norm_kernels.h"
+
+namespace foldgrad {
+
+FOLDGRAD_INSTANTIATE_FASTER(row_in_registers, ScaleNormForward);
+FOLDGRAD_INSTANTIATE_FASTER(row_in_registers, ScaleNormBackward);
+
+}  // namespace foldgrad
