@@ -12,13 +12,7 @@ struct Accumulate {
   FOLDGRAD_HD void operator()(std::int64_t i) const {
     target[i] = T(compute_t<T>(target[i]) + compute_t<T>(source[i]));
   }
-
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.update(target);
-    visit.element(source);
-  }
+  FOLDGRAD_OPERANDS(visit.update(target), visit.element(source));
 };
 
 struct AccumulateBf16 {
@@ -27,12 +21,7 @@ struct AccumulateBf16 {
   std::int64_t n;
 
   FOLDGRAD_HD void operator()(std::int64_t i) const { target.put(i, float(source[i])); }
-
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(target);
-    visit.element(source);
-  }
+  FOLDGRAD_OPERANDS(visit.result(target), visit.element(source));
 };
 
 FOLDGRAD_DECLARE(accumulate, Accumulate);

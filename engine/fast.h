@@ -1,10 +1,7 @@
-// Fast kernels beside plain ones. The header of an operation's kernels says which parameters a fast kernel takes:
-//
-//   FOLDGRAD_FASTER(cuda, row_in_registers, LayerNormForward);
-//
-// and a file in fast/ defines bool row_in_registers(const P&), which returns false where it does not serve.
-// FOLDGRAD_RUN (dispatch.h) asks it before it runs the plain kernel, which knows nothing of that. A build with
-// FOLDGRAD_FAST=OFF has no fast kernels. Included by kernels: C++17, no libraries.
+// Fast kernels beside plain ones. The header of an operation's kernels says which parameters a fast kernel takes, as in
+// FOLDGRAD_FASTER(cuda, row_in_registers, LayerNormForward), and a file in fast/ defines bool row_in_registers(const
+// P&), which returns false where it does not serve. FOLDGRAD_RUN (dispatch.h) asks it before it runs the plain kernel,
+// which knows nothing of that. FOLDGRAD_FAST=OFF builds without fast kernels. Included by kernels: C++17, no libraries.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -14,36 +11,27 @@ namespace foldgrad {
 // A fast kernel and how often it has run. All of them are in a list, for tests.
 class FastKernel {
  public:
-  explicit FastKernel(const char* name_) : name(name_), next(first()) { first() = this; }
+  explicit FastKernel(const char* name_) : name(name_), next(first) { first = this; }
 
   template <class P>
   bool run(bool (*kernel)(const P&), const P& p) {
-    if (off() || !kernel(p)) return false;
-    ++runs;
-    return true;
+    return !off && kernel(p) && ++runs;
   }
 
   const char* const name;
   std::atomic<std::int64_t> runs{0};
   FastKernel* const next;
 
-  static FastKernel*& first() {
-    static FastKernel* kernel = nullptr;
-    return kernel;
-  }
-  // Leaves everything to the plain kernels: for tests, while nothing else runs.
-  static bool& off() {
-    static bool value = false;
-    return value;
-  }
+  inline static FastKernel* first = nullptr;
+  inline static bool off = false;  // leaves everything to the plain kernels: for tests, while nothing else runs
 };
 
-template <class... Arguments>
-bool run_faster_cpu(const Arguments&...) {
+template <class... P>
+bool run_faster_cpu(const P&...) {
   return false;
 }
-template <class... Arguments>
-bool run_faster_cuda(const Arguments&...) {
+template <class... P>
+bool run_faster_cuda(const P&...) {
   return false;
 }
 

@@ -8,10 +8,6 @@ namespace foldgrad {
 // Number k of the sums that an operation along rows takes one after another (engine/cpu/row_op.h).
 template <int k>
 struct Step {};
-template <int k, class F, class = void>
-constexpr bool kTakesMaxima = false;
-template <int k, class F>
-constexpr bool kTakesMaxima<k, F, std::enable_if_t<F::kMaxStep == k>> = true;
 
 }  // namespace foldgrad
 

@@ -11,8 +11,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "engine/cpu/run_element.h"
 #include "engine/cpu/write.h"
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 #include "engine/memory.h"
 
 namespace foldgrad {
@@ -71,7 +72,7 @@ void column_sums_cpu(const F& p, const AddRow& add_row) {
   column_sums_cpu(p, add_row, p.rows * p.columns);
 }
 
-// Row r's shares by p.add(), and p(i, c) for each of its elements i, where these are wanted too.
+// Adds row r's shares by p.add(), and computes each of its elements, where these are wanted too.
 template <bool with_elements, class F>
 void add_row_cpu(const F& p, std::int64_t r, typename F::Value* own) {
   const F local = p;
@@ -80,7 +81,7 @@ void add_row_cpu(const F& p, std::int64_t r, typename F::Value* own) {
     typename F::Value sums[F::kSums];
     for (int k = 0; k < F::kSums; ++k) sums[k] = own[k * local.columns + c];
     local.add(r, c, sums);
-    if constexpr (with_elements) local(r * local.columns + c, c);
+    if constexpr (with_elements) run_element(local, r * local.columns + c, c);
     for (int k = 0; k < F::kSums; ++k) own[k * local.columns + c] = sums[k];
   }
 }
@@ -90,11 +91,16 @@ void column_sums_cpu(const F& p) {
   column_sums_cpu(p, [&p](std::int64_t r, auto* own) { add_row_cpu</*with_elements=*/false>(p, r, own); });
 }
 
-// The same together with p(i, c) for every element i, in one pass: what add() and operator() both compute from it is
-// computed once.
+// The same together with the elements of a matrix (elementwise.h), whose target may be null, in one pass: what add()
+// and value() both compute is computed once.
+template <class F>
+void elements_and_column_sums_cuda(const F& f);
 template <class F>
 void elements_and_column_sums_cpu(const F& p) {
-  column_sums_cpu(p, [&p](std::int64_t r, auto* own) { add_row_cpu</*with_elements=*/true>(p, r, own); });
+  if (p.target())
+    column_sums_cpu(p, [&p](std::int64_t r, auto* own) { add_row_cpu</*with_elements=*/true>(p, r, own); });
+  else
+    column_sums_cpu(p);
 }
 
 }  // namespace foldgrad

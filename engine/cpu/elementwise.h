@@ -1,10 +1,19 @@
-// Element-wise kernels: a parameter struct whose operator()(i) computes element i, on either device. This is the CPU's
-// loop over it; engine/cuda/elementwise.h has the other. A struct that writes one tensor may say so: with target(), a
-// pointer or a GradOut, and value(i), what operator()(i) puts there, large results bypass the caches (write.h).
+// Element-wise operations, which a parameter struct F describes for both devices:
+//
+//   static constexpr const char* kName;  for messages: the operation and the pass
+//   std::int64_t n;                      the number of elements
+//   target()                             where the results go: a pointer or a GradOut
+//   Value value(i)                       the result of element i
+//
+// or, in place of the last two, operator()(i), which may write several tensors. Over a matrix F has `rows` and
+// `columns`, and value(i, c) or operator()(i, c) also gets the column. The operation's .cpp runs it by
+// FOLDGRAD_RUN(device, elementwise, f) or FOLDGRAD_RUN(device, matrix, f), and its .cu instantiates elementwise_cuda or
+// matrix_cuda (engine/cuda/elementwise.h, matrix.h). On the CPU large results of value() bypass the caches (write.h).
 #pragma once
 #include <algorithm>
 #include <cstdint>
 
+#include "engine/cpu/run_element.h"
 #include "engine/cpu/write.h"
 
 namespace foldgrad {
@@ -35,6 +44,11 @@ constexpr bool bypasses_cache(const GradOut<T>&, std::int64_t elements) {
 }
 
 template <class F>
+void elementwise_cuda(const F& f);
+template <class F>
+void matrix_cuda(const F& f);
+
+template <class F>
 void elementwise_cpu(std::int64_t n, const F& f) {
   if constexpr (requires { f.value(n); }) {
     const bool bypass = bypasses_cache(f.target(), n);
@@ -48,6 +62,11 @@ void elementwise_cpu(std::int64_t n, const F& f) {
       for (std::int64_t i = begin; i < end; ++i) local(i);
     });
   }
+}
+
+template <class F>
+void elementwise_cpu(const F& f) {
+  elementwise_cpu(f.n, f);
 }
 
 // Calls body(i, end_i, c) for the parts of rows in begin <= i < end of a matrix with `columns` columns, where c is the
@@ -76,6 +95,11 @@ void elementwise_columns_cpu(std::int64_t n, std::int64_t columns, const F& f) {
       }
     });
   });
+}
+
+template <class F>
+void matrix_cpu(const F& f) {
+  elementwise_columns_cpu(f.rows * f.columns, f.columns, f);
 }
 
 }  // namespace foldgrad

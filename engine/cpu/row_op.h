@@ -87,7 +87,7 @@ void row_op_cpu(const F& f) {
 }
 
 template <class F>
-[[gnu::always_inline]] inline void add_row_cpu(const F& given, std::int64_t r, typename F::Value* own) {
+[[gnu::always_inline]] inline void run_row_with_column_sums(const F& given, std::int64_t r, typename F::Value* own) {
   using Value = typename F::Value;
   const F f = given;
   std::array<Value*, F::kSums> columns;
@@ -106,7 +106,7 @@ template <class F>
 // The same together with the sums over rows. What add() and reduce() both compute is computed once.
 template <class F>
 void row_op_with_column_sums_cpu(const F& f) {
-  column_sums_cpu(f, [&f](std::int64_t r, typename F::Value* own) { add_row_cpu(f, r, own); });
+  column_sums_cpu(f, [&f](std::int64_t r, typename F::Value* own) { run_row_with_column_sums(f, r, own); });
 }
 
 }  // namespace foldgrad

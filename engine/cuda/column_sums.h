@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kMatrixThreads) column_sum_parts_kernel(Column
       if (wanted) f.add(0, e, own[e]);
     if constexpr (kElements) {
       FOLDGRAD_UNROLL
-      for (int e = 0; e < N && wanted; ++e) f(e, e);
+      for (int e = 0; e < N && wanted; ++e) run_element(f, e, std::int64_t(e));
       F results = p.f;
       StoreResults<N> store{packs, i, wanted};
       results.operands(store);
@@ -161,6 +161,20 @@ void elements_and_column_sums_cuda(const char* name, bool elements, bool sums, c
     matrix_cuda<N>(name, f.rows, f.columns, f);
   else if (sums)
     packed_column_sums_cuda<N>(name, f);
+}
+
+template <class F>
+bool wants_column_sums(const F& f) {
+  if constexpr (HasTotals<F>::value) {
+    for (int s = 0; s < F::kSums; ++s)
+      if (f.total(s)) return true;
+    return false;
+  }
+  return true;
+}
+template <class F>
+void elements_and_column_sums_cuda(const F& f) {
+  elements_and_column_sums_cuda<kPackOf<F>>(F::kName, bool(f.target()), wants_column_sums(f), f);
 }
 
 }  // namespace foldgrad

@@ -24,7 +24,7 @@ template <class F>
 __global__ void elementwise_kernel(Elementwise<F> p) {
   const std::int64_t stride = std::int64_t(gridDim.x) * blockDim.x;
   FOLDGRAD_NO_UNROLL
-  for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < p.n; i += stride) p.f(i);
+  for (std::int64_t i = std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < p.n; i += stride) run_element(p.f, i);
 }
 template <class F>
 void elementwise_cuda(const char* name, std::int64_t n, const F& f) {
@@ -40,7 +40,7 @@ __device__ __forceinline__ void run_pack(const F& given, std::int64_t i) {
   f.operands(fetch);
   start_pack(f, i);
   FOLDGRAD_UNROLL
-  for (int k = 0; k < N; ++k) f(k);
+  for (int k = 0; k < N; ++k) run_element(f, k);
   F results = given;
   StoreResults<N> store{packs, i, true};
   results.operands(store);
@@ -64,6 +64,14 @@ void elementwise_packs_cuda(const char* name, std::int64_t n, const F& f) {
     launch(name, elementwise_packs_kernel<N, F>, elementwise_grid((n + N - 1) / N), Elementwise<F>{f, n});
   else
     launch(name, elementwise_packs_kernel<1, F>, elementwise_grid(n), Elementwise<F>{f, n});
+}
+
+template <class F>
+void elementwise_cuda(const F& f) {
+  if constexpr (HasOperands<F>::value)
+    elementwise_packs_cuda<kPackOf<F>>(F::kName, f.n, f);
+  else
+    elementwise_cuda(F::kName, f.n, f);
 }
 
 }  // namespace foldgrad

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kMatrixThreads, 4) matrix_kernel(MatrixElement
     f.operands(fetch);
     if (wanted) start_pack(f, i);
     FOLDGRAD_UNROLL
-    for (int k = 0; k < N && wanted; ++k) f(k, k);
+    for (int k = 0; k < N && wanted; ++k) run_element(f, k, std::int64_t(k));
     F results = p.f;
     StoreResults<N> store{packs, i, wanted};
     results.operands(store);
@@ -70,6 +70,11 @@ void matrix_cuda(const char* name, std::int64_t rows, std::int64_t columns, cons
     launch_matrix<N>(name, rows, columns, f);
   else
     launch_matrix<1>(name, rows, columns, f);
+}
+
+template <class F>
+void matrix_cuda(const F& f) {
+  matrix_cuda<kPackOf<F>>(F::kName, f.rows, f.columns, f);
 }
 
 }  // namespace foldgrad

@@ -14,6 +14,7 @@
 // that might change what it reads. Operands that are null are neither loaded nor stored. A struct may have start(i),
 // which is called before the elements of a pack, with the true number of the first. For .cu files.
 #pragma once
+#include "engine/cpu/run_element.h"
 #include "engine/cuda/pack.h"
 #include "engine/grad_out.h"
 
@@ -221,6 +222,12 @@ template <class F>
 constexpr int kPackOf = 0;
 template <template <class, class...> class F, class T, class... Others>
 constexpr int kPackOf<F<T, Others...>> = kPackSize<T>;
+
+template <class F, class = void>
+struct HasOperands : std::false_type {};
+template <class F>
+struct HasOperands<F, std::void_t<decltype(std::declval<F&>().operands(std::declval<AlignedOperands<1>&>()))>>
+    : std::true_type {};
 
 template <class F, class = void>
 struct HasStart : std::false_type {};

@@ -31,15 +31,6 @@ __device__ void reduce_row(const F& f, typename F::Row& row, std::int64_t r) {
   }
 }
 
-template <class T>
-__device__ void put(T* y, std::int64_t i, compute_t<T> value) {
-  y[i] = T(value);
-}
-template <class T>
-__device__ void put(const GradOut<T>& dx, std::int64_t i, compute_t<T> value) {
-  dx.put(i, value);
-}
-
 // One block per row, of any length.
 template <class F>
 __global__ void row_kernel(F f) {
@@ -49,7 +40,7 @@ __global__ void row_kernel(F f) {
   if (threadIdx.x == 0) f.keep(row, r);
   if (!f.target()) return;
   for (std::int64_t c = threadIdx.x; c < f.columns; c += blockDim.x)
-    put(f.target(), r * f.columns + c, f.value(row, r * f.columns + c, c));
+    put_result(f.target(), r * f.columns + c, f.value(row, r * f.columns + c, c));
 }
 
 template <class F>
@@ -79,13 +70,6 @@ struct ColumnSumsOf {
 template <class F>
 void column_sums_of_rows_cuda(const F& f) {
   packed_column_sums_cuda<16 / int(sizeof(*f.dy))>(F::kName, ColumnSumsOf<F>{f});
-}
-
-template <class F>
-bool wants_column_sums(const F& f) {
-  for (int s = 0; s < F::kSums; ++s)
-    if (f.total(s)) return true;
-  return false;
 }
 
 // In two kernels: the results, and the sums over rows.

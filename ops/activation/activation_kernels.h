@@ -48,54 +48,31 @@ template <class T, class F>
 struct Activate {
   ActivationForward<T> p;
 
-  T* target() const { return p.y; }
+  FOLDGRAD_HD T* target() const { return p.y; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i) const { return F::value(compute_t<T>(p.x[i])); }
-  FOLDGRAD_HD void operator()(std::int64_t i) const { p.y[i] = T(value(i)); }
-
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(p.y);
-    visit.element(p.x);
-  }
+  FOLDGRAD_OPERANDS(visit.result(p.y), visit.element(p.x));
 };
 
 template <class T, class F>
 struct ActivateBackward {
   ActivationBackward<T> p;
 
-  const GradOut<T>& target() const { return p.dx; }
+  FOLDGRAD_HD const GradOut<T>& target() const { return p.dx; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i) const {
     return compute_t<T>(p.dy[i]) * F::derivative(compute_t<T>(p.saved[i]));  // [ACT-7]
   }
-  FOLDGRAD_HD void operator()(std::int64_t i) const { p.dx.put(i, value(i)); }
-
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(p.dx);
-    visit.element(p.dy);
-    visit.element(p.saved);
-  }
+  FOLDGRAD_OPERANDS(visit.result(p.dx), visit.element(p.dy), visit.element(p.saved));
 };
 
 template <class T, class F>
 struct BiasActivate {
   BiasActivationForward<T> p;
 
-  T* target() const { return p.y; }
+  FOLDGRAD_HD T* target() const { return p.y; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t c) const {
     return F::value(compute_t<T>(p.x[i]) + compute_t<T>(p.bias[c]));  // [ACT-8]
   }
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { p.y[i] = T(value(i, c)); }
-
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(p.y);
-    visit.element(p.x);
-    visit.column(p.bias);
-  }
+  FOLDGRAD_OPERANDS(visit.result(p.y), visit.element(p.x), visit.column(p.bias));
 };
 
 // dx element by element, and dbias as sums over rows (engine/cpu/column_sums.h).
@@ -107,13 +84,12 @@ struct BiasActivateBackward {
   BiasActivationBackward<T> p;
   std::int64_t rows = p.rows, columns = p.columns;
 
-  const GradOut<T>& target() const { return p.dx; }
+  FOLDGRAD_HD const GradOut<T>& target() const { return p.dx; }
   FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c) const {
     Value at = p.saved[i];
     if (!F::kFromOutput) at += Value(p.bias[c]);
     return Value(p.dy[i]) * F::derivative(at);  // [ACT-8]
   }
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { p.dx.put(i, value(i, c)); }
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
     sums[0] += value(r * columns + c, c);
   }

@@ -1,5 +1,7 @@
 #include "ops/affine/affine.h"
 
+#include "engine/cpu/column_sums.h"
+#include "engine/cpu/elementwise.h"
 #include "ops/affine/affine_kernels.h"
 #include "ops/total/total.h"
 
@@ -21,7 +23,7 @@ struct AffineNode {
                                 .gamma = gamma.data<T>(),
                                 .rows = x.shape().without(-1).elements(),
                                 .columns = gamma.size()};
-      FOLDGRAD_RUN(x.device(), affine_backward, p);
+      FOLDGRAD_RUN(x.device(), elements_and_column_sums, p);
     });
   }
 };
@@ -43,7 +45,7 @@ struct ScaleByNode {
                                  .eta = eta.data<T>(),
                                  .rows = x.shape().without(-1).elements(),
                                  .columns = C};
-      FOLDGRAD_RUN(x.device(), affine_backward, p);
+      FOLDGRAD_RUN(x.device(), elements_and_column_sums, p);
       if (p.deta) {
         const Total<T> deta{.out = grads.exact_out<T>(1), .values = p.deta, .n = C};
         FOLDGRAD_RUN(x.device(), total, deta);
@@ -68,7 +70,7 @@ Var affine(const Var& xv, const Var& gammav, const Var& betav) {
                              .beta = beta.data<T>(),
                              .rows = x.shape().without(-1).elements(),
                              .columns = C};
-    FOLDGRAD_RUN(x.device(), affine, p);
+    FOLDGRAD_RUN(x.device(), matrix, p);
   });
   return xv.tape().record(y, {xv, gammav, betav}, AffineNode{.x = x, .gamma = gamma});
 }
@@ -84,7 +86,7 @@ Var scale_by(const Var& xv, const Var& etav) {
                               .eta = eta.data<T>(),
                               .rows = x.shape().without(-1).elements(),
                               .columns = x.shape()[-1]};
-    FOLDGRAD_RUN(x.device(), affine, p);
+    FOLDGRAD_RUN(x.device(), matrix, p);
   });
   return xv.tape().record(y, {xv, etav}, ScaleByNode{.x = x, .eta = eta});
 }

@@ -3,18 +3,9 @@
 
 namespace foldgrad {
 
-template <class Kernel>
-void affine_cuda(const Kernel& p) {
-  matrix_cuda<kPackOf<Kernel>>("affine forward", p.rows, p.columns, p);
-}
-template <class Kernel>
-void affine_backward_cuda(const Kernel& p) {
-  elements_and_column_sums_cuda<kPackOf<Kernel>>("affine backward", bool(p.dx), /*sums=*/true, p);
-}
-
-FOLDGRAD_INSTANTIATE(affine_cuda, AffineForward);
-FOLDGRAD_INSTANTIATE(affine_cuda, ScaleByForward);
-FOLDGRAD_INSTANTIATE(affine_backward_cuda, AffineBackward);
-FOLDGRAD_INSTANTIATE(affine_backward_cuda, ScaleByBackward);
+FOLDGRAD_INSTANTIATE(matrix_cuda, AffineForward);
+FOLDGRAD_INSTANTIATE(matrix_cuda, ScaleByForward);
+FOLDGRAD_INSTANTIATE(elements_and_column_sums_cuda, AffineBackward);
+FOLDGRAD_INSTANTIATE(elements_and_column_sums_cuda, ScaleByBackward);
 
 }  // namespace foldgrad

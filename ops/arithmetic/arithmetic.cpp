@@ -1,5 +1,6 @@
 #include "ops/arithmetic/arithmetic.h"
 
+#include "engine/cpu/elementwise.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
 #include "ops/arithmetic/arithmetic_kernels.h"
@@ -14,7 +15,7 @@ void scaled_dy(NodeGrads& grads, int k, double s) {
   const Tensor& dy = grads.dy();
   dispatch_floating("scale", dy.dtype(), [&]<class T>(Type<T>) {
     const ScaleBackward<T> p{.da = grads.out<T>(k), .dy = dy.data<T>(), .n = dy.size(), .s = compute_t<T>(s)};
-    FOLDGRAD_RUN(dy.device(), arithmetic, p);
+    FOLDGRAD_RUN(dy.device(), elementwise, p);
   });
 }
 
@@ -49,7 +50,7 @@ struct MulNode {
                              .a = a.data<T>(),
                              .b = b.data<T>(),
                              .n = a.size()};
-      FOLDGRAD_RUN(a.device(), arithmetic, p);
+      FOLDGRAD_RUN(a.device(), elementwise, p);
     });
   }
   std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
@@ -96,7 +97,7 @@ Tensor binary(const char* op, const Tensor& a, const Tensor& b) {
   const Tensor y = Tensor::empty(a.shape(), a.dtype(), a.device());
   dispatch_floating(op, a.dtype(), [&]<class T>(Type<T>) {
     const BinaryForward<T, Formula> p{.y = y.data<T>(), .a = a.data<T>(), .b = b.data<T>(), .n = a.size()};
-    FOLDGRAD_RUN(a.device(), arithmetic, p);
+    FOLDGRAD_RUN(a.device(), elementwise, p);
   });
   return y;
 }
@@ -119,7 +120,7 @@ Var scale(const Var& av, double s) {
   const Tensor y = Tensor::empty(a.shape(), a.dtype(), a.device());
   dispatch_floating("scale", a.dtype(), [&]<class T>(Type<T>) {
     const ScaleForward<T> p{.y = y.data<T>(), .a = a.data<T>(), .n = a.size(), .s = compute_t<T>(s)};
-    FOLDGRAD_RUN(a.device(), arithmetic, p);
+    FOLDGRAD_RUN(a.device(), elementwise, p);
   });
   return av.tape().record(y, {av}, ScaleNode{.s = s});
 }
@@ -136,7 +137,7 @@ Var add_bias(const Var& xv, const Var& biasv) {
                               .bias = bias.data<T>(),
                               .rows = x.shape().without(-1).elements(),
                               .columns = columns};
-    FOLDGRAD_RUN(x.device(), add_bias, p);
+    FOLDGRAD_RUN(x.device(), matrix, p);
   });
   return xv.tape().record(y, {xv, biasv}, AddBiasNode{});
 }

@@ -25,25 +25,19 @@ struct Times {
 
 template <class T, class Formula>
 struct BinaryForward {
+  static constexpr const char* kName = "arithmetic";
   T* y;
   const T *a, *b;
   std::int64_t n;
 
-  T* target() const { return y; }
+  FOLDGRAD_HD T* target() const { return y; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i) const { return Formula()(compute_t<T>(a[i]), compute_t<T>(b[i])); }
-  FOLDGRAD_HD void operator()(std::int64_t i) const { y[i] = T(value(i)); }
-
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(y);
-    visit.element(a);
-    visit.element(b);
-  }
+  FOLDGRAD_OPERANDS(visit.result(y), visit.element(a), visit.element(b));
 };
 
 template <class T>
 struct MulBackward {
+  static constexpr const char* kName = "mul backward";
   GradOut<T> da, db;
   const T *dy, *a, *b;
   std::int64_t n;
@@ -53,76 +47,48 @@ struct MulBackward {
     if (da) da.put(i, dy_i * b_i);  // [AR-3]
     if (db) db.put(i, dy_i * a_i);
   }
-
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(da);
-    visit.result(db);
-    visit.element(dy);
-    visit.element(a);
-    visit.element(b);
-  }
+  FOLDGRAD_OPERANDS(visit.result(da), visit.result(db), visit.element(dy), visit.element(a), visit.element(b));
 };
 
 template <class T>
 struct ScaleForward {
+  static constexpr const char* kName = "scale forward";
   T* y;
   const T* a;
   std::int64_t n;
   compute_t<T> s;
 
-  T* target() const { return y; }
+  FOLDGRAD_HD T* target() const { return y; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i) const { return s * compute_t<T>(a[i]); }  // [AR-4]
-  FOLDGRAD_HD void operator()(std::int64_t i) const { y[i] = T(value(i)); }
-
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(y);
-    visit.element(a);
-  }
+  FOLDGRAD_OPERANDS(visit.result(y), visit.element(a));
 };
 
 // With s = -1 it is also the second half of [AR-2].
 template <class T>
 struct ScaleBackward {
+  static constexpr const char* kName = "scale backward";
   GradOut<T> da;
   const T* dy;
   std::int64_t n;
   compute_t<T> s;
 
-  const GradOut<T>& target() const { return da; }
+  FOLDGRAD_HD const GradOut<T>& target() const { return da; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i) const { return s * compute_t<T>(dy[i]); }  // [AR-4]
-  FOLDGRAD_HD void operator()(std::int64_t i) const { da.put(i, value(i)); }
-
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(da);
-    visit.element(dy);
-  }
+  FOLDGRAD_OPERANDS(visit.result(da), visit.element(dy));
 };
 
 template <class T>
 struct AddBiasForward {
+  static constexpr const char* kName = "add_bias forward";
   T* y;               // [rows, columns]
   const T *x, *bias;  // [rows, columns], [columns]
   std::int64_t rows, columns;
 
-  T* target() const { return y; }
+  FOLDGRAD_HD T* target() const { return y; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t c) const {
     return compute_t<T>(x[i]) + compute_t<T>(bias[c]);  // [AR-5]
   }
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { y[i] = T(value(i, c)); }
-
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(y);
-    visit.element(x);
-    visit.column(bias);
-  }
+  FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(bias));
 };
 
 template <class T>
@@ -131,13 +97,5 @@ template <class T>
 using SubForward = BinaryForward<T, Minus>;
 template <class T>
 using MulForward = BinaryForward<T, Times>;
-
-// Kernel is one of the above that has a size n.
-template <class Kernel>
-void arithmetic_cpu(const Kernel& p);
-template <class Kernel>
-void arithmetic_cuda(const Kernel& p);
-
-FOLDGRAD_DECLARE(add_bias, AddBiasForward);
 
 }  // namespace foldgrad

@@ -1,5 +1,6 @@
 #include "ops/cast/cast.h"
 
+#include "engine/cpu/elementwise.h"
 #include "engine/graph/graph.h"
 #include "ops/cast/cast_kernels.h"
 
@@ -10,8 +11,8 @@ void run(const Tensor& y, GradMode mode, const Tensor& x) {
   dispatch_any(x.dtype(), [&]<class From>(Type<From>) {
     dispatch_floating("cast", y.dtype(), [&]<class To>(Type<To>) {
       if constexpr (!std::is_same_v<From, To>) {
-        const Cast<From, To> p{.y = {y.data<To>(), mode}, .x = x.data<From>()};
-        FOLDGRAD_RUN(x.device(), cast, p, x.size());
+        const Cast<From, To> p{.y = {y.data<To>(), mode}, .x = x.data<From>(), .n = x.size()};
+        FOLDGRAD_RUN(x.device(), elementwise, p);
       }
     });
   });

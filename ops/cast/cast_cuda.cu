@@ -4,25 +4,22 @@
 namespace foldgrad {
 
 template <class From, class To>
-void cast_cuda(const Cast<From, To>& p, std::int64_t n) {
-  constexpr int kSize = kPackSize<From> < kPackSize<To> ? kPackSize<From> : kPackSize<To>;
-  elementwise_packs_cuda<kSize>("cast", n, p);
-}
+constexpr int kPackOf<Cast<From, To>> = kPackSize<From> < kPackSize<To> ? kPackSize<From> : kPackSize<To>;
 
-template void cast_cuda(const Cast<float, double>&, std::int64_t);
-template void cast_cuda(const Cast<float, bf16>&, std::int64_t);
-template void cast_cuda(const Cast<double, float>&, std::int64_t);
-template void cast_cuda(const Cast<double, bf16>&, std::int64_t);
-template void cast_cuda(const Cast<bf16, float>&, std::int64_t);
-template void cast_cuda(const Cast<bf16, double>&, std::int64_t);
-template void cast_cuda(const Cast<std::int32_t, float>&, std::int64_t);
-template void cast_cuda(const Cast<std::int32_t, double>&, std::int64_t);
-template void cast_cuda(const Cast<std::int32_t, bf16>&, std::int64_t);
-template void cast_cuda(const Cast<std::int64_t, float>&, std::int64_t);
-template void cast_cuda(const Cast<std::int64_t, double>&, std::int64_t);
-template void cast_cuda(const Cast<std::int64_t, bf16>&, std::int64_t);
-template void cast_cuda(const Cast<std::uint8_t, float>&, std::int64_t);
-template void cast_cuda(const Cast<std::uint8_t, double>&, std::int64_t);
-template void cast_cuda(const Cast<std::uint8_t, bf16>&, std::int64_t);
+template void elementwise_cuda(const Cast<float, double>&);
+template void elementwise_cuda(const Cast<float, bf16>&);
+template void elementwise_cuda(const Cast<double, float>&);
+template void elementwise_cuda(const Cast<double, bf16>&);
+template void elementwise_cuda(const Cast<bf16, float>&);
+template void elementwise_cuda(const Cast<bf16, double>&);
+template void elementwise_cuda(const Cast<std::int32_t, float>&);
+template void elementwise_cuda(const Cast<std::int32_t, double>&);
+template void elementwise_cuda(const Cast<std::int32_t, bf16>&);
+template void elementwise_cuda(const Cast<std::int64_t, float>&);
+template void elementwise_cuda(const Cast<std::int64_t, double>&);
+template void elementwise_cuda(const Cast<std::int64_t, bf16>&);
+template void elementwise_cuda(const Cast<std::uint8_t, float>&);
+template void elementwise_cuda(const Cast<std::uint8_t, double>&);
+template void elementwise_cuda(const Cast<std::uint8_t, bf16>&);
 
 }  // namespace foldgrad

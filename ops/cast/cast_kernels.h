@@ -1,15 +1,17 @@
 #pragma once
 #include <type_traits>
 
-#include "engine/grad_out.h"
+#include "engine/kernels.h"
 
 namespace foldgrad {
 
 // Forward with GradMode::set, and with the types exchanged backward.
 template <class From, class To>
 struct Cast {
+  static constexpr const char* kName = "cast";
   GradOut<To> y;
   const From* x;
+  std::int64_t n;
 
   FOLDGRAD_HD void operator()(std::int64_t i) const {
     // Integers go through double, floating values stay as exact as they are: bf16 is rounded once.
@@ -20,18 +22,7 @@ struct Cast {
     else
       y.put(i, compute_t<To>(value));  // [CAST-2]
   }
-
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(y);
-    visit.element(x);
-  }
+  FOLDGRAD_OPERANDS(visit.result(y), visit.element(x));
 };
-
-template <class From, class To>
-void cast_cpu(const Cast<From, To>& p, std::int64_t n);
-template <class From, class To>
-void cast_cuda(const Cast<From, To>& p, std::int64_t n);
 
 }  // namespace foldgrad

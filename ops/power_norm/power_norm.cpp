@@ -1,5 +1,6 @@
 #include "ops/power_norm/power_norm.h"
 
+#include "engine/cpu/elementwise.h"
 #include "engine/graph/description.h"
 #include "ops/channel_sums/channel_sums.h"
 #include "ops/power_norm/power_norm_kernels.h"
@@ -40,7 +41,7 @@ struct PowerNormNode {
     const PowerNormBackwardStep<T> step{.training = training(),
                                         .alpha = alpha,
                                         .rows = R,
-                                        .columns = C,
+                                        .n = C,
                                         .positions = data_or_null<double>(positions),
                                         .sum_dy = sum_dy.data<double>(),
                                         .sum_dy_x = sum_dy_x.data<double>(),
@@ -53,7 +54,7 @@ struct PowerNormNode {
                                         .dbeta = grads.exact_out<T>(2),
                                         .dy_factor = dy_factor.data<S>(),
                                         .x_factor = x_factor.data<S>()};
-    FOLDGRAD_RUN(x.device(), power_norm_step, step);
+    FOLDGRAD_RUN(x.device(), elementwise, step);
     if (!grads.wanted(0)) return;
     const PowerNormGradient<T> gradient{.dx = grads.out<T>(0),
                                         .dy = dy,
@@ -62,7 +63,7 @@ struct PowerNormNode {
                                         .x_factor = x_factor.data<S>(),
                                         .rows = R,
                                         .columns = C};
-    FOLDGRAD_RUN(x.device(), power_norm, gradient);
+    FOLDGRAD_RUN(x.device(), matrix, gradient);
   }
 };
 
@@ -112,14 +113,14 @@ Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const Tensor*
     moments = channel_moments(x, mask ? *mask : Tensor(), /*with_mean=*/false);
     const PowerNormCount count{state.iters.data<std::int64_t>(), state.skips.data<std::int64_t>(),
                                moments.count.data<double>()};
-    FOLDGRAD_RUN(device, power_norm_step, count);
+    FOLDGRAD_RUN(device, elementwise, count);
   }
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), device);
   return dispatch_floating("power_norm", x.dtype(), [&]<class T>(Type<T>) {
     using S = compute_t<T>;
     const auto channels = [&] { return Tensor::empty({C}, dtype_of<S>, device); };
     const Tensor rstd = channels(), rstd_q = channels(), gain = channels();
-    const PowerNormForwardStep<T> step{.columns = C,
+    const PowerNormForwardStep<T> step{.n = C,
                                        .warmup = double(options.warmup),
                                        .alpha = options.alpha_forward,
                                        .eps = options.eps,
@@ -131,9 +132,9 @@ Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const Tensor*
                                        .rstd = rstd.data<S>(),
                                        .rstd_q = rstd_q.data<S>(),
                                        .gain = gain.data<S>()};
-    FOLDGRAD_RUN(device, power_norm_step, step);
+    FOLDGRAD_RUN(device, elementwise, step);
     const PowerNormApply<T> apply{y.data<T>(), x.data<T>(), beta.data<T>(), gain.data<S>(), R, C};
-    FOLDGRAD_RUN(device, power_norm, apply);
+    FOLDGRAD_RUN(device, matrix, apply);
     return xv.tape().record(y, {xv, gammav, betav},
                             PowerNormNode{.x = x,
                                           .gamma = gamma,

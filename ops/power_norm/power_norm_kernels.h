@@ -9,7 +9,8 @@ namespace foldgrad {
 
 // One element: the counters, before the other steps of an iteration of training.
 struct PowerNormCount {
-  static constexpr std::int64_t columns = 1;
+  static constexpr const char* kName = "power_norm count";
+  static constexpr std::int64_t n = 1;
 
   std::int64_t *iters, *skips;
   const double* positions;
@@ -22,9 +23,10 @@ struct PowerNormCount {
 
 template <class T>
 struct PowerNormForwardStep {
+  static constexpr const char* kName = "power_norm forward step";
   using S = compute_t<T>;
 
-  std::int64_t columns;
+  std::int64_t n;  // columns
   double warmup, alpha, eps;
   const std::int64_t* iters;
   const double *square, *positions;  // [columns], [], see ChannelMoments; null when not training
@@ -44,25 +46,17 @@ struct PowerNormForwardStep {
 
 template <class T>
 struct PowerNormApply {
+  static constexpr const char* kName = "power_norm forward";
   T* y;
   const T *x, *beta;
   const compute_t<T>* gain;
   std::int64_t rows, columns;
 
-  T* target() const { return y; }
+  FOLDGRAD_HD T* target() const { return y; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t c) const {
     return gain[c] * compute_t<T>(x[i]) + compute_t<T>(beta[c]);  // [PN-1]
   }
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { y[i] = T(value(i, c)); }
-
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(y);
-    visit.element(x);
-    visit.column(gain);
-    visit.column(beta);
-  }
+  FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(gain), visit.column(beta));
 };
 
 template <class T>
@@ -81,22 +75,17 @@ struct PowerNormSums {
     own[1] += dy_i * x_i;
     own[2] += x_i * x_i;
   }
-
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.element(dy);
-    visit.element(x);
-  }
+  FOLDGRAD_OPERANDS(visit.element(dy), visit.element(x));
 };
 
 template <class T>
 struct PowerNormBackwardStep {
+  static constexpr const char* kName = "power_norm backward step";
   using S = compute_t<T>;
 
   bool training;
   double alpha;
-  std::int64_t rows, columns;
+  std::int64_t rows, n;                                  // n: columns
   const double *positions, *sum_dy, *sum_dy_x, *sum_xx;  // [], [columns]
   const T* gamma;                                        // [columns]
   const S *rstd, *rstd_q;                                // [columns]
@@ -118,37 +107,20 @@ struct PowerNormBackwardStep {
 
 template <class T>
 struct PowerNormGradient {
+  static constexpr const char* kName = "power_norm backward of x";
   GradOut<T> dx;
   const T *dy, *x;
   const compute_t<T>*dy_factor, *x_factor;
   std::int64_t rows, columns;
 
-  GradOut<T> target() const { return dx; }
+  FOLDGRAD_HD GradOut<T> target() const { return dx; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t c) const {
     return dy_factor[c] * compute_t<T>(dy[i]) - x_factor[c] * compute_t<T>(x[i]);  // [PN-3]
   }
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { dx.put(i, value(i, c)); }
-
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(dx);
-    visit.element(dy);
-    visit.element(x);
-    visit.column(dy_factor);
-    visit.column(x_factor);
-  }
+  FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x), visit.column(dy_factor),
+                    visit.column(x_factor));
 };
 
-// Step: one of the above that are called with c. Pass: with i and c.
-template <class Step>
-void power_norm_step_cpu(const Step& p);
-template <class Step>
-void power_norm_step_cuda(const Step& p);
-template <class Pass>
-void power_norm_cpu(const Pass& p);
-template <class Pass>
-void power_norm_cuda(const Pass& p);
 FOLDGRAD_DECLARE(power_norm_sums, PowerNormSums);
 
 }  // namespace foldgrad

@@ -38,12 +38,7 @@ struct SumBackward {
   compute_t<T> scale;
 
   FOLDGRAD_HD void operator()(std::int64_t i) const { dx.put(i, *dy * scale); }  // [RED-1, RED-2]
-
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(dx);
-  }
+  FOLDGRAD_OPERANDS(visit.result(dx));
 };
 
 template <class T>

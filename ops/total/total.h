@@ -25,12 +25,7 @@ struct ColumnTotals {
     sums[0] += Value(values[r * columns + c]);
   }
   FOLDGRAD_HD const ParameterGradOut<T>& total(int) const { return out; }
-
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.element(values);
-  }
+  FOLDGRAD_OPERANDS(visit.element(values));
 };
 
 FOLDGRAD_DECLARE(total, Total);

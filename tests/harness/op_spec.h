@@ -60,8 +60,8 @@ Tensor cotangent(const Shape& shape);
 // Turns the fast kernels (engine/fast.h) off while it lives.
 class PlainKernels {
  public:
-  PlainKernels() { FastKernel::off() = true; }
-  ~PlainKernels() { FastKernel::off() = false; }
+  PlainKernels() { FastKernel::off = true; }
+  ~PlainKernels() { FastKernel::off = false; }
 };
 
 // Registers the generic tests of every specification with GoogleTest; called by main().

@@ -71,7 +71,7 @@ TEST(Registry, EveryFunctionHasASpecificationMessagesAndADocument) {
 // The cases of the specifications reach every fast kernel, so that FastEqualsPlain compares each with a plain one.
 TEST(Registry, EveryFastKernelRunsInSomeCase) {
   const auto all_ran = [] {
-    for (const FastKernel* k = FastKernel::first(); k; k = k->next)
+    for (const FastKernel* k = FastKernel::first; k; k = k->next)
       if (k->runs == 0) return false;
     return true;
   };
@@ -79,7 +79,7 @@ TEST(Registry, EveryFastKernelRunsInSomeCase) {
     for (const OpCase& c : spec.cases)
       for (Device device : devices())
         if (!all_ran()) run_case(c, DType::f32, device);
-  for (const FastKernel* k = FastKernel::first(); k; k = k->next) {
+  for (const FastKernel* k = FastKernel::first; k; k = k->next) {
     const bool elsewhere = std::string(k->name).rfind("cuda", 0) == 0 && !cuda_available();
     EXPECT_TRUE(k->runs > 0 || elsewhere) << k->name;
   }
