@@ -50,7 +50,8 @@ void refuse_others(const std::string& file, const NamedTensors& tensors,
 void fill(NamedTensors own, const std::string& file, const NamedTensors& tensors, NonFinite non_finite) {
   for (auto& [name, value] : own) {
     const Tensor t = fitting(file, tensors, name, value.shape(), value.dtype());
-    if (const std::string reason = reason_to_refuse(t); !reason.empty() && non_finite == NonFinite::refuse)
+    const bool allowed = non_finite == NonFinite::allow && is_floating(t.dtype());
+    if (const std::string reason = reason_to_refuse(t); !reason.empty() && !allowed)
       throw FileError(file, fmt::format("tensor {} {}", name, reason));
     value.copy_from(t);
   }
