@@ -1,10 +1,6 @@
 // Runs that train a Compact Convolutional Transformer on drawn shapes.
-#include "models/fold/model.h"
 #include "tests/train/runs/classification_run.h"
-#include "train/checkpoints/model_directory.h"
-#include "train/checks/certificate.h"
-#include "train/checks/model_checks.h"
-#include "train/tasks/families.h"
+#include "tests/train/runs/folded_run.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -15,25 +11,10 @@ class CctRun : public ClassificationRun {
 };
 
 TEST_F(CctRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
-  for (const char* block : {"pre", "cct"}) {
+  for (const std::string block : {"pre", "cct"}) {
     SCOPED_TRACE(block);
-    const std::string out = std::string("run-") + block;
-    ASSERT_EQ(train(out, std::string("model.block=") + block), 0);
-    const std::unique_ptr<Model> model = load_model(files_ / out);
-    const FoldOptions options{.rescale_stream = true};
-    const FoldedModel folded = fold(*model, options);
-    for (const SiteReport& report : folded.reports)
-      EXPECT_EQ(report.outcome, SiteReport::Outcome::folded) << report.site;
-    const Probe probe = random_probe(*model);
-    EXPECT_LE(certificate(*model, folded, options, probe).at("difference").at("f64").at("relative"), 1e-13);
-    const std::vector<CheckResult> checks = check_model(
-        *model, [&](Model& m) { return fold(m, options); }, probe, family_of(*model).checks);
-    EXPECT_GE(checks.size(), 6u);
-    for (const CheckResult& check : checks)
-      EXPECT_NE(check.outcome, CheckResult::Outcome::failed) << check.name << ": " << check.measured;
-    write_model_directory(files_ / (out + "-folded"), *folded.model);
-    EXPECT_EQ(inference_logits(*load_model(files_ / (out + "-folded")), probe.inputs, DType::f32).values<double>(),
-              inference_logits(*folded.model, probe.inputs, DType::f32).values<double>());
+    ASSERT_EQ(train("run-" + block, "model.block=" + block), 0);
+    expect_folds(files_ / ("run-" + block), {.rescale_stream = true});
   }
 }
 

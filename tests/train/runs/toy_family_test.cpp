@@ -1,9 +1,7 @@
 // A second family of models goes through the whole machinery of runs, files, folding and checks by its row alone.
 #include "tests/train/runs/toy_family.h"
 
-#include "train/checkpoints/model_directory.h"
-#include "train/checks/certificate.h"
-#include "train/checks/model_checks.h"
+#include "tests/train/runs/folded_run.h"
 #include "train/reports/report.h"
 
 namespace foldgrad::testing {
@@ -44,20 +42,8 @@ TEST_F(ToyFamily, HasNoBestCheckpointBeforeItIsValidated) {
 
 TEST_F(ToyFamily, IsLoadedFoldedCertifiedAndVerified) {
   ASSERT_EQ(train("run"), 0);
-  const std::unique_ptr<Model> model = load_model(files_ / "run");
-  const FoldedModel folded = fold(*model);
-  EXPECT_EQ(folded.reports.at(0).outcome, SiteReport::Outcome::folded);
-  EXPECT_EQ(dynamic_cast<ToyModel&>(*folded.model).config().normalizer, "none");
-  const Probe probe = random_probe(*model);
-  EXPECT_LE(certificate(*model, folded, {}, probe).at("difference").at("f64").at("relative"), 1e-13);
-  const std::vector<CheckResult> checks = check_model(
-      *model, [](Model& m) { return fold(m); }, probe, family_of(*model).checks);
-  EXPECT_GE(checks.size(), 6u);
-  for (const CheckResult& check : checks)
-    EXPECT_NE(check.outcome, CheckResult::Outcome::failed) << check.name << ": " << check.measured;
-  write_model_directory(files_ / "folded", *folded.model);
-  EXPECT_EQ(inference_logits(*load_model(files_ / "folded"), probe.inputs, DType::f32).values<double>(),
-            inference_logits(*folded.model, probe.inputs, DType::f32).values<double>());
+  expect_folds(files_ / "run");
+  EXPECT_EQ(dynamic_cast<ToyModel&>(*load_model(files_ / "run-folded")).config().normalizer, "none");
 }
 
 TEST_F(ToyFamily, FamiliesHaveNamesOfTheirOwn) {
