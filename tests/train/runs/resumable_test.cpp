@@ -20,7 +20,7 @@ const ResumedRun kRuns[] = {
      "data.augment=crop4 flip cutout8;train.mixup=0.8;train.cutmix=1;train.mix_off_epoch=2;train.no_decay=vectors;"
      "train.average_decay=0.5;train.average_statistics=true",
      3, 7},
-    {"cct", kCctConfig, "model.dropout=0.2;model.attention_dropout=0.2", 2, 5},
+    {"cct", kCctConfig, "model.dropout=0.2;model.attention_dropout=0.2", 3, 5},
 };
 
 class Resumable : public ClassificationRun, public ::testing::WithParamInterface<ResumedRun> {
