@@ -1,19 +1,20 @@
-// Signals, of which none reaches a thread that runs kernels, and the wish to stop.
+// Signal handling: threads that compute block all signals; SIGINT, SIGTERM and SIGHUP ask a training to stop.
 //
 // oneDNN's generated code keeps its stack pointer inside a buffer: the frame of a handler, even of an empty one, would
-// be written over the data there.
+// overwrite the data there. So one thread that does nothing else takes the signals; an alternate stack for each thread
+// would not do, since OpenMP starts its own.
 #pragma once
 
 namespace foldgrad {
 
-// Starts a thread in which handlers run, and blocks signals in the calling one and in all that it starts from now on.
-// To be called before there are others. Signals keep their meaning: those that stop or end a process still do.
+// Starts a thread in which handlers run, and blocks signals in the calling one and in all that it starts later. Call it
+// before there are others. Signals that stop or end a process still do.
 void confine_signals();
 
-// What SIGINT, SIGTERM, and SIGHUP where it is not ignored, do from now on. Before training there is nothing to save:
-// the program ends with kExitInterrupted.
+// Before training there is nothing to save: from now on SIGINT, SIGTERM, and SIGHUP unless it is ignored, end the
+// program with kExitInterrupted.
 void leave_when_interrupted();
-// The first only sets interrupted() and says so on stderr; a second, of whichever kind, ends the program.
+// From now on the first of them only sets interrupted() and says so on stderr; a second, of any kind, ends the program.
 void note_interrupts();
 bool interrupted();
 

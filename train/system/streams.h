@@ -14,19 +14,19 @@ namespace foldgrad {
 // Reading and writing them still fails: nothing that belongs there is lost unnoticed.
 void open_standard_streams();
 
-// The next line without its end; false behind the last. Throws FileError when stdin cannot be read.
+// Reads the next line without its end; false after the last. Throws FileError when stdin cannot be read.
 bool read_line_of_stdin(std::string& line);
 
 // Throws FileError unless all that was printed has been written.
 void flush_stdout();
 std::string stdout_error(int error);  // the message for an errno
 
-// The last thing in main(): `exit_code`, or kExitData with a message when it is 0 and what was printed cannot be
+// Returns `exit_code` at the end of main(), or kExitData with a message when it is 0 and what was printed cannot be
 // written.
 int finish_stdout(int exit_code);
 
-// Messages, on stderr. Failing to write one must not end the work that it reports on. Text with values is made
-// printable(), since these come from anywhere; text alone goes as it is.
+// Writes a message to stderr; failing to must not end the work that it reports on. Text with values is made
+// printable(), since these come from anywhere; text alone stays as it is.
 void say(std::string_view text) noexcept;
 template <class... T>
 void say(fmt::format_string<T...> format, T&&... values) {
