@@ -1,5 +1,6 @@
 #include "ops/channel_norm/channel_norm.h"
 
+#include "engine/cpu/elementwise.h"
 #include "engine/graph/description.h"
 #include "ops/channel_norm/channel_norm_kernels.h"
 
@@ -77,7 +78,7 @@ struct ChannelNormNode {
     const ChannelBackward<T> step{.options = options,
                                   .training = training,
                                   .rows = rows_of(x),
-                                  .columns = x.shape()[-1],
+                                  .n = x.shape()[-1],
                                   .state = buffers_of<S>(state),
                                   .context = context.view<S>(),
                                   .sum_dy = sums.dy.data<double>(),
@@ -86,7 +87,7 @@ struct ChannelNormNode {
                                   .dgamma = grads.exact_out<T>(1),
                                   .dbeta = grads.exact_out<T>(2),
                                   .dx = of};
-    FOLDGRAD_RUN(x.device(), channel_norm, step);
+    FOLDGRAD_RUN(x.device(), elementwise, step);
   }
 
   template <class T>
@@ -175,7 +176,7 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tenso
                                 .gain = gain.data<S>(),
                                 .rows = rows_of(x),
                                 .columns = x.shape()[-1]};
-    FOLDGRAD_RUN(x.device(), channel_norm, apply);
+    FOLDGRAD_RUN(x.device(), matrix, apply);
   });
   if (record) {
     record->moments = moments;

@@ -16,12 +16,13 @@ struct ChannelCoefficients {
 // From sums over the positions to psi.
 template <class T>
 struct ChannelBackward {
+  static constexpr const char* kName = "channel_norm backward step";
   using S = compute_t<T>;
   using Context = ChannelContext<S>;
 
   ChannelNormOptions options;
   bool training;
-  std::int64_t rows, columns;
+  std::int64_t rows, n;  // n: channels
   ChannelBuffers<S> state;
   Context context;
   const double *sum_dy, *sum_dy_x;    // [C], see ChannelGradientSums
@@ -34,10 +35,10 @@ struct ChannelBackward {
     const double sum_dy_z = r * rstd * sum_dy_x[c];
     if (dgamma) dgamma.put(c, S(sum_dy_z));  // [CN-3]
     if (dbeta) dbeta.put(c, S(sum_dy[c]));   // [CN-3]
-    // As released, n counts padding too.
-    const double n = options.form == ChannelForm::paper && training ? *context.positions : double(rows);
-    const double psi = training ? psi_of(c, gamma_c * sum_dy_z / n) : 0;
-    const double psi_mu = through_mean(c) ? gamma_c * sum_dy[c] / n : 0;  // [BN-2]
+    // The released form counts padding too.
+    const double count = options.form == ChannelForm::paper && training ? *context.positions : double(rows);
+    const double psi = training ? psi_of(c, gamma_c * sum_dy_z / count) : 0;
+    const double psi_mu = through_mean(c) ? gamma_c * sum_dy[c] / count : 0;  // [BN-2]
     dx.dy_factor[c] = S(gamma_c * r * rstd);
     dx.offset[c] = S(psi_mu * rstd);
     dx.x_factor[c] = S(psi * rstd * rstd);
@@ -68,7 +69,7 @@ struct ChannelBackward {
   FOLDGRAD_HD double window_mean(std::int64_t c, double G, bool skip) const {
     const double t = *context.iteration, M = double(options.window_backward);
     if (!state.win_g || skip || t <= M || t < double(options.warmup)) return G;
-    const channel_norm_math::Window<S> window{state.win_g + c, options.window_backward, columns};
+    const channel_norm_math::Window<S> window{state.win_g + c, options.window_backward, n};
     return channel_norm_math::arithmetic_mean(window.with(slot(), G));
   }
   FOLDGRAD_HD double next_ema(double psi_ema, double m, bool skip) const {
@@ -78,7 +79,7 @@ struct ChannelBackward {
   }
   FOLDGRAD_HD void record(std::int64_t c, double G, bool skip, double psi_ema) const {
     if (!state.win_g || (skip && !state.psi_ema)) return;
-    state.win_g[slot() * columns + c] = S(skip ? psi_ema : G);  // [CN-5]
+    state.win_g[slot() * n + c] = S(skip ? psi_ema : G);  // [CN-5]
   }
   FOLDGRAD_HD bool averages() const {
     if (options.backward == BackwardAverage::none) return false;

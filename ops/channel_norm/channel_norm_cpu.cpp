@@ -27,16 +27,6 @@ void channel_norm_cpu(const ChannelForward<T>& p) {
 }
 
 template <class T>
-void channel_norm_cpu(const ChannelApply<T>& p) {
-  elementwise_columns_cpu(p.rows * p.columns, p.columns, p);
-}
-
-template <class T>
-void channel_norm_cpu(const ChannelBackward<T>& p) {
-  elementwise_cpu(p.columns, p);
-}
-
-template <class T>
 void channel_norm_cpu(const ChannelGradient<T>& p) {
   for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) {
     const std::int64_t begin = r * p.columns;
@@ -51,8 +41,6 @@ void channel_norm_cpu(const ChannelGradient<T>& p) {
 }
 
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelForward);
-FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelApply);
-FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelBackward);
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelGradient);
 
 }  // namespace foldgrad

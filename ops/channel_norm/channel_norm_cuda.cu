@@ -45,21 +45,13 @@ void channel_norm_cuda(const ChannelForward<T>& p) {
   launch("channel_norm statistics", statistics_kernel<T>, one_block, p);
 }
 template <class T>
-void channel_norm_cuda(const ChannelApply<T>& p) {
-  matrix_cuda<kPackSize<T>>("channel_norm forward", p.rows, p.columns, p);
-}
-template <class T>
-void channel_norm_cuda(const ChannelBackward<T>& p) {
-  elementwise_cuda("channel_norm backward step", p.columns, p);
-}
-template <class T>
 void channel_norm_cuda(const ChannelGradient<T>& p) {
-  matrix_cuda<kPackSize<T>>("channel_norm backward", p.rows, p.columns, p);
+  matrix_cuda(p);
 }
 
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelForward);
-FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelApply);
-FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelBackward);
+FOLDGRAD_INSTANTIATE(matrix_cuda, ChannelApply);
+FOLDGRAD_INSTANTIATE(elementwise_cuda, ChannelBackward);
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelGradient);
 
 }  // namespace foldgrad

@@ -1,5 +1,5 @@
-// The kernels of channel_norm. Forward: ChannelForward, over the channels, and ChannelApply, over the matrix. Backward:
-// ChannelBackward, over the channels, and ChannelGradient, over the matrix.
+// The kernels of channel_norm over the matrix [rows, columns]: ChannelApply after ChannelForward, which is over the
+// channels, and ChannelGradient after ChannelBackward.
 #pragma once
 #include "engine/kernels.h"
 #include "ops/channel_norm/channel_norm_backward.h"
@@ -9,6 +9,7 @@ namespace foldgrad {
 
 template <class T>
 struct ChannelApply {
+  static constexpr const char* kName = "channel_norm forward";
   using Value = compute_t<T>;
 
   T* y;
@@ -16,25 +17,16 @@ struct ChannelApply {
   const Value *mean, *gain;  // [columns]
   std::int64_t rows, columns;
 
-  T* target() const { return y; }
+  FOLDGRAD_HD T* target() const { return y; }
   FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c) const {
     return gain[c] * (Value(x[i]) - mean[c]) + Value(beta[c]);  // [UN-1]
   }
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { y[i] = T(value(i, c)); }
-
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(y);
-    visit.element(x);
-    visit.column(gain);
-    visit.column(mean);
-    visit.column(beta);
-  }
+  FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(gain), visit.column(mean), visit.column(beta));
 };
 
 template <class T>
 struct ChannelGradient {
+  static constexpr const char* kName = "channel_norm backward";
   using Value = compute_t<T>;
 
   GradOut<T> dx;
@@ -54,23 +46,11 @@ struct ChannelGradient {
   FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const {
     dx.put(i, corrected(0) ? value(i, c) : direct(i, c));
   }
-
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(dx);
-    visit.element(dy);
-    visit.element(x);
-    visit.column(mean);
-    visit.column(of.dy_factor);
-    visit.column(of.offset);
-    visit.column(of.x_factor);
-    visit.row(mask);
-  }
+  FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x), visit.column(mean),
+                    visit.column(of.dy_factor), visit.column(of.offset), visit.column(of.x_factor), visit.row(mask));
 };
 
 FOLDGRAD_DECLARE(channel_norm, ChannelForward);
-FOLDGRAD_DECLARE(channel_norm, ChannelApply);
-FOLDGRAD_DECLARE(channel_norm, ChannelBackward);
 FOLDGRAD_DECLARE(channel_norm, ChannelGradient);
 
 }  // namespace foldgrad

@@ -45,13 +45,7 @@ struct ChannelGradientPass {
     own[1] += Value(dy[i]) * (Value(x[i]) - mean[c]);
   }
 
-  // For packs (engine/cuda/operands.h).
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.element(dy);
-    visit.element(x);
-    visit.column(mean);
-  }
+  FOLDGRAD_OPERANDS(visit.element(dy), visit.element(x), visit.column(mean));
 };
 
 // The moments of each block of rows are taken around the block's first real row, so that channels far from zero lose

@@ -1,5 +1,6 @@
 #include "ops/dropout/dropout.h"
 
+#include "engine/cpu/elementwise.h"
 #include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
 #include "ops/dropout/dropout_kernels.h"
@@ -84,8 +85,8 @@ Tensor drop_path_factors(const Tensor& x, const DropPath& path) {
     using Value = compute_t<T>;
     const Tensor factors = Tensor::empty({x.shape()[0]}, dtype_of<Value>, x.device());
     const DropPathFactors<T> k{
-        .factors = factors.data<Value>(), .samples = factors.size(), .mask = make_mask<Value>(path.p, path.random)};
-    FOLDGRAD_RUN(x.device(), dropout, k);
+        .factors = factors.data<Value>(), .n = factors.size(), .mask = make_mask<Value>(path.p, path.random)};
+    FOLDGRAD_RUN(x.device(), elementwise, k);
     return factors;
   });
 }

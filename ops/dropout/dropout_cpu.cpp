@@ -63,10 +63,6 @@ void dropout_cpu(const Dropout<T>& p) {
   });
 }
 template <class T>
-void dropout_cpu(const DropPathFactors<T>& p) {
-  elementwise_cpu(p.samples, p);
-}
-template <class T>
 void dropout_cpu(const BiasDropoutResidualForward<T>& p) {
   const std::int64_t n = p.rows * p.columns;
   const bool bypass = bypasses_cache<T>(n);
@@ -90,7 +86,6 @@ void dropout_cpu(const BiasDropoutResidualBackward<T>& p) {
 }
 
 FOLDGRAD_INSTANTIATE(dropout_cpu, Dropout);
-FOLDGRAD_INSTANTIATE(dropout_cpu, DropPathFactors);
 FOLDGRAD_INSTANTIATE(dropout_cpu, BiasDropoutResidualForward);
 FOLDGRAD_INSTANTIATE(dropout_cpu, BiasDropoutResidualBackward);
 

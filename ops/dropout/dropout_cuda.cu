@@ -14,11 +14,7 @@ struct Drop {
 
   __device__ void start(std::int64_t i) { random = PackWords::of(p.mask.random, i); }
   __device__ void operator()(std::int64_t k) const { p.y.put(k, p.value(k, random.bits(k))); }
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(p.y);
-    visit.element(p.x);
-  }
+  FOLDGRAD_OPERANDS(visit.result(p.y), visit.element(p.x));
 };
 
 // A sample is a number of rows, so a pack lies in one sample.
@@ -32,13 +28,7 @@ struct BranchForward {
     p.mask = p.samples.times(p.mask, i);
   }
   __device__ void operator()(std::int64_t i, std::int64_t c) const { p.y[i] = T(p.value(i, c, random.bits(c))); }
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(p.y);
-    visit.element(p.x);
-    visit.element(p.residual);
-    visit.column(p.bias);
-  }
+  FOLDGRAD_OPERANDS(visit.result(p.y), visit.element(p.x), visit.element(p.residual), visit.column(p.bias));
 };
 
 template <class T>
@@ -59,11 +49,7 @@ struct BranchBackward {
   __device__ void operator()(std::int64_t i, std::int64_t c) const { p.dx.put(i, value(c)); }
   __device__ void add(std::int64_t, std::int64_t c, Value (&sums)[kSums]) const { sums[0] += value(c); }
   FOLDGRAD_HD const ParameterGradOut<T>& total(int) const { return p.dbias; }
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(p.dx);
-    visit.element(p.dy);
-  }
+  FOLDGRAD_OPERANDS(visit.result(p.dx), visit.element(p.dy));
 };
 
 }  // namespace
@@ -71,10 +57,6 @@ struct BranchBackward {
 template <class T>
 void dropout_cuda(const Dropout<T>& p) {
   elementwise_packs_cuda<kPackSize<T>>("dropout", p.n, Drop<T>{p, {}});
-}
-template <class T>
-void dropout_cuda(const DropPathFactors<T>& p) {
-  elementwise_cuda("bias_dropout_residual drop path", p.samples, p);
 }
 template <class T>
 void dropout_cuda(const BiasDropoutResidualForward<T>& p) {
@@ -87,7 +69,7 @@ void dropout_cuda(const BiasDropoutResidualBackward<T>& p) {
 }
 
 FOLDGRAD_INSTANTIATE(dropout_cuda, Dropout);
-FOLDGRAD_INSTANTIATE(dropout_cuda, DropPathFactors);
+FOLDGRAD_INSTANTIATE(elementwise_cuda, DropPathFactors);
 FOLDGRAD_INSTANTIATE(dropout_cuda, BiasDropoutResidualForward);
 FOLDGRAD_INSTANTIATE(dropout_cuda, BiasDropoutResidualBackward);
 

@@ -21,14 +21,15 @@ struct Mask {
 // The kernel that computes the factor m of every sample.
 template <class T>
 struct DropPathFactors {
+  static constexpr const char* kName = "bias_dropout_residual drop path";
   using Value = compute_t<T>;
 
-  Value* factors;  // [samples]
-  std::int64_t samples;
+  Value* factors;  // [n]
+  std::int64_t n;  // samples
   Mask<Value> mask;
 
-  FOLDGRAD_HD void operator()(std::int64_t n) const {
-    factors[n] = mask.apply(Value(1), mask.random.bits16(std::uint64_t(n)));  // [DO-6]
+  FOLDGRAD_HD void operator()(std::int64_t i) const {
+    factors[i] = mask.apply(Value(1), mask.random.bits16(std::uint64_t(i)));  // [DO-6]
   }
 };
 
@@ -104,7 +105,6 @@ struct BiasDropoutResidualBackward {
 };
 
 FOLDGRAD_DECLARE(dropout, Dropout);
-FOLDGRAD_DECLARE(dropout, DropPathFactors);
 FOLDGRAD_DECLARE(dropout, BiasDropoutResidualForward);
 FOLDGRAD_DECLARE(dropout, BiasDropoutResidualBackward);
 

@@ -1,5 +1,6 @@
 #include "ops/rbn_penalty/rbn_penalty.h"
 
+#include "engine/cpu/elementwise.h"
 #include "ops/rbn_penalty/rbn_penalty_kernels.h"
 
 namespace foldgrad {
@@ -35,12 +36,13 @@ struct RbnPenaltyNode {
       using S = compute_t<T>;
       const auto channels = [&] { return Tensor::empty({columns()}, dtype_of<S>, x.device()); };
       const Tensor mean = channels(), offset = channels(), x_factor = channels();
-      const RbnPenaltyFactors<T> factors{.forward = forward<T>(nullptr),
+      const RbnPenaltyFactors<T> factors{.n = columns(),
+                                         .forward = forward<T>(nullptr),
                                          .dy = grads.dy().data<T>(),
                                          .mean = mean.data<S>(),
                                          .offset = offset.data<S>(),
                                          .x_factor = x_factor.data<S>()};
-      FOLDGRAD_RUN(x.device(), rbn_penalty, factors);
+      FOLDGRAD_RUN(x.device(), elementwise, factors);
       const RbnPenaltyGradient<T> gradient{.dx = grads.out<T>(0),
                                            .x = x.data<T>(),
                                            .mean = mean.data<S>(),

@@ -10,10 +10,6 @@ void rbn_penalty_cpu(const RbnPenalty<T>& p) {
   *p.y = T(sum);
 }
 template <class T>
-void rbn_penalty_cpu(const RbnPenaltyFactors<T>& p) {
-  elementwise_cpu(p.forward.columns, p);
-}
-template <class T>
 void rbn_penalty_cpu(const RbnPenaltyGradient<T>& p) {
   for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) {
     const std::int64_t begin = r * p.columns;
@@ -23,7 +19,6 @@ void rbn_penalty_cpu(const RbnPenaltyGradient<T>& p) {
 }
 
 FOLDGRAD_INSTANTIATE(rbn_penalty_cpu, RbnPenalty);
-FOLDGRAD_INSTANTIATE(rbn_penalty_cpu, RbnPenaltyFactors);
 FOLDGRAD_INSTANTIATE(rbn_penalty_cpu, RbnPenaltyGradient);
 
 }  // namespace foldgrad

@@ -25,16 +25,12 @@ void rbn_penalty_cuda(const RbnPenalty<T>& p) {
   launch("rbn_penalty", penalty_kernel<T>, {dim3(1), dim3(kThreads), kThreads / kWarp * sizeof(double)}, p);
 }
 template <class T>
-void rbn_penalty_cuda(const RbnPenaltyFactors<T>& p) {
-  elementwise_cuda("rbn_penalty backward", p.forward.columns, p);
-}
-template <class T>
 void rbn_penalty_cuda(const RbnPenaltyGradient<T>& p) {
-  matrix_cuda<kPackSize<T>>("rbn_penalty backward", p.rows, p.columns, p);
+  matrix_cuda(p);
 }
 
 FOLDGRAD_INSTANTIATE(rbn_penalty_cuda, RbnPenalty);
-FOLDGRAD_INSTANTIATE(rbn_penalty_cuda, RbnPenaltyFactors);
+FOLDGRAD_INSTANTIATE(elementwise_cuda, RbnPenaltyFactors);
 FOLDGRAD_INSTANTIATE(rbn_penalty_cuda, RbnPenaltyGradient);
 
 }  // namespace foldgrad

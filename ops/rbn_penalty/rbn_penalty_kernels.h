@@ -26,7 +26,9 @@ struct RbnPenalty {
 // The factors of each channel in dx = -offset - x_factor (x - mean). They are not used where no position is real.
 template <class T>
 struct RbnPenaltyFactors {
+  static constexpr const char* kName = "rbn_penalty backward step";
   using S = compute_t<T>;
+  std::int64_t n;  // channels
   RbnPenalty<T> forward;
   const T* dy;                  // []
   S *mean, *offset, *x_factor;  // [columns]
@@ -42,6 +44,7 @@ struct RbnPenaltyFactors {
 
 template <class T>
 struct RbnPenaltyGradient {
+  static constexpr const char* kName = "rbn_penalty backward";
   using Value = compute_t<T>;
 
   GradOut<T> dx;
@@ -55,19 +58,11 @@ struct RbnPenaltyGradient {
   }
   // For packs of one row, which is row 0 here (engine/cuda/operands.h).
   FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { dx.put(i, value(0, i, c)); }
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(dx);
-    visit.element(x);
-    visit.column(mean);
-    visit.column(offset);
-    visit.column(x_factor);
-    visit.row(mask);
-  }
+  FOLDGRAD_OPERANDS(visit.result(dx), visit.element(x), visit.column(mean), visit.column(offset),
+                    visit.column(x_factor), visit.row(mask));
 };
 
 FOLDGRAD_DECLARE(rbn_penalty, RbnPenalty);
-FOLDGRAD_DECLARE(rbn_penalty, RbnPenaltyFactors);
 FOLDGRAD_DECLARE(rbn_penalty, RbnPenaltyGradient);
 
 }  // namespace foldgrad
