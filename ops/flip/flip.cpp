@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/cpu/elementwise.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
 #include "ops/flip/flip_kernels.h"
@@ -13,10 +14,10 @@ void run(const Tensor& y, GradMode mode, const Tensor& x, int axis) {
   dispatch_floating("flip", x.dtype(), [&]<class T>(Type<T>) {
     const Flip<T> p{.y = {y.data<T>(), mode},
                     .x = x.data<T>(),
-                    .elements = x.size(),
-                    .n = x.shape()[axis],
+                    .n = x.size(),
+                    .length = x.shape()[axis],
                     .inner = x.shape().stride(axis)};
-    FOLDGRAD_RUN(x.device(), flip, p);
+    FOLDGRAD_RUN(x.device(), elementwise, p);
   });
 }
 

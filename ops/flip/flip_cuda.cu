@@ -3,11 +3,6 @@
 
 namespace foldgrad {
 
-template <class T>
-void flip_cuda(const Flip<T>& p) {
-  elementwise_cuda("flip", p.elements, p);
-}
-
-FOLDGRAD_INSTANTIATE(flip_cuda, Flip);
+FOLDGRAD_INSTANTIATE(elementwise_cuda, Flip);
 
 }  // namespace foldgrad

@@ -3,19 +3,19 @@
 
 namespace foldgrad {
 
-// Element-wise (engine/cpu/elementwise.h), forward and backward alike.
+// Elementwise (engine/cpu/elementwise.h), forward and backward alike.
 template <class T>
 struct Flip {
+  static constexpr const char* kName = "flip";
   GradOut<T> y;
   const T* x;
-  std::int64_t elements, n, inner;  // x: [elements / (n inner), n, inner]
+  std::int64_t n, length, inner;  // x: [n / (length inner), length, inner]
 
-  FOLDGRAD_HD void operator()(std::int64_t i) const {
-    const std::int64_t k = i / inner % n;
-    y.put(i, compute_t<T>(x[i + (n - 1 - 2 * k) * inner]));  // [FLIP-1], [FLIP-2]
+  FOLDGRAD_HD const GradOut<T>& target() const { return y; }
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i) const {
+    const std::int64_t k = i / inner % length;
+    return compute_t<T>(x[i + (length - 1 - 2 * k) * inner]);  // [FLIP-1], [FLIP-2]
   }
 };
-
-FOLDGRAD_DECLARE(flip, Flip);
 
 }  // namespace foldgrad
