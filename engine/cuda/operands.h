@@ -188,7 +188,7 @@ struct AlignedOperands {
   template <class U>
   FOLDGRAD_HD void element(const U* p) {
     constexpr int kBytes = N * int(sizeof(U)) < 16 ? N * int(sizeof(U)) : 16;
-    aligned = aligned && aligned_for_packs(kBytes, p);
+    aligned = aligned && begin_at_multiples(kBytes, p);
   }
   template <class U>
   FOLDGRAD_HD void update(const U* p) {
@@ -214,7 +214,7 @@ template <int N, class F>
 bool aligned_operands(F f) {
   AlignedOperands<N> visit;
   f.operands(visit);
-  return visit.aligned;
+  return takes_packs(visit.aligned);
 }
 
 // The size of packs for a struct whose first template argument is the type of its elements.

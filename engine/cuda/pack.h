@@ -8,12 +8,27 @@
 // emulation checks alignment and counts sectors by that (emulation/global_memory.h).
 #pragma once
 #include "engine/cuda/launch.h"
+#include "engine/fast.h"
 #include "engine/grad_out.h"
 #ifndef __CUDACC__
 #include "emulation/global_memory.h"
 #endif
 
 namespace foldgrad {
+
+#ifdef FOLDGRAD_FAST
+inline FastKernel fast_packs("cuda: packs");
+#endif
+
+// Returns whether a kernel may take packs of several elements, if they fit. Without fast kernels (engine/fast.h) all
+// packs have one.
+inline bool takes_packs(bool fit) {
+#ifdef FOLDGRAD_FAST
+  return fit && !FastKernel::off && ++fast_packs.runs;
+#else
+  return false && fit;
+#endif
+}
 
 template <class T>
 constexpr int kPackSize = 16 / int(sizeof(T));
@@ -23,10 +38,14 @@ struct alignas(N * sizeof(T)) Pack {
   T v[N];
 };
 
-// Whether packs of `bytes` can begin at all of these addresses; null is anywhere.
 template <class... Pointers>
-FOLDGRAD_HD bool aligned_for_packs(std::size_t bytes, const Pointers*... at) {
+FOLDGRAD_HD bool begin_at_multiples(std::size_t bytes, const Pointers*... at) {
   return ((reinterpret_cast<std::uintptr_t>(at) % bytes == 0) && ...);
+}
+// Returns whether packs of `bytes` can begin at all of these addresses; null is anywhere.
+template <class... Pointers>
+bool aligned_for_packs(std::size_t bytes, const Pointers*... at) {
+  return takes_packs(begin_at_multiples(bytes, at...));
 }
 
 #ifdef __CUDACC__

@@ -1,5 +1,6 @@
 #include "ops/reduce/reduce.h"
 
+#include "engine/cpu/elementwise.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
 #include "ops/reduce/reduce_kernels.h"
@@ -20,7 +21,7 @@ struct SumNode {
     dispatch_floating(op, dtype, [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const SumBackward<T> p{.dx = grads.out<T>(0), .dy = grads.dy().data<Value>(), .n = n, .scale = Value(scale)};
-      FOLDGRAD_RUN(device, reduce, p);
+      FOLDGRAD_RUN(device, elementwise, p);
     });
   }
 };

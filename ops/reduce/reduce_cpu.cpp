@@ -42,10 +42,6 @@ void reduce_cpu(const SumForward<T>& p) {
   p.finish();
 }
 template <class T>
-void reduce_cpu(const SumBackward<T>& p) {
-  elementwise_cpu(p.n, p);
-}
-template <class T>
 void reduce_cpu(const MeanPoolForward<T>& p) {
   for_rows_cpu(p.batch, p.steps * p.columns, [&p](std::int64_t b) {
     p.weight[b] = p.weight_of(b);
@@ -66,7 +62,6 @@ void reduce_cpu(const MeanPoolBackward<T>& p) {
 }
 
 FOLDGRAD_INSTANTIATE(reduce_cpu, SumForward);
-FOLDGRAD_INSTANTIATE(reduce_cpu, SumBackward);
 FOLDGRAD_INSTANTIATE(reduce_cpu, MeanPoolForward);
 FOLDGRAD_INSTANTIATE(reduce_cpu, MeanPoolBackward);
 

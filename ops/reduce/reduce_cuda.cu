@@ -76,10 +76,6 @@ void reduce_cuda(const SumForward<T>& p) {
   launch("sum", total_kernel<T>, Grid{dim3(1), dim3(1)}, p);
 }
 template <class T>
-void reduce_cuda(const SumBackward<T>& p) {
-  elementwise_packs_cuda<kPackSize<T>>("sum backward", p.n, p);
-}
-template <class T>
 void reduce_cuda(const MeanPoolForward<T>& p) {
   constexpr int N = kPackSize<T>;
   if (p.columns % N == 0 && aligned_for_packs(16, p.x, p.y))
@@ -97,7 +93,7 @@ void reduce_cuda(const MeanPoolBackward<T>& p) {
 }
 
 FOLDGRAD_INSTANTIATE(reduce_cuda, SumForward);
-FOLDGRAD_INSTANTIATE(reduce_cuda, SumBackward);
+FOLDGRAD_INSTANTIATE(elementwise_cuda, SumBackward);
 FOLDGRAD_INSTANTIATE(reduce_cuda, MeanPoolForward);
 FOLDGRAD_INSTANTIATE(reduce_cuda, MeanPoolBackward);
 

@@ -32,6 +32,8 @@ struct SumForward {
 
 template <class T>
 struct SumBackward {
+  static constexpr const char* kName = "sum backward";
+
   GradOut<T> dx;           // [n]
   const compute_t<T>* dy;  // scalar
   std::int64_t n;
@@ -78,7 +80,6 @@ struct MeanPoolBackward {
 };
 
 FOLDGRAD_DECLARE(reduce, SumForward);
-FOLDGRAD_DECLARE(reduce, SumBackward);
 FOLDGRAD_DECLARE(reduce, MeanPoolForward);
 FOLDGRAD_DECLARE(reduce, MeanPoolBackward);
 

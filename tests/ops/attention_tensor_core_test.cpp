@@ -1,5 +1,5 @@
 // Attention of bf16 by tensor cores, against attention of double on the CPU for the same numbers.
-#ifdef FOLDGRAD_HAVE_CUDA
+#if defined(FOLDGRAD_HAVE_CUDA) && defined(FOLDGRAD_FAST)
 #include <cmath>
 
 #include "tests/harness/op_spec.h"

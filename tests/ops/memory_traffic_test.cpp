@@ -1,5 +1,5 @@
 // How often kernels that are limited by memory go through their matrices, and in how many sectors.
-#ifdef FOLDGRAD_EMULATE
+#if defined(FOLDGRAD_EMULATE) && defined(FOLDGRAD_FAST)
 #include <cmath>
 
 #include "ops/activation/activation.h"
