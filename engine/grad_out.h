@@ -23,8 +23,6 @@ struct GradOut {
   }
 };
 
-class LateTotals;
-
 // The same where sums over rows go, as the gradients of biases and gains are. A parameter's gradient is f32 where its
 // value came rounded to bf16 (Tape::parameter), and so nothing is lost of a sum; otherwise it is of type T.
 template <class T>
@@ -32,7 +30,6 @@ struct ParameterGradOut {
   T* data = nullptr;
   compute_t<T>* exact = nullptr;  // in its place
   GradMode mode = GradMode::set;
-  LateTotals* late = nullptr;  // of the host: where the sum may wait for others (late_totals.h); null: it may not
 
   FOLDGRAD_HD explicit operator bool() const { return data != nullptr || exact != nullptr; }
   FOLDGRAD_HD void put(std::int64_t i, compute_t<T> value) const {

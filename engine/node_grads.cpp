@@ -31,11 +31,6 @@ std::pair<Tensor, GradMode> NodeGrads::temporary(int id) {
   return {temporary_.back().second, GradMode::set};
 }
 
-bool NodeGrads::is_parameters(int k, const Tensor& place) const {
-  const Parameter* parameter = tape_.slots_[node_.inputs()[k]].parameter;
-  return parameter && parameter->grad.raw() == place.raw();
-}
-
 void NodeGrads::pass_dy(int k) {
   const int id = node_.inputs()[k];
   Tape::Slot& slot = tape_.slots_[id];

@@ -28,7 +28,6 @@ Tape::~Tape() { clear(); }
 
 void Tape::clear() {
   nodes_.clear();
-  if (late_) late_->forget();
   slots_.clear();
   parameters_.clear();
   rounded_.clear();
@@ -131,7 +130,6 @@ void Tape::backward(const Var& y) {
 }
 
 void Tape::backward(const Var& y, Tensor dy) {
-  if (!late_) late_ = make_late_totals();
   seed_gradient(y, std::move(dy));
   consumed_ = true;
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
@@ -147,7 +145,6 @@ void Tape::backward(const Var& y, Tensor dy) {
     }
     node->reset();
   }
-  late_->finish();
   nodes_.clear();
 }
 
@@ -170,7 +167,6 @@ void Tape::contribute(int id, const Tensor& grad) {
     accumulate_bf16(place, mode, grad);
   } else if (Parameter* p = slot.parameter) {
     if (p->has_grad) {
-      late_->finish_if_waiting(p->grad.raw());
       accumulate(p->grad, grad);
     } else {
       p->grad = grad;
@@ -188,7 +184,6 @@ std::pair<Tensor, GradMode> Tape::grad_place(Parameter& p) {
     p.grad = Tensor::empty(p.value.shape(), p.value.dtype(), p.value.device());
     p.has_grad = false;
   }
-  late_->finish_if_waiting(p.grad.raw());
   const GradMode mode = p.has_grad ? GradMode::add : GradMode::set;
   p.has_grad = true;
   return {p.grad, mode};

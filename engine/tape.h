@@ -14,7 +14,6 @@
 
 #include "engine/dispatch.h"
 #include "engine/grad_out.h"
-#include "engine/late_totals.h"
 #include "engine/tensor.h"
 
 namespace foldgrad {
@@ -222,7 +221,6 @@ class Tape {
   unsigned generation_ = 0;
   std::vector<Slot> slots_;
   std::vector<std::shared_ptr<Node>> nodes_;
-  std::unique_ptr<LateTotals> late_;  // since the first backward
   std::unordered_map<const Parameter*, int> parameters_, rounded_;
   const RoundedValues* lent_ = nullptr;
   std::unordered_map<std::string, std::unique_ptr<const std::string>> scopes_;
@@ -254,9 +252,8 @@ class NodeGrads {
   ParameterGradOut<T> exact_out(int k) {
     const auto [tensor, mode] = exact_place(k);
     if (!tensor.defined()) return {};
-    LateTotals* late = is_parameters(k, tensor) ? tape_.late_.get() : nullptr;
-    if (tensor.dtype() == dtype_of<T>) return {tensor.template data<T>(), nullptr, mode, late};
-    return {nullptr, tensor.template data<compute_t<T>>(), mode, late};
+    if (tensor.dtype() == dtype_of<T>) return {tensor.template data<T>(), nullptr, mode};
+    return {nullptr, tensor.template data<compute_t<T>>(), mode};
   }
   std::pair<Tensor, GradMode> exact_place(int k);
 
@@ -277,8 +274,6 @@ class NodeGrads {
   // Whether an operand before k is the same value.
   bool repeats(int k) const;
   std::pair<Tensor, GradMode> temporary(int id);
-  // Whether operand k is a parameter and the place its gradient itself.
-  bool is_parameters(int k, const Tensor& place) const;
 
   // Gradients that are added up behind the node: of operands that stand in the list more than once, and of rounded
   // parameters.

@@ -1,9 +1,7 @@
 // The CUDA side of engine/cpu/column_sums.h, for the same parameter structs. Rows are shared out over the grid, so that
 // the whole GPU works where columns are few, and the sums of the parts are added in their order by a second kernel: the
-// same bits on every run and every GPU. Where the sums are gradients of parameters, the second kernel is one for many
-// of them (late_totals.h). For .cu files.
+// same bits on every run and every GPU. For .cu files.
 #pragma once
-#include "engine/cuda/late_totals.h"
 #include "engine/cuda/matrix.h"
 #include "engine/cuda/reduce.h"
 #include "engine/memory.h"
@@ -72,50 +70,23 @@ __global__ void __launch_bounds__(kMatrixThreads) column_sum_parts_kernel(Column
   write_part<N>(p, own);
 }
 
-// The totals over parts of K sums of column c, partials [parts, stride] with sum k of column c at k columns + c, by a
-// block of [kFinishGroups, 32] threads. Returns whether this thread is the one that has them. Shared memory: K numbers
-// for each thread.
-template <int K, class Value>
-__device__ bool add_up_parts(const Value* partials, std::int64_t parts, std::int64_t stride, std::int64_t columns,
-                             std::int64_t c, Value (&sums)[K]) {
-  Value* shared = dynamic_shared<Value>();  // [kFinishGroups, K, 32]
-  if (c < columns)
-    for (std::int64_t part = threadIdx.y; part < parts; part += kFinishGroups)
-      for (int k = 0; k < K; ++k) sums[k] += partials[part * stride + k * columns + c];
-  for (int k = 0; k < K; ++k) shared[(threadIdx.y * K + k) * kWarp + threadIdx.x] = sums[k];
-  __syncthreads();
-  if (threadIdx.y != 0 || c >= columns) return false;
-  for (int g = 1; g < kFinishGroups; ++g)
-    for (int k = 0; k < K; ++k) sums[k] += shared[(g * K + k) * kWarp + threadIdx.x];
-  return true;
-}
-
-// One block per 32 columns.
+// Adds up the parts: a block of [kFinishGroups, 32] threads per 32 columns.
 template <class F>
 __global__ void finish_column_sums_kernel(ColumnSumParts<F> p) {
-  typename F::Value sums[F::kSums] = {};
-  const std::int64_t c = std::int64_t(blockIdx.x) * kWarp + threadIdx.x, stride = F::kSums * p.f.columns;
-  if (add_up_parts(p.partials, p.parts, stride, p.f.columns, c, sums)) put_column_sums(p.f, c, sums);
-}
-
-// Lets the totals wait for others (late_totals.h) if all that are wanted may.
-template <class F>
-bool totals_wait(const ColumnSumParts<F>& p, const std::shared_ptr<void>& scratch) {
-  if constexpr (HasTotals<F>::value && std::is_same_v<typename F::Value, float>) {
-    if (p.parts == 0) return false;
-    for (int k = 0; k < F::kSums; ++k)
-      if (p.f.total(k) && !p.f.total(k).late) return false;
-    for (int k = 0; k < F::kSums; ++k)
-      if (const auto out = p.f.total(k))
-        out.late->add({as_late(out), p.partials + k * p.f.columns, p.f.columns, int(p.parts), F::kSums}, scratch);
-    return true;
-  }
-  return false;
-}
-
-template <class Value>
-Grid finish_grid(std::int64_t columns, int sums) {
-  return {blocks_for(columns, kWarp), dim3(kWarp, kFinishGroups), kFinishGroups * sums * kWarp * sizeof(Value)};
+  using Value = typename F::Value;
+  constexpr int K = F::kSums;
+  Value* shared = dynamic_shared<Value>();  // [kFinishGroups, K, 32]
+  Value sums[K] = {};
+  const std::int64_t c = std::int64_t(blockIdx.x) * kWarp + threadIdx.x, columns = p.f.columns;
+  if (c < columns)
+    for (std::int64_t part = threadIdx.y; part < p.parts; part += kFinishGroups)
+      for (int k = 0; k < K; ++k) sums[k] += p.partials[(part * K + k) * columns + c];
+  for (int k = 0; k < K; ++k) shared[(threadIdx.y * K + k) * kWarp + threadIdx.x] = sums[k];
+  __syncthreads();
+  if (threadIdx.y != 0 || c >= columns) return;
+  for (int g = 1; g < kFinishGroups; ++g)
+    for (int k = 0; k < K; ++k) sums[k] += shared[(g * K + k) * kWarp + threadIdx.x];
+  put_column_sums(p.f, c, sums);
 }
 
 // launch_parts(p) fills the partial sums of so many parts of the rows.
@@ -126,7 +97,8 @@ void sums_of_parts(const char* name, const F& f, std::int64_t parts, const Launc
       memory::allocate(Device::cuda, std::size_t(parts * F::kSums * f.columns) * sizeof(Value));
   const ColumnSumParts<F> p{f, static_cast<Value*>(scratch.get()), parts};
   launch_parts(p);
-  if (!totals_wait(p, scratch)) launch(name, finish_column_sums_kernel<F>, finish_grid<Value>(f.columns, F::kSums), p);
+  const std::size_t shared = kFinishGroups * F::kSums * kWarp * sizeof(Value);
+  launch(name, finish_column_sums_kernel<F>, Grid{blocks_for(f.columns, kWarp), dim3(kWarp, kFinishGroups), shared}, p);
 }
 
 template <int N, class F>
