@@ -10,8 +10,8 @@ namespace foldgrad::bench {
 
 class TrainingStep {
  public:
-  // inputs: what model.loss() takes, on the host. weight: what their losses are divided by. Steps of setting up,
-  // which allocate, compile products and capture the graph, have been made when this returns.
+  // inputs: those of model.loss(), on the host. weight: what their losses are divided by. The first steps, which
+  // allocate and compile products, have been made when this returns.
   TrainingStep(std::unique_ptr<Model> model, NamedTensors inputs, std::int64_t weight, const Optimizer::Rule& rule,
                DType dtype);
   ~TrainingStep();

@@ -7,7 +7,6 @@
 #include <mutex>
 #include <new>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 #include "engine/check.h"
@@ -18,7 +17,7 @@
 namespace foldgrad::memory {
 namespace {
 
-// Size classes: 256 bytes, then four per power of two, so at most a quarter of a block is unused.
+// Rounds up to a size class: 256 bytes, then four per power of two, so at most a quarter of a block is unused.
 std::size_t size_class(std::size_t bytes) {
   constexpr std::size_t kSmallest = 256;
   if (bytes <= kSmallest) return kSmallest;
@@ -26,38 +25,32 @@ std::size_t size_class(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-// Of the blocks of a GPU that are handed out: what each scope of tapes holds.
+// What each scope of tapes holds of the blocks of a GPU that are handed out.
 class Holders {
  public:
-  // Of the scope at hand; it is not counted before add().
+  // The count of the scope at hand; add() and remove() change it.
   std::size_t* here() {
     const std::lock_guard lock(mutex_);
     const std::string* scope = where().scope;
     return &held_[scope ? *scope : ""];
   }
   void add(std::size_t* held, std::size_t size) {
-    if (!held) return;
     const std::lock_guard lock(mutex_);
     *held += size;
   }
   void remove(std::size_t* held, std::size_t size) noexcept {
-    if (!held) return;
     const std::lock_guard lock(mutex_);
     *held -= size;
   }
 
-  // A line for each scope that holds something, the largest first, of so many bytes of which reserves keep the rest.
+  // A line for each scope that holds something of these bytes, the largest first.
   std::string table(std::size_t current) {
     constexpr std::size_t kMost = 12;
     const std::lock_guard lock(mutex_);
     std::vector<std::pair<std::size_t, std::string>> all;
-    std::size_t kept = current;
-    for (const auto& [scope, bytes] : held_) {
+    for (const auto& [scope, bytes] : held_)
       if (bytes > 0)
         all.emplace_back(bytes, scope.empty() ? "outside of layers: parameters, optimizer, inputs" : scope);
-      kept -= bytes;
-    }
-    if (kept > 0) all.emplace_back(kept, "nobody: kept for captured graphs");
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     std::string text = fmt::format("; {:.1f} MiB of it are held by", double(current) / (1 << 20));
     std::size_t rest = 0;
@@ -76,29 +69,18 @@ class Holders {
   std::map<std::string, std::size_t> held_;
 };
 
-}  // namespace
-
-// Of the system's memory, or of another pool's: then it is a reserve.
+// The blocks of the host or of one GPU.
 class Pool {
  public:
-  explicit Pool(Device device) : device_(device), holders_(std::make_shared<Holders>()) {}
-  explicit Pool(const std::shared_ptr<Pool>& parent)
-      : device_(parent->device_), holders_(parent->holders_), parent_(parent) {}
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
-  ~Pool() {  // of a reserve
-    for (const auto& [size, blocks] : blocks_)
-      for (void* block : blocks.free) parent_->give_back({block, nullptr}, size);
-  }
+  explicit Pool(Device device) : device_(device) {}
 
   struct Taken {
     void* block;
-    std::size_t* held;  // by whom; null where that is not counted
+    std::size_t* held;  // the holder's count; null on the host, where nobody asks who holds what
   };
 
-  // Blocks for a reserve are counted when it hands them out, and of the host nobody asks who holds what.
-  Taken take(std::size_t size, bool for_reserve = false) {
-    std::size_t* held = for_reserve || device_ == Device::cpu ? nullptr : holders_->here();
+  Taken take(std::size_t size) {
+    std::size_t* held = device_ == Device::cpu ? nullptr : holders_.here();
     const std::lock_guard lock(mutex_);
     Blocks& blocks = blocks_[size];
     void* block = nullptr;
@@ -111,30 +93,16 @@ class Pool {
     }
     statistics_.current += size;
     statistics_.peak = std::max(statistics_.peak, statistics_.current);
-    holders_->add(held, size);
+    if (held) holders_.add(held, size);
     return {block, held};
   }
 
   void give_back(const Taken& taken, std::size_t size) noexcept {
-    holders_->remove(taken.held, size);
+    if (taken.held) holders_.remove(taken.held, size);
     const std::lock_guard lock(mutex_);
     statistics_.current -= size;
     statistics_.cached += size;
     blocks_.find(size)->second.free.push_back(taken.block);  // there is room, see more()
-  }
-
-  // Of a block that a pool has handed out: whose it is now that it is free.
-  void receive(Pool& from, const Taken& taken, std::size_t size) noexcept {
-    if (parent_.get() != &from) return from.give_back(taken, size);
-    holders_->remove(taken.held, size);
-    const std::lock_guard lock(mutex_);
-    try {
-      Blocks& blocks = blocks_[size];
-      blocks.free.push_back(taken.block);
-      ++blocks.all;
-      statistics_.cached += size;
-    } catch (const std::bad_alloc&) {  // the block is lost, which is better than another's
-    }
   }
 
   void release_cache() {
@@ -161,7 +129,7 @@ class Pool {
   void* more(std::size_t size, Blocks& blocks) {
     // Room for the day when all are free: giving back must work when nothing is left to allocate.
     if (blocks.free.capacity() <= blocks.all) blocks.free.reserve(2 * blocks.all + 8);
-    void* block = parent_ ? parent_->take(size, /*for_reserve=*/true).block : asking_twice(size);
+    void* block = asking_twice(size);
     ++blocks.all;
     return block;
   }
@@ -177,7 +145,7 @@ class Pool {
     return system_allocate(device_, size);
   } catch (const OutOfMemory& e) {
     if (device_ == Device::cpu) throw;
-    throw OutOfMemory(e.what() + holders_->table(statistics_.current));
+    throw OutOfMemory(e.what() + holders_.table(statistics_.current));
   }
 
   void release_all() {
@@ -191,27 +159,21 @@ class Pool {
   }
 
   const Device device_;
-  const std::shared_ptr<Holders> holders_;  // shared with its reserves
-  const std::shared_ptr<Pool> parent_;      // null: the system
+  Holders holders_;
   std::mutex mutex_;
   std::map<std::size_t, Blocks> blocks_;
   Statistics statistics_;
 };
 
-namespace {
-
-thread_local const std::shared_ptr<Pool>* used = nullptr;  // instead of the device's
-
 // One for the host and one for each GPU. Never destroyed: tensors with static lifetime may be released after any static
 // pool.
-const std::shared_ptr<Pool>& pool(Device device) {
+Pool& pool(Device device) {
   static const auto& pools = *[] {
-    auto* all = new std::array<std::shared_ptr<Pool>, 1 + kMostCudaDevices>;
-    for (std::size_t i = 0; i < all->size(); ++i)
-      (*all)[i] = std::make_shared<Pool>(i == 0 ? Device::cpu : Device::cuda);
+    auto* all = new std::array<Pool*, 1 + kMostCudaDevices>;
+    for (std::size_t i = 0; i < all->size(); ++i) (*all)[i] = new Pool(i == 0 ? Device::cpu : Device::cuda);
     return all;
   }();
-  return pools[device == Device::cpu ? 0 : std::size_t(1 + cuda_device())];
+  return *pools[device == Device::cpu ? 0 : std::size_t(1 + cuda_device())];
 }
 
 }  // namespace
@@ -219,19 +181,13 @@ const std::shared_ptr<Pool>& pool(Device device) {
 std::shared_ptr<void> allocate(Device device, std::size_t bytes) {
   if (bytes == 0) return nullptr;
   const std::size_t size = size_class(bytes);
-  const std::shared_ptr<Pool>& from = used && device == Device::cuda ? *used : pool(device);
-  const Pool::Taken taken = from->take(size);
-  return std::shared_ptr<void>(taken.block, [from, taken, size](void*) {
-    used ? (*used)->receive(*from, taken, size) : from->give_back(taken, size);
-  });
+  Pool& from = pool(device);
+  const Pool::Taken taken = from.take(size);
+  return std::shared_ptr<void>(taken.block, [&from, taken, size](void*) { from.give_back(taken, size); });
 }
 
-Statistics statistics(Device device) { return pool(device)->statistics(); }
-void reset_peak(Device device) { pool(device)->reset_peak(); }
-void release_cache(Device device) { pool(device)->release_cache(); }
-
-Reserve::Reserve() : pool_(std::make_shared<Pool>(pool(Device::cuda))) {}
-Reserve::Use::Use(const Reserve& reserve) : pool_(reserve.pool_), before_(std::exchange(used, &pool_)) {}
-Reserve::Use::~Use() { used = before_; }
+Statistics statistics(Device device) { return pool(device).statistics(); }
+void reset_peak(Device device) { pool(device).reset_peak(); }
+void release_cache(Device device) { pool(device).release_cache(); }
 
 }  // namespace foldgrad::memory

@@ -29,29 +29,4 @@ void reset_peak(Device device);
 // Gives every cached block back to the system.
 void release_cache(Device device);
 
-// Blocks of the device that a captured graph (engine/cuda/graph.h) may use again and again, and nobody else. It takes
-// what it lacks from the cache. Its blocks go back there when the reserve, its copies and all who hold one are gone.
-class Pool;
-class Reserve {
- public:
-  Reserve();  // on cuda_device()
-
-  // While one lives, this thread's memory of the device comes from the reserve, and blocks of the cache that become
-  // free belong to it from then on: captured kernels may still read them.
-  class Use {
-   public:
-    explicit Use(const Reserve& reserve);
-    ~Use();
-    Use(const Use&) = delete;
-    Use& operator=(const Use&) = delete;
-
-   private:
-    const std::shared_ptr<Pool> pool_;
-    const std::shared_ptr<Pool>* before_;
-  };
-
- private:
-  std::shared_ptr<Pool> pool_;
-};
-
 }  // namespace foldgrad::memory

@@ -31,22 +31,11 @@ struct Random {
   std::uint64_t seed = 0;
   std::uint32_t stream = 0;
   std::uint32_t step = 0;
-  // On the device: where kernels read the step instead, when they run. A captured one (engine/cuda/graph.h) must not
-  // repeat the step of its capture.
-  const double* step_at = nullptr;
 
   // Elements 4 * block ... 4 * block + 3 of the sequence.
   FOLDGRAD_HD PhiloxWords block(std::uint64_t block) const {
-    return philox4x32_10({{std::uint32_t(block), std::uint32_t(block >> 32), stream, now()}}, std::uint32_t(seed),
+    return philox4x32_10({{std::uint32_t(block), std::uint32_t(block >> 32), stream, step}}, std::uint32_t(seed),
                          std::uint32_t(seed >> 32));
-  }
-  // The step, wherever it stands.
-  FOLDGRAD_HD std::uint32_t now() const {
-#ifdef __CUDA_ARCH__
-    return step_at ? std::uint32_t(__ldg(step_at)) : step;
-#else
-    return step_at ? std::uint32_t(*step_at) : step;
-#endif
   }
   FOLDGRAD_HD std::uint32_t bits(std::uint64_t element) const { return block(element / 4).word[element % 4]; }
   // In [0, 2^16), eight to a block: enough for a choice, at half the price.

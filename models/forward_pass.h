@@ -17,13 +17,12 @@ struct ForwardPass {
   bool without_dropout = false;  // in training too, so that statistics are those of what inference will see
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
-  const double* step_at = nullptr;        // on the model's device: Random::step_at
   std::vector<Var>* penalties = nullptr;  // in training, terms of shape [] that normalizers add to the loss (rbn)
 
   NormContext norm(const Tensor* mask) const { return {.training = training, .mask = mask, .penalties = penalties}; }
   Var use(Parameter& parameter) const { return parameter_as(tape, parameter, dtype); }
   double dropout(double p) const { return training && !without_dropout ? p : 0; }
-  Random random(std::uint32_t stream) const { return {seed, stream, step, step_at}; }
+  Random random(std::uint32_t stream) const { return {seed, stream, step}; }
 };
 
 }  // namespace foldgrad

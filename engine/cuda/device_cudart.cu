@@ -115,7 +115,7 @@ std::string cuda_description() {
   return text;
 }
 
-// Not the default stream: that one cannot be captured into a CUDA graph. Who asks for it launches next, for which its
+// Not the default stream, which would wait for the streams of other libraries. The caller launches next, for which its
 // device must be current on this thread, and stays so.
 cudaStream_t cuda_stream() {
   static PerDevice<cudaStream_t> streams;

@@ -4,7 +4,6 @@
 #include <stdexcept>
 
 #include "engine/cpu/host_memory.h"
-#include "engine/cuda/capture.h"
 #include "engine/cuda/emulated_devices.h"
 #include "engine/cuda/no_wait.h"
 #include "engine/cuda_devices.h"
@@ -43,19 +42,6 @@ void cuda_synchronize() {
 }
 
 namespace memory {
-namespace {
-
-// `action` reaches memory of the device.
-template <class Action>
-void now_or_in_a_graph(const Action& action) {
-  const auto run = [action] {
-    const emulation::DeviceAccess access;
-    action();
-  };
-  capturing() ? record(run) : run();
-}
-
-}  // namespace
 
 void* system_allocate(Device device, std::size_t bytes) {
   if (device == Device::cuda && !cuda_available())
@@ -88,17 +74,15 @@ void copy(Device to, void* target, Device from, const void* source, std::size_t 
   if (to == Device::cpu && from == Device::cpu) return host_copy(target, source, bytes);
   if (bytes == 0) return;
   if (to == Device::cpu) before_wait("a copy to the host");
-  if (from == Device::cpu) refuse_in_capture("a copy from the host");
-  now_or_in_a_graph([=] { host_copy(target, source, bytes); });
+  const emulation::DeviceAccess access;
+  host_copy(target, source, bytes);
 }
 
 void zero(Device device, void* target, std::size_t bytes) {
   if (bytes == 0) return;
-  if (device == Device::cpu) {
-    std::memset(target, 0, bytes);
-    return;
-  }
-  now_or_in_a_graph([=] { std::memset(target, 0, bytes); });
+  if (device == Device::cpu) return (void)std::memset(target, 0, bytes);
+  const emulation::DeviceAccess access;
+  std::memset(target, 0, bytes);
 }
 
 }  // namespace memory

@@ -5,7 +5,6 @@
 #include "engine/cuda/launch.h"
 
 #ifdef __CUDACC__
-#include "engine/cuda/capture.h"
 #include "engine/cuda/device_guard.h"
 #endif
 
@@ -66,7 +65,7 @@ void launch_kernel(const char* name, const void* kernel, const Grid& grid, void*
                              std::to_string(grid.shared_bytes) +
                              " bytes of shared memory failed: " + cudaGetErrorString(error));
   }
-  if (!waits_for_each_kernel() || capturing()) return;
+  if (!waits_for_each_kernel()) return;
   if (const cudaError_t error = cudaStreamSynchronize(config.stream); error != cudaSuccess)
     throw std::runtime_error(std::string(name) + ": the kernel failed: " + cudaGetErrorString(error));
 }

@@ -13,7 +13,6 @@
 #include <cuda_runtime.h>
 #else
 #include "emulation/cuda_emulation.h"
-#include "engine/cuda/capture.h"
 #endif
 
 // Loops over arrays of a thread are unrolled, or the arrays would lie in memory and not in registers. Only nvcc knows
@@ -78,8 +77,7 @@ void launch(const char* name, void (*kernel)(Params), const Grid& grid, const Pa
   launch_kernel(name, reinterpret_cast<const void*>(kernel), grid, const_cast<Params*>(&params));
 #else
   const dim3 blocks = checked_blocks(name, grid.blocks);
-  const auto run = [=] { emulation::run(name, blocks, grid.threads, grid.shared_bytes, [&] { kernel(params); }); };
-  capturing() ? record(run) : run();
+  emulation::run(name, blocks, grid.threads, grid.shared_bytes, [&] { kernel(params); });
 #endif
 }
 

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <string>
 
-#include "engine/cuda/capture.h"
 #include "engine/where.h"
 
 namespace foldgrad {
@@ -24,15 +23,10 @@ NoHostWait::~NoHostWait() { --scopes; }
 std::int64_t host_waits() { return waits; }
 
 void before_wait(const char* what) {
-  refuse_in_capture(what);
   refuse_in_scopes(what);
   ++waits;
 }
 
-void before_system_allocation() {
-  constexpr const char* kWhat = "memory of the device that no cache has";
-  refuse_in_capture(kWhat);
-  refuse_in_scopes(kWhat);
-}
+void before_system_allocation() { refuse_in_scopes("memory of the device that no cache has"); }
 
 }  // namespace foldgrad

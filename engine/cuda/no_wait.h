@@ -1,13 +1,13 @@
-// Where the host waits for the device, which a step of training must not do: meanwhile the device runs dry.
+// Finds where the host waits for the device, for tests: a training step must not, or the device would run dry.
 //
 //   {
 //     const NoHostWait scope;
 //     trainer.step();  // throws HostWait: "host wait: a copy to the host at encoder.layers.0"
 //   }
 //
-// What waits is a copy to the host, a copy to the device that finds the staging memory full (upload_cudart.cu), and
-// cuda_synchronize(). A scope also refuses memory that no cache has: to ask the device for it may wait, and cannot be
-// captured. So one step must have gone before, of the same shapes.
+// The host waits in a copy to the host, in a copy to the device that finds the staging memory full (upload_cudart.cu),
+// and in cuda_synchronize(). A scope also refuses memory that no cache has, since asking the device for it may wait. So
+// a step of the same shapes must have gone before.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -18,7 +18,7 @@ class HostWait : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
-// While one lives, what waits throws HostWait instead, in this thread.
+// While one lives, a wait of this thread throws HostWait instead.
 class NoHostWait {
  public:
   NoHostWait();
@@ -27,10 +27,10 @@ class NoHostWait {
   NoHostWait& operator=(const NoHostWait&) = delete;
 };
 
-// Of this process so far.
+// Waits of this process so far.
 std::int64_t host_waits();
 
-// For engine/cuda: call them before waiting, and before asking the system for memory of the device.
+// For engine/cuda: to be called before waiting, and before asking the system for memory of the device.
 void before_wait(const char* what);
 void before_system_allocation();
 

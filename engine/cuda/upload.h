@@ -4,8 +4,7 @@
 
 namespace foldgrad {
 
-// The source may be changed as soon as this returns. Throws std::runtime_error when the copy fails, and cannot
-// be captured.
+// The source may be changed as soon as this returns. Throws std::runtime_error when the copy fails.
 void upload(void* target, const void* source, std::size_t bytes);
 
 }  // namespace foldgrad

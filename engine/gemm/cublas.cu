@@ -24,8 +24,8 @@ cublasHandle_t make_handle() {
   cublasHandle_t handle;
   check(cublasCreate(&handle), "cublasCreate");
   check(cublasSetStream(handle, cuda_stream()), "cublasSetStream");
-  // A workspace of our own, after the stream, which resets it: inside a captured graph cuBLAS would otherwise allocate.
-  constexpr std::size_t kWorkspace = std::size_t(32) << 20;  // NVIDIA's recommendation for Hopper
+  // After the stream, which resets the workspace. The size is what NVIDIA recommends for Hopper.
+  constexpr std::size_t kWorkspace = std::size_t(32) << 20;
   check(cublasSetWorkspace(handle, memory::system_allocate(Device::cuda, kWorkspace), kWorkspace),
         "cublasSetWorkspace");
   // Without it partial sums of bf16 products may be combined in bf16.

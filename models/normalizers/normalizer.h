@@ -83,8 +83,7 @@ class Normalizer {
   // Named SITE.weight, SITE.bias and the like. They live as long as the normalizer.
   virtual std::vector<Parameter*> parameters() { return {}; }
 
-  // Live buffers: what is written into these tensors is what the next step uses. On CUDA, steps of training are
-  // captured and replayed without forward(), unless a tensor of a state lies on the host: so has one that counts there.
+  // Live buffers: what is written into these tensors is what the next step uses.
   virtual NamedTensors state() const { return {}; }
   // Those of them that are running estimates and that inference uses: run_mean, run_var, phi.
   NamedTensors statistics() const;

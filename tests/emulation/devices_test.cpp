@@ -150,24 +150,6 @@ TEST_F(EmulatedDevices, OutOfMemoryNamesTheHolders) {
   EXPECT_THROW(memory::allocate(Device::cuda, 4 * kMiB), OutOfMemory);
 }
 
-// Blocks taken from a reserve belong to their owner, free ones to nobody.
-TEST_F(EmulatedDevices, OutOfMemoryNamesWhatReservesKeep) {
-  memory::release_cache(Device::cuda);
-  emulation::set_devices({{.devices = 2}, bytes_on(0) + (std::size_t(8) << 20)});
-  constexpr std::size_t kMiB = std::size_t(1) << 20;
-  const std::shared_ptr<void> weights = memory::allocate(Device::cuda, kMiB);
-  const memory::Reserve reserve;
-  const memory::Reserve::Use use(reserve);
-  Tape tape;
-  const Tape::Scope scope(tape, "encoder");
-  const std::shared_ptr<void> held = memory::allocate(Device::cuda, 2 * kMiB);
-  memory::allocate(Device::cuda, 3 * kMiB);  // gives it back, to the reserve
-  EXPECT_EQ(message_of([] { memory::allocate(Device::cuda, 4 * kMiB); }),
-            "memory: the GPU has no 4194304 bytes left; 6.0 MiB of it are held by\n        3.0 MiB  nobody: kept for "
-            "captured graphs\n        2.0 MiB  encoder\n        1.0 MiB  outside of layers: parameters, optimizer, "
-            "inputs");
-}
-
 TEST_F(EmulatedDevices, TheTableOfHoldersEnds) {
   memory::release_cache(Device::cuda);
   emulation::set_devices({{.devices = 2}, bytes_on(0) + 15 * 1024});

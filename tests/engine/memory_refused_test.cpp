@@ -42,21 +42,6 @@ TEST(MemoryRefused, GivingBackNeedsNoMemory) {
   EXPECT_EQ(statistics(Device::cpu).cached, 0u);
 }
 
-// A reserve must note what is given to it. Without memory for that the block is lost, but not given to another.
-TEST(MemoryRefused, AReserveLosesWhatItCannotNote) {
-  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
-  std::shared_ptr<void> block = allocate(Device::cuda, 1000);
-  static const void* lost;  // outlives the test, for the leak detector, to which a lost block is a leak
-  lost = block.get();
-  const Reserve reserve;
-  const Reserve::Use use(reserve);
-  refuse = true;
-  block.reset();
-  refuse = false;
-  block = allocate(Device::cuda, 1000);
-  EXPECT_NE(block.get(), lost);
-}
-
 TEST(MemoryRefused, IsOutOfMemory) { EXPECT_THROW(allocate(Device::cpu, std::size_t(1) << 62), OutOfMemory); }
 
 }  // namespace

@@ -63,10 +63,8 @@ Recorder::Phase* Recorder::phase_of(std::int64_t update) {
   return nullptr;
 }
 
-bool Recorder::begin(std::int64_t update) {
-  const bool recorded = phase_of(update) != nullptr;
-  if (!phases_.empty()) watch(recorded);
-  return recorded;
+void Recorder::begin(std::int64_t update) {
+  if (!phases_.empty()) watch(phase_of(update) != nullptr);
 }
 
 void Recorder::end(std::int64_t update) {

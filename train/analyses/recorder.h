@@ -22,7 +22,7 @@ class Recorder final : public UpdateObserver {
 
   // In its phases every normalizer's records are read from the device at the end of an update. What was recorded of
   // this update and later ones before is forgotten.
-  bool begin(std::int64_t update) override;
+  void begin(std::int64_t update) override;
   void end(std::int64_t update) override;
 
   // Goes on behind `update` with what save() wrote. Returns warnings about files that cannot be gone on with.

@@ -15,11 +15,9 @@ RoundedWeights::RoundedWeights(const std::vector<Parameter*>& parameters) : para
 
 void RoundedWeights::refresh() const {
   const Device device = parameters_[0]->value.device();
-  const Tensor numbers = Tensor::zeros({kGroupNumbers}, DType::f64, device);
   std::vector<UpdatedTensor<float>> tensors;
   for (const Parameter* p : parameters_)
-    tensors.push_back({p->value.data<float>(), nullptr, nullptr, nullptr, p->value.size(), numbers.data<double>(),
-                       values_.at(p).data<bf16>()});
+    tensors.push_back({p->value.data<float>(), nullptr, nullptr, nullptr, p->value.size(), values_.at(p).data<bf16>()});
   FOLDGRAD_RUN(device, update, tensors, RoundRule<float>{}, nullptr);
 }
 

@@ -41,8 +41,7 @@ class Task {
   // How many Examples an epoch has; 0: there are no epochs.
   virtual std::int64_t batches_per_epoch() const { return 0; }
   virtual void seek(DataCursor cursor) = 0;
-  // The sum over the examples, of shape []; recorded on the pass's tape, on the model's device. Of the examples it
-  // depends on the inputs alone: on CUDA it is captured, and replayed with others of the same shapes (step_graphs.h).
+  // The sum over the examples, of shape []; recorded on the pass's tape, on the model's device.
   virtual Var loss(const Examples& examples, const ForwardPass& pass) = 0;
 
   // Of model() or a copy of it, as it is, on data that it does not learn from. Another thread may validate a copy while

@@ -23,7 +23,6 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
   if (options.average_decay != 0)
     average_.emplace(parameters_, options.average_decay,
                      options.average_statistics ? task.model().statistics() : NamedTensors());
-  if (options.graphs && options.accumulate == 1 && StepGraphs::can_capture(task.model())) graphs_.emplace(parameters_);
   if (options.dtype == DType::bf16) {
     rounded_.emplace(parameters_);
     optimizer_.round_into(rounded_->values());
@@ -33,83 +32,48 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
 
 void Trainer::step() { records_.push_back(update(tape_)); }
 
-Trainer::Record Trainer::update(Tape& tape, bool eager) {
-  if (observer_ && observer_->begin(updates() + 1)) eager = true;
+Trainer::Record Trainer::update(Tape& tape) {
+  if (observer_) observer_->begin(updates() + 1);
   std::vector<Examples> batches;
-  Record record{{}, {}, 0, 0};
+  Record record;
   for (std::int64_t k = 0; k < options_.accumulate; ++k) {
     batches.push_back(task_.next());
     record.weight += batches.back().weight;
     record.work += batches.back().work;
   }
-  write_numbers(batches, record.weight);
-  if (graphs_ && !eager) {
-    Examples& batch = batches[0];
-    record.losses = graphs_->run(batch.inputs, [&](const NamedTensors& inputs) {
-      return compute({{inputs, batch.weight, batch.work}}, tape);
-    });
-  } else {
-    record.losses = compute(batches, tape);
-  }
-  record.gradient_norm = record.losses.back();
-  record.losses.pop_back();
-  optimizer_.count_step();
-  if (observer_) observer_->end(updates());
-  return record;
-}
-
-void Trainer::write_numbers(const std::vector<Examples>& batches, std::int64_t weight) {
-  const std::int64_t n = optimizer_.steps();
-  std::vector<double> numbers{1 / double(weight)};
-  for (std::size_t k = 0; k < batches.size(); ++k) {
-    const auto random_step = std::uint32_t(n * options_.accumulate + std::int64_t(k));
-    numbers.insert(numbers.end(), {double(random_step), double(batches[k].weight)});
-  }
-  const std::vector<double> rates = optimizer_.next_numbers(schedule_.lr(n));
-  numbers.insert(numbers.end(), rates.begin(), rates.end());
-  const Tensor written = Tensor::of({std::int64_t(numbers.size())}, numbers);
-  if (!numbers_.defined()) numbers_ = Tensor::empty(written.shape(), DType::f64, task_.model().device());
-  numbers_.copy_from(written);
-}
-
-Tensor Trainer::number(std::int64_t i) const { return numbers_.slice(i, i + 1).reshape(Shape{}); }
-
-std::vector<Tensor> Trainer::compute(const std::vector<Examples>& batches, Tape& tape) {
-  const std::int64_t n = optimizer_.steps(), before_rates = 1 + 2 * options_.accumulate;
-  std::vector<Tensor> results;
-  tape.clear();  // of what a capture that was refused has left
-  tape.lend_rounded(rounded_ ? &rounded_->values() : nullptr);
   for (Parameter* p : parameters_) p->zero_grad();
-  for (std::int64_t k = 0; k < options_.accumulate; ++k) {
-    std::vector<Var> penalties;
-    const Tensor step = number(1 + 2 * k), weight = number(2 + 2 * k);
-    const ForwardPass pass{.tape = tape,
-                           .dtype = options_.dtype,
-                           .training = true,
-                           .seed = options_.seed,
-                           .step = std::uint32_t(n * options_.accumulate + k),
-                           .step_at = step.device() == Device::cuda ? step.data<double>() : nullptr,
-                           .penalties = &penalties};
-    const Var loss = task_.loss(batches[k], pass);
-    const auto in_loss = [&](const Tensor& t) { return cast(tape.constant(t), loss.dtype()); };
-    Var total = loss;
-    for (const Var& penalty : penalties) {
-      const Var of_weight = cast(penalty, loss.dtype());
-      const Var of_batch = mul(of_weight, in_loss(weight));  // [TRN-2]
-      total = add(total, of_batch);
-    }
-    tape.backward(total, in_loss(number(0)).value());  // [TRN-1]
-    results.push_back(loss.value());
-    tape.clear();
-  }
+  for (std::int64_t k = 0; k < options_.accumulate; ++k)
+    record.losses.push_back(compute(batches[k], updates() * options_.accumulate + k, record.weight, tape));
   if (options_.agc > 0) clip_adaptively(clipped_adaptively_, options_.agc);
   // Also without clipping: the norm reveals gradients that are not finite before they spoil the parameters.
   const GradientClip clip =
       clip_by_norm(parameters_, options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity());
-  results.push_back(clip.norm);
-  optimizer_.update(numbers_.slice(before_rates, numbers_.size()), options_.clip > 0 ? clip.factor : Tensor());
+  record.gradient_norm = clip.norm;
+  optimizer_.step(schedule_.lr(updates()), options_.clip > 0 ? clip.factor : Tensor());
   if (average_) average_->update();
-  return results;
+  if (observer_) observer_->end(updates());
+  return record;
+}
+
+Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape) {
+  tape.clear();
+  tape.lend_rounded(rounded_ ? &rounded_->values() : nullptr);
+  std::vector<Var> penalties;
+  const ForwardPass pass{.tape = tape,
+                         .dtype = options_.dtype,
+                         .training = true,
+                         .seed = options_.seed,
+                         .step = std::uint32_t(random_step),
+                         .penalties = &penalties};
+  const Var loss = task_.loss(batch, pass);
+  Var total = loss;
+  for (const Var& penalty : penalties) {
+    const Var of_weight = cast(penalty, loss.dtype());
+    const Var of_batch = scale(of_weight, double(batch.weight));  // [TRN-2]
+    total = add(total, of_batch);
+  }
+  tape.backward(total, Tensor::full({}, 1 / double(total_weight), loss.dtype(), loss.device()));  // [TRN-1]
+  return loss.value();
 }
 
 std::vector<std::string> Trainer::check() {
@@ -144,7 +108,6 @@ TrainingReport Trainer::report() {
   report.work = sums_.work;
   report.loss = sums_.loss / double(sums_.weight);
   report.seconds = sums_.seconds;
-  if (graphs_ && graphs_->refusal() != told_refusal_) report.refused_capture = told_refusal_ = graphs_->refusal();
   sums_ = {};
   return report;
 }
@@ -189,7 +152,7 @@ std::string Trainer::checked_update() {
   Tape tape;
   tape.check_finite(number);
   try {
-    update(tape, /*eager=*/true);
+    update(tape);
   } catch (const std::runtime_error& e) {
     return e.what();
   }

@@ -24,7 +24,6 @@
 #include "train/loop/optimizer/weight_average.h"
 #include "train/loop/rounded_weights.h"
 #include "train/loop/schedule.h"
-#include "train/loop/step_graphs.h"
 #include "train/loop/task.h"
 #include "train/loop/update_observer.h"
 
@@ -48,7 +47,6 @@ struct TrainerOptions {
   std::uint64_t seed = 1;          // of dropout
   DType dtype = DType::f32;        // of activations
   OnNan on_nan = OnNan::abort;
-  bool graphs = true;               // on CUDA: steps are captured and replayed (step_graphs.h)
   double average_decay = 0;         // of the moving average of weights; 0: there is none
   bool average_statistics = false;  // of the normalizers' running statistics too [AVG-3]
 };
@@ -77,7 +75,6 @@ struct TrainingReport {
   std::int64_t weight = 0, work = 0;
   double seconds = 0;
   std::vector<std::string> failures;  // skipped or rolled back: what Diverged would have said
-  std::string refused_capture = {};   // why steps stay eager that would have been graphs; said once
 
   double work_per_second() const { return double(work) / seconds; }
 };
@@ -106,8 +103,7 @@ class Trainer {
   std::vector<std::string> check();
 
   std::int64_t updates() const { return optimizer_.steps(); }
-  const StepGraphs* graphs() const { return graphs_ ? &*graphs_ : nullptr; }  // null where each step is run eagerly
-  WeightAverage* average() { return average_ ? &*average_ : nullptr; }        // null without average_decay
+  WeightAverage* average() { return average_ ? &*average_ : nullptr; }  // null without average_decay
 
   // Of a report, what check() or report() has seen.
   TrainingState snapshot() const;
@@ -120,14 +116,12 @@ class Trainer {
   struct Record {
     std::vector<Tensor> losses;  // of each batch, a sum
     Tensor gradient_norm;
-    std::int64_t weight, work;
+    std::int64_t weight = 0, work = 0;
   };
 
-  Record update(Tape& tape, bool eager = false);
-  // What of an update runs on the model's device, and nothing else: results are the losses, and behind them the norm.
-  std::vector<Tensor> compute(const std::vector<Examples>& batches, Tape& tape);
-  void write_numbers(const std::vector<Examples>& batches, std::int64_t weight);
-  Tensor number(std::int64_t i) const;
+  Record update(Tape& tape);
+  // Returns the sum of a batch's losses and adds its gradients, divided by the weight of all batches of the update.
+  Tensor compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape);
   std::size_t first_failure() const;  // among the records; as many as there are when all are finite
   std::string checked_update();       // makes it, and tells what was not finite
   std::string mend(std::size_t failed);
@@ -140,11 +134,6 @@ class Trainer {
   TrainerOptions options_;
   std::vector<Parameter*> parameters_, clipped_adaptively_;
   Tape tape_;
-  // What changes from step to step, f64 on the model's device: the reciprocal of the weight of all batches; of each
-  // batch the step of its random numbers and its weight; the optimizer's.
-  Tensor numbers_;
-  std::optional<StepGraphs> graphs_;
-  std::string told_refusal_;
   UpdateObserver* observer_ = nullptr;
   std::optional<WeightAverage> average_;
   std::optional<RoundedWeights> rounded_;  // in bf16

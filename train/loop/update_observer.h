@@ -1,4 +1,4 @@
-// Who looks at a trainer's updates. What is trained must not depend on it.
+// Callback interface around each update of a trainer. Training must not depend on it.
 #pragma once
 #include <cstdint>
 
@@ -8,9 +8,8 @@ namespace foldgrad {
 class UpdateObserver {
  public:
   virtual ~UpdateObserver() = default;
-  // Whether it must see the update's operations, which then are not replayed from a graph.
-  virtual bool begin(std::int64_t update) = 0;
-  virtual void end(std::int64_t update) = 0;  // only where it did not throw
+  virtual void begin(std::int64_t update) = 0;
+  virtual void end(std::int64_t update) = 0;  // not called when the update throws
 };
 
 }  // namespace foldgrad

@@ -39,8 +39,6 @@ void RunLogger::started(std::int64_t step, Task& task, const ExperimentConfig& c
 }
 
 void RunLogger::trained(const TrainingReport& r, const std::string& unit_of_work) {
-  if (!r.refused_capture.empty())
-    terminal_.warn(fmt::format("this step is not run as a CUDA graph, which would be faster: {}", r.refused_capture));
   const std::string speed = fmt::format("{:.0f} {}/s", r.work_per_second(), unit_of_work);
   terminal_.set_status(fmt::format("loss {:.4f}  {}", r.loss, speed));
   terminal_.print(fmt::format("step {:>6}/{}  loss {:7.4f}  gradient {:7.3f}  lr {:.2e}  {}", r.updates, steps_, r.loss,

@@ -82,18 +82,6 @@ class OpaqueGain final : public Normalizer {
   Parameter slope_;
 };
 
-// BoundedGain, but every pass waits for the device.
-class ReadingGain final : public BoundedGain {
- public:
-  using BoundedGain::BoundedGain;
-
- private:
-  Var forward(const Var& x, const NormContext& context) override {
-    (void)x.value().to(Device::cpu);
-    return BoundedGain::forward(x, context);
-  }
-};
-
 class RegisteredNormalizer : public TinyRun {
  protected:
   static void SetUpTestSuite() {
@@ -101,14 +89,13 @@ class RegisteredNormalizer : public TinyRun {
     register_normalizer({{"bounded", Inference::affine, "a gain between 0 and 2", {slope}}, make<BoundedGain>});
     register_normalizer(
         {{"bounded_rms", Inference::online, "bounded, of unit mean square", {slope}}, make<BoundedRms>});
-    register_normalizer({{"reading", Inference::affine, "bounded, but slow", {slope}}, make<ReadingGain>});
     register_normalizer({{"opaque", Inference::online, "a gain between 0 and 1", {}}, make<OpaqueGain>});
     register_normalizer({{"silent", Inference::affine, "offline, it says, but not how", {}}, make<OpaqueGain>});
     register_normalizer({{"boastful", Inference::online, "offline, unlike what it says", {slope}}, make<BoundedGain>});
   }
-  std::string train(const std::string& norm, const std::string& device = "cpu") {
+  std::string train(const std::string& norm) {
     TrainOptions options;
-    options.device = device;
+    options.device = "cpu";
     options.config = files_ / "config.toml";
     options.data_directory = files_.path();
     options.out = files_ / norm;
@@ -129,21 +116,6 @@ TEST_F(RegisteredNormalizer, IsTrainedByItsNameInAConfiguration) {
     for (float slope : slopes) EXPECT_NEAR(slope, 0.5, 0.1);  // five updates of at most some 0.01
     EXPECT_NE(slopes, std::vector<float>(slopes.size(), 0.5f)) << norm->site();
   }
-}
-
-// Such a step cannot become a CUDA graph; who wrote the normalizer is to learn why training is slow.
-TEST_F(RegisteredNormalizer, ThatReadsTheDeviceIsToldSoOnce) {
-  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
-  ::testing::internal::CaptureStderr();
-  train("reading", cuda_is_emulated() ? "emulated" : "cuda");
-  const std::string said = ::testing::internal::GetCapturedStderr();
-  const std::string warning =
-      "warning: this step is not run as a CUDA graph, which would be faster: capture: a copy to the host at "
-      "encoder.layers.0.self_attn_layer_norm cannot be captured\n";
-  const std::size_t at = said.find(warning);
-  ASSERT_NE(at, std::string::npos) << said;
-  EXPECT_FALSE(contains(said.substr(at + warning.size()), "CUDA graph")) << said;
-  EXPECT_FALSE(contains(said.substr(0, at), "CUDA graph")) << said;
 }
 
 TEST_F(RegisteredNormalizer, IsVerifiedAndFolded) {

@@ -78,36 +78,12 @@ void Optimizer::check_update(const Tensor& gradient_scale) const {
 }
 
 void Optimizer::step(double lr, const Tensor& gradient_scale) {
-  check_update(gradient_scale);
-  const std::vector<double> numbers = next_numbers(lr);
-  run(Tensor::of({std::int64_t(numbers.size())}, numbers, like().device()), gradient_scale);
-  count_step();
-}
-
-std::vector<double> Optimizer::next_numbers(double lr) const {
   FOLDGRAD_CHECK(lr >= 0 && std::isfinite(lr), "{}: lr must be finite and at least 0, got {}", name_, lr);
-  const double t = double(steps_ + 1);
-  std::vector<double> numbers;
-  for (const auto& [weight_decay, lr_scale] : groups_) {
-    double rate = lr, decay = weight_decay, root_scale = 1;
-    with_adam(rule_, [&](const auto& adam) {
-      const double correction1 = 1 - std::pow(adam.beta1, t);
-      const double correction2 = std::sqrt(1 - std::pow(adam.beta2, t));
-      const bool fairseq = std::holds_alternative<Adam>(rule_);
-      rate = lr / correction1 * (fairseq ? correction2 : 1);  // [ADAM-3, ADAM-4]
-      decay = weight_decay * lr * lr_scale;
-      root_scale = fairseq ? 1 : 1 / correction2;
-    });
-    numbers.insert(numbers.end(), {rate * lr_scale, decay, root_scale});
-  }
-  return numbers;
-}
-
-void Optimizer::update(const Tensor& numbers, const Tensor& gradient_scale) const {
-  check_operand(name_, "the numbers of a step", numbers, {std::int64_t(groups_.size()) * kGroupNumbers}, DType::f64,
-                like(), "the first parameter");
   check_update(gradient_scale);
-  run(numbers, gradient_scale);
+  const double* scale = gradient_scale.defined() ? gradient_scale.data<double>() : nullptr;
+  for (std::size_t group = 0; group < groups_.size(); ++group)
+    like().dtype() == DType::f32 ? update<float>(group, lr, scale) : update<double>(group, lr, scale);
+  ++steps_;
 }
 
 void Optimizer::round_into(const RoundedValues& rounded) {
@@ -119,30 +95,35 @@ void Optimizer::zero_grad() {
   for (Slot& slot : slots_) slot.parameter->zero_grad();
 }
 
-void Optimizer::run(const Tensor& numbers, const Tensor& gradient_scale) const {
-  const double* scale = gradient_scale.defined() ? gradient_scale.data<double>() : nullptr;
-  like().dtype() == DType::f32 ? run_as<float>(numbers, scale) : run_as<double>(numbers, scale);
-}
-
 template <class T>
-void Optimizer::run_as(const Tensor& numbers, const double* scale) const {
+void Optimizer::update(std::size_t group, double lr, const double* scale) const {
+  const auto data = [](const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; };
   std::vector<UpdatedTensor<T>> tensors;
   tensors.reserve(slots_.size());
-  const auto data = [](const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; };
   for (const Slot& s : slots_)
-    tensors.push_back({data(s.parameter->value), data(s.parameter->grad), data(s.first), data(s.second),
-                       s.parameter->value.size(), numbers.data<double>() + s.group * kGroupNumbers,
-                       s.rounded.defined() ? s.rounded.data<bf16>() : nullptr});
+    if (s.group == group)
+      tensors.push_back({data(s.parameter->value), data(s.parameter->grad), data(s.first), data(s.second),
+                         s.parameter->value.size(), s.rounded.defined() ? s.rounded.data<bf16>() : nullptr});
   const auto with = [&](const auto& rule) { FOLDGRAD_RUN(like().device(), update, tensors, rule, scale); };
-  with_adam(rule_, [&](const auto& adam) { with(AdamRule<T>{T(1 - adam.beta1), T(1 - adam.beta2), T(adam.eps)}); });
+  const auto [weight_decay, lr_scale] = groups_[group];
+  with_adam(rule_, [&](const auto& adam) {
+    const double t = double(steps_ + 1);
+    const double correction1 = 1 - std::pow(adam.beta1, t);
+    const double correction2 = std::sqrt(1 - std::pow(adam.beta2, t));
+    const bool fairseq = std::holds_alternative<Adam>(rule_);
+    const double rate = lr / correction1 * (fairseq ? correction2 : 1) * lr_scale;  // [ADAM-3, ADAM-4]
+    const double root_scale = fairseq ? 1 : 1 / correction2, decay = weight_decay * lr * lr_scale;
+    with(AdamRule<T>{T(1 - adam.beta1), T(1 - adam.beta2), T(adam.eps), T(rate), T(root_scale), T(decay)});
+  });
   const auto* sgd = std::get_if<Sgd>(&rule_);
   if (!sgd) return;
+  const T momentum = T(sgd->momentum), rate = T(lr * lr_scale), decay = T(weight_decay);
   if (sgd->momentum == 0)
-    with(SgdRule<T, SgdForm::plain>{0});
+    with(SgdRule<T, SgdForm::plain>{momentum, rate, decay});
   else if (sgd->nesterov)
-    with(SgdRule<T, SgdForm::nesterov>{T(sgd->momentum)});
+    with(SgdRule<T, SgdForm::nesterov>{momentum, rate, decay});
   else
-    with(SgdRule<T, SgdForm::momentum>{T(sgd->momentum)});
+    with(SgdRule<T, SgdForm::momentum>{momentum, rate, decay});
 }
 
 NamedTensors Optimizer::state() const {

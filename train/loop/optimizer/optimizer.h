@@ -54,12 +54,6 @@ class Optimizer {
   // gives it; undefined for 1. Throws std::invalid_argument, before anything has changed, when a parameter has no
   // gradient, or one that does not fit, and for a negative lr or one that is not finite.
   void step(double lr, const Tensor& gradient_scale = {});
-  // The same in three parts, the second of which can be captured (engine/cuda/graph.h) and replayed in later steps:
-  // what the next step has for itself (rates, decays, Adam's corrections); the update, with these numbers in a vector
-  // on the parameters' device; its count.
-  std::vector<double> next_numbers(double lr) const;
-  void update(const Tensor& numbers, const Tensor& gradient_scale = {}) const;
-  void count_step() { ++steps_; }
   std::int64_t steps() const { return steps_; }
   // From now on every update also writes the values rounded to bf16, of the parameters that are in here.
   void round_into(const RoundedValues& rounded);
@@ -85,9 +79,8 @@ class Optimizer {
   };
   void add(Parameter* parameter);
   void check_update(const Tensor& gradient_scale) const;
-  void run(const Tensor& numbers, const Tensor& gradient_scale) const;
   template <class T>
-  void run_as(const Tensor& numbers, const double* scale) const;
+  void update(std::size_t group, double lr, const double* scale) const;
   const Tensor& like() const { return slots_[0].parameter->value; }
 
   Rule rule_;

@@ -9,9 +9,9 @@ void update_cpu(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, 
     const PieceRange range(piece, tensor.size);
     const UpdatedTensor<T> t = tensor;  // local copies: through references they could alias what is written
     const Rule f = rule;
-    const StepFactors<T> factors(tensor, scale);
+    const T gradient_scale = scale ? T(*scale) : T(1);
 #pragma omp simd
-    for (std::int64_t i = range.begin; i < range.end; ++i) f(t, i, factors);
+    for (std::int64_t i = range.begin; i < range.end; ++i) f(t, i, gradient_scale);
     if (!t.rounded) return;
 #pragma omp simd
     for (std::int64_t i = range.begin; i < range.end; ++i) t.rounded[i] = bf16(float(t.value[i]));

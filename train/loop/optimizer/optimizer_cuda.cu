@@ -8,14 +8,14 @@ namespace {
 // Elements i ... i + N - 1.
 template <int N, class Rule, class T>
 __device__ __forceinline__ void update_pack(const Rule& rule, const UpdatedTensor<T>& tensor, std::int64_t i,
-                                            const StepFactors<T>& factors) {
+                                            T gradient_scale) {
   OperandPacks<N> packs;
   UpdatedTensor<T> t = tensor;
   FetchElements<N> fetch{packs, i, 0, true};
   t.operands(fetch);
   FOLDGRAD_UNROLL
   for (int e = 0; e < N; ++e) {
-    rule(t, e, factors);
+    rule(t, e, gradient_scale);
     t.rounded[e] = bf16(float(t.value[e]));
   }
   UpdatedTensor<T> results = tensor;
@@ -32,13 +32,13 @@ struct UpdatePiece {
   __device__ void operator()(const UpdatedTensor<T>& t, std::int64_t piece, std::int64_t) const {
     constexpr int N = kPackSize<T>;
     const PieceRange range(piece, t.size);
-    const StepFactors<T> factors(t, scale);
+    const T gradient_scale = scale ? T(*scale) : T(1);
     const bool packed = aligned_for_packs(16, t.value, t.grad, t.first, t.second, t.rounded);
     const std::int64_t packs = packed ? (range.end - range.begin) / N : 0;
     for (std::int64_t k = threadIdx.x; k < packs; k += blockDim.x)
-      update_pack<N>(rule, t, range.begin + k * N, factors);
+      update_pack<N>(rule, t, range.begin + k * N, gradient_scale);
     for (std::int64_t i = range.begin + packs * N + threadIdx.x; i < range.end; i += blockDim.x)
-      update_pack<1>(rule, t, i, factors);
+      update_pack<1>(rule, t, i, gradient_scale);
   }
 };
 static_assert(kPieceElements % kPackSize<float> == 0);

@@ -6,7 +6,8 @@
 
 namespace foldgrad {
 
-WeightAverage::WeightAverage(const std::vector<Parameter*>& parameters, double decay, const NamedTensors& statistics) {
+WeightAverage::WeightAverage(const std::vector<Parameter*>& parameters, double decay, const NamedTensors& statistics)
+    : decay_(decay) {
   FOLDGRAD_CHECK(decay >= 0 && decay < 1, "weight_average: decay must be at least 0 and below 1, got {}", decay);
   FOLDGRAD_CHECK(!parameters.empty(), "weight_average: there are no parameters");
   const Parameter& first = *parameters[0];
@@ -14,7 +15,6 @@ WeightAverage::WeightAverage(const std::vector<Parameter*>& parameters, double d
                  "weight_average: {} must be f32 or f64, got {}", first.name, describe(first.value));
   for (const Parameter* p : parameters) add(p->name, p->value);
   for (const auto& [name, tensor] : statistics) add(name, tensor);
-  numbers_ = Tensor::of<double>({kGroupNumbers}, {1 - decay, 0, 1}, first.value.device());
 }
 
 void WeightAverage::add(const std::string& name, const Tensor& value) {
@@ -30,9 +30,8 @@ void WeightAverage::update_as() const {
   std::vector<UpdatedTensor<T>> tensors;
   tensors.reserve(averaged_.size());
   for (const Averaged& a : averaged_)
-    tensors.push_back(
-        {a.average.data<T>(), a.value.data<T>(), nullptr, nullptr, a.value.size(), numbers_.data<double>()});
-  FOLDGRAD_RUN(averaged_[0].average.device(), update, tensors, AverageRule<T>{}, nullptr);
+    tensors.push_back({a.average.data<T>(), a.value.data<T>(), nullptr, nullptr, a.value.size()});
+  FOLDGRAD_RUN(averaged_[0].average.device(), update, tensors, AverageRule<T>{T(1 - decay_)}, nullptr);
 }
 
 void WeightAverage::update() { averaged_[0].average.dtype() == DType::f32 ? update_as<float>() : update_as<double>(); }

@@ -40,8 +40,8 @@ class WeightAverage {
   template <class T>
   void update_as() const;
 
+  const double decay_;
   std::vector<Averaged> averaged_;
-  Tensor numbers_;  // as an optimizer's group has them
 };
 
 // The averages in the values' place as long as this lives. Null: nothing happens.
