@@ -19,7 +19,7 @@ class SameBatch final : public Task {
   Var loss(const Examples& examples, const ForwardPass& pass) override {
     return model_->loss(to(examples.inputs, model_->device()), pass, /*label_smoothing=*/0.1);
   }
-  Validation validate(Model&) override { throw std::logic_error("a single batch validates nothing"); }
+  Validation validate() override { throw std::logic_error("a single batch validates nothing"); }
   std::string deciding_score() const override { return ""; }
   std::string unit_of_work() const override { return ""; }
   void write_companions(const std::string&) const override {}

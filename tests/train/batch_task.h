@@ -16,7 +16,7 @@ class BatchTask final : public Task {
   Var loss(const Examples& examples, const ForwardPass& pass) override {
     return model_.loss(to(examples.inputs, model_.device()), pass, label_smoothing_);
   }
-  Validation validate(Model&) override { throw std::logic_error("a task of batches validates nothing"); }
+  Validation validate() override { throw std::logic_error("a task of batches validates nothing"); }
   std::string deciding_score() const override { return ""; }
   std::string unit_of_work() const override { return "tokens"; }
   void write_companions(const std::string&) const override {}

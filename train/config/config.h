@@ -48,7 +48,6 @@ struct TrainConfig {
 struct ValidateConfig {
   std::int64_t every = 1000, beam = 5, patience = 0, max_length_b = 10;
   double length_penalty = 1, max_length_a = 1.2;
-  bool background = false;
   bool operator==(const ValidateConfig&) const = default;
 };
 

@@ -149,9 +149,6 @@ void visit_validate_keys(Validate& e, bool images, const Visitor& v) {
   if (!images) visit_beam_keys(e, v);
   v(e.patience, ConfigKey("validate", "patience", "validations",
                           "Validations without a better score before training stops; 0: never stop", at_least(0)));
-  v(e.background, ConfigKey("validate", "background", "",
-                            "Validate a copy on the host while training goes on; its outcome is taken at the next "
-                            "validation"));
 }
 
 template <class Output, class Visitor>

@@ -105,6 +105,16 @@ std::string other_family_of(const std::string& key, const std::string& family) {
   return "";
 }
 
+// validate.background, which validated in a thread of its own, is in the files of runs that were trained without it.
+void take_background(Keys& given) {
+  const auto found = given.find("validate.background");
+  if (found == given.end()) return;
+  const toml::node* value = found->second.node;
+  if (!value || value->value<bool>() != false)
+    found->second.refuse("validate.background is no longer a key: training waits for validation; remove it");
+  given.erase(found);
+}
+
 // Two keys for the same: that of updates, and that of epochs.
 void refuse_both(const Keys& given, const ExperimentConfig& config) {
   const auto refuse_beside = [&given](const char* updates, const char* epochs, std::int64_t value) {
@@ -135,6 +145,7 @@ ExperimentConfig config_of(Keys given) {
     norm_name.refuse(e.what());
   }
   take_options(given, config);
+  take_background(given);
   refuse_both(given, config);
   if (!given.empty()) {
     const auto& [key, value] = *given.begin();

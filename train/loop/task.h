@@ -44,10 +44,9 @@ class Task {
   // The sum over the examples, of shape []; recorded on the pass's tape, on the model's device.
   virtual Var loss(const Examples& examples, const ForwardPass& pass) = 0;
 
-  // Of model() or a copy of it, as it is, on data that it does not learn from. Another thread may validate a copy while
-  // this one trains: what both use is read alone. Not two threads at a time.
-  virtual Validation validate(Model& model) = 0;
-  // Whether that is the data which models are scored on in the end. Then no checkpoint is chosen by it.
+  // Scores model(), as it is, on data that it does not learn from.
+  virtual Validation validate() = 0;
+  // True if validation uses the test set. Then no checkpoint is chosen by it.
   virtual bool validates_on_test() const { return false; }
   // "the test images", for messages.
   std::string test_data() const { return "the test " + unit_of_work(); }

@@ -52,14 +52,13 @@ void RunLogger::trained(const TrainingReport& r, const std::string& unit_of_work
        {"seconds", r.seconds}});
 }
 
-void RunLogger::validated(std::int64_t step, const TimedValidation& timed) {
-  const Validation& v = timed.validation;
+void RunLogger::validated(std::int64_t step, const Validation& v, double seconds) {
   if (!std::exchange(told_signatures_, true) && !v.signatures.empty()) terminal_.print(v.signatures);
   terminal_.print(fmt::format("step {:>6}  validation: {}", step, v.short_text));
   nlohmann::ordered_json event{{"event", "validate"}, {"step", step}};
   for (const auto& [name, value] : v.scores) event[name] = value;
   for (const auto& [name, text] : v.notes) event[name] = text;
-  event["seconds"] = timed.seconds;
+  event["seconds"] = seconds;
   log(std::move(event));
 }
 

@@ -4,7 +4,6 @@
 
 #include "train/config/config.h"
 #include "train/loop/trainer.h"
-#include "train/runs/background_validation.h"
 #include "train/runs/event_log.h"
 #include "train/runs/progress.h"
 
@@ -18,7 +17,7 @@ class RunLogger {
   // `train` is that of the configuration with epochs counted.
   void started(std::int64_t step, Task& task, const ExperimentConfig& config, const TrainConfig& train);
   void trained(const TrainingReport& report, const std::string& unit_of_work);
-  void validated(std::int64_t step, const TimedValidation& timed);
+  void validated(std::int64_t step, const Validation& validation, double seconds);
   void layers(std::int64_t step, Model& model);
   void not_finite(std::int64_t step, const std::string& action, const std::string& failure);
   void diverged(std::int64_t step, const std::string& message);

@@ -83,7 +83,6 @@ CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const
       {"best",
        {{"step", state.best.step}, {"score", state.best.score}, {"loss", state.best.loss}, {"text", state.best.text}}},
       {"without_better", state.without_better},
-      {"validating", state.validating},
       {"since_report",
        {{"loss", t.since_report.loss},
         {"seconds", t.since_report.seconds},
@@ -103,7 +102,6 @@ RunState from_checkpoint(const CheckpointContents& c, const std::string& path) t
   state.best = {best.at("step").get<std::int64_t>(), best.at("score").get<double>(), best.at("loss").get<double>(),
                 best.at("text")};
   c.state.at("without_better").get_to(state.without_better);
-  state.validating = c.state.value("validating", false);                      // checkpoints of version 0.2.0 have none
   if (const auto sums = c.state.find("since_report"); sums != c.state.end())  // checkpoints of version 0.1 have none
     t.since_report = sums_of(*sums);
   return state;

@@ -28,7 +28,6 @@ struct RunState {
   TrainingState training;
   BestValidation best;
   std::int64_t without_better = 0;  // validations since the best
-  bool validating = false;          // this state, in the background: its outcome is not among those
 };
 
 // Tensors may be on any device; those of the contents are on the host.

@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <optional>
-#include <utility>
 
 #include "engine/files/atomic_file.h"
 #include "train/checkpoints/files.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/data/data_root.h"
-#include "train/runs/background_validation.h"
 #include "train/runs/lock.h"
 #include "train/runs/logger.h"
 #include "train/runs/resume.h"
@@ -39,7 +38,6 @@ class TrainingRun {
         optimizer_(optimizer_rule(train_), parameter_groups(model_, train_)),
         schedule_(schedule_options(train_)),
         trainer_(*task_, optimizer_, schedule_, trainer_options(train_)),
-        background_(*task_),
         recorder_(model_.normalizers(), record_phases(config_.record, train_.steps), run_.statistics()) {
     if (config_.validate.patience > 0 && task_->validates_on_test())
       throw ConfigError(
@@ -58,18 +56,10 @@ class TrainingRun {
   void restore(const NewestCheckpoint& from);
   void report(bool due);
   bool validate();
-  void begin_background_validation();
-  bool end_background_validation();
-  bool validated(std::int64_t step, const TimedValidation& timed);
   void save();
-  CheckpointContents contents_of_checkpoint() const;
-  void write_checkpoint(const CheckpointContents& contents, bool best);
   bool validates_at(std::int64_t step) const { return step % config_.validate.every == 0 || step == train_.steps; }
-  // In the background a validation ends early when a signal or a checkpoint wants it: patience then lasts until the
-  // update at which its outcome would have been taken, so that a run that is resumed stops where others do.
   bool out_of_patience() const {
-    return config_.validate.patience > 0 && state_.without_better >= config_.validate.patience &&
-           (!config_.validate.background || validates_at(trainer_.updates()));
+    return config_.validate.patience > 0 && state_.without_better >= config_.validate.patience;
   }
   int finish(bool stopped);
 
@@ -81,8 +71,6 @@ class TrainingRun {
   Optimizer optimizer_;
   Schedule schedule_;
   Trainer trainer_;
-  BackgroundValidation background_;
-  CheckpointContents in_background_;  // what a checkpoint of the state that is being validated there has
   Recorder recorder_;
   std::optional<RunLogger> logger_;
   RunState state_;  // all but `training`
@@ -93,7 +81,6 @@ class TrainingRun {
 int TrainingRun::train() {
   const std::int64_t steps = train_.steps;
   bool stop = false;  // a copy, so that a signal between two looks at it cannot end the run unsaved
-  if (state_.validating && validate()) save();
   while (trainer_.updates() < steps && !stop && !out_of_patience()) {
     trainer_.step();
     stop = interrupted();
@@ -104,9 +91,8 @@ int TrainingRun::train() {
     const bool report = n % config_.output.log_every == 0 || validate || save;
     if (report || stop) this->report(report);
     const bool retry = report && unsaved_;
-    if (validate || save || stop || retry) end_background_validation();
     if (validate) logger_->layers(n, model_);
-    const bool better = validate && !out_of_patience() && this->validate();
+    const bool better = validate && this->validate();
     if (save || stop || better || out_of_patience() || retry) this->save();
   }
   return finish(stop);
@@ -174,44 +160,15 @@ void TrainingRun::report(bool due) try {
   throw;
 }
 
-// Whether it is known to be the best so far.
+// Returns whether the state at hand is the best so far.
 bool TrainingRun::validate() {
-  if (config_.validate.background) {
-    begin_background_validation();
-    return trainer_.updates() >= train_.steps && end_background_validation();
-  }
-  const TimedValidation timed = [&] {
+  const std::int64_t step = trainer_.updates();
+  const auto begin = std::chrono::steady_clock::now();
+  const Validation v = [&] {
     const AveragedWeights averaged(trainer_.average());
-    return timed_validation(*task_, model_);
+    return task_->validate();
   }();
-  return validated(trainer_.updates(), timed);
-}
-
-// Its outcome is taken at the next validation, at the end, or before a later state is saved, and waited for there, so
-// that nothing depends on how fast the host is. In the meantime a checkpoint says that it is to be made again.
-void TrainingRun::begin_background_validation() {
-  state_.validating = true;
-  in_background_ = contents_of_checkpoint();
-  const AveragedWeights averaged(trainer_.average());
-  background_.begin();
-}
-
-// Whether there was one, of the state at hand, and it is the best so far. An earlier state is saved here if it was.
-bool TrainingRun::end_background_validation() {
-  if (!background_.running()) return false;
-  const CheckpointContents contents = std::exchange(in_background_, {});
-  if (!validated(contents.step, background_.end())) return false;
-  if (contents.step == trainer_.updates()) return true;
-  write_checkpoint(contents, /*best=*/true);
-  state_.best = saved_best_;  // as before if the disk refused
-  return false;
-}
-
-// Whether it is the best so far.
-bool TrainingRun::validated(std::int64_t step, const TimedValidation& timed) {
-  state_.validating = false;
-  const Validation& v = timed.validation;
-  logger_->validated(step, timed);
+  logger_->validated(step, v, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   try {
     if (!v.samples.empty()) write_file_atomically(run_.sample(step), v.samples);
     if (!v.exhibits.empty()) write_file_atomically(run_.exhibits(), v.exhibits);
@@ -227,19 +184,12 @@ bool TrainingRun::validated(std::int64_t step, const TimedValidation& timed) {
   return true;
 }
 
-CheckpointContents TrainingRun::contents_of_checkpoint() const {
-  const RunState state{trainer_.snapshot(), state_.best, state_.without_better, state_.validating};
-  return to_checkpoint(state, trainer_.updates(), config_hash(config_), logger_->offset());
-}
-
-void TrainingRun::save() {
+// When the disk refuses, this checkpoint is lost, not the training.
+void TrainingRun::save() try {
   const bool best = state_.best.step == trainer_.updates();
   if (!best) state_.best = saved_best_;  // one that was never saved is lost
-  write_checkpoint(contents_of_checkpoint(), best);
-}
-
-// When the disk refuses, this checkpoint is lost, not the training.
-void TrainingRun::write_checkpoint(const CheckpointContents& contents, bool best) try {
+  const RunState state{trainer_.snapshot(), state_.best, state_.without_better};
+  const CheckpointContents contents = to_checkpoint(state, trainer_.updates(), config_hash(config_), logger_->offset());
   recorder_.save();  // before, so that a checkpoint never lies behind what is recorded
   logger_->sync();
   save_checkpoint(run_.checkpoints(), contents,
@@ -252,7 +202,8 @@ void TrainingRun::write_checkpoint(const CheckpointContents& contents, bool best
   saved_best_ = state_.best;
   unsaved_ = false;
 } catch (const FileError& e) {
-  logger_->terminal().warn(fmt::format("no checkpoint at step {}, to be tried again: {}", contents.step, e.what()));
+  const std::int64_t n = trainer_.updates();
+  logger_->terminal().warn(fmt::format("no checkpoint at step {}, to be tried again: {}", n, e.what()));
   unsaved_ = true;
 }
 

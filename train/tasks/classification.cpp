@@ -70,10 +70,10 @@ Var Classification::loss(const Examples& examples, const ForwardPass& pass) {
   return model_->loss(to(examples.inputs, model_->device()), pass, options_.label_smoothing);
 }
 
-Validation Classification::validate(Model& model) {
+Validation Classification::validate() {
   ClassificationScores scores(valid_.images().classes);
   WorstMistakes mistakes;
-  predict(model, valid_, [&](const Tensor& logits, const ImageBatch& batch) {
+  predict(*model_, valid_, [&](const Tensor& logits, const ImageBatch& batch) {
     scores.add(logits, batch.labels);
     mistakes.add(logits, batch.images, batch.labels);
   });

@@ -22,19 +22,18 @@ Var Translation::loss(const Examples& examples, const ForwardPass& pass) {
   return model_->loss(to(examples.inputs, model_->device()), pass, options_.label_smoothing);
 }
 
-std::vector<std::string> Translation::translate(Transformer& model) const {
-  const auto inference = InferenceTransformer::make(model);
+std::vector<std::string> Translation::translate() const {
+  const auto inference = InferenceTransformer::make(*model_);
   std::vector<std::string> lines;
   for (const Ids& ids : translations(*inference, data_.valid.pairs.source, options_.decoding, options_.max_tokens))
     lines.push_back(data_.vocabulary.decode_target(ids));
   return lines;
 }
 
-Validation Translation::validate(Model& model) {
-  auto& transformer = dynamic_cast<Transformer&>(model);
-  const std::vector<std::string> hypotheses = translate(transformer);
+Validation Translation::validate() {
+  const std::vector<std::string> hypotheses = translate();
   const TranslationScores scores =
-      score_translations(validation_loss(transformer, valid_), hypotheses, data_.valid.text.target);
+      score_translations(validation_loss(*model_, valid_), hypotheses, data_.valid.text.target);
   Validation v = scores.validation();
   v.samples = samples_text(data_.valid.text, hypotheses);
   return v;

@@ -26,14 +26,14 @@ class Translation final : public Task {
   void seek(DataCursor cursor) override { batches_.seek(cursor); }
   Var loss(const Examples& examples, const ForwardPass& pass) override;
   // Translates the validation text: BLEU decides.
-  Validation validate(Model& model) override;
+  Validation validate() override;
   std::string deciding_score() const override { return "bleu"; }
   std::string unit_of_work() const override { return "tokens"; }
   void write_companions(const std::string& directory) const override;
   std::map<std::string, std::string> data_digests() const override { return data_.digests; }
 
  private:
-  std::vector<std::string> translate(Transformer& model) const;
+  std::vector<std::string> translate() const;
 
   std::unique_ptr<Transformer> model_;
   ExperimentData data_;

@@ -61,6 +61,14 @@ TEST(Config, ReadsTheOptionsOfNormalizers) {
         << text;
 }
 
+// Runs of before have it in their files.
+TEST(Config, ValidationInTheBackgroundCanOnlyBeOff) {
+  EXPECT_EQ(config_text(parse_config("[validate]\nbackground = false\n", "a.toml")), config_text(ExperimentConfig()));
+  const std::string gone = "validate.background is no longer a key: training waits for validation; remove it";
+  EXPECT_EQ(refusal("[validate]\nbackground = true\n"), "a.toml:2: " + gone);
+  EXPECT_EQ(refusal("", {"validate.background=1"}), "--set validate.background: " + gone);
+}
+
 TEST(Config, NamesTheNearestKey) {
   EXPECT_EQ(refusal("[train]\n\nlearn_rate = 1\nlabel_smothing = 0.1\n"),
             "a.toml:4: there is no key train.label_smothing; did you mean train.label_smoothing?");

@@ -115,9 +115,6 @@ const std::vector<Row> kRows = {
     {"train.lr=1e-300 train.initial_lr=0 validate.every=1",
      "validate.patience=1",
      {"lr", "log", "validations", "checkpoints"}},
-    {"train.lr=1e-300 train.initial_lr=0 validate.every=1 validate.patience=1",
-     "validate.background=true",
-     {"lr", "log", "checkpoints"}},  // patience ends one validation later
 
     {"output.save_every=3", "output.log_every=2", {"lr", "log"}},
     {"", "output.save_every=2", {"checkpoints"}},

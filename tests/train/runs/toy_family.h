@@ -72,25 +72,20 @@ class ToyModel final : public Model {
 class ToyTask final : public Task {
  public:
   ToyTask(const BlockConfig& config, std::uint64_t seed) : model_(config, seed) {}
-  // What is done first, in whichever thread that is.
-  static inline std::function<void(std::int64_t batch)> when_drawing;
-  static inline std::function<void()> when_validating;
   ToyModel& model() override { return model_; }
   Examples next() override {
     for (const auto& [at, signal] : {std::pair("TOY_KILLED_AT", SIGKILL), {"TOY_INTERRUPTED_AT", SIGTERM}})
       if (std::getenv(at) && cursor_.batch == std::stoll(std::getenv(at))) raise(signal);
     ++cursor_.batch;
-    if (when_drawing) when_drawing(cursor_.batch);
     return {toy_points(12, std::uint64_t(cursor_.batch)), 12, 12};
   }
   DataCursor cursor() const override { return cursor_; }
   void seek(DataCursor cursor) override { cursor_ = cursor; }
   Var loss(const Examples& examples, const ForwardPass& pass) override { return model_.loss(examples.inputs, pass, 0); }
-  Validation validate(Model& model) override {
-    if (when_validating) when_validating();
+  Validation validate() override {
     const NamedTensors unseen = toy_points(60, 999);
     Tape tape(/*recording=*/false);
-    const double loss = model.loss(unseen, {.tape = tape, .dtype = DType::f32}, 0).value().item() / 60;
+    const double loss = model_.loss(unseen, {.tape = tape, .dtype = DType::f32}, 0).value().item() / 60;
     return {.loss = loss,
             .deciding = -loss,
             .scores = {{"loss", loss}, {"closeness", -loss}},
