@@ -5,18 +5,15 @@
 
 namespace foldgrad {
 
-void accumulate(const Tensor& target, const Tensor& source) {
-  check_operand("accumulate", "source", source, target.shape(), target, "target");
+void accumulate(const Tensor& target, const Tensor& source, GradMode mode) {
+  const bool widens = target.dtype() == DType::f32 && source.dtype() == DType::bf16;
+  check_operand("accumulate", "source", source, target.shape(), widens ? DType::bf16 : target.dtype(), target,
+                "target");
+  const auto run = [&](const auto& p) { FOLDGRAD_RUN(target.device(), accumulate, p); };
+  if (widens) return run(AccumulateBf16{{target.data<float>(), mode}, source.data<bf16>(), target.size()});
   dispatch_floating("accumulate", target.dtype(), [&]<class T>(Type<T>) {
-    const Accumulate<T> p{target.data<T>(), source.data<T>(), target.size()};
-    FOLDGRAD_RUN(target.device(), accumulate, p);
+    run(Accumulate<T>{{target.data<T>(), mode}, source.data<T>(), target.size()});
   });
-}
-
-void accumulate_bf16(const Tensor& target, GradMode mode, const Tensor& source) {
-  check_operand("accumulate", "source", source, target.shape(), DType::bf16, target, "target");
-  const AccumulateBf16 p{{target.data<float>(), mode}, source.data<bf16>(), target.size()};
-  FOLDGRAD_RUN(target.device(), accumulate_bf16, p);
 }
 
 }  // namespace foldgrad

@@ -1,13 +1,12 @@
-// How the engine adds up the contributions to one gradient. Same shape and device.
+// Adds up the contributions to one gradient.
 #pragma once
 #include "engine/grad_out.h"
 #include "engine/tensor.h"
 
 namespace foldgrad {
 
-// target += source, of the same dtype.
-void accumulate(const Tensor& target, const Tensor& source);
-// The same, or target = source, for a source of bf16 and a target of f32.
-void accumulate_bf16(const Tensor& target, GradMode mode, const Tensor& source);
+// target += source, or target = source, of the same shape and device. The source has the target's dtype, or is bf16 for
+// a target of f32.
+void accumulate(const Tensor& target, const Tensor& source, GradMode mode = GradMode::add);
 
 }  // namespace foldgrad

@@ -3,29 +3,19 @@
 
 namespace foldgrad {
 
-template <class T>
+template <class T, class Source = T>
 struct Accumulate {
-  T* target;
-  const T* source;
+  GradOut<T> target;
+  const Source* source;
   std::int64_t n;
 
-  FOLDGRAD_HD void operator()(std::int64_t i) const {
-    target[i] = T(compute_t<T>(target[i]) + compute_t<T>(source[i]));
-  }
-  FOLDGRAD_OPERANDS(visit.update(target), visit.element(source));
-};
-
-struct AccumulateBf16 {
-  GradOut<float> target;
-  const bf16* source;
-  std::int64_t n;
-
-  FOLDGRAD_HD void operator()(std::int64_t i) const { target.put(i, float(source[i])); }
+  FOLDGRAD_HD void operator()(std::int64_t i) const { target.put(i, compute_t<T>(source[i])); }
   FOLDGRAD_OPERANDS(visit.result(target), visit.element(source));
 };
+using AccumulateBf16 = Accumulate<float, bf16>;
 
 FOLDGRAD_DECLARE(accumulate, Accumulate);
-void accumulate_bf16_cpu(const AccumulateBf16& p);
-void accumulate_bf16_cuda(const AccumulateBf16& p);
+void accumulate_cpu(const AccumulateBf16& p);
+void accumulate_cuda(const AccumulateBf16& p);
 
 }  // namespace foldgrad

@@ -75,33 +75,19 @@ template <class T>
 using compute_t = typename Compute<T>::type;
 
 template <class T>
-struct DTypeOf;
+constexpr DType dtype_of = T::not_an_element_type;
 template <>
-struct DTypeOf<float> {
-  static constexpr DType value = DType::f32;
-};
+inline constexpr DType dtype_of<float> = DType::f32;
 template <>
-struct DTypeOf<double> {
-  static constexpr DType value = DType::f64;
-};
+inline constexpr DType dtype_of<double> = DType::f64;
 template <>
-struct DTypeOf<bf16> {
-  static constexpr DType value = DType::bf16;
-};
+inline constexpr DType dtype_of<bf16> = DType::bf16;
 template <>
-struct DTypeOf<std::int32_t> {
-  static constexpr DType value = DType::i32;
-};
+inline constexpr DType dtype_of<std::int32_t> = DType::i32;
 template <>
-struct DTypeOf<std::int64_t> {
-  static constexpr DType value = DType::i64;
-};
+inline constexpr DType dtype_of<std::int64_t> = DType::i64;
 template <>
-struct DTypeOf<std::uint8_t> {
-  static constexpr DType value = DType::u8;
-};
-template <class T>
-constexpr DType dtype_of = DTypeOf<T>::value;
+inline constexpr DType dtype_of<std::uint8_t> = DType::u8;
 
 // Instantiates void FUNCTION(const PARAMS<T>&), as which kernels are called, for the floating types.
 #define FOLDGRAD_INSTANTIATE(FUNCTION, PARAMS)   \

@@ -1,4 +1,4 @@
-// Where a backward kernel writes the gradient of one operand, and how. Included by kernels: C++17, no libraries.
+// The places where backward kernels write gradients. Included by kernels: C++17, no libraries.
 #pragma once
 #include <type_traits>
 #include <utility>
@@ -7,11 +7,11 @@
 
 namespace foldgrad {
 
-// Backward adds, always. The first contribution to a gradient is `set`, so that no gradient needs filling with zeros.
+// Backward always adds. The first contribution to a gradient is `set`, so that no gradient must be filled with zeros.
 enum class GradMode : std::uint8_t { set, add };
 
-// A kernel calls put() exactly once for every element of an operand's gradient, or skips the operand when it is null
-// (nothing upstream wants it).
+// The place of one operand's gradient. A kernel calls put() exactly once for every element, or skips the operand when
+// the place is null, since nothing upstream wants the gradient.
 template <class T>
 struct GradOut {
   T* data = nullptr;
@@ -23,12 +23,12 @@ struct GradOut {
   }
 };
 
-// The same where sums over rows go, as the gradients of biases and gains are. A parameter's gradient is f32 where its
-// value came rounded to bf16 (Tape::parameter), and so nothing is lost of a sum; otherwise it is of type T.
+// The same for sums over rows, such as the gradients of biases and gains. The gradient of a parameter whose value was
+// rounded to bf16 (Tape::parameter) is f32, so that nothing of a sum is lost; any other is of type T.
 template <class T>
 struct ParameterGradOut {
   T* data = nullptr;
-  compute_t<T>* exact = nullptr;  // in its place
+  compute_t<T>* exact = nullptr;  // replaces data
   GradMode mode = GradMode::set;
 
   FOLDGRAD_HD explicit operator bool() const { return data != nullptr || exact != nullptr; }
@@ -45,7 +45,7 @@ struct HasTotals : std::false_type {};
 template <class F>
 struct HasTotals<F, std::void_t<decltype(std::declval<const F&>().total(0))>> : std::true_type {};
 
-// Stores the sums over rows of column c. F says where (engine/cpu/column_sums.h).
+// Stores the sums over rows of column c where F says (engine/cpu/column_sums.h).
 template <class F>
 FOLDGRAD_HD void put_column_sums(const F& f, std::int64_t c, const typename F::Value (&sums)[F::kSums]) {
   if constexpr (HasTotals<F>::value) {

@@ -11,7 +11,6 @@
 
 #include "engine/check.h"
 #include "engine/cuda_devices.h"
-#include "engine/out_of_memory.h"
 #include "engine/where.h"
 
 namespace foldgrad::memory {
@@ -25,49 +24,24 @@ std::size_t size_class(std::size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-// What each scope of tapes holds of the blocks of a GPU that are handed out.
-class Holders {
- public:
-  // The count of the scope at hand; add() and remove() change it.
-  std::size_t* here() {
-    const std::lock_guard lock(mutex_);
-    const std::string* scope = where().scope;
-    return &held_[scope ? *scope : ""];
+// Returns a line for each scope that holds something of these bytes, the largest first.
+std::string table_of_holders(const std::map<std::string, std::size_t>& held, std::size_t current) {
+  constexpr std::size_t kMost = 12;
+  std::vector<std::pair<std::size_t, std::string>> all;
+  for (const auto& [scope, bytes] : held)
+    if (bytes > 0) all.emplace_back(bytes, scope.empty() ? "outside of layers: parameters, optimizer, inputs" : scope);
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text = fmt::format("; {:.1f} MiB of it are held by", double(current) / (1 << 20));
+  std::size_t rest = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i < kMost)
+      text += fmt::format("\n  {:>9.1f} MiB  {}", double(all[i].first) / (1 << 20), all[i].second);
+    else
+      rest += all[i].first;
   }
-  void add(std::size_t* held, std::size_t size) {
-    const std::lock_guard lock(mutex_);
-    *held += size;
-  }
-  void remove(std::size_t* held, std::size_t size) noexcept {
-    const std::lock_guard lock(mutex_);
-    *held -= size;
-  }
-
-  // A line for each scope that holds something of these bytes, the largest first.
-  std::string table(std::size_t current) {
-    constexpr std::size_t kMost = 12;
-    const std::lock_guard lock(mutex_);
-    std::vector<std::pair<std::size_t, std::string>> all;
-    for (const auto& [scope, bytes] : held_)
-      if (bytes > 0)
-        all.emplace_back(bytes, scope.empty() ? "outside of layers: parameters, optimizer, inputs" : scope);
-    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-    std::string text = fmt::format("; {:.1f} MiB of it are held by", double(current) / (1 << 20));
-    std::size_t rest = 0;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (i < kMost)
-        text += fmt::format("\n  {:>9.1f} MiB  {}", double(all[i].first) / (1 << 20), all[i].second);
-      else
-        rest += all[i].first;
-    }
-    if (rest > 0) text += fmt::format("\n  {:>9.1f} MiB  {} others", double(rest) / (1 << 20), all.size() - kMost);
-    return all.empty() ? "" : text;
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<std::string, std::size_t> held_;
-};
+  if (rest > 0) text += fmt::format("\n  {:>9.1f} MiB  {} others", double(rest) / (1 << 20), all.size() - kMost);
+  return all.empty() ? "" : text;
+}
 
 // The blocks of the host or of one GPU.
 class Pool {
@@ -76,12 +50,13 @@ class Pool {
 
   struct Taken {
     void* block;
-    std::size_t* held;  // the holder's count; null on the host, where nobody asks who holds what
+    std::size_t* held;  // bytes of the scope that asked; null on the host, where nobody asks who holds what
   };
 
   Taken take(std::size_t size) {
-    std::size_t* held = device_ == Device::cpu ? nullptr : holders_.here();
+    const std::string* scope = scope_at_hand();
     const std::lock_guard lock(mutex_);
+    std::size_t* held = device_ == Device::cpu ? nullptr : &held_[scope ? *scope : ""];
     Blocks& blocks = blocks_[size];
     void* block = nullptr;
     if (blocks.free.empty()) {
@@ -93,13 +68,13 @@ class Pool {
     }
     statistics_.current += size;
     statistics_.peak = std::max(statistics_.peak, statistics_.current);
-    if (held) holders_.add(held, size);
+    if (held) *held += size;
     return {block, held};
   }
 
   void give_back(const Taken& taken, std::size_t size) noexcept {
-    if (taken.held) holders_.remove(taken.held, size);
     const std::lock_guard lock(mutex_);
+    if (taken.held) *taken.held -= size;
     statistics_.current -= size;
     statistics_.cached += size;
     blocks_.find(size)->second.free.push_back(taken.block);  // there is room, see more()
@@ -145,7 +120,7 @@ class Pool {
     return system_allocate(device_, size);
   } catch (const OutOfMemory& e) {
     if (device_ == Device::cpu) throw;
-    throw OutOfMemory(e.what() + holders_.table(statistics_.current));
+    throw OutOfMemory(e.what() + table_of_holders(held_, statistics_.current));
   }
 
   void release_all() {
@@ -159,9 +134,9 @@ class Pool {
   }
 
   const Device device_;
-  Holders holders_;
   std::mutex mutex_;
   std::map<std::size_t, Blocks> blocks_;
+  std::map<std::string, std::size_t> held_;  // by scope of tapes, on a GPU
   Statistics statistics_;
 };
 

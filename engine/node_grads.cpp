@@ -13,11 +13,7 @@ std::pair<Tensor, GradMode> NodeGrads::exact_place(int k) {
   const int id = node_.inputs()[k];
   Tape::Slot& slot = tape_.slots_[id];
   if (!slot.wants_grad) return {Tensor(), GradMode::set};
-  if (repeats(k)) return temporary(id);
-  if (slot.parameter) return tape_.grad_place(*slot.parameter);
-  if (slot.grad.defined()) return {slot.grad, GradMode::add};
-  slot.grad = Tensor::empty(slot.shape, slot.dtype, slot.device);
-  return {slot.grad, GradMode::set};
+  return repeats(k) ? temporary(id) : Tape::place_of(slot);
 }
 
 bool NodeGrads::repeats(int k) const {

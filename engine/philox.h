@@ -26,7 +26,7 @@ FOLDGRAD_HD inline PhiloxWords philox4x32_10(PhiloxWords counter, std::uint32_t 
   return counter;
 }
 
-// Names a sequence of random numbers: `seed` of the run, `stream` of the place in the model, `step` of training.
+// A sequence of random numbers: `seed` of the run, `stream` of the place in the model, `step` of training.
 struct Random {
   std::uint64_t seed = 0;
   std::uint32_t stream = 0;
@@ -40,7 +40,7 @@ struct Random {
   FOLDGRAD_HD std::uint32_t bits(std::uint64_t element) const { return block(element / 4).word[element % 4]; }
   // In [0, 2^16), eight to a block: enough for a choice, at half the price.
   FOLDGRAD_HD std::uint32_t bits16(std::uint64_t element) const { return half(block(element / 8), int(element % 8)); }
-  // Chosen, not indexed: a thread of a GPU would keep words that are indexed at run time in memory.
+  // Chooses, since a thread of a GPU would keep words that are indexed at run time in memory.
   FOLDGRAD_HD static std::uint32_t half(const PhiloxWords& words, int k) {
     const std::uint32_t lower = k / 2 % 2 ? words.word[1] : words.word[0];
     const std::uint32_t upper = k / 2 % 2 ? words.word[3] : words.word[2];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "engine/accumulate.h"
 #include "engine/where.h"
@@ -10,16 +11,16 @@ namespace foldgrad {
 namespace {
 const std::string kNoScope;
 
-// Where the host is during one node's backward.
-class InBackward {
+// The scope of a node, at hand while its backward runs.
+class NodeScope {
  public:
-  explicit InBackward(const Node& node) { where() = {&node.scope(), node.name()}; }
-  ~InBackward() { where() = before_; }
-  InBackward(const InBackward&) = delete;
-  InBackward& operator=(const InBackward&) = delete;
+  explicit NodeScope(const Node& node) { scope_at_hand() = &node.scope(); }
+  ~NodeScope() { scope_at_hand() = outer_; }
+  NodeScope(const NodeScope&) = delete;
+  NodeScope& operator=(const NodeScope&) = delete;
 
  private:
-  const Where before_ = where();
+  const std::string* const outer_ = scope_at_hand();
 };
 
 }  // namespace
@@ -30,22 +31,15 @@ void Tape::clear() {
   nodes_.clear();
   slots_.clear();
   parameters_.clear();
-  rounded_.clear();
   consumed_ = false;
   ++generation_;
 }
 
 Var Tape::add_value(Tensor value, bool wants_grad, bool produced, Parameter* parameter) {
   FOLDGRAD_CHECK(value.defined(), "tape: a recorded value must be a defined tensor");
-  Var v;
-  v.tape_ = this;
-  v.generation_ = generation_;
-  if (recording_) {
-    v.id_ = int(slots_.size());
-    slots_.push_back({value.shape(), value.dtype(), value.device(), wants_grad, produced, parameter});
-  }
-  v.value_ = std::move(value);
-  return v;
+  if (!recording_) return Var(this, std::move(value), -1, generation_);
+  slots_.push_back({value.shape(), value.dtype(), value.device(), wants_grad, produced, parameter});
+  return Var(this, std::move(value), int(slots_.size()) - 1, generation_);
 }
 
 Var Tape::constant(Tensor value) { return add_value(std::move(value), false, false); }
@@ -58,33 +52,20 @@ Var Tape::variable(Tensor value) {
 
 Var Tape::parameter(Parameter& parameter) {
   FOLDGRAD_CHECK(parameter.value.defined(), "tape: parameter {} has no value", parameter.name);
-  return known_or_new(parameter, parameter.value, parameters_);
+  return add_parameter(parameter, parameter.value);
 }
 
 Var Tape::parameter(Parameter& parameter, Tensor rounded) {
   check_operand("tape", parameter.name.c_str(), parameter.value, rounded.shape(), DType::f32, rounded, "its rounding");
   check_operand("tape", "the rounding", rounded, rounded.shape(), DType::bf16, parameter.value, parameter.name.c_str());
-  return known_or_new(parameter, std::move(rounded), rounded_);
+  return add_parameter(parameter, std::move(rounded));
 }
 
-Tensor Tape::lent_rounded(const Parameter& parameter) const {
-  if (!lent_) return {};
-  const auto found = lent_->find(&parameter);
-  return found == lent_->end() ? Tensor() : found->second;
-}
-
-Var Tape::known_or_new(Parameter& parameter, Tensor value, std::unordered_map<const Parameter*, int>& known) {
-  if (const auto found = known.find(&parameter); found != known.end()) {
-    Var v;
-    v.tape_ = this;
-    v.generation_ = generation_;
-    v.id_ = found->second;
-    v.value_ = std::move(value);
-    return v;
-  }
-  const Var v = add_value(std::move(value), true, false, &parameter);
-  if (recording_) known.emplace(&parameter, v.id());
-  return v;
+Var Tape::add_parameter(Parameter& parameter, Tensor value) {
+  if (!recording_) return add_value(std::move(value), true, false, &parameter);
+  const auto [known, is_new] = parameters_.try_emplace({&parameter, value.dtype()}, int(slots_.size()));
+  if (is_new) return add_value(std::move(value), true, false, &parameter);
+  return Var(this, std::move(value), known->second, generation_);
 }
 
 void Tape::check_operands(const char* op, const std::vector<Var>& operands) const {
@@ -138,7 +119,7 @@ void Tape::backward(const Var& y, Tensor dy) {
     result.grad = {};
     if (grad.defined()) {
       if (check_finite_step_ >= 0) require_finite(grad, (*node)->name(), "gradient of the result", (*node)->scope());
-      const InBackward here(**node);
+      const NodeScope scope(**node);
       NodeGrads grads(*this, **node, std::move(grad));
       (*node)->backward(grads);
       grads.finish();
@@ -162,31 +143,30 @@ void Tape::seed_gradient(const Var& y, Tensor dy) {
 
 void Tape::contribute(int id, const Tensor& grad) {
   Slot& slot = slots_[id];
-  if (slot.rounded()) {
-    const auto [place, mode] = grad_place(*slot.parameter);
-    accumulate_bf16(place, mode, grad);
-  } else if (Parameter* p = slot.parameter) {
-    if (p->has_grad) {
-      accumulate(p->grad, grad);
-    } else {
-      p->grad = grad;
-    }
+  Parameter* p = slot.parameter;
+  if ((p ? p->has_grad : slot.grad.defined()) || slot.rounded()) {
+    const auto [place, mode] = place_of(slot);
+    accumulate(place, grad, mode);
+  } else if (p) {
+    p->grad = grad;
     p->has_grad = true;
-  } else if (slot.grad.defined()) {
-    accumulate(slot.grad, grad);
   } else {
     slot.grad = grad;
   }
 }
 
-std::pair<Tensor, GradMode> Tape::grad_place(Parameter& p) {
-  if (!p.grad.defined() || p.grad.shape() != p.value.shape() || p.grad.device() != p.value.device()) {
-    p.grad = Tensor::empty(p.value.shape(), p.value.dtype(), p.value.device());
-    p.has_grad = false;
+std::pair<Tensor, GradMode> Tape::place_of(Slot& slot) {
+  if (Parameter* p = slot.parameter) {
+    const Tensor& value = p->value;
+    if (!p->grad.defined() || p->grad.shape() != value.shape() || p->grad.device() != value.device()) {
+      p->grad = Tensor::empty(value.shape(), value.dtype(), value.device());
+      p->has_grad = false;
+    }
+    return {p->grad, std::exchange(p->has_grad, true) ? GradMode::add : GradMode::set};
   }
-  const GradMode mode = p.has_grad ? GradMode::add : GradMode::set;
-  p.has_grad = true;
-  return {p.grad, mode};
+  if (slot.grad.defined()) return {slot.grad, GradMode::add};
+  slot.grad = Tensor::empty(slot.shape, slot.dtype, slot.device);
+  return {slot.grad, GradMode::set};
 }
 
 Tensor Tape::grad(const Var& variable) const {
@@ -221,12 +201,12 @@ Tape::Scope::Scope(Tape& tape, const std::string& name) : tape_(tape), outer_(ta
   auto& kept = tape.scopes_[full];  // names outlive the recording, so that a training step allocates none
   if (!kept) kept = std::make_unique<const std::string>(full);
   tape.scope_ = kept.get();
-  where().scope = tape.scope_;
+  scope_at_hand() = tape.scope_;
 }
 
 Tape::Scope::~Scope() {
   tape_.scope_ = outer_;
-  where().scope = outer_;
+  scope_at_hand() = outer_;
 }
 
 }  // namespace foldgrad

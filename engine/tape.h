@@ -1,4 +1,4 @@
-// The tape: what was computed, in order, and how to differentiate it.
+// The tape: the operations that were computed, in order, and how to differentiate them.
 //
 //   Tape tape;
 //   Var y = relu(linear(tape.constant(x), tape.parameter(weight), tape.parameter(bias)));
@@ -9,6 +9,7 @@
 // nodes once each, last to first, without sorting and without recursion.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <unordered_map>
 
@@ -31,14 +32,12 @@ class OnnxOperands;
 struct Parameter {
   std::string name;
   Tensor value;
-  Tensor grad = {};  // shape and dtype of value, also where a tape has it rounded; undefined before the first backward
+  Tensor grad = {};       // shape and dtype of value; undefined before the first backward pass
   bool has_grad = false;  // false: grad holds nothing yet and the next contribution sets it
+  Tensor rounded = {};    // an f32 value in bf16, for training in bf16 (round_values()); otherwise undefined
 
   void zero_grad() { has_grad = false; }
 };
-
-// Of parameters of f32, their values in bf16.
-using RoundedValues = std::unordered_map<const Parameter*, Tensor>;
 
 // A value together with its place on a tape. Cheap to copy.
 class Var {
@@ -53,13 +52,17 @@ class Var {
 
  private:
   friend class Tape;
+  Var(Tape* tape, Tensor value, int id, unsigned generation)
+      : tape_(tape), value_(std::move(value)), id_(id), generation_(generation) {}
+
   Tape* tape_ = nullptr;
   Tensor value_;
   int id_ = -1;
-  unsigned generation_ = 0;  // of the tape, which clear() raises: a Var of an earlier recording is an error
+  unsigned generation_ = 0;  // the tape's, which clear() raises: a Var of an earlier recording is an error
 };
 
-// One recorded operation. An operation gives Tape::record() a struct whose members are what its backward needs:
+// One recorded operation. An operation gives Tape::record() a struct whose members are the tensors and numbers that its
+// backward needs:
 //
 //   struct ScaleNode {
 //     double s;
@@ -72,7 +75,7 @@ class Node {
  public:
   virtual ~Node() = default;
   virtual const char* name() const = 0;
-  // Contributes to the gradient of every operand for which grads.out() gives a place.
+  // Adds to the gradient of every operand for which grads.out() returns a place.
   virtual void backward(NodeGrads& grads) = 0;
 
   virtual void describe(Description& description) const = 0;
@@ -129,17 +132,13 @@ class Tape {
   Var constant(Tensor value);           // gets no gradient
   Var variable(Tensor value);           // gets a gradient, to be read with grad()
   Var parameter(Parameter& parameter);  // gradient in parameter.grad; the same Var however often it is asked for
-  // The parameter, of f32, as `rounded` in bf16 has it; likewise the same Var, as of the first call. Its gradient is
-  // taken as that of the unrounded value: operations sum it in f32 where they can, and what comes in bf16 is added in
-  // f32. Throws std::invalid_argument for other types, or a shape or a device that are not the value's.
+  // An f32 parameter, by its value rounded to bf16. Its gradient is that of the unrounded value: operations sum it in
+  // f32 where they can, and contributions in bf16 are added in f32. Throws std::invalid_argument for other dtypes, or
+  // for a shape or a device that are not the value's.
   Var parameter(Parameter& parameter, Tensor rounded);
-  // Whoever keeps the values of parameters in bf16 lends them to a tape, for all its recordings; null: nobody does.
-  void lend_rounded(const RoundedValues* values) { lent_ = values; }
-  // Undefined where they are not kept.
-  Tensor lent_rounded(const Parameter& parameter) const;
 
-  // For operations: y is the result of op's computation on the operands. Where no operand wants a gradient, y is a
-  // constant. Throws std::invalid_argument for operands of another tape or of an earlier recording.
+  // Records an operation; y is its result on the operands. Where no operand wants a gradient, y is a constant. Throws
+  // std::invalid_argument for operands of another tape or of an earlier recording.
   template <class Op>
   Var record(Tensor y, const std::vector<Var>& operands, Op op) {
     check_operands(op.name(), operands);
@@ -149,13 +148,13 @@ class Tape {
 
   // Adds dy * d(y)/d(v) to the gradient of every variable and parameter v. Without dy, y must have one element, and dy
   // is 1. Each node, with the tensors it saved, is released as soon as it is done, so a recording can be run backward
-  // once. A dy that is moved in, or made for the call, may become a gradient itself; one whose storage others share
+  // once. A dy that is moved in, or made for the call, may become a gradient itself. One whose storage others share
   // stays as it is, at the cost of a copy where a gradient is just dy.
   // Throws std::invalid_argument for a second run, a y of another recording, or a dy that does not fit y.
   void backward(const Var& y);
   void backward(const Var& y, Tensor dy);
 
-  // The gradient of a variable; undefined as long as nothing has been added to it.
+  // Returns the gradient of a variable or parameter; undefined as long as nothing has been added to it.
   Tensor grad(const Var& variable) const;
   // Gives a variable a gradient to which backward then adds.
   void set_grad(const Var& variable, Tensor grad);
@@ -176,35 +175,35 @@ class Tape {
     const std::string* outer_;
   };
 
-  // From now on every result and every gradient is searched for NaN and infinity. The first one found ends in a
+  // Searches every result and every gradient from now on for NaN and infinity. The first one found ends in a
   // std::runtime_error that names operation, scope, step and position. Slow: it copies from the device.
   void check_finite(std::int64_t step) { check_finite_step_ = step; }
 
-  // Called with every operation that is recorded and its result, which the tape itself does not keep.
+  // Calls the observer with every recorded operation and its result, which the tape itself does not keep.
   void observe(std::function<void(const Node&, const Tensor&)> observer) { observer_ = std::move(observer); }
 
   // The recorded operations. A Node may be kept; its scope() lives as long as the tape.
   const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
-  const Parameter* parameter_of(int id) const { return slots_[id].parameter; }  // null when it is none
+  const Parameter* parameter_of(int id) const { return slots_[id].parameter; }  // null for other values
   const Shape& shape_of(int id) const { return slots_[id].shape; }
   int values() const { return int(slots_.size()); }
 
  private:
   friend class NodeGrads;
-  // What backward must know of a recorded value. The value itself is kept only by Vars and by nodes that saved it.
+  // A recorded value, as backward must know it. The value itself is kept only by Vars and by nodes that saved it.
   struct Slot {
     Shape shape;
     DType dtype;
     Device device;
     bool wants_grad;
-    bool produced;  // by a node: its gradient is released once that node is done
+    bool produced;  // by a node; its gradient is released once that node is done
     Parameter* parameter = nullptr;
     Tensor grad = {};
 
     bool rounded() const { return parameter && dtype != parameter->value.dtype(); }
   };
 
-  Var known_or_new(Parameter& parameter, Tensor value, std::unordered_map<const Parameter*, int>& known);
+  Var add_parameter(Parameter& parameter, Tensor value);
   Var add_value(Tensor value, bool wants_grad, bool produced, Parameter* parameter = nullptr);
   Var add_node(Tensor y, const std::vector<Var>& operands, std::shared_ptr<Node> node);
   Var finished(Var y, const char* op) const;  // y, after the check for finite values
@@ -213,7 +212,8 @@ class Tape {
   bool wants_grad(const std::vector<Var>& operands) const;
   void seed_gradient(const Var& y, Tensor dy);
   void contribute(int id, const Tensor& grad);  // adds; keeps the tensor itself if it is the first
-  std::pair<Tensor, GradMode> grad_place(Parameter& parameter);
+  // Returns the place of its gradient, which counts as written from now on.
+  static std::pair<Tensor, GradMode> place_of(Slot& slot);
   void require_finite(const Tensor& t, const char* op, const char* what, const std::string& scope) const;
 
   bool recording_;
@@ -221,23 +221,22 @@ class Tape {
   unsigned generation_ = 0;
   std::vector<Slot> slots_;
   std::vector<std::shared_ptr<Node>> nodes_;
-  std::unordered_map<const Parameter*, int> parameters_, rounded_;
-  const RoundedValues* lent_ = nullptr;
+  std::map<std::pair<const Parameter*, DType>, int> parameters_;
   std::unordered_map<std::string, std::unique_ptr<const std::string>> scopes_;
   const std::string* scope_ = nullptr;
   std::int64_t check_finite_step_ = -1;
   std::function<void(const Node&, const Tensor&)> observer_;
 };
 
-// What a node's backward reads and writes.
+// The gradients that a node's backward reads and writes.
 class NodeGrads {
  public:
   // The gradient of the node's result, of the result's shape and dtype.
   const Tensor& dy() const { return dy_; }
   bool wanted(int operand) const { return tape_.slots_[node_.inputs()[operand]].wants_grad; }
 
-  // The place for operand k's gradient, null when it is not wanted. Ask once per operand, and write every element.
-  // Two operands may be the same value: each gets a place of its own, and the engine adds them up.
+  // Returns the place for operand k's gradient, null when it is not wanted. Ask once per operand, and write every
+  // element. Two operands may be the same value: each gets a place of its own, and the engine adds them up.
   template <class T>
   GradOut<T> out(int k) {
     const auto [tensor, mode] = place(k);
@@ -246,8 +245,8 @@ class NodeGrads {
   // The same for code that is not a template over the element type.
   std::pair<Tensor, GradMode> place(int k);
 
-  // The same where the gradient can also be written in f32, as the parameters of Tape::parameter(p, rounded) have
-  // theirs: then it does not go through bf16. To be preferred for sums over rows and products.
+  // The same for a backward that can also write f32, which is the dtype of a rounded parameter's gradient
+  // (Tape::parameter): then no sum is rounded to bf16 on the way. Prefer it for sums over rows and for products.
   template <class T>
   ParameterGradOut<T> exact_out(int k) {
     const auto [tensor, mode] = exact_place(k);
@@ -257,25 +256,23 @@ class NodeGrads {
   }
   std::pair<Tensor, GradMode> exact_place(int k);
 
-  // Operand k's gradient is dy itself, in the operand's shape: no kernel, and for one operand no copy.
-  // To be called last, since dy's memory may then be added to.
+  // Makes dy itself operand k's gradient, in the operand's shape: without a kernel, and for one operand without a copy.
+  // Call it last, since dy's memory may then be added to.
   void pass_dy(int k);
 
  private:
   friend class Tape;
   NodeGrads(Tape& tape, const Node& node, Tensor dy)
       : tape_(tape), node_(node), dy_(std::move(dy)), dy_taken_(!dy_.owns_storage()) {}
+  bool repeats(int k) const;  // true if an operand before k is the same value
+  std::pair<Tensor, GradMode> temporary(int id);
   void finish();
 
   Tape& tape_;
   const Node& node_;
   Tensor dy_;
   bool dy_taken_;  // others share its memory, or it has become the gradient of an operand
-  // Whether an operand before k is the same value.
-  bool repeats(int k) const;
-  std::pair<Tensor, GradMode> temporary(int id);
-
-  // Gradients that are added up behind the node: of operands that stand in the list more than once, and of rounded
+  // Gradients that are added up after the node: those of operands that it has more than once, and of rounded
   // parameters.
   std::vector<std::pair<int, Tensor>> temporary_;
 };

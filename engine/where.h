@@ -1,14 +1,13 @@
-// Where in a model this thread is, for messages of what lies below the tape and knows nothing of it.
+// The place in a model where this thread is, for messages from below the tape, which know nothing of it.
 #pragma once
 #include <string>
 
 namespace foldgrad {
 
-struct Where {
-  const std::string* scope = nullptr;  // of the tape; null: none
-  const char* backward = nullptr;      // the operation whose backward runs; null: none
-};
-Where& where();                // of this thread; written by the tape alone
-std::string describe_where();  // " at decoder.layers.0, in the backward of softmax", or nothing
+// The scope of the tape that this thread records or runs backward; null outside of all. Only the tape sets it.
+inline const std::string*& scope_at_hand() {
+  thread_local const std::string* scope = nullptr;
+  return scope;
+}
 
 }  // namespace foldgrad

@@ -9,6 +9,6 @@ void accumulate_cpu(const Accumulate<T>& p) {
 }
 FOLDGRAD_INSTANTIATE(accumulate_cpu, Accumulate);
 
-void accumulate_bf16_cpu(const AccumulateBf16& p) { elementwise_cpu(p.n, p); }
+void accumulate_cpu(const AccumulateBf16& p) { elementwise_cpu(p.n, p); }
 
 }  // namespace foldgrad

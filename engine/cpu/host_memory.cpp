@@ -8,7 +8,7 @@
 
 #include "engine/cpu/elementwise.h"
 #include "engine/device.h"
-#include "engine/out_of_memory.h"
+#include "engine/memory.h"
 
 namespace foldgrad::memory {
 namespace {

@@ -9,7 +9,7 @@ void accumulate_cuda(const Accumulate<T>& p) {
 }
 FOLDGRAD_INSTANTIATE(accumulate_cuda, Accumulate);
 
-void accumulate_bf16_cuda(const AccumulateBf16& p) {
+void accumulate_cuda(const AccumulateBf16& p) {
   elementwise_packs_cuda<kPackSize<float>>("accumulate of bf16", p.n, p);
 }
 

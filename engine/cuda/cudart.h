@@ -1,4 +1,4 @@
-// Errors of the CUDA runtime. For files that are compiled with it.
+// The stream and the errors of the CUDA runtime. For files that are compiled with it.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -6,5 +6,8 @@ namespace foldgrad {
 
 // Throws std::runtime_error unless the call succeeded, and forgets the error, which would be blamed on the next call.
 void check_cuda(cudaError_t error, const char* call);
+
+// The stream of all kernels and copies of this process, on cuda_device(), which it makes current on this thread.
+cudaStream_t cuda_stream();
 
 }  // namespace foldgrad

@@ -6,7 +6,6 @@
 
 #include "engine/cpu/host_memory.h"
 #include "engine/cuda/cudart.h"
-#include "engine/cuda/launch.h"
 #include "engine/cuda/no_wait.h"
 #include "engine/cuda/per_device.h"
 #include "engine/cuda/slabs.h"
@@ -14,7 +13,7 @@
 #include "engine/cuda/upload.h"
 #include "engine/cuda_devices.h"
 #include "engine/device.h"
-#include "engine/out_of_memory.h"
+#include "engine/memory.h"
 
 namespace foldgrad {
 

@@ -1,14 +1,15 @@
-// Devices in builds without nvcc: the host, and `cuda` as host memory for the emulation.
-
+// Devices in builds without nvcc: the host, and `cuda` as host memory for the emulation, which pretends to have
+// several.
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
+#include <unordered_map>
 
 #include "engine/cpu/host_memory.h"
+#include "engine/cuda/device_guard.h"
 #include "engine/cuda/emulated_devices.h"
 #include "engine/cuda/no_wait.h"
-#include "engine/cuda_devices.h"
-#include "engine/device.h"
-#include "engine/out_of_memory.h"
+#include "engine/memory.h"
 
 #ifdef FOLDGRAD_EMULATE
 #include "emulation/device_memory.h"
@@ -18,18 +19,85 @@ namespace foldgrad {
 
 #ifdef FOLDGRAD_EMULATE
 bool cuda_is_emulated() { return true; }
-#else
-bool cuda_is_emulated() { return false; }
 
-// There is no memory of a device that could be guarded.
 namespace emulation {
 namespace {
+
+struct Block {
+  int index;
+  std::size_t bytes;
+};
+std::mutex mutex;
+Devices pretended = sound_devices();
+std::unordered_map<void*, Block> blocks;
+std::size_t taken[kMostCudaDevices];
+
+void* allocate(std::size_t bytes) {
+  const std::lock_guard lock(mutex);
+  const int index = cuda_device();
+  if (bytes > pretended.bytes_each - taken[index]) throw OutOfMemory("the GPU", bytes);
+  void* block = guards_device_memory() ? allocate_device_memory(bytes) : memory::host_allocate(bytes);
+  if (!block) throw OutOfMemory("the emulated GPU", bytes);
+  blocks[block] = {index, bytes};
+  taken[index] += bytes;
+  return block;
+}
+
+void release(void* block) noexcept {
+  const std::lock_guard lock(mutex);
+  const auto found = blocks.find(block);
+  taken[found->second.index] -= found->second.bytes;
+  blocks.erase(found);
+  guards_device_memory() ? release_device_memory(block) : memory::host_release(block);
+}
+
+}  // namespace
+
+Devices sound_devices() { return {.machine = {.devices = 2}, .bytes_each = SIZE_MAX}; }
+
+void set_devices(const Devices& devices) {
+  const std::lock_guard lock(mutex);
+  pretended = devices;
+}
+
+std::size_t bytes_on(int index) {
+  const std::lock_guard lock(mutex);
+  return taken[index];
+}
+
+}  // namespace emulation
+
+int cuda_devices() {
+  const std::lock_guard lock(emulation::mutex);
+  return emulation::pretended.machine.devices;
+}
+
+std::string cuda_trouble(int index) {
+  const std::lock_guard lock(emulation::mutex);
+  return explain(emulation::pretended.machine, index);
+}
+#else
+bool cuda_is_emulated() { return false; }
+int cuda_devices() { return 0; }
+std::string cuda_trouble(int) { return "this program was built without it, with FOLDGRAD_CUDA=OFF"; }
+
+// Without a device nobody gets here.
+namespace emulation {
+namespace {
+void* allocate(std::size_t) { return nullptr; }
+void release(void*) noexcept {}
 struct DeviceAccess {
   DeviceAccess() {}
 };
 }  // namespace
 }  // namespace emulation
 #endif
+
+namespace {
+thread_local int current = 0;
+}
+int current_cuda_device() { return current; }
+void set_current_cuda_device(int index) { current = index; }
 
 bool cuda_available() { return cuda_trouble(cuda_device()).empty(); }
 std::string cuda_description() {
@@ -44,30 +112,14 @@ void cuda_synchronize() {
 namespace memory {
 
 void* system_allocate(Device device, std::size_t bytes) {
-  if (device == Device::cuda && !cuda_available())
-    throw std::runtime_error("memory: no CUDA device: " + cuda_trouble(cuda_device()));
   if (device == Device::cpu) return host_allocate(bytes);
+  if (!cuda_available()) throw std::runtime_error("memory: no CUDA device: " + cuda_trouble(cuda_device()));
   before_system_allocation();
-#ifdef FOLDGRAD_EMULATE
-  emulation::require_room(bytes);
-  const bool guarded = emulation::guards_device_memory();
-  void* block = guarded ? emulation::allocate_device_memory(bytes) : host_allocate(bytes);
-  if (!block) throw OutOfMemory("the emulated GPU", bytes);
-  emulation::take(block, bytes);
-  return block;
-#else
-  return nullptr;
-#endif
+  return emulation::allocate(bytes);
 }
 
-void system_release([[maybe_unused]] Device device, void* pointer) noexcept {
-#ifdef FOLDGRAD_EMULATE
-  if (device == Device::cuda) {
-    emulation::give_back(pointer);
-    if (emulation::guards_device_memory()) return emulation::release_device_memory(pointer);
-  }
-#endif
-  host_release(pointer);
+void system_release(Device device, void* pointer) noexcept {
+  device == Device::cpu ? host_release(pointer) : emulation::release(pointer);
 }
 
 void copy(Device to, void* target, Device from, const void* source, std::size_t bytes) {

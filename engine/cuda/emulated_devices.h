@@ -18,10 +18,4 @@ void set_devices(const Devices& devices);
 // Of memory that the system has handed out on one device and not got back.
 std::size_t bytes_on(int index);
 
-// For device_no_cudart.cpp: the chosen device has so many bytes more, or OutOfMemory is thrown; they are this block; it
-// comes back.
-void require_room(std::size_t bytes);
-void take(void* block, std::size_t bytes);
-void give_back(void* block) noexcept;
-
 }  // namespace foldgrad::emulation

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #ifdef __CUDACC__
-#include <cuda_runtime.h>
+#include "engine/cuda/cudart.h"
 #else
 #include "emulation/cuda_emulation.h"
 #endif
@@ -33,9 +33,6 @@
 namespace foldgrad {
 
 #ifdef __CUDACC__
-// The stream of all kernels and copies of this process.
-cudaStream_t cuda_stream();
-
 template <class T>
 __device__ T* dynamic_shared() {
   extern __shared__ __align__(16) unsigned char raw_shared[];

@@ -12,7 +12,9 @@ thread_local int scopes = 0;
 std::atomic<std::int64_t> waits{0};
 
 void refuse_in_scopes(const char* what) {
-  if (scopes > 0) throw HostWait(std::string("host wait: ") + what + describe_where());
+  if (scopes == 0) return;
+  const std::string* scope = scope_at_hand();
+  throw HostWait(std::string("host wait: ") + what + (scope && !scope->empty() ? " at " + *scope : ""));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-#include "engine/out_of_memory.h"
+#include "engine/memory.h"
 
 namespace foldgrad {
 

@@ -5,7 +5,6 @@
 
 #include "engine/cpu/host_memory.h"
 #include "engine/cuda/cudart.h"
-#include "engine/cuda/launch.h"
 #include "engine/cuda/no_wait.h"
 #include "engine/cuda/per_device.h"
 #include "engine/cuda/staging_ring.h"

@@ -7,7 +7,7 @@ namespace foldgrad {
 Var parameter_as(Tape& tape, Parameter& parameter, DType dtype) {
   const Tensor& value = parameter.value;
   if (value.dtype() != DType::f32 || dtype != DType::bf16) return cast(tape.parameter(parameter), dtype);
-  if (const Tensor lent = tape.lent_rounded(parameter); lent.defined()) return tape.parameter(parameter, lent);
+  if (tape.recording() && parameter.rounded.defined()) return tape.parameter(parameter, parameter.rounded);
   Tape unrecorded(/*recording=*/false);
   return tape.parameter(parameter, cast(unrecorded.constant(value), dtype).value());
 }

@@ -3,9 +3,9 @@
 
 namespace foldgrad {
 
-// A parameter in the dtype of activations. In bf16 one of f32 is not cast by an operation that is recorded, but comes
-// rounded, and its gradient stays exact (Tape::parameter). It is rounded here unless the tape has been lent the rounded
-// values (Tape::lend_rounded).
+// Returns a parameter in the dtype of activations. In bf16 an f32 parameter is not cast by a recorded operation: it
+// comes rounded, and its gradient stays exact (Tape::parameter). A recording takes the copy that training keeps
+// (Parameter::rounded); without one the value is rounded here.
 Var parameter_as(Tape& tape, Parameter& parameter, DType dtype);
 
 }  // namespace foldgrad

@@ -7,7 +7,6 @@
 #include "engine/cuda/emulated_devices.h"
 #include "engine/cuda/per_device.h"
 #include "engine/memory.h"
-#include "engine/out_of_memory.h"
 #include "engine/tape.h"
 #include "tests/harness/compare.h"
 

@@ -7,7 +7,6 @@
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // an alarm that is false where all of them are replaced
 
 #include "engine/memory.h"
-#include "engine/out_of_memory.h"
 
 namespace {
 bool refuse = false;

@@ -34,7 +34,7 @@ ALLOWED = {
     "train/data/text": ["engine", "engine/files", "models/transformer", "train/config", "train/data", "train/system"],
     "train/scores": ["engine", "train/system"],
     "train/loop/optimizer": ["engine", "engine/cuda"],
-    "train/loop": ["engine", "engine/cuda", "ops", "models", "train/data", "train/loop/optimizer"],
+    "train/loop": ["engine", "ops", "models", "train/data", "train/loop/optimizer"],
     "train/checks": ["engine", "engine/files", "models", "models/fold", "models/normalizers", "train/system"],
     "train/tasks": ["engine", "engine/files", "models", "models/blocks", "models/fold", "models/options",
                     "models/normalizers", "models/transformer", "models/images", "models/vit", "models/cct",
@@ -54,7 +54,7 @@ ALLOWED = {
     "train": ["engine", "engine/cpu", "train/commands", "train/runs", "train/system"],
 }
 
-FILE_LINES, FUNCTION_LINES, CORE_LINES = 300, 60, 2000
+FILE_LINES, FUNCTION_LINES, CORE_LINES = 300, 60, 1800
 LONG_TABLES = {"visit_config", "kAttention"}  # what lists things, a line each
 
 

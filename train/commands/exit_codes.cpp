@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "engine/files/file.h"
-#include "engine/out_of_memory.h"
+#include "engine/memory.h"
 #include "train/checkpoints/checkpoint.h"
 #include "train/checks/finite.h"
 #include "train/config/config.h"

@@ -23,10 +23,7 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
   if (options.average_decay != 0)
     average_.emplace(parameters_, options.average_decay,
                      options.average_statistics ? task.model().statistics() : NamedTensors());
-  if (options.dtype == DType::bf16) {
-    rounded_.emplace(parameters_);
-    optimizer_.round_into(rounded_->values());
-  }
+  if (options.dtype == DType::bf16) round_values(parameters_);
   begin_records();
 }
 
@@ -57,7 +54,6 @@ Trainer::Record Trainer::update(Tape& tape) {
 
 Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape) {
   tape.clear();
-  tape.lend_rounded(rounded_ ? &rounded_->values() : nullptr);
   std::vector<Var> penalties;
   const ForwardPass pass{.tape = tape,
                          .dtype = options_.dtype,
@@ -188,7 +184,7 @@ void Trainer::load(const TrainingState& state) {
   optimizer_.load_state(state.optimizer);
   task_.seek(state.cursor);
   copy_into("trainer", parameters, state.parameters);
-  if (rounded_) rounded_->refresh();
+  if (options_.dtype == DType::bf16) round_values(parameters_);
   if (!average_) return;
   NamedTensors averages = average_->state();
   for (auto& [name, tensor] : averages)

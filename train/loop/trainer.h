@@ -22,7 +22,6 @@
 #include "train/loop/optimizer/gradient_clipping.h"
 #include "train/loop/optimizer/optimizer.h"
 #include "train/loop/optimizer/weight_average.h"
-#include "train/loop/rounded_weights.h"
 #include "train/loop/schedule.h"
 #include "train/loop/task.h"
 #include "train/loop/update_observer.h"
@@ -136,12 +135,11 @@ class Trainer {
   Tape tape_;
   UpdateObserver* observer_ = nullptr;
   std::optional<WeightAverage> average_;
-  std::optional<RoundedWeights> rounded_;  // in bf16
-  ReportSums sums_;                        // up to the last check()
-  double gradient_norm_ = 0;               // of the last update then
-  std::vector<Record> records_;            // since then
-  TrainingState good_;                     // a state since then that is finite,
-  std::size_t good_records_ = 0;           // and how many of the records lie before it
+  ReportSums sums_;               // up to the last check()
+  double gradient_norm_ = 0;      // of the last update then
+  std::vector<Record> records_;   // since then
+  TrainingState good_;            // a state since then that is finite,
+  std::size_t good_records_ = 0;  // and how many of the records lie before it
   Clock::time_point since_;
 };
 

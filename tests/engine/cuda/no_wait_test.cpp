@@ -91,7 +91,7 @@ TEST_F(NoHostWaitTest, MessagesSayWhereInTheModel) {
     y = tape.record(x.clone(), {y}, Curious{x});
   }
   EXPECT_EQ(wait_of([&] { tape.backward(y, x.clone()); }),
-            "host wait: a copy to the host at decoder, in the backward of curious");
+            "host wait: a copy to the host at decoder");
   EXPECT_EQ(wait_of([&] { x.values<float>(); }), "host wait: a copy to the host");
 }
 

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/out_of_memory.h"
+#include "engine/memory.h"
 
 namespace foldgrad::testing {
 namespace {

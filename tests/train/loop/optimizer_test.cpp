@@ -5,7 +5,6 @@
 
 #include "tests/harness/compare.h"
 #include "tests/harness/op_spec.h"
-#include "train/loop/rounded_weights.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -184,19 +183,17 @@ TEST(Optimizer, DevicesAgree) {
   }
 }
 
-// All values that are not empty, in packs and one by one: by the optimizer, and from weights that somebody else
-// changed.
-TEST(Optimizer, WritesRoundedWeights) {
+// All values that are not empty, in packs and one by one: by the optimizer, and from values that others changed.
+TEST(Optimizer, WritesRoundedValues) {
   for (Device device : devices())
     for (const Optimizer::Rule& rule : {Optimizer::Rule(Adam{}), Optimizer::Rule(AdamW{}), Optimizer::Rule(Sgd{}),
                                         Optimizer::Rule(Sgd{0.9}), Optimizer::Rule(Sgd{0.9, true})}) {
       Model model = random_model(device, DType::f32), plain = random_model(device, DType::f32);
       Optimizer optimizer(rule, {{model.all(), 0.1}}), without(rule, {{plain.all(), 0.1}});
-      const RoundedWeights rounded(model.all());
-      optimizer.round_into(rounded.values());
+      round_values(model.all());
       const auto expect_rounded = [&] {
         for (const Parameter& p : model.parameters)
-          ASSERT_TRUE(identical(rounded.values().at(&p), p.value.to(DType::bf16))) << name(device) << " " << p.name;
+          ASSERT_TRUE(identical(p.rounded, p.value.to(DType::bf16))) << name(device) << " " << p.name;
       };
       expect_rounded();
       for (int t = 0; t < 2; ++t) optimizer.step(0.01), without.step(0.01);
@@ -204,17 +201,16 @@ TEST(Optimizer, WritesRoundedWeights) {
       for (std::size_t k = 0; k < model.parameters.size(); ++k)
         ASSERT_TRUE(identical(model.parameters[k].value, plain.parameters[k].value)) << k;
       for (Parameter& p : model.parameters) p.value.copy_from(Tensor::full(p.value.shape(), 0.3, DType::f32, device));
-      rounded.refresh();
+      round_values(model.all());
       expect_rounded();
     }
 }
 
-TEST(RoundedWeights, AreOfF32) {
+TEST(Optimizer, RoundsValuesOfF32) {
   Model model;
-  EXPECT_EQ(message_of([&] { RoundedWeights(model.all()); }), "rounded_weights: there are no parameters");
   model.add(Tensor::zeros({2}, DType::f64), Tensor::zeros({2}, DType::f64));
-  EXPECT_EQ(message_of([&] { RoundedWeights(model.all()); }),
-            "rounded_weights: p0 must be f32 [2] on cpu, to go with p0, which is f64 [2] on cpu, got f64 [2] on cpu");
+  EXPECT_EQ(message_of([&] { round_values(model.all()); }),
+            "round_values: p0 must be f32 [2] on cpu, to go with p0, which is f64 [2] on cpu, got f64 [2] on cpu");
 }
 
 // Decay and step are 2e-8 each. Neither alone moves a 1 in f32, whose next smaller neighbour is 6e-8 away; both do.

@@ -21,6 +21,8 @@ void with_adam(const Optimizer::Rule& rule, const F& f) {
   if (const auto* adamw = std::get_if<AdamW>(&rule)) f(*adamw);
 }
 
+bf16* rounded_data(const Parameter& p) { return p.rounded.defined() ? p.rounded.data<bf16>() : nullptr; }
+
 }  // namespace
 
 Optimizer::Optimizer(const Rule& rule, std::vector<ParameterGroup> groups) : rule_(rule), name_(kNames[rule.index()]) {
@@ -72,6 +74,8 @@ void Optimizer::check_update(const Tensor& gradient_scale) const {
     FOLDGRAD_CHECK(p.has_grad, "{}: {} has no gradient; leave out of the optimizer what the loss does not depend on",
                    name_, p.name);
     check_operand(name_, "the gradient", p.grad, p.value.shape(), p.value, p.name.c_str());
+    if (p.rounded.defined())
+      check_operand(name_, "the rounded value", p.rounded, p.value.shape(), DType::bf16, p.value, p.name.c_str());
     if (slot.first.defined())
       check_operand(name_, p.name.c_str(), p.value, slot.first.shape(), slot.first, "its first moment");
   }
@@ -86,11 +90,6 @@ void Optimizer::step(double lr, const Tensor& gradient_scale) {
   ++steps_;
 }
 
-void Optimizer::round_into(const RoundedValues& rounded) {
-  for (Slot& slot : slots_)
-    if (const auto found = rounded.find(slot.parameter); found != rounded.end()) slot.rounded = found->second;
-}
-
 void Optimizer::zero_grad() {
   for (Slot& slot : slots_) slot.parameter->zero_grad();
 }
@@ -103,7 +102,7 @@ void Optimizer::update(std::size_t group, double lr, const double* scale) const 
   for (const Slot& s : slots_)
     if (s.group == group)
       tensors.push_back({data(s.parameter->value), data(s.parameter->grad), data(s.first), data(s.second),
-                         s.parameter->value.size(), s.rounded.defined() ? s.rounded.data<bf16>() : nullptr});
+                         s.parameter->value.size(), rounded_data(*s.parameter)});
   const auto with = [&](const auto& rule) { FOLDGRAD_RUN(like().device(), update, tensors, rule, scale); };
   const auto [weight_decay, lr_scale] = groups_[group];
   with_adam(rule_, [&](const auto& adam) {
@@ -143,6 +142,17 @@ void Optimizer::load_state(const NamedTensors& saved) {
   FOLDGRAD_CHECK(step >= 0, "{}: step of the saved state must be at least 0, got {}", name_, step);
   copy_into(name_, own, saved);
   steps_ = step;
+}
+
+void round_values(const std::vector<Parameter*>& parameters) {
+  std::vector<UpdatedTensor<float>> tensors;
+  for (Parameter* p : parameters) {
+    check_operand("round_values", p->name.c_str(), p->value, p->value.shape(), DType::f32, parameters[0]->value,
+                  parameters[0]->name.c_str());
+    if (!p->rounded.defined()) p->rounded = Tensor::empty(p->value.shape(), DType::bf16, p->value.device());
+    tensors.push_back({p->value.data<float>(), nullptr, nullptr, nullptr, p->value.size(), rounded_data(*p)});
+  }
+  if (!tensors.empty()) FOLDGRAD_RUN(parameters[0]->value.device(), update, tensors, RoundRule<float>{}, nullptr);
 }
 
 }  // namespace foldgrad

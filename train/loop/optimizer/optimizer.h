@@ -50,13 +50,12 @@ class Optimizer {
   // all f64 and on one device, that are listed twice or share a name.
   Optimizer(const Rule& rule, std::vector<ParameterGroup> groups);
 
-  // Updates every parameter by its gradient times `gradient_scale`: f64 [] on the parameters' device, as clip_by_norm()
-  // gives it; undefined for 1. Throws std::invalid_argument, before anything has changed, when a parameter has no
-  // gradient, or one that does not fit, and for a negative lr or one that is not finite.
+  // Updates every parameter, and its bf16 copy if it has one (round_values()), by its gradient times `gradient_scale`:
+  // f64 [] on the parameters' device, as clip_by_norm() gives it; undefined for 1. Throws std::invalid_argument, before
+  // anything has changed, when a parameter has no gradient, or one that does not fit, and for a negative lr or one that
+  // is not finite.
   void step(double lr, const Tensor& gradient_scale = {});
   std::int64_t steps() const { return steps_; }
-  // From now on every update also writes the values rounded to bf16, of the parameters that are in here.
-  void round_into(const RoundedValues& rounded);
   // Forgets every gradient; call it before the next backward pass, since gradients add up otherwise.
   void zero_grad();
 
@@ -72,7 +71,6 @@ class Optimizer {
     Parameter* parameter;
     std::size_t group;
     Tensor first, second;
-    Tensor rounded = {};  // mostly not defined
   };
   struct Group {
     double weight_decay, lr_scale;
@@ -89,5 +87,10 @@ class Optimizer {
   std::vector<Group> groups_;
   std::int64_t steps_ = 0;
 };
+
+// Rounds f32 parameters to bf16 (Parameter::rounded), for training in bf16: from then on step() writes the copies in
+// the pass that writes the values, so that no step has to cast them. To be called again when others change the values.
+// Throws std::invalid_argument unless all parameters are f32 on one device.
+void round_values(const std::vector<Parameter*>& parameters);
 
 }  // namespace foldgrad
