@@ -1,6 +1,6 @@
 #include "bench/device_time.h"
-#include "engine/cuda/cudart.h"
 #include "engine/cuda/launch.h"
+#include "engine/cuda/runtime/cudart.h"
 
 namespace foldgrad::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include "engine/cuda/launch.h"
 
 #ifdef __CUDACC__
-#include "engine/cuda/device_guard.h"
+#include "engine/cuda/runtime/device_guard.h"
 #endif
 
 namespace foldgrad {

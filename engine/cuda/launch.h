@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #ifdef __CUDACC__
-#include "engine/cuda/cudart.h"
+#include "engine/cuda/runtime/cudart.h"
 #else
 #include "emulation/cuda_emulation.h"
 #endif

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "engine/cuda/launch.h"
-#include "engine/cuda/per_device.h"
+#include "engine/cuda/runtime/per_device.h"
 #include "engine/gemm/backends.h"
-#include "engine/tf32.h"
+#include "engine/gemm/tf32.h"
 
 namespace foldgrad {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "engine/cuda/launch.h"
-#include "engine/cuda/per_device.h"
+#include "engine/cuda/runtime/per_device.h"
+#include "engine/gemm/tf32.h"
 #include "engine/memory.h"
-#include "engine/tf32.h"
 #include "ops/conv2d/conv2d_kernels.h"
 
 namespace foldgrad {

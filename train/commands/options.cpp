@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "engine/tf32.h"
+#include "engine/gemm/tf32.h"
 #include "models/transformer/beam_search.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/certificate.h"

@@ -1,5 +1,5 @@
 // A step of training waits for nothing, whatever normalizes: the host can run ahead of the device.
-#include "engine/cuda/no_wait.h"
+#include "engine/cuda/runtime/no_wait.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-#include "engine/cuda/staging_ring.h"
+#include "engine/cuda/runtime/staging_ring.h"
 
-#include "engine/cuda/no_wait.h"
+#include "engine/cuda/runtime/no_wait.h"
 
 namespace foldgrad {
 

@@ -1,4 +1,4 @@
-#include "engine/cuda/trouble.h"
+#include "engine/cuda/runtime/trouble.h"
 
 #include <cstdlib>
 

@@ -5,12 +5,12 @@
 #include <stdexcept>
 
 #include "engine/cpu/host_memory.h"
-#include "engine/cuda/cudart.h"
-#include "engine/cuda/no_wait.h"
-#include "engine/cuda/per_device.h"
-#include "engine/cuda/slabs.h"
-#include "engine/cuda/trouble.h"
-#include "engine/cuda/upload.h"
+#include "engine/cuda/runtime/cudart.h"
+#include "engine/cuda/runtime/no_wait.h"
+#include "engine/cuda/runtime/per_device.h"
+#include "engine/cuda/runtime/slabs.h"
+#include "engine/cuda/runtime/trouble.h"
+#include "engine/cuda/runtime/upload.h"
 #include "engine/cuda_devices.h"
 #include "engine/device.h"
 #include "engine/memory.h"

@@ -1,4 +1,4 @@
-#include "engine/cuda/slabs.h"
+#include "engine/cuda/runtime/slabs.h"
 
 #include <gtest/gtest.h>
 

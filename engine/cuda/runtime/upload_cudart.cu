@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "engine/cpu/host_memory.h"
-#include "engine/cuda/cudart.h"
-#include "engine/cuda/no_wait.h"
-#include "engine/cuda/per_device.h"
-#include "engine/cuda/staging_ring.h"
-#include "engine/cuda/upload.h"
+#include "engine/cuda/runtime/cudart.h"
+#include "engine/cuda/runtime/no_wait.h"
+#include "engine/cuda/runtime/per_device.h"
+#include "engine/cuda/runtime/staging_ring.h"
+#include "engine/cuda/runtime/upload.h"
 
 namespace foldgrad {
 namespace {

@@ -1,9 +1,9 @@
 // The ring through which values go to the device, with a device that can be as slow as it likes.
-#include "engine/cuda/staging_ring.h"
+#include "engine/cuda/runtime/staging_ring.h"
 
 #include <map>
 
-#include "engine/cuda/no_wait.h"
+#include "engine/cuda/runtime/no_wait.h"
 #include "tests/harness/properties.h"
 
 namespace foldgrad::testing {

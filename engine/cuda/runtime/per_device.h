@@ -3,7 +3,7 @@
 #include <array>
 #include <mutex>
 
-#include "engine/cuda/device_guard.h"
+#include "engine/cuda/runtime/device_guard.h"
 
 namespace foldgrad {
 

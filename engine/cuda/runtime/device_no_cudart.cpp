@@ -6,9 +6,9 @@
 #include <unordered_map>
 
 #include "engine/cpu/host_memory.h"
-#include "engine/cuda/device_guard.h"
-#include "engine/cuda/emulated_devices.h"
-#include "engine/cuda/no_wait.h"
+#include "engine/cuda/runtime/device_guard.h"
+#include "engine/cuda/runtime/emulated_devices.h"
+#include "engine/cuda/runtime/no_wait.h"
 #include "engine/memory.h"
 
 #ifdef FOLDGRAD_EMULATE

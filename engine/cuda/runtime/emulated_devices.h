@@ -2,7 +2,7 @@
 #pragma once
 #include <cstddef>
 
-#include "engine/cuda/trouble.h"
+#include "engine/cuda/runtime/trouble.h"
 
 namespace foldgrad::emulation {
 

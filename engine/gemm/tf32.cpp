@@ -1,4 +1,4 @@
-#include "engine/tf32.h"
+#include "engine/gemm/tf32.h"
 
 #include <atomic>
 

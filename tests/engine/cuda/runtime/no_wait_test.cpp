@@ -1,4 +1,4 @@
-#include "engine/cuda/no_wait.h"
+#include "engine/cuda/runtime/no_wait.h"
 
 #include "engine/memory.h"
 #include "tests/harness/op_spec.h"
@@ -90,8 +90,7 @@ TEST_F(NoHostWaitTest, MessagesSayWhereInTheModel) {
     const Tape::Scope scope(tape, "decoder");
     y = tape.record(x.clone(), {y}, Curious{x});
   }
-  EXPECT_EQ(wait_of([&] { tape.backward(y, x.clone()); }),
-            "host wait: a copy to the host at decoder");
+  EXPECT_EQ(wait_of([&] { tape.backward(y, x.clone()); }), "host wait: a copy to the host at decoder");
   EXPECT_EQ(wait_of([&] { x.values<float>(); }), "host wait: a copy to the host");
 }
 

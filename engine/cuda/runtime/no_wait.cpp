@@ -1,4 +1,4 @@
-#include "engine/cuda/no_wait.h"
+#include "engine/cuda/runtime/no_wait.h"
 
 #include <atomic>
 #include <string>
