@@ -1,36 +1,38 @@
-"""The rules of the tree: which folder may include which, and how long files and functions may be."""
+"""The rules of the tree: which folder may include which, and which library; how long files and functions may be, and
+how many files a folder may have. A permission that nothing uses is a violation too."""
+import collections
 import re
 
 # A folder may include itself and those that stand in its row, which must come before it: so there are no circles.
-# ops/NAME counts as ops.
+# "ops" stands for every operation, whose fast kernels may include all that it may. What operations may include of each
+# other is below.
 ALLOWED = {
     "engine": [],
     "emulation": [],
     "engine/cpu": ["engine"],
     "engine/cuda/runtime": ["engine", "engine/cpu", "emulation"],
     "engine/cuda": ["engine", "engine/cpu", "engine/cuda/runtime", "emulation"],
-    "engine/cuda/fast": ["engine", "engine/cpu", "engine/cuda", "emulation"],
+    "engine/cuda/fast": ["engine/cuda"],
     "engine/files": ["engine"],
-    "engine/gemm": ["engine", "engine/cpu", "engine/cuda", "engine/cuda/runtime"],
+    "engine/gemm": ["engine", "engine/cuda", "engine/cuda/runtime"],
     "engine/graph": ["engine"],
-    "ops": ["engine", "engine/graph", "engine/cpu", "engine/cuda", "engine/cuda/fast", "engine/cuda/runtime",
-            "engine/gemm"],
+    "ops": ["engine", "engine/graph", "engine/cpu", "engine/cuda", "engine/cuda/runtime", "engine/gemm"],
+    "ops/*/fast": ["engine/cuda/fast"],
     "models/options": [],
     "models/normalizers": ["engine", "engine/graph", "ops", "models/options"],
     "models": ["engine", "ops", "models/normalizers"],
     "models/blocks": ["engine", "ops", "models", "models/options", "models/normalizers"],
-    "models/inference": ["engine", "engine/cpu", "ops", "models/normalizers", "models/blocks"],
-    "models/fold": ["engine", "engine/graph", "ops", "models", "models/normalizers", "models/blocks"],
-    "models/onnx": ["engine", "engine/files", "engine/graph", "models", "models/normalizers", "models/blocks"],
-    "models/transformer": ["engine", "engine/cpu", "engine/files", "ops", "models", "models/options",
-                           "models/normalizers", "models/blocks", "models/inference", "models/fold", "models/onnx"],
-    "models/images": ["engine", "engine/files", "ops", "models", "models/normalizers", "models/blocks", "models/fold",
-                      "models/onnx"],
-    "models/vit": ["engine", "engine/graph", "ops", "models/images", "models/blocks"],
-    "models/cct": ["engine", "engine/graph", "ops", "models/normalizers", "models/images", "models/blocks"],
+    "models/inference": ["engine/cpu", "ops", "models/normalizers", "models/blocks"],
+    "models/fold": ["engine", "engine/graph", "models", "models/blocks"],
+    "models/onnx": ["engine", "engine/files", "engine/graph", "models", "models/blocks"],
+    "models/transformer": ["engine", "engine/cpu", "engine/files", "ops", "models", "models/blocks",
+                           "models/inference", "models/fold", "models/onnx"],
+    "models/images": ["engine", "ops", "models", "models/blocks", "models/fold", "models/onnx"],
+    "models/vit": ["engine", "engine/graph", "ops", "models/images"],
+    "models/cct": ["engine", "engine/graph", "ops", "models/normalizers", "models/images"],
     "train/system": ["engine", "engine/files"],
-    "train/config": ["engine", "engine/files", "models/options", "models/normalizers", "models/transformer",
-                     "models/images", "models/vit", "models/cct", "train/system"],
+    "train/config": ["engine/files", "models/options", "models/normalizers", "models/transformer", "models/vit",
+                     "models/cct", "train/system"],
     "train/data": ["engine", "engine/files", "train/system"],
     "train/data/images": ["engine", "engine/files", "ops", "train/data", "train/system"],
     "train/data/text": ["engine", "engine/files", "models/transformer", "train/config", "train/data", "train/system"],
@@ -38,34 +40,118 @@ ALLOWED = {
     "train/loop/optimizer": ["engine", "engine/cuda"],
     "train/loop": ["engine", "ops", "models", "train/data", "train/loop/optimizer"],
     "train/checks": ["engine", "engine/files", "models", "models/fold", "models/normalizers", "train/system"],
-    "train/tasks": ["engine", "engine/files", "models", "models/blocks", "models/fold", "models/options",
-                    "models/normalizers", "models/transformer", "models/images", "models/vit", "models/cct",
-                    "train/checks", "train/config",
+    "train/tasks": ["engine", "engine/files", "models", "models/fold", "models/options", "models/normalizers",
+                    "models/transformer", "models/images", "models/vit", "models/cct", "train/checks", "train/config",
                     "train/data/images", "train/data/text", "train/loop", "train/scores", "train/system"],
-    "train/checkpoints": ["engine", "engine/files", "models", "train/checks", "train/loop/optimizer", "train/system",
-                          "train/tasks"],
+    "train/checkpoints": ["engine", "engine/files", "models", "train/checks", "train/system", "train/tasks"],
     "train/analyses": ["engine", "engine/files", "engine/graph", "engine/gemm", "ops", "models", "models/normalizers",
                        "train/loop"],
-    "train/runs": ["engine", "engine/cpu", "engine/files", "engine/gemm", "models", "train/analyses",
-                   "train/checkpoints", "train/checks", "train/config", "train/data", "train/loop", "train/system",
-                   "train/tasks"],
+    "train/runs": ["engine", "engine/cpu", "engine/files", "engine/gemm", "train/analyses", "train/checkpoints",
+                   "train/checks", "train/config", "train/data", "train/loop", "train/system", "train/tasks"],
     "train/reports": ["engine", "engine/files", "train/analyses", "train/runs", "train/system"],
     "train/commands": ["engine", "engine/files", "engine/gemm", "models", "models/fold", "models/options",
                        "models/normalizers", "models/onnx", "models/transformer", "train/checkpoints",
-                       "train/analyses", "train/checks", "train/config",
-                       "train/data", "train/data/images", "train/data/text", "train/loop", "train/reports",
-                       "train/runs", "train/scores",
-                       "train/system", "train/tasks"],
+                       "train/analyses", "train/checks", "train/config", "train/data", "train/data/images",
+                       "train/data/text", "train/loop", "train/reports", "train/runs", "train/system", "train/tasks"],
     "train": ["engine", "engine/cpu", "train/commands", "train/runs", "train/system"],
 }
 
-FILE_LINES, FUNCTION_LINES, CORE_LINES = 300, 60, 1800
+# Operations that use others, in the same manner. One that uses none needs no row.
+OPS = {
+    "ops/activation": ["ops/dropout"],
+    "ops/affine": ["ops/total"],
+    "ops/arithmetic": ["ops/total"],
+    "ops/channel_norm": ["ops/channel_sums"],
+    "ops/linear": ["ops/activation", "ops/total"],
+    "ops/permute": ["ops/reshape"],
+    "ops/conv2d": ["ops/activation", "ops/linear", "ops/permute", "ops/reshape", "ops/total"],
+    "ops/dyt": ["ops/total"],
+    "ops/positions": ["ops/total"],
+    "ops/power_norm": ["ops/channel_norm", "ops/channel_sums", "ops/reshape", "ops/rms_norm"],
+    "ops/rbn_penalty": ["ops/channel_norm"],
+    "ops/scale_norm": ["ops/total"],
+    "ops/watch_channels": ["ops/channel_norm"],
+}
+
+# Who may include which library, by how the names of its headers begin. "train/*" is train and all below it.
+LIBRARIES = {
+    "fmt/": ["engine/*", "ops/*", "models/*", "train/*"],
+    "nlohmann/": ["engine/files", "models/transformer", "train/*"],
+    "toml++/": ["train/config", "train/reports"],
+    "CLI/": ["train", "train/commands"],
+    "openssl/": ["train/system", "train/runs"],
+    "curl/": ["train/data"],
+    "sentencepiece_": ["train/data/text"],
+    "png.h": ["train/data/images"],
+    "turbojpeg.h": ["train/data/images"],
+    "google/protobuf/": ["models/onnx"],
+    "onnx.pb.h": ["models/onnx"],
+    "oneapi/dnnl/": ["engine/gemm", "train/runs"],
+    "cblas.h": ["engine/gemm", "train/runs"],
+    "cublas_v2.h": ["engine/gemm"],
+    "cudnn.h": ["ops/conv2d"],
+    "cuda_runtime.h": ["engine/cuda/runtime"],
+    "omp.h": ["engine/gemm", "ops/attention", "ops/conv2d", "ops/linear", "train", "train/runs"],
+    "immintrin.h": ["engine/cpu"],
+    "cpuid.h": ["engine/gemm"],
+    "sanitizer/": ["emulation"],
+}
+# The operating system's. Operations and models know nothing of it.
+POSIX = re.compile(r"(sys/\w+|dirent|execinfo|fcntl|locale|pthread|setjmp|signal|std\w+|string|time|ucontext|unistd|"
+                   r"wctype)\.h$")
+POSIX_FOLDERS = ["emulation", "engine/cpu", "engine/files", "train/*"]
+
+FILE_LINES, FUNCTION_LINES, CORE_LINES, FOLDER_FILES = 300, 60, 1800, 24
 LONG_TABLES = {"visit_config", "kAttention"}  # what lists things, a line each
+LARGE_FOLDERS = {  # and how many files they may have, with the reason
+    "engine": 28,              # the core: CORE_LINES bounds it
+    "models/transformer": 28,  # a model, its two searches, its export
+    "ops/attention": 26,       # three ways of attention, each for both devices and with tensor cores
+    "train/commands": 41,      # a file for each command
+    "train/data/images": 25,   # a file for each format and each augmentation
+    "train/data/text": 25,     # a file for each corpus and each way to cut words
+    "train/tasks": 34,         # tasks and families, a pair of files for each
+}
 
 
 def folder_of(path):
-    folder = path.rpartition("/")[0]
-    return "ops" if folder.startswith("ops/") else folder
+    return path.rpartition("/")[0]
+
+
+def rows_of(folder):
+    """The names of the rows, of ALLOWED and OPS, that say what a folder may include."""
+    operation = re.match(r"(ops/\w+)(/fast)?$", folder)
+    if not operation:
+        return [folder] if folder in ALLOWED else []
+    return ["ops", operation[1]] + ["ops/*/fast"] * bool(operation[2])
+
+
+def permission(folder, other):
+    """(row, entry) that lets `folder` include `other`, or None."""
+    for row in rows_of(folder):
+        for entry in ALLOWED.get(row, []) + OPS.get(row, []):
+            if entry == other or (entry == "ops" and re.match(r"ops/\w+$", other)):
+                return row, entry
+    return ("", "") if re.fullmatch(f"{re.escape(other)}/fast", folder) else None
+
+
+def includes(files):
+    """(path, folder, what it includes) of all code but that of tests."""
+    for path, text in sorted(files.items()):
+        if not path.startswith("tests/"):
+            for brackets, quotes in re.findall(r'^[ \t]*#[ \t]*include (?:<([^>]+)>|"([^"]+)")', text, re.M):
+                yield path, folder_of(path), brackets, quotes
+
+
+def is_in(folder, folders):
+    return any(f"{folder}/".startswith(f[:-1]) if f.endswith("*") else folder == f for f in folders)
+
+
+def library_of(header):
+    """The row of LIBRARIES, "" for a header of C++ itself, or None."""
+    if not re.search(r"[/.]", header):
+        return ""
+    return next((library for library in LIBRARIES if header.startswith(library)), None)
 
 
 def _blanked(text):
@@ -103,34 +189,72 @@ def functions(text):
     return found
 
 
-def violations(files):
-    """Of `files`, {path: text}: a sentence for each rule that is broken."""
-    broken = []
-    for position, (folder, below) in enumerate(ALLOWED.items()):
-        later = set(list(ALLOWED)[position:]) & set(below)
-        broken += [f"the rules let {folder} include {other}, which comes after it" for other in sorted(later)]
+def broken_order(table):
+    for position, (folder, below) in enumerate(table.items()):
+        for other in sorted(set(list(table)[position:]) & set(below)):
+            yield f"the rules let {folder} include {other}, which comes after it"
+
+
+def broken_sizes(files):
     for path, text in sorted(files.items()):
         lines = text.count("\n")
         if lines > FILE_LINES:
-            broken.append(f"{path} has {lines} lines, more than {FILE_LINES}")
+            yield f"{path} has {lines} lines, more than {FILE_LINES}"
         for name, first, length in functions(text):
             if length > FUNCTION_LINES and name not in LONG_TABLES:
-                broken.append(f"{path}:{first}: {name} has {length} lines, more than {FUNCTION_LINES}")
+                yield f"{path}:{first}: {name} has {length} lines, more than {FUNCTION_LINES}"
         if "/fast/" in path and path.endswith((".cpp", ".cu")) and not re.search(r"^// .*\bGain: ", text, re.M):
-            broken.append(f"{path}: a fast kernel needs a comment with its gain, machine and date, or \"not measured\"")
-        folder = folder_of(path)
-        if path.startswith("tests/"):
-            continue
-        if folder not in ALLOWED:
-            broken.append(f"{path}: tests/structure/rules.py does not know the folder {folder}")
-            continue
-        for included in re.findall(r'^#include "([^"]+)"', text, re.M):
-            other = folder_of(included)
-            if other in ("", folder):
-                continue
-            if other not in ALLOWED[folder]:
-                broken.append(f"{path} includes {included}: {folder} may not include {other}")
+            yield f"{path}: a fast kernel needs a comment with its gain, machine and date, or \"not measured\""
     core = sum(text.count("\n") for path, text in files.items() if folder_of(path) == "engine")
     if core > CORE_LINES:
-        broken.append(f"the core, the files of engine/ itself, has {core} lines, more than {CORE_LINES}")
-    return broken
+        yield f"the core, the files of engine/ itself, has {core} lines, more than {CORE_LINES}"
+    counts = collections.Counter(folder_of(path) for path in files if not path.startswith("tests/"))
+    for folder, count in sorted(counts.items()):
+        most = LARGE_FOLDERS.get(folder, FOLDER_FILES)
+        if count > most:
+            yield f"{folder} has {count} files, more than {most}"
+
+
+def broken_includes(files):
+    for path in sorted(files):
+        folder = folder_of(path)
+        if not path.startswith("tests/") and not rows_of(folder):
+            yield f"{path}: tests/structure/rules.py does not know the folder {folder}"
+    for path, folder, header, included in includes(files):
+        other = folder_of(included)
+        if included and other not in ("", folder) and rows_of(folder) and not permission(folder, other):
+            yield f"{path} includes {included}: {folder} may not include {other}"
+        if not header:
+            continue
+        library = library_of(header)
+        if POSIX.match(header):
+            if not is_in(folder, POSIX_FOLDERS):
+                yield f"{path} includes <{header}>: {folder} may not use the operating system"
+        elif library is None:
+            yield f"{path} includes <{header}>: tests/structure/rules.py does not know the library"
+        elif library and not is_in(folder, LIBRARIES[library]):
+            yield f"{path} includes <{header}>: {folder} may not include that library"
+
+
+def violations(files):
+    """Of `files`, {path: text}: a sentence for each rule that is broken."""
+    return [*broken_order(ALLOWED), *broken_order(OPS), *broken_sizes(files), *broken_includes(files)]
+
+
+def unused(files):
+    """A sentence for each permission that none of `files`, all of the tree, makes use of."""
+    used = set()
+    counts = collections.Counter(folder_of(path) for path in files)
+    for _, folder, header, included in includes(files):
+        if included and folder_of(included) != folder:
+            used.add(permission(folder, folder_of(included)))
+        for entry in LIBRARIES.get(library_of(header) if header else "", []):
+            if is_in(folder, [entry]):
+                used.add((library_of(header), entry))
+    for table in (ALLOWED, OPS):
+        for folder, row in table.items():
+            yield from (f"{folder} may include {other}, and does not" for other in row if (folder, other) not in used)
+    for library, folders in LIBRARIES.items():
+        yield from (f"{f} may include <{library}...>, and does not" for f in folders if (library, f) not in used)
+    yield from (f"{folder} may have {most} files, and has {counts[folder]}" for folder, most in LARGE_FOLDERS.items()
+                if counts[folder] <= FOLDER_FILES)

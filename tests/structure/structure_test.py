@@ -4,6 +4,7 @@ import re
 import subprocess
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import rules
 
@@ -22,6 +23,7 @@ class Structure(unittest.TestCase):
         files = sources()
         self.assertGreater(len(files), 500)
         self.assertEqual(rules.violations(files), [])
+        self.assertEqual(list(rules.unused(files)), [])
 
     def test_links_of_documents_lead_to_files(self):
         pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
@@ -33,27 +35,63 @@ class Structure(unittest.TestCase):
 
     def test_the_house_can_be_measured(self):
         printed = subprocess.run([ROOT / "scripts/house"], check=True, capture_output=True, text=True).stdout
-        for row in (r"\| `engine/` \| \d+ \| [\d,]+ \|", r"\| lines of tests \| [\d,]+ \|", r"\| \*\*two hours\*\* \| "):
+        for row in (r"\| `engine/` \| \d+ \| [\d,]+ \|", r"\| lines of tests \| [\d,]+ \|",
+                    r"\| \*\*two hours\*\* \| "):
             self.assertRegex(printed, row)
 
-    def with_line(self, path, line):
+    def broken_by(self, path, line):
         files = sources()
         files[path] += line + "\n"
         return rules.violations(files)
 
     def test_an_include_that_leads_up_is_found(self):
-        self.assertEqual(self.with_line("engine/tape.h", '#include "ops/linear/linear.h"'),
-                         ["engine/tape.h includes ops/linear/linear.h: engine may not include ops"])
-        self.assertEqual(self.with_line("train/runs/lock.cpp", '#include "train/commands/commands.h"'),
+        self.assertEqual(self.broken_by("engine/tape.h", '#include "ops/linear/linear.h"'),
+                         ["engine/tape.h includes ops/linear/linear.h: engine may not include ops/linear"])
+        self.assertEqual(self.broken_by("train/runs/lock.cpp", '#include "train/commands/commands.h"'),
                          ["train/runs/lock.cpp includes train/commands/commands.h: "
                           "train/runs may not include train/commands"])
 
+    def test_an_operation_that_closes_a_circle_is_found(self):
+        self.assertEqual(self.broken_by("ops/dropout/dropout.cpp", '#include "ops/channel_norm/channel_norm.h"'),
+                         ["ops/dropout/dropout.cpp includes ops/channel_norm/channel_norm.h: "
+                          "ops/dropout may not include ops/channel_norm"])
+
+    def test_a_plain_kernel_that_knows_a_fast_one_is_found(self):
+        self.assertEqual(self.broken_by("ops/softmax/softmax.cpp", '#include "engine/cuda/fast/row_op.h"'),
+                         ["ops/softmax/softmax.cpp includes engine/cuda/fast/row_op.h: "
+                          "ops/softmax may not include engine/cuda/fast"])
+
+    def test_a_library_in_another_folder_is_found(self):
+        path = "ops/linear/linear.cpp"
+        self.assertEqual(self.broken_by(path, "#include <nlohmann/json.hpp>"),
+                         [f"{path} includes <nlohmann/json.hpp>: ops/linear may not include that library"])
+        self.assertEqual(self.broken_by(path, "#include <boost/any.hpp>"),
+                         [f"{path} includes <boost/any.hpp>: tests/structure/rules.py does not know the library"])
+        self.assertEqual(self.broken_by(path, "#  include <sys/file.h>"),
+                         [f"{path} includes <sys/file.h>: ops/linear may not use the operating system"])
+        self.assertEqual(self.broken_by(path, "#include <functional>"), [])
+
     def test_rules_that_allow_a_circle_are_found(self):
-        rules.ALLOWED["engine/cpu"].append("ops")
-        try:
+        with mock.patch.dict(rules.ALLOWED, {"engine/cpu": ["ops"]}):
             self.assertEqual(rules.violations({}), ["the rules let engine/cpu include ops, which comes after it"])
-        finally:
-            rules.ALLOWED["engine/cpu"].remove("ops")
+        with mock.patch.dict(rules.OPS, {"ops/total": ["ops/affine"]}):
+            self.assertIn("the rules let ops/affine include ops/total, which comes after it", rules.violations({}))
+
+    def test_permissions_that_nothing_uses_are_found(self):
+        def unused(table, row):
+            with mock.patch.dict(table, row):
+                return list(rules.unused(sources()))
+        self.assertEqual(unused(rules.ALLOWED, {"models/vit": rules.ALLOWED["models/vit"] + ["engine/cuda"]}),
+                         ["models/vit may include engine/cuda, and does not"])
+        self.assertEqual(unused(rules.OPS, {"ops/reshape": ["ops/total"]}),
+                         ["ops/reshape may include ops/total, and does not"])
+        self.assertEqual(unused(rules.LIBRARIES, {"png.h": rules.LIBRARIES["png.h"] + ["train/runs"]}),
+                         ["train/runs may include <png.h...>, and does not"])
+        self.assertRegex(unused(rules.LARGE_FOLDERS, {"models/vit": 30})[0], "^models/vit may have 30 files, and has ")
+
+    def test_folders_of_many_files_are_found(self):
+        self.assertEqual(rules.violations({f"models/vit/{i}.h": "" for i in range(25)}),
+                         ["models/vit has 25 files, more than 24"])
 
     def test_new_folders_are_found(self):
         self.assertEqual(rules.violations({"train/misc/x.h": "#pragma once\n"}),
