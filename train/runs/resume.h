@@ -5,24 +5,12 @@
 //   optimizer.safetensors  as Optimizer::state(); with an average also the weights in training, as weight.NAME, and
 //                          statistics that have an average, as statistic.NAME
 #pragma once
-#include <limits>
-
 #include "train/checkpoints/checkpoint.h"
 #include "train/config/config.h"
 #include "train/loop/trainer.h"
+#include "train/runs/selection.h"
 
 namespace foldgrad {
-
-struct BestValidation {
-  std::int64_t step = 0;
-  double score = std::numeric_limits<double>::lowest(), loss = std::numeric_limits<double>::max();  // of Validation
-  std::string text;                                                                                 // Validation::text
-
-  // Among equal scores, as at the beginning of training, the smaller loss is better.
-  bool worse_than(double other_score, double other_loss) const {
-    return other_score > score || (other_score == score && other_loss < loss);
-  }
-};
 
 struct RunState {
   TrainingState training;

@@ -103,4 +103,11 @@ TrainerOptions trainer_options(const TrainConfig& t) {
           .average_statistics = t.average_statistics};
 }
 
+Training::Training(const ExperimentConfig& experiment, std::unique_ptr<Task> its_task)
+    : task(std::move(its_task)),
+      config(with_epochs_counted(experiment.train, task->batches_per_epoch())),
+      optimizer(optimizer_rule(config), parameter_groups(task->model(), config)),
+      schedule(schedule_options(config)),
+      trainer(*task, optimizer, schedule, trainer_options(config)) {}
+
 }  // namespace foldgrad

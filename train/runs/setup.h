@@ -23,4 +23,15 @@ Optimizer::Rule optimizer_rule(const TrainConfig& config);
 ScheduleOptions schedule_options(const TrainConfig& config);
 TrainerOptions trainer_options(const TrainConfig& config);
 
+// All that learns in a run.
+struct Training {
+  Training(const ExperimentConfig& experiment, std::unique_ptr<Task> task);
+
+  std::unique_ptr<Task> task;
+  TrainConfig config;  // of the experiment, with epochs counted
+  Optimizer optimizer;
+  Schedule schedule;
+  Trainer trainer;
+};
+
 }  // namespace foldgrad

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -32,20 +31,12 @@ class TrainingRun {
   TrainingRun(const std::string& path, const RunStart& start, std::unique_ptr<Task> task)
       : config_(start.config),
         run_(path),
-        task_(std::move(task)),
-        model_(task_->model()),
-        train_(with_epochs_counted(config_.train, task_->batches_per_epoch())),
-        optimizer_(optimizer_rule(train_), parameter_groups(model_, train_)),
-        schedule_(schedule_options(train_)),
-        trainer_(*task_, optimizer_, schedule_, trainer_options(train_)),
-        recorder_(model_.normalizers(), record_phases(config_.record, train_.steps), run_.statistics()) {
-    if (config_.validate.patience > 0 && task_->validates_on_test())
-      throw ConfigError(
-          fmt::format("validate.patience must be 0 where {} are validated on, since it would choose by them, "
-                      "got {}",
-                      task_->test_data(), config_.validate.patience));
+        training_(config_, std::move(task)),
+        selection_(*training_.task, config_.validate.patience, training_.config.steps),
+        recorder_(training_.task->model().normalizers(), record_phases(config_.record, training_.config.steps),
+                  run_.statistics()) {
     if (start.checkpoint) restore(*start.checkpoint);
-    trainer_.observe(&recorder_);
+    training_.trainer.observe(&recorder_);
   }
 
   // Writes to the run's directory, as train() does; the constructor finds what is wrong before.
@@ -57,43 +48,35 @@ class TrainingRun {
   void report(bool due);
   bool validate();
   void save();
-  bool validates_at(std::int64_t step) const { return step % config_.validate.every == 0 || step == train_.steps; }
-  bool out_of_patience() const {
-    return config_.validate.patience > 0 && state_.without_better >= config_.validate.patience;
-  }
   int finish(bool stopped);
+  Task& task() const { return *training_.task; }
+  std::int64_t updates() const { return training_.trainer.updates(); }
+  bool is_last(std::int64_t step) const { return step >= training_.config.steps; }
 
   ExperimentConfig config_;
   RunDirectory run_;
-  std::unique_ptr<Task> task_;
-  Model& model_;       // of the task
-  TrainConfig train_;  // of the configuration, with epochs counted
-  Optimizer optimizer_;
-  Schedule schedule_;
-  Trainer trainer_;
+  Training training_;
+  Selection selection_;
   Recorder recorder_;
   std::optional<RunLogger> logger_;
-  RunState state_;  // all but `training`
-  BestValidation saved_best_;
   bool unsaved_ = false;  // the disk refused the last checkpoint
 };
 
 int TrainingRun::train() {
-  const std::int64_t steps = train_.steps;
   bool stop = false;  // a copy, so that a signal between two looks at it cannot end the run unsaved
-  while (trainer_.updates() < steps && !stop && !out_of_patience()) {
-    trainer_.step();
+  while (!is_last(updates()) && !stop && !selection_.out_of_patience()) {
+    training_.trainer.step();
     stop = interrupted();
-    const std::int64_t n = trainer_.updates();
+    const std::int64_t n = updates();
     logger_->terminal().at(n);
-    const bool validate = validates_at(n);
-    const bool save = n == steps || n % config_.output.save_every == 0;
+    const bool validate = n % config_.validate.every == 0 || is_last(n);
+    const bool save = n % config_.output.save_every == 0 || is_last(n);
     const bool report = n % config_.output.log_every == 0 || validate || save;
     if (report || stop) this->report(report);
     const bool retry = report && unsaved_;
-    if (validate) logger_->layers(n, model_);
+    if (validate) logger_->layers(n, task().model());
     const bool better = validate && this->validate();
-    if (save || stop || better || out_of_patience() || retry) this->save();
+    if (save || stop || better || selection_.out_of_patience() || retry) this->save();
   }
   return finish(stop);
 }
@@ -104,69 +87,68 @@ int TrainingRun::finish(bool stopped) {
     sleep(1);
     save();
   }
-  const std::int64_t n = trainer_.updates();
+  const std::int64_t n = updates();
   logger_->terminal().erase();
   if (unsaved_)
     throw FileError(run_.checkpoints(),
                     fmt::format("step {} could not be saved; {}", n,
                                 checkpoint_files::steps_in(run_.checkpoints()).empty() ? "there is no earlier one"
                                                                                        : "earlier ones are there"));
-  if (n < train_.steps && !out_of_patience()) {
+  if (!is_last(n) && !selection_.out_of_patience()) {
     say("interrupted at step {}, which is saved; continue with --resume\n", n);
     return kExitInterrupted;
   }
-  logger_->ended(n, n < train_.steps ? "out of patience" : "finished");
-  if (n < train_.steps) say("stopped at step {}: {} validations without a better score\n", n, state_.without_better);
-  if (state_.best.step == 0) return kExitOk;
-  const std::string what = task_->validates_on_test()
-                               ? fmt::format("last of {} steps, validated on {}", n, task_->test_data())
+  logger_->ended(n, is_last(n) ? "finished" : "out of patience");
+  if (!is_last(n)) say("stopped at step {}: {} validations without a better score\n", n, selection_.without_better());
+  const BestValidation& best = selection_.best();
+  if (best.step == 0) return kExitOk;
+  const std::string what = task().validates_on_test()
+                               ? fmt::format("last of {} steps, validated on {}", n, task().test_data())
                                : fmt::format("best of {} steps", n);
-  fmt::print("{}: {}\n{}/{}\n", what, state_.best.text, run_.checkpoints(),
-             checkpoint_files::step_name(state_.best.step));
+  fmt::print("{}: {}\n{}/{}\n", what, best.text, run_.checkpoints(), checkpoint_files::step_name(best.step));
   return kExitOk;
 }
 
 void TrainingRun::restore(const NewestCheckpoint& from) {
-  state_ = from_checkpoint(from.contents, from.path);
+  const RunState state = from_checkpoint(from.contents, from.path);
   try {
-    trainer_.restore(state_.training);
+    training_.trainer.restore(state.training);
   } catch (const std::invalid_argument& e) {
     throw CheckpointError(fmt::format("{}: is of another model: {}", from.path, e.what()));
   }
-  state_.training = {};
-  saved_best_ = state_.best;
+  selection_.restore(state.best, state.without_better);
 }
 
 void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
-  auto environment = describe_environment(options.build, train_.seed, task_->data_digests());
+  auto environment = describe_environment(options.build, training_.config.seed, task().data_digests());
   environment["data_root"] = start.data_root;
   run_.begin(config_text(config_), options.command, environment);
-  logger_.emplace(run_.log(), start.checkpoint ? start.checkpoint->contents.log_offset : 0, trainer_.updates(),
-                  train_.steps);
-  if (start.checkpoint) say("resuming at step {}\n", trainer_.updates());
-  for (const std::string& warning : recorder_.resume(trainer_.updates())) say("warning: {}\n", warning);
+  logger_.emplace(run_.log(), start.checkpoint ? start.checkpoint->contents.log_offset : 0, updates(),
+                  training_.config.steps);
+  if (start.checkpoint) say("resuming at step {}\n", updates());
+  for (const std::string& warning : recorder_.resume(updates())) say("warning: {}\n", warning);
   note_interrupts();
-  logger_->started(trainer_.updates(), *task_, config_, train_);
+  logger_->started(updates(), task(), config_, training_.config);
 }
 
 // Nothing is saved that has not been found finite. When it is not time to report, because a signal wants to save, that
 // leaves no trace: the next report is of all updates since the last.
 void TrainingRun::report(bool due) try {
-  const TrainingReport r = due ? trainer_.report() : TrainingReport{.failures = trainer_.check()};
-  for (const std::string& failure : r.failures) logger_->not_finite(trainer_.updates(), train_.on_nan, failure);
-  if (due) logger_->trained(r, task_->unit_of_work());
+  const TrainingReport r = due ? training_.trainer.report() : TrainingReport{.failures = training_.trainer.check()};
+  for (const std::string& failure : r.failures) logger_->not_finite(updates(), training_.config.on_nan, failure);
+  if (due) logger_->trained(r, task().unit_of_work());
 } catch (const Diverged& e) {
-  logger_->diverged(trainer_.updates(), e.what());
+  logger_->diverged(updates(), e.what());
   throw;
 }
 
 // Returns whether the state at hand is the best so far.
 bool TrainingRun::validate() {
-  const std::int64_t step = trainer_.updates();
+  const std::int64_t step = updates();
   const auto begin = std::chrono::steady_clock::now();
   const Validation v = [&] {
-    const AveragedWeights averaged(trainer_.average());
-    return task_->validate();
+    const AveragedWeights averaged(training_.trainer.average());
+    return task().validate();
   }();
   logger_->validated(step, v, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   try {
@@ -175,34 +157,28 @@ bool TrainingRun::validate() {
   } catch (const FileError& e) {
     logger_->terminal().warn(e.what());
   }
-  ++state_.without_better;
-  const bool better = task_->validates_on_test() ? step == train_.steps : state_.best.worse_than(v.deciding, v.loss);
-  if (!better) return false;
-  // JSON has no NaN; the loss of a model with a score can hardly be one.
-  state_.best = {step, v.deciding, std::isfinite(v.loss) ? v.loss : BestValidation().loss, v.text};
-  state_.without_better = 0;
-  return true;
+  return selection_.take(step, v);
 }
 
 // When the disk refuses, this checkpoint is lost, not the training.
 void TrainingRun::save() try {
-  const bool best = state_.best.step == trainer_.updates();
-  if (!best) state_.best = saved_best_;  // one that was never saved is lost
-  const RunState state{trainer_.snapshot(), state_.best, state_.without_better};
-  const CheckpointContents contents = to_checkpoint(state, trainer_.updates(), config_hash(config_), logger_->offset());
+  const std::int64_t n = updates();
+  selection_.forget_unsaved(n);
+  const RunState state{training_.trainer.snapshot(), selection_.best(), selection_.without_better()};
+  const CheckpointContents contents = to_checkpoint(state, n, config_hash(config_), logger_->offset());
   recorder_.save();  // before, so that a checkpoint never lies behind what is recorded
   logger_->sync();
   save_checkpoint(run_.checkpoints(), contents,
                   {.keep = config_.output.keep,
-                   .best = best && !task_->validates_on_test(),
+                   .best = selection_.best().step == n && !task().validates_on_test(),
                    .companions = [&](const std::string& directory) {
-                     write_model_config(directory, model_);
-                     task_->write_companions(directory);
+                     write_model_config(directory, task().model());
+                     task().write_companions(directory);
                    }});
-  saved_best_ = state_.best;
+  selection_.saved();
   unsaved_ = false;
 } catch (const FileError& e) {
-  const std::int64_t n = trainer_.updates();
+  const std::int64_t n = updates();
   logger_->terminal().warn(fmt::format("no checkpoint at step {}, to be tried again: {}", n, e.what()));
   unsaved_ = true;
 }

@@ -1,0 +1,50 @@
+// Selection of a run's best checkpoint by its validations, and the end of its patience.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "train/loop/task.h"
+
+namespace foldgrad {
+
+struct BestValidation {
+  std::int64_t step = 0;
+  double score = std::numeric_limits<double>::lowest(), loss = std::numeric_limits<double>::max();  // of Validation
+  std::string text;                                                                                 // Validation::text
+
+  // Among equal scores, as at the beginning of training, the smaller loss is better.
+  bool worse_than(double other_score, double other_loss) const {
+    return other_score > score || (other_score == score && other_loss < loss);
+  }
+};
+
+class Selection {
+ public:
+  // `patience`: validations without a better one until training stops; 0: it does not. Throws ConfigError for patience
+  // where the test set is validated on: early stopping would select on it.
+  Selection(const Task& task, std::int64_t patience, std::int64_t steps);
+
+  // Returns true if the model of this validation, after `step` updates, is the best so far; where the test set is
+  // validated on, if it is the last.
+  bool take(std::int64_t step, const Validation& validation);
+
+  const BestValidation& best() const { return best_; }
+  std::int64_t without_better() const { return without_better_; }  // validations since the best
+  bool out_of_patience() const { return patience_ > 0 && without_better_ >= patience_; }
+
+  // Before and after a checkpoint is written: the best one counts once it has been saved.
+  void forget_unsaved(std::int64_t step) {
+    if (best_.step != step) best_ = saved_;
+  }
+  void saved() { saved_ = best_; }
+  void restore(const BestValidation& best, std::int64_t without_better);
+
+ private:
+  const bool validates_on_test_;
+  const std::int64_t patience_, steps_;
+  BestValidation best_, saved_;
+  std::int64_t without_better_ = 0;
+};
+
+}  // namespace foldgrad
