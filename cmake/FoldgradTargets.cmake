@@ -160,6 +160,12 @@ endforeach()
 
 include(FoldgradReport)
 
+# The configuration of `foldgrad demo`, as a string of C++.
+set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS configs/numbers.toml)
+file(READ ${PROJECT_SOURCE_DIR}/configs/numbers.toml demo_config)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/demo_config.cpp.in ${PROJECT_BINARY_DIR}/demo/demo_config.cpp @ONLY)
+target_sources(foldgrad_train PRIVATE ${PROJECT_BINARY_DIR}/demo/demo_config.cpp)
+
 target_precompile_headers(foldgrad_engine PRIVATE <fmt/core.h> <functional> <map> <memory> <string> <vector>)
 foreach(library ops models train)
   target_precompile_headers(foldgrad_${library} REUSE_FROM foldgrad_engine)

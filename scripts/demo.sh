@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds and runs a demo on the CPU, in a few minutes once the program is built.
 #   scripts/demo.sh [OPTION...]                       a Transformer learns to translate number words; as `foldgrad demo`
-#   scripts/demo.sh --task shapes [--set KEY=VALUE]   a CCT learns to tell drawn shapes apart; as `foldgrad train`
+#   scripts/demo.sh --task shapes [--set KEY=VALUE]   a CCT learns to classify drawn shapes; options of `foldgrad train`
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -36,14 +36,18 @@ SMALL = {
     "$F eval runs/multi30k-un --split test --beam 1": "--max-length-b 20",
 }
 # By document, what must be there afterwards.
-MADE = {"README.md": ["runs/multi30k-un/report.html", "runs/demo-shapes/report.html", "averaged/model.safetensors", "folded/certificate.json",
+MADE = {"README.md": ["runs/demo/report.html", "runs/demo/folded/certificate.json", "runs/multi30k-un/report.html",
+                      "runs/demo-shapes/report.html", "averaged/model.safetensors", "folded/certificate.json",
                       "before-and-after.svg"],
         "docs/tutorial.md": ["report.html", "folded/certificate.json", "ln-folded/certificate.json",
                              "before-and-after.svg"]}
-# And in what was printed, as patterns: the demo's updates, eight translations, and what is said of them.
-PRINTED = {"README.md": [r"^step +1/10 ",
-                         r"^Unseen numbers, translated by greedy decoding:\n(  \S.*\n    .*\n){8}\nexact match +\d",
-                         r"^folding .*\n( {16}.*\n){3}verify +\d+ checks passed, \d+ skipped, 0 failed\n"],
+# And in what was printed, as patterns: the demo's commands, eight translations, and what folding left of them.
+PRINTED = {"README.md": [r"^\$ foldgrad train runs/demo/demo.toml --out runs/demo ",
+                         r"^exact match +\d",
+                         r"^Unseen numbers, translated by greedy decoding:\n(  \S.*\n    .*\n){8}",
+                         r"^logits in f64 differ by \S+, relative to the greatest \S+\n",
+                         r"^\d+ of 1000 translations are those of the unfolded model\.\n",
+                         r"^passed +folded"],
            "docs/tutorial.md": []}
 
 

@@ -29,7 +29,7 @@ Action add_classify(CLI::App& command);
 Action add_compare(CLI::App& command);
 Action add_config(CLI::App& command);
 Action add_data(CLI::App& command);
-Action add_demo(CLI::App& command);
+Action add_demo(CLI::App& command, const BuildInfo& build);
 Action add_doctor(CLI::App& command, const BuildInfo& build);
 Action add_eval(CLI::App& command);
 Action add_export(CLI::App& command);

@@ -1,235 +1,153 @@
-// foldgrad demo: trains a Transformer on the embedded task, shows what it has learned, folds it and verifies it.
+// foldgrad demo: the commands train, eval, fold, verify and report, one after the other, on a task that needs no files.
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "engine/files/atomic_file.h"
-#include "models/transformer/beam_search.h"
-#include "train/checkpoints/model_directory.h"
-#include "train/checks/certificate.h"
-#include "train/checks/model_checks.h"
+#include "engine/files/file.h"
+#include "models/normalizers/normalizer.h"
 #include "train/commands/commands.h"
+#include "train/commands/demo_config.h"
+#include "train/config/config.h"
+#include "train/data/lines.h"
 #include "train/data/text/experiment_data.h"
-#include "train/data/text/numbers.h"
-#include "train/loop/trainer.h"
-#include "train/runs/setup.h"
+#include "train/runs/directory.h"
 #include "train/system/device.h"
 #include "train/system/exit_code.h"
-#include "train/system/streams.h"
-#include "train/tasks/families.h"
-#include "train/tasks/translation_scores.h"
+#include "train/system/json_file.h"
 
 namespace foldgrad {
 namespace {
 
+using Words = std::vector<std::string>;
+
 struct DemoOptions {
-  std::string norm = "un", device = "auto";
+  std::string norm = "un", device = "auto", out = "runs/demo";
   std::int64_t steps = 1500;
   std::uint64_t seed = 1;
-  std::string out;  // a directory; empty: nothing is written
   bool json = false;
 };
 
-struct Folding {
-  nlohmann::ordered_json certificate;
-  std::size_t same = 0;  // translations
-  double decode_seconds = 0;
-  std::vector<CheckResult> checks = {};
+// configs/numbers.toml, changed by the options. Normalizers' own warm-ups are meant for 100,000 updates.
+ExperimentConfig demo_config(const DemoOptions& o) {
+  const std::int64_t warmup = o.steps / 10;
+  Words settings{"norm.name=" + o.norm, fmt::format("train.steps={}", o.steps), fmt::format("train.warmup={}", warmup),
+                 fmt::format("train.seed={}", o.seed),
+                 fmt::format("output.log_every={}", std::max<std::int64_t>(1, o.steps / 20))};
+  for (const NormalizerOption& option : normalizer_info(o.norm).options)
+    if (option.name == "warmup") settings.push_back(fmt::format("norm.{}.warmup={}", o.norm, warmup));
+  return parse_config(kDemoConfig, "configs/numbers.toml", settings);
+}
 
-  std::size_t count(const char* outcome) const {
-    std::size_t n = 0;
-    for (const auto& site : certificate.at("sites")) n += site.at("outcome") == outcome;
-    return n;
+// While it exists, what is printed goes to a file.
+class StdoutTo {
+ public:
+  explicit StdoutTo(const std::string& path) : stdout_(dup(STDOUT_FILENO)) {
+    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0) throw FileError(path, "cannot be opened", errno);
+    std::fflush(stdout);
+    dup2(file, STDOUT_FILENO);
+    close(file);
   }
-  std::size_t count(CheckResult::Outcome outcome) const {
-    return std::size_t(std::ranges::count_if(checks, [&](const CheckResult& c) { return c.outcome == outcome; }));
+  ~StdoutTo() {
+    std::fflush(stdout);
+    dup2(stdout_, STDOUT_FILENO);
+    close(stdout_);
   }
+  StdoutTo(const StdoutTo&) = delete;
+  StdoutTo& operator=(const StdoutTo&) = delete;
+
+ private:
+  int stdout_;
 };
 
-struct DemoResult {
-  std::int64_t parameters = 0;
-  ParallelText test;
-  Lines hypotheses;
-  TranslationScores scores;
-  Folding folding;
-  double train_seconds = 0, decode_seconds = 0, tokens_per_second = 0;
-};
-
-double peak_mebibytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return double(usage.ru_maxrss) / 1024;  // Linux counts in KiB
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-// configs/numbers-un.toml with another normalizer and another number of updates.
-ExperimentConfig demo_config(const DemoOptions& options) {
-  ExperimentConfig config;
-  TransformerConfig& model = config.model;
-  model.width = 128, model.ffn_width = 512;
-  model.encoder_layers = model.decoder_layers = 2;
-  model.max_positions = 128;
-  model.dropout = model.attention_dropout = model.activation_dropout = 0;  // pairs hardly ever come twice
-  model.normalizer = options.norm;
-  // Their defaults are for 100,000 updates.
-  for (const NormalizerOption& option : normalizer_info(options.norm).options)
-    if (option.name == "warmup") model.normalizer_options["warmup"] = std::to_string(options.steps / 10);
-  config.data.task = "numbers";
-  TrainConfig& train = config.train;
-  train.steps = options.steps + 1;  // one more than are made, so that the cosine's last update is not nothing
-  train.warmup = std::max<std::int64_t>(1, options.steps / 10);
-  train.seed = std::int64_t(options.seed);
-  train.max_tokens = 2048;
-  train.schedule = "cosine";
-  train.lr = 3e-3, train.initial_lr = 0, train.eps = 1e-9, train.weight_decay = 0;
-  train.clip = 1, train.label_smoothing = 0;
-  return config;
-}
-
-void train(Trainer& trainer, std::int64_t steps, DemoResult& result) {
-  const auto start = std::chrono::steady_clock::now();
-  const std::int64_t every = std::max<std::int64_t>(1, steps / 20);
-  std::int64_t tokens = 0;
-  while (trainer.updates() < steps) {
-    trainer.step();
-    if (trainer.updates() % every && trainer.updates() < steps) continue;
-    const TrainingReport r = trainer.report();
-    tokens += r.work;
-    const double seconds = seconds_since(start), left = seconds / double(r.updates) * double(steps - r.updates);
-    say("step {:>5}/{}  loss {:7.4f}  gradient {:6.3f}  lr {:.2e}  {:>6.0f} tokens/s  {:.0f} s left\n", r.updates,
-        steps, r.loss, r.gradient_norm, r.lr, r.work_per_second(), left);
+class Demo {
+ public:
+  Demo(const DemoOptions& options, const BuildInfo& build) : o_(options), build_(build), config_(demo_config(o_)) {
+    (void)require_device(o_.device);  // before a directory is made
+    if (std::filesystem::exists(o_.out))
+      throw FileError(o_.out, "is there already; remove it, or name another directory with --out");
   }
-  result.train_seconds = seconds_since(start);
-  result.tokens_per_second = double(tokens) / result.train_seconds;
-}
 
-// Greedily. English number words take up to twice the parts of the German ones.
-Lines translate(Model& model, const Vocabulary& vocabulary, const Lines& sources) {
-  std::vector<Ids> ids;
-  for (const std::string& line : sources) ids.push_back(vocabulary.encode_source(line));
-  Lines lines;
-  const auto inference = InferenceTransformer::make(as_transformer(model, "demo"));
-  for (const Ids& best : translations(*inference, ids, {.beam = 1, .max_length_a = 2}))
-    lines.push_back(vocabulary.decode_target(best));
-  return lines;
-}
+  int run() {
+    const std::string config = o_.out + "/demo.toml", folded = o_.out + "/folded";
+    const auto train = [&](CLI::App& c) {
+      return add_train(c, build_, {"foldgrad", "train", config, "--out", o_.out, "--device", o_.device});
+    };
+    make_directories(o_.out);
+    write_file_atomically(config, config_text(config_));
+    (void)(succeeds({"train", config, "--out", o_.out, "--device", o_.device}, train) && eval(o_.out, "eval") &&
+           succeeds({"fold", o_.out, "-o", folded, "--untie"}, add_fold, "fold") && eval(folded, "eval_folded") &&
+           succeeds({"verify", o_.out, "--untie"}, add_verify, "verify") && succeeds({"report", o_.out}, add_report));
+    if (o_.json) print_json(results_);
+    return exit_code_;
+  }
 
-// Into a table of its own for the output, so that the last normalizer goes too.
-Folding fold_and_verify(const Task& task, Model& model, const Vocabulary& vocabulary, const DemoResult& result,
-                        const std::string& out) {
-  const FoldOptions options{.tied = FoldOptions::Tied::untie};
-  const Probe probe = random_probe(model);
-  const FoldedModel folded = fold(model, options);
-  Folding f{.certificate = certificate(model, folded, options, probe)};
-  const auto start = std::chrono::steady_clock::now();
-  const Lines hypotheses = translate(*folded.model, vocabulary, result.test.source);
-  f.decode_seconds = seconds_since(start);
-  for (std::size_t i = 0; i < hypotheses.size(); ++i) f.same += hypotheses[i] == result.hypotheses[i];
-  f.checks = check_model(
-      model, [&options](Model& m) { return fold(m, options); }, probe, family_of(model).checks);
-  if (out.empty()) return f;
-  write_model_directory(out + "/model", model);
-  task.write_companions(out + "/model");
-  write_model_directory(out + "/folded", *folded.model, out + "/model/vocabulary");
-  add_digests(f.certificate, out + "/model", out + "/folded");
-  write_file_atomically(out + "/folded/certificate.json", f.certificate.dump(2) + "\n");
-  return f;
-}
+ private:
+  // Runs a command. With --json its results, if it has them as JSON, become the member `name`, and nothing is printed.
+  bool succeeds(Words words, const std::function<Action(CLI::App&)>& add, const std::string& name = "") {
+    if (!o_.json) fmt::print("\n$ foldgrad {}\n", fmt::join(words, " "));
+    std::fflush(stdout);  // before what goes to stderr
+    const std::string file = name.empty() ? "/dev/null" : o_.out + "/" + name + ".json";
+    if (o_.json && !name.empty()) words.push_back("--json");
+    CLI::App parser;
+    const Action action = add(parser);
+    std::reverse(words.begin(), words.end());
+    words.pop_back();
+    parser.parse(words);  // takes the last one first
+    {
+      std::optional<StdoutTo> redirected;
+      if (o_.json) redirected.emplace(file);
+      exit_code_ = action();
+    }
+    if (o_.json && !name.empty()) results_[name] = read_json(file);
+    return exit_code_ == kExitOk;
+  }
 
-DemoResult run_demo(const DemoOptions& options) {
-  const Device device = require_device(options.device);
-  const ExperimentConfig config = demo_config(options);
-  say("German to English number words: {} pairs to learn from, {} unseen ones to test\n", numbers::kTrainPairs,
-      numbers::kTestPairs);
-  const std::unique_ptr<Task> task = family(config.family).make_task(config, "", "", device);
-  Model& model = task->model();
-  const Vocabulary vocabulary = Vocabulary::numbers();
-  DemoResult result;
-  result.parameters = model.parameter_count();
-  translate(model, vocabulary, {""});  // a normalizer that cannot decode is refused now, not after the training
+  // Translates the numbers of the test, which the training text does not have.
+  bool eval(const std::string& model, const std::string& name) {
+    const std::string file = model + "/translations.txt";
+    if (!succeeds({"eval", model, "--beam", "1", "--max-length-a", "2", "--hypotheses", file, "--device", o_.device},
+                  add_eval, name))
+      return false;
+    const std::vector<std::string> before = std::exchange(translations_, read_lines(file));
+    before.empty() ? show_translations() : compare_translations(before);
+    return true;
+  }
 
-  say("Transformer with {}: {} + {} layers, width {}, {} parameters\n", options.norm, config.model.encoder_layers,
-      config.model.decoder_layers, config.model.width, result.parameters);
-  Optimizer optimizer(optimizer_rule(config.train), {{.parameters = model.parameters()}});
-  const Schedule schedule(schedule_options(config.train));
-  Trainer trainer(*task, optimizer, schedule, trainer_options(config.train));
-  train(trainer, options.steps, result);
+  void show_translations() const {
+    if (o_.json) return;
+    const ParallelText test = read_text(config_.data, "", config_.data.test);
+    fmt::print("\nUnseen numbers, translated by greedy decoding:\n");
+    for (std::size_t i = 0; i < 8; ++i)
+      fmt::print("  {}\n    {}{}\n", test.source[i], translations_[i],
+                 translations_[i] == test.target[i] ? "" : "    (wrong: " + test.target[i] + ")");
+  }
 
-  result.test = read_text(config.data, "", config.data.test);
-  const EncodedPairs test = encode(vocabulary, result.test);
-  Batches batches(test, {.max_tokens = config.train.max_tokens, .multiple = 1, .shuffle = false});
-  const ValidationLoss loss = validation_loss(as_transformer(model, "demo"), batches);
-  const auto start = std::chrono::steady_clock::now();
-  result.hypotheses = translate(model, vocabulary, result.test.source);
-  result.decode_seconds = seconds_since(start);
-  result.scores = score_translations(loss, result.hypotheses, result.test.target);
-  result.folding = fold_and_verify(*task, model, vocabulary, result, options.out);
-  return result;
-}
+  void compare_translations(const std::vector<std::string>& before) {
+    std::size_t same = 0;
+    for (std::size_t i = 0; i < before.size(); ++i) same += translations_[i] == before[i];
+    results_["same_translations"] = same;
+    if (!o_.json) fmt::print("\n{} of {} translations are those of the unfolded model.\n", same, before.size());
+  }
 
-void print_folding(const Folding& f, std::size_t sentences) {
-  const auto& difference = f.certificate.at("difference");
-  const auto& sites = f.certificate.at("sites");
-  const bool gone = std::all_of(sites.begin(), sites.end(), [](const auto& site) { return site.at("left") == "none"; });
-  fmt::print("folding         {}{} of {} normalizers into the linear layers behind them; {}\n",
-             gone ? "" : "gain and bias of ", f.count("folded"), sites.size(),
-             gone ? "nothing is left" : "statistics stay");
-  for (const auto& site : sites)
-    for (const auto& kept : site.at("kept"))
-      fmt::print("                not {}: {}\n", kept.at("edge").get<std::string>(),
-                 kept.at("reason").get<std::string>());
-  for (const char* dtype : {"f64", "f32"})
-    fmt::print("                logits in {} differ by {:.2g} of the greatest\n", dtype,
-               difference.at(dtype).at("relative").get<double>());
-  fmt::print("                {} of {} translations are the same, in {:.1f} s\n", f.same, sentences, f.decode_seconds);
-  fmt::print("verify          {} checks passed, {} skipped, {} failed\n", f.count(CheckResult::Outcome::passed),
-             f.count(CheckResult::Outcome::skipped), f.count(CheckResult::Outcome::failed));
-  for (const CheckResult& c : f.checks)
-    if (c.outcome == CheckResult::Outcome::failed) fmt::print("  FAILED        {}: {}\n", c.name, c.measured);
-}
-
-void print_text(const DemoResult& r, const DemoOptions& options) {
-  fmt::print("Unseen numbers, translated by greedy decoding:\n");
-  for (std::size_t i = 0; i < 8; ++i)
-    fmt::print("  {}\n    {}{}\n", r.test.source[i], r.hypotheses[i],
-               r.hypotheses[i] == r.test.target[i] ? "" : "    (wrong: " + r.test.target[i] + ")");
-  fmt::print("\nexact match     {:.1f} % of {}\n", r.scores.exact, r.test.source.size());
-  fmt::print("perplexity      {:.4f} per part of a word\n", r.scores.loss.perplexity);
-  fmt::print("BLEU            {}\n", r.scores.sacre.text);
-  fmt::print("training        {} steps, {:.1f} s, {:.0f} tokens/s\n", options.steps, r.train_seconds,
-             r.tokens_per_second);
-  fmt::print("decoding        {:.1f} s\n", r.decode_seconds);
-  fmt::print("peak memory     {:.0f} MiB\n\n", peak_mebibytes());
-  print_folding(r.folding, r.test.source.size());
-}
-
-nlohmann::ordered_json json_of(const DemoResult& r, const DemoOptions& options) {
-  const Bleu& bleu = r.scores.sacre;
-  return {{"norm", options.norm},
-          {"steps", options.steps},
-          {"seed", options.seed},
-          {"parameters", r.parameters},
-          {"exact_match", r.scores.exact},
-          {"perplexity", r.scores.loss.perplexity},
-          {"bleu", bleu.score},
-          {"bleu_signature", bleu.signature},
-          {"train_seconds", r.train_seconds},
-          {"tokens_per_second", r.tokens_per_second},
-          {"decode_seconds", r.decode_seconds},
-          {"peak_memory_mib", peak_mebibytes()},
-          {"sites", r.folding.certificate.at("sites").size()},
-          {"folded_sites", r.folding.count("folded")},
-          {"folded_difference", r.folding.certificate.at("difference")},
-          {"folded_same_translations", r.folding.same},
-          {"folded_decode_seconds", r.folding.decode_seconds},
-          {"failed_checks", r.folding.count(CheckResult::Outcome::failed)}};
-}
+  const DemoOptions& o_;
+  const BuildInfo& build_;
+  const ExperimentConfig config_;
+  std::vector<std::string> translations_;  // of the last eval
+  nlohmann::ordered_json results_{{"norm", o_.norm}, {"steps", o_.steps}, {"seed", o_.seed}, {"run", o_.out}};
+  int exit_code_ = kExitOk;
+};
 
 std::string check_norm(const std::string& norm) {
   try {
@@ -242,7 +160,7 @@ std::string check_norm(const std::string& norm) {
 
 }  // namespace
 
-Action add_demo(CLI::App& command) {
+Action add_demo(CLI::App& command, const BuildInfo& build) {
   const auto options = std::make_shared<DemoOptions>();
   command.add_option("--norm", options->norm, "Normalizer, one that `foldgrad norms` lists")
       ->check(CLI::Validator(check_norm, "NAME"))
@@ -252,15 +170,13 @@ Action add_demo(CLI::App& command) {
       ->capture_default_str();
   command.add_option("--seed", options->seed, "Seed of the initial weights and of the order of the data")
       ->capture_default_str();
-  command.add_option("--out", options->out, "Directory for the model and the folded model with its certificate");
+  command.add_option("--out", options->out, "Directory of the run, to be created")->capture_default_str();
   add_device_option(command, options->device);
-  command.add_flag("--json", options->json, "Print JSON");
-  command.footer("Exit codes: 0, 1 a check failed, 3 files, 5 a number is not finite, 6 device.");
-  return [options] {
-    const DemoResult result = run_demo(*options);
-    options->json ? print_json(json_of(result, *options)) : print_text(result, *options);
-    return result.folding.count(CheckResult::Outcome::failed) ? kExitCheckFailed : kExitOk;
-  };
+  command.add_flag("--json", options->json, "Print the results of the commands as JSON");
+  command.footer(
+      "The exit code is that of the first command that fails: 1 a check, 3 files, 5 a number is not finite, 6 device, "
+      "130 interrupted.");
+  return [options, build] { return Demo(*options, build).run(); };
 }
 
 }  // namespace foldgrad

@@ -5,7 +5,6 @@
 #include "ops/arithmetic/arithmetic.h"
 #include "tests/engine/error_message.h"
 #include "tests/harness/properties.h"
-#include "tests/train/program.h"
 #include "tests/train/tiny_training.h"
 #include "train/tasks/evaluation.h"
 
@@ -286,14 +285,6 @@ TEST(Evaluation, TranslationsDoNotDependOnBatches) {
   const std::vector<Ids> sources = copies(1, 40).source;
   const auto inference = InferenceTransformer::make(model);
   EXPECT_EQ(translations(*inference, sources, {.beam = 1}, 12), translations(*inference, sources, {.beam = 1}, 4096));
-}
-
-TEST(DemoCommand, UsageErrors) {
-  const ProgramResult norm = run_program("demo --norm unn"), steps = run_program("demo --steps 0");
-  EXPECT_EQ(norm.exit_code, 2);
-  const std::string message = "error: --norm: there is no normalizer \"unn\"; did you mean \"un\"? There are: affine, ";
-  EXPECT_EQ(norm.err.substr(0, message.size()), message);
-  EXPECT_EQ(steps.exit_code, 2);
 }
 
 }  // namespace
