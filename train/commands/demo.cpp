@@ -17,7 +17,6 @@
 #include "engine/files/file.h"
 #include "models/normalizers/normalizer.h"
 #include "train/commands/commands.h"
-#include "train/commands/demo_config.h"
 #include "train/config/config.h"
 #include "train/data/lines.h"
 #include "train/data/text/experiment_data.h"

@@ -1,6 +1,6 @@
 // foldgrad demo. The test `readme` runs one to its end.
 #include "tests/train/program.h"
-#include "train/commands/demo_config.h"
+#include "train/commands/commands.h"
 
 namespace foldgrad::testing {
 namespace {
