@@ -107,12 +107,15 @@ void add_linear(Benches& b, std::int64_t rows, std::int64_t in, std::int64_t out
 // Forward: two products of [T, D] and [T, T] per head; backward: those and three more. A causal mask halves them.
 void add_attention(Benches& b, std::int64_t B, std::int64_t T, int H, std::int64_t D, bool causal) {
   const double flops = 4. * double(B * T * T * H * D) * (causal ? 0.5 : 1);
-  const Shape shape{B, T, H * D};
+  const Shape shape{B * T, H * D};
   b.product(
       fmt::format("attention{}/{}x{}x{}x{}", causal ? "_causal" : "", B, T, H, D),
       {b.values(shape), b.values(shape), b.values(shape)},
-      [=](const std::vector<Var>& v) { return attention(v[0], v[1], v[2], {.heads = H, .causal = causal}); }, flops,
-      2.5 * flops);
+      [=](const std::vector<Var>& v) {
+        const Segments rows = Segments::equal(B, T).to(v[0].device());
+        return attention(v[0], v[1], v[2], {.heads = H, .causal = causal}, rows, rows);
+      },
+      flops, 2.5 * flops);
 }
 
 void add_memory_bound(Benches& b) {

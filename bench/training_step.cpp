@@ -17,7 +17,7 @@ class SameBatch final : public Task {
   DataCursor cursor() const override { return {}; }
   void seek(DataCursor) override {}
   Var loss(const Examples& examples, const ForwardPass& pass) override {
-    return model_->loss(to(examples.inputs, model_->device()), pass, /*label_smoothing=*/0.1);
+    return model_->loss(examples.inputs, pass, /*label_smoothing=*/0.1);
   }
   Validation validate() override { throw std::logic_error("a single batch validates nothing"); }
   std::string deciding_score() const override { return ""; }

@@ -19,7 +19,10 @@ struct ForwardPass {
   std::uint32_t step = 0;
   std::vector<Var>* penalties = nullptr;  // in training, terms of shape [] that normalizers add to the loss (rbn)
 
-  NormContext norm(const Tensor* mask) const { return {.training = training, .mask = mask, .penalties = penalties}; }
+  // rows: the sequences of what is normalized.
+  NormContext norm(const Segments& rows) const {
+    return {.training = training, .samples = &rows, .penalties = penalties};
+  }
   Var use(Parameter& parameter) const { return parameter_as(tape, parameter, dtype); }
   double dropout(double p) const { return training && !without_dropout ? p : 0; }
   Random random(std::uint32_t stream) const { return {seed, stream, step}; }

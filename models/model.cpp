@@ -78,18 +78,10 @@ std::unique_ptr<Model> Model::copy(DType dtype, Device device) const {
   return model;
 }
 
-Tensor inference_logits(Model& model, const NamedTensors& given, DType dtype) {
-  const NamedTensors inputs = to(given, model.device());
+Tensor inference_logits(Model& model, const NamedTensors& inputs, DType dtype) {
   Tape tape(/*recording=*/false);
-  const Tensor logits =
-      model.forward(inputs, {.tape = tape, .dtype = dtype}).value().to(Device::cpu).to(DType::f64).clone();
-  const Tensor mask = model.logits_mask(inputs);
-  if (!mask.defined()) return logits;
-  const std::vector<std::uint8_t> real = mask.to(Device::cpu).values<std::uint8_t>();
-  const std::int64_t V = logits.shape()[-1];
-  for (std::size_t r = 0; r < real.size(); ++r)
-    if (!real[r]) std::fill_n(logits.data<double>() + std::int64_t(r) * V, V, 0.0);
-  return logits;
+  const Tensor logits = model.forward(inputs, {.tape = tape, .dtype = dtype}).value();
+  return model.placed(logits, inputs).to(DType::f64).clone();
 }
 
 }  // namespace foldgrad

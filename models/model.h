@@ -34,14 +34,14 @@ class Model {
   std::vector<const Normalizer*> normalizers() const;
   std::int64_t parameter_count() const;
 
-  // Logits [..., classes] of `inputs`, which are named as the family says and lie on the model's device.
+  // Logits [rows, classes] of `inputs`, which are named as the family says and lie on any device.
   virtual Var forward(const NamedTensors& inputs, const ForwardPass& pass) = 0;
   // The cross entropy of forward(inputs) with inputs.at("target"), summed over the targets.
   virtual Var loss(const NamedTensors& inputs, const ForwardPass& pass, double label_smoothing) = 0;
-  // Which rows of the logits have a meaning: u8, of their shape without the last axis. Not defined: all.
-  virtual Tensor logits_mask(const NamedTensors&) const { return {}; }
+  // The rows of forward(inputs) in the places that they have in `inputs`: [..., classes], on the host, zero elsewhere.
+  virtual Tensor placed(const Tensor& logits, const NamedTensors&) const { return logits.to(Device::cpu); }
 
-  // The smallest inputs with which every operation is recorded, those of `graph`.
+  // The smallest inputs with which every operation is recorded, those of `graph`. On any device, as all inputs.
   virtual NamedTensors smallest_inputs() const = 0;
   // Random ones, "target" among them, on which checks and certificates compare models. Equal seeds give equal inputs.
   virtual NamedTensors random_inputs(std::uint64_t seed) const = 0;
@@ -71,7 +71,7 @@ class Model {
   Device device_;
 };
 
-// Logits at inference of inputs on any device, computed in `dtype`, f64 on the host; rows without a meaning are zero.
+// Logits at inference, placed as in the inputs, which lie on any device: computed in `dtype`, f64 on the host.
 Tensor inference_logits(Model& model, const NamedTensors& inputs, DType dtype);
 
 }  // namespace foldgrad

@@ -65,12 +65,12 @@ Sublayer::Sublayer(const BlockMaker& make, const std::string& name, LinearLayer 
       stream_(random_stream(name + ".dropout")),
       path_stream_(random_stream(name + ".drop_path")) {}
 
-Var Sublayer::inner(const Var& x, const Tensor* mask, const ForwardPass& pass) {
-  return place == NormPlace::post ? x : norm->apply(x, pass.norm(mask));
+Var Sublayer::inner(const Var& x, const Segments& rows, const ForwardPass& pass) {
+  return place == NormPlace::post ? x : norm->apply(x, pass.norm(rows));
 }
 
-Var Sublayer::join(const Var& branch, const Var& x, const Tensor* mask, const ForwardPass& pass) {
-  const NormContext context = pass.norm(mask);
+Var Sublayer::join(const Var& branch, const Var& x, const Segments& rows, const ForwardPass& pass) {
+  const NormContext context = pass.norm(rows);
   const Var kept = residual ? residual->apply(x, context) : x;
   const auto sum = [&] {
     const Tape::Scope scope(pass.tape, name);
@@ -79,7 +79,7 @@ Var Sublayer::join(const Var& branch, const Var& x, const Tensor* mask, const Fo
     const Var b = pass.use(out.bias);
     const Var stream = s == 1 ? kept : scale(kept, s);
     return bias_dropout_residual(z, b, stream, pass.dropout(dropout_), pass.random(stream_),
-                                 {pass.dropout(drop_path_), pass.random(path_stream_)});
+                                 {pass.dropout(drop_path_), pass.random(path_stream_), rows.longest()});
   };
   return place == NormPlace::post ? norm->apply(sum(), context) : sum();
 }
@@ -129,32 +129,23 @@ AttentionBlock::AttentionBlock(const BlockMaker& make, const std::string& layer,
       dropout_(make.config.attention_dropout),
       stream_(random_stream(layer + "." + kind + ".attention_dropout")) {}
 
-Var AttentionBlock::operator()(const Var& x, const Var& key_mask, bool causal, const Tensor* mask,
-                               const ForwardPass& pass) {
-  const Var in = sublayer.inner(x, mask, pass);
+Var AttentionBlock::operator()(const Var& x, const Segments& rows, const Attend& attend, const ForwardPass& pass) {
+  const Var in = sublayer.inner(x, rows, pass);
   const auto attended = [&] {
     const Tape::Scope scope(pass.tape, sublayer.name);
-    const AttentionOptions how = options(causal, pass);
-    const Var Q = q(in, pass), K = k(in, pass), V = v(in, pass);
-    return attention(Q, K, V, how, key_mask);
+    return attend(*this, in);
   };
-  return sublayer.join(attended(), x, mask, pass);
+  return sublayer.join(attended(), x, rows, pass);
 }
 
-Var AttentionBlock::operator()(const Var& x, const AttentionMemory& memory, const Tensor* mask,
-                               const ForwardPass& pass) {
-  const Var in = sublayer.inner(x, mask, pass);
-  const auto attended = [&] {
-    const Tape::Scope scope(pass.tape, sublayer.name);
-    const AttentionOptions how = options(/*causal=*/false, pass);
-    const Var Q = q(in, pass), K = k(memory.states, pass), V = v(memory.states, pass);
-    return attention(Q, K, V, how, memory.mask);
-  };
-  return sublayer.join(attended(), x, mask, pass);
-}
-
-AttentionOptions AttentionBlock::options(bool causal, const ForwardPass& pass) const {
-  return {.heads = heads, .causal = causal, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)};
+Var AttentionBlock::attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, bool causal,
+                           const ForwardPass& pass) {
+  const Var Q = q(in, pass);
+  const Var K = k(states, pass);
+  const Var V = v(states, pass);
+  const AttentionOptions options{
+      .heads = heads, .causal = causal, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)};
+  return attention(Q, K, V, options, queries, keys);
 }
 
 std::vector<Parameter*> AttentionBlock::parameters() {
@@ -173,14 +164,14 @@ PackedAttentionBlock::PackedAttentionBlock(const BlockMaker& make, const std::st
       dropout_(make.config.attention_dropout),
       stream_(random_stream(name + ".attention_dropout")) {}
 
-Var PackedAttentionBlock::operator()(const Var& x, const ForwardPass& pass) {
-  const Var in = sublayer.inner(x, nullptr, pass);
+Var PackedAttentionBlock::operator()(const Var& x, const Segments& rows, const ForwardPass& pass) {
+  const Var in = sublayer.inner(x, rows, pass);
   const auto attended = [&] {
     const Tape::Scope scope(pass.tape, sublayer.name);
     return attention_packed(qkv(in, pass),
-                            {.heads = heads, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)});
+                            {.heads = heads, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)}, rows);
   };
-  return sublayer.join(attended(), x, nullptr, pass);
+  return sublayer.join(attended(), x, rows, pass);
 }
 
 std::vector<Parameter*> PackedAttentionBlock::parameters() {
@@ -199,10 +190,10 @@ FeedForwardBlock::FeedForwardBlock(const BlockMaker& make, const FeedForwardName
       dropout_(make.config.activation_dropout),
       stream_(random_stream(names.prefix + ".activation_dropout")) {}
 
-Var FeedForwardBlock::operator()(const Var& x, const Tensor* mask, const ForwardPass& pass) {
-  const Var in = sublayer.inner(x, mask, pass);
+Var FeedForwardBlock::operator()(const Var& x, const Segments& rows, const ForwardPass& pass) {
+  const Var in = sublayer.inner(x, rows, pass);
   const Var& kept = sublayer.place == NormPlace::stream ? in : x;  // [CCT-2]
-  return sublayer.join(hidden(in, pass), kept, mask, pass);
+  return sublayer.join(hidden(in, pass), kept, rows, pass);
 }
 
 Var FeedForwardBlock::hidden(const Var& x, const ForwardPass& pass) {

@@ -6,6 +6,7 @@
 //   folded post-norm:  affine(x) + W_out branch(x) + b_out, the affine being the normalizer of the sublayer before
 //   on the stream:  [CCT-2] n + drop(W_out branch(n) + b_out), n = norm(x)
 #pragma once
+#include <functional>
 #include <optional>
 
 #include "models/blocks/config.h"
@@ -49,12 +50,12 @@ class Sublayer {
   Sublayer(const BlockMaker& make, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm,
            NormPlace place);
 
-  // What the branch sees of x. `mask`: of x's tokens, for normalizers.
-  Var inner(const Var& x, const Tensor* mask, const ForwardPass& pass);
+  // What the branch sees of x [N, width], whose sequences are `rows`.
+  Var inner(const Var& x, const Segments& rows, const ForwardPass& pass);
   std::vector<Normalizer*> normalizers();  // in the order of the forward pass
   std::vector<Parameter*> normalizer_parameters();
   // Adds the branch to x, and applies a normalizer with post-norm; for one on the stream, pass inner(x) as x.
-  Var join(const Var& branch, const Var& x, const Tensor* mask, const ForwardPass& pass);
+  Var join(const Var& branch, const Var& x, const Segments& rows, const ForwardPass& pass);
 
  private:
   double dropout_, drop_path_;
@@ -83,18 +84,19 @@ struct BlockMaker {
   }
 };
 
-// The encoder's result, which the layers of a decoder attend to.
-struct AttentionMemory {
-  Var states, mask;  // [B, S, width]; u8 [B, S], 1 for tokens
-};
+struct AttentionBlock;
+
+// Returns what a sublayer's queries, those of `in` [N, width], take from the keys and values that they look at: those
+// of the same rows, of other rows, or of a cache of earlier steps.
+using Attend = std::function<Var(AttentionBlock& block, const Var& in)>;
 
 struct AttentionBlock {
   // kind: "self_attn" or "encoder_attn".
   AttentionBlock(const BlockMaker& make, const std::string& layer, const std::string& kind);
-  // To x itself, whose tokens key_mask tells, u8 [B, T].
-  Var operator()(const Var& x, const Var& key_mask, bool causal, const Tensor* mask, const ForwardPass& pass);
-  // To the memory.
-  Var operator()(const Var& x, const AttentionMemory& memory, const Tensor* mask, const ForwardPass& pass);
+  Var operator()(const Var& x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
+  // Attention of `in`, with segments `queries`, to keys and values made of `states`, with segments `keys`.
+  Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, bool causal,
+             const ForwardPass& pass);
   std::vector<Parameter*> parameters();
 
   LinearLayer q, k, v;
@@ -102,8 +104,6 @@ struct AttentionBlock {
   int heads;
 
  private:
-  AttentionOptions options(bool causal, const ForwardPass& pass) const;
-
   double dropout_;
   std::uint32_t stream_;
 };
@@ -112,7 +112,7 @@ struct AttentionBlock {
 struct PackedAttentionBlock {
   // Linear layers NAME.qkv and NAME.proj, and the site of the normalizer.
   PackedAttentionBlock(const BlockMaker& make, const std::string& name, const std::string& norm, bool qkv_bias);
-  Var operator()(const Var& x, const ForwardPass& pass);
+  Var operator()(const Var& x, const Segments& rows, const ForwardPass& pass);
   std::vector<Parameter*> parameters();
 
   LinearLayer qkv;  // whose rows are those of q, then of k, then of v
@@ -133,7 +133,7 @@ struct FeedForwardBlock {
   FeedForwardBlock(const BlockMaker& make, const FeedForwardNames& names)
       : FeedForwardBlock(make, names, norm_place(make.config)) {}
   FeedForwardBlock(const BlockMaker& make, const FeedForwardNames& names, NormPlace place);
-  Var operator()(const Var& x, const Tensor* mask, const ForwardPass& pass);
+  Var operator()(const Var& x, const Segments& rows, const ForwardPass& pass);
   std::vector<Parameter*> parameters();
 
   LinearLayer fc1;

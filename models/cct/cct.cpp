@@ -70,7 +70,8 @@ Var Cct::conv(const Var& x, std::int64_t index, const ForwardPass& pass) {
   const Var u = convolved({});
   const Shape s = u.shape();
   // Normalizers see pixels as tokens.
-  const Var normalized = layer.norm->apply(reshape(u, {s[0], s[1] * s[2], s[3]}), pass.norm(nullptr));
+  const Segments rows = Segments::equal(s[0], s[1] * s[2]).to(u.device());
+  const Var normalized = layer.norm->apply(reshape(u, {s[0] * s[1] * s[2], s[3]}), pass.norm(rows));
   const Tape::Scope scope(pass.tape, layer_name(index));
   const Var y = gelu(normalized);
   return reshape(y, {s[0], s[1], s[2], s[3]});

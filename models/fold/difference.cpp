@@ -37,7 +37,7 @@ LayerResults layer_results(Model& model, const NamedTensors& inputs, DType dtype
     place_of[node.output()] = place;
     all.results[place] = y.to(Device::cpu).to(DType::f64).clone();
   });
-  model.forward(to(inputs, model.device()), {.tape = tape, .dtype = dtype});
+  model.forward(inputs, {.tape = tape, .dtype = dtype});
   return all;
 }
 

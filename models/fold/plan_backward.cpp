@@ -47,7 +47,7 @@ std::optional<BackwardFold> plan_backward(const FoldState& state, int node) {
       return std::nullopt;
     } else if (d.numbers != Description::Numbers::computed) {
       if (graph.values[value].shape[-1] % C != 0 || graph.result_shape(p)[-1] % C != 0) return std::nullopt;
-      moved = true;
+      moved = moved || graph.values[value].shape[-1] != graph.result_shape(p)[-1];
     } else if (only_bias && fold.bias.empty() && read_once(graph, p, d.bias)) {
       fold.bias = graph.parameter(p, d.bias);
     } else if (d.positions >= 0 && !moved && fold.positions.empty() && read_once(graph, p, d.positions)) {

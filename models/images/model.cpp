@@ -67,34 +67,45 @@ Var ImageModel::embed(const Tensor& images, const ForwardPass& pass) {  // [VIT-
     const Var first = gather(reshape(pass.use(cls_), {1, C}), ids);
     x = concat({first, x}, 1);
   }
-  const Var placed = learned_positions(x, reshape(pass.use(positions_), {x.shape()[1], C}));
-  return dropout(placed, pass.dropout(config().dropout), pass.random(random_stream(names_.stem + ".dropout")));
+  const std::int64_t B = x.shape()[0], T = x.shape()[1];
+  const Var placed = learned_positions(x, reshape(pass.use(positions_), {T, C}));
+  return dropout(reshape(placed, {B * T, C}), pass.dropout(config().dropout),
+                 pass.random(random_stream(names_.stem + ".dropout")));
 }
 
-Var ImageModel::pooled(const Var& x, const ForwardPass& pass) {
-  const std::int64_t B = x.shape()[0], T = x.shape()[1];
-  if (config().has_cls()) return reshape(slice(x, 1, 0, 1), {B, config().width});  // [VIT-2]
-  if (!attention_pool_) return mean_pool(x);
+Var ImageModel::pooled(const Var& x, std::int64_t images, const ForwardPass& pass) {
+  const std::int64_t B = images, T = positions_.value.shape()[1], C = config().width;
+  const auto tokens = [&] { return reshape(x, {B, T, C}); };
+  if (config().has_cls()) return reshape(slice(tokens(), 1, 0, 1), {B, C});  // [VIT-2]
+  if (!attention_pool_) return mean_pool(tokens());
   const Var scores = (*attention_pool_)(x, pass);
   const Var weights = softmax(reshape(scores, {B, T}));
-  return weighted_pool(x, weights);  // [CCT-3]
+  return weighted_pool(tokens(), weights);  // [CCT-3]
 }
 
-const Tensor& ImageModel::input(const NamedTensors& inputs, const char* name) const {
+Tensor ImageModel::input(const NamedTensors& inputs, const char* name) const {
   const auto found = inputs.find(name);
   FOLDGRAD_CHECK(found != inputs.end(), "{}: the inputs lack \"{}\"", family(), name);
-  return found->second;
+  return found->second.to(device());
+}
+
+const Segments& ImageModel::rows_of(std::int64_t images) {
+  if (rows_.count() != images) rows_ = Segments::equal(images, positions_.value.shape()[1]).to(device());
+  return rows_;
 }
 
 Var ImageModel::forward(const NamedTensors& inputs, const ForwardPass& pass) {
-  Var x = embed(input(inputs, "images"), pass);
+  const Tensor images = input(inputs, "images");
+  Var x = embed(images, pass);
+  const std::int64_t count = images.shape()[0];
+  const Segments& rows = rows_of(count);
   for (auto& layer : layers_) {
-    x = layer.attention(x, pass);
-    x = layer.feed_forward(x, nullptr, pass);
+    x = layer.attention(x, rows, pass);
+    x = layer.feed_forward(x, rows, pass);
   }
-  if (norm_) x = norm_->apply(x, pass.norm(nullptr));
+  if (norm_) x = norm_->apply(x, pass.norm(rows));
   const Tape::Scope scope(pass.tape, names_.head);
-  const Var classes = pooled(x, pass);
+  const Var classes = pooled(x, count, pass);
   return head_(classes, pass);
 }
 

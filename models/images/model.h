@@ -87,10 +87,11 @@ class ImageModel : public Model {
   virtual std::unique_ptr<Model> with(const ImageModelConfig& changed, DType dtype, Device device) const = 0;
 
  private:
-  const Tensor& input(const NamedTensors& inputs, const char* name) const;
+  Tensor input(const NamedTensors& inputs, const char* name) const;  // on the model's device
+  const Segments& rows_of(std::int64_t images);                      // the tokens of so many
   Var pixels(const Tensor& images, const ForwardPass& pass);
-  Var embed(const Tensor& images, const ForwardPass& pass);
-  Var pooled(const Var& x, const ForwardPass& pass);
+  Var embed(const Tensor& images, const ForwardPass& pass);                // [B T, width]
+  Var pooled(const Var& x, std::int64_t images, const ForwardPass& pass);  // [B, width]
 
   Names names_;
   std::deque<ConvLayer> stem_;  // a deque never moves what it holds
@@ -99,6 +100,7 @@ class ImageModel : public Model {
   std::unique_ptr<Normalizer> norm_;
   std::unique_ptr<LinearLayer> attention_pool_;
   LinearLayer head_;
+  Segments rows_;  // of the last batch
 };
 
 }  // namespace foldgrad

@@ -54,10 +54,10 @@ InferenceLayer<T>::InferenceLayer(TransformerLayer& layer, const BlockConfig& co
 }
 
 template <class T>
-void InferenceLayer<T>::feed_forward(const TokenRows& rows, compute_t<T>* x, InferenceWorkspace<T>& workspace) const {
+void InferenceLayer<T>::feed_forward(const Segments& rows, compute_t<T>* x, InferenceWorkspace<T>& workspace) const {
   T* hidden = workspace.hidden.template data<T>();
   feed_forward_.run(rows, x, workspace, [&](const T* in) {
-    fc1_(rows.count, in, hidden);
+    fc1_(rows.rows(), in, hidden);
     return hidden;
   });
 }

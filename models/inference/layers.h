@@ -23,12 +23,12 @@ class InferenceSublayer {
 
   // branch(in) returns the operand of the last product, computed from `in`.
   template <class Branch>
-  void run(const TokenRows& rows, compute_t<T>* x, InferenceWorkspace<T>& workspace, const Branch& branch) const {
+  void run(const Segments& rows, compute_t<T>* x, InferenceWorkspace<T>& workspace, const Branch& branch) const {
     T* normalized = workspace.normalized.template data<T>();
-    const T* in = pre_norm_ ? norm_(rows, x, normalized) : readable<T>(rows.count * columns_, x, normalized);
+    const T* in = pre_norm_ ? norm_(rows, x, normalized) : readable<T>(rows.rows() * columns_, x, normalized);
     const T* result = branch(in);  // which has read x for the last time
     residual_.in_place(rows, x);
-    out_(rows.count, result, x);
+    out_(rows.rows(), result, x);
     if (!pre_norm_) norm_.in_place(rows, x);
   }
 
@@ -43,7 +43,7 @@ template <class T>
 struct InferenceLayer {
   InferenceLayer(TransformerLayer& layer, const BlockConfig& config);
 
-  void feed_forward(const TokenRows& rows, compute_t<T>* x, InferenceWorkspace<T>& workspace) const;
+  void feed_forward(const Segments& rows, compute_t<T>* x, InferenceWorkspace<T>& workspace) const;
 
   PackedLinear qkv;  // to queries, keys and values, side by side
   InferenceSublayer<T> self_attention;

@@ -44,20 +44,15 @@ void InferenceNorm<T>::normalize(std::int64_t rows, const X* x, Y* y) const {
   row_norm(norm, rows, x, y);
 }
 
-// A sentence at a time where statistics are over its tokens.
 template <class T>
 template <class Y>
-void InferenceNorm<T>::run_operation(const TokenRows& rows, const X* x, Y* y) const {
-  const auto part = [&](std::int64_t begin, std::int64_t end) {
-    if (begin == end) return;
-    Tape tape(/*recording=*/false);
-    const Tensor in = Tensor::empty({1, end - begin, columns_}, dtype_of<X>);
-    std::copy_n(x + begin * columns_, in.size(), in.data<X>());
-    const Tensor out = operation_->apply(tape.constant(in), {}).value();
-    convert(out.size(), out.data<X>(), y + begin * columns_);
-  };
-  if (!operation_->mixes_tokens()) return part(0, rows.count);
-  for (std::size_t s = 0; s + 1 < rows.offsets->size(); ++s) part((*rows.offsets)[s], (*rows.offsets)[s + 1]);
+void InferenceNorm<T>::run_operation(const Segments& rows, const X* x, Y* y) const {
+  if (rows.rows() == 0) return;
+  Tape tape(/*recording=*/false);
+  const Tensor in = Tensor::empty({rows.rows(), columns_}, dtype_of<X>);
+  std::copy_n(x, in.size(), in.data<X>());
+  const Tensor out = operation_->apply(tape.constant(in), {.samples = &rows}).value();
+  convert(out.size(), out.data<X>(), y);
 }
 
 template <class T>
@@ -68,16 +63,16 @@ const T* readable(std::int64_t size, const compute_t<T>* x, T* workspace) {
 }
 
 template <class T>
-const T* InferenceNorm<T>::operator()(const TokenRows& rows, const X* x, T* workspace) const {
-  if (identity_) return readable<T>(rows.count * columns_, x, workspace);
-  operation_ ? run_operation(rows, x, workspace) : normalize(rows.count, x, workspace);
+const T* InferenceNorm<T>::operator()(const Segments& rows, const X* x, T* workspace) const {
+  if (identity_) return readable<T>(rows.rows() * columns_, x, workspace);
+  operation_ ? run_operation(rows, x, workspace) : normalize(rows.rows(), x, workspace);
   return workspace;
 }
 
 template <class T>
-void InferenceNorm<T>::in_place(const TokenRows& rows, X* x) const {
+void InferenceNorm<T>::in_place(const Segments& rows, X* x) const {
   if (identity_) return;
-  operation_ ? run_operation(rows, x, x) : normalize(rows.count, x, x);
+  operation_ ? run_operation(rows, x, x) : normalize(rows.rows(), x, x);
 }
 
 template class InferenceNorm<float>;

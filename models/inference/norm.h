@@ -8,13 +8,6 @@
 
 namespace foldgrad {
 
-// The tokens of sentences, one after the other, without padding.
-struct TokenRows {
-  std::int64_t count;
-  // Where each sentence begins, and the end; null where sentences do not matter.
-  const std::vector<std::int64_t>* offsets = nullptr;
-};
-
 // T: of what products read. What is normalized, the stream of residuals, is compute_t<T>: f32 where T is bf16.
 template <class T>
 class InferenceNorm {
@@ -25,15 +18,15 @@ class InferenceNorm {
   // outlive this.
   InferenceNorm(Normalizer* norm, std::int64_t columns);
 
-  // norm(x), in `workspace`, or x itself where that is the same.
-  const T* operator()(const TokenRows& rows, const X* x, T* workspace) const;
-  void in_place(const TokenRows& rows, X* x) const;
+  // norm(x), in `workspace`, or x itself where that is the same. rows: the sentences of x, without padding.
+  const T* operator()(const Segments& rows, const X* x, T* workspace) const;
+  void in_place(const Segments& rows, X* x) const;
 
  private:
   template <class Y>
   void normalize(std::int64_t rows, const X* x, Y* y) const;
   template <class Y>
-  void run_operation(const TokenRows& rows, const X* x, Y* y) const;
+  void run_operation(const Segments& rows, const X* x, Y* y) const;
 
   std::int64_t columns_;
   bool identity_ = true, center_ = false, scale_ = false;

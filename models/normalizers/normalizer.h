@@ -12,6 +12,7 @@
 #include "engine/tape.h"
 #include "models/normalizers/inference_form.h"
 #include "models/normalizers/options.h"
+#include "ops/segments/segments.h"
 
 namespace foldgrad {
 
@@ -21,6 +22,7 @@ using ChannelRecords = std::vector<std::shared_ptr<ChannelRecord>>;  // ops/chan
 struct NormContext {
   bool training = false;
   const Tensor* mask = nullptr;  // u8, x's shape without the last axis, 1 = real, on x's device; null: all are real
+  const Segments* samples = nullptr;  // for statistics over a sample: its rows; null: x's first axis is that of samples
   std::vector<Var>* penalties = nullptr;  // training, terms of shape [] to be added to the loss go here (rbn)
 };
 
@@ -105,6 +107,8 @@ class Normalizer {
 
   // Whether it has statistics over all tokens of a sample, so that no token can be computed without the others.
   virtual bool mixes_tokens() const { return false; }
+  // Whether padding counts in its statistics whatever the model says.
+  virtual bool counts_padding() const { return false; }
 
  protected:
   virtual Var forward(const Var& x, const NormContext& context) = 0;

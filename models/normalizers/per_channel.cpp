@@ -106,6 +106,7 @@ class ChannelNormalizer : public WithGainAndBias {
         state_(ChannelNormState::create(norm_, s.channels, s.state_dtype(), s.device)) {}
 
   NamedTensors state() const override { return state_.named(); }
+  bool counts_padding() const override { return norm_.mask == StatisticMask::all; }
   std::optional<InferenceForm> inference() const override {
     return scaling_.before(channel_affine(state_, gamma_.value, beta_.value, norm_));
   }

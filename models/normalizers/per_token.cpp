@@ -111,8 +111,6 @@ class CenterNormalizer final : public WithGainAndBias {
   }
 };
 
-constexpr Choice<GroupAxes> kAxes[] = {{"sample", GroupAxes::sample}, {"token", GroupAxes::token}};
-
 class GroupNormalizer final : public WithGainAndBias {
  public:
   // Each channel is a group (instancenorm), or `groups` of them.
@@ -120,7 +118,7 @@ class GroupNormalizer final : public WithGainAndBias {
       : WithGainAndBias(s),
         eps_(s.options.number("eps")),
         groups_(by_channel ? s.channels : s.options.integer("groups")),
-        axes_(by_channel ? GroupAxes::sample : chosen(s, "axes", kAxes)),
+        over_sample_(by_channel || s.options.text("axes") == "sample"),
         trained_(!by_channel || s.options.flag("affine")) {
     FOLDGRAD_CHECK(s.channels % groups_ == 0, "groupnorm: groups must divide {} channels, got {}", s.channels, groups_);
   }
@@ -131,7 +129,7 @@ class GroupNormalizer final : public WithGainAndBias {
   std::optional<InferenceForm> inference() const override {
     return InferenceForm{.map = gain_and_bias(), .instead = InferenceForm::Groups{groups_, /*centered=*/true, eps_}};
   }
-  bool mixes_tokens() const override { return axes_ == GroupAxes::sample; }
+  bool mixes_tokens() const override { return over_sample_; }
 
  private:
   Var forward(const Var& x, const NormContext& context) override {
@@ -140,12 +138,17 @@ class GroupNormalizer final : public WithGainAndBias {
     };
     const Var gamma = use(gamma_);
     const Var beta = use(beta_);
-    return group_norm(x, gamma, beta, groups_, axes_, context.mask, eps_);
+    if (!over_sample_) return group_norm(x, gamma, beta, groups_, nullptr, eps_);
+    const std::int64_t first = x.shape()[0], rows = x.shape().without(-1).elements();
+    const Segments samples =
+        context.samples ? *context.samples : Segments::equal(first, rows / std::max<std::int64_t>(first, 1));
+    const Segments there = samples.to(x.device());
+    return group_norm(x, gamma, beta, groups_, &there, eps_);
   }
 
   double eps_;
   std::int64_t groups_;
-  GroupAxes axes_;
+  bool over_sample_;  // or of each token by itself
   bool trained_;
 };
 
@@ -228,7 +231,7 @@ std::vector<NormalizerKind> row_normalizers() {
         Inference::online,
         "group normalization per sample or per token",
         {eps_option("1e-5"), integer_option("groups", "32", "groups of channels", at_least(1)),
-         choice_option("axes", kAxes, "sample", "statistics per sample, over its tokens, or per token")}},
+         choice_option("axes", {"sample", "token"}, "sample", "statistics per sample, over its tokens, or per token")}},
        make<GroupNormalizer, /*by_channel=*/false>},
       {{"instancenorm",
         Inference::online,

@@ -10,30 +10,29 @@
 namespace foldgrad {
 namespace {
 
-// y [tokens, C] from qkv [tokens, 3 C]; neighbours of one length are one batch.
+// y [tokens, C] from qkv [tokens, 3 C].
 template <class T>
-void attend_to_own(const Sentences& sentences, std::int64_t heads, std::int64_t C, const T* qkv, T* y,
-                   compute_t<T>* L) {
-  const std::vector<std::int64_t>& offsets = sentences.offsets;
-  const auto length = [&offsets](std::int64_t s) { return offsets[s + 1] - offsets[s]; };
-  for (std::int64_t s = 0, end = 0; s < sentences.count(); s = end) {
-    for (end = s + 1; end < sentences.count() && length(end) == length(s);) ++end;
-    const T* q = qkv + offsets[s] * 3 * C;
-    const AttentionShape shape{.batch = end - s,
-                               .heads = heads,
-                               .queries = length(s),
-                               .keys = length(s),
-                               .width = C / heads,
-                               .q_row = 3 * C,
-                               .k_row = 3 * C,
-                               .scale = 1 / std::sqrt(double(C / heads)),
-                               .causal = false,
-                               .drop_below = 0,
-                               .keep_factor = 1,
-                               .random = {}};
-    attention_cpu(AttentionForward<T>{
-        .y = y + offsets[s] * C, .L = L, .q = q, .k = q + C, .v = q + 2 * C, .mask = nullptr, .shape = shape});
-  }
+void attend_to_own(const Segments& rows, std::int64_t heads, std::int64_t C, const T* qkv, T* y, compute_t<T>* L) {
+  std::int64_t pairs = 0;
+  for (std::int64_t s = 0; s < rows.count(); ++s) pairs += rows.room(s) * rows.room(s);
+  const AttentionShape shape{.segments = rows.count(),
+                             .heads = heads,
+                             .width = C / heads,
+                             .q_offsets = rows.offsets().data<std::int64_t>(),
+                             .k_offsets = rows.offsets().data<std::int64_t>(),
+                             .k_lengths = rows.lengths().data<std::int64_t>(),
+                             .rows = rows.rows(),
+                             .longest_queries = rows.longest(),
+                             .longest_keys = rows.longest(),
+                             .products = pairs * C,
+                             .q_row = 3 * C,
+                             .k_row = 3 * C,
+                             .scale = 1 / std::sqrt(double(C / heads)),
+                             .causal = false,
+                             .drop_below = 0,
+                             .keep_factor = 1,
+                             .random = {}};
+  attention_cpu(AttentionForward<T>{.y = y, .L = L, .q = qkv, .k = qkv + C, .v = qkv + 2 * C, .shape = shape});
 }
 
 }  // namespace
@@ -53,20 +52,6 @@ InferenceModel<T>::InferenceModel(Transformer& from)
 }
 
 template <class T>
-Sentences InferenceModel<T>::sentences_of(const Tensor& source, const Tensor& source_mask) const {
-  check_sources(config(), source, source_mask);
-  const std::int64_t B = source.shape()[0], S = source.shape()[1];
-  const std::vector<std::int64_t> ids = source.values<std::int64_t>();
-  const std::vector<std::uint8_t> mask = source_mask.values<std::uint8_t>();
-  Sentences sentences;
-  for (std::int64_t i = 0; i < B * S; ++i) {
-    if (mask[i]) sentences.ids.push_back(ids[i]);
-    if ((i + 1) % S == 0) sentences.offsets.push_back(std::int64_t(sentences.ids.size()));
-  }
-  return sentences;
-}
-
-template <class T>
 void InferenceModel<T>::embed(const Tensor& table, std::int64_t id, std::int64_t position, X* x) const {
   const std::int64_t C = config().width;
   const X *row = table.data<X>() + id * C, *place = positions.data<X>() + (position + 2) * C;  // [POS-2]
@@ -77,21 +62,22 @@ void InferenceModel<T>::embed(const Tensor& table, std::int64_t id, std::int64_t
 
 template <class T>
 Tensor InferenceModel<T>::encode(const Sentences& sentences) const {
-  const std::int64_t C = config().width, n = sentences.tokens();
-  const TokenRows rows{n, &sentences.offsets};
+  const Segments& rows = sentences.rows;
+  const std::int64_t C = config().width, n = rows.rows();
   const Tensor stream = Tensor::empty({n, C}, dtype_of<X>), qkv = Tensor::empty({n, 3 * C}, dtype_of<T>),
                L = Tensor::empty({n, config().heads}, dtype_of<X>), states = Tensor::empty({n, C}, dtype_of<T>);
   X* x = stream.data<X>();
   InferenceWorkspace<T> workspace;
   workspace.reserve(n, config());
-  for (std::int64_t s = 0; s < sentences.count(); ++s)
-    for (std::int64_t i = sentences.offsets[s]; i < sentences.offsets[s + 1]; ++i)
-      embed(source_table, sentences.ids[i], i - sentences.offsets[s], x + i * C);
+  const std::int64_t* ids = sentences.ids.template data<std::int64_t>();
+  for (std::int64_t s = 0; s < rows.count(); ++s)
+    for (std::int64_t i = rows.offset(s); i < rows.offset(s + 1); ++i)
+      embed(source_table, ids[i], i - rows.offset(s), x + i * C);
   T* attended = workspace.attended.template data<T>();
   for (const InferenceLayer<T>& layer : encoder_layers) {
     layer.self_attention.run(rows, x, workspace, [&](const T* in) {
       layer.qkv(n, in, qkv.data<T>());
-      attend_to_own(sentences, config().heads, C, qkv.data<T>(), attended, L.data<X>());
+      attend_to_own(rows, config().heads, C, qkv.data<T>(), attended, L.data<X>());
       return attended;
     });
     layer.feed_forward(rows, x, workspace);
@@ -104,13 +90,13 @@ Tensor InferenceModel<T>::encode(const Sentences& sentences) const {
 
 template <class T>
 Tensor InferenceModel<T>::encode(const Tensor& source, const Tensor& source_mask) const {
-  return encode(sentences_of(source, source_mask));
+  return encode(source_sentences(config(), source, source_mask));
 }
 
 template <class T>
 std::unique_ptr<StepDecoder> InferenceModel<T>::decoder(const Tensor& source, const Tensor& source_mask) const {
   require_known_tokens(model);
-  return make_step_decoder(*this, sentences_of(source, source_mask));
+  return make_step_decoder(*this, source_sentences(config(), source, source_mask));
 }
 
 template class InferenceModel<float>;

@@ -7,14 +7,6 @@
 
 namespace foldgrad {
 
-// Sentences without padding, one after the other.
-struct Sentences {
-  std::vector<std::int64_t> ids, offsets{0};  // offsets: where each sentence begins, and the end
-
-  std::int64_t count() const { return std::int64_t(offsets.size()) - 1; }
-  std::int64_t tokens() const { return offsets.back(); }
-};
-
 template <class T>
 class InferenceModel final : public InferenceTransformer {
   using X = compute_t<T>;
@@ -26,7 +18,6 @@ class InferenceModel final : public InferenceTransformer {
   Tensor encode(const Tensor& source, const Tensor& source_mask) const override;
   std::unique_ptr<StepDecoder> decoder(const Tensor& source, const Tensor& source_mask) const override;
 
-  Sentences sentences_of(const Tensor& source, const Tensor& source_mask) const;
   Tensor encode(const Sentences& sentences) const;
   // x = sqrt(width) table[id] + the row of a position, counted from 0
   void embed(const Tensor& table, std::int64_t id, std::int64_t position, X* x) const;

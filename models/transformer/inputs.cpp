@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <random>
 
-#include "models/transformer/batch.h"
+#include "models/transformer/transformer.h"
 
 namespace foldgrad {
 
@@ -11,7 +11,7 @@ NamedTensors Transformer::smallest_inputs() const {
   const bool two = config_.max_positions > 1;
   const Tensor ids = two ? Tensor::of<std::int64_t>({2, 2}, {id, id, id, pad}) : Tensor::of<std::int64_t>({1, 1}, {id});
   const Tensor mask = two ? Tensor::of<std::uint8_t>({2, 2}, {1, 1, 1, 0}) : Tensor::of<std::uint8_t>({1, 1}, {1});
-  return to(TranslationBatch{ids, mask, ids, mask, ids}.named(), device());
+  return TranslationBatch{ids, mask, ids, mask, ids}.named();
 }
 
 NamedTensors Transformer::random_inputs(std::uint64_t seed) const {
@@ -32,7 +32,7 @@ NamedTensors Transformer::random_inputs(std::uint64_t seed) const {
     return rows;
   };
   const std::vector<Ids> sources = side(config_.source_vocabulary), targets = side(config_.target_vocabulary);
-  return to(make_batch(sources, targets, config_.pad).named(), device());
+  return make_batch(sources, targets, config_.pad).named();
 }
 
 }  // namespace foldgrad

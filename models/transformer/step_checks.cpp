@@ -5,21 +5,18 @@
 
 namespace foldgrad {
 
-void check_sources(const TransformerConfig& config, const Tensor& source, const Tensor& source_mask) {
+Sentences source_sentences(const TransformerConfig& config, const Tensor& source, const Tensor& source_mask) {
   FOLDGRAD_CHECK(source.device() == Device::cpu && source_mask.device() == Device::cpu,
                  "inference: takes sources on cpu, got a source on {} and its mask on {}", name(source.device()),
                  name(source_mask.device()));
-  FOLDGRAD_CHECK(source.shape().rank() == 2 && source_mask.shape() == source.shape(),
-                 "inference: ids and their mask must have one shape [B, S], got {} and {}", source.shape(),
-                 source_mask.shape());
-  FOLDGRAD_CHECK(source.shape()[1] <= config.max_positions,
+  Sentences sentences = Sentences::of("inference", source, source_mask);
+  FOLDGRAD_CHECK(sentences.rows.longest() <= config.max_positions,
                  "inference: sentences must have at most max_positions = {} tokens, got {}", config.max_positions,
-                 source.shape()[1]);
-  const std::int64_t* ids = source.data<std::int64_t>();
-  const std::uint8_t* mask = source_mask.data<std::uint8_t>();
-  for (std::int64_t i = 0; i < source.size(); ++i)
-    FOLDGRAD_CHECK(!mask[i] || (ids[i] >= 0 && ids[i] < config.source_vocabulary),
-                   "inference: ids must be in [0, {}), got {}", config.source_vocabulary, ids[i]);
+                 sentences.rows.longest());
+  for (const std::int64_t id : sentences.ids.values<std::int64_t>())
+    FOLDGRAD_CHECK(id >= 0 && id < config.source_vocabulary, "inference: ids must be in [0, {}), got {}",
+                   config.source_vocabulary, id);
+  return sentences;
 }
 
 void require_known_tokens(const Transformer& model) {

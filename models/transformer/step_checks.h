@@ -4,8 +4,8 @@
 
 namespace foldgrad {
 
-// Throws std::invalid_argument for ids and masks that InferenceTransformer::encode refuses.
-void check_sources(const TransformerConfig& config, const Tensor& source, const Tensor& source_mask);
+// The tokens of padded ids. Throws std::invalid_argument for ids and masks that InferenceTransformer::encode refuses.
+Sentences source_sentences(const TransformerConfig& config, const Tensor& source, const Tensor& source_mask);
 // Throws std::invalid_argument for a normalizer whose statistics are over the tokens of a sentence.
 void require_known_tokens(const Transformer& model);
 

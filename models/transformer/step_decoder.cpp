@@ -17,12 +17,12 @@ class CachedDecoder final : public StepDecoder {
       : model_(model),
         C_(model.config().width),
         heads_(model.config().heads),
-        offsets_(sentences.offsets),
-        history_(model.config(), sentences.count()) {
+        sources_(sentences.rows),
+        history_(model.config(), sentences.rows.count()) {
     const Tensor states = model.encode(sentences);
     for (const InferenceLayer<T>& layer : model.decoder_layers) {
-      memory_.push_back(Tensor::empty({sentences.tokens(), 2 * C_}, dtype_of<T>));
-      (*layer.kv)(sentences.tokens(), states.raw(), memory_.back().raw());
+      memory_.push_back(Tensor::empty({sources_.rows(), 2 * C_}, dtype_of<T>));
+      (*layer.kv)(sources_.rows(), states.raw(), memory_.back().raw());
     }
   }
 
@@ -38,8 +38,8 @@ class CachedDecoder final : public StepDecoder {
 
   const InferenceModel<T>& model_;
   const std::int64_t C_, heads_;
-  std::vector<Tensor> memory_;            // per layer, keys and values of the sources [tokens, 2 C]
-  std::vector<std::int64_t> offsets_;     // of each sentence in the sources
+  std::vector<Tensor> memory_;  // per layer, keys and values of the sources [tokens, 2 C]
+  Segments sources_;
   std::vector<std::vector<Tensor>> qkv_;  // [step][layer]: queries, keys and values [rows of the step, 3 C]
   StepHistory history_;
   std::vector<std::int64_t> groups_;  // of neighbouring rows of one sentence: the first, and the end
@@ -78,7 +78,7 @@ Tensor CachedDecoder<T>::step(const std::vector<std::int64_t>& tokens, const std
   reserve(n);
   X* x = stream_.data<X>();
   for (std::int64_t r = 0; r < n; ++r) model_.embed(model_.target_table, tokens[r], position, x + r * C_);
-  const TokenRows rows{n};
+  const Segments rows = Segments::equal(n, 1);
   for (std::size_t l = 0; l < memory_.size(); ++l) {
     const InferenceLayer<T>& layer = model_.decoder_layers[l];
     layer.self_attention.run(rows, x, workspace_, [&](const T* in) {
@@ -149,10 +149,11 @@ const T* CachedDecoder<T>::attend_to_memory(std::size_t layer, std::int64_t rows
                            .heads = heads_,
                            .width = C_ / heads_,
                            .value_offset = C_};
-  attend_rows(p, groups_, rows * offsets_.back() / std::max<std::int64_t>(std::int64_t(offsets_.size()) - 1, 1),
+  attend_rows(p, groups_, rows * sources_.rows() / std::max<std::int64_t>(sources_.count(), 1),
               [&](std::int64_t r, std::vector<const T*>& keys) {
                 const std::int64_t s = history_.sentences()[r];
-                for (std::int64_t i = offsets_[s]; i < offsets_[s + 1]; ++i) keys.push_back(first_key + i * 2 * C_);
+                for (std::int64_t i = sources_.offset(s); i < sources_.offset(s + 1); ++i)
+                  keys.push_back(first_key + i * 2 * C_);
               });
   return y;
 }

@@ -1,5 +1,6 @@
 #include "models/transformer/transformer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "models/transformer/init.h"
@@ -48,45 +49,66 @@ Tensor Transformer::positions(DType dtype) {
   return table;
 }
 
-Var Transformer::embed(Parameter& table, const Tensor& ids, const Tensor& mask, const char* stack, bool zero_padding,
+Var Transformer::embed(Parameter& table, const Tensor& ids, const Tensor& places, const char* stack, bool zero_padding,
                        const ForwardPass& pass) {  // [TRF-1]
-  FOLDGRAD_CHECK(ids.shape().rank() == 2 && mask.shape() == ids.shape(),
-                 "{}: ids and their mask must have one shape [B, T], got {} and {}", stack, ids.shape(), mask.shape());
-  FOLDGRAD_CHECK(ids.shape()[1] <= config_.max_positions,
-                 "{}: sentences must have at most max_positions = {} tokens, "
-                 "got {}",
-                 stack, config_.max_positions, ids.shape()[1]);
   const Tape::Scope scope(pass.tape, std::string(stack) + ".embed_tokens");
   const double length = std::sqrt(double(config_.width));
   const Var rows = embedding(pass.use(table), pass.tape.constant(ids), config_.fixnorm ? 1 : length, config_.pad);
   const Var x = config_.fixnorm ? scale(unit_rows(rows), length) : rows;
-  const Var placed = sinusoidal_positions(x, pass.tape.constant(mask), positions(pass.dtype), zero_padding);
+  const Var placed = sinusoidal_positions(x, places, positions(pass.dtype), zero_padding);
   return dropout(placed, pass.dropout(config_.dropout), pass.random(random_stream(std::string(stack) + ".dropout")));
 }
 
-Var Transformer::encode(const Tensor& source, const Tensor& source_mask, const ForwardPass& pass) {
-  const Var mask = pass.tape.constant(source_mask);
-  const Tensor* counted = norm_mask(source_mask);
-  Var x = embed(encoder_table_, source, source_mask, "encoder", /*zero_padding=*/true, pass);
-  for (TransformerLayer& layer : encoder_) {
-    x = layer.self_attention(x, mask, /*causal=*/false, counted, pass);
-    x = layer.feed_forward(x, counted, pass);
-  }
-  return encoder_norm_ ? encoder_norm_->apply(x, pass.norm(counted)) : x;
+Var Transformer::embed_target(const Tensor& ids, const Tensor& places, const ForwardPass& pass) {
+  return embed(target_table(), ids, places, "decoder", /*zero_padding=*/false, pass);
 }
 
-Var Transformer::decode(const Tensor& input, const Tensor& input_mask, const Var& memory, const Tensor& source_mask,
-                        const ForwardPass& pass) {
-  const Var mask = pass.tape.constant(input_mask);
-  const AttentionMemory source{memory, pass.tape.constant(source_mask)};
-  const Tensor* counted = norm_mask(input_mask);
-  Var x = embed(target_table(), input, input_mask, "decoder", /*zero_padding=*/false, pass);
-  for (TransformerLayer& layer : decoder_) {
-    x = layer.self_attention(x, mask, /*causal=*/true, counted, pass);
-    x = (*layer.cross_attention)(x, source, counted, pass);
-    x = layer.feed_forward(x, counted, pass);
+Var Transformer::encode(const Sentences& source, const ForwardPass& pass) {
+  const Segments& rows = source.rows;
+  const Attend to_all = [&](AttentionBlock& block, const Var& in) {
+    return block.attend(in, rows, in, rows, /*causal=*/false, pass);
+  };
+  Var x = embed(encoder_table_, source.ids, rows.places(), "encoder", /*zero_padding=*/true, pass);
+  for (TransformerLayer& layer : encoder_) {
+    x = layer.self_attention(x, rows, to_all, pass);
+    x = layer.feed_forward(x, rows, pass);
   }
-  return decoder_norm_ ? decoder_norm_->apply(x, pass.norm(counted)) : x;
+  return encoder_norm_ ? encoder_norm_->apply(x, pass.norm(rows)) : x;
+}
+
+Var Transformer::decode(const Sentences& input, const Var& memory, const Segments& source, const ForwardPass& pass) {
+  const Segments& rows = input.rows;
+  const Attend to_earlier = [&](AttentionBlock& block, const Var& in) {
+    return block.attend(in, rows, in, rows, /*causal=*/true, pass);
+  };
+  const Attend to_memory = [&](AttentionBlock& block, const Var& in) {
+    return block.attend(in, rows, memory, source, /*causal=*/false, pass);
+  };
+  return decode(embed_target(input.ids, rows.places(), pass), rows, to_earlier, to_memory, pass);
+}
+
+Var Transformer::decode(Var x, const Segments& rows, const Attend& own, const Attend& cross, const ForwardPass& pass) {
+  for (TransformerLayer& layer : decoder_) {
+    x = layer.self_attention(x, rows, own, pass);
+    x = (*layer.cross_attention)(x, rows, cross, pass);
+    x = layer.feed_forward(x, rows, pass);
+  }
+  return decoder_norm_ ? decoder_norm_->apply(x, pass.norm(rows)) : x;
+}
+
+Sentences Transformer::sentences(const char* stack, const Tensor& ids, const Tensor& mask,
+                                 const ForwardPass& pass) const {
+  const auto all = normalizers();
+  const auto any = [&](bool (Normalizer::*what)() const) {
+    return std::ranges::any_of(all, [&](const Normalizer* norm) { return (norm->*what)(); });
+  };
+  const bool counted = !config_.mask_normalizers || any(&Normalizer::counts_padding);
+  const bool padding = counted && (pass.training || any(&Normalizer::mixes_tokens));
+  const Sentences sentences = Sentences::of(stack, ids, mask, padding);
+  FOLDGRAD_CHECK(sentences.rows.longest() <= config_.max_positions,
+                 "{}: sentences must have at most max_positions = {} tokens, got {}", stack, config_.max_positions,
+                 sentences.rows.longest());
+  return sentences.to(device());
 }
 
 Var Transformer::logits(const Var& hidden, const ForwardPass& pass) {
@@ -97,13 +119,22 @@ Var Transformer::logits(const Var& hidden, const ForwardPass& pass) {
 }
 
 Var Transformer::logits(const TranslationBatch& batch, const ForwardPass& pass) {
-  const Var memory = encode(batch.source, batch.source_mask, pass);
-  return logits(decode(batch.input, batch.input_mask, memory, batch.source_mask, pass), pass);
+  const Sentences source = sentences("encoder", batch.source, batch.source_mask, pass),
+                  input = sentences("decoder", batch.input, batch.input_mask, pass);
+  const Var memory = encode(source, pass);
+  const Var hidden = decode(input, memory, source.rows, pass);
+  return logits(tokens_of(hidden, input.rows, pass), pass);
+}
+
+Var Transformer::tokens_of(const Var& x, const Segments& rows, const ForwardPass& pass) const {
+  if (rows.tokens() == rows.rows()) return x;
+  return gather(x, pass.tape.constant(rows.token_rows().to(device())));
 }
 
 Var Transformer::loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing) {
   const Var z = logits(batch, pass);
-  return cross_entropy(z, pass.tape.constant(batch.target),  // [TRF-3]
+  const Tensor target = Sentences::of("target", batch.target, batch.input_mask).ids.to(device());
+  return cross_entropy(z, pass.tape.constant(target),  // [TRF-3]
                        {.label_smoothing = label_smoothing, .ignore_index = config_.pad, .reduction = Reduction::sum});
 }
 

@@ -17,21 +17,10 @@
 
 #include "models/blocks/layers.h"
 #include "models/model.h"
+#include "models/transformer/batch.h"
 #include "models/transformer/config.h"
 
 namespace foldgrad {
-
-// Ids are i64, masks u8 with 1 for tokens and 0 for padding, which may stand on either side of a source and behind a
-// target. `input` begins with the end-of-sentence id, `target` is what should follow. All on the model's device.
-struct TranslationBatch {
-  Tensor source, source_mask;        // [B, S]
-  Tensor input, input_mask, target;  // [B, T]
-
-  // By these names, as Model takes them; without a target where there is none.
-  NamedTensors named() const;
-  // Throws std::invalid_argument when one but the target is missing.
-  static TranslationBatch of(const NamedTensors& inputs);
-};
 
 class Transformer final : public Model {
  public:
@@ -42,14 +31,23 @@ class Transformer final : public Model {
 
   const TransformerConfig& config() const { return config_; }
 
-  // The masks go to normalizers too if config().mask_normalizers. They throw std::invalid_argument for ids and masks
-  // that are not of one shape [B, T], and for sentences longer than max_positions.
-  Var encode(const Tensor& source, const Tensor& source_mask, const ForwardPass& pass);  // [B, S, width]
-  Var decode(const Tensor& input, const Tensor& input_mask, const Var& memory, const Tensor& source_mask,
-             const ForwardPass& pass);                     // [B, T, width]
-  Var logits(const Var& hidden, const ForwardPass& pass);  // [..., target_vocabulary]
+  // Sentences lie on the model's device. They throw std::invalid_argument for sentences longer than max_positions.
+  Var encode(const Sentences& source, const ForwardPass& pass);  // [N, width]
+  // memory: the encoder's result, whose rows are `source`.
+  Var decode(const Sentences& input, const Var& memory, const Segments& source, const ForwardPass& pass);  // [N, width]
+  // The layers of the decoder for `x`, which embed_target() made. `own` and `cross` say what they attend to.
+  Var decode(Var x, const Segments& rows, const Attend& own, const Attend& cross, const ForwardPass& pass);
+  // ids: i64 [N] on the model's device; places: as Segments::places() has them.
+  Var embed_target(const Tensor& ids, const Tensor& places, const ForwardPass& pass);
+  Var logits(const Var& hidden, const ForwardPass& pass);  // [N, target_vocabulary]
+  // x without its surplus rows.
+  Var tokens_of(const Var& x, const Segments& rows, const ForwardPass& pass) const;
+  // A row for each token of the input, from a batch on any device.
   Var logits(const TranslationBatch& batch, const ForwardPass& pass);
   Var loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing);
+  // Sentences of padded ids on any device, on the model's. Where padding is data, as surplus rows: where normalizers
+  // count it (config().mask_normalizers) and are in training, or have statistics over a sentence.
+  Sentences sentences(const char* stack, const Tensor& ids, const Tensor& mask, const ForwardPass& pass) const;
 
   const char* family() const override { return "transformer"; }
   using Model::normalizers;
@@ -59,7 +57,9 @@ class Transformer final : public Model {
   std::vector<Parameter*> output_parameters() override;
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override;
   Var loss(const NamedTensors& inputs, const ForwardPass& pass, double label_smoothing) override;
-  Tensor logits_mask(const NamedTensors& inputs) const override { return inputs.at("input_mask"); }
+  Tensor placed(const Tensor& logits, const NamedTensors& inputs) const override {
+    return padded(logits, inputs.at("input_mask"));
+  }
   NamedTensors smallest_inputs() const override;
   // Sentences of up to 16 tokens, and two fewer than the model takes, so that padding can be added.
   NamedTensors random_inputs(std::uint64_t seed) const override;
@@ -81,9 +81,8 @@ class Transformer final : public Model {
   Tensor positions(DType dtype);  // [max_positions + 2, width]
 
  private:
-  Var embed(Parameter& table, const Tensor& ids, const Tensor& mask, const char* stack, bool zero_padding,
+  Var embed(Parameter& table, const Tensor& ids, const Tensor& places, const char* stack, bool zero_padding,
             const ForwardPass& pass);
-  const Tensor* norm_mask(const Tensor& mask) const { return config_.mask_normalizers ? &mask : nullptr; }
 
   TransformerConfig config_;
   Parameter encoder_table_, decoder_table_, output_, output_bias_;

@@ -25,13 +25,13 @@ struct Part {
 
 struct Operands {
   Part q, k, v;
-  const char* k_name;
+  Segments queries, keys;
 };
 
 struct AttentionNode {
   const char* op;
   Operands in;
-  Tensor y, L, mask;
+  Tensor y, L;
   AttentionShape shape;
 
   const char* name() const { return op; }
@@ -60,7 +60,6 @@ struct AttentionNode {
                              .k = in.k.data<T>(shape),
                              .v = in.v.data<T>(shape),
                              .L = L.data<Value>(),
-                             .mask = mask.defined() ? mask.data<std::uint8_t>() : nullptr,
                              .shape = shape};
       place_gradients(grads, p);
       FOLDGRAD_RUN(y.device(), attention, p);
@@ -68,7 +67,9 @@ struct AttentionNode {
   }
 
   std::string onnx(OnnxGraph& g, const OnnxOperands& operands) const {
-    FOLDGRAD_CHECK(!mask.defined() && !shape.causal, "onnx: {} with a mask is not known as nodes of ONNX", op);
+    const std::int64_t queries = in.queries.equal_length(), keys = in.keys.equal_length();
+    FOLDGRAD_CHECK(queries >= 0 && keys >= 0 && !shape.causal,
+                   "onnx: {} is known as nodes of ONNX for segments of one length and without a causal mask alone", op);
     const auto heads = [&](const Part& part, std::int64_t length) {
       const std::int64_t C = shape.y_row(), first = part.group * C;
       std::string x = operands[part.operand];
@@ -76,7 +77,7 @@ struct AttentionNode {
         x = g.node("Slice", {x, g.integers({first}), g.integers({first + C}), g.integers({-1})});
       return g.transpose(g.reshape(x, {length, shape.heads, shape.width}), {0, 2, 1, 3});
     };
-    const std::string q = heads(in.q, shape.queries), k = heads(in.k, shape.keys), v = heads(in.v, shape.keys);
+    const std::string q = heads(in.q, queries), k = heads(in.k, keys), v = heads(in.v, keys);
     const std::string scaled = g.node("Mul", {q, g.number(shape.scale)});
     const std::string scores = g.node("MatMul", {scaled, g.transpose(k, {0, 1, 3, 2})});
     const std::string p = g.node("Softmax", {scores}, {{"axis", std::int64_t(-1)}});
@@ -85,11 +86,9 @@ struct AttentionNode {
   }
 };
 
-AttentionShape shape_of(const char* op, const Tensor& q, std::int64_t keys, std::int64_t columns,
-                        const AttentionOptions& options) {
+void check_options(const char* op, std::int64_t columns, const AttentionOptions& options) {
   FOLDGRAD_CHECK(options.heads > 0 && columns % options.heads == 0,
-                 "{}: heads must be positive and divide the {} columns of a position, got {}", op, columns,
-                 options.heads);
+                 "{}: heads must be positive and divide the {} columns of a row, got {}", op, columns, options.heads);
   const std::int64_t width = columns / options.heads;
   FOLDGRAD_CHECK(width <= kMaxHeadWidth, "{}: a head must have at most {} columns, got {} heads of {}", op,
                  kMaxHeadWidth, options.heads, width);
@@ -97,12 +96,36 @@ AttentionShape shape_of(const char* op, const Tensor& q, std::int64_t keys, std:
                  "{}: scale must be positive, or 0 for 1 / sqrt(width of a head), got {}", op, options.scale);
   FOLDGRAD_CHECK(options.dropout >= 0 && options.dropout < 1, "{}: dropout must be in [0, 1), got {}", op,
                  options.dropout);
+}
+
+void check_segments(const char* op, const char* what, const Segments& segments, const Tensor& x) {
+  FOLDGRAD_CHECK(segments.rows() == x.shape()[0] && segments.device() == x.device(),
+                 "{}: the segments must have the rows of {}, which is {}, got {} rows on {}", op, what, describe(x),
+                 segments.rows(), name(segments.device()));
+}
+
+// With rows of H D columns.
+AttentionShape shape_of(const char* op, std::int64_t columns, const AttentionOptions& options, const Segments& queries,
+                        const Segments& keys) {
+  check_options(op, columns, options);
+  FOLDGRAD_CHECK(queries.count() == keys.count(),
+                 "{}: there must be as many segments of keys as of queries, {}, got {}", op, queries.count(),
+                 keys.count());
+  FOLDGRAD_CHECK(keys.longest() < 1 << 24, "{}: a segment must have fewer than 2^24 keys, got {}", op, keys.longest());
+  std::int64_t pairs = 0;
+  for (std::int64_t s = 0; s < queries.count(); ++s) pairs += queries.room(s) * keys.room(s);
+  const std::int64_t width = columns / options.heads;
   const DropChoice choice(options.dropout);
-  return {.batch = q.shape()[0],
+  return {.segments = queries.count(),
           .heads = options.heads,
-          .queries = q.shape()[1],
-          .keys = keys,
           .width = width,
+          .q_offsets = queries.offsets().data<std::int64_t>(),
+          .k_offsets = keys.offsets().data<std::int64_t>(),
+          .k_lengths = keys.lengths().data<std::int64_t>(),
+          .rows = queries.rows(),
+          .longest_queries = queries.longest(),
+          .longest_keys = keys.longest(),
+          .products = pairs * columns,
           .q_row = columns,
           .k_row = columns,
           .scale = options.scale > 0 ? options.scale : 1 / std::sqrt(double(std::max<std::int64_t>(width, 1))),
@@ -112,58 +135,55 @@ AttentionShape shape_of(const char* op, const Tensor& q, std::int64_t keys, std:
           .random = options.random};
 }
 
-Var run(const char* op, const Operands& in, const AttentionShape& shape, const Var& maskv, std::vector<Var> operands) {
-  const Tensor mask = maskv.value();
-  if (mask.defined()) {
-    check_operand(op, "mask", mask, {shape.batch, shape.keys}, DType::u8, in.k.tensor, in.k_name);
-    operands.push_back(maskv);
-  }
+Var run(const char* op, const Operands& in, const AttentionShape& shape, const std::vector<Var>& operands) {
   const Tensor& q = in.q.tensor;
-  const Tensor y = Tensor::empty({shape.batch, shape.queries, shape.y_row()}, q.dtype(), q.device());
+  const Tensor y = Tensor::empty({shape.rows, shape.y_row()}, q.dtype(), q.device());
   return dispatch_floating(op, q.dtype(), [&]<class T>(Type<T>) {
     using Value = compute_t<T>;
-    const Tensor L = Tensor::empty({shape.batch, shape.heads, shape.queries}, dtype_of<Value>, q.device());
+    const Tensor L = Tensor::empty({shape.heads, shape.rows}, dtype_of<Value>, q.device());
     const AttentionForward<T> p{.y = y.data<T>(),
                                 .L = L.data<Value>(),
                                 .q = in.q.data<T>(shape),
                                 .k = in.k.data<T>(shape),
                                 .v = in.v.data<T>(shape),
-                                .mask = mask.defined() ? mask.data<std::uint8_t>() : nullptr,
                                 .shape = shape};
     FOLDGRAD_RUN(q.device(), attention, p);
-    return operands[0].tape().record(y, operands,
-                                     AttentionNode{.op = op, .in = in, .y = y, .L = L, .mask = mask, .shape = shape});
+    return operands[0].tape().record(y, operands, AttentionNode{.op = op, .in = in, .y = y, .L = L, .shape = shape});
   });
 }
 
-void check_rank_3(const char* op, const char* what, const Tensor& x) {
-  check_floating(op, what, x, 3);
-  FOLDGRAD_CHECK(x.shape().rank() == 3, "{}: {} must have 3 axes (batch, position, columns), got {}", op, what,
-                 describe(x));
+void check_matrix(const char* op, const char* what, const Tensor& x) {
+  check_floating(op, what, x, 2);
+  FOLDGRAD_CHECK(x.shape().rank() == 2, "{}: {} must have 2 axes (row, column), got {}", op, what, describe(x));
 }
 
 }  // namespace
 
-Var attention(const Var& qv, const Var& kv, const Var& vv, const AttentionOptions& options, const Var& mask) {
+Var attention(const Var& qv, const Var& kv, const Var& vv, const AttentionOptions& options, const Segments& queries,
+              const Segments& keys) {
+  constexpr const char* kOp = "attention";
   const Tensor &q = qv.value(), &k = kv.value(), &v = vv.value();
-  check_rank_3("attention", "q", q);
-  check_rank_3("attention", "k", k);
-  const std::int64_t B = q.shape()[0], Tk = k.shape()[1], columns = q.shape()[2];
-  check_operand("attention", "k", k, {B, Tk, columns}, q, "q");
-  check_operand("attention", "v", v, k.shape(), k, "k");
-  return run("attention", {{q, 0, 0}, {k, 1, 0}, {v, 2, 0}, "k"}, shape_of("attention", q, Tk, columns, options), mask,
+  check_matrix(kOp, "q", q);
+  check_matrix(kOp, "k", k);
+  const std::int64_t columns = q.shape()[1];
+  check_operand(kOp, "k", k, {k.shape()[0], columns}, q, "q");
+  check_operand(kOp, "v", v, k.shape(), k, "k");
+  check_segments(kOp, "q", queries, q);
+  check_segments(kOp, "k", keys, k);
+  return run(kOp, {{q, 0, 0}, {k, 1, 0}, {v, 2, 0}, queries, keys}, shape_of(kOp, columns, options, queries, keys),
              {qv, kv, vv});
 }
 
-Var attention_packed(const Var& qkvv, const AttentionOptions& options, const Var& mask) {
+Var attention_packed(const Var& qkvv, const AttentionOptions& options, const Segments& rows) {
+  constexpr const char* kOp = "attention_packed";
   const Tensor& qkv = qkvv.value();
-  check_rank_3("attention_packed", "qkv", qkv);
-  const std::int64_t columns = qkv.shape()[2];
-  FOLDGRAD_CHECK(columns % 3 == 0, "attention_packed: qkv must have 3 equal groups of columns, got {} columns",
-                 columns);
-  AttentionShape shape = shape_of("attention_packed", qkv, qkv.shape()[1], columns / 3, options);
+  check_matrix(kOp, "qkv", qkv);
+  const std::int64_t columns = qkv.shape()[1];
+  FOLDGRAD_CHECK(columns % 3 == 0, "{}: qkv must have 3 equal groups of columns, got {} columns", kOp, columns);
+  check_segments(kOp, "qkv", rows, qkv);
+  AttentionShape shape = shape_of(kOp, columns / 3, options, rows, rows);
   shape.q_row = shape.k_row = columns;
-  return run("attention_packed", {{qkv, 0, 0}, {qkv, 0, 1}, {qkv, 0, 2}, "qkv"}, shape, mask, {qkvv});
+  return run(kOp, {{qkv, 0, 0}, {qkv, 0, 1}, {qkv, 0, 2}, rows, rows}, shape, {qkvv});
 }
 
 }  // namespace foldgrad

@@ -1,6 +1,6 @@
 // Scaled dot-product attention of several heads, in one operation that never holds a Tq x Tk matrix.
 //
-//   for every batch entry b and head h, with i over queries, j over keys, all sums over the j that i sees:
+//   for every segment s and head h, with i over its queries, j over its keys, all sums over the j that i sees:
 //   [ATT-1]  s_ij  = scale q_i . k_j
 //   [ATT-2]  L_i   = log sum_j exp(s_ij)          p_ij  = exp(s_ij - L_i)
 //   [ATT-3]  y_i   = sum_j z_ij p_ij v_j
@@ -10,19 +10,23 @@
 //   [ATT-5]  delta_i = dy_i . y_i                 ds_ij = p_ij (z_ij dy_i . v_j - delta_i)
 //   [ATT-6]  dq_i  = scale sum_j ds_ij k_j        dk_j  = scale sum_i ds_ij q_i
 //
-//   Query i sees key j when mask_j is 1 and, if causal, j <= i + (Tk - Tq): the last query sees every key. A query that
-//   sees no key gets y_i = 0 and passes no gradient on.
+//   A segment has Tq queries and Tk keys, the rooms of the two sequences (ops/segments/segments.h); its keys count as
+//   far as the length goes. Query i sees key j when that counts and, if causal, j <= i + (Tk - Tq): the last query sees
+//   every key. A query that sees no key gets y_i = 0 and passes no gradient on; a key that does not count gets none.
 //   z_ij is 1 / (1 - q) for kept probabilities and 0 for dropped ones, chosen as in ops/dropout/dropout.h by the 16
-//   bits of element ((b heads + h) Tq + i) Tk + j of the sequence `random`. Without dropout z = 1.
+//   bits of an element of the sequence `random`. Without dropout z = 1. With K keys that count and r the number of the
+//   segment's first query among all of the batch,
+//   [ATT-8]  the element is  2^24 r H + (h Tq + i) K + j
 //
-//   q, y: [B, Tq, H D], k, v: [B, Tk, H D], head h in columns h D ... h D + D - 1; mask: u8 [B, Tk], 1 for keys that
-//   count. Saved: q, k, v, y, mask, L [B, H, Tq].
+//   q, y: [Nq, H D], k, v: [Nk, H D], the rows of all segments; head h in columns h D ... h D + D - 1.
+//   Saved: q, k, v, y, L [H, Nq].
 //   Derivation: docs/derivations/attention.md. In PyTorch: torch.nn.functional.scaled_dot_product_attention.
 //   Source: Vaswani et al., "Attention Is All You Need" (2017); the blocks and the recomputation: Dao et al.,
 //   "FlashAttention" (2022).
 #pragma once
 #include "engine/philox.h"
 #include "engine/tape.h"
+#include "ops/segments/segments.h"
 
 namespace foldgrad {
 
@@ -34,12 +38,13 @@ struct AttentionOptions {
   Random random = {};
 };
 
-// `mask` may be left out: every key counts. It gets no gradient.
+// The queries of a segment attend to the keys of the segment with the same number.
 // Throws std::invalid_argument unless q, k, v have the shapes above, with q's dtype and device, at most 128 columns per
-// head, and scale >= 0.
-Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options, const Var& mask = {});
+// head, scale >= 0, and as many segments of keys as of queries, on q's device, none with 2^24 keys.
+Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options, const Segments& queries,
+              const Segments& keys);
 
-// Self-attention of one projection qkv [B, T, 3 H D], whose columns are q, then k, then v; nothing is split or copied.
-Var attention_packed(const Var& qkv, const AttentionOptions& options, const Var& mask = {});
+// Self-attention of one projection qkv [N, 3 H D], whose columns are q, then k, then v; nothing is split or copied.
+Var attention_packed(const Var& qkv, const AttentionOptions& options, const Segments& rows);
 
 }  // namespace foldgrad

@@ -24,12 +24,12 @@ struct BackwardRoom {
     const std::int64_t width = padded<V>(s.width);
     for (V** room : {&p, &ds}) *room = arena.take(kBlock * kBlock);
     for (V** room : {&dk, &dv, &keys, &values, &q, &k, &v, &dy}) *room = arena.take(kBlock * width);
-    dq = arena.take(s.queries * width);
-    delta = arena.take(s.queries);
+    dq = arena.take(s.longest_queries * width);
+    delta = arena.take(s.longest_queries);
   }
   static std::int64_t elements(const AttentionShape& s) {
     const std::int64_t width = padded<V>(s.width);
-    return 2 * kBlock * kBlock + 8 * kBlock * width + s.queries * width + padded<V>(s.queries);
+    return 2 * kBlock * kBlock + 8 * kBlock * width + s.longest_queries * width + padded<V>(s.longest_queries);
   }
 };
 
@@ -42,15 +42,15 @@ class HeadBackward {
   // Keys outside, queries inside: dk and dv of a block are summed in the cache, and dq in memory for one head.
   void run() {
     sum_delta();
-    const std::int64_t block = block_of<V>(s_.keys);
-    for (std::int64_t j0 = 0; j0 < s_.keys; j0 += block) keys_block(j0, std::min(block, s_.keys - j0));
-    if (s_.keys == 0) std::fill_n(room_.dq, s_.queries * row_, V(0));
-    put(p_.dq, at_.q, s_.q_row, room_.dq, s_.queries);
+    const std::int64_t block = block_of<V>(at_.key_rows);
+    for (std::int64_t j0 = 0; j0 < at_.key_rows; j0 += block) keys_block(j0, std::min(block, at_.key_rows - j0));
+    if (at_.key_rows == 0) std::fill_n(room_.dq, at_.queries * row_, V(0));
+    put(p_.dq, at_.q, s_.q_row, room_.dq, at_.queries);
   }
 
  private:
   void sum_delta() {
-    for (std::int64_t i = 0; i < s_.queries; ++i) {
+    for (std::int64_t i = 0; i < at_.queries; ++i) {
       const T *dy = p_.dy + at_.y + i * s_.y_row(), *y = p_.y + at_.y + i * s_.y_row();
       const V sum = sum_cpu<V>(s_.width, [=](std::int64_t c) { return V(dy[c]) * V(y[c]); });
       room_.delta[i] = sum;  // [ATT-5]
@@ -62,13 +62,13 @@ class HeadBackward {
     k_rows_ = whole_rows(k, s_.k_row, nk, s_.width, room_.k);
     keys_ = transposed(k_rows_, nk, s_.width, room_.keys);
     values_ = transposed(whole_rows(v, s_.k_row, nk, s_.width, room_.v), nk, s_.width, room_.values);
-    first_queries<V>(first_queries_, s_, p_.mask ? p_.mask + at_.mask : nullptr, j0, nk);
+    first_queries<V>(first_queries_, at_, j0, nk);
     bool first = true;
-    const std::int64_t block = block_of<V>(s_.queries);
-    for (std::int64_t i0 = 0; i0 < s_.queries; i0 += block) {
-      const std::int64_t nq = std::min(block, s_.queries - i0);
+    const std::int64_t block = block_of<V>(at_.queries);
+    for (std::int64_t i0 = 0; i0 < at_.queries; i0 += block) {
+      const std::int64_t nq = std::min(block, at_.queries - i0);
       // Key block 0 goes to all queries: it is what sets their dq.
-      if (j0 > 0 && s_.visible(i0 + nq - 1) <= j0) continue;
+      if (j0 > 0 && at_.visible(i0 + nq - 1) <= j0) continue;
       queries_block(i0, nq, j0, nk, first);
       first = false;
     }
@@ -81,14 +81,14 @@ class HeadBackward {
   void queries_block(std::int64_t i0, std::int64_t nq, std::int64_t j0, std::int64_t nk, bool first) {
     const auto q = whole_rows(p_.q + at_.q + i0 * s_.q_row, s_.q_row, nq, s_.width, room_.q);
     const auto dy = whole_rows(p_.dy + at_.y + i0 * s_.y_row(), s_.y_row(), nq, s_.width, room_.dy);
-    const std::int64_t diagonal = i0 + s_.keys - s_.queries - j0;
+    const std::int64_t diagonal = i0 + at_.key_rows - at_.queries - j0;
     const auto causal = [&](Causal what) { return s_.causal ? what : Causal::none; };
     small_gemm(SmallGemm<V>{room_.p, q.data, keys_.data, kBlock, q.row, 1, keys_.row, nq, nk, s_.width, false,
                             causal(Causal::columns), diagonal});
     small_gemm(SmallGemm<V>{room_.ds, dy.data, values_.data, kBlock, dy.row, 1, values_.row, nq, nk, s_.width, false,
                             causal(Causal::columns), diagonal});
     for (std::int64_t i = 0; i < nq; ++i) {
-      if (is_one_block(s_)) fetch_rows(i);
+      if (is_one_block(at_)) fetch_rows(i);
       row(i0 + i, i, j0, nk);
     }
     if (p_.dv)
@@ -103,15 +103,15 @@ class HeadBackward {
   }
 
   [[gnu::always_inline]] void fetch_rows(std::int64_t r) const {
-    const AttentionHead next(s_, at_.number + 1);  // of the last head, nothing comes of it
-    fetch_row<true>(p_.dq.data + at_.q, s_.q_row, r, p_.dq ? s_.queries : 0, s_.width);
-    fetch_row<true>(p_.dk.data + at_.k, s_.k_row, r, p_.dk ? s_.keys : 0, s_.width);
-    fetch_row<true>(p_.dv.data + at_.k, s_.k_row, r, p_.dv ? s_.keys : 0, s_.width);
-    fetch_row(p_.q + next.q, s_.q_row, r, s_.queries, s_.width);
-    fetch_row(p_.k + next.k, s_.k_row, r, s_.keys, s_.width);
-    fetch_row(p_.v + next.k, s_.k_row, r, s_.keys, s_.width);
-    fetch_row(p_.dy + next.y, s_.y_row(), r, s_.queries, s_.width);
-    fetch_row(p_.y + next.y, s_.y_row(), r, s_.queries, s_.width);
+    const AttentionHead next = next_head(s_, at_);
+    fetch_row<true>(p_.dq.data + at_.q, s_.q_row, r, p_.dq ? at_.queries : 0, s_.width);
+    fetch_row<true>(p_.dk.data + at_.k, s_.k_row, r, p_.dk ? at_.key_rows : 0, s_.width);
+    fetch_row<true>(p_.dv.data + at_.k, s_.k_row, r, p_.dv ? at_.key_rows : 0, s_.width);
+    fetch_row(p_.q + next.q, s_.q_row, r, next.queries, s_.width);
+    fetch_row(p_.k + next.k, s_.k_row, r, next.key_rows, s_.width);
+    fetch_row(p_.v + next.k, s_.k_row, r, next.key_rows, s_.width);
+    fetch_row(p_.dy + next.y, s_.y_row(), r, next.queries, s_.width);
+    fetch_row(p_.y + next.y, s_.y_row(), r, next.queries, s_.width);
   }
 
   // From q . k and dy . v to z p and scale ds, in place.
@@ -119,7 +119,7 @@ class HeadBackward {
     V *p = room_.p + i * kBlock, *ds = room_.ds + i * kBlock;
     const std::int64_t columns = keys_.row;
     const V scale = V(s_.scale), L = p_.L[at_.L + query], delta = room_.delta[query];
-    const std::uint64_t element = s_.random_element(at_.number, query) + std::uint64_t(j0);
+    const std::uint64_t element = at_.random_element(query) + std::uint64_t(j0);
     const std::int32_t* first = first_queries_;
     if (s_.drop_below > 0) keep_.multiply(ds, element, nk);
 #pragma omp simd
@@ -158,9 +158,9 @@ class HeadBackward {
 template <class T>
 void attention_cpu(const AttentionBackward<T>& p) {
   using V = compute_t<T>;
-  const std::int64_t heads = p.shape.batch * p.shape.heads, elements = BackwardRoom<V>::elements(p.shape);
+  const std::int64_t heads = p.shape.segments * p.shape.heads, elements = BackwardRoom<V>::elements(p.shape);
   const auto scratch = memory::allocate(Device::cpu, std::size_t(omp_get_max_threads() * elements) * sizeof(V));
-#pragma omp parallel if (p.shape.products() >= kParallelProducts)
+#pragma omp parallel if (p.shape.products >= kParallelProducts)
   {
     const BackwardRoom<V> room(static_cast<V*>(scratch.get()) + omp_get_thread_num() * elements, p.shape);
 #pragma omp for schedule(static)

@@ -67,14 +67,13 @@ Matrix<const V> transposed(Matrix<const V> rows, std::int64_t n, std::int64_t wi
 }
 
 // For keys j0 ... j0 + n - 1, and on to whole vectors, the first query that sees each: one comparison for the causal
-// mask, the mask of keys, and what only fills up a vector.
+// mask, keys that do not count, and what only fills up a vector.
 template <class V>
-void first_queries(std::int32_t* first, const AttentionShape& s, const std::uint8_t* mask, std::int64_t j0,
-                   std::int64_t n) {
+void first_queries(std::int32_t* first, const AttentionHead& at, std::int64_t j0, std::int64_t n) {
   constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
   for (std::int64_t j = 0; j < padded<V>(n); ++j) {
-    const bool counts = j < n && (!mask || mask[j0 + j]);
-    first[j] = !counts ? kNone : s.causal ? std::int32_t(j0 + j - (s.keys - s.queries)) : 0;
+    const bool counts = j < n && j0 + j < at.keys;
+    first[j] = !counts ? kNone : at.causal ? std::int32_t(j0 + j - (at.key_rows - at.queries)) : 0;
   }
 }
 
@@ -88,7 +87,11 @@ template <bool kWrite = false, class T>
   if (r >= rows) return;
   for (std::int64_t c = 0; c < width; c += kCacheLine) __builtin_prefetch(x + r * row + c, kWrite);
 }
-inline bool is_one_block(const AttentionShape& s) { return s.queries <= kBlock && s.keys <= kBlock; }
+inline bool is_one_block(const AttentionHead& at) { return at.queries <= kBlock && at.key_rows <= kBlock; }
+// The head that is computed after this one, or the last itself.
+inline AttentionHead next_head(const AttentionShape& s, const AttentionHead& at) {
+  return {s, std::min(at.number + 1, s.segments * s.heads - 1)};
+}
 
 // z, row by row. [ATT-3]
 template <class V>

@@ -11,7 +11,8 @@ constexpr std::int64_t kMaxPositions = 1 << 30, kMaxHeads = 1 << 30, kMaxBlocks 
 
 bool suits(const AttentionShape& s) {
   const bool width = s.width == 32 || s.width == 64 || s.width == 128;
-  const std::int64_t positions = s.queries > s.keys ? s.queries : s.keys, heads = s.batch * s.heads;
+  const std::int64_t positions = s.longest_queries > s.longest_keys ? s.longest_queries : s.longest_keys,
+                     heads = s.segments * s.heads;
   return width && positions <= kMaxPositions && heads <= kMaxHeads && heads * (positions / 16 + 1) <= kMaxBlocks;
 }
 

@@ -1,5 +1,7 @@
 #include <omp.h>
 
+#include <vector>
+
 #include "engine/cpu/rows.h"
 #include "engine/memory.h"
 #include "ops/attention/attention_blocks_cpu.h"
@@ -56,11 +58,11 @@ void row_probabilities(V* scores, std::int64_t columns, V scale, V& max, V& sum,
 template <class T>
 [[gnu::always_inline]] inline void fetch_rows(const AttentionForward<T>& p, const AttentionHead& at, std::int64_t r) {
   const AttentionShape& s = p.shape;
-  const AttentionHead next(s, at.number + 1);  // of the last head, nothing comes of it
-  fetch_row<true>(p.y + at.y, s.y_row(), r, s.queries, s.width);
-  fetch_row(p.q + next.q, s.q_row, r, s.queries, s.width);
-  fetch_row(p.k + next.k, s.k_row, r, s.keys, s.width);
-  fetch_row(p.v + next.k, s.k_row, r, s.keys, s.width);
+  const AttentionHead next = next_head(s, at);
+  fetch_row<true>(p.y + at.y, s.y_row(), r, at.queries, s.width);
+  fetch_row(p.q + next.q, s.q_row, r, next.queries, s.width);
+  fetch_row(p.k + next.k, s.k_row, r, next.keys, s.width);
+  fetch_row(p.v + next.k, s.k_row, r, next.keys, s.width);
 }
 
 // Adds what queries i0 ... i0 + nq - 1 take from keys j0 ... j0 + nk - 1.
@@ -73,18 +75,18 @@ void add_keys(const AttentionForward<T>& p, const AttentionHead& at, Matrix<cons
   const auto values = whole_rows(v, s.k_row, nk, s.width, room.v);
   KeepFactors<V> keep(s);
   std::int32_t first[kBlock];
-  first_queries<V>(first, s, p.mask ? p.mask + at.mask : nullptr, j0, nk);
-  const std::int64_t diagonal = i0 + s.keys - s.queries - j0, y_row = padded<V>(s.width);
+  first_queries<V>(first, at, j0, nk);
+  const std::int64_t diagonal = i0 + at.key_rows - at.queries - j0, y_row = padded<V>(s.width);
   small_gemm(SmallGemm<V>{room.scores, q.data, keys.data, kBlock, q.row, 1, keys.row, nq, nk, s.width, false,
                           s.causal ? Causal::columns : Causal::none, diagonal});
   for (std::int64_t i = 0; i < nq; ++i) {
     V* scores = room.scores + i * kBlock;
     const std::int64_t query = i0 + i;
-    if (is_one_block(s)) fetch_rows(p, at, i);
+    if (is_one_block(at)) fetch_rows(p, at, i);
 #pragma omp simd
     for (std::int64_t j = 0; j < keys.row; ++j) scores[j] = query >= first[j] ? scores[j] : kHidden<V>;
     row_probabilities(scores, keys.row, V(s.scale), room.max[i], room.sum[i], room.y + i * y_row, j0 > 0 ? y_row : 0);
-    if (s.drop_below > 0) keep.multiply(scores, s.random_element(at.number, query) + std::uint64_t(j0), nk);
+    if (s.drop_below > 0) keep.multiply(scores, at.random_element(query) + std::uint64_t(j0), nk);
   }
   small_gemm(SmallGemm<V>{room.y, room.scores, values.data, y_row, kBlock, 1, values.row, nq, s.width, nk, j0 > 0,
                           s.causal ? Causal::terms : Causal::none, diagonal});  // [ATT-3]
@@ -94,12 +96,12 @@ template <class T, class V = compute_t<T>>
 void forward_block(const AttentionForward<T>& p, std::int64_t head, std::int64_t i0, const ForwardRoom<V>& room) {
   const AttentionShape& s = p.shape;
   const AttentionHead at(s, head);
-  const std::int64_t nq = std::min(block_of<V>(s.queries), s.queries - i0), y_row = padded<V>(s.width);
+  const std::int64_t nq = std::min(block_of<V>(at.queries), at.queries - i0), y_row = padded<V>(s.width);
   const auto q = whole_rows(p.q + at.q + i0 * s.q_row, s.q_row, nq, s.width, room.q);
   std::fill_n(room.max, nq, kHidden<V>);
   std::fill_n(room.sum, nq, V(0));
-  const std::int64_t keys = s.visible(i0 + nq - 1);
-  const std::int64_t block = block_of<V>(s.keys);
+  const std::int64_t keys = at.visible(i0 + nq - 1);
+  const std::int64_t block = block_of<V>(at.keys);
   for (std::int64_t j0 = 0; j0 < keys; j0 += block) add_keys(p, at, q, i0, nq, j0, std::min(block, keys - j0), room);
   for (std::int64_t i = 0; i < nq; ++i) {
     T* y = p.y + at.y + (i0 + i) * s.y_row();
@@ -112,6 +114,21 @@ void forward_block(const AttentionForward<T>& p, std::int64_t head, std::int64_t
   }
 }
 
+struct QueryBlock {
+  std::int64_t head, first;
+};
+
+// Of all heads of all segments.
+template <class V>
+std::vector<QueryBlock> query_blocks(const AttentionShape& s) {
+  std::vector<QueryBlock> blocks;
+  for (std::int64_t head = 0; head < s.segments * s.heads; ++head) {
+    const AttentionHead at(s, head);
+    for (std::int64_t i0 = 0; i0 < at.queries; i0 += block_of<V>(at.queries)) blocks.push_back({head, i0});
+  }
+  return blocks;
+}
+
 }  // namespace
 
 // Blocks of queries are independent, so neither the number of threads nor who takes which block changes a bit.
@@ -119,15 +136,14 @@ template <class T>
 void attention_cpu(const AttentionForward<T>& p) {
   using V = compute_t<T>;
   const AttentionShape& s = p.shape;
-  const std::int64_t block = block_of<V>(s.queries), blocks = (s.queries + block - 1) / block;
-  const std::int64_t count = s.batch * s.heads * blocks;
+  const std::vector<QueryBlock> blocks = query_blocks<V>(s);
   const std::int64_t elements = ForwardRoom<V>::elements(s.width);
   const auto scratch = memory::allocate(Device::cpu, std::size_t(omp_get_max_threads() * elements) * sizeof(V));
-#pragma omp parallel if (s.products() >= kParallelProducts)
+#pragma omp parallel if (s.products >= kParallelProducts)
   {
     const ForwardRoom<V> room(static_cast<V*>(scratch.get()) + omp_get_thread_num() * elements, s.width);
 #pragma omp for schedule(static)
-    for (std::int64_t n = 0; n < count; ++n) forward_block(p, n / blocks, n % blocks * block, room);
+    for (std::size_t n = 0; n < blocks.size(); ++n) forward_block(p, blocks[n].head, blocks[n].first, room);
   }
 }
 

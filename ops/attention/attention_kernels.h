@@ -9,8 +9,13 @@ constexpr int kMaxHeadWidth = 128;
 
 // What forward and backward of one call share.
 struct AttentionShape {
-  std::int64_t batch, heads, queries, keys, width;  // width: columns of one head, D
-  std::int64_t q_row, k_row;                        // elements from one position to the next in q, and in k and v
+  std::int64_t segments, heads, width;         // width: columns of one head, D
+  const std::int64_t *q_offsets, *k_offsets;   // [segments + 1]: the first query of each, and its first key
+  const std::int64_t* k_lengths;               // [segments]: keys that count, the first of each
+  std::int64_t rows;                           // queries of all segments, Nq
+  std::int64_t longest_queries, longest_keys;  // of one segment
+  std::int64_t products;                       // of q . k, columns and hidden ones included
+  std::int64_t q_row, k_row;                   // elements from one row to the next in q, and in k and v
   double scale;
   bool causal;
   std::uint32_t drop_below;  // 16 bits below are dropped; 0: no dropout
@@ -18,54 +23,57 @@ struct AttentionShape {
   Random random;
 
   FOLDGRAD_HD std::int64_t y_row() const { return heads * width; }
-  FOLDGRAD_HD std::int64_t products() const { return batch * heads * queries * keys * width; }  // of q . k
-  // How many of the first keys query i sees as far as `causal` goes.
-  FOLDGRAD_HD std::int64_t visible(std::int64_t i) const {
-    const std::int64_t n = i + 1 + keys - queries;
-    return !causal || n > keys ? keys : n < 0 ? 0 : n;
-  }
-  // Of key 0 for query i of the head number b heads + h.
-  FOLDGRAD_HD std::uint64_t random_element(std::int64_t head, std::int64_t i) const {
-    return std::uint64_t((head * queries + i) * keys);
-  }
   FOLDGRAD_HD double z(std::uint64_t element) const {
     return drop_below == 0 || random.bits16(element) >= drop_below ? keep_factor : 0;
   }
 };
 
-// One head of one batch entry: offsets of its first elements.
+// One head of one segment. q, k, y and L are offsets of its first elements, in tensors with rows of q_row, k_row and
+// y_row, and in L.
 struct AttentionHead {
-  std::int64_t number;
-  std::int64_t q, k, y;  // in tensors with rows of q_row, k_row and y_row
-  std::int64_t L, mask;
+  std::int64_t number;                   // segment heads + head
+  std::int64_t queries, keys, key_rows;  // key_rows: with those that do not count
+  std::int64_t q, k, y, L;
+  std::uint64_t element;  // [ATT-8] for i = j = 0
+  bool causal;
 
-  FOLDGRAD_HD AttentionHead(const AttentionShape& s, std::int64_t number) : number(number) {
-    const std::int64_t b = number / s.heads, column = number % s.heads * s.width;
-    q = b * s.queries * s.q_row + column;
-    k = b * s.keys * s.k_row + column;
-    y = b * s.queries * s.y_row() + column;
-    L = number * s.queries;
-    mask = b * s.keys;
+  FOLDGRAD_HD AttentionHead(const AttentionShape& s, std::int64_t number) : number(number), causal(s.causal) {
+    const std::int64_t segment = number / s.heads, head = number % s.heads, column = head * s.width;
+    const std::int64_t q_begin = s.q_offsets[segment], k_begin = s.k_offsets[segment];
+    queries = s.q_offsets[segment + 1] - q_begin;
+    keys = s.k_lengths[segment];
+    key_rows = s.k_offsets[segment + 1] - k_begin;
+    q = q_begin * s.q_row + column;
+    k = k_begin * s.k_row + column;
+    y = q_begin * s.y_row() + column;
+    L = head * s.rows + q_begin;
+    element = (std::uint64_t(q_begin * s.heads) << 24) + std::uint64_t(head * queries * keys);
   }
+
+  // How many of the first keys query i sees.
+  FOLDGRAD_HD std::int64_t visible(std::int64_t i) const {
+    const std::int64_t n = i + 1 + key_rows - queries;
+    return !causal || n > keys ? keys : n < 0 ? 0 : n;
+  }
+  // Of key 0 for query i.
+  FOLDGRAD_HD std::uint64_t random_element(std::int64_t i) const { return element + std::uint64_t(i * keys); }
 };
 
 template <class T>
 struct AttentionForward {
-  T* y;                      // [B, Tq, H D]
-  compute_t<T>* L;           // [B, H, Tq]; +infinity for a query that sees no key
-  const T *q, *k, *v;        // [B, Tq, q_row], [B, Tk, k_row] twice
-  const std::uint8_t* mask;  // [B, Tk], or null
+  T* y;                // [Nq, H D]
+  compute_t<T>* L;     // [H, Nq]; +infinity for a query that sees no key
+  const T *q, *k, *v;  // [Nq, q_row], [Nk, k_row] twice
   AttentionShape shape;
 };
 
 template <class T>
 struct AttentionBackward {
-  GradOut<T> dq, dk, dv;     // strides as q, k, v
-  compute_t<T>* delta;       // [B, H, Tq], room for [ATT-5]
-  const T *dy, *y;           // [B, Tq, H D]
-  const T *q, *k, *v;        // [B, Tq, q_row], [B, Tk, k_row] twice
-  const compute_t<T>* L;     // [B, H, Tq]
-  const std::uint8_t* mask;  // [B, Tk], or null
+  GradOut<T> dq, dk, dv;  // strides as q, k, v
+  compute_t<T>* delta;    // [H, Nq], room for [ATT-5]
+  const T *dy, *y;        // [Nq, H D]
+  const T *q, *k, *v;     // [Nq, q_row], [Nk, k_row] twice
+  const compute_t<T>* L;  // [H, Nq]
   AttentionShape shape;
 };
 

@@ -158,17 +158,13 @@ struct RowBits {
 
 __device__ inline std::uint32_t first_bits(int n) { return n <= 0 ? 0 : n >= 32 ? 0xffffffffu : (1u << n) - 1; }
 
-// Which of 64 keys the two rows of a lane see: those that `mask`, which begins with them, lets count, and of these as
-// many of the first as `visible` says.
-__device__ inline void find_seen(RowBits (&seen)[2], const std::uint8_t* mask, const int (&visible)[2]) {
+// Which of 64 keys, from j0 on, the two rows of a lane see, in the 16 queries from i0 on.
+__device__ inline void find_seen(RowBits (&seen)[2], const AttentionHead& at, std::int64_t i0, std::int64_t j0) {
   FOLDGRAD_UNROLL
-  for (int w = 0; w < 2; ++w) {
-    const int key = 32 * w + lane();
-    // Of the rows of all lanes the last sees most, which is never more than there are keys.
-    const int most = __shfl_sync(0xffffffffu, visible[1], kWarp - 1);
-    const std::uint32_t counts = __ballot_sync(0xffffffffu, key < most && (!mask || mask[key]));
+  for (int a = 0; a < 2; ++a) {
+    const int visible = least(at.visible(i0 + row_of(a)) - j0, 64);
     FOLDGRAD_UNROLL
-    for (int a = 0; a < 2; ++a) seen[a].words[w] = counts & first_bits(visible[a] - 32 * w);
+    for (int w = 0; w < 2; ++w) seen[a].words[w] = first_bits(visible - 32 * w);
   }
 }
 
@@ -188,13 +184,11 @@ __device__ std::uint32_t keep_bits(const AttentionShape& s, std::uint64_t elemen
   return std::uint32_t(bits >> skipped);
 }
 
-// Which of 64 keys the two rows of a lane keep. `element` is that of the warp's first row and the first key. Each lane
-// makes half a row.
-__device__ inline void find_kept(RowBits (&kept)[2], const AttentionShape& s, std::uint64_t element) {
-  const std::uint32_t mine =
-      s.drop_below == 0
-          ? 0xffffffffu
-          : keep_bits<4>(s, element + std::uint64_t(lane() / 2 * s.keys) + std::uint64_t(lane() % 2 * 32));
+// Which of the same keys the two rows keep. Each lane makes half a row.
+__device__ inline void find_kept(RowBits (&kept)[2], const AttentionShape& s, const AttentionHead& at, std::int64_t i0,
+                                 std::int64_t j0) {
+  const std::uint64_t element = at.random_element(i0 + lane() / 2) + std::uint64_t(j0 + lane() % 2 * 32);
+  const std::uint32_t mine = s.drop_below == 0 ? 0xffffffffu : keep_bits<4>(s, element);
   FOLDGRAD_UNROLL
   for (int a = 0; a < 2; ++a) {
     FOLDGRAD_UNROLL

@@ -41,7 +41,7 @@ struct Row {
 };
 // Of a query behind the last every p is 0.
 __device__ inline Row row_at(const AttentionBackward<bf16>& p, const AttentionHead& at, int i) {
-  if (i >= int(p.shape.queries)) return {-attention_math::kHidden<float>, 0.0f};
+  if (i >= int(at.queries)) return {-attention_math::kHidden<float>, 0.0f};
   return {p.L[at.L + i] * kLog2e, p.delta[at.L + i]};
 }
 

@@ -22,10 +22,9 @@ struct Gradients {
 };
 
 // The first query that sees key j.
-__device__ inline int first_query(const AttentionBackward<bf16>& p, const AttentionHead& at, std::int64_t j) {
-  const AttentionShape& s = p.shape;
-  if (j >= s.keys || (p.mask && !p.mask[at.mask + j])) return kNever;
-  return s.causal ? int(j - (s.keys - s.queries)) : 0;
+__device__ inline int first_query(const AttentionHead& at, std::int64_t j) {
+  if (j >= at.keys) return kNever;
+  return at.causal ? int(j - (at.key_rows - at.queries)) : 0;
 }
 
 // What a lane knows of query `lane` of 32, for the others to ask: which of 16 keys are kept, a bit each, and more.
@@ -37,8 +36,7 @@ struct Query {
 __device__ inline Query query_at(const AttentionBackward<bf16>& p, const AttentionHead& at, int i,
                                  std::uint64_t element) {
   const AttentionShape& s = p.shape;
-  return {s.drop_below == 0 ? 0xffffu : keep_bits<2>(s, element + std::uint64_t(i) * std::uint64_t(s.keys)),
-          row_at(p, at, i)};
+  return {s.drop_below == 0 ? 0xffffu : keep_bits<2>(s, element + std::uint64_t(i * at.keys)), row_at(p, at, i)};
 }
 __device__ inline Query ask(const Query& mine, int lane) {
   return {__shfl_sync(0xffffffffu, mine.kept, lane),
@@ -55,7 +53,7 @@ __device__ void take_scores(const AttentionBackward<bf16>& p, const AttentionHea
   Query mine[kFragments / 4];
   FOLDGRAD_UNROLL
   for (int w = 0; w < kFragments / 4; ++w)
-    mine[w] = query_at(p, at, i0 + 32 * w + lane(), s.random_element(at.number, 0) + std::uint64_t(j0));
+    mine[w] = query_at(p, at, i0 + 32 * w + lane(), at.element + std::uint64_t(j0));
   FOLDGRAD_UNROLL
   for (int n = 0; n < kFragments; ++n) {
     FOLDGRAD_UNROLL
@@ -91,7 +89,7 @@ __device__ void put_dq(const AttentionBackward<bf16>& p, const AttentionHead& at
   const AttentionShape& s = p.shape;
   for (int part = warp(); part < kQueries / kWarpRows * (kWidth / 32); part += warps()) {
     const int row = part % (kQueries / kWarpRows) * kWarpRows, column = part / (kQueries / kWarpRows) * 32;
-    if (i0 + row >= s.queries) continue;
+    if (i0 + row >= at.queries) continue;
     FragmentC dq[4] = {};
     for (int j = 0; j < warps() * kWarpRows; j += kWarpRows) {
       FragmentA a;
@@ -99,7 +97,7 @@ __device__ void put_dq(const AttentionBackward<bf16>& p, const AttentionHead& at
       add_product(dq, a, k, j, column / 8);  // [ATT-6]
     }
     put_rows(p.dq, dq, at.q + std::int64_t(i0 + row) * s.q_row + column, s.q_row,
-             least(s.queries - i0 - row, kWarpRows), float(s.scale));
+             least(at.queries - i0 - row, kWarpRows), float(s.scale));
   }
 }
 
@@ -111,25 +109,26 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   constexpr int kQueries = S::kQueries;
   const AttentionShape& s = p.shape;
   const int rows = warps() * kWarpRows, row = warp() * kWarpRows;
-  const int blocks = kShort ? 1 : blocks_of(s.keys, rows);
+  const int blocks = kShort ? 1 : blocks_of(s.longest_keys, rows);
   const AttentionHead at(s, int(blockIdx.x) / blocks);
   const int j0 = int(blockIdx.x) % blocks * rows;
+  if (!kShort && j0 >= at.key_rows) return;  // all threads: the segment has fewer blocks
   const Tile<kWidth> k{dynamic_shared<bf16>()}, v{k.data + rows * kWidth};
   const Tile<kQueries> ds_tile{v.data + rows * kWidth};
   const Stages<kWidth, kQueries, S::kStages> stages{ds_tile.data + (kShort ? rows * kQueries : 0)};
-  const Rows q{p.q + at.q, s.q_row, s.queries}, dy{p.dy + at.y, s.y_row(), s.queries};
+  const Rows q{p.q + at.q, s.q_row, at.queries}, dy{p.dy + at.y, s.y_row(), at.queries};
   // Without the first tiles of queries, where none of them sees a key of this block.
-  const int first_seen = !kShort && s.causal ? int(j0 - (s.keys - s.queries)) : 0;
+  const int first_seen = !kShort && s.causal ? int(j0 - (at.key_rows - at.queries)) : 0;
   const int first_tile = first_seen > 0 ? first_seen / kQueries : 0;
 
-  k.load(p.k + at.k + j0 * s.k_row, s.k_row, least(s.keys - j0, rows), rows);
-  v.load(p.v + at.k + j0 * s.k_row, s.k_row, least(s.keys - j0, rows), rows);
+  k.load(p.k + at.k + j0 * s.k_row, s.k_row, least(at.key_rows - j0, rows), rows);
+  v.load(p.v + at.k + j0 * s.k_row, s.k_row, least(at.key_rows - j0, rows), rows);
   stages.load(first_tile, q, dy);
-  if (kShort) write_deltas<kWidth>(p, at, warp() * kDeltas<kWidth>, int(s.queries), warps() * kDeltas<kWidth>);
-  const int first[2] = {first_query(p, at, j0 + row + row_of(0)), first_query(p, at, j0 + row + row_of(1))};
+  if (kShort) write_deltas<kWidth>(p, at, warp() * kDeltas<kWidth>, int(at.queries), warps() * kDeltas<kWidth>);
+  const int first[2] = {first_query(at, j0 + row + row_of(0)), first_query(at, j0 + row + row_of(1))};
   Gradients<kWidth> sums = {};
-  for (int t = first_tile; t * kQueries < int(s.queries); ++t) {
-    const int i0 = t * kQueries, columns = least(s.queries - i0, kQueries);
+  for (int t = first_tile; t * kQueries < int(at.queries); ++t) {
+    const int i0 = t * kQueries, columns = least(at.queries - i0, kQueries);
     if (S::kStages == 2) stages.load(t + 1, q, dy);
     async_wait<S::kStages - 1>();
     __syncthreads();
@@ -145,7 +144,7 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
     if (kShort && p.dq) put_dq(p, at, i0, ds_tile, k);
   }
   async_wait<0>();
-  const int left = least(s.keys - j0 - row, kWarpRows);
+  const int left = least(at.key_rows - j0 - row, kWarpRows);
   const std::int64_t at_row = at.k + std::int64_t(j0 + row) * s.k_row;
   if (p.dk) put_rows(p.dk, sums.dk, at_row, s.k_row, left, float(s.scale));
   if (p.dv) put_rows(p.dv, sums.dv, at_row, s.k_row, left, float(s.keep_factor));
@@ -157,11 +156,12 @@ void backward_kv(const AttentionBackward<bf16>& p) {
   with_width(s.width, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
     using S = Sizes<kWidth, kShort>;
-    const std::int64_t needed = blocks_for(s.keys, kWarpRows), blocks = blocks_for(needed, S::kMaxWarps);
+    const std::int64_t needed = blocks_for(s.longest_keys, kWarpRows), blocks = blocks_for(needed, S::kMaxWarps);
     const unsigned warps = needed == 0 ? 1 : blocks > 1 ? S::kMaxWarps : unsigned(needed);
-    const int rows = int(warps) * kWarpRows, stages = stages_for(blocks_for(s.queries, S::kQueries), S::kStages);
+    const int rows = int(warps) * kWarpRows,
+              stages = stages_for(blocks_for(s.longest_queries, S::kQueries), S::kStages);
     const int shared = 2 * rows * kWidth + (kShort ? rows * S::kQueries : 0) + stages * 2 * S::kQueries * kWidth;
-    const Grid grid{s.batch * s.heads * (kShort ? 1 : blocks), dim3(warps * kWarp), shared * sizeof(bf16)};
+    const Grid grid{s.segments * s.heads * (kShort ? 1 : blocks), dim3(warps * kWarp), shared * sizeof(bf16)};
     launch(kShort ? "attention backward, tensor cores" : "attention backward of k and v, tensor cores",
            backward_kv_kernel<kWidth, kShort>, grid, p);
   });
@@ -176,7 +176,7 @@ void attention_mma_backward_short(const AttentionBackward<bf16>& p) { backward_k
 // keys, each with all scores. The same bits on every run.
 void attention_mma_cuda(const AttentionBackward<bf16>& p) {
   constexpr int kShortest = Sizes<128, true>::kMaxWarps * kWarpRows;
-  if (p.shape.queries <= kShortest && p.shape.keys <= kShortest) return attention_mma_backward_short(p);
+  if (p.shape.longest_queries <= kShortest && p.shape.longest_keys <= kShortest) return attention_mma_backward_short(p);
   attention_mma_backward_q(p);
   if (p.dk || p.dv) attention_mma_backward_kv(p);
 }

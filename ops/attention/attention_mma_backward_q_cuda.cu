@@ -29,15 +29,14 @@ __device__ void take_keys(const AttentionBackward<bf16>& p, const AttentionHead&
                           const Tile<kWidth>& q, const Tile<kWidth>& dy, int row, const Tile<kWidth>& k,
                           const Tile<kWidth>& v, const Row (&rows)[2], FragmentC (&dq)[kWidth / 8]) {
   const AttentionShape& s = p.shape;
-  const int columns = least(s.visible(i0 + kWarpRows - 1) - j0, kKeys);
-  if (i0 >= s.queries || columns <= 0) return;
+  const int columns = least(at.visible(i0 + kWarpRows - 1) - j0, kKeys);
+  if (i0 >= at.queries || columns <= 0) return;
   FragmentC q_dot_k[kFragments], dy_dot_v[kFragments];
   multiply_rows(q_dot_k, q, row, k, columns);
   multiply_rows(dy_dot_v, dy, row, v, columns);
-  const int visible[2] = {least(s.visible(i0 + row_of(0)) - j0, kKeys), least(s.visible(i0 + row_of(1)) - j0, kKeys)};
   RowBits seen[2], kept[2];
-  find_seen(seen, p.mask ? p.mask + at.mask + j0 : nullptr, visible);
-  find_kept(kept, s, s.random_element(at.number, i0) + std::uint64_t(j0));
+  find_seen(seen, at, i0, j0);
+  find_kept(kept, s, at, i0, j0);
   FOLDGRAD_UNROLL
   for (int a = 0; a < 2; ++a) take_scores(q_dot_k, dy_dot_v, a, s, rows[a], seen[a], kept[a]);
   add_weighted_rows(dq, dy_dot_v, k, columns);  // [ATT-6]
@@ -48,15 +47,16 @@ template <int kWidth>
 __global__ void __launch_bounds__(kMaxWarps* kWarp) backward_q_kernel(AttentionBackward<bf16> p) {
   const AttentionShape& s = p.shape;
   const int block_rows = warps() * kWarpRows, row = warp() * kWarpRows;
-  const int blocks = blocks_of(s.queries, block_rows);
+  const int blocks = blocks_of(s.longest_queries, block_rows);
   const AttentionHead at(s, int(blockIdx.x) / blocks);
   const std::int64_t i0 = std::int64_t(int(blockIdx.x) % blocks) * block_rows;
-  const std::int64_t keys = p.dq ? s.visible(least(i0 + block_rows, s.queries) - 1) : 0;
+  if (i0 >= at.queries) return;  // all threads: the segment has fewer blocks
+  const std::int64_t keys = p.dq ? at.visible(least(i0 + block_rows, at.queries) - 1) : 0;
   const Tile<kWidth> q{dynamic_shared<bf16>()}, dy{q.data + block_rows * kWidth};
   const Stages<kWidth, kKeys, kStages> stages{dy.data + block_rows * kWidth};
   const Rows k{p.k + at.k, s.k_row, keys}, v{p.v + at.k, s.k_row, keys};
 
-  const int queries = least(s.queries - i0, block_rows);
+  const int queries = least(at.queries - i0, block_rows);
   q.load(p.q + at.q + i0 * s.q_row, s.q_row, queries);
   dy.load(p.dy + at.y + i0 * s.y_row(), s.y_row(), queries);
   stages.load(0, k, v);
@@ -81,11 +81,11 @@ void attention_mma_backward_q(const AttentionBackward<bf16>& p) {
   const AttentionShape& s = p.shape;
   with_width(s.width, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
-    const std::int64_t needed = blocks_for(s.queries, kWarpRows);
+    const std::int64_t needed = blocks_for(s.longest_queries, kWarpRows);
     const unsigned warps = needed < kMaxWarps ? unsigned(needed) : kMaxWarps;
-    const int rows = int(warps) * kWarpRows, stages = stages_for(blocks_for(s.keys, kKeys), kStages);
+    const int rows = int(warps) * kWarpRows, stages = stages_for(blocks_for(s.longest_keys, kKeys), kStages);
     if (needed == 0) return;
-    const Grid grid{s.batch * s.heads * blocks_for(s.queries, rows), dim3(warps * kWarp),
+    const Grid grid{s.segments * s.heads * blocks_for(s.longest_queries, rows), dim3(warps * kWarp),
                     (2 * rows + stages * 2 * kKeys) * kWidth * sizeof(bf16)};
     launch("attention backward of q, tensor cores", backward_q_kernel<kWidth>, grid, p);
   });

@@ -61,14 +61,13 @@ __device__ void take_keys(const AttentionForward<bf16>& p, const AttentionHead& 
                           const Tile<kWidth>& q, int row, const Tile<kWidth>& k, const Tile<kWidth>& v,
                           Running<kWidth>& running) {
   const AttentionShape& s = p.shape;
-  const int columns = least(s.visible(i0 + kWarpRows - 1) - j0, kKeys);
-  if (i0 >= s.queries || columns <= 0) return;
+  const int columns = least(at.visible(i0 + kWarpRows - 1) - j0, kKeys);
+  if (i0 >= at.queries || columns <= 0) return;
   FragmentC scores[kFragments];
   multiply_rows(scores, q, row, k, columns);
-  const int visible[2] = {least(s.visible(i0 + row_of(0)) - j0, kKeys), least(s.visible(i0 + row_of(1)) - j0, kKeys)};
   RowBits seen[2], kept[2];
-  find_seen(seen, p.mask ? p.mask + at.mask + j0 : nullptr, visible);
-  find_kept(kept, s, s.random_element(at.number, i0) + std::uint64_t(j0));
+  find_seen(seen, at, i0, j0);
+  find_kept(kept, s, at, i0, j0);
   FOLDGRAD_UNROLL
   for (int a = 0; a < 2; ++a) take_scores(scores, a, float(s.scale) * kLog2e, seen[a], kept[a], running);
   add_weighted_rows(running.y, scores, v, columns);  // [ATT-3]
@@ -81,7 +80,7 @@ __device__ void finish(const AttentionForward<bf16>& p, const AttentionHead& at,
   FOLDGRAD_UNROLL
   for (int a = 0; a < 2; ++a) {
     const float sum = quad_reduce(running.sum[a], Sum{});
-    if (lane() % 4 == 0 && i0 + row_of(a) < s.queries)
+    if (lane() % 4 == 0 && i0 + row_of(a) < at.queries)
       p.L[at.L + i0 + row_of(a)] = attention_math::L(running.max[a], sum, float(s.scale));
     const float factor = sum == 0 ? 0.0f : float(s.keep_factor) / sum;
     FOLDGRAD_UNROLL
@@ -93,7 +92,7 @@ __device__ void finish(const AttentionForward<bf16>& p, const AttentionHead& at,
   const auto store = [&](int row, int column, const Pack<float, 8>& values, bool wanted) {
     store_pack(p.y + at.y + (i0 + row) * s.y_row() + column, rounded(values), wanted);
   };
-  for_packs(running.y, least(s.queries - i0, kWarpRows), store);
+  for_packs(running.y, least(at.queries - i0, kWarpRows), store);
 }
 
 // One block per head and 16 queries for each of its warps, which go through the keys together.
@@ -101,16 +100,17 @@ template <int kWidth>
 __global__ void __launch_bounds__(kMaxWarps* kWarp) forward_kernel(AttentionForward<bf16> p) {
   const AttentionShape& s = p.shape;
   const int rows = warps() * kWarpRows, row = warp() * kWarpRows;
-  const int blocks = blocks_of(s.queries, rows);
+  const int blocks = blocks_of(s.longest_queries, rows);
   const AttentionHead at(s, int(blockIdx.x) / blocks);
-  const std::int64_t i0 = std::int64_t(int(blockIdx.x) % blocks) * rows,
-                     keys = s.visible(least(i0 + rows, s.queries) - 1);
+  const std::int64_t i0 = std::int64_t(int(blockIdx.x) % blocks) * rows;
+  if (i0 >= at.queries) return;  // all threads: the segment has fewer blocks
+  const std::int64_t keys = at.visible(least(i0 + rows, at.queries) - 1);
   const Tile<kWidth> q{dynamic_shared<bf16>()};
   const Stages<kWidth, kKeys, kStages> stages{q.data + rows * kWidth};
   const Rows k{p.k + at.k, s.k_row, keys}, v{p.v + at.k, s.k_row, keys};
 
   Running<kWidth> running = {{kHidden<float>, kHidden<float>}, {0, 0}, {}};
-  q.load(p.q + at.q + i0 * s.q_row, s.q_row, least(s.queries - i0, rows));
+  q.load(p.q + at.q + i0 * s.q_row, s.q_row, least(at.queries - i0, rows));
   stages.load(0, k, v);
   for (int t = 0; std::int64_t(t) * kKeys < keys; ++t) {
     stages.load(t + 1, k, v);
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kMaxWarps* kWarp) forward_kernel(AttentionForw
     __syncthreads();  // before the next but one overwrites it
   }
   async_wait<0>();
-  if (i0 + row < s.queries) finish(p, at, i0 + row, running);
+  if (i0 + row < at.queries) finish(p, at, i0 + row, running);
 }
 
 }  // namespace
@@ -129,11 +129,11 @@ void attention_mma_cuda(const AttentionForward<bf16>& p) {
   const AttentionShape& s = p.shape;
   with_width(s.width, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
-    const std::int64_t needed = blocks_for(s.queries, kWarpRows);
+    const std::int64_t needed = blocks_for(s.longest_queries, kWarpRows);
     const unsigned warps = needed < kMaxWarps ? unsigned(needed) : kMaxWarps;
-    const int rows = int(warps) * kWarpRows, stages = stages_for(blocks_for(s.keys, kKeys), kStages);
+    const int rows = int(warps) * kWarpRows, stages = stages_for(blocks_for(s.longest_keys, kKeys), kStages);
     if (needed == 0) return;
-    const Grid grid{s.batch * s.heads * blocks_for(s.queries, rows), dim3(warps * kWarp),
+    const Grid grid{s.segments * s.heads * blocks_for(s.longest_queries, rows), dim3(warps * kWarp),
                     (rows + stages * 2 * kKeys) * kWidth * sizeof(bf16)};
     launch("attention forward, tensor cores", forward_kernel<kWidth>, grid, p);
   });

@@ -28,9 +28,9 @@ template <class T, class V>
 __device__ Entry<V> entry(const AttentionBackward<T>& p, const AttentionHead& at, std::int64_t i, std::int64_t j,
                           V q_dot_k, V dy_dot_v, V delta) {
   const AttentionShape& s = p.shape;
-  if (i >= s.queries || j >= s.visible(i) || (p.mask && !p.mask[at.mask + j])) return {V(0), V(0)};
+  if (i >= at.queries || j >= at.visible(i)) return {V(0), V(0)};
   const V scale = V(s.scale), probability = attention_math::p(q_dot_k, scale, p.L[at.L + i]);
-  const V z = V(s.z(s.random_element(at.number, i) + std::uint64_t(j)));
+  const V z = V(s.z(at.random_element(i) + std::uint64_t(j)));
   return {z * probability, scale * attention_math::ds(probability, z * dy_dot_v, delta)};
 }
 
@@ -39,16 +39,17 @@ template <class T, class V>
 __device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& at, std::int64_t i0, V* room) {
   V *ds = room + 2 * kTileElements, *deltas = room + 4 * kTileElements;
   const AttentionShape& s = p.shape;
-  const int width = int(s.width), queries = in_tile(s.queries, i0);
+  if (i0 >= at.queries) return;  // all threads: the segment has fewer tiles
+  const int width = int(s.width), queries = in_tile(at.queries, i0);
   const Rows<T> q{p.q + at.q + i0 * s.q_row, s.q_row, queries, width},
       dy{p.dy + at.y + i0 * s.y_row(), s.y_row(), queries, width};
 
   find_deltas(deltas, p, at, i0, queries);
   Sums<V> dq;
   clear(dq);
-  const std::int64_t keys = s.visible(i0 + queries - 1);
+  const std::int64_t keys = at.visible(i0 + queries - 1);
   for (std::int64_t j0 = 0; j0 < keys; j0 += kTile) {
-    const int n = in_tile(s.keys, j0);
+    const int n = in_tile(at.keys, j0);
     const Rows<T> k{p.k + at.k + j0 * s.k_row, s.k_row, n, width}, v{p.v + at.k + j0 * s.k_row, s.k_row, n, width};
     Scores<V> q_dot_k, dy_dot_v;
     row_products(q_dot_k, q, k, room);
@@ -72,15 +73,16 @@ template <class T, class V>
 __device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& at, std::int64_t j0, V* room) {
   V *zp = room + 2 * kTileElements, *ds = zp + kTileElements, *deltas = ds + kTileElements;
   const AttentionShape& s = p.shape;
-  const int width = int(s.width), keys = in_tile(s.keys, j0);
+  if (j0 >= at.key_rows) return;  // all threads
+  const int width = int(s.width), keys = in_tile(at.key_rows, j0);
   const Rows<T> k{p.k + at.k + j0 * s.k_row, s.k_row, keys, width}, v{p.v + at.k + j0 * s.k_row, s.k_row, keys, width};
 
   Sums<V> dk, dv;
   clear(dk);
   clear(dv);
-  for (std::int64_t i0 = 0; i0 < s.queries; i0 += kTile) {
-    const int n = in_tile(s.queries, i0);
-    if (s.visible(i0 + n - 1) <= j0) continue;
+  for (std::int64_t i0 = 0; i0 < at.queries; i0 += kTile) {
+    const int n = in_tile(at.queries, i0);
+    if (at.visible(i0 + n - 1) <= j0) continue;
     const Rows<T> q{p.q + at.q + i0 * s.q_row, s.q_row, n, width},
         dy{p.dy + at.y + i0 * s.y_row(), s.y_row(), n, width};
     find_deltas(deltas, p, at, i0, n);
@@ -116,7 +118,7 @@ template <class T>
 __global__ void __launch_bounds__(kThreads, sizeof(compute_t<T>) == 4 ? 2 : 1) backward_kernel(AttentionBackward<T> p) {
   compute_t<T>* room = dynamic_shared<compute_t<T>>();
   const AttentionHead at(p.shape, blockIdx.x);
-  const std::int64_t tile = blockIdx.y, of_queries = p.dq ? tiles(p.shape.queries) : 0;
+  const std::int64_t tile = blockIdx.y, of_queries = p.dq ? tiles(p.shape.longest_queries) : 0;
   if (tile < of_queries)
     backward_q(p, at, tile * kTile, room);
   else
@@ -130,7 +132,7 @@ __global__ void __launch_bounds__(kThreads, sizeof(compute_t<T>) == 4 ? 2 : 1) b
 template <class T>
 void attention_plain_cuda(const AttentionBackward<T>& p) {
   const AttentionShape& s = p.shape;
-  const std::int64_t needed = (p.dq ? tiles(s.queries) : 0) + (p.dk || p.dv ? tiles(s.keys) : 0);
+  const std::int64_t needed = (p.dq ? tiles(s.longest_queries) : 0) + (p.dk || p.dv ? tiles(s.longest_keys) : 0);
   launch("attention backward", backward_kernel<T>,
          grid_of(s, needed, (4 * kTileElements + kTile) * sizeof(compute_t<T>)), p);
 }

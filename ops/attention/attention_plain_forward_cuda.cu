@@ -28,7 +28,7 @@ __device__ void take_scores(const AttentionForward<T>& p, const AttentionHead& a
   FOLDGRAD_UNROLL
   for (int b = 0; b < kPerThread; ++b) {
     const std::int64_t j = j0 + column_of(b);
-    if (j >= s.visible(i) || (p.mask && !p.mask[at.mask + j])) scores[b] = kHidden<V>;
+    if (j >= at.visible(i)) scores[b] = kHidden<V>;
     largest = Max{}(largest, scores[b]);
   }
   largest = row_reduce(largest, Max{});
@@ -39,7 +39,7 @@ __device__ void take_scores(const AttentionForward<T>& p, const AttentionHead& a
   for (int b = 0; b < kPerThread; ++b) {
     const V e = attention_math::p(scores[b], scale, shift);
     sum += e;
-    weights[row_of(a) * kTileRow + column_of(b)] = V(s.z(s.random_element(at.number, i) + j0 + column_of(b))) * e;
+    weights[row_of(a) * kTileRow + column_of(b)] = V(s.z(at.random_element(i) + j0 + column_of(b))) * e;
   }
   running.max[a] = largest;
   running.sum[a] = running.sum[a] * shrink + row_reduce(sum, Sum{});
@@ -57,7 +57,8 @@ __global__ void forward_kernel(AttentionForward<T> p) {
   const AttentionShape& s = p.shape;
   const AttentionHead at(s, blockIdx.x);
   const std::int64_t i0 = std::int64_t(blockIdx.y) * kTile;
-  const int width = int(s.width), queries = in_tile(s.queries, i0);
+  if (i0 >= at.queries) return;  // all threads: the segment has fewer tiles
+  const int width = int(s.width), queries = in_tile(at.queries, i0);
   const Rows<T> q{p.q + at.q + i0 * s.q_row, s.q_row, queries, width};
 
   Running<V> running;
@@ -67,9 +68,9 @@ __global__ void forward_kernel(AttentionForward<T> p) {
     running.max[a] = kHidden<V>;
     running.sum[a] = 0;
   }
-  const std::int64_t keys = s.visible(i0 + queries - 1);
+  const std::int64_t keys = at.visible(i0 + queries - 1);
   for (std::int64_t j0 = 0; j0 < keys; j0 += kTile) {
-    const int n = in_tile(s.keys, j0);
+    const int n = in_tile(at.keys, j0);
     const Rows<T> k{p.k + at.k + j0 * s.k_row, s.k_row, n, width}, v{p.v + at.k + j0 * s.k_row, s.k_row, n, width};
     Scores<V> scores;
     row_products(scores, q, k, room);
@@ -102,7 +103,7 @@ __global__ void forward_kernel(AttentionForward<T> p) {
 template <class T>
 void attention_plain_cuda(const AttentionForward<T>& p) {
   const std::size_t shared_bytes = 3 * kTileElements * sizeof(compute_t<T>);
-  launch("attention forward", forward_kernel<T>, grid_of(p.shape, p.shape.queries, shared_bytes), p);
+  launch("attention forward", forward_kernel<T>, grid_of(p.shape, tiles(p.shape.longest_queries), shared_bytes), p);
 }
 
 FOLDGRAD_INSTANTIATE(attention_plain_cuda, AttentionForward);

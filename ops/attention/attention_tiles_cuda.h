@@ -131,9 +131,9 @@ __device__ inline int in_tile(std::int64_t n, std::int64_t first) { return int(n
 
 FOLDGRAD_HD inline std::int64_t tiles(std::int64_t positions) { return (positions + kTile - 1) / kTile; }
 
-// One block per head and tile, of which there may be 65535.
+// One block per head and tile, of which there may be 65535: as many as the longest segment has.
 inline Grid grid_of(const AttentionShape& s, std::int64_t count, std::size_t shared_bytes) {
-  return {Blocks(s.batch * s.heads, count), dim3(kThreads), shared_bytes};
+  return {Blocks(s.segments * s.heads, count), dim3(kThreads), shared_bytes};
 }
 
 }  // namespace foldgrad::attention_tiles

@@ -79,11 +79,12 @@ Tensor drop_path_factors(const Tensor& x, const DropPath& path) {
   FOLDGRAD_CHECK(path.p >= 0 && path.p < 1, "bias_dropout_residual: p of the drop path must be in [0, 1), got {}",
                  path.p);
   if (path.p == 0) return {};
-  FOLDGRAD_CHECK(x.shape().rank() > 1, "bias_dropout_residual: drop path needs x with an axis of samples, got {}",
-                 x.shape());
+  const std::int64_t rows = x.shape().without(-1).elements();
+  FOLDGRAD_CHECK(path.rows >= 1 && rows % path.rows == 0,
+                 "bias_dropout_residual: drop path needs whole samples of {} rows, got {} rows", path.rows, rows);
   return dispatch_floating("bias_dropout_residual", x.dtype(), [&]<class T>(Type<T>) {
     using Value = compute_t<T>;
-    const Tensor factors = Tensor::empty({x.shape()[0]}, dtype_of<Value>, x.device());
+    const Tensor factors = Tensor::empty({rows / path.rows}, dtype_of<Value>, x.device());
     const DropPathFactors<T> k{
         .factors = factors.data<Value>(), .n = factors.size(), .mask = make_mask<Value>(path.p, path.random)};
     FOLDGRAD_RUN(x.device(), elementwise, k);

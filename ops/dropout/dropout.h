@@ -9,8 +9,8 @@
 //   [DO-4]  y_rc   = residual_rc + keep_rc (x_rc + b_c) / (1 - q)
 //   [DO-5]  dx_rc  = keep_rc dy_rc / (1 - q)            db_c = sum_r dx_rc            dresidual = dy
 //
-//   Stochastic depth (Huang et al., ECCV 2016), or drop path, leaves out the whole branch for some samples n, the
-//   indices of the first axis:
+//   Stochastic depth (Huang et al., ECCV 2016), or drop path, leaves out the whole branch for some samples n, of
+//   `path.rows` rows each:
 //   [DO-6]  m_n    = [bits_n >= 2^16 q] / (1 - q), with bits and q as in DO-1, those of `path`; for the rows r of
 //           sample n, keep_rc / (1 - q) in DO-4 and DO-5 is multiplied by m_n
 //
@@ -27,11 +27,12 @@ Var dropout(const Var& x, double p, const Random& random);
 
 struct DropPath {
   double p = 0;
-  Random random = {};  // another stream than the dropout's
+  Random random = {};     // another stream than the dropout's
+  std::int64_t rows = 1;  // consecutive rows in each sample
 };
 
 // Throws std::invalid_argument unless 0 <= p < 1, bias is [C] and residual of x's shape, both of x's dtype and device,
-// 0 <= path.p < 1, and x has an axis of samples where path.p is not 0.
+// 0 <= path.p < 1, and x has whole samples where path.p is not 0.
 Var bias_dropout_residual(const Var& x, const Var& bias, const Var& residual, double p, const Random& random,
                           const DropPath& path = {});
 

@@ -1,21 +1,39 @@
 #include "ops/group_norm/group_norm.h"
 
+#include <optional>
+
 #include "ops/group_norm/group_norm_kernels.h"
 
 namespace foldgrad {
 namespace {
 
-const std::uint8_t* data_or_null(const Tensor& mask) { return mask.defined() ? mask.data<std::uint8_t>() : nullptr; }
+GroupNormShape shape_of(const Tensor& x, const std::optional<Segments>& samples, std::int64_t groups) {
+  const std::int64_t rows = x.shape().without(-1).elements();
+  return {.offsets = samples ? samples->offsets().data<std::int64_t>() : nullptr,
+          .samples = samples ? samples->count() : rows,
+          .rows = rows,
+          .columns = x.shape()[-1],
+          .groups = groups};
+}
+
+Tensor sample_of_rows(const Segments& samples) {
+  std::vector<std::int64_t> of_rows;
+  for (std::int64_t s = 0; s < samples.count(); ++s) of_rows.insert(of_rows.end(), std::size_t(samples.room(s)), s);
+  return Tensor::of({samples.rows()}, of_rows, samples.device());
+}
 
 struct GroupNormNode {
-  Tensor x, gamma, mask, mu, rstd, weight;
+  Tensor x, gamma, mu, rstd;
+  std::optional<Segments> samples;
 
   const char* name() const { return "group_norm"; }
 
   void backward(NodeGrads& grads) {
+    const bool on_cpu = x.device() == Device::cpu;
+    const GroupNormShape shape = shape_of(x, samples, mu.shape()[1]);
+    const Tensor of_rows = samples && !on_cpu ? sample_of_rows(*samples) : Tensor();
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
-      const std::int64_t S = weight.size(), C = gamma.size(), N = x.size() / std::max<std::int64_t>(S * C, 1);
       const GroupNormBackward<T> p{.dx = grads.out<T>(0),
                                    .dgamma = grads.exact_out<T>(1),
                                    .dbeta = grads.exact_out<T>(2),
@@ -24,13 +42,10 @@ struct GroupNormNode {
                                    .gamma = gamma.data<T>(),
                                    .mu = mu.data<Value>(),
                                    .rstd = rstd.data<Value>(),
-                                   .weight = weight.data<Value>(),
-                                   .mask = data_or_null(mask),
-                                   .samples = S,
-                                   .positions = N,
-                                   .columns = C,
-                                   .groups = mu.shape()[1],
-                                   .rows = x.device() == Device::cpu ? S : S * N};
+                                   .sample_of_row = of_rows.defined() ? of_rows.data<std::int64_t>() : nullptr,
+                                   .shape = shape,
+                                   .rows = on_cpu ? shape.samples : shape.rows,
+                                   .columns = shape.columns};
       FOLDGRAD_RUN(x.device(), group_norm, p);
     });
   }
@@ -38,43 +53,37 @@ struct GroupNormNode {
 
 }  // namespace
 
-Var group_norm(const Var& xv, const Var& gammav, const Var& betav, std::int64_t groups, GroupAxes axes,
-               const Tensor* mask, double eps) {
+Var group_norm(const Var& xv, const Var& gammav, const Var& betav, std::int64_t groups, const Segments* given,
+               double eps) {
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
-  check_floating("group_norm", "x", x, 2);
-  const std::int64_t C = x.shape()[-1], rows = x.shape().without(-1).elements();
+  check_floating("group_norm", "x", x, 1);
+  const std::int64_t C = x.shape()[-1];
   FOLDGRAD_CHECK(groups >= 1 && C % groups == 0, "group_norm: groups must divide {} channels, got {}", C, groups);
   check_operand("group_norm", "gamma", gamma, {C}, x, "x");
   check_operand("group_norm", "beta", beta, {C}, x, "x");
-  if (mask) check_operand("group_norm", "mask", *mask, x.shape().without(-1), DType::u8, x, "x");
+  const std::optional<Segments> samples = given ? std::optional(*given) : std::nullopt;
+  const GroupNormShape shape = shape_of(x, samples, groups);
+  FOLDGRAD_CHECK(!samples || (samples->rows() == shape.rows && samples->device() == x.device()),
+                 "group_norm: the samples must have the rows of x, which is {}, got {} rows on {}", describe(x),
+                 samples->rows(), name(samples->device()));
   FOLDGRAD_CHECK(eps > 0, "group_norm: eps must be positive, got {}", eps);
-  const std::int64_t S = axes == GroupAxes::sample ? x.shape()[0] : rows;
-  // Every token is a sample by itself, and has only itself to be normalised with.
-  const Tensor real = mask && axes == GroupAxes::sample ? *mask : Tensor();
 
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   return dispatch_floating("group_norm", x.dtype(), [&]<class T>(Type<T>) {
     using Value = compute_t<T>;
-    const Tensor mu = Tensor::empty({S, groups}, dtype_of<Value>, x.device()),
-                 rstd = Tensor::empty({S, groups}, dtype_of<Value>, x.device()),
-                 weight = Tensor::empty({S}, dtype_of<Value>, x.device());
+    const Tensor mu = Tensor::empty({shape.samples, groups}, dtype_of<Value>, x.device()),
+                 rstd = Tensor::empty({shape.samples, groups}, dtype_of<Value>, x.device());
     const GroupNormForward<T> p{.y = y.data<T>(),
                                 .mu = mu.data<Value>(),
                                 .rstd = rstd.data<Value>(),
-                                .weight = weight.data<Value>(),
                                 .x = x.data<T>(),
                                 .gamma = gamma.data<T>(),
                                 .beta = beta.data<T>(),
-                                .mask = data_or_null(real),
-                                .samples = S,
-                                .positions = S ? rows / S : 0,
-                                .columns = C,
-                                .groups = groups,
+                                .shape = shape,
                                 .eps = Value(eps)};
     FOLDGRAD_RUN(x.device(), group_norm, p);
-    return xv.tape().record(
-        y, {xv, gammav, betav},
-        GroupNormNode{.x = x, .gamma = gamma, .mask = real, .mu = mu, .rstd = rstd, .weight = weight});
+    return xv.tape().record(y, {xv, gammav, betav},
+                            GroupNormNode{.x = x, .gamma = gamma, .mu = mu, .rstd = rstd, .samples = samples});
   });
 }
 

@@ -7,59 +7,57 @@ namespace {
 
 namespace math = group_norm_math;
 
-// One block per sample and group, which goes over its channels at all positions, in packs of N.
-template <class P, int N>
+// One block per sample and group, which goes over its channels in all rows, in packs of N.
+template <int N>
 struct Block {
-  const P& p;
+  const GroupNormShape& p;
   std::int64_t s = blockIdx.x / unsigned(p.groups), g = blockIdx.x % unsigned(p.groups);  // no more than blocks
   std::int64_t channels = p.columns / p.groups, width = channels / N;
 
-  // body(i, c, real) for each pack that falls to this thread, from element i and channel c on: number threadIdx.x of
-  // the block's, and each blockDim.x further. To divide each number by the width would cost more than what is done with
-  // it.
+  // body(i, c) for each pack that falls to this thread, from element i and channel c on: number threadIdx.x of the
+  // block's, and each blockDim.x further. To divide each number by the width would cost more than what is done with it.
   template <class Body>
   __device__ void packs(const Body& body) const {
     if (width == 0) return;
     const unsigned divisor = width < kMostThreads ? unsigned(width) : kMostThreads;
     const unsigned down = blockDim.x / divisor, across = blockDim.x % divisor;
-    std::int64_t t = threadIdx.x / divisor, k = threadIdx.x % divisor;
-    while (t < p.positions) {
-      const std::int64_t row = s * p.positions + t, c = g * channels + k * N;
-      body(row * p.columns + c, c, !p.mask || p.mask[row]);
-      t += down;
+    std::int64_t r = p.begin(s) + threadIdx.x / divisor, k = threadIdx.x % divisor;
+    const std::int64_t end = p.end(s);
+    while (r < end) {
+      const std::int64_t c = g * channels + k * N;
+      body(r * p.columns + c, c);
+      r += down;
       k += across;
       if (k < width) continue;
       k -= width;
-      ++t;
+      ++r;
     }
   }
 
  private:
-  static constexpr unsigned kMostThreads = 1024;  // of a block: wider groups than that leave them all at position 0
+  static constexpr unsigned kMostThreads = 1024;  // of a block: wider groups than that leave them all at row 0
 };
 
 template <class T, int N>
 __global__ void forward_kernel(GroupNormForward<T> p) {
   using Value = compute_t<T>;
   Value* scratch = dynamic_shared<Value>();  // one per warp
-  const Block<GroupNormForward<T>, N> block{p};
-  Value count = 0, sum = 0, squares = 0;
-  block.packs([&](std::int64_t i, std::int64_t, bool real) {
-    const Pack<T, N> x = load_pack<N>(p.x + i, real);  // zeros where it is not
-    count += real ? N : 0;
+  const Block<N> block{p.shape};
+  Value sum = 0, squares = 0;
+  block.packs([&](std::int64_t i, std::int64_t) {
+    const Pack<T, N> x = load_pack<N>(p.x + i);
     FOLDGRAD_UNROLL
     for (int e = 0; e < N; ++e) sum += Value(x.v[e]);
   });
-  count = block_sum(count, scratch);
-  const Value weight = count > 0 ? Value(1) / count : Value(0);
+  const Value weight = p.shape.template weight<Value>(block.s);
   const Value mu = block_sum(sum, scratch) * weight;
-  block.packs([&](std::int64_t i, std::int64_t, bool real) {
-    const Pack<T, N> x = load_pack<N>(p.x + i, real);
+  block.packs([&](std::int64_t i, std::int64_t) {
+    const Pack<T, N> x = load_pack<N>(p.x + i);
     FOLDGRAD_UNROLL
-    for (int e = 0; e < N; ++e) squares += real ? math::squared_deviation(Value(x.v[e]), mu) : Value(0);
+    for (int e = 0; e < N; ++e) squares += math::squared_deviation(Value(x.v[e]), mu);
   });
   const Value rstd = math::rstd(block_sum(squares, scratch), weight, p.eps);
-  block.packs([&](std::int64_t i, std::int64_t c, bool) {
+  block.packs([&](std::int64_t i, std::int64_t c) {
     const Pack<T, N> x = load_pack<N>(p.x + i), gamma = load_cached_pack<N>(p.gamma + c),
                      beta = load_cached_pack<N>(p.beta + c);
     Pack<T, N> y;
@@ -71,7 +69,6 @@ __global__ void forward_kernel(GroupNormForward<T> p) {
   if (threadIdx.x == 0) {
     p.mu[blockIdx.x] = mu;
     p.rstd[blockIdx.x] = rstd;
-    if (block.g == 0) p.weight[block.s] = weight;
   }
 }
 
@@ -79,10 +76,10 @@ template <class T, int N>
 __global__ void backward_dx_kernel(GroupNormBackward<T> p) {
   using Value = compute_t<T>;
   Value* scratch = dynamic_shared<Value>();  // one per warp
-  const Block<GroupNormBackward<T>, N> block{p};
-  const Value mu = p.mu[blockIdx.x], rstd = p.rstd[blockIdx.x], weight = p.weight[block.s];
+  const Block<N> block{p.shape};
+  const Value mu = p.mu[blockIdx.x], rstd = p.rstd[blockIdx.x], weight = p.shape.template weight<Value>(block.s);
   Value sum_h = 0, sum_h_xhat = 0;
-  block.packs([&](std::int64_t i, std::int64_t c, bool) {
+  block.packs([&](std::int64_t i, std::int64_t c) {
     const Pack<T, N> dy = load_pack<N>(p.dy + i), x = load_pack<N>(p.x + i), gamma = load_cached_pack<N>(p.gamma + c);
     FOLDGRAD_UNROLL
     for (int e = 0; e < N; ++e) {
@@ -93,44 +90,37 @@ __global__ void backward_dx_kernel(GroupNormBackward<T> p) {
   });
   sum_h = block_sum(sum_h, scratch);
   sum_h_xhat = block_sum(sum_h_xhat, scratch);
-  block.packs([&](std::int64_t i, std::int64_t c, bool real) {
+  block.packs([&](std::int64_t i, std::int64_t c) {
     const Pack<T, N> dy = load_pack<N>(p.dy + i), x = load_pack<N>(p.x + i), gamma = load_cached_pack<N>(p.gamma + c);
     Value dx[N];
     FOLDGRAD_UNROLL
     for (int e = 0; e < N; ++e)
       dx[e] = math::dx(Value(dy.v[e]) * Value(gamma.v[e]), math::xhat(Value(x.v[e]), mu, rstd), rstd, sum_h, sum_h_xhat,
-                       real ? weight : Value(0));
+                       weight);
     put_pack(p.dx, i, dx);
   });
 }
 
-// One block per strip of columns and part of the rows. A thread keeps its columns, which lie in one group, and counts
-// samples as it goes down the rows.
+// One block per strip of columns and part of the rows. A thread keeps its columns, which lie in one group.
 template <class T, int N>
 __global__ void __launch_bounds__(kMatrixThreads) sums_kernel(ColumnSumParts<GroupNormBackward<T>> p) {
   using Value = compute_t<T>;
   const GroupNormBackward<T>& f = p.f;
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
   const bool wanted = c < f.columns;
-  const std::int64_t g = wanted ? c / (f.columns / f.groups) : 0;
-  const std::int64_t stride = p.parts * blockDim.y, down = stride / f.positions, across = stride % f.positions;
-  const std::int64_t first = std::int64_t(blockIdx.y) * blockDim.y + threadIdx.y;
-  std::int64_t s = first / f.positions, t = first % f.positions;
+  const std::int64_t groups = f.shape.groups, g = wanted ? c / (f.columns / groups) : 0;
+  const std::int64_t stride = p.parts * blockDim.y;
   Value own[N][GroupNormBackward<T>::kSums] = {};
-  for (std::int64_t r = first; r < f.rows; r += stride) {
+  for (std::int64_t r = std::int64_t(blockIdx.y) * blockDim.y + threadIdx.y; r < f.rows; r += stride) {
+    const std::int64_t s = f.sample_of_row ? f.sample_of_row[r] : r;
     const Pack<T, N> dy = load_pack<N>(f.dy + r * f.columns + c, wanted),
                      x = load_pack<N>(f.x + r * f.columns + c, wanted);
-    const Value mu = f.mu[s * f.groups + g], rstd = f.rstd[s * f.groups + g];
+    const Value mu = f.mu[s * groups + g], rstd = f.rstd[s * groups + g];
     FOLDGRAD_UNROLL
     for (int e = 0; e < N; ++e) {
       own[e][0] += math::dgamma(Value(dy.v[e]), math::xhat(Value(x.v[e]), mu, rstd));
       own[e][1] += Value(dy.v[e]);
     }
-    s += down;
-    t += across;
-    if (t < f.positions) continue;
-    t -= f.positions;
-    ++s;
   }
   write_part<N>(p, own);
 }
@@ -140,17 +130,17 @@ __global__ void __launch_bounds__(kMatrixThreads) sums_kernel(ColumnSumParts<Gro
 template <class T>
 void group_norm_cuda(const GroupNormForward<T>& p) {
   constexpr int N = kPackSize<T>;
-  const bool packed = p.columns / p.groups % N == 0 && aligned_for_packs(16, p.x, p.y, p.gamma, p.beta);
+  const bool packed = p.shape.columns / p.shape.groups % N == 0 && aligned_for_packs(16, p.x, p.y, p.gamma, p.beta);
   launch("group_norm forward", packed ? forward_kernel<T, N> : forward_kernel<T, 1>,
-         one_block_per_row<compute_t<T>>(p.samples * p.groups), p);
+         one_block_per_row<compute_t<T>>(p.shape.samples * p.shape.groups), p);
 }
 template <class T>
 void group_norm_cuda(const GroupNormBackward<T>& p) {
   constexpr int N = kPackSize<T>;
-  const bool packed = p.columns / p.groups % N == 0 && aligned_for_packs(16, p.x, p.dy, p.dx.data, p.gamma);
+  const bool packed = p.shape.columns / p.shape.groups % N == 0 && aligned_for_packs(16, p.x, p.dy, p.dx.data, p.gamma);
   if (p.dx)
     launch("group_norm backward of x", packed ? backward_dx_kernel<T, N> : backward_dx_kernel<T, 1>,
-           one_block_per_row<compute_t<T>>(p.samples * p.groups), p);
+           one_block_per_row<compute_t<T>>(p.shape.samples * p.shape.groups), p);
   constexpr const char* kSums = "group_norm backward of gamma and beta";
   if (p.dgamma || p.dbeta)
     packed ? run_column_sums<N>(kSums, p, sums_kernel<T, N>) : run_column_sums<1>(kSums, p, sums_kernel<T, 1>);

@@ -4,14 +4,26 @@
 
 namespace foldgrad {
 
+struct GroupNormShape {
+  const std::int64_t* offsets;  // [samples + 1]: the first row of each; null: each row is a sample
+  std::int64_t samples, rows, columns, groups;
+
+  FOLDGRAD_HD std::int64_t begin(std::int64_t s) const { return offsets ? offsets[s] : s; }
+  FOLDGRAD_HD std::int64_t end(std::int64_t s) const { return offsets ? offsets[s + 1] : s + 1; }
+  // 1/m, 0 for a sample without rows.
+  template <class Value>
+  FOLDGRAD_HD Value weight(std::int64_t s) const {
+    const std::int64_t m = (end(s) - begin(s)) * (columns / groups);
+    return m > 0 ? Value(1) / Value(m) : Value(0);
+  }
+};
+
 template <class T>
 struct GroupNormForward {
-  T* y;                       // [samples, positions, columns]
+  T* y;                       // [rows, columns]
   compute_t<T>*mu, *rstd;     // [samples, groups]
-  compute_t<T>* weight;       // [samples]: 1/m
-  const T *x, *gamma, *beta;  // [samples, positions, columns], [columns], [columns]
-  const std::uint8_t* mask;   // [samples, positions]; null: all are real
-  std::int64_t samples, positions, columns, groups;
+  const T *x, *gamma, *beta;  // [rows, columns], [columns], [columns]
+  GroupNormShape shape;
   compute_t<T> eps;
 };
 
@@ -23,17 +35,11 @@ struct GroupNormBackward {
   GradOut<T> dx;
   ParameterGradOut<T> dgamma, dbeta;
   const T *dy, *x, *gamma;
-  const Value *mu, *rstd, *weight;
-  const std::uint8_t* mask;
-  std::int64_t samples, positions, columns, groups;
-  std::int64_t rows;  // of the sums: samples on the CPU, which takes one at a time; samples x positions on CUDA
+  const Value *mu, *rstd;
+  const std::int64_t* sample_of_row;  // [rows], on CUDA; null: each row is a sample
+  GroupNormShape shape;
+  std::int64_t rows, columns;  // of the sums: samples on the CPU, which takes one at a time; rows on CUDA
 
-  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
-    const std::int64_t set = r / positions * groups + c / (columns / groups);
-    const Value dy_rc = dy[r * columns + c];
-    sums[0] += group_norm_math::dgamma(dy_rc, group_norm_math::xhat(Value(x[r * columns + c]), mu[set], rstd[set]));
-    sums[1] += dy_rc;
-  }
   FOLDGRAD_HD const ParameterGradOut<T>& total(int k) const { return k == 0 ? dgamma : dbeta; }
 };
 

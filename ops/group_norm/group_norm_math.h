@@ -10,7 +10,7 @@ template <class T>
 FOLDGRAD_HD T squared_deviation(T x, T mu) {
   return (x - mu) * (x - mu);  // [GN-1]
 }
-// weight = 1/m, 0 for a sample without real positions.
+// weight = 1/m, 0 for a sample without rows.
 template <class T>
 FOLDGRAD_HD T rstd(T squares, T weight, T eps) {
   return weight > 0 ? T(1) / std::sqrt(squares * weight + eps) : T(0);  // [GN-2]
@@ -23,12 +23,11 @@ template <class T>
 FOLDGRAD_HD T y(T xhat, T gamma, T beta) {
   return gamma * xhat + beta;  // [GN-3]
 }
-// The weight is 0 at positions that are not real.
 template <class T>
 FOLDGRAD_HD T dx(T h, T xhat, T rstd, T sum_h, T sum_h_xhat, T weight) {
   return rstd * (h - weight * (sum_h + xhat * sum_h_xhat));  // [GN-4]
 }
-// A position's share.
+// A row's share.
 template <class T>
 FOLDGRAD_HD T dgamma(T dy, T xhat) {
   return dy * xhat;  // [GN-5]

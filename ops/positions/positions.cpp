@@ -1,5 +1,6 @@
 #include "ops/positions/positions.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/graph/description.h"
@@ -11,19 +12,19 @@ namespace foldgrad {
 namespace {
 
 struct SinusoidalPositionsNode {
-  Tensor mask;  // undefined without zero_padding
+  Tensor places;  // on the device; undefined without zero_padding
 
   const char* name() const { return "sinusoidal_positions"; }
 
   void backward(NodeGrads& grads) {
-    if (!mask.defined()) return grads.pass_dy(0);
+    if (!places.defined()) return grads.pass_dy(0);
     const Tensor& dy = grads.dy();
     dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
       const PositionsBackward<T> p{.dx = grads.out<T>(0),
                                    .dy = dy.data<T>(),
-                                   .mask = mask.data<std::uint8_t>(),
-                                   .rows = mask.size(),
-                                   .columns = dy.shape()[2]};
+                                   .places = places.data<std::int64_t>(),
+                                   .rows = places.size(),
+                                   .columns = dy.shape()[1]};
       FOLDGRAD_RUN(dy.device(), positions, p);
     });
   }
@@ -51,29 +52,26 @@ struct LearnedPositionsNode {
   std::string onnx(OnnxGraph& g, const OnnxOperands& in) const { return g.node("Add", {in[0], in[1]}); }
 };
 
-void check_x(const char* op, const Tensor& x) {
-  check_floating(op, "x", x, 3);
-  FOLDGRAD_CHECK(x.shape().rank() == 3, "{}: x must be [B, T, C], got {}", op, x.shape());
-}
-
-// first: the position of the first token.
-void check_table(const char* op, const Tensor& table, const Tensor& x, int first) {
+// needed: rows of the table.
+void check_table(const char* op, const Tensor& table, const Tensor& x, std::int64_t needed) {
   check_floating(op, "table", table, 1);
-  check_operand(op, "table", table, {table.shape()[0], x.shape()[2]}, x, "x");
-  FOLDGRAD_CHECK(table.shape()[0] >= x.shape()[1] + first, "{}: table must have at least {} rows, for x {}, got {}", op,
-                 x.shape()[1] + first, x.shape(), table.shape());
+  check_operand(op, "table", table, {table.shape()[0], x.shape()[-1]}, x, "x");
+  FOLDGRAD_CHECK(table.shape()[0] >= needed, "{}: table must have at least {} rows, for x {}, got {}", op, needed,
+                 x.shape(), table.shape());
 }
 
-Tensor add_rows(const char* op, const Tensor& x, const std::uint8_t* mask, const Tensor& table, bool zero_padding) {
+// places: undefined for learned positions.
+Tensor add_rows(const char* op, const Tensor& x, std::int64_t batch, std::int64_t length, const Tensor& places,
+                const Tensor& table, bool zero_padding) {
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   dispatch_floating(op, x.dtype(), [&]<class T>(Type<T>) {
     const PositionsForward<T> p{.y = y.data<T>(),
                                 .x = x.data<T>(),
                                 .table = table.data<T>(),
-                                .mask = mask,
-                                .batch = x.shape()[0],
-                                .length = x.shape()[1],
-                                .columns = x.shape()[2],
+                                .places = places.defined() ? places.data<std::int64_t>() : nullptr,
+                                .batch = batch,
+                                .length = length,
+                                .columns = x.shape()[-1],
                                 .zero_padding = zero_padding};
     FOLDGRAD_RUN(x.device(), positions, p);
   });
@@ -95,20 +93,31 @@ Tensor sinusoidal_table(std::int64_t rows, std::int64_t columns, DType dtype, De
   return table.to(dtype).to(device);
 }
 
-Var sinusoidal_positions(const Var& xv, const Var& maskv, const Tensor& table, bool zero_padding) {
-  const Tensor &x = xv.value(), &mask = maskv.value();
-  check_x("sinusoidal_positions", x);
-  check_operand("sinusoidal_positions", "mask", mask, {x.shape()[0], x.shape()[1]}, DType::u8, x, "x");
-  check_table("sinusoidal_positions", table, x, kPaddingPosition + 1);
-  const Tensor y = add_rows("sinusoidal_positions", x, mask.data<std::uint8_t>(), table, zero_padding);
-  return xv.tape().record(y, {xv, maskv}, SinusoidalPositionsNode{.mask = zero_padding ? mask : Tensor()});
+Var sinusoidal_positions(const Var& xv, const Tensor& places, const Tensor& table, bool zero_padding) {
+  constexpr const char* kOp = "sinusoidal_positions";
+  const Tensor& x = xv.value();
+  check_floating(kOp, "x", x, 2);
+  FOLDGRAD_CHECK(x.shape().rank() == 2, "{}: x must be [N, C], got {}", kOp, x.shape());
+  const std::int64_t N = x.shape()[0];
+  FOLDGRAD_CHECK(
+      places.defined() && places.shape() == Shape{N} && places.dtype() == DType::i64 && places.device() == Device::cpu,
+      "{}: places must be i64 [{}] on cpu, to go with x, which is {}, got {}", kOp, N, describe(x), describe(places));
+  const std::int64_t* first = places.data<std::int64_t>();
+  const std::int64_t last = N > 0 ? *std::max_element(first, first + N) : -1;
+  check_table(kOp, table, x, kPaddingPosition + 2 + last);
+  const Tensor there = places.to(x.device());
+  const Tensor y = add_rows(kOp, x, 1, N, there, table, zero_padding);
+  return xv.tape().record(y, {xv}, SinusoidalPositionsNode{.places = zero_padding ? there : Tensor()});
 }
 
 Var learned_positions(const Var& xv, const Var& tablev) {
+  constexpr const char* kOp = "learned_positions";
   const Tensor& x = xv.value();
-  check_x("learned_positions", x);
-  check_table("learned_positions", tablev.value(), x, 0);
-  const Tensor y = add_rows("learned_positions", x, nullptr, tablev.value(), /*zero_padding=*/false);
+  check_floating(kOp, "x", x, 3);
+  FOLDGRAD_CHECK(x.shape().rank() == 3, "{}: x must be [B, T, C], got {}", kOp, x.shape());
+  const std::int64_t B = x.shape()[0], T_ = x.shape()[1];
+  check_table(kOp, tablev.value(), x, T_);
+  const Tensor y = add_rows(kOp, x, B, T_, Tensor(), tablev.value(), /*zero_padding=*/false);
   return xv.tape().record(y, {xv, tablev}, LearnedPositionsNode{});
 }
 

@@ -2,15 +2,15 @@
 //
 //   [POS-1]  table_(p, i) = sin(p f_i),  table_(p, h + i) = cos(p f_i),  i = 0 ... h - 1,  h = floor(C / 2),
 //            f_i = exp(-i ln(10000) / (h - 1));  an odd C leaves the last column zero, and row 1 is zero
-//   [POS-2]  p_bt = 1 + sum of mask_bs over s <= t  where mask_bt = 1;  p_bt = 1 where it is 0
-//   [POS-3]  y_bt = x_bt + table_(p_bt)         sinusoidal: the first token of a sentence has position 2, padding 1
+//   [POS-2]  p_r = 2 + the place of row r in its sentence, counted from 0; p_r = 1 at padding, whose place is -1
+//   [POS-3]  y_r  = x_r + table_(p_r)           sinusoidal: the first token of a sentence has position 2, padding 1
 //   [POS-4]  y_bt = x_bt + table_t              learned
-//   [POS-6]  y_bt = 0, dx_bt = 0  where mask_bt = 0, with zero_padding
+//   [POS-6]  y_r = 0, dx_r = 0  at padding, with zero_padding
 //
 //   backward: otherwise dx = dy, and of the learned table
 //   [POS-5]  dtable_tc = sum_b dy_btc  for t < T, zero for the rows behind
 //
-//   x, y: [B, T, C]; mask: u8 [B, T], 1 for tokens, 0 for padding, which may stand anywhere. Saved: mask, for POS-6.
+//   x, y: sinusoidal [N, C], learned [B, T, C]. Saved: the places, for POS-6.
 //   Source: Vaswani et al., 2017, in the form of fairseq's SinusoidalPositionalEmbedding with padding index 1: sines
 //   first, then cosines, where the paper interleaves them.
 #pragma once
@@ -21,9 +21,9 @@ namespace foldgrad {
 // [POS-1], made once per model. Throws std::invalid_argument for negative sizes or another dtype.
 Tensor sinusoidal_table(std::int64_t rows, std::int64_t columns, DType dtype, Device device = Device::cpu);
 
-// The table is a constant. Positions are counted on x's device. Throws std::invalid_argument unless the table is
-// [at least T + 2, C] and the mask is u8 [B, T], both on x's device.
-Var sinusoidal_positions(const Var& x, const Var& mask, const Tensor& table, bool zero_padding = false);
+// The table is a constant. places: i64 [N], on the CPU, as Segments::places() has them.
+// Throws std::invalid_argument unless the table is [., C] of x's dtype and device and has a row for every place.
+Var sinusoidal_positions(const Var& x, const Tensor& places, const Tensor& table, bool zero_padding = false);
 
 // Throws std::invalid_argument unless table is [at least T, C], of x's dtype and device.
 Var learned_positions(const Var& x, const Var& table);

@@ -1,35 +1,24 @@
+#include "engine/cuda/cells.h"
 #include "engine/cuda/matrix.h"
-#include "engine/cuda/reduce.h"
 #include "ops/positions/positions_kernels.h"
 
 namespace foldgrad {
 namespace {
 
-constexpr int kThreads = 128;  // not tuned
-
-// One block per token, which counts the tokens before it anew: a sentence is short, and nothing is kept. In packs of N.
 template <class T, int N>
-__global__ void forward_kernel(PositionsForward<T> p) {
-  int* scratch = dynamic_shared<int>();                                    // one per warp
-  const std::int64_t r = blockIdx.x, t = blockIdx.x % unsigned(p.length);  // of which there are more blocks
-  int tokens = 0;
-  if (p.mask) {
-    for (std::int64_t s = threadIdx.x; s <= t; s += blockDim.x) tokens += p.mask[r - t + s] != 0;
-    tokens = block_sum(tokens, scratch);
-  }
-  const std::int64_t position = p.position(r, t, tokens);
-  const std::int64_t packs = p.columns / N;
-  for (std::int64_t first = 0; first < packs; first += blockDim.x) {
-    const std::int64_t c = (first + threadIdx.x) * N;
-    const bool wanted = c < p.columns;
-    const Pack<T, N> x = load_pack<N>(p.x + r * p.columns + c, wanted);
-    const Pack<T, N> row = load_cached_pack<N>(p.table + position * p.columns + c, wanted);
+struct Forward {
+  PositionsForward<T> p;
+
+  __device__ void operator()(std::int64_t s, std::int64_t t, std::int64_t c) const {
+    const std::int64_t r = s * p.length + t, position = p.position(r, t);
+    const Pack<T, N> x = load_pack<N>(p.x + r * p.columns + c);
+    const Pack<T, N> row = load_cached_pack<N>(p.table + position * p.columns + c);
     Pack<T, N> y;
     FOLDGRAD_UNROLL
     for (int e = 0; e < N; ++e) y.v[e] = T(p.sum(x.v[e], row.v[e], position));
-    store_pack(p.y + r * p.columns + c, y, wanted);
+    store_pack(p.y + r * p.columns + c, y);
   }
-}
+};
 
 template <class T>
 struct Backward {
@@ -40,7 +29,7 @@ struct Backward {
   FOLDGRAD_HD void operands(Visit& visit) {
     visit.result(p.dx);
     visit.element(p.dy);
-    visit.row(p.mask);
+    visit.row(p.places);
   }
 };
 
@@ -49,9 +38,10 @@ struct Backward {
 template <class T>
 void positions_cuda(const PositionsForward<T>& p) {
   constexpr int N = kPackSize<T>;
-  const bool packed = p.columns % N == 0 && aligned_for_packs(16, p.x, p.y, p.table);
-  launch("positions forward", packed ? forward_kernel<T, N> : forward_kernel<T, 1>,
-         Grid{p.batch * p.length, dim3(kThreads), kThreads / kWarp * sizeof(int)}, p);
+  if (p.columns % N == 0 && aligned_for_packs(16, p.x, p.y, p.table))
+    cells_cuda<N>("positions forward", p.batch, p.length, p.columns, Forward<T, N>{p});
+  else
+    cells_cuda("positions forward", p.batch, p.length, p.columns, Forward<T, 1>{p});
 }
 
 template <class T>

@@ -7,16 +7,16 @@ constexpr int kPaddingPosition = 1;
 
 template <class T>
 struct PositionsForward {
-  T* y;                      // [batch, length, columns]
-  const T *x, *table;        // [batch, length, columns], [.., columns]
-  const std::uint8_t* mask;  // [batch, length]; null: the position of token t is t
+  T* y;                        // [batch, length, columns]
+  const T *x, *table;          // [batch, length, columns], [.., columns]
+  const std::int64_t* places;  // [batch, length]; null: learned positions
   std::int64_t batch, length, columns;
   bool zero_padding;
 
-  // Of row r, step t of its sentence; `tokens`: up to it, with itself.
-  FOLDGRAD_HD std::int64_t position(std::int64_t r, std::int64_t t, std::int64_t tokens) const {
-    if (!mask) return t;                               // [POS-4]
-    return kPaddingPosition + (mask[r] ? tokens : 0);  // [POS-2]
+  // Of row r, step t of its sample.
+  FOLDGRAD_HD std::int64_t position(std::int64_t r, std::int64_t t) const {
+    if (!places) return t;                                                       // [POS-4]
+    return places[r] < 0 ? kPaddingPosition : kPaddingPosition + 1 + places[r];  // [POS-2]
   }
   FOLDGRAD_HD compute_t<T> sum(T x_rc, T table_pc, std::int64_t position) const {
     if (zero_padding && position == kPaddingPosition) return 0;  // [POS-6]
@@ -27,13 +27,13 @@ struct PositionsForward {
 // With zero_padding.
 template <class T>
 struct PositionsBackward {
-  GradOut<T> dx;             // [rows, columns]
-  const T* dy;               // [rows, columns]
-  const std::uint8_t* mask;  // [rows]
+  GradOut<T> dx;               // [rows, columns]
+  const T* dy;                 // [rows, columns]
+  const std::int64_t* places;  // [rows]
   std::int64_t rows, columns;
 
   FOLDGRAD_HD compute_t<T> value(std::int64_t r, std::int64_t i) const {
-    return mask[r] ? compute_t<T>(dy[i]) : compute_t<T>(0);  // [POS-6]
+    return places[r] < 0 ? compute_t<T>(0) : compute_t<T>(dy[i]);  // [POS-6]
   }
 };
 

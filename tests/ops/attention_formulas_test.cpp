@@ -12,12 +12,12 @@ namespace foldgrad::testing {
 namespace {
 
 // y and the gradients of q, k and v for one dy.
-std::vector<Tensor> run(const std::vector<Tensor>& in, const AttentionOptions& options, const Tensor& mask, DType dtype,
+std::vector<Tensor> run(const std::vector<Tensor>& in, const AttentionOptions& options, const Rows& rows, DType dtype,
                         Device device = Device::cpu) {
   Tape tape;
   std::vector<Var> v;
   for (const Tensor& t : in) v.push_back(tape.variable(t.to(dtype).to(device)));
-  const Var y = attention(v[0], v[1], v[2], options, mask.defined() ? tape.constant(mask.to(device)) : Var());
+  const Var y = attend(v, options, rows);
   tape.backward(y, cotangent(y.shape()).to(dtype).to(device));
   return {y.value(), tape.grad(v[0]), tape.grad(v[1]), tape.grad(v[2])};
 }
@@ -27,39 +27,41 @@ TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_WorkedByHand) {
   const double ln3 = std::log(3.0);
   for (Device device : devices()) {
     Tape tape;
-    const Var q = tape.variable(Tensor::of<double>({1, 1, 1}, {ln3 / 2}, device)),
-              k = tape.variable(Tensor::of<double>({1, 2, 1}, {1, 0}, device)),
-              v = tape.variable(Tensor::of<double>({1, 2, 1}, {8, 4}, device));
-    const Var y = attention(q, k, v, {.scale = 2});
+    const Var q = tape.variable(Tensor::of<double>({1, 1}, {ln3 / 2}, device)),
+              k = tape.variable(Tensor::of<double>({2, 1}, {1, 0}, device)),
+              v = tape.variable(Tensor::of<double>({2, 1}, {8, 4}, device));
+    const Var y = attention(q, k, v, {.scale = 2}, Segments({1}).to(device), Segments({2}).to(device));
     tape.backward(y);
-    EXPECT_TRUE(close(y.value(), Tensor::of<double>({1, 1, 1}, {7}), 1e-15));
-    EXPECT_TRUE(close(tape.grad(v), Tensor::of<double>({1, 2, 1}, {0.75, 0.25}), 1e-15));
-    EXPECT_TRUE(close(tape.grad(q), Tensor::of<double>({1, 1, 1}, {1.5}), 1e-14));
-    EXPECT_TRUE(close(tape.grad(k), Tensor::of<double>({1, 2, 1}, {0.75 * ln3, -0.75 * ln3}), 1e-14));
+    EXPECT_TRUE(close(y.value(), Tensor::of<double>({1, 1}, {7}), 1e-15));
+    EXPECT_TRUE(close(tape.grad(v), Tensor::of<double>({2, 1}, {0.75, 0.25}), 1e-15));
+    EXPECT_TRUE(close(tape.grad(q), Tensor::of<double>({1, 1}, {1.5}), 1e-14));
+    EXPECT_TRUE(close(tape.grad(k), Tensor::of<double>({2, 1}, {0.75 * ln3, -0.75 * ln3}), 1e-14));
   }
 }
 
 // One head of the formulas with whole matrices, and the softmax differentiated in its textbook form:
 // ds_ij = p_ij (dp_ij - sum_t p_it dp_it).
-void formulas_of_head(const std::vector<Tensor>& in, const AttentionOptions& options, const Tensor& mask,
-                      std::int64_t b, std::int64_t h, std::vector<Tensor>& out) {
-  const std::int64_t H = options.heads, Tq = in[0].shape()[1], Tk = in[1].shape()[1], D = in[0].shape()[2] / H;
+void formulas_of_head(const std::vector<Tensor>& in, const AttentionOptions& options, const Rows& rows, std::int64_t s,
+                      std::int64_t h, std::vector<Tensor>& out) {
+  const std::int64_t H = options.heads, D = in[0].shape()[1] / H, row = H * D;
+  const std::int64_t Tq = rows.queries.room(s), Tk = rows.keys.room(s), K = rows.keys.length(s);
   const double scale = options.scale > 0 ? options.scale : 1 / std::sqrt(double(D));
   const Tensor dy = cotangent(in[0].shape());
   // The first element of this head, and rows of H D from there.
-  const auto head = [&](const Tensor& t) { return t.data<double>() + b * t.shape()[1] * H * D + h * D; };
-  const double *q = head(in[0]), *k = head(in[1]), *v = head(in[2]), *g = head(dy);
-  double *y = head(out[0]), *dq = head(out[1]), *dk = head(out[2]), *dv = head(out[3]);
-  const std::int64_t row = H * D;
+  const auto head = [&](const Tensor& t, const Segments& of) { return t.data<double>() + of.offset(s) * row + h * D; };
+  const double *q = head(in[0], rows.queries), *k = head(in[1], rows.keys), *v = head(in[2], rows.keys),
+               *g = head(dy, rows.queries);
+  double *y = head(out[0], rows.queries), *dq = head(out[1], rows.queries), *dk = head(out[2], rows.keys),
+         *dv = head(out[3], rows.keys);
   for (std::int64_t i = 0; i < Tq; ++i) {
     std::vector<double> p(std::size_t(Tk), 0.0), z(p), dp(p);
     double sum = 0, mean = 0;
-    for (std::int64_t j = 0; j < Tk; ++j) {
-      if ((options.causal && j > i + Tk - Tq) || (mask.defined() && !mask.data<std::uint8_t>()[b * Tk + j])) continue;
-      double s = 0;
-      for (std::int64_t c = 0; c < D; ++c) s += scale * q[i * row + c] * k[j * row + c];
-      sum += p[j] = std::exp(s);
-      const std::uint32_t bits = options.random.bits16(std::uint64_t(((b * H + h) * Tq + i) * Tk + j));
+    for (std::int64_t j = 0; j < K; ++j) {
+      if (options.causal && j > i + Tk - Tq) continue;
+      double score = 0;
+      for (std::int64_t c = 0; c < D; ++c) score += scale * q[i * row + c] * k[j * row + c];
+      sum += p[j] = std::exp(score);
+      const std::uint32_t bits = options.random.bits16(random_element(rows, options.heads, s, h, i, j));
       const double dropped = std::round(options.dropout * 65536);  // of 65536 numbers
       z[j] = bits >= dropped ? 65536 / (65536 - dropped) : 0;
       for (std::int64_t c = 0; c < D; ++c) dp[j] += z[j] * g[i * row + c] * v[j * row + c];
@@ -76,19 +78,20 @@ void formulas_of_head(const std::vector<Tensor>& in, const AttentionOptions& opt
   }
 }
 
-void expect_formulas(const Sizes& s, const AttentionOptions& options, const Tensor& mask) {
-  const std::vector<Tensor> in = random_operands(s);
+void expect_formulas(const Sizes& s, const AttentionOptions& options, Lengths lengths) {
+  const Rows rows(s, lengths);
+  const std::vector<Tensor> in = random_operands(rows, s);
   std::vector<Tensor> want;
   for (int k : {0, 0, 1, 2}) want.push_back(Tensor::zeros(in[k].shape(), DType::f64));
   for (std::int64_t b = 0; b < s.batch; ++b)
-    for (std::int64_t h = 0; h < s.heads; ++h) formulas_of_head(in, options, mask, b, h, want);
+    for (std::int64_t h = 0; h < s.heads; ++h) formulas_of_head(in, options, rows, b, h, want);
   // f32: sums of up to 200 terms whose rounding errors partly cancel.
   for (const auto& [dtype, tolerance] : {std::pair(DType::f64, 1e-11), std::pair(DType::f32, 5e-5)}) {
-    const std::vector<Tensor> got = run(in, options, mask, dtype);
+    const std::vector<Tensor> got = run(in, options, rows, dtype);
     for (std::size_t k = 0; k < want.size(); ++k)
       EXPECT_TRUE(close(got[k], want[k], tolerance))
           << s.batch << " x " << s.queries << " queries, " << s.keys << " keys, " << s.heads << " heads of " << s.width
-          << ", " << name(dtype) << ", result " << k;
+          << ", lengths " << int(lengths) << ", " << name(dtype) << ", result " << k;
   }
 }
 
@@ -107,23 +110,18 @@ TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_EqualsTheFormulasAroundBlock
                                                                                         {130, 70}})
     for (std::int64_t width : {16, 33})
       for (bool causal : {false, true})
-        expect_formulas({1, queries, keys, 2, width}, with(2, causal, causal ? 0 : 0.3), random_mask(1, keys, 5));
+        expect_formulas({1, queries, keys, 2, width}, with(2, causal, causal ? 0 : 0.3), Lengths::padded);
 }
 
-TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_EqualsTheFormulas) {
+TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_ATT_8_EqualsTheFormulas) {
   EXPECT_TRUE(rc::check([] {
-    const Sizes s{*rc::gen::inRange(1, 3), *rc::gen::inRange(1, 40), *rc::gen::inRange(1, 100), *rc::gen::inRange(1, 3),
+    const Sizes s{*rc::gen::inRange(1, 4), *rc::gen::inRange(1, 40), *rc::gen::inRange(1, 100), *rc::gen::inRange(1, 3),
                   *rc::gen::inRange(1, 20)};
     AttentionOptions options = with(s.heads, *rc::gen::arbitrary<bool>(), *rc::gen::element(0.0, 0.5));
     options.scale = *rc::gen::element(0.0, 0.3);
-    expect_formulas(s, options, *rc::gen::arbitrary<bool>() ? random_mask(s.batch, s.keys, 6) : Tensor());
+    expect_formulas(s, options, *rc::gen::element(Lengths::equal, Lengths::ragged, Lengths::padded));
     RC_ASSERT(!::testing::Test::HasFailure());
   }));
-}
-
-// Columns first ... first + n - 1 of the middle axis, of a tensor [1, T, C].
-Tensor positions(const Tensor& t, std::int64_t first, std::int64_t n) {
-  return t.reshape(t.shape().without(0)).slice(first, first + n).reshape({1, n, -1});
 }
 
 // Keys that don't count, appended with whatever values, change nothing and get no gradient.
@@ -131,16 +129,17 @@ TEST(Attention, ATT_2_PaddingChangesNothing) {
   EXPECT_TRUE(rc::check([] {
     const std::int64_t keys = *rc::gen::inRange(1, 80), padding = *rc::gen::inRange(1, 80);
     const Sizes s{1, 5, keys + padding, 2, *rc::gen::inRange(1, 10)};
-    const std::vector<Tensor> padded = random_operands(s);
-    const std::vector<Tensor> plain = {padded[0], positions(padded[1], 0, keys), positions(padded[2], 0, keys)};
-    std::vector<std::uint8_t> mask(std::size_t(s.keys), 0);
-    std::fill_n(mask.begin(), keys, std::uint8_t(1));
-    const auto got = run(padded, with(2), Tensor::of<std::uint8_t>({1, s.keys}, mask), DType::f64);
-    const auto want = run(plain, with(2), {}, DType::f64);
+    Rows rows(s, Lengths::equal), without = rows;
+    const std::vector<Tensor> padded = random_operands(rows, s);
+    const std::vector<Tensor> plain = {padded[0], padded[1].slice(0, keys), padded[2].slice(0, keys)};
+    rows.keys = Segments({keys}, {s.keys});
+    without.keys = Segments({keys});
+    const auto got = run(padded, with(2), rows, DType::f64);
+    const auto want = run(plain, with(2), without, DType::f64);
     RC_ASSERT(close(got[0], want[0], 1e-13) && close(got[1], want[1], 1e-13));
     for (int k : {2, 3}) {
-      RC_ASSERT(close(positions(got[k], 0, keys), want[k], 1e-13));
-      RC_ASSERT(close(positions(got[k], keys, padding), Tensor::zeros({1, padding, 2 * s.width}, DType::f64), 0));
+      RC_ASSERT(close(got[k].slice(0, keys), want[k], 1e-13));
+      RC_ASSERT(close(got[k].slice(keys, s.keys), Tensor::zeros({padding, 2 * s.width}, DType::f64), 0));
     }
   }));
 }
@@ -149,12 +148,41 @@ TEST(Attention, ATT_2_PaddingChangesNothing) {
 TEST(Attention, ATT_1_CausalResultsOfAPrefixAreAPrefix) {
   EXPECT_TRUE(rc::check([] {
     const std::int64_t prefix = *rc::gen::inRange(1, 90), T = prefix + *rc::gen::inRange(0, 60);
-    const std::vector<Tensor> whole = random_operands({1, T, T, 2, 3});
+    const Sizes s{1, T, T, 2, 3}, fewer{1, prefix, prefix, 2, 3};
+    const std::vector<Tensor> whole = random_operands(Rows(s, Lengths::equal), s);
     std::vector<Tensor> part;
-    for (const Tensor& t : whole) part.push_back(positions(t, 0, prefix));
-    RC_ASSERT(close(positions(run(whole, with(2, true), {}, DType::f64)[0], 0, prefix),
-                    run(part, with(2, true), {}, DType::f64)[0], 1e-13));
+    for (const Tensor& t : whole) part.push_back(t.slice(0, prefix));
+    RC_ASSERT(close(run(whole, with(2, true), Rows(s, Lengths::equal), DType::f64)[0].slice(0, prefix),
+                    run(part, with(2, true), Rows(fewer, Lengths::equal), DType::f64)[0], 1e-13));
   }));
+}
+
+// Every segment has the same bits in any company, on both devices.
+TEST(Attention, ATT_3_ATT_6_OtherSegmentsChangeNothing) {
+  const Sizes s{3, 40, 90, 2, 32};
+  const Rows rows(s, Lengths::ragged);
+  const std::vector<Tensor> in = random_operands(rows, s);
+  for (Device device : devices())
+    for (DType dtype : {DType::f64, DType::bf16}) {
+      const std::vector<Tensor> all = run(in, with(2, true), rows, dtype, device);
+      for (std::int64_t b = 0; b < s.batch; ++b) {
+        const auto part = [&](const Tensor& t, const Segments& of) { return t.slice(of.offset(b), of.offset(b + 1)); };
+        Rows alone = rows;
+        alone.queries = Segments({rows.queries.room(b)});
+        alone.keys = Segments({rows.keys.room(b)});
+        const std::vector<Tensor> own{part(in[0], rows.queries), part(in[1], rows.keys), part(in[2], rows.keys)};
+        Tape tape;
+        std::vector<Var> v;
+        for (const Tensor& t : own) v.push_back(tape.variable(t.to(dtype).to(device)));
+        const Var y = attend(v, with(2, true), alone);
+        tape.backward(y, part(cotangent(in[0].shape()), rows.queries).to(dtype).to(device));
+        EXPECT_TRUE(identical(y.value(), part(all[0], rows.queries))) << b << " on " << name(device);
+        for (int k : {0, 1, 2})
+          EXPECT_TRUE(
+              identical(tape.grad(v[std::size_t(k)]), part(all[std::size_t(k + 1)], k ? rows.keys : rows.queries)))
+              << b << ", operand " << k << " on " << name(device);
+      }
+    }
 }
 
 TEST(Attention, ATT_3_DropsTheSameOnBothDevicesAndPrecisions) {
@@ -162,25 +190,28 @@ TEST(Attention, ATT_3_DropsTheSameOnBothDevicesAndPrecisions) {
   const std::int64_t keys = 16;
   std::vector<double> identity(std::size_t(keys * keys), 0.0);
   for (std::int64_t j = 0; j < keys; ++j) identity[std::size_t(j * keys + j)] = 1;
-  const Tensor zero = Tensor::zeros({1, keys, keys}, DType::f64), v = Tensor::of<double>({1, keys, keys}, identity);
+  const Tensor zero = Tensor::zeros({keys, keys}, DType::f64), v = Tensor::of<double>({keys, keys}, identity);
+  const Rows rows({1, keys, keys, 1, keys}, Lengths::equal);
   for (Device device : devices())
     for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
       const AttentionOptions options = with(1, false, 0.5);
-      const Tensor y = run({zero, zero, v}, options, {}, dtype, device)[0];
+      const Tensor y = run({zero, zero, v}, options, rows, dtype, device)[0];
       std::vector<double> want;
       for (std::uint64_t e = 0; e < 256; ++e) want.push_back(options.random.bits16(e) >= 0x8000u ? 0.125 : 0);
-      EXPECT_TRUE(close(y, Tensor::of<double>({1, keys, keys}, want), 0)) << name(dtype) << " on " << name(device);
+      EXPECT_TRUE(close(y, Tensor::of<double>({keys, keys}, want), 0)) << name(dtype) << " on " << name(device);
     }
 }
 
 TEST(Attention, AnyNumberOfThreadsGivesTheSameBits) {
   const int threads = omp_get_max_threads();
-  const std::vector<Tensor> in = random_operands({3, 100, 70, 2, 20});
+  const Sizes s{3, 100, 70, 2, 20};
+  const Rows rows(s, Lengths::ragged);
+  const std::vector<Tensor> in = random_operands(rows, s);
   omp_set_num_threads(1);
-  const std::vector<Tensor> want = run(in, with(2, true, 0.1), {}, DType::f32);
+  const std::vector<Tensor> want = run(in, with(2, true, 0.1), rows, DType::f32);
   for (int n : {2, 5}) {
     omp_set_num_threads(n);
-    const std::vector<Tensor> got = run(in, with(2, true, 0.1), {}, DType::f32);
+    const std::vector<Tensor> got = run(in, with(2, true, 0.1), rows, DType::f32);
     for (std::size_t k = 0; k < want.size(); ++k) EXPECT_TRUE(identical(got[k], want[k])) << n << " threads, " << k;
   }
   omp_set_num_threads(threads);
@@ -189,12 +220,13 @@ TEST(Attention, AnyNumberOfThreadsGivesTheSameBits) {
 // Doubling the length doubles the memory. A matrix of scores would make it four times.
 TEST(Attention, MemoryGrowsWithTheLengthNotItsSquare) {
   const auto peak = [](Device device, std::int64_t T) {
-    const Tensor x = Tensor::zeros({1, T, 4}, DType::f32, device);
+    const Tensor x = Tensor::zeros({T, 4}, DType::f32, device);
+    const Segments rows = Segments({T}).to(device);
     const std::size_t before = memory::statistics(device).current;
     memory::reset_peak(device);
     Tape tape;
     const Var v = tape.variable(x);
-    const Var y = attention(v, v, v, with(1, true));
+    const Var y = attention(v, v, v, with(1, true), rows, rows);
     tape.backward(y, x);
     return double(memory::statistics(device).peak - before);
   };

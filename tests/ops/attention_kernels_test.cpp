@@ -22,36 +22,41 @@ class AttentionKernels : public ::testing::TestWithParam<int> {
 
 // y and L of the kernels without tensor cores and of those with them, on the same operands.
 TEST_P(AttentionKernels, ATT_2_ATT_3_AgreeWithThePlainKernels) {
-  const std::int64_t queries = 70, keys = 90, width = GetParam();
+  const Sizes s{3, 70, 90, 2, GetParam()};
+  const Rows rows = Rows(s, Lengths::ragged).on(Device::cuda);
   std::vector<Tensor> in;
-  for (const Tensor& t : random_operands({1, queries, keys, 2, width}))
-    in.push_back(t.to(DType::bf16).to(Device::cuda));
-  const Tensor mask = random_mask(1, keys, 4).to(Device::cuda);
+  for (const Tensor& t : random_operands(rows, s)) in.push_back(t.to(DType::bf16).to(Device::cuda));
+  const std::int64_t columns = 2 * s.width, queries = rows.queries.rows();
   Tensor y[2], L[2];
   for (const bool plain : {false, true}) {
-    y[plain] = Tensor::empty({1, queries, 2 * width}, DType::bf16, Device::cuda);
-    L[plain] = Tensor::empty({1, 2, queries}, DType::f32, Device::cuda);
+    y[plain] = Tensor::empty({queries, columns}, DType::bf16, Device::cuda);
+    L[plain] = Tensor::empty({2, queries}, DType::f32, Device::cuda);
     const AttentionForward<bf16> p{.y = y[plain].data<bf16>(),
                                    .L = L[plain].data<float>(),
                                    .q = in[0].data<bf16>(),
                                    .k = in[1].data<bf16>(),
                                    .v = in[2].data<bf16>(),
-                                   .mask = mask.data<std::uint8_t>(),
-                                   .shape = {.batch = 1,
+                                   .shape = {.segments = 3,
                                              .heads = 2,
-                                             .queries = queries,
-                                             .keys = keys,
-                                             .width = width,
-                                             .q_row = 2 * width,
-                                             .k_row = 2 * width,
-                                             .scale = 1 / std::sqrt(double(width)),
+                                             .width = s.width,
+                                             .q_offsets = rows.queries.offsets().data<std::int64_t>(),
+                                             .k_offsets = rows.keys.offsets().data<std::int64_t>(),
+                                             .k_lengths = rows.keys.lengths().data<std::int64_t>(),
+                                             .rows = queries,
+                                             .longest_queries = rows.queries.longest(),
+                                             .longest_keys = rows.keys.longest(),
+                                             .products = 0,
+                                             .q_row = columns,
+                                             .k_row = columns,
+                                             .scale = 1 / std::sqrt(double(s.width)),
                                              .causal = true,
                                              .drop_below = 0,
                                              .keep_factor = 1,
                                              .random = {}}};
     plain ? attention_plain_cuda(p) : attention_mma_cuda(p);
   }
-  // L: sums in float of exponentials that are 2^-22 of them off. y: p in bf16, and two roundings, for |v| below 3.
+  // L: sums in float of exponentials that are 2^-22 of them off; infinite where there are no keys. y: p in bf16, and
+  // two roundings, for |v| below 3.
   EXPECT_TRUE(close(L[0], L[1].to(Device::cpu).to(DType::f64), 1e-5));
   EXPECT_TRUE(close(y[0], y[1].to(Device::cpu).to(DType::f64), 5 * std::ldexp(1, -8)));
 }
@@ -59,8 +64,9 @@ TEST_P(AttentionKernels, ATT_2_ATT_3_AgreeWithThePlainKernels) {
 #ifdef FOLDGRAD_EMULATE
 // Of forward and backward.
 emulation::Counts counts_of(const Sizes& s, DType dtype) {
-  const auto f = [&](const std::vector<Var>& v) { return attention(v[0], v[1], v[2], with(s.heads)); };
-  const OpCase op{.label = "counted", .operands = random_operands(s), .f = f};
+  const Rows rows(s, Lengths::equal);
+  const auto f = [&](const std::vector<Var>& v) { return attend(v, with(s.heads), rows); };
+  const OpCase op{.label = "counted", .operands = random_operands(rows, s), .f = f};
   const emulation::Counts before = emulation::counts();
   run_case(op, dtype, Device::cuda);
   emulation::Counts counts = emulation::counts();

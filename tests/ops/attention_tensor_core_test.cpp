@@ -16,20 +16,21 @@ constexpr double u = 1.0 / 256;  // what rounding to bf16 changes of a number, a
 struct Case {
   Sizes sizes;
   AttentionOptions options;
-  bool masked;
+  Lengths lengths;
 
   std::string label() const {
     return fmt::format("{} queries, {} keys, width {}{}{}{}", sizes.queries, sizes.keys, sizes.width,
                        options.causal ? ", causal" : "", options.dropout > 0 ? ", dropout" : "",
-                       masked ? ", masked" : "");
+                       lengths == Lengths::equal    ? ""
+                       : lengths == Lengths::ragged ? ", ragged"
+                                                    : ", padded");
   }
-  Tensor mask() const { return masked ? random_mask(sizes.batch, sizes.keys, 4) : Tensor(); }
-  // q, k, v, and the mask if there is one, in double, though bf16 can represent them.
+  Rows rows() const { return {sizes, lengths}; }
+  // q, k and v in double, though bf16 can represent them.
   OpCase op() const {
     OpCase c{.label = label(), .operands = {}, .f = {}};
-    for (const Tensor& t : random_operands(sizes)) c.operands.push_back(t.to(DType::bf16).to(DType::f64));
-    if (masked) c.operands.push_back(mask());
-    c.f = [this](const std::vector<Var>& v) { return attention(v[0], v[1], v[2], options, masked ? v[3] : Var()); };
+    for (const Tensor& t : random_operands(rows(), sizes)) c.operands.push_back(t.to(DType::bf16).to(DType::f64));
+    c.f = [this](const std::vector<Var>& v) { return attend(v, options, rows()); };
     return c;
   }
 };
@@ -40,14 +41,14 @@ struct Case {
 // second-order terms a sixteenth of u covers them.
 class Bounds {
  public:
-  Bounds(const OpCase& op, const Case& c, const OpResult& want) : in_(op.operands), c_(c), mask_(c.mask()) {
+  Bounds(const OpCase& op, const Case& c, const OpResult& want) : in_(op.operands), c_(c), rows_(c.rows()) {
     y_ = want.y;
     bounds = {Tensor::zeros(y_.shape(), DType::f64)};
     for (int k = 0; k < 3; ++k) bounds.push_back(Tensor::zeros(in_[std::size_t(k)].shape(), DType::f64));
     dy_ = cotangent(y_.shape());
     for (std::int64_t b = 0; b < c.sizes.batch; ++b)
       for (std::int64_t h = 0; h < c.sizes.heads; ++h)
-        for (std::int64_t i = 0; i < c.sizes.queries; ++i) query(b, h, i);
+        for (std::int64_t i = 0; i < rows_.queries.room(b); ++i) query(b, h, i);
     for (std::size_t k = 0; k < 4; ++k) {
       const Tensor& result = k == 0 ? y_ : want.grads[k - 1];
       for (std::int64_t e = 0; e < result.size(); ++e) {
@@ -60,11 +61,19 @@ class Bounds {
   std::vector<Tensor> bounds;
 
  private:
-  const double* row(const Tensor& t, std::int64_t b, std::int64_t i, std::int64_t h) const {
-    return t.data<double>() + (b * t.shape()[1] + i) * t.shape()[2] + h * c_.sizes.width;
+  // Of query or key i of segment b.
+  const double* row(const Segments& of, const Tensor& t, std::int64_t b, std::int64_t i, std::int64_t h) const {
+    return t.data<double>() + (of.offset(b) + i) * t.shape()[1] + h * c_.sizes.width;
   }
+  const double* query_row(const Tensor& t, std::int64_t b, std::int64_t i, std::int64_t h) const {
+    return row(rows_.queries, t, b, i, h);
+  }
+  const double* key_row(const Tensor& t, std::int64_t b, std::int64_t j, std::int64_t h) const {
+    return row(rows_.keys, t, b, j, h);
+  }
+  // Of operand k's gradient, or with k = 0 of y.
   double* bound(std::size_t k, std::int64_t b, std::int64_t i, std::int64_t h) {
-    return const_cast<double*>(row(bounds[k], b, i, h));
+    return const_cast<double*>(row(k < 2 ? rows_.queries : rows_.keys, bounds[k], b, i, h));
   }
   double product(const double* x, const double* z, bool absolute = false) const {
     double sum = 0;
@@ -75,15 +84,14 @@ class Bounds {
   // p and z of all keys.
   void probabilities(std::int64_t b, std::int64_t h, std::int64_t i) {
     const Sizes& s = c_.sizes;
-    p_.assign(std::size_t(s.keys), 0.0);
+    p_.assign(std::size_t(rows_.keys.length(b)), 0.0);
     z_ = p_;
     double sum = 0;
-    for (std::int64_t j = 0; j < s.keys; ++j) {
-      if ((c_.options.causal && j > i + s.keys - s.queries) ||
-          (mask_.defined() && !mask_.data<std::uint8_t>()[b * s.keys + j]))
-        continue;
-      sum += p_[j] = std::exp(product(row(in_[0], b, i, h), row(in_[1], b, j, h)) / std::sqrt(double(s.width)));
-      const std::uint64_t element = std::uint64_t(((b * s.heads + h) * s.queries + i) * s.keys + j);
+    for (std::int64_t j = 0; j < rows_.keys.length(b); ++j) {
+      if (c_.options.causal && j > i + rows_.keys.room(b) - rows_.queries.room(b)) continue;
+      sum += p_[j] =
+          std::exp(product(query_row(in_[0], b, i, h), key_row(in_[1], b, j, h)) / std::sqrt(double(s.width)));
+      const std::uint64_t element = random_element(rows_, s.heads, b, h, i, j);
       const double dropped = std::round(c_.options.dropout * 65536);
       z_[j] = c_.options.random.bits16(element) >= dropped ? 65536 / (65536 - dropped) : 0;
     }
@@ -93,15 +101,15 @@ class Bounds {
   // Adds what the bounds have of one query.
   void query(std::int64_t b, std::int64_t h, std::int64_t i) {
     const std::int64_t D = c_.sizes.width;
-    const double scale = 1 / std::sqrt(double(D)), *dy = row(dy_, b, i, h), *y = row(y_, b, i, h);
+    const double scale = 1 / std::sqrt(double(D)), *dy = query_row(dy_, b, i, h), *y = query_row(y_, b, i, h);
     probabilities(b, h, i);
     double* y_bound = bound(0, b, i, h);
     for (std::size_t j = 0; j < p_.size(); ++j)
-      for (std::int64_t c = 0; c < D; ++c) y_bound[c] += u * z_[j] * p_[j] * std::fabs(row(in_[2], b, j, h)[c]);
+      for (std::int64_t c = 0; c < D; ++c) y_bound[c] += u * z_[j] * p_[j] * std::fabs(key_row(in_[2], b, j, h)[c]);
     double delta_bound = 0;
     for (std::int64_t c = 0; c < D; ++c) delta_bound += std::fabs(dy[c]) * (y_bound[c] + u * std::fabs(y[c]));
     for (std::size_t j = 0; j < p_.size(); ++j) {
-      const double *k = row(in_[1], b, j, h), *v = row(in_[2], b, j, h), *q = row(in_[0], b, i, h);
+      const double *k = key_row(in_[1], b, j, h), *v = key_row(in_[2], b, j, h), *q = query_row(in_[0], b, i, h);
       const double ds = p_[j] * (z_[j] * product(dy, v) - product(dy, y));
       const double rounding = u / 64 * p_[j] * (z_[j] * product(dy, v, true) + product(dy, y, true));  // of float
       const double ds_bound = scale * (p_[j] * delta_bound + u * std::fabs(ds) + rounding);
@@ -115,7 +123,8 @@ class Bounds {
 
   const std::vector<Tensor>& in_;
   const Case& c_;
-  Tensor mask_, y_, dy_;
+  const Rows rows_;
+  Tensor y_, dy_;
   std::vector<double> p_, z_;
 };
 
@@ -160,13 +169,13 @@ std::vector<Case> cases(std::int64_t width) {
   std::vector<Case> all;
   for (const auto& [queries, keys] : kLengths) {
     const bool large = queries * keys > 2000;
-    const Sizes sizes{large ? 1 : 2, queries, keys, 2, width};
-    all.push_back({sizes, with(2, true, 0.25), true});
+    const Sizes sizes{large ? 1 : 3, queries, keys, 2, width};
+    all.push_back({sizes, with(2, true, 0.25), Lengths::padded});
     if (large) continue;
-    all.push_back({sizes, with(2), false});
-    all.push_back({sizes, with(2, true), false});
-    all.push_back({sizes, with(2, false, 0.5), false});
-    all.push_back({sizes, with(2), true});
+    all.push_back({sizes, with(2), Lengths::equal});
+    all.push_back({sizes, with(2, true), Lengths::ragged});
+    all.push_back({sizes, with(2, false, 0.5), Lengths::ragged});
+    all.push_back({sizes, with(2), Lengths::padded});
   }
   return all;
 }
@@ -185,10 +194,10 @@ TEST_P(AttentionTensorCores, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_StayWithinTheir
 // y and the gradients, twice and with any order of the threads.
 TEST_P(AttentionTensorCores, ThreadOrdersGiveTheSameBits) {
   for (const std::int64_t keys : {40, 129}) {
-    const Case c{{1, 40, keys, 2, GetParam()}, with(2, true, 0.25), true};
+    const Case c{{2, 40, keys, 2, GetParam()}, with(2, true, 0.25), Lengths::ragged};
     const OpCase op = c.op();
     const OpResult want = run_case(op, DType::bf16, Device::cuda);
-    const Case other{c.sizes, with(2), false};
+    const Case other{c.sizes, with(2), Lengths::equal};
     const OpCase in_between = other.op();
     const auto expect_again = [&](const char* how) {
       run_case(in_between, DType::bf16, Device::cuda);  // leaves other numbers in the memory that is used again
@@ -212,7 +221,7 @@ TEST_P(AttentionTensorCores, ThreadOrdersGiveTheSameBits) {
 TEST_P(AttentionTensorCores, ATT_3_ATT_4_DropWhatTheCpuDrops) {
   for (const std::int64_t keys : {27, 32}) {
     const std::int64_t queries = 29, width = GetParam();
-    Tensor zero = Tensor::zeros({1, queries, width}, DType::bf16), k = Tensor::zeros({1, keys, width}, DType::bf16),
+    Tensor zero = Tensor::zeros({queries, width}, DType::bf16), k = Tensor::zeros({keys, width}, DType::bf16),
            v = k.clone(), dy = zero.clone();
     for (std::int64_t j = 0; j < keys; ++j) v.data<bf16>()[j * width + j] = bf16(1.0f);
     for (std::int64_t i = 0; i < queries; ++i) dy.data<bf16>()[i * width + i] = bf16(1.0f);
@@ -220,7 +229,7 @@ TEST_P(AttentionTensorCores, ATT_3_ATT_4_DropWhatTheCpuDrops) {
     std::vector<Var> vars;
     for (const Tensor& t : {zero, k, v}) vars.push_back(tape.variable(t.to(Device::cuda)));
     const AttentionOptions options = with(1, false, 0.5);
-    const Var y = attention(vars[0], vars[1], vars[2], options);
+    const Var y = attend(vars, options, Rows({1, queries, keys, 1, width}, Lengths::equal));
     tape.backward(y, dy.to(Device::cuda));
     const std::vector<float> got_y = y.value().to(Device::cpu).to(DType::f32).values<float>();
     const std::vector<float> got_dv = tape.grad(vars[2]).to(Device::cpu).to(DType::f32).values<float>();

@@ -48,20 +48,22 @@ OpError fused_error(const char* message, Shape bias, Shape residual, double p) {
                                   t.constant(Tensor::zeros(residual, DType::f32)), p, kRandom);
           }};
 }
-// Half of the samples are dropped, the indices of the first axis; with them elements.
+// Half of the samples are dropped, of as many rows as the middle axis has; with them elements.
 OpCase path_case(Shape shape, double p, bool large = false) {
-  return {.label = fmt::format("{}, p = {}, drop path", shape, p),
-          .operands = {randn(shape, 1), randn({shape[-1]}, 2), randn(shape, 3)},
-          .f =
-              [p](const std::vector<Var>& v) {
-                return bias_dropout_residual(v[0], v[1], v[2], p, kRandom, {.p = 0.5, .random = {7, 8, 9}});
-              },
-          .large = large};
+  return {
+      .label = fmt::format("{}, p = {}, drop path", shape, p),
+      .operands = {randn(shape, 1), randn({shape[-1]}, 2), randn(shape, 3)},
+      .f =
+          [=](const std::vector<Var>& v) {
+            const std::int64_t rows = shape.rank() > 2 ? shape[1] : 1;
+            return bias_dropout_residual(v[0], v[1], v[2], p, kRandom, {.p = 0.5, .random = {7, 8, 9}, .rows = rows});
+          },
+      .large = large};
 }
-OpError path_error(const char* message, Shape shape, double p) {
+OpError path_error(const char* message, std::int64_t rows, double p) {
   return {message, [=](Tape& t) {
-            const Var x = t.constant(Tensor::zeros(shape, DType::f32));
-            bias_dropout_residual(x, t.constant(Tensor::zeros({shape[-1]}, DType::f32)), x, 0, kRandom, {.p = p});
+            const Var x = t.constant(Tensor::zeros({2, 8}, DType::f32));
+            bias_dropout_residual(x, t.constant(Tensor::zeros({8}, DType::f32)), x, 0, kRandom, {.p = p, .rows = rows});
           }};
 }
 const RegisterOp kFused({
@@ -78,9 +80,9 @@ const RegisterOp kFused({
                      "on cpu, got f32 [16] on cpu",
                      {8}, {16}, 0.1),
          fused_error("bias_dropout_residual: p must be in [0, 1), got 1.5", {8}, {2, 8}, 1.5),
-         path_error("bias_dropout_residual: p of the drop path must be in [0, 1), got 1", {2, 8}, 1),
-         path_error("bias_dropout_residual: p of the drop path must be in [0, 1), got -0.5", {2, 8}, -0.5),
-         path_error("bias_dropout_residual: drop path needs x with an axis of samples, got [8]", {8}, 0.5)},
+         path_error("bias_dropout_residual: p of the drop path must be in [0, 1), got 1", 1, 1),
+         path_error("bias_dropout_residual: p of the drop path must be in [0, 1), got -0.5", 1, -0.5),
+         path_error("bias_dropout_residual: drop path needs whole samples of 3 rows, got 2 rows", 3, 0.5)},
     .f32_roundoffs = 100,  // sums of 70 rows
     .bf16_roundoffs = 16,
 });
@@ -129,8 +131,8 @@ RC_GTEST_PROP(BiasDropoutResidual, DO_4_DO_5_IsResidualPlusDropoutOfBiased, ()) 
 // With a bias that wants no gradient dx is computed in another loop.
 TEST(BiasDropoutResidual, DO_6_SamplesAreKeptOrDroppedWhole) {
   const std::int64_t samples = 40, steps = 3, columns = 7, n = samples * steps * columns;
-  const DropPath path{.p = 0.5, .random = {11, 12, 13}};
-  const Tensor x = randn({samples, steps, columns}, 1), bias = randn({columns}, 2), residual = randn(x.shape(), 3),
+  const DropPath path{.p = 0.5, .random = {11, 12, 13}, .rows = steps};
+  const Tensor x = randn({samples * steps, columns}, 1), bias = randn({columns}, 2), residual = randn(x.shape(), 3),
                dy = randn(x.shape(), 4);
   for (Device device : devices())
     for (bool constant : {false, true}) {

@@ -16,6 +16,7 @@
 #include "ops/permute/permute.h"
 #include "ops/positions/positions.h"
 #include "ops/reduce/reduce.h"
+#include "ops/reshape/reshape.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/scale_norm/scale_norm.h"
 #include "ops/softmax/softmax.h"
@@ -119,8 +120,8 @@ const std::vector<Cells>& by_cells() {
        [](const std::vector<Var>& v) {
          const Tensor& x = v[0].value();
          const Tensor table = sinusoidal_table(8, x.shape()[2], x.dtype(), x.device());
-         const Var mask = v[0].tape().constant(Tensor::full({8, 6}, 1, DType::u8, x.device()));
-         return sinusoidal_positions(v[0], mask, table, /*zero_padding=*/true);
+         const Var rows = reshape(v[0], {48, x.shape()[2]});
+         return sinusoidal_positions(rows, Segments::equal(8, 6).places(), table, /*zero_padding=*/true);
        }},
   };
   return list;
@@ -162,7 +163,8 @@ TEST(MemoryTraffic, GroupNormReadsGroupsInWholeSectors) {
       const Var x = operand({8, 6, columns}, 1), gamma = operand({columns}, 2), beta = operand({columns}, 3);
       const std::int64_t matrix = x.value().size() * std::int64_t(size_of(dtype));
       const emulation::CountAccesses forward;
-      const Var y = group_norm(x, gamma, beta, 3, GroupAxes::sample);
+      const Segments samples = Segments::equal(8, 6).to(Device::cuda);
+      const Var y = group_norm(x, gamma, beta, 3, &samples);
       EXPECT_EQ(forward.result().bytes, 4 * matrix);
       EXPECT_TRUE(whole_sectors(forward.result()));
       const emulation::CountAccesses backward;

@@ -3,26 +3,25 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/segments/segments.h"
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {
 namespace {
 
-Tensor mask_of(std::int64_t batch, std::int64_t length) {
-  const Tensor ids = random_ids({batch, length}, 3, 4);
-  std::vector<std::uint8_t> mask;
-  for (std::int64_t id : ids.values<std::int64_t>()) mask.push_back(id > 0);
-  return Tensor::of({batch, length}, mask);
+// Two sentences of different lengths, with padding, of N rows in all.
+Tensor places_of(std::int64_t N) {
+  const std::int64_t first = N / 3;
+  return Segments({first - first / 4, (N - first + 1) / 2}, {first, N - first}).places();
 }
 
-OpCase sinusoidal_case(std::int64_t B, std::int64_t T, std::int64_t C, bool large = false, bool zero_padding = false) {
-  return {.label = fmt::format("[{}, {}, {}]{}", B, T, C, zero_padding ? ", zero at padding" : ""),
-          .operands = {randn({B, T, C}, 1), mask_of(B, T)},
+OpCase sinusoidal_case(std::int64_t N, std::int64_t C, bool large = false, bool zero_padding = false) {
+  return {.label = fmt::format("[{}, {}]{}", N, C, zero_padding ? ", zero at padding" : ""),
+          .operands = {randn({N, C}, 1)},
           .f =
-              [zero_padding](const std::vector<Var>& v) {
-                const Tensor& x = v[0].value();
-                const Tensor table = sinusoidal_table(x.shape()[1] + 2, x.shape()[2], x.dtype(), x.device());
-                return sinusoidal_positions(v[0], v[1], table, zero_padding);
+              [=](const std::vector<Var>& v) {
+                const Tensor table = sinusoidal_table(N + 2, C, v[0].dtype(), v[0].device());
+                return sinusoidal_positions(v[0], places_of(N), table, zero_padding);
               },
           .large = large};
 }
@@ -36,28 +35,30 @@ OpCase learned_case(std::int64_t B, std::int64_t T, std::int64_t C, std::int64_t
 
 Var zeros(Tape& t, Shape shape, DType dtype = DType::f32) { return t.constant(Tensor::zeros(std::move(shape), dtype)); }
 
-// Sentences around the block of 128 threads, whose tokens it counts in several steps.
 const RegisterOp kSinusoidal({
     .name = "sinusoidal_positions",
-    .cases = {sinusoidal_case(2, 5, 4), sinusoidal_case(1, 1, 1), sinusoidal_case(2, 3, 5), sinusoidal_case(1, 0, 4),
-              sinusoidal_case(1, 130, 6, true), sinusoidal_case(2, 3, 129, true), sinusoidal_case(2, 5, 4, false, true),
-              sinusoidal_case(1, 0, 4, false, true), sinusoidal_case(3, 7, 129, true, true)},
-    .errors =
-        {{"sinusoidal_positions: mask must be u8 [2, 3] on cpu, to go with x, which is f32 [2, 3, 4] on cpu, got u8 "
-          "[2, 4] on cpu",
-          [](Tape& t) {
-            sinusoidal_positions(zeros(t, {2, 3, 4}), zeros(t, {2, 4}, DType::u8), sinusoidal_table(5, 4, DType::f32));
-          }},
-         {"sinusoidal_positions: table must have at least 5 rows, for x [2, 3, 4], got [4, 4]",
-          [](Tape& t) {
-            sinusoidal_positions(zeros(t, {2, 3, 4}), zeros(t, {2, 3}, DType::u8), sinusoidal_table(4, 4, DType::f32));
-          }},
-         {"sinusoidal_positions: table must be f32 [9, 4] on cpu, to go with x, which is f32 [2, 3, 4] on cpu, got f64 "
-          "[9, 4] on cpu",
-          [](Tape& t) {
-            sinusoidal_positions(zeros(t, {2, 3, 4}), zeros(t, {2, 3}, DType::u8), sinusoidal_table(9, 4, DType::f64));
-          }},
-         {"sinusoidal_table: needs f32, f64 or bf16, got u8", [](Tape&) { sinusoidal_table(4, 4, DType::u8); }}},
+    .cases = {sinusoidal_case(10, 4), sinusoidal_case(1, 1), sinusoidal_case(6, 5), sinusoidal_case(0, 4),
+              sinusoidal_case(130, 6, true), sinusoidal_case(6, 129, true), sinusoidal_case(10, 4, false, true),
+              sinusoidal_case(0, 4, false, true), sinusoidal_case(21, 129, true, true)},
+    .errors = {{"sinusoidal_positions: x must be [N, C], got [1, 2, 4]",
+                [](Tape& t) {
+                  sinusoidal_positions(zeros(t, {1, 2, 4}), Segments({2}).places(), sinusoidal_table(5, 4, DType::f32));
+                }},
+               {"sinusoidal_positions: places must be i64 [2] on cpu, to go with x, which is f32 [2, 4] on cpu, got "
+                "i64 [3] on cpu",
+                [](Tape& t) {
+                  sinusoidal_positions(zeros(t, {2, 4}), Segments({3}).places(), sinusoidal_table(5, 4, DType::f32));
+                }},
+               {"sinusoidal_positions: table must have at least 5 rows, for x [3, 4], got [4, 4]",
+                [](Tape& t) {
+                  sinusoidal_positions(zeros(t, {3, 4}), Segments({3}).places(), sinusoidal_table(4, 4, DType::f32));
+                }},
+               {"sinusoidal_positions: table must be f32 [9, 4] on cpu, to go with x, which is f32 [3, 4] on cpu, got "
+                "f64 [9, 4] on cpu",
+                [](Tape& t) {
+                  sinusoidal_positions(zeros(t, {3, 4}), Segments({3}).places(), sinusoidal_table(9, 4, DType::f64));
+                }},
+               {"sinusoidal_table: needs f32, f64 or bf16, got u8", [](Tape&) { sinusoidal_table(4, 4, DType::u8); }}},
 });
 
 const RegisterOp kLearned({
@@ -103,17 +104,16 @@ TEST(Positions, POS_1_AnOddWidthEndsInZeros) {
   EXPECT_EQ(table[3], 1);  // cos 0
 }
 
-// A table whose row p holds p tells the positions. Padding on the left, on the right and in between.
-TEST(Positions, POS_2_POS_3_CountsTokensOnly) {
+// A table whose row p holds p shows the positions.
+TEST(Positions, POS_2_POS_3_CountsTheTokensOfEachSentence) {
   for (Device device : devices()) {
     Tape tape;
-    const Var x = tape.variable(Tensor::full({3, 4, 1}, 100, DType::f64, device));
-    const Var mask = tape.constant(Tensor::of<std::uint8_t>({3, 4}, {0, 0, 1, 1, 1, 1, 1, 0, 1, 0, 1, 0}, device));
-    const Var y = sinusoidal_positions(x, mask, Tensor::of<double>({6, 1}, {0, 1, 2, 3, 4, 5}, device));
-    EXPECT_EQ(y.value().values<double>(),
-              (std::vector<double>{101, 101, 102, 103, 102, 103, 104, 101, 102, 101, 103, 101}));
-    tape.backward(y, Tensor::full({3, 4, 1}, 7, DType::f64, device));
-    EXPECT_EQ(tape.grad(x).values<double>(), std::vector<double>(12, 7));
+    const Var x = tape.variable(Tensor::full({7, 1}, 100, DType::f64, device));
+    const Tensor table = Tensor::of<double>({6, 1}, {0, 1, 2, 3, 4, 5}, device);
+    const Var y = sinusoidal_positions(x, Segments({2, 3}, {4, 3}).places(), table);
+    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{102, 103, 101, 101, 102, 103, 104}));
+    tape.backward(y, Tensor::full({7, 1}, 7, DType::f64, device));
+    EXPECT_EQ(tape.grad(x).values<double>(), std::vector<double>(7, 7));
   }
 }
 
@@ -121,13 +121,12 @@ TEST(Positions, POS_6_PaddingIsZeroWhateverStandsThere) {
   for (Device device : devices()) {
     Tape tape;
     const double inf = std::numeric_limits<double>::infinity();
-    const Var x = tape.variable(Tensor::of<double>({1, 4, 1}, {inf, 100, 100, -1}, device));
-    const Var mask = tape.constant(Tensor::of<std::uint8_t>({1, 4}, {0, 1, 1, 0}, device));
+    const Var x = tape.variable(Tensor::of<double>({4, 1}, {100, 100, inf, -1}, device));
     const Tensor table = Tensor::of<double>({6, 1}, {0, 1, 2, 3, 4, 5}, device);
-    const Var y = sinusoidal_positions(x, mask, table, /*zero_padding=*/true);
-    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{0, 102, 103, 0}));
-    tape.backward(y, Tensor::of<double>({1, 4, 1}, {inf, 7, 8, 9}, device));
-    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{0, 7, 8, 0}));
+    const Var y = sinusoidal_positions(x, Segments({2}, {4}).places(), table, /*zero_padding=*/true);
+    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{102, 103, 0, 0}));
+    tape.backward(y, Tensor::of<double>({4, 1}, {7, 8, inf, 9}, device));
+    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{7, 8, 0, 0}));
   }
 }
 

@@ -20,24 +20,17 @@ namespace foldgrad::testing {
 constexpr std::int64_t kVocabulary = 11, kWidth = 8, kHidden = 16, kPad = 1;
 constexpr int kLayers = 2, kHeads = 2;
 
-// Ids, and masks that are 1 at real tokens; all on the device of the model.
+// Ids [N] of sentences, and their lengths; all on the device of the model.
 struct Batch {
-  Tensor source, source_mask;        // [B, S]
-  Tensor input, input_mask, target;  // [B, T]
+  Tensor source;
+  Segments sources;
+  Tensor input, target;
+  Segments inputs;  // of both
 };
-// Sentences of different lengths: the source padded on the left, the target on the right, as fairseq does.
 inline Batch tiny_batch(Device device) {
-  const auto mask_of = [](const Tensor& ids) {
-    std::vector<std::uint8_t> mask;
-    for (std::int64_t id : ids.values<std::int64_t>()) mask.push_back(id != kPad);
-    return Tensor::of(ids.shape(), mask);
-  };
-  const auto ids = [](Shape shape, const std::vector<std::int64_t>& v) { return Tensor::of(std::move(shape), v); };
-  const Tensor source = ids({3, 5}, {kPad, 4, 5, 6, 2, 7, 8, 9, 10, 2, kPad, kPad, 4, 10, 2});
-  const Tensor input = ids({3, 4}, {2, 5, 4, 6, 2, 9, 9, kPad, 2, 10, kPad, kPad});
-  const Tensor target = ids({3, 4}, {5, 4, 6, 2, 9, 9, 2, kPad, 10, 2, kPad, kPad});
-  return {source.to(device), mask_of(source).to(device), input.to(device), mask_of(input).to(device),
-          target.to(device)};
+  const auto ids = [&](const std::vector<std::int64_t>& v) { return Tensor::of({std::int64_t(v.size())}, v, device); };
+  return {ids({4, 5, 6, 2, 7, 8, 9, 10, 2, 4, 10, 2}), Segments({4, 5, 3}).to(device),
+          ids({2, 5, 4, 6, 2, 9, 9, 2, 10}), ids({5, 4, 6, 2, 9, 9, 2, 10, 2}), Segments({4, 3, 2}).to(device)};
 }
 
 class TinyTransformer {
@@ -57,50 +50,50 @@ class TinyTransformer {
   Var loss(Tape& tape, const Batch& batch, std::uint32_t step, double label_smoothing) {
     tape_ = &tape;
     random_ = {.seed = 7, .stream = 0, .step = step};
-    const Var source_mask = tape.constant(batch.source_mask), input_mask = tape.constant(batch.input_mask);
-    const Var memory = encode(tape.constant(batch.source), source_mask);
-    const Var hidden = decode(tape.constant(batch.input), input_mask, memory, source_mask);
+    const Var memory = encode(tape.constant(batch.source), batch.sources);
+    const Var hidden = decode(tape.constant(batch.input), batch.inputs, memory, batch.sources);
     const Var logits = linear(hidden, parameter("embed.weight"));
     return cross_entropy(logits, tape.constant(batch.target),
                          {.label_smoothing = label_smoothing, .ignore_index = kPad, .reduction = Reduction::sum});
   }
 
  private:
-  Var encode(const Var& ids, const Var& mask) {
-    Var x = embed(ids, mask);
+  Var encode(const Var& ids, const Segments& rows) {
+    Var x = embed(ids, rows);
     for (int i = 0; i < kLayers; ++i) {
       const std::string layer = "encoder.layers." + std::to_string(i);
       const Tape::Scope scope(*tape_, layer);
-      x = attend(layer + ".self_attn", x, nullptr, mask, /*causal=*/false);
+      x = attend(layer + ".self_attn", x, rows, x, rows, /*causal=*/false);
       x = feed_forward(layer, x);
     }
     return norm("encoder.norm", x);
   }
 
-  Var decode(const Var& ids, const Var& mask, const Var& memory, const Var& memory_mask) {
-    Var x = embed(ids, mask);
+  Var decode(const Var& ids, const Segments& rows, const Var& memory, const Segments& of_memory) {
+    Var x = embed(ids, rows);
     for (int i = 0; i < kLayers; ++i) {
       const std::string layer = "decoder.layers." + std::to_string(i);
       const Tape::Scope scope(*tape_, layer);
-      x = attend(layer + ".self_attn", x, nullptr, mask, /*causal=*/true);
-      x = attend(layer + ".cross_attn", x, &memory, memory_mask, /*causal=*/false);
+      x = attend(layer + ".self_attn", x, rows, x, rows, /*causal=*/true);
+      x = attend(layer + ".cross_attn", x, rows, memory, of_memory, /*causal=*/false);
       x = feed_forward(layer, x);
     }
     return norm("decoder.norm", x);
   }
 
-  Var embed(const Var& ids, const Var& mask) {
+  Var embed(const Var& ids, const Segments& rows) {
     const Var x = embedding(parameter("embed.weight"), ids, std::sqrt(double(kWidth)), kPad);
-    return dropout(sinusoidal_positions(x, mask, positions_), dropout_, next_random());
+    return dropout(sinusoidal_positions(x, rows.places(), positions_), dropout_, next_random());
   }
 
-  // x + dropout(out_proj(attention(norm(x), keys and values of memory or norm(x))))
-  Var attend(const std::string& name, const Var& x, const Var* memory, const Var& key_mask, bool causal) {
-    const Var query = norm(name + "_norm", x), &keys = memory ? *memory : query;
+  // x + dropout(out_proj(attention(norm(x), keys and values of memory, or of norm(x) where memory is x)))
+  Var attend(const std::string& name, const Var& x, const Segments& rows, const Var& memory, const Segments& of_memory,
+             bool causal) {
+    const Var query = norm(name + "_norm", x), keys = memory.id() == x.id() ? query : memory;
     const Var q = project(name + ".q_proj", query), k = project(name + ".k_proj", keys),
               v = project(name + ".v_proj", keys);
-    const Var y =
-        attention(q, k, v, {.heads = kHeads, .causal = causal, .dropout = dropout_, .random = next_random()}, key_mask);
+    const Var y = attention(q, k, v, {.heads = kHeads, .causal = causal, .dropout = dropout_, .random = next_random()},
+                            rows, of_memory);
     return residual(name + ".out_proj", y, x);
   }
 

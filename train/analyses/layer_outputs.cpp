@@ -1,6 +1,8 @@
 #include "train/analyses/layer_outputs.h"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <set>
 
 #include "engine/check.h"
@@ -50,22 +52,28 @@ std::vector<LayerOutput> layer_outputs(Model& model, const NamedTensors& inputs,
   LayerObserver observer(model);
   Tape tape;  // recording, since a tape that does not shows nothing to its observer
   tape.observe([&](const Node& node, const Tensor& y) { observer.see(node, y); });
-  model.forward(to(inputs, model.device()), {.tape = tape, .dtype = dtype});
+  model.forward(inputs, {.tape = tape, .dtype = dtype});
   return observer.outputs();
 }
 
-Tensor mean_over_positions(const Tensor& x, const Tensor& mask) {
-  const Shape& shape = x.shape();
-  FOLDGRAD_CHECK(shape.rank() == 3 && mask.shape() == (Shape{shape[0], shape[1]}),
-                 "x must be [B, T, C] and its mask [B, T], got {} and {}", shape, mask.shape());
-  const std::int64_t B = shape[0], T = shape[1], C = shape[2];
+Tensor mean_over_tokens(const Tensor& x, const Tensor& mask) {
+  FOLDGRAD_CHECK(x.shape().rank() == 2 && mask.shape().rank() == 2,
+                 "x must be [N, C] and its mask [B, T], got {} and {}", x.shape(), mask.shape());
+  const std::int64_t N = x.shape()[0], C = x.shape()[1], B = mask.shape()[0], T = mask.shape()[1];
+  const std::vector<std::uint8_t> real = mask.values<std::uint8_t>();
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t b = 0; b < B; ++b)
+    lengths.push_back(T - std::count(real.begin() + b * T, real.begin() + (b + 1) * T, std::uint8_t(0)));
+  const std::int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), std::int64_t(0));
+  FOLDGRAD_CHECK(N == tokens || N == B * T, "x must have a row for each of {} tokens or {} places, got {}", tokens,
+                 B * T, N);
   const Tensor values = x.to(DType::f64), mean = Tensor::zeros({B, C}, DType::f64);
+  const double* row = values.data<double>();
   for (std::int64_t b = 0; b < B; ++b) {
-    const std::uint8_t* real = mask.data<std::uint8_t>() + b * T;
-    const double count = double(T - std::count(real, real + T, 0));
-    for (std::int64_t t = 0; t < T; ++t)
-      for (std::int64_t c = 0; real[t] && c < C; ++c)
-        mean.data<double>()[b * C + c] += values.data<double>()[(b * T + t) * C + c] / count;
+    double* of_b = mean.data<double>() + b * C;
+    for (std::int64_t i = 0; i < lengths[std::size_t(b)]; ++i)
+      for (std::int64_t c = 0; c < C; ++c) of_b[c] += row[i * C + c] / double(lengths[std::size_t(b)]);
+    row += (N == tokens ? lengths[std::size_t(b)] : T) * C;
   }
   return mean;
 }

@@ -67,7 +67,7 @@ std::string first_non_finite_operation(Model& model, const NamedTensors& inputs,
     if (const std::string bad = first_non_finite(y); !bad.empty())
       found = fmt::format("{}: {}: {}", node.scope(), node.name(), bad);
   });
-  model.forward(to(inputs, model.device()), {.tape = tape, .dtype = dtype});
+  model.forward(inputs, {.tape = tape, .dtype = dtype});
   return found;
 }
 

@@ -26,7 +26,6 @@ CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor&
 std::vector<CheckResult> check_model(Model& model, const Fold& fold, const Probe& probe, const FamilyChecks& family) {
   std::vector<CheckResult> results;
   const std::unique_ptr<Model> exact = model.copy(DType::f64, model.device());
-  const NamedTensors inputs = to(probe.inputs, model.device());
   results.push_back(check_finite(*exact));
   if (results[0].outcome == CheckResult::Outcome::failed) return results;
 
@@ -37,8 +36,9 @@ std::vector<CheckResult> check_model(Model& model, const Fold& fold, const Probe
   results.push_back(
       check_same_logits("folded = unfolded, f32", logits(*folded.model, DType::f32), logits(model, DType::f32), 1e-5));
   for (CheckResult& result : family(*exact, *exact_folded.model, probe.inputs)) results.push_back(std::move(result));
-  results.push_back(check_gradients(
-      exact->parameters(), [&](Tape& tape) { return exact->loss(inputs, {.tape = tape, .dtype = DType::f64}, 0.1); }));
+  results.push_back(check_gradients(exact->parameters(), [&](Tape& tape) {
+    return exact->loss(probe.inputs, {.tape = tape, .dtype = DType::f64}, 0.1);
+  }));
   results.push_back(check_windows(model.normalizers()));
   results.push_back(check_replays(outlier_tests(*exact)));
   results.push_back(check_outliers(outlier_tests(*exact, "channel")));

@@ -77,6 +77,7 @@ std::vector<Gram> grams_of(ComparedModel& m, const std::vector<std::int64_t>& ba
   for (auto from = batch.begin(); from != batch.end();) {
     const auto to = from + std::min(kExamplesPerPass, std::int64_t(batch.end() - from));
     const NamedTensors inputs = m.examples.inputs({from, to});
+    const std::int64_t examples = to - from;
     from = to;
     const std::vector<LayerOutput> outputs = layer_outputs(*m.model, inputs, dtype);
     parts.resize(outputs.size());
@@ -84,7 +85,8 @@ std::vector<Gram> grams_of(ComparedModel& m, const std::vector<std::int64_t>& ba
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const auto& [layer, values] = outputs[i];
       layers.push_back(layer);
-      parts[i].push_back(m.examples.mask ? mean_over_positions(values, inputs.at(m.examples.mask(layer))) : values);
+      parts[i].push_back(m.examples.mask ? mean_over_tokens(values, inputs.at(m.examples.mask(layer)))
+                                         : values.reshape({examples, -1}));
     }
   }
   m.layers = std::move(layers);

@@ -32,10 +32,11 @@ std::int64_t pass_text(const RecalibrateOptions& o, Transformer& model) {
   const std::int64_t count = o.batches ? o.batches : batches.per_epoch();
   Tape tape(/*recording=*/false);
   for (std::int64_t i = 0; i < count; ++i) {
-    const auto batch = TranslationBatch::of(to(batches.next().sentences.named(), model.device()));
+    const TranslationBatch batch = batches.next().sentences;
     const ForwardPass pass{.tape = tape, .dtype = DType::f32, .training = true, .without_dropout = true};
-    const Var memory = model.encode(batch.source, batch.source_mask, pass);
-    model.decode(batch.input, batch.input_mask, memory, batch.source_mask, pass);
+    const Sentences source = model.sentences("encoder", batch.source, batch.source_mask, pass),
+                    input = model.sentences("decoder", batch.input, batch.input_mask, pass);
+    model.decode(input, model.encode(source, pass), source.rows, pass);
     tape.clear();
   }
   return count;
@@ -59,8 +60,7 @@ std::int64_t pass_examples(const RecalibrateOptions& o, Model& model) {
                  model.family());
   for (std::int64_t i = 0; i < count; ++i) {
     Tape tape(/*recording=*/false);
-    model.forward(to(task->next().inputs, model.device()),
-                  {.tape = tape, .dtype = DType::f32, .training = true, .without_dropout = true});
+    model.forward(task->next().inputs, {.tape = tape, .dtype = DType::f32, .training = true, .without_dropout = true});
   }
   return count;
 }

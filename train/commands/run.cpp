@@ -24,30 +24,24 @@ struct RunOptions {
   NonFinite non_finite = NonFinite::refuse;
 };
 
-// Of the rows that have a meaning.
-bool finite(const RunResult& result) {
-  const std::vector<double> values = result.value.to(Device::cpu).to(DType::f64).values<double>();
-  if (!result.mask.defined()) return std::ranges::all_of(values, [](double v) { return std::isfinite(v); });
-  const std::vector<std::uint8_t> real = result.mask.to(Device::cpu).values<std::uint8_t>();
-  const std::size_t C = values.size() / real.size();
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (real[i / C] && !std::isfinite(values[i])) return false;
-  return true;
+bool finite(const Tensor& result) {
+  const std::vector<double> values = result.to(Device::cpu).to(DType::f64).values<double>();
+  return std::ranges::all_of(values, [](double v) { return std::isfinite(v); });
 }
 
 int run(const RunOptions& o) {
   const Device device = require_device(o.device);
   const auto model = load_model(o.model, o.dtype == DType::f64 ? DType::f64 : DType::f32, device, o.non_finite);
-  const NamedTensors inputs = to(family_of(*model).read_inputs(*model, o.input), device);
+  const NamedTensors inputs = family_of(*model).read_inputs(*model, o.input);
   Tape tape(/*recording=*/false);
-  const auto results = family_of(*model).results(*model, inputs, {.tape = tape, .dtype = o.dtype});
+  const NamedTensors results = family_of(*model).results(*model, inputs, {.tape = tape, .dtype = o.dtype});
   if (o.non_finite == NonFinite::refuse && !std::ranges::all_of(results | std::views::values, finite))
     refuse_non_finite("run: the result", *model, inputs, o.dtype);
   NamedTensors written;
   std::vector<std::string> lines;
   for (const auto& [name, result] : results) {
-    written[name] = result.value.to(Device::cpu);
-    lines.push_back(fmt::format("{} {}", name, describe(result.value)));
+    written[name] = result.to(Device::cpu);
+    lines.push_back(fmt::format("{} {}", name, describe(result)));
   }
   write_safetensors(o.output, written);
   fmt::print("{}: {}\n", o.output, fmt::join(lines, ", "));

@@ -31,7 +31,7 @@ void predict(Model& model, ImageBatches& batches, const Take& take) {
   for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
     const ImageBatch batch = batches.next();
     Tape tape(/*recording=*/false);
-    const NamedTensors inputs = to({{"images", batch.images}}, model.device());
+    const NamedTensors inputs{{"images", batch.images}};
     const Var logits = model.forward(inputs, {.tape = tape, .dtype = DType::f32});
     take(logits.value().to(Device::cpu), batch);
   }
@@ -67,7 +67,7 @@ Examples Classification::next() {
 }
 
 Var Classification::loss(const Examples& examples, const ForwardPass& pass) {
-  return model_->loss(to(examples.inputs, model_->device()), pass, options_.label_smoothing);
+  return model_->loss(examples.inputs, pass, options_.label_smoothing);
 }
 
 Validation Classification::validate() {

@@ -32,9 +32,8 @@ NamedTensors read_image_inputs(const Model& model, const std::string& path) {
   return tensors;
 }
 
-std::map<std::string, RunResult> classification_results(Model& model, const NamedTensors& inputs,
-                                                        const ForwardPass& pass) {
-  return {{"logits", {model.forward(inputs, pass).value(), {}}}};
+NamedTensors classification_results(Model& model, const NamedTensors& inputs, const ForwardPass& pass) {
+  return {{"logits", model.forward(inputs, pass).value()}};
 }
 
 }  // namespace foldgrad

@@ -18,7 +18,6 @@ std::optional<ImageClasses> image_classes(const Model& model);
 NamedTensors read_image_inputs(const Model& model, const std::string& path);
 
 // logits [images, classes].
-std::map<std::string, RunResult> classification_results(Model& model, const NamedTensors& inputs,
-                                                        const ForwardPass& pass);
+NamedTensors classification_results(Model& model, const NamedTensors& inputs, const ForwardPass& pass);
 
 }  // namespace foldgrad

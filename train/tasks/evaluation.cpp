@@ -11,8 +11,7 @@ ValidationLoss validation_loss(Transformer& model, Batches& batches, DType dtype
   double sum = 0;
   for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
     const Batch batch = batches.next();
-    const Var loss =
-        model.loss(to(batch.sentences.named(), model.device()), {.tape = tape, .dtype = dtype}, /*label_smoothing=*/0);
+    const Var loss = model.loss(batch.sentences, {.tape = tape, .dtype = dtype}, /*label_smoothing=*/0);
     sum += loss.value().item();
     result.target_tokens += batch.target_tokens;
     tape.clear();

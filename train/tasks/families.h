@@ -10,12 +10,6 @@
 
 namespace foldgrad {
 
-// One tensor that `foldgrad run` writes.
-struct RunResult {
-  Tensor value;
-  Tensor mask;  // u8, of its shape without the last axis: which rows have a meaning; not defined: all
-};
-
 struct Family {
   std::string name;  // model.family of a configuration, and Model::family()
 
@@ -29,10 +23,10 @@ struct Family {
 
   // Checks beside those of every model, see FamilyChecks (train/checks/model_checks.h).
   std::vector<CheckResult> (*checks)(Model& model, Model& folded, const NamedTensors& inputs);
-  // What `foldgrad run` computes: the inputs that a file holds, on the host, and results by name, "logits" among them,
-  // of inputs on the model's device. read_inputs throws FileError for what the model does not take.
+  // For `foldgrad run`: the inputs that a file holds, on the host, and results by name, "logits" among them.
+  // read_inputs throws FileError for what the model does not take.
   NamedTensors (*read_inputs)(const Model& model, const std::string& path);
-  std::map<std::string, RunResult> (*results)(Model& model, const NamedTensors& inputs, const ForwardPass& pass);
+  NamedTensors (*results)(Model& model, const NamedTensors& inputs, const ForwardPass& pass);
   // What `foldgrad eval` tells on a split, "train", "valid" or "test", of the data that a configuration names. Null: of
   // this family the command knows more itself, or nothing. Throws FileError, ConfigError and std::invalid_argument.
   Validation (*evaluate)(Model& model, const ExperimentConfig& config, const std::string& data_directory,

@@ -19,7 +19,7 @@ Translation::Translation(std::unique_ptr<Transformer> model, ExperimentData data
 Examples Translation::next() { return examples_of(batches_.next()); }
 
 Var Translation::loss(const Examples& examples, const ForwardPass& pass) {
-  return model_->loss(to(examples.inputs, model_->device()), pass, options_.label_smoothing);
+  return model_->loss(examples.inputs, pass, options_.label_smoothing);
 }
 
 std::vector<std::string> Translation::translate() const {

@@ -65,14 +65,16 @@ NamedTensors read_translation_inputs(const Model& model, const std::string& path
       .named();
 }
 
-std::map<std::string, RunResult> translation_results(Model& model, const NamedTensors& inputs,
-                                                     const ForwardPass& pass) {
+NamedTensors translation_results(Model& model, const NamedTensors& inputs, const ForwardPass& pass) {
   auto& transformer = static_cast<Transformer&>(model);
   const TranslationBatch batch = TranslationBatch::of(inputs);
-  const Var memory = transformer.encode(batch.source, batch.source_mask, pass);
-  const Var hidden = transformer.decode(batch.input, batch.input_mask, memory, batch.source_mask, pass);
-  const Var logits = transformer.logits(hidden, pass);
-  return {{"logits", {logits.value(), batch.input_mask}}, {"memory", {memory.value(), batch.source_mask}}};
+  const Sentences source = transformer.sentences("encoder", batch.source, batch.source_mask, pass),
+                  input = transformer.sentences("decoder", batch.input, batch.input_mask, pass);
+  const Var memory = transformer.encode(source, pass);
+  const Var hidden = transformer.decode(input, memory, source.rows, pass);
+  const Var logits = transformer.logits(transformer.tokens_of(hidden, input.rows, pass), pass);
+  return {{"logits", padded(logits.value(), batch.input_mask)},
+          {"memory", padded(transformer.tokens_of(memory, source.rows, pass).value(), batch.source_mask)}};
 }
 
 }  // namespace foldgrad

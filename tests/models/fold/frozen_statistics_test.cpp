@@ -36,18 +36,14 @@ std::vector<TransformerConfig> configs(const std::vector<Setting>& settings) {
 Tensor logits_by_tape(Transformer& model, const TranslationBatch& batch, bool training) {
   Tape tape(/*recording=*/false);
   const ForwardPass pass{.tape = tape, .dtype = model.dtype(), .training = training};
-  return real_rows(model.logits(batch, pass).value(), batch.input_mask);
+  return model.logits(batch, pass).value().to(DType::f64);
 }
 
 void freeze_at(Transformer& model, const TranslationBatch& batch, std::int64_t iterations) {
   freeze(
       model, iterations,
       [&](Tape& tape) { (void)model.logits(batch, {.tape = tape, .dtype = model.dtype(), .training = true}); },
-      [&](const Normalizer& norm, const Tensor& x) {
-        const Tensor mask = norm.site()[0] == 'e' ? batch.source_mask : batch.input_mask;
-        const bool all = norm.info().name == "un" && norm.options().text("mask") == "all";
-        return real_rows(x, all ? Tensor::full(mask.shape(), 1, DType::u8) : mask);
-      });
+      [&](const Normalizer&, const Tensor& x) { return x.to(DType::f64); });
 }
 
 constexpr std::int64_t kLimit = 6;  // tokens of a translation

@@ -192,8 +192,8 @@ TEST(FoldRefusals, ProductsOfActivations) {
 
 TEST(FoldRefusals, Attention) {
   EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var x = x3(g);
-              return Vars{attention(g.norm(x), x, x, {.heads = 2})};
+              const Var x = g.input({3, 4});
+              return Vars{attention(g.norm(x), x, x, {.heads = 2}, Segments({3}), Segments({3}))};
             }),
             "norm -> attention: attention is not linear");
 }

@@ -31,8 +31,7 @@ std::vector<double> next_log_probabilities(Transformer& model, const Ids& source
   input.insert(input.end(), ids.begin(), ids.end());
   const Tensor s = Tensor::of({1, std::int64_t(source.size())}, source),
                t = Tensor::of({1, std::int64_t(input.size())}, input), source_mask = mask_of(s);
-  const Var memory = model.encode(s, source_mask, pass);
-  const Var logits = model.logits(model.decode(t, mask_of(t), memory, source_mask, pass), pass);
+  const Var logits = model.logits(TranslationBatch{s, source_mask, t, mask_of(t), {}}, pass);
   const std::int64_t V = logits.shape()[-1];
   const double* z = logits.value().data<double>() + (std::int64_t(input.size()) - 1) * V;
   double total = 0;

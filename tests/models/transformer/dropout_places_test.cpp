@@ -47,7 +47,7 @@ class DropoutPlaces : public ::testing::Test {
     const std::int64_t in = sublayer.out.weight.value.shape()[1];
     masks[sublayer.name + ", sum"] = zeros(
         sublayer
-            .join(tape_.constant(randn({8, in}, 1)), tape_.constant(Tensor::zeros({8, 8}, DType::f64)), nullptr, pass())
+            .join(tape_.constant(randn({8, in}, 1)), tape_.constant(Tensor::zeros({8, 8}, DType::f64)), rows_, pass())
             .value());
   }
   // Queries and keys of zero, and values that tell the tokens apart: the results are the probabilities.
@@ -56,10 +56,9 @@ class DropoutPlaces : public ::testing::Test {
     for (int i = 0; i < 8; ++i) identity.data<double>()[i * 8 + i] = 1;
     for (LinearLayer* layer : {&block.q, &block.k, &block.v}) layer->weight.value.zero(), layer->bias.value.zero();
     block.v.weight.value.copy_from(identity);
-    const Var x = tape_.constant(identity.reshape({1, 8, 8}));
-    const Var all = tape_.constant(Tensor::full({1, 8}, 1, DType::u8));
+    const Var x = tape_.constant(identity);
     masks[block.sublayer.name + ", attention"] =
-        zeros_of("attention", [&] { block(x, all, /*causal=*/false, nullptr, pass()); });
+        zeros_of("attention", [&] { block.attend(x, rows_, x, rows_, /*causal=*/false, pass()); });
     add_sum(block.sublayer, masks);
   }
   void add_layer(TransformerLayer& layer, Masks& masks) {
@@ -67,25 +66,26 @@ class DropoutPlaces : public ::testing::Test {
     if (layer.cross_attention) add_attention(*layer.cross_attention, masks);
     FeedForwardBlock& ffn = layer.feed_forward;
     masks[ffn.sublayer.name + ", activation"] = zeros_of("bias_activation_dropout", [&] {
-      ffn(tape_.constant(randn({8, 8}, 2)), nullptr, pass());
+      ffn(tape_.constant(randn({8, 8}, 2)), rows_, pass());
     });
     add_sum(ffn.sublayer, masks);
   }
 
+  const Segments rows_{{8}};
   unsigned seed_ = 0;
   Tape tape_;
   std::unique_ptr<Transformer> model_;
 };
 
 TEST_F(DropoutPlaces, EachHasAMaskOfItsOwn) {
-  const Tensor ids = Tensor::of<std::int64_t>({2, 4}, {4, 5, 6, 7, 8, 9, 10, 4}), mask = mask_of(ids);
+  const Sentences sentences{Tensor::of<std::int64_t>({8}, {4, 5, 6, 7, 8, 9, 10, 4}), Segments({4, 4})};
   TransformerConfig config = model_->config();
   config.activation_dropout = 0;  // so that embeddings alone have a dropout of their own
   Transformer embedding(config, 1, DType::f64);
   Masks masks;
   Var memory;
-  masks["encoder"] = zeros_of("dropout", [&] { memory = embedding.encode(ids, mask, pass()); });
-  masks["decoder"] = zeros_of("dropout", [&] { embedding.decode(ids, mask, memory, mask, pass()); });
+  masks["encoder"] = zeros_of("dropout", [&] { memory = embedding.encode(sentences, pass()); });
+  masks["decoder"] = zeros_of("dropout", [&] { embedding.decode(sentences, memory, sentences.rows, pass()); });
   for (auto* stack : {&model_->encoder_layers(), &model_->decoder_layers()})
     for (TransformerLayer& layer : *stack) add_layer(layer, masks);
   ASSERT_EQ(masks.size(), 2u + 6u + 4u + 10u);  // embeddings, attentions, activations, sums

@@ -9,15 +9,14 @@ namespace {
 Tensor encoded_by_tape(Transformer& model, const TranslationBatch& batch) {
   Tape tape(/*recording=*/false);
   const ForwardPass pass{.tape = tape, .dtype = DType::f64};
-  return model.encode(batch.source, batch.source_mask, pass).value();
+  return encoded(model, batch, pass);
 }
 
-// [B, T, vocabulary]
+// [tokens, vocabulary]
 Tensor logits_by_tape(Transformer& model, const TranslationBatch& batch) {
   Tape tape(/*recording=*/false);
   const ForwardPass pass{.tape = tape, .dtype = DType::f64};
-  const Var memory = model.encode(batch.source, batch.source_mask, pass);
-  return model.logits(model.decode(batch.input, batch.input_mask, memory, batch.source_mask, pass), pass).value();
+  return model.logits(batch, pass).value();
 }
 
 // In f64, with random weights and, after a training forward, statistics of its own.
@@ -46,13 +45,10 @@ void expect_the_same(const TransformerConfig& config, double tolerance = 1e-11, 
   const TranslationBatch batch = translation_batch(/*extra=*/1);
   const auto model = random_model(config, batch, deviation);
   const auto inference = InferenceTransformer::make(*model, DType::f64);
-  EXPECT_TRUE(close(inference->encode(batch.source, batch.source_mask),
-                    real_rows(encoded_by_tape(*model, batch), batch.source_mask), tolerance))
+  EXPECT_TRUE(close(inference->encode(batch.source, batch.source_mask), encoded_by_tape(*model, batch), tolerance))
       << config.normalizer << ", " << config.width;
   if (has_statistics_of_sentences(config.normalizer)) return;
-  EXPECT_TRUE(
-      close(logits_by_steps(*inference, batch), real_rows(logits_by_tape(*model, batch), batch.input_mask), tolerance))
-      << config.normalizer;
+  EXPECT_TRUE(close(logits_by_steps(*inference, batch), logits_by_tape(*model, batch), tolerance)) << config.normalizer;
 }
 
 // The order of sums is all that differs. Sources have padding on the left, of different lengths.
@@ -83,7 +79,7 @@ TEST(InferenceTransformer, IsTheModelWithManyRowsOfFewTokens) {
   const TranslationBatch batch{source, source_mask, input, mask, input};
   const auto model = random_model(config_for("un", true), batch);
   EXPECT_TRUE(close(logits_by_steps(*InferenceTransformer::make(*model, DType::f64), batch),
-                    real_rows(logits_by_tape(*model, batch), mask), 1e-11));
+                    logits_by_tape(*model, batch), 1e-11));
 }
 
 TEST(InferenceTransformer, IsTheModelWithEveryActivation) {
@@ -118,7 +114,7 @@ TEST(InferenceTransformer, IsTheModelWithMapsThatOnlyAddOrOnlyScale) {
         for (Parameter* p : norm->parameters())
           if (p->name.ends_with(constant)) p->value.copy_from(Tensor::full({8}, constant[0] == 'w', DType::f64));
       EXPECT_TRUE(close(logits_by_steps(*InferenceTransformer::make(*model, DType::f64), batch),
-                        real_rows(logits_by_tape(*model, batch), batch.input_mask), 1e-11))
+                        logits_by_tape(*model, batch), 1e-11))
           << constant;
     }
 }
@@ -134,7 +130,7 @@ TEST(InferenceTransformer, LowerPrecisionIsClose) {
       const auto exact = random_model(config, batch);
       Transformer model(config, 1);
       model.copy_from(*exact);
-      const Tensor want = real_rows(logits_by_tape(*exact, batch), batch.input_mask);
+      const Tensor want = logits_by_tape(*exact, batch);
       for (const auto& [dtype, tolerance] : {std::pair{DType::f32, 2e-5}, {DType::bf16, 0.1}}) {
         const auto inference = InferenceTransformer::make(model, dtype);
         EXPECT_EQ(inference->encode(batch.source, batch.source_mask).dtype(), dtype);
@@ -164,7 +160,7 @@ TEST(InferenceTransformer, Messages) {
   const Tensor ids = Tensor::of<std::int64_t>({1, 2}, {4, 11});
   EXPECT_EQ(encode_error(ids, mask_of(ids)), "inference: ids must be in [0, 11), got 11");
   EXPECT_EQ(encode_error(ids, mask_of(ids).reshape({2})),
-            "inference: ids and their mask must have one shape [B, S], got [1, 2] and [2]");
+            "inference: ids and their mask must have one shape [B, T], got [1, 2] and [2]");
   const Tensor longer = Tensor::zeros({1, 13}, DType::i64);
   EXPECT_EQ(encode_error(longer, mask_of(longer)),
             "inference: sentences must have at most max_positions = 12 tokens, got 13");

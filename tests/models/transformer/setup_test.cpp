@@ -202,7 +202,7 @@ TEST(TransformerSetup, SitesCanDifferAndTheOutputCanHaveABias) {
   for (std::int64_t i = 0; i < want.size(); ++i)
     want.data<double>()[i] = (sum.data<double>()[i] + stream.data<double>()[i]) *
                              find(model, "decoder.layers.0.final_layer_norm.weight").value.data<double>()[i % 8];
-  EXPECT_TRUE(close(ffn.join(branch, x, nullptr, pass).value(), want, 1e-14));
+  EXPECT_TRUE(close(ffn.join(branch, x, Segments({2}), pass).value(), want, 1e-14));
 }
 
 TEST(TransformerSetup, DeepNormScalesValuesOutputsAndFeedForward) {
@@ -281,9 +281,9 @@ TEST(TransformerSetup, MessagesNameTheKey) {
   Tape tape;
   const Tensor ids = Tensor::full({1, 13}, 2, DType::i64), mask = mask_of(ids);
   const ForwardPass pass{.tape = tape, .dtype = DType::f32};
-  EXPECT_EQ(message_of([&] { model.encode(ids, mask, pass); }),
+  EXPECT_EQ(message_of([&] { model.sentences("encoder", ids, mask, pass); }),
             "encoder: sentences must have at most max_positions = 12 tokens, got 13");
-  EXPECT_EQ(message_of([&] { model.encode(ids, mask.reshape({13}), pass); }),
+  EXPECT_EQ(message_of([&] { model.sentences("encoder", ids, mask.reshape({13}), pass); }),
             "encoder: ids and their mask must have one shape [B, T], got [1, 13] and [13]");
 }
 

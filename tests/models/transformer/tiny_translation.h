@@ -50,6 +50,12 @@ inline TranslationBatch translation_batch(int extra = 0, Device device = Device:
           target.to(device)};
 }
 
+// The encoder's result for the tokens of the sources, [tokens, width].
+inline Tensor encoded(Transformer& model, const TranslationBatch& batch, const ForwardPass& pass) {
+  const Sentences source = model.sentences("encoder", batch.source, batch.source_mask, pass);
+  return model.tokens_of(model.encode(source, pass), source.rows, pass).value();
+}
+
 inline Transformer& transformer_of(const FoldedModel& folded) { return as_transformer(*folded.model, "the test"); }
 
 }  // namespace foldgrad::testing

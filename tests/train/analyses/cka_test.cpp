@@ -84,19 +84,30 @@ TEST(LayerOutputs, OfEveryNormalizerAndSublayer) {
   std::vector<std::string> names;
   for (const LayerOutput& o : outputs) {
     names.push_back(o.layer);
-    EXPECT_EQ(o.values.shape(), (Shape{8, 5, 8})) << o.layer;
+    EXPECT_EQ(o.values.shape(), (Shape{8 * 5, 8})) << o.layer;
   }
   EXPECT_EQ(names,
             (std::vector<std::string>{"blocks.0.norm1", "blocks.0.attn", "blocks.0.norm2", "blocks.0.mlp",
                                       "blocks.1.norm1", "blocks.1.attn", "blocks.1.norm2", "blocks.1.mlp", "norm"}));
 }
 
-TEST(LayerOutputs, MeanOverRealPositions) {
-  const Tensor x = Tensor::of<float>({2, 3, 2}, {1, 2, 3, 4, 90, 90, 90, 90, 5, 6, 90, 90});
+// Rows of tokens alone, and with surplus rows after those of each sentence.
+TEST(LayerOutputs, MeanOverTokens) {
+  const Tensor tokens = Tensor::of<float>({3, 2}, {1, 2, 3, 4, 5, 6}),
+               all = Tensor::of<float>({6, 2}, {1, 2, 3, 4, 90, 90, 5, 6, 90, 90, 90, 90});
   const Tensor mask = Tensor::of<std::uint8_t>({2, 3}, {1, 1, 0, 0, 1, 0});
-  EXPECT_EQ(mean_over_positions(x, mask).values<double>(), (std::vector<double>{2, 3, 5, 6}));
-  EXPECT_EQ(message<std::invalid_argument>([&] { mean_over_positions(x, mask.slice(0, 1)); }),
-            "x must be [B, T, C] and its mask [B, T], got [2, 3, 2] and [1, 3]");
+  for (const Tensor& x : {tokens, all})
+    EXPECT_EQ(mean_over_tokens(x, mask).values<double>(), (std::vector<double>{2, 3, 5, 6}));
+  EXPECT_EQ(message<std::invalid_argument>([&] { mean_over_tokens(all.slice(0, 4), mask); }),
+            "x must have a row for each of 3 tokens or 6 places, got 4");
+  EXPECT_EQ(message<std::invalid_argument>([&] {
+              mean_over_tokens(all.reshape({2, 3, 2}), mask);
+            }),
+            "x must be [N, C] and its mask [B, T], got [2, 3, 2] and [2, 3]");
+}
+
+TEST(LayerOutputs, RowsAreStacked) {
+  const Tensor x = Tensor::of<float>({2, 3, 2}, {1, 2, 3, 4, 90, 90, 90, 90, 5, 6, 90, 90});
   EXPECT_EQ(stacked({x.slice(1, 2), x}).values<float>(),
             (std::vector<float>{90, 90, 5, 6, 90, 90, 1, 2, 3, 4, 90, 90, 90, 90, 5, 6, 90, 90}));
 }

@@ -17,10 +17,8 @@ class RunCommand : public ModelProgram {
 TEST_F(RunCommand, GivesTheLogitsOfTheModel) {
   Tape tape(/*recording=*/false);
   const ForwardPass pass{.tape = tape, .dtype = DType::f32};
-  const Var memory = model_->encode(batch_.source, batch_.source_mask, pass);
-  const Tensor logits =
-      model_->logits(model_->decode(batch_.input, batch_.input_mask, memory, batch_.source_mask, pass), pass).value();
-  const NamedTensors want{{"logits", logits}, {"memory", memory.value()}};
+  const Tensor logits = padded(model_->logits(batch_, pass).value(), batch_.input_mask);
+  const NamedTensors want{{"logits", logits}, {"memory", padded(encoded(*model_, batch_, pass), batch_.source_mask)}};
 
   write_input({{"source", batch_.source}, {"input", batch_.input}});
   const ProgramResult r = run("run @m --input @in --output @out");

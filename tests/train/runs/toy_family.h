@@ -44,7 +44,7 @@ class ToyModel final : public Model {
   std::vector<Parameter*> output_parameters() override { return {&out_.weight, &out_.bias}; }
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override {
     const Var h = in_(pass.tape.constant(inputs.at("x").to(pass.dtype)), pass);
-    return out_(norm_->apply(h, pass.norm(nullptr)), pass);
+    return out_(norm_->apply(h, pass.norm(Segments::equal(h.shape()[0], 1))), pass);
   }
   Var loss(const NamedTensors& inputs, const ForwardPass& pass, double smoothing) override {
     const Var z = forward(inputs, pass);
@@ -127,7 +127,7 @@ inline Family toy_family() {
           },
           .checks = [](Model&, Model&, const NamedTensors&) { return std::vector<CheckResult>(); },
           .read_inputs = [](const Model&, const std::string&) { return NamedTensors(); },
-          .results = [](Model&, const NamedTensors&, const ForwardPass&) { return std::map<std::string, RunResult>(); },
+          .results = [](Model&, const NamedTensors&, const ForwardPass&) { return NamedTensors(); },
           .write_onnx = [](Model&, const std::string&) { return std::vector<std::string>(); },
           .smallest_model = [](const ExperimentConfig& c) -> std::unique_ptr<Model> {
             return std::make_unique<ToyModel>(c.model, std::nullopt);

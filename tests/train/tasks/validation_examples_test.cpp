@@ -39,8 +39,8 @@ TEST(ValidationExamples, OfTranslationAreTheSameInAnyBatch) {
     const std::vector<LayerOutput> alone = layer_outputs(model, one, DType::f64);
     for (std::size_t k = 0; k < alone.size(); ++k) {
       const std::string& layer = alone[k].layer;
-      const Tensor want = mean_over_positions(alone[k].values, one.at(examples.mask(layer)));
-      const Tensor got = mean_over_positions(together[k].values, inputs.at(examples.mask(layer))).slice(i, i + 1);
+      const Tensor want = mean_over_tokens(alone[k].values, one.at(examples.mask(layer)));
+      const Tensor got = mean_over_tokens(together[k].values, inputs.at(examples.mask(layer))).slice(i, i + 1);
       EXPECT_TRUE(close(got, want, 1e-12)) << layer;
     }
   }
