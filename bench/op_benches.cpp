@@ -74,8 +74,7 @@ void add_channel_norm(Benches& b, const char* name, const ChannelNormOptions& op
   const ChannelNormState state = ChannelNormState::create(options, C, DType::f32, x.device());
   b.memory_bound(
       fmt::format("{}/{}x{}", name, R, C), {x, b.values({C}), b.values({C})},
-      [=](const std::vector<Var>& v) { return channel_norm(v[0], v[1], v[2], nullptr, state, options, true); }, 3 * n,
-      5 * n);
+      [=](const std::vector<Var>& v) { return channel_norm(v[0], v[1], v[2], state, options, true); }, 3 * n, 5 * n);
 }
 
 void add_lookups(Benches& b) {

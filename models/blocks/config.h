@@ -35,7 +35,7 @@ struct BlockConfig {
   // of it (models/fold/model.h): "affine", "scale" or "centernorm" at a site, or at SUBLAYER.residual, a site that
   // exists only when it stands here: of x on its way into the sum, as in encoder.layers.1.self_attn.residual.
   std::map<std::string, std::string> normalizer_at = {};
-  // Statistics leave padding out. The released code of Unified Normalization counts it in.
+  // Padding is not computed. Off: in training it is, and counts in statistics, as in the authors' code of UN.
   bool mask_normalizers = true;
 
   // Throws std::invalid_argument: "FAMILY: key must be ..., got ...". The normalizer's options are checked where

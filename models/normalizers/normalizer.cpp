@@ -77,7 +77,8 @@ Var Normalizer::apply(const Var& x, const NormContext& context) {
 
 Var Normalizer::recorded(const Var& x, const NormContext& context, std::shared_ptr<ChannelRecord> record) {
   const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  record->moments = channel_moments(x.value(), context.mask ? *context.mask : Tensor(), /*with_mean=*/false);
+  const std::int64_t counted = counted_rows(site_.c_str(), x.value(), context.counted);
+  record->moments = channel_moments(first_rows(x.value(), counted), /*with_mean=*/false);
   Tensor offset = Tensor::zeros({channels_}, dtype, x.device());
   for (const Parameter* p : parameters())
     if (p->name == site_ + ".bias") offset = p->value.dtype() == dtype ? p->value : p->value.to(dtype);

@@ -1,7 +1,7 @@
 // Every normalizer behind one interface. A model asks for one by name at each of its sites:
 //
 //   auto norm = make_normalizer("un", {{"window", "4"}, {"warmup", "400"}}, "encoder.layers.0.norm1", 512);
-//   Var y = norm->apply(x, {.training = true, .mask = &mask});
+//   Var y = norm->apply(x, {.training = true});
 //
 // What each one computes is in docs/normalizers.md.
 #pragma once
@@ -21,8 +21,11 @@ using ChannelRecords = std::vector<std::shared_ptr<ChannelRecord>>;  // ops/chan
 
 struct NormContext {
   bool training = false;
-  const Tensor* mask = nullptr;  // u8, x's shape without the last axis, 1 = real, on x's device; null: all are real
   const Segments* samples = nullptr;  // for statistics over a sample: its rows; null: x's first axis is that of samples
+  // For statistics per channel: of the rows so many count, the first; by default all. Models never give it: they
+  // compute what counts. Traces of the authors' code do (train/checks/trace.h), whose released forms use the other rows
+  // too.
+  std::optional<std::int64_t> counted = {};
   std::vector<Var>* penalties = nullptr;  // training, terms of shape [] to be added to the loss go here (rbn)
 };
 

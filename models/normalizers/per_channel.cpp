@@ -23,7 +23,6 @@ constexpr Choice<Granularity> kGranularities[] = {{"channel", Granularity::chann
                                                   {"pooled", Granularity::pooled}};
 constexpr Choice<PsiAfterSkip> kPsiAfterSkip[] = {
     {"ema", PsiAfterSkip::ema}, {"literal", PsiAfterSkip::literal}, {"freeze", PsiAfterSkip::freeze}};
-constexpr Choice<StatisticMask> kMasks[] = {{"valid", StatisticMask::valid}, {"all", StatisticMask::all}};
 constexpr Choice<Rescale> kRescales[] = {
     {"none", Rescale::none}, {"backward", Rescale::backward}, {"both", Rescale::both}};
 
@@ -74,7 +73,6 @@ ChannelNormOptions un(const NormalizerSite& s) {
   o.hold_on_skip = s.options.flag("hold_on_skip");
   o.hold_non_finite = s.options.flag("hold_non_finite");
   o.psi_after_skip = chosen(s, "psi_after_skip", kPsiAfterSkip);
-  o.mask = chosen(s, "mask", kMasks);
   o.rescale = chosen(s, "rescale", kRescales);
   return o;
 }
@@ -106,7 +104,7 @@ class ChannelNormalizer : public WithGainAndBias {
         state_(ChannelNormState::create(norm_, s.channels, s.state_dtype(), s.device)) {}
 
   NamedTensors state() const override { return state_.named(); }
-  bool counts_padding() const override { return norm_.mask == StatisticMask::all; }
+  bool counts_padding() const override { return info().name == "un" && options().text("mask") == "all"; }
   std::optional<InferenceForm> inference() const override {
     return scaling_.before(channel_affine(state_, gamma_.value, beta_.value, norm_));
   }
@@ -129,7 +127,8 @@ class ChannelNormalizer : public WithGainAndBias {
     const Var in = scaling_(x);
     const Var gamma = on_tape(gamma_, x);
     const Var beta = on_tape(beta_, x);
-    return channel_norm(in, gamma, beta, context.mask, state_, norm_, context.training, std::move(record_));
+    const auto counted = counts_padding() ? std::nullopt : context.counted;
+    return channel_norm(in, gamma, beta, state_, norm_, context.training, counted, std::move(record_));
   }
   Var recorded(const Var& x, const NormContext& context, std::shared_ptr<ChannelRecord> record) override {
     record_ = std::move(record);
@@ -153,7 +152,7 @@ class RegularizedNormalizer final : public ChannelNormalizer {
     const Var y = ChannelNormalizer::forward(x, context);
     if (context.training && context.penalties)
       context.penalties->push_back(
-          rbn_penalty(x, context.mask, state_, options().number("mean_weight"), options().number("variance_weight")));
+          rbn_penalty(x, state_, options().number("mean_weight"), options().number("variance_weight")));
     return y;
   }
 };
@@ -180,7 +179,7 @@ class PowerNormalizer final : public WithGainAndBias {
     const Var in = scaling_(x);
     const Var gamma = on_tape(gamma_, x);
     const Var beta = on_tape(beta_, x);
-    return power_norm(in, gamma, beta, context.mask, state_, norm_, context.training);
+    return power_norm(in, gamma, beta, state_, norm_, context.training, context.counted);
   }
 
   PowerNormOptions norm_;
@@ -226,7 +225,7 @@ std::vector<NormalizerOption> un_options() {
           flag_option("hold_on_skip", "0", "skipped iterations stay out of the running variance"),
           flag_option("hold_non_finite", "1", "channels with NaN or infinity use their running estimates", "0"),
           choice_option("psi_after_skip", kPsiAfterSkip, "ema", "what a skip leaves in psi"),
-          choice_option("mask", kMasks, "valid",
+          choice_option("mask", {"valid", "all"}, "valid",
                         "statistics over real tokens, or over padding too, as in the released model"),
           choice_option("rescale", kRescales, "none", "where the factor r of the released code enters", "backward"),
           choice_option("forward_average", kForwardAverages, "geometric", "what makes the variance from the window"),

@@ -31,7 +31,7 @@ class Transformer final : public Model {
 
   const TransformerConfig& config() const { return config_; }
 
-  // Sentences lie on the model's device. They throw std::invalid_argument for sentences longer than max_positions.
+  // Sentences lie on the model's device; sentences() makes them.
   Var encode(const Sentences& source, const ForwardPass& pass);  // [N, width]
   // memory: the encoder's result, whose rows are `source`.
   Var decode(const Sentences& input, const Var& memory, const Segments& source, const ForwardPass& pass);  // [N, width]
@@ -45,8 +45,8 @@ class Transformer final : public Model {
   // A row for each token of the input, from a batch on any device.
   Var logits(const TranslationBatch& batch, const ForwardPass& pass);
   Var loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing);
-  // Sentences of padded ids on any device, on the model's. Where padding is data, as surplus rows: where normalizers
-  // count it (config().mask_normalizers) and are in training, or have statistics over a sentence.
+  // Padded ids as sentences on the model's device, with padding as surplus rows where normalizers count it and are in
+  // training or mix tokens. Throws std::invalid_argument for more than max_positions tokens, or places of padding.
   Sentences sentences(const char* stack, const Tensor& ids, const Tensor& mask, const ForwardPass& pass) const;
 
   const char* family() const override { return "transformer"; }

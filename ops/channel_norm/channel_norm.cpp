@@ -26,15 +26,16 @@ ChannelBuffers<S> buffers_of(const ChannelNormState& s) {
 
 // The tensors of a ChannelContext.
 struct Context {
-  Tensor mean, rstd, r, flags, iteration, positions;
+  Tensor mean, rstd, r, flags, iteration;
+  std::int64_t counted;
 
-  Context(const Tensor& x, const Tensor& positions)
+  Context(const Tensor& x, std::int64_t counted)
       : mean(per_channel(x, statistics_dtype(x))),
         rstd(per_channel(x, statistics_dtype(x))),
         r(per_channel(x, statistics_dtype(x))),
         flags(per_channel(x, DType::u8)),
         iteration(Tensor::empty({}, DType::f64, x.device())),
-        positions(positions) {}
+        counted(counted) {}
   template <class S>
   ChannelContext<S> view() const {
     return {.mean = mean.data<S>(),
@@ -42,12 +43,12 @@ struct Context {
             .r = r.data<S>(),
             .flags = flags.data<std::uint8_t>(),
             .iteration = iteration.data<double>(),
-            .positions = data_or_null<double>(positions)};
+            .counted = counted};
   }
 };
 
 struct ChannelNormNode {
-  Tensor x, gamma, mask;
+  Tensor x, gamma;
   Context context;
   ChannelNormState state;
   ChannelNormOptions options;
@@ -92,16 +93,22 @@ struct ChannelNormNode {
 
   template <class T>
   void write_dx(NodeGrads& grads, const ChannelCoefficients<compute_t<T>>& of) {
-    const ChannelGradient<T> gradient{
-        .dx = grads.out<T>(0),
-        .dy = grads.dy().data<T>(),
-        .x = x.data<T>(),
-        .mean = context.mean.data<compute_t<T>>(),
-        .of = of,
-        .mask = options.form == ChannelForm::paper ? data_or_null<std::uint8_t>(mask) : nullptr,
-        .rows = rows_of(x),
-        .columns = x.shape()[-1]};
-    FOLDGRAD_RUN(x.device(), channel_norm, gradient);
+    const std::int64_t C = x.shape()[-1], rows = rows_of(x);
+    const GradOut<T> dx = grads.out<T>(0);
+    const auto write = [&](std::int64_t begin, std::int64_t end, bool corrects) {
+      const ChannelGradient<T> gradient{.dx = {dx.data + begin * C, dx.mode},
+                                        .dy = grads.dy().data<T>() + begin * C,
+                                        .x = x.data<T>() + begin * C,
+                                        .mean = context.mean.data<compute_t<T>>(),
+                                        .of = of,
+                                        .corrects = corrects,
+                                        .rows = end - begin,
+                                        .columns = C};
+      FOLDGRAD_RUN(x.device(), channel_norm, gradient);
+    };
+    const std::int64_t corrected = options.form == ChannelForm::paper ? context.counted : rows;
+    write(0, corrected, true);
+    if (corrected < rows) write(corrected, rows, false);
   }
 
   void complete(ChannelRecord& to, const Tensor& dy, const ChannelGradientSums& sums, const Tensor& x_factor) const {
@@ -109,7 +116,7 @@ struct ChannelNormNode {
     to.gain = gamma.clone();  // the optimizer changes gamma in place
     to.x_factor = x_factor;
     if (options.form == ChannelForm::paper && options.statistic == ChannelStatistic::mean_square)
-      to.gradient = channel_moments(dy, mask, /*with_mean=*/false);
+      to.gradient = channel_moments(first_rows(dy, context.counted), /*with_mean=*/false);
   }
 };
 
@@ -142,20 +149,20 @@ void check_state(const ChannelNormState& state, const ChannelNormOptions& option
 
 }  // namespace
 
-Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tensor* mask, const ChannelNormState& state,
-                 const ChannelNormOptions& options, bool training, std::shared_ptr<ChannelRecord> record) {
+Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const ChannelNormState& state,
+                 const ChannelNormOptions& options, bool training, std::optional<std::int64_t> counted,
+                 std::shared_ptr<ChannelRecord> record) {
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
   check_floating("channel_norm", "x", x, 1);
   check_operand("channel_norm", "gamma", gamma, {x.shape()[-1]}, x, "x");
   check_operand("channel_norm", "beta", beta, {x.shape()[-1]}, x, "x");
-  if (mask) check_operand("channel_norm", "mask", *mask, x.shape().without(-1), DType::u8, x, "x");
   check_options(options);
   check_state(state, options, x);
 
-  const Tensor counted = mask && options.mask == StatisticMask::valid ? *mask : Tensor();
+  const std::int64_t n = counted_rows("channel_norm", x, counted);
   ChannelMoments moments;
-  if (training) moments = channel_moments(x, counted, options.statistic == ChannelStatistic::variance);
-  const Context context(x, moments.count);
+  if (training) moments = channel_moments(first_rows(x, n), options.statistic == ChannelStatistic::variance);
+  const Context context(x, n);
   const Tensor gain = per_channel(x, statistics_dtype(x)), y = Tensor::empty(x.shape(), x.dtype(), x.device());
   dispatch_floating("channel_norm", x.dtype(), [&]<class T>(Type<T>) {
     using S = compute_t<T>;
@@ -188,7 +195,6 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Tenso
   return xv.tape().record(y, {xv, gammav, betav},
                           ChannelNormNode{.x = x,
                                           .gamma = gamma,
-                                          .mask = counted,
                                           .context = context,
                                           .state = state,
                                           .options = options,

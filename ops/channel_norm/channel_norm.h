@@ -2,7 +2,7 @@
 // which several keep windows and running averages of the statistics of earlier iterations. At inference each is one
 // affine map per channel and can be folded into a linear layer.
 //
-// x is seen as [P, C], P positions of C channels; S are the n real positions, those that the mask does not exclude. All
+// x is seen as [P, C], P positions of C channels; S are the n that count, the first. All
 // is per channel. AM, GM: arithmetic and geometric mean, V: variance. UN, training iteration t, with h = gamma dy:
 //
 //   forward
@@ -48,15 +48,15 @@
 //
 // Released forms, as the authors' code computes:
 //   un_released    psi_ema is used in warm-up too; one threshold pooled over all channels; the factor r multiplies h;
-//                  with a mask, n is still the count of all positions in G, and all are corrected; where M = 1, r = 1
-//                  and win_g records psi_ema, as at a skip
+//                  n is the count of all positions in G, and all are corrected, those that do not count too; where M =
+//                  1, r = 1 and win_g records psi_ema, as at a skip
 //   mabn_released  arithmetic means of the window both ways; r multiplies gamma, forward and backward. That code has
-//                  no mask; here a mask leaves padding out of q, of G and of the correction
+//                  no padding; here positions that do not count are left out of q, of G and of the correction
 //   [MABN-1]       r = clamp(sqrt(var_hat + eps) / sqrt(run_var + eps), 1/5, 5), a constant; 1 up to
 //                  iteration max(1000, warmup)
 //   The released PowerNorm is another method: ops/power_norm/power_norm.h.
 //
-// Saved: x, gamma, mask; per channel mean, rstd, r, flags; never a window. Statistics, decisions and their state are on
+// Saved: x, gamma; per channel mean, rstd, r, flags; never a window. Statistics, decisions and their state are on
 // x's device: no training step waits for the host. Algorithm 2 is in channel_norm_forward.h and
 // channel_norm_backward.h. Sources: Yang et al., "Unified Normalization for Accelerating and Stabilizing Transformers"
 // (2022), whose numbers the UN tags are; the papers of the others. Derivations: docs/derivations/channel_norm.md.
@@ -88,11 +88,12 @@ struct ChannelNormState {
 // psi_ema and win_g. Forwards without a backward leave psi_ema and win_g alone. Not training, the running
 // estimates are used as constants, nothing is written, and gradients are exact.
 //
-// x: [..., C]; gamma, beta: [C]; mask: u8, x's shape without the last axis, 1 = real, or null: all are.
+// x: [..., C]; gamma, beta: [C]; counted: n, by default all positions.
 // A `record` receives results of a training pass and its backward pass, whose bits do not depend on it.
 // Throws std::invalid_argument for operands or state that don't fit x or the options, and for options out of range.
-Var channel_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor* mask, const ChannelNormState& state,
-                 const ChannelNormOptions& options, bool training, std::shared_ptr<ChannelRecord> record = nullptr);
+Var channel_norm(const Var& x, const Var& gamma, const Var& beta, const ChannelNormState& state,
+                 const ChannelNormOptions& options, bool training, std::optional<std::int64_t> counted = {},
+                 std::shared_ptr<ChannelRecord> record = nullptr);
 
 // The inference form.  [CN-4]
 AffineMap channel_affine(const ChannelNormState& state, const Tensor& gamma, const Tensor& beta,

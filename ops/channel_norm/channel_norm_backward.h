@@ -36,7 +36,7 @@ struct ChannelBackward {
     if (dgamma) dgamma.put(c, S(sum_dy_z));  // [CN-3]
     if (dbeta) dbeta.put(c, S(sum_dy[c]));   // [CN-3]
     // The released form counts padding too.
-    const double count = options.form == ChannelForm::paper && training ? *context.positions : double(rows);
+    const double count = double(options.form == ChannelForm::paper && training ? context.counted : rows);
     const double psi = training ? psi_of(c, gamma_c * sum_dy_z / count) : 0;
     const double psi_mu = through_mean(c) ? gamma_c * sum_dy[c] / count : 0;  // [BN-2]
     dx.dy_factor[c] = S(gamma_c * r * rstd);

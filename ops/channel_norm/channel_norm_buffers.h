@@ -20,10 +20,10 @@ struct ChannelContext {
   // variance is clamped.
   enum Flag : std::uint8_t { kSkip = 1, kHeld = 2, kConstant = 4 };
 
-  S *mean, *rstd, *r;   // [C]
-  std::uint8_t* flags;  // [C]
-  double* iteration;    // []
-  double* positions;    // [], n; null when not training
+  S *mean, *rstd, *r;    // [C]
+  std::uint8_t* flags;   // [C]
+  double* iteration;     // []
+  std::int64_t counted;  // n
 
   FOLDGRAD_HD bool flag(std::int64_t c, Flag which) const { return flags[c] & which; }
 };

@@ -33,7 +33,7 @@ void channel_norm_cpu(const ChannelGradient<T>& p) {
     const auto write = [&](const auto& value) {
       write_cpu(p.dx, begin, begin + p.columns, bypasses_cache<T>(p.rows * p.columns), value);
     };
-    if (p.corrected(r))
+    if (p.corrects)
       write([local = p, begin](std::int64_t i) { return local.value(i, i - begin); });
     else
       write([local = p, begin](std::int64_t i) { return local.direct(i, i - begin); });

@@ -79,9 +79,9 @@ struct ChannelForward {
   // Returns q, rounded as it is stored, so that a value that comes again equals the stored one.
   FOLDGRAD_HD double statistic(std::int64_t c) const { return double(S(batch_square[c])); }
 
-  // Returns true if there are too few positions for statistics (a variance needs two), or if they are not finite.
+  // Returns true if there are too few rows for statistics (a variance needs two), or if they are not finite.
   FOLDGRAD_HD bool held(std::int64_t c) const {
-    if (*context.positions < (has_mean() ? 2 : 1)) return true;
+    if (context.counted < (has_mean() ? 2 : 1)) return true;
     return options.hold_non_finite &&
            !(channel_norm_math::finite(statistic(c)) && channel_norm_math::finite(batch_mean[c]));
   }
@@ -106,7 +106,7 @@ struct ChannelForward {
     gain[c] = S(double(gamma[c]) * rstd * (options.rescale == Rescale::both ? r : 1));  // [UN-1]
   }
   FOLDGRAD_HD void update_running(std::int64_t c, double run_mean, double run_var, double q, double var_hat) const {
-    const double alpha = options.alpha_forward, n = *context.positions;
+    const double alpha = options.alpha_forward, n = double(context.counted);
     double value = var_hat;
     if (has_mean()) {
       state.run_mean[c] = S(channel_norm_math::ema(alpha, run_mean, batch_mean[c]));

@@ -33,21 +33,18 @@ struct ChannelGradient {
   const T *dy, *x;
   const Value* mean;  // [columns]
   ChannelCoefficients<Value> of;
-  const std::uint8_t* mask;  // [rows], 1 where corrections apply; null: everywhere
+  bool corrects;  // false: dx = h rstd
   std::int64_t rows, columns;
 
-  FOLDGRAD_HD bool corrected(std::int64_t r) const { return !mask || mask[r]; }
   FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c) const {
     return direct(i, c) - of.offset[c] - of.x_factor[c] * (Value(x[i]) - mean[c]);  // [CN-2]
   }
-  // Returns h rstd, dx where nothing is corrected.
   FOLDGRAD_HD Value direct(std::int64_t i, std::int64_t c) const { return of.dy_factor[c] * Value(dy[i]); }
-  // For packs of one row, which is row 0 here.
   FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const {
-    dx.put(i, corrected(0) ? value(i, c) : direct(i, c));
+    dx.put(i, corrects ? value(i, c) : direct(i, c));
   }
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x), visit.column(mean),
-                    visit.column(of.dy_factor), visit.column(of.offset), visit.column(of.x_factor), visit.row(mask));
+                    visit.column(of.dy_factor), visit.column(of.offset), visit.column(of.x_factor));
 };
 
 FOLDGRAD_DECLARE(channel_norm, ChannelForward);

@@ -21,7 +21,6 @@ enum class Granularity : std::uint8_t {
 };
 // The value of psi_ema after a skip: the average with the skipped G in it, that G alone, the old value.
 enum class PsiAfterSkip : std::uint8_t { ema, literal, freeze };
-enum class StatisticMask : std::uint8_t { valid, all };      // `all` ignores the mask: padding counts
 enum class Rescale : std::uint8_t { none, backward, both };  // where the factor r of the released forms multiplies
 
 struct ChannelNormOptions {
@@ -41,7 +40,6 @@ struct ChannelNormOptions {
   bool hold_on_skip = false;    // run_var stays as it is at a skip (ours)
   bool hold_non_finite = true;  // a channel with NaN or infinity uses its running estimates and writes none (ours)
   PsiAfterSkip psi_after_skip = PsiAfterSkip::ema;
-  StatisticMask mask = StatisticMask::valid;
 
   Rescale rescale = Rescale::none;
   bool clamped_variance = false;  // sqrt(max(v, eps)) for sqrt(v + eps), and no n/(n-1) in the running variance
@@ -51,7 +49,7 @@ struct ChannelNormOptions {
   static ChannelNormOptions rbn();
   static ChannelNormOptions qmbn();
   static ChannelNormOptions mabn();
-  static ChannelNormOptions mabn_released();  // of form `paper`: M = 1 and masks are no special case
+  static ChannelNormOptions mabn_released();  // of form `paper`: M = 1 and padding are no special case
   static ChannelNormOptions pn_star();
   static ChannelNormOptions un();
   static ChannelNormOptions un_released();

@@ -10,26 +10,31 @@ std::int64_t rows_of(const Tensor& x) { return x.shape()[-1] ? x.size() / x.shap
 
 }  // namespace
 
-ChannelMoments channel_moments(const Tensor& x, const Tensor& mask, bool with_mean) {
+ChannelMoments channel_moments(const Tensor& x, bool with_mean) {
   const std::int64_t C = x.shape()[-1], blocks = channel_blocks(rows_of(x));
   const auto empty = [&](Shape shape) { return Tensor::empty(std::move(shape), DType::f64, x.device()); };
-  const ChannelMoments moments{empty({C}), empty({C}), empty({})};
-  const Tensor partials = empty({blocks, 2, C}), counts = empty({blocks});
+  const ChannelMoments moments{empty({C}), empty({C}), rows_of(x)};
+  const Tensor partials = empty({blocks, 2, C});
   dispatch_floating("channel_moments", x.dtype(), [&]<class T>(Type<T>) {
     const ChannelMomentsPass<T> pass{.x = x.data<T>(),
-                                     .mask = data_or_null<std::uint8_t>(mask),
                                      .rows = rows_of(x),
                                      .columns = C,
                                      .with_mean = with_mean,
                                      .partials = partials.data<double>(),
-                                     .counts = counts.data<double>(),
                                      .mean = moments.mean.data<double>(),
-                                     .square = moments.square.data<double>(),
-                                     .count = moments.count.data<double>()};
+                                     .square = moments.square.data<double>()};
     FOLDGRAD_RUN(x.device(), channel_sums, pass);
   });
   return moments;
 }
+
+std::int64_t counted_rows(const char* op, const Tensor& x, std::optional<std::int64_t> counted) {
+  const std::int64_t rows = rows_of(x), n = counted.value_or(rows);
+  FOLDGRAD_CHECK(n >= 0 && n <= rows, "{}: counted must be in [0, {}], the rows of x, got {}", op, rows, n);
+  return n;
+}
+
+Tensor first_rows(const Tensor& x, std::int64_t n) { return x.reshape({rows_of(x), x.shape()[-1]}).slice(0, n); }
 
 ChannelGradientSums channel_gradient_sums(const Tensor& dy, const Tensor& x, const Tensor& mean) {
   const std::int64_t C = x.shape()[-1];

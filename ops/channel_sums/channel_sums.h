@@ -3,19 +3,26 @@
 //
 // x, dy: [..., C] with C >= 1, seen as rows of C channels; results are f64, on x's device, and not recorded.
 #pragma once
+#include <optional>
+
 #include "engine/tensor.h"
 
 namespace foldgrad {
 
-// Over the n real rows, `mean` and `square` are mean x and mean (x - mean)^2. Without a mean, `mean` is 0 and `square`
-// is mean x^2.
+// Over n rows, `mean` and `square` are mean x and mean (x - mean)^2. Without a mean, `mean` is 0 and `square` is mean
+// x^2.
 struct ChannelMoments {
-  Tensor mean, square;  // [C]
-  Tensor count;         // [], n; if that is 0 the others are NaN
+  Tensor mean, square;     // [C]
+  std::int64_t count = 0;  // n; if that is 0 the others are NaN
 };
 
-// mask: u8, one for each row, 1 = real; undefined: all rows are real.
-ChannelMoments channel_moments(const Tensor& x, const Tensor& mask, bool with_mean);
+ChannelMoments channel_moments(const Tensor& x, bool with_mean);
+
+// How many of the first rows of x count in statistics: `counted`, or all if it is not given. Throws
+// std::invalid_argument, which begins with `op`, unless x has as many.
+std::int64_t counted_rows(const char* op, const Tensor& x, std::optional<std::int64_t> counted);
+// The first n rows of x, [n, C], in its storage.
+Tensor first_rows(const Tensor& x, std::int64_t n);
 
 // Over all rows.
 struct ChannelGradientSums {

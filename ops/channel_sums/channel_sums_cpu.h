@@ -9,18 +9,15 @@
 
 namespace foldgrad {
 
-// Sets own [K, columns] to the sums over the rows of a block for which wanted(r) is true. add(r, c, sums) adds the
-// terms of one element.
-template <int K, class Value, class Wanted, class Add>
-void channel_block_sums_cpu(ChannelBlock rows, std::int64_t columns, const Wanted& wanted, const Add& add,
-                            double* own) {
+// Sets own [K, columns] to the sums over the rows of a block. add(r, c, sums) adds the terms of one element.
+template <int K, class Value, class Add>
+void channel_block_sums_cpu(ChannelBlock rows, std::int64_t columns, const Add& add, double* own) {
   const auto scratch = memory::allocate(Device::cpu, std::size_t(K * columns) * sizeof(Value));
   Value* chunk = static_cast<Value*>(scratch.get());
   std::fill_n(own, K * columns, 0.0);
   for (std::int64_t first = rows.begin; first < rows.end; first += kChannelChunkRows) {
     std::fill_n(chunk, K * columns, Value(0));
     for (std::int64_t r = first; r < std::min(rows.end, first + kChannelChunkRows); ++r) {
-      if (!wanted(r)) continue;
       const Add local = add;  // in registers: behind a reference it could alias the sums
 #pragma omp simd
       for (std::int64_t c = 0; c < columns; ++c) {
@@ -65,8 +62,8 @@ void sum_channels_cpu(const P& p) {
 #pragma omp parallel for schedule(static) if (p.rows * columns >= kParallelElements)
   for (std::int64_t b = 0; b < blocks; ++b)
     channel_block_sums_cpu<K, Value>(
-        channel_block(b, p.rows), columns, [](std::int64_t) { return true; },
-        [p](std::int64_t r, std::int64_t c, Value(&sums)[K]) { p.add(r, c, sums); }, p.partials + K * b * columns);
+        channel_block(b, p.rows), columns, [p](std::int64_t r, std::int64_t c, Value(&sums)[K]) { p.add(r, c, sums); },
+        p.partials + K * b * columns);
   for_channels_cpu(columns, blocks, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
     for (int k = 0; k < K; ++k)
       add_channel_blocks_cpu(

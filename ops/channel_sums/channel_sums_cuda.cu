@@ -11,25 +11,22 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) moments_kernel(ChannelMomen
   const bool wanted = c < p.columns;
   for (std::int64_t block = blockIdx.y; block < channel_blocks(p.rows); block += gridDim.y) {
     const ChannelBlock rows = channel_block(block, p.rows);
-    const auto real = p.real_rows(rows);
     Pack<T, N> shift = {};
-    if constexpr (K == 2) shift = load_cached_pack<N>(p.x + real.first * p.columns + c, wanted);
+    if constexpr (K == 2) shift = load_cached_pack<N>(p.x + rows.begin * p.columns + c, wanted);
     Value own[N][K] = {};
     FOLDGRAD_UNROLL_BY_4
     for (std::int64_t r = rows.begin + threadIdx.y; r < rows.end; r += blockDim.y) {
-      const bool counts = wanted && p.real(r);
-      const Pack<T, N> x = load_pack<N>(p.x + r * p.columns + c, counts);
+      const Pack<T, N> x = load_pack<N>(p.x + r * p.columns + c, wanted);
       FOLDGRAD_UNROLL
       for (int e = 0; e < N; ++e)
-        if (counts) p.add(Value(x.v[e]), Value(shift.v[e]), own[e]);
+        if (wanted) p.add(Value(x.v[e]), Value(shift.v[e]), own[e]);
     }
     add_up_block(own, p.columns, [&](std::int64_t column, const double(&sums)[K]) {
       double squares = sums[0], sum = K == 2 ? sums[K - 1] : 0;
-      const Value first = K == 2 ? Value(p.x[real.first * p.columns + column]) : Value(0);
-      p.take_off_shift(double(real.count), first, squares, sum);
+      const Value first = K == 2 ? Value(p.x[rows.begin * p.columns + column]) : Value(0);
+      p.take_off_shift(double(rows.end - rows.begin), first, squares, sum);
       p.squares(block)[column] = squares;
       p.sum(block)[column] = sum;
-      if (column == 0) p.counts[block] = double(real.count);
     });
   }
 }
@@ -40,12 +37,11 @@ struct Moments {
 
   __device__ void operator()(std::int64_t c) const {
     const std::int64_t blocks = channel_blocks(p.rows);
-    const double n = sum_of_blocks(blocks, [&](std::int64_t b) { return p.counts[b]; });
+    const double n = double(p.rows);
     const double sum = p.with_mean ? sum_of_blocks(blocks, [&](std::int64_t b) { return p.sum(b)[c]; }) : 0;
     const double mean = sum / n;
     p.mean[c] = mean;
     p.square[c] = sum_of_blocks(blocks, [&](std::int64_t b) { return p.squares_around(b, c, mean); }) / n;  // [CN-1]
-    if (c == 0) *p.count = n;
   }
 };
 

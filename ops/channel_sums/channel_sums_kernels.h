@@ -48,37 +48,22 @@ struct ChannelGradientPass {
   FOLDGRAD_OPERANDS(visit.element(dy), visit.element(x), visit.column(mean));
 };
 
-// The moments of each block of rows are taken around the block's first real row, so that channels far from zero lose
-// no digits, and merged by the formula of Chan, Golub and LeVeque.
+// The moments of each block of rows are taken around the block's first row, so that channels far from zero lose no
+// digits, and merged by the formula of Chan, Golub and LeVeque.
 template <class T>
 struct ChannelMomentsPass {
   using Value = compute_t<T>;
 
   const T* x;
-  const std::uint8_t* mask;  // [rows], 1 = real; null: all are
   std::int64_t rows, columns;
   bool with_mean;
-  double* partials;               // [blocks, 2, columns], see squares() and sum()
-  double* counts;                 // [blocks]: real rows
-  double *mean, *square, *count;  // see ChannelMoments
+  double* partials;       // [blocks, 2, columns], see squares() and sum()
+  double *mean, *square;  // see ChannelMoments
 
-  FOLDGRAD_HD bool real(std::int64_t r) const { return !mask || mask[r]; }
   // The results of a block: the sum of (x - the block's mean)^2, or of x^2 without a mean; with a mean, the sum of x.
   FOLDGRAD_HD double* squares(std::int64_t block) const { return partials + 2 * block * columns; }
   FOLDGRAD_HD double* sum(std::int64_t block) const { return squares(block) + columns; }
 
-  struct RealRows {
-    std::int64_t count, first;  // without a real row, `first` is the block's first row
-  };
-  FOLDGRAD_HD RealRows real_rows(ChannelBlock block) const {
-    RealRows found{0, block.begin};
-    for (std::int64_t r = block.end - 1; r >= block.begin; --r) {
-      if (!real(r)) continue;
-      found.first = r;
-      ++found.count;
-    }
-    return found;
-  }
   // Adds the terms of one element: the square of x - shift and, if K is 2, the difference itself.
   template <int K>
   FOLDGRAD_HD static void add(Value x, Value shift, Value (&sums)[K]) {
@@ -88,15 +73,15 @@ struct ChannelMomentsPass {
   }
   // Turns the sums of d^2 and d = x - shift over n rows into those of (x - mean)^2 and x.
   FOLDGRAD_HD static void take_off_shift(double n, double shift, double& squares, double& sum) {
-    if (n == 0) return;
     squares -= sum * sum / n;
     sum += n * shift;
   }
   // Returns a block's share of the sum of (x - mean)^2.
   FOLDGRAD_HD double squares_around(std::int64_t block, std::int64_t c, double mean_of_all) const {
-    if (!with_mean || counts[block] == 0) return squares(block)[c];
-    const double d = sum(block)[c] / counts[block] - mean_of_all;
-    return squares(block)[c] + counts[block] * d * d;
+    if (!with_mean) return squares(block)[c];
+    const ChannelBlock of = channel_block(block, rows);
+    const double n = double(of.end - of.begin), d = sum(block)[c] / n - mean_of_all;
+    return squares(block)[c] + n * d * d;
   }
 };
 

@@ -9,12 +9,13 @@ namespace foldgrad {
 namespace {
 
 struct PowerNormNode {
-  Tensor x, gamma, rstd, rstd_q, positions;  // positions undefined when not training
+  Tensor x, gamma, rstd, rstd_q;
+  std::int64_t counted;  // -1 when not training
   PowerNormState state;
   double alpha;
 
   const char* name() const { return "power_norm"; }
-  bool training() const { return positions.defined(); }
+  bool training() const { return counted >= 0; }
   void describe(Description& d) const { d.training = training(); }
 
   void backward(NodeGrads& grads) {
@@ -42,7 +43,7 @@ struct PowerNormNode {
                                         .alpha = alpha,
                                         .rows = R,
                                         .n = C,
-                                        .positions = data_or_null<double>(positions),
+                                        .counted = counted,
                                         .sum_dy = sum_dy.data<double>(),
                                         .sum_dy_x = sum_dy_x.data<double>(),
                                         .sum_xx = sum_xx.data<double>(),
@@ -96,23 +97,22 @@ NamedTensors PowerNormState::named() const {
   return {{"phi", phi}, {"nu_ema", nu_ema}, {"iters", iters}, {"skips", skips}};
 }
 
-Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const Tensor* mask, const PowerNormState& state,
-               const PowerNormOptions& options, bool training) {
+Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const PowerNormState& state,
+               const PowerNormOptions& options, bool training, std::optional<std::int64_t> given) {
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
   const Device device = x.device();
   check_floating("power_norm", "x", x, 1);
   const std::int64_t C = x.shape()[-1], R = C ? x.size() / C : 0;
   check_operand("power_norm", "gamma", gamma, {C}, x, "x");
   check_operand("power_norm", "beta", beta, {C}, x, "x");
-  if (mask) check_operand("power_norm", "mask", *mask, x.shape().without(-1), DType::u8, x, "x");
   check_options(options);
   check_state(state, x);
 
+  const std::int64_t counted = counted_rows("power_norm", x, given);
   ChannelMoments moments;
   if (training) {
-    moments = channel_moments(x, mask ? *mask : Tensor(), /*with_mean=*/false);
-    const PowerNormCount count{state.iters.data<std::int64_t>(), state.skips.data<std::int64_t>(),
-                               moments.count.data<double>()};
+    moments = channel_moments(first_rows(x, counted), /*with_mean=*/false);
+    const PowerNormCount count{state.iters.data<std::int64_t>(), state.skips.data<std::int64_t>(), counted};
     FOLDGRAD_RUN(device, elementwise, count);
   }
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), device);
@@ -126,7 +126,7 @@ Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const Tensor*
                                        .eps = options.eps,
                                        .iters = state.iters.data<std::int64_t>(),
                                        .square = data_or_null<double>(moments.square),
-                                       .positions = data_or_null<double>(moments.count),
+                                       .counted = training ? counted : -1,
                                        .gamma = gamma.data<T>(),
                                        .phi = state.phi.data<S>(),
                                        .rstd = rstd.data<S>(),
@@ -140,7 +140,7 @@ Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const Tensor*
                                           .gamma = gamma,
                                           .rstd = rstd,
                                           .rstd_q = rstd_q,
-                                          .positions = moments.count,
+                                          .counted = training ? counted : -1,
                                           .state = state,
                                           .alpha = options.alpha_backward});
   });

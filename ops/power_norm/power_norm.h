@@ -1,7 +1,7 @@
 // PowerNorm as its authors' code computes it (Shen et al., "PowerNorm: Rethinking Batch Normalization in Transformers",
 // 2020), without the scaling by groups that stands before it (group_rms.h). Without that it is PN*.
 //
-// x is seen as [P, C], P positions of C channels; S are the n real positions, those that the mask does not exclude. All
+// x is seen as [P, C], P positions of C channels; S are the n that count, the first. All
 // is per channel. Training iteration t, with h = gamma dy and q = (1/n) sum_S x_i^2:
 //
 //   forward
@@ -13,7 +13,7 @@
 //   inference: z_i = x_i / sqrt(phi + eps)
 //
 // dx is an estimate at every step; on a constant stream (1 - alpha) nu_ema tends to mean(h z) / mean(z^2). dgamma and
-// dbeta are exact. The mask leaves padding out of q alone. In a batch without a real position phi stands for q, and
+// dbeta are exact. Positions that do not count are left out of q alone. Without any that counts phi stands for q, and
 // nothing is written but the counters. The form that the UN paper gives PN* is in ops/channel_norm/channel_norm.h.
 //
 // Saved: x, gamma; per channel 1 / sqrt(...) of z and of q. All state is on x's device.
@@ -42,10 +42,10 @@ struct PowerNormState {
 // FORWARD AND BACKWARD WRITE `state` when training: forward phi and the counters, backward nu_ema. Not training, phi is
 // used as a constant, nothing is written, and gradients are exact.
 //
-// x: [..., C]; gamma, beta: [C]; mask: u8, x's shape without the last axis, 1 = real, or null: all are.
+// x: [..., C]; gamma, beta: [C]; counted: n, by default all positions.
 // Throws std::invalid_argument for operands or state that don't fit x, and for options out of range.
-Var power_norm(const Var& x, const Var& gamma, const Var& beta, const Tensor* mask, const PowerNormState& state,
-               const PowerNormOptions& options, bool training);
+Var power_norm(const Var& x, const Var& gamma, const Var& beta, const PowerNormState& state,
+               const PowerNormOptions& options, bool training, std::optional<std::int64_t> counted = {});
 
 // The inference form.  [CN-4]
 AffineMap power_norm_affine(const PowerNormState& state, const Tensor& gamma, const Tensor& beta,

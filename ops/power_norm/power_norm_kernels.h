@@ -13,11 +13,11 @@ struct PowerNormCount {
   static constexpr std::int64_t n = 1;
 
   std::int64_t *iters, *skips;
-  const double* positions;
+  std::int64_t counted;  // rows
 
   FOLDGRAD_HD void operator()(std::int64_t) const {
     *iters += 1;
-    if (*positions == 0) *skips += 1;
+    if (counted == 0) *skips += 1;
   }
 };
 
@@ -29,12 +29,13 @@ struct PowerNormForwardStep {
   std::int64_t n;  // columns
   double warmup, alpha, eps;
   const std::int64_t* iters;
-  const double *square, *positions;  // [columns], [], see ChannelMoments; null when not training
-  const T* gamma;                    // [columns]
-  S *phi, *rstd, *rstd_q, *gain;     // [columns]: state; of z; of q; y = gain x + beta
+  const double* square;           // [columns], see ChannelMoments; null when not training
+  std::int64_t counted;           // rows
+  const T* gamma;                 // [columns]
+  S *phi, *rstd, *rstd_q, *gain;  // [columns]: state; of z; of q; y = gain x + beta
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {
-    const bool counts = positions && *positions > 0;
+    const bool counts = square && counted > 0;
     const double t = double(*iters), old = phi[c], q = counts ? double(S(square[c])) : old;
     const double rstd_z = power_norm_math::rstd(power_norm_math::variance(t, warmup, q, old), eps);
     rstd[c] = S(rstd_z);
@@ -85,13 +86,14 @@ struct PowerNormBackwardStep {
 
   bool training;
   double alpha;
-  std::int64_t rows, n;                                  // n: columns
-  const double *positions, *sum_dy, *sum_dy_x, *sum_xx;  // [], [columns]
-  const T* gamma;                                        // [columns]
-  const S *rstd, *rstd_q;                                // [columns]
-  S* nu_ema;                                             // [columns]
-  ParameterGradOut<T> dgamma, dbeta;                     // [columns]
-  S *dy_factor, *x_factor;                               // [columns]: dx = dy_factor dy - x_factor x
+  std::int64_t rows, n;                      // n: columns
+  std::int64_t counted;                      // rows
+  const double *sum_dy, *sum_dy_x, *sum_xx;  // [columns]
+  const T* gamma;                            // [columns]
+  const S *rstd, *rstd_q;                    // [columns]
+  S* nu_ema;                                 // [columns]
+  ParameterGradOut<T> dgamma, dbeta;         // [columns]
+  S *dy_factor, *x_factor;                   // [columns]: dx = dy_factor dy - x_factor x
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {
     const double rstd_z = rstd[c], gamma_c = gamma[c], nu = nu_ema[c], sum_dy_z = rstd_z * sum_dy_x[c];
@@ -100,7 +102,7 @@ struct PowerNormBackwardStep {
     const double psi = training ? (1 - alpha) * nu : 0, P = double(rows);
     dy_factor[c] = S(gamma_c * rstd_q[c]);
     x_factor[c] = S(psi * rstd_q[c] * rstd_z);
-    if (!training || *positions == 0) return;
+    if (!training || counted == 0) return;
     nu_ema[c] = S(power_norm_math::next_nu(nu, gamma_c * sum_dy_z / P, psi, rstd_z, sum_xx[c], P));
   }
 };

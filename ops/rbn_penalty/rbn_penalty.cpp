@@ -7,7 +7,7 @@ namespace foldgrad {
 namespace {
 
 struct RbnPenaltyNode {
-  Tensor x, mask;
+  Tensor x;
   ChannelMoments moments;
   Tensor run_mean, run_var;
   double mean_weight, variance_weight;
@@ -22,7 +22,7 @@ struct RbnPenaltyNode {
     using S = compute_t<T>;
     return {.mean = moments.mean.data<double>(),
             .variance = moments.square.data<double>(),
-            .count = moments.count.data<double>(),
+            .count = moments.count,
             .run_mean = run_mean.data<S>(),
             .run_var = run_var.data<S>(),
             .mean_weight = mean_weight,
@@ -48,7 +48,6 @@ struct RbnPenaltyNode {
                                            .mean = mean.data<S>(),
                                            .offset = offset.data<S>(),
                                            .x_factor = x_factor.data<S>(),
-                                           .mask = data_or_null<std::uint8_t>(mask),
                                            .rows = rows(),
                                            .columns = columns()};
       FOLDGRAD_RUN(x.device(), rbn_penalty, gradient);
@@ -58,17 +57,14 @@ struct RbnPenaltyNode {
 
 }  // namespace
 
-Var rbn_penalty(const Var& xv, const Tensor* maskv, const ChannelNormState& state, double mean_weight,
-                double variance_weight) {
-  const Tensor &x = xv.value(), mask = maskv ? *maskv : Tensor();
+Var rbn_penalty(const Var& xv, const ChannelNormState& state, double mean_weight, double variance_weight) {
+  const Tensor& x = xv.value();
   check_floating("rbn_penalty", "x", x, 1);
   const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   check_operand("rbn_penalty", "state.run_mean", state.run_mean, {x.shape()[-1]}, dtype, x, "x");
   check_operand("rbn_penalty", "state.run_var", state.run_var, {x.shape()[-1]}, dtype, x, "x");
-  if (maskv) check_operand("rbn_penalty", "mask", mask, x.shape().without(-1), DType::u8, x, "x");
   RbnPenaltyNode node{.x = x,
-                      .mask = mask,
-                      .moments = channel_moments(x, mask, /*with_mean=*/true),
+                      .moments = channel_moments(x, /*with_mean=*/true),
                       .run_mean = state.run_mean.clone(),
                       .run_var = state.run_var.clone(),
                       .mean_weight = mean_weight,

@@ -2,11 +2,10 @@
 // from the running ones, which count as constants.
 //
 //   [RBN-2]  L = lm sum_c (m_c - run_mean_c)^2 + lv sum_c |v_c - run_var_c|,   m, v: mean and biased variance over the
-//            real positions
-//   [RBN-3]  dx_i = dL [i in S] (2 lm (m - run_mean) + 2 lv sign(v - run_var) (x_i - m)) / n
+//   rows [RBN-3]  dx_i = dL (2 lm (m - run_mean) + 2 lv sign(v - run_var) (x_i - m)) / n
 //
 //   x: [..., C]; L: []. To be called after channel_norm has taken the same x into the running estimates. Saved: x,
-//   mask, m, v, and the running estimates as they are now. Published weights for IWSLT14: lm = 0.1, lv = 0.01 where
+//   m, v, and the running estimates as they are now. Published weights for IWSLT14: lm = 0.1, lv = 0.01 where
 //   layers normalize their input, 60 and 0 where they normalize their sum. Source: "Understanding the Failure of Batch
 //   Normalization for Transformers in NLP" (2022).
 #pragma once
@@ -14,9 +13,8 @@
 
 namespace foldgrad {
 
-// mask as for channel_norm; without a real position L is 0. Throws std::invalid_argument for a state without mean or
+// Without any row L is 0. Throws std::invalid_argument for a state without mean or
 // one that does not fit x.
-Var rbn_penalty(const Var& x, const Tensor* mask, const ChannelNormState& state, double mean_weight,
-                double variance_weight);
+Var rbn_penalty(const Var& x, const ChannelNormState& state, double mean_weight, double variance_weight);
 
 }  // namespace foldgrad

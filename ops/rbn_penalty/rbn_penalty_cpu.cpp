@@ -14,7 +14,7 @@ void rbn_penalty_cpu(const RbnPenaltyGradient<T>& p) {
   for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) {
     const std::int64_t begin = r * p.columns;
     write_cpu(p.dx, begin, begin + p.columns, bypasses_cache<T>(p.rows * p.columns),
-              [local = p, r, begin](std::int64_t i) { return local.value(r, i, i - begin); });
+              [local = p, begin](std::int64_t i) { return local.value(i, i - begin); });
   });
 }
 

@@ -8,8 +8,9 @@ namespace foldgrad {
 template <class T>
 struct RbnPenalty {
   using S = compute_t<T>;
-  const double *mean, *variance, *count;  // [columns], [columns], [], see ChannelMoments
-  const S *run_mean, *run_var;            // [columns]
+  const double *mean, *variance;  // [columns], see ChannelMoments
+  std::int64_t count;             // rows
+  const S *run_mean, *run_var;    // [columns]
   double mean_weight, variance_weight;
   std::int64_t columns;
   T* y;  // []
@@ -17,13 +18,13 @@ struct RbnPenalty {
   FOLDGRAD_HD double mean_distance(std::int64_t c) const { return mean[c] - double(run_mean[c]); }
   FOLDGRAD_HD double variance_distance(std::int64_t c) const { return variance[c] - double(run_var[c]); }
   FOLDGRAD_HD double term(std::int64_t c) const {
-    if (*count == 0) return 0;
+    if (count == 0) return 0;
     const double m = mean_distance(c), v = variance_distance(c);
     return mean_weight * m * m + variance_weight * std::fabs(v);  // [RBN-2]
   }
 };
 
-// The factors of each channel in dx = -offset - x_factor (x - mean). They are not used where no position is real.
+// The factors of each channel in dx = -offset - x_factor (x - mean). They are not used where there are no rows.
 template <class T>
 struct RbnPenaltyFactors {
   static constexpr const char* kName = "rbn_penalty backward step";
@@ -34,7 +35,7 @@ struct RbnPenaltyFactors {
   S *mean, *offset, *x_factor;  // [columns]
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {
-    const double each = 2 * double(S(*dy)) / *forward.count, v = forward.variance_distance(c);
+    const double each = 2 * double(S(*dy)) / double(forward.count), v = forward.variance_distance(c);
     const double sign = v > 0 ? 1 : v < 0 ? -1 : v;
     mean[c] = S(forward.mean[c]);
     offset[c] = S(-each * forward.mean_weight * forward.mean_distance(c));
@@ -50,16 +51,14 @@ struct RbnPenaltyGradient {
   GradOut<T> dx;
   const T* x;
   const Value *mean, *offset, *x_factor;  // [columns]
-  const std::uint8_t* mask;               // [rows], 1 = real; null: all are
   std::int64_t rows, columns;
 
-  FOLDGRAD_HD Value value(std::int64_t r, std::int64_t i, std::int64_t c) const {
-    return !mask || mask[r] ? Value(0) - offset[c] - x_factor[c] * (Value(x[i]) - mean[c]) : Value(0);  // [RBN-3]
+  FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c) const {
+    return Value(0) - offset[c] - x_factor[c] * (Value(x[i]) - mean[c]);  // [RBN-3]
   }
-  // For packs of one row, which is row 0 here (engine/cuda/operands.h).
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { dx.put(i, value(0, i, c)); }
+  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { dx.put(i, value(i, c)); }
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(x), visit.column(mean), visit.column(offset),
-                    visit.column(x_factor), visit.row(mask));
+                    visit.column(x_factor));
 };
 
 FOLDGRAD_DECLARE(rbn_penalty, RbnPenalty);

@@ -34,14 +34,14 @@ struct ChannelResult {
 // One channel.
 inline ChannelResult step(const ChannelNormOptions& o, const ChannelNormState& state, const std::vector<double>& x,
                           const std::vector<double>& dy, double gamma = 1, double beta = 0,
-                          const Tensor* mask = nullptr) {
+                          std::optional<std::int64_t> counted = {}) {
   const std::int64_t P = std::int64_t(x.size());
   const Device device = state.iters.device();
   Tape tape;
   const Var xv = tape.variable(Tensor::of({P, 1}, x, device)),
             g = tape.variable(Tensor::of<double>({1}, {gamma}, device)),
             b = tape.variable(Tensor::of<double>({1}, {beta}, device));
-  const Var y = channel_norm(xv, g, b, mask, state, o, true);
+  const Var y = channel_norm(xv, g, b, state, o, true, counted);
   tape.backward(y, Tensor::of({P, 1}, dy, device));
   return {y.value().values<double>(), tape.grad(xv).values<double>(), tape.grad(g).values<double>(),
           tape.grad(b).values<double>()};
@@ -62,14 +62,14 @@ struct Layer {
         state(ChannelNormState::create(o, C, dtype, device)),
         gamma(randn({C}, 91).to(dtype).to(device)),
         beta(randn({C}, 92).to(dtype).to(device)) {}
-  Var forward(Tape& tape, const Var& x, const Tensor* mask = nullptr, bool training = true) const {
-    return channel_norm(x, tape.constant(gamma), tape.constant(beta), mask, state, options, training);
+  Var forward(Tape& tape, const Var& x, std::optional<std::int64_t> counted = {}, bool training = true) const {
+    return channel_norm(x, tape.constant(gamma), tape.constant(beta), state, options, training, counted);
   }
   // y and dx.
-  std::pair<Tensor, Tensor> step(const Tensor& x, const Tensor& dy, const Tensor* mask = nullptr) const {
+  std::pair<Tensor, Tensor> step(const Tensor& x, const Tensor& dy, std::optional<std::int64_t> counted = {}) const {
     Tape tape;
     const Var xv = tape.variable(x.to(gamma.dtype()).to(gamma.device()));
-    const Var y = forward(tape, xv, mask);
+    const Var y = forward(tape, xv, counted);
     tape.backward(y, dy.to(gamma.dtype()).to(gamma.device()));
     return {y.value(), tape.grad(xv)};
   }

@@ -37,9 +37,10 @@ class Histories {
       for (Real& v : column) v = normal();
     return dy;
   }
-  std::vector<int> mask(int P, bool masked) {
+  // 1 for rows that count, which come first.
+  std::vector<int> counted(int P, bool padded) {
     std::vector<int> real(P, 1);
-    for (int& m : real) m = !masked || below(3) != 0;
+    if (padded) std::fill(real.begin() + below(P + 1), real.end(), 0);
     return real;
   }
 

@@ -130,7 +130,7 @@ RC_GTEST_PROP(ChannelNormLemma, UN_19_P2_P8_ReplayNeverFiresForALayer, (unsigned
     Tape tape(/*recording=*/false);
     const Var one = tape.constant(Tensor::full({3}, 1, DType::f64));
     for (unsigned t = 0; t < 12; ++t)
-      channel_norm(tape.constant(randn({5, 3}, seed % 1000 + t % 4)), one, one, nullptr, state, o, true);
+      channel_norm(tape.constant(randn({5, 3}, seed % 1000 + t % 4)), one, one, state, o, true);
     RC_ASSERT(state.skips.item() == 0);
   }
 }
@@ -244,7 +244,7 @@ TEST(ChannelNormLemma, UN_19_PooledThresholdFiresOnAReplay) {
     for (int t = 0; t < 8; ++t) {
       const Tensor x = Tensor::full({1, 100}, 1, DType::f64);
       if (t % 4 == 3) x.data<double>()[7] = 10;
-      channel_norm(tape.constant(x), one, one, nullptr, state, o, true);
+      channel_norm(tape.constant(x), one, one, state, o, true);
     }
     EXPECT_EQ(state.skips.item() > 0, g == Granularity::pooled) << int(g);
   }

@@ -112,7 +112,7 @@ class ChannelNormModel {
     P = Real(real.size());
     n = 0;
     in_s.clear();
-    for (int m : real) in_s.push_back(o.mask == StatisticMask::all || m);
+    for (int m : real) in_s.push_back(m);
     for (int m : in_s) n += m;
     // A mean takes one position, an unbiased variance two.
     const bool none = n < (o.statistic == ChannelStatistic::variance ? 2 : 1);

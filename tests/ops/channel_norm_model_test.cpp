@@ -40,7 +40,6 @@ class Generator : public Histories {
     o.flag_low = below(4) != 0;
     o.hold_on_skip = coin();
     o.psi_after_skip = PsiAfterSkip(below(3));
-    o.mask = StatisticMask(below(4) == 0);
     if (o.form != ChannelForm::paper) return o;
     o.hold_non_finite = coin();
     if (o.statistic == ChannelStatistic::mean_square && below(4) == 0)
@@ -74,7 +73,7 @@ void compare_state(const std::string& at, const ChannelNormState& state, const C
 // How often histories came to what they promise.
 using Reached = std::map<std::string, int>;
 
-void count(Reached& reached, const ChannelNormOptions& o, const ModelStep& step, bool masked) {
+void count(Reached& reached, const ChannelNormOptions& o, const ModelStep& step, bool padded) {
   const bool released = o.rescale != Rescale::none,
              mabn = released && o.forward == ForwardAverage::arithmetic && o.backward == BackwardAverage::arithmetic;
   const std::string name = mabn ? "released mabn" : o.form == ChannelForm::released ? "released un" : "paper";
@@ -82,7 +81,7 @@ void count(Reached& reached, const ChannelNormOptions& o, const ModelStep& step,
   const auto when = [&](const std::string& what, bool is) {
     if (is) reached[name + ", " + what] += 1;
   };
-  const std::string with = std::string(single ? ", M = 1" : "") + (masked ? ", masked" : "");
+  const std::string with = std::string(single ? ", M = 1" : "") + (padded ? ", padded" : "");
   when("step" + with, true);
   for (std::size_t c = 0; c < step.r.size(); ++c) {
     when("outlier", step.outlier[c]);
@@ -100,7 +99,7 @@ Reached follow(unsigned seed, Device device) {
             steps = 4 + random.below(24);
   // Windows with NaN decide about outliers by chance; they are kept free of it, or the filter is off.
   const bool defined = options.form == ChannelForm::paper && (options.hold_non_finite || !options.filtration);
-  const bool masked = random.coin(), non_finite = defined && random.below(3) == 0;
+  const bool padded = random.coin(), non_finite = defined && random.below(3) == 0;
   const long start = random.coin() ? 0 : 990 + random.below(20);
   ChannelNormModel model(options, C, kTolerance, start);
   ChannelNormState state = ChannelNormState::create(options, C, DType::f64, device);
@@ -111,14 +110,13 @@ Reached follow(unsigned seed, Device device) {
   Reached reached;
   for (int s = 0; s < steps; ++s) {
     const Columns x = random.activations(P, levels, non_finite), dy = random.gradients(P, C);
-    const std::vector<int> real = random.mask(P, masked);
+    const std::vector<int> real = random.counted(P, padded);
     const ModelStep want = model.step(x, dy, real, gamma, beta);
     if (want.close_call) break;
-    const Tensor mask = Tensor::of({P}, std::vector<std::uint8_t>(real.begin(), real.end()), device);
     Tape tape;
     const Var xv = tape.variable(matrix(x, device)), g = tape.variable(vector(gamma, device)),
               b = tape.variable(vector(beta, device));
-    const Var y = channel_norm(xv, g, b, masked ? &mask : nullptr, state, options, /*training=*/true);
+    const Var y = channel_norm(xv, g, b, state, options, /*training=*/true, std::count(real.begin(), real.end(), 1));
     tape.backward(y, matrix(dy, device));
     const std::string at = fmt::format("history {}, step {}: ", seed, s + 1);
     compare(at + "y", y.value(), rows_of(want.y));
@@ -126,7 +124,7 @@ Reached follow(unsigned seed, Device device) {
     compare(at + "dgamma", tape.grad(g), want.dgamma);
     compare(at + "dbeta", tape.grad(b), want.dbeta);
     compare_state(at, state, model);
-    count(reached, options, want, masked && options.mask == StatisticMask::valid);
+    count(reached, options, want, padded);
   }
   return reached;
 }
@@ -144,12 +142,12 @@ TEST(ChannelNormModel, HistoriesReachWhatTheyPromise) {
   for (unsigned seed = 1; seed <= 1000; ++seed)
     for (const auto& [what, times] : follow(seed, Device::cpu)) all[what] += times;
   for (const std::string name : {"paper", "released un", "released mabn"})
-    for (const char* what : {"step", "step, masked", "step, M = 1", "step, M = 1, masked"})
+    for (const char* what : {"step", "step, padded", "step, M = 1", "step, M = 1, padded"})
       EXPECT_GE(all[name + ", " + what], 20) << name << ", " << what;
   for (const std::string name : {"paper", "released un", "released mabn"})
-    for (const char* what : {"outlier", "r != 1", "r != 1, masked", "r = 1/5", "r = 5"})
+    for (const char* what : {"outlier", "r != 1", "r != 1, padded", "r = 1/5", "r = 5"})
       EXPECT_GE(all[name + ", " + what], 20) << name << ", " << what;
-  for (const char* what : {"r != 1, M = 1", "r != 1, M = 1, masked"})
+  for (const char* what : {"r != 1, M = 1", "r != 1, M = 1, padded"})
     EXPECT_GE(all[std::string("released mabn, ") + what], 20) << what;
 }
 TEST(ChannelNormModel, HistoriesOnCuda) {

@@ -13,24 +13,22 @@ struct Setting {
   Options options;
   std::int64_t iterations = 0;  // before the case
   double window = 0;            // value of all buffers but counters, 0: fresh
-  bool masked = false, training = true;
+  bool padded = false, training = true;
 };
 
 // Every evaluation begins with a state of its own. Without it, differences would see the state move.
 OpCase channel_case(const std::string& label, const Setting& s, std::int64_t rows, std::int64_t columns,
                     bool large = false) {
-  std::vector<std::uint8_t> real(rows, 1);
-  for (std::int64_t r = 1; r < rows; r += 3) real[r] = 0;
   return {.label = label,
           .operands = {randn({rows, columns}, 1, 1, 0.3), randn({columns}, 2), randn({columns}, 3)},
           .f =
-              [s, real, rows](const std::vector<Var>& v) {
+              [s, rows](const std::vector<Var>& v) {
                 const ChannelNormState state = state_for(v[0], s.options);
                 set_iterations(state, s.iterations);
                 for (const auto& [name, buffer] : state.named())
                   if (s.window > 0 && name != "iters" && name != "skips") set(buffer, s.window);
-                const Tensor mask = Tensor::of({rows}, real, v[0].device());
-                return channel_norm(v[0], v[1], v[2], s.masked ? &mask : nullptr, state, s.options, s.training);
+                const std::int64_t counted = s.padded ? rows - rows / 3 : rows;
+                return channel_norm(v[0], v[1], v[2], state, s.options, s.training, counted);
               },
           .large = large};
 }
@@ -40,25 +38,25 @@ OpCase channel_case(const std::string& label, const Setting& s, std::int64_t row
 // a warp.
 std::vector<OpCase> cases() {
   std::vector<OpCase> all;
-  for (bool masked : {false, true}) {
-    const std::string with = masked ? ", masked" : "";
-    all.push_back(channel_case("bn" + with, {Options::bn(), 0, 0, masked}, 7, 3));
-    all.push_back(channel_case("rbn" + with, {Options::rbn(), 0, 0, masked}, 6, 3));
-    all.push_back(channel_case("qmbn" + with, {Options::qmbn(), 0, 0, masked}, 7, 3));
-    all.push_back(channel_case("un in warm-up" + with, {Options::un(), 3, 0.5, masked}, 5, 4));
+  for (bool padded : {false, true}) {
+    const std::string with = padded ? ", padded" : "";
+    all.push_back(channel_case("bn" + with, {Options::bn(), 0, 0, padded}, 7, 3));
+    all.push_back(channel_case("rbn" + with, {Options::rbn(), 0, 0, padded}, 6, 3));
+    all.push_back(channel_case("qmbn" + with, {Options::qmbn(), 0, 0, padded}, 7, 3));
+    all.push_back(channel_case("un in warm-up" + with, {Options::un(), 3, 0.5, padded}, 5, 4));
     all.push_back(
-        channel_case("un before its window is full" + with, {with_warmup(Options::un(), 0), 3, 0.5, masked}, 5, 3));
-    all.push_back(channel_case("un with M = 1" + with, {single_window(Options::un()), 9, 0.5, masked}, 5, 3));
-    all.push_back(channel_case("mabn in warm-up" + with, {Options::mabn(), 3, 0.5, masked}, 5, 3));
-    all.push_back(channel_case("pn_star in warm-up" + with, {Options::pn_star(), 3, 0.5, masked}, 5, 3));
-    all.push_back(channel_case("mabn_released in warm-up" + with, {Options::mabn_released(), 3, 0.5, masked}, 5, 3));
+        channel_case("un before its window is full" + with, {with_warmup(Options::un(), 0), 3, 0.5, padded}, 5, 3));
+    all.push_back(channel_case("un with M = 1" + with, {single_window(Options::un()), 9, 0.5, padded}, 5, 3));
+    all.push_back(channel_case("mabn in warm-up" + with, {Options::mabn(), 3, 0.5, padded}, 5, 3));
+    all.push_back(channel_case("pn_star in warm-up" + with, {Options::pn_star(), 3, 0.5, padded}, 5, 3));
+    all.push_back(channel_case("mabn_released in warm-up" + with, {Options::mabn_released(), 3, 0.5, padded}, 5, 3));
     all.push_back(channel_case("mabn_released with M = 1" + with,
-                               {single_window(Options::mabn_released()), 9, 0.5, masked}, 5, 3));
+                               {single_window(Options::mabn_released()), 9, 0.5, padded}, 5, 3));
     // A constant window has the threshold 0: every change is an outlier.
     for (Granularity g : {Granularity::channel, Granularity::layer_any, Granularity::layer_sum, Granularity::pooled})
-      all.push_back(channel_case("un at an outlier" + with, {filtered(g), 9, 1e-4, masked}, 5, 3));
-    all.push_back(channel_case("un, 130 rows" + with, {with_warmup(Options::un(), 0), 9, 0.5, masked}, 130, 33, true));
-    all.push_back(channel_case("bn, 129 rows" + with, {Options::bn(), 0, 0, masked}, 129, 31, true));
+      all.push_back(channel_case("un at an outlier" + with, {filtered(g), 9, 1e-4, padded}, 5, 3));
+    all.push_back(channel_case("un, 130 rows" + with, {with_warmup(Options::un(), 0), 9, 0.5, padded}, 130, 33, true));
+    all.push_back(channel_case("bn, 129 rows" + with, {Options::bn(), 0, 0, padded}, 129, 31, true));
   }
   all.push_back(channel_case("bn evaluated", {Options::bn(), 5, 0.7, true, false}, 4, 3));
   all.push_back(channel_case("un evaluated", {Options::un(), 5, 0.7, true, false}, 4, 3));
@@ -73,7 +71,7 @@ std::vector<OpCase> cases() {
 
 Var run(Tape& t, const Options& options, const Options& made_for) {
   const Var x = t.constant(Tensor::zeros({2, 3}, DType::f32)), g = t.constant(Tensor::zeros({3}, DType::f32));
-  return channel_norm(x, g, g, nullptr, ChannelNormState::create(made_for, 3, DType::f32), options, true);
+  return channel_norm(x, g, g, ChannelNormState::create(made_for, 3, DType::f32), options, true);
 }
 OpError option_error(const std::string& message, const std::function<void(Options&)>& change) {
   return {message, [change](Tape& t) {
@@ -90,13 +88,12 @@ const RegisterOp kChannelNorm({
         {{"channel_norm: gamma must be f32 [3] on cpu, to go with x, which is f32 [2, 3] on cpu, got f32 [2] on cpu",
           [](Tape& t) {
             const Var x = t.constant(Tensor::zeros({2, 3}, DType::f32)), g = t.constant(Tensor::zeros({2}, DType::f32));
-            channel_norm(x, g, g, nullptr, ChannelNormState::create(Options::un(), 3, DType::f32), Options::un(), true);
+            channel_norm(x, g, g, ChannelNormState::create(Options::un(), 3, DType::f32), Options::un(), true);
           }},
-         {"channel_norm: mask must be u8 [2] on cpu, to go with x, which is f32 [2, 3] on cpu, got u8 [3] on cpu",
+         {"channel_norm: counted must be in [0, 2], the rows of x, got 3",
           [](Tape& t) {
             const Var x = t.constant(Tensor::zeros({2, 3}, DType::f32)), g = t.constant(Tensor::zeros({3}, DType::f32));
-            const Tensor mask = Tensor::zeros({3}, DType::u8);
-            channel_norm(x, g, g, &mask, ChannelNormState::create(Options::un(), 3, DType::f32), Options::un(), true);
+            channel_norm(x, g, g, ChannelNormState::create(Options::un(), 3, DType::f32), Options::un(), true, 3);
           }},
          {"channel_norm: state.psi_ema must be f32 [3] on cpu, to go with x, which is f32 [2, 3] on cpu, got nothing",
           [](Tape& t) { run(t, Options::un(), Options::qmbn()); }},

@@ -142,10 +142,9 @@ TEST(ChannelNorm, CN_4_InferenceIsOneAffineMap) {
       const Tensor x = randn({5, 3}, 1), gamma = randn({3}, 2), beta = randn({3}, 3);
       Tape tape(/*recording=*/false);
       const Var g = tape.constant(gamma.to(device)), b = tape.constant(beta.to(device));
-      for (int i = 0; i < 3; ++i)
-        channel_norm(tape.constant(randn({9, 3}, 7 + i).to(device)), g, b, nullptr, state, o, true);
+      for (int i = 0; i < 3; ++i) channel_norm(tape.constant(randn({9, 3}, 7 + i).to(device)), g, b, state, o, true);
       const ChannelNormState before = state.snapshot();
-      const Tensor y = channel_norm(tape.constant(x.to(device)), g, b, nullptr, state, o, false).value();
+      const Tensor y = channel_norm(tape.constant(x.to(device)), g, b, state, o, false).value();
       const AffineMap map = channel_affine(state, gamma, beta, o);
       Tensor want = x.clone();
       for (std::size_t i = 0; i < 15; ++i) want.data<double>()[i] = map.A[i % 3] * x.data<double>()[i] + map.B[i % 3];
@@ -176,7 +175,7 @@ void expect_table(const Options& o, int preset, const std::vector<TableRow>& row
     const Var xv = tape.variable(Tensor::of({3, 2}, x, device));
     const Var gamma = tape.variable(Tensor::of<double>({2}, {1, 2}, device));
     const Var beta = tape.variable(Tensor::of<double>({2}, {0, 0.5}, device));
-    const Var y = channel_norm(xv, gamma, beta, nullptr, state, o, true);
+    const Var y = channel_norm(xv, gamma, beta, state, o, true);
     tape.backward(y, Tensor::of({3, 2}, dy, device));
     if (row == rows.end() || row->t != t) continue;
     const double digits = 6e-10;  // nine are given

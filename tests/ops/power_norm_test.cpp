@@ -27,9 +27,7 @@ PowerNormState copy_of(const PowerNormState& s) {
 }
 
 // Every evaluation begins with a state of its own. In training dx is an estimate, which differences leave out.
-OpCase power_case(const std::string& label, bool training, bool masked, std::int64_t rows, std::int64_t columns) {
-  std::vector<std::uint8_t> real(rows, 1);
-  for (std::int64_t r = 1; r < rows; r += 3) real[r] = 0;
+OpCase power_case(const std::string& label, bool training, bool padded, std::int64_t rows, std::int64_t columns) {
   return {.label = label,
           .operands = {randn({rows, columns}, 1, 1, 0.3), randn({columns}, 2), randn({columns}, 3)},
           .f =
@@ -37,30 +35,25 @@ OpCase power_case(const std::string& label, bool training, bool masked, std::int
                 const PowerNormState state = state_at(20000, columns, v[0].dtype(), v[0].device());
                 set(state.phi, 0.7);
                 set(state.nu_ema, 0.5);
-                const Tensor mask = Tensor::of({rows}, real, v[0].device());
-                return power_norm(v[0], v[1], v[2], masked ? &mask : nullptr, state, {}, training);
+                return power_norm(v[0], v[1], v[2], state, {}, training, padded ? rows - rows / 3 : rows);
               },
           .large = training};
 }
 
 void run(Tape& t, const Options& options, std::int64_t C = 3, std::int64_t C_of_state = 3,
-         const Tensor* mask = nullptr) {
+         std::optional<std::int64_t> counted = {}) {
   const Var x = t.constant(Tensor::zeros({2, 3}, DType::f32)), g = t.constant(Tensor::zeros({C}, DType::f32));
-  power_norm(x, g, g, mask, PowerNormState::create(C_of_state, DType::f32), options, true);
+  power_norm(x, g, g, PowerNormState::create(C_of_state, DType::f32), options, true, counted);
 }
 
 const RegisterOp kPowerNorm({
     .name = "power_norm",
     .cases = {power_case("evaluated", false, false, 4, 3), power_case("one column, evaluated", false, true, 5, 1),
-              power_case("70 rows", true, false, 70, 32), power_case("130 rows, masked", true, true, 130, 33)},
+              power_case("70 rows", true, false, 70, 32), power_case("130 rows, padded", true, true, 130, 33)},
     .errors =
         {{"power_norm: gamma must be f32 [3] on cpu, to go with x, which is f32 [2, 3] on cpu, got f32 [2] on cpu",
           [](Tape& t) { run(t, {}, 2); }},
-         {"power_norm: mask must be u8 [2] on cpu, to go with x, which is f32 [2, 3] on cpu, got u8 [3] on cpu",
-          [](Tape& t) {
-            const Tensor mask = Tensor::zeros({3}, DType::u8);
-            run(t, {}, 3, 3, &mask);
-          }},
+         {"power_norm: counted must be in [0, 2], the rows of x, got 3", [](Tape& t) { run(t, {}, 3, 3, 3); }},
          {"power_norm: state.nu_ema must be f32 [3] on cpu, to go with x, which is f32 [2, 3] on cpu, got f32 [4] on "
           "cpu",
           [](Tape& t) { run(t, {}, 3, 4); }},
@@ -74,11 +67,11 @@ struct Result {
   Tensor y, dx, dgamma, dbeta;
 };
 Result step(const Options& o, const PowerNormState& state, const Tensor& x, const Tensor& dy, const Tensor& gamma,
-            const Tensor& beta, const Tensor* mask = nullptr) {
+            const Tensor& beta, std::optional<std::int64_t> counted = {}) {
   const Device device = state.phi.device();
   Tape tape;
   const Var xv = tape.variable(x.to(device)), g = tape.variable(gamma.to(device)), b = tape.variable(beta.to(device));
-  const Var y = power_norm(xv, g, b, mask, state, o, true);
+  const Var y = power_norm(xv, g, b, state, o, true, counted);
   tape.backward(y, dy.to(device));
   return {y.value(), tape.grad(xv), tape.grad(g), tape.grad(b)};
 }
@@ -171,7 +164,7 @@ TEST(PowerNorm, CN_4_InferenceIsOneAffineMap) {
     const PowerNormState before = copy_of(state);
     Tape tape;
     const Var xv = tape.variable(x.to(device));
-    const Var y = power_norm(xv, tape.constant(gamma.to(device)), tape.constant(beta.to(device)), nullptr, state, {},
+    const Var y = power_norm(xv, tape.constant(gamma.to(device)), tape.constant(beta.to(device)), state, {},
                              /*training=*/false);
     tape.backward(y, x.to(device));
     const AffineMap map = power_norm_affine(state, gamma, beta, {});
@@ -188,8 +181,7 @@ TEST(PowerNorm, OnlyPaddingWritesTheCountersAlone) {
     const Tensor gamma = randn({2}, 7), beta = randn({2}, 8);
     step({}, state, randn({4, 2}, 1), randn({4, 2}, 2), gamma, beta);
     const PowerNormState before = copy_of(state);
-    const Tensor mask = Tensor::zeros({4}, DType::u8, device);
-    const Result r = step({}, state, randn({4, 2}, 3), randn({4, 2}, 4), gamma, beta, &mask);
+    const Result r = step({}, state, randn({4, 2}, 3), randn({4, 2}, 4), gamma, beta, /*counted=*/0);
     for (std::int64_t i = 0; i < 8; ++i) EXPECT_TRUE(std::isfinite(item(r.y, i)) && std::isfinite(item(r.dx, i)));
     EXPECT_EQ(state.iters.item(), 2);
     EXPECT_EQ(state.skips.item(), 1);
@@ -223,17 +215,16 @@ void follow(unsigned seed, Device device, Reached& reached) {
                   .eps = epss[random.below(3)]};
   const int P = random.below(20) ? 1 + random.below(6) : 60 + random.below(90), C = 1 + random.below(4),
             steps = 4 + random.below(24);
-  const bool masked = random.coin();
+  const bool padded = random.coin();
   PowerNormModel model(o, C);
   const PowerNormState state = state_at(0, C, DType::f64, device);
   const Column levels = random.gradients(C, 1)[0], gamma = random.gradients(C, 1)[0], beta = random.gradients(C, 1)[0];
   for (int s = 0; s < steps; ++s) {
     const Columns x = random.activations(P, levels, /*non_finite=*/false), dy = random.gradients(P, C);
-    const std::vector<int> real = random.mask(P, masked);
+    const std::vector<int> real = random.counted(P, padded);
     const ModelStep want = model.step(x, dy, real, gamma, beta);
-    const Tensor mask = Tensor::of({P}, std::vector<std::uint8_t>(real.begin(), real.end()), device);
     const Result got = step(o, state, matrix(x, device), matrix(dy, device), vector(gamma, device),
-                            vector(beta, device), masked ? &mask : nullptr);
+                            vector(beta, device), std::count(real.begin(), real.end(), 1));
     const std::string at = fmt::format("history {}, step {}: ", seed, s + 1);
     compare(at + "y", got.y, rows_of(want.y));
     compare(at + "dx", got.dx, rows_of(want.dx));

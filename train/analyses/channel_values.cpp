@@ -37,7 +37,7 @@ std::vector<double> on_host(const Tensor& t) {
 ChannelValues channel_values(const ChannelRecord& record) {
   const std::vector<double> mean = on_host(record.moments.mean), sum = on_host(record.gradient_sum),
                             gain = on_host(record.gain), rstd = on_host(record.rstd), factor = on_host(record.x_factor);
-  const double n = record.moments.count.item();
+  const double n = double(record.moments.count);
   ChannelValues values;
   values.q = on_host(record.moments.square);
   values.G = sum;

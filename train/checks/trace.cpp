@@ -171,17 +171,58 @@ void preset(const Trace& trace, Normalizer& norm, Device device) {
   trace.refuse(fmt::format("metadata: start_iters is {}, but {} counts no iterations", trace.start_iters, trace.layer));
 }
 
+// The rows of one step in the order in which the layer gets them: the real ones first, whose statistics count. Where
+// statistics are over a sample, the first axis, it gets the real ones alone.
+struct StepRows {
+  std::vector<std::int64_t> order = {}, lengths = {};  // lengths: real rows of each sample
+  std::int64_t real = 0;
+
+  StepRows(const Trace& trace, std::int64_t step, bool alone) {
+    const Shape shape = trace.shape.without(-1);
+    const std::int64_t rows = shape.elements(), of_sample = rows / shape[0];
+    const auto mask =
+        trace.masked ? trace.at("mask", step).values<std::uint8_t>() : std::vector<std::uint8_t>(std::size_t(rows), 1);
+    lengths.resize(std::size_t(shape[0]));
+    for (const bool wanted : {true, false})
+      for (std::int64_t r = 0; r < rows; ++r) {
+        if (bool(mask[std::size_t(r)]) != wanted || (alone && !wanted)) continue;
+        order.push_back(r);
+        real += wanted;
+        lengths[std::size_t(r / of_sample)] += wanted;
+      }
+  }
+  // Rows of t [..., C], in the order.
+  Tensor of(const Tensor& t) const {
+    const std::int64_t C = t.shape()[-1];
+    const Tensor rows = Tensor::empty({std::int64_t(order.size()), C}, t.dtype());
+    for (std::size_t r = 0; r < order.size(); ++r)
+      std::copy_n(t.data<double>() + order[r] * C, C, rows.data<double>() + std::int64_t(r) * C);
+    return rows;
+  }
+  // The rows back in their places, with those of `otherwise` for what the layer did not get.
+  Tensor back(const Tensor& rows, const Tensor& otherwise) const {
+    const std::int64_t C = otherwise.shape()[-1];
+    const Tensor all = otherwise.clone(), from = rows.to(Device::cpu).to(DType::f64);
+    for (std::size_t r = 0; r < order.size(); ++r)
+      std::copy_n(from.data<double>() + std::int64_t(r) * C, C, all.data<double>() + order[r] * C);
+    return all;
+  }
+};
+
 void replay_step(const Trace& trace, Normalizer& norm, std::int64_t step, DType dtype, Device device,
                  Comparison& compare) {
-  const auto on_device = [&](const char* name) { return trace.at(name, step).to(dtype).to(device); };
-  const Tensor mask = trace.masked ? trace.at("mask", step).to(device) : Tensor();
+  const StepRows rows(trace, step, norm.mixes_tokens());
+  const auto on_device = [&](const char* name) { return rows.of(trace.at(name, step)).to(dtype).to(device); };
+  const Segments samples = Segments(rows.lengths).to(device);
   for (Parameter* p : norm.parameters()) p->zero_grad();
   Tape tape;
   const Var x = tape.variable(on_device("x"));
-  const Var y = norm.apply(x, {.training = true, .mask = trace.masked ? &mask : nullptr});
+  const Var y =
+      norm.apply(x, {.training = true, .samples = norm.mixes_tokens() ? &samples : nullptr, .counted = rows.real});
   tape.backward(y, on_device("dy"));
-  compare("y", y.value(), step);
-  compare("dx", tape.grad(x), step);
+  // Nobody knows y of rows that the layer did not get; their gradient is 0.
+  compare("y", rows.back(y.value(), trace.at("y", step)), step);
+  compare("dx", rows.back(tape.grad(x), Tensor::zeros(trace.shape, DType::f64)), step);
   for (Parameter* p : norm.parameters())
     compare("d" + array_name(*p), p->has_grad ? p->grad : Tensor::zeros(p->value.shape(), dtype), step);
   for (const auto& [name, buffer] : norm.state())

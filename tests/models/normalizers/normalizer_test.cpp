@@ -24,7 +24,7 @@ TEST_P(EveryNormalizer, RunsOnEveryDeviceInEveryPrecision) {
       const auto norm = quick_normalizer(GetParam(), dtype == DType::f64 ? DType::f64 : DType::f32, device);
       randomize(*norm);
       for (unsigned t = 0; t < 5; ++t) {
-        const Step got = train_step(*norm, t, nullptr, dtype, device);
+        const Step got = train_step(*norm, t, dtype, device);
         EXPECT_EQ(got.y.dtype(), dtype);
         EXPECT_TRUE(close(got.y, want[t].y, tolerance)) << name(dtype) << " on " << name(device) << ", step " << t;
         EXPECT_TRUE(close(got.dx, want[t].dx, tolerance)) << name(dtype) << " on " << name(device) << ", step " << t;
@@ -36,14 +36,14 @@ TEST_P(EveryNormalizer, RunsOnEveryDeviceInEveryPrecision) {
 TEST_P(EveryNormalizer, SnapshotsBringBackTheState) {
   const auto norm = quick_normalizer(GetParam(), DType::f32, Device::cpu);
   randomize(*norm);
-  for (unsigned t = 0; t < 3; ++t) train_step(*norm, t, nullptr, DType::f32);
+  for (unsigned t = 0; t < 3; ++t) train_step(*norm, t, DType::f32);
   const NamedTensors before = norm->snapshot();
-  const Step first = train_step(*norm, 9, nullptr, DType::f32);
+  const Step first = train_step(*norm, 9, DType::f32);
   const NamedTensors after = norm->snapshot();
   norm->restore(before);
   infer(*norm, randn({4, kChannels}, 1).to(DType::f32));
   for (const auto& [name, tensor] : norm->state()) EXPECT_TRUE(identical(tensor, before.at(name))) << name;
-  const Step again = train_step(*norm, 9, nullptr, DType::f32);
+  const Step again = train_step(*norm, 9, DType::f32);
   EXPECT_TRUE(identical(again.y, first.y));
   EXPECT_TRUE(identical(again.dx, first.dx));
   bool changed = false;
@@ -54,24 +54,24 @@ TEST_P(EveryNormalizer, SnapshotsBringBackTheState) {
   EXPECT_EQ(changed, !before.empty());
 }
 
-// Tokens that the mask excludes and that get no dy change nothing at the others: it is as if they were not there.
+// Rows after those that count, and that get no dy, change nothing at the others: it is as if they were not there.
 void expect_padding_left_out(const std::string& normalizer, const Options& options) {
   constexpr std::int64_t kReal = 4;
-  const Tensor mask = Tensor::of<std::uint8_t>({1, 6}, {1, 1, 1, 1, 0, 0});
-  const auto run = [&](const std::int64_t tokens) {
+  const auto run = [&](std::int64_t tokens) {
     const auto norm = make_normalizer(normalizer, options, "norm", kChannels, DType::f64);
+    if (norm->mixes_tokens()) tokens = kReal;  // all rows of a sample count
     NamedTensors results;
     for (unsigned t = 0; t < 5; ++t) {
       Tape tape;
-      const Tensor x = Tensor::full({1, tokens, kChannels}, 50, DType::f64), dy = Tensor::zeros(x.shape(), DType::f64);
+      const Tensor x = Tensor::full({tokens, kChannels}, 50, DType::f64), dy = Tensor::zeros(x.shape(), DType::f64);
       std::copy_n(randn({kReal, kChannels}, t).data<double>(), kReal * kChannels, x.data<double>());
       std::copy_n(randn({kReal, kChannels}, t + 50).data<double>(), kReal * kChannels, dy.data<double>());
+      const Segments rows({tokens});
       const Var in = tape.variable(x);
-      const Var out = norm->apply(in, {.training = true, .mask = tokens > kReal ? &mask : nullptr});
+      const Var out = norm->apply(in, {.training = true, .samples = &rows, .counted = kReal});
       tape.backward(out, dy);
-      const auto real = [&](const Tensor& all) { return all.reshape({tokens, kChannels}).slice(0, kReal); };
-      results[fmt::format("y of step {}", t)] = real(out.value());
-      results[fmt::format("dx of step {}", t)] = real(tape.grad(in));
+      results[fmt::format("y of step {}", t)] = out.value().slice(0, kReal);
+      results[fmt::format("dx of step {}", t)] = tape.grad(in).slice(0, kReal);
     }
     for (const auto& [name, tensor] : norm->snapshot()) results[name] = tensor;
     return results;

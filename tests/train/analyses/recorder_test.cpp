@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kRows = 5, kChannels = 3;
 const std::vector<double> kX = {1, 2, -3, 0.5, -1, 2, 3, 1, 1, -2, 0.25, 4, 1.5, -0.5, -1};
 const std::vector<double> kDy = {0.1, -0.2, 0.3, 0.4, 0.5, -0.6, 0.7, 0.8, -0.9, 1, 1.1, 1.2, 0, 0, 0};
-const std::vector<std::uint8_t> kMask = {1, 1, 1, 1, 0};  // the last position is padding
+constexpr std::int64_t kCounted = 4;  // the last row is padding
 
 // A pass with the gain (2, 0.5, -1) and the bias (0.1, 0.2, 0.3).
 void pass(Normalizer& norm, Device device, const std::vector<double>& x = kX) {
@@ -26,10 +26,9 @@ void pass(Normalizer& norm, Device device, const std::vector<double>& x = kX) {
     if (p->name == norm.site() + ".weight") p->value = on_device({2, 0.5, -1}, {3});
     if (p->name == norm.site() + ".bias") p->value = on_device({0.1, 0.2, 0.3}, {3});
   }
-  const Tensor mask = Tensor::of<std::uint8_t>({kRows}, kMask).to(device);
   Tape tape;
   const Var in = tape.variable(on_device(x, {kRows, kChannels}));
-  tape.backward(norm.apply(in, {.training = true, .mask = &mask}), on_device(kDy, {kRows, kChannels}));
+  tape.backward(norm.apply(in, {.training = true, .counted = kCounted}), on_device(kDy, {kRows, kChannels}));
 }
 
 std::vector<double> mean_squares() {
