@@ -52,6 +52,20 @@ class OnnxOperands {
   virtual std::string matrix(int k, const Tensor& value) const = 0;
   // The integers `value` that operand k was recorded with, the same for all of the first axis.
   virtual std::string constant(int k, const Tensor& value) const = 0;
+
+  // For operations on the rows of sequences. `length`: of all sequences, -1 if they differ.
+  // i64, the position of each row [POS-2].
+  virtual std::string positions() const = 0;
+  // Rows of `heads` x `width` columns as [batch, heads, length, width], and back.
+  virtual std::string split_heads(const std::string& rows, std::int64_t length, std::int64_t heads,
+                                  std::int64_t width) const = 0;
+  virtual std::string merge_heads(const std::string& y) const = 0;
+  // The keys and values that attention is to see in place of those that were recorded, as split_heads() gives them, and
+  // what is to be added to its scores; an empty text is nothing.
+  struct Keys {
+    std::string k, v, bias = "";
+  };
+  virtual Keys keys(const Keys& recorded, bool causal) const = 0;
 };
 
 }  // namespace foldgrad

@@ -28,8 +28,9 @@ std::vector<std::string> write_onnx(ImageModel& model, const std::string& direct
   const std::string pixels = g->input("pixel_values", DType::f32, {batch, kImageChannels, S, S});
   const Graph graph = graph_of(model);
   g->at("stem");
-  const std::map<int, std::string> given{{graph.nodes[0].operands[0], model.onnx_stem(*g, pixels)}};
-  g->output(onnx_recording(*g, model, graph, given), "logits", DType::f32, {batch, config.classes});
+  OnnxRecording nodes(*g, model, graph);
+  nodes.give(graph.nodes[0].operands[0], model.onnx_stem(*g, pixels));
+  g->output(nodes.add(), "logits", DType::f32, {batch, config.classes});
 
   make_directories(directory);  // only now, when nothing can be refused any more
   AtomicFile file(directory + "/model.onnx");

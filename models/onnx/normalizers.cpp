@@ -1,7 +1,7 @@
 // Every normalizer as nodes: what it says that it computes at inference, y = A u + B.
-#include <fmt/format.h>
+#include "models/onnx/normalizers.h"
 
-#include "models/onnx/layers.h"
+#include <fmt/format.h>
 
 namespace foldgrad {
 namespace {
@@ -10,7 +10,7 @@ const std::int64_t kLast = -1;
 
 class NormalizerNodes {
  public:
-  NormalizerNodes(OnnxGraph& g, const Normalizer& norm, int rank) : g_(g), norm_(norm), rank_(rank) {}
+  NormalizerNodes(OnnxGraph& g, const Normalizer& norm) : g_(g), norm_(norm) {}
 
   std::string operator()(const std::string& x) {
     g_.at(norm_.site());
@@ -68,16 +68,11 @@ class NormalizerNodes {
 
   std::string u(const std::string& x, const InferenceForm::Groups& groups) {  // [PN-4] where it is not centred
     const std::int64_t size = norm_.channels() / groups.count;
-    const std::string grouped = g_.node("Reshape", {x, g_.integers(sizes({groups.count, size}))});
+    const std::string grouped = g_.reshape(x, {groups.count, size});
     const std::string y = groups.centered
                               ? layer_norm(grouped, groups.eps, {weight("ones", std::vector<double>(size, 1))})
                               : root_mean_square(grouped, {.eps = groups.eps});
-    return g_.node("Reshape", {y, g_.integers(sizes({norm_.channels()}))});
-  }
-  // With these in place of the last axis; 0 stands for an axis as it is.
-  OnnxGraph::Sizes sizes(OnnxGraph::Sizes last) const {
-    last.insert(last.begin(), std::size_t(rank_ - 1), 0);
-    return last;
+    return g_.node("Reshape", {y, g_.node("Shape", {x})});
   }
 
   std::string u(const std::string& x, const InferenceForm::UnitLength& unit) {  // [FN-1]
@@ -92,14 +87,12 @@ class NormalizerNodes {
 
   OnnxGraph& g_;
   const Normalizer& norm_;
-  int rank_;  // of x
 };
 
 }  // namespace
 
-std::string onnx_normalizer(OnnxGraph& g, Normalizer* norm, const std::string& x, int rank) {
-  if (!norm) return x;
-  return NormalizerNodes(g, *norm, rank)(x);
+std::string onnx_normalizer(OnnxGraph& g, const Normalizer& norm, const std::string& x) {
+  return NormalizerNodes(g, norm)(x);
 }
 
 }  // namespace foldgrad

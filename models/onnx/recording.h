@@ -1,4 +1,4 @@
-// A recorded forward pass as nodes of ONNX.
+// A recorded forward pass as nodes of ONNX: one loop over its operations.
 #pragma once
 #include <map>
 
@@ -8,10 +8,44 @@
 
 namespace foldgrad {
 
-// Adds the operations of `graph`, a recording of `model` in inference with its normalizers as sites, and returns the
-// name of its only result. Operations export themselves (Node::onnx); normalizers are their inference(). given: the
-// names of values that the recording was given, such as embedded images. Throws std::invalid_argument for an operation
-// or a normalizer that has no nodes of ONNX.
-std::string onnx_recording(OnnxGraph& g, Model& model, const Graph& graph, std::map<int, std::string> given);
+// Adds the operations of `graph`, a recording of `model` in inference with its normalizers as sites, to `g`. Operations
+// export themselves (Node::onnx); normalizers are their inference(). Sequences have one length, which was recorded, and
+// no operation looks for positions; a family with others overrides the functions for sequences.
+class OnnxRecording : public OnnxOperands {
+ public:
+  OnnxRecording(OnnxGraph& g, Model& model, const Graph& graph);
+
+  // Gives a value of the recording a name in the file: an input or what was made of it. With an empty one it is absent,
+  // and so are results of operations whose first operand is absent.
+  void give(int value, const std::string& name);
+  // Returns the name of the recording's only result. Throws std::invalid_argument for an operation or a normalizer that
+  // has no nodes of ONNX.
+  std::string add();
+
+  std::string operator[](int k) const override;
+  const Shape& shape(int k) const override { return graph_.values[operand(k)].shape; }
+  const Shape& result() const override { return graph_.result_shape(n_); }
+  std::string matrix(int k, const Tensor& value) const override;
+  std::string constant(int k, const Tensor& value) const override;
+  std::string positions() const override;
+  std::string split_heads(const std::string& rows, std::int64_t length, std::int64_t heads,
+                          std::int64_t width) const override;
+  std::string merge_heads(const std::string& y) const override;
+  Keys keys(const Keys& recorded, bool causal) const override;
+
+ private:
+  int operand(int k) const { return graph_.nodes[n_].operands[std::size_t(k)]; }
+  std::string describe() const { return graph_.describe({n_, 0}); }
+  std::string weight_before(const GraphNode& node) const;
+
+  OnnxGraph& g_;
+  const Graph& graph_;
+  NamedTensors parameters_;
+  std::map<std::string, Normalizer*> normalizers_;
+  std::string first_;                    // a given value, whose first axis counts examples
+  std::map<int, std::string> names_;     // of values in the file
+  std::map<int, std::string> computed_;  // from parameters alone: under these names they become weights
+  int n_ = 0;                            // the node that is being added
+};
 
 }  // namespace foldgrad

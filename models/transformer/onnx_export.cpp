@@ -1,18 +1,20 @@
 #include "models/transformer/onnx_export.h"
 
-#include <cmath>
 #include <deque>
 #include <filesystem>
+#include <functional>
 
 #include "engine/check.h"
 #include "engine/files/atomic_file.h"
-#include "models/inference/norm.h"
-#include "models/onnx/layers.h"
+#include "models/onnx/graph.h"
+#include "models/onnx/recording.h"
 #include "models/transformer/beam_search.h"
 #include "models/transformer/onnx_config.h"
 
 namespace foldgrad {
 namespace {
+
+using Keys = OnnxOperands::Keys;
 
 // Codes of ONNX's types.
 const OnnxGraph::Attribute kToF32{"to", std::int64_t(1)}, kToI64{"to", std::int64_t(7)}, kToBool{"to", std::int64_t(9)};
@@ -20,189 +22,170 @@ const OnnxGraph::Attribute kToF32{"to", std::int64_t(1)}, kToI64{"to", std::int6
 const std::string kBatch = "batch_size", kSourceLength = "encoder_sequence_length",
                   kTargetLength = "decoder_sequence_length", kPastLength = "past_decoder_sequence_length";
 
-// [batch, heads, length, width / heads]
-struct KeysAndValues {
-  std::string k, v;
+// The rows of sentences are [batch, length, width] in the files.
+class SentenceRecording final : public OnnxRecording {
+ public:
+  // positions: i64 [batch, length]; attended: what attention is to see, see OnnxOperands::keys.
+  SentenceRecording(OnnxGraph& g, Model& model, const Graph& graph, std::string positions,
+                    std::function<Keys(const Keys&, bool causal)> attended)
+      : OnnxRecording(g, model, graph), g_(g), positions_(std::move(positions)), attended_(std::move(attended)) {}
+
+  std::string positions() const override { return positions_; }
+  std::string split_heads(const std::string& rows, std::int64_t, std::int64_t heads,
+                          std::int64_t width) const override {
+    if (rows.empty()) return rows;
+    return g_.transpose(g_.node("Reshape", {rows, g_.integers({0, 0, heads, width})}), {0, 2, 1, 3});
+  }
+  std::string merge_heads(const std::string& y) const override {
+    return g_.node("Reshape", {g_.transpose(y, {0, 2, 1, 3}), g_.integers({0, 0, result()[-1]})});
+  }
+  Keys keys(const Keys& recorded, bool causal) const override { return attended_(recorded, causal); }
+
+ private:
+  OnnxGraph& g_;
+  std::string positions_;
+  std::function<Keys(const Keys&, bool)> attended_;
 };
 
-class TransformerNodes {
+// The bias of attention: 0 where a key is `seen`, otherwise so little that nothing is left in the softmax. Not
+// -infinity, since a row without any key would become NaN.
+std::string bias_of(OnnxGraph& g, const std::string& seen) {
+  return g.node("Where", {seen, g.number(0), g.number(-1e30)});
+}
+// The same for a mask of keys, i64 [batch, length], as [batch, 1, 1, length].
+std::string bias_of_keys(OnnxGraph& g, const std::string& mask) {
+  return bias_of(g, g.node("Unsqueeze", {g.node("Cast", {mask}, {kToBool}), g.integers({1, 2})}));
+}
+// mask: i64 [batch, length]
+std::string positions_of(OnnxGraph& g, const std::string& mask) {
+  const std::string count = g.node("Mul", {g.node("CumSum", {mask, g.integer(1)}), mask});
+  return g.node("Add", {count, g.integer(1)});  // [POS-2]
+}
+// bool [queries, keys]
+std::string not_later(OnnxGraph& g, const std::string& ids) {
+  const std::string length = g.node("Gather", {g.node("Shape", {ids}), g.integer(1)});
+  const std::string places = g.node("Range", {g.integer(0), length, g.integer(1)});
+  return g.node("LessOrEqual", {places, g.node("Unsqueeze", {places, g.integers({1})})});
+}
+std::string source_mask(OnnxFile& g) { return g.input("encoder_attention_mask", DType::i64, {kBatch, kSourceLength}); }
+
+class TransformerFile {
  public:
-  TransformerNodes(Transformer& model, OnnxFile& g) : model_(model), config_(model.config()), g_(g) {
+  TransformerFile(Transformer& model, OnnxFile& g) : model_(model), config_(model.config()), g_(g) {
     g.metadata("pad", std::to_string(config_.pad));
     g.metadata("eos", std::to_string(DecodingOptions().eos));
     g.metadata("max_positions", std::to_string(config_.max_positions));
+    for (const Normalizer* norm : model.normalizers()) sites_.push_back(norm->site());
   }
 
   void encoder() {
     const std::string ids = g_.input("input_ids", DType::i64, {kBatch, kSourceLength}),
                       mask = g_.input("attention_mask", DType::i64, {kBatch, kSourceLength});
+    const Graph graph = recorded([&](const Sentences& source, const Sentences&, const ForwardPass& pass) {
+      return model_.encode(source, pass);
+    });
     g_.at("encoder.embed_tokens");
-    const std::string bias = bias_of_keys(mask), placed = add_positions(embed(model_.source_table(), ids), mask);
-    std::string x = g_.node("Mul", {placed, as_column(mask)});
-    for (TransformerLayer& layer : model_.encoder_layers()) {
-      const AttentionBlock& block = layer.self_attention;
-      x = onnx_sublayer(g_, block.sublayer, x,
-                        [&](const std::string& in) { return attention(block, in, projected(block, in), bias); });
-      x = feed_forward(layer, x);
-    }
-    g_.output(onnx_normalizer(g_, model_.encoder_norm(), x), "last_hidden_state", DType::f32,
-              {kBatch, kSourceLength, config_.width});
+    const std::string bias = bias_of_keys(g_, mask);
+    SentenceRecording nodes(g_, model_, graph, positions_of(g_, mask), [&](const Keys& own, bool) {
+      return Keys{own.k, own.v, bias};
+    });
+    nodes.give(graph.nodes[0].operands[1], ids);
+    g_.output(nodes.add(), "last_hidden_state", DType::f32, {kBatch, kSourceLength, config_.width});
   }
 
   // A whole prefix. Padding, which may stand on either side, is where ids are config.pad.
   void decoder() {
-    const std::string ids = g_.input("input_ids", DType::i64, {kBatch, kTargetLength}), memory_mask = source_mask(),
+    const std::string ids = g_.input("input_ids", DType::i64, {kBatch, kTargetLength}), mask = source_mask(g_),
                       memory = g_.input("encoder_hidden_states", DType::f32, {kBatch, kSourceLength, config_.width});
     g_.at("decoder.embed_tokens");
     const std::string real = g_.node("Not", {g_.node("Equal", {ids, g_.integer(config_.pad)})});
-    const std::string x = add_positions(embed(model_.target_table(), ids), g_.node("Cast", {real}, {kToI64}));
-    const std::string seen = g_.node("And", {not_later(ids), g_.node("Unsqueeze", {real, g_.integers({1, 2})})});
-    const Biases biases{onnx_attention_bias(g_, seen), bias_of_keys(memory_mask)};
-    const std::string column = as_column(memory_mask);
-    std::vector<KeysAndValues> of_memory;
-    for (const TransformerLayer& layer : model_.decoder_layers()) {
-      const AttentionBlock& block = *layer.cross_attention;
-      g_.at(block.sublayer.name);
-      const std::string k = onnx_linear(g_, block.k, memory);
+    const std::string seen = g_.node("And", {not_later(g_, ids), g_.node("Unsqueeze", {real, g_.integers({1, 2})})});
+    const std::string own_bias = bias_of(g_, seen), memory_bias = bias_of_keys(g_, mask);
+    const std::string factor = g_.node("Unsqueeze", {g_.node("Cast", {mask}, {kToF32}), g_.integers({1, 3})});
+    std::vector<Keys> own, of_memory;
+    const auto attended = [&](const Keys& kv, bool causal) {
+      if (causal) return own.emplace_back(Keys{kv.k, kv.v, own_bias});
       // A source without any token must give 0, not the mean over its padding that softmax leaves.
-      const std::string v = g_.node("Mul", {onnx_linear(g_, block.v, memory), column});
-      of_memory.push_back({split_heads(k), split_heads(v)});
-      present(of_memory.size() - 1, "encoder", of_memory.back(), kSourceLength);
-    }
-    decoder_layers(x, biases, of_memory, {}, kTargetLength, kTargetLength);
+      return of_memory.emplace_back(Keys{kv.k, g_.node("Mul", {kv.v, factor}), memory_bias});
+    };
+    const std::string positions = positions_of(g_, g_.node("Cast", {real}, {kToI64}));
+    add_decoder(ids, memory, kTargetLength, positions, attended);
+    present(of_memory, "encoder", kSourceLength);
+    present(own, "decoder", kTargetLength);
   }
 
   // One more token of every row.
   void decoder_with_past() {
-    const std::string ids = g_.input("input_ids", DType::i64, {kBatch, 1}), memory_mask = source_mask();
-    std::vector<KeysAndValues> own, of_memory;
+    const std::string ids = g_.input("input_ids", DType::i64, {kBatch, 1}), mask = source_mask(g_);
+    std::vector<Keys> before, of_memory, own;
     for (std::size_t i = 0; i < model_.decoder_layers().size(); ++i) {
-      own.push_back(past(i, "decoder", kPastLength));
+      before.push_back(past(i, "decoder", kPastLength));
       of_memory.push_back(past(i, "encoder", kSourceLength));
     }
     g_.at("decoder.embed_tokens");
-    const std::string length = g_.node("Gather", {g_.node("Shape", {own[0].k}), g_.integer(2)});
+    const std::string length = g_.node("Gather", {g_.node("Shape", {before[0].k}), g_.integer(2)});
     const std::string position = g_.node("Add", {length, g_.integer(2)});  // the first token had 2 [POS-2]
-    const std::string x =
-        g_.node("Add", {embed(model_.target_table(), ids), g_.node("Gather", {positions(), position})});
-    decoder_layers(x, {"", bias_of_keys(memory_mask)}, of_memory, own, 1, kPastLength + " + 1");
+    const std::string memory_bias = bias_of_keys(g_, mask);
+    const auto behind = [&](const std::string& first, const std::string& now) {
+      return g_.node("Concat", {first, now}, {{"axis", std::int64_t(2)}});
+    };
+    std::size_t crossed = 0;
+    const auto attended = [&](const Keys& kv, bool causal) {
+      if (!causal) return Keys{of_memory[crossed].k, of_memory[crossed++].v, memory_bias};
+      const Keys& first = before[own.size()];
+      return own.emplace_back(Keys{behind(first.k, kv.k), behind(first.v, kv.v)});
+    };
+    add_decoder(ids, /*memory=*/"", 1, position, attended);
+    present(own, "decoder", kPastLength + " + 1");
   }
 
  private:
-  struct Biases {
-    std::string own, of_memory;  // of attention
-  };
-
-  // of_memory: of every layer; own: of the tokens before x, empty where there are none. Lengths: of x, and with those.
-  void decoder_layers(std::string x, const Biases& biases, const std::vector<KeysAndValues>& of_memory,
-                      const std::vector<KeysAndValues>& own, const OnnxFile::Size& length,
-                      const std::string& whole_length) {
-    for (std::size_t i = 0; i < model_.decoder_layers().size(); ++i) {
-      TransformerLayer& layer = model_.decoder_layers()[i];
-      const AttentionBlock &self = layer.self_attention, &cross = *layer.cross_attention;
-      x = onnx_sublayer(g_, self.sublayer, x, [&](const std::string& in) {
-        KeysAndValues kv = projected(self, in);
-        if (!own.empty()) kv = {behind(own[i].k, kv.k), behind(own[i].v, kv.v)};
-        present(i, "decoder", kv, whole_length);
-        return attention(self, in, kv, biases.own);
-      });
-      x = onnx_sublayer(g_, cross.sublayer, x,
-                        [&](const std::string& in) { return attention(cross, in, of_memory[i], biases.of_memory); });
-      x = feed_forward(layer, x);
-    }
-    output_logits(onnx_normalizer(g_, model_.decoder_norm(), x), length);
+  Graph recorded(const std::function<Var(const Sentences&, const Sentences&, const ForwardPass&)>& run) {
+    Tape tape;
+    const ForwardPass pass{.tape = tape, .dtype = DType::f32};
+    const TranslationBatch batch = TranslationBatch::of(model_.smallest_inputs());
+    const Sentences source = model_.sentences("encoder", batch.source, batch.source_mask, pass);
+    const Sentences input = model_.sentences("decoder", batch.input, batch.input_mask, pass);
+    const Var result = run(source, input, pass);
+    return graph_of(tape, {result}, sites_);
   }
 
-  std::string behind(const std::string& before, const std::string& now) {
-    return g_.node("Concat", {before, now}, {{"axis", std::int64_t(2)}});
-  }
-
-  std::string source_mask() { return g_.input("encoder_attention_mask", DType::i64, {kBatch, kSourceLength}); }
-
-  // Embeddings.
-  std::string table_of(const Parameter& table) { return g_.initializer(table.name, model_.rows_of(table)); }
-  std::string embed(const Parameter& table, const std::string& ids) {
-    return g_.node("Mul", {g_.node("Gather", {table_of(table), ids}), g_.number(std::sqrt(double(config_.width)))});
-  }
-  std::string positions() { return g_.initializer("positions", model_.positions(DType::f32)); }
-  // mask: i64 [batch, length]
-  std::string add_positions(const std::string& x, const std::string& mask) {
-    const std::string count = g_.node("Mul", {g_.node("CumSum", {mask, g_.integer(1)}), mask});
-    const std::string position = g_.node("Add", {count, g_.integer(1)});  // [POS-2]
-    return g_.node("Add", {x, g_.node("Gather", {positions(), position})});
-  }
-
-  // Masks, i64 [batch, length], as factors [batch, length, 1] and as biases of attention [batch, 1, 1, length].
-  std::string as_column(const std::string& mask) {
-    return g_.node("Unsqueeze", {g_.node("Cast", {mask}, {kToF32}), g_.integers({2})});
-  }
-  std::string bias_of_keys(const std::string& mask) {
-    const std::string real = g_.node("Cast", {mask}, {kToBool});
-    return onnx_attention_bias(g_, g_.node("Unsqueeze", {real, g_.integers({1, 2})}));
-  }
-  // bool [queries, keys]
-  std::string not_later(const std::string& ids) {
-    const std::string length = g_.node("Gather", {g_.node("Shape", {ids}), g_.integer(1)});
-    const std::string places = g_.node("Range", {g_.integer(0), length, g_.integer(1)});
-    return g_.node("LessOrEqual", {places, g_.node("Unsqueeze", {places, g_.integers({1})})});
-  }
-
-  // Layers.
-  std::string split_heads(const std::string& x) { return onnx_split_heads(g_, x, config_.heads, config_.width); }
-  KeysAndValues projected(const AttentionBlock& block, const std::string& x) {
-    const std::string k = onnx_linear(g_, block.k, x), v = onnx_linear(g_, block.v, x);
-    return {split_heads(k), split_heads(v)};
-  }
-  std::string attention(const AttentionBlock& block, const std::string& x, const KeysAndValues& kv,
-                        const std::string& bias) {
-    const std::string q = split_heads(onnx_linear(g_, block.q, x));
-    return onnx_attention(g_, q, kv.k, kv.v, bias, config_.width / config_.heads, config_.width);
-  }
-  std::string feed_forward(const TransformerLayer& layer, const std::string& x) {
-    const FeedForwardBlock& block = layer.feed_forward;
-    return onnx_sublayer(g_, block.sublayer, x, [&](const std::string& in) {
-      return onnx(g_, config_.activation_function(), onnx_linear(g_, block.fc1, in));
+  void add_decoder(const std::string& ids, const std::string& memory, const OnnxFile::Size& length,
+                   const std::string& positions, const std::function<Keys(const Keys&, bool)>& attended) {
+    int states = -1;
+    const Graph graph = recorded([&](const Sentences& source, const Sentences& input, const ForwardPass& pass) {
+      const Var given = pass.tape.variable(Tensor::zeros({source.rows.rows(), config_.width}, DType::f32));
+      states = given.id();
+      return model_.logits(model_.decode(input, given, source.rows, pass), pass);
     });
+    SentenceRecording nodes(g_, model_, graph, positions, attended);
+    nodes.give(graph.nodes[0].operands[1], ids);
+    nodes.give(states, memory);
+    g_.output(nodes.add(), "logits", DType::f32, {kBatch, length, config_.target_vocabulary});
   }
 
-  // Keys and values, named as runtimes expect them. Those of the past are inputs, the present ones outputs, declared
-  // behind the logits.
-  static std::string name(const char* time, std::size_t layer, const char* of, const char* what) {
-    return fmt::format("{}.{}.{}.{}", time, layer, of, what);
-  }
   OnnxFile::NamedSizes cached(const std::string& length) const {
     return {kBatch, config_.heads, length, config_.width / config_.heads};
   }
-  KeysAndValues past(std::size_t layer, const char* of, const std::string& length) {
+  Keys past(std::size_t layer, const char* of, const std::string& length) {
     const auto input = [&](const char* what) {
-      return g_.input(name("past_key_values", layer, of, what), DType::f32, cached(length));
+      return g_.input(fmt::format("past_key_values.{}.{}.{}", layer, of, what), DType::f32, cached(length));
     };
     const std::string k = input("key");
     return {k, input("value")};
   }
-  void present(std::size_t layer, const char* of, const KeysAndValues& kv, const std::string& length) {
-    present_.push_back({kv.k, name("present", layer, of, "key"), length});
-    present_.push_back({kv.v, name("present", layer, of, "value"), length});
+  // Of every layer, outputs that are declared after the logits.
+  void present(const std::vector<Keys>& all, const char* of, const std::string& length) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      g_.output(all[i].k, fmt::format("present.{}.{}.key", i, of), DType::f32, cached(length));
+      g_.output(all[i].v, fmt::format("present.{}.{}.value", i, of), DType::f32, cached(length));
+    }
   }
-
-  void output_logits(const std::string& hidden, const OnnxFile::Size& length) {
-    g_.at("decoder.output_projection");
-    // The table lies in the file once where it is also that of the embeddings.
-    const std::string columns = g_.node("Transpose", {table_of(model_.output_table())});
-    std::string z = g_.node("MatMul", {hidden, columns});
-    if (const Parameter* bias = model_.output_bias()) z = g_.node("Add", {z, g_.initializer(bias->name, bias->value)});
-    g_.output(z, "logits", DType::f32, {kBatch, length, config_.target_vocabulary});
-    for (const Present& p : present_) g_.output(p.value, p.name, DType::f32, cached(p.length));
-  }
-
-  struct Present {
-    std::string value, name, length;
-  };
 
   Transformer& model_;
   const TransformerConfig& config_;
   OnnxFile& g_;
-  std::vector<Present> present_;
+  std::vector<std::string> sites_;
 };
 
 }  // namespace
@@ -219,11 +202,11 @@ std::vector<std::string> write_onnx(Transformer& model, const std::string& direc
                  "onnx: {} holds a model, whose config.json would be replaced; name another directory", directory);
   std::deque<AtomicFile> files;
   std::vector<std::string> names;
-  for (const auto& [name, build] : {std::pair{"encoder_model", &TransformerNodes::encoder},
-                                    {"decoder_model", &TransformerNodes::decoder},
-                                    {"decoder_with_past_model", &TransformerNodes::decoder_with_past}}) {
+  for (const auto& [name, build] : {std::pair{"encoder_model", &TransformerFile::encoder},
+                                    {"decoder_model", &TransformerFile::decoder},
+                                    {"decoder_with_past_model", &TransformerFile::decoder_with_past}}) {
     const auto graph = OnnxFile::make(name);
-    TransformerNodes nodes(model, *graph);
+    TransformerFile nodes(model, *graph);
     (nodes.*build)();
     make_directories(directory);  // only now, when nothing can be refused any more
     names.push_back(std::string(name) + ".onnx");

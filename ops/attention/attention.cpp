@@ -67,22 +67,20 @@ struct AttentionNode {
   }
 
   std::string onnx(OnnxGraph& g, const OnnxOperands& operands) const {
-    const std::int64_t queries = in.queries.equal_length(), keys = in.keys.equal_length();
-    FOLDGRAD_CHECK(queries >= 0 && keys >= 0 && !shape.causal,
-                   "onnx: {} is known as nodes of ONNX for segments of one length and without a causal mask alone", op);
-    const auto heads = [&](const Part& part, std::int64_t length) {
+    const auto heads = [&](const Part& part, const Segments& rows) {
       const std::int64_t C = shape.y_row(), first = part.group * C;
       std::string x = operands[part.operand];
       if (operands.shape(part.operand)[-1] != C)
         x = g.node("Slice", {x, g.integers({first}), g.integers({first + C}), g.integers({-1})});
-      return g.transpose(g.reshape(x, {length, shape.heads, shape.width}), {0, 2, 1, 3});
+      return operands.split_heads(x, rows.equal_length(), shape.heads, shape.width);
     };
-    const std::string q = heads(in.q, queries), k = heads(in.k, keys), v = heads(in.v, keys);
+    const std::string q = heads(in.q, in.queries), k_recorded = heads(in.k, in.keys), v_recorded = heads(in.v, in.keys);
+    const auto [k, v, bias] = operands.keys({k_recorded, v_recorded}, shape.causal);
     const std::string scaled = g.node("Mul", {q, g.number(shape.scale)});
-    const std::string scores = g.node("MatMul", {scaled, g.transpose(k, {0, 1, 3, 2})});
+    std::string scores = g.node("MatMul", {scaled, g.transpose(k, {0, 1, 3, 2})});
+    if (!bias.empty()) scores = g.node("Add", {scores, bias});
     const std::string p = g.node("Softmax", {scores}, {{"axis", std::int64_t(-1)}});
-    const std::string rows = g.transpose(g.node("MatMul", {p, v}), {0, 2, 1, 3});
-    return g.reshape(rows, {operands.result().begin() + 1, operands.result().end()});
+    return operands.merge_heads(g.node("MatMul", {p, v}));
   }
 };
 

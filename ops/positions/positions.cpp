@@ -13,6 +13,7 @@ namespace {
 
 struct SinusoidalPositionsNode {
   Tensor places;  // on the device; undefined without zero_padding
+  Tensor table;
 
   const char* name() const { return "sinusoidal_positions"; }
 
@@ -27,6 +28,9 @@ struct SinusoidalPositionsNode {
                                    .columns = dy.shape()[1]};
       FOLDGRAD_RUN(dy.device(), positions, p);
     });
+  }
+  std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
+    return g.node("Add", {in[0], g.node("Gather", {g.initializer("positions", table), in.positions()})});
   }
 };
 
@@ -107,7 +111,7 @@ Var sinusoidal_positions(const Var& xv, const Tensor& places, const Tensor& tabl
   check_table(kOp, table, x, kPaddingPosition + 2 + last);
   const Tensor there = places.to(x.device());
   const Tensor y = add_rows(kOp, x, 1, N, there, table, zero_padding);
-  return xv.tape().record(y, {xv}, SinusoidalPositionsNode{.places = zero_padding ? there : Tensor()});
+  return xv.tape().record(y, {xv}, SinusoidalPositionsNode{.places = zero_padding ? there : Tensor(), .table = table});
 }
 
 Var learned_positions(const Var& xv, const Var& tablev) {

@@ -1,6 +1,7 @@
 #include "ops/scale_norm/scale_norm.h"
 
 #include "engine/cpu/row_op.h"
+#include "engine/graph/onnx_graph.h"
 #include "ops/scale_norm/scale_norm_kernels.h"
 #include "ops/total/total.h"
 
@@ -34,6 +35,13 @@ struct ScaleNormNode {
         FOLDGRAD_RUN(x.device(), total, dg);
       }
     });
+  }
+
+  std::string onnx(OnnxGraph& graph, const OnnxOperands& in) const {
+    FOLDGRAD_CHECK(!g.defined(), "onnx: scale_norm is a normalizer, which exports its inference form");
+    const std::string length =
+        graph.node("ReduceL2", {in[0]}, {{"axes", OnnxGraph::Sizes{-1}}, {"keepdims", std::int64_t(1)}});
+    return graph.node("Div", {in[0], graph.node("Max", {length, graph.number(eps)})});
   }
 };
 

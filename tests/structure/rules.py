@@ -24,7 +24,7 @@ ALLOWED = {
     "models/blocks": ["engine", "ops", "models", "models/options", "models/normalizers"],
     "models/inference": ["engine/cpu", "ops", "models/normalizers", "models/blocks"],
     "models/fold": ["engine", "engine/graph", "models", "models/blocks"],
-    "models/onnx": ["engine", "engine/files", "engine/graph", "models", "models/blocks"],
+    "models/onnx": ["engine", "engine/files", "engine/graph", "models", "models/normalizers"],
     "models/transformer": ["engine", "engine/cpu", "engine/files", "ops", "models", "models/blocks",
                            "models/inference", "models/fold", "models/onnx"],
     "models/images": ["engine", "ops", "models", "models/blocks", "models/fold", "models/onnx"],
