@@ -34,7 +34,7 @@ class SameBatch final : public Task {
 struct TrainingStep::Parts {
   SameBatch task;
   Optimizer optimizer;
-  Schedule schedule{{.name = "constant", .peak = 1e-4}};
+  Schedule schedule{{.shape = ScheduleShape::constant, .peak = 1e-4}};
   Trainer trainer;
 
   Parts(std::unique_ptr<Model> model, NamedTensors inputs, std::int64_t weight, const Optimizer::Rule& rule,

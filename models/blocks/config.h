@@ -50,6 +50,9 @@ struct BlockConfig {
   bool operator==(const BlockConfig&) const = default;
 };
 
+// Which weights tfixup scales: "v_out_ffn" as published, or "all", those of queries and keys too.
+inline const std::vector<std::string> kTfixupScopes{"v_out_ffn", "all"};
+
 // Throws std::invalid_argument unless `value` is one of `choices`: "FAMILY: KEY must be one of ..., got ...".
 void require_choice(const char* family, const char* key, const std::string& value,
                     const std::vector<std::string>& choices);

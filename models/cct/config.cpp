@@ -46,12 +46,12 @@ std::int64_t CctConfig::smallest_image() const {
 void CctConfig::validate() const {
   FOLDGRAD_CHECK(convs >= 1 && convs <= kMostConvs, "cct: convs must be in [1, {}], got {}", kMostConvs, convs);
   FOLDGRAD_CHECK(kernel == 3 || kernel == 5 || kernel == 7, "cct: kernel must be 3, 5 or 7, got {}", kernel);
-  require_choice("cct", "stem", stem, {"cct", "hybrid"});
-  require_choice("cct", "block", block, {"pre", "cct"});
+  require_choice("cct", "stem", stem, kStems);
+  require_choice("cct", "block", block, kBlocks);
   FOLDGRAD_CHECK(!normalizer_info(normalizer).post_norm_only,
                  "cct: normalizer must be one for pre-norm, got {}, which scales the sum of post-norm", normalizer);
   FOLDGRAD_CHECK(pre_norm, "cct: pre_norm must be on: block says where normalizers stand");
-  ImageModelConfig::validate("cct", {"cct", "pytorch", "tfixup"});
+  ImageModelConfig::validate("cct", kInitializations);
   FOLDGRAD_CHECK(image_size >= smallest_image(), "cct: image_size must be at least {} for {} convolutions, got {}",
                  smallest_image(), convs, image_size);
   FOLDGRAD_CHECK(!hybrid() || width % (std::int64_t(1) << (convs - 1)) == 0,

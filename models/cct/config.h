@@ -9,10 +9,14 @@ struct CctConfig : ImageModelConfig {
   std::int64_t convs = 2;   // convolutions between an image and its tokens
   std::int64_t kernel = 3;  // pixels on a side: 3, 5 or 7
 
+  static inline const std::vector<std::string> kInitializations{"cct", "pytorch", "tfixup"};  // models/images/init.h
+
   // "cct": of 64 channels but the last, without normalizers. "hybrid": of half the channels of the next one, the last
   // of `width`, each with a normalizer.
+  static inline const std::vector<std::string> kStems{"cct", "hybrid"};
   std::string stem = "cct";
   // "pre": pre-norm. "cct", as published: the second normalizer of a layer is on the stream (models/blocks/layers.h).
+  static inline const std::vector<std::string> kBlocks{"pre", "cct"};
   std::string block = "pre";
 
   CctConfig();

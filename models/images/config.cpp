@@ -23,10 +23,10 @@ void ImageModelConfig::validate(const char* family, const std::vector<std::strin
   for (double std : pixels.std)
     FOLDGRAD_CHECK(std::isfinite(std) && std > 0, "{}: image_std must be above 0 and finite, got {}", family, std);
   BlockConfig::validate(family);
-  require_choice(family, "pooling", pooling, {"cls", "mean", "sequence"});
+  require_choice(family, "pooling", pooling, kPoolings);
   require_choice(family, "initialization", initialization, initializations);
-  require_choice(family, "tfixup_scope", tfixup_scope, {"v_out_ffn", "all"});
-  require_choice(family, "positions", positions, {"random", "sinusoidal"});
+  require_choice(family, "tfixup_scope", tfixup_scope, kTfixupScopes);
+  require_choice(family, "positions", positions, kPositions);
 }
 
 }  // namespace foldgrad

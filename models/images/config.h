@@ -14,14 +14,14 @@ struct ImageModelConfig : BlockConfig {
 
   // What the classes are read from: "cls", a token of its own in front; "mean", over the tokens of the image; or
   // "sequence", their sum with weights that a softmax over them gives.
+  static inline const std::vector<std::string> kPoolings{"cls", "mean", "sequence"};
   std::string pooling = "cls";
   bool qkv_bias = false;  // of the layer that makes queries, keys and values
 
-  // "timm", "cct", "pytorch" or "tfixup", see init.h.
-  std::string initialization = "timm";
-  // What tfixup scales: "v_out_ffn" as published, or "all" for queries and keys too.
-  std::string tfixup_scope = "v_out_ffn";
+  std::string initialization = "timm";     // one of the family's kInitializations
+  std::string tfixup_scope = "v_out_ffn";  // one of kTfixupScopes
   // What learned positions begin with: "random" numbers, or "sinusoidal", see init.h.
+  static inline const std::vector<std::string> kPositions{"random", "sinusoidal"};
   std::string positions = "random";
 
   // Without dropout, and with gelu.

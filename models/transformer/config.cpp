@@ -19,8 +19,8 @@ void TransformerConfig::validate() const {
   for (std::int64_t rows : {source_vocabulary, target_vocabulary})
     FOLDGRAD_CHECK(pad >= 0 && pad < rows, "transformer: pad must be an id in [0, {}), got {}", rows, pad);
   require_choice("transformer", "share_embeddings", share_embeddings, {"all", "decoder", "inputs", "none"});
-  require_choice("transformer", "initialization", initialization, {"fairseq", "xavier", "tfixup"});
-  require_choice("transformer", "tfixup_scope", tfixup_scope, {"v_out_ffn", "all"});
+  require_choice("transformer", "initialization", initialization, kInitializations);
+  require_choice("transformer", "tfixup_scope", tfixup_scope, kTfixupScopes);
   FOLDGRAD_CHECK(!one_input_table() || source_vocabulary == target_vocabulary,
                  "transformer: share_embeddings = {} needs target_vocabulary = source_vocabulary = {}, got {}",
                  share_embeddings, source_vocabulary, target_vocabulary);

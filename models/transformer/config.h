@@ -21,10 +21,9 @@ struct TransformerConfig : BlockConfig {
   bool one_input_table() const { return share_embeddings == "all" || share_embeddings == "inputs"; }
   bool own_output_table() const { return share_embeddings == "none" || share_embeddings == "inputs"; }
 
-  // "fairseq", "xavier" or "tfixup", see init.h.
+  static inline const std::vector<std::string> kInitializations{"fairseq", "xavier", "tfixup"};  // see init.h
   std::string initialization = "fairseq";
-  // What tfixup scales: "v_out_ffn" as published, or "all" for queries and keys too.
-  std::string tfixup_scope = "v_out_ffn";
+  std::string tfixup_scope = "v_out_ffn";  // one of kTfixupScopes
 
   // Throws std::invalid_argument that names the key, what it must be and what it is.
   void validate() const;

@@ -6,6 +6,8 @@
 namespace foldgrad {
 
 struct VitConfig : ImageModelConfig {
+  static inline const std::vector<std::string> kInitializations{"timm", "pytorch", "tfixup"};  // models/images/init.h
+
   std::int64_t patch = 4;  // pixels on a side; patches lie side by side
 
   VitConfig();

@@ -12,6 +12,8 @@
 #include "train/loop/trainer.h"
 #include "train/runs/setup.h"
 #include "train/tasks/evaluation.h"
+#include "train/tasks/model_rows.h"
+#include "train/tasks/translation.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -28,11 +30,13 @@ Trained train_briefly(const std::string& directory) {
       {"model.width=64", "model.ffn_width=128", "model.heads=2", "model.encoder_layers=2", "model.decoder_layers=2",
        "norm.un.warmup=50", "train.warmup=75", "train.lr=5e-3", "data.vocabulary=2000"});
   const ExperimentData data = read_data(config, directory);
-  Trained trained{std::make_unique<Transformer>(transformer_config(config, data.vocabulary), config.train.seed),
+  TransformerConfig model = config.model;
+  take_sizes(model, sizes_of(data.vocabulary));
+  Trained trained{std::make_unique<Transformer>(model, config.train.seed),
                   encode(data.vocabulary, read_text(config.data, directory, config.data.test)).source};
   Optimizer optimizer(optimizer_rule(config.train), {{.parameters = trained.model->parameters()}});
   const Schedule schedule(schedule_options(config.train));
-  Batches batches(data.train.pairs, {.max_tokens = config.train.max_tokens});
+  Batches batches(data.train.pairs, {.max_tokens = config.data.max_tokens});
   BatchTask task(*trained.model, batches);
   Trainer trainer(task, optimizer, schedule, trainer_options(config.train));
   for (int step = 0; step < 150; ++step) trainer.step();

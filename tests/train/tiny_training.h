@@ -41,7 +41,7 @@ struct TinyTraining {
                double label_smoothing = 0.1)
       : model(config, seed, dtype),
         optimizer(rule, {{.parameters = model.parameters()}}),
-        schedule({.name = "constant", .peak = lr}),
+        schedule({.shape = ScheduleShape::constant, .peak = lr}),
         batches(copies(1, 2), {.max_tokens = 256, .seed = seed}),
         task(model, batches, label_smoothing),
         trainer(task, optimizer, schedule, options) {}

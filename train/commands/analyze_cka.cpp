@@ -43,11 +43,11 @@ std::vector<ComparedModel> models_of(const AnalyzeOptions& o) {
   std::vector<ComparedModel> models;
   for (std::size_t i = 0; i < o.runs.size(); ++i) {
     auto model = load_model(o.runs[i], o.dtype, device);
-    const Family& family = family_of(*model);
-    FOLDGRAD_CHECK(family.validation_examples, "cka: {}: there are no examples for a model of model.family \"{}\"",
-                   o.runs[i], family.name);
+    const TaskKind& task = *family_of(*model).task;
+    FOLDGRAD_CHECK(task.validation_examples, "cka: {}: there are no examples for a model of model.family \"{}\"",
+                   o.runs[i], family_of(*model).name);
     const ExperimentConfig config = read_model_config(*model, o.runs[i], o.config);
-    ValidationExamples examples = family.validation_examples(
+    ValidationExamples examples = task.validation_examples(
         *model, config, data_directory(config.data_directory(), o.data_directory), find_model_directory(o.runs[i]));
     models.push_back({o.runs[i], names[i], std::move(model), std::move(examples)});
   }

@@ -111,7 +111,7 @@ int eval_split(const EvalOptions& o, Model& model) {
       model.family());
   const ExperimentConfig config = read_model_config(model, o.model, o.config);
   const std::string directory = data_directory(config.data_directory(), o.text.data_directory);
-  const Validation v = family_of(model).evaluate(model, config, directory, o.text.split);
+  const Validation v = family_of(model).task->evaluate(model, config, directory, o.text.split);
   if (o.non_finite == NonFinite::refuse && !std::isfinite(v.loss))
     throw NonFiniteError(fmt::format("eval: the loss on the split {} is not finite", o.text.split));
   if (!o.json) {
@@ -129,7 +129,7 @@ int eval_split(const EvalOptions& o, Model& model) {
 
 int eval(const EvalOptions& o) {
   auto model = load_model(o.model, DType::f32, require_device(o.device), o.non_finite);
-  if (family_of(*model).evaluate) return eval_split(o, *model);
+  if (family_of(*model).task->evaluate) return eval_split(o, *model);
   const Evaluation evaluation = evaluate(o, std::move(model));
   o.json ? print_json(json_of(evaluation, o)) : print_text(evaluation);
   return kExitOk;

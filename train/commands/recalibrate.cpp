@@ -51,8 +51,8 @@ std::int64_t pass_examples(const RecalibrateOptions& o, Model& model) {
       model.family());
   ExperimentConfig config = read_model_config(model, o.model, o.config);
   config.train.seed = o.seed;
-  const auto task = family_of(model).make_task(config, data_directory(config.data_directory(), o.text.data_directory),
-                                               find_model_directory(o.model), Device::cpu);
+  const auto task = make_task(config, data_directory(config.data_directory(), o.text.data_directory),
+                              find_model_directory(o.model), Device::cpu);
   const std::int64_t count = o.batches ? o.batches : task->batches_per_epoch();
   FOLDGRAD_CHECK(count > 0,
                  "recalibrate: --batches must be above 0 for a model of model.family \"{}\", whose examples "

@@ -32,9 +32,9 @@ bool finite(const Tensor& result) {
 int run(const RunOptions& o) {
   const Device device = require_device(o.device);
   const auto model = load_model(o.model, o.dtype == DType::f64 ? DType::f64 : DType::f32, device, o.non_finite);
-  const NamedTensors inputs = family_of(*model).read_inputs(*model, o.input);
+  const NamedTensors inputs = family_of(*model).task->read_inputs(*model, o.input);
   Tape tape(/*recording=*/false);
-  const NamedTensors results = family_of(*model).results(*model, inputs, {.tape = tape, .dtype = o.dtype});
+  const NamedTensors results = family_of(*model).task->results(*model, inputs, {.tape = tape, .dtype = o.dtype});
   if (o.non_finite == NonFinite::refuse && !std::ranges::all_of(results | std::views::values, finite))
     refuse_non_finite("run: the result", *model, inputs, o.dtype);
   NamedTensors written;

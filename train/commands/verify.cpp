@@ -32,7 +32,8 @@ int run_verify(const VerifyCommand& o) {
   // Numbers that are not finite are what it looks for first.
   const auto model = load_model(o.model, DType::f32, require_device(o.device), NonFinite::allow);
   const auto results = check_model(
-      *model, [&o](Model& m) { return fold(m, o.options); }, random_probe(*model, o.seed), family_of(*model).checks);
+      *model, [&o](Model& m) { return fold(m, o.options); }, random_probe(*model, o.seed),
+      family_of(*model).task->checks);
   if (o.json) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const CheckResult& r : results)

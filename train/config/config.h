@@ -1,9 +1,10 @@
-// The configuration of an experiment: one TOML file with a table per section. keys.h lists every key with its unit, its
-// help and its values; reading, writing and the help follow from that list. The defaults are fairseq's for IWSLT14
-// de-en (facebookresearch/fairseq, examples/translation).
+// The configuration of an experiment: a TOML file with a table per section, and its base if it has one. sections.h and
+// model_keys.h have every key with its unit, its help and its values; reading, writing and the help follow from these.
+// The defaults are fairseq's for IWSLT14 de-en (facebookresearch/fairseq, examples/translation).
 #pragma once
-#include <array>
+#include <map>
 #include <stdexcept>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -11,119 +12,66 @@
 #include "models/cct/config.h"
 #include "models/transformer/config.h"
 #include "models/vit/config.h"
+#include "train/config/sections.h"
 
 namespace foldgrad {
 
-struct DataConfig {
-  std::string task = "text", directory, train = "train", valid = "valid", test = "test", source = "de", target = "en";
-  std::string tokenizer = "words", bpe_codes, source_dictionary, target_dictionary, sentencepiece_model;
-  std::int64_t vocabulary = 8000;
-  bool lowercase = false;
-  std::int64_t train_pairs = 0, valid_pairs = 0, max_length = 0;
-  double max_ratio = 0;
-  bool operator==(const DataConfig&) const = default;
-};
-
-struct ImageConfig {
-  std::string task = "cifar10", directory, augment;
-  std::int64_t image_size = 32, train_images = 0, valid_images = 0;
-  bool operator==(const ImageConfig&) const = default;
-};
-
-struct TrainConfig {
-  std::int64_t steps = 60000, max_tokens = 4096, batch = 128, accumulate = 1, warmup = 4000, seed = 1;
-  std::int64_t epochs = 0, warmup_epochs = 0;  // above 0: in the place of `steps` and `warmup`
-  std::string optimizer = "adam", schedule = "inverse_sqrt", dtype = "f32", on_nan = "abort";
-  double lr = 5e-4, initial_lr = 1e-7, minimum_lr = 0, beta1 = 0.9, beta2 = 0.98, eps = 1e-8, momentum = 0;
-  bool nesterov = false;
-  double weight_decay = 1e-4, clip = 0, agc = 0, label_smoothing = 0.1, average_decay = 0;
-  std::string agc_exclude = "output", no_decay = "none";
-  bool average_statistics = false;
-  // Of images alone.
-  double mixup = 0, cutmix = 0;
-  std::int64_t mix_off_epoch = 0;
-  bool operator==(const TrainConfig&) const = default;
-};
-
-struct ValidateConfig {
-  std::int64_t every = 1000, beam = 5, patience = 0, max_length_b = 10;
-  double length_penalty = 1, max_length_a = 1.2;
-  bool operator==(const ValidateConfig&) const = default;
-};
-
-struct OutputConfig {
-  std::int64_t log_every = 100, save_every = 1000, keep = 5;
-  bool operator==(const OutputConfig&) const = default;
-};
-
-// What is recorded of normalizers (train/analyses/recorder.h).
-struct RecordConfig {
-  std::vector<std::int64_t> from;  // the first update of each phase, from the end where negative; none: nothing
-  std::int64_t steps = 182;        // of each phase
-  bool operator==(const RecordConfig&) const = default;
-};
-
-// Which keys there are is the family's choice; members that it has no keys for stay as they are.
+// Keys exist for the model and the task of the family; the members of the others stay as they are.
 struct ExperimentConfig {
   std::string family = "transformer";  // a row of train/tasks/families.h
-  TransformerConfig model;             // all but the vocabularies and pad, which the data decide; [norm] is part of it
-  VitConfig vit;                       // the same of family = "vit", all but what is known of images
+  TransformerConfig model;             // without the vocabularies and pad, which the data decide; [norm] is part of it
+  VitConfig vit;                       // without what the images decide
   CctConfig cct;
-  // By normalizer, what the tables [norm.NAME] give: normalizer_options of blocks() are those of the chosen one.
+  // The tables [norm.NAME] by NAME; normalizer_options of blocks() are those of the chosen one.
   std::map<std::string, std::map<std::string, std::string>> norm_options;
-  DataConfig data;
-  ImageConfig images;  // of families that learn from images: their keys [data]
+  DataConfig data;     // of families that translate
+  ImageConfig images;  // of families that classify images
   TrainConfig train;
   ValidateConfig validate;
   OutputConfig output;
   RecordConfig record;
 
-  bool of_images() const;
-  // Of the model of this family.
+  // Those of the family's model and task.
   BlockConfig& blocks();
   const BlockConfig& blocks() const { return const_cast<ExperimentConfig&>(*this).blocks(); }
-  const std::string& data_directory() const { return of_images() ? images.directory : data.directory; }
+  const std::string& data_directory() const;
   bool operator==(const ExperimentConfig&) const = default;
 };
 
-// The families that have keys of their own, and where these are; visit_model_keys() (model_keys.h) lists those of each.
-template <class Model>
+// A family's name, and the sections of its model and of its task. visit_keys() lists the keys of each.
+template <class Model, class Task>
 struct FamilyKeys {
   const char* name;
-  Model ExperimentConfig::*keys;
+  Model ExperimentConfig::*model;
+  Task ExperimentConfig::*task;
 };
-inline constexpr std::tuple kFamilyKeys{FamilyKeys<TransformerConfig>{"transformer", &ExperimentConfig::model},
-                                        FamilyKeys<VitConfig>{"vit", &ExperimentConfig::vit},
-                                        FamilyKeys<CctConfig>{"cct", &ExperimentConfig::cct}};
+inline constexpr std::tuple kFamilyKeys{FamilyKeys{"transformer", &ExperimentConfig::model, &ExperimentConfig::data},
+                                        FamilyKeys{"vit", &ExperimentConfig::vit, &ExperimentConfig::images},
+                                        FamilyKeys{"cct", &ExperimentConfig::cct, &ExperimentConfig::images}};
 inline constexpr auto kFamiliesWithKeys =
     std::apply([](const auto&... rows) { return std::array{rows.name...}; }, kFamilyKeys);
 
-// visitor(what the keys of the family's model are in). Families that a program registers use those of a Transformer.
+// Calls visitor(section of the model, section of the task). Families that a program registers use the first row's.
 template <class Experiment, class Visitor>
-void visit_model(Experiment& config, const Visitor& visitor) {
-  bool found = false;
-  const auto visit = [&](const auto& row) {
-    if (config.family == row.name) found = true, visitor(config.*row.keys);
+void visit_family(Experiment& config, const Visitor& visitor) {
+  const auto visit = [&](const auto& row, bool chosen) {
+    if (chosen) visitor(config.*row.model, config.*row.task);
+    return chosen;
   };
-  std::apply([&](const auto&... rows) { (visit(rows), ...); }, kFamilyKeys);
-  if (!found) visitor(config.model);
-}
-
-template <class Model>
-const Model& model_keys(const ExperimentConfig& config) {
-  return config.*std::get<FamilyKeys<Model>>(kFamilyKeys).keys;
-}
-
-inline bool ExperimentConfig::of_images() const {
-  bool images = false;
-  visit_model(*this, [&]<class Model>(const Model&) { images = std::is_base_of_v<ImageModelConfig, Model>; });
-  return images;
+  const auto first_of = [&](const auto&... rows) { return (visit(rows, config.family == rows.name) || ...); };
+  if (!std::apply(first_of, kFamilyKeys)) visit(std::get<0>(kFamilyKeys), true);
 }
 
 inline BlockConfig& ExperimentConfig::blocks() {
-  BlockConfig* all = nullptr;
-  visit_model(*this, [&](BlockConfig& blocks) { all = &blocks; });
-  return *all;
+  BlockConfig* found = nullptr;
+  visit_family(*this, [&](BlockConfig& blocks, auto&) { found = &blocks; });
+  return *found;
+}
+
+inline const std::string& ExperimentConfig::data_directory() const {
+  const std::string* found = nullptr;
+  visit_family(*this, [&](const auto&, const auto& task) { found = &task.directory; });
+  return *found;
 }
 
 // What the author of a configuration has to mend: "PLACE: what is wrong", PLACE being FILE:LINE or --set SECTION.KEY.
@@ -131,12 +79,13 @@ class ConfigError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Defaults, then the file, then `settings` in their order, each SECTION.KEY=VALUE, with or without quotes around text.
-// Throws ConfigError for what is not TOML, keys that do not exist (naming the nearest) and values of another type or
-// out of range; FileError when the file cannot be read. What concerns several keys at once, such as heads that divide
-// the width, is checked where they are used.
+// Reads the defaults, then the file that the key `base` of the file names, relative to it, then the file, then
+// `settings` in their order, each SECTION.KEY=VALUE, with or without quotes around text. Throws ConfigError for what is
+// not TOML, keys that do not exist (naming the nearest), values of another type or out of range, and bases that cannot
+// be read or lead in a circle; FileError when the file itself cannot be read. What concerns several keys at once, such
+// as heads that divide the width, is checked where they are used.
 ExperimentConfig read_config(const std::string& path, const std::vector<std::string>& settings = {});
-// The same of `text`, with `name` for the file in messages.
+// Reads `text` as the content of a file at the path `name`.
 ExperimentConfig parse_config(const std::string& text, const std::string& name,
                               const std::vector<std::string>& settings = {});
 

@@ -1,11 +1,11 @@
 // Runs that differ in chosen keys: a grid, one TOML file.
 //
-//   config = "../multi30k-un.toml"     what all cells begin with, beside this file
-//   seeds = [1, 2, 3]                  of each cell one run with each
+//   config = "../multi30k-un.toml"     the configuration of all cells, relative to this file
+//   seeds = [1, 2, 3]                  one run of each cell for each
 //   set = {"train.steps" = 1000}       keys of all cells
 //   lists = {"norm.un.window" = [2, 4]}           a cell for each value; of several keys, for each combination
 //   [cells."Exp 2, no GM"]                        cells by name; with lists, each of them for each combination
-//   config = "../iwslt14-bn.toml"                 what this one begins with instead
+//   config = "../iwslt14-bn.toml"                 its own configuration
 //   "norm.un.forward_average" = "none"
 #pragma once
 #include <cstdint>

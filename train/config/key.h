@@ -1,9 +1,11 @@
-// A key of a configuration: where it stands, what it is for, and what it decides.
+// A key of a configuration: its section, its help and values, and what it decides.
 #pragma once
-#include <type_traits>
+#include <concepts>
+#include <cstdint>
 
+#include "engine/dtype.h"
+#include "models/options/names.h"
 #include "models/options/option.h"
-#include "train/config/config.h"
 
 namespace foldgrad {
 
@@ -11,10 +13,10 @@ constexpr std::int64_t kMostOfASize = INT32_MAX;
 
 struct ConfigKey : Option {
   std::string section;
-  bool trajectory = true;         // it decides the trained numbers
-  bool required_in_json = false;  // of a model's directory, since inference depends on it
-  bool from_data = false;         // or from folding
-  bool in_hash = true;            // of those that decide the numbers
+  bool trajectory = true;         // decides the trained numbers
+  bool required_in_json = false;  // must stand in config.json, since inference depends on it
+  bool from_data = false;         // is no key of a configuration: the data or folding decide it
+  bool in_hash = true;            // counts among those that decide the numbers
 
   ConfigKey(const char* section, const char* name, const char* unit, const char* help, Range range = {})
       : Option{name, help, Kind::text, range, {}, unit}, section(section) {}
@@ -22,22 +24,29 @@ struct ConfigKey : Option {
       : Option{name, help, Kind::choice, {}, std::move(choices)}, section(section) {}
 
   std::string full_name() const { return section + "." + name; }
-  // From the field that it is the key of; text with choices stays what it is.
-  template <class Field>
-  void set_kind(const Field&) {
-    if (std::is_same_v<Field, double>) kind = Kind::number;
-    if (std::is_same_v<Field, std::int64_t>) kind = Kind::integer;
-    if (std::is_same_v<Field, std::vector<std::int64_t>>) kind = Kind::integers;
-    if (std::is_same_v<Field, bool>) kind = Kind::boolean;
+  // Takes the kind from the member that it is the key of; text with choices stays what it is.
+  template <class Member>
+  void set_kind(const Member&) {
+    if constexpr (std::is_enum_v<Member>) {
+      kind = Kind::choice;
+      for (const Member value : values_of(Member())) choices.push_back(foldgrad::name(value));
+    }
+    if (std::is_same_v<Member, double>) kind = Kind::number;
+    if (std::is_same_v<Member, std::int64_t>) kind = Kind::integer;
+    if (std::is_same_v<Member, std::vector<std::int64_t>>) kind = Kind::integers;
+    if (std::is_same_v<Member, bool>) kind = Kind::boolean;
   }
 };
+
+// `Section` is this struct of a configuration, or it const.
+template <class Section, class Config>
+concept KeysOf = std::same_as<std::remove_const_t<Section>, Config>;
 
 inline ConfigKey off_trajectory(ConfigKey key) {
   key.trajectory = false;
   return key;
 }
-// A key that 0.2.0 did not have: at its default, which changes nothing, configurations are the same with it and
-// without.
+// A key that 0.2.0 did not have: at its default a configuration counts as the same with it and without it.
 inline ConfigKey newer(ConfigKey key, bool at_default) {
   key.in_hash = !at_default;
   return key;
@@ -46,7 +55,7 @@ inline ConfigKey required(ConfigKey key) {
   key.required_in_json = true;
   return key;
 }
-// A key of the model that config.json has and configurations have not.
+// A key of the model that stands in config.json, but not in configurations.
 inline ConfigKey from_data(const char* name) {
   ConfigKey key("model", name, "", "");
   key.from_data = true;

@@ -1,19 +1,16 @@
-// The keys of models, [model] and [norm]: what a configuration has, and what config.json holds.
+// The keys of models, [model] and [norm], in configurations and in config.json.
 #pragma once
-#include <concepts>
-
+#include "models/cct/config.h"
+#include "models/transformer/config.h"
+#include "models/vit/config.h"
 #include "train/config/key.h"
 
 namespace foldgrad {
 
-// The table of positions is the only memory that no file bears out.
+// The table of positions takes memory that no parameter in the file accounts for.
 constexpr std::int64_t kMostPositions = 1'000'000;
 
-// `Model` is this configuration, or it const.
-template <class Model, class Config>
-concept KeysOf = std::same_as<std::remove_const_t<Model>, Config>;
-
-// Each calls visitor(field, ConfigKey) for every key. First those that families share.
+// Each function calls visitor(member, ConfigKey) for every key. First come those that families share.
 template <class Model, class Visitor>
 void visit_size_keys(Model& m, const Visitor& v) {
   const Range size = within(1, kMostOfASize);
@@ -44,7 +41,7 @@ void visit_dropout_keys(Model& m, const Visitor& v) {
     ConfigKey("model", "activation_dropout", "", "Dropout after the activation of feed-forward blocks", kFraction));
 }
 
-// Of families of images.
+// Keys of families that classify images.
 template <class Model, class Visitor>
 void visit_image_block_keys(Model& m, const Visitor& v) {
   v(m.drop_path,
@@ -60,9 +57,9 @@ void visit_normalizer_key(Model& m, const Visitor& v) {
   v(m.normalizer, required(ConfigKey("norm", "name", "", "Normalizer at every site; `foldgrad norms` lists them")));
 }
 
-// Those of each family.
+// All keys of each family.
 template <KeysOf<TransformerConfig> Model, class Visitor>
-void visit_model_keys(Model& m, const Visitor& v) {
+void visit_keys(Model& m, const Visitor& v) {
   const Range size = within(1, kMostOfASize);
   v(m.source_vocabulary, required(from_data("source_vocabulary")));
   v(m.target_vocabulary, required(from_data("target_vocabulary")));
@@ -79,14 +76,14 @@ void visit_model_keys(Model& m, const Visitor& v) {
   v(m.fixnorm, ConfigKey("model", "fixnorm", "", "Divide the rows of embedding tables by their norms (FixNorm)"));
   v(m.output_bias, from_data("output_bias"));
   visit_dropout_keys(m, v);
-  v(m.initialization, ConfigKey("model", "initialization", "Initial weights", {"fairseq", "xavier", "tfixup"}));
-  v(m.tfixup_scope, ConfigKey("model", "tfixup_scope", "Which weights tfixup scales", {"v_out_ffn", "all"}));
+  v(m.initialization, ConfigKey("model", "initialization", "Initial weights", Model::kInitializations));
+  v(m.tfixup_scope, ConfigKey("model", "tfixup_scope", "Which weights tfixup scales", kTfixupScopes));
 
   visit_normalizer_key(m, v);
   v(m.mask_normalizers, ConfigKey("norm", "mask", "", "Leave padding out of the statistics"));
 }
 
-// What families of images share: before the keys of their own, and behind them.
+// Keys that families which classify images share: before and after those of their own.
 template <class Model, class Visitor>
 void visit_image_size_keys(Model& m, const Visitor& v) {
   v(m.image_size, required(from_data("image_size")));
@@ -96,47 +93,47 @@ void visit_image_size_keys(Model& m, const Visitor& v) {
   v(m.pooling, required(ConfigKey("model", "pooling",
                                   "What the classes are read from: a token of its own, the mean of all tokens, or "
                                   "their sum with learned weights",
-                                  {"cls", "mean", "sequence"})));
+                                  Model::kPoolings)));
 }
 
 template <class Model, class Visitor>
-void visit_image_training_keys(Model& m, std::vector<std::string> initializations, const Visitor& v) {
+void visit_image_training_keys(Model& m, const Visitor& v) {
   visit_dropout_keys(m, v);
   visit_image_block_keys(m, v);
-  v(m.initialization, ConfigKey("model", "initialization", "Initial weights", std::move(initializations)));
-  v(m.tfixup_scope, ConfigKey("model", "tfixup_scope", "Which weights tfixup scales", {"v_out_ffn", "all"}));
+  v(m.initialization, ConfigKey("model", "initialization", "Initial weights", Model::kInitializations));
+  v(m.tfixup_scope, ConfigKey("model", "tfixup_scope", "Which weights tfixup scales", kTfixupScopes));
   v(m.positions, ConfigKey("model", "positions",
                            "What learned positions begin with: random numbers, or sines and cosines of row and column",
-                           {"random", "sinusoidal"}));
+                           Model::kPositions));
 
   visit_normalizer_key(m, v);
 }
 
 template <KeysOf<VitConfig> Model, class Visitor>
-void visit_model_keys(Model& m, const Visitor& v) {
+void visit_keys(Model& m, const Visitor& v) {
   v(m.patch, required(ConfigKey("model", "patch", "pixels", "Side of a patch; must divide that of the images",
                                 within(1, kMostOfASize))));
   visit_image_size_keys(m, v);
   v(m.qkv_bias, required(ConfigKey("model", "qkv_bias", "", "Bias of queries, keys and values")));
   visit_layer_keys(m, v);
-  visit_image_training_keys(m, {"timm", "pytorch", "tfixup"}, v);
+  visit_image_training_keys(m, v);
 }
 
 template <KeysOf<CctConfig> Model, class Visitor>
-void visit_model_keys(Model& m, const Visitor& v) {
+void visit_keys(Model& m, const Visitor& v) {
   v(m.stem, required(ConfigKey("model", "stem",
                                "Convolutions as published, or hybrid: of fewer channels, each with a normalizer",
-                               {"cct", "hybrid"})));
+                               CctConfig::kStems)));
   v(m.convs, required(ConfigKey("model", "convs", "", "Convolutions between an image and its tokens", within(1, 6))));
   v(m.kernel,
     required(ConfigKey("model", "kernel", "pixels", "Side of a convolution's kernel: 3, 5 or 7", within(3, 7))));
   visit_image_size_keys(m, v);
   v(m.block,
     required(ConfigKey("model", "block", "Pre-norm, or as published: the second normalizer of a layer is on the stream",
-                       {"pre", "cct"})));
+                       CctConfig::kBlocks)));
   v(m.qkv_bias, from_data("qkv_bias"));
   visit_activation_key(m, v);
-  visit_image_training_keys(m, {"cct", "pytorch", "tfixup"}, v);
+  visit_image_training_keys(m, v);
 }
 
 }  // namespace foldgrad

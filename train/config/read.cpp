@@ -32,6 +32,15 @@ void assign(std::string& field, const Given& given, const ConfigKey& key) {
   }
 }
 
+template <class Enum>
+requires std::is_enum_v<Enum>
+void assign(Enum& field, const Given& given, const ConfigKey& key) {
+  std::string text = name(field);
+  assign(text, given, key);
+  for (const Enum value : values_of(Enum()))
+    if (text == name(value)) field = value;
+}
+
 void assign(bool& field, const Given& given, const ConfigKey& key) {
   if (!given.node || !given.node->is_boolean()) refuse(given, key);
   field = given.node->as_boolean()->get();
@@ -60,7 +69,7 @@ void assign(double& field, const Given& given, const ConfigKey& key) {
   if (!key.range.contains(field)) refuse(given, key);
 }
 
-// As NormalizerOptions takes it, and always the same for the same value.
+// Returns a value as NormalizerOptions takes it; equal values give equal text.
 std::string option_text(const Given& given) {
   const toml::node* node = given.node;
   if (node && node->is_boolean()) return node->as_boolean()->get() ? "true" : "false";
@@ -93,7 +102,7 @@ void take_options(Keys& given, ExperimentConfig& config) {
   }
 }
 
-// The family that has the key where `family` has not; empty if there is none.
+// Returns a family that has the key which `family` lacks; empty if none has it.
 std::string other_family_of(const std::string& key, const std::string& family) {
   for (const char* other : kFamiliesWithKeys) {
     ExperimentConfig config;
@@ -105,7 +114,7 @@ std::string other_family_of(const std::string& key, const std::string& family) {
   return "";
 }
 
-// validate.background, which validated in a thread of its own, is in the files of runs that were trained without it.
+// Runs of 0.2 have validate.background = false in their files, which validated in a thread of its own when it was true.
 void take_background(Keys& given) {
   const auto found = given.find("validate.background");
   if (found == given.end()) return;
@@ -115,7 +124,7 @@ void take_background(Keys& given) {
   given.erase(found);
 }
 
-// Two keys for the same: that of updates, and that of epochs.
+// Refuses keys of updates beside those of epochs, which replace them.
 void refuse_both(const Keys& given, const ExperimentConfig& config) {
   const auto refuse_beside = [&given](const char* updates, const char* epochs, std::int64_t value) {
     const auto found = given.find(updates);

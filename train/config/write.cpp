@@ -1,8 +1,11 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <ranges>
 
 #include "models/normalizers/normalizer.h"
 #include "train/config/keys.h"
@@ -11,7 +14,7 @@
 namespace foldgrad {
 namespace {
 
-// JSON's strings are TOML's too, but for DEL.
+// Strings of JSON are strings of TOML, except for DEL.
 std::string quoted(const std::string& text) {
   std::string all;
   try {
@@ -29,6 +32,9 @@ std::string toml_of(std::int64_t value) { return fmt::format("{}", value); }
 std::string toml_of(const std::vector<std::int64_t>& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
 // "-0" would be read as an integer, which has no sign there.
 std::string toml_of(double value) { return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value); }
+
+template <class Enum>
+requires std::is_enum_v<Enum> std::string toml_of(Enum value) { return quoted(name(value)); }
 
 std::string toml_of(const Option& option, const std::string& value) {
   if (option.kind == Option::Kind::choice) return quoted(value);
@@ -51,20 +57,31 @@ std::string norm_tables(const ExperimentConfig& config) {
   return text;
 }
 
+// Lines by section, in the order of their first lines. [train] gets keys of the task and keys of all.
+class Sections {
+ public:
+  void add(const ConfigKey& key, const std::string& line) { add_to(key.section, line); }
+  void add_to(const std::string& section, const std::string& lines) {
+    auto found = std::ranges::find(sections_, section, &Section::first);
+    if (found == sections_.end()) found = sections_.insert(found, {section, fmt::format("[{}]\n", section)});
+    found->second += lines;
+  }
+  std::string text() const { return fmt::format("{}", fmt::join(sections_ | std::views::values, "\n")); }
+
+ private:
+  using Section = std::pair<std::string, std::string>;
+  std::vector<Section> sections_;
+};
+
 }  // namespace
 
 std::string config_text(const ExperimentConfig& config) {
-  std::string text, section;
-  visit_config(config, [&](const auto& field, const ConfigKey& key) {
-    if (key.section != section) {
-      // Its tables end [norm]: behind another section they would be valid too, but hard to find.
-      if (section == "norm") text += norm_tables(config);
-      text += fmt::format("{}[{}]\n", section.empty() ? "" : "\n", key.section);
-    }
-    section = key.section;
-    text += fmt::format("{} = {}\n", key.name, toml_of(field));
+  Sections sections;
+  visit_config(config, [&](const auto& member, const ConfigKey& key) {
+    sections.add(key, fmt::format("{} = {}\n", key.name, toml_of(member)));
   });
-  return text;
+  sections.add_to("norm", norm_tables(config));
+  return sections.text();
 }
 
 std::string config_help() {
@@ -73,20 +90,19 @@ std::string config_help() {
   for (const char* family : kFamiliesWithKeys) {
     ExperimentConfig defaults;
     defaults.family = family;
-    std::string section;
     if (!text.empty())
       text += fmt::format("\nWith model.family = \"{}\", these differ from the ones above:\n\n", family);
+    Sections sections;
     std::map<std::string, std::string> lines;
-    visit_config(defaults, [&](const auto& field, const ConfigKey& key) {
+    visit_config(defaults, [&](const auto& member, const ConfigKey& key) {
       if (key.full_name() == "model.family" && !before.empty()) return;
       const std::string line = fmt::format("  {:<20}{}: {}{} (default {})\n", key.name, key.help, key.values(),
-                                           key.unit.empty() ? "" : ", " + key.unit, toml_of(field));
+                                           key.unit.empty() ? "" : ", " + key.unit, toml_of(member));
       lines[key.full_name()] = line;
       if (const auto same = before.find(key.full_name()); same != before.end() && same->second == line) return;
-      if (key.section != section) text += fmt::format("{}[{}]\n", section.empty() ? "" : "\n", key.section);
-      section = key.section;
-      text += line;
+      sections.add(key, line);
     });
+    text += sections.text();
     before = std::move(lines);
   }
   return text +

@@ -8,13 +8,16 @@
 //                          minimum from T on                                            Loshchilov, Hutter 2017
 //   [SCH-4]  constant:     lr(n) = peak
 #pragma once
+#include <array>
 #include <cstdint>
-#include <string>
 
 namespace foldgrad {
 
+enum class ScheduleShape { inverse_sqrt, cosine, constant };
+constexpr auto names_of(ScheduleShape) { return std::array{"inverse_sqrt", "cosine", "constant"}; }
+
 struct ScheduleOptions {
-  std::string name;         // inverse_sqrt, cosine or constant
+  ScheduleShape shape = ScheduleShape::inverse_sqrt;
   double peak = 0;          // positive
   double initial = 0;       // between 0 and peak
   double minimum = 0;       // cosine only: between 0 and peak
@@ -24,7 +27,7 @@ struct ScheduleOptions {
 
 class Schedule {
  public:
-  // Throws std::invalid_argument for an unknown name, and for values out of the ranges above.
+  // Throws std::invalid_argument for values out of the ranges above.
   explicit Schedule(ScheduleOptions options);
   double lr(std::int64_t n) const;
 

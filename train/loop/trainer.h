@@ -19,6 +19,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "train/loop/on_nan.h"
 #include "train/loop/optimizer/gradient_clipping.h"
 #include "train/loop/optimizer/optimizer.h"
 #include "train/loop/optimizer/weight_average.h"
@@ -28,14 +29,6 @@
 
 namespace foldgrad {
 
-// What report() does about an update whose loss or gradient is not finite. In either way of going on, the same number
-// of updates is made again with further batches, and nothing depends on how often report() is called but where a
-// rollback leads.
-enum class OnNan {
-  abort,    // throws Diverged
-  skip,     // leaves out the batches of that update, as if they were not in the data
-  rollback  // goes back to the state of the last report, and on behind the batches of that update
-};
 constexpr int kMostFailures = 10;  // between two reports; then training is given up all the same
 
 struct TrainerOptions {

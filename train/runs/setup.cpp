@@ -11,7 +11,7 @@ namespace {
 // How many updates epochs are is not known before the data is read.
 void require_schedule(const TrainConfig& t) {
   if (t.epochs == 0 && t.warmup_epochs == 0) return (void)Schedule(schedule_options(t));
-  if (t.schedule == "cosine" && t.epochs > 0 && t.warmup_epochs >= t.epochs)
+  if (t.schedule == ScheduleShape::cosine && t.epochs > 0 && t.warmup_epochs >= t.epochs)
     throw ConfigError(
         fmt::format("train.warmup_epochs must be below train.epochs = {} with train.schedule = cosine, got {}",
                     t.epochs, t.warmup_epochs));
@@ -47,15 +47,12 @@ std::vector<RecordPhase> record_phases(const RecordConfig& record, std::int64_t 
 
 void require_trainable(const ExperimentConfig& config) {
   const TrainConfig& t = config.train;
-  const std::unique_ptr<Model> smallest = family(config.family).smallest_model(config);
+  const std::unique_ptr<Model> smallest = smallest_model(config);
   require_schedule(t);
   (void)Optimizer(optimizer_rule(t), parameter_groups(*smallest, t));
   require_phases(config.record);
   if (t.average_statistics && t.average_decay == 0)
     throw ConfigError("train.average_statistics goes with an average: train.average_decay must be above 0, got 0");
-  if (t.mix_off_epoch > 0 && t.mixup == 0 && t.cutmix == 0)
-    throw ConfigError(fmt::format(
-        "train.mix_off_epoch goes with train.mixup or train.cutmix: one must be above 0 with it, got 0 for both"));
 }
 
 TrainConfig with_epochs_counted(TrainConfig t, std::int64_t batches_per_epoch) {
@@ -70,7 +67,7 @@ TrainConfig with_epochs_counted(TrainConfig t, std::int64_t batches_per_epoch) {
 }
 
 std::vector<ParameterGroup> parameter_groups(Model& model, const TrainConfig& t) {
-  if (t.no_decay == "none") return {{.parameters = model.parameters(), .weight_decay = t.weight_decay}};
+  if (t.no_decay == Undecayed::none) return {{.parameters = model.parameters(), .weight_decay = t.weight_decay}};
   ParameterGroup decayed{.parameters = {}, .weight_decay = t.weight_decay}, others{.parameters = model.vectors()};
   for (Parameter* p : model.parameters())
     if (!contains(others.parameters, p)) decayed.parameters.push_back(p);
@@ -78,27 +75,25 @@ std::vector<ParameterGroup> parameter_groups(Model& model, const TrainConfig& t)
 }
 
 Optimizer::Rule optimizer_rule(const TrainConfig& t) {
-  if (t.optimizer == "sgd") return Sgd{t.momentum, t.nesterov};
-  if (t.optimizer == "adamw") return AdamW{t.beta1, t.beta2, t.eps};
+  if (t.optimizer == UpdateRule::sgd) return Sgd{t.momentum, t.nesterov};
+  if (t.optimizer == UpdateRule::adamw) return AdamW{t.beta1, t.beta2, t.eps};
   return Adam{t.beta1, t.beta2, t.eps};
 }
 
 ScheduleOptions schedule_options(const TrainConfig& t) {
-  ScheduleOptions s{.name = t.schedule, .peak = t.lr, .initial = t.initial_lr, .warmup = t.warmup};
-  if (t.schedule == "cosine") s.minimum = t.minimum_lr, s.total = t.steps;
+  ScheduleOptions s{.shape = t.schedule, .peak = t.lr, .initial = t.initial_lr, .warmup = t.warmup};
+  if (t.schedule == ScheduleShape::cosine) s.minimum = t.minimum_lr, s.total = t.steps;
   return s;
 }
 
 TrainerOptions trainer_options(const TrainConfig& t) {
   return {.clip = t.clip,
           .agc = t.agc,
-          .agc_exclude_output = t.agc_exclude == "output",
+          .agc_exclude_output = t.agc_exclude == Unclipped::output,
           .accumulate = t.accumulate,
           .seed = std::uint64_t(t.seed),
-          .dtype = t.dtype == "bf16" ? DType::bf16 : DType::f32,
-          .on_nan = t.on_nan == "skip"       ? OnNan::skip
-                    : t.on_nan == "rollback" ? OnNan::rollback
-                                             : OnNan::abort,
+          .dtype = t.dtype,
+          .on_nan = t.on_nan,
           .average_decay = t.average_decay,
           .average_statistics = t.average_statistics};
 }

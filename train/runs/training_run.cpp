@@ -135,7 +135,7 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
 // leaves no trace: the next report is of all updates since the last.
 void TrainingRun::report(bool due) try {
   const TrainingReport r = due ? training_.trainer.report() : TrainingReport{.failures = training_.trainer.check()};
-  for (const std::string& failure : r.failures) logger_->not_finite(updates(), training_.config.on_nan, failure);
+  for (const std::string& failure : r.failures) logger_->not_finite(updates(), name(training_.config.on_nan), failure);
   if (due) logger_->trained(r, task().unit_of_work());
 } catch (const Diverged& e) {
   logger_->diverged(updates(), e.what());
@@ -194,9 +194,8 @@ int train_experiment(const TrainOptions& options) {
   RunStart start = find_start(options);
   require_trainable(start.config);
   TrainingRun run(options.out, start,
-                  family(start.config.family)
-                      .make_task(start.config, data_directory(start.config.data_directory(), start.data_root),
-                                 start.checkpoint ? start.checkpoint->path : "", device));
+                  make_task(start.config, data_directory(start.config.data_directory(), start.data_root),
+                            start.checkpoint ? start.checkpoint->path : "", device));
   if (!lock) {
     lock.emplace(options.out);
     RunDirectory(options.out).require_no_run();

@@ -91,27 +91,29 @@ std::string Classification::exhibits(const ClassificationScores& scores, const W
   return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-void check_images(const ImageConfig& config) { (void)augmentation_of(config); }
-
-void set_images(ImageModelConfig& config, const ImageSet& images) {
-  config.image_size = images.height();
-  config.classes = std::int64_t(images.classes.size()), config.class_names = images.classes;
-  config.pixels = statistics_of(images);
+void check_images(const ImageConfig& config) {
+  (void)augmentation_of(config);
+  if (config.mix_off_epoch > 0 && config.mixup == 0 && config.cutmix == 0)
+    throw ConfigError(
+        "train.mix_off_epoch goes with train.mixup or train.cutmix: one must be above 0 with it, got 0 for both");
 }
 
-std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const ClassificationData& data,
-                                          std::unique_ptr<ImageModel> model) {
-  Augmentation augmentation = augmentation_of(config.images);
-  for (std::size_t c = 0; c < augmentation.fill.size(); ++c)
-    augmentation.fill[c] = std::uint8_t(std::lround(255 * model->config().pixels.mean[c]));
-  const TrainConfig& t = config.train;
-  return std::make_unique<Classification>(std::move(model), data,
-                                          ClassificationOptions{.batch = t.batch,
-                                                                .seed = std::uint64_t(t.seed),
-                                                                .label_smoothing = t.label_smoothing,
-                                                                .augmentation = augmentation,
-                                                                .mix = {.mixup = t.mixup, .cutmix = t.cutmix},
-                                                                .mix_off_epoch = t.mix_off_epoch});
+std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const std::string& data_directory,
+                                          const std::string&, const NewModel& new_model) {
+  const ImageConfig& c = config.images;
+  const ClassificationData data = read_images(c, data_directory);
+  const ImageStatistics pixels = statistics_of(data.train);
+  Augmentation augmentation = augmentation_of(c);
+  for (std::size_t k = 0; k < augmentation.fill.size(); ++k)
+    augmentation.fill[k] = std::uint8_t(std::lround(255 * pixels.mean[k]));
+  return std::make_unique<Classification>(
+      new_model({.image_size = data.train.height(), .classes = data.train.classes, .pixels = pixels}), data,
+      ClassificationOptions{.batch = c.batch,
+                            .seed = std::uint64_t(config.train.seed),
+                            .label_smoothing = config.train.label_smoothing,
+                            .augmentation = augmentation,
+                            .mix = {.mixup = c.mixup, .cutmix = c.cutmix},
+                            .mix_off_epoch = c.mix_off_epoch});
 }
 
 Validation evaluate_classification(Model& model, const ExperimentConfig& config, const std::string& data_directory,
@@ -124,7 +126,7 @@ Validation evaluate_classification(Model& model, const ExperimentConfig& config,
                      std::int64_t(data.images.classes.size()) == classes,
                  "the model takes images of {} x {} pixels and {} classes, got {} x {} and {}", size[1], size[2],
                  classes, data.images.height(), data.images.width(), data.images.classes.size());
-  ImageBatches batches(data.images, std::move(data.rows), {.size = config.train.batch, .training = false});
+  ImageBatches batches(data.images, std::move(data.rows), {.size = config.images.batch, .training = false});
   ClassificationScores scores(data.images.classes);
   predict(model, batches, [&](const Tensor& logits, const ImageBatch& batch) { scores.add(logits, batch.labels); });
   return scores.validation();

@@ -6,6 +6,7 @@
 #include "train/loop/task.h"
 #include "train/tasks/classification_data.h"
 #include "train/tasks/classification_exhibits.h"
+#include "train/tasks/families.h"
 
 namespace foldgrad {
 
@@ -52,13 +53,10 @@ class Classification final : public Task {
   ImageBatches batches_, valid_;
 };
 
-// For the table of families (image_family.h): what is wrong with a configuration beside its model throws ConfigError.
+// For the row of the task (families.h).
 void check_images(const ImageConfig& config);
-// What the images decide of a model's configuration.
-void set_images(ImageModelConfig& config, const ImageSet& images);
-// What a run on these images trains.
-std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const ClassificationData& data,
-                                          std::unique_ptr<ImageModel> model);
+std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const std::string& data_directory,
+                                          const std::string& earlier, const NewModel& new_model);
 // In batches of train.batch images. Throws what read_split() throws, and std::invalid_argument for images of another
 // size or other classes than the model's.
 Validation evaluate_classification(Model& model, const ExperimentConfig& config, const std::string& data_directory,

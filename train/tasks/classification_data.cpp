@@ -37,14 +37,14 @@ ImageSet draw_shapes(const ImageConfig& config, ImagePart part) {
 // The images of a part; the digests of its files are added. `classes`: those of the images to train on, if known.
 ImageSet read_part(const ImageConfig& config, const std::string& directory, ImagePart part,
                    const std::vector<std::string>& classes, std::map<std::string, std::string>& digests) {
-  if (config.task == "shapes") return draw_shapes(config, part);
-  if (config.task == "folder") {
+  if (config.task == ImageTask::shapes) return draw_shapes(config, part);
+  if (config.task == ImageTask::folder) {
     FOLDGRAD_CHECK(!config.directory.empty(), "data.task = \"folder\" needs data.directory, the folder");
     ImageSet images = read_folder(directory, part, config.image_size, classes);
     digests[part == ImagePart::train ? "train" : "test"] = digest_of(images);
     return images;
   }
-  const CifarLayout& layout = config.task == "cifar100" ? cifar100_layout() : cifar10_layout();
+  const CifarLayout& layout = config.task == ImageTask::cifar100 ? cifar100_layout() : cifar10_layout();
   const std::string files = config.directory.empty() ? directory + "/" + layout.directory : directory;
   ImageSet images = read_cifar(files, layout, part);
   for (const std::string& path : cifar_files(files, layout, part))
@@ -62,7 +62,7 @@ ClassificationData read_images(const ImageConfig& config, const std::string& dir
   data.train = read(ImagePart::train);
   data.train_rows = all_rows(data.train);
   data.valid_is_test = config.valid_images == 0;
-  if (data.valid_is_test || config.task == "shapes") {
+  if (data.valid_is_test || config.task == ImageTask::shapes) {
     data.valid = read(data.valid_is_test ? ImagePart::test : ImagePart::valid);
     data.valid_rows = all_rows(data.valid);
   } else {
@@ -84,8 +84,8 @@ ImageSplit read_split(const ImageConfig& config, const std::string& directory, c
       return read_part(config, directory, part, classes, unused);
     };
     // The folders of the test need not have every class.
-    const ImageSet images = read(
-        ImagePart::test, config.task == "folder" ? read(ImagePart::train, {}).classes : std::vector<std::string>());
+    const ImageSet images = read(ImagePart::test, config.task == ImageTask::folder ? read(ImagePart::train, {}).classes
+                                                                                   : std::vector<std::string>());
     return {images, all_rows(images)};
   }
   const ClassificationData data = read_images(config, directory);

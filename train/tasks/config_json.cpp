@@ -89,4 +89,21 @@ void read_normalizer(JsonSection& norm, BlockConfig& config) {
   (void)NormalizerOptions(config.normalizer, normalizer_info(config.normalizer).options, config.normalizer_options);
 }
 
+void write_rest(const ImageModelConfig& config, ordered_json& model) {
+  if (!config.class_names.empty()) model["class_names"] = config.class_names;
+  model["image_mean"] = config.pixels.mean;
+  model["image_std"] = config.pixels.std;
+}
+
+void read_rest(ImageModelConfig& config, JsonSection& model) {
+  model.read("class_names", config.class_names, false);
+  model.read("image_mean", config.pixels.mean, false);
+  model.read("image_std", config.pixels.std, false);
+}
+
+void read_rest(TransformerConfig& config, JsonSection&) {
+  FOLDGRAD_CHECK(config.max_positions <= kMostPositions, "model.max_positions must be at most {}, got {}",
+                 kMostPositions, config.max_positions);
+}
+
 }  // namespace foldgrad

@@ -1,5 +1,5 @@
-// What config.json holds of a configuration, whatever the family: its keys in the objects "model" and "norm", and in
-// the latter the options of the normalizer and the sites that have another one.
+// A model's configuration as JSON, as config.json of a model directory holds it: its keys in the objects "model" and
+// "norm", and in the latter the options of the normalizer and the sites that have another one.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace foldgrad {
 
-// What one object of the file must and may have.
+// One object of the file, which must have some keys and may have others.
 class JsonSection {
  public:
   JsonSection(const nlohmann::json& parent, const char* name);
@@ -62,29 +62,40 @@ class JsonSection {
 void write_normalizer(const BlockConfig& config, nlohmann::ordered_json& norm);
 void read_normalizer(JsonSection& norm, BlockConfig& config);
 
-// Every key of the family is written, also those with their default.
+// Keys that no ConfigKey describes, and limits that no file bears out.
+inline void write_rest(const BlockConfig&, nlohmann::ordered_json&) {}
+void write_rest(const ImageModelConfig& config, nlohmann::ordered_json& model);
+void read_rest(TransformerConfig& config, JsonSection& model);
+void read_rest(ImageModelConfig& config, JsonSection& model);
+
+// {"model": {"source_vocabulary": 104, ..., "share_embeddings": "all"},
+//  "norm": {"name": "un", "mask": true, "options": {"window": 4, "eps": 1e-05, ...}, "at": {"SITE": "affine"}}}
+// with every key, also those at their default; docs/model_directory.md lists them.
 template <class Config>
 nlohmann::ordered_json config_json(const Config& config) {
   nlohmann::ordered_json all;
-  visit_model_keys(config, [&](const auto& member, const ConfigKey& key) { all[key.section][key.name] = member; });
+  visit_keys(config, [&](const auto& member, const ConfigKey& key) { all[key.section][key.name] = member; });
+  write_rest(config, all["model"]);
   write_normalizer(config, all["norm"]);
   return all;
 }
 
-// Strict: throws std::invalid_argument for keys that do not exist, values of another type, and options that the
-// normalizer does not have. The caller validates the rest. Keys that ConfigKey::required_in_json does not name may be
-// left out, as may norm.options and norm.at. more(model): reads keys that no ConfigKey describes.
-template <class Config, class More>
-Config parse_config_json(const nlohmann::json& root, const More& more) {
+// Strict: throws std::invalid_argument for keys that do not exist, values of another type, sizes above 2^31 - 1
+// (max_positions: 1,000,000), and what config.validate() or the normalizer refuses. Keys that
+// ConfigKey::required_in_json does not name may be left out, as may class_names, image_mean, image_std, norm.options
+// and norm.at.
+template <class Config>
+Config parse_config_json(const nlohmann::json& root) {
   Config config;
   JsonSection model(root, "model"), norm(root, "norm");
-  visit_model_keys(config, [&](auto& member, const ConfigKey& key) {
+  visit_keys(config, [&](auto& member, const ConfigKey& key) {
     (key.section == "model" ? model : norm).read(key.name, member, key.required_in_json);
   });
-  more(config, model);
+  read_rest(config, model);
   model.end();
   read_normalizer(norm, config);
   norm.end();
+  config.validate();
   return config;
 }
 

@@ -13,8 +13,10 @@
 #include "models/transformer/onnx_export.h"
 #include "models/vit/vit.h"
 #include "train/system/json_file.h"
-#include "train/tasks/image_family.h"
-#include "train/tasks/transformer_json.h"
+#include "train/tasks/classification.h"
+#include "train/tasks/classification_checks.h"
+#include "train/tasks/classification_inputs.h"
+#include "train/tasks/model_rows.h"
 #include "train/tasks/translation.h"
 #include "train/tasks/translation_checks.h"
 #include "train/tasks/translation_inputs.h"
@@ -28,29 +30,58 @@ constexpr const char* kFormatPrefix = "foldgrad ";
 // A row is asked about models of its own family alone.
 Transformer& transformer(Model& model) { return static_cast<Transformer&>(model); }
 
-Family transformer_family() {
-  return {.name = "transformer",
-          .config_json =
-              [](const Model& model) { return transformer_json(static_cast<const Transformer&>(model).config()); },
+const TaskKind kTranslation{.name = "translation",
+                            .check = [](const ExperimentConfig& config) { require_usable(config.data); },
+                            .make = make_translation,
+                            .checks =
+                                [](Model& model, Model& folded, const NamedTensors& inputs) {
+                                  return check_translation(transformer(model), transformer(folded),
+                                                           TranslationBatch::of(inputs));
+                                },
+                            .read_inputs = read_translation_inputs,
+                            .results = translation_results,
+                            .validation_examples = translation_examples};
+
+const TaskKind kClassification{
+    .name = "classification",
+    .check = [](const ExperimentConfig& config) { check_images(config.images); },
+    .make = make_classification,
+    .checks = [](Model& model, Model&,
+                 const NamedTensors& inputs) { return std::vector<CheckResult>{check_other_images(model, inputs)}; },
+    .read_inputs = read_image_inputs,
+    .results = classification_results,
+    .evaluate = evaluate_classification,
+    .validation_examples = image_examples};
+
+// The row of `M`, whose configuration is the member `keys` of an experiment's. model_rows.h has the rest.
+template <class M, auto keys>
+Family model_row(const char* name, const TaskKind& task) {
+  using Config = std::remove_cvref_t<decltype(ExperimentConfig().*keys)>;
+  return {.name = name,
+          .task = &task,
+          .config_json = [](const Model& model) { return config_json(static_cast<const M&>(model).config()); },
           .make_model = [](const nlohmann::json& config, DType dtype, Device device) -> std::unique_ptr<Model> {
-            return std::make_unique<Transformer>(parse_transformer(config), std::nullopt, dtype, device);
+            return std::make_unique<M>(parse_config_json<Config>(config), std::nullopt, dtype, device);
           },
-          .expected_parameters = expected_transformer_parameters,
-          .checks =
-              [](Model& model, Model& folded, const NamedTensors& inputs) {
-                return check_translation(transformer(model), transformer(folded), TranslationBatch::of(inputs));
-              },
-          .read_inputs = read_translation_inputs,
-          .results = translation_results,
-          .validation_examples = translation_examples,
-          .write_onnx = [](Model& model, const std::string& to) { return write_onnx(transformer(model), to); },
-          .smallest_model = smallest_transformer,
-          .make_task = make_translation};
+          .expected_parameters =
+              [](const nlohmann::json& config) { return expected_parameters(parse_config_json<Config>(config)); },
+          .write_onnx = [](Model& model, const std::string& to) { return write_onnx(static_cast<M&>(model), to); },
+          .new_model = [](const ExperimentConfig& experiment, const DataSizes& sizes,
+                          Device device) -> std::unique_ptr<Model> {
+            Config config = experiment.*keys;
+            take_sizes(config, sizes);
+            return std::make_unique<M>(config, std::uint64_t(experiment.train.seed), DType::f32, device);
+          },
+          .smallest_model = [](const ExperimentConfig& experiment) -> std::unique_ptr<Model> {
+            return std::make_unique<M>(smallest(experiment.*keys), std::nullopt);
+          }};
 }
 
 // Rows stay where they are.
 std::deque<Family>& families() {
-  static std::deque<Family> all{transformer_family(), image_family<Vit>("vit"), image_family<Cct>("cct")};
+  static std::deque<Family> all{model_row<Transformer, &ExperimentConfig::model>("transformer", kTranslation),
+                                model_row<Vit, &ExperimentConfig::vit>("vit", kClassification),
+                                model_row<Cct, &ExperimentConfig::cct>("cct", kClassification)};
   return all;
 }
 
@@ -67,6 +98,19 @@ const Family& family(const std::string& name) {
     if (f.name == name) return f;
   throw std::invalid_argument(fmt::format("there is no model.family \"{}\"{} There are: {}", name,
                                           did_you_mean(name, names(), "\"", "."), fmt::join(names(), ", ")));
+}
+
+std::unique_ptr<Task> make_task(const ExperimentConfig& config, const std::string& data_directory,
+                                const std::string& earlier, Device device) {
+  const Family& row = family(config.family);
+  return row.task->make(config, data_directory, earlier,
+                        [&](const DataSizes& sizes) { return row.new_model(config, sizes, device); });
+}
+
+std::unique_ptr<Model> smallest_model(const ExperimentConfig& config) {
+  const Family& row = family(config.family);
+  row.task->check(config);
+  return row.smallest_model(config);
 }
 
 nlohmann::ordered_json model_json(const Model& model) {

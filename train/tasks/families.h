@@ -1,8 +1,10 @@
-// The families of models: what is particular to each, in one row. Whoever works with any model asks its row; a family
-// is a folder below models/, a task, and a row here.
+// The families of models. A family is a row of models with a row of tasks: of models there is one row for each, of
+// tasks one for all models that learn the same. Everything that works with any model asks these rows.
 #pragma once
+#include <functional>
 #include <nlohmann/json.hpp>
 
+#include "models/images/config.h"
 #include "train/checks/check_result.h"
 #include "train/config/config.h"
 #include "train/loop/task.h"
@@ -10,16 +12,27 @@
 
 namespace foldgrad {
 
-struct Family {
-  std::string name;  // model.family of a configuration, and Model::family()
+// What the data decide of a model. A model takes what it has members for.
+struct DataSizes {
+  std::int64_t source_vocabulary = 0, target_vocabulary = 0;
+  std::int64_t image_size = 0;  // pixels on a side
+  std::vector<std::string> classes = {};
+  ImageStatistics pixels = {};
+};
 
-  // The model of config.json, behind its format: docs/model_directory.md. The values are not set. make_model is strict:
-  // it throws std::invalid_argument for what is missing, unknown or out of range.
-  nlohmann::ordered_json (*config_json)(const Model& model);
-  std::unique_ptr<Model> (*make_model)(const nlohmann::json& config, DType dtype, Device device);
-  // Some parameters, the largest among them, with their shapes: a file that lacks them does not bear out the sizes of
-  // `config`, which is then found before memory is taken for them. Throws as make_model does.
-  std::vector<std::pair<std::string, Shape>> (*expected_parameters)(const nlohmann::json& config);
+using NewModel = std::function<std::unique_ptr<Model>(const DataSizes&)>;
+
+// What all models that learn the same have in common.
+struct TaskKind {
+  const char* name;
+
+  // Throws ConfigError for what is wrong with a configuration beside its model.
+  void (*check)(const ExperimentConfig& config);
+  // Reads the data and makes the task with the model that `new_model` gives for their sizes. `earlier`: the model
+  // directory of a run that goes on, whose vocabulary stays; empty when it begins. Throws FileError, ConfigError and
+  // std::invalid_argument.
+  std::unique_ptr<Task> (*make)(const ExperimentConfig& config, const std::string& data_directory,
+                                const std::string& earlier, const NewModel& new_model);
 
   // Checks beside those of every model, see FamilyChecks (train/checks/model_checks.h).
   std::vector<CheckResult> (*checks)(Model& model, Model& folded, const NamedTensors& inputs);
@@ -27,29 +40,47 @@ struct Family {
   // read_inputs throws FileError for what the model does not take.
   NamedTensors (*read_inputs)(const Model& model, const std::string& path);
   NamedTensors (*results)(Model& model, const NamedTensors& inputs, const ForwardPass& pass);
-  // What `foldgrad eval` tells on a split, "train", "valid" or "test", of the data that a configuration names. Null: of
-  // this family the command knows more itself, or nothing. Throws FileError, ConfigError and std::invalid_argument.
+  // Scores on a split, "train", "valid" or "test", of the data that a configuration names, for `foldgrad eval`. Null
+  // where the command scores itself, which it does with translations. Throws FileError, ConfigError and
+  // std::invalid_argument.
   Validation (*evaluate)(Model& model, const ExperimentConfig& config, const std::string& data_directory,
                          const std::string& split) = nullptr;
-  // What its runs validate on, for analyses. Null: nothing.
+  // The examples that runs validate on, for analyses. Null: none.
   ValidationExamples (*validation_examples)(const Model& model, const ExperimentConfig& config,
                                             const std::string& data_directory,
                                             const std::string& model_directory) = nullptr;
+};
+
+struct Family {
+  std::string name;  // model.family of a configuration, and Model::family()
+  const TaskKind* task;
+
+  // The model of config.json, whose format docs/model_directory.md states. The values are not set. make_model is
+  // strict: it throws std::invalid_argument for what is missing, unknown or out of range.
+  nlohmann::ordered_json (*config_json)(const Model& model);
+  std::unique_ptr<Model> (*make_model)(const nlohmann::json& config, DType dtype, Device device);
+  // Some parameters, the largest among them, with their shapes: a file that lacks them does not bear out the sizes of
+  // `config`, which is then found before memory is taken for them. Throws as make_model does.
+  std::vector<std::pair<std::string, Shape>> (*expected_parameters)(const nlohmann::json& config);
   // As ONNX into a directory; returns the names of the graphs' files.
   std::vector<std::string> (*write_onnx)(Model& model, const std::string& directory);
 
-  // A small model of the configuration. Throws std::invalid_argument or ConfigError for what can be known to be wrong
-  // before the data is read.
+  // A model of a configuration: initialized by train.seed for the sizes of its data, or as small as one can be. Throw
+  // std::invalid_argument.
+  std::unique_ptr<Model> (*new_model)(const ExperimentConfig& config, const DataSizes& sizes, Device device);
   std::unique_ptr<Model> (*smallest_model)(const ExperimentConfig& config);
-  // What a run trains, with a new model. `earlier`: the model directory of a run that goes on, whose vocabulary stays;
-  // empty when it begins. Throws FileError, ConfigError and std::invalid_argument.
-  std::unique_ptr<Task> (*make_task)(const ExperimentConfig& config, const std::string& data_directory,
-                                     const std::string& earlier, Device device);
 };
 
 // Throws std::invalid_argument for a name that does not exist, naming the nearest and all that there are.
 const Family& family(const std::string& name);
 inline const Family& family_of(const Model& model) { return family(model.family()); }
+
+// What a run of the configuration trains, see TaskKind::make.
+std::unique_ptr<Task> make_task(const ExperimentConfig& config, const std::string& data_directory,
+                                const std::string& earlier, Device device);
+// A small model of the configuration. Throws std::invalid_argument or ConfigError for what can be known to be wrong
+// before the data is read.
+std::unique_ptr<Model> smallest_model(const ExperimentConfig& config);
 
 // config.json of a model directory.
 nlohmann::ordered_json model_json(const Model& model);

@@ -43,38 +43,27 @@ void Translation::write_companions(const std::string& directory) const {
   data_.vocabulary.save(directory + "/vocabulary");
 }
 
-TransformerConfig transformer_config(const ExperimentConfig& config, const Vocabulary& vocabulary) {
-  TransformerConfig model = config.model;
-  model.source_vocabulary = vocabulary.source_size(), model.target_vocabulary = vocabulary.target_size();
-  model.pad = kPad;
-  return model;
-}
-
-std::unique_ptr<Model> smallest_transformer(const ExperimentConfig& config) {
-  require_usable(config.data);
-  TransformerConfig model = config.model;
-  model.source_vocabulary = model.target_vocabulary = 8;  // the smallest: the data decide
-  model.validate();
-  model.encoder_layers = model.decoder_layers = model.max_positions = 1;
-  return std::make_unique<Transformer>(model, std::nullopt);
+DataSizes sizes_of(const Vocabulary& vocabulary) {
+  return {.source_vocabulary = vocabulary.source_size(), .target_vocabulary = vocabulary.target_size()};
 }
 
 std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std::string& data_directory,
-                                       const std::string& earlier, Device device) {
+                                       const std::string& earlier, const NewModel& new_model) {
   // The vocabulary of a run stays, whatever has become of the files that it was made from.
   ExperimentData data = earlier.empty() ? read_data(config, data_directory)
                                         : read_data(config, data_directory, Vocabulary::load(earlier + "/vocabulary"));
-  const auto seed = std::uint64_t(config.train.seed);
-  auto model = std::make_unique<Transformer>(transformer_config(config, data.vocabulary), seed, DType::f32, device);
-  const ValidateConfig& v = config.validate;
-  return std::make_unique<Translation>(std::move(model), std::move(data),
-                                       TranslationOptions{.max_tokens = config.train.max_tokens,
-                                                          .seed = seed,
+  std::unique_ptr<Model> model = new_model(sizes_of(data.vocabulary));
+  Transformer& transformer = as_transformer(*model, "translation");
+  (void)model.release();
+  const DataConfig& d = config.data;
+  return std::make_unique<Translation>(std::unique_ptr<Transformer>(&transformer), std::move(data),
+                                       TranslationOptions{.max_tokens = d.max_tokens,
+                                                          .seed = std::uint64_t(config.train.seed),
                                                           .label_smoothing = config.train.label_smoothing,
-                                                          .decoding = {.beam = v.beam,
-                                                                       .length_penalty = v.length_penalty,
-                                                                       .max_length_a = v.max_length_a,
-                                                                       .max_length_b = v.max_length_b}});
+                                                          .decoding = {.beam = d.beam,
+                                                                       .length_penalty = d.length_penalty,
+                                                                       .max_length_a = d.max_length_a,
+                                                                       .max_length_b = d.max_length_b}});
 }
 
 }  // namespace foldgrad

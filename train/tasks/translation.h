@@ -4,6 +4,7 @@
 #include "train/data/text/batches.h"
 #include "train/data/text/experiment_data.h"
 #include "train/loop/task.h"
+#include "train/tasks/families.h"
 
 namespace foldgrad {
 
@@ -44,10 +45,9 @@ class Translation final : public Task {
 // Examples of a batch, on the host.
 Examples examples_of(const Batch& batch);
 
-// For the table of families (families.h).
-TransformerConfig transformer_config(const ExperimentConfig& config, const Vocabulary& vocabulary);
-std::unique_ptr<Model> smallest_transformer(const ExperimentConfig& config);
+// For the row of the task (families.h).
+DataSizes sizes_of(const Vocabulary& vocabulary);
 std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std::string& data_directory,
-                                       const std::string& earlier, Device device);
+                                       const std::string& earlier, const NewModel& new_model);
 
 }  // namespace foldgrad

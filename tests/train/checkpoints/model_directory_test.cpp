@@ -8,7 +8,7 @@
 #include "tests/train/checkpoints/contents.h"
 #include "train/checkpoints/checkpoint.h"
 #include "train/commands/load_transformer.h"
-#include "train/tasks/transformer_json.h"
+#include "train/tasks/config_json.h"
 
 namespace foldgrad {
 namespace {
@@ -47,7 +47,7 @@ TEST(ModelDirectory, ComesBackBitForBit) {
     EXPECT_TRUE(same_bits(loaded->state(), model->state())) << normalizer;
     EXPECT_TRUE(same_bits({{"", logits(*loaded)}}, {{"", logits(*model)}})) << normalizer;
     TransformerConfig read = loaded->config();
-    EXPECT_EQ(transformer_json(read), transformer_json(config)) << normalizer;
+    EXPECT_EQ(config_json(read), config_json(config)) << normalizer;
     read.normalizer_options = {};  // now with the defaults that were implied
     EXPECT_EQ(read, config) << normalizer;
   }
@@ -82,12 +82,12 @@ TEST(ModelDirectory, HoldsTheSmallestModel) {
 TEST(ModelDirectory, NamesEveryOptionWithItsType) {
   TransformerConfig config = tiny_config("un");
   config.normalizer_options = {{"window", "2"}};
-  const auto norm = transformer_json(config)["norm"];
+  const auto norm = config_json(config)["norm"];
   EXPECT_EQ(norm["name"], "un");
   EXPECT_EQ(norm["options"]["window"], 2);
   EXPECT_TRUE(norm["options"]["eps"].is_number_float());
   EXPECT_EQ(norm["options"]["mode"], "paper");
-  EXPECT_EQ(transformer_json(tiny_config("deepnorm", false))["norm"]["options"].size(), 1);
+  EXPECT_EQ(config_json(tiny_config("deepnorm", false))["norm"]["options"].size(), 1);
 }
 
 TEST(ModelDirectory, TakesOtherTypesAndLessThanIsWritten) {

@@ -43,7 +43,7 @@ std::unique_ptr<Transformer> stored(Transformer& exact) {
 }
 
 std::vector<CheckResult> check(Transformer& model, const Fold& fold = untied) {
-  return check_model(model, fold, random_probe(model), family_of(model).checks);
+  return check_model(model, fold, random_probe(model), family_of(model).task->checks);
 }
 
 TEST(ModelChecks, PassForSoundModels) {

@@ -27,7 +27,7 @@ struct DeviceTraining {
   DeviceTraining(const TransformerConfig& config, const TrainerOptions& options, const Optimizer::Rule& rule = Adam{})
       : model(config, /*seed=*/3, DType::f32, Device::cuda),
         optimizer(rule, {{.parameters = model.parameters()}}),
-        schedule({.name = "inverse_sqrt", .peak = 5e-3, .warmup = 4}),
+        schedule({.shape = ScheduleShape::inverse_sqrt, .peak = 5e-3, .warmup = 4}),
         batches(copies(26, 1000), {.max_tokens = 4096, .shuffle = false}),
         task(model, batches),
         trainer(task, optimizer, schedule, options) {

@@ -10,7 +10,7 @@ namespace {
 // fairseq's inverse_sqrt with --lr 7e-4 --warmup-updates 6000 --warmup-init-lr 1e-7: the recipe for IWSLT14. Six
 // digits, since the numbers were noted with six.
 TEST(Schedule, SCH_1_SCH_2_InverseSqrtIsFairseqs) {
-  const Schedule schedule({.name = "inverse_sqrt", .peak = 7e-4, .initial = 1e-7, .warmup = 6000});
+  const Schedule schedule({.shape = ScheduleShape::inverse_sqrt, .peak = 7e-4, .initial = 1e-7, .warmup = 6000});
   EXPECT_DOUBLE_EQ(schedule.lr(0), 1e-7);
   EXPECT_NEAR(schedule.lr(1000) / 1.1675e-4, 1, 1e-9);
   EXPECT_DOUBLE_EQ(schedule.lr(6000), 7e-4);
@@ -21,7 +21,8 @@ TEST(Schedule, SCH_1_SCH_2_InverseSqrtIsFairseqs) {
 
 // cos(pi / 3) = 1/2 and cos(pi / 2) = 0.
 TEST(Schedule, SCH_1_SCH_3_CosineWorkedByHand) {
-  const Schedule schedule({.name = "cosine", .peak = 1, .initial = 0.5, .minimum = 0.2, .warmup = 4, .total = 64});
+  const Schedule schedule(
+      {.shape = ScheduleShape::cosine, .peak = 1, .initial = 0.5, .minimum = 0.2, .warmup = 4, .total = 64});
   EXPECT_DOUBLE_EQ(schedule.lr(0), 0.5);
   EXPECT_DOUBLE_EQ(schedule.lr(1), 0.625);
   EXPECT_DOUBLE_EQ(schedule.lr(4), 1);
@@ -33,12 +34,12 @@ TEST(Schedule, SCH_1_SCH_3_CosineWorkedByHand) {
 }
 
 TEST(Schedule, SCH_1_SCH_4_ConstantWorkedByHand) {
-  const Schedule schedule({.name = "constant", .peak = 3, .warmup = 2});
+  const Schedule schedule({.shape = ScheduleShape::constant, .peak = 3, .warmup = 2});
   EXPECT_EQ(schedule.lr(0), 0);
   EXPECT_EQ(schedule.lr(1), 1.5);
   EXPECT_EQ(schedule.lr(2), 3);
   EXPECT_EQ(schedule.lr(1000), 3);
-  EXPECT_EQ(Schedule({.name = "constant", .peak = 3}).lr(0), 3);
+  EXPECT_EQ(Schedule({.shape = ScheduleShape::constant, .peak = 3}).lr(0), 3);
 }
 
 std::string refusal(const ScheduleOptions& options) {
@@ -46,23 +47,23 @@ std::string refusal(const ScheduleOptions& options) {
 }
 
 TEST(Schedule, Errors) {
-  EXPECT_EQ(refusal({.name = "linear", .peak = 1}), "schedule: must be inverse_sqrt, cosine or constant, got linear");
-  EXPECT_EQ(refusal({.name = "constant"}), "schedule: peak must be positive, got 0");
-  EXPECT_EQ(refusal({.name = "constant", .peak = std::numeric_limits<double>::quiet_NaN()}),
+  EXPECT_EQ(refusal({.shape = ScheduleShape::constant}), "schedule: peak must be positive, got 0");
+  EXPECT_EQ(refusal({.shape = ScheduleShape::constant, .peak = std::numeric_limits<double>::quiet_NaN()}),
             "schedule: peak must be positive, got nan");
-  EXPECT_EQ(refusal({.name = "constant", .peak = 1, .initial = 2}),
+  EXPECT_EQ(refusal({.shape = ScheduleShape::constant, .peak = 1, .initial = 2}),
             "schedule: initial must be between 0 and the peak, 1, got 2");
-  EXPECT_EQ(refusal({.name = "constant", .peak = 1, .warmup = -1}), "schedule: warmup must be at least 0, got -1");
-  EXPECT_EQ(refusal({.name = "inverse_sqrt", .peak = 1}), "schedule: warmup must be at least 1, got 0");
-  EXPECT_EQ(refusal({.name = "constant", .peak = 1, .minimum = 0.5}),
+  EXPECT_EQ(refusal({.shape = ScheduleShape::constant, .peak = 1, .warmup = -1}),
+            "schedule: warmup must be at least 0, got -1");
+  EXPECT_EQ(refusal({.shape = ScheduleShape::inverse_sqrt, .peak = 1}), "schedule: warmup must be at least 1, got 0");
+  EXPECT_EQ(refusal({.shape = ScheduleShape::constant, .peak = 1, .minimum = 0.5}),
             "schedule: minimum must be between 0 and 0 with constant, got 0.5");
-  EXPECT_EQ(refusal({.name = "cosine", .peak = 1, .minimum = 2, .total = 9}),
+  EXPECT_EQ(refusal({.shape = ScheduleShape::cosine, .peak = 1, .minimum = 2, .total = 9}),
             "schedule: minimum must be between 0 and 1 with cosine, got 2");
-  EXPECT_EQ(refusal({.name = "cosine", .peak = 1, .warmup = 9, .total = 9}),
+  EXPECT_EQ(refusal({.shape = ScheduleShape::cosine, .peak = 1, .warmup = 9, .total = 9}),
             "schedule: total must be above the warm-up, 9, with cosine, got 9");
-  EXPECT_EQ(refusal({.name = "constant", .peak = 1, .total = 9}),
+  EXPECT_EQ(refusal({.shape = ScheduleShape::constant, .peak = 1, .total = 9}),
             "schedule: total must be left at 0 with constant, got 9");
-  EXPECT_EQ(message_of([] { Schedule({.name = "constant", .peak = 1}).lr(-1); }),
+  EXPECT_EQ(message_of([] { Schedule({.shape = ScheduleShape::constant, .peak = 1}).lr(-1); }),
             "schedule: n must be at least 0, got -1");
 }
 

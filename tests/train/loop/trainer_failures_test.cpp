@@ -82,7 +82,7 @@ struct PoisonedTraining {
 
   static constexpr std::int64_t kPoisoned = 400;
   std::int64_t accumulate;
-  Schedule schedule{{.name = "constant", .peak = 5e-3}};
+  Schedule schedule{{.shape = ScheduleShape::constant, .peak = 5e-3}};
   std::unique_ptr<Transformer> model;
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<Batches> batches;

@@ -33,7 +33,7 @@ TEST(TrainerUpdates, EveryBatchOfAnUpdateHasItsOwnDropout) {
 
 TEST(TrainerUpdates, UpdateNTakesTheRateOfNUpdatesBefore) {
   TinyTraining run(small_config("ln"), 3, {}, Sgd{}, 1);
-  const Schedule schedule({.name = "constant", .peak = 0.5, .initial = 0, .warmup = 2});
+  const Schedule schedule({.shape = ScheduleShape::constant, .peak = 0.5, .initial = 0, .warmup = 2});
   Trainer trainer(run.task, run.optimizer, schedule, {});
   for (const double lr : {0.0, 0.25, 0.5}) {
     const auto before = run.values();

@@ -19,7 +19,7 @@ inline std::vector<std::string> expect_folds(const std::string& run, const FoldO
   const Probe probe = random_probe(*model);
   EXPECT_LE(certificate(*model, folded, options, probe).at("difference").at("f64").at("relative"), 1e-13);
   const std::vector<CheckResult> checks = check_model(
-      *model, [&](Model& m) { return fold(m, options); }, probe, family_of(*model).checks);
+      *model, [&](Model& m) { return fold(m, options); }, probe, family_of(*model).task->checks);
   std::vector<std::string> names;
   for (const CheckResult& check : checks) {
     EXPECT_NE(check.outcome, CheckResult::Outcome::failed) << check.name << ": " << check.measured;

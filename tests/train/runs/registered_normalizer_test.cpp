@@ -122,7 +122,7 @@ TEST_F(RegisteredNormalizer, IsVerifiedAndFolded) {
   const auto model = load_transformer(train("bounded"));
   const FoldOptions options{.tied = FoldOptions::Tied::untie};
   for (const CheckResult& check : check_model(
-           *model, [&](Model& m) { return fold(m, options); }, random_probe(*model), family_of(*model).checks))
+           *model, [&](Model& m) { return fold(m, options); }, random_probe(*model), family_of(*model).task->checks))
     EXPECT_NE(check.outcome, CheckResult::Outcome::failed) << check.name << ": " << check.measured;
   const FoldedModel folded = fold(*model, options);
   EXPECT_EQ(transformer_of(folded).config().normalizer, "none");

@@ -18,11 +18,11 @@ TEST(TrainingSetup, EveryUpdateRuleGetsItsOwnKeys) {
     EXPECT_EQ(rule.beta2, 0.75);
     EXPECT_EQ(rule.eps, 1e-3);
   };
-  t.optimizer = "adam";
+  t.optimizer = UpdateRule::adam;
   expect_adam(std::get<Adam>(optimizer_rule(t)));
-  t.optimizer = "adamw";
+  t.optimizer = UpdateRule::adamw;
   expect_adam(std::get<AdamW>(optimizer_rule(t)));
-  t.optimizer = "sgd";
+  t.optimizer = UpdateRule::sgd;
   EXPECT_EQ(std::get<Sgd>(optimizer_rule(t)).momentum, 0.25);
   EXPECT_TRUE(std::get<Sgd>(optimizer_rule(t)).nesterov);
 }
@@ -30,33 +30,31 @@ TEST(TrainingSetup, EveryUpdateRuleGetsItsOwnKeys) {
 TEST(TrainingSetup, SchedulesPassThroughTheKeysRates) {
   TrainConfig t;
   t.lr = 0.5, t.initial_lr = 0.125, t.minimum_lr = 0.25, t.warmup = 4, t.steps = 12;
-  const auto lr = [&](const char* name, std::int64_t n) {
-    t.schedule = name;
+  const auto lr = [&](ScheduleShape shape, std::int64_t n) {
+    t.schedule = shape;
     return Schedule(schedule_options(t)).lr(n);
   };
-  for (const char* name : {"inverse_sqrt", "cosine", "constant"}) {
-    EXPECT_EQ(lr(name, 0), 0.125) << name;
-    EXPECT_EQ(lr(name, 4), 0.5) << name;
+  using enum ScheduleShape;
+  for (const ScheduleShape shape : {inverse_sqrt, cosine, constant}) {
+    EXPECT_EQ(lr(shape, 0), 0.125) << name(shape);
+    EXPECT_EQ(lr(shape, 4), 0.5) << name(shape);
   }
-  EXPECT_EQ(lr("inverse_sqrt", 16), 0.25);
-  EXPECT_EQ(lr("constant", 16), 0.5);
-  EXPECT_DOUBLE_EQ(lr("cosine", 8), 0.375);
-  EXPECT_EQ(lr("cosine", 12), 0.25);
+  EXPECT_EQ(lr(inverse_sqrt, 16), 0.25);
+  EXPECT_EQ(lr(constant, 16), 0.5);
+  EXPECT_DOUBLE_EQ(lr(cosine, 8), 0.375);
+  EXPECT_EQ(lr(cosine, 12), 0.25);
 }
 
 TEST(TrainingSetup, TheTrainerGetsItsKeys) {
   TrainConfig t;
   t.clip = 2, t.accumulate = 3, t.seed = 7, t.average_decay = 0.5;
   t.average_statistics = true;
-  const auto on_nan = [&](const char* name) {
-    t.on_nan = name;
-    return trainer_options(t).on_nan;
-  };
-  EXPECT_EQ(on_nan("abort"), OnNan::abort);
-  EXPECT_EQ(on_nan("skip"), OnNan::skip);
-  EXPECT_EQ(on_nan("rollback"), OnNan::rollback);
+  for (const char* on_nan : {"abort", "skip", "rollback"}) {
+    const ExperimentConfig config = parse_config("", "a.toml", {fmt::format("train.on_nan={}", on_nan)});
+    EXPECT_STREQ(name(trainer_options(config.train).on_nan), on_nan);
+  }
   EXPECT_EQ(trainer_options(t).dtype, DType::f32);
-  t.dtype = "bf16";
+  t.dtype = DType::bf16;
   const TrainerOptions options = trainer_options(t);
   EXPECT_EQ(options.dtype, DType::bf16);
   EXPECT_EQ(options.clip, 2);
@@ -99,7 +97,7 @@ TEST(TrainingSetup, NoDecayLeavesOutBiasesGainsAndPositions) {
   Vit model(config, 1);
   EXPECT_EQ(parameter_groups(model, t).size(), 1u);
   EXPECT_EQ(parameter_groups(model, t)[0].parameters, model.parameters());
-  t.no_decay = "vectors";
+  t.no_decay = Undecayed::vectors;
   const std::vector<ParameterGroup> groups = parameter_groups(model, t);
   ASSERT_EQ(groups.size(), 2u);
   EXPECT_EQ(groups[0].weight_decay, 0.25);

@@ -71,8 +71,8 @@ class ToyModel final : public Model {
 
 class ToyTask final : public Task {
  public:
-  ToyTask(const BlockConfig& config, std::uint64_t seed) : model_(config, seed) {}
-  ToyModel& model() override { return model_; }
+  explicit ToyTask(std::unique_ptr<Model> model) : model_(std::move(model)) {}
+  Model& model() override { return *model_; }
   Examples next() override {
     for (const auto& [at, signal] : {std::pair("TOY_KILLED_AT", SIGKILL), {"TOY_INTERRUPTED_AT", SIGTERM}})
       if (std::getenv(at) && cursor_.batch == std::stoll(std::getenv(at))) raise(signal);
@@ -81,11 +81,13 @@ class ToyTask final : public Task {
   }
   DataCursor cursor() const override { return cursor_; }
   void seek(DataCursor cursor) override { cursor_ = cursor; }
-  Var loss(const Examples& examples, const ForwardPass& pass) override { return model_.loss(examples.inputs, pass, 0); }
+  Var loss(const Examples& examples, const ForwardPass& pass) override {
+    return model_->loss(examples.inputs, pass, 0);
+  }
   Validation validate() override {
     const NamedTensors unseen = toy_points(60, 999);
     Tape tape(/*recording=*/false);
-    const double loss = model_.loss(unseen, {.tape = tape, .dtype = DType::f32}, 0).value().item() / 60;
+    const double loss = model_->loss(unseen, {.tape = tape, .dtype = DType::f32}, 0).value().item() / 60;
     return {.loss = loss,
             .deciding = -loss,
             .scores = {{"loss", loss}, {"closeness", -loss}},
@@ -98,7 +100,7 @@ class ToyTask final : public Task {
   void write_companions(const std::string&) const override {}
 
  private:
-  ToyModel model_;
+  std::unique_ptr<Model> model_;
   DataCursor cursor_;
 };
 
@@ -110,8 +112,18 @@ inline BlockConfig toy_config(const nlohmann::json& json) {
   return config;
 }
 
+inline const TaskKind kToyTask{
+    .name = "points",
+    .check = [](const ExperimentConfig&) {},
+    .make = [](const ExperimentConfig&, const std::string&, const std::string&,
+               const NewModel& new_model) -> std::unique_ptr<Task> { return std::make_unique<ToyTask>(new_model({})); },
+    .checks = [](Model&, Model&, const NamedTensors&) { return std::vector<CheckResult>(); },
+    .read_inputs = [](const Model&, const std::string&) { return NamedTensors(); },
+    .results = [](Model&, const NamedTensors&, const ForwardPass&) { return NamedTensors(); }};
+
 inline Family toy_family() {
   return {.name = "toy",
+          .task = &kToyTask,
           .config_json =
               [](const Model& model) {
                 const BlockConfig& c = dynamic_cast<const ToyModel&>(model).config();
@@ -125,15 +137,13 @@ inline Family toy_family() {
           .expected_parameters = [](const nlohmann::json& json) -> std::vector<std::pair<std::string, Shape>> {
             return {{"in.weight", {toy_config(json).width, 2}}};
           },
-          .checks = [](Model&, Model&, const NamedTensors&) { return std::vector<CheckResult>(); },
-          .read_inputs = [](const Model&, const std::string&) { return NamedTensors(); },
-          .results = [](Model&, const NamedTensors&, const ForwardPass&) { return NamedTensors(); },
           .write_onnx = [](Model&, const std::string&) { return std::vector<std::string>(); },
+          .new_model = [](const ExperimentConfig& c, const DataSizes&, Device) -> std::unique_ptr<Model> {
+            return std::make_unique<ToyModel>(c.model, std::uint64_t(c.train.seed));
+          },
           .smallest_model = [](const ExperimentConfig& c) -> std::unique_ptr<Model> {
             return std::make_unique<ToyModel>(c.model, std::nullopt);
-          },
-          .make_task = [](const ExperimentConfig& c, const std::string&, const std::string&, Device)
-              -> std::unique_ptr<Task> { return std::make_unique<ToyTask>(c.model, std::uint64_t(c.train.seed)); }};
+          }};
 }
 
 // Runs that train one.

@@ -24,8 +24,8 @@ TEST(ValidationExamples, OfTranslationAreTheSameInAnyBatch) {
   sizes.share_embeddings = "decoder", sizes.max_positions = 64;
   Transformer model(sizes, 3, DType::f64);
   ExperimentConfig config;
-  config.data.task = "numbers";
-  const ValidationExamples examples = family_of(model).validation_examples(model, config, "", files.path());
+  config.data.task = TextTask::numbers;
+  const ValidationExamples examples = family_of(model).task->validation_examples(model, config, "", files.path());
   EXPECT_NE(examples.digest({0, 1}), examples.digest({1, 0}));
 
   const std::vector<std::int64_t> batch = {0, 1, 2, 3};

@@ -53,8 +53,8 @@ SentencePiece learned_pieces(const DataConfig& d, const std::string& directory, 
 
 Vocabulary make_vocabulary(const ExperimentConfig& config, const std::string& directory, const ParallelText& train) {
   const DataConfig& d = config.data;
-  if (d.task == "numbers") return Vocabulary::numbers();
-  if (d.tokenizer == "sentencepiece") {
+  if (d.task == TextTask::numbers) return Vocabulary::numbers();
+  if (d.tokenizer == Tokenizer::sentencepiece) {
     if (!d.sentencepiece_model.empty())
       return Vocabulary::sentence_piece(SentencePiece::read(path_in(directory, d.sentencepiece_model)), d.lowercase);
     return Vocabulary::sentence_piece(learned_pieces(d, directory, train), d.lowercase);
@@ -84,7 +84,7 @@ bool is_left_out(const DataConfig& d, const Ids& source, const Ids& target) {
 void require_room(const EncodedPairs& pairs, const ExperimentConfig& config, const std::string& directory,
                   const std::string& name) {
   const DataConfig& d = config.data;
-  const std::int64_t most = std::min(config.train.max_tokens, config.model.max_positions);
+  const std::int64_t most = std::min(config.data.max_tokens, config.model.max_positions);
   for (const auto& [language, side] : {std::pair(d.source, &pairs.source), std::pair(d.target, &pairs.target)})
     for (std::size_t i = 0; i < side->size(); ++i) {
       if (std::int64_t((*side)[i].size()) <= most) continue;
@@ -93,7 +93,7 @@ void require_room(const EncodedPairs& pairs, const ExperimentConfig& config, con
                       fmt::format("line {} has {} tokens, its end included, but {} = {}; raise that, or leave the "
                                   "pair out{}",
                                   i + 1, (*side)[i].size(),
-                                  most == config.train.max_tokens ? "train.max_tokens" : "model.max_positions", most,
+                                  most == config.data.max_tokens ? "train.max_tokens" : "model.max_positions", most,
                                   name == d.train ? " with data.max_length" : ""));
     }
 }
@@ -117,7 +117,7 @@ void clean(Corpus& corpus, const DataConfig& d, const std::string& directory) {
 
 std::map<std::string, std::string> digests_of(const DataConfig& d, const std::string& directory) {
   std::map<std::string, std::string> digests;
-  if (d.task == "numbers") return digests;
+  if (d.task == TextTask::numbers) return digests;
   for (const std::string& name :
        {d.train + "." + d.source, d.train + "." + d.target, d.valid + "." + d.source, d.valid + "." + d.target,
         d.bpe_codes, d.source_dictionary, d.target_dictionary, d.sentencepiece_model})
@@ -144,25 +144,26 @@ void require_data(const DataConfig& config, const std::string& directory) {
 
 void require_usable(const DataConfig& d) {
   const auto refuse = [](const std::string& what) { throw ConfigError(what); };
-  const bool bpe = d.tokenizer == "bpe", files = !d.source_dictionary.empty() || !d.target_dictionary.empty();
-  if (d.task == "numbers") {
-    if (d.tokenizer != "words" || files || d.lowercase)
+  const bool bpe = d.tokenizer == Tokenizer::bpe, files = !d.source_dictionary.empty() || !d.target_dictionary.empty();
+  if (d.task == TextTask::numbers) {
+    if (d.tokenizer != Tokenizer::words || files || d.lowercase)
       refuse("data.task = \"numbers\" has its own vocabulary: leave out tokenizer, dictionaries and lowercase");
     return;
   }
   if (bpe == d.bpe_codes.empty())
-    refuse(
-        fmt::format("data.bpe_codes must {}name a file with data.tokenizer = \"{}\"", bpe ? "" : "not ", d.tokenizer));
-  if (files && d.tokenizer == "sentencepiece")
+    refuse(fmt::format("data.bpe_codes must {}name a file with data.tokenizer = \"{}\"", bpe ? "" : "not ",
+                       name(d.tokenizer)));
+  if (files && d.tokenizer == Tokenizer::sentencepiece)
     refuse("data.source_dictionary and target_dictionary are not for data.tokenizer = \"sentencepiece\"");
-  if (!d.sentencepiece_model.empty() && d.tokenizer != "sentencepiece")
-    refuse(fmt::format("data.sentencepiece_model must not name a file with data.tokenizer = \"{}\"", d.tokenizer));
+  if (!d.sentencepiece_model.empty() && d.tokenizer != Tokenizer::sentencepiece)
+    refuse(
+        fmt::format("data.sentencepiece_model must not name a file with data.tokenizer = \"{}\"", name(d.tokenizer)));
   if (d.source_dictionary.empty() != d.target_dictionary.empty())
     refuse("data.source_dictionary and target_dictionary must both be given, or neither");
 }
 
 ParallelText read_text(const DataConfig& config, const std::string& directory, const std::string& name) {
-  if (config.task == "numbers") return read_numbers(config, name);
+  if (config.task == TextTask::numbers) return read_numbers(config, name);
   require_data(config, directory);
   ParallelText text = read_parallel_text(directory, name, config.source, config.target);
   keep_first(text, name == config.train ? config.train_pairs : name == config.valid ? config.valid_pairs : 0);

@@ -1,5 +1,5 @@
 // config.json of models that tell images apart, and the files that `foldgrad run` reads and `export` writes of it.
-#include "train/tasks/image_json.h"
+#include "train/tasks/model_rows.h"
 
 #include <cmath>
 #include <filesystem>
@@ -30,7 +30,7 @@ VitConfig unusual() {
 }
 
 TEST(VitJson, WhatIsWrittenReadsBackTheSame) {
-  VitConfig again = parse_image_json<VitConfig>(nlohmann::json::parse(image_json(unusual()).dump()));
+  VitConfig again = parse_config_json<VitConfig>(nlohmann::json::parse(config_json(unusual()).dump()));
   EXPECT_EQ(again.normalizer_options.at("window"), "3");
   again.normalizer_options = unusual().normalizer_options;  // the file has those with defaults too
   EXPECT_EQ(again, unusual());
@@ -38,9 +38,9 @@ TEST(VitJson, WhatIsWrittenReadsBackTheSame) {
 
 TEST(VitJson, RefusesWhatIsMissingUnknownOrOfAnotherType) {
   const auto error = [](const char* pointer, const nlohmann::json& value) {
-    nlohmann::json json = nlohmann::json::parse(image_json(unusual()).dump());
+    nlohmann::json json = nlohmann::json::parse(config_json(unusual()).dump());
     json[nlohmann::json::json_pointer(pointer)] = value;
-    return message_of([&] { parse_image_json<VitConfig>(json); });
+    return message_of([&] { parse_config_json<VitConfig>(json); });
   };
   EXPECT_EQ(error("/model/image_mean", {0.5, 0.5}), "model.image_mean must be three numbers, got an array");
   EXPECT_EQ(error("/model/image_std", {1, 0, 1}), "vit: image_std must be above 0 and finite, got 0");
@@ -50,9 +50,9 @@ TEST(VitJson, RefusesWhatIsMissingUnknownOrOfAnotherType) {
   EXPECT_EQ(error("/model/layers", -1), "model.layers must be an integer in [0, 2147483647], got -1");
   EXPECT_EQ(error("/model/patsh", 2), "there is no key model.patsh; did you mean model.patch?");
   EXPECT_EQ(error("/norm/mask", true), "there is no key norm.mask");
-  nlohmann::json json = image_json(unusual());
+  nlohmann::json json = config_json(unusual());
   json["model"].erase("pooling");
-  EXPECT_EQ(message_of([&] { parse_image_json<VitConfig>(json); }), "model.pooling is missing");
+  EXPECT_EQ(message_of([&] { parse_config_json<VitConfig>(json); }), "model.pooling is missing");
 }
 
 // Sizes that no file bears out must not take memory.
@@ -61,16 +61,16 @@ TEST(VitJson, ExpectsTheParametersThatEachSizeBelongsTo) {
   const Vit model(config, std::nullopt);
   const NamedTensors values = model.values();
   std::int64_t matched = 0;
-  for (const auto& [name, shape] : expected_parameters(parse_image_json<VitConfig>(image_json(config)))) {
+  for (const auto& [name, shape] : expected_parameters(parse_config_json<VitConfig>(config_json(config)))) {
     ASSERT_TRUE(values.count(name)) << name;
     EXPECT_EQ(values.at(name).shape(), shape) << name;
     ++matched;
   }
   EXPECT_EQ(matched, 5);
-  nlohmann::json huge = image_json(config);
+  nlohmann::json huge = config_json(config);
   huge["model"]["image_size"] = 2147483647, huge["model"]["patch"] = 1;
   huge["model"]["width"] = 1 << 30, huge["model"]["heads"] = 1 << 23;
-  const std::string message = message_of([&] { expected_parameters(parse_image_json<VitConfig>(huge)); });
+  const std::string message = message_of([&] { expected_parameters(parse_config_json<VitConfig>(huge)); });
   EXPECT_NE(message.find("elements"), std::string::npos) << message;  // more than can be counted
 }
 
@@ -90,16 +90,16 @@ CctConfig unusual_cct() {
 }
 
 TEST(CctJson, WhatIsWrittenReadsBackTheSame) {
-  CctConfig again = parse_image_json<CctConfig>(nlohmann::json::parse(image_json(unusual_cct()).dump()));
+  CctConfig again = parse_config_json<CctConfig>(nlohmann::json::parse(config_json(unusual_cct()).dump()));
   again.normalizer_options = unusual_cct().normalizer_options;  // the file has those with defaults too
   EXPECT_EQ(again, unusual_cct());
 }
 
 TEST(CctJson, RefusesWhatIsMissingUnknownOrOutOfRange) {
   const auto error = [](const char* pointer, const nlohmann::json& value) {
-    nlohmann::json json = nlohmann::json::parse(image_json(unusual_cct()).dump());
+    nlohmann::json json = nlohmann::json::parse(config_json(unusual_cct()).dump());
     json[nlohmann::json::json_pointer(pointer)] = value;
-    return message_of([&] { parse_image_json<CctConfig>(json); });
+    return message_of([&] { parse_config_json<CctConfig>(json); });
   };
   EXPECT_EQ(error("/model/kernel", 4), "cct: kernel must be 3, 5 or 7, got 4");
   EXPECT_EQ(error("/model/convs", -1), "model.convs must be an integer in [0, 2147483647], got -1");

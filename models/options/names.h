@@ -1,0 +1,32 @@
+// Enumerations by name. An enumeration takes part by a function beside it that gives the names of its values 0, 1, ...:
+//
+//   enum class Shape { round, square };
+//   constexpr auto names_of(Shape) { return std::array{"round", "square"}; }
+//
+// Configurations read, write and explain it by these.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <type_traits>
+
+namespace foldgrad {
+
+template <class Enum>
+concept Named = std::is_enum_v<Enum> && requires(Enum e) {
+  names_of(e);
+};
+
+template <Named Enum>
+constexpr const char* name(Enum e) {
+  return names_of(e)[std::size_t(e)];
+}
+
+// All values, in order.
+template <Named Enum>
+constexpr auto values_of(Enum) {
+  std::array<Enum, names_of(Enum()).size()> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = Enum(i);
+  return all;
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,71 @@
+#include "train/tasks/model_rows.h"
+
+#include <fmt/format.h>
+
+#include "models/images/model.h"
+
+namespace foldgrad {
+namespace {
+
+template <class Config>
+Config smallest_of_images(Config config) {
+  config.image_size = config.smallest_image(), config.classes = 2;
+  config.validate();
+  config.layers = 1;
+  return config;
+}
+
+}  // namespace
+
+void take_sizes(TransformerConfig& config, const DataSizes& sizes) {
+  config.source_vocabulary = sizes.source_vocabulary, config.target_vocabulary = sizes.target_vocabulary;
+  config.pad = kPad;
+}
+
+void take_sizes(ImageModelConfig& config, const DataSizes& sizes) {
+  config.image_size = sizes.image_size;
+  config.classes = std::int64_t(sizes.classes.size()), config.class_names = sizes.classes;
+  config.pixels = sizes.pixels;
+}
+
+TransformerConfig smallest(TransformerConfig config) {
+  config.source_vocabulary = config.target_vocabulary = 8;
+  config.validate();
+  config.encoder_layers = config.decoder_layers = config.max_positions = 1;
+  return config;
+}
+
+VitConfig smallest(VitConfig config) { return smallest_of_images(std::move(config)); }
+CctConfig smallest(CctConfig config) { return smallest_of_images(std::move(config)); }
+
+ExpectedParameters expected_parameters(const TransformerConfig& c) {
+  ExpectedParameters all{{"encoder.embed_tokens.weight", {c.source_vocabulary, c.width}}};
+  if (!c.one_input_table()) all.push_back({"decoder.embed_tokens.weight", {c.target_vocabulary, c.width}});
+  using Stack = std::pair<const char*, std::int64_t>;
+  for (const auto& [stack, layers] : {Stack{"encoder", c.encoder_layers}, {"decoder", c.decoder_layers}})
+    for (const std::int64_t layer : {std::int64_t(0), layers - 1})
+      all.push_back({fmt::format("{}.layers.{}.fc1.weight", stack, layer), {c.ffn_width, c.width}});
+  return all;
+}
+
+ExpectedParameters expected_parameters(const VitConfig& c) {
+  ExpectedParameters all{{"patch_embed.proj.weight", {c.width, kImageChannels, c.patch, c.patch}},
+                         {"pos_embed", {1, c.tokens(), c.width}},
+                         {"head.weight", {c.classes, c.width}}};
+  for (const std::int64_t layer : {std::int64_t(0), c.layers - 1})
+    all.push_back({fmt::format("blocks.{}.mlp.fc1.weight", layer), {c.ffn_width, c.width}});
+  return all;
+}
+
+ExpectedParameters expected_parameters(const CctConfig& c) {
+  const std::string last = std::to_string(c.convs - 1);
+  const std::int64_t in = c.convs > 1 ? c.channels(c.convs - 2) : kImageChannels;
+  ExpectedParameters all{{"tokenizer.conv_layers." + last + ".0.weight", {c.width, in, c.kernel, c.kernel}},
+                         {"classifier.positional_emb", {1, c.tokens(), c.width}},
+                         {"classifier.fc.weight", {c.classes, c.width}}};
+  for (const std::int64_t layer : {std::int64_t(0), c.layers - 1})
+    all.push_back({fmt::format("classifier.blocks.{}.linear1.weight", layer), {c.ffn_width, c.width}});
+  return all;
+}
+
+}  // namespace foldgrad
