@@ -3,7 +3,7 @@
 
 namespace foldgrad {
 
-// Whether a list has an element that equals `value`.
+// Returns true if a list has an element that equals `value`.
 template <class List, class Value>
 bool contains(const List& list, const Value& value) {
   return std::find(std::begin(list), std::end(list), value) != std::end(list);

@@ -12,7 +12,7 @@ enum class Device : std::uint8_t { cpu, cuda };
 
 constexpr const char* name(Device device) { return device == Device::cpu ? "cpu" : "cuda"; }
 
-// Whether tensors can be placed on `cuda` in this process: a GPU with a driver, or the emulation.
+// Returns true if tensors can be placed on `cuda` in this process: a GPU with a driver, or the emulation.
 bool cuda_available();
 // Kernels run on the host, one fiber per thread: for tests, never for speed.
 bool cuda_is_emulated();

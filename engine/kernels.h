@@ -1,4 +1,4 @@
-// What headers of kernels share. Included by kernels: C++17, no libraries.
+// Common includes of kernel headers. Included by kernels: C++17, no libraries.
 #pragma once
 #include "engine/fast.h"
 #include "engine/grad_out.h"

@@ -9,9 +9,9 @@ namespace foldgrad {
 
 using NamedTensors = std::map<std::string, Tensor>;
 
-// Of each tensor a copy that shares nothing with it.
+// Copies each tensor; the copies share nothing with the originals.
 NamedTensors clone(const NamedTensors& tensors);
-// On `device`: copies, or the same tensors where they are there already.
+// Moves tensors to `device`; those already there are not copied.
 NamedTensors to(const NamedTensors& tensors, Device device);
 
 // Throws std::invalid_argument unless `from` has the names of `own` and no others, with the same shapes and dtypes.

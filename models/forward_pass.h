@@ -1,4 +1,4 @@
-// What every layer of a model must know about the forward pass.
+// The settings of a forward pass, for every layer of a model.
 #pragma once
 #include "models/normalizers/normalizer.h"
 #include "models/normalizers/parameter_as.h"

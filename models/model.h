@@ -57,7 +57,7 @@ class Model {
   NamedTensors values() const;
   // Buffers of all normalizers, by SITE.NAME, live as those of Normalizer::state().
   NamedTensors state() const;
-  // Of these, what Normalizer::statistics() has.
+  // Returns those of them that Normalizer::statistics() has.
   NamedTensors statistics() const;
   NamedTensors snapshot() const { return clone(state()); }
   // Throws std::invalid_argument unless names, shapes and dtypes are those of state(); nothing is written then.

@@ -1,4 +1,4 @@
-// What operations along the rows of a matrix share on the CPU.
+// Loops along the rows of a matrix on the CPU.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -46,7 +46,7 @@ __device__ __forceinline__ void run_pack(const F& given, std::int64_t i) {
   results.operands(store);
 }
 
-// What is left behind the last whole pack is done one by one.
+// Elements after the last whole pack are computed one by one.
 template <int N, class F>
 __global__ void __launch_bounds__(kElementwiseThreads) elementwise_packs_kernel(Elementwise<F> p) {
   const std::int64_t packs = p.n / N, stride = std::int64_t(gridDim.x) * blockDim.x;

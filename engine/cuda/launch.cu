@@ -48,7 +48,7 @@ void allow_shared_bytes(const char* name, const void* kernel, std::size_t bytes)
 
 }  // namespace
 
-// What the launch itself returns, and not cudaGetLastError, which may hold what another library has left there.
+// Checks the launch's own result: cudaGetLastError may hold another library's error.
 void launch_kernel(const char* name, const void* kernel, const Grid& grid, void* params) {
   const CudaDeviceGuard guard;
   allow_shared_bytes(name, kernel, grid.shared_bytes);

@@ -39,7 +39,7 @@ struct OperandPacks {
   }
 };
 
-// Of one thread: which elements it takes. `index` counts the operands, in the order in which they are named.
+// The elements that one thread takes. `index` counts the operands, in the order in which they are named.
 template <int N>
 struct FetchColumns {
   OperandPacks<N>& packs;
@@ -180,7 +180,7 @@ struct StoreResults {
   }
 };
 
-// Whether packs of N can begin at element 0 of all operands.
+// Finds out if packs of N can begin at element 0 of all operands.
 template <int N>
 struct AlignedOperands {
   bool aligned = true;

@@ -75,7 +75,7 @@ struct Word<1> {
 };
 }  // namespace packs
 
-// Of what nobody writes while the kernel runs. Zeros where it is not wanted.
+// Loads data that nobody writes while the kernel runs. Zeros if not wanted.
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> load_pack(const T* from, bool wanted = true) {
   using Word = typename packs::Word<int(N * sizeof(T))>::type;
@@ -90,7 +90,7 @@ template <int N, class T>
 __device__ __forceinline__ Pack<T, N> load_cached_pack(const T* from, bool wanted = true) {
   return load_pack<N>(from, wanted);
 }
-// Of what this thread is going to overwrite.
+// Loads data that this thread is going to overwrite.
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> load_own_pack(const T* from, bool wanted = true) {
   using Word = typename packs::Word<int(N * sizeof(T))>::type;

@@ -1,5 +1,5 @@
-// Whether products of f32 on a GPU may round their operands to TensorFloat-32, which has 10 bits behind the point in
-// place of 23 and is several times as fast. They may not unless someone says so. C++17, since .cu files include it.
+// Permission for products of f32 on a GPU to round their operands to TensorFloat-32, which has 10 bits of fraction
+// instead of 23 and is several times as fast. Off by default. C++17, since .cu files include it.
 #pragma once
 
 namespace foldgrad {

@@ -18,7 +18,7 @@ namespace foldgrad {
 // How blocks are made.
 struct BlockMaker;
 
-// Of a sublayer's normalizer, as above.
+// The place of a sublayer's normalizer, as above.
 enum class NormPlace { pre, post, stream };
 inline NormPlace norm_place(const BlockConfig& config) { return config.pre_norm ? NormPlace::pre : NormPlace::post; }
 
@@ -26,9 +26,9 @@ struct LinearLayer {
   LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device,
               bool with_bias = true, bool standardized = false);
   Var operator()(const Var& x, const ForwardPass& pass);
-  // What x is multiplied by: the weight, or, where there is a gain, the weight standardized in its own dtype.
+  // Returns the matrix of the product: the weight, or, with a gain, the weight standardized in its own dtype.
   Var matrix(const ForwardPass& pass);
-  // The same as numbers.
+  // Returns the same matrix, unrecorded.
   Tensor matrix_values() const;
   bool has_bias() const { return bias.value.defined(); }
   bool has_gain() const { return gain.value.defined(); }
@@ -38,10 +38,10 @@ struct LinearLayer {
   Parameter weight, bias, gain;
 };
 
-// What all sublayers share: where the normalizer stands, and what is added in the end.
+// The common part of all sublayers: the normalizer's place, and the sum at the end.
 class Sublayer {
  public:
-  std::string name;  // of the tape's scope; normalizers open their own
+  std::string name;  // the tape's scope; normalizers open their own
   LinearLayer out;
   std::unique_ptr<Normalizer> norm;
   std::unique_ptr<Normalizer> residual;  // of x in the sum; mostly null, see BlockConfig::normalizer_at
@@ -66,9 +66,9 @@ struct BlockMaker {
   const BlockConfig& config;
   DType dtype;
   Device device;
-  // Of the model, which deepnorm wants to know; sites of a decoder begin with "decoder.". 0: there is none.
+  // Layers of the model, for deepnorm; sites of a decoder begin with "decoder.". 0: no such stack.
   std::int64_t encoder_layers, decoder_layers;
-  double drop_path = 0;  // of the layer that is made
+  double drop_path = 0;  // for the layer being made
 
   // For layer I of `layers`, counted from 0: with the rate config.drop_path I / (layers - 1).
   BlockMaker at_layer(std::int64_t layer, std::int64_t layers) const;
@@ -108,7 +108,7 @@ struct AttentionBlock {
   std::uint32_t stream_;
 };
 
-// Of x itself, with queries, keys and values as one linear layer.
+// Self-attention with queries, keys and values as one linear layer.
 struct PackedAttentionBlock {
   // Linear layers NAME.qkv and NAME.proj, and the site of the normalizer.
   PackedAttentionBlock(const BlockMaker& make, const std::string& name, const std::string& norm, bool qkv_bias);

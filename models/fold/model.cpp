@@ -8,7 +8,7 @@ const char* kind_of(const AffineMap& map) {
   return map.adds() ? "affine" : "scale";
 }
 
-// What can be taken away from a normalizer that keeps its statistic: see Normalizer::inference().
+// Returns the gain and bias that can be taken from a normalizer that keeps its statistic: see Normalizer::inference().
 AffineMap gain_of(Normalizer& norm) {
   AffineMap map = AffineMap::identity(norm.channels());
   for (const Parameter* p : norm.parameters()) {
@@ -20,7 +20,7 @@ AffineMap gain_of(Normalizer& norm) {
   return map;
 }
 
-// What a normalizer of the folded model is to hold, by SITE.NAME.
+// Adds the parameters of a normalizer that the folded model keeps, by SITE.NAME.
 void add_normalizer_parameters(const std::string& site, const AffineMap& map, NamedTensors& values) {
   const std::int64_t C = map.channels();
   const double unit = map.centered ? double(C - 1) / double(C) : 1;  // centernorm multiplies by C / (C - 1) itself

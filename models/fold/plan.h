@@ -1,4 +1,4 @@
-// What folding one normalizer would do, found by following its result; nothing is changed yet.
+// The plan of folding one normalizer, found by following its result; nothing is changed yet.
 #pragma once
 #include <optional>
 

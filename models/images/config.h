@@ -12,15 +12,15 @@ struct ImageModelConfig : BlockConfig {
   std::vector<std::string> class_names;  // or none
   ImageStatistics pixels;                // what images of bytes are normalized by [IMG-1]
 
-  // What the classes are read from: "cls", a token of its own in front; "mean", over the tokens of the image; or
+  // Source of the classes: "cls", a token of its own in front; "mean", over the tokens of the image; or
   // "sequence", their sum with weights that a softmax over them gives.
   static inline const std::vector<std::string> kPoolings{"cls", "mean", "sequence"};
   std::string pooling = "cls";
-  bool qkv_bias = false;  // of the layer that makes queries, keys and values
+  bool qkv_bias = false;  // bias of the layer that makes queries, keys and values
 
   std::string initialization = "timm";     // one of the family's kInitializations
   std::string tfixup_scope = "v_out_ffn";  // one of kTfixupScopes
-  // What learned positions begin with: "random" numbers, or "sinusoidal", see init.h.
+  // Initial values of learned positions: "random" numbers, or "sinusoidal", see init.h.
   static inline const std::vector<std::string> kPositions{"random", "sinusoidal"};
   std::string positions = "random";
 

@@ -1,5 +1,5 @@
-// What models that tell images apart share: all but how an image becomes tokens. A family derives from ImageModel and
-// gives names, layers and tokens.
+// The common part of image classifiers: all but how an image becomes tokens. A family derives from ImageModel and gives
+// names, layers and tokens.
 //
 //   [VIT-1]  x = drop(concat(cls, tokens(images)) + positions); cls with pooling = cls alone
 //   [VIT-2]  logits = head(pool(norm(x))); post-norm has no norm there. pool: x_0 with cls, mean_t x_t with mean

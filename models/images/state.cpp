@@ -1,4 +1,4 @@
-// What a model of images consists of, as lists, and inputs made up for checks.
+// Parameters and normalizers of an image model, as lists, and inputs made up for checks.
 #include <random>
 
 #include "engine/contains.h"

@@ -1,4 +1,4 @@
-// What a normalizer computes once training is over: all that folding, inference without a tape and export ask of it.
+// The function of a normalizer at inference: all that folding, inference without a tape and export need.
 #pragma once
 #include <variant>
 
@@ -7,13 +7,13 @@
 
 namespace foldgrad {
 
-// Of a row x of C channels, in f64 on the host:
+// The function of a row x of C channels, in f64 on the host:
 //
 //   y = A u + B     u = (x - [mean]) [rstd]     mean: of the row; rstd: 1 / sqrt(mean of (x - [mean])^2 + eps)
 //
 // Without rstd it is offline: A and B, with the mean or without it, fold into linear layers.
 struct InferenceForm {
-  // What u can be instead, none of it affine:
+  // Alternatives to u, none of them affine:
   struct Groups {  // the u above, of each group of channels; of Normalizer::mixes_tokens(), over all tokens of a sample
     std::int64_t count;
     bool centered;

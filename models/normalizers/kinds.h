@@ -1,4 +1,4 @@
-// What the files that define normalizers share; who only uses normalizers includes normalizer.h.
+// Base classes of the files that define normalizers; code that only uses them includes normalizer.h.
 //
 // A program can add one of its own (docs/library.md):
 //

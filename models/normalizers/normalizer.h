@@ -3,7 +3,7 @@
 //   auto norm = make_normalizer("un", {{"window", "4"}, {"warmup", "400"}}, "encoder.layers.0.norm1", 512);
 //   Var y = norm->apply(x, {.training = true});
 //
-// What each one computes is in docs/normalizers.md.
+// docs/normalizers.md states the equations of each.
 #pragma once
 #include <memory>
 #include <optional>
@@ -29,10 +29,10 @@ struct NormContext {
   std::vector<Var>* penalties = nullptr;  // training, terms of shape [] to be added to the loss go here (rbn)
 };
 
-// What is left of a normalizer once training is over, for lists; Normalizer::inference() has the numbers.
+// The kind of a normalizer's function at inference, for lists; Normalizer::inference() has the numbers.
 enum class Inference {
   affine,       // an affine map per channel: it can be folded away
-  linear,       // the same behind centring: it can be folded away, into a matrix
+  linear,       // the same after centring: it can be folded away, into a matrix
   elementwise,  // a function of each element
   online        // statistics of the tokens at hand
 };
@@ -108,7 +108,7 @@ class Normalizer {
   virtual double residual_scale() const { return 1; }
   virtual double initial_gain() const { return 1; }
 
-  // Whether it has statistics over all tokens of a sample, so that no token can be computed without the others.
+  // Returns true if its statistics cover all tokens of a sample, so that no token can be computed without the others.
   virtual bool mixes_tokens() const { return false; }
   // Whether padding counts in its statistics whatever the model says.
   virtual bool counts_padding() const { return false; }

@@ -26,7 +26,7 @@ constexpr Choice<PsiAfterSkip> kPsiAfterSkip[] = {
 constexpr Choice<Rescale> kRescales[] = {
     {"none", Rescale::none}, {"backward", Rescale::backward}, {"both", Rescale::both}};
 
-// Whether it computes as the authors' released code does; configurations call that mode "reference".
+// Returns true if it computes as the authors' released code does; configurations call that mode "reference".
 bool released(const NormalizerSite& s) { return s.options.text("mode") == "reference"; }
 
 void set_averages(ChannelNormOptions& o, const NormalizerSite& s) {

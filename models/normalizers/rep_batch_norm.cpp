@@ -62,7 +62,7 @@ class RepBn final : public Normalizer {
   RepBatchNorm rep_;
 };
 
-// What a step does without has a gradient of 0. With none at all the optimizer would refuse the step.
+// Parameters that this step does not use get a zero gradient; the optimizer rejects missing ones.
 void rest(const std::vector<Parameter*>& parameters) {
   for (Parameter* p : parameters) {
     if (p->has_grad) continue;  // of an earlier batch of the same step

@@ -13,7 +13,7 @@
 namespace foldgrad {
 namespace {
 
-// Of 2^31 - 1 bytes, the most that protobuf writes, what nodes and names may take.
+// Bytes reserved for nodes and names, of the 2^31 - 1 that protobuf can write.
 constexpr std::int64_t kRoomForNodes = 16 << 20;
 constexpr std::int64_t kMostWeights = (std::int64_t(1) << 31) - 1 - kRoomForNodes;
 

@@ -1,4 +1,4 @@
-// What people can choose, told once: options of normalizers and keys of configurations are read, checked, written and
+// The description of a setting: options of normalizers and keys of configurations are read, checked, written and
 // explained by it.
 #pragma once
 #include <limits>

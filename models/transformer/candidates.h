@@ -8,14 +8,14 @@ struct Candidate {
   double score;  // sum of log-probabilities
   std::int64_t row, token;
 
-  // Whether *this comes first.
+  // Returns true if *this ranks first.
   bool before(const Candidate& other) const {
     if (score != other.score) return score > other.score;
     return row != other.row ? row < other.row : token < other.token;
   }
 };
 
-// What may follow in a row.
+// The continuations allowed in a row.
 struct Continuation {
   double score = 0;  // of the hypothesis so far
   bool may_end = true, may_go_on = true;

@@ -1,4 +1,4 @@
-// What folding makes of a Transformer's configuration. With fixnorm the tables of the folded model hold their rows
+// The configuration of a folded Transformer. With fixnorm the tables of the folded model hold their rows
 // divided by their lengths, and fixnorm is off; an output projection that was tied gets a table of its own with
 // Tied::untie, and a bias with B != 0.
 #include <set>

@@ -1,4 +1,4 @@
-// What the files of InferenceTransformer share; everyone else uses inference.h.
+// Internals of InferenceTransformer; other code uses inference.h.
 #pragma once
 #include <deque>
 

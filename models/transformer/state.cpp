@@ -1,4 +1,4 @@
-// What a Transformer consists of, as lists.
+// Parameters and normalizers of a Transformer, as lists.
 #include "models/transformer/transformer.h"
 
 namespace foldgrad {

@@ -1,4 +1,4 @@
-// What both ways of decoding step by step ask of their inputs, and how rows descend from each other.
+// Checks of the inputs to decoding step by step, and the descent of its rows.
 #pragma once
 #include "models/transformer/inference.h"
 

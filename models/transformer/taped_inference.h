@@ -5,8 +5,8 @@
 
 namespace foldgrad {
 
-// Of a model on any device, in the precision that InferenceTransformer::make has checked. In bf16 what is summed from
-// sublayer to sublayer is bf16 too, as in training. `model` must outlive it and must not change.
+// Makes one for any device, in the precision that InferenceTransformer::make has checked. In bf16 the stream of
+// residuals is bf16 too, as in training. `model` must outlive it and must not change.
 std::unique_ptr<InferenceTransformer> make_taped_inference(Transformer& model, DType dtype);
 
 }  // namespace foldgrad

@@ -24,7 +24,8 @@ struct Gram {
   double sum = 0;                // 1'K 1
 };
 
-// Of features [n, ...], floating, on the CPU. Throws std::invalid_argument for fewer than 4 examples.
+// Returns the Gram matrix of features [n, ...], floating, on the CPU. Throws std::invalid_argument for fewer than 4
+// examples.
 Gram gram_of(const Tensor& features);
 
 // Throws std::invalid_argument for different numbers of examples.

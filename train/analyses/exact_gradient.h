@@ -15,7 +15,7 @@ struct GradientAgreement {
   double lambda_below_1;
 };
 
-// Of values with a slope.
+// Compares the gradients of values with a slope.
 GradientAgreement gradient_agreement(const ChannelValues& values);
 
 }  // namespace foldgrad

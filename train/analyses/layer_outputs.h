@@ -1,4 +1,4 @@
-// What the layers of a model compute at inference, for analyses that compare models.
+// Outputs of a model's layers at inference, for analyses that compare models.
 #pragma once
 #include <string>
 #include <vector>

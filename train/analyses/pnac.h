@@ -11,8 +11,8 @@ namespace foldgrad {
 
 constexpr double kNormalityLevel = 0.05;
 
-// Of values [rows, channels]: for every iteration from the window-th on, the percentage of channels with p > 0.05 in
-// the `window` values up to there. A channel that does not vary or is not finite does not pass.
+// Returns, for values [rows, channels] and every iteration from the window-th on, the percentage of channels with
+// p > 0.05 in the `window` values up to there. A channel that does not vary or is not finite does not pass.
 // Throws std::invalid_argument for a window below 8 or above `rows`.
 std::vector<double> pnac(const std::vector<float>& values, std::int64_t channels, std::int64_t window);
 

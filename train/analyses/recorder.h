@@ -14,7 +14,7 @@ struct RecordPhase {
 
 class Recorder final : public UpdateObserver {
  public:
-  // Of normalizers that outlive it, into DIRECTORY/PHASE.safetensors.
+  // Records normalizers that outlive it, into DIRECTORY/PHASE.safetensors.
   Recorder(std::vector<Normalizer*> normalizers, const std::vector<RecordPhase>& phases, std::string directory);
   ~Recorder() override;
   Recorder(const Recorder&) = delete;

@@ -1,4 +1,4 @@
-// What was recorded of a model's normalizers in one phase of its training: RUN/statistics/PHASE.safetensors.
+// A recording of a model's normalizers in one phase of its training: RUN/statistics/PHASE.safetensors.
 //
 //   update        i64 [n]     of each row; several rows where an update has several batches
 //   SITE.q        f32 [n, C]  mean square over the real positions
@@ -33,7 +33,7 @@ struct Recording {
   std::int64_t rows() const { return std::int64_t(updates.size()); }
   // Forgets the rows from this one on.
   void truncate(std::int64_t rows);
-  // Whether it is of the same normalizers, site for site.
+  // Returns true if both have the same normalizers, site for site.
   bool like(const Recording& other) const;
 };
 

@@ -9,7 +9,7 @@ namespace foldgrad {
 
 constexpr std::int64_t kTraceWindow = 4;  // UN's own by default
 
-// Of values [rows, channels]: those of one channel.
+// Returns one channel of values [rows, channels].
 std::vector<double> channel_values(const std::vector<float>& values, std::int64_t channels, std::int64_t channel);
 
 // The channels whose q has the least and the greatest AM/GM of the last `window` values, in the mean over the

@@ -35,7 +35,7 @@ struct Answer {
   std::vector<std::pair<std::string, double>> classes;  // with probabilities, the likeliest first
 };
 
-// Of a row of logits; of equal ones the first counts as larger, and what is not a number as smallest.
+// Returns the likeliest classes of a row of logits; of equal ones the first counts as larger, and NaN as smallest.
 std::vector<std::pair<std::string, double>> likeliest(const double* logits, const std::vector<std::string>& classes) {
   std::vector<std::size_t> order(classes.size());
   std::iota(order.begin(), order.end(), std::size_t(0));

@@ -19,7 +19,7 @@ struct DecodingOptions;
 struct FoldOptions;
 enum class NonFinite;
 
-// What a command does when its options have been parsed; returns the exit code.
+// A command whose options have been parsed; returns the exit code.
 using Action = std::function<int()>;
 
 // Each gives a command its options, and returns the action that they are for.
@@ -48,10 +48,10 @@ Action add_translate(CLI::App& command);
 Action add_verify(CLI::App& command);
 Action add_verify_traces(CLI::App& command);
 
-// What translate and eval have in common: --beam, --length-penalty and the like.
+// Adds the options common to translate and eval: --beam, --length-penalty and the like.
 void add_decoding_options(CLI::App& command, DecodingOptions& options, std::int64_t& max_tokens);
 
-// What eval, run and translate have in common: --allow-non-finite.
+// Adds the option common to eval, run and translate: --allow-non-finite.
 void add_non_finite_option(CLI::App& command, NonFinite& choice);
 
 // --device, for require_device(), and --tf32.
@@ -60,10 +60,10 @@ void add_device_option(CLI::App& command, std::string& device);
 // --dtype, one of `choices`.
 void add_dtype_option(CLI::App& command, DType& dtype, const std::vector<DType>& choices, const std::string& help);
 
-// What fold, verify and graph have in common: --untie, --keep-tied, --rescale-stream.
+// Adds the options common to fold, verify and graph: --untie, --keep-tied, --rescale-stream.
 void add_fold_options(CLI::App& command, FoldOptions& options);
 
-// What --json asks for. Names of files need not be UTF-8.
+// Prints the output of --json. Names of files need not be UTF-8.
 void print_json(const nlohmann::ordered_json& all);
 
 }  // namespace foldgrad

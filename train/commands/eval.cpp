@@ -103,7 +103,7 @@ void print_text(const Evaluation& e) {
   fmt::print("decoding         {:.1f} s\n", e.seconds);
 }
 
-// Of a family that evaluates its models itself.
+// Evaluates a model of a family that does so itself.
 int eval_split(const EvalOptions& o, Model& model) {
   FOLDGRAD_CHECK(
       o.text.source.empty() && o.text.reference.empty() && o.hypotheses.empty(),

@@ -12,7 +12,8 @@
 namespace foldgrad {
 namespace {
 
-// What is made of parameters and statistics on the way into the files: 1 / sqrt(run_var + eps) of a variance below 0.
+// Refuses maps that are not finite although parameters and statistics are: 1 / sqrt(run_var + eps) of a negative
+// variance.
 void require_finite_maps(const Model& model) {
   for (const Normalizer* norm : model.normalizers())
     if (const auto form = norm->inference())

@@ -33,7 +33,7 @@ struct GridOptions {
   bool json = false;
 };
 
-// What a run's log says, empty where there is none, or one that is not at its end.
+// Returns the outcome in a run's log; empty without a log, or with one that has not ended.
 std::string outcome_of(const std::string& run) {
   if (!std::filesystem::exists(RunDirectory(run).log())) return "";
   const std::string outcome = summary_of(read_run_log(run)).outcome;
@@ -99,7 +99,7 @@ class GridTraining {
   // complete has as much of each.
   std::size_t by_seed(std::size_t n) const { return n % cells_.size() * grid_.seeds.size() + n / cells_.size(); }
 
-  // Whether the others may go on.
+  // Trains run i; returns true if the others may go on.
   bool train(std::size_t i) {
     if (!runs_[i].outcome.empty()) return true;
     say("{}\n", runs_[i].path);

@@ -13,7 +13,7 @@ std::unique_ptr<Transformer> load_transformer(const std::string& path, DType dty
 // The same of one that was loaded from `path`. Throws CheckpointError for a model of another family.
 std::unique_ptr<Transformer> require_transformer(std::unique_ptr<Model> model, const std::string& path);
 
-// Of find_model_directory(path); its sizes must be those of `config`. Throws CheckpointError.
+// Loads the vocabulary of find_model_directory(path), whose sizes must be those of `config`. Throws CheckpointError.
 Vocabulary load_vocabulary(const std::string& path, const TransformerConfig& config);
 
 }  // namespace foldgrad

@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What --resume says beyond "latest": a run, one of its checkpoints, or, since its value may be left out and it then
-// takes the word behind it, CONFIG.
+// Resolves values of --resume other than "latest": a run, one of its checkpoints, or, since its value may be left out
+// and it then takes the next word, CONFIG.
 void complete(TrainOptions& o) {
   std::error_code ignored;
   if (!o.resume.empty() && o.resume != "latest") {

@@ -74,7 +74,7 @@ inline const std::string& ExperimentConfig::data_directory() const {
   return *found;
 }
 
-// What the author of a configuration has to mend: "PLACE: what is wrong", PLACE being FILE:LINE or --set SECTION.KEY.
+// An error in a configuration: "PLACE: what is wrong", PLACE being FILE:LINE or --set SECTION.KEY.
 class ConfigError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

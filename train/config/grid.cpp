@@ -54,7 +54,7 @@ class GridFile {
     }
     return cells;
   }
-  // What a table begins with: the path in its key config, or `otherwise`.
+  // Returns the configuration that a table begins with: the path in its key config, or `otherwise`.
   std::string config(const toml::table& table, const std::string& otherwise = "") const {
     const toml::node* node = table.get("config");
     if (!node) return otherwise;

@@ -1,4 +1,4 @@
-// What a run trains: a model, the examples that it learns from, its loss, and what it is worth.
+// The task of a training run: a model, the examples that it learns from, its loss and its validation.
 #pragma once
 #include <string>
 #include <utility>
@@ -9,11 +9,11 @@
 
 namespace foldgrad {
 
-// What one pass of the model takes.
+// The input of one pass of the model.
 struct Examples {
   NamedTensors inputs;
-  std::int64_t weight = 0;  // what the sum of their losses is divided by [TRN-1]: target tokens, images
-  std::int64_t work = 0;    // what speed counts: tokens of both sides, images
+  std::int64_t weight = 0;  // divides the sum of their losses [TRN-1]: target tokens, images
+  std::int64_t work = 0;    // counted by speeds: tokens of both sides, images
 };
 
 struct Validation {
@@ -53,10 +53,10 @@ class Task {
   // The name of the score that Validation::deciding is.
   virtual std::string deciding_score() const = 0;
 
-  // What Examples::work counts: "tokens".
+  // Returns the unit of Examples::work: "tokens".
   virtual std::string unit_of_work() const = 0;
 
-  // What belongs to a model directory beside the model: config.json, a vocabulary.
+  // Writes the other files of a model directory: config.json, a vocabulary.
   virtual void write_companions(const std::string& directory) const = 0;
   // SHA-256 of the files of data, by name.
   virtual std::map<std::string, std::string> data_digests() const { return {}; }

@@ -43,10 +43,10 @@ struct TrainerOptions {
   bool average_statistics = false;  // of the normalizers' running statistics too [AVG-3]
 };
 
-// Of the updates since the last report, as far as they were found finite.
+// Sums over the updates since the last report, as far as they were found finite.
 struct ReportSums {
   double loss = 0, seconds = 0;
-  std::int64_t weight = 0, work = 0;  // of all examples
+  std::int64_t weight = 0, work = 0;  // over all examples
   bool operator==(const ReportSums&) const = default;
 };
 
@@ -58,7 +58,7 @@ struct TrainingState {
   ReportSums since_report;
 };
 
-// Of the updates since the last report.
+// A report on the updates since the last one.
 struct TrainingReport {
   std::int64_t updates = 0;  // since the beginning
   double loss = 0;           // per weight, as trained, in nats

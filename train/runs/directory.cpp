@@ -30,7 +30,7 @@ bool exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-// What AtomicFile had not renamed yet.
+// Removes the files that AtomicFile had not renamed yet.
 void remove_unfinished(const std::string& directory) {
   std::vector<std::filesystem::path> unfinished;
   std::error_code ignored;

@@ -1,7 +1,7 @@
-// What a run leaves behind:
+// The directory of a run:
 //   RUN/config.toml   the effective configuration, itself valid input
 //   RUN/command.txt   a line per start: the command as a shell takes it
-//   RUN/env.json      what the numbers depend on besides
+//   RUN/env.json      everything else that the numbers depend on
 //   RUN/log.jsonl     events, train/runs/event_log.h
 //   RUN/report.html   train/reports/report.h, when training has ended
 //   RUN/samples/      step-00012000.txt, a few translations of each validation
@@ -33,7 +33,7 @@ class RunDirectory {
   std::string samples() const { return path_ + "/samples"; }
   std::string sample(std::int64_t step) const;
 
-  // Whether there is something to go on with: config.toml, which begin() writes last, or a checkpoint.
+  // Returns true if there is a run to continue: config.toml, which begin() writes last, or a checkpoint.
   bool has_run() const;
   void require_no_run() const;  // throws FileError
   // At each start: makes what is missing, removes what a killed process left unfinished, adds a line to command.txt,

@@ -1,4 +1,4 @@
-// What a run tells of itself: events in log.jsonl (docs/training.md lists them) and lines on the terminal.
+// The log of a run: events in log.jsonl (docs/training.md lists them) and lines on the terminal.
 #pragma once
 #include <vector>
 

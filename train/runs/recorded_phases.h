@@ -1,4 +1,4 @@
-// What a run with [record] has recorded.
+// The recordings of a run with [record].
 #pragma once
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
-// What a run's checkpoints hold, besides the names: all that the next updates, validations and the end depend on.
+// The contents of a run's checkpoints: all that the next updates, validations and the end depend on.
 //
 //   model.safetensors      the weights that were validated: with train.average_decay their moving average
-//   norm_state.safetensors what normalizers remember; with train.average_statistics the averages of running statistics
+//   norm_state.safetensors the normalizers' states; with train.average_statistics the averages of running statistics
 //   optimizer.safetensors  as Optimizer::state(); with an average also the weights in training, as weight.NAME, and
 //                          statistics that have an average, as statistic.NAME
 #pragma once

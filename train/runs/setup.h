@@ -6,7 +6,7 @@
 
 namespace foldgrad {
 
-// What can be known before the data is read: keys that do not go together, and sizes that no model can have. Throws
+// Checks what needs no data: keys that do not go together, and sizes that no model can have. Throws
 // ConfigError or std::invalid_argument. `foldgrad config` and `train` both ask.
 void require_trainable(const ExperimentConfig& config);
 

@@ -6,7 +6,7 @@
 namespace foldgrad {
 
 constexpr int kWarpsPerBlock = 4;  // where each has a row of its own; not tuned
-// Of a block that has one row; not tuned. With more threads there are fewer registers for each.
+// Threads of a block that has one row; not tuned. More threads leave fewer registers for each.
 constexpr int kMiddleRowThreads = 512;
 template <class T>
 constexpr int kLongRowThreads = sizeof(T) == 8 ? 512 : 1024;

@@ -149,7 +149,7 @@ void* allocate_slab(std::size_t bytes) {
   return pointer;
 }
 
-// Of each device. Never destroyed, since tensors may be released after any static object.
+// Returns the slabs of each device. Never destroyed, since tensors may be released after any static object.
 Slabs** slabs_of_devices() {
   static Slabs** const all = [] {
     static Slabs* made[kMostCudaDevices];

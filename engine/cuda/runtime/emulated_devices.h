@@ -15,7 +15,7 @@ struct Devices {
 Devices sound_devices();
 // From one thread, while no tensor is on a device.
 void set_devices(const Devices& devices);
-// Of memory that the system has handed out on one device and not got back.
+// Returns the bytes allocated on one device and not yet freed.
 std::size_t bytes_on(int index);
 
 }  // namespace foldgrad::emulation

@@ -4,7 +4,7 @@
 
 namespace foldgrad {
 
-// What the CUDA runtime says about the machine and one of its devices.
+// The CUDA runtime's findings on the machine and one of its devices.
 struct CudaMachine {
   enum class Trouble { none, no_driver, driver_too_old, no_device, no_kernel_image, other } trouble = Trouble::none;
   int driver = 0, toolkit = 0;  // versions as CUDA writes them, 13010 for 13.1; 0: none, or not known
@@ -14,7 +14,7 @@ struct CudaMachine {
   std::string message = {};                // of the runtime, for `other`
 };
 
-// Of the device `index`; empty when nothing is wrong.
+// Explains the trouble with device `index`; empty when nothing is wrong.
 std::string explain(const CudaMachine& machine, int index);
 
 }  // namespace foldgrad

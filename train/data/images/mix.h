@@ -22,7 +22,7 @@ struct MixOptions {
 struct Mix {
   double lambda = 1;  // the weight of the first class
   bool cut = false;   // CutMix; otherwise mixup
-  // Of CutMix: rows [top, bottom) and columns [left, right).
+  // The box of CutMix: rows [top, bottom) and columns [left, right).
   std::int64_t top = 0, bottom = 0, left = 0, right = 0;
 };
 

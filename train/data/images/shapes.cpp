@@ -83,7 +83,7 @@ struct Pose {
   float x, y, cosine, sine;
 
   Pose(float x, float y, float angle) : x(x), y(y), cosine(std::cos(angle)), sine(std::sin(angle)) {}
-  // Of the middle of a pixel, in the turned plane.
+  // Coordinates of a pixel's centre in the turned plane.
   float across(std::int64_t column, std::int64_t row) const {
     return cosine * (float(column) + 0.5f - x) + sine * (float(row) + 0.5f - y);
   }

@@ -25,7 +25,7 @@ std::vector<std::string> characters(const std::string& word) {
   return result;
 }
 
-// Of "#version: 0.2"; nothing when the line says no version.
+// Returns "0.2" for "#version: 0.2"; nothing when the line states no version.
 std::optional<std::string> version_of(const std::string& line) {
   if (line.rfind("#version:", 0) != 0) return std::nullopt;
   return stripped(line.substr(line.find(':') + 1));

@@ -18,7 +18,7 @@ class Dictionary {
   static Dictionary read(const std::string& path);
   // Words of all lines by falling count, equal counts in the order of their bytes, as fairseq-preprocess orders them.
   static Dictionary of_lines(const std::vector<std::vector<std::string>>& texts);
-  // Of the words of both, as of_lines gives it for both texts at once.
+  // Joins the words of both, as of_lines would for both texts at once.
   static Dictionary joined(const Dictionary& a, const Dictionary& b);
   // Given words with count 0, in their order.
   static Dictionary of_words(const std::vector<std::string>& words);

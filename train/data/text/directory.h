@@ -27,8 +27,9 @@ struct PairSummary {
 };
 PairSummary summarize(const std::string& directory, const std::string& name, const Languages& languages);
 
-// What is wrong, one message each: pairs that cannot be read, files without their other side, and files that `digests`
-// names but are absent or differ. `digests` is a file as kDigestFile; "" takes that of the directory, if it is there.
+// Returns the faults, one message each: pairs that cannot be read, files without their other side, and files that
+// `digests` names but are absent or differ. `digests` is a file as kDigestFile; "" takes that of the directory, if it
+// is there.
 std::vector<std::string> problems(const std::string& directory, const Languages& languages, const std::string& digests);
 
 struct Preparation {

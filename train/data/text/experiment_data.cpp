@@ -32,7 +32,7 @@ std::string path_in(const std::string& directory, const std::string& name) {
   return std::filesystem::path(directory) / name;  // an absolute name stays
 }
 
-// Of the training text, in fairseq's order.
+// Makes the dictionary of the training text, in fairseq's order.
 Dictionary dictionary_of(const std::vector<const Lines*>& texts, Bpe* bpe) {
   std::vector<Lines> pieces;
   for (const Lines* lines : texts) {

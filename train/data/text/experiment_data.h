@@ -29,9 +29,9 @@ ParallelText read_text(const DataConfig& config, const std::string& directory, c
 
 EncodedPairs encode(const Vocabulary& vocabulary, const ParallelText& text);
 
-// What training and validation need. Dictionaries and SentencePiece's model come from the training files unless the
-// configuration names files, or `vocabulary` is given: that of the run which is resumed. With one table for both sides
-// there is one dictionary. Throws FileError, also for a sentence that is longer than train.max_tokens or
+// Reads the data of training and validation. Dictionaries and SentencePiece's model come from the training files unless
+// the configuration names files, or `vocabulary` is given: that of the run which is resumed. With one table for both
+// sides there is one dictionary. Throws FileError, also for a sentence that is longer than train.max_tokens or
 // model.max_positions, and what require_usable() throws.
 ExperimentData read_data(const ExperimentConfig& config, const std::string& directory,
                          std::optional<Vocabulary> vocabulary = {});

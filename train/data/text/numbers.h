@@ -1,7 +1,7 @@
 // The embedded task: German number words to English ones, made by rule, so that a model can be trained and scored with
 // no file at all. "am einundzwanzigsten Mai neunzehnhundertfünf" -> "on the twenty-first of May nineteen oh five".
 //
-// Of a sample of pairs 70 % are whole numbers, 10 % each are ordinals, decimals and dates. The number of digits is
+// 70 % of a sample are whole numbers, 10 % each are ordinals, decimals and dates. The number of digits is
 // drawn first, so short numbers are as frequent as long ones.
 #pragma once
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What both languages of the task `numbers` demand of their arguments. Each throws std::invalid_argument.
+// Checks of arguments, for both languages of the task `numbers`. Each throws std::invalid_argument.
 #pragma once
 #include "train/data/text/numbers.h"
 

@@ -30,7 +30,7 @@ class Draws {
     const std::uint64_t bits = std::uint64_t(words.word[0]) << 32 | words.word[1];
     return low + std::int64_t(bits % std::uint64_t(high - low + 1));
   }
-  // Of 1 to `most` digits, each length as likely.
+  // Draws a number of 1 to `most` digits, each length as likely.
   std::int64_t number(int most) {
     std::int64_t end = 10;
     for (std::int64_t digits = between(1, most); digits > 1; --digits) end *= 10;
