@@ -40,7 +40,8 @@ struct bf16 {
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(value));  // two that become neighbours are one instruction
     return rounded;
 #else
-    // NaN is told by its bits: of `value == value` GCC 12 makes a branch, which keeps loops from being vectorised.
+    // NaN is recognized by its bits: of `value == value` GCC 12 makes a branch, which keeps loops from being
+    // vectorised.
     std::uint32_t wide;
     std::memcpy(&wide, &value, sizeof wide);
     const std::uint32_t rounded = (wide + 0x7fffu + (wide >> 16 & 1u)) >> 16;

@@ -57,7 +57,7 @@ struct Command {
 std::vector<Command> commands(const std::vector<std::string>& arguments) {
   const BuildInfo build{FOLDGRAD_VERSION, FOLDGRAD_COMMIT, FOLDGRAD_COMPILER, FOLDGRAD_FLAGS};
   return {
-      {"analyze", "Show what recordings and logs of runs tell of their normalizers (docs/analyses.md)", add_analyze},
+      {"analyze", "Analyze the normalizers of runs from recordings and logs (docs/analyses.md)", add_analyze},
       {"average", "Average the weights and the normalizers' statistics of checkpoints of one run", add_average},
       {"classify", "Tell images apart: the likeliest classes of each", add_classify},
       {"compare", "Print a table of runs: steps, scores, skips, time, outcome; and the settings they differ in",

@@ -2,7 +2,7 @@
 // files.
 //
 // A thread issues copies, commits them as a group, and waits for groups, the oldest first. Its copies are then there
-// for itself; the others of its block see them behind a barrier. Until then neither the destination may be touched nor
+// for itself; the others of its block see them after a barrier. Until then neither the destination may be touched nor
 // the source be changed.
 #pragma once
 #include "engine/cuda/launch.h"

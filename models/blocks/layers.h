@@ -50,7 +50,7 @@ class Sublayer {
   Sublayer(const BlockMaker& make, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm,
            NormPlace place);
 
-  // What the branch sees of x [N, width], whose sequences are `rows`.
+  // Returns the branch's input for x [N, width], whose sequences are `rows`.
   Var inner(const Var& x, const Segments& rows, const ForwardPass& pass);
   std::vector<Normalizer*> normalizers();  // in the order of the forward pass
   std::vector<Parameter*> normalizer_parameters();

@@ -10,7 +10,7 @@
 //
 //   Everything in f64. Folding works on a recorded forward pass. A map is pending at the result of its normalizer and
 //   is propagated along every edge that leaves it; it is folded only when each of them ends in a linear layer, whose
-//   weight nobody else reads. All else is refused, and the edge is named. docs/folding.md tells what folds where, and
+//   weight nobody else reads. All else is refused, and the edge is named. docs/folding.md lists what folds where, and
 //   why.
 #pragma once
 #include <set>
@@ -34,7 +34,7 @@ struct FoldOptions {
   // A weight that something else reads too, as an output projection that is also the table of embeddings: refuse; fold
   // into a copy; or keep A at the site as a gain per channel, and fold B alone.
   enum class Tied { refuse, untie, keep } tied = Tied::refuse;
-  // Sums behind post-norm: keep the map on the edge into the sum, or store the stream divided by A [FOLD-5], which
+  // Sums after post-norm: keep the map on the edge into the sum, or store the stream divided by A [FOLD-5], which
   // needs that no A is 0.
   bool rescale_stream = false;
 };

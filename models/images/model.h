@@ -20,7 +20,7 @@ namespace foldgrad {
 
 constexpr std::int64_t kImageChannels = 3;
 
-// One step from an image to tokens, and the normalizer behind it.
+// One step from an image to tokens, and the normalizer after it.
 struct ConvLayer {
   Parameter weight, bias;            // [out, in, K, K], [out]; without a bias its value is not defined
   std::unique_ptr<Normalizer> norm;  // null: none

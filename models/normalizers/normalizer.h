@@ -1,4 +1,4 @@
-// Every normalizer behind one interface. A model asks for one by name at each of its sites:
+// The interface of all normalizers. A model asks for one by name at each of its sites:
 //
 //   auto norm = make_normalizer("un", {{"window", "4"}, {"warmup", "400"}}, "encoder.layers.0.norm1", 512);
 //   Var y = norm->apply(x, {.training = true});
@@ -110,7 +110,7 @@ class Normalizer {
 
   // Returns true if its statistics cover all tokens of a sample, so that no token can be computed without the others.
   virtual bool mixes_tokens() const { return false; }
-  // Whether padding counts in its statistics whatever the model says.
+  // Returns true if padding counts in its statistics whatever the model says.
   virtual bool counts_padding() const { return false; }
 
  protected:

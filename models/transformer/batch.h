@@ -30,8 +30,8 @@ struct Sentences {
   Tensor ids;  // i64 [N]
   Segments rows;
 
-  // Of ids [B, T] and their mask, on any device: the tokens of each sentence in their order and, with `padding`, as
-  // surplus rows after them what the mask leaves out. On the CPU. Throws std::invalid_argument, which begins with
+  // Makes sentences of ids [B, T] and their mask, on any device: the tokens of each in their order and, with `padding`,
+  // the masked ids as surplus rows after them. On the CPU. Throws std::invalid_argument, which begins with
   // `who`, unless both are of one shape [B, T].
   static Sentences of(const char* who, const Tensor& ids, const Tensor& mask, bool padding = false);
   Sentences to(Device device) const { return {ids.to(device), rows.to(device)}; }

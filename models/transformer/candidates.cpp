@@ -10,7 +10,7 @@
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kBlock = 64;  // its maximum tells, without a branch per element, whether to look closer
+constexpr std::int64_t kBlock = 64;  // its maximum decides, without a branch per element, if it needs a closer look
 
 template <class T>
 T largest(const T* z, std::int64_t n) {
@@ -92,7 +92,7 @@ std::vector<Candidate> best_of_row(const T* z, std::int64_t V, std::int64_t row,
   return best.take();
 }
 
-// The same of logits on a device, which tells its largest: at most three of them are padding, the end and unk.
+// The same for logits on a device, which returns its largest: at most three of them are padding, the end and unk.
 std::vector<std::vector<Candidate>> best_on_device(const Tensor& logits, const std::vector<Continuation>& rows,
                                                    std::int64_t count, std::int64_t pad,
                                                    const DecodingOptions& options) {

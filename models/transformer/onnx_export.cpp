@@ -174,7 +174,7 @@ class TransformerFile {
     const std::string k = input("key");
     return {k, input("value")};
   }
-  // Of every layer, outputs that are declared after the logits.
+  // Declares the outputs of every layer, which follow the logits.
   void present(const std::vector<Keys>& all, const char* of, const std::string& length) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       g_.output(all[i].k, fmt::format("present.{}.{}.key", i, of), DType::f32, cached(length));

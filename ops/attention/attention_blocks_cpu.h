@@ -1,4 +1,4 @@
-// What the forward and the backward pass on the CPU share: blocks of up to 80 queries by 80 keys of one head, whose
+// Blocks of attention on the CPU, forward and backward: up to 80 queries by 80 keys of one head, whose
 // scores and operands stay in the cache of a core. bf16 becomes float on the way in.
 #pragma once
 #include <algorithm>

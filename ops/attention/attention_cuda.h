@@ -10,8 +10,8 @@ void attention_plain_cuda(const AttentionForward<T>& p);
 template <class T>
 void attention_plain_cuda(const AttentionBackward<T>& p);
 
-// Whether there are kernels with tensor cores for it: heads of 32, 64 or 128 columns, and rows that begin at multiples
-// of 16 bytes.
+// Returns true if there are kernels with tensor cores for it: heads of 32, 64 or 128 columns, and rows that begin at
+// multiples of 16 bytes.
 bool suits_tensor_cores(const AttentionForward<bf16>& p);
 bool suits_tensor_cores(const AttentionBackward<bf16>& p);
 // Products take bf16 and are summed in float. Beyond the plain kernels, p and ds are rounded to bf16 before they are

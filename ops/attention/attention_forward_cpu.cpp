@@ -118,7 +118,7 @@ struct QueryBlock {
   std::int64_t head, first;
 };
 
-// Of all heads of all segments.
+// Returns the blocks of all heads of all segments.
 template <class V>
 std::vector<QueryBlock> query_blocks(const AttentionShape& s) {
   std::vector<QueryBlock> blocks;

@@ -7,7 +7,7 @@ namespace foldgrad {
 
 constexpr int kMaxHeadWidth = 128;
 
-// What forward and backward of one call share.
+// The parameters that forward and backward of one call share.
 struct AttentionShape {
   std::int64_t segments, heads, width;         // width: columns of one head, D
   const std::int64_t *q_offsets, *k_offsets;   // [segments + 1]: the first query of each, and its first key
@@ -55,7 +55,7 @@ struct AttentionHead {
     const std::int64_t n = i + 1 + key_rows - queries;
     return !causal || n > keys ? keys : n < 0 ? 0 : n;
   }
-  // Of key 0 for query i.
+  // Returns the random element of key 0 for query i.
   FOLDGRAD_HD std::uint64_t random_element(std::int64_t i) const { return element + std::uint64_t(i * keys); }
 };
 

@@ -15,7 +15,8 @@ template <class V>
 FOLDGRAD_HD V p(V q_dot_k, V scale, V L) {
   return fast_exp(q_dot_k * scale - L);  // [ATT-1] [ATT-2]
 }
-// Of the largest q_dot_k and the sum of exp(s_ij - scale max); infinite for a query without keys, so that every p is 0.
+// Returns L from the largest q_dot_k and the sum of exp(s_ij - scale max); infinite for a query without keys, so that
+// every p is 0.
 template <class V>
 FOLDGRAD_HD V L(V max, V sum, V scale) {
   return sum == 0 ? -kHidden<V> : scale * max + std::log(sum);  // [ATT-2]

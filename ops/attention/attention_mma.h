@@ -1,7 +1,7 @@
-// What the kernels of attention with tensor cores are made of: tiles in shared memory, and products in which each warp
-// owns 16 rows. For .cu files.
+// Building blocks of attention with tensor cores: tiles in shared memory, and products in which each warp owns 16 rows.
+// For .cu files.
 //
-// What a warp computes lies in its registers as 16 x 8 fragments (engine/cuda/tensor_core.h): of each a lane has the
+// A warp's results lie in its registers as 16 x 8 fragments (engine/cuda/tensor_core.h), of which a lane has the
 // rows lane / 4 and lane / 4 + 8, called a = 0 and 1 here, and columns lane % 4 * 2 and the next, c = 0 and 1. The four
 // lanes of a row are a quad.
 #pragma once
@@ -55,7 +55,7 @@ struct Tile {
   bf16* data;
 
   __device__ bf16* chunk(int row, int c) const { return data + row * kWidth + (c ^ row / kRowsOfBanks % kPlaces) * 8; }
-  // Begins to copy `count` rows, with zeros behind them up to `rows`.
+  // Begins to copy `count` rows, followed by zeros up to `rows`.
   __device__ void load(const bf16* from, std::int64_t stride, int count, int rows) const {
     FOLDGRAD_UNROLL_BY_2
     for (int e = int(threadIdx.x); e < rows * kChunks; e += int(blockDim.x)) {
@@ -89,7 +89,7 @@ struct Stages {
 
   __device__ Tile<kWidth> first(int t) const { return Tile<kWidth>{data + t % kStages * 2 * kRows * kWidth}; }
   __device__ Tile<kWidth> second(int t) const { return Tile<kWidth>{first(t).data + kRows * kWidth}; }
-  // Begins to copy the t-th tiles, as one group of copies, which is empty behind the last.
+  // Begins to copy the t-th tiles, as one group of copies, which is empty after the last.
   __device__ void load(int t, const Rows& a, const Rows& b) const {
     const std::int64_t begin = std::int64_t(t) * kRows;
     if (begin < a.count) {
@@ -100,7 +100,7 @@ struct Stages {
   }
 };
 
-// products = A B^T: the 16 rows of a from `row` on, times the first `columns` rows of b, zeros behind.
+// products = A B^T: the 16 rows of a from `row` on, times the first `columns` rows of b, then zeros.
 template <int kWidth, int kFragments>
 __device__ void multiply_rows(FragmentC (&products)[kFragments], const Tile<kWidth>& a, int row, const Tile<kWidth>& b,
                               int columns) {
@@ -168,7 +168,7 @@ __device__ inline void find_seen(RowBits (&seen)[2], const AttentionHead& at, st
   }
 }
 
-// Bit k tells whether element + k is kept, for 8 kBlocks of them: 8 neighbours to a block of random numbers, and one
+// Bit k is set if element + k is kept, for 8 kBlocks of them: 8 neighbours to a block of random numbers, and one
 // block more where the first does not begin one.
 template <int kBlocks>
 __device__ std::uint32_t keep_bits(const AttentionShape& s, std::uint64_t element) {

@@ -1,4 +1,4 @@
-// What the two backward kernels of attention with tensor cores share. For .cu files.
+// The common part of the two backward kernels of attention with tensor cores. For .cu files.
 #pragma once
 #include "ops/attention/attention_mma.h"
 
@@ -35,11 +35,11 @@ __device__ void write_deltas(const AttentionBackward<bf16>& p, const AttentionHe
   }
 }
 
-// What is known of a query before its scores are.
+// The data of a query that do not depend on its scores.
 struct Row {
   float L, delta;  // L in powers of 2
 };
-// Of a query behind the last every p is 0.
+// Past the last query every p is 0.
 __device__ inline Row row_at(const AttentionBackward<bf16>& p, const AttentionHead& at, int i) {
   if (i >= int(at.queries)) return {-attention_math::kHidden<float>, 0.0f};
   return {p.L[at.L + i] * kLog2e, p.delta[at.L + i]};

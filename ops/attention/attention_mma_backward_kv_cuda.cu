@@ -27,7 +27,7 @@ __device__ inline int first_query(const AttentionHead& at, std::int64_t j) {
   return at.causal ? int(j - (at.key_rows - at.queries)) : 0;
 }
 
-// What a lane knows of query `lane` of 32, for the others to ask: which of 16 keys are kept, a bit each, and more.
+// A lane's data on query `lane` of 32, for the others to read: which of 16 keys are kept, a bit each, and more.
 // `element` is that of query 0 and the first key.
 struct Query {
   std::uint32_t kept;

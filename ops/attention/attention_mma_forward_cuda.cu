@@ -11,7 +11,7 @@ constexpr int kFragments = kKeys / 8;
 constexpr int kMaxWarps = 4;  // not tuned
 constexpr int kStages = 2;
 
-// What a lane knows of its two rows: the largest q . k so far, the sum of exp(s - scale max) over its own columns, and
+// A lane's state of its two rows: the largest q . k so far, the sum of exp(s - scale max) over its own columns, and
 // its columns of y, relative to the same max.
 template <int kWidth>
 struct Running {

@@ -10,7 +10,7 @@ namespace {
 using namespace attention_tiles;
 using attention_math::kHidden;
 
-// What one thread knows of its rows: the largest q . k so far, the sum of exp(s - scale max), and its columns of y,
+// A thread's state of its rows: the largest q . k so far, the sum of exp(s - scale max), and its columns of y,
 // relative to the same max.
 template <class V>
 struct Running {

@@ -18,7 +18,7 @@ struct StepAttention {
 // At most so many rows are computed together. What they share of their keys is then read once for all of them.
 constexpr std::int64_t kStepRows = 5;
 
-// What one thread needs.
+// The scratch memory of one thread.
 template <class T>
 struct StepAttentionRoom {
   std::vector<const T*> keys[kStepRows];  // of each row at hand, equally many; filled by the caller

@@ -21,7 +21,7 @@ struct PackedLinearOptions {
 
 class PackedLinear {
  public:
-  // What a library knows of one layer.
+  // A library's form of one layer.
   class Backend {
    public:
     virtual ~Backend() = default;

@@ -8,7 +8,7 @@
 //   [POS-6]  y_r = 0, dx_r = 0  at padding, with zero_padding
 //
 //   backward: otherwise dx = dy, and of the learned table
-//   [POS-5]  dtable_tc = sum_b dy_btc  for t < T, zero for the rows behind
+//   [POS-5]  dtable_tc = sum_b dy_btc  for t < T, zero for later rows
 //
 //   x, y: sinusoidal [N, C], learned [B, T, C]. Saved: the places, for POS-6.
 //   Source: Vaswani et al., 2017, in the form of fairseq's SinusoidalPositionalEmbedding with padding index 1: sines

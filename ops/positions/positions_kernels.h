@@ -13,7 +13,7 @@ struct PositionsForward {
   std::int64_t batch, length, columns;
   bool zero_padding;
 
-  // Of row r, step t of its sample.
+  // Returns the position of row r, step t of its sample.
   FOLDGRAD_HD std::int64_t position(std::int64_t r, std::int64_t t) const {
     if (!places) return t;                                                       // [POS-4]
     return places[r] < 0 ? kPaddingPosition : kPaddingPosition + 1 + places[r];  // [POS-2]

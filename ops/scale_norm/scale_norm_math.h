@@ -20,7 +20,7 @@ template <class T>
 FOLDGRAD_HD T y(T x, T g_rnorm) {
   return g_rnorm * x;  // [SN-1] [FN-1]
 }
-// What multiplies u in dx, 0 below the clamp.
+// Returns the factor of u in dx, 0 below the clamp.
 template <class T>
 FOLDGRAD_HD T along(T dy_u, T rnorm, T eps) {
   return rnorm < T(1) / eps ? dy_u : T(0);

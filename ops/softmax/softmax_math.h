@@ -6,7 +6,7 @@
 
 namespace foldgrad::softmax_math {
 
-// What an entry that is not attended counts as: its exponential is 0. HUGE_VAL instead of numeric_limits, whose
+// The value of an entry that is not attended: its exponential is 0. HUGE_VAL instead of numeric_limits, whose
 // functions device code may not call.
 template <class T>
 FOLDGRAD_HD constexpr T nothing() {

@@ -25,7 +25,7 @@ class Recorder final : public UpdateObserver {
   void begin(std::int64_t update) override;
   void end(std::int64_t update) override;
 
-  // Goes on behind `update` with what save() wrote. Returns warnings about files that cannot be gone on with.
+  // Continues after `update` with the files of save(). Returns warnings about files that cannot be continued.
   std::vector<std::string> resume(std::int64_t update);
   // Writes what is new since. Throws FileError, and then writes it the next time.
   void save();

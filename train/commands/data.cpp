@@ -104,7 +104,7 @@ std::string checked_digest(std::string digest) {
   return digest;
 }
 
-// Leaves no empty directory behind where the file cannot be had.
+// Leaves no empty directory where the file cannot be had.
 void fetch_file(const DataOptions& options) {
   const std::string digest = checked_digest(options.sha256);
   if (options.urls.empty() == options.files.empty()) throw std::invalid_argument("--sha256 needs --url or --from-file");

@@ -9,7 +9,7 @@
 
 namespace foldgrad {
 
-// What translation learns from, in which batches, and how it translates to validate.
+// Data of translation: texts, batches, and decoding for validation.
 
 enum class TextTask { text, numbers };
 constexpr auto names_of(TextTask) { return std::array{"text", "numbers"}; }
@@ -68,7 +68,7 @@ void visit_keys(Data& d, const Visitor& v) {
                               "b in the longest translation, floor(a * source tokens + b)", at_least(0)));
 }
 
-// What classification learns from, and in which batches.
+// Data of classification: images and batches.
 
 enum class ImageTask { cifar10, cifar100, folder, shapes };
 constexpr auto names_of(ImageTask) { return std::array{"cifar10", "cifar100", "folder", "shapes"}; }
@@ -138,7 +138,7 @@ struct TrainConfig {
   bool operator==(const TrainConfig&) const = default;
 };
 
-// Of epochs and updates only one is a key at a time: updates, unless epochs are given.
+// Either epochs or updates are keys: updates, unless epochs are given.
 template <KeysOf<TrainConfig> Train, class Visitor>
 void visit_length_keys(Train& t, const Visitor& v) {
   const auto length = [&t](const ConfigKey& key) {
@@ -222,7 +222,7 @@ void visit_keys(Output& o, const Visitor& v) {
   v(o.keep, ConfigKey("output", "keep", "checkpoints", "Newest checkpoints to keep, beside the best", at_least(1)));
 }
 
-// What is recorded of normalizers (train/analyses/recorder.h).
+// Recording of normalizers (train/analyses/recorder.h).
 struct RecordConfig {
   std::vector<std::int64_t> from;  // the first update of each phase, counted from the end if negative
   std::int64_t steps = 182;        // of each phase

@@ -24,7 +24,7 @@ struct Validation {
   std::vector<std::pair<std::string, double>> scores;
   std::vector<std::pair<std::string, std::string>> notes = {};
   std::string text, short_text;  // one line with notes, and one for a terminal
-  std::string signatures = {};   // what a terminal is told once, before the first short_text; may be empty
+  std::string signatures = {};   // printed once on a terminal, before the first short_text; may be empty
   std::string samples = {};      // some results as text, RUN/samples/; empty: there is no such file
   std::string exhibits = {};  // what a report shows besides, RUN/exhibits.json (train/reports/report.h); may be empty
 };

@@ -115,7 +115,7 @@ class Trainer {
   // Returns the sum of a batch's losses and adds its gradients, divided by the weight of all batches of the update.
   Tensor compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape);
   std::size_t first_failure() const;  // among the records; as many as there are when all are finite
-  std::string checked_update();       // makes it, and tells what was not finite
+  std::string checked_update();       // makes it, and reports what was not finite
   std::string mend(std::size_t failed);
   void load(const TrainingState& state);
   void begin_records();

@@ -10,7 +10,7 @@ class EventLog {
  public:
   // Appends to the file, which is created when it is not there. Resuming gives the offset that the checkpoint holds:
   // what was logged after it is cut off, since training will log it again. A file that is shorter, or has another line
-  // there, is cut behind its last whole line. Throws FileError.
+  // there, is cut after its last whole line. Throws FileError.
   explicit EventLog(std::string path, std::optional<std::uint64_t> resume_at = std::nullopt);
   ~EventLog();
   EventLog(const EventLog&) = delete;

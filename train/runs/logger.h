@@ -11,7 +11,7 @@ namespace foldgrad {
 
 class RunLogger {
  public:
-  // Events go on behind `offset` of the file. Throws FileError.
+  // Events continue after `offset` of the file. Throws FileError.
   RunLogger(const std::string& path, std::uint64_t offset, std::int64_t first, std::int64_t steps);
 
   // `train` is that of the configuration with epochs counted.

@@ -14,7 +14,7 @@ class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What --device takes: "auto", "cpu", "cuda", "cuda:N", or "emulated" and "emulated:N", CUDA kernels on the host.
+// A value of --device: "auto", "cpu", "cuda", "cuda:N", or "emulated" and "emulated:N", CUDA kernels on the host.
 struct DeviceName {
   std::string kind;  // "auto", "cpu", "cuda" or "emulated"
   int index = 0;
@@ -22,8 +22,8 @@ struct DeviceName {
 // Nothing for any other text.
 std::optional<DeviceName> parse_device(const std::string& text);
 
-// What "auto" means where the driver shows `devices` GPUs: the first without trouble. Where each has some, or there is
-// none, nothing; then the first one's trouble is to be told.
+// The choice of "auto" where the driver shows `devices` GPUs: the first without trouble. Where each has some, or there
+// is none, no GPU; then the first one's trouble is reported.
 struct AutomaticDevice {
   std::optional<int> index;
   std::string trouble;
@@ -34,7 +34,7 @@ AutomaticDevice automatic_device(int devices, const std::function<std::string(in
 // the emulation; where there are only GPUs that cannot be used, it says why and is the CPU. Throws DeviceError for
 // another device that this program or machine lacks or cannot use.
 Device require_device(const std::string& name);
-// What require_device() has chosen: "cpu", "cuda", "cuda:1", "emulated".
+// Returns the name of the device that require_device() has chosen: "cpu", "cuda", "cuda:1", "emulated".
 std::string name_of_chosen(Device device);
 
 }  // namespace foldgrad

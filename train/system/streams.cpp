@@ -52,7 +52,7 @@ int finish_stdout(int exit_code) {
   const bool failed = std::ferror(stdout);
   if (std::fflush(stdout) == 0 && !failed && closes(STDOUT_FILENO)) return exit_code;
   const int error = errno;
-  if (failed && exit_code == kExitData) return exit_code;  // guarded() has told of it
+  if (failed && exit_code == kExitData) return exit_code;  // guarded() has reported it
   say("error: {}\n", stdout_error(error));
   return exit_code == kExitOk ? kExitData : exit_code;
 }

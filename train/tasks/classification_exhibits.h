@@ -1,4 +1,4 @@
-// What the report of a run shows of a model that tells images apart, in the form of train/reports/report.h.
+// Exhibits of an image classifier for the report of a run, in the form of train/reports/report.h.
 #pragma once
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-// What `foldgrad run` reads and writes of a model that tells images apart.
+// Inputs and results of `foldgrad run` for an image classifier.
 #pragma once
 #include <optional>
 
@@ -7,7 +7,7 @@
 
 namespace foldgrad {
 
-// What config.json says of a model that tells images apart; null of any other.
+// An image classifier's classes in config.json; null for any other model.
 struct ImageClasses {
   std::int64_t size = 0;             // of a side of the images
   std::vector<std::string> classes;  // their names; where it has none, "class 0", "class 1", ...

@@ -1,4 +1,4 @@
-// What a model that tells images apart is worth.
+// Scores of an image classifier.
 #pragma once
 #include "train/loop/task.h"
 

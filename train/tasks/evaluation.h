@@ -1,4 +1,4 @@
-// What a trained model is worth: its loss on other text, and its translations.
+// Evaluation of a trained model: its loss on other text, and its translations.
 #pragma once
 #include "models/transformer/beam_search.h"
 #include "train/data/text/batches.h"

@@ -12,7 +12,7 @@
 
 namespace foldgrad {
 
-// What the data decide of a model. A model takes what it has members for.
+// Sizes that the data decide. A model takes those that it has members for.
 struct DataSizes {
   std::int64_t source_vocabulary = 0, target_vocabulary = 0;
   std::int64_t image_size = 0;  // pixels on a side
@@ -22,7 +22,7 @@ struct DataSizes {
 
 using NewModel = std::function<std::unique_ptr<Model>(const DataSizes&)>;
 
-// What all models that learn the same have in common.
+// A task, common to all models that learn it.
 struct TaskKind {
   const char* name;
 
@@ -75,7 +75,7 @@ struct Family {
 const Family& family(const std::string& name);
 inline const Family& family_of(const Model& model) { return family(model.family()); }
 
-// What a run of the configuration trains, see TaskKind::make.
+// Makes the task that a run of the configuration trains, see TaskKind::make.
 std::unique_ptr<Task> make_task(const ExperimentConfig& config, const std::string& data_directory,
                                 const std::string& earlier, Device device);
 // A small model of the configuration. Throws std::invalid_argument or ConfigError for what can be known to be wrong

@@ -19,7 +19,7 @@ Tensor cut_out(const Tensor& t, std::int64_t first, std::int64_t rows, std::int6
   return part;
 }
 
-// Some sentences of a batch, with columns of padding behind them.
+// Some sentences of a batch, followed by columns of padding.
 TranslationBatch part(const TranslationBatch& batch, std::int64_t first, std::int64_t rows, std::int64_t extra,
                       std::int64_t pad) {
   const auto ids = [&](const Tensor& t) { return cut_out<std::int64_t>(t, first, rows, extra, pad); };
@@ -32,7 +32,7 @@ Tensor logits_at(const Tensor& logits, std::int64_t sentence, std::int64_t colum
   return logits.slice(sentence, sentence + 1).reshape({logits.shape()[1], logits.shape()[2]}).slice(0, columns);
 }
 
-// Of one sentence after the other, relative to the greatest logit of all.
+// The largest difference, sentence by sentence, relative to the greatest logit of all.
 class Worst {
  public:
   explicit Worst(const Tensor& logits) : logits_(logits) {

@@ -30,7 +30,7 @@ class Input {
     return ids;
   }
 
-  // What the file has, or 1 where ids are not padding.
+  // Returns the file's mask, or 1 where ids are not padding.
   Tensor mask(const char* name, const Tensor& ids, std::int64_t pad) const {
     const Tensor mask = Tensor::empty(ids.shape(), DType::u8);
     std::uint8_t* real = mask.data<std::uint8_t>();

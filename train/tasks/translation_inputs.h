@@ -1,4 +1,4 @@
-// What `foldgrad run` reads and writes of a Transformer.
+// Inputs and results of `foldgrad run` for a Transformer.
 #pragma once
 #include "models/transformer/transformer.h"
 #include "train/tasks/families.h"

@@ -1,4 +1,4 @@
-// What translations are worth, and their scores as the log has them.
+// Scores of translations, as the log has them.
 #pragma once
 #include "train/data/text/parallel_text.h"
 #include "train/loop/task.h"

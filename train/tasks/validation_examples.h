@@ -11,7 +11,7 @@ namespace foldgrad {
 
 struct ValidationExamples {
   std::int64_t size = 0;
-  // Of the examples named, by numbers below `size`; on the CPU.
+  // Returns the inputs of the examples with these numbers, all below `size`; on the CPU.
   std::function<NamedTensors(const std::vector<std::int64_t>&)> inputs;
   // SHA-256 of the examples named as the data have them, whatever a model makes of them.
   std::function<std::string(const std::vector<std::int64_t>&)> digest;

@@ -19,7 +19,7 @@ std::string english_cardinal(std::int64_t n);
 // n in [1, 999,999], without an article: "einundzwanzigste", "twenty-first".
 std::string german_ordinal(std::int64_t n);
 std::string english_ordinal(std::int64_t n);
-// whole in [0, 999,999,999], digits behind the point: (3, "14") -> "drei Komma eins vier", "three point one four".
+// whole in [0, 999,999,999], digits after the point: (3, "14") -> "drei Komma eins vier", "three point one four".
 std::string german_decimal(std::int64_t whole, const std::string& digits);
 std::string english_decimal(std::int64_t whole, const std::string& digits);
 // Years from 1800 to 2099, days that exist: "am dritten Mai zweitausendzehn", "on the third of May twenty ten".
