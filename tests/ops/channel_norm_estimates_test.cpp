@@ -20,7 +20,7 @@ struct Midst {
   std::int64_t counted;  // rows, the first
 
   Midst(const Options& o, std::int64_t iterations, bool padded = true)
-      : options(o), counted(padded ? kRows - 2 : kRows), state(ChannelNormState::create(o, kColumns, DType::f64)) {
+      : options(o), state(ChannelNormState::create(o, kColumns, DType::f64)), counted(padded ? kRows - 2 : kRows) {
     set_iterations(state, iterations);
     unsigned seed = 10;
     for (auto&& [name, buffer] : state.named()) {

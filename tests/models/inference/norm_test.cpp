@@ -21,7 +21,7 @@ TEST(InferenceNorm, LargeMeansCostNoDigits) {
     squares += deviation[i] * deviation[i];
   }
   const auto ln = make_normalizer("ln", {}, "site", kColumns, DType::f64);
-  InferenceNorm<double>(ln.get(), kColumns).in_place({.count = 1}, x.data());
+  InferenceNorm<double>(ln.get(), kColumns).in_place(Segments::equal(1, 1), x.data());
   for (std::size_t i = 0; i < x.size(); ++i)
     EXPECT_NEAR(x[i], deviation[i] / std::sqrt(squares / kColumns + 1e-5), 1e-14) << i;
 }

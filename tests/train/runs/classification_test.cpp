@@ -143,7 +143,7 @@ TEST_F(ClassificationRun, HoldsOutImagesThatItDoesNotLearnFrom) {
 
 TEST(ReadImages, ShapesNeedNoFilesAndDrawWhatTheyAreValidatedOn) {
   ImageConfig config;
-  config.task = "shapes", config.valid_images = 10, config.train_images = 50;
+  config.task = ImageTask::shapes, config.valid_images = 10, config.train_images = 50;
   const ClassificationData data = read_images(config, "/absent");
   EXPECT_EQ(data.train_rows.size(), 50u);
   EXPECT_EQ(data.train.size(), 50);
@@ -161,7 +161,7 @@ TEST(ReadImages, ShapesNeedNoFilesAndDrawWhatTheyAreValidatedOn) {
 
 TEST(ReadImages, SplitsAreWhatARunHas) {
   ImageConfig config;
-  config.task = "shapes", config.valid_images = 10, config.train_images = 20;
+  config.task = ImageTask::shapes, config.valid_images = 10, config.train_images = 20;
   EXPECT_EQ(read_split(config, "", "train").rows.size(), 20u);
   EXPECT_EQ(read_split(config, "", "valid").rows.size(), 10u);
   EXPECT_EQ(read_split(config, "", "test").rows.size(), 10000u);
