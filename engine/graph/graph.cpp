@@ -53,10 +53,13 @@ Graph graph_of(const Tape& tape, const std::vector<Var>& results, const std::vec
     }
     absorb(graph.nodes.back(), node, inner);
   }
-  for (GraphNode& node : graph.nodes)  // x first, whichever operation a normalizer begins with
-    if (node.kind == kNormalizer)
-      std::stable_partition(node.operands.begin(), node.operands.end(),
-                            [&](int operand) { return graph.values[operand].parameter.empty(); });
+  // x first, whichever operation a normalizer begins with: a result of another node, or else what is no parameter.
+  std::set<int> computed;
+  for (GraphNode& node : graph.nodes) {
+    const auto rank = [&](int v) { return computed.count(v) ? 0 : graph.values[v].parameter.empty() ? 1 : 2; };
+    if (node.kind == kNormalizer) std::ranges::stable_sort(node.operands, std::ranges::less{}, rank);
+    computed.insert(node.result);
+  }
   for (const Var& v : results) graph.results.push_back(v.id());
   return graph;
 }

@@ -42,8 +42,8 @@ class Covering:
         self.distances = {name: self._distances(p) for name, p in self.tests.items()}
 
     def _beside(self, path):
-        """Headers of its folder, or of the one above, that `path` includes, with the number of headers in between."""
-        folders = Path(path).parents[:2]
+        """Headers of its folder, or of the two above, that `path` includes, with the number of headers in between."""
+        folders = Path(path).parents[:3]
         found, layer = {}, [path]
         while layer:
             includes = {h for p in layer for h in self.includes.get(p, ()) if Path(h).parent in folders}

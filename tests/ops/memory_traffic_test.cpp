@@ -48,7 +48,7 @@ const std::vector<Passes>& memory_bound() {
       {"affine", 2, 3, [](const std::vector<Var>& v) { return affine(v[0], v[1], v[2]); }},
       {"layer_norm", 2, 3, [](const std::vector<Var>& v) { return layer_norm(v[0], v[1], v[2]); }, true, 2},
       {"rms_norm", 2, 3, [](const std::vector<Var>& v) { return rms_norm(v[0], v[1]); }, true, 2},
-      {"center_norm", 2, 3, [](const std::vector<Var>& v) { return center_norm(v[0], v[1], v[2]); }, true, 1},
+      {"center_norm", 2, 3, [](const std::vector<Var>& v) { return center_norm(v[0], v[1], v[2]); }, true, 2},
       {"unit_rows", 2, 3, [](const std::vector<Var>& v) { return unit_rows(v[0]); }, true},
       {"softmax", 2, 3, [](const std::vector<Var>& v) { return softmax(v[0]); }, true},
   };

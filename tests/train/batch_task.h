@@ -14,7 +14,7 @@ class BatchTask final : public Task {
   DataCursor cursor() const override { return batches_.cursor(); }
   void seek(DataCursor cursor) override { batches_.seek(cursor); }
   Var loss(const Examples& examples, const ForwardPass& pass) override {
-    return model_.loss(to(examples.inputs, model_.device()), pass, label_smoothing_);
+    return model_.loss(examples.inputs, pass, label_smoothing_);
   }
   Validation validate() override { throw std::logic_error("a task of batches validates nothing"); }
   std::string deciding_score() const override { return ""; }

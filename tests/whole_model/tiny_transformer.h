@@ -89,7 +89,7 @@ class TinyTransformer {
   // x + dropout(out_proj(attention(norm(x), keys and values of memory, or of norm(x) where memory is x)))
   Var attend(const std::string& name, const Var& x, const Segments& rows, const Var& memory, const Segments& of_memory,
              bool causal) {
-    const Var query = norm(name + "_norm", x), keys = memory.id() == x.id() ? query : memory;
+    const Var query = norm(name + "_norm", x), keys = memory.value().raw() == x.value().raw() ? query : memory;
     const Var q = project(name + ".q_proj", query), k = project(name + ".k_proj", keys),
               v = project(name + ".v_proj", keys);
     const Var y = attention(q, k, v, {.heads = kHeads, .causal = causal, .dropout = dropout_, .random = next_random()},

@@ -41,7 +41,8 @@ int run(const RunOptions& o) {
   std::vector<std::string> lines;
   for (const auto& [name, result] : results) {
     written[name] = result.to(Device::cpu);
-    lines.push_back(fmt::format("{} {}", name, describe(result)));
+    lines.push_back(
+        fmt::format("{} {} {} on {}", name, foldgrad::name(result.dtype()), result.shape(), foldgrad::name(device)));
   }
   write_safetensors(o.output, written);
   fmt::print("{}: {}\n", o.output, fmt::join(lines, ", "));

@@ -61,7 +61,7 @@ std::vector<Row> rows() {
 struct Result {
   Tensor y, dx;
 };
-Result step(Normalizer& norm, const Tensor& x, std::int64_t counted = -1) {
+Result step(Normalizer& norm, const Tensor& x, std::optional<std::int64_t> counted = {}) {
   Tape tape;
   const Var in = tape.variable(x), y = norm.apply(in, {.training = true, .counted = counted});
   tape.backward(y, randn(x.shape(), 99));

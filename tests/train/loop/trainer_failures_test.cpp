@@ -32,7 +32,7 @@ TEST(Trainer, DivergenceOfAParameterFromTheStart) {
     FAIL() << "no error";
   } catch (const Diverged& e) {
     EXPECT_STREQ(e.what(),
-                 "decoder.layers.0.ffn: bias_activation: at step 1 the result [40, 6, 64] has 240 values that are not "
+                 "decoder.layers.0.ffn: bias_activation: at step 1 the result [240, 64] has 240 values that are not "
                  "finite, the first, nan, at 5");
   }
 }
