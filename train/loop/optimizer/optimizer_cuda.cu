@@ -33,7 +33,7 @@ struct UpdatePiece {
     constexpr int N = kPackSize<T>;
     const PieceRange range(piece, t.size);
     const T gradient_scale = scale ? T(*scale) : T(1);
-    const bool packed = aligned_for_packs(16, t.value, t.grad, t.first, t.second, t.rounded);
+    const bool packed = begin_at_multiples(16, t.value, t.grad, t.first, t.second, t.rounded);
     const std::int64_t packs = packed ? (range.end - range.begin) / N : 0;
     for (std::int64_t k = threadIdx.x; k < packs; k += blockDim.x)
       update_pack<N>(rule, t, range.begin + k * N, gradient_scale);
