@@ -97,7 +97,7 @@ class Trainer {
   std::int64_t updates() const { return optimizer_.steps(); }
   WeightAverage* average() { return average_ ? &*average_ : nullptr; }  // null without average_decay
 
-  // Of a report, what check() or report() has seen.
+  // Holds, of a report, the sums that check() or report() has seen.
   TrainingState snapshot() const;
   // Continues with the same bits as the run that the snapshot is of. What the state's average lacks begins at its
   // parameters and statistics. Throws std::invalid_argument for what does not fit.
