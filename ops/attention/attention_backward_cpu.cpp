@@ -45,20 +45,20 @@ class HeadBackward {
     const std::int64_t block = block_of<V>(at_.key_rows);
     for (std::int64_t j0 = 0; j0 < at_.key_rows; j0 += block) keys_block(j0, std::min(block, at_.key_rows - j0));
     if (at_.key_rows == 0) std::fill_n(room_.dq, at_.queries * row_, V(0));
-    put(p_.dq, at_.q, s_.q_row, room_.dq, at_.queries);
+    put(p_.dq, at_.q(), s_.q_row, room_.dq, at_.queries);
   }
 
  private:
   void sum_delta() {
     for (std::int64_t i = 0; i < at_.queries; ++i) {
-      const T *dy = p_.dy + at_.y + i * s_.y_row(), *y = p_.y + at_.y + i * s_.y_row();
+      const T *dy = p_.dy + at_.y() + i * s_.y_row(), *y = p_.y + at_.y() + i * s_.y_row();
       const V sum = sum_cpu<V>(s_.width, [=](std::int64_t c) { return V(dy[c]) * V(y[c]); });
       room_.delta[i] = sum;  // [ATT-5]
     }
   }
 
   void keys_block(std::int64_t j0, std::int64_t nk) {
-    const T *k = p_.k + at_.k + j0 * s_.k_row, *v = p_.v + at_.k + j0 * s_.k_row;
+    const T *k = p_.k + at_.k() + j0 * s_.k_row, *v = p_.v + at_.k() + j0 * s_.k_row;
     k_rows_ = whole_rows(k, s_.k_row, nk, s_.width, room_.k);
     keys_ = transposed(k_rows_, nk, s_.width, room_.keys);
     values_ = transposed(whole_rows(v, s_.k_row, nk, s_.width, room_.v), nk, s_.width, room_.values);
@@ -74,13 +74,13 @@ class HeadBackward {
     }
     if (first)
       for (V* sums : {room_.dk, room_.dv}) std::fill_n(sums, nk * row_, V(0));
-    put(p_.dk, at_.k + j0 * s_.k_row, s_.k_row, room_.dk, nk);
-    put(p_.dv, at_.k + j0 * s_.k_row, s_.k_row, room_.dv, nk);
+    put(p_.dk, at_.k() + j0 * s_.k_row, s_.k_row, room_.dk, nk);
+    put(p_.dv, at_.k() + j0 * s_.k_row, s_.k_row, room_.dv, nk);
   }
 
   void queries_block(std::int64_t i0, std::int64_t nq, std::int64_t j0, std::int64_t nk, bool first) {
-    const auto q = whole_rows(p_.q + at_.q + i0 * s_.q_row, s_.q_row, nq, s_.width, room_.q);
-    const auto dy = whole_rows(p_.dy + at_.y + i0 * s_.y_row(), s_.y_row(), nq, s_.width, room_.dy);
+    const auto q = whole_rows(p_.q + at_.q() + i0 * s_.q_row, s_.q_row, nq, s_.width, room_.q);
+    const auto dy = whole_rows(p_.dy + at_.y() + i0 * s_.y_row(), s_.y_row(), nq, s_.width, room_.dy);
     const std::int64_t diagonal = i0 + at_.key_rows - at_.queries - j0;
     const auto causal = [&](Causal what) { return s_.causal ? what : Causal::none; };
     small_gemm(SmallGemm<V>{room_.p, q.data, keys_.data, kBlock, q.row, 1, keys_.row, nq, nk, s_.width, false,
@@ -104,21 +104,21 @@ class HeadBackward {
 
   [[gnu::always_inline]] void fetch_rows(std::int64_t r) const {
     const AttentionHead next = next_head(s_, at_);
-    fetch_row<true>(p_.dq.data + at_.q, s_.q_row, r, p_.dq ? at_.queries : 0, s_.width);
-    fetch_row<true>(p_.dk.data + at_.k, s_.k_row, r, p_.dk ? at_.key_rows : 0, s_.width);
-    fetch_row<true>(p_.dv.data + at_.k, s_.k_row, r, p_.dv ? at_.key_rows : 0, s_.width);
-    fetch_row(p_.q + next.q, s_.q_row, r, next.queries, s_.width);
-    fetch_row(p_.k + next.k, s_.k_row, r, next.key_rows, s_.width);
-    fetch_row(p_.v + next.k, s_.k_row, r, next.key_rows, s_.width);
-    fetch_row(p_.dy + next.y, s_.y_row(), r, next.queries, s_.width);
-    fetch_row(p_.y + next.y, s_.y_row(), r, next.queries, s_.width);
+    fetch_row<true>(p_.dq.data + at_.q(), s_.q_row, r, p_.dq ? at_.queries : 0, s_.width);
+    fetch_row<true>(p_.dk.data + at_.k(), s_.k_row, r, p_.dk ? at_.key_rows : 0, s_.width);
+    fetch_row<true>(p_.dv.data + at_.k(), s_.k_row, r, p_.dv ? at_.key_rows : 0, s_.width);
+    fetch_row(p_.q + next.q(), s_.q_row, r, next.queries, s_.width);
+    fetch_row(p_.k + next.k(), s_.k_row, r, next.key_rows, s_.width);
+    fetch_row(p_.v + next.k(), s_.k_row, r, next.key_rows, s_.width);
+    fetch_row(p_.dy + next.y(), s_.y_row(), r, next.queries, s_.width);
+    fetch_row(p_.y + next.y(), s_.y_row(), r, next.queries, s_.width);
   }
 
   // From q . k and dy . v to z p and scale ds, in place.
   void row(std::int64_t query, std::int64_t i, std::int64_t j0, std::int64_t nk) {
     V *p = room_.p + i * kBlock, *ds = room_.ds + i * kBlock;
     const std::int64_t columns = keys_.row;
-    const V scale = V(s_.scale), L = p_.L[at_.L + query], delta = room_.delta[query];
+    const V scale = V(s_.scale), L = p_.L[at_.L() + query], delta = room_.delta[query];
     const std::uint64_t element = at_.random_element(query) + std::uint64_t(j0);
     const std::int32_t* first = first_queries_;
     if (s_.drop_below > 0) keep_.multiply(ds, element, nk);

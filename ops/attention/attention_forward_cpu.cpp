@@ -59,10 +59,10 @@ template <class T>
 [[gnu::always_inline]] inline void fetch_rows(const AttentionForward<T>& p, const AttentionHead& at, std::int64_t r) {
   const AttentionShape& s = p.shape;
   const AttentionHead next = next_head(s, at);
-  fetch_row<true>(p.y + at.y, s.y_row(), r, at.queries, s.width);
-  fetch_row(p.q + next.q, s.q_row, r, next.queries, s.width);
-  fetch_row(p.k + next.k, s.k_row, r, next.keys, s.width);
-  fetch_row(p.v + next.k, s.k_row, r, next.keys, s.width);
+  fetch_row<true>(p.y + at.y(), s.y_row(), r, at.queries, s.width);
+  fetch_row(p.q + next.q(), s.q_row, r, next.queries, s.width);
+  fetch_row(p.k + next.k(), s.k_row, r, next.keys, s.width);
+  fetch_row(p.v + next.k(), s.k_row, r, next.keys, s.width);
 }
 
 // Adds what queries i0 ... i0 + nq - 1 take from keys j0 ... j0 + nk - 1.
@@ -70,7 +70,7 @@ template <class T, class V = compute_t<T>>
 void add_keys(const AttentionForward<T>& p, const AttentionHead& at, Matrix<const V> q, std::int64_t i0,
               std::int64_t nq, std::int64_t j0, std::int64_t nk, const ForwardRoom<V>& room) {
   const AttentionShape& s = p.shape;
-  const T *k = p.k + at.k + j0 * s.k_row, *v = p.v + at.k + j0 * s.k_row;
+  const T *k = p.k + at.k() + j0 * s.k_row, *v = p.v + at.k() + j0 * s.k_row;
   const auto keys = transposed(whole_rows(k, s.k_row, nk, s.width, room.k), nk, s.width, room.keys);
   const auto values = whole_rows(v, s.k_row, nk, s.width, room.v);
   KeepFactors<V> keep(s);
@@ -97,20 +97,20 @@ void forward_block(const AttentionForward<T>& p, std::int64_t head, std::int64_t
   const AttentionShape& s = p.shape;
   const AttentionHead at(s, head);
   const std::int64_t nq = std::min(block_of<V>(at.queries), at.queries - i0), y_row = padded<V>(s.width);
-  const auto q = whole_rows(p.q + at.q + i0 * s.q_row, s.q_row, nq, s.width, room.q);
+  const auto q = whole_rows(p.q + at.q() + i0 * s.q_row, s.q_row, nq, s.width, room.q);
   std::fill_n(room.max, nq, kHidden<V>);
   std::fill_n(room.sum, nq, V(0));
   const std::int64_t keys = at.visible(i0 + nq - 1);
   const std::int64_t block = block_of<V>(at.keys);
   for (std::int64_t j0 = 0; j0 < keys; j0 += block) add_keys(p, at, q, i0, nq, j0, std::min(block, keys - j0), room);
   for (std::int64_t i = 0; i < nq; ++i) {
-    T* y = p.y + at.y + (i0 + i) * s.y_row();
+    T* y = p.y + at.y() + (i0 + i) * s.y_row();
     const V sum = room.sum[i], *unnormalized = room.y + i * y_row;
     const bool blind = sum == 0;
     const V factor = V(1) / sum;
 #pragma omp simd
     for (std::int64_t c = 0; c < s.width; ++c) y[c] = T(blind ? V(0) : unnormalized[c] * factor);
-    p.L[at.L + i0 + i] = attention_math::L(room.max[i], sum, V(s.scale));
+    p.L[at.L() + i0 + i] = attention_math::L(room.max[i], sum, V(s.scale));
   }
 }
 

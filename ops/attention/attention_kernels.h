@@ -28,35 +28,40 @@ struct AttentionShape {
   }
 };
 
-// One head of one segment. q, k, y and L are offsets of its first elements, in tensors with rows of q_row, k_row and
-// y_row, and in L.
+// One head of one segment. Numbers have 32 bits where they can and offsets are computed on demand, because kernels are
+// short of registers.
 struct AttentionHead {
-  std::int64_t number;                   // segment heads + head
-  std::int64_t queries, keys, key_rows;  // key_rows: with those that do not count
-  std::int64_t q, k, y, L;
-  std::uint64_t element;  // [ATT-8] for i = j = 0
+  const AttentionShape& s;
+  std::int64_t number;  // segment heads + head
+  int head;
+  int q_begin, k_begin;         // its first rows
+  int queries, keys, key_rows;  // key_rows: with those that do not count
   bool causal;
 
-  FOLDGRAD_HD AttentionHead(const AttentionShape& s, std::int64_t number) : number(number), causal(s.causal) {
-    const std::int64_t segment = number / s.heads, head = number % s.heads, column = head * s.width;
-    const std::int64_t q_begin = s.q_offsets[segment], k_begin = s.k_offsets[segment];
-    queries = s.q_offsets[segment + 1] - q_begin;
-    keys = s.k_lengths[segment];
-    key_rows = s.k_offsets[segment + 1] - k_begin;
-    q = q_begin * s.q_row + column;
-    k = k_begin * s.k_row + column;
-    y = q_begin * s.y_row() + column;
-    L = head * s.rows + q_begin;
-    element = (std::uint64_t(q_begin * s.heads) << 24) + std::uint64_t(head * queries * keys);
+  FOLDGRAD_HD AttentionHead(const AttentionShape& s, std::int64_t number) : s(s), number(number), causal(s.causal) {
+    const std::int64_t segment = number / s.heads;
+    head = int(number % s.heads);
+    q_begin = int(s.q_offsets[segment]);
+    k_begin = int(s.k_offsets[segment]);
+    queries = int(s.q_offsets[segment + 1]) - q_begin;
+    keys = int(s.k_lengths[segment]);
+    key_rows = int(s.k_offsets[segment + 1]) - k_begin;
   }
 
+  // The offsets of its first elements, in tensors with rows of q_row, k_row and y_row, and in L.
+  FOLDGRAD_HD std::int64_t q() const { return q_begin * s.q_row + head * s.width; }
+  FOLDGRAD_HD std::int64_t k() const { return k_begin * s.k_row + head * s.width; }
+  FOLDGRAD_HD std::int64_t y() const { return q_begin * s.y_row() + head * s.width; }
+  FOLDGRAD_HD std::int64_t L() const { return head * s.rows + q_begin; }
   // How many of the first keys query i sees.
-  FOLDGRAD_HD std::int64_t visible(std::int64_t i) const {
-    const std::int64_t n = i + 1 + key_rows - queries;
+  FOLDGRAD_HD int visible(int i) const {
+    const int n = i + 1 + key_rows - queries;
     return !causal || n > keys ? keys : n < 0 ? 0 : n;
   }
-  // Returns the random element of key 0 for query i.
-  FOLDGRAD_HD std::uint64_t random_element(std::int64_t i) const { return element + std::uint64_t(i * keys); }
+  // Returns the random element of key 0 for query i [ATT-8].
+  FOLDGRAD_HD std::uint64_t random_element(int i) const {
+    return (std::uint64_t(q_begin * s.heads) << 24) + std::uint64_t((std::int64_t(head) * queries + i) * keys);
+  }
 };
 
 template <class T>

@@ -23,7 +23,7 @@ __device__ inline int warp() { return int(threadIdx.x) / kWarp; }
 __device__ inline int warps() { return int(blockDim.x) / kWarp; }
 __device__ inline int row_of(int a) { return lane() / 4 + 8 * a; }
 __device__ inline int column_of(int c) { return lane() % 4 * 2 + c; }
-__device__ inline int least(std::int64_t a, std::int64_t b) { return int(a < b ? a : b); }
+__device__ inline int least(int a, int b) { return a < b ? a : b; }
 __device__ inline int blocks_of(std::int64_t n, int rows) { return int((n + rows - 1) / rows); }
 // Rows of the fragments that n rows need.
 __device__ inline int whole_fragments(int n) { return (n + kWarpRows - 1) / kWarpRows * kWarpRows; }
@@ -79,7 +79,8 @@ struct Tile {
 // Some rows of a head in global memory, `stride` elements apart, of which `count` are there.
 struct Rows {
   const bf16* data;
-  std::int64_t stride, count;
+  std::int64_t stride;
+  int count;
 };
 
 // The tiles of two operands, kRows rows each, which come in turn: one is computed on while the next is on its way.
@@ -91,7 +92,7 @@ struct Stages {
   __device__ Tile<kWidth> second(int t) const { return Tile<kWidth>{first(t).data + kRows * kWidth}; }
   // Begins to copy the t-th tiles, as one group of copies, which is empty after the last.
   __device__ void load(int t, const Rows& a, const Rows& b) const {
-    const std::int64_t begin = std::int64_t(t) * kRows;
+    const int begin = t * kRows;
     if (begin < a.count) {
       first(t).load(a.data + begin * a.stride, a.stride, least(a.count - begin, kRows));
       second(t).load(b.data + begin * b.stride, b.stride, least(b.count - begin, kRows));
@@ -159,7 +160,7 @@ struct RowBits {
 __device__ inline std::uint32_t first_bits(int n) { return n <= 0 ? 0 : n >= 32 ? 0xffffffffu : (1u << n) - 1; }
 
 // Which of 64 keys, from j0 on, the two rows of a lane see, in the 16 queries from i0 on.
-__device__ inline void find_seen(RowBits (&seen)[2], const AttentionHead& at, std::int64_t i0, std::int64_t j0) {
+__device__ inline void find_seen(RowBits (&seen)[2], const AttentionHead& at, int i0, int j0) {
   FOLDGRAD_UNROLL
   for (int a = 0; a < 2; ++a) {
     const int visible = least(at.visible(i0 + row_of(a)) - j0, 64);
@@ -185,8 +186,7 @@ __device__ std::uint32_t keep_bits(const AttentionShape& s, std::uint64_t elemen
 }
 
 // Which of the same keys the two rows keep. Each lane makes half a row.
-__device__ inline void find_kept(RowBits (&kept)[2], const AttentionShape& s, const AttentionHead& at, std::int64_t i0,
-                                 std::int64_t j0) {
+__device__ inline void find_kept(RowBits (&kept)[2], const AttentionShape& s, const AttentionHead& at, int i0, int j0) {
   const std::uint64_t element = at.random_element(i0 + lane() / 2) + std::uint64_t(j0 + lane() % 2 * 32);
   const std::uint32_t mine = s.drop_below == 0 ? 0xffffffffu : keep_bits<4>(s, element);
   FOLDGRAD_UNROLL

@@ -24,14 +24,14 @@ __device__ void write_deltas(const AttentionBackward<bf16>& p, const AttentionHe
   constexpr int kLanes = kWidth / 8;
   for (int i0 = first; i0 < end; i0 += stride) {
     const int i = i0 + lane() / kLanes;
-    const std::int64_t from = at.y + i * p.shape.y_row() + lane() % kLanes * 8;
+    const std::int64_t from = at.y() + i * p.shape.y_row() + lane() % kLanes * 8;
     const Pack<bf16, 8> dy = load_pack<8>(p.dy + from, i < end), y = load_pack<8>(p.y + from, i < end);
     float sum = 0;
     FOLDGRAD_UNROLL
     for (int c = 0; c < 8; ++c) sum += float(dy.v[c]) * float(y.v[c]);
     FOLDGRAD_UNROLL
     for (int distance = kLanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
-    if (i < end && lane() % kLanes == 0) p.delta[at.L + i] = sum;  // [ATT-5]
+    if (i < end && lane() % kLanes == 0) p.delta[at.L() + i] = sum;  // [ATT-5]
   }
 }
 
@@ -41,8 +41,8 @@ struct Row {
 };
 // Past the last query every p is 0.
 __device__ inline Row row_at(const AttentionBackward<bf16>& p, const AttentionHead& at, int i) {
-  if (i >= int(at.queries)) return {-attention_math::kHidden<float>, 0.0f};
-  return {p.L[at.L + i] * kLog2e, p.delta[at.L + i]};
+  if (i >= at.queries) return {-attention_math::kHidden<float>, 0.0f};
+  return {p.L[at.L() + i] * kLog2e, p.delta[at.L() + i]};
 }
 
 struct Entry {

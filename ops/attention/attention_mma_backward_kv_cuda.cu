@@ -5,7 +5,7 @@ namespace {
 
 using namespace attention_mma;
 
-constexpr int kNever = 1 << 30;  // behind all queries
+constexpr int kNever = 1 << 30;  // after all queries
 
 // kShort: one block has all keys of a head, and so gives dq, too.
 template <int kWidth, bool kShort>
@@ -22,9 +22,9 @@ struct Gradients {
 };
 
 // The first query that sees key j.
-__device__ inline int first_query(const AttentionHead& at, std::int64_t j) {
+__device__ inline int first_query(const AttentionHead& at, int j) {
   if (j >= at.keys) return kNever;
-  return at.causal ? int(j - (at.key_rows - at.queries)) : 0;
+  return at.causal ? j - (at.key_rows - at.queries) : 0;
 }
 
 // A lane's data on query `lane` of 32, for the others to read: which of 16 keys are kept, a bit each, and more.
@@ -36,7 +36,8 @@ struct Query {
 __device__ inline Query query_at(const AttentionBackward<bf16>& p, const AttentionHead& at, int i,
                                  std::uint64_t element) {
   const AttentionShape& s = p.shape;
-  return {s.drop_below == 0 ? 0xffffu : keep_bits<2>(s, element + std::uint64_t(i * at.keys)), row_at(p, at, i)};
+  return {s.drop_below == 0 ? 0xffffu : keep_bits<2>(s, element + std::uint64_t(std::int64_t(i) * at.keys)),
+          row_at(p, at, i)};
 }
 __device__ inline Query ask(const Query& mine, int lane) {
   return {__shfl_sync(0xffffffffu, mine.kept, lane),
@@ -53,7 +54,7 @@ __device__ void take_scores(const AttentionBackward<bf16>& p, const AttentionHea
   Query mine[kFragments / 4];
   FOLDGRAD_UNROLL
   for (int w = 0; w < kFragments / 4; ++w)
-    mine[w] = query_at(p, at, i0 + 32 * w + lane(), at.element + std::uint64_t(j0));
+    mine[w] = query_at(p, at, i0 + 32 * w + lane(), at.random_element(0) + std::uint64_t(j0));
   FOLDGRAD_UNROLL
   for (int n = 0; n < kFragments; ++n) {
     FOLDGRAD_UNROLL
@@ -96,8 +97,8 @@ __device__ void put_dq(const AttentionBackward<bf16>& p, const AttentionHead& at
       load_matrices_transposed(a.r, ds.columns_first(j, row / 8));
       add_product(dq, a, k, j, column / 8);  // [ATT-6]
     }
-    put_rows(p.dq, dq, at.q + std::int64_t(i0 + row) * s.q_row + column, s.q_row,
-             least(at.queries - i0 - row, kWarpRows), float(s.scale));
+    put_rows(p.dq, dq, at.q() + (i0 + row) * s.q_row + column, s.q_row, least(at.queries - i0 - row, kWarpRows),
+             float(s.scale));
   }
 }
 
@@ -116,18 +117,18 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   const Tile<kWidth> k{dynamic_shared<bf16>()}, v{k.data + rows * kWidth};
   const Tile<kQueries> ds_tile{v.data + rows * kWidth};
   const Stages<kWidth, kQueries, S::kStages> stages{ds_tile.data + (kShort ? rows * kQueries : 0)};
-  const Rows q{p.q + at.q, s.q_row, at.queries}, dy{p.dy + at.y, s.y_row(), at.queries};
+  const Rows q{p.q + at.q(), s.q_row, at.queries}, dy{p.dy + at.y(), s.y_row(), at.queries};
   // Without the first tiles of queries, where none of them sees a key of this block.
-  const int first_seen = !kShort && s.causal ? int(j0 - (at.key_rows - at.queries)) : 0;
+  const int first_seen = !kShort && s.causal ? j0 - (at.key_rows - at.queries) : 0;
   const int first_tile = first_seen > 0 ? first_seen / kQueries : 0;
 
-  k.load(p.k + at.k + j0 * s.k_row, s.k_row, least(at.key_rows - j0, rows), rows);
-  v.load(p.v + at.k + j0 * s.k_row, s.k_row, least(at.key_rows - j0, rows), rows);
+  k.load(p.k + at.k() + j0 * s.k_row, s.k_row, least(at.key_rows - j0, rows), rows);
+  v.load(p.v + at.k() + j0 * s.k_row, s.k_row, least(at.key_rows - j0, rows), rows);
   stages.load(first_tile, q, dy);
-  if (kShort) write_deltas<kWidth>(p, at, warp() * kDeltas<kWidth>, int(at.queries), warps() * kDeltas<kWidth>);
+  if (kShort) write_deltas<kWidth>(p, at, warp() * kDeltas<kWidth>, at.queries, warps() * kDeltas<kWidth>);
   const int first[2] = {first_query(at, j0 + row + row_of(0)), first_query(at, j0 + row + row_of(1))};
   Gradients<kWidth> sums = {};
-  for (int t = first_tile; t * kQueries < int(at.queries); ++t) {
+  for (int t = first_tile; t * kQueries < at.queries; ++t) {
     const int i0 = t * kQueries, columns = least(at.queries - i0, kQueries);
     if (S::kStages == 2) stages.load(t + 1, q, dy);
     async_wait<S::kStages - 1>();
@@ -145,7 +146,7 @@ __global__ void __launch_bounds__(Sizes<kWidth, kShort>::kMaxWarps* kWarp)
   }
   async_wait<0>();
   const int left = least(at.key_rows - j0 - row, kWarpRows);
-  const std::int64_t at_row = at.k + std::int64_t(j0 + row) * s.k_row;
+  const std::int64_t at_row = at.k() + (j0 + row) * s.k_row;
   if (p.dk) put_rows(p.dk, sums.dk, at_row, s.k_row, left, float(s.scale));
   if (p.dv) put_rows(p.dv, sums.dv, at_row, s.k_row, left, float(s.keep_factor));
 }

@@ -25,7 +25,7 @@ __device__ void take_scores(const FragmentC (&q_dot_k)[kFragments], FragmentC (&
 
 // Adds what the 16 queries from i0 on, the rows of q and dy from `row` on, take from a tile of keys from j0 on.
 template <int kWidth>
-__device__ void take_keys(const AttentionBackward<bf16>& p, const AttentionHead& at, std::int64_t i0, std::int64_t j0,
+__device__ void take_keys(const AttentionBackward<bf16>& p, const AttentionHead& at, int i0, int j0,
                           const Tile<kWidth>& q, const Tile<kWidth>& dy, int row, const Tile<kWidth>& k,
                           const Tile<kWidth>& v, const Row (&rows)[2], FragmentC (&dq)[kWidth / 8]) {
   const AttentionShape& s = p.shape;
@@ -49,30 +49,30 @@ __global__ void __launch_bounds__(kMaxWarps* kWarp) backward_q_kernel(AttentionB
   const int block_rows = warps() * kWarpRows, row = warp() * kWarpRows;
   const int blocks = blocks_of(s.longest_queries, block_rows);
   const AttentionHead at(s, int(blockIdx.x) / blocks);
-  const std::int64_t i0 = std::int64_t(int(blockIdx.x) % blocks) * block_rows;
+  const int i0 = int(blockIdx.x) % blocks * block_rows;
   if (i0 >= at.queries) return;  // all threads: the segment has fewer blocks
-  const std::int64_t keys = p.dq ? at.visible(least(i0 + block_rows, at.queries) - 1) : 0;
+  const int keys = p.dq ? at.visible(least(i0 + block_rows, at.queries) - 1) : 0;
   const Tile<kWidth> q{dynamic_shared<bf16>()}, dy{q.data + block_rows * kWidth};
   const Stages<kWidth, kKeys, kStages> stages{dy.data + block_rows * kWidth};
-  const Rows k{p.k + at.k, s.k_row, keys}, v{p.v + at.k, s.k_row, keys};
+  const Rows k{p.k + at.k(), s.k_row, keys}, v{p.v + at.k(), s.k_row, keys};
 
   const int queries = least(at.queries - i0, block_rows);
-  q.load(p.q + at.q + i0 * s.q_row, s.q_row, queries);
-  dy.load(p.dy + at.y + i0 * s.y_row(), s.y_row(), queries);
+  q.load(p.q + at.q() + i0 * s.q_row, s.q_row, queries);
+  dy.load(p.dy + at.y() + i0 * s.y_row(), s.y_row(), queries);
   stages.load(0, k, v);
-  write_deltas<kWidth>(p, at, int(i0) + row, int(i0) + least(queries, row + kWarpRows), kDeltas<kWidth>);
+  write_deltas<kWidth>(p, at, i0 + row, i0 + least(queries, row + kWarpRows), kDeltas<kWidth>);
   __syncwarp();  // a warp reads what it has written
-  const Row rows[2] = {row_at(p, at, int(i0) + row + row_of(0)), row_at(p, at, int(i0) + row + row_of(1))};
+  const Row rows[2] = {row_at(p, at, i0 + row + row_of(0)), row_at(p, at, i0 + row + row_of(1))};
   FragmentC dq[kWidth / 8] = {};
-  for (int t = 0; std::int64_t(t) * kKeys < keys; ++t) {
+  for (int t = 0; t * kKeys < keys; ++t) {
     stages.load(t + 1, k, v);
     async_wait<1>();
     __syncthreads();
-    take_keys(p, at, i0 + row, std::int64_t(t) * kKeys, q, dy, row, stages.first(t), stages.second(t), rows, dq);
+    take_keys(p, at, i0 + row, t * kKeys, q, dy, row, stages.first(t), stages.second(t), rows, dq);
     __syncthreads();  // before the next but one overwrites it
   }
   async_wait<0>();
-  if (p.dq) put_rows(p.dq, dq, at.q + (i0 + row) * s.q_row, s.q_row, queries - row, float(s.scale));
+  if (p.dq) put_rows(p.dq, dq, at.q() + (i0 + row) * s.q_row, s.q_row, queries - row, float(s.scale));
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ __device__ void take_scores(FragmentC (&scores)[kFragments], int a, float scale,
 
 // Adds what the 16 queries from i0 on, the rows of q from `row` on, take from the keys of a tile, which begins with j0.
 template <int kWidth>
-__device__ void take_keys(const AttentionForward<bf16>& p, const AttentionHead& at, std::int64_t i0, std::int64_t j0,
+__device__ void take_keys(const AttentionForward<bf16>& p, const AttentionHead& at, int i0, int j0,
                           const Tile<kWidth>& q, int row, const Tile<kWidth>& k, const Tile<kWidth>& v,
                           Running<kWidth>& running) {
   const AttentionShape& s = p.shape;
@@ -74,14 +74,13 @@ __device__ void take_keys(const AttentionForward<bf16>& p, const AttentionHead& 
 }
 
 template <int kWidth>
-__device__ void finish(const AttentionForward<bf16>& p, const AttentionHead& at, std::int64_t i0,
-                       Running<kWidth>& running) {
+__device__ void finish(const AttentionForward<bf16>& p, const AttentionHead& at, int i0, Running<kWidth>& running) {
   const AttentionShape& s = p.shape;
   FOLDGRAD_UNROLL
   for (int a = 0; a < 2; ++a) {
     const float sum = quad_reduce(running.sum[a], Sum{});
     if (lane() % 4 == 0 && i0 + row_of(a) < at.queries)
-      p.L[at.L + i0 + row_of(a)] = attention_math::L(running.max[a], sum, float(s.scale));
+      p.L[at.L() + i0 + row_of(a)] = attention_math::L(running.max[a], sum, float(s.scale));
     const float factor = sum == 0 ? 0.0f : float(s.keep_factor) / sum;
     FOLDGRAD_UNROLL
     for (FragmentC& y : running.y) {
@@ -90,7 +89,7 @@ __device__ void finish(const AttentionForward<bf16>& p, const AttentionHead& at,
     }
   }
   const auto store = [&](int row, int column, const Pack<float, 8>& values, bool wanted) {
-    store_pack(p.y + at.y + (i0 + row) * s.y_row() + column, rounded(values), wanted);
+    store_pack(p.y + at.y() + (i0 + row) * s.y_row() + column, rounded(values), wanted);
   };
   for_packs(running.y, least(at.queries - i0, kWarpRows), store);
 }
@@ -102,21 +101,21 @@ __global__ void __launch_bounds__(kMaxWarps* kWarp) forward_kernel(AttentionForw
   const int rows = warps() * kWarpRows, row = warp() * kWarpRows;
   const int blocks = blocks_of(s.longest_queries, rows);
   const AttentionHead at(s, int(blockIdx.x) / blocks);
-  const std::int64_t i0 = std::int64_t(int(blockIdx.x) % blocks) * rows;
+  const int i0 = int(blockIdx.x) % blocks * rows;
   if (i0 >= at.queries) return;  // all threads: the segment has fewer blocks
-  const std::int64_t keys = at.visible(least(i0 + rows, at.queries) - 1);
+  const int keys = at.visible(least(i0 + rows, at.queries) - 1);
   const Tile<kWidth> q{dynamic_shared<bf16>()};
   const Stages<kWidth, kKeys, kStages> stages{q.data + rows * kWidth};
-  const Rows k{p.k + at.k, s.k_row, keys}, v{p.v + at.k, s.k_row, keys};
+  const Rows k{p.k + at.k(), s.k_row, keys}, v{p.v + at.k(), s.k_row, keys};
 
   Running<kWidth> running = {{kHidden<float>, kHidden<float>}, {0, 0}, {}};
-  q.load(p.q + at.q + i0 * s.q_row, s.q_row, least(at.queries - i0, rows));
+  q.load(p.q + at.q() + i0 * s.q_row, s.q_row, least(at.queries - i0, rows));
   stages.load(0, k, v);
-  for (int t = 0; std::int64_t(t) * kKeys < keys; ++t) {
-    stages.load(t + 1, k, v);
+  for (std::int64_t t = 0; t * kKeys < keys; ++t) {  // with 32 bits nvcc 13 spills registers at a width of 32
+    stages.load(int(t) + 1, k, v);
     async_wait<1>();
     __syncthreads();
-    take_keys(p, at, i0 + row, std::int64_t(t) * kKeys, q, row, stages.first(t), stages.second(t), running);
+    take_keys(p, at, i0 + row, int(t) * kKeys, q, row, stages.first(int(t)), stages.second(int(t)), running);
     __syncthreads();  // before the next but one overwrites it
   }
   async_wait<0>();

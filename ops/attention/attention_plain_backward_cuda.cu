@@ -11,7 +11,7 @@ template <class T, class V>
 __device__ void find_deltas(V* deltas, const AttentionBackward<T>& p, const AttentionHead& at, std::int64_t i0, int n) {
   constexpr int kPerRow = kThreads / kTile;
   const int row = int(threadIdx.x) / kPerRow, lane = int(threadIdx.x) % kPerRow;
-  const std::int64_t from = at.y + (i0 + row) * p.shape.y_row();
+  const std::int64_t from = at.y() + (i0 + row) * p.shape.y_row();
   V sum = 0;
   for (std::int64_t c = lane; row < n && c < p.shape.width; c += kPerRow) sum += V(p.dy[from + c]) * V(p.y[from + c]);
   for (int distance = kPerRow / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
@@ -29,7 +29,7 @@ __device__ Entry<V> entry(const AttentionBackward<T>& p, const AttentionHead& at
                           V q_dot_k, V dy_dot_v, V delta) {
   const AttentionShape& s = p.shape;
   if (i >= at.queries || j >= at.visible(i)) return {V(0), V(0)};
-  const V scale = V(s.scale), probability = attention_math::p(q_dot_k, scale, p.L[at.L + i]);
+  const V scale = V(s.scale), probability = attention_math::p(q_dot_k, scale, p.L[at.L() + i]);
   const V z = V(s.z(at.random_element(i) + std::uint64_t(j)));
   return {z * probability, scale * attention_math::ds(probability, z * dy_dot_v, delta)};
 }
@@ -41,8 +41,8 @@ __device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& a
   const AttentionShape& s = p.shape;
   if (i0 >= at.queries) return;  // all threads: the segment has fewer tiles
   const int width = int(s.width), queries = in_tile(at.queries, i0);
-  const Rows<T> q{p.q + at.q + i0 * s.q_row, s.q_row, queries, width},
-      dy{p.dy + at.y + i0 * s.y_row(), s.y_row(), queries, width};
+  const Rows<T> q{p.q + at.q() + i0 * s.q_row, s.q_row, queries, width},
+      dy{p.dy + at.y() + i0 * s.y_row(), s.y_row(), queries, width};
 
   find_deltas(deltas, p, at, i0, queries);
   Sums<V> dq;
@@ -50,7 +50,7 @@ __device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& a
   const std::int64_t keys = at.visible(i0 + queries - 1);
   for (std::int64_t j0 = 0; j0 < keys; j0 += kTile) {
     const int n = in_tile(at.keys, j0);
-    const Rows<T> k{p.k + at.k + j0 * s.k_row, s.k_row, n, width}, v{p.v + at.k + j0 * s.k_row, s.k_row, n, width};
+    const Rows<T> k{p.k + at.k() + j0 * s.k_row, s.k_row, n, width}, v{p.v + at.k() + j0 * s.k_row, s.k_row, n, width};
     Scores<V> q_dot_k, dy_dot_v;
     row_products(q_dot_k, q, k, room);
     row_products(dy_dot_v, dy, v, room);
@@ -65,7 +65,7 @@ __device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& a
     add_weighted_rows(dq, ds, k, room);  // [ATT-6]
   }
   for_sums(dq, queries, width,
-           [&](int row, int column, V sum) { p.dq.put(at.q + (i0 + row) * s.q_row + column, sum); });
+           [&](int row, int column, V sum) { p.dq.put(at.q() + (i0 + row) * s.q_row + column, sum); });
 }
 
 // dk and dv of a tile of keys, which goes through the queries: rows of its scores are keys.
@@ -75,7 +75,8 @@ __device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& 
   const AttentionShape& s = p.shape;
   if (j0 >= at.key_rows) return;  // all threads
   const int width = int(s.width), keys = in_tile(at.key_rows, j0);
-  const Rows<T> k{p.k + at.k + j0 * s.k_row, s.k_row, keys, width}, v{p.v + at.k + j0 * s.k_row, s.k_row, keys, width};
+  const Rows<T> k{p.k + at.k() + j0 * s.k_row, s.k_row, keys, width},
+      v{p.v + at.k() + j0 * s.k_row, s.k_row, keys, width};
 
   Sums<V> dk, dv;
   clear(dk);
@@ -83,8 +84,8 @@ __device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& 
   for (std::int64_t i0 = 0; i0 < at.queries; i0 += kTile) {
     const int n = in_tile(at.queries, i0);
     if (at.visible(i0 + n - 1) <= j0) continue;
-    const Rows<T> q{p.q + at.q + i0 * s.q_row, s.q_row, n, width},
-        dy{p.dy + at.y + i0 * s.y_row(), s.y_row(), n, width};
+    const Rows<T> q{p.q + at.q() + i0 * s.q_row, s.q_row, n, width},
+        dy{p.dy + at.y() + i0 * s.y_row(), s.y_row(), n, width};
     find_deltas(deltas, p, at, i0, n);
     Scores<V> q_dot_k, dy_dot_v;
     row_products(q_dot_k, k, q, room);
@@ -106,7 +107,7 @@ __device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& 
   const auto put = [&](const GradOut<T>& out, const Sums<V>& sums) {
     if (out)
       for_sums(sums, keys, width,
-               [&](int row, int column, V sum) { out.put(at.k + (j0 + row) * s.k_row + column, sum); });
+               [&](int row, int column, V sum) { out.put(at.k() + (j0 + row) * s.k_row + column, sum); });
   };
   put(p.dk, dk);
   put(p.dv, dv);

@@ -59,7 +59,7 @@ __global__ void forward_kernel(AttentionForward<T> p) {
   const std::int64_t i0 = std::int64_t(blockIdx.y) * kTile;
   if (i0 >= at.queries) return;  // all threads: the segment has fewer tiles
   const int width = int(s.width), queries = in_tile(at.queries, i0);
-  const Rows<T> q{p.q + at.q + i0 * s.q_row, s.q_row, queries, width};
+  const Rows<T> q{p.q + at.q() + i0 * s.q_row, s.q_row, queries, width};
 
   Running<V> running;
   clear(running.y);
@@ -71,7 +71,7 @@ __global__ void forward_kernel(AttentionForward<T> p) {
   const std::int64_t keys = at.visible(i0 + queries - 1);
   for (std::int64_t j0 = 0; j0 < keys; j0 += kTile) {
     const int n = in_tile(at.keys, j0);
-    const Rows<T> k{p.k + at.k + j0 * s.k_row, s.k_row, n, width}, v{p.v + at.k + j0 * s.k_row, s.k_row, n, width};
+    const Rows<T> k{p.k + at.k() + j0 * s.k_row, s.k_row, n, width}, v{p.v + at.k() + j0 * s.k_row, s.k_row, n, width};
     Scores<V> scores;
     row_products(scores, q, k, room);
     FOLDGRAD_UNROLL
@@ -83,7 +83,7 @@ __global__ void forward_kernel(AttentionForward<T> p) {
   for (int a = 0; a < kPerThread; ++a) {
     factor[a] = running.sum[a] == 0 ? V(0) : V(1) / running.sum[a];
     if (thread_x() == 0 && row_of(a) < queries)
-      p.L[at.L + i0 + row_of(a)] = attention_math::L(running.max[a], running.sum[a], V(s.scale));
+      p.L[at.L() + i0 + row_of(a)] = attention_math::L(running.max[a], running.sum[a], V(s.scale));
   }
   FOLDGRAD_UNROLL
   for (int a = 0; a < kPerThread; ++a) {
@@ -95,7 +95,7 @@ __global__ void forward_kernel(AttentionForward<T> p) {
   }
 
   for_sums(running.y, queries, width,
-           [&](int row, int column, V y) { p.y[at.y + (i0 + row) * s.y_row() + column] = T(y); });
+           [&](int row, int column, V y) { p.y[at.y() + (i0 + row) * s.y_row() + column] = T(y); });
 }
 
 }  // namespace
