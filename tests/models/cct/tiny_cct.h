@@ -19,6 +19,4 @@ inline CctConfig tiny_cct(const std::string& normalizer = "ln", const std::strin
   return config;
 }
 
-inline Cct& cct_of(const FoldedModel& folded) { return dynamic_cast<Cct&>(*folded.model); }
-
 }  // namespace foldgrad::testing

@@ -1,11 +1,61 @@
-// What models/blocks offers and vision Transformers use: stochastic depth and weight standardization.
+// Layers and blocks that families share: initial values, stochastic depth, weight standardization.
 #include <cmath>
 #include <set>
 
+#include "models/blocks/layers.h"
+#include "models/blocks/random_fill.h"
+#include "tests/harness/compare.h"
 #include "tests/models/vit/tiny_vit.h"
 
 namespace foldgrad::testing {
 namespace {
+
+// Of 4,096 values the mean lies within 4 standard errors, sqrt(variance / 4096), of 0; so does the variance of its own,
+// with sqrt(2 / 4096) (normal) and sqrt(4/5 / 4096) (uniform) of it as standard error.
+void expect_moments(const Parameter& p, double variance, double relative_error) {
+  double sum = 0, squares = 0;
+  for (double v : p.value.values<double>()) sum += v, squares += v * v;
+  EXPECT_NEAR(sum / 4096, 0, 4 * std::sqrt(variance / 4096)) << p.name;
+  EXPECT_NEAR(squares / 4096, variance, 4 * relative_error * variance) << p.name;
+}
+
+TEST(RandomFill, NewParametersHaveTheDistribution) {
+  const Parameter uniform = uniform_parameter("u", {64, 64}, 0.5, 1, DType::f64);
+  expect_moments(uniform, 0.25 / 3, std::sqrt(0.8 / 4096));
+  for (double v : uniform.value.values<double>()) EXPECT_TRUE(v > -0.5 && v < 0.5);
+  expect_moments(normal_parameter("n", {64, 64}, 0.1, 1, DType::f64), 0.01, std::sqrt(2. / 4096));
+}
+
+TEST(RandomFill, SeedAndNameDecide) {
+  const auto values = [](const char* name, std::uint64_t seed) {
+    return uniform_parameter(name, {8}, 1, seed).value.values<float>();
+  };
+  EXPECT_EQ(values("a", 1), values("a", 1));
+  EXPECT_NE(values("a", 1), values("b", 1));
+  EXPECT_NE(values("a", 1), values("a", 2));
+}
+
+// Both the branch and the sum read the normalizer's result.
+TEST(FeedForwardBlock, CCT_2_OnTheStreamItIsPreNormOfANormalizedStream) {
+  BlockConfig config;
+  config.width = 8, config.ffn_width = 12, config.heads = 2;
+  config.normalizer = "affine";
+  const BlockMaker make{config, DType::f64, Device::cpu, 1, 0};
+  const FeedForwardNames names{.prefix = "layer", .scope = "layer.ffn", .norm = "layer.norm"};
+  FeedForwardBlock stream(make, names, NormPlace::stream), pre(make, names);
+  unsigned seed = 1;
+  for (Parameter* p : stream.parameters()) p->value.copy_from(randn(p->value.shape(), ++seed));
+  const auto from = stream.parameters(), to = pre.parameters();
+  ASSERT_EQ(from.size(), 6u);
+  for (std::size_t i = 0; i < 4; ++i) to[i]->value.copy_from(from[i]->value);  // the affine of `pre` does nothing
+  Tape tape;
+  const ForwardPass pass{.tape = tape, .dtype = DType::f64};
+  const Segments rows({5, 3});
+  const Var x = tape.constant(randn({8, 8}, 3));
+  const Var normalized = stream.sublayer.norm->apply(x, {});
+  EXPECT_TRUE(close(stream(x, rows, pass).value(), pre(normalized, rows, pass).value(), 1e-14));
+  EXPECT_FALSE(close(stream(x, rows, pass).value(), pre(x, rows, pass).value(), 1e-3));
+}
 
 Tensor training_logits(Vit& model, const NamedTensors& inputs) {
   Tape tape(/*recording=*/false);

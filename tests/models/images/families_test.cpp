@@ -1,0 +1,249 @@
+// What holds for image classifiers of every family: gradients, training and devices; a folded model is the one that was
+// trained, and what is left of each site.
+#include "tests/models/fold/frozen_statistics.h"
+#include "tests/models/images/kinds.h"
+
+namespace foldgrad::testing {
+namespace {
+
+template <class M>
+class ImageModels : public ::testing::Test {};
+TYPED_TEST_SUITE(ImageModels, ImageFamilies);
+
+TYPED_TEST(ImageModels, TrainWithEveryNormalizer) {
+  for (const std::string& normalizer : normalizer_names())
+    for (auto config : Kinds<TypeParam>::few(normalizer)) {
+      SCOPED_TRACE(describe(config));
+      config.initialization = "pytorch";
+      check_one_step([&](DType dtype) { return std::make_unique<TypeParam>(config, 1, dtype); }, images_of(config));
+    }
+}
+
+TYPED_TEST(ImageModels, CudaIsTheCpu) {
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
+  for (auto config : Kinds<TypeParam>::few("un"))
+    for (const char* pooling : {"cls", "mean"}) {
+      config.pooling = pooling, config.dropout = config.attention_dropout = 0.2;
+      SCOPED_TRACE(describe(config));
+      TypeParam cpu(config, 1, DType::f64), cuda(config, 1, DType::f64, Device::cuda);
+      const NamedTensors images = images_of(config);
+      const double want = backward(cpu, images, DType::f64), got = backward(cuda, to(images, Device::cuda), DType::f64);
+      EXPECT_NEAR(got, want, 1e-11 * want);
+      const auto a = cpu.parameters(), b = cuda.parameters();
+      for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(close(b[i]->grad, a[i]->grad, 1e-10)) << a[i]->name;
+    }
+}
+
+// No value of a ReLU is so near to 0, and no two of a maximum so near to each other, that a difference crosses it.
+template <class M>
+void check_gradients_of(const typename M::Config& config) {
+  M model(config, 1, DType::f64);
+  randomize(model, 10);
+  check_gradients(model, images_of(config));
+}
+
+TEST(VitGradients, WithAClassTokenAndDropout) {
+  VitConfig config = tiny_vit("ln");
+  config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
+  config.qkv_bias = true;
+  check_gradients_of<Vit>(config);
+}
+TEST(VitGradients, WithTheMeanOfTokensAndUnInItsWarmUp) {
+  VitConfig config = tiny_vit("un");
+  config.pooling = "mean";
+  config.normalizer_options = {{"warmup", "100"}};
+  check_gradients_of<Vit>(config);
+}
+TEST(VitGradients, WithPostNorm) { check_gradients_of<Vit>(tiny_vit("deepnorm", /*pre_norm=*/false)); }
+
+TEST(CctGradients, AsPublished) {
+  CctConfig config = tiny_cct("ln", "cct", "cct");
+  config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
+  check_gradients_of<Cct>(config);
+}
+TEST(CctGradients, WithAHybridStemAndUnInItsWarmUp) {
+  CctConfig config = tiny_cct("un", "hybrid");
+  config.normalizer_options = {{"warmup", "100"}};
+  check_gradients_of<Cct>(config);
+}
+
+using Outcome = SiteReport::Outcome;
+using Weights = std::vector<std::string>;
+using Sites = std::map<std::string, std::string>;
+
+template <class M>
+std::unique_ptr<M> random_model(const typename M::Config& config) {
+  auto model = std::make_unique<M>(config, 1, DType::f64);
+  randomize(*model, 100);
+  randomize_statistics(*model, 1000);
+  return model;
+}
+
+const ImageModelConfig& config_of(const FoldedModel& folded) {
+  return dynamic_cast<ImageModel&>(*folded.model).config();
+}
+
+// Whether the result of norm1 is the stream.
+bool has_norm_on_stream(const VitConfig& config) { return !config.pre_norm; }
+bool has_norm_on_stream(const CctConfig& config) { return config.block == "cct"; }
+
+template <class M>
+class FoldImages : public ::testing::Test {};
+TYPED_TEST_SUITE(FoldImages, ImageFamilies);
+
+// Rounding of sums in another order: f64 has some 1e-16 for each, and gains are up to ten.
+TYPED_TEST(FoldImages, GivesTheSameLogitsWithEveryNormalizer) {
+  for (const std::string& normalizer : normalizer_names())
+    for (const auto& config : Kinds<TypeParam>::all(normalizer))
+      for (bool rescale : {false, true}) {
+        SCOPED_TRACE(describe(config) + (rescale ? ", rescaled" : ""));
+        const auto model = random_model<TypeParam>(config);
+        EXPECT_LE(folding_error(*model, images_of(config), {.rescale_stream = rescale}).relative, 1e-12);
+      }
+}
+
+TYPED_TEST(FoldImages, LeavesNothingOfOfflineNormalizers) {
+  for (const NormalizerInfo& info : normalizers()) {
+    if (!info.offline()) continue;
+    for (const auto& config : Kinds<TypeParam>::all(info.name)) {
+      if (!config.pre_norm) continue;
+      SCOPED_TRACE(describe(config));
+      const auto model = random_model<TypeParam>(config);
+      const FoldedModel folded = fold(*model, {.rescale_stream = true});
+      // centernorm mixes channels, so that the stream cannot be divided by it.
+      const bool kept = has_norm_on_stream(config) && info.name == "centernorm";
+      ASSERT_EQ(folded.reports.size(), info.name == "none" ? 0 : model->normalizers().size());
+      for (const SiteReport& report : folded.reports) {
+        const bool on_stream = kept && report.site.ends_with("norm1");
+        EXPECT_EQ(report.outcome, on_stream ? Outcome::partly : Outcome::folded) << report.site;
+      }
+      EXPECT_EQ(config_of(folded).normalizer, "none");
+      EXPECT_EQ(config_of(folded).normalizer_at.size(), kept ? 2u : 0u);
+      EXPECT_EQ(config_of(folded).qkv_bias, config.qkv_bias || info.name != "none");
+      EXPECT_TRUE(folded.model->state().empty());
+    }
+  }
+}
+
+TYPED_TEST(FoldImages, OfAFoldedModelChangesNothing) {
+  for (const auto& config : Kinds<TypeParam>::few("bn")) {
+    SCOPED_TRACE(describe(config));
+    const FoldedModel once = fold(*random_model<TypeParam>(config)), twice = fold(*once.model);
+    EXPECT_EQ(dynamic_cast<TypeParam&>(*twice.model).config(), dynamic_cast<TypeParam&>(*once.model).config());
+    const NamedTensors values = twice.model->values();
+    for (const auto& [name, value] : once.model->values()) EXPECT_TRUE(identical(values.at(name), value)) << name;
+  }
+}
+
+// The training pass, inference and the folded model are one function where statistics are frozen.
+TYPED_TEST(FoldImages, WithFrozenStatisticsItIsTheTrainingPass) {
+  for (const Setting& setting : settings())
+    for (auto config : Kinds<TypeParam>::few(setting.normalizer))
+      for (std::int64_t iterations : {100, 2000}) {  // mabn and the released un correct by r from iteration 1001 on
+        config.normalizer_options = setting.options;
+        if (config.has_cls() && config.pre_norm) config.pooling = "mean";
+        SCOPED_TRACE(describe(config));
+        TypeParam model(config, 1, DType::f64);
+        randomize(model, 1000, 0.15);
+        const NamedTensors inputs = images_of(config);
+        const auto training_pass = [&](Tape& tape) {
+          return model.forward(inputs, {.tape = tape, .dtype = DType::f64, .training = true}).value();
+        };
+        freeze(
+            model, iterations, [&](Tape& tape) { (void)training_pass(tape); },
+            [](const Normalizer&, const Tensor& x) {
+              return x.reshape({x.size() / x.shape()[-1], x.shape()[-1]});
+            });
+        const FoldedModel folded = fold(model, {.rescale_stream = true});
+        const Tensor inference = inference_logits(model, inputs, DType::f64),
+                     folded_logits = inference_logits(*folded.model, inputs, DType::f64);
+        Tape tape(/*recording=*/false);
+        const Tensor want = training_pass(tape);
+        EXPECT_LE(difference(inference, want).relative, 1e-12);
+        EXPECT_LE(difference(folded_logits, want).relative, 1e-12);
+      }
+}
+
+const SiteReport& report_of(const FoldedModel& folded, const std::string& site) {
+  for (const SiteReport& report : folded.reports)
+    if (report.site == site) return report;
+  throw std::out_of_range(site);
+}
+
+TEST(FoldVit, EachSiteGoesIntoTheLayerThatReadsIt) {
+  for (const char* pooling : {"cls", "mean"}) {
+    VitConfig config = tiny_vit("un");
+    config.pooling = pooling;
+    const FoldedModel folded = fold(*random_model<Vit>(config));
+    EXPECT_EQ(report_of(folded, "blocks.0.norm1").into, Weights{"blocks.0.attn.qkv.weight"});
+    EXPECT_EQ(report_of(folded, "blocks.1.norm2").into, Weights{"blocks.1.mlp.fc1.weight"});
+    EXPECT_EQ(report_of(folded, "norm").into, Weights{"head.weight"});
+  }
+}
+
+TEST(FoldCct, EachSiteGoesIntoTheLayersThatReadItAndTheStemsIntoTheirConvolutions) {
+  const FoldedModel folded = fold(*random_model<Cct>(tiny_cct("un", "hybrid")));
+  for (const auto& [site, into] : std::vector<std::pair<std::string, Weights>>{
+           {"tokenizer.conv_layers.0.norm", {"tokenizer.conv_layers.0.0.weight"}},
+           {"tokenizer.conv_layers.1.norm", {"tokenizer.conv_layers.1.0.weight"}},
+           {"classifier.blocks.0.pre_norm", {"classifier.blocks.0.self_attn.qkv.weight"}},
+           {"classifier.blocks.1.norm1", {"classifier.blocks.1.linear1.weight"}},
+           {"classifier.norm", {"classifier.attention_pool.weight", "classifier.fc.weight"}}})
+    EXPECT_EQ(report_of(folded, site).into, into) << site;
+  EXPECT_TRUE(folded.model->values().count("tokenizer.conv_layers.0.0.bias"));
+}
+
+// Each normalizer's result is the stream: the sum needs its map, unless the stream is stored divided by it.
+TEST(FoldVit, WithPostNormTheSumKeepsTheMap) {
+  const auto model = random_model<Vit>(tiny_vit("un", /*pre_norm=*/false));
+  const FoldedModel kept = fold(*model), rescaled = fold(*model, {.rescale_stream = true});
+  ASSERT_EQ(kept.reports.size(), 4u);
+  const SiteReport& norm1 = report_of(kept, "blocks.0.norm1");
+  EXPECT_EQ(norm1.outcome, Outcome::partly);
+  ASSERT_EQ(norm1.kept.size(), 1u);
+  EXPECT_EQ(norm1.kept[0].edge, "blocks.0.norm1 -> blocks.0.mlp: bias_dropout_residual");
+  EXPECT_EQ(norm1.kept[0].reason, "a sum, and so whatever reads the stream behind it, needs the map itself");
+  EXPECT_EQ(kept.reports[3].outcome, Outcome::folded);  // whose result the head alone reads
+  EXPECT_EQ(config_of(kept).normalizer_at, (Sites{{"blocks.0.mlp.residual", "affine"},
+                                                  {"blocks.1.attn.residual", "affine"},
+                                                  {"blocks.1.mlp.residual", "affine"}}));
+  EXPECT_TRUE(config_of(rescaled).normalizer_at.empty());
+}
+
+// The published block: norm1's result is the stream.
+TEST(FoldCct, OnTheStreamTheSumKeepsTheMap) {
+  const auto model = random_model<Cct>(tiny_cct("un", "cct", "cct"));
+  const FoldedModel kept = fold(*model), rescaled = fold(*model, {.rescale_stream = true});
+  const SiteReport& norm1 = report_of(kept, "classifier.blocks.0.norm1");
+  EXPECT_EQ(norm1.outcome, Outcome::partly);
+  EXPECT_EQ(norm1.into, Weights{"classifier.blocks.0.linear1.weight"});
+  ASSERT_EQ(norm1.kept.size(), 1u);
+  EXPECT_EQ(norm1.kept[0].edge, "classifier.blocks.0.norm1 -> classifier.blocks.0.mlp: bias_dropout_residual");
+  EXPECT_EQ(config_of(kept).normalizer_at,
+            (Sites{{"classifier.blocks.0.mlp.residual", "affine"}, {"classifier.blocks.1.mlp.residual", "affine"}}));
+  EXPECT_TRUE(config_of(rescaled).normalizer_at.empty());
+}
+
+void expect_no_gain_or_bias(const FoldedModel& folded, const std::string& site) {
+  const NamedTensors values = folded.model->values();
+  EXPECT_TRUE(close(values.at(site + ".weight"), Tensor::full({8}, 1, DType::f64), 0)) << site;
+  EXPECT_TRUE(close(values.at(site + ".bias"), Tensor::zeros({8}, DType::f64), 0)) << site;
+}
+
+TEST(FoldVit, OnlineNormalizersGiveTheirGainsAndBiases) {
+  const FoldedModel folded = fold(*random_model<Vit>(tiny_vit("ln")));
+  EXPECT_EQ(config_of(folded).normalizer, "ln");
+  for (const char* site : {"blocks.0.norm1", "blocks.1.norm2", "norm"}) expect_no_gain_or_bias(folded, site);
+}
+
+TEST(FoldCct, OnlineNormalizersGiveTheirGainsAndBiasesBehindTheStem) {
+  const FoldedModel folded = fold(*random_model<Cct>(tiny_cct("ln", "hybrid")));
+  for (const char* site : {"classifier.blocks.0.pre_norm", "classifier.blocks.1.norm1", "classifier.norm"})
+    expect_no_gain_or_bias(folded, site);
+  // A statistic stands between these and their convolution, and a gelu after them.
+  const Tensor gain = folded.model->values().at("tokenizer.conv_layers.0.norm.weight");
+  EXPECT_FALSE(close(gain, Tensor::full({4}, 1, DType::f64), 1e-3));
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

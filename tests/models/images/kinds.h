@@ -1,0 +1,62 @@
+// The families of models that classify images, and small configurations of them.
+#pragma once
+#include "tests/models/cct/tiny_cct.h"
+#include "tests/models/vit/tiny_vit.h"
+
+namespace foldgrad::testing {
+
+using ImageFamilies = ::testing::Types<Vit, Cct>;
+
+// Configurations of a family with a normalizer, none where it does not go with the family.
+// few: both orders of sublayer and normalizer, or both published stems with the blocks that go with them.
+// all: every choice that changes where normalizers stand and what reads them.
+template <class M>
+struct Kinds;
+
+template <>
+struct Kinds<Vit> {
+  static std::vector<VitConfig> few(const std::string& normalizer) {
+    if (normalizer == "deepnorm") return {tiny_vit(normalizer, /*pre_norm=*/false)};
+    return {tiny_vit(normalizer), tiny_vit(normalizer, /*pre_norm=*/false)};
+  }
+  static std::vector<VitConfig> all(const std::string& normalizer) {
+    std::vector<VitConfig> kinds;
+    for (VitConfig config : few(normalizer))
+      for (const char* pooling : {"cls", "mean", "sequence"})
+        for (bool qkv_bias : {true, false}) {
+          config.pooling = pooling, config.qkv_bias = qkv_bias;
+          kinds.push_back(config);
+        }
+    return kinds;
+  }
+};
+
+template <>
+struct Kinds<Cct> {
+  static std::vector<CctConfig> few(const std::string& normalizer) {
+    if (normalizer == "deepnorm") return {};  // it is for post-norm
+    return {tiny_cct(normalizer, "cct", "cct"), tiny_cct(normalizer, "hybrid")};
+  }
+  static std::vector<CctConfig> all(const std::string& normalizer) {
+    std::vector<CctConfig> kinds;
+    for (CctConfig config : few(normalizer))
+      for (const char* block : {"pre", "cct"})
+        for (const char* pooling : {"sequence", "mean"}) {
+          config.block = block, config.pooling = pooling;
+          kinds.push_back(config);
+        }
+    return kinds;
+  }
+};
+
+inline std::string kind_name(const VitConfig& config) { return config.pre_norm ? "pre-norm" : "post-norm"; }
+inline std::string kind_name(const CctConfig& config) { return "stem " + config.stem + ", block " + config.block; }
+
+template <class Config>
+std::string describe(const Config& config) {
+  std::string text = config.normalizer + ", " + kind_name(config) + ", " + config.pooling;
+  for (const auto& [name, value] : config.normalizer_options) text += ", " + name + " = " + value;
+  return text + (config.qkv_bias ? ", biases" : "");
+}
+
+}  // namespace foldgrad::testing
