@@ -1,6 +1,7 @@
-// What folds: graphs put together by hand, one for each way that a map can go.
+// What folds: graphs put together by hand, one for each way that a map can go; and the picture of one.
 #include <gtest/gtest.h>
 
+#include "models/fold/graph_dot.h"
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/concat/concat.h"
@@ -11,6 +12,7 @@
 #include "ops/positions/positions.h"
 #include "ops/reduce/reduce.h"
 #include "ops/reshape/reshape.h"
+#include "tests/harness/compare.h"
 #include "tests/models/fold/graphs.h"
 
 namespace foldgrad::testing {
@@ -264,6 +266,24 @@ TEST(FoldGraph, Messages) {
               fold(graph, {{"norm", true, {{1, 2}, {1, 2}}}}, values);
             }),
             "fold: norm must have 3 channels, got 2 of A and 2 of B");
+}
+
+// y = relu(x) + tanh(relu(x)); x, which nothing computes, has no arrow.
+TEST(GraphDot, ArrowsLeadFromWhatComputesAValueToWhatReadsIt) {
+  Tape tape;
+  const Var x = tape.variable(randn({2, 3}, 1));
+  const Var a = relu(x);
+  const Var b = tanh(a);
+  const Var y = add(a, b);
+  const Graph graph = graph_of(tape, {y});
+  const std::string text = graph_dot({{"one", graph, {}}, {"two", graph, {}}});
+  std::vector<std::string> arrows;
+  for (std::size_t at = 0; (at = text.find(" -> ", at)) != std::string::npos; ++at) {
+    const std::size_t begin = text.rfind("    ", at) + 4;
+    arrows.push_back(text.substr(begin, text.find('\n', at) - begin));
+  }
+  EXPECT_EQ(arrows, (std::vector<std::string>{"g0n0 -> g0n1", "g0n0 -> g0n2", "g0n1 -> g0n2", "g1n0 -> g1n1",
+                                              "g1n0 -> g1n2", "g1n1 -> g1n2"}));
 }
 
 }  // namespace

@@ -19,110 +19,183 @@
 namespace foldgrad::testing {
 namespace {
 
-TEST(FoldRefusals, AResultOfTheForwardPass) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var y = g.norm(x3(g));
-              return Vars{g.linear(y, "fc", 5), y};
-            }),
-            "norm -> the result: what is returned must stay as it is");
-}
+struct Refusal {
+  const char* name;
+  BuildGraph build;
+  const char* reason;  // with the edge in front
+};
 
-TEST(FoldRefusals, AnActivation) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) { return Vars{g.linear(relu(g.norm(x3(g))), "fc", 5)}; }),
-            "norm -> relu: relu is not linear");
-}
+const Refusal kRefusals[] = {
+    {"AResultOfTheForwardPass",
+     [](GraphBuilder& g) {
+       const Var y = g.norm(x3(g));
+       return Vars{g.linear(y, "fc", 5), y};
+     },
+     "norm -> the result: what is returned must stay as it is"},
+    {"AnActivation", [](GraphBuilder& g) { return Vars{g.linear(relu(g.norm(x3(g))), "fc", 5)}; },
+     "norm -> relu: relu is not linear"},
+    {"OneOfTwoReadersIsNotLinear",
+     [](GraphBuilder& g) {
+       const Var y = g.norm(x3(g));
+       return Vars{g.linear(y, "fc", 5), softmax(y)};
+     },
+     "norm -> softmax: softmax is not linear"},
+    {"ZerosBetweenItAndALinearLayer",
+     [](GraphBuilder& g) {
+       const Var mask = g.tape.constant(Tensor::of<double>({1, 2, 2}, {1, 1, 0, 0}));
+       return Vars{g.linear(mul(g.norm(g.input({1, 2, 2})), mask), "fc", 5)};
+     },
+     "norm -> mul: an elementwise product changes B; its zeros would stay zeros, where the map gives B"},
+    {"AProductThatDiffersFromChannelToChannelBehindCentring",
+     [](GraphBuilder& g) {
+       const Var y = g.norm(x3(g), "norm", "centernorm", /*zero_bias=*/true);
+       return Vars{g.linear(mul(y, g.tape.constant(randn({2, 3, 4}, 5))), "fc", 5)};
+     },
+     "norm -> mul: an elementwise product does not commute with a map that mixes channels"},
+    {"AConvolutionWithPadding",
+     [](GraphBuilder& g) {
+       const Var image = permute(g.norm(g.input({2, 4, 4, 3})), {0, 3, 1, 2});
+       return Vars{conv2d(image, g.parameter("conv.weight", {4, 3, 3, 3}), {.padding = 1})};
+     },
+     "norm -> unfold: unfold pads with zeros, where the map would give B"},
+    {"AConvolutionAcrossTheChannels",
+     [](GraphBuilder& g) {
+       return Vars{conv2d(g.norm(g.input({2, 3, 4, 4})), g.parameter("conv.weight", {4, 3, 2, 2}))};
+     },
+     "norm -> unfold: unfold cuts patches out of the channels"},
+    {"AnotherWriterOfTheSameTokens",
+     [](GraphBuilder& g) {
+       const Var x = x3(g);
+       return Vars{g.linear(concat({g.norm(x), x}, 1), "fc", 5)};
+     },
+     "norm -> concat: concat joins along an axis other than the channels"},
+    {"APieceOfTheChannels", [](GraphBuilder& g) { return Vars{g.linear(slice(g.norm(x3(g)), 2, 1, 3), "fc", 5)}; },
+     "norm -> slice: slice cuts the channels"},
+    {"ChannelsTornIntoHeads",
+     [](GraphBuilder& g) {
+       return Vars{g.linear(reshape(g.norm(x3(g)), {2, 3, 2, 2}), "fc", 5)};
+     },
+     "norm -> reshape: reshape from [2, 3, 4] to [2, 3, 2, 2] tears the channels apart"},
+    {"ALinearLayerAlongAnotherAxis",
+     [](GraphBuilder& g) {
+       return Vars{g.linear(permute(g.norm(x3(g)), {0, 2, 1}), "mix", 5)};
+     },
+     "norm -> mix: linear: it does not multiply the axis of the channels"},
+    {"AverageOverChannels",
+     [](GraphBuilder& g) {
+       return Vars{g.linear(mean_pool(permute(g.norm(x3(g)), {0, 2, 1})), "fc", 5)};
+     },
+     "norm -> mean_pool: mean_pool averages over the channels"},
+    {"AnAverageThatMayBeEmpty",
+     [](GraphBuilder& g) {
+       const Var mask = g.tape.constant(Tensor::of<std::uint8_t>({2, 3}, {1, 1, 0, 0, 0, 0}));
+       return Vars{g.linear(mean_pool(g.norm(x3(g)), mask), "head", 5)};
+     },
+     "norm -> mean_pool: mean_pool gives zeros for rows that are all masked, not B"},
+    {"ATableThatIsAlsoTheOutputProjection",
+     [](GraphBuilder& g) {
+       const Var x = embedding(g.parameter("table.weight", {7, 4}), g.tape.constant(random_ids({2, 3}, 7, 1)));
+       return Vars{g.linear(g.norm(relu(x)), "table", 7)};
+     },
+     "norm -> table: linear: its weight table.weight is also read by embedding"},
+    {"AWeightThatReadsItInTwoWays",
+     [](GraphBuilder& g) {
+       const Var y = g.norm(x3(g));
+       return Vars{g.linear(y, "fc", 5), g.linear(scale(y, 2), "fc", 5)};
+     },
+     "norm -> fc: linear: fc.weight is read in two ways"},
+    {"AWeightWithAPenaltyOfItsOwn",
+     [](GraphBuilder& g) {
+       const Var y = g.linear(g.norm(x3(g)), "fc", 5);
+       return Vars{y, sum(g.parameter("fc.weight", {5, 4}))};
+     },
+     "norm -> fc: linear: its weight fc.weight is also read by sum"},
+    {"ABiasThatIsAddedElsewhereToo",
+     [](GraphBuilder& g) {
+       const Var x = x3(g), y = g.linear(g.norm(x), "fc", 4);
+       return Vars{y, add_bias(x, g.parameter("fc.bias", {4}))};
+     },
+     "norm -> fc: linear: its bias fc.bias is also read by add_bias"},
+    {"AWeightThatIsNoParameter",
+     [](GraphBuilder& g) {
+       return Vars{linear(g.norm(x3(g)), g.tape.constant(randn({5, 4}, 1)))};
+     },
+     "norm -> linear: its weight is not a parameter"},
+    {"AWeightItself",
+     [](GraphBuilder& g) {
+       return Vars{linear(g.input({3, 4}), g.norm(g.parameter("W", {5, 4})))};
+     },
+     "norm -> linear: it is the weight there, or the bias"},
+    {"ProductsOfActivations",
+     [](GraphBuilder& g) {
+       const Var y = g.norm(x3(g));
+       return Vars{matmul(y, permute(y, {0, 2, 1}))};
+     },
+     "norm -> matmul: matmul is not linear"},
+    {"Attention",
+     [](GraphBuilder& g) {
+       const Var x = g.input({3, 4});
+       return Vars{attention(g.norm(x), x, x, {.heads = 2}, Segments({3}), Segments({3}))};
+     },
+     "norm -> attention: attention is not linear"},
+    {"DropoutInTraining",
+     [](GraphBuilder& g) {
+       return Vars{g.linear(dropout(g.norm(x3(g)), 0.5, {1, 1, 1}), "fc", 5)};
+     },
+     "norm -> dropout: dropout was recorded, so this is a forward pass in training"},
+    {"ANormalizerThatIsAppliedTwice",
+     [](GraphBuilder& g) {
+       const Var y = g.linear(g.norm(x3(g)), "fc", 4);
+       return Vars{g.linear(g.norm(y), "fc2", 5)};
+     },
+     "norm: it is applied 2 times"},
+    {"EmbeddingsThatSomethingElseReads",
+     [](GraphBuilder& g) {
+       const Var x = embedding(g.parameter("table", {7, 4}), g.tape.constant(random_ids({2, 3}, 7, 1)));
+       return Vars{relu(g.norm(x)), x};
+     },
+     "norm -> relu: relu is not linear"},
+    {"PositionsThatAreNoParameter",
+     [](GraphBuilder& g) {
+       const Var x = embedding(g.parameter("table", {7, 4}), g.tape.constant(random_ids({2, 3}, 7, 1)));
+       return Vars{relu(g.norm(learned_positions(x, g.tape.constant(randn({3, 4}, 1)))))};
+     },
+     "norm -> relu: relu is not linear"},
+    {"NamesThatAreTaken",
+     [](GraphBuilder& g) {
+       const Var other = add_bias(x3(g), g.parameter("head.bias", {4}));
+       const Var y = linear(g.norm(x3(g)), g.parameter("head.weight", {5, 4}));
+       return Vars{y, other};
+     },
+     "norm -> linear: it has no bias, and the name head.bias is taken"},
+    {"ASumOfItsResultWithItself",
+     [](GraphBuilder& g) {
+       const Var y = g.norm(x3(g));
+       return Vars{g.linear(add(y, y), "fc", 5)};
+     },
+     "norm -> add: it is both parts of a sum"},
+    {"ASumBehindASelection",
+     [](GraphBuilder& g) {
+       const Var y = slice(g.norm(x3(g)), 1, 0, 2);
+       return Vars{g.linear(add(y, g.linear(y, "fc", 4)), "head", 5)};
+     },
+     "norm -> add: a sum, but not of the normalizer's own result"},
+    {"TheBranchOfASum",
+     [](GraphBuilder& g) {
+       const Var x = x3(g);
+       return Vars{bias_dropout_residual(g.norm(x), g.parameter("b", {4}), x, 0, {})};
+     },
+     "norm -> bias_dropout_residual: it is the branch of a sum"},
+};
 
-TEST(FoldRefusals, OneOfTwoReadersIsNotLinear) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var y = g.norm(x3(g));
-              return Vars{g.linear(y, "fc", 5), softmax(y)};
-            }),
-            "norm -> softmax: softmax is not linear");
-}
+class FoldRefusals : public ::testing::TestWithParam<Refusal> {};
 
-TEST(FoldRefusals, ZerosBetweenItAndALinearLayer) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var mask = g.tape.constant(Tensor::of<double>({1, 2, 2}, {1, 1, 0, 0}));
-              return Vars{g.linear(mul(g.norm(g.input({1, 2, 2})), mask), "fc", 5)};
-            }),
-            "norm -> mul: an elementwise product changes B; its zeros would stay zeros, where the map gives B");
-}
-
-TEST(FoldRefusals, AProductThatDiffersFromChannelToChannelBehindCentring) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var y = g.norm(x3(g), "norm", "centernorm", /*zero_bias=*/true);
-              return Vars{g.linear(mul(y, g.tape.constant(randn({2, 3, 4}, 5))), "fc", 5)};
-            }),
-            "norm -> mul: an elementwise product does not commute with a map that mixes channels");
-}
-
-TEST(FoldRefusals, AConvolutionWithPadding) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var image = permute(g.norm(g.input({2, 4, 4, 3})), {0, 3, 1, 2});
-              return Vars{conv2d(image, g.parameter("conv.weight", {4, 3, 3, 3}), {.padding = 1})};
-            }),
-            "norm -> unfold: unfold pads with zeros, where the map would give B");
-}
-
-TEST(FoldRefusals, AConvolutionAcrossTheChannels) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              return Vars{conv2d(g.norm(g.input({2, 3, 4, 4})), g.parameter("conv.weight", {4, 3, 2, 2}))};
-            }),
-            "norm -> unfold: unfold cuts patches out of the channels");
-}
-
-TEST(FoldRefusals, AnotherWriterOfTheSameTokens) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var x = x3(g);
-              return Vars{g.linear(concat({g.norm(x), x}, 1), "fc", 5)};
-            }),
-            "norm -> concat: concat joins along an axis other than the channels");
-}
-
-TEST(FoldRefusals, APieceOfTheChannels) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) { return Vars{g.linear(slice(g.norm(x3(g)), 2, 1, 3), "fc", 5)}; }),
-            "norm -> slice: slice cuts the channels");
-}
-
-TEST(FoldRefusals, ChannelsTornIntoHeads) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              return Vars{g.linear(reshape(g.norm(x3(g)), {2, 3, 2, 2}), "fc", 5)};
-            }),
-            "norm -> reshape: reshape from [2, 3, 4] to [2, 3, 2, 2] tears the channels apart");
-}
-
-TEST(FoldRefusals, ALinearLayerAlongAnotherAxis) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              return Vars{g.linear(permute(g.norm(x3(g)), {0, 2, 1}), "mix", 5)};
-            }),
-            "norm -> mix: linear: it does not multiply the axis of the channels");
-}
-
-TEST(FoldRefusals, AverageOverChannels) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              return Vars{g.linear(mean_pool(permute(g.norm(x3(g)), {0, 2, 1})), "fc", 5)};
-            }),
-            "norm -> mean_pool: mean_pool averages over the channels");
-}
-
-TEST(FoldRefusals, AnAverageThatMayBeEmpty) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var mask = g.tape.constant(Tensor::of<std::uint8_t>({2, 3}, {1, 1, 0, 0, 0, 0}));
-              return Vars{g.linear(mean_pool(g.norm(x3(g)), mask), "head", 5)};
-            }),
-            "norm -> mean_pool: mean_pool gives zeros for rows that are all masked, not B");
-}
-
-TEST(FoldRefusals, ATableThatIsAlsoTheOutputProjection) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var x = embedding(g.parameter("table.weight", {7, 4}), g.tape.constant(random_ids({2, 3}, 7, 1)));
-              return Vars{g.linear(g.norm(relu(x)), "table", 7)};
-            }),
-            "norm -> table: linear: its weight table.weight is also read by embedding");
-}
+TEST_P(FoldRefusals, NameTheEdge) { EXPECT_EQ(refusal(GetParam().build), GetParam().reason); }
+INSTANTIATE_TEST_SUITE_P(Graphs, FoldRefusals, ::testing::ValuesIn(kRefusals),
+                         [](const auto& row) { return row.param.name; });
 
 // Two parameters of one storage are one weight.
-TEST(FoldRefusals, ATableThatIsTheOutputProjectionByItsStorage) {
+TEST(FoldRefused, ATableThatIsTheOutputProjectionByItsStorage) {
   Tape tape;
   Parameter table{"table", randn({7, 4}, 1)}, output{"output.weight", table.value};
   const auto norm = make_normalizer("affine", {}, "norm", 4, DType::f64);
@@ -135,7 +208,7 @@ TEST(FoldRefusals, ATableThatIsTheOutputProjectionByItsStorage) {
   EXPECT_EQ(folded.reports[0].kept[0].reason, "its weight table is also read by embedding");
 }
 
-TEST(FoldRefusals, AWeightThatReadsTwoNormalizers) {
+TEST(FoldRefused, AWeightThatReadsTwoNormalizers) {
   const BuildGraph build = [](GraphBuilder& g) {
     const Var x = x3(g);
     return Vars{g.linear(g.norm(x, "a"), "fc", 5), g.linear(g.norm(x, "b"), "fc", 5)};
@@ -144,68 +217,7 @@ TEST(FoldRefusals, AWeightThatReadsTwoNormalizers) {
   EXPECT_EQ(refusal(build, {}, "b"), "b -> fc: linear: its weight fc.weight is also read by fc: linear");
 }
 
-TEST(FoldRefusals, AWeightThatReadsItInTwoWays) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var y = g.norm(x3(g));
-              return Vars{g.linear(y, "fc", 5), g.linear(scale(y, 2), "fc", 5)};
-            }),
-            "norm -> fc: linear: fc.weight is read in two ways");
-}
-
-TEST(FoldRefusals, AWeightWithAPenaltyOfItsOwn) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var y = g.linear(g.norm(x3(g)), "fc", 5);
-              return Vars{y, sum(g.parameter("fc.weight", {5, 4}))};
-            }),
-            "norm -> fc: linear: its weight fc.weight is also read by sum");
-}
-
-TEST(FoldRefusals, ABiasThatIsAddedElsewhereToo) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var x = x3(g), y = g.linear(g.norm(x), "fc", 4);
-              return Vars{y, add_bias(x, g.parameter("fc.bias", {4}))};
-            }),
-            "norm -> fc: linear: its bias fc.bias is also read by add_bias");
-}
-
-TEST(FoldRefusals, AWeightThatIsNoParameter) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              return Vars{linear(g.norm(x3(g)), g.tape.constant(randn({5, 4}, 1)))};
-            }),
-            "norm -> linear: its weight is not a parameter");
-}
-
-TEST(FoldRefusals, AWeightItself) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              return Vars{linear(g.input({3, 4}), g.norm(g.parameter("W", {5, 4})))};
-            }),
-            "norm -> linear: it is the weight there, or the bias");
-}
-
-TEST(FoldRefusals, ProductsOfActivations) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var y = g.norm(x3(g));
-              return Vars{matmul(y, permute(y, {0, 2, 1}))};
-            }),
-            "norm -> matmul: matmul is not linear");
-}
-
-TEST(FoldRefusals, Attention) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var x = g.input({3, 4});
-              return Vars{attention(g.norm(x), x, x, {.heads = 2}, Segments({3}), Segments({3}))};
-            }),
-            "norm -> attention: attention is not linear");
-}
-
-TEST(FoldRefusals, DropoutInTraining) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              return Vars{g.linear(dropout(g.norm(x3(g)), 0.5, {1, 1, 1}), "fc", 5)};
-            }),
-            "norm -> dropout: dropout was recorded, so this is a forward pass in training");
-}
-
-TEST(FoldRefusals, StatisticsInTraining) {
+TEST(FoldRefused, StatisticsInTraining) {
   GraphBuilder g;
   g.training = true;
   const Var y = g.linear(g.norm(x3(g), "norm", "bn"), "fc", 5);
@@ -213,15 +225,7 @@ TEST(FoldRefusals, StatisticsInTraining) {
   EXPECT_EQ(folded.reports[0].kept[0].reason, "it was recorded in training, where it has statistics");
 }
 
-TEST(FoldRefusals, ANormalizerThatIsAppliedTwice) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var y = g.linear(g.norm(x3(g)), "fc", 4);
-              return Vars{g.linear(g.norm(y), "fc2", 5)};
-            }),
-            "norm: it is applied 2 times");
-}
-
-TEST(FoldRefusals, ANormalizerWhoseGainIsReadElsewhere) {
+TEST(FoldRefused, ANormalizerWhoseGainIsReadElsewhere) {
   GraphBuilder g;
   const Var y = g.linear(g.norm(x3(g)), "fc", 5);
   Parameter& gain = const_cast<Parameter&>(*g.tape.parameter_of(g.tape.nodes()[0]->inputs()[1]));
@@ -230,7 +234,7 @@ TEST(FoldRefusals, ANormalizerWhoseGainIsReadElsewhere) {
   EXPECT_EQ(folded.reports[0].kept[0].reason, "its parameter norm.weight is also read by sum");
 }
 
-TEST(FoldRefusals, AnOnlineNormalizerBehindIt) {
+TEST(FoldRefused, AnOnlineNormalizerBehindIt) {
   GraphBuilder g;
   const Var y = g.linear(g.norm(g.norm(x3(g), "first"), "second", "ln"), "fc", 5);
   const FoldedGraph folded = fold(graph_of(g.tape, {y}, g.site_names()), g.sites(), g.values());
@@ -239,7 +243,7 @@ TEST(FoldRefusals, AnOnlineNormalizerBehindIt) {
   EXPECT_EQ(folded.reports[1].outcome, SiteReport::Outcome::folded);
 }
 
-TEST(FoldRefusals, CentringBehindIt) {
+TEST(FoldRefused, CentringBehindIt) {
   EXPECT_EQ(refusal(
                 [](GraphBuilder& g) {
                   return Vars{g.linear(g.norm(g.norm(x3(g), "first"), "second", "centernorm"), "fc", 5)};
@@ -248,29 +252,43 @@ TEST(FoldRefusals, CentringBehindIt) {
             "first -> second: it mixes the channels");
 }
 
-TEST(FoldRefusals, EmbeddingsThatSomethingElseReads) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var x = embedding(g.parameter("table", {7, 4}), g.tape.constant(random_ids({2, 3}, 7, 1)));
-              return Vars{relu(g.norm(x)), x};
-            }),
-            "norm -> relu: relu is not linear");
+TEST(FoldRefused, ASumKeepsTheMap) {
+  const BuildGraph build = [](GraphBuilder& g) {
+    const Var y = g.norm(x3(g)), h = relu(g.linear(y, "fc", 4));
+    const Var stream = g.stream(y, "sum"), sum = [&] {
+      const Tape::Scope scope(g.tape, "sum");
+      return add(stream, h);
+    }();
+    return Vars{g.linear(sum, "head", 5)};
+  };
+  EXPECT_EQ(refusal(build),
+            "norm -> sum: add: a sum, and so whatever reads the stream behind it, needs the map itself");
+  EXPECT_EQ(refusal(build, {.rescale_stream = true}),
+            "norm -> sum: add: the stream cannot be rescaled: what is added to it is not of a linear layer alone");
 }
 
-TEST(FoldRefusals, PositionsThatAreNoParameter) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var x = embedding(g.parameter("table", {7, 4}), g.tape.constant(random_ids({2, 3}, 7, 1)));
-              return Vars{relu(g.norm(learned_positions(x, g.tape.constant(randn({3, 4}, 1)))))};
-            }),
-            "norm -> relu: relu is not linear");
+TEST(FoldRefused, DropoutOrDropPathInTraining) {
+  for (const auto& [p, path_p] : {std::pair(0.5, 0.0), std::pair(0.0, 0.5)})
+    EXPECT_EQ(refusal([&, p = p, path_p = path_p](GraphBuilder& g) {
+                const Var stream = g.norm(x3(g)), branch = g.linear(x3(g), "fc", 4, /*bias=*/false);
+                return Vars{bias_dropout_residual(branch, g.parameter("b", {4}), stream, p, {1, 2, 3}, {.p = path_p})};
+              }),
+              "norm -> bias_dropout_residual: dropout was recorded, so this is a forward pass in training");
 }
 
-TEST(FoldRefusals, NamesThatAreTaken) {
-  EXPECT_EQ(refusal([](GraphBuilder& g) {
-              const Var other = add_bias(x3(g), g.parameter("head.bias", {4}));
-              const Var y = linear(g.norm(x3(g)), g.parameter("head.weight", {5, 4}));
-              return Vars{y, other};
-            }),
-            "norm -> linear: it has no bias, and the name head.bias is taken");
+// A stream that ends in something that is not linear: the reason says where.
+TEST(FoldRefused, AStreamThatSomethingElseReadsIsNotRescaled) {
+  EXPECT_EQ(refusal(
+                [](GraphBuilder& g) {
+                  const Var y = g.norm(x3(g)), h = g.linear(relu(g.linear(y, "fc1", 6)), "fc2", 4);
+                  const Var stream = g.stream(y, "sum"), sum = [&] {
+                    const Tape::Scope scope(g.tape, "sum");
+                    return add(h, stream);
+                  }();
+                  return Vars{softmax(sum)};
+                },
+                {.rescale_stream = true}),
+            "norm -> sum: add: the stream cannot be rescaled: norm -> softmax: softmax is not linear");
 }
 
 }  // namespace
