@@ -15,7 +15,7 @@ target_compile_options(contracted_kernels PRIVATE -ffp-contract=fast)
 target_link_libraries(contracted_kernels PRIVATE foldgrad_settings)
 
 add_custom_target(contracted_tests)
-foreach(name ops_test normalizers_device_test transformer_test)
+foreach(name ops_test normalizers_device_test transformer_model_test)
   get_target_property(sources ${name} SOURCES)
   get_target_property(links ${name} LINK_LIBRARIES)
   add_executable(contracted_${name} EXCLUDE_FROM_ALL $<TARGET_OBJECTS:contracted_kernels> ${sources})

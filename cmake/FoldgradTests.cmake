@@ -4,14 +4,14 @@
 
 include(GoogleTest)
 
-set(folders engine models train whole_model realdata book)
+set(folders engine models train realdata book)
 if(foldgrad_cuda STREQUAL EMULATE)
   list(APPEND folders emulation)
 endif()
 # ThreadSanitizer sees no barrier of OpenMP. What it can judge are kernels on fibers, below models/, and the thread that
 # prefetches batches, which is compiled below without the rest of train/. The preset `tsan` runs the tests of these.
 if(FOLDGRAD_SANITIZE STREQUAL thread)
-  list(REMOVE_ITEM folders models train whole_model realdata book)
+  list(REMOVE_ITEM folders models train realdata book)
   foreach(target foldgrad foldgrad_models foldgrad_onnx foldgrad_onnx_objects foldgrad_train foldgrad_records
                  foldgrad_commands)
     if(TARGET ${target})
@@ -24,7 +24,7 @@ endif()
 # tests reach.
 set(foldgrad_left_out "^$")
 if(FOLDGRAD_SANITIZE)
-  list(REMOVE_ITEM folders whole_model realdata)
+  list(REMOVE_ITEM folders realdata)
   set(foldgrad_left_out "/tests/train/(commands|runs)/")
 endif()
 

@@ -1,8 +1,8 @@
 #include <cmath>
 
 #include "ops/arithmetic/arithmetic.h"
+#include "tests/models/transformer/by_hand.h"
 #include "tests/models/transformer/tiny_translation.h"
-#include "tests/whole_model/tiny_transformer.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -32,32 +32,17 @@ TEST(Transformer, GradientsWithDeepNormAndTablesOfTheirOwn) {
   check_gradients_of(config);
 }
 
-// The same model, put together from operations by other code (tests/whole_model).
 TEST(Transformer, TRF_1_TRF_2_TRF_3_IsTheModelAssembledByHand) {
   TransformerConfig config = tiny_config();
-  config.ffn_width = kHidden;
-  config.encoder_layers = config.decoder_layers = kLayers;
+  config.encoder_layers = config.decoder_layers = 2;
   Transformer model(config, 1, DType::f64);
   randomize(model, 3);
-  TinyTransformer by_hand(DType::f64, Device::cpu, /*dropout=*/0);
-  const std::vector<std::pair<std::string, std::string>> names{{"encoder.embed_tokens", "embed"},
-                                                               {"self_attn_layer_norm", "self_attn_norm"},
-                                                               {"encoder_attn_layer_norm", "cross_attn_norm"},
-                                                               {"encoder_attn", "cross_attn"},
-                                                               {"final_layer_norm", "ffn_norm"},
-                                                               {"layer_norm", "norm"}};
-  std::size_t copied = 0;
-  for (Parameter* p : model.parameters()) {
-    std::string name = p->name;
-    for (const auto& [ours, theirs] : names)
-      if (const auto at = name.find(ours); at != std::string::npos) name.replace(at, ours.size(), theirs);
-    by_hand.parameters().at(name).value.copy_from(p->value), ++copied;
-  }
-  EXPECT_EQ(copied, by_hand.parameters().size());
-  Tape tape;
-  const double want = by_hand.loss(tape, tiny_batch(Device::cpu), 1, 0.1).value().item();
-  const double got = loss_of(model, translation_batch().named());  // the same sentences
-  EXPECT_NEAR(got, want, 1e-12 * want);
+  const auto ids = [](const std::vector<std::int64_t>& v) { return Tensor::of({std::int64_t(v.size())}, v); };
+  TransformerByHand by_hand(config, model.values());
+  const double want =
+      by_hand.loss(ids({4, 5, 6, 2, 7, 8, 9, 10, 2, 4, 10, 2}), Segments({4, 5, 3}), ids({2, 5, 4, 6, 2, 9, 9, 2, 10}),
+                   Segments({4, 3, 2}), ids({5, 4, 6, 2, 9, 9, 2, 10, 2}), /*label_smoothing=*/0.1);
+  EXPECT_NEAR(loss_of(model, translation_batch().named()), want, 1e-12 * want);  // the same sentences
 }
 
 // Logits of a training pass.

@@ -1,8 +1,10 @@
-// A step of training waits for nothing, whatever normalizes: the host can run ahead of the device.
+// A step of training waits for nothing and takes no memory from the system, whatever normalizes: the host can run ahead
+// of the device.
 #include "engine/cuda/runtime/no_wait.h"
 
 #include <gtest/gtest.h>
 
+#include "engine/memory.h"
 #include "tests/train/loop/device_training.h"
 
 namespace foldgrad::testing {
@@ -38,12 +40,17 @@ TEST_P(NoWait, AStepOfTrainingWaitsForNothing) {
       {.clip = 1, .agc = 0.01, .accumulate = 2, .dtype = dtype, .average_decay = 0.5, .average_statistics = true});
   for (int n = 0; n < 3; ++n) run.trainer.step();  // the caches fill, and with them the windows of normalizers
   run.trainer.report();                            // until then each step keeps its losses
+  const auto from_system = [] {
+    return memory::statistics(Device::cpu).system_allocations + memory::statistics(Device::cuda).system_allocations;
+  };
   const std::int64_t waits = host_waits();
+  const std::uint64_t allocations = from_system();
   {
     const NoHostWait scope;
     ASSERT_NO_THROW(run.trainer.step());
   }
   EXPECT_EQ(host_waits(), waits);
+  EXPECT_EQ(from_system(), allocations);
   run.trainer.report();  // which reads
   EXPECT_GT(host_waits(), waits);
 }
