@@ -1,3 +1,8 @@
+// The specification of channel_norm, and how it behaves over several calls, on outliers and on unusual data.
+#include <omp.h>
+
+#include <cmath>
+
 #include "tests/ops/channel_norm_fixture.h"
 
 namespace foldgrad::testing {
@@ -112,6 +117,176 @@ const RegisterOp kChannelNorm({
     .f32_roundoffs = 2000,  // sums of up to 130 rows, differences of similar terms in dx
     .bf16_roundoffs = 32,
 });
+
+// Padding at the end, with any values and no gradient, changes no bit of the rest, across the blocks of 64 rows too.
+TEST(ChannelNormRules, CN_1_PaddingChangesNoBit) {
+  Options hold = filtered(Granularity::layer_sum);
+  hold.hold_on_skip = true;
+  for (Device device : devices())
+    for (DType dtype : {DType::f32, DType::f64})
+      for (const Options& o : {hold, Options::bn(), Options::mabn(), Options::pn_star()}) {
+        const std::int64_t rows = 60, padded_rows = 140, C = 5;
+        const Layer plain(o, C, device, dtype), padded(o, C, device, dtype);
+        for (int t = 0; t < 6; ++t) {
+          const Tensor x = randn({padded_rows, C}, 10 + t, 3, 1), dy = randn({padded_rows, C}, 40 + t);
+          dy.slice(rows, padded_rows).zero();
+          const auto [y, dx] = plain.step(x.slice(0, rows), dy.slice(0, rows));
+          const auto [padded_y, padded_dx] = padded.step(x, dy, rows);
+          EXPECT_TRUE(identical(padded_y.slice(0, rows), y));
+          EXPECT_TRUE(identical(padded_dx.slice(0, rows), dx));
+          EXPECT_EQ(padded_dx.to(DType::f64).slice(rows, padded_rows).values<double>(),
+                    std::vector<double>((padded_rows - rows) * C));
+          expect_same_state(padded.state, plain.state, name(device));
+        }
+      }
+}
+
+// Two forwards wait for their backward: each writes its own slot, and psi_ema advances in the order of the backwards.
+TEST(ChannelNormRules, BackwardBelongsToItsForward) {
+  for (Device device : devices()) {
+    Options o = Options::un();
+    const Layer layer(o, 2, device), apart(o, 2, device);
+    const Tensor x1 = randn({4, 2}, 1).to(device), x2 = randn({4, 2}, 2).to(device), dy = randn({4, 2}, 3).to(device);
+    Tape first, second;
+    const Var y1 = layer.forward(first, first.variable(x1)), y2 = layer.forward(second, second.variable(x2));
+    EXPECT_EQ(layer.state.iters.item(), 2);
+    EXPECT_EQ(layer.state.win_g.values<double>(), std::vector<double>(8));
+    second.backward(y2, dy);
+    first.backward(y1, dy);
+    apart.step(x1, dy);
+    apart.step(x2, dy);
+    EXPECT_TRUE(identical(layer.state.win_g, apart.state.win_g));
+    EXPECT_TRUE(identical(layer.state.win_sq, apart.state.win_sq));
+    for (std::int64_t c = 0; c < 2; ++c)
+      EXPECT_NEAR(item(layer.state.psi_ema, c),
+                  0.9 * 0.1 * item(layer.state.win_g, 4 + c) + 0.1 * item(layer.state.win_g, 2 + c), 1e-15);
+  }
+}
+
+TEST(ChannelNormRules, ForwardWithoutGradientLeavesGradientBuffers) {
+  for (Device device : devices()) {
+    const Layer layer(with_warmup(Options::un(), 0), 2, device);
+    for (int t = 0; t < 6; ++t) layer.step(randn({4, 2}, t), randn({4, 2}, 9));
+    const ChannelNormState before = layer.state.snapshot();
+    Tape tape(/*recording=*/false);
+    layer.forward(tape, tape.constant(randn({4, 2}, 20).to(device)));
+    EXPECT_EQ(layer.state.iters.item(), 7);
+    EXPECT_TRUE(identical(layer.state.win_g, before.win_g));
+    EXPECT_TRUE(identical(layer.state.psi_ema, before.psi_ema));
+    EXPECT_FALSE(identical(layer.state.win_sq, before.win_sq));
+  }
+}
+
+// Sums are formed in blocks that the number of threads doesn't change.
+TEST(ChannelNormRules, AnyNumberOfThreadsGivesTheSameBits) {
+  const int threads = omp_get_max_threads();
+  std::vector<std::pair<Tensor, Tensor>> results;
+  std::vector<ChannelNormState> states;
+  for (int n : {1, 2, 3}) {
+    omp_set_num_threads(n);
+    const Layer layer(filtered(Granularity::layer_sum), 300, Device::cpu, DType::f32);
+    for (int t = 0; t < 6; ++t) results.push_back(layer.step(randn({200, 300}, t), randn({200, 300}, 9)));
+    states.push_back(layer.state);
+  }
+  omp_set_num_threads(threads);
+  for (std::size_t i = 6; i < results.size(); ++i) {
+    EXPECT_TRUE(identical(results[i].first, results[i % 6].first));
+    EXPECT_TRUE(identical(results[i].second, results[i % 6].second));
+  }
+  for (const ChannelNormState& state : states) expect_same_state(state, states[0], "threads");
+}
+
+TEST(ChannelNormRules, BackwardOfEvaluationWritesNothing) {
+  for (Device device : devices()) {
+    const Layer layer(Options::un(), 2, device);
+    layer.step(randn({4, 2}, 1), randn({4, 2}, 2));
+    const ChannelNormState before = layer.state.snapshot();
+    Tape tape;
+    const Var x = tape.variable(randn({4, 2}, 3).to(device));
+    tape.backward(layer.forward(tape, x, {}, /*training=*/false), randn({4, 2}, 4).to(device));
+    expect_same_state(layer.state, before, name(device));
+  }
+}
+
+// One step 400 times too large: the window forgets it, run_var only with hold_on_skip.
+TEST(ChannelNormUnusualData, UN_19_OneStepFourHundredTimesTooLarge) {
+  for (bool hold : {false, true}) {
+    Options o = filtered(Granularity::layer_sum);
+    o.hold_on_skip = hold;
+    const Layer layer(o, 4, Device::cpu);
+    for (int t = 0; t < 30; ++t) layer.step(randn({64, 4}, t), randn({64, 4}, 99));
+    const std::int64_t skips = std::int64_t(layer.state.skips.item());
+    const double run_var = item(layer.state.run_var);
+    const Tensor y = layer.step(randn({64, 4}, 50, 400), randn({64, 4}, 99)).first;
+    EXPECT_EQ(layer.state.skips.item(), skips + 1);
+    for (double v : y.values<double>()) EXPECT_LT(std::fabs(v), 20);
+    if (hold) {
+      EXPECT_EQ(item(layer.state.run_var), run_var);
+    } else {
+      EXPECT_GT(item(layer.state.run_var), 1000 * run_var);
+    }
+    for (double q : layer.state.win_sq.values<double>()) EXPECT_LT(q, 5);
+  }
+}
+
+// As released, one infinity stays in run_var for ever and no filter sees it.
+TEST(ChannelNormUnusualData, ReleasedFormKeepsInfinity) {
+  Options o = with_warmup(Options::un_released(), 0);
+  o.filtration = true;
+  const Layer layer(o, 1, Device::cpu);
+  for (int t = 0; t < 6; ++t) layer.step(randn({3, 1}, t), randn({3, 1}, 9));
+  const double skips = layer.state.skips.item();
+  layer.step(Tensor::full({3, 1}, INFINITY, DType::f64), randn({3, 1}, 9));
+  EXPECT_EQ(layer.state.skips.item(), skips);
+  for (int t = 0; t < 20; ++t) layer.step(randn({3, 1}, t), randn({3, 1}, 9));
+  EXPECT_TRUE(std::isinf(item(layer.state.run_var)));
+}
+
+// Padding leaves the statistics alone, whatever is in it, in the last block with tokens and after it.
+TEST(ChannelNormUnusualData, CN_1_PaddingDoesNotCount) {
+  Tensor x = randn({130, 2}, 1);
+  for (std::int64_t i = 2 * 60; i < x.size(); ++i) x.data<double>()[i] = NAN;
+  for (Device device : devices()) {
+    const Layer layer(Options::bn(), 2, device);
+    layer.step(x, Tensor::zeros({130, 2}, DType::f64), /*counted=*/60);
+    for (const Tensor& running : {layer.state.run_mean, layer.state.run_var})
+      for (double v : running.values<double>()) EXPECT_TRUE(std::isfinite(v)) << name(device);
+  }
+}
+
+// A channel that is zero in one step has GM = 0 for M steps: outputs grow by 1 / sqrt(eps). With the filter, and a
+// window that is not constant, the step is an outlier downwards and the window never sees the zero.
+TEST(ChannelNormUnusualData, UN_16_ZeroChannel) {
+  for (bool filter : {false, true}) {
+    Options o = with_warmup(Options::un(), 0);
+    o.filtration = filter;
+    const Layer layer(o, 1, Device::cpu);
+    for (int t = 0; t < 8; ++t) layer.step(randn({50, 1}, t), randn({50, 1}, 9));
+    layer.step(Tensor::zeros({50, 1}, DType::f64), randn({50, 1}, 9));
+    double largest = 0;
+    for (double v : layer.step(randn({50, 1}, 20), randn({50, 1}, 9)).first.values<double>())
+      largest = std::max(largest, std::fabs(v));
+    if (filter) {
+      EXPECT_LT(largest, 20);
+    } else {
+      EXPECT_GT(largest, 100);
+    }
+  }
+}
+
+// Around 1e4, E[x^2] - E[x]^2 leaves nothing of a variance of 1 in f32.
+TEST(ChannelNormUnusualData, CN_1_ChannelsFarFromZeroKeepTheirVariance) {
+  const Tensor x = randn({1000, 3}, 7, 1, 1e4).to(DType::f32);
+  const Layer exact(Options::bn(), 3, Device::cpu);
+  const Tensor want = exact.step(x.to(DType::f64), randn({1000, 3}, 8)).first;
+  for (Device device : devices()) {
+    const Layer layer(Options::bn(), 3, device, DType::f32);
+    const Tensor y = layer.step(x, randn({1000, 3}, 8)).first;
+    // The mean itself is known to half a unit of 1e4 in f32, about 5e-4.
+    EXPECT_TRUE(close(y.to(Device::cpu), want, 2e-3)) << name(device);
+    EXPECT_TRUE(close(layer.state.run_var, exact.state.run_var, 1e-5)) << name(device);
+  }
+}
 
 }  // namespace
 }  // namespace foldgrad::testing
