@@ -1,12 +1,19 @@
 // Damaged safetensors, models, checkpoints, inputs of `foldgrad run`, traces and images.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
 #include "engine/files/safetensors.h"
 #include "tests/models/transformer/tiny_translation.h"
+#include "tests/models/vit/tiny_vit.h"
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/fuzz/fuzz.h"
-#include "tests/train/fuzz/run_silently.h"
 #include "train/analyses/recording.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/checks/trace.h"
+#include "train/commands/commands.h"
 #include "train/data/images/cifar.h"
 
 namespace foldgrad::testing {
@@ -36,42 +43,96 @@ TEST_F(FuzzRecording, AnyFile) {
       1000, path, 20, [&](Mutator& m) { return m.safetensors(good); }, [&] { read_recording(path); });
 }
 
-class FuzzModel : public Fuzz {
+// What is printed meanwhile goes nowhere.
+class Silence {
+ public:
+  Silence() : before_(dup(STDOUT_FILENO)) {
+    std::fflush(stdout);
+    const int nowhere = ::open("/dev/null", O_WRONLY);
+    dup2(nowhere, STDOUT_FILENO);
+    ::close(nowhere);
+  }
+  ~Silence() {
+    std::fflush(stdout);
+    dup2(before_, STDOUT_FILENO);
+    ::close(before_);
+  }
+
+ private:
+  const int before_;
+};
+
+// `foldgrad run MODEL --input INPUT --output OUTPUT`
+void run_silently(const std::string& model, const std::string& input, const std::string& output) {
+  const Silence silence;
+  CLI::App program;
+  const Action run = add_run(program);
+  std::vector<std::string> arguments{output, "--output", input, "--input", model};  // CLI11 takes the last first
+  program.parse(arguments);
+  run();
+}
+
+// A model of a family, with what `foldgrad run` takes for it.
+struct Fuzzed {
+  const char* family;
+  std::unique_ptr<Model> (*make)();
+  NamedTensors (*inputs)();
+};
+
+class FuzzModel : public Fuzz, public ::testing::WithParamInterface<Fuzzed> {
  protected:
   FuzzModel() {
-    Transformer model(tiny_config("un"), 3);
-    randomize(model, 5);
-    write_model_directory(files_ / "m", model);
+    const std::unique_ptr<Model> model = GetParam().make();
+    randomize(*model, 5);
+    write_model_directory(files_ / "m", *model);
   }
 };
 
-TEST_F(FuzzModel, Configuration) {
+TEST_P(FuzzModel, Configuration) {
   const std::string path = files_ / "m/config.json", good = read_bytes(path);
   fuzz(
-      1000, path, 20, [&](Mutator& m) { return m.words(good); }, [&] { load_model(files_ / "m"); });
+      700, path, 20, [&](Mutator& m) { return m.words(good); }, [&] { load_model(files_ / "m"); });
 }
 
-TEST_F(FuzzModel, WeightsAndState) {
+TEST_P(FuzzModel, WeightsAndState) {
   for (const char* file : {"m/model.safetensors", "m/norm_state.safetensors"}) {
     const std::string path = files_ / file, good = read_bytes(path);
     fuzz(
-        600, path, 20, [&](Mutator& m) { return m.safetensors(good); }, [&] { load_model(files_ / "m"); });
+        300, path, 20, [&](Mutator& m) { return m.safetensors(good); }, [&] { load_model(files_ / "m"); });
     write_bytes(path, good);
   }
 }
 
-TEST_F(FuzzModel, InputOfRun) {
+TEST_P(FuzzModel, InputOfRun) {
   const std::string path = files_ / "in.safetensors", output = files_ / "out.safetensors";
-  const TranslationBatch batch = translation_batch();
-  write_safetensors(path, {{"source", batch.source},
-                           {"source_mask", batch.source_mask},
-                           {"input", batch.input},
-                           {"input_mask", batch.input_mask}});
+  write_safetensors(path, GetParam().inputs());
   const std::string good = read_bytes(path);
   fuzz(
-      1000, path, 50, [&](Mutator& m) { return m.safetensors(good); },
+      600, path, 50, [&](Mutator& m) { return m.safetensors(good); },
       [&] { run_silently(files_ / "m", path, output); });
 }
+
+std::unique_ptr<Model> translator() { return std::make_unique<Transformer>(tiny_config("un"), 3); }
+NamedTensors sentences() {
+  const TranslationBatch batch = translation_batch();
+  return {{"source", batch.source},
+          {"source_mask", batch.source_mask},
+          {"input", batch.input},
+          {"input_mask", batch.input_mask}};
+}
+std::unique_ptr<Model> classifier() {
+  VitConfig config = tiny_vit("un");
+  config.class_names = {"cat", "dog", "eel", "fly", "gnu"};
+  return std::make_unique<Vit>(config, 3);
+}
+NamedTensors bytes_of_images() {
+  const Tensor bytes = Tensor::empty({2, 4, 4, 3}, DType::u8);
+  for (std::int64_t i = 0; i < bytes.size(); ++i) bytes.data<std::uint8_t>()[i] = std::uint8_t(7 * i);
+  return {{"images", bytes}};
+}
+const Fuzzed kFamilies[] = {{"transformer", translator, sentences}, {"vit", classifier, bytes_of_images}};
+INSTANTIATE_TEST_SUITE_P(Families, FuzzModel, ::testing::ValuesIn(kFamilies),
+                         [](const auto& info) { return info.param.family; });
 
 using FuzzCheckpoint = Fuzz;
 
