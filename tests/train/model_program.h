@@ -1,14 +1,12 @@
 // Tests of commands that take a model: a small one with words, in a directory of its own.
 #pragma once
-#include <nlohmann/json.hpp>
-
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/program.h"
 #include "train/commands/load_transformer.h"
 
 namespace foldgrad::testing {
 
-class ModelProgram : public ::testing::Test {
+class ModelProgram : public ProgramFiles {
  protected:
   explicit ModelProgram(const std::string& normalizer = "un")
       : vocabulary_(Vocabulary::words(Dictionary::of_words({"ein", "zwei", "drei", "vier", "fünf"}),
@@ -24,22 +22,7 @@ class ModelProgram : public ::testing::Test {
     write_bytes(files_ / "in.de", kSource);
   }
 
-  // `arguments` with @ for the directory of the files.
-  ProgramResult run(std::string arguments) {
-    for (std::size_t at = 0; (at = arguments.find('@', at)) != std::string::npos;)
-      arguments.replace(at, 1, files_.path() + "/");
-    return run_program(arguments);
-  }
-  void expect_error(const std::string& arguments, int exit_code, std::string message) {
-    for (std::size_t at = 0; (at = message.find('@', at)) != std::string::npos;)
-      message.replace(at, 1, files_.path() + "/");
-    const ProgramResult r = run(arguments);
-    EXPECT_EQ(r.exit_code, exit_code) << arguments;
-    EXPECT_EQ(r.err, "error: " + message + "\n") << arguments;
-  }
-
   static constexpr const char* kSource = "ein zwei\nvier drei zwei ein\nzwei\ndrei ein vier\nein ein\n";
-  TemporaryDirectory files_;
   Vocabulary vocabulary_;
   std::unique_ptr<Transformer> model_;
 };

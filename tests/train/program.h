@@ -1,9 +1,13 @@
 // The program `foldgrad`, run as a user runs it.
 #pragma once
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/engine/files/temporary_directory.h"
 
@@ -35,5 +39,45 @@ inline ProgramResult run_program(const std::string& arguments) {
                                      .c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_bytes(out), read_bytes(err)};
 }
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// Those of one kind in a run's log.jsonl.
+inline std::vector<nlohmann::json> events_of(const std::string& run, const std::string& kind) {
+  std::vector<nlohmann::json> found;
+  std::istringstream lines(read_bytes(run + "/log.jsonl"));
+  for (std::string line; std::getline(lines, line);)
+    if (const auto event = nlohmann::json::parse(line); event.at("event") == kind) found.push_back(event);
+  return found;
+}
+
+// Commands on files in a directory of their own, for which @ stands in arguments and messages.
+class ProgramFiles : public ::testing::Test {
+ protected:
+  std::string filled(std::string text) const {
+    for (std::size_t at = 0; (at = text.find('@', at)) != std::string::npos;) text.replace(at, 1, files_.path() + "/");
+    return text;
+  }
+  ProgramResult run(const std::string& arguments) const { return run_program(filled(arguments)); }
+  void expect_error(const std::string& arguments, int exit_code, const std::string& message) const {
+    const ProgramResult r = run(arguments);
+    EXPECT_EQ(r.exit_code, exit_code) << arguments;
+    EXPECT_EQ(r.err, "error: " + filled(message) + "\n") << arguments;
+  }
+  std::string bytes(const std::string& path) const { return read_bytes(files_ / path); }
+  bool exists(const std::string& path) const { return std::filesystem::exists(files_ / path); }
+  // Of a run in the directory.
+  std::vector<nlohmann::json> events(const std::string& run, const std::string& kind) const {
+    return events_of(files_ / run, kind);
+  }
+  void expect_same_numbers(const std::string& run, const std::string& other, const std::string& step) const {
+    for (const char* file : {"model", "optimizer", "norm_state"}) {
+      const std::string name = "/checkpoints/" + step + "/" + file + ".safetensors";
+      EXPECT_TRUE(bytes(run + name) == bytes(other + name)) << run << " and " << other << ": " << file;
+    }
+  }
+
+  TemporaryDirectory files_;
+};
 
 }  // namespace foldgrad::testing

@@ -1,9 +1,5 @@
 // A run of `foldgrad train` on nine short sentences, in a directory of its own.
 #pragma once
-#include <nlohmann/json.hpp>
-#include <sstream>
-#include <vector>
-
 #include "tests/train/program.h"
 
 namespace foldgrad::testing {
@@ -32,8 +28,6 @@ log_every = 2
 save_every = 2
 )";
 
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 // Nine sentences, to train and to validate on.
 inline void write_tiny_text(const std::string& directory) {
   std::string de, en;
@@ -48,7 +42,7 @@ inline void write_tiny_text(const std::string& directory) {
   }
 }
 
-class TinyRun : public ::testing::Test {
+class TinyRun : public ProgramFiles {
  protected:
   TinyRun() {
     setenv("OMP_NUM_THREADS", "1", 1);  // such small products are slower with more
@@ -62,25 +56,6 @@ class TinyRun : public ::testing::Test {
   ProgramResult train(const std::string& out, const std::string& more = "") {
     return run_program(arguments(out, more));
   }
-  std::string bytes(const std::string& path) { return read_bytes(files_ / path); }
-  bool exists(const std::string& path) { return std::filesystem::exists(files_ / path); }
-
-  // Of log.jsonl, those of one kind.
-  std::vector<nlohmann::json> events(const std::string& run, const std::string& kind) {
-    std::vector<nlohmann::json> found;
-    std::istringstream lines(bytes(run + "/log.jsonl"));
-    for (std::string line; std::getline(lines, line);)
-      if (const auto event = nlohmann::json::parse(line); event.at("event") == kind) found.push_back(event);
-    return found;
-  }
-  void expect_same_numbers(const std::string& run, const std::string& other, const std::string& step) {
-    for (const char* file : {"model", "optimizer", "norm_state"}) {
-      const std::string name = "/checkpoints/" + step + "/" + file + ".safetensors";
-      EXPECT_TRUE(bytes(run + name) == bytes(other + name)) << run << " and " << other << ": " << file;
-    }
-  }
-
-  TemporaryDirectory files_;
 };
 
 }  // namespace foldgrad::testing

@@ -53,32 +53,6 @@ TEST(ModelDirectory, ComesBackBitForBit) {
   }
 }
 
-TEST(ModelDirectory, HoldsFoldedModels) {
-  const TemporaryDirectory directory;
-  TransformerConfig config = tiny_config("none");
-  config.share_embeddings = "inputs";
-  config.output_bias = true;
-  config.normalizer_at = {{"encoder.layers.0.self_attn_layer_norm", "affine"}};
-  const auto model = used_model(config);
-  write_model_directory(directory / "m", *model);
-  const auto loaded = load_transformer(directory / "m");
-  EXPECT_EQ(loaded->config(), config);
-  EXPECT_TRUE(same_bits(loaded->values(), model->values()));
-}
-
-TEST(ModelDirectory, HoldsTheSmallestModel) {
-  const TemporaryDirectory directory;
-  TransformerConfig config;
-  config.normalizer = "none";
-  config.width = 4;
-  config.source_vocabulary = config.target_vocabulary = config.encoder_layers = config.decoder_layers = 1;
-  config.ffn_width = config.heads = config.max_positions = 1;
-  config.pad = 0;
-  const Transformer model(config, 1);
-  write_model_directory(directory / "m", model);
-  EXPECT_EQ(load_transformer(directory / "m")->config(), config);
-}
-
 TEST(ModelDirectory, NamesEveryOptionWithItsType) {
   TransformerConfig config = tiny_config("un");
   config.normalizer_options = {{"window", "2"}};

@@ -235,40 +235,6 @@ TEST(Optimizer, ADAM_1_ADAM_2_MomentsAreExactInF32) {
   }
 }
 
-// --- Checkpoints
-
-// Six steps; before step `cut` everything goes through a saved state into a new optimizer. None for cut = -1.
-std::vector<Tensor> resumed(const Optimizer::Rule& rule, Device device, int cut) {
-  Model model = random_model(device, DType::f32, 8);
-  auto optimizer = std::make_unique<Optimizer>(rule, std::vector<ParameterGroup>{{model.all(), 0.01}});
-  for (int t = 0; t < 6; ++t) {
-    if (t == cut) {
-      NamedTensors saved;
-      for (const auto& [key, tensor] : optimizer->state()) saved[key] = tensor.clone().to(Device::cpu);
-      optimizer = std::make_unique<Optimizer>(rule, std::vector<ParameterGroup>{{model.all(), 0.01}});
-      optimizer->load_state(saved);
-      EXPECT_EQ(optimizer->steps(), t);
-    }
-    for (std::size_t k = 0; k < model.parameters.size(); ++k)
-      model.parameters[k].grad = on(device, DType::f32, randn(model.parameters[k].value.shape(), unsigned(90 * t + k)));
-    optimizer->step(0.1);
-  }
-  std::vector<Tensor> values;
-  for (const Parameter& p : model.parameters) values.push_back(p.value);
-  return values;
-}
-
-TEST(Optimizer, ResumesBitForBit) {
-  for (Device device : devices())
-    for (const Optimizer::Rule& rule : {Optimizer::Rule(Adam{}), Optimizer::Rule(AdamW{}), Optimizer::Rule(Sgd{0.9})}) {
-      const std::vector<Tensor> want = resumed(rule, device, -1);
-      for (int cut : {0, 1, 5}) {
-        const std::vector<Tensor> got = resumed(rule, device, cut);
-        for (std::size_t k = 0; k < want.size(); ++k) EXPECT_TRUE(identical(got[k], want[k]));
-      }
-    }
-}
-
 TEST(Optimizer, StateIsNamedAfterParameters) {
   Model model = random_model(Device::cpu, DType::f32, 1);
   const auto keys = [&](const Optimizer::Rule& rule) {

@@ -89,7 +89,7 @@ inline ImageSet squares(std::int64_t count, unsigned seed) {
   return images;
 }
 
-class ClassificationRun : public ::testing::Test {
+class ClassificationRun : public ProgramFiles {
  protected:
   explicit ClassificationRun(const char* config = kVitConfig) {
     omp_set_num_threads(1);  // such small products are slower with more
@@ -123,7 +123,6 @@ class ClassificationRun : public ::testing::Test {
     return at == std::string::npos ? message : message.replace(at, files_.path().size(), "FILES");
   }
 
-  TemporaryDirectory files_;
   int runs_ = 0;
 };
 

@@ -13,24 +13,11 @@ namespace {
 
 class ClassificationScoring : public ClassificationRun {
  protected:
-  ProgramResult run(std::string arguments) {
-    for (std::size_t at = 0; (at = arguments.find('@', at)) != std::string::npos;)
-      arguments.replace(at, 1, files_.path() + "/");
-    return run_program(arguments);
-  }
   nlohmann::json eval(const std::string& arguments) {
     const ProgramResult r = run("eval " + arguments + " --json --data-dir @");
     EXPECT_EQ(r.exit_code, 0) << r.err;
     return nlohmann::json::parse(r.out);
   }
-  void expect_error(const std::string& arguments, int exit_code, std::string message) {
-    for (std::size_t at = 0; (at = message.find('@', at)) != std::string::npos;)
-      message.replace(at, 1, files_.path() + "/");
-    const ProgramResult r = run(arguments);
-    EXPECT_EQ(r.exit_code, exit_code) << arguments;
-    EXPECT_EQ(r.err, "error: " + message + "\n") << arguments;
-  }
-  bool exists(const std::string& path) { return std::filesystem::exists(files_ / path); }
 };
 
 TEST_F(ClassificationScoring, NoCheckpointIsChosenByTheTestImages) {
@@ -42,13 +29,13 @@ TEST_F(ClassificationScoring, NoCheckpointIsChosenByTheTestImages) {
   EXPECT_TRUE(contains(told, "/checkpoints/step-00000006\n")) << told;
   EXPECT_FALSE(exists("run/checkpoints/BEST"));
   EXPECT_FALSE(exists("run/checkpoints/step-00000001"));  // a better validation saves nothing
-  const auto validations = events_of(files_ / "run", "validate");
+  const auto validations = events("run", "validate");
   const auto is_better_than_the_last = [last = validations.back()](const nlohmann::json& v) {
     return v.at("top1") >= last.at("top1") && v.at("loss") < last.at("loss");
   };
   ASSERT_TRUE(std::ranges::any_of(validations, is_better_than_the_last));
   EXPECT_EQ(find_model_directory(files_ / "run"), files_ / "run/checkpoints/step-00000006");
-  EXPECT_EQ(events_of(files_ / "run", "start").at(0).at("validated_on"), "test");
+  EXPECT_EQ(events("run", "start").at(0).at("validated_on"), "test");
   const RunLog log = read_run_log(files_ / "run");
   const RunSummary summary = summary_of(log);
   EXPECT_EQ(summary.best->step, 6);
@@ -66,17 +53,17 @@ TEST_F(ClassificationScoring, EpochsDecideHowLongARunIs) {
     config.replace(config.find(updates), std::string(updates).size(), epochs);
   write_bytes(files_ / "config.toml", config);
   ASSERT_EQ(train("run"), 0);
-  const auto start = events_of(files_ / "run", "start").at(0);
+  const auto start = events("run", "start").at(0);
   EXPECT_EQ(start.at("steps"), 8);
   EXPECT_EQ(start.at("epochs"), 2);
-  const auto updates = events_of(files_ / "run", "train");
+  const auto updates = events("run", "train");
   ASSERT_EQ(updates.size(), 8u);
   EXPECT_EQ(updates[4].at("lr"), 1e-2);
   EXPECT_LT(updates[3].at("lr"), 1e-2);
   // Three epochs go on from two.
   write_bytes(files_ / "config.toml", config.replace(config.find("epochs = 2"), 10, "epochs = 3"));
   ASSERT_EQ(train("run", "", "latest"), 0);
-  EXPECT_EQ(events_of(files_ / "run", "train").back().at("step"), 12);
+  EXPECT_EQ(events("run", "train").back().at("step"), 12);
   EXPECT_EQ(refusal("train.steps=9"),
             "--set train.steps: train.steps cannot be given beside train.epochs = 3, which decides; train.epochs = 0 "
             "makes it a key again");
@@ -87,17 +74,17 @@ TEST_F(ClassificationScoring, HeldOutImagesChoose) {
   ASSERT_EQ(train("run", "data.valid_images=12;validate.patience=9"), 0);
   EXPECT_EQ(::testing::internal::GetCapturedStdout().rfind("best of 3 steps: ", 0), 0u);
   EXPECT_TRUE(exists("run/checkpoints/BEST"));
-  EXPECT_FALSE(events_of(files_ / "run", "start").at(0).contains("validated_on"));
+  EXPECT_FALSE(events("run", "start").at(0).contains("validated_on"));
 }
 
 // What was validated is what was saved, averaged statistics too; and the score is in f32 whatever training computes in.
 TEST_F(ClassificationScoring, EvalGivesTheScoresOfTheLastValidation) {
   ASSERT_EQ(train("run", "train.steps=8;train.average_decay=0.75;train.average_statistics=true;train.dtype=bf16"), 0);
-  const auto validated = events_of(files_ / "run", "validate").back();
+  const auto validated = events("run", "validate").back();
   const nlohmann::json got = eval("@run");
   for (const char* score : {"loss", "top1", "top5"}) EXPECT_EQ(got.at(score), validated.at(score)) << score;
   EXPECT_EQ(got.at("split"), "test");
-  const std::string samples = read_bytes(files_ / "run/samples/step-00000008.txt");
+  const std::string samples = bytes("run/samples/step-00000008.txt");
   EXPECT_EQ(got.at("samples"), samples);
   const ProgramResult text = run("eval @run --data-dir @");
   EXPECT_EQ(text.out, "test: " + got.at("text").get<std::string>() + "\n" + samples);

@@ -1,4 +1,5 @@
-// Runs that learn to tell images apart: training on CIFAR's files with a vision Transformer.
+// Runs that learn to tell images apart: a vision Transformer on CIFAR's files, a Compact Convolutional Transformer on
+// drawn shapes.
 #include "train/tasks/classification.h"
 
 #include "engine/contains.h"
@@ -16,20 +17,19 @@ namespace {
 
 TEST_F(ClassificationRun, LearnsAndTellsHowWell) {
   ASSERT_EQ(train("run", "train.steps=40;validate.every=20;output.save_every=40"), 0);
-  const auto validations = events_of(files_ / "run", "validate");
+  const auto validations = events("run", "validate");
   ASSERT_EQ(validations.size(), 2u);
   EXPECT_EQ(validations[1].at("top1"), 100);
   EXPECT_EQ(validations[1].at("top5"), 100);
   EXPECT_LT(validations[1].at("loss"), 0.7);  // it begins with ln 3
-  EXPECT_GT(events_of(files_ / "run", "train").back().at("images_per_second"), 0);
-  EXPECT_EQ(events_of(files_ / "run", "start").at(0).at("score"), "top1");
-  EXPECT_EQ(read_bytes(files_ / "run/samples/step-00000040.txt"),
-            "above: 8 of 8 right\nbelow: 8 of 8 right\nleft: 8 of 8 right\n");
-  const auto exhibits = nlohmann::json::parse(read_bytes(files_ / "run/exhibits.json"));
+  EXPECT_GT(events("run", "train").back().at("images_per_second"), 0);
+  EXPECT_EQ(events("run", "start").at(0).at("score"), "top1");
+  EXPECT_EQ(bytes("run/samples/step-00000040.txt"), "above: 8 of 8 right\nbelow: 8 of 8 right\nleft: 8 of 8 right\n");
+  const auto exhibits = nlohmann::json::parse(bytes("run/exhibits.json"));
   ASSERT_EQ(exhibits.size(), 2u);
   EXPECT_EQ(exhibits[0].at("matrix").at("counts"), (nlohmann::json{{8, 0, 0}, {0, 8, 0}, {0, 0, 8}}));
   EXPECT_TRUE(exhibits[1].at("pictures").empty());  // it makes no mistake
-  const auto environment = nlohmann::json::parse(read_bytes(files_ / "run/env.json")).dump();
+  const auto environment = nlohmann::json::parse(bytes("run/env.json")).dump();
   for (const char* file : {"data_batch_3.bin", "test_batch.bin", "batches.meta.txt"})
     EXPECT_NE(environment.find(file), std::string::npos) << file;
   const auto config = nlohmann::json::parse(read_bytes(find_model_directory(files_ / "run") + "/config.json"));
@@ -116,11 +116,11 @@ TEST_F(ClassificationRun, LearnsFromPicturesInFolders) {
     }
   const std::string settings = "data.task=folder;data.directory=pictures;data.image_size=16;train.steps=";
   ASSERT_EQ(train("run", settings + "40"), 0);
-  EXPECT_EQ(events_of(files_ / "run", "validate").back().at("top1"), 100);
+  EXPECT_EQ(events("run", "validate").back().at("top1"), 100);
   const auto config = nlohmann::json::parse(read_bytes(find_model_directory(files_ / "run") + "/config.json"));
   EXPECT_EQ(config.at("model").at("image_size"), 16);
   EXPECT_EQ(config.at("model").at("class_names"), (nlohmann::json{"above", "below", "left"}));
-  const auto digests = nlohmann::json::parse(read_bytes(files_ / "run/env.json")).at("data");
+  const auto digests = nlohmann::json::parse(bytes("run/env.json")).at("data");
   EXPECT_EQ(digests.at("test"), digest_of(read_folder(files_ / "pictures", ImagePart::test, 16)));
   EXPECT_EQ(digests.at("train"), digest_of(read_folder(files_ / "pictures", ImagePart::train, 16)));
   EXPECT_EQ(differences(numbers(settings + "3"), numbers(settings + "3;data.image_size=8")).at(0), "shapes");
@@ -170,6 +170,58 @@ TEST(ReadImages, SplitsAreWhatARunHas) {
   config.valid_images = 0;
   EXPECT_EQ(message_of([&] { read_split(config, "", "valid"); }),
             "there is no split valid: with data.valid_images = 0 the test images are validated on");
+}
+
+class CctRun : public ClassificationRun {
+ protected:
+  CctRun() : ClassificationRun(kCctConfig) {}
+};
+
+TEST_F(CctRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
+  for (const std::string block : {"pre", "cct"}) {
+    SCOPED_TRACE(block);
+    ASSERT_EQ(train("run-" + block, "model.block=" + block), 0);
+    expect_folds(files_ / ("run-" + block), {.rescale_stream = true});
+  }
+}
+
+// Each key of its model that a vision Transformer has not, or has otherwise, and what it changes first.
+TEST_F(CctRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
+  struct Row {
+    const char *base, *change, *differs;
+  };
+  std::map<std::string, RunNumbers> bases;
+  for (const auto& [base, change, differs] : {Row{"", "model.convs=1", "shapes"},
+                                              {"", "model.stem=cct", "shapes"},
+                                              {"", "model.kernel=5", "shapes"},
+                                              {"", "model.width=16", "shapes"},
+                                              {"", "model.ffn_width=16", "shapes"},
+                                              {"", "model.layers=2", "shapes"},
+                                              {"", "model.pooling=mean", "shapes"},
+                                              {"model.initialization=pytorch", "model.heads=1", "loss 1"},
+                                              {"", "model.block=cct", "loss 1"},
+                                              {"", "model.activation=relu", "loss 1"},
+                                              {"", "model.dropout=0.4", "loss 1"},
+                                              {"", "model.attention_dropout=0.4", "loss 1"},
+                                              {"", "model.activation_dropout=0.4", "loss 1"},
+                                              {"model.layers=2", "model.drop_path=0.5", "loss 1"},
+                                              {"", "model.weight_standardization=true", "shapes"},
+                                              {"", "model.initialization=pytorch", "loss 1"},
+                                              {"model.initialization=tfixup", "model.tfixup_scope=all", "loss 1"},
+                                              {"", "model.positions=sinusoidal", "loss 1"},
+                                              {"", "norm.name=ln", "loss 1"}}) {
+    const std::string with = std::string(base) + ";" + change;
+    if (!bases.count(base)) bases[base] = numbers(base);
+    EXPECT_EQ(differences(bases[base], numbers(with)).at(0), differs) << with;
+  }
+}
+
+TEST_F(CctRun, RefusesWhatCannotBe) {
+  EXPECT_EQ(refusal("model.kernel=4"), "cct: kernel must be 3, 5 or 7, got 4");
+  EXPECT_EQ(refusal("norm.name=deepnorm"),
+            "cct: normalizer must be one for pre-norm, got deepnorm, which scales the sum of post-norm");
+  EXPECT_EQ(refusal("model.patch=4"),
+            "--set model.patch: model.patch is a key of model.family = \"vit\", not of \"cct\"");
 }
 
 }  // namespace

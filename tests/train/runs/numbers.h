@@ -31,14 +31,6 @@ inline std::string numbers_of(const SafetensorsFile& file, const std::string& pr
   return all;
 }
 
-inline std::vector<nlohmann::json> events_of(const std::string& run, const std::string& kind) {
-  std::vector<nlohmann::json> found;
-  std::istringstream lines(read_bytes(run + "/log.jsonl"));
-  for (std::string line; std::getline(lines, line);)
-    if (const auto event = nlohmann::json::parse(line); event.at("event") == kind) found.push_back(event);
-  return found;
-}
-
 // What is of update 1 is there when that was logged and saved.
 inline RunNumbers numbers_of_run(const std::string& run) {
   namespace fs = std::filesystem;

@@ -1,13 +1,9 @@
 // What happens to a run when it is killed, interrupted, or the disk refuses: with the program itself.
-#include <fcntl.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include <chrono>
-#include <csignal>
 #include <random>
-#include <thread>
 
+#include "tests/train/spawned_program.h"
 #include "tests/train/tiny_run.h"
 
 namespace foldgrad::testing {
@@ -16,16 +12,11 @@ namespace {
 class TrainRobustness : public TinyRun {
  protected:
   // Starts the program; files may have `file_limit` bytes, so that the disk seems full.
-  pid_t spawn(const std::string& arguments, rlim_t file_limit = RLIM_INFINITY) {
-    const std::string command = "exec '" + program() + "' " + arguments + " >" + files_ / "out" + " 2>" + errors_;
-    const pid_t child = fork();
-    if (child == 0) {
+  SpawnedProgram spawn(const std::string& arguments, rlim_t file_limit = RLIM_INFINITY) {
+    return SpawnedProgram(arguments + " >" + files_ / "out" + " 2>" + errors_, [=] {
       std::signal(SIGXFSZ, SIG_IGN);  // then writing fails with EFBIG
       set_file_limit(0, file_limit);
-      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-      _exit(127);
-    }
-    return child;
+    });
   }
   static void set_file_limit(pid_t process, rlim_t limit) {
     rlimit both{};
@@ -34,10 +25,6 @@ class TrainRobustness : public TinyRun {
     prlimit(process, RLIMIT_FSIZE, &both, nullptr);
   }
   std::string errors() { return std::filesystem::exists(errors_) ? read_bytes(errors_) : ""; }
-  template <class Condition>
-  static void wait_until(const Condition& condition) {
-    while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
   void wait_for_error(const std::string& text) {
     wait_until([&] { return contains(errors(), text); });
   }
@@ -48,15 +35,6 @@ class TrainRobustness : public TinyRun {
     std::error_code absent;
     const std::uintmax_t size = std::filesystem::file_size(path, absent);
     return absent ? 0 : size;
-  }
-  static bool ended(pid_t child) {
-    siginfo_t info{};
-    return waitid(P_PID, id_t(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
-  }
-  static int wait_for(pid_t child) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    return status;
   }
 
   const std::string errors_ = files_ / "err";
@@ -74,17 +52,17 @@ TEST_F(TrainRobustness, TwentyKillsAndInterruptsLeaveTheBitsAndTheLogOfTheUninte
     const std::string part = "part" + std::to_string(run), log = files_ / part + "/log.jsonl";
     for (bool finished = false; !finished;) {
       const std::uintmax_t bytes_then = size_of(log);
-      const pid_t child = spawn(arguments(part, kMany + "--resume"));
+      SpawnedProgram child = spawn(arguments(part, kMany + "--resume"));
       if (kills < 20) {
         // An update writes some ten bytes and a validation 2,000, so the kill comes anywhere in up to 20 updates.
-        wait_until([&] { return size_of(log) != bytes_then || ended(child); });
+        wait_until([&] { return size_of(log) != bytes_then || child.ended(); });
         const std::uintmax_t goal = size_of(log) + random() % 2500;
-        wait_until([&] { return size_of(log) >= goal || ended(child); });
+        wait_until([&] { return size_of(log) >= goal || child.ended(); });
         std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
         constexpr int kSignals[] = {SIGKILL, SIGTERM, SIGINT};
-        kill(child, kSignals[random() % 3]);
+        child.send(kSignals[random() % 3]);
       }
-      const int status = wait_for(child);
+      const int status = child.wait();
       const bool saved = WIFEXITED(status) && WEXITSTATUS(status) == 130;
       kills += WIFSIGNALED(status) || saved;
       saves += saved;
@@ -106,23 +84,21 @@ TEST_F(TrainRobustness, TwentyKillsAndInterruptsLeaveTheBitsAndTheLogOfTheUninte
 
 TEST_F(TrainRobustness, AFullDiskIsTriedAgain) {
   ASSERT_EQ(train("whole").exit_code, 0);
-  const pid_t child = spawn(arguments("part"), 6000);  // config.toml has room, weights have not
+  SpawnedProgram child = spawn(arguments("part"), 6000);  // config.toml has room, weights have not
   wait_for_error("no checkpoint at step 5, to be tried again: ");
   EXPECT_TRUE(contains(errors(), ": cannot be written: File too large\n")) << errors();
   EXPECT_FALSE(exists("part/checkpoints/LATEST"));
-  set_file_limit(child, RLIM_INFINITY);
-  const int status = wait_for(child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << errors();
+  set_file_limit(child.pid(), RLIM_INFINITY);
+  EXPECT_EQ(child.exit_code(), 0) << errors();
   expect_same_numbers("whole", "part", "step-00000005");
   EXPECT_EQ(events("part", "layers").size(), 2u);  // the log, too, was full
 }
 
 TEST_F(TrainRobustness, AFullDiskToTheEndIsAnError) {
-  const pid_t child = spawn(arguments("run"), 6000);
+  SpawnedProgram child = spawn(arguments("run"), 6000);
   wait_for_error("no checkpoint at step 5, to be tried again: ");
-  kill(child, SIGINT);
-  const int status = wait_for(child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 3) << errors();
+  child.send(SIGINT);
+  EXPECT_EQ(child.exit_code(), 3) << errors();
   EXPECT_TRUE(contains(errors(), "error: " + files_ / "run/checkpoints: step 5 could not be saved; there is no "
                                                       "earlier one\n"))
       << errors();
@@ -132,11 +108,10 @@ TEST_F(TrainRobustness, TheFirstSignalSavesTheSecondEndsAtOnce) {
   const std::string endless = "--set train.steps=100000000 --set output.log_every=1 ";
   for (const int signal : {SIGINT, SIGTERM}) {
     const std::string run = "run" + std::to_string(signal);
-    const pid_t child = spawn(arguments(run, endless));
+    SpawnedProgram child = spawn(arguments(run, endless));
     wait_for_file(run + "/checkpoints/LATEST");
-    kill(child, signal);
-    const int status = wait_for(child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 130) << errors();
+    child.send(signal);
+    EXPECT_EQ(child.exit_code(), 130) << errors();
     const std::string latest = bytes(run + "/checkpoints/LATEST");
     EXPECT_TRUE(contains(errors(), "interrupted at step " + std::to_string(std::stoi(latest.substr(5))) +
                                        ", which is saved; continue with --resume\n"))
@@ -144,16 +119,15 @@ TEST_F(TrainRobustness, TheFirstSignalSavesTheSecondEndsAtOnce) {
     EXPECT_TRUE(contains(bytes(run + "/checkpoints/" + latest.substr(0, 13) + "/config.json"), "foldgrad transformer"));
   }
   // So that it waits for room on the disk between the signals. It prints nothing before, since stderr is a file too.
-  const pid_t child = spawn(arguments("other",
-                                      "--set train.steps=100000000 --set output.log_every=100000000 --set "
-                                      "output.save_every=100000000 --set validate.every=100000000"),
-                            6000);
+  SpawnedProgram child = spawn(arguments("other",
+                                         "--set train.steps=100000000 --set output.log_every=100000000 --set "
+                                         "output.save_every=100000000 --set validate.every=100000000"),
+                               6000);
   wait_until([&] { return size_of(files_ / "other/log.jsonl") > 0; });
-  kill(child, SIGINT);
+  child.send(SIGINT);
   wait_for_error("a second signal stops at once, without saving\n");
-  kill(child, SIGINT);
-  const int status = wait_for(child);
-  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << errors();
+  child.send(SIGINT);
+  EXPECT_EQ(child.end_signal(), SIGINT) << errors();
 }
 
 TEST_F(TrainRobustness, DamagedAndForeignCheckpoints) {

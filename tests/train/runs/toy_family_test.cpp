@@ -22,16 +22,6 @@ TEST_F(ToyFamily, IsTrainedValidatedAndReported) {
   EXPECT_TRUE(contains(report_html({read_run_log(files_ / "run")}), "closeness"));
 }
 
-TEST_F(ToyFamily, IsKilledAndResumedBitForBit) {
-  ASSERT_EQ(train("whole"), 0);
-  setenv("TOY_KILLED_AT", "23", 1);
-  EXPECT_EXIT(train("killed"), ::testing::KilledBySignal(SIGKILL), "");
-  unsetenv("TOY_KILLED_AT");
-  ASSERT_FALSE(exists("killed/checkpoints/step-00000025"));
-  ASSERT_EQ(train("killed", "latest"), 0);
-  expect_same_numbers("killed", "whole", "step-00000040");
-}
-
 TEST_F(ToyFamily, HasNoBestCheckpointBeforeItIsValidated) {
   setenv("TOY_KILLED_AT", "3", 1);
   EXPECT_EXIT(train("run", "", {"output.save_every=1"}), ::testing::KilledBySignal(SIGKILL), "");

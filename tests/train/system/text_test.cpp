@@ -1,9 +1,29 @@
-#include "train/system/printable.h"
-
+// Text in other forms: base64, words, what a terminal may show.
 #include <gtest/gtest.h>
 
-namespace foldgrad {
+#include "train/system/base64.h"
+#include "train/system/printable.h"
+#include "train/system/unicode.h"
+
+namespace foldgrad::testing {
 namespace {
+
+// RFC 4648, section 10, and bytes that are no letters.
+TEST(Base64, TestVectors) {
+  const char* const want[] = {"", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"};
+  for (std::size_t n = 0; n <= 6; ++n) EXPECT_EQ(base64(std::string("foobar").substr(0, n)), want[n]);
+  EXPECT_EQ(base64(std::string("\xfb\xff\x00", 3)), "+/8A");
+}
+
+// As Python's str.split() has it.
+TEST(SplitWords, WhiteSpaceIsThatOfUnicode) {
+  using Words = std::vector<std::string>;
+  for (const char* space : {" ", "\t", "\r", "\x1c", "\u0085", "\u00a0", "\u1680", "\u2000", "\u200a", "\u2028",
+                            "\u2029", "\u202f", "\u205f", "\u3000"})
+    EXPECT_EQ(split_words("a" + std::string(space) + "b"), (Words{"a", "b"})) << space;
+  for (const char* letter : {"\u200b", "\u2060", "\u180e", "\ufeff", "\x1b"})
+    EXPECT_EQ(split_words("a" + std::string(letter) + "b").size(), 1u) << letter;
+}
 
 TEST(InQuotes, EscapesWhatATerminalWouldObey) {
   EXPECT_EQ(in_quotes(""), "\"\"");
@@ -50,4 +70,4 @@ TEST(Printable, ShortensValues) {
 }
 
 }  // namespace
-}  // namespace foldgrad
+}  // namespace foldgrad::testing
