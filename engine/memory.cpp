@@ -50,34 +50,36 @@ class Pool {
 
   struct Taken {
     void* block;
-    std::size_t* held;  // bytes of the scope that asked; null on the host, where nobody asks who holds what
+    std::size_t of_class;  // at least the size asked for
+    std::size_t* held;     // bytes of the scope that asked; null on the host, where nobody asks who holds what
   };
 
   Taken take(std::size_t size) {
     const std::string* scope = scope_at_hand();
     const std::lock_guard lock(mutex_);
     std::size_t* held = device_ == Device::cpu ? nullptr : &held_[scope ? *scope : ""];
-    Blocks& blocks = blocks_[size];
+    const std::size_t of_class = class_with_a_free_block(size);
+    Blocks& blocks = blocks_[of_class];
     void* block = nullptr;
     if (blocks.free.empty()) {
-      block = more(size, blocks);
+      block = more(of_class, blocks);
     } else {
       block = blocks.free.back();
       blocks.free.pop_back();
-      statistics_.cached -= size;
+      statistics_.cached -= of_class;
     }
-    statistics_.current += size;
+    statistics_.current += of_class;
     statistics_.peak = std::max(statistics_.peak, statistics_.current);
-    if (held) *held += size;
-    return {block, held};
+    if (held) *held += of_class;
+    return {block, of_class, held};
   }
 
-  void give_back(const Taken& taken, std::size_t size) noexcept {
+  void give_back(const Taken& taken) noexcept {
     const std::lock_guard lock(mutex_);
-    if (taken.held) *taken.held -= size;
-    statistics_.current -= size;
-    statistics_.cached += size;
-    blocks_.find(size)->second.free.push_back(taken.block);  // there is room, see more()
+    if (taken.held) *taken.held -= taken.of_class;
+    statistics_.current -= taken.of_class;
+    statistics_.cached += taken.of_class;
+    blocks_.find(taken.of_class)->second.free.push_back(taken.block);  // there is room, see more()
   }
 
   void release_cache() {
@@ -100,6 +102,15 @@ class Pool {
     std::vector<void*> free;
     std::size_t all = 0;  // free ones and those handed out
   };
+
+  // Batches differ in their rows. Without this, the cache would come to hold the activations of a batch of each size.
+  std::size_t class_with_a_free_block(std::size_t size) const {
+    constexpr std::size_t kLarge = std::size_t(64) << 10;
+    if (size < kLarge) return size;
+    for (auto it = blocks_.lower_bound(size); it != blocks_.end() && it->first < 2 * size; ++it)
+      if (!it->second.free.empty()) return it->first;
+    return size;
+  }
 
   void* more(std::size_t size, Blocks& blocks) {
     // Room for the day when all are free: giving back must work when nothing is left to allocate.
@@ -155,10 +166,9 @@ Pool& pool(Device device) {
 
 std::shared_ptr<void> allocate(Device device, std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  const std::size_t size = size_class(bytes);
   Pool& from = pool(device);
-  const Pool::Taken taken = from.take(size);
-  return std::shared_ptr<void>(taken.block, [&from, taken, size](void*) { from.give_back(taken, size); });
+  const Pool::Taken taken = from.take(size_class(bytes));
+  return std::shared_ptr<void>(taken.block, [&from, taken](void*) { from.give_back(taken); });
 }
 
 Statistics statistics(Device device) { return pool(device).statistics(); }

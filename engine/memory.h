@@ -1,5 +1,6 @@
 // The caching allocator under every tensor. Freed blocks are kept by size class and handed out again, so that in the
-// steady state of training no memory comes from the system: `system_allocations` then stands still.
+// steady state of training no memory comes from the system: `system_allocations` then stands still. A large block also
+// serves a request of more than half its size.
 //
 // On `cuda` a block may be handed out again while kernels that read it are still queued: all kernels run on one stream,
 // in order, so a kernel that writes it runs after them.

@@ -110,6 +110,19 @@ TEST_P(Memory, AFreedBlockIsUsedAgainByItsClassOnly) {
   EXPECT_EQ(cached(), 0u);
 }
 
+// Batches of different sizes share what the largest of them needed.
+TEST_P(Memory, ALargeFreedBlockServesMoreThanHalfItsSize) {
+  constexpr std::size_t kKiB = 1024;
+  void* const address = take(256 * kKiB).get();
+  EXPECT_NE(take(256 * kKiB / 2).get(), address);
+  const auto smaller = take(256 * kKiB / 2 + 1);
+  EXPECT_EQ(smaller.get(), address);
+  EXPECT_EQ(current(), 256 * kKiB);
+  const auto second = take(200 * kKiB);
+  EXPECT_NE(second.get(), address);
+  EXPECT_EQ(from_system(), 3u);
+}
+
 TEST_P(Memory, CopiesOfTheOwnerKeepTheBlock) {
   auto a = take(1000);
   const auto b = a;
