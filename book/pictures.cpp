@@ -10,7 +10,7 @@
 
 namespace {
 
-// What the first channel of a layer went through in one iteration.
+// The first channel of a layer in one iteration.
 struct Iteration {
   double q, var_hat, arithmetic, geometric, distance, threshold, run_var;
   tiny::Window window;  // after it

@@ -1,4 +1,4 @@
-// What tests ask of a model of whatever family.
+// Questions that tests ask a model of any family.
 #pragma once
 #include <cmath>
 #include <functional>
@@ -60,7 +60,7 @@ inline double backward(Model& model, const NamedTensors& inputs, DType dtype) {
   return value;
 }
 
-// Of a model in f64, every parameter against central differences of fourth order; the state is brought back before
+// Compares every parameter's gradient in f64 with central differences of fourth order; the state is restored before
 // each evaluation. Truncation falls with h^4 and was seen at 1e-9; wrong terms are off by far more.
 inline void check_gradients(Model& model, const NamedTensors& inputs, double tolerance = 1e-7) {
   const NamedTensors before = model.snapshot();

@@ -21,7 +21,7 @@ inline Spread spread(const Tensor& t) {
   return s;
 }
 
-// Of thousands of elements the deviation is known to some percent, and the greatest of U(b) is nearly b.
+// Thousands of elements give the deviation to some percent, and the greatest of U(b) is nearly b.
 inline void expect_normal(const Tensor& t, double deviation) {
   EXPECT_NEAR(spread(t).deviation, deviation, 0.08 * deviation);
 }

@@ -1,4 +1,4 @@
-// What the tests of attention share.
+// Cases and comparisons that the tests of attention share.
 #pragma once
 #include "ops/attention/attention.h"
 #include "tests/harness/compare.h"

@@ -144,7 +144,7 @@ TEST(Attention, ATT_2_PaddingChangesNothing) {
   }));
 }
 
-// What a query sees does not depend on how many positions follow.
+// A query's result does not depend on how many positions follow.
 TEST(Attention, ATT_1_CausalResultsOfAPrefixAreAPrefix) {
   EXPECT_TRUE(rc::check([] {
     const std::int64_t prefix = *rc::gen::inRange(1, 90), T = prefix + *rc::gen::inRange(0, 60);

@@ -62,7 +62,7 @@ TEST_P(AttentionKernels, ATT_2_ATT_3_AgreeWithThePlainKernels) {
 }
 
 #ifdef FOLDGRAD_EMULATE
-// Of forward and backward.
+// Counts what forward and backward launch.
 emulation::Counts counts_of(const Sizes& s, DType dtype) {
   const Rows rows(s, Lengths::equal);
   const auto f = [&](const std::vector<Var>& v) { return attend(v, with(s.heads), rows); };

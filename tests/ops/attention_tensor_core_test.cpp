@@ -61,7 +61,7 @@ class Bounds {
   std::vector<Tensor> bounds;
 
  private:
-  // Of query or key i of segment b.
+  // Returns the row of query or key i of segment b.
   const double* row(const Segments& of, const Tensor& t, std::int64_t b, std::int64_t i, std::int64_t h) const {
     return t.data<double>() + (of.offset(b) + i) * t.shape()[1] + h * c_.sizes.width;
   }
@@ -71,7 +71,7 @@ class Bounds {
   const double* key_row(const Tensor& t, std::int64_t b, std::int64_t j, std::int64_t h) const {
     return row(rows_.keys, t, b, j, h);
   }
-  // Of operand k's gradient, or with k = 0 of y.
+  // Returns the bounds of operand k's gradient, or with k = 0 of y.
   double* bound(std::size_t k, std::int64_t b, std::int64_t i, std::int64_t h) {
     return const_cast<double*>(row(k < 2 ? rows_.queries : rows_.keys, bounds[k], b, i, h));
   }
@@ -151,7 +151,7 @@ void expect_within_bounds(const Case& c) {
     const OpResult got = run_case(op, DType::bf16, Device::cuda, mode);
     EXPECT_LE(worst(got.y, want.y, all.bounds[0]), 1) << c.label();
     for (unsigned k = 0; k < 3; ++k) {
-      // What is added to is rounded once more; its start is run_case's.
+      // A gradient that is added to is rounded once more; its start is run_case's.
       const Tensor more = mode == GradMode::add ? randn(op.operands[k].shape(), 50 + k) : Tensor();
       EXPECT_LE(worst(got.grads[k], want.grads[k], all.bounds[k + 1], more), 1)
           << c.label() << ", gradient of operand " << k << (mode == GradMode::add ? ", added" : "");

@@ -32,7 +32,7 @@ constexpr Lengths kEqual = Lengths::equal, kRagged = Lengths::ragged, kPadded = 
 
 Var zeros(Tape& t, Shape shape, DType dtype = DType::f32) { return t.constant(Tensor::zeros(shape, dtype)); }
 
-// Of one segment of as many rows as each has.
+// Attends within one segment of as many rows as each has.
 void attend_to(const Var& q, const Var& k, const Var& v, const AttentionOptions& options) {
   attention(q, k, v, options, Segments({q.shape()[0]}), Segments({k.shape()[0]}));
 }

@@ -52,7 +52,7 @@ TEST(Cast, CAST_1_RoundsOnce) {
   }
 }
 
-// Of every bf16 the floats that are rounded to it or to the next: the number itself, the middle and its neighbours, by
+// Tries for every bf16 the floats that are rounded to it or to the next: the number, the middle and its neighbours, by
 // their bits. A GPU has an instruction for what the host does with integers.
 TEST(Cast, CAST_1_EveryDeviceRoundsToTheSameBits) {
   std::vector<float> x;

@@ -1,4 +1,4 @@
-// What a backward pass estimates is no gradient: by how much dx of whole layers differs, from the true gradient by
+// Estimates of a backward pass that are no gradients: by how much dx of whole layers differs, from the true gradient by
 // central differences and as the documented formula says; and which gradients stay exact all the same.
 #include <cmath>
 
@@ -69,7 +69,7 @@ struct Midst {
     return all;
   }
 
-  // What the documented formula (h - [i in S] z_i psi) / s says, s and psi being given per channel; z is x / s.
+  // Evaluates the documented formula (h - [i in S] z_i psi) / s, s and psi being given per channel; z is x / s.
   Tensor formula(const std::vector<double>& variance, const std::vector<double>& psi) const {
     const Tensor dx = Tensor::empty(x.shape(), DType::f64);
     for (std::int64_t i = 0; i < x.size(); ++i) {

@@ -1,4 +1,4 @@
-// What the tests of channel_norm share.
+// Operands and runs that the tests of channel_norm share.
 #pragma once
 #include "ops/channel_norm/channel_norm.h"
 #include "tests/harness/op_spec.h"

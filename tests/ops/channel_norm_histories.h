@@ -59,7 +59,7 @@ inline Tensor vector(const Column& column, Device device) {
   return Tensor::of({std::int64_t(column.size())}, std::vector<double>(column.begin(), column.end()), device);
 }
 
-// What is infinite or NaN in the model may be either in the operation.
+// Compares; a value that is infinite or NaN in the model may be either in the operation.
 inline void compare(const std::string& what, const Tensor& got, const std::vector<Real>& want) {
   const std::vector<double> values = got.values<double>();
   for (std::size_t i = 0; i < want.size(); ++i) {

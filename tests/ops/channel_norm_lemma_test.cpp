@@ -1,5 +1,5 @@
-// What the paper of UN proves about its outlier test, in the form in which it is true
-// (docs/derivations/channel_norm.md), on random windows; and what is not true, by counterexample.
+// The lemmas of UN's paper about its outlier test, in the form in which they are true
+// (docs/derivations/channel_norm.md), on random windows; and the form that is not true, by counterexample.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ bool fires(const Entries& before, std::int64_t slot, double q, int ddof) {
   return math::fires<double>(o, math::skip_terms(o, window(before), slot, q), double(before.size()));
 }
 
-// What the inequalities are about, by other means than those of the code: of long doubles, by roots and products.
+// The means of the inequalities, computed otherwise than by the code: in long doubles, by roots and products.
 using Real = long double;
 Real arithmetic(const Entries& a) {
   Real sum = 0;
@@ -142,7 +142,7 @@ struct Fired {
   double replaced, q;
   Real lambda() const { return geometric(after) / q; }
 };
-// Of 200 windows; at least 10 fire upwards and 10 downwards.
+// Runs `body` on those of 200 windows that fire; at least 10 fire upwards and 10 downwards.
 template <class Body>
 void for_fired(unsigned seed, const Body& body) {
   Windows random(seed);

@@ -17,7 +17,7 @@ using Real = long double;
 using Column = std::vector<Real>;
 using Columns = std::vector<Column>;  // [C][P]
 
-// Of f64. An iteration whose outlier test is that close is a close call, which rounding could turn.
+// For f64. An iteration whose outlier test is that close is a close call, which rounding could turn.
 constexpr Real kTolerance = 1e-9L;
 
 struct ModelStep {
@@ -86,7 +86,7 @@ class ChannelNormModel {
   const ChannelNormOptions o;
   const int C;
   const Real rtol;
-  // Of this iteration:
+  // Values of this iteration:
   long t = 0;
   std::vector<int> in_s;  // [P]
   Real n = 0, P = 0;
@@ -134,7 +134,7 @@ class ChannelNormModel {
     for (const Column& row : ring) w.push_back(row[c]);
     return w;
   }
-  // Of log's argument: the released code has GM = 0 where an entry is 0.
+  // The least argument of log: the released code has GM = 0 where an entry is 0.
   Real least() const { return o.form == ChannelForm::paper ? 1e-38L : 0; }
 
   // [UN-19]: AM(Omega_t) - GM(Omega_t) > M V(sqrt(Omega_{t-1})).
@@ -199,7 +199,8 @@ class ChannelNormModel {
     const Column w = window(win_sq, c);
     return o.forward == ForwardAverage::arithmetic ? arithmetic_mean(w) : geometric_mean(w, least());  // [UN-16]
   }
-  // What run_var averages: var_hat; but an exponential average is run_var itself, and BN's variance is unbiased.
+  // Returns what run_var averages: var_hat; but an exponential average is run_var itself, and BN's variance is
+  // unbiased.
   Real recorded(int c, Real var_hat) const {
     if (o.forward == ForwardAverage::exponential) return q[c];
     if (o.statistic == ChannelStatistic::variance && !o.clamped_variance) return q[c] * n / (n - 1);
@@ -253,7 +254,7 @@ class ChannelNormModel {
     const Real before = psi_ema[c], alpha = o.alpha_backward;
     Real m = G;
     if (has_window()) {
-      // Of an outlier the running psi is recorded; without one, nothing.
+      // For an outlier the running psi is recorded; without one, nothing.
       Real& slot = win_g[t % o.window_backward][c];
       if (!skip) slot = G;
       if (skip && has_ema()) slot = before;

@@ -41,7 +41,7 @@ class Generator : public Histories {
     o.alpha_forward = alphas[below(4)];
     o.alpha_backward = coin() ? o.alpha_forward : 0.7;
     o.eps = epss[below(3)];
-    // Of one entry AM = GM; UN alone knows, for others rounding would decide.
+    // With one entry AM = GM; UN alone knows, for others rounding would decide.
     o.filtration = coin() && has_window(o) && (o.window_forward > 1 || o.forward == ForwardAverage::geometric);
     o.granularity = Granularity(below(4));
     o.ddof = below(2);
@@ -207,7 +207,7 @@ void expect_same(const Column& got, const Column& want, const std::string& what)
   expect_same(Columns{got}, Columns{want}, what);
 }
 
-// What `pn` has in front: the channels of a token, in groups, are divided by their root mean square. [PN-4]
+// The division in front of `pn`: the channels of a token, in groups, by their root mean square. [PN-4]
 struct Groups {
   Columns x, root;  // [C][P]: x divided, and by what
   std::size_t width;

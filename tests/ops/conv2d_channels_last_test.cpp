@@ -100,7 +100,7 @@ TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_WorkedByHand) {
   }
 }
 
-// What conv2d, whose sums are tested against their definition, gives of the same image with its channels first.
+// Equals conv2d, whose sums are tested against their definition, on the same image with its channels first.
 RC_GTEST_PROP(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_EqualConv2d, ()) {
   const int B = *rc::gen::inRange(1, 3), C = *rc::gen::inRange(1, 4), H = *rc::gen::inRange(1, 7),
             W = *rc::gen::inRange(1, 7), O = *rc::gen::inRange(1, 4), stride = *rc::gen::inRange(1, 4),
@@ -238,7 +238,7 @@ TEST(Conv2dProducts, CONV_4_CONV_5_CONV_6_OfOnednn) {
   EXPECT_GE(in_f32, 15);  // of 30: it is oneDNN that was tested
 }
 
-// What it refuses it leaves as it was.
+// Leaves as it was what it refuses.
 TEST(Conv2dProducts, OnednnRefusesKernelsThatSeePaddingOnly) {
   if (!onednn_is_used(DType::f32)) GTEST_SKIP() << "this build leaves libraries alone";
   const Case c{{1, 2, 2, 4}, {4, 4, 1, 1}, {1, 1}};

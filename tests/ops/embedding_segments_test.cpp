@@ -58,7 +58,7 @@ std::vector<float> sums_of_segments(int rows, const std::vector<std::int64_t>& i
   return sums;
 }
 
-// Of the cases below: rows with one part, with several, and with more than there are groups.
+// Numbers of the cases below: rows with one part, with several, and with more than there are groups.
 struct Counts {
   int whole = 0, parts = 0, many = 0;
 
@@ -98,7 +98,7 @@ TEST(EmbeddingSegments, EMB_2_SumsInTheirOrderWhateverThreadComesFirst) {
   }
 }
 
-// What kernels move in packs, at widths that are and are not whole packs: 5 % more than the least, at most.
+// Kernels move 5 % more than the least, at most, at widths that are and are not whole packs.
 TEST(EmbeddingSegments, BothPassesTouchWholeSectors) {
   for (DType dtype : {DType::f32, DType::bf16})
     for (int columns : {4, 12, 129, 512, 516}) {

@@ -63,7 +63,7 @@ TEST(Linear, LIN_1_LIN_2_LIN_3_LIN_4_WorkedByHand) {
   }
 }
 
-// What folding rests on: a diagonal map before the layer is the layer with scaled columns, and a shift is a bias.
+// Folding rests on this: a diagonal map before the layer is the layer with scaled columns, and a shift is a bias.
 RC_GTEST_PROP(Linear, LIN_1_ScaleAndShiftOfTheInputMoveIntoTheLayer, ()) {
   const int rows = *rc::gen::inRange(1, 6), in = *rc::gen::inRange(1, 9), out = *rc::gen::inRange(1, 9);
   const Tensor x = randn({rows, in}, 1), w = randn({out, in}, 2), b = randn({out}, 3), s = randn({in}, 4),

@@ -70,7 +70,7 @@ TEST(MaxPool2d, POOL_1_POOL_2_WorkedByHand) {
   }
 }
 
-// What a row of three neighbours gives, as [y, dx] for dy = 1, 2, 4, ... in the last of so many channels, which are all
+// Returns [y, dx] of a row of three neighbours for dy = 1, 2, 4, ... in the last of so many channels, which are all
 // equal.
 std::vector<std::vector<double>> of_row(const std::vector<double>& row, DType dtype, Device device, int channels) {
   const std::int64_t n = std::int64_t(row.size());

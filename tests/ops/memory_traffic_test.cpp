@@ -85,7 +85,7 @@ void expect_passes(const Passes& op, std::int64_t rows, std::int64_t columns, DT
   EXPECT_TRUE(whole_sectors(seen.backward)) << what << ", backward";
 }
 
-// Of a row: a few lanes of a warp, a warp and one more pack, several packs a thread, a block, and an odd number. What
+// A row has a few lanes of a warp, a warp and one more pack, several packs a thread, a block, and an odd number. What
 // keeps rows in registers takes whole packs only.
 TEST(MemoryTraffic, EveryNumberMovesOnceInWholeSectors) {
   for (const Passes& op : memory_bound())
@@ -101,8 +101,8 @@ struct Cells {
   OpFunction f;              // of x [8, 6, C]
 };
 
-// What reads or writes at places of its own. Pooling walks down the rows of several samples at once, so that short rows
-// must be whole sectors.
+// Operations that read or write at places of their own. Pooling walks down the rows of several samples at once: short
+// rows must be whole sectors.
 const std::vector<Cells>& by_cells() {
   static const std::vector<Cells> list = {
       {"mean_pool", 1 + 1 / 6., 1, [](const std::vector<Var>& v) { return mean_pool(v[0]); }},
@@ -150,7 +150,7 @@ TEST(MemoryTraffic, EveryNumberMovesOnceAtPlacesOfItsOwn) {
       }
 }
 
-// Of groups that are whole sectors: x three times, for the mean, the deviations and y. Backward both matrices twice,
+// Groups are whole sectors. x is read three times, for the mean, the deviations and y. Backward both matrices twice,
 // for means and dx, and once more for gamma and beta.
 TEST(MemoryTraffic, GroupNormReadsGroupsInWholeSectors) {
   for (const std::int64_t columns : {48, 240, 1536})
@@ -212,7 +212,7 @@ TEST(MemoryTraffic, SumReadsOnceAndImagesOfBytesAreReadAsSuch) {
   }
 }
 
-// Of windows that share nothing; the place of each maximum is a byte. Pixels that a window skips lie between the
+// Windows share nothing, and the place of each maximum is a byte. Pixels that a window skips lie between the
 // others, so that they must be whole sectors.
 TEST(MemoryTraffic, MaxPoolReadsImagesOnce) {
   for (const std::int64_t channels : {64, 144, 512})

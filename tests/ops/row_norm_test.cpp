@@ -33,7 +33,7 @@ std::vector<Y> run(const Operands& o, bool center, bool scale) {
   return y;
 }
 
-// Of the operation with a tape. It evaluates the same formulas, hence the same bits.
+// Runs the operation with a tape. It evaluates the same formulas, hence the same bits.
 template <class F>
 std::vector<float> with_tape(const Operands& o, const F& f) {
   Tape tape(/*recording=*/false);

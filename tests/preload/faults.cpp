@@ -6,7 +6,7 @@
 //   FAULTS_ERROR   errno that it fails with; 0: SIGKILL
 //   FAULTS_COUNT   a file that gets the number of calls, when the process ends by itself
 //
-// Of a write that fails, the first half arrives. Calls are made directly to the kernel. sleep() returns at once, so
+// A write that fails writes its first half. Calls are made directly to the kernel. sleep() returns at once, so
 // that those who try again do so.
 #include <dirent.h>
 #include <dlfcn.h>
@@ -46,7 +46,7 @@ int keep(int descriptor, bool is_ours) {
 
 bool is_next(bool is_ours) { return is_ours && __atomic_load_n(&calls, __ATOMIC_SEQ_CST) == fault_at; }
 
-// Whether this call is to fail, with errno set.
+// Reports if this call is to fail, with errno set.
 bool fails(bool is_ours) {
   if (!is_ours || __atomic_fetch_add(&calls, 1, __ATOMIC_SEQ_CST) != fault_at) return false;
   if (fault_error == 0) kill(getpid(), SIGKILL);

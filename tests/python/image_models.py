@@ -14,8 +14,8 @@ import onnxruntime  # noqa: E402
 import torch  # noqa: E402
 from model_files import load_tensors, save_tensors  # noqa: E402
 
-# Of 1 + |logit|: both sides round sums of f32 in different orders, some 1e-7 each. Errors in a formula are larger by
-# orders of magnitude.
+# Relative to 1 + |logit|: both sides round sums of f32 in different orders, some 1e-7 each. Errors in a formula are
+# larger by orders of magnitude.
 TOLERANCE = 1e-5
 TRAINING = """
 [train]

@@ -19,7 +19,7 @@ inline std::string program() {
   return given ? given : FOLDGRAD_PROGRAM;
 }
 
-// What hides GPUs from a command that is given no device: it computes on the CPU in tests, whatever the machine has.
+// Hides GPUs from a command that is given no device: it computes on the CPU in tests, whatever the machine has.
 inline std::string without_gpus(const std::string& arguments) {
   const bool told = arguments.find("--device") != std::string::npos || arguments.rfind("--", 0) == 0;
   return told ? "" : "CUDA_VISIBLE_DEVICES= ";
@@ -66,7 +66,7 @@ class ProgramFiles : public ::testing::Test {
   }
   std::string bytes(const std::string& path) const { return read_bytes(files_ / path); }
   bool exists(const std::string& path) const { return std::filesystem::exists(files_ / path); }
-  // Of a run in the directory.
+  // Returns the events of a run in the directory.
   std::vector<nlohmann::json> events(const std::string& run, const std::string& kind) const {
     return events_of(files_ / run, kind);
   }

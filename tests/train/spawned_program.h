@@ -62,7 +62,7 @@ class SpawnedProgram {
       if (line.rfind(field + ":\t", 0) == 0) return line.substr(field.size() + 2);
     return "";
   }
-  // Whether a set of signals, SigBlk or SigCgt, has this one.
+  // Reports if a set of signals, SigBlk or SigCgt, has this one.
   bool has(const std::string& set, int signal, const std::string& thread = "") const {
     const std::string bits = status(set, thread);
     return !bits.empty() && (std::stoull(bits, nullptr, 16) >> (signal - 1) & 1) == 1;

@@ -6,7 +6,8 @@ namespace foldgrad::testing {
 
 using Options = std::map<std::string, std::string>;
 
-// Of f64, after some iterations with dropout, so that windows vary; in one of them embeddings may be 20 times as large.
+// Returns a model in f64 after some iterations with dropout, so that windows vary; in one, embeddings may be 20 times
+// as large.
 inline std::unique_ptr<Transformer> used_model(const std::string& normalizer, const Options& options,
                                                bool pre_norm = true, std::uint32_t outlier_at = 0) {
   TransformerConfig config = tiny_config(normalizer, pre_norm);

@@ -10,7 +10,7 @@
 namespace foldgrad::testing {
 namespace {
 
-// Of 4,096 values the mean lies within 4 standard errors, sqrt(variance / 4096), of 0; so does the variance of its own,
+// The mean of 4,096 values lies within 4 standard errors, sqrt(variance / 4096), of 0; so does the variance of its own,
 // with sqrt(2 / 4096) (normal) and sqrt(4/5 / 4096) (uniform) of it as standard error.
 void expect_moments(const Parameter& p, double variance, double relative_error) {
   double sum = 0, squares = 0;

@@ -61,7 +61,7 @@ inline Moments moments_of(const Tensor& x, bool centered) {
   return m;
 }
 
-// What each site's statistics are of, [B, T, C], while `forward` is recorded on the tape.
+// Returns the input of each site's statistics, [B, T, C], while `forward` is recorded on the tape.
 inline NamedTensors statistics_inputs(const std::function<void(Tape&)>& forward) {
   NamedTensors inputs;
   std::map<int, Tensor> values;

@@ -1,4 +1,4 @@
-// What folds: graphs put together by hand, one for each way that a map can go; and the picture of one.
+// Graphs that fold, put together by hand, one for each way that a map can go; and the picture of one.
 #include <gtest/gtest.h>
 
 #include "models/fold/graph_dot.h"

@@ -49,7 +49,7 @@ class GraphBuilder {
     }
     return norm.apply(x, {.training = training});
   }
-  // What the stream goes through before the sum of `scope`.
+  // Applies to the stream the map it passes before the sum of `scope`.
   Var stream(const Var& x, const std::string& scope) {
     if (!folded_ || !folded_->residuals.count(scope)) return x;
     return mapped(x, folded_->residuals.at(scope));

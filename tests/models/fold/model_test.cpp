@@ -70,7 +70,7 @@ RC_GTEST_PROP(FoldTransformer, OfflineInF32, ()) { check_difference(/*offline=*/
 RC_GTEST_PROP(FoldTransformer, OnlineInF64, ()) { check_difference(/*offline=*/false, DType::f64, 1e-11); }
 RC_GTEST_PROP(FoldTransformer, OnlineInF32, ()) { check_difference(/*offline=*/false, DType::f32, 5e-3); }
 
-// What the properties above promise of their models.
+// Shows that the generators reach the models that the properties above promise.
 TEST(FoldTransformer, RandomGainsReachSixOrdersOfMagnitude) {
   for (const std::string& normalizer : names(/*offline=*/true))
     for (bool pre_norm : {true, false}) {

@@ -1,4 +1,4 @@
-// What does not fold: each graph is left as it is, and the edge at fault is named.
+// Graphs that do not fold: each is left as it is, and the edge at fault is named.
 #include <gtest/gtest.h>
 
 #include "ops/activation/activation.h"

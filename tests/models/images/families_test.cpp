@@ -1,4 +1,4 @@
-// What holds for image classifiers of every family: gradients, training and devices; a folded model is the one that was
+// Properties of image classifiers of every family: gradients, training and devices; a folded model is the one that was
 // trained, and what is left of each site.
 #include "tests/models/fold/frozen_statistics.h"
 #include "tests/models/images/kinds.h"
@@ -83,7 +83,7 @@ const ImageModelConfig& config_of(const FoldedModel& folded) {
   return dynamic_cast<ImageModel&>(*folded.model).config();
 }
 
-// Whether the result of norm1 is the stream.
+// Reports if the result of norm1 is the stream.
 bool has_norm_on_stream(const VitConfig& config) { return !config.pre_norm; }
 bool has_norm_on_stream(const CctConfig& config) { return config.block == "cct"; }
 

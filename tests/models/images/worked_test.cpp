@@ -126,7 +126,7 @@ TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
     for (std::size_t i = 0; i < kBits; ++i) kept[k].push_back(results[k][i] != (activation ? 0 : stream[i]));
     if (!activation) stream = results[k];
   }
-  // Of fair coins 80 of 160 agree, with a deviation of 6.3.
+  // 80 of 160 fair coins agree, with a deviation of 6.3.
   for (std::size_t a = 0; a < kept.size(); ++a)
     for (std::size_t b = a + 1; b < kept.size(); ++b) {
       int equal = 0;

@@ -15,7 +15,7 @@ using Names = std::set<std::string>;
 
 constexpr std::int64_t kChannels = 8, kTokens = 10;
 
-// What the step meets: channels 1 to 7 alike, channel 0 in its own way.
+// The data of a step: channels 1 to 7 alike, channel 0 in its own way.
 struct Scene {
   std::vector<double> window = {1, 1.44, 1.96}, window0 = {};  // the rings of mean squares; empty: as the others
   double q = 1.6, q0 = -1;                                     // mean squares of x; below 0: as the others
@@ -110,7 +110,7 @@ NamedTensors step(const std::string& name, const Options& options, const Scene& 
   return results;
 }
 
-// Whether they differ in a channel other than 0.
+// Reports if they differ in a channel other than 0.
 bool differ_behind_channel0(const Tensor& a, const Tensor& b) {
   if (a.shape() != b.shape() || a.shape().rank() == 0) return false;
   for (std::int64_t i = 0; i < a.size(); ++i)

@@ -1,4 +1,4 @@
-// What normalizers say that they compute at inference, computed by hand, is what they compute.
+// The inference forms that normalizers declare, computed by hand, against what they compute.
 #include <algorithm>
 #include <cmath>
 

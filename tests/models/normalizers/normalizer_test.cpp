@@ -83,7 +83,7 @@ void expect_padding_left_out(const std::string& normalizer, const Options& optio
   for (const auto& [name, tensor] : without) EXPECT_TRUE(identical(with.at(name), tensor)) << name;
 }
 TEST_P(EveryNormalizer, PaddingIsLeftOut) { expect_padding_left_out(GetParam(), quick(GetParam())); }
-// Of the released forms this one alone: those of un and PowerNorm average gradients over padding.
+// Holds for this released form alone: those of un and PowerNorm average gradients over padding.
 TEST(Normalizer, ReleasedMabnLeavesPaddingOut) {
   expect_padding_left_out("mabn", {{"mode", "reference"}, {"window", "2"}, {"warmup", "2"}});
 }

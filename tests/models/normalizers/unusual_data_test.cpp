@@ -1,4 +1,4 @@
-// What each normalizer does with NaN, infinity, constant and zero channels, zero tokens and batches of padding alone:
+// Every normalizer on NaN, infinity, constant and zero channels, zero tokens and batches of padding alone:
 // as the table in docs/normalizers.md says.
 #include <cmath>
 

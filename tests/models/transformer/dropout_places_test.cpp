@@ -30,7 +30,7 @@ class DropoutPlaces : public ::testing::Test {
   }
 
   ForwardPass pass() { return {.tape = tape_, .dtype = DType::f64, .training = true, .seed = 1, .step = 1}; }
-  // Of the operation `kind` that `body` records last.
+  // Returns the zeros of the operation `kind` that `body` records last.
   template <class Body>
   std::vector<bool> zeros_of(const char* kind, const Body& body) {
     std::vector<bool> found;
@@ -90,7 +90,7 @@ TEST_F(DropoutPlaces, EachHasAMaskOfItsOwn) {
     for (TransformerLayer& layer : *stack) add_layer(layer, masks);
   ASSERT_EQ(masks.size(), 2u + 6u + 4u + 10u);  // embeddings, attentions, activations, sums
 
-  // Of fair coins 32 of 64 agree, with a deviation of 4.
+  // 32 of 64 fair coins agree, with a deviation of 4.
   for (auto a = masks.begin(); a != masks.end(); ++a) {
     ASSERT_EQ(std::int64_t(a->second.size()), kBits) << a->first;
     for (auto b = std::next(a); b != masks.end(); ++b) {

@@ -119,7 +119,7 @@ TEST(InferenceTransformer, IsTheModelWithMapsThatOnlyAddOrOnlyScale) {
     }
 }
 
-// Of f32: 24 roundings deep in each of a dozen sublayers; seen: 3e-6. Of bf16: weights and what products read have
+// In f32: 24 roundings deep in each of a dozen sublayers; seen: 3e-6. In bf16: weights and what products read have
 // 8 bits, and errors of about 2^-9 each add up like a random walk; seen: 0.03 for logits of deviation 1.6. An error in
 // the way of computation is larger than either by far.
 TEST(InferenceTransformer, LowerPrecisionIsClose) {

@@ -26,7 +26,7 @@ inline TransformerConfig random_config(const std::string& normalizer, bool pre_n
   return config;
 }
 
-// Of one to five sentences a side, sources with padding on the left.
+// Returns one to five sentences a side, sources with padding on the left.
 inline TranslationBatch random_batch(const TransformerConfig& config) {
   const auto sentences = *rc::gen::inRange<std::int64_t>(1, 6);
   const auto side = [&](bool left) {
@@ -139,7 +139,7 @@ inline double condition_number(Transformer& model, const TranslationBatch& batch
   return greatest;
 }
 
-// What rounding may make of the difference between a model and its folded form. A computed sum of n products is the
+// Bounds the difference that rounding makes between a model and its folded form. A computed sum of n products is the
 // exact one of weights that are each off by at most n u, u = half an epsilon, wherever in the sum the roundings fall;
 // folding rounds W diag(A) once more, and the map at the site rounds three times. So both models give the exact logits
 // of models whose numbers are off by at most (n + 4) u, relative; and by how much more logits change than numbers is

@@ -1,4 +1,4 @@
-// What a Transformer begins with: parameters, their values, and the messages for configurations that cannot be.
+// A new Transformer: its parameters, their values, and the messages for configurations that cannot be.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ Parameter& find(Transformer& model, const std::string& name) {
   throw std::out_of_range(name);
 }
 
-// Of n uniform values the mean is off by bound / sqrt(3 n), the deviation by about 0.45 bound / sqrt(3 n): 5 of these.
+// The mean of n uniform values is off by bound / sqrt(3 n), the deviation by about 0.45 bound / sqrt(3 n): 5 of these.
 TEST(TransformerSetup, BeginsAsFairseqDoes) {
   TransformerConfig config = iwslt(2000, 2000);
   config.encoder_layers = config.decoder_layers = 1;
@@ -177,7 +177,7 @@ TEST(TransformerSetup, XavierTakesPackedMatrices) {
     EXPECT_EQ(moments(find(xavier, std::string("decoder.layers.0") + bias).value).greatest, 0) << bias;
 }
 
-// What a folded model has: an output projection of its own with a bias, and other normalizers at some sites.
+// A folded model has an output projection of its own with a bias, and other normalizers at some sites.
 TEST(TransformerSetup, SitesCanDifferAndTheOutputCanHaveABias) {
   TransformerConfig config = tiny_config("none", /*pre_norm=*/false);
   config.share_embeddings = "inputs";

@@ -15,7 +15,7 @@ inline Tensor real_rows(const Tensor& x, const Tensor& mask) {
   return Tensor::of({std::int64_t(kept.size()) / C, C}, kept);
 }
 
-// Of every token of batch.input, in the order of real_rows.
+// Returns the logits of every token of batch.input, in the order of real_rows.
 inline Tensor logits_by_steps(const InferenceTransformer& model, const TranslationBatch& batch) {
   const std::int64_t B = batch.input.shape()[0], T = batch.input.shape()[1], V = model.config().target_vocabulary;
   const auto decoder = model.decoder(batch.source, batch.source_mask);

@@ -1,4 +1,4 @@
-// What a vision Transformer begins with: parameters, their names and values, and the messages for configurations that
+// A new vision Transformer: its parameters, their names and values, and the messages for configurations that
 // cannot be.
 #include <cmath>
 

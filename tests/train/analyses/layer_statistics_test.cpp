@@ -1,4 +1,4 @@
-// What is known of each layer: its statistics while it trains, and its exact gradient.
+// Statistics of each layer while it trains, and its exact gradient.
 #include "train/analyses/layer_statistics.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(LayerStatistics, ArithmeticOverGeometricMeanOfAWindow) {
   EXPECT_FALSE(am_over_gm({}));
 }
 
-// Of nine channels 0, 2, 4 and 6. Channel c had the mean squares c + 1 and 4 (c + 1).
+// Records channels 0, 2, 4 and 6 of nine. Channel c had the mean squares c + 1 and 4 (c + 1).
 TEST(LayerStatistics, WindowsOfSomeChannelsAndWhatIsClamped) {
   const auto un = make_normalizer("un", {{"window", "2"}, {"rescale", "backward"}}, "norm", 9);
   std::vector<float> window;

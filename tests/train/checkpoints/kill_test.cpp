@@ -20,7 +20,7 @@
 
 namespace {
 
-// What happens at operation number `at` since arm(); a negative error kills the process.
+// A failure of operation number `at` since arm(); a negative error kills the process.
 struct Fault {
   long at = -1;
   int error = 0;
@@ -132,7 +132,7 @@ long operations_of_save(std::int64_t step) {
   return fault.count;
 }
 
-// What LATEST names loads, and is what was saved last or before.
+// Checks that the checkpoint LATEST names loads, and is the last that was saved or the one before.
 void check_newest(const TemporaryDirectory& directory, std::int64_t step, long at) {
   const NewestCheckpoint newest = load_newest_checkpoint(directory.path());
   const std::int64_t got = newest.contents.step;

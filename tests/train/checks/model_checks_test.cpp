@@ -72,7 +72,7 @@ TEST(ModelChecks, PassForSoundModels) {
     }
 }
 
-// Of all checks together, those fail that look at what is broken.
+// Among all checks, those fail that look at what is broken.
 TEST(ModelChecks, AreOfTheModelAndOfWhatFoldsIt) {
   const auto exact = used_un();
   const auto failed = [&](DType broken, double change) {

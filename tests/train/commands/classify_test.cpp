@@ -26,13 +26,13 @@ class ClassifyCommand : public ModelProgram {
     write_bytes(files_ / "a.bin", records);
   }
 
-  // Of CIFAR, with planes that tell records apart.
+  // Returns a record of CIFAR, with planes that tell records apart.
   static std::string record(const std::string& labels, int seed) {
     std::string planes(3 * 32 * 32, '\0');
     for (std::size_t i = 0; i < planes.size(); ++i) planes[i] = char(i * std::size_t(seed + 3) / 7 % 256);
     return labels + planes;
   }
-  // What the model says of a picture, by the definition of the softmax; by class.
+  // Returns the model's probabilities of a picture by class, by the definition of the softmax.
   std::map<std::string, double> probabilities(const Picture& picture) {
     const Tensor images = Tensor::of<std::uint8_t>({1, 4, 4, 3}, square(picture, 4).pixels);
     const std::vector<double> z = inference_logits(*vit_, {{"images", images}}, DType::f32).values<double>();

@@ -166,7 +166,7 @@ class ImageDevices : public ClassificationRun, public ::testing::WithParamInterf
   }
 };
 
-// Of f32: sums in another order, through three updates. Of bf16: 8 bits, where such sums are rounded differently.
+// In f32: sums in another order, through three updates. In bf16: 8 bits, where such sums are rounded differently.
 TEST_P(ImageDevices, TrainEvalAndClassify) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   for (const auto& [dtype, tolerance] : {std::pair{"f32", 1e-4}, {"bf16", 0.05}}) {

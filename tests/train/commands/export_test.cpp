@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kFiles[] = {"encoder_model", "decoder_model", "decoder_with_past_model"};
 
-// What onnx_check prints, or its complaint; empty where ONNX's library is absent.
+// Returns what onnx_check prints, or its complaint; empty where ONNX's library is absent.
 std::string checked(const std::string& path) {
 #ifdef FOLDGRAD_ONNX_CHECK
   const TemporaryDirectory directory;
@@ -118,8 +118,8 @@ TEST_F(ExportCommand, NothingIsLeftOfAFoldedNormalizer) {
       EXPECT_EQ(checked(path), checked(file(name)));
       EXPECT_NE(checked(path), "");
     }
-    // Of the embeddings, the positions and the queries; of 6 linear layers, the positions (2), the bias of attention
-    // and the sums of 2 sublayers.
+    // Mul: of the embeddings, the positions and the queries. Add: of 6 linear layers, the positions (2),
+    // attention's bias and the sums of 2 sublayers.
     const std::string encoder = checked(files_ / "folded" + "/encoder_model.onnx");
     EXPECT_NE(encoder.find("operator Mul 3\n"), std::string::npos) << encoder;
     EXPECT_NE(encoder.find("operator Add 11\n"), std::string::npos) << encoder;

@@ -39,7 +39,7 @@ TEST_F(GridRuns, TrainWhatIsListedAndGoOn) {
   EXPECT_EQ(bytes("out/grid.md"), first.out);
   ASSERT_EQ(train("alone", "--set train.lr=2e-2 --set norm.un.window=4 --set train.seed=2").exit_code, 0);
   expect_same_numbers("alone", "out/M-=-4/seed-2", "step-00000005");
-  // What a kill left is gone on with, and what has ended is left alone.
+  // A killed training is resumed, and an ended one is left alone.
   std::filesystem::remove_all(files_ / "out/M-=-4/seed-1");
   ASSERT_EQ(train("out/M-=-4/seed-1", "--set train.lr=2e-2 --set norm.un.window=4 --set train.steps=3").exit_code, 0);
   const std::string log = bytes("out/M-=-4/seed-1/log.jsonl");

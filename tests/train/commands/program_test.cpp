@@ -1,4 +1,4 @@
-// What the program says of itself, and that its documents say the same.
+// The program's account of itself, and its documents, which must agree.
 #include "tests/train/program.h"
 
 #include <fmt/format.h>

@@ -90,7 +90,7 @@ TEST(VerifyTraces, OneWrongValueIsFound) {
   expect_difference("pn_0", "y", 1, [](Tensor& t) { t.data<double>()[0] = std::nan(""); });
 }
 
-// What differs first leads to the mistake; what differs most may be what became of it.
+// The first difference leads to the mistake; the largest may be its consequence.
 TEST(VerifyTraces, FirstAndLargestDifference) {
   const Changed changed("un_paper_0", [](SafetensorsFile& f) {  // y is [30, 7, 7]
     double* y = f.tensors.at("y").data<double>();

@@ -159,7 +159,7 @@ class ConfigEffects : public ::testing::Test {
   RunNumbers run(const std::string& settings, bool with_test) {
     const std::string out = files_ / fmt::format("run{}", runs_++), data = " --data-dir " + files_.path();
     std::string arguments = "train " + files_ / "config.toml" + data + " --out " + out;
-    // Of either pair one key alone can be given.
+    // Only one key of either pair can be given.
     if (!contains(settings, "train.epochs")) arguments += " --set train.steps=3";
     if (!contains(settings, "train.warmup_epochs")) arguments += " --set train.warmup=2";
     std::istringstream words(settings);

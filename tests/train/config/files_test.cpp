@@ -19,7 +19,7 @@ namespace {
 struct ConfigFiles : ::testing::Test {
   void write(const std::string& name, const std::string& text) { write_bytes(directory_ / name, text); }
   ExperimentConfig read(const std::string& name) { return read_config(directory_ / name); }
-  // Of a configuration that is refused, the directory left out.
+  // Returns the message for a configuration that is refused, without its directory.
   std::string refusal(const std::string& name) {
     std::string text = message<ConfigError>([&] { read(name); });
     for (std::size_t at; (at = text.find(directory_.path())) != std::string::npos;)

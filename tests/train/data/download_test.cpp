@@ -175,7 +175,7 @@ TEST_F(FetchImages, PutsWhatTheArchiveHoldsInPlace) {
   std::filesystem::remove_all(root_ + "/archives");
   fetch_images(set_, {}, root_);
   EXPECT_FALSE(there("archives"));
-  // What is missing comes from the archive, which stays.
+  // A missing file comes from the archive, which stays.
   std::filesystem::remove(root_ + "/test.bin");
   fetch_images(set_, {archive_}, root_);
   std::filesystem::remove(root_ + "/train.bin");

@@ -43,7 +43,7 @@ TEST_F(FuzzRecording, AnyFile) {
       1000, path, 20, [&](Mutator& m) { return m.safetensors(good); }, [&] { read_recording(path); });
 }
 
-// What is printed meanwhile goes nowhere.
+// Discards what is printed in its lifetime.
 class Silence {
  public:
   Silence() : before_(dup(STDOUT_FILENO)) {

@@ -13,7 +13,7 @@ namespace {
 
 using FuzzConfig = Fuzz;
 
-// What is accepted can be written and read again.
+// A file that is accepted can be written and read again.
 TEST_F(FuzzConfig, OfAFile) {
   const std::string path = files_ / "c.toml";
   std::vector<std::string> good{config_text(ExperimentConfig())};

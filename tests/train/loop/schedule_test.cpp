@@ -1,4 +1,4 @@
-// What changes slowly beside the weights: the learning rate, and averages of weights.
+// Slow companions of the weights: the learning rate, and averages of weights.
 #include "train/loop/schedule.h"
 
 #include <limits>

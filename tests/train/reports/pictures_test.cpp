@@ -1,4 +1,4 @@
-// What other programs show: heat maps as SVG, events for TensorBoard.
+// Files for other programs: heat maps as SVG, events for TensorBoard.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What a run of images quotes, and what `eval`, `recalibrate` and `average` make of its model.
+// Scores of a run of images, and those of its model after `eval`, `recalibrate` and `average`.
 #include "models/fold/model.h"
 #include "models/vit/vit.h"
 #include "tests/train/runs/classification_run.h"
@@ -77,7 +77,7 @@ TEST_F(ClassificationScoring, HeldOutImagesChoose) {
   EXPECT_FALSE(events("run", "start").at(0).contains("validated_on"));
 }
 
-// What was validated is what was saved, averaged statistics too; and the score is in f32 whatever training computes in.
+// The saved model is the validated one, averaged statistics too; and the score is in f32 whatever training computes in.
 TEST_F(ClassificationScoring, EvalGivesTheScoresOfTheLastValidation) {
   ASSERT_EQ(train("run", "train.steps=8;train.average_decay=0.75;train.average_statistics=true;train.dtype=bf16"), 0);
   const auto validated = events("run", "validate").back();

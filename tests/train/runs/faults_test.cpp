@@ -88,7 +88,8 @@ class RunFaults : public ::testing::Test {
     }
     RecordProperty("points", points);
     EXPECT_GT(points, calls / step - 1);
-    // What cannot be saved at once is saved later: of a hundred errors some four stop a run, of ten perhaps none.
+    // A checkpoint that cannot be saved at once is saved later: some four of a hundred errors stop a run, of ten
+    // perhaps none.
     if (kind == kKill) {
       EXPECT_GT(stopped, points * 9 / 10);
     } else if (points >= 60) {
@@ -121,7 +122,7 @@ class RunFaults : public ::testing::Test {
     return run;
   }
 
-  // Whether the fault stopped the run.
+  // Reports if the fault stopped the run.
   bool stops_and_goes_on(const std::string& run, const Fault& fault, bool resumed) {
     const std::string where = "call " + std::to_string(fault.at) + ", error " + std::to_string(fault.error) + ": ";
     const int outcome = train(run, fault);

@@ -23,7 +23,7 @@ class RunLife : public TinyRun {
 TEST_F(RunLife, ResumingBeginsWhereThereIsNothing) {
   ASSERT_EQ(train("whole").exit_code, 0);
   expect_resumed("none", train("none", "--resume"), "there is no run yet: beginning at step 0\n");
-  // What kills leave, before config.toml and behind it.
+  // Directories that kills leave, before config.toml and after it.
   std::filesystem::create_directories(files_ / "early/checkpoints/.part-step-00000002");
   write_bytes(files_ / "early/command.txt", "foldgrad train\n");
   write_bytes(files_ / "early/env.json.7-0.part", "{");

@@ -1,4 +1,4 @@
-// What a run of `foldgrad train` left behind, as far as a configuration decides it: by name, as text that is compared.
+// Numbers of a run of `foldgrad train`, as far as a configuration decides them: by name, as text that is compared.
 #pragma once
 #include <cmath>
 
@@ -22,7 +22,7 @@ inline std::string shapes_of(const SafetensorsFile& file) {
   return all;
 }
 
-// Of the tensors whose name begins so.
+// Returns the numbers of the tensors whose name begins so.
 inline std::string numbers_of(const SafetensorsFile& file, const std::string& prefix) {
   std::string all;
   for (const auto& [name, tensor] : file.tensors)
@@ -31,7 +31,7 @@ inline std::string numbers_of(const SafetensorsFile& file, const std::string& pr
   return all;
 }
 
-// What is of update 1 is there when that was logged and saved.
+// Returns all of them; those of update 1 are there when it was logged and saved.
 inline RunNumbers numbers_of_run(const std::string& run) {
   namespace fs = std::filesystem;
   RunNumbers n{{"outcome", "finished"}};

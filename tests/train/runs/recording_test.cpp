@@ -52,7 +52,7 @@ TEST_F(RecordingRuns, EndInTheSameBits) {
   }
 }
 
-// What the normalizer itself keeps of its last iteration is an account of its own.
+// The normalizer's own record of its last iteration is a second account.
 TEST_F(RecordingRuns, HaveWhatTheNormalizerKeeps) {
   expect_trained("run", kRecord);
   const Recording end = read_recording(path("run", "end"));

@@ -1,4 +1,4 @@
-// What happens to a run when it is killed, interrupted, or the disk refuses: with the program itself.
+// Runs that are killed, interrupted, or refused by the disk: with the program itself.
 #include <sys/resource.h>
 
 #include <random>

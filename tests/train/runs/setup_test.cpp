@@ -1,4 +1,4 @@
-// What a run makes of its configuration, and what it saves of itself.
+// A run made from its configuration, and the account of itself that it saves.
 #include "train/runs/setup.h"
 
 #include <gtest/gtest.h>

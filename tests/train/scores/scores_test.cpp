@@ -54,7 +54,7 @@ TEST(Scores, Tokenizer13aEqualsTheOriginal) {
       EXPECT_EQ(tokenize_13a(one["hypotheses"][i]), one["tokens_13a"][i]) << one["hypotheses"][i];
 }
 
-// Of 6 words 5 are right, of 5 pairs 3, of 4 triples 2, of 3 quadruples 1; two words are missing.
+// 5 of 6 words are right, 3 of 5 pairs, 2 of 4 triples, 1 of 3 quadruples; two words are missing.
 TEST(Scores, BLEU_1_BLEU_2_BLEU_3_WorkedByHand) {
   const Bleu bleu = multi_bleu({"the cat sat on a mat"}, {"yes , the cat sat on the mat"});
   const double penalty = std::exp(1 - 8.0 / 6);
@@ -62,7 +62,7 @@ TEST(Scores, BLEU_1_BLEU_2_BLEU_3_WorkedByHand) {
   EXPECT_EQ(bleu.text, "BLEU = 38.50, 83.3/60.0/50.0/33.3 (BP=0.717, ratio=0.750, hyp_len=6, ref_len=8)");
 }
 
-// Of 2 triples and of 1 quadruple none matches: 1/2 of one of 2, then 1/4 of one of 1.
+// None of 2 triples and of 1 quadruple matches: 1/2 of one of 2, then 1/4 of one of 1.
 TEST(Scores, BLEU_4_WorkedByHand) {
   const Bleu bleu = sacre_bleu({"a b c d"}, {"a b x y"});
   EXPECT_NEAR(bleu.score, 100 * std::pow(2.0 / 4 * 1 / 3 * (0.5 / 2) * (0.25 / 1), 0.25), 1e-12);

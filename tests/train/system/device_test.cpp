@@ -1,4 +1,4 @@
-// What --device means.
+// The meanings of --device.
 #include "train/system/device.h"
 
 #include <gtest/gtest.h>

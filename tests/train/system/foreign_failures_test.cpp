@@ -1,4 +1,4 @@
-// What goes wrong outside of this program, or is made to by those who give it files: our message, our exit code.
+// Failures outside of this program, or caused by those who give it files: our message, our exit code.
 #include <nlohmann/json.hpp>
 
 #include "tests/train/model_program.h"

@@ -103,7 +103,7 @@ TEST(Augmentation, AUG_4_CutoutIsClippedAndEveryCentreIsAsLikely) {
   for (const auto& [image, count] : times) EXPECT_NEAR(count, 300, 71) << image;  // 5 deviations of 14.1
 }
 
-// Of all the places that crop and cutout can have, those of two images and those of two epochs agree by chance alone:
+// Crop and cutout have many places; those of two images and those of two epochs agree by chance alone:
 // 81 crops and 1,024 holes, twice mirrored.
 TEST(Augmentation, ImagesAndEpochsAndSeedsDiffer) {
   const ImageSet images{Tensor::of<std::uint8_t>({2, 32, 32, 3},

@@ -16,7 +16,7 @@ std::string refusal(const std::string& content) {
   return message<FileError>([&] { decode_picture("a", content); });
 }
 
-// Of one channel, the others being multiples of it.
+// Makes a picture from its red channel; the others are multiples of it.
 Picture picture(std::int64_t height, std::int64_t width, const Bytes& red) {
   Picture p{height, width, {}};
   for (const std::uint8_t value : red) p.pixels.insert(p.pixels.end(), {value, std::uint8_t(value / 2), 7});
