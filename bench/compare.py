@@ -9,7 +9,7 @@
 of as many bytes, of our fastest iteration; models have none. "of copy_" is the share, of the median, of what PyTorch's copy_
 of 16 MiB moves. The counterpart times what stands beside the benchmarks that the filter chose.
 
-Whatever stands behind -- goes to the counterpart. PyTorch is installed from the Python registry into the virtual environment
+Whatever follows -- goes to the counterpart. PyTorch is installed from the Python registry into the virtual environment
 $FOLDGRAD_VENV (default: ~/.cache/foldgrad/venv).
 """
 import argparse

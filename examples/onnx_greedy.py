@@ -35,7 +35,7 @@ class Translator:
         return {"encoder_hidden_states": states, "encoder_attention_mask": mask}
 
     def step(self, prefix, encoded, past):
-        """Logits [batch, vocabulary] behind the prefix [batch, length]; `past`, kept from step to step, may be None."""
+        """Logits [batch, vocabulary] after the prefix [batch, length]; `past`, kept from step to step, may be None."""
         if past:
             session, given = self.decoder_with_past, {"input_ids": prefix[:, -1:], **past,
                                                       "encoder_attention_mask": encoded["encoder_attention_mask"]}

@@ -8,7 +8,7 @@ foldgrad.
 WEIGHTS is a state_dict: a .safetensors file, or one that torch.save has written, also below the key "state_dict" or
 "model". Names of weights are the same in both worlds, and the sizes are taken from their shapes; shapes do not tell the
 heads, eps of the layer normalization, and what images were normalized by. timm's VisionTransformer has to have a class
-token, or the mean of tokens behind its last normalizer, and square patches; what foldgrad's model does not have
+token, or the mean of tokens after its last normalizer, and square patches; what foldgrad's model does not have
 (distillation, register tokens, LayerScale, ...) is an error, as is every weight whose name is not known. --classes is a
 file with the name of a class on each line.
 """
@@ -76,8 +76,8 @@ def vit_of(weights):
     names |= {"cls_token"} if cls else set()
     block = TIMM_BLOCK + (("attn.qkv.bias",) if qkv_bias else ())
     names |= {f"blocks.{i}.{name}" for i in range(layers) for name in block}
-    if "fc_norm.weight" in weights and "norm.weight" not in weights:  # timm's name for it behind the mean of tokens
-        fail("fc_norm stands behind the mean of tokens, where foldgrad's model has no normalizer")
+    if "fc_norm.weight" in weights and "norm.weight" not in weights:  # timm's name for it after the mean of tokens
+        fail("fc_norm stands after the mean of tokens, where foldgrad's model has no normalizer")
     return "vit", model, names | {"norm.weight", "norm.bias"}
 
 

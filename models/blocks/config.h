@@ -25,7 +25,7 @@ struct BlockConfig {
   // The linear layers of a block use their weights standardized [WS-3], with a gain for each row.
   bool weight_standardization = false;
 
-  bool pre_norm = true;  // normalizers before each sublayer and one behind each stack; otherwise after each sum
+  bool pre_norm = true;  // normalizers before each sublayer and one after each stack; otherwise after each sum
   std::string activation = "relu";  // one of activation_names()
 
   // At every site; options as make_normalizer takes them. deepnorm is told the layers and the stack by the model.

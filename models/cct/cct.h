@@ -4,14 +4,14 @@
 //   Var loss = model.loss({{"images", images}, {"target", target}}, {.tape = tape, .dtype = DType::f32}, 0.1);
 //
 //   [CCT-1]  u = image; stem = cct: per convolution u = max_pool(relu(conv(u))), 3 x 3 places, stride 2, padding 1
-//                       stem = hybrid: u = gelu(norm(conv(u))), and behind all but the first max_pool, 2 x 2 places,
+//                       stem = hybrid: u = gelu(norm(conv(u))), and after all but the first max_pool, 2 x 2 places,
 //                       stride 2. A pixel of the last u is a token
 //
 //   [CCT-2] is in models/blocks/layers.h; positions, pooling [CCT-3] and inputs are in models/images/model.h.
 //
 //   Names and shapes of parameters are those of the authors (SHI-Labs/Compact-Transformers, src): the convolutions are
 //   tokenizer.conv_layers.I.0 [out, in, kernel, kernel], a hybrid stem's normalizers tokenizer.conv_layers.I.norm;
-//   behind `classifier.` follow positional_emb [1, tokens, width], blocks.I.pre_norm, blocks.I.self_attn.qkv and .proj,
+//   after `classifier.` follow positional_emb [1, tokens, width], blocks.I.pre_norm, blocks.I.self_attn.qkv and .proj,
 //   blocks.I.norm1, blocks.I.linear1 and .linear2, norm, attention_pool [1, width] and fc.
 #pragma once
 #include "models/cct/config.h"

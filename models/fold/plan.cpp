@@ -125,7 +125,7 @@ void Walk::reach_sum(const GraphUse& use, const ChannelMap& pending) {
   if (node.description.dropout != 0) return refuse(use, "dropout was recorded, so this is a forward pass in training");
   if (!contains(node.description.streams, use.operand)) return refuse(use, "it is the branch of a sum");
   if (node.operands[branch_of(use)] == node.operands[use.operand]) return refuse(use, "it is both parts of a sum");
-  std::string reason = "a sum, and so whatever reads the stream behind it, needs the map itself";
+  std::string reason = "a sum, and so whatever reads the stream after it, needs the map itself";
   if (state_.options.rescale_stream) {
     reason = rescale(use, pending);
     if (reason.empty()) return;

@@ -29,7 +29,7 @@ class Slabs {
     bool free;
   };
   struct Slab {
-    std::map<char*, Piece> pieces;  // one behind the other
+    std::map<char*, Piece> pieces;  // one after the other
     std::size_t free_bytes;
   };
 

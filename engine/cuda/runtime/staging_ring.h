@@ -14,7 +14,7 @@ namespace foldgrad {
 class Marks {
  public:
   virtual ~Marks() = default;
-  virtual std::uint64_t set() = 0;  // behind all that is queued so far
+  virtual std::uint64_t set() = 0;  // after all that is queued so far
   virtual bool passed(std::uint64_t mark) = 0;
   virtual void wait(std::uint64_t mark) = 0;
   virtual void forget(std::uint64_t mark) = 0;  // it is not asked for any more

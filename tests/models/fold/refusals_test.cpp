@@ -261,8 +261,7 @@ TEST(FoldRefused, ASumKeepsTheMap) {
     }();
     return Vars{g.linear(sum, "head", 5)};
   };
-  EXPECT_EQ(refusal(build),
-            "norm -> sum: add: a sum, and so whatever reads the stream behind it, needs the map itself");
+  EXPECT_EQ(refusal(build), "norm -> sum: add: a sum, and so whatever reads the stream after it, needs the map itself");
   EXPECT_EQ(refusal(build, {.rescale_stream = true}),
             "norm -> sum: add: the stream cannot be rescaled: what is added to it is not of a linear layer alone");
 }

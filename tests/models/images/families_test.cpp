@@ -202,7 +202,7 @@ TEST(FoldVit, WithPostNormTheSumKeepsTheMap) {
   EXPECT_EQ(norm1.outcome, Outcome::partly);
   ASSERT_EQ(norm1.kept.size(), 1u);
   EXPECT_EQ(norm1.kept[0].edge, "blocks.0.norm1 -> blocks.0.mlp: bias_dropout_residual");
-  EXPECT_EQ(norm1.kept[0].reason, "a sum, and so whatever reads the stream behind it, needs the map itself");
+  EXPECT_EQ(norm1.kept[0].reason, "a sum, and so whatever reads the stream after it, needs the map itself");
   EXPECT_EQ(kept.reports[3].outcome, Outcome::folded);  // whose result the head alone reads
   EXPECT_EQ(config_of(kept).normalizer_at, (Sites{{"blocks.0.mlp.residual", "affine"},
                                                   {"blocks.1.attn.residual", "affine"},
