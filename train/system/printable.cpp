@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 #include <vector>
 
 #include "train/system/unicode.h"
@@ -23,58 +22,45 @@ std::string escaped(char32_t c) {
   return c < 0x100 ? fmt::format("\\x{:02x}", unsigned(c)) : fmt::format("\\u{:04x}", unsigned(c));
 }
 
+using Characters = std::vector<std::string>;
+
 // Returns each character, or byte that is not part of one, as it is shown. Stops after `most` of them.
-std::vector<std::string> characters(std::string_view text, std::size_t most) {
-  std::vector<std::string> all;
-  while (!text.empty() && all.size() < most) {
-    const std::string_view enough = text.substr(0, 4 * most);
-    const std::size_t good = std::min(first_bad_utf8(enough), enough.size());
-    for (const char32_t c : decode_utf8(text.substr(0, good)))
-      all.push_back(is_hidden(c) ? escaped(c) : encode_utf8({&c, 1}));
-    text.remove_prefix(good);
-    if (text.empty()) break;
-    all.push_back(fmt::format("\\x{:02x}", unsigned(static_cast<unsigned char>(text[0]))));
-    text.remove_prefix(1);
+Characters characters(std::string_view text, std::size_t most) {
+  Characters all;
+  for (std::size_t at = 0; at < text.size() && all.size() < most;) {
+    const auto [bytes, code] = code_point_at(text, at);
+    if (bytes == 0)
+      all.push_back(fmt::format("\\x{:02x}", unsigned(static_cast<unsigned char>(text[at]))));
+    else
+      all.push_back(is_hidden(code) ? escaped(code) : std::string(text.substr(at, bytes)));
+    at += std::max<std::size_t>(bytes, 1);
   }
   return all;
 }
 
-// Appends `all`, in which `middle` takes the place of what is between the first `begin` and the last `end` characters.
-void append_ends(std::vector<std::string>& to, std::span<const std::string> all, std::size_t begin, std::size_t end,
-                 const std::string& middle) {
-  to.insert(to.end(), all.begin(), all.begin() + std::ptrdiff_t(begin));
-  to.push_back(middle);
-  to.insert(to.end(), all.end() - std::ptrdiff_t(end), all.end());
-}
-
-// A word, or text in quotes with its spaces, is one value.
-std::vector<std::string> with_short_values(const std::vector<std::string>& all) {
-  constexpr std::size_t kMost = 256, kBegin = 160, kEnd = 80;
-  std::vector<std::string> shortened;
-  bool quoted = false;
-  for (std::size_t begin = 0, i = 0; i <= all.size(); ++i) {
-    if (i < all.size() && all[i] == "\"") quoted = !quoted;
-    if (i < all.size() && (quoted || all[i] != " ")) continue;
-    const std::span value(all.begin() + std::ptrdiff_t(begin), i - begin);
-    if (value.size() > kMost)
-      append_ends(shortened, value, kBegin, kEnd, "...");
-    else
-      shortened.insert(shortened.end(), value.begin(), value.end());
-    if (i < all.size()) shortened.push_back(all[i]);
-    begin = i + 1;
-  }
-  return shortened;
+// Puts `middle` between the first `begin` and the last `end` characters.
+void cut_out(Characters& all, std::size_t begin, std::size_t end, const std::string& middle) {
+  all.erase(all.begin() + std::ptrdiff_t(begin), all.end() - std::ptrdiff_t(end));
+  all.insert(all.begin() + std::ptrdiff_t(begin), middle);
 }
 
 std::string line_of(std::string_view text) {
-  constexpr std::size_t kBegin = 600, kEnd = 400;
-  std::vector<std::string> all = with_short_values(characters(text, text.size()));
-  if (all.size() > kBegin + kEnd) {
-    std::vector<std::string> ends;
-    append_ends(ends, all, kBegin, kEnd, fmt::format(" [... {} characters ...] ", all.size() - kBegin - kEnd));
-    all = std::move(ends);
+  constexpr std::size_t kMostOfAValue = 256, kMost = 1000;
+  Characters line, value;  // a word, or text in quotes with its spaces, is one value
+  const auto take_value = [&] {
+    if (value.size() > kMostOfAValue) cut_out(value, 160, 80, "...");
+    line.insert(line.end(), value.begin(), value.end());
+    value.clear();
+  };
+  bool quoted = false;
+  for (const std::string& c : characters(text, text.size())) {
+    if (c == "\"") quoted = !quoted;
+    if (c == " " && !quoted) take_value();
+    (c == " " && !quoted ? line : value).push_back(c);
   }
-  return fmt::format("{}", fmt::join(all, ""));
+  take_value();
+  if (line.size() > kMost) cut_out(line, 600, 400, fmt::format(" [... {} characters ...] ", line.size() - kMost));
+  return fmt::format("{}", fmt::join(line, ""));
 }
 
 }  // namespace

@@ -11,27 +11,6 @@
 namespace foldgrad {
 namespace {
 
-struct Sequence {
-  std::size_t bytes = 0;  // 0 when the bytes are no code point
-  char32_t code = 0;
-};
-
-Sequence read_one(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const unsigned first = byte(0);
-  if (first < 0x80) return {1, char32_t(first)};
-  const std::size_t bytes = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || at + bytes > text.size()) return {};
-  char32_t code = first & (0x7Fu >> bytes);
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return {};
-    code = code << 6 | (byte(i) & 0x3F);
-  }
-  constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (code < kLeast[bytes] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return {};
-  return {bytes, code};
-}
-
 // glibc brings this locale with it; its character types don't depend on the user's settings.
 locale_t unicode_locale() {
   static const locale_t locale = [] {
@@ -61,9 +40,25 @@ bool is_final_sigma(std::u32string_view text, std::size_t at) {
 
 }  // namespace
 
+CodePoint code_point_at(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return {1, char32_t(first)};
+  const std::size_t bytes = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || at + bytes > text.size()) return {};
+  char32_t code = first & (0x7Fu >> bytes);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return {};
+    code = code << 6 | (byte(i) & 0x3F);
+  }
+  constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (code < kLeast[bytes] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return {};
+  return {bytes, code};
+}
+
 std::size_t first_bad_utf8(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t bytes = read_one(text, at).bytes;
+    const std::size_t bytes = code_point_at(text, at).bytes;
     if (bytes == 0) return at;
     at += bytes;
   }
@@ -74,7 +69,7 @@ std::u32string decode_utf8(std::string_view text) {
   std::u32string result;
   result.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
-    const Sequence one = read_one(text, at);
+    const CodePoint one = code_point_at(text, at);
     FOLDGRAD_CHECK(one.bytes > 0, "decode_utf8: the text must be UTF-8, got byte {:#04x} at offset {}",
                    unsigned(static_cast<unsigned char>(text[at])), at);
     result.push_back(one.code);
@@ -107,7 +102,7 @@ std::vector<std::string> split_words(std::string_view text) {
   std::vector<std::string> words;
   bool inside = false;
   for (std::size_t at = 0; at < text.size();) {
-    const Sequence one = read_one(text, at);
+    const CodePoint one = code_point_at(text, at);
     FOLDGRAD_CHECK(one.bytes > 0, "split_words: the text must be UTF-8, got byte {:#04x} at offset {}",
                    unsigned(static_cast<unsigned char>(text[at])), at);
     const bool space = is_space(one.code);

@@ -8,8 +8,15 @@
 
 namespace foldgrad {
 
-// Where the first byte lies that is not part of well-formed UTF-8 (Unicode 15, table 3-7: no overlong forms, no
-// surrogates, nothing above U+10FFFF); npos when there is none.
+struct CodePoint {
+  std::size_t bytes = 0;  // 0 where there is no well-formed UTF-8
+  char32_t code = 0;
+};
+// Returns the code point at a byte of `text` (Unicode 15, table 3-7: no overlong forms, no surrogates, nothing above
+// U+10FFFF).
+CodePoint code_point_at(std::string_view text, std::size_t at);
+
+// Where the first byte lies that is not part of a code point; npos when there is none.
 std::size_t first_bad_utf8(std::string_view text);
 
 // Throws std::invalid_argument when `text` is not UTF-8.
