@@ -17,7 +17,7 @@ CheckResult check_translations(Transformer& model, Transformer& folded, const Tr
 CheckResult check_padding(const LogitsOf& logits_of, const TranslationBatch& batch, std::int64_t pad,
                           std::int64_t longest);
 // Nor do the other sentences of a batch, for the first four of it. Skipped for a batch of one sentence.
-CheckResult check_other_sentences(const LogitsOf& logits_of, const TranslationBatch& batch, std::int64_t pad);
+CheckResult check_other_sentences(const LogitsOf& logits_of, const TranslationBatch& batch);
 
 // All three, of a model and the one folded from it, f64 on one device; the batch on the CPU.
 std::vector<CheckResult> check_translation(Transformer& model, Transformer& folded, const TranslationBatch& batch);

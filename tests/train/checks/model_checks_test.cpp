@@ -134,8 +134,7 @@ TEST(ModelChecks, LogitsThatSeePaddingOrOtherSentencesAreFound) {
         v *= 1 + per_column * double(ids[1]) + per_sentence * double(ids[0]);
       return z;
     };
-    return std::pair(check_padding(logits_of, batch, 1, 12).outcome,
-                     check_other_sentences(logits_of, batch, 1).outcome);
+    return std::pair(check_padding(logits_of, batch, 1, 12).outcome, check_other_sentences(logits_of, batch).outcome);
   };
   EXPECT_EQ(outcomes(0, 0), std::pair(Outcome::passed, Outcome::passed));
   EXPECT_EQ(outcomes(1e-9, 0), std::pair(Outcome::failed, Outcome::passed));
@@ -162,7 +161,7 @@ TEST(ModelChecks, PaddingAndOtherSentencesThatChangeOneSentenceAreFound) {
     const LogitsOf company = [&](const TranslationBatch& b) {
       return scaled(b, 0, b.source.shape()[0] == 1 && alone++ == s ? 1 + 1e-9 : 1);
     };
-    EXPECT_EQ(check_other_sentences(company, batch, 1).outcome, Outcome::failed) << s;
+    EXPECT_EQ(check_other_sentences(company, batch).outcome, Outcome::failed) << s;
   }
 }
 
