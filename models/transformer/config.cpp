@@ -18,7 +18,8 @@ void TransformerConfig::validate() const {
   BlockConfig::validate("transformer");
   for (std::int64_t rows : {source_vocabulary, target_vocabulary})
     FOLDGRAD_CHECK(pad >= 0 && pad < rows, "transformer: pad must be an id in [0, {}), got {}", rows, pad);
-  require_choice("transformer", "share_embeddings", share_embeddings, {"all", "decoder", "inputs", "none"});
+  if (share_embeddings != "inputs")
+    require_choice("transformer", "share_embeddings", share_embeddings, kSharedEmbeddings);
   require_choice("transformer", "initialization", initialization, kInitializations);
   require_choice("transformer", "tfixup_scope", tfixup_scope, kTfixupScopes);
   FOLDGRAD_CHECK(!one_input_table() || source_vocabulary == target_vocabulary,

@@ -14,6 +14,7 @@ struct TransformerConfig : BlockConfig {
 
   // "all": one table for the source, the target and the output projection; "decoder": the target's is also the output
   // projection; "inputs": one for source and target, the output projection has its own; "none": three tables.
+  static inline const std::vector<std::string> kSharedEmbeddings{"all", "decoder", "none"};  // "inputs" is by folding
   std::string share_embeddings = "all";
   // Rows of the tables count divided by their lengths [FN-1], where tokens enter and in the output projection.
   bool fixnorm = false;

@@ -72,7 +72,7 @@ void visit_keys(Model& m, const Visitor& v) {
   visit_layer_keys(m, v);
   v(m.share_embeddings,
     required(ConfigKey("model", "share_embeddings", "Embedding tables that the output projection shares",
-                       {"all", "decoder", "none"})));
+                       Model::kSharedEmbeddings)));
   v(m.fixnorm, ConfigKey("model", "fixnorm", "", "Divide the rows of embedding tables by their norms (FixNorm)"));
   v(m.output_bias, from_data("output_bias"));
   visit_dropout_keys(m, v);
