@@ -13,8 +13,6 @@
 #include "engine/device.h"
 #include "foldgrad_version.h"
 #include "train/commands/commands.h"
-#include "train/commands/exit_codes.h"
-#include "train/commands/usage_hint.h"
 #include "train/runs/directory.h"
 #include "train/system/printable.h"
 #include "train/system/signals.h"
@@ -93,6 +91,20 @@ std::vector<Command> commands(const std::vector<std::string>& arguments) {
   };
 }
 
+// Returns true if the command that was given, or its sub-command, was given --json.
+bool wants_json(const CLI::App& app) {
+  const CLI::Option* json = app.get_option_no_throw("--json");
+  return (json && json->count() > 0) ||
+         std::ranges::any_of(app.get_subcommands(), [](auto* c) { return wants_json(*c); });
+}
+
+// Names of files, which stand in answers, need not be UTF-8.
+int print(const Answer& answer, bool json) {
+  using nlohmann::ordered_json;
+  fmt::print("{}", json ? answer.json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n" : answer.text);
+  return answer.exit_code;
+}
+
 int run(int argc, char** argv) {
   require_cpu_support();
   check_thread_variable();
@@ -106,13 +118,16 @@ int run(int argc, char** argv) {
                                 "Threads on the CPU; default: $OMP_NUM_THREADS, or all")
       ->check(CLI::Range(1, kMostThreads))
       ->trigger_on_parse();
-  int exit_code = kExitOk;
+  Answer answer;
   for (const Command& c : commands({argv, argv + argc})) {
     CLI::App& command = *program.add_subcommand(c.name, c.help);
-    command.callback([action = c.add(command), &exit_code] { exit_code = action(); });
+    command.callback([action = c.add(command), &answer] { answer = action(); });
   }
-  std::vector<std::string> given = with_help_as_option({argv + 1, argv + argc});
-  std::ranges::reverse(given);  // as CLI11 takes them
+  std::vector<std::string> given(std::reverse_iterator(argv + argc), std::reverse_iterator(argv + 1));  // CLI11's order
+  if (!given.empty() && given.back() == "help") {  // `help COMMAND` is `COMMAND --help`
+    given.pop_back();
+    given.insert(given.begin(), "--help");
+  }
   try {
     program.parse(std::move(given));
   } catch (const CLI::ParseError& e) {
@@ -124,7 +139,7 @@ int run(int argc, char** argv) {
     say("See foldgrad --help and foldgrad COMMAND --help.\n");
     return kExitUsage;
   }
-  return exit_code;
+  return print(answer, wants_json(program));
 }
 
 }  // namespace

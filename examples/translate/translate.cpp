@@ -5,6 +5,7 @@
 
 #include "train/commands/load_transformer.h"
 #include "train/tasks/evaluation.h"
+#include "train/tasks/translation_commands.h"
 
 int main(int argc, char** argv) try {
   if (argc != 2) {
@@ -12,7 +13,8 @@ int main(int argc, char** argv) try {
     return 2;
   }
   const auto model = foldgrad::load_transformer(argv[1]);
-  const foldgrad::Vocabulary vocabulary = foldgrad::load_vocabulary(argv[1], model->config());
+  const foldgrad::Vocabulary vocabulary =
+      foldgrad::load_vocabulary(foldgrad::find_model_directory(argv[1]), model->config());
   const auto inference = foldgrad::InferenceTransformer::make(*model, foldgrad::DType::f32);
   for (std::string line; std::getline(std::cin, line);) {
     const auto ids = foldgrad::translations(*inference, {vocabulary.encode_source(line)}, {.beam = 5});

@@ -14,6 +14,7 @@
 #include "train/tasks/evaluation.h"
 #include "train/tasks/model_rows.h"
 #include "train/tasks/translation.h"
+#include "train/tasks/translation_commands.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -46,7 +47,7 @@ Trained train_briefly(const std::string& directory) {
 
 Trained load_checkpoint(const std::string& checkpoint, const std::string& directory) {
   Trained trained{load_transformer(checkpoint), {}};
-  const Vocabulary vocabulary = load_vocabulary(checkpoint, trained.model->config());
+  const Vocabulary vocabulary = load_vocabulary(find_model_directory(checkpoint), trained.model->config());
   const ExperimentConfig config = read_config(FOLDGRAD_SOURCE_DIR "/configs/multi30k-un.toml");
   trained.sources = encode(vocabulary, read_text(config.data, directory, config.data.test)).source;
   return trained;

@@ -3,6 +3,7 @@
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/program.h"
 #include "train/commands/load_transformer.h"
+#include "train/data/text/vocabulary.h"
 
 namespace foldgrad::testing {
 

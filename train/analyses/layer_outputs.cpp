@@ -1,59 +1,39 @@
 #include "train/analyses/layer_outputs.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <set>
 
 #include "engine/check.h"
 #include "engine/graph/description.h"
+#include "ops/concat/concat.h"
 
 namespace foldgrad {
-namespace {
-
-class LayerObserver {
- public:
-  explicit LayerObserver(Model& model) {
-    for (const Normalizer* norm : model.normalizers()) sites_.insert(norm->site());
-  }
-
-  void see(const Node& node, const Tensor& y) {
-    const auto d = Description::of(node);
-    // A normalizer may be several operations; the last one gives y.
-    if (sites_.count(node.scope()))
-      keep(node.scope(), y);
-    else if (d.weight >= 0)
-      linear_ = y, linear_id_ = node.output();
-    else if (d.bias >= 0 && !d.streams.empty() && node.inputs()[0] == linear_id_)
-      keep(node.scope(), linear_);
-  }
-
-  std::vector<LayerOutput> outputs() const {
-    std::vector<LayerOutput> all;
-    for (const LayerOutput& o : outputs_) all.push_back({o.layer, o.values.to(Device::cpu)});
-    return all;
-  }
-
- private:
-  void keep(const std::string& layer, const Tensor& y) {
-    if (outputs_.empty() || outputs_.back().layer != layer) outputs_.push_back({layer, {}});
-    outputs_.back().values = y;
-  }
-
-  std::set<std::string> sites_;
-  std::vector<LayerOutput> outputs_;
-  Tensor linear_;
-  int linear_id_ = -1;
-};
-
-}  // namespace
 
 std::vector<LayerOutput> layer_outputs(Model& model, const NamedTensors& inputs, DType dtype) {
-  LayerObserver observer(model);
+  std::set<std::string> sites;
+  for (const Normalizer* norm : model.normalizers()) sites.insert(norm->site());
+  std::vector<LayerOutput> outputs;
+  // A normalizer may be several operations; the last one gives y.
+  const auto keep = [&](const std::string& layer, const Tensor& y) {
+    if (outputs.empty() || outputs.back().layer != layer) outputs.push_back({layer, {}});
+    outputs.back().values = y;
+  };
+  Tensor linear;
+  int linear_id = -1;
   Tape tape;  // recording, since a tape that does not shows nothing to its observer
-  tape.observe([&](const Node& node, const Tensor& y) { observer.see(node, y); });
+  tape.observe([&](const Node& node, const Tensor& y) {
+    const auto d = Description::of(node);
+    if (sites.count(node.scope()))
+      keep(node.scope(), y);
+    else if (d.weight >= 0)
+      linear = y, linear_id = node.output();
+    else if (d.bias >= 0 && !d.streams.empty() && node.inputs()[0] == linear_id)
+      keep(node.scope(), linear);
+  });
   model.forward(inputs, {.tape = tape, .dtype = dtype});
-  return observer.outputs();
+  for (LayerOutput& o : outputs) o.values = o.values.to(Device::cpu);
+  return outputs;
 }
 
 Tensor mean_over_tokens(const Tensor& x, const Tensor& mask) {
@@ -79,19 +59,10 @@ Tensor mean_over_tokens(const Tensor& x, const Tensor& mask) {
 }
 
 Tensor stacked(const std::vector<Tensor>& parts) {
-  FOLDGRAD_CHECK(!parts.empty(), "there must be rows to stack");
-  std::int64_t n = 0;
-  for (const Tensor& part : parts) n += part.shape()[0];
-  const std::int64_t width = parts[0].size() / parts[0].shape()[0];
-  const Tensor all = Tensor::empty({n, width}, parts[0].dtype());
-  auto* to = static_cast<char*>(all.raw());
-  for (const Tensor& part : parts) {
-    FOLDGRAD_CHECK(part.dtype() == all.dtype() && part.size() == part.shape()[0] * width,
-                   "rows must have {} values of {}, got {}", width, name(all.dtype()), describe(part));
-    std::memcpy(to, part.raw(), std::size_t(part.bytes()));
-    to += part.bytes();
-  }
-  return all;
+  Tape tape(/*recording=*/false);
+  std::vector<Var> all;
+  for (const Tensor& part : parts) all.push_back(tape.constant(part));
+  return concat(all, 0).value();
 }
 
 }  // namespace foldgrad

@@ -1,8 +1,8 @@
-// PNAC: the percentage of channels whose last values pass a test of normality, at every iteration of a recording. That
-// of noise which is normal stands beside it, since the level depends on the window: 5 % fail by definition, and the
-// test is inexact for short windows.
+// Numbers over the iterations of a recording: moving means, and PNAC, the percentage of channels whose last values pass
+// a test of normality. PNAC of normally distributed noise stands beside it, since the level depends on the window: 5 %
+// fail by definition, and the test is inexact for short windows.
 #pragma once
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "train/analyses/recording.h"
@@ -28,5 +28,14 @@ struct MovingMeans {
 // Throws std::invalid_argument for a window below 1 or above the number of values. Values below 0 have no geometric
 // mean: NaN.
 MovingMeans moving_means(const std::vector<double>& values, std::int64_t window);
+
+constexpr std::int64_t kTraceWindow = 4;  // UN's own by default
+
+// Returns one channel of values [rows, channels].
+std::vector<double> channel_values(const std::vector<float>& values, std::int64_t channels, std::int64_t channel);
+
+// The channels whose q has the least and the greatest AM/GM of the last `window` values, in the mean over the
+// iterations. Throws as moving_means() does.
+std::pair<std::int64_t, std::int64_t> outstanding_channels(const SiteRecording& site, std::int64_t window);
 
 }  // namespace foldgrad

@@ -6,7 +6,7 @@
 
 #include "engine/check.h"
 #include "engine/files/atomic_file.h"
-#include "train/analyses/exact_gradient.h"
+#include "train/analyses/channel_values.h"
 
 namespace foldgrad {
 namespace {
@@ -42,7 +42,7 @@ Recorder::Recorder(std::vector<Normalizer*> normalizers, const std::vector<Recor
     Recording empty;
     for (const Normalizer* norm : normalizers_) {
       empty.normalizer = norm->info().name;
-      empty.sites.push_back({norm->site(), norm->channels(), {}, {}, {}, {}, {}, {}});
+      empty.sites.push_back({.site = norm->site(), .channels = norm->channels()});
     }
     phases_.push_back({of, std::move(empty)});
   }

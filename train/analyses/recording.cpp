@@ -39,17 +39,10 @@ SiteRecording take_site(SafetensorsFile& file, const std::string& path, const st
   const auto q = file.tensors.find(site + ".q");
   if (q == file.tensors.end()) throw FileError(path, fmt::format("a recording must have a tensor {}.q", site));
   if (q->second.shape().rank() != 2) throw FileError(path, fmt::format("{}.q must have two axes", site));
-  const std::int64_t C = q->second.shape()[1];
-  const Shape shape{rows, C};
-  SiteRecording s;
-  s.site = site;
-  s.channels = C;
-  s.q = take<float>(file, path, site + ".q", shape);
-  s.G = take<float>(file, path, site + ".G", shape, true);
-  s.var_hat = take<float>(file, path, site + ".var_hat", shape, true);
-  s.psi = take<float>(file, path, site + ".psi", shape, true);
-  s.flag = take<std::uint8_t>(file, path, site + ".flag", shape, true);
-  s.dx = take<float>(file, path, site + ".dx", {rows, kGradientNumbers}, true);
+  SiteRecording s{.site = site, .channels = q->second.shape()[1]};
+  SiteRecording::visit(s, [&]<class T>(const char* name, std::vector<T>& values, std::int64_t width) {
+    values = take<T>(file, path, site + "." + name, {rows, width}, /*optional=*/true);
+  });
   return s;
 }
 
@@ -58,12 +51,10 @@ SiteRecording take_site(SafetensorsFile& file, const std::string& path, const st
 void Recording::truncate(std::int64_t rows) {
   if (rows >= this->rows()) return;
   updates.resize(rows);
-  for (SiteRecording& s : sites) {
-    for (std::vector<float>* values : {&s.q, &s.G, &s.var_hat, &s.psi})
-      if (!values->empty()) values->resize(rows * s.channels);
-    if (!s.flag.empty()) s.flag.resize(rows * s.channels);
-    if (!s.dx.empty()) s.dx.resize(rows * kGradientNumbers);
-  }
+  for (SiteRecording& s : sites)
+    SiteRecording::visit(s, [rows](const char*, auto& values, std::int64_t width) {
+      if (!values.empty()) values.resize(rows * width);
+    });
 }
 
 bool Recording::like(const Recording& other) const {
@@ -94,10 +85,9 @@ void write_recording(const std::string& path, const Recording& recording) {
   std::string sites;
   for (const SiteRecording& s : recording.sites) {
     sites += (sites.empty() ? "" : " ") + s.site;
-    for (const auto& [name, values] : {std::pair(".q", &s.q), {".G", &s.G}, {".var_hat", &s.var_hat}, {".psi", &s.psi}})
-      if (!values->empty()) tensors[s.site + name] = Tensor::of<float>({n, s.channels}, *values);
-    if (!s.dx.empty()) tensors[s.site + ".dx"] = Tensor::of<float>({n, kGradientNumbers}, s.dx);
-    if (!s.flag.empty()) tensors[s.site + ".flag"] = Tensor::of<std::uint8_t>({n, s.channels}, s.flag);
+    SiteRecording::visit(s, [&]<class T>(const char* name, const std::vector<T>& values, std::int64_t width) {
+      if (!values.empty()) tensors[s.site + "." + name] = Tensor::of<T>({n, width}, values);
+    });
   }
   write_safetensors(path, tensors, {{"normalizer", recording.normalizer}, {"sites", sites}});
 }

@@ -4,9 +4,8 @@
 //   SITE.q        f32 [n, C]  mean square over the real positions
 //   SITE.G        f32 [n, C]  the gradient statistic, where there is one (Normalizer::record_into)
 //   SITE.var_hat, SITE.psi   f32 [n, C], SITE.flag  u8 [n, C]: of normalizers with statistics of the batch alone
-//   SITE.dx       f32 [n, 3]  of normalizers by mean squares: how near dx is to the exact gradient: cosine, ratio of
-//   the
-//                             norms, and the share of channels with lambda < 1 (exact_gradient.h)
+//   SITE.dx       f32 [n, 3]  of normalizers by mean squares: how near dx is to the exact gradient: cosine, ratio
+//                             of the norms, and the share of channels with lambda < 1 (channel_values.h)
 //   metadata      normalizer; sites: their names in the order of the forward pass, with spaces between
 #pragma once
 #include <cstdint>
@@ -20,9 +19,20 @@ constexpr std::int64_t kGradientNumbers = 3;  // of a row of dx
 struct SiteRecording {
   std::string site;
   std::int64_t channels = 0;
-  std::vector<float> q, G, var_hat, psi;  // [n, C]; all but q may be empty
-  std::vector<std::uint8_t> flag;         // [n, C] or empty
-  std::vector<float> dx = {};             // [n, 3] or empty
+  std::vector<float> q = {}, G = {}, var_hat = {}, psi = {};  // [n, C]; all but q may be empty
+  std::vector<std::uint8_t> flag = {};                        // [n, C] or empty
+  std::vector<float> dx = {};                                 // [n, 3] or empty
+
+  // Calls take(name, values, width) for every array.
+  template <class Site, class Visitor>
+  static void visit(Site& s, const Visitor& take) {
+    take("q", s.q, s.channels);
+    take("G", s.G, s.channels);
+    take("var_hat", s.var_hat, s.channels);
+    take("psi", s.psi, s.channels);
+    take("flag", s.flag, s.channels);
+    take("dx", s.dx, kGradientNumbers);
+  }
 };
 
 struct Recording {

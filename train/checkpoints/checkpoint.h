@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/named_tensors.h"
+#include "train/checks/checkpoint_error.h"
 
 namespace foldgrad {
 
@@ -22,11 +23,6 @@ struct CheckpointContents {
   NamedTensors model, optimizer, norm_state;
   // An object of whatever else resuming needs: cursors, the best score. Finite numbers come back with the same bits.
   nlohmann::json state = nlohmann::json::object();
-};
-
-// A checkpoint that cannot be used: "PATH: what is wrong".
-class CheckpointError : public std::runtime_error {
-  using std::runtime_error::runtime_error;
 };
 
 struct SaveOptions {

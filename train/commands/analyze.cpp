@@ -1,34 +1,13 @@
 // foldgrad analyze: statistics of normalizers from the recordings and logs of runs, and of layers from models.
 #include "train/commands/analyze.h"
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
-#include <memory>
-
 #include "engine/files/file.h"
-#include "train/commands/commands.h"
 #include "train/reports/run_log.h"
-#include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {
 
-using Analysis = std::vector<Analyzed> (*)(const AnalyzeOptions&);
-
-int print(const std::vector<Analyzed>& all, bool json, bool together) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  std::string text;
-  for (const Analyzed& one : all) {
-    list.push_back(one.json);
-    text += (text.empty() ? "" : "\n") + one.text;
-  }
-  if (json)
-    print_json(together ? list[0] : list);
-  else
-    fmt::print("{}", text);
-  return kExitOk;
-}
+using Analysis = std::vector<Answer> (*)(const AnalyzeOptions&);
 
 }  // namespace
 
@@ -48,12 +27,11 @@ Action add_analyze(CLI::App& command) {
   command.require_subcommand(1);
   const auto options = std::make_shared<AnalyzeOptions>();
   const auto chosen = std::make_shared<Analysis>();
-  const auto json = std::make_shared<bool>(false);
   AnalyzeOptions& o = *options;
   const auto add = [&](const char* name, const char* help, Analysis run) {
     CLI::App* analysis = command.add_subcommand(name, help);
     analysis->add_option("RUN", o.runs, "Directories of runs")->required();
-    analysis->add_flag("--json", *json, "Print JSON");
+    add_json_option(*analysis);
     analysis->callback([chosen, run] { *chosen = run; });
     return analysis;
   };
@@ -77,17 +55,22 @@ Action add_analyze(CLI::App& command) {
     return text.ends_with(".svg") ? "" : fmt::format("must end with .svg, got {}", text);
   };
   cka->add_option("--plot", o.picture, "Draw the layers of both as a map into this file, SVG")->check(is_picture);
-  cka->add_option("--examples", o.examples, "Validation examples, as far as they are whole batches")
-      ->check(positive)
-      ->capture_default_str();
-  cka->add_option("--batch", o.batch, "Examples that are compared with each other at a time")
-      ->check(positive)
-      ->capture_default_str();
+  add_count(*cka, "--examples", o.examples, 1, std::int64_t(1) << 40,
+            "Validation examples, as far as they are whole batches");
+  add_count(*cka, "--batch", o.batch, 1, std::int64_t(1) << 40, "Examples that are compared with each other at a time");
   cka->add_option("--config", o.config, "Configuration that names the data; default: that of the run of each model");
-  cka->add_option("--data-dir", o.data_directory, "Root of data.directory; default: $FOLDGRAD_DATA");
+  add_data_dir_option(*cka, o.data_directory);
   add_dtype_option(*cka, o.dtype, {DType::f32, DType::f64}, "What is computed in");
   add_device_option(*cka, o.device);
-  return [options, chosen, json] { return print((*chosen)(*options), *json, /*together=*/*chosen == analyze_cka); };
+  return [options, chosen] {
+    Answer all{.json = nlohmann::ordered_json::array()};
+    for (Answer& one : (*chosen)(*options)) {
+      all.text += (all.text.empty() ? "" : "\n") + one.text;
+      all.json.push_back(std::move(one.json));
+    }
+    if (*chosen == analyze_cka) all.json = nlohmann::ordered_json(all.json[0]);
+    return all;
+  };
 }
 
 }  // namespace foldgrad

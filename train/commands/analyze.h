@@ -1,11 +1,6 @@
 // The analyses of `foldgrad analyze`, and the recorded runs that most of them read.
 #pragma once
-#include <cstdint>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
-
-#include "engine/dtype.h"
+#include "train/commands/command.h"
 #include "train/runs/recorded_phases.h"
 
 namespace foldgrad {
@@ -22,23 +17,19 @@ struct AnalyzeOptions {
   DType dtype = DType::f32;
 };
 
-// A table with its heading, and the same as JSON.
-struct Analyzed {
-  std::string text;
-  nlohmann::ordered_json json;
-};
-
-// For each run one, or, of traces, one for each channel.
-std::vector<Analyzed> analyze_pnac(const AnalyzeOptions& options);
-std::vector<Analyzed> analyze_trace(const AnalyzeOptions& options);
-std::vector<Analyzed> analyze_skips(const AnalyzeOptions& options);
-std::vector<Analyzed> analyze_gradient(const AnalyzeOptions& options);
-// For the two runs together one.
-std::vector<Analyzed> analyze_cka(const AnalyzeOptions& options);
+// One for each run: a table with its heading, and the same as JSON. Of traces there is one for each channel, of cka one
+// for the two runs together.
+std::vector<Answer> analyze_pnac(const AnalyzeOptions& options);
+std::vector<Answer> analyze_trace(const AnalyzeOptions& options);
+std::vector<Answer> analyze_skips(const AnalyzeOptions& options);
+std::vector<Answer> analyze_gradient(const AnalyzeOptions& options);
+std::vector<Answer> analyze_cka(const AnalyzeOptions& options);
 
 struct RecordedRun {
   std::string path, name;
   std::vector<RecordedPhase> phases;  // at least one
+
+  const Recording& first() const { return phases[0].recording; }
 };
 
 // Throws FileError for a run without recordings, and for recordings that are not of one model, the run's.

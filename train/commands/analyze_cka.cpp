@@ -1,17 +1,11 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
-#include "engine/check.h"
 #include "engine/files/atomic_file.h"
 #include "train/analyses/cka.h"
 #include "train/analyses/layer_outputs.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/analyze.h"
-#include "train/commands/model_config.h"
-#include "train/data/data_root.h"
 #include "train/data/permutation.h"
 #include "train/reports/aligned.h"
 #include "train/reports/heat_map.h"
@@ -28,7 +22,7 @@ constexpr std::uint32_t kExamplesStream = 0x636b6121;  // "cka!"
 struct ComparedModel {
   std::string path, name;
   std::unique_ptr<Model> model;
-  ValidationExamples examples;
+  ExampleSet examples;
   std::vector<std::string> layers = {};
 };
 
@@ -43,12 +37,13 @@ std::vector<ComparedModel> models_of(const AnalyzeOptions& o) {
   std::vector<ComparedModel> models;
   for (std::size_t i = 0; i < o.runs.size(); ++i) {
     auto model = load_model(o.runs[i], o.dtype, device);
-    const TaskKind& task = *family_of(*model).task;
-    FOLDGRAD_CHECK(task.validation_examples, "cka: {}: there are no examples for a model of model.family \"{}\"",
-                   o.runs[i], family_of(*model).name);
-    const ExperimentConfig config = read_model_config(*model, o.runs[i], o.config);
-    ValidationExamples examples = task.validation_examples(
-        *model, config, data_directory(config.data_directory(), o.data_directory), find_model_directory(o.runs[i]));
+    ExampleSet examples = examples_of(
+        *model, located({.split = "valid", .data_directory = o.data_directory, .config = o.config}, o.runs[i]));
+    for (std::int64_t e = 0; e < examples.size; ++e)
+      if (const std::int64_t length = examples.length ? examples.length(e) : 0; length > examples.longest)
+        throw FileError(o.runs[i], fmt::format("validation example {} has {} tokens, its end included, but the model "
+                                               "takes at most {}",
+                                               e + 1, length, examples.longest));
     models.push_back({o.runs[i], names[i], std::move(model), std::move(examples)});
   }
   return models;
@@ -117,7 +112,7 @@ std::string table_of(const ComparedModel& a, const ComparedModel& b, const Cka& 
 
 }  // namespace
 
-std::vector<Analyzed> analyze_cka(const AnalyzeOptions& o) {
+std::vector<Answer> analyze_cka(const AnalyzeOptions& o) {
   std::vector<ComparedModel> models = models_of(o);
   const std::vector<std::int64_t> examples = examples_of(models, o.examples, o.batch);
   MinibatchCka sums;

@@ -1,16 +1,63 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "engine/files/file.h"
 #include "models/normalizers/normalizer.h"
 #include "train/commands/analyze.h"
 #include "train/config/config.h"
 #include "train/reports/aligned.h"
-#include "train/reports/skip_table.h"
+#include "train/reports/run_log.h"
 #include "train/runs/directory.h"
 
 namespace foldgrad {
 namespace {
+
+using nlohmann::ordered_json;
+
+struct SkipTable {
+  std::vector<std::int64_t> steps;  // the last validation up to one third, two thirds and all of the training
+  struct Site {
+    std::string name;
+    std::vector<std::int64_t> skips;  // up to each of these steps
+    std::int64_t iterations;          // at the last of them
+  };
+  std::vector<Site> sites;  // in the order of the log
+};
+
+std::int64_t count_of(const ordered_json& site, const char* key) {
+  const auto found = site.find(key);
+  return found != site.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+}
+
+// Thirds without a validation are left out. Throws FileError for a log without a validation, or whose normalizers have
+// no outlier test.
+SkipTable skip_table(const RunLog& log) {
+  const std::vector<const ordered_json*> layers = log.of_kind("layers");
+  const std::string path = RunDirectory(log.path).log();
+  if (layers.empty()) throw FileError(path, "has no event \"layers\": the run has not been validated yet");
+  const auto step_of = [](const ordered_json* e) { return e->at("step").get<std::int64_t>(); };
+  const std::int64_t steps = step_of(layers.back());
+  SkipTable table;
+  std::vector<const ordered_json*> chosen;
+  for (const std::int64_t third : {1, 2, 3}) {
+    const ordered_json* last = nullptr;
+    for (const ordered_json* e : layers)
+      if (3 * step_of(e) <= third * steps) last = e;
+    if (!last || (!chosen.empty() && chosen.back() == last)) continue;
+    chosen.push_back(last);
+    table.steps.push_back(step_of(last));
+  }
+  for (const auto& [name, site] : chosen.back()->at("normalizers").items()) {
+    if (!site.contains("skips")) continue;
+    SkipTable::Site row{name, {}, count_of(site, "iterations")};
+    for (const ordered_json* e : chosen) {
+      const ordered_json& then = e->at("normalizers");
+      row.skips.push_back(then.contains(name) ? count_of(then[name], "skips") : 0);
+    }
+    table.sites.push_back(std::move(row));
+  }
+  if (table.sites.empty()) throw FileError(path, "reports no skips: the run's normalizers have no outlier test");
+  return table;
+}
 
 // The first iteration that can be skipped, as far as the configuration says.
 std::int64_t first_filtered(const std::string& run) {
@@ -49,8 +96,8 @@ std::string table_of(const RunLog& log, const SkipTable& table, std::int64_t fir
   return fmt::format("{}: iterations skipped, by update\n{}", log.name, aligned(rows));
 }
 
-nlohmann::ordered_json json_of(const RunLog& log, const SkipTable& table, std::int64_t first) {
-  nlohmann::ordered_json all{{"run", log.path}, {"steps", table.steps}, {"first_filtered", first}};
+ordered_json json_of(const RunLog& log, const SkipTable& table, std::int64_t first) {
+  ordered_json all{{"run", log.path}, {"steps", table.steps}, {"first_filtered", first}};
   for (const SkipTable::Site& site : table.sites)
     all["sites"].push_back({{"site", site.name},
                             {"skips", site.skips},
@@ -61,8 +108,8 @@ nlohmann::ordered_json json_of(const RunLog& log, const SkipTable& table, std::i
 
 }  // namespace
 
-std::vector<Analyzed> analyze_skips(const AnalyzeOptions& o) {
-  std::vector<Analyzed> all;
+std::vector<Answer> analyze_skips(const AnalyzeOptions& o) {
+  std::vector<Answer> all;
   for (const RunLog& log : read_run_logs(o.runs)) {
     const SkipTable table = skip_table(log);
     const std::int64_t first = first_filtered(log.path);

@@ -1,13 +1,9 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <set>
 
-#include "engine/check.h"
 #include "models/options/nearest_name.h"
 #include "train/analyses/pnac.h"
-#include "train/analyses/traces.h"
 #include "train/commands/analyze.h"
 #include "train/reports/aligned.h"
 
@@ -89,17 +85,16 @@ nlohmann::ordered_json json_of(const ChannelTrace& t) {
 
 }  // namespace
 
-std::vector<Analyzed> analyze_trace(const AnalyzeOptions& o) {
+std::vector<Answer> analyze_trace(const AnalyzeOptions& o) {
   const std::int64_t window = o.window > 0 ? o.window : kTraceWindow;
-  std::vector<Analyzed> all;
+  std::vector<Answer> all;
   for (const RecordedRun& run : recorded_runs(o.runs)) {
-    const Recording& first = run.phases[0].recording;
+    const Recording& first = run.first();
     for (const TracedChannel& at : traced_channels(first, o, window)) {
       const std::string& site = first.sites[at.site].site;
       const std::vector<ChannelTrace> traces = traces_of(run, at, window);
-      Analyzed one{
-          fmt::format("{}: {}, channel {}, window {}\n{}", run.name, site, at.channel, window, table_of(traces)),
-          {{"run", run.path}, {"site", site}, {"channel", at.channel}, {"window", window}}};
+      Answer one{fmt::format("{}: {}, channel {}, window {}\n{}", run.name, site, at.channel, window, table_of(traces)),
+                 {{"run", run.path}, {"site", site}, {"channel", at.channel}, {"window", window}}};
       for (const ChannelTrace& t : traces) one.json[t.name] = json_of(t);
       all.push_back(std::move(one));
     }

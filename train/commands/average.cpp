@@ -1,26 +1,14 @@
 // foldgrad average: one model from several checkpoints.
 #include "train/checkpoints/average.h"
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
-#include <memory>
-
 #include "train/checkpoints/checkpoint.h"
 #include "train/checkpoints/files.h"
 #include "train/checkpoints/model_directory.h"
-#include "train/commands/commands.h"
-#include "train/system/exit_code.h"
+#include "train/commands/command.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad {
 namespace {
-
-struct AverageOptions {
-  std::vector<std::string> models;
-  std::string output;
-  std::int64_t last = 0;
-};
 
 // The newest `last` checkpoints of a run, the oldest of them first.
 std::vector<std::string> last_checkpoints(const std::string& run, std::int64_t last) {
@@ -35,10 +23,10 @@ std::vector<std::string> last_checkpoints(const std::string& run, std::int64_t l
   return paths;
 }
 
-int average(const AverageOptions& o) {
-  FOLDGRAD_CHECK(o.last == 0 || o.models.size() == 1, "average: with --last there must be one run, got {} paths",
-                 o.models.size());
-  const std::vector<std::string> paths = o.last ? last_checkpoints(o.models[0], o.last) : o.models;
+Answer average(std::vector<std::string> paths, std::int64_t last, const std::string& output) {
+  FOLDGRAD_CHECK(last == 0 || paths.size() == 1, "average: with --last there must be one run, got {} paths",
+                 paths.size());
+  if (last) paths = last_checkpoints(paths[0], last);
   std::unique_ptr<Model> first;
   std::vector<NamedTensors> parameters, states;
   for (const std::string& path : paths) {
@@ -50,24 +38,29 @@ int average(const AverageOptions& o) {
     states.push_back(model->state());
     if (!first) first = std::move(model);
   }
-  copy_into("average", first->values(), foldgrad::average(parameters));
-  copy_into("average", first->state(), foldgrad::average(states));
-  write_model_directory(o.output, *first, find_model_directory(paths[0]) + "/vocabulary");
-  fmt::print("{}: the average of {} models\n", o.output, paths.size());
-  for (const std::string& path : paths) fmt::print("  {}\n", find_model_directory(path));
-  return kExitOk;
+  copy_into("average", first->values(), average(parameters));
+  copy_into("average", first->state(), average(states));
+  write_model_directory(output, *first, find_model_directory(paths[0]) + "/vocabulary");
+  std::string text = fmt::format("{}: the average of {} models\n", output, paths.size());
+  for (const std::string& path : paths) text += fmt::format("  {}\n", find_model_directory(path));
+  return {text};
 }
 
 }  // namespace
 
 Action add_average(CLI::App& command) {
-  const auto o = std::make_shared<AverageOptions>();
+  struct Options {
+    std::vector<std::string> models;
+    std::string output;
+    std::int64_t last = 0;
+  };
+  const auto o = std::make_shared<Options>();
   command.add_option("MODEL", o->models, "Checkpoints or model directories; with --last, one run")->required();
   command.add_option("-o,--output", o->output, "Directory of the averaged model, to be created")->required();
   command.add_option("--last", o->last, "The newest N checkpoints of the run")
       ->check(CLI::Range(std::int64_t(1), std::int64_t(1000000)));
   command.footer("Exit codes: 0, 2 usage, 3 the output cannot be written, 4 a model cannot be loaded.");
-  return [o] { return average(*o); };
+  return [o] { return average(o->models, o->last, o->output); };
 }
 
 }  // namespace foldgrad

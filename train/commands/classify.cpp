@@ -1,22 +1,19 @@
 // foldgrad classify: the likeliest classes of images.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <memory>
-#include <nlohmann/json.hpp>
+#include <filesystem>
+#include <functional>
 #include <numeric>
 
 #include "engine/dispatch.h"
 #include "train/checkpoints/checkpoint.h"
 #include "train/checkpoints/model_directory.h"
-#include "train/commands/commands.h"
-#include "train/commands/images_given.h"
-#include "train/data/images/set.h"
+#include "train/commands/command.h"
+#include "train/data/images/cifar.h"
+#include "train/data/images/picture.h"
 #include "train/system/device.h"
-#include "train/system/exit_code.h"
-#include "train/tasks/classification_inputs.h"
+#include "train/tasks/classification_commands.h"
 
 namespace foldgrad {
 namespace {
@@ -27,10 +24,50 @@ struct ClassifyOptions {
   std::string model, device = "auto";
   std::vector<std::string> images;
   NonFinite non_finite = NonFinite::refuse;
-  bool json = false;
 };
 
-struct Answer {
+// "a.bin:7" is record 7 of a.bin, unless there is a file of that name.
+struct Records {
+  std::string path;
+  std::int64_t only = -1;  // -1: all
+};
+
+Records records_of(const std::string& argument) {
+  const std::size_t colon = argument.rfind(':');
+  std::error_code ignored;
+  if (colon == argument.npos || std::filesystem::exists(argument, ignored)) return {argument};
+  std::int64_t record = -1;
+  const char *begin = argument.data() + colon + 1, *end = argument.data() + argument.size();
+  const auto [rest, error] = std::from_chars(begin, end, record);
+  if (error != std::errc() || rest != end || record < 0) return {argument};
+  return {argument.substr(0, colon), record};
+}
+
+struct GivenImage {
+  std::string name, label;           // FILE, or FILE:RECORD with the name of its class
+  std::vector<std::uint8_t> pixels;  // [size, size, 3]
+};
+
+// Calls take() for each image that `argument` names, in order: the picture of a PNG or JPEG file, all records of a
+// FILE.bin, or one of them, FILE.bin:RECORD. Pictures of another size are cut and scaled by square(). Throws FileError.
+void for_each_image(const std::string& argument, std::int64_t size, const std::vector<std::string>& classes,
+                    const std::function<void(GivenImage)>& take) {
+  const auto [path, only] = records_of(argument);
+  if (!path.ends_with(".bin")) {
+    take({argument, "", square(read_picture(argument), size).pixels});
+    return;
+  }
+  const CifarFile file(path, cifar_label_bytes(path));
+  if (only >= file.size())
+    throw FileError(path, fmt::format("has {} records, counted from 0: there is no record {}", file.size(), only));
+  for (std::int64_t r = std::max<std::int64_t>(only, 0); r < (only < 0 ? file.size() : only + 1); ++r) {
+    Picture picture{kCifarSide, kCifarSide, std::vector<std::uint8_t>(kCifarSide * kCifarSide * kColours)};
+    const std::int64_t label = file.read(r, std::int64_t(classes.size()), picture.pixels.data());
+    take({fmt::format("{}:{}", path, r), classes[label], square(picture, size).pixels});
+  }
+}
+
+struct Guess {
   std::string image, label;                             // the label where the file has one
   std::vector<std::pair<std::string, double>> classes;  // with probabilities, the likeliest first
 };
@@ -49,7 +86,7 @@ std::vector<std::pair<std::string, double>> likeliest(const double* logits, cons
   return found;
 }
 
-// Answers to images that are read a batch at a time; none is printed before all are read.
+// Guesses about images that are read a batch at a time; none is printed before all are read.
 class Classifier {
  public:
   explicit Classifier(const ClassifyOptions& options)
@@ -63,18 +100,18 @@ class Classifier {
     images_ = *images;
   }
 
-  std::vector<Answer> classify() {
+  std::vector<Guess> classify() {
     for (const std::string& argument : options_.images)
       for_each_image(argument, images_.size, images_.classes, [&](GivenImage image) {
         waiting_.push_back(std::move(image));
-        if (waiting_.size() == kBatch) answer();
+        if (waiting_.size() == kBatch) guess();
       });
-    answer();
-    return std::move(answers_);
+    guess();
+    return std::move(guesses_);
   }
 
  private:
-  void answer() {
+  void guess() {
     if (waiting_.empty()) return;
     const std::int64_t B = std::int64_t(waiting_.size()), S = images_.size, K = std::int64_t(images_.classes.size());
     const Tensor images = Tensor::empty({B, S, S, kColours}, DType::u8);
@@ -87,7 +124,7 @@ class Classifier {
     if (options_.non_finite == NonFinite::refuse && !first_non_finite(logits).empty())
       refuse_non_finite("classify: the logits", *model_, inputs, DType::f32);
     for (std::int64_t b = 0; b < B; ++b)
-      answers_.push_back(
+      guesses_.push_back(
           {waiting_[b].name, waiting_[b].label, likeliest(logits.data<double>() + b * K, images_.classes)});
     waiting_.clear();
   }
@@ -97,44 +134,45 @@ class Classifier {
   std::unique_ptr<Model> model_;
   ImageClasses images_;
   std::vector<GivenImage> waiting_;
-  std::vector<Answer> answers_;
+  std::vector<Guess> guesses_;
 };
 
-nlohmann::ordered_json json_of(const Answer& answer) {
-  nlohmann::ordered_json one{{"image", answer.image}};
-  if (!answer.label.empty()) one["label"] = answer.label;
+nlohmann::ordered_json json_of(const Guess& guess) {
+  nlohmann::ordered_json one{{"image", guess.image}};
+  if (!guess.label.empty()) one["label"] = guess.label;
   one["classes"] = nlohmann::ordered_json::array();
-  for (const auto& [name, p] : answer.classes) one["classes"].push_back({{"class", name}, {"probability", p}});
+  for (const auto& [name, p] : guess.classes) one["classes"].push_back({{"class", name}, {"probability", p}});
   return one;
 }
 
-void print(const Answer& answer) {
-  std::string line = answer.image;
-  if (!answer.label.empty()) line += fmt::format(" ({})", answer.label);
-  for (std::size_t i = 0; i < answer.classes.size(); ++i)
-    line += fmt::format("{} {} {:.4f}", i == 0 ? ":" : ",", answer.classes[i].first, answer.classes[i].second);
-  fmt::print("{}\n", line);
+std::string text_of(const Guess& guess) {
+  std::string line = guess.image;
+  if (!guess.label.empty()) line += fmt::format(" ({})", guess.label);
+  for (std::size_t i = 0; i < guess.classes.size(); ++i)
+    line += fmt::format("{} {} {:.4f}", i == 0 ? ":" : ",", guess.classes[i].first, guess.classes[i].second);
+  return line + "\n";
 }
 
-int classify(const ClassifyOptions& options) {
-  const std::vector<Answer> answers = Classifier(options).classify();
-  auto all = nlohmann::ordered_json::array();
-  for (const Answer& answer : answers) options.json ? all.push_back(json_of(answer)) : print(answer);
-  if (options.json) print_json(all);
-  return kExitOk;
+Answer classify(const ClassifyOptions& options) {
+  Answer answer{.json = nlohmann::ordered_json::array()};
+  for (const Guess& guess : Classifier(options).classify()) {
+    answer.text += text_of(guess);
+    answer.json.push_back(json_of(guess));
+  }
+  return answer;
 }
 
 }  // namespace
 
 Action add_classify(CLI::App& command) {
   const auto o = std::make_shared<ClassifyOptions>();
-  command.add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
+  add_model_option(command, o->model);
   command
       .add_option("IMAGES", o->images,
                   "PNG or JPEG files, or files of CIFAR's records: FILE.bin has all of them, FILE.bin:7 the eighth")
       ->required();
   add_device_option(command, o->device);
-  command.add_flag("--json", o->json, "Print JSON");
+  add_json_option(command);
   add_non_finite_option(command, o->non_finite);
   command.footer("Exit codes: 0, 2 usage, 3 images, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
   return [o] { return classify(*o); };

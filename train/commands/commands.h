@@ -1,12 +1,11 @@
 // The sub-commands of `foldgrad`; main.cpp has the table of their names.
 #pragma once
-#include <cstdint>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "engine/dtype.h"
+#include "train/system/exit_code.h"
 
 namespace CLI {
 class App;
@@ -15,14 +14,20 @@ class App;
 namespace foldgrad {
 
 struct BuildInfo;
-struct DecodingOptions;
-struct FoldOptions;
-enum class NonFinite;
 
-// A command whose options have been parsed; returns the exit code.
-using Action = std::function<int()>;
+// The result of a command, which the program prints: as text, or as JSON where --json was given. A command that prints
+// as it goes leaves both empty.
+struct Answer {
+  std::string text = {};
+  nlohmann::ordered_json json = {};
+  int exit_code = kExitOk;
+};
 
-// Each gives a command its options, and returns the action that they are for.
+// A command whose options have been parsed.
+using Action = std::function<Answer()>;
+
+// Each gives a command its options, and returns the action that they are for. Where there is an option --json, the
+// answer has JSON.
 Action add_analyze(CLI::App& command);
 Action add_average(CLI::App& command);
 Action add_classify(CLI::App& command);
@@ -48,22 +53,12 @@ Action add_translate(CLI::App& command);
 Action add_verify(CLI::App& command);
 Action add_verify_traces(CLI::App& command);
 
-// Adds the options common to translate and eval: --beam, --length-penalty and the like.
-void add_decoding_options(CLI::App& command, DecodingOptions& options, std::int64_t& max_tokens);
+// Runs a command. What it throws becomes "error: MESSAGE" on stderr and the exit code that the kind of exception has;
+// commands need no handlers of their own, since main() calls them through this.
+int guarded(const std::function<int()>& command);
 
-// Adds the option common to eval, run and translate: --allow-non-finite.
-void add_non_finite_option(CLI::App& command, NonFinite& choice);
-
-// --device, for require_device(), and --tf32.
-void add_device_option(CLI::App& command, std::string& device);
-
-// --dtype, one of `choices`.
-void add_dtype_option(CLI::App& command, DType& dtype, const std::vector<DType>& choices, const std::string& help);
-
-// Adds the options common to fold, verify and graph: --untie, --keep-tied, --rescale-stream.
-void add_fold_options(CLI::App& command, FoldOptions& options);
-
-// Prints the output of --json. Names of files need not be UTF-8.
-void print_json(const nlohmann::ordered_json& all);
+// Returns a message about the first option or command that `program` did not understand when it parsed a command line,
+// with the nearest that exists; empty when it understood all of them.
+std::string usage_hint(const CLI::App& program);
 
 }  // namespace foldgrad

@@ -1,17 +1,52 @@
-// foldgrad config: what can be configured, and what a configuration comes to.
+// foldgrad config and foldgrad norms: what can be configured, and what a configuration comes to.
 #include "train/config/config.h"
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
-#include <memory>
-
-#include "engine/check.h"
-#include "train/commands/commands.h"
+#include "models/normalizers/normalizer.h"
+#include "train/commands/command.h"
 #include "train/runs/setup.h"
-#include "train/system/exit_code.h"
 
 namespace foldgrad {
+namespace {
+
+const char* name_of(Inference inference) {
+  using enum Inference;
+  return inference == affine   ? "affine"
+         : inference == linear ? "linear"
+         : inference == online ? "online"
+                               : "elementwise";
+}
+
+std::string default_of(const NormalizerOption& option) {
+  std::string text =
+      option.default_value[0] == '=' ? "that of " + option.default_value.substr(1) : option.default_value;
+  if (!option.default_in_reference.empty()) text += "; with mode=reference " + option.default_in_reference;
+  return text;
+}
+
+Answer describe(const std::vector<NormalizerInfo>& normalizers) {
+  Answer answer{
+      "offline: at inference an affine map, which folds into the neighbouring linear layers\n"
+      "online:  stays\n",
+      nlohmann::ordered_json::array()};
+  for (const NormalizerInfo& norm : normalizers) {
+    answer.text += fmt::format("\n{:<13}{:<9}{}\n", norm.name, norm.offline() ? "offline" : "online", norm.summary);
+    nlohmann::ordered_json options = nlohmann::ordered_json::array();
+    for (const NormalizerOption& option : norm.options) {
+      answer.text +=
+          fmt::format("  {:<17}{}: {} (default {})\n", option.name, option.help, option.values(), default_of(option));
+      options.push_back(
+          {{"name", option.name}, {"default", default_of(option)}, {"values", option.values()}, {"help", option.help}});
+    }
+    answer.json.push_back({{"name", norm.name},
+                           {"offline", norm.offline()},
+                           {"inference", name_of(norm.inference)},
+                           {"summary", norm.summary},
+                           {"options", std::move(options)}});
+  }
+  return answer;
+}
+
+}  // namespace
 
 Action add_config(CLI::App& command) {
   struct Options {
@@ -23,16 +58,23 @@ Action add_config(CLI::App& command) {
   command.add_option("--set", options->settings, "SECTION.KEY=VALUE, overrides CONFIG")->allow_extra_args(false);
   command.footer("Exit codes: 0, 2 configuration, 3 the file cannot be read.");
   return [options, file] {
-    if (file->count() == 0 && options->settings.empty()) {
-      fmt::print("{}", config_help());
-      return kExitOk;
-    }
+    if (file->count() == 0 && options->settings.empty()) return Answer{config_help()};
     FOLDGRAD_CHECK(file->count() == 0 || !options->file.empty(), "CONFIG must name a file, got \"\"");
     const ExperimentConfig config =
         file->count() == 0 ? parse_config("", "", options->settings) : read_config(options->file, options->settings);
     require_trainable(config);
-    fmt::print("{}", config_text(config));
-    return kExitOk;
+    return Answer{config_text(config)};
+  };
+}
+
+Action add_norms(CLI::App& command) {
+  const auto names = std::make_shared<std::vector<std::string>>();
+  command.add_option("NAME", *names, "Only these");
+  add_json_option(command);
+  return [names] {
+    std::vector<NormalizerInfo> chosen;
+    for (const std::string& name : *names) chosen.push_back(normalizer_info(name));
+    return describe(names->empty() ? normalizers() : chosen);
   };
 }
 

@@ -1,22 +1,15 @@
 // foldgrad data: text and images, on the disk, from the network, and drawn by rule.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <cctype>
 #include <filesystem>
-#include <memory>
-#include <nlohmann/json.hpp>
 
-#include "engine/check.h"
 #include "engine/files/file.h"
-#include "train/commands/commands.h"
+#include "train/commands/command.h"
 #include "train/data/data_root.h"
 #include "train/data/fetch.h"
 #include "train/data/images/cifar.h"
 #include "train/data/images/shapes.h"
 #include "train/data/text/directory.h"
 #include "train/system/digest.h"
-#include "train/system/exit_code.h"
 #include "train/system/printable.h"
 #include "train/system/streams.h"
 
@@ -29,42 +22,36 @@ struct DataOptions {
   Preparation preparation;
   std::int64_t train_images = shapes::kTrainImages, test_images = shapes::kTestImages;
   std::uint64_t seed = 1;
-  bool json = false;
-  int (*run)(const DataOptions&) = nullptr;  // of the command that was given
+  Answer (*run)(const DataOptions&) = nullptr;  // of the command that was given
 };
 
 nlohmann::ordered_json json_of(const SideSummary& s) {
   return {{"words", s.words}, {"distinct", s.distinct}, {"longest", s.longest}, {"empty", s.empty}};
 }
 
-int run_info(const DataOptions& options) {
+Answer run_info(const DataOptions& options) {
+  constexpr const char* kLine = "{:<20} {:>9} {:>4} {:>11} {:>9} {:>8} {:>6}\n";
   auto all = nlohmann::ordered_json::array();
-  if (!options.json)
-    fmt::print("{:<20} {:>9} {:>4} {:>11} {:>9} {:>8} {:>6}\n", "name", "pairs", "", "words", "distinct", "longest",
-               "empty");
+  std::string text = fmt::format(fmt::runtime(kLine), "name", "pairs", "", "words", "distinct", "longest", "empty");
   for (const std::string& name : pair_names(options.directory, options.preparation.languages)) {
     const PairSummary p = summarize(options.directory, name, options.preparation.languages);
     all.push_back({{"name", name}, {"pairs", p.pairs}, {"source", json_of(p.source)}, {"target", json_of(p.target)}});
-    if (options.json) continue;
     const auto& [source, target] = options.preparation.languages;
     for (const auto& [language, s] : {std::pair(source, p.source), std::pair(target, p.target)})
-      fmt::print("{:<20} {:>9} {:>4} {:>11} {:>9} {:>8} {:>6}\n", name, p.pairs, language, s.words, s.distinct,
-                 s.longest, s.empty);
+      text += fmt::format(fmt::runtime(kLine), name, p.pairs, language, s.words, s.distinct, s.longest, s.empty);
   }
-  if (options.json) print_json(all);
-  return kExitOk;
+  return {text, all};
 }
 
-int run_verify(const DataOptions& options) {
+Answer run_verify(const DataOptions& options) {
   const std::vector<std::string> found = problems(options.directory, options.preparation.languages, options.digests);
   for (const std::string& problem : found) say("error: {}\n", problem);
-  if (!found.empty()) return kExitData;
+  if (!found.empty()) return {.exit_code = kExitData};
   const std::size_t pairs = pair_names(options.directory, options.preparation.languages).size();
-  fmt::print("{}: {} pairs of files are sound\n", options.directory, pairs);
-  return kExitOk;
+  return {fmt::format("{}: {} pairs of files are sound\n", options.directory, pairs)};
 }
 
-int run_prepare(const DataOptions& options) {
+Answer run_prepare(const DataOptions& options) {
   Preparation preparation = options.preparation;
   for (const std::string& pair : options.renamed) {
     const std::size_t equal = pair.find('=');
@@ -72,22 +59,20 @@ int run_prepare(const DataOptions& options) {
     preparation.renamed[pair.substr(0, equal)] = pair.substr(equal + 1);
   }
   const auto names = prepare(options.directory, options.to, preparation);
-  fmt::print("{}: {}\n", options.to, fmt::join(names, ", "));
-  return kExitOk;
+  return {fmt::format("{}: {}\n", options.to, fmt::join(names, ", "))};
 }
 
-void fetch_known(const DataSet& set, const DataOptions& options) {
+Answer fetch_known(const DataSet& set, const DataOptions& options) {
   const std::string root = data_root(options.data_directory) + "/" + set.directory;
   if (!set.digests.empty()) {
     fetch_images(set, options.files, root);
-    fmt::print("{}: {}\n", root, set.about);
-    return;
+    return {fmt::format("{}: {}\n", root, set.about)};
   }
   const UnpackedArchives unpacked(set, options.files, root);
   Preparation preparation = options.preparation;
   preparation.renamed = set.renamed;
   const auto names = prepare(unpacked.path(), root, preparation);
-  fmt::print("{}: {}\n", root, fmt::join(names, ", "));
+  return {fmt::format("{}: {}\n", root, fmt::join(names, ", "))};
 }
 
 std::string known_sets() {
@@ -105,7 +90,7 @@ std::string checked_digest(std::string digest) {
 }
 
 // Leaves no empty directory where the file cannot be had.
-void fetch_file(const DataOptions& options) {
+Answer fetch_file(const DataOptions& options) {
   const std::string digest = checked_digest(options.sha256);
   if (options.urls.empty() == options.files.empty()) throw std::invalid_argument("--sha256 needs --url or --from-file");
   const std::string& from = options.urls.empty() ? options.files[0] : options.urls[0];
@@ -118,27 +103,21 @@ void fetch_file(const DataOptions& options) {
     std::filesystem::remove(root, ignored);
     throw;
   }
-  fmt::print("{}\n", wanted.path);
+  return {wanted.path + "\n"};
 }
 
-int run_fetch(const DataOptions& options) {
-  if (!options.sha256.empty()) {
-    fetch_file(options);
-    return kExitOk;
-  }
+Answer run_fetch(const DataOptions& options) {
+  if (!options.sha256.empty()) return fetch_file(options);
   if (!options.urls.empty()) throw std::invalid_argument("--url needs --sha256");
-  for (const DataSet& set : data_sets()) {
-    if (set.name != options.name) continue;
-    fetch_known(set, options);
-    return kExitOk;
-  }
+  for (const DataSet& set : data_sets())
+    if (set.name == options.name) return fetch_known(set, options);
   throw std::invalid_argument(
       fmt::format("there is no data set \"{}\" to fetch; known: {}. Files from elsewhere: foldgrad data prepare",
                   options.name, known_sets()));
 }
 
 // Nothing is written over.
-int run_synth(const DataOptions& options) {
+Answer run_synth(const DataOptions& options) {
   FOLDGRAD_CHECK(options.name == "shapes", "there is no task {} to draw; known: shapes", in_quotes(options.name));
   for (const ImagePart part : {ImagePart::train, ImagePart::test})
     for (const std::string& path : cifar_files(options.to, cifar10_layout(), part))
@@ -147,8 +126,7 @@ int run_synth(const DataOptions& options) {
   const ImageSet train = shapes::sample(ImagePart::train, options.train_images, options.seed);
   const ImageSet test = shapes::sample(ImagePart::test, options.test_images, options.seed);
   write_cifar10(options.to, train, test);
-  fmt::print("{}: {} images to train on, {} to test\n", options.to, train.size(), test.size());
-  return kExitOk;
+  return {fmt::format("{}: {} images to train on, {} to test\n", options.to, train.size(), test.size())};
 }
 
 }  // namespace
@@ -158,7 +136,7 @@ Action add_data(CLI::App& data) {
   data.footer("Exit codes: 0, 2 options, 3 data.");
   const auto o = std::make_shared<DataOptions>();
   Preparation& p = o->preparation;
-  const auto add = [&](const char* name, const std::string& help, int (*run)(const DataOptions&)) {
+  const auto add = [&](const char* name, const std::string& help, Answer (*run)(const DataOptions&)) {
     CLI::App* command = data.add_subcommand(name, help);
     command->add_option("--source", p.languages.source, "Extension of the source files")->capture_default_str();
     command->add_option("--target", p.languages.target, "Extension of the target files")->capture_default_str();
@@ -167,7 +145,7 @@ Action add_data(CLI::App& data) {
   };
   CLI::App* info = add("info", "Pairs, words and lengths of all files in a directory", run_info);
   info->add_option("DIR", o->directory)->required();
-  info->add_flag("--json", o->json, "Print JSON");
+  add_json_option(*info);
   CLI::App* verify = add("verify", "Check numbers of lines, UTF-8, and digests against SHA256SUMS", run_verify);
   verify->add_option("DIR", o->directory)->required();
   verify->add_option("--digests", o->digests, "File as sha256sum writes it (default: DIR/SHA256SUMS, if there is one)");
@@ -192,12 +170,8 @@ Action add_data(CLI::App& data) {
   synth->add_option("TASK", o->name, "What to draw: shapes")->required();
   synth->add_option("OUT", o->to, "Directory to write to; files that are there already are not replaced")->required();
   const std::int64_t files = std::int64_t(cifar10_layout().train.size());
-  synth->add_option("--count", o->train_images, "How many images to train on")
-      ->check(CLI::Range(files, shapes::kMostImages))
-      ->capture_default_str();
-  synth->add_option("--test-count", o->test_images, "How many images to test on")
-      ->check(CLI::Range(std::int64_t(1), shapes::kMostImages))
-      ->capture_default_str();
+  add_count(*synth, "--count", o->train_images, files, shapes::kMostImages, "How many images to train on");
+  add_count(*synth, "--test-count", o->test_images, 1, shapes::kMostImages, "How many images to test on");
   synth->add_option("--seed", o->seed, "Seed of the random numbers")->capture_default_str();
   return [o] { return o->run(*o); };
 }

@@ -1,29 +1,16 @@
 // foldgrad demo: the commands train, eval, fold, verify and report, one after the other, on a task that needs no files.
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <unistd.h>
-
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
+#include <utility>
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/file.h"
 #include "models/normalizers/normalizer.h"
-#include "train/commands/commands.h"
+#include "train/commands/command.h"
 #include "train/config/config.h"
 #include "train/data/lines.h"
 #include "train/data/text/experiment_data.h"
 #include "train/runs/directory.h"
 #include "train/system/device.h"
-#include "train/system/exit_code.h"
-#include "train/system/json_file.h"
 
 namespace foldgrad {
 namespace {
@@ -48,28 +35,6 @@ ExperimentConfig demo_config(const DemoOptions& o) {
   return parse_config(kDemoConfig, "configs/numbers.toml", settings);
 }
 
-// While it exists, what is printed goes to a file.
-class StdoutTo {
- public:
-  explicit StdoutTo(const std::string& path) : stdout_(dup(STDOUT_FILENO)) {
-    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file < 0) throw FileError(path, "cannot be opened", errno);
-    std::fflush(stdout);
-    dup2(file, STDOUT_FILENO);
-    close(file);
-  }
-  ~StdoutTo() {
-    std::fflush(stdout);
-    dup2(stdout_, STDOUT_FILENO);
-    close(stdout_);
-  }
-  StdoutTo(const StdoutTo&) = delete;
-  StdoutTo& operator=(const StdoutTo&) = delete;
-
- private:
-  int stdout_;
-};
-
 class Demo {
  public:
   Demo(const DemoOptions& options, const BuildInfo& build) : o_(options), build_(build), config_(demo_config(o_)) {
@@ -78,7 +43,7 @@ class Demo {
       throw FileError(o_.out, "is there already; remove it, or name another directory with --out");
   }
 
-  int run() {
+  Answer run() {
     const std::string config = o_.out + "/demo.toml", folded = o_.out + "/folded";
     const auto train = [&](CLI::App& c) {
       return add_train(c, build_, {"foldgrad", "train", config, "--out", o_.out, "--device", o_.device});
@@ -88,28 +53,22 @@ class Demo {
     (void)(succeeds({"train", config, "--out", o_.out, "--device", o_.device}, train) && eval(o_.out, "eval") &&
            succeeds({"fold", o_.out, "-o", folded, "--untie"}, add_fold, "fold") && eval(folded, "eval_folded") &&
            succeeds({"verify", o_.out, "--untie"}, add_verify, "verify") && succeeds({"report", o_.out}, add_report));
-    if (o_.json) print_json(results_);
-    return exit_code_;
+    return {"", results_, exit_code_};
   }
 
  private:
-  // Runs a command. With --json its results, if it has them as JSON, become the member `name`, and nothing is printed.
+  // Runs a command and prints its answer. With --json nothing is printed; what it has as JSON becomes the member
+  // `name`.
   bool succeeds(Words words, const std::function<Action(CLI::App&)>& add, const std::string& name = "") {
     if (!o_.json) fmt::print("\n$ foldgrad {}\n", fmt::join(words, " "));
     std::fflush(stdout);  // before what goes to stderr
-    const std::string file = name.empty() ? "/dev/null" : o_.out + "/" + name + ".json";
-    if (o_.json && !name.empty()) words.push_back("--json");
     CLI::App parser;
     const Action action = add(parser);
-    std::reverse(words.begin(), words.end());
-    words.pop_back();
-    parser.parse(words);  // takes the last one first
-    {
-      std::optional<StdoutTo> redirected;
-      if (o_.json) redirected.emplace(file);
-      exit_code_ = action();
-    }
-    if (o_.json && !name.empty()) results_[name] = read_json(file);
+    parser.parse(Words(words.rbegin(), words.rend() - 1));  // takes the last one first
+    Answer answer = action();
+    if (!o_.json) fmt::print("{}", answer.text);
+    if (!name.empty()) results_[name] = std::move(answer.json);
+    exit_code_ = answer.exit_code;
     return exit_code_ == kExitOk;
   }
 
@@ -164,9 +123,7 @@ Action add_demo(CLI::App& command, const BuildInfo& build) {
   command.add_option("--norm", options->norm, "Normalizer, one that `foldgrad norms` lists")
       ->check(CLI::Validator(check_norm, "NAME"))
       ->capture_default_str();
-  command.add_option("--steps", options->steps, "Updates")
-      ->check(CLI::Range(std::int64_t(1), std::int64_t(1000000)))
-      ->capture_default_str();
+  add_count(command, "--steps", options->steps, 1, 1000000, "Updates");
   command.add_option("--seed", options->seed, "Seed of the initial weights and of the order of the data")
       ->capture_default_str();
   command.add_option("--out", options->out, "Directory of the run, to be created")->capture_default_str();

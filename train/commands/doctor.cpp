@@ -1,20 +1,16 @@
 // foldgrad doctor: what this machine can do.
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
-#include <memory>
 #include <thread>
 
 #include "engine/device.h"
 #include "models/onnx/graph.h"
-#include "train/commands/commands.h"
+#include "train/commands/command.h"
 #include "train/data/data_root.h"
 #include "train/data/images/picture.h"
 #include "train/data/text/sentence_piece.h"
 #include "train/runs/directory.h"
-#include "train/system/exit_code.h"
 
 namespace foldgrad {
 namespace {
@@ -44,33 +40,24 @@ ordered_json examine(const BuildInfo& build) {
 
 std::string shown(const ordered_json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  if (!value.is_object()) return value.is_string() ? value.get<std::string>() : value.dump();
+  return shown(value["path"]) + (!value["exists"] ? " (does not exist)" : value["writable"] ? "" : " (not writable)");
 }
 
-void print(const ordered_json& all) {
-  for (const auto& [key, value] : all.items()) {
-    if (key == "libraries") {
-      for (const auto& [library, version] : value.items()) fmt::print("{:<18} {}\n", library, shown(version));
-    } else if (value.is_object()) {
-      fmt::print("{:<18} {}{}\n", key, shown(value["path"]),
-                 !value["exists"]    ? " (does not exist)"
-                 : value["writable"] ? ""
-                                     : " (not writable)");
-    } else {
-      fmt::print("{:<18} {}\n", key, shown(value));
-    }
-  }
+std::string lines_of(const ordered_json& all) {
+  std::string text;
+  for (const auto& [key, value] : all.items())
+    text += key == "libraries" ? lines_of(value) : fmt::format("{:<18} {}\n", key, shown(value));
+  return text;
 }
 
 }  // namespace
 
 Action add_doctor(CLI::App& command, const BuildInfo& build) {
-  const auto json = std::make_shared<bool>(false);
-  command.add_flag("--json", *json, "Print JSON");
-  return [json, build] {
+  add_json_option(command);
+  return [build] {
     const ordered_json all = examine(build);
-    *json ? print_json(all) : print(all);
-    return kExitOk;
+    return Answer{lines_of(all), all};
   };
 }
 

@@ -1,12 +1,6 @@
 // foldgrad export: a model as files that other runtimes run.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
-#include <memory>
-
 #include "train/checkpoints/model_directory.h"
-#include "train/commands/commands.h"
-#include "train/system/exit_code.h"
+#include "train/commands/command.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad {
@@ -29,7 +23,7 @@ Action add_export(CLI::App& command) {
     std::string model, format = "onnx", out;
   };
   const auto o = std::make_shared<Options>();
-  command.add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
+  add_model_option(command, o->model);
   command.add_option("--to", o->format, "Format")->check(CLI::IsMember({"onnx"}))->capture_default_str();
   command
       .add_option("-o,--out", o->out,
@@ -42,8 +36,7 @@ Action add_export(CLI::App& command) {
     const auto model = load_model(o->model);
     require_finite_maps(*model);
     const std::vector<std::string> files = family_of(*model).write_onnx(*model, o->out);
-    fmt::print("{}: {}\n", o->out, fmt::join(files, ", "));
-    return kExitOk;
+    return Answer{fmt::format("{}: {}\n", o->out, fmt::join(files, ", "))};
   };
 }
 

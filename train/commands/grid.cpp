@@ -1,26 +1,19 @@
 // foldgrad grid: runs that differ in chosen keys, and tables of them.
 #include "train/config/grid.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "engine/files/atomic_file.h"
-#include "train/commands/commands.h"
+#include "train/commands/command.h"
 #include "train/config/config.h"
 #include "train/reports/grid_results.h"
 #include "train/reports/run_log.h"
 #include "train/runs/directory.h"
 #include "train/system/child_process.h"
-#include "train/system/exit_code.h"
 #include "train/system/signals.h"
 #include "train/system/streams.h"
 
@@ -30,7 +23,6 @@ namespace {
 struct GridOptions {
   std::string grid, out, data_directory, device = "auto";
   int jobs = 1;
-  bool json = false;
 };
 
 // Returns the outcome in a run's log; empty without a log, or with one that has not ended.
@@ -79,16 +71,8 @@ class GridTraining {
  private:
   std::vector<std::string> command(const GridCell& cell, std::int64_t seed, const std::string& path) const {
     const int threads = std::max(1, int(std::thread::hardware_concurrency()) / options_.jobs);
-    std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe"),
-                                   "train",
-                                   cell.config,
-                                   "--out",
-                                   path,
-                                   "--resume",
-                                   "--device",
-                                   options_.device,
-                                   "--threads",
-                                   fmt::format("{}", threads)};
+    std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe"), "train", cell.config, "--resume"};
+    words.insert(words.end(), {"--out", path, "--device", options_.device, "--threads", std::to_string(threads)});
     if (!options_.data_directory.empty()) words.insert(words.end(), {"--data-dir", options_.data_directory});
     for (const std::string& setting : cell.settings) words.insert(words.end(), {"--set", setting});
     words.insert(words.end(), {"--set", fmt::format("train.seed={}", seed)});
@@ -103,7 +87,7 @@ class GridTraining {
   bool train(std::size_t i) {
     if (!runs_[i].outcome.empty()) return true;
     say("{}\n", runs_[i].path);
-    const ChildResult r = run_child_until(commands_[i], /*quiet=*/true, interrupted);
+    const ChildResult r = run_child(commands_[i], /*quiet=*/true, interrupted);
     if (r.status == kExitInterrupted) return false;
     const bool has_ended = r.status == kExitOk || r.status == kExitDiverged;
     if (!has_ended)
@@ -133,15 +117,11 @@ class GridTraining {
   std::mutex mutex_;                                // of outcomes and tables
 };
 
-int run_grid(const GridOptions& o) {
+Answer run_grid(const GridOptions& o) {
   GridTraining training(o);
-  if (!training.train_all()) return kExitInterrupted;
+  if (!training.train_all()) return {.exit_code = kExitInterrupted};
   const GridResults results = training.results();
-  if (o.json)
-    print_json(grid_json(results));
-  else
-    fmt::print("{}", grid_markdown(results));
-  return training.any_failed() ? kExitCheckFailed : kExitOk;
+  return {grid_markdown(results), grid_json(results), training.any_failed() ? kExitCheckFailed : kExitOk};
 }
 
 }  // namespace
@@ -152,9 +132,9 @@ Action add_grid(CLI::App& command) {
   command.add_option("--out", options->out, "Directory of the runs; those that are there are gone on with")->required();
   command.add_option("--jobs", options->jobs, "Runs at a time, which share the processors (default: 1)")
       ->check(CLI::Range(1, 1024));
-  command.add_option("--data-dir", options->data_directory, "Root of data.directory; default: $FOLDGRAD_DATA");
+  add_data_dir_option(command, options->data_directory);
   add_device_option(command, options->device);
-  command.add_flag("--json", options->json, "Print JSON");
+  add_json_option(command);
   return [options] { return run_grid(*options); };
 }
 

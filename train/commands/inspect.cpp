@@ -1,17 +1,11 @@
 // foldgrad inspect: what is in a model, a checkpoint, a run or a file of tensors.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <filesystem>
-#include <memory>
-#include <nlohmann/json.hpp>
 
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
 #include "train/checkpoints/files.h"
-#include "train/commands/commands.h"
-#include "train/commands/load_transformer.h"
-#include "train/system/exit_code.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/commands/command.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad {
@@ -68,14 +62,8 @@ ordered_json describe_model(const std::string& path) {
   const ordered_json config = model_json(*model);
   all["model"] = config["model"];
   all["norm"] = config["norm"];
-  std::error_code ignored;
   all["vocabulary"] = nullptr;
-  const auto* transformer = dynamic_cast<const Transformer*>(model.get());
-  if (transformer && std::filesystem::exists(directory + "/vocabulary", ignored)) {
-    const Vocabulary vocabulary = load_vocabulary(directory, transformer->config());
-    all["vocabulary"] = {
-        {"kind", vocabulary.kind()}, {"source", vocabulary.source_size()}, {"target", vocabulary.target_size()}};
-  }
+  if (const auto vocabulary = family_of(*model).task->vocabulary) all["vocabulary"] = vocabulary(*model, directory);
   all["normalizers"] = describe_normalizers(*model);
   return all;
 }
@@ -90,63 +78,56 @@ ordered_json describe_checkpoints(const std::string& checkpoints) {
   return {{"steps", std::move(steps)}, {"latest", pointer("/LATEST")}, {"best", pointer("/BEST")}};
 }
 
-void print_file(const ordered_json& file) {
+std::string text_of_file(const ordered_json& file) {
+  std::string text;
   for (const ordered_json& t : file["list"])
-    fmt::print("{:<5} {:<20} {}{}\n", text_of(t["dtype"]), text_of(t["shape"]), text_of(t["name"]),
-               t.contains("not_finite") ? ": " + text_of(t["not_finite"]) : "");
-  for (const auto& [key, value] : file["metadata"].items()) fmt::print("metadata {} = {}\n", key, text_of(value));
-  fmt::print("{} tensors, {} elements, {} bytes\n", text_of(file["tensors"]), text_of(file["elements"]),
-             text_of(file["bytes"]));
+    text += fmt::format("{:<5} {:<20} {}{}\n", text_of(t["dtype"]), text_of(t["shape"]), text_of(t["name"]),
+                        t.contains("not_finite") ? ": " + text_of(t["not_finite"]) : "");
+  for (const auto& [key, value] : file["metadata"].items())
+    text += fmt::format("metadata {} = {}\n", key, text_of(value));
+  return text + fmt::format("{} tensors, {} elements, {} bytes\n", text_of(file["tensors"]), text_of(file["elements"]),
+                            text_of(file["bytes"]));
 }
 
-void print_model(const ordered_json& all) {
+std::string text_of_model(const ordered_json& all) {
+  std::string text;
   for (const auto& [key, value] : all.items()) {
     if (key == "normalizers") continue;
-    if (!value.is_object()) {
-      fmt::print("{:<24} {}\n", key, text_of(value));
-      continue;
-    }
-    fmt::print("{}\n", key);
-    for (const auto& [name, entry] : value.items()) fmt::print("  {:<22} {}\n", name, text_of(entry));
+    text += value.is_object() ? key + "\n" : fmt::format("{:<24} {}\n", key, text_of(value));
+    if (value.is_object())
+      for (const auto& [name, entry] : value.items()) text += fmt::format("  {:<22} {}\n", name, text_of(entry));
   }
-  fmt::print("normalizers\n");
+  text += "normalizers\n";
   for (const ordered_json& site : all["normalizers"]) {
-    std::string line = fmt::format("  {:<48} {:<10}", text_of(site["site"]), text_of(site["name"]));
+    text += fmt::format("  {:<48} {:<10}", text_of(site["site"]), text_of(site["name"]));
     for (const char* key : {"iterations", "skips"})
-      if (site.contains(key)) line += fmt::format("  {} {}", key, text_of(site[key]));
+      if (site.contains(key)) text += fmt::format("  {} {}", key, text_of(site[key]));
     if (site.contains("least_variance"))
-      line += fmt::format("  variance {:.4g} ... {:.4g}", site["least_variance"].get<double>(),
+      text += fmt::format("  variance {:.4g} ... {:.4g}", site["least_variance"].get<double>(),
                           site["greatest_variance"].get<double>());
-    fmt::print("{}\n", line);
+    text += "\n";
   }
+  return text;
 }
 
-int inspect(const std::string& path, bool json) {
+Answer inspect(const std::string& path) {
   std::error_code ignored;
   const bool directory = std::filesystem::is_directory(path, ignored);
   ordered_json all = directory ? describe_model(path) : describe_file(path);
   for (const std::string& checkpoints : {path + "/checkpoints", path})
     if (directory && !all.contains("checkpoints") && !checkpoint_files::steps_in(checkpoints).empty())
       all["checkpoints"] = describe_checkpoints(checkpoints);
-  if (json)
-    print_json(all);
-  else
-    directory ? print_model(all) : print_file(all);
-  return kExitOk;
+  return {directory ? text_of_model(all) : text_of_file(all), all};
 }
 
 }  // namespace
 
 Action add_inspect(CLI::App& command) {
-  struct Options {
-    std::string path;
-    bool json = false;
-  };
-  const auto o = std::make_shared<Options>();
-  command.add_option("PATH", o->path, "Model directory, checkpoint, run or safetensors file")->required();
-  command.add_flag("--json", o->json, "Print JSON");
+  const auto path = std::make_shared<std::string>();
+  command.add_option("PATH", *path, "Model directory, checkpoint, run or safetensors file")->required();
+  add_json_option(command);
   command.footer("Exit codes: 0, 2 usage, 3 the file cannot be read, 4 the model cannot be loaded.");
-  return [o] { return inspect(o->path, o->json); };
+  return [path] { return inspect(*path); };
 }
 
 }  // namespace foldgrad

@@ -1,57 +1,22 @@
-// Options that several commands have, and --json.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
-
 #include "engine/gemm/tf32.h"
+#include "models/fold/fold.h"
 #include "models/transformer/beam_search.h"
 #include "train/checkpoints/model_directory.h"
-#include "train/checks/certificate.h"
-#include "train/commands/commands.h"
+#include "train/commands/command.h"
 #include "train/system/device.h"
+#include "train/tasks/families.h"
 
 namespace foldgrad {
 
-void add_decoding_options(CLI::App& command, DecodingOptions& o, std::int64_t& max_tokens) {
-  const auto at_least = [](double least) { return CLI::Range(least, 1e9); };
-  command.add_option("--beam", o.beam, "Hypotheses of the beam; 1: greedy")
-      ->check(CLI::Range(std::int64_t(1), std::int64_t(1000)))
-      ->capture_default_str();
-  command.add_option("--length-penalty", o.length_penalty, "Scores are divided by the length to this power")
-      ->check(at_least(0))
-      ->capture_default_str();
-  command
-      .add_option("--max-length-a", o.max_length_a,
-                  "a in the longest translation, floor(a * source tokens + b); the source counts its end, the "
-                  "translation does not")
-      ->check(at_least(0))
-      ->capture_default_str();
-  command.add_option("--max-length-b", o.max_length_b, "b in the longest translation")
-      ->check(CLI::Range(std::int64_t(0), std::int64_t(1000000)))
-      ->capture_default_str();
-  command.add_option("--max-tokens", max_tokens, "Largest batch: sentences times the tokens of the longest")
-      ->check(CLI::Range(std::int64_t(1), std::int64_t(100000000)))
-      ->capture_default_str();
+void add_model_option(CLI::App& command, std::string& model, const std::string& note) {
+  command.add_option("MODEL", model, "Model directory, checkpoint or run" + note)->required();
 }
 
-void add_non_finite_option(CLI::App& command, NonFinite& choice) {
-  command.add_flag_callback(
-      "--allow-non-finite", [&choice] { choice = NonFinite::allow; },
-      "Accept a model with NaN or infinity in it, and results that are not finite");
-}
+void add_json_option(CLI::App& command, const std::string& help) { command.add_flag("--json", help); }
 
-void add_fold_options(CLI::App& command, FoldOptions& options) {
-  CLI::Option* untie = command.add_flag_callback(
-      "--untie", [&options] { options.tied = FoldOptions::Tied::untie; },
-      "Give a tied output projection its own table (V x C more numbers), so that the last normalizer folds");
-  command
-      .add_flag_callback(
-          "--keep-tied", [&options] { options.tied = FoldOptions::Tied::keep; },
-          "Keep it tied, and keep a gain per channel of the last normalizer")
-      ->excludes(untie);
-  command.add_flag("--rescale-stream", options.rescale_stream,
-                   "Post-norm: store the residual stream divided by the gains, so that nothing is left on it");
+void add_count(CLI::App& command, const std::string& name, std::int64_t& value, std::int64_t least, std::int64_t most,
+               const std::string& help) {
+  command.add_option(name, value, help)->check(CLI::Range(least, most))->capture_default_str();
 }
 
 void add_device_option(CLI::App& command, std::string& device) {
@@ -61,8 +26,7 @@ void add_device_option(CLI::App& command, std::string& device) {
   command
       .add_option("--device", device,
                   "Device: cpu; cuda or cuda:N (GPU number N); auto (a GPU if one can be used, else the CPU); or "
-                  "emulated (CUDA "
-                  "kernels on the host, for tests)")
+                  "emulated (CUDA kernels on the host, for tests)")
       ->check(CLI::Validator(known, "NAME"))
       ->capture_default_str();
   command.add_flag_callback(
@@ -80,8 +44,69 @@ void add_dtype_option(CLI::App& command, DType& dtype, const std::vector<DType>&
       ->default_str(name(dtype));
 }
 
-void print_json(const nlohmann::ordered_json& all) {
-  fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+void add_data_dir_option(CLI::App& command, std::string& directory) {
+  command.add_option("--data-dir", directory, "Root of data.directory; default: $FOLDGRAD_DATA");
+}
+
+void add_non_finite_option(CLI::App& command, NonFinite& choice) {
+  command.add_flag_callback(
+      "--allow-non-finite", [&choice] { choice = NonFinite::allow; },
+      "Accept a model with NaN or infinity in it, and results that are not finite");
+}
+
+void add_decoding_options(CLI::App& command, DecodingOptions& o) {
+  const CLI::Range positive(0.0, 1e9);
+  add_count(command, "--beam", o.beam, 1, 1000, "Hypotheses of the beam; 1: greedy");
+  command.add_option("--length-penalty", o.length_penalty, "Scores are divided by the length to this power")
+      ->check(positive)
+      ->capture_default_str();
+  command
+      .add_option("--max-length-a", o.max_length_a,
+                  "a in the longest translation, floor(a * source tokens + b); the source counts its end, the "
+                  "translation does not")
+      ->check(positive)
+      ->capture_default_str();
+  add_count(command, "--max-length-b", o.max_length_b, 0, 1000000, "b in the longest translation");
+}
+
+void add_max_tokens_option(CLI::App& command, std::int64_t& max_tokens) {
+  add_count(command, "--max-tokens", max_tokens, 1, 100000000,
+            "Largest batch: sentences times the tokens of the longest");
+}
+
+void add_fold_options(CLI::App& command, FoldOptions& options) {
+  CLI::Option* untie = command.add_flag_callback(
+      "--untie", [&options] { options.tied = FoldOptions::Tied::untie; },
+      "Give a tied output projection its own table (V x C more numbers), so that the last normalizer folds");
+  command
+      .add_flag_callback(
+          "--keep-tied", [&options] { options.tied = FoldOptions::Tied::keep; },
+          "Keep it tied, and keep a gain per channel of the last normalizer")
+      ->excludes(untie);
+  command.add_flag("--rescale-stream", options.rescale_stream,
+                   "Post-norm: store the residual stream divided by the gains, so that nothing is left on it");
+}
+
+void add_data_options(CLI::App& command, ModelData& data, const std::string& split) {
+  data.split = split;
+  command.add_option("--source", data.source, "File of sentences, one per line; below --data-dir if that is given");
+  command.add_option("--reference", data.reference, "File of their translations");
+  command
+      .add_option("--split", data.split,
+                  "Without files: train, valid or test of the run that MODEL belongs to, or another name in its data "
+                  "directory")
+      ->capture_default_str();
+  command.add_option("--data-dir", data.data_directory,
+                     "Root of data.directory, or of --source; default: $FOLDGRAD_DATA");
+  command.add_option("--config", data.config,
+                     "Configuration that names the data; default: that of the run that MODEL belongs to");
+}
+
+ModelData located(ModelData data, const std::string& path) {
+  data.model = path;
+  data.directory = find_model_directory(path);
+  if (data.config.empty()) data.config = find_run_config(path);
+  return data;
 }
 
 }  // namespace foldgrad

@@ -1,19 +1,14 @@
 // foldgrad report and foldgrad compare: what runs have come to.
 #include "train/reports/report.h"
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <cerrno>
-#include <memory>
 
 #include "engine/files/atomic_file.h"
-#include "train/commands/commands.h"
+#include "train/commands/command.h"
 #include "train/reports/settings.h"
 #include "train/reports/tensorboard.h"
 #include "train/runs/directory.h"
 #include "train/system/child_process.h"
-#include "train/system/exit_code.h"
 #include "train/system/streams.h"
 
 namespace foldgrad {
@@ -22,7 +17,7 @@ namespace {
 struct ReportOptions {
   std::vector<std::string> runs;
   std::string out, tensorboard;
-  bool open = false, json = false;
+  bool open = false;
 };
 
 // Only warns where it fails: the page has been written.
@@ -35,20 +30,21 @@ void open_page(const std::string& path) {
   }
 }
 
-int report(const ReportOptions& options) {
-  std::string out = options.out;
-  if (out.empty()) out = options.runs.size() == 1 ? RunDirectory(options.runs[0]).report() : "report.html";
-  const std::vector<RunLog> logs = read_run_logs(options.runs);
+Answer report(const ReportOptions& o) {
+  const std::string out = !o.out.empty()       ? o.out
+                          : o.runs.size() == 1 ? RunDirectory(o.runs[0]).report()
+                                               : "report.html";
+  const std::vector<RunLog> logs = read_run_logs(o.runs);
   write_file_atomically(out, report_html(logs));
-  fmt::print("{}\n", out);
-  if (!options.tensorboard.empty())
-    for (const RunLog& log : logs) fmt::print("{}\n", write_tensorboard(log, options.tensorboard));
-  if (options.open) open_page(out);
-  return kExitOk;
+  std::string written = out + "\n";
+  if (!o.tensorboard.empty())
+    for (const RunLog& log : logs) written += write_tensorboard(log, o.tensorboard) + "\n";
+  if (o.open) open_page(out);
+  return {written};
 }
 
-int compare(const ReportOptions& options) {
-  const std::vector<RunLog> logs = read_run_logs(options.runs);
+Answer compare(const std::vector<std::string>& runs) {
+  const std::vector<RunLog> logs = read_run_logs(runs);
   std::vector<RunSummary> summaries;
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const RunLog& log : logs) {
@@ -57,11 +53,7 @@ int compare(const ReportOptions& options) {
     all.back()["settings"] = settings_of(log.path);
   }
   const std::string differences = differences_table(logs);
-  if (options.json)
-    print_json(all);
-  else
-    fmt::print("{}{}{}", comparison_table(summaries), differences.empty() ? "" : "\n", differences);
-  return kExitOk;
+  return {comparison_table(summaries) + (differences.empty() ? "" : "\n") + differences, all};
 }
 
 }  // namespace
@@ -77,10 +69,10 @@ Action add_report(CLI::App& command) {
 }
 
 Action add_compare(CLI::App& command) {
-  const auto options = std::make_shared<ReportOptions>();
-  command.add_option("RUN", options->runs, "Directories of runs")->required();
-  command.add_flag("--json", options->json, "Print JSON");
-  return [options] { return compare(*options); };
+  const auto runs = std::make_shared<std::vector<std::string>>();
+  command.add_option("RUN", *runs, "Directories of runs")->required();
+  add_json_option(command);
+  return [runs] { return compare(*runs); };
 }
 
 }  // namespace foldgrad

@@ -1,18 +1,8 @@
 // foldgrad run: a forward pass, for other programs and for looking closer.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cmath>
-#include <memory>
-#include <ranges>
-
 #include "engine/files/safetensors.h"
 #include "train/checkpoints/model_directory.h"
-#include "train/commands/commands.h"
+#include "train/commands/command.h"
 #include "train/system/device.h"
-#include "train/system/exit_code.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad {
@@ -24,36 +14,30 @@ struct RunOptions {
   NonFinite non_finite = NonFinite::refuse;
 };
 
-bool finite(const Tensor& result) {
-  const std::vector<double> values = result.to(Device::cpu).to(DType::f64).values<double>();
-  return std::ranges::all_of(values, [](double v) { return std::isfinite(v); });
-}
-
-int run(const RunOptions& o) {
+Answer run(const RunOptions& o) {
   const Device device = require_device(o.device);
   const auto model = load_model(o.model, o.dtype == DType::f64 ? DType::f64 : DType::f32, device, o.non_finite);
-  const NamedTensors inputs = family_of(*model).task->read_inputs(*model, o.input);
+  const TaskKind& task = *family_of(*model).task;
+  const NamedTensors inputs = task.read_inputs(*model, o.input);
   Tape tape(/*recording=*/false);
-  const NamedTensors results = family_of(*model).task->results(*model, inputs, {.tape = tape, .dtype = o.dtype});
-  if (o.non_finite == NonFinite::refuse && !std::ranges::all_of(results | std::views::values, finite))
-    refuse_non_finite("run: the result", *model, inputs, o.dtype);
-  NamedTensors written;
+  NamedTensors results = task.results(*model, inputs, {.tape = tape, .dtype = o.dtype});
   std::vector<std::string> lines;
-  for (const auto& [name, result] : results) {
-    written[name] = result.to(Device::cpu);
+  for (auto& [name, result] : results) {
+    if (o.non_finite == NonFinite::refuse && !first_non_finite(result).empty())
+      refuse_non_finite("run: the result", *model, inputs, o.dtype);
     lines.push_back(
         fmt::format("{} {} {} on {}", name, foldgrad::name(result.dtype()), result.shape(), foldgrad::name(device)));
+    result = result.to(Device::cpu);
   }
-  write_safetensors(o.output, written);
-  fmt::print("{}: {}\n", o.output, fmt::join(lines, ", "));
-  return kExitOk;
+  write_safetensors(o.output, results);
+  return {fmt::format("{}: {}\n", o.output, fmt::join(lines, ", "))};
 }
 
 }  // namespace
 
 Action add_run(CLI::App& command) {
   const auto o = std::make_shared<RunOptions>();
-  command.add_option("MODEL", o->model, "Model directory, checkpoint or run")->required();
+  add_model_option(command, o->model);
   command
       .add_option(
           "--input", o->input,

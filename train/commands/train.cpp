@@ -1,15 +1,12 @@
 // foldgrad train: the command line of training_run.h.
-#include <CLI/CLI.hpp>
 #include <filesystem>
-#include <memory>
 #include <utility>
 
 #include "engine/files/atomic_file.h"
-#include "train/commands/commands.h"
+#include "train/commands/command.h"
 #include "train/reports/report.h"
 #include "train/runs/directory.h"
 #include "train/runs/training_run.h"
-#include "train/system/exit_code.h"
 #include "train/system/printable.h"
 #include "train/system/streams.h"
 
@@ -56,7 +53,7 @@ Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<st
   command.add_option("CONFIG", options->config, "Configuration, TOML; with --resume, that of the run by default");
   command.add_option("--out", options->out, "Directory of the run");  // required, see complete()
   command.add_option("--set", options->settings, "SECTION.KEY=VALUE, overrides CONFIG")->allow_extra_args(false);
-  command.add_option("--data-dir", options->data_directory, "Root of data.directory; default: $FOLDGRAD_DATA");
+  add_data_dir_option(command, options->data_directory);
   add_device_option(command, options->device);
   command
       .add_option("--resume", options->resume,
@@ -70,9 +67,9 @@ Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<st
       "saving.");
   return [options] {
     complete(*options);
-    const int exit_code = train_experiment(*options);
-    if (exit_code == kExitOk) write_report(RunDirectory(options->out));
-    return exit_code;
+    const TrainingEnd end = train_experiment(*options);
+    if (end.exit_code == kExitOk) write_report(RunDirectory(options->out));
+    return Answer{.text = end.text, .exit_code = end.exit_code};
   };
 }
 

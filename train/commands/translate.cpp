@@ -1,19 +1,16 @@
 // foldgrad translate: lines from stdin to stdout.
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
-#include <memory>
 
 #include "engine/files/file.h"
-#include "train/commands/commands.h"
+#include "train/commands/command.h"
 #include "train/commands/load_transformer.h"
 #include "train/system/device.h"
-#include "train/system/exit_code.h"
 #include "train/system/streams.h"
 #include "train/system/unicode.h"
 #include "train/tasks/evaluation.h"
+#include "train/tasks/translation_commands.h"
 
 namespace foldgrad {
 namespace {
@@ -31,7 +28,7 @@ class Translator {
   explicit Translator(const TranslateOptions& options)
       : options_(options),
         model_(load_transformer(options.model, DType::f32, require_device(options.device), options.non_finite)),
-        vocabulary_(load_vocabulary(options.model, model_->config())),
+        vocabulary_(load_vocabulary(find_model_directory(options.model), model_->config())),
         inference_(InferenceTransformer::make(*model_, options.dtype)),
         most_(std::min(model_->config().max_positions, options.max_tokens)) {}
 
@@ -39,7 +36,9 @@ class Translator {
   void translate(std::int64_t lines_at_once) {
     for (bool more = true; more;) {
       try {
-        more = add_line();
+        std::string line;
+        more = read_line_of_stdin(line);
+        if (more) add(std::move(line));
       } catch (...) {
         flush();
         throw;
@@ -49,14 +48,6 @@ class Translator {
   }
 
  private:
-  bool add_line() {
-    std::string line;
-    if (!read_line_of_stdin(line)) return false;
-    ++read_;
-    add(std::move(line));
-    return true;
-  }
-
   std::string translated(const Hypothesis& best) const {
     if (options_.non_finite == NonFinite::refuse && !std::isfinite(best.score))
       throw NonFiniteError(fmt::format("stdin:{}: the logits of its translation are not finite", printed_));
@@ -64,7 +55,7 @@ class Translator {
   }
 
   void add(std::string line) {
-    const std::string place = fmt::format("stdin:{}", read_);
+    const std::string place = fmt::format("stdin:{}", ++read_);
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (read_ == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // a byte order mark, as in read_lines()
     if (const std::size_t bad = first_bad_utf8(line); bad != std::string::npos)
@@ -102,22 +93,21 @@ class Translator {
   std::vector<bool> empty_;                     // of each such line
 };
 
-int translate(const TranslateOptions& o) {
+Answer translate(const TranslateOptions& o) {
   // Someone who types wants each answer at once.
   Translator(o).translate(isatty(STDIN_FILENO) ? 1 : o.lines);
-  return kExitOk;
+  return {};
 }
 
 }  // namespace
 
 Action add_translate(CLI::App& command) {
   const auto o = std::make_shared<TranslateOptions>();
-  command.add_option("MODEL", o->model, "Model directory, checkpoint or run, with a vocabulary")->required();
-  add_decoding_options(command, o->decoding, o->max_tokens);
+  add_model_option(command, o->model, ", with a vocabulary");
+  add_decoding_options(command, o->decoding);
+  add_max_tokens_option(command, o->max_tokens);
   add_non_finite_option(command, o->non_finite);
-  command.add_option("--lines", o->lines, "Lines read before the first is translated; 1 on a terminal")
-      ->check(CLI::Range(std::int64_t(1), std::int64_t(100000000)))
-      ->capture_default_str();
+  add_count(command, "--lines", o->lines, 1, 100000000, "Lines read before the first is translated; 1 on a terminal");
   add_dtype_option(command, o->dtype, {DType::f32, DType::bf16}, "Precision of weights and products");
   add_device_option(command, o->device);
   command.footer(

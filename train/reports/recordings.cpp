@@ -7,9 +7,8 @@
 
 #include "train/analyses/normality.h"
 #include "train/analyses/pnac.h"
-#include "train/analyses/traces.h"
 #include "train/runs/recorded_phases.h"
-#include "train/system/base64.h"
+#include "train/system/digest.h"
 
 namespace foldgrad {
 namespace {

@@ -41,14 +41,14 @@ class TrainingRun {
 
   // Writes to the run's directory, as train() does; the constructor finds what is wrong before.
   void begin(const TrainOptions& options, const RunStart& start);
-  int train();
+  TrainingEnd train();
 
  private:
   void restore(const NewestCheckpoint& from);
   void report(bool due);
   bool validate();
   void save();
-  int finish(bool stopped);
+  TrainingEnd finish(bool stopped);
   Task& task() const { return *training_.task; }
   std::int64_t updates() const { return training_.trainer.updates(); }
   bool is_last(std::int64_t step) const { return step >= training_.config.steps; }
@@ -62,7 +62,7 @@ class TrainingRun {
   bool unsaved_ = false;  // the disk refused the last checkpoint
 };
 
-int TrainingRun::train() {
+TrainingEnd TrainingRun::train() {
   bool stop = false;  // a copy, so that a signal between two looks at it cannot end the run unsaved
   while (!is_last(updates()) && !stop && !selection_.out_of_patience()) {
     training_.trainer.step();
@@ -81,7 +81,7 @@ int TrainingRun::train() {
   return finish(stop);
 }
 
-int TrainingRun::finish(bool stopped) {
+TrainingEnd TrainingRun::finish(bool stopped) {
   // Somebody may make room on the disk. A signal gives up: the first, or the second if one stopped the training.
   for (int i = 0; i < 60 && unsaved_ && (stopped || !interrupted()); ++i) {
     sleep(1);
@@ -96,17 +96,17 @@ int TrainingRun::finish(bool stopped) {
                                                                                        : "earlier ones are there"));
   if (!is_last(n) && !selection_.out_of_patience()) {
     say("interrupted at step {}, which is saved; continue with --resume\n", n);
-    return kExitInterrupted;
+    return {kExitInterrupted, ""};
   }
   logger_->ended(n, is_last(n) ? "finished" : "out of patience");
   if (!is_last(n)) say("stopped at step {}: {} validations without a better score\n", n, selection_.without_better());
   const BestValidation& best = selection_.best();
-  if (best.step == 0) return kExitOk;
+  if (best.step == 0) return {kExitOk, ""};
   const std::string what = task().validates_on_test()
                                ? fmt::format("last of {} steps, validated on {}", n, task().test_data())
                                : fmt::format("best of {} steps", n);
-  fmt::print("{}: {}\n{}/{}\n", what, best.text, run_.checkpoints(), checkpoint_files::step_name(best.step));
-  return kExitOk;
+  return {kExitOk,
+          fmt::format("{}: {}\n{}/{}\n", what, best.text, run_.checkpoints(), checkpoint_files::step_name(best.step))};
 }
 
 void TrainingRun::restore(const NewestCheckpoint& from) {
@@ -185,7 +185,7 @@ void TrainingRun::save() try {
 
 }  // namespace
 
-int train_experiment(const TrainOptions& options) {
+TrainingEnd train_experiment(const TrainOptions& options) {
   const Device device = require_device(options.device);
   leave_when_interrupted();
   // A directory that is not there yet is made only when nothing is wrong with the configuration and the data.

@@ -19,10 +19,14 @@ struct TrainOptions {
   std::vector<std::string> command;  // as the program was called
 };
 
-// Returns kExitOk, or kExitInterrupted after SIGINT or SIGTERM, when the update at hand has been finished and saved; a
-// second signal ends the program at once. A disk that refuses costs a warning and is tried again at the next report;
-// FileError when it refuses to the end. Throws Diverged, ConfigError, CheckpointError, FileError, DeviceError, and
-// std::invalid_argument.
-int train_experiment(const TrainOptions& options);
+struct TrainingEnd {
+  int exit_code;     // kExitOk, or kExitInterrupted after SIGINT or SIGTERM
+  std::string text;  // the score that decides, and the checkpoint that has it; empty without a validation
+};
+
+// After a signal it finishes the update at hand and saves it; a second signal ends the program at once. A disk that
+// refuses costs a warning and is tried again at the next report; FileError when it refuses to the end. Throws Diverged,
+// ConfigError, CheckpointError, FileError, DeviceError, and std::invalid_argument.
+TrainingEnd train_experiment(const TrainOptions& options);
 
 }  // namespace foldgrad

@@ -53,31 +53,18 @@ Started start(std::vector<std::string>& arguments, bool quiet, bool leads_group)
   return {error, child};
 }
 
-ChildResult ended(int status) { return {0, WIFEXITED(status) ? WEXITSTATUS(status) : -1}; }
-
 }  // namespace
 
-ChildResult run_child(std::vector<std::string> arguments, bool quiet) {
-  const auto [error, child] = start(arguments, quiet, /*leads_group=*/false);
+ChildResult run_child(std::vector<std::string> arguments, bool quiet, const std::function<bool()>& stop) {
+  const auto [error, child] = start(arguments, quiet, /*leads_group=*/bool(stop));
   if (error != 0) return {error, -1};
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return ended(status);
-}
-
-ChildResult run_child_until(std::vector<std::string> arguments, bool quiet, const std::function<bool()>& stop) {
-  const auto [error, child] = start(arguments, quiet, /*leads_group=*/true);
-  if (error != 0) return {error, -1};
-  bool told = false;
-  for (int status = 0;;) {
-    if (waitpid(child, &status, WNOHANG) == child) return ended(status);
-    if (!told && stop()) {
-      told = true;
-      kill(child, SIGTERM);
-    }
+  for (bool told = false; waitpid(child, &status, stop ? WNOHANG : 0) != child;) {
+    if (!stop) continue;  // a signal came
+    if (!told && stop()) told = kill(child, SIGTERM) == 0;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
+  return {0, WIFEXITED(status) ? WEXITSTATUS(status) : -1};
 }
 
 }  // namespace foldgrad

@@ -15,10 +15,8 @@ struct ChildResult {
 
 // Runs the program arguments[0] of $PATH, without a shell, and waits for its end. Signals reach it as they reach any
 // program (train/system/signals.h blocks them in the caller). It gets SIGTERM when this process dies, however that
-// happens. `quiet`: what it prints is discarded.
-ChildResult run_child(std::vector<std::string> arguments, bool quiet);
-// Does the same, and sends the child SIGTERM once stop(), which is asked again and again, returns true. The child leads
-// a process group of its own, so that a terminal does not interrupt it.
-ChildResult run_child_until(std::vector<std::string> arguments, bool quiet, const std::function<bool()>& stop);
+// happens. `quiet`: what it prints is discarded. With `stop`, which is asked again and again, it gets SIGTERM once that
+// returns true, and leads a process group of its own, so that a terminal does not interrupt it.
+ChildResult run_child(std::vector<std::string> arguments, bool quiet, const std::function<bool()>& stop = nullptr);
 
 }  // namespace foldgrad

@@ -24,20 +24,18 @@ ImageStatistics statistics_of(const ImageSet& images) {
   return pixels;
 }
 
-// take(logits on the host, batch): of every batch of an epoch, in f32.
-template <class Take>
-void predict(Model& model, ImageBatches& batches, const Take& take) {
+}  // namespace
+
+void predict(Model& model, ImageBatches& batches,
+             const std::function<void(const Tensor& logits, const ImageBatch& batch)>& take) {
   batches.seek({});
   for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
     const ImageBatch batch = batches.next();
     Tape tape(/*recording=*/false);
-    const NamedTensors inputs{{"images", batch.images}};
-    const Var logits = model.forward(inputs, {.tape = tape, .dtype = DType::f32});
+    const Var logits = model.forward({{"images", batch.images}}, {.tape = tape, .dtype = DType::f32});
     take(logits.value().to(Device::cpu), batch);
   }
 }
-
-}  // namespace
 
 Classification::Classification(std::unique_ptr<Model> model, const ClassificationData& data,
                                const ClassificationOptions& options)
@@ -114,22 +112,6 @@ std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const 
                             .augmentation = augmentation,
                             .mix = {.mixup = c.mixup, .cutmix = c.cutmix},
                             .mix_off_epoch = c.mix_off_epoch});
-}
-
-Validation evaluate_classification(Model& model, const ExperimentConfig& config, const std::string& data_directory,
-                                   const std::string& split) {
-  ImageSplit data = read_split(config.images, data_directory, split);
-  const NamedTensors smallest = model.smallest_inputs();
-  const Shape& size = smallest.at("images").shape();
-  const std::int64_t classes = inference_logits(model, smallest, DType::f32).shape()[-1];
-  FOLDGRAD_CHECK(data.images.height() == size[1] && data.images.width() == size[2] &&
-                     std::int64_t(data.images.classes.size()) == classes,
-                 "the model takes images of {} x {} pixels and {} classes, got {} x {} and {}", size[1], size[2],
-                 classes, data.images.height(), data.images.width(), data.images.classes.size());
-  ImageBatches batches(data.images, std::move(data.rows), {.size = config.images.batch, .training = false});
-  ClassificationScores scores(data.images.classes);
-  predict(model, batches, [&](const Tensor& logits, const ImageBatch& batch) { scores.add(logits, batch.labels); });
-  return scores.validation();
 }
 
 }  // namespace foldgrad

@@ -57,9 +57,8 @@ class Classification final : public Task {
 void check_images(const ImageConfig& config);
 std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const std::string& data_directory,
                                           const std::string& earlier, const NewModel& new_model);
-// In batches of train.batch images. Throws what read_split() throws, and std::invalid_argument for images of another
-// size or other classes than the model's.
-Validation evaluate_classification(Model& model, const ExperimentConfig& config, const std::string& data_directory,
-                                   const std::string& split);
+// Calls take() for every batch of an epoch with its logits, in f32 on the host.
+void predict(Model& model, ImageBatches& batches,
+             const std::function<void(const Tensor& logits, const ImageBatch& batch)>& take);
 
 }  // namespace foldgrad

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "train/data/images/picture.h"
-#include "train/system/base64.h"
+#include "train/system/digest.h"
 
 namespace foldgrad {
 namespace {

@@ -1,7 +1,11 @@
-// Evaluation of a trained model: its loss on other text, and its translations.
+// Evaluation of a trained model: its loss on other text, its translations, and their scores as the log has them.
 #pragma once
 #include "models/transformer/beam_search.h"
 #include "train/data/text/batches.h"
+#include "train/data/text/parallel_text.h"
+#include "train/loop/task.h"
+#include "train/scores/bleu.h"
+#include "train/scores/chrf.h"
 
 namespace foldgrad {
 
@@ -22,5 +26,20 @@ std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const
 // Its ids alone.
 std::vector<Ids> translations(const InferenceTransformer& model, const std::vector<Ids>& sources,
                               const DecodingOptions& options, std::int64_t max_tokens = 4096);
+
+struct TranslationScores {
+  ValidationLoss loss;
+  Bleu sacre, tokenized;  // sacreBLEU with 13a; multi-bleu on the words as they stand in the lines
+  ChrF chrf;
+  double exact = 0;  // percent of lines
+
+  // BLEU decides. Without samples.
+  Validation validation() const;
+};
+
+TranslationScores score_translations(const ValidationLoss& loss, const Lines& hypotheses, const Lines& references);
+
+// RUN/samples/step-*.txt: source, reference and hypothesis of up to ten sentences, the same at every validation.
+std::string samples_text(const ParallelText& text, const Lines& hypotheses);
 
 }  // namespace foldgrad

@@ -12,14 +12,14 @@
 #include "models/options/nearest_name.h"
 #include "models/transformer/onnx_export.h"
 #include "models/vit/vit.h"
+#include "train/data/data_root.h"
 #include "train/system/json_file.h"
 #include "train/tasks/classification.h"
-#include "train/tasks/classification_checks.h"
-#include "train/tasks/classification_inputs.h"
+#include "train/tasks/classification_commands.h"
 #include "train/tasks/model_rows.h"
 #include "train/tasks/translation.h"
 #include "train/tasks/translation_checks.h"
-#include "train/tasks/translation_inputs.h"
+#include "train/tasks/translation_commands.h"
 
 namespace foldgrad {
 namespace {
@@ -40,18 +40,22 @@ const TaskKind kTranslation{.name = "translation",
                                 },
                             .read_inputs = read_translation_inputs,
                             .results = translation_results,
-                            .validation_examples = translation_examples};
+                            .evaluate = evaluate_translation,
+                            .examples = translation_examples,
+                            .training_inputs = translation_training_inputs,
+                            .vocabulary = vocabulary_json};
 
 const TaskKind kClassification{
     .name = "classification",
     .check = [](const ExperimentConfig& config) { check_images(config.images); },
     .make = make_classification,
-    .checks = [](Model& model, Model&,
-                 const NamedTensors& inputs) { return std::vector<CheckResult>{check_other_images(model, inputs)}; },
+    .checks = check_classification,
     .read_inputs = read_image_inputs,
-    .results = classification_results,
+    .results = [](Model& model, const NamedTensors& inputs, const ForwardPass& pass) -> NamedTensors {
+      return {{"logits", model.forward(inputs, pass).value()}};
+    },
     .evaluate = evaluate_classification,
-    .validation_examples = image_examples};
+    .examples = image_examples};
 
 // The row of `M`, whose configuration is the member `keys` of an experiment's. model_rows.h has the rest.
 template <class M, auto keys>
@@ -105,6 +109,44 @@ std::unique_ptr<Task> make_task(const ExperimentConfig& config, const std::strin
   const Family& row = family(config.family);
   return row.task->make(config, data_directory, earlier,
                         [&](const DataSizes& sizes) { return row.new_model(config, sizes, device); });
+}
+
+ExperimentConfig ModelData::read_config(const Model& model) const {
+  FOLDGRAD_CHECK(!config.empty(), "{} belongs to no run: --config must name a configuration", this->model);
+  ExperimentConfig read = foldgrad::read_config(config);
+  FOLDGRAD_CHECK(read.family == model.family(), "{}: model.family must be \"{}\", that of the model, got \"{}\"",
+                 config, model.family(), read.family);
+  return read;
+}
+
+std::string ModelData::data_root(const ExperimentConfig& config) const {
+  return foldgrad::data_directory(config.data_directory(), data_directory);
+}
+
+Evaluation evaluate(Model& model, const ModelData& data, const EvaluationOptions& options) {
+  const auto row = family_of(model).task->evaluate;
+  FOLDGRAD_CHECK(row, "eval: there are no scores for a model of model.family \"{}\"", model.family());
+  return row(model, data, options);
+}
+
+ExampleSet examples_of(const Model& model, const ModelData& data) {
+  const auto row = family_of(model).task->examples;
+  FOLDGRAD_CHECK(row, "{}: there are no examples for a model of model.family \"{}\"", data.model, model.family());
+  return row(model, data);
+}
+
+TrainingInputs training_inputs(const Model& model, const ModelData& data, std::int64_t max_tokens, std::uint64_t seed) {
+  const TaskKind& kind = *family_of(model).task;
+  if (kind.training_inputs) return kind.training_inputs(model, data, max_tokens, seed);
+  FOLDGRAD_CHECK(
+      data.source.empty() && data.reference.empty() && data.split == "train",
+      "recalibrate: a model of model.family \"{}\" takes what it was trained on, no --source, --reference or "
+      "--split",
+      model.family());
+  ExperimentConfig config = data.read_config(model);
+  config.train.seed = std::int64_t(seed);
+  const std::shared_ptr<Task> task = make_task(config, data.data_root(config), data.directory, Device::cpu);
+  return {task->batches_per_epoch(), [task] { return task->next().inputs; }};
 }
 
 std::unique_ptr<Model> smallest_model(const ExperimentConfig& config) {

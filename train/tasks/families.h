@@ -5,10 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "models/images/config.h"
+#include "models/transformer/beam_search.h"
 #include "train/checks/check_result.h"
+#include "train/checks/finite.h"
 #include "train/config/config.h"
 #include "train/loop/task.h"
-#include "train/tasks/validation_examples.h"
 
 namespace foldgrad {
 
@@ -21,6 +22,52 @@ struct DataSizes {
 };
 
 using NewModel = std::function<std::unique_ptr<Model>(const DataSizes&)>;
+
+// The data that a command works on with a model: files of text, or a split of the data that a configuration names.
+struct ModelData {
+  std::string source = {}, reference = {};  // the files, below data_directory where that is given; both or neither
+  std::string split = {};                   // "train", "valid", "test", or another name of files of text
+  std::string data_directory = {};          // root of data.directory; empty: the default
+  std::string config = {};                  // file of the configuration; empty: the model belongs to no run
+  std::string model = {};                   // path of the model as the user gave it
+  std::string directory = {};               // its directory, which has its vocabulary
+
+  // Throws std::invalid_argument without a configuration, and for one of another family.
+  ExperimentConfig read_config(const Model& model) const;
+  std::string data_root(const ExperimentConfig& config) const;
+};
+
+struct EvaluationOptions {
+  DecodingOptions decoding = {};
+  std::int64_t max_tokens = 4096;  // of a batch
+  std::string hypotheses = {};     // file for the translations; empty: none
+  NonFinite non_finite = NonFinite::refuse;
+};
+struct Evaluation {
+  std::string text;
+  nlohmann::ordered_json json;
+};
+
+// Single examples on which models are compared.
+struct ExampleSet {
+  std::int64_t size = 0;
+  // Returns the inputs of the examples with these numbers, all below `size`; on the CPU.
+  std::function<NamedTensors(const std::vector<std::int64_t>&)> inputs;
+  // SHA-256 of the examples named as the data have them, whatever a model makes of them.
+  std::function<std::string(const std::vector<std::int64_t>&)> digest;
+  // Which of the inputs is the mask [examples, T] of the positions that a layer has. Null: all examples have the same
+  // positions.
+  std::function<std::string(const std::string& layer)> mask = nullptr;
+  // The length of an example, and the greatest that the model takes. Null: all have one.
+  std::function<std::int64_t(std::int64_t)> length = nullptr;
+  std::int64_t longest = 0;
+};
+
+// Inputs as training has them, batch after batch.
+struct TrainingInputs {
+  std::int64_t per_epoch;  // 0: there are no epochs
+  std::function<NamedTensors()> next;
+};
 
 // A task, common to all models that learn it.
 struct TaskKind {
@@ -40,15 +87,15 @@ struct TaskKind {
   // read_inputs throws FileError for what the model does not take.
   NamedTensors (*read_inputs)(const Model& model, const std::string& path);
   NamedTensors (*results)(Model& model, const NamedTensors& inputs, const ForwardPass& pass);
-  // Scores on a split, "train", "valid" or "test", of the data that a configuration names, for `foldgrad eval`. Null
-  // where the command scores itself, which it does with translations. Throws FileError, ConfigError and
-  // std::invalid_argument.
-  Validation (*evaluate)(Model& model, const ExperimentConfig& config, const std::string& data_directory,
-                         const std::string& split) = nullptr;
-  // The examples that runs validate on, for analyses. Null: none.
-  ValidationExamples (*validation_examples)(const Model& model, const ExperimentConfig& config,
-                                            const std::string& data_directory,
-                                            const std::string& model_directory) = nullptr;
+  // For commands that work on data; null where a task has no such. They throw FileError, ConfigError, CheckpointError,
+  // NonFiniteError and std::invalid_argument.
+  Evaluation (*evaluate)(Model& model, const ModelData& data, const EvaluationOptions& options) = nullptr;
+  ExampleSet (*examples)(const Model& model, const ModelData& data) = nullptr;
+  // Null: the inputs of the task that a run of the configuration trains.
+  TrainingInputs (*training_inputs)(const Model& model, const ModelData& data, std::int64_t max_tokens,
+                                    std::uint64_t seed) = nullptr;
+  // What `foldgrad inspect` shows of the vocabulary in a model's directory.
+  nlohmann::ordered_json (*vocabulary)(const Model& model, const std::string& directory) = nullptr;
 };
 
 struct Family {
@@ -78,6 +125,11 @@ inline const Family& family_of(const Model& model) { return family(model.family(
 // Makes the task that a run of the configuration trains, see TaskKind::make.
 std::unique_ptr<Task> make_task(const ExperimentConfig& config, const std::string& data_directory,
                                 const std::string& earlier, Device device);
+// The functions of the model's task. Throw std::invalid_argument where it has none.
+Evaluation evaluate(Model& model, const ModelData& data, const EvaluationOptions& options);
+ExampleSet examples_of(const Model& model, const ModelData& data);
+TrainingInputs training_inputs(const Model& model, const ModelData& data, std::int64_t max_tokens, std::uint64_t seed);
+
 // A small model of the configuration. Throws std::invalid_argument or ConfigError for what can be known to be wrong
 // before the data is read.
 std::unique_ptr<Model> smallest_model(const ExperimentConfig& config);

@@ -1,6 +1,6 @@
 #include "train/tasks/translation.h"
 
-#include "train/tasks/translation_scores.h"
+#include "train/tasks/evaluation.h"
 
 namespace foldgrad {
 
@@ -8,24 +8,30 @@ Examples examples_of(const Batch& batch) {
   return {batch.sentences.named(), batch.target_tokens, batch.source_tokens + batch.target_tokens};
 }
 
-Translation::Translation(std::unique_ptr<Transformer> model, ExperimentData data, const TranslationOptions& options)
-    : model_(std::move(model)),
+Translation::Translation(std::unique_ptr<Model> model, ExperimentData data, const ExperimentConfig& config)
+    : owned_(std::move(model)),
+      model_(as_transformer(*owned_, "translation")),
       data_(std::move(data)),
-      options_(options),
+      config_(config.data),
+      label_smoothing_(config.train.label_smoothing),
       batches_(std::move(data_.train.pairs),
-               {.max_tokens = options.max_tokens, .seed = options.seed, .prefetch = true}),
-      valid_(data_.valid.pairs, {.max_tokens = options.max_tokens, .multiple = 1, .shuffle = false}) {}
+               {.max_tokens = config_.max_tokens, .seed = std::uint64_t(config.train.seed), .prefetch = true}),
+      valid_(data_.valid.pairs, {.max_tokens = config_.max_tokens, .multiple = 1, .shuffle = false}) {}
 
 Examples Translation::next() { return examples_of(batches_.next()); }
 
 Var Translation::loss(const Examples& examples, const ForwardPass& pass) {
-  return model_->loss(examples.inputs, pass, options_.label_smoothing);
+  return model_.loss(examples.inputs, pass, label_smoothing_);
 }
 
 std::vector<std::string> Translation::translate() const {
-  const auto inference = InferenceTransformer::make(*model_);
+  const auto inference = InferenceTransformer::make(model_);
+  const DecodingOptions decoding{.beam = config_.beam,
+                                 .length_penalty = config_.length_penalty,
+                                 .max_length_a = config_.max_length_a,
+                                 .max_length_b = config_.max_length_b};
   std::vector<std::string> lines;
-  for (const Ids& ids : translations(*inference, data_.valid.pairs.source, options_.decoding, options_.max_tokens))
+  for (const Ids& ids : translations(*inference, data_.valid.pairs.source, decoding, config_.max_tokens))
     lines.push_back(data_.vocabulary.decode_target(ids));
   return lines;
 }
@@ -33,7 +39,7 @@ std::vector<std::string> Translation::translate() const {
 Validation Translation::validate() {
   const std::vector<std::string> hypotheses = translate();
   const TranslationScores scores =
-      score_translations(validation_loss(*model_, valid_), hypotheses, data_.valid.text.target);
+      score_translations(validation_loss(model_, valid_), hypotheses, data_.valid.text.target);
   Validation v = scores.validation();
   v.samples = samples_text(data_.valid.text, hypotheses);
   return v;
@@ -53,17 +59,7 @@ std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std
   ExperimentData data = earlier.empty() ? read_data(config, data_directory)
                                         : read_data(config, data_directory, Vocabulary::load(earlier + "/vocabulary"));
   std::unique_ptr<Model> model = new_model(sizes_of(data.vocabulary));
-  Transformer& transformer = as_transformer(*model, "translation");
-  (void)model.release();
-  const DataConfig& d = config.data;
-  return std::make_unique<Translation>(std::unique_ptr<Transformer>(&transformer), std::move(data),
-                                       TranslationOptions{.max_tokens = d.max_tokens,
-                                                          .seed = std::uint64_t(config.train.seed),
-                                                          .label_smoothing = config.train.label_smoothing,
-                                                          .decoding = {.beam = d.beam,
-                                                                       .length_penalty = d.length_penalty,
-                                                                       .max_length_a = d.max_length_a,
-                                                                       .max_length_b = d.max_length_b}});
+  return std::make_unique<Translation>(std::move(model), std::move(data), config);
 }
 
 }  // namespace foldgrad

@@ -8,19 +8,12 @@
 
 namespace foldgrad {
 
-struct TranslationOptions {
-  std::int64_t max_tokens = 4096;  // of a batch, in training and validation
-  std::uint64_t seed = 1;          // of the order of the data
-  double label_smoothing = 0.1;
-  DecodingOptions decoding;
-};
-
 class Translation final : public Task {
  public:
-  // Throws std::invalid_argument for data that Batches refuses.
-  Translation(std::unique_ptr<Transformer> model, ExperimentData data, const TranslationOptions& options);
+  // Throws std::invalid_argument for data that Batches refuses, and for a model that is no Transformer.
+  Translation(std::unique_ptr<Model> model, ExperimentData data, const ExperimentConfig& config);
 
-  Transformer& model() override { return *model_; }
+  Transformer& model() override { return model_; }
   Examples next() override;
   std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
   DataCursor cursor() const override { return batches_.cursor(); }
@@ -36,9 +29,11 @@ class Translation final : public Task {
  private:
   std::vector<std::string> translate() const;
 
-  std::unique_ptr<Transformer> model_;
+  std::unique_ptr<Model> owned_;
+  Transformer& model_;
   ExperimentData data_;
-  TranslationOptions options_;
+  const DataConfig config_;
+  const double label_smoothing_;
   Batches batches_, valid_;
 };
 

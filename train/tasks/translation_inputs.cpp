@@ -1,7 +1,6 @@
-#include "train/tasks/translation_inputs.h"
-
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
+#include "train/tasks/translation_commands.h"
 
 namespace foldgrad {
 namespace {

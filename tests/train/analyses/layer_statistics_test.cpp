@@ -7,7 +7,7 @@
 
 #include "models/normalizers/normalizer.h"
 #include "tests/harness/compare.h"
-#include "train/analyses/exact_gradient.h"
+#include "train/analyses/channel_values.h"
 #include "train/runs/progress.h"
 
 namespace foldgrad::testing {

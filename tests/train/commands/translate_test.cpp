@@ -112,7 +112,8 @@ TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
 
 TEST_F(EvalCommand, Errors) {
   write_bytes(files_ / "short.en", "one\n");
-  expect_error("eval @m --source @in.de --reference @short.en", 3, "@short.en: must have 5 lines like @in.de, got 1");
+  expect_error("eval @m --source @in.de --reference @short.en", 3,
+               "@short.en: must have as many lines as @in.de, which has 5, got 1");
   expect_error("eval @m --data-dir @ --source no.de --reference in.de", 3,
                "@no.de: cannot be opened: No such file or directory");
   expect_error("eval @m --source @in.de", 2, "--source and --reference must both be given, or neither");

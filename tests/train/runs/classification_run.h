@@ -105,7 +105,7 @@ class ClassificationRun : public ProgramFiles {
     std::istringstream all(settings);
     for (std::string one; std::getline(all, one, ';');)
       if (!one.empty()) options.settings.push_back(one);
-    return train_experiment(options);
+    return train_experiment(options).exit_code;
   }
   RunNumbers numbers(const std::string& settings) {
     const std::string out = fmt::format("run{}", runs_++);

@@ -102,7 +102,7 @@ class RegisteredNormalizer : public TinyRun {
     options.settings = {"norm.name=" + norm};
     if (norm == "bounded") options.settings.push_back("norm.bounded.slope=0.5");
     options.command = {"test"};
-    EXPECT_EQ(train_experiment(options), 0);
+    EXPECT_EQ(train_experiment(options).exit_code, 0);
     return options.out;
   }
 };

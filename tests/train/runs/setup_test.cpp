@@ -12,7 +12,7 @@
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/program.h"
 #include "train/checks/finite.h"
-#include "train/commands/exit_codes.h"
+#include "train/commands/commands.h"
 #include "train/runs/resume.h"
 #include "train/system/device.h"
 

@@ -161,7 +161,7 @@ class ToyFamily : public TinyRun {
     options.settings.insert(options.settings.end(), settings.begin(), settings.end());
     options.out = files_ / out;
     options.resume = resume;
-    return train_experiment(options);
+    return train_experiment(options).exit_code;
   }
 };
 

@@ -1,14 +1,10 @@
-// Files of JSON, and directories for a while.
+// Files of JSON.
 #include <gtest/gtest.h>
-#include <stdlib.h>
-
-#include <filesystem>
 
 #include "engine/files/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/engine/files/temporary_directory.h"
 #include "train/system/json_file.h"
-#include "train/system/scratch_directory.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -51,34 +47,6 @@ TEST(JsonShown, CutsTextAndNamesWhatIsLarge) {
   EXPECT_EQ(shown(std::string(100, 'a')), '"' + std::string(80, 'a') + "\"...");
   EXPECT_EQ(shown(nlohmann::json::array({1})), "an array");
   EXPECT_EQ(shown(nlohmann::json::object()), "an object");
-}
-
-class TmpDir : public ::testing::Test {
- protected:
-  void TearDown() override { unsetenv("TMPDIR"); }
-  void set(const std::string& path) { setenv("TMPDIR", path.c_str(), 1); }
-  const TemporaryDirectory files_;
-};
-
-TEST_F(TmpDir, HoldsTheFilesAsLongAsTheyAreNeeded) {
-  set(files_.path());
-  std::string file;
-  {
-    const ScratchDirectory scratch;
-    file = scratch / "file";
-    write_bytes(file, "text");
-    EXPECT_TRUE(file.starts_with(files_.path() + "/foldgrad-")) << file;
-  }
-  EXPECT_TRUE(std::filesystem::is_empty(files_.path())) << file;
-}
-
-TEST_F(TmpDir, ThatIsNotThereIsNamed) {
-  const std::string nowhere = files_ / "nowhere";
-  set(nowhere);
-  const std::string refusal = message<FileError>([] { const ScratchDirectory scratch; });
-  EXPECT_TRUE(refusal.starts_with(nowhere + "/foldgrad-")) << refusal;
-  EXPECT_TRUE(refusal.ends_with(": the temporary directory ($TMPDIR) cannot be created: No such file or directory"))
-      << refusal;
 }
 
 }  // namespace

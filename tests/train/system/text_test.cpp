@@ -1,7 +1,7 @@
 // Text in other forms: base64, words, what a terminal may show.
 #include <gtest/gtest.h>
 
-#include "train/system/base64.h"
+#include "train/system/digest.h"
 #include "train/system/printable.h"
 #include "train/system/unicode.h"
 

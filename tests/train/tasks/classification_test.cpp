@@ -12,11 +12,10 @@
 #include "train/analyses/layer_outputs.h"
 #include "train/data/images/picture.h"
 #include "train/data/text/vocabulary.h"
-#include "train/system/base64.h"
+#include "train/system/digest.h"
 #include "train/tasks/classification_exhibits.h"
 #include "train/tasks/classification_scores.h"
 #include "train/tasks/families.h"
-#include "train/tasks/validation_examples.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -207,9 +206,9 @@ TEST(ValidationExamples, OfTranslationAreTheSameInAnyBatch) {
   sizes.source_vocabulary = vocabulary.source_size(), sizes.target_vocabulary = vocabulary.target_size();
   sizes.share_embeddings = "decoder", sizes.max_positions = 64;
   Transformer model(sizes, 3, DType::f64);
-  ExperimentConfig config;
-  config.data.task = TextTask::numbers;
-  const ValidationExamples examples = family_of(model).task->validation_examples(model, config, "", files.path());
+  write_bytes(files / "config.toml", "[data]\ntask = \"numbers\"\n");
+  const ExampleSet examples =
+      examples_of(model, {.split = "valid", .config = files / "config.toml", .directory = files.path()});
   EXPECT_NE(examples.digest({0, 1}), examples.digest({1, 0}));
 
   const std::vector<std::int64_t> batch = {0, 1, 2, 3};

@@ -9,7 +9,7 @@
 #include "models/images/onnx_export.h"
 #include "tests/engine/files/temporary_directory.h"
 #include "tests/models/images/kinds.h"
-#include "train/tasks/classification_inputs.h"
+#include "train/tasks/classification_commands.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,15 +1,15 @@
-#include "train/commands/exit_codes.h"
-
-#include <fmt/format.h>
-
-#include <cstdio>
+// What goes wrong in a command and on its command line, in words and as exit codes.
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <new>
 #include <system_error>
 
 #include "engine/files/file.h"
 #include "engine/memory.h"
+#include "models/options/nearest_name.h"
 #include "train/checkpoints/checkpoint.h"
 #include "train/checks/finite.h"
+#include "train/commands/commands.h"
 #include "train/config/config.h"
 #include "train/loop/trainer.h"
 #include "train/system/device.h"
@@ -48,6 +48,28 @@ int guarded(const std::function<int()>& command) try { return command(); } catch
   return refuse(stdout_error(e.code().value()), kExitData);  // from fmt::print
 } catch (const std::exception& e) {
   return refuse(e.what(), kExitCheckFailed);
+}
+
+std::string usage_hint(const CLI::App& program) {
+  std::vector<std::string> options;
+  const CLI::App* command = &program;  // the last that was understood
+  for (;;) {
+    for (const CLI::Option* option : command->get_options())
+      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+    const std::vector<CLI::App*> chosen = command->get_subcommands();
+    if (chosen.empty()) break;
+    command = chosen[0];
+  }
+  const std::vector<std::string> left_over = program.remaining(/*recurse=*/true);
+  for (const std::string& word : left_over) {
+    const std::string name = word.substr(0, word.find('='));
+    if (name.size() > 2 && name.starts_with("--") && std::ranges::find(options, name) == options.end())
+      return fmt::format("there is no option {}{}", name, did_you_mean(name, options));
+  }
+  std::vector<std::string> commands;
+  for (const CLI::App* known : command->get_subcommands({})) commands.push_back(known->get_name());
+  if (commands.empty() || left_over.empty() || left_over[0].starts_with('-')) return "";
+  return fmt::format("there is no command \"{}\"{}", left_over[0], did_you_mean(left_over[0], commands, "\""));
 }
 
 }  // namespace foldgrad

@@ -1,0 +1,172 @@
+#include "train/tasks/translation_commands.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+
+#include "engine/check.h"
+#include "engine/files/atomic_file.h"
+#include "engine/files/file.h"
+#include "models/transformer/batch.h"
+#include "train/checks/checkpoint_error.h"
+#include "train/data/text/experiment_data.h"
+#include "train/system/digest.h"
+#include "train/tasks/evaluation.h"
+
+namespace foldgrad {
+namespace {
+
+const TransformerConfig& config_of(const Model& model) { return static_cast<const Transformer&>(model).config(); }
+
+ParallelText read_model_text(const Model& model, const ModelData& data) {
+  FOLDGRAD_CHECK(data.source.empty() == data.reference.empty(),
+                 "--source and --reference must both be given, or neither");
+  if (!data.source.empty()) {
+    const std::filesystem::path below = data.data_directory;  // an absolute name stays
+    return read_parallel_text(below / data.source, below / data.reference);
+  }
+  FOLDGRAD_CHECK(!data.config.empty(), "{} belongs to no run: --source and --reference must name text", data.model);
+  const ExperimentConfig config = data.read_config(model);
+  const DataConfig& d = config.data;
+  const std::string& name = data.split == "train"   ? d.train
+                            : data.split == "valid" ? d.valid
+                            : data.split == "test"  ? d.test
+                                                    : data.split;
+  return read_text(d, data.data_root(config), name);
+}
+
+void require_room(const EncodedPairs& pairs, std::int64_t most) {
+  for (const auto& [name, side] : {std::pair("source", &pairs.source), {"reference", &pairs.target}})
+    for (std::size_t i = 0; i < side->size(); ++i)
+      if (std::int64_t((*side)[i].size()) > most)
+        throw FileError(fmt::format("{}:{}", name, i + 1),
+                        fmt::format("must have at most {} tokens with the end, got {}", most, (*side)[i].size()));
+}
+
+void require_finite(const ValidationLoss& loss, Transformer& model, Batches& batches) {
+  if (std::isfinite(loss.loss)) {
+    if (std::isfinite(loss.perplexity)) return;
+    throw NonFiniteError(fmt::format("eval: the perplexity of a loss of {:.6g} is not finite", loss.loss));
+  }
+  batches.seek({});
+  for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
+    const NamedTensors inputs = batches.next().sentences.named();
+    if (i + 1 == batches.per_epoch() || !first_non_finite_operation(model, inputs, DType::f32).empty())
+      refuse_non_finite("eval: the loss", model, inputs, DType::f32);
+  }
+}
+
+Evaluation evaluation_of(const TranslationScores& s, std::size_t sentences, double seconds, const std::string& model,
+                         const DecodingOptions& decoding) {
+  const std::string text = fmt::format(
+      "sentences        {}\nloss             {:.4f} nats per target token\nperplexity       {:.4f}\n"
+      "tokenized BLEU   {}\nsacreBLEU        {}\n                 {}\nchrF             {}\n                 {}\n"
+      "exact match      {:.2f} %\ndecoding         {:.1f} s\n",
+      sentences, s.loss.loss, s.loss.perplexity, s.tokenized.text, s.sacre.text, s.sacre.signature, s.chrf.text,
+      s.chrf.signature, s.exact, seconds);
+  return {text,
+          {{"model", model},
+           {"sentences", sentences},
+           {"target_tokens", s.loss.target_tokens},
+           {"loss", s.loss.loss},
+           {"perplexity", s.loss.perplexity},
+           {"tokenized_bleu", s.tokenized.score},
+           {"sacrebleu", s.sacre.score},
+           {"sacrebleu_signature", s.sacre.signature},
+           {"chrf", s.chrf.score},
+           {"chrf_signature", s.chrf.signature},
+           {"exact_match", s.exact},
+           {"beam", decoding.beam},
+           {"length_penalty", decoding.length_penalty},
+           {"decode_seconds", seconds}}};
+}
+
+}  // namespace
+
+Vocabulary load_vocabulary(const std::string& directory, const TransformerConfig& config) try {
+  const std::string path = directory + "/vocabulary";
+  if (!std::filesystem::exists(path)) throw FileError(path, "is missing: this model takes and gives ids, no text");
+  Vocabulary vocabulary = Vocabulary::load(path);
+  if (vocabulary.source_size() != config.source_vocabulary || vocabulary.target_size() != config.target_vocabulary)
+    throw FileError(path,
+                    fmt::format("must have {} and {} entries by config.json, got {} and {}", config.source_vocabulary,
+                                config.target_vocabulary, vocabulary.source_size(), vocabulary.target_size()));
+  return vocabulary;
+} catch (const FileError& e) {
+  throw CheckpointError(e.what());
+}
+
+nlohmann::ordered_json vocabulary_json(const Model& model, const std::string& directory) {
+  if (!std::filesystem::exists(directory + "/vocabulary")) return nullptr;
+  const Vocabulary v = load_vocabulary(directory, config_of(model));
+  return {{"kind", v.kind()}, {"source", v.source_size()}, {"target", v.target_size()}};
+}
+
+Evaluation evaluate_translation(Model& any, const ModelData& data, const EvaluationOptions& o) {
+  auto& model = static_cast<Transformer&>(any);
+  const Vocabulary vocabulary = load_vocabulary(data.directory, model.config());
+  ParallelText text = read_model_text(model, data);
+  const EncodedPairs pairs = encode(vocabulary, text);
+  require_room(pairs, std::min(model.config().max_positions, o.max_tokens));
+  Batches batches(pairs, {.max_tokens = o.max_tokens, .multiple = 1, .shuffle = false});
+  const ValidationLoss loss = validation_loss(model, batches);
+  const bool refuses = o.non_finite == NonFinite::refuse;
+  if (refuses) require_finite(loss, model, batches);
+  const auto start = std::chrono::steady_clock::now();
+  Lines hypotheses;
+  const auto inference = InferenceTransformer::make(model);
+  for (const Hypothesis& best : best_hypotheses(*inference, pairs.source, o.decoding, o.max_tokens)) {
+    if (refuses && !std::isfinite(best.score))
+      throw NonFiniteError(
+          fmt::format("eval: source:{}: the logits of its translation are not finite", hypotheses.size() + 1));
+    hypotheses.push_back(vocabulary.decode_target(best.ids));
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!o.hypotheses.empty()) write_file_atomically(o.hypotheses, fmt::format("{}\n", fmt::join(hypotheses, "\n")));
+  for (std::string& line : text.target) line = vocabulary.normalized(line);
+  return evaluation_of(score_translations(loss, hypotheses, text.target), pairs.source.size(), seconds, data.directory,
+                       o.decoding);
+}
+
+TrainingInputs translation_training_inputs(const Model& model, const ModelData& data, std::int64_t max_tokens,
+                                           std::uint64_t seed) {
+  const Vocabulary vocabulary = load_vocabulary(data.directory, config_of(model));
+  EncodedPairs pairs = encode(vocabulary, read_model_text(model, data));
+  require_room(pairs, std::min(config_of(model).max_positions, max_tokens));
+  const auto batches =
+      std::make_shared<Batches>(std::move(pairs), BatchOptions{.max_tokens = max_tokens, .seed = seed});
+  return {batches->per_epoch(), [batches] { return batches->next().sentences.named(); }};
+}
+
+ExampleSet translation_examples(const Model& model, const ModelData& data) {
+  const Vocabulary vocabulary = load_vocabulary(data.directory, config_of(model));
+  const auto text = std::make_shared<ParallelText>(read_model_text(model, data));
+  const auto pairs = std::make_shared<EncodedPairs>(encode(vocabulary, *text));
+  const auto inputs = [pairs, pad = config_of(model).pad](const std::vector<std::int64_t>& examples) {
+    std::vector<Ids> sources, targets;
+    for (const std::int64_t i : examples) {
+      sources.push_back(pairs->source[std::size_t(i)]);
+      targets.push_back(pairs->target[std::size_t(i)]);
+    }
+    return make_batch(sources, targets, pad, /*pad_sources_left=*/true).named();
+  };
+  const auto digest = [text](const std::vector<std::int64_t>& examples) {
+    std::string lines;
+    for (const std::int64_t i : examples)
+      lines += text->source[std::size_t(i)] + "\n" + text->target[std::size_t(i)] + "\n";
+    return sha256(lines);
+  };
+  return {
+      .size = std::int64_t(text->source.size()),
+      .inputs = inputs,
+      .digest = digest,
+      .mask = [](const std::string& layer) { return layer.starts_with("encoder.") ? "source_mask" : "input_mask"; },
+      .length =
+          [pairs](std::int64_t i) {
+            return std::int64_t(std::max(pairs->source[std::size_t(i)].size(), pairs->target[std::size_t(i)].size()));
+          },
+      .longest = config_of(model).max_positions};
+}
+
+}  // namespace foldgrad
