@@ -2,12 +2,24 @@
 // a test of normality. PNAC of normally distributed noise stands beside it, since the level depends on the window: 5 %
 // fail by definition, and the test is inexact for short windows.
 #pragma once
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "train/analyses/recording.h"
 
 namespace foldgrad {
+
+// The test of normality of D'Agostino and Pearson (1973), as scipy.stats.normaltest computes it.
+constexpr std::size_t kLeastNormalitySample = 8;
+
+struct Normality {
+  double k2, p;  // Z1^2 + Z2^2, of skewness and kurtosis; the probability of one as large. NaN without a spread
+};
+
+// Throws std::invalid_argument for fewer than 8 values.
+Normality normality_of(std::span<const float> values);
+Normality normality_of(std::span<const double> values);
 
 constexpr double kNormalityLevel = 0.05;
 

@@ -1,11 +1,11 @@
-#include "train/checks/gradient_check.h"
-
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <random>
+
+#include "train/checks/model_checks.h"
 
 namespace foldgrad {
 namespace {

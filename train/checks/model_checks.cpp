@@ -2,8 +2,6 @@
 
 #include "models/fold/difference.h"
 #include "train/checks/finite.h"
-#include "train/checks/gradient_check.h"
-#include "train/checks/window_checks.h"
 
 namespace foldgrad {
 namespace {

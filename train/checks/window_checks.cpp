@@ -1,9 +1,9 @@
-#include "train/checks/window_checks.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
+
+#include "train/checks/model_checks.h"
 
 namespace foldgrad {
 namespace {

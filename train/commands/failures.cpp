@@ -1,4 +1,4 @@
-// What goes wrong in a command and on its command line, in words and as exit codes.
+// Errors of commands and of command lines, as messages and exit codes.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <new>

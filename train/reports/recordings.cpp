@@ -5,7 +5,6 @@
 #include <numeric>
 #include <set>
 
-#include "train/analyses/normality.h"
 #include "train/analyses/pnac.h"
 #include "train/runs/recorded_phases.h"
 #include "train/system/digest.h"

@@ -1,4 +1,4 @@
-// What commands do with a model that classifies images: the functions of its task's row (families.h).
+// The functions of the row of classification (families.h), and the classes of a model that classifies images.
 #pragma once
 #include <optional>
 

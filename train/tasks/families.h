@@ -55,10 +55,10 @@ struct ExampleSet {
   std::function<NamedTensors(const std::vector<std::int64_t>&)> inputs;
   // SHA-256 of the examples named as the data have them, whatever a model makes of them.
   std::function<std::string(const std::vector<std::int64_t>&)> digest;
-  // Which of the inputs is the mask [examples, T] of the positions that a layer has. Null: all examples have the same
-  // positions.
+  // Returns the name of the input that is the mask [examples, T] of a layer's positions. Null: all examples have the
+  // same positions.
   std::function<std::string(const std::string& layer)> mask = nullptr;
-  // The length of an example, and the greatest that the model takes. Null: all have one.
+  // Returns the length of an example; the model takes those up to `longest`. Null: all have one length.
   std::function<std::int64_t(std::int64_t)> length = nullptr;
   std::int64_t longest = 0;
 };
@@ -94,7 +94,7 @@ struct TaskKind {
   // Null: the inputs of the task that a run of the configuration trains.
   TrainingInputs (*training_inputs)(const Model& model, const ModelData& data, std::int64_t max_tokens,
                                     std::uint64_t seed) = nullptr;
-  // What `foldgrad inspect` shows of the vocabulary in a model's directory.
+  // Describes the vocabulary in a model's directory, for `foldgrad inspect`.
   nlohmann::ordered_json (*vocabulary)(const Model& model, const std::string& directory) = nullptr;
 };
 
@@ -125,7 +125,7 @@ inline const Family& family_of(const Model& model) { return family(model.family(
 // Makes the task that a run of the configuration trains, see TaskKind::make.
 std::unique_ptr<Task> make_task(const ExperimentConfig& config, const std::string& data_directory,
                                 const std::string& earlier, Device device);
-// The functions of the model's task. Throw std::invalid_argument where it has none.
+// These call the functions of the model's task. They throw std::invalid_argument where it has none.
 Evaluation evaluate(Model& model, const ModelData& data, const EvaluationOptions& options);
 ExampleSet examples_of(const Model& model, const ModelData& data);
 TrainingInputs training_inputs(const Model& model, const ModelData& data, std::int64_t max_tokens, std::uint64_t seed);

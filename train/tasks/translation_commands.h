@@ -1,4 +1,4 @@
-// What commands do with a model that translates: the functions of its task's row (families.h).
+// The functions of the row of translation (families.h), and the vocabulary of a model that translates.
 #pragma once
 #include "models/transformer/transformer.h"
 #include "train/data/text/vocabulary.h"

@@ -9,7 +9,6 @@
 #include "tests/models/vit/tiny_vit.h"
 #include "train/analyses/cka.h"
 #include "train/analyses/layer_outputs.h"
-#include "train/analyses/normality.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -11,7 +11,6 @@
 #include "ops/reduce/reduce.h"
 #include "tests/train/used_model.h"
 #include "train/checks/certificate.h"
-#include "train/checks/gradient_check.h"
 #include "train/tasks/families.h"
 #include "train/tasks/translation_checks.h"
 

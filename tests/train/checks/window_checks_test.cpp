@@ -1,6 +1,4 @@
 // Checks of windows of statistics pass for those that training leaves, and fail for others.
-#include "train/checks/window_checks.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +6,7 @@
 #include <random>
 
 #include "tests/train/used_model.h"
+#include "train/checks/model_checks.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -1,9 +1,5 @@
 // Damaged safetensors, models, checkpoints, inputs of `foldgrad run`, traces and images.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <cstdio>
 
 #include "engine/files/safetensors.h"
 #include "tests/models/transformer/tiny_translation.h"

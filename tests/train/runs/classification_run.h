@@ -105,7 +105,9 @@ class ClassificationRun : public ProgramFiles {
     std::istringstream all(settings);
     for (std::string one; std::getline(all, one, ';');)
       if (!one.empty()) options.settings.push_back(one);
-    return train_experiment(options).exit_code;
+    const TrainingEnd end = train_experiment(options);
+    text_ = end.text;
+    return end.exit_code;
   }
   RunNumbers numbers(const std::string& settings) {
     const std::string out = fmt::format("run{}", runs_++);
@@ -124,6 +126,7 @@ class ClassificationRun : public ProgramFiles {
   }
 
   int runs_ = 0;
+  std::string text_;  // that the last training ended with
 };
 
 }  // namespace foldgrad::testing
