@@ -109,10 +109,9 @@ LARGE_FOLDERS = {  # and how many files they may have, with the reason
     "engine": 30,              # the core: CORE_LINES bounds it
     "models/transformer": 28,  # a model, its two searches, its export
     "ops/attention": 26,       # three ways of attention, each for both devices and with tensor cores
-    "train/commands": 45,      # a file for each command
+    "train/commands": 33,      # a file for each command
     "train/data/images": 25,   # a file for each format and each augmentation
     "train/data/text": 25,     # a file for each corpus and each way to cut words
-    "train/tasks": 34,         # tasks and families, a pair of files for each
 }
 
 
