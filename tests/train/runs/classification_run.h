@@ -125,6 +125,19 @@ class ClassificationRun : public ProgramFiles {
     return at == std::string::npos ? message : message.replace(at, files_.path().size(), "FILES");
   }
 
+  // Runs with a setting that changes something, beside others without; what the change is seen in first.
+  struct Effect {
+    const char *base, *change, *differs;
+  };
+  void expect_effects(const std::vector<Effect>& effects) {
+    std::map<std::string, RunNumbers> bases;
+    for (const auto& [base, change, differs] : effects) {
+      const std::string with = std::string(base) + ";" + change;
+      if (!bases.count(base)) bases[base] = numbers(base);
+      EXPECT_EQ(differences(bases[base], numbers(with)).at(0), differs) << with;
+    }
+  }
+
   int runs_ = 0;
   std::string text_;  // that the last training ended with
 };

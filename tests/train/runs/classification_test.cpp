@@ -47,44 +47,35 @@ TEST_F(ClassificationRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
 
 // Each key, and what it changes first.
 TEST_F(ClassificationRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) {
-  struct Row {
-    const char *base, *change, *differs;
-  };
-  std::map<std::string, RunNumbers> bases;
-  for (const auto& [base, change, differs] :
-       {Row{"", "model.patch=4", "shapes"},
-        {"", "model.width=16", "shapes"},
-        {"", "model.ffn_width=16", "shapes"},
-        {"model.initialization=pytorch", "model.heads=1", "loss 1"},
-        {"", "model.layers=2", "shapes"},
-        {"", "model.pooling=cls", "shapes"},
-        {"", "model.qkv_bias=true", "shapes"},
-        {"", "model.pre_norm=false", "shapes"},
-        {"", "model.activation=relu", "loss 1"},
-        {"", "model.dropout=0.4", "loss 1"},
-        {"", "model.attention_dropout=0.4", "loss 1"},
-        {"", "model.activation_dropout=0.4", "loss 1"},
-        {"", "model.initialization=pytorch", "loss 1"},
-        {"model.layers=2", "model.drop_path=0.5", "loss 1"},
-        {"", "model.weight_standardization=true", "shapes"},
-        {"model.initialization=tfixup", "model.tfixup_scope=all", "loss 1"},
-        {"", "model.positions=sinusoidal", "loss 1"},
-        {"", "norm.name=ln", "loss 1"},
-        {"", "data.task=cifar100", "outcome"},  // whose files are not there
-        {"", "data.directory=other", "loss 1"},
-        {"", "data.augment=crop4", "loss 1"},
-        {"train.batch=8", "data.train_images=8", "loss 1"},
-        {"train.batch=8", "data.valid_images=12", "loss 1"},
-        {"", "train.batch=8", "work 1"},
-        {"", "train.mixup=0.5", "loss 1"},
-        {"", "train.cutmix=0.5", "loss 1"},
-        // The second of three updates begins the second epoch.
-        {"train.batch=48;train.mixup=0.5", "train.mix_off_epoch=1", "weights end"}}) {
-    if (std::string(change) == "data.directory=other") write_cifar10(files_ / "other", squares(48, 3), squares(24, 2));
-    const std::string with = std::string(base) + ";" + change;
-    if (!bases.count(base)) bases[base] = numbers(base);
-    EXPECT_EQ(differences(bases[base], numbers(with)).at(0), differs) << with;
-  }
+  write_cifar10(files_ / "other", squares(48, 3), squares(24, 2));
+  expect_effects({{"", "model.patch=4", "shapes"},
+                  {"", "model.width=16", "shapes"},
+                  {"", "model.ffn_width=16", "shapes"},
+                  {"model.initialization=pytorch", "model.heads=1", "loss 1"},
+                  {"", "model.layers=2", "shapes"},
+                  {"", "model.pooling=cls", "shapes"},
+                  {"", "model.qkv_bias=true", "shapes"},
+                  {"", "model.pre_norm=false", "shapes"},
+                  {"", "model.activation=relu", "loss 1"},
+                  {"", "model.dropout=0.4", "loss 1"},
+                  {"", "model.attention_dropout=0.4", "loss 1"},
+                  {"", "model.activation_dropout=0.4", "loss 1"},
+                  {"", "model.initialization=pytorch", "loss 1"},
+                  {"model.layers=2", "model.drop_path=0.5", "loss 1"},
+                  {"", "model.weight_standardization=true", "shapes"},
+                  {"model.initialization=tfixup", "model.tfixup_scope=all", "loss 1"},
+                  {"", "model.positions=sinusoidal", "loss 1"},
+                  {"", "norm.name=ln", "loss 1"},
+                  {"", "data.task=cifar100", "outcome"},  // whose files are not there
+                  {"", "data.directory=other", "loss 1"},
+                  {"", "data.augment=crop4", "loss 1"},
+                  {"train.batch=8", "data.train_images=8", "loss 1"},
+                  {"train.batch=8", "data.valid_images=12", "loss 1"},
+                  {"", "train.batch=8", "work 1"},
+                  {"", "train.mixup=0.5", "loss 1"},
+                  {"", "train.cutmix=0.5", "loss 1"},
+                  // The second of three updates begins the second epoch.
+                  {"train.batch=48;train.mixup=0.5", "train.mix_off_epoch=1", "weights end"}});
 }
 
 TEST_F(ClassificationRun, RefusesWhatCannotBe) {
@@ -187,33 +178,25 @@ TEST_F(CctRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
 
 // Each key of its model that a vision Transformer has not, or has otherwise, and what it changes first.
 TEST_F(CctRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
-  struct Row {
-    const char *base, *change, *differs;
-  };
-  std::map<std::string, RunNumbers> bases;
-  for (const auto& [base, change, differs] : {Row{"", "model.convs=1", "shapes"},
-                                              {"", "model.stem=cct", "shapes"},
-                                              {"", "model.kernel=5", "shapes"},
-                                              {"", "model.width=16", "shapes"},
-                                              {"", "model.ffn_width=16", "shapes"},
-                                              {"", "model.layers=2", "shapes"},
-                                              {"", "model.pooling=mean", "shapes"},
-                                              {"model.initialization=pytorch", "model.heads=1", "loss 1"},
-                                              {"", "model.block=cct", "loss 1"},
-                                              {"", "model.activation=relu", "loss 1"},
-                                              {"", "model.dropout=0.4", "loss 1"},
-                                              {"", "model.attention_dropout=0.4", "loss 1"},
-                                              {"", "model.activation_dropout=0.4", "loss 1"},
-                                              {"model.layers=2", "model.drop_path=0.5", "loss 1"},
-                                              {"", "model.weight_standardization=true", "shapes"},
-                                              {"", "model.initialization=pytorch", "loss 1"},
-                                              {"model.initialization=tfixup", "model.tfixup_scope=all", "loss 1"},
-                                              {"", "model.positions=sinusoidal", "loss 1"},
-                                              {"", "norm.name=ln", "loss 1"}}) {
-    const std::string with = std::string(base) + ";" + change;
-    if (!bases.count(base)) bases[base] = numbers(base);
-    EXPECT_EQ(differences(bases[base], numbers(with)).at(0), differs) << with;
-  }
+  expect_effects({{"", "model.convs=1", "shapes"},
+                  {"", "model.stem=cct", "shapes"},
+                  {"", "model.kernel=5", "shapes"},
+                  {"", "model.width=16", "shapes"},
+                  {"", "model.ffn_width=16", "shapes"},
+                  {"", "model.layers=2", "shapes"},
+                  {"", "model.pooling=mean", "shapes"},
+                  {"model.initialization=pytorch", "model.heads=1", "loss 1"},
+                  {"", "model.block=cct", "loss 1"},
+                  {"", "model.activation=relu", "loss 1"},
+                  {"", "model.dropout=0.4", "loss 1"},
+                  {"", "model.attention_dropout=0.4", "loss 1"},
+                  {"", "model.activation_dropout=0.4", "loss 1"},
+                  {"model.layers=2", "model.drop_path=0.5", "loss 1"},
+                  {"", "model.weight_standardization=true", "shapes"},
+                  {"", "model.initialization=pytorch", "loss 1"},
+                  {"model.initialization=tfixup", "model.tfixup_scope=all", "loss 1"},
+                  {"", "model.positions=sinusoidal", "loss 1"},
+                  {"", "norm.name=ln", "loss 1"}});
 }
 
 TEST_F(CctRun, RefusesWhatCannotBe) {
