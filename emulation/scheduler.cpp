@@ -8,7 +8,6 @@
 
 #include "emulation/device_memory.h"
 #include "emulation/lanes.h"
-#include "emulation/launch_counts.h"
 #include "emulation/shared_memory.h"
 
 namespace foldgrad::emulation {
@@ -236,7 +235,6 @@ FOLDGRAD_UNSEEN void run(const char* name, dim3 grid, dim3 block, std::size_t sh
     throw std::runtime_error(std::string("emulation: kernel '") + name +
                              "' launched while another runs: launch from one host thread at a time, not from kernels");
   ++totals.launches;
-  count_launch(name);
   const DeviceAccess access;
   kernel_name = name;
   thread_body = thread;
