@@ -6,8 +6,7 @@
 //   [EMB-2]  dx_v = scale sum of dy_m over the m with ids_m = v, in the order of m; zero for v = padding_id
 //
 //   x: [N, ...]; ids: i64 of any shape, with M elements; y: [shape of ids, ...]. gather: scale 1, no padding.
-//   Saved: ids. To sum in order, positions are sorted by row; on CUDA parts of a row are summed apart and then added,
-//   in a fixed order (docs/derivations/embedding.md). In PyTorch: torch.nn.functional.embedding.
+//   Saved: ids (docs/derivations/embedding.md). In PyTorch: torch.nn.functional.embedding.
 #pragma once
 #include "engine/tape.h"
 
