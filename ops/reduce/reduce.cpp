@@ -4,6 +4,7 @@
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
 #include "ops/reduce/reduce_kernels.h"
+#include "ops/weighted_pool/weighted_pool_kernels.h"
 
 namespace foldgrad {
 namespace {
@@ -46,61 +47,36 @@ Var scaled_sum(const char* op, const Var& xv, double scale) {
 }
 
 struct MeanPoolNode {
-  Tensor mask, weight;  // mask may be undefined
-  DType dtype;          // of x; x itself is not needed
+  DType dtype;  // of x; x itself is not needed
   Shape shape;
 
   const char* name() const { return "mean_pool"; }
 
   void backward(NodeGrads& grads) {
     dispatch_floating(name(), dtype, [&]<class T>(Type<T>) {
-      const MeanPoolBackward<T> p{.dx = grads.out<T>(0),
-                                  .dy = grads.dy().data<T>(),
-                                  .weight = weight.data<compute_t<T>>(),
-                                  .mask = mask.defined() ? mask.data<std::uint8_t>() : nullptr,
-                                  .batch = shape[0],
-                                  .steps = shape[1],
-                                  .columns = shape[2]};
-      FOLDGRAD_RUN(weight.device(), reduce, p);
+      using Value = compute_t<T>;
+      const WeightedPoolBackward<T> p{.dx = grads.out<T>(0),
+                                      .dw = {},
+                                      .dy = grads.dy().data<T>(),
+                                      .x = nullptr,
+                                      .w = nullptr,
+                                      .factor = Value(1) / Value(shape[1]),
+                                      .batch = shape[0],
+                                      .steps = shape[1],
+                                      .columns = shape[2]};
+      FOLDGRAD_RUN(grads.dy().device(), weighted_pool, p);
     });
   }
 
   std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
     if (map.place.axis != 2) return "mean_pool averages over the channels";
-    if (mask.defined() && map.map.adds()) return "mean_pool gives zeros for rows that are all masked, not B";
     map.place.axis = 1;
     return "";
   }
   std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
-    FOLDGRAD_CHECK(!mask.defined(), "onnx: mean_pool with a mask is not known as nodes of ONNX");
     return g.node("ReduceMean", {in[0]}, {{"axes", OnnxGraph::Sizes{1}}, {"keepdims", std::int64_t(0)}});
   }
 };
-
-Var mean_pool(const Var& xv, const Tensor& mask, const std::vector<Var>& operands) {
-  const Tensor& x = xv.value();
-  const std::int64_t B = x.shape()[0], T_ = x.shape()[1], C = x.shape()[2];
-  const Tensor y = Tensor::empty({B, C}, x.dtype(), x.device());
-  return dispatch_floating("mean_pool", x.dtype(), [&]<class T>(Type<T>) {
-    using Value = compute_t<T>;
-    const Tensor weight = Tensor::empty({B}, dtype_of<Value>, x.device());
-    const MeanPoolForward<T> p{.y = y.data<T>(),
-                               .weight = weight.data<Value>(),
-                               .x = x.data<T>(),
-                               .mask = mask.defined() ? mask.data<std::uint8_t>() : nullptr,
-                               .batch = B,
-                               .steps = T_,
-                               .columns = C};
-    FOLDGRAD_RUN(x.device(), reduce, p);
-    return xv.tape().record(y, operands,
-                            MeanPoolNode{.mask = mask, .weight = weight, .dtype = x.dtype(), .shape = x.shape()});
-  });
-}
-
-void check_pooled(const Tensor& x) {
-  check_floating("mean_pool", "x", x, 3);
-  FOLDGRAD_CHECK(x.shape().rank() == 3, "mean_pool: x must have 3 axes, got {}", x.shape());
-}
 
 }  // namespace
 
@@ -115,15 +91,24 @@ Var mean(const Var& x) {
   return scaled_sum("mean", x, 1 / double(x.value().size()));
 }
 
-Var mean_pool(const Var& x) {
-  check_pooled(x.value());
-  return mean_pool(x, Tensor(), {x});
-}
-
-Var mean_pool(const Var& x, const Var& mask) {
-  check_pooled(x.value());
-  check_operand("mean_pool", "mask", mask.value(), {x.shape()[0], x.shape()[1]}, DType::u8, x.value(), "x");
-  return mean_pool(x, mask.value(), {x, mask});
+Var mean_pool(const Var& xv) {
+  const Tensor& x = xv.value();
+  check_floating("mean_pool", "x", x, 3);
+  FOLDGRAD_CHECK(x.shape().rank() == 3, "mean_pool: x must have 3 axes, got {}", x.shape());
+  const std::int64_t B = x.shape()[0], T_ = x.shape()[1], C = x.shape()[2];
+  const Tensor y = Tensor::empty({B, C}, x.dtype(), x.device());
+  dispatch_floating("mean_pool", x.dtype(), [&]<class T>(Type<T>) {
+    using Value = compute_t<T>;
+    const WeightedPoolForward<T> p{.y = y.data<T>(),
+                                   .x = x.data<T>(),
+                                   .w = nullptr,
+                                   .factor = T_ ? Value(1) / Value(T_) : Value(0),
+                                   .batch = B,
+                                   .steps = T_,
+                                   .columns = C};
+    FOLDGRAD_RUN(x.device(), weighted_pool, p);
+  });
+  return xv.tape().record(y, {xv}, MeanPoolNode{.dtype = x.dtype(), .shape = x.shape()});
 }
 
 }  // namespace foldgrad

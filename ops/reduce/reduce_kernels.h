@@ -43,44 +43,6 @@ struct SumBackward {
   FOLDGRAD_OPERANDS(visit.result(dx));
 };
 
-template <class T>
-struct MeanPoolForward {
-  using Value = compute_t<T>;
-
-  T* y;                      // [batch, columns]
-  Value* weight;             // [batch], 1 / k
-  const T* x;                // [batch, steps, columns]
-  const std::uint8_t* mask;  // [batch, steps]; null: all ones
-  std::int64_t batch, steps, columns;
-
-  FOLDGRAD_HD bool counts(std::int64_t b, std::int64_t t) const { return !mask || mask[b * steps + t]; }
-  FOLDGRAD_HD Value weight_of(std::int64_t b) const {
-    std::int64_t k = 0;
-    for (std::int64_t t = 0; t < steps; ++t) k += counts(b, t);
-    return k ? Value(1) / Value(k) : Value(0);
-  }
-  FOLDGRAD_HD static Value mean(Value sum, Value weight) { return sum * weight; }  // [RED-3]
-};
-
-template <class T>
-struct MeanPoolBackward {
-  using Value = compute_t<T>;
-
-  GradOut<T> dx;             // [batch, steps, columns]
-  const T* dy;               // [batch, columns]
-  const Value* weight;       // [batch]
-  const std::uint8_t* mask;  // [batch, steps]; null: all ones
-  std::int64_t batch, steps, columns;
-
-  // The factor of all columns of one step.
-  FOLDGRAD_HD Value factor(std::int64_t b, std::int64_t t) const {
-    return !mask || mask[b * steps + t] ? weight[b] : Value(0);
-  }
-  FOLDGRAD_HD static Value dx_of(T dy, Value factor) { return factor * Value(dy); }  // [RED-4]
-};
-
 FOLDGRAD_DECLARE(reduce, SumForward);
-FOLDGRAD_DECLARE(reduce, MeanPoolForward);
-FOLDGRAD_DECLARE(reduce, MeanPoolBackward);
 
 }  // namespace foldgrad

@@ -3,8 +3,7 @@
 
 namespace foldgrad {
 
-FOLDGRAD_INSTANTIATE(row_op_cuda, SoftmaxOfAll);
-FOLDGRAD_INSTANTIATE(row_op_cuda, SoftmaxOfAttended);
+FOLDGRAD_INSTANTIATE(row_op_cuda, SoftmaxForward);
 FOLDGRAD_INSTANTIATE(row_op_cuda, SoftmaxBackward);
 
 }  // namespace foldgrad

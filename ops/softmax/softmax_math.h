@@ -6,14 +6,14 @@
 
 namespace foldgrad::softmax_math {
 
-// The value of an entry that is not attended: its exponential is 0. HUGE_VAL instead of numeric_limits, whose
+// An entry whose exponential is 0. HUGE_VAL instead of numeric_limits, whose
 // functions device code may not call.
 template <class T>
 FOLDGRAD_HD constexpr T nothing() {
   return T(-HUGE_VAL);
 }
 
-// The maximum to subtract: of a row without attended entries a finite one, so that the difference is not NaN.
+// The maximum to subtract: of a row of such entries a finite one, so that the difference is not NaN.
 template <class T>
 FOLDGRAD_HD T shift(T max) {
   return max == nothing<T>() ? T(0) : max;  // [SM-1]
@@ -22,7 +22,7 @@ template <class T>
 FOLDGRAD_HD T exponential(T x, T m) {
   return fast_exp_nonpositive(x - m);
 }
-// 0 for a row without attended entries; NaN stays.
+// 0 for a row of such entries; NaN stays.
 template <class T>
 FOLDGRAD_HD T scale(T sum) {
   return sum == T(0) ? T(0) : T(1) / sum;

@@ -28,6 +28,7 @@ struct WeightedPoolNode {
                                       .dy = grads.dy().data<T>(),
                                       .x = x.data<T>(),
                                       .w = w.data<T>(),
+                                      .factor = 1,
                                       .batch = x.shape()[0],
                                       .steps = x.shape()[1],
                                       .columns = x.shape()[2]};
@@ -40,7 +41,7 @@ struct WeightedPoolNode {
     if (use.operand != 0) return "weighted_pool takes it as weights";
     if (map.place.axis != 2) return "weighted_pool sums over the channels";
     if (map.map.adds() && !sums_to_one(graph, graph.nodes[use.node].operands[1]))
-      return "weighted_pool multiplies B by the sum of its weights, which is 1 only for a softmax without a mask";
+      return "weighted_pool multiplies B by the sum of its weights, which is 1 only for a softmax";
     map.place.axis = 1;
     return "";
   }
@@ -61,7 +62,7 @@ Var weighted_pool(const Var& xv, const Var& wv) {
   const Tensor y = Tensor::empty({B, C}, x.dtype(), x.device());
   dispatch_floating("weighted_pool", x.dtype(), [&]<class T>(Type<T>) {
     const WeightedPoolForward<T> p{
-        .y = y.data<T>(), .x = x.data<T>(), .w = w.data<T>(), .batch = B, .steps = T_, .columns = C};
+        .y = y.data<T>(), .x = x.data<T>(), .w = w.data<T>(), .factor = 1, .batch = B, .steps = T_, .columns = C};
     FOLDGRAD_RUN(x.device(), weighted_pool, p);
   });
   return xv.tape().record(y, {xv, wv}, WeightedPoolNode{.x = x, .w = w});

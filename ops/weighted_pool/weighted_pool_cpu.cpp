@@ -13,13 +13,14 @@ void pool(const WeightedPoolForward<T>& p, std::int64_t b, std::int64_t first, s
   Value sums[kChunk] = {};
   for (std::int64_t t = 0; t < p.steps; ++t) {
     const T* x = p.x + (b * p.steps + t) * p.columns + first;
-    const Value w = p.w[b * p.steps + t];
+    const Value w = p.weight(b * p.steps + t);
 #pragma omp simd
     for (std::int64_t c = 0; c < width; ++c) sums[c] += w * Value(x[c]);  // [WP-1]
   }
+  const Value factor = p.factor;
   T* y = p.y + b * p.columns + first;
 #pragma omp simd
-  for (std::int64_t c = 0; c < width; ++c) y[c] = T(sums[c]);
+  for (std::int64_t c = 0; c < width; ++c) y[c] = T(sums[c] * factor);  // [RED-3]
 }
 
 }  // namespace
@@ -36,9 +37,11 @@ void weighted_pool_cpu(const WeightedPoolBackward<T>& p) {
   for_rows_cpu(p.batch * p.steps, p.columns, [&p](std::int64_t row) {
     const WeightedPoolBackward<T> local = p;
     const std::int64_t b = row / p.steps;
-    const T *dy = p.dy + b * p.columns, *x = p.x + row * p.columns;
+    const T* dy = p.dy + b * p.columns;
     if (local.dw)
-      local.dw.put(row, sum_cpu<Value>(p.columns, [=](std::int64_t c) { return local.share_of_dw(dy[c], x[c]); }));
+      local.dw.put(row, sum_cpu<Value>(p.columns, [=, x = p.x + row * p.columns](std::int64_t c) {
+                     return local.share_of_dw(dy[c], x[c]);
+                   }));
     if (!local.dx) return;
 #pragma omp simd
     for (std::int64_t c = 0; c < local.columns; ++c) local.dx.put(row * local.columns + c, local.dx_of(row, dy[c]));

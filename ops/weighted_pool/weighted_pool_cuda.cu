@@ -16,11 +16,13 @@ struct Pool {
     Value sums[N] = {};
     for (std::int64_t t = 0; t < p.steps; ++t) {
       const std::int64_t row = b * p.steps + t;
-      const Value w = Value(p.w[row]);
+      const Value w = p.weight(row);
       const Pack<T, N> x = load_pack<N>(p.x + row * p.columns + c);
       FOLDGRAD_UNROLL
       for (int e = 0; e < N; ++e) sums[e] += w * Value(x.v[e]);
     }
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e) sums[e] *= p.factor;        // [RED-3]
     store_pack(p.y + b * p.columns + c, rounded<T>(sums));  // [WP-1]
   }
 };
@@ -31,14 +33,15 @@ __global__ void backward_kernel(WeightedPoolBackward<T> p) {
   using Value = compute_t<T>;
   Value* scratch = dynamic_shared<Value>();                                 // one per warp
   const std::int64_t row = blockIdx.x, b = blockIdx.x / unsigned(p.steps);  // there may be more blocks than rows
-  const T *dy = p.dy + b * p.columns, *x = p.x + row * p.columns;
+  const T* dy = p.dy + b * p.columns;
   const std::int64_t step = std::int64_t(blockDim.x) * N;
   if (p.dw) {
     Value sum = 0;
     for (std::int64_t first = 0; first < p.columns; first += step) {
       const std::int64_t c = first + threadIdx.x * N;
       const bool wanted = c < p.columns;
-      const Pack<T, N> of_dy = load_cached_pack<N>(dy + c, wanted), of_x = load_pack<N>(x + c, wanted);
+      const Pack<T, N> of_dy = load_cached_pack<N>(dy + c, wanted),
+                       of_x = load_pack<N>(p.x + row * p.columns + c, wanted);
       FOLDGRAD_UNROLL
       for (int e = 0; e < N; ++e) sum += p.share_of_dw(of_dy.v[e], of_x.v[e]);
     }

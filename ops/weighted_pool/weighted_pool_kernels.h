@@ -3,11 +3,17 @@
 
 namespace foldgrad {
 
+// Also of means: without weights they are all 1, and the sum is multiplied by `factor`, which is 1 with weights.
 template <class T>
 struct WeightedPoolForward {
+  using Value = compute_t<T>;
+
   T* y;            // [batch, columns]
-  const T *x, *w;  // [batch, steps, columns], [batch, steps]
+  const T *x, *w;  // [batch, steps, columns], [batch, steps] or null
+  Value factor;
   std::int64_t batch, steps, columns;
+
+  FOLDGRAD_HD Value weight(std::int64_t row) const { return w ? Value(w[row]) : Value(1); }
 };
 
 template <class T>
@@ -15,11 +21,14 @@ struct WeightedPoolBackward {
   using Value = compute_t<T>;
 
   GradOut<T> dx, dw;    // [batch, steps, columns], [batch, steps]
-  const T *dy, *x, *w;  // [batch, columns], [batch, steps, columns], [batch, steps]
+  const T *dy, *x, *w;  // [batch, columns], [batch, steps, columns], [batch, steps]; without weights the last are null
+  Value factor;
   std::int64_t batch, steps, columns;
 
   // Gradients of one element; row counts through [batch * steps].
-  FOLDGRAD_HD Value dx_of(std::int64_t row, T dy_bc) const { return Value(w[row]) * Value(dy_bc); }  // [WP-2]
+  FOLDGRAD_HD Value dx_of(std::int64_t row, T dy_bc) const {
+    return (w ? Value(w[row]) : factor) * Value(dy_bc);  // [WP-2] [RED-4]
+  }
   FOLDGRAD_HD Value share_of_dw(T dy_bc, T x_row_c) const { return Value(dy_bc) * Value(x_row_c); }  // [WP-3]
 };
 

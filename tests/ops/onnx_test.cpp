@@ -119,13 +119,6 @@ TEST(Onnx, OperationsWithoutNodes) {
                               return sum(x(t, {2, 3}));
                             }); }),
             "onnx: sum is not known as nodes of ONNX");
-  EXPECT_EQ(message_of([] {
-              onnx_of([](Tape& t) {
-                const Var a = x(t, {2, 3});
-                return softmax(a, t.constant(Tensor::full({3}, 1, DType::u8)));
-              });
-            }),
-            "onnx: softmax with a mask is not known as nodes of ONNX");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ template <class F>
     typename F::Row& row = rows[r - begin];
     Value* e = kept + (r - begin) * columns;
     const Value sums[1] = {sum_cpu<Value>(columns, [&f, known = row, first = r * columns, e](std::int64_t c) {
-      return e[c] = f.exponential(known, first + c, c);
+      return e[c] = f.exponential(known, first + c);
     })};
     f.finish(Step<1>(), row, sums);
   }
@@ -44,7 +44,6 @@ bool softmax_with_kept_exponentials(const P& p) {
   return true;
 }
 
-FOLDGRAD_INSTANTIATE_FASTER(softmax_with_kept_exponentials, SoftmaxOfAll);
-FOLDGRAD_INSTANTIATE_FASTER(softmax_with_kept_exponentials, SoftmaxOfAttended);
+FOLDGRAD_INSTANTIATE_FASTER(softmax_with_kept_exponentials, SoftmaxForward);
 
 }  // namespace foldgrad

@@ -45,23 +45,13 @@ TEST(FoldWeightedPool, ASoftmaxThatIsReshapedBehind) {
 }
 
 const char* const kNotOne =
-    "norm -> weighted_pool: weighted_pool multiplies B by the sum of its weights, which is 1 only for a softmax "
-    "without a mask";
+    "norm -> weighted_pool: weighted_pool multiplies B by the sum of its weights, which is 1 only for a softmax";
 
 TEST(FoldWeightedPool, WeightsThatNeedNotSumToOne) {
   EXPECT_EQ(pooled([](GraphBuilder&, const Var& scores) { return sigmoid(rows(scores)); }), kNotOne);
   EXPECT_EQ(pooled([](GraphBuilder& g, const Var&) { return g.tape.constant(randn({2, 4}, 7)); }), kNotOne);
   EXPECT_EQ(pooled([](GraphBuilder&, const Var& scores) {
               return dropout(softmax(rows(scores)), 0.5, {1, 1, 1});
-            }),
-            kNotOne);
-}
-
-// A row that is all masked sums to 0.
-TEST(FoldWeightedPool, AMaskedSoftmax) {
-  EXPECT_EQ(pooled([](GraphBuilder& g, const Var& scores) {
-              const Tensor mask = Tensor::of<std::uint8_t>({2, 4}, {1, 1, 0, 0, 0, 0, 0, 0});
-              return softmax(rows(scores), g.tape.constant(mask));
             }),
             kNotOne);
 }
