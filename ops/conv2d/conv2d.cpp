@@ -37,49 +37,10 @@ Var linear_of_places(const Var& places, const Var& weight, const Var* bias) {
   return bias ? linear(places, matrix, *bias) : linear(places, matrix);  // [CONV-2]
 }
 
-#ifdef FOLDGRAD_HAVE_CUDNN
-struct Conv2dNode {
-  Conv2dSizes s;
-  Tensor x, weight;
-  bool has_bias;
-
-  const char* name() const { return "conv2d"; }
-
-  void backward(NodeGrads& grads) {
-    const auto [dx, dx_mode] = grads.place(0);
-    const auto [dweight, dweight_mode] = grads.place(1);
-    const auto [dbias, dbias_mode] = has_bias ? grads.place(2) : std::pair(Tensor(), GradMode::set);
-    conv2d_backward_cudnn(x.dtype(), s, weight.shape()[0],
-                          {.dx = dx.raw(),
-                           .dweight = dweight.raw(),
-                           .dbias = dbias.raw(),
-                           .dx_mode = dx_mode,
-                           .dweight_mode = dweight_mode,
-                           .dbias_mode = dbias_mode},
-                          grads.dy().raw(), x.raw(), weight.raw());
-  }
-};
-
-Var conv2d_by_cudnn(const Conv2dSizes& s, const Var& x, const Var& weight, const Var* bias) {
-  const std::int64_t out = weight.shape()[0];
-  const Tensor y = Tensor::empty({s.batch, out, s.out_height, s.out_width}, x.dtype(), x.device());
-  conv2d_forward_cudnn(x.dtype(), s, out, y.raw(), x.value().raw(), weight.value().raw(),
-                       bias ? bias->value().raw() : nullptr);
-  std::vector<Var> operands{x, weight};
-  if (bias) operands.push_back(*bias);
-  return x.tape().record(y, operands,
-                         Conv2dNode{.s = s, .x = x.value(), .weight = weight.value(), .has_bias = bias != nullptr});
-}
-#endif
-
 Var conv2d(const Var& x, const Var& weight, const Var* bias, const Conv2dOptions& options) {
   check_conv2d_weight("conv2d", x.value(), weight.value(), bias ? &bias->value() : nullptr);
   const std::int64_t out = weight.shape()[0], kernel_height = weight.shape()[2], kernel_width = weight.shape()[3];
   const Conv2dSizes s = conv2d_sizes("conv2d", x.value(), kernel_height, kernel_width, options);
-#ifdef FOLDGRAD_HAVE_CUDNN
-  if (x.device() == Device::cuda && x.value().size() > 0 && weight.value().size() > 0)
-    return conv2d_by_cudnn(s, x, weight, bias);
-#endif
   const Var y = linear_of_places(unfold(x, kernel_height, kernel_width, options), weight, bias);
   return reshape(permute(y, {0, 2, 1}), {s.batch, out, s.out_height, s.out_width});
 }

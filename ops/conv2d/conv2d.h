@@ -9,8 +9,8 @@
 //
 //   x: [B, C, H, W]; weight: [O, C, Kh, Kw]; bias: [O]; s: stride; p: padding. The rest is `linear`, `reshape` and
 //   `permute`, which bring their own backward passes; patch_embedding leaves out the permute, since tokens are the rows
-//   that linear gives. On CUDA cuDNN does conv2d, where it is there. Derivation: docs/derivations/conv2d.md.
-//   In PyTorch: torch.nn.functional.unfold (transposed), torch.nn.functional.conv2d.
+//   that linear gives. Where libraries may compute it, see conv2d_channels_last.h. Derivation:
+//   docs/derivations/conv2d.md. In PyTorch: torch.nn.functional.unfold (transposed), torch.nn.functional.conv2d.
 #pragma once
 #include "engine/tape.h"
 

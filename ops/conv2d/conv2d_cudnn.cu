@@ -1,4 +1,4 @@
-// conv2d by cuDNN 9. Compiled by nvcc 13, but so far run on no GPU.
+// Convolutions by cuDNN 9. Compiled by nvcc 13, but so far run on no GPU.
 #include <cudnn.h>
 
 #include <memory>
@@ -10,7 +10,7 @@
 #include "engine/cuda/runtime/per_device.h"
 #include "engine/gemm/tf32.h"
 #include "engine/memory.h"
-#include "ops/conv2d/conv2d_kernels.h"
+#include "ops/conv2d/conv2d_products.h"
 
 namespace foldgrad {
 namespace {
@@ -41,110 +41,87 @@ cudnnHandle_t handle() {
 template <class D>
 using Owned = std::unique_ptr<std::remove_pointer_t<D>, cudnnStatus_t (*)(D)>;
 
-Owned<cudnnTensorDescriptor_t> tensor(cudnnTensorFormat_t format, cudnnDataType_t type, std::int64_t n, std::int64_t c,
-                                      std::int64_t h, std::int64_t w) {
+Owned<cudnnTensorDescriptor_t> tensor(cudnnDataType_t type, std::int64_t n, std::int64_t c, std::int64_t h,
+                                      std::int64_t w) {
   cudnnTensorDescriptor_t d;
   FOLDGRAD_CUDNN(cudnnCreateTensorDescriptor, &d);
   Owned<cudnnTensorDescriptor_t> owned(d, cudnnDestroyTensorDescriptor);
-  FOLDGRAD_CUDNN(cudnnSetTensor4dDescriptor, d, format, type, int(n), int(c), int(h), int(w));
+  FOLDGRAD_CUDNN(cudnnSetTensor4dDescriptor, d, CUDNN_TENSOR_NHWC, type, int(n), int(c), int(h), int(w));
   return owned;
 }
 
-// The four descriptors of one convolution, and the factors that its calls take: double for f64, otherwise float.
+// The four descriptors of one convolution of f32 or bf16.
 struct Problem {
-  cudnnTensorFormat_t format;
   cudnnDataType_t type;
   Owned<cudnnTensorDescriptor_t> x, y, bias;
   Owned<cudnnFilterDescriptor_t> weight{nullptr, cudnnDestroyFilterDescriptor};
   Owned<cudnnConvolutionDescriptor_t> convolution{nullptr, cudnnDestroyConvolutionDescriptor};
 
-  Problem(DType dtype, const Conv2dSizes& s, std::int64_t out)
-      : format(s.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW),
-        type(dtype == DType::f64   ? CUDNN_DATA_DOUBLE
-             : dtype == DType::f32 ? CUDNN_DATA_FLOAT
-                                   : CUDNN_DATA_BFLOAT16),
-        x(tensor(format, type, s.batch, s.channels, s.height, s.width)),
-        y(tensor(format, type, s.batch, out, s.out_height, s.out_width)),
-        bias(tensor(format, type, 1, out, 1, 1)) {
+  explicit Problem(const Conv2dProduct& p)
+      : type(p.dtype == DType::f32 ? CUDNN_DATA_FLOAT : CUDNN_DATA_BFLOAT16),
+        x(tensor(type, p.s.batch, p.s.channels, p.s.height, p.s.width)),
+        y(tensor(type, p.s.batch, p.out, p.s.out_height, p.s.out_width)),
+        bias(tensor(type, 1, p.out, 1, 1)) {
+    const Conv2dSizes& s = p.s;
     cudnnFilterDescriptor_t filter;
     FOLDGRAD_CUDNN(cudnnCreateFilterDescriptor, &filter);
     weight.reset(filter);
-    FOLDGRAD_CUDNN(cudnnSetFilter4dDescriptor, filter, type, format, int(out), int(s.channels), int(s.kernel_height),
-                   int(s.kernel_width));
+    FOLDGRAD_CUDNN(cudnnSetFilter4dDescriptor, filter, type, CUDNN_TENSOR_NHWC, int(p.out), int(s.channels),
+                   int(s.kernel_height), int(s.kernel_width));
     cudnnConvolutionDescriptor_t d;
     FOLDGRAD_CUDNN(cudnnCreateConvolutionDescriptor, &d);
     convolution.reset(d);
     const int padding = int(s.padding), stride = int(s.stride);
     FOLDGRAD_CUDNN(cudnnSetConvolution2dDescriptor, d, padding, padding, stride, stride, 1, 1, CUDNN_CROSS_CORRELATION,
-                   dtype == DType::f64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT);
+                   CUDNN_DATA_FLOAT);
     // With any other choice f32 would be multiplied as TensorFloat-32.
-    const bool tensor_cores = dtype == DType::bf16 || (dtype == DType::f32 && tf32_allowed());
+    const bool tensor_cores = p.dtype == DType::bf16 || tf32_allowed();
     FOLDGRAD_CUDNN(cudnnSetConvolutionMathType, d, tensor_cores ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH);
   }
 
-  const void* factor(bool one) const {
-    static const double f64[] = {0, 1};
-    static const float f32[] = {0, 1};
-    return type == CUDNN_DATA_DOUBLE ? static_cast<const void*>(f64 + one) : f32 + one;
+  // Asks for the scratch memory of a pass; fails where cuDNN does not have its algorithm for this layout and type.
+  cudnnStatus_t scratch_bytes(Conv2dPass pass, std::size_t& bytes) const {
+    if (pass == Conv2dPass::y)
+      return cudnnGetConvolutionForwardWorkspaceSize(handle(), x.get(), weight.get(), convolution.get(), y.get(),
+                                                     kForward, &bytes);
+    if (pass == Conv2dPass::dx)
+      return cudnnGetConvolutionBackwardDataWorkspaceSize(handle(), weight.get(), y.get(), convolution.get(), x.get(),
+                                                          kBackwardX, &bytes);
+    return cudnnGetConvolutionBackwardFilterWorkspaceSize(handle(), x.get(), y.get(), convolution.get(), weight.get(),
+                                                          kBackwardWeight, &bytes);
   }
-  const void* factor(GradMode mode) const { return factor(mode == GradMode::add); }
+  // All three, so that the passes of one convolution are computed in one way.
+  bool covered() const {
+    std::size_t bytes = 0;
+    for (const Conv2dPass pass : {Conv2dPass::y, Conv2dPass::dx, Conv2dPass::dweight})
+      if (scratch_bytes(pass, bytes) != CUDNN_STATUS_SUCCESS) return false;
+    return true;
+  }
 };
 
 }  // namespace
 
-// Not every combination of layout, type and pass has the algorithms of above.
-bool conv2d_has_cudnn(DType dtype, const Conv2dSizes& s, std::int64_t out) {
+bool cudnn_conv2d_product(const Conv2dProduct& product, const Conv2dBuffers& at) {
   const std::lock_guard lock(mutex);
   const CudaDeviceGuard guard;
-  const Problem p(dtype, s, out);
+  const Problem p(product);
+  if (!p.covered()) return false;
   std::size_t bytes = 0;
-  return cudnnGetConvolutionForwardWorkspaceSize(handle(), p.x.get(), p.weight.get(), p.convolution.get(), p.y.get(),
-                                                 kForward, &bytes) == CUDNN_STATUS_SUCCESS &&
-         cudnnGetConvolutionBackwardDataWorkspaceSize(handle(), p.weight.get(), p.y.get(), p.convolution.get(),
-                                                      p.x.get(), kBackwardX, &bytes) == CUDNN_STATUS_SUCCESS &&
-         cudnnGetConvolutionBackwardFilterWorkspaceSize(handle(), p.x.get(), p.y.get(), p.convolution.get(),
-                                                        p.weight.get(), kBackwardWeight,
-                                                        &bytes) == CUDNN_STATUS_SUCCESS;
-}
-
-void conv2d_forward_cudnn(DType dtype, const Conv2dSizes& s, std::int64_t out, void* y, const void* x,
-                          const void* weight, const void* bias) {
-  const std::lock_guard lock(mutex);
-  const CudaDeviceGuard guard;
-  const Problem p(dtype, s, out);
-  std::size_t bytes = 0;
-  FOLDGRAD_CUDNN(cudnnGetConvolutionForwardWorkspaceSize, handle(), p.x.get(), p.weight.get(), p.convolution.get(),
-                 p.y.get(), kForward, &bytes);
+  check(p.scratch_bytes(product.pass, bytes), "a workspace size");
   const auto scratch = memory::allocate(Device::cuda, bytes);
-  FOLDGRAD_CUDNN(cudnnConvolutionForward, handle(), p.factor(true), p.x.get(), x, p.weight.get(), weight,
-                 p.convolution.get(), kForward, scratch.get(), bytes, p.factor(false), p.y.get(), y);
-  if (bias) FOLDGRAD_CUDNN(cudnnAddTensor, handle(), p.factor(true), p.bias.get(), bias, p.factor(true), p.y.get(), y);
-}
-
-void conv2d_backward_cudnn(DType dtype, const Conv2dSizes& s, std::int64_t out, const Conv2dGrads& g, const void* dy,
-                           const void* x, const void* weight) {
-  const std::lock_guard lock(mutex);
-  const CudaDeviceGuard guard;
-  const Problem p(dtype, s, out);
-  std::size_t bytes = 0;
-  if (g.dx) {
-    FOLDGRAD_CUDNN(cudnnGetConvolutionBackwardDataWorkspaceSize, handle(), p.weight.get(), p.y.get(),
-                   p.convolution.get(), p.x.get(), kBackwardX, &bytes);
-    const auto scratch = memory::allocate(Device::cuda, bytes);
-    FOLDGRAD_CUDNN(cudnnConvolutionBackwardData, handle(), p.factor(true), p.weight.get(), weight, p.y.get(), dy,
-                   p.convolution.get(), kBackwardX, scratch.get(), bytes, p.factor(g.dx_mode), p.x.get(), g.dx);
+  const float zero = 0, one = 1;
+  if (product.pass == Conv2dPass::y) {
+    FOLDGRAD_CUDNN(cudnnConvolutionForward, handle(), &one, p.x.get(), at.x, p.weight.get(), at.weight,
+                   p.convolution.get(), kForward, scratch.get(), bytes, &zero, p.y.get(), at.y);
+    if (at.bias) FOLDGRAD_CUDNN(cudnnAddTensor, handle(), &one, p.bias.get(), at.bias, &one, p.y.get(), at.y);
+  } else if (product.pass == Conv2dPass::dx) {
+    FOLDGRAD_CUDNN(cudnnConvolutionBackwardData, handle(), &one, p.weight.get(), at.weight, p.y.get(), at.y,
+                   p.convolution.get(), kBackwardX, scratch.get(), bytes, &zero, p.x.get(), at.x);
+  } else {
+    FOLDGRAD_CUDNN(cudnnConvolutionBackwardFilter, handle(), &one, p.x.get(), at.x, p.y.get(), at.y,
+                   p.convolution.get(), kBackwardWeight, scratch.get(), bytes, &zero, p.weight.get(), at.weight);
   }
-  if (g.dweight) {
-    FOLDGRAD_CUDNN(cudnnGetConvolutionBackwardFilterWorkspaceSize, handle(), p.x.get(), p.y.get(), p.convolution.get(),
-                   p.weight.get(), kBackwardWeight, &bytes);
-    const auto scratch = memory::allocate(Device::cuda, bytes);
-    FOLDGRAD_CUDNN(cudnnConvolutionBackwardFilter, handle(), p.factor(true), p.x.get(), x, p.y.get(), dy,
-                   p.convolution.get(), kBackwardWeight, scratch.get(), bytes, p.factor(g.dweight_mode), p.weight.get(),
-                   g.dweight);
-  }
-  if (g.dbias)
-    FOLDGRAD_CUDNN(cudnnConvolutionBackwardBias, handle(), p.factor(true), p.y.get(), dy, p.factor(g.dbias_mode),
-                   p.bias.get(), g.dbias);
+  return true;
 }
 
 }  // namespace foldgrad

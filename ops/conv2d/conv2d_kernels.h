@@ -40,17 +40,4 @@ struct UnfoldBackward {
 FOLDGRAD_DECLARE(unfold, UnfoldForward);
 FOLDGRAD_DECLARE(unfold, UnfoldBackward);
 
-// conv2d_cudnn.cu, in builds with cuDNN: everything on `cuda`, of the type dtype; y is laid out as x is, and so is
-// weight: [out, kernel_height, kernel_width, channels] with channels last. bias may be null, and so may gradients that
-// nobody wants.
-bool conv2d_has_cudnn(DType dtype, const Conv2dSizes& s, std::int64_t out_channels);  // false: cuDNN refuses the case
-void conv2d_forward_cudnn(DType dtype, const Conv2dSizes& s, std::int64_t out_channels, void* y, const void* x,
-                          const void* weight, const void* bias);
-struct Conv2dGrads {
-  void *dx, *dweight, *dbias;
-  GradMode dx_mode, dweight_mode, dbias_mode;
-};
-void conv2d_backward_cudnn(DType dtype, const Conv2dSizes& s, std::int64_t out_channels, const Conv2dGrads& grads,
-                           const void* dy, const void* x, const void* weight);
-
 }  // namespace foldgrad

@@ -29,21 +29,14 @@ void transpose(DType dtype, std::int64_t out, std::int64_t rows, std::int64_t co
   });
 }
 
-bool cudnn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at) {
-  const Conv2dSizes& s = p.s;
+bool cudnn_product(const Conv2dProduct& p, const Conv2dBuffers& at) {
   // cuDNN writes bf16 results only from bf16 operands.
-  if (p.dtype == DType::f64 || p.f32_dweight || !conv2d_has_cudnn(p.dtype, s, p.out)) return false;
-  const std::int64_t kernel = s.kernel_height * s.kernel_width;
-  const Tensor weight = Tensor::empty({p.out, kernel, s.channels}, p.dtype, Device::cuda);
-  if (p.pass != Conv2dPass::dweight) transpose(p.dtype, p.out, kernel, s.channels, weight.raw(), at.weight);
-  if (p.pass == Conv2dPass::y) {
-    conv2d_forward_cudnn(p.dtype, s, p.out, at.y, at.x, weight.raw(), at.bias);
-  } else {
-    Conv2dGrads grads{};
-    (p.pass == Conv2dPass::dx ? grads.dx : grads.dweight) = p.pass == Conv2dPass::dx ? at.x : weight.raw();
-    conv2d_backward_cudnn(p.dtype, s, p.out, grads, at.y, at.x, weight.raw());
-  }
-  if (p.pass == Conv2dPass::dweight) transpose(p.dtype, p.out, s.channels, kernel, at.weight, weight.raw());
+  if (p.dtype == DType::f64 || p.f32_dweight) return false;
+  const std::int64_t kernel = p.s.kernel_height * p.s.kernel_width;
+  const Tensor weight = Tensor::empty({p.out, kernel, p.s.channels}, p.dtype, Device::cuda);
+  if (p.pass != Conv2dPass::dweight) transpose(p.dtype, p.out, kernel, p.s.channels, weight.raw(), at.weight);
+  if (!cudnn_conv2d_product(p, {.x = at.x, .weight = weight.raw(), .y = at.y, .bias = at.bias})) return false;
+  if (p.pass == Conv2dPass::dweight) transpose(p.dtype, p.out, p.s.channels, kernel, at.weight, weight.raw());
   return true;
 }
 #endif
@@ -76,7 +69,7 @@ void conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& 
   const Conv2dSizes& s = p.s;
   [[maybe_unused]] const bool libraries = s.batch * s.height * s.width * s.values() * p.out > 0;
 #ifdef FOLDGRAD_HAVE_CUDNN
-  if (device == Device::cuda && libraries && cudnn_conv2d_product(p, at)) return;
+  if (device == Device::cuda && libraries && cudnn_product(p, at)) return;
 #endif
 #ifdef FOLDGRAD_HAVE_ONEDNN
   const bool onednn = device == Device::cpu && std::string_view(gemm_backend(device, p.dtype)).substr(0, 6) == "oneDNN";

@@ -28,7 +28,9 @@ struct Conv2dBuffers {
 void conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at);
 // For every dtype, all sizes and both devices: what the others are compared with.
 void plain_conv2d_product(Device device, const Conv2dProduct& p, const Conv2dBuffers& at);
-// Returns false for a case that oneDNN does not cover; nothing is written then.
+// Return false for a case that the library does not cover; nothing is written then. cuDNN wants the weight as
+// [out, kernel_height, kernel_width, channels].
 bool onednn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at);
+bool cudnn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at);
 
 }  // namespace foldgrad
