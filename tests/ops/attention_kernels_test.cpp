@@ -1,8 +1,9 @@
 // Which kernels of attention run, how much they compute, and that both kinds agree.
-#ifdef FOLDGRAD_HAVE_CUDA
+#if defined(FOLDGRAD_HAVE_CUDA) && defined(FOLDGRAD_FAST)
+#include "ops/attention/attention_kernels.h"
+
 #include <cmath>
 
-#include "ops/attention/attention_cuda.h"
 #include "tests/harness/op_spec.h"
 #include "tests/ops/attention_cases.h"
 #ifdef FOLDGRAD_EMULATE
@@ -53,7 +54,10 @@ TEST_P(AttentionKernels, ATT_2_ATT_3_AgreeWithThePlainKernels) {
                                              .drop_below = 0,
                                              .keep_factor = 1,
                                              .random = {}}};
-    plain ? attention_plain_cuda(p) : attention_mma_cuda(p);
+    if (plain)
+      attention_cuda(p);
+    else
+      ASSERT_TRUE(attention_by_tensor_cores(p));
   }
   // L: sums in float of exponentials that are 2^-22 of them off; infinite where there are no keys. y: p in bf16, and
   // two roundings, for |v| below 3.

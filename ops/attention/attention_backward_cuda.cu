@@ -1,4 +1,3 @@
-#include "ops/attention/attention_cuda.h"
 #include "ops/attention/attention_tiles_cuda.h"
 
 namespace foldgrad {
@@ -131,13 +130,13 @@ __global__ void __launch_bounds__(kThreads, sizeof(compute_t<T>) == 4 ? 2 : 1) b
 // Two passes over the scores, one per queries and one per keys, instead of one with atomic additions: the same bits on
 // every run.
 template <class T>
-void attention_plain_cuda(const AttentionBackward<T>& p) {
+void attention_cuda(const AttentionBackward<T>& p) {
   const AttentionShape& s = p.shape;
   const std::int64_t needed = (p.dq ? tiles(s.longest_queries) : 0) + (p.dk || p.dv ? tiles(s.longest_keys) : 0);
   launch("attention backward", backward_kernel<T>,
          grid_of(s, needed, (4 * kTileElements + kTile) * sizeof(compute_t<T>)), p);
 }
 
-FOLDGRAD_INSTANTIATE(attention_plain_cuda, AttentionBackward);
+FOLDGRAD_INSTANTIATE(attention_cuda, AttentionBackward);
 
 }  // namespace foldgrad

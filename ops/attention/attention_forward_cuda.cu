@@ -1,7 +1,6 @@
 #include <cmath>
 
 #include "engine/cuda/reduce.h"
-#include "ops/attention/attention_cuda.h"
 #include "ops/attention/attention_tiles_cuda.h"
 
 namespace foldgrad {
@@ -101,11 +100,11 @@ __global__ void forward_kernel(AttentionForward<T> p) {
 }  // namespace
 
 template <class T>
-void attention_plain_cuda(const AttentionForward<T>& p) {
+void attention_cuda(const AttentionForward<T>& p) {
   const std::size_t shared_bytes = 3 * kTileElements * sizeof(compute_t<T>);
   launch("attention forward", forward_kernel<T>, grid_of(p.shape, tiles(p.shape.longest_queries), shared_bytes), p);
 }
 
-FOLDGRAD_INSTANTIATE(attention_plain_cuda, AttentionForward);
+FOLDGRAD_INSTANTIATE(attention_cuda, AttentionForward);
 
 }  // namespace foldgrad

@@ -11,7 +11,16 @@
 #include "engine/cuda/pack.h"
 #include "engine/cuda/reduce.h"
 #include "engine/cuda/tensor_core.h"
-#include "ops/attention/attention_cuda.h"
+#include "ops/attention/attention_kernels.h"
+
+namespace foldgrad {
+
+// Products take bf16 and are summed in float. Beyond the plain kernels, p and ds are rounded to bf16 before they are
+// multiplied.
+void attention_mma_cuda(const AttentionForward<bf16>& p);
+void attention_mma_cuda(const AttentionBackward<bf16>& p);
+
+}  // namespace foldgrad
 
 namespace foldgrad::attention_mma {
 

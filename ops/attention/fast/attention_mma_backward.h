@@ -1,6 +1,6 @@
 // The common part of the two backward kernels of attention with tensor cores. For .cu files.
 #pragma once
-#include "ops/attention/attention_mma.h"
+#include "ops/attention/fast/attention_mma.h"
 
 namespace foldgrad {
 

@@ -1,4 +1,5 @@
-#include "ops/attention/attention_mma.h"
+// The forward pass of attention with tensor cores. Gain: not measured.
+#include "ops/attention/fast/attention_mma.h"
 
 namespace foldgrad {
 namespace {
