@@ -5,6 +5,7 @@ namespace foldgrad {
 
 template <class T, class Source = T>
 struct Accumulate {
+  static constexpr const char* kName = "accumulate";
   GradOut<T> target;
   const Source* source;
   std::int64_t n;
@@ -13,9 +14,5 @@ struct Accumulate {
   FOLDGRAD_OPERANDS(visit.result(target), visit.element(source));
 };
 using AccumulateBf16 = Accumulate<float, bf16>;
-
-FOLDGRAD_DECLARE(accumulate, Accumulate);
-void accumulate_cpu(const AccumulateBf16& p);
-void accumulate_cuda(const AccumulateBf16& p);
 
 }  // namespace foldgrad

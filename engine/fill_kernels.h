@@ -6,20 +6,12 @@ namespace foldgrad {
 
 template <class T>
 struct Fill {
+  static constexpr const char* kName = "fill";
   T* out;
   T value;
   std::int64_t n;
 
   FOLDGRAD_HD void operator()(std::int64_t i) const { out[i] = value; }
 };
-
-FOLDGRAD_DECLARE(fill, Fill);
-
-// For every type that a tensor can have.
-#define FOLDGRAD_INSTANTIATE_FILL(FUNCTION)          \
-  FOLDGRAD_INSTANTIATE(FUNCTION, Fill);              \
-  template void FUNCTION(const Fill<std::int32_t>&); \
-  template void FUNCTION(const Fill<std::int64_t>&); \
-  template void FUNCTION(const Fill<std::uint8_t>&)
 
 }  // namespace foldgrad

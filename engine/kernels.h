@@ -9,6 +9,12 @@ namespace foldgrad {
 template <int k>
 struct Step {};
 
+// The loops over elements, in engine/cpu/elementwise.h and engine/cuda/elementwise.h.
+template <class F>
+void elementwise_cpu(const F& f);
+template <class F>
+void elementwise_cuda(const F& f);
+
 }  // namespace foldgrad
 
 // Names the operands of a parameter struct, for packs (engine/cuda/operands.h):

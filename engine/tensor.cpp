@@ -35,7 +35,10 @@ Tensor Tensor::zeros(Shape shape, DType dtype, Device device) {
 
 Tensor Tensor::full(Shape shape, double value, DType dtype, Device device) {
   Tensor t(std::move(shape), dtype, device);
-  dispatch_any(dtype, [&]<class T>(Type<T>) { FOLDGRAD_RUN(device, fill, Fill<T>{t.data<T>(), T(value), t.size()}); });
+  dispatch_any(dtype, [&]<class T>(Type<T>) {
+    const Fill<T> p{t.data<T>(), T(value), t.size()};
+    FOLDGRAD_RUN(device, elementwise, p);
+  });
   return t;
 }
 

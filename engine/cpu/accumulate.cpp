@@ -3,12 +3,7 @@
 
 namespace foldgrad {
 
-template <class T>
-void accumulate_cpu(const Accumulate<T>& p) {
-  elementwise_cpu(p.n, p);
-}
-FOLDGRAD_INSTANTIATE(accumulate_cpu, Accumulate);
-
-void accumulate_cpu(const AccumulateBf16& p) { elementwise_cpu(p.n, p); }
+FOLDGRAD_INSTANTIATE(elementwise_cpu, Accumulate);
+template void elementwise_cpu(const AccumulateBf16&);
 
 }  // namespace foldgrad

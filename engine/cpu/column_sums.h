@@ -6,13 +6,11 @@
 //   std::int64_t rows, columns;
 //   void add(r, c, Value (&sums)[kSums])  adds row r's share of column c
 //   ParameterGradOut<T> total(k)          where sum k of the columns goes; null: nowhere
-//   void put(c, Value (&sums)[kSums])     in its place, where something else is to be done with the sums of column c
 #pragma once
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/cpu/run_element.h"
-#include "engine/cpu/write.h"
+#include "engine/cpu/elementwise.h"
 #include "engine/kernels.h"
 #include "engine/memory.h"
 
@@ -72,20 +70,33 @@ void column_sums_cpu(const F& p, const AddRow& add_row) {
   column_sums_cpu(p, add_row, p.rows * p.columns);
 }
 
-// Adds row r's shares by p.add(), and computes each of its elements, where these are wanted too.
+// Adds row r's shares by p.add(), and computes each of its elements, where these are wanted too. Sums are stored after
+// both, since a store in between might change the operands, and all would be computed twice.
 template <bool with_elements, class F>
 void add_row_cpu(const F& p, std::int64_t r, typename F::Value* own) {
-  const F local = p;
+  const std::int64_t begin = r * p.columns;
+  with_bits_cpu(p, begin, begin + p.columns, [&](std::int64_t i, std::int64_t end_i, const auto& bits_of) {
+    const F local = started(p, i, r);
+    const auto element = [local, own, r, begin, bits_of](std::int64_t j) {
+      const std::int64_t c = j - begin;
+      typename F::Value sums[F::kSums], value = 0;
+      for (int k = 0; k < F::kSums; ++k) sums[k] = own[k * local.columns + c];
+      add_terms(local, bits_of, r, c, sums);
+      if constexpr (with_elements) value = value_of(local, bits_of, j, c);
+      for (int k = 0; k < F::kSums; ++k) own[k * local.columns + c] = sums[k];
+      return value;
+    };
+    if constexpr (with_elements) {
+      write_cpu(p.target(), i, end_i, bypasses_cache(p.target(), p.rows * p.columns), element);
+    } else {
 #pragma omp simd
-  for (std::int64_t c = 0; c < local.columns; ++c) {
-    typename F::Value sums[F::kSums];
-    for (int k = 0; k < F::kSums; ++k) sums[k] = own[k * local.columns + c];
-    local.add(r, c, sums);
-    if constexpr (with_elements) run_element(local, r * local.columns + c, c);
-    for (int k = 0; k < F::kSums; ++k) own[k * local.columns + c] = sums[k];
-  }
+      for (std::int64_t j = i; j < end_i; ++j) element(j);
+    }
+  });
 }
 
+template <class F>
+void column_sums_cuda(const F& f);
 template <class F>
 void column_sums_cpu(const F& p) {
   column_sums_cpu(p, [&p](std::int64_t r, auto* own) { add_row_cpu</*with_elements=*/false>(p, r, own); });
@@ -97,10 +108,12 @@ template <class F>
 void elements_and_column_sums_cuda(const F& f);
 template <class F>
 void elements_and_column_sums_cpu(const F& p) {
-  if (p.target())
+  if (!p.target())
+    column_sums_cpu(p);
+  else if (wants_column_sums(p))
     column_sums_cpu(p, [&p](std::int64_t r, auto* own) { add_row_cpu</*with_elements=*/true>(p, r, own); });
   else
-    column_sums_cpu(p);
+    matrix_cpu(p);
 }
 
 }  // namespace foldgrad

@@ -9,12 +9,15 @@
 // `columns`, and value(i, c) or operator()(i, c) also gets the column. The operation's .cpp runs it by
 // FOLDGRAD_RUN(device, elementwise, f) or FOLDGRAD_RUN(device, matrix, f), and its .cu instantiates elementwise_cuda or
 // matrix_cuda (engine/cuda/elementwise.h, matrix.h). On the CPU large results of value() bypass the caches (write.h).
+// Random numbers and start() of F are described in run_element.h.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 
+#include "engine/cpu/philox_block.h"
 #include "engine/cpu/run_element.h"
 #include "engine/cpu/write.h"
+#include "engine/kernels.h"
 
 namespace foldgrad {
 
@@ -44,29 +47,37 @@ constexpr bool bypasses_cache(const GradOut<T>&, std::int64_t elements) {
 }
 
 template <class F>
-void elementwise_cuda(const F& f);
-template <class F>
 void matrix_cuda(const F& f);
 
+// Calls body(i, end_i, bits_of) for parts of begin <= i < end. No bits are made where F draws none.
+template <class F, class Body>
+void with_bits_cpu(const F& f, std::int64_t begin, std::int64_t end, const Body& body) {
+  if constexpr (IsRandom<F>::value) {
+    if (f.draws())
+      return with_random_bits16(f.random(), begin, end, [&](std::int64_t i, std::int64_t end_i, const auto* bits) {
+        body(i, end_i, [bits, i](std::int64_t j) { return bits[j - i]; });
+      });
+  }
+  body(begin, end, [](std::int64_t) { return std::uint32_t(0); });
+}
+
 template <class F>
-void elementwise_cpu(std::int64_t n, const F& f) {
-  if constexpr (requires { f.value(n); }) {
-    const bool bypass = bypasses_cache(f.target(), n);
-    parallel_blocks(n, [&f, bypass](std::int64_t begin, std::int64_t end) {
-      write_cpu(f.target(), begin, end, bypass, [local = f](std::int64_t i) { return local.value(i); });
+void elementwise_cpu(const F& f) {
+  if constexpr (GivesValue<F>::value) {
+    const bool bypass = bypasses_cache(f.target(), f.n);
+    parallel_blocks(f.n, [&f, bypass](std::int64_t begin, std::int64_t end) {
+      with_bits_cpu(f, begin, end, [&f, bypass](std::int64_t i, std::int64_t end_i, const auto& bits_of) {
+        write_cpu(f.target(), i, end_i, bypass,
+                  [local = f, bits_of](std::int64_t j) { return value_of(local, bits_of, j); });
+      });
     });
   } else {
-    parallel_blocks(n, [&f](std::int64_t begin, std::int64_t end) {
+    parallel_blocks(f.n, [&f](std::int64_t begin, std::int64_t end) {
       const F local = f;  // in registers: behind a reference it could alias what is written
 #pragma omp simd
       for (std::int64_t i = begin; i < end; ++i) local(i);
     });
   }
-}
-
-template <class F>
-void elementwise_cpu(const F& f) {
-  elementwise_cpu(f.n, f);
 }
 
 // Calls body(i, end_i, c) for the parts of rows in begin <= i < end of a matrix with `columns` columns, where c is the
@@ -80,26 +91,30 @@ void for_row_parts(std::int64_t begin, std::int64_t end, std::int64_t columns, c
   }
 }
 
-// Element-wise kernels whose operator()(i, c), or value(i, c), also needs the column.
+// A copy of F, started for the elements of row r from i on.
 template <class F>
-void elementwise_columns_cpu(std::int64_t n, std::int64_t columns, const F& f) {
-  parallel_blocks(n, [&](std::int64_t begin, std::int64_t end) {
-    for_row_parts(begin, end, columns, [&](std::int64_t i, std::int64_t end_i, std::int64_t c) {
-      const F local = f;
-      if constexpr (requires { f.value(n, n); }) {
-        write_cpu(f.target(), i, end_i, bypasses_cache(f.target(), n),
-                  [local, shift = i - c](std::int64_t j) { return local.value(j, j - shift); });
-      } else {
-#pragma omp simd
-        for (std::int64_t k = 0; k < end_i - i; ++k) local(i + k, c + k);
-      }
-    });
-  });
+F started(F f, std::int64_t i, std::int64_t r) {
+  start_elements(f, i, r);
+  return f;
 }
 
 template <class F>
 void matrix_cpu(const F& f) {
-  elementwise_columns_cpu(f.rows * f.columns, f.columns, f);
+  const std::int64_t n = f.rows * f.columns;
+  parallel_blocks(n, [&f, n](std::int64_t begin, std::int64_t end) {
+    with_bits_cpu(f, begin, end, [&f, n](std::int64_t first, std::int64_t last, const auto& bits_of) {
+      for_row_parts(first, last, f.columns, [&](std::int64_t i, std::int64_t end_i, std::int64_t c) {
+        const F local = started(f, i, i / f.columns);
+        if constexpr (GivesValue<F>::value) {
+          write_cpu(f.target(), i, end_i, bypasses_cache(f.target(), n),
+                    [local, bits_of, shift = i - c](std::int64_t j) { return value_of(local, bits_of, j, j - shift); });
+        } else {
+#pragma omp simd
+          for (std::int64_t k = 0; k < end_i - i; ++k) local(i + k, c + k);
+        }
+      });
+    });
+  });
 }
 
 }  // namespace foldgrad

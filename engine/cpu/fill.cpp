@@ -1,13 +1,11 @@
-#include <algorithm>
-
+#include "engine/cpu/elementwise.h"
 #include "engine/fill_kernels.h"
 
 namespace foldgrad {
 
-template <class T>
-void fill_cpu(const Fill<T>& p) {
-  std::fill_n(p.out, p.n, p.value);
-}
-FOLDGRAD_INSTANTIATE_FILL(fill_cpu);
+FOLDGRAD_INSTANTIATE(elementwise_cpu, Fill);
+template void elementwise_cpu(const Fill<std::int32_t>&);
+template void elementwise_cpu(const Fill<std::int64_t>&);
+template void elementwise_cpu(const Fill<std::uint8_t>&);
 
 }  // namespace foldgrad

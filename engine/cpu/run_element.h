@@ -23,13 +23,55 @@ struct GivesValue : std::false_type {};
 template <class F>
 struct GivesValue<F, std::void_t<decltype(std::declval<const F&>().target())>> : std::true_type {};
 
+// A struct that draws random numbers has random(), the sequence, and draws(), which is false where it needs none. Its
+// value() and add() then take as their last argument but the sums the 16 bits of their element, or 0.
+template <class F, class = void>
+struct IsRandom : std::false_type {};
+template <class F>
+struct IsRandom<F, std::void_t<decltype(std::declval<const F&>().random())>> : std::true_type {};
+
+// A struct may have start(i, r), which is called before some elements of row r, the first of which is i.
+template <class F, class = void>
+struct HasStart : std::false_type {};
+template <class F>
+struct HasStart<F, std::void_t<decltype(std::declval<F&>().start(std::int64_t(), std::int64_t()))>> : std::true_type {};
+template <class F>
+FOLDGRAD_HD void start_elements(F& f, std::int64_t i, std::int64_t r) {
+  if constexpr (HasStart<F>::value) f.start(i, r);
+}
+
+// value() and add() of a struct that may be random; bits_of(i) returns the bits of element i.
+template <class F, class Bits, class... Column>
+FOLDGRAD_HD auto value_of(const F& f, const Bits& bits_of, std::int64_t i, Column... c) {
+  if constexpr (IsRandom<F>::value)
+    return f.value(i, c..., bits_of(i));
+  else
+    return f.value(i, c...);
+}
+template <class F, class Bits>
+FOLDGRAD_HD void add_terms(const F& f, const Bits& bits_of, std::int64_t r, std::int64_t c,
+                           typename F::Value (&sums)[F::kSums]) {
+  if constexpr (IsRandom<F>::value)
+    f.add(r, c, bits_of(r * f.columns + c), sums);
+  else
+    f.add(r, c, sums);
+}
+
 // Computes and stores element i.
-template <class F, class... Column>
-FOLDGRAD_HD void run_element(const F& f, std::int64_t i, Column... c) {
+template <class F, class Bits, class... Column>
+FOLDGRAD_HD void run_element(const F& f, const Bits& bits_of, std::int64_t i, Column... c) {
   if constexpr (GivesValue<F>::value)
-    put_result(f.target(), i, f.value(i, c...));
+    put_result(f.target(), i, value_of(f, bits_of, i, c...));
   else
     f(i, c...);
+}
+
+// Returns true if any of the sums over rows has a place (column_sums.h).
+template <class F>
+bool wants_column_sums(const F& f) {
+  for (int k = 0; k < F::kSums; ++k)
+    if (f.total(k)) return true;
+  return false;
 }
 
 // True where step k of an operation along rows takes maxima (row_op.h).

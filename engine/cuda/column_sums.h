@@ -55,13 +55,14 @@ __global__ void __launch_bounds__(kMatrixThreads) column_sum_parts_kernel(Column
     const std::int64_t i = r * p.f.columns + c;
     FetchElements<N, kElements> fetch{packs, i, r, wanted};
     f.operands(fetch);
-    if (wanted) start_pack(f, i);
+    if (wanted) start_elements(f, i, r);
+    const PackBits<F> bits(f, i);
     FOLDGRAD_UNROLL
     for (int e = 0; e < N; ++e)
-      if (wanted) f.add(0, e, own[e]);
+      if (wanted) add_terms(f, bits, 0, e, own[e]);
     if constexpr (kElements) {
       FOLDGRAD_UNROLL
-      for (int e = 0; e < N && wanted; ++e) run_element(f, e, std::int64_t(e));
+      for (int e = 0; e < N && wanted; ++e) run_element(f, bits, e, std::int64_t(e));
       F results = p.f;
       StoreResults<N> store{packs, i, wanted};
       results.operands(store);
@@ -102,7 +103,7 @@ void sums_of_parts(const char* name, const F& f, std::int64_t parts, const Launc
 }
 
 template <int N, class F>
-void run_column_sums(const char* name, const F& f, void (*parts_kernel)(ColumnSumParts<F>)) {
+void launch_column_sums(const char* name, const F& f, void (*parts_kernel)(ColumnSumParts<F>)) {
   if (f.columns == 0) return;
   const MatrixThreads threads(f.columns, N);
   const std::int64_t per_block = kMatrixThreads / threads.across * kRowsPerThread;
@@ -114,39 +115,30 @@ void run_column_sums(const char* name, const F& f, void (*parts_kernel)(ColumnSu
   });
 }
 
-// In packs of N, which is 16 bytes of the widest operand. f names its operands (operands.h), and what of a pack add()
-// is called with is row 0 and columns 0 ... N - 1.
-template <int N, bool kElements = false, class F>
-void packed_column_sums_cuda(const char* name, const F& f) {
+// In packs of 16 bytes of the element type. f names its operands (operands.h), and what of a pack add() is called with
+// is row 0 and columns 0 ... N - 1. kElements: with f(i, c) for every element, in one pass.
+template <bool kElements, class F>
+void run_column_sums(const F& f) {
+  constexpr int N = kPackOf<F>;
   if (f.columns % N == 0 && aligned_operands<N>(f))
-    run_column_sums<N>(name, f, column_sum_parts_kernel<N, kElements, F>);
+    launch_column_sums<N>(F::kName, f, column_sum_parts_kernel<N, kElements, F>);
   else
-    run_column_sums<1>(name, f, column_sum_parts_kernel<1, kElements, F>);
-}
-
-// f(i, c) for every element, or the sums, or both in one pass: then what both read is loaded once.
-template <int N, class F>
-void elements_and_column_sums_cuda(const char* name, bool elements, bool sums, const F& f) {
-  if (elements && sums)
-    packed_column_sums_cuda<N, /*kElements=*/true>(name, f);
-  else if (elements)
-    matrix_cuda<N>(name, f.rows, f.columns, f);
-  else if (sums)
-    packed_column_sums_cuda<N>(name, f);
+    launch_column_sums<1>(F::kName, f, column_sum_parts_kernel<1, kElements, F>);
 }
 
 template <class F>
-bool wants_column_sums(const F& f) {
-  if constexpr (HasTotals<F>::value) {
-    for (int s = 0; s < F::kSums; ++s)
-      if (f.total(s)) return true;
-    return false;
-  }
-  return true;
+void column_sums_cuda(const F& f) {
+  run_column_sums</*kElements=*/false>(f);
 }
+
+// The elements with the sums in one pass, so that what both read is loaded once, or the sums alone. Where nobody wants
+// the sums of the elements they are for nothing, which no training does.
 template <class F>
 void elements_and_column_sums_cuda(const F& f) {
-  elements_and_column_sums_cuda<kPackOf<F>>(F::kName, bool(f.target()), wants_column_sums(f), f);
+  if (f.target())
+    run_column_sums</*kElements=*/true>(f);
+  else if (wants_column_sums(f))
+    run_column_sums</*kElements=*/false>(f);
 }
 
 }  // namespace foldgrad

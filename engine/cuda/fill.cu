@@ -3,10 +3,9 @@
 
 namespace foldgrad {
 
-template <class T>
-void fill_cuda(const Fill<T>& p) {
-  elementwise_cuda("fill", p.n, p);
-}
-FOLDGRAD_INSTANTIATE_FILL(fill_cuda);
+FOLDGRAD_INSTANTIATE(elementwise_cuda, Fill);
+template void elementwise_cuda(const Fill<std::int32_t>&);
+template void elementwise_cuda(const Fill<std::int64_t>&);
+template void elementwise_cuda(const Fill<std::uint8_t>&);
 
 }  // namespace foldgrad

@@ -23,18 +23,12 @@ struct MatrixThreads {
   dim3 block() const { return {unsigned(across), unsigned(kMatrixThreads / across)}; }
 };
 
-template <class F>
-struct MatrixElements {
-  F f;
-  std::int64_t rows, columns;
-};
-
 template <int N, class F>
-__global__ void __launch_bounds__(kMatrixThreads, 4) matrix_kernel(MatrixElements<F> p) {
+__global__ void __launch_bounds__(kMatrixThreads, 4) matrix_kernel(F p) {
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
   const bool wanted = c < p.columns;
   OperandPacks<N> packs;
-  F with_columns = p.f;
+  F with_columns = p;
   FetchColumns<N> columns{packs, c, wanted};
   with_columns.operands(columns);
   const std::int64_t stride = std::int64_t(gridDim.y) * blockDim.y;
@@ -43,38 +37,35 @@ __global__ void __launch_bounds__(kMatrixThreads, 4) matrix_kernel(MatrixElement
     F f = with_columns;
     FetchElements<N> fetch{packs, i, r, wanted};
     f.operands(fetch);
-    if (wanted) start_pack(f, i);
+    if (wanted) start_elements(f, i, r);
+    const PackBits<F> bits(f, i);
     FOLDGRAD_UNROLL
-    for (int k = 0; k < N && wanted; ++k) run_element(f, k, std::int64_t(k));
-    F results = p.f;
+    for (int k = 0; k < N && wanted; ++k) run_element(f, bits, k, std::int64_t(k));
+    F results = p;
     StoreResults<N> store{packs, i, wanted};
     results.operands(store);
   }
 }
 
 template <int N, class F>
-void launch_matrix(const char* name, std::int64_t rows, std::int64_t columns, const F& f) {
-  if (rows * columns == 0) return;
-  const MatrixThreads threads(columns, N);
+void launch_matrix(const F& f) {
+  if (f.rows * f.columns == 0) return;
+  const MatrixThreads threads(f.columns, N);
   const std::int64_t per_block = kMatrixThreads / threads.across * kRowsPerThread;
-  const std::int64_t blocks = (rows + per_block - 1) / per_block;
+  const std::int64_t blocks = (f.rows + per_block - 1) / per_block;
   const Grid grid{Blocks(threads.strips, blocks < kMostMatrixRowBlocks ? blocks : kMostMatrixRowBlocks),
                   threads.block()};
-  launch(name, matrix_kernel<N, F>, grid, MatrixElements<F>{f, rows, columns});
+  launch(F::kName, matrix_kernel<N, F>, grid, f);
 }
 
-// f(i, c) for every element, in packs of N, which is 16 bytes of the widest operand. f names its operands (operands.h).
-template <int N, class F>
-void matrix_cuda(const char* name, std::int64_t rows, std::int64_t columns, const F& f) {
-  if (columns % N == 0 && aligned_operands<N>(f))
-    launch_matrix<N>(name, rows, columns, f);
-  else
-    launch_matrix<1>(name, rows, columns, f);
-}
-
+// f(i, c) for every element, in packs of 16 bytes of the element type. f names its operands (operands.h).
 template <class F>
 void matrix_cuda(const F& f) {
-  matrix_cuda<kPackOf<F>>(F::kName, f.rows, f.columns, f);
+  constexpr int N = kPackOf<F>;
+  if (f.columns % N == 0 && aligned_operands<N>(f))
+    launch_matrix<N>(f);
+  else
+    launch_matrix<1>(f);
 }
 
 }  // namespace foldgrad

@@ -11,12 +11,12 @@
 //
 // A thread takes N neighbours of a row. It loads a pack of each operand into registers, lets copies of the pointers
 // show there, calls the struct for elements 0 ... N - 1 of row 0, and stores the results. So no load waits for a store
-// that might change what it reads. Operands that are null are neither loaded nor stored. A struct may have start(i),
-// which is called before the elements of a pack, with the true number of the first. For .cu files.
+// that might change what it reads. Operands that are null are neither loaded nor stored. Its start() gets the true
+// numbers of the pack's first element and of its row (engine/cpu/run_element.h). For .cu files.
 #pragma once
 #include "engine/cpu/run_element.h"
 #include "engine/cuda/pack.h"
-#include "engine/grad_out.h"
+#include "engine/philox.h"
 
 namespace foldgrad {
 
@@ -39,28 +39,15 @@ struct OperandPacks {
   }
 };
 
-// The elements that one thread takes. `index` counts the operands, in the order in which they are named.
+// What the visitors below have in common: each passes over the operands that it has nothing to do with. `index` counts
+// the operands, in the order in which they are named.
 template <int N>
-struct FetchColumns {
+struct OperandVisitor {
   OperandPacks<N>& packs;
-  std::int64_t c;
-  bool wanted;
   int index = 0;
 
-  // Columns are in the caches after the first row, and not counted as traffic.
-  template <class C>
-  __device__ void column(C*& p) {
-    using U = std::remove_const_t<C>;
-    constexpr int kPiece = N < kPackSize<U> ? N : kPackSize<U>;
-    U* at = packs.template slot<U>(index++);
-    FOLDGRAD_UNROLL
-    for (int e = 0; e < N; e += kPiece) {
-      const Pack<U, kPiece> piece = load_cached_pack<kPiece>(p + c + e, wanted && p);
-      FOLDGRAD_UNROLL
-      for (int k = 0; k < kPiece; ++k) at[e + k] = piece.v[k];
-    }
-    p = at;
-  }
+  __device__ explicit OperandVisitor(OperandPacks<N>& p) : packs(p) {}
+
   template <class P>
   __device__ void element(P&) {
     ++index;
@@ -74,86 +61,98 @@ struct FetchColumns {
     ++index;
   }
   template <class P>
+  __device__ void column(P&) {
+    ++index;
+  }
+  template <class P>
   __device__ void row(P&) {
     ++index;
   }
 };
 
-// kResults: with what results are added to; without, they are left alone.
+// Loads what is read of the N columns from c on. Columns are in the caches after the first row, and not counted as
+// traffic.
+template <int N>
+struct FetchColumns : OperandVisitor<N> {
+  std::int64_t c;
+  bool wanted;
+
+  __device__ FetchColumns(OperandPacks<N>& p, std::int64_t first, bool w) : OperandVisitor<N>(p), c(first), wanted(w) {}
+
+  template <class C>
+  __device__ void column(C*& p) {
+    using U = std::remove_const_t<C>;
+    constexpr int kPiece = N < kPackSize<U> ? N : kPackSize<U>;
+    U* at = this->packs.template slot<U>(this->index++);
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; e += kPiece) {
+      const Pack<U, kPiece> piece = load_cached_pack<kPiece>(p + c + e, wanted && p);
+      FOLDGRAD_UNROLL
+      for (int k = 0; k < kPiece; ++k) at[e + k] = piece.v[k];
+    }
+    p = at;
+  }
+};
+
+// Loads the N elements from i on, of row r. kResults: with what results are added to; without, they are left alone.
 template <int N, bool kResults = true>
-struct FetchElements {
-  OperandPacks<N>& packs;
+struct FetchElements : OperandVisitor<N> {
   std::int64_t i, r;
   bool wanted;
-  int index = 0;
+
+  __device__ FetchElements(OperandPacks<N>& p, std::int64_t first, std::int64_t row, bool w)
+      : OperandVisitor<N>(p), i(first), r(row), wanted(w) {}
 
   template <class U>
   __device__ void element(const U*& p) {
-    p = packs.put(index++, load_pack<N>(p + i, wanted && p));
+    p = this->packs.put(this->index++, load_pack<N>(p + i, wanted && p));
   }
   template <class U>
   __device__ void update(U*& p) {
-    p = packs.put(index++, load_own_pack<N>(p + i, wanted && p));
+    p = this->packs.put(this->index++, load_own_pack<N>(p + i, wanted && p));
   }
   template <class U>
   __device__ void result(U*& p) {
-    p = packs.template slot<U>(index++);
+    p = this->packs.template slot<U>(this->index++);
   }
   template <class U>
   __device__ void result(GradOut<U>& g) {
     const bool added = kResults && wanted && g.data && g.mode == GradMode::add;
-    g.data = packs.put(index++, load_own_pack<N>(g.data + i, added));
-  }
-  template <class P>
-  __device__ void column(P&) {
-    ++index;
+    g.data = this->packs.put(this->index++, load_own_pack<N>(g.data + i, added));
   }
   template <class P>
   __device__ void row(P& p) {
     if (p) p += r;
-    ++index;
+    ++this->index;
   }
 };
 
 // Lets the operands show what FetchElements has loaded before.
 template <int N>
-struct ShowElements {
-  OperandPacks<N>& packs;
-  int index = 0;
+struct ShowElements : OperandVisitor<N> {
+  using OperandVisitor<N>::OperandVisitor;
 
   template <class U>
   __device__ void element(const U*& p) {
-    p = packs.template slot<U>(index++);
+    p = this->packs.template slot<U>(this->index++);
   }
   template <class U>
   __device__ void update(U*& p) {
-    p = packs.template slot<U>(index++);
-  }
-  template <class P>
-  __device__ void result(P&) {
-    ++index;
-  }
-  template <class P>
-  __device__ void column(P&) {
-    ++index;
-  }
-  template <class P>
-  __device__ void row(P&) {
-    ++index;
+    p = this->packs.template slot<U>(this->index++);
   }
 };
 
 template <int N>
-struct StoreResults {
-  OperandPacks<N>& packs;
+struct StoreResults : OperandVisitor<N> {
   std::int64_t i;
   bool wanted;
-  int index = 0;
+
+  __device__ StoreResults(OperandPacks<N>& p, std::int64_t first, bool w) : OperandVisitor<N>(p), i(first), wanted(w) {}
 
   template <class U>
   __device__ void update(U*& p) {
     Pack<U, N> pack;
-    const U* at = packs.template slot<U>(index++);
+    const U* at = this->packs.template slot<U>(this->index++);
     FOLDGRAD_UNROLL
     for (int e = 0; e < N; ++e) pack.v[e] = at[e];
     store_pack(p + i, pack, wanted && p);
@@ -165,18 +164,6 @@ struct StoreResults {
   template <class U>
   __device__ void result(GradOut<U>& g) {
     update(g.data);
-  }
-  template <class P>
-  __device__ void element(P&) {
-    ++index;
-  }
-  template <class P>
-  __device__ void column(P&) {
-    ++index;
-  }
-  template <class P>
-  __device__ void row(P&) {
-    ++index;
   }
 };
 
@@ -229,14 +216,21 @@ template <class F>
 struct HasOperands<F, std::void_t<decltype(std::declval<F&>().operands(std::declval<AlignedOperands<1>&>()))>>
     : std::true_type {};
 
-template <class F, class = void>
-struct HasStart : std::false_type {};
+// The random bits of the elements of a pack, the first of which is element i. A block of Philox has eight halves of
+// words, and a pack lies within a block.
 template <class F>
-struct HasStart<F, std::void_t<decltype(std::declval<F&>().start(std::int64_t()))>> : std::true_type {};
+struct PackBits {
+  PhiloxWords words = {};
+  int first = 0;  // half
 
-template <class F>
-__device__ __forceinline__ void start_pack(F& f, std::int64_t i) {
-  if constexpr (HasStart<F>::value) f.start(i);
-}
+  __device__ PackBits(const F& f, std::int64_t i) {
+    if constexpr (IsRandom<F>::value) {
+      if (!f.draws()) return;
+      words = f.random().block(std::uint64_t(i) / 8);
+      first = int(i % 8);
+    }
+  }
+  __device__ std::uint32_t operator()(std::int64_t k) const { return Random::half(words, first + int(k)); }
+};
 
 }  // namespace foldgrad

@@ -20,18 +20,22 @@ namespace foldgrad {
 inline FastKernel fast_packs("cuda: packs");
 #endif
 
-// Returns whether a kernel may take packs of several elements, if they fit. Without fast kernels (engine/fast.h) all
-// packs have one.
+// Returns true if a kernel may take packs of kPackSize, which fit. Without fast kernels (engine/fast.h) that is 1.
 inline bool takes_packs(bool fit) {
 #ifdef FOLDGRAD_FAST
   return fit && !FastKernel::off && ++fast_packs.runs;
 #else
-  return false && fit;
+  return fit;
 #endif
 }
 
+#ifdef FOLDGRAD_FAST
 template <class T>
 constexpr int kPackSize = 16 / int(sizeof(T));
+#else
+template <class T>
+constexpr int kPackSize = 1;
+#endif
 
 template <class T, int N>
 struct alignas(N * sizeof(T)) Pack {

@@ -51,6 +51,7 @@ void row_op_cuda(const F& f) {
 // Its sums over rows alone, for engine/cuda/column_sums.h.
 template <class F>
 struct ColumnSumsOf {
+  static constexpr const char* kName = F::kName;
   using Value = typename F::Value;
   static constexpr int kSums = F::kSums;
 
@@ -68,15 +69,13 @@ struct ColumnSumsOf {
 };
 
 template <class F>
-void column_sums_of_rows_cuda(const F& f) {
-  packed_column_sums_cuda<16 / int(sizeof(*f.dy))>(F::kName, ColumnSumsOf<F>{f});
-}
+constexpr int kPackOf<ColumnSumsOf<F>> = kPackSize<std::remove_cv_t<std::remove_pointer_t<decltype(F::dy)>>>;
 
 // In two kernels: the results, and the sums over rows.
 template <class F>
 void row_op_with_column_sums_cuda(const F& f) {
   if (f.target()) row_op_cuda(f);
-  if (wants_column_sums(f)) column_sums_of_rows_cuda(f);
+  if (wants_column_sums(f)) column_sums_cuda(ColumnSumsOf<F>{f});
 }
 
 }  // namespace foldgrad

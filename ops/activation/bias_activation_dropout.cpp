@@ -1,17 +1,12 @@
 #include "ops/activation/bias_activation_dropout.h"
 
+#include "engine/cpu/column_sums.h"
 #include "ops/activation/bias_activation_dropout_kernels.h"
 
 namespace foldgrad {
 namespace {
 
 constexpr const char* kOp = "bias_activation_dropout";
-
-template <class V>
-Mask<V> make_mask(double p, const Random& random) {
-  const DropChoice choice(p);
-  return {random, choice.drop_below, V(choice.keep_factor)};
-}
 
 struct BiasActivationDropoutNode {
   Activation activation;
@@ -23,16 +18,17 @@ struct BiasActivationDropoutNode {
 
   void backward(NodeGrads& grads) {
     dispatch_floating(kOp, x.dtype(), [&]<class T>(Type<T>) {
-      const BiasActivationDropoutBackward<T> k{.dx = grads.out<T>(0),
-                                               .dbias = grads.exact_out<T>(1),
-                                               .dy = grads.dy().data<T>(),
-                                               .x = x.data<T>(),
-                                               .bias = bias.data<T>(),
-                                               .rows = x.shape().without(-1).elements(),
-                                               .columns = x.shape()[-1],
-                                               .activation = activation,
-                                               .mask = make_mask<compute_t<T>>(p, random)};
-      FOLDGRAD_RUN(x.device(), bias_activation_dropout, k);
+      with_activation(activation, [&](auto f) {
+        const BiasActivationDropoutBackward<T, decltype(f)> k{.dx = grads.out<T>(0),
+                                                              .dbias = grads.exact_out<T>(1),
+                                                              .dy = grads.dy().data<T>(),
+                                                              .x = x.data<T>(),
+                                                              .bias = bias.data<T>(),
+                                                              .rows = x.shape().without(-1).elements(),
+                                                              .columns = x.shape()[-1],
+                                                              .mask = Mask<compute_t<T>>::of(p, random)};
+        FOLDGRAD_RUN(x.device(), elements_and_column_sums, k);
+      });
     });
   }
 };
@@ -44,18 +40,18 @@ Var bias_activation_dropout(const Var& xv, const Var& biasv, Activation activati
   if (p == 0) return bias_activation(xv, biasv, activation);
   const Tensor &x = xv.value(), &bias = biasv.value();
   check_floating(kOp, "x", x, 1);
-  const std::int64_t columns = x.shape()[-1];
-  check_operand(kOp, "bias", bias, {columns}, x, "x");
+  check_operand(kOp, "bias", bias, {x.shape()[-1]}, x, "x");
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   dispatch_floating(kOp, x.dtype(), [&]<class T>(Type<T>) {
-    const BiasActivationDropoutForward<T> k{.y = y.data<T>(),
-                                            .x = x.data<T>(),
-                                            .bias = bias.data<T>(),
-                                            .rows = x.shape().without(-1).elements(),
-                                            .columns = columns,
-                                            .activation = activation,
-                                            .mask = make_mask<compute_t<T>>(p, random)};
-    FOLDGRAD_RUN(x.device(), bias_activation_dropout, k);
+    with_activation(activation, [&](auto f) {
+      const BiasActivationDropoutForward<T, decltype(f)> k{.y = y.data<T>(),
+                                                           .x = x.data<T>(),
+                                                           .bias = bias.data<T>(),
+                                                           .rows = x.shape().without(-1).elements(),
+                                                           .columns = x.shape()[-1],
+                                                           .mask = Mask<compute_t<T>>::of(p, random)};
+      FOLDGRAD_RUN(x.device(), matrix, k);
+    });
   });
   return xv.tape().record(
       y, {xv, biasv},

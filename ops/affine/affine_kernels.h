@@ -57,16 +57,15 @@ struct ScaleByForward {
   FOLDGRAD_OPERANDS(visit.result(y), visit.element(x));
 };
 
-// deta ends as a total of the columns' sums (ops/total/total.h).
 template <class T>
 struct ScaleByBackward {
   static constexpr const char* kName = "scale_by backward";
   using Value = compute_t<T>;
   static constexpr int kSums = 1;
 
-  GradOut<T> dx;          // [rows, columns]
-  Value* deta;            // [columns], null when not wanted
-  const T *dy, *x, *eta;  // [rows, columns], [rows, columns], [1]
+  GradOut<T> dx;                        // [rows, columns]
+  ParameterGradOut<T> columns_of_deta;  // [columns], whose total is deta (ops/total/total.h)
+  const T *dy, *x, *eta;                // [rows, columns], [rows, columns], [1]
   std::int64_t rows, columns;
 
   FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
@@ -76,9 +75,7 @@ struct ScaleByBackward {
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
     sums[0] += Value(dy[r * columns + c]) * Value(x[r * columns + c]);  // [AFF-4]
   }
-  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
-    if (deta) deta[c] = sums[0];
-  }
+  FOLDGRAD_HD const ParameterGradOut<T>& total(int) const { return columns_of_deta; }
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x));
 };
 

@@ -1,5 +1,6 @@
 #include "ops/arithmetic/arithmetic.h"
 
+#include "engine/cpu/column_sums.h"
 #include "engine/cpu/elementwise.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
@@ -82,7 +83,7 @@ struct AddBiasNode {
                                     .values = dy.data<T>(),
                                     .rows = dy.shape().without(-1).elements(),
                                     .columns = dy.shape()[-1]};
-        FOLDGRAD_RUN(dy.device(), total, dbias);
+        FOLDGRAD_RUN(dy.device(), column_sums, dbias);
       });
     grads.pass_dy(0);  // [AR-5]
   }

@@ -58,9 +58,10 @@ struct AttentionHead {
     const int n = i + 1 + key_rows - queries;
     return !causal || n > keys ? keys : n < 0 ? 0 : n;
   }
-  // Returns the random element of key 0 for query i [ATT-8].
+  // Returns the random element of key 0 for query i.
   FOLDGRAD_HD std::uint64_t random_element(int i) const {
-    return (std::uint64_t(q_begin * s.heads) << 24) + std::uint64_t((std::int64_t(head) * queries + i) * keys);
+    return (std::uint64_t(q_begin * s.heads) << 24) +
+           std::uint64_t((std::int64_t(head) * queries + i) * keys);  // [ATT-8]
   }
 };
 

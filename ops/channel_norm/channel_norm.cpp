@@ -104,7 +104,7 @@ struct ChannelNormNode {
                                         .corrects = corrects,
                                         .rows = end - begin,
                                         .columns = C};
-      FOLDGRAD_RUN(x.device(), channel_norm, gradient);
+      FOLDGRAD_RUN(x.device(), matrix, gradient);
     };
     const std::int64_t corrected = options.form == ChannelForm::paper ? context.counted : rows;
     write(0, corrected, true);

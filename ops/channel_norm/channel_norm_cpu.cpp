@@ -26,21 +26,6 @@ void channel_norm_cpu(const ChannelForward<T>& p) {
   p.finish(std::count(skipped.begin(), skipped.end(), 1) > 0);
 }
 
-template <class T>
-void channel_norm_cpu(const ChannelGradient<T>& p) {
-  for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) {
-    const std::int64_t begin = r * p.columns;
-    const auto write = [&](const auto& value) {
-      write_cpu(p.dx, begin, begin + p.columns, bypasses_cache<T>(p.rows * p.columns), value);
-    };
-    if (p.corrects)
-      write([local = p, begin](std::int64_t i) { return local.value(i, i - begin); });
-    else
-      write([local = p, begin](std::int64_t i) { return local.direct(i, i - begin); });
-  });
-}
-
 FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelForward);
-FOLDGRAD_INSTANTIATE(channel_norm_cpu, ChannelGradient);
 
 }  // namespace foldgrad

@@ -44,14 +44,9 @@ void channel_norm_cuda(const ChannelForward<T>& p) {
   const Grid one_block{dim3(1), dim3(kThreads), kThreads / kWarp * sizeof(double)};
   launch("channel_norm statistics", statistics_kernel<T>, one_block, p);
 }
-template <class T>
-void channel_norm_cuda(const ChannelGradient<T>& p) {
-  matrix_cuda(p);
-}
-
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelForward);
 FOLDGRAD_INSTANTIATE(matrix_cuda, ChannelApply);
 FOLDGRAD_INSTANTIATE(elementwise_cuda, ChannelBackward);
-FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelGradient);
+FOLDGRAD_INSTANTIATE(matrix_cuda, ChannelGradient);
 
 }  // namespace foldgrad

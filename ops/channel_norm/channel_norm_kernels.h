@@ -36,18 +36,15 @@ struct ChannelGradient {
   bool corrects;  // false: dx = h rstd
   std::int64_t rows, columns;
 
+  FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
   FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c) const {
-    return direct(i, c) - of.offset[c] - of.x_factor[c] * (Value(x[i]) - mean[c]);  // [CN-2]
-  }
-  FOLDGRAD_HD Value direct(std::int64_t i, std::int64_t c) const { return of.dy_factor[c] * Value(dy[i]); }
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const {
-    dx.put(i, corrects ? value(i, c) : direct(i, c));
+    const Value direct = of.dy_factor[c] * Value(dy[i]);
+    return corrects ? direct - of.offset[c] - of.x_factor[c] * (Value(x[i]) - mean[c]) : direct;  // [CN-2]
   }
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x), visit.column(mean),
                     visit.column(of.dy_factor), visit.column(of.offset), visit.column(of.x_factor));
 };
 
 FOLDGRAD_DECLARE(channel_norm, ChannelForward);
-FOLDGRAD_DECLARE(channel_norm, ChannelGradient);
 
 }  // namespace foldgrad

@@ -33,15 +33,17 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) moments_kernel(ChannelMomen
 
 template <class T>
 struct Moments {
+  static constexpr const char* kName = "channel moments";
   ChannelMomentsPass<T> p;
+  std::int64_t n = p.columns;
 
   __device__ void operator()(std::int64_t c) const {
     const std::int64_t blocks = channel_blocks(p.rows);
-    const double n = double(p.rows);
+    const double rows = double(p.rows);
     const double sum = p.with_mean ? sum_of_blocks(blocks, [&](std::int64_t b) { return p.sum(b)[c]; }) : 0;
-    const double mean = sum / n;
+    const double mean = sum / rows;
     p.mean[c] = mean;
-    p.square[c] = sum_of_blocks(blocks, [&](std::int64_t b) { return p.squares_around(b, c, mean); }) / n;  // [CN-1]
+    p.square[c] = sum_of_blocks(blocks, [&](std::int64_t b) { return p.squares_around(b, c, mean); }) / rows;  // [CN-1]
   }
 };
 
@@ -62,7 +64,7 @@ void channel_sums_cuda(const ChannelMomentsPass<T>& p) {
     launch_moments<N>(p);
   else
     launch_moments<1>(p);
-  elementwise_cuda("channel moments", p.columns, Moments<T>{p});
+  elementwise_cuda(Moments<T>{p});
 }
 
 template <class T>

@@ -93,7 +93,9 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) channel_sums_kernel(P p) {
 
 template <class P>
 struct ChannelTotals {
+  static constexpr const char* kName = "channel totals";
   P p;
+  std::int64_t n = p.columns;
 
   __device__ void operator()(std::int64_t c) const {
     constexpr int K = P::kSums;
@@ -111,7 +113,7 @@ void sum_channels_cuda(const P& p) {
     launch("channel sums", channel_sums_kernel<N, P>, channel_grid<N, P::kSums>(p.columns, p.rows), p);
   else
     launch("channel sums", channel_sums_kernel<1, P>, channel_grid<1, P::kSums>(p.columns, p.rows), p);
-  elementwise_cuda("channel totals", p.columns, ChannelTotals<P>{p});
+  elementwise_cuda(ChannelTotals<P>{p});
 }
 
 }  // namespace foldgrad

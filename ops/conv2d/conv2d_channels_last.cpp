@@ -1,9 +1,10 @@
 #include "ops/conv2d/conv2d_channels_last.h"
 
 #include "engine/accumulate.h"
+#include "engine/cpu/column_sums.h"
 #include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
-#include "ops/activation/activation_kernels.h"
+#include "ops/activation/activation_passes.h"
 #include "ops/conv2d/conv2d_checks.h"
 #include "ops/conv2d/conv2d_products.h"
 #include "ops/total/total.h"
@@ -50,27 +51,16 @@ struct Conv2dChannelsLastNode {
     const Tensor& dy = grads.dy();
     const bool products = grads.wanted(0) || grads.wanted(1);
     const Tensor dz = activation && products ? Tensor::empty(dy.shape(), dy.dtype(), dy.device()) : Tensor();
-    const std::int64_t columns = dy.shape()[-1], rows = dy.shape().without(-1).elements();
     dispatch_floating(kName, dy.dtype(), [&]<class T>(Type<T>) {
       const GradOut<T> to_dz = dz.defined() ? GradOut<T>{dz.data<T>()} : GradOut<T>{};
       const ParameterGradOut<T> dbias = has_bias ? grads.exact_out<T>(2) : ParameterGradOut<T>{};
-      if (activation && has_bias) {
-        const BiasActivationBackward<T> p{.dx = to_dz,
-                                          .dbias = dbias,
-                                          .dy = dy.data<T>(),
-                                          .saved = saved.data<T>(),
-                                          .bias = bias.defined() ? bias.data<T>() : nullptr,
-                                          .rows = rows,
-                                          .columns = columns,
-                                          .activation = *activation};
-        FOLDGRAD_RUN(dy.device(), activation, p);  // [CONV-7]
-      } else if (activation) {
-        const ActivationBackward<T> p{
-            .dx = to_dz, .dy = dy.data<T>(), .saved = saved.data<T>(), .n = dy.size(), .activation = *activation};
-        FOLDGRAD_RUN(dy.device(), activation, p);
+      if (activation) {
+        activation_backward<T>(*activation, has_bias,
+                               {.dx = to_dz, .dbias = dbias, .dy = dy, .saved = saved, .bias = bias});  // [CONV-7]
       } else if (dbias) {
-        const ColumnTotals<T> p{.out = dbias, .values = dy.data<T>(), .rows = rows, .columns = columns};
-        FOLDGRAD_RUN(dy.device(), total, p);
+        const ColumnTotals<T> p{
+            .out = dbias, .values = dy.data<T>(), .rows = dy.shape().without(-1).elements(), .columns = dy.shape()[-1]};
+        FOLDGRAD_RUN(dy.device(), column_sums, p);
       }
     });
     return activation ? dz : dy;
@@ -89,24 +79,6 @@ struct Conv2dChannelsLastNode {
   }
 };
 
-// y = activation(z + bias), which for some activations may be z itself.
-void activate(Activation f, const Tensor& y, const Tensor& z, const Tensor* bias) {
-  dispatch_floating(kName, y.dtype(), [&]<class T>(Type<T>) {
-    if (bias) {
-      const BiasActivationForward<T> p{.y = y.data<T>(),
-                                       .x = z.data<T>(),
-                                       .bias = bias->data<T>(),
-                                       .rows = y.shape().without(-1).elements(),
-                                       .columns = y.shape()[-1],
-                                       .activation = f};
-      FOLDGRAD_RUN(y.device(), activation, p);
-    } else {
-      const ActivationForward<T> p{.y = y.data<T>(), .x = z.data<T>(), .n = y.size(), .activation = f};
-      FOLDGRAD_RUN(y.device(), activation, p);
-    }
-  });
-}
-
 Var convolve(const Var& xv, const Var& weightv, const Var* biasv, const Conv2dChannelsLastOptions& o) {
   const Tensor &x = xv.value(), &weight = weightv.value();
   const Tensor* bias = biasv ? &biasv->value() : nullptr;
@@ -120,7 +92,7 @@ Var convolve(const Var& xv, const Var& weightv, const Var* biasv, const Conv2dCh
       x.device(), {.pass = Conv2dPass::y, .dtype = x.dtype(), .s = s, .out = w[0]},
       {.x = x.raw(), .weight = weight.raw(), .y = z.raw(), .bias = bias && !activates ? bias->raw() : nullptr});
   const Tensor y = keeps_z ? Tensor::empty(z.shape(), z.dtype(), z.device()) : z;
-  if (activates) activate(*o.activation, y, z, bias);
+  if (activates) activation_forward(kName, *o.activation, y, z, bias ? *bias : Tensor());
 
   std::vector<Var> operands{xv, weightv};
   if (biasv) operands.push_back(*biasv);

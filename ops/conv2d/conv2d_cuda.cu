@@ -7,7 +7,9 @@ namespace {
 // One element of u.
 template <class T>
 struct UnfoldElement {
+  static constexpr const char* kName = "unfold forward";
   UnfoldForward<T> p;
+  std::int64_t n = p.s.batch * p.s.places() * p.s.values();
 
   __device__ void operator()(std::int64_t e) const {
     const Conv2dSizes& s = p.s;
@@ -23,7 +25,9 @@ struct UnfoldElement {
 // One element of dx, from all places that saw it: no two threads write the same.
 template <class T>
 struct FoldElement {
+  static constexpr const char* kName = "unfold backward";
   UnfoldBackward<T> p;
+  std::int64_t n = p.s.batch * p.s.channels * p.s.height * p.s.width;
 
   __device__ void operator()(std::int64_t e) const {
     const Conv2dSizes& s = p.s;
@@ -44,11 +48,11 @@ struct FoldElement {
 
 template <class T>
 void unfold_cuda(const UnfoldForward<T>& p) {
-  elementwise_cuda("unfold forward", p.s.batch * p.s.places() * p.s.values(), UnfoldElement<T>{p});
+  elementwise_cuda(UnfoldElement<T>{p});
 }
 template <class T>
 void unfold_cuda(const UnfoldBackward<T>& p) {
-  elementwise_cuda("unfold backward", p.s.batch * p.s.channels * p.s.height * p.s.width, FoldElement<T>{p});
+  elementwise_cuda(FoldElement<T>{p});
 }
 
 FOLDGRAD_INSTANTIATE(unfold_cuda, UnfoldForward);

@@ -1,5 +1,6 @@
 #include "ops/cross_entropy/cross_entropy.h"
 
+#include "engine/cpu/row_op.h"
 #include "ops/cross_entropy/cross_entropy_kernels.h"
 
 namespace foldgrad {
@@ -89,9 +90,7 @@ Var loss_of(const Var& logitsv, const Targets& targets, const std::vector<Var>& 
     using Value = compute_t<T>;
     const auto empty = [&](Shape shape) { return Tensor::empty(shape, dtype_of<Value>, logits.device()); };
     const Tensor loss = empty({}), weight = empty({}), losses = empty({N}), max = empty({N}), sum = empty({N});
-    const CrossEntropyForward<T> p{.loss = loss.data<Value>(),
-                                   .weight = weight.data<Value>(),
-                                   .losses = losses.data<Value>(),
+    const CrossEntropyForward<T> p{.losses = losses.data<Value>(),
                                    .max = max.data<Value>(),
                                    .sum = sum.data<Value>(),
                                    .logits = logits.data<T>(),
@@ -99,9 +98,16 @@ Var loss_of(const Var& logitsv, const Targets& targets, const std::vector<Var>& 
                                    .rows = N,
                                    .columns = V,
                                    .ignore_index = options.ignore_index,
-                                   .mean = options.reduction == Reduction::mean,
                                    .q = smoothing<Value>(options.label_smoothing, V)};
-    FOLDGRAD_RUN(logits.device(), cross_entropy, p);
+    FOLDGRAD_RUN(logits.device(), row_op, p);
+    const CrossEntropyTotal<T> total{.loss = loss.data<Value>(),
+                                     .weight = weight.data<Value>(),
+                                     .losses = p.losses,
+                                     .targets = p.targets.first,
+                                     .columns = N,
+                                     .ignore_index = options.ignore_index,
+                                     .mean = options.reduction == Reduction::mean};
+    FOLDGRAD_RUN(logits.device(), row_op, total);
     return logitsv.tape().record(
         loss, operands,
         CrossEntropyNode{

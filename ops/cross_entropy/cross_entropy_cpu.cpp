@@ -7,24 +7,6 @@ namespace {
 namespace math = cross_entropy_math;
 
 template <class T>
-void forward_row(const CrossEntropyForward<T>& p, std::int64_t r) {
-  using Value = compute_t<T>;
-  if (!p.counts(r)) {
-    p.losses[r] = 0;
-    return;
-  }
-  const T* z = p.logits + r * p.columns;
-  const Value m = max_cpu<Value>(p.columns, [z](std::int64_t c) { return Value(z[c]); });  // [CE-1]
-  const auto [sum, sum_shifted] = sums_cpu<2, Value>(p.columns, [z, m](std::int64_t c, Value(&sums)[2]) {
-    sums[0] += math::exponential(Value(z[c]), m);
-    sums[1] += Value(z[c]) - m;
-  });
-  p.losses[r] = math::loss(sum, p.gold_shifted(r, m), sum_shifted, p.q);
-  p.max[r] = m;
-  p.sum[r] = sum;
-}
-
-template <class T>
 void backward_row(const CrossEntropyBackward<T>& p, std::int64_t r) {
   using Value = compute_t<T>;
   const std::int64_t columns = p.columns;
@@ -55,21 +37,10 @@ void backward_row(const CrossEntropyBackward<T>& p, std::int64_t r) {
 }  // namespace
 
 template <class T>
-void cross_entropy_cpu(const CrossEntropyForward<T>& p) {
-  using Value = compute_t<T>;
-  for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) { forward_row(p, r); });
-  const auto [loss, count] = sums_cpu<2, Value>(p.rows, [&p](std::int64_t r, Value(&sums)[2]) {
-    sums[0] += p.losses[r];
-    sums[1] += Value(p.counts(r));
-  });
-  p.finish(loss, count);
-}
-template <class T>
 void cross_entropy_cpu(const CrossEntropyBackward<T>& p) {
   for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) { backward_row(p, r); });
 }
 
-FOLDGRAD_INSTANTIATE(cross_entropy_cpu, CrossEntropyForward);
 FOLDGRAD_INSTANTIATE(cross_entropy_cpu, CrossEntropyBackward);
 
 }  // namespace foldgrad

@@ -21,16 +21,42 @@ struct CrossEntropyTargets {
 
 template <class T>
 struct CrossEntropyForward {
+  static constexpr const char* kName = "cross_entropy forward";
   using Value = compute_t<T>;
+  static constexpr int kSteps = 2, kTerms = 2, kMaxStep = 0;
+  struct Row {
+    Value max, sum, sum_shifted;
+  };
 
-  Value *loss, *weight;       // scalars
-  Value *losses, *max, *sum;  // [rows]; on the CPU max and sum of ignored rows are not written
+  Value *losses, *max, *sum;  // [rows]
   const T* logits;            // [rows, columns]
   CrossEntropyTargets targets;
   std::int64_t rows, columns;
   std::int64_t ignore_index;
-  bool mean;
   cross_entropy_math::Smoothing<Value> q;
+
+  FOLDGRAD_HD Row row(std::int64_t) const { return {}; }
+  FOLDGRAD_HD void reduce(Step<0>, const Row&, std::int64_t i, std::int64_t, Value (&maxima)[2]) const {
+    const Value z = logits[i];
+    maxima[0] = z > maxima[0] ? z : maxima[0];  // the other one is not used
+  }
+  FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&maxima)[2]) const { row.max = maxima[0]; }  // [CE-1]
+  FOLDGRAD_HD void reduce(Step<1>, const Row& row, std::int64_t i, std::int64_t, Value (&sums)[2]) const {
+    sums[0] += cross_entropy_math::exponential(Value(logits[i]), row.max);
+    sums[1] += Value(logits[i]) - row.max;
+  }
+  FOLDGRAD_HD void finish(Step<1>, Row& row, const Value (&sums)[2]) const {
+    row.sum = sums[0];
+    row.sum_shifted = sums[1];
+  }
+  FOLDGRAD_HD void keep(const Row& row, std::int64_t r) const {
+    losses[r] = counts(r) ? cross_entropy_math::loss(row.sum, gold_shifted(r, row.max), row.sum_shifted, q) : Value(0);
+    max[r] = row.max;
+    sum[r] = row.sum;
+  }
+  FOLDGRAD_HD T* target() const { return nullptr; }  // nothing for each element
+  FOLDGRAD_HD Value value(const Row&, std::int64_t, std::int64_t) const { return 0; }
+  FOLDGRAD_OPERANDS(visit.element(logits));
 
   FOLDGRAD_HD bool counts(std::int64_t r) const { return targets.first[r] != ignore_index; }
   // z - m of the target, or between those of both; NaN when there is no such class.
@@ -42,12 +68,38 @@ struct CrossEntropyForward {
   FOLDGRAD_HD Value shifted(std::int64_t r, std::int64_t c, Value m) const {
     return c >= 0 && c < columns ? Value(logits[r * columns + c]) - m : Value(NAN);
   }
+};
 
-  // From the losses of all rows, of which `count` are not ignored.
-  FOLDGRAD_HD void finish(Value total, Value count) const {
-    *weight = mean ? Value(1) / (count > Value(1) ? count : Value(1)) : Value(1);
-    *loss = total * *weight;  // [CE-3]
+// The loss from those of all rows, as the only row of a matrix.
+template <class T>
+struct CrossEntropyTotal {
+  static constexpr const char* kName = "cross_entropy sum over rows";
+  using Value = compute_t<T>;
+  static constexpr int kSteps = 1, kTerms = 2;
+  struct Row {
+    Value loss, count;
+  };
+
+  Value *loss, *weight;         // scalars
+  const Value* losses;          // [columns]
+  const std::int64_t* targets;  // [columns]
+  std::int64_t columns;
+  std::int64_t ignore_index;
+  bool mean;
+  static constexpr std::int64_t rows = 1;
+
+  FOLDGRAD_HD Row row(std::int64_t) const { return {}; }
+  FOLDGRAD_HD void reduce(Step<0>, const Row&, std::int64_t i, std::int64_t, Value (&sums)[2]) const {
+    sums[0] += losses[i];
+    sums[1] += Value(targets[i] != ignore_index);
   }
+  FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[2]) const { row = {sums[0], sums[1]}; }
+  FOLDGRAD_HD void keep(const Row& row, std::int64_t) const {
+    *weight = mean ? Value(1) / (row.count > Value(1) ? row.count : Value(1)) : Value(1);
+    *loss = row.loss * *weight;  // [CE-3]
+  }
+  FOLDGRAD_HD T* target() const { return nullptr; }
+  FOLDGRAD_HD Value value(const Row&, std::int64_t, std::int64_t) const { return 0; }
 };
 
 template <class T>
@@ -69,7 +121,7 @@ struct CrossEntropyBackward {
   }
 };
 
-FOLDGRAD_DECLARE(cross_entropy, CrossEntropyForward);
+FOLDGRAD_FASTER(cuda, row_in_registers, CrossEntropyForward);
 FOLDGRAD_DECLARE(cross_entropy, CrossEntropyBackward);
 
 }  // namespace foldgrad

@@ -1,5 +1,6 @@
 #include "ops/dropout/dropout.h"
 
+#include "engine/cpu/column_sums.h"
 #include "engine/cpu/elementwise.h"
 #include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
@@ -9,12 +10,6 @@ namespace foldgrad {
 namespace {
 
 void check_p(const char* op, double p) { FOLDGRAD_CHECK(p >= 0 && p < 1, "{}: p must be in [0, 1), got {}", op, p); }
-
-template <class V>
-Mask<V> make_mask(double p, const Random& random) {
-  const DropChoice choice(p);
-  return {random, choice.drop_below, V(choice.keep_factor)};
-}
 
 struct DropoutNode {
   double p;
@@ -26,8 +21,8 @@ struct DropoutNode {
     const Tensor& dy = grads.dy();
     dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
       const Dropout<T> k{
-          .y = grads.out<T>(0), .x = dy.data<T>(), .n = dy.size(), .mask = make_mask<compute_t<T>>(p, random)};
-      FOLDGRAD_RUN(dy.device(), dropout, k);
+          .y = grads.out<T>(0), .x = dy.data<T>(), .n = dy.size(), .mask = Mask<compute_t<T>>::of(p, random)};
+      FOLDGRAD_RUN(dy.device(), elementwise, k);
     });
   }
   std::string passes(const Graph&, const GraphUse&, ChannelMap&) const {
@@ -58,9 +53,9 @@ struct BiasDropoutResidualNode {
                                                .dy = dy.data<T>(),
                                                .rows = dy.shape().without(-1).elements(),
                                                .columns = dy.shape()[-1],
-                                               .mask = make_mask<compute_t<T>>(p, random),
+                                               .mask = Mask<compute_t<T>>::of(p, random),
                                                .samples = sample_factors<compute_t<T>>(m, dy)};
-        FOLDGRAD_RUN(dy.device(), dropout, k);
+        FOLDGRAD_RUN(dy.device(), elements_and_column_sums, k);
       });
     grads.pass_dy(2);  // [DO-5]
   }
@@ -86,7 +81,7 @@ Tensor drop_path_factors(const Tensor& x, const DropPath& path) {
     using Value = compute_t<T>;
     const Tensor factors = Tensor::empty({rows / path.rows}, dtype_of<Value>, x.device());
     const DropPathFactors<T> k{
-        .factors = factors.data<Value>(), .n = factors.size(), .mask = make_mask<Value>(path.p, path.random)};
+        .factors = factors.data<Value>(), .n = factors.size(), .mask = Mask<Value>::of(path.p, path.random)};
     FOLDGRAD_RUN(x.device(), elementwise, k);
     return factors;
   });
@@ -101,8 +96,8 @@ Var dropout(const Var& xv, double p, const Random& random) {
   if (p == 0) return xv;
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   dispatch_floating("dropout", x.dtype(), [&]<class T>(Type<T>) {
-    const Dropout<T> k{.y = {y.data<T>()}, .x = x.data<T>(), .n = x.size(), .mask = make_mask<compute_t<T>>(p, random)};
-    FOLDGRAD_RUN(x.device(), dropout, k);
+    const Dropout<T> k{.y = {y.data<T>()}, .x = x.data<T>(), .n = x.size(), .mask = Mask<compute_t<T>>::of(p, random)};
+    FOLDGRAD_RUN(x.device(), elementwise, k);
   });
   return xv.tape().record(y, {xv}, DropoutNode{.p = p, .random = random});
 }
@@ -124,9 +119,9 @@ Var bias_dropout_residual(const Var& xv, const Var& biasv, const Var& residualv,
                                           .residual = residual.data<T>(),
                                           .rows = x.shape().without(-1).elements(),
                                           .columns = columns,
-                                          .mask = make_mask<compute_t<T>>(p, random),
+                                          .mask = Mask<compute_t<T>>::of(p, random),
                                           .samples = sample_factors<compute_t<T>>(m, x)};
-    FOLDGRAD_RUN(x.device(), dropout, k);
+    FOLDGRAD_RUN(x.device(), matrix, k);
   });
   return xv.tape().record(y, {xv, biasv, residualv},
                           BiasDropoutResidualNode{.p = p, .path_p = path.p, .random = random, .m = m});

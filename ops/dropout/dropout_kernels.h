@@ -10,6 +10,11 @@ struct Mask {
   std::uint32_t threshold;  // elements with 16 bits below it are dropped; 0: every element is kept
   V scale;
 
+  static Mask of(double p, const Random& random) {
+    const DropChoice choice(p);
+    return {random, choice.drop_below, V(choice.keep_factor)};
+  }
+
   // A product: from a choice between value and 0 the compiler makes loads under a mask, for which
   // Zen 5 fetches nothing ahead. A dropped infinity is NaN, as in PyTorch.
   FOLDGRAD_HD V apply(V value, std::uint32_t bits) const {
@@ -17,6 +22,12 @@ struct Mask {
   }
   FOLDGRAD_HD Mask times(V factor) const { return {random, threshold, scale * factor}; }
 };
+
+// A struct that has a member `mask` draws its random numbers (engine/cpu/run_element.h).
+#define FOLDGRAD_DRAWS_MASK()                                                  \
+  FOLDGRAD_HD const ::foldgrad::Random& random() const { return mask.random; } \
+  FOLDGRAD_HD bool draws() const { return mask.threshold != 0; }               \
+  static_assert(true)
 
 // The kernel that computes the factor m of every sample.
 template <class T>
@@ -47,39 +58,43 @@ struct SampleFactors {
 // Both passes: y from x, and dx from dy.
 template <class T>
 struct Dropout {
+  static constexpr const char* kName = "dropout";
   GradOut<T> y;
   const T* x;
   std::int64_t n;
   Mask<compute_t<T>> mask;
 
+  FOLDGRAD_DRAWS_MASK();
+  FOLDGRAD_HD const GradOut<T>& target() const { return y; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::uint32_t bits) const {
     return mask.apply(compute_t<T>(x[i]), bits);
   }
+  FOLDGRAD_OPERANDS(visit.result(y), visit.element(x));
 };
 
+// A sample is a number of rows, so elements of one row have one factor.
 template <class T>
 struct BiasDropoutResidualForward {
+  static constexpr const char* kName = "bias_dropout_residual forward";
   T* y;                          // [rows, columns]
   const T *x, *bias, *residual;  // [rows, columns], [columns], [rows, columns]
   std::int64_t rows, columns;
   Mask<compute_t<T>> mask;
   SampleFactors<compute_t<T>> samples;
 
-  // Returns a copy with the mask of element i's sample, which value() needs.
-  FOLDGRAD_HD BiasDropoutResidualForward at(std::int64_t i) const {
-    BiasDropoutResidualForward p = *this;
-    p.mask = samples.times(mask, i);
-    return p;
-  }
+  FOLDGRAD_DRAWS_MASK();
+  FOLDGRAD_HD void start(std::int64_t i, std::int64_t) { mask = samples.times(mask, i); }
+  FOLDGRAD_HD T* target() const { return y; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t c, std::uint32_t bits) const {
     using Value = compute_t<T>;
     return Value(residual[i]) + mask.apply(Value(x[i]) + Value(bias[c]), bits);  // [DO-4]
   }
+  FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.element(residual), visit.column(bias));
 };
 
-// dbias as sums over rows (engine/cpu/column_sums.h).
 template <class T>
 struct BiasDropoutResidualBackward {
+  static constexpr const char* kName = "bias_dropout_residual backward";
   using Value = compute_t<T>;
   static constexpr int kSums = 1;
 
@@ -90,22 +105,17 @@ struct BiasDropoutResidualBackward {
   Mask<Value> mask;
   SampleFactors<Value> samples;
 
-  // Returns a copy with the mask of element i's sample, which value() needs.
-  FOLDGRAD_HD BiasDropoutResidualBackward at(std::int64_t i) const {
-    BiasDropoutResidualBackward p = *this;
-    p.mask = samples.times(mask, i);
-    return p;
+  FOLDGRAD_DRAWS_MASK();
+  FOLDGRAD_HD void start(std::int64_t i, std::int64_t) { mask = samples.times(mask, i); }
+  FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
+  FOLDGRAD_HD Value value(std::int64_t i, std::int64_t, std::uint32_t bits) const {
+    return mask.apply(Value(dy[i]), bits);  // [DO-5]
   }
-  FOLDGRAD_HD Value value(std::int64_t i, std::uint32_t bits) const { return mask.apply(Value(dy[i]), bits); }
-  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
-    const std::int64_t i = r * columns + c;
-    sums[0] += at(i).value(i, mask.random.bits16(std::uint64_t(i)));  // [DO-5]
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, std::uint32_t bits, Value (&sums)[kSums]) const {
+    sums[0] += value(r * columns + c, c, bits);
   }
   FOLDGRAD_HD const ParameterGradOut<T>& total(int) const { return dbias; }
+  FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy));
 };
-
-FOLDGRAD_DECLARE(dropout, Dropout);
-FOLDGRAD_DECLARE(dropout, BiasDropoutResidualForward);
-FOLDGRAD_DECLARE(dropout, BiasDropoutResidualBackward);
 
 }  // namespace foldgrad

@@ -1,10 +1,23 @@
 #include "ops/dyt/dyt.h"
 
+#include "engine/cpu/column_sums.h"
+#include "engine/cpu/row_op.h"
 #include "ops/dyt/dyt_kernels.h"
 #include "ops/total/total.h"
 
 namespace foldgrad {
 namespace {
+
+// Calls body(f) with the function of dyt or derf.
+template <class Body>
+void with_function(bool derf, const Body& body) {
+  derf ? body(dyt_math::Erf()) : body(dyt_math::Tanh());
+}
+
+template <class T>
+DytScalars<T> scalars_of(const Tensor& alpha, const Tensor& shift) {
+  return {alpha.data<T>(), shift.defined() ? shift.data<T>() : nullptr};
+}
 
 // Operands: x, alpha, gamma, beta, and for derf shift.
 struct DytNode {
@@ -16,27 +29,30 @@ struct DytNode {
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const std::int64_t C = gamma.size();
-      const Tensor sums = Tensor::empty({2, C}, dtype_of<Value>, x.device());
-      const bool with_shift = shift.defined() && grads.wanted(4);
-      const DytBackward<T> p{.dx = grads.out<T>(0),
-                             .dgamma = grads.exact_out<T>(2),
-                             .dbeta = grads.exact_out<T>(3),
-                             .dalpha = grads.wanted(1) ? sums.data<Value>() : nullptr,
-                             .dshift = with_shift ? sums.data<Value>() + C : nullptr,
-                             .dy = grads.dy().data<T>(),
-                             .x = x.data<T>(),
-                             .gamma = gamma.data<T>(),
-                             .alpha = alpha.data<T>(),
-                             .shift = shift.defined() ? shift.data<T>() : nullptr,
-                             .rows = x.shape().without(-1).elements(),
-                             .columns = C};
-      FOLDGRAD_RUN(x.device(), dyt, p);
-      const auto total = [&](int operand, const Value* terms) {
-        const Total<T> sum{.out = grads.exact_out<T>(operand), .values = terms, .n = C};
-        FOLDGRAD_RUN(x.device(), total, sum);
+      const Tensor terms = Tensor::empty({2, C}, dtype_of<Value>, x.device());
+      const auto place = [&](int row, int operand) {
+        const bool wanted = (operand < 4 || shift.defined()) && grads.wanted(operand);
+        return ParameterGradOut<T>{.exact = wanted ? terms.data<Value>() + row * C : nullptr};
       };
-      if (p.dalpha) total(1, p.dalpha);
-      if (p.dshift) total(4, p.dshift);
+      with_function(shift.defined(), [&](auto f) {
+        const DytBackward<T, decltype(f)> p{.dx = grads.out<T>(0),
+                                            .dgamma = grads.exact_out<T>(2),
+                                            .dbeta = grads.exact_out<T>(3),
+                                            .dalpha_terms = place(0, 1),
+                                            .dshift_terms = place(1, 4),
+                                            .dy = grads.dy().data<T>(),
+                                            .x = x.data<T>(),
+                                            .gamma = gamma.data<T>(),
+                                            .scalars = scalars_of<T>(alpha, shift),
+                                            .rows = x.shape().without(-1).elements(),
+                                            .columns = C};
+        FOLDGRAD_RUN(x.device(), elements_and_column_sums, p);
+      });
+      for (const auto& [operand, sums] : {std::pair{1, place(0, 1)}, {4, place(1, 4)}}) {
+        if (!sums) continue;
+        const Total<T> total{.out = grads.exact_out<T>(operand), .values = sums.exact, .columns = C};
+        FOLDGRAD_RUN(x.device(), row_op, total);
+      }
     });
   }
 };
@@ -51,15 +67,16 @@ Var record(const char* op, const Var& xv, const std::vector<Var>& operands, cons
   check_operand(op, "beta", beta, {C}, x, "x");
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   dispatch_floating(op, x.dtype(), [&]<class T>(Type<T>) {
-    const DytForward<T> p{.y = y.data<T>(),
-                          .x = x.data<T>(),
-                          .gamma = gamma.data<T>(),
-                          .beta = beta.data<T>(),
-                          .alpha = alpha.data<T>(),
-                          .shift = shift.defined() ? shift.data<T>() : nullptr,
-                          .rows = x.shape().without(-1).elements(),
-                          .columns = C};
-    FOLDGRAD_RUN(x.device(), dyt, p);
+    with_function(shift.defined(), [&](auto f) {
+      const DytForward<T, decltype(f)> p{.y = y.data<T>(),
+                                         .x = x.data<T>(),
+                                         .gamma = gamma.data<T>(),
+                                         .beta = beta.data<T>(),
+                                         .scalars = scalars_of<T>(alpha, shift),
+                                         .rows = x.shape().without(-1).elements(),
+                                         .columns = C};
+      FOLDGRAD_RUN(x.device(), matrix, p);
+    });
   });
   return xv.tape().record(y, operands, DytNode{.x = x, .alpha = alpha, .gamma = gamma, .shift = shift});
 }

@@ -1,88 +1,82 @@
+// Elements of a function F (engine/cpu/elementwise.h), and gradients as sums over rows (engine/cpu/column_sums.h). The
+// scalars are read where the kernel runs, so that the host never waits for them.
 #pragma once
 #include "engine/kernels.h"
 #include "ops/dyt/dyt_math.h"
 
 namespace foldgrad {
 
-template <class T>
-struct DytForward {
-  T* y;                       // [rows, columns]
-  const T *x, *gamma, *beta;  // [rows, columns], [columns], [columns]
-  const T *alpha, *shift;     // [1]; without shift null, and the function is tanh
-  std::int64_t rows, columns;
-};
-
-template <class T>
-struct DytBackward {
-  GradOut<T> dx;                      // [rows, columns]
-  ParameterGradOut<T> dgamma, dbeta;  // [columns]
-  compute_t<T>*dalpha, *dshift;       // [columns], to be totalled (ops/total/total.h); null when not wanted
-  const T *dy, *x, *gamma;            // [rows, columns], [rows, columns], [columns]
-  const T *alpha, *shift;
-  std::int64_t rows, columns;
-};
-
-FOLDGRAD_DECLARE(dyt, DytForward);
-FOLDGRAD_DECLARE(dyt, DytBackward);
-
-// The same with the function F known and the scalars read: what the loops of both devices run.
-
+// alpha and shift: [1]; a function without a shift leaves it null.
 template <class T>
 struct DytScalars {
-  compute_t<T> alpha, shift;
+  const T *alpha, *shift;
 
-  template <class P>
-  FOLDGRAD_HD static DytScalars read(const P& p) {
-    return {compute_t<T>(p.alpha[0]), p.shift ? compute_t<T>(p.shift[0]) : compute_t<T>(0)};
-  }
-  FOLDGRAD_HD compute_t<T> u(compute_t<T> x) const { return alpha * x + shift; }
-};
-
-template <class T, class F>
-struct DytElement {
-  using Params = DytForward<T>;
-  Params p;
-  DytScalars<T> k;
-
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const {
-    using Value = compute_t<T>;
-    p.y[i] = T(Value(p.gamma[c]) * F::value(k.u(Value(p.x[i]))) + Value(p.beta[c]));  // [DYT-1] [DERF-1]
+  FOLDGRAD_HD compute_t<T> slope() const { return alpha[0]; }
+  FOLDGRAD_HD compute_t<T> u(compute_t<T> x) const {
+    return slope() * x + (shift ? compute_t<T>(shift[0]) : compute_t<T>(0));
   }
 };
 
 template <class T, class F>
-struct DytBackwardElement {
+struct DytForward {
+  static constexpr const char* kName = "dyt forward";
   using Value = compute_t<T>;
-  using Params = DytBackward<T>;
+
+  T* y;                       // [rows, columns]
+  const T *x, *gamma, *beta;  // [rows, columns], [columns], [columns]
+  DytScalars<T> scalars;
+  std::int64_t rows, columns;
+
+  FOLDGRAD_HD T* target() const { return y; }
+  FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c) const {
+    return Value(gamma[c]) * F::value(scalars.u(Value(x[i]))) + Value(beta[c]);  // [DYT-1] [DERF-1]
+  }
+  FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(gamma), visit.column(beta));
+};
+
+template <class T, class F>
+struct DytBackward {
+  static constexpr const char* kName = "dyt backward";
+  using Value = compute_t<T>;
   static constexpr int kSums = 4;
 
-  Params p;
-  DytScalars<T> k;
-  std::int64_t rows = p.rows, columns = p.columns;
+  GradOut<T> dx;                                   // [rows, columns]
+  ParameterGradOut<T> dgamma, dbeta;               // [columns]
+  ParameterGradOut<T> dalpha_terms, dshift_terms;  // [columns], to be totalled (ops/total/total.h)
+  const T *dy, *x, *gamma;                         // [rows, columns], [rows, columns], [columns]
+  DytScalars<T> scalars;
+  std::int64_t rows, columns;
 
-  // Adds element i's shares of dgamma, dbeta, dalpha and dshift, and returns its dx.
-  FOLDGRAD_HD Value gradients(std::int64_t i, std::int64_t c, Value (&sums)[kSums]) const {
-    const Value dy = p.dy[i], x = p.x[i], u = k.u(x), t = F::value(u);
-    const Value du = dy * Value(p.gamma[c]) * F::derivative(u, t);
-    sums[0] += dy * t;  // [DYT-3]
-    sums[1] += dy;
-    sums[2] += du * x;    // [DYT-4]
-    sums[3] += du;        // [DERF-2]
-    return du * k.alpha;  // [DYT-2]
+  // The gradient of u.
+  FOLDGRAD_HD Value du(std::int64_t i, std::int64_t c, Value u, Value t) const {
+    return Value(dy[i]) * Value(gamma[c]) * F::derivative(u, t);
   }
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const {
-    Value unused[kSums] = {};
-    if (p.dx) p.dx.put(i, gradients(i, c, unused));
+  FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
+  FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c) const {
+    const Value u = scalars.u(Value(x[i]));
+    return du(i, c, u, F::value(u)) * scalars.slope();  // [DYT-2]
   }
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
-    gradients(r * columns + c, c, sums);
+    const std::int64_t i = r * columns + c;
+    const Value u = scalars.u(Value(x[i])), t = F::value(u), du_i = du(i, c, u, t);
+    sums[0] += Value(dy[i]) * t;  // [DYT-3]
+    sums[1] += Value(dy[i]);
+    sums[2] += du_i * Value(x[i]);  // [DYT-4]
+    sums[3] += du_i;                // [DERF-2]
   }
-  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
-    if (p.dgamma) p.dgamma.put(c, sums[0]);
-    if (p.dbeta) p.dbeta.put(c, sums[1]);
-    if (p.dalpha) p.dalpha[c] = sums[2];
-    if (p.dshift) p.dshift[c] = sums[3];
+  FOLDGRAD_HD const ParameterGradOut<T>& total(int k) const {
+    return k == 0 ? dgamma : k == 1 ? dbeta : k == 2 ? dalpha_terms : dshift_terms;
   }
+  FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x), visit.column(gamma));
 };
+
+template <class T>
+using DytTanhForward = DytForward<T, dyt_math::Tanh>;
+template <class T>
+using DytTanhBackward = DytBackward<T, dyt_math::Tanh>;
+template <class T>
+using DerfForward = DytForward<T, dyt_math::Erf>;
+template <class T>
+using DerfBackward = DytBackward<T, dyt_math::Erf>;
 
 }  // namespace foldgrad

@@ -143,7 +143,7 @@ void group_norm_cuda(const GroupNormBackward<T>& p) {
            one_block_per_row<compute_t<T>>(p.shape.samples * p.shape.groups), p);
   constexpr const char* kSums = "group_norm backward of gamma and beta";
   if (p.dgamma || p.dbeta)
-    packed ? run_column_sums<N>(kSums, p, sums_kernel<T, N>) : run_column_sums<1>(kSums, p, sums_kernel<T, 1>);
+    packed ? launch_column_sums<N>(kSums, p, sums_kernel<T, N>) : launch_column_sums<1>(kSums, p, sums_kernel<T, 1>);
 }
 
 FOLDGRAD_INSTANTIATE(group_norm_cuda, GroupNormForward);

@@ -32,7 +32,7 @@ Var image_input(const Var& xv, const ImageStatistics& statistics, DType dtype) {
   check(x, statistics, dtype);
   const Tensor y = Tensor::empty(x.shape(), dtype, x.device());
   dispatch_floating("image_input", dtype, [&]<class T>(Type<T>) {
-    ImageInput<T> p{.y = y.data<T>(), .x = x.data<std::uint8_t>(), .pixels = x.size() / 3, .mean = {}, .std = {}};
+    ImageInput<T> p{.y = y.data<T>(), .x = x.data<std::uint8_t>(), .n = x.size() / 3, .mean = {}, .std = {}};
     for (int c = 0; c < 3; ++c) {
       p.mean[c] = compute_t<T>(statistics.mean[c]);
       p.std[c] = compute_t<T>(statistics.std[c]);

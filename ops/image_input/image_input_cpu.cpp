@@ -5,7 +5,7 @@ namespace foldgrad {
 
 template <class T>
 void image_input_cpu(const ImageInput<T>& p) {
-  elementwise_cpu(p.pixels, p);
+  elementwise_cpu(p);
 }
 
 FOLDGRAD_INSTANTIATE(image_input_cpu, ImageInput);

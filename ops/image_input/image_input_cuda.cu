@@ -7,10 +7,12 @@ namespace {
 // An element at a time, so that neighbouring threads touch neighbouring packs.
 template <class T>
 struct Channels {
+  static constexpr const char* kName = "image_input";
   ImageInput<T> p;
-  int first;  // channel of element 0
+  std::int64_t n = 3 * p.n;
+  int first = 0;  // channel of element 0
 
-  __device__ void start(std::int64_t i) { first = int(i % 3); }
+  __device__ void start(std::int64_t i, std::int64_t) { first = int(i % 3); }
   __device__ void operator()(std::int64_t k) const {
     const int c = (first + int(k)) % 3;
     // Not by an index, which would take both arrays out of registers.
@@ -28,7 +30,7 @@ struct Channels {
 
 template <class T>
 void image_input_cuda(const ImageInput<T>& p) {
-  elementwise_packs_cuda<kPackSize<T>>("image_input", 3 * p.pixels, Channels<T>{p, 0});
+  elementwise_cuda(Channels<T>{p});
 }
 
 FOLDGRAD_INSTANTIATE(image_input_cuda, ImageInput);

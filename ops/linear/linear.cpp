@@ -1,5 +1,6 @@
 #include "ops/linear/linear.h"
 
+#include "engine/cpu/column_sums.h"
 #include "engine/gemm/gemm.h"
 #include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
@@ -31,7 +32,7 @@ struct LinearNode {
     if (!has_bias || !grads.wanted(2)) return;
     dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
       const ColumnTotals<T> db{.out = grads.exact_out<T>(2), .values = dy.data<T>(), .rows = rows, .columns = out};
-      FOLDGRAD_RUN(device, total, db);  // [LIN-4]
+      FOLDGRAD_RUN(device, column_sums, db);  // [LIN-4]
     });
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/cpu/column_sums.h"
 #include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
 #include "ops/positions/positions_kernels.h"
@@ -26,7 +27,7 @@ struct SinusoidalPositionsNode {
                                    .places = places.data<std::int64_t>(),
                                    .rows = places.size(),
                                    .columns = dy.shape()[1]};
-      FOLDGRAD_RUN(dy.device(), positions, p);
+      FOLDGRAD_RUN(dy.device(), matrix, p);
     });
   }
   std::string onnx(OnnxGraph& g, const OnnxOperands& in) const {
@@ -46,7 +47,7 @@ struct LearnedPositionsNode {
                                          .values = dy.data<T>(),
                                          .rows = batch,
                                          .columns = length * columns};
-        FOLDGRAD_RUN(dy.device(), total, over_batch);  // [POS-5]
+        FOLDGRAD_RUN(dy.device(), column_sums, over_batch);  // [POS-5]
       });
       if (mode == GradMode::set) dtable.slice(length, dtable.shape()[0]).zero();
     }

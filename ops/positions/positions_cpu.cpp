@@ -15,16 +15,6 @@ void positions_cpu(const PositionsForward<T>& p) {
   });
 }
 
-template <class T>
-void positions_cpu(const PositionsBackward<T>& p) {
-  for_rows_cpu(p.rows, p.columns, [&p](std::int64_t r) {
-    const std::int64_t begin = r * p.columns;
-    write_cpu(p.dx, begin, begin + p.columns, bypasses_cache<T>(p.rows * p.columns),
-              [local = p, r](std::int64_t i) { return local.value(r, i); });
-  });
-}
-
 FOLDGRAD_INSTANTIATE(positions_cpu, PositionsForward);
-FOLDGRAD_INSTANTIATE(positions_cpu, PositionsBackward);
 
 }  // namespace foldgrad

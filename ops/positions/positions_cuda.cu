@@ -20,19 +20,6 @@ struct Forward {
   }
 };
 
-template <class T>
-struct Backward {
-  PositionsBackward<T> p;
-
-  __device__ void operator()(std::int64_t i, std::int64_t) const { p.dx.put(i, p.value(0, i)); }
-  template <class Visit>
-  FOLDGRAD_HD void operands(Visit& visit) {
-    visit.result(p.dx);
-    visit.element(p.dy);
-    visit.row(p.places);
-  }
-};
-
 }  // namespace
 
 template <class T>
@@ -44,12 +31,7 @@ void positions_cuda(const PositionsForward<T>& p) {
     cells_cuda("positions forward", p.batch, p.length, p.columns, Forward<T, 1>{p});
 }
 
-template <class T>
-void positions_cuda(const PositionsBackward<T>& p) {
-  matrix_cuda<kPackSize<T>>("positions backward", p.rows, p.columns, Backward<T>{p});
-}
-
 FOLDGRAD_INSTANTIATE(positions_cuda, PositionsForward);
-FOLDGRAD_INSTANTIATE(positions_cuda, PositionsBackward);
+FOLDGRAD_INSTANTIATE(matrix_cuda, PositionsBackward);
 
 }  // namespace foldgrad

@@ -24,20 +24,24 @@ struct PositionsForward {
   }
 };
 
-// With zero_padding.
+// With zero_padding (engine/cpu/elementwise.h).
 template <class T>
 struct PositionsBackward {
+  static constexpr const char* kName = "positions backward";
   GradOut<T> dx;               // [rows, columns]
   const T* dy;                 // [rows, columns]
   const std::int64_t* places;  // [rows]
   std::int64_t rows, columns;
+  bool padding = false;  // of the row at hand
 
-  FOLDGRAD_HD compute_t<T> value(std::int64_t r, std::int64_t i) const {
-    return places[r] < 0 ? compute_t<T>(0) : compute_t<T>(dy[i]);  // [POS-6]
+  FOLDGRAD_HD void start(std::int64_t, std::int64_t r) { padding = places[r] < 0; }
+  FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t) const {
+    return padding ? compute_t<T>(0) : compute_t<T>(dy[i]);  // [POS-6]
   }
+  FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy));
 };
 
 FOLDGRAD_DECLARE(positions, PositionsForward);
-FOLDGRAD_DECLARE(positions, PositionsBackward);
 
 }  // namespace foldgrad

@@ -50,7 +50,7 @@ struct RbnPenaltyNode {
                                            .x_factor = x_factor.data<S>(),
                                            .rows = rows(),
                                            .columns = columns()};
-      FOLDGRAD_RUN(x.device(), rbn_penalty, gradient);
+      FOLDGRAD_RUN(x.device(), matrix, gradient);
     });
   }
 };

@@ -6,8 +6,6 @@
 namespace foldgrad {
 namespace {
 
-constexpr int kThreads = 256;  // not tuned
-
 // One block: there are only as many terms as channels.
 template <class T>
 __global__ void penalty_kernel(RbnPenalty<T> p) {
@@ -22,15 +20,10 @@ __global__ void penalty_kernel(RbnPenalty<T> p) {
 
 template <class T>
 void rbn_penalty_cuda(const RbnPenalty<T>& p) {
-  launch("rbn_penalty", penalty_kernel<T>, {dim3(1), dim3(kThreads), kThreads / kWarp * sizeof(double)}, p);
+  launch("rbn_penalty", penalty_kernel<T>, one_block_per_row<double>(1), p);
 }
-template <class T>
-void rbn_penalty_cuda(const RbnPenaltyGradient<T>& p) {
-  matrix_cuda(p);
-}
-
 FOLDGRAD_INSTANTIATE(rbn_penalty_cuda, RbnPenalty);
 FOLDGRAD_INSTANTIATE(elementwise_cuda, RbnPenaltyFactors);
-FOLDGRAD_INSTANTIATE(rbn_penalty_cuda, RbnPenaltyGradient);
+FOLDGRAD_INSTANTIATE(matrix_cuda, RbnPenaltyGradient);
 
 }  // namespace foldgrad

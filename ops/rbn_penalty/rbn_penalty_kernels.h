@@ -53,15 +53,14 @@ struct RbnPenaltyGradient {
   const Value *mean, *offset, *x_factor;  // [columns]
   std::int64_t rows, columns;
 
+  FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
   FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c) const {
     return Value(0) - offset[c] - x_factor[c] * (Value(x[i]) - mean[c]);  // [RBN-3]
   }
-  FOLDGRAD_HD void operator()(std::int64_t i, std::int64_t c) const { dx.put(i, value(i, c)); }
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(x), visit.column(mean), visit.column(offset),
                     visit.column(x_factor));
 };
 
 FOLDGRAD_DECLARE(rbn_penalty, RbnPenalty);
-FOLDGRAD_DECLARE(rbn_penalty, RbnPenaltyGradient);
 
 }  // namespace foldgrad

@@ -31,8 +31,8 @@ struct ScaleNormNode {
                                    .eps = Value(eps)};
       FOLDGRAD_RUN(x.device(), row_op, p);
       if (g.defined() && grads.wanted(1)) {
-        const Total<T> dg{.out = grads.exact_out<T>(1), .values = p.dy_u, .n = R};
-        FOLDGRAD_RUN(x.device(), total, dg);
+        const Total<T> dg{.out = grads.exact_out<T>(1), .values = p.dy_u, .columns = R};
+        FOLDGRAD_RUN(x.device(), row_op, dg);
       }
     });
   }

@@ -5,17 +5,37 @@
 
 namespace foldgrad {
 
+// The only row of a matrix (engine/cpu/row_op.h).
 template <class T>
 struct Total {
-  ParameterGradOut<T> out;     // [1]; not null
-  const compute_t<T>* values;  // [n]
-  std::int64_t n;
+  static constexpr const char* kName = "total";
+  using Value = compute_t<T>;
+  static constexpr int kSteps = 1, kTerms = 1;
+  struct Row {
+    Value sum;
+  };
+
+  ParameterGradOut<T> out;  // [1]; not null
+  const Value* values;      // [columns]
+  std::int64_t columns;
+  static constexpr std::int64_t rows = 1;
+
+  FOLDGRAD_HD Row row(std::int64_t) const { return {}; }
+  FOLDGRAD_HD void reduce(Step<0>, const Row&, std::int64_t i, std::int64_t, Value (&sums)[1]) const {
+    sums[0] += values[i];
+  }
+  FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[1]) const { row.sum = sums[0]; }
+  FOLDGRAD_HD void keep(const Row& row, std::int64_t) const { out.put(0, row.sum); }
+  FOLDGRAD_HD T* target() const { return nullptr; }
+  FOLDGRAD_HD Value value(const Row& row, std::int64_t, std::int64_t) const { return row.sum; }
 };
 
+// Sums over rows (engine/cpu/column_sums.h).
 template <class T>
 struct ColumnTotals {
+  static constexpr const char* kName = "totals of columns";
   using Value = compute_t<T>;
-  static constexpr int kSums = 1;  // (engine/cpu/column_sums.h)
+  static constexpr int kSums = 1;
 
   ParameterGradOut<T> out;  // [columns]; not null
   const T* values;          // [rows, columns]
@@ -27,8 +47,5 @@ struct ColumnTotals {
   FOLDGRAD_HD const ParameterGradOut<T>& total(int) const { return out; }
   FOLDGRAD_OPERANDS(visit.element(values));
 };
-
-FOLDGRAD_DECLARE(total, Total);
-FOLDGRAD_DECLARE(total, ColumnTotals);
 
 }  // namespace foldgrad

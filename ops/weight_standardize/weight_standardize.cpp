@@ -1,5 +1,6 @@
 #include "ops/weight_standardize/weight_standardize.h"
 
+#include "engine/cpu/row_op.h"
 #include "ops/weight_standardize/weight_standardize_kernels.h"
 
 namespace foldgrad {
@@ -21,9 +22,9 @@ struct WeightStandardizeNode {
                                            .mu = mu.data<Value>(),
                                            .rs = rs.data<Value>(),
                                            .cs = cs.data<Value>(),
-                                           .units = W.shape()[0],
-                                           .fan_in = W.shape().without(0).elements()};
-      FOLDGRAD_RUN(W.device(), weight_standardize, p);
+                                           .rows = W.shape()[0],
+                                           .columns = W.shape().without(0).elements()};
+      FOLDGRAD_RUN(W.device(), row_op, p);
     });
   }
 };
@@ -53,11 +54,11 @@ Var weight_standardize(const Var& Wv, const Var& gv, const WeightStandardizeOpti
                                         .cs = cs.data<Value>(),
                                         .W = W.data<T>(),
                                         .g = g.data<T>(),
-                                        .units = O,
-                                        .fan_in = N,
+                                        .rows = O,
+                                        .columns = N,
                                         .c = Value(options.unbiased ? double(N) / double(N - 1) : 1),
                                         .minimum = Value(options.minimum)};
-    FOLDGRAD_RUN(W.device(), weight_standardize, p);
+    FOLDGRAD_RUN(W.device(), row_op, p);
     return Wv.tape().record(what, {Wv, gv}, WeightStandardizeNode{.W = W, .g = g, .mu = mu, .rs = rs, .cs = cs});
   });
 }

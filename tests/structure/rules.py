@@ -71,6 +71,7 @@ OPS = {
     "ops/positions": ["ops/total"],
     "ops/power_norm": ["ops/channel_norm", "ops/channel_sums", "ops/reshape", "ops/rms_norm"],
     "ops/rbn_penalty": ["ops/channel_norm"],
+    "ops/reduce": ["ops/weighted_pool"],
     "ops/scale_norm": ["ops/total"],
     "ops/watch_channels": ["ops/channel_norm"],
 }
@@ -108,7 +109,6 @@ LONG_TABLES = {"visit_config", "kAttention"}  # what lists things, a line each
 LARGE_FOLDERS = {  # and how many files they may have, with the reason
     "engine": 30,              # the core: CORE_LINES bounds it
     "models/transformer": 28,  # a model, its two searches, its export
-    "ops/attention": 26,       # three ways of attention, each for both devices and with tensor cores
     "train/commands": 33,      # a file for each command
     "train/data/images": 25,   # a file for each format and each augmentation
     "train/data/text": 25,     # a file for each corpus and each way to cut words

@@ -238,7 +238,7 @@ bool row_with_column_sums_in_registers(const F& f) {
   const bool sums = wants_column_sums(f);
   if (f.target() && sums && row_and_sums_in_registers(f)) return true;
   if (!f.target() || !row_in_registers(f)) return false;
-  if (sums) column_sums_of_rows_cuda(f);
+  if (sums) column_sums_cuda(ColumnSumsOf<F>{f});
   return true;
 }
 

@@ -1,6 +1,11 @@
 #include "engine/cuda/column_sums.h"
 #include "tests/engine/cuda/block_reduce_test_kernels.h"
 
+namespace foldgrad {
+template <>
+constexpr int kPackOf<testing::Moments> = kPackSize<double>;
+}  // namespace foldgrad
+
 namespace foldgrad::testing {
 namespace {
 
@@ -23,6 +28,6 @@ __global__ void reduce_rows_kernel(BlockReduction p) {
 void reduce_rows_cuda(const BlockReduction& p, unsigned blocks, unsigned threads) {
   launch("reduce_rows", reduce_rows_kernel, {dim3(blocks), dim3(threads), threads / kWarp * sizeof(double)}, p);
 }
-void moments_cuda(const Moments& p) { packed_column_sums_cuda<2>("moments", p); }
+void moments_cuda(const Moments& p) { column_sums_cuda(p); }
 
 }  // namespace foldgrad::testing

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "engine/host_device.h"
+#include "engine/grad_out.h"
 
 namespace foldgrad::testing {
 
@@ -16,6 +16,7 @@ void reduce_rows_cuda(const BlockReduction& p, unsigned blocks, unsigned threads
 
 // Sum and sum of squares of every column.
 struct Moments {
+  static constexpr const char* kName = "moments";
   using Value = double;
   static constexpr int kSums = 2;
   const double* x;  // [rows, columns]
@@ -27,10 +28,7 @@ struct Moments {
     sums[0] += v;
     sums[1] += v * v;
   }
-  FOLDGRAD_HD void put(std::int64_t c, const Value (&sums)[kSums]) const {
-    out[c] = sums[0];
-    out[columns + c] = sums[1];
-  }
+  FOLDGRAD_HD ParameterGradOut<double> total(int k) const { return {out + k * columns}; }
   template <class Visit>
   FOLDGRAD_HD void operands(Visit& visit) {
     visit.element(x);
