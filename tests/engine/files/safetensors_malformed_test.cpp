@@ -123,7 +123,7 @@ TEST(SafetensorsMalformed, NotOneJsonObject) {
       {metadata("{\"a\":\"\n\"}"), 0, at(22, "0x0a")},
       {metadata("{\"a\":\"\\x\"}"), 0, at(23, "0x78")},
       {shape("[01]"), 4, at(51, "0x31")},
-      {shape("[1e999]"), 4, at(54, "0x39")},
+      {shape("[1e999]"), 4, "the header must not have a number that is too large for f64"},
       {shape("[+1]"), 4, at(50, "0x2b")},
   });
 }
@@ -210,13 +210,13 @@ TEST(SafetensorsMalformed, ShapesAndOffsets) {
       {shape("\"[1]\""), 4, R"(tensor "a": shape must be an array, got "[1]")"},
       {shape("null"), 4, R"(tensor "a": shape must be an array, got null)"},
       {shape("[-1]"), 4, sizes + "-1"},
-      {shape("[-0]"), 4, sizes + "-0"},
+      {shape("[-0]"), 4, sizes + "0"},
       {shape("[-9223372036854775808]"), 4, sizes + "-9223372036854775808"},
       {shape("[1.0]"), 4, sizes + "1.0"},
-      {shape("[1e0]"), 4, sizes + "1e0"},
+      {shape("[1e0]"), 4, sizes + "1.0"},
       {shape("[9223372036854775808]"), 4, sizes + "9223372036854775808"},
-      {shape("[18446744073709551616]"), 4, sizes + "18446744073709551616"},
-      {shape("[1" + std::string(100, '0') + "]"), 4, sizes + "1" + std::string(39, '0')},
+      {shape("[18446744073709551616]"), 4, sizes + "1.8446744073709552e+19"},
+      {shape("[1" + std::string(100, '0') + "]"), 4, sizes + "1e+100"},
       {shape("[\"1\"]"), 4, sizes + "\"1\""},
       {shape("[null]"), 4, sizes + "null"},
       {shape("[false]"), 4, sizes + "false"},
@@ -226,7 +226,7 @@ TEST(SafetensorsMalformed, ShapesAndOffsets) {
       {offsets("4"), 4, R"(tensor "a": data_offsets must be an array, got 4)"},
       {offsets("[]"), 4, R"(tensor "a": data_offsets must have two entries, got 0)"},
       {offsets("[0]"), 4, R"(tensor "a": data_offsets must have two entries, got 1)"},
-      {offsets("[0,4,4]"), 4, R"(tensor "a": data_offsets must have two entries, got more)"},
+      {offsets("[0,4,4]"), 4, R"(tensor "a": data_offsets must have two entries, got 3)"},
       {offsets("[-4,0]"), 4, places + "-4"},
       {offsets("[0,4.0]"), 4, places + "4.0"},
       {offsets("[0,18446744073709551615]"), 4, places + "18446744073709551615"},
@@ -290,7 +290,7 @@ TEST(SafetensorsMalformed, Depth) {
   const int levels = 1'000'000;
   check_cases({
       {"{\"a\":" + repeated("[", levels), 0, R"(tensor "a" must be an object, got an array)"},
-      {repeated("{\"a\":", levels), 0, R"(tensor "a" must have dtype, shape and data_offsets only, got "a")"},
+      {repeated("{\"a\":", levels), 0, R"(tensor "a" must not be nested deeper)"},
       {shape(repeated("[", levels)), 0, R"(tensor "a": shape must be integers from 0 to 2^63 - 1, got an array)"},
   });
 }
