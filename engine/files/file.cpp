@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
@@ -56,6 +57,21 @@ std::string read_file(const std::string& path) {
   std::string content(file.size(), '\0');
   file.read(0, content.data(), content.size());
   return content;
+}
+
+bool file_exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+std::vector<std::filesystem::path> paths_in(const std::string& directory, bool optional) {
+  std::vector<std::filesystem::path> paths;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(directory, error), end; it != end; it.increment(error))
+    paths.push_back(it->path());
+  if (error && !optional) throw FileError(directory, "cannot be read", error.value());
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 }  // namespace foldgrad

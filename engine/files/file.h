@@ -2,8 +2,10 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace foldgrad {
 
@@ -40,5 +42,11 @@ class InputFile {
 
 // The whole content. Throws FileError.
 std::string read_file(const std::string& path);
+
+// Returns true if there is something of this name; false also where that cannot be found out.
+bool file_exists(const std::string& path);
+
+// Returns the paths in a directory, sorted. Throws FileError where it cannot be read, unless that is `optional`.
+std::vector<std::filesystem::path> paths_in(const std::string& directory, bool optional = false);
 
 }  // namespace foldgrad

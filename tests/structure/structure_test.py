@@ -47,8 +47,8 @@ class Structure(unittest.TestCase):
     def test_an_include_that_leads_up_is_found(self):
         self.assertEqual(self.broken_by("engine/tape.h", '#include "ops/linear/linear.h"'),
                          ["engine/tape.h includes ops/linear/linear.h: engine may not include ops/linear"])
-        self.assertEqual(self.broken_by("train/runs/lock.cpp", '#include "train/commands/commands.h"'),
-                         ["train/runs/lock.cpp includes train/commands/commands.h: "
+        self.assertEqual(self.broken_by("train/runs/directory.cpp", '#include "train/commands/commands.h"'),
+                         ["train/runs/directory.cpp includes train/commands/commands.h: "
                           "train/runs may not include train/commands"])
 
     def test_an_operation_that_closes_a_circle_is_found(self):

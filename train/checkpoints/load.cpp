@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include "engine/contains.h"
@@ -10,6 +11,38 @@
 #include "train/checkpoints/files.h"
 #include "train/system/digest.h"
 #include "train/system/json_file.h"
+
+namespace foldgrad::checkpoint_files {
+
+std::string step_name(std::int64_t step) { return fmt::format("step-{:08}", step); }
+
+std::int64_t step_of(const std::string& name) {
+  constexpr std::string_view kPrefix = "step-";
+  std::int64_t step = -1;
+  if (name.rfind(kPrefix, 0) != 0) return -1;
+  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+  return step >= 0 && name == step_name(step) ? step : -1;
+}
+
+std::string read_pointer(const std::string& path) {
+  try {
+    std::string name = read_file(path);
+    if (!name.empty() && name.back() == '\n') name.pop_back();
+    return step_of(name) >= 0 ? name : "";
+  } catch (const FileError&) {
+    return "";
+  }
+}
+
+std::vector<std::int64_t> steps_in(const std::string& checkpoints) {
+  std::vector<std::int64_t> steps;
+  for (const auto& path : paths_in(checkpoints, /*optional=*/true))
+    if (const std::int64_t step = step_of(path.filename()); step >= 0) steps.push_back(step);
+  std::ranges::sort(steps);
+  return steps;
+}
+
+}  // namespace foldgrad::checkpoint_files
 
 namespace foldgrad {
 namespace {
@@ -63,8 +96,7 @@ std::vector<std::string> candidates(const std::string& checkpoints) {
 }  // namespace
 
 void verify_checkpoint(const std::string& path, const std::vector<std::string>& without) try {
-  std::error_code ignored;
-  if (std::filesystem::exists(path + "/" + kManifest, ignored)) verify(path, without);
+  if (file_exists(path + "/" + kManifest)) verify(path, without);
 } catch (const FileError& e) {
   throw CheckpointError(e.what());
 }

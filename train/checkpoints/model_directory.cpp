@@ -19,11 +19,6 @@ constexpr const char* kConfig = "/config.json";
 constexpr const char* kModel = "/model.safetensors";
 constexpr const char* kNormState = "/norm_state.safetensors";
 
-bool exists(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
-
 // The file's tensor for `own`, which says shape and dtype; integers must have that dtype, other types are converted.
 Tensor fitting(const std::string& file, const NamedTensors& tensors, const std::string& name, const Shape& shape,
                DType dtype) {
@@ -61,14 +56,15 @@ void fill(NamedTensors own, const std::string& file, const NamedTensors& tensors
 }  // namespace
 
 std::string find_model_directory(const std::string& path) {
-  if (exists(path + kConfig)) return path;
+  if (file_exists(path + kConfig)) return path;
   for (const std::string& checkpoints : {path + "/checkpoints", path})
     for (const char* pointer : {"/BEST", "/LATEST"}) {
       const std::string name = checkpoint_files::read_pointer(checkpoints + pointer);
-      if (!name.empty() && exists(checkpoints + "/" + name + kConfig)) return checkpoints + "/" + name;
+      if (!name.empty() && file_exists(checkpoints + "/" + name + kConfig)) return checkpoints + "/" + name;
     }
-  throw CheckpointError(path + (exists(path) ? ": is no model: it has no config.json, and no checkpoint that has one"
-                                             : ": there is no such file or directory"));
+  throw CheckpointError(path + (file_exists(path)
+                                    ? ": is no model: it has no config.json, and no checkpoint that has one"
+                                    : ": there is no such file or directory"));
 }
 
 std::unique_ptr<Model> load_model(const std::string& path, DType dtype, Device device, NonFinite non_finite) {
@@ -83,7 +79,8 @@ std::unique_ptr<Model> load_model(const std::string& path, DType dtype, Device d
     std::unique_ptr<Model> model = family_of(config).make_model(config, dtype, device);
     fill(model->values(), file, tensors, non_finite);
     const NamedTensors state = model->state();
-    if (!state.empty() || exists(state_file)) fill(state, state_file, read_safetensors(state_file).tensors, non_finite);
+    if (!state.empty() || file_exists(state_file))
+      fill(state, state_file, read_safetensors(state_file).tensors, non_finite);
     return model;
   } catch (const FileError& e) {
     throw CheckpointError(e.what());
@@ -94,7 +91,7 @@ std::unique_ptr<Model> load_model(const std::string& path, DType dtype, Device d
 
 std::string find_run_config(const std::string& path) {
   for (const std::string& run : {path, path + "/..", path + "/../.."})
-    if (exists(run + "/config.toml") && exists(run + "/checkpoints"))
+    if (file_exists(run + "/config.toml") && file_exists(run + "/checkpoints"))
       return std::filesystem::path(run + "/config.toml").lexically_normal();
   return "";
 }
@@ -105,13 +102,13 @@ void write_model_config(const std::string& directory, const Model& model) {
 }
 
 void write_model_directory(const std::string& directory, const Model& model, const std::string& vocabulary) {
-  if (exists(directory + kConfig)) throw FileError(directory, "there is a model already");
+  if (file_exists(directory + kConfig)) throw FileError(directory, "there is a model already");
   if (const auto bad = non_finite_tensors(model); !bad.empty())
     throw NonFiniteError(fmt::format("{}: is not written, for the model would have {}", directory, bad[0]));
   make_directories(directory);
   write_safetensors(directory + kModel, model.values());
   write_safetensors(directory + kNormState, model.state());
-  if (!vocabulary.empty() && exists(vocabulary)) {
+  if (!vocabulary.empty() && file_exists(vocabulary)) {
     std::error_code error;
     std::filesystem::copy(vocabulary, directory + "/vocabulary", std::filesystem::copy_options::recursive, error);
     if (error) throw FileError(directory + "/vocabulary", "cannot be copied from " + vocabulary, error.value());

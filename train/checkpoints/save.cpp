@@ -32,14 +32,9 @@ void remove_tree(const std::string& path) {
 
 // Removes the files that a killed process left.
 void remove_remains(const std::string& checkpoints) {
-  std::vector<std::string> remains;
-  std::error_code ignored;
-  for (std::filesystem::directory_iterator it(checkpoints, ignored), end; it != end; it.increment(ignored)) {
-    const std::string name = it->path().filename();
+  for (const auto& path : paths_in(checkpoints, /*optional=*/true))
     for (const char* prefix : {kPart, kRemoved, "LATEST.", "BEST."})
-      if (name.rfind(prefix, 0) == 0) remains.push_back(it->path());
-  }
-  for (const std::string& path : remains) remove_tree(path);
+      if (path.filename().string().starts_with(prefix)) remove_tree(path);
 }
 
 // By their paths relative to the directory.

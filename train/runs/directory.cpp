@@ -1,7 +1,13 @@
 #include "train/runs/directory.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 
@@ -25,18 +31,17 @@ std::string command_line(const std::vector<std::string>& arguments) {
   return line + "\n";
 }
 
-bool exists(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
-
 // Removes the files that AtomicFile had not renamed yet.
 void remove_unfinished(const std::string& directory) {
-  std::vector<std::filesystem::path> unfinished;
   std::error_code ignored;
-  for (std::filesystem::directory_iterator it(directory, ignored), end; it != end; it.increment(ignored))
-    if (it->path().extension() == ".part") unfinished.push_back(it->path());
-  for (const std::filesystem::path& path : unfinished) std::filesystem::remove(path, ignored);
+  for (const auto& path : paths_in(directory, /*optional=*/true))
+    if (path.extension() == ".part") std::filesystem::remove(path, ignored);
+}
+
+std::string this_process() {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  return fmt::format("process {} on {}", getpid(), host);
 }
 
 }  // namespace
@@ -45,7 +50,9 @@ std::string RunDirectory::sample(std::int64_t step) const {
   return samples() + "/" + checkpoint_files::step_name(step) + ".txt";
 }
 
-bool RunDirectory::has_run() const { return exists(config()) || !checkpoint_files::steps_in(checkpoints()).empty(); }
+bool RunDirectory::has_run() const {
+  return file_exists(config()) || !checkpoint_files::steps_in(checkpoints()).empty();
+}
 
 void RunDirectory::require_no_run() const {
   if (has_run()) throw FileError(path_, "there is a run already; continue it with --resume");
@@ -56,11 +63,31 @@ void RunDirectory::begin(const std::string& config_text, const std::vector<std::
   for (const std::string& directory : {checkpoints(), samples()}) make_directories(directory);
   sync_directory(path_);
   for (const std::string& directory : {path_, samples(), statistics(), checkpoints()}) remove_unfinished(directory);
-  const std::string before = exists(command()) ? read_file(command()) : "";
+  const std::string before = file_exists(command()) ? read_file(command()) : "";
   write_file_atomically(command(), before + command_line(arguments));
   write_file_atomically(this->environment(),
                         environment.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
   write_file_atomically(config(), config_text);
 }
+
+RunLock::RunLock(const std::string& run) {
+  make_directories(run);
+  const std::string path = run + "/lock";
+  descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw FileError(path, "cannot be opened", errno);
+  // Where the file system knows no locks, there is none.
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    char holder[512] = "";
+    const ssize_t length = pread(descriptor_, holder, sizeof holder, 0);
+    close(descriptor_);
+    throw FileError(run, length > 0 ? "is being trained by " + std::string(holder, std::size_t(length))
+                                    : "is being trained by another process");
+  }
+  // For that message alone, so that a full disk does not matter.
+  const std::string holder = this_process();
+  if (ftruncate(descriptor_, 0) == 0) (void)!pwrite(descriptor_, holder.data(), holder.size(), 0);
+}
+
+RunLock::~RunLock() { close(descriptor_); }
 
 }  // namespace foldgrad

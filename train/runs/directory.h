@@ -8,7 +8,7 @@
 //   RUN/exhibits.json what the last validation leaves for the report besides scores, train/reports/report.h
 //   RUN/statistics/   begin.safetensors, end.safetensors, train/analyses/recording.h
 //   RUN/checkpoints/  train/checkpoints/checkpoint.h
-//   RUN/lock          who writes to it, train/runs/lock.h
+//   RUN/lock          who writes to it, train/runs/directory.h
 #pragma once
 #include <map>
 #include <nlohmann/json.hpp>
@@ -43,6 +43,20 @@ class RunDirectory {
 
  private:
   std::string path_;
+};
+
+// Held by the one process that writes to a run.
+class RunLock {
+ public:
+  // Creates the directory `run` when it is not there. Throws FileError when another process holds the lock. The kernel
+  // releases it with the process, however that ends; the file RUN/lock, which says who it was, stays.
+  explicit RunLock(const std::string& run);
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
 };
 
 // How the program was built.

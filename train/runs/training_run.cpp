@@ -11,11 +11,9 @@
 #include "train/checkpoints/files.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/data/data_root.h"
-#include "train/runs/lock.h"
 #include "train/runs/logger.h"
 #include "train/runs/resume.h"
 #include "train/runs/setup.h"
-#include "train/runs/start.h"
 #include "train/system/device.h"
 #include "train/system/exit_code.h"
 #include "train/system/signals.h"
@@ -24,6 +22,54 @@
 
 namespace foldgrad {
 namespace {
+
+namespace fs = std::filesystem;
+
+// The beginning of a run, or the place where it goes on, as its directory has it before any data is read.
+struct RunStart {
+  ExperimentConfig config;
+  std::string data_root;                       // data.directory lies below it
+  std::optional<NewestCheckpoint> checkpoint;  // none: it begins at step 0
+};
+
+std::optional<NewestCheckpoint> find_checkpoint(const TrainOptions& options, const RunDirectory& run) {
+  std::error_code ignored;
+  if (options.resume.empty()) {
+    run.require_no_run();
+    return std::nullopt;
+  }
+  if (options.resume != "latest") {
+    if (!fs::equivalent(fs::path(options.resume + "/..").lexically_normal(), run.checkpoints(), ignored))
+      throw CheckpointError(fmt::format("{}: must be a directory in {}", options.resume, run.checkpoints()));
+    return NewestCheckpoint{options.resume, load_checkpoint(options.resume), {}};
+  }
+  if (!checkpoint_files::steps_in(run.checkpoints()).empty()) return load_newest_checkpoint(run.checkpoints());
+  say("there is no {} yet: beginning at step 0\n", run.has_run() ? "checkpoint" : "run");
+  return std::nullopt;
+}
+
+// Returns where the data of a run that goes on came from, if that is still there.
+std::string find_data_root(const TrainOptions& options, const RunDirectory& run) {
+  std::error_code ignored;
+  if (options.data_directory.empty() && !options.resume.empty() && fs::exists(run.environment(), ignored)) {
+    const auto environment = nlohmann::json::parse(read_file(run.environment()), nullptr, /*allow_exceptions=*/false);
+    if (environment.is_object() && environment.contains("data_root") && environment["data_root"].is_string())
+      if (const std::string root = environment["data_root"]; fs::is_directory(root, ignored)) return root;
+  }
+  return fs::absolute(data_root(options.data_directory));
+}
+
+// Reports on stderr what is out of the ordinary. Throws ConfigError, CheckpointError, and FileError when a run is there
+// which was not to be resumed.
+RunStart find_start(const TrainOptions& options) {
+  const RunDirectory run(options.out);
+  RunStart start{read_config(options.config, options.settings), find_data_root(options, run),
+                 find_checkpoint(options, run)};
+  if (!start.checkpoint) return start;
+  for (const std::string& warning : start.checkpoint->warnings) say("warning: {}\n", warning);
+  require_same_trajectory(*start.checkpoint, start.config, run.config(), options.allow_config_change);
+  return start;
+}
 
 // One process's part of a run.
 class TrainingRun {
@@ -190,7 +236,7 @@ TrainingEnd train_experiment(const TrainOptions& options) {
   leave_when_interrupted();
   // A directory that is not there yet is made only when nothing is wrong with the configuration and the data.
   std::optional<RunLock> lock;
-  if (std::filesystem::exists(options.out)) lock.emplace(options.out);
+  if (fs::exists(options.out)) lock.emplace(options.out);
   RunStart start = find_start(options);
   require_trainable(start.config);
   TrainingRun run(options.out, start,
