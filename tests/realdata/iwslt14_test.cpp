@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "tests/realdata/real_data.h"
+#include "train/data/lines.h"
 #include "train/data/text/batches.h"
 #include "train/data/text/bpe.h"
 #include "train/data/text/dictionary.h"
-#include "train/data/text/parallel_text.h"
-#include "train/scores/chrf.h"
+#include "train/scores/bleu.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -4,21 +4,14 @@
 #include <filesystem>
 
 namespace foldgrad {
-namespace {
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
-}  // namespace
 
 std::string data_root(const std::string& flag) {
   if (!flag.empty()) return flag;
-  if (const std::string data = variable("FOLDGRAD_DATA"); !data.empty()) return data;
-  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty()) return cache + "/foldgrad";
-  const std::string home = variable("HOME");
-  return home.empty() ? "." : home + "/.cache/foldgrad";
+  constexpr const char* kPlaces[][2] = {
+      {"FOLDGRAD_DATA", ""}, {"XDG_CACHE_HOME", "/foldgrad"}, {"HOME", "/.cache/foldgrad"}};
+  for (const auto& [variable, below] : kPlaces)
+    if (const char* value = std::getenv(variable); value && *value) return std::string(value) + below;
+  return ".";
 }
 
 std::string data_directory(const std::string& directory, const std::string& flag) {

@@ -40,34 +40,27 @@ void require_digests(const DataSet& set, const std::string& directory) {
 }  // namespace
 
 UnpackedArchives::UnpackedArchives(const DataSet& set, const std::vector<std::string>& files, const std::string& root)
-    : path_(root + "/unpacked") {
+    : UnpackedArchives(root) {
   take_archives(set, files, root);
-  try {
-    for (const Download& archive : set.archives) {
-      say("{}\n", archive.path);
-      const Download wanted = in_archives(archive, root);
-      download(wanted);
-      unpack(wanted.path, path_);
-    }
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-    for (const std::string& directory : {root + "/archives", root}) fs::remove(directory, ignored);
-    throw;
+  for (const Download& archive : set.archives) {
+    say("{}\n", archive.path);
+    const Download wanted = in_archives(archive, root);
+    download(wanted);
+    unpack(wanted.path, path_);
   }
 }
 
 UnpackedArchives::~UnpackedArchives() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
+  for (const std::string& directory : {root_ + "/archives", root_}) fs::remove(directory, ignored);  // if empty
 }
 
 bool has_images(const DataSet& set, const std::string& root) {
   bool all = true;
   for (const auto& [name, digest] : set.digests) {
     const std::string path = root + "/" + name;
-    std::error_code ignored;
-    const bool there = fs::exists(path, ignored);
+    const bool there = file_exists(path);
     all = all && there;
     if (there && sha256_of_file(path) != digest)
       throw FileError(path, fmt::format("is there already, and is not that of {}: remove it, or name another "

@@ -18,7 +18,10 @@ class UnpackedArchives {
   const std::string& path() const { return path_; }
 
  private:
-  std::string path_;  // below ROOT, so that files can be renamed
+  // A failure of the other constructor then runs the destructor.
+  explicit UnpackedArchives(const std::string& root) : root_(root), path_(root + "/unpacked") {}
+
+  std::string root_, path_;  // below ROOT, so that files can be renamed
 };
 
 // Returns true if ROOT has the set's images already. Throws FileError for another file of their name, which is never

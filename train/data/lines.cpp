@@ -8,14 +8,9 @@
 #include "train/system/unicode.h"
 
 namespace foldgrad {
-namespace {
-
-// Some editors begin UTF-8 with it; it would become part of the first word.
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-
-}  // namespace
 
 std::vector<std::string> read_lines(const std::string& path) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // it would become part of the first word
   const std::string text = read_file(path);
   std::vector<std::string> lines;
   for (std::size_t begin = text.rfind(kByteOrderMark, 0) == 0 ? kByteOrderMark.size() : 0; begin < text.size();) {
@@ -29,6 +24,21 @@ std::vector<std::string> read_lines(const std::string& path) {
     begin = end + 1;
   }
   return lines;
+}
+
+ParallelText read_parallel_text(const std::string& source, const std::string& target) {
+  ParallelText text{read_lines(source), read_lines(target)};
+  if (text.source.size() != text.target.size())
+    throw FileError(target, fmt::format("must have as many lines as {}, which has {}, got {}", source,
+                                        text.source.size(), text.target.size()));
+  if (text.source.empty()) throw FileError(source, "must have at least one line, got 0");
+  return text;
+}
+
+ParallelText read_parallel_text(const std::string& directory, const std::string& name,
+                                const std::string& source_language, const std::string& target_language) {
+  const std::string stem = directory + "/" + name + ".";
+  return read_parallel_text(stem + source_language, stem + target_language);
 }
 
 }  // namespace foldgrad

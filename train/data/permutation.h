@@ -1,4 +1,4 @@
-// Orders of examples.
+// Orders of examples, and random choices among whole numbers.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,5 +12,10 @@ std::vector<std::int64_t> counting(std::int64_t n);
 
 // The same in the order that `random` gives: each order is as likely.
 std::vector<std::int64_t> permutation(std::int64_t n, Random random);
+
+// Returns a number in [0, n) from 32 random bits; each is as likely, within n / 2^32.
+inline std::int64_t draw_below(std::uint32_t bits, std::int64_t n) {
+  return std::int64_t(std::uint64_t(bits) * std::uint64_t(n) >> 32);
+}
 
 }  // namespace foldgrad

@@ -8,9 +8,14 @@
 #include <vector>
 
 #include "engine/check.h"
-#include "train/data/cursor.h"
 
 namespace foldgrad {
+
+// Where a run stands in its data; part of a checkpoint.
+struct DataCursor {
+  std::int64_t epoch = 0, batch = 0;  // both from 0; `batch` is the next one
+  bool operator==(const DataCursor&) const = default;
+};
 
 template <class Batch>
 class Prefetched {
@@ -20,8 +25,8 @@ class Prefetched {
     std::string name;  // for messages
     std::int64_t per_epoch;
     std::function<Order(std::int64_t epoch)> order;
-    std::function<Batch(const Order&, DataCursor)> make;  // in another thread with `prefetch`; must not change anything
-    bool prefetch;
+    std::function<Batch(const Order&, DataCursor)> make;  // must not change anything
+    bool prefetch;  // a thread makes the next batch meanwhile; the batches are the same
   };
   explicit Prefetched(Source source) : source_(std::move(source)), order_(source_.order(0)) {}
   Prefetched(const Prefetched&) = delete;
@@ -36,6 +41,7 @@ class Prefetched {
   }
 
   DataCursor cursor() const { return cursor_; }
+  std::int64_t per_epoch() const { return source_.per_epoch; }  // batches
 
   // Batches then come as they came after cursor() gave this. Throws std::invalid_argument for a cursor outside.
   void seek(DataCursor cursor) {

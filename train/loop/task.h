@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/model.h"
-#include "train/data/cursor.h"
+#include "train/data/prefetched.h"
 
 namespace foldgrad {
 

@@ -1,8 +1,8 @@
 // Evaluation of a trained model: its loss on other text, its translations, and their scores as the log has them.
 #pragma once
 #include "models/transformer/beam_search.h"
+#include "train/data/lines.h"
 #include "train/data/text/batches.h"
-#include "train/data/text/parallel_text.h"
 #include "train/loop/task.h"
 #include "train/scores/bleu.h"
 #include "train/scores/chrf.h"

@@ -147,8 +147,7 @@ class ConfigEffects : public ::testing::Test {
     write_bytes(files_ / "more.codes", "#version: 0.2\no t</w>\nr ot</w>\ne i\n");
     write_bytes(files_ / "config.toml", kRunConfig);
     if (sentence_piece_available())
-      write_bytes(files_ / "pieces.model",
-                  SentencePiece::train({"rot alt neu gut", "red old new good"}, {.vocabulary = 16}).model());
+      write_bytes(files_ / "pieces.model", SentencePiece::train({"rot alt neu gut", "red old new good"}, 16).model());
   }
 
   void write(const std::string& name, const std::string& de, const std::string& en) {

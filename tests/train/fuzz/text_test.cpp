@@ -86,7 +86,7 @@ TEST_F(FuzzVocabulary, Pieces) {
   if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
   const std::string path = files_ / "sentencepiece.model";
   const auto lines = numbers::sample(numbers::Split::train, 200).source;
-  const std::string good = SentencePiece::train(lines, {.vocabulary = 60}).model();
+  const std::string good = SentencePiece::train(lines, 60).model();
   fuzz(
       800, path, 20, [&](Mutator& m) { return m.bytes(good); },
       [&] {

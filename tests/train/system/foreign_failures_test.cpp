@@ -112,7 +112,7 @@ TEST_F(ForeignModel, TextOfTheFileIsCutAndEscaped) {
 
 TEST_F(ForeignModel, ABadPieceIsABadModel) {
   if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
-  std::string model = SentencePiece::train({"ein haus", "das haus"}, {.vocabulary = 13}).model();
+  std::string model = SentencePiece::train({"ein haus", "das haus"}, 13).model();
   const std::size_t at = model.find("\xe2\x96\x81");  // the mark of a word's beginning
   ASSERT_NE(at, model.npos);
   model[at] = '\0';

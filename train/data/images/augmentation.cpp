@@ -5,7 +5,7 @@
 
 #include "engine/check.h"
 #include "engine/philox.h"
-#include "train/data/images/draw.h"
+#include "train/data/permutation.h"
 
 namespace foldgrad {
 namespace {

@@ -15,8 +15,7 @@ std::int64_t batches_of(std::int64_t images, const ImageBatchOptions& options) {
   return (options.training ? images : images + options.size - 1) / options.size;
 }
 
-const ImageSet& checked(const ImageSet& images, const std::vector<std::int64_t>& indices,
-                        const ImageBatchOptions& options) {
+void check(const ImageSet& images, const std::vector<std::int64_t>& indices, const ImageBatchOptions& options) {
   check(images);
   FOLDGRAD_CHECK(!indices.empty(), "image batches: there must be at least one image, got 0");
   for (const std::int64_t i : indices)
@@ -25,54 +24,53 @@ const ImageSet& checked(const ImageSet& images, const std::vector<std::int64_t>&
   FOLDGRAD_CHECK(batches_of(std::int64_t(indices.size()), options) >= 1,
                  "image batches: to train on, there must be {} images for a batch, got {}", options.size,
                  indices.size());
-  return images;
+}
+
+ImageBatch batch_of(const ImageSet& images, const std::vector<std::int64_t>& order, DataCursor at,
+                    const ImageBatchOptions& options) {
+  const std::int64_t begin = at.batch * options.size;
+  const std::int64_t end = std::min(begin + options.size, std::int64_t(order.size()));  // [IMB-2]
+  const std::int64_t count = end - begin;
+  ImageBatch batch{.indices = {order.begin() + begin, order.begin() + end},
+                   .images = Tensor::empty({count, images.height(), images.width(), kColours}, DType::u8),
+                   .labels = Tensor::empty({count}, DType::i64)};
+  std::uint8_t* out = batch.images.data<std::uint8_t>();
+  for (std::int64_t row = 0; row < count; ++row, out += images.image_bytes()) {
+    const std::int64_t i = batch.indices[row];
+    batch.labels.data<std::int64_t>()[row] = images.label(i);
+    if (options.training)
+      augment(options.augmentation, images, i, options.seed, at.epoch, out);
+    else
+      std::copy_n(images.image(i), images.image_bytes(), out);
+  }
+  return batch;
+}
+
+Prefetched<ImageBatch>::Source source_of(const ImageSet& images, const std::vector<std::int64_t>& indices,
+                                         const ImageBatchOptions& options) {
+  check(images, indices, options);
+  const auto order = [=](std::int64_t epoch) {
+    if (!options.training) return indices;
+    const Random random{.seed = options.seed, .stream = kOrderStream, .step = std::uint32_t(epoch)};
+    std::vector<std::int64_t> order = permutation(std::int64_t(indices.size()), random);
+    for (std::int64_t& place : order) place = indices[place];  // [IMB-1]
+    return order;
+  };
+  return {.name = "image batches",
+          .per_epoch = batches_of(std::int64_t(indices.size()), options),
+          .order = order,
+          .make = [=](const auto& order, DataCursor at) { return batch_of(images, order, at, options); },
+          .prefetch = options.prefetch};
 }
 
 }  // namespace
 
-ImageBatches::ImageBatches(ImageSet images, std::vector<std::int64_t> indices, ImageBatchOptions options)
-    : images_(checked(images, indices, options)),
-      indices_(std::move(indices)),
-      options_(options),
-      sequence_({.name = "image batches",
-                 .per_epoch = per_epoch(),
-                 .order = [this](std::int64_t epoch) { return order(epoch); },
-                 .make = [this](const auto& order, DataCursor at) { return make(order, at); },
-                 .prefetch = options.prefetch}) {}
+ImageBatches::ImageBatches(const ImageSet& images, const std::vector<std::int64_t>& indices,
+                           const ImageBatchOptions& options)
+    : Prefetched(source_of(images, indices, options)), images_(images) {}
 
-ImageBatches::ImageBatches(ImageSet images, ImageBatchOptions options)
+ImageBatches::ImageBatches(const ImageSet& images, const ImageBatchOptions& options)
     : ImageBatches(images, counting(images.labels.defined() ? images.size() : 0), options) {}
-
-std::int64_t ImageBatches::per_epoch() const { return batches_of(std::int64_t(indices_.size()), options_); }
-
-std::vector<std::int64_t> ImageBatches::order(std::int64_t epoch) const {
-  if (!options_.training) return indices_;
-  const Random random{.seed = options_.seed, .stream = kOrderStream, .step = std::uint32_t(epoch)};
-  std::vector<std::int64_t> order = permutation(std::int64_t(indices_.size()), random);
-  for (std::int64_t& place : order) place = indices_[place];  // [IMB-1]
-  return order;
-}
-
-ImageBatch ImageBatches::make(const std::vector<std::int64_t>& order, DataCursor at) const {
-  const std::int64_t begin = at.batch * options_.size;
-  const std::int64_t end = std::min(begin + options_.size, std::int64_t(order.size()));  // [IMB-2]
-  std::vector<std::int64_t> rows(order.begin() + begin, order.begin() + end);
-  const std::int64_t count = std::int64_t(rows.size());
-  ImageBatch batch;
-  batch.images = Tensor::empty({count, images_.height(), images_.width(), kColours}, DType::u8);
-  batch.labels = Tensor::empty({count}, DType::i64);
-  std::uint8_t* out = batch.images.data<std::uint8_t>();
-  for (std::int64_t row = 0; row < count; ++row, out += images_.image_bytes()) {
-    const std::int64_t i = rows[row];
-    batch.labels.data<std::int64_t>()[row] = images_.label(i);
-    if (options_.training)
-      augment(options_.augmentation, images_, i, options_.seed, at.epoch, out);
-    else
-      std::copy_n(images_.image(i), images_.image_bytes(), out);
-  }
-  batch.indices = std::move(rows);
-  return batch;
-}
 
 HoldOut hold_out(std::int64_t images, std::int64_t valid, std::uint64_t seed) {
   FOLDGRAD_CHECK(valid >= 1 && valid < images, "image batches: of {} images 1 to {} can be held out, got {}", images,

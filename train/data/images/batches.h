@@ -17,7 +17,7 @@ struct ImageBatchOptions {
   std::uint64_t seed = 1;
   bool training = true;
   Augmentation augmentation = {};  // in training only
-  bool prefetch = false;           // a thread makes the next batch meanwhile; the batches are the same
+  bool prefetch = false;
 };
 
 struct ImageBatch {
@@ -26,29 +26,17 @@ struct ImageBatch {
   Tensor labels;                      // i64 [B], on the CPU
 };
 
-class ImageBatches {
+class ImageBatches : public Prefetched<ImageBatch> {
  public:
   // Takes the images of the set that `indices` names, or all. Throws std::invalid_argument for what check() refuses,
   // no index or one outside, a size below 1 and, in training, for a size above the number of images.
-  ImageBatches(ImageSet images, std::vector<std::int64_t> indices, ImageBatchOptions options);
-  ImageBatches(ImageSet images, ImageBatchOptions options);
+  ImageBatches(const ImageSet& images, const std::vector<std::int64_t>& indices, const ImageBatchOptions& options);
+  ImageBatches(const ImageSet& images, const ImageBatchOptions& options);
 
-  // As of Prefetched.
-  ImageBatch next() { return sequence_.next(); }
-  DataCursor cursor() const { return sequence_.cursor(); }
-  void seek(DataCursor cursor) { sequence_.seek(cursor); }
-
-  std::int64_t per_epoch() const;  // batches
   const ImageSet& images() const { return images_; }
 
  private:
-  std::vector<std::int64_t> order(std::int64_t epoch) const;
-  ImageBatch make(const std::vector<std::int64_t>& order, DataCursor at) const;
-
   ImageSet images_;
-  std::vector<std::int64_t> indices_;
-  ImageBatchOptions options_;
-  Prefetched<ImageBatch> sequence_;  // last, since its thread reads the rest
 };
 
 // A part of the images is held out from training, to validate on: the last `valid` of a permutation that the seed

@@ -42,12 +42,8 @@ bool is_picture(const fs::path& path) {
 
 // By name.
 std::vector<fs::path> entries(const std::string& directory) {
-  std::vector<fs::path> paths;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; it != end; it.increment(error))
-    if (!it->path().filename().string().starts_with(".")) paths.push_back(it->path());
-  if (error) throw FileError(directory, "cannot be read", error.value());
-  std::ranges::sort(paths);
+  std::vector<fs::path> paths = paths_in(directory);
+  std::erase_if(paths, [](const fs::path& path) { return path.filename().string().starts_with("."); });
   return paths;
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "train/data/images/draw.h"
+#include "train/data/permutation.h"
 
 namespace foldgrad {
 namespace {

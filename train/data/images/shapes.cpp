@@ -7,7 +7,6 @@
 
 #include "engine/check.h"
 #include "engine/philox.h"
-#include "train/data/images/shapes_outlines.h"
 
 namespace foldgrad::shapes {
 namespace {

@@ -23,4 +23,9 @@ ImageSet sample(ImagePart part, std::int64_t count, std::uint64_t seed = 1);
 // Unless a configuration says otherwise.
 constexpr std::int64_t kTrainImages = 50000, kTestImages = 10000;
 
+// Returns how far (x, y) lies from the outline of a shape with a circle of radius 1 around it: negative within the
+// shape. Beyond corners it is less than the distance, which sharpens them.
+float distance(std::int64_t shape, float x, float y);
+const char* name(std::int64_t shape);  // one of classes()
+
 }  // namespace foldgrad::shapes

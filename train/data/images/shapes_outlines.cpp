@@ -1,7 +1,7 @@
-#include "train/data/images/shapes_outlines.h"
-
 #include <algorithm>
 #include <cmath>
+
+#include "train/data/images/shapes.h"
 
 namespace foldgrad::shapes {
 namespace {

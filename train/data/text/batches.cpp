@@ -1,6 +1,7 @@
 #include "train/data/text/batches.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "engine/check.h"
 #include "models/transformer/batch.h"
@@ -72,33 +73,35 @@ std::vector<std::vector<std::int64_t>> batches_of(const EncodedPairs& pairs, con
   return batches;
 }
 
-}  // namespace
-
-Batches::Batches(EncodedPairs pairs, BatchOptions options)
-    : pairs_(checked(std::move(pairs), options)),
-      batches_(batches_of(pairs_, options)),
-      sequence_({.name = "batches",
-                 .per_epoch = per_epoch(),
-                 .order =
-                     [this, options](std::int64_t epoch) {  // [BAT-3]
-                       return in_order(batches_.size(), options,
-                                       {.seed = options.seed, .stream = kBatchStream, .step = std::uint32_t(epoch)});
-                     },
-                 .make = [this](const auto& order, DataCursor at) { return make(batches_[order[at.batch]]); },
-                 .prefetch = options.prefetch}) {}
-
-Batch Batches::make(std::vector<std::int64_t> pairs) const {  // [BAT-4]
+Batch batch_of(const EncodedPairs& all, const std::vector<std::int64_t>& pairs) {  // [BAT-4]
   Batch batch;
+  batch.pairs = pairs;
   std::vector<Ids> sources, targets;
   for (const std::int64_t pair : pairs) {
-    sources.push_back(pairs_.source[pair]);
-    targets.push_back(pairs_.target[pair]);
+    sources.push_back(all.source[pair]);
+    targets.push_back(all.target[pair]);
     batch.source_tokens += std::int64_t(sources.back().size());
     batch.target_tokens += std::int64_t(targets.back().size());
   }
   batch.sentences = make_batch(sources, targets, kPad, /*pad_sources_left=*/true);
-  batch.pairs = std::move(pairs);
   return batch;
 }
+
+Prefetched<Batch>::Source source_of(EncodedPairs given, const BatchOptions& options) {
+  const auto pairs = std::make_shared<const EncodedPairs>(checked(std::move(given), options));
+  const auto batches = std::make_shared<const std::vector<std::vector<std::int64_t>>>(batches_of(*pairs, options));
+  const auto order = [count = batches->size(), options](std::int64_t epoch) {  // [BAT-3]
+    return in_order(count, options, {.seed = options.seed, .stream = kBatchStream, .step = std::uint32_t(epoch)});
+  };
+  return {.name = "batches",
+          .per_epoch = std::int64_t(batches->size()),
+          .order = order,
+          .make = [=](const auto& places, DataCursor at) { return batch_of(*pairs, (*batches)[places[at.batch]]); },
+          .prefetch = options.prefetch};
+}
+
+}  // namespace
+
+Batches::Batches(EncodedPairs pairs, const BatchOptions& options) : Prefetched(source_of(std::move(pairs), options)) {}
 
 }  // namespace foldgrad

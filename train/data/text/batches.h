@@ -27,8 +27,8 @@ struct BatchOptions {
   std::int64_t max_tokens = 4096;
   std::int64_t multiple = 8;
   std::uint64_t seed = 1;
-  bool prefetch = false;  // a thread makes the next batch meanwhile; the batches are the same
-  bool shuffle = true;    // false: pairs of equal lengths and the batches stay in order, as for validation
+  bool prefetch = false;
+  bool shuffle = true;  // false: pairs of equal lengths and the batches stay in order, as for validation
 };
 
 struct Batch {
@@ -37,25 +37,11 @@ struct Batch {
   std::int64_t source_tokens = 0, target_tokens = 0;  // without padding, with eos
 };
 
-class Batches {
+class Batches : public Prefetched<Batch> {
  public:
   // Throws std::invalid_argument for no pairs, different numbers of sources and targets, a side that does not end with
   // kEos, a pair longer than max_tokens, and options below 1.
-  Batches(EncodedPairs pairs, BatchOptions options);
-
-  // As of Prefetched.
-  Batch next() { return sequence_.next(); }
-  DataCursor cursor() const { return sequence_.cursor(); }
-  void seek(DataCursor cursor) { sequence_.seek(cursor); }
-
-  std::int64_t per_epoch() const { return std::int64_t(batches_.size()); }
-
- private:
-  Batch make(std::vector<std::int64_t> pairs) const;
-
-  EncodedPairs pairs_;
-  std::vector<std::vector<std::int64_t>> batches_;
-  Prefetched<Batch> sequence_;  // last, since its thread reads the rest
+  Batches(EncodedPairs pairs, const BatchOptions& options);
 };
 
 }  // namespace foldgrad

@@ -4,7 +4,7 @@
 
 #include "engine/check.h"
 #include "engine/files/file.h"
-#include "train/data/text/parallel_text.h"
+#include "train/data/lines.h"
 #include "train/system/printable.h"
 #include "train/system/unicode.h"
 

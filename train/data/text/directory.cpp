@@ -8,7 +8,7 @@
 #include <unordered_set>
 
 #include "engine/files/atomic_file.h"
-#include "train/data/text/parallel_text.h"
+#include "train/data/lines.h"
 #include "train/data/text/sentence_piece.h"
 #include "train/system/digest.h"
 #include "train/system/printable.h"
@@ -22,11 +22,9 @@ using Lines = std::vector<std::string>;
 
 // Names of the directory's files with this ending.
 std::set<std::string> stems(const std::string& directory, const std::string& ending) {
-  std::error_code error;
   std::set<std::string> names;
-  for (fs::directory_iterator it(directory, error), end; it != end; it.increment(error))
-    if (it->path().extension() == "." + ending) names.insert(it->path().stem());
-  if (error) throw FileError(directory, "cannot be read", error.value());
+  for (const fs::path& path : paths_in(directory))
+    if (path.extension() == "." + ending) names.insert(path.stem());
   return names;
 }
 
@@ -69,11 +67,7 @@ std::string write(const std::string& directory, const std::string& name, const s
   return fmt::format("{}  {}\n", sha256(content), name);
 }
 
-std::string joined(const Lines& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + '\n';
-  return text;
-}
+std::string joined(const Lines& lines) { return fmt::format("{}\n", fmt::join(lines, "\n")); }
 
 }  // namespace
 
@@ -133,8 +127,7 @@ std::vector<std::string> prepare(const std::string& from, const std::string& to,
     names.push_back(name);
   }
   if (options.sentence_piece > 0)
-    digests +=
-        write(to, "sentencepiece.model", SentencePiece::train(train, {.vocabulary = options.sentence_piece}).model());
+    digests += write(to, "sentencepiece.model", SentencePiece::train(train, options.sentence_piece).model());
   write_file_atomically(to + "/" + kDigestFile, digests);
   return names;
 }

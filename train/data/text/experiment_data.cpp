@@ -46,7 +46,7 @@ Dictionary dictionary_of(const std::vector<const Lines*>& texts, Bpe* bpe) {
 SentencePiece learned_pieces(const DataConfig& d, const std::string& directory, const ParallelText& train) try {
   Lines both = train.source;
   both.insert(both.end(), train.target.begin(), train.target.end());
-  return SentencePiece::train(both, {.vocabulary = d.vocabulary});
+  return SentencePiece::train(both, d.vocabulary);
 } catch (const std::invalid_argument& e) {
   throw FileError(path_in(directory, d.train), e.what());
 }

@@ -3,8 +3,8 @@
 #include <map>
 
 #include "train/config/config.h"
+#include "train/data/lines.h"
 #include "train/data/text/batches.h"
-#include "train/data/text/parallel_text.h"
 #include "train/data/text/vocabulary.h"
 
 namespace foldgrad {

@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "train/data/text/parallel_text.h"
+#include "train/data/lines.h"
 
 namespace foldgrad::numbers {
 
+// The words of a number, for sample(), which keeps to the ranges; outside of them the result is undefined.
+//
 // n in [0, 999,999,999]: "einundzwanzig", "eintausendzweihundert", "eine Million zwei"; "twenty-one", "one thousand and
-// one". Everything here throws std::invalid_argument outside its range.
+// one".
 std::string german_cardinal(std::int64_t n);
 std::string english_cardinal(std::int64_t n);
 // n in [1, 999,999], without an article: "einundzwanzigste", "twenty-first".
@@ -31,9 +33,10 @@ std::string english_date(Date date);
 
 enum class Split { train, valid, test };
 
-// `pairs` different pairs, at most 1,000,000; the same for the same arguments. A pair can appear in one split only,
-// which a hash of its German side decides, whatever the seed: 5 % of all belong to valid, 5 % to test. Whole numbers
-// and ordinals below 100 are always for training, so that each word is learned.
+// Draws `pairs` different pairs, the same for the same arguments. A pair can appear in one split only, which a hash of
+// its German side decides, whatever the seed: 5 % of all belong to valid, 5 % to test. Whole numbers and ordinals below
+// 100 are always for training, so that each word is learned. Throws std::invalid_argument for less than 1 pair or more
+// than 1,000,000.
 ParallelText sample(Split split, std::int64_t pairs, std::uint64_t seed = 1);
 // Unless a configuration says otherwise: to train on, and to validate or test on.
 constexpr std::int64_t kTrainPairs = 200000, kTestPairs = 1000;

@@ -1,9 +1,9 @@
+#include <chrono>
 #include <unordered_set>
 
 #include "engine/check.h"
 #include "engine/philox.h"
 #include "train/data/text/numbers.h"
-#include "train/data/text/numbers_ranges.h"
 
 namespace foldgrad::numbers {
 namespace {
@@ -52,7 +52,8 @@ class Draws {
       }
       case 2: {
         Date date{int(between(1800, 2099)), int(between(1, 12)), 0};
-        date.day = int(between(1, days_of_month(date.year, date.month)));
+        const auto month = std::chrono::year(date.year) / date.month;
+        date.day = int(between(1, unsigned((month / std::chrono::last).day())));
         return {german_date(date), english_date(date)};
       }
       default: {

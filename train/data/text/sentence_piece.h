@@ -12,22 +12,13 @@ namespace foldgrad {
 
 bool sentence_piece_available();
 
-struct SentencePieceOptions {
-  std::int64_t vocabulary = 8000;  // pieces, the four special ones included
-  std::string kind = "unigram";    // or "bpe"
-};
-
 class SentencePiece {
  public:
   // A file *.model of SentencePiece whose special ids are ours (kBos, kPad, kEos, kUnk). Throws FileError.
   static SentencePiece read(const std::string& path);
-  // The same model for the same lines and options. Throws std::invalid_argument with the library's reason, such as a
-  // vocabulary larger than the text supports.
-  static SentencePiece train(const std::vector<std::string>& lines, const SentencePieceOptions& options);
-
-  SentencePiece(SentencePiece&&) noexcept;
-  SentencePiece& operator=(SentencePiece&&) noexcept;
-  ~SentencePiece();
+  // Learns a unigram model of `vocabulary` pieces, the four special ones included: the same one for the same lines.
+  // Throws std::invalid_argument with the library's reason, such as a vocabulary larger than the text supports.
+  static SentencePiece train(const std::vector<std::string>& lines, std::int64_t vocabulary);
 
   std::string model() const;  // the content of *.model
   std::int64_t size() const;  // pieces
@@ -39,8 +30,8 @@ class SentencePiece {
 
  private:
   struct Model;
-  explicit SentencePiece(std::unique_ptr<Model> model);
-  std::unique_ptr<Model> model_;
+  explicit SentencePiece(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
+  std::shared_ptr<const Model> model_;
 };
 
 }  // namespace foldgrad

@@ -18,12 +18,8 @@ struct SentencePiece::Model {};
 
 bool sentence_piece_available() { return false; }
 
-SentencePiece::SentencePiece(SentencePiece&&) noexcept = default;
-SentencePiece& SentencePiece::operator=(SentencePiece&&) noexcept = default;
-SentencePiece::~SentencePiece() = default;
-
 SentencePiece SentencePiece::read(const std::string&) { refuse(); }
-SentencePiece SentencePiece::train(const std::vector<std::string>&, const SentencePieceOptions&) { refuse(); }
+SentencePiece SentencePiece::train(const std::vector<std::string>&, std::int64_t) { refuse(); }
 std::string SentencePiece::model() const { refuse(); }
 std::int64_t SentencePiece::size() const { refuse(); }
 Ids SentencePiece::encode(const std::string&) const { refuse(); }

@@ -64,13 +64,8 @@ bool has_words(const std::string& line) {
 
 bool sentence_piece_available() { return true; }
 
-SentencePiece::SentencePiece(std::unique_ptr<Model> model) : model_(std::move(model)) {}
-SentencePiece::SentencePiece(SentencePiece&&) noexcept = default;
-SentencePiece& SentencePiece::operator=(SentencePiece&&) noexcept = default;
-SentencePiece::~SentencePiece() = default;
-
 SentencePiece SentencePiece::read(const std::string& path) {
-  auto model = std::make_unique<Model>();
+  auto model = std::make_shared<Model>();
   model->bytes = read_file(path);
   if (!load(*model)) throw FileError(path, "must be a model of SentencePiece");
   const auto& p = model->processor;
@@ -81,15 +76,13 @@ SentencePiece SentencePiece::read(const std::string& path) {
   return SentencePiece(std::move(model));
 }
 
-SentencePiece SentencePiece::train(const std::vector<std::string>& lines, const SentencePieceOptions& options) {
-  FOLDGRAD_CHECK(options.kind == "unigram" || options.kind == "bpe",
-                 "sentence_piece: the kind must be unigram or bpe, got \"{}\"", options.kind);
+SentencePiece SentencePiece::train(const std::vector<std::string>& lines, std::int64_t vocabulary) {
   FOLDGRAD_CHECK(!lines.empty(), "sentence_piece: there must be at least one line, got 0");
   FOLDGRAD_CHECK(std::ranges::any_of(lines, has_words),
                  "sentence_piece: the text must have words in lines of at most {} bytes, got {} lines without any",
                  kLongestLine, lines.size());
-  const std::unordered_map<std::string, std::string> arguments{{"model_type", options.kind},
-                                                               {"vocab_size", std::to_string(options.vocabulary)},
+  const std::unordered_map<std::string, std::string> arguments{{"model_type", "unigram"},
+                                                               {"vocab_size", std::to_string(vocabulary)},
                                                                {"character_coverage", "1.0"},
                                                                {"max_sentence_length", std::to_string(kLongestLine)},
                                                                {"num_threads", "1"},  // for the same model each time
@@ -99,7 +92,7 @@ SentencePiece SentencePiece::train(const std::vector<std::string>& lines, const 
                                                                {"unk_id", std::to_string(kUnk)},
                                                                {"minloglevel", "3"}};
   Lines iterator(lines);
-  auto model = std::make_unique<Model>();
+  auto model = std::make_shared<Model>();
   const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &iterator, &model->bytes);
   FOLDGRAD_CHECK(status.ok(), "sentence_piece: {}", reason(status.error_message()));
   FOLDGRAD_CHECK(load(*model), "sentence_piece: the library cannot load what it learned from this text");

@@ -1,10 +1,24 @@
 #include "train/data/text/vocabulary.h"
 
+#include <nlohmann/json.hpp>
+
 #include "engine/check.h"
+#include "engine/files/atomic_file.h"
 #include "train/data/text/numbers.h"
+#include "train/system/json_file.h"
 #include "train/system/unicode.h"
 
 namespace foldgrad {
+namespace {
+
+constexpr int kFormat = 1;
+constexpr const char* kDescription = "/vocabulary.json";
+constexpr const char* kSource = "/dict.source.txt";
+constexpr const char* kTarget = "/dict.target.txt";
+constexpr const char* kCodes = "/codes";
+constexpr const char* kPieces = "/sentencepiece.model";
+
+}  // namespace
 
 Vocabulary Vocabulary::numbers() {
   Vocabulary v("numbers", false);
@@ -57,5 +71,39 @@ std::string Vocabulary::decode_target(const Ids& ids) const {
 
 std::int64_t Vocabulary::source_size() const { return pieces_ ? pieces_->size() : source_->size(); }
 std::int64_t Vocabulary::target_size() const { return pieces_ ? pieces_->size() : target_->size(); }
+
+Vocabulary Vocabulary::load(const std::string& directory) {
+  const std::string path = directory + kDescription;
+  const nlohmann::json json = read_json(path);
+  if (!json.is_object()) throw FileError(path, "must be a JSON object");
+  const auto expect = [&](const char* key, bool right, const char* must_be) {
+    if (!right)
+      throw FileError(path, fmt::format("\"{}\" must be {}, got {}", key, must_be,
+                                        json.contains(key) ? shown(json[key]) : "nothing"));
+  };
+  const nlohmann::json format = json.value("format", nlohmann::json()), kind = json.value("kind", nlohmann::json()),
+                       lowercase = json.value("lowercase", nlohmann::json());
+  expect("format", format == kFormat, "1");
+  expect("kind", kind == "numbers" || kind == "words" || kind == "bpe" || kind == "sentencepiece",
+         "one of numbers, words, bpe, sentencepiece");
+  expect("lowercase", lowercase.is_boolean(), "true or false");
+  if (kind == "numbers") return numbers();
+  if (kind == "sentencepiece") return sentence_piece(SentencePiece::read(directory + kPieces), lowercase);
+  Dictionary source = Dictionary::read(directory + kSource), target = Dictionary::read(directory + kTarget);
+  if (kind == "words") return words(std::move(source), std::move(target), lowercase);
+  return bpe(Bpe(directory + kCodes), std::move(source), std::move(target), lowercase);
+}
+
+void Vocabulary::save(const std::string& directory) const {
+  make_directories(directory);
+  if (pieces_) write_file_atomically(directory + kPieces, pieces_->model());
+  if (bpe_) write_file_atomically(directory + kCodes, bpe_->text());
+  if (kind_ == "words" || kind_ == "bpe") {
+    write_file_atomically(directory + kSource, source_->text());
+    write_file_atomically(directory + kTarget, target_->text());
+  }
+  const nlohmann::ordered_json description{{"format", kFormat}, {"kind", kind_}, {"lowercase", lowercase_}};
+  write_file_atomically(directory + kDescription, description.dump(2) + "\n");
+}
 
 }  // namespace foldgrad

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "tests/engine/error_message.h"
-#include "train/data/images/shapes_outlines.h"
 
 namespace foldgrad::testing {
 namespace {

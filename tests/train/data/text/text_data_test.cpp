@@ -6,9 +6,9 @@
 #include "engine/files/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/engine/files/temporary_directory.h"
+#include "train/data/lines.h"
 #include "train/data/text/bpe.h"
 #include "train/data/text/dictionary.h"
-#include "train/data/text/parallel_text.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -91,7 +91,7 @@ TEST(Vocabulary, LoadGivesWhatWasSaved) {
 TEST(Vocabulary, SentencePieceIsUndoneSavedAndLoaded) {
   if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
   const std::vector<std::string> lines = numbers::sample(numbers::Split::train, 300).source;
-  const Vocabulary v = Vocabulary::sentence_piece(SentencePiece::train(lines, {.vocabulary = 100}), false);
+  const Vocabulary v = Vocabulary::sentence_piece(SentencePiece::train(lines, 100), false);
   EXPECT_EQ(v.source_size(), 100);
   EXPECT_EQ(v.decode_target(v.encode_target(lines[0])), lines[0]);
   EXPECT_EQ(unknown(v.encode_source("\u597d")), 1);
@@ -147,31 +147,27 @@ class SentencePieceTest : public ::testing::Test {
 };
 
 TEST_F(SentencePieceTest, TrainsEncodesAndDecodes) {
-  for (const char* kind : {"unigram", "bpe"}) {
-    const SentencePiece pieces = SentencePiece::train(lines_, {.vocabulary = 100, .kind = kind});
-    EXPECT_EQ(pieces.size(), 100);
-    for (const std::string& line : lines_) {
-      const Ids ids = pieces.encode(line);
-      ASSERT_EQ(ids.back(), kEos);
-      ASSERT_EQ(std::count_if(ids.begin(), ids.end() - 1, [](std::int64_t id) { return id <= kUnk; }), 0) << line;
-      ASSERT_EQ(pieces.decode(ids), line);
-    }
-    const Ids unknown = pieces.encode("好");
-    EXPECT_EQ(std::count(unknown.begin(), unknown.end(), kUnk), 1);
+  const SentencePiece pieces = SentencePiece::train(lines_, 100);
+  EXPECT_EQ(pieces.size(), 100);
+  for (const std::string& line : lines_) {
+    const Ids ids = pieces.encode(line);
+    ASSERT_EQ(ids.back(), kEos);
+    ASSERT_EQ(std::count_if(ids.begin(), ids.end() - 1, [](std::int64_t id) { return id <= kUnk; }), 0) << line;
+    ASSERT_EQ(pieces.decode(ids), line);
   }
+  const Ids unknown = pieces.encode("好");
+  EXPECT_EQ(std::count(unknown.begin(), unknown.end(), kUnk), 1);
 }
 
 TEST_F(SentencePieceTest, TrainingRepeatsAndFilesKeepTheModel) {
-  const SentencePiece pieces = SentencePiece::train(lines_, {.vocabulary = 80});
-  EXPECT_EQ(SentencePiece::train(lines_, {.vocabulary = 80}).model(), pieces.model());
+  const SentencePiece pieces = SentencePiece::train(lines_, 80);
+  EXPECT_EQ(SentencePiece::train(lines_, 80).model(), pieces.model());
   const TemporaryDirectory directory;
   write_bytes(directory / "a.model", pieces.model());
   EXPECT_EQ(SentencePiece::read(directory / "a.model").encode(lines_[0]), pieces.encode(lines_[0]));
 }
 
 TEST_F(SentencePieceTest, ErrorsNameTheReason) {
-  EXPECT_EQ(message<std::invalid_argument>([&] { SentencePiece::train(lines_, {.kind = "words"}); }),
-            "sentence_piece: the kind must be unigram or bpe, got \"words\"");
   EXPECT_EQ(message<std::invalid_argument>([&] { SentencePiece::train({}, {}); }),
             "sentence_piece: there must be at least one line, got 0");
   EXPECT_EQ(message<std::invalid_argument>([&] {
@@ -186,14 +182,13 @@ TEST_F(SentencePieceTest, ErrorsNameTheReason) {
                 SentencePiece::train({line, " "}, {});
               }),
               "sentence_piece: the text must have words in lines of at most 4192 bytes, got 2 lines without any");
-  const std::string too_large =
-      message<std::invalid_argument>([&] { SentencePiece::train(lines_, {.vocabulary = 100'000}); });
+  const std::string too_large = message<std::invalid_argument>([&] { SentencePiece::train(lines_, 100'000); });
   EXPECT_EQ(too_large.substr(0, 49), "sentence_piece: Vocabulary size too high (100000)") << too_large;
   const TemporaryDirectory directory;
   write_bytes(directory / "a.model", "no model");
   EXPECT_EQ(message<FileError>([&] { SentencePiece::read(directory / "a.model"); }),
             directory / "a.model" + ": must be a model of SentencePiece");
-  const SentencePiece pieces = SentencePiece::train(lines_, {.vocabulary = 80});
+  const SentencePiece pieces = SentencePiece::train(lines_, 80);
   EXPECT_EQ(message<std::invalid_argument>([&] { pieces.decode({80}); }),
             "sentence_piece: ids must be in [0, 80), got 80");
 }
