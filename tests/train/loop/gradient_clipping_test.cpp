@@ -180,16 +180,13 @@ std::string refusal(const Optimizer::Rule& rule, std::vector<ParameterGroup> gro
 
 TEST(OptimizerErrors, Settings) {
   Parameter p = parameter("w");
-  const auto groups = [&](double weight_decay = 0, double lr_scale = 1) {
-    return std::vector<ParameterGroup>{{{&p}, weight_decay, lr_scale}};
-  };
+  const auto groups = [&](double weight_decay = 0) { return std::vector<ParameterGroup>{{{&p}, weight_decay}}; };
   EXPECT_EQ(refusal(Adam{1}, groups()), "adam: beta1 must be at least 0 and below 1, got 1");
   EXPECT_EQ(refusal(AdamW{0.9, -0.5}, groups()), "adamw: beta2 must be at least 0 and below 1, got -0.5");
   EXPECT_EQ(refusal(Adam{.eps = 0}, groups()), "adam: eps must be positive, got 0");
   EXPECT_EQ(refusal(Sgd{1.5}, groups()), "sgd: momentum must be at least 0 and below 1, got 1.5");
   EXPECT_EQ(refusal(Sgd{.nesterov = true}, groups()), "sgd: nesterov needs a positive momentum, got 0");
   EXPECT_EQ(refusal(Sgd{}, groups(-1)), "sgd: weight_decay must be at least 0, got -1");
-  EXPECT_EQ(refusal(Sgd{}, groups(0, -2)), "sgd: lr_scale must be at least 0, got -2");
 }
 
 TEST(OptimizerErrors, Parameters) {

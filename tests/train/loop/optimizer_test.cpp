@@ -131,9 +131,9 @@ template <class Scalar>
 void expect_model(const Optimizer::Rule& rule, const Scalar& fresh, Device device, DType dtype) {
   SCOPED_TRACE(label(device, dtype));
   Model model = random_model(device, dtype);
-  std::vector<Parameter*> decayed = model.all(), slow(decayed.begin() + 40, decayed.end());
+  std::vector<Parameter*> decayed = model.all(), others(decayed.begin() + 40, decayed.end());
   decayed.resize(40);
-  Optimizer optimizer(rule, {{decayed, 0.25, 1}, {slow, 0.125, 0.5}});
+  Optimizer optimizer(rule, {{decayed, 0.25}, {others, 0.125}});
   std::vector<std::vector<Scalar>> scalars;
   std::vector<std::vector<double>> want;
   for (const Parameter& p : model.parameters) {
@@ -147,8 +147,7 @@ void expect_model(const Optimizer::Rule& rule, const Scalar& fresh, Device devic
       p.grad = on(device, dtype, randn(p.value.shape(), unsigned(1000 * t + k)));
       const std::vector<double> g = p.grad.to(DType::f64).values<double>();
       for (std::size_t i = 0; i < g.size(); ++i)
-        want[k][i] =
-            double(scalars[k][i].step(want[k][i], Real(g[i]) * 0.75, lr * (k < 40 ? 1 : 0.5), k < 40 ? 0.25 : 0.125));
+        want[k][i] = double(scalars[k][i].step(want[k][i], Real(g[i]) * 0.75, lr, k < 40 ? 0.25 : 0.125));
     }
     optimizer.step(lr, Tensor::full({}, 0.75, DType::f64, device));
   }

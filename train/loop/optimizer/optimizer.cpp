@@ -39,13 +39,11 @@ Optimizer::Optimizer(const Rule& rule, std::vector<ParameterGroup> groups) : rul
   for (const ParameterGroup& group : groups) {
     FOLDGRAD_CHECK(group.weight_decay >= 0 && std::isfinite(group.weight_decay),
                    "{}: weight_decay must be at least 0, got {}", name_, group.weight_decay);
-    FOLDGRAD_CHECK(group.lr_scale >= 0 && std::isfinite(group.lr_scale), "{}: lr_scale must be at least 0, got {}",
-                   name_, group.lr_scale);
     for (Parameter* p : group.parameters) {
       FOLDGRAD_CHECK(names.insert(p->name).second, "{}: two parameters are called {}", name_, p->name);
       add(p);
     }
-    groups_.push_back({group.weight_decay, group.lr_scale});
+    weight_decays_.push_back(group.weight_decay);
   }
   FOLDGRAD_CHECK(!slots_.empty(), "{}: there are no parameters", name_);
 }
@@ -55,7 +53,7 @@ void Optimizer::add(Parameter* parameter) {
   FOLDGRAD_CHECK(value.defined() && (value.dtype() == DType::f32 || value.dtype() == DType::f64),
                  "{}: {} must be f32 or f64, got {}; for training in bf16, keep it in f32 and cast it in the forward",
                  name_, parameter->name, describe(value));
-  Slot slot{parameter, groups_.size(), {}, {}};
+  Slot slot{parameter, weight_decays_.size(), {}, {}};
   slots_.push_back(slot);
   FOLDGRAD_CHECK(value.dtype() == like().dtype() && value.device() == like().device(),
                  "{}: parameters must have one dtype and device: {} is {}, {} is {}", name_, slots_[0].parameter->name,
@@ -85,7 +83,7 @@ void Optimizer::step(double lr, const Tensor& gradient_scale) {
   FOLDGRAD_CHECK(lr >= 0 && std::isfinite(lr), "{}: lr must be finite and at least 0, got {}", name_, lr);
   check_update(gradient_scale);
   const double* scale = gradient_scale.defined() ? gradient_scale.data<double>() : nullptr;
-  for (std::size_t group = 0; group < groups_.size(); ++group)
+  for (std::size_t group = 0; group < weight_decays_.size(); ++group)
     like().dtype() == DType::f32 ? update<float>(group, lr, scale) : update<double>(group, lr, scale);
   ++steps_;
 }
@@ -104,19 +102,19 @@ void Optimizer::update(std::size_t group, double lr, const double* scale) const 
       tensors.push_back({data(s.parameter->value), data(s.parameter->grad), data(s.first), data(s.second),
                          s.parameter->value.size(), rounded_data(*s.parameter)});
   const auto with = [&](const auto& rule) { FOLDGRAD_RUN(like().device(), update, tensors, rule, scale); };
-  const auto [weight_decay, lr_scale] = groups_[group];
+  const double weight_decay = weight_decays_[group];
   with_adam(rule_, [&](const auto& adam) {
     const double t = double(steps_ + 1);
     const double correction1 = 1 - std::pow(adam.beta1, t);
     const double correction2 = std::sqrt(1 - std::pow(adam.beta2, t));
     const bool fairseq = std::holds_alternative<Adam>(rule_);
-    const double rate = lr / correction1 * (fairseq ? correction2 : 1) * lr_scale;  // [ADAM-3, ADAM-4]
-    const double root_scale = fairseq ? 1 : 1 / correction2, decay = weight_decay * lr * lr_scale;
+    const double rate = lr / correction1 * (fairseq ? correction2 : 1);  // [ADAM-3, ADAM-4]
+    const double root_scale = fairseq ? 1 : 1 / correction2, decay = weight_decay * lr;
     with(AdamRule<T>{T(1 - adam.beta1), T(1 - adam.beta2), T(adam.eps), T(rate), T(root_scale), T(decay)});
   });
   const auto* sgd = std::get_if<Sgd>(&rule_);
   if (!sgd) return;
-  const T momentum = T(sgd->momentum), rate = T(lr * lr_scale), decay = T(weight_decay);
+  const T momentum = T(sgd->momentum), rate = T(lr), decay = T(weight_decay);
   if (sgd->momentum == 0)
     with(SgdRule<T, SgdForm::plain>{momentum, rate, decay});
   else if (sgd->nesterov)

@@ -1,5 +1,5 @@
 // Optimizers. g is a parameter's gradient times the step's gradient scale, t counts the steps from 1, lr is the step's
-// learning rate times the group's lr_scale, and wd the group's weight decay.
+// learning rate and wd the group's weight decay.
 //
 //   Adam and AdamW (Kingma, Ba 2015; Loshchilov, Hutter 2019):
 //   [ADAM-1]  m <- beta1 m + (1 - beta1) g
@@ -39,7 +39,6 @@ struct Sgd {
 struct ParameterGroup {
   std::vector<Parameter*> parameters;  // must outlive the optimizer
   double weight_decay = 0;
-  double lr_scale = 1;
 };
 
 class Optimizer {
@@ -72,9 +71,6 @@ class Optimizer {
     std::size_t group;
     Tensor first, second;
   };
-  struct Group {
-    double weight_decay, lr_scale;
-  };
   void add(Parameter* parameter);
   void check_update(const Tensor& gradient_scale) const;
   template <class T>
@@ -84,7 +80,7 @@ class Optimizer {
   Rule rule_;
   const char* name_;  // for messages
   std::vector<Slot> slots_;
-  std::vector<Group> groups_;
+  std::vector<double> weight_decays_;  // by group
   std::int64_t steps_ = 0;
 };
 
