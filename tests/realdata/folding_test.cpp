@@ -39,7 +39,7 @@ Trained train_briefly(const std::string& directory) {
   const Schedule schedule(schedule_options(config.train));
   Batches batches(data.train.pairs, {.max_tokens = config.data.max_tokens});
   BatchTask task(*trained.model, batches);
-  Trainer trainer(task, optimizer, schedule, trainer_options(config.train));
+  Trainer trainer(task, optimizer, schedule, config.train);
   for (int step = 0; step < 150; ++step) trainer.step();
   EXPECT_LT(trainer.report().loss, 6.0);  // log 2000 = 7.6
   return trained;

@@ -19,7 +19,7 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
   FOLDGRAD_CHECK(options.agc >= 0, "trainer: agc must be at least 0, got {}", options.agc);
   const std::vector<Parameter*> output = task.model().output_parameters();
   for (Parameter* p : parameters_)
-    if (!options.agc_exclude_output || !contains(output, p)) clipped_adaptively_.push_back(p);
+    if (options.agc_exclude == Unclipped::none || !contains(output, p)) clipped_adaptively_.push_back(p);
   if (options.average_decay != 0)
     average_.emplace(parameters_, options.average_decay,
                      options.average_statistics ? task.model().statistics() : NamedTensors());
@@ -58,7 +58,7 @@ Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::in
   const ForwardPass pass{.tape = tape,
                          .dtype = options_.dtype,
                          .training = true,
-                         .seed = options_.seed,
+                         .seed = std::uint64_t(options_.seed),
                          .step = std::uint32_t(random_step),
                          .penalties = &penalties};
   const Var loss = task_.loss(batch, pass);

@@ -19,29 +19,17 @@
 #include <optional>
 #include <stdexcept>
 
-#include "train/loop/on_nan.h"
 #include "train/loop/optimizer/gradient_clipping.h"
 #include "train/loop/optimizer/optimizer.h"
 #include "train/loop/optimizer/weight_average.h"
 #include "train/loop/schedule.h"
 #include "train/loop/task.h"
+#include "train/loop/trainer_options.h"
 #include "train/loop/update_observer.h"
 
 namespace foldgrad {
 
 constexpr int kMostFailures = 10;  // between two reports; then training is given up all the same
-
-struct TrainerOptions {
-  double clip = 0;                 // largest norm of the gradient; 0: it is not clipped
-  double agc = 0;                  // adaptive clipping (gradient_clipping.h), before that; 0: none
-  bool agc_exclude_output = true;  // not of Model::output_parameters()
-  std::int64_t accumulate = 1;     // batches per update
-  std::uint64_t seed = 1;          // of dropout
-  DType dtype = DType::f32;        // of activations
-  OnNan on_nan = OnNan::abort;
-  double average_decay = 0;         // of the moving average of weights; 0: there is none
-  bool average_statistics = false;  // of the normalizers' running statistics too [AVG-3]
-};
 
 // Sums over the updates since the last report, as far as they were found finite.
 struct ReportSums {

@@ -7,6 +7,10 @@
 #include "train/checks/finite.h"
 
 namespace foldgrad {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BestValidation, step, score, loss, text)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReportSums, loss, seconds, weight, work)
+
 namespace {
 
 constexpr std::string_view kWeight = "weight.", kStatistic = "statistic.";
@@ -48,14 +52,10 @@ void take_model(const CheckpointContents& c, TrainingState& t) {
 }
 
 ReportSums sums_of(const nlohmann::json& sums) {
-  ReportSums s{.loss = sums.at("loss"), .seconds = sums.at("seconds")};
-  if (sums.contains("target_tokens")) {  // checkpoints of version 0.2.0
-    sums.at("target_tokens").get_to(s.weight);
-    s.work = s.weight + sums.at("source_tokens").get<std::int64_t>();
-  } else {
-    sums.at("weight").get_to(s.weight);
-    sums.at("work").get_to(s.work);
-  }
+  if (!sums.contains("target_tokens")) return sums.get<ReportSums>();
+  ReportSums s{.loss = sums.at("loss"), .seconds = sums.at("seconds")};  // checkpoints of version 0.2.0
+  sums.at("target_tokens").get_to(s.weight);
+  s.work = s.weight + sums.at("source_tokens").get<std::int64_t>();
   return s;
 }
 
@@ -77,17 +77,11 @@ CheckpointContents to_checkpoint(const RunState& state, std::int64_t step, const
   c.log_offset = log_offset;
   c.optimizer = to(t.optimizer, Device::cpu);
   put_model(t, c);
-  c.state = {
-      {"epoch", t.cursor.epoch},
-      {"batch", t.cursor.batch},
-      {"best",
-       {{"step", state.best.step}, {"score", state.best.score}, {"loss", state.best.loss}, {"text", state.best.text}}},
-      {"without_better", state.without_better},
-      {"since_report",
-       {{"loss", t.since_report.loss},
-        {"seconds", t.since_report.seconds},
-        {"weight", t.since_report.weight},
-        {"work", t.since_report.work}}}};
+  c.state = {{"epoch", t.cursor.epoch},
+             {"batch", t.cursor.batch},
+             {"best", state.best},
+             {"without_better", state.without_better},
+             {"since_report", t.since_report}};
   return c;
 }
 
@@ -98,9 +92,7 @@ RunState from_checkpoint(const CheckpointContents& c, const std::string& path) t
   take_model(c, t);
   c.state.at("epoch").get_to(t.cursor.epoch);
   c.state.at("batch").get_to(t.cursor.batch);
-  const nlohmann::json& best = c.state.at("best");
-  state.best = {best.at("step").get<std::int64_t>(), best.at("score").get<double>(), best.at("loss").get<double>(),
-                best.at("text")};
+  c.state.at("best").get_to(state.best);
   c.state.at("without_better").get_to(state.without_better);
   if (const auto sums = c.state.find("since_report"); sums != c.state.end())  // checkpoints of version 0.1 have none
     t.since_report = sums_of(*sums);

@@ -86,23 +86,11 @@ ScheduleOptions schedule_options(const TrainConfig& t) {
   return s;
 }
 
-TrainerOptions trainer_options(const TrainConfig& t) {
-  return {.clip = t.clip,
-          .agc = t.agc,
-          .agc_exclude_output = t.agc_exclude == Unclipped::output,
-          .accumulate = t.accumulate,
-          .seed = std::uint64_t(t.seed),
-          .dtype = t.dtype,
-          .on_nan = t.on_nan,
-          .average_decay = t.average_decay,
-          .average_statistics = t.average_statistics};
-}
-
 Training::Training(const ExperimentConfig& experiment, std::unique_ptr<Task> its_task)
     : task(std::move(its_task)),
       config(with_epochs_counted(experiment.train, task->batches_per_epoch())),
       optimizer(optimizer_rule(config), parameter_groups(task->model(), config)),
       schedule(schedule_options(config)),
-      trainer(*task, optimizer, schedule, trainer_options(config)) {}
+      trainer(*task, optimizer, schedule, config) {}
 
 }  // namespace foldgrad

@@ -21,7 +21,6 @@ std::vector<RecordPhase> record_phases(const RecordConfig& config, std::int64_t 
 std::vector<ParameterGroup> parameter_groups(Model& model, const TrainConfig& config);
 Optimizer::Rule optimizer_rule(const TrainConfig& config);
 ScheduleOptions schedule_options(const TrainConfig& config);
-TrainerOptions trainer_options(const TrainConfig& config);
 
 // All that learns in a run.
 struct Training {

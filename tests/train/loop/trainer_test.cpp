@@ -173,7 +173,7 @@ TEST(Trainer, AGC_1_AGC_2_ClipsTheGradientOfEveryUnitButOfTheOutputUnlessToldTo)
   };
   const NamedTensors plain = gradients({.dtype = DType::f64}),
                      clipped = gradients({.agc = kClipping, .dtype = DType::f64}),
-                     all = gradients({.agc = kClipping, .agc_exclude_output = false, .dtype = DType::f64});
+                     all = gradients({.agc = kClipping, .agc_exclude = Unclipped::none, .dtype = DType::f64});
   Transformer model(config, 3, DType::f64);
   for (Parameter* p : model.parameters()) p->grad = plain.at(p->name).clone(), p->has_grad = true;
   clip_adaptively(model.parameters(), kClipping);

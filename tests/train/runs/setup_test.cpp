@@ -54,25 +54,6 @@ TEST(TrainingSetup, SchedulesPassThroughTheKeysRates) {
   EXPECT_EQ(lr(cosine, 12), 0.25);
 }
 
-TEST(TrainingSetup, TheTrainerGetsItsKeys) {
-  TrainConfig t;
-  t.clip = 2, t.accumulate = 3, t.seed = 7, t.average_decay = 0.5;
-  t.average_statistics = true;
-  for (const char* on_nan : {"abort", "skip", "rollback"}) {
-    const ExperimentConfig config = parse_config("", "a.toml", {fmt::format("train.on_nan={}", on_nan)});
-    EXPECT_STREQ(name(trainer_options(config.train).on_nan), on_nan);
-  }
-  EXPECT_EQ(trainer_options(t).dtype, DType::f32);
-  t.dtype = DType::bf16;
-  const TrainerOptions options = trainer_options(t);
-  EXPECT_EQ(options.dtype, DType::bf16);
-  EXPECT_EQ(options.clip, 2);
-  EXPECT_EQ(options.accumulate, 3);
-  EXPECT_EQ(options.seed, 7u);
-  EXPECT_EQ(options.average_decay, 0.5);
-  EXPECT_TRUE(options.average_statistics);
-}
-
 // 2 epochs of 7 batches are 14, and 5 updates of 3 batches, the last of which reaches into the third epoch.
 TEST(TrainingSetup, EpochsAreCountedInWholeUpdates) {
   TrainConfig t;
