@@ -20,10 +20,11 @@ if(CHART_JS)
 endif()
 fill(chart_js "${library}")
 file(WRITE ${OUTPUT} "// Made of train/reports/page/ by cmake/write_report_template.cmake.
-#include \"train/reports/template.h\"
+#include <string_view>
 
 namespace foldgrad {
 
+extern const std::string_view kReportTemplate;
 const std::string_view kReportTemplate = R\"foldgrad(${page})foldgrad\";
 
 }  // namespace foldgrad

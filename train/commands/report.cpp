@@ -5,7 +5,6 @@
 
 #include "engine/files/atomic_file.h"
 #include "train/commands/command.h"
-#include "train/reports/settings.h"
 #include "train/reports/tensorboard.h"
 #include "train/runs/directory.h"
 #include "train/system/child_process.h"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "engine/files/file.h"
 #include "train/config/config.h"
@@ -64,6 +65,25 @@ toml::table parse_toml(const std::string& text, const std::string& name) try {
   return toml::parse(text, name);
 } catch (const toml::parse_error& e) {
   throw ConfigError(fmt::format("{}:{}: {}", name, e.source().begin.line, e.description()));
+}
+
+std::vector<std::pair<std::string, const toml::node*>> values_below(const toml::table& table) {
+  std::vector<std::pair<std::string, const toml::node*>> all;
+  for (const auto& [key, node] : table)
+    if (const toml::table* inner = node.as_table())
+      for (const auto& [more, value] : values_below(*inner))
+        all.emplace_back(fmt::format("{}.{}", key.str(), more), value);
+    else
+      all.emplace_back(key.str(), &node);
+  return all;
+}
+
+std::string text_of(const toml::node& value) {
+  if (const auto* word = value.as_string()) return word->get();
+  if (const auto* number = value.as_floating_point()) return fmt::format("{}", number->get());  // without 17 digits
+  std::ostringstream text;
+  value.visit([&text](const auto& v) { text << v; });
+  return text.str();
 }
 
 void GivenKeys::flatten(const toml::table& table, const std::string& prefix, const std::string& name) {

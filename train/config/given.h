@@ -26,6 +26,11 @@ struct Given {
 // The table of `text`, with `name` for the file in messages. Throws ConfigError for what is not TOML.
 toml::table parse_toml(const std::string& text, const std::string& name);
 
+// Every value below a table with the keys that lead to it, joined by dots.
+std::vector<std::pair<std::string, const toml::node*>> values_below(const toml::table& table);
+// A value as --set takes it, and as reports show it.
+std::string text_of(const toml::node& value);
+
 class GivenKeys {
  public:
   // Adds the keys of a file, over those of the file that its key `base` names. Throws ConfigError.

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
-#include <sstream>
 
 #include "engine/files/file.h"
 #include "models/options/nearest_name.h"
@@ -72,22 +71,10 @@ class GridFile {
     return seeds;
   }
   // Keys in quotes or with dots, and their values as --set takes them.
-  std::vector<std::string> settings(const toml::table& table, const std::string& prefix = "") const {
+  static std::vector<std::string> settings(const toml::table& table) {
     std::vector<std::string> all;
-    for (const auto& [key, node] : table) {
-      const std::string name = prefix + std::string(key.str());
-      const std::vector<std::string> more =
-          node.is_table() ? settings(*node.as_table(), name + ".") : std::vector<std::string>{name + "=" + text(node)};
-      all.insert(all.end(), more.begin(), more.end());
-    }
+    for (const auto& [key, value] : values_below(table)) all.push_back(key + "=" + text_of(*value));
     return all;
-  }
-  static std::string text(const toml::node& node) {
-    if (const auto* word = node.as_string()) return word->get();
-    if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());  // without 17 digits
-    std::ostringstream text;
-    node.visit([&text](const auto& value) { text << value; });
-    return text.str();
   }
 
  private:
@@ -95,24 +82,20 @@ class GridFile {
   const toml::table& all_;
 };
 
-// [lists], key by key: the settings of every combination.
-void add_lists(const GridFile& file, const toml::table& lists, const std::string& prefix,
-               std::vector<std::vector<std::string>>& combinations) {
-  for (const auto& [key, node] : lists) {
-    const std::string name = prefix + std::string(key.str());
-    if (node.is_table()) {
-      add_lists(file, *node.as_table(), name + ".", combinations);
-      continue;
-    }
-    if (!node.is_array() || node.as_array()->empty()) file.refuse(node, fmt::format("{} must be a list", name));
+// Returns the settings of every combination of what [lists] has.
+std::vector<std::vector<std::string>> combinations_of(const GridFile& file, const toml::table& lists) {
+  std::vector<std::vector<std::string>> combinations(1);
+  for (const auto& [key, node] : values_below(lists)) {
+    if (!node->is_array() || node->as_array()->empty()) file.refuse(*node, fmt::format("{} must be a list", key));
     std::vector<std::vector<std::string>> longer;
     for (const auto& one : combinations)
-      for (const toml::node& value : *node.as_array()) {
+      for (const toml::node& value : *node->as_array()) {
         longer.push_back(one);
-        longer.back().push_back(name + "=" + GridFile::text(value));
+        longer.back().push_back(key + "=" + text_of(value));
       }
     combinations = std::move(longer);
   }
+  return combinations;
 }
 
 std::string folder_of(const std::string& name) {
@@ -150,8 +133,8 @@ Grid read_grid(const std::string& path) {
   const toml::table all = parse_toml(read_file(path), path);
   const GridFile file(path, all);
   Grid grid{file.seeds(), {}};
-  std::vector<std::vector<std::string>> combinations(1);
-  if (const toml::table* lists = file.table("lists")) add_lists(file, *lists, "", combinations);
+  const toml::table none, *lists = file.table("lists");
+  const auto combinations = combinations_of(file, lists ? *lists : none);
   for (const GridCell& cell : file.cells())
     for (const auto& settings : combinations) grid.cells.push_back(combined(cell, settings));
   check(grid, path);

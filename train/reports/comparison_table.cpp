@@ -8,7 +8,6 @@
 
 #include "train/reports/aligned.h"
 #include "train/reports/report.h"
-#include "train/reports/settings.h"
 #include "train/runs/progress.h"
 
 namespace foldgrad {

@@ -4,7 +4,6 @@
 #include "engine/files/file.h"
 #include "train/reports/recordings.h"
 #include "train/reports/report.h"
-#include "train/reports/settings.h"
 #include "train/runs/directory.h"
 
 namespace foldgrad {

@@ -1,9 +1,14 @@
 #include <map>
+#include <string_view>
 
 #include "train/reports/report.h"
-#include "train/reports/template.h"
 
 namespace foldgrad {
+
+// The page before it is filled in, made by cmake/write_report_template.cmake of the files in train/reports/page. It has
+// {{title}}, twice, and {{data}}, the JSON of report.h, each where HTML's text may stand.
+extern const std::string_view kReportTemplate;
+
 namespace {
 
 std::string escaped(const std::string& text) {

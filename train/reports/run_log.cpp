@@ -1,11 +1,16 @@
 #include "train/reports/run_log.h"
 
 #include <fmt/format.h>
+#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <iterator>
 
+#include "engine/check.h"
 #include "engine/files/file.h"
+#include "train/config/given.h"
 #include "train/runs/directory.h"
 
 namespace foldgrad {
@@ -60,12 +65,6 @@ std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs) {
 
 namespace {
 
-// Returns `otherwise` for a field that is absent, or null because it was not finite.
-double number(const ordered_json& event, const char* key, double otherwise) {
-  const auto found = event.find(key);
-  return found != event.end() && found->is_number() ? found->get<double>() : otherwise;
-}
-
 std::string word(const ordered_json& event, const char* key) {
   const auto found = event.find(key);
   return found != event.end() && found->is_string() ? found->get<std::string>() : "";
@@ -112,6 +111,11 @@ void add_event(RunSummary& s, const ordered_json& e) {
 
 }  // namespace
 
+double number(const ordered_json& event, const char* key, double otherwise) {
+  const auto found = event.find(key);
+  return found != event.end() && found->is_number() ? found->get<double>() : otherwise;
+}
+
 double RunSummary::Best::at(const std::string& name) const {
   const auto found = std::ranges::find_if(scores, [&](const auto& score) { return score.first == name; });
   return found == scores.end() ? NAN : found->second;
@@ -134,6 +138,69 @@ ordered_json summary_json(const RunSummary& s) {
   for (const auto& [name, value] : s.best->scores) json["best"][name] = value;
   json["best"]["signature"] = s.best->signature;
   return json;
+}
+
+namespace {
+
+using Parts = std::vector<std::string>;
+
+Parts parts_of(const std::string& path) {
+  const auto whole = std::filesystem::absolute(path + "/").lexically_normal();  // so that "." has a name, too
+  Parts parts;
+  for (const auto& part : whole.relative_path())
+    if (!part.empty()) parts.push_back(part.string());
+  return parts;
+}
+
+bool ends_with(const Parts& path, const Parts& ending) {
+  return path.size() >= ending.size() && std::equal(ending.rbegin(), ending.rend(), path.rbegin());
+}
+
+std::string shortest_name(const std::vector<Parts>& paths, std::size_t self) {
+  const Parts& path = paths[self];
+  Parts name;
+  const auto shared = [&] {
+    for (std::size_t i = 0; i < paths.size(); ++i)
+      if (i != self && ends_with(paths[i], name)) return true;
+    return false;
+  };
+  do name.insert(name.begin(), path[path.size() - 1 - name.size()]);
+  while (name.size() < path.size() && shared());
+  std::string text;
+  for (const std::string& part : name) text += (text.empty() ? "" : "/") + part;
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> distinct_names(const std::vector<std::string>& paths) {
+  std::vector<Parts> all;
+  for (const std::string& path : paths) {
+    all.push_back(parts_of(path));
+    FOLDGRAD_CHECK(!all.back().empty(), "runs: {} is no directory of a run", path);
+    FOLDGRAD_CHECK(std::find(all.begin(), std::prev(all.end()), all.back()) == std::prev(all.end()),
+                   "runs: each must be given once, got {} twice", path);
+  }
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < all.size(); ++i) names.push_back(shortest_name(all, i));
+  return names;
+}
+
+std::string text_or_nothing(const std::string& path) try { return read_file(path); } catch (const FileError&) {
+  return "";
+}
+
+// Not through read_config(): runs of other versions, which know other keys, are to be seen too.
+nlohmann::ordered_json settings_of(const std::string& run) {
+  const std::string path = RunDirectory(run).config();
+  try {
+    nlohmann::ordered_json settings = nlohmann::ordered_json::object();
+    const toml::table table = toml::parse(text_or_nothing(path));
+    for (const auto& [key, value] : values_below(table)) settings[key] = text_of(*value);
+    return settings;
+  } catch (const toml::parse_error& e) {
+    throw FileError(path, std::string("is no TOML: ") + std::string(e.description()));
+  }
 }
 
 }  // namespace foldgrad

@@ -23,6 +23,16 @@ std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs);
 // "a/un", "b/un" and "ln". Throws std::invalid_argument for a path that comes twice.
 std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
 
+// Returns a field of an event; `otherwise` for one that is absent, or null because it was not finite.
+double number(const nlohmann::ordered_json& event, const char* key, double otherwise);
+
+// The text of a file of a run; empty without one: a run that was copied in part, or is just beginning, may lack it.
+std::string text_or_nothing(const std::string& path);
+
+// The settings of the run in this directory, text by key: {"train.lr": "0.0005", ...}; empty without a config.toml.
+// Throws FileError where that is no TOML.
+nlohmann::ordered_json settings_of(const std::string& run);
+
 struct RunSummary {
   std::string name, norm;
   std::int64_t steps = 0, parameters = 0;  // steps made, not those wanted

@@ -76,11 +76,6 @@ std::string scalars_of(const ordered_json& e) {
   return summary;
 }
 
-double seconds_of(const ordered_json& e) {
-  const auto found = e.find("seconds");
-  return found != e.end() && found->is_number() ? found->get<double>() : 0;
-}
-
 // When the log was last written to, less what the run took.
 double begin_of(const RunLog& log) {
   const std::string path = RunDirectory(log.path).log();
@@ -104,7 +99,7 @@ std::string tensorboard_events(const RunLog& log, double begin) {
   std::string file = record(double_field(1, begin) + bytes_field(3, "brain.Event:2"));
   double time = begin;
   for (const ordered_json& e : log.events) {
-    time += seconds_of(e);
+    time += number(e, "seconds", 0);
     const std::string summary = scalars_of(e);
     if (!summary.empty()) file += record(event(time, e.at("step"), summary));
   }
