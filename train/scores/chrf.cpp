@@ -1,11 +1,10 @@
-#include "train/scores/chrf.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
 
+#include "train/scores/bleu.h"
 #include "train/system/unicode.h"
 
 namespace foldgrad {

@@ -5,7 +5,6 @@
 #include "train/data/text/batches.h"
 #include "train/loop/task.h"
 #include "train/scores/bleu.h"
-#include "train/scores/chrf.h"
 
 namespace foldgrad {
 

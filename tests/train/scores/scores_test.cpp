@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "tests/engine/error_message.h"
-#include "train/scores/chrf.h"
+#include "train/scores/bleu.h"
 #include "train/system/unicode.h"
 
 namespace foldgrad::testing {
