@@ -1,7 +1,7 @@
 // Every normalizer as nodes: what it says that it computes at inference, y = A u + B.
-#include "models/onnx/normalizers.h"
-
 #include <fmt/format.h>
+
+#include "models/onnx/recording.h"
 
 namespace foldgrad {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/check.h"
-#include "models/onnx/normalizers.h"
 
 namespace foldgrad {
 namespace {

@@ -5,6 +5,7 @@
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
 #include "models/model.h"
+#include "models/normalizers/normalizer.h"
 
 namespace foldgrad {
 
@@ -47,5 +48,9 @@ class OnnxRecording : public OnnxOperands {
   std::map<int, std::string> computed_;  // from parameters alone: under these names they become weights
   int n_ = 0;                            // the node that is being added
 };
+
+// Adds inference() of the normalizer as nodes, x itself if it does nothing. Throws std::invalid_argument for one
+// without such a form. Not for one with statistics over the tokens of a sentence.
+std::string onnx_normalizer(OnnxGraph& g, const Normalizer& norm, const std::string& x);
 
 }  // namespace foldgrad
