@@ -161,12 +161,10 @@ const char* format_name(DType dtype) {
   return "?";
 }
 
-std::string json_string(const std::string& text, const char* what) {
-  try {
-    return Json(text).dump();
-  } catch (const Json::type_error&) {
-    throw std::invalid_argument(fmt::format("safetensors: {} must be UTF-8, got {}", what, quote(text)));
-  }
+void require_utf8(const std::string& text, const char* what) try {
+  (void)Json(text).dump();
+} catch (const Json::type_error&) {
+  throw std::invalid_argument(fmt::format("safetensors: {} must be UTF-8, got {}", what, quote(text)));
 }
 
 std::string quote(const std::string& text) {

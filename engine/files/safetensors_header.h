@@ -30,8 +30,8 @@ struct Header {
 Header parse_header(const std::string& path, const std::string& text);
 
 const char* format_name(DType dtype);  // "F32"
-// As a JSON string, in full. Throws std::invalid_argument for text that is not UTF-8, calling it `what`.
-std::string json_string(const std::string& text, const char* what);
+// Throws std::invalid_argument for text that is not UTF-8, calling it `what`.
+void require_utf8(const std::string& text, const char* what);
 // As a JSON string for messages: long text is cut.
 std::string quote(const std::string& text);
 

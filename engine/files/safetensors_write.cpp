@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <tuple>
 #include <vector>
 
@@ -48,22 +49,19 @@ Plan make_plan(const NamedTensors& tensors, const Metadata& metadata) {
 }
 
 std::string header_of(const Plan& plan) {
-  std::string text = fmt::format("{{\"{}\":{{", kMetadata);
-  const char* separator = "";
-  for (const auto& [key, value] : plan.metadata) {
-    text += fmt::format("{}{}:{}", separator, json_string(key, "metadata"), json_string(value, "metadata"));
-    separator = ",";
-  }
-  text += "}";
+  for (const auto& [key, value] : plan.metadata)
+    for (const std::string* text : {&key, &value}) require_utf8(*text, "metadata");
+  nlohmann::ordered_json header{{std::string(kMetadata), plan.metadata}};
   std::size_t offset = 0;
   for (const auto* item : plan.order) {
     const auto& [name, tensor] = *item;
-    text += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", json_string(name, "a name"),
-                        format_name(tensor.dtype()), fmt::join(tensor.shape().sizes(), ","), offset,
-                        offset + tensor.bytes());
+    require_utf8(name, "a name");
+    header[name] = {{"dtype", format_name(tensor.dtype())},
+                    {"shape", tensor.shape().sizes()},
+                    {"data_offsets", {offset, offset + tensor.bytes()}}};
     offset += tensor.bytes();
   }
-  text += "}";
+  std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   FOLDGRAD_CHECK(text.size() <= kMaxHeaderBytes, "safetensors: the header must have at most {} bytes, got {}",
                  kMaxHeaderBytes, text.size());
