@@ -1,7 +1,6 @@
 #include "train/checkpoints/model_directory.h"
 
 #include <filesystem>
-#include <functional>
 #include <new>
 
 #include "engine/dispatch.h"
@@ -35,12 +34,6 @@ Tensor fitting(const std::string& file, const NamedTensors& tensors, const std::
                         is_floating(dtype) ? "of floating point" : foldgrad::name(dtype), foldgrad::name(t.dtype())));
 }
 
-void refuse_others(const std::string& file, const NamedTensors& tensors,
-                   const std::function<bool(const std::string&)>& known) {
-  for (const auto& [name, tensor] : tensors)
-    if (!known(name)) throw FileError(file, fmt::format("has a tensor {}, which config.json does not mention", name));
-}
-
 // Looks at the numbers as the model will have them: what a file holds in f64 may be too large for f32.
 void fill(NamedTensors own, const std::string& file, const NamedTensors& tensors, NonFinite non_finite) {
   for (auto& [name, value] : own) {
@@ -50,7 +43,9 @@ void fill(NamedTensors own, const std::string& file, const NamedTensors& tensors
       throw FileError(file, fmt::format("tensor {} {}", name, reason));
     value.copy_from(t);
   }
-  refuse_others(file, tensors, [&](const std::string& name) { return own.count(name) > 0; });
+  for (const auto& [name, tensor] : tensors)
+    if (!own.count(name))
+      throw FileError(file, fmt::format("has a tensor {}, which config.json does not mention", name));
 }
 
 }  // namespace

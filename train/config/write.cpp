@@ -60,7 +60,6 @@ std::string norm_tables(const ExperimentConfig& config) {
 // Lines by section, in the order of their first lines. [train] gets keys of the task and keys of all.
 class Sections {
  public:
-  void add(const ConfigKey& key, const std::string& line) { add_to(key.section, line); }
   void add_to(const std::string& section, const std::string& lines) {
     auto found = std::ranges::find(sections_, section, &Section::first);
     if (found == sections_.end()) found = sections_.insert(found, {section, fmt::format("[{}]\n", section)});
@@ -78,7 +77,7 @@ class Sections {
 std::string config_text(const ExperimentConfig& config) {
   Sections sections;
   visit_config(config, [&](const auto& member, const ConfigKey& key) {
-    sections.add(key, fmt::format("{} = {}\n", key.name, toml_of(member)));
+    sections.add_to(key.section, fmt::format("{} = {}\n", key.name, toml_of(member)));
   });
   sections.add_to("norm", norm_tables(config));
   return sections.text();
@@ -100,7 +99,7 @@ std::string config_help() {
                                            key.unit.empty() ? "" : ", " + key.unit, toml_of(member));
       lines[key.full_name()] = line;
       if (const auto same = before.find(key.full_name()); same != before.end() && same->second == line) return;
-      sections.add(key, line);
+      sections.add_to(key.section, line);
     });
     text += sections.text();
     before = std::move(lines);
