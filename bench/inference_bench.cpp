@@ -55,7 +55,7 @@ const InferenceTransformer& model_of(const std::string& normalizer, DType dtype)
   else if (!model)
     model = std::make_unique<Transformer>(config_of(normalizer), /*seed=*/1);
   std::unique_ptr<InferenceTransformer>& inference = all[{normalizer, dtype}];
-  if (!inference) inference = InferenceTransformer::make(as_transformer(*model, "bench"), dtype);
+  if (!inference) inference = std::make_unique<InferenceTransformer>(as_transformer(*model, "bench"), dtype);
   return *inference;
 }
 

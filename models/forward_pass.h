@@ -6,6 +6,8 @@
 
 namespace foldgrad {
 
+class PackedWeights;  // of models/blocks
+
 // The stream of random numbers of a place in a model: a hash of its name (FNV-1a), so that it depends on nothing else.
 std::uint32_t random_stream(const std::string& place);
 
@@ -17,6 +19,7 @@ struct ForwardPass {
   bool without_dropout = false;  // in training too, so that statistics are those of what inference will see
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
+  PackedWeights* packed = nullptr;        // at inference on the CPU: what linear layers compute with; may be null
   std::vector<Var>* penalties = nullptr;  // in training, terms of shape [] that normalizers add to the loss (rbn)
 
   // rows: the sequences of what is normalized.

@@ -15,9 +15,9 @@ int main(int argc, char** argv) try {
   const auto model = foldgrad::load_transformer(argv[1]);
   const foldgrad::Vocabulary vocabulary =
       foldgrad::load_vocabulary(foldgrad::find_model_directory(argv[1]), model->config());
-  const auto inference = foldgrad::InferenceTransformer::make(*model, foldgrad::DType::f32);
+  const foldgrad::InferenceTransformer inference(*model, foldgrad::DType::f32);
   for (std::string line; std::getline(std::cin, line);) {
-    const auto ids = foldgrad::translations(*inference, {vocabulary.encode_source(line)}, {.beam = 5});
+    const auto ids = foldgrad::translations(inference, {vocabulary.encode_source(line)}, {.beam = 5});
     std::cout << vocabulary.decode_target(ids.at(0)) << std::endl;
   }
 } catch (const std::exception& e) {

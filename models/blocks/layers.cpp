@@ -1,8 +1,10 @@
 #include "models/blocks/layers.h"
 
+#include "models/blocks/packed_weights.h"
 #include "ops/activation/bias_activation_dropout.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"
+#include "ops/concat/concat.h"
 #include "ops/linear/linear.h"
 #include "ops/weight_standardize/weight_standardize.h"
 
@@ -47,10 +49,18 @@ Tensor LinearLayer::matrix_values() const {
 }
 
 Var LinearLayer::operator()(const Var& x, const ForwardPass& pass) {
+  if (pass.packed) return pass.packed->product({this}, x);
   const Var W = matrix(pass);
   if (!has_bias()) return linear(x, W);
   const Var b = pass.use(bias);
   return linear(x, W, b);
+}
+
+Var side_by_side(const std::vector<LinearLayer*>& layers, const Var& x, const ForwardPass& pass) {
+  if (pass.packed) return pass.packed->product(layers, x);
+  std::vector<Var> all;
+  for (LinearLayer* layer : layers) all.push_back((*layer)(x, pass));
+  return concat(all, 1);
 }
 
 Sublayer::Sublayer(const BlockMaker& make, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm,
@@ -69,15 +79,16 @@ Var Sublayer::inner(const Var& x, const Segments& rows, const ForwardPass& pass)
   return place == NormPlace::post ? x : norm->apply(x, pass.norm(rows));
 }
 
-Var Sublayer::join(const Var& branch, const Var& x, const Segments& rows, const ForwardPass& pass) {
+Var Sublayer::join(const Var& branch, Var x, const Segments& rows, const ForwardPass& pass) {
   const NormContext context = pass.norm(rows);
-  const Var kept = residual ? residual->apply(x, context) : x;
+  if (residual) x = residual->apply(x, context);
   const auto sum = [&] {
     const Tape::Scope scope(pass.tape, name);
     const double s = norm->residual_scale();
+    if (pass.packed) return pass.packed->add(std::move(x), s, out, branch);
     const Var z = linear(branch, out.matrix(pass));
     const Var b = pass.use(out.bias);
-    const Var stream = s == 1 ? kept : scale(kept, s);
+    const Var stream = s == 1 ? x : scale(x, s);
     return bias_dropout_residual(z, b, stream, pass.dropout(dropout_), pass.random(stream_),
                                  {pass.dropout(drop_path_), pass.random(path_stream_), rows.longest()});
   };
@@ -129,23 +140,33 @@ AttentionBlock::AttentionBlock(const BlockMaker& make, const std::string& layer,
       dropout_(make.config.attention_dropout),
       stream_(random_stream(layer + "." + kind + ".attention_dropout")) {}
 
-Var AttentionBlock::operator()(const Var& x, const Segments& rows, const Attend& attend, const ForwardPass& pass) {
-  const Var in = sublayer.inner(x, rows, pass);
-  const auto attended = [&] {
+Var AttentionBlock::operator()(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass) {
+  const auto attended = [&](const Var& in) {
     const Tape::Scope scope(pass.tape, sublayer.name);
     return attend(*this, in);
   };
-  return sublayer.join(attended(), x, rows, pass);
+  const Var branch = attended(sublayer.inner(x, rows, pass));
+  return sublayer.join(branch, std::move(x), rows, pass);
 }
 
-Var AttentionBlock::attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, bool causal,
+AttentionOptions AttentionBlock::options(bool causal, const ForwardPass& pass) const {
+  return {.heads = heads, .causal = causal, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)};
+}
+
+Var AttentionBlock::attend(const Var& in, const Segments& rows, bool causal, const ForwardPass& pass) {
+  if (pass.packed) return attention_packed(side_by_side({&q, &k, &v}, in, pass), options(causal, pass), rows);
+  const Var Q = q(in, pass);
+  const Var K = k(in, pass);
+  const Var V = v(in, pass);
+  return attention(Q, K, V, options(causal, pass), rows, rows);
+}
+
+Var AttentionBlock::attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys,
                            const ForwardPass& pass) {
   const Var Q = q(in, pass);
   const Var K = k(states, pass);
   const Var V = v(states, pass);
-  const AttentionOptions options{
-      .heads = heads, .causal = causal, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)};
-  return attention(Q, K, V, options, queries, keys);
+  return attention(Q, K, V, options(/*causal=*/false, pass), queries, keys);
 }
 
 std::vector<Parameter*> AttentionBlock::parameters() {
@@ -164,14 +185,14 @@ PackedAttentionBlock::PackedAttentionBlock(const BlockMaker& make, const std::st
       dropout_(make.config.attention_dropout),
       stream_(random_stream(name + ".attention_dropout")) {}
 
-Var PackedAttentionBlock::operator()(const Var& x, const Segments& rows, const ForwardPass& pass) {
-  const Var in = sublayer.inner(x, rows, pass);
-  const auto attended = [&] {
+Var PackedAttentionBlock::operator()(Var x, const Segments& rows, const ForwardPass& pass) {
+  const auto attended = [&](const Var& in) {
     const Tape::Scope scope(pass.tape, sublayer.name);
     return attention_packed(qkv(in, pass),
                             {.heads = heads, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)}, rows);
   };
-  return sublayer.join(attended(), x, rows, pass);
+  const Var branch = attended(sublayer.inner(x, rows, pass));
+  return sublayer.join(branch, std::move(x), rows, pass);
 }
 
 std::vector<Parameter*> PackedAttentionBlock::parameters() {
@@ -190,14 +211,16 @@ FeedForwardBlock::FeedForwardBlock(const BlockMaker& make, const FeedForwardName
       dropout_(make.config.activation_dropout),
       stream_(random_stream(names.prefix + ".activation_dropout")) {}
 
-Var FeedForwardBlock::operator()(const Var& x, const Segments& rows, const ForwardPass& pass) {
-  const Var in = sublayer.inner(x, rows, pass);
-  const Var& kept = sublayer.place == NormPlace::stream ? in : x;  // [CCT-2]
-  return sublayer.join(hidden(in, pass), kept, rows, pass);
+Var FeedForwardBlock::operator()(Var x, const Segments& rows, const ForwardPass& pass) {
+  Var in = sublayer.inner(x, rows, pass);
+  if (sublayer.place == NormPlace::stream) x = in;  // [CCT-2]
+  const Var branch = hidden(std::move(in), pass);
+  return sublayer.join(branch, std::move(x), rows, pass);
 }
 
-Var FeedForwardBlock::hidden(const Var& x, const ForwardPass& pass) {
+Var FeedForwardBlock::hidden(Var x, const ForwardPass& pass) {
   const Tape::Scope scope(pass.tape, sublayer.name);
+  if (pass.packed) return pass.packed->product({&fc1}, x, activation_);
   const Var z = linear(x, fc1.matrix(pass));
   const Var b = pass.use(fc1.bias);
   return bias_activation_dropout(z, b, activation_, pass.dropout(dropout_), pass.random(stream_));

@@ -38,6 +38,9 @@ struct LinearLayer {
   Parameter weight, bias, gain;
 };
 
+// Layers that read the same x, their results side by side: [N, sum of their columns].
+Var side_by_side(const std::vector<LinearLayer*>& layers, const Var& x, const ForwardPass& pass);
+
 // The common part of all sublayers: the normalizer's place, and the sum at the end.
 class Sublayer {
  public:
@@ -54,8 +57,9 @@ class Sublayer {
   Var inner(const Var& x, const Segments& rows, const ForwardPass& pass);
   std::vector<Normalizer*> normalizers();  // in the order of the forward pass
   std::vector<Parameter*> normalizer_parameters();
-  // Adds the branch to x, and applies a normalizer with post-norm; for one on the stream, pass inner(x) as x.
-  Var join(const Var& branch, const Var& x, const Segments& rows, const ForwardPass& pass);
+  // Adds the branch to x, in place at inference if nothing else has x, and applies a normalizer with post-norm; for one
+  // on the stream, pass inner(x) as x.
+  Var join(const Var& branch, Var x, const Segments& rows, const ForwardPass& pass);
 
  private:
   double dropout_, drop_path_;
@@ -93,10 +97,11 @@ using Attend = std::function<Var(AttentionBlock& block, const Var& in)>;
 struct AttentionBlock {
   // kind: "self_attn" or "encoder_attn".
   AttentionBlock(const BlockMaker& make, const std::string& layer, const std::string& kind);
-  Var operator()(const Var& x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
+  Var operator()(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
+  // Attention of `in` to itself.
+  Var attend(const Var& in, const Segments& rows, bool causal, const ForwardPass& pass);
   // Attention of `in`, with segments `queries`, to keys and values made of `states`, with segments `keys`.
-  Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, bool causal,
-             const ForwardPass& pass);
+  Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, const ForwardPass& pass);
   std::vector<Parameter*> parameters();
 
   LinearLayer q, k, v;
@@ -104,6 +109,8 @@ struct AttentionBlock {
   int heads;
 
  private:
+  AttentionOptions options(bool causal, const ForwardPass& pass) const;
+
   double dropout_;
   std::uint32_t stream_;
 };
@@ -112,7 +119,7 @@ struct AttentionBlock {
 struct PackedAttentionBlock {
   // Linear layers NAME.qkv and NAME.proj, and the site of the normalizer.
   PackedAttentionBlock(const BlockMaker& make, const std::string& name, const std::string& norm, bool qkv_bias);
-  Var operator()(const Var& x, const Segments& rows, const ForwardPass& pass);
+  Var operator()(Var x, const Segments& rows, const ForwardPass& pass);
   std::vector<Parameter*> parameters();
 
   LinearLayer qkv;  // whose rows are those of q, then of k, then of v
@@ -133,14 +140,14 @@ struct FeedForwardBlock {
   FeedForwardBlock(const BlockMaker& make, const FeedForwardNames& names)
       : FeedForwardBlock(make, names, norm_place(make.config)) {}
   FeedForwardBlock(const BlockMaker& make, const FeedForwardNames& names, NormPlace place);
-  Var operator()(const Var& x, const Segments& rows, const ForwardPass& pass);
+  Var operator()(Var x, const Segments& rows, const ForwardPass& pass);
   std::vector<Parameter*> parameters();
 
   LinearLayer fc1;
   Sublayer sublayer;  // whose `out` is fc2
 
  private:
-  Var hidden(const Var& x, const ForwardPass& pass);
+  Var hidden(Var x, const ForwardPass& pass);
 
   Activation activation_;
   double dropout_;

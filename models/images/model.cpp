@@ -107,8 +107,8 @@ Var ImageModel::forward(const NamedTensors& inputs, const ForwardPass& pass) {
   const std::int64_t count = images.shape()[0];
   const Segments& rows = rows_of(count);
   for (auto& layer : layers_) {
-    x = layer.attention(x, rows, pass);
-    x = layer.feed_forward(x, rows, pass);
+    x = layer.attention(std::move(x), rows, pass);
+    x = layer.feed_forward(std::move(x), rows, pass);
   }
   if (norm_) x = norm_->apply(x, pass.norm(rows));
   const Tape::Scope scope(pass.tape, names_.head);

@@ -1,4 +1,4 @@
-// The function of a normalizer at inference: all that folding, inference without a tape and export need.
+// The function of a normalizer at inference: all that folding and export need.
 #pragma once
 #include <variant>
 

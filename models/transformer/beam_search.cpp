@@ -102,9 +102,9 @@ std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& mod
                                                  const Tensor& source_mask, const DecodingOptions& options) {
   const TransformerConfig& config = model.config();
   check(options, config.target_vocabulary);
-  const auto decoder = model.decoder(source, source_mask);
+  StepDecoder decoder(model, source, source_mask);
   std::vector<Sentence> sentences = sentences_of(source_mask, config.max_positions - 1, options);
-  while (search_step(*decoder, sentences, config.pad, options)) {
+  while (search_step(decoder, sentences, config.pad, options)) {
   }
   std::vector<std::vector<Hypothesis>> all;
   for (Sentence& sentence : sentences) {
@@ -118,7 +118,7 @@ std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& mod
 
 std::vector<std::vector<Hypothesis>> beam_search(Transformer& model, const Tensor& source, const Tensor& source_mask,
                                                  const DecodingOptions& options) {
-  return beam_search(*InferenceTransformer::make(model), source, source_mask, options);
+  return beam_search(InferenceTransformer(model), source, source_mask, options);
 }
 
 }  // namespace foldgrad

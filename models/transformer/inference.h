@@ -1,14 +1,40 @@
-// A Transformer for inference: the same function as Transformer's in f32, f64 or bf16. On the CPU without a tape, with
-// weights packed once (packed_linear.h), one product for queries, keys and values, biases, activations and residual
-// sums inside the products, and padding left out of all of it. On other devices by the operations of training, with
-// keys and values of earlier tokens kept (taped_inference.h).
+// A Transformer for inference, in f32, f64 or bf16: its encoder and decoder, unrecorded. On the CPU with weights packed
+// once (models/blocks/packed_weights.h).
 //
-//   const auto inference = InferenceTransformer::make(model, DType::f32);
-//   auto results = beam_search(*inference, source, source_mask);
+//   InferenceTransformer inference(model, DType::f32);
+//   auto results = beam_search(inference, source, source_mask);
 #pragma once
+#include "models/blocks/packed_weights.h"
 #include "models/transformer/transformer.h"
+#include "ops/attention/cached_attention.h"
 
 namespace foldgrad {
+
+// For one thread at a time.
+class InferenceTransformer {
+ public:
+  // Runs on the model's device. `model` must outlive this and must not change. Throws std::invalid_argument unless
+  // dtype is f64 for a model of f64, f32 or bf16 for one of f32. In bf16 weights and what products read are bf16; what
+  // is summed from sublayer to sublayer is f32 on the CPU, bf16 on other devices, as in training.
+  InferenceTransformer(Transformer& model, DType dtype);
+  // In f64 for a model of f64, otherwise f32.
+  explicit InferenceTransformer(Transformer& model);
+
+  const TransformerConfig& config() const { return model_.config(); }
+  // The encoder's output for the tokens of [B, S] that are not padding, [tokens, width], sentence after sentence.
+  // Throws std::invalid_argument for ids and masks that are not of one shape, on the CPU, with ids in the vocabulary
+  // and at most max_positions columns.
+  Tensor encode(const Tensor& source, const Tensor& source_mask) const;
+
+ private:
+  friend class StepDecoder;
+  ForwardPass pass(Tape& tape) const;
+  Sentences sentences(const Tensor& source, const Tensor& source_mask, const ForwardPass& pass) const;
+
+  Transformer& model_;
+  DType dtype_;
+  mutable std::optional<PackedWeights> packed_;  // on the CPU
+};
 
 // The decoder, one token at a time: keys and values of earlier tokens are kept, not computed again.
 //
@@ -17,33 +43,31 @@ namespace foldgrad {
 //   row only knows which row of every earlier step it descends from. Parents of the first step are sentences.
 class StepDecoder {
  public:
-  virtual ~StepDecoder() = default;
+  // Encodes the sources; `inference` must outlive this. Throws std::invalid_argument for what encode refuses, and for a
+  // normalizer whose statistics are over the tokens of a sentence.
+  StepDecoder(const InferenceTransformer& inference, const Tensor& source, const Tensor& source_mask);
 
-  // Logits [rows, target_vocabulary] of what follows, in f64 for a model of f64, otherwise f32, on the model's device;
-  // the next step overwrites them. Throws std::invalid_argument for parents that do not exist and beyond max_positions
-  // steps.
-  virtual Tensor step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) = 0;
-  virtual std::int64_t steps() const = 0;
-};
+  // Logits [rows, target_vocabulary] of what follows, in f64 for a model of f64, otherwise f32, on the model's device.
+  // Throws std::invalid_argument for parents that do not exist and beyond max_positions steps.
+  Tensor step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents);
+  std::int64_t steps() const { return steps_; }
 
-class InferenceTransformer {
- public:
-  // Runs on the model's device. `model` must outlive this, since some normalizers run as they are, and must not change.
-  // Throws std::invalid_argument unless dtype is f64 for a model of f64, f32 or bf16 for all others. bf16, on the CPU:
-  // weights and what products read; what is summed from sublayer to sublayer, and logits, are f32.
-  static std::unique_ptr<InferenceTransformer> make(Transformer& model, DType dtype);
-  // In f64 for a model of f64, otherwise f32.
-  static std::unique_ptr<InferenceTransformer> make(Transformer& model);
-  virtual ~InferenceTransformer() = default;
+ private:
+  void check(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) const;
+  void descend(const std::vector<std::int64_t>& parents);
+  CachePlaces places_of_steps() const;
+  CachePlaces places_of_memory() const;
+  Var projected(AttentionBlock& block, const Var& in, const std::vector<std::int64_t>& tokens) const;
 
-  virtual const TransformerConfig& config() const = 0;
-  // The encoder's output for the tokens of [B, S] that are not padding, [tokens, width], sentence after sentence.
-  // Throws std::invalid_argument for ids and masks that are not of one shape, on the CPU, with ids in the vocabulary
-  // and at most max_positions columns.
-  virtual Tensor encode(const Tensor& source, const Tensor& source_mask) const = 0;
-  // Encodes the sources; this must outlive what is returned. Throws std::invalid_argument for what encode refuses, and
-  // for a normalizer whose statistics are over the tokens of a sentence.
-  virtual std::unique_ptr<StepDecoder> decoder(const Tensor& source, const Tensor& source_mask) const = 0;
+  Transformer& model_;
+  Tape tape_{/*recording=*/false};
+  ForwardPass pass_;
+  Segments sources_;
+  // Rows that end in keys and values: of each step, or once of the sources.
+  std::map<const AttentionBlock*, std::vector<Tensor>> cache_;
+  std::int64_t steps_ = 0;
+  std::vector<std::int64_t> sentences_;               // of each row
+  std::vector<std::vector<std::int64_t>> ancestors_;  // [row][step]
 };
 
 }  // namespace foldgrad

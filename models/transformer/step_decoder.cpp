@@ -1,172 +1,122 @@
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 
-#include "models/transformer/inference_model.h"
-#include "models/transformer/step_checks.h"
-#include "ops/attention/step_attention.h"
+#include "models/transformer/inference.h"
+#include "ops/cast/cast.h"
+#include "ops/embedding/embedding.h"
 
 namespace foldgrad {
-namespace {
 
-template <class T>
-class CachedDecoder final : public StepDecoder {
-  using X = compute_t<T>;
+StepDecoder::StepDecoder(const InferenceTransformer& inference, const Tensor& source, const Tensor& source_mask)
+    : model_(inference.model_), pass_(inference.pass(tape_)) {
+  for (const Normalizer* norm : model_.normalizers())
+    FOLDGRAD_CHECK(!norm->mixes_tokens(),
+                   "decoding: {} ({}) has statistics over the tokens of a sentence, which are not known yet",
+                   norm->site(), norm->info().name);
+  const Sentences in = inference.sentences(source, source_mask, pass_);
+  const Var memory = cast(model_.encode(in, pass_), inference.dtype_);
+  sources_ = in.rows;
+  sentences_.resize(std::size_t(sources_.count()));
+  std::iota(sentences_.begin(), sentences_.end(), std::int64_t(0));
+  ancestors_.resize(sentences_.size());
+  for (TransformerLayer& layer : model_.decoder_layers()) {
+    AttentionBlock& block = *layer.cross_attention;
+    const Tape::Scope scope(tape_, block.sublayer.name);
+    cache_[&block].push_back(side_by_side({&block.k, &block.v}, memory, pass_).value());
+  }
+}
 
- public:
-  CachedDecoder(const InferenceModel<T>& model, const Sentences& sentences)
-      : model_(model),
-        C_(model.config().width),
-        heads_(model.config().heads),
-        sources_(sentences.rows),
-        history_(model.config(), sentences.rows.count()) {
-    const Tensor states = model.encode(sentences);
-    for (const InferenceLayer<T>& layer : model.decoder_layers) {
-      memory_.push_back(Tensor::empty({sources_.rows(), 2 * C_}, dtype_of<T>));
-      (*layer.kv)(sources_.rows(), states.raw(), memory_.back().raw());
+void StepDecoder::check(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) const {
+  const TransformerConfig& config = model_.config();
+  FOLDGRAD_CHECK(tokens.size() == parents.size(), "decoding: needs one parent per token, got {} for {}", parents.size(),
+                 tokens.size());
+  FOLDGRAD_CHECK(steps_ < config.max_positions, "decoding: there are max_positions = {} steps", config.max_positions);
+  for (std::size_t r = 0; r < parents.size(); ++r) {
+    FOLDGRAD_CHECK(parents[r] >= 0 && parents[r] < std::int64_t(sentences_.size()),
+                   "decoding: parents must be in [0, {}), got {} for row {}", sentences_.size(), parents[r], r);
+    FOLDGRAD_CHECK(tokens[r] >= 0 && tokens[r] < config.target_vocabulary,
+                   "decoding: tokens must be in [0, {}), got {} for row {}", config.target_vocabulary, tokens[r], r);
+  }
+}
+
+void StepDecoder::descend(const std::vector<std::int64_t>& parents) {
+  std::vector<std::int64_t> sentences;
+  std::vector<std::vector<std::int64_t>> ancestors;
+  for (std::size_t r = 0; r < parents.size(); ++r) {
+    sentences.push_back(sentences_[std::size_t(parents[r])]);
+    ancestors.push_back(ancestors_[std::size_t(parents[r])]);
+    ancestors.back().push_back(std::int64_t(r));
+  }
+  sentences_ = std::move(sentences);
+  ancestors_ = std::move(ancestors);
+  ++steps_;
+}
+
+CachePlaces StepDecoder::places_of_steps() const {
+  CachePlaces places;
+  for (const std::vector<std::int64_t>& rows : ancestors_) {
+    for (std::size_t s = 0; s < rows.size(); ++s) places.add(std::int64_t(s), rows[s]);
+    places.end_query();
+  }
+  places.upload(model_.device());
+  return places;
+}
+
+CachePlaces StepDecoder::places_of_memory() const {
+  CachePlaces places;
+  for (const std::int64_t s : sentences_) {
+    for (std::int64_t i = 0; i < sources_.length(s); ++i) places.add(0, sources_.offset(s) + i);
+    places.end_query();
+  }
+  places.upload(model_.device());
+  return places;
+}
+
+// Queries, keys and values side by side. In the first layer rows of the same token are still equal: a beam's hypotheses
+// mostly end in the same few tokens, so only a fraction of the product has to be computed.
+Var StepDecoder::projected(AttentionBlock& block, const Var& in, const std::vector<std::int64_t>& tokens) const {
+  const std::vector<LinearLayer*> layers{&block.q, &block.k, &block.v};
+  std::unordered_map<std::int64_t, std::int64_t> row_of;
+  std::vector<std::int64_t> firsts, rows;  // the first row of each token; for each row, its token's place among them
+  if (&block == &model_.decoder_layers()[0].self_attention)
+    for (std::size_t r = 0; r < tokens.size(); ++r) {
+      const auto [row, is_new] = row_of.try_emplace(tokens[r], std::int64_t(firsts.size()));
+      if (is_new) firsts.push_back(std::int64_t(r));
+      rows.push_back(row->second);
     }
-  }
-
-  std::int64_t steps() const override { return history_.steps(); }
-  Tensor step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) override;
-
- private:
-  void find_groups();
-  void reserve(std::int64_t rows);
-  void project_tokens(const std::vector<std::int64_t>& tokens, const T* in);
-  const T* attend_to_steps(std::size_t layer, std::int64_t rows);
-  const T* attend_to_memory(std::size_t layer, std::int64_t rows);
-
-  const InferenceModel<T>& model_;
-  const std::int64_t C_, heads_;
-  std::vector<Tensor> memory_;  // per layer, keys and values of the sources [tokens, 2 C]
-  Segments sources_;
-  std::vector<std::vector<Tensor>> qkv_;  // [step][layer]: queries, keys and values [rows of the step, 3 C]
-  StepHistory history_;
-  std::vector<std::int64_t> groups_;  // of neighbouring rows of one sentence: the first, and the end
-  InferenceWorkspace<T> workspace_;
-  Tensor token_rows_, token_qkv_;  // T
-  Tensor stream_, logits_;         // X
-};
-
-template <class T>
-void CachedDecoder<T>::find_groups() {
-  const std::vector<std::int64_t>& sentence = history_.sentences();
-  groups_.clear();
-  for (std::size_t r = 0; r < sentence.size(); ++r)
-    if (r == 0 || sentence[r] != sentence[r - 1]) groups_.push_back(std::int64_t(r));
-  groups_.push_back(std::int64_t(sentence.size()));
+  // oneDNN compiles one kernel per number of rows, so it is padded to a few numbers.
+  constexpr std::size_t kWhole = 32;
+  firsts.resize((firsts.size() + kWhole - 1) / kWhole * kWhole);
+  if (firsts.empty() || firsts.size() >= tokens.size()) return side_by_side(layers, in, pass_);
+  const auto ids = [&](const std::vector<std::int64_t>& all) {
+    return pass_.tape.constant(Tensor::of({std::int64_t(all.size())}, all, model_.device()));
+  };
+  return gather(side_by_side(layers, gather(in, ids(firsts)), pass_), ids(rows));
 }
 
-template <class T>
-void CachedDecoder<T>::reserve(std::int64_t rows) {
-  std::vector<Tensor>& qkv = qkv_.emplace_back();
-  for (std::size_t l = 0; l < memory_.size(); ++l) qkv.push_back(Tensor::empty({rows, 3 * C_}, dtype_of<T>));
-  workspace_.reserve(rows, model_.config());
-  if (stream_.defined() && stream_.shape()[0] >= rows) return;
-  token_rows_ = Tensor::empty({rows, C_}, dtype_of<T>);
-  token_qkv_ = Tensor::empty({rows, 3 * C_}, dtype_of<T>);
-  stream_ = Tensor::empty({rows, C_}, dtype_of<X>);
-  logits_ = Tensor::empty({rows, model_.config().target_vocabulary}, dtype_of<X>);
+Tensor StepDecoder::step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) {
+  check(tokens, parents);
+  const std::int64_t n = std::int64_t(tokens.size());
+  const Tensor ids = Tensor::of({n}, tokens, model_.device()),
+               place = Tensor::of({n}, std::vector<std::int64_t>(tokens.size(), steps_));
+  descend(parents);
+  const CachePlaces of_steps = places_of_steps(), of_memory = places_of_memory();
+  const auto attend = [&](AttentionBlock& block, const Var& q, const CachePlaces& places) {
+    return tape_.constant(
+        cached_attention(q.value(), cache_.at(&block), places, block.heads, model_.config().width / block.heads));
+  };
+  const Attend own = [&](AttentionBlock& block, const Var& in) {
+    const Var qkv = projected(block, in, tokens);
+    cache_[&block].push_back(qkv.value());
+    return attend(block, qkv, of_steps);
+  };
+  const Attend cross = [&](AttentionBlock& block, const Var& in) {
+    return attend(block, block.q(in, pass_), of_memory);
+  };
+  const Var hidden = model_.decode(model_.embed_target(ids, place, pass_), Segments::equal(n, 1).to(model_.device()),
+                                   own, cross, pass_);
+  return cast(model_.logits(hidden, pass_), model_.dtype() == DType::f64 ? DType::f64 : DType::f32).value();
 }
-
-template <class T>
-Tensor CachedDecoder<T>::step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) {
-  history_.check(tokens, parents);
-  const std::int64_t n = std::int64_t(tokens.size()), position = steps();
-  history_.descend(parents);
-  find_groups();
-  reserve(n);
-  X* x = stream_.data<X>();
-  for (std::int64_t r = 0; r < n; ++r) model_.embed(model_.target_table, tokens[r], position, x + r * C_);
-  const Segments rows = Segments::equal(n, 1);
-  for (std::size_t l = 0; l < memory_.size(); ++l) {
-    const InferenceLayer<T>& layer = model_.decoder_layers[l];
-    layer.self_attention.run(rows, x, workspace_, [&](const T* in) {
-      l == 0 ? project_tokens(tokens, in) : layer.qkv(n, in, qkv_.back()[l].raw());
-      return attend_to_steps(l, n);
-    });
-    layer.cross_attention->run(rows, x, workspace_, [&](const T* in) {
-      (*layer.q)(n, in, workspace_.query.raw());
-      return attend_to_memory(l, n);
-    });
-    layer.feed_forward(rows, x, workspace_);
-  }
-  model_.output(n, model_.decoder_norm(rows, x, workspace_.normalized.template data<T>()), logits_.raw());
-  return logits_.slice(0, n);
-}
-
-// Queries, keys and values of the first layer, where rows of the same token are still equal: a beam's hypotheses mostly
-// end in the same few tokens, so only a fraction of the product has to be computed.
-template <class T>
-void CachedDecoder<T>::project_tokens(const std::vector<std::int64_t>& tokens, const T* in) {
-  const std::int64_t n = std::int64_t(tokens.size()), columns = 3 * C_;
-  std::unordered_map<std::int64_t, std::int64_t> rows;
-  std::vector<std::int64_t> row_of;
-  T* each = token_rows_.template data<T>();
-  for (std::int64_t r = 0; r < n; ++r) {
-    const auto [row, added] = rows.try_emplace(tokens[r], std::int64_t(rows.size()));
-    if (added) std::copy_n(in + r * C_, C_, each + row->second * C_);
-    row_of.push_back(row->second);
-  }
-  // oneDNN compiles one kernel per number of rows, so we pad to a few numbers.
-  constexpr std::int64_t kWhole = 32;
-  const std::int64_t different = std::int64_t(rows.size()),
-                     whole = std::min(n, (different + kWhole - 1) / kWhole * kWhole);
-  for (std::int64_t row = different; row < whole; ++row) std::copy_n(in, C_, each + row * C_);
-  T *to = qkv_.back()[0].template data<T>(), *from = token_qkv_.template data<T>();
-  if (whole == n) return model_.decoder_layers[0].qkv(n, in, to);
-  model_.decoder_layers[0].qkv(whole, each, from);
-#pragma omp parallel for schedule(static) if (n * columns >= 32768)
-  for (std::int64_t r = 0; r < n; ++r) std::copy_n(from + row_of[r] * columns, columns, to + r * columns);
-}
-
-// The rows of a sentence share most of their ancestors, so few keys have to come from main memory.
-template <class T>
-const T* CachedDecoder<T>::attend_to_steps(std::size_t layer, std::int64_t rows) {
-  T* y = workspace_.attended.template data<T>();
-  std::vector<const T*> first_key;
-  for (const std::vector<Tensor>& qkv : qkv_) first_key.push_back(qkv[layer].template data<T>() + C_);
-  const StepAttention<T> p{.y = y,
-                           .q = qkv_.back()[layer].template data<T>(),
-                           .q_row = 3 * C_,
-                           .heads = heads_,
-                           .width = C_ / heads_,
-                           .value_offset = C_};
-  attend_rows(p, groups_, rows * steps(), [&](std::int64_t r, std::vector<const T*>& keys) {
-    for (std::size_t s = 0; s < first_key.size(); ++s)
-      keys.push_back(first_key[s] + history_.ancestors()[r][s] * 3 * C_);
-  });
-  return y;
-}
-
-template <class T>
-const T* CachedDecoder<T>::attend_to_memory(std::size_t layer, std::int64_t rows) {
-  T* y = workspace_.attended.template data<T>();
-  const T* first_key = memory_[layer].template data<T>();
-  const StepAttention<T> p{.y = y,
-                           .q = workspace_.query.template data<T>(),
-                           .q_row = C_,
-                           .heads = heads_,
-                           .width = C_ / heads_,
-                           .value_offset = C_};
-  attend_rows(p, groups_, rows * sources_.rows() / std::max<std::int64_t>(sources_.count(), 1),
-              [&](std::int64_t r, std::vector<const T*>& keys) {
-                const std::int64_t s = history_.sentences()[r];
-                for (std::int64_t i = sources_.offset(s); i < sources_.offset(s + 1); ++i)
-                  keys.push_back(first_key + i * 2 * C_);
-              });
-  return y;
-}
-
-}  // namespace
-
-template <class T>
-std::unique_ptr<StepDecoder> make_step_decoder(const InferenceModel<T>& model, const Sentences& sentences) {
-  return std::make_unique<CachedDecoder<T>>(model, sentences);
-}
-
-template std::unique_ptr<StepDecoder> make_step_decoder(const InferenceModel<float>&, const Sentences&);
-template std::unique_ptr<StepDecoder> make_step_decoder(const InferenceModel<double>&, const Sentences&);
-template std::unique_ptr<StepDecoder> make_step_decoder(const InferenceModel<bf16>&, const Sentences&);
 
 }  // namespace foldgrad

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/blocks/packed_weights.h"
 #include "models/transformer/init.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cross_entropy/cross_entropy.h"
@@ -66,12 +67,12 @@ Var Transformer::embed_target(const Tensor& ids, const Tensor& places, const For
 Var Transformer::encode(const Sentences& source, const ForwardPass& pass) {
   const Segments& rows = source.rows;
   const Attend to_all = [&](AttentionBlock& block, const Var& in) {
-    return block.attend(in, rows, in, rows, /*causal=*/false, pass);
+    return block.attend(in, rows, /*causal=*/false, pass);
   };
   Var x = embed(encoder_table_, source.ids, rows.places(), "encoder", /*zero_padding=*/true, pass);
   for (TransformerLayer& layer : encoder_) {
-    x = layer.self_attention(x, rows, to_all, pass);
-    x = layer.feed_forward(x, rows, pass);
+    x = layer.self_attention(std::move(x), rows, to_all, pass);
+    x = layer.feed_forward(std::move(x), rows, pass);
   }
   return encoder_norm_ ? encoder_norm_->apply(x, pass.norm(rows)) : x;
 }
@@ -79,19 +80,19 @@ Var Transformer::encode(const Sentences& source, const ForwardPass& pass) {
 Var Transformer::decode(const Sentences& input, const Var& memory, const Segments& source, const ForwardPass& pass) {
   const Segments& rows = input.rows;
   const Attend to_earlier = [&](AttentionBlock& block, const Var& in) {
-    return block.attend(in, rows, in, rows, /*causal=*/true, pass);
+    return block.attend(in, rows, /*causal=*/true, pass);
   };
   const Attend to_memory = [&](AttentionBlock& block, const Var& in) {
-    return block.attend(in, rows, memory, source, /*causal=*/false, pass);
+    return block.attend(in, rows, memory, source, pass);
   };
   return decode(embed_target(input.ids, rows.places(), pass), rows, to_earlier, to_memory, pass);
 }
 
 Var Transformer::decode(Var x, const Segments& rows, const Attend& own, const Attend& cross, const ForwardPass& pass) {
   for (TransformerLayer& layer : decoder_) {
-    x = layer.self_attention(x, rows, own, pass);
-    x = (*layer.cross_attention)(x, rows, cross, pass);
-    x = layer.feed_forward(x, rows, pass);
+    x = layer.self_attention(std::move(x), rows, own, pass);
+    x = (*layer.cross_attention)(std::move(x), rows, cross, pass);
+    x = layer.feed_forward(std::move(x), rows, pass);
   }
   return decoder_norm_ ? decoder_norm_->apply(x, pass.norm(rows)) : x;
 }
@@ -113,8 +114,11 @@ Sentences Transformer::sentences(const char* stack, const Tensor& ids, const Ten
 
 Var Transformer::logits(const Var& hidden, const ForwardPass& pass) {
   const Tape::Scope scope(pass.tape, "decoder.output_projection");
-  const Var table = config_.fixnorm ? unit_rows(pass.use(output_table())) : pass.use(output_table());
   Parameter* bias = output_bias();  // [TRF-2]
+  if (pass.packed)
+    return pass.packed->exact_product(
+        output_table(), [this] { return rows_of(output_table()); }, bias ? bias->value : Tensor(), hidden);
+  const Var table = config_.fixnorm ? unit_rows(pass.use(output_table())) : pass.use(output_table());
   return bias ? linear(hidden, table, pass.use(*bias)) : linear(hidden, table);
 }
 

@@ -1,5 +1,4 @@
-// Attention of single queries to rows of a cache, for decoding step by step on any device. What stands behind it on the
-// CPU is step_attention.h.
+// Attention of single queries to rows of a cache, for decoding step by step.
 //
 //   [ATT-7]  y_r = sum_j p_rj v_j,  p_rj = exp(s_rj) / sum_i exp(s_ri),  s_rj = q_r . k_j / sqrt(D),  for each head,
 //            over the rows j of the cache that query r names; zero where it names none
@@ -10,7 +9,7 @@
 
 namespace foldgrad {
 
-// For each query which rows of a cache it attends to. Made once and used for all layers, whose caches are alike.
+// The rows of a cache that each query attends to. Made once for all layers, whose caches are alike.
 class CachePlaces {
  public:
   void add(std::int64_t block, std::int64_t row) { places_.push_back(block << 32 | row); }
@@ -20,15 +19,18 @@ class CachePlaces {
   void upload(Device device);
 
  private:
-  friend Tensor cached_attention(const Tensor&, const std::vector<Tensor>&, const CachePlaces&, int);
+  friend Tensor cached_attention(const Tensor&, const std::vector<Tensor>&, const CachePlaces&, int, std::int64_t);
 
   std::vector<std::int64_t> places_, begins_{0};
   Tensor uploaded_places_, uploaded_begins_;
 };
 
-// q: [queries, H D]. blocks: of the cache, [rows, 2 H D], a key and its value side by side; rows may differ in number.
-// y: as q. Throws std::invalid_argument unless blocks are of q's dtype and device, and places uploaded there, as many
-// queries as q has. Whether the rows exist is not looked at.
-Tensor cached_attention(const Tensor& q, const std::vector<Tensor>& blocks, const CachePlaces& places, int heads);
+// q: [queries, .], whose first H D columns are the queries; blocks: of the cache, [rows, .], whose last 2 H D columns
+// are a key and its value, all equally wide. So projections to queries, keys and values side by side can be both.
+// y: [queries, H D].
+// Throws std::invalid_argument unless there is room for `heads` heads of `width` columns, blocks are of q's dtype and
+// device, and places uploaded there, as many queries as q has. Whether the rows exist is not checked.
+Tensor cached_attention(const Tensor& q, const std::vector<Tensor>& blocks, const CachePlaces& places, int heads,
+                        std::int64_t width);
 
 }  // namespace foldgrad

@@ -19,7 +19,7 @@ __global__ void cached_attention_kernel(CachedAttention<T> p) {
   const int lane = int(threadIdx.x);
   const std::int64_t r = blockIdx.x / p.heads, column = blockIdx.x % p.heads * p.width;
   const std::int64_t begin = p.begins[r], end = p.begins[r + 1];
-  const T* q = p.q + r * p.columns() + column;
+  const T* q = p.q + r * p.q_row + column;
   V* sums = dynamic_shared<V>();  // [width]; each lane reads and writes columns of its own
   for (std::int64_t c = lane; c < p.width; c += kWarp) sums[c] = 0;
   const V nothing = -V(INFINITY);

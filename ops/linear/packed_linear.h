@@ -5,6 +5,7 @@
 //
 // By oneDNN for f32 and bf16; otherwise, and where that is absent, by gemm() and a pass over its result.
 #pragma once
+#include <compare>
 #include <memory>
 #include <optional>
 
@@ -17,6 +18,8 @@ struct PackedLinearOptions {
   DType in, out;                              // of x and the packed weights, and of y: equal, or bf16 and f32
   std::optional<Activation> activation = {};  // f; none with add
   double add = 0;
+
+  auto operator<=>(const PackedLinearOptions&) const = default;
 };
 
 class PackedLinear {

@@ -68,8 +68,8 @@ TEST(Folding, TranslatesATestSetAlike) {
   ASSERT_TRUE(transformer_of(folded).config().normalizer_at.empty());
   for (const std::int64_t beam : {1, 5}) {
     const DecodingOptions decoding{.beam = beam};
-    const std::vector<Ids> want = translations(*InferenceTransformer::make(*model), sources, decoding),
-                           got = translations(*InferenceTransformer::make(transformer_of(folded)), sources, decoding);
+    const std::vector<Ids> want = translations(InferenceTransformer(*model), sources, decoding),
+                           got = translations(InferenceTransformer(transformer_of(folded)), sources, decoding);
     std::size_t same = 0;
     for (std::size_t i = 0; i < sources.size(); ++i) same += got[i] == want[i];
     RecordProperty("same_with_beam_" + std::to_string(beam), int(same));

@@ -29,7 +29,7 @@ class Translator {
       : options_(options),
         model_(load_transformer(options.model, DType::f32, require_device(options.device), options.non_finite)),
         vocabulary_(load_vocabulary(find_model_directory(options.model), model_->config())),
-        inference_(InferenceTransformer::make(*model_, options.dtype)),
+        inference_(*model_, options.dtype),
         most_(std::min(model_->config().max_positions, options.max_tokens)) {}
 
   // All of stdin. What stands before a line that cannot be read or translated is still translated and printed.
@@ -73,7 +73,7 @@ class Translator {
 
   void flush() {
     std::vector<Hypothesis> best;
-    if (!sources_.empty()) best = best_hypotheses(*inference_, sources_, options_.decoding, options_.max_tokens);
+    if (!sources_.empty()) best = best_hypotheses(inference_, sources_, options_.decoding, options_.max_tokens);
     auto next = best.begin();
     for (const bool empty : empty_) {
       ++printed_;
@@ -87,7 +87,7 @@ class Translator {
   const TranslateOptions& options_;
   std::unique_ptr<Transformer> model_;
   Vocabulary vocabulary_;
-  std::unique_ptr<InferenceTransformer> inference_;
+  InferenceTransformer inference_;
   std::int64_t most_, read_ = 0, printed_ = 0;  // lines
   std::vector<Ids> sources_;                    // of lines that were read and not yet printed
   std::vector<bool> empty_;                     // of each such line

@@ -25,13 +25,13 @@ Var Translation::loss(const Examples& examples, const ForwardPass& pass) {
 }
 
 std::vector<std::string> Translation::translate() const {
-  const auto inference = InferenceTransformer::make(model_);
+  const InferenceTransformer inference(model_);
   const DecodingOptions decoding{.beam = config_.beam,
                                  .length_penalty = config_.length_penalty,
                                  .max_length_a = config_.max_length_a,
                                  .max_length_b = config_.max_length_b};
   std::vector<std::string> lines;
-  for (const Ids& ids : translations(*inference, data_.valid.pairs.source, decoding, config_.max_tokens))
+  for (const Ids& ids : translations(inference, data_.valid.pairs.source, decoding, config_.max_tokens))
     lines.push_back(data_.vocabulary.decode_target(ids));
   return lines;
 }

@@ -186,8 +186,8 @@ Evaluation evaluate_translation(Model& any, const ModelData& data, const Evaluat
   if (refuses) require_finite(loss, model, batches);
   const auto start = std::chrono::steady_clock::now();
   Lines hypotheses;
-  const auto inference = InferenceTransformer::make(model);
-  for (const Hypothesis& best : best_hypotheses(*inference, pairs.source, o.decoding, o.max_tokens)) {
+  const InferenceTransformer inference(model);
+  for (const Hypothesis& best : best_hypotheses(inference, pairs.source, o.decoding, o.max_tokens)) {
     if (refuses && !std::isfinite(best.score))
       throw NonFiniteError(
           fmt::format("eval: source:{}: the logits of its translation are not finite", hypotheses.size() + 1));

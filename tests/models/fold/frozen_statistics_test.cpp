@@ -94,8 +94,8 @@ void expect_one_function(Transformer& model, const TranslationBatch& batch, doub
   const NamedTensors all{
       {"inference", logits_by_tape(model, batch, /*training=*/false)},
       {"folded", logits_by_tape(transformer_of(folded), batch, /*training=*/false)},
-      {"without a tape", logits_by_steps(*InferenceTransformer::make(model, dtype), batch)},
-      {"folded, without a tape", logits_by_steps(*InferenceTransformer::make(transformer_of(folded), dtype), batch)}};
+      {"without a tape", logits_by_steps(InferenceTransformer(model, dtype), batch)},
+      {"folded, without a tape", logits_by_steps(InferenceTransformer(transformer_of(folded), dtype), batch)}};
   if (dtype == DType::f64) {
     const Translations want = greedy_by_tape(model, batch, /*training=*/false);
     EXPECT_EQ(greedy(model, batch), want);

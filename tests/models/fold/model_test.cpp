@@ -26,8 +26,8 @@ Difference folding_error(Transformer& model, const FoldOptions& options, DType d
 
 Difference folding_error_without_tape(Transformer& model, const FoldOptions& options, const TranslationBatch& batch) {
   const FoldedModel folded = fold(model, options);
-  return difference(logits_by_steps(*InferenceTransformer::make(transformer_of(folded), model.dtype()), batch),
-                    logits_by_steps(*InferenceTransformer::make(model, model.dtype()), batch));
+  return difference(logits_by_steps(InferenceTransformer(transformer_of(folded), model.dtype()), batch),
+                    logits_by_steps(InferenceTransformer(model, model.dtype()), batch));
 }
 
 FoldOptions random_options() {
@@ -139,9 +139,7 @@ void expect_the_same_bits(Transformer& model, const FoldOptions& options) {
   const TranslationBatch batch = translation_batch();
   const FoldedModel folded = fold(model, options);
   const auto by_tape = [&](Model& m) { return inference_logits(m, batch.named(), model.dtype()); };
-  const auto without = [&](Transformer& m) {
-    return logits_by_steps(*InferenceTransformer::make(m, model.dtype()), batch);
-  };
+  const auto without = [&](Transformer& m) { return logits_by_steps(InferenceTransformer(m, model.dtype()), batch); };
   EXPECT_TRUE(identical(by_tape(*folded.model), by_tape(model)));
   EXPECT_TRUE(identical(without(transformer_of(folded)), without(model)));
 }

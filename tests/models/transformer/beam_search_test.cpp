@@ -52,14 +52,14 @@ TEST(StepDecoder, EveryStepIsAFullForwardPass) {
     const auto model = random_model(1, 11, normalizer);
     const TranslationBatch batch = translation_batch();
     const std::vector<Ids> sources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}};
-    const auto inference = InferenceTransformer::make(*model, DType::f64);
-    const auto decoder = inference->decoder(batch.source, batch.source_mask);
+    const InferenceTransformer inference(*model, DType::f64);
+    StepDecoder decoder(inference, batch.source, batch.source_mask);
     std::vector<Ids> histories(3);
     Ids sentence{0, 1, 2};
     const std::vector<Ids> parents{{0, 1, 2}, {2, 0, 0, 1}, {3, 1, 1, 0, 2}, {4, 0}},
         tokens{{2, 2, 2}, {4, 5, 6, 7}, {8, 9, 10, 4, 5}, {6, 7}};
     for (std::size_t step = 0; step < parents.size(); ++step) {
-      const Tensor logits = decoder->step(tokens[step], parents[step]);
+      const Tensor logits = decoder.step(tokens[step], parents[step]);
       std::vector<Ids> next;
       Ids next_sentence;
       for (std::size_t r = 0; r < parents[step].size(); ++r) {
@@ -289,10 +289,10 @@ TEST(BeamSearch, Messages) {
             "decoding: encoder.layers.0.self_attn_layer_norm (instancenorm) has statistics over the tokens of a "
             "sentence, which are not known yet");
   const Tensor source = Tensor::of<std::int64_t>({1, 2}, {4, 2});
-  const auto inference = InferenceTransformer::make(*model, DType::f64);
-  const auto decoder = inference->decoder(source, mask_of(source));
-  EXPECT_EQ(message_of([&] { decoder->step({2}, {1}); }), "decoding: parents must be in [0, 1), got 1 for row 0");
-  EXPECT_EQ(message_of([&] { decoder->step({2, 2}, {0}); }), "decoding: needs one parent per token, got 1 for 2");
+  const InferenceTransformer inference(*model, DType::f64);
+  StepDecoder decoder(inference, source, mask_of(source));
+  EXPECT_EQ(message_of([&] { decoder.step({2}, {1}); }), "decoding: parents must be in [0, 1), got 1 for row 0");
+  EXPECT_EQ(message_of([&] { decoder.step({2, 2}, {0}); }), "decoding: needs one parent per token, got 1 for 2");
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ class DropoutPlaces : public ::testing::Test {
     block.v.weight.value.copy_from(identity);
     const Var x = tape_.constant(identity);
     masks[block.sublayer.name + ", attention"] =
-        zeros_of("attention", [&] { block.attend(x, rows_, x, rows_, /*causal=*/false, pass()); });
+        zeros_of("attention", [&] { block.attend(x, rows_, /*causal=*/false, pass()); });
     add_sum(block.sublayer, masks);
   }
   void add_layer(TransformerLayer& layer, Masks& masks) {
@@ -138,7 +138,7 @@ TEST(FixNorm, FN_1_IsTheModelWithDividedRows) {
     const auto plain = divided(model);
     const Tensor want = inference_logits(*plain, batch.named(), DType::f64);
     EXPECT_TRUE(close(inference_logits(model, batch.named(), DType::f64), want, 1e-12));
-    EXPECT_TRUE(close(logits_by_steps(*InferenceTransformer::make(model, DType::f64), batch),
+    EXPECT_TRUE(close(logits_by_steps(InferenceTransformer(model, DType::f64), batch),
                       real_rows(want, batch.input_mask), 1e-12));
     const FoldedModel folded = fold(model, {.tied = FoldOptions::Tied::untie});
     EXPECT_FALSE(transformer_of(folded).config().fixnorm);

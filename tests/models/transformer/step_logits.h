@@ -1,4 +1,4 @@
-// The logits of a batch by the path without a tape, one step after the other as decoding has them.
+// The logits of a batch, one step after the other as decoding has them.
 #pragma once
 #include "models/transformer/inference.h"
 
@@ -18,13 +18,13 @@ inline Tensor real_rows(const Tensor& x, const Tensor& mask) {
 // Returns the logits of every token of batch.input, in the order of real_rows.
 inline Tensor logits_by_steps(const InferenceTransformer& model, const TranslationBatch& batch) {
   const std::int64_t B = batch.input.shape()[0], T = batch.input.shape()[1], V = model.config().target_vocabulary;
-  const auto decoder = model.decoder(batch.source, batch.source_mask);
+  StepDecoder decoder(model, batch.source, batch.source_mask);
   const std::vector<std::int64_t> ids = batch.input.values<std::int64_t>();
   const Tensor all = Tensor::empty({B, T, V}, DType::f64);
   for (std::int64_t t = 0; t < T; ++t) {
     std::vector<std::int64_t> tokens, parents;
     for (std::int64_t b = 0; b < B; ++b) tokens.push_back(ids[b * T + t]), parents.push_back(b);
-    const std::vector<double> z = decoder->step(tokens, parents).to(DType::f64).values<double>();
+    const std::vector<double> z = decoder.step(tokens, parents).to(DType::f64).values<double>();
     for (std::int64_t b = 0; b < B; ++b) std::copy_n(z.begin() + b * V, V, all.data<double>() + (b * T + t) * V);
   }
   return real_rows(all, batch.input_mask);

@@ -24,7 +24,7 @@ TEST(Trainer, LearnsToCopyUnseenSentences) {
     Batches unseen(copies(2, 2), {.max_tokens = 256, .shuffle = false});
     EXPECT_LT(validation_loss(run.model, unseen).loss, 0.2) << norm;
     const EncodedPairs test = copies(2, 2);
-    const std::vector<Ids> got = translations(*InferenceTransformer::make(run.model), test.source, {.beam = 1}, 256);
+    const std::vector<Ids> got = translations(InferenceTransformer(run.model), test.source, {.beam = 1}, 256);
     int right = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
       Ids ended = got[i];
@@ -245,8 +245,8 @@ TEST(Evaluation, VAL_1_MeanOfPairsWithoutSmoothing) {
 TEST(Evaluation, TranslationsDoNotDependOnBatches) {
   Transformer model(small_config("ln"), 1);
   const std::vector<Ids> sources = copies(1, 40).source;
-  const auto inference = InferenceTransformer::make(model);
-  EXPECT_EQ(translations(*inference, sources, {.beam = 1}, 12), translations(*inference, sources, {.beam = 1}, 4096));
+  const InferenceTransformer inference(model);
+  EXPECT_EQ(translations(inference, sources, {.beam = 1}, 12), translations(inference, sources, {.beam = 1}, 4096));
 }
 
 }  // namespace

@@ -138,8 +138,7 @@ TEST_F(RegisteredNormalizer, IsDecodedByItsForm) {
     const TranslationBatch batch = translation_batch();
     const Tensor want = real_rows(inference_logits(*model, batch.named(), DType::f32), batch.input_mask);
     const auto expect_the_same = [&](Transformer& m) {
-      EXPECT_LE(difference(logits_by_steps(*InferenceTransformer::make(m, DType::f32), batch), want).relative, 1e-5)
-          << name;
+      EXPECT_LE(difference(logits_by_steps(InferenceTransformer(m, DType::f32), batch), want).relative, 1e-5) << name;
     };
     expect_the_same(*model);
     expect_the_same(transformer_of(fold(*model, {.tied = FoldOptions::Tied::untie})));

@@ -1,17 +1,28 @@
-// The suffix _fma stands for -ffp-contract=fast: sums of products are all that happens here.
+// Attention to a cache on the CPU, several queries at once. The suffix _fma stands for -ffp-contract=fast: sums of
+// products are all that happens here.
 #include <algorithm>
-#include <cmath>
 #include <limits>
+#include <vector>
 
 #include "engine/cpu/vector.h"
 #include "engine/cpu/vector_math.h"
 #include "engine/cpu/write.h"
-#include "ops/attention/step_attention.h"
+#include "ops/attention/cached_attention_kernels.h"
 
 namespace foldgrad {
 namespace {
 
 constexpr std::int64_t kKeys = 4;  // are taken together, so that their sums do not wait for each other
+
+// At most so many queries are computed together. The keys that they share are then read once for all of them.
+constexpr std::int64_t kCompany = 5;
+
+// The scratch memory of one thread.
+template <class T>
+struct Room {
+  std::vector<const T*> keys[kCompany];  // of each query at hand, equally many
+  std::vector<compute_t<T>> queries, weights, sums;
+};
 
 // `count` keys; what is missing to kKeys repeats the last one.
 template <class T>
@@ -128,14 +139,14 @@ void add_values(const Rows<V>& rows, const Keys<T>& keys, std::int64_t first, st
 }
 
 // f with the number of rows as a constant, and so in registers.
-template <int kRows = int(kStepRows), class F>
+template <int kRows = int(kCompany), class F>
 void with_rows(std::int64_t rows, const F& f) {
   if constexpr (kRows > 1)
     if (rows < kRows) return with_rows<kRows - 1>(rows, f);
   f(std::integral_constant<int, kRows>());
 }
 
-// In whole vectors, for which there is room behind the n-th.
+// Softmax of n scores, in whole vectors, for which there is room after the n-th.
 template <class V>
 void probabilities(V* weights, std::int64_t n, V scale) {
   const std::int64_t whole = padded<V>(n);
@@ -171,13 +182,12 @@ void for_keys(const Rows<V>& rows, std::int64_t count, const std::vector<const T
     }
 }
 
-}  // namespace
-
+// Queries [first, first + count), whose keys are in the room. Each has the same bits in any company.
 template <class T>
-void attend(const StepAttention<T>& p, std::int64_t first, std::int64_t count, StepAttentionRoom<T>& room) {
+void attend(const CachedAttention<T>& p, std::int64_t first, std::int64_t count, Room<T>& room) {
   using V = compute_t<T>;
   constexpr bool kDirect = std::is_same_v<T, V>;
-  const std::int64_t n = std::int64_t(room.keys[0].size()), C = p.heads * p.width, head = padded<V>(n + kKeys - 1);
+  const std::int64_t n = std::int64_t(room.keys[0].size()), C = p.columns(), head = padded<V>(n + kKeys - 1);
   const T* q = p.q + first * p.q_row;
   T* y = p.y + first * C;
   room.weights.resize(count * p.heads * head);
@@ -209,18 +219,50 @@ void attend(const StepAttention<T>& p, std::int64_t first, std::int64_t count, S
   for_keys<T>(
       rows, count, room.keys, shared, 0,
       [](auto together, const Rows<V>& some, const Keys<T>& keys, std::int64_t j) { score<together>(some, keys, j); });
-  const V scale = V(1 / std::sqrt(double(p.width)));
-  for (std::int64_t i = 0; n > 0 && i < count * p.heads; ++i) probabilities(rows.weights + i * head, n, scale);
-  for_keys<T>(rows, count, room.keys, shared, p.value_offset,
-              [&](auto together, const Rows<V>& some, const Keys<T>& keys, std::int64_t j) {
-                add_values<together>(some, keys, j, p.value_offset);
+  for (std::int64_t i = 0; n > 0 && i < count * p.heads; ++i) probabilities(rows.weights + i * head, n, V(p.scale));
+  for_keys<T>(rows, count, room.keys, shared, C,
+              [C](auto together, const Rows<V>& some, const Keys<T>& keys, std::int64_t j) {
+                add_values<together>(some, keys, j, C);
               });
   if constexpr (!kDirect)
     write_cpu(y, 0, count * C, /*bypass=*/false, [sums = rows.sums](std::int64_t i) { return sums[i]; });
 }
 
-template void attend(const StepAttention<float>&, std::int64_t, std::int64_t, StepAttentionRoom<float>&);
-template void attend(const StepAttention<double>&, std::int64_t, std::int64_t, StepAttentionRoom<double>&);
-template void attend(const StepAttention<bf16>&, std::int64_t, std::int64_t, StepAttentionRoom<bf16>&);
+// Where each company begins, and the end: neighbouring queries with equally many keys, the first of which they share,
+// as hypotheses of one sentence do.
+template <class T>
+std::vector<std::int64_t> companies(const CachedAttention<T>& p) {
+  std::vector<std::int64_t> begins;
+  const auto keys = [&p](std::int64_t r) { return p.begins[r + 1] - p.begins[r]; };
+  for (std::int64_t r = 0; r < p.queries; ++r)
+    if (r == 0 || r == begins.back() + kCompany || keys(r) == 0 || keys(r) != keys(r - 1) ||
+        p.places[p.begins[r]] != p.places[p.begins[r - 1]])
+      begins.push_back(r);
+  begins.push_back(p.queries);
+  return begins;
+}
+
+}  // namespace
+
+template <class T>
+void cached_attention_cpu(const CachedAttention<T>& p) {
+  const std::vector<std::int64_t> begins = companies(p);
+  const std::int64_t count = std::int64_t(begins.size()) - 1;
+#pragma omp parallel if (p.begins[p.queries] * p.columns() >= 32768)
+  {
+    Room<T> room;
+#pragma omp for schedule(static)
+    for (std::int64_t g = 0; g < count; ++g) {
+      for (std::int64_t r = begins[g]; r < begins[g + 1]; ++r) {
+        std::vector<const T*>& keys = room.keys[r - begins[g]];
+        keys.clear();
+        for (std::int64_t j = p.begins[r]; j < p.begins[r + 1]; ++j) keys.push_back(p.key(j));
+      }
+      attend(p, begins[g], begins[g + 1] - begins[g], room);
+    }
+  }
+}
+
+FOLDGRAD_INSTANTIATE(cached_attention_cpu, CachedAttention);
 
 }  // namespace foldgrad

@@ -1,6 +1,4 @@
 // Decoding on a device: what the path of the CPU gives, which other tests compare with full forward passes.
-#include "models/transformer/taped_inference.h"
-
 #include "models/fold/model.h"
 #include "models/transformer/beam_search.h"
 #include "tests/models/transformer/step_logits.h"
@@ -39,13 +37,13 @@ class OnDevice : public ::testing::Test {
   static void expect_the_same(Transformer& model) {
     const TranslationBatch batch = translation_batch(/*extra=*/1);
     const auto there = on_device(model);
-    const auto want = InferenceTransformer::make(model), got = InferenceTransformer::make(*there);
-    const Tensor encoded = got->encode(batch.source, batch.source_mask);
+    const InferenceTransformer want(model), got(*there);
+    const Tensor encoded = got.encode(batch.source, batch.source_mask);
     EXPECT_EQ(encoded.device(), Device::cuda);
     const std::string& normalizer = model.config().normalizer;
-    EXPECT_TRUE(close(encoded.to(Device::cpu), want->encode(batch.source, batch.source_mask), 1e-11)) << normalizer;
+    EXPECT_TRUE(close(encoded.to(Device::cpu), want.encode(batch.source, batch.source_mask), 1e-11)) << normalizer;
     if (normalizer == "instancenorm" || normalizer == "groupnorm") return;  // statistics of whole sentences
-    EXPECT_TRUE(close(logits_by_steps(*got, batch), logits_by_steps(*want, batch), 1e-11)) << normalizer;
+    EXPECT_TRUE(close(logits_by_steps(got, batch), logits_by_steps(want, batch), 1e-11)) << normalizer;
   }
 };
 
@@ -73,17 +71,16 @@ TEST_F(OnDevice, IsTheCpuWithAFoldedModel) {
 TEST_F(OnDevice, RowsDescendFromTheirParents) {
   const auto model = random_model(config_for("ln")), there = on_device(*model);
   const TranslationBatch batch = translation_batch();
-  const auto on_cpu = InferenceTransformer::make(*model), on_cuda = InferenceTransformer::make(*there);
-  const auto want = on_cpu->decoder(batch.source, batch.source_mask),
-             got = on_cuda->decoder(batch.source, batch.source_mask);
+  const InferenceTransformer on_cpu(*model), on_cuda(*there);
+  StepDecoder want(on_cpu, batch.source, batch.source_mask), got(on_cuda, batch.source, batch.source_mask);
   using Rows = std::vector<std::vector<std::int64_t>>;
   const Rows parents{{0, 1, 2}, {2, 0, 0, 1}, {3, 1, 1, 0, 2}, {4, 0}},
       tokens{{2, 2, 2}, {4, 5, 6, 7}, {8, 9, 10, 4, 5}, {6, 7}};
   for (std::size_t s = 0; s < parents.size(); ++s) {
-    EXPECT_EQ(got->steps(), std::int64_t(s));
-    const Tensor z = got->step(tokens[s], parents[s]);
+    EXPECT_EQ(got.steps(), std::int64_t(s));
+    const Tensor z = got.step(tokens[s], parents[s]);
     EXPECT_EQ(z.device(), Device::cuda);
-    EXPECT_TRUE(close(z.to(Device::cpu), want->step(tokens[s], parents[s]), 1e-11)) << s;
+    EXPECT_TRUE(close(z.to(Device::cpu), want.step(tokens[s], parents[s]), 1e-11)) << s;
   }
 }
 
@@ -116,25 +113,25 @@ TEST_F(OnDevice, LowerPrecisionIsClose) {
   const TranslationBatch batch = translation_batch();
   for (const char* normalizer : {"ln", "un"}) {
     const auto exact = random_model(config_for(normalizer));
-    const Tensor want = logits_by_steps(*InferenceTransformer::make(*exact), batch);
+    const Tensor want = logits_by_steps(InferenceTransformer(*exact), batch);
     Transformer model(exact->config(), 1, DType::f32, Device::cuda);
     model.copy_from(*exact);
     for (const auto& [dtype, tolerance] : {std::pair{DType::f32, 2e-5}, {DType::bf16, 0.2}}) {
-      const auto inference = InferenceTransformer::make(model, dtype);
-      EXPECT_EQ(inference->encode(batch.source, batch.source_mask).dtype(), dtype);
-      EXPECT_TRUE(close(logits_by_steps(*inference, batch), want, tolerance)) << normalizer << " " << name(dtype);
+      const InferenceTransformer inference(model, dtype);
+      EXPECT_EQ(inference.encode(batch.source, batch.source_mask).dtype(), dtype);
+      EXPECT_TRUE(close(logits_by_steps(inference, batch), want, tolerance)) << normalizer << " " << name(dtype);
     }
   }
 }
 
 TEST_F(OnDevice, Messages) {
   const auto model = on_device(*random_model(config_for("instancenorm")));
-  const auto inference = InferenceTransformer::make(*model);
+  const InferenceTransformer inference(*model);
   const Tensor ids = Tensor::of<std::int64_t>({1, 2}, {4, 11}), good = Tensor::of<std::int64_t>({1, 2}, {4, 2});
-  EXPECT_EQ(message_of([&] { inference->encode(ids, mask_of(ids)); }), "inference: ids must be in [0, 11), got 11");
-  EXPECT_EQ(message_of([&] { inference->encode(good.to(Device::cuda), mask_of(good)); }),
+  EXPECT_EQ(message_of([&] { inference.encode(ids, mask_of(ids)); }), "inference: ids must be in [0, 11), got 11");
+  EXPECT_EQ(message_of([&] { inference.encode(good.to(Device::cuda), mask_of(good)); }),
             "inference: takes sources on cpu, got a source on cuda and its mask on cpu");
-  EXPECT_EQ(message_of([&] { inference->decoder(good, mask_of(good)); }),
+  EXPECT_EQ(message_of([&] { StepDecoder(inference, good, mask_of(good)); }),
             "decoding: encoder.layers.0.self_attn_layer_norm (instancenorm) has statistics over the tokens of a "
             "sentence, which are not known yet");
 }

@@ -1,0 +1,52 @@
+#include "models/blocks/packed_weights.h"
+
+#include "ops/cast/cast.h"
+
+namespace foldgrad {
+namespace {
+
+Tensor stacked(const std::vector<Tensor>& parts) {
+  if (parts.size() == 1) return parts[0];
+  std::int64_t rows = 0;
+  for (const Tensor& part : parts) rows += part.shape()[0];
+  const Tensor all = Tensor::empty(parts[0].shape().with(0, rows), parts[0].dtype());
+  std::int64_t row = 0;
+  for (const Tensor& part : parts) {
+    all.slice(row, row + part.shape()[0]).copy_from(part);
+    row += part.shape()[0];
+  }
+  return all;
+}
+
+PackedLinear pack(const std::vector<LinearLayer*>& layers, const PackedLinearOptions& options) {
+  std::vector<Tensor> matrices, biases;
+  for (const LinearLayer* layer : layers) {
+    matrices.push_back(layer->matrix_values());
+    biases.push_back(layer->has_bias() ? layer->bias.value : Tensor::zeros({matrices.back().shape()[0]}, DType::f32));
+  }
+  return {stacked(matrices), stacked(biases), options};
+}
+
+}  // namespace
+
+Var PackedWeights::run(const PackedLinear& layer, const Var& x, const Tensor& y) const {
+  const Var in = cast(x, dtype_);
+  layer(x.shape()[0], in.value().raw(), y.raw());
+  return x.tape().constant(y);
+}
+
+Var PackedWeights::product(const std::vector<LinearLayer*>& layers, const Var& x,
+                           std::optional<Activation> activation) {
+  const Use use{&layers[0]->weight, layers.size(), {.in = dtype_, .out = dtype_, .activation = activation}};
+  std::int64_t columns = 0;
+  for (const LinearLayer* layer : layers) columns += layer->weight.value.shape()[0];
+  return run(packed(use, [&] { return pack(layers, use.options); }), x, Tensor::empty({x.shape()[0], columns}, dtype_));
+}
+
+Var PackedWeights::add(Var stream, double scale, LinearLayer& layer, const Var& x) {
+  const Use use{&layer.weight, 1, {.in = dtype_, .out = stream.dtype(), .add = scale}};
+  const Tensor y = stream.value().owns_storage() ? stream.value() : stream.value().clone();
+  return run(packed(use, [&] { return pack({&layer}, use.options); }), x, y);
+}
+
+}  // namespace foldgrad

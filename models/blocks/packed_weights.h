@@ -1,0 +1,52 @@
+// The weights of linear layers for inference on the CPU, each brought into the order of packed_linear.h when it is
+// first used. A forward pass that has them (ForwardPass::packed) computes what follows a product within it.
+//
+// Products read x in dtype(). In bf16, what they add to, the stream of residuals, stays f32.
+#pragma once
+#include <map>
+
+#include "models/blocks/layers.h"
+#include "ops/linear/packed_linear.h"
+
+namespace foldgrad {
+
+// For one thread at a time. The layers must outlive it and must not change.
+class PackedWeights {
+ public:
+  explicit PackedWeights(DType dtype) : dtype_(dtype) {}
+
+  DType dtype() const { return dtype_; }
+
+  // activation(x W^T + b) of layers that read the same x, side by side: [rows, sum of their columns], in dtype().
+  Var product(const std::vector<LinearLayer*>& layers, const Var& x, std::optional<Activation> activation = {});
+  // scale stream + x W^T + b, in place of the stream where nothing else has its memory.
+  Var add(Var stream, double scale, LinearLayer& layer, const Var& x);
+  // x W^T + b in f32, or in f64 where x is. matrix(), with the parameter's rows, is asked for once.
+  template <class Matrix>
+  Var exact_product(const Parameter& parameter, const Matrix& matrix, const Tensor& bias, const Var& x) {
+    const DType out = dtype_ == DType::f64 ? DType::f64 : DType::f32;
+    const Use use{&parameter, 1, {.in = dtype_, .out = out}};
+    return run(packed(use, [&] { return PackedLinear(matrix(), bias, use.options); }), x,
+               Tensor::empty({x.shape()[0], parameter.value.shape()[0]}, out));
+  }
+
+ private:
+  struct Use {
+    const Parameter* first;
+    std::size_t layers;
+    PackedLinearOptions options;
+    auto operator<=>(const Use&) const = default;
+  };
+
+  template <class Make>
+  const PackedLinear& packed(const Use& use, const Make& make) {
+    if (const auto found = all_.find(use); found != all_.end()) return found->second;
+    return all_.emplace(use, make()).first->second;
+  }
+  Var run(const PackedLinear& layer, const Var& x, const Tensor& y) const;
+
+  DType dtype_;
+  std::map<Use, PackedLinear> all_;
+};
+
+}  // namespace foldgrad
