@@ -37,7 +37,10 @@ class Model {
   // Logits [rows, classes] of `inputs`, which are named as the family says and lie on any device.
   virtual Var forward(const NamedTensors& inputs, const ForwardPass& pass) = 0;
   // The cross entropy of forward(inputs) with inputs.at("target"), summed over the targets.
-  virtual Var loss(const NamedTensors& inputs, const ForwardPass& pass, double label_smoothing) = 0;
+  virtual Var loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) = 0;
+  Var loss(const NamedTensors& inputs, const ForwardPass& pass, double label_smoothing) {
+    return loss_of(forward(inputs, pass), inputs, label_smoothing);
+  }
   // The rows of forward(inputs) in the places that they have in `inputs`: [..., classes], on the host, zero elsewhere.
   virtual Tensor placed(const Tensor& logits, const NamedTensors&) const { return logits.to(Device::cpu); }
 

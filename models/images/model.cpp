@@ -116,12 +116,13 @@ Var ImageModel::forward(const NamedTensors& inputs, const ForwardPass& pass) {
   return head_(classes, pass);
 }
 
-Var ImageModel::loss(const NamedTensors& inputs, const ForwardPass& pass, double label_smoothing) {
+Var ImageModel::loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) {
   const CrossEntropyOptions options{.label_smoothing = label_smoothing, .reduction = Reduction::sum};
-  const Var z = forward(inputs, pass), target = pass.tape.constant(input(inputs, "target"));
-  if (!inputs.count("second_target")) return cross_entropy(z, target, options);
-  const Var second = pass.tape.constant(input(inputs, "second_target"));
-  return cross_entropy(z, target, second, pass.tape.constant(input(inputs, "share")), options);
+  Tape& tape = logits.tape();
+  const Var target = tape.constant(input(inputs, "target"));
+  if (!inputs.count("second_target")) return cross_entropy(logits, target, options);
+  const Var second = tape.constant(input(inputs, "second_target"));
+  return cross_entropy(logits, target, second, tape.constant(input(inputs, "share")), options);
 }
 
 std::unique_ptr<Model> ImageModel::alike(DType dtype, Device device) const { return with(config(), dtype, device); }

@@ -49,7 +49,7 @@ class ImageModel : public Model {
   std::vector<Parameter*> vectors() override;  // with the positions
   // Throw std::invalid_argument for images of another shape.
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override;
-  Var loss(const NamedTensors& inputs, const ForwardPass& pass, double label_smoothing) override;
+  Var loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) override;
   NamedTensors smallest_inputs() const override;
   // Eight images of normally distributed pixels.
   NamedTensors random_inputs(std::uint64_t seed) const override;

@@ -122,7 +122,8 @@ Var Transformer::logits(const Var& hidden, const ForwardPass& pass) {
   return bias ? linear(hidden, table, pass.use(*bias)) : linear(hidden, table);
 }
 
-Var Transformer::logits(const TranslationBatch& batch, const ForwardPass& pass) {
+Var Transformer::forward(const NamedTensors& inputs, const ForwardPass& pass) {
+  const TranslationBatch batch = TranslationBatch::of(inputs);
   const Sentences source = sentences("encoder", batch.source, batch.source_mask, pass),
                   input = sentences("decoder", batch.input, batch.input_mask, pass);
   const Var memory = encode(source, pass);
@@ -135,19 +136,11 @@ Var Transformer::tokens_of(const Var& x, const Segments& rows, const ForwardPass
   return gather(x, pass.tape.constant(rows.token_rows().to(device())));
 }
 
-Var Transformer::loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing) {
-  const Var z = logits(batch, pass);
+Var Transformer::loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) {
+  const TranslationBatch batch = TranslationBatch::of(inputs);
   const Tensor target = Sentences::of("target", batch.target, batch.input_mask).ids.to(device());
-  return cross_entropy(z, pass.tape.constant(target),  // [TRF-3]
+  return cross_entropy(logits, logits.tape().constant(target),  // [TRF-3]
                        {.label_smoothing = label_smoothing, .ignore_index = config_.pad, .reduction = Reduction::sum});
-}
-
-Var Transformer::forward(const NamedTensors& inputs, const ForwardPass& pass) {
-  return logits(TranslationBatch::of(inputs), pass);
-}
-
-Var Transformer::loss(const NamedTensors& inputs, const ForwardPass& pass, double label_smoothing) {
-  return loss(TranslationBatch::of(inputs), pass, label_smoothing);
 }
 
 Transformer& as_transformer(Model& model, const char* who) {

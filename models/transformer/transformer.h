@@ -42,9 +42,11 @@ class Transformer final : public Model {
   Var logits(const Var& hidden, const ForwardPass& pass);  // [N, target_vocabulary]
   // x without its surplus rows.
   Var tokens_of(const Var& x, const Segments& rows, const ForwardPass& pass) const;
-  // A row for each token of the input, from a batch on any device.
-  Var logits(const TranslationBatch& batch, const ForwardPass& pass);
-  Var loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing);
+  // forward() and loss() for a batch on any device.
+  Var logits(const TranslationBatch& batch, const ForwardPass& pass) { return forward(batch.named(), pass); }
+  Var loss(const TranslationBatch& batch, const ForwardPass& pass, double label_smoothing) {
+    return loss(batch.named(), pass, label_smoothing);
+  }
   // Padded ids as sentences on the model's device, with padding as surplus rows where normalizers count it and are in
   // training or mix tokens. Throws std::invalid_argument for more than max_positions tokens, or places of padding.
   Sentences sentences(const char* stack, const Tensor& ids, const Tensor& mask, const ForwardPass& pass) const;
@@ -55,8 +57,10 @@ class Transformer final : public Model {
   std::vector<Parameter*> parameters() override;
   std::vector<Normalizer*> normalizers() override;
   std::vector<Parameter*> output_parameters() override;
+  using Model::loss;
+  // A row for each token of the input.
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override;
-  Var loss(const NamedTensors& inputs, const ForwardPass& pass, double label_smoothing) override;
+  Var loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) override;
   Tensor placed(const Tensor& logits, const NamedTensors& inputs) const override {
     return padded(logits, inputs.at("input_mask"));
   }

@@ -13,9 +13,7 @@ class BatchTask final : public Task {
   Examples next() override { return examples_of(batches_.next()); }
   DataCursor cursor() const override { return batches_.cursor(); }
   void seek(DataCursor cursor) override { batches_.seek(cursor); }
-  Var loss(const Examples& examples, const ForwardPass& pass) override {
-    return model_.loss(examples.inputs, pass, label_smoothing_);
-  }
+  double label_smoothing() const override { return label_smoothing_; }
   Validation validate() override { throw std::logic_error("a task of batches validates nothing"); }
   std::string deciding_score() const override { return ""; }
   std::string unit_of_work() const override { return "tokens"; }

@@ -41,8 +41,8 @@ class Task {
   // How many Examples an epoch has; 0: there are no epochs.
   virtual std::int64_t batches_per_epoch() const { return 0; }
   virtual void seek(DataCursor cursor) = 0;
-  // The sum over the examples, of shape []; recorded on the pass's tape, on the model's device.
-  virtual Var loss(const Examples& examples, const ForwardPass& pass) = 0;
+  // Of the loss that model() learns by.
+  virtual double label_smoothing() const { return 0; }
 
   // Scores model(), as it is, on data that it does not learn from.
   virtual Validation validate() = 0;

@@ -61,7 +61,9 @@ Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::in
                          .seed = std::uint64_t(options_.seed),
                          .step = std::uint32_t(random_step),
                          .penalties = &penalties};
-  const Var loss = task_.loss(batch, pass);
+  Model& model = task_.model();
+  // The logits are not kept: the backward pass frees them.
+  const Var loss = model.loss_of(model.forward(batch.inputs, pass), batch.inputs, task_.label_smoothing());
   Var total = loss;
   for (const Var& penalty : penalties) {
     const Var of_weight = cast(penalty, loss.dtype());

@@ -64,10 +64,6 @@ Examples Classification::next() {
       images};
 }
 
-Var Classification::loss(const Examples& examples, const ForwardPass& pass) {
-  return model_->loss(examples.inputs, pass, options_.label_smoothing);
-}
-
 Validation Classification::validate() {
   ClassificationScores scores(valid_.images().classes);
   WorstMistakes mistakes;

@@ -32,7 +32,7 @@ class Classification final : public Task {
   std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
   DataCursor cursor() const override { return batches_.cursor(); }
   void seek(DataCursor cursor) override { batches_.seek(cursor); }
-  Var loss(const Examples& examples, const ForwardPass& pass) override;
+  double label_smoothing() const override { return options_.label_smoothing; }
   // In f32 whatever the dtype of training is, as Translation does it and as other commands compute where --dtype does
   // not say otherwise: a score then belongs to the checkpoint, not to how it was trained.
   Validation validate() override;

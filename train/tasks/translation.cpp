@@ -20,10 +20,6 @@ Translation::Translation(std::unique_ptr<Model> model, ExperimentData data, cons
 
 Examples Translation::next() { return examples_of(batches_.next()); }
 
-Var Translation::loss(const Examples& examples, const ForwardPass& pass) {
-  return model_.loss(examples.inputs, pass, label_smoothing_);
-}
-
 std::vector<std::string> Translation::translate() const {
   const InferenceTransformer inference(model_);
   const DecodingOptions decoding{.beam = config_.beam,

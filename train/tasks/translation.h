@@ -18,7 +18,7 @@ class Translation final : public Task {
   std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
   DataCursor cursor() const override { return batches_.cursor(); }
   void seek(DataCursor cursor) override { batches_.seek(cursor); }
-  Var loss(const Examples& examples, const ForwardPass& pass) override;
+  double label_smoothing() const override { return label_smoothing_; }
   // Translates the validation text: BLEU decides.
   Validation validate() override;
   std::string deciding_score() const override { return "bleu"; }

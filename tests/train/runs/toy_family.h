@@ -46,9 +46,8 @@ class ToyModel final : public Model {
     const Var h = in_(pass.tape.constant(inputs.at("x").to(pass.dtype)), pass);
     return out_(norm_->apply(h, pass.norm(Segments::equal(h.shape()[0], 1))), pass);
   }
-  Var loss(const NamedTensors& inputs, const ForwardPass& pass, double smoothing) override {
-    const Var z = forward(inputs, pass);
-    return cross_entropy(z, pass.tape.constant(inputs.at("target")),
+  Var loss_of(const Var& z, const NamedTensors& inputs, double smoothing) override {
+    return cross_entropy(z, z.tape().constant(inputs.at("target")),
                          {.label_smoothing = smoothing, .reduction = Reduction::sum});
   }
   NamedTensors smallest_inputs() const override { return toy_points(1, 1, dtype()); }
@@ -81,9 +80,6 @@ class ToyTask final : public Task {
   }
   DataCursor cursor() const override { return cursor_; }
   void seek(DataCursor cursor) override { cursor_ = cursor; }
-  Var loss(const Examples& examples, const ForwardPass& pass) override {
-    return model_->loss(examples.inputs, pass, 0);
-  }
   Validation validate() override {
     const NamedTensors unseen = toy_points(60, 999);
     Tape tape(/*recording=*/false);
