@@ -7,7 +7,7 @@ using namespace attention_tiles;
 
 // Delta of the n queries of a tile that begins with query i0, and 0 outside. Eight neighbouring threads have a row.
 template <class T, class V>
-__device__ void find_deltas(V* deltas, const AttentionBackward<T>& p, const AttentionHead& at, std::int64_t i0, int n) {
+__device__ void find_deltas(V* deltas, const AttentionBackward<T>& p, const AttentionHead& at, int i0, int n) {
   constexpr int kPerRow = kThreads / kTile;
   const int row = int(threadIdx.x) / kPerRow, lane = int(threadIdx.x) % kPerRow;
   const std::int64_t from = at.y() + (i0 + row) * p.shape.y_row();
@@ -24,8 +24,8 @@ struct Entry {
 
 // From q_i . k_j and dy_i . v_j; nothing for what is hidden or outside.
 template <class T, class V>
-__device__ Entry<V> entry(const AttentionBackward<T>& p, const AttentionHead& at, std::int64_t i, std::int64_t j,
-                          V q_dot_k, V dy_dot_v, V delta) {
+__device__ Entry<V> entry(const AttentionBackward<T>& p, const AttentionHead& at, int i, int j, V q_dot_k, V dy_dot_v,
+                          V delta) {
   const AttentionShape& s = p.shape;
   if (i >= at.queries || j >= at.visible(i)) return {V(0), V(0)};
   const V scale = V(s.scale), probability = attention_math::p(q_dot_k, scale, p.L[at.L() + i]);
@@ -35,7 +35,7 @@ __device__ Entry<V> entry(const AttentionBackward<T>& p, const AttentionHead& at
 
 // dq of a tile of queries, which goes through the keys.
 template <class T, class V>
-__device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& at, std::int64_t i0, V* room) {
+__device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& at, int i0, V* room) {
   V *ds = room + 2 * kTileElements, *deltas = room + 4 * kTileElements;
   const AttentionShape& s = p.shape;
   if (i0 >= at.queries) return;  // all threads: the segment has fewer tiles
@@ -46,8 +46,8 @@ __device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& a
   find_deltas(deltas, p, at, i0, queries);
   Sums<V> dq;
   clear(dq);
-  const std::int64_t keys = at.visible(i0 + queries - 1);
-  for (std::int64_t j0 = 0; j0 < keys; j0 += kTile) {
+  const int keys = at.visible(i0 + queries - 1);
+  for (int j0 = 0; j0 < keys; j0 += kTile) {
     const int n = in_tile(at.keys, j0);
     const Rows<T> k{p.k + at.k() + j0 * s.k_row, s.k_row, n, width}, v{p.v + at.k() + j0 * s.k_row, s.k_row, n, width};
     Scores<V> q_dot_k, dy_dot_v;
@@ -69,7 +69,7 @@ __device__ void backward_q(const AttentionBackward<T>& p, const AttentionHead& a
 
 // dk and dv of a tile of keys, which goes through the queries: rows of its scores are keys.
 template <class T, class V>
-__device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& at, std::int64_t j0, V* room) {
+__device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& at, int j0, V* room) {
   V *zp = room + 2 * kTileElements, *ds = zp + kTileElements, *deltas = ds + kTileElements;
   const AttentionShape& s = p.shape;
   if (j0 >= at.key_rows) return;  // all threads
@@ -80,7 +80,7 @@ __device__ void backward_kv(const AttentionBackward<T>& p, const AttentionHead& 
   Sums<V> dk, dv;
   clear(dk);
   clear(dv);
-  for (std::int64_t i0 = 0; i0 < at.queries; i0 += kTile) {
+  for (int i0 = 0; i0 < at.queries; i0 += kTile) {
     const int n = in_tile(at.queries, i0);
     if (at.visible(i0 + n - 1) <= j0) continue;
     const Rows<T> q{p.q + at.q() + i0 * s.q_row, s.q_row, n, width},
@@ -118,7 +118,7 @@ template <class T>
 __global__ void __launch_bounds__(kThreads, sizeof(compute_t<T>) == 4 ? 2 : 1) backward_kernel(AttentionBackward<T> p) {
   compute_t<T>* room = dynamic_shared<compute_t<T>>();
   const AttentionHead at(p.shape, blockIdx.x);
-  const std::int64_t tile = blockIdx.y, of_queries = p.dq ? tiles(p.shape.longest_queries) : 0;
+  const int tile = int(blockIdx.y), of_queries = p.dq ? int(tiles(p.shape.longest_queries)) : 0;
   if (tile < of_queries)
     backward_q(p, at, tile * kTile, room);
   else

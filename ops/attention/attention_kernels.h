@@ -36,6 +36,7 @@ struct AttentionHead {
   int head;
   int q_begin, k_begin;         // its first rows
   int queries, keys, key_rows;  // key_rows: with those that do not count
+  std::uint64_t element;        // first_element()
   bool causal;
 
   FOLDGRAD_HD AttentionHead(const AttentionShape& s, std::int64_t number) : s(s), number(number), causal(s.causal) {
@@ -46,6 +47,7 @@ struct AttentionHead {
     queries = int(s.q_offsets[segment + 1]) - q_begin;
     keys = int(s.k_lengths[segment]);
     key_rows = int(s.k_offsets[segment + 1]) - k_begin;
+    element = first_element();
   }
 
   // The offsets of its first elements, in tensors with rows of q_row, k_row and y_row, and in L.
@@ -58,11 +60,12 @@ struct AttentionHead {
     const int n = i + 1 + key_rows - queries;
     return !causal || n > keys ? keys : n < 0 ? 0 : n;
   }
-  // Returns the random element of key 0 for query i.
-  FOLDGRAD_HD std::uint64_t random_element(int i) const {
-    return (std::uint64_t(q_begin * s.heads) << 24) +
-           std::uint64_t((std::int64_t(head) * queries + i) * keys);  // [ATT-8]
+  // Returns the random element of key 0 for query 0, computed anew: for a kernel without registers to keep it.
+  FOLDGRAD_HD std::uint64_t first_element() const {
+    return (std::uint64_t(q_begin * s.heads) << 24) + std::uint64_t(std::int64_t(head) * queries * keys);  // [ATT-8]
   }
+  // Returns the random element of key 0 for query i.
+  FOLDGRAD_HD std::uint64_t random_element(int i) const { return element + std::uint64_t(std::int64_t(i) * keys); }
 };
 
 template <class T>

@@ -127,7 +127,7 @@ __device__ V row_reduce(V v, Combine combine) {
 }
 
 // How many of n positions lie in the tile that begins at `first`.
-__device__ inline int in_tile(std::int64_t n, std::int64_t first) { return int(n - first < kTile ? n - first : kTile); }
+__device__ inline int in_tile(int n, int first) { return n - first < kTile ? n - first : kTile; }
 
 FOLDGRAD_HD inline std::int64_t tiles(std::int64_t positions) { return (positions + kTile - 1) / kTile; }
 

@@ -55,7 +55,7 @@ __device__ void take_scores(const AttentionBackward<bf16>& p, const AttentionHea
   Query mine[kFragments / 4];
   FOLDGRAD_UNROLL
   for (int w = 0; w < kFragments / 4; ++w)
-    mine[w] = query_at(p, at, i0 + 32 * w + lane(), at.random_element(0) + std::uint64_t(j0));
+    mine[w] = query_at(p, at, i0 + 32 * w + lane(), at.first_element() + std::uint64_t(j0));
   FOLDGRAD_UNROLL
   for (int n = 0; n < kFragments; ++n) {
     FOLDGRAD_UNROLL
