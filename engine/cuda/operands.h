@@ -39,7 +39,7 @@ struct OperandPacks {
   }
 };
 
-// What the visitors below have in common: each passes over the operands that it has nothing to do with. `index` counts
+// The common part of the visitors below. Each passes over the operands that it has nothing to do with. `index` counts
 // the operands, in the order in which they are named.
 template <int N>
 struct OperandVisitor {

@@ -1,5 +1,5 @@
 // Elements with an activation F and a mask (engine/cpu/elementwise.h), and the gradient of the bias as sums over rows.
-// What two operations would store in between is rounded as they would.
+// Values that two operations would store in between are rounded as they would.
 #pragma once
 #include "engine/kernels.h"
 #include "ops/activation/activation_math.h"

@@ -46,7 +46,7 @@ TEST(EmbeddingGradients, EMB_2_SumInTheirOrderWhateverThreadComesFirst) {
   }
 }
 
-// What kernels move in packs, at widths that are and are not whole packs: 5 % more than the least, at most.
+// Kernels move 5 % more than the least, at most, at widths that are and are not whole packs.
 TEST(EmbeddingGradients, BothPassesTouchWholeSectors) {
   for (DType dtype : {DType::f32, DType::bf16})
     for (int columns : {4, 12, 129, 512, 516}) {

@@ -37,7 +37,7 @@ using LossOf = std::function<Var(Tape&)>;
 // part shows. Gradients are left as computed.
 CheckResult check_gradients(const std::vector<Parameter*>& parameters, const LossOf& loss, std::uint64_t seed = 1);
 
-// Of windows of statistics, as Unified Normalization keeps them, and of the outlier test that reads them:
+// Checks of windows of statistics, as Unified Normalization keeps them, and of the outlier test that reads them:
 
 // Invariants of a window and the running variance, whatever the data were. run_var is alpha run_var +
 // (1 - alpha) var_hat of the last iteration, so that it is at least (1 - alpha) var_hat, and var_hat is a mean of the

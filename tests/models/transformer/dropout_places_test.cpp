@@ -1,4 +1,4 @@
-// What single keys of a Transformer do: dropout in its places, rows of the table divided by their length.
+// Effects of single keys of a Transformer: dropout in its places, rows of the table divided by their length.
 #include <gtest/gtest.h>
 
 #include <cmath>
