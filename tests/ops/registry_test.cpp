@@ -78,7 +78,8 @@ TEST(Registry, EveryFastKernelRunsInSomeCase) {
   for (const OpSpec& spec : op_specs())
     for (const OpCase& c : spec.cases)
       for (Device device : devices())
-        if (!all_ran()) run_case(c, DType::f32, device);
+        for (DType dtype : {DType::f32, DType::bf16})
+          if (!all_ran() && (dtype == DType::f32 || spec.has_bf16)) run_case(c, dtype, device);
   for (const FastKernel* k = FastKernel::first; k; k = k->next) {
     const bool elsewhere = std::string(k->name).rfind("cuda", 0) == 0 && !cuda_available();
     EXPECT_TRUE(k->runs > 0 || elsewhere) << k->name;

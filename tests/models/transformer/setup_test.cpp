@@ -263,7 +263,7 @@ TEST(TransformerSetup, MessagesNameTheKey) {
             fmt::format("transformer: activation must be one of {}, got \"rleu\"",
                         fmt::join(BlockConfig::activation_names(), ", ")));
   EXPECT_EQ(error([](auto& c) { c.share_embeddings = "some"; }),
-            "transformer: share_embeddings must be one of all, decoder, inputs, none, got \"some\"");
+            "transformer: share_embeddings must be one of all, decoder, none, got \"some\"");
   EXPECT_EQ(error([](auto& c) { c.target_vocabulary = 12; }),
             "transformer: share_embeddings = all needs target_vocabulary = source_vocabulary = 11, got 12");
   EXPECT_EQ(
