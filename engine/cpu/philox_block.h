@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #ifdef __SSE2__
 #include <immintrin.h>
 #endif
@@ -39,15 +40,15 @@ inline Lanes multiply(Lanes a, Lanes b) {
 
 inline Lanes lanes(std::uint64_t value) { return Lanes{} + value; }
 
-// Block i of two vectors of words to places 2 i and 2 i + 1: half the blocks, from `first` on.
-inline Lanes interleave(Lanes a, Lanes b, int first) {
-  Lanes order{};
-  for (int i = 0; i < kLanes; ++i) order[i] = std::uint64_t(first + i / 2 + i % 2 * kLanes);
-  return __builtin_shuffle(a, b, order);
+// Moves block i of two vectors of words to places 2 i and 2 i + 1: half the blocks, from kFirst on.
+template <int kFirst, int... i>
+Lanes interleave(Lanes a, Lanes b, std::integer_sequence<int, i...>) {
+  return __builtin_shufflevector(a, b, (kFirst + i / 2 + i % 2 * kLanes)...);
 }
 
 // kVectors * kLanes blocks. Several vectors, because one would wait for its own products.
 constexpr int kVectors = 4;
+constexpr auto kPlaces = std::make_integer_sequence<int, kLanes>();
 inline void generate(const Random& random, std::uint64_t first_block, std::uint16_t* out) {
   Lanes index{};
   for (int i = 0; i < kLanes; ++i) index[i] = std::uint64_t(i);
@@ -76,7 +77,8 @@ inline void generate(const Random& random, std::uint64_t first_block, std::uint1
   for (int v = 0; v < kVectors; ++v) {
     // In memory a block is its eight halves: two lanes, the lower quarters first (the machine is little-endian).
     const Lanes words01 = (c0[v] & 0xFFFFFFFFu) | (c1[v] << 32), words23 = (c2[v] & 0xFFFFFFFFu) | (c3[v] << 32);
-    const Lanes halves[2] = {interleave(words01, words23, 0), interleave(words01, words23, kLanes / 2)};
+    const Lanes halves[2] = {interleave<0>(words01, words23, kPlaces),
+                             interleave<kLanes / 2>(words01, words23, kPlaces)};
     std::memcpy(out + v * 8 * kLanes, halves, sizeof halves);
   }
 }
