@@ -174,7 +174,7 @@ def check_refusals(files):
              "weights that foldgrad's model does not have: blocks.0.ls1.gamma; that are missing: none"),
             ("missing", without_norm, "that are missing: norm.bias"),
             ("fc-norm", {("fc_" + n if n.startswith("norm.") else n): t for n, t in vit.items()},
-             "fc_norm stands behind"),
+             "fc_norm stands after"),
             ("no-head", {n: t for n, t in vit.items() if n != "head.weight"}, "lacks head.weight"),
             ("square", {**cct, "classifier.positional_emb": torch.ones(1, 15, WIDTH)}, "are 15, which is no square"),
             ("nested-deep", {"optimizer": 3}, "is no state_dict")):
