@@ -55,7 +55,7 @@ Action add_config(CLI::App& command) {
   };
   const auto options = std::make_shared<Options>();
   const CLI::Option* file = command.add_option("CONFIG", options->file, "Configuration, TOML");
-  command.add_option("--set", options->settings, "SECTION.KEY=VALUE, overrides CONFIG")->allow_extra_args(false);
+  add_settings_option(command, options->settings);
   command.footer("Exit codes: 0, 2 configuration, 3 the file cannot be read.");
   return [options, file] {
     if (file->count() == 0 && options->settings.empty()) return Answer{config_help()};

@@ -152,9 +152,8 @@ Action add_data(CLI::App& data) {
   CLI::App* prepare = add("prepare", "Write the pairs of FROM into TO, with digests", run_prepare);
   prepare->add_option("FROM", o->directory)->required();
   prepare->add_option("TO", o->to)->required();
-  prepare->add_option("--rename", o->renamed, "OLD=NEW, names of pairs; val becomes valid anyway")
-      ->allow_extra_args(false);
-  prepare->add_option("--only", p.only, "NAME of a pair, without extension; repeat for more")->allow_extra_args(false);
+  add_repeated_option(*prepare, "--rename", o->renamed, "OLD=NEW", "Renames a pair; val becomes valid anyway");
+  add_repeated_option(*prepare, "--only", p.only, "NAME", "Takes this pair only, without extension");
   prepare->add_flag("--lowercase", p.lowercase, "Lower-case all text");
   prepare->add_option("--sentencepiece", p.sentence_piece,
                       "Learn sentencepiece.model with this many pieces from train");
@@ -162,8 +161,8 @@ Action add_data(CLI::App& data) {
   fetch->add_option("NAME", o->name, "The data set; with --url, the directory below --data-dir")->required();
   fetch->add_option("--data-dir", o->data_directory,
                     "Data root; default: $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad or ~/.cache/foldgrad");
-  fetch->add_option("--from-file", o->files, "An archive that you have already")->allow_extra_args(false);
-  fetch->add_option("--url", o->urls, "Any other file, with --sha256; repeat for its mirrors")->allow_extra_args(false);
+  add_repeated_option(*fetch, "--from-file", o->files, "FILE", "An archive that you have already");
+  add_repeated_option(*fetch, "--url", o->urls, "URL", "Any other file, with --sha256, or a mirror of it");
   fetch->add_option("--sha256", o->sha256, "SHA-256 of that file");
   CLI::App* synth = data.add_subcommand("synth", "Draw images by rule, and write them in the layout of CIFAR-10");
   synth->callback([o] { o->run = run_synth; });

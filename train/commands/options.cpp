@@ -44,6 +44,19 @@ void add_dtype_option(CLI::App& command, DType& dtype, const std::vector<DType>&
       ->default_str(name(dtype));
 }
 
+void add_repeated_option(CLI::App& command, const std::string& name, std::vector<std::string>& values,
+                         const std::string& value, const std::string& help) {
+  command.add_option(name, values, help + "; can be repeated")
+      ->type_name(value)
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+void add_settings_option(CLI::App& command, std::vector<std::string>& settings) {
+  add_repeated_option(command, "--set", settings, "SECTION.KEY=VALUE", "Overrides a key of CONFIG");
+}
+
 void add_data_dir_option(CLI::App& command, std::string& directory) {
   command.add_option("--data-dir", directory, "Root of data.directory; default: $FOLDGRAD_DATA");
 }

@@ -52,7 +52,7 @@ Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<st
   options->command = arguments;
   command.add_option("CONFIG", options->config, "Configuration, TOML; with --resume, that of the run by default");
   command.add_option("--out", options->out, "Directory of the run");  // required, see complete()
-  command.add_option("--set", options->settings, "SECTION.KEY=VALUE, overrides CONFIG")->allow_extra_args(false);
+  add_settings_option(command, options->settings);
   add_data_dir_option(command, options->data_directory);
   add_device_option(command, options->device);
   command

@@ -97,6 +97,18 @@ TEST(Program, HelpOfACommandIsItsOptionHelp) {
   }
 }
 
+TEST(Program, SetTakesOneValueEachTime) {
+  const std::string file = FOLDGRAD_SOURCE_DIR "/configs/multi30k.toml";
+  const ProgramResult both = run_program("config --set train.steps=7 --set train.warmup=3 " + file);
+  EXPECT_EQ(both.exit_code, 0) << both.err;
+  for (const char* line : {"\nsteps = 7\n", "\nwarmup = 3\n", "\ndirectory = \"multi30k\"\n"})
+    EXPECT_NE(both.out.find(line), std::string::npos) << line;
+  const ProgramResult wrong = run_program("config " + file + " --set train.steps=7 train.warmup=3");
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_NE(wrong.err.find("train.warmup=3: no command or option takes this"), std::string::npos) << wrong.err;
+  EXPECT_NE(run_program("train --help").out.find("  --set SECTION.KEY=VALUE "), std::string::npos);
+}
+
 std::string document(const std::string& name) { return read_bytes(FOLDGRAD_SOURCE_DIR "/" + name); }
 
 TEST(Docs, TheReadmeCountsTheNormalizers) {
