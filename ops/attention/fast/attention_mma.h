@@ -269,4 +269,22 @@ void with_width(std::int64_t width, const F& f) {
 // Tiles of which one is computed on while the next is on its way.
 inline int stages_for(std::int64_t tiles, int most) { return int(tiles < most ? tiles : most); }
 
+// The kernels whose blocks own queries of one head, 16 for each warp, and go through tiles of its keys. Not tuned.
+constexpr int kQueryWarps = 4;  // at most
+constexpr int kKeys = 64;       // of a tile
+constexpr int kKeyStages = 2;
+
+// `name` and `kernel` as for launch(); row_tiles: tiles in shared memory that have the rows of a block's queries.
+template <int kWidth, class P>
+void launch_over_queries(const char* name, void (*kernel)(P), int row_tiles, const P& p) {
+  const AttentionShape& s = p.shape;
+  const std::int64_t needed = blocks_for(s.longest_queries, kWarpRows);
+  if (needed == 0) return;
+  const unsigned warps = needed < kQueryWarps ? unsigned(needed) : kQueryWarps;
+  const int rows = int(warps) * kWarpRows, stages = stages_for(blocks_for(s.longest_keys, kKeys), kKeyStages);
+  const Grid grid{s.segments * s.heads * blocks_for(s.longest_queries, rows), dim3(warps * kWarp),
+                  (row_tiles * rows + stages * 2 * kKeys) * kWidth * sizeof(bf16)};
+  launch(name, kernel, grid, p);
+}
+
 }  // namespace foldgrad::attention_mma

@@ -6,10 +6,7 @@ namespace {
 
 using namespace attention_mma;
 
-constexpr int kKeys = 64;  // of a tile
 constexpr int kFragments = kKeys / 8;
-constexpr int kMaxWarps = 4;  // not tuned
-constexpr int kStages = 2;
 
 // From q . k and dy . v of row a, in place of the latter: ds.
 __device__ void take_scores(const FragmentC (&q_dot_k)[kFragments], FragmentC (&dy_dot_v)[kFragments], int a,
@@ -45,7 +42,7 @@ __device__ void take_keys(const AttentionBackward<bf16>& p, const AttentionHead&
 
 // One block per head and 16 queries for each of its warps, which go through the keys together.
 template <int kWidth>
-__global__ void __launch_bounds__(kMaxWarps* kWarp) backward_q_kernel(AttentionBackward<bf16> p) {
+__global__ void __launch_bounds__(kQueryWarps* kWarp) backward_q_kernel(AttentionBackward<bf16> p) {
   const AttentionShape& s = p.shape;
   const int block_rows = warps() * kWarpRows, row = warp() * kWarpRows;
   const int blocks = blocks_of(s.longest_queries, block_rows);
@@ -54,7 +51,7 @@ __global__ void __launch_bounds__(kMaxWarps* kWarp) backward_q_kernel(AttentionB
   if (i0 >= at.queries) return;  // all threads: the segment has fewer blocks
   const int keys = p.dq ? at.visible(least(i0 + block_rows, at.queries) - 1) : 0;
   const Tile<kWidth> q{dynamic_shared<bf16>()}, dy{q.data + block_rows * kWidth};
-  const Stages<kWidth, kKeys, kStages> stages{dy.data + block_rows * kWidth};
+  const Stages<kWidth, kKeys, kKeyStages> stages{dy.data + block_rows * kWidth};
   const Rows k{p.k + at.k(), s.k_row, keys}, v{p.v + at.k(), s.k_row, keys};
 
   const int queries = least(at.queries - i0, block_rows);
@@ -79,16 +76,9 @@ __global__ void __launch_bounds__(kMaxWarps* kWarp) backward_q_kernel(AttentionB
 }  // namespace
 
 void attention_mma_backward_q(const AttentionBackward<bf16>& p) {
-  const AttentionShape& s = p.shape;
-  with_width(s.width, [&](auto width) {
+  with_width(p.shape.width, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
-    const std::int64_t needed = blocks_for(s.longest_queries, kWarpRows);
-    const unsigned warps = needed < kMaxWarps ? unsigned(needed) : kMaxWarps;
-    const int rows = int(warps) * kWarpRows, stages = stages_for(blocks_for(s.longest_keys, kKeys), kStages);
-    if (needed == 0) return;
-    const Grid grid{s.segments * s.heads * blocks_for(s.longest_queries, rows), dim3(warps * kWarp),
-                    (2 * rows + stages * 2 * kKeys) * kWidth * sizeof(bf16)};
-    launch("attention backward of q, tensor cores", backward_q_kernel<kWidth>, grid, p);
+    launch_over_queries<kWidth>("attention backward of q, tensor cores", backward_q_kernel<kWidth>, 2, p);
   });
 }
 

@@ -7,10 +7,7 @@ namespace {
 using namespace attention_mma;
 using attention_math::kHidden;
 
-constexpr int kKeys = 64;  // of a tile
 constexpr int kFragments = kKeys / 8;
-constexpr int kMaxWarps = 4;  // not tuned
-constexpr int kStages = 2;
 
 // A lane's state of its two rows: the largest q . k so far, the sum of exp(s - scale max) over its own columns, and
 // its columns of y, relative to the same max.
@@ -97,7 +94,7 @@ __device__ void finish(const AttentionForward<bf16>& p, const AttentionHead& at,
 
 // One block per head and 16 queries for each of its warps, which go through the keys together.
 template <int kWidth>
-__global__ void __launch_bounds__(kMaxWarps* kWarp) forward_kernel(AttentionForward<bf16> p) {
+__global__ void __launch_bounds__(kQueryWarps* kWarp) forward_kernel(AttentionForward<bf16> p) {
   const AttentionShape& s = p.shape;
   const int rows = warps() * kWarpRows, row = warp() * kWarpRows;
   const int blocks = blocks_of(s.longest_queries, rows);
@@ -106,7 +103,7 @@ __global__ void __launch_bounds__(kMaxWarps* kWarp) forward_kernel(AttentionForw
   if (i0 >= at.queries) return;  // all threads: the segment has fewer blocks
   const int keys = at.visible(least(i0 + rows, at.queries) - 1);
   const Tile<kWidth> q{dynamic_shared<bf16>()};
-  const Stages<kWidth, kKeys, kStages> stages{q.data + rows * kWidth};
+  const Stages<kWidth, kKeys, kKeyStages> stages{q.data + rows * kWidth};
   const Rows k{p.k + at.k(), s.k_row, keys}, v{p.v + at.k(), s.k_row, keys};
 
   Running<kWidth> running = {{kHidden<float>, kHidden<float>}, {0, 0}, {}};
@@ -126,16 +123,9 @@ __global__ void __launch_bounds__(kMaxWarps* kWarp) forward_kernel(AttentionForw
 }  // namespace
 
 void attention_mma_cuda(const AttentionForward<bf16>& p) {
-  const AttentionShape& s = p.shape;
-  with_width(s.width, [&](auto width) {
+  with_width(p.shape.width, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
-    const std::int64_t needed = blocks_for(s.longest_queries, kWarpRows);
-    const unsigned warps = needed < kMaxWarps ? unsigned(needed) : kMaxWarps;
-    const int rows = int(warps) * kWarpRows, stages = stages_for(blocks_for(s.longest_keys, kKeys), kStages);
-    if (needed == 0) return;
-    const Grid grid{s.segments * s.heads * blocks_for(s.longest_queries, rows), dim3(warps * kWarp),
-                    (rows + stages * 2 * kKeys) * kWidth * sizeof(bf16)};
-    launch("attention forward, tensor cores", forward_kernel<kWidth>, grid, p);
+    launch_over_queries<kWidth>("attention forward, tensor cores", forward_kernel<kWidth>, 1, p);
   });
 }
 
