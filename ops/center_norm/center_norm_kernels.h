@@ -1,7 +1,6 @@
 // CenterNorm along the rows of a matrix (engine/cpu/row_op.h).
 #pragma once
 #include "engine/kernels.h"
-#include "ops/center_norm/center_norm_math.h"
 
 namespace foldgrad {
 
@@ -28,7 +27,8 @@ struct CenterNormForward {
   FOLDGRAD_HD void keep(const Row& row, std::int64_t r) const { mu[r] = row.mu; }
   FOLDGRAD_HD T* target() const { return y; }
   FOLDGRAD_HD Value value(const Row& row, std::int64_t i, std::int64_t c) const {
-    return center_norm_math::y(center_norm_math::z(Value(x[i]), row.mu, k), Value(gamma[c]), Value(beta[c]));
+    const Value z = k * (Value(x[i]) - row.mu);   // [CEN-1]
+    return Value(gamma[c]) * z + Value(beta[c]);  // [CEN-2]
   }
   FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(gamma), visit.column(beta));
 };
@@ -58,10 +58,10 @@ struct CenterNormBackward {
   FOLDGRAD_HD void keep(const Row&, std::int64_t) const {}
   FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
   FOLDGRAD_HD Value value(const Row& row, std::int64_t i, std::int64_t c) const {
-    return center_norm_math::dx(Value(dy[i]) * Value(gamma[c]), row.mean_h, k);
+    return k * (Value(dy[i]) * Value(gamma[c]) - row.mean_h);  // [CEN-3]
   }
   FOLDGRAD_HD void add(const Row& row, std::int64_t i, std::int64_t, Value (&sums)[kSums]) const {
-    sums[0] += center_norm_math::dgamma(Value(dy[i]), center_norm_math::z(Value(x[i]), row.mu, k));
+    sums[0] += Value(dy[i]) * (k * (Value(x[i]) - row.mu));  // [CEN-4]
     sums[1] += Value(dy[i]);
   }
   FOLDGRAD_HD const ParameterGradOut<T>& total(int s) const { return s == 0 ? dgamma : dbeta; }

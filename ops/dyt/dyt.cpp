@@ -11,7 +11,7 @@ namespace {
 // Calls body(f) with the function of dyt or derf.
 template <class Body>
 void with_function(bool derf, const Body& body) {
-  derf ? body(dyt_math::Erf()) : body(dyt_math::Tanh());
+  derf ? body(DytErf()) : body(DytTanh());
 }
 
 template <class T>

@@ -1,10 +1,31 @@
 // Elements of a function F (engine/cpu/elementwise.h), and gradients as sums over rows (engine/cpu/column_sums.h). The
 // scalars are read where the kernel runs, so that the host never waits for them.
 #pragma once
+#include "engine/cpu/vector_math.h"
 #include "engine/kernels.h"
-#include "ops/dyt/dyt_math.h"
 
 namespace foldgrad {
+
+struct DytTanh {
+  template <class V>
+  FOLDGRAD_HD static V value(V u) {
+    return fast_tanh(u);  // [DYT-1]
+  }
+  template <class V>
+  FOLDGRAD_HD static V derivative(V, V t) {
+    return V(1) - t * t;
+  }
+};
+struct DytErf {
+  template <class V>
+  FOLDGRAD_HD static V value(V u) {
+    return fast_erf(u);  // [DERF-1]
+  }
+  template <class V>
+  FOLDGRAD_HD static V derivative(V u, V) {
+    return V(1.1283791670955126) * fast_exp_nonpositive(-u * u);  // 2 / sqrt(pi)
+  }
+};
 
 // alpha and shift: [1]; a function without a shift leaves it null.
 template <class T>
@@ -71,12 +92,12 @@ struct DytBackward {
 };
 
 template <class T>
-using DytTanhForward = DytForward<T, dyt_math::Tanh>;
+using DytTanhForward = DytForward<T, DytTanh>;
 template <class T>
-using DytTanhBackward = DytBackward<T, dyt_math::Tanh>;
+using DytTanhBackward = DytBackward<T, DytTanh>;
 template <class T>
-using DerfForward = DytForward<T, dyt_math::Erf>;
+using DerfForward = DytForward<T, DytErf>;
 template <class T>
-using DerfBackward = DytBackward<T, dyt_math::Erf>;
+using DerfBackward = DytBackward<T, DytErf>;
 
 }  // namespace foldgrad

@@ -1,7 +1,8 @@
 // Layer norm along the rows of a matrix (engine/cpu/row_op.h).
 #pragma once
+#include <cmath>
+
 #include "engine/kernels.h"
-#include "ops/layer_norm/layer_norm_math.h"
 
 namespace foldgrad {
 
@@ -29,10 +30,11 @@ struct LayerNormForward {
   }
   // A second pass: E[x^2] - E[x]^2 would lose all digits of rows far from zero.
   FOLDGRAD_HD void reduce(Step<1>, const Row& row, std::int64_t i, std::int64_t, Value (&sums)[1]) const {
-    sums[0] += layer_norm_math::squared_deviation(Value(x[i]), row.mu);
+    const Value deviation = Value(x[i]) - row.mu;
+    sums[0] += deviation * deviation;  // [LN-1]
   }
   FOLDGRAD_HD void finish(Step<1>, Row& row, const Value (&sums)[1]) const {
-    row.rstd = layer_norm_math::rstd(sums[0] / Value(columns), eps);
+    row.rstd = Value(1) / std::sqrt(sums[0] / Value(columns) + eps);  // [LN-2]
   }
   FOLDGRAD_HD void keep(const Row& row, std::int64_t r) const {
     mu[r] = row.mu;
@@ -40,7 +42,8 @@ struct LayerNormForward {
   }
   FOLDGRAD_HD T* target() const { return y; }
   FOLDGRAD_HD Value value(const Row& row, std::int64_t i, std::int64_t c) const {
-    return layer_norm_math::y(layer_norm_math::xhat(Value(x[i]), row.mu, row.rstd), Value(gamma[c]), Value(beta[c]));
+    const Value xhat = (Value(x[i]) - row.mu) * row.rstd;  // [LN-2]
+    return Value(gamma[c]) * xhat + Value(beta[c]);        // [LN-3]
   }
   FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(gamma), visit.column(beta));
 };
@@ -62,13 +65,11 @@ struct LayerNormBackward {
   std::int64_t rows, columns;
 
   FOLDGRAD_HD Row row(std::int64_t r) const { return {mu[r], rstd[r], 0, 0}; }
-  FOLDGRAD_HD Value xhat(const Row& row, std::int64_t i) const {
-    return layer_norm_math::xhat(Value(x[i]), row.mu, row.rstd);
-  }
+  FOLDGRAD_HD Value h(std::int64_t i, std::int64_t c) const { return Value(dy[i]) * Value(gamma[c]); }
+  FOLDGRAD_HD Value xhat(const Row& row, std::int64_t i) const { return (Value(x[i]) - row.mu) * row.rstd; }
   FOLDGRAD_HD void reduce(Step<0>, const Row& row, std::int64_t i, std::int64_t c, Value (&sums)[2]) const {
-    const Value h = Value(dy[i]) * Value(gamma[c]);
-    sums[0] += h;
-    sums[1] += h * xhat(row, i);
+    sums[0] += h(i, c);
+    sums[1] += h(i, c) * xhat(row, i);
   }
   FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[2]) const {
     row.mean_h = sums[0] / Value(columns);
@@ -77,12 +78,11 @@ struct LayerNormBackward {
   FOLDGRAD_HD void keep(const Row&, std::int64_t) const {}
   FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
   FOLDGRAD_HD Value value(const Row& row, std::int64_t i, std::int64_t c) const {
-    return layer_norm_math::dx(Value(dy[i]) * Value(gamma[c]), xhat(row, i), row.rstd, row.mean_h, row.mean_h_xhat);
+    return row.rstd * (h(i, c) - row.mean_h - xhat(row, i) * row.mean_h_xhat);  // [LN-4]
   }
   FOLDGRAD_HD void add(const Row& row, std::int64_t i, std::int64_t, Value (&sums)[kSums]) const {
-    const Value dy_i = dy[i];
-    sums[0] += layer_norm_math::dgamma(dy_i, xhat(row, i));
-    sums[1] += dy_i;  // [LN-5]
+    sums[0] += Value(dy[i]) * xhat(row, i);  // [LN-5]
+    sums[1] += Value(dy[i]);
   }
   FOLDGRAD_HD const ParameterGradOut<T>& total(int s) const { return s == 0 ? dgamma : dbeta; }
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x), visit.column(gamma), visit.row(mu),

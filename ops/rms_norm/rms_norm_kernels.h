@@ -1,7 +1,8 @@
 // RMS norm along the rows of a matrix (engine/cpu/row_op.h).
 #pragma once
+#include <cmath>
+
 #include "engine/kernels.h"
-#include "ops/rms_norm/rms_norm_math.h"
 
 namespace foldgrad {
 
@@ -27,9 +28,10 @@ struct RmsNormForward {
     sums[0] += kPartial && c >= k ? Value(0) : Value(x[i]) * Value(x[i]);
   }
   FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[1]) const {
-    const Value mean = sums[0] / Value(k);
-    row.rrms = rms_norm_math::rrms(mean, eps, eps_outside);
-    row.weight = rms_norm_math::weight(mean, Value(k), eps, eps_outside);
+    const Value mean = sums[0] / Value(k), R = std::sqrt(mean);
+    row.rrms = Value(1) / (eps_outside ? R + eps : std::sqrt(mean + eps));  // [RMS-1] [RMS-5]
+    row.weight = Value(1) / Value(k);
+    if (eps_outside) row.weight = R == Value(0) ? Value(0) : (Value(1) + eps / R) / Value(k);  // [RMS-6]
   }
   FOLDGRAD_HD void keep(const Row& row, std::int64_t r) const {
     rrms[r] = row.rrms;
@@ -37,7 +39,7 @@ struct RmsNormForward {
   }
   FOLDGRAD_HD T* target() const { return y; }
   FOLDGRAD_HD Value value(const Row& row, std::int64_t i, std::int64_t c) const {
-    return rms_norm_math::y(rms_norm_math::xhat(Value(x[i]), row.rrms), Value(gamma[c]));
+    return Value(gamma[c]) * (Value(x[i]) * row.rrms);  // [RMS-2]
   }
   FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(gamma));
 };
@@ -58,21 +60,21 @@ struct RmsNormBackward {
   const Value *rrms, *weight;  // [rows]
   std::int64_t rows, columns, k;
 
-  // weight, until it is multiplied by the sum
+  // `along` is w until it is multiplied by the sum.
   FOLDGRAD_HD Row row(std::int64_t r) const { return {rrms[r], weight[r]}; }
-  FOLDGRAD_HD Value xhat(const Row& row, std::int64_t i) const { return rms_norm_math::xhat(Value(x[i]), row.rrms); }
+  FOLDGRAD_HD Value xhat(const Row& row, std::int64_t i) const { return Value(x[i]) * row.rrms; }
   FOLDGRAD_HD void reduce(Step<0>, const Row& row, std::int64_t i, std::int64_t c, Value (&sums)[1]) const {
-    sums[0] += rms_norm_math::dgamma(Value(dy[i]), xhat(row, i)) * Value(gamma[c]);
+    sums[0] += Value(dy[i]) * xhat(row, i) * Value(gamma[c]);
   }
   FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[1]) const { row.along *= sums[0]; }
   FOLDGRAD_HD void keep(const Row&, std::int64_t) const {}
   FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
   FOLDGRAD_HD Value value(const Row& row, std::int64_t i, std::int64_t c) const {
-    return rms_norm_math::dx(Value(dy[i]) * Value(gamma[c]), xhat(row, i), row.rrms,
-                             kPartial && c >= k ? Value(0) : row.along);
+    const Value h = Value(dy[i]) * Value(gamma[c]), along = kPartial && c >= k ? Value(0) : row.along;
+    return row.rrms * (h - xhat(row, i) * along);  // [RMS-3]
   }
   FOLDGRAD_HD void add(const Row& row, std::int64_t i, std::int64_t, Value (&sums)[kSums]) const {
-    sums[0] += rms_norm_math::dgamma(Value(dy[i]), xhat(row, i));
+    sums[0] += Value(dy[i]) * xhat(row, i);  // [RMS-4]
   }
   FOLDGRAD_HD const ParameterGradOut<T>& total(int) const { return dgamma; }
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x), visit.column(gamma), visit.row(rrms),

@@ -1,7 +1,8 @@
 // ScaleNorm along the rows of a matrix (engine/cpu/row_op.h).
 #pragma once
+#include <cmath>
+
 #include "engine/kernels.h"
-#include "ops/scale_norm/scale_norm_math.h"
 
 namespace foldgrad {
 
@@ -25,13 +26,14 @@ struct ScaleNormForward {
     sums[0] += Value(x[i]) * Value(x[i]);
   }
   FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[1]) const {
-    row.rnorm = scale_norm_math::rnorm(sums[0], eps);
+    const Value norm = std::sqrt(sums[0]);
+    row.rnorm = Value(1) / (norm < eps ? eps : norm);  // [SN-1]; NaN stays NaN
     row.g_rnorm = (g ? Value(g[0]) : Value(1)) * row.rnorm;
   }
   FOLDGRAD_HD void keep(const Row& row, std::int64_t r) const { rnorm[r] = row.rnorm; }
   FOLDGRAD_HD T* target() const { return y; }
   FOLDGRAD_HD Value value(const Row& row, std::int64_t i, std::int64_t) const {
-    return scale_norm_math::y(Value(x[i]), row.g_rnorm);
+    return row.g_rnorm * Value(x[i]);  // [SN-1] [FN-1]
   }
   FOLDGRAD_OPERANDS(visit.result(y), visit.element(x));
 };
@@ -53,16 +55,17 @@ struct ScaleNormBackward {
   Value eps;
 
   FOLDGRAD_HD Row row(std::int64_t r) const { return {rnorm[r], 0}; }
+  FOLDGRAD_HD Value u(const Row& row, std::int64_t i) const { return Value(x[i]) * row.rnorm; }
   FOLDGRAD_HD void reduce(Step<0>, const Row& row, std::int64_t i, std::int64_t, Value (&sums)[1]) const {
-    sums[0] += Value(dy[i]) * scale_norm_math::u(Value(x[i]), row.rnorm);
+    sums[0] += Value(dy[i]) * u(row, i);
   }
   FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[1]) const { row.dy_u = sums[0]; }
   FOLDGRAD_HD void keep(const Row& row, std::int64_t r) const { dy_u[r] = row.dy_u; }  // [SN-3]
   FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
   FOLDGRAD_HD Value value(const Row& row, std::int64_t i, std::int64_t) const {
     const Value g_rnorm = (g ? Value(g[0]) : Value(1)) * row.rnorm;
-    return scale_norm_math::dx(Value(dy[i]), scale_norm_math::u(Value(x[i]), row.rnorm), g_rnorm,
-                               scale_norm_math::along(row.dy_u, row.rnorm, eps));
+    const Value along = row.rnorm < Value(1) / eps ? row.dy_u : Value(0);  // 0 below the clamp
+    return g_rnorm * (Value(dy[i]) - u(row, i) * along);                   // [SN-2]
   }
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x));
 };

@@ -1,7 +1,9 @@
 // Softmax along the rows of a matrix (engine/cpu/row_op.h).
 #pragma once
+#include <cmath>
+
+#include "engine/cpu/vector_math.h"
 #include "engine/kernels.h"
-#include "ops/softmax/softmax_math.h"
 
 namespace foldgrad {
 
@@ -23,18 +25,25 @@ struct SoftmaxForward {
     const Value value = x[i];
     max[0] = value > max[0] ? value : max[0];
   }
-  FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&max)[1]) const { row.max = softmax_math::shift(max[0]); }
+  // In a row of -infinity alone 0 is subtracted in place of the maximum, so that no difference is NaN. HUGE_VAL, since
+  // device code may not call the functions of numeric_limits.
+  FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&max)[1]) const {
+    row.max = max[0] == Value(-HUGE_VAL) ? Value(0) : max[0];  // [SM-1]
+  }
   FOLDGRAD_HD Value exponential(const Row& row, std::int64_t i) const {
-    return softmax_math::exponential(Value(x[i]), row.max);
+    return fast_exp_nonpositive(Value(x[i]) - row.max);
   }
   FOLDGRAD_HD void reduce(Step<1>, const Row& row, std::int64_t i, std::int64_t, Value (&sums)[1]) const {
     sums[0] += exponential(row, i);
   }
-  FOLDGRAD_HD void finish(Step<1>, Row& row, const Value (&sums)[1]) const { row.scale = softmax_math::scale(sums[0]); }
+  // The sum of such a row is 0; NaN stays.
+  FOLDGRAD_HD void finish(Step<1>, Row& row, const Value (&sums)[1]) const {
+    row.scale = sums[0] == Value(0) ? Value(0) : Value(1) / sums[0];
+  }
   FOLDGRAD_HD void keep(const Row&, std::int64_t) const {}
   FOLDGRAD_HD T* target() const { return y; }
   FOLDGRAD_HD Value value(const Row& row, std::int64_t i, std::int64_t) const {
-    return softmax_math::y(exponential(row, i), row.scale);
+    return exponential(row, i) * row.scale;  // [SM-2]
   }
   FOLDGRAD_OPERANDS(visit.result(y), visit.element(x));
 };
@@ -60,7 +69,7 @@ struct SoftmaxBackward {
   FOLDGRAD_HD void keep(const Row&, std::int64_t) const {}
   FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
   FOLDGRAD_HD Value value(const Row& row, std::int64_t i, std::int64_t) const {
-    return softmax_math::dx(Value(y[i]), Value(dy[i]), row.sum_dy_y);
+    return Value(y[i]) * (Value(dy[i]) - row.sum_dy_y);  // [SM-3]
   }
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(y));
 };

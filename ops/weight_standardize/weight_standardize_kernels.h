@@ -1,7 +1,8 @@
 // Weight standardization along the rows of a matrix (engine/cpu/row_op.h): a row is a unit o, its columns the fan-in.
 #pragma once
+#include <cmath>
+
 #include "engine/kernels.h"
-#include "ops/weight_standardize/weight_standardize_math.h"
 
 namespace foldgrad {
 
@@ -11,8 +12,7 @@ struct WeightStandardizeForward {
   using Value = compute_t<T>;
   static constexpr int kSteps = 2, kTerms = 1;
   struct Row {
-    Value mu, g;
-    weight_standardize_math::Scale<Value> s;
+    Value mu, g, rs, c;  // rs = 1 / s_o; c = c_o
   };
 
   T* what;                     // [rows, columns]
@@ -21,7 +21,7 @@ struct WeightStandardizeForward {
   std::int64_t rows, columns;  // units, fan-in
   Value c, minimum;
 
-  FOLDGRAD_HD Row row(std::int64_t o) const { return {0, Value(g[o]), {0, 0}}; }
+  FOLDGRAD_HD Row row(std::int64_t o) const { return {0, Value(g[o]), 0, 0}; }
   FOLDGRAD_HD void reduce(Step<0>, const Row&, std::int64_t i, std::int64_t, Value (&sums)[1]) const {
     sums[0] += Value(W[i]);
   }
@@ -29,19 +29,23 @@ struct WeightStandardizeForward {
     row.mu = sums[0] / Value(columns);  // [WS-1]
   }
   FOLDGRAD_HD void reduce(Step<1>, const Row& row, std::int64_t i, std::int64_t, Value (&sums)[1]) const {
-    sums[0] += weight_standardize_math::squared_deviation(Value(W[i]), row.mu);
+    const Value deviation = Value(W[i]) - row.mu;
+    sums[0] += deviation * deviation;  // [WS-1]
   }
   FOLDGRAD_HD void finish(Step<1>, Row& row, const Value (&sums)[1]) const {
-    row.s = weight_standardize_math::scale(sums[0], c, minimum);
+    const bool clamped = c * sums[0] <= minimum;
+    row.rs = Value(1) / std::sqrt(clamped ? minimum : c * sums[0]);  // [WS-2]
+    row.c = clamped ? Value(0) : c;
   }
   FOLDGRAD_HD void keep(const Row& row, std::int64_t o) const {
     mu[o] = row.mu;
-    rs[o] = row.s.rs;
-    cs[o] = row.s.c;
+    rs[o] = row.rs;
+    cs[o] = row.c;
   }
   FOLDGRAD_HD T* target() const { return what; }
   FOLDGRAD_HD Value value(const Row& row, std::int64_t i, std::int64_t) const {
-    return weight_standardize_math::what(weight_standardize_math::w(Value(W[i]), row.mu, row.s.rs), row.g);
+    const Value w = (Value(W[i]) - row.mu) * row.rs;  // [WS-2]
+    return row.g * w;                                 // [WS-3]
   }
 };
 
@@ -51,8 +55,7 @@ struct WeightStandardizeBackward {
   using Value = compute_t<T>;
   static constexpr int kSteps = 1, kTerms = 2;
   struct Row {
-    Value mu, g, dg, mean_k, sum_k_w;
-    weight_standardize_math::Scale<Value> s;
+    Value mu, g, rs, c, dg, mean_k, sum_k_w;
   };
 
   GradOut<T> dW, dg;           // [rows, columns], [rows]
@@ -60,10 +63,8 @@ struct WeightStandardizeBackward {
   const Value *mu, *rs, *cs;   // [rows]
   std::int64_t rows, columns;  // units, fan-in
 
-  FOLDGRAD_HD Row row(std::int64_t o) const { return {mu[o], Value(g[o]), 0, 0, 0, {rs[o], cs[o]}}; }
-  FOLDGRAD_HD Value w(const Row& row, std::int64_t i) const {
-    return weight_standardize_math::w(Value(W[i]), row.mu, row.s.rs);
-  }
+  FOLDGRAD_HD Row row(std::int64_t o) const { return {mu[o], Value(g[o]), rs[o], cs[o], 0, 0, 0}; }
+  FOLDGRAD_HD Value w(const Row& row, std::int64_t i) const { return (Value(W[i]) - row.mu) * row.rs; }
   FOLDGRAD_HD void reduce(Step<0>, const Row& row, std::int64_t i, std::int64_t, Value (&sums)[2]) const {
     sums[0] += Value(dwhat[i]);
     sums[1] += Value(dwhat[i]) * w(row, i);
@@ -78,7 +79,8 @@ struct WeightStandardizeBackward {
   }
   FOLDGRAD_HD const GradOut<T>& target() const { return dW; }
   FOLDGRAD_HD Value value(const Row& row, std::int64_t i, std::int64_t) const {
-    return weight_standardize_math::dW(row.g * Value(dwhat[i]), w(row, i), row.mean_k, row.sum_k_w, row.s);
+    const Value k = row.g * Value(dwhat[i]);
+    return row.rs * (k - row.mean_k - row.c * w(row, i) * row.sum_k_w);  // [WS-4]
   }
 };
 
