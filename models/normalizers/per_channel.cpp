@@ -1,7 +1,6 @@
 // Normalizers with statistics per channel (ops/channel_norm/, ops/power_norm/).
 #include "models/normalizers/kinds.h"
 #include "ops/channel_norm/channel_norm_math.h"
-#include "ops/power_norm/group_rms.h"
 #include "ops/power_norm/power_norm.h"
 #include "ops/rbn_penalty/rbn_penalty.h"
 

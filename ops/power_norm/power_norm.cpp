@@ -4,18 +4,21 @@
 #include "engine/graph/description.h"
 #include "ops/channel_sums/channel_sums.h"
 #include "ops/power_norm/power_norm_kernels.h"
+#include "ops/reshape/reshape.h"
+#include "ops/rms_norm/rms_norm.h"
 
 namespace foldgrad {
 namespace {
 
 struct PowerNormNode {
-  Tensor x, gamma, rstd, rstd_q;
-  std::int64_t counted;  // -1 when not training
+  Tensor x, gamma, zeros, rstd, rstd_q;  // zeros: of the channels, since nothing is subtracted
+  Tensor square;                         // mean square of all rows; not defined when not training
+  std::int64_t counted;                  // 0 when not training
   PowerNormState state;
   double alpha;
 
   const char* name() const { return "power_norm"; }
-  bool training() const { return counted >= 0; }
+  bool training() const { return square.defined(); }
   void describe(Description& d) const { d.training = training(); }
 
   void backward(NodeGrads& grads) {
@@ -26,44 +29,35 @@ struct PowerNormNode {
   template <class T>
   void run(NodeGrads& grads) {
     using S = compute_t<T>;
-    const std::int64_t C = gamma.size(), R = C ? x.size() / C : 0;
-    const auto channels = [&](DType dtype) { return Tensor::empty({C}, dtype, x.device()); };
-    const Tensor sum_dy = channels(DType::f64), sum_dy_x = channels(DType::f64), sum_xx = channels(DType::f64);
-    const Tensor partials = Tensor::empty({channel_blocks(R), PowerNormSums<T>::kSums, C}, DType::f64, x.device());
-    const T* dy = grads.dy().data<T>();
-    const PowerNormSums<T> sums{.dy = dy,
-                                .x = x.data<T>(),
-                                .rows = R,
-                                .columns = C,
-                                .partials = partials.data<double>(),
-                                .sums = {sum_dy.data<double>(), sum_dy_x.data<double>(), sum_xx.data<double>()}};
-    FOLDGRAD_RUN(x.device(), power_norm_sums, sums);
-    const Tensor dy_factor = channels(dtype_of<S>), x_factor = channels(dtype_of<S>);
+    const std::int64_t C = gamma.size(), R = x.shape().without(-1).elements();
+    const ChannelGradientSums sums = channel_gradient_sums(grads.dy(), x, zeros);
+    const Tensor dy_factor = Tensor::empty({C}, dtype_of<S>, x.device()),
+                 x_factor = Tensor::empty({C}, dtype_of<S>, x.device());
     const PowerNormBackwardStep<T> step{.training = training(),
                                         .alpha = alpha,
                                         .rows = R,
                                         .n = C,
                                         .counted = counted,
-                                        .sum_dy = sum_dy.data<double>(),
-                                        .sum_dy_x = sum_dy_x.data<double>(),
-                                        .sum_xx = sum_xx.data<double>(),
+                                        .sum_dy = sums.dy.data<double>(),
+                                        .sum_dy_x = sums.dy_x.data<double>(),
+                                        .square = data_or_null<double>(square),
                                         .gamma = gamma.data<T>(),
                                         .rstd = rstd.data<S>(),
                                         .rstd_q = rstd_q.data<S>(),
                                         .nu_ema = state.nu_ema.data<S>(),
                                         .dgamma = grads.exact_out<T>(1),
                                         .dbeta = grads.exact_out<T>(2),
-                                        .dy_factor = dy_factor.data<S>(),
-                                        .x_factor = x_factor.data<S>()};
+                                        .dx = {dy_factor.data<S>(), zeros.data<S>(), x_factor.data<S>()}};
     FOLDGRAD_RUN(x.device(), elementwise, step);
     if (!grads.wanted(0)) return;
-    const PowerNormGradient<T> gradient{.dx = grads.out<T>(0),
-                                        .dy = dy,
-                                        .x = x.data<T>(),
-                                        .dy_factor = dy_factor.data<S>(),
-                                        .x_factor = x_factor.data<S>(),
-                                        .rows = R,
-                                        .columns = C};
+    const ChannelGradient<T> gradient{.dx = grads.out<T>(0),
+                                      .dy = grads.dy().data<T>(),
+                                      .x = x.data<T>(),
+                                      .mean = zeros.data<S>(),
+                                      .of = step.dx,
+                                      .corrects = true,  // [PN-3]
+                                      .rows = R,
+                                      .columns = C};
     FOLDGRAD_RUN(x.device(), matrix, gradient);
   }
 };
@@ -102,48 +96,67 @@ Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const PowerNo
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
   const Device device = x.device();
   check_floating("power_norm", "x", x, 1);
-  const std::int64_t C = x.shape()[-1], R = C ? x.size() / C : 0;
+  const std::int64_t C = x.shape()[-1], R = x.shape().without(-1).elements();
   check_operand("power_norm", "gamma", gamma, {C}, x, "x");
   check_operand("power_norm", "beta", beta, {C}, x, "x");
   check_options(options);
   check_state(state, x);
 
-  const std::int64_t counted = counted_rows("power_norm", x, given);
-  ChannelMoments moments;
+  const std::int64_t n = counted_rows("power_norm", x, given), counted = training ? n : 0;
+  Tensor square, square_of_all;
   if (training) {
-    moments = channel_moments(first_rows(x, counted), /*with_mean=*/false);
-    const PowerNormCount count{state.iters.data<std::int64_t>(), state.skips.data<std::int64_t>(), counted};
+    square = channel_moments(first_rows(x, n), /*with_mean=*/false).square;
+    square_of_all = n == R ? square : channel_moments(x, /*with_mean=*/false).square;
+    const PowerNormCount count{state.iters.data<std::int64_t>(), state.skips.data<std::int64_t>(), n};
     FOLDGRAD_RUN(device, elementwise, count);
   }
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), device);
   return dispatch_floating("power_norm", x.dtype(), [&]<class T>(Type<T>) {
     using S = compute_t<T>;
     const auto channels = [&] { return Tensor::empty({C}, dtype_of<S>, device); };
-    const Tensor rstd = channels(), rstd_q = channels(), gain = channels();
+    const Tensor zeros = Tensor::zeros({C}, dtype_of<S>, device), rstd = channels(), rstd_q = channels(),
+                 gain = channels();
     const PowerNormForwardStep<T> step{.n = C,
                                        .warmup = double(options.warmup),
                                        .alpha = options.alpha_forward,
                                        .eps = options.eps,
                                        .iters = state.iters.data<std::int64_t>(),
-                                       .square = data_or_null<double>(moments.square),
-                                       .counted = training ? counted : -1,
+                                       .square = data_or_null<double>(square),
+                                       .counted = counted,
                                        .gamma = gamma.data<T>(),
                                        .phi = state.phi.data<S>(),
                                        .rstd = rstd.data<S>(),
                                        .rstd_q = rstd_q.data<S>(),
                                        .gain = gain.data<S>()};
     FOLDGRAD_RUN(device, elementwise, step);
-    const PowerNormApply<T> apply{y.data<T>(), x.data<T>(), beta.data<T>(), gain.data<S>(), R, C};
+    const ChannelApply<T> apply{.y = y.data<T>(),
+                                .x = x.data<T>(),
+                                .beta = beta.data<T>(),
+                                .mean = zeros.data<S>(),
+                                .gain = gain.data<S>(),
+                                .rows = R,
+                                .columns = C};
     FOLDGRAD_RUN(device, matrix, apply);
     return xv.tape().record(y, {xv, gammav, betav},
                             PowerNormNode{.x = x,
                                           .gamma = gamma,
+                                          .zeros = zeros,
                                           .rstd = rstd,
                                           .rstd_q = rstd_q,
-                                          .counted = training ? counted : -1,
+                                          .square = square_of_all,
+                                          .counted = counted,
                                           .state = state,
                                           .alpha = options.alpha_backward});
   });
+}
+
+Var group_rms(const Var& x, std::int64_t groups, double eps) {
+  check_floating("group_rms", "x", x.value(), 1);
+  const std::int64_t C = x.shape()[-1];
+  FOLDGRAD_CHECK(groups >= 1 && C % groups == 0, "group_rms: groups must divide {} channels, got {}", C, groups);
+  const Var one = x.tape().constant(Tensor::full({C / groups}, 1, x.dtype(), x.device()));
+  const Var grouped = reshape(x, {x.value().size() / (C / groups), C / groups});
+  return reshape(rms_norm(grouped, one, eps), x.shape().sizes());  // [PN-4]
 }
 
 AffineMap power_norm_affine(const PowerNormState& state, const Tensor& gamma, const Tensor& beta,

@@ -1,8 +1,8 @@
 // PowerNorm as its authors' code computes it (Shen et al., "PowerNorm: Rethinking Batch Normalization in Transformers",
-// 2020), without the scaling by groups that stands before it (group_rms.h). Without that it is PN*.
+// 2020). Without the scaling by groups that stands before it, group_rms, it is PN*.
 //
-// x is seen as [P, C], P positions of C channels; S are the n that count, the first. All
-// is per channel. Training iteration t, with h = gamma dy and q = (1/n) sum_S x_i^2:
+// x is seen as [P, C], P positions of C channels; S are the n that count, the first. All is per channel. Training
+// iteration t, with h = gamma dy and q = (1/n) sum_S x_i^2:
 //
 //   forward
 //   [PN-1]  y_i = gamma z_i + beta,   z_i = x_i / sqrt((t <= warmup ? q : phi) + eps)
@@ -16,7 +16,11 @@
 // dbeta are exact. Positions that do not count are left out of q alone. Without any that counts phi stands for q, and
 // nothing is written but the counters. The form that the UN paper gives PN* is in ops/channel_norm/channel_norm.h.
 //
-// Saved: x, gamma; per channel 1 / sqrt(...) of z and of q. All state is on x's device.
+// Saved: x, gamma; per channel 1 / sqrt(...) of z and of q, and (1/P) sum x_i^2. All state is on x's device.
+//
+// group_rms, its authors' "layer-scale", divides each position and group of channels by its root mean square:
+//
+//   [PN-4]  y_pc = x_pc / sqrt((groups/C) sum over the channels of c's group of x_p^2 + eps)
 #pragma once
 #include "ops/channel_norm/channel_norm.h"
 
@@ -46,6 +50,9 @@ struct PowerNormState {
 // Throws std::invalid_argument for operands or state that don't fit x, and for options out of range.
 Var power_norm(const Var& x, const Var& gamma, const Var& beta, const PowerNormState& state,
                const PowerNormOptions& options, bool training, std::optional<std::int64_t> counted = {});
+
+// Made of reshape and rms_norm, whose gradient is exact. Throws std::invalid_argument unless `groups` divides C.
+Var group_rms(const Var& x, std::int64_t groups, double eps = 1e-5);
 
 // The inference form.  [CN-4]
 AffineMap power_norm_affine(const PowerNormState& state, const Tensor& gamma, const Tensor& beta,

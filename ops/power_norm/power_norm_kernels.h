@@ -1,9 +1,9 @@
-// Element-wise kernels (engine/cpu/elementwise.h) over channels or over the matrix [rows, columns], and sums by column
-// (ops/channel_sums/channel_sums_kernels.h).
+// The steps of power_norm over the channels (engine/cpu/elementwise.h). Over the matrix it runs ChannelApply and
+// ChannelGradient of ops/channel_norm/channel_norm_kernels.h.
 #pragma once
-#include "engine/kernels.h"
-#include "ops/channel_sums/channel_sums_kernels.h"
-#include "ops/power_norm/power_norm_math.h"
+#include <cmath>
+
+#include "ops/channel_norm/channel_norm_kernels.h"
 
 namespace foldgrad {
 
@@ -30,53 +30,20 @@ struct PowerNormForwardStep {
   double warmup, alpha, eps;
   const std::int64_t* iters;
   const double* square;           // [columns], see ChannelMoments; null when not training
-  std::int64_t counted;           // rows
+  std::int64_t counted;           // rows; 0 when not training
   const T* gamma;                 // [columns]
   S *phi, *rstd, *rstd_q, *gain;  // [columns]: state; of z; of q; y = gain x + beta
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {
-    const bool counts = square && counted > 0;
-    const double t = double(*iters), old = phi[c], q = counts ? double(S(square[c])) : old;
-    const double rstd_z = power_norm_math::rstd(power_norm_math::variance(t, warmup, q, old), eps);
+    const double t = double(*iters), old = phi[c], q = counted > 0 ? double(S(square[c])) : old;
+    const double rstd_z = 1 / std::sqrt((t <= warmup ? q : old) + eps);  // [PN-1]
     rstd[c] = S(rstd_z);
-    rstd_q[c] = S(power_norm_math::rstd(q, eps));
+    rstd_q[c] = S(1 / std::sqrt(q + eps));
     gain[c] = S(double(gamma[c]) * rstd_z);
-    if (counts) phi[c] = S(power_norm_math::next_phi(t, warmup, alpha, q, old));
+    if (counted == 0) return;
+    const double cumulative = t < warmup ? old * (t - 1) / t + q / t : old;
+    phi[c] = S(alpha * cumulative + (1 - alpha) * q);  // [PN-2]
   }
-};
-
-template <class T>
-struct PowerNormApply {
-  static constexpr const char* kName = "power_norm forward";
-  T* y;
-  const T *x, *beta;
-  const compute_t<T>* gain;
-  std::int64_t rows, columns;
-
-  FOLDGRAD_HD T* target() const { return y; }
-  FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t c) const {
-    return gain[c] * compute_t<T>(x[i]) + compute_t<T>(beta[c]);  // [PN-1]
-  }
-  FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(gain), visit.column(beta));
-};
-
-template <class T>
-struct PowerNormSums {
-  using Value = compute_t<T>;
-  static constexpr int kSums = 3;
-
-  const T *dy, *x;
-  std::int64_t rows, columns;
-  double* partials;     // [blocks, kSums, columns]
-  double* sums[kSums];  // of dy, dy x, x^2
-
-  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&own)[kSums]) const {
-    const Value dy_i = dy[r * columns + c], x_i = x[r * columns + c];
-    own[0] += dy_i;
-    own[1] += dy_i * x_i;
-    own[2] += x_i * x_i;
-  }
-  FOLDGRAD_OPERANDS(visit.element(dy), visit.element(x));
 };
 
 template <class T>
@@ -86,43 +53,27 @@ struct PowerNormBackwardStep {
 
   bool training;
   double alpha;
-  std::int64_t rows, n;                      // n: columns
-  std::int64_t counted;                      // rows
-  const double *sum_dy, *sum_dy_x, *sum_xx;  // [columns]
-  const T* gamma;                            // [columns]
-  const S *rstd, *rstd_q;                    // [columns]
-  S* nu_ema;                                 // [columns]
-  ParameterGradOut<T> dgamma, dbeta;         // [columns]
-  S *dy_factor, *x_factor;                   // [columns]: dx = dy_factor dy - x_factor x
+  std::int64_t rows, n;               // n: columns
+  std::int64_t counted;               // rows; 0 when not training
+  const double *sum_dy, *sum_dy_x;    // [columns], see ChannelGradientSums
+  const double* square;               // [columns], of all rows; null when not training
+  const T* gamma;                     // [columns]
+  const S *rstd, *rstd_q;             // [columns]
+  S* nu_ema;                          // [columns]
+  ParameterGradOut<T> dgamma, dbeta;  // [columns]
+  ChannelCoefficients<S> dx;          // its offset is not written
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {
     const double rstd_z = rstd[c], gamma_c = gamma[c], nu = nu_ema[c], sum_dy_z = rstd_z * sum_dy_x[c];
     if (dgamma) dgamma.put(c, S(sum_dy_z));
     if (dbeta) dbeta.put(c, S(sum_dy[c]));
-    const double psi = training ? (1 - alpha) * nu : 0, P = double(rows);
-    dy_factor[c] = S(gamma_c * rstd_q[c]);
-    x_factor[c] = S(psi * rstd_q[c] * rstd_z);
-    if (!training || counted == 0) return;
-    nu_ema[c] = S(power_norm_math::next_nu(nu, gamma_c * sum_dy_z / P, psi, rstd_z, sum_xx[c], P));
+    const double psi = training ? (1 - alpha) * nu : 0;
+    dx.dy_factor[c] = S(gamma_c * rstd_q[c]);
+    dx.x_factor[c] = S(psi * rstd_q[c] * rstd_z);
+    if (counted == 0) return;
+    const double G = gamma_c * sum_dy_z / double(rows);         // mean(h z)
+    nu_ema[c] = S(nu + G - psi * rstd_z * rstd_z * square[c]);  // [PN-3]
   }
 };
-
-template <class T>
-struct PowerNormGradient {
-  static constexpr const char* kName = "power_norm backward of x";
-  GradOut<T> dx;
-  const T *dy, *x;
-  const compute_t<T>*dy_factor, *x_factor;
-  std::int64_t rows, columns;
-
-  FOLDGRAD_HD GradOut<T> target() const { return dx; }
-  FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t c) const {
-    return dy_factor[c] * compute_t<T>(dy[i]) - x_factor[c] * compute_t<T>(x[i]);  // [PN-3]
-  }
-  FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x), visit.column(dy_factor),
-                    visit.column(x_factor));
-};
-
-FOLDGRAD_DECLARE(power_norm_sums, PowerNormSums);
 
 }  // namespace foldgrad

@@ -1,7 +1,7 @@
 #include "ops/group_norm/group_norm.h"
 
 #include "ops/layer_norm/layer_norm.h"
-#include "ops/power_norm/group_rms.h"
+#include "ops/power_norm/power_norm.h"
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {
