@@ -2,27 +2,34 @@
 #include <vector>
 
 #include "ops/channel_norm/channel_norm_kernels.h"
-#include "ops/channel_sums/channel_sums_cpu.h"
 
 namespace foldgrad {
+namespace {
+
+// Calls body(c, part) for all channels, on all threads. A part are channels of one thread, whatever their number.
+constexpr std::int64_t kChannelsPerPart = 64;
+template <class Body>
+void for_channels(std::int64_t channels, const Body& body) {
+#pragma omp parallel for schedule(static) if (channels >= 256)  // a window's logarithms cost some 16 additions
+  for (std::int64_t first = 0; first < channels; first += kChannelsPerPart)
+    for (std::int64_t c = first; c < std::min(channels, first + kChannelsPerPart); ++c)
+      body(c, first / kChannelsPerPart);
+}
+
+}  // namespace
 
 template <class T>
 void channel_norm_cpu(const ChannelForward<T>& p) {
   using channel_norm_math::SkipTerms;
-  constexpr std::int64_t kLogarithm = 16;  // what a channel's window costs, in additions
-  const std::int64_t parts = channel_parts(p.columns);
+  const std::int64_t parts = (p.columns + kChannelsPerPart - 1) / kChannelsPerPart;
   SkipTerms layer;
   if (p.layer_decides()) {
     std::vector<SkipTerms> terms(parts);
-    for_channels_cpu(p.columns, kLogarithm, [&](std::int64_t begin, std::int64_t end, std::int64_t part) {
-      for (std::int64_t c = begin; c < end; ++c) terms[part].add(p.terms(c));
-    });
+    for_channels(p.columns, [&](std::int64_t c, std::int64_t part) { terms[part].add(p.terms(c)); });
     for (const SkipTerms& part : terms) layer.add(part);
   }
   std::vector<std::uint8_t> skipped(parts);
-  for_channels_cpu(p.columns, kLogarithm, [&](std::int64_t begin, std::int64_t end, std::int64_t part) {
-    for (std::int64_t c = begin; c < end; ++c) skipped[part] |= p.run(c, layer);
-  });
+  for_channels(p.columns, [&](std::int64_t c, std::int64_t part) { skipped[part] |= p.run(c, layer); });
   p.finish(std::count(skipped.begin(), skipped.end(), 1) > 0);
 }
 

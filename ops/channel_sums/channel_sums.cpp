@@ -8,22 +8,33 @@ namespace {
 
 std::int64_t rows_of(const Tensor& x) { return x.shape()[-1] ? x.size() / x.shape()[-1] : 0; }
 
+Tensor doubles(Shape shape, const Tensor& x) { return Tensor::empty(std::move(shape), DType::f64, x.device()); }
+
 }  // namespace
 
 ChannelMoments channel_moments(const Tensor& x, bool with_mean) {
-  const std::int64_t C = x.shape()[-1], blocks = channel_blocks(rows_of(x));
-  const auto empty = [&](Shape shape) { return Tensor::empty(std::move(shape), DType::f64, x.device()); };
-  const ChannelMoments moments{empty({C}), empty({C}), rows_of(x)};
-  const Tensor partials = empty({blocks, 2, C});
+  const std::int64_t C = x.shape()[-1];
+  const ChannelMoments moments{with_mean ? doubles({C}, x) : Tensor::zeros({C}, DType::f64, x.device()),
+                               doubles({C}, x), rows_of(x)};
+  const Tensor partials = doubles({channel_blocks(rows_of(x)), with_mean ? 2 : 1, C}, x);
   dispatch_floating("channel_moments", x.dtype(), [&]<class T>(Type<T>) {
-    const ChannelMomentsPass<T> pass{.x = x.data<T>(),
-                                     .rows = rows_of(x),
-                                     .columns = C,
-                                     .with_mean = with_mean,
-                                     .partials = partials.data<double>(),
-                                     .mean = moments.mean.data<double>(),
-                                     .square = moments.square.data<double>()};
-    FOLDGRAD_RUN(x.device(), channel_sums, pass);
+    if (with_mean) {
+      const ChannelVariancePass<T> pass{.x = x.data<T>(),
+                                        .shift = x.data<T>(),
+                                        .rows = rows_of(x),
+                                        .columns = C,
+                                        .partials = partials.data<double>(),
+                                        .mean = moments.mean.data<double>(),
+                                        .square = moments.square.data<double>()};
+      FOLDGRAD_RUN(x.device(), channel_sums, pass);
+    } else {
+      const ChannelSquaresPass<T> pass{.x = x.data<T>(),
+                                       .rows = rows_of(x),
+                                       .columns = C,
+                                       .partials = partials.data<double>(),
+                                       .square = moments.square.data<double>()};
+      FOLDGRAD_RUN(x.device(), channel_sums, pass);
+    }
   });
   return moments;
 }
@@ -38,17 +49,17 @@ Tensor first_rows(const Tensor& x, std::int64_t n) { return x.reshape({rows_of(x
 
 ChannelGradientSums channel_gradient_sums(const Tensor& dy, const Tensor& x, const Tensor& mean) {
   const std::int64_t C = x.shape()[-1];
-  const auto empty = [&](Shape shape) { return Tensor::empty(std::move(shape), DType::f64, x.device()); };
-  const ChannelGradientSums sums{empty({C}), empty({C})};
+  const ChannelGradientSums sums{doubles({C}, x), doubles({C}, x)};
+  const Tensor partials = doubles({channel_blocks(rows_of(x)), 2, C}, x);
   dispatch_floating("channel_gradient_sums", x.dtype(), [&]<class T>(Type<T>) {
-    const Tensor partials = empty({channel_blocks(rows_of(x)), ChannelGradientPass<T>::kSums, C});
     const ChannelGradientPass<T> pass{.dy = dy.data<T>(),
                                       .x = x.data<T>(),
                                       .mean = mean.data<compute_t<T>>(),
                                       .rows = rows_of(x),
                                       .columns = C,
                                       .partials = partials.data<double>(),
-                                      .sums = {sums.dy.data<double>(), sums.dy_x.data<double>()}};
+                                      .sum_dy = sums.dy.data<double>(),
+                                      .sum_dy_x = sums.dy_x.data<double>()};
     FOLDGRAD_RUN(x.device(), channel_sums, pass);
   });
   return sums;

@@ -13,7 +13,7 @@ namespace foldgrad {
 // x^2.
 struct ChannelMoments {
   Tensor mean, square;     // [C]
-  std::int64_t count = 0;  // n; if that is 0 the others are NaN
+  std::int64_t count = 0;  // n; if that is 0 the others are NaN, but for a mean that is 0 anyway
 };
 
 ChannelMoments channel_moments(const Tensor& x, bool with_mean);

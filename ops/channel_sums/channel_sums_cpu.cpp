@@ -1,52 +1,80 @@
-#include "ops/channel_sums/channel_sums_cpu.h"
+#include <algorithm>
+
+#include "engine/cpu/elementwise.h"
+#include "engine/memory.h"
+#include "ops/channel_sums/channel_sums_kernels.h"
 
 namespace foldgrad {
 namespace {
 
-template <int K, class T>
-void block_moments(const ChannelMomentsPass<T>& p, std::int64_t block) {
-  using Value = compute_t<T>;
+// Adds a row to chunk [kSums, columns].
+template <class P>
+void add_row(const P& given, std::int64_t r, typename P::Value* chunk) {
+  constexpr int K = P::kSums;
+  const P p = given;  // in registers: behind a reference it could alias the sums
+  const std::int64_t columns = p.columns;
+#pragma omp simd
+  for (std::int64_t c = 0; c < columns; ++c) {
+    typename P::Value sums[K];
+    for (int k = 0; k < K; ++k) sums[k] = chunk[k * columns + c];
+    p.add(r, c, sums);
+    for (int k = 0; k < K; ++k) chunk[k * columns + c] = sums[k];
+  }
+}
+
+template <class P>
+void sum_block(P p, std::int64_t block) {
+  constexpr int K = P::kSums;
+  using Value = typename P::Value;
   const ChannelBlock rows = channel_block(block, p.rows);
-  const T* shift = p.x + rows.begin * p.columns;
-  double *squares = p.squares(block), *sum = p.sum(block);
-  channel_block_sums_cpu<K, Value>(
-      rows, p.columns,
-      [x = p.x, columns = p.columns, shift](std::int64_t r, std::int64_t c, Value(&sums)[K]) {
-        ChannelMomentsPass<T>::add(Value(x[r * columns + c]), K == 2 ? Value(shift[c]) : Value(0), sums);
-      },
-      squares);
-  for (std::int64_t c = 0; c < p.columns && p.with_mean; ++c)
-    p.take_off_shift(double(rows.end - rows.begin), Value(shift[c]), squares[c], sum[c]);
+  const std::int64_t columns = p.columns;
+  const auto scratch = memory::allocate(Device::cpu, std::size_t(K * columns) * sizeof(Value));
+  Value* chunk = static_cast<Value*>(scratch.get());
+  double* own = p.partials + K * block * columns;
+  std::fill_n(own, K * columns, 0.0);
+  p.start(block);
+  for (std::int64_t first = rows.begin; first < rows.end; first += kChannelChunkRows) {
+    std::fill_n(chunk, K * columns, Value(0));
+    for (std::int64_t r = first; r < std::min(rows.end, first + kChannelChunkRows); ++r) add_row(p, r, chunk);
+#pragma omp simd
+    for (std::int64_t j = 0; j < K * columns; ++j) own[j] += double(chunk[j]);
+  }
+  for (std::int64_t c = 0; c < columns; ++c) {
+    double sums[K];
+    for (int k = 0; k < K; ++k) sums[k] = own[k * columns + c];
+    p.finish_block(block, c, sums);
+    for (int k = 0; k < K; ++k) own[k * columns + c] = sums[k];
+  }
+}
+
+// Adds up the blocks, in their order, for some neighbouring channels.
+constexpr std::int64_t kChannelsAtOnce = 64;
+template <class P>
+void add_up_blocks(const P& given, std::int64_t begin) {
+  const P p = given;
+  const std::int64_t blocks = channel_blocks(p.rows), end = std::min(p.columns, begin + kChannelsAtOnce);
+  for (int k = 0; k < P::kSums; ++k) {
+    double totals[kChannelsAtOnce] = {};
+    for (std::int64_t b = 0; b < blocks; ++b)
+#pragma omp simd
+      for (std::int64_t c = begin; c < end; ++c) totals[c - begin] += p.share(k, b, c);
+    for (std::int64_t c = begin; c < end; ++c) p.put(k, c, totals[c - begin]);
+  }
 }
 
 }  // namespace
 
-template <class T>
-void channel_sums_cpu(const ChannelMomentsPass<T>& p) {
+template <class P>
+void channel_sums_cpu(const P& p) {
   const std::int64_t blocks = channel_blocks(p.rows);
 #pragma omp parallel for schedule(static) if (p.rows * p.columns >= kParallelElements)
-  for (std::int64_t b = 0; b < blocks; ++b) p.with_mean ? block_moments<2>(p, b) : block_moments<1>(p, b);
-  const double n = double(p.rows);
-  for_channels_cpu(p.columns, blocks, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-    const ChannelMomentsPass<T> local = p;
-    double *mean = p.mean, *square = p.square;
-    const auto sum = [&](std::int64_t b) { return local.sum(b); };
-    add_channel_blocks_cpu(local.with_mean ? blocks : 0, begin, end, sum, mean);
-    for (std::int64_t c = begin; c < end; ++c) mean[c] /= n;
-    std::fill(square + begin, square + end, 0.0);
-    for (std::int64_t b = 0; b < blocks; ++b)
-#pragma omp simd
-      for (std::int64_t c = begin; c < end; ++c) square[c] += local.squares_around(b, c, mean[c]);
-    for (std::int64_t c = begin; c < end; ++c) square[c] /= n;  // [CN-1]
-  });
+  for (std::int64_t b = 0; b < blocks; ++b) sum_block(p, b);
+#pragma omp parallel for schedule(static) if (p.columns * blocks >= 4096)
+  for (std::int64_t c = 0; c < p.columns; c += kChannelsAtOnce) add_up_blocks(p, c);
 }
 
-template <class T>
-void channel_sums_cpu(const ChannelGradientPass<T>& p) {
-  sum_channels_cpu(p);
-}
-
-FOLDGRAD_INSTANTIATE(channel_sums_cpu, ChannelMomentsPass);
 FOLDGRAD_INSTANTIATE(channel_sums_cpu, ChannelGradientPass);
+FOLDGRAD_INSTANTIATE(channel_sums_cpu, ChannelVariancePass);
+FOLDGRAD_INSTANTIATE(channel_sums_cpu, ChannelSquaresPass);
 
 }  // namespace foldgrad

@@ -1,78 +1,123 @@
-#include "ops/channel_sums/channel_sums_cuda.h"
+#include <algorithm>
+
+#include "engine/cuda/elementwise.h"
+#include "engine/cuda/matrix.h"
+#include "ops/channel_sums/channel_sums_kernels.h"
 
 namespace foldgrad {
 namespace {
 
-// K: 2 with a mean, otherwise 1.
-template <int N, int K, class T>
-__global__ void __launch_bounds__(kMatrixThreads, 1) moments_kernel(ChannelMomentsPass<T> p) {
-  using Value = compute_t<T>;
+constexpr std::int64_t kRowBlocks = 1024;  // along the rows, at most: further blocks are taken in turns; not tuned
+static_assert(kChannelBlockRows * 32 / kMatrixThreads <= kChannelChunkRows,
+              "few enough for sums in the element's arithmetic");
+
+// Threads that take N columns each, and blocks of kChannelBlockRows rows one after another. Shared memory: K sums.
+template <int N, int K>
+Grid channel_grid(std::int64_t columns, std::int64_t rows) {
+  const MatrixThreads threads(columns, N);
+  const std::int64_t blocks = std::clamp(channel_blocks(rows), std::int64_t(1), kRowBlocks);
+  return {Blocks(std::max(threads.strips, std::int64_t(1)), blocks), threads.block(),
+          kMatrixThreads * N * K * sizeof(double)};
+}
+
+// Adds the sums own[N][K] of a block's threads over its rows of threads, in their order, and calls put(c, sums) once
+// for each of its columns.
+template <int N, int K, class Value, class Put>
+__device__ void add_up_block(const Value (&own)[N][K], std::int64_t columns, const Put& put) {
+  double* shared = dynamic_shared<double>();  // [K, blockDim.y, width]
+  const int width = N * int(blockDim.x), rows = int(blockDim.y), thread = int(threadIdx.y * blockDim.x + threadIdx.x);
+  __syncthreads();  // earlier sums may still be read
+  FOLDGRAD_UNROLL
+  for (int e = 0; e < N; ++e) {
+    FOLDGRAD_UNROLL
+    for (int k = 0; k < K; ++k)
+      shared[(k * rows + int(threadIdx.y)) * width + int(threadIdx.x) * N + e] = double(own[e][k]);
+  }
+  __syncthreads();
+  for (int j = thread; j < width; j += kMatrixThreads) {
+    const std::int64_t c = std::int64_t(blockIdx.x) * width + j;
+    if (c >= columns) continue;
+    double sums[K] = {};
+    FOLDGRAD_UNROLL
+    for (int k = 0; k < K; ++k)
+      for (int y = 0; y < rows; ++y) sums[k] += shared[(k * rows + y) * width + j];
+    put(c, sums);
+  }
+}
+
+// Returns the sum of of_block(b) over all blocks of rows, in a fixed order; eight loads are under way at once.
+template <class OfBlock>
+__device__ double sum_of_blocks(std::int64_t blocks, const OfBlock& of_block) {
+  constexpr int kGroups = 8;
+  double groups[kGroups] = {};
+  for (std::int64_t first = 0; first < blocks; first += kGroups) {
+    FOLDGRAD_UNROLL
+    for (int g = 0; g < kGroups; ++g)
+      if (first + g < blocks) groups[g] += of_block(first + g);
+  }
+  double sum = 0;
+  FOLDGRAD_UNROLL
+  for (int g = 0; g < kGroups; ++g) sum += groups[g];
+  return sum;
+}
+
+template <int N, class P>
+__global__ void __launch_bounds__(kMatrixThreads, 1) block_sums_kernel(P p) {
+  constexpr int K = P::kSums;
   const std::int64_t c = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * N;
   const bool wanted = c < p.columns;
+  OperandPacks<N> packs;
   for (std::int64_t block = blockIdx.y; block < channel_blocks(p.rows); block += gridDim.y) {
     const ChannelBlock rows = channel_block(block, p.rows);
-    Pack<T, N> shift = {};
-    if constexpr (K == 2) shift = load_cached_pack<N>(p.x + rows.begin * p.columns + c, wanted);
-    Value own[N][K] = {};
+    P with_columns = p;
+    with_columns.start(block);
+    FetchColumns<N> columns{packs, c, wanted};
+    with_columns.operands(columns);
+    typename P::Value own[N][K] = {};
     FOLDGRAD_UNROLL_BY_4
     for (std::int64_t r = rows.begin + threadIdx.y; r < rows.end; r += blockDim.y) {
-      const Pack<T, N> x = load_pack<N>(p.x + r * p.columns + c, wanted);
+      P at = with_columns;
+      FetchElements<N> fetch{packs, r * p.columns + c, r, wanted};
+      at.operands(fetch);
       FOLDGRAD_UNROLL
       for (int e = 0; e < N; ++e)
-        if (wanted) p.add(Value(x.v[e]), Value(shift.v[e]), own[e]);
+        if (wanted) at.add(0, e, own[e]);
     }
-    add_up_block(own, p.columns, [&](std::int64_t column, const double(&sums)[K]) {
-      double squares = sums[0], sum = K == 2 ? sums[K - 1] : 0;
-      const Value first = K == 2 ? Value(p.x[rows.begin * p.columns + column]) : Value(0);
-      p.take_off_shift(double(rows.end - rows.begin), first, squares, sum);
-      p.squares(block)[column] = squares;
-      p.sum(block)[column] = sum;
+    add_up_block(own, p.columns, [&](std::int64_t column, double(&sums)[K]) {
+      p.finish_block(block, column, sums);
+      FOLDGRAD_UNROLL
+      for (int k = 0; k < K; ++k) p.partials[(K * block + k) * p.columns + column] = sums[k];
     });
   }
 }
 
-template <class T>
-struct Moments {
-  static constexpr const char* kName = "channel moments";
-  ChannelMomentsPass<T> p;
+template <class P>
+struct ChannelTotals {
+  static constexpr const char* kName = "channel totals";
+  P p;
   std::int64_t n = p.columns;
 
   __device__ void operator()(std::int64_t c) const {
-    const std::int64_t blocks = channel_blocks(p.rows);
-    const double rows = double(p.rows);
-    const double sum = p.with_mean ? sum_of_blocks(blocks, [&](std::int64_t b) { return p.sum(b)[c]; }) : 0;
-    const double mean = sum / rows;
-    p.mean[c] = mean;
-    p.square[c] = sum_of_blocks(blocks, [&](std::int64_t b) { return p.squares_around(b, c, mean); }) / rows;  // [CN-1]
+    for (int k = 0; k < P::kSums; ++k)
+      p.put(k, c, sum_of_blocks(channel_blocks(p.rows), [&](std::int64_t b) { return p.share(k, b, c); }));
   }
 };
 
-template <int N, class T>
-void launch_moments(const ChannelMomentsPass<T>& p) {
-  if (p.with_mean)
-    launch("channel moments", moments_kernel<N, 2, T>, channel_grid<N, 2>(p.columns, p.rows), p);
-  else
-    launch("channel moments", moments_kernel<N, 1, T>, channel_grid<N, 1>(p.columns, p.rows), p);
-}
-
 }  // namespace
 
-template <class T>
-void channel_sums_cuda(const ChannelMomentsPass<T>& p) {
-  constexpr int N = kPackSize<T>;
-  if (p.columns % N == 0 && aligned_for_packs(16, p.x))
-    launch_moments<N>(p);
+// P names its operands (engine/cuda/operands.h).
+template <class P>
+void channel_sums_cuda(const P& p) {
+  constexpr int N = kPackOf<P>;
+  if (p.columns % N == 0 && aligned_operands<N>(p))
+    launch("channel sums", block_sums_kernel<N, P>, channel_grid<N, P::kSums>(p.columns, p.rows), p);
   else
-    launch_moments<1>(p);
-  elementwise_cuda(Moments<T>{p});
+    launch("channel sums", block_sums_kernel<1, P>, channel_grid<1, P::kSums>(p.columns, p.rows), p);
+  elementwise_cuda(ChannelTotals<P>{p});
 }
 
-template <class T>
-void channel_sums_cuda(const ChannelGradientPass<T>& p) {
-  sum_channels_cuda(p);
-}
-
-FOLDGRAD_INSTANTIATE(channel_sums_cuda, ChannelMomentsPass);
 FOLDGRAD_INSTANTIATE(channel_sums_cuda, ChannelGradientPass);
+FOLDGRAD_INSTANTIATE(channel_sums_cuda, ChannelVariancePass);
+FOLDGRAD_INSTANTIATE(channel_sums_cuda, ChannelSquaresPass);
 
 }  // namespace foldgrad

@@ -1,18 +1,24 @@
 // Sums over the rows of a matrix, by column. They are formed in f64 from partial sums of 16 rows in the element's
 // arithmetic, block by block. The blocks do not depend on how many rows there are: rows of zeros at the end change no
-// bit.
+// bit. FOLDGRAD_RUN(device, channel_sums, p) runs over the rows for a struct with these members:
 //
-// channel_sums_cpu.h and channel_sums_cuda.h run over the rows for a struct with these members:
-//
-//   static constexpr int kSums;
-//   void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const;  // the terms of one element
+//   using Value;  static constexpr int kSums;
 //   std::int64_t rows, columns;
-//   double* partials;     // [blocks, kSums, columns]
-//   double* sums[kSums];  // the results, each [columns]
+//   double* partials;                        // [blocks, kSums, columns]: the sums of each block
+//   void start(block)                        // called on a copy, before it adds the rows of a block
+//   void add(r, c, Value (&sums)[kSums])     // adds the terms of one element
+//   void finish_block(block, c, double (&sums)[kSums])  // changes the sums of a block before they are stored
+//   double share(k, block, c)                // a block's share of total k, from its partials and earlier totals
+//   void put(k, c, double sum)               // stores total k
 #pragma once
 #include "engine/kernels.h"
 
 namespace foldgrad {
+
+template <class P>
+void channel_sums_cpu(const P& p);
+template <class P>
+void channel_sums_cuda(const P& p);
 
 constexpr std::int64_t kChannelBlockRows = 64, kChannelChunkRows = 16;
 
@@ -36,56 +42,79 @@ struct ChannelGradientPass {
   const T *dy, *x;
   const Value* mean;  // [columns]
   std::int64_t rows, columns;
-  double* partials;     // [blocks, kSums, columns]
-  double* sums[kSums];  // of dy; of dy (x - mean)
+  double* partials;
+  double *sum_dy, *sum_dy_x;  // see ChannelGradientSums
 
-  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&own)[kSums]) const {
+  FOLDGRAD_HD void start(std::int64_t) {}
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
     const std::int64_t i = r * columns + c;
-    own[0] += Value(dy[i]);
-    own[1] += Value(dy[i]) * (Value(x[i]) - mean[c]);
+    sums[0] += Value(dy[i]);
+    sums[1] += Value(dy[i]) * (Value(x[i]) - mean[c]);
   }
-
+  FOLDGRAD_HD void finish_block(std::int64_t, std::int64_t, double (&)[kSums]) const {}
+  FOLDGRAD_HD double share(int k, std::int64_t block, std::int64_t c) const {
+    return partials[(kSums * block + k) * columns + c];
+  }
+  FOLDGRAD_HD void put(int k, std::int64_t c, double sum) const { (k == 0 ? sum_dy : sum_dy_x)[c] = sum; }
   FOLDGRAD_OPERANDS(visit.element(dy), visit.element(x), visit.column(mean));
 };
 
 // The moments of each block of rows are taken around the block's first row, so that channels far from zero lose no
 // digits, and merged by the formula of Chan, Golub and LeVeque.
 template <class T>
-struct ChannelMomentsPass {
+struct ChannelVariancePass {
   using Value = compute_t<T>;
+  static constexpr int kSums = 2;
+
+  const T *x, *shift;  // shift: [columns], the first row of the block at hand
+  std::int64_t rows, columns;
+  double* partials;       // sums of x, and of (x - the block's mean)^2
+  double *mean, *square;  // see ChannelMoments
+
+  FOLDGRAD_HD void start(std::int64_t block) { shift = x + channel_block(block, rows).begin * columns; }
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
+    const Value d = Value(x[r * columns + c]) - Value(shift[c]);
+    sums[0] += d;
+    sums[1] += d * d;
+  }
+  FOLDGRAD_HD void finish_block(std::int64_t block, std::int64_t c, double (&sums)[kSums]) const {
+    const ChannelBlock of = channel_block(block, rows);
+    const double n = double(of.end - of.begin), first = Value(x[of.begin * columns + c]);
+    sums[1] -= sums[0] * sums[0] / n;
+    sums[0] += n * first;
+  }
+  FOLDGRAD_HD double share(int k, std::int64_t block, std::int64_t c) const {
+    const double* own = partials + kSums * block * columns + c;
+    if (k == 0) return own[0];
+    const ChannelBlock of = channel_block(block, rows);
+    const double n = double(of.end - of.begin), d = own[0] / n - mean[c];
+    return own[columns] + n * d * d;
+  }
+  FOLDGRAD_HD void put(int k, std::int64_t c, double sum) const {
+    (k == 0 ? mean : square)[c] = sum / double(rows);  // [CN-1]
+  }
+  FOLDGRAD_OPERANDS(visit.element(x), visit.column(shift));
+};
+
+template <class T>
+struct ChannelSquaresPass {
+  using Value = compute_t<T>;
+  static constexpr int kSums = 1;
 
   const T* x;
   std::int64_t rows, columns;
-  bool with_mean;
-  double* partials;       // [blocks, 2, columns], see squares() and sum()
-  double *mean, *square;  // see ChannelMoments
+  double* partials;
+  double* square;  // see ChannelMoments
 
-  // The results of a block: the sum of (x - the block's mean)^2, or of x^2 without a mean; with a mean, the sum of x.
-  FOLDGRAD_HD double* squares(std::int64_t block) const { return partials + 2 * block * columns; }
-  FOLDGRAD_HD double* sum(std::int64_t block) const { return squares(block) + columns; }
-
-  // Adds the terms of one element: the square of x - shift and, if K is 2, the difference itself.
-  template <int K>
-  FOLDGRAD_HD static void add(Value x, Value shift, Value (&sums)[K]) {
-    const Value d = x - shift;
-    sums[0] += d * d;
-    if constexpr (K == 2) sums[1] += d;
+  FOLDGRAD_HD void start(std::int64_t) {}
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
+    const Value x_i = x[r * columns + c];
+    sums[0] += x_i * x_i;
   }
-  // Turns the sums of d^2 and d = x - shift over n rows into those of (x - mean)^2 and x.
-  FOLDGRAD_HD static void take_off_shift(double n, double shift, double& squares, double& sum) {
-    squares -= sum * sum / n;
-    sum += n * shift;
-  }
-  // Returns a block's share of the sum of (x - mean)^2.
-  FOLDGRAD_HD double squares_around(std::int64_t block, std::int64_t c, double mean_of_all) const {
-    if (!with_mean) return squares(block)[c];
-    const ChannelBlock of = channel_block(block, rows);
-    const double n = double(of.end - of.begin), d = sum(block)[c] / n - mean_of_all;
-    return squares(block)[c] + n * d * d;
-  }
+  FOLDGRAD_HD void finish_block(std::int64_t, std::int64_t, double (&)[kSums]) const {}
+  FOLDGRAD_HD double share(int, std::int64_t block, std::int64_t c) const { return partials[block * columns + c]; }
+  FOLDGRAD_HD void put(int, std::int64_t c, double sum) const { square[c] = sum / double(rows); }  // [CN-1]
+  FOLDGRAD_OPERANDS(visit.element(x));
 };
-
-FOLDGRAD_DECLARE(channel_sums, ChannelGradientPass);
-FOLDGRAD_DECLARE(channel_sums, ChannelMomentsPass);
 
 }  // namespace foldgrad
