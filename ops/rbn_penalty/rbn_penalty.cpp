@@ -1,6 +1,6 @@
 #include "ops/rbn_penalty/rbn_penalty.h"
 
-#include "engine/cpu/elementwise.h"
+#include "engine/cpu/row_op.h"
 #include "ops/rbn_penalty/rbn_penalty_kernels.h"
 
 namespace foldgrad {
@@ -72,7 +72,7 @@ Var rbn_penalty(const Var& xv, const ChannelNormState& state, double mean_weight
   const Tensor y = Tensor::empty({}, x.dtype(), x.device());
   dispatch_floating("rbn_penalty", x.dtype(), [&]<class T>(Type<T>) {
     const RbnPenalty<T> p = node.forward(y.data<T>());
-    FOLDGRAD_RUN(x.device(), rbn_penalty, p);
+    FOLDGRAD_RUN(x.device(), row_op, p);
   });
   return xv.tape().record(y, {xv}, std::move(node));
 }

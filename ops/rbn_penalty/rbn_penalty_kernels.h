@@ -1,3 +1,5 @@
+// The penalty as the sum of one row (engine/cpu/row_op.h), and its gradient in two steps, over the channels and over
+// the matrix (engine/cpu/elementwise.h).
 #pragma once
 #include <cmath>
 
@@ -7,7 +9,15 @@ namespace foldgrad {
 
 template <class T>
 struct RbnPenalty {
+  static constexpr const char* kName = "rbn_penalty";
   using S = compute_t<T>;
+  using Value = double;
+  static constexpr int kSteps = 1, kTerms = 1;
+  static constexpr std::int64_t rows = 1;
+  struct Row {
+    Value sum;
+  };
+
   const double *mean, *variance;  // [columns], see ChannelMoments
   std::int64_t count;             // rows
   const S *run_mean, *run_var;    // [columns]
@@ -17,14 +27,19 @@ struct RbnPenalty {
 
   FOLDGRAD_HD double mean_distance(std::int64_t c) const { return mean[c] - double(run_mean[c]); }
   FOLDGRAD_HD double variance_distance(std::int64_t c) const { return variance[c] - double(run_var[c]); }
-  FOLDGRAD_HD double term(std::int64_t c) const {
-    if (count == 0) return 0;
+
+  FOLDGRAD_HD Row row(std::int64_t) const { return {}; }
+  FOLDGRAD_HD void reduce(Step<0>, const Row&, std::int64_t, std::int64_t c, Value (&sums)[1]) const {
     const double m = mean_distance(c), v = variance_distance(c);
-    return mean_weight * m * m + variance_weight * std::fabs(v);  // [RBN-2]
+    if (count > 0) sums[0] += mean_weight * m * m + variance_weight * std::fabs(v);  // [RBN-2]
   }
+  FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[1]) const { row.sum = sums[0]; }
+  FOLDGRAD_HD void keep(const Row& row, std::int64_t) const { *y = T(row.sum); }
+  FOLDGRAD_HD T* target() const { return nullptr; }
+  FOLDGRAD_HD Value value(const Row& row, std::int64_t, std::int64_t) const { return row.sum; }
 };
 
-// The factors of each channel in dx = -offset - x_factor (x - mean). They are not used where there are no rows.
+// The factors of each channel in dx = offset + x_factor (x - mean). They are not used where there are no rows.
 template <class T>
 struct RbnPenaltyFactors {
   static constexpr const char* kName = "rbn_penalty backward step";
@@ -38,8 +53,8 @@ struct RbnPenaltyFactors {
     const double each = 2 * double(S(*dy)) / double(forward.count), v = forward.variance_distance(c);
     const double sign = v > 0 ? 1 : v < 0 ? -1 : v;
     mean[c] = S(forward.mean[c]);
-    offset[c] = S(-each * forward.mean_weight * forward.mean_distance(c));
-    x_factor[c] = S(-each * forward.variance_weight * sign);
+    offset[c] = S(each * forward.mean_weight * forward.mean_distance(c));
+    x_factor[c] = S(each * forward.variance_weight * sign);
   }
 };
 
@@ -55,12 +70,10 @@ struct RbnPenaltyGradient {
 
   FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
   FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c) const {
-    return Value(0) - offset[c] - x_factor[c] * (Value(x[i]) - mean[c]);  // [RBN-3]
+    return offset[c] + x_factor[c] * (Value(x[i]) - mean[c]);  // [RBN-3]
   }
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(x), visit.column(mean), visit.column(offset),
                     visit.column(x_factor));
 };
-
-FOLDGRAD_DECLARE(rbn_penalty, RbnPenalty);
 
 }  // namespace foldgrad
