@@ -10,14 +10,16 @@
 namespace foldgrad {
 namespace {
 
-// s dy into operand k's gradient.
-void scaled_dy(NodeGrads& grads, int k, double s) {
-  if (!grads.wanted(k)) return;
-  const Tensor& dy = grads.dy();
-  dispatch_floating("scale", dy.dtype(), [&]<class T>(Type<T>) {
-    const ScaleBackward<T> p{.da = grads.out<T>(k), .dy = dy.data<T>(), .n = dy.size(), .s = compute_t<T>(s)};
-    FOLDGRAD_RUN(dy.device(), elementwise, p);
+void run_scale(const Tensor& y, GradMode mode, const Tensor& a, double s) {
+  dispatch_floating("scale", a.dtype(), [&]<class T>(Type<T>) {
+    const Scale<T> p{.y = {y.data<T>(), mode}, .a = a.data<T>(), .n = a.size(), .s = compute_t<T>(s)};
+    FOLDGRAD_RUN(a.device(), elementwise, p);
   });
+}
+void scale_dy(NodeGrads& grads, int operand, double s) {
+  if (!grads.wanted(operand)) return;
+  const auto [place, mode] = grads.place(operand);
+  run_scale(place, mode, grads.dy(), s);
 }
 
 struct AddNode {
@@ -33,7 +35,7 @@ struct AddNode {
 struct SubNode {
   const char* name() const { return "sub"; }
   void backward(NodeGrads& grads) {
-    scaled_dy(grads, 1, -1);  // [AR-2]
+    scale_dy(grads, 1, -1);  // [AR-2]
     grads.pass_dy(0);
   }
   std::string onnx(OnnxGraph& g, const OnnxOperands& in) const { return g.node("Sub", {in[0], in[1]}); }
@@ -65,7 +67,7 @@ struct ScaleNode {
   double s;
 
   const char* name() const { return "scale"; }
-  void backward(NodeGrads& grads) { scaled_dy(grads, 0, s); }
+  void backward(NodeGrads& grads) { scale_dy(grads, 0, s); }
   std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
     for (double& b : map.map.B) b *= s;
     return "";
@@ -119,10 +121,7 @@ Var scale(const Var& av, double s) {
   const Tensor& a = av.value();
   check_floating("scale", "a", a);
   const Tensor y = Tensor::empty(a.shape(), a.dtype(), a.device());
-  dispatch_floating("scale", a.dtype(), [&]<class T>(Type<T>) {
-    const ScaleForward<T> p{.y = y.data<T>(), .a = a.data<T>(), .n = a.size(), .s = compute_t<T>(s)};
-    FOLDGRAD_RUN(a.device(), elementwise, p);
-  });
+  run_scale(y, GradMode::set, a, s);
   return av.tape().record(y, {av}, ScaleNode{.s = s});
 }
 

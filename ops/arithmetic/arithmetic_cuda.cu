@@ -8,8 +8,7 @@ FOLDGRAD_INSTANTIATE(elementwise_cuda, AddForward);
 FOLDGRAD_INSTANTIATE(elementwise_cuda, SubForward);
 FOLDGRAD_INSTANTIATE(elementwise_cuda, MulForward);
 FOLDGRAD_INSTANTIATE(elementwise_cuda, MulBackward);
-FOLDGRAD_INSTANTIATE(elementwise_cuda, ScaleForward);
-FOLDGRAD_INSTANTIATE(elementwise_cuda, ScaleBackward);
+FOLDGRAD_INSTANTIATE(elementwise_cuda, Scale);
 FOLDGRAD_INSTANTIATE(matrix_cuda, AddBiasForward);
 
 }  // namespace foldgrad

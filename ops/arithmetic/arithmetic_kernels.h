@@ -50,31 +50,18 @@ struct MulBackward {
   FOLDGRAD_OPERANDS(visit.result(da), visit.result(db), visit.element(dy), visit.element(a), visit.element(b));
 };
 
+// Both passes: y from a, and da from dy; with s = -1 the second half of [AR-2].
 template <class T>
-struct ScaleForward {
-  static constexpr const char* kName = "scale forward";
-  T* y;
+struct Scale {
+  static constexpr const char* kName = "scale";
+  GradOut<T> y;
   const T* a;
   std::int64_t n;
   compute_t<T> s;
 
-  FOLDGRAD_HD T* target() const { return y; }
+  FOLDGRAD_HD const GradOut<T>& target() const { return y; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i) const { return s * compute_t<T>(a[i]); }  // [AR-4]
   FOLDGRAD_OPERANDS(visit.result(y), visit.element(a));
-};
-
-// With s = -1 it is also the second half of [AR-2].
-template <class T>
-struct ScaleBackward {
-  static constexpr const char* kName = "scale backward";
-  GradOut<T> da;
-  const T* dy;
-  std::int64_t n;
-  compute_t<T> s;
-
-  FOLDGRAD_HD const GradOut<T>& target() const { return da; }
-  FOLDGRAD_HD compute_t<T> value(std::int64_t i) const { return s * compute_t<T>(dy[i]); }  // [AR-4]
-  FOLDGRAD_OPERANDS(visit.result(da), visit.element(dy));
 };
 
 template <class T>
