@@ -1,7 +1,7 @@
 #include "models/blocks/layers.h"
 
 #include "models/blocks/packed_weights.h"
-#include "ops/activation/bias_activation_dropout.h"
+#include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"
 #include "ops/concat/concat.h"

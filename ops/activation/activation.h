@@ -2,11 +2,14 @@
 //
 //   [ACT-7]  dx = dy y'
 //   [ACT-8]  bias_activation: y_rc = activation(x_rc + b_c), dx = dy y', db_c = sum_r dx_rc
+//   [ACT-9]  bias_activation_dropout: y_rc = keep_rc activation(x_rc + b_c) / (1 - q)
+//            dx_rc = keep_rc dy_rc / (1 - q) activation'(x_rc + b_c), db_c = sum_r dx_rc
 //
-//   Each activation, with y and y', is a struct of activation_math.h.
-//   x, y: any shape; of bias_activation [..., C] seen as [R, C], its b: [C].
-//   Saved: y where y' follows from it, otherwise x, and b.
+//   Each activation, with y and y', is a struct of activation_math.h; keep and q are as in ops/dropout/dropout.h.
+//   x, y: any shape; with a bias [..., C] seen as [R, C], b: [C]. Saved: y where y' follows from it, otherwise x, and
+//   b; with dropout x and b, and backward makes the mask again.
 #pragma once
+#include "engine/philox.h"
 #include "engine/tape.h"
 #include "ops/activation/activation_math.h"
 
@@ -22,5 +25,8 @@ FOLDGRAD_ACTIVATIONS(FOLDGRAD_FUNCTION)
 
 // One pass over memory instead of two. Throws std::invalid_argument unless bias is [C], of x's dtype and device.
 Var bias_activation(const Var& x, const Var& bias, Activation activation);
+// The same with dropout of its result, with the bits of both operations; with p = 0 it is bias_activation. Throws
+// std::invalid_argument also unless 0 <= p < 1.
+Var bias_activation_dropout(const Var& x, const Var& bias, Activation activation, double p, const Random& random);
 
 }  // namespace foldgrad

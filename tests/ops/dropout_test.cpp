@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "ops/activation/bias_activation_dropout.h"
+#include "ops/activation/activation.h"
 #include "tests/harness/op_spec.h"
 #include "tests/harness/properties.h"
 
