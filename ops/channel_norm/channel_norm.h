@@ -2,8 +2,8 @@
 // which several keep windows and running averages of the statistics of earlier iterations. At inference each is one
 // affine map per channel and can be folded into a linear layer.
 //
-// x is seen as [P, C], P positions of C channels; S are the n that count, the first. All
-// is per channel. AM, GM: arithmetic and geometric mean, V: variance. UN, training iteration t, with h = gamma dy:
+// x is seen as [P, C], P positions of C channels; S are the n that count, the first. All is per channel. AM, GM:
+// arithmetic and geometric mean, V: variance. UN, training iteration t, with h = gamma dy:
 //
 //   forward
 //   [CN-1]   q_t = (1/n) sum_S x_i^2
@@ -69,7 +69,7 @@
 
 namespace foldgrad {
 
-// The state of one layer. Copies share the buffers, snapshot() does not. Buffers that the method lacks are undefined.
+// The state of one layer. Copies share the buffers. Buffers that the method lacks are undefined.
 struct ChannelNormState {
   Tensor run_mean, run_var, psi_ema;  // [C]; initially 0, 1, 0
   Tensor win_sq, win_g;               // [M_f, C], [M_b, C]; initially 0
@@ -80,8 +80,6 @@ struct ChannelNormState {
   static ChannelNormState create(const ChannelNormOptions& options, std::int64_t channels, DType dtype,
                                  Device device = Device::cpu);
   NamedTensors named() const;  // the defined ones, by the names above
-  ChannelNormState snapshot() const;
-  void restore(const ChannelNormState& snapshot) const;  // into the same buffers
 };
 
 // FORWARD AND BACKWARD WRITE `state` when training: forward the running estimates, win_sq and the counters, backward

@@ -2,8 +2,7 @@
 // decisions of its own forward pass. Included by kernels.
 #pragma once
 #include "engine/grad_out.h"
-#include "ops/channel_norm/channel_norm_buffers.h"
-#include "ops/channel_norm/channel_norm_math.h"
+#include "ops/channel_norm/channel_norm_forward.h"
 
 namespace foldgrad {
 

@@ -2,10 +2,32 @@
 // test, average, window, running value. Included by kernels.
 #pragma once
 #include "engine/dtype.h"
-#include "ops/channel_norm/channel_norm_buffers.h"
 #include "ops/channel_norm/channel_norm_skip.h"
 
 namespace foldgrad {
+
+// The buffers of ChannelNormState; null where the method has none.
+template <class S>
+struct ChannelBuffers {
+  S *run_mean, *run_var, *psi_ema;  // [C]
+  S *win_sq, *win_g;                // [M_f, C], [M_b, C]
+  std::int64_t *iters, *skips;      // []
+};
+
+// What a forward pass leaves to its backward pass.
+template <class S>
+struct ChannelContext {
+  // Skip: psi = G; also set where the released form has M = 1. Held: normalized by the running estimates. Constant: the
+  // variance is clamped.
+  enum Flag : std::uint8_t { kSkip = 1, kHeld = 2, kConstant = 4 };
+
+  S *mean, *rstd, *r;    // [C]
+  std::uint8_t* flags;   // [C]
+  double* iteration;     // []
+  std::int64_t counted;  // n
+
+  FOLDGRAD_HD bool flag(std::int64_t c, Flag which) const { return flags[c] & which; }
+};
 
 // From the moments of a batch to what normalizes it. Functions of channel c write nothing that those of another channel
 // read, so that threads may take the channels in any order.

@@ -3,7 +3,6 @@
 #pragma once
 #include "engine/kernels.h"
 #include "ops/channel_norm/channel_norm_backward.h"
-#include "ops/channel_norm/channel_norm_forward.h"
 
 namespace foldgrad {
 

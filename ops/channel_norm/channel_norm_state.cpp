@@ -1,4 +1,3 @@
-
 #include "engine/dispatch.h"
 #include "ops/channel_norm/channel_norm.h"
 #include "ops/channel_norm/channel_norm_math.h"
@@ -6,12 +5,10 @@
 namespace foldgrad {
 
 ChannelNormOptions ChannelNormOptions::bn() {
-  ChannelNormOptions o;
-  o.statistic = ChannelStatistic::variance;
-  o.forward = ForwardAverage::none;
-  o.backward = BackwardAverage::none;
-  o.hold_non_finite = false;
-  return o;
+  return {.statistic = ChannelStatistic::variance,
+          .forward = ForwardAverage::none,
+          .backward = BackwardAverage::none,
+          .hold_non_finite = false};
 }
 ChannelNormOptions ChannelNormOptions::rbn() {
   ChannelNormOptions o = bn();
@@ -25,12 +22,11 @@ ChannelNormOptions ChannelNormOptions::qmbn() {
   return o;
 }
 ChannelNormOptions ChannelNormOptions::mabn() {
-  ChannelNormOptions o;
-  o.forward = ForwardAverage::exponential;
-  o.backward = BackwardAverage::arithmetic;
-  o.alpha_forward = o.alpha_backward = 0.98;
-  o.warmup = 100;
-  return o;
+  return {.forward = ForwardAverage::exponential,
+          .backward = BackwardAverage::arithmetic,
+          .warmup = 100,
+          .alpha_forward = 0.98,
+          .alpha_backward = 0.98};
 }
 ChannelNormOptions ChannelNormOptions::mabn_released() {
   ChannelNormOptions o = mabn();
@@ -40,36 +36,15 @@ ChannelNormOptions ChannelNormOptions::mabn_released() {
   return o;
 }
 ChannelNormOptions ChannelNormOptions::pn_star() {
-  ChannelNormOptions o;
-  o.forward = ForwardAverage::exponential;
-  o.backward = BackwardAverage::exponential;
-  o.warmup = 10000;
-  return o;
+  return {.forward = ForwardAverage::exponential, .backward = BackwardAverage::exponential, .warmup = 10000};
 }
 ChannelNormOptions ChannelNormOptions::un() { return {}; }
 ChannelNormOptions ChannelNormOptions::un_released() {
-  ChannelNormOptions o;
-  o.form = ChannelForm::released;
-  o.granularity = Granularity::pooled;
-  o.rescale = Rescale::backward;
-  o.hold_non_finite = false;
-  return o;
+  return {.form = ChannelForm::released,
+          .granularity = Granularity::pooled,
+          .hold_non_finite = false,
+          .rescale = Rescale::backward};
 }
-
-namespace {
-
-template <class State, class Body>
-void for_each_buffer(State& s, const Body& body) {
-  body("run_mean", s.run_mean);
-  body("run_var", s.run_var);
-  body("psi_ema", s.psi_ema);
-  body("win_sq", s.win_sq);
-  body("win_g", s.win_g);
-  body("iters", s.iters);
-  body("skips", s.skips);
-}
-
-}  // namespace
 
 ChannelNormState ChannelNormState::create(const ChannelNormOptions& o, std::int64_t channels, DType dtype,
                                           Device device) {
@@ -88,23 +63,10 @@ ChannelNormState ChannelNormState::create(const ChannelNormOptions& o, std::int6
 }
 
 NamedTensors ChannelNormState::named() const {
-  NamedTensors all;
-  for_each_buffer(*this, [&](const char* name, const Tensor& t) {
-    if (t.defined()) all[name] = t;
-  });
+  NamedTensors all{{"run_mean", run_mean}, {"run_var", run_var}, {"psi_ema", psi_ema}, {"win_sq", win_sq},
+                   {"win_g", win_g},       {"iters", iters},     {"skips", skips}};
+  std::erase_if(all, [](const auto& buffer) { return !buffer.second.defined(); });
   return all;
-}
-
-ChannelNormState ChannelNormState::snapshot() const {
-  ChannelNormState copy = *this;
-  for_each_buffer(copy, [](const char*, Tensor& t) {
-    if (t.defined()) t = t.clone();
-  });
-  return copy;
-}
-
-void ChannelNormState::restore(const ChannelNormState& snapshot) const {
-  copy_into("channel_norm", named(), snapshot.named());
 }
 
 AffineMap channel_affine(const ChannelNormState& state, const Tensor& gamma, const Tensor& beta,

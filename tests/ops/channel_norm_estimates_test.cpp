@@ -37,7 +37,7 @@ struct Midst {
     Tensor dx, dgamma, dbeta;
   };
   Gradients backward() const {
-    const ChannelNormState own = state.snapshot();
+    const ChannelNormState own = copy_of(state);
     Tape tape;
     const Var xv = tape.variable(x), g = tape.variable(gamma), b = tape.variable(beta);
     tape.backward(channel_norm(xv, g, b, own, options, true, counted), dy);
@@ -46,7 +46,7 @@ struct Midst {
   // sum dy y, of a forward pass from the same state.
   double loss() const {
     Tape tape(/*recording=*/false);
-    const Var y = channel_norm(tape.constant(x), tape.constant(gamma), tape.constant(beta), state.snapshot(), options,
+    const Var y = channel_norm(tape.constant(x), tape.constant(gamma), tape.constant(beta), copy_of(state), options,
                                true, counted);
     double sum = 0;
     for (std::int64_t i = 0; i < y.value().size(); ++i) sum += dy.data<double>()[i] * y.value().data<double>()[i];

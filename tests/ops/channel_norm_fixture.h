@@ -46,6 +46,13 @@ inline ChannelResult step(const ChannelNormOptions& o, const ChannelNormState& s
   return {y.value().values<double>(), tape.grad(xv).values<double>(), tape.grad(g).values<double>(),
           tape.grad(b).values<double>()};
 }
+// The copy shares no buffer.
+inline ChannelNormState copy_of(ChannelNormState state) {
+  for (Tensor* t :
+       {&state.run_mean, &state.run_var, &state.psi_ema, &state.win_sq, &state.win_g, &state.iters, &state.skips})
+    if (t->defined()) *t = t->clone();
+  return state;
+}
 inline ChannelNormState fresh(const ChannelNormOptions& o, Device device) {
   return ChannelNormState::create(o, 1, DType::f64, device);
 }

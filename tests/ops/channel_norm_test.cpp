@@ -167,7 +167,7 @@ TEST(ChannelNormRules, ForwardWithoutGradientLeavesGradientBuffers) {
   for (Device device : devices()) {
     const Layer layer(with_warmup(Options::un(), 0), 2, device);
     for (int t = 0; t < 6; ++t) layer.step(randn({4, 2}, t), randn({4, 2}, 9));
-    const ChannelNormState before = layer.state.snapshot();
+    const ChannelNormState before = copy_of(layer.state);
     Tape tape(/*recording=*/false);
     layer.forward(tape, tape.constant(randn({4, 2}, 20).to(device)));
     EXPECT_EQ(layer.state.iters.item(), 7);
@@ -200,7 +200,7 @@ TEST(ChannelNormRules, BackwardOfEvaluationWritesNothing) {
   for (Device device : devices()) {
     const Layer layer(Options::un(), 2, device);
     layer.step(randn({4, 2}, 1), randn({4, 2}, 2));
-    const ChannelNormState before = layer.state.snapshot();
+    const ChannelNormState before = copy_of(layer.state);
     Tape tape;
     const Var x = tape.variable(randn({4, 2}, 3).to(device));
     tape.backward(layer.forward(tape, x, {}, /*training=*/false), randn({4, 2}, 4).to(device));

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/channel_norm/channel_norm_buffers.h"
+#include "ops/channel_norm/channel_norm_forward.h"
 #include "ops/channel_norm/channel_norm_math.h"
 
 namespace foldgrad {
