@@ -7,11 +7,10 @@ namespace foldgrad::testing {
 
 class PowerNormModel {
  public:
-  PowerNormModel(const PowerNormOptions& options, int channels, long start_iters = 0)
-      : phi(channels, 1), nu_ema(channels, 0), iters(start_iters), o(options) {}
+  PowerNormModel(const PowerNormOptions& options, int channels) : phi(channels, 1), nu_ema(channels, 0), o(options) {}
 
   Column phi, nu_ema;
-  long iters, skips = 0;
+  long iters = 0, skips = 0;
 
   // x, dy: [C][P]; real: [P], 0 for padding.
   ModelStep step(const Columns& x, const Columns& dy, const std::vector<int>& real, const Column& gamma,
