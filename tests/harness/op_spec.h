@@ -57,6 +57,9 @@ OpResult run_case(const OpCase& c, DType dtype, Device device, GradMode mode = G
 // The dy of run_case: random, since with a sum as loss a wrong backward can look right, and exact in every precision.
 Tensor cotangent(const Shape& shape);
 
+// The gradient of operand k, an f64 one, by central differences of sum(dy * y).
+Tensor central_differences(const OpCase& c, std::size_t k);
+
 // Turns the fast kernels (engine/fast.h) off while it lives.
 class PlainKernels {
  public:

@@ -17,40 +17,6 @@ bool differentiated(const OpCase& c, std::size_t k) {
 
 std::string where(const OpCase& c, std::size_t k) { return c.label + ", operand " + std::to_string(k); }
 
-// sum(dy * f(operands)), whose gradient the tape computes; dy is the one of run_case.
-double objective(const OpCase& c, const std::vector<Tensor>& operands) {
-  Tape tape(/*recording=*/false);
-  std::vector<Var> vars;
-  for (const Tensor& t : operands) vars.push_back(tape.constant(t));
-  const Tensor y = c.f(vars).value();
-  const Tensor dy = cotangent(y.shape());
-  double sum = 0;
-  for (std::int64_t i = 0; i < y.size(); ++i) sum += dy.data<double>()[i] * y.data<double>()[i];
-  return sum;
-}
-
-// Central differences of fourth order: (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h. With h = 1e-4 the truncation, h^4 /
-// 30 times the fifth derivative, and the rounding, 1e-16 f / h, stay far below 1e-8 for functions of order 1, also
-// where f curves strongly.
-Tensor central_differences(const OpCase& c, std::size_t k) {
-  constexpr double h = 1e-4;
-  std::vector<Tensor> operands;
-  for (const Tensor& t : c.operands) operands.push_back(t.clone());
-  Tensor gradient = Tensor::zeros(operands[k].shape(), DType::f64);
-  for (std::int64_t i = 0; i < gradient.size(); ++i) {
-    double& x = operands[k].data<double>()[i];
-    const double x0 = x;
-    const auto at = [&](double step) {
-      x = x0 + step;
-      return objective(c, operands);
-    };
-    const double near = at(h) - at(-h), far = at(2 * h) - at(-2 * h);
-    x = x0;
-    gradient.data<double>()[i] = (8 * near - far) / (12 * h);
-  }
-  return gradient;
-}
-
 void gradients(const OpSpec& spec) {
   for (const OpCase& c : spec.cases) {
     if (c.large) continue;

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/harness/op_spec.h"
+#include "tests/harness/by_hand.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -55,80 +55,52 @@ const RegisterOp kBiasActivation({
     .cases = bias_cases(),
     .errors =
         {{"bias_activation: bias must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [4] on cpu",
-          [](Tape& t) {
-            bias_activation(t.constant(Tensor::zeros({2, 8}, DType::f32)), t.constant(Tensor::zeros({4}, DType::f32)),
-                            Activation::relu);
-          }},
+          [](Tape& t) { bias_activation(zeros(t, 2, 8), zeros(t, 4), Activation::relu); }},
          {"bias_activation: x must be f32, f64 or bf16 with at least 1 axes, got f32 [] on cpu",
-          [](Tape& t) {
-            const Var s = t.constant(Tensor::zeros({}, DType::f32));
-            bias_activation(s, s, Activation::gelu);
-          }}},
+          [](Tape& t) { bias_activation(zeros(t), zeros(t), Activation::gelu); }}},
     .bf16_roundoffs = 16,  // sums of 70 rows
 });
 
-// y and dx for dy = 1 at one x, in f64.
-std::pair<double, double> at(Activation activation, double x, Device device) {
-  Tape tape;
-  const Var v = tape.variable(Tensor::of<double>({1}, {x}, device));
-  const Var y = activate(v, activation);
-  tape.backward(y);
-  return {y.value().item(), tape.grad(v).item()};
-}
-
-TEST(Activation, ACT_1_ACT_7_WorkedByHand) {
-  using Pair = std::pair<double, double>;
-  for (Device device : devices()) {
-    EXPECT_EQ(at(Activation::relu, 2.5, device), Pair(2.5, 1));
-    EXPECT_EQ(at(Activation::relu, -2.5, device), Pair(0, 0));
-    EXPECT_EQ(at(Activation::relu, 0, device), Pair(0, 0));
-  }
-}
-
-// At zero everything is known exactly: tanh' = 1, sigmoid = 1/2 and its slope 1/4, x Phi(x) has slope Phi(0) = 1/2.
-TEST(Activation, ACT_2_ACT_3_ACT_4_ACT_5_ACT_6_AtZero) {
-  using Pair = std::pair<double, double>;
-  for (Device device : devices()) {
-    EXPECT_EQ(at(Activation::tanh, 0, device), Pair(0, 1));
-    EXPECT_EQ(at(Activation::sigmoid, 0, device), Pair(0.5, 0.25));
-    for (Activation a : {Activation::silu, Activation::gelu, Activation::gelu_tanh})
-      EXPECT_EQ(at(a, 0, device), Pair(0, 0.5)) << name(a);
-  }
-}
-
-// At 1, to 15 digits, from an independent evaluation in 40 digits (mpmath 1.4).
-TEST(Activation, ACT_2_ACT_3_ACT_4_ACT_5_ACT_6_ACT_10_AtOne) {
+// y and its slope at x. At zero everything is known exactly: tanh' = 1, sigmoid = 1/2 and its slope 1/4, x Phi(x) has
+// slope Phi(0) = 1/2. At one they are from an independent evaluation in 40 digits (mpmath 1.4).
+TEST(Activation, ACT_1_ACT_2_ACT_3_ACT_4_ACT_5_ACT_6_ACT_7_ACT_10_AtZeroAndOne) {
   struct Row {
     Activation activation;
-    double y, slope;
+    double x, y, slope;
   };
   for (const Row& row : {
-           Row{Activation::tanh, 0.76159415595576489, 0.41997434161402607},
-           Row{Activation::sigmoid, 0.73105857863000488, 0.19661193324148185},
-           Row{Activation::silu, 0.73105857863000488, 0.92767051187148673},
-           Row{Activation::gelu, 0.84134474606854295, 1.0833154705876863},
-           Row{Activation::gelu_tanh, 0.8411919906082767, 1.0829640838457826},
-           Row{Activation::softplus, 1.3132616875182228, 0.73105857863000488},
-       })
-    for (Device device : devices()) {
-      const auto [y, slope] = at(row.activation, 1, device);
-      EXPECT_NEAR(y, row.y, 1e-15) << name(row.activation);
-      EXPECT_NEAR(slope, row.slope, 1e-15) << name(row.activation);
-    }
+           Row{Activation::relu, 2.5, 2.5, 1},
+           Row{Activation::relu, -2.5, 0, 0},
+           Row{Activation::relu, 0, 0, 0},
+           Row{Activation::tanh, 0, 0, 1},
+           Row{Activation::tanh, 1, 0.76159415595576489, 0.41997434161402607},
+           Row{Activation::sigmoid, 0, 0.5, 0.25},
+           Row{Activation::sigmoid, 1, 0.73105857863000488, 0.19661193324148185},
+           Row{Activation::silu, 0, 0, 0.5},
+           Row{Activation::silu, 1, 0.73105857863000488, 0.92767051187148673},
+           Row{Activation::gelu, 0, 0, 0.5},
+           Row{Activation::gelu, 1, 0.84134474606854295, 1.0833154705876863},
+           Row{Activation::gelu_tanh, 0, 0, 0.5},
+           Row{Activation::gelu_tanh, 1, 0.8411919906082767, 1.0829640838457826},
+           Row{Activation::softplus, 1, 1.3132616875182228, 0.73105857863000488},
+       }) {
+    SCOPED_TRACE(fmt::format("{} at {}", name(row.activation), row.x));
+    expect_by_hand({.operands = {numbers({1}, {row.x})},
+                    .y = {row.y},
+                    .dy = {1},
+                    .gradients = {{row.slope}},
+                    .tolerance = row.x == 1 ? 1e-15 : 0},
+                   [&](auto& v) { return activate(v[0], row.activation); });
+  }
 }
 
 // Where relu switches, and with two rows: y = relu((1, -5) + (2, 3)) = (3, 0), relu((-4, 1) + (2, 3)) = (0, 4).
 TEST(BiasActivation, ACT_8_WorkedByHand) {
-  for (Device device : devices()) {
-    Tape tape;
-    const Var x = tape.variable(Tensor::of<double>({2, 2}, {1, -5, -4, 1}, device));
-    const Var bias = tape.variable(Tensor::of<double>({2}, {2, 3}, device));
-    const Var y = bias_activation(x, bias, Activation::relu);
-    tape.backward(y, Tensor::of<double>({2, 2}, {1, 10, 100, 1000}, device));
-    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{3, 0, 0, 4}));
-    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{1, 0, 0, 1000}));
-    EXPECT_EQ(tape.grad(bias).values<double>(), (std::vector<double>{1, 1000}));
-  }
+  expect_by_hand({.operands = {numbers({2, 2}, {1, -5, -4, 1}), numbers({2}, {2, 3})},
+                  .y = {3, 0, 0, 4},
+                  .dy = {1, 10, 100, 1000},
+                  .gradients = {{1, 0, 0, 1000}, {1, 1000}}},
+                 [](auto& v) { return bias_activation(v[0], v[1], Activation::relu); });
 }
 
 // Far out y is x or 0 and the slope 1 or 0, in every precision; a NaN is not hidden.

@@ -1,6 +1,6 @@
 #include "ops/affine/affine.h"
 
-#include "tests/harness/op_spec.h"
+#include "tests/harness/by_hand.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -8,13 +8,13 @@ namespace {
 OpCase affine_case(std::int64_t rows, std::int64_t columns, bool large = false) {
   return {.label = fmt::format("{} rows of {}", rows, columns),
           .operands = {randn({rows, columns}, 1), randn({columns}, 2), randn({columns}, 3)},
-          .f = [](const std::vector<Var>& v) { return affine(v[0], v[1], v[2]); },
+          .f = [](auto& v) { return affine(v[0], v[1], v[2]); },
           .large = large};
 }
 OpCase scale_by_case(std::int64_t rows, std::int64_t columns, bool large = false) {
   return {.label = fmt::format("{} rows of {}", rows, columns),
           .operands = {randn({rows, columns}, 1), randn({1}, 2)},
-          .f = [](const std::vector<Var>& v) { return scale_by(v[0], v[1]); },
+          .f = [](auto& v) { return scale_by(v[0], v[1]); },
           .large = large};
 }
 
@@ -24,10 +24,7 @@ const RegisterOp kAffine({
               // Several blocks of rows and of columns on CUDA.
               affine_case(100, 328, true)},
     .errors = {{"affine: gamma must be f32 [8] on cpu, to go with x, which is f32 [8] on cpu, got f32 [1] on cpu",
-                [](Tape& t) {
-                  const Var one = t.constant(Tensor::zeros({1}, DType::f32));
-                  affine(t.constant(Tensor::zeros({8}, DType::f32)), one, one);
-                }}},
+                [](Tape& t) { affine(zeros(t, 8), zeros(t, 1), zeros(t, 1)); }}},
     .f32_roundoffs = 1000,  // sums of 70 rows
     .bf16_roundoffs = 16,
 });
@@ -36,40 +33,25 @@ const RegisterOp kScaleBy({
     .cases = {scale_by_case(3, 2), scale_by_case(1, 1), scale_by_case(2, 33), scale_by_case(40, 3),
               scale_by_case(70, 300, true)},
     .errors = {{"scale_by: eta must be f32 [1] on cpu, to go with x, which is f32 [8] on cpu, got f32 [8] on cpu",
-                [](Tape& t) {
-                  const Var x = t.constant(Tensor::zeros({8}, DType::f32));
-                  scale_by(x, x);
-                }}},
+                [](Tape& t) { scale_by(zeros(t, 8), zeros(t, 8)); }}},
     .f32_roundoffs = 1000,  // a sum of 21,000 products
     .bf16_roundoffs = 16,
 });
 
 TEST(Affine, AFF_1_AFF_2_WorkedByHand) {
-  for (Device device : devices()) {
-    Tape tape;
-    const Var x = tape.variable(Tensor::of<double>({2, 2}, {1, 2, 3, 4}, device));
-    const Var gamma = tape.variable(Tensor::of<double>({2}, {10, 100}, device));
-    const Var beta = tape.variable(Tensor::of<double>({2}, {5, 7}, device));
-    const Var y = affine(x, gamma, beta);
-    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{15, 207, 35, 407}));
-    tape.backward(y, Tensor::of<double>({2, 2}, {1, 2, 3, 4}, device));
-    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{10, 200, 30, 400}));
-    EXPECT_EQ(tape.grad(gamma).values<double>(), (std::vector<double>{10, 20}));
-    EXPECT_EQ(tape.grad(beta).values<double>(), (std::vector<double>{4, 6}));
-  }
+  expect_by_hand({.operands = {numbers({2, 2}, {1, 2, 3, 4}), numbers({2}, {10, 100}), numbers({2}, {5, 7})},
+                  .y = {15, 207, 35, 407},
+                  .dy = {1, 2, 3, 4},
+                  .gradients = {{10, 200, 30, 400}, {10, 20}, {4, 6}}},
+                 [](auto& v) { return affine(v[0], v[1], v[2]); });
 }
 
 TEST(Affine, AFF_3_AFF_4_WorkedByHand) {
-  for (Device device : devices()) {
-    Tape tape;
-    const Var x = tape.variable(Tensor::of<double>({2, 2}, {1, 2, 3, 4}, device));
-    const Var eta = tape.variable(Tensor::of<double>({1}, {10}, device));
-    const Var y = scale_by(x, eta);
-    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{10, 20, 30, 40}));
-    tape.backward(y, Tensor::of<double>({2, 2}, {1, 0, 0, 2}, device));
-    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{10, 0, 0, 20}));
-    EXPECT_EQ(tape.grad(eta).values<double>(), (std::vector<double>{9}));
-  }
+  expect_by_hand({.operands = {numbers({2, 2}, {1, 2, 3, 4}), numbers({1}, {10})},
+                  .y = {10, 20, 30, 40},
+                  .dy = {1, 0, 0, 2},
+                  .gradients = {{10, 0, 0, 20}, {9}}},
+                 [](auto& v) { return scale_by(v[0], v[1]); });
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cmath>
 
-#include "tests/harness/op_spec.h"
+#include "tests/harness/by_hand.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -22,7 +22,7 @@ const RegisterOp kCast({
     .cases = {cast_case({3, 100}, DType::f32), cast_case({2, 3}, DType::bf16), cast_case({2, 0}, DType::f32),
               cast_case({5}, DType::f64)},
     .errors = {{"cast: goes from any tensor to f32, f64 or bf16, got f32 [2] on cpu to i64",
-                [](Tape& t) { cast(t.constant(Tensor::zeros({2}, DType::f32)), DType::i64); }},
+                [](Tape& t) { cast(zeros(t, 2), DType::i64); }},
                {"cast: goes from any tensor to f32, f64 or bf16, got nothing to f32",
                 [](Tape&) { cast(Var(), DType::f32); }}},
     .f32_roundoffs = 1,

@@ -1,33 +1,26 @@
 #include "ops/center_norm/center_norm.h"
 
 #include "ops/linear/linear.h"
-#include "tests/harness/op_spec.h"
+#include "tests/harness/by_hand.h"
+#include "tests/harness/row_cases.h"
 
 namespace foldgrad::testing {
 namespace {
 
-OpCase center_norm_case(std::int64_t rows, std::int64_t columns, bool large = false) {
+OpCase center_norm_case(std::int64_t rows, std::int64_t columns) {
   return {.label = fmt::format("{} rows of {}", rows, columns),
           .operands = {randn({rows, columns}, 1, 1, 2), randn({columns}, 2), randn({columns}, 3)},
-          .f = [](const std::vector<Var>& v) { return center_norm(v[0], v[1], v[2]); },
-          .large = large};
+          .f = [](auto& v) { return center_norm(v[0], v[1], v[2]); }};
 }
 
 const RegisterOp kCenterNorm({
     .name = "center_norm",
-    .cases = {center_norm_case(3, 2), center_norm_case(2, 31), center_norm_case(2, 33), center_norm_case(18, 3),
-              center_norm_case(1, 255, true), center_norm_case(1, 257, true), center_norm_case(20, 300, true),
-              // Rows in the registers of a warp or a block, in packs or not, and longer ones.
-              center_norm_case(3, 512, true), center_norm_case(5, 136, true), center_norm_case(2, 1032, true),
-              center_norm_case(1, 2051, true), center_norm_case(1, 4104, true), center_norm_case(1, 16392, true)},
+    .cases = row_cases(center_norm_case),
     .errors = {{"center_norm: x must have at least 2 channels, got f32 [8, 1] on cpu",
-                [](Tape& t) {
-                  const Var one = t.constant(Tensor::zeros({1}, DType::f32));
-                  center_norm(t.constant(Tensor::zeros({8, 1}, DType::f32)), one, one);
-                }},
+                [](Tape& t) { center_norm(zeros(t, 8, 1), zeros(t, 1), zeros(t, 1)); }},
                {"center_norm: beta must be f32 [8] on cpu, to go with x, which is f32 [8] on cpu, got f64 [8] on cpu",
                 [](Tape& t) {
-                  const Var x = t.constant(Tensor::zeros({8}, DType::f32));
+                  const Var x = zeros(t, 8);
                   center_norm(x, x, t.constant(Tensor::zeros({8}, DType::f64)));
                 }}},
     // dgamma and dbeta sum up to 20 rows.
@@ -37,18 +30,11 @@ const RegisterOp kCenterNorm({
 
 // x = (1, 3): mu = 2 and k = 2, so z = (-2, 2). With dy = (1, 0), gamma = (2, 1): h = (2, 0), dx = 2 (2 - 1, 0 - 1).
 TEST(CenterNorm, CEN_1_CEN_2_CEN_3_CEN_4_WorkedByHand) {
-  for (Device device : devices()) {
-    Tape tape;
-    const Var x = tape.variable(Tensor::of<double>({1, 2}, {1, 3}, device));
-    const Var gamma = tape.variable(Tensor::of<double>({2}, {2, 1}, device));
-    const Var beta = tape.variable(Tensor::of<double>({2}, {5, 7}, device));
-    const Var y = center_norm(x, gamma, beta);
-    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{1, 9}));
-    tape.backward(y, Tensor::of<double>({1, 2}, {1, 0}, device));
-    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{2, -2}));
-    EXPECT_EQ(tape.grad(gamma).values<double>(), (std::vector<double>{-2, 0}));
-    EXPECT_EQ(tape.grad(beta).values<double>(), (std::vector<double>{1, 0}));
-  }
+  expect_by_hand({.operands = {numbers({1, 2}, {1, 3}), numbers({2}, {2, 1}), numbers({2}, {5, 7})},
+                  .y = {1, 9},
+                  .dy = {1, 0},
+                  .gradients = {{2, -2}, {-2, 0}, {1, 0}}},
+                 [](auto& v) { return center_norm(v[0], v[1], v[2]); });
 }
 
 // It is linear in x, so a matrix does the same: k diag(gamma) (I - 1 1^T / C).

@@ -15,7 +15,7 @@ constexpr std::int64_t kRows = 12, kColumns = 3;
 struct Midst {
   Options options;
   ChannelNormState state;
-  Tensor x = randn({kRows, kColumns}, 1, 1.3, 0.4), dy = randn({kRows, kColumns}, 2, 1, 0.3),
+  Tensor x = randn({kRows, kColumns}, 1, 1.3, 0.4), dy = cotangent({kRows, kColumns}),
          gamma = randn({kColumns}, 3, 0.3, 1), beta = randn({kColumns}, 4);
   std::int64_t counted;  // rows, the first
 
@@ -31,43 +31,15 @@ struct Midst {
     }
   }
   bool real(std::int64_t r) const { return r < counted; }
-  std::int64_t count() const { return counted; }
 
-  struct Gradients {
-    Tensor dx, dgamma, dbeta;
-  };
-  Gradients backward() const {
-    const ChannelNormState own = copy_of(state);
-    Tape tape;
-    const Var xv = tape.variable(x), g = tape.variable(gamma), b = tape.variable(beta);
-    tape.backward(channel_norm(xv, g, b, own, options, true, counted), dy);
-    return {tape.grad(xv), tape.grad(g), tape.grad(b)};
+  // The next step, from the same state every time.
+  OpCase step() const {
+    return {.label = "step", .operands = {x, gamma, beta}, .f = [this](auto& v) {
+              return channel_norm(v[0], v[1], v[2], copy_of(state), options, /*training=*/true, counted);
+            }};
   }
-  // sum dy y, of a forward pass from the same state.
-  double loss() const {
-    Tape tape(/*recording=*/false);
-    const Var y = channel_norm(tape.constant(x), tape.constant(gamma), tape.constant(beta), copy_of(state), options,
-                               true, counted);
-    double sum = 0;
-    for (std::int64_t i = 0; i < y.value().size(); ++i) sum += dy.data<double>()[i] * y.value().data<double>()[i];
-    return sum;
-  }
-  Tensor by_differences(const Tensor& operand) const {
-    const Tensor all = Tensor::empty(operand.shape(), DType::f64);
-    for (std::int64_t i = 0; i < operand.size(); ++i) {
-      constexpr double h = 1e-4;
-      double& v = operand.data<double>()[i];
-      const double v0 = v;
-      const auto at = [&](double step) {
-        v = v0 + step;
-        return loss();
-      };
-      const double near = at(h) - at(-h), far = at(2 * h) - at(-2 * h);
-      v = v0;
-      all.data<double>()[i] = (8 * near - far) / (12 * h);
-    }
-    return all;
-  }
+  Tensor dx() const { return run_case(step(), DType::f64, Device::cpu).grads[0]; }
+  Tensor dx_by_differences() const { return central_differences(step(), 0); }
 
   // Evaluates the documented formula (h - [i in S] z_i psi) / s, s and psi being given per channel; z is x / s.
   Tensor formula(const std::vector<double>& variance, const std::vector<double>& psi) const {
@@ -84,14 +56,14 @@ struct Midst {
     double sum = 0;
     for (std::int64_t r = 0; r < kRows; ++r)
       if (real(r)) sum += std::pow(x.data<double>()[r * kColumns + c], 2);
-    return sum / double(count());
+    return sum / double(counted);
   }
   // G for a given var_hat. Padding has an upstream gradient here, which is in the sum.
   double G(std::int64_t c, double variance) const {
     double sum = 0;
     for (std::int64_t r = 0; r < kRows; ++r)
       sum += dy.data<double>()[r * kColumns + c] * gamma.data<double>()[c] * x.data<double>()[r * kColumns + c];
-    return sum / std::sqrt(variance + options.eps) / double(count());
+    return sum / std::sqrt(variance + options.eps) / double(counted);
   }
 };
 
@@ -125,7 +97,7 @@ TEST(ChannelNormEstimates, UN_17_UnDiffersFromTheGradientByItsPsi) {
     estimate.push_back(0.9 * item(m.state.psi_ema, c) + 0.1 * sum / 4);
     truth.push_back(variance.back() / m.q(c) / 4 * G);
   }
-  const Tensor gradient = m.by_differences(m.x), dx = m.backward().dx;
+  const Tensor gradient = m.dx_by_differences(), dx = m.dx();
   EXPECT_TRUE(close(gradient, m.formula(variance, truth), 1e-9));
   EXPECT_TRUE(close(dx, m.formula(variance, estimate), 1e-12));
   for (std::int64_t c = 0; c < kColumns; ++c) {
@@ -156,19 +128,20 @@ TEST(ChannelNormEstimates, CN_3_EstimatesOfDxLeaveDgammaAndDbetaExact) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
-    const Midst::Gradients got = c.midst.backward();
+    const OpCase step = c.midst.step();
+    const std::vector<Tensor> got = run_case(step, DType::f64, Device::cpu).grads;
     // In units of dx, whose elements are about 1: an estimate that came so close would be a gradient.
-    EXPECT_GT(largest_difference(got.dx, c.midst.by_differences(c.midst.x)), 0.05);
-    EXPECT_TRUE(close(got.dbeta, c.midst.by_differences(c.midst.beta), 1e-9));
-    const Tensor dgamma = c.midst.by_differences(c.midst.gamma);
+    EXPECT_GT(largest_difference(got[0], central_differences(step, 0)), 0.05);
+    EXPECT_TRUE(close(got[2], central_differences(step, 2), 1e-9));
+    const Tensor dgamma = central_differences(step, 1);
     if (!c.r_in_dgamma) {
-      EXPECT_TRUE(close(got.dgamma, dgamma, 1e-9));
+      EXPECT_TRUE(close(got[1], dgamma, 1e-9));
       continue;
     }
     for (std::int64_t k = 0; k < kColumns; ++k) {
       const double var_hat = window_mean(c.midst, k, c.midst.q(k)), eps = c.midst.options.eps,
                    r = std::sqrt(var_hat + eps) / std::sqrt(item(c.midst.state.run_var, k) + eps);
-      EXPECT_NEAR(item(got.dgamma, k), r * item(dgamma, k), 1e-9);
+      EXPECT_NEAR(item(got[1], k), r * item(dgamma, k), 1e-9);
       EXPECT_GT(std::abs(r - 1), 1e-3);
     }
   }
@@ -186,28 +159,10 @@ TEST(ChannelNormEstimates, CN_2_WithoutPsiDxIsTheGradientWithAConstantVariance) 
   // Evaluated with these variances as running ones, the layer has them as constants.
   ChannelNormState constant = ChannelNormState::create(o, kColumns, DType::f64);
   constant.run_var.copy_from(Tensor::of({kColumns}, variance));
-  const Tensor want = Tensor::empty(m.x.shape(), DType::f64);
-  const auto loss = [&] {
-    Tape tape(/*recording=*/false);
-    const Tensor y =
-        channel_norm(tape.constant(m.x), tape.constant(m.gamma), tape.constant(m.beta), constant, o, /*training=*/false)
-            .value();
-    double sum = 0;
-    for (std::int64_t i = 0; i < y.size(); ++i) sum += m.dy.data<double>()[i] * y.data<double>()[i];
-    return sum;
-  };
-  for (std::int64_t i = 0; i < m.x.size(); ++i) {
-    double& v = m.x.data<double>()[i];
-    const double v0 = v, h = 1e-3;  // y is linear in x
-    v = v0 + h;
-    const double above = loss();
-    v = v0 - h;
-    want.data<double>()[i] = (above - loss()) / (2 * h);
-    v = v0;
-  }
-  const Tensor dx = m.backward().dx;
-  EXPECT_TRUE(close(dx, want, 1e-9));
-  EXPECT_GT(largest_difference(dx, m.by_differences(m.x)), 0.05) << "which is not the gradient of the layer";
+  OpCase evaluation = m.step();
+  evaluation.f = [&](auto& v) { return channel_norm(v[0], v[1], v[2], constant, o, /*training=*/false); };
+  EXPECT_TRUE(close(m.dx(), central_differences(evaluation, 0), 1e-9));
+  EXPECT_GT(largest_difference(m.dx(), m.dx_by_differences()), 0.05) << "which is not the gradient of the layer";
 }
 
 }  // namespace

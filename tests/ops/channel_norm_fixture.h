@@ -1,7 +1,7 @@
 // Operands and runs that the tests of channel_norm share.
 #pragma once
 #include "ops/channel_norm/channel_norm.h"
-#include "tests/harness/op_spec.h"
+#include "tests/harness/by_hand.h"
 
 namespace foldgrad::testing {
 

@@ -74,9 +74,10 @@ std::vector<OpCase> cases() {
   return all;
 }
 
-Var run(Tape& t, const Options& options, const Options& made_for) {
-  const Var x = t.constant(Tensor::zeros({2, 3}, DType::f32)), g = t.constant(Tensor::zeros({3}, DType::f32));
-  return channel_norm(x, g, g, ChannelNormState::create(made_for, 3, DType::f32), options, true);
+void run(Tape& t, const Options& options, const Options& made_for, std::int64_t C = 3,
+         std::optional<std::int64_t> counted = {}) {
+  channel_norm(zeros(t, 2, 3), zeros(t, C), zeros(t, C), ChannelNormState::create(made_for, 3, DType::f32), options,
+               true, counted);
 }
 OpError option_error(const std::string& message, const std::function<void(Options&)>& change) {
   return {message, [change](Tape& t) {
@@ -91,15 +92,9 @@ const RegisterOp kChannelNorm({
     .cases = cases(),
     .errors =
         {{"channel_norm: gamma must be f32 [3] on cpu, to go with x, which is f32 [2, 3] on cpu, got f32 [2] on cpu",
-          [](Tape& t) {
-            const Var x = t.constant(Tensor::zeros({2, 3}, DType::f32)), g = t.constant(Tensor::zeros({2}, DType::f32));
-            channel_norm(x, g, g, ChannelNormState::create(Options::un(), 3, DType::f32), Options::un(), true);
-          }},
+          [](Tape& t) { run(t, Options::un(), Options::un(), 2); }},
          {"channel_norm: counted must be in [0, 2], the rows of x, got 3",
-          [](Tape& t) {
-            const Var x = t.constant(Tensor::zeros({2, 3}, DType::f32)), g = t.constant(Tensor::zeros({3}, DType::f32));
-            channel_norm(x, g, g, ChannelNormState::create(Options::un(), 3, DType::f32), Options::un(), true, 3);
-          }},
+          [](Tape& t) { run(t, Options::un(), Options::un(), 3, 3); }},
          {"channel_norm: state.psi_ema must be f32 [3] on cpu, to go with x, which is f32 [2, 3] on cpu, got nothing",
           [](Tape& t) { run(t, Options::un(), Options::qmbn()); }},
          option_error("channel_norm: windows must be at least 1, got 4 forward and 0 backward",

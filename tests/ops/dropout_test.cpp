@@ -1,12 +1,10 @@
 #include "ops/dropout/dropout.h"
 
-#include <gtest/gtest.h>
-
+#include <array>
 #include <cmath>
 
 #include "ops/activation/activation.h"
-#include "tests/harness/op_spec.h"
-#include "tests/harness/properties.h"
+#include "tests/harness/by_hand.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -25,12 +23,9 @@ const RegisterOp kDropout({
     .name = "dropout",
     .cases = {dropout_case({2, 3}, 0.5), dropout_case({}, 0.3), dropout_case({7}, 0.1), dropout_case({130}, 0.3),
               dropout_case({2051}, 0.1, true), dropout_case({5000}, 0.9, true)},
-    .errors = {{"dropout: p must be in [0, 1), got 1",
-                [](Tape& t) { dropout(t.constant(Tensor::zeros({3}, DType::f32)), 1, kRandom); }},
-               {"dropout: p must be in [0, 1), got -0.1",
-                [](Tape& t) { dropout(t.constant(Tensor::zeros({3}, DType::f32)), -0.1, kRandom); }},
-               {"dropout: p must be in [0, 1), got nan",
-                [](Tape& t) { dropout(t.constant(Tensor::zeros({3}, DType::f32)), NAN, kRandom); }},
+    .errors = {{"dropout: p must be in [0, 1), got 1", [](Tape& t) { dropout(zeros(t, 3), 1, kRandom); }},
+               {"dropout: p must be in [0, 1), got -0.1", [](Tape& t) { dropout(zeros(t, 3), -0.1, kRandom); }},
+               {"dropout: p must be in [0, 1), got nan", [](Tape& t) { dropout(zeros(t, 3), NAN, kRandom); }},
                {"dropout: x must be f32, f64 or bf16, got i64 [3] on cpu",
                 [](Tape& t) { dropout(t.constant(Tensor::zeros({3}, DType::i64)), 0.5, kRandom); }}},
     .f32_roundoffs = 4,
@@ -44,8 +39,7 @@ OpCase fused_case(std::int64_t rows, std::int64_t columns, double p, bool large 
 }
 OpError fused_error(const char* message, Shape bias, Shape residual, double p) {
   return {message, [=](Tape& t) {
-            bias_dropout_residual(t.constant(Tensor::zeros({2, 8}, DType::f32)),
-                                  t.constant(Tensor::zeros(bias, DType::f32)),
+            bias_dropout_residual(zeros(t, 2, 8), t.constant(Tensor::zeros(bias, DType::f32)),
                                   t.constant(Tensor::zeros(residual, DType::f32)), p, kRandom);
           }};
 }
@@ -63,8 +57,8 @@ OpCase path_case(Shape shape, double p, bool large = false) {
 }
 OpError path_error(const char* message, std::int64_t rows, double p) {
   return {message, [=](Tape& t) {
-            const Var x = t.constant(Tensor::zeros({2, 8}, DType::f32));
-            bias_dropout_residual(x, t.constant(Tensor::zeros({8}, DType::f32)), x, 0, kRandom, {.p = p, .rows = rows});
+            const Var x = zeros(t, 2, 8);
+            bias_dropout_residual(x, zeros(t, 8), x, 0, kRandom, {.p = p, .rows = rows});
           }};
 }
 const RegisterOp kFused({
@@ -106,61 +100,47 @@ TEST(Dropout, DO_1_DO_2_DO_3_FollowTheBits) {
   }
 }
 
-// The same result as the three operations, whatever the shape: rows end anywhere in a call for 256 elements.
-RC_GTEST_PROP(BiasDropoutResidual, DO_4_DO_5_IsResidualPlusDropoutOfBiased, ()) {
-  const auto rows = *rc::gen::inRange<std::int64_t>(1, 80), columns = *rc::gen::inRange<std::int64_t>(1, 300);
-  const Random random{*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::arbitrary<std::uint32_t>(), 1};
-  const Tensor x = randn({rows, columns}, 1), b = randn({columns}, 2), residual = randn({rows, columns}, 3),
-               dy = randn({rows, columns}, 4);
-  Tape tape;
-  const Var xv = tape.variable(x), bv = tape.variable(b), rv = tape.variable(residual);
-  const Var y = bias_dropout_residual(xv, bv, rv, 0.75, random);
-  tape.backward(y, dy);
-  Tensor db = Tensor::zeros({columns}, DType::f64);
-  for (std::int64_t i = 0; i < x.size(); ++i) {
-    const double keep = random.bits16(std::uint64_t(i)) >= 0xC000u ? 4 : 0;
-    const double biased = x.data<double>()[i] + b.data<double>()[i % columns];
-    RC_ASSERT(y.value().data<double>()[i] == residual.data<double>()[i] + keep * biased);
-    RC_ASSERT(tape.grad(xv).data<double>()[i] == keep * dy.data<double>()[i]);
-    db.data<double>()[i % columns] += keep * dy.data<double>()[i];
-  }
-  RC_ASSERT(bool(close(tape.grad(bv), db, 1e-13)));
-  RC_ASSERT(bool(identical(tape.grad(rv), dy)));
-}
-
-// The choices come from the definition, one sample at a time; 3/4 of the elements and 1/2 of the samples are dropped.
-// With a bias that wants no gradient dx is computed in another loop.
-TEST(BiasDropoutResidual, DO_6_SamplesAreKeptOrDroppedWhole) {
-  const std::int64_t samples = 40, steps = 3, columns = 7, n = samples * steps * columns;
-  const DropPath path{.p = 0.5, .random = {11, 12, 13}, .rows = steps};
+// The mask comes from the definition, one element and one sample at a time; 3/4 of the elements are dropped, and none
+// or half of the samples. With a bias that wants no gradient dx is computed in another loop.
+void expect_definition(std::int64_t samples, std::int64_t steps, std::int64_t columns, double path_p, bool constant,
+                       Device device) {
+  const DropPath path{.p = path_p, .random = {11, 12, 13}, .rows = steps};
   const Tensor x = randn({samples * steps, columns}, 1), bias = randn({columns}, 2), residual = randn(x.shape(), 3),
                dy = randn(x.shape(), 4);
+  Tape tape;
+  const Tensor b = bias.to(device);
+  const Var xv = tape.variable(x.to(device)), bv = constant ? tape.constant(b) : tape.variable(b);
+  const Var rv = tape.variable(residual.to(device));
+  const Var y = bias_dropout_residual(xv, bv, rv, 0.75, kRandom, path);
+  tape.backward(y, dy.to(device));
+  const std::vector<double> got = y.value().values<double>(), dx = tape.grad(xv).values<double>();
+  std::vector<double> db(columns);
+  int kept = 0;
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    const std::int64_t sample = i / (steps * columns);
+    const double m = path_p == 0 ? 1 : path.random.bits16(std::uint64_t(sample)) >= 0x8000u ? 2 : 0;
+    const double keep = kRandom.bits16(std::uint64_t(i)) >= 0xC000u ? 4 * m : 0;
+    EXPECT_EQ(got[i], residual.data<double>()[i] + keep * (x.data<double>()[i] + bias.data<double>()[i % columns]));
+    EXPECT_EQ(dx[i], keep * dy.data<double>()[i]);
+    db[i % columns] += keep * dy.data<double>()[i];
+    kept += m > 0;
+  }
+  EXPECT_TRUE(0 < kept && (path_p == 0 || kept < x.size()));
+  EXPECT_TRUE(identical(tape.grad(rv).to(Device::cpu), dy));
+  if (!constant) {
+    EXPECT_TRUE(close(tape.grad(bv), Tensor::of({columns}, db), 1e-13));
+  }
+}
+
+// Rows end anywhere in a call for 256 elements.
+TEST(BiasDropoutResidual, DO_4_DO_5_DO_6_FollowTheBits) {
   for (Device device : devices())
-    for (bool constant : {false, true}) {
-      Tape tape;
-      const Tensor b = bias.to(device);
-      const Var xv = tape.variable(x.to(device)), bv = constant ? tape.constant(b) : tape.variable(b);
-      const Var rv = tape.variable(residual.to(device));
-      const Var y = bias_dropout_residual(xv, bv, rv, 0.75, kRandom, path);
-      tape.backward(y, dy.to(device));
-      const std::vector<double> got = y.value().values<double>(), dx = tape.grad(xv).values<double>();
-      std::vector<double> db(columns);
-      int kept = 0;
-      for (std::int64_t i = 0; i < n; ++i) {
-        const std::int64_t sample = i / (steps * columns);
-        const double m = path.random.bits16(std::uint64_t(sample)) >= 0x8000u ? 2 : 0;
-        const double keep = kRandom.bits16(std::uint64_t(i)) >= 0xC000u ? 4 * m : 0;
-        EXPECT_EQ(got[i], residual.data<double>()[i] + keep * (x.data<double>()[i] + bias.data<double>()[i % columns]));
-        EXPECT_EQ(dx[i], keep * dy.data<double>()[i]);
-        db[i % columns] += keep * dy.data<double>()[i];
-        kept += m > 0;
-      }
-      EXPECT_TRUE(0 < kept && kept < n);
-      EXPECT_TRUE(identical(tape.grad(rv).to(Device::cpu), dy));
-      if (!constant) {
-        EXPECT_TRUE(close(tape.grad(bv), Tensor::of({columns}, db), 1e-13));
-      }
-    }
+    for (auto [samples, steps, columns] : {std::array{40, 3, 7}, {20, 1, 299}, {9, 2, 128}, {16, 8, 1}})
+      for (double path_p : {0.0, 0.5})
+        for (bool constant : {false, true}) {
+          SCOPED_TRACE(fmt::format("{} samples of {} rows of {}, drop path {}", samples, steps, columns, path_p));
+          expect_definition(samples, steps, columns, path_p, constant, device);
+        }
 }
 
 TEST(Dropout, NothingIsDroppedAtZero) {
@@ -214,20 +194,17 @@ std::vector<OpCase> cases() {
   all.push_back(drop_case(Activation::relu, 70, 130, 0.1, true));
   return all;
 }
-Var zeros(Tape& t, const Shape& shape) { return t.constant(Tensor::zeros(shape, DType::f32)); }
 
 const RegisterOp kSpec({
     .name = "bias_activation_dropout",
     .cases = cases(),
     .errors = {{"bias_activation_dropout: bias must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got "
                 "f32 [4] on cpu",
-                [](Tape& t) {
-                  bias_activation_dropout(zeros(t, {2, 8}), zeros(t, {4}), Activation::relu, 0.5, kRandom);
-                }},
+                [](Tape& t) { bias_activation_dropout(zeros(t, 2, 8), zeros(t, 4), Activation::relu, 0.5, kRandom); }},
                {"bias_activation_dropout: x must be f32, f64 or bf16 with at least 1 axes, got f32 [] on cpu",
-                [](Tape& t) { bias_activation_dropout(zeros(t, {}), zeros(t, {}), Activation::relu, 0.5, kRandom); }},
+                [](Tape& t) { bias_activation_dropout(zeros(t), zeros(t), Activation::relu, 0.5, kRandom); }},
                {"bias_activation_dropout: p must be in [0, 1), got 1",
-                [](Tape& t) { bias_activation_dropout(zeros(t, {2}), zeros(t, {2}), Activation::relu, 1, kRandom); }}},
+                [](Tape& t) { bias_activation_dropout(zeros(t, 2), zeros(t, 2), Activation::relu, 1, kRandom); }}},
     .bf16_roundoffs = 16,  // sums of 70 rows
 });
 

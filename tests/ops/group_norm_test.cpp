@@ -1,8 +1,7 @@
 #include "ops/group_norm/group_norm.h"
 
 #include "ops/layer_norm/layer_norm.h"
-#include "ops/power_norm/power_norm.h"
-#include "tests/harness/op_spec.h"
+#include "tests/harness/by_hand.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -45,9 +44,9 @@ OpCase group_norm_case(const Sizes& s, Samples samples, bool large = false) {
 }
 
 void error_case(Tape& t, std::int64_t groups, std::int64_t rows, double eps) {
-  const Var gamma = t.constant(Tensor::zeros({6}, DType::f32));
+  const Var gamma = zeros(t, 6);
   const Segments samples({rows});
-  group_norm(t.constant(Tensor::zeros({4, 6}, DType::f32)), gamma, gamma, groups, &samples, eps);
+  group_norm(zeros(t, 4, 6), gamma, gamma, groups, &samples, eps);
 }
 
 const RegisterOp kGroupNorm({
@@ -64,10 +63,7 @@ const RegisterOp kGroupNorm({
                {"group_norm: the samples must have the rows of x, which is f32 [4, 6] on cpu, got 3 rows on cpu",
                 [](Tape& t) { error_case(t, 2, 3, 1e-5); }},
                {"group_norm: x must be f32, f64 or bf16 with at least 1 axes, got f32 [] on cpu",
-                [](Tape& t) {
-                  const Var x = t.constant(Tensor::zeros({}, DType::f32));
-                  group_norm(x, x, x, 1);
-                }}},
+                [](Tape& t) { group_norm(zeros(t), zeros(t), zeros(t), 1); }}},
     // dgamma and dbeta sum up to 60 positions.
     .f32_roundoffs = 1000,
     .bf16_roundoffs = 16,
@@ -76,30 +72,21 @@ const RegisterOp kGroupNorm({
 // Channels apart: (1, 3) and (5, 5), and another sample (9, 9). With eps = 3 the first has mu = 2, sigma2 = 1,
 // rstd = 1/2; the second mu = 5, sigma2 = 0; those of one row have xhat = 0.
 TEST(GroupNorm, GN_1_GN_2_GN_3_WorkedByHand) {
-  for (Device device : devices()) {
-    Tape tape;
-    const Segments samples = Segments({2, 1}).to(device);
-    const Var y = group_norm(tape.constant(Tensor::of<double>({3, 2}, {1, 5, 3, 5, 9, 9}, device)),
-                             tape.constant(Tensor::of<double>({2}, {10, 0}, device)),
-                             tape.constant(Tensor::of<double>({2}, {5, 7}, device)), 2, &samples, /*eps=*/3);
-    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{0, 7, 10, 7, 5, 7}));
-  }
+  expect_by_hand({.operands = {numbers({3, 2}, {1, 5, 3, 5, 9, 9}), numbers({2}, {10, 0}), numbers({2}, {5, 7})},
+                  .y = {0, 7, 10, 7, 5, 7}},
+                 [](auto& v) {
+                   return group_norm_of(v, 2, kRagged, Segments({2, 1}), /*eps=*/3);
+                 });
 }
 
 // One channel (1, 3) as above. With dy = (1, 0), gamma = 2: h = (2, 0), <h> = 1, <h xhat> = -1/2, so
 // dx = (2 - 1 - 1/4, 0 - 1 + 1/4) / 2.
 TEST(GroupNorm, GN_4_GN_5_WorkedByHand) {
-  for (Device device : devices()) {
-    Tape tape;
-    const Segments samples = Segments({2}).to(device);
-    const Var x = tape.variable(Tensor::of<double>({2, 1}, {1, 3}, device));
-    const Var gamma = tape.variable(Tensor::of<double>({1}, {2}, device));
-    const Var beta = tape.variable(Tensor::of<double>({1}, {0}, device));
-    tape.backward(group_norm(x, gamma, beta, 1, &samples, /*eps=*/3), Tensor::of<double>({2, 1}, {1, 0}, device));
-    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{0.375, -0.375}));
-    EXPECT_EQ(tape.grad(gamma).values<double>(), (std::vector<double>{-0.5}));
-    EXPECT_EQ(tape.grad(beta).values<double>(), (std::vector<double>{1}));
-  }
+  expect_by_hand({.operands = {numbers({2, 1}, {1, 3}), numbers({1}, {2}), numbers({1}, {0})},
+                  .y = {-1, 1},
+                  .dy = {1, 0},
+                  .gradients = {{0.375, -0.375}, {-0.5}, {1}}},
+                 [](auto& v) { return group_norm_of(v, 1, kEqual, Segments({2}), /*eps=*/3); });
 }
 
 TEST(GroupNorm, GN_2_OneGroupPerRowIsLayerNorm) {
@@ -132,27 +119,6 @@ TEST(GroupNorm, GN_1_GN_4_OtherSamplesChangeNothing) {
       EXPECT_TRUE(identical(dx.slice(begin, end), own_dx));
     }
   }
-}
-
-const RegisterOp kGroupRms({
-    .name = "group_rms",
-    .cases = {{.label = "2 groups",
-               .operands = {randn({3, 6}, 1)},
-               .f = [](const std::vector<Var>& v) { return group_rms(v[0], 2); }},
-              {.label = "one channel per group",
-               .operands = {randn({2, 3}, 2)},
-               .f = [](const std::vector<Var>& v) { return group_rms(v[0], 3, 0.1); }}},
-    .errors = {{"group_rms: groups must divide 6 channels, got 4",
-                [](Tape& t) {
-                  group_rms(t.constant(Tensor::zeros({2, 6}, DType::f32)), 4);
-                }}},
-});
-
-// x = (3, 4) in one group: 9 + 16 = 25, mean 12.5; eps = 3.5 makes the root 4.
-TEST(GroupRms, PN_4_WorkedByHand) {
-  Tape tape;
-  const Var y = group_rms(tape.constant(Tensor::of<double>({1, 4}, {3, 4, 0, 0})), 2, 3.5);
-  EXPECT_EQ(y.value().values<double>(), (std::vector<double>{0.75, 1, 0, 0}));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <map>
 #include <numeric>
 
-#include "tests/harness/op_spec.h"
+#include "tests/harness/by_hand.h"
 #include "tests/harness/properties.h"
 #include "tests/ops/channel_norm_histories.h"
 #include "tests/ops/power_norm_model.h"
@@ -42,7 +42,7 @@ OpCase power_case(const std::string& label, bool training, bool padded, std::int
 
 void run(Tape& t, const Options& options, std::int64_t C = 3, std::int64_t C_of_state = 3,
          std::optional<std::int64_t> counted = {}) {
-  const Var x = t.constant(Tensor::zeros({2, 3}, DType::f32)), g = t.constant(Tensor::zeros({C}, DType::f32));
+  const Var x = zeros(t, 2, 3), g = t.constant(Tensor::zeros({C}, DType::f32));
   power_norm(x, g, g, PowerNormState::create(C_of_state, DType::f32), options, true, counted);
 }
 
@@ -103,47 +103,20 @@ TEST(PowerNorm, PN_1_PN_2_PN_3_WorkedByHand) {
   }
 }
 
-// It differs from the gradient with a constant statistic by nu alone.
-TEST(PowerNorm, PN_3_WithoutHistoryIsTheGradientOfAConstantStatistic) {
-  const Result r = step({}, state_at(0, 1, DType::f64, Device::cpu), {2, -1}, {3, 1}, 2);
-  const double rstd = 1 / std::sqrt(2.5 + 1e-5);
-  EXPECT_NEAR(item(r.dx, 0), 6 * rstd, kRounding);
-  EXPECT_NEAR(item(r.dx, 1), 2 * rstd, kRounding);
-}
-
-// dgamma and dbeta are the gradients of sum dy y, dx is not.
+// dgamma and dbeta are gradients, dx is not.
 TEST(PowerNorm, PN_3_EstimateOfDxLeavesDgammaAndDbetaExact) {
   for (std::int64_t warmup : {0, 10000}) {
-    const Options o{.warmup = warmup};
     PowerNormState state = state_at(9, 3, DType::f64, Device::cpu);
     state.phi.copy_from(randn({3}, 5, 0.2, 1.5));
     state.nu_ema.copy_from(randn({3}, 6, 0.2, 0.4));
-    const Tensor x = randn({12, 3}, 1, 1.3, 0.4), dy = randn({12, 3}, 2, 1, 0.3), gamma = randn({3}, 3),
-                 beta = randn({3}, 4);
-    const Result got = step(o, copy_of(state), x, dy, gamma, beta);
-    const auto loss = [&] {
-      const Tensor y = step(o, copy_of(state), x, dy, gamma, beta).y;
-      double sum = 0;
-      for (std::int64_t i = 0; i < y.size(); ++i) sum += dy.data<double>()[i] * y.data<double>()[i];
-      return sum;
-    };
-    const auto difference = [&](double& v) {
-      const double v0 = v, h = 1e-4;
-      v = v0 + h;
-      const double above = loss();
-      v = v0 - h;
-      const double below = loss();
-      v = v0;
-      return (above - below) / (2 * h);
-    };
-    for (std::int64_t c = 0; c < 3; ++c) {
-      EXPECT_NEAR(item(got.dgamma, c), difference(gamma.data<double>()[c]), 1e-8);
-      EXPECT_NEAR(item(got.dbeta, c), difference(beta.data<double>()[c]), 1e-8);
-    }
-    double off = 0;
-    for (std::int64_t i = 0; i < x.size(); ++i)
-      off = std::max(off, std::abs(item(got.dx, i) - difference(x.data<double>()[i])));
-    EXPECT_GT(off, 0.05) << warmup;
+    const OpCase step{
+        .label = "step", .operands = {randn({12, 3}, 1, 1.3, 0.4), randn({3}, 3), randn({3}, 4)}, .f = [&](auto& v) {
+          return power_norm(v[0], v[1], v[2], copy_of(state), {.warmup = warmup}, /*training=*/true);
+        }};
+    const std::vector<Tensor> got = run_case(step, DType::f64, Device::cpu).grads;
+    EXPECT_TRUE(close(got[1], central_differences(step, 1), 1e-8));
+    EXPECT_TRUE(close(got[2], central_differences(step, 2), 1e-8));
+    EXPECT_FALSE(close(got[0], central_differences(step, 0), 0.05)) << warmup;
   }
 }
 
@@ -221,6 +194,22 @@ TEST(PowerNormModel, HistoriesOnCuda) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
   Reached reached;
   for (unsigned seed = 1; seed <= 20; ++seed) EXPECT_NO_THROW(follow(seed, Device::cuda, reached));
+}
+
+const RegisterOp kGroupRms({
+    .name = "group_rms",
+    .cases = {{.label = "2 groups", .operands = {randn({3, 6}, 1)}, .f = [](auto& v) { return group_rms(v[0], 2); }},
+              {.label = "one channel per group",
+               .operands = {randn({2, 3}, 2)},
+               .f = [](auto& v) { return group_rms(v[0], 3, 0.1); }}},
+    .errors = {{"group_rms: groups must divide 6 channels, got 4", [](Tape& t) { group_rms(zeros(t, 2, 6), 4); }}},
+});
+
+// x = (3, 4) in one group: 9 + 16 = 25, mean 12.5; eps = 3.5 makes the root 4.
+TEST(GroupRms, PN_4_WorkedByHand) {
+  Tape tape;
+  const Var y = group_rms(tape.constant(Tensor::of<double>({1, 4}, {3, 4, 0, 0})), 2, 3.5);
+  EXPECT_EQ(y.value().values<double>(), (std::vector<double>{0.75, 1, 0, 0}));
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "ops/rbn_penalty/rbn_penalty.h"
-#include "tests/harness/op_spec.h"
 #include "tests/ops/channel_norm_fixture.h"
 
 namespace foldgrad::testing {
@@ -27,8 +26,7 @@ const RegisterOp kWatchChannels({
     .errors = {{"watch_channels: offset must be f32 [2] on cpu, to go with y, which is f32 [3, 2] on cpu, got f32 [3] "
                 "on cpu",
                 [](Tape& t) {
-                  watch_channels(t.constant(Tensor::zeros({3, 2}, DType::f32)), Tensor::zeros({3}, DType::f32),
-                                 std::make_shared<ChannelRecord>());
+                  watch_channels(zeros(t, 3, 2), Tensor::zeros({3}, DType::f32), std::make_shared<ChannelRecord>());
                 }}},
 });
 
@@ -73,7 +71,7 @@ const RegisterOp kRbnPenalty({
                 "nothing",
                 [](Tape& t) {
                   const ChannelNormState un = ChannelNormState::create(ChannelNormOptions::un(), 3, DType::f32);
-                  rbn_penalty(t.constant(Tensor::zeros({2, 3}, DType::f32)), un, 1, 1);
+                  rbn_penalty(zeros(t, 2, 3), un, 1, 1);
                 }}},
     .f32_roundoffs = 1000,
     .bf16_roundoffs = 16,

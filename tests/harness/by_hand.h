@@ -1,0 +1,44 @@
+// Operands of a few numbers: for results that are worked by hand, and for messages.
+#pragma once
+#include "tests/harness/op_spec.h"
+
+namespace foldgrad::testing {
+
+// Returns a constant of f32 on the CPU: where messages are tested, shapes are all that counts.
+template <class... Sizes>
+Var zeros(Tape& tape, Sizes... sizes) {
+  return tape.constant(Tensor::zeros({std::int64_t(sizes)...}, DType::f32));
+}
+
+inline Tensor numbers(Shape shape, const std::vector<double>& values) { return Tensor::of(std::move(shape), values); }
+
+struct ByHand {
+  std::vector<Tensor> operands;  // f64
+  std::vector<double> y;
+  std::vector<double> dy = {};                      // none: forward alone
+  std::vector<std::vector<double>> gradients = {};  // of the operands for this dy, as far as they are given
+  double tolerance = 0;
+};
+
+// f has these results on each device.
+inline void expect_by_hand(const ByHand& want, const OpFunction& f) {
+  const auto compare = [&](const std::string& what, const Tensor& got, const std::vector<double>& numbers) {
+    const std::vector<double> values = got.values<double>();
+    ASSERT_EQ(values.size(), numbers.size()) << what;
+    for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_NEAR(values[i], numbers[i], want.tolerance) << what;
+  };
+  for (Device device : devices()) {
+    SCOPED_TRACE(name(device));
+    Tape tape;
+    std::vector<Var> vars;
+    for (const Tensor& operand : want.operands) vars.push_back(tape.variable(operand.to(device)));
+    const Var y = f(vars);
+    compare("y", y.value(), want.y);
+    if (want.dy.empty()) continue;
+    tape.backward(y, Tensor::of(y.shape(), want.dy, device));
+    for (std::size_t k = 0; k < want.gradients.size(); ++k)
+      compare(fmt::format("the gradient of operand {}", k), tape.grad(vars[k]), want.gradients[k]);
+  }
+}
+
+}  // namespace foldgrad::testing
