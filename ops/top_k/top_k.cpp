@@ -14,12 +14,12 @@ TopK top_k(const Tensor& x, std::int64_t k, const std::vector<std::int64_t>& wan
     FOLDGRAD_CHECK(0 <= c && c < columns, "top_k: wanted columns must be in [0, {}), got {}", columns, c);
   const auto n = std::int64_t(wanted.size());
   const TopK top{Tensor::empty({rows, k}, x.dtype(), x.device()), Tensor::empty({rows, k}, DType::i64, x.device()),
-                 Tensor::empty({rows}, x.dtype(), x.device()), Tensor::empty({rows, n}, x.dtype(), x.device())};
+                 Tensor::empty({rows}, DType::f64, x.device()), Tensor::empty({rows, n}, x.dtype(), x.device())};
   const Tensor columns_wanted = Tensor::of({n}, wanted, x.device());
   const auto run = [&]<class T>(Type<T>) {
     const TopKParams<T> p{.values = top.values.data<T>(),
                           .indices = top.indices.data<std::int64_t>(),
-                          .log_sum_exp = top.log_sum_exp.data<T>(),
+                          .log_sum_exp = top.log_sum_exp.data<double>(),
                           .wanted = top.wanted.data<T>(),
                           .x = x.data<T>(),
                           .columns_wanted = columns_wanted.data<std::int64_t>(),

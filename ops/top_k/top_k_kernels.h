@@ -8,7 +8,7 @@ template <class T>
 struct TopKParams {
   T* values;              // [rows, k]
   std::int64_t* indices;  // [rows, k]
-  T* log_sum_exp;         // [rows]
+  double* log_sum_exp;    // [rows]
   T* wanted;              // [rows, wanted_columns]
   const T* x;             // [rows, columns]
   const std::int64_t* columns_wanted;

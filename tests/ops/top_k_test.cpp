@@ -42,7 +42,7 @@ TEST(TopK, TOP_1_OfEqualOnesTheFirst) {
         const std::int64_t k = std::min<std::int64_t>(columns, 12);
         const TopK top = top_k(Tensor::of({kRows, columns}, values).to(dtype).to(device), k);
         const std::vector<std::int64_t> got = top.indices.values<std::int64_t>();
-        const std::vector<double> l = top.log_sum_exp.to(DType::f64).values<double>();
+        const std::vector<double> l = top.log_sum_exp.values<double>();
         for (std::int64_t r = 0; r < kRows; ++r) {
           const double* row = values.data() + r * columns;
           std::vector<std::int64_t> want;

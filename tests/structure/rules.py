@@ -24,7 +24,7 @@ ALLOWED = {
     "models/blocks": ["engine", "ops", "models", "models/options", "models/normalizers"],
     "models/fold": ["engine", "engine/graph", "models", "models/blocks"],
     "models/onnx": ["engine", "engine/files", "engine/graph", "models", "models/normalizers"],
-    "models/transformer": ["engine", "engine/cpu", "engine/files", "ops", "models", "models/blocks",
+    "models/transformer": ["engine", "engine/files", "ops", "models", "models/blocks",
                            "models/fold", "models/onnx"],
     "models/images": ["engine", "ops", "models", "models/blocks", "models/fold", "models/onnx"],
     "models/vit": ["engine", "engine/graph", "ops", "models/images"],
