@@ -14,11 +14,6 @@ namespace {
 // The variance is the unbiased one, as in benjs/nfnets_pytorch.
 constexpr WeightStandardizeOptions kStandardization{.unbiased = true};
 
-template <class T>
-void append(std::vector<T*>& all, const std::vector<T*>& more) {
-  all.insert(all.end(), more.begin(), more.end());
-}
-
 }  // namespace
 
 LinearLayer::LinearLayer(const std::string& name, std::int64_t in, std::int64_t out, DType dtype, Device device,
@@ -75,8 +70,15 @@ Sublayer::Sublayer(const BlockMaker& make, const std::string& name, LinearLayer 
       stream_(random_stream(name + ".dropout")),
       path_stream_(random_stream(name + ".drop_path")) {}
 
-Var Sublayer::inner(const Var& x, const Segments& rows, const ForwardPass& pass) {
-  return place == NormPlace::post ? x : norm->apply(x, pass.norm(rows));
+Var Sublayer::operator()(Var x, const Segments& rows, const ForwardPass& pass,
+                         const std::function<Var(Var in)>& branch) {
+  Var in = place == NormPlace::post ? x : norm->apply(x, pass.norm(rows));
+  if (place == NormPlace::stream) x = in;  // [CCT-2]
+  const Var result = [&] {
+    const Tape::Scope scope(pass.tape, name);
+    return branch(std::move(in));
+  }();
+  return join(result, std::move(x), rows, pass);
 }
 
 Var Sublayer::join(const Var& branch, Var x, const Segments& rows, const ForwardPass& pass) {
@@ -141,12 +143,7 @@ AttentionBlock::AttentionBlock(const BlockMaker& make, const std::string& layer,
       stream_(random_stream(layer + "." + kind + ".attention_dropout")) {}
 
 Var AttentionBlock::operator()(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass) {
-  const auto attended = [&](const Var& in) {
-    const Tape::Scope scope(pass.tape, sublayer.name);
-    return attend(*this, in);
-  };
-  const Var branch = attended(sublayer.inner(x, rows, pass));
-  return sublayer.join(branch, std::move(x), rows, pass);
+  return sublayer(std::move(x), rows, pass, [&](const Var& in) { return attend(*this, in); });
 }
 
 AttentionOptions AttentionBlock::options(bool causal, const ForwardPass& pass) const {
@@ -186,13 +183,9 @@ PackedAttentionBlock::PackedAttentionBlock(const BlockMaker& make, const std::st
       stream_(random_stream(name + ".attention_dropout")) {}
 
 Var PackedAttentionBlock::operator()(Var x, const Segments& rows, const ForwardPass& pass) {
-  const auto attended = [&](const Var& in) {
-    const Tape::Scope scope(pass.tape, sublayer.name);
-    return attention_packed(qkv(in, pass),
-                            {.heads = heads, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)}, rows);
-  };
-  const Var branch = attended(sublayer.inner(x, rows, pass));
-  return sublayer.join(branch, std::move(x), rows, pass);
+  const AttentionOptions options{.heads = heads, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)};
+  return sublayer(std::move(x), rows, pass,
+                  [&](const Var& in) { return attention_packed(qkv(in, pass), options, rows); });
 }
 
 std::vector<Parameter*> PackedAttentionBlock::parameters() {
@@ -212,14 +205,10 @@ FeedForwardBlock::FeedForwardBlock(const BlockMaker& make, const FeedForwardName
       stream_(random_stream(names.prefix + ".activation_dropout")) {}
 
 Var FeedForwardBlock::operator()(Var x, const Segments& rows, const ForwardPass& pass) {
-  Var in = sublayer.inner(x, rows, pass);
-  if (sublayer.place == NormPlace::stream) x = in;  // [CCT-2]
-  const Var branch = hidden(std::move(in), pass);
-  return sublayer.join(branch, std::move(x), rows, pass);
+  return sublayer(std::move(x), rows, pass, [&](const Var& in) { return hidden(in, pass); });
 }
 
-Var FeedForwardBlock::hidden(Var x, const ForwardPass& pass) {
-  const Tape::Scope scope(pass.tape, sublayer.name);
+Var FeedForwardBlock::hidden(const Var& x, const ForwardPass& pass) {
   if (pass.packed) return pass.packed->product({&fc1}, x, activation_);
   const Var z = linear(x, fc1.matrix(pass));
   const Var b = pass.use(fc1.bias);
@@ -236,7 +225,8 @@ std::vector<Parameter*> FeedForwardBlock::parameters() {
 TransformerLayer::TransformerLayer(const BlockMaker& make, const std::string& name, bool decoder)
     : self_attention(make, name, "self_attn"),
       cross_attention(decoder ? std::make_unique<AttentionBlock>(make, name, "encoder_attn") : nullptr),
-      feed_forward(make, {.prefix = name, .scope = name + ".ffn", .norm = name + ".final_layer_norm"}) {}
+      feed_forward(make, {.prefix = name, .scope = name + ".ffn", .norm = name + ".final_layer_norm"},
+                   norm_place(make.config)) {}
 
 std::vector<Parameter*> TransformerLayer::parameters() {
   std::vector<Parameter*> all = self_attention.parameters();

@@ -15,8 +15,13 @@
 
 namespace foldgrad {
 
-// How blocks are made.
 struct BlockMaker;
+
+// Appends to a list of parameters or normalizers.
+template <class T>
+void append(std::vector<T*>& all, const std::vector<T*>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
 
 // The place of a sublayer's normalizer, as above.
 enum class NormPlace { pre, post, stream };
@@ -53,12 +58,13 @@ class Sublayer {
   Sublayer(const BlockMaker& make, const std::string& name, LinearLayer out, std::unique_ptr<Normalizer> norm,
            NormPlace place);
 
-  // Returns the branch's input for x [N, width], whose sequences are `rows`.
-  Var inner(const Var& x, const Segments& rows, const ForwardPass& pass);
+  // Returns the sublayer of x [N, width], whose sequences are `rows`, with branch(in) for what stands between the
+  // normalizer, if it comes first, and `out`.
+  Var operator()(Var x, const Segments& rows, const ForwardPass& pass, const std::function<Var(Var in)>& branch);
   std::vector<Normalizer*> normalizers();  // in the order of the forward pass
   std::vector<Parameter*> normalizer_parameters();
-  // Adds the branch to x, in place at inference if nothing else has x, and applies a normalizer with post-norm; for one
-  // on the stream, pass inner(x) as x.
+  // Adds the branch's result to x, in place at inference if nothing else has x, and applies a normalizer with
+  // post-norm.
   Var join(const Var& branch, Var x, const Segments& rows, const ForwardPass& pass);
 
  private:
@@ -66,6 +72,7 @@ class Sublayer {
   std::uint32_t stream_, path_stream_;
 };
 
+// How blocks are made.
 struct BlockMaker {
   const BlockConfig& config;
   DType dtype;
@@ -137,8 +144,6 @@ struct FeedForwardNames {
 };
 
 struct FeedForwardBlock {
-  FeedForwardBlock(const BlockMaker& make, const FeedForwardNames& names)
-      : FeedForwardBlock(make, names, norm_place(make.config)) {}
   FeedForwardBlock(const BlockMaker& make, const FeedForwardNames& names, NormPlace place);
   Var operator()(Var x, const Segments& rows, const ForwardPass& pass);
   std::vector<Parameter*> parameters();
@@ -147,7 +152,7 @@ struct FeedForwardBlock {
   Sublayer sublayer;  // whose `out` is fc2
 
  private:
-  Var hidden(Var x, const ForwardPass& pass);
+  Var hidden(const Var& x, const ForwardPass& pass);
 
   Activation activation_;
   double dropout_;

@@ -20,11 +20,6 @@
 namespace foldgrad {
 namespace {
 
-template <class T>
-void append(std::vector<T*>& all, const std::vector<T*>& more) {
-  all.insert(all.end(), more.begin(), more.end());
-}
-
 BlockMaker maker(const ImageModelConfig& config, DType dtype, Device device) {
   return {config, dtype, device, config.layers, 0};
 }

@@ -42,7 +42,7 @@ TEST(FeedForwardBlock, CCT_2_OnTheStreamItIsPreNormOfANormalizedStream) {
   config.normalizer = "affine";
   const BlockMaker make{config, DType::f64, Device::cpu, 1, 0};
   const FeedForwardNames names{.prefix = "layer", .scope = "layer.ffn", .norm = "layer.norm"};
-  FeedForwardBlock stream(make, names, NormPlace::stream), pre(make, names);
+  FeedForwardBlock stream(make, names, NormPlace::stream), pre(make, names, NormPlace::pre);
   unsigned seed = 1;
   for (Parameter* p : stream.parameters()) p->value.copy_from(randn(p->value.shape(), ++seed));
   const auto from = stream.parameters(), to = pre.parameters();
