@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <utility>
-
 #include "engine/check.h"
 #include "engine/contains.h"
 #include "models/normalizers/normalizer.h"
 #include "models/options/nearest_name.h"
 
 namespace foldgrad {
+
+void require_positive(const char* family, std::initializer_list<std::pair<const char* const, std::int64_t>> counts) {
+  for (const auto& [key, value] : counts)
+    FOLDGRAD_CHECK(value >= 1, "{}: {} must be at least 1, got {}", family, key, value);
+}
 
 void require_choice(const char* family, const char* key, const std::string& value,
                     const std::vector<std::string>& choices) {
@@ -19,9 +22,7 @@ void require_choice(const char* family, const char* key, const std::string& valu
 }
 
 void BlockConfig::validate(const char* family) const {
-  using Count = std::pair<const char*, std::int64_t>;
-  for (const auto& [key, value] : {Count{"width", width}, {"ffn_width", ffn_width}, {"heads", heads}})
-    FOLDGRAD_CHECK(value >= 1, "{}: {} must be at least 1, got {}", family, key, value);
+  require_positive(family, {{"width", width}, {"ffn_width", ffn_width}, {"heads", heads}});
   FOLDGRAD_CHECK(width % heads == 0, "{}: heads must divide width = {}, got {}", family, width, heads);
   FOLDGRAD_CHECK(width / heads <= 128,
                  "{}: heads must be at least {} so that each has at most 128 of {} channels, got {}", family,

@@ -1,8 +1,10 @@
 // The sizes and choices that the blocks of a model share. The configuration of a family begins with them.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ops/activation/activation_math.h"
@@ -50,9 +52,12 @@ struct BlockConfig {
   bool operator==(const BlockConfig&) const = default;
 };
 
-// Which weights tfixup scales: "v_out_ffn" as published, or "all", those of queries and keys too.
+// The weights that tfixup scales: "v_out_ffn" as published, or "all", those of queries and keys too.
 inline const std::vector<std::string> kTfixupScopes{"v_out_ffn", "all"};
 
+// Throws std::invalid_argument unless each of `counts`, (KEY, value), is positive: "FAMILY: KEY must be at least 1, got
+// ...".
+void require_positive(const char* family, std::initializer_list<std::pair<const char* const, std::int64_t>> counts);
 // Throws std::invalid_argument unless `value` is one of `choices`: "FAMILY: KEY must be one of ..., got ...".
 void require_choice(const char* family, const char* key, const std::string& value,
                     const std::vector<std::string>& choices);

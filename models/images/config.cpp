@@ -1,7 +1,6 @@
 #include "models/images/config.h"
 
 #include <cmath>
-#include <utility>
 
 #include "engine/check.h"
 
@@ -13,9 +12,7 @@ ImageModelConfig::ImageModelConfig() {
 }
 
 void ImageModelConfig::validate(const char* family, const std::vector<std::string>& initializations) const {
-  using Count = std::pair<const char*, std::int64_t>;
-  for (const auto& [key, value] : {Count{"image_size", image_size}, {"layers", layers}, {"classes", classes}})
-    FOLDGRAD_CHECK(value >= 1, "{}: {} must be at least 1, got {}", family, key, value);
+  require_positive(family, {{"image_size", image_size}, {"layers", layers}, {"classes", classes}});
   FOLDGRAD_CHECK(class_names.empty() || std::int64_t(class_names.size()) == classes,
                  "{}: class_names must have {} names or none, got {}", family, classes, class_names.size());
   for (double mean : pixels.mean)

@@ -1,19 +1,15 @@
 #include "models/transformer/config.h"
 
-#include <utility>
-
 #include "engine/check.h"
 
 namespace foldgrad {
 
 void TransformerConfig::validate() const {
-  using Count = std::pair<const char*, std::int64_t>;
-  for (const auto& [key, value] : {Count{"source_vocabulary", source_vocabulary},
+  require_positive("transformer", {{"source_vocabulary", source_vocabulary},
                                    {"target_vocabulary", target_vocabulary},
                                    {"encoder_layers", encoder_layers},
                                    {"decoder_layers", decoder_layers},
-                                   {"max_positions", max_positions}})
-    FOLDGRAD_CHECK(value >= 1, "transformer: {} must be at least 1, got {}", key, value);
+                                   {"max_positions", max_positions}});
   FOLDGRAD_CHECK(width >= 4 && width % 2 == 0, "transformer: width must be even and at least 4, got {}", width);
   BlockConfig::validate("transformer");
   for (std::int64_t rows : {source_vocabulary, target_vocabulary})

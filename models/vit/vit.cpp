@@ -1,10 +1,20 @@
 #include "models/vit/vit.h"
 
+#include "engine/check.h"
 #include "engine/graph/onnx_graph.h"
 #include "ops/conv2d/conv2d.h"
 #include "ops/permute/permute.h"
 
 namespace foldgrad {
+
+VitConfig::VitConfig() { width = 384, ffn_width = 1536, heads = 6; }
+
+void VitConfig::validate() const {
+  ImageModelConfig::validate("vit", kInitializations);
+  FOLDGRAD_CHECK(patch >= 1 && image_size % patch == 0, "vit: patch must divide image_size = {}, got {}", image_size,
+                 patch);
+}
+
 Vit::Vit(const VitConfig& config, std::optional<std::uint64_t> seed, DType dtype, Device device)
     : ImageModel(config,
                  {.stem = "patch_embed",
