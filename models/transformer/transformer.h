@@ -78,11 +78,8 @@ class Transformer final : public Model {
   Parameter* output_bias() { return config_.output_bias ? &output_bias_ : nullptr; }
   std::deque<TransformerLayer>& encoder_layers() { return encoder_; }
   std::deque<TransformerLayer>& decoder_layers() { return decoder_; }
-  Normalizer* encoder_norm() { return encoder_norm_.get(); }  // null with post-norm
-  Normalizer* decoder_norm() { return decoder_norm_.get(); }
   // The table's rows as [TRF-1] and [TRF-2] have them: those that inference stores.
   Tensor rows_of(const Parameter& table) const;
-  Tensor positions(DType dtype);  // [max_positions + 2, width]
 
  private:
   Var embed(Parameter& table, const Tensor& ids, const Tensor& places, const char* stack, bool zero_padding,
@@ -90,8 +87,9 @@ class Transformer final : public Model {
 
   TransformerConfig config_;
   Parameter encoder_table_, decoder_table_, output_, output_bias_;
-  std::deque<TransformerLayer> encoder_, decoder_;  // a deque never moves what it holds
-  std::unique_ptr<Normalizer> encoder_norm_, decoder_norm_;
+  Tensor positions(DType dtype);  // [max_positions + 2, width]
+  std::deque<TransformerLayer> encoder_, decoder_;           // a deque never moves what it holds
+  std::unique_ptr<Normalizer> encoder_norm_, decoder_norm_;  // null with post-norm
   std::map<DType, Tensor> positions_;
 };
 

@@ -1,0 +1,98 @@
+// A Transformer as other code sees every Model: its lists, inputs made up for a check, copies, and what folding needs.
+#include "models/fold/model.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "models/transformer/transformer.h"
+
+namespace foldgrad {
+
+std::vector<Parameter*> Transformer::parameters() {
+  std::vector<Parameter*> all;
+  const auto stack = [&](Parameter& table, std::deque<TransformerLayer>& layers, Normalizer* norm) {
+    if (table.value.defined()) all.push_back(&table);
+    for (TransformerLayer& layer : layers) append(all, layer.parameters());
+    if (norm) append(all, norm->parameters());
+  };
+  stack(encoder_table_, encoder_, encoder_norm_.get());
+  stack(decoder_table_, decoder_, decoder_norm_.get());
+  for (Parameter* p : {&output_, &output_bias_})
+    if (p->value.defined()) all.push_back(p);
+  return all;
+}
+
+std::vector<Normalizer*> Transformer::normalizers() {
+  std::vector<Normalizer*> all;
+  const auto stack = [&](std::deque<TransformerLayer>& layers, Normalizer* norm) {
+    for (TransformerLayer& layer : layers) append(all, layer.normalizers());
+    if (norm) all.push_back(norm);
+  };
+  stack(encoder_, encoder_norm_.get());
+  stack(decoder_, decoder_norm_.get());
+  return all;
+}
+
+std::vector<Parameter*> Transformer::output_parameters() {
+  if (Parameter* bias = output_bias()) return {&output_table(), bias};
+  return {&output_table()};
+}
+
+NamedTensors Transformer::smallest_inputs() const {
+  const std::int64_t id = config_.pad == 0 ? 1 % config_.source_vocabulary : 0, pad = config_.pad;
+  const bool two = config_.max_positions > 1;
+  const Tensor ids = two ? Tensor::of<std::int64_t>({2, 2}, {id, id, id, pad}) : Tensor::of<std::int64_t>({1, 1}, {id});
+  const Tensor mask = two ? Tensor::of<std::uint8_t>({2, 2}, {1, 1, 1, 0}) : Tensor::of<std::uint8_t>({1, 1}, {1});
+  return TranslationBatch{ids, mask, ids, mask, ids}.named();
+}
+
+NamedTensors Transformer::random_inputs(std::uint64_t seed) const {
+  constexpr int kSentences = 8;
+  constexpr std::int64_t kTokens = 16;
+  std::mt19937_64 random(seed);
+  const std::int64_t most = std::clamp<std::int64_t>(config_.max_positions - 2, 1, kTokens);
+  const auto side = [&](std::int64_t vocabulary) {
+    std::vector<Ids> rows;
+    for (int s = 0; s < kSentences; ++s) {
+      Ids ids(1 + random() % std::uint64_t(most));
+      // All but padding, by counting on from it.
+      for (auto& id : ids)
+        id = vocabulary < 2 ? 0
+                            : (config_.pad + 1 + std::int64_t(random() % std::uint64_t(vocabulary - 1))) % vocabulary;
+      rows.push_back(std::move(ids));
+    }
+    return rows;
+  };
+  const std::vector<Ids> sources = side(config_.source_vocabulary), targets = side(config_.target_vocabulary);
+  return make_batch(sources, targets, config_.pad).named();
+}
+
+std::unique_ptr<Model> Transformer::alike(DType dtype, Device device) const {
+  return std::make_unique<Transformer>(config_, std::nullopt, dtype, device);
+}
+
+// The tables of the model that is folded hold their rows divided by their lengths.
+std::unique_ptr<Model> Transformer::foldable() {
+  if (!config_.fixnorm) return nullptr;
+  TransformerConfig config = config_;
+  config.fixnorm = false;
+  auto plain = std::make_unique<Transformer>(config, std::nullopt, dtype(), device());
+  plain->copy_from(*this);
+  // A shared table once: dividing again would round again.
+  for (Parameter* table : std::set{&plain->source_table(), &plain->target_table(), &plain->output_table()})
+    table->value.copy_from(rows_of(*table));
+  return plain;
+}
+
+// An output projection that was tied gets a table of its own with Tied::untie, and a bias with B != 0.
+std::unique_ptr<Model> Transformer::folded(const FoldedGraph& graph) const {
+  TransformerConfig config = config_;
+  set_normalizers_left(config, *this, graph);
+  if (graph.created.count("decoder.output_projection.weight"))
+    config.share_embeddings = config.share_embeddings == "all" ? "inputs" : "none";
+  if (graph.created.count("decoder.output_projection.bias")) config.output_bias = true;
+  return std::make_unique<Transformer>(config, std::nullopt, dtype(), device());
+}
+
+}  // namespace foldgrad
