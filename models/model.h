@@ -56,6 +56,12 @@ class Model {
   // A model of this family that has what `graph` leaves of normalizers. Its values are not set.
   virtual std::unique_ptr<Model> folded(const FoldedGraph& graph) const = 0;
 
+  // Writes the model as ONNX, as docs/onnx.md says, and returns the names of the graphs' files. Creates `directory`;
+  // files that are there are replaced, once all could be written. Throws std::invalid_argument unless the model is f32
+  // on the CPU, for a normalizer with statistics over tokens, for weights of 2 GiB or more, and where the files would
+  // replace a model of ours; FileError; std::runtime_error where onnx_available() is false.
+  virtual std::vector<std::string> write_onnx(const std::string& directory) = 0;
+
   // Parameters by name.
   NamedTensors values() const;
   // Buffers of all normalizers, by SITE.NAME, live as those of Normalizer::state().

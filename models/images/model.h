@@ -57,6 +57,8 @@ class ImageModel : public Model {
   // With biases where normalizers may put one, and standardized weights as plain ones.
   std::unique_ptr<Model> foldable() override;
   std::unique_ptr<Model> folded(const FoldedGraph& graph) const override;
+  // model.onnx: pixel_values [batch, 3, S, S], normalized, to logits [batch, classes].
+  std::vector<std::string> write_onnx(const std::string& directory) override;
   // Adds to an ONNX graph what tokens() does before its first parameter. pixels: [batch, 3, S, S].
   virtual std::string onnx_stem(OnnxGraph& g, const std::string& pixels) const = 0;
 

@@ -1,23 +1,16 @@
-#include "models/images/onnx_export.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/check.h"
 #include "models/fold/model.h"
+#include "models/images/model.h"
 #include "models/onnx/graph.h"
 #include "models/onnx/recording.h"
 
 namespace foldgrad {
 
-std::vector<std::string> write_onnx(ImageModel& model, const std::string& directory) {
-  FOLDGRAD_CHECK(model.device() == Device::cpu && model.dtype() == DType::f32,
-                 "onnx: the model must be f32 on cpu, got {} on {}", name(model.dtype()), name(model.device()));
-  for (const Normalizer* norm : model.normalizers())
-    FOLDGRAD_CHECK(!norm->mixes_tokens(),
-                   "onnx: {} ({}) has statistics over the tokens of an image, for which there are no nodes",
-                   norm->site(), norm->info().name);
-  const ImageModelConfig& config = model.config();
+std::vector<std::string> ImageModel::write_onnx(const std::string& directory) {
+  require_exportable(*this, "an image, for which there are no nodes");
+  const ImageModelConfig& config = this->config();
   const auto g = OnnxFile::make("model");
   g->metadata("image_mean", fmt::format("{}", fmt::join(config.pixels.mean, " ")));
   g->metadata("image_std", fmt::format("{}", fmt::join(config.pixels.std, " ")));
@@ -26,10 +19,10 @@ std::vector<std::string> write_onnx(ImageModel& model, const std::string& direct
   const std::string batch = "batch_size";
   const std::int64_t S = config.image_size;
   const std::string pixels = g->input("pixel_values", DType::f32, {batch, kImageChannels, S, S});
-  const Graph graph = graph_of(model);
+  const Graph graph = graph_of(*this);
   g->at("stem");
-  OnnxRecording nodes(*g, model, graph);
-  nodes.give(graph.nodes[0].operands[0], model.onnx_stem(*g, pixels));
+  OnnxRecording nodes(*g, *this, graph);
+  nodes.give(graph.nodes[0].operands[0], onnx_stem(*g, pixels));
   g->output(nodes.add(), "logits", DType::f32, {batch, config.classes});
 
   make_directories(directory);  // only now, when nothing can be refused any more

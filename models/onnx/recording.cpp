@@ -18,6 +18,14 @@ Tensor transposed(const Tensor& w) {
 
 }  // namespace
 
+void require_exportable(const Model& model, const char* what) {
+  FOLDGRAD_CHECK(model.device() == Device::cpu && model.dtype() == DType::f32,
+                 "onnx: the model must be f32 on cpu, got {} on {}", name(model.dtype()), name(model.device()));
+  for (const Normalizer* norm : model.normalizers())
+    FOLDGRAD_CHECK(!norm->mixes_tokens(), "onnx: {} ({}) has statistics over the tokens of {}", norm->site(),
+                   norm->info().name, what);
+}
+
 OnnxRecording::OnnxRecording(OnnxGraph& g, Model& model, const Graph& graph)
     : g_(g), graph_(graph), parameters_(model.values()) {
   for (Normalizer* norm : model.normalizers()) normalizers_[norm->site()] = norm;

@@ -49,6 +49,10 @@ class OnnxRecording : public OnnxOperands {
   int n_ = 0;                            // the node that is being added
 };
 
+// Throws std::invalid_argument unless the model is f32 on the CPU and none of its normalizers mixes tokens: "onnx: SITE
+// (NAME) has statistics over the tokens of WHAT".
+void require_exportable(const Model& model, const char* what);
+
 // Adds inference() of the normalizer as nodes, x itself if it does nothing. Throws std::invalid_argument for one
 // without such a form. Not for one with statistics over the tokens of a sentence.
 std::string onnx_normalizer(OnnxGraph& g, const Normalizer& norm, const std::string& x);

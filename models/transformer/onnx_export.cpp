@@ -1,20 +1,19 @@
-#include "models/transformer/onnx_export.h"
-
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "engine/check.h"
 #include "engine/files/atomic_file.h"
 #include "models/onnx/graph.h"
 #include "models/onnx/recording.h"
-#include "models/transformer/beam_search.h"
-#include "models/transformer/onnx_config.h"
+#include "models/transformer/transformer.h"
 
 namespace foldgrad {
 namespace {
 
 using Keys = OnnxOperands::Keys;
+using nlohmann::ordered_json;
 
 // Codes of ONNX's types.
 const OnnxGraph::Attribute kToF32{"to", std::int64_t(1)}, kToI64{"to", std::int64_t(7)}, kToBool{"to", std::int64_t(9)};
@@ -73,7 +72,7 @@ class TransformerFile {
  public:
   TransformerFile(Transformer& model, OnnxFile& g) : model_(model), config_(model.config()), g_(g) {
     g.metadata("pad", std::to_string(config_.pad));
-    g.metadata("eos", std::to_string(DecodingOptions().eos));
+    g.metadata("eos", std::to_string(kEos));
     g.metadata("max_positions", std::to_string(config_.max_positions));
     for (const Normalizer* norm : model.normalizers()) sites_.push_back(norm->site());
   }
@@ -188,16 +187,44 @@ class TransformerFile {
   std::vector<std::string> sites_;
 };
 
+// config.json, from which Hugging Face's Transformers and Optimum learn what they run: sizes, and ids that have a
+// meaning. To them the model is one of the class Marian, which also begins a translation with the end of a sentence.
+std::string runtime_config(const TransformerConfig& config) {
+  return ordered_json{{"model_type", "marian"},
+                      {"is_encoder_decoder", true},
+                      {"vocab_size", config.target_vocabulary},  // beam search takes it for the width of the logits
+                      {"d_model", config.width},
+                      {"encoder_layers", config.encoder_layers},
+                      {"decoder_layers", config.decoder_layers},
+                      {"encoder_attention_heads", config.heads},
+                      {"decoder_attention_heads", config.heads},
+                      {"encoder_ffn_dim", config.ffn_width},
+                      {"decoder_ffn_dim", config.ffn_width},
+                      {"max_position_embeddings", config.max_positions},
+                      {"pad_token_id", config.pad},
+                      {"eos_token_id", kEos},
+                      {"decoder_start_token_id", kEos},
+                      {"forced_eos_token_id", nullptr}}
+             .dump(2) +
+         "\n";
+}
+
+// generation_config.json: how `generate` decodes when nothing else is said, which is how foldgrad does it: padding is
+// never chosen, nor the end as the first token. Here `forced_eos_token_id` is null, since Marian's default ends
+// translations of the greatest length with id 0.
+std::string runtime_generation_config(const TransformerConfig& config) {
+  return ordered_json{{"pad_token_id", config.pad},        {"eos_token_id", kEos},
+                      {"decoder_start_token_id", kEos},    {"forced_eos_token_id", nullptr},
+                      {"bad_words_ids", {{config.pad}}},   {"min_new_tokens", 1},
+                      {"max_length", config.max_positions}}
+             .dump(2) +
+         "\n";
+}
+
 }  // namespace
 
-std::vector<std::string> write_onnx(Transformer& model, const std::string& directory) {
-  FOLDGRAD_CHECK(model.device() == Device::cpu && model.dtype() == DType::f32,
-                 "onnx: the model must be f32 on cpu, got {} on {}", name(model.dtype()), name(model.device()));
-  for (const Normalizer* norm : model.normalizers())
-    FOLDGRAD_CHECK(!norm->mixes_tokens(),
-                   "onnx: {} ({}) has statistics over the tokens of a sentence, which a decoder of one token after the "
-                   "other does not know",
-                   norm->site(), norm->info().name);
+std::vector<std::string> Transformer::write_onnx(const std::string& directory) {
+  require_exportable(*this, "a sentence, which a decoder of one token after the other does not know");
   FOLDGRAD_CHECK(!std::filesystem::exists(directory + "/model.safetensors"),
                  "onnx: {} holds a model, whose config.json would be replaced; name another directory", directory);
   std::deque<AtomicFile> files;
@@ -206,14 +233,14 @@ std::vector<std::string> write_onnx(Transformer& model, const std::string& direc
                                     {"decoder_model", &TransformerFile::decoder},
                                     {"decoder_with_past_model", &TransformerFile::decoder_with_past}}) {
     const auto graph = OnnxFile::make(name);
-    TransformerFile nodes(model, *graph);
+    TransformerFile nodes(*this, *graph);
     (nodes.*build)();
     make_directories(directory);  // only now, when nothing can be refused any more
     names.push_back(std::string(name) + ".onnx");
     graph->write(files.emplace_back(directory + "/" + names.back()));
   }
-  files.emplace_back(directory + "/config.json").write(runtime_config(model.config()));
-  files.emplace_back(directory + "/generation_config.json").write(runtime_generation_config(model.config()));
+  files.emplace_back(directory + "/config.json").write(runtime_config(config_));
+  files.emplace_back(directory + "/generation_config.json").write(runtime_generation_config(config_));
   for (AtomicFile& file : files) file.commit();
   return names;
 }

@@ -70,6 +70,9 @@ class Transformer final : public Model {
   std::unique_ptr<Model> alike(DType dtype, Device device) const override;
   std::unique_ptr<Model> foldable() override;
   std::unique_ptr<Model> folded(const FoldedGraph& graph) const override;
+  // encoder_model.onnx, decoder_model.onnx and decoder_with_past_model.onnx, with config.json and
+  // generation_config.json, as Hugging Face's Optimum loads them.
+  std::vector<std::string> write_onnx(const std::string& directory) override;
 
   // The parts, for initial values and for decoding step by step. Shared tables are one parameter.
   Parameter& source_table() { return encoder_table_; }
@@ -84,10 +87,10 @@ class Transformer final : public Model {
  private:
   Var embed(Parameter& table, const Tensor& ids, const Tensor& places, const char* stack, bool zero_padding,
             const ForwardPass& pass);
+  Tensor positions(DType dtype);  // [max_positions + 2, width]
 
   TransformerConfig config_;
   Parameter encoder_table_, decoder_table_, output_, output_bias_;
-  Tensor positions(DType dtype);  // [max_positions + 2, width]
   std::deque<TransformerLayer> encoder_, decoder_;           // a deque never moves what it holds
   std::unique_ptr<Normalizer> encoder_norm_, decoder_norm_;  // null with post-norm
   std::map<DType, Tensor> positions_;

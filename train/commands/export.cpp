@@ -35,7 +35,7 @@ Action add_export(CLI::App& command) {
   return [o] {
     const auto model = load_model(o->model);
     require_finite_maps(*model);
-    const std::vector<std::string> files = family_of(*model).write_onnx(*model, o->out);
+    const std::vector<std::string> files = model->write_onnx(o->out);
     return Answer{fmt::format("{}: {}\n", o->out, fmt::join(files, ", "))};
   };
 }

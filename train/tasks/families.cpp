@@ -8,9 +8,7 @@
 #include "engine/check.h"
 #include "engine/contains.h"
 #include "models/cct/cct.h"
-#include "models/images/onnx_export.h"
 #include "models/options/nearest_name.h"
-#include "models/transformer/onnx_export.h"
 #include "models/vit/vit.h"
 #include "train/data/data_root.h"
 #include "train/system/json_file.h"
@@ -69,7 +67,6 @@ Family model_row(const char* name, const TaskKind& task) {
           },
           .expected_parameters =
               [](const nlohmann::json& config) { return expected_parameters(parse_config_json<Config>(config)); },
-          .write_onnx = [](Model& model, const std::string& to) { return write_onnx(static_cast<M&>(model), to); },
           .new_model = [](const ExperimentConfig& experiment, const DataSizes& sizes,
                           Device device) -> std::unique_ptr<Model> {
             Config config = experiment.*keys;

@@ -109,8 +109,6 @@ struct Family {
   // Some parameters, the largest among them, with their shapes: a file that lacks them does not bear out the sizes of
   // `config`, which is then found before memory is taken for them. Throws as make_model does.
   std::vector<std::pair<std::string, Shape>> (*expected_parameters)(const nlohmann::json& config);
-  // As ONNX into a directory; returns the names of the graphs' files.
-  std::vector<std::string> (*write_onnx)(Model& model, const std::string& directory);
 
   // A model of a configuration: initialized by train.seed for the sizes of its data, or as small as one can be. Throw
   // std::invalid_argument.

@@ -7,7 +7,6 @@
 #include "engine/files/file.h"
 #include "models/fold/model.h"
 #include "models/onnx/graph.h"
-#include "models/transformer/onnx_export.h"
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/program.h"
 #include "train/checkpoints/model_directory.h"
@@ -52,7 +51,7 @@ class ExportCommand : public ::testing::Test {
   void write(const TransformerConfig& config) {
     Transformer model(config, 3);
     randomize(model, 5, 0.15);
-    write_onnx(model, files_ / "onnx");
+    model.write_onnx(files_ / "onnx");
   }
   std::string file(const std::string& name) const { return files_ / "onnx" + "/" + name + ".onnx"; }
 
@@ -104,7 +103,7 @@ TEST_F(ExportCommand, NothingIsLeftOfAFoldedNormalizer) {
     Transformer model(config, 3);
     randomize(model, 5, 0.15);
     const FoldedModel folded = fold(model, {.tied = FoldOptions::Tied::untie, .rescale_stream = !pre_norm});
-    write_onnx(transformer_of(folded), files_ / "folded");
+    transformer_of(folded).write_onnx(files_ / "folded");
     config.normalizer = "none";
     config.share_embeddings = "inputs";
     config.output_bias = true;
@@ -180,7 +179,7 @@ TEST_F(ExportCommand, Refuses) {
   expect_error(files_ / "un" + " -o " + files_ / "taken", 3, files_ / "taken" + ": cannot be created: Not a directory");
   EXPECT_EQ(message_of([&] {
               Transformer exact(tiny_config("un"), 3, DType::f64);
-              write_onnx(exact, out);
+              exact.write_onnx(out);
             }),
             "onnx: the model must be f32 on cpu, got f64 on cpu");
 }

@@ -4,7 +4,6 @@
 #include "models/fold/model.h"
 #include "models/normalizers/kinds.h"
 #include "models/onnx/graph.h"
-#include "models/transformer/onnx_export.h"
 #include "ops/activation/activation.h"
 #include "ops/affine/affine.h"
 #include "ops/arithmetic/arithmetic.h"
@@ -177,12 +176,12 @@ TEST_F(RegisteredNormalizer, IsExportedByItsForm) {
   for (const char* name : {"bounded", "bounded_rms"}) {
     config.normalizer = name;
     Transformer known(config, 3);
-    write_onnx(known, files_ / name);
+    known.write_onnx(files_ / name);
     EXPECT_TRUE(std::filesystem::exists(files_ / name + "/decoder_with_past_model.onnx"));
   }
   config.normalizer = "opaque";
   Transformer unknown(config, 3);
-  EXPECT_EQ(message_of([&] { write_onnx(unknown, files_ / "other"); }),
+  EXPECT_EQ(message_of([&] { unknown.write_onnx(files_ / "other"); }),
             "onnx: encoder.layers.0.self_attn_layer_norm (opaque) is not known as nodes of ONNX: it must be offline, "
             "with an affine map, or one of the library's own");
   EXPECT_FALSE(std::filesystem::exists(files_ / "other"));

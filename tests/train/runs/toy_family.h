@@ -60,6 +60,7 @@ class ToyModel final : public Model {
     set_normalizers_left(config, *this, graph);
     return std::make_unique<ToyModel>(config, std::nullopt, dtype());
   }
+  std::vector<std::string> write_onnx(const std::string&) override { return {}; }
 
  private:
   BlockConfig config_;
@@ -133,7 +134,6 @@ inline Family toy_family() {
           .expected_parameters = [](const nlohmann::json& json) -> std::vector<std::pair<std::string, Shape>> {
             return {{"in.weight", {toy_config(json).width, 2}}};
           },
-          .write_onnx = [](Model&, const std::string&) { return std::vector<std::string>(); },
           .new_model = [](const ExperimentConfig& c, const DataSizes&, Device) -> std::unique_ptr<Model> {
             return std::make_unique<ToyModel>(c.model, std::uint64_t(c.train.seed));
           },

@@ -6,7 +6,6 @@
 
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
-#include "models/images/onnx_export.h"
 #include "tests/engine/files/temporary_directory.h"
 #include "tests/models/images/kinds.h"
 #include "train/tasks/classification_commands.h"
@@ -127,11 +126,10 @@ TEST(ImageInputs, AreBytesOrNormalizedImagesOfTheModelsSize) {
 TEST(VitOnnx, RefusesWhatItHasNoNodesFor) {
   const TemporaryDirectory files;
   Vit instance(tiny_vit("instancenorm"), 1), exact(tiny_vit(), 1, DType::f64);
-  EXPECT_EQ(message_of([&] { write_onnx(instance, files / "out"); }),
+  EXPECT_EQ(message_of([&] { instance.write_onnx(files / "out"); }),
             "onnx: blocks.0.norm1 (instancenorm) has statistics over the tokens of an image, for which there are no "
             "nodes");
-  EXPECT_EQ(message_of([&] { write_onnx(exact, files / "out"); }),
-            "onnx: the model must be f32 on cpu, got f64 on cpu");
+  EXPECT_EQ(message_of([&] { exact.write_onnx(files / "out"); }), "onnx: the model must be f32 on cpu, got f64 on cpu");
   EXPECT_FALSE(std::filesystem::exists(files / "out"));
 }
 
