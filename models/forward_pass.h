@@ -1,7 +1,6 @@
 // The settings of a forward pass, for every layer of a model.
 #pragma once
 #include "models/normalizers/normalizer.h"
-#include "models/normalizers/parameter_as.h"
 #include "ops/dropout/dropout.h"
 
 namespace foldgrad {
@@ -9,7 +8,11 @@ namespace foldgrad {
 class PackedWeights;  // of models/blocks
 
 // The stream of random numbers of a place in a model: a hash of its name (FNV-1a), so that it depends on nothing else.
-std::uint32_t random_stream(const std::string& place);
+inline std::uint32_t random_stream(const std::string& place) {
+  std::uint32_t hash = 2166136261u;
+  for (unsigned char c : place) hash = (hash ^ c) * 16777619u;
+  return hash;
+}
 
 // One forward pass.
 struct ForwardPass {

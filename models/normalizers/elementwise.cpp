@@ -1,7 +1,6 @@
 // Functions of each element, and nothing.
 #include "models/normalizers/kinds.h"
 #include "ops/affine/affine.h"
-#include "ops/cast/cast.h"
 #include "ops/dyt/dyt.h"
 
 namespace foldgrad {
@@ -40,25 +39,20 @@ class DytNormalizer final : public WithGainAndBias {
 
 class AffineNormalizer final : public WithGainAndBias {
  public:
-  AffineNormalizer(const NormalizerSite& s, bool with_bias) : WithGainAndBias(s), with_bias_(with_bias) {}
+  AffineNormalizer(const NormalizerSite& s, bool with_bias) : WithGainAndBias(s, /*trains_gain=*/true, with_bias) {}
 
-  std::vector<Parameter*> parameters() override {
-    return with_bias_ ? std::vector<Parameter*>{&gamma_, &beta_} : std::vector<Parameter*>{&gamma_};
-  }
   std::optional<InferenceForm> inference() const override { return InferenceForm{.map = gain_and_bias()}; }
 
  private:
   Var forward(const Var& x, const NormContext&) override {
-    const Var beta = with_bias_ ? on_tape(beta_, x) : cast(x.tape().constant(beta_.value), x.dtype());
-    return foldgrad::affine(x, on_tape(gamma_, x), beta);
+    const auto [gamma, beta] = gain_and_bias_on_tape(x);
+    return foldgrad::affine(x, gamma, beta);
   }
-
-  bool with_bias_;  // otherwise beta is zero and no parameter
 };
 
 class NoNormalizer final : public Normalizer {
  public:
-  explicit NoNormalizer(const NormalizerSite& s) : Normalizer(s.info, s.options, s.site, s.channels) {}
+  explicit NoNormalizer(const NormalizerSite& s) : Normalizer(s) {}
 
   std::optional<InferenceForm> inference() const override {
     return InferenceForm{.map = AffineMap::identity(channels())};

@@ -9,12 +9,13 @@ namespace foldgrad {
 
 // The function of a row x of C channels, in f64 on the host:
 //
-//   y = A u + B     u = (x - [mean]) [rstd]     mean: of the row; rstd: 1 / sqrt(mean of (x - [mean])^2 + eps)
+//   y = A u + B     u = x, or x - mean of the row if the map is centred, or one of the alternatives below
 //
-// Without rstd it is offline: A and B, with the mean or without it, fold into linear layers.
+// Without an alternative it is offline: A and B, with the mean or without it, fold into linear layers.
 struct InferenceForm {
-  // Alternatives to u, none of them affine:
-  struct Groups {  // the u above, of each group of channels; of Normalizer::mixes_tokens(), over all tokens of a sample
+  // (x - [mean]) / sqrt(mean of (x - [mean])^2 + eps) of each group of channels, or of the row as one; of
+  // Normalizer::mixes_tokens() the means are over all tokens of a sample.
+  struct Groups {
     std::int64_t count;
     bool centered;
     double eps;
@@ -27,13 +28,10 @@ struct InferenceForm {
     double alpha, shift;
   };
 
-  AffineMap map;  // A and B; centred: the mean is subtracted
-  bool scaled = false;
-  double eps = 0;
+  AffineMap map;
   std::variant<std::monostate, RmsNormOptions, Groups, UnitLength, Elementwise> instead = {};
 
-  bool of_row() const { return std::holds_alternative<std::monostate>(instead); }  // u is the one above
-  bool offline() const { return of_row() && !scaled; }
+  bool offline() const { return std::holds_alternative<std::monostate>(instead); }
 };
 
 }  // namespace foldgrad

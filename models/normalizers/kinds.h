@@ -6,6 +6,7 @@
 //   register_normalizer({{"mine", Inference::affine, "what it does", {eps_option("1e-5")}}, make<Mine>});
 #pragma once
 #include "models/normalizers/normalizer.h"
+#include "ops/cast/cast.h"
 
 namespace foldgrad {
 
@@ -25,20 +26,34 @@ struct NormalizerSite {
   DType state_dtype() const { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 };
 
-// One with a gain and a bias per channel.
+// One with a gain and a bias per channel. What is not trained is no parameter and keeps its first value, 1 or 0.
 class WithGainAndBias : public Normalizer {
  public:
-  explicit WithGainAndBias(const NormalizerSite& s)
-      : Normalizer(s.info, s.options, s.site, s.channels),
+  explicit WithGainAndBias(const NormalizerSite& s, bool trains_gain = true, bool trains_bias = true)
+      : Normalizer(s),
         gamma_(s.parameter("weight", 1)),
-        beta_(s.parameter("bias", 0)) {}
+        beta_(s.parameter("bias", 0)),
+        trains_gain_(trains_gain),
+        trains_bias_(trains_bias) {}
 
-  std::vector<Parameter*> parameters() override { return {&gamma_, &beta_}; }
+  std::vector<Parameter*> parameters() override {
+    std::vector<Parameter*> all;
+    if (trains_gain_) all.push_back(&gamma_);
+    if (trains_bias_) all.push_back(&beta_);
+    return all;
+  }
 
  protected:
   AffineMap gain_and_bias() const { return AffineMap::of(gamma_.value, beta_.value); }
+  std::pair<Var, Var> gain_and_bias_on_tape(const Var& x) {
+    const auto use = [&x](Parameter& p, bool trained) {
+      return trained ? on_tape(p, x) : cast(x.tape().constant(p.value), x.dtype());
+    };
+    return {use(gamma_, trains_gain_), use(beta_, trains_bias_)};
+  }
 
   Parameter gamma_, beta_;
+  const bool trains_gain_, trains_bias_;
 };
 
 struct NormalizerKind {
@@ -69,26 +84,6 @@ inline NormalizerOption eps_option(const char* default_value) {
 }
 inline NormalizerOption alpha_option(const char* default_value) {
   return number_option("alpha", default_value, "weight of the old value in running averages", within(0, 1));
-}
-
-// The names of an enumeration's values in configurations: what an option offers, and what was chosen.
-template <class Enum>
-struct Choice {
-  const char* name;
-  Enum value;
-};
-template <class Enum, std::size_t N>
-NormalizerOption choice_option(const char* name, const Choice<Enum> (&choices)[N], const char* default_value,
-                               const char* help, const char* in_reference = "") {
-  std::vector<std::string> names;
-  for (const Choice<Enum>& choice : choices) names.push_back(choice.name);
-  return choice_option(name, std::move(names), default_value, help, in_reference);
-}
-template <class Enum, std::size_t N>
-Enum chosen(const NormalizerSite& s, const char* name, const Choice<Enum> (&choices)[N]) {
-  for (const Choice<Enum>& choice : choices)
-    if (s.options.text(name) == choice.name) return choice.value;
-  throw std::out_of_range(name);
 }
 
 }  // namespace foldgrad

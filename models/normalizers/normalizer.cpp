@@ -5,9 +5,8 @@
 #include <algorithm>
 
 #include "models/normalizers/kinds.h"
-#include "models/normalizers/parameter_as.h"
 #include "models/options/nearest_name.h"
-#include "ops/arithmetic/arithmetic.h"
+#include "ops/cast/cast.h"
 #include "ops/channel_norm/channel_norm_math.h"
 #include "ops/watch_channels/watch_channels.h"
 
@@ -64,6 +63,17 @@ std::int64_t item_or_zero(const NamedTensors& state, const char* name) {
 }
 
 }  // namespace
+
+Var parameter_as(Tape& tape, Parameter& parameter, DType dtype) {
+  const Tensor& value = parameter.value;
+  if (value.dtype() != DType::f32 || dtype != DType::bf16) return cast(tape.parameter(parameter), dtype);
+  if (tape.recording() && parameter.rounded.defined()) return tape.parameter(parameter, parameter.rounded);
+  Tape unrecorded(/*recording=*/false);
+  return tape.parameter(parameter, cast(unrecorded.constant(value), dtype).value());
+}
+
+Normalizer::Normalizer(const NormalizerSite& site)
+    : info_(site.info), options_(site.options), site_(site.site), channels_(site.channels) {}
 
 Var Normalizer::apply(const Var& x, const NormContext& context) {
   const Shape& shape = x.shape();

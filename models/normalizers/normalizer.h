@@ -16,8 +16,14 @@
 
 namespace foldgrad {
 
+struct NormalizerSite;  // models/normalizers/kinds.h
 struct ChannelRecord;
 using ChannelRecords = std::vector<std::shared_ptr<ChannelRecord>>;  // ops/channel_norm/channel_record.h
+
+// Returns a parameter in the dtype of activations. In bf16 an f32 parameter is not cast by a recorded operation: it
+// comes rounded, and its gradient stays exact (Tape::parameter). A recording takes the copy that training keeps
+// (Parameter::rounded); without one the value is rounded here.
+Var parameter_as(Tape& tape, Parameter& parameter, DType dtype);
 
 struct NormContext {
   bool training = false;
@@ -64,8 +70,7 @@ struct NormDiagnostics {
 // One site of a model.
 class Normalizer {
  public:
-  Normalizer(const NormalizerInfo& info, const NormalizerOptions& options, std::string site, std::int64_t channels)
-      : info_(info), options_(options), site_(std::move(site)), channels_(channels) {}
+  explicit Normalizer(const NormalizerSite& site);
   virtual ~Normalizer() = default;
   Normalizer(const Normalizer&) = delete;
   Normalizer& operator=(const Normalizer&) = delete;

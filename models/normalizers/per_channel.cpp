@@ -1,78 +1,61 @@
 // Normalizers with statistics per channel (ops/channel_norm/, ops/power_norm/).
 #include "models/normalizers/kinds.h"
+#include "models/options/names.h"
 #include "ops/channel_norm/channel_norm_math.h"
 #include "ops/power_norm/power_norm.h"
 #include "ops/rbn_penalty/rbn_penalty.h"
 
 namespace foldgrad {
+
+constexpr auto names_of(ForwardAverage) { return std::array{"none", "arithmetic", "geometric", "exponential"}; }
+constexpr auto names_of(BackwardAverage) {
+  return std::array{"none", "arithmetic", "exponential", "arithmetic_exponential"};
+}
+constexpr auto names_of(Granularity) { return std::array{"channel", "layer_any", "layer_sum", "pooled"}; }
+constexpr auto names_of(PsiAfterSkip) { return std::array{"ema", "literal", "freeze"}; }
+constexpr auto names_of(Rescale) { return std::array{"none", "backward", "both"}; }
+
 namespace {
 
-constexpr Choice<ForwardAverage> kForwardAverages[] = {{"none", ForwardAverage::none},
-                                                       {"arithmetic", ForwardAverage::arithmetic},
-                                                       {"geometric", ForwardAverage::geometric},
-                                                       {"exponential", ForwardAverage::exponential}};
-constexpr Choice<BackwardAverage> kBackwardAverages[] = {
-    {"none", BackwardAverage::none},
-    {"arithmetic", BackwardAverage::arithmetic},
-    {"exponential", BackwardAverage::exponential},
-    {"arithmetic_exponential", BackwardAverage::arithmetic_exponential}};
-constexpr Choice<Granularity> kGranularities[] = {{"channel", Granularity::channel},
-                                                  {"layer_any", Granularity::layer_any},
-                                                  {"layer_sum", Granularity::layer_sum},
-                                                  {"pooled", Granularity::pooled}};
-constexpr Choice<PsiAfterSkip> kPsiAfterSkip[] = {
-    {"ema", PsiAfterSkip::ema}, {"literal", PsiAfterSkip::literal}, {"freeze", PsiAfterSkip::freeze}};
-constexpr Choice<Rescale> kRescales[] = {
-    {"none", Rescale::none}, {"backward", Rescale::backward}, {"both", Rescale::both}};
+template <Named Enum>
+NormalizerOption enum_option(const char* name, Enum default_value, const char* help, const char* in_reference = "") {
+  constexpr auto names = names_of(Enum());
+  return choice_option(name, {names.begin(), names.end()}, foldgrad::name(default_value), help, in_reference);
+}
+
+template <Named Enum>
+void choose(Enum& chosen, const NormalizerSite& s, const char* option) {
+  for (Enum e : values_of(Enum()))
+    if (s.options.text(option) == name(e)) chosen = e;
+}
+
+bool has(const NormalizerSite& s, const char* option) { return s.options.all().count(option) > 0; }
 
 // Returns true if it computes as the authors' released code does; configurations call that mode "reference".
-bool released(const NormalizerSite& s) { return s.options.text("mode") == "reference"; }
+bool released(const NormalizerSite& s) { return has(s, "mode") && s.options.text("mode") == "reference"; }
 
-void set_averages(ChannelNormOptions& o, const NormalizerSite& s) {
+using Published = ChannelNormOptions (*)();
+
+// Returns the options of the paper, or of the released code, with those of the site.
+ChannelNormOptions options_of(const NormalizerSite& s, Published paper, Published code) {
+  ChannelNormOptions o = released(s) ? code() : paper();
   o.alpha_forward = o.alpha_backward = s.options.number("alpha");
   o.eps = s.options.number("eps");
-}
-void set_warmup(ChannelNormOptions& o, const NormalizerSite& s) { o.warmup = s.options.integer("warmup"); }
-
-template <ChannelNormOptions (*published)()>
-ChannelNormOptions plain(const NormalizerSite& s) {
-  ChannelNormOptions o = published();
-  set_averages(o, s);
-  return o;
-}
-
-ChannelNormOptions mabn(const NormalizerSite& s) {
-  ChannelNormOptions o = released(s) ? ChannelNormOptions::mabn_released() : ChannelNormOptions::mabn();
-  set_averages(o, s);
-  set_warmup(o, s);
-  o.window_forward = o.window_backward = s.options.integer("window");
-  return o;
-}
-
-ChannelNormOptions pn_star(const NormalizerSite& s) {
-  ChannelNormOptions o = ChannelNormOptions::pn_star();
-  set_averages(o, s);
-  set_warmup(o, s);
-  return o;
-}
-
-ChannelNormOptions un(const NormalizerSite& s) {
-  ChannelNormOptions o = released(s) ? ChannelNormOptions::un_released() : ChannelNormOptions::un();
-  set_averages(o, s);
-  set_warmup(o, s);
+  if (has(s, "warmup")) o.warmup = s.options.integer("warmup");
+  if (has(s, "window")) o.window_forward = o.window_backward = s.options.integer("window");
+  if (!s.info.outlier_test) return o;
   o.alpha_backward = s.options.number("alpha_backward");
-  o.window_forward = s.options.integer("window");
   o.window_backward = s.options.integer("window_backward");
-  o.forward = chosen(s, "forward_average", kForwardAverages);
-  o.backward = chosen(s, "backward_average", kBackwardAverages);
+  choose(o.forward, s, "forward_average");
+  choose(o.backward, s, "backward_average");
   o.filtration = s.options.flag("filtration");
-  o.granularity = chosen(s, "granularity", kGranularities);
+  choose(o.granularity, s, "granularity");
   o.ddof = int(s.options.integer("ddof"));
   o.flag_low = s.options.flag("flag_low");
   o.hold_on_skip = s.options.flag("hold_on_skip");
   o.hold_non_finite = s.options.flag("hold_non_finite");
-  o.psi_after_skip = chosen(s, "psi_after_skip", kPsiAfterSkip);
-  o.rescale = chosen(s, "rescale", kRescales);
+  choose(o.psi_after_skip, s, "psi_after_skip");
+  choose(o.rescale, s, "rescale");
   return o;
 }
 
@@ -81,8 +64,8 @@ struct GroupScaling {
   std::int64_t groups;
   double eps;
 
-  GroupScaling(const NormalizerSite& s, bool grouped)
-      : groups(grouped ? s.options.integer("groups") : 0), eps(s.options.number("eps")) {
+  explicit GroupScaling(const NormalizerSite& s)
+      : groups(has(s, "groups") ? s.options.integer("groups") : 0), eps(s.options.number("eps")) {
     FOLDGRAD_CHECK(groups == 0 || s.channels % groups == 0, "pn: groups must divide {} channels, got {}", s.channels,
                    groups);
   }
@@ -95,11 +78,10 @@ struct GroupScaling {
 
 class ChannelNormalizer : public WithGainAndBias {
  public:
-  ChannelNormalizer(const NormalizerSite& s, ChannelNormOptions (*options_of)(const NormalizerSite&),
-                    bool grouped = false)
+  ChannelNormalizer(const NormalizerSite& s, Published paper, Published code)
       : WithGainAndBias(s),
-        norm_(options_of(s)),
-        scaling_(s, grouped),
+        norm_(options_of(s, paper, code)),
+        scaling_(s),
         state_(ChannelNormState::create(norm_, s.channels, s.state_dtype(), s.device)) {}
 
   NamedTensors state() const override { return state_.named(); }
@@ -124,8 +106,7 @@ class ChannelNormalizer : public WithGainAndBias {
  protected:
   Var forward(const Var& x, const NormContext& context) override {
     const Var in = scaling_(x);
-    const Var gamma = on_tape(gamma_, x);
-    const Var beta = on_tape(beta_, x);
+    const auto [gamma, beta] = gain_and_bias_on_tape(x);
     const auto counted = counts_padding() ? std::nullopt : context.counted;
     return channel_norm(in, gamma, beta, state_, norm_, context.training, counted, std::move(record_));
   }
@@ -144,7 +125,8 @@ class ChannelNormalizer : public WithGainAndBias {
 
 class RegularizedNormalizer final : public ChannelNormalizer {
  public:
-  explicit RegularizedNormalizer(const NormalizerSite& s) : ChannelNormalizer(s, plain<ChannelNormOptions::rbn>) {}
+  explicit RegularizedNormalizer(const NormalizerSite& s)
+      : ChannelNormalizer(s, ChannelNormOptions::rbn, ChannelNormOptions::rbn) {}
 
  private:
   Var forward(const Var& x, const NormContext& context) override {
@@ -159,13 +141,13 @@ class RegularizedNormalizer final : public ChannelNormalizer {
 // pn and pn_star as released.
 class PowerNormalizer final : public WithGainAndBias {
  public:
-  PowerNormalizer(const NormalizerSite& s, bool grouped)
+  explicit PowerNormalizer(const NormalizerSite& s)
       : WithGainAndBias(s),
         norm_{.warmup = s.options.integer("warmup"),
               .alpha_forward = s.options.number("alpha"),
               .alpha_backward = s.options.number("alpha"),
               .eps = s.options.number("eps")},
-        scaling_(s, grouped),
+        scaling_(s),
         state_(PowerNormState::create(s.channels, s.state_dtype(), s.device)) {}
 
   NamedTensors state() const override { return state_.named(); }
@@ -176,8 +158,7 @@ class PowerNormalizer final : public WithGainAndBias {
  private:
   Var forward(const Var& x, const NormContext& context) override {
     const Var in = scaling_(x);
-    const Var gamma = on_tape(gamma_, x);
-    const Var beta = on_tape(beta_, x);
+    const auto [gamma, beta] = gain_and_bias_on_tape(x);
     return power_norm(in, gamma, beta, state_, norm_, context.training, context.counted);
   }
 
@@ -186,9 +167,12 @@ class PowerNormalizer final : public WithGainAndBias {
   PowerNormState state_;
 };
 
-template <bool grouped>
+template <Published paper, Published code = paper>
+std::unique_ptr<Normalizer> make_channel(const NormalizerSite& s) {
+  return std::make_unique<ChannelNormalizer>(s, paper, code);
+}
 std::unique_ptr<Normalizer> make_power(const NormalizerSite& s) {
-  return released(s) ? make<PowerNormalizer, grouped>(s) : make<ChannelNormalizer, pn_star, grouped>(s);
+  return released(s) ? make<PowerNormalizer>(s) : make_channel<ChannelNormOptions::pn_star>(s);
 }
 
 NormalizerOption mode_option() {
@@ -217,24 +201,19 @@ std::vector<NormalizerOption> un_options() {
           alpha_backward,
           eps_option("1e-5"),
           flag_option("filtration", "0", "skip iterations with outliers"),
-          choice_option("granularity", kGranularities, "layer_sum",
-                        "which windows decide which channels skip an iteration with outliers", "pooled"),
+          enum_option("granularity", Granularity::layer_sum,
+                      "which windows decide which channels skip an iteration with outliers", "pooled"),
           integer_option("ddof", "1", "1: unbiased variance in the outlier threshold", within(0, 1)),
           flag_option("flag_low", "1", "falls of the statistic are outliers too"),
           flag_option("hold_on_skip", "0", "skipped iterations stay out of the running variance"),
           flag_option("hold_non_finite", "1", "channels with NaN or infinity use their running estimates", "0"),
-          choice_option("psi_after_skip", kPsiAfterSkip, "ema", "what a skip leaves in psi"),
+          enum_option("psi_after_skip", PsiAfterSkip::ema, "what a skip leaves in psi"),
           choice_option("mask", {"valid", "all"}, "valid",
                         "statistics over real tokens, or over padding too, as in the released model"),
-          choice_option("rescale", kRescales, "none", "where the factor r of the released code enters", "backward"),
-          choice_option("forward_average", kForwardAverages, "geometric", "what makes the variance from the window"),
-          choice_option("backward_average", kBackwardAverages, "arithmetic_exponential",
-                        "what makes psi from gradient statistics")};
-}
-
-template <ChannelNormOptions (*options_of)(const NormalizerSite&)>
-NormalizerKind kind(const char* name, const char* summary, std::vector<NormalizerOption> options) {
-  return {{name, Inference::affine, summary, std::move(options)}, make<ChannelNormalizer, options_of>};
+          enum_option("rescale", Rescale::none, "where the factor r of the released code enters", "backward"),
+          enum_option("forward_average", ForwardAverage::geometric, "what makes the variance from the window"),
+          enum_option("backward_average", BackwardAverage::arithmetic_exponential,
+                      "what makes psi from gradient statistics")};
 }
 
 }  // namespace
@@ -246,11 +225,14 @@ std::vector<NormalizerKind> channel_normalizers() {
         .summary = "Unified Normalization: averages of the last statistics, outliers skipped",
         .options = un_options(),
         .outlier_test = true},
-       make<ChannelNormalizer, un>},
-      kind<plain<ChannelNormOptions::bn>>("bn", "batch normalization over real tokens",
-                                          {alpha_option("0.9"), eps_option("1e-5")}),
-      kind<plain<ChannelNormOptions::qmbn>>("qmbn", "batch normalization by the mean square: UN without averages",
-                                            {alpha_option("0.9"), eps_option("1e-5")}),
+       make_channel<ChannelNormOptions::un, ChannelNormOptions::un_released>},
+      {{"bn", Inference::affine, "batch normalization over real tokens", {alpha_option("0.9"), eps_option("1e-5")}},
+       make_channel<ChannelNormOptions::bn>},
+      {{"qmbn",
+        Inference::affine,
+        "batch normalization by the mean square: UN without averages",
+        {alpha_option("0.9"), eps_option("1e-5")}},
+       make_channel<ChannelNormOptions::qmbn>},
       {{"rbn",
         Inference::affine,
         "batch normalization whose batch statistics are pulled to the running ones",
@@ -258,19 +240,22 @@ std::vector<NormalizerKind> channel_normalizers() {
          number_option("mean_weight", "0.1", "of the distance between the means in the loss", at_least(0)),
          number_option("variance_weight", "0.01", "of the distance between the variances in the loss", at_least(0))}},
        make<RegularizedNormalizer>},
-      kind<mabn>("mabn", "Moving Average Batch Normalization",
-                 {mode_option(), window_option("4"), warmup_option("100"), alpha_option("0.98"), eps_option("1e-5")}),
+      {{"mabn",
+        Inference::affine,
+        "Moving Average Batch Normalization",
+        {mode_option(), window_option("4"), warmup_option("100"), alpha_option("0.98"), eps_option("1e-5")}},
+       make_channel<ChannelNormOptions::mabn, ChannelNormOptions::mabn_released>},
       {{"pn_star",
         Inference::affine,
         "PowerNorm without its scaling of groups",
         {mode_option(), warmup_option("10000"), alpha_option("0.9"), eps_option("1e-5")}},
-       make_power</*grouped=*/false>},
+       make_power},
       {{"pn",
         Inference::online,
         "PowerNorm: groups of channels divided by their root mean square, then pn_star",
         {mode_option(), warmup_option("10000"), alpha_option("0.9"), eps_option("1e-5"),
          integer_option("groups", "1", "groups of channels that share a scale; heads", at_least(1))}},
-       make_power</*grouped=*/true>},
+       make_power},
   };
 }
 

@@ -3,7 +3,6 @@
 
 #include "models/normalizers/kinds.h"
 #include "ops/arithmetic/arithmetic.h"
-#include "ops/cast/cast.h"
 #include "ops/center_norm/center_norm.h"
 #include "ops/group_norm/group_norm.h"
 #include "ops/layer_norm/layer_norm.h"
@@ -18,15 +17,12 @@ class LayerNormalizer : public WithGainAndBias {
   explicit LayerNormalizer(const NormalizerSite& s) : WithGainAndBias(s), eps_(s.options.number("eps")) {}
 
   std::optional<InferenceForm> inference() const override {
-    AffineMap map = gain_and_bias();
-    map.centered = true;
-    return InferenceForm{.map = std::move(map), .scaled = true, .eps = eps_};
+    return InferenceForm{.map = gain_and_bias(), .instead = InferenceForm::Groups{1, /*centered=*/true, eps_}};
   }
 
  private:
   Var forward(const Var& x, const NormContext&) override {
-    const Var gamma = on_tape(gamma_, x);
-    const Var beta = on_tape(beta_, x);
+    const auto [gamma, beta] = gain_and_bias_on_tape(x);
     return layer_norm(x, gamma, beta, eps_);
   }
 
@@ -62,32 +58,27 @@ class DeepNormalizer final : public LayerNormalizer {
 class RmsNormalizer final : public WithGainAndBias {
  public:
   explicit RmsNormalizer(const NormalizerSite& s)
-      : WithGainAndBias(s),
+      : WithGainAndBias(s, /*trains_gain=*/true, s.options.flag("bias")),
         norm_{.eps = s.options.number("eps"),
               .eps_outside = s.options.text("eps_place") == "outside",
-              .channels = std::int64_t(s.options.number("partial") * double(s.channels))},
-        with_bias_(s.options.flag("bias")) {
+              .channels = std::int64_t(s.options.number("partial") * double(s.channels))} {
     FOLDGRAD_CHECK(norm_.channels >= 1, "rmsnorm: partial must leave at least one of {} channels, got {}", s.channels,
                    s.options.text("partial"));
   }
 
-  std::vector<Parameter*> parameters() override {
-    return with_bias_ ? WithGainAndBias::parameters() : std::vector<Parameter*>{&gamma_};
-  }
   std::optional<InferenceForm> inference() const override {
     if (norm_.eps_outside || norm_.channels < channels())
       return InferenceForm{.map = gain_and_bias(), .instead = norm_};
-    return InferenceForm{.map = gain_and_bias(), .scaled = true, .eps = norm_.eps};
+    return InferenceForm{.map = gain_and_bias(), .instead = InferenceForm::Groups{1, /*centered=*/false, norm_.eps}};
   }
 
  private:
   Var forward(const Var& x, const NormContext&) override {
     const Var y = rms_norm(x, on_tape(gamma_, x), norm_);
-    return with_bias_ ? add_bias(y, on_tape(beta_, x)) : y;
+    return trains_bias_ ? add_bias(y, on_tape(beta_, x)) : y;
   }
 
   RmsNormOptions norm_;
-  bool with_bias_;
 };
 
 class CenterNormalizer final : public WithGainAndBias {
@@ -105,8 +96,7 @@ class CenterNormalizer final : public WithGainAndBias {
 
  private:
   Var forward(const Var& x, const NormContext&) override {
-    const Var gamma = on_tape(gamma_, x);
-    const Var beta = on_tape(beta_, x);
+    const auto [gamma, beta] = gain_and_bias_on_tape(x);
     return center_norm(x, gamma, beta);
   }
 };
@@ -115,17 +105,15 @@ class GroupNormalizer final : public WithGainAndBias {
  public:
   // Each channel is a group (instancenorm), or `groups` of them.
   GroupNormalizer(const NormalizerSite& s, bool by_channel)
-      : WithGainAndBias(s),
+      : GroupNormalizer(s, by_channel, /*trained=*/!by_channel || s.options.flag("affine")) {}
+  GroupNormalizer(const NormalizerSite& s, bool by_channel, bool trained)
+      : WithGainAndBias(s, trained, trained),
         eps_(s.options.number("eps")),
         groups_(by_channel ? s.channels : s.options.integer("groups")),
-        over_sample_(by_channel || s.options.text("axes") == "sample"),
-        trained_(!by_channel || s.options.flag("affine")) {
+        over_sample_(by_channel || s.options.text("axes") == "sample") {
     FOLDGRAD_CHECK(s.channels % groups_ == 0, "groupnorm: groups must divide {} channels, got {}", s.channels, groups_);
   }
 
-  std::vector<Parameter*> parameters() override {
-    return trained_ ? WithGainAndBias::parameters() : std::vector<Parameter*>{};
-  }
   std::optional<InferenceForm> inference() const override {
     return InferenceForm{.map = gain_and_bias(), .instead = InferenceForm::Groups{groups_, /*centered=*/true, eps_}};
   }
@@ -133,11 +121,7 @@ class GroupNormalizer final : public WithGainAndBias {
 
  private:
   Var forward(const Var& x, const NormContext& context) override {
-    const auto use = [&](Parameter& p) {
-      return trained_ ? on_tape(p, x) : cast(x.tape().constant(p.value), x.dtype());
-    };
-    const Var gamma = use(gamma_);
-    const Var beta = use(beta_);
+    const auto [gamma, beta] = gain_and_bias_on_tape(x);
     if (!over_sample_) return group_norm(x, gamma, beta, groups_, nullptr, eps_);
     const std::int64_t first = x.shape()[0], rows = x.shape().without(-1).elements();
     const Segments samples =
@@ -149,15 +133,12 @@ class GroupNormalizer final : public WithGainAndBias {
   double eps_;
   std::int64_t groups_;
   bool over_sample_;  // or of each token by itself
-  bool trained_;
 };
 
 class ScaleNormalizer final : public Normalizer {
  public:
   explicit ScaleNormalizer(const NormalizerSite& s)
-      : Normalizer(s.info, s.options, s.site, s.channels),
-        g_(s.parameter("scale", std::sqrt(double(s.channels)), 1)),
-        eps_(s.options.number("eps")) {}
+      : Normalizer(s), g_(s.parameter("scale", std::sqrt(double(s.channels)), 1)), eps_(s.options.number("eps")) {}
 
   std::vector<Parameter*> parameters() override { return {&g_}; }
   std::optional<InferenceForm> inference() const override {
@@ -176,7 +157,7 @@ class ScaleNormalizer final : public Normalizer {
 class FixNormalizer final : public Normalizer {
  public:
   explicit FixNormalizer(const NormalizerSite& s)
-      : Normalizer(s.info, s.options, s.site, s.channels),
+      : Normalizer(s),
         length_(s.options.text("length") == "one" ? 1 : std::sqrt(double(s.channels))),
         eps_(s.options.number("eps")) {}
 

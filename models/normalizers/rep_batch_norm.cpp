@@ -48,7 +48,7 @@ class RepBatchNorm {
 
 class RepBn final : public Normalizer {
  public:
-  explicit RepBn(const NormalizerSite& s) : Normalizer(s.info, s.options, s.site, s.channels), rep_(s, "") {}
+  explicit RepBn(const NormalizerSite& s) : Normalizer(s), rep_(s, "") {}
 
   std::vector<Parameter*> parameters() override { return rep_.parameters(); }
   NamedTensors state() const override { return rep_.state(); }
@@ -75,7 +75,7 @@ void rest(const std::vector<Parameter*>& parameters) {
 class PRepBn final : public Normalizer {
  public:
   explicit PRepBn(const NormalizerSite& s)
-      : Normalizer(s.info, s.options, s.site, s.channels),
+      : Normalizer(s),
         rep_(s, "bn."),
         gamma_(s.parameter("ln.weight", 1)),
         beta_(s.parameter("ln.bias", 0)),

@@ -20,9 +20,9 @@ class NormalizerNodes {
           "onnx: {} ({}) is not known as nodes of ONNX: it must be offline, with an affine map, or one of the "
           "library's own",
           norm_.site(), norm_.info().name));
-    if (form->scaled && form->map.centered)
-      return layer_norm(x, form->eps, {weight("weight", form->map.A), weight("bias", form->map.B)});
-    if (form->scaled) return affine(root_mean_square(x, {.eps = form->eps}), form->map);
+    const auto* groups = std::get_if<InferenceForm::Groups>(&form->instead);
+    if (groups && groups->count == 1 && groups->centered)
+      return layer_norm(x, groups->eps, {weight("weight", form->map.A), weight("bias", form->map.B)});
     if (form->map.centered) return affine(g_.node("Sub", {x, mean(x)}), form->map);
     return affine(std::visit([&](const auto& other) { return u(x, other); }, form->instead), form->map);
   }
@@ -67,6 +67,7 @@ class NormalizerNodes {
   std::string u(const std::string& x, const RmsNormOptions& rms) { return root_mean_square(x, rms); }
 
   std::string u(const std::string& x, const InferenceForm::Groups& groups) {  // [PN-4] where it is not centred
+    if (groups.count == 1) return root_mean_square(x, {.eps = groups.eps});
     const std::int64_t size = norm_.channels() / groups.count;
     const std::string grouped = g_.reshape(x, {groups.count, size});
     const std::string y = groups.centered

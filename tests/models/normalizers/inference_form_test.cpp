@@ -1,6 +1,7 @@
 // The inference forms that normalizers declare, computed by hand, against what they compute.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "tests/harness/compare.h"
 #include "tests/models/normalizers/quick_normalizer.h"
@@ -8,14 +9,14 @@
 namespace foldgrad::testing {
 namespace {
 
-// u of InferenceForm for a row, by hand.
-std::vector<double> statistic(const std::vector<double>& x, bool centered, bool scaled, double eps) {
+// u of InferenceForm::Groups for one group, by hand.
+std::vector<double> statistic(const std::vector<double>& x, const InferenceForm::Groups& groups) {
   std::vector<double> u = x;
   double mean = 0, square = 0;
   for (double v : x) mean += v / double(x.size());
-  for (double& v : u) v -= centered ? mean : 0;
+  for (double& v : u) v -= groups.centered ? mean : 0;
   for (double v : u) square += v * v / double(x.size());
-  for (double& v : u) v /= scaled ? std::sqrt(square + eps) : 1;
+  for (double& v : u) v /= std::sqrt(square + groups.eps);
   return u;
 }
 
@@ -24,7 +25,9 @@ struct FormOfRow {
   const InferenceForm& form;
 
   std::vector<double> operator()(std::monostate) const {
-    return statistic(x, form.map.centered, form.scaled, form.eps);
+    std::vector<double> u = x;
+    for (double& v : u) v -= form.map.centered ? std::accumulate(x.begin(), x.end(), 0.0) / double(x.size()) : 0;
+    return u;
   }
   std::vector<double> operator()(const RmsNormOptions& rms) const {
     double square = 0;
@@ -36,8 +39,7 @@ struct FormOfRow {
     const std::size_t size = x.size() / std::size_t(groups.count);
     std::vector<double> u;
     for (auto group = x.begin(); group != x.end(); group += std::ptrdiff_t(size)) {
-      const std::vector<double> of =
-          statistic({group, group + std::ptrdiff_t(size)}, groups.centered, true, groups.eps);
+      const std::vector<double> of = statistic({group, group + std::ptrdiff_t(size)}, groups);
       u.insert(u.end(), of.begin(), of.end());
     }
     return u;

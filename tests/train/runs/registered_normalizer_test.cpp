@@ -25,9 +25,7 @@ namespace {
 class BoundedGain : public Normalizer {
  public:
   explicit BoundedGain(const NormalizerSite& s)
-      : Normalizer(s.info, s.options, s.site, s.channels),
-        slope_(s.parameter("slope", s.options.number("slope"))),
-        bias_(s.parameter("bias", 0)) {}
+      : Normalizer(s), slope_(s.parameter("slope", s.options.number("slope"))), bias_(s.parameter("bias", 0)) {}
 
   std::vector<Parameter*> parameters() override { return {&slope_, &bias_}; }
   std::optional<InferenceForm> inference() const override {
@@ -52,7 +50,7 @@ class BoundedRms final : public BoundedGain {
   using BoundedGain::BoundedGain;
   std::optional<InferenceForm> inference() const override {
     InferenceForm form = *BoundedGain::inference();
-    form.scaled = true, form.eps = kEps;
+    form.instead = InferenceForm::Groups{1, /*centered=*/false, kEps};
     return form;
   }
 
@@ -67,8 +65,7 @@ class BoundedRms final : public BoundedGain {
 // The same, claiming nothing of inference.
 class OpaqueGain final : public Normalizer {
  public:
-  explicit OpaqueGain(const NormalizerSite& s)
-      : Normalizer(s.info, s.options, s.site, s.channels), slope_(s.parameter("slope", 0)) {}
+  explicit OpaqueGain(const NormalizerSite& s) : Normalizer(s), slope_(s.parameter("slope", 0)) {}
 
   std::vector<Parameter*> parameters() override { return {&slope_}; }
 
