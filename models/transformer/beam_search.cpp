@@ -116,9 +116,4 @@ std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& mod
   return all;
 }
 
-std::vector<std::vector<Hypothesis>> beam_search(Transformer& model, const Tensor& source, const Tensor& source_mask,
-                                                 const DecodingOptions& options) {
-  return beam_search(InferenceTransformer(model), source, source_mask, options);
-}
-
 }  // namespace foldgrad

@@ -35,9 +35,5 @@ struct Hypothesis {
 // Throws std::invalid_argument for options out of range and for what InferenceTransformer refuses.
 std::vector<std::vector<Hypothesis>> beam_search(const InferenceTransformer& model, const Tensor& source,
                                                  const Tensor& source_mask, const DecodingOptions& options = {});
-// After making an InferenceTransformer of it, which takes as long as translating some sentences: make one for several
-// batches.
-std::vector<std::vector<Hypothesis>> beam_search(Transformer& model, const Tensor& source, const Tensor& source_mask,
-                                                 const DecodingOptions& options = {});
 
 }  // namespace foldgrad

@@ -17,7 +17,8 @@ class InferenceTransformer {
   // dtype is f64 for a model of f64, f32 or bf16 for one of f32. In bf16 weights and what products read are bf16; what
   // is summed from sublayer to sublayer is f32 on the CPU, bf16 on other devices, as in training.
   InferenceTransformer(Transformer& model, DType dtype);
-  // In f64 for a model of f64, otherwise f32.
+  // In f64 for a model of f64, otherwise f32. Making one takes as long as translating some sentences: make one for
+  // several batches.
   explicit InferenceTransformer(Transformer& model);
 
   const TransformerConfig& config() const { return model_.config(); }

@@ -35,8 +35,8 @@ CheckResult check_translations(Transformer& model, Transformer& folded, const Tr
   for (const Normalizer* norm : model.normalizers())
     if (norm->mixes_tokens()) return check_skipped(kName, "statistics over a sentence are not known token by token");
   const DecodingOptions greedy{.beam = 1};
-  const auto want = beam_search(model, batch.source, batch.source_mask, greedy),
-             got = beam_search(folded, batch.source, batch.source_mask, greedy);
+  const auto want = beam_search(InferenceTransformer(model), batch.source, batch.source_mask, greedy),
+             got = beam_search(InferenceTransformer(folded), batch.source, batch.source_mask, greedy);
   std::size_t same = 0;
   for (std::size_t i = 0; i < want.size(); ++i) same += want[i].at(0).ids == got[i].at(0).ids;
   return check_that(kName, same == want.size(), fmt::format("{} of {}", same, want.size()));

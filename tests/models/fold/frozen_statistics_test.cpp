@@ -52,7 +52,7 @@ using Translations = std::vector<std::vector<std::int64_t>>;
 Translations greedy(Transformer& model, const TranslationBatch& batch) {
   Translations all;
   const DecodingOptions options{.beam = 1, .max_length_a = 0, .max_length_b = kLimit};
-  for (const auto& results : beam_search(model, batch.source, batch.source_mask, options))
+  for (const auto& results : beam_search(InferenceTransformer(model), batch.source, batch.source_mask, options))
     all.push_back(results.at(0).ids);
   return all;
 }

@@ -43,7 +43,7 @@ std::vector<double> next_log_probabilities(Transformer& model, const Ids& source
 
 std::vector<Hypothesis> search_one(Transformer& model, const Ids& source, const DecodingOptions& options) {
   const Tensor s = Tensor::of({1, std::int64_t(source.size())}, source);
-  return beam_search(model, s, mask_of(s), options)[0];
+  return beam_search(InferenceTransformer(model), s, mask_of(s), options)[0];
 }
 
 // Rows are chosen anew before each step, some twice and some not at all.
@@ -197,7 +197,7 @@ TEST(BeamSearch, ASentenceDoesNotDependOnItsBatch) {
   for (const char* normalizer : {"ln", "un"}) {
     const auto model = random_model(300, 11, normalizer);
     const TranslationBatch batch = translation_batch();
-    const auto all = beam_search(*model, batch.source, batch.source_mask, {.beam = 3});
+    const auto all = beam_search(InferenceTransformer(*model), batch.source, batch.source_mask, {.beam = 3});
     const std::vector<Ids> sources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}};
     ASSERT_EQ(all.size(), sources.size());
     for (std::size_t b = 0; b < sources.size(); ++b) {
