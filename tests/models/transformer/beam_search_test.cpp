@@ -23,6 +23,12 @@ std::unique_ptr<Transformer> random_model(unsigned seed, std::int64_t vocabulary
   return model;
 }
 
+std::unique_ptr<Transformer> on_device(const Transformer& model, Device device) {
+  auto copy = std::make_unique<Transformer>(model.config(), std::nullopt, model.dtype(), device);
+  copy->copy_from(model);
+  return copy;
+}
+
 // log softmax of what follows eos, ids...; the whole sentence is decoded anew.
 std::vector<double> next_log_probabilities(Transformer& model, const Ids& source, const Ids& ids) {
   Tape tape(/*recording=*/false);
@@ -47,56 +53,38 @@ std::vector<Hypothesis> search_one(Transformer& model, const Ids& source, const 
 }
 
 // Rows are chosen anew before each step, some twice and some not at all.
-TEST(StepDecoder, EveryStepIsAFullForwardPass) {
-  for (const char* normalizer : {"ln", "un", "bn"}) {
-    const auto model = random_model(1, 11, normalizer);
-    const TranslationBatch batch = translation_batch();
-    const std::vector<Ids> sources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}};
-    const InferenceTransformer inference(*model, DType::f64);
-    StepDecoder decoder(inference, batch.source, batch.source_mask);
-    std::vector<Ids> histories(3);
-    Ids sentence{0, 1, 2};
-    const std::vector<Ids> parents{{0, 1, 2}, {2, 0, 0, 1}, {3, 1, 1, 0, 2}, {4, 0}},
-        tokens{{2, 2, 2}, {4, 5, 6, 7}, {8, 9, 10, 4, 5}, {6, 7}};
-    for (std::size_t step = 0; step < parents.size(); ++step) {
-      const Tensor logits = decoder.step(tokens[step], parents[step]);
-      std::vector<Ids> next;
-      Ids next_sentence;
-      for (std::size_t r = 0; r < parents[step].size(); ++r) {
-        next.push_back(histories[parents[step][r]]);
-        if (step > 0) next.back().push_back(tokens[step][r]);
-        next_sentence.push_back(sentence[parents[step][r]]);
-        const std::vector<double> want = next_log_probabilities(*model, sources[next_sentence[r]], next[r]);
-        const double* z = logits.data<double>() + r * 11;
-        for (int v = 1; v < 11; ++v)
-          EXPECT_NEAR(z[v] - z[0], want[v] - want[0], 1e-11) << normalizer << ", step " << step << ", row " << r;
-      }
-      histories = next, sentence = next_sentence;
+void expect_full_forward_passes(const std::string& normalizer, Device device) {
+  SCOPED_TRACE(normalizer + " on " + name(device));
+  const auto model = random_model(1, 11, normalizer), there = on_device(*model, device);
+  const TranslationBatch batch = translation_batch();
+  const std::vector<Ids> sources{{4, 5, 6, 2}, {7, 8, 9, 10, 2}, {4, 10, 2}};
+  const InferenceTransformer inference(*there, DType::f64);
+  StepDecoder decoder(inference, batch.source, batch.source_mask);
+  std::vector<Ids> histories(3);
+  Ids sentence{0, 1, 2};
+  const std::vector<Ids> parents{{0, 1, 2}, {2, 0, 0, 1}, {3, 1, 1, 0, 2}, {4, 0}},
+      tokens{{2, 2, 2}, {4, 5, 6, 7}, {8, 9, 10, 4, 5}, {6, 7}};
+  for (std::size_t step = 0; step < parents.size(); ++step) {
+    EXPECT_EQ(decoder.steps(), std::int64_t(step));
+    const Tensor there_logits = decoder.step(tokens[step], parents[step]), logits = there_logits.to(Device::cpu);
+    EXPECT_EQ(there_logits.device(), device);
+    std::vector<Ids> next;
+    Ids next_sentence;
+    for (std::size_t r = 0; r < parents[step].size(); ++r) {
+      next.push_back(histories[parents[step][r]]);
+      if (step > 0) next.back().push_back(tokens[step][r]);
+      next_sentence.push_back(sentence[parents[step][r]]);
+      const std::vector<double> want = next_log_probabilities(*model, sources[next_sentence[r]], next[r]);
+      const double* z = logits.data<double>() + r * 11;
+      for (int v = 1; v < 11; ++v)
+        EXPECT_NEAR(z[v] - z[0], want[v] - want[0], 1e-11) << "step " << step << ", row " << r;
     }
+    histories = next, sentence = next_sentence;
   }
 }
-
-TEST(BeamSearch, ABeamOfOneIsGreedy) {
-  for (unsigned seed = 1; seed <= 10; ++seed) {
-    const auto model = random_model(100 * seed);
-    const Ids source{4, 9, 6, 10, 2};
-    Ids want;
-    double score = 0;
-    for (int step = 0;; ++step) {
-      std::vector<double> log_p = next_log_probabilities(*model, source, want);
-      log_p[kPad] = -1e9;
-      if (step == 0) log_p[kEos] = -1e9;
-      const bool last = step == 10;  // 1 * 5 tokens + 5
-      const std::int64_t best = last ? kEos : std::max_element(log_p.begin(), log_p.end()) - log_p.begin();
-      score += log_p[best];
-      if (best == kEos) break;
-      want.push_back(best);
-    }
-    const auto got = search_one(*model, source, {.beam = 1, .max_length_a = 1, .max_length_b = 5});
-    ASSERT_EQ(got.size(), 1u);
-    EXPECT_EQ(got[0].ids, want) << seed;
-    EXPECT_NEAR(got[0].score, score / double(want.size() + 1), 1e-11);
-  }
+TEST(StepDecoder, EveryStepIsAFullForwardPass) {
+  for (const char* normalizer : {"ln", "un", "bn"})
+    for (const Device device : devices()) expect_full_forward_passes(normalizer, device);
 }
 
 // Everything of at most `limit` tokens, best first.
@@ -174,20 +162,25 @@ std::vector<Hypothesis> reference_search(Transformer& model, const Ids& source, 
   return done;
 }
 
+// A beam of 1 is greedy decoding.
 TEST(BeamSearch, BEAM_1_BEAM_2_KeepsWhatFairseqKeeps) {
   int early = 0;
   for (unsigned seed = 1; seed <= 12; ++seed)
-    for (std::size_t beam : {2, 3, 5}) {
+    for (std::size_t beam : {1, 2, 3, 5}) {
       const auto model = random_model(100 * seed);
       const Ids source{4, 9, 6, 10, 2};
       const auto want = reference_search(*model, source, beam, 8);
-      const auto got = search_one(
-          *model, source, {.beam = std::int64_t(beam), .max_length_a = 1.2, .max_length_b = 2, .unk_penalty = 0.5});
-      ASSERT_EQ(got.size(), want.size()) << seed;
-      for (std::size_t i = 0; i < want.size(); ++i) {
-        EXPECT_EQ(got[i].ids, want[i].ids) << seed << ", " << i;
-        EXPECT_NEAR(got[i].score, want[i].score, 1e-11);
-        early += want[i].ids.size() < 8;
+      const DecodingOptions options{
+          .beam = std::int64_t(beam), .max_length_a = 1.2, .max_length_b = 2, .unk_penalty = 0.5};
+      for (const Device device : devices()) {
+        if (device != Device::cpu && seed > 3) continue;  // an emulated device is slow
+        const auto got = search_one(*on_device(*model, device), source, options);
+        ASSERT_EQ(got.size(), want.size()) << seed;
+        for (std::size_t i = 0; i < want.size(); ++i) {
+          EXPECT_EQ(got[i].ids, want[i].ids) << seed << ", " << i << " on " << name(device);
+          EXPECT_NEAR(got[i].score, want[i].score, 1e-11);
+          early += want[i].ids.size() < 8;
+        }
       }
     }
   EXPECT_GT(early, 20);  // the models do end sentences
