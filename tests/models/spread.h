@@ -7,13 +7,13 @@
 
 namespace foldgrad::testing {
 
-// The deviation of a parameter's elements from 0; `greatest` is that of U(b) to be b.
 struct Spread {
-  double deviation = 0, greatest = 0;
+  double mean = 0, deviation = 0, greatest = 0;  // deviation: from 0
 };
 inline Spread spread(const Tensor& t) {
   Spread s;
   for (double v : t.to(DType::f64).values<double>()) {
+    s.mean += v / double(t.size());
     s.deviation += v * v / double(t.size());
     s.greatest = std::max(s.greatest, std::abs(v));
   }
@@ -21,14 +21,23 @@ inline Spread spread(const Tensor& t) {
   return s;
 }
 
-// Thousands of elements give the deviation to some percent, and the greatest of U(b) is nearly b.
-inline void expect_normal(const Tensor& t, double deviation) {
-  EXPECT_NEAR(spread(t).deviation, deviation, 0.08 * deviation);
+// Of n values, four standard errors of the mean, and of the deviation, which is off by 1 / sqrt(2 n) of itself for a
+// normal distribution, by 0.45 / sqrt(n) for a uniform one; but never more than 8 %.
+inline void expect_deviation(const Spread& s, double deviation, double standard_error, double n) {
+  EXPECT_NEAR(s.mean, 0, 4 * deviation / std::sqrt(n));
+  EXPECT_NEAR(s.deviation, deviation, std::min(0.08, 4 * standard_error) * deviation);
 }
+inline void expect_normal(const Tensor& t, double deviation) {
+  const auto n = double(t.size());
+  expect_deviation(spread(t), deviation, 1 / std::sqrt(2 * n), n);
+}
+// The greatest of U(bound) is nearly that.
 inline void expect_uniform(const Tensor& t, double bound) {
-  EXPECT_NEAR(spread(t).deviation, bound / std::sqrt(3), 0.08 * bound);
-  EXPECT_LE(spread(t).greatest, bound * (1 + 1e-6));
-  EXPECT_GE(spread(t).greatest, 0.9 * bound);
+  const auto n = double(t.size());
+  const Spread s = spread(t);
+  expect_deviation(s, bound / std::sqrt(3), 0.45 / std::sqrt(n), n);
+  EXPECT_LE(s.greatest, bound * (1 + 1e-6));
+  EXPECT_GE(s.greatest, bound * (1 - std::min(0.1, 10 / n)));
 }
 
 }  // namespace foldgrad::testing

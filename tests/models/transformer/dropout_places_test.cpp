@@ -5,6 +5,7 @@
 
 #include "models/fold/model.h"
 #include "models/transformer/transformer.h"
+#include "tests/models/spread.h"
 #include "tests/models/transformer/step_logits.h"
 #include "tests/models/transformer/tiny_translation.h"
 
@@ -150,33 +151,12 @@ TEST(FixNorm, FN_1_IsTheModelWithDividedRows) {
   }
 }
 
-// The gradient of a shared table, through both embeddings and the output projection, by differences.
-TEST(FixNorm, FN_1_SN_2_GradientOfASharedTable) {
+// A shared table's gradient comes through both embeddings and the output projection. Row 1 is padding: its embedding is
+// no function of it, its logit is.
+TEST(FixNorm, FN_1_SN_2_Gradients) {
   Transformer model(fixnorm_config("all"), 1, DType::f64);
   randomize(model, 10);
-  const TranslationBatch batch = translation_batch();
-  Parameter& table = model.source_table();
-  const NamedTensors before = model.snapshot();
-  const auto loss = [&](Tape& tape) {
-    model.restore(before);
-    return model.loss(batch, {.tape = tape, .dtype = DType::f64, .training = true}, 0.1);
-  };
-  Tape tape;
-  tape.backward(loss(tape));
-  for (std::int64_t i = 0; i < table.value.size(); ++i) {
-    constexpr double h = 3e-4;
-    double& x = table.value.data<double>()[i];
-    const double x0 = x;
-    const auto at = [&](double step) {
-      x = x0 + step;
-      Tape silent(/*recording=*/false);
-      return loss(silent).value().item();
-    };
-    const double near = at(h) - at(-h), far = at(2 * h) - at(-2 * h);
-    x = x0;
-    // Truncation falls with h^4. Row 1 is padding: its embedding is no function of it, its logit is.
-    EXPECT_NEAR(table.grad.data<double>()[i], (8 * near - far) / (12 * h), 1e-6) << i;
-  }
+  check_gradients(model, translation_batch().named(), 1e-6);
 }
 
 TEST(FixNorm, BeginsUniformWithinAHundredth) {
@@ -185,13 +165,8 @@ TEST(FixNorm, BeginsUniformWithinAHundredth) {
   for (const char* initialization : {"fairseq", "xavier", "tfixup"}) {
     config.initialization = initialization;
     Transformer model(config, 1, DType::f64);
-    for (const Parameter* table : {&model.source_table(), &model.target_table(), &model.output_table()}) {
-      double most = 0, squares = 0;
-      for (double v : table->value.values<double>()) most = std::max(most, std::abs(v)), squares += v * v;
-      EXPECT_LE(most, 0.01) << table->name;
-      // 8,000 draws: their mean square is within 5 deviations (2 / sqrt(5) of it each) of a third of 1e-4.
-      EXPECT_NEAR(squares / 8000, 1e-4 / 3, 5 * 1e-4 / 3 * 0.9 / std::sqrt(8000.0)) << table->name;
-    }
+    for (const Parameter* table : {&model.source_table(), &model.target_table(), &model.output_table()})
+      expect_uniform(table->value.slice(2, 1000), 0.01);
     EXPECT_EQ(model.source_table().value.slice(1, 2).values<double>(), std::vector<double>(8, 0.0));
   }
 }

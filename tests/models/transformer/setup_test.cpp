@@ -6,6 +6,7 @@
 #include <set>
 
 #include "models/blocks/random_fill.h"
+#include "tests/models/spread.h"
 #include "tests/models/transformer/tiny_translation.h"
 
 namespace foldgrad::testing {
@@ -61,61 +62,38 @@ TEST(TransformerSetup, StreamsAreHashesOfNames) {
   EXPECT_EQ(random_stream("foobar"), 0xBF9CF968u);
 }
 
-struct Moments {
-  double greatest = 0, mean = 0, deviation = 0;
-};
-Moments moments(const Tensor& t) {
-  const std::vector<double> values = t.to(DType::f64).values<double>();
-  Moments m;
-  for (double v : values) {
-    m.greatest = std::max(m.greatest, std::abs(v));
-    m.mean += v / double(values.size());
-    m.deviation += v * v / double(values.size());
-  }
-  m.deviation = std::sqrt(m.deviation - m.mean * m.mean);
-  return m;
-}
 Parameter& find(Transformer& model, const std::string& name) {
   for (Parameter* p : model.parameters())
     if (p->name == name) return *p;
   throw std::out_of_range(name);
 }
 
-// The mean of n uniform values is off by bound / sqrt(3 n), the deviation by about 0.45 bound / sqrt(3 n): 5 of these.
 TEST(TransformerSetup, BeginsAsFairseqDoes) {
   TransformerConfig config = iwslt(2000, 2000);
   config.encoder_layers = config.decoder_layers = 1;
   Transformer model(config, 1);
   const auto uniform = [&](const std::string& name, double bound) {
-    const Tensor& value = find(model, name).value;
-    const Moments m = moments(value);
-    const auto n = double(value.size());
-    EXPECT_LE(m.greatest, bound * (1 + 1e-5)) << name;  // bounds are given to six digits
-    EXPECT_GT(m.greatest, bound * (1 - 10 / n)) << name;
-    EXPECT_NEAR(m.mean, 0, 5 * bound / std::sqrt(3 * n)) << name;
-    EXPECT_NEAR(m.deviation, bound / std::sqrt(3), 5 * bound / std::sqrt(3 * n)) << name;
+    SCOPED_TRACE(name);
+    expect_uniform(find(model, name).value, bound);
   };
-  for (const char* block :
+  for (const std::string block :
        {"encoder.layers.0.self_attn", "decoder.layers.0.self_attn", "decoder.layers.0.encoder_attn"}) {
-    const std::string prefix = block;
     for (const char* projection : {".q_proj", ".k_proj", ".v_proj"}) {
-      uniform(prefix + projection + ".weight", 0.0541266);
-      uniform(prefix + projection + ".bias", 0.0441942);
+      uniform(block + projection + ".weight", std::sqrt(3. / 1024));
+      uniform(block + projection + ".bias", std::sqrt(1. / 512));
     }
-    uniform(prefix + ".out_proj.weight", 0.0765466);
-    EXPECT_EQ(moments(find(model, prefix + ".out_proj.bias").value).greatest, 0);
+    uniform(block + ".out_proj.weight", std::sqrt(6. / 1024));
+    EXPECT_EQ(spread(find(model, block + ".out_proj.bias").value).greatest, 0);
   }
   for (const char* layer : {"encoder.layers.0", "decoder.layers.0"})
     for (const char* kind : {".weight", ".bias"}) {
-      uniform(std::string(layer) + ".fc1" + kind, 0.0441942);
-      uniform(std::string(layer) + ".fc2" + kind, 0.03125);
+      uniform(std::string(layer) + ".fc1" + kind, std::sqrt(1. / 512));
+      uniform(std::string(layer) + ".fc2" + kind, std::sqrt(1. / 1024));
     }
   const Tensor& table = model.source_table().value;
-  EXPECT_EQ(moments(table.slice(1, 2)).greatest, 0);
-  const Moments m = moments(table.slice(2, 2000));
-  EXPECT_NEAR(m.deviation, 0.0441942, 5 * 0.0441942 / std::sqrt(2 * 1998. * 512));
-  EXPECT_NEAR(m.mean, 0, 5 * 0.0441942 / std::sqrt(1998. * 512));
-  EXPECT_GT(m.greatest, 4.2 * 0.0441942);  // about one in 40,000 lies beyond
+  EXPECT_EQ(spread(table.slice(1, 2)).greatest, 0);
+  expect_normal(table.slice(2, 2000), std::sqrt(1. / 512));
+  EXPECT_GT(spread(table).greatest, 4.2 * std::sqrt(1. / 512));  // about one in 40,000 lies beyond
 }
 
 // Every weight is a factor times the weight of the same name and seed in fairseq's initialisation.
@@ -145,7 +123,7 @@ TEST(TransformerSetup, TFixupScalesAsPublished) {
       EXPECT_NEAR(factor(all, fairseq, block + projection), f * std::sqrt(2), 2 * tolerance) << block;
     }
     for (const char* bias : {".q_proj.bias", ".k_proj.bias", ".v_proj.bias", ".out_proj.bias"})
-      EXPECT_EQ(moments(find(tfixup, block + bias).value).greatest, 0) << block;
+      EXPECT_EQ(spread(find(tfixup, block + bias).value).greatest, 0) << block;
   };
   check("encoder.layers.3.self_attn", encoder);
   check("decoder.layers.0.self_attn", decoder);
@@ -154,7 +132,7 @@ TEST(TransformerSetup, TFixupScalesAsPublished) {
   EXPECT_NEAR(factor(tfixup, fairseq, "decoder.embed_tokens.weight"), decoder, tolerance);
   const double xavier = std::sqrt(6.0 / (8 + 12)), in = 1 / std::sqrt(8.0);
   EXPECT_NEAR(factor(tfixup, fairseq, "encoder.layers.2.fc1.weight"), encoder * xavier / in, 2 * tolerance);
-  EXPECT_EQ(moments(find(tfixup, "encoder.layers.2.fc1.bias").value).greatest, 0);
+  EXPECT_EQ(spread(find(tfixup, "encoder.layers.2.fc1.bias").value).greatest, 0);
 }
 
 // The bounds of [q; k; v] and [k; v] held as one matrix each: sqrt(6 / 4 width), sqrt(6 / 3 width).
@@ -174,7 +152,7 @@ TEST(TransformerSetup, XavierTakesPackedMatrices) {
   check("decoder.layers.0.encoder_attn.v_proj.weight", std::sqrt(4.0 / 3));
   check("encoder.layers.0.fc1.weight", std::sqrt(6.0 / (8 + 12)) * std::sqrt(8.0));
   for (const char* bias : {".self_attn.v_proj.bias", ".encoder_attn.q_proj.bias", ".fc1.bias", ".fc2.bias"})
-    EXPECT_EQ(moments(find(xavier, std::string("decoder.layers.0") + bias).value).greatest, 0) << bias;
+    EXPECT_EQ(spread(find(xavier, std::string("decoder.layers.0") + bias).value).greatest, 0) << bias;
 }
 
 // A folded model has an output projection of its own with a bias, and other normalizers at some sites.
