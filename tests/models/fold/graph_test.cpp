@@ -37,10 +37,7 @@ TEST(FoldGraph, FOLD_1_WorkedByHand) {
   Parameter W{"fc.weight", Tensor::of<double>({2, 2}, {1, 2, 3, 4})}, b{"fc.bias", Tensor::of<double>({2}, {0.5, 0})};
   const auto norm = make_normalizer("affine", {}, "norm", 2, DType::f64);
   const Var y = linear(norm->apply(tape.variable(randn({3, 2}, 1)), {}), tape.parameter(W), tape.parameter(b));
-  NamedTensors values{{W.name, W.value}, {b.name, b.value}};
-  for (Parameter* p : norm->parameters()) values[p->name] = p->value;
-  const FoldedGraph folded =
-      fold(graph_of(tape, {y}, {"norm"}), {{"norm", true, {{10, 100}, {1, -1}}, "affine"}}, values);
+  const FoldedGraph folded = fold_by_hand(y, *norm, {"norm", true, {{10, 100}, {1, -1}}, "affine"}, {&W, &b});
   EXPECT_TRUE(identical(folded.parameters.at("fc.weight"), Tensor::of<double>({2, 2}, {10, 200, 30, 400})));
   EXPECT_TRUE(identical(folded.parameters.at("fc.bias"), Tensor::of<double>({2}, {-0.5, -1})));
   EXPECT_TRUE(identical(W.value, Tensor::of<double>({2, 2}, {1, 2, 3, 4})));
@@ -52,10 +49,8 @@ TEST(FoldGraph, FOLD_2_WorkedByHand) {
   Parameter W{"fc.weight", Tensor::of<double>({2, 2}, {1, 2, 3, 4})};
   const auto norm = make_normalizer("centernorm", {}, "norm", 2, DType::f64);
   const Var y = linear(norm->apply(tape.variable(randn({3, 2}, 1)), {}), tape.parameter(W));
-  NamedTensors values{{W.name, W.value}};
-  for (Parameter* p : norm->parameters()) values[p->name] = p->value;
   const FoldedGraph folded =
-      fold(graph_of(tape, {y}, {"norm"}), {{"norm", true, {{1, 3}, {0, 1}, /*centered=*/true}, "center_norm"}}, values);
+      fold_by_hand(y, *norm, {"norm", true, {{1, 3}, {0, 1}, /*centered=*/true}, "center_norm"}, {&W});
   EXPECT_TRUE(identical(folded.parameters.at("fc.weight"), Tensor::of<double>({2, 2}, {-2.5, 2.5, -4.5, 4.5})));
   EXPECT_TRUE(identical(folded.parameters.at("fc.bias"), Tensor::of<double>({2}, {2, 4})));
   EXPECT_EQ(folded.created, std::set<std::string>{"fc.bias"});
@@ -67,10 +62,7 @@ TEST(FoldGraph, ACreatedBiasIsNamedAfterItsWeight) {
     Parameter W{weight, randn({2, 3}, 1)};
     const auto norm = make_normalizer("affine", {}, "norm", 3, DType::f64);
     const Var y = linear(norm->apply(tape.variable(randn({4, 3}, 1)), {}), tape.parameter(W));
-    NamedTensors values{{W.name, W.value}};
-    for (Parameter* p : norm->parameters()) values[p->name] = p->value;
-    const FoldedGraph folded =
-        fold(graph_of(tape, {y}, {"norm"}), {{"norm", true, {{2, 3, 4}, {1, 0, 0}}, "affine"}}, values);
+    const FoldedGraph folded = fold_by_hand(y, *norm, {"norm", true, {{2, 3, 4}, {1, 0, 0}}, "affine"}, {&W});
     EXPECT_EQ(folded.created, std::set<std::string>{bias});
   }
 }
@@ -237,19 +229,6 @@ TEST(FoldGraph, FOLD_3_IntoEmbeddings) {
         return std::vector{relu(g.norm(learned_positions(x, g.parameter("positions", {3, 4}))))};
       },
       {"table", "positions"});
-}
-
-TEST(FoldGraph, OfOnlineNormalizersGainAndBiasFold) {
-  Tape tape;
-  Parameter W{"fc.weight", randn({2, 3}, 1)};
-  const auto norm = make_normalizer("ln", {}, "norm", 3, DType::f64);
-  const Var y = linear(norm->apply(tape.variable(randn({4, 3}, 1)), {}), tape.parameter(W));
-  NamedTensors values{{W.name, W.value}};
-  for (Parameter* p : norm->parameters()) values[p->name] = p->value;
-  const FoldedGraph folded =
-      fold(graph_of(tape, {y}, {"norm"}), {{"norm", false, {{2, 3, 4}, {1, 0, 0}}, "layer_norm"}}, values);
-  EXPECT_EQ(folded.reports[0].outcome, Outcome::folded);
-  EXPECT_EQ(folded.sites.at("norm"), (AffineMap{{1, 1, 1}, {0, 0, 0}}));
 }
 
 TEST(FoldGraph, Messages) {

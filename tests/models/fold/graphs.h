@@ -109,6 +109,15 @@ inline FoldedGraph fold_and_compare(const BuildGraph& build, const FoldOptions& 
 
 using Vars = std::vector<Var>;
 
+// Folds `site`, whose normalizer is `norm`, in a graph of given weights: for results worked by hand.
+inline FoldedGraph fold_by_hand(const Var& result, Normalizer& norm, const FoldSite& site,
+                                const std::vector<Parameter*>& weights) {
+  NamedTensors values;
+  for (const auto& parameters : {weights, norm.parameters()})
+    for (const Parameter* p : parameters) values[p->name] = p->value;
+  return fold(graph_of(result.tape(), {result}, {site.name}), {site}, values);
+}
+
 // The first edge that kept the site from folding, after folding has left the graph's results as they were.
 inline std::string refusal(const BuildGraph& build, const FoldOptions& options = {}, const std::string& site = "norm") {
   const FoldedGraph folded = fold_and_compare(build, options);

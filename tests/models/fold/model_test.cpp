@@ -1,7 +1,6 @@
 // A folded Transformer is the Transformer: random models with every normalizer, and what is left of each site.
 #include <gtest/gtest.h>
 
-#include "models/transformer/beam_search.h"
 #include "tests/harness/properties.h"
 #include "tests/models/transformer/random_transformer.h"
 #include "tests/models/transformer/step_logits.h"
@@ -271,27 +270,6 @@ TEST(FoldTransformer, FoldingTwiceChangesNothing) {
     const auto a = once.model->parameters(), b = twice.model->parameters();
     for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(identical(a[i]->value, b[i]->value)) << a[i]->name;
   }
-}
-
-// In f64, so that no rounding decides between words.
-TEST(FoldTransformer, FoldedModelsDecodeAlike) {
-  const TranslationBatch batch = translation_batch();
-  for (const std::string& normalizer : names(/*offline=*/true))
-    for (bool pre_norm : {true, false}) {
-      Transformer model(tiny_config(normalizer, pre_norm), 1, DType::f64);
-      randomize(model, 5, 0.15);
-      randomize_gains(model, 5);
-      for (std::int64_t beam : {1, 3}) {
-        const DecodingOptions decoding{.beam = beam};
-        const auto want = beam_search(model, batch.source, batch.source_mask, decoding);
-        for (const FoldOptions& options : {FoldOptions{}, FoldOptions{Tied::untie, true}, FoldOptions{Tied::keep}}) {
-          const FoldedModel folded = fold(model, options);
-          const auto got = beam_search(transformer_of(folded), batch.source, batch.source_mask, decoding);
-          ASSERT_EQ(got.size(), want.size());
-          for (std::size_t i = 0; i < want.size(); ++i) EXPECT_EQ(got[i][0].ids, want[i][0].ids) << normalizer;
-        }
-      }
-    }
 }
 
 }  // namespace
