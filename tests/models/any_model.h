@@ -9,7 +9,6 @@
 
 namespace foldgrad::testing {
 
-// Every normalizer, as a parameter of a suite.
 inline std::vector<std::string> normalizer_names() {
   std::vector<std::string> all;
   for (const NormalizerInfo& info : normalizers()) all.push_back(info.name);
@@ -105,6 +104,46 @@ inline void check_one_step(const std::function<std::unique_ptr<Model>(DType)>& m
   EXPECT_LT(loss_of(*model, inputs), before - 0.05);
   for (Normalizer* norm : model->normalizers())
     EXPECT_EQ(norm->diagnostics().iterations, norm->state().count("iters")) << norm->site();
+}
+
+// Each dropout of a configuration without any changes the loss in training alone, and follows seed and step: a mask
+// that did not would change nothing at all.
+template <class M, class Config>
+void check_dropouts(const Config& without, const NamedTensors& inputs) {
+  const auto loss = [&](const Config& config, bool training, std::uint64_t seed, std::uint32_t step) {
+    M model(config, 1, DType::f64);
+    randomize(model, 1);
+    Tape tape(/*recording=*/false);
+    const ForwardPass pass{.tape = tape, .dtype = DType::f64, .training = training, .seed = seed, .step = step};
+    return model.loss(inputs, pass, 0.1).value().item();
+  };
+  const double none = loss(without, true, 1, 1);
+  for (double Config::*key : {&Config::dropout, &Config::attention_dropout, &Config::activation_dropout}) {
+    Config config = without;
+    config.*key = 0.3;
+    const double with = loss(config, true, 1, 1);
+    EXPECT_GT(std::abs(with - none), 1e-4);
+    EXPECT_EQ(with, loss(config, true, 1, 1));
+    EXPECT_GT(std::abs(with - loss(config, true, 1, 2)), 1e-4);
+    EXPECT_GT(std::abs(with - loss(config, true, 2, 1)), 1e-4);
+    EXPECT_EQ(loss(config, false, 1, 1), none);  // ln does the same in training and inference
+  }
+}
+
+// A pass in f64 on a device has the gradients and the state of one on the CPU.
+template <class M, class Config>
+void check_cuda_is_cpu(const Config& config, const NamedTensors& inputs) {
+  M cpu(config, 1, DType::f64), cuda(config, 1, DType::f64, Device::cuda);
+  for (int step = 0; step < 2; ++step) {
+    const double want = backward(cpu, inputs, DType::f64), got = backward(cuda, to(inputs, Device::cuda), DType::f64);
+    EXPECT_NEAR(got, want, 1e-11 * want);
+  }
+  const auto a = cpu.parameters(), b = cuda.parameters();
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(close(b[i]->grad, a[i]->grad, 1e-10)) << a[i]->name;
+  M copy(config, 2, DType::f64);
+  copy.copy_from(cuda);
+  for (const auto& [name, tensor] : cpu.state()) EXPECT_TRUE(close(copy.state().at(name), tensor, 1e-10)) << name;
+  EXPECT_NEAR(loss_of(copy, inputs, false), loss_of(cpu, inputs, false), 1e-10);
 }
 
 // Multiplications of matrices in a forward pass of one image, those of attention and convolutions among them.

@@ -2,7 +2,7 @@
 // configurations that cannot be.
 #include <cmath>
 
-#include "tests/models/cct/tiny_cct.h"
+#include "tests/models/images/kinds.h"
 #include "tests/models/spread.h"
 
 namespace foldgrad::testing {

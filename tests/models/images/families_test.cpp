@@ -25,12 +25,7 @@ TYPED_TEST(ImageModels, CudaIsTheCpu) {
     for (const char* pooling : {"cls", "mean"}) {
       config.pooling = pooling, config.dropout = config.attention_dropout = 0.2;
       SCOPED_TRACE(describe(config));
-      TypeParam cpu(config, 1, DType::f64), cuda(config, 1, DType::f64, Device::cuda);
-      const NamedTensors images = images_of(config);
-      const double want = backward(cpu, images, DType::f64), got = backward(cuda, to(images, Device::cuda), DType::f64);
-      EXPECT_NEAR(got, want, 1e-11 * want);
-      const auto a = cpu.parameters(), b = cuda.parameters();
-      for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(close(b[i]->grad, a[i]->grad, 1e-10)) << a[i]->name;
+      check_cuda_is_cpu<TypeParam>(config, images_of(config));
     }
 }
 
@@ -170,17 +165,6 @@ const SiteReport& report_of(const FoldedModel& folded, const std::string& site) 
   throw std::out_of_range(site);
 }
 
-TEST(FoldVit, EachSiteGoesIntoTheLayerThatReadsIt) {
-  for (const char* pooling : {"cls", "mean"}) {
-    VitConfig config = tiny_vit("un");
-    config.pooling = pooling;
-    const FoldedModel folded = fold(*random_model<Vit>(config));
-    EXPECT_EQ(report_of(folded, "blocks.0.norm1").into, Weights{"blocks.0.attn.qkv.weight"});
-    EXPECT_EQ(report_of(folded, "blocks.1.norm2").into, Weights{"blocks.1.mlp.fc1.weight"});
-    EXPECT_EQ(report_of(folded, "norm").into, Weights{"head.weight"});
-  }
-}
-
 TEST(FoldCct, EachSiteGoesIntoTheLayersThatReadItAndTheStemsIntoTheirConvolutions) {
   const FoldedModel folded = fold(*random_model<Cct>(tiny_cct("un", "hybrid")));
   for (const auto& [site, into] : std::vector<std::pair<std::string, Weights>>{
@@ -191,23 +175,6 @@ TEST(FoldCct, EachSiteGoesIntoTheLayersThatReadItAndTheStemsIntoTheirConvolution
            {"classifier.norm", {"classifier.attention_pool.weight", "classifier.fc.weight"}}})
     EXPECT_EQ(report_of(folded, site).into, into) << site;
   EXPECT_TRUE(folded.model->values().count("tokenizer.conv_layers.0.0.bias"));
-}
-
-// Each normalizer's result is the stream: the sum needs its map, unless the stream is stored divided by it.
-TEST(FoldVit, WithPostNormTheSumKeepsTheMap) {
-  const auto model = random_model<Vit>(tiny_vit("un", /*pre_norm=*/false));
-  const FoldedModel kept = fold(*model), rescaled = fold(*model, {.rescale_stream = true});
-  ASSERT_EQ(kept.reports.size(), 4u);
-  const SiteReport& norm1 = report_of(kept, "blocks.0.norm1");
-  EXPECT_EQ(norm1.outcome, Outcome::partly);
-  ASSERT_EQ(norm1.kept.size(), 1u);
-  EXPECT_EQ(norm1.kept[0].edge, "blocks.0.norm1 -> blocks.0.mlp: bias_dropout_residual");
-  EXPECT_EQ(norm1.kept[0].reason, "a sum, and so whatever reads the stream after it, needs the map itself");
-  EXPECT_EQ(kept.reports[3].outcome, Outcome::folded);  // whose result the head alone reads
-  EXPECT_EQ(config_of(kept).normalizer_at, (Sites{{"blocks.0.mlp.residual", "affine"},
-                                                  {"blocks.1.attn.residual", "affine"},
-                                                  {"blocks.1.mlp.residual", "affine"}}));
-  EXPECT_TRUE(config_of(rescaled).normalizer_at.empty());
 }
 
 // The published block: norm1's result is the stream.
@@ -228,12 +195,6 @@ void expect_no_gain_or_bias(const FoldedModel& folded, const std::string& site) 
   const NamedTensors values = folded.model->values();
   EXPECT_TRUE(close(values.at(site + ".weight"), Tensor::full({8}, 1, DType::f64), 0)) << site;
   EXPECT_TRUE(close(values.at(site + ".bias"), Tensor::zeros({8}, DType::f64), 0)) << site;
-}
-
-TEST(FoldVit, OnlineNormalizersGiveTheirGainsAndBiases) {
-  const FoldedModel folded = fold(*random_model<Vit>(tiny_vit("ln")));
-  EXPECT_EQ(config_of(folded).normalizer, "ln");
-  for (const char* site : {"blocks.0.norm1", "blocks.1.norm2", "norm"}) expect_no_gain_or_bias(folded, site);
 }
 
 TEST(FoldCct, OnlineNormalizersGiveTheirGainsAndBiasesBehindTheStem) {

@@ -1,9 +1,22 @@
 // The families of models that classify images, and small configurations of them.
 #pragma once
-#include "tests/models/cct/tiny_cct.h"
+#include "models/cct/cct.h"
 #include "tests/models/vit/tiny_vit.h"
 
 namespace foldgrad::testing {
+
+// Four tokens. A hybrid stem has two convolutions, of four and of eight channels.
+inline CctConfig tiny_cct(const std::string& normalizer = "ln", const std::string& stem = "cct",
+                          const std::string& block = "pre") {
+  CctConfig config;
+  config.image_size = 4, config.classes = 5, config.convs = stem == "cct" ? 1 : 2;
+  config.width = 8, config.ffn_width = 12, config.heads = 2, config.layers = 2;
+  config.attention_dropout = 0;
+  config.normalizer = normalizer, config.stem = stem, config.block = block;
+  config.normalizer_options = suitable_options(normalizer);
+  if (normalizer == "groupnorm") config.normalizer_options = {{"groups", "2"}};
+  return config;
+}
 
 using ImageFamilies = ::testing::Types<Vit, Cct>;
 

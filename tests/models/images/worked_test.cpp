@@ -2,64 +2,164 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/models/cct/tiny_cct.h"
-#include "tests/models/vit/tiny_vit.h"
+#include "tests/models/images/kinds.h"
 
 namespace foldgrad::testing {
 namespace {
 
-// Layers that add nothing, and no normalizers: what remains is written out below.
+double at(const Tensor& t, std::int64_t i) { return t.data<double>()[i]; }
+
+// [B, H, W, C], by loops.
+struct Maps {
+  std::int64_t batch, side, channels;
+  std::vector<double> values;
+
+  double& operator()(std::int64_t b, std::int64_t i, std::int64_t j, std::int64_t c) {
+    return values[std::size_t(((b * side + i) * side + j) * channels + c)];
+  }
+  bool has(std::int64_t i, std::int64_t j) const { return i >= 0 && i < side && j >= 0 && j < side; }
+};
+
+struct Window {
+  std::int64_t kernel, stride, padding;
+};
+
+// visit(y, x, v, w) for every y of the result and each x that its window has, at v and w of it.
+template <class Visit>
+Maps slid(Maps x, std::int64_t channels, double first, const Window& o, const Visit& visit) {
+  const std::int64_t side = (x.side + 2 * o.padding - o.kernel) / o.stride + 1;
+  Maps y{x.batch, side, channels, std::vector<double>(std::size_t(x.batch * side * side * channels), first)};
+  for (std::int64_t b = 0; b < y.batch; ++b)
+    for (std::int64_t i = 0; i < y.side; ++i)
+      for (std::int64_t j = 0; j < y.side; ++j)
+        for (std::int64_t v = 0; v < o.kernel; ++v)
+          for (std::int64_t w = 0; w < o.kernel; ++w) {
+            const std::int64_t row = o.stride * i + v - o.padding, column = o.stride * j + w - o.padding;
+            if (x.has(row, column)) visit(&y(b, i, j, 0), &x(b, row, column, 0), v, w);
+          }
+  return y;
+}
+Maps convolved(const Maps& x, const Tensor& W, const Window& o) {
+  return slid(x, W.shape()[0], 0, o, [&](double* y, const double* in, std::int64_t v, std::int64_t w) {
+    for (std::int64_t out = 0; out < W.shape()[0]; ++out)
+      for (std::int64_t c = 0; c < x.channels; ++c)
+        y[out] += at(W, ((out * x.channels + c) * o.kernel + v) * o.kernel + w) * in[c];
+  });
+}
+Maps pooled(const Maps& x, const Window& o) {
+  return slid(x, x.channels, -INFINITY, o, [&](double* y, const double* in, std::int64_t, std::int64_t) {
+    for (std::int64_t c = 0; c < x.channels; ++c) y[c] = std::max(y[c], in[c]);
+  });
+}
+
+// The result of an affine normalizer.
+double mapped(Normalizer& norm, double u, std::int64_t c) {
+  const std::vector<Parameter*> p = norm.parameters();
+  return at(p[0]->value, c) * u + at(p[1]->value, c);
+}
+
+Maps tokens_by_hand(Vit& model, const Maps& image) {
+  const std::int64_t P = model.config().patch;
+  const ConvLayer& conv = model.stem()[0];
+  Maps x = convolved(image, conv.weight.value, {P, P, 0});
+  for (std::size_t i = 0; i < x.values.size(); ++i) x.values[i] += at(conv.bias.value, std::int64_t(i) % x.channels);
+  return x;
+}
+Maps tokens_by_hand(Cct& model, Maps x) {
+  for (ConvLayer& conv : model.stem()) {
+    x = convolved(x, conv.weight.value, {3, 1, 1});
+    for (std::size_t i = 0; i < x.values.size(); ++i) {
+      double& u = x.values[i];
+      if (conv.norm) u = mapped(*conv.norm, u, std::int64_t(i) % x.channels);
+      u = conv.norm ? u * 0.5 * std::erfc(-u / std::sqrt(2.0)) : std::max(u, 0.0);
+    }
+    if (!conv.norm) x = pooled(x, {3, 2, 1});
+    if (conv.norm && &conv != &model.stem()[0]) x = pooled(x, {2, 2, 0});
+  }
+  return x;
+}
+
+using Tokens = std::vector<std::vector<double>>;  // of one image
+
+// Of layers whose attention adds nothing, and whose feed-forward blocks add their last bias alone.
+Tokens layers_by_hand(ImageModel& model, Tokens x, bool norm_on_stream) {
+  for (std::size_t t = 0; t < x.size(); ++t)
+    for (std::size_t c = 0; c < x[t].size(); ++c) {
+      const auto channel = std::int64_t(c);
+      double& u = x[t][c];
+      u += at(model.positions().value, std::int64_t(t * x[t].size() + c));
+      for (ImageLayer& layer : model.layers()) {
+        const Sublayer& sublayer = layer.feed_forward.sublayer;
+        if (norm_on_stream) u = mapped(*sublayer.norm, u, channel);
+        u += at(sublayer.out.bias.value, channel);
+      }
+      u = mapped(*model.norm(), u, channel);
+    }
+  return x;
+}
+
+double score(const LinearLayer& layer, std::int64_t row, const std::vector<double>& x) {
+  double sum = at(layer.bias.value, row);
+  for (std::size_t c = 0; c < x.size(); ++c) sum += at(layer.weight.value, row * std::int64_t(x.size()) + c) * x[c];
+  return sum;
+}
+
+std::vector<double> pooled(ImageModel& model, const Tokens& x) {
+  if (model.cls()) return x[0];
+  std::vector<double> weights, sum(x[0].size());
+  double total = 0;
+  for (const auto& token : x) {
+    weights.push_back(model.attention_pool() ? std::exp(score(*model.attention_pool(), 0, token)) : 1);
+    total += weights.back();
+  }
+  for (std::size_t t = 0; t < x.size(); ++t)
+    for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += weights[t] / total * x[t][c];
+  return sum;
+}
+
+template <class M>
+void expect_worked_by_hand(const typename M::Config& config, bool norm_on_stream) {
+  SCOPED_TRACE(describe(config));
+  M model(config, 1, DType::f64);
+  randomize(model, 1);
+  for (ImageLayer& layer : model.layers()) {
+    layer.attention.sublayer.out.weight.value.zero(), layer.attention.sublayer.out.bias.value.zero();
+    layer.feed_forward.sublayer.out.weight.value.zero();
+  }
+  const NamedTensors inputs = images_of(config);
+  const Tensor& images = inputs.at("images");
+  Maps tokens = tokens_by_hand(model, Maps{3, config.image_size, 3, images.values<double>()});
+  ASSERT_EQ(tokens.side * tokens.side + config.has_cls(), config.tokens());
+  const Tensor want = Tensor::empty({3, config.classes}, DType::f64);
+  for (std::int64_t b = 0; b < 3; ++b) {
+    Tokens x;
+    if (model.cls()) x.push_back(model.cls()->value.template values<double>());
+    for (std::int64_t t = 0; t < tokens.side * tokens.side; ++t) {
+      const double* first = &tokens(b, t / tokens.side, t % tokens.side, 0);
+      x.emplace_back(first, first + tokens.channels);
+    }
+    const std::vector<double> one = pooled(model, layers_by_hand(model, std::move(x), norm_on_stream));
+    for (std::int64_t k = 0; k < config.classes; ++k)
+      want.data<double>()[b * config.classes + k] = score(model.head(), k, one);
+  }
+  EXPECT_TRUE(close(inference_logits(model, inputs, DType::f64), want, 1e-13));
+}
+
 TEST(Vit, VIT_1_VIT_2_CCT_3_WorkedByHand) {
   for (const char* pooling : {"cls", "mean", "sequence"}) {
-    VitConfig config = tiny_vit("none");
+    VitConfig config = tiny_vit("affine");
     config.pooling = pooling;
-    Vit model(config, 1, DType::f64);
-    randomize(model, 1);
-    for (ImageLayer& layer : model.layers())
-      for (LinearLayer* out : {&layer.attention.sublayer.out, &layer.feed_forward.sublayer.out})
-        out->weight.value.zero(), out->bias.value.zero();
-    const NamedTensors inputs = images_of(config), p = model.values();
-    const auto at = [](const Tensor& t, std::int64_t i) { return t.data<double>()[i]; };
-    const std::int64_t C = config.width;
-    const auto token = [&](std::int64_t b, std::int64_t patch, std::int64_t c) {
-      double sum = at(p.at("patch_embed.proj.bias"), c);
-      for (std::int64_t channel = 0; channel < 3; ++channel)
-        for (std::int64_t v = 0; v < 2; ++v)
-          for (std::int64_t w = 0; w < 2; ++w) {
-            const std::int64_t row = patch / 2 * 2 + v, column = patch % 2 * 2 + w;
-            sum += at(p.at("patch_embed.proj.weight"), ((c * 3 + channel) * 2 + v) * 2 + w) *
-                   at(inputs.at("images"), ((b * 4 + row) * 4 + column) * 3 + channel);
-          }
-      return sum + at(p.at("pos_embed"), patch * C + c);
-    };
-    const auto weights = [&](std::int64_t b) {
-      std::vector<double> w(4, 0.25);
-      if (config.pooling != "sequence") return w;
-      double sum = 0;
-      for (std::int64_t patch = 0; patch < 4; ++patch) {
-        double score = at(p.at("attention_pool.bias"), 0);
-        for (std::int64_t c = 0; c < C; ++c) score += at(p.at("attention_pool.weight"), c) * token(b, patch, c);
-        sum += w[std::size_t(patch)] = std::exp(score);
-      }
-      for (double& one : w) one /= sum;
-      return w;
-    };
-    const Tensor want = Tensor::empty({3, 5}, DType::f64);
-    for (std::int64_t b = 0; b < 3; ++b)
-      for (std::int64_t k = 0; k < 5; ++k) {
-        double& z = want.data<double>()[b * 5 + k] = at(p.at("head.bias"), k);
-        for (std::int64_t c = 0; c < C; ++c) {
-          double pooled = 0;
-          if (config.has_cls())
-            pooled = at(p.at("cls_token"), c) + at(p.at("pos_embed"), c);
-          else
-            for (std::int64_t patch = 0; patch < 4; ++patch)
-              pooled += token(b, patch, c) * weights(b)[std::size_t(patch)];
-          z += at(p.at("head.weight"), k * C + c) * pooled;
-        }
-      }
-    EXPECT_TRUE(close(inference_logits(model, inputs, DType::f64), want, 1e-13)) << pooling;
+    expect_worked_by_hand<Vit>(config, /*norm_on_stream=*/false);
   }
+}
+
+TEST(Cct, CCT_1_CCT_2_CCT_3_WorkedByHand) {
+  for (const char* stem : {"cct", "hybrid"})
+    for (const char* block : {"pre", "cct"}) {
+      CctConfig config = tiny_cct("affine", stem, block);
+      config.convs = 2, config.image_size = 8;
+      expect_worked_by_hand<Cct>(config, /*norm_on_stream=*/config.block == "cct");
+    }
 }
 
 TEST(Vit, BytesAreNormalizedByTheStatisticsOfTheConfiguration) {
@@ -77,23 +177,8 @@ TEST(Vit, BytesAreNormalizedByTheStatisticsOfTheConfiguration) {
                     inference_logits(model, {{"images", pixels}}, DType::f64), 1e-14));
 }
 
-TEST(Vit, EveryDropoutActsInTrainingAloneAndFollowsTheStep) {
-  const NamedTensors inputs = images_of(tiny_vit());
-  const auto loss = [&](const VitConfig& config, bool training, std::uint32_t step) {
-    Vit model(config, 1, DType::f64);
-    randomize(model, 1);
-    return loss_of(model, inputs, training, step);
-  };
-  const double without = loss(tiny_vit(), true, 1);
-  for (double VitConfig::*key : {&VitConfig::dropout, &VitConfig::attention_dropout, &VitConfig::activation_dropout}) {
-    VitConfig config = tiny_vit();
-    config.*key = 0.3;
-    const double with = loss(config, true, 1);
-    EXPECT_GT(std::abs(with - without), 1e-4);
-    EXPECT_EQ(with, loss(config, true, 1));
-    EXPECT_GT(std::abs(with - loss(config, true, 2)), 1e-4);
-    EXPECT_EQ(loss(config, false, 1), without);  // ln does the same in training and inference
-  }
+TEST(Vit, EveryDropoutActsInTrainingAloneAndFollowsSeedAndStep) {
+  check_dropouts<Vit>(tiny_vit(), images_of(tiny_vit()));
 }
 
 // Weights of zero, so that the stream changes by nothing but ones that are kept, twice as large, or dropped.
@@ -132,130 +217,6 @@ TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
       int equal = 0;
       for (std::size_t i = 0; i < kBits; ++i) equal += kept[a][i] == kept[b][i];
       EXPECT_LE(equal, 120) << a << " and " << b;
-    }
-}
-
-double at(const Tensor& t, std::int64_t i) { return t.data<double>()[i]; }
-
-// [B, H, W, C], by loops.
-struct Maps {
-  std::int64_t batch, side, channels;
-  std::vector<double> values;
-
-  double& operator()(std::int64_t b, std::int64_t i, std::int64_t j, std::int64_t c) {
-    return values[std::size_t(((b * side + i) * side + j) * channels + c)];
-  }
-  bool has(std::int64_t i, std::int64_t j) const { return i >= 0 && i < side && j >= 0 && j < side; }
-};
-Maps maps(std::int64_t batch, std::int64_t side, std::int64_t channels) {
-  return {batch, side, channels, std::vector<double>(std::size_t(batch * side * side * channels))};
-}
-
-// With kernels of 3 x 3, padding 1 and stride 1.
-Maps convolved(Maps x, const Tensor& W) {
-  Maps y = maps(x.batch, x.side, W.shape()[0]);
-  for (std::int64_t b = 0; b < y.batch; ++b)
-    for (std::int64_t i = 0; i < y.side; ++i)
-      for (std::int64_t j = 0; j < y.side; ++j)
-        for (std::int64_t o = 0; o < y.channels; ++o)
-          for (std::int64_t c = 0; c < x.channels; ++c)
-            for (std::int64_t v = 0; v < 3; ++v)
-              for (std::int64_t w = 0; w < 3; ++w)
-                if (x.has(i + v - 1, j + w - 1))
-                  y(b, i, j, o) += at(W, ((o * x.channels + c) * 3 + v) * 3 + w) * x(b, i + v - 1, j + w - 1, c);
-  return y;
-}
-Maps pooled(Maps x, std::int64_t kernel, std::int64_t padding) {
-  Maps y = maps(x.batch, (x.side + 2 * padding - kernel) / 2 + 1, x.channels);
-  for (std::int64_t b = 0; b < y.batch; ++b)
-    for (std::int64_t i = 0; i < y.side; ++i)
-      for (std::int64_t j = 0; j < y.side; ++j)
-        for (std::int64_t c = 0; c < y.channels; ++c) {
-          double& most = y(b, i, j, c) = -INFINITY;
-          for (std::int64_t v = 0; v < kernel; ++v)
-            for (std::int64_t w = 0; w < kernel; ++w)
-              if (x.has(2 * i + v - padding, 2 * j + w - padding))
-                most = std::max(most, x(b, 2 * i + v - padding, 2 * j + w - padding, c));
-        }
-  return y;
-}
-
-Maps tokens_by_hand(const CctConfig& config, const NamedTensors& p, const Tensor& images) {
-  Maps x{images.shape()[0], config.image_size, 3, images.values<double>()};
-  for (std::int64_t conv = 0; conv < config.convs; ++conv) {
-    const std::string name = "tokenizer.conv_layers." + std::to_string(conv);
-    x = convolved(x, p.at(name + ".0.weight"));
-    for (std::size_t i = 0; i < x.values.size(); ++i) {
-      double& u = x.values[i];
-      const std::int64_t c = std::int64_t(i) % x.channels;
-      if (config.stem == "cct") {
-        u = std::max(u, 0.0);
-      } else {
-        u = at(p.at(name + ".norm.weight"), c) * u + at(p.at(name + ".norm.bias"), c);
-        u *= 0.5 * std::erfc(-u / std::sqrt(2.0));
-      }
-    }
-    if (config.stem == "cct") x = pooled(x, 3, 1);
-    if (config.stem == "hybrid" && conv > 0) x = pooled(x, 2, 0);
-  }
-  for (std::size_t i = 0; i < x.values.size(); ++i)
-    x.values[i] += at(p.at("classifier.positional_emb"), std::int64_t(i) % (x.side * x.side * x.channels));
-  return x;
-}
-
-// A layer whose attention adds nothing, and whose feed-forward block its last bias alone.
-void layer_by_hand(const CctConfig& config, const NamedTensors& p, const std::string& name, Maps& x) {
-  for (std::size_t i = 0; i < x.values.size(); ++i) {
-    const std::int64_t c = std::int64_t(i) % x.channels;
-    if (config.block == "cct")
-      x.values[i] = at(p.at(name + ".norm1.weight"), c) * x.values[i] + at(p.at(name + ".norm1.bias"), c);
-    x.values[i] += at(p.at(name + ".linear2.bias"), c);
-  }
-}
-
-Tensor logits_by_hand(const NamedTensors& p, Maps x) {
-  const std::int64_t T = x.side * x.side, C = x.channels, K = p.at("classifier.fc.bias").size();
-  const Tensor logits = Tensor::empty({x.batch, K}, DType::f64);
-  for (std::int64_t b = 0; b < x.batch; ++b) {
-    double* y = &x.values[std::size_t(b * T * C)];
-    std::vector<double> weights;
-    double sum = 0;
-    for (std::int64_t t = 0; t < T; ++t) {
-      double score = at(p.at("classifier.attention_pool.bias"), 0);
-      for (std::int64_t c = 0; c < C; ++c) {
-        y[t * C + c] = at(p.at("classifier.norm.weight"), c) * y[t * C + c] + at(p.at("classifier.norm.bias"), c);
-        score += at(p.at("classifier.attention_pool.weight"), c) * y[t * C + c];
-      }
-      weights.push_back(std::exp(score));
-      sum += weights.back();
-    }
-    for (std::int64_t k = 0; k < K; ++k) {
-      double& z = logits.data<double>()[b * K + k] = at(p.at("classifier.fc.bias"), k);
-      for (std::int64_t t = 0; t < T; ++t)
-        for (std::int64_t c = 0; c < C; ++c)
-          z += weights[std::size_t(t)] / sum * at(p.at("classifier.fc.weight"), k * C + c) * y[t * C + c];
-    }
-  }
-  return logits;
-}
-
-TEST(Cct, CCT_1_CCT_2_CCT_3_WorkedByHand) {
-  for (const char* stem : {"cct", "hybrid"})
-    for (const char* block : {"pre", "cct"}) {
-      CctConfig config = tiny_cct("affine", stem, block);
-      config.convs = 2, config.image_size = 8;
-      Cct model(config, 1, DType::f64);
-      randomize(model, 1);
-      for (ImageLayer& layer : model.layers()) {
-        layer.attention.sublayer.out.weight.value.zero(), layer.attention.sublayer.out.bias.value.zero();
-        layer.feed_forward.sublayer.out.weight.value.zero();
-      }
-      const NamedTensors inputs = images_of(config), p = model.values();
-      Maps x = tokens_by_hand(config, p, inputs.at("images"));
-      ASSERT_EQ(x.side * x.side, config.tokens());
-      for (const char* name : {"classifier.blocks.0", "classifier.blocks.1"}) layer_by_hand(config, p, name, x);
-      EXPECT_TRUE(close(inference_logits(model, inputs, DType::f64), logits_by_hand(p, x), 1e-13))
-          << stem << ", " << block;
     }
 }
 

@@ -5,10 +5,10 @@
 #include <set>
 
 #include "models/normalizers/options.h"
-#include "models/options/nearest_name.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/layer_norm/layer_norm.h"
 #include "tests/harness/compare.h"
+#include "tests/models/any_model.h"
 #include "tests/models/normalizers/quick_normalizer.h"
 
 namespace foldgrad::testing {
@@ -111,18 +111,15 @@ TEST_P(EveryNormalizer, RefusesOtherChannels) {
             "norm (" + GetParam() + "): x must have 8 channels, got f32 [2, 3] on cpu");
 }
 
-std::vector<std::string> names() {
-  std::vector<std::string> all;
-  for (const NormalizerInfo& info : normalizers()) all.push_back(info.name);
-  return all;
-}
-INSTANTIATE_TEST_SUITE_P(All, EveryNormalizer, ::testing::ValuesIn(names()), [](const auto& i) { return i.param; });
+INSTANTIATE_TEST_SUITE_P(All, EveryNormalizer, ::testing::ValuesIn(normalizer_names()),
+                         [](const auto& i) { return i.param; });
 
 TEST(Normalizer, AllAreThere) {
-  EXPECT_EQ(names(), (std::vector<std::string>{"affine",  "bn",        "centernorm",   "deepnorm", "derf", "dyt",
-                                               "fixnorm", "groupnorm", "instancenorm", "ln",       "mabn", "none",
-                                               "pn",      "pn_star",   "prepbn",       "qmbn",     "rbn",  "repbn",
-                                               "rmsnorm", "scale",     "scalenorm",    "un"}));
+  EXPECT_EQ(normalizer_names(),
+            (std::vector<std::string>{"affine",  "bn",        "centernorm",   "deepnorm", "derf", "dyt",
+                                      "fixnorm", "groupnorm", "instancenorm", "ln",       "mabn", "none",
+                                      "pn",      "pn_star",   "prepbn",       "qmbn",     "rbn",  "repbn",
+                                      "rmsnorm", "scale",     "scalenorm",    "un"}));
   for (const char* name :
        {"un", "bn", "qmbn", "mabn", "pn_star", "rbn", "repbn", "prepbn", "centernorm", "affine", "scale", "none"})
     EXPECT_TRUE(make_normalizer(name, {}, "n", 4)->info().offline()) << name;
@@ -134,11 +131,6 @@ TEST(Normalizer, RestoreRefusesWhatDoesNotFit) {
   snapshot["run_var"] = Tensor::zeros({4}, DType::f32);
   EXPECT_EQ(message_of([&] { norm->restore(snapshot); }),
             "norm (bn): run_var of the saved state must be f32 [3], got f32 [4] on cpu");
-  snapshot.erase("run_var");
-  EXPECT_EQ(message_of([&] { norm->restore(snapshot); }), "norm (bn): the saved state has no run_var");
-  snapshot["run_var"] = snapshot["phi"] = Tensor::zeros({3}, DType::f32);
-  EXPECT_EQ(message_of([&] { norm->restore(snapshot); }),
-            "norm (bn): the saved state has phi, for which there is no place here");
 }
 
 TEST(Normalizer, DiagnosticsCountStepsAndSkips) {
@@ -230,8 +222,6 @@ TEST(Normalizer, DeepnormHasItsConstants) {
   const Var sum = add(scale(residual, norm->residual_scale()), branch);
   EXPECT_TRUE(close(norm->apply(sum, {}).value(), Tensor::zeros({1, 2}, DType::f64), 1e-9));
 }
-
-using Options = std::map<std::string, std::string>;
 
 // Every default is a valid value and gives the same normalizer as leaving it out; so is every choice.
 TEST(NormalizerOptions, DefaultsAndChoicesAreValidText) {

@@ -32,13 +32,16 @@ inline void randomize(Normalizer& norm) {
 struct Step {
   Tensor y, dx;
 };
-inline Step train_step(Normalizer& norm, unsigned seed, DType dtype = DType::f64, Device device = Device::cpu) {
+inline Step train_step(Normalizer& norm, const Tensor& x, const Tensor& dy, std::optional<std::int64_t> counted = {}) {
   Tape tape;
+  const Var in = tape.variable(x);
+  const Var y = norm.apply(in, {.training = true, .counted = counted});
+  tape.backward(y, dy);
+  return {y.value(), tape.grad(in)};
+}
+inline Step train_step(Normalizer& norm, unsigned seed, DType dtype = DType::f64, Device device = Device::cpu) {
   const auto draw = [&](unsigned s) { return randn({2, 5, kChannels}, s, 1, 0.3).to(dtype).to(device); };
-  const Var x = tape.variable(draw(seed));
-  const Var y = norm.apply(x, {.training = true});
-  tape.backward(y, draw(seed + 1000));
-  return {y.value(), tape.grad(x)};
+  return train_step(norm, draw(seed), draw(seed + 1000));
 }
 inline Tensor infer(Normalizer& norm, const Tensor& x) {
   Tape tape(false);

@@ -2,15 +2,12 @@
 // as the table in docs/normalizers.md says.
 #include <cmath>
 
-#include "models/normalizers/normalizer.h"
-#include "tests/harness/op_spec.h"
+#include "tests/models/normalizers/quick_normalizer.h"
 
 namespace foldgrad::testing {
 namespace {
 
-using Options = std::map<std::string, std::string>;
-
-constexpr std::int64_t kSamples = 2, kTokens = 4, kChannels = 8, kBadChannel = 3, kBadToken = 1;  // of sample 0
+constexpr std::int64_t kSamples = 2, kTokens = 4, kBadChannel = 3, kBadToken = 1;  // of sample 0
 
 struct Row {
   std::string normalizer;
@@ -58,14 +55,8 @@ std::vector<Row> rows() {
   };
 }
 
-struct Result {
-  Tensor y, dx;
-};
-Result step(Normalizer& norm, const Tensor& x, std::optional<std::int64_t> counted = {}) {
-  Tape tape;
-  const Var in = tape.variable(x), y = norm.apply(in, {.training = true, .counted = counted});
-  tape.backward(y, randn(x.shape(), 99));
-  return {y.value(), tape.grad(in)};
+Step step(Normalizer& norm, const Tensor& x, std::optional<std::int64_t> counted = {}) {
+  return train_step(norm, x, randn(x.shape(), 99), counted);
 }
 Tensor normal(unsigned seed) { return randn({kSamples, kTokens, kChannels}, seed, 1, 0.3); }
 
@@ -141,7 +132,7 @@ TEST(NormalizerUnusualData, ConstantAndZeroChannelsAndTokens) {
           const Tensor x = normal(t);
           for (std::int64_t i = 0; i < x.size(); ++i)
             if (channel ? i % kChannels == kBadChannel : i / kChannels == kBadToken) x.data<double>()[i] = value;
-          const Result got = step(*norm, x);
+          const Step got = step(*norm, x);
           EXPECT_TRUE(finite(got.y) && finite(got.dx));
           EXPECT_TRUE(finite_state(*norm));
           const double y = got.y.data<double>()[channel ? kBadChannel : kBadToken * kChannels];
@@ -162,7 +153,7 @@ TEST(NormalizerUnusualData, NoRealToken) {
     SCOPED_TRACE(row.normalizer);
     const auto norm = trained(row);
     const NamedTensors before = norm->snapshot();
-    const Result got = step(*norm, normal(50), /*counted=*/0);
+    const Step got = step(*norm, normal(50), /*counted=*/0);
     EXPECT_TRUE(finite(got.y) && finite(got.dx));
     for (const auto& [name, tensor] : norm->state()) {
       if (name == "iters" || name == "steps" || name == "skips") {
