@@ -22,7 +22,7 @@ void make_parent(const std::string& path) {
   if (!parent.empty()) make_directories(parent);
 }
 
-// "" when `part` is the file; otherwise it is removed, since nothing can be made of it.
+// Returns "" when `part` is the file; otherwise it is removed, since nothing can be made of it.
 std::string finish(const std::string& part, const Download& wanted) {
   if (const std::string got = sha256_of_file(part); got != wanted.sha256) {
     fs::remove(part);
@@ -35,18 +35,13 @@ std::string finish(const std::string& part, const Download& wanted) {
   return "";
 }
 
-// "" when it worked.
+// Returns "" when it worked. A part from before may be of another file, or of one that the server cannot resume: where
+// it had to be removed, the file is fetched once more, without it.
 std::string fetch(const std::string& url, const std::string& part, const Download& wanted) {
-  for (bool again = fs::exists(part);; again = false) {  // a part from before may be of another file: once without
-    std::string failure = transfer(url, part, wanted.most_bytes);
-    if (!failure.empty()) {
-      std::error_code absent;
-      if (fs::file_size(part, absent) == 0) fs::remove(part);
-      return failure;
-    }
-    failure = finish(part, wanted);
-    if (failure.empty() || !again) return failure;
-  }
+  const bool had_part = fs::exists(part);
+  std::string failure = transfer(url, part, wanted.most_bytes);
+  if (failure.empty()) failure = finish(part, wanted);
+  return failure.empty() || !had_part || fs::exists(part) ? failure : fetch(url, part, wanted);
 }
 
 }  // namespace

@@ -25,8 +25,9 @@ void take_file(const std::string& file, const Download& wanted);
 // An archive *.tar.gz, into a directory, which is made. Throws FileError when the program tar is absent or refuses.
 void unpack(const std::string& archive, const std::string& directory);
 
-// Appends to the file `part` what it lacks of `url`, up to a size of `most_bytes`. Gives the reason when that fails,
-// otherwise "". A server that sends less than 1,000 bytes a second for a minute has failed.
+// Appends to the file `part` what it lacks of `url`, up to a size of `most_bytes`. Returns the reason when that fails,
+// otherwise "". A server that sends less than 1,000 bytes a second for a minute has failed. A part that no later call
+// can resume is removed: an empty one, one that is too long, and one that the server refuses to continue.
 std::string transfer(const std::string& url, const std::string& part, std::int64_t most_bytes);
 
 }  // namespace foldgrad

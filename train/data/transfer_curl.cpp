@@ -12,12 +12,6 @@
 namespace foldgrad {
 namespace {
 
-// curl_global_init is not for several threads; a static's initialisation is.
-bool initialized() {
-  static const bool done = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-  return done;
-}
-
 struct Outcome {
   CURLcode code;
   std::string text;
@@ -64,24 +58,18 @@ Outcome append(const std::string& url, Target& target, std::uintmax_t from) {
 bool download_available() { return true; }
 
 std::string transfer(const std::string& url, const std::string& part, std::int64_t most_bytes) {
-  if (!initialized()) return "libcurl cannot start";
-  for (;;) {
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(part.c_str(), "ab"), std::fclose);
-    if (!file) throw FileError(part, "cannot be opened", errno);
-    const std::uintmax_t from = std::filesystem::file_size(part);
-    Target target{file.get(), most_bytes - std::int64_t(from)};
-    const Outcome outcome = append(url, target, from);
-    if (std::fflush(file.get()) != 0) throw FileError(part, "cannot be written", errno);
-    if (target.left < 0) {
-      std::filesystem::resize_file(part, 0);
-      return fmt::format("has more than {} bytes", most_bytes);
-    }
-    if (outcome.code == CURLE_OK) return "";
-    // A server that cannot resume, or has nothing beyond what is here: start over.
-    constexpr long kRangeNotSatisfiable = 416;
-    if ((outcome.code != CURLE_RANGE_ERROR && outcome.status != kRangeNotSatisfiable) || from == 0) return outcome.text;
-    std::filesystem::resize_file(part, 0);
-  }
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(part.c_str(), "ab"), std::fclose);
+  if (!file) throw FileError(part, "cannot be opened", errno);
+  const std::uintmax_t from = std::filesystem::file_size(part);
+  Target target{file.get(), most_bytes - std::int64_t(from)};
+  const Outcome outcome = append(url, target, from);
+  if (std::fflush(file.get()) != 0) throw FileError(part, "cannot be written", errno);
+  if (outcome.code == CURLE_OK) return "";
+  constexpr long kRangeNotSatisfiable = 416;  // the server has nothing beyond what is here
+  const bool too_long = target.left < 0,
+             refused = outcome.code == CURLE_RANGE_ERROR || outcome.status == kRangeNotSatisfiable;
+  if (too_long || refused || std::filesystem::file_size(part) == 0) std::filesystem::remove(part);
+  return too_long ? fmt::format("has more than {} bytes", most_bytes) : outcome.text;
 }
 
 }  // namespace foldgrad

@@ -57,31 +57,29 @@ TEST_F(DownloadTest, TakesTheFirstMirrorThatHasTheFile) {
   EXPECT_EQ(log(), "/plain/file \n");
 }
 
-TEST_F(DownloadTest, GoesOnWithAPart) {
-  std::filesystem::create_directory(files_ / "new");
-  write_bytes(files_ / "new/file.part", kContent.substr(0, 10));
-  download(wanted({"range/file"}));
-  EXPECT_EQ(read_bytes(files_ / "new/file"), kContent);
-  EXPECT_EQ(log(), "/range/file bytes=10-\n");
-}
-
-TEST_F(DownloadTest, APartThatIsWholeNeedsNoServer) {
-  std::filesystem::create_directory(files_ / "new");
-  write_bytes(files_ / "new/file.part", kContent);
-  download(wanted({"plain/absent"}));
-  EXPECT_EQ(read_bytes(files_ / "new/file"), kContent);
-  EXPECT_FALSE(part_is_there());
-}
-
-TEST_F(DownloadTest, APartThatIsTooLongBeginsAnew) {
-  for (const char* path : {"range/file", "plain/file", "bare/file"}) {
+TEST_F(DownloadTest, APartIsResumedWhereItCanBe) {
+  const std::string ten = kContent.substr(0, 10), longer = kContent + "!", other = kContent.substr(1) + "?";
+  struct Case {
+    const char* path;
+    std::string part, requests;
+  };
+  for (const auto& [path, part, requests] : {Case{"range/file", ten, "/range/file bytes=10-\n"},
+                                             {"plain/absent", kContent, ""},  // it is whole, and needs no server
+                                             {"plain/file", ten, "/plain/file bytes=10-\n/plain/file \n"},
+                                             {"range/file", longer, "/range/file \n"},
+                                             {"range/file", other, "/range/file \n"},
+                                             {"range/file", kContent + kContent, "/range/file \n"},
+                                             {"plain/file", longer, "/plain/file bytes=49-\n/plain/file \n"},
+                                             {"plain/file", other, "/plain/file bytes=48-\n/plain/file \n"},
+                                             {"bare/file", longer, "/bare/file \n"},
+                                             {"bare/file", other, "/bare/file \n"}}) {
+    for (const std::string& old : {files_ / "new/file", served_ / "log"}) std::filesystem::remove(old);
     std::filesystem::create_directories(files_ / "new");
-    for (const std::string& part : {kContent + "!", kContent.substr(1) + "?"}) {  // longer, and of the right length
-      write_bytes(files_ / "new/file.part", part);
-      download(wanted({path}));
-      EXPECT_EQ(read_bytes(files_ / "new/file"), kContent) << path;
-      std::filesystem::remove(files_ / "new/file");
-    }
+    write_bytes(files_ / "new/file.part", part);
+    download(wanted({path}));
+    EXPECT_EQ(read_bytes(files_ / "new/file"), kContent) << path << " " << part;
+    EXPECT_FALSE(part_is_there());
+    EXPECT_EQ(requests.empty() ? "" : log(), requests) << path << " " << part;
   }
 }
 
@@ -94,17 +92,6 @@ TEST_F(DownloadTest, AFileThatDoesNotEndIsGivenUp) {
   const std::string text = message<FileError>([&] { download(small); });
   EXPECT_NE(text.find(small.urls[0] + ": has more than 47 bytes\n"), std::string::npos) << text;
   EXPECT_FALSE(part_is_there());
-}
-
-TEST_F(DownloadTest, BeginsAnewWhereAServerCannotGoOn) {
-  for (const char* path : {"plain/file", "range/file"}) {
-    std::filesystem::create_directories(files_ / "new");
-    // All of it and more, for the server that could go on.
-    write_bytes(files_ / "new/file.part", path[0] == 'p' ? kContent.substr(0, 10) : kContent + kContent);
-    download(wanted({path}));
-    EXPECT_EQ(read_bytes(files_ / "new/file"), kContent);
-    std::filesystem::remove(files_ / "new/file");
-  }
 }
 
 TEST_F(DownloadTest, RefusesAnotherDigestAndNamesAllThatOneNeeds) {
