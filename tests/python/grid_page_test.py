@@ -1,17 +1,10 @@
 """The page of `foldgrad grid`, of runs whose logs are there, so that nothing is trained."""
 import json
-import os
 import statistics
-import subprocess
-import sys
-import tempfile
-import unittest
 
-from browser import Browser, find_chromium
-from report_page_parts import EVIL, Structure
+from report_page_parts import EVIL, PageTest, main
+from setting import SOURCES
 
-PROGRAM = os.environ["FOLDGRAD_PROGRAM"]
-SOURCE = os.environ["FOLDGRAD_SOURCE_DIR"]
 SEEDS = (1, 2, 3)
 CELLS = ["<b>"] + [f"cell {i:02}" for i in range(10)]  # as TOML tables are sorted
 DIVERGED = CELLS[3]
@@ -39,39 +32,23 @@ def events(cell, seed):
            {"event": "end", "step": last, "outcome": "finished"})
 
 
-class GridPage(unittest.TestCase):
+class GridPage(PageTest):
     @classmethod
     def setUpClass(cls):
-        cls.browser = Browser(find_chromium())
-        cls.files = tempfile.TemporaryDirectory()
-        grid, out = (os.path.join(cls.files.name, name) for name in ("grid.toml", "out"))
-        with open(grid, "w") as file:
-            file.write(f"config = {json.dumps(SOURCE + '/configs/numbers-un.toml')}\nseeds = {list(SEEDS)}\n" +
-                       "".join(f"[cells.{json.dumps(cell)}]\n" for cell in CELLS))
+        super().setUpClass()
+        cls.write("grid.toml", f"config = {json.dumps(SOURCES + '/configs/numbers-un.toml')}\nseeds = {list(SEEDS)}\n" +
+                  "".join(f"[cells.{json.dumps(cell)}]\n" for cell in CELLS))
         for cell in CELLS:
             for seed in SEEDS:
-                run = os.path.join(out, "".join(c if c.isalnum() else "-" for c in cell), f"seed-{seed}")
-                os.makedirs(run)
-                with open(os.path.join(run, "log.jsonl"), "w") as file:
-                    file.write("".join(json.dumps(event) + "\n" for event in events(cell, seed)))
-        done = subprocess.run([PROGRAM, "grid", grid, "--out", out], capture_output=True, text=True)
+                folder = "".join(c if c.isalnum() else "-" for c in cell)
+                cls.write_log(f"out/{folder}/seed-{seed}", events(cell, seed))
+        done = cls.run_program("grid", cls.path("grid.toml"), "--out", cls.path("out"))
         assert (done.returncode, done.stderr) == (0, ""), done
-        cls.page = os.path.join(out, "grid.html")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.__exit__()
-        cls.files.cleanup()
-
-    def tearDown(self):
-        self.assertEqual(self.browser.complaints(), [])
-
-    def texts(self, selector):
-        return self.browser.evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)")
+        cls.page = cls.path("out/grid.html")
 
     def lines(self, title):
         """Of a chart the lines that are no band: by name points and colour."""
-        return self.browser.evaluate(f"""(() => {{
+        return self.js(f"""(() => {{
           const {{chart}} = charts.find(card => card.curve.title === {json.dumps(title)});
           return Object.fromEntries(chart.data.datasets.filter(({{helper}}) => !helper).map(
             ({{label, data, borderColor, borderDash, hidden}}) =>
@@ -89,9 +66,9 @@ class GridPage(unittest.TestCase):
             self.browser.open(self.page, width=width, dark=dark)
             self.assertEqual(self.texts("#grid tbody th"), CELLS)
             self.assertEqual(self.texts("#grid td"), want)
-            self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width)
+            self.expect_width(width)
             self.assertEqual(self.texts("nav a"), ["Grid", "Curves", "Runs"])
-        self.assertEqual(Structure(self.browser.evaluate("document.documentElement.outerHTML")).complaints, [])
+        self.expect_sound_structure()
 
     def test_curves_are_means_of_cells(self):
         self.browser.open(self.page)
@@ -113,18 +90,15 @@ class GridPage(unittest.TestCase):
 
     def test_runs_can_be_seen_one_by_one_and_switched_off(self):
         self.browser.open(self.page)
-        self.browser.evaluate("document.querySelector('#means').click()")
+        self.js("document.querySelector('#means').click()")
         lines = self.lines("BLEU")
         self.assertEqual(list(lines), [f"{cell}, seed-{seed}" for cell in CELLS for seed in SEEDS])
         self.assertEqual(len({line["style"] for line in lines.values()}), len(CELLS))
         self.assertEqual(lines["<b>, seed-2"]["points"][0], [1000, bleu("<b>", 2, 1000)])
-        self.browser.evaluate("document.querySelector('#legend button').click()")
+        self.js("document.querySelector('#legend button').click()")
         self.assertEqual([name for name, line in self.lines("BLEU").items() if line["hidden"]],
                          [f"{CELLS[0]}, seed-1"])
 
 
 if __name__ == "__main__":
-    if not find_chromium():
-        print("skipped: there is no Chromium")
-        sys.exit(77)
-    unittest.main()
+    main()

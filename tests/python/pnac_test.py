@@ -1,11 +1,10 @@
 """PNAC of random recordings is what SciPy's normaltest makes of them, window by window."""
 import json
 import os
-import struct
 import sys
 import tempfile
 
-from setting import PROGRAM, call, require
+from setting import PROGRAM, call, require, safetensors
 
 require("numpy", "scipy")
 import numpy as np  # noqa: E402
@@ -16,16 +15,11 @@ ROWS, WINDOWS = 60, (8, 20, 32, 60)
 
 def write_recording(path, sites):
     """`sites`: {name: (q, G)}, arrays of f32."""
-    tensors = {f"{site}.{name}": values for site, pair in sites.items() for name, values in zip("qG", pair)}
-    header, data = {"__metadata__": {"normalizer": "ln", "sites": " ".join(sites)}}, b""
-    for name, values in [("update", np.arange(1, ROWS + 1)), *tensors.items()]:
-        kind = "I64" if values.dtype == np.int64 else "F32"
-        header[name] = {"dtype": kind, "shape": values.shape, "data_offsets": [len(data), len(data) + values.nbytes]}
-        data += values.tobytes()
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
+    tensors = {f"{site}.{name}": ("F32", values.shape, values.tobytes()) for site, pair in sites.items()
+               for name, values in zip("qG", pair)}
+    tensors["update"] = ("I64", [ROWS], np.arange(1, ROWS + 1).tobytes())
     with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
+        file.write(safetensors(tensors, {"normalizer": "ln", "sites": " ".join(sites)}))
 
 
 def percentages(values, window):

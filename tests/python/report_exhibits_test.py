@@ -1,18 +1,10 @@
 """What a task shows of a run besides scores, on the page of `foldgrad report`: counts, shaded, and pictures."""
 import base64
 import json
-import os
 import struct
-import subprocess
-import sys
-import tempfile
-import unittest
 import zlib
 
-from browser import Browser, find_chromium
-from report_page_parts import EVIL, Structure, events
-
-PROGRAM = os.environ["FOLDGRAD_PROGRAM"]
+from report_page_parts import EVIL, PageTest, events, main
 
 
 def png(red, width, height):
@@ -31,44 +23,11 @@ EXHIBITS = [
 ]
 
 
-class ReportExhibits(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.browser = Browser(find_chromium())
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.__exit__()
-
+class ReportExhibits(PageTest):
     def setUp(self):
-        self.files = tempfile.TemporaryDirectory()
         for name in ("seen", "plain"):
-            os.mkdir(self.path(name))
-            with open(self.path(name, "log.jsonl"), "w") as file:
-                file.write("".join(json.dumps(e) + "\n" for e in events(1, 0)))
-        self.exhibit(json.dumps(EXHIBITS))
-
-    def tearDown(self):
-        self.assertEqual(self.browser.complaints(), [])
-        self.files.cleanup()
-
-    def path(self, *names):
-        return os.path.join(self.files.name, *names)
-
-    def exhibit(self, text):
-        with open(self.path("seen", "exhibits.json"), "w") as file:
-            file.write(text)
-
-    def report(self, *runs):
-        out = self.path("report.html")
-        done = subprocess.run([PROGRAM, "report", *map(self.path, runs), "-o", out], capture_output=True, text=True)
-        return out if done.returncode == 0 else done
-
-    def js(self, expression):
-        return self.browser.evaluate(expression)
-
-    def texts(self, selector):
-        return self.js(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)")
+            self.write_log(name, events(1, 0))
+        self.write("seen/exhibits.json", json.dumps(EXHIBITS))
 
     def test_counts_are_shaded_by_their_share(self):
         self.browser.open(self.report("plain", "seen"))
@@ -90,17 +49,12 @@ class ReportExhibits(unittest.TestCase):
         self.assertEqual(self.js("(i => [i.naturalWidth, i.naturalHeight])(document.querySelector('#exhibits img'))"),
                          [5, 3])
         self.assertIsNone(self.js("window.hacked"))
-        self.assertEqual(Structure(self.js("document.documentElement.outerHTML")).complaints, [])
+        self.expect_sound_structure()
 
     def test_scores_of_images_have_their_names(self):
-        os.mkdir(self.path("images"))
-        with open(self.path("images", "log.jsonl"), "w") as file:
-            for event in events(1, 0):
-                if event["event"] == "train":
-                    event["images_per_second"] = 7.0
-                if event["event"] == "validate":
-                    event = {"event": "validate", "step": event["step"], "loss": 1.0, "top1": 12.345, "top5": 60.0}
-                file.write(json.dumps(event) + "\n")
+        start, train, *_ = events(1, 0)
+        self.write_log("images", [start, train | {"images_per_second": 7.0},
+                                  {"event": "validate", "step": 100, "loss": 1.0, "top1": 12.345, "top5": 60.0}])
         self.browser.open(self.report("images"))
         self.assertEqual(self.texts("#runs thead th")[5:7], ["Top-1 %", "Top-5 %"])
         self.assertEqual(self.texts("#runs tbody td")[4:6], ["12.35", "60.00"])
@@ -113,28 +67,14 @@ class ReportExhibits(unittest.TestCase):
         sheet = {"title": "t", "note": "n", "columns": 8, "pictures": 16 * EXHIBITS[1]["pictures"]}
         names = [f"class {k}" for k in range(30)]
         counts = {"title": "t", "note": "n", "matrix": {"names": names, "counts": [[k] * 30 for k in range(30)]}}
-        self.exhibit(json.dumps([sheet, counts]))
+        self.write("seen/exhibits.json", json.dumps([sheet, counts]))
         path = self.report("seen")
         for width in (420, 1200):
             self.browser.open(path, width=width)
-            self.assertLessEqual(self.js("document.documentElement.scrollWidth"), width)
+            self.expect_width(width)
             tops = self.js("[...document.querySelectorAll('#exhibits figure')].map(f => f.getBoundingClientRect().top)")
             self.assertEqual([tops.count(top) for top in sorted(set(tops))], [8, 8])
 
-    def test_runs_without_exhibits_have_no_such_section(self):
-        self.browser.open(self.report("plain"))
-        self.assertEqual(self.js("document.querySelectorAll('#exhibits').length"), 0)
-
-    def test_a_damaged_file_is_named(self):
-        for text in ("{", "7", "[{}]", json.dumps(EXHIBITS)[:-1]):
-            self.exhibit(text)
-            done = self.report("seen")
-            self.assertEqual(done.returncode, 3)
-            self.assertEqual(done.stderr, f"error: {self.path('seen', 'exhibits.json')}: is no list of exhibits\n")
-
 
 if __name__ == "__main__":
-    if not find_chromium():
-        print("skipped: there is no Chromium")
-        sys.exit(77)
-    unittest.main()
+    main()

@@ -1,5 +1,15 @@
-"""For report_page_test.py: runs as their logs tell of them, and what HTML and colours are checked with."""
+"""For tests of pages: a browser with a directory of runs, what the logs of runs tell, and checks of HTML and colours."""
 import html.parser
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from browser import Browser, find_chromium
+from setting import PROGRAM
+
 
 EVIL = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>&amp;"
 STEPS = list(range(100, 1100, 100))
@@ -72,3 +82,66 @@ def contrast(a, b):
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     high, low = sorted((luminance(a), luminance(b)), reverse=True)
     return (high + 0.05) / (low + 0.05)
+
+
+class PageTest(unittest.TestCase):
+    """All tests of a class share the browser and the files."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.files = cls.enterClassContext(tempfile.TemporaryDirectory())
+        cls.browser = cls.enterClassContext(Browser(find_chromium()))
+
+    def tearDown(self):
+        self.assertEqual(self.browser.complaints(), [])
+
+    @classmethod
+    def path(cls, *names):
+        return os.path.join(cls.files, *names)
+
+    @classmethod
+    def write(cls, name, content):
+        os.makedirs(os.path.dirname(cls.path(name)), exist_ok=True)
+        with open(cls.path(name), "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+
+    @classmethod
+    def write_log(cls, run, events):
+        cls.write(run + "/log.jsonl", "".join(json.dumps(event) + "\n" for event in events))
+
+    @staticmethod
+    def run_program(*arguments):
+        return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True)
+
+    @classmethod
+    def report(cls, *runs):
+        out = cls.path("-".join(runs) + ".html")
+        done = cls.run_program("report", *map(cls.path, runs), "-o", out)
+        assert done.returncode == 0, done.stderr
+        return out
+
+    def js(self, expression):
+        return self.browser.evaluate(expression)
+
+    def texts(self, selector):
+        return self.js(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)")
+
+    def choose(self, selector, value):
+        self.js(f"""(control => {{
+            control.value = {json.dumps(str(value))};
+            control.dispatchEvent(new Event(control.tagName === 'SELECT' ? 'change' : 'input'));
+            }})(document.querySelector({json.dumps(selector)}))""")
+
+    def expect_sound_structure(self):
+        self.assertEqual(Structure(self.js("document.documentElement.outerHTML")).complaints, [])
+
+    def expect_width(self, width):
+        """Nothing is wider than the window."""
+        self.assertEqual(self.js("[document.documentElement.scrollWidth, innerWidth]"), [width, width])
+
+
+def main():
+    if not find_chromium():
+        print("skipped: there is no Chromium here; Debian has it in the package chromium")
+        sys.exit(77)
+    unittest.main(module="__main__", verbosity=2)

@@ -1,64 +1,27 @@
 """The page of `foldgrad report`, opened and clicked in a headless Chromium. Needs only Python's own library."""
-import json
 import math
-import os
 import re
 import statistics
-import subprocess
-import sys
-import tempfile
 import unittest
 
-from browser import Browser, find_chromium
-from report_page_parts import EVIL, SITES, STEPS, Structure, contrast, events, loss, variance
+from report_page_parts import EVIL, SITES, STEPS, PageTest, Structure, contrast, events, loss, main, variance
+from setting import PROGRAM
 
-PROGRAM = os.environ["FOLDGRAD_PROGRAM"]
 CHARTS = ["Training loss", "Validation loss", "Validation perplexity", "BLEU", "Norm of the gradient"]
 
 
-class ReportPage(unittest.TestCase):
+class ReportPage(PageTest):
     @classmethod
     def setUpClass(cls):
-        cls.files = tempfile.TemporaryDirectory()
+        super().setUpClass()
         for name, seed, lr, skips in (("s1", 1, 0.5, 0), ("s2", 2, 0.5, 0), ("fast", 3, 0.25, 7)):
-            cls.write(name + "/log.jsonl", "".join(json.dumps(e) + "\n" for e in events(seed, skips)))
+            cls.write_log(name, events(seed, skips))
             cls.write(name + "/config.toml", f"[norm]\nname = \"un\"\n[train]\nlr = {lr}\nseed = {seed}\n")
             cls.write(name + "/env.json", EVIL)
         cls.one, cls.three = cls.report("s1"), cls.report("s1", "s2", "fast")
         with open(cls.one) as file:
             if "Chart.js v" not in file.read():
                 raise unittest.SkipTest(f"{PROGRAM} was built without Chart.js")
-        cls.browser = Browser(find_chromium())
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.__exit__()
-        cls.files.cleanup()
-
-    @classmethod
-    def path(cls, name):
-        return os.path.join(cls.files.name, name)
-
-    @classmethod
-    def write(cls, name, text):
-        os.makedirs(os.path.dirname(cls.path(name)), exist_ok=True)
-        with open(cls.path(name), "w") as file:
-            file.write(text)
-
-    @classmethod
-    def report(cls, *runs):
-        out = cls.path("-".join(runs) + ".html")
-        subprocess.run([PROGRAM, "report", *map(cls.path, runs), "-o", out], check=True, stdout=subprocess.DEVNULL)
-        return out
-
-    def tearDown(self):
-        self.assertEqual(self.browser.complaints(), [])
-
-    def js(self, expression):
-        return self.browser.evaluate(expression)
-
-    def texts(self, selector):
-        return self.js(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)")
 
     def rows(self, section):
         return [re.sub(r"\s+", " ", " | ".join(row)) for row in self.js(
@@ -67,10 +30,6 @@ class ReportPage(unittest.TestCase):
     def datasets(self, chart=0):
         return self.js(f"Chart.getChart(document.querySelectorAll('canvas')[{chart}]).data.datasets.map(d => "
                        "({label: d.label, hidden: d.hidden, y: d.data.map(p => p.y), x: d.data.map(p => p.x)}))")
-
-    def choose(self, selector, value, event):
-        self.js(f"(e => {{ e.value = {json.dumps(value)}; e.dispatchEvent(new Event('{event}')); }})"
-                f"(document.querySelector('{selector}'))")
 
     def painted(self, run, chart=0):
         """Pixels of a chart in the colour of a run."""
@@ -92,7 +51,7 @@ class ReportPage(unittest.TestCase):
             with open(path) as file:
                 self.assertEqual(Structure(file.read()).complaints, [])
             self.browser.open(path)
-            self.assertEqual(Structure(self.js("document.documentElement.outerHTML")).complaints, [])
+            self.expect_sound_structure()
 
     def test_needs_no_other_file_and_runs_no_text_of_a_run(self):
         self.browser.open(self.one)
@@ -149,7 +108,7 @@ class ReportPage(unittest.TestCase):
 
     def test_smoothing_of_training_curves(self):
         self.browser.open(self.three)
-        self.choose("#smoothing", 0.5, "input")
+        self.choose("#smoothing", 0.5)
         values, total, weight, want = [loss(1, step) for step in STEPS], 0, 0, []
         for value in values:
             total, weight = 0.5 * total + 0.5 * value, 0.5 * weight + 0.5
@@ -202,14 +161,13 @@ class ReportPage(unittest.TestCase):
 
     def test_runs_that_have_hardly_begun(self):
         start, *_ = events(1, 0)
-        self.write("begun/log.jsonl", json.dumps(start) + "\n")
+        self.write_log("begun", [start])
         self.browser.open(self.report("begun"))
         self.assertEqual(self.texts("#contents a"), ["Runs", "Curves", "Details"])
         self.assertEqual(self.texts("#curves p"), ["Nothing has been logged yet."])
         self.assertEqual(self.rows("runs"), ["begun | un | unfinished | 0 | – | 1234 | 0:00"])
         train = [{"event": "train", "step": step, "loss": value} for step, value in ((1, 2.5), (2, None), (3, 1.5))]
-        self.write("diverged/log.jsonl", "".join(json.dumps(event) + "\n" for event in (
-            start, *train, {"event": "diverged", "step": 3, "message": "at last"})))
+        self.write_log("diverged", [start, *train, {"event": "diverged", "step": 3, "message": "at last"}])
         self.browser.open(self.report("diverged"))
         self.assertEqual(self.datasets()[0]["y"], [2.5, None, 1.5])
         self.assertEqual(self.rows("details"), ["diverged | 3 | at last"])
@@ -233,7 +191,7 @@ class ReportPage(unittest.TestCase):
             self.assertAlmostEqual(int(channel), want, delta=3)
         self.assertEqual(self.js(cells + "c => c.title))")[5][2],
                          f"{SITES[5]}, update 300: {variance(1, SITES[5], 300):.4g}")
-        self.choose("#quantity", "gradient_norm", "change")
+        self.choose("#quantity", "gradient_norm")
         self.assertEqual(self.rows("sites"), ["encoder.2" + " |" * 11 + " 2", "encoder.10" + " |" * 11 + " 1"])
 
     def test_a_click_on_a_site_draws_its_curve(self):
@@ -276,7 +234,7 @@ class ReportPage(unittest.TestCase):
         for path in (self.one, self.three):
             self.browser.open(path, width=420)
             self.browser.click(".heat tbody button")
-            self.assertEqual(self.js("[document.documentElement.scrollWidth, innerWidth]"), [420, 420])
+            self.expect_width(420)
 
     def test_without_chart_js_tables_remain(self):
         with open(self.three) as file:
@@ -291,7 +249,4 @@ class ReportPage(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not find_chromium():
-        print("skipped: there is no Chromium here; Debian has it in the package chromium")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    main()

@@ -5,15 +5,10 @@ import os
 import random
 import shutil
 import struct
-import subprocess
-import sys
-import tempfile
-import unittest
 
-from browser import Browser, find_chromium
-from report_page_parts import Structure, events
+from report_page_parts import PageTest, events, main
+from setting import safetensors
 
-PROGRAM = os.environ["FOLDGRAD_PROGRAM"]
 ROWS, CHANNELS = 40, 6
 SITES = ("encoder.layers.0.self_attn_layer_norm", "decoder.layer_norm")
 
@@ -38,54 +33,18 @@ def recording(seed, first, normalizer="un", rows=ROWS, sites=SITES, channels=CHA
             tensors[name] = ("F32", [rows, channels], struct.pack(f"<{len(numbers)}f", *numbers))
     flags = bytes((i % 11 == 0) + 4 * (i % 7 == 0) for i in range(rows * channels))
     tensors[f"{SITES[0]}.flag"] = ("U8", [rows, channels], flags)
-    header, data = {"__metadata__": {"normalizer": normalizer, "sites": " ".join(sites)}}, b""
-    for name, (dtype, shape, content) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
-        data += content
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    return struct.pack("<Q", len(text)) + text + data
+    return safetensors(tensors, {"normalizer": normalizer, "sites": " ".join(sites)})
 
 
-class ReportRecordings(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.browser = Browser(find_chromium())
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.__exit__()
-
+class ReportRecordings(PageTest):
     def setUp(self):
-        self.files = tempfile.TemporaryDirectory()
         for name in ("recorded", "plain"):
-            os.makedirs(self.path(name, "statistics"))
-            with open(self.path(name, "log.jsonl"), "w") as file:
-                file.write("".join(json.dumps(e) + "\n" for e in events(1, 0)))
+            self.write_log(name, events(1, 0))
         self.record("begin", recording(1, 1))
         self.record("end", recording(2, 961))
 
-    def tearDown(self):
-        self.assertEqual(self.browser.complaints(), [])
-        self.files.cleanup()
-
-    def path(self, *names):
-        return os.path.join(self.files.name, *names)
-
-    def record(self, phase, content):
-        with open(self.path("recorded", "statistics", phase + ".safetensors"), "wb") as file:
-            file.write(content)
-
-    def run_program(self, *arguments):
-        return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True)
-
-    def report(self, *runs):
-        done = self.run_program("report", *map(self.path, runs), "-o", self.path("report.html"))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return self.path("report.html")
-
-    def texts(self, selector):
-        return self.browser.evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)")
+    def record(self, phase, content, run="recorded"):
+        self.write(f"{run}/statistics/{phase}.safetensors", content)
 
     def test_the_numbers_are_those_of_analyze(self):
         path = self.report("plain", "recorded")
@@ -105,19 +64,12 @@ class ReportRecordings(unittest.TestCase):
             self.assertEqual(self.texts("#recordings td"), want)
             self.assertIn("window 32", self.texts("#recordings .note")[0])
             self.assertIn("end: 9 windows in updates 961 to 1000", self.texts("#recordings .note")[0])
-            self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width)
-        self.assertEqual(Structure(self.browser.evaluate("document.documentElement.outerHTML")).complaints, [])
-
-    def choose(self, control, value):
-        self.browser.evaluate(f"""(() => {{
-          const control = document.querySelector({json.dumps(control)});
-          control.value = {json.dumps(str(value))};
-          control.dispatchEvent(new Event(control.tagName === 'SELECT' ? 'change' : 'input'));
-        }})()""")
+            self.expect_width(width)
+        self.expect_sound_structure()
 
     def traces(self):
         """What the charts of the section draw: by title and label the points [x, y]."""
-        return self.browser.evaluate("""Object.fromEntries(
+        return self.js("""Object.fromEntries(
           [...document.querySelectorAll('#recordings figure')].map(figure => [
             figure.querySelector('strong').textContent,
             Object.fromEntries(Chart.getChart(figure.querySelector('canvas')).data.datasets.map(
@@ -155,27 +107,26 @@ class ReportRecordings(unittest.TestCase):
         for width, dark in ((1280, False), (400, True)):
             self.browser.open(path, width=width, dark=dark)
             self.expect_traces(SITES[0], 0)
-            colour = self.browser.evaluate("charts.at(-1).chart.options.plugins.legend.labels.color")
+            colour = self.js("charts.at(-1).chart.options.plugins.legend.labels.color")
             self.choose("#trace-channel", CHANNELS - 1)
             self.expect_traces(SITES[0], CHANNELS - 1)
             for wrong in (CHANNELS, -1, 0.5, ""):
                 self.choose("#trace-channel", wrong)
-                self.assertEqual(self.browser.evaluate("document.querySelector('#trace-channel').ariaInvalid"), "true")
+                self.assertEqual(self.js("document.querySelector('#trace-channel').ariaInvalid"), "true")
                 self.expect_traces(SITES[0], CHANNELS - 1)
             self.choose("#trace-site", 1)
             self.expect_traces(SITES[1], 0)
-            self.browser.evaluate("document.querySelector('#theme').click()")
+            self.js("document.querySelector('#theme').click()")
             self.assertNotEqual(
-                self.browser.evaluate("charts.at(-1).chart.options.plugins.legend.labels.color"), colour)
+                self.js("charts.at(-1).chart.options.plugins.legend.labels.color"), colour)
             self.expect_traces(SITES[1], 0)
             self.assertEqual(self.texts("#trace-run"), [])
-            self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width)
-        self.assertEqual(Structure(self.browser.evaluate("document.documentElement.outerHTML")).complaints, [])
+            self.expect_width(width)
+        self.expect_sound_structure()
 
     def test_the_run_can_be_chosen(self):
         shutil.copytree(self.path("recorded"), self.path("other"))
-        with open(self.path("other", "statistics", "begin.safetensors"), "wb") as file:
-            file.write(recording(2, 1))
+        self.record("begin", recording(2, 1), run="other")
         self.browser.open(self.report("other", "plain", "recorded"))
         self.assertEqual(self.texts("#trace-run option"), ["other", "recorded"])
         self.assertNotEqual(self.traces()["q, begin"]["q"][0][1], recorded(1)[f"{SITES[0]}.q"][0])
@@ -204,18 +155,14 @@ class ReportRecordings(unittest.TestCase):
             self.assertIn(note, self.texts("#recordings .note")[0])
             self.assertEqual(len(self.texts("#recordings table")), int(rows == 8))
 
-    def test_runs_without_recordings_have_no_such_section(self):
-        self.browser.open(self.report("plain"))
-        self.assertEqual(self.texts("#recordings"), [])
-
     def test_errors_are_those_of_analyze(self):
         for content, part in ((b"no safetensors", "header"), (recording(1, 1, rows=0), "has no iterations"),
                               (recording(1, 1, sites=SITES[:1]), "of another model than begin")):
             self.record("end", content)
             self.expect_error_of_analyze("end.safetensors: ", part)
         self.record("end", recording(2, 961))
-        with open(self.path("recorded", "config.toml"), "w") as file:
-            file.write("[norm]\nname = \"ln\"\n")
+        self.write("recorded/config.toml", "[norm]\nname = \"ln\"\n")
+        self.addCleanup(os.remove, self.path("recorded/config.toml"))
         self.expect_error_of_analyze("begin.safetensors: ", "its normalizer is un, that of the run's config.toml ln")
 
     def expect_error_of_analyze(self, *parts):
@@ -229,7 +176,4 @@ class ReportRecordings(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not find_chromium():
-        print("skipped: there is no Chromium")
-        sys.exit(77)
-    unittest.main()
+    main()

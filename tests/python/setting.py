@@ -1,10 +1,16 @@
 """What tests here share: where things are, packages that may be absent, and programs that must succeed."""
+import contextlib
 import importlib
+import io
+import json
 import os
+import struct
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
-PROGRAM, SOURCES = os.environ["FOLDGRAD_PROGRAM"], os.environ["FOLDGRAD_SOURCE_DIR"]
+PROGRAM, SOURCES = os.environ["FOLDGRAD_PROGRAM"], str(Path(__file__).parents[2])
 sys.path[:0] = [os.path.join(SOURCES, "examples"), os.path.join(SOURCES, "examples", "pytorch")]
 
 
@@ -24,3 +30,41 @@ def call(*command, stdin=""):
     if done.returncode:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def safetensors(tensors, metadata):
+    """The bytes of a file; tensors: {name: (type, shape, bytes)}."""
+    header, data = {"__metadata__": metadata}, b""
+    for name, (dtype, shape, content) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def printed_by(main, *arguments):
+    """What an example prints as a program, or its error."""
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            main([*arguments])
+    except SystemExit as e:
+        return str(e)
+    return printed.getvalue()
+
+
+def logits_of(model, **inputs):
+    """What `foldgrad run` computes of tensors of PyTorch."""
+    from model_files import load_tensors, save_tensors
+    with tempfile.TemporaryDirectory() as files:
+        given, out = os.path.join(files, "in"), os.path.join(files, "out")
+        save_tensors(given, inputs)
+        call(PROGRAM, "run", model, "--input", given, "--output", out)
+        return load_tensors(out)["logits"]
+
+
+def largest_difference(got, want):
+    """Relative to 1 + |want|; infinite for a NaN."""
+    off = ((got - want).abs() / (1 + want.abs())).max().item()
+    return off if off == off else float("inf")
