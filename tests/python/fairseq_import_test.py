@@ -1,20 +1,17 @@
 """examples/fairseq_import.py: checkpoints with fairseq's names and random weights give the logits that a forward pass
 written here, with PyTorch's functions and from fairseq's definitions, has for them."""
 import argparse
-import contextlib
-import io
 import math
 import os
 import sys
 import tempfile
 
-from setting import PROGRAM, call, require
+from setting import PROGRAM, call, logits_of, printed_by, require
 
 require("torch")
 import torch  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 import fairseq_import  # noqa: E402
-from model_files import load_tensors, save_tensors  # noqa: E402
 
 WIDTH, INNER, HEADS, SOURCE, TARGET, PAD = 16, 24, 4, 16, 24, 1
 TOLERANCE = 1e-5  # of the greatest logit: some thousand roundings of f32
@@ -129,15 +126,9 @@ def as_old(weights, options):
 
 
 def convert(files, name, checkpoint, *more):
-    """What the example prints, or its error."""
-    path, printed = os.path.join(files, f"{name}.pt"), io.StringIO()
+    path = os.path.join(files, f"{name}.pt")
     torch.save(checkpoint, path)
-    try:
-        with contextlib.redirect_stdout(printed):
-            fairseq_import.main([path, os.path.join(files, name), *more])
-    except SystemExit as e:
-        return str(e)
-    return printed.getvalue()
+    return printed_by(fairseq_import.main, path, os.path.join(files, name), *more)
 
 
 def check_logits(files, name, checkpoint, options, weights):
@@ -145,10 +136,7 @@ def check_logits(files, name, checkpoint, options, weights):
     source = torch.tensor([[4, 5, 6, 7, 2], [9, 8, 2, 1, 1]])
     target = torch.tensor([[2, 5, 6, 4], [2, 9, 11, 8]])
     want = Reference(weights, options).logits(source, target)
-    save_tensors(os.path.join(files, "in"), {"source": source, "input": target})
-    call(PROGRAM, "run", os.path.join(files, name), "--input", os.path.join(files, "in"), "--output",
-         os.path.join(files, "out"))
-    got = load_tensors(os.path.join(files, "out"))["logits"].double()
+    got = logits_of(os.path.join(files, name), source=source, input=target).double()
     difference = ((got - want).abs().max() / want.abs().max()).item()
     print(f"{name}: logits differ by {difference:.1e} of the greatest")
     if not difference <= TOLERANCE:

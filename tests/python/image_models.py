@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 
-from setting import PROGRAM, SOURCES, call, require
+from setting import PROGRAM, SOURCES, call, largest_difference, logits_of, require
 
 require("numpy", "onnx", "onnxruntime", "torch")
 import numpy as np  # noqa: E402
@@ -43,14 +43,8 @@ def write_images(directory):
         records.tofile(os.path.join(directory, name))
 
 
-def difference(got, want):
-    """The largest, relative to 1 + |want|; infinite for a NaN."""
-    off = ((got - want).abs() / (1 + want.abs())).max().item()
-    return off if off == off else float("inf")
-
-
 def require_same(what, got, want):
-    off = difference(got, want)
+    off = largest_difference(got, want)
     if not off <= TOLERANCE:
         sys.exit(f"{what}: the logits differ by {off:.2e}, at most {TOLERANCE} is allowed")
     return off
@@ -80,12 +74,6 @@ class Models:
              *[word for s in sets for word in ("--set", s)])
         return out
 
-    def run(self, model, images):
-        given, out = self.path("in"), self.path("out")
-        save_tensors(given, {"images": images})
-        call(PROGRAM, "run", model, "--input", given, "--output", out)
-        return load_tensors(out)["logits"]
-
     def onnx(self, model, images):
         """`images` are normalized. Also says which operators there are."""
         out = model + "-onnx"
@@ -102,22 +90,22 @@ class Models:
 
 def check(models, spec, kind, seen):
     run = models.train(spec, kind)
-    want, network = models.run(run, models.images), models.load_model(run)
+    want, network = logits_of(run, images=models.images), models.load_model(run)
     with torch.no_grad():
         logits, pixels = network(models.images), network.normalized(models.images)
     worst = require_same(f"{spec}, PyTorch", logits, want)
-    require_same(f"{spec}, of normalized images", models.run(run, pixels), want)
+    require_same(f"{spec}, of normalized images", logits_of(run, images=pixels), want)
     worst = max(worst, require_same(f"{spec}, onnxruntime", models.onnx(run, pixels)[0], want))
     for other, values in seen.items():
-        if difference(values, want) < 1e-4:
+        if largest_difference(values, want) < 1e-4:
             sys.exit(f"{spec} gives the logits of {other}: this compares nothing")
     seen[spec] = want
     folded = run + "-folded"
     call(PROGRAM, "fold", run, "-o", folded)
     got, operators = models.onnx(folded, pixels)
-    worst = max(worst, require_same(f"{spec}, folded, onnxruntime", got, models.run(folded, models.images)))
-    if difference(got, want) > 1e-4:  # products of rounded weights in another order
-        sys.exit(f"{spec}: the folded model differs by {difference(got, want):.2e}")
+    worst = max(worst, require_same(f"{spec}, folded, onnxruntime", got, logits_of(folded, images=models.images)))
+    if largest_difference(got, want) > 1e-4:  # products of rounded weights in another order
+        sys.exit(f"{spec}: the folded model differs by {largest_difference(got, want):.2e}")
     with open(os.path.join(folded, "config.json")) as file:
         at = json.load(file)["norm"].get("at", {})
     if not any(site.endswith(".residual") for site in at):  # which the examples do not know
@@ -146,7 +134,8 @@ def check_all(script, family, config, load_model, normalizers, kinds, more, abse
               f"logits differ by at most {worst:.1e}")
         if 2 * models.compared_folded < len(all_of):
             sys.exit("most of the folded models must be compared with PyTorch's")
-        out = models.path("again")
-        call(sys.executable, os.path.join(SOURCES, "examples", script), models.path("ln"), models.path("in"), out)
+        given, out = models.path("in"), models.path("out")
+        save_tensors(given, {"images": models.images})
+        call(sys.executable, os.path.join(SOURCES, "examples", script), models.path("ln"), given, out)
         if load_tensors(out)["logits"].shape != (5, 10):
             sys.exit(f"{script} as a program gives no logits")

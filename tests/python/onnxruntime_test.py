@@ -4,7 +4,7 @@ import os
 import sys
 import tempfile
 
-from setting import PROGRAM, call, require
+from setting import PROGRAM, call, logits_of, require
 
 require("numpy", "onnx", "onnxruntime", "torch")
 import numpy as np  # noqa: E402
@@ -20,7 +20,18 @@ from pytorch_model import Transformer  # noqa: E402
 # expected of two layers and twice as much of post-norm. An error in a formula is larger by orders of magnitude.
 TOLERANCE = 5e-6
 SOURCE_WORDS, TARGET_WORDS = [f"wort{i}" for i in range(20)], [f"word{i}" for i in range(28)]
+LIMIT = 16  # tokens of a translation
 PAIRS = [(batch, length) for batch in (1, 2, 3, 5, 8) for length in (1, 2, 5, 9, 13)]
+
+
+def randomize(network):
+    """Weights such that translations depend on the source."""
+    with torch.no_grad():
+        for name, p in network.named_parameters():
+            p.copy_((0.6 if "encoder_attn" in name else 0.25) * torch.randn_like(p) + name.endswith("norm.weight"))
+        for module in network.modules():
+            if isinstance(module, Offline):
+                module.run_var.copy_(2 + 4 * torch.rand_like(module.run_var))  # about that of x
 
 
 class Files:
@@ -40,13 +51,7 @@ class Files:
                   "norm": {"name": norm if of_site is None else "none", "options": options or {}}}
         torch.manual_seed(1)
         network = Transformer(config)
-        with torch.no_grad():
-            for parameter_name, p in network.named_parameters():
-                strong = "encoder_attn" in parameter_name  # so that translations depend on the source
-                p.copy_((0.6 if strong else 0.25) * torch.randn_like(p) + (parameter_name.endswith("norm.weight")))
-            for module in network.modules():
-                if isinstance(module, Offline):
-                    module.run_var.copy_(2 + 4 * torch.rand_like(module.run_var))  # about that of x
+        randomize(network)
         export(network, config, self.path(name), SOURCE_WORDS, TARGET_WORDS)
         if of_site is not None:
             self.add_normalizers(name, config, norm, options, of_site, state)
@@ -73,10 +78,7 @@ class Files:
         return Translator(out, threads=1)
 
     def logits(self, name, batch):
-        given, out = self.path("in"), self.path("out")
-        save_tensors(given, {key: torch.from_numpy(value) for key, value in batch.items()})
-        call(PROGRAM, "run", self.path(name), "--input", given, "--output", out)
-        return load_tensors(out)["logits"].numpy()
+        return logits_of(self.path(name), **{key: torch.from_numpy(value) for key, value in batch.items()}).numpy()
 
 
 def random_batch(rng, batch, length):
@@ -123,23 +125,33 @@ def check_logits(files, name, pairs):
     return translator
 
 
+def translated(model, sentences):
+    """By greedy decoding; sentences are ids without their ends."""
+    lines = "".join(" ".join(SOURCE_WORDS[i - 4] for i in sentence) + "\n" for sentence in sentences)
+    return call(PROGRAM, "translate", model, "--beam", "1", "--max-length-a", "0", "--max-length-b", str(LIMIT),
+                stdin=lines).splitlines()
+
+
+def expect_translations(what, sentences, want, got):
+    """`got`: the ids of another program."""
+    for sentence, ours, ids in zip(sentences, want, got, strict=True):
+        theirs = " ".join("<unk>" if i == 3 else TARGET_WORDS[i - 4] for i in ids if i != 0)
+        if ours != theirs:
+            sys.exit(f"{what}: {sentence}\n  foldgrad  {ours}\n  there     {theirs}")
+    if len(set(want)) < 15:
+        sys.exit(f"{what}: translations must differ, to tell something, got {len(set(want))} of {len(want)}")
+    print(f"{what}: {len(want)} translations are the same, {len(set(want))} different ones")
+
+
 def check_translations(files, name, translator):
-    rng, limit = np.random.default_rng(2), 16
+    rng = np.random.default_rng(2)
     batches = [[rng.integers(4, 24, rng.integers(1, length + 1) if row else length).tolist() for row in range(batch)]
                for batch, length in PAIRS]
-    lines = [" ".join(SOURCE_WORDS[i - 4] for i in sentence) for batch in batches for sentence in batch]
-    want = call(PROGRAM, "translate", files.path(name), "--beam", "1", "--max-length-a", "0", "--max-length-b",
-                str(limit), stdin="\n".join(lines) + "\n").splitlines()
-    word = lambda i: "<unk>" if i == 3 else TARGET_WORDS[i - 4]
+    sentences = [sentence for batch in batches for sentence in batch]
+    want = translated(files.path(name), sentences)
     for cached in (False, True):
-        got = [" ".join(word(i) for i in ids if i != 0)
-               for batch in batches for ids in translator.translate(batch, limit, cached)]
-        for line, ours, theirs in zip(lines, want, got, strict=True):
-            if ours != theirs:
-                sys.exit(f"{name}, cached {cached}: {line}\n  foldgrad     {ours}\n  onnxruntime  {theirs}")
-    if len(set(want)) < 15:
-        sys.exit(f"{name}: translations must differ, to tell something, got {len(set(want))} of {len(want)}")
-    print(f"{name}: {len(want)} translations of {len(batches)} batches are the same, {len(set(want))} different ones")
+        got = [ids for batch in batches for ids in translator.translate(batch, LIMIT, cached)]
+        expect_translations(f"{name}, {'with' if cached else 'without'} past", sentences, want, got)
 
 
 def main():

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 
-from setting import PROGRAM, SOURCES, call, require
+from setting import PROGRAM, SOURCES, call, largest_difference, logits_of, require
 
 require("torch")
 import torch  # noqa: E402
@@ -28,24 +28,18 @@ def batch():
     return {"source": source, "input": target}
 
 
-def largest_difference(a, b):
-    """Over positions that are not padding, relative to 1 + |a|; infinite for a NaN."""
-    difference = ((a - b).abs() / (1 + a.abs())).max().item()
-    return difference if difference == difference else float("inf")
-
-
 def check(what, directory, files, tolerance=1e-5):
-    ours, theirs = os.path.join(files, "ours"), os.path.join(files, "theirs")
-    given = os.path.join(files, "in")
+    """The logits of foldgrad, of all positions that are not padding."""
+    given, theirs = os.path.join(files, "in"), os.path.join(files, "theirs")
     save_tensors(given, batch())
-    call(PROGRAM, "run", directory, "--input", given, "--output", ours)
     example("pytorch_model.py", directory, given, theirs)
     real = batch()["input"] != 1
-    difference = largest_difference(load_tensors(ours)["logits"][real], load_tensors(theirs)["logits"][real])
+    logits = logits_of(directory, **batch())[real]
+    difference = largest_difference(load_tensors(theirs)["logits"][real], logits)
     print(f"{what}: largest relative difference of the logits {difference:.2e}")
     if not difference <= tolerance:
         sys.exit(f"{what}: it must be at most {tolerance}")
-    return load_tensors(ours)["logits"][real]
+    return logits
 
 
 CONFIG = """
@@ -86,10 +80,8 @@ def runs(files):
             with open(os.path.join(files, "text", f"{split}.{language}"), "w") as file:
                 for i in range(12):
                     file.write(" ".join(words[(i + j) % len(words)] for j in range(2 + i % 3)) + "\n")
-    config, given, ours = (os.path.join(files, name) for name in ("small.toml", "given", "logits"))
-    with open(config, "w") as file:
+    with open(config := os.path.join(files, "small.toml"), "w") as file:
         file.write(CONFIG)
-    save_tensors(given, batch())
     real, seen = batch()["input"] != 1, {}
     known = {norm["name"] for norm in json.loads(call(PROGRAM, "norms", "--json"))}
     missing = known - {spec.split()[0] for spec in NORMALIZERS}
@@ -101,11 +93,10 @@ def runs(files):
         sets = [f"norm.name={name}"] + [f"norm.{name}.{option}" for option in options]
         sets += ["model.pre_norm=false"] if name == "deepnorm" else []
         call(PROGRAM, "train", config, "--data-dir", files, "--out", run, *[w for s in sets for w in ("--set", s)])
-        call(PROGRAM, "run", run, "--input", given, "--output", ours)
-        want = load_tensors(ours)["logits"][real]
+        want = logits_of(run, **batch())[real]
         with torch.no_grad():
             logits = load_model(run)(batch()["source"], batch()["input"])[0][real]
-        difference = largest_difference(want, logits)
+        difference = largest_difference(logits, want)
         if not difference <= 1e-5:
             sys.exit(f"{spec}: the logits of a run differ by {difference:.2e}")
         for other, values in seen.items():
@@ -139,7 +130,7 @@ def main():
                 sys.exit(f"translate must give three lines, the second empty, got {lines}")
             if norm == "un":
                 call(PROGRAM, "fold", written, "-o", folded)
-                difference = largest_difference(logits, check("un, folded", folded, files))
+                difference = largest_difference(check("un, folded", folded, files), logits)
                 print(f"un, folded and not: largest relative difference {difference:.2e}")
                 if not difference <= 1e-4:  # products of rounded weights in another order
                     sys.exit("it must be at most 1e-4")
@@ -149,7 +140,7 @@ def main():
         config["model"]["fixnorm"] = True
         with open(path, "w") as f:
             json.dump(config, f)
-        if largest_difference(logits, check("ln, with fixnorm", written, files)) < 0.1:
+        if largest_difference(check("ln, with fixnorm", written, files), logits) < 0.1:
             sys.exit("fixnorm changes nothing")
 
 

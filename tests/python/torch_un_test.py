@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-from setting import PROGRAM, SOURCES, require
+from setting import PROGRAM, SOURCES, largest_difference, require
 
 require("torch")
 import torch  # noqa: E402
@@ -22,12 +22,6 @@ LAYERS = {"un": UN, "mabn": MABN, "pn_star": PNStar}
 def expect(holds, what):
     if not holds:
         sys.exit(what)
-
-
-def largest_difference(got, want):
-    """|got - want| / (1 + |want|); infinite for a NaN."""
-    difference = ((got - want).abs() / (1 + want.abs())).max().item()
-    return difference if difference == difference else float("inf")
 
 
 def make(metadata, width, dtype):

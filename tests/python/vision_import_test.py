@@ -1,17 +1,15 @@
 """examples/vision_import.py: what foldgrad computes with imported weights is what the published models compute."""
-import contextlib
-import io
 import os
 import tempfile
 
-from setting import PROGRAM, call, require
+from setting import logits_of, printed_by, require
 
 require("torch")
 import sys  # noqa: E402
 
 import torch  # noqa: E402
 import vision_import  # noqa: E402
-from model_files import load_tensors, save_tensors  # noqa: E402
+from model_files import save_tensors  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
 TOLERANCE = 1e-5  # of the greatest logit: f32 here and f64 there
@@ -135,18 +133,12 @@ class Reference:
 
 
 def convert(files, name, weights, *more):
-    """What the example prints, or its error."""
-    path, printed = os.path.join(files, name + (".safetensors" if "safe" in name else ".pt")), io.StringIO()
+    path = os.path.join(files, name + (".safetensors" if "safe" in name else ".pt"))
     if "safe" in name:
         save_tensors(path, weights)
     else:
         torch.save({"state_dict": dict(weights)} if "nested" in name else dict(weights), path)
-    try:
-        with contextlib.redirect_stdout(printed):
-            vision_import.main([path, os.path.join(files, name), "--heads", str(HEADS), *more])
-    except SystemExit as e:
-        return str(e)
-    return printed.getvalue()
+    return printed_by(vision_import.main, path, os.path.join(files, name), "--heads", str(HEADS), *more)
 
 
 def check_logits(files, name, weights, size, eps, *more):
@@ -156,10 +148,7 @@ def check_logits(files, name, weights, size, eps, *more):
     pixels = (images.double() / 255 - torch.tensor(MEAN).double()) / torch.tensor(STD).double()
     reference = Reference(weights, eps)
     want = (reference.vit if "patch_embed.proj.weight" in weights else reference.cct)(pixels.permute(0, 3, 1, 2))
-    given, out = os.path.join(files, "in"), os.path.join(files, "out")
-    save_tensors(given, {"images": images})
-    call(PROGRAM, "run", os.path.join(files, name), "--input", given, "--output", out)
-    off = ((load_tensors(out)["logits"].double() - want).abs().max() / want.abs().max()).item()
+    off = ((logits_of(os.path.join(files, name), images=images).double() - want).abs().max() / want.abs().max()).item()
     print(f"{name}: logits differ by {off:.1e} of the greatest")
     if not off <= TOLERANCE:
         sys.exit(f"{name}: at most {TOLERANCE} is allowed")
