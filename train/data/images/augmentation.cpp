@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
+#include <set>
+#include <string_view>
 
 #include "engine/check.h"
 #include "engine/philox.h"
@@ -17,29 +20,32 @@ constexpr std::uint32_t kEpochStream = 0x6175676d, kMirrorStream = 0x6d697272;  
 constexpr std::int64_t kWords = 64;
 // Words of random numbers per image; RandAugment takes all words from its own on.
 enum Word { kCropRow, kCropColumn, kFlip, kCutoutRow, kCutoutColumn, kRandAugment };
-constexpr std::int64_t kMostOperations = 8, kMostMagnitude = 10;
 
-// "crop4" gives 4 for "crop", and 0 when it is something else.
-std::int64_t number_behind(const std::string& name, const std::string& kind) {
-  std::int64_t number = 0;
-  if (!name.starts_with(kind)) return 0;
-  const char *begin = name.data() + kind.size(), *end = name.data() + name.size();
-  const auto [rest, error] = std::from_chars(begin, end, number);
-  return error == std::errc() && rest == end && number <= 1000 ? number : 0;
+struct NamedNumber {
+  std::string_view word;
+  std::int64_t least, most;
+  std::int64_t& number;
+};
+
+// Reads a name such as "randaugment2m9": words, each with its number after it. Returns false for another name.
+bool read_numbers(std::string_view name, std::initializer_list<NamedNumber> numbers) {
+  for (const auto& [word, least, most, number] : numbers) {
+    if (!name.starts_with(word)) return false;
+    const auto [rest, error] = std::from_chars(name.data() + word.size(), name.data() + name.size(), number);
+    if (error != std::errc() || number < least || number > most) return false;
+    name.remove_prefix(std::size_t(rest - name.data()));
+  }
+  return name.empty();
 }
 
-// "randaugment2m9"; without operations when it is something else.
-RandAugment rand_augment_of(const std::string& name) {
-  constexpr std::string_view kKind = "randaugment";
-  RandAugment r;
-  if (!name.starts_with(kKind)) return {};
-  const char* end = name.data() + name.size();
-  const auto first = std::from_chars(name.data() + kKind.size(), end, r.operations);
-  if (first.ec != std::errc() || first.ptr == end || *first.ptr != 'm') return {};
-  const auto second = std::from_chars(first.ptr + 1, end, r.magnitude);
-  const bool good = second.ec == std::errc() && second.ptr == end && r.operations >= 1 &&
-                    r.operations <= kMostOperations && r.magnitude >= 0 && r.magnitude <= kMostMagnitude;
-  return good ? r : RandAugment();
+// Returns false for a name that is not known.
+bool read_name(const std::string& name, Augmentation& a) {
+  if (name == "flip" || name == "flip_alternating") {
+    a.flip = name == "flip" ? Flip::random : Flip::alternating;
+    return true;
+  }
+  return read_numbers(name, {{"crop", 1, 1000, a.crop}}) || read_numbers(name, {{"cutout", 1, 1000, a.cutout}}) ||
+         read_numbers(name, {{"randaugment", 1, 8, a.rand_augment.operations}, {"m", 0, 10, a.rand_augment.magnitude}});
 }
 
 bool is_mirrored(Flip flip, std::int64_t i, std::uint64_t seed, std::int64_t epoch, std::uint32_t bits) {
@@ -52,21 +58,15 @@ bool is_mirrored(Flip flip, std::int64_t i, std::uint64_t seed, std::int64_t epo
 
 Augmentation augmentation(const std::vector<std::string>& names) {
   Augmentation a;
+  std::set<std::string> kinds;
   for (const std::string& name : names) {
-    const std::int64_t crop = number_behind(name, "crop"), cutout = number_behind(name, "cutout");
-    const RandAugment rand = rand_augment_of(name);
-    const bool flip = name == "flip" || name == "flip_alternating";
-    FOLDGRAD_CHECK(crop > 0 || cutout > 0 || flip || rand.operations > 0,
+    FOLDGRAD_CHECK(read_name(name, a),
                    "augmentation: must be of crop4 (or another number), flip, flip_alternating, randaugment2m9 (1 to 8 "
                    "operations of magnitude 0 to 10), cutout8, got \"{}\"",
                    name);
-    FOLDGRAD_CHECK(!(crop > 0 && a.crop > 0) && !(cutout > 0 && a.cutout > 0) && !(flip && a.flip != Flip::never) &&
-                       !(rand.operations > 0 && a.rand_augment.operations > 0),
-                   "augmentation: there must be one of a kind, got another with \"{}\"", name);
-    if (crop > 0) a.crop = crop;
-    if (cutout > 0) a.cutout = cutout;
-    if (flip) a.flip = name == "flip" ? Flip::random : Flip::alternating;
-    if (rand.operations > 0) a.rand_augment = rand;
+    const std::string kind = name.substr(0, name.find_first_of("_0123456789"));
+    FOLDGRAD_CHECK(kinds.insert(kind).second, "augmentation: there must be one of a kind, got another with \"{}\"",
+                   name);
   }
   return a;
 }
