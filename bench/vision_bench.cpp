@@ -15,6 +15,7 @@
 #include "models/vit/vit.h"
 #include "train/data/images/batches.h"
 #include "train/data/images/shapes.h"
+#include "train/data/permutation.h"
 
 namespace foldgrad::bench {
 namespace {
@@ -102,7 +103,8 @@ void infer(benchmark::State& state, const Task& task, const std::string& normali
 
 // A batch of 128, by one thread, as the one that makes the next batch while a step runs.
 void augment_batch(benchmark::State& state, const std::vector<std::string>& names) {
-  ImageBatches batches(shapes::sample(ImagePart::train, 1024, /*seed=*/1), {.augmentation = augmentation(names)});
+  ImageBatches batches(shapes::sample(ImagePart::train, 1024, /*seed=*/1), counting(1024),
+                       {.augmentation = augmentation(names)});
   for (auto _ : state) benchmark::DoNotOptimize(batches.next().images.raw());
   state.counters["images/s"] =
       benchmark::Counter(double(ImageBatchOptions().size), benchmark::Counter::kIsIterationInvariantRate);

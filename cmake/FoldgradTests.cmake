@@ -182,14 +182,8 @@ if(foldgrad_have_onnx AND TARGET commands_export_test)
   endif()
 endif()
 if(FOLDGRAD_SANITIZE STREQUAL thread)
-  foldgrad_add_test(text_batches_test foldgrad_ops tests/train/data/text/batches_test.cpp train/data/text/batches.cpp
-                    train/data/permutation.cpp models/transformer/batch.cpp)
-  foldgrad_discover(text_batches_test "")
-  foldgrad_add_test(images_batches_test foldgrad_ops tests/train/data/images/batches_test.cpp
-                    train/data/images/batches.cpp train/data/images/augmentation.cpp
-                    train/data/images/randaugment.cpp train/data/images/set.cpp
-                    train/data/permutation.cpp)
-  foldgrad_discover(images_batches_test "")
+  foldgrad_add_test(data_prefetched_test foldgrad_ops tests/train/data/prefetched_test.cpp train/data/permutation.cpp)
+  foldgrad_discover(data_prefetched_test "")
 endif()
 
 file(GLOB sources CONFIGURE_DEPENDS tests/ops/*_test.cpp)

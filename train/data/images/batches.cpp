@@ -69,9 +69,6 @@ ImageBatches::ImageBatches(const ImageSet& images, const std::vector<std::int64_
                            const ImageBatchOptions& options)
     : Prefetched(source_of(images, indices, options)), images_(images) {}
 
-ImageBatches::ImageBatches(const ImageSet& images, const ImageBatchOptions& options)
-    : ImageBatches(images, counting(images.labels.defined() ? images.size() : 0), options) {}
-
 HoldOut hold_out(std::int64_t images, std::int64_t valid, std::uint64_t seed) {
   FOLDGRAD_CHECK(valid >= 1 && valid < images, "image batches: of {} images 1 to {} can be held out, got {}", images,
                  images - 1, valid);

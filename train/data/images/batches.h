@@ -28,10 +28,9 @@ struct ImageBatch {
 
 class ImageBatches : public Prefetched<ImageBatch> {
  public:
-  // Takes the images of the set that `indices` names, or all. Throws std::invalid_argument for what check() refuses,
+  // Takes the images of the set that `indices` names. Throws std::invalid_argument for what check() refuses,
   // no index or one outside, a size below 1 and, in training, for a size above the number of images.
   ImageBatches(const ImageSet& images, const std::vector<std::int64_t>& indices, const ImageBatchOptions& options);
-  ImageBatches(const ImageSet& images, const ImageBatchOptions& options);
 
   const ImageSet& images() const { return images_; }
 

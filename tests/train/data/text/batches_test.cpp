@@ -91,14 +91,10 @@ RC_GTEST_PROP(Batches, BAT_2_BAT_3_EveryPairOncePerEpochWithinTheLimit, ()) {
   }
 }
 
-std::vector<std::pair<int, int>> many_lengths() {
+TEST(Batches, BAT_3_OrderFollowsSeedAndEpoch) {
   std::vector<std::pair<int, int>> lengths;
   for (int i = 0; i < 500; ++i) lengths.emplace_back(i * 7 % 23, i * 5 % 19);
-  return lengths;
-}
-
-TEST(Batches, BAT_3_OrderFollowsSeedAndEpoch) {
-  const EncodedPairs pairs = pairs_of(many_lengths());
+  const EncodedPairs pairs = pairs_of(lengths);
   Batches a(pairs, {.max_tokens = 200, .seed = 3}), b(pairs, {.max_tokens = 200, .seed = 3}),
       c(pairs, {.max_tokens = 200, .seed = 4});
   const auto a0 = epoch_of(a), a1 = epoch_of(a);
@@ -106,43 +102,6 @@ TEST(Batches, BAT_3_OrderFollowsSeedAndEpoch) {
   EXPECT_EQ(a1, epoch_of(b));
   EXPECT_NE(a0, a1);
   EXPECT_NE(a0, epoch_of(c));
-}
-
-TEST(Batches, AfterSeekTheSameBatchesFollow) {
-  const EncodedPairs pairs = pairs_of(many_lengths());
-  const BatchOptions options{.max_tokens = 200, .seed = 5};
-  Batches whole(pairs, options);
-  for (std::int64_t i = 0; i < whole.per_epoch() + 3; ++i) whole.next();
-  const DataCursor saved = whole.cursor();
-  EXPECT_EQ(saved, (DataCursor{1, 3}));
-  Batches resumed(pairs, options);
-  resumed.seek(saved);
-  for (std::int64_t i = 0; i < 2 * whole.per_epoch(); ++i) {
-    const Batch want = whole.next(), got = resumed.next();
-    ASSERT_EQ(got.pairs, want.pairs);
-    ASSERT_EQ(got.sentences.input.values<std::int64_t>(), want.sentences.input.values<std::int64_t>());
-  }
-}
-
-// Also after a seek, which drops the batch that is being made.
-TEST(Batches, PrefetchingChangesNoBatch) {
-  const EncodedPairs pairs = pairs_of(many_lengths());
-  BatchOptions options{.max_tokens = 200, .seed = 5};
-  Batches plain(pairs, options);
-  options.prefetch = true;
-  Batches prefetching(pairs, options);
-  const auto expect_same = [&](std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const Batch want = plain.next(), got = prefetching.next();
-      ASSERT_EQ(got.pairs, want.pairs);
-      ASSERT_EQ(got.sentences.source.values<std::int64_t>(), want.sentences.source.values<std::int64_t>());
-      ASSERT_EQ(got.target_tokens, want.target_tokens);
-      ASSERT_EQ(prefetching.cursor(), plain.cursor());
-    }
-  };
-  expect_same(plain.per_epoch() + 3);
-  for (Batches* batches : {&plain, &prefetching}) batches->seek({7, 2});
-  expect_same(3);
 }
 
 TEST(Batches, ErrorsNameThePairAndTheNumbers) {
@@ -155,11 +114,6 @@ TEST(Batches, ErrorsNameThePairAndTheNumbers) {
             "batches: multiple must be at least 1, got 0");
   EXPECT_EQ(message<std::invalid_argument>([&] { Batches({}, {}); }),
             "batches: there must be at least one pair, got 0");
-  Batches batches(pairs, {});
-  EXPECT_EQ(message<std::invalid_argument>([&] {
-              batches.seek({0, 1});
-            }),
-            "batches: a cursor must be of epoch 0 or later and of a batch in [0, 1), got epoch 0, batch 1");
   pairs.source[1].pop_back();
   EXPECT_EQ(message<std::invalid_argument>([&] { Batches(pairs, {}); }),
             "batches: the source of pair 1 must end with eos");
