@@ -10,8 +10,6 @@
 namespace foldgrad::testing {
 namespace {
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 // The first row is the lowest.
 TEST(HeatMap, HasARectangleForEachCellWithAValue) {
   const std::string svg = heat_map({"a < b & c", "x", "y", {{0, 1, 0.375}, {1, NAN, -2}}});

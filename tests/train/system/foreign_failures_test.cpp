@@ -97,11 +97,6 @@ class ForeignModel : public ModelProgram {
   }
 };
 
-TEST_F(ForeignModel, JsonOutOfRangeNamesTheFile) {
-  change("m/config.json", "\"dropout\": 0.0", "\"dropout\": 1e999");
-  expect_error("inspect @m", 4, "@m/config.json: must hold numbers of at most 1.8e308");
-}
-
 TEST_F(ForeignModel, TextOfTheFileIsCutAndEscaped) {
   change("m/config.json", "\"gelu\"", "\"\\u001b[31m" + std::string(100'000, 'a') + "\"");
   const ProgramResult r = run("inspect @m");
@@ -120,23 +115,6 @@ TEST_F(ForeignModel, ABadPieceIsABadModel) {
   write_bytes(files_ / "m/vocabulary/vocabulary.json",
               "{\"format\": 1, \"kind\": \"sentencepiece\", \"lowercase\": false}");
   expect_error("translate @m <@in.de", 4, "@m/vocabulary/sentencepiece.model: must be a model of SentencePiece");
-}
-
-TEST(ForeignText, TextWithoutWordsIsNoTextForPieces) {
-  if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
-  const TemporaryDirectory files;
-  // White space for everybody, and for SentencePiece alone.
-  for (const char* text : {" \n\t \n", "\n\n", "\u200b\u200b\n\ufeff\n"}) {
-    for (const char* name : {"/train.de", "/train.en", "/valid.de", "/valid.en"})
-      write_bytes(files.path() + name, text);
-    write_bytes(files / "c.toml", "[data]\ntokenizer = 'sentencepiece'\nvocabulary = 20\n");
-    const ProgramResult r =
-        run_program("train " + files / "c.toml" + " --data-dir " + files.path() + " --out " + files / "run");
-    EXPECT_EQ(r.exit_code, 3);
-    EXPECT_EQ(r.err, "error: " + files / "train" +
-                         ": sentence_piece: the text must have words in lines of at most 4192 bytes, got 4 lines "
-                         "without any\n");
-  }
 }
 
 }  // namespace

@@ -77,6 +77,17 @@ TEST_F(ExperimentDataTest, SentencePieceOfBothSides) {
   EXPECT_EQ(data.train.pairs.source, again.train.pairs.source);
 }
 
+// White space for everybody, and for SentencePiece alone.
+TEST_F(ExperimentDataTest, TextWithoutWordsIsNoTextForPieces) {
+  if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
+  for (const char* text : {" \n\t \n", "\n\n", "\u200b\u200b\n\ufeff\n"}) {
+    for (const char* name : {"train.de", "train.en"}) write_bytes(files_ / name, text);
+    EXPECT_EQ(message<FileError>([&] { read("tokenizer = 'sentencepiece'\nvocabulary = 20\n"); }),
+              files_ / "train" +
+                  ": sentence_piece: the text must have words in lines of at most 4192 bytes, got 4 lines without any");
+  }
+}
+
 TEST_F(ExperimentDataTest, TheVocabularyOfARunStays) {
   ExperimentData first = read("");
   const std::vector<Ids> before = first.train.pairs.source;

@@ -94,7 +94,6 @@ TEST(Vocabulary, SentencePieceIsUndoneSavedAndLoaded) {
   const Vocabulary v = Vocabulary::sentence_piece(SentencePiece::train(lines, 100), false);
   EXPECT_EQ(v.source_size(), 100);
   EXPECT_EQ(v.decode_target(v.encode_target(lines[0])), lines[0]);
-  EXPECT_EQ(unknown(v.encode_source("\u597d")), 1);
   const TemporaryDirectory directory;
   v.save(directory.path());
   expect_same(v, Vocabulary::load(directory.path()), {lines[0], lines[1], "\u597d"});
@@ -149,22 +148,16 @@ class SentencePieceTest : public ::testing::Test {
 TEST_F(SentencePieceTest, TrainsEncodesAndDecodes) {
   const SentencePiece pieces = SentencePiece::train(lines_, 100);
   EXPECT_EQ(pieces.size(), 100);
+  EXPECT_EQ(SentencePiece::train(lines_, 100).model(), pieces.model());
   for (const std::string& line : lines_) {
     const Ids ids = pieces.encode(line);
     ASSERT_EQ(ids.back(), kEos);
     ASSERT_EQ(std::count_if(ids.begin(), ids.end() - 1, [](std::int64_t id) { return id <= kUnk; }), 0) << line;
     ASSERT_EQ(pieces.decode(ids), line);
   }
-  const Ids unknown = pieces.encode("好");
-  EXPECT_EQ(std::count(unknown.begin(), unknown.end(), kUnk), 1);
-}
-
-TEST_F(SentencePieceTest, TrainingRepeatsAndFilesKeepTheModel) {
-  const SentencePiece pieces = SentencePiece::train(lines_, 80);
-  EXPECT_EQ(SentencePiece::train(lines_, 80).model(), pieces.model());
-  const TemporaryDirectory directory;
-  write_bytes(directory / "a.model", pieces.model());
-  EXPECT_EQ(SentencePiece::read(directory / "a.model").encode(lines_[0]), pieces.encode(lines_[0]));
+  EXPECT_EQ(unknown(pieces.encode("好")), 1);
+  EXPECT_EQ(message<std::invalid_argument>([&] { pieces.decode({100}); }),
+            "sentence_piece: ids must be in [0, 100), got 100");
 }
 
 TEST_F(SentencePieceTest, ErrorsNameTheReason) {
@@ -188,9 +181,6 @@ TEST_F(SentencePieceTest, ErrorsNameTheReason) {
   write_bytes(directory / "a.model", "no model");
   EXPECT_EQ(message<FileError>([&] { SentencePiece::read(directory / "a.model"); }),
             directory / "a.model" + ": must be a model of SentencePiece");
-  const SentencePiece pieces = SentencePiece::train(lines_, 80);
-  EXPECT_EQ(message<std::invalid_argument>([&] { pieces.decode({80}); }),
-            "sentence_piece: ids must be in [0, 80), got 80");
 }
 
 }  // namespace
