@@ -72,7 +72,7 @@ std::vector<std::string> split_ascii(const std::string& line) {
 }
 
 std::vector<std::string> words_13a(const std::string& line, Case letters) {
-  return split_words(tokenize_13a(letters == Case::lower ? encode_utf8(lower(decode_utf8(line))) : line));
+  return split_words(tokenize_13a(letters == Case::lower ? lower(line) : line));
 }
 
 }  // namespace

@@ -114,7 +114,8 @@ std::vector<std::string> split_words(std::string_view text) {
   return words;
 }
 
-std::u32string lower(std::u32string_view text) {
+std::string lower(std::string_view line) {
+  const std::u32string text = decode_utf8(line);
   std::u32string result;
   result.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -125,7 +126,7 @@ std::u32string lower(std::u32string_view text) {
     else
       result += char32_t(towlower_l(wint_t(text[i]), unicode_locale()));
   }
-  return result;
+  return encode_utf8(result);
 }
 
 }  // namespace foldgrad

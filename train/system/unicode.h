@@ -16,7 +16,7 @@ struct CodePoint {
 // U+10FFFF).
 CodePoint code_point_at(std::string_view text, std::size_t at);
 
-// Where the first byte lies that is not part of a code point; npos when there is none.
+// Returns where the first byte lies that is not part of a code point; npos when there is none.
 std::size_t first_bad_utf8(std::string_view text);
 
 // Throws std::invalid_argument when `text` is not UTF-8.
@@ -24,11 +24,11 @@ std::u32string decode_utf8(std::string_view text);
 std::string encode_utf8(std::u32string_view text);
 
 bool is_space(char32_t c);  // as str.isspace
-// As str.split(): words between white space of any kind.
+// Splits as str.split(): words between white space of any kind.
 std::vector<std::string> split_words(std::string_view text);
 
-// As str.lower(): the mapping of each code point (glibc's, Unicode 14), U+0130 to two code points, and a capital sigma
-// that ends a word to the final small one.
-std::u32string lower(std::u32string_view text);
+// Lowers as str.lower(): the mapping of each code point (glibc's, Unicode 14), U+0130 to two code points, and a capital
+// sigma that ends a word to the final small one. Throws std::invalid_argument when `text` is not UTF-8.
+std::string lower(std::string_view text);
 
 }  // namespace foldgrad

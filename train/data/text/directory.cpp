@@ -119,7 +119,7 @@ std::vector<std::string> prepare(const std::string& from, const std::string& to,
     ParallelText text = read_parallel_text(from, old, source, target);
     for (Lines* lines : {&text.source, &text.target}) {
       if (options.lowercase)
-        for (std::string& line : *lines) line = encode_utf8(lower(decode_utf8(line)));
+        for (std::string& line : *lines) line = lower(line);
       if (name == "train") train.insert(train.end(), lines->begin(), lines->end());
     }
     digests += write(to, name + "." + source, joined(text.source));

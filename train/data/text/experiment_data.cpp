@@ -169,7 +169,7 @@ ParallelText read_text(const DataConfig& config, const std::string& directory, c
   keep_first(text, name == config.train ? config.train_pairs : name == config.valid ? config.valid_pairs : 0);
   if (config.lowercase)
     for (Lines* lines : {&text.source, &text.target})
-      for (std::string& line : *lines) line = encode_utf8(lower(decode_utf8(line)));
+      for (std::string& line : *lines) line = lower(line);
   return text;
 }
 

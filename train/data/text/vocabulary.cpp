@@ -46,9 +46,7 @@ Vocabulary Vocabulary::sentence_piece(SentencePiece pieces, bool lowercase) {
   return v;
 }
 
-std::string Vocabulary::normalized(const std::string& line) const {
-  return lowercase_ ? encode_utf8(lower(decode_utf8(line))) : line;
-}
+std::string Vocabulary::normalized(const std::string& line) const { return lowercase_ ? lower(line) : line; }
 
 Ids Vocabulary::encode(const std::string& line, const std::optional<Dictionary>& dictionary) const {
   const std::size_t bad = first_bad_utf8(line);
