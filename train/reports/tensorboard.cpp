@@ -1,9 +1,8 @@
 #include "train/reports/tensorboard.h"
 
-#include <sys/stat.h>
-
 #include <bit>
-#include <cerrno>
+#include <chrono>
+#include <filesystem>
 
 #include "engine/files/atomic_file.h"
 #include "train/runs/directory.h"
@@ -13,11 +12,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-template <class Unsigned>
-std::string little_endian(Unsigned value) {
-  std::string bytes;
-  for (std::size_t i = 0; i < sizeof(value); ++i) bytes += char(value >> 8 * i);
-  return bytes;
+template <class Number>
+std::string bytes_of(Number value) {
+  static_assert(std::endian::native == std::endian::little);  // as the files are
+  return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
 // Protobuf's wire format: a key is the field's number and its kind.
@@ -32,15 +30,10 @@ std::string key(int field, Kind kind) { return varint(std::uint64_t(field << 3 |
 std::string bytes_field(int field, const std::string& value) {
   return key(field, kBytes) + varint(value.size()) + value;
 }
-std::string double_field(int field, double value) {
-  return key(field, kFixed64) + little_endian(std::bit_cast<std::uint64_t>(value));
-}
-std::string float_field(int field, float value) {
-  return key(field, kFixed32) + little_endian(std::bit_cast<std::uint32_t>(value));
-}
+std::string double_field(int field, double value) { return key(field, kFixed64) + bytes_of(value); }
 
 std::string scalar(const std::string& tag, double value) {
-  return bytes_field(1, bytes_field(1, tag) + float_field(2, float(value)));
+  return bytes_field(1, bytes_field(1, tag) + key(2, kFixed32) + bytes_of(float(value)));
 }
 
 std::string event(double time, std::int64_t step, const std::string& summary) {
@@ -49,10 +42,8 @@ std::string event(double time, std::int64_t step, const std::string& summary) {
 
 // Length and content, each with its checksum, which is masked since content may have checksums of its own in it.
 std::string record(const std::string& content) {
-  const auto checksum = [](const std::string& bytes) {
-    return little_endian(std::uint32_t(std::rotr(crc32c(bytes), 15) + 0xa282ead8u));
-  };
-  const std::string length = little_endian(std::uint64_t(content.size()));
+  const auto checksum = [](const std::string& bytes) { return bytes_of(std::rotr(crc32c(bytes), 15) + 0xa282ead8u); };
+  const std::string length = bytes_of(std::uint64_t(content.size()));
   return length + checksum(length) + content + checksum(content);
 }
 
@@ -78,10 +69,8 @@ std::string scalars_of(const ordered_json& e) {
 
 // When the log was last written to, less what the run took.
 double begin_of(const RunLog& log) {
-  const std::string path = RunDirectory(log.path).log();
-  struct stat status;
-  if (stat(path.c_str(), &status) != 0) throw FileError(path, "cannot be examined", errno);
-  return double(status.st_mtim.tv_sec) - summary_of(log).seconds;
+  const auto written = std::chrono::file_clock::to_sys(std::filesystem::last_write_time(RunDirectory(log.path).log()));
+  return std::chrono::duration<double>(written.time_since_epoch()).count() - summary_of(log).seconds;
 }
 
 }  // namespace
