@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <iterator>
 
 #include "engine/check.h"
+#include "engine/contains.h"
 #include "engine/files/file.h"
 #include "train/config/given.h"
 #include "train/runs/directory.h"
@@ -142,47 +142,33 @@ ordered_json summary_json(const RunSummary& s) {
 
 namespace {
 
-using Parts = std::vector<std::string>;
-
-Parts parts_of(const std::string& path) {
-  const auto whole = std::filesystem::absolute(path + "/").lexically_normal();  // so that "." has a name, too
-  Parts parts;
-  for (const auto& part : whole.relative_path())
-    if (!part.empty()) parts.push_back(part.string());
-  return parts;
+// Returns "/home/a/un" for "un" and "b/../un/" in /home/a.
+std::string whole_path(const std::string& path) {
+  const auto normal = std::filesystem::absolute(path + "/").lexically_normal();  // so that "." has a name, too
+  return "/" + normal.parent_path().relative_path().string();
 }
 
-bool ends_with(const Parts& path, const Parts& ending) {
-  return path.size() >= ending.size() && std::equal(ending.rbegin(), ending.rend(), path.rbegin());
-}
-
-std::string shortest_name(const std::vector<Parts>& paths, std::size_t self) {
-  const Parts& path = paths[self];
-  Parts name;
-  const auto shared = [&] {
-    for (std::size_t i = 0; i < paths.size(); ++i)
-      if (i != self && ends_with(paths[i], name)) return true;
-    return false;
-  };
-  do name.insert(name.begin(), path[path.size() - 1 - name.size()]);
-  while (name.size() < path.size() && shared());
-  std::string text;
-  for (const std::string& part : name) text += (text.empty() ? "" : "/") + part;
-  return text;
+std::string shortest_name(const std::vector<std::string>& paths, const std::string& path) {
+  for (std::size_t at = path.size(); at > 0;) {
+    at = path.rfind('/', at - 1);
+    const auto ends_so = [ending = path.substr(at)](const std::string& other) { return other.ends_with(ending); };
+    if (std::ranges::count_if(paths, ends_so) == 1) return path.substr(at + 1);
+  }
+  return path.substr(1);
 }
 
 }  // namespace
 
 std::vector<std::string> distinct_names(const std::vector<std::string>& paths) {
-  std::vector<Parts> all;
+  std::vector<std::string> all;
   for (const std::string& path : paths) {
-    all.push_back(parts_of(path));
-    FOLDGRAD_CHECK(!all.back().empty(), "runs: {} is no directory of a run", path);
-    FOLDGRAD_CHECK(std::find(all.begin(), std::prev(all.end()), all.back()) == std::prev(all.end()),
-                   "runs: each must be given once, got {} twice", path);
+    const std::string whole = whole_path(path);
+    FOLDGRAD_CHECK(whole != "/", "runs: {} is no directory of a run", path);
+    FOLDGRAD_CHECK(!contains(all, whole), "runs: each must be given once, got {} twice", path);
+    all.push_back(whole);
   }
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < all.size(); ++i) names.push_back(shortest_name(all, i));
+  for (const std::string& path : all) names.push_back(shortest_name(all, path));
   return names;
 }
 

@@ -212,17 +212,6 @@ TEST_F(Report, FieldsOfOtherKindsAreLeftOut) {
   EXPECT_EQ(report_data({read})["runs"][0]["events"], read.events);
 }
 
-TEST_F(Report, EqualNamesOfRunsAreToldApart) {
-  std::filesystem::create_directory(files_ / "x");
-  std::filesystem::create_directory(files_ / "y");
-  const ProgramResult table = run_program("compare --json " + run("x/un", kLog) + " " + run("y/un", kLog));
-  const auto rows = nlohmann::json::parse(table.out);
-  EXPECT_EQ(rows.at(0).at("name"), "x/un");
-  EXPECT_EQ(rows.at(1).at("name"), "y/un");
-  const ProgramResult twice = run_program("compare " + files_ / "x/un" + " " + files_ / "x/un");
-  EXPECT_EQ(twice.exit_code, 2);
-}
-
 // In place of xdg-open: a script that notes what it was asked to open, one that fails, and none.
 TEST_F(Report, IsOpenedInTheBrowser) {
   run("a", kLog);
@@ -250,14 +239,18 @@ TEST_F(Report, IsOpenedInTheBrowser) {
 }
 
 TEST_F(Report, Commands) {
-  run("a", kLog);
-  const ProgramResult report = run_program("report " + files_ / "a"),
-                      table = run_program("compare --json " + files_ / "a"),
-                      absent = run_program("compare " + files_ / "b");
+  for (const char* folder : {"x", "y"}) std::filesystem::create_directory(files_ / folder);
+  const std::string a = run("x/un", kLog), b = run("y/un", kLog);
+  const ProgramResult report = run_program("report " + a), table = run_program("compare --json " + a + " " + b),
+                      twice = run_program("compare " + a + " " + a), absent = run_program("compare " + files_ / "b");
   EXPECT_EQ(report.exit_code, 0) << report.err;
-  EXPECT_EQ(report.out, files_ / "a/report.html\n");
-  EXPECT_EQ(read_bytes(files_ / "a/report.html").rfind("<!DOCTYPE html>", 0), 0u);
-  EXPECT_EQ(nlohmann::json::parse(table.out).at(0).at("best").at("bleu"), 7.125);
+  EXPECT_EQ(report.out, a + "/report.html\n");
+  EXPECT_EQ(read_bytes(a + "/report.html").rfind("<!DOCTYPE html>", 0), 0u);
+  const auto rows = nlohmann::json::parse(table.out);
+  EXPECT_EQ(rows.at(0).at("name"), "x/un");
+  EXPECT_EQ(rows.at(1).at("name"), "y/un");
+  EXPECT_EQ(rows.at(0).at("best").at("bleu"), 7.125);
+  EXPECT_EQ(twice.exit_code, 2);
   EXPECT_EQ(absent.exit_code, 3);
   EXPECT_EQ(absent.err, "error: " + files_ / "b/log.jsonl: cannot be opened: No such file or directory\n");
 }
@@ -269,21 +262,16 @@ TEST(RunNames, AreTheFewestLastPartsThatTellApart) {
   EXPECT_EQ(distinct_names({"a/un", "b/un/", "b/ln"}), (Names{"a/un", "b/un", "ln"}));
   EXPECT_EQ(distinct_names({"x/a/un", "y/a/un", "y/b/un"}), (Names{"x/a/un", "y/a/un", "b/un"}));
   EXPECT_EQ(distinct_names({"my-un", "un"}), (Names{"my-un", "un"}));  // parts, not letters
-}
-
-TEST(RunNames, OneThatAnotherEndsWithIsAWholePath) {
+  // One that another ends with is a whole path.
   EXPECT_EQ(distinct_names({"/un", "/b/un"}), (Names{"un", "b/un"}));
   EXPECT_EQ(distinct_names({"/a/un", "/b/a/un", "/b/un"}), (Names{"a/un", "b/a/un", "b/un"}));
-}
-
-TEST(RunNames, OfPlacesThatHaveNone) {
-  const std::string here = std::filesystem::current_path().filename();
-  EXPECT_EQ(distinct_names({"."}), Names{here});
+  // Places without a name have one.
+  EXPECT_EQ(distinct_names({"."}), Names{std::filesystem::current_path().filename()});
   EXPECT_EQ(distinct_names({"a/../b/./un"}), Names{"un"});
-  EXPECT_EQ(message<std::invalid_argument>([] { distinct_names({"/"}); }), "runs: / is no directory of a run");
 }
 
-TEST(RunNames, RefuseAPathThatComesTwice) {
+TEST(RunNames, ErrorsNameThePath) {
+  EXPECT_EQ(message<std::invalid_argument>([] { distinct_names({"/"}); }), "runs: / is no directory of a run");
   EXPECT_EQ(message<std::invalid_argument>([] {
               distinct_names({"a/un", "b", "./a//un/"});
             }),
