@@ -15,14 +15,14 @@ struct Download {
 
 bool download_available();  // this build has libcurl
 
-// Bytes are appended to PATH.part, which a later call resumes; with the right digest it becomes PATH. A file that has
-// the digest already is left alone. Throws FileError, which names every URL with its failure, the digest and the path.
+// Fetches a file: bytes are appended to PATH.part, which a later call resumes; with the right digest it becomes PATH.
+// One that has it is left alone. Throws FileError, which names every URL with its failure, the digest and the path.
 void download(const Download& wanted);
 
-// The same with a file that somebody has fetched otherwise: copied, not moved.
+// Copies the file, which somebody has fetched otherwise.
 void take_file(const std::string& file, const Download& wanted);
 
-// An archive *.tar.gz, into a directory, which is made. Throws FileError when the program tar is absent or refuses.
+// Unpacks *.tar.gz into a directory, which is made. Throws FileError when the program tar is absent or refuses.
 void unpack(const std::string& archive, const std::string& directory);
 
 // Appends to the file `part` what it lacks of `url`, up to a size of `most_bytes`. Returns the reason when that fails,

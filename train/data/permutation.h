@@ -7,10 +7,10 @@
 
 namespace foldgrad {
 
-// 0, 1, ..., n - 1.
+// Returns 0, 1, ..., n - 1.
 std::vector<std::int64_t> counting(std::int64_t n);
 
-// The same in the order that `random` gives: each order is as likely.
+// Returns them in the order that `random` gives: each order is as likely.
 std::vector<std::int64_t> permutation(std::int64_t n, Random random);
 
 // Returns a number in [0, n) from 32 random bits; each is as likely, within n / 2^32.

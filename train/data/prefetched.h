@@ -11,7 +11,7 @@
 
 namespace foldgrad {
 
-// Where a run stands in its data; part of a checkpoint.
+// Place of a run in its data; part of a checkpoint.
 struct DataCursor {
   std::int64_t epoch = 0, batch = 0;  // both from 0; `batch` is the next one
   bool operator==(const DataCursor&) const = default;
@@ -43,7 +43,7 @@ class Prefetched {
   DataCursor cursor() const { return cursor_; }
   std::int64_t per_epoch() const { return source_.per_epoch; }  // batches
 
-  // Batches then come as they came after cursor() gave this. Throws std::invalid_argument for a cursor outside.
+  // Lets batches come as they came after cursor() returned this. Throws std::invalid_argument for a cursor outside.
   void seek(DataCursor cursor) {
     FOLDGRAD_CHECK(cursor.epoch >= 0 && cursor.batch >= 0 && cursor.batch < source_.per_epoch,
                    "{}: a cursor must be of epoch 0 or later and of a batch in [0, {}), got epoch {}, batch {}",

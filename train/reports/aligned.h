@@ -7,7 +7,7 @@ namespace foldgrad {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// A line for each row; the first column to the left, the others to the right. All rows are as long as the first.
+// Returns a line for each row, the first column to the left, the others to the right. All rows have as many columns.
 std::string aligned(const Rows& rows);
 
 }  // namespace foldgrad

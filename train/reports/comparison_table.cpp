@@ -43,7 +43,7 @@ std::vector<Column> columns_of(const std::vector<RunSummary>& runs) {
   return columns;
 }
 
-// How the deciding score was computed: a line for all runs, or one for those that have it.
+// Returns how the deciding score was computed: a line for all runs, or one for those that have it.
 std::string signatures(const std::vector<RunSummary>& runs) {
   std::map<std::string, std::vector<std::string>> names;
   for (const RunSummary& run : runs)

@@ -26,14 +26,14 @@ struct GridResults {
 // Throws FileError for the log of a run that has ended.
 GridResults grid_results(const std::vector<std::string>& cells, const std::vector<GridRun>& runs);
 
-// Means with standard deviations over the runs of a cell, as a table.
+// Returns means with standard deviations over the runs of a cell, as a table.
 std::string grid_markdown(const GridResults& results);
 nlohmann::ordered_json grid_json(const GridResults& results);
 
 // Most training events of a run on a grid's page, evenly chosen.
 constexpr std::size_t kMostGridEvents = 400;
 
-// One HTML file that needs no other: the table, and the curves of all runs that have a log.
+// Returns one HTML file that needs no other: the table, and the curves of all runs that have a log.
 std::string grid_html(const std::string& title, const GridResults& results, const std::vector<GridRun>& runs);
 
 }  // namespace foldgrad

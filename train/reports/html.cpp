@@ -32,7 +32,7 @@ std::string title_of(const std::vector<RunLog>& runs) {
   return names;
 }
 
-// In one pass, so that what is filled in is not searched.
+// Fills in the values in one pass, so that they are not searched.
 std::string filled(std::string_view page, const std::map<std::string_view, std::string>& values) {
   std::string text;
   for (std::size_t begin; (begin = page.find("{{")) != std::string_view::npos;) {

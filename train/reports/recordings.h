@@ -8,7 +8,7 @@ namespace foldgrad {
 // Recorded values that a report holds of a run. Beyond, it has two channels of each site.
 constexpr std::int64_t kMostTraceBytes = std::int64_t(16) << 20;
 
-// Null without recordings. Else
+// Returns null without recordings. Else
 //   normalizer  as the recordings name it
 //   window      iterations of each test: 32, or as many as the shorter phase has; 0 where these are too few for a test
 //   phases      [{"name": "begin", "first": 1, "last": 182, "windows": 151, "updates": [1, ...]}], first and last being

@@ -5,7 +5,7 @@
 
 namespace foldgrad {
 
-// Data of the page:
+// Returns the data of the page:
 //   runs    for each the members of summary_json(), and
 //             settings  text by key of its config.toml: {"train.lr": "0.0005", ...}; empty without a file
 //             events    as in log.jsonl
@@ -18,18 +18,18 @@ namespace foldgrad {
 //   groups  indices of runs that differ in train.seed and in no other setting: [[0, 1, 2]]
 nlohmann::ordered_json report_data(const std::vector<RunLog>& runs);
 
-// One HTML file that needs no other, nor a network. Where the build had no Chart.js it has tables only, and says so.
+// Returns one HTML file that needs no other, nor a network. Without Chart.js in the build it has tables only.
 std::string report_html(const std::vector<RunLog>& runs);
 
-// The page of other data of that kind; runs need only be summaries with events. Then "grid" may be there, rows of text
-// with a head, of which the first is of cells and each run has the index, "cell".
+// Returns the page of other data of that kind; runs need only be summaries with events. Then "grid" may be there, rows
+// of text with a head, of which the first is of cells and each run has the index, "cell".
 std::string report_page(const std::string& title, const nlohmann::ordered_json& data);
 
-// Columns of words: one line for each run.
+// Returns columns of words: a line for each run.
 std::string comparison_table(const std::vector<RunSummary>& runs);
 
-// Columns of words: a line for each setting that is not the same in all runs, a column for each run, "-" where its
-// config.toml lacks the setting. Empty where all are equal.
+// Returns columns of words: a line for each setting that is not the same in all runs, a column for each run, "-" where
+// its config.toml lacks the setting. Empty where all are equal.
 std::string differences_table(const std::vector<RunLog>& runs);
 
 }  // namespace foldgrad

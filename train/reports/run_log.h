@@ -26,11 +26,11 @@ std::vector<std::string> distinct_names(const std::vector<std::string>& paths);
 // Returns a field of an event; `otherwise` for one that is absent, or null because it was not finite.
 double number(const nlohmann::ordered_json& event, const char* key, double otherwise);
 
-// The text of a file of a run; empty without one: a run that was copied in part, or is just beginning, may lack it.
+// Returns the text of a file of a run; "" without it, as when the run was copied in part or is just beginning.
 std::string text_or_nothing(const std::string& path);
 
-// The settings of the run in this directory, text by key: {"train.lr": "0.0005", ...}; empty without a config.toml.
-// Throws FileError where that is no TOML.
+// Returns the settings of the run in this directory, text by key: {"train.lr": "0.0005", ...}; empty without a
+// config.toml. Throws FileError where that is no TOML.
 nlohmann::ordered_json settings_of(const std::string& run);
 
 struct RunSummary {
@@ -56,7 +56,7 @@ struct RunSummary {
 
 RunSummary summary_of(const RunLog& log);
 
-// Its members by name; without a validation there is no "best".
+// Returns its members by name; without a validation there is no "best".
 nlohmann::ordered_json summary_json(const RunSummary& summary);
 
 }  // namespace foldgrad

@@ -10,7 +10,7 @@
 
 namespace foldgrad {
 
-// The bytes of an event file. Scalars, as f32:
+// Returns the bytes of an event file. Scalars, as f32:
 //   train/KEY, validate/KEY  every number of these events
 //   gradient_norm/LAYER, KEY/SITE  those of the events "layers", but for the count of iterations
 // `begin`: when the run began, in seconds since 1970; the log has the time that each event took.
@@ -20,7 +20,7 @@ std::string tensorboard_events(const RunLog& log, double begin);
 // FileError.
 std::string write_tensorboard(const RunLog& log, const std::string& directory);
 
-// CRC-32C (Castagnoli), RFC 3720, B.4.
+// Returns CRC-32C (Castagnoli), RFC 3720, B.4.
 std::uint32_t crc32c(std::string_view bytes);
 
 }  // namespace foldgrad

@@ -26,16 +26,16 @@ struct Bleu {
   std::string signature;  // sacreBLEU's, without its version; empty for multi-bleu
 };
 
-// multi-bleu.perl of Moses with one reference: words are what ASCII white space separates, in their case. The original
-// divides by zero when all hypotheses are empty; here the score is 0.
+// Returns the score of multi-bleu.perl of Moses with one reference: words are what ASCII white space separates, in
+// their case. The original divides by zero when all hypotheses are empty; here the score is 0.
 Bleu multi_bleu(const Lines& hypotheses, const Lines& references);
 
 enum class Case { mixed, lower };
 
-// sacreBLEU 2 with one reference: tokenizer 13a, smoothing exp, no effective order.
+// Returns that of sacreBLEU 2 with one reference: tokenizer 13a, smoothing exp, no effective order.
 Bleu sacre_bleu(const Lines& hypotheses, const Lines& references, Case letters = Case::mixed);
 
-// Tokenizer 13a: the one of the script mteval-v13a.pl of NIST, as sacreBLEU has it. Tokens are joined by one space.
+// Returns tokens, joined by one space, of tokenizer 13a: NIST's script mteval-v13a.pl, as sacreBLEU has it.
 std::string tokenize_13a(const std::string& line);
 
 // chrF (Popovic 2015) as sacreBLEU 2 computes it by default: chrF2, of characters without white space.
@@ -52,7 +52,7 @@ struct ChrF {
 
 ChrF chrf(const Lines& hypotheses, const Lines& references);
 
-// The share of lines, in percent, that equal their reference byte by byte.
+// Returns the share of lines, in percent, that equal their reference byte by byte.
 double exact_match(const Lines& hypotheses, const Lines& references);
 
 // All scores throw std::invalid_argument when the numbers of lines differ or are 0, or when a line is not UTF-8.

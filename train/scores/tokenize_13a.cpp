@@ -20,7 +20,7 @@ bool is_symbol(char c) {
          (c >= ':' && c <= '@') || c == '/';
 }
 
-// As Python's re.sub of a pattern of two characters: matches don't overlap.
+// Replaces as Python's re.sub of a pattern of two characters: matches don't overlap.
 template <class Matches>
 std::string around_pairs(const std::string& text, const Matches& matches, const char* before, const char* between,
                          const char* after) {

@@ -19,7 +19,7 @@ struct DeviceName {
   std::string kind;  // "auto", "cpu", "cuda" or "emulated"
   int index = 0;
 };
-// Nothing for any other text.
+// Returns nothing for any other text.
 std::optional<DeviceName> parse_device(const std::string& text);
 
 // The choice of "auto" where the driver shows `devices` GPUs: the first without trouble. Where each has some, or there

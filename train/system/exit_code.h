@@ -1,4 +1,4 @@
-// How the program `foldgrad` ends.
+// Exit codes of the program `foldgrad`.
 #pragma once
 
 namespace foldgrad {

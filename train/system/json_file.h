@@ -5,11 +5,11 @@
 
 namespace foldgrad {
 
-// Throws FileError: when the file cannot be read or is not JSON, when a number in it is out of a double's range, and
-// when it is nested more than 64 deep, since copying and printing a value go as deep into the stack.
+// Reads a file. Throws FileError: when it cannot be read or is not JSON, when a number in it is out of a double's
+// range, and when it is nested more than 64 deep, since copying and printing a value go as deep into the stack.
 nlohmann::json read_json(const std::string& path);
 
-// A value as messages may repeat it: text, numbers and the like as JSON, cut; "an object", "an array".
+// Returns a value as messages may repeat it: text, numbers and the like as JSON, cut; "an object", "an array".
 std::string shown(const nlohmann::json& value);
 
 }  // namespace foldgrad

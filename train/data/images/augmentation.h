@@ -31,12 +31,12 @@ struct Augmentation {
   bool changes() const { return crop > 0 || flip != Flip::never || rand_augment.operations > 0 || cutout > 0; }
 };
 
-// From the names of a configuration: "crop4" (or another number), "flip", "flip_alternating", "randaugment2m9" (two
+// Reads the names of a configuration: "crop4" (or another number), "flip", "flip_alternating", "randaugment2m9" (two
 // operations of magnitude 9; 1 to 8 of 0 to 10), "cutout8". Throws std::invalid_argument for any other, and for two of
 // a kind.
 Augmentation augmentation(const std::vector<std::string>& names);
 
-// Image i of the set to `out`, which has image_bytes() of it and is not the image itself.
+// Writes image i of the set, changed, to `out`, which has image_bytes() and is not the image itself.
 void augment(const Augmentation& augmentation, const ImageSet& images, std::int64_t i, std::uint64_t seed,
              std::int64_t epoch, std::uint8_t* out);
 

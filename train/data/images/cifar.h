@@ -30,8 +30,8 @@ class CifarFile {
 
   const std::string& path() const { return file_.path(); }
   std::int64_t size() const { return records_; }
-  // The label, and the 32 x 32 x 3 bytes of the image, channels last, to `pixels`. Throws FileError, with record and
-  // byte, for a label that is not below `classes`.
+  // Returns the label, and writes the 32 x 32 x 3 bytes of the image, channels last, to `pixels`. Throws FileError,
+  // with record and byte, for a label that is not below `classes`.
   std::int64_t read(std::int64_t record, std::int64_t classes, std::uint8_t* pixels) const;
 
  private:
@@ -43,16 +43,16 @@ class CifarFile {
 // of CIFAR-100, otherwise 1. Throws FileError.
 std::int64_t cifar_label_bytes(const std::string& path);
 
-// The files of a part, below `directory`: those of records and, if it is there, that of names. There is no `valid`.
+// Returns a part's files below `directory`: those of records and, if it is there, that of names. There is no `valid`.
 std::vector<std::string> cifar_files(const std::string& directory, const CifarLayout& layout, ImagePart part);
 
-// Throws FileError, which names the file: when it cannot be read, is empty, ends within a record, or, with record and
-// byte, has a label that is no class.
+// Reads a part. Throws FileError, which names the file: when it cannot be read, is empty, ends within a record, or,
+// with record and byte, has a label that is no class.
 ImageSet read_cifar(const std::string& directory, const CifarLayout& layout, ImagePart part);
 
-// In the layout of CIFAR-10, the training images in five files as equal as can be, which needs at least five of them.
-// Throws FileError when a file cannot be written, std::invalid_argument for images that are not 32 x 32, for more than
-// 256 classes, and for parts whose classes differ.
+// Writes the layout of CIFAR-10, the training images in five files as equal as can be, which needs five of them at
+// least. Throws FileError when a file cannot be written, std::invalid_argument for images that are not 32 x 32, for
+// more than 256 classes, and for parts whose classes differ.
 void write_cifar10(const std::string& directory, const ImageSet& train, const ImageSet& test);
 
 }  // namespace foldgrad

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// In the metadata of a cache: the digests of what it was made of, and of what it holds.
+// Keys in the metadata of a cache: the digests of what it was made of, and of what it holds.
 constexpr const char *kSource = "source", *kContent = "content";
 
 struct Listed {
@@ -40,7 +40,7 @@ bool is_picture(const fs::path& path) {
   return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
 }
 
-// By name.
+// Returns those that do not begin with a dot, by name.
 std::vector<fs::path> entries(const std::string& directory) {
   std::vector<fs::path> paths = paths_in(directory);
   std::erase_if(paths, [](const fs::path& path) { return path.filename().string().starts_with("."); });
@@ -82,7 +82,7 @@ Listing list(const std::string& directory, std::int64_t size, const std::vector<
   return all;
 }
 
-// By all threads. Of several files that cannot be read the first is named.
+// Decodes by all threads. Of several files that cannot be read the first is named.
 ImageSet decoded(const Listing& listing, std::int64_t size) {
   const std::int64_t count = std::int64_t(listing.images.size());
   ImageSet set{Tensor::empty({count, size, size, kColours}, DType::u8), Tensor::empty({count}, DType::i64),
@@ -109,7 +109,7 @@ ImageSet decoded(const Listing& listing, std::int64_t size) {
   return set;
 }
 
-// Empty unless the file is whole and was made of the same images.
+// Returns nothing unless the file is whole and was made of the same images.
 ImageSet read_cache(const std::string& path, const Listing& listing, std::int64_t size) try {
   const std::int64_t count = std::int64_t(listing.images.size());
   if (!fs::exists(path)) return {};

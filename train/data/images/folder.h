@@ -11,14 +11,14 @@
 
 namespace foldgrad {
 
-// All images of a part as square() makes them (picture.h), class after class and by name within. `classes`: what labels
-// are indices of; empty: the part's own, in the order of their names. Throws FileError for a part without a class or a
-// class without an image, for a class that is not among `classes`, and for what read_picture() refuses. A directory
-// that cannot be written to is warned of, once for each part, and decoded anew each time.
+// Reads all images of a part as square() makes them (picture.h), class after class and by name within. `classes`: what
+// labels are indices of; empty: the part's own, in the order of their names. Throws FileError for a part without a
+// class or a class without an image, for a class that is not among `classes`, and for what read_picture() refuses. A
+// directory that cannot be written to is warned of, once for each part, and decoded anew each time.
 ImageSet read_folder(const std::string& directory, ImagePart part, std::int64_t size,
                      const std::vector<std::string>& classes = {});
 
-// SHA-256 over pixels, labels and names of classes.
+// Returns SHA-256 over pixels, labels and names of classes.
 std::string digest_of(const ImageSet& images);
 
 }  // namespace foldgrad

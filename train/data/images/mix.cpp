@@ -15,7 +15,7 @@ constexpr std::uint32_t kStream = 0x6d69786d;  // "mixm"; its step is that of tr
 // The words of a step, and which of them decides what. Rejection takes two more each time.
 enum Word { kChoice, kRow, kColumn, kBeta };
 
-// In (0, 1), both ends left out, since logarithms are taken.
+// Returns a number in (0, 1), both ends left out, since logarithms are taken.
 double open_uniform(std::uint32_t bits) { return (bits + 0.5) / 4294967296.0; }
 
 double draw_beta(double a, const Random& random) {  // [MIX-1]

@@ -18,7 +18,7 @@ struct MixOptions {
   double mixup = 0, cutmix = 0;  // a of each, at least 0; 0: never. With both, each step does either, as likely.
 };
 
-// How all images of one step are mixed.
+// One step's way to mix its images.
 struct Mix {
   double lambda = 1;  // the weight of the first class
   bool cut = false;   // CutMix; otherwise mixup
@@ -26,7 +26,7 @@ struct Mix {
   std::int64_t top = 0, bottom = 0, left = 0, right = 0;
 };
 
-// For images of height x width. Throws std::invalid_argument for a negative option or one that is not finite.
+// Draws one for images of height x width. Throws std::invalid_argument for a negative option or one that is not finite.
 Mix draw_mix(const MixOptions& options, std::int64_t height, std::int64_t width, std::uint64_t seed, std::int64_t step);
 
 struct MixedImages {
@@ -35,7 +35,7 @@ struct MixedImages {
   Tensor lambda;          // f32 [B], all the same: the weight of `labels`
 };
 
-// images: u8 [B, H, W, 3]; labels: i64 [B]; both on the CPU, and left as they are.
+// Mixes images, u8 [B, H, W, 3], and labels, i64 [B]; both on the CPU, and left as they are.
 MixedImages mix(const Tensor& images, const Tensor& labels, const Mix& mix);
 
 }  // namespace foldgrad

@@ -20,19 +20,19 @@ constexpr std::int64_t kMostPixels = std::int64_t(64) << 20;
 bool png_available();   // this build has libpng
 bool jpeg_available();  // this build has libjpeg-turbo
 
-// A PNG or JPEG file, by its first bytes. Gray becomes three equal channels, 16 bits are rounded to 8, what is
-// transparent is laid over white as light mixes, and gamma is applied where a PNG file has it. Where a camera has noted
-// how it was held (EXIF orientation), that is ignored. Throws FileError for files that are neither, that their library
-// finds fault with, among them those that end too early, for JPEG of CMYK, and for more than kMostPixels.
+// Reads a PNG or JPEG file, told by its first bytes. Gray becomes three equal channels, 16 bits are rounded to 8, what
+// is transparent is laid over white as light mixes, and gamma is applied where a PNG file has it. Where a camera has
+// noted how it was held (EXIF orientation), that is ignored. Throws FileError for files that are neither, that their
+// library finds fault with, among them those that end too early, for JPEG of CMYK, and for more than kMostPixels.
 Picture read_picture(const std::string& path);
-// The same of the content; `path` is for messages.
+// Decodes the content of one; `path` is for messages.
 Picture decode_picture(const std::string& path, std::string_view content);
 
-// A PNG file. Throws std::runtime_error where the build lacks libpng.
+// Returns a PNG file. Throws std::runtime_error where the build lacks libpng.
 std::string encode_png(const Picture& picture);
 
-// The largest square in the middle of a picture, scaled to size x size pixels: bilinear, and antialiased where it
-// becomes smaller, as Pillow's BILINEAR. One row or column of the result, of n pixels x_j with the square from b to
+// Returns the largest square in the middle of a picture, scaled to size x size pixels: bilinear, and antialiased where
+// it becomes smaller, as Pillow's BILINEAR. One row or column of the result, of n pixels x_j with the square from b to
 // b + s:
 //
 //   [PIC-1]  y_i = sum_j w_ij x_j / sum_j w_ij with w_ij = max(0, 1 - |j + 1/2 - b - (i + 1/2) r| / max(r, 1)) and

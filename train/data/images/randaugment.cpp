@@ -62,7 +62,7 @@ void equalize(const Counts& counts, Table& table) {
   }
 }
 
-// Where the pixel at (x, y) of the result comes from: (a x + b y + c, d x + e y + f).
+// The place from which the pixel at (x, y) of the result comes: (a x + b y + c, d x + e y + f).
 struct Affine {
   double a, b, c, d, e, f;
 };
@@ -130,7 +130,7 @@ void change_contrast(const Canvas& canvas, double m) {
   blend(canvas, m, [&](std::int64_t) { return std::array<int, kColours>{mean, mean, mean}; });
 }
 
-// By 3 x 3 weights, of which that in the middle is five times the others.
+// Smooths by 3 x 3 weights, of which that in the middle is five times the others.
 void change_sharpness(const Canvas& canvas, double m) {
   const std::vector<std::uint8_t> before(canvas.pixels, canvas.pixels + canvas.bytes());
   const std::int64_t H = canvas.height, W = canvas.width;

@@ -51,7 +51,7 @@ struct Canvas {
   std::int64_t bytes() const { return height * width * kColours; }
 };
 
-// `m`: s M above, in [-1, 1]; operations without a sign take its absolute value.
+// Applies an operation of `m`, s M above, in [-1, 1]; operations without a sign take its absolute value.
 void apply(PictureOp op, double m, const Canvas& canvas);
 
 struct RandAugment {
@@ -59,7 +59,7 @@ struct RandAugment {
   std::int64_t magnitude = 0;   // in [0, 10]
 };
 
-// draw() gives 32 random bits with each call, of which every operation takes two.
+// Draws operations and applies them. draw() returns 32 random bits, and every operation takes two calls.
 void rand_augment(const RandAugment& options, const std::function<std::uint32_t()>& draw, const Canvas& canvas);
 
 }  // namespace foldgrad

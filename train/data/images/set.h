@@ -27,11 +27,11 @@ struct ImageSet {
 // Throws std::invalid_argument for other shapes and types than above, for no image, and for a label that is no class.
 void check(const ImageSet& images);
 
-// Which part of a data set: what a model learns from, what it is scored on at the end, and what checkpoints are chosen
+// Part of a data set: what a model learns from, what it is scored on at the end, and what checkpoints are chosen
 // by meanwhile, which CIFAR's files do not have.
 enum class ImagePart { train, test, valid };
 
-// Over all pixels of all images. A channel of one value has the deviation 0, by which no image can be divided.
+// Returns those of all pixels. A channel of one value has the deviation 0, by which no image can be divided.
 ImageStatistics image_statistics(const ImageSet& images);
 
 }  // namespace foldgrad

@@ -11,7 +11,7 @@
 namespace foldgrad::shapes {
 namespace {
 
-// How hard the task is; docs/data.md has what models of different kinds reach.
+// The difficulty of the task; docs/data.md has what models of different kinds reach.
 constexpr float kSmallest = 13, kLargest = 24;      // pixels, across
 constexpr float kContrast = 100;                    // of brightness: how much lighter a shape is
 constexpr float kThinStripe = 1, kThickStripe = 2;  // pixels
@@ -33,7 +33,7 @@ class Draws {
     const std::uint32_t word = words_.word[used_ / 4];
     return std::uint8_t(word >> used_++ % 4 * 8);
   }
-  // In [low, high), by 24 bits.
+  // Draws a number in [low, high), by 24 bits.
   float between(float low, float high) {
     const int bits = byte() | byte() << 8 | byte() << 16;
     return low + (high - low) * float(bits) / 16777216;

@@ -14,11 +14,11 @@ constexpr std::int64_t kSide = 32, kClasses = 10, kMostImages = 10'000'000;
 // disc, ring, square, frame, triangle, cross, star, bars, L, crescent.
 const std::vector<std::string>& classes();
 
-// Image i of a part has class i mod 10. Its 32 x 32 x 3 bytes, channels-last, depend on the arguments alone; the
-// parts take different random numbers.
+// Draws image i of a part, which has class i mod 10. Its 32 x 32 x 3 bytes, channels-last, depend on the arguments
+// alone; the parts take different random numbers.
 void draw(ImagePart part, std::int64_t i, std::uint64_t seed, std::uint8_t* out);
 
-// Images 0 ... count - 1, by all threads. Throws std::invalid_argument unless count is in [1, kMostImages].
+// Draws images 0 ... count - 1, by all threads. Throws std::invalid_argument unless count is in [1, kMostImages].
 ImageSet sample(ImagePart part, std::int64_t count, std::uint64_t seed = 1);
 // Unless a configuration says otherwise.
 constexpr std::int64_t kTrainImages = 50000, kTestImages = 10000;

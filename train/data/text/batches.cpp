@@ -44,7 +44,7 @@ std::vector<std::int64_t> ordered(const EncodedPairs& pairs, const BatchOptions&
   return order;
 }
 
-// How many of `rows` a batch takes.
+// Returns the number of rows that a batch takes of `rows`.
 std::int64_t cut(std::int64_t rows, std::int64_t multiple) {
   return rows < multiple ? rows : rows / multiple * multiple;
 }

@@ -10,13 +10,13 @@ namespace foldgrad {
 
 class Bpe {
  public:
-  // A file as `subword-nmt learn-bpe` writes it: "#version: 0.2", then one pair a line, the most frequent first.
+  // Reads a file as `subword-nmt learn-bpe` writes it: "#version: 0.2", then one pair a line, the most frequent first.
   // Without the first line it is of version 0.1, where "</w>" is a piece of its own at first. Throws FileError naming
   // the line.
   explicit Bpe(const std::string& codes_path);
 
-  // "resumption of" -> "res@@ um@@ ption of". Blanks at both ends are kept, those between words become one. Remembers
-  // the words that it has seen, so one object is not for several threads. Throws std::invalid_argument for no UTF-8.
+  // Cuts "resumption of" into "res@@ um@@ ption of". Blanks at both ends are kept, those between words become one.
+  // Remembers words, so one object is not for several threads. Throws std::invalid_argument for no UTF-8.
   std::string apply(const std::string& line);
 
   const std::string& text() const { return text_; }  // the content of the file
@@ -31,8 +31,8 @@ class Bpe {
   std::unordered_map<std::string, std::vector<std::string>> seen_;
 };
 
-// "res@@ um@@ ption of" -> "resumption of", as fairseq's --remove-bpe does it: "@@ " vanishes wherever it stands, and
-// blanks at the end.
+// Joins "res@@ um@@ ption of" to "resumption of", as fairseq's --remove-bpe does it: "@@ " vanishes wherever it stands,
+// and blanks at the end.
 std::string remove_bpe(const std::string& line);
 
 }  // namespace foldgrad

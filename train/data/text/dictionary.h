@@ -16,11 +16,11 @@ class Dictionary {
   // Throws FileError, naming the line, for a line without a count, a count that is no number, or a word that comes
   // twice.
   static Dictionary read(const std::string& path);
-  // Words of all lines by falling count, equal counts in the order of their bytes, as fairseq-preprocess orders them.
+  // Takes words of all lines by falling count, equal counts in the order of their bytes, as fairseq-preprocess does.
   static Dictionary of_lines(const std::vector<std::vector<std::string>>& texts);
   // Joins the words of both, as of_lines would for both texts at once.
   static Dictionary joined(const Dictionary& a, const Dictionary& b);
-  // Given words with count 0, in their order.
+  // Takes words in their order, with count 0.
   static Dictionary of_words(const std::vector<std::string>& words);
 
   std::string text() const;  // the content of dict.txt, filling words included
@@ -29,9 +29,9 @@ class Dictionary {
   std::int64_t id(const std::string& word) const;  // kUnk when it is unknown
   const std::string& word(std::int64_t id) const;  // throws std::invalid_argument unless 0 <= id < size()
 
-  // Words between white space, then kEos.
+  // Returns ids of words between white space, then kEos.
   Ids encode(const std::string& line) const;
-  // Words joined by one space, up to the first kEos; kBos and kPad are left out, kUnk is "<unk>".
+  // Returns words joined by one space, up to the first kEos; kBos and kPad are left out, kUnk is "<unk>".
   std::string decode(const Ids& ids) const;
 
  private:

@@ -13,7 +13,7 @@ struct Languages {
 
 constexpr const char* kDigestFile = "SHA256SUMS";  // as sha256sum writes it, and checks
 
-// The NAMEs with files NAME.SOURCE and NAME.TARGET, in order. Throws FileError for no directory and for none in it.
+// Returns the NAMEs with files NAME.SOURCE and NAME.TARGET, in order. Throws FileError for no directory and no NAME.
 std::vector<std::string> pair_names(const std::string& directory, const Languages& languages);
 
 struct SideSummary {
@@ -40,7 +40,7 @@ struct Preparation {
   std::int64_t sentence_piece = 0;  // pieces of a model learned from train; 0: none is
 };
 
-// The pairs of `from` into `to`, with line ends "\n", and their digests. Gives the names. Throws FileError.
+// Writes the pairs of `from`, with line ends "\n", and their digests to `to`. Returns the names. Throws FileError.
 std::vector<std::string> prepare(const std::string& from, const std::string& to, const Preparation& options);
 
 }  // namespace foldgrad

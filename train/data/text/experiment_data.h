@@ -23,8 +23,8 @@ struct ExperimentData {
 // Throws ConfigError for keys of [data] that do not go together.
 void require_usable(const DataConfig& config);
 
-// One of data.train, data.valid, data.test, or another name of files in the directory. The embedded task has text for
-// "train", "valid" and "test". Throws FileError.
+// Reads one of data.train, data.valid, data.test, or another name of files in the directory. The embedded task has text
+// for "train", "valid" and "test". Throws FileError.
 ParallelText read_text(const DataConfig& config, const std::string& directory, const std::string& name);
 
 EncodedPairs encode(const Vocabulary& vocabulary, const ParallelText& text);

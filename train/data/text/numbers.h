@@ -41,12 +41,12 @@ ParallelText sample(Split split, std::int64_t pairs, std::uint64_t seed = 1);
 // Unless a configuration says otherwise: to train on, and to validate or test on.
 constexpr std::int64_t kTrainPairs = 200000, kTestPairs = 1000;
 
-// The words cut into parts that carry meaning, with "@@" as in byte pair encoding: "ein@@ und@@ zwan@@ zig@@ ste",
+// Cuts words into parts that carry meaning, with "@@" as in byte pair encoding: "ein@@ und@@ zwan@@ zig@@ ste",
 // "twenty-@@ first"; remove_bpe joins them again. A model has to reorder and recombine these parts, but need not learn
 // to spell, and a sentence takes 4 to 25 of them where it takes 10 to 110 letters: minutes on a CPU are enough. What
 // cannot be cut stays whole, and is unknown to the dictionary.
 std::string cut(const std::string& text);
-// All that cut() makes of German and English number words, for Dictionary::of_words.
+// Returns all that cut() makes of German and English number words, for Dictionary::of_words.
 std::vector<std::string> vocabulary();
 
 }  // namespace foldgrad::numbers

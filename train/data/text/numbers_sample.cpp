@@ -24,7 +24,7 @@ class Draws {
  public:
   explicit Draws(Random random) : random_(random) {}
 
-  // In [low, high].
+  // Draws a number in [low, high].
   std::int64_t between(std::int64_t low, std::int64_t high) {
     const PhiloxWords words = random_.block(block_++);
     const std::uint64_t bits = std::uint64_t(words.word[0]) << 32 | words.word[1];

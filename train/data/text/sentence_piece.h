@@ -14,7 +14,7 @@ bool sentence_piece_available();
 
 class SentencePiece {
  public:
-  // A file *.model of SentencePiece whose special ids are ours (kBos, kPad, kEos, kUnk). Throws FileError.
+  // Reads a file *.model of SentencePiece whose special ids are ours (kBos, kPad, kEos, kUnk). Throws FileError.
   static SentencePiece read(const std::string& path);
   // Learns a unigram model of `vocabulary` pieces, the four special ones included: the same one for the same lines.
   // Throws std::invalid_argument with the library's reason, such as a vocabulary larger than the text supports.
@@ -23,9 +23,9 @@ class SentencePiece {
   std::string model() const;  // the content of *.model
   std::int64_t size() const;  // pieces
 
-  // Ids of the pieces, then kEos.
+  // Returns ids of the pieces, then kEos.
   Ids encode(const std::string& line) const;
-  // Up to the first kEos. Unknown pieces become " \u2047 ", as the library prints them.
+  // Returns text up to the first kEos. Unknown pieces become " \u2047 ", as the library prints them.
   std::string decode(const Ids& ids) const;
 
  private:

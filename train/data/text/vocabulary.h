@@ -1,4 +1,4 @@
-// Both sides of a translation task: text to ids and back. What a model directory keeps in vocabulary/:
+// Both sides of a translation task: text to ids and back. A model directory keeps in vocabulary/:
 //   vocabulary.json                   format, kind, lowercase
 //   dict.source.txt, dict.target.txt  dictionaries in fairseq's format (words, bpe)
 //   codes                             merges in the format of subword-nmt (bpe)
@@ -24,16 +24,16 @@ class Vocabulary {
 
   // Throws FileError for missing and malformed files; std::runtime_error for SentencePiece in a build without it.
   static Vocabulary load(const std::string& directory);
-  // Into a directory, which is made. Throws FileError.
+  // Writes into a directory, which is made. Throws FileError.
   void save(const std::string& directory) const;
 
-  // With the end; what is unknown becomes kUnk. std::invalid_argument for no UTF-8. Words seen before are remembered:
-  // one object is not for several threads.
+  // Return ids and kEos; what is unknown becomes kUnk. Throw std::invalid_argument for no UTF-8. Words seen before are
+  // remembered: one object is not for several threads.
   Ids encode_source(const std::string& line) const;
   Ids encode_target(const std::string& line) const;
-  // Text as a reader wants it, pieces joined, up to the first kEos.
+  // Returns text as a reader wants it, pieces joined, up to the first kEos.
   std::string decode_target(const Ids& ids) const;
-  // The line as encoding sees it: lower-cased, or as it is. References of scores need it too.
+  // Returns the line as encoding sees it: lower-cased, or as it is. References of scores need it too.
   std::string normalized(const std::string& line) const;
 
   std::int64_t source_size() const;

@@ -41,7 +41,7 @@ function evenTicks(min, max, most) {
   return Array.from({length: Math.floor(max / step) - first + 1}, (_, i) => (first + i) * step);
 }
 
-// On a logarithmic axis 1, 2 and 5 in each decade, or 1 alone where there are many. Within one decade, even steps.
+// Sets ticks of a logarithmic axis: 1, 2 and 5 in each decade, or 1 alone where there are many; within one, even steps.
 function logarithmicTicks(scale) {
   const {min, max} = scale, digits = max / min > 1e4 ? [1] : [1, 2, 5], values = [];
   for (let power = Math.floor(Math.log10(min)); power <= Math.log10(max); ++power)

@@ -19,7 +19,7 @@ function heatColour(t) {
   return `rgb(${kColours[below].map((c, i) => Math.round(c + (at - below) * (kColours[below + 1][i] - c))).join(' ')})`;
 }
 
-// Where data flow: the encoder first, and layer 2 before layer 10.
+// Compares by the way of the data: the encoder first, and layer 2 before layer 10.
 function bySite(a, b) {
   const rank = site => (site.startsWith('encoder') ? 0 : 1);
   return rank(a) - rank(b) || a.localeCompare(b, 'en', {numeric: true});

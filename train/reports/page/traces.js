@@ -13,7 +13,7 @@ function channelOf(text, type, channels, column) {
   return [...new type(bytes.buffer)].filter((_, i) => i % channels === column);
 }
 
-// As moving_means() in train/analyses/pnac.h: null where there are too few values, or no geometric mean.
+// Returns what moving_means() in train/analyses/pnac.h does: null where there are too few values, or no geometric mean.
 function movingMeans(values, window) {
   const last = i => (i + 1 < window ? null : values.slice(i + 1 - window, i + 1));
   const of = average => values.map((_, i) => {
@@ -62,7 +62,7 @@ function traceDatasets({lines, skipped}) {
   return sets;
 }
 
-// As a curve's, but of their own range of updates, and with a legend in each.
+// The options of a curve, but of their own range of updates, and with a legend in each.
 function traceOptions() {
   const options = optionsOf({logarithmic: false}), {x, y} = options.scales;
   return {
