@@ -101,10 +101,10 @@ const kCrosshair = {
 };
 
 // A range of updates is chosen with the mouse, in all charts at once. A finger scrolls the page.
-function chooseRange(card, plot) {
-  const selection = element('div', {class: 'selection', hidden: true}), canvas = plot.querySelector('canvas');
+function chooseRange(card) {
+  const selection = element('div', {class: 'selection', hidden: true}), {canvas} = card.chart;
   let begin = null;
-  plot.append(selection);
+  canvas.after(selection);
   const inside = event => {
     const {left, right} = card.chart.chartArea;
     return Math.min(Math.max(event.clientX - canvas.getBoundingClientRect().left, left), right);
@@ -127,8 +127,7 @@ function chooseRange(card, plot) {
     begin = null;
     selection.hidden = true;
     if (ends[1] - ends[0] < 8) return;
-    view.range = ends.map(pixel => card.chart.scales.x.getValueForPixel(pixel));
-    refresh();
+    setRange(ends.map(pixel => card.chart.scales.x.getValueForPixel(pixel)));
   });
   canvas.addEventListener('dblclick', () => setRange(null));
 }
@@ -160,29 +159,39 @@ function optionsOf(card) {
   };
 }
 
-function chartCard(curve) {
-  const card = {curve, logarithmic: Boolean(curve.logarithmic)};
-  card.datasets = () => datasetsOf(card);
-  card.options = () => optionsOf(card);
-  const canvas = element('canvas', {role: 'img', 'aria-label': `${curve.title}, ${curve.unit}, against updates`});
-  const plot = element('div', {class: 'plot'}, canvas);
-  const log = element('input', {
-    type: 'checkbox',
-    change: () => {
-      card.logarithmic = log.checked;
+// An input that changes what all charts show.
+function control(attributes, change) {
+  const input = element('input', {
+    ...attributes,
+    input: () => {
+      change(input);
       refresh();
     }
   });
-  log.checked = card.logarithmic;
-  card.chart = new Chart(canvas, {type: 'line', data: {datasets: []}, options: optionsOf(card), plugins: [kCrosshair]});
-  charts.push(card);
-  chooseRange(card, plot);
+  return input;
+}
+
+// Gives a card, {datasets, options}, its chart, which refresh() draws, and the figure around it.
+function addFigure(card, {title, unit, label}, ...controls) {
+  const canvas = element('canvas', {role: 'img', 'aria-label': label});
   card.element = element(
       'figure', {class: 'card'},
-      element(
-          'figcaption', {}, element('strong', {}, curve.title), element('span', {class: 'unit'}, curve.unit),
-          element('label', {}, log, 'log')),
-      plot);
+      element('figcaption', {}, element('strong', {}, title), element('span', {class: 'unit'}, unit), ...controls),
+      element('div', {class: 'plot'}, canvas));
+  card.chart = new Chart(
+      canvas, {type: 'line', data: {datasets: card.datasets()}, options: card.options(), plugins: [kCrosshair]});
+  charts.push(card);
+  return card;
+}
+
+function chartCard(curve) {
+  const {title, unit} = curve, card = {curve, logarithmic: Boolean(curve.logarithmic)};
+  card.datasets = () => datasetsOf(card);
+  card.options = () => optionsOf(card);
+  const log = control({type: 'checkbox'}, ({checked}) => card.logarithmic = checked);
+  log.checked = card.logarithmic;
+  addFigure(card, {title, unit, label: `${title}, ${unit}, against updates`}, element('label', {}, log, 'log'));
+  chooseRange(card);
   return card;
 }
 
@@ -204,26 +213,10 @@ function fillLegend() {
 }
 
 function toolbar() {
-  const smoothing = element('input', {
-    type: 'range',
-    id: 'smoothing',
-    min: 0,
-    max: 0.98,
-    step: 0.02,
-    value: 0,
-    input: () => {
-      view.smoothing = Number(smoothing.value);
-      refresh();
-    }
-  });
-  const means = element('input', {
-    type: 'checkbox',
-    id: 'means',
-    change: () => {
-      view.means = means.checked;
-      refresh();
-    }
-  });
+  const smoothing = control(
+      {type: 'range', id: 'smoothing', min: 0, max: 0.98, step: 0.02, value: 0},
+      ({value}) => view.smoothing = Number(value));
+  const means = control({type: 'checkbox', id: 'means'}, ({checked}) => view.means = checked);
   means.checked = view.means = Boolean(data.grid && data.groups.length);
   return element(
       'div', {class: 'toolbar'}, element('div', {id: 'legend', class: 'legend', role: 'group', 'aria-label': 'Runs'}),

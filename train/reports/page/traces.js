@@ -77,18 +77,11 @@ function traceOptions() {
 }
 
 function traceCard(trace, kind, phase, where) {
-  const canvas =
-      element('canvas', {role: 'img', 'aria-label': `${kind} of ${where}, ${phase}, with its means, against updates`});
-  const card = {datasets: () => traceDatasets(trace), options: traceOptions};
-  card.chart = new Chart(
-      canvas, {type: 'line', data: {datasets: card.datasets()}, options: card.options(), plugins: [kCrosshair]});
-  card.element = element(
-      'figure', {class: 'card'},
-      element(
-          'figcaption', {}, element('strong', {}, `${kind}, ${phase}`), element('span', {class: 'unit'}, kKinds[kind])),
-      element('div', {class: 'plot'}, canvas));
-  charts.push(card);
-  return card;
+  return addFigure({datasets: () => traceDatasets(trace), options: traceOptions}, {
+    title: `${kind}, ${phase}`,
+    unit: kKinds[kind],
+    label: `${kind} of ${where}, ${phase}, with its means, against updates`
+  });
 }
 
 const option = (value, text) => element('option', {value}, text);
