@@ -1,6 +1,5 @@
 """A headless Chromium, driven through its DevTools protocol (https://chromedevtools.github.io/devtools-protocol) over a
 pair of pipes: messages are JSON, each ended by a zero byte. Needs nothing but Python's own library."""
-import base64
 import json
 import os
 import shutil
@@ -149,9 +148,3 @@ class Browser:
         self.evaluate("0")
         return [event["params"]["request"]["url"] for event in self.events
                 if event.get("method") == "Network.requestWillBeSent"]
-
-    def screenshot(self, path, whole=True):
-        size = self.call("Page.getLayoutMetrics")["cssContentSize"] if whole else None
-        more = {"captureBeyondViewport": True, "clip": {**size, "scale": 1}} if whole else {}
-        with open(path, "wb") as file:
-            file.write(base64.b64decode(self.call("Page.captureScreenshot", format="png", **more)["data"]))
