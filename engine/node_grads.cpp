@@ -33,7 +33,8 @@ void NodeGrads::pass_dy(int k) {
   if (!slot.wants_grad) return;
   const Tensor shaped = dy_.reshape(slot.shape);
   // Contributions are added in place, so dy's memory may become the gradient of one operand only.
-  if (slot.grad.shares_storage_with(dy_)) slot.grad = slot.grad.clone();
+  Tensor& grad = slot.parameter ? slot.parameter->grad : slot.grad;
+  if (grad.shares_storage_with(dy_)) grad = grad.clone();
   const bool first = !slot.grad.defined() && !(slot.parameter && slot.parameter->has_grad);
   tape_.contribute(id, first && dy_taken_ ? shaped.clone() : shaped);
   dy_taken_ |= first;

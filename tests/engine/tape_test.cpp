@@ -137,6 +137,15 @@ TEST(Tape, PassingDyOnNeverLetsTwoGradientsShareMemory) {
   EXPECT_EQ(values(dy), (std::vector<double>{10, 20}));  // the caller's
 }
 
+TEST(Tape, PassingDyOnLeavesItWholeForTheNextOperand) {
+  Parameter p{"a", scalars({1, 2})};
+  Tape tape;
+  const Var a = tape.parameter(p), b = tape.variable(scalars({3, 4}));
+  tape.backward(sum({a, a, b}), scalars({10, 20}));
+  EXPECT_EQ(values(p.grad), (std::vector<double>{20, 40}));
+  EXPECT_EQ(values(tape.grad(b)), (std::vector<double>{10, 20}));
+}
+
 TEST(Tape, TheCallersDyIsNeitherChangedNorKept) {
   Tape tape;
   const Var a = tape.variable(scalars({1, 2})), b = tape.variable(scalars({3, 4}));
