@@ -25,10 +25,7 @@ struct Queue {
 };
 Queue queues[kMaxThreads];
 
-Queue& my_queue() {
-  const dim3 &i = *position.thread, &n = position.block_dim;
-  return queues[(i.z * n.y + i.y) * n.x + i.x];
-}
+Queue& my_queue() { return queues[thread_number()]; }
 
 void carry_out(const Copy& copy) {
   if (copy.global)

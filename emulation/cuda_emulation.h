@@ -27,8 +27,8 @@ namespace foldgrad::emulation {
 
 // Which block goes first, which warp in it, and which thread in the warp. `shuffled` is a fixed permutation per seed.
 enum class Order { ascending, descending, shuffled };
-void set_order(Order order, unsigned seed = 1);
 
+// Sets the order of the launches during its life.
 class OrderScope {
  public:
   explicit OrderScope(Order order, unsigned seed = 1);
@@ -102,11 +102,6 @@ T shuffle_bits(const CallSite& site, unsigned mask, T value, int source) {
   return value;
 }
 
-// Floating-point atomics would add in a different order on every run.
-template <class T>
-constexpr bool kHasAtomicAdd =
-    std::is_same_v<T, int> || std::is_same_v<T, unsigned> || std::is_same_v<T, unsigned long long>;
-
 }  // namespace foldgrad::emulation
 
 #define threadIdx (*::foldgrad::emulation::position.thread)
@@ -122,49 +117,19 @@ inline void __syncwarp(unsigned mask = 0xffffffffu, const char* file = __builtin
   foldgrad::emulation::sync_warp({"__syncwarp", file, line}, mask);
 }
 
-// `width` (a power of two) splits the warp into groups, as in CUDA: a lane whose source lies past its group keeps its
-// own value, except that __shfl_sync wraps around.
 template <class T>
-T __shfl_sync(unsigned mask, T value, int source, int width = 32, const char* file = __builtin_FILE(),
-              int line = __builtin_LINE()) {
-  const int group = foldgrad::emulation::lane_id() & ~(width - 1);
-  return foldgrad::emulation::shuffle_bits({"__shfl_sync", file, line}, mask, value, group | (source & (width - 1)));
+T __shfl_sync(unsigned mask, T value, int source, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  return foldgrad::emulation::shuffle_bits({"__shfl_sync", file, line}, mask, value, source & 31);
 }
 
 template <class T>
-T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, const char* file = __builtin_FILE(),
-                   int line = __builtin_LINE()) {
-  const int lane = foldgrad::emulation::lane_id(), source = lane + int(delta);
-  return foldgrad::emulation::shuffle_bits({"__shfl_down_sync", file, line}, mask, value,
-                                           source <= (lane | (width - 1)) ? source : lane);
-}
-
-template <class T>
-T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, const char* file = __builtin_FILE(),
+T __shfl_xor_sync(unsigned mask, T value, int lane_mask, const char* file = __builtin_FILE(),
                   int line = __builtin_LINE()) {
   const int lane = foldgrad::emulation::lane_id(), source = lane ^ lane_mask;
-  return foldgrad::emulation::shuffle_bits({"__shfl_xor_sync", file, line}, mask, value,
-                                           source <= (lane | (width - 1)) ? source : lane);
+  return foldgrad::emulation::shuffle_bits({"__shfl_xor_sync", file, line}, mask, value, source < 32 ? source : lane);
 }
 
 inline unsigned __ballot_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(),
                               int line = __builtin_LINE()) {
   return foldgrad::emulation::ballot({"__ballot_sync", file, line}, mask, predicate != 0);
-}
-
-inline int __any_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  return foldgrad::emulation::ballot({"__any_sync", file, line}, mask, predicate != 0) != 0;
-}
-
-inline int __all_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  return foldgrad::emulation::ballot({"__all_sync", file, line}, mask, predicate != 0) == mask;
-}
-
-// Does nothing: blocks run one after another. So no test notices a missing fence.
-inline void __threadfence() {}
-
-template <class T>
-T atomicAdd(T* address, T value) {
-  static_assert(foldgrad::emulation::kHasAtomicAdd<T>, "atomicAdd on integers only: results must repeat bit for bit");
-  return __atomic_fetch_add(address, value, __ATOMIC_RELAXED);
 }

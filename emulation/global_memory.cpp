@@ -20,11 +20,6 @@ bool counting = false;
 GlobalAccesses counted;
 std::vector<Access> accesses[kMaxThreads];  // by thread of the running block
 
-int my_thread() {
-  const dim3 &i = *position.thread, &n = position.block_dim;
-  return int((i.z * n.y + i.y) * n.x + i.x);
-}
-
 // The n-th access of a warp.
 void count(const Lane* lanes, const std::vector<Access>* warp, int size, std::size_t n) {
   const Access* first = nullptr;
@@ -73,7 +68,7 @@ void check_alignment(const CallSite& site, const void* at, std::size_t bytes, bo
 void global_access(const CallSite& site, const void* at, std::size_t bytes, bool wanted) {
   check_alignment(site, at, bytes, wanted);
   const auto begin = reinterpret_cast<std::uintptr_t>(at);
-  if (counting) accesses[my_thread()].push_back({site, begin, wanted ? begin + bytes : begin});
+  if (counting) accesses[thread_number()].push_back({site, begin, wanted ? begin + bytes : begin});
 }
 
 void forget_accesses(int count) {

@@ -45,6 +45,9 @@ bool open_barrier(Lane* lanes, int count);
 // The running thread, marked as being in this call. Throws outside of a kernel.
 Lane& calling_lane(const CallSite& site, unsigned mask);
 
+// The running thread's place in its block.
+int thread_number();
+
 // Returns the offset in shared memory of data that one instruction reads or writes. Throws when the data do not lie
 // there as a whole or are not aligned to their size.
 std::size_t shared_offset(const CallSite& site, const void* data, std::size_t bytes);

@@ -108,18 +108,6 @@ FOLDGRAD_UNSEEN void wait(Lane& lane, State state) {
   if (unwinding) throw Unwound();
 }
 
-FOLDGRAD_UNSEEN std::uint64_t exchange(const CallSite& site, unsigned mask, std::uint64_t value, int source) {
-  Lane& lane = calling_lane(site, mask);
-  if (!(mask >> lane_id() & 1u)) throw fault(lane, describe_call(lane) + " does not name its own lane");
-  if (source < 0 || (source < kWarpSize && !(mask >> source & 1u)))
-    throw fault(lane, describe_call(lane) + " reads lane " + std::to_string(source) + ", which is not in the mask");
-  lane.source = source;
-  lane.offered = value;
-  lane.together = nullptr;
-  wait(lane, State::at_exchange);
-  return lane.received;
-}
-
 [[noreturn]] FOLDGRAD_UNSEEN void fail_with_thread() {
   current->fiber->release(&kernel_failure);
   host_acquire(&kernel_failure);
@@ -210,15 +198,12 @@ void check_limits(const char* name, dim3 grid, dim3 block, std::size_t shared_by
 
 }  // namespace
 
-void set_order(Order new_order, unsigned new_seed) {
-  order = new_order;
-  seed = new_seed;
+OrderScope::OrderScope(Order new_order, unsigned new_seed)
+    : order_before_(std::exchange(order, new_order)), seed_before_(std::exchange(seed, new_seed)) {}
+OrderScope::~OrderScope() {
+  order = order_before_;
+  seed = seed_before_;
 }
-
-OrderScope::OrderScope(Order new_order, unsigned new_seed) : order_before_(order), seed_before_(seed) {
-  set_order(new_order, new_seed);
-}
-OrderScope::~OrderScope() { set_order(order_before_, seed_before_); }
 
 Counts counts() { return totals; }
 
@@ -264,18 +249,28 @@ FOLDGRAD_UNSEEN Lane& calling_lane(const CallSite& site, unsigned mask) {
   return *current;
 }
 
-FOLDGRAD_UNSEEN int lane_id() { return current ? int((current - lanes) % kWarpSize) : 0; }
+FOLDGRAD_UNSEEN int thread_number() { return int(current - lanes); }
+
+FOLDGRAD_UNSEEN int lane_id() { return current ? thread_number() % kWarpSize : 0; }
 
 FOLDGRAD_UNSEEN void barrier(const CallSite& site) { wait(calling_lane(site, 0), State::at_barrier); }
 
-std::uint64_t shuffle(const CallSite& site, unsigned mask, std::uint64_t value, int source) {
-  return exchange(site, mask, value, source);
+FOLDGRAD_UNSEEN std::uint64_t shuffle(const CallSite& site, unsigned mask, std::uint64_t value, int source) {
+  Lane& lane = calling_lane(site, mask);
+  if (!(mask >> lane_id() & 1u)) throw fault(lane, describe_call(lane) + " does not name its own lane");
+  if (source < 0 || (source < kWarpSize && !(mask >> source & 1u)))
+    throw fault(lane, describe_call(lane) + " reads lane " + std::to_string(source) + ", which is not in the mask");
+  lane.source = source;
+  lane.offered = value;
+  lane.together = nullptr;
+  wait(lane, State::at_exchange);
+  return lane.received;
 }
 
-void sync_warp(const CallSite& site, unsigned mask) { exchange(site, mask, 0, kSyncwarp); }
+void sync_warp(const CallSite& site, unsigned mask) { shuffle(site, mask, 0, kSyncwarp); }
 
 unsigned ballot(const CallSite& site, unsigned mask, bool predicate) {
-  return unsigned(exchange(site, mask, predicate, kBallot));
+  return unsigned(shuffle(site, mask, predicate, kBallot));
 }
 
 FOLDGRAD_UNSEEN void collective(const CallSite& site, void* brought, void (*together)(void* const*)) {

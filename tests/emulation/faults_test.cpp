@@ -91,7 +91,7 @@ template <Meeting kMeeting>
 __global__ void met_neighbour_kernel(Array p) {
   float* scratch = dynamic_shared<float>();
   scratch[threadIdx.x] = p.data[threadIdx.x];
-  const bool all = kMeeting == Meeting::ballot ? __all_sync(kAll, 1) : __shfl_xor_sync(kAll, 1, 1) == 1;
+  const bool all = kMeeting == Meeting::ballot ? __ballot_sync(kAll, 1) != 0 : __shfl_xor_sync(kAll, 1, 1) == 1;
   if (kMeeting == Meeting::shuffle_and_syncwarp) __syncwarp();
   p.data[threadIdx.x] = all ? scratch[threadIdx.x ^ 1] : 0;
 }
@@ -139,8 +139,8 @@ __global__ void absent_lane_kernel(Integers p) {
   if (p.n == 0 && lane == 7) return;
   if (p.n == 1 && lane == 7) __syncthreads();
   const float sum = __shfl_xor_sync(p.n == 2 && lane == 7 ? 0x80u : kAll, 1.0f, p.n == 2 && lane == 7 ? 0 : 1);
-  const float other = p.n == 3 && lane == 7 ? __shfl_down_sync(kAll, sum, 1) : 0;
-  p.data[threadIdx.x] = int(other + __shfl_sync(kAll, sum, 0));
+  const unsigned other = p.n == 3 && lane == 7 ? __ballot_sync(kAll, 1) : 0;
+  p.data[threadIdx.x] = int(other) + int(__shfl_sync(kAll, sum, 0));
 }
 
 TEST(Emulation, ShuffleWithAnAbsentLaneIsAnError) {
@@ -154,7 +154,7 @@ TEST(Emulation, ShuffleWithAnAbsentLaneIsAnError) {
   EXPECT_EQ(error(1, 64),
             start + "(0, 0, 0): " + call + " waits for lane 7, which waits in __syncthreads" + at(kAbsentLine - 1));
   EXPECT_EQ(error(3, 64), start + "(0, 0, 0): __shfl_sync with mask 0xffffffff" + at(kAbsentLine + 2) +
-                              " waits for lane 7, which waits in __shfl_down_sync with mask 0xffffffff" +
+                              " waits for lane 7, which waits in __ballot_sync with mask 0xffffffff" +
                               at(kAbsentLine + 1));
   EXPECT_EQ(error(4, 40), start + "(32, 0, 0): " + call + " waits for lane 8, which the block does not have");
   EXPECT_EQ(error(4, 64), "no error");
