@@ -1,8 +1,8 @@
 // The back ends of gemm(), for the other files of this folder and their tests. C++17, since .cu files include it.
 //
 // Each takes a checked and resolved product with m, n, k, batch > 0 and returns false for a case that its library does
-// not cover: another element type, a layout, sizes beyond its integers. C still holds what beta needs, and the caller
-// asks the next one.
+// not cover: a bias, another element type, a layout, sizes beyond its integers. C still holds what beta needs, and the
+// caller asks the next one.
 // Which of them exist is decided at configure time: FOLDGRAD_HAVE_ONEDNN, FOLDGRAD_HAVE_CBLAS, FOLDGRAD_HAVE_CUBLAS.
 #pragma once
 #include "engine/gemm/gemm.h"
@@ -39,15 +39,15 @@ struct GemmStrides {
         b_j(g.transpose_b ? g.row_stride_b : 1) {}
 };
 
-// C = bias in every row of every matrix, on the host: for libraries that can then add their product to it. That loses
-// nothing, since the bias is of C's type.
-template <class T>
-void store_bias(const Gemm& g, T* c, const T* bias) {
-  for (std::int64_t s = 0; s < g.batch; ++s)
-    for (std::int64_t i = 0; i < g.m; ++i)
-      for (std::int64_t j = 0; j < g.n; ++j) c[s * g.batch_stride_c + i * g.row_stride_c + j] = bias[j];
-}
-// The same on the GPU: bias.cu.
+// The plain loops of last resort. T: float, double, bf16; C: T, or float with f32_c. Sums in the order of k, whatever
+// the number of threads.
+template <class T, class C>
+void reference_gemm_cpu(const Gemm& g, C* c, const T* a, const T* b);
+// The own CUDA kernel, also under emulation.
+template <class T, class C>
+void tiled_gemm_cuda(const Gemm& g, C* c, const T* a, const T* b);
+
+// C = bias in every row of every matrix: bias.cu.
 template <class T>
 void store_bias_cuda(const Gemm& g, T* c, const T* bias);
 

@@ -13,25 +13,22 @@
 namespace foldgrad {
 namespace {
 
-void multiply(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, const Gemm& g, double beta, double* c, const double* a,
-              const double* b) {
+void multiply(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, const Gemm& g, double* c, const double* a, const double* b) {
   cblas_dgemm(CblasRowMajor, ta, tb, int(g.m), int(g.n), int(g.k), g.alpha, a, int(g.row_stride_a), b,
-              int(g.row_stride_b), beta, c, int(g.row_stride_c));
+              int(g.row_stride_b), g.beta, c, int(g.row_stride_c));
 }
 
-void multiply(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, const Gemm& g, double beta, float* c, const float* a,
-              const float* b) {
+void multiply(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, const Gemm& g, float* c, const float* a, const float* b) {
   cblas_sgemm(CblasRowMajor, ta, tb, int(g.m), int(g.n), int(g.k), float(g.alpha), a, int(g.row_stride_a), b,
-              int(g.row_stride_b), float(beta), c, int(g.row_stride_c));
+              int(g.row_stride_b), float(g.beta), c, int(g.row_stride_c));
 }
 
 template <class T>
 void multiply_all(const Gemm& g, const GemmPointers& p) {
-  const T *a = static_cast<const T*>(p.a), *b = static_cast<const T*>(p.b), *bias = static_cast<const T*>(p.bias);
+  const T *a = static_cast<const T*>(p.a), *b = static_cast<const T*>(p.b);
   T* c = static_cast<T*>(p.c);
-  if (bias) store_bias(g, c, bias);  // CBLAS knows no bias
   for (std::int64_t s = 0; s < g.batch; ++s)
-    multiply(g.transpose_a ? CblasTrans : CblasNoTrans, g.transpose_b ? CblasTrans : CblasNoTrans, g, bias ? 1 : g.beta,
+    multiply(g.transpose_a ? CblasTrans : CblasNoTrans, g.transpose_b ? CblasTrans : CblasNoTrans, g,
              c + s * g.batch_stride_c, a + s * g.batch_stride_a, b + s * g.batch_stride_b);
 }
 
@@ -39,7 +36,7 @@ void multiply_all(const Gemm& g, const GemmPointers& p) {
 
 bool cblas_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
   const std::int64_t largest = std::max({g.m, g.n, g.k, g.row_stride_a, g.row_stride_b, g.row_stride_c});
-  if (largest > INT_MAX || (dtype != DType::f32 && dtype != DType::f64)) return false;
+  if (p.bias || largest > INT_MAX || (dtype != DType::f32 && dtype != DType::f64)) return false;
   dtype == DType::f32 ? multiply_all<float>(g, p) : multiply_all<double>(g, p);
   return true;
 }

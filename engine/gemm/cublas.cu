@@ -10,7 +10,6 @@
 #include "engine/cuda/launch.h"
 #include "engine/cuda/runtime/per_device.h"
 #include "engine/gemm/backends.h"
-#include "engine/gemm/tf32.h"
 
 namespace foldgrad {
 namespace {
@@ -34,26 +33,15 @@ cublasHandle_t make_handle() {
   return handle;
 }
 
-template <class T>
-void store_bias(const Gemm& g, const GemmPointers& p) {
-  store_bias_cuda(g, static_cast<T*>(p.c), static_cast<const T*>(p.bias));
-}
-
 }  // namespace
 
 bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
   const std::int64_t largest = std::max({g.m, g.n, g.k, g.row_stride_a, g.row_stride_b, g.row_stride_c, g.batch});
-  if (largest > INT_MAX) return false;
-  // The product is added to the bias that C then holds. It loses nothing: the bias is of C's type.
-  if (p.bias && dtype == DType::f32) store_bias<float>(g, p);
-  if (p.bias && dtype == DType::f64) store_bias<double>(g, p);
-  if (p.bias && dtype == DType::bf16) store_bias<bf16>(g, p);
-
-  const double beta = p.bias ? 1 : g.beta;
-  const float alpha_f32 = float(g.alpha), beta_f32 = float(beta);
+  if (p.bias || largest > INT_MAX) return false;
+  const float alpha_f32 = float(g.alpha), beta_f32 = float(g.beta);
   const bool f64 = dtype == DType::f64;
   const void* alpha_pointer = f64 ? static_cast<const void*>(&g.alpha) : &alpha_f32;
-  const void* beta_pointer = f64 ? static_cast<const void*>(&beta) : &beta_f32;
+  const void* beta_pointer = f64 ? static_cast<const void*>(&g.beta) : &beta_f32;
   const cudaDataType type = f64 ? CUDA_R_64F : dtype == DType::f32 ? CUDA_R_32F : CUDA_R_16BF;
   const cudaDataType type_c = g.f32_c ? CUDA_R_32F : type;
   const cublasComputeType_t sum_type = f64                                     ? CUBLAS_COMPUTE_64F

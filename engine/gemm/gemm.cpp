@@ -1,10 +1,14 @@
 #include "engine/gemm/gemm.h"
 
-#include "engine/check.h"
+#include <atomic>
+
+#include "engine/dispatch.h"
 #include "engine/gemm/backends.h"
 
 namespace foldgrad {
 namespace {
+
+std::atomic<bool> allows_tf32{false};
 
 // ThreadSanitizer sees neither libgomp's barriers nor the insides of oneDNN and OpenBLAS: there only our loops run.
 #ifdef __SANITIZE_THREAD__
@@ -50,38 +54,55 @@ Gemm merged(Gemm g) {
   return g;
 }
 
+template <class T>
+void store_bias_cpu(const Gemm& g, T* c, const T* bias) {
+  for (std::int64_t s = 0; s < g.batch; ++s)
+    for (std::int64_t i = 0; i < g.m; ++i)
+      for (std::int64_t j = 0; j < g.n; ++j) c[s * g.batch_stride_c + i * g.row_stride_c + j] = bias[j];
+}
+
+// Stores the bias in C, for a product that is added to it. That loses nothing, since the bias is of C's type.
+void begin_with_bias([[maybe_unused]] Device device, DType dtype, Gemm& g, GemmPointers& p) {
+  if (!p.bias) return;
+  dispatch_floating("gemm", dtype, [&]<class T>(Type<T>) {
+    FOLDGRAD_RUN(device, store_bias, g, static_cast<T*>(p.c), static_cast<const T*>(p.bias));
+  });
+  p.bias = nullptr;
+  g.beta = 1;
+}
+
 // Calls f with p's pointers cast to the element types.
 template <class F>
 void with_type(DType dtype, const Gemm& g, const GemmPointers& p, F f) {
-  if (g.f32_c)
-    return f(static_cast<float*>(p.c), static_cast<const bf16*>(p.a), static_cast<const bf16*>(p.b),
-             static_cast<const bf16*>(nullptr));
-  auto call = [&](auto* c) {
-    using T = std::remove_pointer_t<decltype(c)>;
-    f(c, static_cast<const T*>(p.a), static_cast<const T*>(p.b), static_cast<const T*>(p.bias));
-  };
-  if (dtype == DType::f32) return call(static_cast<float*>(p.c));
-  if (dtype == DType::f64) return call(static_cast<double*>(p.c));
-  call(static_cast<bf16*>(p.c));
+  dispatch_floating("gemm", dtype, [&]<class T>(Type<T>) {
+    const T *a = static_cast<const T*>(p.a), *b = static_cast<const T*>(p.b);
+    if constexpr (std::is_same_v<T, bf16>)
+      if (g.f32_c) return f(static_cast<float*>(p.c), a, b);
+    f(static_cast<T*>(p.c), a, b);
+  });
 }
 
-void gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
+void gemm_cpu(DType dtype, Gemm g, GemmPointers p) {
   [[maybe_unused]] const bool libraries = kLibraries && g.k > 0;
 #ifdef FOLDGRAD_HAVE_ONEDNN
+  // It would scale its bias too, and as a post-op (binary_add) that is wrong where the matrices C lie apart.
+  if (g.alpha != 1) begin_with_bias(Device::cpu, dtype, g, p);
   if (libraries && onednn_gemm_cpu(dtype, g, p)) return;
 #endif
+  begin_with_bias(Device::cpu, dtype, g, p);
 #ifdef FOLDGRAD_HAVE_CBLAS
   if (libraries && cblas_gemm_cpu(dtype, g, p)) return;
 #endif
-  with_type(dtype, g, p, [&](auto* c, auto* a, auto* b, auto* bias) { reference_gemm_cpu(g, c, a, b, bias); });
+  with_type(dtype, g, p, [&](auto* c, auto* a, auto* b) { reference_gemm_cpu(g, c, a, b); });
 }
 
 #ifdef FOLDGRAD_HAVE_CUDA
-void gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
+void gemm_cuda(DType dtype, Gemm g, GemmPointers p) {
+  begin_with_bias(Device::cuda, dtype, g, p);
 #ifdef FOLDGRAD_HAVE_CUBLAS
   if (g.k > 0 && cublas_gemm_cuda(dtype, g, p)) return;
 #endif
-  with_type(dtype, g, p, [&](auto* c, auto* a, auto* b, auto* bias) { tiled_gemm_cuda(g, c, a, b, bias); });
+  with_type(dtype, g, p, [&](auto* c, auto* a, auto* b) { tiled_gemm_cuda(g, c, a, b); });
 }
 #else
 void gemm_cuda(DType, const Gemm&, const GemmPointers&) {
@@ -98,6 +119,9 @@ void gemm(Device device, DType dtype, const Gemm& g, void* c, const void* a, con
   const Gemm product = merged(whole);
   device == Device::cpu ? gemm_cpu(dtype, product, {c, a, b, bias}) : gemm_cuda(dtype, product, {c, a, b, bias});
 }
+
+void allow_tf32(bool allowed) { allows_tf32 = allowed; }
+bool tf32_allowed() { return allows_tf32; }
 
 const char* gemm_backend(Device device, [[maybe_unused]] DType dtype) {
   if (device == Device::cpu) {

@@ -39,12 +39,10 @@ void gemm(Device device, DType dtype, const Gemm& g, void* c, const void* a, con
 // for cuda in a build without it.
 const char* gemm_backend(Device device, DType dtype);
 
-// The plain loops of last resort. T: float, double, bf16; C: T, or float with f32_c. Sums in the order of k, whatever
-// the number of threads.
-template <class T, class C>
-void reference_gemm_cpu(const Gemm& g, C* c, const T* a, const T* b, const T* bias);
-// The own CUDA kernel (also under emulation), exposed for the tests.
-template <class T, class C>
-void tiled_gemm_cuda(const Gemm& g, C* c, const T* a, const T* b, const T* bias);
+// Permits products of f32 on a GPU, of all threads from now on, to round their operands to TensorFloat-32, which has 10
+// bits of fraction instead of 23 and is several times as fast. Off by default. cuBLAS and cuDNN obey; the CPU and the
+// emulation have no TensorFloat-32.
+void allow_tf32(bool allowed);
+bool tf32_allowed();
 
 }  // namespace foldgrad

@@ -135,15 +135,7 @@ dnnl::engine& onednn_engine() {
 }
 
 bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
-  if (dtype != DType::f32 && dtype != DType::bf16) return false;
-  if (p.bias && g.alpha != 1) {
-    // oneDNN would scale its bias too, and as a post-op (binary_add) it is wrong where the matrices C lie apart.
-    if (dtype == DType::f32) store_bias(g, static_cast<float*>(p.c), static_cast<const float*>(p.bias));
-    if (dtype == DType::bf16) store_bias(g, static_cast<bf16*>(p.c), static_cast<const bf16*>(p.bias));
-    Gemm sum = g;
-    sum.beta = 1;
-    return onednn_gemm_cpu(dtype, sum, {p.c, p.a, p.b, nullptr});
-  }
+  if ((dtype != DType::f32 && dtype != DType::bf16) || (p.bias && g.alpha != 1)) return false;
   if (transposed_sgemm(dtype, g, p)) return true;
   Product* found = find_product(dtype, g, p.bias);
   if (!found) return false;

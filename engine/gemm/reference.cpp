@@ -12,7 +12,7 @@ constexpr std::int64_t kParallelWork = 1 << 16;
 
 // Row i of C, columns from first to end; all pointers are those of one matrix of the batch.
 template <class T, class C>
-void row_block(const Gemm& g, C* c, const T* a, const T* b, const T* bias, std::int64_t i, std::int64_t first) {
+void row_block(const Gemm& g, C* c, const T* a, const T* b, std::int64_t i, std::int64_t first) {
   using Sum = compute_t<T>;
   const GemmStrides stride(g);
   const int columns = int(std::min<std::int64_t>(kColumns, g.n - first));
@@ -29,7 +29,6 @@ void row_block(const Gemm& g, C* c, const T* a, const T* b, const T* bias, std::
   for (int j = 0; j < columns; ++j) {
     Sum value = Sum(g.alpha) * sum[j];
     if (g.beta != 0) value += Sum(g.beta) * Sum(c_i[j]);
-    if (bias) value += Sum(bias[first + j]);
     c_i[j] = C(value);
   }
 }
@@ -37,7 +36,7 @@ void row_block(const Gemm& g, C* c, const T* a, const T* b, const T* bias, std::
 }  // namespace
 
 template <class T, class C>
-void reference_gemm_cpu(const Gemm& gemm, C* c, const T* a, const T* b, const T* bias) {
+void reference_gemm_cpu(const Gemm& gemm, C* c, const T* a, const T* b) {
   const Gemm g = resolved(gemm);
 #ifdef __SANITIZE_THREAD__
   const bool parallel = false;  // ThreadSanitizer cannot see libgomp's barriers and would report races between rows
@@ -48,12 +47,12 @@ void reference_gemm_cpu(const Gemm& gemm, C* c, const T* a, const T* b, const T*
   for (std::int64_t s = 0; s < g.batch; ++s)
     for (std::int64_t i = 0; i < g.m; ++i)
       for (std::int64_t first = 0; first < g.n; first += kColumns)
-        row_block(g, c + s * g.batch_stride_c, a + s * g.batch_stride_a, b + s * g.batch_stride_b, bias, i, first);
+        row_block(g, c + s * g.batch_stride_c, a + s * g.batch_stride_a, b + s * g.batch_stride_b, i, first);
 }
 
-template void reference_gemm_cpu(const Gemm&, float*, const float*, const float*, const float*);
-template void reference_gemm_cpu(const Gemm&, double*, const double*, const double*, const double*);
-template void reference_gemm_cpu(const Gemm&, float*, const bf16*, const bf16*, const bf16*);
-template void reference_gemm_cpu(const Gemm&, bf16*, const bf16*, const bf16*, const bf16*);
+template void reference_gemm_cpu(const Gemm&, float*, const float*, const float*);
+template void reference_gemm_cpu(const Gemm&, double*, const double*, const double*);
+template void reference_gemm_cpu(const Gemm&, float*, const bf16*, const bf16*);
+template void reference_gemm_cpu(const Gemm&, bf16*, const bf16*, const bf16*);
 
 }  // namespace foldgrad

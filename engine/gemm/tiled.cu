@@ -16,7 +16,7 @@ constexpr unsigned kMostBatches = 65535;  // the largest gridDim.y; a block walk
 template <class T, class C>
 struct Tiled {
   C* c;
-  const T *a, *b, *bias;
+  const T *a, *b;
   Gemm g;  // resolved
 };
 
@@ -50,7 +50,6 @@ __device__ void store(const Tiled<T, C>& t, std::int64_t s, std::int64_t i, std:
   C& c = t.c[s * t.g.batch_stride_c + i * t.g.row_stride_c + j];
   Sum value = Sum(t.g.alpha) * sum;
   if (t.g.beta != 0) value += Sum(t.g.beta) * Sum(c);
-  if (t.bias) value += Sum(t.bias[j]);
   c = C(value);
 }
 
@@ -82,17 +81,17 @@ __global__ void tiled_kernel(Tiled<T, C> t) {
 }  // namespace
 
 template <class T, class C>
-void tiled_gemm_cuda(const Gemm& gemm, C* c, const T* a, const T* b, const T* bias) {
+void tiled_gemm_cuda(const Gemm& gemm, C* c, const T* a, const T* b) {
   const Gemm g = resolved(gemm);
   const std::int64_t tiles = ((g.m + kTile - 1) / kTile) * ((g.n + kTile - 1) / kTile);
   const Blocks blocks(tiles, std::min<std::int64_t>(g.batch, kMostBatches));
   launch("gemm: tiled", tiled_kernel<T, C>, {blocks, dim3(kThreads), 2 * kDepth * kPitch * sizeof(compute_t<T>)},
-         Tiled<T, C>{c, a, b, bias, g});
+         Tiled<T, C>{c, a, b, g});
 }
 
-template void tiled_gemm_cuda(const Gemm&, float*, const float*, const float*, const float*);
-template void tiled_gemm_cuda(const Gemm&, double*, const double*, const double*, const double*);
-template void tiled_gemm_cuda(const Gemm&, float*, const bf16*, const bf16*, const bf16*);
-template void tiled_gemm_cuda(const Gemm&, bf16*, const bf16*, const bf16*, const bf16*);
+template void tiled_gemm_cuda(const Gemm&, float*, const float*, const float*);
+template void tiled_gemm_cuda(const Gemm&, double*, const double*, const double*);
+template void tiled_gemm_cuda(const Gemm&, float*, const bf16*, const bf16*);
+template void tiled_gemm_cuda(const Gemm&, bf16*, const bf16*, const bf16*);
 
 }  // namespace foldgrad

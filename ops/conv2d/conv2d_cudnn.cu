@@ -8,7 +8,7 @@
 
 #include "engine/cuda/launch.h"
 #include "engine/cuda/runtime/per_device.h"
-#include "engine/gemm/tf32.h"
+#include "engine/gemm/gemm.h"
 #include "engine/memory.h"
 #include "ops/conv2d/conv2d_products.h"
 

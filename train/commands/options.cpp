@@ -1,4 +1,4 @@
-#include "engine/gemm/tf32.h"
+#include "engine/gemm/gemm.h"
 #include "models/fold/fold.h"
 #include "models/transformer/beam_search.h"
 #include "train/checkpoints/model_directory.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/files/atomic_file.h"
-#include "engine/gemm/tf32.h"
+#include "engine/gemm/gemm.h"
 #include "train/analyses/layer_statistics.h"
 #include "train/system/device.h"
 #include "train/system/streams.h"

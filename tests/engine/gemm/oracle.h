@@ -26,17 +26,18 @@ struct BackEnd {
   bool (*run)(const Gemm&, const GemmPointers&);
 };
 
-// call(c, a, b, bias) with pointers of the types that g and T say.
+// call(c, a, b) with pointers of the types that g and T say; false for a bias, which gemm() adds by itself.
 template <class T, class Call>
 bool with_pointers(const Gemm& g, const GemmPointers& p, const Call& call) {
-  const auto *a = (const T*)p.a, *b = (const T*)p.b, *bias = (const T*)p.bias;
+  const auto *a = (const T*)p.a, *b = (const T*)p.b;
+  if (p.bias) return false;
   if constexpr (std::is_same_v<T, bf16>)
-    if (g.f32_c) return call((float*)p.c, a, b, bias), true;
-  return call((T*)p.c, a, b, bias), true;
+    if (g.f32_c) return call((float*)p.c, a, b), true;
+  return call((T*)p.c, a, b), true;
 }
 template <class T>
 bool run_reference(const Gemm& g, const GemmPointers& p) {
-  return with_pointers<T>(g, p, [&](auto* c, auto* a, auto* b, auto* bias) { reference_gemm_cpu(g, c, a, b, bias); });
+  return with_pointers<T>(g, p, [&](auto* c, auto* a, auto* b) { reference_gemm_cpu(g, c, a, b); });
 }
 template <class T, Device device>
 bool run_gemm(const Gemm& g, const GemmPointers& p) {
@@ -46,7 +47,7 @@ bool run_gemm(const Gemm& g, const GemmPointers& p) {
 #ifdef FOLDGRAD_HAVE_CUDA
 template <class T>
 bool run_tiled(const Gemm& g, const GemmPointers& p) {
-  return with_pointers<T>(g, p, [&](auto* c, auto* a, auto* b, auto* bias) { tiled_gemm_cuda(g, c, a, b, bias); });
+  return with_pointers<T>(g, p, [&](auto* c, auto* a, auto* b) { tiled_gemm_cuda(g, c, a, b); });
 }
 #endif
 template <class T, bool (*back_end)(DType, const Gemm&, const GemmPointers&)>
