@@ -10,8 +10,6 @@
 #include <vector>
 
 #include "engine/check.h"
-#include "engine/cuda_devices.h"
-#include "engine/where.h"
 
 namespace foldgrad::memory {
 namespace {
@@ -46,7 +44,7 @@ std::string table_of_holders(const std::map<std::string, std::size_t>& held, std
 // The blocks of the host or of one GPU.
 class Pool {
  public:
-  explicit Pool(Device device) : device_(device) {}
+  explicit Pool(Device device = Device::cuda) : device_(device) {}
 
   struct Taken {
     void* block;
@@ -55,14 +53,15 @@ class Pool {
   };
 
   Taken take(std::size_t size) {
-    const std::string* scope = scope_at_hand();
     const std::lock_guard lock(mutex_);
-    std::size_t* held = device_ == Device::cpu ? nullptr : &held_[scope ? *scope : ""];
+    std::size_t* held = device_ == Device::cpu ? nullptr : &held_[*scope_at_hand()];
     const std::size_t of_class = class_with_a_free_block(size);
     Blocks& blocks = blocks_[of_class];
     void* block = nullptr;
     if (blocks.free.empty()) {
-      block = more(of_class, blocks);
+      // Room for the day when all are free: giving back must work when nothing is left to allocate.
+      if (++blocks.all > blocks.free.capacity()) blocks.free.reserve(2 * blocks.all);
+      block = asking_twice(of_class);
     } else {
       block = blocks.free.back();
       blocks.free.pop_back();
@@ -79,7 +78,7 @@ class Pool {
     if (taken.held) *taken.held -= taken.of_class;
     statistics_.current -= taken.of_class;
     statistics_.cached += taken.of_class;
-    blocks_.find(taken.of_class)->second.free.push_back(taken.block);  // there is room, see more()
+    blocks_.find(taken.of_class)->second.free.push_back(taken.block);  // there is room, see take()
   }
 
   void release_cache() {
@@ -100,7 +99,7 @@ class Pool {
  private:
   struct Blocks {
     std::vector<void*> free;
-    std::size_t all = 0;  // free ones and those handed out
+    std::size_t all = 0;  // at least: free ones and those handed out
   };
 
   // Batches differ in their rows. Without this, the cache would come to hold the activations of a batch of each size.
@@ -110,14 +109,6 @@ class Pool {
     for (auto it = blocks_.lower_bound(size); it != blocks_.end() && it->first < 2 * size; ++it)
       if (!it->second.free.empty()) return it->first;
     return size;
-  }
-
-  void* more(std::size_t size, Blocks& blocks) {
-    // Room for the day when all are free: giving back must work when nothing is left to allocate.
-    if (blocks.free.capacity() <= blocks.all) blocks.free.reserve(2 * blocks.all + 8);
-    void* block = asking_twice(size);
-    ++blocks.all;
-    return block;
   }
 
   void* asking_twice(std::size_t size) try {
@@ -154,12 +145,9 @@ class Pool {
 // One for the host and one for each GPU. Never destroyed: tensors with static lifetime may be released after any static
 // pool.
 Pool& pool(Device device) {
-  static const auto& pools = *[] {
-    auto* all = new std::array<Pool*, 1 + kMostCudaDevices>;
-    for (std::size_t i = 0; i < all->size(); ++i) (*all)[i] = new Pool(i == 0 ? Device::cpu : Device::cuda);
-    return all;
-  }();
-  return *pools[device == Device::cpu ? 0 : std::size_t(1 + cuda_device())];
+  static Pool& host = *new Pool(Device::cpu);
+  static auto& gpus = *new std::array<Pool, kMostCudaDevices>;
+  return device == Device::cpu ? host : gpus[std::size_t(cuda_device())];
 }
 
 }  // namespace

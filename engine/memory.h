@@ -23,6 +23,14 @@ class OutOfMemory : public std::runtime_error {
   explicit OutOfMemory(const std::string& message) : std::runtime_error(message) {}
 };
 
+// The scope of the tape that this thread records or runs backward, for messages from below the tape. Only the tape
+// sets it.
+inline const std::string kNoScope;
+inline const std::string*& scope_at_hand() {
+  thread_local const std::string* scope = &kNoScope;
+  return scope;
+}
+
 namespace memory {
 
 // Returns uninitialised memory, aligned to 64 bytes, which goes back to the cache with the last reference; null for

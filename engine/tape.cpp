@@ -5,11 +5,9 @@
 #include <utility>
 
 #include "engine/accumulate.h"
-#include "engine/where.h"
 
 namespace foldgrad {
 namespace {
-const std::string kNoScope;
 
 // The scope of a node, at hand while its backward runs.
 class NodeScope {
@@ -89,14 +87,14 @@ Var Tape::add_node(Tensor y, const std::vector<Var>& operands, std::shared_ptr<N
   node->inputs_.reserve(operands.size());
   for (const Var& v : operands) node->inputs_.push_back(v.id_);
   node->output_ = out.id_;
-  node->scope_ = scope_ ? scope_ : &kNoScope;
+  node->scope_ = scope_;
   nodes_.push_back(std::move(node));
   if (observer_) observer_(*nodes_.back(), out.value());
   return finished(out, nodes_.back()->name());
 }
 
 Var Tape::finished(Var y, const char* op) const {
-  if (check_finite_step_ >= 0) require_finite(y.value(), op, "result", scope_ ? *scope_ : kNoScope);
+  if (check_finite_step_ >= 0) require_finite(y.value(), op, "result", *scope_);
   return y;
 }
 
@@ -197,7 +195,7 @@ void Tape::require_finite(const Tensor& t, const char* op, const char* what, con
 }
 
 Tape::Scope::Scope(Tape& tape, const std::string& name) : tape_(tape), outer_(tape.scope_) {
-  const std::string full = outer_ ? *outer_ + "." + name : name;
+  const std::string full = outer_->empty() ? name : *outer_ + "." + name;
   auto& kept = tape.scopes_[full];  // names outlive the recording, so that a training step allocates none
   if (!kept) kept = std::make_unique<const std::string>(full);
   tape.scope_ = kept.get();

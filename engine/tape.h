@@ -15,6 +15,7 @@
 
 #include "engine/dispatch.h"
 #include "engine/grad_out.h"
+#include "engine/memory.h"
 #include "engine/tensor.h"
 
 namespace foldgrad {
@@ -223,7 +224,7 @@ class Tape {
   std::vector<std::shared_ptr<Node>> nodes_;
   std::map<std::pair<const Parameter*, DType>, int> parameters_;
   std::unordered_map<std::string, std::unique_ptr<const std::string>> scopes_;
-  const std::string* scope_ = nullptr;
+  const std::string* scope_ = &kNoScope;
   std::int64_t check_finite_step_ = -1;
   std::function<void(const Node&, const Tensor&)> observer_;
 };

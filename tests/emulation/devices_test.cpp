@@ -127,6 +127,16 @@ TEST_F(EmulatedDevices, TroubleSaysWhatToDo) {
   EXPECT_EQ(message_of([] { memory::allocate(Device::cuda, 1); }), "memory: no CUDA device: ECC error");
 }
 
+// An operation whose backward takes memory and does not give it back.
+struct Hoarder {
+  std::shared_ptr<void>* hoard;
+  const char* name() const { return "hoarder"; }
+  void backward(NodeGrads& grads) {
+    *hoard = memory::allocate(Device::cuda, std::size_t(1) << 19);
+    grads.pass_dy(0);
+  }
+};
+
 // Nested scopes are joined; what has been given back counts no more.
 TEST_F(EmulatedDevices, OutOfMemoryNamesTheHolders) {
   memory::release_cache(Device::cuda);
@@ -140,12 +150,20 @@ TEST_F(EmulatedDevices, OutOfMemoryNamesTheHolders) {
   };
   const std::shared_ptr<void> attention = in_scope("self_attn", 3 * kMiB), ffn = in_scope("ffn", 2 * kMiB);
   in_scope("norm", kMiB);  // gives it back
+  std::shared_ptr<void> hoard;
+  Var y = tape.variable(Tensor::zeros({1}, DType::f64));
+  {
+    const Tape::Scope scope(tape, "decoder");
+    y = tape.record(y.value().clone(), {y}, Hoarder{&hoard});
+  }
+  tape.backward(y);
   const std::string table =
-      "; 6.0 MiB of it are held by\n        3.0 MiB  encoder.layers.0.self_attn\n        2.0 MiB  "
-      "encoder.layers.0.ffn\n        1.0 MiB  outside of layers: parameters, optimizer, inputs";
+      "; 6.5 MiB of it are held by\n        3.0 MiB  encoder.layers.0.self_attn\n        2.0 MiB  "
+      "encoder.layers.0.ffn\n        1.0 MiB  outside of layers: parameters, optimizer, inputs\n        0.5 MiB  "
+      "decoder";
   EXPECT_EQ(message_of([] { memory::allocate(Device::cuda, 4 * kMiB); }),
             "memory: the GPU has no 4194304 bytes left" + table);
-  const Tape::Scope scope(tape, "decoder");
+  const Tape::Scope scope(tape, "encoder");
   EXPECT_THROW(memory::allocate(Device::cuda, 4 * kMiB), OutOfMemory);
 }
 

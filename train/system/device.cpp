@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/cuda_devices.h"
+#include "engine/device.h"
 #include "train/system/streams.h"
 
 namespace foldgrad {

@@ -6,12 +6,10 @@
 
 #include "engine/cpu/host_memory.h"
 #include "engine/cuda/runtime/cudart.h"
-#include "engine/cuda/runtime/no_wait.h"
 #include "engine/cuda/runtime/per_device.h"
 #include "engine/cuda/runtime/slabs.h"
 #include "engine/cuda/runtime/trouble.h"
 #include "engine/cuda/runtime/upload.h"
-#include "engine/cuda_devices.h"
 #include "engine/device.h"
 #include "engine/memory.h"
 
@@ -128,7 +126,7 @@ cudaStream_t cuda_stream() {
 
 void cuda_synchronize() {
   if (!cuda_available()) return;
-  before_wait("cuda_synchronize()");
+  count_host_wait();
   const CudaDeviceGuard guard;
   check_cuda(cudaStreamSynchronize(cuda_stream()),
              "a kernel or copy before cudaStreamSynchronize (FOLDGRAD_CUDA_BLOCKING=1 tells which kernel)");
@@ -165,7 +163,6 @@ Slabs** slabs_of_devices() {
 void* system_allocate(Device device, std::size_t bytes) {
   if (device == Device::cpu) return host_allocate(bytes);
   if (!cuda_available()) throw std::runtime_error("memory: no CUDA device: " + cuda_trouble(cuda_device()));
-  before_system_allocation();
   return slabs_of_devices()[cuda_device()]->allocate(bytes);
 }
 
@@ -178,7 +175,7 @@ void system_release(Device device, void* pointer) noexcept {
 void copy(Device to, void* target, Device from, const void* source, std::size_t bytes) {
   if (bytes == 0) return;
   if (from == Device::cpu) return to == Device::cpu ? host_copy(target, source, bytes) : upload(target, source, bytes);
-  if (to == Device::cpu) before_wait("a copy to the host");
+  if (to == Device::cpu) count_host_wait();
   const CudaDeviceGuard guard;
   check_cuda(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, cuda_stream()), "cudaMemcpyAsync");
   if (to == Device::cpu) check_cuda(cudaStreamSynchronize(cuda_stream()), "a kernel or copy before a copy to the host");

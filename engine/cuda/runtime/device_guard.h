@@ -1,12 +1,15 @@
 // Calls of the CUDA runtime go to the device that is current for the host thread, and others may have chosen another.
 #pragma once
-#include "engine/cuda_devices.h"
+#include "engine/device.h"
 
 namespace foldgrad {
 
 // The current device of this host thread. Implemented by the CUDA runtime or by the emulation.
 int current_cuda_device();
 void set_current_cuda_device(int index);
+
+// To be called before the host waits for the device (host_waits()).
+void count_host_wait();
 
 // Makes cuda_device() current, and in the end what was before.
 class CudaDeviceGuard {

@@ -8,7 +8,6 @@
 #include "engine/cpu/host_memory.h"
 #include "engine/cuda/runtime/device_guard.h"
 #include "engine/cuda/runtime/emulated_devices.h"
-#include "engine/cuda/runtime/no_wait.h"
 #include "engine/memory.h"
 
 #ifdef FOLDGRAD_EMULATE
@@ -106,7 +105,7 @@ std::string cuda_description() {
 }
 
 void cuda_synchronize() {
-  if (cuda_available()) before_wait("cuda_synchronize()");
+  if (cuda_available()) count_host_wait();
 }
 
 namespace memory {
@@ -114,7 +113,6 @@ namespace memory {
 void* system_allocate(Device device, std::size_t bytes) {
   if (device == Device::cpu) return host_allocate(bytes);
   if (!cuda_available()) throw std::runtime_error("memory: no CUDA device: " + cuda_trouble(cuda_device()));
-  before_system_allocation();
   return emulation::allocate(bytes);
 }
 
@@ -125,7 +123,7 @@ void system_release(Device device, void* pointer) noexcept {
 void copy(Device to, void* target, Device from, const void* source, std::size_t bytes) {
   if (to == Device::cpu && from == Device::cpu) return host_copy(target, source, bytes);
   if (bytes == 0) return;
-  if (to == Device::cpu) before_wait("a copy to the host");
+  if (to == Device::cpu) count_host_wait();
   const emulation::DeviceAccess access;
   host_copy(target, source, bytes);
 }

@@ -1,6 +1,6 @@
 #include "engine/cuda/runtime/staging_ring.h"
 
-#include "engine/cuda/runtime/no_wait.h"
+#include "engine/cuda/runtime/device_guard.h"
 
 namespace foldgrad {
 
@@ -11,7 +11,7 @@ std::size_t StagingRing::reserve(std::size_t bytes) {
   for (std::size_t i = 0; i < parts_.size(); ++i)
     if (parts_[i].begin < end && begin < parts_[i].end) done = i + 1;
   if (done > 0 && !marks_.passed(parts_[done - 1].mark)) {
-    before_wait("a copy to the device, for which the staging memory is full,");
+    count_host_wait();
     marks_.wait(parts_[done - 1].mark);
   }
   while (done > 0 || (!parts_.empty() && marks_.passed(parts_.front().mark))) {

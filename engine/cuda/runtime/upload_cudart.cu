@@ -5,7 +5,6 @@
 
 #include "engine/cpu/host_memory.h"
 #include "engine/cuda/runtime/cudart.h"
-#include "engine/cuda/runtime/no_wait.h"
 #include "engine/cuda/runtime/per_device.h"
 #include "engine/cuda/runtime/staging_ring.h"
 #include "engine/cuda/runtime/upload.h"
@@ -49,7 +48,6 @@ class Events final : public Marks {
 
 struct Uploads {
   Uploads() : ring(kRingBytes, events) {
-    before_system_allocation();
     check_cuda(cudaMallocHost(&memory, kRingBytes), "cudaMallocHost of the staging memory");
   }
 

@@ -1,7 +1,6 @@
 // Training reads nothing from the device: who reads waits for all kernels before.
 #include <cmath>
 
-#include "engine/cuda/runtime/no_wait.h"
 #include "models/normalizers/normalizer.h"
 #include "tests/harness/op_spec.h"
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "engine/cuda_devices.h"
+#include "engine/device.h"
 #include "engine/files/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/engine/files/temporary_directory.h"

@@ -1,7 +1,8 @@
 // Every command that computes gives on a device what it gives on the CPU.
+#include "engine/device.h"
+
 #include <cmath>
 
-#include "engine/cuda_devices.h"
 #include "engine/files/safetensors.h"
 #include "models/fold/difference.h"
 #include "tests/train/model_program.h"

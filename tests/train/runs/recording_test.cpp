@@ -1,7 +1,7 @@
 // Runs with [record]: what is trained, what is recorded, and both after a kill.
 #include "train/analyses/recording.h"
 
-#include "engine/cuda_devices.h"
+#include "engine/device.h"
 #include "engine/files/safetensors.h"
 #include "tests/train/tiny_run.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/cuda_devices.h"
+#include "engine/device.h"
 #include "tests/harness/compare.h"
 
 namespace foldgrad::testing {

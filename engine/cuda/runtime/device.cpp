@@ -1,13 +1,15 @@
+// The parts of device.h that are the same in every build.
 #include <algorithm>
 #include <atomic>
 
 #include "engine/check.h"
-#include "engine/cuda_devices.h"
+#include "engine/cuda/runtime/device_guard.h"
 
 namespace foldgrad {
 namespace {
 std::atomic<int> chosen{0};
-}
+std::atomic<std::int64_t> waits{0};
+}  // namespace
 
 void use_cuda_device(int index) {
   const int count = std::min(cuda_devices(), kMostCudaDevices);
@@ -16,5 +18,8 @@ void use_cuda_device(int index) {
 }
 
 int cuda_device() { return chosen; }
+
+std::int64_t host_waits() { return waits; }
+void count_host_wait() { ++waits; }
 
 }  // namespace foldgrad
