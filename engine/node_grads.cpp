@@ -1,19 +1,28 @@
 #include <algorithm>
 
 #include "engine/tape.h"
+#include "engine/tensor_kernels.h"
 
 namespace foldgrad {
 
-std::pair<Tensor, GradMode> NodeGrads::place(int k) {
-  const int id = node_.inputs()[k];
-  return tape_.slots_[id].wants_grad && tape_.slots_[id].rounded() ? temporary(id) : exact_place(k);
+void accumulate(const Tensor& target, const Tensor& source, GradMode mode) {
+  const DType to = target.dtype(), from = source.dtype();
+  const bool widens = to == DType::f32 && from == DType::bf16, rounds = to == DType::bf16 && from == DType::f32;
+  check_operand("accumulate", "source", source, target.shape(), widens || rounds ? from : to, target, "target");
+  const auto run = [&](const auto& p) { FOLDGRAD_RUN(target.device(), elementwise, p); };
+  if (widens) return run(AccumulateBf16{{target.data<float>(), mode}, source.data<bf16>(), target.size()});
+  if (rounds) return run(AccumulateInBf16{{target.data<bf16>(), mode}, source.data<float>(), target.size()});
+  dispatch_floating("accumulate", to, [&]<class T>(Type<T>) {
+    run(Accumulate<T>{{target.data<T>(), mode}, source.data<T>(), target.size()});
+  });
 }
 
-std::pair<Tensor, GradMode> NodeGrads::exact_place(int k) {
-  const int id = node_.inputs()[k];
-  Tape::Slot& slot = tape_.slots_[id];
-  if (!slot.wants_grad) return {Tensor(), GradMode::set};
-  return repeats(k) ? temporary(id) : Tape::place_of(slot);
+std::pair<Tensor, GradMode> NodeGrads::place(int k, DType dtype) {
+  Tape::Slot& operand = slot(k);
+  if (!operand.wants_grad) return {Tensor(), GradMode::set};
+  if (dtype == operand.grad_dtype() && !repeats(k)) return Tape::place_of(operand);
+  temporary_.emplace_back(node_.inputs()[k], Tensor::empty(operand.shape, dtype, operand.device));
+  return {temporary_.back().second, GradMode::set};
 }
 
 bool NodeGrads::repeats(int k) const {
@@ -21,22 +30,14 @@ bool NodeGrads::repeats(int k) const {
   return std::find(inputs.begin(), inputs.begin() + k, inputs[k]) != inputs.begin() + k;
 }
 
-std::pair<Tensor, GradMode> NodeGrads::temporary(int id) {
-  const Tape::Slot& slot = tape_.slots_[id];
-  temporary_.emplace_back(id, Tensor::empty(slot.shape, slot.dtype, slot.device));
-  return {temporary_.back().second, GradMode::set};
-}
-
 void NodeGrads::pass_dy(int k) {
-  const int id = node_.inputs()[k];
-  Tape::Slot& slot = tape_.slots_[id];
-  if (!slot.wants_grad) return;
-  const Tensor shaped = dy_.reshape(slot.shape);
+  Tape::Slot& operand = slot(k);
+  if (!operand.wants_grad) return;
+  const Tensor shaped = dy_.reshape(operand.shape);
   // Contributions are added in place, so dy's memory may become the gradient of one operand only.
-  Tensor& grad = slot.parameter ? slot.parameter->grad : slot.grad;
-  if (grad.shares_storage_with(dy_)) grad = grad.clone();
-  const bool first = !slot.grad.defined() && !(slot.parameter && slot.parameter->has_grad);
-  tape_.contribute(id, first && dy_taken_ ? shaped.clone() : shaped);
+  if (operand.grad().shares_storage_with(dy_)) operand.grad() = operand.grad().clone();
+  const bool first = !operand.has_grad();
+  tape_.contribute(node_.inputs()[k], first && dy_taken_ ? shaped.clone() : shaped);
   dy_taken_ |= first;
 }
 

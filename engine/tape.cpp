@@ -4,8 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/accumulate.h"
-
 namespace foldgrad {
 namespace {
 
@@ -113,8 +111,7 @@ void Tape::backward(const Var& y, Tensor dy) {
   consumed_ = true;
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
     Slot& result = slots_[(*node)->output()];
-    Tensor grad = std::move(result.grad);
-    result.grad = {};
+    Tensor grad = std::exchange(result.own_grad, Tensor());
     if (grad.defined()) {
       if (check_finite_step_ >= 0) require_finite(grad, (*node)->name(), "gradient of the result", (*node)->scope());
       const NodeScope scope(**node);
@@ -131,56 +128,35 @@ void Tape::seed_gradient(const Var& y, Tensor dy) {
   check_variable("backward", y);
   FOLDGRAD_CHECK(!consumed_, "tape: backward has already run on this recording; record it again");
   check_operand("tape", "dy", dy, y.shape(), y.value(), "y");
-  Slot& slot = slots_[y.id_];
-  FOLDGRAD_CHECK(slot.wants_grad, "tape: backward from a value that depends on no variable and no parameter");
-  if (slot.produced)
-    slot.grad = std::move(dy);
-  else
-    contribute(y.id_, dy.owns_storage() ? dy : dy.clone());
+  FOLDGRAD_CHECK(slots_[y.id_].wants_grad, "tape: backward from a value that depends on no variable and no parameter");
+  contribute(y.id_, dy.owns_storage() ? dy : dy.clone());
 }
 
 void Tape::contribute(int id, const Tensor& grad) {
   Slot& slot = slots_[id];
-  Parameter* p = slot.parameter;
-  if ((p ? p->has_grad : slot.grad.defined()) || slot.rounded()) {
+  if (slot.has_grad() || grad.dtype() != slot.grad_dtype()) {
     const auto [place, mode] = place_of(slot);
-    accumulate(place, grad, mode);
-  } else if (p) {
-    p->grad = grad;
-    p->has_grad = true;
-  } else {
-    slot.grad = grad;
+    return accumulate(place, grad, mode);
   }
+  slot.grad() = grad;
+  if (slot.parameter) slot.parameter->has_grad = true;
 }
 
 std::pair<Tensor, GradMode> Tape::place_of(Slot& slot) {
-  if (Parameter* p = slot.parameter) {
-    const Tensor& value = p->value;
-    if (!p->grad.defined() || p->grad.shape() != value.shape() || p->grad.device() != value.device()) {
-      p->grad = Tensor::empty(value.shape(), value.dtype(), value.device());
-      p->has_grad = false;
-    }
-    return {p->grad, std::exchange(p->has_grad, true) ? GradMode::add : GradMode::set};
-  }
-  if (slot.grad.defined()) return {slot.grad, GradMode::add};
-  slot.grad = Tensor::empty(slot.shape, slot.dtype, slot.device);
-  return {slot.grad, GradMode::set};
+  Tensor& grad = slot.grad();
+  // A parameter may have the memory of an earlier value's.
+  const bool fits = grad.defined() && grad.shape() == slot.shape && grad.device() == slot.device;
+  const GradMode mode = fits && slot.has_grad() ? GradMode::add : GradMode::set;
+  if (!fits) grad = Tensor::empty(slot.shape, slot.grad_dtype(), slot.device);
+  if (slot.parameter) slot.parameter->has_grad = true;
+  return {grad, mode};
 }
 
 Tensor Tape::grad(const Var& variable) const {
   check_variable("grad()", variable);
-  const Slot& slot = slots_[variable.id_];
-  if (slot.parameter) return slot.parameter->has_grad ? slot.parameter->grad : Tensor();
+  Slot slot = slots_[variable.id_];
   FOLDGRAD_CHECK(!slot.produced, "tape: grad() is kept for variables and parameters, not for results of operations");
-  return slot.grad;
-}
-
-void Tape::set_grad(const Var& variable, Tensor grad) {
-  check_variable("set_grad()", variable);
-  Slot& slot = slots_[variable.id_];
-  FOLDGRAD_CHECK(slot.wants_grad && !slot.produced && !slot.parameter, "tape: set_grad() is for variables");
-  check_operand("tape", "grad", grad, slot.shape, variable.value(), "the variable");
-  slot.grad = std::move(grad);
+  return slot.has_grad() ? slot.grad() : Tensor();
 }
 
 void Tape::require_finite(const Tensor& t, const char* op, const char* what, const std::string& scope) const {
@@ -195,10 +171,7 @@ void Tape::require_finite(const Tensor& t, const char* op, const char* what, con
 }
 
 Tape::Scope::Scope(Tape& tape, const std::string& name) : tape_(tape), outer_(tape.scope_) {
-  const std::string full = outer_->empty() ? name : *outer_ + "." + name;
-  auto& kept = tape.scopes_[full];  // names outlive the recording, so that a training step allocates none
-  if (!kept) kept = std::make_unique<const std::string>(full);
-  tape.scope_ = kept.get();
+  tape.scope_ = &*tape.scopes_.insert(outer_->empty() ? name : *outer_ + "." + name).first;
   scope_at_hand() = tape.scope_;
 }
 

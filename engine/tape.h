@@ -11,7 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <unordered_map>
+#include <unordered_set>
 
 #include "engine/dispatch.h"
 #include "engine/grad_out.h"
@@ -39,6 +39,10 @@ struct Parameter {
 
   void zero_grad() { has_grad = false; }
 };
+
+// target += source, or target = source, of the same shape and device. The dtypes may differ by one being f32 and the
+// other bf16.
+void accumulate(const Tensor& target, const Tensor& source, GradMode mode = GradMode::add);
 
 // A value together with its place on a tape. Cheap to copy.
 class Var {
@@ -149,16 +153,13 @@ class Tape {
 
   // Adds dy * d(y)/d(v) to the gradient of every variable and parameter v. Without dy, y must have one element, and dy
   // is 1. Each node, with the tensors it saved, is released as soon as it is done, so a recording can be run backward
-  // once. A dy that is moved in, or made for the call, may become a gradient itself. One whose storage others share
-  // stays as it is, at the cost of a copy where a gradient is just dy.
+  // once. A dy that nobody else holds may become a gradient itself; any other is copied.
   // Throws std::invalid_argument for a second run, a y of another recording, or a dy that does not fit y.
   void backward(const Var& y);
   void backward(const Var& y, Tensor dy);
 
   // Returns the gradient of a variable or parameter; undefined as long as nothing has been added to it.
   Tensor grad(const Var& variable) const;
-  // Gives a variable a gradient to which backward then adds.
-  void set_grad(const Var& variable, Tensor grad);
 
   // Forgets the recording; memory goes back to the cache. Vars of it can no longer be used.
   void clear();
@@ -199,9 +200,11 @@ class Tape {
     bool wants_grad;
     bool produced;  // by a node; its gradient is released once that node is done
     Parameter* parameter = nullptr;
-    Tensor grad = {};
+    Tensor own_grad = {};  // of a value that is no parameter
 
-    bool rounded() const { return parameter && dtype != parameter->value.dtype(); }
+    Tensor& grad() { return parameter ? parameter->grad : own_grad; }
+    bool has_grad() const { return parameter ? parameter->has_grad : own_grad.defined(); }
+    DType grad_dtype() const { return parameter ? parameter->value.dtype() : dtype; }
   };
 
   Var add_parameter(Parameter& parameter, Tensor value);
@@ -223,7 +226,7 @@ class Tape {
   std::vector<Slot> slots_;
   std::vector<std::shared_ptr<Node>> nodes_;
   std::map<std::pair<const Parameter*, DType>, int> parameters_;
-  std::unordered_map<std::string, std::unique_ptr<const std::string>> scopes_;
+  std::unordered_set<std::string> scopes_;  // outlive the recording, so that a training step allocates none
   const std::string* scope_ = &kNoScope;
   std::int64_t check_finite_step_ = -1;
   std::function<void(const Node&, const Tensor&)> observer_;
@@ -234,28 +237,26 @@ class NodeGrads {
  public:
   // The gradient of the node's result, of the result's shape and dtype.
   const Tensor& dy() const { return dy_; }
-  bool wanted(int operand) const { return tape_.slots_[node_.inputs()[operand]].wants_grad; }
+  bool wanted(int operand) const { return slot(operand).wants_grad; }
 
   // Returns the place for operand k's gradient, null when it is not wanted. Ask once per operand, and write every
   // element. Two operands may be the same value: each gets a place of its own, and the engine adds them up.
   template <class T>
   GradOut<T> out(int k) {
-    const auto [tensor, mode] = place(k);
+    const auto [tensor, mode] = place(k, dtype_of<T>);
     return tensor.defined() ? GradOut<T>{tensor.template data<T>(), mode} : GradOut<T>{};
   }
   // The same for code that is not a template over the element type.
-  std::pair<Tensor, GradMode> place(int k);
+  std::pair<Tensor, GradMode> place(int k) { return place(k, slot(k).dtype); }
 
-  // The same for a backward that can also write f32, which is the dtype of a rounded parameter's gradient
-  // (Tape::parameter): then no sum is rounded to bf16 on the way. Prefer it for sums over rows and for products.
+  // Returns the place for sums over rows, which may be those of a rounded parameter (Tape::parameter): in f32 where T
+  // is bf16, so that they are rounded once or never.
   template <class T>
   ParameterGradOut<T> exact_out(int k) {
-    const auto [tensor, mode] = exact_place(k);
-    if (!tensor.defined()) return {};
-    if (tensor.dtype() == dtype_of<T>) return {tensor.template data<T>(), nullptr, mode};
-    return {nullptr, tensor.template data<compute_t<T>>(), mode};
+    return out<compute_t<T>>(k);
   }
-  std::pair<Tensor, GradMode> exact_place(int k);
+  // The same for products, which can write the dtype of the gradient whatever that is.
+  std::pair<Tensor, GradMode> exact_place(int k) { return place(k, slot(k).grad_dtype()); }
 
   // Makes dy itself operand k's gradient, in the operand's shape: without a kernel, and for one operand without a copy.
   // Call it last, since dy's memory may then be added to.
@@ -263,18 +264,18 @@ class NodeGrads {
 
  private:
   friend class Tape;
-  NodeGrads(Tape& tape, const Node& node, Tensor dy)
-      : tape_(tape), node_(node), dy_(std::move(dy)), dy_taken_(!dy_.owns_storage()) {}
+  NodeGrads(Tape& tape, const Node& node, Tensor dy) : tape_(tape), node_(node), dy_(std::move(dy)) {}
+  Tape::Slot& slot(int k) const { return tape_.slots_[node_.inputs()[k]]; }
   bool repeats(int k) const;  // true if an operand before k is the same value
-  std::pair<Tensor, GradMode> temporary(int id);
+  std::pair<Tensor, GradMode> place(int k, DType dtype);
   void finish();
 
   Tape& tape_;
   const Node& node_;
   Tensor dy_;
-  bool dy_taken_;  // others share its memory, or it has become the gradient of an operand
-  // Gradients that are added up after the node: those of operands that it has more than once, and of rounded
-  // parameters.
+  bool dy_taken_ = false;  // it has become the gradient of an operand
+  // Contributions that are added after the node: to operands that it has more than once, and of another dtype than the
+  // gradient.
   std::vector<std::pair<int, Tensor>> temporary_;
 };
 

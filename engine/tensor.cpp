@@ -3,20 +3,10 @@
 #include <algorithm>
 
 #include "engine/dispatch.h"
-#include "engine/fill_kernels.h"
 #include "engine/memory.h"
+#include "engine/tensor_kernels.h"
 
 namespace foldgrad {
-namespace {
-
-// Calls body(From{}, To{}) with the C++ types of two dtypes.
-template <class Body>
-void dispatch_pair(DType from, DType to, const Body& body) {
-  dispatch_any(from,
-               [&]<class From>(Type<From>) { dispatch_any(to, [&]<class To>(Type<To>) { body(From{}, To{}); }); });
-}
-
-}  // namespace
 
 Tensor::Tensor(Shape shape, DType dtype, Device device)
     : shape_(std::move(shape)), dtype_(dtype), device_(device), defined_(true) {
@@ -94,12 +84,12 @@ Tensor Tensor::to(DType dtype) const {
   if (dtype == dtype_ || !defined_) return *this;
   const Tensor source = to(Device::cpu);
   Tensor t(shape_, dtype, Device::cpu);
-  dispatch_pair(dtype_, dtype, [&]<class From, class To>(From, To) {
-    std::transform(source.data<From>(), source.data<From>() + size(), t.data<To>(), [](From v) {
-      if constexpr (std::is_same_v<To, bf16>)
-        return bf16(double(v));  // by way of float, integers would round twice
-      else
-        return To(v);
+  dispatch_any(dtype_, [&]<class From>(Type<From>) {
+    dispatch_any(dtype, [&]<class To>(Type<To>) {
+      // By way of float, integers would round twice to bf16.
+      using Between = std::conditional_t<std::is_same_v<To, bf16>, double, From>;
+      std::transform(source.data<From>(), source.data<From>() + size(), t.data<To>(),
+                     [](From v) { return To(Between(v)); });
     });
   });
   return t.to(device_);

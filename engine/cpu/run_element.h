@@ -74,6 +74,13 @@ bool wants_column_sums(const F& f) {
   return false;
 }
 
+// Stores the sums over rows of column c.
+template <class F>
+FOLDGRAD_HD void put_column_sums(const F& f, std::int64_t c, const typename F::Value (&sums)[F::kSums]) {
+  for (int k = 0; k < F::kSums; ++k)
+    if (f.total(k)) f.total(k).put(c, sums[k]);
+}
+
 // True where step k of an operation along rows takes maxima (row_op.h).
 template <int k, class F, class = void>
 constexpr bool kTakesMaxima = false;

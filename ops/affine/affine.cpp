@@ -39,14 +39,13 @@ struct ScaleByNode {
       using Value = compute_t<T>;
       const std::int64_t C = x.shape()[-1];
       const Tensor per_column = grads.wanted(1) ? Tensor::empty({C}, dtype_of<Value>, x.device()) : Tensor();
-      const ScaleByBackward<T> p{
-          .dx = grads.out<T>(0),
-          .columns_of_deta = {.exact = per_column.defined() ? per_column.data<Value>() : nullptr},
-          .dy = grads.dy().data<T>(),
-          .x = x.data<T>(),
-          .eta = eta.data<T>(),
-          .rows = x.shape().without(-1).elements(),
-          .columns = C};
+      const ScaleByBackward<T> p{.dx = grads.out<T>(0),
+                                 .columns_of_deta = {.data = per_column.defined() ? per_column.data<Value>() : nullptr},
+                                 .dy = grads.dy().data<T>(),
+                                 .x = x.data<T>(),
+                                 .eta = eta.data<T>(),
+                                 .rows = x.shape().without(-1).elements(),
+                                 .columns = C};
       FOLDGRAD_RUN(x.device(), elements_and_column_sums, p);
       if (per_column.defined()) {
         const Total<T> deta{.out = grads.exact_out<T>(1), .values = per_column.data<Value>(), .columns = C};

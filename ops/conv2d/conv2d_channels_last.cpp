@@ -1,6 +1,5 @@
 #include "ops/conv2d/conv2d_channels_last.h"
 
-#include "engine/accumulate.h"
 #include "engine/cpu/column_sums.h"
 #include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"

@@ -32,7 +32,7 @@ struct DytNode {
       const Tensor terms = Tensor::empty({2, C}, dtype_of<Value>, x.device());
       const auto place = [&](int row, int operand) {
         const bool wanted = (operand < 4 || shift.defined()) && grads.wanted(operand);
-        return ParameterGradOut<T>{.exact = wanted ? terms.data<Value>() + row * C : nullptr};
+        return ParameterGradOut<T>{.data = wanted ? terms.data<Value>() + row * C : nullptr};
       };
       with_function(shift.defined(), [&](auto f) {
         const DytBackward<T, decltype(f)> p{.dx = grads.out<T>(0),
@@ -50,7 +50,7 @@ struct DytNode {
       });
       for (const auto& [operand, sums] : {std::pair{1, place(0, 1)}, {4, place(1, 4)}}) {
         if (!sums) continue;
-        const Total<T> total{.out = grads.exact_out<T>(operand), .values = sums.exact, .columns = C};
+        const Total<T> total{.out = grads.exact_out<T>(operand), .values = sums.data, .columns = C};
         FOLDGRAD_RUN(x.device(), row_op, total);
       }
     });

@@ -52,11 +52,7 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(EmbeddingBackward<T>
   }
   FOLDGRAD_UNROLL
   for (int k = 0; k < N; ++k) sums[k] *= p.scale;  // [EMB-2]
-  const std::int64_t i = v * p.columns + c;
-  if (p.dx.exact)
-    put_pack(GradOut<Value>{p.dx.exact, p.dx.mode}, i, sums, wanted);
-  else
-    put_pack(GradOut<T>{p.dx.data, p.dx.mode}, i, sums, wanted);
+  put_pack(p.dx, v * p.columns + c, sums, wanted);
 }
 
 template <class T, int N>
@@ -78,7 +74,7 @@ void embedding_cuda(const EmbeddingForward<T>& p) {
 template <class T>
 void embedding_cuda(const EmbeddingBackward<T>& p) {
   constexpr int N = kPackSize<compute_t<T>>;  // so that f32 sums are packs of 16 bytes, too
-  if (p.columns % N == 0 && aligned_for_packs(N * sizeof(T), p.dx.data, p.dy) && aligned_for_packs(16, p.dx.exact))
+  if (p.columns % N == 0 && aligned_for_packs(N * sizeof(T), p.dy) && aligned_for_packs(16, p.dx.data))
     launch_backward<T, N>(p);
   else
     launch_backward<T, 1>(p);

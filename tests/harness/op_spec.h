@@ -3,6 +3,7 @@
 // repetition, messages. What is particular to one operation (values worked by hand, properties) is tested beside its
 // specification in tests/ops/NAME_test.cpp.
 #pragma once
+#include <algorithm>
 #include <functional>
 
 #include "engine/fast.h"
@@ -21,6 +22,10 @@ struct OpCase {
   OpFunction f;
   std::vector<int> constants = {};  // f64 operands that get no gradient by definition
   bool large = false;               // too large for central differences: gradients are carried over by parity
+
+  bool differentiated(std::size_t k) const {
+    return operands[k].dtype() == DType::f64 && !std::count(constants.begin(), constants.end(), int(k));
+  }
 };
 
 struct OpError {

@@ -11,10 +11,6 @@
 namespace foldgrad::testing {
 namespace {
 
-bool differentiated(const OpCase& c, std::size_t k) {
-  return c.operands[k].dtype() == DType::f64 && !std::count(c.constants.begin(), c.constants.end(), int(k));
-}
-
 std::string where(const OpCase& c, std::size_t k) { return c.label + ", operand " + std::to_string(k); }
 
 void gradients(const OpSpec& spec) {
@@ -23,7 +19,7 @@ void gradients(const OpSpec& spec) {
     const OpResult set = run_case(c, DType::f64, Device::cpu, GradMode::set);
     const OpResult add = run_case(c, DType::f64, Device::cpu, GradMode::add);
     for (std::size_t k = 0; k < c.operands.size(); ++k) {
-      if (!differentiated(c, k)) continue;
+      if (!c.differentiated(k)) continue;
       const Tensor want = central_differences(c, k);
       EXPECT_TRUE(close(set.grads[k], want, spec.gradient_tolerance)) << where(c, k) << ", set";
       EXPECT_TRUE(close(add.grads[k], want, spec.gradient_tolerance)) << where(c, k) << ", added to a gradient";
@@ -36,8 +32,7 @@ void one_value_as_two_operands(const OpSpec& spec) {
   for (const OpCase& c : spec.cases)
     for (std::size_t a = 0; a < c.operands.size(); ++a)
       for (std::size_t b = a + 1; b < c.operands.size(); ++b) {
-        if (!differentiated(c, a) || !differentiated(c, b) || !(c.operands[a].shape() == c.operands[b].shape()))
-          continue;
+        if (!c.differentiated(a) || !c.differentiated(b) || !(c.operands[a].shape() == c.operands[b].shape())) continue;
         OpCase equal = c;
         equal.operands[b] = c.operands[a];
         const OpResult apart = run_case(equal, DType::f64, Device::cpu);
@@ -63,10 +58,10 @@ void constants(const OpSpec& spec) {
     for (Device device : devices()) {
       const OpResult all = run_case(c, DType::f64, device);
       for (std::size_t k = 0; k < c.operands.size(); ++k) {
-        if (!differentiated(c, k)) continue;
+        if (!c.differentiated(k)) continue;
         OpCase partial = c;
         for (std::size_t j = 0; j < c.operands.size(); ++j)
-          if (j != k && differentiated(c, j)) partial.constants.push_back(int(j));
+          if (j != k && c.differentiated(j)) partial.constants.push_back(int(j));
         const OpResult one = run_case(partial, DType::f64, device);
         EXPECT_TRUE(close(one.grads[k], all.grads[k], spec.parity_tolerance)) << where(c, k) << " on " << name(device);
       }

@@ -78,8 +78,10 @@ TEST(Cast, CAST_2_TheGradientGoesBackAsItCame) {
   for (Device device : devices())
     for (bool add : {false, true}) {
       Tape tape;
-      const Var x = tape.variable(Tensor::of<double>({2}, {1, 2}, device));
-      if (add) tape.set_grad(x, Tensor::of<double>({2}, {100, 200}, device));
+      Parameter p{"x", Tensor::of<double>({2}, {1, 2}, device)};
+      if (add) p.grad = Tensor::of<double>({2}, {100, 200}, device);
+      p.has_grad = add;
+      const Var x = tape.parameter(p);
       tape.backward(cast(x, DType::bf16), Tensor::of<double>({2}, {0.5, 3}).to(DType::bf16).to(device));
       EXPECT_EQ(tape.grad(x).values<double>(), add ? (std::vector<double>{100.5, 203}) : (std::vector<double>{0.5, 3}));
     }

@@ -1,7 +1,6 @@
 // Memory of the emulated device under guard: only kernels and copies reach it.
 #include <cstdlib>
 
-#include "engine/accumulate.h"
 #include "engine/memory.h"
 #include "tests/harness/op_spec.h"
 

@@ -1,5 +1,6 @@
+#include "engine/tensor_kernels.h"
+
 #include "engine/cpu/elementwise.h"
-#include "engine/fill_kernels.h"
 
 namespace foldgrad {
 
@@ -7,5 +8,8 @@ FOLDGRAD_INSTANTIATE(elementwise_cpu, Fill);
 template void elementwise_cpu(const Fill<std::int32_t>&);
 template void elementwise_cpu(const Fill<std::int64_t>&);
 template void elementwise_cpu(const Fill<std::uint8_t>&);
+FOLDGRAD_INSTANTIATE(elementwise_cpu, Accumulate);
+template void elementwise_cpu(const AccumulateBf16&);
+template void elementwise_cpu(const AccumulateInBf16&);
 
 }  // namespace foldgrad
