@@ -1,7 +1,6 @@
 #include "engine/tape.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace foldgrad {
@@ -87,13 +86,8 @@ Var Tape::add_node(Tensor y, const std::vector<Var>& operands, std::shared_ptr<N
   node->output_ = out.id_;
   node->scope_ = scope_;
   nodes_.push_back(std::move(node));
-  if (observer_) observer_(*nodes_.back(), out.value());
-  return finished(out, nodes_.back()->name());
-}
-
-Var Tape::finished(Var y, const char* op) const {
-  if (check_finite_step_ >= 0) require_finite(y.value(), op, "result", *scope_);
-  return y;
+  if (observe_result_) observe_result_(*nodes_.back(), out.value());
+  return out;
 }
 
 void Tape::check_variable(const char* call, const Var& v) const {
@@ -113,7 +107,7 @@ void Tape::backward(const Var& y, Tensor dy) {
     Slot& result = slots_[(*node)->output()];
     Tensor grad = std::exchange(result.own_grad, Tensor());
     if (grad.defined()) {
-      if (check_finite_step_ >= 0) require_finite(grad, (*node)->name(), "gradient of the result", (*node)->scope());
+      if (observe_gradient_) observe_gradient_(**node, grad);
       const NodeScope scope(**node);
       NodeGrads grads(*this, **node, std::move(grad));
       (*node)->backward(grads);
@@ -157,17 +151,6 @@ Tensor Tape::grad(const Var& variable) const {
   Slot slot = slots_[variable.id_];
   FOLDGRAD_CHECK(!slot.produced, "tape: grad() is kept for variables and parameters, not for results of operations");
   return slot.has_grad() ? slot.grad() : Tensor();
-}
-
-void Tape::require_finite(const Tensor& t, const char* op, const char* what, const std::string& scope) const {
-  if (!is_floating(t.dtype())) return;
-  const std::vector<double> values = t.to(DType::f64).values<double>();
-  const auto bad = std::find_if(values.begin(), values.end(), [](double v) { return !std::isfinite(v); });
-  if (bad == values.end()) return;
-  const auto count = std::count_if(bad, values.end(), [](double v) { return !std::isfinite(v); });
-  throw std::runtime_error(fmt::format(
-      "{}{}{}: at step {} the {} {} has {} values that are not finite, the first, {}, at {}", scope,
-      scope.empty() ? "" : ": ", op, check_finite_step_, what, t.shape(), count, *bad, bad - values.begin()));
 }
 
 Tape::Scope::Scope(Tape& tape, const std::string& name) : tape_(tape), outer_(tape.scope_) {

@@ -147,7 +147,7 @@ class Tape {
   template <class Op>
   Var record(Tensor y, const std::vector<Var>& operands, Op op) {
     check_operands(op.name(), operands);
-    if (!wants_grad(operands)) return finished(constant(std::move(y)), op.name());
+    if (!wants_grad(operands)) return constant(std::move(y));
     return add_node(std::move(y), operands, std::make_shared<NodeOf<Op>>(std::move(op)));
   }
 
@@ -177,12 +177,13 @@ class Tape {
     const std::string* outer_;
   };
 
-  // Searches every result and every gradient from now on for NaN and infinity. The first one found ends in a
-  // std::runtime_error that names operation, scope, step and position. Slow: it copies from the device.
-  void check_finite(std::int64_t step) { check_finite_step_ = step; }
-
-  // Calls the observer with every recorded operation and its result, which the tape itself does not keep.
-  void observe(std::function<void(const Node&, const Tensor&)> observer) { observer_ = std::move(observer); }
+  // Calls `results` with every recorded operation and its result, which the tape itself does not keep, and `gradients`
+  // with it and the gradient of that result.
+  using Observer = std::function<void(const Node&, const Tensor&)>;
+  void observe(Observer results, Observer gradients = nullptr) {
+    observe_result_ = std::move(results);
+    observe_gradient_ = std::move(gradients);
+  }
 
   // The recorded operations. A Node may be kept; its scope() lives as long as the tape.
   const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
@@ -210,7 +211,6 @@ class Tape {
   Var add_parameter(Parameter& parameter, Tensor value);
   Var add_value(Tensor value, bool wants_grad, bool produced, Parameter* parameter = nullptr);
   Var add_node(Tensor y, const std::vector<Var>& operands, std::shared_ptr<Node> node);
-  Var finished(Var y, const char* op) const;  // y, after the check for finite values
   void check_operands(const char* op, const std::vector<Var>& operands) const;
   void check_variable(const char* call, const Var& variable) const;
   bool wants_grad(const std::vector<Var>& operands) const;
@@ -218,7 +218,6 @@ class Tape {
   void contribute(int id, const Tensor& grad);  // adds; keeps the tensor itself if it is the first
   // Returns the place of its gradient, which counts as written from now on.
   static std::pair<Tensor, GradMode> place_of(Slot& slot);
-  void require_finite(const Tensor& t, const char* op, const char* what, const std::string& scope) const;
 
   bool recording_;
   bool consumed_ = false;  // backward has run
@@ -228,8 +227,7 @@ class Tape {
   std::map<std::pair<const Parameter*, DType>, int> parameters_;
   std::unordered_set<std::string> scopes_;  // outlive the recording, so that a training step allocates none
   const std::string* scope_ = &kNoScope;
-  std::int64_t check_finite_step_ = -1;
-  std::function<void(const Node&, const Tensor&)> observer_;
+  Observer observe_result_, observe_gradient_;
 };
 
 // The gradients that a node's backward reads and writes.

@@ -1,5 +1,6 @@
 #include "train/loop/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -8,6 +9,21 @@
 #include "ops/cast/cast.h"
 
 namespace foldgrad {
+namespace {
+
+// Throws std::runtime_error, which names operation, step and place, for numbers that are not finite.
+void require_finite(std::int64_t step, const Node& node, const char* what, const Tensor& t) {
+  const std::vector<double> values = t.to(DType::f64).values<double>();
+  const auto bad = std::find_if(values.begin(), values.end(), [](double v) { return !std::isfinite(v); });
+  if (bad == values.end()) return;
+  const auto count = std::count_if(bad, values.end(), [](double v) { return !std::isfinite(v); });
+  throw std::runtime_error(fmt::format(
+      "{}{}{}: at step {} the {} {} has {} values that are not finite, the first, {}, at {}", node.scope(),
+      node.scope().empty() ? "" : ": ", node.name(), step, what, t.shape(), count, *bad, bad - values.begin()));
+}
+
+}  // namespace
+
 Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options)
     : task_(task),
       optimizer_(optimizer),
@@ -148,7 +164,8 @@ std::string Trainer::mend(std::size_t failed) {
 std::string Trainer::checked_update() {
   const std::int64_t number = updates() + 1;
   Tape tape;
-  tape.check_finite(number);
+  tape.observe([&](const Node& node, const Tensor& y) { require_finite(number, node, "result", y); },
+               [&](const Node& node, const Tensor& dy) { require_finite(number, node, "gradient of the result", dy); });
   try {
     update(tape);
   } catch (const std::runtime_error& e) {
