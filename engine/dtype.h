@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "engine/host_device.h"
 
@@ -65,15 +66,7 @@ struct bf16 {
 
 // The type that arithmetic on T uses: float for bf16, otherwise T.
 template <class T>
-struct Compute {
-  using type = T;
-};
-template <>
-struct Compute<bf16> {
-  using type = float;
-};
-template <class T>
-using compute_t = typename Compute<T>::type;
+using compute_t = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
 
 template <class T>
 constexpr DType dtype_of = T::not_an_element_type;
@@ -97,37 +90,13 @@ inline constexpr DType dtype_of<std::uint8_t> = DType::u8;
   template void FUNCTION(const PARAMS<bf16>&)
 
 constexpr std::size_t size_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-    case DType::i64:
-      return 8;
-    case DType::f32:
-    case DType::i32:
-      return 4;
-    case DType::bf16:
-      return 2;
-    case DType::u8:
-      return 1;
-  }
-  return 0;
+  constexpr std::size_t kSizes[] = {4, 8, 2, 4, 8, 1};
+  return kSizes[int(dtype)];
 }
 
 constexpr const char* name(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return "f32";
-    case DType::f64:
-      return "f64";
-    case DType::bf16:
-      return "bf16";
-    case DType::i32:
-      return "i32";
-    case DType::i64:
-      return "i64";
-    case DType::u8:
-      return "u8";
-  }
-  return "?";
+  constexpr const char* kNames[] = {"f32", "f64", "bf16", "i32", "i64", "u8"};
+  return kNames[int(dtype)];
 }
 
 constexpr bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16; }
