@@ -46,8 +46,6 @@ struct Random {
     const std::uint32_t upper = k / 2 % 2 ? words.word[3] : words.word[2];
     return (k / 4 ? upper : lower) >> (k % 2 * 16) & 0xFFFFu;
   }
-  // In [0, 1), a multiple of 2^-24, exact in float.
-  FOLDGRAD_HD float uniform(std::uint64_t element) const { return float(bits(element) >> 8) * (1.0f / 16777216.0f); }
 };
 
 // Dropout chooses by 16 bits: a number below drop_below is dropped. So p becomes q = drop_below / 2^16, the multiple of

@@ -16,21 +16,6 @@
 
 namespace foldgrad {
 
-// Rows shared out among threads in blocks that do not depend on the number of threads, so that sums which are formed
-// block by block have the same bits with any number of them.
-class RowBlocks {
- public:
-  // At most 32 blocks (partial sums stay small and every machine's cores are busy), of at least 16 rows.
-  explicit RowBlocks(std::int64_t rows) : rows_(rows), rows_per_block_(std::max<std::int64_t>(16, (rows + 31) / 32)) {}
-
-  std::int64_t count() const { return (rows_ + rows_per_block_ - 1) / rows_per_block_; }
-  std::int64_t begin(std::int64_t block) const { return block * rows_per_block_; }
-  std::int64_t end(std::int64_t block) const { return std::min(rows_, (block + 1) * rows_per_block_); }
-
- private:
-  std::int64_t rows_, rows_per_block_;
-};
-
 // sums[k * columns + c] += partials of all blocks, in their order; then they are stored.
 template <class F>
 void finish_column_sums(const F& p, const typename F::Value* partials, std::int64_t blocks) {
@@ -49,21 +34,22 @@ void finish_column_sums(const F& p, const typename F::Value* partials, std::int6
 template <class F, class AddRow>
 void column_sums_cpu(const F& p, const AddRow& add_row, std::int64_t work) {
   using Value = typename F::Value;
-  const RowBlocks blocks(p.rows);
-  const auto scratch =
-      memory::allocate(Device::cpu, std::size_t(blocks.count() * F::kSums * p.columns) * sizeof(Value));
+  // Their number does not depend on that of threads, and so neither do the bits of the sums: at most 32 blocks (partial
+  // sums stay small and every machine's cores are busy), of at least 16 rows.
+  const std::int64_t rows = std::max<std::int64_t>(16, (p.rows + 31) / 32), blocks = (p.rows + rows - 1) / rows;
+  const auto scratch = memory::allocate(Device::cpu, std::size_t(blocks * F::kSums * p.columns) * sizeof(Value));
   Value* partials = static_cast<Value*>(scratch.get());
 #pragma omp parallel if (work >= 32768)
   {
 #pragma omp for schedule(static) nowait
-    for (std::int64_t b = 0; b < blocks.count(); ++b) {
+    for (std::int64_t b = 0; b < blocks; ++b) {
       Value* own = partials + b * F::kSums * p.columns;
       std::fill_n(own, F::kSums * p.columns, Value(0));
-      for (std::int64_t r = blocks.begin(b); r < blocks.end(b); ++r) add_row(r, own);
+      for (std::int64_t r = b * rows; r < std::min(p.rows, (b + 1) * rows); ++r) add_row(r, own);
     }
     finish_writes();
   }
-  finish_column_sums(p, partials, blocks.count());
+  finish_column_sums(p, partials, blocks);
 }
 template <class F, class AddRow>
 void column_sums_cpu(const F& p, const AddRow& add_row) {

@@ -19,6 +19,8 @@
 //
 // With kMaxStep = k, step k takes maxima where others take sums.
 #pragma once
+#include <limits>
+
 #include "engine/cpu/column_sums.h"
 #include "engine/cpu/rows.h"
 #include "engine/kernels.h"

@@ -2,7 +2,6 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <limits>
 
 #include "engine/cpu/elementwise.h"
 
@@ -83,14 +82,6 @@ std::array<Value, K> sums_cpu(std::int64_t n, const Add& add) {
 template <class Value, class F>
 Value sum_cpu(std::int64_t n, const F& f) {
   return sums_cpu<1, Value>(n, [f](std::int64_t c, Value(&sum)[1]) { sum[0] += f(c); })[0];
-}
-// The largest f(c) of a row; NaN is passed over, and an empty row gives -infinity.
-template <class Value, class F>
-Value max_cpu(std::int64_t n, const F& f) {
-  const auto larger = [](Value a, Value b) { return b > a ? b : a; };
-  return fold_cpu<1>(
-      n, -std::numeric_limits<Value>::infinity(),
-      [=](std::int64_t c, Value(&max)[1]) { max[0] = larger(max[0], f(c)); }, larger)[0];
 }
 
 }  // namespace foldgrad

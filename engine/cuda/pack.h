@@ -16,25 +16,16 @@
 
 namespace foldgrad {
 
+// kPackSize is the number of neighbours in a pack. takes_packs() returns true if a kernel may take packs, which fit.
 #ifdef FOLDGRAD_FAST
 inline FastKernel fast_packs("cuda: packs");
-#endif
-
-// Returns true if a kernel may take packs of kPackSize, which fit. Without fast kernels (engine/fast.h) that is 1.
-inline bool takes_packs(bool fit) {
-#ifdef FOLDGRAD_FAST
-  return fit && !FastKernel::off && ++fast_packs.runs;
-#else
-  return fit;
-#endif
-}
-
-#ifdef FOLDGRAD_FAST
 template <class T>
 constexpr int kPackSize = 16 / int(sizeof(T));
+inline bool takes_packs(bool fit) { return fit && !FastKernel::off && ++fast_packs.runs; }
 #else
 template <class T>
 constexpr int kPackSize = 1;
+inline bool takes_packs(bool fit) { return fit; }
 #endif
 
 template <class T, int N>
@@ -54,35 +45,18 @@ bool aligned_for_packs(std::size_t bytes, const Pointers*... at) {
 
 #ifdef __CUDACC__
 
-namespace packs {
+// An unsigned integer of so many bytes.
 template <int bytes>
-struct Word;
-template <>
-struct Word<16> {
-  using type = uint4;
-};
-template <>
-struct Word<8> {
-  using type = uint2;
-};
-template <>
-struct Word<4> {
-  using type = unsigned int;
-};
-template <>
-struct Word<2> {
-  using type = unsigned short;
-};
-template <>
-struct Word<1> {
-  using type = unsigned char;
-};
-}  // namespace packs
+using PackWord = std::conditional_t<
+    bytes == 16, uint4,
+    std::conditional_t<
+        bytes == 8, uint2,
+        std::conditional_t<bytes == 4, unsigned, std::conditional_t<bytes == 2, unsigned short, unsigned char>>>>;
 
 // Loads data that nobody writes while the kernel runs. Zeros if not wanted.
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> load_pack(const T* from, bool wanted = true) {
-  using Word = typename packs::Word<int(N * sizeof(T))>::type;
+  using Word = PackWord<int(N * sizeof(T))>;
   Word word = {};
   if (wanted) word = __ldg(reinterpret_cast<const Word*>(from));
   Pack<T, N> pack;
@@ -97,7 +71,7 @@ __device__ __forceinline__ Pack<T, N> load_cached_pack(const T* from, bool wante
 // Loads data that this thread is going to overwrite.
 template <int N, class T>
 __device__ __forceinline__ Pack<T, N> load_own_pack(const T* from, bool wanted = true) {
-  using Word = typename packs::Word<int(N * sizeof(T))>::type;
+  using Word = PackWord<int(N * sizeof(T))>;
   Word word = {};
   if (wanted) word = *reinterpret_cast<const Word*>(from);
   Pack<T, N> pack;
@@ -107,7 +81,7 @@ __device__ __forceinline__ Pack<T, N> load_own_pack(const T* from, bool wanted =
 // __stwb is one instruction; nvcc may split a plain assignment into four stores.
 template <class T, int N>
 __device__ __forceinline__ void store_pack(T* to, const Pack<T, N>& pack, bool wanted = true) {
-  using Word = typename packs::Word<int(N * sizeof(T))>::type;
+  using Word = PackWord<int(N * sizeof(T))>;
   Word word;
   memcpy(&word, &pack, sizeof word);
   if (wanted) __stwb(reinterpret_cast<Word*>(to), word);
