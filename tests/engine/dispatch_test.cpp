@@ -44,7 +44,6 @@ TEST(CheckOperand, SaysWhatItMustBeAndWhyAndWhatCame) {
   EXPECT_EQ(message(Tensor::zeros({1, 8}, DType::f32)), start + "f32 [1, 8] on cpu");
   EXPECT_EQ(message(Tensor::zeros({8}, DType::f64)), start + "f64 [8] on cpu");
   EXPECT_EQ(message(none), start + "nothing");
-  EXPECT_THROW(check_operand("layer_norm", "gamma", none, {8}, x, "x"), std::invalid_argument);
   if (cuda_available()) {
     EXPECT_EQ(message(Tensor::zeros({8}, DType::f32, Device::cuda)), start + "f32 [8] on cuda");
   }
@@ -80,7 +79,6 @@ TEST(CheckFloating, DTypeRankAndPresence) {
   EXPECT_EQ(message(Tensor::zeros({}, DType::f32), 1), start(1) + "f32 [] on cpu");
   EXPECT_EQ(message(Tensor::zeros({2, 3}, DType::i64), 2), start(2) + "i64 [2, 3] on cpu");
   EXPECT_EQ(message({}, 0), start(0) + "nothing");
-  EXPECT_THROW(check_floating("softmax", "x", {}), std::invalid_argument);
 }
 
 TEST(CheckAxis, FromBothEnds) {
@@ -89,7 +87,6 @@ TEST(CheckAxis, FromBothEnds) {
   EXPECT_EQ(check_axis("sum", 2, shape), 2);
   EXPECT_EQ(check_axis("sum", -1, shape), 2);
   EXPECT_EQ(check_axis("sum", -3, shape), 0);
-  EXPECT_THROW(check_axis("sum", 3, shape), std::invalid_argument);
   EXPECT_EQ(message_of([&] { check_axis("sum", 3, shape); }), "sum: axis 3 does not exist in [2, 3, 5]");
   EXPECT_EQ(message_of([&] { check_axis("sum", -4, shape); }), "sum: axis -4 does not exist in [2, 3, 5]");
   EXPECT_EQ(message_of([] { check_axis("sum", 0, {}); }), "sum: axis 0 does not exist in []");

@@ -69,12 +69,10 @@ TEST(Tensor, EmptyTensorsAreDefinedAndHaveNoAddress) {
 }
 
 TEST(Tensor, FactoriesRefuse) {
-  EXPECT_THROW(Tensor::of<float>({2}, {1}), std::invalid_argument);
   EXPECT_EQ(message_of([] { Tensor::of<float>({2, 2}, {1, 2, 3}); }), "tensor: shape [2, 2] needs 4 values, got 3");
   EXPECT_EQ(message_of([] { Tensor::of<float>({}, {}); }), "tensor: shape [] needs 1 values, got 0");
   // Modulo 2^64 these bytes are 8.
   const std::int64_t size = (std::int64_t(1) << 61) + 1;
-  EXPECT_THROW(Tensor::empty({size}, DType::f64), std::invalid_argument);
   EXPECT_EQ(message_of([&] { Tensor::empty({size}, DType::f64); }),
             "tensor: f64 [2305843009213693953] must have fewer than 2^63 bytes");
 }
@@ -82,7 +80,6 @@ TEST(Tensor, FactoriesRefuse) {
 TEST(Tensor, DataChecksTheType) {
   const Tensor x = counting({3});
   EXPECT_EQ(x.data<float>()[2], 2);
-  EXPECT_THROW(x.data<double>(), std::invalid_argument);
   EXPECT_EQ(message_of([&] { x.data<bf16>(); }), "tensor: asked for bf16 data of a tensor of f32");
   EXPECT_EQ(message_of([&] { x.values<std::int64_t>(); }), "tensor: asked for i64 data of a tensor of f32");
 }
@@ -117,7 +114,6 @@ TEST(Tensor, ReshapeRefuses) {
   const auto message = [](const Tensor& t, std::vector<std::int64_t> sizes) {
     return message_of([&] { t.reshape(sizes); });
   };
-  EXPECT_THROW(x.reshape({5}), std::invalid_argument);
   EXPECT_EQ(message(x, {5, 2}), "reshape: [5, 2] does not describe the 12 elements of [2, 6]");
   EXPECT_EQ(message(x, {5, -1}), "reshape: [5, -1] does not describe the 12 elements of [2, 6]");
   EXPECT_EQ(message(x, {-1, -1}), "reshape: [-1, -1] does not describe the 12 elements of [2, 6]");
@@ -152,7 +148,6 @@ TEST(Tensor, SliceRefuses) {
   const auto message = [](const Tensor& t, std::int64_t begin, std::int64_t end) {
     return message_of([&] { t.slice(begin, end); });
   };
-  EXPECT_THROW(x.slice(0, 5), std::invalid_argument);
   EXPECT_EQ(message(x, 0, 5), "slice: [0, 5) must lie within the leading axis of [4, 3]");
   EXPECT_EQ(message(x, -1, 2), "slice: [-1, 2) must lie within the leading axis of [4, 3]");
   EXPECT_EQ(message(x, 3, 2), "slice: [3, 2) must lie within the leading axis of [4, 3]");
@@ -178,7 +173,6 @@ TEST(Tensor, CopyFrom) {
   Tensor y = Tensor::zeros({2, 2}, DType::f32);
   y.slice(1, 2).copy_from(x.slice(0, 1));
   EXPECT_EQ(y.values<float>(), (std::vector<float>{0, 0, 0, 1}));
-  EXPECT_THROW(y.copy_from(counting({4})), std::invalid_argument);
   EXPECT_EQ(message_of([&] { y.copy_from(counting({4})); }),
             "tensor: cannot copy f32 [4] on cpu into f32 [2, 2] on cpu");
   EXPECT_EQ(message_of([&] { y.copy_from(x.to(DType::f64)); }),
@@ -189,7 +183,6 @@ TEST(Tensor, Item) {
   for (const DType dtype : kAll) EXPECT_EQ(Tensor::full({1, 1}, 5, dtype).item(), 5) << name(dtype);
   EXPECT_EQ(Tensor::of<double>({}, {0.1}).item(), 0.1);
   EXPECT_EQ(counting({2, 3}).reshape({6}).slice(4, 5).item(), 4);
-  EXPECT_THROW(counting({2}).item(), std::invalid_argument);
   EXPECT_EQ(message_of([] { counting({2}).item(); }), "tensor: item() needs exactly one element, got f32 [2] on cpu");
   EXPECT_EQ(message_of([] { counting({0}).item(); }), "tensor: item() needs exactly one element, got f32 [0] on cpu");
 }

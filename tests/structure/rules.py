@@ -103,10 +103,9 @@ POSIX = re.compile(r"(sys/\w+|dirent|execinfo|fcntl|locale|pthread|setjmp|signal
                    r"wctype)\.h$")
 POSIX_FOLDERS = ["emulation", "engine/cpu", "engine/files", "train/*"]
 
-FILE_LINES, FUNCTION_LINES, CORE_LINES, FOLDER_FILES = 300, 60, 1800, 24
+FILE_LINES, FUNCTION_LINES, CORE_LINES, FOLDER_FILES = 300, 60, 1600, 24
 LONG_TABLES = {"visit_config", "kAttention"}  # what lists things, a line each
 LARGE_FOLDERS = {  # and how many files they may have, with the reason
-    "engine": 30,              # the core: CORE_LINES bounds it
     "train/commands": 33,      # a file for each command
 }
 

@@ -51,9 +51,13 @@ bool matches(const std::string& message, const std::string& before, const std::s
          message.compare(message.size() - after.size(), after.size(), after) == 0;
 }
 
-TEST(AtomicFile, CreatesAndReplaces) {
+class AtomicFileTest : public ::testing::Test {
+ protected:
   const TemporaryDirectory directory;
   const std::string path = directory / "file";
+};
+
+TEST_F(AtomicFileTest, CreatesAndReplaces) {
   const std::string content("a\0\xff\n", 4);
   write_file_atomically(path, content);
   EXPECT_EQ(read_bytes(path), content);
@@ -62,28 +66,24 @@ TEST(AtomicFile, CreatesAndReplaces) {
   EXPECT_EQ(directory.entries(), 1);
 }
 
-TEST(AtomicFile, PermissionsFollowTheUmask) {
-  const TemporaryDirectory directory;
+TEST_F(AtomicFileTest, PermissionsFollowTheUmask) {
   const mode_t before = umask(027);
-  write_file_atomically(directory / "file", "x");
+  write_file_atomically(path, "x");
   umask(before);
   struct stat status;
-  ASSERT_EQ(stat((directory / "file").c_str(), &status), 0);
+  ASSERT_EQ(stat(path.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0640u);
 }
 
-TEST(AtomicFile, APathWithoutADirectoryIsInTheCurrentOne) {
-  const TemporaryDirectory directory;
+TEST_F(AtomicFileTest, APathWithoutADirectoryIsInTheCurrentOne) {
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(directory.path());
   write_file_atomically("file", "x");
   std::filesystem::current_path(before);
-  EXPECT_EQ(read_bytes(directory / "file"), "x");
+  EXPECT_EQ(read_bytes(path), "x");
 }
 
-TEST(AtomicFile, NothingIsSeenBeforeCommitAndNothingStaysWithoutIt) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "file";
+TEST_F(AtomicFileTest, NothingIsSeenBeforeCommitAndNothingStaysWithoutIt) {
   write_bytes(path, "old");
   {
     AtomicFile file(path);
@@ -95,9 +95,7 @@ TEST(AtomicFile, NothingIsSeenBeforeCommitAndNothingStaysWithoutIt) {
   EXPECT_EQ(directory.entries(), 1);
 }
 
-TEST(AtomicFile, TwoWritersDoNotMix) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "file";
+TEST_F(AtomicFileTest, TwoWritersDoNotMix) {
   AtomicFile first(path), second(path);
   first.write("first");
   second.write("2nd");
@@ -108,18 +106,15 @@ TEST(AtomicFile, TwoWritersDoNotMix) {
   EXPECT_EQ(directory.entries(), 1);
 }
 
-TEST(AtomicFile, LeftoversOfAKilledProcessAreNoObstacle) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "file", start = path + "." + std::to_string(getpid()) + "-";
+TEST_F(AtomicFileTest, LeftoversOfAKilledProcessAreNoObstacle) {
+  const std::string start = path + "." + std::to_string(getpid()) + "-";
   for (int count = 0; count < 1000; ++count) write_bytes(start + std::to_string(count) + ".part", "left");
   write_file_atomically(path, "new");
   EXPECT_EQ(read_bytes(path), "new");
   EXPECT_EQ(directory.entries(), 1001);
 }
 
-TEST(AtomicFile, TheOldFileSurvivesAFullDisk) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "file";
+TEST_F(AtomicFileTest, TheOldFileSurvivesAFullDisk) {
   write_bytes(path, "old");
   const auto [message, error] = failure_of([&] {
     const FileSizeLimit limit(1000);
@@ -133,27 +128,23 @@ TEST(AtomicFile, TheOldFileSurvivesAFullDisk) {
   EXPECT_EQ(directory.entries(), 1);
 }
 
-TEST(AtomicFile, TheDirectoryIsMissing) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "missing/file";
-  const auto [message, error] = failure_of([&] { write_file_atomically(path, "x"); });
+TEST_F(AtomicFileTest, TheDirectoryIsMissing) {
+  const std::string missing = directory / "missing/file";
+  const auto [message, error] = failure_of([&] { write_file_atomically(missing, "x"); });
   EXPECT_EQ(error, ENOENT);
-  EXPECT_TRUE(matches(message, path + ".", ".part: cannot be created: No such file or directory")) << message;
+  EXPECT_TRUE(matches(message, missing + ".", ".part: cannot be created: No such file or directory")) << message;
   EXPECT_EQ(directory.entries(), 0);
 }
 
-TEST(AtomicFile, TheDirectoryIsAFile) {
-  const TemporaryDirectory directory;
-  write_bytes(directory / "file", "old");
-  const std::string path = directory / "file/x";
-  const auto [message, error] = failure_of([&] { write_file_atomically(path, "x"); });
+TEST_F(AtomicFileTest, TheDirectoryIsAFile) {
+  write_bytes(path, "old");
+  const auto [message, error] = failure_of([&] { write_file_atomically(path + "/x", "x"); });
   EXPECT_EQ(error, ENOTDIR);
-  EXPECT_TRUE(matches(message, path + ".", ".part: cannot be created: Not a directory")) << message;
-  EXPECT_EQ(read_bytes(directory / "file"), "old");
+  EXPECT_TRUE(matches(message, path + "/x.", ".part: cannot be created: Not a directory")) << message;
+  EXPECT_EQ(read_bytes(path), "old");
 }
 
-TEST(AtomicFile, DirectoriesAndPipesAreNotReplaced) {
-  const TemporaryDirectory directory;
+TEST_F(AtomicFileTest, DirectoriesAndPipesAreNotReplaced) {
   const std::string pipe = directory / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(failure_of([&] { write_file_atomically(pipe, "x"); }).first, pipe + ": is not a regular file");
@@ -162,9 +153,7 @@ TEST(AtomicFile, DirectoriesAndPipesAreNotReplaced) {
   EXPECT_EQ(directory.entries(), 1);
 }
 
-TEST(AtomicFile, ATargetThatBecameADirectoryMeanwhile) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "file";
+TEST_F(AtomicFileTest, ATargetThatBecameADirectoryMeanwhile) {
   const auto [message, error] = failure_of([&] {
     AtomicFile file(path);
     file.write("x");
@@ -176,9 +165,7 @@ TEST(AtomicFile, ATargetThatBecameADirectoryMeanwhile) {
   EXPECT_EQ(directory.entries(), 1);
 }
 
-TEST(InputFile, ReadsAnywhereAndReportsWhatIsMissing) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "file";
+TEST_F(AtomicFileTest, ReadsAnywhereAndReportsWhatIsMissing) {
   write_bytes(path, "0123456789");
   const InputFile file(path);
   EXPECT_EQ(file.size(), 10u);

@@ -59,9 +59,14 @@ void expect_identical(const NamedTensors& got, const NamedTensors& want) {
   }
 }
 
-TEST(Safetensors, ReadsAFileOfThePythonLibrary) {
+class SafetensorsTest : public ::testing::Test {
+ protected:
   const TemporaryDirectory directory;
-  const std::string header = kPythonHeader, path = directory / "python.safetensors";
+  const std::string path = directory / "file.safetensors";
+};
+
+TEST_F(SafetensorsTest, ReadsAFileOfThePythonLibrary) {
+  const std::string header = kPythonHeader;
   ASSERT_EQ(header.size(), 456u);
   write_bytes(path, from_hex("c801000000000000") + header + from_hex(kPythonData));
   const SafetensorsFile file = read_safetensors(path);
@@ -69,9 +74,7 @@ TEST(Safetensors, ReadsAFileOfThePythonLibrary) {
   EXPECT_EQ(file.metadata, (Metadata{{"note", "café"}}));
 }
 
-TEST(Safetensors, WritesLargerElementsFirstThenByName) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "ours.safetensors";
+TEST_F(SafetensorsTest, WritesLargerElementsFirstThenByName) {
   write_safetensors(path, python_tensors(), {{"a \"b\"", "\\\n\x01"}});
   const std::string header = R"({"__metadata__":{"a \"b\"":"\\\n\u0001","format":"pt"},)"
                              R"("double":{"dtype":"F64","shape":[],"data_offsets":[0,8]},)"
@@ -93,9 +96,7 @@ TEST(Safetensors, WritesLargerElementsFirstThenByName) {
                                            "0001ff"));
 }
 
-TEST(Safetensors, NoTensorsAtAll) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "empty.safetensors";
+TEST_F(SafetensorsTest, NoTensorsAtAll) {
   write_safetensors(path, {});
   EXPECT_EQ(read_bytes(path), from_hex("2000000000000000") + R"({"__metadata__":{"format":"pt"}})");
   const SafetensorsFile file = read_safetensors(path);
@@ -103,9 +104,7 @@ TEST(Safetensors, NoTensorsAtAll) {
   EXPECT_EQ(file.metadata, (Metadata{{"format", "pt"}}));
 }
 
-TEST(Safetensors, SharedTensorsAreWrittenOnceAndSharedAgain) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "shared.safetensors";
+TEST_F(SafetensorsTest, SharedTensorsAreWrittenOnceAndSharedAgain) {
   const Tensor embedding = Tensor::of<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
   const NamedTensors tensors = {
       {"decoder", embedding},          {"encoder", embedding},           {"output", embedding},
@@ -125,18 +124,14 @@ TEST(Safetensors, SharedTensorsAreWrittenOnceAndSharedAgain) {
 }
 
 // Without storage there is nothing to share, and other readers would miss the alias.
-TEST(Safetensors, EmptyTensorsAreNoAliases) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "empty.safetensors";
+TEST_F(SafetensorsTest, EmptyTensorsAreNoAliases) {
   write_safetensors(path, {{"a", Tensor::zeros({0}, DType::f32)}, {"b", Tensor::zeros({0}, DType::f32)}});
   EXPECT_NE(read_bytes(path).find(R"("b":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})"), std::string::npos);
   EXPECT_EQ(read_safetensors(path).tensors.size(), 2u);
 }
 
-TEST(Safetensors, WritesFromTheDevice) {
+TEST_F(SafetensorsTest, WritesFromTheDevice) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
-  const TemporaryDirectory directory;
-  const std::string path = directory / "device.safetensors";
   const Tensor x = Tensor::of<float>({3}, {1, 2, 3}, Device::cuda);
   write_safetensors(path, {{"x", x}, {"y", x}});
   const SafetensorsFile file = read_safetensors(path);
@@ -144,9 +139,7 @@ TEST(Safetensors, WritesFromTheDevice) {
   EXPECT_TRUE(file.tensors.at("y").shares_storage_with(file.tensors.at("x")));
 }
 
-TEST(Safetensors, RefusedArgumentsLeaveTheOldFile) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "kept.safetensors";
+TEST_F(SafetensorsTest, RefusedArgumentsLeaveTheOldFile) {
   write_bytes(path, "old");
   const Tensor x = Tensor::zeros({1}, DType::f32);
   const std::tuple<NamedTensors, Metadata, std::string> cases[] = {
@@ -177,8 +170,7 @@ TEST(Safetensors, RefusedArgumentsLeaveTheOldFile) {
   EXPECT_EQ(directory.entries(), 1);
 }
 
-TEST(Safetensors, FilesThatCannotBeOpened) {
-  const TemporaryDirectory directory;
+TEST_F(SafetensorsTest, FilesThatCannotBeOpened) {
   const std::string missing = directory / "missing", pipe = directory / "pipe", nowhere = directory / "a/b";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(message_of([&] { read_safetensors(missing); }), missing + ": cannot be opened: No such file or directory");
