@@ -1,5 +1,5 @@
 #include "bench/op_collection.h"
-#include "ops/conv2d/conv2d_channels_last.h"
+#include "ops/conv2d/conv2d.h"
 #include "ops/dropout/dropout.h"
 #include "ops/image_input/image_input.h"
 #include "ops/max_pool2d/max_pool2d.h"

@@ -2,7 +2,7 @@
 
 #include "engine/graph/onnx_graph.h"
 #include "ops/activation/activation.h"
-#include "ops/conv2d/conv2d_channels_last.h"
+#include "ops/conv2d/conv2d.h"
 #include "ops/max_pool2d/max_pool2d.h"
 #include "ops/reshape/reshape.h"
 

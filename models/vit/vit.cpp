@@ -3,7 +3,6 @@
 #include "engine/check.h"
 #include "engine/graph/onnx_graph.h"
 #include "ops/conv2d/conv2d.h"
-#include "ops/permute/permute.h"
 
 namespace foldgrad {
 
@@ -40,7 +39,7 @@ Var Vit::tokens(const Var& pixels, const ForwardPass& pass) {
   const Tape::Scope scope(pass.tape, "patch_embed");
   const Var W = pass.use(stem()[0].weight);
   const Var b = pass.use(stem()[0].bias);
-  return patch_embedding(permute(pixels, {0, 3, 1, 2}), W, b);
+  return patch_embedding(pixels, W, b);
 }
 
 // The pixels of a patch lie in the order of unfold(): channel, row, column.

@@ -1,23 +1,41 @@
-// Convolution of images, as a product of matrices, and what a vision Transformer makes of it.
+// Convolution of images whose channels come last, followed by bias and activation; and the patches of an image that a
+// vision Transformer takes for tokens.
 //
-//   [CONV-1]  u_(b, l, k) = x_(b, c, s i + v - p, s j + w - p), zero outside of the image   (unfold)
+//   [CONV-1]  u_(b, l, k) = x_(b, s i + v - p, s j + w - p, c), zero outside of the image    (unfold)
 //             l = i Wo + j, k = (c Kh + v) Kw + w, Ho = floor((H + 2p - Kh) / s) + 1, Wo likewise
-//   [CONV-2]  y_(b, o, l) = sum_k weight_(o, k) u_(b, l, k) + bias_o                        (conv2d)
+//   [CONV-2]  y_(b, l, o) = sum_k weight_(o, k) u_(b, l, k) + bias_o                         (patch_embedding)
+//   [CONV-4]  z_(b, i, j, o) = sum_(c, v, w) weight_(o, c, v, w) x_(b, s i + v - p, s j + w - p, c) + bias_o,
+//             y = activation(z)                                                              (conv2d_channels_last)
 //
 //   backward of unfold:
-//   [CONV-3]  dx_(b, c, h, g) = sum of du_(b, l, k) over the l and k whose u is that x
+//   [CONV-3]  dx_(b, h, g, c) = sum of du_(b, l, k) over the l and k whose u is that x
 //
-//   x: [B, C, H, W]; weight: [O, C, Kh, Kw]; bias: [O]; s: stride; p: padding. The rest is `linear`, `reshape` and
-//   `permute`, which bring their own backward passes; patch_embedding leaves out the permute, since tokens are the rows
-//   that linear gives. Where libraries may compute it, see conv2d_channels_last.h. Derivation:
-//   docs/derivations/conv2d.md. In PyTorch: torch.nn.functional.unfold (transposed), torch.nn.functional.conv2d.
+//   backward of the convolution, with dz = dy activation'(z):
+//   [CONV-5]  dx_(b, h, g, c) = sum_(o, i, j, v, w) dz_(b, i, j, o) weight_(o, c, v, w),
+//             h = s i + v - p, g = s j + w - p
+//   [CONV-6]  dweight_(o, c, v, w) = sum_(b, i, j) dz_(b, i, j, o) x_(b, s i + v - p, s j + w - p, c)
+//   [CONV-7]  dbias_o = sum_(b, i, j) dz_(b, i, j, o)
+//
+//   x: [B, H, W, C]; weight: [O, C, Kh, Kw], as PyTorch's files have it; bias: [O]; s: stride; p: padding. Saved by the
+//   convolution: x, weight, and y, or where the activation's slope needs it z less its bias (activation.h).
+//   A convolution is computed by oneDNN for f32 and bf16 on the CPU, by cuDNN for what it covers on CUDA, and otherwise
+//   by the rows of unfold and gemm(). Derivation: docs/derivations/conv2d.md.
+//   In PyTorch: torch.nn.functional.unfold (transposed); torch.nn.functional.conv2d, channels_last, and what follows
+//   it.
 #pragma once
+#include <optional>
+
 #include "engine/tape.h"
+#include "ops/activation/activation_math.h"
 
 namespace foldgrad {
 
 struct Conv2dOptions {
   std::int64_t stride = 1, padding = 0;
+};
+struct Conv2dChannelsLastOptions {
+  std::int64_t stride = 1, padding = 0;
+  std::optional<Activation> activation = {};
 };
 
 // All throw std::invalid_argument unless the operands are as above, of x's dtype and device, stride is positive,
@@ -26,11 +44,12 @@ struct Conv2dOptions {
 // [B, Ho Wo, C Kh Kw]
 Var unfold(const Var& x, std::int64_t kernel_height, std::int64_t kernel_width, const Conv2dOptions& options = {});
 
-// [B, O, Ho, Wo]
-Var conv2d(const Var& x, const Var& weight, const Conv2dOptions& options = {});
-Var conv2d(const Var& x, const Var& weight, const Var& bias, const Conv2dOptions& options = {});
-
 // Square patches side by side: stride P for weight [O, C, P, P], whose P must divide H and W. [B, H W / P^2, O]
 Var patch_embedding(const Var& x, const Var& weight, const Var& bias);
+
+// [B, Ho, Wo, O]
+Var conv2d_channels_last(const Var& x, const Var& weight, const Conv2dChannelsLastOptions& options = {});
+Var conv2d_channels_last(const Var& x, const Var& weight, const Var& bias,
+                         const Conv2dChannelsLastOptions& options = {});
 
 }  // namespace foldgrad

@@ -18,7 +18,7 @@ struct UnfoldElement {
                        c = k / s.kernel_width / s.kernel_height;
     const std::int64_t h = l / s.out_width * s.stride + v - s.padding, g = l % s.out_width * s.stride + w - s.padding;
     const bool inside = 0 <= h && h < s.height && 0 <= g && g < s.width;
-    p.u[e] = inside ? p.x[s.at(b, c, h, g)] : T(compute_t<T>(0));  // [CONV-1]
+    p.u[e] = inside ? p.x[s.at(b, h, g) + c] : T(compute_t<T>(0));  // [CONV-1]
   }
 };
 
@@ -31,8 +31,8 @@ struct FoldElement {
 
   __device__ void operator()(std::int64_t e) const {
     const Conv2dSizes& s = p.s;
-    const std::int64_t g = e % s.width, h = e / s.width % s.height, c = e / s.width / s.height % s.channels,
-                       b = e / s.width / s.height / s.channels;
+    const std::int64_t c = e % s.channels, pixel = e / s.channels, g = pixel % s.width, h = pixel / s.width % s.height,
+                       b = pixel / s.width / s.height;
     compute_t<T> sum = 0;
     for (std::int64_t v = 0; v < s.kernel_height; ++v)
       for (std::int64_t w = 0; w < s.kernel_width; ++w) {
@@ -40,7 +40,7 @@ struct FoldElement {
         if (l < 0) continue;
         sum += compute_t<T>(p.du[(b * s.places() + l) * s.values() + (c * s.kernel_height + v) * s.kernel_width + w]);
       }
-    p.dx.put(s.at(b, c, h, g), sum);  // [CONV-3]
+    p.dx.put(e, sum);  // [CONV-3]
   }
 };
 

@@ -5,14 +5,12 @@ namespace foldgrad {
 
 struct Conv2dSizes {
   std::int64_t batch, channels, height, width, kernel_height, kernel_width, out_height, out_width, stride, padding;
-  bool channels_last;  // the image is [batch, height, width, channels], not [batch, channels, height, width]
 
   FOLDGRAD_HD std::int64_t places() const { return out_height * out_width; }                   // l
   FOLDGRAD_HD std::int64_t values() const { return channels * kernel_height * kernel_width; }  // k
-  // Where a value of the image lies.
-  FOLDGRAD_HD std::int64_t at(std::int64_t b, std::int64_t c, std::int64_t h, std::int64_t g) const {
-    return channels_last ? ((b * height + h) * width + g) * channels + c
-                         : ((b * channels + c) * height + h) * width + g;
+  // Where a pixel's channels begin in the image.
+  FOLDGRAD_HD std::int64_t at(std::int64_t b, std::int64_t h, std::int64_t g) const {
+    return ((b * height + h) * width + g) * channels;
   }
   // The place that sees row h, column g of the image at row v, column w of its kernel; -1: none does.
   FOLDGRAD_HD std::int64_t place_of(std::int64_t h, std::int64_t g, std::int64_t v, std::int64_t w) const {
@@ -26,13 +24,13 @@ struct Conv2dSizes {
 template <class T>
 struct UnfoldForward {
   T* u;        // [batch, places, values]
-  const T* x;  // the image
+  const T* x;  // [batch, height, width, channels]
   Conv2dSizes s;
 };
 
 template <class T>
 struct UnfoldBackward {
-  GradOut<T> dx;  // gradient of the image
+  GradOut<T> dx;  // [batch, height, width, channels]
   const T* du;    // [batch, places, values]
   Conv2dSizes s;
 };

@@ -7,7 +7,6 @@
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
 #include "ops/permute/permute_kernels.h"
-#include "ops/reshape/reshape.h"
 
 namespace foldgrad {
 namespace {
@@ -49,10 +48,6 @@ Permute<T> permute_of(const Shape& x_shape, const std::vector<int>& axes, const 
   Permute<T> p{.y = y,
                .x = x,
                .outer_axes = int(left.size()),
-               .outer_size = {},
-               .outer_x = {},
-               .outer_y = {},
-               .matrices = 1,
                .rows = row.size,
                .columns = column.size,
                .row_x = row.x,
@@ -116,21 +111,6 @@ Var permute(const Var& xv, const std::vector<int>& axes) {
   const Tensor y = Tensor::empty(Shape(sizes), x.dtype(), x.device());
   run(y, GradMode::set, x, axes);  // [PER-1]
   return xv.tape().record(y, {xv}, PermuteNode{.axes = axes});
-}
-
-Var split_heads(const Var& x, std::int64_t heads) {
-  check_floating("split_heads", "x", x.value(), 3);
-  const Shape& shape = x.shape();
-  FOLDGRAD_CHECK(shape.rank() == 3 && heads > 0 && shape[2] % heads == 0,
-                 "split_heads: x must be [B, T, C] with C a multiple of {} heads, got {}", heads, shape);
-  return permute(reshape(x, {shape[0], shape[1], heads, shape[2] / heads}), {0, 2, 1, 3});
-}
-
-Var merge_heads(const Var& x) {
-  check_floating("merge_heads", "x", x.value(), 4);
-  const Shape& shape = x.shape();
-  FOLDGRAD_CHECK(shape.rank() == 4, "merge_heads: x must be [B, heads, T, D], got {}", shape);
-  return reshape(permute(x, {0, 2, 1, 3}), {shape[0], shape[2], shape[1] * shape[3]});
 }
 
 }  // namespace foldgrad

@@ -14,9 +14,4 @@ namespace foldgrad {
 // Throws std::invalid_argument unless axes names every axis of x once, at most 6 groups of which are torn apart.
 Var permute(const Var& x, const std::vector<int>& axes);
 
-// [B, T, heads D] -> [B, heads, T, D], and back. Throws std::invalid_argument for another number of axes, or when heads
-// does not divide the last.
-Var split_heads(const Var& x, std::int64_t heads);
-Var merge_heads(const Var& x);
-
 }  // namespace foldgrad

@@ -7,13 +7,15 @@ constexpr int kPermuteOuterAxes = 4;
 
 // y [outer axes, rows, columns] from x: two axes are moved as matrices, the others walked over. Either the columns of a
 // matrix are neighbours in x (column_x is 1), and rows are copied, or its rows are (row_x is 1), and it is transposed.
+// Without outer axes there is one matrix.
 template <class T>
 struct Permute {
   GradOut<T> y;
   const T* x;
-  int outer_axes;
-  std::int64_t outer_size[kPermuteOuterAxes], outer_x[kPermuteOuterAxes], outer_y[kPermuteOuterAxes];  // and strides
-  std::int64_t matrices, rows, columns;
+  int outer_axes = 0;
+  std::int64_t outer_size[kPermuteOuterAxes] = {}, outer_x[kPermuteOuterAxes] = {},
+               outer_y[kPermuteOuterAxes] = {};  // and strides
+  std::int64_t matrices = 1, rows, columns;
   std::int64_t row_x, row_y, column_x;  // strides; column_y is 1
 
   // Where matrix m starts in x and in y. The kernel counts in 32 bits, which are quicker to divide.

@@ -2,11 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "ops/activation/activation.h"
 #include "tests/harness/op_spec.h"
 #include "tests/harness/properties.h"
 
 namespace foldgrad::testing {
 namespace {
+
+using Options = Conv2dChannelsLastOptions;
 
 OpCase unfold_case(Shape x, std::int64_t height, std::int64_t width, Conv2dOptions o = {}, bool large = false) {
   return {.label = fmt::format("{}, {} x {}, stride {}, padding {}", x, height, width, o.stride, o.padding),
@@ -15,95 +20,110 @@ OpCase unfold_case(Shape x, std::int64_t height, std::int64_t width, Conv2dOptio
           .large = large};
 }
 
-OpCase conv2d_case(Shape x, Shape weight, Conv2dOptions o = {}, bool bias = true, bool large = false) {
-  OpCase c{.label = fmt::format("{} by {}, stride {}, padding {}", x, weight, o.stride, o.padding),
-           .operands = {randn(x, 1), randn(weight, 2)},
-           .f =
-               [=](const std::vector<Var>& v) {
-                 return v.size() == 3 ? conv2d(v[0], v[1], v[2], o) : conv2d(v[0], v[1], o);
-               },
-           .large = large};
-  if (bias) c.operands.push_back(randn({weight[0]}, 3));
-  return c;
-}
-
 OpCase patch_case(Shape x, Shape weight) {
   return {.label = fmt::format("{} by {}", x, weight),
           .operands = {randn(x, 1), randn(weight, 2), randn({weight[0]}, 3)},
           .f = [](const std::vector<Var>& v) { return patch_embedding(v[0], v[1], v[2]); }};
 }
 
+OpCase conv_case(Shape x, Shape weight, Options o = {}, bool bias = true, bool large = false) {
+  OpCase c{.label = fmt::format("{} by {}, stride {}, padding {}, {}, bias {}", x, weight, o.stride, o.padding,
+                                o.activation ? name(*o.activation) : "no activation", bias),
+           .operands = {randn(x, 1), randn(weight, 2)},
+           .f =
+               [=](const std::vector<Var>& v) {
+                 return v.size() == 3 ? conv2d_channels_last(v[0], v[1], v[2], o) : conv2d_channels_last(v[0], v[1], o);
+               },
+           .large = large};
+  if (bias) c.operands.push_back(randn({weight[0]}, 3));
+  return c;
+}
+
 Var zeros(Tape& t, Shape shape) { return t.constant(Tensor::zeros(std::move(shape), DType::f32)); }
 
-// Kernels that overlap, leave gaps, do not reach the border, or see padding only.
+OpError unfold_error(const char* message, Shape x, std::int64_t height, std::int64_t width, Conv2dOptions o = {}) {
+  return {message, [=](Tape& t) { unfold(zeros(t, x), height, width, o); }};
+}
+OpError patch_error(const char* message, Shape weight) {
+  return {message, [=](Tape& t) { patch_embedding(zeros(t, {1, 4, 6, 3}), zeros(t, weight), zeros(t, {weight[0]})); }};
+}
+OpError conv_error(const char* message, Shape x, Shape weight, Options o = {}, Shape bias = {5}) {
+  return {message, [=](Tape& t) { conv2d_channels_last(zeros(t, x), zeros(t, weight), zeros(t, bias), o); }};
+}
+
+// Kernels that overlap, leave gaps, do not reach the border, or see padding only; channels of one chunk of 64 and more.
 const RegisterOp kUnfold({
     .name = "unfold",
-    .cases = {unfold_case({2, 2, 3, 4}, 2, 3), unfold_case({1, 2, 4, 4}, 2, 2, {.stride = 2}),
-              unfold_case({1, 1, 5, 4}, 2, 1, {.stride = 3}), unfold_case({1, 2, 3, 3}, 3, 3, {.padding = 1}),
-              unfold_case({1, 1, 2, 3}, 2, 2, {.stride = 2, .padding = 3}), unfold_case({0, 1, 2, 2}, 1, 1),
-              unfold_case({2, 3, 17, 15}, 3, 3, {.stride = 2, .padding = 1}, true)},
-    .errors = {{"unfold: the kernel must lie within the image 3 x 4 with padding 1 on each side, got 6 x 2",
-                [](Tape& t) {
-                  unfold(zeros(t, {1, 1, 3, 4}), 6, 2, {.padding = 1});
-                }},
-               {"unfold: stride must be positive and padding not negative, got stride 0, padding -1",
-                [](Tape& t) {
-                  unfold(zeros(t, {1, 1, 3, 4}), 2, 2, {.stride = 0, .padding = -1});
-                }},
-               {"unfold: x must be [B, C, H, W], got [1, 1, 3, 4, 5]",
-                [](Tape& t) {
-                  unfold(zeros(t, {1, 1, 3, 4, 5}), 2, 2);
-                }}},
-});
-
-const RegisterOp kConv2d({
-    .name = "conv2d",
-    .cases = {conv2d_case({2, 2, 3, 3}, {2, 2, 2, 2}), conv2d_case({1, 2, 4, 3}, {3, 2, 3, 1}, {.padding = 1}, false),
-              conv2d_case({1, 1, 5, 5}, {2, 1, 3, 3}, {.stride = 2, .padding = 1}),
-              conv2d_case({2, 3, 9, 8}, {17, 3, 3, 3}, {.padding = 1}, true, true)},
-    .errors = {{"conv2d: weight must be f32 [5, 3, 2, 2] on cpu, to go with x, which is f32 [1, 3, 4, 4] on cpu, got "
-                "f32 [5, 2, 2, 2] on cpu",
-                [](Tape& t) {
-                  conv2d(zeros(t, {1, 3, 4, 4}), zeros(t, {5, 2, 2, 2}));
-                }},
-               {"conv2d: bias must be f32 [5] on cpu, to go with x, which is f32 [1, 3, 4, 4] on cpu, got f32 [4] on "
-                "cpu",
-                [](Tape& t) {
-                  conv2d(zeros(t, {1, 3, 4, 4}), zeros(t, {5, 3, 2, 2}), zeros(t, {4}));
-                }},
-               {"conv2d: the kernel must lie within the image 4 x 4 with padding 0 on each side, got 5 x 2",
-                [](Tape& t) {
-                  conv2d(zeros(t, {1, 3, 4, 4}), zeros(t, {5, 3, 5, 2}));
-                }}},
-    // dweight sums up to 144 products.
-    .f32_roundoffs = 400,
-    // The gradient passes between the two operations as bf16: nine rounded numbers make one of dx.
-    .bf16_roundoffs = 32,
+    .cases = {unfold_case({2, 3, 4, 2}, 2, 3), unfold_case({1, 4, 4, 2}, 2, 2, {.stride = 2}),
+              unfold_case({1, 5, 4, 1}, 2, 1, {.stride = 3}), unfold_case({1, 3, 3, 2}, 3, 3, {.padding = 1}),
+              unfold_case({1, 2, 3, 1}, 2, 2, {.stride = 2, .padding = 3}), unfold_case({0, 2, 2, 1}, 1, 1),
+              unfold_case({2, 17, 15, 3}, 3, 3, {.stride = 2, .padding = 1}, true),
+              unfold_case({1, 4, 3, 129}, 2, 2, {.padding = 1}, true)},
+    .errors = {unfold_error("unfold: the kernel must lie within the image 3 x 4 with padding 1 on each side, got 6 x 2",
+                            {1, 3, 4, 1}, 6, 2, {.padding = 1}),
+               unfold_error("unfold: stride must be positive and padding not negative, got stride 0, padding -1",
+                            {1, 3, 4, 1}, 2, 2, {.stride = 0, .padding = -1}),
+               unfold_error("unfold: x must be [B, H, W, C], got [1, 3, 4, 5, 1]", {1, 3, 4, 5, 1}, 2, 2)},
 });
 
 const RegisterOp kPatchEmbedding({
     .name = "patch_embedding",
-    .cases = {patch_case({2, 2, 4, 2}, {3, 2, 2, 2}), patch_case({1, 1, 2, 3}, {2, 1, 1, 1})},
-    .errors = {{"patch_embedding: weight must be [O, C, P, P] with a P that divides the image 4 x 6, got [5, 3, 4, 4]",
-                [](Tape& t) {
-                  patch_embedding(zeros(t, {1, 3, 4, 6}), zeros(t, {5, 3, 4, 4}), zeros(t, {5}));
-                }},
-               {"patch_embedding: weight must be [O, C, P, P] with a P that divides the image 4 x 6, got [5, 3, 2, 1]",
-                [](Tape& t) {
-                  patch_embedding(zeros(t, {1, 3, 4, 6}), zeros(t, {5, 3, 2, 1}), zeros(t, {5}));
-                }},
-               {"patch_embedding: weight must be f32 [5, 3, 2, 2] on cpu, to go with x, which is f32 [1, 3, 4, 6] on "
-                "cpu, got f32 [5, 1, 2, 2] on cpu",
-                [](Tape& t) {
-                  patch_embedding(zeros(t, {1, 3, 4, 6}), zeros(t, {5, 1, 2, 2}), zeros(t, {5}));
-                }}},
+    .cases = {patch_case({2, 4, 2, 2}, {3, 2, 2, 2}), patch_case({1, 2, 3, 1}, {2, 1, 1, 1})},
+    .errors = {patch_error("patch_embedding: weight must be [O, C, P, P] with a P that divides the image 4 x 6, got "
+                           "[5, 3, 4, 4]",
+                           {5, 3, 4, 4}),
+               patch_error("patch_embedding: weight must be [O, C, P, P] with a P that divides the image 4 x 6, got "
+                           "[5, 3, 2, 1]",
+                           {5, 3, 2, 1}),
+               patch_error("patch_embedding: weight must be f32 [5, 3, 2, 2] on cpu, to go with x, which is f32 "
+                           "[1, 4, 6, 3] on cpu, got f32 [5, 1, 2, 2] on cpu",
+                           {5, 1, 2, 2})},
+});
+
+// Kernels that overlap, leave gaps, do not reach the border, are single pixels, or see padding only; every kind of
+// activation (its slope from y or from z), with a bias and without.
+const RegisterOp kConv2dChannelsLast({
+    .name = "conv2d_channels_last",
+    .cases = {conv_case({2, 3, 3, 2}, {2, 2, 2, 2}), conv_case({2, 2, 2, 2}, {2, 2, 2, 2}, {}, false),
+              conv_case({1, 4, 3, 2}, {3, 2, 3, 1}, {.padding = 1, .activation = Activation::gelu}),
+              conv_case({1, 5, 5, 1}, {2, 1, 3, 3}, {.stride = 2, .padding = 1, .activation = Activation::gelu}, false),
+              conv_case({2, 3, 2, 3}, {4, 3, 1, 1}, {.activation = Activation::relu}, false),
+              conv_case({1, 3, 4, 2}, {2, 2, 2, 3}, {.padding = 1, .activation = Activation::tanh}),
+              conv_case({1, 2, 3, 1}, {2, 1, 2, 2}, {.stride = 2, .padding = 3, .activation = Activation::silu}),
+              conv_case({0, 3, 3, 2}, {4, 2, 3, 3}, {.padding = 1, .activation = Activation::relu}),
+              conv_case({2, 3, 3, 0}, {4, 0, 3, 3}, {.padding = 1, .activation = Activation::gelu}),
+              conv_case({2, 3, 3, 2}, {0, 2, 3, 3}),
+              conv_case({2, 9, 8, 3}, {17, 3, 3, 3}, {.padding = 1, .activation = Activation::gelu}, true, true),
+              conv_case({3, 7, 5, 16}, {32, 16, 3, 3}, {.stride = 2, .padding = 1, .activation = Activation::relu},
+                        false, true)},
+    .errors = {conv_error("conv2d_channels_last: weight must be f32 [5, 3, 2, 2] on cpu, to go with x, which is f32 "
+                          "[1, 4, 4, 3] on cpu, got f32 [5, 4, 2, 2] on cpu",
+                          {1, 4, 4, 3}, {5, 4, 2, 2}),
+               conv_error("conv2d_channels_last: bias must be f32 [5] on cpu, to go with x, which is f32 [1, 4, 4, 3] "
+                          "on cpu, got f32 [4] on cpu",
+                          {1, 4, 4, 3}, {5, 3, 2, 2}, {}, {4}),
+               conv_error("conv2d_channels_last: the kernel must lie within the image 4 x 6 with padding 0 on each "
+                          "side, got 5 x 2",
+                          {1, 4, 6, 3}, {5, 3, 5, 2}),
+               conv_error("conv2d_channels_last: stride must be positive and padding not negative, got stride 0, "
+                          "padding -1",
+                          {1, 4, 4, 3}, {5, 3, 2, 2}, {.stride = 0, .padding = -1}),
+               conv_error("conv2d_channels_last: x must be [B, H, W, C], got [1, 4, 4, 3, 3]", {1, 4, 4, 3, 3},
+                          {5, 3, 2, 2}),
+               conv_error("conv2d_channels_last: x must be f32, f64 or bf16 with at least 4 axes, got f32 [4, 4, 3] on "
+                          "cpu",
+                          {4, 4, 3}, {5, 3, 2, 2})},
+    // dweight sums up to 144 products.
+    .f32_roundoffs = 400,
+    // Where no library has the case, nine rounded numbers make one of dx.
+    .bf16_roundoffs = 32,
 });
 
 // A row of three, kernel of two, padding of one above and below too: places between 0 1 2 3 0.
 TEST(Conv2d, CONV_1_CONV_3_WorkedByHand) {
   for (Device device : devices()) {
     Tape tape;
-    const Var x = tape.variable(Tensor::of<double>({1, 1, 1, 3}, {1, 2, 3}, device));
+    const Var x = tape.variable(Tensor::of<double>({1, 1, 3, 1}, {1, 2, 3}, device));
     const Var u = unfold(x, 3, 2, {.padding = 1});
     EXPECT_EQ(u.shape(), (Shape{1, 4, 6}));
     EXPECT_EQ(u.value().values<double>(), (std::vector<double>{0, 0, 0, 1, 0, 0,  //
@@ -119,57 +139,138 @@ TEST(Conv2d, CONV_1_CONV_3_WorkedByHand) {
   }
 }
 
-// The second channel of the output adds up the patch; the first takes the difference along the row.
+// One token, whose first channel adds up the patch and whose second weighs it by k.
 TEST(Conv2d, CONV_2_WorkedByHand) {
   for (Device device : devices()) {
     Tape tape;
-    const Var x = tape.constant(Tensor::of<double>({1, 1, 2, 3}, {1, 2, 4, 8, 16, 32}, device));
-    const Var weight = tape.constant(Tensor::of<double>({2, 1, 1, 2}, {-1, 1, 1, 1}, device));
-    const Var bias = tape.constant(Tensor::of<double>({2}, {0, 100}, device));
-    const Var y = conv2d(x, weight, bias);
-    EXPECT_EQ(y.shape(), (Shape{1, 2, 2, 2}));
-    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{1, 2, 8, 16, 103, 106, 124, 148}));
+    const Var x = tape.constant(Tensor::of<double>({1, 2, 2, 2}, {1, 10, 2, 20, 3, 30, 4, 40}, device));
+    const Var weight = tape.constant(Tensor::of<double>({2, 2, 2, 2},
+                                                        {1, 1, 1, 1, 1, 1, 1, 1,  //
+                                                         0, 1, 2, 3, 4, 5, 6, 7},
+                                                        device));
+    const Var y = patch_embedding(x, weight, tape.constant(Tensor::of<double>({2}, {0, 1000}, device)));
+    EXPECT_EQ(y.shape(), (Shape{1, 1, 2}));
+    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{110, 1000 + 20 + 600}));
   }
 }
 
-// Against the definition, with sums over all kernel entries that hit the image.
-RC_GTEST_PROP(Conv2d, CONV_2_EqualsTheDefinition, ()) {
-  const int C = *rc::gen::inRange(1, 4), H = *rc::gen::inRange(1, 7), W = *rc::gen::inRange(1, 7),
-            O = *rc::gen::inRange(1, 4), stride = *rc::gen::inRange(1, 4), padding = *rc::gen::inRange(0, 3),
-            Kh = *rc::gen::inRange(1, H + 1), Kw = *rc::gen::inRange(1, W + 1);
-  const Tensor x = randn({1, C, H, W}, 1), weight = randn({O, C, Kh, Kw}, 2), bias = randn({O}, 3);
+// One row of three pixels with channels (1, 10), (2, 20), (3, 30). The kernel's upper and lower row see padding only.
+TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_WorkedByHand) {
   for (Device device : devices()) {
     Tape tape;
-    const Tensor y = conv2d(tape.constant(x.to(device)), tape.constant(weight.to(device)),
-                            tape.constant(bias.to(device)), {.stride = stride, .padding = padding})
-                         .value();
-    const std::int64_t Ho = y.shape()[2], Wo = y.shape()[3];
-    Tensor want = Tensor::zeros(y.shape(), DType::f64);
-    for (std::int64_t e = 0; e < want.size(); ++e) {
-      const std::int64_t o = e / Wo / Ho, top = e / Wo % Ho * stride - padding, left = e % Wo * stride - padding;
-      double& sum = want.data<double>()[e] = bias.data<double>()[o];
-      for (std::int64_t k = 0; k < C * Kh * Kw; ++k) {
-        const std::int64_t c = k / Kw / Kh, h = top + k / Kw % Kh, g = left + k % Kw;
-        if (h >= 0 && h < H && g >= 0 && g < W)
-          sum += weight.data<double>()[o * C * Kh * Kw + k] * x.data<double>()[(c * H + h) * W + g];
+    const Var x = tape.variable(Tensor::of<double>({1, 1, 3, 2}, {1, 10, 2, 20, 3, 30}, device));
+    const Var weight = tape.variable(Tensor::of<double>({1, 2, 3, 2},
+                                                        {7, 7, 1, 2, 7, 7,  //
+                                                         7, 7, 100, 1000, 7, 7},
+                                                        device));
+    const Var bias = tape.variable(Tensor::of<double>({1}, {-15000}, device));
+    const Var y = conv2d_channels_last(x, weight, bias, {.padding = 1, .activation = Activation::relu});
+    EXPECT_EQ(y.shape(), (Shape{1, 1, 4, 1}));  // z = 10002, 21005, 32008, 3003, less 15000
+    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{0, 6005, 17008, 0}));
+    tape.backward(y, Tensor::of<double>({1, 1, 4, 1}, {5, 1, 2, 7}, device));  // dz = 0, 1, 2, 0
+    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{1, 100, 4, 1200, 4, 2000}));
+    EXPECT_EQ(tape.grad(weight).values<double>(), (std::vector<double>{0, 0, 5, 8, 0, 0,  //
+                                                                       0, 0, 50, 80, 0, 0}));
+    EXPECT_EQ(tape.grad(bias).values<double>(), std::vector<double>{3});
+  }
+}
+
+// z and, with dz = dy silu'(z), the gradients as the sums over all kernel entries that hit the image.
+std::vector<Tensor> definition(const std::vector<Tensor>& in, const Shape& y_shape, Options o) {
+  const std::int64_t H = in[0].shape()[1], W = in[0].shape()[2], C = in[0].shape()[3];
+  const std::int64_t O = y_shape[3], Kh = in[1].shape()[2], Kw = in[1].shape()[3], K = C * Kh * Kw;
+  const Tensor dy = cotangent(y_shape);
+  const double *x = in[0].data<double>(), *weight = in[1].data<double>();
+  std::vector<Tensor> want;
+  for (const Shape& shape : {y_shape, in[0].shape(), in[1].shape(), in[2].shape()})
+    want.push_back(Tensor::zeros(shape, DType::f64));
+  const auto to = [&](int i) { return want[std::size_t(i)].data<double>(); };
+  for (std::int64_t e = 0; e < y_shape.elements(); ++e) {
+    const std::int64_t out = e % O, left = e / O % y_shape[2] * o.stride - o.padding,
+                       top = e / O / y_shape[2] % y_shape[1] * o.stride - o.padding,
+                       b = e / O / y_shape[2] / y_shape[1];
+    // Calls f(i, k) for every entry k of the kernel that hits the image, at element i.
+    const auto for_hits = [&](const auto& f) {
+      for (std::int64_t k = 0; k < K; ++k) {
+        const std::int64_t h = top + k / Kw % Kh, g = left + k % Kw;
+        if (0 <= h && h < H && 0 <= g && g < W) f(((b * H + h) * W + g) * C + k / Kw / Kh, out * K + k);
       }
-    }
-    RC_ASSERT(bool(close(y, want, 1e-13)));
+    };
+    double z = in[2].data<double>()[out];
+    for_hits([&](std::int64_t i, std::int64_t k) { z += weight[k] * x[i]; });
+    const double s = 1 / (1 + std::exp(-z)), dz = dy.data<double>()[e] * (s + z * s * (1 - s));
+    to(0)[e] = z * s;
+    for_hits([&](std::int64_t i, std::int64_t k) {
+      to(1)[i] += dz * weight[k];
+      to(2)[k] += dz * x[i];
+    });
+    to(3)[out] += dz;
+  }
+  return want;
+}
+
+RC_GTEST_PROP(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_EqualTheDefinition, ()) {
+  const int B = *rc::gen::inRange(1, 3), C = *rc::gen::inRange(1, 4), H = *rc::gen::inRange(1, 7),
+            W = *rc::gen::inRange(1, 7), O = *rc::gen::inRange(1, 4), stride = *rc::gen::inRange(1, 4),
+            padding = *rc::gen::inRange(0, 3), Kh = *rc::gen::inRange(1, H + 1), Kw = *rc::gen::inRange(1, W + 1);
+  const Options options{stride, padding, Activation::silu};
+  const std::vector<Tensor> operands{randn({B, H, W, C}, 1), randn({O, C, Kh, Kw}, 2), randn({O}, 3)};
+  for (Device device : devices()) {
+    Tape tape;
+    std::vector<Var> v;
+    for (const Tensor& t : operands) v.push_back(tape.variable(t.to(device)));
+    const Var y = conv2d_channels_last(v[0], v[1], v[2], options);
+    tape.backward(y, cotangent(y.shape()).to(device));
+    const std::vector<Tensor> want = definition(operands, y.shape(), options);
+    RC_ASSERT(bool(close(y.value(), want[0], 1e-12)));
+    for (std::size_t i = 0; i < 3; ++i) RC_ASSERT(bool(close(tape.grad(v[i]), want[i + 1], 1e-12)));
   }
 }
 
 // A patch embedding is the convolution whose stride is the patch, its places as tokens.
 TEST(Conv2d, CONV_2_PatchesAreAConvolution) {
   Tape tape;
-  const Var x = tape.constant(randn({2, 3, 4, 6}, 1)), weight = tape.constant(randn({5, 3, 2, 2}, 2)),
+  const Var x = tape.constant(randn({2, 4, 6, 3}, 1)), weight = tape.constant(randn({5, 3, 2, 2}, 2)),
             bias = tape.constant(randn({5}, 3));
-  const Tensor tokens = patch_embedding(x, weight, bias).value(),
-               image = conv2d(x, weight, bias, {.stride = 2}).value();
-  ASSERT_EQ(tokens.shape(), (Shape{2, 6, 5}));
-  for (int b = 0; b < 2; ++b)
-    for (int l = 0; l < 6; ++l)
-      for (int o = 0; o < 5; ++o)
-        EXPECT_EQ(tokens.data<double>()[(b * 6 + l) * 5 + o], image.data<double>()[(b * 5 + o) * 6 + l]);
+  const Tensor tokens = patch_embedding(x, weight, bias).value();
+  EXPECT_EQ(tokens.shape(), (Shape{2, 6, 5}));
+  EXPECT_TRUE(identical(tokens.reshape({2, 2, 3, 5}), conv2d_channels_last(x, weight, bias, {.stride = 2}).value()));
+}
+
+// A network that has diverged must not look as if it were dead: max(NaN, 0) is NaN in every precision.
+TEST(Conv2dChannelsLast, ANaNIsNotHiddenByRelu) {
+  for (Device device : devices())
+    for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      Tensor image = randn({1, 4, 4, 16}, 1);
+      image.data<double>()[0] = std::nan("");
+      Tape tape;
+      const Var x = tape.constant(image.to(dtype).to(device));
+      const Var weight = tape.constant(randn({16, 16, 3, 3}, 2).to(dtype).to(device));
+      const std::vector<double> y = conv2d_channels_last(x, weight, {.padding = 1, .activation = Activation::relu})
+                                        .value()
+                                        .to(DType::f64)
+                                        .values<double>();
+      for (int o = 0; o < 16; ++o) {
+        EXPECT_TRUE(std::isnan(y[o])) << name(dtype) << " on " << name(device);
+        EXPECT_FALSE(std::isnan(y[15 * 16 + o])) << name(dtype) << " on " << name(device);
+      }
+    }
+}
+
+// z as a model without a tape computes it, over and over.
+TEST(Conv2dChannelsLast, TakesTurnsBetweenShapes) {
+  const Tensor weight = randn({16, 16, 3, 3}, 2).to(DType::f32);
+  std::vector<Tensor> first;
+  for (int round = 0; round < 2; ++round)
+    for (std::int64_t size = 3; size < 6; ++size) {
+      Tape tape(/*recording=*/false);
+      const Var x = tape.constant(randn({2, size, 4, 16}, unsigned(size)).to(DType::f32));
+      const Tensor y = conv2d_channels_last(x, tape.constant(weight), {.padding = 1}).value();
+      if (round == 0)
+        first.push_back(y);
+      else
+        EXPECT_TRUE(identical(y, first[size - 3])) << size;
+    }
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/center_norm/center_norm.h"
 #include "ops/channel_norm/channel_norm.h"
-#include "ops/conv2d/conv2d_channels_last.h"
+#include "ops/conv2d/conv2d.h"
 #include "ops/dropout/dropout.h"
 #include "ops/dyt/dyt.h"
 #include "ops/embedding/embedding.h"

@@ -64,7 +64,6 @@ OPS = {
     "ops/channel_norm": ["ops/channel_sums"],
     "ops/group_norm": ["ops/segments"],
     "ops/linear": ["ops/activation", "ops/total"],
-    "ops/permute": ["ops/reshape"],
     "ops/conv2d": ["ops/activation", "ops/linear", "ops/permute", "ops/reshape", "ops/total"],
     "ops/dyt": ["ops/total"],
     "ops/positions": ["ops/total"],

@@ -4,7 +4,7 @@
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/concat/concat.h"
-#include "ops/conv2d/conv2d_channels_last.h"
+#include "ops/conv2d/conv2d.h"
 #include "ops/reshape/reshape.h"
 #include "tests/harness/properties.h"
 #include "tests/models/fold/graphs.h"

@@ -114,14 +114,14 @@ TEST(FoldGraph, ThroughConcatOfChannels) {
   for (const SiteReport& r : folded.reports) EXPECT_EQ(r.outcome, Outcome::folded) << r.site;
 }
 
-TEST(FoldGraph, IntoAConvolutionWithoutPadding) {
+TEST(FoldGraph, IntoPatchesWithoutPadding) {
   for (const char* kind : {"affine", "centernorm"})
     expect_folded(
         [&](GraphBuilder& g) {
-          const Var image = permute(g.norm(g.input({2, 5, 5, 3}), "norm", kind), {0, 3, 1, 2});
-          const Var W = g.parameter("conv.weight", {4, 3, 2, 2});
-          if (g.has("conv.bias")) return std::vector{conv2d(image, W, g.parameter("conv.bias", {4}), {.stride = 2})};
-          return std::vector{conv2d(image, W, {.stride = 2})};
+          const Var places = unfold(g.norm(g.input({2, 5, 5, 3}), "norm", kind), 2, 2, {.stride = 2});
+          const Var W = reshape(g.parameter("conv.weight", {4, 3, 2, 2}), {4, 12});
+          if (g.has("conv.bias")) return std::vector{linear(places, W, g.parameter("conv.bias", {4}))};
+          return std::vector{linear(places, W)};
         },
         {"conv.weight"});
 }
@@ -210,7 +210,7 @@ TEST(FoldGraph, FOLD_3_IntoTheProjectionOfQueriesPerHead) {
       expect_folded(
           [&](GraphBuilder& g) {
             const Var q = g.linear(g.input({2, 3, 4}), "q", 6, bias);
-            return std::vector{relu(g.norm(split_heads(q, 2), "norm", kind))};
+            return std::vector{relu(g.norm(permute(reshape(q, {2, 3, 2, 3}), {0, 2, 1, 3}), "norm", kind))};
           },
           {"q.weight"});
 }

@@ -52,15 +52,14 @@ const Refusal kRefusals[] = {
        return Vars{g.linear(mul(y, g.tape.constant(randn({2, 3, 4}, 5))), "fc", 5)};
      },
      "norm -> mul: an elementwise product does not commute with a map that mixes channels"},
-    {"AConvolutionWithPadding",
+    {"PatchesWithPadding",
      [](GraphBuilder& g) {
-       const Var image = permute(g.norm(g.input({2, 4, 4, 3})), {0, 3, 1, 2});
-       return Vars{conv2d(image, g.parameter("conv.weight", {4, 3, 3, 3}), {.padding = 1})};
+       return Vars{g.linear(unfold(g.norm(g.input({2, 4, 4, 3})), 3, 3, {.padding = 1}), "fc", 4)};
      },
      "norm -> unfold: unfold pads with zeros, where the map would give B"},
-    {"AConvolutionAcrossTheChannels",
+    {"PatchesAcrossTheChannels",
      [](GraphBuilder& g) {
-       return Vars{conv2d(g.norm(g.input({2, 3, 4, 4})), g.parameter("conv.weight", {4, 3, 2, 2}))};
+       return Vars{g.linear(unfold(permute(g.norm(g.input({2, 3, 4, 4})), {0, 2, 3, 1}), 2, 2), "fc", 4)};
      },
      "norm -> unfold: unfold cuts patches out of the channels"},
     {"AnotherWriterOfTheSameTokens",
