@@ -2,14 +2,17 @@
 
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
-#include "ops/concat/concat_kernels.h"
+#include "ops/permute/permute_kernels.h"
 
 namespace foldgrad {
 namespace {
 
+// Copies the first `columns` of each row; row_x and row_y are the lengths of the rows.
 template <class T>
-void copy_rows([[maybe_unused]] Device device, const CopyRows<T>& p) {
-  FOLDGRAD_RUN(device, copy_rows, p);
+void copy_rows([[maybe_unused]] Device device, const GradOut<T>& y, std::int64_t row_y, const T* x, std::int64_t row_x,
+               std::int64_t rows, std::int64_t columns) {
+  const Permute<T> p{.y = y, .x = x, .rows = rows, .columns = columns, .row_x = row_x, .row_y = row_y, .column_x = 1};
+  FOLDGRAD_RUN(device, permute, p);
 }
 
 // Sizes around an axis: [R, n, inner].
@@ -33,12 +36,8 @@ struct ConcatNode {
       const auto [dx, mode] = grads.place(int(k));
       if (!dx.defined()) continue;
       dispatch_floating(name(), dy.dtype(), [&, &dx = dx, mode = mode]<class T>(Type<T>) {
-        copy_rows<T>(dy.device(), {.y = {dx.data<T>(), mode},  // [CAT-2]
-                                   .x = dy.data<T>() + begin,
-                                   .rows = rows_before(dy.shape(), axis),
-                                   .columns = row_sizes[k],
-                                   .row_y = row_sizes[k],
-                                   .row_x = row_size(dy.shape(), axis)});
+        copy_rows<T>(dy.device(), {dx.data<T>(), mode}, row_sizes[k], dy.data<T>() + begin, row_size(dy.shape(), axis),
+                     rows_before(dy.shape(), axis), row_sizes[k]);  // [CAT-2]
       });
     }
   }
@@ -63,19 +62,12 @@ struct SliceNode {
 
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
-    const auto [dx, mode] = grads.place(0);
+    auto [dx, mode] = grads.place(0);
+    if (mode == GradMode::set) dx.zero();
     dispatch_floating(name(), dy.dtype(), [&, &dx = dx, mode = mode]<class T>(Type<T>) {
-      const std::int64_t width = row_size(dx.shape(), axis), columns = row_size(dy.shape(), axis),
-                         before = begin * dx.shape().stride(axis);
-      const bool add = mode == GradMode::add;                                     // adding zeros can be left out
-      copy_rows<T>(dy.device(), {.y = {dx.data<T>() + (add ? before : 0), mode},  // [CUT-2]
-                                 .x = dy.data<T>(),
-                                 .rows = rows_before(dy.shape(), axis),
-                                 .columns = columns,
-                                 .row_y = width,
-                                 .row_x = columns,
-                                 .zeros_before = add ? 0 : before,
-                                 .zeros_after = add ? 0 : width - before - columns});
+      const std::int64_t columns = row_size(dy.shape(), axis);
+      copy_rows<T>(dy.device(), {dx.data<T>() + begin * dx.shape().stride(axis), mode}, row_size(dx.shape(), axis),
+                   dy.data<T>(), columns, rows_before(dy.shape(), axis), columns);  // [CUT-2]
     });
   }
 
@@ -110,12 +102,8 @@ Var concat(const std::vector<Var>& xs, int axis) {
     std::int64_t begin = 0;
     for (const Var& x : xs) {
       const std::int64_t columns = row_size(x.shape(), axis);
-      copy_rows<T>(y.device(), {.y = {y.data<T>() + begin, GradMode::set},  // [CAT-1]
-                                .x = x.value().data<T>(),
-                                .rows = rows_before(y.shape(), axis),
-                                .columns = columns,
-                                .row_y = row_size(y.shape(), axis),
-                                .row_x = columns});
+      copy_rows<T>(y.device(), {y.data<T>() + begin, GradMode::set}, row_size(y.shape(), axis), x.value().data<T>(),
+                   columns, rows_before(y.shape(), axis), columns);  // [CAT-1]
       begin += columns;
       row_sizes.push_back(columns);
     }
@@ -137,12 +125,9 @@ Var slice(const Var& xv, int axis, std::int64_t begin, std::int64_t end) {
   }
   const Tensor y = Tensor::empty(shape, x.dtype(), x.device());
   dispatch_floating("slice", x.dtype(), [&]<class T>(Type<T>) {
-    copy_rows<T>(x.device(), {.y = {y.data<T>(), GradMode::set},  // [CUT-1]
-                              .x = x.data<T>() + begin * inner,
-                              .rows = rows,
-                              .columns = (end - begin) * inner,
-                              .row_y = (end - begin) * inner,
-                              .row_x = row_size(x.shape(), axis)});
+    const std::int64_t columns = row_size(shape, axis);
+    copy_rows<T>(x.device(), {y.data<T>(), GradMode::set}, columns, x.data<T>() + begin * inner,
+                 row_size(x.shape(), axis), rows, columns);  // [CUT-1]
   });
   return xv.tape().record(y, {xv}, SliceNode{.axis = axis, .begin = begin});
 }

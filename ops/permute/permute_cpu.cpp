@@ -1,21 +1,21 @@
 #include <algorithm>
 
+#include "engine/cpu/elementwise.h"
 #include "ops/permute/permute_kernels.h"
 
 namespace foldgrad {
 namespace {
 
-constexpr std::int64_t kParallelElements = 32768;
-constexpr std::int64_t kTile = 64;  // of 16, 32 and 64 the fastest for [8192, 512] f32 on 2 cores of a Zen 5
+constexpr std::int64_t kTile = 64;       // of 16, 32 and 64 the fastest for [8192, 512] f32 on 2 cores of a Zen 5
+constexpr std::int64_t kPart = 1 << 14;  // elements, so that a few long rows have work for every thread
 
 template <class T>
-void copy_rows(const GradOut<T>& y, const T* x, const Permute<T>& p, std::int64_t first, std::int64_t end) {
-  const std::int64_t columns = p.columns;
-  for (std::int64_t r = first; r < end; ++r) {
+void copy_rows(const GradOut<T>& y, const T* x, const Permute<T>& p, std::int64_t height, std::int64_t width) {
+  for (std::int64_t r = 0; r < height; ++r) {
     const GradOut<T> to{y.data + r * p.row_y, y.mode};
     const T* from = x + r * p.row_x;
 #pragma omp simd
-    for (std::int64_t c = 0; c < columns; ++c) to.put(c, from[c]);
+    for (std::int64_t c = 0; c < width; ++c) to.put(c, from[c]);
   }
 }
 
@@ -36,11 +36,11 @@ inline __attribute__((always_inline)) void transpose_tile(const GradOut<T>& y, s
 }
 
 template <class T>
-void transpose_rows(const GradOut<T>& y, const T* x, const Permute<T>& p, std::int64_t first, std::int64_t end) {
-  for (std::int64_t left = 0; left < p.columns; left += kTile) {
-    const GradOut<T> to{y.data + first * p.row_y + left, y.mode};
-    const T* from = x + left * p.column_x + first;
-    const std::int64_t height = end - first, width = std::min(kTile, p.columns - left);
+void transpose_rows(const GradOut<T>& y, const T* x, const Permute<T>& p, std::int64_t height, std::int64_t columns) {
+  for (std::int64_t left = 0; left < columns; left += kTile) {
+    const GradOut<T> to{y.data + left, y.mode};
+    const T* from = x + left * p.column_x;
+    const std::int64_t width = std::min(kTile, columns - left);
     if (height == kTile && width == kTile)
       transpose_tile(to, p.row_y, from, p.column_x, kTile, kTile);
     else
@@ -50,16 +50,22 @@ void transpose_rows(const GradOut<T>& y, const T* x, const Permute<T>& p, std::i
 
 }  // namespace
 
+// In parts of some rows and columns of a matrix.
 template <class T>
 void permute_cpu(const Permute<T>& p) {
-  const std::int64_t strips = (p.rows + kTile - 1) / kTile;
+  if (p.columns == 0) return;
+  const bool copies = p.column_x == 1;
+  const std::int64_t most_rows = copies ? std::clamp<std::int64_t>(kPart / p.columns, 1, kTile) : kTile,
+                     down = (p.rows + most_rows - 1) / most_rows, across = (p.columns + kPart - 1) / kPart;
 #pragma omp parallel for schedule(static) if (p.matrices * p.rows * p.columns >= kParallelElements)
-  for (std::int64_t i = 0; i < p.matrices * strips; ++i) {
+  for (std::int64_t i = 0; i < p.matrices * down * across; ++i) {
     std::int64_t in_x, in_y;
-    p.start(i / strips, in_x, in_y);
-    const std::int64_t first = i % strips * kTile, end = std::min(p.rows, first + kTile);
-    const GradOut<T> y{p.y.data + in_y, p.y.mode};
-    p.column_x == 1 ? copy_rows(y, p.x + in_x, p, first, end) : transpose_rows(y, p.x + in_x, p, first, end);
+    p.start(i / across / down, in_x, in_y);
+    const std::int64_t r = i / across % down * most_rows, height = std::min(most_rows, p.rows - r),
+                       c = i % across * kPart, width = std::min(kPart, p.columns - c);
+    const GradOut<T> y{p.y.data + in_y + r * p.row_y + c, p.y.mode};
+    const T* x = p.x + in_x + r * p.row_x + c * p.column_x;
+    copies ? copy_rows(y, x, p, height, width) : transpose_rows(y, x, p, height, width);
   }
 }
 

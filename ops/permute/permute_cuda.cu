@@ -58,12 +58,14 @@ __global__ void __launch_bounds__(kThreads) transpose_kernel(Permute<T> p) {
   }
 }
 
-// Returns true if neighbours in x and in y are whole packs. Then all strides are, too: those of y are multiples of
-// `columns`, and those of x of `columns` or, where it is transposed, of `rows`, since both are dense.
+// Returns true if neighbours in x and in y are whole packs, and so are the rows. Then the other strides are, too: those
+// of y are multiples of `columns`, and those of x of `columns` or, where it is transposed, of `rows`, since both are
+// dense.
 template <class T>
 bool suits_packs(const Permute<T>& p) {
   constexpr std::int64_t N = kPackSize<T>;
-  return aligned_for_packs(16, p.x, p.y.data) && p.columns % N == 0 && (p.column_x == 1 || p.rows % N == 0);
+  const bool rows = p.column_x == 1 ? p.row_x % N == 0 : p.rows % N == 0;
+  return aligned_for_packs(16, p.x, p.y.data) && p.columns % N == 0 && p.row_y % N == 0 && rows;
 }
 
 template <int N, class T>

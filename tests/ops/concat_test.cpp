@@ -24,7 +24,18 @@ OpCase slice_case(Shape x, int axis, std::int64_t begin, std::int64_t end, bool 
           .large = large};
 }
 
-Var zeros(Tape& t, Shape shape) { return t.constant(Tensor::zeros(std::move(shape), DType::f32)); }
+Var zeros(Tape& t, const Shape& shape) { return t.constant(Tensor::zeros(shape, DType::f32)); }
+
+OpError concat_error(const char* message, const std::vector<Shape>& shapes, int axis) {
+  return {message, [=](Tape& t) {
+            std::vector<Var> operands;
+            for (const Shape& shape : shapes) operands.push_back(zeros(t, shape));
+            concat(operands, axis);
+          }};
+}
+OpError slice_error(const char* message, int axis, std::int64_t begin, std::int64_t end) {  // of [2, 3]
+  return {message, [=](Tape& t) { slice(zeros(t, {2, 3}), axis, begin, end); }};
+}
 
 const RegisterOp kConcat({
     .name = "concat",
@@ -33,21 +44,14 @@ const RegisterOp kConcat({
               concat_case({{2, 0}, {2, 3}}, 1), concat_case({{5, 200}, {5, 57}}, 1, true),
               concat_case({{5, 200}, {5, 56}}, 1, true)},
     .errors =
-        {{"concat: needs at least one operand, got none", [](Tape&) { concat({}, 0); }},
-         {"concat: operand 1 must be f32 [2, 4] on cpu, to go with operand 0, which is f32 [2, 3] on cpu, got f32 "
-          "[3, 4] on cpu",
-          [](Tape& t) {
-            concat({zeros(t, {2, 3}), zeros(t, {3, 4})}, 1);
-          }},
-         {"concat: operand 1 must be f32 [2, 3] on cpu, to go with operand 0, which is f32 [2, 3] on cpu, got f32 "
-          "[2, 3, 1] on cpu",
-          [](Tape& t) {
-            concat({zeros(t, {2, 3}), zeros(t, {2, 3, 1})}, 1);
-          }},
-         {"concat: axis 2 does not exist in [2, 3]",
-          [](Tape& t) {
-            concat({zeros(t, {2, 3})}, 2);
-          }}},
+        {concat_error("concat: needs at least one operand, got none", {}, 0),
+         concat_error("concat: operand 1 must be f32 [2, 4] on cpu, to go with operand 0, which is f32 [2, 3] on cpu, "
+                      "got f32 [3, 4] on cpu",
+                      {{2, 3}, {3, 4}}, 1),
+         concat_error("concat: operand 1 must be f32 [2, 3] on cpu, to go with operand 0, which is f32 [2, 3] on cpu, "
+                      "got f32 [2, 3, 1] on cpu",
+                      {{2, 3}, {2, 3, 1}}, 1),
+         concat_error("concat: axis 2 does not exist in [2, 3]", {{2, 3}}, 2)},
     .f32_roundoffs = 0,  // nothing is computed
     .bf16_roundoffs = 0,
 });
@@ -59,22 +63,10 @@ const RegisterOp kSlice({
               slice_case({2, 3, 2}, -2, 0, 2), slice_case({2, 3}, 1, 0, 3), slice_case({2, 3}, 1, 1, 1),
               slice_case({1, 5}, 1, 2, 4), slice_case({3, 300}, 1, 21, 290, true),
               slice_case({2, 20000}, 1, 100, 19000, true)},
-    .errors = {{"slice: [1, 4) must lie within axis 1 of [2, 3]",
-                [](Tape& t) {
-                  slice(zeros(t, {2, 3}), -1, 1, 4);
-                }},
-               {"slice: [2, 1) must lie within axis 0 of [2, 3]",
-                [](Tape& t) {
-                  slice(zeros(t, {2, 3}), 0, 2, 1);
-                }},
-               {"slice: [-1, 1) must lie within axis 0 of [2, 3]",
-                [](Tape& t) {
-                  slice(zeros(t, {2, 3}), 0, -1, 1);
-                }},
-               {"slice: axis -3 does not exist in [2, 3]",
-                [](Tape& t) {
-                  slice(zeros(t, {2, 3}), -3, 0, 1);
-                }}},
+    .errors = {slice_error("slice: [1, 4) must lie within axis 1 of [2, 3]", -1, 1, 4),
+               slice_error("slice: [2, 1) must lie within axis 0 of [2, 3]", 0, 2, 1),
+               slice_error("slice: [-1, 1) must lie within axis 0 of [2, 3]", 0, -1, 1),
+               slice_error("slice: axis -3 does not exist in [2, 3]", -3, 0, 1)},
     .f32_roundoffs = 0,  // nothing is computed
     .bf16_roundoffs = 0,
 });

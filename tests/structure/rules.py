@@ -62,6 +62,7 @@ OPS = {
     "ops/arithmetic": ["ops/total"],
     "ops/attention": ["ops/segments"],
     "ops/channel_norm": ["ops/channel_sums"],
+    "ops/concat": ["ops/permute"],
     "ops/group_norm": ["ops/segments"],
     "ops/linear": ["ops/activation", "ops/total"],
     "ops/conv2d": ["ops/activation", "ops/linear", "ops/permute", "ops/reshape", "ops/total"],
