@@ -23,9 +23,9 @@ struct MaxPool2dSizes {
   }
 };
 
-// Returns true if the later `value` replaces `max`: it is larger, or the first NaN. Vectors are compared lane by lane.
+// Returns true if the later `value` replaces `max`: it is larger, or the first NaN.
 template <class Value>
-FOLDGRAD_HD auto exceeds(Value value, Value max) {
+FOLDGRAD_HD bool exceeds(Value value, Value max) {
   return !(value <= max) && max == max;  // [POOL-1]
 }
 
