@@ -29,12 +29,12 @@ struct SmallGemm {
   std::int64_t diagonal = 0;
 };
 
-void small_gemm(const SmallGemm<float>& g);
-void small_gemm(const SmallGemm<double>& g);
+template <class V>  // float or double
+void small_gemm(const SmallGemm<V>& g);
 
 // to = from^T: from [rows, columns] with whole vectors in every row; to [columns, rows], with zeros up to padded(rows)
 // in every row, and padded(columns) rows.
-void small_transpose(float* to, const float* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns);
-void small_transpose(double* to, const double* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns);
+template <class V>
+void small_transpose(V* to, const V* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns);
 
 }  // namespace foldgrad

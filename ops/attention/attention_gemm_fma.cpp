@@ -44,22 +44,6 @@ constexpr Tile<V> tile_of(int rows, int vectors) {
   return tile<V, kRows, kVectors>;
 }
 
-template <class V>
-void run(const SmallGemm<V>& g) {
-  const std::int64_t row_tiles = (g.m + kTileRows - 1) / kTileRows;
-  for (std::int64_t r = 0; r < row_tiles; ++r) {
-    const std::int64_t row = g.m * r / row_tiles, end = g.m * (r + 1) / row_tiles;  // rows shared out evenly
-    std::int64_t columns = g.n, first = 0, last = g.k;
-    if (g.causal == Causal::columns) columns = std::clamp<std::int64_t>(end + g.diagonal, 0, g.n);
-    if (g.causal == Causal::terms) last = std::clamp<std::int64_t>(end + g.diagonal, 0, g.k);
-    if (g.causal == Causal::first_terms) first = std::clamp<std::int64_t>(row - g.diagonal, 0, g.k);
-    const std::int64_t vectors = padded<V>(columns) / kLanes<V>;
-    for (std::int64_t v = 0; v < vectors; v += kTileVectors)
-      tile_of<V, kTileRows, kTileVectors>(int(end - row), int(std::min<std::int64_t>(kTileVectors, vectors - v)))(
-          g, row, v * kLanes<V>, first, last);
-  }
-}
-
 // One step of the transposition of a square of vectors: where just one of row and column has the bit kBit, entries
 // (row, column) and (column, row) of each pair of rows change places.
 template <class V, int kBit>
@@ -78,8 +62,26 @@ void exchange(Vector<V> (&x)[kLanes<V>]) {
   if constexpr (2 * kBit < kLanes<V>) exchange<V, 2 * kBit>(x);
 }
 
+}  // namespace
+
 template <class V>
-void transpose(V* to, const V* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns) {
+void small_gemm(const SmallGemm<V>& g) {
+  const std::int64_t row_tiles = (g.m + kTileRows - 1) / kTileRows;
+  for (std::int64_t r = 0; r < row_tiles; ++r) {
+    const std::int64_t row = g.m * r / row_tiles, end = g.m * (r + 1) / row_tiles;  // rows shared out evenly
+    std::int64_t columns = g.n, first = 0, last = g.k;
+    if (g.causal == Causal::columns) columns = std::clamp<std::int64_t>(end + g.diagonal, 0, g.n);
+    if (g.causal == Causal::terms) last = std::clamp<std::int64_t>(end + g.diagonal, 0, g.k);
+    if (g.causal == Causal::first_terms) first = std::clamp<std::int64_t>(row - g.diagonal, 0, g.k);
+    const std::int64_t vectors = padded<V>(columns) / kLanes<V>;
+    for (std::int64_t v = 0; v < vectors; v += kTileVectors)
+      tile_of<V, kTileRows, kTileVectors>(int(end - row), int(std::min<std::int64_t>(kTileVectors, vectors - v)))(
+          g, row, v * kLanes<V>, first, last);
+  }
+}
+
+template <class V>
+void small_transpose(V* to, const V* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns) {
   const std::int64_t to_row = padded<V>(rows);
   for (std::int64_t c = 0; c < columns; c += kLanes<V>)
     for (std::int64_t r = 0; r < rows; r += kLanes<V>) {
@@ -90,15 +92,9 @@ void transpose(V* to, const V* from, std::int64_t from_row, std::int64_t rows, s
     }
 }
 
-}  // namespace
-
-void small_transpose(float* to, const float* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns) {
-  transpose(to, from, from_row, rows, columns);
-}
-void small_transpose(double* to, const double* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns) {
-  transpose(to, from, from_row, rows, columns);
-}
-void small_gemm(const SmallGemm<float>& g) { run(g); }
-void small_gemm(const SmallGemm<double>& g) { run(g); }
+template void small_gemm(const SmallGemm<float>&);
+template void small_gemm(const SmallGemm<double>&);
+template void small_transpose(float*, const float*, std::int64_t, std::int64_t, std::int64_t);
+template void small_transpose(double*, const double*, std::int64_t, std::int64_t, std::int64_t);
 
 }  // namespace foldgrad

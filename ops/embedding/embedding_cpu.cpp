@@ -1,13 +1,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/cpu/rows.h"
 #include "engine/memory.h"
 #include "ops/embedding/embedding_kernels.h"
 
 namespace foldgrad {
 namespace {
-
-constexpr std::int64_t kParallelElements = 32768;
 
 // order: the positions that count, row after row, ascending within each; those of row v end at ends[v].
 template <class T>
@@ -44,14 +43,13 @@ void add_row(const EmbeddingBackward<T>& p, std::int64_t row, const int* positio
 
 template <class T>
 void embedding_cpu(const EmbeddingForward<T>& p) {
-#pragma omp parallel for schedule(static) if (p.positions * p.columns >= kParallelElements)
-  for (std::int64_t m = 0; m < p.positions; ++m) {
+  for_rows_cpu(p.positions, p.columns, [&p](std::int64_t m) {
     const EmbeddingForward<T> local = p;
     const std::int64_t id = p.ids[m];
     T* y = p.y + m * p.columns;
 #pragma omp simd
     for (std::int64_t c = 0; c < local.columns; ++c) y[c] = T(local.value(id, c));
-  }
+  });
 }
 
 template <class T>

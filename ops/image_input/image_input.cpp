@@ -2,9 +2,16 @@
 
 #include <cmath>
 
+#include "engine/cpu/elementwise.h"
 #include "ops/image_input/image_input_kernels.h"
 
 namespace foldgrad {
+
+template <class T>
+void image_input_cpu(const ImageInput<T>& p) {
+  elementwise_cpu(p);
+}
+
 namespace {
 
 // Never on the tape, as no u8 tensor wants a gradient.
