@@ -1,5 +1,7 @@
-// Cases and comparisons that the tests of attention share.
+// Cases and formulas that the tests of attention share.
 #pragma once
+#include <cmath>
+
 #include "ops/attention/attention.h"
 #include "tests/harness/compare.h"
 
@@ -43,6 +45,14 @@ inline AttentionOptions with(int heads, bool causal = false, double dropout = 0)
   return {.heads = heads, .causal = causal, .dropout = dropout, .random = {.seed = 3, .stream = 4, .step = 5}};
 }
 
+inline std::string label_of(const Sizes& s, const AttentionOptions& options, Lengths lengths) {
+  return fmt::format("{} x {} queries, {} keys, {} heads of {}{}{}{}", s.batch, s.queries, s.keys, s.heads, s.width,
+                     options.causal ? ", causal" : "", options.dropout > 0 ? ", dropout" : "",
+                     lengths == Lengths::equal    ? ""
+                     : lengths == Lengths::ragged ? ", ragged"
+                                                  : ", padded");
+}
+
 // q, k and v.
 inline std::vector<Tensor> random_operands(const Rows& rows, const Sizes& s) {
   const std::int64_t columns = s.heads * s.width;
@@ -56,11 +66,31 @@ inline Var attend(const std::vector<Var>& v, const AttentionOptions& options, co
   return attention(v[0], v[1], v[2], options, there.queries, there.keys);
 }
 
-// [ATT-8], counted from query i and key j of segment s.
-inline std::uint64_t random_element(const Rows& rows, int heads, std::int64_t s, std::int64_t h, std::int64_t i,
-                                    std::int64_t j) {
-  const std::int64_t first = rows.queries.offset(s) * heads;
-  return (std::uint64_t(first) << 24) + std::uint64_t((h * rows.queries.room(s) + i) * rows.keys.length(s) + j);
-}
+// p of [ATT-2] and z of [ATT-3] for query i of head h of segment s and each of the keys that count.
+struct Probabilities {
+  std::vector<double> p, z;
+
+  Probabilities(const std::vector<Tensor>& in, const AttentionOptions& options, const Rows& rows, std::int64_t s,
+                std::int64_t h, std::int64_t i)
+      : p(std::size_t(rows.keys.length(s))), z(p) {
+    const std::int64_t row = in[0].shape()[1], D = row / options.heads, Tq = rows.queries.room(s),
+                       K = rows.keys.length(s);
+    const double scale = options.scale > 0 ? options.scale : 1 / std::sqrt(double(D));
+    const double *q = in[0].data<double>() + (rows.queries.offset(s) + i) * row + h * D,
+                 *k = in[1].data<double>() + rows.keys.offset(s) * row + h * D;
+    const double dropped = std::round(options.dropout * 65536);  // of 65536 numbers
+    const std::uint64_t first = std::uint64_t(rows.queries.offset(s) * options.heads) << 24;
+    double sum = 0;
+    for (std::int64_t j = 0; j < K; ++j) {
+      if (options.causal && j > i + rows.keys.room(s) - Tq) continue;
+      double score = 0;
+      for (std::int64_t c = 0; c < D; ++c) score += scale * q[c] * k[j * row + c];
+      sum += p[std::size_t(j)] = std::exp(score);
+      const std::uint64_t element = first + std::uint64_t((h * Tq + i) * K + j);  // [ATT-8]
+      z[std::size_t(j)] = options.random.bits16(element) >= dropped ? 65536 / (65536 - dropped) : 0;
+    }
+    for (double& probability : p) probability = sum > 0 ? probability / sum : 0;
+  }
+};
 
 }  // namespace foldgrad::testing

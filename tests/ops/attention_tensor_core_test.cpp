@@ -18,13 +18,7 @@ struct Case {
   AttentionOptions options;
   Lengths lengths;
 
-  std::string label() const {
-    return fmt::format("{} queries, {} keys, width {}{}{}{}", sizes.queries, sizes.keys, sizes.width,
-                       options.causal ? ", causal" : "", options.dropout > 0 ? ", dropout" : "",
-                       lengths == Lengths::equal    ? ""
-                       : lengths == Lengths::ragged ? ", ragged"
-                                                    : ", padded");
-  }
+  std::string label() const { return label_of(sizes, options, lengths); }
   Rows rows() const { return {sizes, lengths}; }
   // q, k and v in double, though bf16 can represent them.
   OpCase op() const {
@@ -81,42 +75,26 @@ class Bounds {
     return sum;
   }
 
-  // p and z of all keys.
-  void probabilities(std::int64_t b, std::int64_t h, std::int64_t i) {
-    const Sizes& s = c_.sizes;
-    p_.assign(std::size_t(rows_.keys.length(b)), 0.0);
-    z_ = p_;
-    double sum = 0;
-    for (std::int64_t j = 0; j < rows_.keys.length(b); ++j) {
-      if (c_.options.causal && j > i + rows_.keys.room(b) - rows_.queries.room(b)) continue;
-      sum += p_[j] =
-          std::exp(product(query_row(in_[0], b, i, h), key_row(in_[1], b, j, h)) / std::sqrt(double(s.width)));
-      const std::uint64_t element = random_element(rows_, s.heads, b, h, i, j);
-      const double dropped = std::round(c_.options.dropout * 65536);
-      z_[j] = c_.options.random.bits16(element) >= dropped ? 65536 / (65536 - dropped) : 0;
-    }
-    for (double& p : p_) p = sum > 0 ? p / sum : 0;
-  }
-
   // Adds what the bounds have of one query.
   void query(std::int64_t b, std::int64_t h, std::int64_t i) {
     const std::int64_t D = c_.sizes.width;
     const double scale = 1 / std::sqrt(double(D)), *dy = query_row(dy_, b, i, h), *y = query_row(y_, b, i, h);
-    probabilities(b, h, i);
+    const Probabilities of_query(in_, c_.options, rows_, b, h, i);
+    const std::vector<double>&p = of_query.p, &z = of_query.z;
     double* y_bound = bound(0, b, i, h);
-    for (std::size_t j = 0; j < p_.size(); ++j)
-      for (std::int64_t c = 0; c < D; ++c) y_bound[c] += u * z_[j] * p_[j] * std::fabs(key_row(in_[2], b, j, h)[c]);
+    for (std::size_t j = 0; j < p.size(); ++j)
+      for (std::int64_t c = 0; c < D; ++c) y_bound[c] += u * z[j] * p[j] * std::fabs(key_row(in_[2], b, j, h)[c]);
     double delta_bound = 0;
     for (std::int64_t c = 0; c < D; ++c) delta_bound += std::fabs(dy[c]) * (y_bound[c] + u * std::fabs(y[c]));
-    for (std::size_t j = 0; j < p_.size(); ++j) {
+    for (std::size_t j = 0; j < p.size(); ++j) {
       const double *k = key_row(in_[1], b, j, h), *v = key_row(in_[2], b, j, h), *q = query_row(in_[0], b, i, h);
-      const double ds = p_[j] * (z_[j] * product(dy, v) - product(dy, y));
-      const double rounding = u / 64 * p_[j] * (z_[j] * product(dy, v, true) + product(dy, y, true));  // of float
-      const double ds_bound = scale * (p_[j] * delta_bound + u * std::fabs(ds) + rounding);
+      const double ds = p[j] * (z[j] * product(dy, v) - product(dy, y));
+      const double rounding = u / 64 * p[j] * (z[j] * product(dy, v, true) + product(dy, y, true));  // of float
+      const double ds_bound = scale * (p[j] * delta_bound + u * std::fabs(ds) + rounding);
       for (std::int64_t c = 0; c < D; ++c) {
         bound(1, b, i, h)[c] += ds_bound * std::fabs(k[c]);
         bound(2, b, j, h)[c] += ds_bound * std::fabs(q[c]);
-        bound(3, b, j, h)[c] += u * z_[j] * p_[j] * std::fabs(dy[c]);
+        bound(3, b, j, h)[c] += u * z[j] * p[j] * std::fabs(dy[c]);
       }
     }
   }
@@ -125,7 +103,6 @@ class Bounds {
   const Case& c_;
   const Rows rows_;
   Tensor y_, dy_;
-  std::vector<double> p_, z_;
 };
 
 // The largest |got - want| / bound, where a bound of 0 asks for equality; infinite for NaN.

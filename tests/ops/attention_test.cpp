@@ -4,14 +4,6 @@
 namespace foldgrad::testing {
 namespace {
 
-std::string label_of(const Sizes& s, const AttentionOptions& options, Lengths lengths) {
-  return fmt::format("{} x {} queries, {} keys, {} heads of {}{}{}{}", s.batch, s.queries, s.keys, s.heads, s.width,
-                     options.causal ? ", causal" : "", options.dropout > 0 ? ", dropout" : "",
-                     lengths == Lengths::equal    ? ""
-                     : lengths == Lengths::ragged ? ", ragged"
-                                                  : ", padded");
-}
-
 OpCase attention_case(const Sizes& s, const AttentionOptions& options, Lengths lengths, bool large = false) {
   const Rows rows(s, lengths);
   return {.label = label_of(s, options, lengths),
@@ -30,11 +22,25 @@ OpCase packed_case(const Sizes& s, const AttentionOptions& options, Lengths leng
 
 constexpr Lengths kEqual = Lengths::equal, kRagged = Lengths::ragged, kPadded = Lengths::padded;
 
-Var zeros(Tape& t, Shape shape, DType dtype = DType::f32) { return t.constant(Tensor::zeros(shape, dtype)); }
+Var zeros(Tape& t, const Shape& shape, DType dtype = DType::f32) { return t.constant(Tensor::zeros(shape, dtype)); }
 
-// Attends within one segment of as many rows as each has.
-void attend_to(const Var& q, const Var& k, const Var& v, const AttentionOptions& options) {
-  attention(q, k, v, options, Segments({q.shape()[0]}), Segments({k.shape()[0]}));
+// Within one segment of as many rows as q and k have.
+OpError attention_error(const char* message, Shape q, Shape k, Shape v, AttentionOptions options,
+                        DType dtype = DType::f32) {
+  return {message, [=](Tape& t) {
+            attention(zeros(t, q, dtype), zeros(t, k, dtype), zeros(t, v, dtype), options, Segments({q[0]}),
+                      Segments({k[0]}));
+          }};
+}
+// Of one x [2, 4].
+OpError segments_error(const char* message, const Segments& queries, const Segments& keys) {
+  return {message, [=](Tape& t) {
+            const Var x = zeros(t, {2, 4});
+            attention(x, x, x, with(1), queries, keys);
+          }};
+}
+OpError packed_error(const char* message, Shape qkv, int heads, std::int64_t rows) {
+  return {message, [=](Tape& t) { attention_packed(zeros(t, qkv), with(heads), Segments({rows})); }};
 }
 
 // Around the tiles of CUDA, 32 by 32 and 32 columns. Around the CPU's blocks, up to 80 by 80, see EqualsTheFormulas.
@@ -57,51 +63,31 @@ const RegisterOp kAttention({
               attention_case({1, 31, 65, 1, 5}, with(1), kPadded, true),
               attention_case({1, 65, 32, 1, 5}, with(1, true), kEqual, true),
               attention_case({2, 3, 2, 1, 128}, with(1), kEqual, true)},
-    .errors = {{"attention: q must have 2 axes (row, column), got f32 [1, 2, 4] on cpu",
-                [](Tape& t) {
-                  const Var x = zeros(t, {1, 2, 4});
-                  attend_to(x, x, x, with(1));
-                }},
-               {"attention: q must be f32, f64 or bf16 with at least 2 axes, got i64 [2, 4] on cpu",
-                [](Tape& t) {
-                  const Var x = zeros(t, {2, 4}, DType::i64);
-                  attend_to(x, x, x, with(1));
-                }},
-               {"attention: k must be f32 [5, 4] on cpu, to go with q, which is f32 [3, 4] on cpu, got f32 [5, 3] on "
-                "cpu",
-                [](Tape& t) { attend_to(zeros(t, {3, 4}), zeros(t, {5, 3}), zeros(t, {5, 3}), with(1)); }},
-               {"attention: v must be f32 [5, 4] on cpu, to go with k, which is f32 [5, 4] on cpu, got f32 [6, 4] on "
-                "cpu",
-                [](Tape& t) { attend_to(zeros(t, {3, 4}), zeros(t, {5, 4}), zeros(t, {6, 4}), with(1)); }},
-               {"attention: heads must be positive and divide the 4 columns of a row, got 3",
-                [](Tape& t) { attend_to(zeros(t, {2, 4}), zeros(t, {2, 4}), zeros(t, {2, 4}), with(3)); }},
-               {"attention: heads must be positive and divide the 4 columns of a row, got 0",
-                [](Tape& t) { attend_to(zeros(t, {2, 4}), zeros(t, {2, 4}), zeros(t, {2, 4}), with(0)); }},
-               {"attention: a head must have at most 128 columns, got 2 heads of 129",
-                [](Tape& t) {
-                  const Var x = zeros(t, {2, 258});
-                  attend_to(x, x, x, with(2));
-                }},
-               {"attention: scale must be positive, or 0 for 1 / sqrt(width of a head), got -1",
-                [](Tape& t) {
-                  const Var x = zeros(t, {2, 4});
-                  attend_to(x, x, x, {.scale = -1});
-                }},
-               {"attention: dropout must be in [0, 1), got 1",
-                [](Tape& t) {
-                  const Var x = zeros(t, {2, 4});
-                  attend_to(x, x, x, {.dropout = 1});
-                }},
-               {"attention: the segments must have the rows of k, which is f32 [2, 4] on cpu, got 3 rows on cpu",
-                [](Tape& t) {
-                  const Var x = zeros(t, {2, 4});
-                  attention(x, x, x, with(1), Segments({2}), Segments({3}));
-                }},
-               {"attention: there must be as many segments of keys as of queries, 1, got 2",
-                [](Tape& t) {
-                  const Var x = zeros(t, {2, 4});
-                  attention(x, x, x, with(1), Segments({2}), Segments({1, 1}));
-                }}},
+    .errors =
+        {attention_error("attention: q must have 2 axes (row, column), got f32 [1, 2, 4] on cpu", {1, 2, 4}, {1, 2, 4},
+                         {1, 2, 4}, with(1)),
+         attention_error("attention: q must be f32, f64 or bf16 with at least 2 axes, got i64 [2, 4] on cpu", {2, 4},
+                         {2, 4}, {2, 4}, with(1), DType::i64),
+         attention_error("attention: k must be f32 [5, 4] on cpu, to go with q, which is f32 [3, 4] on cpu, got f32 "
+                         "[5, 3] on cpu",
+                         {3, 4}, {5, 3}, {5, 3}, with(1)),
+         attention_error("attention: v must be f32 [5, 4] on cpu, to go with k, which is f32 [5, 4] on cpu, got f32 "
+                         "[6, 4] on cpu",
+                         {3, 4}, {5, 4}, {6, 4}, with(1)),
+         attention_error("attention: heads must be positive and divide the 4 columns of a row, got 3", {2, 4}, {2, 4},
+                         {2, 4}, with(3)),
+         attention_error("attention: heads must be positive and divide the 4 columns of a row, got 0", {2, 4}, {2, 4},
+                         {2, 4}, with(0)),
+         attention_error("attention: a head must have at most 128 columns, got 2 heads of 129", {2, 258}, {2, 258},
+                         {2, 258}, with(2)),
+         attention_error("attention: scale must be positive, or 0 for 1 / sqrt(width of a head), got -1", {2, 4},
+                         {2, 4}, {2, 4}, {.scale = -1}),
+         attention_error("attention: dropout must be in [0, 1), got 1", {2, 4}, {2, 4}, {2, 4}, {.dropout = 1}),
+         segments_error("attention: the segments must have the rows of k, which is f32 [2, 4] on cpu, got 3 rows on "
+                        "cpu",
+                        Segments({2}), Segments({3})),
+         segments_error("attention: there must be as many segments of keys as of queries, 1, got 2", Segments({2}),
+                        Segments({1, 1}))},
     .parity_tolerance = 1e-11,  // scores of 128 products in another order, exponentiated
     .f32_roundoffs = 1000,      // sums of up to 130 products of products
     // y, which delta is made of, is rounded to bf16, and so are results; gradients are sums of several such terms.
@@ -113,23 +99,14 @@ const RegisterOp kAttentionPacked({
     .cases = {packed_case({2, 3, 3, 2, 2}, with(2, true, 0.3), kPadded), packed_case({1, 1, 1, 1, 1}, with(1), kEqual),
               packed_case({3, 5, 5, 2, 2}, with(2, true), kRagged), packed_case({2, 4, 4, 1, 3}, with(1), kEqual),
               packed_case({1, 33, 33, 2, 16}, with(2, true), kPadded, true)},
-    .errors = {{"attention_packed: qkv must have 2 axes (row, column), got f32 [1, 2, 6] on cpu",
-                [](Tape& t) {
-                  attention_packed(zeros(t, {1, 2, 6}), with(1), Segments({2}));
-                }},
-               {"attention_packed: qkv must have 3 equal groups of columns, got 4 columns",
-                [](Tape& t) {
-                  attention_packed(zeros(t, {2, 4}), with(1), Segments({2}));
-                }},
-               {"attention_packed: heads must be positive and divide the 2 columns of a row, got 4",
-                [](Tape& t) {
-                  attention_packed(zeros(t, {2, 6}), with(4), Segments({2}));
-                }},
-               {"attention_packed: the segments must have the rows of qkv, which is f32 [2, 6] on cpu, got 1 rows on "
-                "cpu",
-                [](Tape& t) {
-                  attention_packed(zeros(t, {2, 6}), with(1), Segments({1}));
-                }}},
+    .errors = {packed_error("attention_packed: qkv must have 2 axes (row, column), got f32 [1, 2, 6] on cpu", {1, 2, 6},
+                            1, 2),
+               packed_error("attention_packed: qkv must have 3 equal groups of columns, got 4 columns", {2, 4}, 1, 2),
+               packed_error("attention_packed: heads must be positive and divide the 2 columns of a row, got 4", {2, 6},
+                            4, 2),
+               packed_error("attention_packed: the segments must have the rows of qkv, which is f32 [2, 6] on cpu, got "
+                            "1 rows on cpu",
+                            {2, 6}, 1, 1)},
     .f32_roundoffs = 1000,
     .bf16_roundoffs = 16,
 });

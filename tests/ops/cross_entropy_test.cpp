@@ -42,11 +42,13 @@ OpCase two_targets_case(Shape shape, double eps, Reduction reduction, bool large
   return c;
 }
 
-Var of_zeros(Tape& t, Shape shape, const std::vector<std::int64_t>& targets, CrossEntropyOptions options = {}) {
-  return cross_entropy(t.constant(Tensor::zeros(shape, DType::f32)),
-                       t.constant(Tensor::of({std::int64_t(targets.size())}, targets)), options);
+OpError targets_error(const char* message, Shape logits, std::vector<std::int64_t> targets,
+                      CrossEntropyOptions options = {}) {
+  return {message, [=](Tape& t) {
+            cross_entropy(t.constant(Tensor::zeros(logits, DType::f32)),
+                          t.constant(Tensor::of({std::int64_t(targets.size())}, targets)), options);
+          }};
 }
-
 OpError two_targets_error(const char* message, Tensor second, Tensor lambda) {
   return {message, [=](Tape& t) {
             cross_entropy(t.constant(Tensor::zeros({2, 3}, DType::f32)),
@@ -70,31 +72,18 @@ const RegisterOp kCrossEntropy({
               two_targets_case({5, 1032}, 0.1, Reduction::mean, true),
               cross_entropy_case({2, 9000}, 0.1, Reduction::sum, true)},
     .errors =
-        {{"cross_entropy: targets must be i64 [2] on cpu, to go with logits, which is f32 [2, 3] on cpu, got i64 [3] "
-          "on cpu",
-          [](Tape& t) {
-            of_zeros(t, {2, 3}, {0, 1, 2});
-          }},
-         {"cross_entropy: targets must be in [0, 3) or -100, which is ignored, got 3 in row 1",
-          [](Tape& t) {
-            of_zeros(t, {2, 3}, {0, 3});
-          }},
-         {"cross_entropy: targets must be in [0, 3) or 0, which is ignored, got -1 in row 0",
-          [](Tape& t) {
-            of_zeros(t, {2, 3}, {-1, 0}, {.ignore_index = 0});
-          }},
-         {"cross_entropy: label_smoothing must be in [0, 1), got 1",
-          [](Tape& t) {
-            of_zeros(t, {2, 3}, {0, 0}, {.label_smoothing = 1});
-          }},
-         {"cross_entropy: label_smoothing needs at least 2 classes, got 1",
-          [](Tape& t) {
-            of_zeros(t, {2, 1}, {0, 0}, {.label_smoothing = 0.1});
-          }},
-         {"cross_entropy: logits must have at least 1 class, got [2, 0]",
-          [](Tape& t) {
-            of_zeros(t, {2, 0}, {0, 0});
-          }},
+        {targets_error("cross_entropy: targets must be i64 [2] on cpu, to go with logits, which is f32 [2, 3] on cpu, "
+                       "got i64 [3] on cpu",
+                       {2, 3}, {0, 1, 2}),
+         targets_error("cross_entropy: targets must be in [0, 3) or -100, which is ignored, got 3 in row 1", {2, 3},
+                       {0, 3}),
+         targets_error("cross_entropy: targets must be in [0, 3) or 0, which is ignored, got -1 in row 0", {2, 3},
+                       {-1, 0}, {.ignore_index = 0}),
+         targets_error("cross_entropy: label_smoothing must be in [0, 1), got 1", {2, 3}, {0, 0},
+                       {.label_smoothing = 1}),
+         targets_error("cross_entropy: label_smoothing needs at least 2 classes, got 1", {2, 1}, {0, 0},
+                       {.label_smoothing = 0.1}),
+         targets_error("cross_entropy: logits must have at least 1 class, got [2, 0]", {2, 0}, {0, 0}),
          two_targets_error("cross_entropy: second targets must be i64 [2] on cpu, to go with logits, which is f32 "
                            "[2, 3] on cpu, got i64 [3] on cpu",
                            ids({0, 1, 2}), shares({0, 1})),

@@ -12,7 +12,11 @@ OpCase matmul_case(Shape a, Shape b, bool transpose_a = false, bool transpose_b 
           .large = large};
 }
 
-Var zeros(Tape& t, Shape shape) { return t.constant(Tensor::zeros(std::move(shape), DType::f32)); }
+OpError matmul_error(const char* message, Shape a, Shape b, bool transpose_a = false) {
+  return {message, [=](Tape& t) {
+            matmul(t.constant(Tensor::zeros(a, DType::f32)), t.constant(Tensor::zeros(b, DType::f32)), transpose_a);
+          }};
+}
 
 const RegisterOp kMatmul({
     .name = "matmul",
@@ -23,29 +27,19 @@ const RegisterOp kMatmul({
               matmul_case({2, 2, 3, 2}, {2, 3}), matmul_case({2, 3, 2}, {4, 2}, false, true),
               matmul_case({0, 3, 2}, {0, 2, 3}), matmul_case({2, 3, 0}, {2, 0, 3}),
               matmul_case({3, 33, 17}, {3, 17, 35}, false, false, true)},
-    .errors =
-        {{"matmul: b must be f32 [3, 4] on cpu, to go with a, which is f32 [2, 3] on cpu, got f32 [2, 4] on cpu",
-          [](Tape& t) {
-            matmul(zeros(t, {2, 3}), zeros(t, {2, 4}));
-          }},
-         {"matmul: b must be f32 [2, 3, 4] on cpu, to go with a, which is f32 [2, 2, 3] on cpu, got f32 [3, 3, 4] "
-          "on cpu",
-          [](Tape& t) {
-            matmul(zeros(t, {2, 2, 3}), zeros(t, {3, 3, 4}));
-          }},
-         {"matmul: b must be f32 [3, 4] on cpu, to go with a, which is f32 [2, 3] on cpu, got f32 [2, 3, 4] on "
-          "cpu",
-          [](Tape& t) {
-            matmul(zeros(t, {2, 3}), zeros(t, {2, 3, 4}));
-          }},
-         {"matmul: a must not be transposed where b is a single matrix, got a [2, 2, 3], b [2, 4]",
-          [](Tape& t) {
-            matmul(zeros(t, {2, 2, 3}), zeros(t, {2, 4}), true);
-          }},
-         {"matmul: a must be f32, f64 or bf16 with at least 2 axes, got f32 [2] on cpu",
-          [](Tape& t) {
-            matmul(zeros(t, {2}), zeros(t, {2, 4}));
-          }}},
+    .errors = {matmul_error("matmul: b must be f32 [3, 4] on cpu, to go with a, which is f32 [2, 3] on cpu, got f32 "
+                            "[2, 4] on cpu",
+                            {2, 3}, {2, 4}),
+               matmul_error("matmul: b must be f32 [2, 3, 4] on cpu, to go with a, which is f32 [2, 2, 3] on cpu, got "
+                            "f32 [3, 3, 4] on cpu",
+                            {2, 2, 3}, {3, 3, 4}),
+               matmul_error("matmul: b must be f32 [3, 4] on cpu, to go with a, which is f32 [2, 3] on cpu, got f32 "
+                            "[2, 3, 4] on cpu",
+                            {2, 3}, {2, 3, 4}),
+               matmul_error("matmul: a must not be transposed where b is a single matrix, got a [2, 2, 3], b [2, 4]",
+                            {2, 2, 3}, {2, 4}, true),
+               matmul_error("matmul: a must be f32, f64 or bf16 with at least 2 axes, got f32 [2] on cpu", {2},
+                            {2, 4})},
 });
 
 TEST(Matmul, MM_1_MM_2_MM_3_WorkedByHand) {

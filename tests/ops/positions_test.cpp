@@ -33,31 +33,34 @@ OpCase learned_case(std::int64_t B, std::int64_t T, std::int64_t C, std::int64_t
           .large = large};
 }
 
-Var zeros(Tape& t, Shape shape, DType dtype = DType::f32) { return t.constant(Tensor::zeros(std::move(shape), dtype)); }
+Var zeros(Tape& t, const Shape& shape) { return t.constant(Tensor::zeros(shape, DType::f32)); }
+
+// One sentence of `places` tokens, and a table of so many rows of 4.
+OpError sinusoidal_error(const char* message, Shape x, std::int64_t places, std::int64_t rows,
+                         DType dtype = DType::f32) {
+  return {message, [=](Tape& t) {
+            sinusoidal_positions(zeros(t, x), Segments({places}).places(), sinusoidal_table(rows, 4, dtype));
+          }};
+}
+OpError learned_error(const char* message, Shape x, Shape table) {
+  return {message, [=](Tape& t) { learned_positions(zeros(t, x), zeros(t, table)); }};
+}
 
 const RegisterOp kSinusoidal({
     .name = "sinusoidal_positions",
     .cases = {sinusoidal_case(10, 4), sinusoidal_case(1, 1), sinusoidal_case(6, 5), sinusoidal_case(0, 4),
               sinusoidal_case(130, 6, true), sinusoidal_case(6, 129, true), sinusoidal_case(10, 4, false, true),
               sinusoidal_case(0, 4, false, true), sinusoidal_case(21, 129, true, true)},
-    .errors = {{"sinusoidal_positions: x must be [N, C], got [1, 2, 4]",
-                [](Tape& t) {
-                  sinusoidal_positions(zeros(t, {1, 2, 4}), Segments({2}).places(), sinusoidal_table(5, 4, DType::f32));
-                }},
-               {"sinusoidal_positions: places must be i64 [2] on cpu, to go with x, which is f32 [2, 4] on cpu, got "
-                "i64 [3] on cpu",
-                [](Tape& t) {
-                  sinusoidal_positions(zeros(t, {2, 4}), Segments({3}).places(), sinusoidal_table(5, 4, DType::f32));
-                }},
-               {"sinusoidal_positions: table must have at least 5 rows, for x [3, 4], got [4, 4]",
-                [](Tape& t) {
-                  sinusoidal_positions(zeros(t, {3, 4}), Segments({3}).places(), sinusoidal_table(4, 4, DType::f32));
-                }},
-               {"sinusoidal_positions: table must be f32 [9, 4] on cpu, to go with x, which is f32 [3, 4] on cpu, got "
-                "f64 [9, 4] on cpu",
-                [](Tape& t) {
-                  sinusoidal_positions(zeros(t, {3, 4}), Segments({3}).places(), sinusoidal_table(9, 4, DType::f64));
-                }},
+    .errors = {sinusoidal_error("sinusoidal_positions: x must be [N, C], got [1, 2, 4]", {1, 2, 4}, 2, 5),
+               sinusoidal_error(
+                   "sinusoidal_positions: places must be i64 [2] on cpu, to go with x, which is f32 [2, 4] "
+                   "on cpu, got i64 [3] on cpu",
+                   {2, 4}, 3, 5),
+               sinusoidal_error("sinusoidal_positions: table must have at least 5 rows, for x [3, 4], got [4, 4]",
+                                {3, 4}, 3, 4),
+               sinusoidal_error("sinusoidal_positions: table must be f32 [9, 4] on cpu, to go with x, which is f32 "
+                                "[3, 4] on cpu, got f64 [9, 4] on cpu",
+                                {3, 4}, 3, 9, DType::f64),
                {"sinusoidal_table: needs f32, f64 or bf16, got u8", [](Tape&) { sinusoidal_table(4, 4, DType::u8); }}},
 });
 
@@ -65,19 +68,12 @@ const RegisterOp kLearned({
     .name = "learned_positions",
     .cases = {learned_case(2, 3, 4, 3), learned_case(3, 2, 3, 5), learned_case(1, 1, 1, 1), learned_case(2, 3, 0, 3),
               learned_case(0, 2, 3, 3), learned_case(40, 3, 33, 4, true)},
-    .errors = {{"learned_positions: table must have at least 3 rows, for x [2, 3, 4], got [2, 4]",
-                [](Tape& t) {
-                  learned_positions(zeros(t, {2, 3, 4}), zeros(t, {2, 4}));
-                }},
-               {"learned_positions: table must be f32 [3, 4] on cpu, to go with x, which is f32 [2, 3, 4] on cpu, got "
-                "f32 [3, 5] on cpu",
-                [](Tape& t) {
-                  learned_positions(zeros(t, {2, 3, 4}), zeros(t, {3, 5}));
-                }},
-               {"learned_positions: x must be [B, T, C], got [2, 3, 4, 5]",
-                [](Tape& t) {
-                  learned_positions(zeros(t, {2, 3, 4, 5}), zeros(t, {3, 4}));
-                }}},
+    .errors = {learned_error("learned_positions: table must have at least 3 rows, for x [2, 3, 4], got [2, 4]",
+                             {2, 3, 4}, {2, 4}),
+               learned_error("learned_positions: table must be f32 [3, 4] on cpu, to go with x, which is f32 [2, 3, 4] "
+                             "on cpu, got f32 [3, 5] on cpu",
+                             {2, 3, 4}, {3, 5}),
+               learned_error("learned_positions: x must be [B, T, C], got [2, 3, 4, 5]", {2, 3, 4, 5}, {3, 4})},
 });
 
 // Numbers of fairseq's table for C = 512: position 2, the first token's.

@@ -40,19 +40,16 @@ OpCase pool_case(Shape shape, bool large = false) {
           .f = [](const std::vector<Var>& v) { return mean_pool(v[0]); },
           .large = large};
 }
+OpError pool_error(const char* message, Shape x) {
+  return {message, [=](Tape& t) { mean_pool(t.constant(Tensor::zeros(x, DType::f32))); }};
+}
 // Columns around one chunk of 64 and around one block of 256 threads.
 const RegisterOp kMeanPool({
     .name = "mean_pool",
     .cases = {pool_case({3, 4, 5}), pool_case({2, 1, 1}), pool_case({3, 5, 65}, true), pool_case({2, 3, 300}, true),
               pool_case({2, 3, 4}), pool_case({1, 4, 64}, true)},
-    .errors = {{"mean_pool: x must have 3 axes, got [1, 2, 3, 4]",
-                [](Tape& t) {
-                  mean_pool(t.constant(Tensor::zeros({1, 2, 3, 4}, DType::f32)));
-                }},
-               {"mean_pool: x must be f32, f64 or bf16 with at least 3 axes, got f32 [2, 3] on cpu",
-                [](Tape& t) {
-                  mean_pool(t.constant(Tensor::zeros({2, 3}, DType::f32)));
-                }}},
+    .errors = {pool_error("mean_pool: x must have 3 axes, got [1, 2, 3, 4]", {1, 2, 3, 4}),
+               pool_error("mean_pool: x must be f32, f64 or bf16 with at least 3 axes, got f32 [2, 3] on cpu", {2, 3})},
 });
 
 TEST(Reduce, RED_1_RED_2_WorkedByHand) {

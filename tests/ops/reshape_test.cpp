@@ -11,22 +11,17 @@ OpCase reshape_case(Shape x, std::vector<std::int64_t> sizes) {
           .f = [sizes](const std::vector<Var>& v) { return reshape(v[0], sizes); }};
 }
 
-Var zeros(Tape& t, Shape shape) { return t.constant(Tensor::zeros(std::move(shape), DType::f32)); }
+OpError reshape_error(const char* message, Shape x, std::vector<std::int64_t> sizes, DType dtype = DType::f32) {
+  return {message, [=](Tape& t) { reshape(t.constant(Tensor::zeros(x, dtype)), sizes); }};
+}
 
 const RegisterOp kReshape({
     .name = "reshape",
     .cases = {reshape_case({2, 6}, {3, 4}), reshape_case({2, 6}, {4, -1}), reshape_case({1}, {}),
               reshape_case({2, 0}, {0, 5})},
-    .errors = {{"reshape: [4, 4] does not describe the 12 elements of [2, 6]",
-                [](Tape& t) {
-                  reshape(zeros(t, {2, 6}), {4, 4});
-                }},
-               {"reshape: [5, -1] does not describe the 12 elements of [2, 6]",
-                [](Tape& t) {
-                  reshape(zeros(t, {2, 6}), {5, -1});
-                }},
-               {"reshape: x must be f32, f64 or bf16, got i64 [2] on cpu",
-                [](Tape& t) { reshape(t.constant(random_ids({2}, 3, 1)), {2}); }}},
+    .errors = {reshape_error("reshape: [4, 4] does not describe the 12 elements of [2, 6]", {2, 6}, {4, 4}),
+               reshape_error("reshape: [5, -1] does not describe the 12 elements of [2, 6]", {2, 6}, {5, -1}),
+               reshape_error("reshape: x must be f32, f64 or bf16, got i64 [2] on cpu", {2}, {2}, DType::i64)},
     .f32_roundoffs = 0,  // nothing is computed
     .bf16_roundoffs = 0,
 });
