@@ -31,8 +31,17 @@ double kurtosis_score(double b, double n) {
   return (1 - 2 / (9 * A) - root) / std::sqrt(2 / (9 * A));
 }
 
-template <class T>
-Normality test(std::span<const T> values) {
+std::int64_t checked_windows(std::int64_t rows, std::int64_t window) {
+  FOLDGRAD_CHECK(window >= std::int64_t(kLeastNormalitySample),
+                 "--window must be at least {}, the least sample of the test of normality, got {}",
+                 kLeastNormalitySample, window);
+  FOLDGRAD_CHECK(window <= rows, "--window must be at most {}, the iterations that are recorded, got {}", rows, window);
+  return rows - window + 1;
+}
+
+}  // namespace
+
+Normality normality_of(std::span<const double> values) {
   FOLDGRAD_CHECK(values.size() >= kLeastNormalitySample, "a test of normality needs at least {} values, got {}",
                  kLeastNormalitySample, values.size());
   const double n = double(values.size());
@@ -50,31 +59,17 @@ Normality test(std::span<const T> values) {
   return {k2, std::exp(-k2 / 2)};
 }
 
-std::int64_t checked_windows(std::int64_t rows, std::int64_t window) {
-  FOLDGRAD_CHECK(window >= std::int64_t(kLeastNormalitySample),
-                 "--window must be at least {}, the least sample of the test of normality, got {}",
-                 kLeastNormalitySample, window);
-  FOLDGRAD_CHECK(window <= rows, "--window must be at most {}, the iterations that are recorded, got {}", rows, window);
-  return rows - window + 1;
-}
-
-}  // namespace
-
-Normality normality_of(std::span<const float> values) { return test(values); }
-Normality normality_of(std::span<const double> values) { return test(values); }
-
 std::vector<double> pnac(const std::vector<float>& values, std::int64_t channels, std::int64_t window) {
   const std::int64_t rows = std::int64_t(values.size()) / channels, windows = checked_windows(rows, window);
   std::vector<int> passed(windows);
 #pragma omp parallel
   {
     std::vector<int> own(windows);
-    std::vector<float> channel(rows);
 #pragma omp for schedule(static)
     for (std::int64_t c = 0; c < channels; ++c) {
-      for (std::int64_t r = 0; r < rows; ++r) channel[r] = values[r * channels + c];
+      const std::vector<double> channel = channel_values(values, channels, c);
       for (std::int64_t w = 0; w < windows; ++w)
-        own[w] += normality_of(std::span<const float>(channel).subspan(w, window)).p > kNormalityLevel;
+        own[w] += normality_of(std::span(channel).subspan(w, window)).p > kNormalityLevel;
     }
 #pragma omp critical
     for (std::int64_t w = 0; w < windows; ++w) passed[w] += own[w];

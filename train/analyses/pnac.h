@@ -18,7 +18,6 @@ struct Normality {
 };
 
 // Throws std::invalid_argument for fewer than 8 values.
-Normality normality_of(std::span<const float> values);
 Normality normality_of(std::span<const double> values);
 
 constexpr double kNormalityLevel = 0.05;

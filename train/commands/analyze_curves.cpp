@@ -48,26 +48,11 @@ Answer answer_of(std::string title, ordered_json json, std::vector<std::string> 
   return {title + "\n" + aligned(rows), std::move(json)};
 }
 
-// The control is the same for sites of one width.
-class NoiseControls {
- public:
-  explicit NoiseControls(std::int64_t window) : window_(window) {}
-  const std::vector<double>& of(std::int64_t rows, std::int64_t channels) {
-    std::vector<double>& known = known_[{rows, channels}];
-    if (known.empty()) known = pnac_of_noise(rows, channels, window_);
-    return known;
-  }
-
- private:
-  std::int64_t window_;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<double>> known_;
-};
-
 }  // namespace
 
 std::vector<Answer> analyze_pnac(const AnalyzeOptions& o) {
   const std::int64_t window = o.window > 0 ? o.window : 32;
-  NoiseControls controls(window);
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<double>> noise;  // by iterations and channels
   std::vector<Answer> all;
   for (const RecordedRun& run : recorded_runs(o.runs)) {
     const std::string& normalizer = run.first().normalizer;
@@ -81,7 +66,9 @@ std::vector<Answer> analyze_pnac(const AnalyzeOptions& o) {
         const SiteRecording& s = recording.sites[i];
         sites[i].curves.push_back({"q " + phase, pnac(s.q, s.channels, window)});
         sites[i].curves.push_back({"G " + phase, s.G.empty() ? std::vector<double>() : pnac(s.G, s.channels, window)});
-        sites[i].curves.push_back({"noise " + phase, controls.of(rows, s.channels)});
+        const auto [control, added] = noise.try_emplace({rows, s.channels});
+        if (added) control->second = pnac_of_noise(rows, s.channels, window);
+        sites[i].curves.push_back({"noise " + phase, control->second});
       }
       title += fmt::format(", {}: {} windows in updates {} to {}", phase, rows - window + 1, recording.updates.front(),
                            recording.updates.back());
