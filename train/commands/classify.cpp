@@ -67,11 +67,6 @@ void for_each_image(const std::string& argument, std::int64_t size, const std::v
   }
 }
 
-struct Guess {
-  std::string image, label;                             // the label where the file has one
-  std::vector<std::pair<std::string, double>> classes;  // with probabilities, the likeliest first
-};
-
 // Returns the likeliest classes of a row of logits; of equal ones the first counts as larger, and NaN as smallest.
 std::vector<std::pair<std::string, double>> likeliest(const double* logits, const std::vector<std::string>& classes) {
   std::vector<std::size_t> order(classes.size());
@@ -86,79 +81,59 @@ std::vector<std::pair<std::string, double>> likeliest(const double* logits, cons
   return found;
 }
 
-// Guesses about images that are read a batch at a time; none is printed before all are read.
-class Classifier {
- public:
-  explicit Classifier(const ClassifyOptions& options)
-      : options_(options),
-        device_(require_device(options.device)),
-        model_(load_model(options.model, DType::f32, device_, options.non_finite)) {
-    const std::optional<ImageClasses> images = image_classes(*model_);
-    if (!images)
-      throw CheckpointError(fmt::format("{}: must hold a model that tells images apart, got {}",
-                                        find_model_directory(options.model), model_->family()));
-    images_ = *images;
+// Adds the likeliest classes of an image to the answer.
+void add(const GivenImage& image, const double* logits, const std::vector<std::string>& classes, Answer& answer) {
+  answer.text += image.name;
+  nlohmann::ordered_json one{{"image", image.name}};
+  if (!image.label.empty()) answer.text += fmt::format(" ({})", image.label), one["label"] = image.label;
+  const char* before = ":";
+  for (const auto& [name, p] : likeliest(logits, classes)) {
+    answer.text += fmt::format("{} {} {:.4f}", before, name, p);
+    one["classes"].push_back({{"class", name}, {"probability", p}});
+    before = ",";
   }
-
-  std::vector<Guess> classify() {
-    for (const std::string& argument : options_.images)
-      for_each_image(argument, images_.size, images_.classes, [&](GivenImage image) {
-        waiting_.push_back(std::move(image));
-        if (waiting_.size() == kBatch) guess();
-      });
-    guess();
-    return std::move(guesses_);
-  }
-
- private:
-  void guess() {
-    if (waiting_.empty()) return;
-    const std::int64_t B = std::int64_t(waiting_.size()), S = images_.size, K = std::int64_t(images_.classes.size());
-    const Tensor images = Tensor::empty({B, S, S, kColours}, DType::u8);
-    std::uint8_t* out = images.data<std::uint8_t>();
-    for (const GivenImage& image : waiting_) out = std::ranges::copy(image.pixels, out).out;
-    const NamedTensors inputs = to({{"images", images}}, device_);
-    Tape tape(/*recording=*/false);
-    const Tensor logits =
-        model_->forward(inputs, {.tape = tape, .dtype = DType::f32}).value().to(Device::cpu).to(DType::f64);
-    if (options_.non_finite == NonFinite::refuse && !first_non_finite(logits).empty())
-      refuse_non_finite("classify: the logits", *model_, inputs, DType::f32);
-    for (std::int64_t b = 0; b < B; ++b)
-      guesses_.push_back(
-          {waiting_[b].name, waiting_[b].label, likeliest(logits.data<double>() + b * K, images_.classes)});
-    waiting_.clear();
-  }
-
-  const ClassifyOptions& options_;
-  Device device_;
-  std::unique_ptr<Model> model_;
-  ImageClasses images_;
-  std::vector<GivenImage> waiting_;
-  std::vector<Guess> guesses_;
-};
-
-nlohmann::ordered_json json_of(const Guess& guess) {
-  nlohmann::ordered_json one{{"image", guess.image}};
-  if (!guess.label.empty()) one["label"] = guess.label;
-  one["classes"] = nlohmann::ordered_json::array();
-  for (const auto& [name, p] : guess.classes) one["classes"].push_back({{"class", name}, {"probability", p}});
-  return one;
+  answer.text += "\n";
+  answer.json.push_back(std::move(one));
 }
 
-std::string text_of(const Guess& guess) {
-  std::string line = guess.image;
-  if (!guess.label.empty()) line += fmt::format(" ({})", guess.label);
-  for (std::size_t i = 0; i < guess.classes.size(); ++i)
-    line += fmt::format("{} {} {:.4f}", i == 0 ? ":" : ",", guess.classes[i].first, guess.classes[i].second);
-  return line + "\n";
+// Returns the logits of a batch of images, [images, classes].
+std::vector<double> logits_of(const std::vector<GivenImage>& batch, std::int64_t size, Model& model, Device device,
+                              NonFinite non_finite) {
+  const Tensor images = Tensor::empty({std::int64_t(batch.size()), size, size, kColours}, DType::u8);
+  std::uint8_t* out = images.data<std::uint8_t>();
+  for (const GivenImage& image : batch) out = std::ranges::copy(image.pixels, out).out;
+  const NamedTensors inputs = to({{"images", images}}, device);
+  Tape tape(/*recording=*/false);
+  const Tensor logits =
+      model.forward(inputs, {.tape = tape, .dtype = DType::f32}).value().to(Device::cpu).to(DType::f64);
+  if (non_finite == NonFinite::refuse && !first_non_finite(logits).empty())
+    refuse_non_finite("classify: the logits", model, inputs, DType::f32);
+  return logits.values<double>();
 }
 
-Answer classify(const ClassifyOptions& options) {
+// Images are read a batch at a time.
+Answer classify(const ClassifyOptions& o) {
+  const Device device = require_device(o.device);
+  const std::unique_ptr<Model> model = load_model(o.model, DType::f32, device, o.non_finite);
+  const std::optional<ImageClasses> known = image_classes(*model);
+  if (!known)
+    throw CheckpointError(fmt::format("{}: must hold a model that tells images apart, got {}",
+                                      find_model_directory(o.model), model->family()));
   Answer answer{.json = nlohmann::ordered_json::array()};
-  for (const Guess& guess : Classifier(options).classify()) {
-    answer.text += text_of(guess);
-    answer.json.push_back(json_of(guess));
-  }
+  std::vector<GivenImage> batch;
+  const auto answer_batch = [&] {
+    if (batch.empty()) return;
+    const std::vector<double> logits = logits_of(batch, known->size, *model, device, o.non_finite);
+    for (std::size_t b = 0; b < batch.size(); ++b)
+      add(batch[b], logits.data() + b * known->classes.size(), known->classes, answer);
+    batch.clear();
+  };
+  for (const std::string& argument : o.images)
+    for_each_image(argument, known->size, known->classes, [&](GivenImage image) {
+      batch.push_back(std::move(image));
+      if (batch.size() == kBatch) answer_batch();
+    });
+  answer_batch();
   return answer;
 }
 
