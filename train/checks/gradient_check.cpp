@@ -1,9 +1,10 @@
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <random>
+#include <regex>
 
 #include "train/checks/model_checks.h"
 
@@ -22,20 +23,11 @@ struct Direction {
 };
 
 double dot(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
 // The name with the numbers of layers replaced by *.
-std::string kind_of(const std::string& name) {
-  std::string kind;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    const bool digit = std::isdigit(static_cast<unsigned char>(name[i]));
-    if (!digit || kind.empty() || kind.back() != '*') kind += digit ? '*' : name[i];
-  }
-  return kind;
-}
+std::string kind_of(const std::string& name) { return std::regex_replace(name, std::regex("[0-9]+"), "*"); }
 
 Direction of_an_element(Parameter& p, std::mt19937_64& random) {
   const auto i = std::size_t(random() % std::uint64_t(p.value.size()));
