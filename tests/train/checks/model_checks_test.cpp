@@ -96,50 +96,29 @@ TEST(ModelChecks, AreOfTheModelAndOfWhatFoldsIt) {
   EXPECT_EQ(failures(check(*noisy)).rfind("running variances bear out the windows", 0), 0u);
 }
 
-TEST(ModelChecks, AWrongFoldIsFound) {
+TEST(ModelChecks, AWrongFoldAndOtherTranslationsAreFound) {
   const auto model = used_un();
-  const auto failed = [&](const std::string& name, double change) {
-    const FoldedModel folded = fold(*model, {FoldOptions::Tied::untie});
-    parameter(*folded.model, name).value.data<double>()[3] += change;
-    const auto logits = [&](Model& m) { return inference_logits(m, translation_batch().named(), DType::f64); };
-    return check_same_logits("", logits(*folded.model), logits(*model), 1e-11).outcome == Outcome::failed;
+  const auto wrong_fold = [&](const std::string& name, double change) {
+    FoldedModel folded = fold(*model, {FoldOptions::Tied::untie});
+    parameter(*folded.model, name).value.data<double>()[5] += change;
+    return folded;
   };
-  EXPECT_FALSE(failed("encoder.layers.0.fc1.bias", 0));
+  const auto logits = [](Model& m) { return inference_logits(m, translation_batch().named(), DType::f64); };
+  const auto outcome = [&](const FoldedModel& folded) {
+    return check_same_logits("", logits(*folded.model), logits(*model), 1e-11).outcome;
+  };
+  EXPECT_EQ(outcome(wrong_fold("encoder.layers.0.fc1.bias", 0)), Outcome::passed);
   for (const char* name : {"encoder.layers.0.fc1.bias", "encoder.layers.0.fc1.weight",
-                           "decoder.layers.0.encoder_attn.q_proj.weight", "decoder.output_projection.bias"}) {
-    EXPECT_TRUE(failed(name, 1e-8)) << name;
-    EXPECT_TRUE(failed(name, NAN)) << name;
-  }
-}
-
-TEST(ModelChecks, OtherTranslationsAreFound) {
-  const auto model = used_un();
-  const FoldedModel folded = fold(*model, {FoldOptions::Tied::untie});
-  EXPECT_EQ(check_translations(*model, transformer_of(folded), translation_batch()).outcome, Outcome::passed);
-  parameter(*folded.model, "decoder.output_projection.bias").value.data<double>()[5] += 100;
-  const CheckResult r = check_translations(*model, transformer_of(folded), translation_batch());
-  EXPECT_EQ(r.outcome, Outcome::failed);
-  EXPECT_EQ(r.measured, "0 of 3");
-}
-
-TEST(ModelChecks, LogitsThatSeePaddingOrOtherSentencesAreFound) {
-  const auto model = used_un();
-  const TranslationBatch batch = translation_batch();
-  const auto outcomes = [&](double per_column, double per_sentence) {
-    const LogitsOf logits_of = [&](const TranslationBatch& b) {
-      Tensor z = inference_logits(*model, b.named(), DType::f64);
-      const Shape& ids = b.source.shape();
-      for (double& v : std::span(z.data<double>(), std::size_t(z.size())))
-        v *= 1 + per_column * double(ids[1]) + per_sentence * double(ids[0]);
-      return z;
-    };
-    return std::pair(check_padding(logits_of, batch, 1, 12).outcome, check_other_sentences(logits_of, batch).outcome);
+                           "decoder.layers.0.encoder_attn.q_proj.weight", "decoder.output_projection.bias"})
+    for (const double change : {1e-8, double(NAN)})
+      EXPECT_EQ(outcome(wrong_fold(name, change)), Outcome::failed) << name << change;
+  const auto translations = [&](double change) {
+    const FoldedModel folded = wrong_fold("decoder.output_projection.bias", change);
+    return check_translations(*model, transformer_of(folded), translation_batch());
   };
-  EXPECT_EQ(outcomes(0, 0), std::pair(Outcome::passed, Outcome::passed));
-  EXPECT_EQ(outcomes(1e-9, 0), std::pair(Outcome::failed, Outcome::passed));
-  EXPECT_EQ(outcomes(0, 1e-9), std::pair(Outcome::passed, Outcome::failed));
-  EXPECT_EQ(outcomes(NAN, 0).first, Outcome::failed);
-  EXPECT_EQ(outcomes(0, NAN).second, Outcome::failed);
+  EXPECT_EQ(translations(0).outcome, Outcome::passed);
+  EXPECT_EQ(translations(100).outcome, Outcome::failed);
+  EXPECT_EQ(translations(100).measured, "0 of 3");
 }
 
 TEST(ModelChecks, PaddingAndOtherSentencesThatChangeOneSentenceAreFound) {
@@ -151,17 +130,23 @@ TEST(ModelChecks, PaddingAndOtherSentencesThatChangeOneSentenceAreFound) {
     for (double& v : std::span(one.data<double>(), std::size_t(one.size()))) v *= factor;
     return z;
   };
-  for (std::int64_t s = 0; s < whole[0]; ++s) {
-    const LogitsOf padding = [&](const TranslationBatch& b) {
-      return scaled(b, s, b.source.shape()[1] > whole[1] ? 1 + 1e-9 : 1);
-    };
-    EXPECT_EQ(check_padding(padding, batch, 1, 12).outcome, Outcome::failed) << s;
-    std::int64_t alone = 0;
-    const LogitsOf company = [&](const TranslationBatch& b) {
-      return scaled(b, 0, b.source.shape()[0] == 1 && alone++ == s ? 1 + 1e-9 : 1);
-    };
-    EXPECT_EQ(check_other_sentences(company, batch).outcome, Outcome::failed) << s;
-  }
+  const auto outcomes = [&](const LogitsOf& logits_of) {
+    return std::pair(check_padding(logits_of, batch, 1, 12).outcome, check_other_sentences(logits_of, batch).outcome);
+  };
+  EXPECT_EQ(outcomes([&](const TranslationBatch& b) { return scaled(b, 0, 1); }),
+            std::pair(Outcome::passed, Outcome::passed));
+  for (const double factor : {1 + 1e-9, double(NAN)})
+    for (std::int64_t s = 0; s < whole[0]; ++s) {
+      const LogitsOf padding = [&](const TranslationBatch& b) {
+        return scaled(b, b.source.shape()[0] == 1 ? 0 : s, b.source.shape()[1] > whole[1] ? factor : 1);
+      };
+      EXPECT_EQ(outcomes(padding), std::pair(Outcome::failed, Outcome::passed)) << s << factor;
+      std::int64_t alone = 0;
+      const LogitsOf company = [&](const TranslationBatch& b) {
+        return scaled(b, 0, b.source.shape()[0] == 1 && alone++ == s ? factor : 1);
+      };
+      EXPECT_EQ(outcomes(company), std::pair(Outcome::passed, Outcome::failed)) << s << factor;
+    }
 }
 
 // y = x, whose backward pass multiplies by a factor and leaves out the elements in [begin, end).
