@@ -1,8 +1,4 @@
 // The commands fold, verify and graph, run as a user runs them.
-#include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
-
 #include "engine/files/file.h"
 #include "models/fold/model.h"
 #include "tests/train/model_program.h"
@@ -14,22 +10,26 @@ namespace {
 
 using nlohmann::json;
 
-// A model that was used a little, in DIRECTORY/model.
-std::string write_model(const TemporaryDirectory& directory, const std::string& normalizer, bool pre_norm = true) {
-  Transformer model(tiny_config(normalizer, pre_norm), 3);
-  randomize(model, 5, 0.15);
-  for (std::uint32_t step = 0; step < 6; ++step) {
-    Tape tape;
-    model.loss(translation_batch(), {.tape = tape, .dtype = DType::f32, .training = true, .step = step}, 0);
+// Commands on a model that was used a little, @model.
+class UsedModel : public ProgramFiles {
+ protected:
+  UsedModel() {
+    Transformer model(tiny_config("un"), 3);
+    randomize(model, 5, 0.15);
+    for (std::uint32_t step = 0; step < 6; ++step) {
+      Tape tape;
+      model.loss(translation_batch(), {.tape = tape, .dtype = DType::f32, .training = true, .step = step}, 0);
+    }
+    write_model_directory(files_ / "model", model);
   }
-  write_model_directory(directory / "model", model);
-  return directory / "model";
-}
+};
+using FoldCommand = UsedModel;
+using VerifyCommand = UsedModel;
+using GraphCommand = UsedModel;
 
-TEST(FoldCommand, WritesAModelAndItsCertificate) {
-  const TemporaryDirectory directory;
-  const std::string model = write_model(directory, "un"), out = directory / "folded";
-  const ProgramResult r = run_program("fold " + model + " -o " + out + " --untie");
+TEST_F(FoldCommand, WritesAModelAndItsCertificate) {
+  const std::string model = files_ / "model", out = files_ / "folded";
+  const ProgramResult r = run("fold @model -o @folded --untie");
   ASSERT_EQ(r.exit_code, 0) << r.err;
   EXPECT_NE(r.out.find("folded  encoder.layer_norm"), std::string::npos) << r.out;
   const json proof = json::parse(read_bytes(out + "/certificate.json"));
@@ -52,22 +52,20 @@ TEST(FoldCommand, WritesAModelAndItsCertificate) {
                        inference_logits(*original, translation_batch().named(), DType::f32))
                 .relative,
             5e-6);
-  EXPECT_EQ(run_program("fold " + model + " -o " + out).exit_code, 3) << "there is a model already";
+  EXPECT_EQ(run("fold @model -o @folded").exit_code, 3) << "there is a model already";
 }
 
-TEST(FoldCommand, NamesWhatItRefuses) {
-  const TemporaryDirectory directory;
-  const std::string model = write_model(directory, "un");
-  const ProgramResult r = run_program("fold " + model + " -o " + directory / "folded" + " --json");
+TEST_F(FoldCommand, NamesWhatItRefuses) {
+  const ProgramResult r = run("fold @model -o @folded --json");
   ASSERT_EQ(r.exit_code, 0) << r.err;
   const json last = json::parse(r.out).at("sites").back();
   EXPECT_EQ(last.at("site"), "decoder.layer_norm");
   EXPECT_EQ(last.at("outcome"), "kept");
   EXPECT_EQ(last.at("left"), "affine");
   EXPECT_EQ(last.at("kept")[0].at("edge"), "decoder.layer_norm -> decoder.output_projection: linear");
-  EXPECT_EQ(load_transformer(directory / "folded")->config().normalizer_at.size(), 1u);
-  EXPECT_EQ(run_program("fold " + model + " -o x --untie --keep-tied").exit_code, 2);
-  EXPECT_EQ(run_program("fold " + directory / "nothing" + " -o x").exit_code, 4);
+  EXPECT_EQ(load_transformer(files_ / "folded")->config().normalizer_at.size(), 1u);
+  EXPECT_EQ(run("fold @model -o x --untie --keep-tied").exit_code, 2);
+  EXPECT_EQ(run("fold @nothing -o x").exit_code, 4);
 }
 
 class FoldText : public ModelProgram {};
@@ -86,41 +84,31 @@ TEST_F(FoldText, LeavesOutWhatIsTooLongForTheModel) {
                "@two.de: has no line of at most 12 tokens");
 }
 
-TEST(VerifyCommand, PassesForModelsAndTheirFoldedForms) {
-  const TemporaryDirectory directory;
-  for (const auto& [normalizer, pre_norm] : {std::pair("un", true), {"bn", false}, {"ln", true}}) {
-    const std::string name = directory / normalizer;
-    const TemporaryDirectory own;
-    const std::string model = write_model(own, normalizer, pre_norm), folded = own / "folded";
-    const ProgramResult r = run_program("verify " + model + " --untie --rescale-stream --json");
-    EXPECT_EQ(r.exit_code, 0) << r.out << r.err;
-    const json checks = json::parse(r.out);
-    EXPECT_EQ(checks.size(), 10u);
-    for (const json& check : checks) EXPECT_NE(check.at("outcome"), "FAILED") << check;
-    EXPECT_EQ(checks.back().at("outcome"), std::string(normalizer) == "un" ? "passed" : "skipped");
-    ASSERT_EQ(run_program("fold " + model + " -o " + folded).exit_code, 0);
-    EXPECT_EQ(run_program("verify " + folded).exit_code, 0);
-  }
+TEST_F(VerifyCommand, PassesForAModelAndItsFoldedForm) {
+  const ProgramResult r = run("verify @model --untie --rescale-stream --json");
+  EXPECT_EQ(r.exit_code, 0) << r.out << r.err;
+  const json checks = json::parse(r.out);
+  EXPECT_EQ(checks.size(), 10u);
+  for (const json& check : checks) EXPECT_EQ(check.at("outcome"), "passed") << check;
+  write_model_directory(files_ / "folded", *fold(*load_transformer(files_ / "model")).model);
+  EXPECT_EQ(run("verify @folded").exit_code, 0);
 }
 
-TEST(VerifyCommand, FailsWherePaddingIsCounted) {
-  const TemporaryDirectory directory;
+TEST_F(VerifyCommand, FailsWherePaddingIsCounted) {
   TransformerConfig config = tiny_config("instancenorm");
   config.mask_normalizers = false;
   Transformer model(config, 3);
   randomize(model, 5, 0.15);
-  write_model_directory(directory / "model", model);
-  const ProgramResult r = run_program("verify " + directory / "model");
+  write_model_directory(files_ / "padded", model);
+  const ProgramResult r = run("verify @padded");
   EXPECT_EQ(r.exit_code, 1);
   EXPECT_NE(r.out.find("FAILED   padding changes nothing"), std::string::npos) << r.out;
   EXPECT_NE(r.out.find("passed   folded = unfolded, f64"), std::string::npos) << r.out;
   EXPECT_NE(r.out.find("skipped  greedy translations"), std::string::npos) << r.out;
 }
 
-TEST(GraphCommand, DrawsBeforeAndAfter) {
-  const TemporaryDirectory directory;
-  const std::string model = write_model(directory, "un");
-  const ProgramResult r = run_program("graph " + model + " --dot -");
+TEST_F(GraphCommand, DrawsBeforeAndAfter) {
+  const ProgramResult r = run("graph @model --dot -");
   ASSERT_EQ(r.exit_code, 0) << r.err;
   EXPECT_EQ(r.out.rfind("digraph forward {", 0), 0u);
   for (const char* text : {"label=\"as trained\"", "label=\"folded\"", "un\\ndecoder.layer_norm\" fillcolor=orange",
@@ -129,7 +117,7 @@ TEST(GraphCommand, DrawsBeforeAndAfter) {
   EXPECT_EQ(r.out.find("affine\\nencoder.layer_norm"), std::string::npos);
   EXPECT_EQ(r.err.substr(r.err.find(',')), ", 7 of them normalizers; folded 32, 1\n") << r.err;
 
-  const ProgramResult svg = run_program("graph " + model + " --svg " + directory / "g.svg");
+  const ProgramResult svg = run("graph @model --svg @g.svg");
   if (svg.exit_code == 1) {
     EXPECT_EQ(
         svg.err,
@@ -138,9 +126,9 @@ TEST(GraphCommand, DrawsBeforeAndAfter) {
     GTEST_SKIP() << "graphviz is not installed";
   }
   ASSERT_EQ(svg.exit_code, 0) << svg.err;
-  EXPECT_NE(read_bytes(directory / "g.svg").find("<svg"), std::string::npos);
-  EXPECT_EQ(run_program("graph " + model + "/").out, model + ".svg\n");
-  EXPECT_EQ(read_bytes(model + ".svg"), read_bytes(directory / "g.svg"));
+  EXPECT_NE(bytes("g.svg").find("<svg"), std::string::npos);
+  EXPECT_EQ(run("graph @model/").out, files_ / "model.svg\n");
+  EXPECT_EQ(bytes("model.svg"), bytes("g.svg"));
 }
 
 }  // namespace
