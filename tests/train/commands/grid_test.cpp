@@ -90,17 +90,12 @@ TEST_F(GridRuns, TrainingsEndWithTheirGrid) {
   }
 }
 
-TEST_F(GridRuns, ACellThatCannotRunIsSaid) {
-  write_grid("[set]\ndata.directory = \"nowhere\"\n");
-  const ProgramResult r = grid();
-  EXPECT_EQ(r.exit_code, 1);
-  EXPECT_TRUE(contains(r.out, "| all | 0 | - | - | 0 | exit code 3 |\n")) << r.out;
-  EXPECT_TRUE(contains(r.err, "out/all/seed-1: ended with 3; see what it says: ")) << r.err;
-}
-
-TEST_F(GridRuns, EveryCellIsTrainedBeforeAnotherSeed) {
+TEST_F(GridRuns, CellsThatCannotRunAreSaidAndEachIsTriedBeforeAnotherSeed) {
   write_grid("seeds = [2, 1]\n[set]\ndata.directory = \"nowhere\"\n[cells.a]\n[cells.b]\n[cells.c]\n");
   const ProgramResult r = grid();
+  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_TRUE(contains(r.out, "| a | 0 | - | - | 0 | exit code 3, exit code 3 |\n")) << r.out;
+  EXPECT_TRUE(contains(r.err, "out/a/seed-2: ended with 3; see what it says: ")) << r.err;
   std::size_t at = 0;
   for (const char* run : {"a/seed-2", "b/seed-2", "c/seed-2", "a/seed-1", "b/seed-1", "c/seed-1"}) {
     at = r.err.find(std::string("/out/") + run + "\n", at);
