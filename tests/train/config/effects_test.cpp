@@ -1,7 +1,10 @@
-// Every key of a configuration changes what it says it changes, and nothing before: two runs of `foldgrad train` each.
+// Every key of a configuration changes what it says it changes, and nothing before: two runs each.
+#include <omp.h>
+
 #include "tests/train/runs/numbers.h"
 #include "train/config/keys.h"
 #include "train/data/text/sentence_piece.h"
+#include "train/runs/training_run.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -129,7 +132,7 @@ std::string key_of(const Row& row) { return std::string(row.change).substr(0, st
 class ConfigEffects : public ::testing::Test {
  protected:
   ConfigEffects() {
-    setenv("OMP_NUM_THREADS", "1", 1);  // such small products are slower with more
+    omp_set_num_threads(1);  // such small products are slower with more
     std::filesystem::create_directory(files_ / "other");
     write("train", "eins rot\nzwei\ndrei Alt gut\nneu rot\nEins zwei drei\ngut alt\nalt\n",
           "red one x\ntwo\nthree Old good\nnew new\nOne two three\ngood old\nold\n");
@@ -156,18 +159,25 @@ class ConfigEffects : public ::testing::Test {
   }
 
   RunNumbers run(const std::string& settings, bool with_test) {
-    const std::string out = files_ / fmt::format("run{}", runs_++), data = " --data-dir " + files_.path();
-    std::string arguments = "train " + files_ / "config.toml" + data + " --out " + out;
+    TrainOptions options;
+    options.config = files_ / "config.toml";
+    options.data_directory = files_.path();
+    options.out = files_ / fmt::format("run{}", runs_++);
     // Only one key of either pair can be given.
-    if (!contains(settings, "train.epochs")) arguments += " --set train.steps=3";
-    if (!contains(settings, "train.warmup_epochs")) arguments += " --set train.warmup=2";
+    if (!contains(settings, "train.epochs")) options.settings.push_back("train.steps=3");
+    if (!contains(settings, "train.warmup_epochs")) options.settings.push_back("train.warmup=2");
     std::istringstream words(settings);
-    for (std::string word; words >> word;) arguments += " --set " + word;
-    const ProgramResult result = run_program(arguments);
+    std::copy(std::istream_iterator<std::string>(words), {}, std::back_inserter(options.settings));
     RunNumbers numbers;
-    if (result.exit_code == 0) numbers = numbers_of_run(out);
-    if (result.exit_code != 0) numbers["outcome"] = fmt::format("{} {}", result.exit_code, result.err);
-    if (with_test) numbers["test scores"] = run_program("eval " + out + data + " --split test --beam 1").out;
+    try {
+      train_experiment(options);
+      numbers = numbers_of_run(options.out);
+    } catch (const std::exception& e) {
+      numbers["outcome"] = e.what();
+    }
+    if (with_test)
+      numbers["test scores"] =
+          run_program("eval " + options.out + " --data-dir " + files_.path() + " --split test --beam 1").out;
     return numbers;
   }
 
