@@ -1,7 +1,10 @@
+#include "engine/files/file.h"
 #include "engine/files/safetensors.h"
+#include "tests/engine/error_message.h"
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/model_program.h"
 #include "train/data/images/picture.h"
+#include "train/tasks/translation_commands.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -43,9 +46,9 @@ TEST_F(RunCommand, GivesTheLogitsOfTheModel) {
 
 TEST_F(RunCommand, Errors) {
   const Tensor source = batch_.source, input = batch_.input;
-  const auto expect = [&](const NamedTensors& tensors, const std::string& message) {
+  const auto expect = [&](const NamedTensors& tensors, const std::string& want) {
     write_input(tensors);
-    expect_error("run @m --input @in --output @out", 3, "@in: " + message);
+    EXPECT_EQ(message<FileError>([&] { read_translation_inputs(*model_, files_ / "in"); }), files_ / "in: " + want);
   };
   expect({{"source", source}}, "must have a tensor input of ids, i64 [sentences, tokens]");
   expect({{"source", source}, {"inputs", input}}, "must hold source, input and their masks, got inputs");
@@ -86,7 +89,7 @@ TEST_F(InspectCommand, ShowsARunAndAFile) {
   const auto companions = [&](const std::string& to) { write_model_config(to, *model_); };
   CheckpointContents c;
   c.norm_state = model_->state();
-  for (const Parameter* p : model_->parameters()) c.model.emplace(p->name, p->value);
+  c.model = model_->values();
   for (const std::int64_t step : {3, 5}) {
     c.step = step;
     save_checkpoint(files_ / "run/checkpoints", c, {.best = step == 3, .companions = companions});
