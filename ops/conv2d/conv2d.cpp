@@ -1,4 +1,3 @@
-#include "engine/accumulate.h"
 #include "engine/cpu/column_sums.h"
 #include "engine/graph/description.h"
 #include "engine/graph/onnx_graph.h"
