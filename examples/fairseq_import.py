@@ -11,14 +11,12 @@ name is not known. Dictionaries are needed to translate; without them `foldgrad 
 import argparse
 import json
 import os
-import pickle
 import re
 import shutil
-import sys
 
 import torch
 
-from model_files import save_tensors
+from model_files import fail, load_pickled, save_model
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_accurate": "gelu_tanh", "gelu_fast": "gelu_tanh",
                "tanh": "tanh", "swish": "silu"}
@@ -28,20 +26,10 @@ MUST_BE_OFF = ("encoder_learned_pos", "decoder_learned_pos", "no_scale_embedding
                "tie_adaptive_weights", "adaptive_softmax_cutoff", "encoder_layerdrop", "decoder_layerdrop")
 
 
-def fail(message):
-    sys.exit(f"error: {message}")
-
-
 def read(path, trust):
     """The checkpoint's options, as a dictionary, and its weights."""
     torch.serialization.add_safe_globals([argparse.Namespace])
-    try:
-        checkpoint = torch.load(path, map_location="cpu", weights_only=not trust)
-    except (OSError, RuntimeError, EOFError) as e:
-        fail(f"{path}: cannot be read: {str(e).splitlines()[0]}")
-    except pickle.UnpicklingError as e:
-        fail(f"{path}: {str(e).splitlines()[0]}\nA file of somebody you trust can be read with --trust, which runs what "
-             "it says.")
+    checkpoint = load_pickled(path, trust)
     for key in ("args", "cfg"):
         options = checkpoint.get(key)
         if key == "cfg" and options is not None:
@@ -151,12 +139,10 @@ def main(arguments=None):
     config = config_of(options, weights)
     weights = weights_for(config, weights)
     os.makedirs(args.directory)
-    save_tensors(os.path.join(args.directory, "model.safetensors"), weights)
     if args.source_dictionary:
         write_vocabulary(os.path.join(args.directory, "vocabulary"), args.source_dictionary, args.target_dictionary,
                          args.bpe_codes)
-    with open(os.path.join(args.directory, "config.json"), "w") as file:  # last: with it, the directory is a model
-        json.dump({"format": "foldgrad transformer", "format_version": 1, **config}, file, indent=2)
+    save_model(args.directory, "transformer", config, weights)
     m = config["model"]
     print(f"{args.directory}: {m['encoder_layers']} + {m['decoder_layers']} layers of width {m['width']}, "
           f"{'pre' if m['pre_norm'] else 'post'}-norm, embeddings shared: {m['share_embeddings']}")

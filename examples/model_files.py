@@ -5,6 +5,7 @@ import ctypes
 import json
 import math
 import os
+import pickle
 import struct
 import sys
 
@@ -15,18 +16,25 @@ DTYPES = {"F32": torch.float32, "F64": torch.float64, "BF16": torch.bfloat16, "I
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
+def fail(message):
+    sys.exit(f"error: {message}")
+
+
+def read_header(file):
+    (length,) = struct.unpack("<Q", file.read(8))
+    return json.loads(file.read(length))
+
+
 def load_metadata(path):
     """Texts by name."""
     with open(path, "rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        return json.loads(file.read(length)).get("__metadata__", {})
+        return read_header(file).get("__metadata__", {})
 
 
 def load_tensors(path):
     """All tensors of a safetensors file, by name."""
     with open(path, "rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        header = json.loads(file.read(length))
+        header = read_header(file)
         data = bytearray(file.read())
     metadata = header.pop("__metadata__", {})
     tensors = {}
@@ -55,6 +63,24 @@ def save_tensors(path, tensors, metadata={}):
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text + b"".join(chunks))
+
+
+def load_pickled(path, trust):
+    """What torch.save has written. Without `trust` that may be tensors and plain data alone, no code."""
+    try:
+        return torch.load(path, map_location="cpu", weights_only=not trust)
+    except (OSError, RuntimeError, EOFError) as e:
+        fail(f"{path}: cannot be read: {str(e).splitlines()[0]}")
+    except pickle.UnpicklingError as e:
+        fail(f"{path}: {str(e).splitlines()[0]}\nA file of somebody you trust can be read with --trust, which runs what "
+             "it says.")
+
+
+def save_model(directory, family, config, weights):
+    """A directory whose config.json has `config`, and is written last: with it, the directory is a model."""
+    save_tensors(os.path.join(directory, "model.safetensors"), weights)
+    with open(os.path.join(directory, "config.json"), "w") as file:
+        json.dump({"format": f"foldgrad {family}", "format_version": 1, **config}, file, indent=2)
 
 
 def model_directory(path):
@@ -103,7 +129,7 @@ def run_program(description, load_model, results):
         with torch.no_grad():
             save_tensors(args.output, results(model, load_tensors(args.input)))
     except (NotImplementedError, OSError, ValueError) as error:
-        sys.exit(f"error: {error}")
+        fail(error)
 
 
 def sinusoids(rows, width):

@@ -11,7 +11,7 @@ import os
 
 import torch
 
-from model_files import save_tensors
+from model_files import save_model, save_tensors
 from normalizers import Offline
 from pytorch_model import Transformer
 
@@ -20,12 +20,10 @@ def export(model, config, directory, source_words=None, target_words=None):
     """`model` has the names of pytorch_model.Transformer. Words are those of ids 4, 5, ...: 0 to 3 are special."""
     os.makedirs(directory)
     parameters = {name: p for name, p in model.named_parameters()}  # shared ones once, under their first name
-    save_tensors(os.path.join(directory, "model.safetensors"), parameters)
     save_tensors(os.path.join(directory, "norm_state.safetensors"), norm_state(model, config))
     if source_words:
         write_vocabulary(os.path.join(directory, "vocabulary"), source_words, target_words)
-    with open(os.path.join(directory, "config.json"), "w") as file:  # last: with it, the directory is a model
-        json.dump({"format": "foldgrad transformer", "format_version": 1, **config}, file, indent=2)
+    save_model(directory, "transformer", config, parameters)
 
 
 def norm_state(model, config):

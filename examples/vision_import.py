@@ -13,15 +13,12 @@ token, or the mean of tokens after its last normalizer, and square patches; what
 file with the name of a class on each line.
 """
 import argparse
-import json
 import os
-import pickle
 import re
-import sys
 
 import torch
 
-from model_files import load_tensors, save_tensors
+from model_files import fail, load_pickled, load_tensors, save_model
 
 TIMM_BLOCK = ("norm1.weight", "norm1.bias", "attn.qkv.weight", "attn.proj.weight", "attn.proj.bias", "norm2.weight",
               "norm2.bias", "mlp.fc1.weight", "mlp.fc1.bias", "mlp.fc2.weight", "mlp.fc2.bias")
@@ -29,21 +26,11 @@ CCT_BLOCK = ("pre_norm.weight", "pre_norm.bias", "self_attn.qkv.weight", "self_a
              "norm1.weight", "norm1.bias", "linear1.weight", "linear1.bias", "linear2.weight", "linear2.bias")
 
 
-def fail(message):
-    sys.exit(f"error: {message}")
-
-
 def read(path, trust):
     """The state_dict."""
     if path.endswith(".safetensors"):
         return load_tensors(path)
-    try:
-        weights = torch.load(path, map_location="cpu", weights_only=not trust)
-    except (OSError, RuntimeError, EOFError) as e:
-        fail(f"{path}: cannot be read: {str(e).splitlines()[0]}")
-    except pickle.UnpicklingError as e:
-        fail(f"{path}: {str(e).splitlines()[0]}\nA file of somebody you trust can be read with --trust, which runs "
-             "what it says.")
+    weights = load_pickled(path, trust)
     for key in ("state_dict", "model"):
         weights = weights[key] if isinstance(weights, dict) and key in weights else weights
     if not isinstance(weights, dict) or not all(isinstance(t, torch.Tensor) for t in weights.values()):
@@ -141,10 +128,8 @@ def main(arguments=None):
             model["class_names"] = file.read().split("\n")[:model["classes"]]
     eps = args.eps or {"vit": 1e-6, "cct": 1e-5}[family]
     os.makedirs(args.directory)
-    save_tensors(os.path.join(args.directory, "model.safetensors"), {name: t.float() for name, t in weights.items()})
-    with open(os.path.join(args.directory, "config.json"), "w") as file:  # last: with it, the directory is a model
-        json.dump({"format": f"foldgrad {family}", "format_version": 1, "model": model,
-                   "norm": {"name": "ln", "options": {"eps": eps}}}, file, indent=2)
+    save_model(args.directory, family, {"model": model, "norm": {"name": "ln", "options": {"eps": eps}}},
+               {name: t.float() for name, t in weights.items()})
     print(f"{args.directory}: {family}, {model['layers']} layers of width {model['width']}, "
           f"{model['classes']} classes, images of {model['image_size']}")
 
