@@ -34,15 +34,15 @@ inline TransformerConfig small_config(const std::string& normalizer) {
   return config;
 }
 
-// All that a run consists of, on sentences 1, 3, 5, ...
+// All that a run consists of, on sentences 1, 3, 5, ... by default.
 struct TinyTraining {
   TinyTraining(const TransformerConfig& config, std::uint64_t seed, const TrainerOptions& options,
                const Optimizer::Rule& rule = Adam{}, double lr = 5e-3, DType dtype = DType::f32,
-               double label_smoothing = 0.1)
-      : model(config, seed, dtype),
+               double label_smoothing = 0.1, const EncodedPairs& pairs = copies(1, 2), Device device = Device::cpu)
+      : model(config, seed, dtype, device),
         optimizer(rule, {{.parameters = model.parameters()}}),
         schedule({.shape = ScheduleShape::constant, .peak = lr}),
-        batches(copies(1, 2), {.max_tokens = 256, .seed = seed}),
+        batches(pairs, {.max_tokens = 256, .seed = seed}),
         task(model, batches, label_smoothing),
         trainer(task, optimizer, schedule, options) {}
 
@@ -57,6 +57,14 @@ struct TinyTraining {
       for (const auto& [name, tensor] : trainer.average()->state()) all.push_back(tensor.values<float>());
     return all;
   }
+  // Between all values and those of another time.
+  double distance(const std::vector<std::vector<float>>& before) {
+    const auto now = values();
+    double squares = 0;
+    for (std::size_t i = 0; i < now.size(); ++i)
+      for (std::size_t j = 0; j < now[i].size(); ++j) squares += std::pow(double(now[i][j]) - before[i][j], 2);
+    return std::sqrt(squares);
+  }
 
   Transformer model;
   Optimizer optimizer;
@@ -65,14 +73,6 @@ struct TinyTraining {
   BatchTask task;
   Trainer trainer;
 };
-
-inline bool same_state(Transformer& a, Transformer& b) {
-  const auto s = a.state(), t = b.state();
-  return std::equal(s.begin(), s.end(), t.begin(), t.end(), [](const auto& x, const auto& y) {
-    return x.first == y.first &&
-           x.second.to(DType::f32).template values<float>() == y.second.to(DType::f32).template values<float>();
-  });
-}
 
 inline TransformerConfig with_dropout(TransformerConfig config) {
   config.dropout = config.attention_dropout = config.activation_dropout = 0.1;

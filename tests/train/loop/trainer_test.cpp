@@ -44,6 +44,22 @@ TEST(Trainer, SameSeedSameBits) {
   EXPECT_NE(a.values(), other_dropout.values());
 }
 
+// Expects that `got` is `before` after a step of plain descent along its gradient, up to tolerance(gradient).
+template <class Tolerance>
+void expect_descended(Transformer& got, Transformer& before, double rate, const Tolerance& tolerance) {
+  double moved = 0;
+  for (std::size_t i = 0; i < got.parameters().size(); ++i) {
+    const Parameter &parameter = *got.parameters()[i], &from = *before.parameters()[i];
+    const auto p = parameter.value.values<double>(), start = from.value.values<double>(),
+               grad = from.grad.values<double>();
+    for (std::size_t j = 0; j < p.size(); ++j) {
+      EXPECT_NEAR(p[j], start[j] - rate * grad[j], tolerance(grad[j])) << parameter.name << " " << j;
+      moved = std::max(moved, std::abs(p[j] - start[j]));
+    }
+  }
+  EXPECT_GT(moved, 1e-2);
+}
+
 TEST(Trainer, TRN_1_AccumulatedBatchesWeighEveryTokenAlike) {
   const TransformerConfig config = small_config("ln");
   const double lr = 0.5;
@@ -58,18 +74,8 @@ TEST(Trainer, TRN_1_AccumulatedBatchesWeighEveryTokenAlike) {
     tape.backward(reference.model.loss(batch.sentences, {.tape = tape, .dtype = DType::f32, .training = true}, 0.1));
     tape.clear();
   }
-  const auto got = run.model.parameters(), want = reference.model.parameters();
-  double moved = 0;
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const auto p = got[i]->value.values<double>(), before = want[i]->value.values<double>(),
-               grad = want[i]->grad.values<double>();
-    for (std::size_t j = 0; j < p.size(); ++j) {
-      // Activations are f32, so gradients of a sum and of a mean agree to some 1e-6 of the largest.
-      EXPECT_NEAR(p[j], before[j] - lr * grad[j] / double(tokens), 1e-6) << got[i]->name << " " << j;
-      moved = std::max(moved, std::abs(p[j] - before[j]));
-    }
-  }
-  EXPECT_GT(moved, 1e-2);
+  // Activations are f32, so gradients of a sum and of a mean agree to some 1e-6 of the largest.
+  expect_descended(run.model, reference.model, lr / double(tokens), [](double) { return 1e-6; });
 }
 
 TEST(Trainer, TRN_2_PenaltiesOfNormalizersAreAddedToTheLossPerToken) {
@@ -90,29 +96,22 @@ TEST(Trainer, TRN_2_PenaltiesOfNormalizersAreAddedToTheLossPerToken) {
     total = add(total, penalty);
   }
   tape.backward(total);
-  const auto got = run.model.parameters(), want = reference.model.parameters();
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const auto p = got[i]->value.values<double>(), before = want[i]->value.values<double>(),
-               grad = want[i]->grad.values<double>();
-    for (std::size_t j = 0; j < p.size(); ++j)  // rounding: the same sums in another order
-      EXPECT_NEAR(p[j], before[j] - lr * grad[j], 1e-11 * (1 + std::abs(grad[j]))) << got[i]->name << " " << j;
-  }
+  // Rounding: the same sums in another order.
+  expect_descended(run.model, reference.model, lr, [](double grad) { return 1e-11 * (1 + std::abs(grad)); });
   EXPECT_NEAR(run.trainer.report().loss, loss.value().item() / double(batch.target_tokens), 1e-12);
 }
 
 TEST(Trainer, ReportsMeansSinceTheLastReport) {
-  TinyTraining run(small_config("ln"), 3, {});
-  for (Parameter* p : run.model.parameters()) p->value.zero();  // then logits are 0, also after the first update
   EncodedPairs pairs = copies(1, 2);
   for (Ids& ids : pairs.target) ids.insert(ids.begin(), kFirstWord);  // one token more than the sources
-  Batches batches(pairs, {.max_tokens = 256, .seed = 3}), same(pairs, {.max_tokens = 256, .seed = 3});
-  BatchTask task(run.model, batches, /*label_smoothing=*/0);
-  Trainer trainer(task, run.optimizer, run.schedule, {});
-  trainer.step();
-  trainer.report();
+  Batches same(pairs, {.max_tokens = 256, .seed = 3});
+  TinyTraining run(small_config("ln"), 3, {}, Adam{}, 5e-3, DType::f32, /*label_smoothing=*/0, pairs);
+  for (Parameter* p : run.model.parameters()) p->value.zero();  // then logits are 0, also after the first update
+  run.trainer.step();
+  run.trainer.report();
   for (Parameter* p : run.model.parameters()) p->value.zero();
-  trainer.step();
-  const TrainingReport report = trainer.report();
+  run.trainer.step();
+  const TrainingReport report = run.trainer.report();
   same.next();
   const Batch second = same.next();
   EXPECT_EQ(report.updates, 2);
@@ -147,12 +146,8 @@ TEST(Trainer, ClipsTheNormOfTheGradient) {
   TinyTraining run(small_config("ln"), 3, {.clip = 0.125}, Sgd{}, 1);
   const auto before = run.values();
   run.trainer.step();
-  const auto after = run.values();
-  double squares = 0;
-  for (std::size_t i = 0; i < after.size(); ++i)
-    for (std::size_t j = 0; j < after[i].size(); ++j) squares += std::pow(double(after[i][j]) - before[i][j], 2);
   EXPECT_GT(run.trainer.report().gradient_norm, 0.25);
-  EXPECT_NEAR(std::sqrt(squares), 0.125, 1e-5);  // f32, and [CLIP-2] adds 1e-6 to the norm
+  EXPECT_NEAR(run.distance(before), 0.125, 1e-5);  // f32, and [CLIP-2] adds 1e-6 to the norm
 }
 
 // One step of plain descent with rate 1 is the gradient.
