@@ -11,23 +11,22 @@
 
 namespace foldgrad::testing {
 
-constexpr const char* kVitConfig = R"([model]
-family = "vit"
-patch = 8
+inline std::string image_config(const std::string& model, const std::string& data, int batch) {
+  return fmt::format(R"([model]
+{}
 width = 8
 ffn_width = 8
 heads = 2
 layers = 1
-pooling = "mean"
 [norm]
 name = "un"
 [norm.un]
 warmup = 4
 [data]
-valid_images = 0
+{}
 [train]
 steps = 3
-batch = 12
+batch = {}
 lr = 1e-2
 initial_lr = 1e-3
 warmup = 2
@@ -37,40 +36,17 @@ every = 3
 log_every = 1
 save_every = 1
 keep = 99
-)";
+)",
+                     model, data, batch);
+}
 
+inline const std::string kVitConfig =
+    image_config("family = \"vit\"\npatch = 8\npooling = \"mean\"", "valid_images = 0", 12);
 // A Compact Convolutional Transformer on drawn shapes, of few channels and, by the kernel's stride of two, few
 // pixels.
-constexpr const char* kCctConfig = R"([model]
-family = "cct"
-width = 8
-ffn_width = 8
-heads = 2
-layers = 1
-stem = "hybrid"
-kernel = 7
-attention_dropout = 0
-[norm]
-name = "un"
-[norm.un]
-warmup = 4
-[data]
-task = "shapes"
-train_images = 12
-valid_images = 4
-[train]
-steps = 3
-batch = 6
-lr = 1e-2
-initial_lr = 1e-3
-warmup = 2
-[validate]
-every = 3
-[output]
-log_every = 1
-save_every = 1
-keep = 99
-)";
+inline const std::string kCctConfig =
+    image_config("family = \"cct\"\nstem = \"hybrid\"\nkernel = 7\nattention_dropout = 0",
+                 "task = \"shapes\"\ntrain_images = 12\nvalid_images = 4", 6);
 
 // A bright square on dark noise: where it lies is the class.
 inline ImageSet squares(std::int64_t count, unsigned seed) {
@@ -91,7 +67,7 @@ inline ImageSet squares(std::int64_t count, unsigned seed) {
 
 class ClassificationRun : public ProgramFiles {
  protected:
-  explicit ClassificationRun(const char* config = kVitConfig) {
+  explicit ClassificationRun(const std::string& config = kVitConfig) {
     omp_set_num_threads(1);  // such small products are slower with more
     write_cifar10(files_ / "cifar-10-batches-bin", squares(48, 1), squares(24, 2));
     write_bytes(files_ / "config.toml", config);

@@ -1,4 +1,5 @@
 // A run goes on from whatever is left of it, and ends with the bits of one that was not stopped.
+#include <functional>
 #include <set>
 
 #include "tests/train/runs/classification_run.h"
@@ -65,33 +66,57 @@ TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
       "resuming at step 3\n");
 }
 
-TEST_F(RunLife, LostFilesDoNotLockItOut) {
+// Files that are lost or damaged: of a checkpoint they leave the others whole.
+TEST_F(RunLife, GoesOnFromWhatIsLeftOfItsFiles) {
   ASSERT_EQ(train("whole").exit_code, 0);
   ASSERT_EQ(train("part", "--set train.steps=3").exit_code, 0);
-  for (const std::string name : {"log.jsonl", "command.txt", "env.json", "config.toml", "lock", "samples",
-                                 "checkpoints/LATEST", "checkpoints/BEST"}) {
-    const std::string run = "without-" + name.substr(name.find('/') + 1);
+  const auto removed = [](const std::string& file) { std::filesystem::remove_all(file); };
+  const auto longer = [](const std::string& file) { std::ofstream(file, std::ios::app) << " "; };
+  const auto cut = [](const std::string& file) { std::filesystem::resize_file(file, 50); };  // within the first line
+  struct Change {
+    std::string file;
+    std::function<void(const std::string&)> make;
+    std::string message;
+  };
+  std::vector<Change> changes{
+      {"log.jsonl", removed, "that it had when the checkpoint was saved are missing\n"},
+      {"log.jsonl", cut, "that it had when the checkpoint was saved are missing\n"},
+      {"checkpoints/step-00000003/config.json", longer, "step-00000003/config.json: must have "},
+      {"checkpoints/step-00000003/vocabulary/dict.source.txt", longer, "dict.source.txt: must have "},
+      {"checkpoints/step-00000003/optimizer.safetensors", cut, "optimizer.safetensors: must have "}};
+  for (const char* file :
+       {"command.txt", "env.json", "config.toml", "lock", "samples", "checkpoints/LATEST", "checkpoints/BEST"})
+    changes.push_back({file, removed, "resuming at step 3\n"});
+  int number = 0;
+  for (const auto& [file, change, message] : changes) {
+    const std::string run = fmt::format("changed{}", number++);
     copy_run("part", run);
-    std::filesystem::remove_all(files_ / run + "/" + name);
-    expect_resumed(run, train(run, "--resume"),
-                   name == "log.jsonl" ? "that it had when the checkpoint was saved are missing\n" : "");
-    EXPECT_EQ(events(run, "start").size(), name == "log.jsonl" ? 1u : 2u) << name;
+    change(files_ / run + "/" + file);
+    expect_resumed(run, train(run, "--resume"), message);
+    const bool logged = file != "log.jsonl";
+    EXPECT_EQ(events(run, "start").size(), logged ? 2u : 1u) << file;
+    EXPECT_EQ(events(run, "train").size(), logged ? 4u : 2u) << file;
   }
-  std::filesystem::resize_file(files_ / "part/log.jsonl", 50);  // within the first line
-  expect_resumed("part", train("part", "--resume"), "are missing\n");
-  EXPECT_EQ(events("part", "train").size(), 2u);
 }
 
-TEST_F(RunLife, DamageToOneCheckpointLeavesTheOthersWhole) {
-  ASSERT_EQ(train("whole").exit_code, 0);
-  ASSERT_EQ(train("part", "--set train.steps=3").exit_code, 0);
-  const std::string newest = files_ / "part/checkpoints/step-00000003";
-  for (const char* file : {"/config.json", "/vocabulary/dict.source.txt"}) {
-    std::ofstream(newest + file, std::ios::app) << " ";
-    expect_resumed("part", train("part", "--resume"), "warning: " + newest);
-    std::filesystem::remove_all(files_ / "part");
-    ASSERT_EQ(train("part", "--set train.steps=3").exit_code, 0);
-  }
+TEST_F(RunLife, RefusesForeignCheckpointsAndOnesThatAreAllDamaged) {
+  ASSERT_EQ(train("run").exit_code, 0);
+  ASSERT_EQ(train("small", "--set model.ffn_width=8").exit_code, 0);
+  const std::string checkpoints = files_ / "run/checkpoints", foreign = checkpoints + "/step-00000009";
+  copy_run("small/checkpoints/step-00000005", "run/checkpoints/step-00000009");
+  const ProgramResult refused = train("run", "--resume " + foreign);
+  EXPECT_EQ(refused.exit_code, 4);
+  EXPECT_EQ(refused.err.rfind("error: " + foreign + ": the configuration has changed", 0), 0u) << refused.err;
+  const ProgramResult forced = train("run", "--allow-config-change --resume " + foreign);
+  EXPECT_EQ(forced.exit_code, 4);
+  EXPECT_TRUE(contains(
+      forced.err, "step-00000009: is of another model: trainer: decoder.layers.0.fc1.bias of the saved state must be "))
+      << forced.err;
+  for (const char* step : {"/step-00000002", "/step-00000003", "/step-00000004", "/step-00000005", "/step-00000009"})
+    std::filesystem::resize_file(checkpoints + step + "/optimizer.safetensors", 100);
+  const ProgramResult none = train("run", "--resume");
+  EXPECT_EQ(none.exit_code, 4);
+  EXPECT_EQ(none.err.rfind("error: " + checkpoints + ": none of 5 checkpoints can be loaded:\n", 0), 0u) << none.err;
 }
 
 // With such a rate no weight moves, so that no later validation is better than the first.
@@ -136,17 +161,23 @@ TEST_F(RunLife, AReportThatCannotBeMadeIsNoError) {
 }
 
 struct ResumedRun {
-  const char *name, *config, *settings;  // as ClassificationRun::train() takes them
-  int part, whole;                       // updates
+  const char* name;
+  std::string config, settings;  // as ClassificationRun::train() takes them
+  int part, whole;               // updates
 };
 
 // Epochs of the vision Transformer have two batches, and its third is not mixed.
 const ResumedRun kRuns[] = {
     {"text", kTinyConfig, "", 3, 5},
-    {"text_averaged", kTinyConfig, "train.average_decay=0.9", 3, 5},
-    {"text_by_adamw", kTinyConfig, "train.optimizer=adamw;train.weight_decay=0.1", 3, 5},
-    {"text_by_sgd", kTinyConfig, "train.optimizer=sgd;train.momentum=0.9;train.nesterov=true", 3, 5},
-    {"text_averaged_with_statistics", kTinyConfig, "train.average_decay=0.75;train.average_statistics=true", 3, 5},
+    // With such a rate no validation is better than the first.
+    {"text_out_of_patience", kTinyConfig,
+     "norm.name=ln;train.lr=1e-30;train.initial_lr=0;validate.every=1;validate.patience=3", 2, 5},
+    {"text_averaged_by_adamw", kTinyConfig, "train.average_decay=0.9;train.optimizer=adamw;train.weight_decay=0.1", 3,
+     5},
+    {"text_averaged_with_statistics_by_sgd", kTinyConfig,
+     "train.average_decay=0.75;train.average_statistics=true;train.optimizer=sgd;train.momentum=0.9;train.nesterov="
+     "true",
+     3, 5},
     {"text_accumulated_in_bf16", kTinyConfig, "train.accumulate=2;train.dtype=bf16;model.dropout=0.3", 3, 5},
     {"vit", kVitConfig,
      "model.layers=2;model.dropout=0.2;model.drop_path=0.3;model.weight_standardization=true;train.batch=20;"
@@ -156,18 +187,7 @@ const ResumedRun kRuns[] = {
     {"cct", kCctConfig, "model.dropout=0.2;model.attention_dropout=0.2", 3, 5},
 };
 
-class Resumable : public ClassificationRun, public ::testing::WithParamInterface<ResumedRun> {
- protected:
-  // Events of a kind, without what the clock decides.
-  std::vector<nlohmann::json> timeless(const std::string& run, const std::string& kind) {
-    std::vector<nlohmann::json> all = events(run, kind);
-    for (nlohmann::json& event : all)
-      std::erase_if(event.get_ref<nlohmann::json::object_t&>(), [](const auto& member) {
-        return member.first == "time" || member.first == "seconds" || member.first.ends_with("_per_second");
-      });
-    return all;
-  }
-};
+class Resumable : public ClassificationRun, public ::testing::WithParamInterface<ResumedRun> {};
 
 TEST_P(Resumable, EndsWithTheBitsOfTheWholeRun) {
   const ResumedRun& run = GetParam();
@@ -175,17 +195,19 @@ TEST_P(Resumable, EndsWithTheBitsOfTheWholeRun) {
   write_bytes(files_ / "config.toml", run.config);
   const auto settings = [&](int steps) { return fmt::format("{};train.steps={}", run.settings, steps); };
   ASSERT_EQ(train("whole", settings(run.whole)), 0);
+  const std::string score = text_.substr(0, text_.find('\n')), latest = bytes("whole/checkpoints/LATEST");
   ASSERT_EQ(train("part", settings(run.part)), 0);
   ASSERT_EQ(train("part", settings(run.whole), "latest"), 0);
-  const std::string step = fmt::format("step-{:08}", run.whole);
-  EXPECT_EQ(bytes("part/checkpoints/LATEST"), step + "\n");
+  EXPECT_EQ(text_.substr(0, text_.find('\n')), score);  // of the best validation, which may lie before the cut
+  const std::string step = latest.substr(0, latest.find('\n'));
   expect_same_numbers("whole", "part", step);
   EXPECT_EQ(bytes("whole/samples/" + step + ".txt"), bytes("part/samples/" + step + ".txt"));
-  EXPECT_EQ(timeless("whole", "train").back(), timeless("part", "train").back());
-  EXPECT_EQ(timeless("whole", "validate").back(), timeless("part", "validate").back());
-  if (std::filesystem::exists(files_ / "whole/exhibits.json")) {
-    EXPECT_EQ(bytes("whole/exhibits.json"), bytes("part/exhibits.json"));
-  }
+  for (const char* kind : {"train", "validate"})
+    EXPECT_EQ(timeless_events("whole", kind).back(), timeless_events("part", kind).back());
+  for (const std::string file : {"/checkpoints/LATEST", "/checkpoints/BEST", "/exhibits.json"})
+    if (exists("whole" + file)) {
+      EXPECT_EQ(bytes("whole" + file), bytes("part" + file)) << file;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Runs, Resumable, ::testing::ValuesIn(kRuns), [](const auto& run) { return run.param.name; });

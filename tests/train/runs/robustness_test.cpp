@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "tests/train/fuzz/fuzz.h"
 #include "tests/train/spawned_program.h"
 #include "tests/train/tiny_run.h"
 
@@ -44,17 +45,19 @@ const std::string kMany =
     "--set train.steps=60 --set output.log_every=3 --set output.save_every=4 --set "
     "validate.every=25 --set train.average_decay=0.5 ";
 
-TEST_F(TrainRobustness, TwentyKillsAndInterruptsLeaveTheBitsAndTheLogOfTheUninterruptedRun) {
+// scripts/soak sends more of them, with other seeds.
+TEST_F(TrainRobustness, SignalsAnywhereLeaveTheBitsAndTheEventsOfTheUndisturbedRun) {
   ASSERT_EQ(train("whole", kMany).exit_code, 0);
-  std::mt19937 random(1);
-  int kills = 0, saves = 0, resumed = 0;
-  for (int run = 0; kills < 20; ++run) {
+  std::mt19937 random(std::uint32_t(fuzz_seed()));
+  const int signals = 8 * soaking();
+  int sent = 0, saves = 0, resumed = 0;
+  for (int run = 0; sent < signals; ++run) {
     const std::string part = "part" + std::to_string(run), log = files_ / part + "/log.jsonl";
     for (bool finished = false; !finished;) {
       const std::uintmax_t bytes_then = size_of(log);
       SpawnedProgram child = spawn(arguments(part, kMany + "--resume"));
-      if (kills < 20) {
-        // An update writes some ten bytes and a validation 2,000, so the kill comes anywhere in up to 20 updates.
+      if (sent < signals) {
+        // An update writes some ten bytes and a validation 2,000, so the signal comes anywhere in up to 20 updates.
         wait_until([&] { return size_of(log) != bytes_then || child.ended(); });
         const std::uintmax_t goal = size_of(log) + random() % 2500;
         wait_until([&] { return size_of(log) >= goal || child.ended(); });
@@ -64,7 +67,7 @@ TEST_F(TrainRobustness, TwentyKillsAndInterruptsLeaveTheBitsAndTheLogOfTheUninte
       }
       const int status = child.wait();
       const bool saved = WIFEXITED(status) && WEXITSTATUS(status) == 130;
-      kills += WIFSIGNALED(status) || saved;
+      sent += WIFSIGNALED(status) || saved;
       saves += saved;
       finished = WIFEXITED(status) && !saved;
       ASSERT_TRUE(!finished || WEXITSTATUS(status) == 0) << errors();
@@ -73,13 +76,11 @@ TEST_F(TrainRobustness, TwentyKillsAndInterruptsLeaveTheBitsAndTheLogOfTheUninte
     }
     expect_same_numbers("whole", part, "step-00000060");
     EXPECT_EQ(bytes("whole/checkpoints/BEST"), bytes(part + "/checkpoints/BEST"));
-    const auto want = events("whole", "train"), got = events(part, "train");
-    ASSERT_EQ(want.size(), got.size());
-    for (std::size_t i = 0; i < want.size(); ++i)
-      for (const char* key : {"step", "loss", "gradient_norm", "lr"}) EXPECT_EQ(want[i].at(key), got[i].at(key));
+    for (const char* kind : {"train", "validate", "layers", "end"})
+      ASSERT_EQ(timeless_events("whole", kind), timeless_events(part, kind)) << kind;
   }
-  EXPECT_GT(resumed, 10);
-  EXPECT_GT(saves, 5);
+  EXPECT_GT(resumed, signals / 2);
+  EXPECT_GT(saves, signals / 4);
 }
 
 TEST_F(TrainRobustness, AFullDiskIsTriedAgain) {
@@ -128,41 +129,6 @@ TEST_F(TrainRobustness, TheFirstSignalSavesTheSecondEndsAtOnce) {
   wait_for_error("a second signal stops at once, without saving\n");
   child.send(SIGINT);
   EXPECT_EQ(child.end_signal(), SIGINT) << errors();
-}
-
-TEST_F(TrainRobustness, DamagedAndForeignCheckpoints) {
-  ASSERT_EQ(train("run").exit_code, 0);
-  const std::string checkpoints = files_ / "run/checkpoints";
-  const auto cut = [&](const std::string& step) {
-    const std::string file = checkpoints + "/" + step + "/optimizer.safetensors";
-    std::filesystem::resize_file(file, 100);
-    return file + ": must have ";
-  };
-  const std::string newest = cut("step-00000005");
-  const ProgramResult older = train("run", "--resume");
-  EXPECT_EQ(older.exit_code, 0) << older.err;
-  EXPECT_EQ(older.err.rfind("warning: " + newest, 0), 0u) << older.err;
-  EXPECT_TRUE(contains(older.err, "resuming at step 4\n")) << older.err;
-
-  ASSERT_EQ(train("small", "--set model.ffn_width=8").exit_code, 0);
-  std::filesystem::copy(files_ / "small/checkpoints/step-00000005", checkpoints + "/step-00000009",
-                        std::filesystem::copy_options::recursive);
-  const ProgramResult foreign = train("run", "--resume " + checkpoints + "/step-00000009");
-  EXPECT_EQ(foreign.exit_code, 4);
-  EXPECT_EQ(foreign.err.rfind("error: " + checkpoints + "/step-00000009: the configuration has changed", 0), 0u)
-      << foreign.err;
-  const ProgramResult forced = train("run", "--allow-config-change --resume " + checkpoints + "/step-00000009");
-  EXPECT_EQ(forced.exit_code, 4);
-  EXPECT_TRUE(contains(
-      forced.err, "step-00000009: is of another model: trainer: decoder.layers.0.fc1.bias of the saved state must be "))
-      << forced.err;
-
-  std::string all;
-  for (const char* step : {"step-00000002", "step-00000003", "step-00000004", "step-00000005", "step-00000009"})
-    all += cut(step);
-  const ProgramResult none = train("run", "--resume");
-  EXPECT_EQ(none.exit_code, 4);
-  EXPECT_EQ(none.err.rfind("error: " + checkpoints + ": none of 5 checkpoints can be loaded:\n", 0), 0u) << none.err;
 }
 
 }  // namespace

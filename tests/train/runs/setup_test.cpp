@@ -120,57 +120,6 @@ TEST(TrainingSetup, RefusesKeysThatDoNotGoTogether) {
                     "train.mix_off_epoch=2", "train.average_decay=0.9", "train.average_statistics=true"})));
 }
 
-RunState state_of(bool averaged) {
-  RunState s;
-  s.training.parameters = {{"w", Tensor::of<float>({2}, {1, 2})}};
-  s.training.optimizer = {{"step", Tensor::of<std::int64_t>({}, {4})}, {"exp_avg.w", Tensor::of<float>({2}, {5, 6})}};
-  s.training.normalizers = {{"a.iters", Tensor::of<std::int64_t>({}, {4})}};
-  if (averaged) s.training.average = {{"w", Tensor::of<float>({2}, {7, 8})}};
-  s.training.cursor = {3, 9};
-  s.training.since_report = {.loss = 0.1 + 0.7, .seconds = 1.5, .weight = 11, .work = 13};
-  s.best = {2, 0.1 + 0.2, 1.75, "BLEU 0.3"};
-  s.without_better = 5;
-  return s;
-}
-
-TEST(Resume, CheckpointsHoldTheWholeState) {
-  for (const bool averaged : {false, true}) {
-    const RunState want = state_of(averaged);
-    const CheckpointContents c = to_checkpoint(want, 4, "hash", 77);
-    EXPECT_EQ(c.step, 4);
-    EXPECT_EQ(c.config_hash, "hash");
-    EXPECT_EQ(c.log_offset, 77u);
-    EXPECT_EQ(c.model.at("w").values<float>(), averaged ? std::vector<float>({7, 8}) : std::vector<float>({1, 2}));
-    const RunState got = from_checkpoint(c, "c");
-    EXPECT_TRUE(same_bits(got.training.parameters, want.training.parameters));
-    EXPECT_TRUE(same_bits(got.training.optimizer, want.training.optimizer));
-    EXPECT_TRUE(same_bits(got.training.normalizers, want.training.normalizers));
-    EXPECT_TRUE(same_bits(got.training.average, want.training.average));
-    EXPECT_EQ(got.training.cursor, want.training.cursor);
-    EXPECT_TRUE(got.training.since_report == want.training.since_report);
-    EXPECT_EQ(got.best.step, 2);
-    EXPECT_EQ(got.best.score, 0.1 + 0.2);
-    EXPECT_EQ(got.best.loss, 1.75);
-    EXPECT_EQ(got.best.text, "BLEU 0.3");
-    EXPECT_EQ(got.without_better, 5);
-  }
-}
-
-// The checkpoint is the model that was validated; what training goes on from lies beside its moments.
-TEST(Resume, CheckpointsHoldAveragedStatisticsInThePlaceOfThoseInTraining) {
-  RunState want = state_of(true);
-  want.training.normalizers["a.run_var"] = Tensor::of<float>({1}, {2});
-  want.training.average["a.run_var"] = Tensor::of<float>({1}, {3});
-  const CheckpointContents c = to_checkpoint(want, 4, "hash", 77);
-  EXPECT_EQ(c.norm_state.at("a.run_var").item(), 3);
-  EXPECT_EQ(c.norm_state.size(), 2u);
-  EXPECT_EQ(c.model.size(), 1u);
-  const RunState got = from_checkpoint(c, "c");
-  EXPECT_TRUE(same_bits(got.training.normalizers, want.training.normalizers));
-  EXPECT_TRUE(same_bits(got.training.average, want.training.average));
-  EXPECT_TRUE(same_bits(got.training.optimizer, want.training.optimizer));
-}
-
 TEST(Resume, AmongEqualScoresTheSmallerLossIsBetter) {
   BestValidation best;
   EXPECT_TRUE(best.worse_than(0, 5));
@@ -184,14 +133,14 @@ TEST(Resume, AmongEqualScoresTheSmallerLossIsBetter) {
 }
 
 TEST(Resume, ReadsWhatVersion_0_2_0CountedSinceTheLastReport) {
-  CheckpointContents c = to_checkpoint(state_of(false), 4, "hash", 77);
+  CheckpointContents c = to_checkpoint({}, 4, "hash", 77);
   c.state["since_report"] = {{"loss", 0.5}, {"seconds", 1.5}, {"source_tokens", 4}, {"target_tokens", 7}};
   const ReportSums want{.loss = 0.5, .seconds = 1.5, .weight = 7, .work = 11};
   EXPECT_TRUE(from_checkpoint(c, "c").training.since_report == want);
 }
 
 TEST(Resume, RefusesTheCheckpointOfAnotherProgram) {
-  CheckpointContents c = to_checkpoint(state_of(false), 4, "hash", 77);
+  CheckpointContents c = to_checkpoint({}, 4, "hash", 77);
   c.state.erase("batch");
   EXPECT_EQ(message<CheckpointError>([&] {
               from_checkpoint(c, "runs/a/checkpoints/step-00000004");
