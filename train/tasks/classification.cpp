@@ -4,14 +4,17 @@
 #include <sstream>
 
 #include "engine/check.h"
+#include "train/data/images/mix.h"
 #include "train/tasks/classification_scores.h"
 
 namespace foldgrad {
 namespace {
 
-Augmentation augmentation_of(const ImageConfig& config) try {
+Augmentation augmentation_of(const ImageConfig& config, const ImageStatistics& pixels = {}) try {
   std::istringstream words(config.augment);
-  return augmentation({std::istream_iterator<std::string>(words), {}});
+  Augmentation all = augmentation({std::istream_iterator<std::string>(words), {}});
+  for (std::size_t k = 0; k < all.fill.size(); ++k) all.fill[k] = std::uint8_t(std::lround(255 * pixels.mean[k]));
+  return all;
 } catch (const std::invalid_argument& e) {
   throw ConfigError(fmt::format("data.augment: {}", e.what()));
 }
@@ -38,25 +41,28 @@ void predict(Model& model, ImageBatches& batches,
 }
 
 Classification::Classification(std::unique_ptr<Model> model, const ClassificationData& data,
-                               const ClassificationOptions& options)
+                               const ExperimentConfig& config)
     : model_(std::move(model)),
-      options_(options),
+      config_(config.images),
+      label_smoothing_(config.train.label_smoothing),
+      seed_(std::uint64_t(config.train.seed)),
+      augmentation_(augmentation_of(config_, static_cast<const ImageModel&>(*model_).config().pixels)),
       digests_(data.digests),
       shown_(data.train_rows),
       valid_is_test_(data.valid_is_test),
       batches_(data.train, data.train_rows,
-               {.size = options.batch, .seed = options.seed, .augmentation = options.augmentation, .prefetch = true}),
-      valid_(data.valid, data.valid_rows, {.size = options.batch, .training = false}) {}
+               {.size = config_.batch, .seed = seed_, .augmentation = augmentation_, .prefetch = true}),
+      valid_(data.valid, data.valid_rows, {.size = config_.batch, .training = false}) {}
 
 Examples Classification::next() {
   const DataCursor at = batches_.cursor();
   const ImageBatch batch = batches_.next();
   const std::int64_t images = batch.labels.size();
-  const bool mixes = options_.mix.mixup > 0 || options_.mix.cutmix > 0;
-  if (!mixes || (options_.mix_off_epoch > 0 && at.epoch >= options_.mix_off_epoch))
+  const bool mixes = config_.mixup > 0 || config_.cutmix > 0;
+  if (!mixes || (config_.mix_off_epoch > 0 && at.epoch >= config_.mix_off_epoch))
     return {{{"images", batch.images}, {"target", batch.labels}}, images, images};
-  const Mix drawn = draw_mix(options_.mix, batches_.images().height(), batches_.images().width(), options_.seed,
-                             at.epoch * batches_.per_epoch() + at.batch);
+  const Mix drawn = draw_mix({.mixup = config_.mixup, .cutmix = config_.cutmix}, batches_.images().height(),
+                             batches_.images().width(), seed_, at.epoch * batches_.per_epoch() + at.batch);
   const MixedImages mixed = mix(batch.images, batch.labels, drawn);
   return {
       {{"images", mixed.images}, {"target", mixed.labels}, {"second_target", mixed.others}, {"share", mixed.lambda}},
@@ -80,7 +86,7 @@ std::string Classification::exhibits(const ClassificationScores& scores, const W
   const std::vector<std::string>& classes = valid_.images().classes;
   auto all = nlohmann::ordered_json::array();
   for (const auto& exhibit : {confusion_exhibit(scores, classes), mistakes_exhibit(mistakes, classes),
-                              augmented_exhibit(options_.augmentation, batches_.images(), shown_, options_.seed)})
+                              augmented_exhibit(augmentation_, batches_.images(), shown_, seed_)})
     if (!exhibit.is_null()) all.push_back(exhibit);
   return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
@@ -94,20 +100,11 @@ void check_images(const ImageConfig& config) {
 
 std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const std::string& data_directory,
                                           const std::string&, const NewModel& new_model) {
-  const ImageConfig& c = config.images;
-  const ClassificationData data = read_images(c, data_directory);
-  const ImageStatistics pixels = statistics_of(data.train);
-  Augmentation augmentation = augmentation_of(c);
-  for (std::size_t k = 0; k < augmentation.fill.size(); ++k)
-    augmentation.fill[k] = std::uint8_t(std::lround(255 * pixels.mean[k]));
+  const ClassificationData data = read_images(config.images, data_directory);
   return std::make_unique<Classification>(
-      new_model({.image_size = data.train.height(), .classes = data.train.classes, .pixels = pixels}), data,
-      ClassificationOptions{.batch = c.batch,
-                            .seed = std::uint64_t(config.train.seed),
-                            .label_smoothing = config.train.label_smoothing,
-                            .augmentation = augmentation,
-                            .mix = {.mixup = c.mixup, .cutmix = c.cutmix},
-                            .mix_off_epoch = c.mix_off_epoch});
+      new_model(
+          {.image_size = data.train.height(), .classes = data.train.classes, .pixels = statistics_of(data.train)}),
+      data, config);
 }
 
 }  // namespace foldgrad

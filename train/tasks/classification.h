@@ -2,7 +2,6 @@
 #pragma once
 #include "models/images/model.h"
 #include "train/data/images/batches.h"
-#include "train/data/images/mix.h"
 #include "train/loop/task.h"
 #include "train/tasks/classification_data.h"
 #include "train/tasks/classification_exhibits.h"
@@ -10,20 +9,11 @@
 
 namespace foldgrad {
 
-struct ClassificationOptions {
-  std::int64_t batch = 128;  // images, in training and validation
-  std::uint64_t seed = 1;    // of the order of the data, and of what augmentation draws
-  double label_smoothing = 0.1;
-  Augmentation augmentation = {};
-  MixOptions mix = {};
-  std::int64_t mix_off_epoch = 0;  // from this epoch on, counted from 0, nothing is mixed; 0: to the end it is
-};
-
 class Classification final : public Task {
  public:
-  // The model takes "images" and "target" (models/images/model.h). Throws std::invalid_argument for data that
-  // ImageBatches refuses.
-  Classification(std::unique_ptr<Model> model, const ClassificationData& data, const ClassificationOptions& options);
+  // `model` is an ImageModel, whose mean pixel fills what augmentation uncovers. Throws std::invalid_argument for data
+  // that ImageBatches refuses, and ConfigError for an augmentation that there is not.
+  Classification(std::unique_ptr<Model> model, const ClassificationData& data, const ExperimentConfig& config);
 
   Model& model() override { return *model_; }
   // Images are mixed by the seed and the number of the batch, counted through all epochs: a run that is resumed, or
@@ -32,7 +22,7 @@ class Classification final : public Task {
   std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
   DataCursor cursor() const override { return batches_.cursor(); }
   void seek(DataCursor cursor) override { batches_.seek(cursor); }
-  double label_smoothing() const override { return options_.label_smoothing; }
+  double label_smoothing() const override { return label_smoothing_; }
   // In f32 whatever the dtype of training is, as Translation does it and as other commands compute where --dtype does
   // not say otherwise: a score then belongs to the checkpoint, not to how it was trained.
   Validation validate() override;
@@ -46,7 +36,10 @@ class Classification final : public Task {
   std::string exhibits(const ClassificationScores& scores, const WorstMistakes& mistakes) const;
 
   std::unique_ptr<Model> model_;
-  ClassificationOptions options_;
+  const ImageConfig config_;
+  const double label_smoothing_;
+  const std::uint64_t seed_;
+  const Augmentation augmentation_;
   std::map<std::string, std::string> digests_;
   std::vector<std::int64_t> shown_;  // training images, of which the report shows the first
   bool valid_is_test_;

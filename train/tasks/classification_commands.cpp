@@ -23,7 +23,9 @@ std::optional<ImageClasses> image_classes(const Model& model) {
   return images;
 }
 
-NamedTensors read_image_inputs(const Model& model, const std::string& path) {
+namespace {
+
+NamedTensors read_inputs(const Model& model, const std::string& path) {
   const std::int64_t S = static_cast<const ImageModel&>(model).config().image_size;
   const NamedTensors tensors = read_safetensors(path).tensors;
   for (const auto& [name, tensor] : tensors)
@@ -65,7 +67,7 @@ Evaluation evaluate_classification(Model& model, const ModelData& data, const Ev
   return {fmt::format("{}: {}\n{}", data.split, v.text, v.samples), json};
 }
 
-ExampleSet image_examples(const Model& model, const ModelData& data) {
+ExampleSet examples(const Model& model, const ModelData& data) {
   FOLDGRAD_CHECK(data.source.empty() && data.reference.empty(),
                  "--source and --reference are of models that translate, got one of model.family \"{}\"",
                  model.family());
@@ -94,6 +96,7 @@ ExampleSet image_examples(const Model& model, const ModelData& data) {
               }};
 }
 
+// At inference the other images of a batch change no logit of the first four; f64 on one device. Skipped for one image.
 std::vector<CheckResult> check_classification(Model& model, Model&, const NamedTensors& inputs) {
   constexpr const char* kName = "other images of the batch change nothing";
   const Tensor& images = inputs.at("images");
@@ -104,5 +107,19 @@ std::vector<CheckResult> check_classification(Model& model, Model&, const NamedT
     apart.slice(i, i + 1).copy_from(inference_logits(model, {{"images", images.slice(i, i + 1)}}, DType::f64));
   return {check_same_logits(kName, apart, together, kSameInF64)};
 }
+
+}  // namespace
+
+const TaskKind kClassification{
+    .name = "classification",
+    .check = [](const ExperimentConfig& config) { check_images(config.images); },
+    .make = make_classification,
+    .checks = check_classification,
+    .read_inputs = read_inputs,
+    .results = [](Model& model, const NamedTensors& inputs, const ForwardPass& pass) -> NamedTensors {
+      return {{"logits", model.forward(inputs, pass).value()}};
+    },
+    .evaluate = evaluate_classification,
+    .examples = examples};
 
 }  // namespace foldgrad

@@ -12,11 +12,8 @@
 #include "models/vit/vit.h"
 #include "train/data/data_root.h"
 #include "train/system/json_file.h"
-#include "train/tasks/classification.h"
 #include "train/tasks/classification_commands.h"
 #include "train/tasks/model_rows.h"
-#include "train/tasks/translation.h"
-#include "train/tasks/translation_checks.h"
 #include "train/tasks/translation_commands.h"
 
 namespace foldgrad {
@@ -24,36 +21,6 @@ namespace {
 
 constexpr int kFormatVersion = 1;
 constexpr const char* kFormatPrefix = "foldgrad ";
-
-// A row is asked about models of its own family alone.
-Transformer& transformer(Model& model) { return static_cast<Transformer&>(model); }
-
-const TaskKind kTranslation{.name = "translation",
-                            .check = [](const ExperimentConfig& config) { require_usable(config.data); },
-                            .make = make_translation,
-                            .checks =
-                                [](Model& model, Model& folded, const NamedTensors& inputs) {
-                                  return check_translation(transformer(model), transformer(folded),
-                                                           TranslationBatch::of(inputs));
-                                },
-                            .read_inputs = read_translation_inputs,
-                            .results = translation_results,
-                            .evaluate = evaluate_translation,
-                            .examples = translation_examples,
-                            .training_inputs = translation_training_inputs,
-                            .vocabulary = vocabulary_json};
-
-const TaskKind kClassification{
-    .name = "classification",
-    .check = [](const ExperimentConfig& config) { check_images(config.images); },
-    .make = make_classification,
-    .checks = check_classification,
-    .read_inputs = read_image_inputs,
-    .results = [](Model& model, const NamedTensors& inputs, const ForwardPass& pass) -> NamedTensors {
-      return {{"logits", model.forward(inputs, pass).value()}};
-    },
-    .evaluate = evaluate_classification,
-    .examples = image_examples};
 
 // The row of `M`, whose configuration is the member `keys` of an experiment's. model_rows.h has the rest.
 template <class M, auto keys>

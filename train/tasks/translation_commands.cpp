@@ -14,10 +14,13 @@
 #include "train/data/text/experiment_data.h"
 #include "train/system/digest.h"
 #include "train/tasks/evaluation.h"
+#include "train/tasks/translation.h"
+#include "train/tasks/translation_checks.h"
 
 namespace foldgrad {
 namespace {
 
+// The row is asked about models of its own family alone.
 const TransformerConfig& config_of(const Model& model) { return static_cast<const Transformer&>(model).config(); }
 
 ParallelText read_model_text(const Model& model, const ModelData& data) {
@@ -128,29 +131,14 @@ class Input {
   NamedTensors tensors_;
 };
 
-}  // namespace
-
-Vocabulary load_vocabulary(const std::string& directory, const TransformerConfig& config) try {
-  const std::string path = directory + "/vocabulary";
-  if (!std::filesystem::exists(path)) throw FileError(path, "is missing: this model takes and gives ids, no text");
-  Vocabulary vocabulary = Vocabulary::load(path);
-  if (vocabulary.source_size() != config.source_vocabulary || vocabulary.target_size() != config.target_vocabulary)
-    throw FileError(path,
-                    fmt::format("must have {} and {} entries by config.json, got {} and {}", config.source_vocabulary,
-                                config.target_vocabulary, vocabulary.source_size(), vocabulary.target_size()));
-  return vocabulary;
-} catch (const FileError& e) {
-  throw CheckpointError(e.what());
-}
-
 nlohmann::ordered_json vocabulary_json(const Model& model, const std::string& directory) {
   if (!std::filesystem::exists(directory + "/vocabulary")) return nullptr;
   const Vocabulary v = load_vocabulary(directory, config_of(model));
   return {{"kind", v.kind()}, {"source", v.source_size()}, {"target", v.target_size()}};
 }
 
-NamedTensors read_translation_inputs(const Model& model, const std::string& path) {
-  const TransformerConfig& config = static_cast<const Transformer&>(model).config();
+NamedTensors read_inputs(const Model& model, const std::string& path) {
+  const TransformerConfig& config = config_of(model);
   const Input file(path);
   const Tensor source = file.ids("source", config.source_vocabulary),
                input = file.ids("input", config.target_vocabulary);
@@ -162,7 +150,12 @@ NamedTensors read_translation_inputs(const Model& model, const std::string& path
       .named();
 }
 
-NamedTensors translation_results(Model& model, const NamedTensors& inputs, const ForwardPass& pass) {
+std::vector<CheckResult> translation_checks(Model& model, Model& folded, const NamedTensors& inputs) {
+  return check_translation(static_cast<Transformer&>(model), static_cast<Transformer&>(folded),
+                           TranslationBatch::of(inputs));
+}
+
+NamedTensors results(Model& model, const NamedTensors& inputs, const ForwardPass& pass) {
   auto& transformer = static_cast<Transformer&>(model);
   const TranslationBatch batch = TranslationBatch::of(inputs);
   const Sentences source = transformer.sentences("encoder", batch.source, batch.source_mask, pass),
@@ -200,8 +193,8 @@ Evaluation evaluate_translation(Model& any, const ModelData& data, const Evaluat
                        o.decoding);
 }
 
-TrainingInputs translation_training_inputs(const Model& model, const ModelData& data, std::int64_t max_tokens,
-                                           std::uint64_t seed) {
+TrainingInputs translation_inputs(const Model& model, const ModelData& data, std::int64_t max_tokens,
+                                  std::uint64_t seed) {
   const Vocabulary vocabulary = load_vocabulary(data.directory, config_of(model));
   EncodedPairs pairs = encode(vocabulary, read_model_text(model, data));
   require_room(pairs, std::min(config_of(model).max_positions, max_tokens));
@@ -210,7 +203,7 @@ TrainingInputs translation_training_inputs(const Model& model, const ModelData& 
   return {batches->per_epoch(), [batches] { return batches->next().sentences.named(); }};
 }
 
-ExampleSet translation_examples(const Model& model, const ModelData& data) {
+ExampleSet examples(const Model& model, const ModelData& data) {
   const Vocabulary vocabulary = load_vocabulary(data.directory, config_of(model));
   const auto text = std::make_shared<ParallelText>(read_model_text(model, data));
   const auto pairs = std::make_shared<EncodedPairs>(encode(vocabulary, *text));
@@ -239,5 +232,31 @@ ExampleSet translation_examples(const Model& model, const ModelData& data) {
           },
       .longest = config_of(model).max_positions};
 }
+
+}  // namespace
+
+Vocabulary load_vocabulary(const std::string& directory, const TransformerConfig& config) try {
+  const std::string path = directory + "/vocabulary";
+  if (!std::filesystem::exists(path)) throw FileError(path, "is missing: this model takes and gives ids, no text");
+  Vocabulary vocabulary = Vocabulary::load(path);
+  if (vocabulary.source_size() != config.source_vocabulary || vocabulary.target_size() != config.target_vocabulary)
+    throw FileError(path,
+                    fmt::format("must have {} and {} entries by config.json, got {} and {}", config.source_vocabulary,
+                                config.target_vocabulary, vocabulary.source_size(), vocabulary.target_size()));
+  return vocabulary;
+} catch (const FileError& e) {
+  throw CheckpointError(e.what());
+}
+
+const TaskKind kTranslation{.name = "translation",
+                            .check = [](const ExperimentConfig& config) { require_usable(config.data); },
+                            .make = make_translation,
+                            .checks = translation_checks,
+                            .read_inputs = read_inputs,
+                            .results = results,
+                            .evaluate = evaluate_translation,
+                            .examples = examples,
+                            .training_inputs = translation_inputs,
+                            .vocabulary = vocabulary_json};
 
 }  // namespace foldgrad

@@ -1,4 +1,4 @@
-// The functions of the row of translation (families.h), and the vocabulary of a model that translates.
+// The row of translation in the table of families (families.h), and the vocabulary of a model that translates.
 #pragma once
 #include "models/transformer/transformer.h"
 #include "train/data/text/vocabulary.h"
@@ -6,21 +6,13 @@
 
 namespace foldgrad {
 
+// Files for `foldgrad run` hold source and input, i64 or i32 [sentences, tokens], and may hold their masks, u8; results
+// are logits, and memory, the encoder's output. Examples are pairs of sentences, whose length is that of the longer.
+// Evaluation and training inputs throw FileError, naming the line, for a sentence that is longer than the model takes
+// or than max_tokens.
+extern const TaskKind kTranslation;
+
 // Loads the vocabulary of a model's directory, whose sizes must be those of `config`. Throws CheckpointError.
 Vocabulary load_vocabulary(const std::string& directory, const TransformerConfig& config);
-// {"kind", "source", "target"}, the sizes of both sides; null without a vocabulary.
-nlohmann::ordered_json vocabulary_json(const Model& model, const std::string& directory);
-
-// source and input, i64 or i32 [sentences, tokens]; their masks, u8, where they are not what is no padding.
-NamedTensors read_translation_inputs(const Model& model, const std::string& path);
-// logits, and memory: the encoder's output. Both are zero where the masks are.
-NamedTensors translation_results(Model& model, const NamedTensors& inputs, const ForwardPass& pass);
-
-// Throw FileError, naming the line, for a sentence that is longer than the model takes or than options.max_tokens.
-Evaluation evaluate_translation(Model& model, const ModelData& data, const EvaluationOptions& options);
-TrainingInputs translation_training_inputs(const Model& model, const ModelData& data, std::int64_t max_tokens,
-                                           std::uint64_t seed);
-// Pairs of sentences; their length is that of the longer.
-ExampleSet translation_examples(const Model& model, const ModelData& data);
 
 }  // namespace foldgrad

@@ -104,10 +104,10 @@ TEST_F(ClassificationScoring, EvalGivesTheScoresOfTheLastValidation) {
 
 TEST_F(ClassificationScoring, RecalibrateGoesThroughWhatARunTrainsOn) {
   ASSERT_EQ(train("run", "norm.name=bn;model.dropout=0.5"), 0);
-  const ProgramResult r = run("recalibrate @run -o @new --data-dir @ --batches 100");
+  const ProgramResult r = run("recalibrate @run -o @new --data-dir @ --batches 60");
   ASSERT_EQ(r.exit_code, 0) << r.err;
   EXPECT_EQ(r.out, files_ / "new" + ": statistics of " + files_ / "run/checkpoints/step-00000003" +
-                       " after 100 more batches\n");
+                       " after 60 more batches\n");
   const auto before = load_model(files_ / "run"), after = load_model(files_ / "new");
   for (const auto& [name, value] : before->values())
     EXPECT_EQ(after->values().at(name).values<float>(), value.values<float>()) << name;
@@ -115,7 +115,7 @@ TEST_F(ClassificationScoring, RecalibrateGoesThroughWhatARunTrainsOn) {
   // means of batches of 12 wander around that of all 48 images, which one pass over all of them gives.
   const auto whole = load_model(files_ / "run");
   const ImageSet images = squares(48, 1);
-  for (int pass = 0; pass < 200; ++pass) {
+  for (int pass = 0; pass < 60; ++pass) {
     Tape tape(/*recording=*/false);
     whole->forward({{"images", images.pixels}},
                    {.tape = tape, .dtype = DType::f32, .training = true, .without_dropout = true});
@@ -154,8 +154,11 @@ TEST_F(ClassificationScoring, ImagesAreMixedBySeedAndBatch) {
   config.image_size = 32, config.patch = 8, config.width = 8, config.heads = 2, config.layers = 1, config.classes = 3;
   const auto task = [&](const MixOptions& mix) {
     const ImageSet images = squares(48, 1);
-    return Classification(std::make_unique<Vit>(config, 1), {images, images, counting(48), counting(48)},
-                          {.batch = 20, .seed = 5, .mix = mix, .mix_off_epoch = 2});
+    ExperimentConfig experiment;
+    experiment.train.seed = 5;
+    experiment.images.batch = 20, experiment.images.mix_off_epoch = 2;
+    experiment.images.mixup = mix.mixup, experiment.images.cutmix = mix.cutmix;
+    return Classification(std::make_unique<Vit>(config, 1), {images, images, counting(48), counting(48)}, experiment);
   };
   Classification plain = task({}), mixed = task({.mixup = 0.5, .cutmix = 1});
   for (std::int64_t k = 0; k < 6; ++k) {

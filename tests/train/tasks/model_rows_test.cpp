@@ -107,7 +107,7 @@ TEST(ImageInputs, AreBytesOrNormalizedImagesOfTheModelsSize) {
   const std::string path = files / "in";
   const auto error = [&](const NamedTensors& tensors) {
     write_safetensors(path, tensors);
-    const std::string message = message_of([&] { read_image_inputs(model, path); });
+    const std::string message = message_of([&] { kClassification.read_inputs(model, path); });
     return message == "no error" ? message : message.substr(path.size() + 2);
   };
   for (DType dtype : {DType::u8, DType::f32, DType::f64})
