@@ -14,6 +14,20 @@
 #include "engine/named_tensors.h"
 #include "train/checks/checkpoint_error.h"
 
+// Names in a directory of checkpoints.
+namespace foldgrad::checkpoint_files {
+
+constexpr int kFormatVersion = 1;
+constexpr const char* kParts[] = {"model.safetensors", "optimizer.safetensors", "norm_state.safetensors", "state.json"};
+constexpr const char* kManifest = "manifest.json";
+
+std::string step_name(std::int64_t step);           // "step-00012000"
+std::int64_t step_of(const std::string& name);      // -1 when it is no such name
+std::string read_pointer(const std::string& path);  // returns the content of LATEST or BEST; empty without a valid one
+std::vector<std::int64_t> steps_in(const std::string& checkpoints);  // rising
+
+}  // namespace foldgrad::checkpoint_files
+
 namespace foldgrad {
 
 struct CheckpointContents {
@@ -39,7 +53,7 @@ struct SaveOptions {
 void save_checkpoint(const std::string& checkpoints, const CheckpointContents& contents, const SaveOptions& options);
 
 // Compares files with the manifest, when there is one, but for those named in `without`. Throws CheckpointError.
-void verify_checkpoint(const std::string& path, const std::vector<std::string>& without = {});
+void verify_checkpoint(const std::string& path, const std::vector<std::string>& without);
 
 // Compares every file with the manifest first. Tensors are on the host. Throws CheckpointError.
 CheckpointContents load_checkpoint(const std::string& path);

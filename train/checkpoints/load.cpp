@@ -8,7 +8,6 @@
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
 #include "train/checkpoints/checkpoint.h"
-#include "train/checkpoints/files.h"
 #include "train/system/digest.h"
 #include "train/system/json_file.h"
 

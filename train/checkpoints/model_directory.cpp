@@ -7,7 +7,6 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/safetensors.h"
 #include "train/checkpoints/checkpoint.h"
-#include "train/checkpoints/files.h"
 #include "train/system/json_file.h"
 #include "train/tasks/families.h"
 

@@ -2,7 +2,6 @@
 #include "train/checkpoints/average.h"
 
 #include "train/checkpoints/checkpoint.h"
-#include "train/checkpoints/files.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/command.h"
 #include "train/tasks/families.h"

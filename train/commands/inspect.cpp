@@ -3,7 +3,7 @@
 
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
-#include "train/checkpoints/files.h"
+#include "train/checkpoints/checkpoint.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/command.h"
 #include "train/tasks/families.h"

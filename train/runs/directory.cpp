@@ -12,7 +12,7 @@
 #include <filesystem>
 
 #include "engine/files/atomic_file.h"
-#include "train/checkpoints/files.h"
+#include "train/checkpoints/checkpoint.h"
 
 namespace foldgrad {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "engine/files/atomic_file.h"
-#include "train/checkpoints/files.h"
+#include "train/checkpoints/checkpoint.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/data/data_root.h"
 #include "train/runs/logger.h"
