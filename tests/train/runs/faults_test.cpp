@@ -76,11 +76,7 @@ class RunFaults : public ::testing::Test {
     ASSERT_EQ(train(counted), 0) << errors();
     const long calls = std::stol(read_bytes(files_ / "count"));
     ASSERT_GT(calls, 300);
-#ifdef __SANITIZE_ADDRESS__
-    const long step = 60;  // each start takes some ten times as long
-#else
     const long step = soaking() > 1 ? 1 : 6;
-#endif
     int points = 0, stopped = 0;
     for (long at = long(fuzz_seed()) % step; at < calls && !HasFailure(); at += step, ++points) {
       const Fault fault{at, kind == kKill ? kKill : points % 2 == 0 ? ENOSPC : EIO};
@@ -101,8 +97,6 @@ class RunFaults : public ::testing::Test {
   [[noreturn]] void be_the_program(const std::string& run, const Fault& fault, bool first) {
     setenv("OMP_NUM_THREADS", "1", 1);
     setenv("LD_PRELOAD", FOLDGRAD_PRELOAD "/libfaults.so", 1);
-    const char* options = getenv("ASAN_OPTIONS");  // AddressSanitizer wants to be the first library
-    setenv("ASAN_OPTIONS", (std::string(options ? options : "") + ":verify_asan_link_order=0").c_str(), 1);
     setenv("FAULTS_BELOW", run.c_str(), 1);
     setenv("FAULTS_AT", std::to_string(fault.at).c_str(), 1);
     setenv("FAULTS_ERROR", std::to_string(fault.error).c_str(), 1);

@@ -12,11 +12,10 @@
 #include "tests/harness/compare.h"
 #include "tests/models/transformer/step_logits.h"
 #include "tests/models/transformer/tiny_translation.h"
+#include "tests/train/runs/folded_run.h"
 #include "tests/train/tiny_run.h"
-#include "train/checks/model_checks.h"
 #include "train/commands/load_transformer.h"
 #include "train/runs/training_run.h"
-#include "train/tasks/families.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -89,22 +88,15 @@ class RegisteredNormalizer : public TinyRun {
     register_normalizer({{"silent", Inference::affine, "offline, it says, but not how", {}}, make<OpaqueGain>});
     register_normalizer({{"boastful", Inference::online, "offline, unlike what it says", {slope}}, make<BoundedGain>});
   }
-  std::string train(const std::string& norm) {
-    TrainOptions options;
-    options.device = "cpu";
-    options.config = files_ / "config.toml";
-    options.data_directory = files_.path();
-    options.out = files_ / norm;
-    options.settings = {"norm.name=" + norm};
-    if (norm == "bounded") options.settings.push_back("norm.bounded.slope=0.5");
-    options.command = {"test"};
-    EXPECT_EQ(train_experiment(options).exit_code, 0);
-    return options.out;
-  }
 };
 
-TEST_F(RegisteredNormalizer, IsTrainedByItsNameInAConfiguration) {
-  const auto model = load_transformer(train("bounded"));
+TEST_F(RegisteredNormalizer, IsTrainedByItsNameInAConfigurationAndFolds) {
+  const std::string run = files_ / "run";
+  TrainOptions options;
+  options.config = files_ / "config.toml", options.data_directory = files_.path(), options.out = run;
+  options.settings = {"norm.name=bounded", "norm.bounded.slope=0.5"};
+  ASSERT_EQ(train_experiment(options).exit_code, 0);
+  const auto model = load_transformer(run);
   EXPECT_EQ(model->config().normalizer, "bounded");
   EXPECT_EQ(model->config().normalizer_options.at("slope"), "0.5");
   for (Normalizer* norm : model->normalizers()) {
@@ -112,32 +104,24 @@ TEST_F(RegisteredNormalizer, IsTrainedByItsNameInAConfiguration) {
     for (float slope : slopes) EXPECT_NEAR(slope, 0.5, 0.1);  // five updates of at most some 0.01
     EXPECT_NE(slopes, std::vector<float>(slopes.size(), 0.5f)) << norm->site();
   }
-}
-
-TEST_F(RegisteredNormalizer, IsVerifiedAndFolded) {
-  const auto model = load_transformer(train("bounded"));
-  const FoldOptions options{.tied = FoldOptions::Tied::untie};
-  for (const CheckResult& check : check_model(
-           *model, [&](Model& m) { return fold(m, options); }, random_probe(*model), family_of(*model).task->checks))
-    EXPECT_NE(check.outcome, CheckResult::Outcome::failed) << check.name << ": " << check.measured;
-  const FoldedModel folded = fold(*model, options);
-  EXPECT_EQ(transformer_of(folded).config().normalizer, "none");
-  EXPECT_TRUE(transformer_of(folded).config().normalizer_at.empty());
-  EXPECT_EQ(folded.reports.size(), model->normalizers().size());
-  for (const SiteReport& site : folded.reports) EXPECT_EQ(site.outcome, SiteReport::Outcome::folded) << site.site;
+  expect_folds(run, {.tied = FoldOptions::Tied::untie});
+  const auto folded = load_transformer(run + "-folded");
+  EXPECT_EQ(folded->config().normalizer, "none");
+  EXPECT_TRUE(folded->config().normalizer_at.empty());
 }
 
 // Without a tape, token by token; before folding and after.
 TEST_F(RegisteredNormalizer, IsDecodedByItsForm) {
   for (const char* name : {"bounded", "bounded_rms"}) {
-    const auto model = load_transformer(train(name));
+    Transformer model(tiny_config(name), 3);
+    randomize(model, 5, 0.15);
     const TranslationBatch batch = translation_batch();
-    const Tensor want = real_rows(inference_logits(*model, batch.named(), DType::f32), batch.input_mask);
+    const Tensor want = real_rows(inference_logits(model, batch.named(), DType::f32), batch.input_mask);
     const auto expect_the_same = [&](Transformer& m) {
       EXPECT_LE(difference(logits_by_steps(InferenceTransformer(m, DType::f32), batch), want).relative, 1e-5) << name;
     };
-    expect_the_same(*model);
-    expect_the_same(transformer_of(fold(*model, {.tied = FoldOptions::Tied::untie})));
+    expect_the_same(model);
+    expect_the_same(transformer_of(fold(model, {.tied = FoldOptions::Tied::untie})));
   }
 }
 
