@@ -14,7 +14,7 @@ struct ChannelBuffers {
   std::int64_t *iters, *skips;      // []
 };
 
-// What a forward pass leaves to its backward pass.
+// Values that a forward pass leaves to its backward pass.
 template <class S>
 struct ChannelContext {
   // Skip: psi = G; also set where the released form has M = 1. Held: normalized by the running estimates. Constant: the

@@ -64,7 +64,7 @@ OpResult run_case(const OpCase& c, DType dtype, Device device, GradMode mode) {
   return result;
 }
 
-// Of fourth order: (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h. With h = 1e-4 the truncation, h^4 /
+// Returns differences of fourth order, (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h. With h = 1e-4 the truncation, h^4 /
 // 30 times the fifth derivative, and the rounding, 1e-16 f / h, stay far below 1e-8 for functions of order 1, also
 // where f curves strongly.
 Tensor central_differences(const OpCase& c, std::size_t k) {

@@ -21,8 +21,8 @@ inline Spread spread(const Tensor& t) {
   return s;
 }
 
-// Of n values, four standard errors of the mean, and of the deviation, which is off by 1 / sqrt(2 n) of itself for a
-// normal distribution, by 0.45 / sqrt(n) for a uniform one; but never more than 8 %.
+// Allows four standard errors of the mean of n values, and of their deviation, which is off by 1 / sqrt(2 n) of itself
+// for a normal distribution, by 0.45 / sqrt(n) for a uniform one; but never more than 8 %.
 inline void expect_deviation(const Spread& s, double deviation, double standard_error, double n) {
   EXPECT_NEAR(s.mean, 0, 4 * deviation / std::sqrt(n));
   EXPECT_NEAR(s.deviation, deviation, std::min(0.08, 4 * standard_error) * deviation);

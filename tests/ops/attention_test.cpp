@@ -32,7 +32,8 @@ OpError attention_error(const char* message, Shape q, Shape k, Shape v, Attentio
                       Segments({k[0]}));
           }};
 }
-// Of one x [2, 4].
+
+// An error of attention from one x [2, 4] to itself.
 OpError segments_error(const char* message, const Segments& queries, const Segments& keys) {
   return {message, [=](Tape& t) {
             const Var x = zeros(t, {2, 4});

@@ -81,7 +81,7 @@ Maps tokens_by_hand(Cct& model, Maps x) {
 
 using Tokens = std::vector<std::vector<double>>;  // of one image
 
-// Of layers whose attention adds nothing, and whose feed-forward blocks add their last bias alone.
+// Runs layers whose attention adds nothing, and whose feed-forward blocks add their last bias alone.
 Tokens layers_by_hand(ImageModel& model, Tokens x, bool norm_on_stream) {
   for (std::size_t t = 0; t < x.size(); ++t)
     for (std::size_t c = 0; c < x[t].size(); ++c) {

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-
 #include "tests/engine/error_message.h"
 #include "tests/engine/files/temporary_directory.h"
 #include "tests/harness/properties.h"
