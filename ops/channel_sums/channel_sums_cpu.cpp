@@ -39,6 +39,7 @@ void sum_block(P p, std::int64_t block) {
 #pragma omp simd
     for (std::int64_t j = 0; j < K * columns; ++j) own[j] += double(chunk[j]);
   }
+#pragma omp simd
   for (std::int64_t c = 0; c < columns; ++c) {
     double sums[K];
     for (int k = 0; k < K; ++k) sums[k] = own[k * columns + c];
