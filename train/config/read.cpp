@@ -69,14 +69,14 @@ void assign(double& field, const Given& given, const ConfigKey& key) {
   if (!key.range.contains(field)) refuse(given, key);
 }
 
-// Returns a value as NormalizerOptions takes it; equal values give equal text.
-std::string option_text(const Given& given) {
+// Returns the value of norm.NAME.OPTION as NormalizerOptions takes it; equal values give equal text.
+std::string option_text(const std::string& key, const Given& given) {
   const toml::node* node = given.node;
   if (node && node->is_boolean()) return node->as_boolean()->get() ? "true" : "false";
   if (node && node->is_integer()) return fmt::format("{}", node->as_integer()->get());
   // The sum is 0.0 for -0.0 too, whose text "-0" would be read back as an integer without a sign.
   if (node && node->is_floating_point()) return fmt::format("{}", node->as_floating_point()->get() + 0.0);
-  return given.text("must be a number, true, false or text");
+  return given.text(key + " must be a number, true, false or text");
 }
 
 // Takes norm.NAME.OPTION out of `given`.
@@ -91,7 +91,7 @@ void take_options(Keys& given, ExperimentConfig& config) {
     const std::string name = key.substr(dot + 1, second - dot - 1), option = key.substr(second + 1);
     try {
       const NormalizerInfo& info = normalizer_info(name);
-      const std::string text = option_text(value);
+      const std::string text = option_text(key, value);
       const NormalizerOptions given_one(name, info.options, {{option, text}});
       const bool is_flag = std::ranges::find(info.options, option, &Option::name)->kind == Option::Kind::flag;
       config.norm_options[name][option] = !is_flag ? text : given_one.flag(option) ? "true" : "false";

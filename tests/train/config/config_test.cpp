@@ -94,6 +94,8 @@ TEST(Config, NamesLineTypeAndRange) {
   EXPECT_EQ(refusal("", {"train.lr"}), "--set train.lr: must be SECTION.KEY=VALUE");
   EXPECT_EQ(refusal("train = 1\n"), "a.toml:1: there is no key train; did you mean data.train?");
   EXPECT_EQ(refusal("[norm.ln]\neps = -1\n"), "a.toml:2: ln: eps must be a number in (0, 1], got \"-1\"");
+  EXPECT_EQ(refusal("[norm.ln]\neps = [1]\n"),
+            "a.toml:2: norm.ln.eps must be a number, true, false or text, got an array");
   EXPECT_EQ(refusal("[train]\nlr = 1\nlr = 2\n").substr(0, 10), "a.toml:3: ");
 }
 
