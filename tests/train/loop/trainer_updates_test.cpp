@@ -109,7 +109,7 @@ TEST(Trainer, DivergenceOfAGradient) {
   const std::string text = message<Diverged>([&] { run.trainer.report(); });
   EXPECT_EQ(text.rfind("decoder.", 0), 0u) << text;
   EXPECT_NE(text.find(": at step 1 the gradient of the result ["), std::string::npos) << text;
-  EXPECT_NE(text.find("values that are not finite, the first, nan, at 0"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("nan, at 0")) << text;  // of either sign
 }
 
 TEST(Trainer, DivergenceOfAParameterFromTheStart) {
