@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <sstream>
 #include <unordered_map>
 
 #include "engine/check.h"
@@ -61,14 +63,8 @@ double geometric_mean(const std::array<double, 4>& p) {
 }
 
 std::vector<std::string> split_ascii(const std::string& line) {
-  std::vector<std::string> words;
-  constexpr const char* kSpace = " \t\n\v\f\r";
-  for (std::size_t at = line.find_first_not_of(kSpace); at != line.npos;) {
-    const std::size_t end = line.find_first_of(kSpace, at);
-    words.push_back(line.substr(at, end - at));
-    at = line.find_first_not_of(kSpace, end);
-  }
-  return words;
+  std::istringstream words(line);
+  return {std::istream_iterator<std::string>(words), {}};
 }
 
 std::vector<std::string> words_13a(const std::string& line, Case letters) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 #include <vector>
 
 #include "train/system/unicode.h"
@@ -74,14 +75,10 @@ std::string in_quotes(std::string_view text) {
 }
 
 std::string printable(std::string_view message) {
+  std::istringstream lines{std::string(message)};
   std::string text;
-  for (std::size_t begin = 0;;) {
-    const std::size_t end = std::min(message.find('\n', begin), message.size());
-    text += line_of(message.substr(begin, end - begin));
-    if (end == message.size()) return text;
-    text += '\n';
-    begin = end + 1;
-  }
+  for (std::string line; std::getline(lines, line);) text += line_of(line) + (lines.eof() ? "" : "\n");
+  return text;
 }
 
 }  // namespace foldgrad
