@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <sstream>
 
 #include "engine/check.h"
 #include "engine/contains.h"
@@ -41,13 +42,12 @@ bool is_event(const ordered_json& e) {
 }  // namespace
 
 RunLog read_run_log(const std::string& run) {
-  const std::string path = RunDirectory(run).log(), text = read_file(path);
+  const std::string path = RunDirectory(run).log();
+  std::istringstream text(read_file(path));
   RunLog log{run, distinct_names({run})[0], {}};
-  std::size_t begin = 0;
-  for (std::size_t line = 1, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1, ++line) {
-    ordered_json event = ordered_json::parse(text.begin() + std::ptrdiff_t(begin), text.begin() + std::ptrdiff_t(end),
-                                             nullptr, /*allow_exceptions=*/false);
-    if (!is_event(event)) throw FileError(path, fmt::format("line {} is no event", line));
+  for (std::string line; std::getline(text, line) && !text.eof();) {
+    ordered_json event = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!is_event(event)) throw FileError(path, fmt::format("line {} is no event", log.events.size() + 1));
     log.events.push_back(std::move(event));
   }
   return log;
