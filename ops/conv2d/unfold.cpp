@@ -49,7 +49,8 @@ Var patch_embedding(const Var& x, const Var& weight, const Var& bias) {
                  x.shape()[1], x.shape()[2], weight.shape());
   conv2d_sizes("patch_embedding", x.value(), patch, patch, {.stride = patch});
   const Var places = unfold(x, patch, patch, {.stride = patch});
-  return linear(places, reshape(weight, {out, places.shape()[2]}), bias);  // [CONV-2]
+  const Var matrix = reshape(weight, {out, places.shape()[2]});
+  return linear(places, matrix, bias);  // [CONV-2]
 }
 
 }  // namespace foldgrad

@@ -17,8 +17,8 @@ struct Cell {
 };
 
 // Calls f(cell, first, width) for channels [first, first + width) of the height x width cells of every image. `width`
-// is a constant where it can be: then loops are whole vectors, and have nothing left over. Nothing is divided for each
-// cell, which would take as long as its channels do. work: elements that a cell looks at, per channel.
+// is a constant where it can be: then loops are whole vectors, and have nothing left over. No cell costs a division.
+// work: elements that a cell looks at, per channel.
 template <class Rows, class Columns, class F>
 void for_chunks(const MaxPool2dSizes& s, int height, int width, int work, const Rows& rows_of,
                 const Columns& columns_of, const F& f) {
