@@ -49,7 +49,9 @@ class WithGainAndBias : public Normalizer {
     const auto use = [&x](Parameter& p, bool trained) {
       return trained ? on_tape(p, x) : cast(x.tape().constant(p.value), x.dtype());
     };
-    return {use(gamma_, trains_gain_), use(beta_, trains_bias_)};
+    const Var gamma = use(gamma_, trains_gain_);
+    const Var beta = use(beta_, trains_bias_);
+    return {gamma, beta};
   }
 
   Parameter gamma_, beta_;
