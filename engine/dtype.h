@@ -95,8 +95,21 @@ constexpr std::size_t size_of(DType dtype) {
 }
 
 constexpr const char* name(DType dtype) {
-  constexpr const char* kNames[] = {"f32", "f64", "bf16", "i32", "i64", "u8"};
-  return kNames[int(dtype)];
+  switch (dtype) {
+    case DType::f32:
+      return "f32";
+    case DType::f64:
+      return "f64";
+    case DType::bf16:
+      return "bf16";
+    case DType::i32:
+      return "i32";
+    case DType::i64:
+      return "i64";
+    case DType::u8:
+      return "u8";
+  }
+  return "?";
 }
 
 constexpr bool is_floating(DType dtype) { return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16; }
