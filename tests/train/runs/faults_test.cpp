@@ -76,7 +76,7 @@ class RunFaults : public ::testing::Test {
     ASSERT_EQ(train(counted), 0) << errors();
     const long calls = std::stol(read_bytes(files_ / "count"));
     ASSERT_GT(calls, 300);
-    const long step = soaking() > 1 ? 1 : 6;
+    const long step = soaking() > 1 ? 1 : 11;
     int points = 0, stopped = 0;
     for (long at = long(fuzz_seed()) % step; at < calls && !HasFailure(); at += step, ++points) {
       const Fault fault{at, kind == kKill ? kKill : points % 2 == 0 ? ENOSPC : EIO};
