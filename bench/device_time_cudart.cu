@@ -1,4 +1,4 @@
-#include "bench/device_time.h"
+#include "bench/machine.h"
 #include "engine/cuda/launch.h"
 #include "engine/cuda/runtime/cudart.h"
 

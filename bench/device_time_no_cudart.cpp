@@ -1,6 +1,6 @@
 #include <stdexcept>
 
-#include "bench/device_time.h"
+#include "bench/machine.h"
 
 namespace foldgrad::bench {
 

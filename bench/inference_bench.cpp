@@ -8,8 +8,6 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/machine.h"
-#include "engine/cpu/support.h"
-#include "engine/gemm/gemm.h"
 #include "models/fold/model.h"
 #include "models/transformer/beam_search.h"
 #include "train/checkpoints/model_directory.h"
@@ -84,11 +82,7 @@ void run(benchmark::State& state, const Task& task, const std::string& normalize
 }
 
 int register_all(int&, char**) {
-  require_cpu_support();
-  const double fma = fma_peak();
-  benchmark::AddCustomContext("machine", cpu_model());
-  benchmark::AddCustomContext("fma_GFLOP/s", fmt::format("{:.1f}", fma / 1e9));
-  benchmark::AddCustomContext("gemm", gemm_backend(Device::cpu, DType::f32));
+  const double fma = describe_machine(Device::cpu);
   for (const Task& task : kTasks)
     for (DType dtype : {DType::f32, DType::bf16})
       for (const char* normalizer : {"ln", "rmsnorm", "un", "un_folded", "none"})

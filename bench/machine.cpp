@@ -9,7 +9,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "bench/device_time.h"
+#include "engine/cpu/support.h"
 #include "engine/gemm/gemm.h"
 #include "engine/memory.h"
 #include "engine/tensor.h"
@@ -64,6 +64,19 @@ void copy_streaming(float* target, const float* source, std::size_t n) {
 
 }  // namespace
 
+std::vector<double> device_seconds(Device device, int times, const std::function<void()>& before,
+                                   const std::function<void()>& timed) {
+  if (device == Device::cuda) return event_seconds(times, before, timed);
+  std::vector<double> seconds;
+  for (int i = 0; i < times; ++i) {
+    before();
+    const auto start = Clock::now();
+    timed();
+    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  return seconds;
+}
+
 double copy_bandwidth(Device device, std::size_t bytes) {
   const auto source = memory::allocate(device, bytes), target = memory::allocate(device, bytes);
   memory::zero(device, source.get(), bytes);
@@ -113,6 +126,15 @@ double product_rate(Device device, DType dtype) {
   return 2.0 * n * n * n / fastest_on_gpu([&] { gemm(device, dtype, product, c.raw(), a.raw(), a.raw()); });
 }
 
+double describe_machine(Device device) {
+  const bool cuda = device == Device::cuda;
+  const double fma = cuda ? 0 : fma_peak();
+  benchmark::AddCustomContext("machine", cuda ? cuda_description() : cpu_model());
+  if (!cuda) benchmark::AddCustomContext("fma_GFLOP/s", fmt::format("{:.1f}", fma / 1e9));
+  benchmark::AddCustomContext("gemm", gemm_backend(device, DType::f32));
+  return fma;
+}
+
 Device device_argument(int& argc, char** argv) {
   char** const found = std::find_if(argv, argv + argc, [](const char* a) { return !std::strcmp(a, "--device=cuda"); });
   if (found == argv + argc) return Device::cpu;
@@ -124,6 +146,7 @@ Device device_argument(int& argc, char** argv) {
 }
 
 int run_program(const char* program, int argc, char** argv, int (*register_all)(int& argc, char** argv)) try {
+  require_cpu_support();
   if (const int status = register_all(argc, argv)) return status;
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;

@@ -1,11 +1,23 @@
-// The limits of this machine, measured in the same run as what is compared with them.
+// The limits of this machine, measured in the same run as what is compared with them; and how long it takes for
+// something.
 #pragma once
 #include <cstddef>
+#include <functional>
+#include <vector>
 
 #include "engine/device.h"
 #include "engine/dtype.h"
 
 namespace foldgrad::bench {
+
+// Returns the seconds of each of `times` calls of `timed`; a call of `before` precedes each and does not count. On the
+// CPU by the clock. On a GPU by events in its queue, for which the host waits once, at the end; time in which the queue
+// was empty counts, so kernels should take longer than the host takes to launch them.
+std::vector<double> device_seconds(Device device, int times, const std::function<void()>& before,
+                                   const std::function<void()>& timed);
+
+// Those by events. Throws std::runtime_error in builds without CUDA.
+std::vector<double> event_seconds(int times, const std::function<void()>& before, const std::function<void()>& timed);
 
 // Bytes read plus bytes written per second by the fastest copy of `bytes` to as many others on the device: on the CPU
 // the best of memcpy, a vector loop and a vector loop with non-temporal stores, on all threads; on cuda a
@@ -15,6 +27,9 @@ double copy_bandwidth(Device device, std::size_t bytes);
 double product_rate(Device device, DType dtype);
 // f32 operations per second of a loop of independent fused multiply-adds on all threads. CPU only.
 double fma_peak();
+
+// Adds what the machine is to the results of a benchmark. Returns fma_peak(), or on cuda 0.
+double describe_machine(Device device);
 
 // Takes --device=cuda out of the arguments; the CPU without it. Throws std::invalid_argument where there is no GPU.
 Device device_argument(int& argc, char** argv);

@@ -10,11 +10,8 @@
 #include <map>
 #include <numeric>
 
-#include "bench/device_time.h"
 #include "bench/machine.h"
-#include "bench/op_bench.h"
-#include "engine/cpu/support.h"
-#include "engine/gemm/gemm.h"
+#include "bench/op_collection.h"
 
 namespace foldgrad::bench {
 namespace {
@@ -73,19 +70,16 @@ void run(benchmark::State& state, const OpBench& op, Device device, bool backwar
 }
 
 int register_all(int& argc, char** argv) {
-  require_cpu_support();
   const Device device = device_argument(argc, argv);
   const bool gpu = device == Device::cuda;
-  std::map<DType, double> peak;
-  for (DType dtype : {DType::f32, DType::bf16}) {
-    peak[dtype] = gpu ? product_rate(device, dtype) : fma_peak();
-    if (gpu || dtype == DType::f32)
-      benchmark::AddCustomContext(gpu ? fmt::format("product_{}_GFLOP/s", name(dtype)) : "fma_GFLOP/s",
-                                  fmt::format("{:.1f}", peak[dtype] / 1e9));
-  }
-  benchmark::AddCustomContext("machine", gpu ? cuda_description() : cpu_model());
+  const double fma = describe_machine(device);
+  std::map<DType, double> peak{{DType::f32, fma}, {DType::bf16, fma}};
+  if (gpu)
+    for (auto& [dtype, rate] : peak) {
+      rate = product_rate(device, dtype);
+      benchmark::AddCustomContext(fmt::format("product_{}_GFLOP/s", name(dtype)), fmt::format("{:.1f}", rate / 1e9));
+    }
   benchmark::AddCustomContext("copy_GB/s", fmt::format("{:.1f}", copy_limit(device, gpu ? 1 << 30 : 2 << 24) / 1e9));
-  benchmark::AddCustomContext("gemm", gemm_backend(device, DType::f32));
 
   for (const OpBench& op : op_benches(device))
     for (bool backward : {false, true}) {

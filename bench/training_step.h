@@ -1,26 +1,50 @@
-// The trainer's step on the same batch again and again, with all that a step of a run does: on CUDA it is replayed as a
-// graph.
+// The trainer's step on the same batch again and again, with all that a step of a run does.
 #pragma once
-#include <memory>
+#include <stdexcept>
 
-#include "models/model.h"
-#include "train/loop/optimizer/optimizer.h"
+#include "train/loop/trainer.h"
 
 namespace foldgrad::bench {
+
+class SameBatch final : public Task {
+ public:
+  SameBatch(std::unique_ptr<Model> model, NamedTensors inputs, std::int64_t weight)
+      : model_(std::move(model)), examples_{std::move(inputs), weight, weight} {}
+
+  Model& model() override { return *model_; }
+  Examples next() override { return examples_; }
+  DataCursor cursor() const override { return {}; }
+  void seek(DataCursor) override {}
+  double label_smoothing() const override { return 0.1; }
+  Validation validate() override { throw std::logic_error("a single batch validates nothing"); }
+  std::string deciding_score() const override { return ""; }
+  std::string unit_of_work() const override { return ""; }
+  void write_companions(const std::string&) const override {}
+
+ private:
+  std::unique_ptr<Model> model_;
+  Examples examples_;
+};
 
 class TrainingStep {
  public:
   // inputs: those of model.loss(), on the host. weight: what their losses are divided by. The first steps, which
   // allocate and compile products, have been made when this returns.
   TrainingStep(std::unique_ptr<Model> model, NamedTensors inputs, std::int64_t weight, const Optimizer::Rule& rule,
-               DType dtype);
-  ~TrainingStep();
+               DType dtype)
+      : task_(std::move(model), std::move(inputs), weight),
+        optimizer_(rule, {{task_.model().parameters()}}),
+        trainer_(task_, optimizer_, schedule_, {.dtype = dtype}) {
+    for (int k = 0; k < (task_.model().device() == Device::cuda ? 3 : 1); ++k) (*this)();
+  }
 
-  void operator()();
+  void operator()() { trainer_.step(); }
 
  private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  SameBatch task_;
+  Optimizer optimizer_;
+  Schedule schedule_{{.shape = ScheduleShape::constant, .peak = 1e-4}};
+  Trainer trainer_;
 };
 
 }  // namespace foldgrad::bench

@@ -1,6 +1,6 @@
 // Times a training step of the Transformer: forward, backward, the norm of the gradient and Adam, on one batch without
-// padding; on a GPU as a graph (training_step.h). Its matrix products are set beside the peak of fused multiply-adds on
-// the CPU, and beside a large product on a GPU, measured in the same run.
+// padding. Its matrix products are set beside the peak of fused multiply-adds on the CPU, and beside a large product on
+// a GPU, measured in the same run.
 //
 //   transformer_bench [--device=cuda] [Google Benchmark's flags]
 //   TASK/step/DTYPE, on a GPU also TASK/step/un/DTYPE and with ten steps to an iteration; bench/pytorch_transformer.py
@@ -9,11 +9,8 @@
 
 #include <numeric>
 
-#include "bench/device_time.h"
 #include "bench/machine.h"
 #include "bench/training_step.h"
-#include "engine/cpu/support.h"
-#include "engine/gemm/gemm.h"
 #include "models/transformer/transformer.h"
 
 namespace foldgrad::bench {
@@ -83,13 +80,9 @@ void run(benchmark::State& state, const Task& task, DType dtype, Device device, 
 }
 
 int register_all(int& argc, char** argv) {
-  require_cpu_support();
   const Device device = device_argument(argc, argv);
   const bool gpu = device == Device::cuda;
-  const double fma = gpu ? 0 : fma_peak();
-  benchmark::AddCustomContext("machine", gpu ? cuda_description() : cpu_model());
-  if (!gpu) benchmark::AddCustomContext("fma_GFLOP/s", fmt::format("{:.1f}", fma / 1e9));
-  benchmark::AddCustomContext("gemm", gemm_backend(device, DType::f32));
+  const double fma = describe_machine(device);
   for (Task task : tasks(device))
     for (const char* normalizer : {"ln", "un"})
       for (DType dtype : {DType::f32, DType::bf16}) {

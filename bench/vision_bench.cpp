@@ -8,8 +8,6 @@
 
 #include "bench/machine.h"
 #include "bench/training_step.h"
-#include "engine/cpu/support.h"
-#include "engine/gemm/gemm.h"
 #include "models/cct/cct.h"
 #include "models/fold/model.h"
 #include "models/vit/vit.h"
@@ -111,11 +109,7 @@ void augment_batch(benchmark::State& state, const std::vector<std::string>& name
 }
 
 int register_all(int&, char**) {
-  require_cpu_support();
-  const double fma = fma_peak();
-  benchmark::AddCustomContext("machine", cpu_model());
-  benchmark::AddCustomContext("fma_GFLOP/s", fmt::format("{:.1f}", fma / 1e9));
-  benchmark::AddCustomContext("gemm", gemm_backend(Device::cpu, DType::f32));
+  const double fma = describe_machine(Device::cpu);
   const auto timed = [](benchmark::internal::Benchmark* b) {
     b->UseRealTime()->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
   };
