@@ -6,14 +6,14 @@
     python compare.py --build build/release --program vision_bench --filter 'vit_s4/(step|infer)' -- --onnxruntime
     python compare.py --build build/release --program inference_bench [--threads 1 --cpu-time]
 
-Counterparts are PyTorch's, and of inference_bench those of CTranslate2 and onnxruntime, too. PyTorch and onnxruntime then
-run our model with layer normalization, from its files; CTranslate2 one of the same sizes. They are set beside what of
-ours the filter chose. Whatever follows -- goes to them. With --cpu-time and --threads 1 the table of inference_bench
+Counterparts are PyTorch's, and of inference_bench those of CTranslate2 and onnxruntime, too. PyTorch and onnxruntime
+then run our model with layer normalization, from its files; CTranslate2 one of the same sizes. They are set beside what
+of ours the filter chose. Whatever follows -- goes to them. With --cpu-time and --threads 1 the table of inference_bench
 means something on a busy machine, too. scripts/python.sh installs what they need.
 
-"of limit" is the share of what this machine can do: of the peak of fused multiply-adds, or of the fastest of three copies
-of as many bytes, of our fastest iteration; not all have one. "of copy_" is the share, of the median, of what PyTorch's
-copy_ of 16 MiB moves. Of a counterpart there is its time, and that over ours.
+"of limit" is the share of what this machine can do: of the peak of fused multiply-adds, or of the fastest of three
+copies of as many bytes, of our fastest iteration; not all have one. "of copy_" is the share, of the median, of what
+PyTorch's copy_ of 16 MiB moves. Of a counterpart there is its time, and that over ours.
 """
 import argparse
 import json
@@ -43,8 +43,8 @@ LENGTH_OF = {"vision_bench": ["--benchmark_repetitions=3", "--benchmark_min_time
 
 
 def run_ours(program, o):
-    """(context, name -> milliseconds, "share" of the machine's limit if there is one, "MB" that must be moved where memory
-    limits) of one run, medians."""
+    """(context, name -> milliseconds, "share" of the machine's limit if there is one, "MB" that must be moved where
+    memory limits) of one run, medians."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         command = [program, f"--benchmark_out={out.name}", *LENGTH_OF.get(program.name, LENGTH)]
         if o.filter:
@@ -70,8 +70,8 @@ def write_models(build, models):
 
 
 def peers_of(name, theirs):
-    """Label -> name, of theirs that do the same task. PyTorch has no Unified Normalization: inference is set beside its own
-    with layer normalization. Decoding and encoders of ours in bf16 are set beside int8 too."""
+    """Label -> name, of theirs that do the same task. PyTorch has no Unified Normalization: inference is set beside its
+    own with layer normalization. Decoding and encoders of ours in bf16 are set beside int8 too."""
     task = name.rsplit("/", 2)[0]
     if task.split("/")[0] in ("encoder", "greedy", "beam5"):
         kinds = ["f32"] if name.endswith("/f32") else ["bf16", "int8"]
@@ -117,8 +117,8 @@ def timed(values):
 
 
 def table(ours, theirs, copy):
-    """Name -> what --json writes of it. `copy`: bytes that PyTorch's copy_ reads and writes in a millisecond, a second limit
-    beside the peak, or None."""
+    """Name -> what --json writes of it. `copy`: bytes that PyTorch's copy_ reads and writes in a millisecond, a second
+    limit beside the peak, or None."""
     rows = {}
     for name, rounds in ours.items():
         row = rows[name] = timed([r["ms"] for r in rounds])

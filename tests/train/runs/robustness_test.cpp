@@ -48,7 +48,7 @@ const std::string kMany =
 // scripts/soak sends more of them, with other seeds.
 TEST_F(TrainRobustness, SignalsAnywhereLeaveTheBitsAndTheEventsOfTheUndisturbedRun) {
   ASSERT_EQ(train("whole", kMany).exit_code, 0);
-  std::mt19937 random(std::uint32_t(fuzz_seed()));
+  std::mt19937 random{std::uint32_t(fuzz_seed())};
   const int signals = 8 * soaking();
   int sent = 0, saves = 0, resumed = 0;
   for (int run = 0; sent < signals; ++run) {
