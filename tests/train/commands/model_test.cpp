@@ -48,7 +48,7 @@ TEST_F(RunCommand, Errors) {
   const Tensor source = batch_.source, input = batch_.input;
   const auto expect = [&](const NamedTensors& tensors, const std::string& want) {
     write_input(tensors);
-    EXPECT_EQ(message<FileError>([&] { read_translation_inputs(*model_, files_ / "in"); }), files_ / "in: " + want);
+    EXPECT_EQ(message<FileError>([&] { kTranslation.read_inputs(*model_, files_ / "in"); }), files_ / "in: " + want);
   };
   expect({{"source", source}}, "must have a tensor input of ids, i64 [sentences, tokens]");
   expect({{"source", source}, {"inputs", input}}, "must hold source, input and their masks, got inputs");
