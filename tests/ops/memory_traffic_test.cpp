@@ -58,11 +58,18 @@ const std::vector<Passes>& memory_bound() {
 struct Traffic {
   emulation::GlobalAccesses forward, backward;
 };
+
+// A gain or bias as models have them: gradients are f32, also where values are rounded to bf16.
+Var recorded(Tape& tape, Parameter& p, DType dtype) {
+  return dtype == DType::bf16 ? tape.parameter(p, p.value.to(dtype)) : tape.parameter(p);
+}
+
 Traffic traffic(const Passes& op, std::int64_t rows, std::int64_t columns, DType dtype) {
+  Parameter gain{"gain", randn({columns}, 2).to(DType::f32).to(Device::cuda)},
+      bias{"bias", randn({columns}, 3).to(DType::f32).to(Device::cuda)};
   Tape tape;
-  std::vector<Var> v;
-  for (const Tensor& t : {randn({rows, columns}, 1), randn({columns}, 2), randn({columns}, 3)})
-    v.push_back(tape.variable(t.to(dtype).to(Device::cuda)));
+  const Var x = tape.variable(randn({rows, columns}, 1).to(dtype).to(Device::cuda));
+  const std::vector<Var> v{x, recorded(tape, gain, dtype), recorded(tape, bias, dtype)};
   const Tensor dy = randn({rows, columns}, 4).to(dtype).to(Device::cuda);
   Traffic seen;
   const emulation::CountAccesses forward;
@@ -156,11 +163,11 @@ TEST(MemoryTraffic, GroupNormReadsGroupsInWholeSectors) {
   for (const std::int64_t columns : {48, 240, 1536})
     for (const DType dtype : {DType::f32, DType::bf16}) {
       SCOPED_TRACE(fmt::format("{} with {} columns", name(dtype), columns));
+      Parameter gain{"gain", randn({columns}, 2).to(DType::f32).to(Device::cuda)},
+          bias{"bias", randn({columns}, 3).to(DType::f32).to(Device::cuda)};
       Tape tape;
-      const auto operand = [&](Shape shape, unsigned seed) {
-        return tape.variable(randn(std::move(shape), seed).to(dtype).to(Device::cuda));
-      };
-      const Var x = operand({8, 6, columns}, 1), gamma = operand({columns}, 2), beta = operand({columns}, 3);
+      const Var x = tape.variable(randn({8, 6, columns}, 1).to(dtype).to(Device::cuda)),
+                gamma = recorded(tape, gain, dtype), beta = recorded(tape, bias, dtype);
       const std::int64_t matrix = x.value().size() * std::int64_t(size_of(dtype));
       const emulation::CountAccesses forward;
       const Segments samples = Segments::equal(8, 6).to(Device::cuda);
