@@ -32,13 +32,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.send_header('Content-Range', 'bytes */%d' % len(data))
             self.send_header('Content-Length', '0')
             return self.end_headers()
+        with open('log', 'a') as log:  # before the answer, after which the test may read it
+            log.write('%s %s\n' % (self.path, start))
         self.send_response(206 if begin else 200)
         if begin:
             self.send_header('Content-Range', 'bytes %d-%d/%d' % (begin, len(data) - 1, len(data)))
         self.send_header('Content-Length', str(len(data) - begin))
         self.end_headers()
         self.wfile.write(data[begin:])
-        open('log', 'a').write('%s %s\n' % (self.path, start))
     def log_message(self, *_): pass
 server = http.server.HTTPServer(('127.0.0.1', 0), Handler)
 print(server.server_port, os.getpid(), flush=True)
