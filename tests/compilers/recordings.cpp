@@ -24,9 +24,13 @@ void print_recording(const std::string& normalizer, bool pre_norm, bool fixnorm)
   std::map<int, std::string> producer;  // of a value: the number of its node; constants and parameters have none
   for (const auto& node : tape.nodes()) {
     const std::string number = std::to_string(producer.size());
-    fmt::print("{} {} {}: node {}: {} of", normalizer, pre_norm ? "pre" : "post", node->scope(), number, node->name());
-    for (const int operand : node->inputs()) fmt::print(" {}", producer.count(operand) ? producer.at(operand) : "leaf");
-    fmt::print("\n");
+    std::string line = fmt::format("{} {} {}: node {}: {} of", normalizer, pre_norm ? "pre" : "post", node->scope(),
+                                   number, node->name());
+    // Clang has another symbol for what format_to() calls than libfmt, which GCC compiled. This use gives the program
+    // one of Clang's, which operations need whose messages have shapes.
+    for (const int operand : node->inputs())
+      fmt::format_to(std::back_inserter(line), " {}", producer.count(operand) ? producer.at(operand) : "leaf");
+    fmt::print("{}\n", line);
     producer[node->output()] = number;
   }
 }
