@@ -112,7 +112,7 @@ int run(int argc, char** argv) {
   CLI::App program("Trains Transformers whose normalizers fold away.", "foldgrad");
   program.set_version_flag("--version", version(), "Print commit, compiler, CUDA and instruction set");
   program.require_subcommand(1);
-  program.fallthrough();  // options of the program may also stand behind a command
+  program.fallthrough();  // options of the program may also follow a command
   program
       .add_option_function<int>("--threads", omp_set_num_threads,
                                 "Threads on the CPU; default: $OMP_NUM_THREADS, or all")

@@ -125,14 +125,14 @@ class TransformerFile {
     const std::string length = g_.node("Gather", {g_.node("Shape", {before[0].k}), g_.integer(2)});
     const std::string position = g_.node("Add", {length, g_.integer(2)});  // the first token had 2 [POS-2]
     const std::string memory_bias = bias_of_keys(g_, mask);
-    const auto behind = [&](const std::string& first, const std::string& now) {
+    const auto joined = [&](const std::string& first, const std::string& now) {
       return g_.node("Concat", {first, now}, {{"axis", std::int64_t(2)}});
     };
     std::size_t crossed = 0;
     const auto attended = [&](const Keys& kv, bool causal) {
       if (!causal) return Keys{of_memory[crossed].k, of_memory[crossed++].v, memory_bias};
       const Keys& first = before[own.size()];
-      return own.emplace_back(Keys{behind(first.k, kv.k), behind(first.v, kv.v)});
+      return own.emplace_back(Keys{joined(first.k, kv.k), joined(first.v, kv.v)});
     };
     add_decoder(ids, /*memory=*/"", 1, position, attended);
     present(own, "decoder", kPastLength + " + 1");

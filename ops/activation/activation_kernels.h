@@ -77,8 +77,7 @@ struct BiasActivationBackward {
     if (!F::kFromOutput) visit.column(bias);
   }
 };
-
-// Those with a mask round values that two operations would store in between, as they would.
+// The two with a mask round what a bias_activation followed by a dropout would store, so that their bits are the same.
 template <class T, class F>
 struct BiasActivationDropoutForward {
   static constexpr const char* kName = "bias_activation_dropout forward";

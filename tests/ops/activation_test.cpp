@@ -63,7 +63,7 @@ const RegisterOp kBiasActivation({
 
 // y and its slope at x. At zero everything is known exactly: tanh' = 1, sigmoid = 1/2 and its slope 1/4, x Phi(x) has
 // slope Phi(0) = 1/2. At one they are from an independent evaluation in 40 digits (mpmath 1.4).
-TEST(Activation, ACT_1_ACT_2_ACT_3_ACT_4_ACT_5_ACT_6_ACT_7_ACT_10_AtZeroAndOne) {
+TEST(Activation, ACT_1_ACT_2_ACT_3_ACT_4_ACT_5_ACT_6_ACT_7_ACT_10_AtKnownPoints) {
   struct Row {
     Activation activation;
     double x, y, slope;

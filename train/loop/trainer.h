@@ -50,7 +50,7 @@ struct TrainingState {
 struct TrainingReport {
   std::int64_t updates = 0;  // since the beginning
   double loss = 0;           // per weight, as trained, in nats
-  double gradient_norm = 0;  // of the last update, before `clip` and behind `agc`
+  double gradient_norm = 0;  // of the last update, before `clip` and after `agc`
   double lr = 0;             // of the last update
   std::int64_t weight = 0, work = 0;
   double seconds = 0;
