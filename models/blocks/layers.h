@@ -63,12 +63,11 @@ class Sublayer {
   Var operator()(Var x, const Segments& rows, const ForwardPass& pass, const std::function<Var(Var in)>& branch);
   std::vector<Normalizer*> normalizers();  // in the order of the forward pass
   std::vector<Parameter*> normalizer_parameters();
-
- private:
   // Adds the branch's result to x, in place at inference if nothing else has x, and applies a normalizer with
   // post-norm.
   Var join(const Var& branch, Var x, const Segments& rows, const ForwardPass& pass);
 
+ private:
   double dropout_, drop_path_;
   std::uint32_t stream_, path_stream_;
 };
