@@ -10,7 +10,7 @@
 namespace foldgrad::emulation {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kGuardPage = 4096;
 constexpr std::size_t kStackBytes = (kAddressSanitizer || kThreadSanitizer ? 256 : 64) * 1024;
 // The sanitizers follow swapcontext. It makes two system calls; _setjmp and _longjmp switch 25 times faster.
 constexpr bool kSwapContext = kAddressSanitizer || kThreadSanitizer;
@@ -23,10 +23,10 @@ FOLDGRAD_TSAN(void* host_fiber;)
 
 // Below the stack lies a page without access: an overflow must not reach the neighbour.
 char* allocate_stack() {
-  void* memory = mmap(nullptr, kPage + kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED || mprotect(memory, kPage, PROT_NONE) != 0)
+  void* memory = mmap(nullptr, kGuardPage + kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED || mprotect(memory, kGuardPage, PROT_NONE) != 0)
     throw std::runtime_error("emulation: no memory for the stack of a fiber");
-  return static_cast<char*>(memory) + kPage;
+  return static_cast<char*>(memory) + kGuardPage;
 }
 
 FOLDGRAD_ASAN(void entered() {

@@ -7,8 +7,6 @@
 namespace foldgrad {
 namespace {
 
-std::int64_t rows_of(const Tensor& x) { return x.shape()[-1] ? x.size() / x.shape()[-1] : 0; }
-
 DType statistics_dtype(const Tensor& x) { return x.dtype() == DType::f64 ? DType::f64 : DType::f32; }
 
 Tensor per_channel(const Tensor& x, DType dtype) { return Tensor::empty({x.shape()[-1]}, dtype, x.device()); }

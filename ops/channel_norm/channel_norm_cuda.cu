@@ -7,7 +7,7 @@ namespace foldgrad {
 namespace {
 
 using channel_norm_math::SkipTerms;
-constexpr int kThreads = 256;  // not tuned
+constexpr int kChannelNormThreads = 256;  // not tuned
 
 __device__ SkipTerms block_terms(const SkipTerms& own, double* scratch) {
   SkipTerms all;
@@ -23,15 +23,15 @@ __device__ SkipTerms block_terms(const SkipTerms& own, double* scratch) {
 
 // One block: the layer's decision is taken here and never leaves the device.
 template <class T>
-__global__ void __launch_bounds__(kThreads) statistics_kernel(ChannelForward<T> p) {
+__global__ void __launch_bounds__(kChannelNormThreads) statistics_kernel(ChannelForward<T> p) {
   double* scratch = dynamic_shared<double>();  // one per warp
   SkipTerms layer;
   if (p.layer_decides()) {
-    for (std::int64_t c = threadIdx.x; c < p.columns; c += kThreads) layer.add(p.terms(c));
+    for (std::int64_t c = threadIdx.x; c < p.columns; c += kChannelNormThreads) layer.add(p.terms(c));
     layer = block_terms(layer, scratch);
   }
   double skipped = 0;
-  for (std::int64_t c = threadIdx.x; c < p.columns; c += kThreads)
+  for (std::int64_t c = threadIdx.x; c < p.columns; c += kChannelNormThreads)
     if (p.run(c, layer)) skipped = 1;
   skipped = block_max(skipped, scratch, 0.0);  // also the barrier after which the counters may change
   if (threadIdx.x == 0) p.finish(skipped > 0);
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kThreads) statistics_kernel(ChannelForward<T> 
 
 template <class T>
 void channel_norm_cuda(const ChannelForward<T>& p) {
-  const Grid one_block{dim3(1), dim3(kThreads), kThreads / kWarp * sizeof(double)};
+  const Grid one_block{dim3(1), dim3(kChannelNormThreads), kChannelNormThreads / kWarp * sizeof(double)};
   launch("channel_norm statistics", statistics_kernel<T>, one_block, p);
 }
 FOLDGRAD_INSTANTIATE(channel_norm_cuda, ChannelForward);

@@ -6,8 +6,6 @@
 namespace foldgrad {
 namespace {
 
-std::int64_t rows_of(const Tensor& x) { return x.shape()[-1] ? x.size() / x.shape()[-1] : 0; }
-
 Tensor doubles(Shape shape, const Tensor& x) { return Tensor::empty(std::move(shape), DType::f64, x.device()); }
 
 }  // namespace

@@ -18,6 +18,9 @@ struct ChannelMoments {
 
 ChannelMoments channel_moments(const Tensor& x, bool with_mean);
 
+// N of x seen as [N, C].
+inline std::int64_t rows_of(const Tensor& x) { return x.shape()[-1] ? x.size() / x.shape()[-1] : 0; }
+
 // How many of the first rows of x count in statistics: `counted`, or all if it is not given. Throws
 // std::invalid_argument, which begins with `op`, unless x has as many.
 std::int64_t counted_rows(const char* op, const Tensor& x, std::optional<std::int64_t> counted);

@@ -16,7 +16,7 @@ namespace foldgrad {
 namespace {
 
 using Memory = dnnl::memory;
-using Type = Memory::data_type;
+using DataType = Memory::data_type;
 using Format = Memory::format_tag;
 
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
@@ -57,14 +57,14 @@ struct Descriptions {
 
   explicit Descriptions(const Conv2dProduct& p) {
     const Conv2dSizes& s = p.s;
-    const Type type = p.dtype == DType::bf16 ? Type::bf16 : Type::f32;
+    const DataType type = p.dtype == DType::bf16 ? DataType::bf16 : DataType::f32;
     const Memory::dims kernels{p.out, s.channels, s.kernel_height, s.kernel_width};
     x = {{s.batch, s.channels, s.height, s.width}, type, Format::nhwc};
     y = {{s.batch, p.out, s.out_height, s.out_width}, type, Format::nhwc};
     bias = {{p.out}, type, Format::x};
     // Sums over the whole batch are not to be rounded before they are complete.
-    any_weight = {kernels, p.pass == Conv2dPass::dweight ? Type::f32 : type, Format::any};
-    weight = {kernels, p.f32_dweight ? Type::f32 : type, Format::oihw};
+    any_weight = {kernels, p.pass == Conv2dPass::dweight ? DataType::f32 : type, Format::any};
+    weight = {kernels, p.f32_dweight ? DataType::f32 : type, Format::oihw};
     strides = {s.stride, s.stride};
     padding = {s.padding, s.padding};
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

@@ -6,7 +6,7 @@ namespace foldgrad {
 namespace {
 
 // The stored matrices as they follow each other; a single b was merged into one tall product.
-struct Sizes {
+struct ProductSizes {
   std::int64_t batch, m, n, k;
 };
 
@@ -16,7 +16,7 @@ struct Matrix {
 };
 
 // c = op(a) op(b) for each matrix of the batch, c [m, n], all dense.
-void multiply(const Tensor& c, GradMode mode, Matrix a, Matrix b, const Sizes& s) {
+void multiply(const Tensor& c, GradMode mode, Matrix a, Matrix b, const ProductSizes& s) {
   gemm(c.device(), c.dtype(),
        {.transpose_a = a.transpose,
         .transpose_b = b.transpose,
@@ -34,7 +34,7 @@ void multiply(const Tensor& c, GradMode mode, Matrix a, Matrix b, const Sizes& s
 struct MatmulNode {
   Tensor a, b;
   bool transpose_a, transpose_b;
-  Sizes s;
+  ProductSizes s;
 
   const char* name() const { return "matmul"; }
 
@@ -75,7 +75,7 @@ Var matmul(const Var& av, const Var& bv, bool transpose_a, bool transpose_b) {
   sizes.insert(sizes.end(), {m, n});
   const Tensor c = Tensor::empty(Shape(sizes), a.dtype(), a.device());
   const std::int64_t batch = Shape(leading).elements();
-  const Sizes s = single_b ? Sizes{1, batch * m, n, k} : Sizes{batch, m, n, k};
+  const ProductSizes s = single_b ? ProductSizes{1, batch * m, n, k} : ProductSizes{batch, m, n, k};
   multiply(c, GradMode::set, {a, transpose_a}, {b, transpose_b}, s);  // [MM-1]
   return av.tape().record(c, {av, bv},
                           MatmulNode{.a = a, .b = b, .transpose_a = transpose_a, .transpose_b = transpose_b, .s = s});

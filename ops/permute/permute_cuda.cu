@@ -22,7 +22,7 @@ struct CopyRows {
   }
 };
 
-constexpr int kThreads = 256;  // not tuned
+constexpr int kPermuteThreads = 256;  // not tuned
 
 // Squares of 32 elements, or of 8 packs.
 template <int N>
@@ -34,8 +34,8 @@ constexpr int kPitch = kTile<N> + (sizeof(T) < 4 ? 4 / int(sizeof(T)) : 1);
 // One block per tile, and so all that is divided fits into 32 bits, as the number of blocks does. Neighbouring threads
 // touch neighbouring packs in x and in y; in between, the tile lies in shared memory.
 template <class T, int N>
-__global__ void __launch_bounds__(kThreads) transpose_kernel(Permute<T> p) {
-  constexpr int kSide = kTile<N>, kRows = kThreads / (kSide / N);
+__global__ void __launch_bounds__(kPermuteThreads) transpose_kernel(Permute<T> p) {
+  constexpr int kSide = kTile<N>, kRows = kPermuteThreads / (kSide / N);
   T* tile = dynamic_shared<T>();  // [kSide columns, kPitch]
   const auto across = unsigned((p.columns + kSide - 1) / kSide), down = unsigned((p.rows + kSide - 1) / kSide);
   const std::int64_t left = std::int64_t(blockIdx.x % across) * kSide,
@@ -75,7 +75,7 @@ void run(const Permute<T>& p) {
     return cells_cuda<N>("permute rows", p.matrices, p.rows, p.columns, CopyRows<T, N>{p});
   }
   const std::int64_t tiles = p.matrices * blocks_for(p.rows, kTile<N>) * blocks_for(p.columns, kTile<N>);
-  launch("permute", transpose_kernel<T, N>, {tiles, dim3(kThreads), kTile<N> * kPitch<T, N> * sizeof(T)}, p);
+  launch("permute", transpose_kernel<T, N>, {tiles, dim3(kPermuteThreads), kTile<N> * kPitch<T, N> * sizeof(T)}, p);
 }
 
 }  // namespace

@@ -4,7 +4,10 @@
 
 namespace foldgrad::testing {
 
-// Returns a constant of f32 on the CPU: where messages are tested, shapes are all that counts.
+// Return a constant on the CPU: where messages are tested, shapes are all that counts.
+inline Var zeros(Tape& tape, const Shape& shape, DType dtype = DType::f32) {
+  return tape.constant(Tensor::zeros(shape, dtype));
+}
 template <class... Sizes>
 Var zeros(Tape& tape, Sizes... sizes) {
   return tape.constant(Tensor::zeros({std::int64_t(sizes)...}, DType::f32));

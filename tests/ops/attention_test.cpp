@@ -1,3 +1,4 @@
+#include "tests/harness/by_hand.h"
 #include "tests/harness/op_spec.h"
 #include "tests/ops/attention_cases.h"
 
@@ -21,8 +22,6 @@ OpCase packed_case(const Sizes& s, const AttentionOptions& options, Lengths leng
 }
 
 constexpr Lengths kEqual = Lengths::equal, kRagged = Lengths::ragged, kPadded = Lengths::padded;
-
-Var zeros(Tape& t, const Shape& shape, DType dtype = DType::f32) { return t.constant(Tensor::zeros(shape, dtype)); }
 
 // Within one segment of as many rows as q and k have.
 OpError attention_error(const char* message, Shape q, Shape k, Shape v, AttentionOptions options,

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/harness/by_hand.h"
 #include "tests/harness/op_spec.h"
 #include "tests/harness/properties.h"
 
@@ -23,8 +24,6 @@ OpCase slice_case(Shape x, int axis, std::int64_t begin, std::int64_t end, bool 
           .f = [=](const std::vector<Var>& v) { return slice(v[0], axis, begin, end); },
           .large = large};
 }
-
-Var zeros(Tape& t, const Shape& shape) { return t.constant(Tensor::zeros(shape, DType::f32)); }
 
 OpError concat_error(const char* message, const std::vector<Shape>& shapes, int axis) {
   return {message, [=](Tape& t) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/activation/activation.h"
+#include "tests/harness/by_hand.h"
 #include "tests/harness/op_spec.h"
 #include "tests/harness/properties.h"
 
@@ -38,8 +39,6 @@ OpCase conv_case(Shape x, Shape weight, Options o = {}, bool bias = true, bool l
   if (bias) c.operands.push_back(randn({weight[0]}, 3));
   return c;
 }
-
-Var zeros(Tape& t, Shape shape) { return t.constant(Tensor::zeros(std::move(shape), DType::f32)); }
 
 OpError unfold_error(const char* message, Shape x, std::int64_t height, std::int64_t width, Conv2dOptions o = {}) {
   return {message, [=](Tape& t) { unfold(zeros(t, x), height, width, o); }};

@@ -10,8 +10,6 @@
 namespace foldgrad::testing {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
-
 OpCase pool_case(Shape x, MaxPool2dOptions o = {}, bool large = false) {
   return {.label = fmt::format("{}, kernel {}, stride {}, padding {}", x, o.kernel, o.stride, o.padding),
           .operands = {randn(x, 1)},
@@ -97,11 +95,11 @@ TEST(MaxPool2d, POOL_1_TheFirstNaNWinsAndMinusInfinityIsAValue) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})
       for (int channels : {1, 64}) {
-        const auto nans = of_row({kInfinity, kNaN, kNaN, 2}, dtype, device, channels);
+        const auto nans = of_row({INFINITY, NAN, NAN, 2}, dtype, device, channels);
         for (double y : nans[0]) EXPECT_TRUE(std::isnan(y));
         EXPECT_EQ(nans[1], (std::vector<double>{0, 7, 8, 0}));
-        const auto infinite = of_row({-kInfinity, -kInfinity, -kInfinity, 2}, dtype, device, channels);
-        EXPECT_EQ(infinite[0], (std::vector<double>{-kInfinity, -kInfinity, 2, 2}));
+        const auto infinite = of_row({-INFINITY, -INFINITY, -INFINITY, 2}, dtype, device, channels);
+        EXPECT_EQ(infinite[0], (std::vector<double>{-INFINITY, -INFINITY, 2, 2}));
         EXPECT_EQ(infinite[1], (std::vector<double>{3, 0, 0, 12}));
       }
 }

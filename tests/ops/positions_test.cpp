@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ops/segments/segments.h"
+#include "tests/harness/by_hand.h"
 #include "tests/harness/op_spec.h"
 
 namespace foldgrad::testing {
@@ -32,8 +33,6 @@ OpCase learned_case(std::int64_t B, std::int64_t T, std::int64_t C, std::int64_t
           .f = [](const std::vector<Var>& v) { return learned_positions(v[0], v[1]); },
           .large = large};
 }
-
-Var zeros(Tape& t, const Shape& shape) { return t.constant(Tensor::zeros(shape, DType::f32)); }
 
 // One sentence of `places` tokens, and a table of so many rows of 4.
 OpError sinusoidal_error(const char* message, Shape x, std::int64_t places, std::int64_t rows,

@@ -11,8 +11,6 @@
 namespace foldgrad::testing {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
-
 OpCase softmax_case(const Shape& shape) {
   return {.label = shape.str(), .operands = {randn(shape, 1, 2)}, .f = [](auto& v) { return softmax(v[0]); }};
 }
@@ -52,7 +50,7 @@ TEST(Softmax, SM_1_LargeEntriesNeitherOverflowNorVanish) {
     for (DType dtype : {DType::f32, DType::f64, DType::bf16}) {
       EXPECT_TRUE(close(softmax_of(Tensor::of<double>({2, 2}, {1000, 1000, -1000, -1000}).to(dtype), device),
                         Tensor::full({2, 2}, 0.5, DType::f64), 0));
-      EXPECT_TRUE(close(softmax_of(Tensor::of<double>({3}, {-kInfinity, 3e30, -3e30}).to(dtype), device),
+      EXPECT_TRUE(close(softmax_of(Tensor::of<double>({3}, {-INFINITY, 3e30, -3e30}).to(dtype), device),
                         Tensor::of<double>({3}, {0, 1, 0}), 0));
     }
 }
@@ -60,9 +58,9 @@ TEST(Softmax, SM_1_LargeEntriesNeitherOverflowNorVanish) {
 TEST(Softmax, SM_2_RowsOfMinusInfinityGiveZerosAndNaNIsSeen) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64}) {
-      EXPECT_TRUE(close(softmax_of(Tensor::full({2}, -kInfinity, DType::f64).to(dtype), device),
+      EXPECT_TRUE(close(softmax_of(Tensor::full({2}, -INFINITY, DType::f64).to(dtype), device),
                         Tensor::zeros({2}, DType::f64), 0));
-      const Tensor y = softmax_of(Tensor::of<double>({3}, {1, kNaN, 2}).to(dtype), device).to(DType::f64);
+      const Tensor y = softmax_of(Tensor::of<double>({3}, {1, NAN, 2}).to(dtype), device).to(DType::f64);
       for (double v : y.values<double>()) EXPECT_TRUE(std::isnan(v));
     }
 }
@@ -77,7 +75,7 @@ RC_GTEST_PROP(Softmax, SM_2_SM_3_EntriesOfMinusInfinityHaveNoShare, ()) {
     if (finite[c])
       few.push_back(x.data<double>()[c]);
     else
-      x.data<double>()[c] = -kInfinity;
+      x.data<double>()[c] = -INFINITY;
   }
   if (few.empty()) return;
   Tape tape;

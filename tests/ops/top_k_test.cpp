@@ -10,18 +10,16 @@
 namespace foldgrad::testing {
 namespace {
 
-const double kInfinity = std::numeric_limits<double>::infinity();
-
 TEST(TopK, TOP_1_TOP_2_WorkedByHand) {
   for (const Device device : devices()) {
-    const Tensor x = Tensor::of<double>({2, 4}, {1, 3, 3, 2, NAN, -kInfinity, 5, NAN}, device);
+    const Tensor x = Tensor::of<double>({2, 4}, {1, 3, 3, 2, NAN, -INFINITY, 5, NAN}, device);
     const TopK top = top_k(x, 3, {3, 0});
     EXPECT_EQ(top.indices.values<std::int64_t>(), (std::vector<std::int64_t>{1, 2, 3, 2, 1, -1})) << name(device);
     const std::vector<double> wanted = top.wanted.values<double>();
     EXPECT_EQ(wanted[0], 2);
     EXPECT_EQ(wanted[1], 1);
     EXPECT_TRUE(std::isnan(wanted[2]) && std::isnan(wanted[3]));
-    EXPECT_EQ(top.values.values<double>(), (std::vector<double>{3, 3, 2, 5, -kInfinity, -kInfinity})) << name(device);
+    EXPECT_EQ(top.values.values<double>(), (std::vector<double>{3, 3, 2, 5, -INFINITY, -INFINITY})) << name(device);
     const std::vector<double> l = top.log_sum_exp.values<double>();
     EXPECT_NEAR(l[0], std::log(std::exp(1) + 2 * std::exp(3) + std::exp(2)), 1e-15 * 4) << name(device);
     EXPECT_TRUE(std::isnan(l[1])) << name(device);
@@ -60,7 +58,7 @@ TEST(TopK, TOP_1_OfEqualOnesTheFirst) {
 
 TEST(TopK, OfInfinityHasNoLogarithm) {
   for (const Device device : devices())
-    for (const double v : {kInfinity, -kInfinity}) {
+    for (const double v : {INFINITY, -INFINITY}) {
       const TopK top = top_k(Tensor::of<double>({1, 2}, {v, v}, device), 1);
       EXPECT_EQ(top.indices.values<std::int64_t>()[0], 0);
       EXPECT_TRUE(std::isnan(top.log_sum_exp.values<double>()[0])) << v << " " << name(device);

@@ -82,7 +82,8 @@ std::string known_sets() {
 }
 
 // In lower case, as we write digests.
-std::string checked_digest(std::string digest) {
+std::string checked_digest(const std::string& text) {
+  std::string digest = text;
   for (char& c : digest) c = char(std::tolower(static_cast<unsigned char>(c)));
   FOLDGRAD_CHECK(digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == digest.npos,
                  "--sha256 must have 64 hexadecimal digits, got {}", in_quotes(digest));

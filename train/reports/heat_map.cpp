@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "train/system/printable.h"
+
 namespace foldgrad {
 namespace {
 
@@ -23,14 +25,8 @@ std::string colour_of(double value) {
   return fmt::format("rgb({},{},{})", mix(0), mix(1), mix(2));
 }
 
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) safe += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
-  return safe;
-}
-
 std::string text_at(int x, int y, const std::string& text, const std::string& more = "") {
-  return fmt::format("<text x=\"{}\" y=\"{}\"{}>{}</text>\n", x, y, more, escaped(text));
+  return fmt::format("<text x=\"{}\" y=\"{}\"{}>{}</text>\n", x, y, more, in_markup(text));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "train/reports/report.h"
+#include "train/system/printable.h"
 
 namespace foldgrad {
 
@@ -10,12 +11,6 @@ namespace foldgrad {
 extern const std::string_view kReportTemplate;
 
 namespace {
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) safe += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
-  return safe;
-}
 
 // JSON inside <script>, where a browser looks for </script> and <!-- only, not for entities: no < may be left. In JSON
 // it stands in strings only, where \u003c means the same.
@@ -46,7 +41,7 @@ std::string filled(std::string_view page, const std::map<std::string_view, std::
 }  // namespace
 
 std::string report_page(const std::string& title, const nlohmann::ordered_json& data) {
-  return filled(kReportTemplate, {{"title", escaped(title)}, {"data", for_script(data)}});
+  return filled(kReportTemplate, {{"title", in_markup(title)}, {"data", for_script(data)}});
 }
 
 std::string report_html(const std::vector<RunLog>& runs) { return report_page(title_of(runs), report_data(runs)); }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kOrders = 6;
 
-struct Counts {
+struct CharacterCounts {
   std::int64_t hypothesis[kOrders] = {}, reference[kOrders] = {}, match[kOrders] = {};
 };
 
@@ -28,7 +28,7 @@ std::unordered_map<std::u32string_view, std::int64_t> ngrams(std::u32string_view
   return counts;
 }
 
-void add_line(Counts& counts, const std::u32string& hypothesis, const std::u32string& reference) {
+void add_line(CharacterCounts& counts, const std::u32string& hypothesis, const std::u32string& reference) {
   for (std::size_t order = 1; order <= kOrders; ++order) {
     const auto wanted = ngrams(reference, order);
     if (wanted.empty()) continue;
@@ -41,7 +41,7 @@ void add_line(Counts& counts, const std::u32string& hypothesis, const std::u32st
   }
 }
 
-double f_score(const Counts& counts) {
+double f_score(const CharacterCounts& counts) {
   constexpr double kBetaSquared = 4;
   double precision = 0, recall = 0;
   int orders = 0;
@@ -61,7 +61,7 @@ double f_score(const Counts& counts) {
 
 ChrF chrf(const Lines& hypotheses, const Lines& references) {
   check_lines("chrf", hypotheses, references);
-  Counts counts;
+  CharacterCounts counts;
   for (std::size_t i = 0; i < hypotheses.size(); ++i)
     add_line(counts, characters(hypotheses[i]), characters(references[i]));
   ChrF result;

@@ -81,4 +81,10 @@ std::string printable(std::string_view message) {
   return text;
 }
 
+std::string in_markup(std::string_view text) {
+  std::string safe;
+  for (const char c : text) safe += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
+  return safe;
+}
+
 }  // namespace foldgrad

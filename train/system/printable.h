@@ -1,5 +1,5 @@
-// Foreign text in messages: from files, from the command line, from libraries. It may be long, and may contain control
-// sequences for a terminal.
+// Foreign text in messages and pages: from files, from the command line, from libraries. It may be long, and may
+// contain control sequences for a terminal, or tags.
 #pragma once
 #include <string>
 #include <string_view>
@@ -14,5 +14,8 @@ std::string in_quotes(std::string_view text);
 // characters, then lines longer than 1,000, lose their middles, since the beginning names a file and the end the
 // reason.
 std::string printable(std::string_view message);
+
+// Returns `text` for HTML and SVG, with entities for &, < and >.
+std::string in_markup(std::string_view text);
 
 }  // namespace foldgrad

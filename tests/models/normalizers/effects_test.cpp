@@ -4,16 +4,14 @@
 #include <cmath>
 #include <set>
 
-#include "models/normalizers/normalizer.h"
-#include "tests/harness/op_spec.h"
+#include "tests/models/normalizers/quick_normalizer.h"
 
 namespace foldgrad::testing {
 namespace {
 
-using Options = std::map<std::string, std::string>;
 using Names = std::set<std::string>;
 
-constexpr std::int64_t kChannels = 8, kTokens = 10;
+constexpr std::int64_t kTokens = 10;
 
 // The data of a step: channels 1 to 7 alike, channel 0 in its own way.
 struct Scene {

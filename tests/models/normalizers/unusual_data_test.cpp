@@ -7,9 +7,9 @@
 namespace foldgrad::testing {
 namespace {
 
-constexpr std::int64_t kSamples = 2, kTokens = 4, kBadChannel = 3, kBadToken = 1;  // of sample 0
+constexpr std::int64_t kSamples = 2, kSampleTokens = 4, kBadChannel = 3, kBadToken = 1;  // of sample 0
 
-struct Row {
+struct UnusualRow {
   std::string normalizer;
   Options options;
   std::string nan, infinity;  // where y is not finite: none, element, token, group, channel, sample, ...
@@ -22,7 +22,7 @@ Options with(Options all, const char* name, const char* value) {
   return all;
 }
 
-std::vector<Row> rows() {
+std::vector<UnusualRow> unusual_rows() {
   return {
       {"un", kShort, "element", "element", "kept"},
       {"un", with(kShort, "hold_non_finite", "0"), "channel", "element", "spoiled"},
@@ -58,10 +58,10 @@ std::vector<Row> rows() {
 Step step(Normalizer& norm, const Tensor& x, std::optional<std::int64_t> counted = {}) {
   return train_step(norm, x, randn(x.shape(), 99), counted);
 }
-Tensor normal(unsigned seed) { return randn({kSamples, kTokens, kChannels}, seed, 1, 0.3); }
+Tensor normal(unsigned seed) { return randn({kSamples, kSampleTokens, kChannels}, seed, 1, 0.3); }
 
 // In the midst of training: averages are in use.
-std::unique_ptr<Normalizer> trained(const Row& row) {
+std::unique_ptr<Normalizer> trained(const UnusualRow& row) {
   auto norm = make_normalizer(row.normalizer, row.options, "norm", kChannels, DType::f64);
   for (unsigned t = 0; t < 5; ++t) step(*norm, normal(t));
   return norm;
@@ -83,9 +83,10 @@ std::string spread(const Tensor& y) {
   const std::vector<double> values = y.values<double>();
   const auto is = [&](const auto& inside) {
     for (std::int64_t s = 0; s < kSamples; ++s)
-      for (std::int64_t t = 0; t < kTokens; ++t)
+      for (std::int64_t t = 0; t < kSampleTokens; ++t)
         for (std::int64_t c = 0; c < kChannels; ++c)
-          if (std::isfinite(values[std::size_t((s * kTokens + t) * kChannels + c)]) == inside(s, t, c)) return false;
+          if (std::isfinite(values[std::size_t((s * kSampleTokens + t) * kChannels + c)]) == inside(s, t, c))
+            return false;
     return true;
   };
   const auto token = [](auto s, auto t) { return s == 0 && t == kBadToken; };
@@ -102,7 +103,7 @@ std::string spread(const Tensor& y) {
 }
 
 TEST(NormalizerUnusualData, OneElementThatIsNotFinite) {
-  for (const Row& row : rows())
+  for (const UnusualRow& row : unusual_rows())
     for (const double bad : {double(NAN), double(INFINITY)}) {
       SCOPED_TRACE(row.normalizer + (std::isnan(bad) ? ", NaN" : ", infinity"));
       for (const auto& [name, value] : row.options) SCOPED_TRACE(name + " = " + value);
@@ -123,7 +124,7 @@ TEST(NormalizerUnusualData, OneElementThatIsNotFinite) {
 
 // Everything stays finite. Where the mean is subtracted from a channel, a constant one becomes its bias, which is 0.
 TEST(NormalizerUnusualData, ConstantAndZeroChannelsAndTokens) {
-  for (const Row& row : rows())
+  for (const UnusualRow& row : unusual_rows())
     for (const double value : {2.0, 0.0})
       for (const bool channel : {true, false}) {
         SCOPED_TRACE(row.normalizer + (channel ? ", a channel of " : ", a token of ") + std::to_string(value));
@@ -149,7 +150,7 @@ TEST(NormalizerUnusualData, ConstantAndZeroChannelsAndTokens) {
 
 // A batch of padding alone: nothing to take statistics of. Nothing but the counters changes; a skip is counted.
 TEST(NormalizerUnusualData, NoRealToken) {
-  for (const Row& row : rows()) {
+  for (const UnusualRow& row : unusual_rows()) {
     SCOPED_TRACE(row.normalizer);
     const auto norm = trained(row);
     const NamedTensors before = norm->snapshot();
@@ -168,7 +169,7 @@ TEST(NormalizerUnusualData, NoRealToken) {
 TEST(NormalizerUnusualData, EveryNormalizerHasARow) {
   for (const NormalizerInfo& info : normalizers()) {
     int found = 0;
-    for (const Row& row : rows()) found += row.normalizer == info.name;
+    for (const UnusualRow& row : unusual_rows()) found += row.normalizer == info.name;
     EXPECT_GT(found, 0) << info.name;
   }
 }

@@ -101,11 +101,11 @@ TEST(Progress, PlainLinesElsewhereAndColoursOnlyWhereWanted) {
   EXPECT_EQ(printed(true, ""), "\x1b[33mwarning:\x1b[0m disk\nstep\n");
 }
 
-constexpr std::int64_t kRows = 5, kChannels = 3;
-constexpr std::int64_t kCounted = 4;  // of the rows; the last is padding
-
 class Pass {
  public:
+  static constexpr std::int64_t kRows = 5, kChannels = 3;
+  static constexpr std::int64_t kCounted = 4;  // of the rows; the last is padding
+
   Pass(const std::string& name, const std::map<std::string, std::string>& options)
       : norm_(make_normalizer(name, options, "norm", kChannels, DType::f64)) {
     for (Parameter* p : norm_->parameters()) p->value.copy_from(randn({kChannels}, 7, 1, 1));

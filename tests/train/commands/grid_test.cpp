@@ -85,7 +85,7 @@ TEST_F(GridRuns, TrainingsEndWithTheirGrid) {
     program.send(kill ? SIGKILL : SIGTERM);
     EXPECT_EQ(program.end_signal(), kill ? SIGKILL : SIGTERM);
     EXPECT_EQ(flock(lock, LOCK_EX), 0);  // which the end of the training has released
-    close(lock);
+    ::close(lock);
     EXPECT_FALSE(contains(bytes(out + "/all/seed-1/log.jsonl"), "{\"event\":\"end\""));
   }
 }

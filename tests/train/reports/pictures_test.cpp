@@ -30,7 +30,7 @@ TEST(HeatMap, HasARectangleForEachCellWithAValue) {
 
 using namespace std::string_literals;  // with zeros in them
 
-constexpr const char* kLog = R"({"event":"start","step":0,"steps":300,"norm":"un"}
+constexpr const char* kRunLog = R"({"event":"start","step":0,"steps":300,"norm":"un"}
 {"event":"train","step":5,"loss":0.5,"lr":null,"seconds":2.0}
 {"event":"layers","step":300,"gradient_norms":{"a":1.0},"normalizers":{"s":{"iterations":9,"skips":2,"word":"x"}}}
 {"event":"end","step":300,"outcome":"finished"}
@@ -40,7 +40,7 @@ class TensorBoard : public ::testing::Test {
  protected:
   std::string run(const std::string& name) {
     std::filesystem::create_directories(files_ / name);
-    write_bytes(files_ / name + "/log.jsonl", kLog);
+    write_bytes(files_ / name + "/log.jsonl", kRunLog);
     return files_ / name;
   }
   TemporaryDirectory files_;

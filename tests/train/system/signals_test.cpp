@@ -89,7 +89,7 @@ TEST_F(Signals, OneEndsACommandThatDoesNotTrain) {
     wait_until([&] { return program.status("Threads") != "1" || program.ended(); });
     program.send(signal);
     EXPECT_EQ(program.end_signal(), signal);
-    for (const int end : ends) close(end);
+    for (const int end : ends) ::close(end);
   }
 }
 

@@ -17,12 +17,12 @@ constexpr const char* kFaultNames[] = {"closed", "full", "broken"};
 void spoil(int stream, Fault fault) {
   int pipe_ends[2] = {};
   if (fault == kClosed) {
-    close(stream);
+    ::close(stream);
   } else if (fault == kFull) {
     dup2(open("/dev/full", O_RDWR), stream);
   } else if (pipe(pipe_ends) == 0) {
     dup2(pipe_ends[1], stream);
-    for (const int end : pipe_ends) close(end);
+    for (const int end : pipe_ends) ::close(end);
   }
 }
 
@@ -139,9 +139,9 @@ TEST_F(Streams, WhatCannotBeReadIsNoEndOfTheText) {
   const std::string text = bytes("train.de"), sent = text.substr(0, text.find('\n', text.find('\n') + 1) + 5);
   ASSERT_EQ(write(ends[0], sent.data(), sent.size()), ssize_t(sent.size()));
   ASSERT_EQ(write(ends[1], "unread", 6), 6);
-  close(ends[0]);
+  ::close(ends[0]);
   SpawnedProgram program(filled("translate @run >@out 2>@err"), [&] { dup2(ends[1], STDIN_FILENO); });
-  close(ends[1]);
+  ::close(ends[1]);
   EXPECT_EQ(program.exit_code(), 3);
   EXPECT_EQ(bytes("err"), "error: stdin: cannot be read: Connection reset by peer\n");
   EXPECT_EQ(bytes("out"), whole.substr(0, whole.find('\n', whole.find('\n') + 1) + 1));

@@ -9,8 +9,8 @@ constexpr const char* kDigits[] = {"null",   "eins", "zwei", "drei", "vier", "f�
                                    "sieben", "acht", "neun", "zehn", "elf",  "zwölf"};
 // Stems before -zehn and -zig.
 constexpr const char* kStems[] = {"", "", "zwan", "drei", "vier", "fünf", "sech", "sieb", "acht", "neun"};
-constexpr const char* kMonths[] = {"Januar", "Februar", "März",      "April",   "Mai",      "Juni",
-                                   "Juli",   "August",  "September", "Oktober", "November", "Dezember"};
+constexpr const char* kGermanMonths[] = {"Januar", "Februar", "März",      "April",   "Mai",      "Juni",
+                                         "Juli",   "August",  "September", "Oktober", "November", "Dezember"};
 
 // `one` is the form of 1 at the end: "eins", "ein" before tausend, "eine" before Millionen.
 std::string below_hundred(std::int64_t n, const char* one) {
@@ -59,7 +59,7 @@ std::string german_date(Date date) {
   const std::string year = date.year < 2000
                                ? below_hundred(date.year / 100, "") + "hundert" + below_hundred(date.year % 100, "eins")
                                : german_cardinal(date.year);
-  return fmt::format("am {}n {} {}", german_ordinal(date.day), kMonths[date.month - 1], year);
+  return fmt::format("am {}n {} {}", german_ordinal(date.day), kGermanMonths[date.month - 1], year);
 }
 
 }  // namespace foldgrad::numbers
