@@ -94,12 +94,10 @@ template <class F>
 void elements_and_column_sums_cuda(const F& f);
 template <class F>
 void elements_and_column_sums_cpu(const F& p) {
-  if (!p.target())
-    column_sums_cpu(p);
-  else if (wants_column_sums(p))
+  if (p.target())
     column_sums_cpu(p, [&p](std::int64_t r, auto* own) { add_row_cpu</*with_elements=*/true>(p, r, own); });
   else
-    matrix_cpu(p);
+    column_sums_cpu(p);
 }
 
 }  // namespace foldgrad

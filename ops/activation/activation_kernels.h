@@ -88,7 +88,7 @@ struct BiasActivationDropoutForward {
   std::int64_t rows, columns;
   Mask<Value> mask;
 
-  FOLDGRAD_DRAWS_MASK();
+  FOLDGRAD_DRAWS_MASK(/*can_be_0=*/false);
   FOLDGRAD_HD T* target() const { return y; }
   FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c, std::uint32_t bits) const {
     const Value active = F::value(Value(x[i]) + Value(bias[c]));
@@ -109,7 +109,7 @@ struct BiasActivationDropoutBackward {
   std::int64_t rows, columns;
   Mask<Value> mask;
 
-  FOLDGRAD_DRAWS_MASK();
+  FOLDGRAD_DRAWS_MASK(/*can_be_0=*/false);
   FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
   FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c, std::uint32_t bits) const {
     Value at = Value(x[i]) + Value(bias[c]);
