@@ -4,6 +4,8 @@
 #   fast/NAME.*          unless FOLDGRAD_FAST=OFF (engine/fast.h)
 #   NAME_fma.cpp         a * b + c of vector types becomes one instruction, which no function expresses
 
+set(CMAKE_UNITY_BUILD ${FOLDGRAD_PRECOMPILE})
+
 set(foldgrad_have_cudart OFF)  # device memory, rather than the host's in its place
 if(foldgrad_cuda STREQUAL ON)
   set(foldgrad_have_cudart ON)
@@ -32,6 +34,11 @@ function(foldgrad_sources folder host_out kernels_out)
       list(REMOVE_ITEM host ${absent} "")
     endif()
   endforeach()
+  set(fast ${kernels})
+  list(FILTER fast INCLUDE REGEX "/fast/")
+  if(fast)  # their names are those of the plain kernels
+    set_source_files_properties(${fast} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
   if(foldgrad_cuda STREQUAL OFF)
     set(kernels "")
   elseif(foldgrad_cuda STREQUAL EMULATE AND kernels)
@@ -172,8 +179,7 @@ foreach(library ops models train)
 endforeach()
 
 # Code that keeps records, checks and prints gets -O1: more would only take longer to compile, since the work is done in
-# loop/, data/ and scores/ and below. Commands all need CLI11, which defines so much in headers that several at a time
-# take hardly longer than one.
+# loop/, data/ and scores/ and below.
 foldgrad_compile_apart(foldgrad_train foldgrad_commands "/train/commands/")
 foldgrad_compile_apart(foldgrad_train foldgrad_records
                        "/train/(analyses|checkpoints|checks|config|reports|runs|system|tasks)/")
@@ -182,7 +188,6 @@ foreach(part foldgrad_commands foldgrad_records)
 endforeach()
 target_precompile_headers(foldgrad_records PRIVATE <fmt/format.h> <nlohmann/json.hpp>)
 target_precompile_headers(foldgrad_commands REUSE_FROM foldgrad_records)
-set_target_properties(foldgrad_commands PROPERTIES UNITY_BUILD ${FOLDGRAD_PRECOMPILE} UNITY_BUILD_BATCH_SIZE 5)
 
 # The program. Its version header is written with every build, since the commit changes without cmake.
 string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
@@ -199,6 +204,8 @@ target_include_directories(foldgrad PRIVATE ${PROJECT_BINARY_DIR}/version)
 target_link_libraries(foldgrad PRIVATE ${foldgrad_libraries})
 target_compile_options(foldgrad PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
 add_dependencies(foldgrad foldgrad_version)
+
+set(CMAKE_UNITY_BUILD OFF)
 
 # The engine in one file, for readers. It uses none of the others.
 add_executable(tiny ${PROJECT_SOURCE_DIR}/book/tiny.cpp)

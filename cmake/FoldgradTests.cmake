@@ -1,10 +1,10 @@
-# Test programs. tests/ops is one program, so that the machine links once; each file of it can also be built alone
-# (`ninja layer_norm_test`). The other folders are one program per file. Each links what it tests and what lies below,
-# so that for the test of an operation nothing above operations is compiled.
+# Test programs: one for each folder of tests/, whose files are compiled together, and so that the machine links few.
+# Each file can also be built alone (`ninja layer_norm_test`; all of them: `ninja single_tests`). Each links what it
+# tests and what lies below, so that for the test of an operation nothing above operations is compiled.
 
 include(GoogleTest)
 
-set(folders engine models train realdata book)
+set(folders engine ops models train realdata book)
 if(foldgrad_cuda STREQUAL EMULATE)
   list(APPEND folders emulation)
 endif()
@@ -44,7 +44,7 @@ target_link_libraries(foldgrad_test_settings INTERFACE foldgrad_engine GTest::gt
 
 set(foldgrad_test_timeout 300)
 if(FOLDGRAD_SANITIZE)
-  set(foldgrad_test_timeout 600)
+  set(foldgrad_test_timeout 1200)
 endif()
 
 if(FOLDGRAD_PRECOMPILE)
@@ -79,23 +79,47 @@ function(foldgrad_tested_library library_out folder)
   set(${library_out} ${library} PARENT_SCOPE)
 endfunction()
 
-function(foldgrad_set_up_test target library)
-  target_link_libraries(${target} PRIVATE foldgrad_harness ${library})
-  target_precompile_headers(${target} REUSE_FROM foldgrad_harness)
-endfunction()
-
+# Kernels that only a test needs lie beside it: block_reduce_test.cpp with block_reduce_test_kernels.cu.
 function(foldgrad_add_test name library)  # sources follow
   add_executable(${name} ${ARGN})
-  foldgrad_set_up_test(${name} ${library})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX UNITY_BUILD ${FOLDGRAD_PRECOMPILE})
+  target_link_libraries(${name} PRIVATE foldgrad_harness ${library})
+  target_precompile_headers(${name} REUSE_FROM foldgrad_harness)
+  string(REGEX REPLACE "\\.cpp(;|$)" "_kernels.cu\\1" kernels "${ARGN}")
+  file(GLOB kernels ${kernels})
+  if(kernels AND NOT foldgrad_cuda STREQUAL OFF)
+    if(foldgrad_cuda STREQUAL EMULATE)
+      set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX)
+    endif()
+    foldgrad_add_kernels(${name} "${kernels}")
+  endif()
+  if(library STREQUAL foldgrad_train)  # these also run the program
+    add_dependencies(${name} foldgrad ${preloaded})
+    target_compile_definitions(${name} PRIVATE FOLDGRAD_PROGRAM="$<TARGET_FILE:foldgrad>"
+                                               FOLDGRAD_PRELOAD="${foldgrad_preload}")
+    if(TARGET onnx_check)
+      add_dependencies(${name} onnx_check)
+      target_compile_definitions(${name} PRIVATE FOLDGRAD_ONNX_CHECK="$<TARGET_FILE:onnx_check>")
+    endif()
+  endif()
 endfunction()
 
+# AddressSanitizer takes longer to start a program than most tests to run: there ctest knows programs, elsewhere tests.
 function(foldgrad_discover name label)
   set(properties TIMEOUT ${foldgrad_test_timeout})
   if(label)
     list(APPEND properties LABELS ${label})
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-                       PROPERTIES ${properties})
+  if(FOLDGRAD_SANITIZE MATCHES address)
+    foreach(shard RANGE 3)
+      add_test(NAME ${name}_${shard} COMMAND ${name} --gtest_brief=1 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+      set_tests_properties(${name}_${shard} PROPERTIES ${properties}
+                           ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${shard}")
+    endforeach()
+  else()
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+                         PROPERTIES ${properties})
+  endif()
 endfunction()
 
 # The program of a test: tests/engine/tape_test.cpp is tape_test, tests/models/fold/graph_test.cpp is fold_graph_test.
@@ -108,19 +132,6 @@ function(foldgrad_test_name name_out source)
     set(name ${folder}_${name})
   endif()
   set(${name_out} ${name} PARENT_SCOPE)
-endfunction()
-
-# Kernels that only a test needs lie beside it: block_reduce_test.cpp with block_reduce_test_kernels.cu.
-function(foldgrad_add_test_with_kernels name source library label)
-  foldgrad_add_test(${name} ${library} ${source})
-  string(REGEX REPLACE "\\.cpp$" "_kernels.cu" kernels ${source})
-  if(EXISTS ${kernels} AND NOT foldgrad_cuda STREQUAL OFF)
-    if(foldgrad_cuda STREQUAL EMULATE)
-      set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX)
-    endif()
-    foldgrad_add_kernels(${name} ${kernels})
-  endif()
-  foldgrad_discover(${name} "${label}")
 endfunction()
 
 # Libraries for LD_PRELOAD, which change what the program meets: libNAME.so of tests/preload/NAME.cpp. Sanitizers stay
@@ -138,36 +149,8 @@ foreach(source ${sources})
   list(APPEND preloaded preload_${name})
 endforeach()
 
-# Programs that ask for a device get the label `gpu` and a line in gpu_tests.txt, which scripts/gpu_check.sh reads.
-set(gpu_tests ops_test)
-
-foreach(folder ${folders})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.cpp)
-  list(FILTER sources EXCLUDE REGEX ${foldgrad_left_out})
-  set(label "")
-  if(folder STREQUAL realdata)
-    set(label realdata)
-  endif()
-  foldgrad_tested_library(library ${folder})
-  foreach(source ${sources})
-    foldgrad_test_name(name ${source})
-    set(labelled "${label}")
-    file(STRINGS ${source} asks REGEX "cuda_available\\(\\)|devices\\(\\)|Device::cuda" LIMIT_COUNT 1)
-    if(asks AND NOT labelled)
-      set(labelled gpu)
-      list(APPEND gpu_tests ${name})
-    endif()
-    foldgrad_add_test_with_kernels(${name} ${source} ${library} "${labelled}")
-    if(folder STREQUAL train)  # these also run the program
-      add_dependencies(${name} foldgrad)
-      target_compile_definitions(${name} PRIVATE FOLDGRAD_PROGRAM="$<TARGET_FILE:foldgrad>"
-                                                 FOLDGRAD_PRELOAD="${foldgrad_preload}")
-      add_dependencies(${name} ${preloaded})
-    endif()
-  endforeach()
-endforeach()
 # ONNX's own library, to check what `foldgrad export` writes.
-if(foldgrad_have_onnx AND TARGET commands_export_test)
+if(foldgrad_have_onnx AND train IN_LIST folders)
   find_library(foldgrad_onnx_library onnx)
   find_library(foldgrad_onnx_proto_library onnx_proto)
   find_library(foldgrad_protobuf protobuf)
@@ -177,33 +160,55 @@ if(foldgrad_have_onnx AND TARGET commands_export_test)
     target_compile_definitions(onnx_check PRIVATE ONNX_NAMESPACE=onnx ONNX_ML=1)
     target_link_libraries(onnx_check PRIVATE ${foldgrad_onnx_library} ${foldgrad_onnx_proto_library}
                                              ${foldgrad_protobuf})
-    add_dependencies(commands_export_test onnx_check)
-    target_compile_definitions(commands_export_test PRIVATE FOLDGRAD_ONNX_CHECK="$<TARGET_FILE:onnx_check>")
   endif()
 endif()
+
+# Programs that ask for a device get the label `gpu` and a line in gpu_tests.txt, which scripts/gpu_check.sh reads.
+set(gpu_tests "")
+add_custom_target(single_tests)
+
+foreach(folder ${folders})
+  foldgrad_tested_library(library ${folder})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.cpp)
+  list(FILTER sources EXCLUDE REGEX ${foldgrad_left_out})
+  set(programs "")
+  foreach(source ${sources})
+    cmake_path(GET source PARENT_PATH directory)
+    file(RELATIVE_PATH program ${PROJECT_SOURCE_DIR}/tests ${directory})
+    string(REPLACE / _ program ${program}_test)
+    list(APPEND programs ${program})
+    list(APPEND ${program}_sources ${source})
+    foldgrad_test_name(name ${source})
+    if(NOT name STREQUAL program)
+      foldgrad_add_test(${name} ${library} ${source})
+      set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON UNITY_BUILD OFF)
+      add_dependencies(single_tests ${name})
+    endif()
+    file(STRINGS ${source} asks REGEX "cuda_available\\(\\)|devices\\(\\)|Device::cuda" LIMIT_COUNT 1)
+    if(folder STREQUAL realdata)
+      set(${program}_label realdata)
+    elseif(asks)
+      list(APPEND gpu_tests ${program})
+      set(${program}_label gpu)
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES programs)
+  foreach(program ${programs})
+    foldgrad_add_test(${program} ${library} ${${program}_sources})
+    if(folder STREQUAL emulation)  # whose tests have the same kernels with different faults
+      set_target_properties(${program} PROPERTIES UNITY_BUILD OFF)
+    endif()
+    foldgrad_discover(${program} "${${program}_label}")
+  endforeach()
+endforeach()
 if(FOLDGRAD_SANITIZE STREQUAL thread)
   foldgrad_add_test(data_prefetched_test foldgrad_ops tests/train/data/prefetched_test.cpp train/data/permutation.cpp)
   foldgrad_discover(data_prefetched_test "")
 endif()
-
-file(GLOB sources CONFIGURE_DEPENDS tests/ops/*_test.cpp)
-if(sources)
-  set(objects "")
-  foreach(source ${sources})
-    cmake_path(GET source STEM name)
-    add_library(${name}_objects OBJECT ${source})
-    foldgrad_set_up_test(${name}_objects foldgrad_ops)
-    foldgrad_add_test(${name} foldgrad_ops $<TARGET_OBJECTS:${name}_objects>)
-    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON LINKER_LANGUAGE CXX)
-    list(APPEND objects $<TARGET_OBJECTS:${name}_objects>)
-  endforeach()
-  foldgrad_add_test(ops_test foldgrad_ops ${objects})
-  set_target_properties(ops_test PROPERTIES LINKER_LANGUAGE CXX)
-  foldgrad_discover(ops_test gpu)
-endif()
 if(foldgrad_cuda STREQUAL EMULATE AND NOT FOLDGRAD_SANITIZE AND foldgrad_cpu_level GREATER 2)  # these CPUs fuse
   include(FoldgradContracted)
 endif()
+list(REMOVE_DUPLICATES gpu_tests)
 list(JOIN gpu_tests "\n" gpu_tests)
 file(WRITE ${PROJECT_BINARY_DIR}/gpu_tests.txt "${gpu_tests}\n")
 

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 packages=(
-  g++ cmake ninja-build ccache git clang-format
+  g++ cmake ninja-build ccache mold git clang-format
   libfmt-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libssl-dev libdnnl-dev libopenblas-openmp-dev
   libgtest-dev librapidcheck-dev libbenchmark-dev libsentencepiece-dev
   libcurl4-openssl-dev libpng-dev libturbojpeg0-dev graphviz libjs-chart.js
