@@ -10,7 +10,7 @@ foreach(library ${foldgrad_libraries})
   endif()
 endforeach()
 add_library(contracted_kernels OBJECT EXCLUDE_FROM_ALL ${sources})
-set_target_properties(contracted_kernels PROPERTIES CXX_STANDARD 17 UNITY_BUILD ${FOLDGRAD_PRECOMPILE})
+set_target_properties(contracted_kernels PROPERTIES CXX_STANDARD 17)
 target_compile_options(contracted_kernels PRIVATE -ffp-contract=fast)
 target_link_libraries(contracted_kernels PRIVATE foldgrad_settings)
 
