@@ -96,7 +96,7 @@ if(FOLDGRAD_SANITIZE)
   foldgrad_feature("Sanitizers" ON "${FOLDGRAD_SANITIZE}" "")
 endif()
 
-# Precompiled headers, and eight sources compiled as one, take two thirds off a build from nothing. They are an option
+# Precompiled headers, and eight sources compiled as one, take a third off a build from nothing. They are an option
 # because ccache then shares no object between build directories, and a change in one source compiles eight.
 set(launcher "")
 if(FOLDGRAD_PRECOMPILE)
