@@ -90,14 +90,14 @@ if(FOLDGRAD_SANITIZE)
   add_compile_options(-fsanitize=${FOLDGRAD_SANITIZE} -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${FOLDGRAD_SANITIZE})
   if(FOLDGRAD_SANITIZE MATCHES undefined)
-    # The first four take a quarter of the compiler's time; AddressSanitizer sees what they find.
+    # The first four take a quarter of the compiler's time. AddressSanitizer sees the bad accesses that come of them.
     add_compile_options(-fno-sanitize=null,vptr,object-size,pointer-overflow -fno-sanitize-recover=all)
   endif()
   foldgrad_feature("Sanitizers" ON "${FOLDGRAD_SANITIZE}" "")
 endif()
 
-# Precompiled headers, and eight sources compiled as one, take a third off a build from nothing. They are an option
-# because ccache then shares no object between build directories, and a change in one source compiles eight.
+# Precompiled headers, and eight sources compiled as one, save time when everything is built. They are an option because
+# ccache then shares no object between build directories, and a change in one source compiles eight.
 set(launcher "")
 if(FOLDGRAD_PRECOMPILE)
   set(launcher env CCACHE_SLOPPINESS=pch_defines,time_macros)  # else ccache refuses what uses such headers

@@ -1,6 +1,6 @@
-# Test programs: one for each folder of tests/, whose files are compiled together, and so that the machine links few.
-# Each file can also be built alone (`ninja layer_norm_test`; all of them: `ninja single_tests`). Each links what it
-# tests and what lies below, so that for the test of an operation nothing above operations is compiled.
+# Test programs: one for each folder of tests/, so that headers are compiled and libraries linked once for all its files.
+# Each file can also be built alone (`ninja layer_norm_test`; all of them: `ninja single_tests`). A program links
+# what it tests and what lies below, so that for the test of an operation nothing above operations is compiled.
 
 include(GoogleTest)
 
@@ -104,7 +104,8 @@ function(foldgrad_add_test name library)  # sources follow
   endif()
 endfunction()
 
-# AddressSanitizer takes longer to start a program than most tests to run: there ctest knows programs, elsewhere tests.
+# Under AddressSanitizer a program takes longer to start than most tests to run, so ctest runs a quarter of a program at
+# a time there, and single tests elsewhere.
 function(foldgrad_discover name label)
   set(properties TIMEOUT ${foldgrad_test_timeout})
   if(label)

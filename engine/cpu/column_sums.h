@@ -89,7 +89,7 @@ void column_sums_cpu(const F& p) {
 }
 
 // The same together with the elements of a matrix (elementwise.h), whose target may be null, in one pass: what add()
-// and value() both compute is computed once.
+// and value() both compute is computed once. The CPU also computes sums that have no place: it is rare.
 template <class F>
 void elements_and_column_sums_cuda(const F& f);
 template <class F>

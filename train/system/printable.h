@@ -1,5 +1,5 @@
 // Foreign text in messages and pages: from files, from the command line, from libraries. It may be long, and may
-// contain control sequences for a terminal, or tags.
+// contain control sequences for a terminal or tags of HTML.
 #pragma once
 #include <string>
 #include <string_view>
