@@ -68,7 +68,8 @@ template <class T, class Width>
 void gather(const MaxPool2dBackward<T>& p, const Cell& at, std::int64_t first, Width width) {
   using Value = compute_t<T>;
   const MaxPool2dSizes& s = p.s;
-  Value sums[kChunk] = {};
+  Value sums[kChunk];
+  std::fill_n(sums, std::int64_t(width), Value(0));  // GCC zeroes a whole array by a loop of microcode
   for (int i = at.rows.begin; i < at.rows.end; ++i)
     for (int j = at.columns.begin; j < at.columns.end; ++j) {
       const int v = at.i + s.padding - i * s.stride, w = at.j + s.padding - j * s.stride;
@@ -76,7 +77,10 @@ void gather(const MaxPool2dBackward<T>& p, const Cell& at, std::int64_t first, W
       const T* dy = p.dy + place;
       const std::uint8_t *from = p.from + place, here = std::uint8_t(v * s.kernel + w);
 #pragma omp simd
-      for (std::int64_t c = 0; c < width; ++c) sums[c] += from[c] == here ? Value(dy[c]) : Value(0);  // [POOL-2]
+      for (std::int64_t c = 0; c < width; ++c) {
+        const Value value = dy[c];                      // read in any case: a masked load is slower
+        sums[c] += from[c] == here ? value : Value(0);  // [POOL-2]
+      }
     }
   const std::int64_t pixel = ((at.b * s.height + at.i) * s.width + at.j) * s.channels + first;
   const bool bypass = rows_bypass_cache(p.dx, s.batch * s.height * s.width * s.channels);
