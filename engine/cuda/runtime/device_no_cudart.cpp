@@ -78,7 +78,9 @@ std::string cuda_trouble(int index) {
 #else
 bool cuda_is_emulated() { return false; }
 int cuda_devices() { return 0; }
-std::string cuda_trouble(int) { return "this program was built without it, with FOLDGRAD_CUDA=OFF"; }
+std::string cuda_trouble(int) {
+  return "this program was built without CUDA; build it where there are nvcc and a GPU, or with -DFOLDGRAD_CUDA=ON";
+}
 
 // Without a device nobody gets here.
 namespace emulation {
