@@ -126,7 +126,7 @@ struct ScalarSgd {
   }
 };
 
-// Five steps of all parameters in two groups, with changing gradients and rates and a gradient scale.
+// Three steps of all parameters in two groups, with changing gradients and rates and a gradient scale.
 template <class Scalar>
 void expect_model(const Optimizer::Rule& rule, const Scalar& fresh, Device device, DType dtype) {
   SCOPED_TRACE(label(device, dtype));
@@ -140,7 +140,7 @@ void expect_model(const Optimizer::Rule& rule, const Scalar& fresh, Device devic
     scalars.emplace_back(p.value.size(), fresh);
     want.push_back(p.value.to(DType::f64).values<double>());
   }
-  for (int t = 0; t < 5; ++t) {
+  for (int t = 0; t < 3; ++t) {
     const double lr = 0.1 / (t + 1);
     for (std::size_t k = 0; k < want.size(); ++k) {
       Parameter& p = model.parameters[k];
@@ -151,8 +151,8 @@ void expect_model(const Optimizer::Rule& rule, const Scalar& fresh, Device devic
     }
     optimizer.step(lr, Tensor::full({}, 0.75, DType::f64, device));
   }
-  // Five steps of some ten roundings each, of terms no larger than 1 + |p|.
-  const double tolerance = dtype == DType::f32 ? 50 * 6e-8 : 50 * 1.1e-16;
+  // Three steps of some ten roundings each, of terms no larger than 1 + |p|.
+  const double tolerance = dtype == DType::f32 ? 30 * 6e-8 : 30 * 1.1e-16;
   for (std::size_t k = 0; k < want.size(); ++k)
     ASSERT_TRUE(close(model.parameters[k].value, Tensor::of({std::int64_t(want[k].size())}, want[k]), tolerance)) << k;
 }
@@ -185,8 +185,8 @@ TEST(Optimizer, DevicesAgree) {
 // All values that are not empty, in packs and one by one: by the optimizer, and from values that others changed.
 TEST(Optimizer, WritesRoundedValues) {
   for (Device device : devices())
-    for (const Optimizer::Rule& rule : {Optimizer::Rule(Adam{}), Optimizer::Rule(AdamW{}), Optimizer::Rule(Sgd{}),
-                                        Optimizer::Rule(Sgd{0.9}), Optimizer::Rule(Sgd{0.9, true})}) {
+    for (const Optimizer::Rule& rule :
+         {Optimizer::Rule(Adam{}), Optimizer::Rule(AdamW{}), Optimizer::Rule(Sgd{0.9, true})}) {
       Model model = random_model(device, DType::f32), plain = random_model(device, DType::f32);
       Optimizer optimizer(rule, {{model.all(), 0.1}}), without(rule, {{plain.all(), 0.1}});
       round_values(model.all());
