@@ -1,11 +1,14 @@
 // foldgrad inspect: what is in a model, a checkpoint, a run or a file of tensors.
 #include <filesystem>
+#include <set>
 
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
+#include "models/fold/model.h"
 #include "train/checkpoints/checkpoint.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/command.h"
+#include "train/reports/aligned.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad {
@@ -48,7 +51,32 @@ ordered_json describe_normalizers(const Model& model) {
   return sites;
 }
 
-ordered_json describe_model(const std::string& path) {
+// The layers in the order of the forward pass, as it is recorded on the smallest inputs. FLOP are those of products
+// with weights, for a row of the result: attention's own depend on the length. A parameter counts where it is used
+// first.
+ordered_json describe_layers(Model& model) {
+  const Graph graph = graph_of(model);
+  ordered_json layers = ordered_json::array();
+  std::set<std::string> seen;
+  for (const GraphNode& node : graph.nodes) {
+    if (layers.empty() || layers.back()["layer"] != node.scope)
+      layers.push_back({{"layer", node.scope}, {"result", {}}, {"parameters", 0}, {"flop_per_row", 0}});
+    ordered_json& layer = layers.back();
+    layer["result"] = graph.values[std::size_t(node.result)].shape.sizes();
+    for (const int operand : node.operands) {
+      const GraphValue& value = graph.values[std::size_t(operand)];
+      if (!value.parameter.empty() && seen.insert(value.parameter).second)
+        layer["parameters"] = layer["parameters"].get<std::int64_t>() + value.shape.elements();
+    }
+    if (const int weight = node.description.weight; weight >= 0) {
+      const std::int64_t products = graph.values[std::size_t(node.operands[std::size_t(weight)])].shape.elements();
+      layer["flop_per_row"] = layer["flop_per_row"].get<std::int64_t>() + 2 * products;
+    }
+  }
+  return layers;
+}
+
+ordered_json describe_model(const std::string& path, bool layers) {
   const std::string directory = find_model_directory(path);
   const auto model = load_model(directory, DType::f32, Device::cpu, NonFinite::allow);
   std::int64_t state = 0;
@@ -65,6 +93,7 @@ ordered_json describe_model(const std::string& path) {
   all["vocabulary"] = nullptr;
   if (const auto vocabulary = family_of(*model).task->vocabulary) all["vocabulary"] = vocabulary(*model, directory);
   all["normalizers"] = describe_normalizers(*model);
+  if (layers) all["layers"] = describe_layers(*model);
   return all;
 }
 
@@ -89,10 +118,22 @@ std::string text_of_file(const ordered_json& file) {
                             text_of(file["bytes"]));
 }
 
+std::string text_of_layers(const ordered_json& layers) {
+  Rows rows{{"layer", "result", "parameters", "FLOP per row"}};
+  std::int64_t parameters = 0, flop = 0;
+  for (const ordered_json& layer : layers) {
+    rows.push_back({text_of(layer["layer"]), text_of(layer["result"]), text_of(layer["parameters"]),
+                    text_of(layer["flop_per_row"])});
+    parameters += layer["parameters"].get<std::int64_t>(), flop += layer["flop_per_row"].get<std::int64_t>();
+  }
+  rows.push_back({"all", "", std::to_string(parameters), std::to_string(flop)});
+  return "\n" + aligned(rows);
+}
+
 std::string text_of_model(const ordered_json& all) {
   std::string text;
   for (const auto& [key, value] : all.items()) {
-    if (key == "normalizers") continue;
+    if (key == "normalizers" || key == "layers") continue;
     text += value.is_object() ? key + "\n" : fmt::format("{:<24} {}\n", key, text_of(value));
     if (value.is_object())
       for (const auto& [name, entry] : value.items()) text += fmt::format("  {:<22} {}\n", name, text_of(entry));
@@ -107,13 +148,13 @@ std::string text_of_model(const ordered_json& all) {
                           site["greatest_variance"].get<double>());
     text += "\n";
   }
-  return text;
+  return text + (all.contains("layers") ? text_of_layers(all["layers"]) : "");
 }
 
-Answer inspect(const std::string& path) {
+Answer inspect(const std::string& path, bool layers) {
   std::error_code ignored;
   const bool directory = std::filesystem::is_directory(path, ignored);
-  ordered_json all = directory ? describe_model(path) : describe_file(path);
+  ordered_json all = directory ? describe_model(path, layers) : describe_file(path);
   for (const std::string& checkpoints : {path + "/checkpoints", path})
     if (directory && !all.contains("checkpoints") && !checkpoint_files::steps_in(checkpoints).empty())
       all["checkpoints"] = describe_checkpoints(checkpoints);
@@ -123,11 +164,16 @@ Answer inspect(const std::string& path) {
 }  // namespace
 
 Action add_inspect(CLI::App& command) {
-  const auto path = std::make_shared<std::string>();
-  command.add_option("PATH", *path, "Model directory, checkpoint, run or safetensors file")->required();
+  struct Options {
+    std::string path;
+    bool layers = false;
+  };
+  const auto o = std::make_shared<Options>();
+  command.add_option("PATH", o->path, "Model directory, checkpoint, run or safetensors file")->required();
+  command.add_flag("--layers", o->layers, "Of a model also a table of its layers: shape, parameters, FLOP");
   add_json_option(command);
   command.footer("Exit codes: 0, 2 usage, 3 the file cannot be read, 4 the model cannot be loaded.");
-  return [path] { return inspect(*path); };
+  return [o] { return inspect(o->path, o->layers); };
 }
 
 }  // namespace foldgrad

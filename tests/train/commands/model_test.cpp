@@ -84,6 +84,28 @@ TEST_F(InspectCommand, ShowsAModel) {
     EXPECT_NE(text.out.find(part), std::string::npos) << text.out;
 }
 
+// Width 8, feed-forward 12, 16 words: fc1 has 12 x 8 weights and 12 biases, the table of both sides 16 x 8 weights.
+TEST_F(InspectCommand, ShowsLayers) {
+  const json all = json::parse(run("inspect --layers --json @m").out);
+  std::int64_t parameters = 0;
+  std::map<std::string, json> layers;
+  for (const json& layer : all["layers"]) {
+    parameters += layer["parameters"].get<std::int64_t>();
+    layers[layer["layer"]] = layer;
+  }
+  EXPECT_EQ(parameters, model_->parameter_count());
+  EXPECT_EQ(layers["encoder.embed_tokens"]["parameters"], 16 * 8);
+  EXPECT_EQ(layers["encoder.layers.0.ffn"]["parameters"], 2 * 12 * 8 + 12 + 8);
+  EXPECT_EQ(layers["encoder.layers.0.ffn"]["flop_per_row"], 2 * (2 * 12 * 8));
+  EXPECT_EQ(layers["decoder.output_projection"]["parameters"], 0);  // the table again
+  EXPECT_EQ(layers["decoder.output_projection"]["flop_per_row"], 2 * 16 * 8);
+  EXPECT_EQ(layers["decoder.output_projection"]["result"][1], 16);
+  const std::string text = run("inspect @m --layers").out;
+  EXPECT_TRUE(contains(text, "\nlayer ")) << text;
+  EXPECT_TRUE(contains(text, fmt::format(" {} ", parameters))) << text;
+  EXPECT_FALSE(json::parse(run("inspect --json @m").out).contains("layers"));
+}
+
 TEST_F(InspectCommand, ShowsARunAndAFile) {
   std::filesystem::create_directory(files_ / "run");
   const auto companions = [&](const std::string& to) { write_model_config(to, *model_); };
