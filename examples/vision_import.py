@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes a model that timm or SHI-Labs/Compact-Transformers has trained to tell images apart as a model directory of
+"""Writes a model that timm or SHI-Labs/Compact-Transformers has trained to classify images as a model directory of
 foldgrad.
 
     examples/vision_import.py WEIGHTS DIRECTORY --heads 6 [--activation gelu] [--eps 1e-6] [--mean 0.491 0.482 0.447

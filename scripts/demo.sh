@@ -11,8 +11,11 @@ if [[ "${1:-} ${2:-}" != "--task shapes" ]]; then
 fi
 
 out=runs/demo-shapes
-"$program" train configs/shapes-cct-un.toml --out "$out" "${@:3}"
+# Often enough for full curves in the report, and on few images each time.
+"$program" train configs/shapes-cct-un.toml --out "$out" --set data.valid_images=1000 --set validate.every=40 \
+  --set output.log_every=20 "${@:3}"
 "$program" eval "$out"
 "$program" fold "$out" -o "$out/folded"
 "$program" verify "$out"
 "$program" report "$out"
+echo "Open $out/report.html in a browser: curves, layers and sheets of images of this run."

@@ -57,7 +57,7 @@ std::vector<Command> commands(const std::vector<std::string>& arguments) {
   return {
       {"analyze", "Analyze the normalizers of runs from recordings and logs (docs/analyses.md)", add_analyze},
       {"average", "Average the weights and the normalizers' statistics of checkpoints of one run", add_average},
-      {"classify", "Tell images apart: the likeliest classes of each", add_classify},
+      {"classify", "Classify images: print the most likely classes of each", add_classify},
       {"compare", "Print a table of runs: steps, scores, skips, time, outcome; and the settings they differ in",
        add_compare},
       {"config", "List every key of a configuration; or check one, and print it with all defaults filled in",
@@ -78,8 +78,7 @@ std::vector<Command> commands(const std::vector<std::string>& arguments) {
        "Show sizes, parameters and the normalizers' state of a model, checkpoint or run, or a file's tensors",
        add_inspect},
       {"norms", "List the normalizers with their options and defaults", add_norms},
-      {"recalibrate", "Compute running statistics anew over training text, with the weights as they are",
-       add_recalibrate},
+      {"recalibrate", "Recompute running statistics over training text, keeping the weights fixed", add_recalibrate},
       {"report", "Make a page with curves and tables of one run, or of several together", add_report},
       {"run", "Compute a model's logits for ids, from file to file (docs/model_directory.md)", add_run},
       {"train", "Train a model on parallel text or images (docs/training.md)",

@@ -30,7 +30,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
     temporary_ = fmt::format("{}.{}-{}.part", path_, getpid(), count++);
     descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (descriptor_ < 0 && errno == EEXIST);
-  if (descriptor_ < 0) throw FileError(temporary_, "cannot be created", errno);
+  if (descriptor_ < 0) throw FileError(path_, "cannot be created", errno);
   exists_ = true;
 }
 

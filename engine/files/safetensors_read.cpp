@@ -15,31 +15,39 @@ using namespace safetensors;
 
 static_assert(std::endian::native == std::endian::little, "values go between file and memory as they are");
 
-// Returns "; it looks like ..." if a file of another model format begins with these bytes, else "".
-std::string other_format(std::uint64_t first) {
-  const auto begins = [&](std::string_view bytes) { return std::memcmp(&first, bytes.data(), bytes.size()) == 0; };
-  if (begins("PK\x03\x04"))
-    return "; it looks like a zip archive, such as a .pt of PyTorch, which examples/fairseq_import.py can convert";
-  if (begins("\x80\x02") || begins("\x80\x03") || begins("\x80\x04"))
-    return "; it looks like a pickle of Python, such as an old .pt, which examples/fairseq_import.py can convert";
-  if (begins("\x1f\x8b")) return "; it looks like a gzip archive";
-  if (begins("{") || begins("[")) return "; it looks like JSON";
-  return "";
+// The format of another kind of file that begins with these bytes; empty if none is recognized.
+std::string other_format(std::string_view first) {
+  if (first.starts_with("PK\x03\x04"))
+    return "a zip archive, such as a .pt of PyTorch, which examples/fairseq_import.py can convert";
+  if (first.starts_with("\x80\x02") || first.starts_with("\x80\x03") || first.starts_with("\x80\x04"))
+    return "a pickle of Python, such as an old .pt, which examples/fairseq_import.py can convert";
+  if (first.starts_with("\x1f\x8b")) return "a gzip archive";
+  if (first.starts_with('{') || first.starts_with('[')) return "JSON";
+  const auto of_text = [](char c) { return (c >= ' ' && c <= '~') || c == '\t' || c == '\n' || c == '\r'; };
+  return !first.empty() && std::ranges::all_of(first, of_text) ? "text" : "";
 }
 
 std::string read_header_text(const InputFile& file) {
-  if (file.size() < kLengthBytes)
-    throw FileError(file.path(),
-                    fmt::format("must begin with the 8 bytes of the header's length, got a file of {}", file.size()));
+  char first[kLengthBytes];
+  const std::string_view begin(first, std::min<std::uint64_t>(kLengthBytes, file.size()));
+  file.read(0, first, begin.size());
   std::uint64_t length = 0;
-  file.read(0, &length, kLengthBytes);
-  const std::uint64_t most = std::min(kMaxHeaderBytes, file.size() - kLengthBytes);
-  if (length > most)
-    throw FileError(file.path(), fmt::format("byte 0: the header must have at most {} bytes, got {}{}", most, length,
-                                             other_format(length)));
-  std::string text(length, '\0');
-  file.read(kLengthBytes, text.data(), length);
-  return text;
+  std::memcpy(&length, first, begin.size());
+  const std::uint64_t most = std::min(kMaxHeaderBytes, file.size() - begin.size());
+  if (begin.size() == kLengthBytes && length <= most) {
+    std::string text(length, '\0');
+    file.read(kLengthBytes, text.data(), length);
+    return text;
+  }
+  if (const std::string other = other_format(begin); !other.empty())
+    throw FileError(file.path(), "is not a safetensors file; it looks like " + other);
+  if (begin.size() < kLengthBytes)
+    throw FileError(file.path(), fmt::format("is not a safetensors file: it has {} bytes, fewer than the 8 of the "
+                                             "header's length",
+                                             begin.size()));
+  throw FileError(file.path(), fmt::format("is not a safetensors file, or only a part of one: byte 0: the header must "
+                                           "have at most {} bytes, got {}",
+                                           most, length));
 }
 
 // Sorted by offset, the entries must cover the data once.

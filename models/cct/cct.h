@@ -1,4 +1,4 @@
-// The Compact Convolutional Transformer of config.h, which tells images apart.
+// The Compact Convolutional Transformer of config.h, which classifies images.
 //
 //   Cct model(config, seed);
 //   Var loss = model.loss({{"images", images}, {"target", target}}, {.tape = tape, .dtype = DType::f32}, 0.1);

@@ -1,4 +1,4 @@
-// The sizes and choices that models which tell images apart share. The configuration of such a family begins with them.
+// The sizes and choices that models which classify images share. The configuration of such a family begins with them.
 #pragma once
 #include "models/blocks/config.h"
 #include "ops/image_input/image_input.h"

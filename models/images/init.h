@@ -1,4 +1,4 @@
-// How a model that tells images apart begins. X is Xavier's bound sqrt(6 / (in + out)), U(b) uniform in [-b, b], N(s)
+// How a model that classifies images begins. X is Xavier's bound sqrt(6 / (in + out)), U(b) uniform in [-b, b], N(s)
 // normal.
 //
 //                           timm          cct               pytorch       tfixup

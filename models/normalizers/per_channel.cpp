@@ -183,8 +183,7 @@ NormalizerOption window_option(const char* default_value) {
   return integer_option("window", default_value, "iterations in the windows of statistics", within(1, 1e6));
 }
 NormalizerOption warmup_option(const char* default_value) {
-  return integer_option("warmup", default_value, "averages are used from this iteration on; the first is 1",
-                        at_least(0));
+  return integer_option("warmup", default_value, "first iteration that uses averages, counting from 1", at_least(0));
 }
 
 std::vector<NormalizerOption> un_options() {
@@ -204,7 +203,7 @@ std::vector<NormalizerOption> un_options() {
           enum_option("granularity", Granularity::layer_sum,
                       "which windows decide which channels skip an iteration with outliers", "pooled"),
           integer_option("ddof", "1", "1: unbiased variance in the outlier threshold", within(0, 1)),
-          flag_option("flag_low", "1", "falls of the statistic are outliers too"),
+          flag_option("flag_low", "1", "treat drops of the statistic as outliers as well"),
           flag_option("hold_on_skip", "0", "skipped iterations stay out of the running variance"),
           flag_option("hold_non_finite", "1", "channels with NaN or infinity use their running estimates", "0"),
           enum_option("psi_after_skip", PsiAfterSkip::ema, "what a skip leaves in psi"),
@@ -237,8 +236,8 @@ std::vector<NormalizerKind> channel_normalizers() {
         Inference::affine,
         "batch normalization whose batch statistics are pulled to the running ones",
         {alpha_option("0.95"), eps_option("1e-5"),
-         number_option("mean_weight", "0.1", "of the distance between the means in the loss", at_least(0)),
-         number_option("variance_weight", "0.01", "of the distance between the variances in the loss", at_least(0))}},
+         number_option("mean_weight", "0.1", "loss weight of the distance between means", at_least(0)),
+         number_option("variance_weight", "0.01", "loss weight of the distance between variances", at_least(0))}},
        make<RegularizedNormalizer>},
       {{"mabn",
         Inference::affine,

@@ -36,7 +36,7 @@ struct ChannelNormOptions {
   bool filtration = false;  // whether outliers are looked for, and their iterations skipped
   Granularity granularity = Granularity::layer_sum;
   int ddof = 1;                 // of the variance in the threshold
-  bool flag_low = true;         // falls of the statistic are outliers too
+  bool flag_low = true;         // treat drops of the statistic as outliers as well
   bool hold_on_skip = false;    // run_var stays as it is at a skip (ours)
   bool hold_non_finite = true;  // a channel with NaN or infinity uses its running estimates and writes none (ours)
   PsiAfterSkip psi_after_skip = PsiAfterSkip::ema;

@@ -1,4 +1,4 @@
-"""What tests of models that tell images apart share: PyTorch and onnxruntime give the logits of foldgrad for models
+"""What tests of models that classify images share: PyTorch and onnxruntime give the logits of foldgrad for models
 that it has trained, and for folded ones."""
 import json
 import os

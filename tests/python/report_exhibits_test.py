@@ -59,8 +59,8 @@ class ReportExhibits(PageTest):
         self.assertEqual(self.texts("#runs thead th")[5:7], ["Top-1 %", "Top-5 %"])
         self.assertEqual(self.texts("#runs tbody td")[4:6], ["12.35", "60.00"])
         self.assertEqual(dict(zip(self.texts("figcaption strong"), self.texts("figcaption .unit"))), {
-            "Training loss": "nats per image, label-smoothed", "Validation loss": "nats per image",
-            "Top-1": "% of images", "Top-5": "% of images", "Norm of the gradient": "before train.clip",
+            "Training loss": "nats per image", "Validation loss": "nats per image",
+            "Top-1": "% of images", "Top-5": "% of images", "Gradient norm": "before train.clip",
             "Speed": "images / s"})
 
     def test_sheets_fit_a_telephone(self):

@@ -7,7 +7,7 @@ import unittest
 from report_page_parts import EVIL, SITES, STEPS, PageTest, Structure, contrast, events, loss, main, variance
 from setting import PROGRAM
 
-CHARTS = ["Training loss", "Validation loss", "Validation perplexity", "BLEU", "Norm of the gradient"]
+CHARTS = ["Training loss", "Validation loss", "Validation perplexity", "BLEU", "Gradient norm"]
 
 
 class ReportPage(PageTest):
@@ -197,7 +197,7 @@ class ReportPage(PageTest):
     def test_a_click_on_a_site_draws_its_curve(self):
         self.browser.open(self.three)
         self.assertEqual(self.texts("#quantity option"), [
-            "Greatest running variance over channels", "Skips since the beginning", "Norm of the gradient by layer"])
+            "Greatest running variance over channels", "Skips since the beginning", "Gradient norm by layer"])
         self.browser.click(".heat tbody button", 3)
         self.assertEqual(self.texts("figcaption strong")[len(CHARTS):], ["encoder.1.final"])
         top, bottom = self.js("(r => [r.top, r.bottom])([...document.querySelectorAll('figure')].at(-1)"

@@ -156,7 +156,7 @@ class ReportRecordings(PageTest):
             self.assertEqual(len(self.texts("#recordings table")), int(rows == 8))
 
     def test_errors_are_those_of_analyze(self):
-        for content, part in ((b"no safetensors", "header"), (recording(1, 1, rows=0), "has no iterations"),
+        for content, part in ((b"no safetensors", "is not a safetensors file"), (recording(1, 1, rows=0), "has no iterations"),
                               (recording(1, 1, sites=SITES[:1]), "of another model than begin")):
             self.record("end", content)
             self.expect_error_of_analyze("end.safetensors: ", part)

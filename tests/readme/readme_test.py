@@ -45,7 +45,7 @@ MADE = {"README.md": ["runs/demo/report.html", "runs/demo/folded/certificate.jso
 PRINTED = {"README.md": [r"^\$ foldgrad train runs/demo/demo.toml --out runs/demo ",
                          r"^exact match +\d",
                          r"^Unseen numbers, translated by greedy decoding:\n(  \S.*\n    .*\n){8}",
-                         r"^logits in f64 differ by \S+, relative to the greatest \S+\n",
+                         r"^largest logit difference in f64: \S+ \(\S+ relative to the largest logit\)\n",
                          r"^\d+ of 1000 translations are those of the unfolded model\.\n",
                          r"^passed +folded"],
            "docs/tutorial.md": []}

@@ -103,7 +103,7 @@ std::string summary(const ordered_json& certificate) {
   }
   for (const char* dtype : {"f64", "f32"}) {
     const ordered_json& d = certificate.at("difference").at(dtype);
-    text += fmt::format("logits in {} differ by {:.2g}, relative to the greatest {:.2g}\n", dtype,
+    text += fmt::format("largest logit difference in {}: {:.2g} ({:.2g} relative to the largest logit)\n", dtype,
                         d.at("absolute").get<double>(), d.at("relative").get<double>());
   }
   return text;

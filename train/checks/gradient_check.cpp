@@ -99,8 +99,9 @@ CheckResult check_gradients(const std::vector<Parameter*>& parameters, const Los
     }
   }
   return check_that(
-      "gradients at inference are differences of the loss", worst <= 1,
-      fmt::format("{} kinds of parameters, off by {:.2g} of what is allowed, worst at {}", kinds.size(), worst, where));
+      "gradients match finite differences of the loss", worst <= 1,
+      fmt::format("{} parameter tensors, one of each kind; largest error {:.2g} % of the tolerance, at {}",
+                  kinds.size(), 100 * worst, where));
 }
 
 }  // namespace foldgrad

@@ -22,7 +22,7 @@ using FamilyChecks = std::function<std::vector<CheckResult>(Model& model, Model&
 // On the inputs of `probe`, on the model's device, in f64 but where f32 is named:
 //   the model's numbers are finite; folded logits are the logits, in f64 and f32; what the family checks; gradients of
 //   the loss at inference, where statistics are fixed, agree with central differences; of Unified Normalization,
-//   running variances bear out the windows, replays of these are no outliers, and drawn outliers are those that the
+//   running variances agree with the windows, replays of these are no outliers, and drawn outliers are those that the
 //   paper's Eq. 19 and Lemma 3.1 say.
 // Checks that do not apply to the model are skipped, with the reason. Each check is a function of train/checks/.
 // `model` is f32; `fold` is what folds it, and its copy in f64.

@@ -109,7 +109,7 @@ std::string iterations_skipped(const std::vector<Normalizer*>& sites) {
 }  // namespace
 
 CheckResult check_windows(const std::vector<Normalizer*>& sites) {
-  constexpr const char* kName = "running variances bear out the windows of statistics";
+  constexpr const char* kName = "running variances agree with the windows of statistics";
   constexpr double kRounding = 1e-5;  // some epsilons of a state in f32
   std::int64_t channels = 0, wrong = 0;
   double least = std::numeric_limits<double>::infinity(), greatest = 0;
@@ -134,8 +134,8 @@ CheckResult check_windows(const std::vector<Normalizer*>& sites) {
   if (channels == 0) return check_skipped(kName, "the model has no full window");
   return check_that(kName, wrong == 0,
                     wrong ? fmt::format("not those of {} of {} channels{}", wrong, channels, first)
-                          : fmt::format("of {} channels, {:.2g} to {:.2g} of the window's mean; {}", channels, least,
-                                        greatest, iterations_skipped(sites)));
+                          : fmt::format("{:.2g} to {:.2g} times the window's mean over {} channels; {}", least,
+                                        greatest, channels, iterations_skipped(sites)));
 }
 
 OwnedNormalizers outlier_tests(Model& model, const std::string& granularity) {

@@ -55,7 +55,7 @@ Action add_average(CLI::App& command) {
   };
   const auto o = std::make_shared<Options>();
   command.add_option("MODEL", o->models, "Checkpoints or model directories; with --last, one run")->required();
-  command.add_option("-o,--output", o->output, "Directory of the averaged model, to be created")->required();
+  command.add_option("-o,--out,--output", o->output, "Directory of the averaged model, to be created")->required();
   command.add_option("--last", o->last, "The newest N checkpoints of the run")
       ->check(CLI::Range(std::int64_t(1), std::int64_t(1000000)));
   command.footer("Exit codes: 0, 2 usage, 3 the output cannot be written, 4 a model cannot be loaded.");

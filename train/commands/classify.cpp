@@ -117,7 +117,7 @@ Answer classify(const ClassifyOptions& o) {
   const std::unique_ptr<Model> model = load_model(o.model, DType::f32, device, o.non_finite);
   const std::optional<ImageClasses> known = image_classes(*model);
   if (!known)
-    throw CheckpointError(fmt::format("{}: must hold a model that tells images apart, got {}",
+    throw CheckpointError(fmt::format("{}: must be a model that classifies images, but this is a {}",
                                       find_model_directory(o.model), model->family()));
   Answer answer{.json = nlohmann::ordered_json::array()};
   std::vector<GivenImage> batch;

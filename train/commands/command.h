@@ -37,8 +37,8 @@ void add_max_tokens_option(CLI::App& command, std::int64_t& max_tokens);
 // Adds --untie, --keep-tied and --rescale-stream.
 void add_fold_options(CLI::App& command, FoldOptions& options);
 // Adds an option that takes one value each time it is given; the help calls it `value`.
-void add_repeated_option(CLI::App& command, const std::string& name, std::vector<std::string>& values,
-                         const std::string& value, const std::string& help);
+CLI::Option* add_repeated_option(CLI::App& command, const std::string& name, std::vector<std::string>& values,
+                                 const std::string& value, const std::string& help);
 // Adds --set.
 void add_settings_option(CLI::App& command, std::vector<std::string>& settings);
 // Adds --data-dir, for data_directory().

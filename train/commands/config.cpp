@@ -23,13 +23,26 @@ std::string default_of(const NormalizerOption& option) {
   return text;
 }
 
+// The names alone, by what they are at inference.
+std::string overview() {
+  using enum Inference;
+  std::string text;
+  for (const auto& [inference, title] : {std::pair(affine, "Fold away, an affine map per channel at inference:"),
+                                         std::pair(linear, "Fold away, linear at inference:"),
+                                         std::pair(elementwise, "Stay, functions of each element:"),
+                                         std::pair(online, "Stay, statistics of the tokens at hand:")}) {
+    std::vector<std::string> names;
+    for (const NormalizerInfo& norm : normalizers())
+      if (norm.inference == inference) names.push_back(norm.name);
+    text += fmt::format("{}\n  {}\n", title, fmt::join(names, " "));
+  }
+  return text + "`foldgrad norms NAME` shows what one does, with its options; docs/normalizers.md has the equations.\n";
+}
+
 Answer describe(const std::vector<NormalizerInfo>& normalizers) {
-  Answer answer{
-      "offline: at inference an affine map, which folds into the neighbouring linear layers\n"
-      "online:  stays\n",
-      nlohmann::ordered_json::array()};
+  Answer answer{"", nlohmann::ordered_json::array()};
   for (const NormalizerInfo& norm : normalizers) {
-    answer.text += fmt::format("\n{:<13}{:<9}{}\n", norm.name, norm.offline() ? "offline" : "online", norm.summary);
+    answer.text += fmt::format("{}{}: {}\n", answer.text.empty() ? "" : "\n", norm.name, norm.summary);
     nlohmann::ordered_json options = nlohmann::ordered_json::array();
     for (const NormalizerOption& option : norm.options) {
       answer.text +=
@@ -74,7 +87,8 @@ Action add_norms(CLI::App& command) {
   return [names] {
     std::vector<NormalizerInfo> chosen;
     for (const std::string& name : *names) chosen.push_back(normalizer_info(name));
-    return describe(names->empty() ? normalizers() : chosen);
+    if (!names->empty()) return describe(chosen);
+    return Answer{overview(), describe(normalizers()).json};
   };
 }
 

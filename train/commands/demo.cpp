@@ -29,7 +29,9 @@ ExperimentConfig demo_config(const DemoOptions& o) {
   const std::int64_t warmup = o.steps / 10;
   Words settings{"norm.name=" + o.norm, fmt::format("train.steps={}", o.steps), fmt::format("train.warmup={}", warmup),
                  fmt::format("train.seed={}", o.seed),
-                 fmt::format("output.log_every={}", std::max<std::int64_t>(1, o.steps / 20))};
+                 // Often enough for full curves in the report.
+                 fmt::format("validate.every={}", std::max<std::int64_t>(1, o.steps / 15)),
+                 fmt::format("output.log_every={}", std::max<std::int64_t>(1, o.steps / 50))};
   for (const NormalizerOption& option : normalizer_info(o.norm).options)
     if (option.name == "warmup") settings.push_back(fmt::format("norm.{}.warmup={}", o.norm, warmup));
   return parse_config(kDemoConfig, "configs/numbers.toml", settings);
@@ -53,7 +55,9 @@ class Demo {
     (void)(succeeds({"train", config, "--out", o_.out, "--device", o_.device}, train) && eval(o_.out, "eval") &&
            succeeds({"fold", o_.out, "-o", folded, "--untie"}, add_fold, "fold") && eval(folded, "eval_folded") &&
            succeeds({"verify", o_.out, "--untie"}, add_verify, "verify") && succeeds({"report", o_.out}, add_report));
-    return {"", results_, exit_code_};
+    if (exit_code_ != kExitOk) return {"", results_, exit_code_};
+    const std::string page = RunDirectory(o_.out).report();
+    return {fmt::format("\nOpen {} in a browser: curves, layers and translations of this run.\n", page), results_};
   }
 
  private:

@@ -26,7 +26,7 @@ Action add_export(CLI::App& command) {
   add_model_option(command, o->model);
   command.add_option("--to", o->format, "Format")->check(CLI::IsMember({"onnx"}))->capture_default_str();
   command
-      .add_option("-o,--out", o->out,
+      .add_option("-o,--out,--output", o->out,
                   "Directory of encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx, config.json and "
                   "generation_config.json, replaced if they are there")
       ->required();

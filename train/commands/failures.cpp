@@ -1,6 +1,7 @@
 // Errors of commands and of command lines, as messages and exit codes.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <new>
 #include <system_error>
 
@@ -23,6 +24,10 @@ int refuse(const std::string& what, ExitCode code) {
   return code;
 }
 
+bool takes_settings(const std::vector<std::string>& options) {
+  return std::ranges::find(options, "--set") != options.end();
+}
+
 }  // namespace
 
 int guarded(const std::function<int()>& command) try { return command(); } catch (const Diverged& e) {
@@ -36,7 +41,7 @@ int guarded(const std::function<int()>& command) try { return command(); } catch
 } catch (const CheckpointError& e) {
   return refuse(e.what(), kExitCheckpoint);
 } catch (const FileError& e) {
-  return refuse(e.what(), kExitData);
+  return e.error() == EPIPE ? kExitBrokenPipe : refuse(e.what(), kExitData);
 } catch (const DeviceError& e) {
   return refuse(e.what(), kExitDevice);
 } catch (const OutOfMemory& e) {
@@ -45,7 +50,7 @@ int guarded(const std::function<int()>& command) try { return command(); } catch
   return refuse("memory is used up", kExitDevice);
 } catch (const std::system_error& e) {
   if (!std::ferror(stdout)) return refuse(e.what(), kExitCheckFailed);
-  return refuse(stdout_error(e.code().value()), kExitData);  // from fmt::print
+  return report_stdout_error(e.code().value());  // from fmt::print
 } catch (const std::exception& e) {
   return refuse(e.what(), kExitCheckFailed);
 }
@@ -63,8 +68,10 @@ std::string usage_hint(const CLI::App& program) {
   const std::vector<std::string> left_over = program.remaining(/*recurse=*/true);
   for (const std::string& word : left_over) {
     const std::string name = word.substr(0, word.find('='));
-    if (name.size() > 2 && name.starts_with("--") && std::ranges::find(options, name) == options.end())
-      return fmt::format("there is no option {}{}", name, did_you_mean(name, options));
+    if (name.size() <= 2 || !name.starts_with("--") || std::ranges::find(options, name) != options.end()) continue;
+    const std::string key = takes_settings(options) ? key_named(name.substr(2)) : "";
+    const std::string as_key = key.empty() ? "" : fmt::format("; keys are set by --set {}=VALUE", key);
+    return fmt::format("there is no option {}{}", name, did_you_mean(name, options, "", as_key));
   }
   std::vector<std::string> commands;
   for (const CLI::App* known : command->get_subcommands({})) commands.push_back(known->get_name());

@@ -45,7 +45,8 @@ Action add_fold(CLI::App& command) {
   command.alias("fuse");
   const auto o = std::make_shared<FoldCommand>();
   add_model_option(command, o->model);
-  command.add_option("-o,--out", o->out, "Directory of the folded model, which must hold none yet")->required();
+  command.add_option("-o,--out,--output", o->out, "Directory of the folded model, which must hold none yet")
+      ->required();
   add_fold_options(command, o->options);
   CLI::Option* source =
       command.add_option("--source", o->data.source, "Text to compare on, its first 64 lines; default: random ids");

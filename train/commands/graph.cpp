@@ -58,8 +58,8 @@ Answer run_graph(GraphCommand& o) {
   const auto count = [](const Graph& graph) {
     return std::ranges::count_if(graph.nodes, [](const GraphNode& node) { return node.kind == kNormalizer; });
   };
-  say("{} operations, {} of them normalizers; folded {}, {}\n", before.nodes.size(), count(before), after.nodes.size(),
-      count(after));
+  say("before: {} operations, {} of them normalizers; after folding: {}, {}\n", before.nodes.size(), count(before),
+      after.nodes.size(), count(after) == 0 ? "none" : std::to_string(count(after)));
   return answer;
 }
 

@@ -21,7 +21,9 @@ void add_count(CLI::App& command, const std::string& name, std::int64_t& value, 
 
 void add_device_option(CLI::App& command, std::string& device) {
   const auto known = [](const std::string& text) {
-    return parse_device(text) ? "" : fmt::format("must be auto, cpu, cuda, cuda:N or emulated, got {}", text);
+    if (parse_device(text)) return std::string();
+    return fmt::format("must be auto, cpu, cuda, cuda:N or emulated, got {}{}", text,
+                       text.starts_with("gpu") ? "; did you mean cuda?" : "");
   };
   command
       .add_option("--device", device,
@@ -44,9 +46,9 @@ void add_dtype_option(CLI::App& command, DType& dtype, const std::vector<DType>&
       ->default_str(name(dtype));
 }
 
-void add_repeated_option(CLI::App& command, const std::string& name, std::vector<std::string>& values,
-                         const std::string& value, const std::string& help) {
-  command.add_option(name, values, help + "; can be repeated")
+CLI::Option* add_repeated_option(CLI::App& command, const std::string& name, std::vector<std::string>& values,
+                                 const std::string& value, const std::string& help) {
+  return command.add_option(name, values, help + "; can be repeated")
       ->type_name(value)
       ->expected(1)
       ->take_all()
@@ -54,7 +56,10 @@ void add_repeated_option(CLI::App& command, const std::string& name, std::vector
 }
 
 void add_settings_option(CLI::App& command, std::vector<std::string>& settings) {
-  add_repeated_option(command, "--set", settings, "SECTION.KEY=VALUE", "Overrides a key of CONFIG");
+  const auto wrong = [](const std::string& setting) {
+    return setting.find('=') != setting.npos ? "" : setting + " must be SECTION.KEY=VALUE";
+  };
+  add_repeated_option(command, "--set", settings, "SECTION.KEY=VALUE", "Overrides a key of CONFIG")->check(wrong);
 }
 
 void add_data_dir_option(CLI::App& command, std::string& directory) {

@@ -1,4 +1,4 @@
-// foldgrad recalibrate: running statistics anew, with the weights as they are.
+// foldgrad recalibrate: running statistics recomputed, with the weights fixed.
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/command.h"
 #include "train/system/device.h"
@@ -38,7 +38,7 @@ Answer recalibrate(const RecalibrateOptions& o) {
 Action add_recalibrate(CLI::App& command) {
   const auto o = std::make_shared<RecalibrateOptions>();
   add_model_option(command, o->model, "; one that translates has a vocabulary");
-  command.add_option("-o,--output", o->output, "Directory of the new model, to be created")->required();
+  command.add_option("-o,--out,--output", o->output, "Directory of the new model, to be created")->required();
   add_data_options(command, o->data, "train");
   add_count(command, "--batches", o->batches, 0, 1000000000, "Number of batches; 0: all of them, once");
   add_max_tokens_option(command, o->max_tokens);

@@ -60,7 +60,7 @@ Answer compare(const std::vector<std::string>& runs) {
 Action add_report(CLI::App& command) {
   const auto options = std::make_shared<ReportOptions>();
   command.add_option("RUN", options->runs, "Directories of runs")->required();
-  command.add_option("-o,--output", options->out, "HTML file [RUN/report.html; of several runs report.html]");
+  command.add_option("-o,--out,--output", options->out, "HTML file [RUN/report.html; of several runs report.html]");
   command.add_option("--tensorboard", options->tensorboard,
                      "Also write event files for TensorBoard into this directory");
   command.add_flag("--open", options->open, "Show the page in the browser, with xdg-open");

@@ -46,7 +46,7 @@ Action add_run(CLI::App& command) {
           "images [images, S, S, 3], u8, or f32 and normalized")
       ->required();
   command
-      .add_option("--output", o->output,
+      .add_option("-o,--out,--output", o->output,
                   "safetensors: logits [sentences, tokens, vocabulary] and memory, the encoder's output; or logits "
                   "[images, classes]")
       ->required();

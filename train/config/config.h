@@ -82,8 +82,9 @@ class ConfigError : public std::runtime_error {
 // Reads the defaults, then the file that the key `base` of the file names, relative to it, then the file, then
 // `settings` in their order, each SECTION.KEY=VALUE, with or without quotes around text. Throws ConfigError for what is
 // not TOML, keys that do not exist (naming the nearest), values of another type or out of range, and bases that cannot
-// be read or lead in a circle; FileError when the file itself cannot be read. What concerns several keys at once, such
-// as heads that divide the width, is checked where they are used.
+// be read or lead in a circle; FileError when the file itself cannot be read. It compares the
+// keys of lengths and of learning rates; other keys that must go together, such as heads that divide the width, are
+// checked where they are used.
 ExperimentConfig read_config(const std::string& path, const std::vector<std::string>& settings = {});
 // Reads `text` as the content of a file at the path `name`.
 ExperimentConfig parse_config(const std::string& text, const std::string& name,
@@ -95,13 +96,18 @@ std::string config_text(const ExperimentConfig& config);
 
 // All keys with defaults, values and help.
 std::string config_help();
+// The first SECTION.KEY whose KEY is `name`, with - for _; empty if there is none.
+std::string key_named(std::string name);
+
+// How many training passes the normalizer makes before it uses its averages; 0 for one without a warm-up.
+std::int64_t norm_warmup(const BlockConfig& config);
 
 // The keys that decide the trained numbers, with their values. When to validate, log and save, and how far to train,
 // are not among them; `train.steps` is with the cosine schedule.
 std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& config);
 // SHA-256 of them.
 std::string config_hash(const ExperimentConfig& config);
-// "train.lr: 0.0005 before, 0.001 now" for every trajectory key that differs.
+// "train.lr was 0.0005, is now 0.001" for every trajectory key that differs.
 std::vector<std::string> trajectory_changes(const ExperimentConfig& before, const ExperimentConfig& now);
 
 }  // namespace foldgrad

@@ -125,18 +125,47 @@ void take_background(Keys& given) {
 }
 
 // Refuses keys of updates beside those of epochs, which replace them.
-void refuse_both(const Keys& given, const ExperimentConfig& config) {
+void refuse_updates_beside_epochs(const Keys& given, const ExperimentConfig& config) {
   const auto refuse_beside = [&given](const char* updates, const char* epochs, std::int64_t value) {
     const auto found = given.find(updates);
     if (value > 0 && found != given.end())
-      found->second.refuse(fmt::format("{} cannot be given beside {} = {}, which decides; {} = 0 makes it a key again",
-                                       updates, epochs, value, epochs));
+      found->second.refuse(
+          fmt::format("set {} or {}, not both; {} is {}, and 0 turns epochs off", updates, epochs, epochs, value));
   };
   refuse_beside("train.steps", "train.epochs", config.train.epochs);
   refuse_beside("train.warmup", "train.warmup_epochs", config.train.warmup_epochs);
 }
 
+// Refuses two values that do not go together, at the place of a setting, or of the first that was given.
+template <class Value>
+[[noreturn]] void refuse_both(const Keys& given, const char* first, Value a, const char* relation, const char* second,
+                              Value b) {
+  const auto place = [&given](const char* key) {
+    const auto found = given.find(key);
+    return found == given.end() ? "its default" : found->second.place;
+  };
+  const bool at_second = place(second).starts_with("--set") || !given.contains(first);
+  const auto shown = [&](const char* key, Value value, bool at) {
+    return fmt::format("{} = {}{}", key, value, at ? "" : " (" + place(key) + ")");
+  };
+  throw ConfigError(fmt::format("{}: {} must {} {}", place(at_second ? second : first), shown(first, a, !at_second),
+                                relation, shown(second, b, at_second)));
+}
+
+void check_schedule(const Keys& given, const TrainConfig& t) {
+  if (t.schedule == ScheduleShape::cosine) {
+    const char* above = "be above the warm-up,";
+    if (t.epochs == 0 && t.warmup_epochs == 0 && t.steps <= t.warmup)
+      refuse_both(given, "train.steps", t.steps, above, "train.warmup", t.warmup);
+    if (t.epochs > 0 && t.epochs <= t.warmup_epochs)
+      refuse_both(given, "train.epochs", t.epochs, above, "train.warmup_epochs", t.warmup_epochs);
+    if (t.minimum_lr > t.lr) refuse_both(given, "train.minimum_lr", t.minimum_lr, "be at most", "train.lr", t.lr);
+  }
+  if (t.initial_lr > t.lr) refuse_both(given, "train.initial_lr", t.initial_lr, "be at most", "train.lr", t.lr);
+}
+
 ExperimentConfig config_of(Keys given) {
+  const Keys all = given;
   ExperimentConfig config;
   std::vector<std::string> known{"base"};
   Given norm_name;
@@ -155,7 +184,7 @@ ExperimentConfig config_of(Keys given) {
   }
   take_options(given, config);
   take_background(given);
-  refuse_both(given, config);
+  refuse_updates_beside_epochs(given, config);
   if (!given.empty()) {
     const auto& [key, value] = *given.begin();
     const std::string other = other_family_of(key, config.family);
@@ -164,6 +193,7 @@ ExperimentConfig config_of(Keys given) {
           fmt::format("{} is a key of model.family = \"{}\", not of {}", key, other, in_quotes(config.family)));
     value.refuse(fmt::format("there is no key {}{}", key, did_you_mean(key, known)));
   }
+  check_schedule(all, config.train);
   BlockConfig& blocks = config.blocks();
   if (const auto found = config.norm_options.find(blocks.normalizer); found != config.norm_options.end())
     blocks.normalizer_options = found->second;

@@ -105,9 +105,28 @@ std::string config_help() {
     before = std::move(lines);
   }
   return text +
-         "\n[norm.NAME]\n  Options of the normalizer NAME; `foldgrad norms` lists them with their defaults.\n"
+         "\n[norm.NAME]\n  Options of the normalizer NAME; `foldgrad norms NAME` lists them with their defaults.\n"
          "\nbase = \"FILE\"\n  Before all sections: another configuration, relative to this file; keys given here "
          "replace its own.\n";
+}
+
+std::string key_named(std::string name) {
+  std::ranges::replace(name, '-', '_');
+  std::string found;
+  for (const char* family : kFamiliesWithKeys) {
+    ExperimentConfig defaults;
+    defaults.family = family;
+    visit_config(defaults, [&](const auto&, const ConfigKey& key) {
+      if (found.empty() && key.name == name) found = key.full_name();
+    });
+  }
+  return found;
+}
+
+std::int64_t norm_warmup(const BlockConfig& config) {
+  const NormalizerInfo& info = normalizer_info(config.normalizer);
+  if (std::ranges::find(info.options, "warmup", &NormalizerOption::name) == info.options.end()) return 0;
+  return NormalizerOptions(info.name, info.options, config.normalizer_options).integer("warmup");
 }
 
 std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& config) {
@@ -140,7 +159,7 @@ std::vector<std::string> trajectory_changes(const ExperimentConfig& before, cons
   std::vector<std::string> changes;
   for (const auto& [key, unused] : all)
     if (value(old_keys, key) != value(new_keys, key))
-      changes.push_back(fmt::format("{}: {} before, {} now", key, value(old_keys, key), value(new_keys, key)));
+      changes.push_back(fmt::format("{} was {}, is now {}", key, value(old_keys, key), value(new_keys, key)));
   return changes;
 }
 

@@ -1,5 +1,9 @@
 #include "train/data/data_sets.h"
 
+#include <fmt/core.h>
+
+#include <filesystem>
+
 namespace foldgrad {
 namespace {
 
@@ -56,6 +60,13 @@ DataSet cifar100() {
 const std::vector<DataSet>& data_sets() {
   static const std::vector<DataSet> sets{multi30k(), cifar10(), cifar100()};
   return sets;
+}
+
+std::string how_to_fetch(const std::string& directory) {
+  const std::string name = std::filesystem::path(directory).filename();
+  for (const DataSet& set : data_sets())
+    if (name == set.directory) return fmt::format("; `foldgrad data fetch {}` makes it, see docs/data.md", set.name);
+  return "";
 }
 
 }  // namespace foldgrad

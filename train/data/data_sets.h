@@ -18,4 +18,7 @@ struct DataSet {
 
 const std::vector<DataSet>& data_sets();
 
+// Returns "; `foldgrad data fetch NAME` makes it ..." for the directory of one of them, else "".
+std::string how_to_fetch(const std::string& directory);
+
 }  // namespace foldgrad

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "train/reports/aligned.h"
 #include "train/reports/report.h"
@@ -65,7 +64,7 @@ std::string comparison_table(const std::vector<RunSummary>& runs) {
   for (const RunSummary& s : runs) {
     std::vector<std::string> row{
         s.name,
-        s.norm,
+        s.norm + (s.in_warmup() ? " (never left its warm-up)" : ""),
         std::to_string(s.parameters),
         std::to_string(s.steps),
         s.outcome,
@@ -82,20 +81,29 @@ std::string comparison_table(const std::vector<RunSummary>& runs) {
 
 std::string differences_table(const std::vector<RunLog>& runs) {
   std::vector<nlohmann::ordered_json> settings;
-  std::set<std::string> keys;
+  std::map<std::string, std::size_t> keys;  // with the number of runs that have each
   for (const RunLog& run : runs) {
     settings.push_back(settings_of(run.path));
-    for (const auto& [key, value] : settings.back().items()) keys.insert(key);
+    for (const auto& [key, value] : settings.back().items()) ++keys[key];
   }
   Rows rows{{"setting"}};
   for (const RunLog& run : runs) rows[0].push_back(run.name);
-  for (const std::string& key : keys) {
+  const auto family = [](const auto& of_run) { return of_run.value("model.family", ""); };
+  const bool families = std::ranges::any_of(settings, [&](const auto& s) { return family(s) != family(settings[0]); });
+  std::vector<std::string> of_some;  // the keys of a family tell nothing that the family does not
+  for (const auto& [key, count] : keys) {
+    if (families && count < runs.size()) {
+      of_some.push_back(key);
+      continue;
+    }
     std::vector<std::string> row{key};
     for (const auto& of_run : settings) row.push_back(of_run.value(key, "-"));
     if (std::ranges::any_of(row.begin() + 1, row.end(), [&](const auto& value) { return value != row[1]; }))
       rows.push_back(std::move(row));
   }
-  return rows.size() == 1 ? "" : aligned(rows);
+  const std::string rest =
+      of_some.empty() ? "" : fmt::format("keys that not every run has: {}\n", fmt::join(of_some, " "));
+  return (rows.size() == 1 ? "" : aligned(rows)) + rest;
 }
 
 }  // namespace foldgrad

@@ -1,6 +1,7 @@
 #include "train/reports/run_log.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
@@ -39,10 +40,18 @@ bool is_event(const ordered_json& e) {
                      [](const auto& site) { return site.is_object(); });
 }
 
+std::string runs_below(const std::string& directory) {
+  std::vector<std::string> runs;
+  for (const std::filesystem::path& path : paths_in(directory, /*optional=*/true))
+    if (file_exists(RunDirectory(path).log())) runs.push_back(path);
+  return runs.empty() ? "" : fmt::format("; runs in it: {}", fmt::join(runs, " "));
+}
+
 }  // namespace
 
 RunLog read_run_log(const std::string& run) {
   const std::string path = RunDirectory(run).log();
+  if (!file_exists(path)) throw FileError(run, "is no run: it has no log.jsonl" + runs_below(run));
   std::istringstream text(read_file(path));
   RunLog log{run, distinct_names({run})[0], {}};
   for (std::string line; std::getline(text, line) && !text.eof();) {
@@ -90,6 +99,7 @@ void add_event(RunSummary& s, const ordered_json& e) {
   s.seconds += number(e, "seconds", 0);
   if (kind == "start") {
     s.norm = word(e, "norm");
+    s.norm_warmup = std::int64_t(number(e, "norm_warmup", 0));
     if (e.contains("score")) s.score = word(e, "score");
     s.validated_on_test = word(e, "validated_on") == "test";
     s.parameters = std::int64_t(number(e, "parameters", 0));
@@ -102,7 +112,10 @@ void add_event(RunSummary& s, const ordered_json& e) {
     ++s.failures;
   } else if (kind == "layers") {
     s.skips = 0;
-    for (const auto& [site, values] : e.at("normalizers").items()) s.skips += std::int64_t(number(values, "skips", 0));
+    for (const auto& [site, values] : e.at("normalizers").items()) {
+      s.skips += std::int64_t(number(values, "skips", 0));
+      s.norm_passes = std::max(s.norm_passes, std::int64_t(number(values, "iterations", 0)));
+    }
   } else if (kind == "validate") {
     const RunSummary::Best now = scores_of(e, s.score);
     if (!s.best || s.validated_on_test || better(now, *s.best, s.score)) s.best = now;
@@ -133,6 +146,7 @@ ordered_json summary_json(const RunSummary& s) {
                     {"steps", s.steps},       {"outcome", s.outcome}, {"skips", s.skips},
                     {"failures", s.failures}, {"seconds", s.seconds}, {"score", s.score}};
   if (s.validated_on_test) json["validated_on"] = "test";
+  if (s.in_warmup()) json["in_warmup"] = true;
   if (!s.best) return json;
   json["best"] = {{"step", s.best->step}};
   for (const auto& [name, value] : s.best->scores) json["best"][name] = value;

@@ -49,9 +49,13 @@ struct RunSummary {
   // validated on.
   std::optional<Best> best;
   bool validated_on_test = false;
+  // Training passes that the normalizer makes before it uses its averages, and those that it has made.
+  std::int64_t norm_warmup = 0, norm_passes = 0;
   std::int64_t skips = 0;     // over all normalizers
   std::int64_t failures = 0;  // updates skipped or rolled back, as they were not finite
   double seconds = 0;         // for training and validation
+
+  bool in_warmup() const { return norm_passes > 0 && norm_passes < norm_warmup; }
 };
 
 RunSummary summary_of(const RunLog& log);

@@ -110,11 +110,10 @@ void require_same_trajectory(const NewestCheckpoint& checkpoint, const Experimen
     changes = trajectory_changes(read_config(before), config);
   } catch (const std::runtime_error&) {  // it is gone, or of another version
   }
-  if (changes.empty()) changes.push_back(fmt::format("hash {} before, {} now", want, hash));
-  throw CheckpointError(
-      fmt::format("{}: the configuration has changed, so that training would not go on as it began: {}. "
-                  "--allow-config-change accepts that",
-                  checkpoint.path, fmt::join(changes, "; ")));
+  if (changes.empty()) changes.push_back(fmt::format("its hash was {}, is now {}", want, hash));
+  throw CheckpointError(fmt::format(
+      "{}: the configuration differs from the checkpoint's: {}. Pass --allow-config-change to resume anyway",
+      checkpoint.path, fmt::join(changes, "; ")));
 }
 
 }  // namespace foldgrad

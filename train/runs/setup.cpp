@@ -8,15 +8,6 @@
 namespace foldgrad {
 namespace {
 
-// How many updates epochs are is not known before the data is read.
-void require_schedule(const TrainConfig& t) {
-  if (t.epochs == 0 && t.warmup_epochs == 0) return (void)Schedule(schedule_options(t));
-  if (t.schedule == ScheduleShape::cosine && t.epochs > 0 && t.warmup_epochs >= t.epochs)
-    throw ConfigError(
-        fmt::format("train.warmup_epochs must be below train.epochs = {} with train.schedule = cosine, got {}",
-                    t.epochs, t.warmup_epochs));
-}
-
 void require_phases(const RecordConfig& record) {
   const std::vector<std::int64_t>& from = record.from;
   const auto wrong = [&](const char* what) {
@@ -38,7 +29,7 @@ std::vector<RecordPhase> record_phases(const RecordConfig& record, std::int64_t 
     if (first < 1 || last > updates)
       throw ConfigError(
           fmt::format("record.from = {} with record.steps = {} reaches from update {} to {}, but the run "
-                      "has updates 1 to {}",
+                      "ends with update {} (train.steps)",
                       from, record.steps, first, last, updates));
     phases.push_back({from > 0 ? "begin" : "end", first, last});
   }
@@ -48,14 +39,16 @@ std::vector<RecordPhase> record_phases(const RecordConfig& record, std::int64_t 
 void require_trainable(const ExperimentConfig& config) {
   const TrainConfig& t = config.train;
   const std::unique_ptr<Model> smallest = smallest_model(config);
-  require_schedule(t);
+  // How many updates epochs are is not known before the data is read.
+  if (t.epochs == 0 && t.warmup_epochs == 0) (void)Schedule(schedule_options(t));
   (void)Optimizer(optimizer_rule(t), parameter_groups(*smallest, t));
   require_phases(config.record);
   if (t.average_statistics && t.average_decay == 0)
     throw ConfigError("train.average_statistics goes with an average: train.average_decay must be above 0, got 0");
 }
 
-TrainConfig with_epochs_counted(TrainConfig t, std::int64_t batches_per_epoch) {
+TrainConfig with_epochs_counted(const TrainConfig& config, std::int64_t batches_per_epoch) {
+  TrainConfig t = config;
   if (batches_per_epoch == 0 && (t.epochs > 0 || t.warmup_epochs > 0))
     throw ConfigError("train.epochs and train.warmup_epochs must be 0: the examples of this family have no epochs");
   const auto updates = [&](std::int64_t epochs) {
@@ -63,7 +56,22 @@ TrainConfig with_epochs_counted(TrainConfig t, std::int64_t batches_per_epoch) {
   };
   if (t.epochs > 0) t.steps = updates(t.epochs);
   if (t.warmup_epochs > 0) t.warmup = updates(t.warmup_epochs);
+  const bool counted = t.epochs > 0 || t.warmup_epochs > 0;
+  if (counted && t.schedule == ScheduleShape::cosine && t.steps <= t.warmup)
+    throw ConfigError(
+        fmt::format("train.epochs = {}, with this data {} updates, must be above the warm-up of train.warmup = {}, "
+                    "train.warmup_epochs = {}, which is {} updates",
+                    config.epochs, t.steps, config.warmup, config.warmup_epochs, t.warmup));
   return t;
+}
+
+std::string warmup_warning(const BlockConfig& config, const TrainConfig& training) {
+  const std::int64_t warmup = norm_warmup(config), passes = training.steps * training.accumulate;
+  if (passes >= warmup) return "";
+  return fmt::format(
+      "{0} never leaves its warm-up and uses no averages: norm.{0}.warmup = {1}, and the run ends after {2} "
+      "training passes; half of them is a good value",
+      config.normalizer, warmup, passes);
 }
 
 std::vector<ParameterGroup> parameter_groups(Model& model, const TrainConfig& t) {

@@ -11,8 +11,12 @@ namespace foldgrad {
 void require_trainable(const ExperimentConfig& config);
 
 // With `steps` and `warmup` that follow from epochs where the configuration has these, rounded up to whole updates.
-// Throws ConfigError where it has and there are no epochs (batches_per_epoch = 0).
-TrainConfig with_epochs_counted(TrainConfig config, std::int64_t batches_per_epoch);
+// Throws ConfigError where it has and there are no epochs (batches_per_epoch = 0), or where
+// a cosine would end within the warm-up.
+TrainConfig with_epochs_counted(const TrainConfig& config, std::int64_t batches_per_epoch);
+
+// A warning where the training, with epochs counted, ends within the normalizer's warm-up; else "".
+std::string warmup_warning(const BlockConfig& config, const TrainConfig& training);
 
 // The phases in a run of so many updates, "begin" before "end". Throws ConfigError for one that reaches beyond it.
 std::vector<RecordPhase> record_phases(const RecordConfig& config, std::int64_t updates);

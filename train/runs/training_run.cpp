@@ -91,6 +91,7 @@ class TrainingRun {
 
  private:
   void restore(const NewestCheckpoint& from);
+  void warn_of_warmup() const;
   void report(bool due);
   bool validate();
   void save();
@@ -145,6 +146,7 @@ TrainingEnd TrainingRun::finish(bool stopped) {
     return {kExitInterrupted, ""};
   }
   logger_->ended(n, is_last(n) ? "finished" : "out of patience");
+  warn_of_warmup();
   if (!is_last(n)) say("stopped at step {}: {} validations without a better score\n", n, selection_.without_better());
   const BestValidation& best = selection_.best();
   if (best.step == 0) return {kExitOk, ""};
@@ -175,6 +177,12 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
   for (const std::string& warning : recorder_.resume(updates())) say("warning: {}\n", warning);
   note_interrupts();
   logger_->started(updates(), task(), config_, training_.config);
+  warn_of_warmup();
+}
+
+void TrainingRun::warn_of_warmup() const {
+  const std::string warning = warmup_warning(config_.blocks(), training_.config);
+  if (!warning.empty()) say("warning: {}\n", warning);
 }
 
 // Nothing is saved that has not been found finite. When it is not time to report, because a signal wants to save, that

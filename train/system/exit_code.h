@@ -12,6 +12,7 @@ enum ExitCode : int {
   kExitDiverged = 5,    // a number is no longer finite: in training with train.on_nan = "abort", or anywhere else
   kExitDevice = 6,
   kExitInterrupted = 130,  // after saving
+  kExitBrokenPipe = 141,   // nobody reads standard output any more, as after `| head`: without a message
 };
 
 }  // namespace foldgrad

@@ -46,15 +46,19 @@ void flush_stdout() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) throw FileError(kStdout, kNotWritten, errno);
 }
 
-std::string stdout_error(int error) { return FileError(kStdout, kNotWritten, error).what(); }
+int report_stdout_error(int error) {
+  if (error == EPIPE) return kExitBrokenPipe;
+  say("error: {}\n", FileError(kStdout, kNotWritten, error).what());
+  return kExitData;
+}
 
 int finish_stdout(int exit_code) {
   const bool failed = std::ferror(stdout);
   if (std::fflush(stdout) == 0 && !failed && closes(STDOUT_FILENO)) return exit_code;
   const int error = errno;
-  if (failed && exit_code == kExitData) return exit_code;  // guarded() has reported it
-  say("error: {}\n", stdout_error(error));
-  return exit_code == kExitOk ? kExitData : exit_code;
+  if (failed && (exit_code == kExitData || exit_code == kExitBrokenPipe)) return exit_code;  // guarded() reported it
+  const int of_stdout = report_stdout_error(error);
+  return exit_code == kExitOk ? of_stdout : exit_code;
 }
 
 void say(std::string_view text) noexcept { std::fwrite(text.data(), 1, text.size(), stderr); }

@@ -19,10 +19,11 @@ bool read_line_of_stdin(std::string& line);
 
 // Throws FileError unless all that was printed has been written.
 void flush_stdout();
-std::string stdout_error(int error);  // the message for an errno
+// Reports that stdout cannot be written, unless its reader has gone, and returns the exit code for that.
+int report_stdout_error(int error);
 
-// Returns `exit_code` at the end of main(), or kExitData with a message when it is 0 and what was printed cannot be
-// written.
+// Returns `exit_code` at the end of main(), or that of report_stdout_error() when it is 0 and what was printed cannot
+// be written.
 int finish_stdout(int exit_code);
 
 // Writes a message to stderr; failing to must not end the work that it reports on. Text with values is made

@@ -1,4 +1,4 @@
-// Learning to tell images apart: labelled images, the label-smoothed cross entropy, and how many labels are found.
+// Learning to classify images: labelled images, the label-smoothed cross entropy, and how many labels are found.
 #pragma once
 #include "models/images/model.h"
 #include "train/data/images/batches.h"

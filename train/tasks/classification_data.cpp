@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "engine/check.h"
+#include "train/data/data_sets.h"
 #include "train/data/images/batches.h"
 #include "train/data/images/cifar.h"
 #include "train/data/images/folder.h"
@@ -46,6 +47,11 @@ ImageSet read_part(const ImageConfig& config, const std::string& directory, Imag
   }
   const CifarLayout& layout = config.task == ImageTask::cifar100 ? cifar100_layout() : cifar10_layout();
   const std::string files = config.directory.empty() ? directory + "/" + layout.directory : directory;
+  if (!std::filesystem::is_directory(files))
+    throw FileError(files,
+                    fmt::format("there is no such directory; the files of CIFAR are looked for below --data-dir, "
+                                "$FOLDGRAD_DATA or ~/.cache/foldgrad{}",
+                                how_to_fetch(files)));
   ImageSet images = read_cifar(files, layout, part);
   for (const std::string& path : cifar_files(files, layout, part))
     digests[std::filesystem::path(path).filename()] = sha256_of_file(path);

@@ -61,16 +61,19 @@ void require_finite(const ValidationLoss& loss, Transformer& model, Batches& bat
   }
 }
 
-Evaluation evaluation_of(const TranslationScores& s, std::size_t sentences, double seconds, const std::string& model,
+Evaluation evaluation_of(const TranslationScores& s, std::size_t sentences, double seconds, const ModelData& data,
                          const DecodingOptions& decoding) {
+  const std::string& of = data.source.empty() ? data.split : data.source;
   const std::string text = fmt::format(
-      "sentences        {}\nloss             {:.4f} nats per target token\nperplexity       {:.4f}\n"
+      "data             {}\nsentences        {}\nloss             {:.4f} nats per target token\nperplexity       "
+      "{:.4f}\n"
       "tokenized BLEU   {}\nsacreBLEU        {}\n                 {}\nchrF             {}\n                 {}\n"
       "exact match      {:.2f} %\ndecoding         {:.1f} s\n",
-      sentences, s.loss.loss, s.loss.perplexity, s.tokenized.text, s.sacre.text, s.sacre.signature, s.chrf.text,
+      of, sentences, s.loss.loss, s.loss.perplexity, s.tokenized.text, s.sacre.text, s.sacre.signature, s.chrf.text,
       s.chrf.signature, s.exact, seconds);
   return {text,
-          {{"model", model},
+          {{"model", data.directory},
+           {"data", of},
            {"sentences", sentences},
            {"target_tokens", s.loss.target_tokens},
            {"loss", s.loss.loss},
@@ -189,7 +192,7 @@ Evaluation evaluate_translation(Model& any, const ModelData& data, const Evaluat
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!o.hypotheses.empty()) write_file_atomically(o.hypotheses, fmt::format("{}\n", fmt::join(hypotheses, "\n")));
   for (std::string& line : text.target) line = vocabulary.normalized(line);
-  return evaluation_of(score_translations(loss, hypotheses, text.target), pairs.source.size(), seconds, data.directory,
+  return evaluation_of(score_translations(loss, hypotheses, text.target), pairs.source.size(), seconds, data,
                        o.decoding);
 }
 

@@ -143,6 +143,7 @@ TEST(SafetensorsRefused, OtherFormatsAreRecognised) {
   EXPECT_EQ(ending("\x1f\x8b"), "; it looks like a gzip archive");
   EXPECT_EQ(ending("{\"a\":"), "; it looks like JSON");
   EXPECT_EQ(ending("["), "; it looks like JSON");
+  EXPECT_EQ(ending("# A page\n"), "; it looks like text");
   EXPECT_EQ(ending("PK\x03\x05"), "");
 }
 

@@ -74,15 +74,16 @@ std::string bytes_at(const std::vector<std::pair<int, int>>& offsets) {
   return "{" + entries + "}";
 }
 
+const std::string kNotWhole = "is not a safetensors file, or only a part of one: byte 0: the header must have ";
+
 TEST(SafetensorsMalformed, LengthOfTheHeader) {
   const TemporaryDirectory directory;
   const std::string path = directory / "bad.safetensors";
   const std::pair<std::string, std::string> cases[] = {
-      {"", "must begin with the 8 bytes of the header's length, got a file of 0"},
-      {"1234567", "must begin with the 8 bytes of the header's length, got a file of 7"},
-      {with_length(3, "{}"), "byte 0: the header must have at most 2 bytes, got 3"},
-      {with_length(1, ""), "byte 0: the header must have at most 0 bytes, got 1"},
-      {with_length(~std::uint64_t(0), "{}"), "byte 0: the header must have at most 2 bytes, got 18446744073709551615"},
+      {"", "is not a safetensors file: it has 0 bytes, fewer than the 8 of the header's length"},
+      {"1234567", "is not a safetensors file; it looks like text"},
+      {with_length(3, "{}"), kNotWhole + "at most 2 bytes, got 3"},
+      {with_length(~std::uint64_t(0), "{}"), kNotWhole + "at most 2 bytes, got 18446744073709551615"},
       {with_length(0, ""), "byte 8: the header must begin with {, got its end"},
       {with_length(1, "{}"), "byte 9: the header must be one JSON object in UTF-8, got its end"},
   };
@@ -93,7 +94,7 @@ TEST(SafetensorsMalformed, LengthOfTheHeader) {
   // A file of holes, large enough for the length that is over the format's limit.
   write_bytes(path, with_length(100'000'001, "{"));
   std::filesystem::resize_file(path, 100'000'100);
-  EXPECT_EQ(refusal_of(path), "byte 0: the header must have at most 100000000 bytes, got 100000001");
+  EXPECT_EQ(refusal_of(path), kNotWhole + "at most 100000000 bytes, got 100000001");
 }
 
 TEST(SafetensorsMalformed, NotOneJsonObject) {

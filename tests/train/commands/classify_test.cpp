@@ -141,7 +141,7 @@ TEST_F(ClassifyCommand, Errors) {
                "@short.bin: must consist of records of 3073 bytes, got 3072 bytes: record 0, from byte 0, has 3072");
   // Nothing is printed of the images before one that cannot be read.
   EXPECT_EQ(run("classify @v @a.bin @absent.png").out, "");
-  expect_error("classify @m @a.bin", 4, "@m: must hold a model that tells images apart, got transformer");
+  expect_error("classify @m @a.bin", 4, "@m: must be a model that classifies images, but this is a transformer");
   expect_error("classify @no @a.bin", 4, "@no: there is no such file or directory");
   EXPECT_EQ(run("classify @v").exit_code, 2);
 }

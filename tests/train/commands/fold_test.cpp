@@ -115,7 +115,7 @@ TEST_F(GraphCommand, DrawsBeforeAndAfter) {
                            "affine\\ndecoder.layer_norm\" fillcolor=orange", "linear\\nencoder.layers.0.fc1.weight"})
     EXPECT_NE(r.out.find(text), std::string::npos) << text;
   EXPECT_EQ(r.out.find("affine\\nencoder.layer_norm"), std::string::npos);
-  EXPECT_EQ(r.err.substr(r.err.find(',')), ", 7 of them normalizers; folded 32, 1\n") << r.err;
+  EXPECT_EQ(r.err.substr(r.err.find(',')), ", 7 of them normalizers; after folding: 32, 1\n") << r.err;
 
   const ProgramResult svg = run("graph @model --svg @g.svg");
   if (svg.exit_code == 1) {

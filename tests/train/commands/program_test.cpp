@@ -55,6 +55,13 @@ TEST(Program, UsageErrorsNameTheNearest) {
   expect_usage_error("train a.toml --outt runs/r", "there is no option --outt; did you mean --out?");
   expect_usage_error("train --outt=runs/r", "there is no option --outt; did you mean --out?");
   expect_usage_error("norms --zyx", "there is no option --zyx");
+  expect_usage_error("train a.toml --lr 1e-3", "there is no option --lr; keys are set by --set train.lr=VALUE");
+  expect_usage_error("train a.toml --log-every=1",
+                     "there is no option --log-every; keys are set by --set output.log_every=VALUE");
+  expect_usage_error("norms --lr 1", "there is no option --lr");
+  expect_usage_error("train a.toml --set train.steps 300", "--set: train.steps must be SECTION.KEY=VALUE");
+  expect_usage_error("verify m --device gpu:1",
+                     "--device: must be auto, cpu, cuda, cuda:N or emulated, got gpu:1; did you mean cuda?");
   expect_usage_error("norms lnn", "there is no normalizer \"lnn\"; did you mean \"ln\"? There are: affine, bn, ");
   expect_usage_error("", "A subcommand is required");
   expect_usage_error("verify-traces", "FILE is required");
@@ -72,10 +79,13 @@ TEST(Program, NormsListsThemAll) {
     EXPECT_EQ(all[i]["name"], info.name);
     EXPECT_EQ(all[i]["offline"], info.offline());
     EXPECT_EQ(all[i]["options"].size(), info.options.size());
-    EXPECT_TRUE(contains(text.out, "\n" + info.name + " ")) << info.name;
-    for (const NormalizerOption& option : info.options) EXPECT_TRUE(contains(text.out, option.help)) << option.name;
+    EXPECT_TRUE(contains(text.out, " " + info.name + " ") || contains(text.out, " " + info.name + "\n")) << info.name;
+    const ProgramResult one = run_program("norms " + info.name);
+    EXPECT_TRUE(one.out.starts_with(info.name + ": " + info.summary + "\n")) << one.out;
+    for (const NormalizerOption& option : info.options) EXPECT_TRUE(contains(one.out, option.help)) << option.name;
   }
-  EXPECT_TRUE(contains(text.out, "4000"));
+  EXPECT_LE(std::ranges::count(text.out, '\n'), 10);
+  EXPECT_TRUE(contains(run_program("norms un").out, "4000"));
   const nlohmann::json two = nlohmann::json::parse(run_program("norms un ln --json").out);
   ASSERT_EQ(two.size(), 2u);
   EXPECT_EQ(two[0]["name"], "un");

@@ -132,15 +132,18 @@ TEST_F(TrainCommand, Errors) {
             "2 error: --set train.step: there is no key train.step; did you mean train.steps?");
   EXPECT_EQ(refused("run", "--set model.heads=3").substr(0, 2), "2 ");
   EXPECT_EQ(refused("run", "--set data.train=absent"),
-            "3 error: " + files_ / "absent.de: cannot be opened: No such file or directory");
+            "3 error: " + files_.path() +
+                ": has no absent.de; data.directory = \"\" lies below --data-dir, $FOLDGRAD_DATA or "
+                "~/.cache/foldgrad");
   EXPECT_EQ(refused("run", "--device tpu").substr(0, 2), "2 ");
   EXPECT_FALSE(exists("run"));
   ASSERT_EQ(train("run", "--set train.steps=1").exit_code, 0);
   EXPECT_EQ(refused("run", ""), "3 error: " + run + ": there is a run already; continue it with --resume");
-  EXPECT_EQ(refused("run", "--resume --set train.lr=1"),
-            "4 error: " + run +
-                "/checkpoints/step-00000001: the configuration has changed, so that training would not "
-                "go on as it began: train.lr: 0.01 before, 1 now. --allow-config-change accepts that");
+  EXPECT_EQ(
+      refused("run", "--resume --set train.lr=1"),
+      "4 error: " + run +
+          "/checkpoints/step-00000001: the configuration differs from the checkpoint's: train.lr was 0.01, is now "
+          "1. Pass --allow-config-change to resume anyway");
   EXPECT_EQ(refused("run", "--resume --allow-config-change --set model.ffn_width=8").substr(0, 2), "4 ");
   EXPECT_EQ(refused("run", "--resume " + files_.path()),
             "4 error: " + files_.path() + ": must be a directory in " + run + "/checkpoints");

@@ -105,7 +105,9 @@ TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
     EXPECT_EQ(test["exact_match"], 100);
   }
   EXPECT_EQ(json::parse(run("eval @run --json --data-dir @ --split other").out)["target_tokens"], 4);
-  expect_error("eval @run --data-dir @ --split no", 3, "@text/no.de: cannot be opened: No such file or directory");
+  expect_error(
+      "eval @run --data-dir @ --split no", 3,
+      "@text: has no no.de; data.directory = \"text\" lies below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad");
 }
 
 TEST_F(EvalCommand, Errors) {

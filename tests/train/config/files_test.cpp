@@ -52,6 +52,28 @@ TEST_F(ConfigFiles, GiveWhatDiffersFromTheirBase) {
   EXPECT_THROW(read("absent.toml"), FileError);
 }
 
+TEST_F(ConfigFiles, NameBothPlacesOfValuesThatDoNotGoTogether) {
+  write("a.toml", "[train]\nschedule = 'cosine'\nsteps = 60\n\nwarmup = 50\nlr = 0.5\n");
+  const auto refused = [&](const std::vector<std::string>& settings) {
+    const std::string text = read_bytes(directory_ / "a.toml");
+    return message<ConfigError>([&] { parse_config(text, "a.toml", settings); });
+  };
+  EXPECT_EQ(refused({}), "no error");
+  EXPECT_EQ(refused({"train.steps=50"}),
+            "--set train.steps: train.steps = 50 must be above the warm-up, train.warmup = 50 (a.toml:5)");
+  EXPECT_EQ(refused({"train.warmup=60"}),
+            "--set train.warmup: train.steps = 60 (a.toml:3) must be above the warm-up, train.warmup = 60");
+  EXPECT_EQ(refused({"train.initial_lr=1"}),
+            "--set train.initial_lr: train.initial_lr = 1 must be at most train.lr = 0.5 (a.toml:6)");
+  EXPECT_EQ(refused({"train.minimum_lr=1"}),
+            "--set train.minimum_lr: train.minimum_lr = 1 must be at most train.lr = 0.5 (a.toml:6)");
+  EXPECT_EQ(message<ConfigError>(
+                [] { parse_config("train.schedule='cosine'\ntrain.warmup_epochs=3\n", "b.toml", {"train.epochs=3"}); }),
+            "--set train.epochs: train.epochs = 3 must be above the warm-up, train.warmup_epochs = 3 (b.toml:2)");
+  EXPECT_EQ(message<ConfigError>([] { parse_config("train.lr=1e-8\n", "c.toml", {}); }),
+            "c.toml:1: train.initial_lr = 1e-07 (its default) must be at most train.lr = 1e-08");
+}
+
 TEST_F(ConfigFiles, NameTheFileInWhichAValueStands) {
   write("base.toml", "[train]\n\nlr = 0\nsteps = 3\n");
   write("same.toml", "base = 'base.toml'\n");
@@ -60,8 +82,7 @@ TEST_F(ConfigFiles, NameTheFileInWhichAValueStands) {
   EXPECT_EQ(refusal("same.toml"), "base.toml:3: train.lr must be a number above 0, got 0");
   EXPECT_EQ(refusal("own.toml"), "own.toml:2: train.lr must be a number above 0, got -1");
   EXPECT_EQ(refusal("epochs.toml"),
-            "base.toml:4: train.steps cannot be given beside train.epochs = 2, which decides; train.epochs = 0 makes "
-            "it a key again");
+            "base.toml:4: set train.steps or train.epochs, not both; train.epochs is 2, and 0 turns epochs off");
 }
 
 TEST_F(ConfigFiles, RefuseBasesThatAreNone) {
@@ -156,14 +177,14 @@ TEST(Configs, OfTheGridDifferInWhatTheirNamesSay) {
     return changed;
   };
   using Changes = std::vector<std::string>;
-  const std::string none = "norm.name: \"ln\" before, \"none\" now",
-                    standardized = "model.weight_standardization: false before, true now";
-  EXPECT_EQ(keys("post-ln"), Changes{"model.pre_norm: true before, false now"});
+  const std::string none = "norm.name was \"ln\", is now \"none\"",
+                    standardized = "model.weight_standardization was false, is now true";
+  EXPECT_EQ(keys("post-ln"), Changes{"model.pre_norm was true, is now false"});
   EXPECT_EQ(keys("none"), Changes{none});
   EXPECT_EQ(keys("none-ws"), (Changes{standardized, none}));
-  EXPECT_EQ(keys("none-ws-agc"), (Changes{standardized, none, "train.agc: 0 before, 0.1 now"}));
-  EXPECT_EQ(keys("none-tfixup"), (Changes{"model.initialization: \"pytorch\" before, \"tfixup\" now",
-                                          "model.tfixup_scope: \"v_out_ffn\" before, \"all\" now", none}));
+  EXPECT_EQ(keys("none-ws-agc"), (Changes{standardized, none, "train.agc was 0, is now 0.1"}));
+  EXPECT_EQ(keys("none-tfixup"), (Changes{"model.initialization was \"pytorch\", is now \"tfixup\"",
+                                          "model.tfixup_scope was \"v_out_ffn\", is now \"all\"", none}));
   // 12 layers of 384 channels without normalizers have 21,309,322 parameters; with gains for 3 384 + 384 + 1536 + 384
   // rows of each layer 41,472 more.
   VitConfig config = read_config(grid + "none-ws.toml").vit;

@@ -53,6 +53,16 @@ TEST_F(Report, SummaryOfALog) {
       "signature: tok:13a\n");
 }
 
+TEST_F(Report, ANormalizerInItsWarmUpIsMarked) {
+  const auto marked = [this](const std::string& warmup) {  // in whose layers five passes are logged
+    const RunSummary s = summary_of(read_run_log(run("a", std::string(kLog).insert(1, warmup))));
+    EXPECT_EQ(summary_json(s).contains("in_warmup"), s.in_warmup());
+    return contains(comparison_table({s}), " un (never left its warm-up) ");
+  };
+  EXPECT_TRUE(marked("\"norm_warmup\":6,"));
+  EXPECT_FALSE(marked("\"norm_warmup\":5,") || marked(""));
+}
+
 TEST_F(Report, SignaturesThatDifferNameTheirRuns) {
   RunSummary a, b, c, none;
   a.name = "a", b.name = "b", c.name = "c", none.name = "none";
@@ -72,6 +82,12 @@ TEST_F(Report, SettingsThatDifferHaveALineEach) {
             "norm.un.warmup  4000   -\n");
   EXPECT_EQ(differences_table(read_run_logs({b})), "");
   EXPECT_TRUE(differences_table(read_run_logs({b, c})).ends_with("\ntrain.lr     0.003  -\ntrain.steps      9  -\n"));
+  write_bytes(a + "/config.toml", "[model]\nfamily = \"vit\"\npatch = 4\n[train]\nlr = 1\n");
+  write_bytes(b + "/config.toml", "[model]\nfamily = \"cct\"\nconvolutions = 1\n[train]\nlr = 1\n");
+  EXPECT_EQ(differences_table(read_run_logs({a, b})),
+            "setting         a    b\n"
+            "model.family  vit  cct\n"
+            "keys that not every run has: model.convolutions model.patch\n");
   write_bytes(c + "/config.toml", "[train");
   const std::string refusal = message<FileError>([&] { differences_table(read_run_logs({b, c})); });
   EXPECT_TRUE(refusal.starts_with(c + "/config.toml: is no TOML")) << refusal;
@@ -131,7 +147,9 @@ TEST_F(Report, LogsOfRunsThatGoOn) {
                             R"({"event":"layers","step":0,"gradient_norms":{},"normalizers":[]})",
                             R"({"event":"layers","step":0,"gradient_norms":{},"normalizers":{"a":1}})"})
     EXPECT_EQ(refusal(run("c", start + wrong + "\n")), files_ / "c/log.jsonl: line 2 is no event") << wrong;
-  EXPECT_EQ(refusal(files_ / "d"), files_ / "d/log.jsonl: cannot be opened: No such file or directory");
+  EXPECT_EQ(refusal(files_ / "d"), files_ / "d: is no run: it has no log.jsonl");
+  EXPECT_EQ(refusal(files_.path()), files_.path() + ": is no run: it has no log.jsonl; runs in it: " + files_ / "a " +
+                                        files_ / "b " + files_ / "c");
 }
 
 TEST_F(Report, DataHaveSettingsAndGroupsOfSeeds) {
@@ -252,7 +270,7 @@ TEST_F(Report, Commands) {
   EXPECT_EQ(rows.at(0).at("best").at("bleu"), 7.125);
   EXPECT_EQ(twice.exit_code, 2);
   EXPECT_EQ(absent.exit_code, 3);
-  EXPECT_EQ(absent.err, "error: " + files_ / "b/log.jsonl: cannot be opened: No such file or directory\n");
+  EXPECT_EQ(absent.err, "error: " + files_ / "b: is no run: it has no log.jsonl\n");
 }
 
 using Names = std::vector<std::string>;

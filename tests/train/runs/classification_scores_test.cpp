@@ -63,8 +63,7 @@ TEST_F(ClassificationScoring, EpochsDecideHowLongARunIs) {
   ASSERT_EQ(train("run", "", "latest"), 0);
   EXPECT_EQ(events("run", "train").back().at("step"), 12);
   EXPECT_EQ(refusal("train.steps=9"),
-            "--set train.steps: train.steps cannot be given beside train.epochs = 3, which decides; train.epochs = 0 "
-            "makes it a key again");
+            "--set train.steps: set train.steps or train.epochs, not both; train.epochs is 3, and 0 turns epochs off");
 }
 
 TEST_F(ClassificationScoring, HeldOutImagesChoose) {

@@ -1,4 +1,4 @@
-// Runs that learn to tell images apart: a vision Transformer on CIFAR's files, a Compact Convolutional Transformer on
+// Runs that learn to classify images: a vision Transformer on CIFAR's files, a Compact Convolutional Transformer on
 // drawn shapes.
 #include "train/tasks/classification.h"
 
@@ -76,8 +76,10 @@ TEST_F(ClassificationRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) 
 
 TEST_F(ClassificationRun, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal("data.task=folder"), "data.task = \"folder\" needs data.directory, the folder");
-  EXPECT_EQ(refusal("data.directory=absent"),
-            "FILES/absent/data_batch_1.bin: cannot be opened: No such file or directory");
+  EXPECT_EQ(
+      refusal("data.directory=absent"),
+      "FILES/absent: there is no such directory; the files of CIFAR are looked for below --data-dir, $FOLDGRAD_DATA "
+      "or ~/.cache/foldgrad");
   EXPECT_EQ(refusal("model.patch=7"), "vit: patch must divide image_size = 32, got 7");
   EXPECT_EQ(
       refusal("data.augment=flop"),
@@ -126,6 +128,13 @@ TEST_F(ClassificationRun, HoldsOutImagesThatItDoesNotLearnFrom) {
   EXPECT_EQ(data.valid.size(), 48);
   EXPECT_EQ(data.digests.count("test_batch.bin"), 0u);
   EXPECT_EQ(read_images({}, files_.path()).valid_rows.size(), 24u);
+}
+
+TEST(ReadImages, SayWhereTheyWereLookedForAndHowToFetchThem) {
+  EXPECT_EQ(
+      message_of([] { read_images({}, "/absent"); }),
+      "/absent/cifar-10-batches-bin: there is no such directory; the files of CIFAR are looked for below "
+      "--data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data fetch cifar10` makes it, see docs/data.md");
 }
 
 TEST(ReadImages, ShapesNeedNoFilesAndDrawWhatTheyAreValidatedOn) {

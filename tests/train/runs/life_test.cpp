@@ -99,6 +99,22 @@ TEST_F(RunLife, GoesOnFromWhatIsLeftOfItsFiles) {
   }
 }
 
+// Before the training and after it; one whose last update leaves the warm-up is not warned of.
+TEST_F(RunLife, WarnsOfANormalizerThatStaysInItsWarmUp) {
+  const auto warnings = [this](const std::string& run, const std::string& settings) {
+    const ProgramResult r = train(run, "--set norm.name=un --set train.steps=3 " + settings);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    const std::string warning = "warning: un never leaves its warm-up and uses no averages: norm.un.warmup = 4, ";
+    const std::size_t first = r.err.find(warning);
+    if (first == std::string::npos) return 0;
+    return r.err.find(warning, first + 1) == std::string::npos ? 1 : 2;
+  };
+  EXPECT_EQ(warnings("short", "--set norm.un.warmup=4"), 2);
+  EXPECT_EQ(warnings("long", "--set norm.un.warmup=3"), 0);
+  EXPECT_EQ(warnings("accumulated", "--set norm.un.warmup=4 --set train.accumulate=2"), 0);
+  EXPECT_EQ(events("short", "start")[0].at("norm_warmup"), 4);
+}
+
 TEST_F(RunLife, RefusesForeignCheckpointsAndOnesThatAreAllDamaged) {
   ASSERT_EQ(train("run").exit_code, 0);
   ASSERT_EQ(train("small", "--set model.ffn_width=8").exit_code, 0);
@@ -106,7 +122,8 @@ TEST_F(RunLife, RefusesForeignCheckpointsAndOnesThatAreAllDamaged) {
   copy_run("small/checkpoints/step-00000005", "run/checkpoints/step-00000009");
   const ProgramResult refused = train("run", "--resume " + foreign);
   EXPECT_EQ(refused.exit_code, 4);
-  EXPECT_EQ(refused.err.rfind("error: " + foreign + ": the configuration has changed", 0), 0u) << refused.err;
+  EXPECT_EQ(refused.err.rfind("error: " + foreign + ": the configuration differs from the checkpoint's", 0), 0u)
+      << refused.err;
   const ProgramResult forced = train("run", "--allow-config-change --resume " + foreign);
   EXPECT_EQ(forced.exit_code, 4);
   EXPECT_TRUE(contains(

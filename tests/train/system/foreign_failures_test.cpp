@@ -75,7 +75,7 @@ TEST(ConfigCommand, RefusesWhatTrainRefuses) {
     EXPECT_EQ(files.entries(), 1);
   };
   refused(" --set train.schedule=cosine --set train.steps=60 --set train.warmup=150",
-          "schedule: total must be above the warm-up, 150, with cosine, got 60");
+          "--set train.warmup: train.steps = 60 (--set train.steps) must be above the warm-up, train.warmup = 150");
   refused(" --set model.width=10", "transformer: heads must divide width = 10, got 4");
   refused(" --set data.tokenizer=bpe", "data.bpe_codes must name a file with data.tokenizer = \"bpe\"");
   refused(" --set model.max_positions=1000001",

@@ -1,4 +1,4 @@
-// config.json of models that tell images apart, and the files that `foldgrad run` reads and `export` writes of it.
+// config.json of models that classify images, and the files that `foldgrad run` reads and `export` writes of it.
 #include "train/tasks/model_rows.h"
 
 #include <cmath>

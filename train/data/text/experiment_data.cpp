@@ -125,19 +125,15 @@ std::map<std::string, std::string> digests_of(const DataConfig& d, const std::st
   return digests;
 }
 
-// Also names the command for a data set that `foldgrad data fetch` knows.
-void require_data(const DataConfig& config, const std::string& directory) {
-  const std::string name = std::filesystem::path(directory).filename();
-  const auto& sets = data_sets();
-  const bool known = std::ranges::any_of(sets, [&](const DataSet& set) { return set.name == name; });
-  const std::string fetch = known ? fmt::format("; `foldgrad data fetch {}` makes it, see docs/data.md", name) : "";
-  if (!std::filesystem::is_directory(directory))
-    throw FileError(directory, fmt::format("there is no such directory; data.directory = \"{}\" lies below --data-dir, "
-                                           "$FOLDGRAD_DATA or ~/.cache/foldgrad{}",
-                                           config.directory, fetch));
-  const std::string first = config.train + "." + config.source;
-  if (known && !std::filesystem::exists(path_in(directory, first)))
-    throw FileError(directory, fmt::format("has no {}{}", first, fetch));
+// Says where the pair `name` was looked for, and names the command for a data set that `foldgrad data fetch` knows.
+void require_data(const DataConfig& config, const std::string& directory, const std::string& name) {
+  const std::string first = name + "." + config.source;
+  const bool there = std::filesystem::is_directory(directory);
+  if (there && std::filesystem::exists(path_in(directory, first))) return;
+  throw FileError(
+      directory,
+      fmt::format("{}; data.directory = \"{}\" lies below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad{}",
+                  there ? "has no " + first : "there is no such directory", config.directory, how_to_fetch(directory)));
 }
 
 }  // namespace
@@ -164,7 +160,7 @@ void require_usable(const DataConfig& d) {
 
 ParallelText read_text(const DataConfig& config, const std::string& directory, const std::string& name) {
   if (config.task == TextTask::numbers) return read_numbers(config, name);
-  require_data(config, directory);
+  require_data(config, directory, name);
   ParallelText text = read_parallel_text(directory, name, config.source, config.target);
   keep_first(text, name == config.train ? config.train_pairs : name == config.valid ? config.valid_pairs : 0);
   if (config.lowercase)

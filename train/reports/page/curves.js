@@ -8,7 +8,7 @@ const view = {
 };
 
 const kCurves = [
-  {event: 'train', key: 'loss', title: 'Training loss', unit: 'nats per token, label-smoothed'},
+  {event: 'train', key: 'loss', title: 'Training loss', unit: 'nats per token'},
   {event: 'validate', key: 'loss', title: 'Validation loss', unit: 'nats per token'},
   {event: 'validate', key: 'perplexity', title: 'Validation perplexity', unit: '', logarithmic: true},
   {event: 'validate', key: 'bleu', title: 'BLEU', unit: 'on the validation text, 13a'},
@@ -17,7 +17,7 @@ const kCurves = [
   {event: 'validate', key: 'exact', title: 'Exact match', unit: '% of lines'},
   {event: 'validate', key: 'top1', title: 'Top-1', unit: '% of images'},
   {event: 'validate', key: 'top5', title: 'Top-5', unit: '% of images'},
-  {event: 'train', key: 'gradient_norm', title: 'Norm of the gradient', unit: 'before train.clip', logarithmic: true},
+  {event: 'train', key: 'gradient_norm', title: 'Gradient norm', unit: 'before train.clip', logarithmic: true},
   {event: 'train', key: 'lr', title: 'Learning rate', unit: ''},
   {event: 'train', key: 'tokens_per_second', title: 'Speed', unit: 'tokens / s'},
   {event: 'train', key: 'images_per_second', title: 'Speed', unit: 'images / s'},
@@ -32,9 +32,12 @@ function curvesIn(runs) {
         if (isNumber(value) && value !== 0 && key !== 'step' && key !== 'seconds')
           found.set(`${event.event} ${key}`, {event: event.event, key});
   const name = curve => `${curve.event} ${curve.key}`;
+  if (repeatsBleu(runs.flatMap(run => run.events))) found.delete('validate tokenized_bleu');
   const ofImages = found.has('train images_per_second') && !found.has('train tokens_per_second');
-  const known = kCurves.filter(curve => found.delete(name(curve)))
-                    .map(curve => ofImages ? {...curve, unit: curve.unit.replace('per token', 'per image')} : curve);
+  const isSmoothed = runs.some(run => Number(run.settings?.['train.label_smoothing']) > 0);
+  const unitOf = curve => (ofImages ? curve.unit.replace('per token', 'per image') : curve.unit) +
+      (isSmoothed && name(curve) === 'train loss' ? ', label-smoothed' : '');
+  const known = kCurves.filter(curve => found.delete(name(curve))).map(curve => ({...curve, unit: unitOf(curve)}));
   return [...known, ...[...found.values()].map(curve => ({...curve, title: name(curve), unit: ''}))].map(
       curve => ({
         ...curve,

@@ -5,7 +5,7 @@ const kQuantities = {
   least_variance: 'Least running variance over channels',
   am_over_gm: 'AM / GM of the window of mean squares',
   skips: 'Skips since the beginning',
-  gradient_norm: 'Norm of the gradient by layer',
+  gradient_norm: 'Gradient norm by layer',
 };
 
 // viridis, of equal steps in lightness and readable by the colour-blind.

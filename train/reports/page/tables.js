@@ -11,6 +11,9 @@ const kScores = [
   {key: 'top5', title: 'Top-5 %', decimals: 2, best: Math.max},
 ];
 
+// Text without punctuation has the same BLEU over words as over tokens.
+const repeatsBleu = events => events.every(event => event.tokenized_bleu === event.bleu);
+
 const eventsOf = (run, kind) => run.events.filter(event => event.event === kind);
 // Those above that the validations have, then others by their own names.
 function scoresIn(events) {
@@ -19,7 +22,7 @@ function scoresIn(events) {
   others.delete('step');
   others.delete('seconds');
   return [
-    ...kScores.filter(score => has(score.key)),
+    ...kScores.filter(score => has(score.key) && !(score.key === 'tokenized_bleu' && repeatsBleu(events))),
     ...[...others].map(key => ({key, title: key, decimals: 4, best: () => NaN}))
   ];
 }
@@ -62,7 +65,11 @@ function summaryColumns() {
   });
   return [
     {title: 'Run', run: (run, i) => element('span', {}, swatch(colourIndex(i)), run.name), group: groupName},
-    {title: 'Normalizer', run: run => run.norm, group: group => data.runs[group[0]].norm},
+    {
+      title: 'Normalizer',
+      run: run => run.norm + (run.in_warmup ? ' (never left its warm-up)' : ''),
+      group: group => data.runs[group[0]].norm
+    },
     {title: 'Outcome', run: run => run.outcome, group: group => `${group.length} seeds`},
     {title: 'Steps', run: run => String(run.steps)},
     {title: 'Best step', run: run => (run.best ? String(run.best.step) : '–')},
@@ -81,7 +88,7 @@ function summaryColumns() {
 function summarySection() {
   const columns = summaryColumns(),
         signatures =
-            new Set(data.runs.filter(run => run.best?.signature).map(run => `${run.score}: ${run.best.signature}`));
+            new Set(data.runs.filter(run => run.best?.signature).map(run => `Signature: ${run.best.signature}`));
   const onTest = data.runs.filter(run => run.validated_on === 'test').map(run => run.name);
   const runRow = (run, i) => ({cells: columns.map(column => column.run(run, i))});
   const groupRow = group => ({class: 'mean', cells: columns.map(column => (column.group ? column.group(group) : ''))});
@@ -119,11 +126,19 @@ function differencesSection() {
   const keys = [...new Set(data.runs.flatMap(run => Object.keys(run.settings)))];
   const differing = keys.filter(key => new Set(data.runs.map(run => run.settings[key])).size > 1);
   if (!differing.length) return [element('p', {class: 'note'}, 'The configurations are equal.')];
-  const rows =
-      differing.map(key => ({cells: [element('code', {}, key), ...data.runs.map(run => run.settings[key] ?? '–')]}));
+  const head = ['Setting', ...data.runs.map((run, i) => element('span', {}, swatch(i), run.name))];
+  const shown = value => value === undefined ? '–' : value === '' ? '""' : value;
+  const row = key => ({cells: [element('code', {}, key), ...data.runs.map(run => shown(run.settings[key]))]});
+  // Families have keys of their own, which tell nothing that the family does not.
+  const families = new Set(data.runs.map(run => run.settings['model.family'])).size > 1;
+  const ofAll = differing.filter(key => !families || data.runs.every(run => key in run.settings)),
+        ofSome = differing.filter(key => !ofAll.includes(key));
   return [element(
-      'div', {class: 'card'},
-      table(['Setting', ...data.runs.map((run, i) => element('span', {}, swatch(i), run.name))], rows))];
+      'div', {class: 'card'}, ofAll.length ? table(head, ofAll.map(row)) : null,
+      ofSome.length ? element(
+                          'details', {}, element('summary', {}, `${ofSome.length} keys that not every run has`),
+                          table(head, ofSome.map(row))) :
+                      null)];
 }
 
 function validationTable(run) {

@@ -151,7 +151,8 @@ TEST_F(ExperimentDataTest, KeysThatDoNotGoTogether) {
 
 TEST_F(ExperimentDataTest, FilesThatAreNotThere) {
   EXPECT_EQ(message<FileError>([&] { read("train = 'text'\n"); }),
-            files_ / "text.de" + ": cannot be opened: No such file or directory");
+            files_.path() +
+                ": has no text.de; data.directory = \"\" lies below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad");
   EXPECT_EQ(message<FileError>([&] { read("tokenizer = 'bpe'\nbpe_codes = 'merges'\n"); }),
             files_ / "merges" + ": cannot be opened: No such file or directory");
   const DataConfig d = config("directory = 'multi30k'\n").data;
@@ -163,7 +164,9 @@ TEST_F(ExperimentDataTest, FilesThatAreNotThere) {
                 "$FOLDGRAD_DATA or ~/.cache/foldgrad; `foldgrad data fetch multi30k` makes it, see docs/data.md");
   std::filesystem::create_directory(directory);  // what a fetch that failed may have left
   EXPECT_EQ(message<FileError>([&] { read_text(d, directory, "train"); }),
-            directory + ": has no train.de; `foldgrad data fetch multi30k` makes it, see docs/data.md");
+            directory +
+                ": has no train.de; data.directory = \"multi30k\" lies below --data-dir, $FOLDGRAD_DATA or "
+                "~/.cache/foldgrad; `foldgrad data fetch multi30k` makes it, see docs/data.md");
 }
 
 }  // namespace
