@@ -1,7 +1,7 @@
 """The normalizers of foldgrad at inference, for examples/pytorch_model.py: docs/normalizers.md has the formulas.
 
 Parameters and buffers have the names of model.safetensors and norm_state.safetensors. To train UN in PyTorch see
-examples/pytorch/un.py.
+docs/pytorch.md.
 """
 import torch
 from torch import nn

@@ -8,10 +8,11 @@ import struct
 import subprocess
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 PROGRAM, SOURCES = os.environ["FOLDGRAD_PROGRAM"], str(Path(__file__).parents[2])
-sys.path[:0] = [os.path.join(SOURCES, "examples"), os.path.join(SOURCES, "examples", "pytorch")]
+sys.path[:0] = [os.path.join(SOURCES, "examples"), os.path.join(SOURCES, "python")]
 
 
 def require(*packages):
@@ -68,3 +69,26 @@ def largest_difference(got, want):
     """Relative to 1 + |want|; infinite for a NaN."""
     off = ((got - want).abs() / (1 + want.abs())).max().item()
     return off if off == off else float("inf")
+
+
+def expect(holds, what):
+    if not holds:
+        sys.exit(what)
+
+
+def expect_error(kind, message, call):
+    """call() must raise an error of this kind whose text contains the message."""
+    try:
+        call()
+    except kind as error:
+        expect(message in str(error), f"the message must have '{message}', got '{error}'")
+    else:
+        sys.exit(f"no error: {message}")
+
+
+def warnings_of(call):
+    """The texts of the warnings of call(), each once, as Python shows them to a user."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        call()
+    return [str(w.message) for w in caught]

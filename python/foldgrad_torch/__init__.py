@@ -1,0 +1,9 @@
+"""Unified Normalization for PyTorch, trained and then folded into the next linear layers: see docs/pytorch.md."""
+from .channel_norm import WarmUpWarning
+from .mabn import MABN
+from .pn_star import PNStar
+from .tokens import real_tokens
+from .un import UN
+from .warm_up import WarmUp, warm_up_report
+
+__all__ = ["MABN", "PNStar", "UN", "WarmUp", "WarmUpWarning", "real_tokens", "warm_up_report"]

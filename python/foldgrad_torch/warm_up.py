@@ -1,0 +1,24 @@
+"""How far normalizers are in their warm-up: a training that is shorter never averages, and trains something else."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import nn
+
+from .channel_norm import ChannelNorm
+
+
+class WarmUp(NamedTuple):
+    name: str  # in the module
+    iterations: int  # so far
+    first_average: int  # the first iteration that averages
+
+    @property
+    def over(self) -> bool:
+        return self.iterations >= self.first_average
+
+
+def warm_up_report(module: nn.Module) -> list[WarmUp]:
+    """How far each normalizer of the module is. Reads their counters, so a GPU is waited for once per normalizer."""
+    return [WarmUp(name, int(norm.iters), norm.first_average) for name, norm in module.named_modules()
+            if isinstance(norm, ChannelNorm)]

@@ -1,0 +1,229 @@
+"""UN, MABN and PNStar of foldgrad_torch: gradients, state and its precision, and passes that must not count."""
+from setting import expect, expect_error, largest_difference, require, warnings_of
+
+require("torch")
+import torch  # noqa: E402
+from foldgrad_torch import MABN, PNStar, UN, WarmUpWarning, real_tokens, warm_up_report  # noqa: E402
+from torch.autograd import gradcheck  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
+DOUBLE = {"dtype": torch.float64}
+MASK = torch.tensor([[True, True, False], [True, False, False]])
+
+
+def trained(norm, passes=8):
+    """After some iterations on random numbers of changing scale."""
+    torch.manual_seed(1)
+    for _ in range(passes):
+        x = torch.randn(2, 3, len(norm.weight), dtype=norm.weight.dtype) * (0.5 + torch.rand(()))
+        norm(x).sum().backward()
+    norm.zero_grad()
+    return norm
+
+
+def buffers(norm):
+    return {name: value.clone() for name, value in norm.named_buffers()}
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def warm_up_is_exact():
+    """dx is what autograd makes of the plain formula, also with a mask and with forward passes that wait."""
+    torch.manual_seed(3)
+    norm = UN(4, warmup=100, **DOUBLE)
+    inputs = [torch.randn(2, 3, 4, **DOUBLE, requires_grad=True) for _ in range(3)]
+    outputs = [norm(x, MASK) for x in inputs]
+    G = []
+    for i in (1, 0, 2):
+        dy, x = torch.randn(2, 3, 4, **DOUBLE), inputs[i]
+        outputs[i].backward(dy)
+        copy = x.detach().clone().requires_grad_()
+        z = copy / (copy[MASK].square().mean(0) + norm.eps).sqrt()
+        (z * norm.weight + norm.bias).backward(dy)
+        expect(largest_difference(x.grad, copy.grad) <= 1e-13, f"forward pass {i + 1}: dx is not the gradient")
+        G.append((i, (dy * z).sum((0, 1)) / MASK.sum()))
+    psi = torch.zeros(4, **DOUBLE)
+    for i, g in G:
+        expect(largest_difference(norm.win_g[i + 1], g) <= 1e-13, f"forward pass {i + 1}: its row of win_g")
+        psi = 0.9 * psi + 0.1 * g
+    expect(largest_difference(norm.psi_ema, psi) <= 1e-13, "psi_ema goes by the order of backward passes")
+
+
+def gradients():
+    """By finite differences: all in the warm-up and at inference, those of the parameters at any time."""
+    torch.manual_seed(4)
+    for kind in (UN, MABN, PNStar):
+        for bias in (True, False):
+            norm = kind(4, warmup=10 ** 6, bias=bias, **DOUBLE)
+            x = torch.randn(2, 3, 4, **DOUBLE, requires_grad=True)
+            parameters = [torch.randn(4, **DOUBLE, requires_grad=True) for _ in range(1 + bias)]
+
+            def y(x, *parameters):
+                values = dict(zip(("weight", "bias"), parameters)) | state
+                return torch.func.functional_call(norm, values, (x, MASK))
+
+            state = {}
+            expect(gradcheck(y, (x, *parameters)), f"{kind.__name__}: warm-up")
+            norm.warmup = 0
+            trained(norm)
+
+            def frozen(*parameters):  # finite differences need the same state each time
+                state.update(buffers(norm))
+                return y(x.detach(), *parameters)
+
+            expect(gradcheck(frozen, parameters), f"{kind.__name__}: parameters after the warm-up")
+            norm.eval()
+            expect(gradcheck(y, (x, *parameters)), f"{kind.__name__}: inference")
+
+
+def state():
+    """Inference writes nothing and is an affine map; a copy by state_dict goes on with the same bits; Inf is held."""
+    torch.manual_seed(4)
+    norm, x = trained(UN(3, warmup=2, window=2), 5), torch.randn(20, 3)
+    before = buffers(norm)
+    norm.eval()
+    y = norm(x)
+    expect(same(buffers(norm), before), "inference wrote state")
+    A = norm.weight / (norm.run_var + norm.eps).sqrt()
+    expect(largest_difference(y, x * A + norm.bias) <= 1e-6, "inference is x A + bias")
+    other = UN(3, warmup=2, window=2)
+    other.load_state_dict(norm.state_dict())
+    expect(torch.equal(other.train()(x), norm.train()(x)), "a copy goes on otherwise")
+    broken = x.clone()
+    broken[4, 1] = float("inf")
+    for mask in (None, torch.arange(20) != 4):  # in q, and as padding in the sum of G
+        norm(broken, mask).sum().backward()
+        expect(all(value.isfinite().all() for value in norm.state_dict().values()), "an infinite input is in a buffer")
+    expect(norm.skips == 1 and norm.iters == 8, "a held step is counted")
+    norm.reset_iterations()
+    expect(norm.iters == 0, "reset_iterations")
+
+
+def held_channels():
+    """Where an element is infinite, the others of its channel have the running values in place of the statistics."""
+    for kind, psi in ((UN, "psi_ema"), (PNStar, "psi_ema"), (MABN, None)):
+        norm = trained(kind(2, warmup=2, **DOUBLE))
+        before, x, dy = buffers(norm), torch.randn(6, 2, **DOUBLE), torch.randn(6, 2, **DOUBLE)
+        x[3, 0] = float("inf")
+        x.requires_grad_()
+        y = norm(x)
+        y.backward(dy)
+        root, others = (before["run_var"][0] + norm.eps).sqrt(), torch.arange(6) != 3
+        z = x.detach()[others, 0] / root
+        expect(largest_difference(y[others, 0], z) <= 1e-14, f"{kind.__name__}: y of a held channel")
+        wanted = (dy[others, 0] - z * (before[psi][0] if psi else 0)) / root
+        expect(largest_difference(x.grad[others, 0], wanted) <= 1e-14, f"{kind.__name__}: dx of a held channel")
+
+
+def channels_at_axis_1():
+    torch.manual_seed(5)
+    last, first = UN(5, warmup=2, **DOUBLE), UN(5, warmup=2, dim=1, **DOUBLE)
+    for training in (True, False):
+        for norm in (last.train(training), first.train(training)):
+            torch.manual_seed(6)
+            norm.results = []
+            for _ in range(8):
+                x = torch.randn(2, 3, 4, 5, **DOUBLE, requires_grad=True)
+                y = norm(x) if norm is last else norm(x.movedim(-1, 1)).movedim(1, -1)
+                y.backward(torch.randn(2, 3, 4, 5, **DOUBLE))
+                norm.results += [y, x.grad]
+        # Sums may go in another order.
+        expect(all(largest_difference(a, b) <= 1e-13 for a, b in zip(last.results, first.results)), "dim=1")
+
+
+def precision():
+    """The state stays in f32 when parameters go to 16 bits, and is what f32 makes of the same inputs."""
+    for convert in (lambda n: n.bfloat16(), lambda n: n.half(), lambda n: n.to(torch.bfloat16)):
+        norm = trained(UN(3, warmup=2))
+        before = buffers(norm)
+        convert(norm)
+        expect(same(buffers(norm), before) and norm.run_var.dtype == torch.float32, "a conversion changed the state")
+        expect(norm.weight.dtype.itemsize == 2, "the parameters are to be converted")
+    expect(trained(UN(3)).double().run_var.dtype == torch.float64, "double() is for the state too")
+    low, wide = UN(3, warmup=2, dtype=torch.bfloat16), UN(3, warmup=2)
+    expect(low.run_var.dtype == torch.float32, "made in bf16")
+    torch.manual_seed(7)
+    with torch.no_grad():
+        low.weight.copy_(torch.randn(3))
+        wide.weight.copy_(low.weight)
+    for _ in range(8):
+        x, dy = torch.randn(2, 20, 3).bfloat16()
+        for norm in (low, wide):
+            y = norm(x.to(norm.weight.dtype))
+            y.backward(dy.to(y.dtype))
+        expect(y.dtype == torch.float32 and low(x).dtype == torch.bfloat16 == low.weight.grad.dtype, "dtype of y")
+        wide(x.float())  # as `low` had one more pass
+    expect(same(buffers(low), buffers(wide)), "statistics of the same inputs differ by dtype")
+    with torch.autocast("cpu", torch.bfloat16):
+        y = wide(torch.nn.functional.linear(torch.randn(4, 3), torch.randn(3, 3)))
+    expect(y.dtype == torch.bfloat16 and wide.run_var.dtype == torch.float32, "autocast")
+
+
+def passes_that_do_not_count():
+    """Without gradients a training pass computes as the next would, warns and writes nothing. A repeated one raises."""
+    for kind in (UN, MABN, PNStar):
+        norm, x = trained(kind(3, warmup=2)), torch.randn(4, 3)
+        before, seen = buffers(norm), []
+
+        def without_gradients():
+            with torch.no_grad():
+                seen.append(norm(x))
+
+        told = warnings_of(without_gradients)
+        expect(len(told) == 1 and "without gradients is not an iteration" in told[0], f"no warning: {told}")
+        expect(same(buffers(norm), before), "a pass without gradients wrote state")
+        expect(torch.equal(seen[0], norm(x)) and norm.iters == 9, "it computes as the next iteration")
+    x = torch.randn(4, 3, requires_grad=True)
+    for reentrant in (True, False):
+        norm = UN(3)
+        y = []
+        warnings_of(lambda: y.append(checkpoint(lambda x: norm(x).square(), x, use_reentrant=reentrant)))
+        expect_error(RuntimeError, "activation checkpointing repeats this forward pass", y[0].sum().backward)
+    norm, layer = UN(3), torch.nn.Linear(3, 3)
+    checkpoint(layer, norm(x), use_reentrant=False).sum().backward()
+    expect(norm.iters == 1 and norm.win_g.any(), "what the message advises")
+
+
+def warm_up():
+    model = torch.nn.Sequential(UN(3, warmup=4), torch.nn.Linear(3, 3), MABN(3, warmup=20, window=6))
+    expect(not warnings_of(model.eval), "a new model put to eval() is no mistake")
+    model.train()
+    for _ in range(5):
+        model(torch.randn(4, 3)).sum().backward()
+    rows = warm_up_report(model)
+    expect(rows == [("0", 5, 5), ("2", 5, 20)] and [row.over for row in rows] == [True, False], f"report: {rows}")
+    told = warnings_of(lambda: [model.eval(), model.train(), model(torch.randn(4, 3)), model.eval()])
+    expect(len(told) == 1 and told[0].startswith("MABN: eval() before iteration 20"), f"told once: {told}")
+    expect(issubclass(WarmUpWarning, UserWarning), "a category of its own, to be filtered")
+    expect(not warnings_of(lambda: model.eval()), "it was in eval() already")
+
+
+def errors():
+    for message, call in [
+            ("window 0 must be at least 1", lambda: UN(4, window=0)),
+            ("MABN: window must be at least 1, got 0", lambda: MABN(4, window=0)),
+            ("alpha 1.5 in [0, 1]", lambda: PNStar(4, alpha=1.5)),
+            ("granularity must be one of layer_sum", lambda: UN(4, granularity="layer")),
+            ("x must have 4 channels in its last axis, got [2, 3]", lambda: UN(4)(torch.zeros(2, 3))),
+            ("x must have 4 channels in its axis 1, got [2, 3]", lambda: UN(4, dim=1)(torch.zeros(2, 3))),
+            ("x must have 4 channels in its axis 1, got [4]", lambda: UN(4, dim=1)(torch.zeros(4))),
+            ("mask must be [2, 3], got [3, 2]", lambda: UN(4)(torch.zeros(2, 3, 4), torch.ones(3, 2))),
+            ("real_tokens: Linear has no UN", lambda: real_tokens(torch.nn.Linear(2, 2), MASK).__enter__())]:
+        expect_error(ValueError, message, call)
+    x = torch.zeros(2, 4, requires_grad=True)
+    expect_error(RuntimeError, "do not use create_graph=True",
+                 lambda: torch.autograd.grad(UN(4)(x).sum(), x, create_graph=True))
+
+
+def main():
+    torch.set_num_threads(1)
+    for test in (warm_up_is_exact, gradients, state, held_channels, channels_at_axis_1, precision,
+                 passes_that_do_not_count, warm_up, errors):
+        test()
+    print("the normalizers of foldgrad_torch behave")
+
+
+if __name__ == "__main__":
+    main()
