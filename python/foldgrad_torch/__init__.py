@@ -2,8 +2,11 @@
 from .channel_norm import WarmUpWarning
 from .mabn import MABN
 from .pn_star import PNStar
+from .replace import replace_norms
+from .report import Report
 from .tokens import real_tokens
 from .un import UN
 from .warm_up import WarmUp, warm_up_report
 
-__all__ = ["MABN", "PNStar", "UN", "WarmUp", "WarmUpWarning", "real_tokens", "warm_up_report"]
+__all__ = ["MABN", "PNStar", "Report", "UN", "WarmUp", "WarmUpWarning", "real_tokens", "replace_norms",
+           "warm_up_report"]

@@ -1,0 +1,154 @@
+"""replace_norms() of foldgrad_torch: models of PyTorch, timm and nanoGPT are converted and train; what is no LayerNorm
+over the last axis is refused, with the reason."""
+from setting import expect, expect_error, largest_difference, require
+
+require("torch")
+import torch  # noqa: E402
+from foldgrad_torch import MABN, UN, real_tokens, replace_norms  # noqa: E402
+from torch import nn  # noqa: E402
+from torch_blocks import Gpt, LayerNorm2d, Vit, train  # noqa: E402
+
+
+def norms_of(model):
+    return [module for module in model.modules() if isinstance(module, UN)]
+
+
+def in_an_encoder():
+    """In nn.TransformerEncoder: trains, leaves padding out, and PyTorch's fast path does not take it for LayerNorm."""
+    torch.manual_seed(5)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0, batch_first=True)
+
+    def encoder():
+        model = nn.TransformerEncoder(layer, 2)
+        report = replace_norms(model, warmup=3)
+        expect(len(report.done) == 4 and not report.refused, f"4 normalizers were to be replaced:\n{report}")
+        return model
+
+    model = encoder()
+    optimizer, losses = torch.optim.Adam(model.parameters(), 1e-2), []
+    x, target = torch.randn(4, 6, 8), torch.randn(4, 6, 8)
+    mask = torch.arange(6) < torch.tensor([[6], [5], [3], [2]])
+    for _ in range(60):
+        optimizer.zero_grad()
+        with real_tokens(model, mask):
+            loss = (model(x, src_key_padding_mask=~mask) - target)[mask].square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    expect(losses[-1] < 0.5 * losses[0], f"the loss went from {losses[0]:.3f} to {losses[-1]:.3f}")
+    expect(all(norm.mask is None for norm in norms_of(model)), "real_tokens leaves no mask behind")
+    states = []
+    for padding in (0.0, 1e3):
+        copy = encoder()
+        copy.load_state_dict(model.state_dict())
+        with real_tokens(copy, mask):
+            copy(torch.where(mask[..., None], x, padding), src_key_padding_mask=~mask)
+        states.append(copy.state_dict())
+    expect(all(torch.equal(states[0][name], states[1][name]) for name in states[0]), "padding reached the statistics")
+    model.eval()
+    slow = model(x)
+    with torch.no_grad():
+        fast = model(x)
+        padded = model(x, src_key_padding_mask=~mask)
+    expect(largest_difference(fast, slow) <= 1e-6, "inference without gradients differs: was it taken for LayerNorm?")
+    expect(padded.shape == x.shape and padded[mask].isfinite().all(), "inference with padding")
+
+
+def in_models_of_others():
+    """They train, with an optimizer from before, and use the statistics after the warm-up."""
+    torch.manual_seed(6)
+    cases = [(Vit(), torch.randn(6, 3, 8, 8), torch.randint(3, (6,)), 5, True),
+             (Gpt(), torch.randint(11, (4, 7)), torch.randint(11, (4, 7)), 5, False),
+             (Gpt(bias=True), torch.randint(11, (4, 7)), torch.randint(11, (4, 7)), 5, True)]
+    for model, inputs, targets, count, bias in cases:
+        name, parameters = type(model).__name__, list(model.parameters())
+        report = replace_norms(model, warmup=6)
+        expect(len(report.done) == count and not report.refused, f"{name}: {count} to be replaced:\n{report}")
+        expect(all((norm.bias is not None) == bias for norm in norms_of(model)), f"{name}: bias as before")
+        expect({id(p) for p in model.parameters()} == {id(p) for p in parameters}, f"{name}: the parameters stay")
+        losses = train(model, inputs, targets, 40)
+        expect(losses[-1] < 0.5 * losses[0], f"{name}: the loss went from {losses[0]:.3f} to {losses[-1]:.3f}")
+        expect(all(norm.iters == 40 for norm in norms_of(model)), f"{name}: 40 iterations")
+
+
+class RmsNorm(nn.Module):
+    def __init__(self, width, offset):
+        super().__init__()
+        self.weight, self.offset = nn.Parameter(torch.randn(width)), offset
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) * (self.offset + self.weight)
+
+
+class SquaredNorm(nn.LayerNorm):
+    """The same as nn.LayerNorm while its weight is 1."""
+
+    def forward(self, x):
+        return nn.functional.layer_norm(x, self.normalized_shape, self.weight ** 2, self.bias)
+
+
+class FirstNorm(nn.LayerNorm):
+    """Over axis 1 of [B, C, T]."""
+
+    def forward(self, x):
+        return super().forward(x.mT).mT
+
+
+class PreNorm(nn.Module):
+    """Holds a normalizer."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+
+def by_what_they_compute():
+    """A row for each kind: what becomes of it."""
+    shared = nn.LayerNorm(4)
+    model = nn.ModuleDict({
+        "layer": nn.LayerNorm(4, eps=1e-3), "rms": nn.RMSNorm(4), "own_rms": RmsNorm(4, 0),
+        "in": PreNorm(nn.LayerNorm(4)), "batch1": nn.BatchNorm1d(4), "batch2": nn.BatchNorm2d(4),
+        "three": nn.LayerNorm(3),
+        "axis_1": LayerNorm2d(4), "first": FirstNorm(3), "squared": SquaredNorm(4), "gemma": RmsNorm(4, 1),
+        "two_axes": nn.LayerNorm((3, 4)),
+        "plain": nn.LayerNorm(4, elementwise_affine=False), "group": nn.GroupNorm(2, 4),
+        "instance": nn.InstanceNorm2d(4, affine=True), "a": shared, "b": shared, "un": UN(4)})
+    random = torch.get_rng_state()
+    report = replace_norms(model, MABN, warmup=7, alpha=0.5)
+    expect(torch.equal(random, torch.get_rng_state()), "the probe used the random numbers of the user")
+    done = {"layer": -1, "rms": -1, "own_rms": -1, "in.inner": -1, "batch1": 1, "batch2": 1, "three": -1}
+    expect({name: model.get_submodule(name).dim for name in report.done} == done, f"replaced:\n{report}")
+    expect(type(model["layer"]) is MABN and (model["layer"].warmup, model["layer"].alpha) == (7, 0.5), "options")
+    expect(report.done["batch2"] == "BatchNorm2d -> MABN(4) over axis 1", report.done["batch2"])
+    refused = {"axis_1": "LayerNorm2d: fails on [2, tokens, 4]", "first": "FirstNorm: computes neither",
+               "squared": "SquaredNorm: computes neither", "gemma": "RmsNorm: computes neither LayerNorm nor",
+               "two_axes": "it has weight [3, 4], bias [3, 4]", "plain": "it has none",
+               "group": "GroupNorm: fails on", "instance": "InstanceNorm2d: ",
+               "a": "is the same module as b: their statistics would mix"}
+    expect(report.refused.keys() == refused.keys(), f"refused:\n{report}")
+    for name, reason in refused.items():
+        expect(reason in report.refused[name], f"{name}: must say '{reason}', says '{report.refused[name]}'")
+        expect(type(model[name]).__name__ in report.refused[name], f"{name} was replaced all the same")
+    expect("done     batch1    BatchNorm1d -> MABN(4) over axis 1" in str(report).splitlines(), f"as text:\n{report}")
+
+
+def nothing_to_replace():
+    for message, model in [("Linear has no normalizer that can be replaced", nn.Linear(2, 2)),
+                           ("this LayerNorm has no parent to replace it in", nn.LayerNorm(2)),
+                           ("refused  0  LayerNorm: needs a weight", nn.Sequential(nn.LayerNorm((2, 2))))]:
+        expect_error(ValueError, message, lambda: replace_norms(model))
+    expect_error(ValueError, "has no normalizer", lambda: replace_norms(Gpt(), where=lambda name, norm: "x" in name))
+    gpt = Gpt()
+    report = replace_norms(gpt, where=lambda name, norm: name.endswith("ln_1"))
+    expect(list(report.done) == ["h.0.ln_1", "h.1.ln_1"] and not report.refused, f"where:\n{report}")
+
+
+def main():
+    torch.set_num_threads(1)
+    for test in (in_an_encoder, in_models_of_others, by_what_they_compute, nothing_to_replace):
+        test()
+    print("replace_norms replaces what it can and says what it cannot")
+
+
+if __name__ == "__main__":
+    main()
