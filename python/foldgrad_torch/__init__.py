@@ -1,5 +1,6 @@
 """Unified Normalization for PyTorch, trained and then folded into the next linear layers: see docs/pytorch.md."""
 from .channel_norm import WarmUpWarning
+from .fold import fold
 from .mabn import MABN
 from .pn_star import PNStar
 from .replace import replace_norms
@@ -8,5 +9,5 @@ from .tokens import real_tokens
 from .un import UN
 from .warm_up import WarmUp, warm_up_report
 
-__all__ = ["MABN", "PNStar", "Report", "UN", "WarmUp", "WarmUpWarning", "real_tokens", "replace_norms",
+__all__ = ["MABN", "PNStar", "Report", "UN", "WarmUp", "WarmUpWarning", "fold", "real_tokens", "replace_norms",
            "warm_up_report"]
