@@ -33,6 +33,13 @@ class Structure(unittest.TestCase):
         self.assertEqual([f"{page.relative_to(ROOT)}: {link}" for page, link in links
                           if not (page.parent / link).exists()], [])
 
+    def test_nothing_is_left_to_write_of_a_new_operation(self):
+        files = [path for top in ("ops", "docs", "tests/ops") for path in (ROOT / top).rglob("*")
+                 if path.suffix in (".h", ".cpp", ".cu", ".md")]
+        self.assertGreater(len(files), 200)
+        self.assertEqual([f"{path.relative_to(ROOT)}: REPLACE of scripts/new_op" for path in files
+                          if re.search(r"\bREPLACE\b", path.read_text())], [])
+
     def test_the_house_can_be_measured(self):
         printed = subprocess.run([ROOT / "scripts/house"], check=True, capture_output=True, text=True).stdout
         for row in (r"\| `engine/` \| \d+ \| [\d,]+ \|", r"\| lines of tests \| [\d,]+ \|",
