@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""The image of the Dockerfile has the packages of all libraries that the program is linked with. Needs no builder of
+images, but the Debian that the image is made of; .ci/run image builds it."""
+import os
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from setting import PROGRAM, SOURCES, call
+
+IN_EVERY_IMAGE = {"libc6", "libgcc-s1"}
+
+
+def package_of(library):
+    """The package of a file, which dpkg may know by its place before /lib became a link to /usr/lib."""
+    for path in (os.path.realpath(library), os.path.realpath(library).removeprefix("/usr")):
+        found = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True)
+        if found.returncode == 0:
+            return found.stdout.split(":")[0]
+    sys.exit(f"{library} is of no package")
+
+
+def main():
+    dockerfile = (Path(SOURCES) / "Dockerfile").read_text()
+    release = re.search(r"^FROM debian:(\d+)-slim$", dockerfile, re.M)[1]
+    try:
+        here = platform.freedesktop_os_release()
+    except OSError:
+        here = {}
+    if (here.get("ID"), here.get("VERSION_ID")) != ("debian", release):
+        print(f"skipped: this is not Debian {release}")
+        sys.exit(77)
+    direct = set(re.findall(r"NEEDED +(\S+)", call("objdump", "-p", PROGRAM)))
+    paths = dict(re.findall(r"^\s*(\S+) => (\S+) ", call("ldd", PROGRAM), re.M))
+    linked = {package_of(path) for name, path in paths.items() if name in direct} - IN_EVERY_IMAGE
+    installed = set(re.search(r"--no-install-recommends \\\n(.*?) \\\n &&", dockerfile, re.S)[1].split())
+    if len(linked) < 3 or not linked <= installed:
+        sys.exit(f"{PROGRAM} is linked with {sorted(linked)}; the Dockerfile lacks {sorted(linked - installed)}")
+    print(f"{len(linked)} packages of libraries")
+
+
+if __name__ == "__main__":
+    main()
