@@ -1,4 +1,4 @@
-"""The commands of README.md and docs/tutorial.md, run in their order as they stand there, each in the small.
+"""The commands of README.md, docs/tutorial.md and docs/class.md, run in their order as they stand there, each in the small.
 
 Lines that are indented by four spaces are commands. All are run by one shell in a directory that looks like the source
 tree, on data made here, but for those that NOT_RUN names with a reason. What makes a command small is what SMALL adds
@@ -40,7 +40,8 @@ MADE = {"README.md": ["runs/demo/report.html", "runs/demo/folded/certificate.jso
                       "runs/demo-shapes/report.html", "averaged/model.safetensors", "folded/certificate.json",
                       "before-and-after.svg"],
         "docs/tutorial.md": ["report.html", "folded/certificate.json", "ln-folded/certificate.json",
-                             "before-and-after.svg"]}
+                             "before-and-after.svg", "class-un/certificate.json", "class-ln/certificate.json",
+                             "class.svg"]}
 # And in what was printed, as patterns: the demo's commands, eight translations, and what folding left of them.
 PRINTED = {"README.md": [r"^\$ foldgrad train runs/demo/demo.toml --out runs/demo ",
                          r"^exact match +\d",
@@ -126,6 +127,7 @@ def run(document, lines, directory):
 
 def main():
     listed = {document: commands(document) for document in MADE}
+    listed["docs/tutorial.md"] += commands("docs/class.md")  # which goes on with the tutorial's runs
     for line in [*NOT_RUN, *SMALL]:
         if not any(line in lines for lines in listed.values()):
             sys.exit(f"no document has the command any more: {line}")

@@ -33,6 +33,19 @@ class Structure(unittest.TestCase):
         self.assertEqual([f"{page.relative_to(ROOT)}: {link}" for page, link in links
                           if not (page.parent / link).exists()], [])
 
+    def test_names_beside_those_of_pytorch_exist(self):
+        rows = re.findall(r"^\| `.*", (ROOT / "docs/class.md").read_text(), re.M)
+        keys = (ROOT / "docs/training.md").read_text()
+        self.assertGreater(len(rows), 30)
+        for row in rows:
+            _, _, here, headers, key, _ = re.split(r" ?\| ?", row)
+            text = "".join((ROOT / path).read_text() for path in re.findall(r"`(.*?)`", headers))
+            for code in re.findall(r"`(.*?)`", here):
+                for name in re.findall(r"\w+(?=\()", code) or [code]:
+                    self.assertRegex(text, rf"\b{name}\b", row)
+            for name in re.findall(r"`((?:model|norm|train)\.\w+)", key):
+                self.assertIn(f"| `{name}` |", keys, row)
+
     def test_nothing_is_left_to_write_of_a_new_operation(self):
         files = [path for top in ("ops", "docs", "tests/ops") for path in (ROOT / top).rglob("*")
                  if path.suffix in (".h", ".cpp", ".cu", ".md")]
