@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -59,12 +60,25 @@ std::string find_data_root(const TrainOptions& options, const RunDirectory& run)
   return fs::absolute(data_root(options.data_directory));
 }
 
+// Notes settings of normalizers that the model does not have.
+void note_unused(const std::vector<std::string>& settings, const BlockConfig& blocks) {
+  for (const std::string& setting : settings) {
+    const std::size_t dot = setting.find('.'), end = setting.find('.', dot + 1);
+    if (!setting.starts_with("norm.") || end == setting.npos || end > setting.find('=')) continue;
+    const std::string name = setting.substr(dot + 1, end - dot - 1);
+    const auto at_a_site = [&](const auto& site) { return site.second == name; };
+    if (name != blocks.normalizer && std::ranges::none_of(blocks.normalizer_at, at_a_site))
+      say("note: --set {} changes nothing: norm.name is {}\n", setting, blocks.normalizer);
+  }
+}
+
 // Reports on stderr what is out of the ordinary. Throws ConfigError, CheckpointError, and FileError when a run is there
 // which was not to be resumed.
 RunStart find_start(const TrainOptions& options) {
   const RunDirectory run(options.out);
   RunStart start{read_config(options.config, options.settings), find_data_root(options, run),
                  find_checkpoint(options, run)};
+  note_unused(options.settings, start.config.blocks());
   if (!start.checkpoint) return start;
   for (const std::string& warning : start.checkpoint->warnings) say("warning: {}\n", warning);
   require_same_trajectory(*start.checkpoint, start.config, run.config(), options.allow_config_change);

@@ -70,10 +70,10 @@ ordered_json mistakes_exhibit(const WorstMistakes& mistakes, const std::vector<s
       "Worst mistakes", "What each image is, what it is taken for, and how likely the model thinks either.",
       [&](ordered_json& pictures) {
         for (const auto& m : mistakes.all())
-          pictures.push_back(
-              picture_json(m.image.data<std::uint8_t>(), m.image.shape()[1], m.image.shape()[2],
-                           fmt::format("{} {}, not {} {}", classes[std::size_t(m.label)], percent(std::exp(-m.loss)),
-                                       classes[std::size_t(m.predicted)], percent(m.certainty))));
+          pictures.push_back(picture_json(
+              m.image.data<std::uint8_t>(), m.image.shape()[1], m.image.shape()[2],
+              fmt::format("true {} ({}), predicted {} ({})", classes[std::size_t(m.label)], percent(std::exp(-m.loss)),
+                          classes[std::size_t(m.predicted)], percent(m.certainty))));
       });
 }
 

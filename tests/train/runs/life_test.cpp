@@ -115,6 +115,12 @@ TEST_F(RunLife, WarnsOfANormalizerThatStaysInItsWarmUp) {
   EXPECT_EQ(events("short", "start")[0].at("norm_warmup"), 4);
 }
 
+TEST_F(RunLife, NotesOptionsOfNormalizersThatItDoesNotHave) {
+  const ProgramResult r = train("run", "--set norm.name=un --set norm.un.window=3 --set norm.ln.eps=1e-6");
+  EXPECT_TRUE(contains(r.err, "note: --set norm.ln.eps=1e-6 changes nothing: norm.name is un\n")) << r.err;
+  EXPECT_FALSE(contains(r.err, "norm.un.window")) << r.err;
+}
+
 TEST_F(RunLife, RefusesForeignCheckpointsAndOnesThatAreAllDamaged) {
   ASSERT_EQ(train("run").exit_code, 0);
   ASSERT_EQ(train("small", "--set model.ffn_width=8").exit_code, 0);

@@ -168,9 +168,9 @@ TEST_F(Exhibits, MistakesArePictures) {
     return;
   }
   ASSERT_EQ(exhibit.at("pictures").size(), 3u);
-  EXPECT_EQ(exhibit.at("pictures")[0],
-            (ordered_json{{"caption", "cat 0.0 %, not eel 100.0 %"}, {"png", png_text(images_.pixels, 3)}}));
-  EXPECT_EQ(exhibit.at("pictures")[2].at("caption"), "cat 21.2 %, not dog 57.6 %");  // 1 and e of e + 2
+  EXPECT_EQ(exhibit.at("pictures")[0], (ordered_json{{"caption", "true cat (0.0 %), predicted eel (100.0 %)"},
+                                                     {"png", png_text(images_.pixels, 3)}}));
+  EXPECT_EQ(exhibit.at("pictures")[2].at("caption"), "true cat (21.2 %), predicted dog (57.6 %)");  // 1 and e of e + 2
 }
 
 TEST_F(Exhibits, TrainingImagesAreShownAsTheyAreLearntFrom) {
