@@ -28,7 +28,7 @@ SMALL = {
         "--set train.steps=3 --set train.warmup=1 --set data.train_images=300 --set data.valid_images=50 "
         "--set model.width=16",
     "$F train configs/multi30k-un.toml --out runs/multi30k-un": TINY + "--set data.vocabulary=30",
-    "$F train configs/numbers-un.toml --out runs/un $TINY --set norm.un.warmup=30": FEW,
+    "$F train configs/numbers-un.toml --out runs/un $TINY --set norm.un.warmup=150": FEW,
     "$F train configs/numbers-un.toml --out runs/ln $TINY --set norm.name=ln": FEW,
     "$F train configs/iwslt14-cpu-un.toml --out runs/iwslt14-un": TINY + "--set validate.max_length_b=20",
     "$F eval averaged --data-dir ~/.cache/foldgrad --source iwslt14/test.de --reference iwslt14/test.en":
