@@ -4,6 +4,7 @@ Lines that are indented by four spaces are commands. All are run by one shell in
 tree, on data made here, but for those that NOT_RUN names with a reason. What makes a command small is what SMALL adds
 to its end; nothing else about it changes. scripts/build.sh is one here that has built already.
 """
+import json
 import os
 import random
 import re
@@ -42,13 +43,16 @@ MADE = {"README.md": ["runs/demo/report.html", "runs/demo/folded/certificate.jso
         "docs/tutorial.md": ["report.html", "folded/certificate.json", "ln-folded/certificate.json",
                              "before-and-after.svg", "class-un/certificate.json", "class-ln/certificate.json",
                              "class.svg"]}
+# Logs of runs whose report must have full curves.
+FULL = {"README.md": ["runs/demo/log.jsonl"], "docs/tutorial.md": []}
 # And in what was printed, as patterns: the demo's commands, eight translations, and what folding left of them.
 PRINTED = {"README.md": [r"^\$ foldgrad train runs/demo/demo.toml --out runs/demo ",
                          r"^exact match +\d",
                          r"^Unseen numbers, translated by greedy decoding:\n(  \S.*\n    .*\n){8}",
                          r"^largest logit difference in f64: \S+ \(\S+ relative to the largest logit\)\n",
                          r"^\d+ of 1000 translations are those of the unfolded model\.\n",
-                         r"^passed +folded"],
+                         r"^passed +folded",
+                         r"^Open runs/demo/report\.html in a browser: "],
            "docs/tutorial.md": []}
 
 
@@ -118,6 +122,12 @@ def run(document, lines, directory):
     missing = [name for name in MADE[document] if not os.path.exists(os.path.join(directory, name))]
     if missing:
         sys.exit(f"the commands of {document} made no {missing}")
+    for log in FULL[document]:
+        with open(os.path.join(directory, log), encoding="utf-8") as file:
+            events = [json.loads(line)["event"] for line in file]
+        few = [kind for kind in ("train", "validate", "layers") if events.count(kind) < 10]
+        if few:
+            sys.exit(f"{log} of {document} has fewer than ten events {few}, too few for curves")
     printed = result.stdout + result.stderr
     unprinted = [pattern for pattern in PRINTED[document] if not re.search(pattern, printed, re.M)]
     if unprinted:

@@ -161,6 +161,8 @@ void check_schedule(const Keys& given, const TrainConfig& t) {
       refuse_both(given, "train.epochs", t.epochs, above, "train.warmup_epochs", t.warmup_epochs);
     if (t.minimum_lr > t.lr) refuse_both(given, "train.minimum_lr", t.minimum_lr, "be at most", "train.lr", t.lr);
   }
+  if (t.schedule == ScheduleShape::inverse_sqrt && t.warmup_epochs == 0 && t.warmup < 1)
+    given.at("train.warmup").refuse("train.warmup must be at least 1 with train.schedule = \"inverse_sqrt\", got 0");
   if (t.initial_lr > t.lr) refuse_both(given, "train.initial_lr", t.initial_lr, "be at most", "train.lr", t.lr);
 }
 

@@ -62,11 +62,12 @@ const std::vector<DataSet>& data_sets() {
   return sets;
 }
 
-std::string how_to_fetch(const std::string& directory) {
+std::string where_data_lies(const std::string& directory) {
+  std::string text = "below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad";
   const std::string name = std::filesystem::path(directory).filename();
   for (const DataSet& set : data_sets())
-    if (name == set.directory) return fmt::format("; `foldgrad data fetch {}` makes it, see docs/data.md", set.name);
-  return "";
+    if (name == set.directory) text += fmt::format("; `foldgrad data fetch {}` makes it, see docs/data.md", set.name);
+  return text;
 }
 
 }  // namespace foldgrad

@@ -18,7 +18,7 @@ struct DataSet {
 
 const std::vector<DataSet>& data_sets();
 
-// Returns "; `foldgrad data fetch NAME` makes it ..." for the directory of one of them, else "".
-std::string how_to_fetch(const std::string& directory);
+// The end of a message on a directory of data that is not there: where it may lie, and how to fetch one of these sets.
+std::string where_data_lies(const std::string& directory);
 
 }  // namespace foldgrad

@@ -65,8 +65,8 @@ TrainConfig with_epochs_counted(const TrainConfig& config, std::int64_t batches_
   return t;
 }
 
-std::string warmup_warning(const BlockConfig& config, const TrainConfig& training) {
-  const std::int64_t warmup = norm_warmup(config), passes = training.steps * training.accumulate;
+std::string warmup_warning(const BlockConfig& config, std::int64_t passes) {
+  const std::int64_t warmup = norm_warmup(config);
   if (passes >= warmup) return "";
   return fmt::format(
       "{0} never leaves its warm-up and uses no averages: norm.{0}.warmup = {1}, and the run ends after {2} "

@@ -105,7 +105,7 @@ class TrainingRun {
 
  private:
   void restore(const NewestCheckpoint& from);
-  void warn_of_warmup() const;
+  void warn_of_warmup(std::int64_t last) const;
   void report(bool due);
   bool validate();
   void save();
@@ -160,7 +160,7 @@ TrainingEnd TrainingRun::finish(bool stopped) {
     return {kExitInterrupted, ""};
   }
   logger_->ended(n, is_last(n) ? "finished" : "out of patience");
-  warn_of_warmup();
+  warn_of_warmup(n);
   if (!is_last(n)) say("stopped at step {}: {} validations without a better score\n", n, selection_.without_better());
   const BestValidation& best = selection_.best();
   if (best.step == 0) return {kExitOk, ""};
@@ -191,11 +191,12 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
   for (const std::string& warning : recorder_.resume(updates())) say("warning: {}\n", warning);
   note_interrupts();
   logger_->started(updates(), task(), config_, training_.config);
-  warn_of_warmup();
+  warn_of_warmup(training_.config.steps);
 }
 
-void TrainingRun::warn_of_warmup() const {
-  const std::string warning = warmup_warning(config_.blocks(), training_.config);
+// Before training the last update is the one that is wanted, after it the one that was made.
+void TrainingRun::warn_of_warmup(std::int64_t last) const {
+  const std::string warning = warmup_warning(config_.blocks(), last * training_.config.accumulate);
   if (!warning.empty()) say("warning: {}\n", warning);
 }
 

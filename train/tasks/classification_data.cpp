@@ -48,10 +48,7 @@ ImageSet read_part(const ImageConfig& config, const std::string& directory, Imag
   const CifarLayout& layout = config.task == ImageTask::cifar100 ? cifar100_layout() : cifar10_layout();
   const std::string files = config.directory.empty() ? directory + "/" + layout.directory : directory;
   if (!std::filesystem::is_directory(files))
-    throw FileError(files,
-                    fmt::format("there is no such directory; the files of CIFAR are looked for below --data-dir, "
-                                "$FOLDGRAD_DATA or ~/.cache/foldgrad{}",
-                                how_to_fetch(files)));
+    throw FileError(files, "there is no such directory; the files of CIFAR are looked for " + where_data_lies(files));
   ImageSet images = read_cifar(files, layout, part);
   for (const std::string& path : cifar_files(files, layout, part))
     digests[std::filesystem::path(path).filename()] = sha256_of_file(path);

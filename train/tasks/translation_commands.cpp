@@ -65,8 +65,8 @@ Evaluation evaluation_of(const TranslationScores& s, std::size_t sentences, doub
                          const DecodingOptions& decoding) {
   const std::string& of = data.source.empty() ? data.split : data.source;
   const std::string text = fmt::format(
-      "data             {}\nsentences        {}\nloss             {:.4f} nats per target token\nperplexity       "
-      "{:.4f}\n"
+      "data             {}\nsentences        {}\n"
+      "loss             {:.4f} nats per target token\nperplexity       {:.4f}\n"
       "tokenized BLEU   {}\nsacreBLEU        {}\n                 {}\nchrF             {}\n                 {}\n"
       "exact match      {:.2f} %\ndecoding         {:.1f} s\n",
       of, sentences, s.loss.loss, s.loss.perplexity, s.tokenized.text, s.sacre.text, s.sacre.signature, s.chrf.text,

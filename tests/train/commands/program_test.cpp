@@ -101,6 +101,11 @@ TEST(Program, HelpOfACommandIsItsOptionHelp) {
   }
 }
 
+TEST(Program, OutputsHaveTheSameNamesInEveryCommand) {
+  for (const char* command : {"average", "export", "fold", "recalibrate", "report", "run"})
+    EXPECT_TRUE(contains(run_program(std::string(command) + " --help").out, "  -o,--out,--output TEXT")) << command;
+}
+
 TEST(Program, SetTakesOneValueEachTime) {
   const std::string file = FOLDGRAD_SOURCE_DIR "/configs/multi30k.toml";
   const ProgramResult both = run_program("config --set train.steps=7 --set train.warmup=3 " + file);

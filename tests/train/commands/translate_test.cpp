@@ -104,7 +104,10 @@ TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
     EXPECT_EQ(test["sentences"], 5);
     EXPECT_EQ(test["exact_match"], 100);
   }
-  EXPECT_EQ(json::parse(run("eval @run --json --data-dir @ --split other").out)["target_tokens"], 4);
+  const json other = json::parse(run("eval @run --json --data-dir @ --split other").out);
+  EXPECT_EQ(other["target_tokens"], 4);
+  EXPECT_EQ(other["data"], "other");
+  EXPECT_TRUE(run("eval @run --data-dir @ --split other").out.starts_with("data             other\n"));
   expect_error(
       "eval @run --data-dir @ --split no", 3,
       "@text: has no no.de; data.directory = \"text\" lies below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad");

@@ -177,6 +177,7 @@ void fit(TrainConfig& t) {
   t.initial_lr = std::min(t.initial_lr, t.lr), t.minimum_lr = std::min(t.minimum_lr, t.lr);
   if (t.epochs > 0) t.warmup_epochs = std::min(t.warmup_epochs, t.epochs - 1);
   if (t.epochs == 0 && t.warmup_epochs == 0) t.warmup = std::min(t.warmup, t.steps - 1);
+  if (t.schedule == ScheduleShape::inverse_sqrt) t.warmup = std::max<std::int64_t>(t.warmup, 1);
 }
 
 RC_GTEST_PROP(Config, WhatIsWrittenReadsBackTheSame, ()) {

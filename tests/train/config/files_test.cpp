@@ -74,6 +74,12 @@ TEST_F(ConfigFiles, NameBothPlacesOfValuesThatDoNotGoTogether) {
             "c.toml:1: train.initial_lr = 1e-07 (its default) must be at most train.lr = 1e-08");
 }
 
+TEST_F(ConfigFiles, RefuseNoWarmUpWhereTheRateFollowsFromIt) {
+  EXPECT_EQ(message<ConfigError>([] { parse_config("train.warmup = 0\n", "a.toml", {}); }),
+            "a.toml:1: train.warmup must be at least 1 with train.schedule = \"inverse_sqrt\", got 0");
+  EXPECT_EQ(parse_config("train.warmup = 0\ntrain.schedule = 'constant'\n", "a.toml", {}).train.warmup, 0);
+}
+
 TEST_F(ConfigFiles, NameTheFileInWhichAValueStands) {
   write("base.toml", "[train]\n\nlr = 0\nsteps = 3\n");
   write("same.toml", "base = 'base.toml'\n");
