@@ -173,19 +173,30 @@ std::vector<Parameter*> AttentionBlock::parameters() {
   return all;
 }
 
-PackedAttentionBlock::PackedAttentionBlock(const BlockMaker& make, const std::string& name, const std::string& norm,
-                                           bool qkv_bias)
-    : qkv(make.block_linear(name + ".qkv", make.config.width, 3 * make.config.width, qkv_bias)),
-      sublayer(make, name, make.block_linear(name + ".proj", make.config.width, make.config.width),
-               make.normalizer(norm), norm_place(make.config)),
+PackedAttentionBlock::PackedAttentionBlock(const BlockMaker& make, const PackedAttentionNames& names, bool qkv_bias)
+    : qkv(make.block_linear(names.scope + "." + names.qkv, make.config.width, 3 * make.config.width, qkv_bias)),
+      sublayer(make, names.scope,
+               make.block_linear(names.scope + "." + names.out, make.config.width, make.config.width),
+               make.normalizer(names.norm), norm_place(make.config)),
       heads(int(make.config.heads)),
       dropout_(make.config.attention_dropout),
-      stream_(random_stream(name + ".attention_dropout")) {}
+      stream_(random_stream(names.scope + ".attention_dropout")) {}
+
+Var PackedAttentionBlock::operator()(Var x, const Segments& rows, const AttendPacked& attend, const ForwardPass& pass) {
+  return sublayer(std::move(x), rows, pass, [&](const Var& in) { return attend(*this, qkv(in, pass)); });
+}
 
 Var PackedAttentionBlock::operator()(Var x, const Segments& rows, const ForwardPass& pass) {
-  const AttentionOptions options{.heads = heads, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)};
-  return sublayer(std::move(x), rows, pass,
-                  [&](const Var& in) { return attention_packed(qkv(in, pass), options, rows); });
+  const AttendPacked to_all = [&](PackedAttentionBlock&, const Var& projected) {
+    return attend(projected, rows, /*causal=*/false, pass);
+  };
+  return (*this)(std::move(x), rows, to_all, pass);
+}
+
+Var PackedAttentionBlock::attend(const Var& projected, const Segments& rows, bool causal, const ForwardPass& pass) {
+  const AttentionOptions options{
+      .heads = heads, .causal = causal, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)};
+  return attention_packed(projected, options, rows);
 }
 
 std::vector<Parameter*> PackedAttentionBlock::parameters() {

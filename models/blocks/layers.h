@@ -122,11 +122,25 @@ struct AttentionBlock {
   std::uint32_t stream_;
 };
 
+struct PackedAttentionNames {
+  std::string scope, norm;                // of the sublayer, and the site of its normalizer
+  std::string qkv = "qkv", out = "proj";  // linear layers SCOPE.qkv and SCOPE.out
+};
+
+struct PackedAttentionBlock;
+
+// Returns what the queries in `projected`, qkv of N rows [N, 3 width], take from the keys and values that they look at:
+// those beside them, or a cache of earlier steps.
+using AttendPacked = std::function<Var(PackedAttentionBlock& block, const Var& projected)>;
+
 // Self-attention with queries, keys and values as one linear layer.
 struct PackedAttentionBlock {
-  // Linear layers NAME.qkv and NAME.proj, and the site of the normalizer.
-  PackedAttentionBlock(const BlockMaker& make, const std::string& name, const std::string& norm, bool qkv_bias);
+  PackedAttentionBlock(const BlockMaker& make, const PackedAttentionNames& names, bool qkv_bias);
+  Var operator()(Var x, const Segments& rows, const AttendPacked& attend, const ForwardPass& pass);
+  // With attention of each sequence to all of itself.
   Var operator()(Var x, const Segments& rows, const ForwardPass& pass);
+  // Attention of each sequence to itself. projected: qkv of its rows.
+  Var attend(const Var& projected, const Segments& rows, bool causal, const ForwardPass& pass);
   std::vector<Parameter*> parameters();
 
   LinearLayer qkv;  // whose rows are those of q, then of k, then of v

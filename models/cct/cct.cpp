@@ -35,7 +35,8 @@ Cct::Cct(const CctConfig& config, std::optional<std::uint64_t> seed, DType dtype
     const FeedForwardNames mlp{
         .prefix = name, .scope = name + ".mlp", .norm = name + ".norm1", .fc1 = "linear1", .fc2 = "linear2"};
     const BlockMaker layer = make.at_layer(i, config.layers);
-    layers().push_back({{layer, name + ".self_attn", name + ".pre_norm", config.qkv_bias}, {layer, mlp, place}});
+    layers().push_back(
+        {{layer, {.scope = name + ".self_attn", .norm = name + ".pre_norm"}, config.qkv_bias}, {layer, mlp, place}});
   }
   finish(seed);
 }

@@ -29,7 +29,7 @@ Vit::Vit(const VitConfig& config, std::optional<std::uint64_t> seed, DType dtype
     const BlockMaker make = BlockMaker{config_, dtype, device, config.layers, 0}.at_layer(i, config.layers);
     const std::string name = "blocks." + std::to_string(i);
     layers().push_back(
-        {{make, name + ".attn", name + ".norm1", config.qkv_bias},
+        {{make, {.scope = name + ".attn", .norm = name + ".norm1"}, config.qkv_bias},
          {make, {.prefix = name + ".mlp", .scope = name + ".mlp", .norm = name + ".norm2"}, norm_place(config_)}});
   }
   finish(seed);
