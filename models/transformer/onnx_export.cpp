@@ -1,12 +1,11 @@
 #include <deque>
 #include <filesystem>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "engine/check.h"
 #include "engine/files/atomic_file.h"
 #include "models/onnx/graph.h"
-#include "models/onnx/recording.h"
+#include "models/onnx/sentences.h"
 #include "models/transformer/transformer.h"
 
 namespace foldgrad {
@@ -15,45 +14,12 @@ namespace {
 using Keys = OnnxOperands::Keys;
 using nlohmann::ordered_json;
 
-// Codes of ONNX's types.
-const OnnxGraph::Attribute kToF32{"to", std::int64_t(1)}, kToI64{"to", std::int64_t(7)}, kToBool{"to", std::int64_t(9)};
-
 const std::string kBatch = "batch_size", kSourceLength = "encoder_sequence_length",
                   kTargetLength = "decoder_sequence_length", kPastLength = "past_decoder_sequence_length";
 
-// The rows of sentences are [batch, length, width] in the files.
-class SentenceRecording final : public OnnxRecording {
- public:
-  // positions: i64 [batch, length]; attended: what attention is to see, see OnnxOperands::keys.
-  SentenceRecording(OnnxGraph& g, Model& model, const Graph& graph, std::string positions,
-                    std::function<Keys(const Keys&, bool causal)> attended)
-      : OnnxRecording(g, model, graph), g_(g), positions_(std::move(positions)), attended_(std::move(attended)) {}
-
-  std::string positions() const override { return positions_; }
-  std::string split_heads(const std::string& rows, std::int64_t, std::int64_t heads,
-                          std::int64_t width) const override {
-    if (rows.empty()) return rows;
-    return g_.transpose(g_.node("Reshape", {rows, g_.integers({0, 0, heads, width})}), {0, 2, 1, 3});
-  }
-  std::string merge_heads(const std::string& y) const override {
-    return g_.node("Reshape", {g_.transpose(y, {0, 2, 1, 3}), g_.integers({0, 0, result()[-1]})});
-  }
-  Keys keys(const Keys& recorded, bool causal) const override { return attended_(recorded, causal); }
-
- private:
-  OnnxGraph& g_;
-  std::string positions_;
-  std::function<Keys(const Keys&, bool)> attended_;
-};
-
-// The bias of attention: 0 where a key is `seen`, otherwise so little that nothing is left in the softmax. Not
-// -infinity, since a row without any key would become NaN.
-std::string bias_of(OnnxGraph& g, const std::string& seen) {
-  return g.node("Where", {seen, g.number(0), g.number(-1e30)});
-}
-// The same for a mask of keys, i64 [batch, length], as [batch, 1, 1, length].
+// The bias of attention for a mask of keys, i64 [batch, length], as [batch, 1, 1, length].
 std::string bias_of_keys(OnnxGraph& g, const std::string& mask) {
-  return bias_of(g, g.node("Unsqueeze", {g.node("Cast", {mask}, {kToBool}), g.integers({1, 2})}));
+  return onnx_bias_of(g, g.node("Unsqueeze", {g.node("Cast", {mask}, {kOnnxToBool}), g.integers({1, 2})}));
 }
 // mask: i64 [batch, length]
 std::string positions_of(OnnxGraph& g, const std::string& mask) {
@@ -99,15 +65,15 @@ class TransformerFile {
     g_.at("decoder.embed_tokens");
     const std::string real = g_.node("Not", {g_.node("Equal", {ids, g_.integer(config_.pad)})});
     const std::string seen = g_.node("And", {not_later(g_, ids), g_.node("Unsqueeze", {real, g_.integers({1, 2})})});
-    const std::string own_bias = bias_of(g_, seen), memory_bias = bias_of_keys(g_, mask);
-    const std::string factor = g_.node("Unsqueeze", {g_.node("Cast", {mask}, {kToF32}), g_.integers({1, 3})});
+    const std::string own_bias = onnx_bias_of(g_, seen), memory_bias = bias_of_keys(g_, mask);
+    const std::string factor = g_.node("Unsqueeze", {g_.node("Cast", {mask}, {kOnnxToF32}), g_.integers({1, 3})});
     std::vector<Keys> own, of_memory;
     const auto attended = [&](const Keys& kv, bool causal) {
       if (causal) return own.emplace_back(Keys{kv.k, kv.v, own_bias});
       // A source without any token must give 0, not the mean over its padding that softmax leaves.
       return of_memory.emplace_back(Keys{kv.k, g_.node("Mul", {kv.v, factor}), memory_bias});
     };
-    const std::string positions = positions_of(g_, g_.node("Cast", {real}, {kToI64}));
+    const std::string positions = positions_of(g_, g_.node("Cast", {real}, {kOnnxToI64}));
     add_decoder(ids, memory, kTargetLength, positions, attended);
     present(of_memory, "encoder", kSourceLength);
     present(own, "decoder", kTargetLength);
