@@ -18,7 +18,7 @@ struct Examples {
 
 struct Validation {
   double loss = 0;      // per weight of examples, in nats; not smoothed
-  double deciding = 0;  // the score by which checkpoints are compared; larger is better, then a smaller loss
+  double deciding = 0;  // by which checkpoints are compared; larger is better, then a smaller loss
   // By the names that the log has them under, the loss and the deciding score among them; notes say how they were
   // computed.
   std::vector<std::pair<std::string, double>> scores;
@@ -50,8 +50,10 @@ class Task {
   virtual bool validates_on_test() const { return false; }
   // "the test images", for messages.
   std::string test_data() const { return "the test " + unit_of_work(); }
-  // The name of the score that Validation::deciding is.
+  // The name of the score that decides: Validation::deciding is its value, or its negative where smaller ones are
+  // better.
   virtual std::string deciding_score() const = 0;
+  virtual bool smaller_is_better() const { return false; }
 
   // Returns the unit of Examples::work: "tokens".
   virtual std::string unit_of_work() const = 0;

@@ -87,8 +87,8 @@ RunSummary::Best scores_of(const ordered_json& event, const std::string& decidin
 }
 
 // A score that is not finite, null in the log, is worse than all others.
-bool better(const RunSummary::Best& a, const RunSummary::Best& b, const std::string& deciding) {
-  const double score = a.at(deciding), other = b.at(deciding);
+bool better(const RunSummary::Best& a, const RunSummary::Best& b, const RunSummary& run) {
+  const double sign = run.smaller_is_better ? -1 : 1, score = sign * a.at(run.score), other = sign * b.at(run.score);
   if (std::isnan(other) && !std::isnan(score)) return true;
   return score > other || (!(score < other) && !std::isnan(score) && a.at("loss") < b.at("loss"));
 }
@@ -101,6 +101,7 @@ void add_event(RunSummary& s, const ordered_json& e) {
     s.norm = word(e, "norm");
     s.norm_warmup = std::int64_t(number(e, "norm_warmup", 0));
     if (e.contains("score")) s.score = word(e, "score");
+    s.smaller_is_better = e.value("smaller_is_better", false);
     s.validated_on_test = word(e, "validated_on") == "test";
     s.parameters = std::int64_t(number(e, "parameters", 0));
     s.outcome = "unfinished";
@@ -118,7 +119,7 @@ void add_event(RunSummary& s, const ordered_json& e) {
     }
   } else if (kind == "validate") {
     const RunSummary::Best now = scores_of(e, s.score);
-    if (!s.best || s.validated_on_test || better(now, *s.best, s.score)) s.best = now;
+    if (!s.best || s.validated_on_test || better(now, *s.best, s)) s.best = now;
   }
 }
 

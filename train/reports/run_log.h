@@ -38,6 +38,7 @@ struct RunSummary {
   std::int64_t steps = 0, parameters = 0;  // steps made, not those wanted
   std::string outcome;                     // "finished", "out of patience", "unfinished", "diverged"
   std::string score = "bleu";              // the one that decides, which older logs do not name
+  bool smaller_is_better = false;          // of that score
   struct Best {
     std::int64_t step;
     std::vector<std::pair<std::string, double>> scores;  // by their names, in the order of the log
@@ -45,7 +46,7 @@ struct RunSummary {
 
     double at(const std::string& name) const;  // NaN without such a score
   };
-  // The validation with the highest deciding score, then the smallest loss; but the last one where the test data was
+  // The validation with the best deciding score, then the smallest loss; but the last one where the test data was
   // validated on.
   std::optional<Best> best;
   bool validated_on_test = false;

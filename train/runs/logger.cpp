@@ -28,6 +28,7 @@ void RunLogger::started(std::int64_t step, Task& task, const ExperimentConfig& c
                                {"score", task.deciding_score()},
                                {"device", name_of_chosen(task.model().device())},
                                {"tf32", tf32_allowed()}};
+  if (task.smaller_is_better()) event["smaller_is_better"] = true;
   if (train.epochs > 0) {
     event["epochs"] = train.epochs;
     terminal_.print(fmt::format("{} epochs of {} batches: {} updates", train.epochs, task.batches_per_epoch(), steps_));

@@ -87,12 +87,13 @@ class ToyTask final : public Task {
     const double loss = model_->loss(unseen, {.tape = tape, .dtype = DType::f32}, 0).value().item() / 60;
     return {.loss = loss,
             .deciding = -loss,
-            .scores = {{"loss", loss}, {"closeness", -loss}},
+            .scores = {{"loss", loss}, {"distance", loss}},
             .text = fmt::format("loss {:.4f}", loss),
             .short_text = fmt::format("loss {:.4f}", loss),
             .samples = "a point\n"};
   }
-  std::string deciding_score() const override { return "closeness"; }
+  std::string deciding_score() const override { return "distance"; }
+  bool smaller_is_better() const override { return true; }
   std::string unit_of_work() const override { return "points"; }
   void write_companions(const std::string&) const override {}
 
@@ -167,9 +168,9 @@ TEST_F(ToyFamily, IsTrainedReportedLoadedFoldedAndVerified) {
   const RunSummary summary = summary_of(read_run_log(files_ / "run"));
   ASSERT_TRUE(summary.best.has_value());
   EXPECT_EQ(summary.best->step, 40);
-  EXPECT_EQ(summary.best->at("closeness"), validations[3].at("closeness"));
-  EXPECT_TRUE(contains(comparison_table({summary}), "closeness"));
-  EXPECT_TRUE(contains(report_html({read_run_log(files_ / "run")}), "closeness"));
+  EXPECT_EQ(summary.best->at("distance"), validations[3].at("distance"));
+  EXPECT_TRUE(contains(comparison_table({summary}), "distance"));
+  EXPECT_TRUE(contains(report_html({read_run_log(files_ / "run")}), "distance"));
   expect_folds(files_ / "run");
   EXPECT_EQ(dynamic_cast<ToyModel&>(*load_model(files_ / "run-folded")).config().normalizer, "none");
 }
