@@ -16,9 +16,12 @@ class SentencePiece {
  public:
   // Reads a file *.model of SentencePiece whose special ids are ours (kBos, kPad, kEos, kUnk). Throws FileError.
   static SentencePiece read(const std::string& path);
-  // Learns a unigram model of `vocabulary` pieces, the four special ones included: the same one for the same lines.
-  // Throws std::invalid_argument with the library's reason, such as a vocabulary larger than the text supports.
-  static SentencePiece train(const std::vector<std::string>& lines, std::int64_t vocabulary);
+  // Learns a model of `vocabulary` pieces, the four special ones included: the same one for the same lines. `unigram`
+  // is for sentences, whose white space it evens out; `bpe`, byte-pair encoding, takes any text as it is, bytes
+  // included that the lines do not have. Throws std::invalid_argument with the library's reason, such as a vocabulary
+  // larger than the text supports.
+  enum class Kind { unigram, bpe };
+  static SentencePiece train(const std::vector<std::string>& lines, std::int64_t vocabulary, Kind kind = Kind::unigram);
 
   std::string model() const;  // the content of *.model
   std::int64_t size() const;  // pieces

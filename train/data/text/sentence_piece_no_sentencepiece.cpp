@@ -19,7 +19,7 @@ struct SentencePiece::Model {};
 bool sentence_piece_available() { return false; }
 
 SentencePiece SentencePiece::read(const std::string&) { refuse(); }
-SentencePiece SentencePiece::train(const std::vector<std::string>&, std::int64_t) { refuse(); }
+SentencePiece SentencePiece::train(const std::vector<std::string>&, std::int64_t, Kind) { refuse(); }
 std::string SentencePiece::model() const { refuse(); }
 std::int64_t SentencePiece::size() const { refuse(); }
 Ids SentencePiece::encode(const std::string&) const { refuse(); }

@@ -19,9 +19,9 @@ struct SentencePiece::Model {
 namespace {
 
 // Hands the lines to the trainer, which otherwise reads files only.
-class Lines final : public sentencepiece::SentenceIterator {
+class LineIterator final : public sentencepiece::SentenceIterator {
  public:
-  explicit Lines(const std::vector<std::string>& lines) : lines_(lines) {}
+  explicit LineIterator(const std::vector<std::string>& lines) : lines_(lines) {}
   bool done() const override { return at_ == lines_.size(); }
   void Next() override { ++at_; }
   const std::string& value() const override { return lines_[at_]; }
@@ -76,22 +76,29 @@ SentencePiece SentencePiece::read(const std::string& path) {
   return SentencePiece(std::move(model));
 }
 
-SentencePiece SentencePiece::train(const std::vector<std::string>& lines, std::int64_t vocabulary) {
+SentencePiece SentencePiece::train(const std::vector<std::string>& lines, std::int64_t vocabulary, Kind kind) {
   FOLDGRAD_CHECK(!lines.empty(), "sentence_piece: there must be at least one line, got 0");
   FOLDGRAD_CHECK(std::ranges::any_of(lines, has_words),
                  "sentence_piece: the text must have words in lines of at most {} bytes, got {} lines without any",
                  kLongestLine, lines.size());
-  const std::unordered_map<std::string, std::string> arguments{{"model_type", "unigram"},
-                                                               {"vocab_size", std::to_string(vocabulary)},
-                                                               {"character_coverage", "1.0"},
-                                                               {"max_sentence_length", std::to_string(kLongestLine)},
-                                                               {"num_threads", "1"},  // for the same model each time
-                                                               {"bos_id", std::to_string(kBos)},
-                                                               {"pad_id", std::to_string(kPad)},
-                                                               {"eos_id", std::to_string(kEos)},
-                                                               {"unk_id", std::to_string(kUnk)},
-                                                               {"minloglevel", "3"}};
-  Lines iterator(lines);
+  std::unordered_map<std::string, std::string> arguments{{"model_type", "unigram"},
+                                                         {"vocab_size", std::to_string(vocabulary)},
+                                                         {"character_coverage", "1.0"},
+                                                         {"max_sentence_length", std::to_string(kLongestLine)},
+                                                         {"num_threads", "1"},  // for the same model each time
+                                                         {"bos_id", std::to_string(kBos)},
+                                                         {"pad_id", std::to_string(kPad)},
+                                                         {"eos_id", std::to_string(kEos)},
+                                                         {"unk_id", std::to_string(kUnk)},
+                                                         {"minloglevel", "3"}};
+  if (kind == Kind::bpe)
+    for (const auto& [name, value] : {std::pair{"model_type", "bpe"},
+                                      {"normalization_rule_name", "identity"},
+                                      {"remove_extra_whitespaces", "false"},
+                                      {"add_dummy_prefix", "false"},
+                                      {"byte_fallback", "true"}})
+      arguments[name] = value;
+  LineIterator iterator(lines);
   auto model = std::make_shared<Model>();
   const auto status = sentencepiece::SentencePieceTrainer::Train(arguments, &iterator, &model->bytes);
   FOLDGRAD_CHECK(status.ok(), "sentence_piece: {}", reason(status.error_message()));
