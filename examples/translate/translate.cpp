@@ -4,7 +4,7 @@
 #include <string>
 
 #include "train/commands/load_transformer.h"
-#include "train/tasks/evaluation.h"
+#include "train/tasks/translation.h"
 #include "train/tasks/translation_commands.h"
 
 int main(int argc, char** argv) try {

@@ -11,7 +11,6 @@
 #include "train/commands/load_transformer.h"
 #include "train/loop/trainer.h"
 #include "train/runs/setup.h"
-#include "train/tasks/evaluation.h"
 #include "train/tasks/model_rows.h"
 #include "train/tasks/translation.h"
 #include "train/tasks/translation_commands.h"

@@ -9,7 +9,7 @@
 #include "train/system/device.h"
 #include "train/system/streams.h"
 #include "train/system/unicode.h"
-#include "train/tasks/evaluation.h"
+#include "train/tasks/translation.h"
 #include "train/tasks/translation_commands.h"
 
 namespace foldgrad {

@@ -1,7 +1,7 @@
 // The functions of a model's configuration that the row of its family needs (families.h): an overload for each.
 #pragma once
 #include "engine/shape.h"
-#include "train/tasks/config_json.h"
+#include "train/config/config_json.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad {

@@ -1,8 +1,84 @@
 #include "train/tasks/translation.h"
 
-#include "train/tasks/evaluation.h"
+#include <fmt/format.h>
+
+#include <cmath>
 
 namespace foldgrad {
+
+ValidationLoss validation_loss(Transformer& model, Batches& batches, DType dtype) {
+  ValidationLoss result;
+  Tape tape(/*recording=*/false);
+  batches.seek({});
+  double sum = 0;
+  for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
+    const Batch batch = batches.next();
+    const Var loss = model.loss(batch.sentences, {.tape = tape, .dtype = dtype}, /*label_smoothing=*/0);
+    sum += loss.value().item();
+    result.target_tokens += batch.target_tokens;
+    tape.clear();
+  }
+  result.loss = sum / double(result.target_tokens);  // [VAL-1]
+  result.perplexity = std::exp(result.loss);         // [VAL-2]
+  return result;
+}
+
+std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const std::vector<Ids>& sources,
+                                        const DecodingOptions& options, std::int64_t max_tokens) {
+  // Batches are of pairs; as their own targets, sources are grouped by length.
+  Batches batches({sources, sources}, {.max_tokens = max_tokens, .multiple = 1, .shuffle = false});
+  std::vector<Hypothesis> best(sources.size());
+  for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
+    const Batch batch = batches.next();
+    const auto results = beam_search(model, batch.sentences.source, batch.sentences.source_mask, options);
+    for (std::size_t row = 0; row < results.size(); ++row) best[std::size_t(batch.pairs[row])] = results[row].at(0);
+  }
+  return best;
+}
+
+std::vector<Ids> translations(const InferenceTransformer& model, const std::vector<Ids>& sources,
+                              const DecodingOptions& options, std::int64_t max_tokens) {
+  std::vector<Ids> all;
+  for (Hypothesis& best : best_hypotheses(model, sources, options, max_tokens)) all.push_back(std::move(best.ids));
+  return all;
+}
+
+TranslationScores score_translations(const ValidationLoss& loss, const Lines& hypotheses, const Lines& references) {
+  return {loss, sacre_bleu(hypotheses, references), multi_bleu(hypotheses, references), chrf(hypotheses, references),
+          exact_match(hypotheses, references)};
+}
+
+Validation TranslationScores::validation() const {
+  return {.loss = loss.loss,
+          .deciding = sacre.score,
+          .scores = {{"loss", loss.loss},
+                     {"perplexity", loss.perplexity},
+                     {"bleu", sacre.score},
+                     {"tokenized_bleu", tokenized.score},
+                     {"chrf", chrf.score},
+                     {"exact", exact}},
+          .notes = {{"bleu_signature", sacre.signature},
+                    {"tokenized_bleu_text", tokenized.text},
+                    {"chrf_signature", chrf.signature}},
+          .text = fmt::format(
+              "loss {:.4f}, perplexity {:.3f}, BLEU {:.2f} ({}), tokenized {}, chrF2 {:.2f}, exact {:.1f} %", loss.loss,
+              loss.perplexity, sacre.score, sacre.signature, tokenized.text, chrf.score, exact),
+          .short_text = fmt::format("loss {:.4f}  ppl {:.2f}  BLEU {:.2f}  chrF {:.1f}  exact {:.1f} %", loss.loss,
+                                    loss.perplexity, sacre.score, chrf.score, exact),
+          .signatures = fmt::format("BLEU is sacreBLEU {}, chrF is {}; all scores are in log.jsonl", sacre.signature,
+                                    chrf.signature)};
+}
+
+std::string samples_text(const ParallelText& text, const Lines& hypotheses) {
+  std::string all;
+  const std::size_t count = hypotheses.size(), shown = std::min<std::size_t>(count, 10);
+  for (std::size_t k = 0; k < shown; ++k) {
+    const std::size_t i = k * count / shown;  // spread over the text
+    all += fmt::format("source      {}\nreference   {}\nhypothesis  {}\n\n", text.source[i], text.target[i],
+                       hypotheses[i]);
+  }
+  return all;
+}
 
 Examples examples_of(const Batch& batch) {
   return {batch.sentences.named(), batch.target_tokens, batch.source_tokens + batch.target_tokens};

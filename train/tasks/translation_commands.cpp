@@ -13,7 +13,6 @@
 #include "train/checks/checkpoint_error.h"
 #include "train/data/text/experiment_data.h"
 #include "train/system/digest.h"
-#include "train/tasks/evaluation.h"
 #include "train/tasks/translation.h"
 #include "train/tasks/translation_checks.h"
 

@@ -8,7 +8,7 @@
 #include "tests/train/checkpoints/contents.h"
 #include "train/checkpoints/checkpoint.h"
 #include "train/commands/load_transformer.h"
-#include "train/tasks/config_json.h"
+#include "train/config/config_json.h"
 
 namespace foldgrad {
 namespace {

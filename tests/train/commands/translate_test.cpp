@@ -2,7 +2,7 @@
 
 #include "tests/train/model_program.h"
 #include "train/checkpoints/checkpoint.h"
-#include "train/tasks/evaluation.h"
+#include "train/tasks/translation.h"
 
 namespace foldgrad::testing {
 namespace {

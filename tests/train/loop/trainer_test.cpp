@@ -7,7 +7,7 @@
 #include "tests/harness/compare.h"
 #include "tests/train/tiny_training.h"
 #include "train/loop/optimizer/gradient_clipping.h"
-#include "train/tasks/evaluation.h"
+#include "train/tasks/translation.h"
 
 namespace foldgrad::testing {
 namespace {

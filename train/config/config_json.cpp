@@ -1,4 +1,4 @@
-#include "train/tasks/config_json.h"
+#include "train/config/config_json.h"
 
 #include "engine/contains.h"
 #include "models/normalizers/normalizer.h"
