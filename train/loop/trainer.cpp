@@ -43,7 +43,10 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
   begin_records();
 }
 
-void Trainer::step() { records_.push_back(update(tape_)); }
+void Trainer::step() {
+  if (records_.empty()) since_ = Clock::now();  // not before: a validation may stand between
+  records_.push_back(update(tape_));
+}
 
 Trainer::Record Trainer::update(Tape& tape) {
   if (observer_) observer_->begin(updates() + 1);
@@ -91,6 +94,7 @@ Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::in
 }
 
 std::vector<std::string> Trainer::check() {
+  const Clock::time_point begin = records_.empty() ? Clock::now() : since_;  // before updates that are made again
   std::vector<std::string> failures;
   while (true) {
     const std::size_t failed = first_failure();
@@ -105,7 +109,7 @@ std::vector<std::string> Trainer::check() {
     sums_.weight += r.weight;
     sums_.work += r.work;
   }
-  sums_.seconds += std::chrono::duration<double>(Clock::now() - since_).count();
+  sums_.seconds += std::chrono::duration<double>(Clock::now() - begin).count();
   if (!records_.empty()) gradient_norm_ = records_.back().gradient_norm.item();
   begin_records();
   return failures;
@@ -130,7 +134,6 @@ void Trainer::begin_records() {
   records_.clear();
   good_ = snapshot();
   good_records_ = 0;
-  since_ = Clock::now();
 }
 
 std::size_t Trainer::first_failure() const {

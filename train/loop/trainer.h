@@ -53,7 +53,7 @@ struct TrainingReport {
   double gradient_norm = 0;  // of the last update, before `clip` and after `agc`
   double lr = 0;             // of the last update
   std::int64_t weight = 0, work = 0;
-  double seconds = 0;
+  double seconds = 0;                 // of updates: not from a report to the next update
   std::vector<std::string> failures;  // skipped or rolled back: what Diverged would have said
 
   double work_per_second() const { return double(work) / seconds; }
@@ -121,7 +121,7 @@ class Trainer {
   std::vector<Record> records_;   // since then
   TrainingState good_;            // a state since then that is finite,
   std::size_t good_records_ = 0;  // and how many of the records lie before it
-  Clock::time_point since_;
+  Clock::time_point since_;       // when the first of records_ began
 };
 
 }  // namespace foldgrad

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "ops/arithmetic/arithmetic.h"
 #include "tests/engine/error_message.h"
@@ -120,6 +122,20 @@ TEST(Trainer, ReportsMeansSinceTheLastReport) {
   EXPECT_NEAR(report.loss, std::log(9.0), 1e-6);  // f32
   EXPECT_GT(report.seconds, 0);
   EXPECT_EQ(report.work_per_second(), double(second.source_tokens + second.target_tokens) / report.seconds);
+}
+
+// Such as a validation, which is none of its work.
+TEST(Trainer, TimeBetweenAReportAndTheNextUpdateDoesNotCount) {
+  using Clock = std::chrono::steady_clock;
+  TinyTraining run(small_config("ln"), 1, {});
+  run.steps(1);
+  (void)run.trainer.report();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  (void)run.trainer.snapshot();
+  const Clock::time_point begin = Clock::now();
+  run.steps(1);
+  const double seconds = run.trainer.report().seconds;
+  EXPECT_LE(seconds, std::chrono::duration<double>(Clock::now() - begin).count());
 }
 
 TEST(Trainer, ACheckLeavesNoTraceInTheNextReport) {
