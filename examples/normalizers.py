@@ -1,4 +1,4 @@
-"""The normalizers of foldgrad at inference, for examples/pytorch_model.py: docs/normalizers.md has the formulas.
+"""The normalizers of foldgrad at inference, for the models examples/pytorch_*.py: docs/normalizers.md has the formulas.
 
 Parameters and buffers have the names of model.safetensors and norm_state.safetensors. To train UN in PyTorch see
 docs/pytorch.md.
@@ -129,7 +129,7 @@ class Length(nn.Module):
 
 
 class DeepNorm(nn.LayerNorm):
-    """LN of residual_factor x + branch: pytorch_model.py and pytorch_vit.py form the sum."""
+    """LN of residual_factor x + branch: the models form the sum."""
 
     def __init__(self, width, eps, decoder, model):
         super().__init__(width, eps)
@@ -140,12 +140,17 @@ class DeepNorm(nn.LayerNorm):
         self.residual_factor = (3 * M) ** 0.25 if decoder else 0.81 * (N ** 4 * M) ** (1 / 16)
 
 
+def make_residual(config, sublayer):
+    """What x goes through on its way into the sum of a sublayer, such as "blocks.0.attn": of some folded models a
+    normalizer."""
+    site = f"{sublayer}.residual"
+    return make_norm(config, site) if site in config["norm"].get("at", {}) else nn.Identity()
+
+
 def make_norm(config, site, channels=None):
     """The normalizer of a site such as "encoder.layers.0.final_layer_norm", as config.json says; of so many channels,
     or of the model's width."""
     width, norm = channels or config["model"]["width"], config["norm"]
-    if any(other.endswith(".residual") for other in norm.get("at", {})):
-        raise NotImplementedError("this example knows no normalizer of a residual")
     name = norm.get("at", {}).get(site, norm["name"])
     o = norm.get("options", {}) if name == norm["name"] else {}
     eps = o.get("eps", {"fixnorm": 1e-12, "rmsnorm": 1e-6}.get(name, 1e-5))

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from model_files import load_config, load_values, model_directory, run_program
-from normalizers import make_norm
+from normalizers import make_norm, make_residual
 from pytorch_model import ACTIVATIONS
 from pytorch_vit import Attention, linear_of_blocks, normalized, pooled
 
@@ -55,12 +55,13 @@ class Block(nn.Module):
         self.pre_norm, self.norm1 = make_norm(config, f"{name}.pre_norm"), make_norm(config, f"{name}.norm1")
         self.self_attn, linear = Attention(m), linear_of_blocks(m)
         self.linear1, self.linear2 = linear(m["width"], m["ffn_width"]), linear(m["ffn_width"], m["width"])
-        self.activation = ACTIVATIONS[m["activation"]]
+        self.activation, self.mlp = ACTIVATIONS[m["activation"]], nn.Module()
+        self.mlp.residual = make_residual(config, f"{name}.mlp")
 
     def forward(self, x):
         x = x + self.self_attn(self.pre_norm(x))
         n = self.norm1(x)
-        return (n if self.published else x) + self.linear2(self.activation(self.linear1(n)))
+        return self.mlp.residual(n if self.published else x) + self.linear2(self.activation(self.linear1(n)))
 
 
 class Classifier(nn.Module):

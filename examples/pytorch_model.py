@@ -83,6 +83,8 @@ class Transformer(nn.Module):
     def __init__(self, config):
         super().__init__()
         m = self.config = config["model"]
+        if any(site.endswith(".residual") for site in config["norm"].get("at", {})):
+            raise NotImplementedError("this example knows no normalizer of a residual")
         self.encoder, self.decoder = Stack(config, "encoder"), Stack(config, "decoder")
         if m["share_embeddings"] in ("all", "inputs"):
             self.decoder.embed_tokens = self.encoder.embed_tokens

@@ -1,6 +1,7 @@
 """PyTorch and onnxruntime give the logits of foldgrad for Compact Convolutional Transformers that it has trained, and
 for folded ones."""
-from image_models import NORMALIZERS, TRAINING, check_all
+from family_models import NORMALIZERS, check_all
+from image_models import TRAINING, ImageModels
 from pytorch_cct import load_model
 
 CONFIG = """
@@ -19,5 +20,5 @@ MORE = [("ln eps=1e-4", ["weight_standardization=true"])]
 
 if __name__ == "__main__":
     # deepnorm is for post-norm, and instancenorm needs all tokens of an image: there are no nodes for it.
-    check_all("pytorch_cct.py", "Compact Convolutional Transformers", CONFIG, load_model,
+    check_all(ImageModels, "pytorch_cct.py", "Compact Convolutional Transformers", CONFIG, load_model,
               [spec for spec in NORMALIZERS if spec != "deepnorm"], KINDS, MORE, absent={"deepnorm", "instancenorm"})

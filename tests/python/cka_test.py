@@ -3,7 +3,7 @@ import json
 import sys
 import tempfile
 
-from image_models import Models
+from image_models import ImageModels
 from pytorch_vit import load_model
 from vit_test import CONFIG
 from setting import PROGRAM, call
@@ -39,7 +39,7 @@ def features(run, images):
 
 def main():
     with tempfile.TemporaryDirectory() as files:
-        models = Models(files, CONFIG, load_model)
+        models = ImageModels(files, CONFIG, load_model)
         records = np.fromfile(models.path("cifar-10-batches-bin/test_batch.bin"), dtype=np.uint8).reshape(-1, 3073)
         images = torch.from_numpy(records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1).copy())
         runs = [models.train(spec, ["pooling=mean"]) for spec in ("ln", "un warmup=1 window=2")]

@@ -1,6 +1,7 @@
 """PyTorch and onnxruntime give the logits of foldgrad for vision Transformers that it has trained, and for folded
 ones."""
-from image_models import NORMALIZERS, TRAINING, check_all
+from family_models import NORMALIZERS, check_all
+from image_models import TRAINING, ImageModels
 from pytorch_vit import load_model
 
 CONFIG = """
@@ -20,5 +21,5 @@ MORE = [("un warmup=1 window=3", ["weight_standardization=true"]), ("ln eps=1e-4
         ("un warmup=1 window=5", ["pooling=sequence"])]
 
 if __name__ == "__main__":
-    check_all("pytorch_vit.py", "vision Transformers", CONFIG, load_model, NORMALIZERS, KINDS, MORE,
+    check_all(ImageModels, "pytorch_vit.py", "vision Transformers", CONFIG, load_model, NORMALIZERS, KINDS, MORE,
               absent={"instancenorm"})  # which needs all tokens of an image: there are no nodes for it

@@ -1,0 +1,120 @@
+"""What tests of families of models share: PyTorch and onnxruntime give the logits of foldgrad for models that it has
+trained, and for folded ones."""
+import json
+import os
+import sys
+import tempfile
+
+from setting import PROGRAM, SOURCES, call, largest_difference, logits_of, require
+
+require("numpy", "onnx", "onnxruntime", "torch")
+import onnx  # noqa: E402
+import onnxruntime  # noqa: E402
+import torch  # noqa: E402
+from model_files import load_tensors, save_tensors  # noqa: E402
+
+# Relative to 1 + |logit|: both sides round sums of f32 in different orders, some 1e-7 each. Errors in a formula are
+# larger by orders of magnitude.
+TOLERANCE = 1e-5
+NORMALIZERS = ["un warmup=1 window=2", "un mode=reference warmup=1", "bn", "rbn eps=0.1", "qmbn", "mabn warmup=2",
+               "pn_star warmup=2", "pn groups=4", "repbn", "ln", "prepbn", "deepnorm", "rmsnorm", "scalenorm", "fixnorm",
+               "centernorm", "dyt", "derf", "groupnorm axes=token groups=4", "affine", "scale", "none"]
+
+
+def require_same(what, got, want):
+    off = largest_difference(got, want)
+    if not off <= TOLERANCE:
+        sys.exit(f"{what}: the logits differ by {off:.2e}, at most {TOLERANCE} is allowed")
+    return off
+
+
+def onnx_session(directory):
+    """Of the model.onnx in it; also says which operators there are."""
+    file = os.path.join(directory, "model.onnx")
+    onnx.checker.check_model(file, full_check=True)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+    return session, {node.op_type for node in onnx.load(file).graph.node}
+
+
+class Models:
+    """A family's: `config` is the text of a configuration, load_model(path) the example's model. A family has its own
+
+        write_data()   of what is trained on, into the directory `files`
+        inputs()       tensors by name, as `foldgrad run` takes them
+        others(model, network, session, want)
+                       what else gives the logits: yields (who, logits, what they must be). `network` is the example's
+                       model, `session` onnxruntime's, and `want` what foldgrad computes of the inputs
+    """
+    folds = [[]]  # options of `foldgrad fold`, of each folded model
+
+    def __init__(self, files, config, load_model):
+        self.files, self.load_model = files, load_model
+        self.write_data()
+        with open(self.path("config.toml"), "w") as file:
+            file.write(config)
+        torch.manual_seed(1)
+        self.given = self.inputs()
+
+    def path(self, name):
+        return os.path.join(self.files, name)
+
+    def train(self, spec, kind):
+        """A run of a few updates; its directory."""
+        norm, *options = spec.split()
+        out = self.path(spec.replace(" ", "-"))
+        sets = [f"norm.name={norm}"] + [f"norm.{norm}.{o}" for o in options] + [f"model.{k}" for k in kind]
+        sets += ["model.pre_norm=false"] if norm == "deepnorm" else []
+        call(PROGRAM, "train", self.path("config.toml"), "--data-dir", self.files, "--out", out,
+             *[word for s in sets for word in ("--set", s)])
+        return out
+
+    def compare(self, what, model):
+        """Returns foldgrad's logits, the largest difference of others, and the operators of the exported file."""
+        want, network = logits_of(model, **self.given), self.load_model(model)
+        call(PROGRAM, "export", model, "--to", "onnx", "-o", model + "-onnx")
+        session, operators = onnx_session(model + "-onnx")
+        with torch.no_grad():
+            worst = require_same(f"{what}, PyTorch", network(*self.given.values()), want)
+            for who, got, part in self.others(model, network, session, want):
+                worst = max(worst, require_same(f"{what}, {who}", got, part))
+        return want, worst, operators
+
+
+def check(models, spec, kind, seen):
+    run = models.train(spec, kind)
+    want, worst, _ = models.compare(spec, run)
+    for other, values in seen.items():
+        if largest_difference(values, want) < 1e-4:
+            sys.exit(f"{spec} gives the logits of {other}: this compares nothing")
+    seen[spec] = want
+    for options in models.folds:
+        what, folded = " ".join([f"{spec}, folded", *options]), run + "-folded" + "".join(options)
+        call(PROGRAM, "fold", run, "-o", folded, *options)
+        got, off, operators = models.compare(what, folded)
+        worst = max(worst, off)
+        if largest_difference(got, want) > 1e-4:  # products of rounded weights in another order
+            sys.exit(f"{what}: the model differs by {largest_difference(got, want):.2e}")
+        left = operators & {"Sqrt", "Pow", "LayerNormalization", "Tanh"} if spec.startswith("un") else set()
+        if left:
+            sys.exit(f"{what}: the model still has {left}")
+    return worst
+
+
+def check_all(kind_of_models, script, family, config, load_model, normalizers, kinds, more, absent):
+    """Runs of the normalizers, each with one kind of model, one after the other, and `more`: (normalizer, kind).
+    `absent`: normalizers that the family does not have, or that have no nodes of ONNX."""
+    known = {norm["name"] for norm in json.loads(call(PROGRAM, "norms", "--json"))}
+    missing = known - {spec.split()[0] for spec in normalizers}
+    if missing != absent:
+        sys.exit(f"no run of {missing}")
+    with tempfile.TemporaryDirectory() as files:
+        models, seen = kind_of_models(files, config, load_model), {}
+        all_of = [(spec, kinds[i % len(kinds)]) for i, spec in enumerate(normalizers)] + more
+        worst = max(check(models, spec, kind, seen) for spec, kind in all_of)
+        print(f"{len(all_of)} {family}, and folded ones: logits differ by at most {worst:.1e}")
+        given, out = models.path("in"), models.path("out")
+        save_tensors(given, models.given)
+        call(sys.executable, os.path.join(SOURCES, "examples", script), models.path("ln"), given, out)
+        require_same(f"{script} as a program", load_tensors(out)["logits"], seen["ln"])
