@@ -32,6 +32,7 @@ COUNTERPARTS = {
     "ops_bench": {"pytorch_ops.py": ["--filter", "NAMES"]},
     "transformer_bench": {"pytorch_transformer.py": ["--filter", "NAMES"]},
     "vision_bench": {"pytorch_vision.py": ["--filter", "NAMES"]},
+    "language_bench": {"pytorch_language.py": ["--filter", "NAMES"]},
     "inference_bench": {"ctranslate2_decoding.py": [], "pytorch_inference.py": ["MODELS/ln"],
                         "onnxruntime_encoder.py": ["MODELS/ln", "--exported", "MODELS/onnx"]},
 }
@@ -39,6 +40,7 @@ PACKAGES = {"inference_bench": ["ctranslate2", "onnxruntime", "onnx"]}
 # Each repetition makes a new model, whose second step is still slower than those after it.
 LENGTH = ["--benchmark_repetitions=5", "--benchmark_min_time=0.05"]
 LENGTH_OF = {"vision_bench": ["--benchmark_repetitions=3", "--benchmark_min_time=1.5"],
+             "language_bench": ["--benchmark_repetitions=3", "--benchmark_min_time=1.5"],
              "inference_bench": [*LENGTH, "--benchmark_enable_random_interleaving=true"]}
 
 

@@ -1,21 +1,32 @@
 #!/usr/bin/env bash
 # Sets up, builds and runs a demo on the CPU, in a few minutes once the program is built.
-#   scripts/demo.sh [OPTION...]                       a Transformer learns to translate number words; as `foldgrad demo`
-#   scripts/demo.sh --task shapes [--set KEY=VALUE]   a CCT learns to classify drawn shapes; options of `foldgrad train`
+#   scripts/demo.sh [OPTION...]                         a Transformer learns to translate number words; as `foldgrad demo`
+#   scripts/demo.sh --task shapes [--set KEY=VALUE]     a CCT learns to classify drawn shapes; options of `foldgrad train`
+#   scripts/demo.sh --task language [--set KEY=VALUE]   a GPT learns to write like the documentation; the same options
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 program=$(scripts/build.sh)
-if [[ "${1:-} ${2:-}" != "--task shapes" ]]; then
+if [[ "${1:-}" != "--task" || ! "${2:-}" =~ ^(shapes|language)$ ]]; then
   exec "$program" demo "$@"
 fi
 
-out=runs/demo-shapes
-# Often enough for full curves in the report, and on few images each time.
-"$program" train configs/shapes-cct-un.toml --out "$out" --set data.valid_images=1000 --set validate.every=40 \
-  --set output.log_every=20 "${@:3}"
-"$program" eval "$out"
-"$program" fold "$out" -o "$out/folded"
-"$program" verify "$out"
+out=runs/demo-$2
+if [[ $2 == shapes ]]; then
+  # Often enough for full curves in the report, and on few images each time.
+  "$program" train configs/shapes-cct-un.toml --out "$out" --set data.valid_images=1000 --set validate.every=40 \
+    --set output.log_every=20 "${@:3}"
+  "$program" eval "$out"
+  "$program" fold "$out" -o "$out/folded"
+  "$program" verify "$out"
+  shown="sheets of images"
+else
+  "$program" train configs/docs-gpt-un.toml --data-dir . --out "$out" "${@:3}"
+  "$program" eval "$out" --data-dir .
+  "$program" fold "$out" -o "$out/folded" --untie
+  "$program" verify "$out" --untie
+  "$program" generate "$out/folded" --prompt "The " --length 600
+  shown="text that the model writes"
+fi
 "$program" report "$out"
-echo "Open $out/report.html in a browser: curves, layers and sheets of images of this run."
+echo "Open $out/report.html in a browser: curves, layers and $shown of this run."

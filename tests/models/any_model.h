@@ -25,7 +25,8 @@ inline std::map<std::string, std::string> suitable_options(const std::string& no
 // Weights away from where they began, so that biases and gains matter and probabilities differ.
 inline void randomize(Model& model, unsigned seed, double deviation = 0.3) {
   for (Parameter* p : model.parameters()) {
-    const bool gain = p->name.find("norm") != std::string::npos && p->name.ends_with("weight");
+    const bool of_norm = p->name.find("norm") != std::string::npos || p->name.find("ln_") != std::string::npos;
+    const bool gain = of_norm && p->name.ends_with("weight");
     p->value.copy_from(randn(p->value.shape(), ++seed, deviation, gain ? 1 : 0).to(p->value.dtype()));
   }
 }

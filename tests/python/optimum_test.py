@@ -1,4 +1,5 @@
 """Hugging Face's Optimum loads what `foldgrad export` writes, and generates the ids of foldgrad's own decoding."""
+import json
 import os
 import random
 import sys
@@ -8,8 +9,10 @@ from setting import PROGRAM, call, require
 
 require("torch", "optimum.onnxruntime")
 import torch  # noqa: E402
+from gpt_test import CONFIG, write_text  # noqa: E402
+from model_files import load_config  # noqa: E402
 from onnxruntime_test import LIMIT, SOURCE_WORDS, TARGET_WORDS, expect_translations, randomize, translated  # noqa: E402
-from optimum.onnxruntime import ORTModelForSeq2SeqLM  # noqa: E402
+from optimum.onnxruntime import ORTModelForCausalLM, ORTModelForSeq2SeqLM  # noqa: E402
 from pytorch_export import export, small_config  # noqa: E402
 from pytorch_model import Transformer  # noqa: E402
 
@@ -33,7 +36,7 @@ def generated(directory, sentences, beams):
     return [[i for i in cut(row[1:]) if i != 1] for row in out.tolist()]
 
 
-def main():
+def translations():
     rng = random.Random(1)
     sentences = [[rng.randrange(4, 24) for _ in range(rng.randrange(1, 9))] for _ in range(60)]
     with tempfile.TemporaryDirectory() as files:
@@ -46,6 +49,53 @@ def main():
                                 generated(name + "-onnx", sentences, beams=1))
         if not all(generated(folded + "-onnx", sentences[:3], beams=5)):
             sys.exit("beam search must give translations")
+
+
+def continuations(exported, characters, prompts):
+    """Of a batch of prompts, to the end of the context, which generation_config.json says; padded on the left."""
+    model = ORTModelForCausalLM.from_pretrained(exported)
+    longest = max(map(len, prompts))
+    ids = torch.tensor([[0] * (longest - len(p)) + [1 + characters.index(c) for c in p] for p in prompts])
+    mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in prompts])
+    out = model.generate(input_ids=ids, attention_mask=mask, do_sample=False)[:, longest:]
+    return ["".join(("\N{REPLACEMENT CHARACTER}" + characters)[i] for i in row) for row in out.tolist()]
+
+
+def expect_continuations(model, characters, prompts, count):
+    call(PROGRAM, "export", model, "--to", "onnx", "-o", model + "-onnx")
+    got, what = continuations(model + "-onnx", characters, prompts), os.path.basename(model)
+    for prompt, theirs in zip(prompts, got, strict=True):
+        ours = call(PROGRAM, "generate", model, "--prompt", prompt, "--temperature", "0", "--length", str(count))
+        if ours != prompt + theirs + "\n":
+            sys.exit(f"{what}: {prompt!r}\n  foldgrad  {ours!r}\n  there     {theirs!r}")
+    if len(set(got)) < 10:
+        sys.exit(f"{what}: texts must differ, to tell something, got {len(set(got))} of {len(got)}")
+    print(f"{what}: {len(got)} texts go on in the same way, {len(set(got))} different ones")
+
+
+def texts():
+    """A model that foldgrad has trained, and its folded one, go on with parts of the text."""
+    with tempfile.TemporaryDirectory() as files:
+        gpt, folded, config = (os.path.join(files, name) for name in ("gpt", "gpt-folded", "config.toml"))
+        text = write_text(os.path.join(files, "text.txt"))
+        with open(config, "w") as file:
+            file.write(CONFIG)
+        # The rest of the context is more than the 20 tokens that Transformers adds by default.
+        sets = ["norm.name=un", "norm.un.warmup=10", "model.context=32"]
+        call(PROGRAM, "train", config, "--data-dir", files, "--out", gpt, *[w for s in sets for w in ("--set", s)])
+        call(PROGRAM, "fold", gpt, "-o", folded, "--untie")
+        with open(os.path.join(folded, "vocabulary", "vocabulary.json")) as file:
+            characters = json.load(file)["characters"]
+        longest = 6
+        prompts = [text[13 * i:13 * i + 1 + i % longest] for i in range(60)]
+        count = load_config(folded, "gpt")["model"]["context"] - longest
+        for model in (gpt, folded):
+            expect_continuations(model, characters, prompts, count)
+
+
+def main():
+    translations()
+    texts()
 
 
 if __name__ == "__main__":

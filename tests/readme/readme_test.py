@@ -28,6 +28,8 @@ SMALL = {
     "scripts/demo.sh --task shapes":
         "--set train.steps=3 --set train.warmup=1 --set data.train_images=300 --set data.valid_images=50 "
         "--set model.width=16",
+    "scripts/demo.sh --task language":
+        "--set train.steps=3 --set train.warmup=1 --set model.width=16 --set model.layers=1 --set validate.every=2",
     "$F train configs/multi30k-un.toml --out runs/multi30k-un": TINY + "--set data.vocabulary=30",
     "$F train configs/numbers-un.toml --out runs/un $TINY --set norm.un.warmup=150": FEW,
     "$F train configs/numbers-un.toml --out runs/ln $TINY --set norm.name=ln": FEW,
@@ -38,8 +40,8 @@ SMALL = {
 }
 # By document, what must be there afterwards.
 MADE = {"README.md": ["runs/demo/report.html", "runs/demo/folded/certificate.json", "runs/multi30k-un/report.html",
-                      "runs/demo-shapes/report.html", "averaged/model.safetensors", "folded/certificate.json",
-                      "before-and-after.svg"],
+                      "runs/demo-shapes/report.html", "runs/demo-language/folded/model.safetensors",
+                      "averaged/model.safetensors", "folded/certificate.json", "before-and-after.svg"],
         "docs/tutorial.md": ["report.html", "folded/certificate.json", "ln-folded/certificate.json",
                              "before-and-after.svg", "class-un/certificate.json", "class-ln/certificate.json",
                              "class.svg"]}
@@ -93,7 +95,7 @@ def make_data(root):
 
 def make_tree(directory):
     """What the commands need of the source tree, and their data."""
-    for name in ("configs", "tests"):
+    for name in ("configs", "docs", "tests"):
         os.symlink(os.path.join(SOURCES, name), os.path.join(directory, name))
     os.makedirs(os.path.join(directory, "scripts"))
     shutil.copy(os.path.join(SOURCES, "scripts/demo.sh"), os.path.join(directory, "scripts/demo.sh"))

@@ -40,6 +40,7 @@ Action add_doctor(CLI::App& command, const BuildInfo& build);
 Action add_eval(CLI::App& command);
 Action add_export(CLI::App& command);
 Action add_fold(CLI::App& command);
+Action add_generate(CLI::App& command);
 Action add_graph(CLI::App& command);
 Action add_grid(CLI::App& command);
 Action add_inspect(CLI::App& command);

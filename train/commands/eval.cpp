@@ -1,4 +1,4 @@
-// foldgrad eval: scores of a model on text with references, or on images.
+// foldgrad eval: scores of a model on text with references, on text alone, or on images.
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/command.h"
 #include "train/system/device.h"
@@ -13,7 +13,7 @@ Action add_eval(CLI::App& command) {
     EvaluationOptions evaluation;
   };
   const auto o = std::make_shared<Options>();
-  add_model_option(command, o->model, "; one that translates has a vocabulary");
+  add_model_option(command, o->model, "; one of text has its vocabulary");
   add_data_options(command, o->data, "test");
   add_decoding_options(command, o->evaluation.decoding);
   add_max_tokens_option(command, o->evaluation.max_tokens);

@@ -107,7 +107,9 @@ void add_fold_options(CLI::App& command, FoldOptions& options) {
 
 void add_data_options(CLI::App& command, ModelData& data, const std::string& split) {
   data.split = split;
-  command.add_option("--source", data.source, "File of sentences, one per line; below --data-dir if that is given");
+  command.add_option(
+      "--source", data.source,
+      "File of sentences, one per line, or of a language model of text; below --data-dir if that is given");
   command.add_option("--reference", data.reference, "File of their translations");
   command
       .add_option("--split", data.split,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/cct/config.h"
+#include "models/gpt/config.h"
 #include "models/transformer/config.h"
 #include "models/vit/config.h"
 #include "train/config/sections.h"
@@ -22,10 +23,12 @@ struct ExperimentConfig {
   TransformerConfig model;             // without the vocabularies and pad, which the data decide; [norm] is part of it
   VitConfig vit;                       // without what the images decide
   CctConfig cct;
+  GptConfig gpt;
   // The tables [norm.NAME] by NAME; normalizer_options of blocks() are those of the chosen one.
   std::map<std::string, std::map<std::string, std::string>> norm_options;
-  DataConfig data;     // of families that translate
-  ImageConfig images;  // of families that classify images
+  DataConfig data;          // of families that translate
+  ImageConfig images;       // of families that classify images
+  LanguageConfig language;  // of families that predict text
   TrainConfig train;
   ValidateConfig validate;
   OutputConfig output;
@@ -47,7 +50,8 @@ struct FamilyKeys {
 };
 inline constexpr std::tuple kFamilyKeys{FamilyKeys{"transformer", &ExperimentConfig::model, &ExperimentConfig::data},
                                         FamilyKeys{"vit", &ExperimentConfig::vit, &ExperimentConfig::images},
-                                        FamilyKeys{"cct", &ExperimentConfig::cct, &ExperimentConfig::images}};
+                                        FamilyKeys{"cct", &ExperimentConfig::cct, &ExperimentConfig::images},
+                                        FamilyKeys{"gpt", &ExperimentConfig::gpt, &ExperimentConfig::language}};
 inline constexpr auto kFamiliesWithKeys =
     std::apply([](const auto&... rows) { return std::array{rows.name...}; }, kFamilyKeys);
 

@@ -106,4 +106,9 @@ void read_rest(TransformerConfig& config, JsonSection&) {
                  kMostPositions, config.max_positions);
 }
 
+void read_rest(GptConfig& config, JsonSection&) {
+  FOLDGRAD_CHECK(config.context <= kMostPositions, "model.context must be at most {}, got {}", kMostPositions,
+                 config.context);
+}
+
 }  // namespace foldgrad

@@ -67,6 +67,7 @@ inline void write_rest(const BlockConfig&, nlohmann::ordered_json&) {}
 void write_rest(const ImageModelConfig& config, nlohmann::ordered_json& model);
 void read_rest(TransformerConfig& config, JsonSection& model);
 void read_rest(ImageModelConfig& config, JsonSection& model);
+void read_rest(GptConfig& config, JsonSection& model);
 
 // {"model": {"source_vocabulary": 104, ..., "share_embeddings": "all"},
 //  "norm": {"name": "un", "mask": true, "options": {"window": 4, "eps": 1e-05, ...}, "at": {"SITE": "affine"}}}

@@ -1,6 +1,7 @@
 // The keys of models, [model] and [norm], in configurations and in config.json.
 #pragma once
 #include "models/cct/config.h"
+#include "models/gpt/config.h"
 #include "models/transformer/config.h"
 #include "models/vit/config.h"
 #include "train/config/key.h"
@@ -62,6 +63,22 @@ void visit_keys(Model& m, const Visitor& v) {
 
   needed_norm(m.normalizer, "name", "", kNormalizerHelp);
   norm(m.mask_normalizers, "mask", "", "Leave padding out of the statistics");
+}
+
+template <KeysOf<GptConfig> Model, class Visitor>
+void visit_keys(Model& m, const Visitor& v) {
+  const auto needed = keys_in("model", v, required), needed_norm = keys_in("norm", v, required);
+  v(m.vocabulary, required(from_data("vocabulary")));
+  visit_size_keys(m, v);
+  needed(m.layers, "layers", "", "Layers", within(1, kMostOfASize));
+  needed(m.context, "context", "tokens", "Longest sequence; those of training are as long", within(1, kMostPositions));
+  visit_layer_keys(m, v);
+  needed(m.positions, "positions", "Positions of tokens: learned, or sines and cosines", Model::kPositions);
+  needed(m.tied, "tied", "", "The output projection is the table of embeddings");
+  v(m.output_bias, from_data("output_bias"));
+  visit_dropout_keys(m, v);
+
+  needed_norm(m.normalizer, "name", "", kNormalizerHelp);
 }
 
 // Keys that families which classify images share: before and after those of their own.

@@ -104,6 +104,36 @@ void visit_keys(Images& i, const Visitor& v) {
   train(i.mix_off_epoch, "mix_off_epoch", "epochs", "Number of first epochs with mixup or CutMix; 0: all", at_least(0));
 }
 
+// Data of a language model: a text, and batches of windows.
+
+enum class LanguageTask { language };
+constexpr auto names_of(LanguageTask) { return std::array{"language"}; }
+
+enum class TextTokenizer { characters, bpe };
+constexpr auto names_of(TextTokenizer) { return std::array{"characters", "bpe"}; }
+
+struct LanguageConfig {
+  LanguageTask task = LanguageTask::language;
+  std::string directory, train, valid, test;
+  TextTokenizer tokenizer = TextTokenizer::characters;
+  std::int64_t vocabulary = 1000, batch = 64;
+  bool operator==(const LanguageConfig&) const = default;
+};
+
+template <KeysOf<LanguageConfig> Language, class Visitor>
+void visit_keys(Language& l, const Visitor& v) {
+  const auto data = keys_in("data", v), aside = keys_in("data", v, off_trajectory), train = keys_in("train", v);
+  data(l.task, "task", "", "Text, whose next token is predicted");
+  data(l.directory, "directory", "", "Directory of the files, below --data-dir or absolute");
+  data(l.train, "train", "", "File of text; empty: all files NAME.txt and NAME.md of the directory");
+  data(l.valid, "valid", "", "Text of validation; empty: the last tenth of the training text");
+  aside(l.test, "test", "", "Text for `foldgrad eval`; empty: that of validation");
+  data(l.tokenizer, "tokenizer", "", "What a token is: a character, or a piece of byte-pair encoding");
+  data(l.vocabulary, "vocabulary", "pieces", "Size of the vocabulary, learned from the training text (bpe)",
+       at_least(5));
+  train(l.batch, "batch", "sequences", "Sequences of a batch, of model.context tokens each", at_least(1));
+}
+
 enum class UpdateRule { adam, adamw, sgd };
 constexpr auto names_of(UpdateRule) { return std::array{"adam", "adamw", "sgd"}; }
 

@@ -8,11 +8,13 @@
 #include "engine/check.h"
 #include "engine/contains.h"
 #include "models/cct/cct.h"
+#include "models/gpt/gpt.h"
 #include "models/options/nearest_name.h"
 #include "models/vit/vit.h"
 #include "train/data/data_root.h"
 #include "train/system/json_file.h"
 #include "train/tasks/classification_commands.h"
+#include "train/tasks/language_commands.h"
 #include "train/tasks/model_rows.h"
 #include "train/tasks/translation_commands.h"
 
@@ -49,7 +51,8 @@ Family model_row(const char* name, const TaskKind& task) {
 std::deque<Family>& families() {
   static std::deque<Family> all{model_row<Transformer, &ExperimentConfig::model>("transformer", kTranslation),
                                 model_row<Vit, &ExperimentConfig::vit>("vit", kClassification),
-                                model_row<Cct, &ExperimentConfig::cct>("cct", kClassification)};
+                                model_row<Cct, &ExperimentConfig::cct>("cct", kClassification),
+                                model_row<Gpt, &ExperimentConfig::gpt>("gpt", kLanguage)};
   return all;
 }
 

@@ -28,6 +28,8 @@ void take_sizes(ImageModelConfig& config, const DataSizes& sizes) {
   config.pixels = sizes.pixels;
 }
 
+void take_sizes(GptConfig& config, const DataSizes& sizes) { config.vocabulary = sizes.target_vocabulary; }
+
 TransformerConfig smallest(TransformerConfig config) {
   config.source_vocabulary = config.target_vocabulary = 8;
   config.validate();
@@ -37,6 +39,13 @@ TransformerConfig smallest(TransformerConfig config) {
 
 VitConfig smallest(VitConfig config) { return smallest_of_images(std::move(config)); }
 CctConfig smallest(CctConfig config) { return smallest_of_images(std::move(config)); }
+
+GptConfig smallest(GptConfig config) {
+  config.vocabulary = 2;
+  config.validate();
+  config.layers = config.context = 1;
+  return config;
+}
 
 ExpectedParameters expected_parameters(const TransformerConfig& c) {
   ExpectedParameters all{{"encoder.embed_tokens.weight", {c.source_vocabulary, c.width}}};
@@ -65,6 +74,14 @@ ExpectedParameters expected_parameters(const CctConfig& c) {
                          {"classifier.fc.weight", {c.classes, c.width}}};
   for (const std::int64_t layer : {std::int64_t(0), c.layers - 1})
     all.push_back({fmt::format("classifier.blocks.{}.linear1.weight", layer), {c.ffn_width, c.width}});
+  return all;
+}
+
+ExpectedParameters expected_parameters(const GptConfig& c) {
+  ExpectedParameters all{{"wte.weight", {c.vocabulary, c.width}}};
+  if (c.has_learned_positions()) all.push_back({"wpe.weight", {c.context, c.width}});
+  for (const std::int64_t layer : {std::int64_t(0), c.layers - 1})
+    all.push_back({fmt::format("h.{}.mlp.c_fc.weight", layer), {c.ffn_width, c.width}});
   return all;
 }
 

@@ -179,15 +179,15 @@ class Malformed : public ::testing::Test {
 TEST_F(Malformed, Config) {
   EXPECT_EQ(with_config_text("{\"format\": "), "is not JSON at byte 12");
   EXPECT_EQ(with_config(json(3)), "must be an object, got number");
-  EXPECT_EQ(with_config(json::object()),
-            "\"format\" must be \"foldgrad transformer\" or \"foldgrad vit\" or \"foldgrad cct\", got none");
+  const std::string formats =
+      "\"format\" must be \"foldgrad transformer\" or \"foldgrad vit\" or \"foldgrad cct\" or \"foldgrad gpt\", got ";
+  EXPECT_EQ(with_config(json::object()), formats + "none");
   const auto changed = [&](const char* pointer, const json& value) {
     json c = config_;
     c[json::json_pointer(pointer)] = value;
     return with_config(c);
   };
-  EXPECT_EQ(changed("/format", "bert"),
-            "\"format\" must be \"foldgrad transformer\" or \"foldgrad vit\" or \"foldgrad cct\", got \"bert\"");
+  EXPECT_EQ(changed("/format", "bert"), formats + "\"bert\"");
   EXPECT_EQ(changed("/format_version", 2), "\"format_version\" must be 1, got 2");
   EXPECT_EQ(changed("/norms", 2), "there is no key \"norms\"; did you mean \"norm\"?");
   EXPECT_EQ(changed("/model", 2), "\"model\" must be an object, got 2");

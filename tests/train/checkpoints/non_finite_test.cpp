@@ -65,8 +65,9 @@ TEST_F(NonFiniteNumbers, AreRefusedByEveryCommandThatLoadsAModel) {
                  "@m/model.safetensors: tensor encoder.layers.0.fc1.weight must be finite, got nan at [2, 5]");
     expect_nothing_written(command);
   }
-  expect_error("classify @m @in.de", 4,
-               "@m/model.safetensors: tensor encoder.layers.0.fc1.weight must be finite, got nan at [2, 5]");
+  for (const char* arguments : {"classify @m @in.de", "generate @m"})
+    expect_error(arguments, 4,
+                 "@m/model.safetensors: tensor encoder.layers.0.fc1.weight must be finite, got nan at [2, 5]");
   spoil("m/model.safetensors", "encoder.layers.0.fc1.weight", 0);
   spoil("m/norm_state.safetensors", "encoder.layer_norm.run_var", INFINITY, 3);
   expect_error(commands()[0].arguments, 4,
@@ -113,10 +114,10 @@ TEST_F(NonFiniteNumbers, AreShownByInspectAndFoundByVerify) {
   EXPECT_EQ(r.out, "FAILED   all numbers are finite: encoder.layers.0.fc1.weight: nan at [2, 5]\n");
 }
 
-// Whatever says in its help that it takes a model directory is tested here or in the test above; `classify`, which
-// takes models of images, beside its own tests in the first.
+// Whatever says in its help that it takes a model directory is tested here or in the test above; `classify` and
+// `generate`, which take models of images and of text, beside their own tests in the first.
 TEST_F(NonFiniteNumbers, AreTestedWithAllCommandsThatLoadAModel) {
-  std::set<std::string> tested{"inspect", "verify", "classify"}, loading;
+  std::set<std::string> tested{"inspect", "verify", "classify", "generate"}, loading;
   for (const Command& command : commands()) tested.insert(command.arguments.substr(0, command.arguments.find(' ')));
   std::istringstream lines(run("--help").out);
   bool listed = false;

@@ -7,6 +7,7 @@
 #include "models/fold/difference.h"
 #include "tests/train/model_program.h"
 #include "tests/train/runs/classification_run.h"
+#include "tests/train/runs/language_run.h"
 #include "train/commands/load_transformer.h"
 
 namespace foldgrad::testing {
@@ -106,8 +107,8 @@ TEST_F(Devices, AreRefusedByEveryCommandWhereTheyAreMissing) {
   const std::string there = device() + ":99";
   const std::string message = "--device " + there + ": " + cuda_trouble(99);
   for (const char* command : {"train configs/numbers-un.toml --out @no", "eval @m", "translate @m", "classify @m x",
-                              "run @m --input x --output y", "fold @m -o @no", "verify @m", "recalibrate @m -o @no",
-                              "demo", "verify-traces tests/golden/bn_0.safetensors"})
+                              "generate @m", "run @m --input x --output y", "fold @m -o @no", "verify @m",
+                              "recalibrate @m -o @no", "demo", "verify-traces tests/golden/bn_0.safetensors"})
     expect_error(std::string(command) + " --device " + there, 6, message);
   EXPECT_FALSE(std::filesystem::exists(files_ / "no"));
   EXPECT_EQ(run("eval @m --device gpu").exit_code, 2);
@@ -178,6 +179,32 @@ TEST_P(ImageDevices, TrainEvalAndClassify) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ImageDevices, ::testing::Values("vit", "cct"));
+
+using LanguageDevices = LanguageRun;
+
+// Losses as above; greedy text follows gaps between logits, which are wider than rounding.
+TEST_F(LanguageDevices, TrainEvalAndGenerate) {
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
+  std::vector<std::vector<double>> losses;
+  std::vector<std::string> texts;
+  for (const std::string& where : {std::string("cpu"), device()}) {
+    const auto output = [&](const std::string& arguments) {
+      const ProgramResult r = run(arguments + " --device " + where);
+      EXPECT_EQ(r.exit_code, 0) << r.err;
+      return r.out;
+    };
+    output("train @config.toml --data-dir @ --out @" + where);
+    losses.emplace_back();
+    for (const char* kind : {"train", "validate"})
+      for (const json& event : events(where, kind)) losses.back().push_back(event.at("loss"));
+    losses.back().push_back(json::parse(output("eval @cpu --data-dir @ --json")).at("loss"));
+    texts.push_back(output("generate @cpu --temperature 0 --length 30"));
+  }
+  ASSERT_EQ(losses[0].size(), 5u);
+  ASSERT_EQ(losses[1].size(), 5u);
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(losses[1][i], losses[0][i], 1e-4) << i;
+  EXPECT_EQ(texts[1], texts[0]);
+}
 
 }  // namespace
 }  // namespace foldgrad::testing

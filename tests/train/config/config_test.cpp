@@ -160,7 +160,7 @@ struct Arbitrary {
   void operator()(bool& field, const ConfigKey&) const { field = *rc::gen::arbitrary<bool>(); }
   void operator()(std::string& field, const ConfigKey& key) const {
     if (key.full_name() == "model.family") {
-      field = *rc::gen::element<std::string>("transformer", "vit", "cct", "another");
+      field = *rc::gen::element<std::string>("transformer", "vit", "cct", "gpt", "another");
     } else if (key.full_name() == "norm.name") {
       field = *rc::gen::element<std::string>("un", "bn", "dyt", "ln");
     } else if (!key.choices.empty()) {
@@ -223,6 +223,13 @@ TEST(Config, AFamilyHasTheKeysOfItsModelDataAndValidation) {
             "a.toml:3: model.pre_norm is a key of model.family = \"transformer\", not of \"cct\"");
   EXPECT_EQ(refusal("[model]\nfamily = \"cct\"\npatch = 2"),
             "a.toml:3: model.patch is a key of model.family = \"vit\", not of \"cct\"");
+  const ExperimentConfig gpt = parse_config(
+      "[model]\nfamily = \"gpt\"\ncontext = 3\n[data]\ndirectory = \"d\"\n[norm]\nname = \"un\"", "a.toml");
+  EXPECT_EQ(gpt.gpt.context, 3);
+  EXPECT_EQ(gpt.blocks().normalizer, "un");
+  EXPECT_EQ(gpt.data_directory(), "d");
+  EXPECT_EQ(refusal("[model]\nfamily = \"gpt\"\nmax_positions = 2"),
+            "a.toml:3: model.max_positions is a key of model.family = \"transformer\", not of \"gpt\"");
 }
 
 // Each family after the first shows what differs from the one before, also where an earlier one was the same.
@@ -230,7 +237,7 @@ TEST(Config, TheHelpOfAFamilyIsWhatDiffersFromTheOneBefore) {
   const std::string help = config_help(), header = "With model.family = \"cct\", these differ from the ones above:";
   const std::size_t at = help.find(header);
   ASSERT_NE(at, std::string::npos);
-  const std::string cct = help.substr(at);
+  const std::string cct = help.substr(at, help.find("With model.family", at + 1) - at);
   EXPECT_NE(cct.find("  attention_dropout   Dropout of attention probabilities: a number in [0, 1) (default 0.1)"),
             std::string::npos);  // as a translation's, but not as a ViT's
   EXPECT_EQ(cct.find("  batch "), std::string::npos);

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "engine/files/safetensors.h"
+#include "tests/models/gpt/tiny_gpt.h"
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/models/vit/tiny_vit.h"
 #include "tests/train/checkpoints/contents.h"
@@ -105,7 +106,10 @@ NamedTensors bytes_of_images() {
   for (std::int64_t i = 0; i < bytes.size(); ++i) bytes.data<std::uint8_t>()[i] = std::uint8_t(7 * i);
   return {{"images", bytes}};
 }
-const Fuzzed kFamilies[] = {{"transformer", translator, sentences}, {"vit", classifier, bytes_of_images}};
+std::unique_ptr<Model> predictor() { return std::make_unique<Gpt>(tiny_gpt("un"), 3); }
+NamedTensors sequences() { return {{"ids", random_ids({2, 5}, tiny_gpt().vocabulary, 1)}}; }
+const Fuzzed kFamilies[] = {
+    {"transformer", translator, sentences}, {"vit", classifier, bytes_of_images}, {"gpt", predictor, sequences}};
 INSTANTIATE_TEST_SUITE_P(Families, FuzzModel, ::testing::ValuesIn(kFamilies),
                          [](const auto& info) { return info.param.family; });
 

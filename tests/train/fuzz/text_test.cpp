@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "tests/train/fuzz/fuzz.h"
+#include "train/data/language/text_vocabulary.h"
 #include "train/data/text/bpe.h"
 #include "train/data/text/dictionary.h"
 #include "train/data/text/numbers.h"
@@ -17,7 +18,7 @@ using FuzzConfig = Fuzz;
 TEST_F(FuzzConfig, OfAFile) {
   const std::string path = files_ / "c.toml";
   std::vector<std::string> good{config_text(ExperimentConfig())};
-  for (const char* name : {"multi30k", "iwslt14-pn_star", "shapes-vit"}) {
+  for (const char* name : {"multi30k", "iwslt14-pn_star", "shapes-vit", "docs-gpt"}) {
     const std::string config = fmt::format("{}/configs/{}.toml", FOLDGRAD_SOURCE_DIR, name);
     good.push_back(read_bytes(config));
     good.push_back(config_text(read_config(config)));
@@ -80,6 +81,17 @@ TEST_F(FuzzVocabulary, Descriptions) {
   const std::string path = files_ / "v/vocabulary.json", good = read_bytes(path);
   fuzz(
       600, path, 50, [&](Mutator& m) { return m.words(good); }, [&] { Vocabulary::load(files_ / "v"); });
+}
+
+TEST_F(FuzzVocabulary, DescriptionsOfCharacters) {
+  TextVocabulary::characters("das alte Haus \u00fc\n").save(files_ / "v");
+  const std::string path = files_ / "v/vocabulary.json", good = read_bytes(path);
+  fuzz(
+      600, path, 50, [&](Mutator& m) { return m.words(good); },
+      [&] {
+        const TextVocabulary v = TextVocabulary::load(files_ / "v");
+        for (const std::string& sentence : kSentences) v.decode(v.encode(sentence));
+      });
 }
 
 TEST_F(FuzzVocabulary, Pieces) {

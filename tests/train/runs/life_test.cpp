@@ -3,6 +3,7 @@
 #include <set>
 
 #include "tests/train/runs/classification_run.h"
+#include "tests/train/runs/language_run.h"
 #include "tests/train/spawned_program.h"
 #include "tests/train/tiny_run.h"
 
@@ -189,7 +190,7 @@ struct ResumedRun {
   int part, whole;               // updates
 };
 
-// Epochs of the vision Transformer have two batches, and its third is not mixed.
+// Epochs of the vision Transformer have two batches, and its third is not mixed. Those of the text have three.
 const ResumedRun kRuns[] = {
     {"text", kTinyConfig, "", 3, 5},
     // With such a rate no validation is better than the first.
@@ -208,6 +209,7 @@ const ResumedRun kRuns[] = {
      "train.average_decay=0.5;train.average_statistics=true",
      3, 7},
     {"cct", kCctConfig, "model.dropout=0.2;model.attention_dropout=0.2", 3, 5},
+    {"gpt", kGptConfig, "model.dropout=0.2;model.attention_dropout=0.2;train.batch=18;train.no_decay=vectors", 4, 8},
 };
 
 class Resumable : public ClassificationRun, public ::testing::WithParamInterface<ResumedRun> {};
@@ -215,6 +217,7 @@ class Resumable : public ClassificationRun, public ::testing::WithParamInterface
 TEST_P(Resumable, EndsWithTheBitsOfTheWholeRun) {
   const ResumedRun& run = GetParam();
   write_tiny_text(files_.path());
+  write_language_text(files_.path());
   write_bytes(files_ / "config.toml", run.config);
   const auto settings = [&](int steps) { return fmt::format("{};train.steps={}", run.settings, steps); };
   ASSERT_EQ(train("whole", settings(run.whole)), 0);

@@ -1,4 +1,5 @@
-// config.json of models that classify images, and the files that `foldgrad run` reads and `export` writes of it.
+// config.json of models that classify images or predict text, and the files that `foldgrad run` reads and `export`
+// writes of them.
 #include "train/tasks/model_rows.h"
 
 #include <cmath>
@@ -7,6 +8,7 @@
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
 #include "tests/engine/files/temporary_directory.h"
+#include "tests/models/gpt/tiny_gpt.h"
 #include "tests/models/images/kinds.h"
 #include "train/tasks/classification_commands.h"
 
@@ -101,6 +103,47 @@ TEST(CctJson, RefusesWhatIsUnknownOrOutOfRange) {
   EXPECT_EQ(error("/model/pre_norm", true), "there is no key model.pre_norm");
 }
 
+GptConfig unusual_gpt() {
+  GptConfig config = gpt_kinds("un").back();
+  config.activation = "relu";
+  config.dropout = 0.1, config.attention_dropout = 0.2, config.activation_dropout = 0.3;
+  config.normalizer_options = {{"window", "3"}};
+  config.normalizer_at = {{"h.0.ln_1", "affine"}, {"h.1.mlp.residual", "scale"}};
+  return config;
+}
+
+TEST(GptJson, WhatIsWrittenReadsBackTheSame) {
+  GptConfig again = parse_config_json<GptConfig>(nlohmann::json::parse(config_json(unusual_gpt()).dump()));
+  EXPECT_EQ(again.normalizer_options.at("window"), "3");
+  again.normalizer_options = unusual_gpt().normalizer_options;  // the file has those with defaults too
+  EXPECT_EQ(again, unusual_gpt());
+}
+
+TEST(GptJson, ExpectsTheParametersThatEachSizeBelongsTo) {
+  for (const GptConfig& config : {unusual_gpt(), tiny_gpt()}) {
+    const NamedTensors values = Gpt(config, std::nullopt).values();
+    for (const auto& [name, shape] : expected_parameters(config)) EXPECT_EQ(values.at(name).shape(), shape) << name;
+    EXPECT_EQ(expected_parameters(config).size(), config.has_learned_positions() ? 4u : 3u);
+  }
+}
+
+TEST(GptJson, RefusesWhatIsMissingUnknownOrOutOfRange) {
+  const auto error = [](const auto& change) {
+    nlohmann::json json = nlohmann::json::parse(config_json(unusual_gpt()).dump());
+    change(json);
+    return message_of([&] { parse_config_json<GptConfig>(json); });
+  };
+  EXPECT_EQ(error([](auto& json) { json["model"]["positions"] = "rotary"; }),
+            "gpt: positions must be one of learned, sinusoidal, got \"rotary\"");
+  EXPECT_EQ(error([](auto& json) { json["model"]["context"] = 1000001; }),
+            "model.context must be at most 1000000, got 1000001");
+  EXPECT_EQ(error([](auto& json) { json["model"]["vocabulary"] = 0; }), "gpt: vocabulary must be at least 1, got 0");
+  EXPECT_EQ(error([](auto& json) { json["model"]["patch"] = 2; }), "there is no key model.patch");
+  EXPECT_EQ(error([](auto& json) { json["norm"]["mask"] = true; }), "there is no key norm.mask");
+  for (const char* key : {"vocabulary", "context", "positions", "tied"})
+    EXPECT_EQ(error([&](auto& json) { json["model"].erase(key); }), fmt::format("model.{} is missing", key));
+}
+
 TEST(ImageInputs, AreBytesOrNormalizedImagesOfTheModelsSize) {
   const TemporaryDirectory files;
   const Vit model(tiny_vit(), 1);
@@ -130,6 +173,18 @@ TEST(VitOnnx, RefusesWhatItHasNoNodesFor) {
             "onnx: blocks.0.norm1 (instancenorm) has statistics over the tokens of an image, for which there are no "
             "nodes");
   EXPECT_EQ(message_of([&] { exact.write_onnx(files / "out"); }), "onnx: the model must be f32 on cpu, got f64 on cpu");
+  EXPECT_FALSE(std::filesystem::exists(files / "out"));
+}
+
+TEST(GptOnnx, RefusesWhatItHasNoNodesForAndDirectoriesOfModels) {
+  const TemporaryDirectory files;
+  Gpt instance(tiny_gpt("instancenorm"), 1), model(tiny_gpt(), 1);
+  EXPECT_EQ(message_of([&] { instance.write_onnx(files / "out"); }),
+            "onnx: h.0.ln_1 (instancenorm) has statistics over the tokens of a sequence, which a decoder of one token "
+            "after the other does not know");
+  write_bytes(files / "model.safetensors", "");
+  EXPECT_EQ(message_of([&] { model.write_onnx(files.path()); }),
+            "onnx: " + files.path() + " holds a model, whose config.json would be replaced; name another directory");
   EXPECT_FALSE(std::filesystem::exists(files / "out"));
 }
 

@@ -1,0 +1,83 @@
+// Times a language model of nanoGPT's size for characters, 6 layers of width 384: a training step of 64 sequences of
+// 256 tokens, with the norm of the gradient and AdamW; and writing 255 tokens after one, for one text and for 32.
+//
+//   language_bench [Google Benchmark's flags]      step/DROPOUT/DTYPE, write/TEXTS/DTYPE
+//   bench/pytorch_language.py has the same names
+#include <benchmark/benchmark.h>
+
+#include "bench/machine.h"
+#include "bench/training_step.h"
+#include "models/gpt/sampling.h"
+
+namespace foldgrad::bench {
+namespace {
+
+constexpr std::int64_t kBatch = 64;
+
+GptConfig config_of(double dropout) {
+  GptConfig config;
+  config.vocabulary = 65;
+  config.dropout = config.attention_dropout = dropout;
+  return config;
+}
+
+// Of the products of one token; attention sees half of the context on average.
+double multiply_adds(const GptConfig& c) {
+  const double d = double(c.width), m = double(c.ffn_width);
+  return double(c.layers) * (4 * d * d + 2 * d * m + double(c.context) * d) + double(c.vocabulary) * d;
+}
+
+NamedTensors random_batch(const GptConfig& config) {
+  const Tensor ids = Tensor::empty({kBatch, config.context}, DType::i64);
+  std::uint32_t state = 1;
+  for (std::int64_t i = 0; i < ids.size(); ++i)
+    ids.data<std::int64_t>()[i] = (state = state * 1664525u + 1013904223u) % std::uint32_t(config.vocabulary);
+  return {{"ids", ids}, {"target", ids.clone()}};
+}
+
+void train(benchmark::State& state, double dropout, DType dtype, double fma) {
+  const GptConfig config = config_of(dropout);
+  const std::int64_t tokens = kBatch * config.context;
+  TrainingStep step(std::make_unique<Gpt>(config, /*seed=*/1), random_batch(config), tokens, AdamW(), dtype);
+  for (auto _ : state) step();
+  const auto rate = [](double per_step) {
+    return benchmark::Counter(per_step, benchmark::Counter::kIsIterationInvariantRate);
+  };
+  state.counters["tokens/s"] = rate(double(tokens));
+  state.counters["of_peak_%"] = rate(100 * 6 * multiply_adds(config) * double(tokens) / fma);
+}
+
+void write(benchmark::State& state, std::size_t texts, DType dtype) {
+  Gpt model(config_of(0), /*seed=*/1);
+  GptDecoder decoder(model, dtype);
+  const std::int64_t tokens = model.config().context - 1;
+  const auto run = [&] {
+    generate(decoder, std::vector<TokenIds>(texts, {0}), tokens, {}, [](std::size_t, std::int64_t) {});
+  };
+  run();
+  for (auto _ : state) run();
+  state.counters["tokens/s"] =
+      benchmark::Counter(double(texts) * double(tokens), benchmark::Counter::kIsIterationInvariantRate);
+}
+
+int register_all(int&, char**) {
+  const double fma = describe_machine(Device::cpu);
+  const auto timed = [](benchmark::internal::Benchmark* b) {
+    b->UseRealTime()->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
+  };
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const double dropout : {0.0, 0.2})
+      timed(benchmark::RegisterBenchmark(fmt::format("step/{}/{}", dropout, name(dtype)).c_str(), train, dropout, dtype,
+                                         fma));
+    for (const std::size_t texts : {1, 32})
+      timed(benchmark::RegisterBenchmark(fmt::format("write/{}/{}", texts, name(dtype)).c_str(), write, texts, dtype));
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace foldgrad::bench
+
+int main(int argc, char** argv) {
+  return foldgrad::bench::run_program("language_bench", argc, argv, foldgrad::bench::register_all);
+}

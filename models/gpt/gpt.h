@@ -1,0 +1,78 @@
+// The decoder-only Transformer of config.h, which predicts the next token of a text.
+//
+//   Gpt model(config, seed);
+//   Var loss = model.loss({{"ids", ids}, {"target", next}}, {.tape = tape, .dtype = DType::f32, .training = true}, 0);
+//
+//   [GPT-1]  x = drop(E[id] + P[place]), or drop(sqrt(width) E[id] + sinusoid(place)); places count from 0, in each
+//            sequence
+//   [GPT-2]  logits = h O^T + o; O is E unless config.tied is off; o only if output_bias
+//   [GPT-3]  loss = sum over all targets of the cross entropy
+//
+//   Inputs: ids and target, i64 [B, T], T <= context. Every token attends to itself and to what stands before it.
+//   Names, shapes and initial values of parameters are nanoGPT's (karpathy/nanoGPT, model.py): wte [vocabulary, width],
+//   wpe [context, width] where positions are learned, h.I.ln_1, h.I.attn.c_attn, h.I.attn.c_proj, h.I.ln_2,
+//   h.I.mlp.c_fc, h.I.mlp.c_proj, ln_f, lm_head; weights N(0, 0.02), those of both c_proj N(0, 0.02 / sqrt(2 layers)),
+//   biases 0. A normalizer's initial_gain() multiplies the weights of v, c_fc and c_proj.
+#pragma once
+#include <deque>
+
+#include "models/blocks/layers.h"
+#include "models/gpt/config.h"
+#include "models/model.h"
+
+namespace foldgrad {
+
+struct GptLayer {
+  PackedAttentionBlock attention;
+  FeedForwardBlock feed_forward;
+};
+
+class Gpt final : public Model {
+ public:
+  // Parameters have `dtype`. Without a seed all but normalizers' are 0, for values to be copied into. Throws
+  // std::invalid_argument for what config.validate() and make_normalizer refuse.
+  Gpt(const GptConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
+      Device device = Device::cpu);
+
+  const GptConfig& config() const { return config_; }
+
+  // [GPT-1] for ids i64 [N] on the model's device, at places i64 [N] on the CPU.
+  Var embed(const Tensor& ids, const Tensor& places, const ForwardPass& pass);
+  // The layers for x [N, width], whose sequences are `rows`. `attend` says what they attend to.
+  Var decode(Var x, const Segments& rows, const AttendPacked& attend, const ForwardPass& pass);
+  Var logits(const Var& hidden, const ForwardPass& pass);  // [N, vocabulary]
+
+  const char* family() const override { return "gpt"; }
+  using Model::normalizers;
+  using Model::parameters;
+  std::vector<Parameter*> parameters() override;
+  std::vector<Normalizer*> normalizers() override;
+  std::vector<Parameter*> output_parameters() override;
+  std::vector<Parameter*> vectors() override;
+  using Model::loss;
+  // A row for each token. Throws std::invalid_argument for ids that are no i64 [B, T] with 1 <= T <= context.
+  Var forward(const NamedTensors& inputs, const ForwardPass& pass) override;
+  Var loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) override;
+  Tensor placed(const Tensor& logits, const NamedTensors& inputs) const override;
+  NamedTensors smallest_inputs() const override;
+  // Eight sequences of up to 16 tokens.
+  NamedTensors random_inputs(std::uint64_t seed) const override;
+  std::unique_ptr<Model> alike(DType dtype, Device device) const override;
+  std::unique_ptr<Model> folded(const FoldedGraph& graph) const override;
+  // model.onnx, with config.json and generation_config.json, as Hugging Face's Optimum loads them.
+  std::vector<std::string> write_onnx(const std::string& directory) override;
+
+ private:
+  void initialize(std::uint64_t seed);
+  Parameter& output_table() { return config_.tied ? embeddings_ : output_; }
+  const Segments& rows_of(const Shape& ids);
+
+  GptConfig config_;
+  Parameter embeddings_, positions_, output_, output_bias_;
+  std::deque<GptLayer> layers_;       // a deque never moves what it holds
+  std::unique_ptr<Normalizer> norm_;  // null with post-norm
+  std::map<DType, Tensor> sinusoids_;
+  Segments rows_;  // of the last batch
+};
+
+}  // namespace foldgrad

@@ -1,0 +1,82 @@
+// A Gpt as other code sees every Model: its lists, inputs made up for a check, copies, and what folding needs.
+#include "models/fold/model.h"
+
+#include <algorithm>
+#include <random>
+
+#include "engine/contains.h"
+#include "models/gpt/gpt.h"
+
+namespace foldgrad {
+
+std::vector<Parameter*> Gpt::parameters() {
+  std::vector<Parameter*> all{&embeddings_};
+  const auto add = [&](Parameter& p) {
+    if (p.value.defined()) all.push_back(&p);
+  };
+  add(positions_);
+  for (GptLayer& layer : layers_) {
+    append(all, layer.attention.parameters());
+    append(all, layer.feed_forward.parameters());
+  }
+  if (norm_) append(all, norm_->parameters());
+  add(output_);
+  add(output_bias_);
+  return all;
+}
+
+std::vector<Normalizer*> Gpt::normalizers() {
+  std::vector<Normalizer*> all;
+  for (GptLayer& layer : layers_)
+    for (Sublayer* sublayer : {&layer.attention.sublayer, &layer.feed_forward.sublayer})
+      append(all, sublayer->normalizers());
+  if (norm_) all.push_back(norm_.get());
+  return all;
+}
+
+std::vector<Parameter*> Gpt::output_parameters() {
+  if (config_.output_bias) return {&output_table(), &output_bias_};
+  return {&output_table()};
+}
+
+std::vector<Parameter*> Gpt::vectors() {
+  std::vector<Parameter*> all = Model::vectors();
+  if (config_.has_learned_positions() && !contains(all, &positions_)) all.push_back(&positions_);
+  return all;
+}
+
+Tensor Gpt::placed(const Tensor& logits, const NamedTensors& inputs) const {
+  const Shape& ids = inputs.at("ids").shape();
+  return logits.to(Device::cpu).reshape({ids[0], ids[1], config_.vocabulary});
+}
+
+NamedTensors Gpt::smallest_inputs() const {
+  const Tensor ids = Tensor::zeros({1, std::min<std::int64_t>(2, config_.context)}, DType::i64);
+  return {{"ids", ids}, {"target", ids}};
+}
+
+NamedTensors Gpt::random_inputs(std::uint64_t seed) const {
+  constexpr std::int64_t kSequences = 8, kTokens = 16;
+  const std::int64_t T = std::min(config_.context, kTokens);
+  std::mt19937_64 random(seed);
+  const Tensor ids = Tensor::empty({kSequences, T}, DType::i64), target = ids.clone();
+  for (const Tensor& t : {ids, target})
+    for (std::int64_t i = 0; i < t.size(); ++i)
+      t.data<std::int64_t>()[i] = std::int64_t(random() % std::uint64_t(config_.vocabulary));
+  return to({{"ids", ids}, {"target", target}}, device());
+}
+
+std::unique_ptr<Model> Gpt::alike(DType dtype, Device device) const {
+  return std::make_unique<Gpt>(config_, std::nullopt, dtype, device);
+}
+
+// An output projection that was tied gets a table of its own with Tied::untie, and a bias with B != 0.
+std::unique_ptr<Model> Gpt::folded(const FoldedGraph& graph) const {
+  GptConfig config = config_;
+  set_normalizers_left(config, *this, graph);
+  if (graph.created.count("lm_head.weight")) config.tied = false;
+  if (graph.created.count("lm_head.bias")) config.output_bias = true;
+  return std::make_unique<Gpt>(config, std::nullopt, dtype(), device());
+}
+
+}  // namespace foldgrad

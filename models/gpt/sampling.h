@@ -1,0 +1,29 @@
+// Texts that a Gpt writes: each next token is drawn from what the model expects.
+//
+//   [SMP-1]  p = softmax(logits / temperature) over the top_k largest logits, of equal ones those of smaller ids
+//   [SMP-2]  the token is the first whose cumulated probability, in the order of ids, exceeds u; u = (r + 1/2) / 2^32
+//            with r the first word of the sequence {seed, number of the text, number of the token}
+//
+//   With temperature 0 it is the largest logit, of equal ones the first.
+#pragma once
+#include "models/gpt/decoder.h"
+
+namespace foldgrad {
+
+struct SamplingOptions {
+  double temperature = 0.8;
+  std::int64_t top_k = 0;  // 0: all
+  std::uint64_t seed = 1;
+};
+
+// The token of row `text` of logits [texts, vocabulary], f32 or f64 on the CPU; -1 where they are not finite.
+std::int64_t sample(const Tensor& logits, std::int64_t text, std::int64_t token, const SamplingOptions& options);
+
+// Draws `count` tokens for each text and hands them to take(text, token) as they come, one of each text in turn. Texts
+// that are longer than the context are seen from their end; when the context is full, its later half begins anew.
+// Returns false, having stopped, where logits are not finite. Throws std::invalid_argument for what GptDecoder refuses,
+// a temperature that is negative or not finite, and a negative top_k.
+bool generate(GptDecoder& decoder, std::vector<TokenIds> texts, std::int64_t count, const SamplingOptions& options,
+              const std::function<void(std::size_t text, std::int64_t token)>& take);
+
+}  // namespace foldgrad

@@ -1,0 +1,161 @@
+// Texts that a decoder-only Transformer writes.
+#include "models/gpt/sampling.h"
+
+#include <cmath>
+#include <set>
+
+#include "engine/philox.h"
+#include "tests/models/gpt/following.h"
+
+namespace foldgrad::testing {
+namespace {
+
+Tensor row(const std::vector<double>& logits) { return Tensor::of({1, std::int64_t(logits.size())}, logits); }
+
+TEST(Sampling, AtTemperatureZeroTheLargestLogitIsTakenAndOfEqualOnesTheFirst) {
+  const Tensor logits = Tensor::of<double>({2, 4}, {0, 3, 1, 3, 5, -1, 5, 5});
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (std::int64_t token = 0; token < 20; ++token) {
+      EXPECT_EQ(sample(logits.to(dtype), 0, token, {.temperature = 0}), 1);
+      EXPECT_EQ(sample(logits.to(dtype), 1, token, {.temperature = 0}), 0);
+    }
+}
+
+// Probabilities 1/4, 0, 1/2 and 1/4 of the second text, of logits whose exponentials are infinite.
+TEST(Sampling, SMP_2_TheTokenIsTheFirstWhoseCumulatedProbabilityExceedsU) {
+  const Tensor logits = Tensor::of<double>({2, 4}, {9, 0, 0, 0, 1000, -1000, 1000 + std::log(2), 1000});
+  for (std::int64_t token = 0; token < 100; ++token) {
+    const Random random{.seed = 5, .stream = 1, .step = std::uint32_t(token)};
+    const double u = (random.bits(0) + 0.5) / 4294967296.0;
+    EXPECT_EQ(sample(logits, 1, token, {.temperature = 1, .seed = 5}), u < 0.25 ? 0 : u < 0.75 ? 2 : 3) << u;
+  }
+}
+
+// Of n draws n p, give or take sqrt(n p (1 - p)): beyond five of these once in 1.7 million.
+TEST(Sampling, SMP_1_TokensComeAsOftenAsTheSoftmaxSays) {
+  const std::vector<double> logits{1, 0, -1, 2, 0.5};
+  constexpr int kDraws = 20000;
+  for (const std::int64_t top_k : {0, 3}) {
+    std::vector<double> p;
+    double sum = 0;
+    for (const double z : logits) {
+      p.push_back(top_k == 3 && z < 0.5 ? 0 : std::exp(z / 0.7));
+      sum += p.back();
+    }
+    std::vector<int> drawn(5);
+    for (std::int64_t n = 0; n < kDraws; ++n) ++drawn[sample(row(logits), 0, n, {.temperature = 0.7, .top_k = top_k})];
+    for (std::size_t i = 0; i < 5; ++i) {
+      const double share = p[i] / sum;
+      EXPECT_NEAR(drawn[i], kDraws * share, 5 * std::sqrt(kDraws * share * (1 - share)))
+          << "top " << top_k << ", " << i;
+    }
+  }
+}
+
+// Each has one of seventeen chances at least: that 400 draws miss it, one of 10^10.
+TEST(Sampling, SMP_1_OfEqualLogitsThoseOfSmallerIdsAreAmongTheTopK) {
+  using Ids = std::set<std::int64_t>;
+  const auto drawn = [](const std::vector<double>& logits, std::int64_t top_k) {
+    Ids all;
+    for (std::int64_t n = 0; n < 400; ++n) all.insert(sample(row(logits), 0, n, {.temperature = 2, .top_k = top_k}));
+    return all;
+  };
+  const std::vector<double> few{1, 3, 2, 3, 2, 2};
+  EXPECT_EQ(drawn(few, 1), (Ids{1}));
+  EXPECT_EQ(drawn(few, 2), (Ids{1, 3}));
+  EXPECT_EQ(drawn(few, 3), (Ids{1, 2, 3}));
+  EXPECT_EQ(drawn(few, 4), (Ids{1, 2, 3, 4}));
+  for (const std::int64_t all : {0, 6, 100000000}) EXPECT_EQ(drawn(few, all), (Ids{0, 1, 2, 3, 4, 5})) << all;
+  std::vector<double> many;
+  for (std::int64_t i = 0; i < 1000; ++i) many.push_back(double(i * 37 % 1000) / 10);  // from 0 to 99.9, each once
+  Ids largest;
+  for (std::int64_t k = 1; k <= 12; ++k) {
+    largest.insert((1000 - k) * 973 % 1000);  // 37 973 = 36001
+    EXPECT_EQ(drawn(many, k), largest) << k;
+  }
+}
+
+TEST(Sampling, ThereIsNoTokenWhereALogitIsNotFinite) {
+  for (const double bad : {double(NAN), double(INFINITY), double(-INFINITY)})
+    for (const double temperature : {0.0, 1.0})
+      EXPECT_EQ(sample(row({1, bad, 2}), 0, 0, {.temperature = temperature}), -1) << bad;
+}
+
+struct Written {
+  bool finite;
+  std::vector<TokenIds> texts;  // without what was given
+};
+Written written(Gpt& model, const std::vector<TokenIds>& texts, std::int64_t count, const SamplingOptions& options) {
+  GptDecoder decoder(model, model.dtype());
+  Written all{true, std::vector<TokenIds>(texts.size())};
+  std::size_t next = 0;
+  all.finite = generate(decoder, texts, count, options, [&](std::size_t text, std::int64_t token) {
+    EXPECT_EQ(text, next) << "they come in turn";
+    next = (next + 1) % texts.size();
+    all.texts[text].push_back(token);
+  });
+  return all;
+}
+
+// A longer text is seen from its end; when there is no room, what is seen is the later half of the context.
+TEST(Generate, EachTokenIsDrawnFromAPassOverWhatIsSeen) {
+  const std::vector<TokenIds> given{{1, 2}, {0, 1, 2, 3, 4, 5, 6, 3}, {4}};
+  const auto end = [](const TokenIds& text, std::size_t most) {
+    return TokenIds(text.end() - std::int64_t(std::min(most, text.size())), text.end());
+  };
+  for (const auto& [context, half] : {std::pair<std::size_t, std::size_t>(6, 3), {5, 3}, {1, 1}, {12, 6}})
+    for (const double temperature : {0.0, 2.0}) {
+      GptConfig config = tiny_gpt();
+      config.context = std::int64_t(context);
+      const auto model = random_gpt(config);
+      const SamplingOptions options{.temperature = temperature, .top_k = 5, .seed = 3};
+      std::vector<TokenIds> texts = given, seen(3);
+      for (std::size_t s = 0; s < 3; ++s) seen[s] = end(texts[s], context);
+      for (std::int64_t n = 0; n < 20; ++n) {
+        const Tensor logits = following(*model, seen);
+        const bool full = longest(seen) == config.context;
+        for (std::size_t s = 0; s < 3; ++s) {
+          texts[s].push_back(sample(logits, std::int64_t(s), n, options));
+          seen[s].push_back(texts[s].back());
+          if (full) seen[s] = end(texts[s], half);
+        }
+      }
+      const Written all = written(*model, given, 20, options);
+      EXPECT_TRUE(all.finite);
+      for (std::size_t s = 0; s < 3; ++s) EXPECT_EQ(all.texts[s], end(texts[s], 20)) << context << ", " << temperature;
+    }
+}
+
+TEST(Generate, EqualSeedsGiveEqualTextsAndEachTextIsDrawnByItself) {
+  const auto model = random_gpt(tiny_gpt());
+  const auto texts = [&](std::uint64_t seed) { return written(*model, {{1}, {1}}, 30, {.seed = seed}).texts; };
+  EXPECT_EQ(texts(1), texts(1));
+  EXPECT_NE(texts(1)[0], texts(2)[0]);
+  EXPECT_NE(texts(1)[0], texts(1)[1]);
+}
+
+// The third token is drawn from what stands at place 3.
+TEST(Generate, StopsWhereLogitsAreNotFinite) {
+  const auto model = random_gpt(tiny_gpt());
+  model->values().at("wpe.weight").slice(3, 4).copy_from(Tensor::full({1, 8}, std::nan(""), DType::f64));
+  const Written all = written(*model, {{1, 2}, {3, 4}}, 20, {});
+  EXPECT_FALSE(all.finite);
+  for (const TokenIds& text : all.texts) EXPECT_EQ(text.size(), 2u);
+}
+
+TEST(Generate, RefusesWhatCannotBe) {
+  const auto model = random_gpt(tiny_gpt());
+  const auto error = [&](const SamplingOptions& options) {
+    return message_of([&] { written(*model, {{1}}, 1, options); });
+  };
+  const std::string rule = "generation: temperature must be at least 0 and finite, got ";
+  EXPECT_EQ(error({.temperature = -1}), rule + "-1");
+  EXPECT_EQ(error({.temperature = INFINITY}), rule + "inf");
+  EXPECT_EQ(error({.temperature = std::nan("")}), rule + "nan");
+  EXPECT_EQ(error({.top_k = -1}), "generation: top_k must be at least 0, got -1");
+  EXPECT_EQ(message_of([&] { written(*model, {}, 1, {}); }), "generation: there must be a text to begin with, got 0");
+  EXPECT_EQ(written(*model, {{1}}, 0, {}).texts[0], TokenIds());
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

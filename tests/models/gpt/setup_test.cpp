@@ -1,0 +1,161 @@
+// A new decoder-only Transformer: its parameters, their names and values, and the messages for configurations that
+// cannot be.
+#include <algorithm>
+#include <cmath>
+
+#include "tests/models/gpt/tiny_gpt.h"
+#include "tests/models/spread.h"
+
+namespace foldgrad::testing {
+namespace {
+
+// nanoGPT prints 10.65M for its model of 65 characters, which has no biases, and leaves positions out: of six layers
+// 384 (1152 + 384 + 2 1536) weights and 2 384 gains, then 384 gains and 65 384 embeddings, together 10,646,784. Here
+// come biases, 6 (1152 + 384 + 1536 + 384 + 2 384) + 384, and positions, 256 384.
+TEST(GptSetup, TheModelOfCharactersHasNanoGptsParameters) {
+  GptConfig config;
+  config.vocabulary = 65;
+  Gpt model(config, std::nullopt);
+  EXPECT_EQ(model.parameter_count(), 10646784 + 25728 + 98304);
+  EXPECT_EQ(model.normalizers().size(), 13u);
+}
+
+using Parameters = std::vector<std::pair<std::string, Shape>>;
+Parameters parameters_of(const GptConfig& config) {
+  Gpt model(config, 1);
+  Parameters all;
+  for (const Parameter* p : model.parameters()) all.push_back({p->name, p->value.shape()});
+  return all;
+}
+
+TEST(GptSetup, NamesAndShapesAreNanoGpts) {
+  GptConfig config = tiny_gpt();
+  config.layers = 1;
+  const Parameters layer{
+      {"h.0.attn.c_attn.weight", {24, 8}}, {"h.0.attn.c_attn.bias", {24}}, {"h.0.attn.c_proj.weight", {8, 8}},
+      {"h.0.attn.c_proj.bias", {8}},       {"h.0.ln_1.weight", {8}},       {"h.0.ln_1.bias", {8}},
+      {"h.0.mlp.c_fc.weight", {12, 8}},    {"h.0.mlp.c_fc.bias", {12}},    {"h.0.mlp.c_proj.weight", {8, 12}},
+      {"h.0.mlp.c_proj.bias", {8}},        {"h.0.ln_2.weight", {8}},       {"h.0.ln_2.bias", {8}}};
+  const auto with = [&](Parameters all, const Parameters& last) {
+    all.insert(all.end(), layer.begin(), layer.end());
+    all.insert(all.end(), last.begin(), last.end());
+    return all;
+  };
+  EXPECT_EQ(parameters_of(config),
+            with({{"wte.weight", {7, 8}}, {"wpe.weight", {6, 8}}}, {{"ln_f.weight", {8}}, {"ln_f.bias", {8}}}));
+  config.tied = config.pre_norm = false, config.output_bias = true, config.positions = "sinusoidal";
+  EXPECT_EQ(parameters_of(config), with({{"wte.weight", {7, 8}}}, {{"lm_head.weight", {7, 8}}, {"lm_head.bias", {7}}}));
+}
+
+TEST(GptSetup, ClippingAndWeightDecayKnowWhatIsProjectionAndWhatIsPosition) {
+  const auto names = [](const std::vector<Parameter*>& parameters) {
+    std::vector<std::string> all;
+    for (const Parameter* p : parameters) all.push_back(p->name);
+    return all;
+  };
+  GptConfig config = tiny_gpt();
+  EXPECT_EQ(names(Gpt(config, 1).output_parameters()), std::vector<std::string>{"wte.weight"});
+  for (const std::int64_t context : {6, 1}) {  // a table of one row is a vector anyhow
+    config.context = context;
+    Gpt model(config, 1);
+    const std::vector<std::string> vectors = names(model.vectors());
+    EXPECT_EQ(std::ranges::count(vectors, "wpe.weight"), 1);
+    EXPECT_EQ(vectors.size(), 1 + 2 * 8u + 2);  // of two layers four biases and two normalizers each, then ln_f
+    EXPECT_EQ(std::ranges::count(vectors, "wte.weight"), 0);
+  }
+  config.tied = false, config.output_bias = true;
+  EXPECT_EQ(names(Gpt(config, 1).output_parameters()), (std::vector<std::string>{"lm_head.weight", "lm_head.bias"}));
+}
+
+GptConfig larger(const std::string& normalizer, bool pre_norm) {
+  GptConfig config = tiny_gpt(normalizer, pre_norm);
+  config.vocabulary = 50, config.context = 40, config.layers = 8, config.width = 96, config.ffn_width = 192;
+  config.tied = false, config.output_bias = true;
+  return config;
+}
+
+TEST(GptSetup, BeginsAsNanoGptDoes) {
+  const NamedTensors p = Gpt(larger("ln", /*pre_norm=*/true), 1).values();
+  for (const char* name :
+       {"wte.weight", "wpe.weight", "lm_head.weight", "h.0.attn.c_attn.weight", "h.7.mlp.c_fc.weight"})
+    expect_normal(p.at(name), 0.02);
+  for (const char* name : {"h.7.attn.c_proj.weight", "h.0.mlp.c_proj.weight"})
+    expect_normal(p.at(name), 0.02 / std::sqrt(16));
+  for (const auto& [name, value] : p) {
+    if (name.ends_with("bias")) {
+      EXPECT_EQ(spread(value).greatest, 0) << name;
+    } else if (name.find("ln_") != name.npos) {
+      EXPECT_EQ(value.values<float>(), std::vector<float>(96, 1)) << name;
+    }
+  }
+}
+
+TEST(GptSetup, DeepNormScalesValuesOutputsAndFeedForward) {
+  const NamedTensors p = Gpt(larger("deepnorm", /*pre_norm=*/false), 1).values();
+  const double gain = std::pow(64, -0.25);  // (8 layers)^-1/4 of a model that has one stack alone
+  expect_normal(p.at("h.3.attn.c_attn.weight").slice(0, 192), 0.02);
+  for (const Tensor& t : {p.at("h.3.attn.c_attn.weight").slice(192, 288), p.at("h.0.mlp.c_fc.weight")})
+    expect_normal(t, gain * 0.02);
+  for (const char* name : {"h.7.attn.c_proj.weight", "h.0.mlp.c_proj.weight"})
+    expect_normal(p.at(name), gain * 0.02 / std::sqrt(16));
+}
+
+TEST(GptSetup, TheSmallestOfEverySizeIsAccepted) {
+  GptConfig config = tiny_gpt();
+  config.width = 4;
+  config.vocabulary = config.context = config.layers = config.ffn_width = config.heads = 1;
+  for (const char* positions : {"learned", "sinusoidal"}) {
+    config.positions = positions;
+    Gpt model(config, 1, DType::f64);
+    for (const auto& [inputs, sequences] : {std::pair(model.smallest_inputs(), 1), {model.random_inputs(1), 8}}) {
+      const Tensor logits = inference_logits(model, inputs, DType::f64);
+      EXPECT_EQ(logits.shape(), (Shape{sequences, 1, 1}));
+      for (const double z : logits.values<double>()) EXPECT_TRUE(std::isfinite(z));
+    }
+  }
+}
+
+TEST(GptSetup, RefusesWhatCannotBe) {
+  const auto error = [](auto change) {
+    GptConfig config = tiny_gpt();
+    change(config);
+    return message_of([&] { Gpt(config, 1); });
+  };
+  EXPECT_EQ(error([](GptConfig&) {}), "no error");
+  EXPECT_EQ(error([](GptConfig& c) { c.vocabulary = 0; }), "gpt: vocabulary must be at least 1, got 0");
+  EXPECT_EQ(error([](GptConfig& c) { c.layers = 0; }), "gpt: layers must be at least 1, got 0");
+  EXPECT_EQ(error([](GptConfig& c) { c.context = -1; }), "gpt: context must be at least 1, got -1");
+  EXPECT_EQ(error([](GptConfig& c) { c.width = 9; }), "gpt: width must be even and at least 4, got 9");
+  EXPECT_EQ(error([](GptConfig& c) { c.width = 2; }), "gpt: width must be even and at least 4, got 2");
+  EXPECT_EQ(error([](GptConfig& c) { c.heads = 3; }), "gpt: heads must divide width = 8, got 3");
+  EXPECT_EQ(error([](GptConfig& c) { c.dropout = 1; }), "gpt: dropout must be in [0, 1), got 1");
+  EXPECT_EQ(error([](GptConfig& c) { c.positions = "rotary"; }),
+            "gpt: positions must be one of learned, sinusoidal, got \"rotary\"");
+  EXPECT_EQ(error([](GptConfig& c) { c.normalizer = "deepnorm"; }),
+            "gpt: pre_norm must be off with normalizer = deepnorm, which scales the sum of post-norm");
+  EXPECT_EQ(error([](GptConfig& c) {
+              c.normalizer_at = {{"h.0.ln_3", "none"}};
+            }),
+            "gpt: normalizer_at: there is no site \"h.0.ln_3\"; did you mean \"h.0.ln_1\"?");
+}
+
+TEST(GptSetup, RefusesInputsThatAreNoSequences) {
+  Gpt model(tiny_gpt(), 1);
+  const auto error = [&](const NamedTensors& inputs) {
+    Tape tape;
+    return message_of([&] { model.loss(inputs, {.tape = tape, .dtype = DType::f32}, 0); });
+  };
+  const Tensor ids = Tensor::zeros({2, 3}, DType::i64);
+  EXPECT_EQ(error({{"ids", ids}, {"target", ids}}), "no error");
+  EXPECT_EQ(error({}), "gpt: the inputs lack \"ids\"");
+  EXPECT_EQ(error({{"ids", ids}}), "gpt: the inputs lack \"target\"");
+  EXPECT_EQ(error({{"ids", ids.reshape({6})}}), "gpt: ids must be i64 [B, T], got i64 [6] on cpu");
+  EXPECT_EQ(error({{"ids", ids}, {"target", ids.to(DType::i32)}}),
+            "gpt: target must be i64 [B, T], got i32 [2, 3] on cpu");
+  for (const std::int64_t tokens : {0, 7})
+    EXPECT_EQ(error({{"ids", Tensor::zeros({1, tokens}, DType::i64)}}),
+              fmt::format("gpt: sequences must have 1 to context = 6 tokens, got ids [1, {}]", tokens));
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

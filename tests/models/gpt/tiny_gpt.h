@@ -1,0 +1,47 @@
+// A decoder-only Transformer small enough for central differences, and sequences for it.
+#pragma once
+#include "models/gpt/gpt.h"
+#include "tests/models/any_model.h"
+
+namespace foldgrad::testing {
+
+inline GptConfig tiny_gpt(const std::string& normalizer = "ln", bool pre_norm = true) {
+  GptConfig config;
+  config.vocabulary = 7, config.context = 6;
+  config.width = 8, config.ffn_width = 12, config.heads = 2, config.layers = 2;
+  config.dropout = config.attention_dropout = 0;
+  config.normalizer = normalizer;
+  config.normalizer_options = suitable_options(normalizer);
+  config.pre_norm = pre_norm;
+  return config;
+}
+
+// Those of a normalizer, before and behind sublayers: with learned positions and the embeddings as output projection;
+// and with sines, and a projection of its own that has a bias.
+inline std::vector<GptConfig> gpt_kinds(const std::string& normalizer) {
+  std::vector<GptConfig> kinds;
+  for (const bool pre_norm : {true, false})
+    for (const bool tied : {true, false}) {
+      if (pre_norm && normalizer == "deepnorm") continue;
+      GptConfig config = tiny_gpt(normalizer, pre_norm);
+      config.tied = tied, config.output_bias = !tied, config.positions = tied ? "learned" : "sinusoidal";
+      kinds.push_back(config);
+    }
+  return kinds;
+}
+inline std::string kind_of(const GptConfig& config) {
+  return config.normalizer + (config.pre_norm ? ", pre-norm, " : ", post-norm, ") + config.positions;
+}
+
+inline NamedTensors sequences_of(const GptConfig& config) {
+  return {{"ids", random_ids({3, 5}, config.vocabulary, 7)}, {"target", random_ids({3, 5}, config.vocabulary, 8)}};
+}
+
+inline std::unique_ptr<Gpt> random_gpt(const GptConfig& config, DType dtype = DType::f64) {
+  auto model = std::make_unique<Gpt>(config, 1, dtype);
+  randomize(*model, 100);
+  randomize_statistics(*model, 1000);
+  return model;
+}
+
+}  // namespace foldgrad::testing

@@ -1,0 +1,109 @@
+// The command generate, and others on a language model.
+#include <cmath>
+
+#include "engine/files/safetensors.h"
+#include "models/gpt/sampling.h"
+#include "tests/models/gpt/tiny_gpt.h"
+#include "tests/train/model_program.h"
+#include "train/data/language/text_vocabulary.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using nlohmann::json;
+
+class GenerateCommand : public ModelProgram {
+ protected:
+  GenerateCommand() { write("g", TextVocabulary::characters("ab \u00e9\n")); }
+
+  // Writes a model with this vocabulary, whose projection may lean to a token.
+  void write(const std::string& name, const TextVocabulary& vocabulary, std::int64_t leaning = -1, float by = 0) {
+    GptConfig config = tiny_gpt("un");
+    config.vocabulary = vocabulary.size(), config.tied = false, config.output_bias = true;
+    gpt_ = random_gpt(config, DType::f32);
+    if (leaning >= 0) gpt_->values().at("lm_head.bias").data<float>()[leaning] = by;
+    vocabulary.save(files_ / "of-" + name);
+    write_model_directory(files_ / name, *gpt_, files_ / "of-" + name);
+  }
+  std::string generated(const std::string& arguments) {
+    const ProgramResult r = run("generate " + arguments);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    return r.out;
+  }
+
+  std::unique_ptr<Gpt> gpt_;
+};
+
+TEST_F(GenerateCommand, WritesTheTokensThatAreDrawn) {
+  const TextVocabulary vocabulary = TextVocabulary::load(files_ / "g/vocabulary");
+  const auto want = [&](const std::string& prompt, std::int64_t count, const SamplingOptions& options) {
+    std::string text = prompt;
+    GptDecoder decoder(*gpt_, DType::f32);
+    generate(decoder, {vocabulary.encode(prompt)}, count, options,
+             [&](std::size_t, std::int64_t token) { text += vocabulary.decode({token}); });
+    return text + "\n";
+  };
+  EXPECT_EQ(generated("@g --prompt '\u00e9 ab' --length 30 --temperature 0"),
+            want("\u00e9 ab", 30, {.temperature = 0}));
+  EXPECT_EQ(generated("@g --length 40 --temperature 1.5 --top-k 4 --seed 7"),
+            want("\n", 40, {.temperature = 1.5, .top_k = 4, .seed = 7}));
+  EXPECT_EQ(generated("@g --prompt 'ab ab ab ab'"), want("ab ab ab ab", 500, {}));  // longer than the context
+}
+
+TEST_F(GenerateCommand, OfSeveralTextsTheFirstIsThatOfOneAlone) {
+  const std::string all = generated("@g --prompt ab --length 30 --samples 3 --seed 2"),
+                    one = generated("@g --prompt ab --length 30 --seed 2");
+  EXPECT_TRUE(all.starts_with("--- 1 of 3 ---\n" + one + "--- 2 of 3 ---\nab")) << all;
+  EXPECT_TRUE(contains(all, "\n--- 3 of 3 ---\nab"));
+}
+
+// Characters that come in several tokens, and tokens that are none, look the same streamed and at once.
+TEST_F(GenerateCommand, StreamsEveryTokenWhateverItDecodesTo) {
+  write("unknown", TextVocabulary::characters("ab"), TextVocabulary::kUnknown, 99);
+  EXPECT_EQ(generated("@unknown --prompt a --length 3"), "a\ufffd\ufffd\ufffd\n");
+  EXPECT_EQ(generated("@unknown --prompt a --length 6"), "a\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd\n");
+  if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
+  write("pieces", TextVocabulary::bpe("das alte haus\nein haus am haus\n", 275));
+  const std::string options = "@pieces --prompt 'h\u00e4us\U0001f600' --length 2000 --temperature 3";  // mostly bytes
+  const std::string one = generated(options);
+  EXPECT_TRUE(generated(options + " --samples 2").starts_with("--- 1 of 2 ---\n" + one + "--- 2 of 2 ---\n"));
+}
+
+TEST_F(GenerateCommand, Errors) {
+  expect_error("generate @g --prompt ''", 2, "--prompt must have at least one character, got 0");
+  expect_error("generate @g --prompt 'ab\u00e8'", 2,
+               "--prompt: \"\u00e8\" is no character of the text that the model has learned");
+  expect_error("generate @g --prompt \"$(printf 'a\\377')\"", 2, "--prompt must be UTF-8, is not at byte 2");
+  for (const char* option : {"--temperature -1", "--top-k -1", "--length 0", "--samples 0", "--dtype f64"})
+    EXPECT_EQ(run(std::string("generate @g ") + option).exit_code, 2) << option;
+  expect_error("generate @m", 4, "@m: must hold a gpt, got transformer");
+  expect_error("generate @no", 4, "@no: there is no such file or directory");
+  TextVocabulary::characters("ab").save(files_ / "g/vocabulary");
+  expect_error("generate @g", 4, "@g/vocabulary: must have 6 entries by config.json, got 3");
+  std::filesystem::remove_all(files_ / "g/vocabulary");
+  expect_error("generate @g", 4, "@g/vocabulary: is missing: this model takes and gives ids, no text");
+  write("infinite", TextVocabulary::characters("ab"));
+  for (Parameter* p : gpt_->output_parameters()) p->value.copy_from(Tensor::full(p->value.shape(), 3e38, DType::f32));
+  write_model_directory(files_ / "large", *gpt_, files_ / "of-infinite");
+  expect_error("generate @large --prompt a --samples 2", 5, "generate: the logits of the next token are not finite");
+}
+
+TEST_F(GenerateCommand, RunGivesTheLogitsOfIds) {
+  const NamedTensors inputs{{"ids", random_ids({3, 5}, 6, 1)}};
+  write_safetensors(files_ / "in", inputs);
+  const ProgramResult r = run("run @g --input @in --output @out");
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(r.out, files_ / "out" + ": logits f32 [3, 5, 6] on cpu\n");
+  EXPECT_TRUE(identical(read_safetensors(files_ / "out").tensors.at("logits").to(DType::f64),
+                        inference_logits(*gpt_, inputs, DType::f32)));
+}
+
+TEST_F(GenerateCommand, InspectShowsTheVocabulary) {
+  const auto vocabulary = [&] { return json::parse(run("inspect --json @g").out).at("vocabulary"); };
+  EXPECT_EQ(vocabulary(), (json{{"kind", "characters"}, {"size", 6}}));
+  std::filesystem::remove_all(files_ / "g/vocabulary");
+  EXPECT_EQ(vocabulary(), json());
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,193 @@
+// Runs that learn to predict a text: a decoder-only Transformer on a few words.
+#include <cmath>
+
+#include "engine/contains.h"
+#include "models/gpt/gpt.h"
+#include "tests/train/runs/folded_run.h"
+#include "tests/train/runs/language_run.h"
+#include "train/data/text/sentence_piece.h"
+#include "train/reports/report.h"
+
+namespace foldgrad::testing {
+namespace {
+
+using nlohmann::json;
+
+TEST_F(LanguageRun, LearnsReportsBitsPerCharacterAndWrites) {
+  ASSERT_EQ(train("run", "train.steps=60;validate.every=20;output.save_every=60;train.schedule=constant;train.lr=0.03"),
+            0);
+  const auto validations = events("run", "validate");
+  ASSERT_EQ(validations.size(), 3u);
+  const auto bits = [&](std::size_t i) { return validations[i].at("bits_per_character").get<double>(); };
+  EXPECT_LT(bits(0), std::log2(15));  // of a guess among all characters and the unknown one
+  EXPECT_LT(bits(1), bits(0));
+  EXPECT_LT(bits(2), 0.75 * std::log2(15));
+  for (const json& v : validations) {
+    const double loss = v.at("loss");
+    EXPECT_NEAR(v.at("bits_per_character"), loss / std::log(2.0), 1e-12);  // a token is a character
+    EXPECT_NEAR(v.at("perplexity"), std::exp(loss), 1e-12);
+  }
+  const json start = events("run", "start").at(0);
+  EXPECT_EQ(start.at("score"), "bits_per_character");
+  EXPECT_EQ(start.at("smaller_is_better"), true);
+  EXPECT_GT(events("run", "train").back().at("tokens_per_second"), 0);
+  const std::string samples = bytes("run/samples/step-00000060.txt");
+  std::size_t passages = 0;
+  for (std::size_t at = 0; (at = samples.find("--- after \"", at)) != samples.npos; ++at) ++passages;
+  EXPECT_EQ(passages, 3u) << samples;
+  EXPECT_TRUE(json::parse(bytes("run/env.json")).at("data").contains("a.txt"));
+  EXPECT_EQ(text_.rfind(
+                fmt::format("best of 60 steps: loss {:.4f}, perplexity ", validations[2].at("loss").get<double>()), 0),
+            0u)
+      << text_;
+}
+
+// A rate that rises until it destroys what was learned.
+TEST_F(LanguageRun, TheBestCheckpointHasTheFewestBits) {
+  ASSERT_EQ(train("run", "train.steps=8;train.warmup=7;train.lr=1;validate.every=1;output.save_every=3"), 0);
+  const auto validations = events("run", "validate");
+  const auto bits = [](const json& v) { return v.at("bits_per_character").get<double>(); };
+  const json best = *std::ranges::min_element(validations, {}, bits),
+             worst = *std::ranges::max_element(validations, {}, bits);
+  ASSERT_LT(bits(best), bits(validations.back()));
+  ASSERT_LT(bits(best), bits(worst));
+  const RunSummary summary = summary_of(read_run_log(files_ / "run"));
+  EXPECT_TRUE(summary.smaller_is_better);
+  ASSERT_TRUE(summary.best.has_value());
+  EXPECT_EQ(summary.best->step, best.at("step"));
+  EXPECT_EQ(summary.best->at("bits_per_character"), bits(best));
+  EXPECT_EQ(find_model_directory(files_ / "run"),
+            files_ / fmt::format("run/checkpoints/step-{:08}", best.at("step").get<int>()));
+}
+
+TEST_F(LanguageRun, IsFoldedCertifiedVerifiedAndLoadedAgain) {
+  for (const std::string place : {"true", "false"}) {
+    ASSERT_EQ(train("run-" + place, "model.layers=2;model.pre_norm=" + place), 0);
+    const std::vector<std::string> checks =
+        expect_folds(files_ / ("run-" + place), {.tied = FoldOptions::Tied::untie, .rescale_stream = true});
+    for (const char* check : {"other sequences of the batch change nothing", "later tokens change nothing",
+                              "step by step, cached, the logits are the same", "and of the folded model"})
+      EXPECT_TRUE(foldgrad::contains(checks, check)) << check;
+  }
+}
+
+// The saved model is the validated one; program and test may add in another order, in f32.
+TEST_F(LanguageRun, EvalGivesTheScoresOfTheValidationOfTheBestCheckpoint) {
+  write_bytes(files_ / "text/other", "l\u00f6w in haus\nrom\n");
+  ASSERT_EQ(train("run", "train.steps=8;data.test=other"), 0);
+  const auto eval = [&](const std::string& arguments) {
+    const ProgramResult r = run("eval @run --json --data-dir @ " + arguments);
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    return json::parse(r.out);
+  };
+  const json validated = events("run", "validate").back(), valid = eval("--split valid");
+  for (const char* score : {"loss", "perplexity", "bits_per_character"})
+    EXPECT_NEAR(valid.at(score), validated.at(score), 1e-6) << score;
+  EXPECT_EQ(valid.at("data"), "valid");
+  const json other = eval("");  // data.test
+  EXPECT_EQ(other.at("data"), "test");
+  EXPECT_EQ(other.at("tokens"), 15);  // all but the first of sixteen
+  EXPECT_EQ(other.at("characters"), 15);
+  for (const char* arguments : {"--split other", "--source text/other"})
+    EXPECT_EQ(eval(arguments).at("loss"), other.at("loss")) << arguments;
+  const ProgramResult text = run("eval @run --data-dir @");
+  EXPECT_EQ(text.out, fmt::format("data             test\ncharacters       15\ntokens           15\n"
+                                  "loss             {:.4f} nats per token\nperplexity       {:.4f}\n"
+                                  "bits             {:.4f} per character\n",
+                                  other.at("loss").get<double>(), other.at("perplexity").get<double>(),
+                                  other.at("bits_per_character").get<double>()));
+  expect_error("eval @run --data-dir @ --source a --reference b", 2,
+               "--reference is of models that translate, got one of model.family \"gpt\"");
+  expect_error("eval @run --data-dir @ --hypotheses @h", 2,
+               "--hypotheses is of models that translate, got one of model.family \"gpt\"");
+  expect_error("eval @run --data-dir @ --split no", 3, "@text/no: cannot be opened: No such file or directory");
+}
+
+// Whatever a token is, characters are counted.
+TEST_F(LanguageRun, OfBytePairsBitsAreOfCharacters) {
+  if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
+  ASSERT_EQ(train("run", "data.tokenizer=bpe;data.vocabulary=290"), 0);
+  const ProgramResult r = run("eval @run --json --data-dir @ --split valid");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const json scores = json::parse(r.out);
+  const double tokens = scores.at("tokens"), characters = scores.at("characters");
+  EXPECT_LT(tokens, 0.6 * characters);  // words of three to five letters are pieces
+  EXPECT_NEAR(scores.at("bits_per_character"), scores.at("loss").get<double>() * tokens / (std::log(2.0) * characters),
+              1e-12);
+  EXPECT_TRUE(contains(run("eval @run --data-dir @ --split valid").out,
+                       fmt::format("\ncharacters       {}\ntokens           {}\n", characters, tokens)));
+  EXPECT_EQ(json::parse(run("inspect @run --json").out).at("vocabulary"), (json{{"kind", "bpe"}, {"size", 290}}));
+  const ProgramResult text = run("generate @run --prompt 'das \u597d' --length 40");
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_TRUE(text.out.starts_with("das \u597d")) << text.out;
+}
+
+// Statistics over a sequence are not known before it is there.
+TEST_F(LanguageRun, ModelsThatMixTokensTrainButDoNotWrite) {
+  ASSERT_EQ(train("run", "norm.name=instancenorm"), 0);
+  EXPECT_FALSE(exists("run/samples/step-00000003.txt"));
+  expect_error("generate @run", 2,
+               "generation: h.0.ln_1 (instancenorm) has statistics over the tokens of a sequence, which are not known "
+               "yet");
+  std::size_t skipped = 0;
+  for (const json& check : json::parse(run("verify @run --json").out)) {
+    EXPECT_NE(check.at("outcome"), "FAILED") << check;
+    skipped += check.at("measured") == "statistics over a sequence see its later tokens";
+  }
+  EXPECT_EQ(skipped, 3u);
+}
+
+TEST_F(LanguageRun, GoesOnWithItsVocabularyWhateverBecomesOfTheText) {
+  ASSERT_EQ(train("run"), 0);
+  write_language_text(files_.path(), "stra\u00dfe\n" + few_words());
+  ASSERT_EQ(train("run", "train.steps=5", "latest"), 0);
+  EXPECT_EQ(bytes("run/checkpoints/step-00000005/vocabulary/vocabulary.json"),
+            bytes("run/checkpoints/step-00000003/vocabulary/vocabulary.json"));
+}
+
+// Each key, and what it changes first.
+TEST_F(LanguageRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) {
+  write_bytes(files_ / "text/0.txt", "das haus in\n\u00e9\n");
+  write_bytes(files_ / "text/v", "haus in das\n");
+  write_bytes(files_ / "text/w", "das alte in\n");
+  std::filesystem::create_directories(files_ / "other");
+  write_bytes(files_ / "other/c.txt", "x\n" + few_words());
+  std::vector<Effect> effects{{"", "model.width=16", "shapes"},
+                              {"", "model.ffn_width=16", "shapes"},
+                              {"model.width=64", "model.heads=1", "loss 1"},  // narrow ones begin with even attention
+                              {"", "model.layers=2", "shapes"},
+                              {"", "model.context=4", "work 1"},
+                              {"", "model.pre_norm=false", "shapes"},
+                              {"", "model.activation=relu", "loss 1"},
+                              {"", "model.positions=sinusoidal", "shapes"},
+                              {"", "model.tied=false", "shapes"},
+                              {"", "model.dropout=0.4", "loss 1"},
+                              {"", "model.attention_dropout=0.4", "loss 1"},
+                              {"", "model.activation_dropout=0.4", "loss 1"},
+                              {"", "norm.name=ln", "loss 1"},
+                              {"", "data.directory=other", "vocabulary"},
+                              {"", "data.train=a.txt", "vocabulary"},
+                              {"data.valid=v", "data.valid=w", "validation loss"},
+                              {"", "train.label_smoothing=0.3", "loss 1"},
+                              {"", "train.batch=8", "work 1"}};
+  if (sentence_piece_available()) {
+    effects.push_back({"", "data.tokenizer=bpe;data.vocabulary=290", "vocabulary"});
+    effects.push_back({"data.tokenizer=bpe;data.vocabulary=290", "data.vocabulary=285", "vocabulary"});
+  }
+  expect_effects(effects);
+}
+
+TEST_F(LanguageRun, RefusesWhatCannotBe) {
+  EXPECT_EQ(refusal("data.directory=absent"), "FILES/absent: cannot be read: No such file or directory");
+  EXPECT_EQ(refusal("model.heads=3"), "gpt: heads must divide width = 8, got 3");
+  EXPECT_EQ(refusal("train.batch=64"),
+            "to train on, a text must have at least 520 tokens, for 64 sequences of 8, got 509");
+  EXPECT_EQ(refusal("model.patch=7"),
+            "--set model.patch: model.patch is a key of model.family = \"vit\", not of \"gpt\"");
+  write_bytes(files_ / "text/short", "\n");
+  EXPECT_EQ(refusal("data.valid=short"), "to validate on, a text must have at least 2 tokens, got 1");
+  EXPECT_FALSE(exists(fmt::format("run{}", runs_ - 1))) << "before it is trained";
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,92 @@
+// Runs in the process of the test, by settings that change a configuration as small as one can be.
+#pragma once
+#include <omp.h>
+
+#include "tests/harness/compare.h"
+#include "tests/train/runs/numbers.h"
+#include "train/runs/training_run.h"
+
+namespace foldgrad::testing {
+
+inline std::string settings_config(const std::string& model, const std::string& data, int batch) {
+  return fmt::format(R"([model]
+{}
+width = 8
+ffn_width = 8
+heads = 2
+layers = 1
+[norm]
+name = "un"
+[norm.un]
+warmup = 4
+[data]
+{}
+[train]
+steps = 3
+batch = {}
+lr = 1e-2
+initial_lr = 1e-3
+warmup = 2
+[validate]
+every = 3
+[output]
+log_every = 1
+save_every = 1
+keep = 99
+)",
+                     model, data, batch);
+}
+
+class SettingsRun : public ProgramFiles {
+ protected:
+  explicit SettingsRun(const std::string& config) {
+    omp_set_num_threads(1);  // such small products are slower with more
+    write_bytes(files_ / "config.toml", config);
+  }
+
+  // `settings` with semicolons between.
+  int train(const std::string& out, const std::string& settings = "", const std::string& resume = "") {
+    TrainOptions options;
+    options.config = files_ / "config.toml", options.data_directory = files_.path();
+    options.out = files_ / out, options.resume = resume;
+    std::istringstream all(settings);
+    for (std::string one; std::getline(all, one, ';');)
+      if (!one.empty()) options.settings.push_back(one);
+    const TrainingEnd end = train_experiment(options);
+    text_ = end.text;
+    return end.exit_code;
+  }
+  RunNumbers numbers(const std::string& settings) {
+    const std::string out = fmt::format("run{}", runs_++);
+    std::string outcome;
+    try {
+      outcome = std::to_string(train(out, settings));
+    } catch (const std::exception& e) {
+      return {{"outcome", e.what()}};
+    }
+    return numbers_of_run(files_ / out);
+  }
+  std::string refusal(const std::string& settings) {
+    std::string message = message_of([&] { train(fmt::format("run{}", runs_++), settings); });
+    const std::size_t at = message.find(files_.path());
+    return at == std::string::npos ? message : message.replace(at, files_.path().size(), "FILES");
+  }
+
+  // Runs with a setting that changes something, beside others without; what the change is seen in first.
+  struct Effect {
+    const char *base, *change, *differs;
+  };
+  void expect_effects(const std::vector<Effect>& effects) {
+    std::map<std::string, RunNumbers> bases;
+    for (const auto& [base, change, differs] : effects) {
+      const std::string with = std::string(base) + ";" + change;
+      if (!bases.count(base)) bases[base] = numbers(base);
+      EXPECT_EQ(differences(bases[base], numbers(with)).at(0), differs) << with;
+    }
+  }
+
+  int runs_ = 0;
+  std::string text_;  // that the last training ended with
+};
+
+}  // namespace foldgrad::testing

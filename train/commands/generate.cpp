@@ -1,0 +1,107 @@
+// foldgrad generate: text that a language model writes, as it comes.
+#include "models/gpt/sampling.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/checks/checkpoint_error.h"
+#include "train/checks/finite.h"
+#include "train/commands/command.h"
+#include "train/system/device.h"
+#include "train/system/streams.h"
+#include "train/system/unicode.h"
+#include "train/tasks/language_commands.h"
+
+namespace foldgrad {
+namespace {
+
+struct GenerateOptions {
+  std::string model, prompt = "\n", device = "auto";
+  DType dtype = DType::f32;
+  SamplingOptions sampling;
+  std::int64_t length = 500, samples = 1, seed = 1;
+  NonFinite non_finite = NonFinite::refuse;
+};
+
+Ids prompt_of(const GenerateOptions& o, const TextVocabulary& vocabulary) {
+  FOLDGRAD_CHECK(!o.prompt.empty(), "--prompt must have at least one character, got 0");
+  FOLDGRAD_CHECK(first_bad_utf8(o.prompt) == o.prompt.npos, "--prompt must be UTF-8, is not at byte {}",
+                 first_bad_utf8(o.prompt) + 1);
+  for (std::size_t at = 0; at < o.prompt.size(); at += code_point_at(o.prompt, at).bytes) {
+    const std::string character = o.prompt.substr(at, code_point_at(o.prompt, at).bytes);
+    FOLDGRAD_CHECK(vocabulary.decode(vocabulary.encode(character)) == character,
+                   "--prompt: \"{}\" is no character of the text that the model has learned", character);
+  }
+  return vocabulary.encode(o.prompt);
+}
+
+// One text, printed as it grows. A character that comes in several tokens waits for the last of them.
+class Printer {
+ public:
+  explicit Printer(const TextVocabulary& vocabulary) : vocabulary_(vocabulary) {}
+  void add(std::int64_t token) {
+    ids_.push_back(token);
+    const bool unfinished = vocabulary_.decode(ids_).ends_with("\xef\xbf\xbd");
+    if (unfinished && ids_.size() < kMostBytes) return;
+    // Of so many bytes without a character at their end the first begins none, while the others may.
+    const auto done = unfinished ? ids_.begin() + 1 : ids_.end();
+    fmt::print("{}", vocabulary_.decode({ids_.begin(), done}));
+    flush_stdout();
+    ids_.erase(ids_.begin(), done);
+  }
+  void end() const { fmt::print("{}\n", vocabulary_.decode(ids_)); }
+
+ private:
+  static constexpr std::size_t kMostBytes = 4;  // of a character
+  const TextVocabulary& vocabulary_;
+  Ids ids_;
+};
+
+Answer generate_text(const GenerateOptions& o) {
+  const std::unique_ptr<Model> model = load_model(o.model, DType::f32, require_device(o.device), o.non_finite);
+  auto* gpt = dynamic_cast<Gpt*>(model.get());
+  const std::string directory = find_model_directory(o.model);
+  if (!gpt) throw CheckpointError(fmt::format("{}: must hold a gpt, got {}", directory, model->family()));
+  const TextVocabulary vocabulary = load_text_vocabulary(directory, gpt->config());
+  const std::vector<Ids> prompts(std::size_t(o.samples), prompt_of(o, vocabulary));
+  std::vector<Ids> texts = prompts;
+  SamplingOptions sampling = o.sampling;
+  sampling.seed = std::uint64_t(o.seed);
+
+  GptDecoder decoder(*gpt, o.dtype);
+  Printer printer(vocabulary);
+  const bool one = o.samples == 1;
+  if (one) fmt::print("{}", o.prompt);
+  const bool finite = generate(decoder, prompts, o.length, sampling, [&](std::size_t text, std::int64_t token) {
+    texts[text].push_back(token);
+    if (one) printer.add(token);
+  });
+  if (one) printer.end();
+  for (std::size_t s = 0; s < texts.size() && !one; ++s)
+    fmt::print("--- {} of {} ---\n{}\n", s + 1, texts.size(), vocabulary.decode(texts[s]));
+  if (!finite) throw NonFiniteError("generate: the logits of the next token are not finite");
+  return {};
+}
+
+}  // namespace
+
+Action add_generate(CLI::App& command) {
+  const auto o = std::make_shared<GenerateOptions>();
+  add_model_option(command, o->model, ", one that predicts text, with its vocabulary");
+  command.add_option("--prompt", o->prompt, "Text to go on from; default: the end of a line");
+  command
+      .add_option("--temperature", o->sampling.temperature,
+                  "Divides the logits: below 1 the text is more likely, at 0 the most likely token is taken")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  add_count(command, "--top-k", o->sampling.top_k, 0, 100000000, "Draw from the K most likely tokens; 0: from all");
+  add_count(command, "--seed", o->seed, 0, 1000000000, "Seed of what is drawn: the same text each time");
+  add_count(command, "--length", o->length, 1, 100000000, "Tokens to write");
+  add_count(command, "--samples", o->samples, 1, 10000, "Texts to write at once; several are printed at the end");
+  add_dtype_option(command, o->dtype, {DType::f32, DType::bf16}, "Precision of weights and products");
+  add_device_option(command, o->device);
+  add_non_finite_option(command, o->non_finite);
+  command.footer(
+      "Beyond the model's context a text is seen from its end.\n"
+      "Exit codes: 0, 2 usage, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
+  return [o] { return generate_text(*o); };
+}
+
+}  // namespace foldgrad

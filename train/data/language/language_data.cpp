@@ -1,0 +1,89 @@
+#include "train/data/language/language_data.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "engine/files/file.h"
+#include "train/data/lines.h"
+#include "train/system/digest.h"
+
+namespace foldgrad {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The files of the training text, in the order of their names. What is kept for validation and test is none of it.
+std::vector<std::string> training_files(const LanguageConfig& config, const std::string& directory) {
+  if (!config.train.empty()) return {fs::path(directory) / config.train};  // an absolute name stays
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory, error))
+    if (const fs::path file = entry.path(), end = file.extension(); end == ".txt" || end == ".md")
+      if (file != fs::path(directory) / config.valid && file != fs::path(directory) / config.test)
+        files.push_back(file);
+  if (error) throw FileError(directory, "cannot be read", error.value());
+  if (files.empty())
+    throw FileError(directory, "must have text, in files NAME.txt or NAME.md; or data.train must name a file");
+  std::ranges::sort(files);
+  return files;
+}
+
+struct Texts {
+  std::string train, valid;
+};
+
+// The last tenth, from the beginning of a line on where it has one.
+Texts split_off_valid(const std::string& text) {
+  std::size_t at = text.size() - text.size() / 10;
+  const std::size_t line = text.find('\n', at - 1);
+  if (line != text.npos && line + 1 < text.size()) at = line + 1;
+  while (at < text.size() && (text[at] & 0xC0) == 0x80) ++at;  // not within a character
+  return {text.substr(0, at), text.substr(at)};
+}
+
+Texts read_texts(const LanguageConfig& config, const std::string& directory,
+                 std::map<std::string, std::string>& digests) {
+  const auto read = [&](const std::string& path) {
+    digests[fs::path(path).filename()] = sha256_of_file(path);
+    return read_whole_text(path);
+  };
+  std::string train;
+  for (const std::string& path : training_files(config, directory)) train += read(path);
+  if (config.valid.empty()) return split_off_valid(train);
+  return {train, read(fs::path(directory) / config.valid)};
+}
+
+}  // namespace
+
+std::string read_whole_text(const std::string& path) {
+  const std::vector<std::string> lines = read_lines(path);
+  if (lines.empty()) throw FileError(path, "must have text, is empty");
+  return fmt::format("{}\n", fmt::join(lines, "\n"));
+}
+
+LanguageData read_language_data(const LanguageConfig& config, const std::string& directory,
+                                std::optional<TextVocabulary> vocabulary) {
+  std::map<std::string, std::string> digests;
+  Texts texts = read_texts(config, directory, digests);
+  if (!vocabulary) try {
+      vocabulary = config.tokenizer == TextTokenizer::bpe ? TextVocabulary::bpe(texts.train, config.vocabulary)
+                                                          : TextVocabulary::characters(texts.train);
+    } catch (const std::invalid_argument& e) {
+      throw FileError(fs::path(directory) / config.train, e.what());
+    }
+  return {std::move(*vocabulary), std::move(texts.train), std::move(texts.valid), std::move(digests)};
+}
+
+std::string read_language_text(const LanguageConfig& config, const std::string& directory, const std::string& split) {
+  std::map<std::string, std::string> unused;
+  if (split == "test" && !config.test.empty()) return read_whole_text(fs::path(directory) / config.test);
+  if (split == "train" || split == "valid" || split == "test") {
+    Texts texts = read_texts(config, directory, unused);
+    return split == "train" ? texts.train : texts.valid;
+  }
+  return read_whole_text(fs::path(directory) / split);
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,42 @@
+// Text to ids and back, white space and line ends included, for models that predict text. A model directory keeps in
+// vocabulary/:
+//   vocabulary.json      format, kind and, of characters, all that there are, in the order of their ids
+//   sentencepiece.model  the pieces (bpe)
+#pragma once
+#include <optional>
+
+#include "train/data/text/sentence_piece.h"
+
+namespace foldgrad {
+
+class TextVocabulary {
+ public:
+  static constexpr std::int64_t kUnknown = 0;  // of characters; bpe spells what it does not know in bytes
+
+  // Those of a text in the order of their code points, after one for all others. Throws std::invalid_argument for text
+  // that is not UTF-8.
+  static TextVocabulary characters(const std::string& text);
+  // Throws std::invalid_argument as SentencePiece::train does, std::runtime_error in a build without it.
+  static TextVocabulary bpe(const std::string& text, std::int64_t pieces);
+
+  // Throws FileError for missing and malformed files; std::runtime_error for bpe in a build without SentencePiece.
+  static TextVocabulary load(const std::string& directory);
+  // Writes into a directory, which is made. Throws FileError.
+  void save(const std::string& directory) const;
+
+  // Throws std::invalid_argument for text that is not UTF-8.
+  Ids encode(const std::string& text) const;
+  // What is unknown becomes U+FFFD. Throws std::invalid_argument for ids outside [0, size()).
+  std::string decode(const Ids& ids) const;
+
+  std::int64_t size() const;
+  const char* kind() const { return pieces_ ? "bpe" : "characters"; }
+
+ private:
+  static TextVocabulary of_characters(std::u32string all);
+
+  std::u32string characters_;  // from id 1 on
+  std::optional<SentencePiece> pieces_;
+};
+
+}  // namespace foldgrad
