@@ -125,7 +125,8 @@ void visit_keys(Language& l, const Visitor& v) {
   const auto data = keys_in("data", v), aside = keys_in("data", v, off_trajectory), train = keys_in("train", v);
   data(l.task, "task", "", "Text, whose next token is predicted");
   data(l.directory, "directory", "", "Directory of the files, below --data-dir or absolute");
-  data(l.train, "train", "", "File of text; empty: all files NAME.txt and NAME.md of the directory");
+  data(l.train, "train", "",
+       "File of text; empty: all files NAME.txt and NAME.md of the directory but data.valid and data.test");
   data(l.valid, "valid", "", "Text of validation; empty: the last tenth of the training text");
   aside(l.test, "test", "", "Text for `foldgrad eval`; empty: that of validation");
   data(l.tokenizer, "tokenizer", "", "What a token is: a character, or a piece of byte-pair encoding");
