@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <iterator>
 
 namespace foldgrad {
 
