@@ -129,7 +129,7 @@ class Length(nn.Module):
 
 
 class DeepNorm(nn.LayerNorm):
-    """LN of residual_factor x + branch: the models form the sum."""
+    """LN of residual_factor x + branch, which residual_sum() adds up."""
 
     def __init__(self, width, eps, decoder, model):
         super().__init__(width, eps)
@@ -138,6 +138,13 @@ class DeepNorm(nn.LayerNorm):
             return
         N, M = model["encoder_layers"], model["decoder_layers"]
         self.residual_factor = (3 * M) ** 0.25 if decoder else 0.81 * (N ** 4 * M) ** (1 / 16)
+
+
+def residual_sum(x, norm, branch, pre_norm, residual=nn.Identity()):
+    """The sum of a sublayer; `residual` is what x goes through on its way into that of post-norm."""
+    if isinstance(norm, DeepNorm):
+        return norm(norm.residual_factor * x + branch(x))
+    return x + branch(norm(x)) if pre_norm else norm(residual(x) + branch(x))
 
 
 def make_residual(config, sublayer):

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from model_files import load_config, load_values, model_directory, run_program, sinusoids
-from normalizers import DeepNorm, make_norm, make_residual
+from normalizers import make_norm, make_residual, residual_sum
 from pytorch_model import ACTIVATIONS
 
 
@@ -48,14 +48,9 @@ class Layer(nn.Module):
         self.mlp.residual = make_residual(config, f"{name}.mlp")
         self.ln_1, self.ln_2 = make_norm(config, f"{name}.ln_1"), make_norm(config, f"{name}.ln_2")
 
-    def residual(self, x, norm, branch):
-        if isinstance(norm, DeepNorm):
-            return norm(norm.residual_factor * x + branch(x))
-        return x + branch(norm(x)) if self.pre_norm else norm(branch.residual(x) + branch(x))
-
     def forward(self, x):
-        x = self.residual(x, self.ln_1, self.attn)
-        return self.residual(x, self.ln_2, self.mlp)
+        x = residual_sum(x, self.ln_1, self.attn, self.pre_norm, self.attn.residual)
+        return residual_sum(x, self.ln_2, self.mlp, self.pre_norm, self.mlp.residual)
 
 
 class Gpt(nn.Module):

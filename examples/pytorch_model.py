@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from model_files import load_config, load_values, model_directory, run_program, sinusoids
-from normalizers import DeepNorm, make_norm
+from normalizers import make_norm, residual_sum
 
 ACTIVATIONS = {"relu": F.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "silu": F.silu, "gelu": F.gelu,
                "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "softplus": F.softplus}
@@ -48,16 +48,12 @@ class Layer(nn.Module):
         self.fc1, self.fc2 = nn.Linear(m["width"], m["ffn_width"]), nn.Linear(m["ffn_width"], m["width"])
         self.final_layer_norm = make_norm(config, f"{name}.final_layer_norm")
 
-    def residual(self, x, norm, branch):
-        if isinstance(norm, DeepNorm):
-            return norm(norm.residual_factor * x + branch(x))
-        return x + branch(norm(x)) if self.pre_norm else norm(x + branch(x))
-
     def forward(self, x, sees, memory=None, sees_memory=None):
-        x = self.residual(x, self.self_attn_layer_norm, lambda y: self.self_attn(y, y, sees))
+        x = residual_sum(x, self.self_attn_layer_norm, lambda y: self.self_attn(y, y, sees), self.pre_norm)
         if memory is not None:
-            x = self.residual(x, self.encoder_attn_layer_norm, lambda y: self.encoder_attn(y, memory, sees_memory))
-        return self.residual(x, self.final_layer_norm, lambda y: self.fc2(self.activation(self.fc1(y))))
+            x = residual_sum(x, self.encoder_attn_layer_norm, lambda y: self.encoder_attn(y, memory, sees_memory),
+                             self.pre_norm)
+        return residual_sum(x, self.final_layer_norm, lambda y: self.fc2(self.activation(self.fc1(y))), self.pre_norm)
 
 
 class Stack(nn.Module):
