@@ -1,5 +1,6 @@
 #include "models/blocks/packed_weights.h"
 
+#include "engine/check.h"
 #include "ops/cast/cast.h"
 
 namespace foldgrad {
@@ -47,6 +48,19 @@ Var PackedWeights::add(Var stream, double scale, LinearLayer& layer, const Var& 
   const Use use{&layer.weight, 1, {.in = dtype_, .out = stream.dtype(), .add = scale}};
   const Tensor y = stream.value().owns_storage() ? stream.value() : stream.value().clone();
   return run(packed(use, [&] { return pack({&layer}, use.options); }), x, y);
+}
+
+InferencePrecision::InferencePrecision(const char* who, const Model& model, DType dtype) : dtype_(dtype) {
+  const bool exact = model.dtype() == DType::f64;
+  FOLDGRAD_CHECK(exact ? dtype == DType::f64 : dtype == DType::f32 || dtype == DType::bf16,
+                 "{}: a model of {} runs in {}, got {}", who, name(model.dtype()), exact ? "f64" : "f32 or bf16",
+                 name(dtype));
+  if (model.device() == Device::cpu) packed_.emplace(dtype);
+}
+
+ForwardPass InferencePrecision::pass(Tape& tape) {
+  const bool wider = packed_ && dtype_ == DType::bf16;
+  return {.tape = tape, .dtype = wider ? DType::f32 : dtype_, .packed = packed_ ? &*packed_ : nullptr};
 }
 
 }  // namespace foldgrad

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "models/blocks/layers.h"
+#include "models/model.h"
 #include "ops/linear/packed_linear.h"
 
 namespace foldgrad {
@@ -47,6 +48,23 @@ class PackedWeights {
 
   DType dtype_;
   std::map<Use, PackedLinear> all_;
+};
+
+// The precision that a model runs in at inference, with its weights packed on the CPU. In bf16 weights and what
+// products read are bf16; what is summed from sublayer to sublayer is f32 on the CPU, bf16 on other devices, as in
+// training.
+class InferencePrecision {
+ public:
+  // Throws std::invalid_argument, which begins with `who`, unless dtype is f64 for a model of f64, f32 or bf16 for one
+  // of f32.
+  InferencePrecision(const char* who, const Model& model, DType dtype);
+
+  DType dtype() const { return dtype_; }
+  ForwardPass pass(Tape& tape);
+
+ private:
+  DType dtype_;
+  std::optional<PackedWeights> packed_;
 };
 
 }  // namespace foldgrad

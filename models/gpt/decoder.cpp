@@ -14,16 +14,11 @@ void require_ids(const TokenIds& ids, std::int64_t vocabulary) {
 
 }  // namespace
 
-GptDecoder::GptDecoder(Gpt& model, DType dtype) : model_(model), dtype_(dtype) {
-  const bool exact = model.dtype() == DType::f64;
-  FOLDGRAD_CHECK(exact ? dtype == DType::f64 : dtype == DType::f32 || dtype == DType::bf16,
-                 "generation: a model of {} runs in {}, got {}", name(model.dtype()), exact ? "f64" : "f32 or bf16",
-                 name(dtype));
+GptDecoder::GptDecoder(Gpt& model, DType dtype) : model_(model), precision_("generation", model, dtype) {
   for (const Normalizer* norm : model.normalizers())
     FOLDGRAD_CHECK(!norm->mixes_tokens(),
                    "generation: {} ({}) has statistics over the tokens of a sequence, which are not known yet",
                    norm->site(), norm->info().name);
-  if (model.device() == Device::cpu) packed_.emplace(dtype);
 }
 
 std::int64_t GptDecoder::room() const { return config().context - begins_.longest() - steps_; }
@@ -31,8 +26,7 @@ std::int64_t GptDecoder::room() const { return config().context - begins_.longes
 // The logits of the last row of each sequence.
 Tensor GptDecoder::following(const TokenIds& ids, const Segments& rows, const Tensor& places,
                              const AttendPacked& attend) {
-  const bool wider = packed_ && dtype_ == DType::bf16;
-  const ForwardPass pass{.tape = tape_, .dtype = wider ? DType::f32 : dtype_, .packed = packed_ ? &*packed_ : nullptr};
+  const ForwardPass pass = precision_.pass(tape_);
   const Device device = model_.device();
   const std::int64_t count = rows.count();
   Var hidden =
@@ -77,7 +71,7 @@ Tensor GptDecoder::begin(const std::vector<TokenIds>& texts) {
     cache_[&block] =
         Tensor::empty({begins_.count() * config().context, 2 * config().width}, projected.dtype(), projected.device());
     keep(block, projected.value(), begins_);
-    return block.attend(projected, rows, /*causal=*/true, {.tape = tape_, .dtype = dtype_});
+    return block.attend(projected, rows, /*causal=*/true, precision_.pass(tape_));
   });
 }
 

@@ -18,10 +18,8 @@ using TokenIds = std::vector<std::int64_t>;
 // For one thread at a time.
 class GptDecoder {
  public:
-  // Runs on the model's device. `model` must outlive this and must not change. Throws std::invalid_argument unless
-  // dtype is f64 for a model of f64, f32 or bf16 for one of f32, and for a normalizer whose statistics are over the
-  // tokens of a sequence. In bf16 weights and what products read are bf16; what is summed from sublayer to sublayer is
-  // f32 on the CPU, bf16 on other devices, as in training.
+  // Runs on the model's device. `model` must outlive this and must not change. Throws std::invalid_argument for a dtype
+  // that InferencePrecision refuses, and for a normalizer whose statistics are over the tokens of a sequence.
   GptDecoder(Gpt& model, DType dtype);
 
   const GptConfig& config() const { return model_.config(); }
@@ -39,11 +37,10 @@ class GptDecoder {
   void keep(const PackedAttentionBlock& block, const Tensor& projected, const Segments& rows);
 
   Gpt& model_;
-  DType dtype_;
+  InferencePrecision precision_;
   Tape tape_{/*recording=*/false};
-  std::optional<PackedWeights> packed_;  // on the CPU
-  Segments begins_;                      // of the texts that begin() was given
-  std::int64_t steps_ = 0;               // made since then
+  Segments begins_;         // of the texts that begin() was given
+  std::int64_t steps_ = 0;  // made since then
   // [texts x context, 2 width]: keys and values of each text's tokens one after the other, with room for all to come.
   std::map<const PackedAttentionBlock*, Tensor> cache_;
 };

@@ -7,18 +7,8 @@ namespace foldgrad {
 InferenceTransformer::InferenceTransformer(Transformer& model)
     : InferenceTransformer(model, model.dtype() == DType::f64 ? DType::f64 : DType::f32) {}
 
-InferenceTransformer::InferenceTransformer(Transformer& model, DType dtype) : model_(model), dtype_(dtype) {
-  const bool exact = model.dtype() == DType::f64;
-  FOLDGRAD_CHECK(exact ? dtype == DType::f64 : dtype == DType::f32 || dtype == DType::bf16,
-                 "inference: a model of {} runs in {}, got {}", name(model.dtype()), exact ? "f64" : "f32 or bf16",
-                 name(dtype));
-  if (model.device() == Device::cpu) packed_.emplace(dtype);
-}
-
-ForwardPass InferenceTransformer::pass(Tape& tape) const {
-  const bool wider = packed_ && dtype_ == DType::bf16;
-  return {.tape = tape, .dtype = wider ? DType::f32 : dtype_, .packed = packed_ ? &*packed_ : nullptr};
-}
+InferenceTransformer::InferenceTransformer(Transformer& model, DType dtype)
+    : model_(model), precision_("inference", model, dtype) {}
 
 Sentences InferenceTransformer::sentences(const Tensor& source, const Tensor& source_mask,
                                           const ForwardPass& pass) const {
@@ -34,9 +24,9 @@ Sentences InferenceTransformer::sentences(const Tensor& source, const Tensor& so
 
 Tensor InferenceTransformer::encode(const Tensor& source, const Tensor& source_mask) const {
   Tape tape(/*recording=*/false);
-  const ForwardPass pass = this->pass(tape);
+  const ForwardPass pass = precision_.pass(tape);
   const Sentences in = sentences(source, source_mask, pass);
-  return cast(model_.tokens_of(model_.encode(in, pass), in.rows, pass), dtype_).value();
+  return cast(model_.tokens_of(model_.encode(in, pass), in.rows, pass), precision_.dtype()).value();
 }
 
 }  // namespace foldgrad

@@ -13,9 +13,8 @@ namespace foldgrad {
 // For one thread at a time.
 class InferenceTransformer {
  public:
-  // Runs on the model's device. `model` must outlive this and must not change. Throws std::invalid_argument unless
-  // dtype is f64 for a model of f64, f32 or bf16 for one of f32. In bf16 weights and what products read are bf16; what
-  // is summed from sublayer to sublayer is f32 on the CPU, bf16 on other devices, as in training.
+  // Runs on the model's device. `model` must outlive this and must not change. Throws std::invalid_argument for a dtype
+  // that InferencePrecision refuses.
   InferenceTransformer(Transformer& model, DType dtype);
   // In f64 for a model of f64, otherwise f32. Making one takes as long as translating some sentences: make one for
   // several batches.
@@ -29,12 +28,10 @@ class InferenceTransformer {
 
  private:
   friend class StepDecoder;
-  ForwardPass pass(Tape& tape) const;
   Sentences sentences(const Tensor& source, const Tensor& source_mask, const ForwardPass& pass) const;
 
   Transformer& model_;
-  DType dtype_;
-  mutable std::optional<PackedWeights> packed_;  // on the CPU
+  mutable InferencePrecision precision_;
 };
 
 // The decoder, one token at a time: keys and values of earlier tokens are kept, not computed again.

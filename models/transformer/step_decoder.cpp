@@ -9,13 +9,13 @@
 namespace foldgrad {
 
 StepDecoder::StepDecoder(const InferenceTransformer& inference, const Tensor& source, const Tensor& source_mask)
-    : model_(inference.model_), pass_(inference.pass(tape_)) {
+    : model_(inference.model_), pass_(inference.precision_.pass(tape_)) {
   for (const Normalizer* norm : model_.normalizers())
     FOLDGRAD_CHECK(!norm->mixes_tokens(),
                    "decoding: {} ({}) has statistics over the tokens of a sentence, which are not known yet",
                    norm->site(), norm->info().name);
   const Sentences in = inference.sentences(source, source_mask, pass_);
-  const Var memory = cast(model_.encode(in, pass_), inference.dtype_);
+  const Var memory = cast(model_.encode(in, pass_), inference.precision_.dtype());
   sources_ = in.rows;
   sentences_.resize(std::size_t(sources_.count()));
   std::iota(sentences_.begin(), sentences_.end(), std::int64_t(0));
