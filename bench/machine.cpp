@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "engine/cpu/support.h"
+#include "engine/cpu/vector_width.h"
 #include "engine/gemm/gemm.h"
 #include "engine/memory.h"
 #include "engine/tensor.h"
@@ -97,23 +98,28 @@ double copy_bandwidth(Device device, std::size_t bytes) {
 }
 
 double fma_peak() {
-  using Vector [[gnu::vector_size(64)]] = float;  // the compiler splits it where registers are smaller
-  constexpr int kChains = 12, kRounds = 200'000;  // enough independent chains to hide the latency of an FMA
+  using Vector [[gnu::vector_size(kVectorBytes)]] = float;
+  // Enough independent chains to hide the latency of an FMA, and few enough for all to be in registers.
+  constexpr int kLanes = kVectorBytes / sizeof(float), kChains = 12, kRounds = 200'000;
   float sink = 0;
   const double seconds = fastest_seconds([&] {
 #pragma omp parallel reduction(+ : sink)
     {
       Vector chains[kChains] = {}, factor = chains[0] + 0.999f, term = chains[0] + 1e-3f;
+      // Of equal ones the compiler would compute one.
+      for (int k = 0; k < kChains; ++k)
+        for (int lane = 0; lane < kLanes; ++lane) chains[k][lane] = float(kLanes * k + lane);
       for (int r = 0; r < kRounds; ++r) {
         for (Vector& c : chains)
-          for (int lane = 0; lane < 16; ++lane) c[lane] = __builtin_fmaf(c[lane], factor[lane], term[lane]);
+          for (int lane = 0; lane < kLanes; ++lane) c[lane] = __builtin_fmaf(c[lane], factor[lane], term[lane]);
       }
-      for (Vector& c : chains) sink += c[0];
+      for (Vector& c : chains)
+        for (int lane = 0; lane < kLanes; ++lane) sink += c[lane];
     }
   });
   volatile float keep = sink;
   (void)keep;
-  return 2.0 * 16 * kChains * kRounds * omp_get_max_threads() / seconds;
+  return 2.0 * kLanes * kChains * kRounds * omp_get_max_threads() / seconds;
 }
 
 double product_rate(Device device, DType dtype) {
