@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "engine/files/file.h"
+#include "train/data/data_sets.h"
 #include "train/data/lines.h"
 #include "train/system/digest.h"
 
@@ -16,7 +17,11 @@ namespace fs = std::filesystem;
 
 // The files of the training text, in the order of their names. What is kept for validation and test is none of it.
 std::vector<std::string> training_files(const LanguageConfig& config, const std::string& directory) {
-  if (!config.train.empty()) return {fs::path(directory) / config.train};  // an absolute name stays
+  const std::string place = config.train.empty() ? directory : (fs::path(directory) / config.train).string();
+  if (!fs::exists(place))
+    throw FileError(place, fmt::format("is not there; data.directory = \"{}\" lies {}", config.directory,
+                                       where_data_lies(directory)));
+  if (!config.train.empty()) return {place};
   std::vector<std::string> files;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory, error))
