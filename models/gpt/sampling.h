@@ -19,8 +19,8 @@ struct SamplingOptions {
 // The token of row `text` of logits [texts, vocabulary], f32 or f64 on the CPU; -1 where they are not finite.
 std::int64_t sample(const Tensor& logits, std::int64_t text, std::int64_t token, const SamplingOptions& options);
 
-// Draws `count` tokens for each text and hands them to take(text, token) as they come, one of each text in turn. Texts
-// that are longer than the context are seen from their end; when the context is full, its later half begins anew.
+// Draws `count` tokens for each text and hands them to take(text, token) as they come, one for each text in turn. Only
+// the end of a text that is longer than the context is seen; when the context is full, its later half is begun with.
 // Returns false, having stopped, where logits are not finite. Throws std::invalid_argument for what GptDecoder refuses,
 // a temperature that is negative or not finite, and a negative top_k.
 bool generate(GptDecoder& decoder, std::vector<TokenIds> texts, std::int64_t count, const SamplingOptions& options,

@@ -40,7 +40,7 @@ class Printer {
     ids_.push_back(token);
     const bool unfinished = vocabulary_.decode(ids_).ends_with("\xef\xbf\xbd");
     if (unfinished && ids_.size() < kMostBytes) return;
-    // Of so many bytes without a character at their end the first begins none, while the others may.
+    // Where that many bytes end in no character, the first of them begins none, but the others may.
     const auto done = unfinished ? ids_.begin() + 1 : ids_.end();
     fmt::print("{}", vocabulary_.decode({ids_.begin(), done}));
     flush_stdout();
@@ -92,14 +92,14 @@ Action add_generate(CLI::App& command) {
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
   add_count(command, "--top-k", o->sampling.top_k, 0, 100000000, "Draw from the K most likely tokens; 0: from all");
-  add_count(command, "--seed", o->seed, 0, 1000000000, "Seed of what is drawn: the same text each time");
+  add_count(command, "--seed", o->seed, 0, 1000000000, "Seed of the draws: the same seed writes the same text");
   add_count(command, "--length", o->length, 1, 100000000, "Tokens to write");
   add_count(command, "--samples", o->samples, 1, 10000, "Texts to write at once; several are printed at the end");
   add_dtype_option(command, o->dtype, {DType::f32, DType::bf16}, "Precision of weights and products");
   add_device_option(command, o->device);
   add_non_finite_option(command, o->non_finite);
   command.footer(
-      "Beyond the model's context a text is seen from its end.\n"
+      "Only the end of a text that is longer than the model's context is seen.\n"
       "Exit codes: 0, 2 usage, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
   return [o] { return generate_text(*o); };
 }

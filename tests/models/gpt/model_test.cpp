@@ -194,7 +194,7 @@ TEST(Gpt, CudaIsTheCpu) {
     }
 }
 
-// Bit for bit, since the products have the same sizes. From the token on that is another, everything changes.
+// Bit for bit, since the products have the same sizes. From the changed token on, all logits differ.
 TEST(Gpt, LaterTokensChangeNoEarlierLogits) {
   for (const std::string& normalizer : normalizer_names())
     for (const GptConfig& config : gpt_kinds(normalizer)) {

@@ -97,7 +97,7 @@ Written written(Gpt& model, const std::vector<TokenIds>& texts, std::int64_t cou
   return all;
 }
 
-// A longer text is seen from its end; when there is no room, what is seen is the later half of the context.
+// Of a longer text only the end is seen; when there is no room, only the later half of the context.
 TEST(Generate, EachTokenIsDrawnFromAPassOverWhatIsSeen) {
   const std::vector<TokenIds> given{{1, 2}, {0, 1, 2, 3, 4, 5, 6, 3}, {4}};
   const auto end = [](const TokenIds& text, std::size_t most) {

@@ -16,7 +16,7 @@ inline GptConfig tiny_gpt(const std::string& normalizer = "ln", bool pre_norm = 
   return config;
 }
 
-// Those of a normalizer, before and behind sublayers: with learned positions and the embeddings as output projection;
+// Those of a normalizer, before and after sublayers: with learned positions and the embeddings as output projection;
 // and with sines, and a projection of its own that has a bias.
 inline std::vector<GptConfig> gpt_kinds(const std::string& normalizer) {
   std::vector<GptConfig> kinds;

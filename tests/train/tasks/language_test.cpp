@@ -144,7 +144,7 @@ TEST_F(LanguageModelFiles, ExamplesAreWindows) {
   write_bytes(files_ / "text", kText + "\n");  // 24 characters
   const ExampleSet examples =
       examples_of(model_, {.source = "text", .data_directory = files_.path(), .directory = files_.path()});
-  EXPECT_EQ(examples.size, 3);  // of six characters, with one behind each
+  EXPECT_EQ(examples.size, 3);  // of six characters, with one after each
   const NamedTensors inputs = examples.inputs({2, 0});
   const auto window = [&](std::int64_t first) { return Ids(ids_.begin() + first, ids_.begin() + first + 6); };
   EXPECT_EQ(inputs.at("ids").slice(0, 1).values<std::int64_t>(), window(12));

@@ -13,8 +13,8 @@ class TextVocabulary {
  public:
   static constexpr std::int64_t kUnknown = 0;  // of characters; bpe spells what it does not know in bytes
 
-  // Those of a text in the order of their code points, after one for all others. Throws std::invalid_argument for text
-  // that is not UTF-8.
+  // Takes the characters of a text, by their code points, after an entry for all others. Throws std::invalid_argument
+  // for text that is not UTF-8.
   static TextVocabulary characters(const std::string& text);
   // Throws std::invalid_argument as SentencePiece::train does, std::runtime_error in a build without it.
   static TextVocabulary bpe(const std::string& text, std::int64_t pieces);

@@ -28,12 +28,12 @@ class Windows : public Prefetched<WindowBatch> {
   Windows(Ids text, const WindowOptions& options);
 };
 
-// The windows with these numbers, side by side, the first of all being 0. There must be `length` tokens, and one more,
-// from the begin of each on.
+// The windows with these numbers, counted from 0. From the beginning of each there must be `length` tokens, and one
+// more.
 WindowBatch windows_of(const Ids& text, std::int64_t length, const std::vector<std::int64_t>& windows,
                        std::int64_t offset = 0);
-// All of a text, whose every token but the first is a target once: at most `size` windows in a batch, the last of which
-// has one window, with what is left. Throws std::invalid_argument for fewer than two tokens.
+// Covers a text, so that every token but the first is a target exactly once: at most `size` windows in a batch, and
+// what is left as a last batch of one shorter window. Throws std::invalid_argument for fewer than two tokens.
 std::vector<WindowBatch> windows_in_order(const Ids& text, std::int64_t length, std::int64_t size);
 
 }  // namespace foldgrad

@@ -16,7 +16,7 @@ Ids places(std::int64_t tokens) {
   return text;
 }
 
-// Returns the first token of each window, behind which the others and what follows them stand in their order.
+// Returns the first token of each window, after which the others and what follows them stand in their order.
 Ids begins_of(const WindowBatch& batch) {
   const std::vector<std::int64_t> ids = batch.ids.values<std::int64_t>(), target = batch.target.values<std::int64_t>();
   const std::int64_t T = batch.ids.shape()[1];
