@@ -57,7 +57,15 @@ NamedTensors Model::statistics() const {
   return all;
 }
 
-void Model::restore(const NamedTensors& snapshot) { copy_into(family(), state(), snapshot); }
+NamedTensors Model::state_for(const NamedTensors& saved) const {
+  NamedTensors own = state();
+  std::erase_if(own, [&](const auto& buffer) {
+    return buffer.first.ends_with(".skips_in_a_row") && !saved.count(buffer.first);
+  });
+  return own;
+}
+
+void Model::restore(const NamedTensors& snapshot) { copy_into(family(), state_for(snapshot), snapshot); }
 
 void Model::copy_from(const Model& other) {
   const auto converted = [](NamedTensors from, const NamedTensors& own) {

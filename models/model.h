@@ -69,7 +69,10 @@ class Model {
   // Returns those of them that Normalizer::statistics() has.
   NamedTensors statistics() const;
   NamedTensors snapshot() const { return clone(state()); }
-  // Throws std::invalid_argument unless names, shapes and dtypes are those of state(); nothing is written then.
+  // Returns state() without the counters that files of version 0.3 and before lack, if `saved` lacks them.
+  NamedTensors state_for(const NamedTensors& saved) const;
+  // Throws std::invalid_argument unless names, shapes and dtypes are those of state_for(snapshot); nothing is written
+  // then.
   void restore(const NamedTensors& snapshot);
   // Values and state of another model of the same configuration, from whatever device and dtype.
   void copy_from(const Model& other);

@@ -19,7 +19,8 @@ ChannelBuffers<S> buffers_of(const ChannelNormState& s) {
           .win_sq = data_or_null<S>(s.win_sq),
           .win_g = data_or_null<S>(s.win_g),
           .iters = s.iters.data<std::int64_t>(),
-          .skips = s.skips.data<std::int64_t>()};
+          .skips = s.skips.data<std::int64_t>(),
+          .skips_in_a_row = data_or_null<std::int64_t>(s.skips_in_a_row)};
 }
 
 // The tensors of a ChannelContext.

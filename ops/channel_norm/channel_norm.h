@@ -22,8 +22,8 @@
 //   [CN-4]   y_i = A x_i + B,   A = gamma / sqrt(run_var + eps),   B = beta
 //
 // Where an iteration is skipped, the windows record the old run_var and psi_ema in place of q_t and G_t. A layer skips
-// as a whole, when the test holds for the sums over its channels; see Granularity. The test compares with the window
-// before q_t, since for one and the same window it never holds:
+// as a whole, when the test holds in any channel, with a threshold from all of them; see Granularity. The test compares
+// with the window before q_t, since for one and the same window it never holds:
 //   [UN-18]  AM(A) - GM(A) <= M V(sqrt(A))
 // Until iteration `warmup`, until the window is full (t <= M), and where M = 1, var_hat = q_t and psi = G_t: dx is then
 // the exact gradient. Afterwards psi is an estimate by design. dgamma and dbeta are always exact. Several iterations of
@@ -75,6 +75,7 @@ struct ChannelNormState {
   Tensor win_sq, win_g;               // [M_f, C], [M_b, C]; initially 0
   Tensor iters;                       // i64 []: training forwards so far
   Tensor skips;                       // i64 []: those of them in which at least one channel was skipped or held
+  Tensor skips_in_a_row;              // i64 [C]: the last ones, with hold_on_skip
 
   // dtype f32, or f64 for f64 activations.
   static ChannelNormState create(const ChannelNormOptions& options, std::int64_t channels, DType dtype,

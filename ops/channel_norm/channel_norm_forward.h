@@ -12,6 +12,7 @@ struct ChannelBuffers {
   S *run_mean, *run_var, *psi_ema;  // [C]
   S *win_sq, *win_g;                // [M_f, C], [M_b, C]
   std::int64_t *iters, *skips;      // []
+  std::int64_t* skips_in_a_row;     // [C]
 };
 
 // Values that a forward pass leaves to its backward pass.
@@ -73,7 +74,7 @@ struct ChannelForward {
     }
     normalize(c, mean, var_hat, rescale(skip, var_hat, run_var), flags(skip, var_hat));
     if (windowed()) state.win_sq[slot() * columns + c] = S(skip ? run_var : q);  // [CN-5]
-    if (!(skip && options.hold_on_skip)) update_running(c, run_mean, run_var, q, var_hat);
+    if (!holds(c, skip)) update_running(c, run_mean, run_var, q, var_hat);
     return skip;
   }
 
@@ -111,6 +112,13 @@ struct ChannelForward {
     const double entries = double(options.window_forward) * double(columns);
     const bool own = options.granularity == Granularity::channel;
     return filters() && channel_norm_math::fires<S>(options, own ? terms(c) : layer, entries);  // [UN-19]
+  }
+  // Returns true if run_var is to stay as it is, and counts skips in a row. A change that lasts is no outlier.
+  FOLDGRAD_HD bool holds(std::int64_t c, bool skip) const {
+    if (!options.hold_on_skip) return false;
+    std::int64_t& in_a_row = state.skips_in_a_row[c];
+    in_a_row = skip ? in_a_row + 1 : 0;
+    return skip && in_a_row <= kLongestHold;
   }
   FOLDGRAD_HD double rescale(bool skip, double var_hat, double run_var) const {
     return skip || single() ? 1 : channel_norm_math::rescale(options, iteration(), var_hat, run_var);

@@ -16,12 +16,14 @@ enum class ChannelForm : std::uint8_t { paper, released };
 enum class Granularity : std::uint8_t {
   channel,    // each channel about itself
   layer_any,  // any channel about all
-  layer_sum,  // the sums over the channels about all
-  pooled      // any channel about all, with one threshold from the entries of all channels
+  layer_sum,  // the sums over the channels about all; after a lasting change it may skip for ever
+  pooled      // any channel about all, with one threshold from the entries of all channels, as released
 };
 // The value of psi_ema after a skip: the average with the skipped G in it, that G alone, the old value.
 enum class PsiAfterSkip : std::uint8_t { ema, literal, freeze };
 enum class Rescale : std::uint8_t { none, backward, both };  // where the factor r of the released forms multiplies
+
+inline constexpr std::int64_t kLongestHold = 32;  // iterations
 
 struct ChannelNormOptions {
   ChannelStatistic statistic = ChannelStatistic::mean_square;
@@ -34,10 +36,10 @@ struct ChannelNormOptions {
   double eps = 1e-5;
 
   bool filtration = false;  // whether outliers are looked for, and their iterations skipped
-  Granularity granularity = Granularity::layer_sum;
+  Granularity granularity = Granularity::pooled;
   int ddof = 1;                 // of the variance in the threshold
   bool flag_low = true;         // treat drops of the statistic as outliers as well
-  bool hold_on_skip = false;    // run_var stays as it is at a skip (ours)
+  bool hold_on_skip = false;    // run_var stays as it is at a skip, of kLongestHold in a row at most (ours)
   bool hold_non_finite = true;  // a channel with NaN or infinity uses its running estimates and writes none (ours)
   PsiAfterSkip psi_after_skip = PsiAfterSkip::ema;
 

@@ -40,10 +40,7 @@ ChannelNormOptions ChannelNormOptions::pn_star() {
 }
 ChannelNormOptions ChannelNormOptions::un() { return {}; }
 ChannelNormOptions ChannelNormOptions::un_released() {
-  return {.form = ChannelForm::released,
-          .granularity = Granularity::pooled,
-          .hold_non_finite = false,
-          .rescale = Rescale::backward};
+  return {.form = ChannelForm::released, .hold_non_finite = false, .rescale = Rescale::backward};
 }
 
 ChannelNormState ChannelNormState::create(const ChannelNormOptions& o, std::int64_t channels, DType dtype,
@@ -54,6 +51,7 @@ ChannelNormState ChannelNormState::create(const ChannelNormOptions& o, std::int6
   const auto zeros = [&](Shape shape) { return Tensor::zeros(std::move(shape), dtype, device); };
   s.iters = Tensor::zeros({}, DType::i64, device);
   s.skips = Tensor::zeros({}, DType::i64, device);
+  if (o.hold_on_skip) s.skips_in_a_row = Tensor::zeros({channels}, DType::i64, device);
   s.run_var = Tensor::full({channels}, 1, dtype, device);
   if (o.statistic == ChannelStatistic::variance) s.run_mean = zeros({channels});
   if (channel_norm_math::has_window(o.forward)) s.win_sq = zeros({o.window_forward, channels});
@@ -63,8 +61,9 @@ ChannelNormState ChannelNormState::create(const ChannelNormOptions& o, std::int6
 }
 
 NamedTensors ChannelNormState::named() const {
-  NamedTensors all{{"run_mean", run_mean}, {"run_var", run_var}, {"psi_ema", psi_ema}, {"win_sq", win_sq},
-                   {"win_g", win_g},       {"iters", iters},     {"skips", skips}};
+  NamedTensors all{
+      {"run_mean", run_mean}, {"run_var", run_var}, {"psi_ema", psi_ema}, {"win_sq", win_sq},
+      {"win_g", win_g},       {"iters", iters},     {"skips", skips},     {"skips_in_a_row", skips_in_a_row}};
   std::erase_if(all, [](const auto& buffer) { return !buffer.second.defined(); });
   return all;
 }

@@ -8,6 +8,9 @@ from .channel_norm import ChannelNorm
 from .normalize import Iteration
 
 
+LONGEST_HOLD = 32  # iterations
+
+
 class UN(ChannelNorm):
     """y = weight x / sqrt(var_hat + eps) + bias, var_hat the geometric mean of the last `window` mean squares [UN-16].
 
@@ -15,16 +18,17 @@ class UN(ChannelNorm):
     exact until then, an estimate by design after it. At inference var_hat is the running average run_var.
 
     width: C. warmup: iterations; about 4 % of a training's. alpha: weight of the old value in running averages.
-    filtration: look for outliers [UN-19] and skip their iterations, in the channels that `granularity` says: layer_sum,
-    layer_any, channel or pooled. ddof: of the variance in that test. flag_low: falls are outliers too. hold_on_skip: an
-    outlier stays out of run_var as well. bias: as in nn.LayerNorm. dim: the axis of the channels.
+    filtration: look for outliers [UN-19] and skip their iterations, in the channels that `granularity` says: pooled,
+    layer_any, channel or layer_sum. ddof: of the variance in that test. flag_low: falls are outliers too. hold_on_skip:
+    outliers, 32 of them in a row at most, stay out of run_var as well. bias: as in nn.LayerNorm. dim: the axis of the
+    channels.
 
     It is foldgrad's `un` of mode paper; docs/normalizers.md has all options and what the released code does otherwise.
     """
-    granularities = ("layer_sum", "layer_any", "channel", "pooled")
+    granularities = ("pooled", "layer_any", "channel", "layer_sum")
 
     def __init__(self, width: int, window: int = 4, warmup: int = 4000, alpha: float = 0.9, eps: float = 1e-5,
-                 filtration: bool = False, granularity: str = "layer_sum", ddof: int = 1, flag_low: bool = True,
+                 filtration: bool = False, granularity: str = "pooled", ddof: int = 1, flag_low: bool = True,
                  hold_on_skip: bool = False, bias: bool = True, dim: int = -1, device=None, dtype=None):
         if window < 1 or ddof not in (0, 1):
             raise ValueError(f"UN: window {window} must be at least 1, ddof {ddof} 0 or 1")
@@ -33,6 +37,8 @@ class UN(ChannelNorm):
         super().__init__(width, warmup, alpha, eps, bias, dim,
                          {"psi_ema": torch.zeros(width), "win_sq": torch.zeros(window, width),
                           "win_g": torch.zeros(window, width)}, device, dtype)
+        if hold_on_skip:
+            self.register_buffer("skips_in_a_row", torch.zeros(width, dtype=torch.int64, device=device))
         self.window, self.filtration, self.granularity = window, filtration, granularity
         self.ddof, self.flag_low, self.hold_on_skip = ddof, flag_low, hold_on_skip
 
@@ -51,9 +57,12 @@ class UN(ChannelNorm):
         var_hat = torch.where(active & ~skip, average, q)  # [UN-16]
         recorded = torch.where(skip, self.run_var, q)  # [CN-5]
         run_var = self.alpha * self.run_var + (1 - self.alpha) * var_hat  # [CN-6]
+        new = {"win_sq": self.win_sq.index_copy(0, row, recorded[None]), "run_var": run_var}
         if self.hold_on_skip:
-            run_var = torch.where(skip, self.run_var, run_var)
-        return var_hat, skip, {"win_sq": self.win_sq.index_copy(0, row, recorded[None]), "run_var": run_var}
+            in_a_row = torch.where(skip, self.skips_in_a_row + 1, 0)
+            held_back = skip & (in_a_row <= LONGEST_HOLD)
+            new |= {"run_var": torch.where(held_back, self.run_var, run_var), "skips_in_a_row": in_a_row}
+        return var_hat, skip, new
 
     def backward_statistic(self, G: Tensor, past: Iteration):
         row = (past.t % self.window)[None]

@@ -48,8 +48,8 @@ inline ChannelResult step(const ChannelNormOptions& o, const ChannelNormState& s
 }
 // The copy shares no buffer.
 inline ChannelNormState copy_of(ChannelNormState state) {
-  for (Tensor* t :
-       {&state.run_mean, &state.run_var, &state.psi_ema, &state.win_sq, &state.win_g, &state.iters, &state.skips})
+  for (Tensor* t : {&state.run_mean, &state.run_var, &state.psi_ema, &state.win_sq, &state.win_g, &state.iters,
+                    &state.skips, &state.skips_in_a_row})
     if (t->defined()) *t = t->clone();
   return state;
 }

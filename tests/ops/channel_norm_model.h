@@ -58,6 +58,7 @@ class ChannelNormModel {
         win_sq(options.window_forward, Column(channels, 0)),
         win_g(options.window_backward, Column(channels, 0)),
         iters(start_iters),
+        in_a_row(channels, 0),
         o(options),
         C(channels),
         rtol(tolerance) {}
@@ -65,6 +66,7 @@ class ChannelNormModel {
   Column run_mean, run_var, psi_ema;
   Columns win_sq, win_g;  // [M][C]
   long iters, skips = 0;
+  std::vector<long> in_a_row;  // skips, [C]
 
   // x, dy: [C][P]; real: [P], 0 for padding.
   ModelStep step(const Columns& x, const Columns& dy, const std::vector<int>& real, const Column& gamma,
@@ -182,12 +184,13 @@ class ChannelNormModel {
       return;
     }
     const bool flag = out.outlier[c];
+    in_a_row[c] = flag ? in_a_row[c] + 1 : 0;
     win_sq[t % o.window_forward][c] = q[c];
     const Real var_hat = active() && !flag ? average(c) : q[c];
     root = root_of(var_hat);
     out.r[c] = ratio(c, root / root_of(old));
     if (flag) win_sq[t % o.window_forward][c] = old;
-    if (flag && o.hold_on_skip) return;
+    if (flag && o.hold_on_skip && in_a_row[c] <= 32) return;
     const Real alpha = o.alpha_forward;
     run_mean[c] = alpha * run_mean[c] + (1 - alpha) * mean[c];
     run_var[c] = alpha * old + (1 - alpha) * recorded(c, var_hat);

@@ -205,7 +205,7 @@ def errors():
             ("window 0 must be at least 1", lambda: UN(4, window=0)),
             ("MABN: window must be at least 1, got 0", lambda: MABN(4, window=0)),
             ("alpha 1.5 in [0, 1]", lambda: PNStar(4, alpha=1.5)),
-            ("granularity must be one of layer_sum", lambda: UN(4, granularity="layer")),
+            ("granularity must be one of pooled", lambda: UN(4, granularity="layer")),
             ("x must have 4 channels in its last axis, got [2, 3]", lambda: UN(4)(torch.zeros(2, 3))),
             ("x must have 4 channels in its axis 1, got [2, 3]", lambda: UN(4, dim=1)(torch.zeros(2, 3))),
             ("x must have 4 channels in its axis 1, got [4]", lambda: UN(4, dim=1)(torch.zeros(4))),

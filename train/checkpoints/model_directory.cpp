@@ -72,9 +72,10 @@ std::unique_ptr<Model> load_model(const std::string& path, DType dtype, Device d
     for (const auto& [name, shape] : expected) fitting(file, tensors, name, shape, DType::f32);
     std::unique_ptr<Model> model = family_of(config).make_model(config, dtype, device);
     fill(model->values(), file, tensors, non_finite);
-    const NamedTensors state = model->state();
-    if (!state.empty() || file_exists(state_file))
-      fill(state, state_file, read_safetensors(state_file).tensors, non_finite);
+    if (!model->state().empty() || file_exists(state_file)) {
+      const NamedTensors state = read_safetensors(state_file).tensors;
+      fill(model->state_for(state), state_file, state, non_finite);
+    }
     return model;
   } catch (const FileError& e) {
     throw CheckpointError(e.what());

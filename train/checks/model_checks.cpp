@@ -38,7 +38,7 @@ std::vector<CheckResult> check_model(Model& model, const Fold& fold, const Probe
     return exact->loss(probe.inputs, {.tape = tape, .dtype = DType::f64}, 0.1);
   }));
   results.push_back(check_windows(model.normalizers()));
-  results.push_back(check_replays(outlier_tests(*exact)));
+  results.push_back(check_replays(outlier_tests(*exact, "layer_any")));
   results.push_back(check_outliers(outlier_tests(*exact, "channel")));
   return results;
 }

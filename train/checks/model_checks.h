@@ -50,14 +50,14 @@ CheckResult check_windows(const std::vector<Normalizer*>& sites);
 using OwnedNormalizers = std::vector<std::unique_ptr<Normalizer>>;
 
 // Copies, in f64, of the sites whose outlier test is that of Eq. 19 and whose window is full: `un` in the paper's form.
-// Outliers are filtered from the first iteration on, whether or not the model does so. Other options are the site's but
-// for the granularity, where one is given.
-OwnedNormalizers outlier_tests(Model& model, const std::string& granularity = "");
+// Outliers are filtered from the first iteration on and with this granularity, whatever the model does. Other options
+// are the site's.
+OwnedNormalizers outlier_tests(Model& model, const std::string& granularity);
 
 // Both run the operation itself on `sites`, one iteration after the other, and so advance their state.
 //
-// A statistic that repeats the one it replaces is no outlier: by Eq. 18 the test cannot fire. Not true of a threshold
-// that is pooled over the channels.
+// A statistic that repeats the one it replaces is no outlier of its channel: by Eq. 18 the test cannot fire. Not true
+// of the granularity `pooled`, whose threshold is that of all channels.
 CheckResult check_replays(const OwnedNormalizers& sites);
 // Statistics drawn from a thousandth to a thousand times what they replace, with the granularity `channel`: those are
 // outliers that Eq. 19 says, and for each of them Lemma 3.1 holds as it is proved: with u = (a_{t-M} / a_t)^(1/M), f

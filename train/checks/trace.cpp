@@ -76,7 +76,9 @@ std::unique_ptr<Normalizer> normalizer_of(const Trace& trace, std::map<std::stri
   }
 }
 
-bool is_counter(const std::string& name) { return name == "iters" || name == "skips" || name == "steps"; }
+bool is_counter(const std::string& name) {
+  return name == "iters" || name == "skips" || name == "skips_in_a_row" || name == "steps";
+}
 
 // Shapes and dtypes of all arrays, as the normalizer needs them; no array is left over.
 void check_arrays(const Trace& trace, Normalizer& norm) {

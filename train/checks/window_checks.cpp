@@ -142,11 +142,11 @@ OwnedNormalizers outlier_tests(Model& model, const std::string& granularity) {
   OwnedNormalizers tests;
   for (const Normalizer* norm : model.normalizers()) {
     if (!norm->info().outlier_test || norm->options().text("mode") != "paper" || !has(*norm, "win_sq")) continue;
-    if (!Windows(*norm).full() || (granularity.empty() && norm->options().text("granularity") == "pooled")) continue;
+    if (!Windows(*norm).full()) continue;
     std::map<std::string, std::string> options = norm->options().all();
     options.insert_or_assign("filtration", "1");
     options.insert_or_assign("warmup", "0");
-    if (!granularity.empty()) options.insert_or_assign("granularity", granularity);
+    options.insert_or_assign("granularity", granularity);
     tests.push_back(make_normalizer(norm->info().name, options, norm->site(), norm->channels(), DType::f64));
     NamedTensors state = norm->snapshot();
     for (auto& [name, tensor] : state)
@@ -169,7 +169,7 @@ CheckResult check_replays(const OwnedNormalizers& sites) {
     }
     fired += item(*norm, "skips") - before;
   }
-  if (iterations == 0) return check_skipped(kName, "no site has full windows and a threshold of its own channels");
+  if (iterations == 0) return check_skipped(kName, "no site of the paper's form has full windows");
   return check_that(kName, fired == 0,
                     fmt::format("{} of {} iterations of {} sites fired", fired, iterations, sites.size()));
 }

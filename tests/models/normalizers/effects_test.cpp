@@ -123,7 +123,8 @@ std::vector<Row> un_rows() {
     all.insert(un.begin(), un.end());
     return all;
   };
-  const Options filter = with({{"filtration", "1"}}), late_reference = with({{"mode", "reference"}});
+  const Options filter = with({{"filtration", "1"}, {"granularity", "layer_sum"}}),
+                late_reference = with({{"mode", "reference"}});
   const Names statistics{"y", "dx", "dweight", "run_var", "psi_ema", "win_g"};
   Names all = statistics, outlier = statistics;
   all.insert("win_sq");
@@ -143,6 +144,7 @@ std::vector<Row> un_rows() {
       {"un", un, "filtration", "1", {}},
       {"un", un, "filtration", "1", outlier, &kHigh},
       {"un", un, "filtration", "1", outlier, &kLow},
+      {"un", with({{"filtration", "1"}}), "granularity", "layer_sum", outlier, &kSpread},
       {"un", filter, "granularity", "channel", outlier, &kOneChannel, true},
       {"un", filter, "granularity", "layer_any", outlier, &kOneChannel},
       {"un", filter, "granularity", "pooled", {}, &kOneChannel},
@@ -152,8 +154,8 @@ std::vector<Row> un_rows() {
       {"un", filter, "ddof", "0", {}, &kCalm},
       {"un", filter, "flag_low", "0", outlier, &kLow},
       {"un", filter, "flag_low", "0", {}, &kHigh},
-      {"un", filter, "hold_on_skip", "1", {"run_var"}, &kHigh},
-      {"un", filter, "hold_on_skip", "1", {}, &kCalm},
+      {"un", filter, "hold_on_skip", "1", {"run_var", "skips_in_a_row"}, &kHigh},
+      {"un", filter, "hold_on_skip", "1", {"skips_in_a_row"}, &kCalm},  // which is there only then
       {"un", un, "hold_non_finite", "0", outlier, &kInfinite, true},
       {"un", un, "hold_non_finite", "0", {}, &kCalm},
       {"un", filter, "psi_after_skip", "literal", {"psi_ema"}, &kHigh},

@@ -272,7 +272,7 @@ TEST(NormalizerOptions, OptionsFollowOthers) {
   const Options un = make_normalizer("un", {{"window", "6"}, {"alpha", "0.5"}}, "n", 8)->options().all();
   EXPECT_EQ(un.at("window_backward"), "6");
   EXPECT_EQ(un.at("alpha_backward"), "0.5");
-  EXPECT_EQ(un.at("granularity"), "layer_sum");
+  EXPECT_EQ(un.at("granularity"), "pooled");
   const Options released = make_normalizer("un", {{"mode", "reference"}}, "n", 8)->options().all();
   EXPECT_EQ(released.at("granularity"), "pooled");
   EXPECT_EQ(released.at("rescale"), "backward");

@@ -53,6 +53,22 @@ TEST(ModelDirectory, ComesBackBitForBit) {
   }
 }
 
+// Files of version 0.3 and before do not count skips in a row.
+TEST(ModelDirectory, MayLackTheCounterOfSkipsInARow) {
+  const TemporaryDirectory directory;
+  TransformerConfig config = tiny_config("un");
+  config.normalizer_options = {{"hold_on_skip", "1"}};
+  const auto model = used_model(config);
+  write_model_directory(directory / "m", *model);
+  NamedTensors state = model->state();
+  ASSERT_GT(std::erase_if(state, [](const auto& b) { return b.first.ends_with(".skips_in_a_row"); }), 0u);
+  write_safetensors(directory / "m/norm_state.safetensors", state);
+  EXPECT_TRUE(same_bits(load_transformer(directory / "m")->state(), model->state()));
+  EXPECT_NO_THROW(model->restore(state));
+  state.erase("encoder.layer_norm.iters");
+  EXPECT_ANY_THROW(model->restore(state));
+}
+
 TEST(ModelDirectory, NamesEveryOptionWithItsType) {
   TransformerConfig config = tiny_config("un");
   config.normalizer_options = {{"window", "2"}};

@@ -1,0 +1,100 @@
+// Filtration over many iterations: statistics with noise, whose level changes once and stays. A lasting change is no
+// outlier; soon after it nothing may be skipped, and run_var must be the new level.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "tests/ops/channel_norm_fixture.h"
+
+namespace foldgrad::testing {
+namespace {
+
+constexpr int kIterations = 800, kChangeAt = 300, kLast = 200;
+// Standard deviations of log q: in time, and between the channels' levels.
+constexpr double kNoise = 0.05, kSpread = 0.7;
+constexpr std::int64_t kWidth = 64;
+
+struct Ending {
+  double skipped;   // share of the last iterations
+  double farthest;  // largest |run_var / level - 1|
+  bool ever_skipped;
+};
+
+// Runs the operation on rows whose squares are q = level (1 or, later, `factor`) exp(noise).
+Ending end_of(const ChannelNormOptions& o, double factor, unsigned seed) {
+  std::mt19937_64 rng(seed);
+  std::normal_distribution<double> normal;
+  std::vector<double> levels;
+  for (std::int64_t c = 0; c < kWidth; ++c) levels.push_back(std::exp(kSpread * normal(rng)));
+  const ChannelNormState state = ChannelNormState::create(o, kWidth, DType::f64);
+  double skips_before = 0;
+  for (int t = 0; t < kIterations; ++t) {
+    if (t == kChangeAt)
+      for (double& level : levels) level *= factor;
+    if (t == kIterations - kLast) skips_before = state.skips.item();
+    std::vector<double> x;
+    for (double level : levels) x.push_back(std::sqrt(level * std::exp(kNoise * normal(rng))));
+    Tape tape(/*recording=*/false);
+    const Var one = tape.constant(Tensor::full({kWidth}, 1, DType::f64));
+    channel_norm(tape.constant(Tensor::of({1, kWidth}, x)), one, one, state, o, true);
+  }
+  Ending ending{(state.skips.item() - skips_before) / kLast, 0, state.skips.item() > 0};
+  for (std::int64_t c = 0; c < kWidth; ++c)
+    ending.farthest =
+        std::max(ending.farthest, std::fabs(state.run_var.data<double>()[c] / levels[std::size_t(c)] - 1));
+  return ending;
+}
+
+ChannelNormOptions windowed(Granularity granularity, std::int64_t M, bool hold) {
+  ChannelNormOptions o = filtered(granularity);
+  o.window_forward = M;
+  o.hold_on_skip = hold;
+  return o;
+}
+
+template <class Check>
+void for_all(Granularity granularity, bool hold, const Check& check) {
+  for (std::int64_t M : {2, 3, 4, 8})
+    for (double factor : {1., 1.5, 2., 5., 20., 1 / 1.5, 1 / 2., 1 / 5., 1 / 20.})
+      for (unsigned seed : {1u, 2u}) {
+        const Ending ending = end_of(windowed(granularity, M, hold), factor, seed);
+        SCOPED_TRACE(fmt::format("M = {}, {:.2f} times, hold_on_skip = {}, seed {}", M, factor, hold, seed));
+        check(M, factor, ending);
+      }
+}
+
+TEST(ChannelNormFiltration, UN_19_LearnsALastingChange) {
+  int runs_with_skips = 0;
+  for (bool hold : {false, true})
+    for_all(ChannelNormOptions::un().granularity, hold, [&](std::int64_t, double, const Ending& ending) {
+      EXPECT_LT(ending.skipped, 0.05);
+      EXPECT_LT(ending.farthest, 0.1);
+      runs_with_skips += ending.ever_skipped;
+    });
+  EXPECT_GT(runs_with_skips, 144 / 3) << "else nothing was to be learned";
+}
+
+// Why layer_sum is not the default: a skip writes the slow run_var into the windows, whose variance falls until every q
+// is an outlier.
+TEST(ChannelNormFiltration, UN_19_LayerSumSkipsForEverAfterAChangeInShortWindows) {
+  for_all(Granularity::layer_sum, /*hold=*/false, [](std::int64_t M, double factor, const Ending& ending) {
+    if (factor != 1) {
+      EXPECT_EQ(ending.skipped, M == 8 ? 0 : 1);
+    }
+  });
+}
+
+// Held for no more than 32 iterations in a row, run_var learns the change though every iteration is skipped.
+TEST(ChannelNormFiltration, HeldEstimatesLearnALastingChange) {
+  int runs_that_skip_all = 0;
+  for_all(Granularity::layer_sum, /*hold=*/true, [&](std::int64_t, double, const Ending& ending) {
+    EXPECT_LT(ending.farthest, 0.1);
+    runs_that_skip_all += ending.skipped == 1;
+  });
+  EXPECT_GT(runs_that_skip_all, 72 / 2);
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
