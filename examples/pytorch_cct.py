@@ -53,8 +53,9 @@ class Block(nn.Module):
         m = config["model"]
         self.published = m["block"] == "cct"
         self.pre_norm, self.norm1 = make_norm(config, f"{name}.pre_norm"), make_norm(config, f"{name}.norm1")
-        self.self_attn, linear = Attention(m), linear_of_blocks(m)
-        self.linear1, self.linear2 = linear(m["width"], m["ffn_width"]), linear(m["ffn_width"], m["width"])
+        self.self_attn = Attention(m)
+        self.linear1 = linear_of_blocks(m, "fc1")(m["width"], m["ffn_width"])
+        self.linear2 = linear_of_blocks(m, "fc2")(m["ffn_width"], m["width"])
         self.activation, self.mlp = ACTIVATIONS[m["activation"]], nn.Module()
         self.mlp.residual = make_residual(config, f"{name}.mlp")
 

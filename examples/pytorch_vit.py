@@ -28,15 +28,20 @@ class StandardizedLinear(nn.Linear):
         return nn.functional.linear(x, (self.weight - mean) * scale, self.bias)
 
 
-def linear_of_blocks(m):
-    return StandardizedLinear if m.get("weight_standardization") else nn.Linear
+STANDARDIZED = {"all": ("qkv", "out", "fc1", "fc2"), "qkv_fc1": ("qkv", "fc1"), "out_ffn": ("out", "fc1", "fc2")}
+
+
+def linear_of_blocks(m, matrix):
+    standardized = m.get("weight_standardization") and matrix in STANDARDIZED[m.get("standardization_scope", "all")]
+    return StandardizedLinear if standardized else nn.Linear
 
 
 class Attention(nn.Module):
     def __init__(self, m):
         super().__init__()
-        self.heads, width, linear = m["heads"], m["width"], linear_of_blocks(m)
-        self.qkv, self.proj = linear(width, 3 * width, bias=m.get("qkv_bias", False)), linear(width, width)
+        self.heads, width = m["heads"], m["width"]
+        self.qkv = linear_of_blocks(m, "qkv")(width, 3 * width, bias=m.get("qkv_bias", False))
+        self.proj = linear_of_blocks(m, "out")(width, width)
 
     def forward(self, x):
         q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in self.qkv(x).chunk(3, -1))
@@ -47,8 +52,8 @@ class Attention(nn.Module):
 class Mlp(nn.Module):
     def __init__(self, m):
         super().__init__()
-        linear = linear_of_blocks(m)
-        self.fc1, self.fc2 = linear(m["width"], m["ffn_width"]), linear(m["ffn_width"], m["width"])
+        self.fc1 = linear_of_blocks(m, "fc1")(m["width"], m["ffn_width"])
+        self.fc2 = linear_of_blocks(m, "fc2")(m["ffn_width"], m["width"])
         self.activation = ACTIVATIONS[m["activation"]]
 
     def forward(self, x):

@@ -29,6 +29,7 @@ void BlockConfig::validate(const char* family) const {
                  (width + 127) / 128, width, heads);
   FOLDGRAD_CHECK(!weight_standardization || ffn_width >= 2,
                  "{}: ffn_width must be at least 2 with weight_standardization, got {}", family, ffn_width);
+  require_choice(family, "standardization_scope", standardization_scope, kStandardizationScopes);
   using Probability = std::pair<const char*, double>;
   for (const auto& [key, value] : {Probability{"dropout", dropout},
                                    {"attention_dropout", attention_dropout},
@@ -39,6 +40,12 @@ void BlockConfig::validate(const char* family) const {
   FOLDGRAD_CHECK(!pre_norm || !normalizer_info(normalizer).post_norm_only,
                  "{}: pre_norm must be off with normalizer = {}, which scales the sum of post-norm", family,
                  normalizer);
+}
+
+bool BlockConfig::standardizes(BlockMatrix matrix) const {
+  if (standardization_scope == "qkv_fc1" && matrix != BlockMatrix::qkv && matrix != BlockMatrix::fc1) return false;
+  if (standardization_scope == "out_ffn" && matrix == BlockMatrix::qkv) return false;
+  return weight_standardization;
 }
 
 void BlockConfig::validate_sites(const char* family, const std::vector<Normalizer*>& normalizers) const {

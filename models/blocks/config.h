@@ -13,6 +13,9 @@ namespace foldgrad {
 
 class Normalizer;
 
+// The matrices of a block: of queries, keys and values, of attention's result, and of the two layers after it.
+enum class BlockMatrix : std::uint8_t { qkv, out, fc1, fc2 };
+
 struct BlockConfig {
   std::int64_t width = 512, ffn_width = 1024, heads = 4;
 
@@ -24,8 +27,10 @@ struct BlockConfig {
   // BlockMaker::at_layer().
   double drop_path = 0;
 
-  // The linear layers of a block use their weights standardized [WS-3], with a gain for each row.
+  // The matrices of a block that the scope names are used standardized [WS-3], with a gain for each row.
   bool weight_standardization = false;
+  std::string standardization_scope = "all";  // one of kStandardizationScopes
+  bool standardizes(BlockMatrix) const;
 
   bool pre_norm = true;  // normalizers before each sublayer and one after each stack; otherwise after each sum
   std::string activation = "relu";  // one of activation_names()
@@ -52,6 +57,8 @@ struct BlockConfig {
   bool operator==(const BlockConfig&) const = default;
 };
 
+// The matrices that weight_standardization is about: all four of a block, or those that the names say.
+inline const std::vector<std::string> kStandardizationScopes{"all", "qkv_fc1", "out_ffn"};
 // The weights that tfixup scales: "v_out_ffn" as published, or "all", those of queries and keys too.
 inline const std::vector<std::string> kTfixupScopes{"v_out_ffn", "all"};
 

@@ -174,9 +174,10 @@ std::vector<Parameter*> AttentionBlock::parameters() {
 }
 
 PackedAttentionBlock::PackedAttentionBlock(const BlockMaker& make, const PackedAttentionNames& names, bool qkv_bias)
-    : qkv(make.block_linear(names.scope + "." + names.qkv, make.config.width, 3 * make.config.width, qkv_bias)),
+    : qkv(make.block_linear(BlockMatrix::qkv, names.scope + "." + names.qkv, make.config.width, 3 * make.config.width,
+                            qkv_bias)),
       sublayer(make, names.scope,
-               make.block_linear(names.scope + "." + names.out, make.config.width, make.config.width),
+               make.block_linear(BlockMatrix::out, names.scope + "." + names.out, make.config.width, make.config.width),
                make.normalizer(names.norm), norm_place(make.config)),
       heads(int(make.config.heads)),
       dropout_(make.config.attention_dropout),
@@ -207,10 +208,12 @@ std::vector<Parameter*> PackedAttentionBlock::parameters() {
 }
 
 FeedForwardBlock::FeedForwardBlock(const BlockMaker& make, const FeedForwardNames& names, NormPlace place)
-    : fc1(make.block_linear(names.prefix + "." + names.fc1, make.config.width, make.config.ffn_width)),
-      sublayer(make, names.scope,
-               make.block_linear(names.prefix + "." + names.fc2, make.config.ffn_width, make.config.width),
-               make.normalizer(names.norm), place),
+    : fc1(make.block_linear(BlockMatrix::fc1, names.prefix + "." + names.fc1, make.config.width,
+                            make.config.ffn_width)),
+      sublayer(
+          make, names.scope,
+          make.block_linear(BlockMatrix::fc2, names.prefix + "." + names.fc2, make.config.ffn_width, make.config.width),
+          make.normalizer(names.norm), place),
       activation_(make.config.activation_function()),
       dropout_(make.config.activation_dropout),
       stream_(random_stream(names.prefix + ".activation_dropout")) {}

@@ -89,9 +89,10 @@ struct BlockMaker {
   LinearLayer linear(const std::string& name, std::int64_t in, std::int64_t out, bool with_bias = true) const {
     return {name, in, out, dtype, device, with_bias};
   }
-  // As the configuration wants those of blocks.
-  LinearLayer block_linear(const std::string& name, std::int64_t in, std::int64_t out, bool with_bias = true) const {
-    return {name, in, out, dtype, device, with_bias, config.weight_standardization};
+  // As the configuration wants this one of a block.
+  LinearLayer block_linear(BlockMatrix matrix, const std::string& name, std::int64_t in, std::int64_t out,
+                           bool with_bias = true) const {
+    return {name, in, out, dtype, device, with_bias, config.standardizes(matrix)};
   }
 };
 

@@ -17,7 +17,8 @@ initialization = "pytorch"
 # One after the other, so that each normalizer has one and all kinds of models have several.
 KINDS = [["pooling=mean"], ["pooling=cls", "qkv_bias=true"], ["pooling=mean", "pre_norm=false", "activation=relu"],
          ["pooling=cls", "activation=gelu_tanh"], ["pooling=cls", "pre_norm=false"]]
-MORE = [("un warmup=1 window=3", ["weight_standardization=true"]), ("ln eps=1e-4", ["weight_standardization=true"]),
+MORE = [("un warmup=1 window=3", ["weight_standardization=true", "standardization_scope=qkv_fc1"]),
+        ("ln eps=1e-4", ["weight_standardization=true"]),
         ("un warmup=1 window=5", ["pooling=sequence"])]
 
 if __name__ == "__main__":

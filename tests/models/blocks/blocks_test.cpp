@@ -120,8 +120,9 @@ Tensor by_hand(const Tensor& weight, const Tensor& gain) {
   return result;
 }
 
-TEST(VitWeightStandardization, WS_3_IsOfEveryLinearLayerOfABlockAndOfNoOther) {
-  const VitConfig config = standardized();
+void expect_standardized(const std::string& scope, std::int64_t rows_of_a_block) {
+  VitConfig config = standardized();
+  config.standardization_scope = scope;
   Vit model(config, 1, DType::f64);
   EXPECT_EQ(model.values().at("blocks.1.mlp.fc1.gain").values<double>(), std::vector<double>(12, 1));
   randomize(model, 2);
@@ -136,10 +137,16 @@ TEST(VitWeightStandardization, WS_3_IsOfEveryLinearLayerOfABlockAndOfNoOther) {
     to.copy_from(is_matrix ? by_hand(values.at(name), gain->second) : values.at(name));
     if (is_matrix) rows += gain->second.size();
   }
-  EXPECT_EQ(rows, 2 * (3 * 8 + 8 + 12 + 8));
+  EXPECT_EQ(rows, 2 * rows_of_a_block);
   EXPECT_EQ(model.parameter_count() - plain.parameter_count(), rows);
   const NamedTensors inputs = images_of(config);
   EXPECT_TRUE(close(inference_logits(model, inputs, DType::f64), inference_logits(plain, inputs, DType::f64), 1e-12));
+}
+
+TEST(VitWeightStandardization, WS_3_IsOfTheMatricesOfABlockThatItsScopeNames) {
+  expect_standardized("all", 3 * 8 + 8 + 12 + 8);
+  expect_standardized("qkv_fc1", 3 * 8 + 12);
+  expect_standardized("out_ffn", 8 + 12 + 8);
 }
 
 // A row of one weight has no unbiased variance.
@@ -148,6 +155,10 @@ TEST(VitWeightStandardization, NeedsRowsOfTwo) {
   config.ffn_width = 1;
   EXPECT_EQ(message_of([&] { config.validate(); }),
             "vit: ffn_width must be at least 2 with weight_standardization, got 1");
+  config.ffn_width = 12, config.standardization_scope = "qkv";
+  EXPECT_EQ(message_of([&] { config.validate(); }),
+            "vit: standardization_scope must be one of all, qkv_fc1, out_ffn, got \"qkv\"");
+  config.standardization_scope = "all";
   config.weight_standardization = false, config.drop_path = 1;
   EXPECT_EQ(message_of([&] { config.validate(); }), "vit: drop_path must be in [0, 1), got 1");
 }

@@ -191,13 +191,18 @@ TEST(Configs, OfTheGridDifferInWhatTheirNamesSay) {
   EXPECT_EQ(keys("none"), Changes{none});
   EXPECT_EQ(keys("none-ws"), (Changes{standardized, none}));
   EXPECT_EQ(keys("none-ws-agc"), (Changes{standardized, none, "train.agc was 0, is now 0.1"}));
+  EXPECT_EQ(keys("none-agc"), (Changes{none, "train.agc was 0, is now 0.1"}));
+  EXPECT_EQ(keys("none-clip"), (Changes{none, "train.clip was 0, is now 1"}));
   EXPECT_EQ(keys("none-tfixup"), (Changes{"model.initialization was \"pytorch\", is now \"tfixup\"",
                                           "model.tfixup_scope was \"v_out_ffn\", is now \"all\"", none}));
   // 12 layers of 384 channels without normalizers have 21,309,322 parameters; with gains for 3 384 + 384 + 1536 + 384
-  // rows of each layer 41,472 more.
+  // rows of each layer 41,472 more, and fewer where the scope leaves matrices out.
   VitConfig config = read_config(grid + "none-ws.toml").vit;
   config.classes = 10;
-  EXPECT_EQ(Vit(config, std::nullopt).parameter_count(), 21309322 + 41472);
+  for (const auto& [scope, gains] : {std::pair("all", 41472), {"qkv_fc1", 32256}, {"out_ffn", 27648}}) {
+    config.standardization_scope = scope;
+    EXPECT_EQ(Vit(config, std::nullopt).parameter_count(), 21309322 + gains) << scope;
+  }
 }
 
 // Rows that begin with a key: "| `train.lr` | ...".
