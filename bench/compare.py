@@ -33,6 +33,7 @@ COUNTERPARTS = {
     "transformer_bench": {"pytorch_transformer.py": ["--filter", "NAMES"]},
     "vision_bench": {"pytorch_vision.py": ["--filter", "NAMES"]},
     "language_bench": {"pytorch_language.py": ["--filter", "NAMES"]},
+    "normalizer_bench": {"pytorch_normalizers.py": ["--filter", "NAMES"]},
     "inference_bench": {"ctranslate2_decoding.py": [], "pytorch_inference.py": ["MODELS/ln"],
                         "onnxruntime_encoder.py": ["MODELS/ln", "--exported", "MODELS/onnx"]},
 }

@@ -46,12 +46,12 @@ class Block(nn.Module):
 class Gpt(nn.Module):
     """nanoGPT's for characters."""
 
-    def __init__(self, dropout, width=384, heads=6, layers=6):
+    def __init__(self, dropout, width=384, heads=6, layers=6, vocabulary=VOCABULARY, context=CONTEXT):
         super().__init__()
         self.dropout = dropout
-        self.wte, self.wpe = nn.Embedding(VOCABULARY, width), nn.Embedding(CONTEXT, width)
+        self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
         self.h = nn.ModuleList(Block(width, heads, dropout) for _ in range(layers))
-        self.ln_f, self.lm_head = nn.LayerNorm(width), nn.Linear(width, VOCABULARY, bias=False)
+        self.ln_f, self.lm_head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
         self.lm_head.weight = self.wte.weight
 
     def forward(self, ids, caches=None, place=0):

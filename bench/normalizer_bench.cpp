@@ -1,0 +1,185 @@
+// Times normalizers as the papers of UN (table 8) and Dynamic Tanh do, at two levels: one layer, and a model, whose
+// normalizers take what it takes longer than the same without any. And the memory of a model's activations: the most
+// that tensors take beside weights and inputs.
+//
+//   normalizer_bench [Google Benchmark's flags]      layer/NORMALIZER/PHASE/DTYPE, MODEL/NORMALIZER/PHASE/DTYPE
+//   PHASE: infer, or train, which is forward and backward without the optimizer; bench/pytorch_normalizers.py has some
+//   of the same names
+//
+// `traffic_ms`: what a copy of as many bytes takes as the normalizers must move, measured in the same run.
+#include <benchmark/benchmark.h>
+
+#include "bench/machine.h"
+#include "engine/memory.h"
+#include "models/cct/cct.h"
+#include "models/fold/model.h"
+#include "models/gpt/gpt.h"
+#include "models/transformer/inference.h"
+#include "models/vit/vit.h"
+
+namespace foldgrad::bench {
+namespace {
+
+constexpr std::int64_t kLayerRows = 4096, kLayerWidth = 4096;
+
+double copy_rate() {
+  static const double rate = copy_bandwidth(Device::cpu, std::size_t(1) << 26);
+  return rate;
+}
+
+Tensor random_ids(Shape shape, std::int64_t least, std::int64_t end) {
+  Tensor ids = Tensor::empty(std::move(shape), DType::i64);
+  std::uint32_t state = 1;
+  for (std::int64_t i = 0; i < ids.size(); ++i)
+    ids.data<std::int64_t>()[i] = least + (state = state * 1664525u + 1013904223u) % std::uint32_t(end - least);
+  return ids;
+}
+
+// A normalizer reads x and writes y; backward it reads x and dy and writes dx.
+void report(benchmark::State& state, double normalized, DType dtype, bool training) {
+  const double bytes = normalized * double(size_of(dtype)) * (training ? 5 : 2);
+  state.counters["traffic_ms"] = 1e3 * bytes / copy_rate();
+}
+
+// Runs `body` once to allocate and to compile products, then reports the memory of another run and times more.
+template <class Body>
+void time(benchmark::State& state, const Body& body) {
+  body();
+  const std::size_t before = memory::statistics(Device::cpu).current;
+  memory::reset_peak(Device::cpu);
+  body();
+  state.counters["activations_MB"] = double(memory::statistics(Device::cpu).peak - before) / 1e6;
+  for (auto _ : state) body();
+}
+
+void layer(benchmark::State& state, const std::string& normalizer, bool training, DType dtype) {
+  const auto norm = make_normalizer(normalizer, {}, "layer", kLayerWidth);
+  Tensor values = Tensor::empty({kLayerRows, kLayerWidth}, DType::f32);
+  for (std::int64_t i = 0; i < values.size(); ++i) values.data<float>()[i] = float(i % 257) / 128 - 1;
+  const Tensor x = values.to(dtype), dy = x.clone();
+  Tape tape(/*recording=*/training);
+  time(state, [&] {
+    const Var y = norm->apply(training ? tape.variable(x) : tape.constant(x), {.training = training});
+    if (training) tape.backward(y, dy);
+    benchmark::DoNotOptimize(y.value().raw());
+    tape.clear();
+  });
+  report(state, double(x.size()), dtype, training);
+}
+
+struct Workload {
+  std::unique_ptr<Model> model;
+  NamedTensors inputs;
+  double rows;  // that each normalizer sees
+};
+
+template <class Config>
+Config config_of(const std::string& normalizer) {
+  Config config;
+  config.normalizer = normalizer;
+  return config;
+}
+
+template <class ImageModelOfFamily, class Config>
+Workload images(const std::string& normalizer, std::int64_t batch) {
+  Config config = config_of<Config>(normalizer);
+  config.classes = 10;
+  NamedTensors inputs{{"images", random_ids({batch, 32, 32, 3}, 0, 256).to(DType::u8)},
+                      {"target", random_ids({batch}, 0, 10)}};
+  return {std::make_unique<ImageModelOfFamily>(config, /*seed=*/1), std::move(inputs), double(batch * config.tokens())};
+}
+
+// One sequence, as Dynamic Tanh was timed, of a smaller model.
+Workload decoder(const std::string& normalizer) {
+  GptConfig config = config_of<GptConfig>(normalizer);
+  config.vocabulary = 1000, config.width = 512, config.ffn_width = 2048, config.heads = 8, config.context = 2048;
+  config.dropout = config.attention_dropout = 0;
+  const Tensor ids = random_ids({1, config.context}, 0, config.vocabulary);
+  return {std::make_unique<Gpt>(config, /*seed=*/1), {{"ids", ids}, {"target", ids}}, double(config.context)};
+}
+
+using Workloads = std::vector<std::pair<std::string, std::function<Workload(const std::string& normalizer)>>>;
+Workloads workloads() {
+  return {{"vit_s4", [](const std::string& n) { return images<Vit, VitConfig>(n, 64); }},
+          {"cct4_3x2", [](const std::string& n) { return images<Cct, CctConfig>(n, 128); }},
+          {"decoder", decoder}};
+}
+
+double normalized(const Model& model, double rows) {
+  double elements = 0;
+  for (const Normalizer* norm : model.normalizers())
+    if (norm->info().name != "none") elements += rows * double(norm->channels());
+  return elements;
+}
+
+void train(benchmark::State& state, const std::function<Workload(const std::string&)>& make,
+           const std::string& normalizer, DType dtype) {
+  const Workload workload = make(normalizer);
+  Tape tape;
+  std::uint32_t step = 0;
+  time(state, [&] {
+    tape.backward(workload.model->loss(workload.inputs,
+                                       {.tape = tape, .dtype = dtype, .training = true, .step = ++step},
+                                       /*label_smoothing=*/0));
+    tape.clear();
+  });
+  report(state, normalized(*workload.model, workload.rows), dtype, true);
+}
+
+void infer(benchmark::State& state, const std::function<Workload(const std::string&)>& make,
+           const std::string& normalizer, DType dtype) {
+  const bool folds = normalizer == "un_folded";
+  Workload workload = make(folds ? "un" : normalizer);
+  if (folds) workload.model = fold(*workload.model, {.tied = FoldOptions::Tied::untie}).model;
+  workload.model = workload.model->copy(dtype, Device::cpu);
+  Tape tape(/*recording=*/false);
+  time(state, [&] {
+    benchmark::DoNotOptimize(workload.model->forward(workload.inputs, {.tape = tape, .dtype = dtype}).value().raw());
+    tape.clear();
+  });
+  report(state, normalized(*workload.model, workload.rows), dtype, false);
+}
+
+// The encoder of transformer_iwslt_de_en on 32 sentences of 32 tokens, with packed weights.
+void encode(benchmark::State& state, const std::string& normalizer, DType dtype) {
+  TransformerConfig config = config_of<TransformerConfig>(normalizer == "un_folded" ? "un" : normalizer);
+  config.source_vocabulary = 8848, config.target_vocabulary = 6632, config.share_embeddings = "decoder";
+  std::unique_ptr<Model> model = std::make_unique<Transformer>(config, /*seed=*/1);
+  if (normalizer == "un_folded") model = fold(*model, {.tied = FoldOptions::Tied::untie}).model;
+  const InferenceTransformer inference(as_transformer(*model, "bench"), dtype);
+  const Tensor source = random_ids({32, 32}, 4, config.source_vocabulary), mask = Tensor::full({32, 32}, 1, DType::u8);
+  time(state, [&] { benchmark::DoNotOptimize(inference.encode(source, mask).raw()); });
+  const double sites = normalizer == "none" || normalizer == "un_folded" ? 0 : double(2 * config.encoder_layers + 1);
+  report(state, sites * 32 * 32 * double(config.width), dtype, false);
+}
+
+int register_all(int&, char**) {
+  describe_machine(Device::cpu);
+  benchmark::AddCustomContext("copy_GB/s", fmt::format("{:.1f}", copy_rate() / 1e9));
+  const auto add = [](const std::string& what, const std::string& norm, const char* phase, DType dtype, auto... call) {
+    benchmark::RegisterBenchmark(fmt::format("{}/{}/{}/{}", what, norm, phase, name(dtype)).c_str(), call...)
+        ->UseRealTime()
+        ->MeasureProcessCPUTime()
+        ->Unit(benchmark::kMillisecond);
+  };
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const std::string norm : {"ln", "rmsnorm", "dyt", "derf", "un", "affine"})
+      for (const bool training : {false, true})
+        add("layer", norm, training ? "train" : "infer", dtype, layer, norm, training, dtype);
+    for (const std::string norm : {"none", "un_folded", "un", "ln", "rmsnorm", "dyt"}) {
+      for (const auto& [model, make] : workloads()) {
+        add(model, norm, "infer", dtype, infer, make, norm, dtype);
+        if (norm != "un_folded") add(model, norm, "train", dtype, train, make, norm, dtype);
+      }
+      add("encoder", norm, "infer", dtype, encode, norm, dtype);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace foldgrad::bench
+
+int main(int argc, char** argv) {
+  return foldgrad::bench::run_program("normalizer_bench", argc, argv, foldgrad::bench::register_all);
+}
