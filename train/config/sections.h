@@ -72,11 +72,16 @@ void visit_keys(Data& d, const Visitor& v) {
 enum class ImageTask { cifar10, cifar100, folder, shapes };
 constexpr auto names_of(ImageTask) { return std::array{"cifar10", "cifar100", "folder", "shapes"}; }
 
+// Pixels that crops show outside of an image.
+enum class CropFill { mean, zero };
+constexpr auto names_of(CropFill) { return std::array{"mean", "zero"}; }
+
 constexpr std::int64_t kMostImageSide = 4096;
 
 struct ImageConfig {
   ImageTask task = ImageTask::cifar10;
   std::string directory, augment;
+  CropFill fill = CropFill::mean;
   std::int64_t image_size = 32, train_images = 0, valid_images = 0;
   std::int64_t batch = 128, mix_off_epoch = 0;
   double mixup = 0, cutmix = 0;
@@ -98,6 +103,11 @@ void visit_keys(Images& i, const Visitor& v) {
   data(i.augment, "augment", "",
        "How training images are changed at random, names with spaces between: crop4 (pixels), flip or "
        "flip_alternating, randaugment2m9 (operations, magnitude), cutout8 (pixels)");
+  const ConfigKey fill(
+      "data", "fill", "",
+      "Pixels that crops show outside of an image: the mean of the training images, or zero, black, as "
+      "with torchvision's RandomCrop");
+  v(i.fill, newer(fill, i.fill == CropFill::mean));
   train(i.batch, "batch", "images", "Images of a batch", at_least(1));
   train(i.mixup, "mixup", "", "a of mixup's Beta(a, a); 0: no mixup", at_least(0));
   train(i.cutmix, "cutmix", "", "a of CutMix's Beta(a, a); 0: no CutMix", at_least(0));

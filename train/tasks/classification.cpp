@@ -14,6 +14,7 @@ Augmentation augmentation_of(const ImageConfig& config, const ImageStatistics& p
   std::istringstream words(config.augment);
   Augmentation all = augmentation({std::istream_iterator<std::string>(words), {}});
   for (std::size_t k = 0; k < all.fill.size(); ++k) all.fill[k] = std::uint8_t(std::lround(255 * pixels.mean[k]));
+  if (config.fill == CropFill::mean) all.border = all.fill;
   return all;
 } catch (const std::invalid_argument& e) {
   throw ConfigError(fmt::format("data.augment: {}", e.what()));

@@ -11,8 +11,9 @@ namespace foldgrad {
 
 class Classification final : public Task {
  public:
-  // `model` is an ImageModel, whose mean pixel fills what augmentation uncovers. Throws std::invalid_argument for data
-  // that ImageBatches refuses, and ConfigError for an augmentation that there is not.
+  // `model` is an ImageModel, whose mean pixel fills what augmentation uncovers, but for crops with data.fill = "zero".
+  // Throws std::invalid_argument for data that ImageBatches refuses, and ConfigError for an augmentation that there is
+  // not.
   Classification(std::unique_ptr<Model> model, const ClassificationData& data, const ExperimentConfig& config);
 
   Model& model() override { return *model_; }

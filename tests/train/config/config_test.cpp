@@ -270,6 +270,9 @@ TEST(Config, AtTheirDefaultsKeysThatAreNewerThanFilesAreNotOfTheHash) {
   EXPECT_EQ(changes("train.no_decay=vectors"), Settings{"train.no_decay was absent, is now \"vectors\""});
   EXPECT_EQ(changes("train.average_statistics=true"), Settings{"train.average_statistics was absent, is now true"});
   EXPECT_EQ(changes("train.epochs=2"), Settings());
+  const ExperimentConfig vit = parse_config("model.family = 'vit'\n", "a.toml", {}),
+                         black = parse_config("model.family = 'vit'\n", "a.toml", {"data.fill=zero"});
+  EXPECT_EQ(trajectory_changes(vit, black), Settings{"data.fill was absent, is now \"zero\""});
 }
 
 TEST(Config, TheHashIsOfWhatDecidesTheTrainedNumbers) {

@@ -184,6 +184,7 @@ TEST(Configs, OfTheGridDifferInWhatTheirNamesSay) {
       if (!change.starts_with("norm.ln.") && !change.starts_with("norm.none.")) changed.push_back(change);
     return changed;
   };
+  EXPECT_EQ(base.images.fill, CropFill::zero);
   using Changes = std::vector<std::string>;
   const std::string none = "norm.name was \"ln\", is now \"none\"",
                     standardized = "model.weight_standardization was false, is now true";

@@ -147,6 +147,33 @@ TEST_F(ClassificationScoring, AveragesOfCheckpointsAreModelsToo) {
   EXPECT_TRUE(contains(eval("@average --config @run/config.toml").at("text"), "of 24 images"));
 }
 
+// Images of one gray each, 100 or 200: pixels of neither were uncovered, by cutout one of each image.
+TEST_F(ClassificationScoring, CropsShowTheMeanOrBlackAndHolesTheMean) {
+  VitConfig config;
+  config.image_size = 32, config.patch = 8, config.width = 8, config.heads = 2, config.layers = 1, config.classes = 3;
+  config.pixels = {.mean = {150 / 255.0, 150 / 255.0, 150 / 255.0}, .std = {1, 1, 1}};
+  ImageSet images = squares(48, 1);
+  auto* bytes = images.pixels.data<std::uint8_t>();
+  for (std::int64_t i = 0; i < 48; ++i)
+    std::fill_n(bytes + i * images.image_bytes(), images.image_bytes(), std::uint8_t(i % 2 == 0 ? 100 : 200));
+  const auto counts = [&](CropFill fill) {
+    ExperimentConfig experiment;
+    experiment.images.augment = "crop1 cutout1", experiment.images.batch = 48, experiment.images.fill = fill;
+    Classification task(std::make_unique<Vit>(config, 1), {images, images, counting(48), counting(48)}, experiment);
+    std::map<int, int> all;
+    for (const std::uint8_t byte : task.next().inputs.at("images").values<std::uint8_t>()) ++all[byte];
+    return all;
+  };
+  std::map<int, int> mean = counts(CropFill::mean), black = counts(CropFill::zero);
+  EXPECT_EQ(black.size(), 4u);
+  EXPECT_EQ(mean.size(), 3u);
+  EXPECT_EQ(black[150], 48 * 3);  // a hole in each
+  EXPECT_GT(black[0], 48 * 3);
+  // The same pixels keep their gray.
+  EXPECT_EQ(black[100], mean[100]);
+  EXPECT_EQ(black[200], mean[200]);
+}
+
 // Batch k of all is mixed by (seed, k), until the epoch that ends it.
 TEST_F(ClassificationScoring, ImagesAreMixedBySeedAndBatch) {
   VitConfig config;

@@ -66,6 +66,7 @@ TEST_F(ClassificationRun, EveryKeyOfTheFamilyChangesWhatItSaysAndNothingBefore) 
                   {"", "data.task=cifar100", "outcome"},  // whose files are not there
                   {"", "data.directory=other", "loss 1"},
                   {"", "data.augment=crop4", "loss 1"},
+                  {"data.augment=crop4", "data.fill=zero", "loss 1"},
                   {"train.batch=8", "data.train_images=8", "loss 1"},
                   {"train.batch=8", "data.valid_images=12", "loss 1"},
                   {"", "train.batch=8", "work 1"},

@@ -87,7 +87,7 @@ void augment(const Augmentation& a, const ImageSet& images, std::int64_t i, std:
     for (std::int64_t w = 0; w < W; ++w, pixel += kColours) {
       const std::int64_t y = h + down, x = (mirrored ? W - 1 - w : w) + right;  // [AUG-1]
       const bool is_inside = y >= 0 && y < H && x >= 0 && x < W;
-      std::copy_n(is_inside ? image + (y * W + x) * kColours : a.fill.data(), kColours, pixel);
+      std::copy_n(is_inside ? image + (y * W + x) * kColours : a.border.data(), kColours, pixel);
     }
   std::int64_t word = kRandAugment;
   rand_augment(a.rand_augment, [&] { return bits(word++); }, {H, W, a.fill, out});

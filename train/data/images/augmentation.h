@@ -2,7 +2,7 @@
 // ... of Random{seed, stream, e}: so the changed image depends on seed, epoch and i alone, and not on threads, batches,
 // the order of images, or where a run was resumed.
 //
-//   [AUG-1]  Crop: y_hw = x_(h + a - p)(w + b - p) with a, b drawn from 0 ... 2p; outside the image, `fill`.
+//   [AUG-1]  Crop: y_hw = x_(h + a - p)(w + b - p) with a, b drawn from 0 ... 2p; outside the image, `border`.
 //   [AUG-2]  Flip: y_hw = x_h(W - 1 - w) for half of all (epoch, i).
 //   [AUG-3]  Alternating flip: so if bit(seed, i) + e is odd. Every second epoch shows the mirror image (Jordan, 2024,
 //            94% on CIFAR-10 in 3.29 seconds, section 3.6).
@@ -22,11 +22,14 @@ namespace foldgrad {
 enum class Flip { never, random, alternating };
 
 struct Augmentation {
-  std::int64_t crop = 0;  // p; 0: none
+  std::int64_t crop = 0;                           // p; 0: none
+  std::array<std::uint8_t, kColours> border = {};  // black, as that of torchvision's RandomCrop
   Flip flip = Flip::never;
   RandAugment rand_augment = {};
-  std::int64_t cutout = 0;                       // s; 0: none
-  std::array<std::uint8_t, kColours> fill = {};  // the mean of all images becomes zero when they are normalized
+  std::int64_t cutout = 0;  // s; 0: none
+  // Fills holes, and what RandAugment uncovers. The mean pixel becomes zero when images are normalized, and with zero
+  // the authors of cutout fill images that are normalized already; timm fills with the mean too.
+  std::array<std::uint8_t, kColours> fill = {};
 
   bool changes() const { return crop > 0 || flip != Flip::never || rand_augment.operations > 0 || cutout > 0; }
 };
