@@ -7,6 +7,7 @@ from pathlib import Path
 from unittest import mock
 
 import rules
+import sources as source_items
 
 ROOT = Path(os.environ["FOLDGRAD_SOURCE_DIR"])
 
@@ -32,6 +33,47 @@ class Structure(unittest.TestCase):
         self.assertGreater(len(links), 100)
         self.assertEqual([f"{page.relative_to(ROOT)}: {link}" for page, link in links
                           if not (page.parent / link).exists()], [])
+
+    def source_faults(self, *replaced):
+        page = (ROOT / "docs/sources.md").read_text()
+        for old, new in replaced:
+            page, count = re.subn(old, new, page, flags=re.M)
+            self.assertGreater(count, 0, old)
+        return list(source_items.faults(page, ROOT))
+
+    def test_every_item_of_the_sources_is_somewhere(self):
+        self.assertEqual(self.source_faults(), [])
+
+    def test_an_item_of_the_sources_that_is_missing_is_found(self):
+        def broken(*replaced):
+            faults = self.source_faults(*replaced)
+            return faults[0] if len(faults) == 1 else faults
+        self.assertEqual(broken((r"^\| Table 10 .*\n", "")), "table 10 of the paper has no row")
+        self.assertEqual(broken((r"^\| Tables 3, 4 ", "| Tables 3, 4, 11 ")), "table 11 of the paper does not exist")
+        self.assertEqual(broken((r"^\| Fig\. 2 .*\n", "")), "figure 2 of the paper has no row")
+        self.assertEqual(broken((r"^\| \(15\) .*\n", ""))[0], "equation 15 of the paper has no row")
+        self.assertRegex(broken((r"^\| \(2\)-\(3\)(.*)", r"| (2)\1\n| (3)\1")),
+                         r"^equations are \(1\), \(2\), \(3\), \(4\)-")
+        self.assertEqual(broken((r"^\| \(17\) \| UN-17", "| (17) | UN-16"))[0],
+                         "(17) has ['UN-16'], in docs/equations.md ['UN-17']")
+        self.assertEqual(broken((r"^(\| \(16\).*)channel_norm_math\.h\)", r"\1channel_norm_skip.h)")),
+                         "(16): no file of its row cites [UN-16]")
+        self.assertEqual(broken(("TinyImageNet", "another set")), "TinyImageNet is not named")
+        self.assertEqual(broken((r"^(\| Table 6 .*\|) not run \|", r"\1 - |")),
+                         "Table 6: where it was measured, or why not, is missing")
+
+    def test_an_item_of_the_sources_that_does_not_exist_is_found(self):
+        def added(text):
+            return self.source_faults((r"^## Dynamic Tanh", f"{text}\n## Dynamic Tanh"))
+        self.assertEqual(added("[here](../ops/absent.h)"), ["the link ../ops/absent.h leads nowhere"])
+        self.assertEqual(added("[here](vision.md#absent)"), ["vision.md has no heading #absent"])
+        self.assertEqual(added("`configs/multi30k-{ln,absent}.toml`"), ["configs/multi30k-absent.toml does not exist"])
+        self.assertEqual(added("`configs/absent/*.toml`"), ["configs/absent/*.toml does not exist"])
+        self.assertEqual(added("`foldgrad absent`"), ["there is no command foldgrad absent"])
+        self.assertEqual(added("`foldgrad analyze absent`"), ["there is no command foldgrad analyze absent"])
+        self.assertEqual(added("`train.absent` and `norm.un.absent = 1`"),
+                         ["there is no key train.absent", "there is no key norm.un.absent"])
+        self.assertEqual(added("[AVG-9]"), ["docs/equations.md has no AVG-9"])
 
     def test_names_beside_those_of_pytorch_exist(self):
         rows = re.findall(r"^\| `.*", (ROOT / "docs/class.md").read_text(), re.M)
