@@ -3,6 +3,7 @@ them of earlier iterations. At inference each is one affine map per channel, whi
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 
 import torch
 from torch import Tensor, nn
@@ -22,12 +23,16 @@ class ChannelNorm(nn.Module):
     computed and kept in f32, in f64 for parameters in f64, also after bfloat16() or half(); y has the dtype of x.
     In training every forward pass with gradients is an iteration, also each micro-batch whose gradients are summed.
 
-    Parameters and buffers have the names of foldgrad's model directories. Raises ValueError for options out of range.
+    Parameters and buffers have the names of foldgrad's model directories. Raises ValueError for options out of range,
+    TypeError for a width or warm-up that is no integer.
     """
 
     def __init__(self, width: int, warmup: int, alpha: float, eps: float, bias: bool, dim: int,
-                 buffers: dict[str, Tensor], device, dtype):
+                 buffers: dict[str, tuple[int, ...]], device, dtype):
         super().__init__()
+        for name, value in (("width", width), ("warmup", warmup)):
+            if not isinstance(value, Integral):
+                raise TypeError(f"{self.kind}: {name} must be an integer, got {value!r}")
         if width < 1 or warmup < 0 or not 0 <= alpha <= 1 or not eps > 0:
             raise ValueError(f"{self.kind}: width {width} must be at least 1, warmup {warmup} at least 0, "
                              f"alpha {alpha} in [0, 1], eps {eps} above 0")
@@ -36,8 +41,9 @@ class ChannelNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width, device=device, dtype=dtype))
         self.bias = nn.Parameter(torch.zeros(width, device=device, dtype=dtype)) if bias else None
         state = torch.promote_types(self.weight.dtype, torch.float32)
-        for name, value in {"run_var": torch.ones(width), **buffers}.items():
-            self.register_buffer(name, value.to(device, state))
+        self.register_buffer("run_var", torch.ones(width, device=device, dtype=state))
+        for name, axes in buffers.items():  # those before the channels
+            self.register_buffer(name, torch.zeros(*axes, width, device=device, dtype=state))
         for name in ("iters", "skips"):
             self.register_buffer(name, torch.zeros((), dtype=torch.int64, device=device))
         self.register_forward_pre_hook(no_fast_path)
@@ -86,6 +92,8 @@ class ChannelNorm(nn.Module):
                              "enable_nested_tensor=False")
         if not -x.dim() <= self.dim < x.dim() or x.shape[self.dim] != width:
             raise ValueError(f"{self.kind}: x must have {width} channels in its {axis}, got {list(x.shape)}")
+        if not x.is_floating_point():
+            raise ValueError(f"{self.kind}: x must have floating-point numbers, got {x.dtype}")
         x = x.movedim(self.dim, -1)
         if mask is not None and mask.shape != x.shape[:-1]:
             raise ValueError(f"{self.kind}: mask must be {list(x.shape[:-1])}, got {list(mask.shape)}")
@@ -143,8 +151,8 @@ class ChannelNorm(nn.Module):
             # Always the same text, so that Python shows it once.
             warnings.warn(f"{self.kind}: eval() before iteration {self.first_average}, the first that averages: so far "
                           "each batch was normalized by its own statistic. That is right for a validation early in "
-                          "training. At the end of training the warm-up was too long: set warmup to about 4 % of the "
-                          "iterations. warm_up_report(model) shows the counters.", WarmUpWarning)
+                          "training. At the end of training the warm-up was too long: docs/pytorch.md says how to choose "
+                          "it. warm_up_report(model) shows the counters.", WarmUpWarning)
         return super().train(mode)
 
     def _apply(self, fn, recurse=True):

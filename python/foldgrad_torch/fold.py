@@ -53,7 +53,7 @@ def fold(module: nn.Module, readers: Mapping[str, str | Sequence[str]] | None = 
     shared = Shared(folded, edges)
     for name, norm in list(folded.named_modules()):
         if is_norm(norm):
-            report.refused[name] = f"{type(norm).__name__} is not a UN, MABN or PNStar"
+            report.refused[name] = f"{type(norm).__name__} is not a UN, MABN or PNStar; replace_norms comes first"
         if not isinstance(norm, ChannelNorm):
             continue
         try:
@@ -65,7 +65,8 @@ def fold(module: nn.Module, readers: Mapping[str, str | Sequence[str]] | None = 
         except Refusal as reason:
             report.refused[name] = str(reason)
     if not report.done:
-        raise ValueError(f"fold: {type(module).__name__} has nothing that can be folded\n{report}")
+        before = ": it has been folded before" if any(isinstance(part, Folded) for part in module.modules()) else ""
+        raise ValueError(f"fold: {type(module).__name__} has nothing that can be folded{before}\n{report}")
     return folded, report
 
 
@@ -93,6 +94,13 @@ def known_edges(root: nn.Module) -> Iterator[tuple[str, list[str] | str]]:
                 yield norm, "it is the last of an nn.Sequential"
 
 
+def cross_attention(root: nn.Module) -> Iterator[str]:
+    """Names of attentions that are known to read keys and values from elsewhere."""
+    for name, module in root.named_modules():
+        if isinstance(module, nn.TransformerDecoderLayer):
+            yield f"{name}.multihead_attn" if name else "multihead_attn"
+
+
 def given_edges(root: nn.Module, readers: Mapping[str, str | Sequence[str]]) -> Iterator[tuple[str, list[str]]]:
     norms = [name for name, module in root.named_modules() if isinstance(module, ChannelNorm)]
     for key, layers in readers.items():
@@ -117,6 +125,7 @@ class Shared:
         self.modules = Counter(id(module) for _, module in root.named_modules(remove_duplicate=False))
         self.readers = Counter(name for names in edges.values() if not isinstance(names, str) for name in names)
         self.parameters = Counter(id(p) for _, p in root.named_parameters(remove_duplicate=False))
+        self.cross_attention = set(cross_attention(root))
 
 
 def fold_one(root: nn.Module, name: str, norm: ChannelNorm, names: list[str], shared: Shared) -> None:
@@ -145,6 +154,8 @@ def change(layer: nn.Module, name: str, norm: ChannelNorm, A: Tensor, B: Tensor,
     W, b = layer._parameters.get(prefix + "weight"), getattr(layer, prefix + "bias")
     if W is None:
         raise Refusal(f"{name}: its weight is computed, or in parts")
+    if name in shared.cross_attention:
+        raise Refusal(f"{name} is cross-attention: its keys and values read something else")
     if shared.readers[name] > 1:
         raise Refusal(f"{name} reads several normalizers")
     if any(count > 1 for count in (shared.modules[id(layer)], shared.parameters[id(W)], shared.parameters[id(b)])):

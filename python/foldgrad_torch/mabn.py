@@ -19,7 +19,7 @@ class MABN(ChannelNorm):
                  bias: bool = True, dim: int = -1, device=None, dtype=None):
         if window < 1:
             raise ValueError(f"MABN: window must be at least 1, got {window}")
-        super().__init__(width, warmup, alpha, eps, bias, dim, {"win_g": torch.zeros(window, width)}, device, dtype)
+        super().__init__(width, warmup, alpha, eps, bias, dim, {"win_g": (window,)}, device, dtype)
         self.window = window
 
     def forward_statistic(self, q: Tensor, t: Tensor, held: Tensor):

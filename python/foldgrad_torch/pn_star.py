@@ -17,7 +17,7 @@ class PNStar(ChannelNorm):
 
     def __init__(self, width: int, warmup: int = 10000, alpha: float = 0.9, eps: float = 1e-5, bias: bool = True,
                  dim: int = -1, device=None, dtype=None):
-        super().__init__(width, warmup, alpha, eps, bias, dim, {"psi_ema": torch.zeros(width)}, device, dtype)
+        super().__init__(width, warmup, alpha, eps, bias, dim, {"psi_ema": ()}, device, dtype)
 
     def forward_statistic(self, q: Tensor, t: Tensor, held: Tensor):
         average = self.alpha * self.run_var + (1 - self.alpha) * q

@@ -45,7 +45,10 @@ def replace_norms(module: nn.Module, kind: type[ChannelNorm] = UN,
         setattr(module.get_submodule(parent), last, successor(norm, kind, dim, options))
         report.done[name] = f"{type(norm).__name__} -> {kind.__name__}({len(norm.weight)}) over axis {dim}"
     if not report.done:
-        raise ValueError(f"replace_norms: {type(module).__name__} has no normalizer that can be replaced\n{report}")
+        there = sum(isinstance(part, ChannelNorm) for part in module.modules())
+        already = f"; it has {there} of this package" if there else ""
+        raise ValueError(f"replace_norms: {type(module).__name__} has no normalizer that can be replaced{already}"
+                         f"\n{report}")
     for encoder in module.modules():
         if isinstance(encoder, nn.TransformerEncoder):  # nested tensors are for LayerNorm, see no_fast_path()
             encoder.enable_nested_tensor = encoder.use_nested_tensor = False
@@ -72,7 +75,8 @@ def channel_axis(norm: nn.Module) -> int:
     try:
         same = normalizes_last_axis(norm)
     except Exception as error:  # it is the code of others, on an input that it may not be made for
-        raise Refusal(f"fails on [2, tokens, {len(norm.weight)}], channels last: {type(error).__name__}") from error
+        raise Refusal(f"fails on [2, tokens, {len(norm.weight)}], channels last: {type(error).__name__}; where its "
+                      f"channels are at another axis, construct UN({len(norm.weight)}, dim=...) in its place") from error
     if not same:
         raise Refusal("computes neither LayerNorm nor RMSNorm over the last axis")
     return -1

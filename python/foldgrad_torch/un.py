@@ -17,11 +17,11 @@ class UN(ChannelNorm):
     Until iteration max(warmup, window + 1), and at outliers, var_hat is the batch's own mean square. The gradient is
     exact until then, an estimate by design after it. At inference var_hat is the running average run_var.
 
-    width: C. warmup: iterations; about 4 % of a training's. alpha: weight of the old value in running averages.
-    filtration: look for outliers [UN-19] and skip their iterations, in the channels that `granularity` says: pooled,
-    layer_any, channel or layer_sum. ddof: of the variance in that test. flag_low: falls are outliers too. hold_on_skip:
-    outliers, 32 of them in a row at most, stay out of run_var as well. bias: as in nn.LayerNorm. dim: the axis of the
-    channels.
+    width: C. warmup: iterations, half of a short training's; 4,000 are 4 % of the paper's. alpha: weight of the old value
+    in running averages. filtration: look for outliers [UN-19] and skip their iterations, in the channels that
+    `granularity` says: pooled, layer_any, channel or layer_sum. ddof: of the variance in that test. flag_low: falls are
+    outliers too. hold_on_skip: outliers, 32 of them in a row at most, stay out of run_var as well. bias: as in
+    nn.LayerNorm. dim: the axis of the channels.
 
     It is foldgrad's `un` of mode paper; docs/normalizers.md has all options and what the released code does otherwise.
     """
@@ -35,8 +35,7 @@ class UN(ChannelNorm):
         if granularity not in self.granularities:
             raise ValueError(f"UN: granularity must be one of {', '.join(self.granularities)}, got {granularity}")
         super().__init__(width, warmup, alpha, eps, bias, dim,
-                         {"psi_ema": torch.zeros(width), "win_sq": torch.zeros(window, width),
-                          "win_g": torch.zeros(window, width)}, device, dtype)
+                         {"psi_ema": (), "win_sq": (window,), "win_g": (window,)}, device, dtype)
         if hold_on_skip:
             self.register_buffer("skips_in_a_row", torch.zeros(width, dtype=torch.int64, device=device))
         self.window, self.filtration, self.granularity = window, filtration, granularity

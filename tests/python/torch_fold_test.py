@@ -165,8 +165,15 @@ def refusals():
 
 
 def errors():
+    torch.manual_seed(7)
+    folded, _ = fold(randomized(nn.Sequential(UN(2), nn.Linear(2, 2))))
+    decoder = nn.TransformerDecoderLayer(8, 2, 16, batch_first=True, norm_first=True)
+    replace_norms(decoder)
     for message, model, readers in [
-            ("Linear has nothing that can be folded", nn.Linear(2, 2), {}),
+            ("Linear has nothing that can be folded\n", nn.Linear(2, 2), {}),
+            ("folded: it has been folded before", folded, {}),
+            ("LayerNorm is not a UN, MABN or PNStar; replace_norms comes first", nn.Sequential(nn.LayerNorm(2)), {}),
+            ("is cross-attention: its keys", decoder, {"norm2": "multihead_attn"}),
             ("refused  0  it is the last", nn.Sequential(UN(2)), {}),
             ("no UN, MABN or PNStar is named norm3; there are: blocks.0.norm1", Vit(), {"norm3": "head"}),
             ("norm1 is read by blocks.0.attention, which does not exist", Vit(), {"norm1": ["attention"]})]:

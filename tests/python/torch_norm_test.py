@@ -209,9 +209,13 @@ def errors():
             ("x must have 4 channels in its last axis, got [2, 3]", lambda: UN(4)(torch.zeros(2, 3))),
             ("x must have 4 channels in its axis 1, got [2, 3]", lambda: UN(4, dim=1)(torch.zeros(2, 3))),
             ("x must have 4 channels in its axis 1, got [4]", lambda: UN(4, dim=1)(torch.zeros(4))),
+            ("x must have floating-point numbers, got torch.int64", lambda: UN(4)(torch.ones(2, 4).long())),
             ("mask must be [2, 3], got [3, 2]", lambda: UN(4)(torch.zeros(2, 3, 4), torch.ones(3, 2))),
             ("real_tokens: Linear has no UN", lambda: real_tokens(torch.nn.Linear(2, 2), MASK).__enter__())]:
         expect_error(ValueError, message, call)
+    for message, call in [("UN: width must be an integer, got (4,)", lambda: UN((4,))),
+                          ("UN: warmup must be an integer, got 0.04", lambda: UN(4, warmup=0.04))]:
+        expect_error(TypeError, message, call)
     x = torch.zeros(2, 4, requires_grad=True)
     expect_error(RuntimeError, "do not use create_graph=True",
                  lambda: torch.autograd.grad(UN(4)(x).sum(), x, create_graph=True))

@@ -135,6 +135,7 @@ def by_what_they_compute():
 def nothing_to_replace():
     for message, model in [("Linear has no normalizer that can be replaced", nn.Linear(2, 2)),
                            ("this LayerNorm has no parent to replace it in", nn.LayerNorm(2)),
+                           ("be replaced; it has 1 of this package", nn.Sequential(UN(2))),
                            ("refused  0  LayerNorm: needs a weight", nn.Sequential(nn.LayerNorm((2, 2))))]:
         expect_error(ValueError, message, lambda: replace_norms(model))
     expect_error(ValueError, "has no normalizer", lambda: replace_norms(Gpt(), where=lambda name, norm: "x" in name))
