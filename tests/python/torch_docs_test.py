@@ -21,8 +21,9 @@ import torch  # noqa: E402
 def installed(directory):
     """Puts the package, installed from a copy of python/, in front of the search path; without pip that of the tree is
     used."""
-    if not all(importlib.util.find_spec(name) for name in ("pip", "setuptools")):
-        print("not installed: there is no pip with setuptools")
+    wheels = importlib.util.find_spec("setuptools") and importlib.util.find_spec("setuptools.command.bdist_wheel")
+    if not (wheels and importlib.util.find_spec("pip")):
+        print("not installed: there is no pip with setuptools of 70.1 or later")
         return
     copy, target = os.path.join(directory, "python"), os.path.join(directory, "installed")
     shutil.copytree(os.path.join(SOURCES, "python"), copy)
