@@ -6,9 +6,23 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+case "${1:-}" in
+  -h | --help)
+    sed -n '2,5s/^# //p' scripts/demo.sh
+    exit ;;
+  --task)
+    if [[ ! "${2:-}" =~ ^(shapes|language)$ ]]; then
+      echo "error: --task must be shapes or language, got \"${2:-}\"; without it, number words are translated" >&2
+      exit 2
+    fi ;;
+esac
+
 program=$(scripts/build.sh)
-if [[ "${1:-}" != "--task" || ! "${2:-}" =~ ^(shapes|language)$ ]]; then
+if [[ "${1:-}" != "--task" ]]; then
   exec "$program" demo "$@"
+fi
+if [[ "${*:3}" =~ (^| )(-h|--help)( |$) ]]; then
+  exec "$program" train --help
 fi
 
 out=runs/demo-$2
