@@ -46,6 +46,12 @@ std::string left_over(const CLI::App& program) {
   return fmt::format("{}: no command or option takes this", fmt::join(program.remaining(true), " "));
 }
 
+// The program with the command that was understood, and the command of that: "foldgrad data fetch".
+std::string understood(const CLI::App& app) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  return app.get_name() + (chosen.empty() ? "" : " " + understood(*chosen[0]));
+}
+
 struct Command {
   const char *name, *help;
   std::function<Action(CLI::App&)> add;
@@ -127,7 +133,8 @@ int run(int argc, char** argv) {
   std::vector<std::string> given(std::reverse_iterator(argv + argc), std::reverse_iterator(argv + 1));  // CLI11's order
   if (!given.empty() && given.back() == "help") {  // `help COMMAND` is `COMMAND --help`
     given.pop_back();
-    given.insert(given.begin(), "--help");
+    const auto named = [&](const CLI::App* command) { return command->check_name(given.back()); };
+    if (given.empty() || std::ranges::any_of(program.get_subcommands({}), named)) given.insert(given.begin(), "--help");
   }
   try {
     program.parse(std::move(given));
@@ -137,7 +144,7 @@ int run(int argc, char** argv) {
     const bool extras = e.get_exit_code() == int(CLI::ExitCodes::ExtrasError);
     const std::string text = !better.empty() ? better : extras ? left_over(program) : e.what();
     say("error: {}\n", text);
-    say("See foldgrad --help and foldgrad COMMAND --help.\n");
+    say("See {} --help.\n", understood(program));
     return kExitUsage;
   }
   return print(answer, wants_json(program));

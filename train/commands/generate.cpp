@@ -58,7 +58,9 @@ Answer generate_text(const GenerateOptions& o) {
   const std::unique_ptr<Model> model = load_model(o.model, DType::f32, require_device(o.device), o.non_finite);
   auto* gpt = dynamic_cast<Gpt*>(model.get());
   const std::string directory = find_model_directory(o.model);
-  if (!gpt) throw CheckpointError(fmt::format("{}: must hold a gpt, got {}", directory, model->family()));
+  if (!gpt)
+    throw CheckpointError(
+        fmt::format("{}: must be a language model (gpt), but this is a {}", directory, model->family()));
   const TextVocabulary vocabulary = load_text_vocabulary(directory, gpt->config());
   const std::vector<Ids> prompts(std::size_t(o.samples), prompt_of(o, vocabulary));
   std::vector<Ids> texts = prompts;

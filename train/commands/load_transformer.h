@@ -14,8 +14,8 @@ inline std::unique_ptr<Transformer> load_transformer(const std::string& path, DT
                                                      NonFinite non_finite = NonFinite::refuse) {
   std::unique_ptr<Model> model = load_model(path, dtype, device, non_finite);
   if (!dynamic_cast<Transformer*>(model.get()))
-    throw CheckpointError(
-        fmt::format("{}: must hold a transformer, got {}", find_model_directory(path), model->family()));
+    throw CheckpointError(fmt::format("{}: must be a model that translates (transformer), but this is a {}",
+                                      find_model_directory(path), model->family()));
   return std::unique_ptr<Transformer>(static_cast<Transformer*>(model.release()));
 }
 

@@ -76,7 +76,8 @@ TEST_F(GenerateCommand, Errors) {
   expect_error("generate @g --prompt \"$(printf 'a\\377')\"", 2, "--prompt must be UTF-8, is not at byte 2");
   for (const char* option : {"--temperature -1", "--top-k -1", "--length 0", "--samples 0", "--dtype f64"})
     EXPECT_EQ(run(std::string("generate @g ") + option).exit_code, 2) << option;
-  expect_error("generate @m", 4, "@m: must hold a gpt, got transformer");
+  expect_error("generate @m", 4, "@m: must be a language model (gpt), but this is a transformer");
+  expect_error("translate @g", 4, "@g: must be a model that translates (transformer), but this is a gpt");
   expect_error("generate @no", 4, "@no: there is no such file or directory");
   TextVocabulary::characters("ab").save(files_ / "g/vocabulary");
   expect_error("generate @g", 4, "@g/vocabulary: must have 6 entries by config.json, got 3");

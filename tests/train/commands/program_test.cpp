@@ -68,6 +68,13 @@ TEST(Program, UsageErrorsNameTheNearest) {
   expect_usage_error("verify-traces --dtype f16 x", "--dtype: f16 not in {f64,f32}");
 }
 
+TEST(Program, UsageErrorsNameTheHelpOfTheCommand) {
+  for (const auto& [arguments, help] :
+       {std::pair("", "foldgrad"), std::pair("trian", "foldgrad"), std::pair("train --resume", "foldgrad train"),
+        std::pair("data", "foldgrad data"), std::pair("data fetch", "foldgrad data fetch")})
+    EXPECT_TRUE(run_program(arguments).err.ends_with(std::string("\nSee ") + help + " --help.\n")) << arguments;
+}
+
 TEST(Program, NormsListsThemAll) {
   const ProgramResult text = run_program("norms"), json = run_program("norms --json");
   EXPECT_EQ(text.exit_code, 0);
@@ -99,6 +106,7 @@ TEST(Program, HelpOfACommandIsItsOptionHelp) {
     EXPECT_EQ(help.exit_code, 0) << words;
     EXPECT_EQ(help.out, run_program(option).out) << words;
   }
+  expect_usage_error("help tarin", "there is no command \"tarin\"; did you mean \"train\"?");
 }
 
 TEST(Program, OutputsHaveTheSameNamesInEveryCommand) {
