@@ -136,6 +136,10 @@ TEST_F(ExperimentDataTest, NumbersNeedNoFiles) {
   EXPECT_EQ(data.valid.pairs.source.size(), 5u);
   EXPECT_EQ(data.digests.size(), 0u);
   EXPECT_EQ(data.vocabulary.decode_target(data.valid.pairs.target[3]), data.valid.text.target[3]);
+  const DataConfig numbers = config("task = 'numbers'\nvalid_pairs = 5\n").data;
+  EXPECT_EQ(read_text(numbers, "", "test").source.size(), 5u);
+  EXPECT_EQ(message<std::invalid_argument>([&] { read_text(numbers, "", "tset"); }),
+            "data.task = \"numbers\" has the splits train, valid and test, got tset");
 }
 
 TEST_F(ExperimentDataTest, KeysThatDoNotGoTogether) {
