@@ -187,6 +187,9 @@ TEST(OptimizerErrors, Settings) {
   EXPECT_EQ(refusal(Sgd{1.5}, groups()), "sgd: momentum must be at least 0 and below 1, got 1.5");
   EXPECT_EQ(refusal(Sgd{.nesterov = true}, groups()), "sgd: nesterov needs a positive momentum, got 0");
   EXPECT_EQ(refusal(Sgd{}, groups(-1)), "sgd: weight_decay must be at least 0, got -1");
+  EXPECT_EQ(refusal(Sgd{}, {{{&p}, 0, -1}}), "sgd: rate must be at least 0, got -1");
+  EXPECT_EQ(refusal(Sgd{}, {{{&p}, 0, std::numeric_limits<double>::infinity()}}),
+            "sgd: rate must be at least 0, got inf");
 }
 
 TEST(OptimizerErrors, Parameters) {

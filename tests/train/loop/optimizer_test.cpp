@@ -168,6 +168,23 @@ TEST(Optimizer, EqualsScalarModels) {
     }
 }
 
+// Bit for bit, weight decay included.
+TEST(Optimizer, TheFactorOfAGroupIsOneOfItsLearningRateAlone) {
+  for (Device device : devices())
+    for (const Optimizer::Rule& rule : {Optimizer::Rule(Adam{}), Optimizer::Rule(AdamW{}), Optimizer::Rule(Sgd{0.9})}) {
+      Model both = random_model(device, DType::f32, 9), fast = random_model(device, DType::f32, 9),
+            slow = random_model(device, DType::f32, 9);
+      std::vector<Parameter*> first = both.all(), rest(first.begin() + 4, first.end());
+      first.resize(4);
+      Optimizer in_groups(rule, {{first, 0.25, 0.3}, {rest, 0.25}}), at_once(rule, {{fast.all(), 0.25}}),
+          slowly(rule, {{slow.all(), 0.25}});
+      for (const double lr : {0.1, 0.07, 0.01}) in_groups.step(lr), at_once.step(lr), slowly.step(lr * 0.3);
+      for (std::size_t k = 0; k < 9; ++k)
+        EXPECT_TRUE(identical(both.parameters[k].value, (k < 4 ? slow : fast).parameters[k].value)) << k;
+      EXPECT_EQ(in_groups.parameters(), both.all());
+    }
+}
+
 // Emulated kernels run the very formulas of the CPU, without contraction; nvcc fuses products and sums.
 TEST(Optimizer, DevicesAgree) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();

@@ -39,11 +39,13 @@ Optimizer::Optimizer(const Rule& rule, std::vector<ParameterGroup> groups) : rul
   for (const ParameterGroup& group : groups) {
     FOLDGRAD_CHECK(group.weight_decay >= 0 && std::isfinite(group.weight_decay),
                    "{}: weight_decay must be at least 0, got {}", name_, group.weight_decay);
+    FOLDGRAD_CHECK(group.rate >= 0 && std::isfinite(group.rate), "{}: rate must be at least 0, got {}", name_,
+                   group.rate);
     for (Parameter* p : group.parameters) {
       FOLDGRAD_CHECK(names.insert(p->name).second, "{}: two parameters are called {}", name_, p->name);
       add(p);
     }
-    weight_decays_.push_back(group.weight_decay);
+    groups_.push_back(group);
   }
   FOLDGRAD_CHECK(!slots_.empty(), "{}: there are no parameters", name_);
 }
@@ -53,7 +55,7 @@ void Optimizer::add(Parameter* parameter) {
   FOLDGRAD_CHECK(value.defined() && (value.dtype() == DType::f32 || value.dtype() == DType::f64),
                  "{}: {} must be f32 or f64, got {}; for training in bf16, keep it in f32 and cast it in the forward",
                  name_, parameter->name, describe(value));
-  Slot slot{parameter, weight_decays_.size(), {}, {}};
+  Slot slot{parameter, groups_.size(), {}, {}};
   slots_.push_back(slot);
   FOLDGRAD_CHECK(value.dtype() == like().dtype() && value.device() == like().device(),
                  "{}: parameters must have one dtype and device: {} is {}, {} is {}", name_, slots_[0].parameter->name,
@@ -83,9 +85,17 @@ void Optimizer::step(double lr, const Tensor& gradient_scale) {
   FOLDGRAD_CHECK(lr >= 0 && std::isfinite(lr), "{}: lr must be finite and at least 0, got {}", name_, lr);
   check_update(gradient_scale);
   const double* scale = gradient_scale.defined() ? gradient_scale.data<double>() : nullptr;
-  for (std::size_t group = 0; group < weight_decays_.size(); ++group)
-    like().dtype() == DType::f32 ? update<float>(group, lr, scale) : update<double>(group, lr, scale);
+  for (std::size_t group = 0; group < groups_.size(); ++group) {
+    const double rate = lr * groups_[group].rate;
+    like().dtype() == DType::f32 ? update<float>(group, rate, scale) : update<double>(group, rate, scale);
+  }
   ++steps_;
+}
+
+std::vector<Parameter*> Optimizer::parameters() const {
+  std::vector<Parameter*> all;
+  for (const Slot& slot : slots_) all.push_back(slot.parameter);
+  return all;
 }
 
 void Optimizer::zero_grad() {
@@ -102,7 +112,7 @@ void Optimizer::update(std::size_t group, double lr, const double* scale) const 
       tensors.push_back({data(s.parameter->value), data(s.parameter->grad), data(s.first), data(s.second),
                          s.parameter->value.size(), rounded_data(*s.parameter)});
   const auto with = [&](const auto& rule) { FOLDGRAD_RUN(like().device(), update, tensors, rule, scale); };
-  const double weight_decay = weight_decays_[group];
+  const double weight_decay = groups_[group].weight_decay;
   with_adam(rule_, [&](const auto& adam) {
     const double t = double(steps_ + 1);
     const double correction1 = 1 - std::pow(adam.beta1, t);

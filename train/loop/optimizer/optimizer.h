@@ -1,5 +1,5 @@
 // Optimizers. g is a parameter's gradient times the step's gradient scale, t counts the steps from 1, lr is the step's
-// learning rate and wd the group's weight decay.
+// learning rate times the group's factor, and wd the group's weight decay.
 //
 //   Adam and AdamW (Kingma, Ba 2015; Loshchilov, Hutter 2019):
 //   [ADAM-1]  m <- beta1 m + (1 - beta1) g
@@ -39,6 +39,7 @@ struct Sgd {
 struct ParameterGroup {
   std::vector<Parameter*> parameters;  // must outlive the optimizer
   double weight_decay = 0;
+  double rate = 1;  // factor of the learning rate
 };
 
 class Optimizer {
@@ -55,6 +56,7 @@ class Optimizer {
   // is not finite.
   void step(double lr, const Tensor& gradient_scale = {});
   std::int64_t steps() const { return steps_; }
+  std::vector<Parameter*> parameters() const;  // of all groups
   // Forgets every gradient; call it before the next backward pass, since gradients add up otherwise.
   void zero_grad();
 
@@ -80,7 +82,7 @@ class Optimizer {
   Rule rule_;
   const char* name_;  // for messages
   std::vector<Slot> slots_;
-  std::vector<double> weight_decays_;  // by group
+  std::vector<ParameterGroup> groups_;
   std::int64_t steps_ = 0;
 };
 
