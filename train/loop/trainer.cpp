@@ -33,9 +33,12 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
   FOLDGRAD_CHECK(options.accumulate >= 1, "trainer: accumulate must be at least 1, got {}", options.accumulate);
   FOLDGRAD_CHECK(options.clip >= 0, "trainer: clip must be at least 0, got {}", options.clip);
   FOLDGRAD_CHECK(options.agc >= 0, "trainer: agc must be at least 0, got {}", options.agc);
-  const std::vector<Parameter*> output = task.model().output_parameters();
-  for (Parameter* p : parameters_)
+  const std::vector<Parameter*> output = task.model().output_parameters(), updated = optimizer.parameters();
+  for (Parameter* p : parameters_) {
+    if (!contains(updated, p)) continue;
+    trained_.push_back(p);
     if (options.agc_exclude == Unclipped::none || !contains(output, p)) clipped_adaptively_.push_back(p);
+  }
   if (options.average_decay != 0)
     average_.emplace(parameters_, options.average_decay,
                      options.average_statistics ? task.model().statistics() : NamedTensors());
@@ -60,10 +63,10 @@ Trainer::Record Trainer::update(Tape& tape) {
   for (Parameter* p : parameters_) p->zero_grad();
   for (std::int64_t k = 0; k < options_.accumulate; ++k)
     record.losses.push_back(compute(batches[k], updates() * options_.accumulate + k, record.weight, tape));
-  if (options_.agc > 0) clip_adaptively(clipped_adaptively_, options_.agc);
+  if (options_.agc > 0 && !clipped_adaptively_.empty()) clip_adaptively(clipped_adaptively_, options_.agc);
   // Also without clipping: the norm reveals gradients that are not finite before they spoil the parameters.
   const GradientClip clip =
-      clip_by_norm(parameters_, options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity());
+      clip_by_norm(trained_, options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity());
   record.gradient_norm = clip.norm;
   optimizer_.step(schedule_.lr(updates()), options_.clip > 0 ? clip.factor : Tensor());
   if (average_) average_->update();
@@ -175,7 +178,7 @@ std::string Trainer::checked_update() {
     return e.what();
   }
   // Every result and its gradient is finite; so it was a sum that overflowed, in a parameter's gradient or in the norm.
-  for (const Parameter* p : parameters_)
+  for (const Parameter* p : trained_)
     for (double g : p->grad.to(DType::f64).values<double>())
       if (!std::isfinite(g))
         return fmt::format("{}: at step {} the gradient has values that are not finite", p->name, number);

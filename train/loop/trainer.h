@@ -112,7 +112,9 @@ class Trainer {
   Optimizer& optimizer_;
   const Schedule& schedule_;
   TrainerOptions options_;
-  std::vector<Parameter*> parameters_, clipped_adaptively_;
+  std::vector<Parameter*> parameters_;  // the model's
+  // Those of them that the optimizer has: the others are frozen, and count in no norm.
+  std::vector<Parameter*> trained_, clipped_adaptively_;
   Tape tape_;
   UpdateObserver* observer_ = nullptr;
   std::optional<WeightAverage> average_;
