@@ -33,6 +33,7 @@ bool valid(const Option& option, const std::string& text) {
     case Option::Kind::choice:
       return option.has_choice(text);
     case Option::Kind::integers:  // of configurations alone
+    case Option::Kind::texts:     // likewise
     case Option::Kind::text:
       break;
   }

@@ -33,6 +33,8 @@ std::string Option::values() const {
       return "0 or 1";
     case Kind::choice:
       return fmt::format("one of {}", fmt::join(choices, ", "));
+    case Kind::texts:
+      return "a list of text";
     case Kind::text:
       break;
   }

@@ -28,7 +28,8 @@ struct Option {
     boolean,   // true or false
     flag,      // the same, where all values are text: 0 or 1
     choice,
-    text
+    text,
+    texts  // a list of text
   };
 
   std::string name, help;

@@ -103,8 +103,8 @@ LIBRARIES = {
     "sanitizer/": ["emulation"],
 }
 # The operating system's. Operations and models know nothing of it.
-POSIX = re.compile(r"(sys/\w+|dirent|execinfo|fcntl|locale|pthread|setjmp|signal|std\w+|string|time|ucontext|unistd|"
-                   r"wctype)\.h$")
+POSIX = re.compile(r"(sys/\w+|dirent|execinfo|fcntl|fnmatch|locale|pthread|setjmp|signal|std\w+|string|time|ucontext|"
+                   r"unistd|wctype)\.h$")
 POSIX_FOLDERS = ["emulation", "engine/cpu", "engine/files", "train/*"]
 
 FILE_LINES, FUNCTION_LINES, CORE_LINES, FOLDER_FILES = 300, 60, 1600, 24

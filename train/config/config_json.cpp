@@ -22,6 +22,7 @@ ordered_json option_json(const NormalizerOption& option, const std::string& valu
       return std::stod(value);
     case Kind::choice:
     case Kind::integers:
+    case Kind::texts:
     case Kind::text:
       break;
   }

@@ -34,6 +34,7 @@ struct ConfigKey : Option {
     if (std::is_same_v<Member, double>) kind = Kind::number;
     if (std::is_same_v<Member, std::int64_t>) kind = Kind::integer;
     if (std::is_same_v<Member, std::vector<std::int64_t>>) kind = Kind::integers;
+    if (std::is_same_v<Member, std::vector<std::string>>) kind = Kind::texts;
     if (std::is_same_v<Member, bool>) kind = Kind::boolean;
   }
 };

@@ -52,12 +52,14 @@ void assign(std::int64_t& field, const Given& given, const ConfigKey& key) {
   if (!key.range.contains(double(field))) refuse(given, key);
 }
 
-void assign(std::vector<std::int64_t>& field, const Given& given, const ConfigKey& key) {
+template <class Element>
+void assign(std::vector<Element>& field, const Given& given, const ConfigKey& key) {
   if (!given.node || !given.node->is_array()) refuse(given, key);
   field.clear();
   for (const toml::node& one : *given.node->as_array()) {
-    if (!one.is_integer()) given.refuse(fmt::format("{}, got {}", must_be(key), Given{&one, "", given.place}.shown()));
-    field.push_back(one.as_integer()->get());
+    const auto* element = one.as<Element>();
+    if (!element) given.refuse(fmt::format("{}, got {}", must_be(key), Given{&one, "", given.place}.shown()));
+    field.push_back(element->get());
   }
 }
 

@@ -1,7 +1,7 @@
 // The sections of a configuration that are not the model's: the members of each, followed by their keys.
 //
 // visit_keys(section, visitor) calls visitor(member, ConfigKey) for every key. A member is std::int64_t, double, bool,
-// std::string, a list of std::int64_t, or an enumeration with names (models/options/names.h).
+// std::string, a list of std::int64_t or of std::string, or an enumeration with names (models/options/names.h).
 #pragma once
 #include "train/config/key.h"
 #include "train/loop/schedule.h"
@@ -165,6 +165,7 @@ struct TrainConfig : TrainerOptions {
   ScheduleShape schedule = ScheduleShape::inverse_sqrt;
   double lr = 5e-4, initial_lr = 1e-7, minimum_lr = 0;
   double label_smoothing = 0.1;
+  std::vector<std::string> rates, freeze;
   bool operator==(const TrainConfig&) const = default;
 };
 
@@ -202,6 +203,16 @@ void visit_optimizer_keys(Train& t, const Visitor& v) {
 }
 
 template <KeysOf<TrainConfig> Train, class Visitor>
+void visit_fine_tuning_keys(Train& t, const Visitor& v) {
+  const auto train = [&v](auto& member, bool at_default, const char* name, const char* help) {
+    v(member, newer(ConfigKey("train", name, "", help), at_default));
+  };
+  train(t.rates, t.rates.empty(), "rates",
+        "PATTERN=FACTOR: factors of the learning rate, by names of parameters; the last pattern that fits counts");
+  train(t.freeze, t.freeze.empty(), "freeze", "Patterns of names of parameters that are not trained");
+}
+
+template <KeysOf<TrainConfig> Train, class Visitor>
 void visit_keys(Train& t, const Visitor& v) {
   const auto train = keys_in("train", v);
   visit_length_keys(t, v);
@@ -223,6 +234,7 @@ void visit_keys(Train& t, const Visitor& v) {
   train(t.dtype, "dtype", "", "Type of activations; weights and moments are f32");
   train(t.seed, "seed", "", "Seed of the initial weights, of dropout and of the order of the data", at_least(0));
   train(t.on_nan, "on_nan", "", "What to do when a loss or gradient is not finite");
+  visit_fine_tuning_keys(t, v);
 }
 
 struct ValidateConfig {

@@ -29,12 +29,18 @@ std::string quoted(const std::string& text) {
 std::string toml_of(const std::string& value) { return quoted(value); }
 std::string toml_of(bool value) { return value ? "true" : "false"; }
 std::string toml_of(std::int64_t value) { return fmt::format("{}", value); }
-std::string toml_of(const std::vector<std::int64_t>& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
 // "-0" would be read as an integer, which has no sign there.
 std::string toml_of(double value) { return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value); }
 
 template <class Enum>
 requires std::is_enum_v<Enum> std::string toml_of(Enum value) { return quoted(name(value)); }
+
+template <class Element>
+std::string toml_of(const std::vector<Element>& values) {
+  std::vector<std::string> texts;
+  for (const Element& value : values) texts.push_back(toml_of(value));
+  return fmt::format("[{}]", fmt::join(texts, ", "));
+}
 
 std::string toml_of(const Option& option, const std::string& value) {
   if (option.kind == Option::Kind::choice) return quoted(value);

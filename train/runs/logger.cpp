@@ -18,7 +18,8 @@ RunLogger::RunLogger(const std::string& path, std::uint64_t offset, std::int64_t
     say("warning: {}: {} bytes that it had when the checkpoint was saved are missing\n", path, log_.missing());
 }
 
-void RunLogger::started(std::int64_t step, Task& task, const ExperimentConfig& config, const TrainConfig& train) {
+void RunLogger::started(std::int64_t step, Task& task, const ExperimentConfig& config, const TrainConfig& train,
+                        const std::map<std::string, std::string>& accounts) {
   nlohmann::ordered_json event{{"event", "start"},
                                {"step", step},
                                {"steps", steps_},
@@ -36,6 +37,11 @@ void RunLogger::started(std::int64_t step, Task& task, const ExperimentConfig& c
   if (task.validates_on_test()) {
     event["validated_on"] = "test";
     terminal_.print(fmt::format("validated on {}: no checkpoint is chosen, the last one counts", task.test_data()));
+  }
+  for (const auto& [name, account] : accounts) {
+    if (account.empty()) continue;
+    event[name] = account;
+    terminal_.print(account);
   }
   log(std::move(event));
 }

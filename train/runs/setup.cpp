@@ -1,8 +1,16 @@
 #include "train/runs/setup.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
 
 #include "engine/contains.h"
+#include "train/system/printable.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad {
@@ -17,6 +25,35 @@ void require_phases(const RecordConfig& record) {
   if (contains(from, std::int64_t(0))) wrong("must not have 0: the first update is 1, the last -1");
   if (from.size() == 2 && (from[0] < 0 || from[1] > 0))
     wrong("must be first an update from the begin, above 0, and then one from the end, below 0");
+}
+
+bool fits(const std::string& pattern, const Parameter* p) { return fnmatch(pattern.c_str(), p->name.c_str(), 0) == 0; }
+
+struct Rate {
+  std::string pattern;
+  double factor = -1;
+};
+
+std::vector<Rate> parsed_rates(const TrainConfig& t) {
+  std::vector<Rate> rates;
+  for (const std::string& text : t.rates) {
+    const std::size_t equal = std::min(text.rfind('='), text.size());
+    Rate rate{text.substr(0, equal)};
+    const char *begin = text.data() + std::min(equal + 1, text.size()), *end = text.data() + text.size();
+    if (std::from_chars(begin, end, rate.factor).ptr != end || !(rate.factor >= 0) || !std::isfinite(rate.factor))
+      throw ConfigError(
+          fmt::format("train.rates must have PATTERN=FACTOR, a factor of at least 0, got {}", in_quotes(text)));
+    rates.push_back(rate);
+  }
+  return rates;
+}
+
+void require_fit(const char* key, const std::string& pattern, const std::vector<Parameter*>& parameters) {
+  if (std::ranges::any_of(parameters, [&](const Parameter* p) { return fits(pattern, p); })) return;
+  std::set<std::string> beginnings;
+  for (const Parameter* p : parameters) beginnings.insert(p->name.substr(0, p->name.find('.')));
+  throw ConfigError(fmt::format("{}: no parameter is called {}; their names begin with {}", key, in_quotes(pattern),
+                                fmt::join(beginnings, ", ")));
 }
 
 }  // namespace
@@ -41,7 +78,10 @@ void require_trainable(const ExperimentConfig& config) {
   const std::unique_ptr<Model> smallest = smallest_model(config);
   // How many updates epochs are is not known before the data is read.
   if (t.epochs == 0 && t.warmup_epochs == 0) (void)Schedule(schedule_options(t));
-  (void)Optimizer(optimizer_rule(t), parameter_groups(*smallest, t));
+  TrainConfig without_patterns = t;  // of layers that the smallest model lacks
+  without_patterns.rates.clear(), without_patterns.freeze.clear();
+  (void)Optimizer(optimizer_rule(t), parameter_groups(*smallest, without_patterns));
+  (void)parsed_rates(t);
   require_phases(config.record);
   if (t.average_statistics && t.average_decay == 0)
     throw ConfigError("train.average_statistics goes with an average: train.average_decay must be above 0, got 0");
@@ -75,11 +115,36 @@ std::string warmup_warning(const BlockConfig& config, std::int64_t passes) {
 }
 
 std::vector<ParameterGroup> parameter_groups(Model& model, const TrainConfig& t) {
-  if (t.no_decay == Undecayed::none) return {{.parameters = model.parameters(), .weight_decay = t.weight_decay}};
-  ParameterGroup decayed{.parameters = {}, .weight_decay = t.weight_decay}, others{.parameters = model.vectors()};
-  for (Parameter* p : model.parameters())
-    if (!contains(others.parameters, p)) decayed.parameters.push_back(p);
-  return {decayed, others};
+  const std::vector<Parameter*> parameters = model.parameters(), vectors = model.vectors();
+  const std::vector<Rate> rates = parsed_rates(t);
+  for (const std::string& pattern : t.freeze) require_fit("train.freeze", pattern, parameters);
+  for (const Rate& rate : rates) require_fit("train.rates", rate.pattern, parameters);
+  std::vector<ParameterGroup> groups;
+  for (Parameter* p : parameters) {
+    if (std::ranges::any_of(t.freeze, [p](const std::string& pattern) { return fits(pattern, p); })) continue;
+    const double decay = t.no_decay == Undecayed::vectors && contains(vectors, p) ? 0 : t.weight_decay;
+    double factor = 1;
+    for (const Rate& rate : rates)
+      if (fits(rate.pattern, p)) factor = rate.factor;
+    auto group = std::ranges::find_if(
+        groups, [&](const ParameterGroup& g) { return g.weight_decay == decay && g.rate == factor; });
+    if (group == groups.end()) group = groups.insert(group, {.parameters = {}, .weight_decay = decay, .rate = factor});
+    group->parameters.push_back(p);
+  }
+  if (groups.empty()) throw ConfigError("train.freeze leaves no parameter that is trained");
+  return groups;
+}
+
+std::string learning_rates(const Model& model, const std::vector<ParameterGroup>& groups) {
+  std::map<double, std::int64_t, std::greater<>> sizes;
+  std::int64_t frozen = model.parameter_count();
+  for (const ParameterGroup& group : groups)
+    for (const Parameter* p : group.parameters) sizes[group.rate] += p->value.size(), frozen -= p->value.size();
+  if (frozen == 0 && sizes.size() == 1 && sizes.contains(1)) return "";
+  std::vector<std::string> parts;
+  for (const auto& [rate, size] : sizes) parts.push_back(fmt::format("{} parameters x {}", size, rate));
+  if (frozen > 0) parts.push_back(fmt::format("{} frozen", frozen));
+  return fmt::format("learning rates: {}", fmt::join(parts, ", "));
 }
 
 Optimizer::Rule optimizer_rule(const TrainConfig& t) {

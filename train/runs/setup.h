@@ -21,8 +21,11 @@ std::string warmup_warning(const BlockConfig& config, std::int64_t passes);
 // The phases in a run of so many updates, "begin" before "end". Throws ConfigError for one that reaches beyond it.
 std::vector<RecordPhase> record_phases(const RecordConfig& config, std::int64_t updates);
 
-// One without weight decay for what train.no_decay names, and one for all else.
+// Parameters of equal weight decay and factor of the learning rate, by train.no_decay and train.rates; those that
+// train.freeze names are in none. Throws ConfigError for a pattern that fits no parameter, and where none is left.
 std::vector<ParameterGroup> parameter_groups(Model& model, const TrainConfig& config);
+// "learning rates: 1290 parameters x 1, 479680 parameters x 0.01, 256 frozen", or "" where all learn alike.
+std::string learning_rates(const Model& model, const std::vector<ParameterGroup>& groups);
 Optimizer::Rule optimizer_rule(const TrainConfig& config);
 ScheduleOptions schedule_options(const TrainConfig& config);
 

@@ -190,7 +190,9 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
   if (start.checkpoint) say("resuming at step {}\n", updates());
   for (const std::string& warning : recorder_.resume(updates())) say("warning: {}\n", warning);
   note_interrupts();
-  logger_->started(updates(), task(), config_, training_.config);
+  Model& model = task().model();
+  logger_->started(updates(), task(), config_, training_.config,
+                   {{"learning_rates", learning_rates(model, parameter_groups(model, training_.config))}});
   warn_of_warmup(training_.config.steps);
 }
 

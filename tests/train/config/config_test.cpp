@@ -83,6 +83,8 @@ TEST(Config, NamesLineTypeAndRange) {
   EXPECT_EQ(refusal("[model]\ndropout = 1\n"), "a.toml:2: model.dropout must be a number in [0, 1), got 1");
   EXPECT_EQ(refusal("[model]\npre_norm = 1\n"), "a.toml:2: model.pre_norm must be true or false, got 1");
   EXPECT_EQ(refusal("[data]\nsource = 1\n"), "a.toml:2: data.source must be text, got 1");
+  EXPECT_EQ(refusal("[train]\nfreeze = 'a'\n"), "a.toml:2: train.freeze must be a list of text, got \"a\"");
+  EXPECT_EQ(refusal("[train]\nfreeze = ['a', 1]\n"), "a.toml:2: train.freeze must be a list of text, got 1");
   EXPECT_EQ(refusal("[train]\nsteps = [1]\n"), "a.toml:2: train.steps must be an integer of at least 1, got an array");
   EXPECT_EQ(refusal("[train]\noptimizer = 'lamb'\n"),
             "a.toml:2: train.optimizer must be one of adam, adamw, sgd, got \"lamb\"");
@@ -169,6 +171,10 @@ struct Arbitrary {
       field = *rc::gen::container<std::string>(rc::gen::inRange<char>(0, 127)) +
               *rc::gen::element<std::string>("", "\x7f", "\u00e9\U0001f600");
     }
+  }
+  void operator()(std::vector<std::string>& field, const ConfigKey& key) const {
+    field.resize(*rc::gen::inRange<std::size_t>(0, 3));
+    for (std::string& text : field) (*this)(text, key);
   }
 };
 
@@ -262,7 +268,8 @@ TEST(Config, EpochsStandInThePlaceOfUpdates) {
 // So runs that began without them go on.
 TEST(Config, AtTheirDefaultsKeysThatAreNewerThanFilesAreNotOfTheHash) {
   const auto keys = trajectory_keys({});
-  for (const char* key : {"train.epochs", "train.warmup_epochs", "train.no_decay", "train.average_statistics"})
+  for (const char* key : {"train.epochs", "train.warmup_epochs", "train.no_decay", "train.average_statistics",
+                          "train.rates", "train.freeze"})
     EXPECT_FALSE(keys.count(key)) << key;
   const auto changes = [](const std::string& setting) {
     return trajectory_changes({}, parse_config("", "a.toml", {setting}));

@@ -109,6 +109,8 @@ const std::vector<Row> kRows = {
     {"", "train.dtype=bf16", {"loss 1"}},
     {"", "train.seed=2", {"work 1"}},
     {"train.lr=1e38 train.initial_lr=1e38", "train.on_nan=skip", {"outcome"}},
+    {"", "train.rates=[\"encoder.*=0.5\"]", {"weights 1"}},
+    {"", "train.freeze=[\"encoder.*\"]", {"gradient 1"}},
 
     {"", "validate.every=2", {"validations"}},
     {"", "validate.beam=9", {"samples"}},

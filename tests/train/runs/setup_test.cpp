@@ -109,6 +109,67 @@ TEST(TrainingSetup, NoDecayLeavesOutBiasesGainsAndPositions) {
                                       "norm.bias", "norm.weight", "patch_embed.proj.bias", "pos_embed"}));
 }
 
+TEST(TrainingSetup, PatternsGiveParametersRatesOfTheirOwnOrNone) {
+  TrainConfig t;
+  t.weight_decay = 0.25, t.no_decay = Undecayed::vectors;
+  VitConfig config = tiny_vit("ln");
+  config.layers = 1;
+  Vit model(config, 1);
+  EXPECT_EQ(learning_rates(model, parameter_groups(model, t)), "");
+  t.freeze = {"norm.*", "cls_token", "blocks.?.attn.*"};
+  t.rates = {"*=0.25", "blocks.0.mlp.*=0", "head.*=1", "*.fc2.[w]*=0.5"};
+  struct Learns {
+    double rate, weight_decay;
+    std::vector<std::string> parameters;
+  };
+  const std::vector<Learns> want{{0.25, 0.25, {"patch_embed.proj.weight"}},
+                                 {0.25,
+                                  0,
+                                  {"blocks.0.norm1.bias", "blocks.0.norm1.weight", "blocks.0.norm2.bias",
+                                   "blocks.0.norm2.weight", "patch_embed.proj.bias", "pos_embed"}},
+                                 {0, 0.25, {"blocks.0.mlp.fc1.weight"}},
+                                 {0, 0, {"blocks.0.mlp.fc1.bias", "blocks.0.mlp.fc2.bias"}},
+                                 {0.5, 0.25, {"blocks.0.mlp.fc2.weight"}},
+                                 {1, 0.25, {"head.weight"}},
+                                 {1, 0, {"head.bias"}}};
+  const std::vector<ParameterGroup> groups = parameter_groups(model, t);
+  ASSERT_EQ(groups.size(), want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    EXPECT_EQ(groups[i].rate, want[i].rate) << i;
+    EXPECT_EQ(groups[i].weight_decay, want[i].weight_decay) << i;
+    EXPECT_EQ(names(groups[i]), want[i].parameters) << i;
+  }
+  // head 5 x 8 + 5; fc2 8 x 12; patches 8 x 12 + 8, positions 5 x 8, norms 4 x 8; fc1 12 x 8 + 12 and a bias of 8.
+  EXPECT_EQ(learning_rates(model, groups),
+            "learning rates: 45 parameters x 1, 96 parameters x 0.5, 176 parameters x 0.25, 116 parameters x 0, 288 "
+            "frozen");
+  t.freeze = {}, t.rates = {"*=0.5"};
+  EXPECT_EQ(learning_rates(model, parameter_groups(model, t)), "learning rates: 721 parameters x 0.5");
+}
+
+TEST(TrainingSetup, RefusesPatternsThatFitNothingAndFactorsThatAreNone) {
+  Vit model(tiny_vit("ln"), 1);
+  const auto refusal = [&](const std::vector<std::string>& rates, const std::vector<std::string>& freeze) {
+    TrainConfig t;
+    t.rates = rates, t.freeze = freeze;
+    return message<ConfigError>([&] { parameter_groups(model, t); });
+  };
+  const std::string begin = "their names begin with blocks, cls_token, head, norm, patch_embed, pos_embed";
+  EXPECT_EQ(refusal({"block.*=1"}, {}), "train.rates: no parameter is called \"block.*\"; " + begin);
+  EXPECT_EQ(refusal({}, {"head"}), "train.freeze: no parameter is called \"head\"; " + begin);
+  EXPECT_EQ(refusal({}, {"*"}), "train.freeze leaves no parameter that is trained");
+  for (const std::string rate : {"*", "*=", "*=-0.5", "*=x", "*=1 ", "*=inf", "*=nan"}) {
+    const std::string said = "train.rates must have PATTERN=FACTOR, a factor of at least 0, got \"" + rate + "\"";
+    EXPECT_EQ(refusal({rate}, {}), said);
+    ExperimentConfig config;
+    config.train.rates = {rate};
+    EXPECT_EQ(message<ConfigError>([&] { require_trainable(config); }), said);
+  }
+  ExperimentConfig config;  // which has six layers
+  config.train.rates = {"encoder.layers.5.*=0.5"}, config.train.freeze = {"decoder.layers.5.*"};
+  EXPECT_NO_THROW(require_trainable(config));
+}
+
 TEST(TrainingSetup, RefusesKeysThatDoNotGoTogether) {
   const auto refusal = [](const std::vector<std::string>& settings) {
     ExperimentConfig config = parse_config("[model]\nfamily = \"vit\"\n", "a.toml", settings);
