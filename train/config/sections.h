@@ -152,6 +152,10 @@ constexpr auto names_of(UpdateRule) { return std::array{"adam", "adamw", "sgd"};
 enum class Undecayed { none, vectors };
 constexpr auto names_of(Undecayed) { return std::array{"none", "vectors"}; }
 
+// The output layer of a training that begins from a model.
+enum class Head { automatic, keep, fresh };
+constexpr auto names_of(Head) { return std::array{"auto", "keep", "new"}; }
+
 constexpr auto values_of(DType) { return std::array{DType::f32, DType::bf16}; }  // of activations
 
 struct TrainConfig : TrainerOptions {
@@ -165,6 +169,9 @@ struct TrainConfig : TrainerOptions {
   ScheduleShape schedule = ScheduleShape::inverse_sqrt;
   double lr = 5e-4, initial_lr = 1e-7, minimum_lr = 0;
   double label_smoothing = 0.1;
+  std::string from;  // a model; empty: none
+  Head head = Head::automatic;
+  bool reset_iterations = true;
   std::vector<std::string> rates, freeze;
   bool operator==(const TrainConfig&) const = default;
 };
@@ -207,6 +214,12 @@ void visit_fine_tuning_keys(Train& t, const Visitor& v) {
   const auto train = [&v](auto& member, bool at_default, const char* name, const char* help) {
     v(member, newer(ConfigKey("train", name, "", help), at_default));
   };
+  train(t.from, t.from.empty(), "from",
+        "Model to begin from: a model directory, a checkpoint, or a run; empty: none, but random weights");
+  train(t.head, t.head == Head::automatic, "head",
+        "Output layer with train.from: new where the classes are others, kept, or new");
+  train(t.reset_iterations, t.reset_iterations, "reset_iterations",
+        "With train.from, normalizers count iterations from 0, so that their warm-up runs again");
   train(t.rates, t.rates.empty(), "rates",
         "PATTERN=FACTOR: factors of the learning rate, by names of parameters; the last pattern that fits counts");
   train(t.freeze, t.freeze.empty(), "freeze", "Patterns of names of parameters that are not trained");

@@ -85,6 +85,8 @@ void require_trainable(const ExperimentConfig& config) {
   require_phases(config.record);
   if (t.average_statistics && t.average_decay == 0)
     throw ConfigError("train.average_statistics goes with an average: train.average_decay must be above 0, got 0");
+  if (t.from.empty() && (t.head != Head::automatic || !t.reset_iterations))
+    throw ConfigError("train.head and train.reset_iterations go with train.from, which must name a model, got \"\"");
 }
 
 TrainConfig with_epochs_counted(const TrainConfig& config, std::int64_t batches_per_epoch) {

@@ -13,6 +13,7 @@
 #include "train/checkpoints/model_directory.h"
 #include "train/data/data_root.h"
 #include "train/runs/logger.h"
+#include "train/runs/pretrained.h"
 #include "train/runs/resume.h"
 #include "train/runs/setup.h"
 #include "train/system/device.h"
@@ -31,6 +32,7 @@ struct RunStart {
   ExperimentConfig config;
   std::string data_root;                       // data.directory lies below it
   std::optional<NewestCheckpoint> checkpoint;  // none: it begins at step 0
+  std::string from = {};                       // begin_from()'s account; empty: it begins from no model
 };
 
 std::optional<NewestCheckpoint> find_checkpoint(const TrainOptions& options, const RunDirectory& run) {
@@ -83,6 +85,18 @@ RunStart find_start(const TrainOptions& options) {
   for (const std::string& warning : start.checkpoint->warnings) say("warning: {}\n", warning);
   require_same_trajectory(*start.checkpoint, start.config, run.config(), options.allow_config_change);
   return start;
+}
+
+// Makes the task with its model, which begins from that of train.from. A run that goes on has all in its checkpoint.
+std::unique_ptr<Task> begin_task(RunStart& start, Device device) {
+  const ExperimentConfig& config = start.config;
+  std::optional<Pretrained> from;
+  if (!start.checkpoint) from = load_pretrained(config);
+  const std::string earlier = start.checkpoint ? start.checkpoint->path : from ? from->directory : "";
+  std::unique_ptr<Task> task =
+      make_task(config, data_directory(config.data_directory(), start.data_root), earlier, device);
+  if (from) start.from = begin_from(*from, task->model(), config.train);
+  return task;
 }
 
 // One process's part of a run.
@@ -191,13 +205,15 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
   for (const std::string& warning : recorder_.resume(updates())) say("warning: {}\n", warning);
   note_interrupts();
   Model& model = task().model();
-  logger_->started(updates(), task(), config_, training_.config,
-                   {{"learning_rates", learning_rates(model, parameter_groups(model, training_.config))}});
+  logger_->started(
+      updates(), task(), config_, training_.config,
+      {{"from", start.from}, {"learning_rates", learning_rates(model, parameter_groups(model, training_.config))}});
   warn_of_warmup(training_.config.steps);
 }
 
 // Before training the last update is the one that is wanted, after it the one that was made.
 void TrainingRun::warn_of_warmup(std::int64_t last) const {
+  if (!config_.train.from.empty() && !config_.train.reset_iterations) return;  // it counts on from those before
   const std::string warning = warmup_warning(config_.blocks(), last * training_.config.accumulate);
   if (!warning.empty()) say("warning: {}\n", warning);
 }
@@ -264,9 +280,8 @@ TrainingEnd train_experiment(const TrainOptions& options) {
   if (fs::exists(options.out)) lock.emplace(options.out);
   RunStart start = find_start(options);
   require_trainable(start.config);
-  TrainingRun run(options.out, start,
-                  make_task(start.config, data_directory(start.config.data_directory(), start.data_root),
-                            start.checkpoint ? start.checkpoint->path : "", device));
+  std::unique_ptr<Task> task = begin_task(start, device);
+  TrainingRun run(options.out, start, std::move(task));
   if (!lock) {
     lock.emplace(options.out);
     RunDirectory(options.out).require_no_run();

@@ -76,8 +76,8 @@ struct TaskKind {
   // Throws ConfigError for what is wrong with a configuration beside its model.
   void (*check)(const ExperimentConfig& config);
   // Reads the data and makes the task with the model that `new_model` gives for their sizes. `earlier`: the model
-  // directory of a run that goes on, whose vocabulary stays; empty when it begins. Throws FileError, ConfigError and
-  // std::invalid_argument.
+  // directory that training goes on from or begins from, whose vocabulary stays; empty without one. Throws FileError,
+  // ConfigError and std::invalid_argument.
   std::unique_ptr<Task> (*make)(const ExperimentConfig& config, const std::string& data_directory,
                                 const std::string& earlier, const NewModel& new_model);
 

@@ -87,7 +87,7 @@ void Language::write_companions(const std::string& directory) const {
 
 std::unique_ptr<Task> make_language(const ExperimentConfig& config, const std::string& data_directory,
                                     const std::string& earlier, const NewModel& new_model) {
-  // The vocabulary of a run stays, whatever has become of the files that it was made from.
+  // The vocabulary of a model stays, whatever has become of the files that it was made from.
   std::optional<TextVocabulary> vocabulary;
   if (!earlier.empty()) vocabulary = TextVocabulary::load(earlier + "/vocabulary");
   LanguageData data = read_language_data(config.language, data_directory, std::move(vocabulary));

@@ -127,7 +127,7 @@ DataSizes sizes_of(const Vocabulary& vocabulary) {
 
 std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std::string& data_directory,
                                        const std::string& earlier, const NewModel& new_model) {
-  // The vocabulary of a run stays, whatever has become of the files that it was made from.
+  // The vocabulary of a model stays, whatever has become of the files that it was made from.
   ExperimentData data = earlier.empty() ? read_data(config, data_directory)
                                         : read_data(config, data_directory, Vocabulary::load(earlier + "/vocabulary"));
   std::unique_ptr<Model> model = new_model(sizes_of(data.vocabulary));

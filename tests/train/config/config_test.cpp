@@ -269,7 +269,7 @@ TEST(Config, EpochsStandInThePlaceOfUpdates) {
 TEST(Config, AtTheirDefaultsKeysThatAreNewerThanFilesAreNotOfTheHash) {
   const auto keys = trajectory_keys({});
   for (const char* key : {"train.epochs", "train.warmup_epochs", "train.no_decay", "train.average_statistics",
-                          "train.rates", "train.freeze"})
+                          "train.from", "train.head", "train.reset_iterations", "train.rates", "train.freeze"})
     EXPECT_FALSE(keys.count(key)) << key;
   const auto changes = [](const std::string& setting) {
     return trajectory_changes({}, parse_config("", "a.toml", {setting}));

@@ -109,6 +109,11 @@ const std::vector<Row> kRows = {
     {"", "train.dtype=bf16", {"loss 1"}},
     {"", "train.seed=2", {"work 1"}},
     {"train.lr=1e38 train.initial_lr=1e38", "train.on_nan=skip", {"outcome"}},
+    {"", "train.from=FILES/run0", {"loss 1"}},
+    {"train.from=FILES/run0", "train.head=new", {"loss 1"}},
+    {"norm.name=un norm.un.warmup=2 norm.un.window=2 train.from=FILES/run1",
+     "train.reset_iterations=false",
+     {"loss 1"}},
     {"", "train.rates=[\"encoder.*=0.5\"]", {"weights 1"}},
     {"", "train.freeze=[\"encoder.*\"]", {"gradient 1"}},
 
@@ -169,7 +174,8 @@ class ConfigEffects : public ::testing::Test {
     if (!contains(settings, "train.epochs")) options.settings.push_back("train.steps=3");
     if (!contains(settings, "train.warmup_epochs")) options.settings.push_back("train.warmup=2");
     std::istringstream words(settings);
-    std::copy(std::istream_iterator<std::string>(words), {}, std::back_inserter(options.settings));
+    for (std::string word; words >> word; options.settings.push_back(word))
+      if (const std::size_t at = word.find("FILES"); at != word.npos) word.replace(at, 5, files_.path());
     RunNumbers numbers;
     try {
       train_experiment(options);
@@ -188,7 +194,8 @@ class ConfigEffects : public ::testing::Test {
 };
 
 TEST_F(ConfigEffects, EveryKeyChangesWhatItSaysAndNothingBefore) {
-  std::map<std::string, RunNumbers> bases;
+  std::map<std::string, RunNumbers> bases{{"", run("", false)}};  // of run0 and run1 others begin
+  (void)run("norm.name=un norm.un.warmup=2 norm.un.window=2", false);
   for (const Row& row : kRows) {
     const std::string base = row.base, change = row.change;
     if (base == kPieces && !sentence_piece_available()) continue;

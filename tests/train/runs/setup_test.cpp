@@ -179,6 +179,9 @@ TEST(TrainingSetup, RefusesKeysThatDoNotGoTogether) {
             "train.average_statistics goes with an average: train.average_decay must be above 0, got 0");
   EXPECT_EQ(refusal({"train.mix_off_epoch=3"}),
             "train.mix_off_epoch goes with train.mixup or train.cutmix: one must be above 0 with it, got 0 for both");
+  for (const char* setting : {"train.head=new", "train.head=keep", "train.reset_iterations=false"})
+    EXPECT_EQ(refusal({setting}),
+              "train.head and train.reset_iterations go with train.from, which must name a model, got \"\"");
   EXPECT_NO_THROW(require_trainable(
       parse_config("[model]\nfamily = \"vit\"\n", "a.toml",
                    {"train.epochs=3", "train.warmup_epochs=2", "train.schedule=cosine", "train.cutmix=1",

@@ -1,0 +1,269 @@
+// Trainings that begin from a model, with learning rates of their own for some parameters and none for others.
+#include "engine/files/file.h"
+#include "models/fold/model.h"
+#include "tests/engine/error_message.h"
+#include "tests/models/vit/tiny_vit.h"
+#include "tests/train/checkpoints/contents.h"
+#include "tests/train/runs/classification_run.h"
+#include "tests/train/runs/language_run.h"
+#include "train/checkpoints/model_directory.h"
+#include "train/runs/pretrained.h"
+#include "train/tasks/families.h"
+
+namespace foldgrad::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FineTuning : public ClassificationRun {
+ protected:
+  FineTuning() {
+    write_tiny_text(files_.path());
+    write_language_text(files_.path());
+  }
+
+  void configure(const std::string& config) { write_bytes(files_ / "config.toml", config); }
+  ExperimentConfig config(const std::string& settings) const {
+    std::vector<std::string> all{"train.from=" + files_ / "run"};
+    std::istringstream words(settings);
+    for (std::string one; std::getline(words, one, ';');) all.push_back(one);
+    return read_config(files_ / "config.toml", all);
+  }
+  // The task of a training from the model of "run", before its first update.
+  std::unique_ptr<Task> begun(const std::string& settings = "") {
+    const ExperimentConfig c = config(settings);
+    from_ = load_pretrained(c);
+    std::unique_ptr<Task> task = make_task(c, files_ / c.data_directory(), from_->directory, Device::cpu);
+    account_ = begin_from(*from_, task->model(), c.train);
+    return task;
+  }
+  std::string from() const { return ";train.from=" + files_ / "run"; }
+  std::string refused(const std::string& settings) {
+    const std::string said = refusal(settings.find("train.from") == settings.npos ? settings + from() : settings);
+    EXPECT_FALSE(exists(fmt::format("run{}", runs_ - 1))) << settings;
+    return said;
+  }
+  NamedTensors model_of(const std::string& run) const {
+    return read_safetensors(find_model_directory(files_ / run) + "/model.safetensors").tensors;
+  }
+
+  std::optional<Pretrained> from_;
+  std::string account_;
+};
+
+std::int64_t iterations(const Model& model) {
+  std::int64_t most = 0;
+  for (const Normalizer* norm : model.normalizers()) most = std::max(most, norm->diagnostics().iterations);
+  return most;
+}
+
+bool is_counter(const std::string& name) { return name.ends_with(".iters"); }
+
+TEST_F(FineTuning, OfEveryFamilyBeginsWithTheBitsAndTheScoresOfTheModel) {
+  for (const std::string& family : {std::string(kTinyConfig), kVitConfig, kCctConfig, kGptConfig}) {
+    SCOPED_TRACE(family.substr(0, 30));
+    configure(family);
+    fs::remove_all(files_ / "run");
+    ASSERT_EQ(train("run", "train.steps=3;validate.every=3"), 0);
+    for (const bool reset : {true, false}) {
+      const std::unique_ptr<Task> task = begun(fmt::format("train.seed=7;train.reset_iterations={}", reset));
+      EXPECT_TRUE(same_bits(task->model().values(), from_->model->values()));
+      for (const auto& [name, tensor] : task->model().state())
+        EXPECT_EQ(same_bits({{"", tensor}}, {{"", from_->model->state().at(name)}}), !reset || !is_counter(name))
+            << name;
+      EXPECT_EQ(iterations(task->model()), reset ? 0 : 3);
+      EXPECT_EQ(task->validate().loss, events("run", "validate").back().at("loss"));
+      EXPECT_EQ(account_, fmt::format("{} tensors from {}, head included; iterations {}", from_->model->values().size(),
+                                      files_ / "run/checkpoints/step-00000003", reset ? "count from 0" : "go on"));
+    }
+  }
+}
+
+TEST_F(FineTuning, WithoutARateValidatesAsTheModelDoes) {
+  ASSERT_EQ(train("run", "norm.name=ln"), 0);
+  ASSERT_EQ(train("still", "norm.name=ln;train.rates=[\"*=0\"]" + from()), 0);
+  EXPECT_TRUE(same_bits(model_of("still"), model_of("run")));
+  EXPECT_EQ(timeless_events("still", "validate").back(), timeless_events("run", "validate").back());
+}
+
+TEST_F(FineTuning, KeepsTheVocabularyOfTheModel) {
+  for (const std::string& family : {std::string(kTinyConfig), kGptConfig}) {
+    configure(family);
+    for (const char* run : {"run", "other"}) fs::remove_all(files_ / run);
+    ASSERT_EQ(train("run"), 0);
+    write_bytes(files_ / "text/a.txt", few_words() + few_words() + "neue Zeichen: xyz\n");
+    for (const char* name : {"train", "valid"}) {
+      write_bytes(files_ / name + ".de", "eins neu\nzwei gut\n");
+      write_bytes(files_ / name + ".en", "one new x\ngood two\n");
+    }
+    ASSERT_EQ(train("other", from()), 0);
+    EXPECT_EQ(numbers_of_run(files_ / "run").at("vocabulary"), numbers_of_run(files_ / "other").at("vocabulary"));
+  }
+}
+
+TEST_F(FineTuning, BeginsWithANewHeadWhereTheClassesAreOthersOrWhenTold) {
+  ASSERT_EQ(train("run"), 0);
+  ImageSet renamed = squares(48, 1), more = squares(48, 1);
+  renamed.classes[1] = "under", more.classes.push_back("right");
+  write_cifar10(files_ / "renamed", renamed, renamed);
+  write_cifar10(files_ / "more", more, more);
+  const auto heads = [&](const std::string& settings) {
+    const std::unique_ptr<Task> task = begun(settings + ";train.seed=7");
+    const ExperimentConfig fresh = config(settings + ";train.seed=7");
+    const std::unique_ptr<Task> initial = make_task(fresh, files_ / fresh.data_directory(), "", Device::cpu);
+    const NamedTensors own = task->model().values(), theirs = from_->model->values(), first = initial->model().values();
+    for (const auto& [name, tensor] : own) {
+      const bool head = name.starts_with("head.");
+      if (!head) {
+        EXPECT_TRUE(same_bits({{"", tensor}}, {{"", theirs.at(name)}})) << name;
+      }
+    }
+    const auto head_of = [](const NamedTensors& all) { return NamedTensors{{"", all.at("head.weight")}}; };
+    if (same_bits(head_of(own), head_of(theirs))) return "kept";
+    return same_bits(head_of(own), head_of(first)) ? "new" : "neither";
+  };
+  const std::string same = "data.directory=cifar-10-batches-bin";
+  EXPECT_STREQ(heads(same), "kept");
+  EXPECT_STREQ(heads(same + ";train.head=new"), "new");
+  EXPECT_STREQ(heads("data.directory=renamed"), "new");
+  EXPECT_TRUE(contains(account_, "step-00000003; new head: head.weight, head.bias; iterations")) << account_;
+  EXPECT_STREQ(heads("data.directory=renamed;train.head=keep"), "kept");
+  EXPECT_STREQ(heads("data.directory=more"), "new");
+  const std::string file = "FILES/run/checkpoints/step-00000003/model.safetensors: ";
+  EXPECT_EQ(refused("data.directory=more;train.head=keep"),
+            file +
+                "head.bias is [3], but must be [4] by this configuration and its data; train.head = \"new\" begins "
+                "with a new one");
+  // A model without names may have any.
+  const std::string at = find_model_directory(files_ / "run");
+  auto json = nlohmann::json::parse(read_bytes(at + "/config.json"));
+  json.at("model").erase("class_names");
+  fs::remove(at + "/manifest.json");
+  write_bytes(at + "/config.json", json.dump());
+  EXPECT_STREQ(heads("data.directory=renamed"), "kept");
+}
+
+TEST_F(FineTuning, ResumesWithTheSameBitsAndWithoutTheModel) {
+  configure(kCctConfig);
+  ASSERT_EQ(train("run"), 0);
+  write_cifar10(files_ / "cifar-10-batches-bin", squares(48, 1), squares(24, 2));
+  const std::string settings =
+      "data.task=cifar10;data.valid_images=8;train.rates=[\"classifier.blocks.*=0.5\", \"*.norm1.*=0.25\"];"
+      "train.freeze=[\"tokenizer.*\"];train.average_decay=0.5;train.clip=1" +
+      from();
+  ASSERT_EQ(train("whole", settings + ";train.steps=5"), 0);
+  ASSERT_EQ(train("part", settings), 0);
+  fs::remove_all(files_ / "run");
+  ASSERT_EQ(train("part", settings + ";train.steps=5", "latest"), 0);
+  expect_same_numbers("whole", "part", "step-00000005");
+  const auto starts = events("part", "start");
+  ASSERT_EQ(starts.size(), 2u);
+  EXPECT_TRUE(contains(starts[0].at("from"), "; new head: classifier.fc.weight")) << starts[0];
+  EXPECT_FALSE(starts[1].contains("from"));
+  EXPECT_EQ(starts[0].at("learning_rates"), starts[1].at("learning_rates"));
+  EXPECT_TRUE(contains(bytes("part/config.toml"), "freeze = [\"tokenizer.*\"]\n"));
+}
+
+TEST_F(FineTuning, FrozenParametersStayAndStatisticsRunOn) {
+  ASSERT_EQ(train("run"), 0);
+  ASSERT_EQ(train("tuned", "train.freeze=[\"blocks.*\", \"norm.*\"];train.weight_decay=0.5" + from()), 0);
+  const NamedTensors before = model_of("run");
+  for (const auto& [name, tensor] : model_of("tuned"))
+    EXPECT_EQ(same_bits({{"", tensor}}, {{"", before.at(name)}}),
+              name.starts_with("blocks.") || name.starts_with("norm."))
+        << name;
+  const std::string at = find_model_directory(files_ / "tuned");
+  for (const auto& [name, tensor] : read_safetensors(at + "/optimizer.safetensors").tensors)
+    EXPECT_FALSE(contains(name, "blocks.") || contains(name, "norm.")) << name;
+  const NamedTensors state = load_model(files_ / "tuned")->statistics(), old = load_model(files_ / "run")->statistics();
+  EXPECT_EQ(state.size(), 3u);
+  for (const auto& [name, tensor] : state) EXPECT_FALSE(same_bits({{"", tensor}}, {{"", old.at(name)}})) << name;
+}
+
+// 0.02 times a half is 0.01 to the last bit.
+TEST_F(FineTuning, AFactorOfAllRatesIsOneOfTheLearningRate) {
+  const std::string sgd = "train.optimizer=sgd;train.momentum=0.9;train.schedule=constant;";
+  ASSERT_EQ(train("factor", sgd + "train.lr=0.02;train.initial_lr=0.002;train.rates=[\"*=0.5\"]"), 0);
+  ASSERT_EQ(train("lower", sgd + "train.lr=0.01;train.initial_lr=0.001"), 0);
+  expect_same_numbers("factor", "lower", "step-00000003");
+}
+
+TEST_F(FineTuning, WarnsOfAWarmupOnlyWhenItBeginsAgain) {
+  ASSERT_EQ(train("run"), 0);
+  const auto warnings = [&](const std::string& run, const std::string& settings) {
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(train(run, "norm.un.warmup=5;" + settings + from()), 0);
+    return contains(::testing::internal::GetCapturedStderr(), "never leaves its warm-up");
+  };
+  EXPECT_TRUE(warnings("again", ""));
+  EXPECT_FALSE(warnings("on", "train.reset_iterations=false"));
+}
+
+TEST_F(FineTuning, RefusesAnotherModelBeforeAnythingIsWritten) {
+  ASSERT_EQ(train("run"), 0);
+  const std::string at = "FILES/run/checkpoints/step-00000003/", config = at + "config.json: ";
+  EXPECT_EQ(refused("train.from=" + files_ / "none"), "FILES/none: there is no such file or directory");
+  const auto differs = [&](const char* key, const char* there, const char* here) {
+    return fmt::format("{}{} is {}, but {} in this configuration; set it to {}, or begin from another model", config,
+                       key, there, here, there);
+  };
+  EXPECT_EQ(refused("model.heads=1"), differs("model.heads", "2", "1"));
+  EXPECT_EQ(refused("model.width=16"), differs("model.width", "8", "16"));
+  EXPECT_EQ(refused("model.pre_norm=false"), differs("model.pre_norm", "true", "false"));
+  EXPECT_EQ(refused("norm.name=bn"), differs("norm.name", "\"un\"", "\"bn\""));
+  EXPECT_EQ(
+      refused("norm.un.window=3"),
+      at + "norm_state.safetensors: blocks.0.norm1.win_g is [4, 8], but must be [3, 8] by this configuration and its "
+           "data; config.json beside it has the sizes that fit");
+  EXPECT_EQ(refused("model.weight_standardization=true"),
+            at + "model.safetensors: blocks.0.attn.proj.gain is missing, but must be [8] by this configuration and its "
+                 "data; config.json beside it has the sizes that fit");
+  EXPECT_EQ(refused("train.freeze=[\"blocks.*\", \"neck.*\"]"),
+            "train.freeze: no parameter is called \"neck.*\"; their names begin with blocks, head, norm, patch_embed, "
+            "pos_embed");
+  configure(kCctConfig);
+  EXPECT_EQ(refused(""), differs("model.family", "\"vit\"", "\"cct\""));
+}
+
+TEST_F(FineTuning, RefusesModelsThatHaveMoreThanTheConfiguration) {
+  ASSERT_EQ(train("run", "model.weight_standardization=true"), 0);
+  EXPECT_EQ(
+      refused(""),
+      "FILES/run/checkpoints/step-00000003/model.safetensors: blocks.0.attn.proj.gain [8] has no place in a model "
+      "of this configuration; config.json beside it has the keys that make one");
+  VitConfig small = read_config(files_ / "config.toml").vit;
+  small.image_size = 16, small.classes = 3;
+  write_model_directory(files_ / "small", Vit(small, 1));
+  EXPECT_EQ(
+      refused("train.from=" + files_ / "small"),
+      "FILES/small/model.safetensors: pos_embed is [1, 4, 8], but must be [1, 16, 8] by this configuration and its "
+      "data; config.json beside it has the sizes that fit");
+}
+
+TEST_F(FineTuning, TakesFoldedModelsOnlyWhereTheyFit) {
+  ASSERT_EQ(train("run", "model.qkv_bias=true"), 0);
+  write_model_directory(files_ / "folded", *fold(*load_model(files_ / "run"), {}).model);
+  write_bytes(files_ / "folded/certificate.json", "{}");
+  const std::string folded = "model.qkv_bias=true;train.from=" + files_ / "folded;";
+  EXPECT_EQ(
+      refused(folded),
+      "FILES/folded/config.json: norm.name is \"none\", but \"un\" in this configuration; set it to \"none\", or "
+      "begin from another model. The model was folded: begin from the one before that, which has its normalizers");
+  EXPECT_EQ(train("tuned", folded + "norm.name=none"), 0);
+}
+
+TEST_F(FineTuning, RefusesAVocabularyThatIsNotTheModels) {
+  configure(kGptConfig);
+  ASSERT_EQ(train("run"), 0);
+  write_model_directory(files_ / "model", *load_model(files_ / "run"));
+  fs::create_directory(files_ / "model/vocabulary");
+  write_bytes(files_ / "model/vocabulary/vocabulary.json",
+              "{\"format\": 1, \"kind\": \"characters\", \"characters\": \"abc\"}");
+  const std::string said = refused("train.from=" + files_ / "model");
+  EXPECT_EQ(said,
+            "FILES/model/model.safetensors: wte.weight is [15, 8], but must be [4, 8] by this configuration and its "
+            "data; train.head = \"new\" begins with a new one");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
