@@ -249,22 +249,6 @@ TEST(Config, TheHelpOfAFamilyIsWhatDiffersFromTheOneBefore) {
   EXPECT_EQ(cct.find("  batch "), std::string::npos);
 }
 
-TEST(Config, EpochsStandInThePlaceOfUpdates) {
-  const ExperimentConfig c = parse_config("[train]\nepochs = 3\nwarmup_epochs = 1\n", "a.toml");
-  EXPECT_EQ(c.train.epochs, 3);
-  const std::string text = config_text(c);
-  EXPECT_EQ(text.substr(0, text.find("[record]")).find("\nsteps = "), std::string::npos);
-  EXPECT_EQ(config_text(c).find("\nwarmup = "), std::string::npos);
-  EXPECT_EQ(parse_config(config_text(c), "a.toml"), c);
-  const std::string updates = "[train]\nsteps = 7\nwarmup = 2\n";
-  EXPECT_EQ(refusal(updates, {"train.epochs=3"}),
-            "a.toml:2: set train.steps or train.epochs, not both; train.epochs is 3, and 0 turns epochs off");
-  EXPECT_EQ(
-      refusal(updates, {"train.warmup_epochs=1"}),
-      "a.toml:3: set train.warmup or train.warmup_epochs, not both; train.warmup_epochs is 1, and 0 turns epochs off");
-  EXPECT_EQ(parse_config("[train]\nepochs = 3\n", "a.toml", {"train.epochs=0", "train.steps=7"}).train.steps, 7);
-}
-
 // So runs that began without them go on.
 TEST(Config, AtTheirDefaultsKeysThatAreNewerThanFilesAreNotOfTheHash) {
   const auto keys = trajectory_keys({});

@@ -206,6 +206,25 @@ TEST(Configs, OfTheGridDifferInWhatTheirNamesSay) {
   }
 }
 
+TEST(Config, EpochsStandInThePlaceOfUpdates) {
+  const ExperimentConfig c = parse_config("[train]\nepochs = 3\nwarmup_epochs = 1\n", "a.toml");
+  EXPECT_EQ(c.train.epochs, 3);
+  const std::string text = config_text(c);
+  EXPECT_EQ(text.substr(0, text.find("[record]")).find("\nsteps = "), std::string::npos);
+  EXPECT_EQ(config_text(c).find("\nwarmup = "), std::string::npos);
+  EXPECT_EQ(parse_config(config_text(c), "a.toml"), c);
+  const std::string updates = "[train]\nsteps = 7\nwarmup = 2\n";
+  const auto refused = [&](const char* setting) {
+    return message<ConfigError>([&] { parse_config(updates, "a.toml", {setting}); });
+  };
+  EXPECT_EQ(refused("train.epochs=3"),
+            "a.toml:2: set train.steps or train.epochs, not both; train.epochs is 3, and 0 turns epochs off");
+  EXPECT_EQ(
+      refused("train.warmup_epochs=1"),
+      "a.toml:3: set train.warmup or train.warmup_epochs, not both; train.warmup_epochs is 1, and 0 turns epochs off");
+  EXPECT_EQ(parse_config("[train]\nepochs = 3\n", "a.toml", {"train.epochs=0", "train.steps=7"}).train.steps, 7);
+}
+
 // Rows that begin with a key: "| `train.lr` | ...".
 std::set<std::string> documented_rows() {
   std::set<std::string> rows;
