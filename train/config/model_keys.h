@@ -103,8 +103,9 @@ void visit_image_training_keys(Model& m, const Visitor& v) {
         "How often the last layer leaves a sublayer out for an image (stochastic depth), the first never", kFraction);
   model(m.weight_standardization, "weight_standardization", "",
         "Standardize the weights of layers, with a gain for each row");
-  model(m.standardization_scope, "standardization_scope", "Which weights of layers weight_standardization is about",
-        kStandardizationScopes);
+  const ConfigKey scope("model", "standardization_scope", "Which weights of layers weight_standardization is about",
+                        kStandardizationScopes);
+  v(m.standardization_scope, newer(scope, m.standardization_scope == "all"));
   model(m.initialization, "initialization", "Initial weights", Model::kInitializations);
   model(m.tfixup_scope, "tfixup_scope", "Which weights tfixup scales", kTfixupScopes);
   model(m.positions, "positions",

@@ -264,6 +264,7 @@ TEST(Config, AtTheirDefaultsKeysThatAreNewerThanFilesAreNotOfTheHash) {
   const ExperimentConfig vit = parse_config("model.family = 'vit'\n", "a.toml", {}),
                          black = parse_config("model.family = 'vit'\n", "a.toml", {"data.fill=zero"});
   EXPECT_EQ(trajectory_changes(vit, black), Settings{"data.fill was absent, is now \"zero\""});
+  EXPECT_FALSE(trajectory_keys(vit).count("model.standardization_scope"));
 }
 
 TEST(Config, TheHashIsOfWhatDecidesTheTrainedNumbers) {
