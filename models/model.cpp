@@ -59,9 +59,8 @@ NamedTensors Model::statistics() const {
 
 NamedTensors Model::state_for(const NamedTensors& saved) const {
   NamedTensors own = state();
-  std::erase_if(own, [&](const auto& buffer) {
-    return buffer.first.ends_with(".skips_in_a_row") && !saved.count(buffer.first);
-  });
+  std::erase_if(
+      own, [&](const auto& buffer) { return buffer.first.ends_with(".skips_in_a_row") && !saved.count(buffer.first); });
   return own;
 }
 
