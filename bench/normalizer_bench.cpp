@@ -45,6 +45,7 @@ void report(benchmark::State& state, double normalized, DType dtype, bool traini
 template <class Body>
 void time(benchmark::State& state, const Body& body) {
   body();
+  memory::release_cache(Device::cpu);  // else larger blocks of earlier benchmarks would be handed out and counted
   const std::size_t before = memory::statistics(Device::cpu).current;
   memory::reset_peak(Device::cpu);
   body();
