@@ -7,7 +7,6 @@ f32 is eager f32, bf16 is autocast with f32 weights; the fused attention, AdamW 
 tensor that is filled from step to step: what a careful user of PyTorch writes. Prints one JSON object: name -> seconds
 of every step, and what was used under "context".
 """
-import argparse
 import json
 import math
 import re
@@ -16,7 +15,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from pytorch_transformer import measure
+from pytorch_measure import begin, measure, parser
 from pytorch_vision import autocast
 
 VOCABULARY, CONTEXT, BATCH = 65, 256, 64
@@ -98,16 +97,10 @@ def writing_of(texts, bf16, compiled):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
-    parser.add_argument("--seconds", type=float, default=10, help="per benchmark (default: 10)")
-    parser.add_argument("--filter", default="", help="only benchmarks whose name matches this regular expression")
-    parser.add_argument("--compile", action="store_true", help="through torch.compile")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(1)
-    result = {"context": {"torch": torch.__version__, "threads": torch.get_num_threads(),
-                          "compiled": arguments.compile}}
+    options = parser(__doc__)
+    options.add_argument("--compile", action="store_true", help="through torch.compile")
+    arguments, result = begin(options)
+    result["context"]["compiled"] = arguments.compile
     for dtype in ("f32", "bf16"):
         timed = {f"step/{dropout:g}/{dtype}": (step_of, dropout) for dropout in (0, 0.2)}
         timed |= {f"write/{texts}/{dtype}": (writing_of, texts) for texts in (1, 32)}

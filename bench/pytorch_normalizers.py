@@ -7,7 +7,6 @@
 Tanh write them and as these timed them; `rms_norm` is PyTorch's own, one kernel. Prints one JSON object: name -> seconds
 of every repetition, and what was used under "context".
 """
-import argparse
 import json
 import re
 
@@ -16,7 +15,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from pytorch_language import Gpt
-from pytorch_transformer import measure
+from pytorch_measure import begin, measure, parser
 
 ROWS, WIDTH, VOCABULARY, CONTEXT = 4096, 4096, 1000, 2048
 
@@ -82,14 +81,7 @@ def decoder(norm, training, dtype):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
-    parser.add_argument("--seconds", type=float, default=5, help="per benchmark (default: 5)")
-    parser.add_argument("--filter", default="", help="only benchmarks whose name matches this regular expression")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(1)
-    result = {"context": {"torch": torch.__version__, "threads": torch.get_num_threads()}}
+    arguments, result = begin(parser(__doc__, seconds=5))
     for dtype_name, dtype in (("f32", torch.float32), ("bf16", torch.bfloat16)):
         for make in (layer, decoder):
             for norm in NORMALIZERS:

@@ -6,13 +6,14 @@
 Prints one JSON object: name -> seconds of every repetition, and what was used under "context". "copy/16MiB" is a plain
 copy from one tensor to another.
 """
-import argparse
 import json
 import re
 import time
 
 import torch
 import torch.nn.functional as F
+
+from pytorch_measure import begin, parser
 
 
 def cases():
@@ -122,14 +123,7 @@ def measure_copy(seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
-    parser.add_argument("--seconds", type=float, default=0.3, help="per operation (default: 0.3)")
-    parser.add_argument("--filter", default="", help="only operations whose name matches this regular expression")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(1)
-    result = {"context": {"torch": torch.__version__, "threads": torch.get_num_threads()}}
+    arguments, result = begin(parser(__doc__, seconds=0.3))
     result["copy/16MiB"] = measure_copy(arguments.seconds)
     for name, operands, function in cases():
         if re.search(arguments.filter, name):

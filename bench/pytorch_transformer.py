@@ -7,16 +7,16 @@ f32 is eager f32, bf16 is autocast with f32 weights. One product for q, k and v 
 attention, Adam in one kernel: what a careful user of PyTorch writes. Prints one JSON object: name -> seconds of every
 step, and what was used under "context".
 """
-import argparse
 import contextlib
 import json
 import math
 import re
-import time
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+from pytorch_measure import begin, measure, parser
 
 # name -> (batch, length, sizes)
 TASKS = {
@@ -111,32 +111,12 @@ def step_of(batch, length, sizes, bf16, compiled, device="cpu"):
     return step
 
 
-def measure(step, seconds, device="cpu"):
-    """Seconds of each step; on a GPU of each of ten, which follow one another without a wait."""
-    wait, steps = (torch.cuda.synchronize, 10) if device == "cuda" else (lambda: None, 1)
-    step(), step(), wait()
-    times = []
-    while sum(times) * steps < seconds or len(times) < 3:
-        start = time.perf_counter()
-        for _ in range(steps):
-            step()
-        wait()
-        times.append((time.perf_counter() - start) / steps)
-    return times
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="(default: cpu)")
-    parser.add_argument("--seconds", type=float, default=10, help="per benchmark (default: 10)")
-    parser.add_argument("--filter", default="", help="only benchmarks whose name matches this regular expression")
-    parser.add_argument("--compile", action="store_true", help="through torch.compile")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(1)
-    result = {"context": {"torch": torch.__version__, "threads": torch.get_num_threads(),
-                          "compiled": arguments.compile, "device": arguments.device}}
+    options = parser(__doc__)
+    options.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="(default: cpu)")
+    options.add_argument("--compile", action="store_true", help="through torch.compile")
+    arguments, result = begin(options)
+    result["context"] |= {"compiled": arguments.compile, "device": arguments.device}
     for task, description in TASKS.items():
         for dtype in ("f32", "bf16"):
             name = f"{task}/step/{dtype}"

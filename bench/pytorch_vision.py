@@ -7,7 +7,6 @@ f32 is eager f32, bf16 is autocast with f32 weights; convolutions have their cha
 one kernel: what a careful user of PyTorch writes. onnxruntime runs inference in f32 alone, of what PyTorch exports.
 Prints one JSON object: name -> seconds of every step, and what was used under "context".
 """
-import argparse
 import contextlib
 import json
 import math
@@ -19,7 +18,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from pytorch_transformer import measure
+from pytorch_measure import begin, measure, parser
 
 
 class Block(nn.Module):
@@ -141,18 +140,12 @@ def inference_of(model, batch, bf16, compiled):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, default=2, help="of PyTorch (default: 2)")
-    parser.add_argument("--seconds", type=float, default=10, help="per benchmark (default: 10)")
-    parser.add_argument("--filter", default="", help="only benchmarks whose name matches this regular expression")
-    how = parser.add_mutually_exclusive_group()
+    options = parser(__doc__)
+    how = options.add_mutually_exclusive_group()
     how.add_argument("--compile", action="store_true", help="through torch.compile")
     how.add_argument("--onnxruntime", action="store_true", help="inference in f32 by onnxruntime")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(1)
-    result = {"context": {"torch": torch.__version__, "threads": torch.get_num_threads(),
-                          "compiled": arguments.compile, "onnxruntime": arguments.onnxruntime}}
+    arguments, result = begin(options)
+    result["context"] |= {"compiled": arguments.compile, "onnxruntime": arguments.onnxruntime}
     for task, (make, batch) in TASKS.items():
         for dtype in ("f32", "bf16"):
             for kind, timed in (("step", step_of), ("infer/ln", inference_of)):

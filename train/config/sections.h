@@ -217,11 +217,12 @@ void visit_fine_tuning_keys(Train& t, const Visitor& v) {
   train(t.from, t.from.empty(), "from",
         "Model to begin from: a model directory, a checkpoint, or a run; empty: none, but random weights");
   train(t.head, t.head == Head::automatic, "head",
-        "Output layer with train.from: new where the classes are others, kept, or new");
+        "Output layer with train.from: auto makes a new one where the classes differ");
   train(t.reset_iterations, t.reset_iterations, "reset_iterations",
         "With train.from, normalizers count iterations from 0, so that their warm-up runs again");
   train(t.rates, t.rates.empty(), "rates",
-        "PATTERN=FACTOR: factors of the learning rate, by names of parameters; the last pattern that fits counts");
+        "PATTERN=FACTOR: factors of the learning rate, by names of parameters; of several patterns that match, the "
+        "last counts");
   train(t.freeze, t.freeze.empty(), "freeze", "Patterns of names of parameters that are not trained");
 }
 

@@ -19,7 +19,7 @@ RunLogger::RunLogger(const std::string& path, std::uint64_t offset, std::int64_t
 }
 
 void RunLogger::started(std::int64_t step, Task& task, const ExperimentConfig& config, const TrainConfig& train,
-                        const std::map<std::string, std::string>& accounts) {
+                        const std::map<std::string, std::string>& notes) {
   nlohmann::ordered_json event{{"event", "start"},
                                {"step", step},
                                {"steps", steps_},
@@ -38,10 +38,10 @@ void RunLogger::started(std::int64_t step, Task& task, const ExperimentConfig& c
     event["validated_on"] = "test";
     terminal_.print(fmt::format("validated on {}: no checkpoint is chosen, the last one counts", task.test_data()));
   }
-  for (const auto& [name, account] : accounts) {
-    if (account.empty()) continue;
-    event[name] = account;
-    terminal_.print(account);
+  for (const auto& [name, note] : notes) {
+    if (note.empty()) continue;
+    event[name] = note;
+    terminal_.print(note);
   }
   log(std::move(event));
 }

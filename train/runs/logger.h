@@ -14,10 +14,10 @@ class RunLogger {
   // Events continue after `offset` of the file. Throws FileError.
   RunLogger(const std::string& path, std::uint64_t offset, std::int64_t first, std::int64_t steps);
 
-  // `train` is that of the configuration with epochs counted; `accounts`, by their names in the event, are printed too,
+  // `train` is that of the configuration with epochs counted; `notes`, by their names in the event, are printed too,
   // unless they are empty.
   void started(std::int64_t step, Task& task, const ExperimentConfig& config, const TrainConfig& train,
-               const std::map<std::string, std::string>& accounts);
+               const std::map<std::string, std::string>& notes);
   void trained(const TrainingReport& report, const std::string& unit_of_work);
   void validated(std::int64_t step, const Validation& validation, double seconds);
   void layers(std::int64_t step, Model& model);
