@@ -112,7 +112,7 @@ std::string warmup_warning(const BlockConfig& config, std::int64_t passes) {
   if (passes >= warmup) return "";
   return fmt::format(
       "{0} never leaves its warm-up and uses no averages: norm.{0}.warmup = {1}, and the run ends after {2} "
-      "training passes; half of them is a good value",
+      "iterations; half of them is a good value",
       config.normalizer, warmup, passes);
 }
 
