@@ -86,6 +86,22 @@ TEST(ChannelNormFiltration, UN_19_LayerSumSkipsForEverAfterAChangeInShortWindows
   });
 }
 
+// A window of equal entries has the threshold 0, so that each iteration after the change is skipped.
+TEST(ChannelNormFiltration, HoldsForThirtyTwoIterationsInARow) {
+  for (Device device : devices()) {
+    const ChannelNormOptions o = windowed(Granularity::pooled, 3, /*hold=*/true);
+    const ChannelNormState state = fresh(o, device);
+    for (int t = 0; t < 10; ++t) step(o, state, {1}, {1});
+    EXPECT_EQ(state.skips.item(), 0);
+    const double before = item(state.run_var);
+    for (int t = 0; t < 32; ++t) step(o, state, {5}, {1});
+    EXPECT_EQ(state.skips.item(), 32);
+    EXPECT_EQ(item(state.run_var), before) << name(device);
+    step(o, state, {5}, {1});
+    EXPECT_DOUBLE_EQ(item(state.run_var), 0.9 * before + 0.1 * 25) << name(device);  // [CN-6]
+  }
+}
+
 // Held for no more than 32 iterations in a row, run_var learns the change though every iteration is skipped.
 TEST(ChannelNormFiltration, HeldEstimatesLearnALastingChange) {
   int runs_that_skip_all = 0;

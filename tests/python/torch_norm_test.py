@@ -101,6 +101,19 @@ def state():
     expect(norm.iters == 0, "reset_iterations")
 
 
+def longest_hold():
+    """hold_on_skip keeps 32 outliers in a row out of run_var; the 33rd enters it."""
+    norm = UN(2, window=3, warmup=0, filtration=True, hold_on_skip=True)
+    for _ in range(10):
+        norm(torch.ones(4, 2))
+    before = norm.run_var.clone()
+    for _ in range(32):
+        norm(torch.full((4, 2), 5.0))
+    expect(norm.skips == 32 and torch.equal(norm.run_var, before), "32 outliers in a row are held")
+    norm(torch.full((4, 2), 5.0))
+    expect(torch.allclose(norm.run_var, 0.9 * before + 0.1 * 25), "the 33rd is averaged")
+
+
 def held_channels():
     """Where an element is infinite, the others of its channel have the running values in place of the statistics."""
     for kind, psi in ((UN, "psi_ema"), (PNStar, "psi_ema"), (MABN, None)):
@@ -223,8 +236,8 @@ def errors():
 
 def main():
     torch.set_num_threads(1)
-    for test in (warm_up_is_exact, gradients, state, held_channels, channels_at_axis_1, precision,
-                 passes_that_do_not_count, warm_up, errors):
+    for test in (warm_up_is_exact, gradients, state, longest_hold, held_channels, channels_at_axis_1,
+                 precision, passes_that_do_not_count, warm_up, errors):
         test()
     print("the normalizers of foldgrad_torch behave")
 
