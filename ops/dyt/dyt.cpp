@@ -16,7 +16,7 @@ void with_function(bool derf, const Body& body) {
 
 template <class T>
 DytScalars<T> scalars_of(const Tensor& alpha, const Tensor& shift) {
-  return {alpha.data<T>(), shift.defined() ? shift.data<T>() : nullptr};
+  return {.alpha = alpha.data<T>(), .shift = shift.defined() ? shift.data<T>() : nullptr};
 }
 
 // Operands: x, alpha, gamma, beta, and for derf shift.

@@ -1,5 +1,6 @@
 // Elements of a function F (engine/cpu/elementwise.h), and gradients as sums over rows (engine/cpu/column_sums.h). The
-// scalars are read where the kernel runs, so that the host never waits for them.
+// scalars are read where the kernel runs, so that the host never waits for them, and before its loop: inside it they
+// could be among what is written, and the loop would not vectorise.
 #pragma once
 #include "engine/cpu/vector_math.h"
 #include "engine/kernels.h"
@@ -31,11 +32,13 @@ struct DytErf {
 template <class T>
 struct DytScalars {
   const T *alpha, *shift;
+  compute_t<T> slope = 0, offset = 0;
 
-  FOLDGRAD_HD compute_t<T> slope() const { return alpha[0]; }
-  FOLDGRAD_HD compute_t<T> u(compute_t<T> x) const {
-    return slope() * x + (shift ? compute_t<T>(shift[0]) : compute_t<T>(0));
+  FOLDGRAD_HD void load() {
+    slope = alpha[0];
+    offset = shift ? compute_t<T>(shift[0]) : compute_t<T>(0);
   }
+  FOLDGRAD_HD compute_t<T> u(compute_t<T> x) const { return slope * x + offset; }
 };
 
 template <class T, class F>
@@ -48,6 +51,7 @@ struct DytForward {
   DytScalars<T> scalars;
   std::int64_t rows, columns;
 
+  FOLDGRAD_HD void start(std::int64_t, std::int64_t) { scalars.load(); }
   FOLDGRAD_HD T* target() const { return y; }
   FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c) const {
     return Value(gamma[c]) * F::value(scalars.u(Value(x[i]))) + Value(beta[c]);  // [DYT-1] [DERF-1]
@@ -68,6 +72,7 @@ struct DytBackward {
   DytScalars<T> scalars;
   std::int64_t rows, columns;
 
+  FOLDGRAD_HD void start(std::int64_t, std::int64_t) { scalars.load(); }
   // The gradient of u.
   FOLDGRAD_HD Value du(std::int64_t i, std::int64_t c, Value u, Value t) const {
     return Value(dy[i]) * Value(gamma[c]) * F::derivative(u, t);
@@ -75,7 +80,7 @@ struct DytBackward {
   FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
   FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c) const {
     const Value u = scalars.u(Value(x[i]));
-    return du(i, c, u, F::value(u)) * scalars.slope();  // [DYT-2]
+    return du(i, c, u, F::value(u)) * scalars.slope;  // [DYT-2]
   }
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
     const std::int64_t i = r * columns + c;
