@@ -1,7 +1,6 @@
-"""examples/fairseq_import.py: checkpoints with fairseq's names and random weights give the logits that a forward pass
-written here, with PyTorch's functions and from fairseq's definitions, has for them."""
+"""examples/fairseq_import.py: checkpoints with fairseq's names and random weights give the logits that fairseq's
+Transformer in PyTorch has for them."""
 import argparse
-import math
 import os
 import sys
 import tempfile
@@ -10,8 +9,9 @@ from setting import PROGRAM, call, logits_of, printed_by, require
 
 require("torch")
 import torch  # noqa: E402
-from torch.nn import functional as F  # noqa: E402
 import fairseq_import  # noqa: E402
+from model_files import sinusoids  # noqa: E402
+from pytorch_model import Transformer  # noqa: E402
 
 WIDTH, INNER, HEADS, SOURCE, TARGET, PAD = 16, 24, 4, 16, 24, 1
 TOLERANCE = 1e-5  # of the greatest logit: some thousand roundings of f32
@@ -58,58 +58,18 @@ def weights_of(options):
     return w
 
 
-class Reference:
-    """fairseq's Transformer in f64: sinusoids from position 2 on, embeddings times the root of the width."""
-
-    def __init__(self, weights, options):
-        self.w = {name: value.double() for name, value in weights.items()}
-        self.pre, self.activation = options.encoder_normalize_before, getattr(options, "activation_fn", "relu")
-
-    def linear(self, name, x):
-        return F.linear(x, self.w[f"{name}.weight"], self.w[f"{name}.bias"])
-
-    def norm(self, name, x):
-        return F.layer_norm(x, (WIDTH,), self.w[f"{name}.weight"], self.w[f"{name}.bias"])
-
-    def residual(self, name, x, branch):
-        return x + branch(self.norm(name, x)) if self.pre else self.norm(name, x + branch(x))
-
-    def attend(self, name, x, keys, hidden):
-        heads = lambda y: y.unflatten(-1, (HEADS, WIDTH // HEADS)).transpose(1, 2)
-        q, k, v = (heads(self.linear(f"{name}.{p}_proj", y)) for p, y in (("q", x), ("k", keys), ("v", keys)))
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=~hidden)
-        return self.linear(f"{name}.out_proj", y.transpose(1, 2).flatten(2))
-
-    def embed(self, stack, ids):
-        exponents = torch.arange(WIDTH // 2, dtype=torch.float64) / (WIDTH // 2 - 1)
-        angles = (torch.arange(ids.shape[1]) + 2)[:, None] / 10000 ** exponents
-        x = math.sqrt(WIDTH) * F.embedding(ids, self.w[f"{stack}.embed_tokens.weight"])
-        return x + torch.cat([angles.sin(), angles.cos()], 1)
-
-    def feed_forward(self, layer, x):
-        f = {"relu": F.relu, "gelu": F.gelu}[self.activation]
-        return self.residual(f"{layer}.final_layer_norm", x,
-                             lambda y: self.linear(f"{layer}.fc2", f(self.linear(f"{layer}.fc1", y))))
-
-    def logits(self, source, target):
-        padded = (source == PAD)[:, None, None]
-        x = self.embed("encoder", source) * (source != PAD)[..., None]
-        for layer in ("encoder.layers.0", "encoder.layers.1"):
-            x = self.residual(f"{layer}.self_attn_layer_norm", x,
-                              lambda y: self.attend(f"{layer}.self_attn", y, y, padded))
-            x = self.feed_forward(layer, x)
-        memory = self.norm("encoder.layer_norm", x) if self.pre else x
-        later = torch.ones(target.shape[1], target.shape[1], dtype=torch.bool).triu(1)
-        x = self.embed("decoder", target)
-        for layer in ("decoder.layers.0", "decoder.layers.1"):
-            x = self.residual(f"{layer}.self_attn_layer_norm", x,
-                              lambda y: self.attend(f"{layer}.self_attn", y, y, later))
-            x = self.residual(f"{layer}.encoder_attn_layer_norm", x,
-                              lambda y: self.attend(f"{layer}.encoder_attn", y, memory, padded))
-            x = self.feed_forward(layer, x)
-        if self.pre:
-            x = self.norm("decoder.layer_norm", x)
-        return x @ self.w["decoder.output_projection.weight"].T
+def logits_by_pytorch(weights, options, source, target):
+    """Of examples/pytorch_model.py, whose names are fairseq's, in f64. The configuration is not the one that is tested."""
+    model = {"source_vocabulary": len(weights["encoder.embed_tokens.weight"]), "target_vocabulary": TARGET,
+             "width": WIDTH, "ffn_width": INNER, "heads": HEADS, "encoder_layers": 2, "decoder_layers": 2,
+             "max_positions": 64, "pad": PAD, "pre_norm": options.encoder_normalize_before,
+             "activation": getattr(options, "activation_fn", "relu"), "share_embeddings": "none"}
+    network = Transformer({"model": model, "norm": {"name": "ln"}}).double()
+    known = network.state_dict()
+    network.load_state_dict({name: value for name, value in weights.items() if name in known})
+    network.positions = sinusoids(66, WIDTH)
+    with torch.no_grad():
+        return network(source, target)[0]
 
 
 def as_old(weights, options):
@@ -135,7 +95,7 @@ def check_logits(files, name, checkpoint, options, weights):
     print(convert(files, name, checkpoint).strip())
     source = torch.tensor([[4, 5, 6, 7, 2], [9, 8, 2, 1, 1]])
     target = torch.tensor([[2, 5, 6, 4], [2, 9, 11, 8]])
-    want = Reference(weights, options).logits(source, target)
+    want = logits_by_pytorch(weights, options, source, target)
     got = logits_of(os.path.join(files, name), source=source, input=target).double()
     difference = ((got - want).abs().max() / want.abs().max()).item()
     print(f"{name}: logits differ by {difference:.1e} of the greatest")

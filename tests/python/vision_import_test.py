@@ -10,7 +10,8 @@ import sys  # noqa: E402
 import torch  # noqa: E402
 import vision_import  # noqa: E402
 from model_files import save_tensors  # noqa: E402
-from torch.nn import functional as F  # noqa: E402
+from pytorch_cct import Cct  # noqa: E402
+from pytorch_vit import Vit  # noqa: E402
 
 TOLERANCE = 1e-5  # of the greatest logit: f32 here and f64 there
 WIDTH, HEADS, FFN, CLASSES = 8, 2, 12, 3
@@ -78,58 +79,23 @@ def cct_weights(convs, kernel, tokens, cls=False):
     return w
 
 
-class Reference:
-    """The published forward passes, in f64."""
-
-    def __init__(self, weights, eps):
-        self.w, self.eps = {name: t.double() for name, t in weights.items()}, eps
-
-    def linear(self, name, x):
-        return F.linear(x, self.w[name + ".weight"], self.w.get(name + ".bias"))
-
-    def norm(self, name, x):
-        return F.layer_norm(x, (WIDTH,), self.w[name + ".weight"], self.w[name + ".bias"], self.eps)
-
-    def attend(self, name, x):
-        B, N, C = x.shape
-        q, k, v = self.linear(name + ".qkv", x).reshape(B, N, 3, HEADS, C // HEADS).permute(2, 0, 3, 1, 4)
-        y = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(B, N, C)
-        return self.linear(name + ".proj", y)
-
-    def vit(self, x):
-        w = self.w
-        x = F.conv2d(x, w["patch_embed.proj.weight"], w["patch_embed.proj.bias"], stride=4).flatten(2).transpose(1, 2)
-        if "cls_token" in w:
-            x = torch.cat([w["cls_token"].expand(len(x), -1, -1), x], 1)
-        x = x + w["pos_embed"]
-        for i in range(2):
-            x = x + self.attend(f"blocks.{i}.attn", self.norm(f"blocks.{i}.norm1", x))
-            hidden = F.gelu(self.linear(f"blocks.{i}.mlp.fc1", self.norm(f"blocks.{i}.norm2", x)))
-            x = x + self.linear(f"blocks.{i}.mlp.fc2", hidden)
-        x = self.norm("norm", x)
-        return self.linear("head", x[:, 0] if "cls_token" in w else x.mean(1))
-
-    def cct(self, x):
-        w = self.w
-        for name in (f"tokenizer.conv_layers.{i}.0.weight" for i in range(6)):
-            if name in w:
-                kernel = w[name].shape[-1]
-                x = F.conv2d(x, w[name], stride=max(1, kernel // 2 - 1), padding=max(1, kernel // 2))
-                x = F.max_pool2d(F.relu(x), 3, 2, 1)
-        x = x.flatten(2).transpose(-2, -1)
-        if "classifier.class_emb" in w:
-            x = torch.cat([w["classifier.class_emb"].expand(len(x), -1, -1), x], 1)
-        x = x + w["classifier.positional_emb"]
-        for i in range(2):
-            name = f"classifier.blocks.{i}"
-            x = x + self.attend(f"{name}.self_attn", self.norm(f"{name}.pre_norm", x))
-            x = self.norm(f"{name}.norm1", x)
-            x = x + self.linear(f"{name}.linear2", F.gelu(self.linear(f"{name}.linear1", x)))
-        x = self.norm("classifier.norm", x)
-        if "classifier.class_emb" in w:
-            return self.linear("classifier.fc", x[:, 0])
-        weights = F.softmax(self.linear("classifier.attention_pool", x), dim=1)
-        return self.linear("classifier.fc", torch.matmul(weights.transpose(-1, -2), x).squeeze(-2))
+def logits_by_pytorch(weights, pixels, eps):
+    """Of the published model in examples/, which has its names, in f64."""
+    vit = "patch_embed.proj.weight" in weights
+    name = "blocks.0.attn.qkv.bias" if vit else "classifier.class_emb"
+    model = {"image_size": pixels.shape[1], "width": WIDTH, "ffn_width": FFN, "heads": HEADS, "layers": 2,
+             "classes": CLASSES, "activation": "gelu", "image_mean": MEAN, "image_std": STD}
+    if vit:
+        model |= {"patch": 4, "pre_norm": True, "qkv_bias": name in weights,
+                  "pooling": "cls" if "cls_token" in weights else "mean"}
+    else:
+        model |= {"stem": "cct", "block": "cct", "convs": sum(n.startswith("tokenizer") for n in weights),
+                  "kernel": weights["tokenizer.conv_layers.0.0.weight"].shape[-1],
+                  "pooling": "cls" if name in weights else "sequence"}
+    network = (Vit if vit else Cct)({"model": model, "norm": {"name": "ln", "options": {"eps": eps}}}).double()
+    network.load_state_dict(weights)
+    with torch.no_grad():
+        return network(pixels)
 
 
 def convert(files, name, weights, *more):
@@ -145,9 +111,7 @@ def check_logits(files, name, weights, size, eps, *more):
     statistics = ["--mean", *map(str, MEAN), "--std", *map(str, STD)]
     print(convert(files, name, weights, *statistics, *more).strip())
     images = torch.randint(0, 256, (4, size, size, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(3))
-    pixels = (images.double() / 255 - torch.tensor(MEAN).double()) / torch.tensor(STD).double()
-    reference = Reference(weights, eps)
-    want = (reference.vit if "patch_embed.proj.weight" in weights else reference.cct)(pixels.permute(0, 3, 1, 2))
+    want = logits_by_pytorch(weights, images, eps)
     off = ((logits_of(os.path.join(files, name), images=images).double() - want).abs().max() / want.abs().max()).item()
     print(f"{name}: logits differ by {off:.1e} of the greatest")
     if not off <= TOLERANCE:
