@@ -15,12 +15,22 @@ Var zeros(Tape& tape, Sizes... sizes) {
 
 inline Tensor numbers(Shape shape, const std::vector<double>& values) { return Tensor::of(std::move(shape), values); }
 
+// f(operands of zeros) must be refused with this message.
+inline OpError error_of_zeros(std::string message, std::vector<Shape> shapes, OpFunction f, DType dtype = DType::f32) {
+  return {std::move(message), [=](Tape& tape) {
+            std::vector<Var> operands;
+            for (const Shape& shape : shapes) operands.push_back(zeros(tape, shape, dtype));
+            f(operands);
+          }};
+}
+
 struct ByHand {
-  std::vector<Tensor> operands;  // f64
+  std::vector<Tensor> operands;  // those of f64 are differentiated
   std::vector<double> y;
   std::vector<double> dy = {};                      // none: forward alone
   std::vector<std::vector<double>> gradients = {};  // of the operands for this dy, as far as they are given
   double tolerance = 0;
+  std::optional<Shape> shape = {};  // of y
 };
 
 // f has these results on each device.
@@ -34,8 +44,10 @@ inline void expect_by_hand(const ByHand& want, const OpFunction& f) {
     SCOPED_TRACE(name(device));
     Tape tape;
     std::vector<Var> vars;
-    for (const Tensor& operand : want.operands) vars.push_back(tape.variable(operand.to(device)));
+    for (const Tensor& t : want.operands)
+      vars.push_back(t.dtype() == DType::f64 ? tape.variable(t.to(device)) : tape.constant(t.to(device)));
     const Var y = f(vars);
+    EXPECT_EQ(y.shape(), want.shape.value_or(y.shape()));
     compare("y", y.value(), want.y);
     if (want.dy.empty()) continue;
     tape.backward(y, Tensor::of(y.shape(), want.dy, device));

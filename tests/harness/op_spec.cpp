@@ -23,7 +23,17 @@ double objective(const OpCase& c, const std::vector<Tensor>& operands) {
 }  // namespace
 
 const std::vector<OpSpec>& op_specs() { return specs(); }
-RegisterOp::RegisterOp(OpSpec spec) { specs().push_back(std::move(spec)); }
+RegisterOp::RegisterOp(OpSpec spec) {
+  for (OpCase& c : spec.cases) {
+    std::int64_t differentiated = 0;
+    for (std::size_t k = 0; k < c.operands.size(); ++k)
+      if (c.differentiated(k)) differentiated += c.operands[k].size();
+    c.large |= differentiated > 500;
+    if (c.label.empty())
+      for (const Tensor& operand : c.operands) c.label += (c.label.empty() ? "" : " ") + operand.shape().str();
+  }
+  specs().push_back(std::move(spec));
+}
 
 std::vector<Device> devices() {
   return cuda_available() ? std::vector<Device>{Device::cpu, Device::cuda} : std::vector<Device>{Device::cpu};

@@ -15,18 +15,27 @@ namespace foldgrad::testing {
 using OpFunction = std::function<Var(const std::vector<Var>&)>;
 
 struct OpCase {
-  std::string label;
+  std::string label = {};  // none: the shapes of the operands
   // f64 operands are differentiated, and converted for the tests of lower precision; others (ids, masks) stay as they
   // are. All on the CPU.
   std::vector<Tensor> operands;
   OpFunction f;
   std::vector<int> constants = {};  // f64 operands that get no gradient by definition
-  bool large = false;               // too large for central differences: gradients are carried over by parity
+  // Without central differences, which also cases of more than 500 differentiated numbers are too large for: gradients
+  // are carried over by parity.
+  bool large = false;
 
   bool differentiated(std::size_t k) const {
     return operands[k].dtype() == DType::f64 && !std::count(constants.begin(), constants.end(), int(k));
   }
 };
+
+// f of random operands of these shapes.
+inline OpCase random_case(const std::vector<Shape>& shapes, OpFunction f, std::string label = {}) {
+  OpCase c{.label = std::move(label), .operands = {}, .f = std::move(f)};
+  for (const Shape& shape : shapes) c.operands.push_back(randn(shape, unsigned(c.operands.size() + 1)));
+  return c;
+}
 
 struct OpError {
   std::string message;  // the whole of it

@@ -4,8 +4,7 @@
 
 namespace foldgrad::testing {
 
-// Returns make(rows, columns) for the shapes around the seams, and `more`. Those too large for central differences are
-// marked so.
+// Returns make(rows, columns) for the shapes around the seams, and `more`.
 template <class Make>
 std::vector<OpCase> row_cases(const Make& make, std::vector<OpCase> more = {}) {
   // Columns around one warp, and enough rows for two blocks of rows on the CPU, or none; columns around one block of
@@ -16,10 +15,7 @@ std::vector<OpCase> row_cases(const Make& make, std::vector<OpCase> more = {}) {
       {5, 128}, {5, 136}, {3, 512}, {2, 520}, {2, 1032}, {1, 2051}, {1, 2056}, {1, 4104}, {1, 16392},
   };
   std::vector<OpCase> cases = std::move(more);
-  for (const auto& [rows, columns] : shapes) {
-    cases.push_back(make(rows, columns));
-    cases.back().large = rows * columns > 200;
-  }
+  for (const auto& [rows, columns] : shapes) cases.push_back(make(rows, columns));
   return cases;
 }
 

@@ -14,15 +14,15 @@ std::vector<OpCase> activate_cases() {
     for (const Shape& shape : {Shape{2, 3}, Shape{}, Shape{100}, Shape{3, 257}})  // around a block of 256 threads
       cases.push_back({.label = fmt::format("{} {}", name(a), shape),
                        .operands = {randn_off_zero(shape, 1)},  // relu has a kink
-                       .f = [a](const std::vector<Var>& v) { return activate(v[0], a); },
-                       .large = shape.elements() > 256});
+                       .f = [a](const std::vector<Var>& v) { return activate(v[0], a); }});
   return cases;
 }
 std::vector<OpError> activate_errors() {
   std::vector<OpError> errors;
   for (Activation a : kActivations)
-    errors.push_back({fmt::format("{}: x must be f32, f64 or bf16, got i64 [3] on cpu", name(a)),
-                      [a](Tape& t) { activate(t.constant(Tensor::zeros({3}, DType::i64)), a); }});
+    errors.push_back(error_of_zeros(
+        fmt::format("{}: x must be f32, f64 or bf16, got i64 [3] on cpu", name(a)), {{3}},
+        [a](auto& v) { return activate(v[0], a); }, DType::i64));
   return errors;
 }
 const RegisterOp kActivate(
@@ -35,19 +35,18 @@ TEST(Activation, EachNameIsAFunction) {
   EXPECT_TRUE(identical(gelu_tanh(x).value(), activate(x, Activation::gelu_tanh).value()));
 }
 
-OpCase bias_case(Activation activation, std::int64_t rows, std::int64_t columns, bool large = false) {
+OpCase bias_case(Activation activation, std::int64_t rows, std::int64_t columns) {
   // The sum must stay away from relu's kink: x is, by 0.01, and the bias is smaller.
   return {.label = fmt::format("{} of {} rows of {}", name(activation), rows, columns),
           .operands = {randn_off_zero({rows, columns}, 1, 0.1), randn({columns}, 2, 0.02)},
-          .f = [activation](const std::vector<Var>& v) { return bias_activation(v[0], v[1], activation); },
-          .large = large};
+          .f = [activation](const std::vector<Var>& v) { return bias_activation(v[0], v[1], activation); }};
 }
 std::vector<OpCase> bias_cases() {
   std::vector<OpCase> cases;
   for (Activation a : kActivations) cases.push_back(bias_case(a, 3, 2)), cases.push_back(bias_case(a, 2, 33));
   cases.push_back(bias_case(Activation::gelu, 40, 3));
   cases.push_back(bias_case(Activation::gelu, 1, 31));
-  cases.push_back(bias_case(Activation::relu, 70, 130, true));
+  cases.push_back(bias_case(Activation::relu, 70, 130));
   return cases;
 }
 const RegisterOp kBiasActivation({

@@ -5,24 +5,18 @@
 namespace foldgrad::testing {
 namespace {
 
-OpCase affine_case(std::int64_t rows, std::int64_t columns, bool large = false) {
-  return {.label = fmt::format("{} rows of {}", rows, columns),
-          .operands = {randn({rows, columns}, 1), randn({columns}, 2), randn({columns}, 3)},
-          .f = [](auto& v) { return affine(v[0], v[1], v[2]); },
-          .large = large};
+OpCase affine_case(std::int64_t rows, std::int64_t columns) {
+  return random_case({{rows, columns}, {columns}, {columns}}, [](auto& v) { return affine(v[0], v[1], v[2]); });
 }
-OpCase scale_by_case(std::int64_t rows, std::int64_t columns, bool large = false) {
-  return {.label = fmt::format("{} rows of {}", rows, columns),
-          .operands = {randn({rows, columns}, 1), randn({1}, 2)},
-          .f = [](auto& v) { return scale_by(v[0], v[1]); },
-          .large = large};
+OpCase scale_by_case(std::int64_t rows, std::int64_t columns) {
+  return random_case({{rows, columns}, {1}}, [](auto& v) { return scale_by(v[0], v[1]); });
 }
 
 const RegisterOp kAffine({
     .name = "affine",
-    .cases = {affine_case(3, 2), affine_case(1, 1), affine_case(2, 33), affine_case(40, 3), affine_case(70, 300, true),
+    .cases = {affine_case(3, 2), affine_case(1, 1), affine_case(2, 33), affine_case(40, 3), affine_case(70, 300),
               // Several blocks of rows and of columns on CUDA.
-              affine_case(100, 328, true)},
+              affine_case(100, 328)},
     .errors = {{"affine: gamma must be f32 [8] on cpu, to go with x, which is f32 [8] on cpu, got f32 [1] on cpu",
                 [](Tape& t) { affine(zeros(t, 8), zeros(t, 1), zeros(t, 1)); }}},
     .f32_roundoffs = 1000,  // sums of 70 rows
@@ -31,7 +25,7 @@ const RegisterOp kAffine({
 const RegisterOp kScaleBy({
     .name = "scale_by",
     .cases = {scale_by_case(3, 2), scale_by_case(1, 1), scale_by_case(2, 33), scale_by_case(40, 3),
-              scale_by_case(70, 300, true)},
+              scale_by_case(70, 300)},
     .errors = {{"scale_by: eta must be f32 [1] on cpu, to go with x, which is f32 [8] on cpu, got f32 [8] on cpu",
                 [](Tape& t) { scale_by(zeros(t, 8), zeros(t, 8)); }}},
     .f32_roundoffs = 1000,  // a sum of 21,000 products

@@ -7,58 +7,50 @@ namespace {
 
 using Binary = Var (*)(const Var&, const Var&);
 
-OpCase binary_case(Binary op, Shape shape, bool large = false) {
-  return {.label = fmt::format("{}", shape),
-          .operands = {randn(shape, 1), randn(shape, 2)},
-          .f = [op](const std::vector<Var>& v) { return op(v[0], v[1]); },
-          .large = large};
+OpCase binary_case(Binary op, const Shape& shape) {
+  return random_case({shape, shape}, [op](auto& v) { return op(v[0], v[1]); });
 }
 
 OpSpec binary_spec(const char* name, Binary op) {
-  return {
-      .name = name,
-      // Around a block of 256 threads.
-      .cases = {binary_case(op, {2, 3}), binary_case(op, {}), binary_case(op, {33}), binary_case(op, {255}, true),
-                binary_case(op, {3, 257}, true)},
-      .errors = {{fmt::format("{}: b must be f32 [3] on cpu, to go with a, which is f32 [3] on cpu, got f32 [1] on cpu",
-                              name),
-                  [op](Tape& t) { op(zeros(t, 3), zeros(t, 1)); }},
-                 {fmt::format("{}: a must be f32, f64 or bf16, got i64 [3] on cpu", name),
-                  [op](Tape& t) {
-                    const Var ids = t.constant(Tensor::zeros({3}, DType::i64));
-                    op(ids, ids);
-                  }}},
-      .f32_roundoffs = 4,
-      .bf16_roundoffs = 4};
+  const OpFunction f = [op](auto& v) { return op(v[0], v[1]); };
+  return {.name = name,
+          // Around a block of 256 threads.
+          .cases = {binary_case(op, {2, 3}), binary_case(op, {}), binary_case(op, {33}), binary_case(op, {255}),
+                    binary_case(op, {3, 257})},
+          .errors = {error_of_zeros(
+                         fmt::format(
+                             "{}: b must be f32 [3] on cpu, to go with a, which is f32 [3] on cpu, got f32 [1] on cpu",
+                             name),
+                         {{3}, {1}}, f),
+                     error_of_zeros(fmt::format("{}: a must be f32, f64 or bf16, got i64 [3] on cpu", name), {{3}, {3}},
+                                    f, DType::i64)},
+          .f32_roundoffs = 4,
+          .bf16_roundoffs = 4};
 }
 const RegisterOp kAdd(binary_spec("add", add));
 const RegisterOp kSub(binary_spec("sub", sub));
 const RegisterOp kMul(binary_spec("mul", mul));
 
-OpCase scale_case(Shape shape, double s, bool large = false) {
-  return {.label = fmt::format("{} times {}", shape, s),
-          .operands = {randn(shape, 1)},
-          .f = [s](const std::vector<Var>& v) { return scale(v[0], s); },
-          .large = large};
+OpCase scale_case(const Shape& shape, double s) {
+  return random_case(
+      {shape}, [s](auto& v) { return scale(v[0], s); }, fmt::format("{} times {}", shape, s));
 }
 const RegisterOp kScale({.name = "scale",
-                         .cases = {scale_case({2, 3}, -0.75), scale_case({}, 0), scale_case({3, 257}, 3, true)},
-                         .errors = {{"scale: a must be f32, f64 or bf16, got i64 [3] on cpu",
-                                     [](Tape& t) { scale(t.constant(Tensor::zeros({3}, DType::i64)), 2); }}},
+                         .cases = {scale_case({2, 3}, -0.75), scale_case({}, 0), scale_case({3, 257}, 3)},
+                         .errors = {error_of_zeros(
+                             "scale: a must be f32, f64 or bf16, got i64 [3] on cpu", {{3}},
+                             [](auto& v) { return scale(v[0], 2); }, DType::i64)},
                          .f32_roundoffs = 4,
                          .bf16_roundoffs = 4});
 
-OpCase add_bias_case(Shape shape, bool large = false) {
-  return {.label = fmt::format("{}", shape),
-          .operands = {randn(shape, 1), randn({shape[-1]}, 2)},
-          .f = [](auto& v) { return add_bias(v[0], v[1]); },
-          .large = large};
+OpCase add_bias_case(const Shape& shape) {
+  return random_case({shape, {shape[-1]}}, [](auto& v) { return add_bias(v[0], v[1]); });
 }
 // Columns around a warp, for the sums; rows of more and of less than a block of the CPU's loop (4096 elements).
 const RegisterOp kAddBias({
     .name = "add_bias",
     .cases = {add_bias_case({3, 2}), add_bias_case({5}), add_bias_case({2, 2, 3}), add_bias_case({40, 3}),
-              add_bias_case({3, 31}), add_bias_case({3, 33}), add_bias_case({70, 300}, true)},
+              add_bias_case({3, 31}), add_bias_case({3, 33}), add_bias_case({70, 300})},
     .errors = {{"add_bias: bias must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, got f32 [4] on cpu",
                 [](Tape& t) { add_bias(zeros(t, 2, 8), zeros(t, 4)); }},
                {"add_bias: x must be f32, f64 or bf16 with at least 1 axes, got f32 [] on cpu",

@@ -5,20 +5,18 @@
 namespace foldgrad::testing {
 namespace {
 
-OpCase attention_case(const Sizes& s, const AttentionOptions& options, Lengths lengths, bool large = false) {
+OpCase attention_case(const Sizes& s, const AttentionOptions& options, Lengths lengths) {
   const Rows rows(s, lengths);
   return {.label = label_of(s, options, lengths),
           .operands = random_operands(rows, s),
-          .f = [=](const std::vector<Var>& v) { return attend(v, options, rows); },
-          .large = large};
+          .f = [=](const std::vector<Var>& v) { return attend(v, options, rows); }};
 }
 
-OpCase packed_case(const Sizes& s, const AttentionOptions& options, Lengths lengths, bool large = false) {
+OpCase packed_case(const Sizes& s, const AttentionOptions& options, Lengths lengths) {
   const Segments rows = Rows(s, lengths).keys;
-  return {.label = label_of(s, options, lengths),
-          .operands = {randn({rows.rows(), 3 * s.heads * s.width}, 1)},
-          .f = [=](const std::vector<Var>& v) { return attention_packed(v[0], options, rows.to(v[0].device())); },
-          .large = large};
+  return random_case(
+      {{rows.rows(), 3 * s.heads * s.width}},
+      [=](auto& v) { return attention_packed(v[0], options, rows.to(v[0].device())); }, label_of(s, options, lengths));
 }
 
 constexpr Lengths kEqual = Lengths::equal, kRagged = Lengths::ragged, kPadded = Lengths::padded;
@@ -26,18 +24,15 @@ constexpr Lengths kEqual = Lengths::equal, kRagged = Lengths::ragged, kPadded = 
 // Within one segment of as many rows as q and k have.
 OpError attention_error(const char* message, Shape q, Shape k, Shape v, AttentionOptions options,
                         DType dtype = DType::f32) {
-  return {message, [=](Tape& t) {
-            attention(zeros(t, q, dtype), zeros(t, k, dtype), zeros(t, v, dtype), options, Segments({q[0]}),
-                      Segments({k[0]}));
-          }};
+  return error_of_zeros(
+      message, {q, k, v},
+      [=](auto& x) { return attention(x[0], x[1], x[2], options, Segments({q[0]}), Segments({k[0]})); }, dtype);
 }
 
 // An error of attention from one x [2, 4] to itself.
 OpError segments_error(const char* message, const Segments& queries, const Segments& keys) {
-  return {message, [=](Tape& t) {
-            const Var x = zeros(t, {2, 4});
-            attention(x, x, x, with(1), queries, keys);
-          }};
+  return error_of_zeros(message, {{2, 4}},
+                        [=](auto& x) { return attention(x[0], x[0], x[0], with(1), queries, keys); });
 }
 OpError packed_error(const char* message, Shape qkv, int heads, std::int64_t rows) {
   return {message, [=](Tape& t) { attention_packed(zeros(t, qkv), with(heads), Segments({rows})); }};
@@ -58,11 +53,11 @@ const RegisterOp kAttention({
               attention_case({1, 2, 3, 1, 4}, {.heads = 1, .scale = 2}, kEqual),
               attention_case({0, 2, 3, 1, 4}, with(1), kEqual), attention_case({1, 0, 3, 1, 2}, with(1), kEqual),
               attention_case({1, 2, 0, 1, 2}, with(1), kEqual),
-              attention_case({3, 33, 65, 1, 33}, with(1, true, 0.5), kRagged, true),
-              attention_case({1, 33, 31, 1, 33}, with(1, true, 0.5), kPadded, true),
-              attention_case({1, 31, 65, 1, 5}, with(1), kPadded, true),
-              attention_case({1, 65, 32, 1, 5}, with(1, true), kEqual, true),
-              attention_case({2, 3, 2, 1, 128}, with(1), kEqual, true)},
+              attention_case({3, 33, 65, 1, 33}, with(1, true, 0.5), kRagged),
+              attention_case({1, 33, 31, 1, 33}, with(1, true, 0.5), kPadded),
+              attention_case({1, 31, 65, 1, 5}, with(1), kPadded),
+              attention_case({1, 65, 32, 1, 5}, with(1, true), kEqual),
+              attention_case({2, 3, 2, 1, 128}, with(1), kEqual)},
     .errors =
         {attention_error("attention: q must have 2 axes (row, column), got f32 [1, 2, 4] on cpu", {1, 2, 4}, {1, 2, 4},
                          {1, 2, 4}, with(1)),
@@ -98,7 +93,7 @@ const RegisterOp kAttentionPacked({
     .name = "attention_packed",
     .cases = {packed_case({2, 3, 3, 2, 2}, with(2, true, 0.3), kPadded), packed_case({1, 1, 1, 1, 1}, with(1), kEqual),
               packed_case({3, 5, 5, 2, 2}, with(2, true), kRagged), packed_case({2, 4, 4, 1, 3}, with(1), kEqual),
-              packed_case({1, 33, 33, 2, 16}, with(2, true), kPadded, true)},
+              packed_case({1, 33, 33, 2, 16}, with(2, true), kPadded)},
     .errors = {packed_error("attention_packed: qkv must have 2 axes (row, column), got f32 [1, 2, 6] on cpu", {1, 2, 6},
                             1, 2),
                packed_error("attention_packed: qkv must have 3 equal groups of columns, got 4 columns", {2, 4}, 1, 2),

@@ -14,40 +14,38 @@ namespace {
 
 using Options = Conv2dChannelsLastOptions;
 
-OpCase unfold_case(Shape x, std::int64_t height, std::int64_t width, Conv2dOptions o = {}, bool large = false) {
-  return {.label = fmt::format("{}, {} x {}, stride {}, padding {}", x, height, width, o.stride, o.padding),
-          .operands = {randn(x, 1)},
-          .f = [=](const std::vector<Var>& v) { return unfold(v[0], height, width, o); },
-          .large = large};
+OpFunction unfold_of(std::int64_t height, std::int64_t width, Conv2dOptions o) {
+  return [=](auto& v) { return unfold(v[0], height, width, o); };
+}
+OpCase unfold_case(const Shape& x, std::int64_t height, std::int64_t width, Conv2dOptions o = {}) {
+  return random_case({x}, unfold_of(height, width, o),
+                     fmt::format("{}, {} x {}, stride {}, padding {}", x, height, width, o.stride, o.padding));
+}
+OpError unfold_error(const char* message, const Shape& x, std::int64_t height, std::int64_t width,
+                     Conv2dOptions o = {}) {
+  return error_of_zeros(message, {x}, unfold_of(height, width, o));
 }
 
-OpCase patch_case(Shape x, Shape weight) {
-  return {.label = fmt::format("{} by {}", x, weight),
-          .operands = {randn(x, 1), randn(weight, 2), randn({weight[0]}, 3)},
-          .f = [](const std::vector<Var>& v) { return patch_embedding(v[0], v[1], v[2]); }};
+Var patches(const std::vector<Var>& v) { return patch_embedding(v[0], v[1], v[2]); }
+OpCase patch_case(const Shape& x, const Shape& weight) { return random_case({x, weight, {weight[0]}}, patches); }
+OpError patch_error(const char* message, const Shape& weight) {
+  return error_of_zeros(message, {{1, 4, 6, 3}, weight, {weight[0]}}, patches);
 }
 
-OpCase conv_case(Shape x, Shape weight, Options o = {}, bool bias = true, bool large = false) {
-  OpCase c{.label = fmt::format("{} by {}, stride {}, padding {}, {}, bias {}", x, weight, o.stride, o.padding,
-                                o.activation ? name(*o.activation) : "no activation", bias),
-           .operands = {randn(x, 1), randn(weight, 2)},
-           .f =
-               [=](const std::vector<Var>& v) {
-                 return v.size() == 3 ? conv2d_channels_last(v[0], v[1], v[2], o) : conv2d_channels_last(v[0], v[1], o);
-               },
-           .large = large};
+OpFunction conv_of(Options o) {
+  return [o](auto& v) {
+    return v.size() == 3 ? conv2d_channels_last(v[0], v[1], v[2], o) : conv2d_channels_last(v[0], v[1], o);
+  };
+}
+OpCase conv_case(const Shape& x, const Shape& weight, Options o = {}, bool bias = true) {
+  OpCase c = random_case({x, weight}, conv_of(o),
+                         fmt::format("{} by {}, stride {}, padding {}, {}, bias {}", x, weight, o.stride, o.padding,
+                                     o.activation ? name(*o.activation) : "no activation", bias));
   if (bias) c.operands.push_back(randn({weight[0]}, 3));
   return c;
 }
-
-OpError unfold_error(const char* message, Shape x, std::int64_t height, std::int64_t width, Conv2dOptions o = {}) {
-  return {message, [=](Tape& t) { unfold(zeros(t, x), height, width, o); }};
-}
-OpError patch_error(const char* message, Shape weight) {
-  return {message, [=](Tape& t) { patch_embedding(zeros(t, {1, 4, 6, 3}), zeros(t, weight), zeros(t, {weight[0]})); }};
-}
-OpError conv_error(const char* message, Shape x, Shape weight, Options o = {}, Shape bias = {5}) {
-  return {message, [=](Tape& t) { conv2d_channels_last(zeros(t, x), zeros(t, weight), zeros(t, bias), o); }};
+OpError conv_error(const char* message, const Shape& x, const Shape& weight, Options o = {}, const Shape& bias = {5}) {
+  return error_of_zeros(message, {x, weight, bias}, conv_of(o));
 }
 
 // Kernels that overlap, leave gaps, do not reach the border, or see padding only; channels of one chunk of 64 and more.
@@ -56,8 +54,8 @@ const RegisterOp kUnfold({
     .cases = {unfold_case({2, 3, 4, 2}, 2, 3), unfold_case({1, 4, 4, 2}, 2, 2, {.stride = 2}),
               unfold_case({1, 5, 4, 1}, 2, 1, {.stride = 3}), unfold_case({1, 3, 3, 2}, 3, 3, {.padding = 1}),
               unfold_case({1, 2, 3, 1}, 2, 2, {.stride = 2, .padding = 3}), unfold_case({0, 2, 2, 1}, 1, 1),
-              unfold_case({2, 17, 15, 3}, 3, 3, {.stride = 2, .padding = 1}, true),
-              unfold_case({1, 4, 3, 129}, 2, 2, {.padding = 1}, true)},
+              unfold_case({2, 17, 15, 3}, 3, 3, {.stride = 2, .padding = 1}),
+              unfold_case({1, 4, 3, 129}, 2, 2, {.padding = 1})},
     .errors = {unfold_error("unfold: the kernel must lie within the image 3 x 4 with padding 1 on each side, got 6 x 2",
                             {1, 3, 4, 1}, 6, 2, {.padding = 1}),
                unfold_error("unfold: stride must be positive and padding not negative, got stride 0, padding -1",
@@ -92,9 +90,9 @@ const RegisterOp kConv2dChannelsLast({
               conv_case({0, 3, 3, 2}, {4, 2, 3, 3}, {.padding = 1, .activation = Activation::relu}),
               conv_case({2, 3, 3, 0}, {4, 0, 3, 3}, {.padding = 1, .activation = Activation::gelu}),
               conv_case({2, 3, 3, 2}, {0, 2, 3, 3}),
-              conv_case({2, 9, 8, 3}, {17, 3, 3, 3}, {.padding = 1, .activation = Activation::gelu}, true, true),
+              conv_case({2, 9, 8, 3}, {17, 3, 3, 3}, {.padding = 1, .activation = Activation::gelu}),
               conv_case({3, 7, 5, 16}, {32, 16, 3, 3}, {.stride = 2, .padding = 1, .activation = Activation::relu},
-                        false, true)},
+                        false)},
     .errors = {conv_error("conv2d_channels_last: weight must be f32 [5, 3, 2, 2] on cpu, to go with x, which is f32 "
                           "[1, 4, 4, 3] on cpu, got f32 [5, 4, 2, 2] on cpu",
                           {1, 4, 4, 3}, {5, 4, 2, 2}),
@@ -120,58 +118,43 @@ const RegisterOp kConv2dChannelsLast({
 
 // A row of three, kernel of two, padding of one above and below too: places between 0 1 2 3 0.
 TEST(Conv2d, CONV_1_CONV_3_WorkedByHand) {
-  for (Device device : devices()) {
-    Tape tape;
-    const Var x = tape.variable(Tensor::of<double>({1, 1, 3, 1}, {1, 2, 3}, device));
-    const Var u = unfold(x, 3, 2, {.padding = 1});
-    EXPECT_EQ(u.shape(), (Shape{1, 4, 6}));
-    EXPECT_EQ(u.value().values<double>(), (std::vector<double>{0, 0, 0, 1, 0, 0,  //
-                                                               0, 0, 1, 2, 0, 0,  //
-                                                               0, 0, 2, 3, 0, 0,  //
-                                                               0, 0, 3, 0, 0, 0}));
-    tape.backward(u, Tensor::of<double>({1, 4, 6}, {9, 9, 9, 1, 9, 9,  //
-                                                    9, 9, 2, 3, 9, 9,  //
-                                                    9, 9, 4, 5, 9, 9,  //
-                                                    9, 9, 6, 9, 9, 9},
-                                        device));
-    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{3, 7, 11}));
-  }
+  expect_by_hand({.operands = {numbers({1, 1, 3, 1}, {1, 2, 3})},
+                  .y = {0, 0, 0, 1, 0, 0,  //
+                        0, 0, 1, 2, 0, 0,  //
+                        0, 0, 2, 3, 0, 0,  //
+                        0, 0, 3, 0, 0, 0},
+                  .dy = {9, 9, 9, 1, 9, 9,  //
+                         9, 9, 2, 3, 9, 9,  //
+                         9, 9, 4, 5, 9, 9,  //
+                         9, 9, 6, 9, 9, 9},
+                  .gradients = {{3, 7, 11}},
+                  .shape = Shape{1, 4, 6}},
+                 unfold_of(3, 2, {.padding = 1}));
 }
 
 // One token, whose first channel adds up the patch and whose second weighs it by k.
 TEST(Conv2d, CONV_2_WorkedByHand) {
-  for (Device device : devices()) {
-    Tape tape;
-    const Var x = tape.constant(Tensor::of<double>({1, 2, 2, 2}, {1, 10, 2, 20, 3, 30, 4, 40}, device));
-    const Var weight = tape.constant(Tensor::of<double>({2, 2, 2, 2},
-                                                        {1, 1, 1, 1, 1, 1, 1, 1,  //
-                                                         0, 1, 2, 3, 4, 5, 6, 7},
-                                                        device));
-    const Var y = patch_embedding(x, weight, tape.constant(Tensor::of<double>({2}, {0, 1000}, device)));
-    EXPECT_EQ(y.shape(), (Shape{1, 1, 2}));
-    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{110, 1000 + 20 + 600}));
-  }
+  expect_by_hand({.operands = {numbers({1, 2, 2, 2}, {1, 10, 2, 20, 3, 30, 4, 40}),
+                               numbers({2, 2, 2, 2}, {1, 1, 1, 1, 1, 1, 1, 1,  //
+                                                      0, 1, 2, 3, 4, 5, 6, 7}),
+                               numbers({2}, {0, 1000})},
+                  .y = {110, 1000 + 20 + 600},
+                  .shape = Shape{1, 1, 2}},
+                 patches);
 }
 
 // One row of three pixels with channels (1, 10), (2, 20), (3, 30). The kernel's upper and lower row see padding only.
+// z = 10002, 21005, 32008, 3003, less 15000, so dz = 0, 1, 2, 0.
 TEST(Conv2dChannelsLast, CONV_4_CONV_5_CONV_6_CONV_7_WorkedByHand) {
-  for (Device device : devices()) {
-    Tape tape;
-    const Var x = tape.variable(Tensor::of<double>({1, 1, 3, 2}, {1, 10, 2, 20, 3, 30}, device));
-    const Var weight = tape.variable(Tensor::of<double>({1, 2, 3, 2},
-                                                        {7, 7, 1, 2, 7, 7,  //
-                                                         7, 7, 100, 1000, 7, 7},
-                                                        device));
-    const Var bias = tape.variable(Tensor::of<double>({1}, {-15000}, device));
-    const Var y = conv2d_channels_last(x, weight, bias, {.padding = 1, .activation = Activation::relu});
-    EXPECT_EQ(y.shape(), (Shape{1, 1, 4, 1}));  // z = 10002, 21005, 32008, 3003, less 15000
-    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{0, 6005, 17008, 0}));
-    tape.backward(y, Tensor::of<double>({1, 1, 4, 1}, {5, 1, 2, 7}, device));  // dz = 0, 1, 2, 0
-    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{1, 100, 4, 1200, 4, 2000}));
-    EXPECT_EQ(tape.grad(weight).values<double>(), (std::vector<double>{0, 0, 5, 8, 0, 0,  //
-                                                                       0, 0, 50, 80, 0, 0}));
-    EXPECT_EQ(tape.grad(bias).values<double>(), std::vector<double>{3});
-  }
+  expect_by_hand({.operands = {numbers({1, 1, 3, 2}, {1, 10, 2, 20, 3, 30}),
+                               numbers({1, 2, 3, 2}, {7, 7, 1, 2, 7, 7,  //
+                                                      7, 7, 100, 1000, 7, 7}),
+                               numbers({1}, {-15000})},
+                  .y = {0, 6005, 17008, 0},
+                  .dy = {5, 1, 2, 7},
+                  .gradients = {{1, 100, 4, 1200, 4, 2000}, {0, 0, 5, 8, 0, 0, 0, 0, 50, 80, 0, 0}, {3}},
+                  .shape = Shape{1, 1, 4, 1}},
+                 conv_of({.padding = 1, .activation = Activation::relu}));
 }
 
 // z and, with dz = dy silu'(z), the gradients as the sums over all kernel entries that hit the image.

@@ -11,62 +11,51 @@ namespace {
 
 const Random kRandom{0x0123456789abcdef, 5, 17};
 
-OpCase dropout_case(Shape shape, double p, bool large = false) {
-  return {.label = fmt::format("{}, p = {}", shape, p),
-          .operands = {randn(shape, 1)},
-          .f = [p](const std::vector<Var>& v) { return dropout(v[0], p, kRandom); },
-          .large = large};
+OpFunction dropout_of(double p) {
+  return [p](auto& v) { return dropout(v[0], p, kRandom); };
+}
+OpCase dropout_case(const Shape& shape, double p) {
+  return random_case({shape}, dropout_of(p), fmt::format("{}, p = {}", shape, p));
 }
 
 // Sizes around the 8 elements of a Philox block, the 256 of a vectorised call and a CUDA block's 8 * 256.
 const RegisterOp kDropout({
     .name = "dropout",
     .cases = {dropout_case({2, 3}, 0.5), dropout_case({}, 0.3), dropout_case({7}, 0.1), dropout_case({130}, 0.3),
-              dropout_case({2051}, 0.1, true), dropout_case({5000}, 0.9, true)},
-    .errors = {{"dropout: p must be in [0, 1), got 1", [](Tape& t) { dropout(zeros(t, 3), 1, kRandom); }},
-               {"dropout: p must be in [0, 1), got -0.1", [](Tape& t) { dropout(zeros(t, 3), -0.1, kRandom); }},
-               {"dropout: p must be in [0, 1), got nan", [](Tape& t) { dropout(zeros(t, 3), NAN, kRandom); }},
-               {"dropout: x must be f32, f64 or bf16, got i64 [3] on cpu",
-                [](Tape& t) { dropout(t.constant(Tensor::zeros({3}, DType::i64)), 0.5, kRandom); }}},
+              dropout_case({2051}, 0.1), dropout_case({5000}, 0.9)},
+    .errors = {error_of_zeros("dropout: p must be in [0, 1), got 1", {{3}}, dropout_of(1)),
+               error_of_zeros("dropout: p must be in [0, 1), got -0.1", {{3}}, dropout_of(-0.1)),
+               error_of_zeros("dropout: p must be in [0, 1), got nan", {{3}}, dropout_of(NAN)),
+               error_of_zeros("dropout: x must be f32, f64 or bf16, got i64 [3] on cpu", {{3}}, dropout_of(0.5),
+                              DType::i64)},
     .f32_roundoffs = 4,
 });
 
-OpCase fused_case(std::int64_t rows, std::int64_t columns, double p, bool large = false) {
-  return {.label = fmt::format("{} rows of {}, p = {}", rows, columns, p),
-          .operands = {randn({rows, columns}, 1), randn({columns}, 2), randn({rows, columns}, 3)},
-          .f = [p](const std::vector<Var>& v) { return bias_dropout_residual(v[0], v[1], v[2], p, kRandom); },
-          .large = large};
+OpFunction fused_of(double p, const DropPath& path = {}) {
+  return [=](auto& v) { return bias_dropout_residual(v[0], v[1], v[2], p, kRandom, path); };
 }
-OpError fused_error(const char* message, Shape bias, Shape residual, double p) {
-  return {message, [=](Tape& t) {
-            bias_dropout_residual(zeros(t, 2, 8), t.constant(Tensor::zeros(bias, DType::f32)),
-                                  t.constant(Tensor::zeros(residual, DType::f32)), p, kRandom);
-          }};
+OpCase fused_case(std::int64_t rows, std::int64_t columns, double p) {
+  return random_case({{rows, columns}, {columns}, {rows, columns}}, fused_of(p),
+                     fmt::format("{} rows of {}, p = {}", rows, columns, p));
+}
+OpError fused_error(const char* message, const Shape& bias, const Shape& residual, double p) {
+  return error_of_zeros(message, {{2, 8}, bias, residual}, fused_of(p));
 }
 // Half of the samples are dropped, of as many rows as the middle axis has; with them elements.
-OpCase path_case(Shape shape, double p, bool large = false) {
-  return {
-      .label = fmt::format("{}, p = {}, drop path", shape, p),
-      .operands = {randn(shape, 1), randn({shape[-1]}, 2), randn(shape, 3)},
-      .f =
-          [=](const std::vector<Var>& v) {
-            const std::int64_t rows = shape.rank() > 2 ? shape[1] : 1;
-            return bias_dropout_residual(v[0], v[1], v[2], p, kRandom, {.p = 0.5, .random = {7, 8, 9}, .rows = rows});
-          },
-      .large = large};
+OpCase path_case(const Shape& shape, double p) {
+  const std::int64_t rows = shape.rank() > 2 ? shape[1] : 1;
+  return random_case({shape, {shape[-1]}, shape}, fused_of(p, {.p = 0.5, .random = {7, 8, 9}, .rows = rows}),
+                     fmt::format("{}, p = {}, drop path", shape, p));
 }
 OpError path_error(const char* message, std::int64_t rows, double p) {
-  return {message, [=](Tape& t) {
-            const Var x = zeros(t, 2, 8);
-            bias_dropout_residual(x, zeros(t, 8), x, 0, kRandom, {.p = p, .rows = rows});
-          }};
+  return error_of_zeros(message, {{2, 8}, {8}, {2, 8}}, fused_of(0, {.p = p, .rows = rows}));
 }
 const RegisterOp kFused({
     .name = "bias_dropout_residual",
     .cases = {fused_case(3, 2, 0.5), fused_case(1, 1, 0.3), fused_case(2, 33, 0.1), fused_case(40, 3, 0.5),
-              fused_case(3, 5, 0), fused_case(2, 257, 0.3, true), fused_case(70, 75, 0.1, true),
-              fused_case(3, 300, 0, true), path_case({4, 2, 3}, 0.5), path_case({5, 7}, 0), path_case({4, 0}, 0.5),
-              path_case({0, 3}, 0.5), path_case({6, 3, 41}, 0.1, true)},
+              fused_case(3, 5, 0), fused_case(2, 257, 0.3), fused_case(70, 75, 0.1), fused_case(3, 300, 0),
+              path_case({4, 2, 3}, 0.5), path_case({5, 7}, 0), path_case({4, 0}, 0.5), path_case({0, 3}, 0.5),
+              path_case({6, 3, 41}, 0.1)},
     .errors =
         {fused_error("bias_dropout_residual: bias must be f32 [8] on cpu, to go with x, which is f32 [2, 8] on cpu, "
                      "got f32 [4] on cpu",
@@ -178,12 +167,11 @@ TEST(Dropout, AnotherStepStreamOrSeedIsAnotherMask) {
     EXPECT_FALSE(identical(y, dropout(ones, 0.5, other).value()));
 }
 
-OpCase drop_case(Activation activation, std::int64_t rows, std::int64_t columns, double p, bool large = false) {
+OpCase drop_case(Activation activation, std::int64_t rows, std::int64_t columns, double p) {
   // The sum must stay away from relu's kink: x is, by 0.1, and the bias is smaller.
   return {.label = fmt::format("{} of {} rows of {}, p {}", name(activation), rows, columns, p),
           .operands = {randn_off_zero({rows, columns}, 1, 0.1), randn({columns}, 2, 0.02)},
-          .f = [=](const std::vector<Var>& v) { return bias_activation_dropout(v[0], v[1], activation, p, kRandom); },
-          .large = large};
+          .f = [=](const std::vector<Var>& v) { return bias_activation_dropout(v[0], v[1], activation, p, kRandom); }};
 }
 std::vector<OpCase> cases() {
   std::vector<OpCase> all;
@@ -191,7 +179,7 @@ std::vector<OpCase> cases() {
   for (auto [rows, columns] : {std::pair{0, 3}, {1, 31}, {2, 33}, {40, 3}, {3, 16}})
     all.push_back(drop_case(Activation::gelu, rows, columns, 0.25));
   all.push_back(drop_case(Activation::relu, 2, 8, 0));
-  all.push_back(drop_case(Activation::relu, 70, 130, 0.1, true));
+  all.push_back(drop_case(Activation::relu, 70, 130, 0.1));
   return all;
 }
 

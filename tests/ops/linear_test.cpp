@@ -3,65 +3,51 @@
 #include <gtest/gtest.h>
 
 #include "ops/linear/packed_linear.h"
-#include "tests/harness/compare.h"
-#include "tests/harness/op_spec.h"
+#include "tests/harness/by_hand.h"
 #include "tests/harness/properties.h"
 
 namespace foldgrad::testing {
 namespace {
 
-OpCase linear_case(Shape x, std::int64_t out, bool bias = true, bool large = false) {
-  const std::int64_t in = x[-1];
-  OpCase c{.label = fmt::format("{} to {}{}", x, out, bias ? "" : ", no bias"),
-           .operands = {randn(x, 1), randn({out, in}, 2)},
-           .f = [](const std::vector<Var>& v) { return v.size() == 3 ? linear(v[0], v[1], v[2]) : linear(v[0], v[1]); },
-           .large = large};
-  if (bias) c.operands.push_back(randn({out}, 3));
-  return c;
-}
+Var linear_of(const std::vector<Var>& v) { return v.size() == 3 ? linear(v[0], v[1], v[2]) : linear(v[0], v[1]); }
 
-OpError linear_error(const char* message, Shape x, Shape weight, Shape bias = {}) {  // {}: without
-  return {message, [=](Tape& t) {
-            const auto zeros = [&t](const Shape& shape) { return t.constant(Tensor::zeros(shape, DType::f32)); };
-            return bias.rank() ? linear(zeros(x), zeros(weight), zeros(bias)) : linear(zeros(x), zeros(weight));
-          }};
+OpCase linear_case(const Shape& x, std::int64_t out, bool bias = true) {
+  const Shape weight{out, x[-1]};
+  return random_case(bias ? std::vector<Shape>{x, weight, {out}} : std::vector<Shape>{x, weight}, linear_of);
+}
+OpError linear_error(const char* message, std::vector<Shape> shapes) {
+  return error_of_zeros(message, std::move(shapes), linear_of);
 }
 
 // Columns around a warp and rows for several blocks of rows, for the sums of db.
 const RegisterOp kLinear({
     .name = "linear",
     .cases = {linear_case({3, 2}, 4), linear_case({2, 2, 3}, 2, false), linear_case({1, 1}, 1), linear_case({5}, 3),
-              linear_case({0, 2}, 3), linear_case({2, 0}, 3), linear_case({40, 7}, 33, true, true),
-              linear_case({5, 64}, 31, false, true)},
-    .errors = {linear_error("linear: weight must be f32 [4, 3] on cpu, to go with x, which is f32 [2, 3] on cpu, got "
-                            "f32 [4, 2] on cpu",
-                            {2, 3}, {4, 2}),
-               linear_error("linear: weight must be f32 [4, 4] on cpu, to go with x, which is f32 [4] on cpu, got f32 "
-                            "[4] on cpu",
-                            {4}, {4}),
-               linear_error(
-                   "linear: bias must be f32 [4] on cpu, to go with x, which is f32 [2, 3] on cpu, got f32 [3] "
-                   "on cpu",
-                   {2, 3}, {4, 3}, {3}),
-               linear_error("linear: x must be f32, f64 or bf16 with at least 1 axes, got f32 [] on cpu", {}, {4, 3})},
+              linear_case({0, 2}, 3), linear_case({2, 0}, 3), linear_case({40, 7}, 33),
+              linear_case({5, 64}, 31, false)},
+    .errors =
+        {linear_error("linear: weight must be f32 [4, 3] on cpu, to go with x, which is f32 [2, 3] on cpu, got "
+                      "f32 [4, 2] on cpu",
+                      {{2, 3}, {4, 2}}),
+         linear_error("linear: weight must be f32 [4, 4] on cpu, to go with x, which is f32 [4] on cpu, got f32 "
+                      "[4] on cpu",
+                      {{4}, {4}}),
+         linear_error("linear: bias must be f32 [4] on cpu, to go with x, which is f32 [2, 3] on cpu, got f32 [3] "
+                      "on cpu",
+                      {{2, 3}, {4, 3}, {3}}),
+         linear_error("linear: x must be f32, f64 or bf16 with at least 1 axes, got f32 [] on cpu", {{}, {4, 3}})},
     // Sums of up to 64 products.
     .f32_roundoffs = 400,
 });
 
 // Powers of two and small integers, so that every order of summation is exact.
 TEST(Linear, LIN_1_LIN_2_LIN_3_LIN_4_WorkedByHand) {
-  for (Device device : devices()) {
-    Tape tape;
-    const Var x = tape.variable(Tensor::of<double>({2, 2}, {1, 2, 3, 4}, device));
-    const Var w = tape.variable(Tensor::of<double>({3, 2}, {1, 0, 0, 1, 2, -1}, device));
-    const Var b = tape.variable(Tensor::of<double>({3}, {10, 20, 30}, device));
-    const Var y = linear(x, w, b);
-    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{11, 22, 30, 13, 24, 32}));
-    tape.backward(y, Tensor::of<double>({2, 3}, {1, 0, 2, 0, 1, -1}, device));
-    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{5, -2, -2, 2}));
-    EXPECT_EQ(tape.grad(w).values<double>(), (std::vector<double>{1, 2, 3, 4, -1, 0}));
-    EXPECT_EQ(tape.grad(b).values<double>(), (std::vector<double>{1, 1, 1}));
-  }
+  expect_by_hand(
+      {.operands = {numbers({2, 2}, {1, 2, 3, 4}), numbers({3, 2}, {1, 0, 0, 1, 2, -1}), numbers({3}, {10, 20, 30})},
+       .y = {11, 22, 30, 13, 24, 32},
+       .dy = {1, 0, 2, 0, 1, -1},
+       .gradients = {{5, -2, -2, 2}, {1, 2, 3, 4, -1, 0}, {1, 1, 1}}},
+      linear_of);
 }
 
 // Folding rests on this: a diagonal map before the layer is the layer with scaled columns, and a shift is a bias.

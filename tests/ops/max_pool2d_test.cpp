@@ -4,20 +4,21 @@
 
 #include <cmath>
 
-#include "tests/harness/op_spec.h"
+#include "tests/harness/by_hand.h"
 #include "tests/harness/properties.h"
 
 namespace foldgrad::testing {
 namespace {
 
-OpCase pool_case(Shape x, MaxPool2dOptions o = {}, bool large = false) {
-  return {.label = fmt::format("{}, kernel {}, stride {}, padding {}", x, o.kernel, o.stride, o.padding),
-          .operands = {randn(x, 1)},
-          .f = [=](const std::vector<Var>& v) { return max_pool2d(v[0], o); },
-          .large = large};
+OpFunction pool_of(MaxPool2dOptions o) {
+  return [o](auto& v) { return max_pool2d(v[0], o); };
 }
-OpError pool_error(const char* message, Shape x, MaxPool2dOptions o = {}) {
-  return {message, [=](Tape& t) { max_pool2d(t.constant(Tensor::zeros(x, DType::f32)), o); }};
+OpCase pool_case(const Shape& x, MaxPool2dOptions o = {}) {
+  return random_case({x}, pool_of(o),
+                     fmt::format("{}, kernel {}, stride {}, padding {}", x, o.kernel, o.stride, o.padding));
+}
+OpError pool_error(const char* message, const Shape& x, MaxPool2dOptions o = {}) {
+  return error_of_zeros(message, {x}, pool_of(o));
 }
 
 // Kernels that overlap, leave gaps, or do not reach the border; channels of one chunk of 64 and of more than two,
@@ -27,9 +28,9 @@ const RegisterOp kMaxPool2d({
     .cases = {pool_case({2, 4, 5, 3}, {.kernel = 3, .stride = 2, .padding = 1}), pool_case({1, 4, 6, 2}),
               pool_case({1, 5, 4, 2}, {.kernel = 3, .stride = 1}), pool_case({1, 5, 7, 1}, {.kernel = 1, .stride = 3}),
               pool_case({1, 2, 1, 1}, {.kernel = 4, .stride = 1, .padding = 2}), pool_case({0, 2, 2, 3}),
-              pool_case({2, 3, 2, 129}, {.kernel = 2, .stride = 1, .padding = 1}, true),
-              pool_case({2, 17, 15, 64}, {.kernel = 3, .stride = 2, .padding = 1}, true),
-              pool_case({1, 16, 17, 3}, {.kernel = 15, .stride = 1, .padding = 7}, true)},
+              pool_case({2, 3, 2, 129}, {.kernel = 2, .stride = 1, .padding = 1}),
+              pool_case({2, 17, 15, 64}, {.kernel = 3, .stride = 2, .padding = 1}),
+              pool_case({1, 16, 17, 3}, {.kernel = 15, .stride = 1, .padding = 7})},
     .errors = {pool_error("max_pool2d: x must be f32, f64 or bf16 with at least 4 axes, got f32 [3, 4, 2] on cpu",
                           {3, 4, 2}),
                pool_error("max_pool2d: x must be [B, H, W, C], got [1, 1, 3, 4, 5]", {1, 1, 3, 4, 5}),
@@ -51,21 +52,16 @@ const RegisterOp kMaxPool2d({
 // Two channels of three rows: in the first the maximum 5 is there twice, in the second all is below the zeros that
 // padding would be.
 TEST(MaxPool2d, POOL_1_POOL_2_WorkedByHand) {
-  for (Device device : devices()) {
-    Tape tape;
-    const Var x = tape.variable(Tensor::of<double>({1, 3, 3, 2},
-                                                   {1, -1, 5, -2, 2, -3,  //
-                                                    5, -4, 3, -5, 0, -6,  //
-                                                    -1, -7, -2, -8, -3, -9},
-                                                   device));
-    const Var y = max_pool2d(x, {.kernel = 3, .stride = 2, .padding = 1});
-    EXPECT_EQ(y.shape(), (Shape{1, 2, 2, 2}));
-    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{5, -1, 5, -2, 5, -4, 3, -5}));
-    tape.backward(y, Tensor::of<double>({1, 2, 2, 2}, {1, 16, 2, 32, 4, 64, 8, 128}, device));
-    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{0, 16, 3, 32, 0, 0,   //
-                                                                  4, 64, 8, 128, 0, 0,  //
-                                                                  0, 0, 0, 0, 0, 0}));
-  }
+  expect_by_hand({.operands = {numbers({1, 3, 3, 2}, {1, -1, 5, -2, 2, -3,  //
+                                                      5, -4, 3, -5, 0, -6,  //
+                                                      -1, -7, -2, -8, -3, -9})},
+                  .y = {5, -1, 5, -2, 5, -4, 3, -5},
+                  .dy = {1, 16, 2, 32, 4, 64, 8, 128},
+                  .gradients = {{0, 16, 3, 32, 0, 0,   //
+                                 4, 64, 8, 128, 0, 0,  //
+                                 0, 0, 0, 0, 0, 0}},
+                  .shape = Shape{1, 2, 2, 2}},
+                 pool_of({.kernel = 3, .stride = 2, .padding = 1}));
 }
 
 // Returns [y, dx] of a row of three neighbours for dy = 1, 2, 4, ... in the last of so many channels, which are all

@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Operations, ParameterGradients, ::testing::ValuesIn(cas
                          [](const auto& info) { return std::string(info.param.name); });
 
 // Numbers that bf16 has, of both signs and far from powers of two.
-Tensor numbers(const Shape& shape, unsigned seed, Device device) {
+Tensor random_numbers(const Shape& shape, unsigned seed, Device device) {
   std::mt19937 random(seed);
   std::vector<float> v(shape.elements());
   for (float& x : v) x = float(int(random() % 255) - 127) / 64;
@@ -99,13 +99,13 @@ std::vector<Parameter> gradients(const Case& c, DType dtype, Device device) {
   std::vector<Parameter> parameters;
   for (const Shape& shape : c.parameters)
     parameters.push_back(
-        {fmt::format("p{}", parameters.size()), numbers(shape, 10 + unsigned(parameters.size()), device)});
+        {fmt::format("p{}", parameters.size()), random_numbers(shape, 10 + unsigned(parameters.size()), device)});
   Tape tape;
   std::vector<Var> vars;
   for (Parameter& p : parameters)
     vars.push_back(dtype == DType::bf16 ? tape.parameter(p, p.value.to(dtype)) : tape.parameter(p));
-  const Var y = c.op(tape.constant(numbers({kRows, kColumns}, 1, device).to(dtype)), vars);
-  tape.backward(y, numbers(y.shape(), 2, device).to(dtype));
+  const Var y = c.op(tape.constant(random_numbers({kRows, kColumns}, 1, device).to(dtype)), vars);
+  tape.backward(y, random_numbers(y.shape(), 2, device).to(dtype));
   return parameters;
 }
 

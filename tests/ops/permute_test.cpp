@@ -6,21 +6,20 @@
 #include <numeric>
 #include <random>
 
-#include "tests/harness/op_spec.h"
+#include "tests/harness/by_hand.h"
 #include "tests/harness/properties.h"
 
 namespace foldgrad::testing {
 namespace {
 
-OpCase permute_case(Shape x, std::vector<int> axes, bool large = false) {
-  return {.label = fmt::format("{}, first axis {}", x, axes.empty() ? -1 : axes[0]),
-          .operands = {randn(x, 1)},
-          .f = [axes](const std::vector<Var>& v) { return permute(v[0], axes); },
-          .large = large};
+OpCase permute_case(const Shape& x, std::vector<int> axes) {
+  return random_case(
+      {x}, [axes](auto& v) { return permute(v[0], axes); },
+      fmt::format("{}, first axis {}", x, axes.empty() ? -1 : axes[0]));
 }
-
-OpError permute_error(const char* message, Shape x, std::vector<int> axes, DType dtype = DType::f32) {
-  return {message, [=](Tape& t) { permute(t.constant(Tensor::zeros(x, dtype)), axes); }};
+OpError permute_error(const char* message, const Shape& x, std::vector<int> axes, DType dtype = DType::f32) {
+  return error_of_zeros(
+      message, {x}, [axes](auto& v) { return permute(v[0], axes); }, dtype);
 }
 
 // Copied rows, transposed matrices, axes that merge or vanish; tiles of 64 (CPU) and 32 (CUDA), whole ones, one more
@@ -31,9 +30,9 @@ const RegisterOp kPermute({
               permute_case({2, 3, 4}, {2, 1, 0}), permute_case({2, 3, 4}, {0, 1, 2}), permute_case({}, {}),
               permute_case({5}, {0}), permute_case({2, 1, 3, 1}, {3, 2, 1, 0}), permute_case({2, 0, 3}, {2, 1, 0}),
               permute_case({2, 3, 2, 3, 2}, {4, 3, 2, 1, 0}), permute_case({2, 2, 2, 2, 2, 2}, {5, 4, 3, 2, 1, 0}),
-              permute_case({33, 65}, {1, 0}, true), permute_case({65, 127}, {1, 0}, true),
-              permute_case({2, 31, 3, 33}, {0, 2, 1, 3}, true), permute_case({3, 17, 33}, {2, 0, 1}, true),
-              permute_case({32, 16, 2}, {1, 2, 0}, true)},
+              permute_case({33, 65}, {1, 0}), permute_case({65, 127}, {1, 0}),
+              permute_case({2, 31, 3, 33}, {0, 2, 1, 3}), permute_case({3, 17, 33}, {2, 0, 1}),
+              permute_case({32, 16, 2}, {1, 2, 0})},
     .errors = {permute_error("permute: axes must name each of the 3 axes of [2, 3, 4] once, got [0, 1, 1]", {2, 3, 4},
                              {0, 1, 1}),
                permute_error("permute: axes must name each of the 3 axes of [2, 3, 4] once, got [2, -1, 1]", {2, 3, 4},
@@ -48,15 +47,14 @@ const RegisterOp kPermute({
 
 // Axis sizes 2, 3, 1: y[c, a, b] = x[a, b, c].
 TEST(Permute, PER_1_PER_2_WorkedByHand) {
-  for (Device device : devices()) {
-    Tape tape;
-    const Var x = tape.variable(Tensor::of<double>({2, 1, 3}, {0, 1, 2, 10, 11, 12}, device));
-    const Var y = permute(x, {2, 0, 1});
-    EXPECT_EQ(y.shape(), (Shape{3, 2, 1}));
-    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{0, 10, 1, 11, 2, 12}));
-    tape.backward(y, Tensor::of<double>({3, 2, 1}, {1, 2, 3, 4, 5, 6}, device));
-    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{1, 3, 5, 2, 4, 6}));
-  }
+  expect_by_hand({.operands = {numbers({2, 1, 3}, {0, 1, 2, 10, 11, 12})},
+                  .y = {0, 10, 1, 11, 2, 12},
+                  .dy = {1, 2, 3, 4, 5, 6},
+                  .gradients = {{1, 3, 5, 2, 4, 6}},
+                  .shape = Shape{3, 2, 1}},
+                 [](auto& v) {
+                   return permute(v[0], {2, 0, 1});
+                 });
 }
 
 // Columns of more than one part of 16384, on the CPU.

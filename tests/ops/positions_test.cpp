@@ -16,22 +16,17 @@ Tensor places_of(std::int64_t N) {
   return Segments({first - first / 4, (N - first + 1) / 2}, {first, N - first}).places();
 }
 
-OpCase sinusoidal_case(std::int64_t N, std::int64_t C, bool large = false, bool zero_padding = false) {
-  return {.label = fmt::format("[{}, {}]{}", N, C, zero_padding ? ", zero at padding" : ""),
-          .operands = {randn({N, C}, 1)},
-          .f =
-              [=](const std::vector<Var>& v) {
-                const Tensor table = sinusoidal_table(N + 2, C, v[0].dtype(), v[0].device());
-                return sinusoidal_positions(v[0], places_of(N), table, zero_padding);
-              },
-          .large = large};
+OpCase sinusoidal_case(std::int64_t N, std::int64_t C, bool zero_padding = false) {
+  const auto f = [=](auto& v) {
+    const Tensor table = sinusoidal_table(N + 2, C, v[0].dtype(), v[0].device());
+    return sinusoidal_positions(v[0], places_of(N), table, zero_padding);
+  };
+  return random_case({{N, C}}, f, fmt::format("[{}, {}]{}", N, C, zero_padding ? ", zero at padding" : ""));
 }
 
-OpCase learned_case(std::int64_t B, std::int64_t T, std::int64_t C, std::int64_t rows, bool large = false) {
-  return {.label = fmt::format("[{}, {}, {}], {} rows", B, T, C, rows),
-          .operands = {randn({B, T, C}, 1), randn({rows, C}, 2)},
-          .f = [](const std::vector<Var>& v) { return learned_positions(v[0], v[1]); },
-          .large = large};
+Var with_learned(const std::vector<Var>& v) { return learned_positions(v[0], v[1]); }
+OpCase learned_case(std::int64_t B, std::int64_t T, std::int64_t C, std::int64_t rows) {
+  return random_case({{B, T, C}, {rows, C}}, with_learned);
 }
 
 // One sentence of `places` tokens, and a table of so many rows of 4.
@@ -41,15 +36,15 @@ OpError sinusoidal_error(const char* message, Shape x, std::int64_t places, std:
             sinusoidal_positions(zeros(t, x), Segments({places}).places(), sinusoidal_table(rows, 4, dtype));
           }};
 }
-OpError learned_error(const char* message, Shape x, Shape table) {
-  return {message, [=](Tape& t) { learned_positions(zeros(t, x), zeros(t, table)); }};
+OpError learned_error(const char* message, const Shape& x, const Shape& table) {
+  return error_of_zeros(message, {x, table}, with_learned);
 }
 
 const RegisterOp kSinusoidal({
     .name = "sinusoidal_positions",
     .cases = {sinusoidal_case(10, 4), sinusoidal_case(1, 1), sinusoidal_case(6, 5), sinusoidal_case(0, 4),
-              sinusoidal_case(130, 6, true), sinusoidal_case(6, 129, true), sinusoidal_case(10, 4, false, true),
-              sinusoidal_case(0, 4, false, true), sinusoidal_case(21, 129, true, true)},
+              sinusoidal_case(130, 6), sinusoidal_case(6, 129), sinusoidal_case(10, 4, true),
+              sinusoidal_case(0, 4, true), sinusoidal_case(21, 129, true)},
     .errors = {sinusoidal_error("sinusoidal_positions: x must be [N, C], got [1, 2, 4]", {1, 2, 4}, 2, 5),
                sinusoidal_error(
                    "sinusoidal_positions: places must be i64 [2] on cpu, to go with x, which is f32 [2, 4] "
@@ -66,7 +61,7 @@ const RegisterOp kSinusoidal({
 const RegisterOp kLearned({
     .name = "learned_positions",
     .cases = {learned_case(2, 3, 4, 3), learned_case(3, 2, 3, 5), learned_case(1, 1, 1, 1), learned_case(2, 3, 0, 3),
-              learned_case(0, 2, 3, 3), learned_case(40, 3, 33, 4, true)},
+              learned_case(0, 2, 3, 3), learned_case(40, 3, 33, 4)},
     .errors = {learned_error("learned_positions: table must have at least 3 rows, for x [2, 3, 4], got [2, 4]",
                              {2, 3, 4}, {2, 4}),
                learned_error("learned_positions: table must be f32 [3, 4] on cpu, to go with x, which is f32 [2, 3, 4] "
@@ -100,42 +95,36 @@ TEST(Positions, POS_1_AnOddWidthEndsInZeros) {
 }
 
 // A table whose row p holds p shows the positions.
+OpFunction counting(const Segments& segments, bool zero_padding = false) {
+  return [=](auto& v) {
+    const Tensor table = Tensor::of<double>({6, 1}, {0, 1, 2, 3, 4, 5}, v[0].device());
+    return sinusoidal_positions(v[0], segments.places(), table, zero_padding);
+  };
+}
+
 TEST(Positions, POS_2_POS_3_CountsTheTokensOfEachSentence) {
-  for (Device device : devices()) {
-    Tape tape;
-    const Var x = tape.variable(Tensor::full({7, 1}, 100, DType::f64, device));
-    const Tensor table = Tensor::of<double>({6, 1}, {0, 1, 2, 3, 4, 5}, device);
-    const Var y = sinusoidal_positions(x, Segments({2, 3}, {4, 3}).places(), table);
-    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{102, 103, 101, 101, 102, 103, 104}));
-    tape.backward(y, Tensor::full({7, 1}, 7, DType::f64, device));
-    EXPECT_EQ(tape.grad(x).values<double>(), std::vector<double>(7, 7));
-  }
+  expect_by_hand({.operands = {Tensor::full({7, 1}, 100, DType::f64)},
+                  .y = {102, 103, 101, 101, 102, 103, 104},
+                  .dy = std::vector<double>(7, 7),
+                  .gradients = {std::vector<double>(7, 7)}},
+                 counting(Segments({2, 3}, {4, 3})));
 }
 
 TEST(Positions, POS_6_PaddingIsZeroWhateverStandsThere) {
-  for (Device device : devices()) {
-    Tape tape;
-    const double inf = std::numeric_limits<double>::infinity();
-    const Var x = tape.variable(Tensor::of<double>({4, 1}, {100, 100, inf, -1}, device));
-    const Tensor table = Tensor::of<double>({6, 1}, {0, 1, 2, 3, 4, 5}, device);
-    const Var y = sinusoidal_positions(x, Segments({2}, {4}).places(), table, /*zero_padding=*/true);
-    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{102, 103, 0, 0}));
-    tape.backward(y, Tensor::of<double>({4, 1}, {7, 8, inf, 9}, device));
-    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{7, 8, 0, 0}));
-  }
+  const double inf = std::numeric_limits<double>::infinity();
+  expect_by_hand({.operands = {numbers({4, 1}, {100, 100, inf, -1})},
+                  .y = {102, 103, 0, 0},
+                  .dy = {7, 8, inf, 9},
+                  .gradients = {{7, 8, 0, 0}}},
+                 counting(Segments({2}, {4}), /*zero_padding=*/true));
 }
 
 TEST(Positions, POS_4_POS_5_WorkedByHand) {
-  for (Device device : devices()) {
-    Tape tape;
-    const Var x = tape.variable(Tensor::of<double>({2, 2, 1}, {1, 2, 3, 4}, device));
-    const Var table = tape.variable(Tensor::of<double>({3, 1}, {10, 20, 30}, device));
-    const Var y = learned_positions(x, table);
-    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{11, 22, 13, 24}));
-    tape.backward(y, Tensor::of<double>({2, 2, 1}, {1, 2, 4, 8}, device));
-    EXPECT_EQ(tape.grad(table).values<double>(), (std::vector<double>{5, 10, 0}));
-    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{1, 2, 4, 8}));
-  }
+  expect_by_hand({.operands = {numbers({2, 2, 1}, {1, 2, 3, 4}), numbers({3, 1}, {10, 20, 30})},
+                  .y = {11, 22, 13, 24},
+                  .dy = {1, 2, 4, 8},
+                  .gradients = {{1, 2, 4, 8}, {5, 10, 0}}},
+                 with_learned);
 }
 
 }  // namespace

@@ -4,76 +4,53 @@
 
 #include <cmath>
 
-#include "tests/harness/op_spec.h"
+#include "tests/harness/by_hand.h"
 
 namespace foldgrad::testing {
 namespace {
 
-OpCase scalar_case(Var (*f)(const Var&), Shape shape, bool large = false) {
-  return {.label = shape.str(),
-          .operands = {randn(shape, 1)},
-          .f = [f](const std::vector<Var>& v) { return f(v[0]); },
-          .large = large};
+OpFunction of_one(Var (*f)(const Var&)) {
+  return [f](auto& v) { return f(v[0]); };
 }
 
 // 5000 elements are two parts.
 const RegisterOp kSum({
     .name = "sum",
-    .cases = {scalar_case(sum, {3, 4}), scalar_case(sum, {}), scalar_case(sum, {257}, true),
-              scalar_case(sum, {5000}, true)},
-    .errors = {{"sum: x must be f32, f64 or bf16, got i64 [2] on cpu",
-                [](Tape& t) { sum(t.constant(Tensor::zeros({2}, DType::i64))); }}},
+    .cases = {random_case({{3, 4}}, of_one(sum)), random_case({{}}, of_one(sum)), random_case({{257}}, of_one(sum)),
+              random_case({{5000}}, of_one(sum))},
+    .errors = {error_of_zeros("sum: x must be f32, f64 or bf16, got i64 [2] on cpu", {{2}}, of_one(sum), DType::i64)},
     .f32_roundoffs = 400,
 });
 const RegisterOp kMean({
     .name = "mean",
-    .cases = {scalar_case(mean, {3, 4}), scalar_case(mean, {}), scalar_case(mean, {5000}, true)},
-    .errors = {{"mean: x must have elements, got [2, 0]",
-                [](Tape& t) {
-                  mean(t.constant(Tensor::zeros({2, 0}, DType::f32)));
-                }}},
+    .cases = {random_case({{3, 4}}, of_one(mean)), random_case({{}}, of_one(mean)),
+              random_case({{5000}}, of_one(mean))},
+    .errors = {error_of_zeros("mean: x must have elements, got [2, 0]", {{2, 0}}, of_one(mean))},
 });
 
-OpCase pool_case(Shape shape, bool large = false) {
-  return {.label = shape.str() + " whole",
-          .operands = {randn(shape, 1)},
-          .f = [](const std::vector<Var>& v) { return mean_pool(v[0]); },
-          .large = large};
-}
-OpError pool_error(const char* message, Shape x) {
-  return {message, [=](Tape& t) { mean_pool(t.constant(Tensor::zeros(x, DType::f32))); }};
-}
+OpCase pool_case(const Shape& shape) { return random_case({shape}, of_one(mean_pool)); }
 // Columns around one chunk of 64 and around one block of 256 threads.
 const RegisterOp kMeanPool({
     .name = "mean_pool",
-    .cases = {pool_case({3, 4, 5}), pool_case({2, 1, 1}), pool_case({3, 5, 65}, true), pool_case({2, 3, 300}, true),
-              pool_case({2, 3, 4}), pool_case({1, 4, 64}, true)},
-    .errors = {pool_error("mean_pool: x must have 3 axes, got [1, 2, 3, 4]", {1, 2, 3, 4}),
-               pool_error("mean_pool: x must be f32, f64 or bf16 with at least 3 axes, got f32 [2, 3] on cpu", {2, 3})},
+    .cases = {pool_case({3, 4, 5}), pool_case({2, 1, 1}), pool_case({3, 5, 65}), pool_case({2, 3, 300}),
+              pool_case({2, 3, 4}), pool_case({1, 4, 64})},
+    .errors = {error_of_zeros("mean_pool: x must have 3 axes, got [1, 2, 3, 4]", {{1, 2, 3, 4}}, of_one(mean_pool)),
+               error_of_zeros("mean_pool: x must be f32, f64 or bf16 with at least 3 axes, got f32 [2, 3] on cpu",
+                              {{2, 3}}, of_one(mean_pool))},
 });
 
 TEST(Reduce, RED_1_RED_2_WorkedByHand) {
-  for (Device device : devices()) {
-    Tape tape;
-    const Var x = tape.variable(Tensor::of<double>({2, 2}, {1, 2, 4, 9}, device));
-    EXPECT_EQ(sum(x).value().item(), 16);
-    EXPECT_EQ(mean(x).value().item(), 4);
-    EXPECT_EQ(sum(tape.constant(Tensor::zeros({0, 3}, DType::f64, device))).value().item(), 0);
-    tape.backward(mean(x), Tensor::of<double>({}, {8}, device));
-    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{2, 2, 2, 2}));
-  }
+  const Tensor x = numbers({2, 2}, {1, 2, 4, 9});
+  expect_by_hand({.operands = {x}, .y = {16}}, of_one(sum));
+  expect_by_hand({.operands = {numbers({0, 3}, {})}, .y = {0}}, of_one(sum));
+  expect_by_hand({.operands = {x}, .y = {4}, .dy = {8}, .gradients = {{2, 2, 2, 2}}}, of_one(mean));
 }
 
 TEST(Reduce, RED_3_RED_4_WorkedByHand) {
-  for (Device device : devices()) {
-    Tape tape;
-    const Var x = tape.variable(Tensor::of<double>({2, 2, 1}, {1, 5, 7, 8}, device));
-    const Var y = mean_pool(x);
-    EXPECT_EQ(y.value().values<double>(), (std::vector<double>{3, 7.5}));
-    EXPECT_EQ(mean_pool(tape.constant(Tensor::zeros({1, 0, 1}, DType::f64, device))).value().item(), 0);
-    tape.backward(y, Tensor::of<double>({2, 1}, {8, 6}, device));
-    EXPECT_EQ(tape.grad(x).values<double>(), (std::vector<double>{4, 4, 3, 3}));
-  }
+  expect_by_hand(
+      {.operands = {numbers({2, 2, 1}, {1, 5, 7, 8})}, .y = {3, 7.5}, .dy = {8, 6}, .gradients = {{4, 4, 3, 3}}},
+      of_one(mean_pool));
+  expect_by_hand({.operands = {numbers({1, 0, 1}, {})}, .y = {0}}, of_one(mean_pool));
 }
 
 // The scalar of bf16 elements is f32: rounded to bf16, a sum of 257 ones would be 256.

@@ -1,18 +1,17 @@
 #include "ops/reshape/reshape.h"
 
-#include "tests/harness/op_spec.h"
+#include "tests/harness/by_hand.h"
 
 namespace foldgrad::testing {
 namespace {
 
-OpCase reshape_case(Shape x, std::vector<std::int64_t> sizes) {
-  return {.label = fmt::format("{} to {} axes", x, sizes.size()),
-          .operands = {randn(x, 1)},
-          .f = [sizes](const std::vector<Var>& v) { return reshape(v[0], sizes); }};
+OpCase reshape_case(const Shape& x, std::vector<std::int64_t> sizes) {
+  return random_case(
+      {x}, [sizes](auto& v) { return reshape(v[0], sizes); }, fmt::format("{} to {} axes", x, sizes.size()));
 }
-
-OpError reshape_error(const char* message, Shape x, std::vector<std::int64_t> sizes, DType dtype = DType::f32) {
-  return {message, [=](Tape& t) { reshape(t.constant(Tensor::zeros(x, dtype)), sizes); }};
+OpError reshape_error(const char* message, const Shape& x, std::vector<std::int64_t> sizes, DType dtype = DType::f32) {
+  return error_of_zeros(
+      message, {x}, [sizes](auto& v) { return reshape(v[0], sizes); }, dtype);
 }
 
 const RegisterOp kReshape({

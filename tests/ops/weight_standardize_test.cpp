@@ -2,27 +2,27 @@
 
 #include <cmath>
 
-#include "tests/harness/op_spec.h"
+#include "tests/harness/by_hand.h"
 
 namespace foldgrad::testing {
 namespace {
 
+OpFunction standardized(WeightStandardizeOptions options = {}) {
+  return [options](auto& v) { return weight_standardize(v[0], v[1], options); };
+}
+
 // The variance of every second unit lies below the minimum.
-OpCase standardize_case(Shape shape, WeightStandardizeOptions options = {}, bool large = false) {
+OpCase standardize_case(Shape shape, WeightStandardizeOptions options = {}) {
   const std::int64_t fan_in = shape.without(0).elements();
   Tensor W = randn(shape, 1, 1, 0.5);
   for (std::int64_t i = 0; i < W.size(); ++i)
     if (i / fan_in % 2 == 1) W.data<double>()[i] /= 1000 * std::sqrt(double(fan_in));
   return {.label = fmt::format("{}{}", shape, options.unbiased ? ", unbiased" : ""),
           .operands = {W, randn({shape[0]}, 2)},
-          .f = [options](const std::vector<Var>& v) { return weight_standardize(v[0], v[1], options); },
-          .large = large};
+          .f = standardized(options)};
 }
-OpError standardize_error(const char* message, Shape W, Shape g, WeightStandardizeOptions options = {}) {
-  return {message, [=](Tape& t) {
-            weight_standardize(t.constant(Tensor::zeros(W, DType::f32)), t.constant(Tensor::zeros(g, DType::f32)),
-                               options);
-          }};
+OpError standardize_error(const char* message, const Shape& W, const Shape& g, WeightStandardizeOptions options = {}) {
+  return error_of_zeros(message, {W, g}, standardized(options));
 }
 
 // Fan-ins around one warp and around one block of 256 threads.
@@ -30,8 +30,8 @@ const RegisterOp kWeightStandardize({
     .name = "weight_standardize",
     .cases = {standardize_case({4, 5}), standardize_case({3, 2, 2, 3}, {.unbiased = true}),
               standardize_case({3, 7}, {.unbiased = true}), standardize_case({2, 33}), standardize_case({2, 1}),
-              standardize_case({0, 3}), standardize_case({3, 257}, {}, true),
-              standardize_case({40, 3, 3, 9}, {.unbiased = true}, true)},
+              standardize_case({0, 3}), standardize_case({3, 257}),
+              standardize_case({40, 3, 3, 9}, {.unbiased = true})},
     .errors = {standardize_error("weight_standardize: W must be f32, f64 or bf16 with at least 2 axes, got f32 [4] on "
                                  "cpu",
                                  {4}, {4}),
@@ -44,54 +44,38 @@ const RegisterOp kWeightStandardize({
                standardize_error("weight_standardize: minimum must be positive, got 0", {4, 3}, {4}, {.minimum = 0})},
 });
 
-struct Result {
-  std::vector<double> what, dW, dg;
-};
-
-// With dWhat 1 for the first weight of the unit and 0 for the others.
-Result of_unit(const std::vector<double>& unit, double g, const WeightStandardizeOptions& options, Device device) {
-  const std::int64_t N = std::int64_t(unit.size());
-  Tensor dwhat = Tensor::zeros({1, N}, DType::f64);
-  dwhat.data<double>()[0] = 1;
-  Tape tape;
-  const Var W = tape.variable(Tensor::of({1, N}, unit, device)),
-            gv = tape.variable(Tensor::of<double>({1}, {g}, device));
-  const Var what = weight_standardize(W, gv, options);
-  tape.backward(what, dwhat.to(device));
-  return {what.value().values<double>(), tape.grad(W).values<double>(), tape.grad(gv).values<double>()};
+// One unit, with dWhat 1 for the first weight and 0 for the others.
+ByHand of_unit(const std::vector<double>& unit, double g, std::vector<double> what, std::vector<double> dW, double dg) {
+  const auto N = std::int64_t(unit.size());
+  std::vector<double> dwhat(unit.size());
+  dwhat[0] = 1;
+  return {.operands = {numbers({1, N}, unit), numbers({1}, {g})},
+          .y = std::move(what),
+          .dy = std::move(dwhat),
+          .gradients = {std::move(dW), {dg}}};
 }
 
 // mu = 5, S = 4 and s = 2, so w = (-1, 1, -1, 1) / 2. k = (3, 0, 0, 0): its mean is 3/4, and sum k w = -3/2.
 TEST(WeightStandardize, WS_1_WS_2_WS_3_WS_4_WS_5_WorkedByHand) {
-  for (Device device : devices()) {
-    const Result got = of_unit({4, 6, 4, 6}, 3, {}, device);
-    EXPECT_EQ(got.what, (std::vector<double>{-1.5, 1.5, -1.5, 1.5}));
-    EXPECT_EQ(got.dW, (std::vector<double>{0.75, 0, -0.75, 0}));
-    EXPECT_EQ(got.dg, std::vector<double>{-0.5});
-  }
+  expect_by_hand(of_unit({4, 6, 4, 6}, 3, {-1.5, 1.5, -1.5, 1.5}, {0.75, 0, -0.75, 0}, -0.5), standardized());
 }
 
 // S = 2, so unbiased s^2 = 2 * 2 / 1 and s = 2: two weights are always -1/2 and 1/2, whatever W is.
 TEST(WeightStandardize, WS_2_WS_4_UnbiasedByHand) {
-  for (Device device : devices()) {
-    const Result got = of_unit({1, 3}, 4, {.unbiased = true}, device);
-    EXPECT_EQ(got.what, (std::vector<double>{-2, 2}));
-    EXPECT_EQ(got.dW, (std::vector<double>{0, 0}));
-    EXPECT_EQ(got.dg, std::vector<double>{-0.5});
-  }
+  expect_by_hand(of_unit({1, 3}, 4, {-2, 2}, {0, 0}, -0.5), standardized({.unbiased = true}));
 }
 
 // S = 1/16 is below the minimum of 1/4, so s = 1/2 does not depend on W. k = (2, 0, 0, 0) has the mean 1/2.
 TEST(WeightStandardize, WS_2_WS_4_ClampedByHand) {
-  for (Device device : devices()) {
-    const Result got = of_unit({0.125, -0.125, 0.125, -0.125}, 2, {.minimum = 0.25}, device);
-    EXPECT_EQ(got.what, (std::vector<double>{0.5, -0.5, 0.5, -0.5}));
-    EXPECT_EQ(got.dW, (std::vector<double>{3, -1, -1, -1}));
-    EXPECT_EQ(got.dg, std::vector<double>{0.25});
-    // S = 2e-4 > 1e-4, and 2e-6 < 1e-4: divided by 0.01.
-    EXPECT_NEAR(of_unit({0.01, -0.01}, 1, {}, device).what[0], std::sqrt(0.5), 1e-15);
-    EXPECT_NEAR(of_unit({0.001, -0.001}, 1, {}, device).what[0], 0.1, 1e-15);
-  }
+  expect_by_hand(of_unit({0.125, -0.125, 0.125, -0.125}, 2, {0.5, -0.5, 0.5, -0.5}, {3, -1, -1, -1}, 0.25),
+                 standardized({.minimum = 0.25}));
+  // S = 2e-4 > 1e-4, and 2e-6 < 1e-4: divided by 0.01.
+  const auto two = [](double w, double what) {
+    expect_by_hand({.operands = {numbers({1, 2}, {w, -w}), numbers({1}, {1})}, .y = {what, -what}, .tolerance = 1e-15},
+                   standardized());
+  };
+  two(0.01, std::sqrt(0.5));
+  two(0.001, 0.1);
 }
 
 }  // namespace
