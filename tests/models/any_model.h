@@ -43,6 +43,21 @@ inline void randomize_statistics(Model& model, unsigned seed) {
     }
 }
 
+using Parameters = std::vector<std::pair<std::string, Shape>>;
+template <class M>
+Parameters parameters_of(M&& model) {
+  Parameters all;
+  for (const Parameter* p : model.parameters()) all.push_back({p->name, p->value.shape()});
+  return all;
+}
+
+// The message for a configuration that was changed.
+template <class M, class Config, class Change>
+std::string refusal(Config config, const Change& change) {
+  change(config);
+  return message_of([&] { M(config, 1); });
+}
+
 inline double loss_of(Model& model, const NamedTensors& inputs, bool training = true, std::uint32_t step = 3) {
   Tape tape(/*recording=*/false);
   return model.loss(inputs, {.tape = tape, .dtype = model.dtype(), .training = training, .seed = 5, .step = step}, 0.1)
@@ -161,6 +176,27 @@ inline std::int64_t multiplications(Model& model) {
     if (name == "weighted_pool") count += x.elements();
   }
   return count;
+}
+
+// Small configurations of a family and inputs for them: few(normalizer) has one for each place where normalizers stand,
+// none where the normalizer does not go with the family.
+template <class M>
+struct Kinds;
+
+// With weights and statistics away from where they began.
+template <class M, class Config>
+std::unique_ptr<M> random_model(const Config& config, DType dtype = DType::f64) {
+  auto model = std::make_unique<M>(config, 1, dtype);
+  randomize(*model, 100);
+  randomize_statistics(*model, 1000);
+  return model;
+}
+
+template <class M, class Config>
+void check_gradients_of(const Config& config) {
+  M model(config, 1, DType::f64);
+  randomize(model, 10);
+  check_gradients(model, Kinds<M>::inputs(config));
 }
 
 // Between the logits at inference of a model and of what it folds to.

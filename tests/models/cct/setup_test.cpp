@@ -61,28 +61,26 @@ TEST(CctSetup, NamesAndShapesAreTheAuthors) {
   CctConfig config = tiny_cct();
   config.layers = 1;
   Cct model(config, 1);
-  std::vector<std::pair<std::string, Shape>> all;
-  for (const Parameter* p : model.parameters()) all.push_back({p->name, p->value.shape()});
-  const std::vector<std::pair<std::string, Shape>> want{{"tokenizer.conv_layers.0.0.weight", {8, 3, 3, 3}},
-                                                        {"classifier.positional_emb", {1, 4, 8}},
-                                                        {"classifier.blocks.0.self_attn.qkv.weight", {24, 8}},
-                                                        {"classifier.blocks.0.self_attn.proj.weight", {8, 8}},
-                                                        {"classifier.blocks.0.self_attn.proj.bias", {8}},
-                                                        {"classifier.blocks.0.pre_norm.weight", {8}},
-                                                        {"classifier.blocks.0.pre_norm.bias", {8}},
-                                                        {"classifier.blocks.0.linear1.weight", {12, 8}},
-                                                        {"classifier.blocks.0.linear1.bias", {12}},
-                                                        {"classifier.blocks.0.linear2.weight", {8, 12}},
-                                                        {"classifier.blocks.0.linear2.bias", {8}},
-                                                        {"classifier.blocks.0.norm1.weight", {8}},
-                                                        {"classifier.blocks.0.norm1.bias", {8}},
-                                                        {"classifier.norm.weight", {8}},
-                                                        {"classifier.norm.bias", {8}},
-                                                        {"classifier.attention_pool.weight", {1, 8}},
-                                                        {"classifier.attention_pool.bias", {1}},
-                                                        {"classifier.fc.weight", {5, 8}},
-                                                        {"classifier.fc.bias", {5}}};
-  EXPECT_EQ(all, want);
+  const Parameters want{{"tokenizer.conv_layers.0.0.weight", {8, 3, 3, 3}},
+                        {"classifier.positional_emb", {1, 4, 8}},
+                        {"classifier.blocks.0.self_attn.qkv.weight", {24, 8}},
+                        {"classifier.blocks.0.self_attn.proj.weight", {8, 8}},
+                        {"classifier.blocks.0.self_attn.proj.bias", {8}},
+                        {"classifier.blocks.0.pre_norm.weight", {8}},
+                        {"classifier.blocks.0.pre_norm.bias", {8}},
+                        {"classifier.blocks.0.linear1.weight", {12, 8}},
+                        {"classifier.blocks.0.linear1.bias", {12}},
+                        {"classifier.blocks.0.linear2.weight", {8, 12}},
+                        {"classifier.blocks.0.linear2.bias", {8}},
+                        {"classifier.blocks.0.norm1.weight", {8}},
+                        {"classifier.blocks.0.norm1.bias", {8}},
+                        {"classifier.norm.weight", {8}},
+                        {"classifier.norm.bias", {8}},
+                        {"classifier.attention_pool.weight", {1, 8}},
+                        {"classifier.attention_pool.bias", {1}},
+                        {"classifier.fc.weight", {5, 8}},
+                        {"classifier.fc.bias", {5}}};
+  EXPECT_EQ(parameters_of(model), want);
   config.pooling = "cls", config.convs = 2, config.image_size = 8;
   const NamedTensors values = Cct(config, 1).values();
   EXPECT_EQ(values.at("tokenizer.conv_layers.0.0.weight").shape(), (Shape{64, 3, 3, 3}));
@@ -152,11 +150,7 @@ TEST(CctSetup, PyTorchBeginsWithUniformConvolutions) {
 }
 
 TEST(CctSetup, RefusesWhatCannotBe) {
-  const auto error = [](const auto& change) {
-    CctConfig config = tiny_cct();
-    change(config);
-    return message_of([&] { Cct(config, 1); });
-  };
+  const auto error = [](auto change) { return refusal<Cct>(tiny_cct(), change); };
   EXPECT_EQ(error([](CctConfig&) {}), "no error");
   EXPECT_EQ(error([](CctConfig& c) { c.convs = 0; }), "cct: convs must be in [1, 6], got 0");
   EXPECT_EQ(error([](CctConfig& c) { c.convs = 7; }), "cct: convs must be in [1, 6], got 7");

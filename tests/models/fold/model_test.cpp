@@ -261,16 +261,5 @@ TEST(FoldTransformer, OfOnlineNormalizersGainAndBiasFold) {
   EXPECT_TRUE(transformer_of(kept).config().output_bias);
 }
 
-TEST(FoldTransformer, FoldingTwiceChangesNothing) {
-  for (bool pre_norm : {true, false}) {
-    Transformer model(tiny_config("un", pre_norm), 1);
-    randomize(model, 5);
-    const FoldedModel once = fold(model), twice = fold(*once.model);
-    EXPECT_EQ(transformer_of(once).config(), transformer_of(twice).config());
-    const auto a = once.model->parameters(), b = twice.model->parameters();
-    for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(identical(a[i]->value, b[i]->value)) << a[i]->name;
-  }
-}
-
 }  // namespace
 }  // namespace foldgrad::testing

@@ -36,7 +36,7 @@ TEST(GptDecoder, StepsGiveWhatAPassOverTheWholeTextGives) {
       const auto model = random_gpt(config);
       if (model->normalizers()[0]->mixes_tokens()) continue;
       for (const Device device : devices()) {
-        SCOPED_TRACE(fmt::format("{} on {}", kind_of(config), name(device)));
+        SCOPED_TRACE(fmt::format("{} on {}", describe(config), name(device)));
         for (const auto& there : {model->copy(DType::f64, device), fold(*model).model->copy(DType::f64, device)})
           expect_steps_are_passes(*model, dynamic_cast<Gpt&>(*there), DType::f64, 1e-11);
       }
@@ -51,7 +51,7 @@ TEST(GptDecoder, LowerPrecisionIsClose) {
     for (const GptConfig& config : gpt_kinds(normalizer)) {
       const auto exact = random_gpt(config);
       for (const Device device : devices()) {
-        SCOPED_TRACE(fmt::format("{} on {}", kind_of(config), name(device)));
+        SCOPED_TRACE(fmt::format("{} on {}", describe(config), name(device)));
         Gpt model(config, 1, DType::f32, device);
         model.copy_from(*exact);
         EXPECT_EQ(GptDecoder(model, DType::bf16).begin({{1}}).dtype(), DType::f32);

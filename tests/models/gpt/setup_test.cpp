@@ -20,14 +20,6 @@ TEST(GptSetup, TheModelOfCharactersHasNanoGptsParameters) {
   EXPECT_EQ(model.normalizers().size(), 13u);
 }
 
-using Parameters = std::vector<std::pair<std::string, Shape>>;
-Parameters parameters_of(const GptConfig& config) {
-  Gpt model(config, 1);
-  Parameters all;
-  for (const Parameter* p : model.parameters()) all.push_back({p->name, p->value.shape()});
-  return all;
-}
-
 TEST(GptSetup, NamesAndShapesAreNanoGpts) {
   GptConfig config = tiny_gpt();
   config.layers = 1;
@@ -41,10 +33,11 @@ TEST(GptSetup, NamesAndShapesAreNanoGpts) {
     all.insert(all.end(), last.begin(), last.end());
     return all;
   };
-  EXPECT_EQ(parameters_of(config),
+  EXPECT_EQ(parameters_of(Gpt(config, 1)),
             with({{"wte.weight", {7, 8}}, {"wpe.weight", {6, 8}}}, {{"ln_f.weight", {8}}, {"ln_f.bias", {8}}}));
   config.tied = config.pre_norm = false, config.output_bias = true, config.positions = "sinusoidal";
-  EXPECT_EQ(parameters_of(config), with({{"wte.weight", {7, 8}}}, {{"lm_head.weight", {7, 8}}, {"lm_head.bias", {7}}}));
+  EXPECT_EQ(parameters_of(Gpt(config, 1)),
+            with({{"wte.weight", {7, 8}}}, {{"lm_head.weight", {7, 8}}, {"lm_head.bias", {7}}}));
 }
 
 TEST(GptSetup, ClippingAndWeightDecayKnowWhatIsProjectionAndWhatIsPosition) {
@@ -116,11 +109,7 @@ TEST(GptSetup, TheSmallestOfEverySizeIsAccepted) {
 }
 
 TEST(GptSetup, RefusesWhatCannotBe) {
-  const auto error = [](auto change) {
-    GptConfig config = tiny_gpt();
-    change(config);
-    return message_of([&] { Gpt(config, 1); });
-  };
+  const auto error = [](auto change) { return refusal<Gpt>(tiny_gpt(), change); };
   EXPECT_EQ(error([](GptConfig&) {}), "no error");
   EXPECT_EQ(error([](GptConfig& c) { c.vocabulary = 0; }), "gpt: vocabulary must be at least 1, got 0");
   EXPECT_EQ(error([](GptConfig& c) { c.layers = 0; }), "gpt: layers must be at least 1, got 0");

@@ -29,7 +29,7 @@ inline std::vector<GptConfig> gpt_kinds(const std::string& normalizer) {
     }
   return kinds;
 }
-inline std::string kind_of(const GptConfig& config) {
+inline std::string describe(const GptConfig& config) {
   return config.normalizer + (config.pre_norm ? ", pre-norm, " : ", post-norm, ") + config.positions;
 }
 
@@ -37,11 +37,15 @@ inline NamedTensors sequences_of(const GptConfig& config) {
   return {{"ids", random_ids({3, 5}, config.vocabulary, 7)}, {"target", random_ids({3, 5}, config.vocabulary, 8)}};
 }
 
+template <>
+struct Kinds<Gpt> {
+  static NamedTensors inputs(const GptConfig& config) { return sequences_of(config); }
+  static std::vector<GptConfig> few(const std::string& normalizer) { return gpt_kinds(normalizer); }
+  static std::vector<GptConfig> all(const std::string& normalizer) { return gpt_kinds(normalizer); }
+};
+
 inline std::unique_ptr<Gpt> random_gpt(const GptConfig& config, DType dtype = DType::f64) {
-  auto model = std::make_unique<Gpt>(config, 1, dtype);
-  randomize(*model, 100);
-  randomize_statistics(*model, 1000);
-  return model;
+  return random_model<Gpt>(config, dtype);
 }
 
 }  // namespace foldgrad::testing

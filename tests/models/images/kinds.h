@@ -20,14 +20,11 @@ inline CctConfig tiny_cct(const std::string& normalizer = "ln", const std::strin
 
 using ImageFamilies = ::testing::Types<Vit, Cct>;
 
-// Configurations of a family with a normalizer, none where it does not go with the family.
 // few: both orders of sublayer and normalizer, or both published stems with the blocks that go with them.
 // all: every choice that changes where normalizers stand and what reads them.
-template <class M>
-struct Kinds;
-
 template <>
 struct Kinds<Vit> {
+  static NamedTensors inputs(const VitConfig& config) { return images_of(config); }
   static std::vector<VitConfig> few(const std::string& normalizer) {
     if (normalizer == "deepnorm") return {tiny_vit(normalizer, /*pre_norm=*/false)};
     return {tiny_vit(normalizer), tiny_vit(normalizer, /*pre_norm=*/false)};
@@ -46,6 +43,7 @@ struct Kinds<Vit> {
 
 template <>
 struct Kinds<Cct> {
+  static NamedTensors inputs(const CctConfig& config) { return images_of(config); }
   static std::vector<CctConfig> few(const std::string& normalizer) {
     if (normalizer == "deepnorm") return {};  // it is for post-norm
     return {tiny_cct(normalizer, "cct", "cct"), tiny_cct(normalizer, "hybrid")};

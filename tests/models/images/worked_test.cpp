@@ -177,10 +177,6 @@ TEST(Vit, BytesAreNormalizedByTheStatisticsOfTheConfiguration) {
                     inference_logits(model, {{"images", pixels}}, DType::f64), 1e-14));
 }
 
-TEST(Vit, EveryDropoutActsInTrainingAloneAndFollowsSeedAndStep) {
-  check_dropouts<Vit>(tiny_vit(), images_of(tiny_vit()));
-}
-
 // Weights of zero, so that the stream changes by nothing but ones that are kept, twice as large, or dropped.
 TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
   VitConfig config = tiny_vit("none");

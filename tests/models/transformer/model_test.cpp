@@ -13,29 +13,23 @@
 namespace foldgrad::testing {
 namespace {
 
-void check_gradients_of(const TransformerConfig& config) {
-  Transformer model(config, 1, DType::f64);
-  randomize(model, 10);
-  check_gradients(model, translation_batch().named());
-}
-
 TEST(Transformer, GradientsWithPostNorm) {
   TransformerConfig config = tiny_config("ln", /*pre_norm=*/false);
   config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
-  check_gradients_of(config);
+  check_gradients_of<Transformer>(config);
 }
 TEST(Transformer, GradientsWithUnInItsWarmUp) {
   TransformerConfig config = tiny_config("un");
   config.normalizer_options = {{"warmup", "100"}};
   config.share_embeddings = "decoder";
   config.dropout = config.activation_dropout = 0.2;
-  check_gradients_of(config);
+  check_gradients_of<Transformer>(config);
 }
 TEST(Transformer, GradientsWithDeepNormAndTablesOfTheirOwn) {
   TransformerConfig config = tiny_config("deepnorm", /*pre_norm=*/false);
   config.share_embeddings = "none";
   config.activation = "silu";
-  check_gradients_of(config);
+  check_gradients_of<Transformer>(config);
 }
 
 // The forward pass once more, put together from operations alone: pre-norm, one table of embeddings, gelu, no dropout.
@@ -204,10 +198,6 @@ TEST(Transformer, PostNormNormalizesTheSumWithAScaledResidual) {
       close(sublayer.join(branch, x, Segments({2}), pass).value(), sublayer.norm->apply(sum, {}).value(), 1e-14));
 }
 
-TEST(Transformer, EveryDropoutActsInTrainingAloneAndFollowsSeedAndStep) {
-  check_dropouts<Transformer>(tiny_config(), translation_batch().named());
-}
-
 // The table's padding row gets a gradient through the tied projection; the encoder must not see what becomes of it,
 // also where statistics count padding.
 TEST(Transformer, TRF_1_TheEncoderSeesNothingAtPadding) {
@@ -223,33 +213,6 @@ TEST(Transformer, TRF_1_TheEncoderSeesNothingAtPadding) {
   }
   EXPECT_TRUE(identical(memories[0], memories[1]));
 }
-
-TEST(Transformer, CudaIsTheCpu) {
-  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
-  for (const char* normalizer : {"ln", "un"}) {
-    TransformerConfig config = tiny_config(normalizer);
-    config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
-    config.activation = "relu";
-    config.encoder_layers = 2, config.decoder_layers = 3;
-    check_cuda_is_cpu<Transformer>(config, translation_batch().named());
-  }
-}
-
-class EveryNormalizer : public ::testing::TestWithParam<std::string> {};
-
-TEST_P(EveryNormalizer, Trains) {
-  for (bool pre_norm : {true, false}) {
-    if (pre_norm && GetParam() == "deepnorm") continue;
-    SCOPED_TRACE(pre_norm ? "pre-norm" : "post-norm");
-    TransformerConfig config = tiny_config(GetParam(), pre_norm);
-    config.normalizer_options = suitable_options(GetParam());
-    config.encoder_layers = config.decoder_layers = 2;
-    check_one_step([&](DType dtype) { return std::make_unique<Transformer>(config, 1, dtype); },
-                   translation_batch().named());
-  }
-}
-INSTANTIATE_TEST_SUITE_P(All, EveryNormalizer, ::testing::ValuesIn(normalizer_names()),
-                         [](const auto& i) { return i.param; });
 
 TEST(Transformer, RestoreRefusesWhatIsNotItsState) {
   Transformer model(tiny_config("un"), 1);

@@ -225,11 +225,7 @@ TEST(TransformerSetup, TheSmallestOfEverySizeIsAccepted) {
 }
 
 TEST(TransformerSetup, MessagesNameTheKey) {
-  const auto error = [](const std::function<void(TransformerConfig&)>& change) {
-    TransformerConfig config = tiny_config();
-    change(config);
-    return message_of([&] { Transformer model(config, 1); });
-  };
+  const auto error = [](auto change) { return refusal<Transformer>(tiny_config(), change); };
   EXPECT_EQ(error([](auto& c) { c.heads = 3; }), "transformer: heads must divide width = 8, got 3");
   EXPECT_EQ(error([](auto& c) { c.width = 7; }), "transformer: width must be even and at least 4, got 7");
   EXPECT_EQ(error([](auto& c) { c.width = 512, c.heads = 2; }),

@@ -50,6 +50,24 @@ inline TranslationBatch translation_batch(int extra = 0, Device device = Device:
           target.to(device)};
 }
 
+template <>
+struct Kinds<Transformer> {
+  static NamedTensors inputs(const TransformerConfig&) { return translation_batch().named(); }
+  static std::vector<TransformerConfig> few(const std::string& normalizer) {
+    std::vector<TransformerConfig> kinds;
+    for (const bool pre_norm : {true, false}) {
+      if (pre_norm && normalizer == "deepnorm") continue;
+      kinds.push_back(tiny_config(normalizer, pre_norm));
+      kinds.back().normalizer_options = suitable_options(normalizer);
+      kinds.back().encoder_layers = kinds.back().decoder_layers = 2;
+    }
+    return kinds;
+  }
+};
+inline std::string describe(const TransformerConfig& config) {
+  return config.normalizer + (config.pre_norm ? ", pre-norm" : ", post-norm");
+}
+
 // The encoder's result for the tokens of the sources, [tokens, width].
 inline Tensor encoded(Transformer& model, const TranslationBatch& batch, const ForwardPass& pass) {
   const Sentences source = model.sentences("encoder", batch.source, batch.source_mask, pass);

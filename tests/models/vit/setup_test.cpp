@@ -48,29 +48,27 @@ TEST(VitSetup, NamesAndShapesAreTimms) {
   VitConfig config = tiny_vit();
   config.qkv_bias = true, config.layers = 1;
   Vit model(config, 1);
-  std::vector<std::pair<std::string, Shape>> all;
-  for (const Parameter* p : model.parameters()) all.push_back({p->name, p->value.shape()});
-  const std::vector<std::pair<std::string, Shape>> want{{"patch_embed.proj.weight", {8, 3, 2, 2}},
-                                                        {"patch_embed.proj.bias", {8}},
-                                                        {"cls_token", {1, 1, 8}},
-                                                        {"pos_embed", {1, 5, 8}},
-                                                        {"blocks.0.attn.qkv.weight", {24, 8}},
-                                                        {"blocks.0.attn.qkv.bias", {24}},
-                                                        {"blocks.0.attn.proj.weight", {8, 8}},
-                                                        {"blocks.0.attn.proj.bias", {8}},
-                                                        {"blocks.0.norm1.weight", {8}},
-                                                        {"blocks.0.norm1.bias", {8}},
-                                                        {"blocks.0.mlp.fc1.weight", {12, 8}},
-                                                        {"blocks.0.mlp.fc1.bias", {12}},
-                                                        {"blocks.0.mlp.fc2.weight", {8, 12}},
-                                                        {"blocks.0.mlp.fc2.bias", {8}},
-                                                        {"blocks.0.norm2.weight", {8}},
-                                                        {"blocks.0.norm2.bias", {8}},
-                                                        {"norm.weight", {8}},
-                                                        {"norm.bias", {8}},
-                                                        {"head.weight", {5, 8}},
-                                                        {"head.bias", {5}}};
-  EXPECT_EQ(all, want);
+  const Parameters want{{"patch_embed.proj.weight", {8, 3, 2, 2}},
+                        {"patch_embed.proj.bias", {8}},
+                        {"cls_token", {1, 1, 8}},
+                        {"pos_embed", {1, 5, 8}},
+                        {"blocks.0.attn.qkv.weight", {24, 8}},
+                        {"blocks.0.attn.qkv.bias", {24}},
+                        {"blocks.0.attn.proj.weight", {8, 8}},
+                        {"blocks.0.attn.proj.bias", {8}},
+                        {"blocks.0.norm1.weight", {8}},
+                        {"blocks.0.norm1.bias", {8}},
+                        {"blocks.0.mlp.fc1.weight", {12, 8}},
+                        {"blocks.0.mlp.fc1.bias", {12}},
+                        {"blocks.0.mlp.fc2.weight", {8, 12}},
+                        {"blocks.0.mlp.fc2.bias", {8}},
+                        {"blocks.0.norm2.weight", {8}},
+                        {"blocks.0.norm2.bias", {8}},
+                        {"norm.weight", {8}},
+                        {"norm.bias", {8}},
+                        {"head.weight", {5, 8}},
+                        {"head.bias", {5}}};
+  EXPECT_EQ(parameters_of(model), want);
   config.pooling = "mean", config.qkv_bias = config.pre_norm = false;
   Vit other(config, 1);
   const NamedTensors values = other.values();
@@ -165,11 +163,7 @@ TEST(VitSetup, DeepNormScalesValuesOutputsAndFeedForward) {
 }
 
 TEST(VitSetup, RefusesWhatCannotBe) {
-  const auto error = [](auto change) {
-    VitConfig config = tiny_vit();
-    change(config);
-    return message_of([&] { Vit(config, 1); });
-  };
+  const auto error = [](auto change) { return refusal<Vit>(tiny_vit(), change); };
   EXPECT_EQ(error([](VitConfig&) {}), "no error");
   EXPECT_EQ(error([](VitConfig& c) { c.patch = 3; }), "vit: patch must divide image_size = 4, got 3");
   EXPECT_EQ(error([](VitConfig& c) { c.classes = 0; }), "vit: classes must be at least 1, got 0");

@@ -1,0 +1,75 @@
+// Properties of models of every family: they train, devices agree, dropout acts where it says, and a folded model is
+// the one that was trained.
+#include "tests/models/gpt/tiny_gpt.h"
+#include "tests/models/images/kinds.h"
+#include "tests/models/transformer/tiny_translation.h"
+
+namespace foldgrad::testing {
+namespace {
+
+template <class M>
+class Families : public ::testing::Test {};
+using All = ::testing::Types<Transformer, Gpt, Vit, Cct>;
+TYPED_TEST_SUITE(Families, All);
+
+TYPED_TEST(Families, TrainWithEveryNormalizer) {
+  for (const std::string& normalizer : normalizer_names())
+    for (auto config : Kinds<TypeParam>::few(normalizer)) {
+      SCOPED_TRACE(describe(config));
+      if constexpr (std::is_base_of_v<ImageModelConfig, decltype(config)>) config.initialization = "pytorch";
+      check_one_step([&](DType dtype) { return std::make_unique<TypeParam>(config, 1, dtype); },
+                     Kinds<TypeParam>::inputs(config));
+    }
+}
+
+TYPED_TEST(Families, CudaIsTheCpu) {
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
+  for (const char* normalizer : {"ln", "un"})
+    for (auto config : Kinds<TypeParam>::few(normalizer)) {
+      SCOPED_TRACE(describe(config));
+      if constexpr (std::is_base_of_v<ImageModelConfig, decltype(config)>)
+        config.pooling = config.normalizer == "ln" ? "cls" : "mean";
+      config.dropout = config.attention_dropout = config.activation_dropout = 0.2;
+      check_cuda_is_cpu<TypeParam>(config, Kinds<TypeParam>::inputs(config));
+    }
+}
+
+TYPED_TEST(Families, EveryDropoutActsInTrainingAloneAndFollowsSeedAndStep) {
+  auto config = Kinds<TypeParam>::few("ln").front();
+  config.dropout = config.attention_dropout = config.activation_dropout = 0;
+  check_dropouts<TypeParam>(config, Kinds<TypeParam>::inputs(config));
+}
+
+TYPED_TEST(Families, FoldingAFoldedModelChangesNothing) {
+  for (const auto& config : Kinds<TypeParam>::few("bn")) {
+    SCOPED_TRACE(describe(config));
+    const FoldedModel once = fold(*random_model<TypeParam>(config)), twice = fold(*once.model);
+    EXPECT_EQ(dynamic_cast<TypeParam&>(*twice.model).config(), dynamic_cast<TypeParam&>(*once.model).config());
+    const NamedTensors values = twice.model->values();
+    for (const auto& [name, value] : once.model->values()) EXPECT_TRUE(identical(values.at(name), value)) << name;
+  }
+}
+
+// Transformers that translate have fold/model_test.cpp.
+template <class M>
+class FoldFamilies : public ::testing::Test {};
+using WithoutTranslation = ::testing::Types<Gpt, Vit, Cct>;
+TYPED_TEST_SUITE(FoldFamilies, WithoutTranslation);
+
+// Rounding of sums in another order: f64 has some 1e-16 for each, and gains are up to ten.
+TYPED_TEST(FoldFamilies, GivesTheSameLogitsWithEveryNormalizer) {
+  using Tied = FoldOptions::Tied;
+  std::vector<Tied> choices{Tied::refuse};
+  if (std::is_same_v<TypeParam, Gpt>) choices = {Tied::refuse, Tied::untie, Tied::keep};
+  for (const std::string& normalizer : normalizer_names())
+    for (const auto& config : Kinds<TypeParam>::all(normalizer))
+      for (const Tied tied : choices)
+        for (const bool rescale : {false, true}) {
+          SCOPED_TRACE(fmt::format("{}, {}{}", describe(config), int(tied), rescale ? ", rescaled" : ""));
+          const auto model = random_model<TypeParam>(config);
+          EXPECT_LE(folding_error(*model, Kinds<TypeParam>::inputs(config), {tied, rescale}).relative, 1e-12);
+        }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
