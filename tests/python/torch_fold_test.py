@@ -8,7 +8,7 @@ import torch  # noqa: E402
 from foldgrad_torch import MABN, PNStar, UN, fold, replace_norms  # noqa: E402
 from foldgrad_torch.channel_norm import ChannelNorm  # noqa: E402
 from torch import nn  # noqa: E402
-from torch_blocks import GPT_READERS, VIT_READERS, Gpt, Vit  # noqa: E402
+from torch_blocks import GPT_READERS, VIT_READERS, Vit, gpt, vit  # noqa: E402
 
 # Sums of some 30 products in f64, of layers in a row, with gains from 1/30 to 30.
 TOLERANCE = 1e-11
@@ -80,17 +80,17 @@ def biases_are_made():
 
 def models_of_others():
     torch.manual_seed(3)
-    vit, gpt = Vit(), Gpt(bias=True)
-    replace_norms(vit)
-    replace_norms(gpt)
+    of_images, of_text = vit(), gpt(bias=True)
+    replace_norms(of_images)
+    replace_norms(of_text)
     sites = [f"blocks.{i}.norm{j}" for i in (0, 1) for j in (1, 2)]
-    image = torch.randn(2, 3, 8, 8, dtype=torch.float64)
-    same_outputs("vit", randomized(vit), image, done=sites + ["norm"], readers=VIT_READERS)
+    image = torch.randn(2, 8, 8, 3, dtype=torch.float64)
+    same_outputs("vit", randomized(of_images), image, done=sites + ["norm"], readers=VIT_READERS)
     ids, sites = torch.randint(11, (2, 6)), [f"h.{i}.ln_{j}" for i in (0, 1) for j in (1, 2)]
-    _, report = same_outputs("gpt", randomized(gpt), ids, done=sites, refused=["ln_f"], readers=GPT_READERS)
+    _, report = same_outputs("gpt", randomized(of_text), ids, done=sites, refused=["ln_f"], readers=GPT_READERS)
     expect("lm_head shares parameters with another place" in report.refused["ln_f"], report.refused["ln_f"])
-    gpt.lm_head.weight = nn.Parameter(gpt.lm_head.weight.clone())
-    folded, _ = same_outputs("gpt untied", gpt, ids, done=sites + ["ln_f"], readers=GPT_READERS)
+    of_text.lm_head.weight = nn.Parameter(of_text.lm_head.weight.clone())
+    folded, _ = same_outputs("gpt untied", of_text, ids, done=sites + ["ln_f"], readers=GPT_READERS)
     expect(folded.lm_head.bias is not None, "B of the last normalizer")
 
 
@@ -175,8 +175,8 @@ def errors():
             ("LayerNorm is not a UN, MABN or PNStar; replace_norms comes first", nn.Sequential(nn.LayerNorm(2)), {}),
             ("is cross-attention: its keys", decoder, {"norm2": "multihead_attn"}),
             ("refused  0  it is the last", nn.Sequential(UN(2)), {}),
-            ("no UN, MABN or PNStar is named norm3; there are: blocks.0.norm1", Vit(), {"norm3": "head"}),
-            ("norm1 is read by blocks.0.attention, which does not exist", Vit(), {"norm1": ["attention"]})]:
+            ("no UN, MABN or PNStar is named norm3; there are: blocks.0.norm1", vit(), {"norm3": "head"}),
+            ("norm1 is read by blocks.0.attention, which does not exist", vit(), {"norm1": ["attention"]})]:
         if isinstance(model, Vit):
             replace_norms(model)
         expect_error(ValueError, message, lambda: warnings_of(lambda: fold(model, readers)))

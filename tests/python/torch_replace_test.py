@@ -6,7 +6,7 @@ require("torch")
 import torch  # noqa: E402
 from foldgrad_torch import MABN, UN, real_tokens, replace_norms  # noqa: E402
 from torch import nn  # noqa: E402
-from torch_blocks import Gpt, LayerNorm2d, Vit, train  # noqa: E402
+from torch_blocks import LayerNorm2d, gpt, train, vit  # noqa: E402
 
 
 def norms_of(model):
@@ -57,9 +57,9 @@ def in_an_encoder():
 def in_models_of_others():
     """They train, with an optimizer from before, and use the statistics after the warm-up."""
     torch.manual_seed(6)
-    cases = [(Vit(), torch.randn(6, 3, 8, 8), torch.randint(3, (6,)), 5, True),
-             (Gpt(), torch.randint(11, (4, 7)), torch.randint(11, (4, 7)), 5, False),
-             (Gpt(bias=True), torch.randint(11, (4, 7)), torch.randint(11, (4, 7)), 5, True)]
+    cases = [(vit(), torch.randn(6, 8, 8, 3), torch.randint(3, (6,)), 5, True),
+             (gpt(), torch.randint(11, (4, 7)), torch.randint(11, (4, 7)), 5, False),
+             (gpt(bias=True), torch.randint(11, (4, 7)), torch.randint(11, (4, 7)), 5, True)]
     for model, inputs, targets, count, bias in cases:
         name, parameters = type(model).__name__, list(model.parameters())
         report = replace_norms(model, warmup=6)
@@ -138,9 +138,8 @@ def nothing_to_replace():
                            ("be replaced; it has 1 of this package", nn.Sequential(UN(2))),
                            ("refused  0  LayerNorm: needs a weight", nn.Sequential(nn.LayerNorm((2, 2))))]:
         expect_error(ValueError, message, lambda: replace_norms(model))
-    expect_error(ValueError, "has no normalizer", lambda: replace_norms(Gpt(), where=lambda name, norm: "x" in name))
-    gpt = Gpt()
-    report = replace_norms(gpt, where=lambda name, norm: name.endswith("ln_1"))
+    expect_error(ValueError, "has no normalizer", lambda: replace_norms(gpt(), where=lambda name, norm: "x" in name))
+    report = replace_norms(gpt(), where=lambda name, norm: name.endswith("ln_1"))
     expect(list(report.done) == ["h.0.ln_1", "h.1.ln_1"] and not report.refused, f"where:\n{report}")
 
 
