@@ -1,6 +1,6 @@
 """PyTorch and onnxruntime give the logits of foldgrad for Compact Convolutional Transformers that it has trained, and
 for folded ones."""
-from family_models import NORMALIZERS, check_all
+from family_models import SOME, check_all
 from image_models import TRAINING, ImageModels
 from pytorch_cct import load_model
 
@@ -19,6 +19,4 @@ KINDS = [["convs=2"], ["convs=1", "kernel=7", "block=cct"], ["stem=hybrid", "con
 MORE = [("ln eps=1e-4", ["weight_standardization=true"])]
 
 if __name__ == "__main__":
-    # deepnorm is for post-norm, and instancenorm needs all tokens of an image: there are no nodes for it.
-    check_all(ImageModels, "pytorch_cct.py", "Compact Convolutional Transformers", CONFIG, load_model,
-              [spec for spec in NORMALIZERS if spec != "deepnorm"], KINDS, MORE, absent={"deepnorm", "instancenorm"})
+    check_all(ImageModels, "pytorch_cct.py", "Compact Convolutional Transformers", CONFIG, load_model, SOME, KINDS, MORE)

@@ -19,6 +19,9 @@ TOLERANCE = 1e-5
 NORMALIZERS = ["un warmup=1 window=2", "un mode=reference warmup=1", "bn", "rbn eps=0.1", "qmbn", "mabn warmup=2",
                "pn_star warmup=2", "pn groups=4", "repbn", "ln", "prepbn", "deepnorm", "rmsnorm", "scalenorm", "fixnorm",
                "centernorm", "dyt", "derf", "groupnorm axes=token groups=4", "affine", "scale", "none"]
+# Families of text and of images have the same normalizers: one of each runs all of them, the other some.
+SOME = ["un warmup=1 window=2", "un mode=reference warmup=1", "bn", "rbn eps=0.1", "pn groups=4", "repbn", "ln",
+        "rmsnorm", "dyt", "groupnorm axes=token groups=4", "none"]
 
 
 def require_same(what, got, want):
@@ -29,13 +32,18 @@ def require_same(what, got, want):
 
 
 def onnx_session(directory):
-    """Of the model.onnx in it; also says which operators there are."""
+    """Of the model.onnx in it."""
     file = os.path.join(directory, "model.onnx")
     onnx.checker.check_model(file, full_check=True)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-    return session, {node.op_type for node in onnx.load(file).graph.node}
+    return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+
+
+def onnx_operators(directory):
+    """Of all its files."""
+    files = [os.path.join(directory, name) for name in os.listdir(directory) if name.endswith(".onnx")]
+    return {node.op_type for file in files for node in onnx.load(file).graph.node}
 
 
 class Models:
@@ -48,6 +56,11 @@ class Models:
                        model, `session` onnxruntime's, and `want` what foldgrad computes of the inputs
     """
     folds = [[]]  # options of `foldgrad fold`, of each folded model
+    session = staticmethod(onnx_session)
+
+    def real(self, logits):
+        """Those that count, of what any of the programs gives."""
+        return logits
 
     def __init__(self, files, config, load_model):
         self.files, self.load_model = files, load_model
@@ -72,14 +85,14 @@ class Models:
 
     def compare(self, what, model):
         """Returns foldgrad's logits, the largest difference of others, and the operators of the exported file."""
-        want, network = logits_of(model, **self.given), self.load_model(model)
+        want, network = self.real(logits_of(model, **self.given)), self.load_model(model)
         call(PROGRAM, "export", model, "--to", "onnx", "-o", model + "-onnx")
-        session, operators = onnx_session(model + "-onnx")
+        session = self.session(model + "-onnx")
         with torch.no_grad():
-            worst = require_same(f"{what}, PyTorch", network(*self.given.values()), want)
+            worst = require_same(f"{what}, PyTorch", self.real(network(*self.given.values())), want)
             for who, got, part in self.others(model, network, session, want):
                 worst = max(worst, require_same(f"{what}, {who}", got, part))
-        return want, worst, operators
+        return want, worst, onnx_operators(model + "-onnx")
 
 
 def check(models, spec, kind, seen):
@@ -102,12 +115,13 @@ def check(models, spec, kind, seen):
     return worst
 
 
-def check_all(kind_of_models, script, family, config, load_model, normalizers, kinds, more, absent):
+def check_all(kind_of_models, script, family, config, load_model, normalizers, kinds, more, absent=None,
+              also=lambda models: None):
     """Runs of the normalizers, each with one kind of model, one after the other, and `more`: (normalizer, kind).
-    `absent`: normalizers that the family does not have, or that have no nodes of ONNX."""
+    `absent`: all normalizers that have no run, since there are no nodes of ONNX for them. `also` is called at the end."""
     known = {norm["name"] for norm in json.loads(call(PROGRAM, "norms", "--json"))}
     missing = known - {spec.split()[0] for spec in normalizers}
-    if missing != absent:
+    if absent is not None and missing != absent:
         sys.exit(f"no run of {missing}")
     with tempfile.TemporaryDirectory() as files:
         models, seen = kind_of_models(files, config, load_model), {}
@@ -117,4 +131,5 @@ def check_all(kind_of_models, script, family, config, load_model, normalizers, k
         given, out = models.path("in"), models.path("out")
         save_tensors(given, models.given)
         call(sys.executable, os.path.join(SOURCES, "examples", script), models.path("ln"), given, out)
-        require_same(f"{script} as a program", load_tensors(out)["logits"], seen["ln"])
+        require_same(f"{script} as a program", models.real(load_tensors(out)["logits"]), seen["ln"])
+        also(models)

@@ -2,7 +2,7 @@
 ones."""
 import random
 
-from family_models import NORMALIZERS, Models, check_all
+from family_models import SOME, Models, check_all
 from pytorch_gpt import load_model
 
 import numpy as np
@@ -82,5 +82,4 @@ class Gpts(Models):
 
 
 if __name__ == "__main__":
-    check_all(Gpts, "pytorch_gpt.py", "decoder-only Transformers", CONFIG, load_model, NORMALIZERS, KINDS, MORE,
-              absent={"instancenorm"})  # which needs all tokens of a text: there are no nodes for it
+    check_all(Gpts, "pytorch_gpt.py", "decoder-only Transformers", CONFIG, load_model, [*SOME, "deepnorm"], KINDS, MORE)

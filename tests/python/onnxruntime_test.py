@@ -1,5 +1,4 @@
 """onnxruntime gives the logits of foldgrad for exported models, and the same greedy translations."""
-import json
 import os
 import sys
 import tempfile
@@ -10,7 +9,6 @@ require("numpy", "onnx", "onnxruntime", "torch")
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import torch  # noqa: E402
-from model_files import load_tensors, save_tensors  # noqa: E402
 from onnx_greedy import Translator  # noqa: E402
 from pytorch_export import export  # noqa: E402
 from normalizers import Offline  # noqa: E402
@@ -43,42 +41,30 @@ class Files:
     def path(self, name):
         return os.path.join(self.directory, name)
 
-    def write(self, name, norm, options=None, of_site=None, state=None, **model):
-        """Random weights. of_site: shapes of the parameters of a normalizer that PyTorch's model lacks; state: its."""
+    def write(self, name, norm, **model):
+        """Random weights."""
         config = {"model": {"source_vocabulary": 24, "target_vocabulary": 32, "width": 16, "ffn_width": 24, "heads": 4,
                             "encoder_layers": 2, "decoder_layers": 2, "max_positions": 24, "pad": 1, "pre_norm": True,
                             "activation": "relu", "share_embeddings": "none", **model},
-                  "norm": {"name": norm if of_site is None else "none", "options": options or {}}}
+                  "norm": {"name": norm, "options": {}}}
         torch.manual_seed(1)
         network = Transformer(config)
         randomize(network)
         export(network, config, self.path(name), SOURCE_WORDS, TARGET_WORDS)
-        if of_site is not None:
-            self.add_normalizers(name, config, norm, options, of_site, state)
-        return self.path(name)
-
-    def add_normalizers(self, name, config, norm, options, of_site, state):
-        config["norm"] = {"name": norm, "options": options}
-        sites = [site for site, _ in Transformer({**config, "norm": {"name": "none"}}).named_modules()
-                 if site.endswith("layer_norm") and (config["model"]["pre_norm"] or "layers" in site)]
-        random = lambda key, shape: 0.25 * torch.randn(shape) + (key != "bias")
-        weights = load_tensors(os.path.join(self.path(name), "model.safetensors"))
-        weights |= {f"{site}.{key}": random(key, shape) for site in sites for key, shape in of_site.items()}
-        save_tensors(os.path.join(self.path(name), "model.safetensors"), weights)
-        save_tensors(os.path.join(self.path(name), "norm_state.safetensors"),
-                     {f"{site}.{key}": make() for site in sites for key, make in state.items()})
-        with open(os.path.join(self.path(name), "config.json"), "w") as file:
-            json.dump({"format": "foldgrad transformer", "format_version": 1, **config}, file)
 
     def onnx(self, name):
         out = self.path(name + "-onnx")
         call(PROGRAM, "export", self.path(name), "--to", "onnx", "-o", out)
-        for part in ("encoder", "decoder", "decoder_with_past"):
-            onnx.checker.check_model(os.path.join(out, part + "_model.onnx"), full_check=True)
-        return Translator(out, threads=1)
+        return checked_translator(out)
 
     def logits(self, name, batch):
         return logits_of(self.path(name), **{key: torch.from_numpy(value) for key, value in batch.items()}).numpy()
+
+
+def checked_translator(directory):
+    for part in ("encoder", "decoder", "decoder_with_past"):
+        onnx.checker.check_model(os.path.join(directory, part + "_model.onnx"), full_check=True)
+    return Translator(directory, threads=1)
 
 
 def random_batch(rng, batch, length):
@@ -170,25 +156,6 @@ def main():
         check_logits(files, "un-post-folded", few)
         files.write("ln-post", "ln", pre_norm=False, output_bias=True, activation="gelu_tanh")
         check_translations(files, "ln-post", check_logits(files, "ln-post", few))
-
-        gain, bias = {"weight": 16}, {"weight": 16, "bias": 16}
-        counter = lambda: torch.zeros((), dtype=torch.int64)
-        of_pn = {"phi": lambda: 0.5 + torch.rand(16), "nu_ema": lambda: torch.zeros(16), "iters": counter,
-                 "skips": counter}
-        for name, norm, options, shapes, model in (
-                ("deepnorm", "deepnorm", {}, bias, {"pre_norm": False, "activation": "silu"}),
-                ("rmsnorm", "rmsnorm", {}, gain, {"activation": "tanh"}),
-                ("rmsnorm, partial", "rmsnorm", {"eps_place": "outside", "partial": 0.5, "bias": True}, bias,
-                 {"activation": "sigmoid"}),
-                ("centernorm", "centernorm", {}, bias, {}),
-                ("groupnorm", "groupnorm", {"groups": 2, "axes": "token"}, bias, {}),
-                ("scalenorm", "scalenorm", {}, {"scale": 1}, {}),
-                ("fixnorm", "fixnorm", {"length": "sqrt_channels"}, {}, {}),
-                ("dyt", "dyt", {}, {"alpha": 1, **bias}, {}),
-                ("derf", "derf", {}, {"alpha": 1, "shift": 1, **bias}, {}),
-                ("pn", "pn", {"mode": "reference", "groups": 2}, bias, {})):
-            files.write(name, norm, options, shapes, of_pn if norm == "pn" else {}, **model)
-            check_logits(files, name, few[:1])
 
 
 if __name__ == "__main__":
