@@ -3,6 +3,7 @@
 
 #include "engine/files/safetensors.h"
 #include "tests/train/tiny_run.h"
+#include "train/analyses/pnac.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -42,6 +43,9 @@ class Analyze : public TinyRun {
         for (const double v : site[curve]["values"]) sum += v;
         EXPECT_NEAR(site[curve]["mean"], sum / 4, 1e-12);
       }
+    for (const std::string values : {"q", "G"})
+      EXPECT_EQ(pnac[0]["sites"][6][values + " end"]["values"],
+                foldgrad::pnac(recorded("decoder.layer_norm." + values), 16, 9));
     const std::string table = run("analyze pnac @run --window 9").out;
     EXPECT_EQ(
         table.substr(0, table.find('\n')),
