@@ -1,10 +1,7 @@
 // Every key of a configuration changes what it says it changes, and nothing before: two runs each.
-#include <omp.h>
-
-#include "tests/train/runs/numbers.h"
+#include "tests/train/runs/settings_run.h"
 #include "train/config/keys.h"
 #include "train/data/text/sentence_piece.h"
-#include "train/runs/training_run.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -136,10 +133,9 @@ const std::vector<Row> kRows = {
 
 std::string key_of(const Row& row) { return std::string(row.change).substr(0, std::string(row.change).find('=')); }
 
-class ConfigEffects : public ::testing::Test {
+class ConfigEffects : public SettingsRun {
  protected:
-  ConfigEffects() {
-    omp_set_num_threads(1);  // such small products are slower with more
+  ConfigEffects() : SettingsRun(kRunConfig) {
     std::filesystem::create_directory(files_ / "other");
     write("train", "eins rot\nzwei\ndrei Alt gut\nneu rot\nEins zwei drei\ngut alt\nalt\n",
           "red one x\ntwo\nthree Old good\nnew new\nOne two three\ngood old\nold\n");
@@ -155,7 +151,6 @@ class ConfigEffects : public ::testing::Test {
     write_bytes(files_ / "dict.en", "old 2\nnew 2\none 1\n");
     write_bytes(files_ / "codes", "#version: 0.2\no t</w>\nr ot</w>\n");
     write_bytes(files_ / "more.codes", "#version: 0.2\no t</w>\nr ot</w>\ne i\n");
-    write_bytes(files_ / "config.toml", kRunConfig);
     if (sentence_piece_available())
       write_bytes(files_ / "pieces.model", SentencePiece::train({"rot alt neu gut", "red old new good"}, 16).model());
   }
@@ -165,51 +160,37 @@ class ConfigEffects : public ::testing::Test {
     write_bytes(files_ / (name + ".en"), en);
   }
 
-  RunNumbers run(const std::string& settings, bool with_test) {
-    TrainOptions options;
-    options.config = files_ / "config.toml";
-    options.data_directory = files_.path();
-    options.out = files_ / fmt::format("run{}", runs_++);
+  RunNumbers numbers_with(std::string settings, bool with_test) {
     // Only one key of either pair can be given.
-    if (!contains(settings, "train.epochs")) options.settings.push_back("train.steps=3");
-    if (!contains(settings, "train.warmup_epochs")) options.settings.push_back("train.warmup=2");
-    std::istringstream words(settings);
-    for (std::string word; words >> word; options.settings.push_back(word))
-      if (const std::size_t at = word.find("FILES"); at != word.npos) word.replace(at, 5, files_.path());
-    RunNumbers numbers;
-    try {
-      train_experiment(options);
-      numbers = numbers_of_run(options.out);
-    } catch (const std::exception& e) {
-      numbers["outcome"] = e.what();
-    }
+    if (!contains(settings, "train.epochs")) settings = "train.steps=3 " + settings;
+    if (!contains(settings, "train.warmup_epochs")) settings = "train.warmup=2 " + settings;
+    std::ranges::replace(settings, ' ', ';');
+    if (const std::size_t at = settings.find("FILES"); at != settings.npos) settings.replace(at, 5, files_.path());
+    RunNumbers all = numbers(settings);
     if (with_test)
-      numbers["test scores"] =
-          run_program("eval " + options.out + " --data-dir " + files_.path() + " --split test --beam 1").out;
-    return numbers;
+      all["test scores"] = run(fmt::format("eval @run{} --data-dir @ --split test --beam 1", runs_ - 1)).out;
+    return all;
   }
-
-  TemporaryDirectory files_;
-  int runs_ = 0;
 };
 
 TEST_F(ConfigEffects, EveryKeyChangesWhatItSaysAndNothingBefore) {
-  std::map<std::string, RunNumbers> bases{{"", run("", false)}};  // of run0 and run1 others begin
-  (void)run("norm.name=un norm.un.warmup=2 norm.un.window=2", false);
+  std::map<std::string, RunNumbers> bases{{"", numbers_with("", false)}};  // of run0 and run1 others begin
+  (void)numbers_with("norm.name=un norm.un.warmup=2 norm.un.window=2", false);
   for (const Row& row : kRows) {
     const std::string base = row.base, change = row.change;
     if (base == kPieces && !sentence_piece_available()) continue;
     const bool test = key_of(row) == "data.test";
     const std::string name = base + (test ? " test" : "");
-    if (!bases.count(name)) bases[name] = run(base, test);
-    EXPECT_EQ(differences(bases[name], run(base + " " + change, test)), row.differs) << base << " and " << change;
+    if (!bases.count(name)) bases[name] = numbers_with(base, test);
+    EXPECT_EQ(differences(bases[name], numbers_with(base + " " + change, test)), row.differs)
+        << base << " and " << change;
   }
 }
 
 // [ADAM-3] with the rate of the first update: p (1 - lr weight_decay) and then the step.
 TEST_F(ConfigEffects, WeightDecayIsAShareOfEveryWeight) {
   const auto weights = [&](const std::string& more) {
-    std::istringstream all(run("train.steps=1 " + more, false).at("weights 1"));
+    std::istringstream all(numbers_with("train.steps=1 " + more, false).at("weights 1"));
     return std::vector<double>(std::istream_iterator<double>(all), {});
   };
   const std::vector<double> initial = weights("train.lr=1e-300 train.initial_lr=0"),
