@@ -8,6 +8,7 @@
 #include "tests/train/model_program.h"
 #include "tests/train/runs/classification_run.h"
 #include "tests/train/runs/language_run.h"
+#include "tests/train/tiny_run.h"
 #include "train/commands/load_transformer.h"
 
 namespace foldgrad::testing {
@@ -69,7 +70,8 @@ TEST_F(Devices, Run) {
 
 TEST_F(Devices, FoldAndVerify) {
   TransformerConfig config = model_->config();
-  config.max_positions = 5;  // so that inputs are of three tokens: differences of the loss take many passes
+  // Inputs are of three tokens: differences of the loss take many passes.
+  config.max_positions = 5, config.width = 4, config.ffn_width = 6;
   Transformer small(config, 3);
   randomize(small, 5, 0.6);
   write_model_directory(files_ / "s", small);
@@ -111,6 +113,8 @@ TEST_F(Devices, AreRefusedByEveryCommandWhereTheyAreMissing) {
                               "recalibrate @m -o @no", "demo", "verify-traces tests/golden/bn_0.safetensors"})
     expect_error(std::string(command) + " --device " + there, 6, message);
   EXPECT_FALSE(std::filesystem::exists(files_ / "no"));
+  const std::string other = cuda_is_emulated() ? "cuda" : "emulated";
+  expect_error("eval @m --device " + other, 6, "--device " + other + ": not available; CUDA: " + cuda_description());
   EXPECT_EQ(run("eval @m --device gpu").exit_code, 2);
 }
 
@@ -127,84 +131,82 @@ TEST_F(Devices, DefaultIsTheCpuWhereThereIsNoGpu) {
   EXPECT_EQ(automatic.out, plain.out);
 }
 
-class ImageDevices : public ClassificationRun, public ::testing::WithParamInterface<const char*> {
+struct DeviceRun {
+  const char* name;
+  std::string config, eval;  // options of eval
+};
+const DeviceRun kDeviceRuns[] = {{"text", kTinyConfig, " --split valid --beam 1"},
+                                 {"vit", kVitConfig, ""},
+                                 {"cct", kCctConfig, " --split valid"},
+                                 {"gpt", kGptConfig, ""}};
+
+class RunDevices : public ClassificationRun, public ::testing::WithParamInterface<DeviceRun> {
  protected:
-  void SetUp() override {
-    std::string config = kVitConfig;
-    if (GetParam() == std::string("cct"))
-      for (const auto& [of_vit, of_cct] :
-           {std::pair{"\"vit\"", "\"cct\""}, {"patch = 8", "stem = \"hybrid\"\nkernel = 7"}})
-        config.replace(config.find(of_vit), std::string(of_vit).size(), of_cct);
-    write_bytes(files_ / "config.toml", config);
+  RunDevices() : ClassificationRun(GetParam().config) {
+    write_tiny_text(files_.path());
+    write_language_text(files_.path());
   }
-  // Trains, evaluates and classifies on one device; what the log, eval and classify say.
-  std::vector<double> numbers_on(const std::string& where, const std::string& dtype) {
-    const std::string at = files_.path() + "/", out = at + GetParam() + dtype + where, data = " --data-dir " + at;
-    const ProgramResult trained = run_program("train " + at + "config.toml --out " + out + data + " --device " + where +
-                                              " --set train.dtype=" + dtype);
-    EXPECT_EQ(trained.exit_code, 0) << trained.err;
+  std::string output(const std::string& arguments) {
+    const ProgramResult r = run(arguments);
+    EXPECT_EQ(r.exit_code, 0) << arguments << "\n" << r.err;
+    return r.out;
+  }
+  // Trains; what the log says.
+  std::vector<double> losses_on(const std::string& where, const std::string& dtype) {
+    const std::string out = dtype + where;
+    output("train @config.toml --data-dir @ --set output.log_every=1 --set train.average_decay=0.5 --set train.dtype=" +
+           dtype + " --device " + where + " --out @" + out);
+    EXPECT_EQ(events(out, "start").at(0).at("device"), where);
+    EXPECT_EQ(events(out, "start").at(0).at("tf32"), false);
     std::vector<double> all;
-    std::istringstream log(read_bytes(out + "/log.jsonl"));
-    for (std::string line; std::getline(log, line);) {
-      const json event = json::parse(line);
-      if (event.at("event") == "start") {
-        EXPECT_EQ(event.at("device"), where);
-        EXPECT_EQ(event.at("tf32"), false);
-      }
-      if (event.contains("loss")) all.push_back(event.at("loss"));
-    }
-    EXPECT_EQ(all.size(), 4u);
-    if (dtype != "f32") return all;  // the commands compute in f32
-    const ProgramResult eval = run_program("eval " + out + data + " --json --device " + where);
-    EXPECT_EQ(eval.exit_code, 0) << eval.err;
-    all.push_back(json::parse(eval.out).at("loss"));
-    const ProgramResult answers =
-        run_program("classify " + out + " " + at + "cifar-10-batches-bin/test_batch.bin:3 --json --device " + where);
-    EXPECT_EQ(answers.exit_code, 0) << answers.err;
-    const json classified = json::parse(answers.out);
-    for (const json& one : classified.at(0).at("classes")) all.push_back(one.at("probability"));
-    EXPECT_GT(all.size(), 5u);
+    for (const char* kind : {"train", "validate"})
+      for (const json& event : events(out, kind)) all.push_back(event.at("loss"));
+    EXPECT_GE(all.size(), 4u);
     return all;
+  }
+  // The loss and the probabilities of classes that commands compute of a run.
+  std::vector<double> answers_on(const std::string& where, const std::string& of) {
+    const std::string device = " --device " + where;
+    std::vector<double> all{
+        json::parse(output("eval @" + of + " --data-dir @ --json" + GetParam().eval + device))["loss"]};
+    if (exists(of + "/exhibits.json"))
+      for (const json& one : json::parse(
+               output("classify @" + of + " @cifar-10-batches-bin/test_batch.bin:3 --json" + device))[0]["classes"])
+        all.push_back(one.at("probability"));
+    return all;
+  }
+  static void expect_near(const std::vector<double>& got, const std::vector<double>& want, double tolerance) {
+    ASSERT_EQ(got.size(), want.size());
+    for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance) << i;
   }
 };
 
-// In f32: sums in another order, through three updates. In bf16: 8 bits, where such sums are rounded differently.
-TEST_P(ImageDevices, TrainEvalAndClassify) {
+// In f32: sums in another order, through some updates. In bf16: 8 bits, where such sums are rounded differently; what
+// is saved stays f32.
+TEST_P(RunDevices, TrainEvalAndAnswer) {
   if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
-  for (const auto& [dtype, tolerance] : {std::pair{"f32", 1e-4}, {"bf16", 0.05}}) {
-    const std::vector<double> want = numbers_on("cpu", dtype), got = numbers_on(device(), dtype);
-    ASSERT_EQ(got.size(), want.size());
-    for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance) << dtype << " " << i;
-  }
+  expect_near(losses_on(device(), "bf16"), losses_on("cpu", "bf16"), 0.05);
+  for (const std::string& where : {std::string("cpu"), device()})
+    for (const char* file : {"model", "optimizer"}) {
+      const std::string run = files_ / ("bf16" + where) + "/checkpoints/", step = read_bytes(run + "LATEST");
+      const std::string path = run + step.substr(0, step.size() - 1) + "/" + file + ".safetensors";
+      for (const auto& [name, tensor] : read_safetensors(path).tensors) EXPECT_NE(tensor.dtype(), DType::bf16) << name;
+    }
+  expect_near(losses_on(device(), "f32"), losses_on("cpu", "f32"), 1e-4);
+  expect_near(answers_on(device(), "f32cpu"), answers_on("cpu", "f32cpu"), 1e-4);
+  // Text follows gaps between logits, which are wider than rounding.
+  const auto text_on = [&](const std::string& where) {
+    return std::string(GetParam().name) == "gpt"
+               ? output("generate @f32cpu --temperature 0 --length 30 --device " + where)
+               : bytes("f32" + where + "/samples/step-00000003.txt");
+  };
+  EXPECT_EQ(text_on(device()), text_on("cpu"));
+  // A run may go on elsewhere.
+  output("train --resume @f32" + device() + " --set train.steps=7 --device cpu");
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, ImageDevices, ::testing::Values("vit", "cct"));
-
-using LanguageDevices = LanguageRun;
-
-// Losses as above; greedy text follows gaps between logits, which are wider than rounding.
-TEST_F(LanguageDevices, TrainEvalAndGenerate) {
-  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
-  std::vector<std::vector<double>> losses;
-  std::vector<std::string> texts;
-  for (const std::string& where : {std::string("cpu"), device()}) {
-    const auto output = [&](const std::string& arguments) {
-      const ProgramResult r = run(arguments + " --device " + where);
-      EXPECT_EQ(r.exit_code, 0) << r.err;
-      return r.out;
-    };
-    output("train @config.toml --data-dir @ --out @" + where);
-    losses.emplace_back();
-    for (const char* kind : {"train", "validate"})
-      for (const json& event : events(where, kind)) losses.back().push_back(event.at("loss"));
-    losses.back().push_back(json::parse(output("eval @cpu --data-dir @ --json")).at("loss"));
-    texts.push_back(output("generate @cpu --temperature 0 --length 30"));
-  }
-  ASSERT_EQ(losses[0].size(), 5u);
-  ASSERT_EQ(losses[1].size(), 5u);
-  for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(losses[1][i], losses[0][i], 1e-4) << i;
-  EXPECT_EQ(texts[1], texts[0]);
-}
+INSTANTIATE_TEST_SUITE_P(Runs, RunDevices, ::testing::ValuesIn(kDeviceRuns),
+                         [](const auto& run) { return run.param.name; });
 
 }  // namespace
 }  // namespace foldgrad::testing

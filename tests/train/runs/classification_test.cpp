@@ -82,16 +82,12 @@ TEST_F(ClassificationRun, RefusesWhatCannotBe) {
       refusal("data.directory=absent"),
       "FILES/absent: there is no such directory; the files of CIFAR are looked for below --data-dir, $FOLDGRAD_DATA "
       "or ~/.cache/foldgrad");
-  EXPECT_EQ(refusal("model.patch=7"), "vit: patch must divide image_size = 32, got 7");
   EXPECT_EQ(
       refusal("data.augment=flop"),
       "data.augment: augmentation: must be of crop4 (or another number), flip, flip_alternating, randaugment2m9 (1 "
       "to 8 operations of magnitude 0 to 10), cutout8, got \"flop\"");
   EXPECT_EQ(refusal("train.batch=64"), "image batches: to train on, there must be 64 images for a batch, got 48");
   EXPECT_EQ(refusal("data.valid_images=48"), "image batches: of 48 images 1 to 47 can be held out, got 48");
-  EXPECT_EQ(
-      refusal("model.encoder_layers=2"),
-      "--set model.encoder_layers: model.encoder_layers is a key of model.family = \"transformer\", not of \"vit\"");
 }
 
 // The same squares as PNG files of 32 x 32, of which the run takes the scaled ones.
@@ -205,14 +201,6 @@ TEST_F(CctRun, EveryKeyChangesWhatItSaysAndNothingBefore) {
                   {"model.initialization=tfixup", "model.tfixup_scope=all", "loss 1"},
                   {"", "model.positions=sinusoidal", "loss 1"},
                   {"", "norm.name=ln", "loss 1"}});
-}
-
-TEST_F(CctRun, RefusesWhatCannotBe) {
-  EXPECT_EQ(refusal("model.kernel=4"), "cct: kernel must be 3, 5 or 7, got 4");
-  EXPECT_EQ(refusal("norm.name=deepnorm"),
-            "cct: normalizer must be one for pre-norm, got deepnorm, which scales the sum of post-norm");
-  EXPECT_EQ(refusal("model.patch=4"),
-            "--set model.patch: model.patch is a key of model.family = \"vit\", not of \"cct\"");
 }
 
 }  // namespace

@@ -43,8 +43,11 @@ TEST_F(RunLife, ResumingBeginsWhereThereIsNothing) {
 TEST_F(RunLife, ResumesWithTheConfigurationAndTheDataOfTheRun) {
   ASSERT_EQ(train("whole", "--set train.lr=0.02").exit_code, 0);
   ASSERT_EQ(train("part", "--set train.lr=0.02 --set train.steps=3").exit_code, 0);
-  for (const std::string form : {"--resume @", "--out @ --resume", "--out @ --resume @",
-                                 "--resume @/checkpoints/step-00000003", "--resume latest --out @"}) {
+  std::vector<std::string> forms{"--resume @", "--out @ --resume", "--out @ --resume @",
+                                 "--resume @/checkpoints/step-00000003", "--resume latest --out @"};
+  // --resume could take the configuration for its value.
+  forms.push_back("--set train.lr=0.02 --data-dir " + files_.path() + " --out @ --resume " + files_ / "config.toml");
+  for (const std::string& form : forms) {
     const std::string run = "run" + std::to_string(std::hash<std::string>()(form));
     copy_run("part", run);
     std::string filled = form;
