@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "engine/memory.h"
-#include "tests/harness/op_spec.h"
+#include "tests/harness/by_hand.h"
 #include "tests/ops/attention_cases.h"
 
 namespace foldgrad::testing {
@@ -25,18 +25,15 @@ std::vector<Tensor> run(const std::vector<Tensor>& in, const AttentionOptions& o
 // With q . k = (ln 3 / 2, 0) and scale 2: p = (3/4, 1/4), y = 7, and with dy = 1: delta = 7, ds = (3/4 1, 1/4 (-3)).
 TEST(Attention, ATT_1_ATT_2_ATT_3_ATT_4_ATT_5_ATT_6_WorkedByHand) {
   const double ln3 = std::log(3.0);
-  for (Device device : devices()) {
-    Tape tape;
-    const Var q = tape.variable(Tensor::of<double>({1, 1}, {ln3 / 2}, device)),
-              k = tape.variable(Tensor::of<double>({2, 1}, {1, 0}, device)),
-              v = tape.variable(Tensor::of<double>({2, 1}, {8, 4}, device));
-    const Var y = attention(q, k, v, {.scale = 2}, Segments({1}).to(device), Segments({2}).to(device));
-    tape.backward(y);
-    EXPECT_TRUE(close(y.value(), Tensor::of<double>({1, 1}, {7}), 1e-15));
-    EXPECT_TRUE(close(tape.grad(v), Tensor::of<double>({2, 1}, {0.75, 0.25}), 1e-15));
-    EXPECT_TRUE(close(tape.grad(q), Tensor::of<double>({1, 1}, {1.5}), 1e-14));
-    EXPECT_TRUE(close(tape.grad(k), Tensor::of<double>({2, 1}, {0.75 * ln3, -0.75 * ln3}), 1e-14));
-  }
+  expect_by_hand({.operands = {numbers({1, 1}, {ln3 / 2}), numbers({2, 1}, {1, 0}), numbers({2, 1}, {8, 4})},
+                  .y = {7},
+                  .dy = {1},
+                  .gradients = {{1.5}, {0.75 * ln3, -0.75 * ln3}, {0.75, 0.25}},
+                  .tolerance = 1e-14},
+                 [](auto& v) {
+                   const Device device = v[0].device();
+                   return attention(v[0], v[1], v[2], {.scale = 2}, Segments({1}).to(device), Segments({2}).to(device));
+                 });
 }
 
 // One head of the formulas with whole matrices, and the softmax differentiated in its textbook form:

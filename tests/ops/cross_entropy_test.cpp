@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "engine/memory.h"
-#include "tests/harness/op_spec.h"
+#include "tests/harness/by_hand.h"
 #include "tests/harness/properties.h"
 
 namespace foldgrad::testing {
@@ -38,21 +38,18 @@ OpCase two_targets_case(Shape shape, double eps, Reduction reduction) {
   return c;
 }
 
+Tensor ids(const std::vector<std::int64_t>& values) { return Tensor::of({std::int64_t(values.size())}, values); }
+Tensor shares(const std::vector<float>& values) { return Tensor::of({std::int64_t(values.size())}, values); }
+
 OpError targets_error(const char* message, Shape logits, std::vector<std::int64_t> targets,
                       CrossEntropyOptions options = {}) {
-  return {message, [=](Tape& t) {
-            cross_entropy(t.constant(Tensor::zeros(logits, DType::f32)),
-                          t.constant(Tensor::of({std::int64_t(targets.size())}, targets)), options);
-          }};
+  return {message, [=](Tape& t) { cross_entropy(zeros(t, logits), t.constant(ids(targets)), options); }};
 }
 OpError two_targets_error(const char* message, Tensor second, Tensor lambda) {
   return {message, [=](Tape& t) {
-            cross_entropy(t.constant(Tensor::zeros({2, 3}, DType::f32)),
-                          t.constant(Tensor::of<std::int64_t>({2}, {-100, 1})), t.constant(second), t.constant(lambda));
+            cross_entropy(zeros(t, 2, 3), t.constant(ids({-100, 1})), t.constant(second), t.constant(lambda));
           }};
 }
-Tensor ids(const std::vector<std::int64_t>& values) { return Tensor::of({std::int64_t(values.size())}, values); }
-Tensor shares(const std::vector<float>& values) { return Tensor::of({std::int64_t(values.size())}, values); }
 
 // Classes around one warp and around one block of 256 threads; rows too, for the sum over them.
 const RegisterOp kCrossEntropy({
@@ -103,43 +100,27 @@ double loss_of(const Tensor& logits, const Tensor& targets, const CrossEntropyOp
 
 // p = (1/8, 2/8, 5/8), target 1, eps = 1/2, so eps_i = 1/4 and the target distribution is (1/4, 1/2, 1/4).
 // The second row is ignored, the third has p = 1/3 everywhere.
-TEST(CrossEntropy, CE_1_CE_2_CE_3_WorkedByHand) {
-  const Tensor logits = Tensor::of<double>({3, 3}, {0, std::log(2), std::log(5), 7, 8, 9, 4, 4, 4});
-  const Tensor targets = Tensor::of<std::int64_t>({3}, {1, 2, 0});
+// dz = (p - q) / 2 for the mean, and zero for the ignored row.
+TEST(CrossEntropy, CE_1_CE_2_CE_3_CE_4_WorkedByHand) {
+  const Tensor logits = numbers({3, 3}, {0, std::log(2), std::log(5), 7, 8, 9, 4, 4, 4}), targets = ids({1, 2, 0});
   const double first = std::log(8) / 4 + std::log(4) / 2 + std::log(1.6) / 4, third = std::log(3);
-  for (Device device : devices()) {
-    const auto loss = [&](Reduction reduction) {
-      return loss_of(logits, targets, {.label_smoothing = 0.5, .ignore_index = 2, .reduction = reduction}, device);
-    };
-    EXPECT_NEAR(loss(Reduction::sum), first + third, 1e-15);
-    EXPECT_NEAR(loss(Reduction::mean), (first + third) / 2, 1e-15);
-  }
-}
-
-// The same rows: dz = (p - q) / 2, and zero for the ignored one.
-TEST(CrossEntropy, CE_4_WorkedByHand) {
-  const Tensor want =
-      Tensor::of<double>({3, 3}, {-1 / 16., -1 / 8., 3 / 16., 0, 0, 0, (1 / 3. - 0.5) / 2, 1 / 24., 1 / 24.});
-  for (Device device : devices()) {
-    Tape tape;
-    const Var z = tape.variable(Tensor::of<double>({3, 3}, {0, std::log(2), std::log(5), 7, 8, 9, 4, 4, 4}, device));
-    const Var t = tape.constant(Tensor::of<std::int64_t>({3}, {1, 2, 0}, device));
-    tape.backward(cross_entropy(z, t, {.label_smoothing = 0.5, .ignore_index = 2}));
-    EXPECT_TRUE(close(tape.grad(z), want, 1e-15));
-  }
+  CrossEntropyOptions options{.label_smoothing = 0.5, .ignore_index = 2};
+  const OpFunction f = [&](auto& v) { return cross_entropy(v[0], v[1], options); };
+  expect_by_hand({.operands = {logits, targets},
+                  .y = {(first + third) / 2},
+                  .dy = {1},
+                  .gradients = {{-1 / 16., -1 / 8., 3 / 16., 0, 0, 0, (1 / 3. - 0.5) / 2, 1 / 24., 1 / 24.}},
+                  .tolerance = 1e-15},
+                 f);
+  options.reduction = Reduction::sum;
+  expect_by_hand({.operands = {logits, targets}, .y = {first + third}, .tolerance = 1e-15}, f);
 }
 
 TEST(CrossEntropy, CE_3_NothingCountedGivesZeros) {
-  for (Device device : devices())
-    for (Reduction reduction : {Reduction::sum, Reduction::mean}) {
-      Tape tape;
-      const Var z = tape.variable(randn({2, 4}, 1).to(device));
-      const Var t = tape.constant(Tensor::full({2}, -100, DType::i64, device));
-      const Var loss = cross_entropy(z, t, {.label_smoothing = 0.1, .reduction = reduction});
-      EXPECT_EQ(loss.value().item(), 0);
-      tape.backward(loss);
-      EXPECT_TRUE(close(tape.grad(z), Tensor::zeros({2, 4}, DType::f64), 0));
-    }
+  for (Reduction reduction : {Reduction::sum, Reduction::mean})
+    expect_by_hand(
+        {.operands = {randn({2, 4}, 1), ids({-100, -100})}, .y = {0}, .dy = {1}, .gradients = {std::vector<double>(8)}},
+        [&](auto& v) { return cross_entropy(v[0], v[1], {.label_smoothing = 0.1, .reduction = reduction}); });
 }
 
 // Far from zero the loss keeps its digits, in f32 and for f32 losses of bf16 logits.
