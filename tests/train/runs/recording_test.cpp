@@ -38,8 +38,9 @@ TEST_F(RecordingRuns, EndInTheSameBits) {
   if (cuda_is_emulated()) rows.push_back({"emulated", "un", 2});
   for (const auto& [device, norm, batches] : rows) {
     const std::string name = fmt::format("{}-{}", device, norm);
-    const std::string settings =
-        fmt::format("--device {} --set norm.name={} --set train.accumulate={}", device, norm, batches);
+    const std::string settings = fmt::format(
+        "--device {} --set norm.name={} --set train.accumulate={} --set validate.every=5 --set validate.beam=1", device,
+        norm, batches);
     expect_trained(name, settings);
     expect_trained(name + "-recorded", settings + kRecord);
     expect_same_numbers(name, name + "-recorded", "step-00000005");
