@@ -14,11 +14,11 @@ COPY . .
 RUN scripts/build.sh
 
 FROM debian:12-slim
-# The libraries of the program, certificates for `data fetch`, and graphviz for `graph --svg`.
+# The libraries of the program, curl and certificates for `data fetch`, and graphviz for `graph --svg`.
 RUN apt-get update \
  && apt-get install -y --no-install-recommends \
-      libcurl4 libdnnl2 libfmt9 libgomp1 libopenblas0-openmp libpng16-16 libsentencepiece0 libssl3 libstdc++6 \
-      libtomlplusplus3 libturbojpeg0 ca-certificates graphviz \
+      libdnnl2 libfmt9 libgomp1 libopenblas0-openmp libpng16-16 libsentencepiece0 libssl3 libstdc++6 \
+      libtomlplusplus3 libturbojpeg0 ca-certificates curl graphviz \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /foldgrad
 COPY configs configs

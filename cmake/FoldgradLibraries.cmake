@@ -1,5 +1,5 @@
 # Finds libraries. Required ones that are missing are named together in one error; optional ones set
-# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _sentencepiece, _curl, _libpng, _turbojpeg, _onnx, _chart_js, _bench.
+# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _sentencepiece, _libpng, _turbojpeg, _onnx, _chart_js, _bench.
 
 include(CheckCXXSourceCompiles)
 include(CheckCXXSourceRuns)
@@ -140,17 +140,6 @@ if(NOT FOLDGRAD_SENTENCEPIECE STREQUAL OFF)
 endif()
 foldgrad_optional(FOLDGRAD_SENTENCEPIECE "SentencePiece" foldgrad_have_sentencepiece sentencepiece_found "${why}"
                   libsentencepiece-dev)
-
-set(curl_found OFF)
-set(why "not found")
-if(NOT FOLDGRAD_CURL STREQUAL OFF)
-  find_package(CURL 7.85 QUIET)
-  if(CURL_FOUND)
-    set(curl_found ON)
-    set(why "${CURL_VERSION_STRING}")
-  endif()
-endif()
-foldgrad_optional(FOLDGRAD_CURL "libcurl" foldgrad_have_curl curl_found "${why}" libcurl4-openssl-dev)
 
 foreach(library libpng turbojpeg)
   set(${library}_found OFF)

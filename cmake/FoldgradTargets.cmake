@@ -1,5 +1,5 @@
 # Libraries, one per top folder. Which sources belong to a build, and with which flags, follows from their names:
-#   NAME_LIBRARY.cpp     where this build has LIBRARY (onednn, cudart, curl ...); a file LIBRARY.cpp likewise
+#   NAME_LIBRARY.cpp     where this build has LIBRARY (onednn, cudart, onnx ...); a file LIBRARY.cpp likewise
 #   NAME_no_LIBRARY.cpp  where it has not
 #   fast/NAME.*          unless FOLDGRAD_FAST=OFF (engine/fast.h)
 #   NAME_fma.cpp         a * b + c of vector types becomes one instruction, which no function expresses
@@ -20,7 +20,7 @@ function(foldgrad_sources folder host_out kernels_out)
     list(FILTER host EXCLUDE REGEX "/fast/")
     list(FILTER kernels EXCLUDE REGEX "/fast/")
   endif()
-  foreach(library onednn cblas cublas cudnn cudart sentencepiece curl libpng turbojpeg onnx)
+  foreach(library onednn cblas cublas cudnn cudart sentencepiece libpng turbojpeg onnx)
     set(absent ${host} ${kernels})
     list(FILTER absent INCLUDE REGEX "_no_${library}\\.(cpp|cu)$")
     set(present ${host} ${kernels})
@@ -154,9 +154,6 @@ foreach(library libpng turbojpeg)
     list(APPEND train_links ${foldgrad_${library}})
   endif()
 endforeach()
-if(foldgrad_have_curl)
-  list(APPEND train_links CURL::libcurl)
-endif()
 set(foldgrad_libraries foldgrad_engine)  # the lowest first; each links all before it
 foreach(folder ops models train)
   foldgrad_add_library(foldgrad_${folder} ${PROJECT_SOURCE_DIR}/${folder} ${foldgrad_libraries} ${${folder}_links})

@@ -86,7 +86,6 @@ LIBRARIES = {
     "toml++/": ["train/config", "train/reports"],
     "CLI/": ["train", "train/commands"],
     "openssl/": ["train/system", "train/runs"],
-    "curl/": ["train/data"],
     "sentencepiece_": ["train/data/text"],
     "png.h": ["train/data/images"],
     "turbojpeg.h": ["train/data/images"],

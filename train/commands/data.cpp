@@ -4,7 +4,6 @@
 
 #include "engine/files/file.h"
 #include "train/commands/command.h"
-#include "train/data/data_root.h"
 #include "train/data/fetch.h"
 #include "train/data/images/cifar.h"
 #include "train/data/images/shapes.h"
@@ -68,10 +67,11 @@ Answer fetch_known(const DataSet& set, const DataOptions& options) {
     fetch_images(set, options.files, root);
     return {fmt::format("{}: {}\n", root, set.about)};
   }
-  const UnpackedArchives unpacked(set, options.files, root);
   Preparation preparation = options.preparation;
   preparation.renamed = set.renamed;
-  const auto names = prepare(unpacked.path(), root, preparation);
+  std::vector<std::string> names;
+  with_unpacked(set, options.files, root,
+                [&](const std::string& path) { names = prepare(path, root, preparation); });
   return {fmt::format("{}: {}\n", root, fmt::join(names, ", "))};
 }
 

@@ -7,7 +7,7 @@
 #include "engine/device.h"
 #include "models/onnx/graph.h"
 #include "train/commands/command.h"
-#include "train/data/data_root.h"
+#include "train/data/data_sets.h"
 #include "train/data/images/picture.h"
 #include "train/data/text/sentence_piece.h"
 #include "train/runs/directory.h"

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 namespace foldgrad {
@@ -60,6 +61,20 @@ DataSet cifar100() {
 const std::vector<DataSet>& data_sets() {
   static const std::vector<DataSet> sets{multi30k(), cifar10(), cifar100()};
   return sets;
+}
+
+std::string data_root(const std::string& flag) {
+  if (!flag.empty()) return flag;
+  constexpr const char* kPlaces[][2] = {
+      {"FOLDGRAD_DATA", ""}, {"XDG_CACHE_HOME", "/foldgrad"}, {"HOME", "/.cache/foldgrad"}};
+  for (const auto& [variable, below] : kPlaces)
+    if (const char* value = std::getenv(variable); value && *value) return std::string(value) + below;
+  return ".";
+}
+
+std::string data_directory(const std::string& directory, const std::string& flag) {
+  return directory.empty() ? data_root(flag)
+                           : (std::filesystem::path(data_root(flag)) / directory).string();  // an absolute one stays
 }
 
 std::string where_data_lies(const std::string& directory) {

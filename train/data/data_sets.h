@@ -1,10 +1,16 @@
-// Data sets that `foldgrad data fetch` knows.
+// Place of the files of data, and the data sets that `foldgrad data fetch` knows.
 #pragma once
 #include <map>
-
-#include "train/data/download.h"
+#include <string>
+#include <vector>
 
 namespace foldgrad {
+
+struct Download {
+  std::vector<std::string> urls;  // mirrors of one file, tried in order
+  std::string sha256;             // of the file
+  std::string path;               // where it goes
+};
 
 struct DataSet {
   std::string name, about;
@@ -17,6 +23,11 @@ struct DataSet {
 };
 
 const std::vector<DataSet>& data_sets();
+
+// Returns `flag` (--data-dir); without it $FOLDGRAD_DATA, $XDG_CACHE_HOME/foldgrad, or ~/.cache/foldgrad.
+std::string data_root(const std::string& flag);
+// Returns data.directory of a configuration, below data_root(flag).
+std::string data_directory(const std::string& directory, const std::string& flag);
 
 // The end of a message on a directory of data that is not there: where it may lie, and how to fetch one of these sets.
 std::string where_data_lies(const std::string& directory);

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
+#include <memory>
 
 #include "engine/files/atomic_file.h"
+#include "train/system/child_process.h"
 #include "train/system/digest.h"
 #include "train/system/streams.h"
 
@@ -14,8 +18,69 @@ namespace {
 
 namespace fs = std::filesystem;
 
+bool has_digest(const std::string& path, const std::string& sha256) {
+  return fs::is_regular_file(path) && sha256_of_file(path) == sha256;
+}
+
+void make_parent(const std::string& path) {
+  const fs::path parent = fs::path(path).parent_path();
+  if (!parent.empty()) make_directories(parent);
+}
+
+// Returns "" when `part` is the file; otherwise it is removed, since nothing can be made of it.
+std::string finish(const std::string& part, const Download& wanted) {
+  if (const std::string got = sha256_of_file(part); got != wanted.sha256) {
+    fs::remove(part);
+    return "has SHA-256 " + got;
+  }
+  std::error_code error;
+  fs::rename(part, wanted.path, error);
+  if (error) throw FileError(wanted.path, "cannot be written", error.value());
+  sync_directory(fs::absolute(wanted.path).parent_path());
+  return "";
+}
+
+// Appends to `part` what it lacks of the file. Returns the reason when that fails, otherwise "".
+std::string transfer(const std::string& url, const std::string& part) {
+  const std::string messages = part + ".messages";
+  const ChildResult curl =
+      run_child({"curl",         "--silent",    "--show-error",      "--fail", "--location",    "--globoff",
+                 "--proto",      "=http,https", "--connect-timeout", "20",     "--speed-limit", "1000",
+                 "--speed-time", "60",          "--max-filesize",    "10G",    "--continue-at", "-",
+                 "--output",     part,          "--stderr",          messages, "--url",         url},
+                /*quiet=*/true);
+  if (curl.error == ENOENT) return "there is no program curl (apt-get install curl)";
+  std::string text;  // "curl: (7) Failed to connect"
+  std::getline(std::ifstream(messages), text);
+  fs::remove(messages);
+  if (curl.succeeded()) return "";
+  // A part that no later call can resume is of no use: HTTP's 416 says that the server has nothing beyond it.
+  constexpr int kCannotResume = 33;
+  const bool refused = curl.status == kCannotResume || text.ends_with(" 416");
+  if (refused || (fs::exists(part) && fs::file_size(part) == 0)) fs::remove(part);
+  const std::size_t number = text.find(") ");
+  return number == text.npos ? fmt::format("curl ended with {}", curl.status) : text.substr(number + 2);
+}
+
+// Returns "" when it worked. A part from before may be of another file, or of one that the server cannot resume: where
+// it had to be removed, the file is fetched once more, without it.
+std::string fetch(const std::string& url, const std::string& part, const Download& wanted) {
+  const bool had_part = fs::exists(part);
+  std::string failure = transfer(url, part);
+  if (failure.empty()) failure = finish(part, wanted);
+  return failure.empty() || !had_part || fs::exists(part) ? failure : fetch(url, part, wanted);
+}
+
+// Unpacks *.tar.gz into a directory, which is made.
+void unpack(const std::string& archive, const std::string& directory) {
+  make_directories(directory);
+  const ChildResult tar = run_child({"tar", "-xzf", archive, "-C", directory}, /*quiet=*/false);
+  if (tar.error != 0) throw FileError(archive, "cannot be unpacked, since tar cannot be started", tar.error);
+  if (!tar.succeeded()) throw FileError(archive, "cannot be unpacked by tar");
+}
+
 Download in_archives(const Download& archive, const std::string& root) {
-  return {archive.urls, archive.sha256, root + "/archives/" + archive.path, archive.most_bytes};
+  return {archive.urls, archive.sha256, root + "/archives/" + archive.path};
 }
 
 void take_archives(const DataSet& set, const std::vector<std::string>& files, const std::string& root) {
@@ -39,21 +104,70 @@ void require_digests(const DataSet& set, const std::string& directory) {
 
 }  // namespace
 
-UnpackedArchives::UnpackedArchives(const DataSet& set, const std::vector<std::string>& files, const std::string& root)
-    : UnpackedArchives(root) {
+void download(const Download& wanted) {
+  if (has_digest(wanted.path, wanted.sha256)) return;
+  make_parent(wanted.path);
+  const std::string part = wanted.path + ".part";
+  // The process may have been killed after the last byte, and no server can resume from there.
+  if (has_digest(part, wanted.sha256)) {
+    finish(part, wanted);
+    return;
+  }
+  std::string failures;
+  for (const std::string& url : wanted.urls) {
+    const std::string failure = fetch(url, part, wanted);
+    if (failure.empty()) return;
+    failures += fmt::format("\n  {}: {}", url, failure);
+  }
+  throw FileError(
+      wanted.path,
+      fmt::format("could not be fetched:{}\n  The file must have SHA-256 {}. If you have it from elsewhere, "
+                  "give --from-file FILE, or put it there.",
+                  failures, wanted.sha256));
+}
+
+void take_file(const std::string& file, const Download& wanted) {
+  if (const std::string got = sha256_of_file(file); got != wanted.sha256)
+    throw FileError(file, fmt::format("must have SHA-256 {}, got {}", wanted.sha256, got));
+  make_parent(wanted.path);
+  const std::string part = wanted.path + ".part";
+  std::error_code error;
+  fs::copy_file(file, part, fs::copy_options::overwrite_existing, error);
+  if (error) throw FileError(part, "cannot be written", error.value());
+  if (const std::string failure = finish(part, wanted); !failure.empty()) throw FileError(part, failure);
+}
+
+void with_unpacked(const DataSet& set, const std::vector<std::string>& files, const std::string& root,
+                   const std::function<void(const std::string&)>& take) {
+  const std::string path = root + "/unpacked";
+  const std::shared_ptr<void> when_done(nullptr, [&](void*) {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+    for (const std::string& directory : {root + "/archives", root}) fs::remove(directory, ignored);  // if empty
+  });
   take_archives(set, files, root);
   for (const Download& archive : set.archives) {
     say("{}\n", archive.path);
     const Download wanted = in_archives(archive, root);
     download(wanted);
-    unpack(wanted.path, path_);
+    unpack(wanted.path, path);
   }
+  take(path);
 }
 
-UnpackedArchives::~UnpackedArchives() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-  for (const std::string& directory : {root_ + "/archives", root_}) fs::remove(directory, ignored);  // if empty
+void fetch_images(const DataSet& set, const std::vector<std::string>& files, const std::string& root) {
+  if (has_images(set, root)) return;
+  with_unpacked(set, files, root, [&](const std::string& path) {
+    const std::string from = path + "/" + set.directory;
+    require_digests(set, from);
+    for (const auto& entry : fs::directory_iterator(from)) {
+      const std::string to = root + "/" + entry.path().filename().string();
+      std::error_code error;
+      fs::rename(entry.path(), to, error);
+      if (error) throw FileError(to, "cannot be written", error.value());
+    }
+    sync_directory(root);
+  });
 }
 
 bool has_images(const DataSet& set, const std::string& root) {
@@ -68,20 +182,6 @@ bool has_images(const DataSet& set, const std::string& root) {
                                         set.name));
   }
   return all;
-}
-
-void fetch_images(const DataSet& set, const std::vector<std::string>& files, const std::string& root) {
-  if (has_images(set, root)) return;
-  const UnpackedArchives unpacked(set, files, root);
-  const std::string from = unpacked.path() + "/" + set.directory;
-  require_digests(set, from);
-  for (const auto& entry : fs::directory_iterator(from)) {
-    const std::string to = root + "/" + entry.path().filename().string();
-    std::error_code error;
-    fs::rename(entry.path(), to, error);
-    if (error) throw FileError(to, "cannot be written", error.value());
-  }
-  sync_directory(root);
 }
 
 }  // namespace foldgrad

@@ -1,35 +1,32 @@
-// A data set from its archives to the files that are read.
+// Files from the network or from elsewhere, whole or not at all, and the data sets that archives hold.
 #pragma once
+#include <functional>
+
 #include "train/data/data_sets.h"
 
 namespace foldgrad {
 
-// The archives of a set, from `files` or else from the network, in ROOT/archives, and what they hold, for as long as
-// this object lives.
-class UnpackedArchives {
- public:
-  // A failure leaves no empty directory, which would look like the set. Throws FileError, also for a file
-  // that is none of the archives.
-  UnpackedArchives(const DataSet& set, const std::vector<std::string>& files, const std::string& root);
-  ~UnpackedArchives();
-  UnpackedArchives(const UnpackedArchives&) = delete;
-  UnpackedArchives& operator=(const UnpackedArchives&) = delete;
+// Fetches a file by the program curl: bytes are appended to PATH.part, which a later call resumes; with the right
+// digest it becomes PATH. One that has it is left alone. A server that sends less than 1,000 bytes a second for a
+// minute, or announces more than 10 GiB, has failed. Throws FileError, which names every URL with its failure, the
+// digest and the path.
+void download(const Download& wanted);
 
-  const std::string& path() const { return path_; }
+// Copies the file, which somebody has fetched otherwise.
+void take_file(const std::string& file, const Download& wanted);
 
- private:
-  // A failure of the other constructor then runs the destructor.
-  explicit UnpackedArchives(const std::string& root) : root_(root), path_(root + "/unpacked") {}
-
-  std::string root_, path_;  // below ROOT, so that files can be renamed
-};
+// Calls take(PATH) with the folder of what the archives of a set hold; they come from `files` or else from the network,
+// into ROOT/archives. PATH lies below ROOT, so that its files can be renamed, and is removed afterwards. A failure
+// leaves no empty directory, which would look like the set. Throws FileError, also for a file that is none of the
+// archives and where the program tar is absent or refuses one.
+void with_unpacked(const DataSet& set, const std::vector<std::string>& files, const std::string& root,
+                   const std::function<void(const std::string&)>& take);
+// Fetches images unless they are there. Each file appears in ROOT whole or not at all, and none before all have been
+// compared with their digests.
+void fetch_images(const DataSet& set, const std::vector<std::string>& files, const std::string& root);
 
 // Returns true if ROOT has the set's images already. Throws FileError for another file of their name, which is never
 // overwritten.
 bool has_images(const DataSet& set, const std::string& root);
-
-// Fetches them unless they are there. Each file appears in ROOT whole or not at all, and none before all have been
-// compared with their digests. Throws FileError.
-void fetch_images(const DataSet& set, const std::vector<std::string>& files, const std::string& root);
 
 }  // namespace foldgrad

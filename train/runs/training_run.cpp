@@ -11,7 +11,7 @@
 #include "engine/files/atomic_file.h"
 #include "train/checkpoints/checkpoint.h"
 #include "train/checkpoints/model_directory.h"
-#include "train/data/data_root.h"
+#include "train/data/data_sets.h"
 #include "train/runs/logger.h"
 #include "train/runs/pretrained.h"
 #include "train/runs/resume.h"

@@ -11,7 +11,7 @@
 #include "models/gpt/gpt.h"
 #include "models/options/nearest_name.h"
 #include "models/vit/vit.h"
-#include "train/data/data_root.h"
+#include "train/data/data_sets.h"
 #include "train/system/json_file.h"
 #include "train/tasks/classification_commands.h"
 #include "train/tasks/language_commands.h"

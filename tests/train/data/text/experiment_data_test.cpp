@@ -7,7 +7,7 @@
 #include "engine/files/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/engine/files/temporary_directory.h"
-#include "train/data/data_root.h"
+#include "train/data/data_sets.h"
 #include "train/system/digest.h"
 
 namespace foldgrad::testing {

@@ -1,5 +1,5 @@
 // How files come from the net and out of archives, and where they lie.
-#include "train/data/download.h"
+#include "train/data/fetch.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,6 @@
 #include "tests/engine/error_message.h"
 #include "tests/engine/files/temporary_directory.h"
 #include "tests/train/data/http_server.h"
-#include "train/data/data_root.h"
-#include "train/data/fetch.h"
 #include "train/system/digest.h"
 
 namespace foldgrad::testing {
@@ -23,15 +21,6 @@ const std::string kContent = "What a long file this is, from beginning to end.";
 class DownloadTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!download_available()) {
-      const Download wanted{{"http://a"}, "0", files_ / "file"};
-      EXPECT_EQ(message<FileError>([&] { download(wanted); }),
-                wanted.path +
-                    ": could not be fetched:\n  http://a: this build cannot download; install "
-                    "libcurl4-openssl-dev and configure with FOLDGRAD_CURL=ON\n  The file must have SHA-256 "
-                    "0. If you have it from elsewhere, give --from-file FILE, or put it there.");
-      GTEST_SKIP() << "this build lacks libcurl";
-    }
     if (!python_available()) GTEST_SKIP() << "there is no python3";
     write_bytes(served_ / "file", kContent);
     server_.emplace(served_.path());
@@ -81,17 +70,6 @@ TEST_F(DownloadTest, APartIsResumedWhereItCanBe) {
     EXPECT_FALSE(part_is_there());
     EXPECT_EQ(requests.empty() ? "" : log(), requests) << path << " " << part;
   }
-}
-
-TEST_F(DownloadTest, AFileThatDoesNotEndIsGivenUp) {
-  Download small = wanted({"plain/file"});
-  small.most_bytes = std::int64_t(kContent.size());
-  download(small);
-  std::filesystem::remove(small.path);
-  --small.most_bytes;
-  const std::string text = message<FileError>([&] { download(small); });
-  EXPECT_NE(text.find(small.urls[0] + ": has more than 47 bytes\n"), std::string::npos) << text;
-  EXPECT_FALSE(part_is_there());
 }
 
 TEST_F(DownloadTest, RefusesAnotherDigestAndNamesAllThatOneNeeds) {
