@@ -30,10 +30,8 @@ struct Bleu {
 // their case. The original divides by zero when all hypotheses are empty; here the score is 0.
 Bleu multi_bleu(const Lines& hypotheses, const Lines& references);
 
-enum class Case { mixed, lower };
-
 // Returns that of sacreBLEU 2 with one reference: tokenizer 13a, smoothing exp, no effective order.
-Bleu sacre_bleu(const Lines& hypotheses, const Lines& references, Case letters = Case::mixed);
+Bleu sacre_bleu(const Lines& hypotheses, const Lines& references);
 
 // Returns tokens, joined by one space, of tokenizer 13a: NIST's script mteval-v13a.pl, as sacreBLEU has it.
 std::string tokenize_13a(const std::string& line);
@@ -56,6 +54,5 @@ ChrF chrf(const Lines& hypotheses, const Lines& references);
 double exact_match(const Lines& hypotheses, const Lines& references);
 
 // All scores throw std::invalid_argument when the numbers of lines differ or are 0, or when a line is not UTF-8.
-void check_lines(const char* score, const Lines& hypotheses, const Lines& references);
 
 }  // namespace foldgrad
