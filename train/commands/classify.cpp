@@ -7,13 +7,12 @@
 #include <numeric>
 
 #include "engine/dispatch.h"
-#include "train/checkpoints/checkpoint.h"
-#include "train/checkpoints/model_directory.h"
+#include "models/images/model.h"
 #include "train/commands/command.h"
+#include "train/commands/load_transformer.h"
 #include "train/data/images/cifar.h"
 #include "train/data/images/picture.h"
 #include "train/system/device.h"
-#include "train/tasks/classification_commands.h"
 
 namespace foldgrad {
 namespace {
@@ -57,13 +56,10 @@ void for_each_image(const std::string& argument, std::int64_t size, const std::v
     take({argument, "", square(read_picture(argument), size).pixels});
     return;
   }
-  const CifarFile file(path, cifar_label_bytes(path));
-  if (only >= file.size())
-    throw FileError(path, fmt::format("has {} records, counted from 0: there is no record {}", file.size(), only));
-  for (std::int64_t r = std::max<std::int64_t>(only, 0); r < (only < 0 ? file.size() : only + 1); ++r) {
-    Picture picture{kCifarSide, kCifarSide, std::vector<std::uint8_t>(kCifarSide * kCifarSide * kColours)};
-    const std::int64_t label = file.read(r, std::int64_t(classes.size()), picture.pixels.data());
-    take({fmt::format("{}:{}", path, r), classes[label], square(picture, size).pixels});
+  const ImageSet set = read_records({path}, cifar_label_bytes(path), classes, only);
+  for (std::int64_t r = 0; r < set.size(); ++r) {
+    const Picture picture{kCifarSide, kCifarSide, {set.image(r), set.image(r) + set.image_bytes()}};
+    take({fmt::format("{}:{}", path, only < 0 ? r : only), classes[set.label(r)], square(picture, size).pixels});
   }
 }
 
@@ -114,22 +110,22 @@ std::vector<double> logits_of(const std::vector<GivenImage>& batch, std::int64_t
 // Images are read a batch at a time.
 Answer classify(const ClassifyOptions& o) {
   const Device device = require_device(o.device);
-  const std::unique_ptr<Model> model = load_model(o.model, DType::f32, device, o.non_finite);
-  const std::optional<ImageClasses> known = image_classes(*model);
-  if (!known)
-    throw CheckpointError(fmt::format("{}: must be a model that classifies images, but this is a {}",
-                                      find_model_directory(o.model), model->family()));
+  const auto model =
+      load_model_as<ImageModel>("a model that classifies images", o.model, DType::f32, device, o.non_finite);
+  const std::int64_t size = model->config().image_size;
+  std::vector<std::string> classes = model->config().class_names;
+  for (std::int64_t k = std::int64_t(classes.size()); k < model->config().classes; ++k)
+    classes.push_back(fmt::format("class {}", k));
   Answer answer{.json = nlohmann::ordered_json::array()};
   std::vector<GivenImage> batch;
   const auto answer_batch = [&] {
     if (batch.empty()) return;
-    const std::vector<double> logits = logits_of(batch, known->size, *model, device, o.non_finite);
-    for (std::size_t b = 0; b < batch.size(); ++b)
-      add(batch[b], logits.data() + b * known->classes.size(), known->classes, answer);
+    const std::vector<double> logits = logits_of(batch, size, *model, device, o.non_finite);
+    for (std::size_t b = 0; b < batch.size(); ++b) add(batch[b], logits.data() + b * classes.size(), classes, answer);
     batch.clear();
   };
   for (const std::string& argument : o.images)
-    for_each_image(argument, known->size, known->classes, [&](GivenImage image) {
+    for_each_image(argument, size, classes, [&](GivenImage image) {
       batch.push_back(std::move(image));
       if (batch.size() == kBatch) answer_batch();
     });

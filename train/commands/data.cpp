@@ -7,6 +7,7 @@
 #include "train/data/fetch.h"
 #include "train/data/images/cifar.h"
 #include "train/data/images/shapes.h"
+#include "train/data/lines.h"
 #include "train/data/text/directory.h"
 #include "train/system/digest.h"
 #include "train/system/printable.h"
@@ -24,20 +25,21 @@ struct DataOptions {
   Answer (*run)(const DataOptions&) = nullptr;  // of the command that was given
 };
 
-nlohmann::ordered_json json_of(const SideSummary& s) {
-  return {{"words", s.words}, {"distinct", s.distinct}, {"longest", s.longest}, {"empty", s.empty}};
-}
-
 Answer run_info(const DataOptions& options) {
   constexpr const char* kLine = "{:<20} {:>9} {:>4} {:>11} {:>9} {:>8} {:>6}\n";
+  const auto& [source, target] = options.preparation.languages;
   auto all = nlohmann::ordered_json::array();
   std::string text = fmt::format(fmt::runtime(kLine), "name", "pairs", "", "words", "distinct", "longest", "empty");
   for (const std::string& name : pair_names(options.directory, options.preparation.languages)) {
-    const PairSummary p = summarize(options.directory, name, options.preparation.languages);
-    all.push_back({{"name", name}, {"pairs", p.pairs}, {"source", json_of(p.source)}, {"target", json_of(p.target)}});
-    const auto& [source, target] = options.preparation.languages;
-    for (const auto& [language, s] : {std::pair(source, p.source), std::pair(target, p.target)})
-      text += fmt::format(fmt::runtime(kLine), name, p.pairs, language, s.words, s.distinct, s.longest, s.empty);
+    const ParallelText both = read_parallel_text(options.directory, name, source, target);
+    nlohmann::ordered_json& pair =
+        all.emplace_back(nlohmann::ordered_json{{"name", name}, {"pairs", both.source.size()}});
+    for (const auto& [side, language, lines] :
+         {std::tuple("source", source, &both.source), {"target", target, &both.target}}) {
+      const SideSummary s = summarize(*lines);
+      text += fmt::format(fmt::runtime(kLine), name, lines->size(), language, s.words, s.distinct, s.longest, s.empty);
+      pair[side] = {{"words", s.words}, {"distinct", s.distinct}, {"longest", s.longest}, {"empty", s.empty}};
+    }
   }
   return {text, all};
 }
@@ -70,8 +72,7 @@ Answer fetch_known(const DataSet& set, const DataOptions& options) {
   Preparation preparation = options.preparation;
   preparation.renamed = set.renamed;
   std::vector<std::string> names;
-  with_unpacked(set, options.files, root,
-                [&](const std::string& path) { names = prepare(path, root, preparation); });
+  with_unpacked(set, options.files, root, [&](const std::string& path) { names = prepare(path, root, preparation); });
   return {fmt::format("{}: {}\n", root, fmt::join(names, ", "))};
 }
 

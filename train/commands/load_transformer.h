@@ -1,4 +1,4 @@
-// A model directory whose model must be one that translates.
+// Model directories whose model must be of one kind.
 #pragma once
 #include <fmt/format.h>
 
@@ -8,15 +8,21 @@
 
 namespace foldgrad {
 
-// As load_model() does. Throws CheckpointError for a model of another family too.
+// As load_model() does. Throws CheckpointError too for a model that is no M, which is `kind`: "a language model (gpt)".
+template <class M>
+std::unique_ptr<M> load_model_as(const char* kind, const std::string& path, DType dtype, Device device,
+                                 NonFinite non_finite) {
+  std::unique_ptr<Model> model = load_model(path, dtype, device, non_finite);
+  if (!dynamic_cast<M*>(model.get()))
+    throw CheckpointError(
+        fmt::format("{}: must be {}, but this is a {}", find_model_directory(path), kind, model->family()));
+  return std::unique_ptr<M>(static_cast<M*>(model.release()));
+}
+
 inline std::unique_ptr<Transformer> load_transformer(const std::string& path, DType dtype = DType::f32,
                                                      Device device = Device::cpu,
                                                      NonFinite non_finite = NonFinite::refuse) {
-  std::unique_ptr<Model> model = load_model(path, dtype, device, non_finite);
-  if (!dynamic_cast<Transformer*>(model.get()))
-    throw CheckpointError(fmt::format("{}: must be a model that translates (transformer), but this is a {}",
-                                      find_model_directory(path), model->family()));
-  return std::unique_ptr<Transformer>(static_cast<Transformer*>(model.release()));
+  return load_model_as<Transformer>("a model that translates (transformer)", path, dtype, device, non_finite);
 }
 
 }  // namespace foldgrad

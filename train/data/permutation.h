@@ -1,6 +1,8 @@
 // Orders of examples, and random choices among whole numbers.
 #pragma once
 #include <cstdint>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "engine/philox.h"
@@ -8,10 +10,23 @@
 namespace foldgrad {
 
 // Returns 0, 1, ..., n - 1.
-std::vector<std::int64_t> counting(std::int64_t n);
+inline std::vector<std::int64_t> counting(std::int64_t n) {
+  std::vector<std::int64_t> indices(n);
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
 
-// Returns them in the order that `random` gives: each order is as likely.
-std::vector<std::int64_t> permutation(std::int64_t n, Random random);
+// Returns them in the order that `random` gives: each order is as likely. Fisher and Yates. Not std::shuffle, whose
+// result differs between standard libraries.
+inline std::vector<std::int64_t> permutation(std::int64_t n, Random random) {
+  std::vector<std::int64_t> indices = counting(n);
+  for (std::size_t i = indices.size(); i > 1; --i) {
+    const PhiloxWords words = random.block(i);
+    const std::uint64_t bits = std::uint64_t(words.word[0]) << 32 | words.word[1];
+    std::swap(indices[i - 1], indices[bits % i]);
+  }
+  return indices;
+}
 
 // Returns a number in [0, n) from 32 random bits; each is as likely, within n / 2^32.
 inline std::int64_t draw_below(std::uint32_t bits, std::int64_t n) {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <deque>
 #include <filesystem>
 
 #include "engine/check.h"
@@ -24,14 +22,21 @@ std::vector<std::string> class_names(const std::string& directory, const CifarLa
   return names;
 }
 
-std::int64_t records_in(const InputFile& file, std::int64_t record_bytes) {
-  const std::int64_t size = std::int64_t(file.size()), records = size / record_bytes;
-  if (size == 0) throw FileError(file.path(), "must have at least one record, got an empty file");
+std::int64_t records_in(const std::string& path, std::int64_t size, std::int64_t record_bytes) {
+  const std::int64_t records = size / record_bytes;
+  if (size == 0) throw FileError(path, "must have at least one record, got an empty file");
   if (size % record_bytes != 0)
-    throw FileError(file.path(),
+    throw FileError(path,
                     fmt::format("must consist of records of {} bytes, got {} bytes: record {}, from byte {}, has {}",
                                 record_bytes, size, records, records * record_bytes, size % record_bytes));
   return records;
+}
+
+std::vector<std::string> record_files(const std::string& directory, const CifarLayout& layout, ImagePart part) {
+  std::vector<std::string> paths;
+  for (const std::string& name : part == ImagePart::train ? layout.train : layout.test)
+    paths.push_back(directory + "/" + name);
+  return paths;
 }
 
 // Images [begin, end).
@@ -76,20 +81,35 @@ const CifarLayout& cifar100_layout() {
   return layout;
 }
 
-CifarFile::CifarFile(std::string path, std::int64_t label_bytes)
-    : file_(std::move(path)), label_bytes_(label_bytes), records_(records_in(file_, label_bytes + kPixelBytes)) {}
-
-std::int64_t CifarFile::read(std::int64_t r, std::int64_t classes, std::uint8_t* pixels) const {
-  std::array<std::uint8_t, 2 + kPixelBytes> record;
-  const std::int64_t record_bytes = label_bytes_ + kPixelBytes;
-  file_.read(std::uint64_t(r * record_bytes), record.data(), std::size_t(record_bytes));
-  const std::uint8_t label = record[label_bytes_ - 1];
-  if (label >= classes)
-    throw FileError(path(), fmt::format("record {}, byte {}: a label must be below {}, got {}", r,
-                                        r * record_bytes + label_bytes_ - 1, classes, label));
-  for (std::int64_t c = 0; c < kColours; ++c)
-    for (std::int64_t p = 0; p < kPlane; ++p) pixels[p * kColours + c] = record[label_bytes_ + c * kPlane + p];
-  return label;
+ImageSet read_records(const std::vector<std::string>& paths, std::int64_t label_bytes,
+                      const std::vector<std::string>& classes, std::int64_t only) {
+  const std::int64_t record_bytes = label_bytes + kPixelBytes;
+  std::vector<std::string> files;
+  std::int64_t images = 0;
+  for (const std::string& path : paths) {
+    const std::int64_t bytes = std::int64_t(files.emplace_back(read_file(path)).size());
+    const std::int64_t records = records_in(path, bytes, record_bytes);
+    if (only >= records)
+      throw FileError(path, fmt::format("has {} records, counted from 0: there is no record {}", records, only));
+    images += only < 0 ? records : 1;
+  }
+  ImageSet set{Tensor::empty({images, kCifarSide, kCifarSide, kColours}, DType::u8),
+               Tensor::empty({images}, DType::i64), classes};
+  std::uint8_t* pixels = set.pixels.data<std::uint8_t>();
+  std::int64_t* labels = set.labels.data<std::int64_t>();
+  for (std::size_t f = 0; f < files.size(); ++f) {
+    const std::int64_t end = only < 0 ? std::int64_t(files[f].size()) / record_bytes : only + 1;
+    for (std::int64_t r = only < 0 ? 0 : only; r < end; ++r, pixels += kPixelBytes) {
+      const auto* plane = reinterpret_cast<const std::uint8_t*>(files[f].data()) + r * record_bytes + label_bytes;
+      const std::int64_t label = *labels++ = plane[-1];
+      if (label >= std::int64_t(classes.size()))
+        throw FileError(paths[f], fmt::format("record {}, byte {}: a label must be below {}, got {}", r,
+                                              r * record_bytes + label_bytes - 1, classes.size(), label));
+      for (std::int64_t c = 0; c < kColours; ++c)
+        for (std::int64_t p = 0; p < kPlane; ++p) pixels[p * kColours + c] = plane[c * kPlane + p];
+    }
+  }
+  return set;
 }
 
 std::int64_t cifar_label_bytes(const std::string& path) {
@@ -98,27 +118,14 @@ std::int64_t cifar_label_bytes(const std::string& path) {
 }
 
 std::vector<std::string> cifar_files(const std::string& directory, const CifarLayout& layout, ImagePart part) {
-  std::vector<std::string> paths;
-  for (const std::string& name : part == ImagePart::train ? layout.train : layout.test)
-    paths.push_back(directory + "/" + name);
+  std::vector<std::string> paths = record_files(directory, layout, part);
   if (const std::string names = directory + "/" + layout.classes; std::filesystem::exists(names))
     paths.push_back(names);
   return paths;
 }
 
 ImageSet read_cifar(const std::string& directory, const CifarLayout& layout, ImagePart part) {
-  std::deque<CifarFile> files;
-  std::int64_t images = 0;
-  for (const std::string& name : part == ImagePart::train ? layout.train : layout.test)
-    images += files.emplace_back(directory + "/" + name, layout.label_bytes).size();
-  ImageSet set{Tensor::empty({images, kCifarSide, kCifarSide, kColours}, DType::u8),
-               Tensor::empty({images}, DType::i64), class_names(directory, layout)};
-  std::uint8_t* pixels = set.pixels.data<std::uint8_t>();
-  std::int64_t* label = set.labels.data<std::int64_t>();
-  for (const CifarFile& file : files)
-    for (std::int64_t r = 0; r < file.size(); ++r, pixels += kPixelBytes)
-      *label++ = file.read(r, std::int64_t(set.classes.size()), pixels);
-  return set;
+  return read_records(record_files(directory, layout, part), layout.label_bytes, class_names(directory, layout));
 }
 
 void write_cifar10(const std::string& directory, const ImageSet& train, const ImageSet& test) {

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/files/file.h"
 #include "train/data/images/set.h"
 
 namespace foldgrad {
@@ -22,22 +21,11 @@ struct CifarLayout {
 const CifarLayout& cifar10_layout();
 const CifarLayout& cifar100_layout();
 
-// One file of records.
-class CifarFile {
- public:
-  // Throws FileError, which names the file: when it cannot be read, is empty or ends within a record.
-  CifarFile(std::string path, std::int64_t label_bytes);
-
-  const std::string& path() const { return file_.path(); }
-  std::int64_t size() const { return records_; }
-  // Returns the label, and writes the 32 x 32 x 3 bytes of the image, channels last, to `pixels`. Throws FileError,
-  // with record and byte, for a label that is not below `classes`.
-  std::int64_t read(std::int64_t record, std::int64_t classes, std::uint8_t* pixels) const;
-
- private:
-  InputFile file_;
-  std::int64_t label_bytes_, records_;
-};
+// Reads files of records, one after the other, or of each the record `only`; `classes`: their names. Throws FileError,
+// which names the file: when it cannot be read, is empty, ends within a record, lacks that one, or, with record and
+// byte, has a label that is no class.
+ImageSet read_records(const std::vector<std::string>& paths, std::int64_t label_bytes,
+                      const std::vector<std::string>& classes, std::int64_t only = -1);
 
 // Returns the bytes of labels in a record of a file whose data set is not known: 2 where it can only consist of records
 // of CIFAR-100, otherwise 1. Throws FileError.
@@ -46,8 +34,7 @@ std::int64_t cifar_label_bytes(const std::string& path);
 // Returns a part's files below `directory`: those of records and, if it is there, that of names. There is no `valid`.
 std::vector<std::string> cifar_files(const std::string& directory, const CifarLayout& layout, ImagePart part);
 
-// Reads a part. Throws FileError, which names the file: when it cannot be read, is empty, ends within a record, or,
-// with record and byte, has a label that is no class.
+// Reads a part. Throws FileError, as read_records() and for a file of names that is absent or empty.
 ImageSet read_cifar(const std::string& directory, const CifarLayout& layout, ImagePart part);
 
 // Writes the layout of CIFAR-10, the training images in five files as equal as can be, which needs five of them at

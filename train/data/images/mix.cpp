@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kStream = 0x6d69786d;  // "mixm"; its step is that of training
 
 // The words of a step, and which of them decides what. Rejection takes two more each time.
-enum Word { kChoice, kRow, kColumn, kBeta };
+enum MixWord { kChoice, kRow, kColumn, kBeta };
 
 // Returns a number in (0, 1), both ends left out, since logarithms are taken.
 double open_uniform(std::uint32_t bits) { return (bits + 0.5) / 4294967296.0; }
@@ -30,7 +30,7 @@ double draw_beta(double a, const Random& random) {  // [MIX-1]
 
 void draw_box(Mix& mix, std::int64_t height, std::int64_t width, const Random& random) {  // [MIX-3]
   const double r = std::sqrt(1 - mix.lambda);
-  const auto side = [&](std::int64_t size, Word word, std::int64_t& begin, std::int64_t& end) {
+  const auto side = [&](std::int64_t size, MixWord word, std::int64_t& begin, std::int64_t& end) {
     const std::int64_t centre = draw_below(random.bits(word), size), length = std::int64_t(double(size) * r);
     begin = std::max<std::int64_t>(centre - length / 2, 0);
     end = std::min(centre - length / 2 + length, size);

@@ -148,44 +148,41 @@ void change_sharpness(const Canvas& canvas, double m) {
   });
 }
 
+// In the order of PictureOp. `m` is s M; operations without a sign take its absolute value.
+constexpr void (*kOperations[kPictureOps])(const Canvas& canvas, double m) = {
+    [](const Canvas&, double) {},
+    [](const Canvas& canvas, double) { by_counts(canvas, autocontrast); },
+    [](const Canvas& canvas, double) { by_counts(canvas, equalize); },
+    [](const Canvas& canvas, double) { map(canvas, [](int v) { return 255 - v; }); },  // [RND-3]
+    [](const Canvas& canvas, double m) {
+      const int lost = std::min(7, 4 + int(4 * std::abs(m)));
+      map(canvas, [lost](int v) { return v >> lost << lost; });
+    },
+    [](const Canvas& canvas, double m) {
+      const int from = 256 - int(256 * std::abs(m));
+      map(canvas, [from](int v) { return v < from ? v : 255 - v; });
+    },
+    [](const Canvas& canvas, double m) { transform(canvas, rotation(canvas, 30 * m)); },
+    [](const Canvas& canvas, double m) {
+      transform(canvas, {1, 0.3 * m, 0, 0, 1, 0});
+    },
+    [](const Canvas& canvas, double m) {
+      transform(canvas, {1, 0, 0, 0.3 * m, 1, 0});
+    },
+    [](const Canvas& canvas, double m) {
+      transform(canvas, {1, 0, 0.45 * m * double(canvas.width), 0, 1, 0});
+    },
+    [](const Canvas& canvas, double m) {
+      transform(canvas, {1, 0, 0, 0, 1, 0.45 * m * double(canvas.height)});
+    },
+    change_colour,
+    change_contrast,
+    [](const Canvas& canvas, double m) { blend(canvas, m, [](std::int64_t) { return std::array<int, kColours>{}; }); },
+    change_sharpness};
+
 }  // namespace
 
-void apply(PictureOp op, double m, const Canvas& canvas) {
-  const double M = std::abs(m), W = double(canvas.width), H = double(canvas.height);
-  const int bits = std::max(1, 4 - int(4 * M)), from = 256 - int(256 * M);
-  switch (op) {
-    case PictureOp::identity:
-      return;
-    case PictureOp::autocontrast:
-      return by_counts(canvas, autocontrast);
-    case PictureOp::equalize:
-      return by_counts(canvas, equalize);
-    case PictureOp::invert:
-      return map(canvas, [](int v) { return 255 - v; });  // [RND-3]
-    case PictureOp::posterize:
-      return map(canvas, [&](int v) { return v >> (8 - bits) << (8 - bits); });
-    case PictureOp::solarize:
-      return map(canvas, [&](int v) { return v < from ? v : 255 - v; });
-    case PictureOp::rotate:
-      return transform(canvas, rotation(canvas, 30 * m));
-    case PictureOp::shear_x:
-      return transform(canvas, {1, 0.3 * m, 0, 0, 1, 0});
-    case PictureOp::shear_y:
-      return transform(canvas, {1, 0, 0, 0.3 * m, 1, 0});
-    case PictureOp::translate_x:
-      return transform(canvas, {1, 0, 0.45 * m * W, 0, 1, 0});
-    case PictureOp::translate_y:
-      return transform(canvas, {1, 0, 0, 0, 1, 0.45 * m * H});
-    case PictureOp::colour:
-      return change_colour(canvas, m);
-    case PictureOp::contrast:
-      return change_contrast(canvas, m);
-    case PictureOp::brightness:
-      return blend(canvas, m, [](std::int64_t) { return std::array<int, kColours>{}; });
-    case PictureOp::sharpness:
-      return change_sharpness(canvas, m);
-  }
-}
+void apply(PictureOp op, double m, const Canvas& canvas) { kOperations[std::size_t(op)](canvas, m); }
 
 void rand_augment(const RandAugment& options, const std::function<std::uint32_t()>& draw, const Canvas& canvas) {
   for (std::int64_t i = 0; i < options.operations; ++i) {

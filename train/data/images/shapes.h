@@ -26,6 +26,5 @@ constexpr std::int64_t kTrainImages = 50000, kTestImages = 10000;
 // Returns how far (x, y) lies from the outline of a shape with a circle of radius 1 around it: negative within the
 // shape. Beyond corners it is less than the distance, which sharpens them.
 float distance(std::int64_t shape, float x, float y);
-const char* name(std::int64_t shape);  // one of classes()
 
 }  // namespace foldgrad::shapes

@@ -28,20 +28,6 @@ std::set<std::string> stems(const std::string& directory, const std::string& end
   return names;
 }
 
-SideSummary summarize(const Lines& lines) {
-  SideSummary side;
-  std::unordered_set<std::string> seen;
-  for (const std::string& line : lines) {
-    const Lines words = split_words(line);
-    side.words += std::int64_t(words.size());
-    side.longest = std::max(side.longest, std::int64_t(words.size()));
-    side.empty += words.empty();
-    seen.insert(words.begin(), words.end());
-  }
-  side.distinct = std::int64_t(seen.size());
-  return side;
-}
-
 void check_digests(const std::string& directory, const std::string& digests, std::vector<std::string>& found) {
   for (const std::string& line : read_lines(digests)) {
     const std::size_t space = line.find_first_of(" ");
@@ -80,9 +66,18 @@ std::vector<std::string> pair_names(const std::string& directory, const Language
   return names;
 }
 
-PairSummary summarize(const std::string& directory, const std::string& name, const Languages& languages) {
-  const ParallelText text = read_parallel_text(directory, name, languages.source, languages.target);
-  return {name, std::int64_t(text.source.size()), summarize(text.source), summarize(text.target)};
+SideSummary summarize(const Lines& lines) {
+  SideSummary side;
+  std::unordered_set<std::string> seen;
+  for (const std::string& line : lines) {
+    const Lines words = split_words(line);
+    side.words += std::int64_t(words.size());
+    side.longest = std::max(side.longest, std::int64_t(words.size()));
+    side.empty += words.empty();
+    seen.insert(words.begin(), words.end());
+  }
+  side.distinct = std::int64_t(seen.size());
+  return side;
 }
 
 std::vector<std::string> problems(const std::string& directory, const Languages& languages,

@@ -20,12 +20,7 @@ struct SideSummary {
   std::int64_t words = 0, distinct = 0, longest = 0;  // words between white space; different words; words of a line
   std::int64_t empty = 0;                             // lines without words
 };
-struct PairSummary {
-  std::string name;
-  std::int64_t pairs = 0;
-  SideSummary source, target;
-};
-PairSummary summarize(const std::string& directory, const std::string& name, const Languages& languages);
+SideSummary summarize(const std::vector<std::string>& lines);
 
 // Returns the faults, one message each: pairs that cannot be read, files without their other side, and files that
 // `digests` names but are absent or differ. `digests` is a file as kDigestFile; "" takes that of the directory, if it
