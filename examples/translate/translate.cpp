@@ -5,7 +5,6 @@
 
 #include "train/commands/load_transformer.h"
 #include "train/tasks/translation.h"
-#include "train/tasks/translation_commands.h"
 
 int main(int argc, char** argv) try {
   if (argc != 2) {

@@ -11,9 +11,7 @@
 #include "train/commands/load_transformer.h"
 #include "train/loop/trainer.h"
 #include "train/runs/setup.h"
-#include "train/tasks/model_rows.h"
 #include "train/tasks/translation.h"
-#include "train/tasks/translation_commands.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -31,7 +29,8 @@ Trained train_briefly(const std::string& directory) {
        "norm.un.warmup=50", "train.warmup=75", "train.lr=5e-3", "data.vocabulary=2000"});
   const ExperimentData data = read_data(config, directory);
   TransformerConfig model = config.model;
-  take_sizes(model, sizes_of(data.vocabulary));
+  model.source_vocabulary = data.vocabulary.source_size(), model.target_vocabulary = data.vocabulary.target_size();
+  model.pad = kPad;
   Trained trained{std::make_unique<Transformer>(model, config.train.seed),
                   encode(data.vocabulary, read_text(config.data, directory, config.data.test)).source};
   Optimizer optimizer(optimizer_rule(config.train), {{.parameters = trained.model->parameters()}});

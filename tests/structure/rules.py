@@ -42,7 +42,7 @@ ALLOWED = {
                             "train/data/text", "train/system"],
     "train/scores": ["engine", "train/system"],
     "train/checks": ["engine", "engine/files", "models", "models/fold", "models/normalizers", "train/system"],
-    "train/tasks": ["engine", "engine/files", "models/fold", "models/options", "models/transformer", "models/images",
+    "train/tasks": ["engine", "engine/files", "models/options", "models/transformer", "models/images",
                     "models/vit", "models/cct", "models/gpt", "train/checks",
                     "train/config", "train/data", "train/data/images", "train/data/language", "train/data/text",
                     "train/loop", "train/scores", "train/system"],

@@ -21,6 +21,19 @@ CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor&
   return check_at_most(std::move(name), "relative difference", difference(got, want).relative, bound);
 }
 
+CheckResult check_others(const char* row, const LogitsOf& logits_of, const NamedTensors& inputs) {
+  const std::string name = fmt::format("other {}s of the batch change nothing", row);
+  const std::int64_t rows = inputs.begin()->second.shape()[0], some = std::min<std::int64_t>(rows, 4);
+  if (rows < 2) return check_skipped(name, fmt::format("there is one {} alone", row));
+  const Tensor together = logits_of(inputs).slice(0, some), apart = together.clone();
+  for (std::int64_t r = 0; r < some; ++r) {
+    NamedTensors alone;
+    for (const auto& [input, tensor] : inputs) alone.emplace(input, tensor.slice(r, r + 1));
+    apart.slice(r, r + 1).copy_from(logits_of(alone));
+  }
+  return check_same_logits(name, apart, together, kSameInF64);
+}
+
 std::vector<CheckResult> check_model(Model& model, const Fold& fold, const Probe& probe, const FamilyChecks& family) {
   std::vector<CheckResult> results;
   const std::unique_ptr<Model> exact = model.copy(DType::f64, model.device());

@@ -15,6 +15,12 @@ constexpr double kSameInF64 = 1e-11;
 // The greatest difference is at most `bound` times the greatest logit.
 CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor& want, double bound);
 
+// Logits of a batch at inference, a row first, in f64 on the host.
+using LogitsOf = std::function<Tensor(const NamedTensors& inputs)>;
+// The other rows of a batch, each a `row` such as "image", change no logits of the first four. Skipped for a single
+// row.
+CheckResult check_others(const char* row, const LogitsOf& logits_of, const NamedTensors& inputs);
+
 using Fold = std::function<FoldedModel(Model&)>;
 // Additional checks of a family, given a model and the one folded from it, f64 on one device; inputs on the CPU.
 using FamilyChecks = std::function<std::vector<CheckResult>(Model& model, Model& folded, const NamedTensors& inputs)>;

@@ -5,6 +5,7 @@
 #include "train/analyses/cka.h"
 #include "train/analyses/layer_outputs.h"
 #include "train/checkpoints/model_directory.h"
+#include "train/checks/probe.h"
 #include "train/commands/analyze.h"
 #include "train/data/permutation.h"
 #include "train/reports/aligned.h"
@@ -59,10 +60,12 @@ std::vector<std::int64_t> examples_of(const std::vector<ComparedModel>& models, 
                  models[0].path, batch);
   std::vector<std::int64_t> examples = permutation(there, {.seed = 1, .stream = kExamplesStream});
   examples.resize(std::size_t(std::min(most, there) / batch * batch));
-  FOLDGRAD_CHECK(
-      models[1].examples.size == there && models[0].examples.digest(examples) == models[1].examples.digest(examples),
-      "cka compares models on the same examples, but {} and {} are validated on different data", models[0].path,
-      models[1].path);
+  const auto digest = [&](const ExampleSet& all) {
+    return all.digest ? all.digest(examples) : make_probe(all.inputs(examples), "").digest;
+  };
+  FOLDGRAD_CHECK(models[1].examples.size == there && digest(models[0].examples) == digest(models[1].examples),
+                 "cka compares models on the same examples, but {} and {} are validated on different data",
+                 models[0].path, models[1].path);
   return examples;
 }
 

@@ -1,13 +1,12 @@
 // foldgrad generate: text that a language model writes, as it comes.
 #include "models/gpt/sampling.h"
-#include "train/checkpoints/model_directory.h"
-#include "train/checks/checkpoint_error.h"
 #include "train/checks/finite.h"
 #include "train/commands/command.h"
+#include "train/commands/load_transformer.h"
 #include "train/system/device.h"
 #include "train/system/streams.h"
 #include "train/system/unicode.h"
-#include "train/tasks/language_commands.h"
+#include "train/tasks/language.h"
 
 namespace foldgrad {
 namespace {
@@ -55,13 +54,9 @@ class Printer {
 };
 
 Answer generate_text(const GenerateOptions& o) {
-  const std::unique_ptr<Model> model = load_model(o.model, DType::f32, require_device(o.device), o.non_finite);
-  auto* gpt = dynamic_cast<Gpt*>(model.get());
-  const std::string directory = find_model_directory(o.model);
-  if (!gpt)
-    throw CheckpointError(
-        fmt::format("{}: must be a language model (gpt), but this is a {}", directory, model->family()));
-  const TextVocabulary vocabulary = load_text_vocabulary(directory, gpt->config());
+  const auto gpt =
+      load_model_as<Gpt>("a language model (gpt)", o.model, DType::f32, require_device(o.device), o.non_finite);
+  const TextVocabulary vocabulary = load_text_vocabulary(find_model_directory(o.model), gpt->config());
   const std::vector<Ids> prompts(std::size_t(o.samples), prompt_of(o, vocabulary));
   std::vector<Ids> texts = prompts;
   SamplingOptions sampling = o.sampling;

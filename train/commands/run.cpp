@@ -20,7 +20,10 @@ Answer run(const RunOptions& o) {
   const TaskKind& task = *family_of(*model).task;
   const NamedTensors inputs = task.read_inputs(*model, o.input);
   Tape tape(/*recording=*/false);
-  NamedTensors results = task.results(*model, inputs, {.tape = tape, .dtype = o.dtype});
+  const ForwardPass pass{.tape = tape, .dtype = o.dtype};
+  NamedTensors results = task.results
+                             ? task.results(*model, inputs, pass)
+                             : NamedTensors{{"logits", model->placed(model->forward(inputs, pass).value(), inputs)}};
   std::vector<std::string> lines;
   for (auto& [name, result] : results) {
     if (o.non_finite == NonFinite::refuse && !first_non_finite(result).empty())

@@ -10,7 +10,6 @@
 #include "train/system/streams.h"
 #include "train/system/unicode.h"
 #include "train/tasks/translation.h"
-#include "train/tasks/translation_commands.h"
 
 namespace foldgrad {
 namespace {

@@ -1,14 +1,52 @@
 #include "train/tasks/classification.h"
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <sstream>
 
 #include "engine/check.h"
+#include "engine/files/safetensors.h"
+#include "train/checks/model_checks.h"
+#include "train/data/data_sets.h"
+#include "train/data/images/cifar.h"
+#include "train/data/images/folder.h"
 #include "train/data/images/mix.h"
-#include "train/tasks/classification_scores.h"
+#include "train/data/images/shapes.h"
+#include "train/data/permutation.h"
+#include "train/system/digest.h"
 
 namespace foldgrad {
 namespace {
+
+// So that all runs on these files validate on the same images.
+constexpr std::uint64_t kHoldOutSeed = 1;
+
+ImageSet draw_shapes(const ImageConfig& config, ImagePart part) {
+  if (part == ImagePart::test) return shapes::sample(part, shapes::kTestImages);
+  if (part == ImagePart::valid) return shapes::sample(part, config.valid_images);
+  return shapes::sample(part, config.train_images > 0 ? config.train_images : shapes::kTrainImages);
+}
+
+// The images of a part; the digests of its files are added. `classes`: those of the images to train on, if known.
+ImageSet read_part(const ImageConfig& config, const std::string& directory, ImagePart part,
+                   const std::vector<std::string>& classes, std::map<std::string, std::string>& digests) {
+  if (config.task == ImageTask::shapes) return draw_shapes(config, part);
+  if (config.task == ImageTask::folder) {
+    FOLDGRAD_CHECK(!config.directory.empty(), "data.task = \"folder\" needs data.directory, the folder");
+    ImageSet images = read_folder(directory, part, config.image_size, classes);
+    digests[part == ImagePart::train ? "train" : "test"] = digest_of(images);
+    return images;
+  }
+  const CifarLayout& layout = config.task == ImageTask::cifar100 ? cifar100_layout() : cifar10_layout();
+  const std::string files = config.directory.empty() ? directory + "/" + layout.directory : directory;
+  if (!std::filesystem::is_directory(files))
+    throw FileError(files, "there is no such directory; the files of CIFAR are looked for " + where_data_lies(files));
+  ImageSet images = read_cifar(files, layout, part);
+  for (const std::string& path : cifar_files(files, layout, part))
+    digests[std::filesystem::path(path).filename()] = sha256_of_file(path);
+  return images;
+}
 
 Augmentation augmentation_of(const ImageConfig& config, const ImageStatistics& pixels = {}) try {
   std::istringstream words(config.augment);
@@ -28,8 +66,7 @@ ImageStatistics statistics_of(const ImageSet& images) {
   return pixels;
 }
 
-}  // namespace
-
+// Calls take() for every batch of an epoch with its logits, in f32 on the host.
 void predict(Model& model, ImageBatches& batches,
              const std::function<void(const Tensor& logits, const ImageBatch& batch)>& take) {
   batches.seek({});
@@ -39,6 +76,49 @@ void predict(Model& model, ImageBatches& batches,
     const Var logits = model.forward({{"images", batch.images}}, {.tape = tape, .dtype = DType::f32});
     take(logits.value().to(Device::cpu), batch);
   }
+}
+
+}  // namespace
+
+ClassificationData read_images(const ImageConfig& config, const std::string& directory) {
+  ClassificationData data;
+  const auto read = [&](ImagePart part) {
+    return read_part(config, directory, part, data.train.classes, data.digests);
+  };
+  data.train = read(ImagePart::train);
+  data.train_rows = counting(data.train.size());
+  data.valid_is_test = config.valid_images == 0;
+  if (data.valid_is_test || config.task == ImageTask::shapes) {
+    data.valid = read(data.valid_is_test ? ImagePart::test : ImagePart::valid);
+    data.valid_rows = counting(data.valid.size());
+  } else {
+    HoldOut parts = hold_out(data.train.size(), config.valid_images, kHoldOutSeed);
+    data.valid = data.train;
+    data.train_rows = std::move(parts.train), data.valid_rows = std::move(parts.valid);
+  }
+  if (config.train_images > 0 && config.train_images < std::int64_t(data.train_rows.size()))
+    data.train_rows.resize(std::size_t(config.train_images));
+  return data;
+}
+
+ImageSplit read_split(const ImageConfig& config, const std::string& directory, const std::string& split) {
+  FOLDGRAD_CHECK(split == "train" || split == "valid" || split == "test",
+                 "the split of images must be train, valid or test, got {}", split);
+  if (split == "test") {
+    std::map<std::string, std::string> unused;
+    const auto read = [&](ImagePart part, const std::vector<std::string>& classes) {
+      return read_part(config, directory, part, classes, unused);
+    };
+    // The folders of the test need not have every class.
+    const ImageSet images = read(ImagePart::test, config.task == ImageTask::folder ? read(ImagePart::train, {}).classes
+                                                                                   : std::vector<std::string>());
+    return {images, counting(images.size())};
+  }
+  const ClassificationData data = read_images(config, directory);
+  if (split == "train") return {data.train, data.train_rows};
+  FOLDGRAD_CHECK(!data.valid_is_test,
+                 "there is no split valid: with data.valid_images = 0 the test images are validated on");
+  return {data.valid, data.valid_rows};
 }
 
 Classification::Classification(std::unique_ptr<Model> model, const ClassificationData& data,
@@ -92,7 +172,79 @@ std::string Classification::exhibits(const ClassificationScores& scores, const W
   return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-void check_images(const ImageConfig& config) {
+namespace {
+
+NamedTensors read_image_inputs(const Model& model, const std::string& path) {
+  const std::int64_t S = static_cast<const ImageModel&>(model).config().image_size;
+  const NamedTensors tensors = read_safetensors(path).tensors;
+  for (const auto& [name, tensor] : tensors)
+    if (name != "images") throw FileError(path, fmt::format("must hold images alone, got {}", name));
+  const auto found = tensors.find("images");
+  if (found == tensors.end()) throw FileError(path, fmt::format("must have a tensor images [images, {}, {}, 3]", S, S));
+  const Tensor& t = found->second;
+  const bool known = t.dtype() == DType::u8 || t.dtype() == DType::f32 || t.dtype() == DType::f64;
+  if (!known || t.size() == 0 || t.shape().rank() != 4 || t.shape() != Shape{t.shape()[0], S, S, kImageChannels})
+    throw FileError(path, fmt::format("images must be u8, f32 or f64 [images, {}, {}, 3], got {}", S, S, describe(t)));
+  if (const std::string bad = first_non_finite(t); !bad.empty())
+    throw FileError(path, fmt::format("images must be finite, got {}", bad));
+  return tensors;
+}
+
+Evaluation evaluate_classification(Model& model, const ModelData& data, const EvaluationOptions& options) {
+  FOLDGRAD_CHECK(
+      data.source.empty() && data.reference.empty() && options.hypotheses.empty(),
+      "eval: --source, --reference and --hypotheses are of models that translate, got one of model.family \"{}\"",
+      model.family());
+  const ExperimentConfig config = data.read_config(model);
+  const ImageModelConfig& sizes = static_cast<const ImageModel&>(model).config();
+  ImageSplit split = read_split(config.images, data.data_root(config), data.split);
+  const std::vector<std::string> classes = split.images.classes;
+  FOLDGRAD_CHECK(split.images.height() == sizes.image_size && split.images.width() == sizes.image_size &&
+                     std::int64_t(classes.size()) == sizes.classes,
+                 "the model takes images of {0} x {0} pixels and {1} classes, got {2} x {3} and {4}", sizes.image_size,
+                 sizes.classes, split.images.height(), split.images.width(), classes.size());
+  ImageBatches batches(split.images, std::move(split.rows), {.size = config.images.batch, .training = false});
+  ClassificationScores scores(classes);
+  predict(model, batches, [&](const Tensor& logits, const ImageBatch& batch) { scores.add(logits, batch.labels); });
+  const Validation v = scores.validation();
+  if (options.non_finite == NonFinite::refuse && !std::isfinite(v.loss))
+    throw NonFiniteError(fmt::format("eval: the loss on the split {} is not finite", data.split));
+  nlohmann::ordered_json json{{"model", data.directory}, {"split", data.split}};
+  for (const auto& [name, value] : v.scores) json[name] = value;
+  json["text"] = v.text;
+  json["samples"] = v.samples;
+  return {fmt::format("{}: {}\n{}", data.split, v.text, v.samples), json};
+}
+
+ExampleSet image_examples(const Model& model, const ModelData& data) {
+  FOLDGRAD_CHECK(data.source.empty() && data.reference.empty(),
+                 "--source and --reference are of models that translate, got one of model.family \"{}\"",
+                 model.family());
+  const ExperimentConfig config = data.read_config(model);
+  const auto split = std::make_shared<ClassificationData>(read_images(config.images, data.data_root(config)));
+  const std::int64_t side = static_cast<const ImageModel&>(model).config().image_size;
+  const ImageSet& images = split->valid;
+  FOLDGRAD_CHECK(images.height() == side && images.width() == side,
+                 "the model takes images of {} x {} pixels, got {} x {}", side, side, images.height(), images.width());
+  const auto inputs = [split](const std::vector<std::int64_t>& examples) -> NamedTensors {
+    const ImageSet& set = split->valid;
+    const Tensor pixels =
+        Tensor::empty({std::int64_t(examples.size()), set.height(), set.width(), kColours}, DType::u8);
+    auto* to = pixels.data<std::uint8_t>();
+    for (const std::int64_t i : examples)
+      to = std::copy_n(set.image(split->valid_rows[std::size_t(i)]), set.image_bytes(), to);
+    return {{"images", pixels}};
+  };
+  return {.size = std::int64_t(split->valid_rows.size()), .inputs = inputs};
+}
+
+std::vector<CheckResult> check_classification(Model& model, Model&, const NamedTensors& inputs) {
+  const LogitsOf logits_of = [&](const NamedTensors& images) { return inference_logits(model, images, DType::f64); };
+  return {check_others("image", logits_of, inputs)};
+}
+
+void check_images(const ExperimentConfig& experiment) {
+  const ImageConfig& config = experiment.images;
   (void)augmentation_of(config);
   if (config.mix_off_epoch > 0 && config.mixup == 0 && config.cutmix == 0)
     throw ConfigError(
@@ -107,5 +259,15 @@ std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const 
           {.image_size = data.train.height(), .classes = data.train.classes, .pixels = statistics_of(data.train)}),
       data, config);
 }
+
+}  // namespace
+
+const TaskKind kClassification{.name = "classification",
+                               .check = check_images,
+                               .make = make_classification,
+                               .checks = check_classification,
+                               .read_inputs = read_image_inputs,
+                               .evaluate = evaluate_classification,
+                               .examples = image_examples};
 
 }  // namespace foldgrad

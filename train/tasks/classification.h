@@ -3,11 +3,29 @@
 #include "models/images/model.h"
 #include "train/data/images/batches.h"
 #include "train/loop/task.h"
-#include "train/tasks/classification_data.h"
-#include "train/tasks/classification_exhibits.h"
+#include "train/tasks/classification_scores.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad {
+
+struct ClassificationData {
+  ImageSet train, valid;
+  std::vector<std::int64_t> train_rows, valid_rows;  // the images of either that are used
+  bool valid_is_test = false;
+  std::map<std::string, std::string> digests = {};  // SHA-256 of the files, by name
+};
+
+// Where data.valid_images says so, images to validate on are held out from those to train on, or drawn besides where
+// images are drawn. Throws FileError, ConfigError and std::invalid_argument.
+ClassificationData read_images(const ImageConfig& config, const std::string& directory);
+
+// Those of one split, "train", "valid" or "test". Throws std::invalid_argument for any other name, and for "valid"
+// where there is none but the test images.
+struct ImageSplit {
+  ImageSet images;
+  std::vector<std::int64_t> rows;
+};
+ImageSplit read_split(const ImageConfig& config, const std::string& directory, const std::string& split);
 
 class Classification final : public Task {
  public:
@@ -47,12 +65,10 @@ class Classification final : public Task {
   ImageBatches batches_, valid_;
 };
 
-// For the row of the task (families.h).
-void check_images(const ImageConfig& config);
-std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const std::string& data_directory,
-                                          const std::string& earlier, const NewModel& new_model);
-// Calls take() for every batch of an epoch with its logits, in f32 on the host.
-void predict(Model& model, ImageBatches& batches,
-             const std::function<void(const Tensor& logits, const ImageBatch& batch)>& take);
+// The row of the task (families.h). Files for `foldgrad run` hold images, [images, S, S, 3]: u8, or f32 or f64 and
+// normalized already. Evaluation is in batches of train.batch images. Examples are the images that runs validate on.
+// Both throw what read_split() throws, and std::invalid_argument for images of another size or other classes than the
+// model's.
+extern const TaskKind kClassification;
 
 }  // namespace foldgrad

@@ -7,8 +7,35 @@
 #include <numeric>
 
 #include "engine/check.h"
+#include "train/data/images/picture.h"
+#include "train/system/digest.h"
 
 namespace foldgrad {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t kMostClasses = 100;
+constexpr std::int64_t kAugmentedImages = 6, kAugmentedEpochs = 7;
+
+ordered_json picture_json(const std::uint8_t* pixels, std::int64_t height, std::int64_t width,
+                          const std::string& caption) {
+  const Picture picture{height, width, {pixels, pixels + height * width * kColours}};
+  return {{"caption", caption}, {"png", base64(encode_png(picture))}};
+}
+
+// Filled by add(pictures) where there is libpng.
+template <class Add>
+ordered_json pictures_exhibit(const std::string& title, const std::string& note, const Add& add) {
+  ordered_json exhibit{{"title", title}, {"note", note}, {"pictures", ordered_json::array()}};
+  if (png_available())
+    add(exhibit["pictures"]);
+  else
+    exhibit["note"] = "No pictures: foldgrad was built without libpng.";
+  return exhibit;
+}
+
+}  // namespace
 
 ClassificationScores::ClassificationScores(std::vector<std::string> classes)
     : classes_(std::move(classes)), ranks_(classes_.size()), confusion_(classes_.size() * classes_.size()) {}
@@ -20,10 +47,10 @@ void ClassificationScores::add(const Tensor& logits, const Tensor& labels) {
   for (std::int64_t b = 0; b < B; ++b) {
     const double* z = exact.data<double>() + b * K;
     const std::int64_t label = labels.data<std::int64_t>()[b];
-    const double largest = *std::max_element(z, z + K);
+    const std::int64_t predicted = std::max_element(z, z + K) - z;
     double sum = 0;
-    for (std::int64_t k = 0; k < K; ++k) sum += std::exp(z[k] - largest);
-    loss_ += std::log(sum) - (z[label] - largest);  // [CLS-1]
+    for (std::int64_t k = 0; k < K; ++k) sum += std::exp(z[k] - z[predicted]);
+    loss_ += std::log(sum) - (z[label] - z[predicted]);  // [CLS-1]
     // Neither is true of a logit that is not a number.
     const auto beats = [&](std::int64_t k, std::int64_t than) {
       return k != than && !(z[k] < z[than] || (z[k] == z[than] && k > than));
@@ -31,11 +58,8 @@ void ClassificationScores::add(const Tensor& logits, const Tensor& labels) {
     std::int64_t rank = 0;  // [CLS-2]
     for (std::int64_t k = 0; k < K; ++k) rank += beats(k, label);
     ++ranks_[std::size_t(rank)];
-    for (std::int64_t predicted = 0; predicted < K; ++predicted) {
-      bool beaten = false;
-      for (std::int64_t k = 0; k < K && !beaten; ++k) beaten = beats(k, predicted);
-      if (!beaten) ++confusion_[std::size_t(label * K + predicted)];
-    }
+    const bool numbers = std::none_of(z, z + K, [](double x) { return std::isnan(x); });
+    if (numbers) ++confusion_[std::size_t(label * K + predicted)];
     ++images_;
   }
 }
@@ -74,6 +98,69 @@ Validation ClassificationScores::validation() const {
           .text = fmt::format("{}, of {} images", text, images_),
           .short_text = text,
           .samples = confusions()};
+}
+
+void WorstMistakes::add(const Tensor& logits, const Tensor& images, const Tensor& labels) {
+  const std::int64_t B = labels.size(), K = logits.shape()[1];
+  const Tensor exact = logits.to(DType::f64);
+  for (std::int64_t b = 0; b < B; ++b) {
+    const double* z = exact.data<double>() + b * K;
+    const std::int64_t label = labels.data<std::int64_t>()[b], predicted = std::max_element(z, z + K) - z;
+    if (predicted == label) continue;
+    double sum = 0;
+    for (std::int64_t k = 0; k < K; ++k) sum += std::exp(z[k] - z[predicted]);
+    const double loss = std::log(sum) - (z[label] - z[predicted]);
+    all_.push_back({std::isnan(loss) ? INFINITY : loss, label, predicted, 1 / sum, images.slice(b, b + 1).clone()});
+  }
+  std::ranges::stable_sort(all_, std::greater(), &Mistake::loss);
+  if (all_.size() > most_) all_.resize(most_);
+}
+
+ordered_json confusion_exhibit(const ClassificationScores& scores, const std::vector<std::string>& classes) {
+  if (classes.size() > kMostClasses) return nullptr;
+  ordered_json counts = ordered_json::array();
+  for (std::size_t of = 0; of < classes.size(); ++of) {
+    ordered_json row = ordered_json::array();
+    for (std::size_t k = 0; k < classes.size(); ++k) row.push_back(scores.count(std::int64_t(of), std::int64_t(k)));
+    counts.push_back(std::move(row));
+  }
+  return {{"title", "Confusions"},
+          {"note", "A row for each class: how many of its images are taken for which, shaded by their share."},
+          {"matrix", {{"names", classes}, {"counts", counts}}}};
+}
+
+ordered_json mistakes_exhibit(const WorstMistakes& mistakes, const std::vector<std::string>& classes) {
+  const auto percent = [](double p) { return fmt::format("{:.1f} %", 100 * p); };
+  return pictures_exhibit(
+      "Worst mistakes", "What each image is, what it is taken for, and how likely the model thinks either.",
+      [&](ordered_json& pictures) {
+        for (const auto& m : mistakes.all())
+          pictures.push_back(picture_json(
+              m.image.data<std::uint8_t>(), m.image.shape()[1], m.image.shape()[2],
+              fmt::format("true {} ({}), predicted {} ({})", classes[std::size_t(m.label)], percent(std::exp(-m.loss)),
+                          classes[std::size_t(m.predicted)], percent(m.certainty))));
+      });
+}
+
+ordered_json augmented_exhibit(const Augmentation& augmentation, const ImageSet& images,
+                               const std::vector<std::int64_t>& rows, std::uint64_t seed) {
+  if (!augmentation.changes()) return nullptr;
+  ordered_json exhibit = pictures_exhibit(
+      "Training images", "Some of them, each as it is and as the first epochs of training change it.",
+      [&](ordered_json& pictures) {
+        std::vector<std::uint8_t> changed(std::size_t(images.image_bytes()));
+        for (std::size_t i = 0; i < std::min<std::size_t>(rows.size(), kAugmentedImages); ++i) {
+          const std::string& name = images.classes[std::size_t(images.label(rows[i]))];
+          pictures.push_back(picture_json(images.image(rows[i]), images.height(), images.width(), name));
+          for (std::int64_t epoch = 0; epoch < kAugmentedEpochs; ++epoch) {
+            augment(augmentation, images, rows[i], seed, epoch, changed.data());
+            pictures.push_back(
+                picture_json(changed.data(), images.height(), images.width(), fmt::format("epoch {}", epoch)));
+          }
+        }
+      });
+  exhibit["columns"] = 1 + kAugmentedEpochs;
+  return exhibit;
 }
 
 }  // namespace foldgrad

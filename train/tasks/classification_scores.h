@@ -1,5 +1,8 @@
-// Scores of an image classifier.
+// Scores of an image classifier, and exhibits of it for the report of a run, in the form of train/reports/report.h.
 #pragma once
+#include <nlohmann/json.hpp>
+
+#include "train/data/images/augmentation.h"
 #include "train/loop/task.h"
 
 namespace foldgrad {
@@ -35,5 +38,36 @@ class ClassificationScores {
   std::int64_t images_ = 0;
   double loss_ = 0;
 };
+
+// The images whose classes a model thinks least likely of all that it takes for something else.
+class WorstMistakes {
+ public:
+  explicit WorstMistakes(std::size_t most = 24) : most_(most) {}
+
+  // Logits [B, classes] on the CPU, images u8 [B, H, W, 3] and labels i64 [B].
+  void add(const Tensor& logits, const Tensor& images, const Tensor& labels);
+
+  struct Mistake {
+    double loss;  // -log p of the label; infinite for what is not a number
+    std::int64_t label, predicted;
+    double certainty;  // p of the predicted class
+    Tensor image;      // u8 [1, H, W, 3]
+  };
+  // The greatest loss first; of equal ones the first image.
+  const std::vector<Mistake>& all() const { return all_; }
+
+ private:
+  std::size_t most_;
+  std::vector<Mistake> all_;
+};
+
+// How often images of each class are taken for each other. Null with more than 100 classes: nobody could read it.
+nlohmann::ordered_json confusion_exhibit(const ClassificationScores& scores, const std::vector<std::string>& classes);
+// Pictures need libpng; without it a note says so.
+nlohmann::ordered_json mistakes_exhibit(const WorstMistakes& mistakes, const std::vector<std::string>& classes);
+// Some of the images `rows` of a set, and what training makes of them in its first epochs. Null where it leaves them as
+// they are.
+nlohmann::ordered_json augmented_exhibit(const Augmentation& augmentation, const ImageSet& images,
+                                         const std::vector<std::int64_t>& rows, std::uint64_t seed);
 
 }  // namespace foldgrad

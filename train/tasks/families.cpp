@@ -9,14 +9,15 @@
 #include "engine/contains.h"
 #include "models/cct/cct.h"
 #include "models/gpt/gpt.h"
+#include "models/images/model.h"
 #include "models/options/nearest_name.h"
 #include "models/vit/vit.h"
+#include "train/config/config_json.h"
 #include "train/data/data_sets.h"
 #include "train/system/json_file.h"
-#include "train/tasks/classification_commands.h"
-#include "train/tasks/language_commands.h"
-#include "train/tasks/model_rows.h"
-#include "train/tasks/translation_commands.h"
+#include "train/tasks/classification.h"
+#include "train/tasks/language.h"
+#include "train/tasks/translation.h"
 
 namespace foldgrad {
 namespace {
@@ -24,7 +25,85 @@ namespace {
 constexpr int kFormatVersion = 1;
 constexpr const char* kFormatPrefix = "foldgrad ";
 
-// The row of `M`, whose configuration is the member `keys` of an experiment's. model_rows.h has the rest.
+// The functions of a configuration that the row of its family needs, an overload for each.
+
+void take_sizes(TransformerConfig& config, const DataSizes& sizes) {
+  config.source_vocabulary = sizes.source_vocabulary, config.target_vocabulary = sizes.target_vocabulary;
+  config.pad = kPad;
+}
+
+void take_sizes(ImageModelConfig& config, const DataSizes& sizes) {
+  config.image_size = sizes.image_size;
+  config.classes = std::int64_t(sizes.classes.size()), config.class_names = sizes.classes;
+  config.pixels = sizes.pixels;
+}
+
+void take_sizes(GptConfig& config, const DataSizes& sizes) { config.vocabulary = sizes.target_vocabulary; }
+
+// The smallest data, and one layer. Throw std::invalid_argument for what no data would make valid.
+TransformerConfig smallest(TransformerConfig config) {
+  config.source_vocabulary = config.target_vocabulary = 8;
+  config.validate();
+  config.encoder_layers = config.decoder_layers = config.max_positions = 1;
+  return config;
+}
+
+template <class ImageConfig>
+ImageConfig smallest(ImageConfig config) {
+  config.image_size = config.smallest_image(), config.classes = 2;
+  config.validate();
+  config.layers = 1;
+  return config;
+}
+
+GptConfig smallest(GptConfig config) {
+  config.vocabulary = 2;
+  config.validate();
+  config.layers = config.context = 1;
+  return config;
+}
+
+// See Family::expected_parameters.
+using ExpectedParameters = std::vector<std::pair<std::string, Shape>>;
+ExpectedParameters expected_parameters(const TransformerConfig& c) {
+  ExpectedParameters all{{"encoder.embed_tokens.weight", {c.source_vocabulary, c.width}}};
+  if (!c.one_input_table()) all.push_back({"decoder.embed_tokens.weight", {c.target_vocabulary, c.width}});
+  using Stack = std::pair<const char*, std::int64_t>;
+  for (const auto& [stack, layers] : {Stack{"encoder", c.encoder_layers}, {"decoder", c.decoder_layers}})
+    for (const std::int64_t layer : {std::int64_t(0), layers - 1})
+      all.push_back({fmt::format("{}.layers.{}.fc1.weight", stack, layer), {c.ffn_width, c.width}});
+  return all;
+}
+
+ExpectedParameters expected_parameters(const VitConfig& c) {
+  ExpectedParameters all{{"patch_embed.proj.weight", {c.width, kImageChannels, c.patch, c.patch}},
+                         {"pos_embed", {1, c.tokens(), c.width}},
+                         {"head.weight", {c.classes, c.width}}};
+  for (const std::int64_t layer : {std::int64_t(0), c.layers - 1})
+    all.push_back({fmt::format("blocks.{}.mlp.fc1.weight", layer), {c.ffn_width, c.width}});
+  return all;
+}
+
+ExpectedParameters expected_parameters(const CctConfig& c) {
+  const std::string last = std::to_string(c.convs - 1);
+  const std::int64_t in = c.convs > 1 ? c.channels(c.convs - 2) : kImageChannels;
+  ExpectedParameters all{{"tokenizer.conv_layers." + last + ".0.weight", {c.width, in, c.kernel, c.kernel}},
+                         {"classifier.positional_emb", {1, c.tokens(), c.width}},
+                         {"classifier.fc.weight", {c.classes, c.width}}};
+  for (const std::int64_t layer : {std::int64_t(0), c.layers - 1})
+    all.push_back({fmt::format("classifier.blocks.{}.linear1.weight", layer), {c.ffn_width, c.width}});
+  return all;
+}
+
+ExpectedParameters expected_parameters(const GptConfig& c) {
+  ExpectedParameters all{{"wte.weight", {c.vocabulary, c.width}}};
+  if (c.has_learned_positions()) all.push_back({"wpe.weight", {c.context, c.width}});
+  for (const std::int64_t layer : {std::int64_t(0), c.layers - 1})
+    all.push_back({fmt::format("h.{}.mlp.c_fc.weight", layer), {c.ffn_width, c.width}});
+  return all;
+}
+
+// The row of `M`, whose configuration is the member `keys` of an experiment's.
 template <class M, auto keys>
 Family model_row(const char* name, const TaskKind& task) {
   using Config = std::remove_cvref_t<decltype(ExperimentConfig().*keys)>;
@@ -114,6 +193,19 @@ TrainingInputs training_inputs(const Model& model, const ModelData& data, std::i
   config.train.seed = std::int64_t(seed);
   const std::shared_ptr<Task> task = make_task(config, data.data_root(config), data.directory, Device::cpu);
   return {task->batches_per_epoch(), [task] { return task->next().inputs; }};
+}
+
+Tensor checked_ids(const std::string& path, const std::string& name, const Tensor& t, const std::string& form,
+                   std::int64_t most, std::int64_t vocabulary) {
+  const bool whole = t.dtype() == DType::i64 || t.dtype() == DType::i32;
+  if (!whole || t.shape().rank() != 2 || t.size() == 0 || t.shape()[1] > most)
+    throw FileError(path, fmt::format("{} must be i64 or i32 {}, got {}", name, form, describe(t)));
+  const Tensor ids = t.to(DType::i64);
+  for (std::int64_t i = 0; i < ids.size(); ++i)
+    if (const std::int64_t id = ids.data<std::int64_t>()[i]; id < 0 || id >= vocabulary)
+      throw FileError(path, fmt::format("{}[{}, {}] must be an id in [0, {}), got {}", name, i / t.shape()[1],
+                                        i % t.shape()[1], vocabulary, id));
+  return ids;
 }
 
 std::unique_ptr<Model> smallest_model(const ExperimentConfig& config) {

@@ -53,8 +53,9 @@ struct ExampleSet {
   std::int64_t size = 0;
   // Returns the inputs of the examples with these numbers, all below `size`; on the CPU.
   std::function<NamedTensors(const std::vector<std::int64_t>&)> inputs;
-  // SHA-256 of the examples named as the data have them, whatever a model makes of them.
-  std::function<std::string(const std::vector<std::int64_t>&)> digest;
+  // SHA-256 of the examples named as the data have them, where models make different inputs of them. Null: that of the
+  // inputs.
+  std::function<std::string(const std::vector<std::int64_t>&)> digest = nullptr;
   // Returns the name of the input that is the mask [examples, T] of a layer's positions. Null: all examples have the
   // same positions.
   std::function<std::string(const std::string& layer)> mask = nullptr;
@@ -83,10 +84,10 @@ struct TaskKind {
 
   // Checks beside those of every model, see FamilyChecks (train/checks/model_checks.h).
   std::vector<CheckResult> (*checks)(Model& model, Model& folded, const NamedTensors& inputs);
-  // For `foldgrad run`: the inputs that a file holds, on the host, and results by name, "logits" among them.
-  // read_inputs throws FileError for what the model does not take.
+  // For `foldgrad run`: the inputs that a file holds, on the host. Throws FileError for what the model does not take.
   NamedTensors (*read_inputs)(const Model& model, const std::string& path);
-  NamedTensors (*results)(Model& model, const NamedTensors& inputs, const ForwardPass& pass);
+  // Its results by name, "logits" among them; null: the logits alone, placed as in the inputs.
+  NamedTensors (*results)(Model& model, const NamedTensors& inputs, const ForwardPass& pass) = nullptr;
   // For commands that work on data; null where a task has no such. They throw FileError, ConfigError, CheckpointError,
   // NonFiniteError and std::invalid_argument.
   Evaluation (*evaluate)(Model& model, const ModelData& data, const EvaluationOptions& options) = nullptr;
@@ -127,6 +128,11 @@ std::unique_ptr<Task> make_task(const ExperimentConfig& config, const std::strin
 Evaluation evaluate(Model& model, const ModelData& data, const EvaluationOptions& options);
 ExampleSet examples_of(const Model& model, const ModelData& data);
 TrainingInputs training_inputs(const Model& model, const ModelData& data, std::int64_t max_tokens, std::uint64_t seed);
+
+// Returns a file's tensor `t` as ids, i64. Throws FileError unless they are i64 or i32 [rows, tokens], as `form` says,
+// of at most `most` tokens, each in [0, vocabulary).
+Tensor checked_ids(const std::string& path, const std::string& name, const Tensor& t, const std::string& form,
+                   std::int64_t most, std::int64_t vocabulary);
 
 // A small model of the configuration. Throws std::invalid_argument or ConfigError for what can be known to be wrong
 // before the data is read.

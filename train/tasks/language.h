@@ -52,8 +52,11 @@ class Language final : public Task {
   Windows batches_;
 };
 
-// For the row of the task (families.h).
-std::unique_ptr<Task> make_language(const ExperimentConfig& config, const std::string& data_directory,
-                                    const std::string& earlier, const NewModel& new_model);
+// The row of the task (families.h). Files for `foldgrad run` hold ids, i64 or i32 [sequences, tokens]; results are
+// logits. Examples are the windows of a text, of the model's context each.
+extern const TaskKind kLanguage;
+
+// Loads the vocabulary of a model's directory, whose size must be that of `config`. Throws CheckpointError.
+TextVocabulary load_text_vocabulary(const std::string& directory, const GptConfig& config);
 
 }  // namespace foldgrad

@@ -5,6 +5,26 @@
 #include <cmath>
 
 namespace foldgrad {
+namespace {
+
+// The beginning of a row of `t`, [rows, tokens, ...]: a view [columns, elements of a token].
+Tensor beginning(const Tensor& t, std::int64_t row, std::int64_t columns) {
+  return t.slice(row, row + 1).reshape({t.shape()[1], -1}).slice(0, columns);
+}
+
+// Source, reference and hypothesis of up to ten sentences, the same at every validation.
+std::string samples_text(const ParallelText& text, const Lines& hypotheses) {
+  std::string all;
+  const std::size_t count = hypotheses.size(), shown = std::min<std::size_t>(count, 10);
+  for (std::size_t k = 0; k < shown; ++k) {
+    const std::size_t i = k * count / shown;  // spread over the text
+    all += fmt::format("source      {}\nreference   {}\nhypothesis  {}\n\n", text.source[i], text.target[i],
+                       hypotheses[i]);
+  }
+  return all;
+}
+
+}  // namespace
 
 ValidationLoss validation_loss(Transformer& model, Batches& batches, DType dtype) {
   ValidationLoss result;
@@ -69,24 +89,12 @@ Validation TranslationScores::validation() const {
                                     chrf.signature)};
 }
 
-std::string samples_text(const ParallelText& text, const Lines& hypotheses) {
-  std::string all;
-  const std::size_t count = hypotheses.size(), shown = std::min<std::size_t>(count, 10);
-  for (std::size_t k = 0; k < shown; ++k) {
-    const std::size_t i = k * count / shown;  // spread over the text
-    all += fmt::format("source      {}\nreference   {}\nhypothesis  {}\n\n", text.source[i], text.target[i],
-                       hypotheses[i]);
-  }
-  return all;
-}
-
 Examples examples_of(const Batch& batch) {
   return {batch.sentences.named(), batch.target_tokens, batch.source_tokens + batch.target_tokens};
 }
 
 Translation::Translation(std::unique_ptr<Model> model, ExperimentData data, const ExperimentConfig& config)
-    : owned_(std::move(model)),
-      model_(as_transformer(*owned_, "translation")),
+    : model_(std::move(model)),
       data_(std::move(data)),
       config_(config.data),
       label_smoothing_(config.train.label_smoothing),
@@ -96,22 +104,17 @@ Translation::Translation(std::unique_ptr<Model> model, ExperimentData data, cons
 
 Examples Translation::next() { return examples_of(batches_.next()); }
 
-std::vector<std::string> Translation::translate() const {
-  const InferenceTransformer inference(model_);
+Validation Translation::validate() {
   const DecodingOptions decoding{.beam = config_.beam,
                                  .length_penalty = config_.length_penalty,
                                  .max_length_a = config_.max_length_a,
                                  .max_length_b = config_.max_length_b};
-  std::vector<std::string> lines;
-  for (const Ids& ids : translations(inference, data_.valid.pairs.source, decoding, config_.max_tokens))
-    lines.push_back(data_.vocabulary.decode_target(ids));
-  return lines;
-}
-
-Validation Translation::validate() {
-  const std::vector<std::string> hypotheses = translate();
+  Lines hypotheses;
+  for (const Ids& ids :
+       translations(InferenceTransformer(model()), data_.valid.pairs.source, decoding, config_.max_tokens))
+    hypotheses.push_back(data_.vocabulary.decode_target(ids));
   const TranslationScores scores =
-      score_translations(validation_loss(model_, valid_), hypotheses, data_.valid.text.target);
+      score_translations(validation_loss(model(), valid_), hypotheses, data_.valid.text.target);
   Validation v = scores.validation();
   v.samples = samples_text(data_.valid.text, hypotheses);
   return v;
@@ -121,17 +124,44 @@ void Translation::write_companions(const std::string& directory) const {
   data_.vocabulary.save(directory + "/vocabulary");
 }
 
-DataSizes sizes_of(const Vocabulary& vocabulary) {
-  return {.source_vocabulary = vocabulary.source_size(), .target_vocabulary = vocabulary.target_size()};
-}
-
 std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std::string& data_directory,
                                        const std::string& earlier, const NewModel& new_model) {
   // The vocabulary of a model stays, whatever has become of the files that it was made from.
   ExperimentData data = earlier.empty() ? read_data(config, data_directory)
                                         : read_data(config, data_directory, Vocabulary::load(earlier + "/vocabulary"));
-  std::unique_ptr<Model> model = new_model(sizes_of(data.vocabulary));
+  std::unique_ptr<Model> model = new_model(
+      {.source_vocabulary = data.vocabulary.source_size(), .target_vocabulary = data.vocabulary.target_size()});
   return std::make_unique<Translation>(std::move(model), std::move(data), config);
+}
+
+CheckResult check_translations(Transformer& model, Transformer& folded, const TranslationBatch& batch) {
+  constexpr const char* kName = "greedy translations of the folded model are the same";
+  for (const Normalizer* norm : model.normalizers())
+    if (norm->mixes_tokens()) return check_skipped(kName, "statistics over a sentence are not known token by token");
+  const DecodingOptions greedy{.beam = 1};
+  const auto want = beam_search(InferenceTransformer(model), batch.source, batch.source_mask, greedy),
+             got = beam_search(InferenceTransformer(folded), batch.source, batch.source_mask, greedy);
+  std::size_t same = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) same += want[i].at(0).ids == got[i].at(0).ids;
+  return check_that(kName, same == want.size(), fmt::format("{} of {}", same, want.size()));
+}
+
+CheckResult check_padding(const LogitsOf& logits_of, const NamedTensors& inputs, std::int64_t pad,
+                          std::int64_t longest) {
+  constexpr const char* kName = "padding changes nothing";
+  constexpr std::int64_t kExtra = 2;
+  NamedTensors wider;
+  for (const auto& [name, t] : inputs) {
+    const std::int64_t rows = t.shape()[0], columns = t.shape()[1];
+    if (columns + kExtra > longest) return check_skipped(kName, "max_positions leaves no room for it");
+    const Tensor wide = Tensor::full({rows, columns + kExtra}, name.ends_with("mask") ? 0 : double(pad), t.dtype());
+    for (std::int64_t r = 0; r < rows; ++r) beginning(wide, r, columns).copy_from(beginning(t, r, columns));
+    wider.emplace(name, wide);
+  }
+  const Tensor want = logits_of(inputs), got = want.clone(), wide = logits_of(wider);
+  const std::int64_t columns = want.shape()[1];
+  for (std::int64_t s = 0; s < want.shape()[0]; ++s) beginning(got, s, columns).copy_from(beginning(wide, s, columns));
+  return check_same_logits(kName, got, want, kSameInF64);
 }
 
 }  // namespace foldgrad

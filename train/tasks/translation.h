@@ -2,6 +2,7 @@
 // their scores as the log has them, of which BLEU decides.
 #pragma once
 #include "models/transformer/beam_search.h"
+#include "train/checks/model_checks.h"
 #include "train/data/lines.h"
 #include "train/data/text/batches.h"
 #include "train/data/text/experiment_data.h"
@@ -41,15 +42,12 @@ struct TranslationScores {
 
 TranslationScores score_translations(const ValidationLoss& loss, const Lines& hypotheses, const Lines& references);
 
-// RUN/samples/step-*.txt: source, reference and hypothesis of up to ten sentences, the same at every validation.
-std::string samples_text(const ParallelText& text, const Lines& hypotheses);
-
 class Translation final : public Task {
  public:
-  // Throws std::invalid_argument for data that Batches refuses, and for a model that is no Transformer.
+  // `model` is a Transformer. Throws std::invalid_argument for data that Batches refuses.
   Translation(std::unique_ptr<Model> model, ExperimentData data, const ExperimentConfig& config);
 
-  Transformer& model() override { return model_; }
+  Transformer& model() override { return static_cast<Transformer&>(*model_); }
   Examples next() override;
   std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
   DataCursor cursor() const override { return batches_.cursor(); }
@@ -63,10 +61,7 @@ class Translation final : public Task {
   std::map<std::string, std::string> data_digests() const override { return data_.digests; }
 
  private:
-  std::vector<std::string> translate() const;
-
-  std::unique_ptr<Model> owned_;
-  Transformer& model_;
+  std::unique_ptr<Model> model_;
   ExperimentData data_;
   const DataConfig config_;
   const double label_smoothing_;
@@ -76,9 +71,24 @@ class Translation final : public Task {
 // Examples of a batch, on the host.
 Examples examples_of(const Batch& batch);
 
-// For the row of the task (families.h).
-DataSizes sizes_of(const Vocabulary& vocabulary);
 std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std::string& data_directory,
                                        const std::string& earlier, const NewModel& new_model);
+
+// The row of the task (families.h).
+//
+// Files for `foldgrad run` hold source and input, i64 or i32 [sentences, tokens], and may hold their masks, u8; results
+// are logits, and memory, the encoder's output. Examples are pairs of sentences, whose length is that of the longer.
+// Evaluation and training inputs throw FileError, naming the line, for a sentence that is longer than the model takes
+// or than max_tokens.
+extern const TaskKind kTranslation;
+
+// Skipped for normalizers with statistics over the tokens of a sentence, which are not known token by token.
+CheckResult check_translations(Transformer& model, Transformer& folded, const TranslationBatch& batch);
+// Two more columns of padding change no logit of a token. `longest`: tokens that the model takes at most.
+CheckResult check_padding(const LogitsOf& logits_of, const NamedTensors& inputs, std::int64_t pad,
+                          std::int64_t longest);
+
+// Loads the vocabulary of a model's directory, whose sizes must be those of `config`. Throws CheckpointError.
+Vocabulary load_vocabulary(const std::string& directory, const TransformerConfig& config);
 
 }  // namespace foldgrad

@@ -1,5 +1,3 @@
-#include "train/tasks/translation_commands.h"
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,7 +12,6 @@
 #include "train/data/text/experiment_data.h"
 #include "train/system/digest.h"
 #include "train/tasks/translation.h"
-#include "train/tasks/translation_checks.h"
 
 namespace foldgrad {
 namespace {
@@ -88,73 +85,46 @@ Evaluation evaluation_of(const TranslationScores& s, std::size_t sentences, doub
            {"decode_seconds", seconds}}};
 }
 
-// The tensors of a file for `foldgrad run`.
-class Input {
- public:
-  explicit Input(const std::string& path) : path_(path), tensors_(read_safetensors(path).tensors) {
-    for (const auto& [name, tensor] : tensors_)
-      if (name != "source" && name != "source_mask" && name != "input" && name != "input_mask")
-        throw FileError(path, fmt::format("must hold source, input and their masks, got {}", name));
-  }
-
-  // i64 [rows, tokens], each in [0, vocabulary).
-  Tensor ids(const char* name, std::int64_t vocabulary) const {
-    const auto found = tensors_.find(name);
-    if (found == tensors_.end())
-      throw FileError(path_, fmt::format("must have a tensor {} of ids, i64 [sentences, tokens]", name));
-    const Tensor& t = found->second;
-    if ((t.dtype() != DType::i64 && t.dtype() != DType::i32) || t.shape().rank() != 2 || t.size() == 0)
-      throw FileError(path_, fmt::format("{} must be i64 or i32 [sentences, tokens], got {}", name, describe(t)));
-    const Tensor ids = t.to(DType::i64);
-    for (std::int64_t i = 0; i < ids.size(); ++i)
-      if (const std::int64_t id = ids.data<std::int64_t>()[i]; id < 0 || id >= vocabulary)
-        throw FileError(path_, fmt::format("{}[{}, {}] must be an id in [0, {}), got {}", name, i / t.shape()[1],
-                                           i % t.shape()[1], vocabulary, id));
-    return ids;
-  }
-
-  // Returns the file's mask, or 1 where ids are not padding.
-  Tensor mask(const char* name, const Tensor& ids, std::int64_t pad) const {
-    const Tensor mask = Tensor::empty(ids.shape(), DType::u8);
-    std::uint8_t* real = mask.data<std::uint8_t>();
-    for (std::int64_t i = 0; i < ids.size(); ++i) real[i] = ids.data<std::int64_t>()[i] != pad;
-    const auto found = tensors_.find(name);
-    if (found == tensors_.end()) return mask;
-    const Tensor& t = found->second;
-    if (t.dtype() != DType::u8 || t.shape() != ids.shape())
-      throw FileError(path_, fmt::format("{} must be u8 {}, got {}", name, ids.shape(), describe(t)));
-    for (const std::uint8_t bit : t.values<std::uint8_t>())
-      if (bit > 1) throw FileError(path_, fmt::format("{} must hold 0 and 1, got {}", name, bit));
-    return t;
-  }
-
- private:
-  std::string path_;
-  NamedTensors tensors_;
-};
-
 nlohmann::ordered_json vocabulary_json(const Model& model, const std::string& directory) {
   if (!std::filesystem::exists(directory + "/vocabulary")) return nullptr;
   const Vocabulary v = load_vocabulary(directory, config_of(model));
   return {{"kind", v.kind()}, {"source", v.source_size()}, {"target", v.target_size()}};
 }
 
+// Where a file has no mask, ids that are not padding are tokens.
 NamedTensors read_inputs(const Model& model, const std::string& path) {
   const TransformerConfig& config = config_of(model);
-  const Input file(path);
-  const Tensor source = file.ids("source", config.source_vocabulary),
-               input = file.ids("input", config.target_vocabulary);
-  if (source.shape()[0] != input.shape()[0])
-    throw FileError(path,
-                    fmt::format("input must have {} rows like source, got {}", source.shape()[0], input.shape()[0]));
-  return TranslationBatch{
-      source, file.mask("source_mask", source, config.pad), input, file.mask("input_mask", input, config.pad), {}}
-      .named();
+  NamedTensors tensors = read_safetensors(path).tensors;
+  for (const auto& [name, tensor] : tensors)
+    if (name != "source" && name != "source_mask" && name != "input" && name != "input_mask")
+      throw FileError(path, fmt::format("must hold source, input and their masks, got {}", name));
+  for (const auto& [name, vocabulary] : {std::pair<std::string, std::int64_t>("source", config.source_vocabulary),
+                                         {"input", config.target_vocabulary}}) {
+    if (!tensors.count(name))
+      throw FileError(path, fmt::format("must have a tensor {} of ids, i64 [sentences, tokens]", name));
+    Tensor &ids = tensors[name], &mask = tensors[name + "_mask"];
+    ids = checked_ids(path, name, ids, "[sentences, tokens]", INT64_MAX, vocabulary);
+    if (!mask.defined()) {
+      mask = Tensor::empty(ids.shape(), DType::u8);
+      std::ranges::transform(ids.values<std::int64_t>(), mask.data<std::uint8_t>(),
+                             [&](std::int64_t id) { return id != config.pad; });
+    }
+    if (mask.dtype() != DType::u8 || mask.shape() != ids.shape())
+      throw FileError(path, fmt::format("{}_mask must be u8 {}, got {}", name, ids.shape(), describe(mask)));
+    for (const std::uint8_t bit : mask.values<std::uint8_t>())
+      if (bit > 1) throw FileError(path, fmt::format("{}_mask must hold 0 and 1, got {}", name, bit));
+  }
+  const std::int64_t rows = tensors["source"].shape()[0], others = tensors["input"].shape()[0];
+  if (rows != others) throw FileError(path, fmt::format("input must have {} rows like source, got {}", rows, others));
+  return tensors;
 }
 
 std::vector<CheckResult> translation_checks(Model& model, Model& folded, const NamedTensors& inputs) {
-  return check_translation(static_cast<Transformer&>(model), static_cast<Transformer&>(folded),
-                           TranslationBatch::of(inputs));
+  const LogitsOf logits_of = [&](const NamedTensors& some) { return inference_logits(model, some, DType::f64); };
+  return {check_translations(static_cast<Transformer&>(model), static_cast<Transformer&>(folded),
+                             TranslationBatch::of(inputs)),
+          check_padding(logits_of, inputs, config_of(model).pad, config_of(model).max_positions),
+          check_others("sentence", logits_of, inputs)};
 }
 
 NamedTensors results(Model& model, const NamedTensors& inputs, const ForwardPass& pass) {

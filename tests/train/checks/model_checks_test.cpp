@@ -12,7 +12,7 @@
 #include "tests/train/used_model.h"
 #include "train/checks/certificate.h"
 #include "train/tasks/families.h"
-#include "train/tasks/translation_checks.h"
+#include "train/tasks/translation.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -123,27 +123,28 @@ TEST(ModelChecks, AWrongFoldAndOtherTranslationsAreFound) {
 
 TEST(ModelChecks, PaddingAndOtherSentencesThatChangeOneSentenceAreFound) {
   const auto model = used_un();
-  const TranslationBatch batch = translation_batch();
-  const Shape whole = batch.source.shape();
-  const auto scaled = [&](const TranslationBatch& b, std::int64_t sentence, double factor) {
-    const Tensor z = inference_logits(*model, b.named(), DType::f64), one = z.slice(sentence, sentence + 1);
+  const NamedTensors batch = translation_batch().named();
+  const Shape whole = batch.at("source").shape();
+  const auto scaled = [&](const NamedTensors& b, std::int64_t sentence, double factor) {
+    const Tensor z = inference_logits(*model, b, DType::f64), one = z.slice(sentence, sentence + 1);
     for (double& v : std::span(one.data<double>(), std::size_t(one.size()))) v *= factor;
     return z;
   };
   const auto outcomes = [&](const LogitsOf& logits_of) {
-    return std::pair(check_padding(logits_of, batch, 1, 12).outcome, check_other_sentences(logits_of, batch).outcome);
+    return std::pair(check_padding(logits_of, batch, 1, 12).outcome,
+                     check_others("sentence", logits_of, batch).outcome);
   };
-  EXPECT_EQ(outcomes([&](const TranslationBatch& b) { return scaled(b, 0, 1); }),
+  EXPECT_EQ(outcomes([&](const NamedTensors& b) { return scaled(b, 0, 1); }),
             std::pair(Outcome::passed, Outcome::passed));
   for (const double factor : {1 + 1e-9, double(NAN)})
     for (std::int64_t s = 0; s < whole[0]; ++s) {
-      const LogitsOf padding = [&](const TranslationBatch& b) {
-        return scaled(b, b.source.shape()[0] == 1 ? 0 : s, b.source.shape()[1] > whole[1] ? factor : 1);
+      const LogitsOf padding = [&](const NamedTensors& b) {
+        return scaled(b, b.at("source").shape()[0] == 1 ? 0 : s, b.at("source").shape()[1] > whole[1] ? factor : 1);
       };
       EXPECT_EQ(outcomes(padding), std::pair(Outcome::failed, Outcome::passed)) << s << factor;
       std::int64_t alone = 0;
-      const LogitsOf company = [&](const TranslationBatch& b) {
-        return scaled(b, 0, b.source.shape()[0] == 1 && alone++ == s ? factor : 1);
+      const LogitsOf company = [&](const NamedTensors& b) {
+        return scaled(b, 0, b.at("source").shape()[0] == 1 && alone++ == s ? factor : 1);
       };
       EXPECT_EQ(outcomes(company), std::pair(Outcome::passed, Outcome::failed)) << s << factor;
     }

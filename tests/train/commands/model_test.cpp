@@ -4,7 +4,7 @@
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/model_program.h"
 #include "train/data/images/picture.h"
-#include "train/tasks/translation_commands.h"
+#include "train/tasks/translation.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -13,7 +13,6 @@
 #include "train/data/images/picture.h"
 #include "train/data/text/vocabulary.h"
 #include "train/system/digest.h"
-#include "train/tasks/classification_exhibits.h"
 #include "train/tasks/classification_scores.h"
 #include "train/tasks/families.h"
 

@@ -1,6 +1,6 @@
 // config.json of models that classify images or predict text, and the files that `foldgrad run` reads and `export`
 // writes of them.
-#include "train/tasks/model_rows.h"
+#include "train/tasks/families.h"
 
 #include <cmath>
 #include <filesystem>
@@ -10,7 +10,8 @@
 #include "tests/engine/files/temporary_directory.h"
 #include "tests/models/gpt/tiny_gpt.h"
 #include "tests/models/images/kinds.h"
-#include "train/tasks/classification_commands.h"
+#include "train/config/config_json.h"
+#include "train/tasks/classification.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -53,9 +54,10 @@ TYPED_TEST(ImageJson, WhatIsWrittenReadsBackTheSame) {
 // Sizes that no file bears out must not take memory. A Cct of one convolution has channels that are those of an image.
 TYPED_TEST(ImageJson, ExpectsTheParametersThatEachSizeBelongsTo) {
   for (const auto& config : {unusual<TypeParam>(), Kinds<TypeParam>::few("ln").front()}) {
-    const NamedTensors values = TypeParam(config, std::nullopt).values();
+    const TypeParam model(config, std::nullopt);
+    const NamedTensors values = model.values();
     std::int64_t matched = 0;
-    for (const auto& [name, shape] : expected_parameters(config)) {
+    for (const auto& [name, shape] : family_of(model).expected_parameters(model_json(model))) {
       ASSERT_TRUE(values.count(name)) << name;
       EXPECT_EQ(values.at(name).shape(), shape) << name;
       ++matched;
@@ -68,7 +70,7 @@ TEST(VitJson, SizesBeyondAllCountingAreRefused) {
   nlohmann::json huge = config_json(unusual<Vit>());
   huge["model"]["image_size"] = 2147483647, huge["model"]["patch"] = 1;
   huge["model"]["width"] = 1 << 30, huge["model"]["heads"] = 1 << 23;
-  const std::string message = message_of([&] { expected_parameters(parse_config_json<VitConfig>(huge)); });
+  const std::string message = message_of([&] { family("vit").expected_parameters(huge); });
   EXPECT_NE(message.find("elements"), std::string::npos) << message;
 }
 
@@ -121,9 +123,11 @@ TEST(GptJson, WhatIsWrittenReadsBackTheSame) {
 
 TEST(GptJson, ExpectsTheParametersThatEachSizeBelongsTo) {
   for (const GptConfig& config : {unusual_gpt(), tiny_gpt()}) {
-    const NamedTensors values = Gpt(config, std::nullopt).values();
-    for (const auto& [name, shape] : expected_parameters(config)) EXPECT_EQ(values.at(name).shape(), shape) << name;
-    EXPECT_EQ(expected_parameters(config).size(), config.has_learned_positions() ? 4u : 3u);
+    const Gpt model(config, std::nullopt);
+    const NamedTensors values = model.values();
+    const auto expected = family("gpt").expected_parameters(model_json(model));
+    for (const auto& [name, shape] : expected) EXPECT_EQ(values.at(name).shape(), shape) << name;
+    EXPECT_EQ(expected.size(), config.has_learned_positions() ? 4u : 3u);
   }
 }
 
