@@ -23,15 +23,11 @@ namespace fs = std::filesystem;
 // Keys in the metadata of a cache: the digests of what it was made of, and of what it holds.
 constexpr const char *kSource = "source", *kContent = "content";
 
-struct Listed {
-  std::string path;
-  std::int64_t label;
-};
-
 struct Listing {
-  std::vector<Listed> images;
+  std::vector<std::string> paths = {};
+  std::vector<std::int64_t> labels = {};
   std::vector<std::string> classes;
-  std::string digest;
+  std::string digest = {};  // of all that a cache depends on
 };
 
 bool is_picture(const fs::path& path) {
@@ -48,8 +44,8 @@ std::vector<fs::path> entries(const std::string& directory) {
 }
 
 // Appends the images of a class, and what of them a cache depends on.
-void list_class(const std::string& directory, std::int64_t label, std::vector<Listed>& images, std::string& source) {
-  const std::size_t before = images.size();
+void list_class(const std::string& directory, std::int64_t label, Listing& all, std::string& source) {
+  const std::size_t before = all.paths.size();
   for (const fs::path& path : entries(directory)) {
     if (!is_picture(path)) continue;
     std::error_code error;
@@ -58,9 +54,10 @@ void list_class(const std::string& directory, std::int64_t label, std::vector<Li
     if (error) throw FileError(path, "cannot be read", error.value());
     source +=
         fmt::format("{}\n{}\n{}\n{}\n", label, path.filename().string(), bytes, changed.time_since_epoch().count());
-    images.push_back({path.string(), label});
+    all.paths.push_back(path.string());
+    all.labels.push_back(label);
   }
-  if (images.size() == before) throw FileError(directory, "has no PNG or JPEG file");
+  if (all.paths.size() == before) throw FileError(directory, "has no PNG or JPEG file");
 }
 
 Listing list(const std::string& directory, std::int64_t size, const std::vector<std::string>& classes) {
@@ -68,7 +65,7 @@ Listing list(const std::string& directory, std::int64_t size, const std::vector<
   for (const fs::path& path : entries(directory))
     if (fs::is_directory(path)) own.push_back(path.filename().string());
   if (own.empty()) throw FileError(directory, "has no folder of a class");
-  Listing all{{}, classes.empty() ? own : classes, {}};
+  Listing all{.classes = classes.empty() ? own : classes};
   std::string source = fmt::format("{}\n{}\n", size, fmt::join(all.classes, "\n"));
   for (const std::string& name : own) {
     if (first_bad_utf8(name) != name.npos) throw FileError(directory + "/" + name, "must have a name of UTF-8");
@@ -76,7 +73,7 @@ Listing list(const std::string& directory, std::int64_t size, const std::vector<
     if (found == all.classes.end())
       throw FileError(directory,
                       fmt::format("has a class {} that there are no images of to train on", in_quotes(name)));
-    list_class(directory + "/" + name, found - all.classes.begin(), all.images, source);
+    list_class(directory + "/" + name, found - all.classes.begin(), all, source);
   }
   all.digest = sha256(source);
   return all;
@@ -84,8 +81,8 @@ Listing list(const std::string& directory, std::int64_t size, const std::vector<
 
 // Decodes by all threads. Of several files that cannot be read the first is named.
 ImageSet decoded(const Listing& listing, std::int64_t size) {
-  const std::int64_t count = std::int64_t(listing.images.size());
-  ImageSet set{Tensor::empty({count, size, size, kColours}, DType::u8), Tensor::empty({count}, DType::i64),
+  const std::int64_t count = std::int64_t(listing.paths.size());
+  ImageSet set{Tensor::empty({count, size, size, kColours}, DType::u8), Tensor::of({count}, listing.labels),
                listing.classes};
   std::uint8_t* pixels = set.pixels.data<std::uint8_t>();
   std::atomic<std::int64_t> failed = count;
@@ -94,7 +91,7 @@ ImageSet decoded(const Listing& listing, std::int64_t size) {
   for (std::int64_t i = 0; i < count; ++i) {
     if (i > failed) continue;
     try {
-      const Picture picture = square(read_picture(listing.images[i].path), size);
+      const Picture picture = square(read_picture(listing.paths[i]), size);
       std::ranges::copy(picture.pixels, pixels + i * size * size * kColours);
     } catch (...) {
 #pragma omp critical
@@ -105,28 +102,18 @@ ImageSet decoded(const Listing& listing, std::int64_t size) {
     }
   }
   if (failure) std::rethrow_exception(failure);
-  for (std::int64_t i = 0; i < count; ++i) set.labels.data<std::int64_t>()[i] = listing.images[i].label;
   return set;
 }
 
 // Returns nothing unless the file is whole and was made of the same images.
 ImageSet read_cache(const std::string& path, const Listing& listing, std::int64_t size) try {
-  const std::int64_t count = std::int64_t(listing.images.size());
-  if (!fs::exists(path)) return {};
   const SafetensorsFile file = read_safetensors(path);
-  const auto is = [&](const char* key, const std::string& digest) {
-    const auto found = file.metadata.find(key);
-    return found != file.metadata.end() && found->second == digest;
-  };
-  const auto pixels = file.tensors.find("pixels"), labels = file.tensors.find("labels");
-  if (!is(kSource, listing.digest) || pixels == file.tensors.end() || labels == file.tensors.end()) return {};
-  const ImageSet set{pixels->second, labels->second, listing.classes};
+  const ImageSet set{file.tensors.at("pixels"), file.tensors.at("labels"), listing.classes};
   check(set);
-  const bool fits = set.size() == count && set.height() == size && set.width() == size;
-  return fits && is(kContent, digest_of(set)) ? set : ImageSet();
-} catch (const FileError&) {
-  return {};
-} catch (const std::invalid_argument&) {  // from check()
+  const bool fits = set.size() == std::int64_t(listing.paths.size()) && set.height() == size && set.width() == size;
+  const bool same = file.metadata.at(kSource) == listing.digest && file.metadata.at(kContent) == digest_of(set);
+  return fits && same ? set : ImageSet();
+} catch (const std::exception&) {  // it is absent, damaged or none of ours
   return {};
 }
 

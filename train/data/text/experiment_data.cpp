@@ -24,12 +24,6 @@ ParallelText read_numbers(const DataConfig& config, const std::string& name) {
   return numbers::sample(name == config.valid ? numbers::Split::valid : numbers::Split::test, pairs);
 }
 
-void keep_first(ParallelText& text, std::int64_t pairs) {
-  if (pairs == 0 || pairs >= std::int64_t(text.source.size())) return;
-  text.source.resize(std::size_t(pairs));
-  text.target.resize(std::size_t(pairs));
-}
-
 std::string path_in(const std::string& directory, const std::string& name) {
   return std::filesystem::path(directory) / name;  // an absolute name stays
 }
@@ -163,7 +157,9 @@ ParallelText read_text(const DataConfig& config, const std::string& directory, c
   if (config.task == TextTask::numbers) return read_numbers(config, name);
   require_data(config, directory, name);
   ParallelText text = read_parallel_text(directory, name, config.source, config.target);
-  keep_first(text, name == config.train ? config.train_pairs : name == config.valid ? config.valid_pairs : 0);
+  const std::int64_t most = name == config.train ? config.train_pairs : name == config.valid ? config.valid_pairs : 0;
+  for (Lines* lines : {&text.source, &text.target})
+    if (most > 0 && std::int64_t(lines->size()) > most) lines->resize(std::size_t(most));
   if (config.lowercase)
     for (Lines* lines : {&text.source, &text.target})
       for (std::string& line : *lines) line = lower(line);
