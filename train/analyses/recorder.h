@@ -3,7 +3,7 @@
 #pragma once
 #include "models/normalizers/normalizer.h"
 #include "train/analyses/recording.h"
-#include "train/loop/update_observer.h"
+#include "train/loop/trainer.h"
 
 namespace foldgrad {
 

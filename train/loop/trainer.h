@@ -25,7 +25,6 @@
 #include "train/loop/schedule.h"
 #include "train/loop/task.h"
 #include "train/loop/trainer_options.h"
-#include "train/loop/update_observer.h"
 
 namespace foldgrad {
 
@@ -62,6 +61,15 @@ struct TrainingReport {
 // A loss or a gradient is not finite. The message names layer, operation and update.
 class Diverged : public std::runtime_error {
   using std::runtime_error::runtime_error;
+};
+
+// Callbacks around each update, on which training must not depend. Updates are numbered from 1; one that is made
+// again, since a number was not finite, comes again.
+class UpdateObserver {
+ public:
+  virtual ~UpdateObserver() = default;
+  virtual void begin(std::int64_t update) = 0;
+  virtual void end(std::int64_t update) = 0;  // not called when the update throws
 };
 
 class Trainer {

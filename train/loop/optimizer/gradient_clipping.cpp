@@ -1,6 +1,6 @@
 #include "train/loop/optimizer/gradient_clipping.h"
 
-#include "train/loop/optimizer/gradient_clipping_kernels.h"
+#include "train/loop/optimizer/optimizer_kernels.h"
 
 namespace foldgrad {
 namespace {
@@ -17,48 +17,37 @@ void check_gradients(const char* op, const std::vector<Parameter*>& parameters) 
   }
 }
 
-template <class T>
-void clip_by_norm(const std::vector<Parameter*>& parameters, const GradientClip& clip, double max_norm) {
-  std::vector<NormTensor<T>> tensors;
-  tensors.reserve(parameters.size());
-  for (const Parameter* p : parameters) tensors.push_back({p->grad.data<T>(), p->grad.size()});
-  const Device device = clip.norm.device();
-  const Tensor squares = Tensor::empty({total_pieces(tensors)}, DType::f64, device);
-  const ClipScalars scalars{squares.data<double>(), squares.size(), clip.norm.data<double>(),
-                            clip.factor.data<double>(), max_norm};
-  FOLDGRAD_RUN(device, clip_by_norm, tensors, scalars);
-}
-
-template <class T>
-void clip_adaptively(const std::vector<Parameter*>& parameters, double clipping) {
-  std::vector<AgcTensor<T>> tensors;
-  tensors.reserve(parameters.size());
-  for (const Parameter* p : parameters) {
-    const Shape& shape = p->value.shape();
-    const bool units = shape.rank() >= 2;
-    tensors.push_back(
-        {p->value.data<T>(), p->grad.data<T>(), units ? shape[0] : 1, units ? shape.stride(0) : shape.elements()});
-  }
-  FOLDGRAD_RUN(parameters[0]->value.device(), clip_adaptively, tensors, clipping);
-}
-
 }  // namespace
 
 GradientClip clip_by_norm(const std::vector<Parameter*>& parameters, double max_norm) {
   check_gradients("clip_by_norm", parameters);
   FOLDGRAD_CHECK(max_norm > 0, "clip_by_norm: max_norm must be positive, got {}", max_norm);
-  const Tensor& first = parameters[0]->value;
-  const GradientClip clip{Tensor::empty({}, DType::f64, first.device()), Tensor::empty({}, DType::f64, first.device())};
-  first.dtype() == DType::f32 ? clip_by_norm<float>(parameters, clip, max_norm)
-                              : clip_by_norm<double>(parameters, clip, max_norm);
+  const Device device = parameters[0]->value.device();
+  const GradientClip clip{Tensor::empty({}, DType::f64, device), Tensor::empty({}, DType::f64, device)};
+  dispatch_parameters(parameters[0]->value.dtype(), [&]<class T>(T) {
+    std::vector<NormTensor<T>> tensors;
+    for (const Parameter* p : parameters) tensors.push_back({p->grad.data<T>(), p->grad.size()});
+    const Tensor squares = Tensor::empty({total_pieces(tensors)}, DType::f64, device);
+    const ClipScalars scalars{squares.data<double>(), squares.size(), clip.norm.data<double>(),
+                              clip.factor.data<double>(), max_norm};
+    FOLDGRAD_RUN(device, clip_by_norm, tensors, scalars);
+  });
   return clip;
 }
 
 void clip_adaptively(const std::vector<Parameter*>& parameters, double clipping) {
   check_gradients("clip_adaptively", parameters);
   FOLDGRAD_CHECK(clipping > 0, "clip_adaptively: clipping must be positive, got {}", clipping);
-  parameters[0]->value.dtype() == DType::f32 ? clip_adaptively<float>(parameters, clipping)
-                                             : clip_adaptively<double>(parameters, clipping);
+  dispatch_parameters(parameters[0]->value.dtype(), [&]<class T>(T) {
+    std::vector<AgcTensor<T>> tensors;
+    for (const Parameter* p : parameters) {
+      const Shape& shape = p->value.shape();
+      const bool units = shape.rank() >= 2;
+      tensors.push_back(
+          {p->value.data<T>(), p->grad.data<T>(), units ? shape[0] : 1, units ? shape.stride(0) : shape.elements()});
+    }
+    FOLDGRAD_RUN(parameters[0]->value.device(), clip_adaptively, tensors, clipping);
+  });
 }
 
 }  // namespace foldgrad

@@ -87,7 +87,7 @@ void Optimizer::step(double lr, const Tensor& gradient_scale) {
   const double* scale = gradient_scale.defined() ? gradient_scale.data<double>() : nullptr;
   for (std::size_t group = 0; group < groups_.size(); ++group) {
     const double rate = lr * groups_[group].rate;
-    like().dtype() == DType::f32 ? update<float>(group, rate, scale) : update<double>(group, rate, scale);
+    dispatch_parameters(like().dtype(), [&]<class T>(T) { update<T>(group, rate, scale); });
   }
   ++steps_;
 }
@@ -106,7 +106,6 @@ template <class T>
 void Optimizer::update(std::size_t group, double lr, const double* scale) const {
   const auto data = [](const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; };
   std::vector<UpdatedTensor<T>> tensors;
-  tensors.reserve(slots_.size());
   for (const Slot& s : slots_)
     if (s.group == group)
       tensors.push_back({data(s.parameter->value), data(s.parameter->grad), data(s.first), data(s.second),
@@ -122,15 +121,8 @@ void Optimizer::update(std::size_t group, double lr, const double* scale) const 
     const double root_scale = fairseq ? 1 : 1 / correction2, decay = weight_decay * lr;
     with(AdamRule<T>{T(1 - adam.beta1), T(1 - adam.beta2), T(adam.eps), T(rate), T(root_scale), T(decay)});
   });
-  const auto* sgd = std::get_if<Sgd>(&rule_);
-  if (!sgd) return;
-  const T momentum = T(sgd->momentum), rate = T(lr), decay = T(weight_decay);
-  if (sgd->momentum == 0)
-    with(SgdRule<T, SgdForm::plain>{momentum, rate, decay});
-  else if (sgd->nesterov)
-    with(SgdRule<T, SgdForm::nesterov>{momentum, rate, decay});
-  else
-    with(SgdRule<T, SgdForm::momentum>{momentum, rate, decay});
+  if (const auto* sgd = std::get_if<Sgd>(&rule_))
+    with(SgdRule<T>{T(sgd->momentum), T(lr), T(weight_decay), sgd->nesterov});
 }
 
 NamedTensors Optimizer::state() const {

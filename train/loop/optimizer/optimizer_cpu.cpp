@@ -1,7 +1,31 @@
-#include "train/loop/optimizer/multi_tensor_cpu.h"
 #include "train/loop/optimizer/optimizer_kernels.h"
 
 namespace foldgrad {
+namespace {
+
+// Calls body(tensor, piece of this tensor, piece of all) for every piece, on all threads.
+template <class T, class Body>
+void for_each_piece_cpu(const std::vector<T>& tensors, const Body& body) {
+  constexpr std::int64_t kParallelPieces = 8;  // below, starting the threads costs more than they save
+  std::vector<std::int64_t> offsets{0};
+  for (const T& t : tensors) offsets.push_back(offsets.back() + t.pieces());
+  const std::int64_t pieces = offsets.back();
+#pragma omp parallel for schedule(static) if (pieces >= kParallelPieces)
+  for (std::int64_t piece = 0; piece < pieces; ++piece) {
+    const int k = tensor_of_piece(offsets.data(), int(tensors.size()), piece);
+    body(tensors[k], piece - offsets[k], piece);
+  }
+}
+
+template <class T>
+double square_sum(const T* values, std::int64_t begin, std::int64_t end) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = begin; i < end; ++i) sum += double(values[i]) * double(values[i]);
+  return sum;
+}
+
+}  // namespace
 
 template <class Rule, class T>
 void update_cpu(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, const double* scale) {
@@ -20,5 +44,35 @@ void update_cpu(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, 
 
 FOLDGRAD_INSTANTIATE_UPDATE(update_cpu, float)
 FOLDGRAD_INSTANTIATE_UPDATE(update_cpu, double)
+
+template <class T>
+void clip_by_norm_cpu(const std::vector<NormTensor<T>>& tensors, const ClipScalars& p) {
+  for_each_piece_cpu(tensors, [&p](const NormTensor<T>& t, std::int64_t piece, std::int64_t of_all) {
+    const PieceRange range(piece, t.size);
+    p.squares[of_all] = square_sum(t.grad, range.begin, range.end);
+  });
+  double sum = 0;
+  for (std::int64_t i = 0; i < p.pieces; ++i) sum += p.squares[i];
+  *p.norm = std::sqrt(sum);  // [CLIP-1]
+  *p.factor = optimizer_math::clip_factor(*p.norm, p.max_norm);
+}
+
+template <class T>
+void clip_adaptively_cpu(const std::vector<AgcTensor<T>>& tensors, double clipping) {
+  for_each_piece_cpu(tensors, [clipping](const AgcTensor<T>& t, std::int64_t unit, std::int64_t) {
+    T* grad = t.grad + unit * t.columns;
+    const double weight_norm = std::sqrt(square_sum(t.value + unit * t.columns, 0, t.columns));
+    const double gradient_norm = std::sqrt(square_sum(grad, 0, t.columns));
+    const T factor = T(optimizer_math::agc_factor(gradient_norm, optimizer_math::agc_limit(weight_norm, clipping)));
+    if (factor == T(1)) return;
+#pragma omp simd
+    for (std::int64_t c = 0; c < t.columns; ++c) grad[c] *= factor;
+  });
+}
+
+template void clip_by_norm_cpu(const std::vector<NormTensor<float>>&, const ClipScalars&);
+template void clip_by_norm_cpu(const std::vector<NormTensor<double>>&, const ClipScalars&);
+template void clip_adaptively_cpu(const std::vector<AgcTensor<float>>&, double);
+template void clip_adaptively_cpu(const std::vector<AgcTensor<double>>&, double);
 
 }  // namespace foldgrad

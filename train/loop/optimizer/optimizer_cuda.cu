@@ -1,9 +1,51 @@
 #include "engine/cuda/operands.h"
-#include "train/loop/optimizer/multi_tensor_cuda.h"
+#include "engine/cuda/reduce.h"
 #include "train/loop/optimizer/optimizer_kernels.h"
 
 namespace foldgrad {
 namespace {
+
+constexpr int kMultiTensorThreads = 256;  // not tuned
+
+// The parameters of a launch with one block for each piece of up to 512 tensors. In device memory the table of tensors
+// would have to be copied there before every step, since gradients may move, and that copy waits for the GPU.
+template <class T, class F>
+struct MultiTensor {
+  static constexpr int kTensors = 512;
+  F f;
+  T tensors[kTensors];
+  std::int32_t offsets[kTensors + 1];  // first piece of each, counted in this launch
+  int count;
+  std::int64_t pieces_before;  // in earlier launches
+};
+
+template <class T, class F>
+__global__ void multi_tensor_kernel(MultiTensor<T, F> p) {
+  const std::int32_t piece = std::int32_t(blockIdx.x);
+  const int k = tensor_of_piece(p.offsets, p.count, piece);
+  const T tensor = p.tensors[k];
+  p.f(tensor, std::int64_t(piece - p.offsets[k]), p.pieces_before + piece);
+}
+
+// All threads of a block call f(tensor, piece of this tensor, piece of all). Shared memory: one double per warp.
+template <class T, class F>
+void for_each_piece_cuda(const char* name, const std::vector<T>& tensors, const F& f) {
+  using Params = MultiTensor<T, F>;
+  static_assert(sizeof(Params) <= 32764, "what GPUs from architecture 70 on take as parameters of a kernel");
+  std::int64_t before = 0;
+  for (std::size_t begin = 0; begin < tensors.size(); begin += Params::kTensors) {
+    Params p{f, {}, {}, 0, before};
+    for (std::size_t k = begin; k < tensors.size() && p.count < Params::kTensors; ++k) {
+      p.tensors[p.count] = tensors[k];
+      p.offsets[p.count + 1] = p.offsets[p.count] + std::int32_t(tensors[k].pieces());
+      ++p.count;
+    }
+    const std::int32_t pieces = p.offsets[p.count];
+    const Grid grid{pieces, dim3(kMultiTensorThreads), kMultiTensorThreads / kWarp * sizeof(double)};
+    launch(name, multi_tensor_kernel<T, F>, grid, p);
+    before += pieces;
+  }
+}
 
 // Elements i ... i + N - 1.
 template <int N, class Rule, class T>
@@ -43,6 +85,51 @@ struct UpdatePiece {
 };
 static_assert(kPieceElements % kPackSize<float> == 0);
 
+// For all threads of a block, which all get the sum.
+template <class T>
+__device__ double square_sum(const T* values, std::int64_t begin, std::int64_t end) {
+  double sum = 0;
+  for (std::int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) sum += double(values[i]) * double(values[i]);
+  return block_sum(sum, dynamic_shared<double>());
+}
+
+template <class T>
+struct SquarePiece {
+  double* squares;
+
+  __device__ void operator()(const NormTensor<T>& t, std::int64_t piece, std::int64_t of_all) const {
+    const PieceRange range(piece, t.size);
+    const double sum = square_sum(t.grad, range.begin, range.end);
+    if (threadIdx.x == 0) squares[of_all] = sum;
+  }
+};
+
+// One block.
+__global__ void clip_factor_kernel(ClipScalars p) {
+  double sum = 0;
+  for (std::int64_t i = threadIdx.x; i < p.pieces; i += blockDim.x) sum += p.squares[i];
+  sum = block_sum(sum, dynamic_shared<double>());
+  if (threadIdx.x == 0) {
+    *p.norm = std::sqrt(sum);  // [CLIP-1]
+    *p.factor = optimizer_math::clip_factor(*p.norm, p.max_norm);
+  }
+}
+
+template <class T>
+struct ClipUnit {
+  double clipping;
+
+  __device__ void operator()(const AgcTensor<T>& t, std::int64_t unit, std::int64_t) const {
+    T* grad = t.grad + unit * t.columns;
+    const T* value = t.value + unit * t.columns;
+    const double weight_norm = std::sqrt(square_sum(value, 0, t.columns));
+    const double gradient_norm = std::sqrt(square_sum(grad, 0, t.columns));
+    const T factor = T(optimizer_math::agc_factor(gradient_norm, optimizer_math::agc_limit(weight_norm, clipping)));
+    if (factor == T(1)) return;  // for the whole block, which reaches no further barrier
+    for (std::int64_t c = threadIdx.x; c < t.columns; c += blockDim.x) grad[c] *= factor;
+  }
+};
+
 }  // namespace
 
 template <class Rule, class T>
@@ -52,5 +139,22 @@ void update_cuda(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule,
 
 FOLDGRAD_INSTANTIATE_UPDATE(update_cuda, float)
 FOLDGRAD_INSTANTIATE_UPDATE(update_cuda, double)
+
+template <class T>
+void clip_by_norm_cuda(const std::vector<NormTensor<T>>& tensors, const ClipScalars& p) {
+  for_each_piece_cuda("clip_by_norm: squares", tensors, SquarePiece<T>{p.squares});
+  const Grid one_block{dim3(1), dim3(kMultiTensorThreads), kMultiTensorThreads / kWarp * sizeof(double)};
+  launch("clip_by_norm: factor", clip_factor_kernel, one_block, p);
+}
+
+template <class T>
+void clip_adaptively_cuda(const std::vector<AgcTensor<T>>& tensors, double clipping) {
+  for_each_piece_cuda("clip_adaptively", tensors, ClipUnit<T>{clipping});
+}
+
+template void clip_by_norm_cuda(const std::vector<NormTensor<float>>&, const ClipScalars&);
+template void clip_by_norm_cuda(const std::vector<NormTensor<double>>&, const ClipScalars&);
+template void clip_adaptively_cuda(const std::vector<AgcTensor<float>>&, double);
+template void clip_adaptively_cuda(const std::vector<AgcTensor<double>>&, double);
 
 }  // namespace foldgrad

@@ -1,12 +1,55 @@
-// Parameters of the kernels of optimizers and of the weight average: T is float or double.
+// Kernels of optimizers, of the weight average and of gradient clipping, each one pass over many tensors. Every tensor
+// is cut into pieces, and the pieces of all tensors are numbered through, so that threads share the work evenly
+// whatever the sizes. A kernel's tensor type says how many pieces() it has; its T is float or double.
 #pragma once
+#include <cstdint>
 #include <vector>
 
 #include "engine/dtype.h"
-#include "train/loop/optimizer/multi_tensor.h"
 #include "train/loop/optimizer/optimizer_math.h"
 
 namespace foldgrad {
+
+// Calls body(float()) or body(double()): parameters are f32 or f64.
+template <class Body>
+void dispatch_parameters(DType dtype, const Body& body) {
+  dtype == DType::f32 ? body(float()) : body(double());
+}
+
+// Elements in a piece of those passes that see a tensor as a vector. Not tuned.
+constexpr std::int64_t kPieceElements = 4096;
+
+FOLDGRAD_HD inline std::int64_t element_pieces(std::int64_t size) {
+  return (size + kPieceElements - 1) / kPieceElements;
+}
+
+// Elements [begin, end) of piece number `piece` of a tensor of `size` elements.
+struct PieceRange {
+  std::int64_t begin, end;
+  FOLDGRAD_HD PieceRange(std::int64_t piece, std::int64_t size)
+      : begin(piece * kPieceElements), end(begin + kPieceElements < size ? begin + kPieceElements : size) {}
+};
+
+// The tensor that holds a piece: the last k < tensors with offsets[k] <= piece. Tensors without pieces are never found.
+template <class Index>
+FOLDGRAD_HD int tensor_of_piece(const Index* offsets, int tensors, Index piece) {
+  int low = 0, high = tensors;  // offsets[low] <= piece < offsets[high]
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    if (offsets[middle] <= piece)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+template <class T>
+std::int64_t total_pieces(const std::vector<T>& tensors) {
+  std::int64_t pieces = 0;
+  for (const T& t : tensors) pieces += t.pieces();
+  return pieces;
+}
 
 // One parameter and its state.
 template <class T>
@@ -48,19 +91,18 @@ struct AdamRule {
   }
 };
 
-enum class SgdForm { plain, momentum, nesterov };
-
-template <class T, SgdForm form>
+template <class T>
 struct SgdRule {
   T momentum, rate, decay;
+  bool nesterov;
 
   FOLDGRAD_HD void operator()(const UpdatedTensor<T>& t, std::int64_t i, T scale) const {
     T direction = optimizer_math::sgd_gradient(scale * t.grad[i], t.value[i], decay);
-    if constexpr (form != SgdForm::plain) {
+    if (momentum > 0) {
       const T d = direction;
       const T m = optimizer_math::sgd_momentum(t.first[i], d, momentum);
       t.first[i] = m;
-      direction = form == SgdForm::nesterov ? optimizer_math::sgd_nesterov(m, d, momentum) : m;
+      direction = nesterov ? optimizer_math::sgd_nesterov(m, d, momentum) : m;
     }
     t.value[i] = optimizer_math::sgd_value(t.value[i], direction, rate);
   }
@@ -88,12 +130,46 @@ void update_cpu(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, 
 template <class Rule, class T>
 void update_cuda(const std::vector<UpdatedTensor<T>>& tensors, const Rule& rule, const double* scale);
 
+template <class T>
+struct NormTensor {
+  const T* grad;
+  std::int64_t size;
+
+  FOLDGRAD_HD std::int64_t pieces() const { return element_pieces(size); }
+};
+
+struct ClipScalars {
+  double* squares;  // [pieces]: scratch for the sum of each piece
+  std::int64_t pieces;
+  double* norm;
+  double* factor;
+  double max_norm;
+};
+
+template <class T>
+void clip_by_norm_cpu(const std::vector<NormTensor<T>>& tensors, const ClipScalars& p);
+template <class T>
+void clip_by_norm_cuda(const std::vector<NormTensor<T>>& tensors, const ClipScalars& p);
+
+// A piece is a unit.
+template <class T>
+struct AgcTensor {
+  const T* value;
+  T* grad;
+  std::int64_t units, columns;
+
+  FOLDGRAD_HD std::int64_t pieces() const { return units; }
+};
+
+template <class T>
+void clip_adaptively_cpu(const std::vector<AgcTensor<T>>& tensors, double clipping);
+template <class T>
+void clip_adaptively_cuda(const std::vector<AgcTensor<T>>& tensors, double clipping);
+
 }  // namespace foldgrad
 
-#define FOLDGRAD_INSTANTIATE_UPDATE(function, T)                                                                     \
-  template void function(const std::vector<UpdatedTensor<T>>&, const AdamRule<T>&, const double*);                   \
-  template void function(const std::vector<UpdatedTensor<T>>&, const SgdRule<T, SgdForm::plain>&, const double*);    \
-  template void function(const std::vector<UpdatedTensor<T>>&, const SgdRule<T, SgdForm::momentum>&, const double*); \
-  template void function(const std::vector<UpdatedTensor<T>>&, const SgdRule<T, SgdForm::nesterov>&, const double*); \
-  template void function(const std::vector<UpdatedTensor<T>>&, const AverageRule<T>&, const double*);                \
+#define FOLDGRAD_INSTANTIATE_UPDATE(function, T)                                                      \
+  template void function(const std::vector<UpdatedTensor<T>>&, const AdamRule<T>&, const double*);    \
+  template void function(const std::vector<UpdatedTensor<T>>&, const SgdRule<T>&, const double*);     \
+  template void function(const std::vector<UpdatedTensor<T>>&, const AverageRule<T>&, const double*); \
   template void function(const std::vector<UpdatedTensor<T>>&, const RoundRule<T>&, const double*);

@@ -25,16 +25,14 @@ void WeightAverage::add(const std::string& name, const Tensor& value) {
   averaged_.push_back({name, value, value.clone()});
 }
 
-template <class T>
-void WeightAverage::update_as() const {
-  std::vector<UpdatedTensor<T>> tensors;
-  tensors.reserve(averaged_.size());
-  for (const Averaged& a : averaged_)
-    tensors.push_back({a.average.data<T>(), a.value.data<T>(), nullptr, nullptr, a.value.size()});
-  FOLDGRAD_RUN(averaged_[0].average.device(), update, tensors, AverageRule<T>{T(1 - decay_)}, nullptr);
+void WeightAverage::update() {
+  dispatch_parameters(averaged_[0].average.dtype(), [&]<class T>(T) {
+    std::vector<UpdatedTensor<T>> tensors;
+    for (const Averaged& a : averaged_)
+      tensors.push_back({a.average.data<T>(), a.value.data<T>(), nullptr, nullptr, a.value.size()});
+    FOLDGRAD_RUN(averaged_[0].average.device(), update, tensors, AverageRule<T>{T(1 - decay_)}, nullptr);
+  });
 }
-
-void WeightAverage::update() { averaged_[0].average.dtype() == DType::f32 ? update_as<float>() : update_as<double>(); }
 
 void WeightAverage::swap() {
   for (auto& [name, value, average] : averaged_) {

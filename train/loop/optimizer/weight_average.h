@@ -37,8 +37,6 @@ class WeightAverage {
   };
 
   void add(const std::string& name, const Tensor& value);
-  template <class T>
-  void update_as() const;
 
   const double decay_;
   std::vector<Averaged> averaged_;
