@@ -9,10 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "models/cct/config.h"
-#include "models/gpt/config.h"
-#include "models/transformer/config.h"
-#include "models/vit/config.h"
+#include "train/config/model_keys.h"
 #include "train/config/sections.h"
 
 namespace foldgrad {
@@ -64,6 +61,31 @@ void visit_family(Experiment& config, const Visitor& visitor) {
   };
   const auto first_of = [&](const auto&... rows) { return (visit(rows, config.family == rows.name) || ...); };
   if (!std::apply(first_of, kFamilyKeys)) visit(std::get<0>(kFamilyKeys), true);
+}
+
+// Calls visitor(member, ConfigKey) for every key of a configuration that its family has, in order, the family first: a
+// visitor may set it. `Config` is ExperimentConfig, or it const. Options of normalizers are not here but in
+// normalizers(), models/normalizers/normalizer.h.
+template <KeysOf<ExperimentConfig> Config, class Visitor>
+void visit_config(Config& c, const Visitor& visitor) {
+  const auto v = [&visitor]<class Member>(Member& member, ConfigKey key) {
+    if (key.from_data) return;
+    key.set_kind(member);
+    if (key.section == "validate" || key.section == "output" || key.section == "record") key.trajectory = false;
+    // Three numbers are always from the data.
+    if constexpr (!std::is_same_v<std::remove_const_t<Member>, std::array<double, 3>>) visitor(member, key);
+  };
+  // Configurations that were written before there were families do not name theirs, and stay what they were.
+  const ConfigKey family("model", "family", "", "Family of the model");
+  v(c.family, c.family == "transformer" ? off_trajectory(family) : family);
+  visit_family(c, [&v](auto& model, auto& task) {
+    visit_keys(model, v);
+    visit_keys(task, v);
+  });
+  visit_keys(c.train, v);
+  visit_keys(c.validate, v);
+  visit_keys(c.output, v);
+  visit_keys(c.record, v);
 }
 
 inline BlockConfig& ExperimentConfig::blocks() {

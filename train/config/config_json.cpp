@@ -12,40 +12,22 @@ using nlohmann::ordered_json;
 using Kind = Option::Kind;
 
 ordered_json option_json(const NormalizerOption& option, const std::string& value) {
-  switch (option.kind) {
-    case Kind::boolean:
-    case Kind::flag:
-      return value == "1" || value == "true";
-    case Kind::integer:
-      return std::stoll(value);
-    case Kind::number:
-      return std::stod(value);
-    case Kind::choice:
-    case Kind::integers:
-    case Kind::texts:
-    case Kind::text:
-      break;
-  }
+  if (option.kind == Kind::boolean || option.kind == Kind::flag) return value == "1" || value == "true";
+  if (option.kind == Kind::integer) return std::stoll(value);
+  if (option.kind == Kind::number) return std::stod(value);
   return value;
 }
 
-std::map<std::string, std::string> read_options(const json& options) {
+// The members of norm.NAME as text, which must be text unless `others` allows numbers, true and false too.
+std::map<std::string, std::string> texts_of(const json& object, const char* name, bool others) {
   std::map<std::string, std::string> texts;
-  for (const auto& [key, value] : options.items()) {
-    FOLDGRAD_CHECK(value.is_number() || value.is_boolean() || value.is_string(),
-                   "norm.options.{} must be a number, true, false or text, got {}", key, shown(value));
+  for (const auto& [key, value] : object.items()) {
+    FOLDGRAD_CHECK(value.is_string() || (others && (value.is_number() || value.is_boolean())),
+                   "norm.{}.{} must be {}text, got {}", name, key, others ? "a number, true, false or " : "",
+                   shown(value));
     texts[key] = value.is_string() ? value.get<std::string>() : value.dump();
   }
   return texts;
-}
-
-std::map<std::string, std::string> read_sites(const json& at) {
-  std::map<std::string, std::string> names;
-  for (const auto& [site, name] : at.items()) {
-    FOLDGRAD_CHECK(name.is_string(), "norm.at.{} must be text, got {}", site, shown(name));
-    names[site] = name.get<std::string>();
-  }
-  return names;
 }
 
 }  // namespace
@@ -85,31 +67,9 @@ void write_normalizer(const BlockConfig& config, ordered_json& norm) {
 }
 
 void read_normalizer(JsonSection& norm, BlockConfig& config) {
-  if (const json* options = norm.object("options")) config.normalizer_options = read_options(*options);
-  if (const json* at = norm.object("at")) config.normalizer_at = read_sites(*at);
+  if (const json* options = norm.object("options")) config.normalizer_options = texts_of(*options, "options", true);
+  if (const json* at = norm.object("at")) config.normalizer_at = texts_of(*at, "at", false);
   (void)NormalizerOptions(config.normalizer, normalizer_info(config.normalizer).options, config.normalizer_options);
-}
-
-void write_rest(const ImageModelConfig& config, ordered_json& model) {
-  if (!config.class_names.empty()) model["class_names"] = config.class_names;
-  model["image_mean"] = config.pixels.mean;
-  model["image_std"] = config.pixels.std;
-}
-
-void read_rest(ImageModelConfig& config, JsonSection& model) {
-  model.read("class_names", config.class_names, false);
-  model.read("image_mean", config.pixels.mean, false);
-  model.read("image_std", config.pixels.std, false);
-}
-
-void read_rest(TransformerConfig& config, JsonSection&) {
-  FOLDGRAD_CHECK(config.max_positions <= kMostPositions, "model.max_positions must be at most {}, got {}",
-                 kMostPositions, config.max_positions);
-}
-
-void read_rest(GptConfig& config, JsonSection&) {
-  FOLDGRAD_CHECK(config.context <= kMostPositions, "model.context must be at most {}, got {}", kMostPositions,
-                 config.context);
 }
 
 }  // namespace foldgrad

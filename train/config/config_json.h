@@ -18,31 +18,31 @@ class JsonSection {
   JsonSection(const nlohmann::json& parent, const char* name);
 
   template <class T>
-  void read(const std::string& key, T& member, bool required) {
-    known_.push_back(key);
-    const auto found = object_.find(key);
-    FOLDGRAD_CHECK(found != object_.end() || !required, "{}.{} is missing", name_, key);
+  void read(const ConfigKey& key, T& member) {
+    known_.push_back(key.name);
+    const auto found = object_.find(key.name);
+    FOLDGRAD_CHECK(found != object_.end() || !key.required_in_json, "{} is missing", key.full_name());
     if (found == object_.end()) return;
+    const auto require = [&](bool holds, const std::string& what) {
+      FOLDGRAD_CHECK(holds, "{} must be {}, got {}", key.full_name(), what, shown(*found));
+    };
     if constexpr (std::is_same_v<T, std::int64_t>) {
-      // Above 2^63 - 1 a number is unsigned, and get<std::int64_t>() would wrap it.
-      const bool fits = found->is_number_integer() &&
-                        (!found->is_number_unsigned() || found->template get<std::uint64_t>() <= kMostOfASize) &&
-                        found->template get<std::int64_t>() >= 0;
-      FOLDGRAD_CHECK(fits, "{}.{} must be an integer in [0, {}], got {}", name_, key, kMostOfASize, shown(*found));
+      const auto most = std::int64_t(std::min(key.range.high, double(kMostOfASize)));
+      // get<std::int64_t>() would wrap a number above 2^63 - 1.
+      const double number = found->is_number_integer() ? found->template get<double>() : -1;
+      require(number >= 0 && number <= double(most), fmt::format("an integer in [0, {}]", most));
     } else if constexpr (std::is_same_v<T, double>) {
-      FOLDGRAD_CHECK(found->is_number(), "{}.{} must be a number, got {}", name_, key, shown(*found));
+      require(found->is_number(), "a number");
     } else if constexpr (std::is_same_v<T, bool>) {
-      FOLDGRAD_CHECK(found->is_boolean(), "{}.{} must be true or false, got {}", name_, key, shown(*found));
+      require(found->is_boolean(), "true or false");
     } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
-      const bool texts =
-          found->is_array() && std::ranges::all_of(*found, [](const nlohmann::json& v) { return v.is_string(); });
-      FOLDGRAD_CHECK(texts, "{}.{} must be an array of text, got {}", name_, key, shown(*found));
+      const auto is_text = [](const nlohmann::json& v) { return v.is_string(); };
+      require(found->is_array() && std::ranges::all_of(*found, is_text), "an array of text");
     } else if constexpr (std::is_same_v<T, std::array<double, 3>>) {
-      const bool three = found->is_array() && found->size() == 3 &&
-                         std::ranges::all_of(*found, [](const nlohmann::json& v) { return v.is_number(); });
-      FOLDGRAD_CHECK(three, "{}.{} must be three numbers, got {}", name_, key, shown(*found));
+      const auto is_number = [](const nlohmann::json& v) { return v.is_number(); };
+      require(found->is_array() && found->size() == 3 && std::ranges::all_of(*found, is_number), "three numbers");
     } else {
-      FOLDGRAD_CHECK(found->is_string(), "{}.{} must be text, got {}", name_, key, shown(*found));
+      require(found->is_string(), "text");
     }
     member = found->template get<T>();
   }
@@ -62,37 +62,29 @@ class JsonSection {
 void write_normalizer(const BlockConfig& config, nlohmann::ordered_json& norm);
 void read_normalizer(JsonSection& norm, BlockConfig& config);
 
-// Keys that no ConfigKey describes, and limits that no file bears out.
-inline void write_rest(const BlockConfig&, nlohmann::ordered_json&) {}
-void write_rest(const ImageModelConfig& config, nlohmann::ordered_json& model);
-void read_rest(TransformerConfig& config, JsonSection& model);
-void read_rest(ImageModelConfig& config, JsonSection& model);
-void read_rest(GptConfig& config, JsonSection& model);
-
 // {"model": {"source_vocabulary": 104, ..., "share_embeddings": "all"},
 //  "norm": {"name": "un", "mask": true, "options": {"window": 4, "eps": 1e-05, ...}, "at": {"SITE": "affine"}}}
-// with every key, also those at their default; docs/model_directory.md lists them.
+// with every key, also those at their default, but for empty lists; docs/model_directory.md lists them.
 template <class Config>
 nlohmann::ordered_json config_json(const Config& config) {
   nlohmann::ordered_json all;
-  visit_keys(config, [&](const auto& member, const ConfigKey& key) { all[key.section][key.name] = member; });
-  write_rest(config, all["model"]);
+  visit_keys(config, [&](const auto& member, const ConfigKey& key) {
+    if (nlohmann::ordered_json value = member; !value.is_array() || !value.empty())
+      all[key.section][key.name] = std::move(value);
+  });
   write_normalizer(config, all["norm"]);
   return all;
 }
 
 // Strict: throws std::invalid_argument for keys that do not exist, values of another type, sizes above 2^31 - 1
 // (max_positions: 1,000,000), and what config.validate() or the normalizer refuses. Keys that
-// ConfigKey::required_in_json does not name may be left out, as may class_names, image_mean, image_std, norm.options
-// and norm.at.
+// ConfigKey::required_in_json does not name may be left out, as may norm.options and norm.at.
 template <class Config>
 Config parse_config_json(const nlohmann::json& root) {
   Config config;
   JsonSection model(root, "model"), norm(root, "norm");
-  visit_keys(config, [&](auto& member, const ConfigKey& key) {
-    (key.section == "model" ? model : norm).read(key.name, member, key.required_in_json);
-  });
-  read_rest(config, model);
+  visit_keys(config,
+             [&](auto& member, const ConfigKey& key) { (key.section == "model" ? model : norm).read(key, member); });
   model.end();
   read_normalizer(norm, config);
   norm.end();

@@ -29,10 +29,6 @@ std::int64_t line_of_deep_key(const std::string& toml) {
   return 0;
 }
 
-std::string place_of(const std::string& name, const toml::node& node) {
-  return fmt::format("{}:{}", name, node.source().begin.line);
-}
-
 // The same for all names of a file.
 fs::path canonical(const std::string& path) {
   std::error_code error;
@@ -57,6 +53,10 @@ std::string Given::text(const std::string& must_be) const {
   if (node && node->is_string()) return node->as_string()->get();
   if (raw.empty() && node) refuse(fmt::format("{}, got {}", must_be, shown()));
   return raw;
+}
+
+std::string place_of(const toml::node& node) {
+  return fmt::format("{}:{}", *node.source().path, node.source().begin.line);
 }
 
 toml::table parse_toml(const std::string& text, const std::string& name) try {
@@ -86,27 +86,24 @@ std::string text_of(const toml::node& value) {
   return text.str();
 }
 
-void GivenKeys::flatten(const toml::table& table, const std::string& prefix, const std::string& name) {
+void GivenKeys::flatten(const toml::table& table, const std::string& prefix) {
   for (const auto& [key, node] : table) {
     const std::string full = prefix + std::string(key.str());
     if (node.is_table() && (prefix.empty() || prefix == "norm."))
-      flatten(*node.as_table(), full + ".", name);
+      flatten(*node.as_table(), full + ".");
     else
-      keys[full] = {&node, "", place_of(name, node)};
+      keys[full] = {&node, "", place_of(node)};
   }
 }
-
-void GivenKeys::add_file(const std::string& text, const std::string& name) { add_file(text, name, {}); }
 
 void GivenKeys::add_file(const std::string& text, const std::string& name, std::vector<std::string> files) {
   toml::table& table = tables_.emplace_back(parse_toml(text, name));
   files.push_back(name);
   if (const toml::node* node = table.get("base")) {
-    const Given base{node, "", place_of(name, *node)};
-    add_base(base, files);
+    add_base({node, "", place_of(*node)}, files);
     table.erase("base");
   }
-  flatten(table, "", name);
+  flatten(table);
 }
 
 void GivenKeys::add_base(const Given& base, const std::vector<std::string>& files) {

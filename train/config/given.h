@@ -23,6 +23,9 @@ struct Given {
   std::string text(const std::string& must_be) const;
 };
 
+// FILE:LINE of a value that parse_toml() has read.
+std::string place_of(const toml::node& node);
+
 // The table of `text`, with `name` for the file in messages. Throws ConfigError for what is not TOML.
 toml::table parse_toml(const std::string& text, const std::string& name);
 
@@ -33,18 +36,17 @@ std::string text_of(const toml::node& value);
 
 class GivenKeys {
  public:
-  // Adds the keys of a file, over those of the file that its key `base` names. Throws ConfigError.
-  void add_file(const std::string& text, const std::string& name);
+  // Adds the keys of a file, over those of the file that its key `base` names. `files`: the chain of files whose bases
+  // led to this one. Throws ConfigError.
+  void add_file(const std::string& text, const std::string& name, std::vector<std::string> files = {});
   // Adds SECTION.KEY=VALUE, or norm.NAME.OPTION=VALUE, over what was given before. Throws ConfigError.
   void add_setting(const std::string& setting);
 
   std::map<std::string, Given> keys;  // by SECTION.KEY, or norm.NAME.OPTION
 
  private:
-  // `files`: the chain of files whose bases led to this one.
-  void add_file(const std::string& text, const std::string& name, std::vector<std::string> files);
   void add_base(const Given& base, const std::vector<std::string>& files);
-  void flatten(const toml::table& table, const std::string& prefix, const std::string& name);
+  void flatten(const toml::table& table, const std::string& prefix = "");
 
   std::list<toml::table> tables_;  // which the values point into
 };

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 
+#include "engine/contains.h"
 #include "engine/files/file.h"
 #include "models/options/nearest_name.h"
 #include "train/config/config.h"
@@ -18,75 +19,67 @@ namespace {
 
 const std::vector<std::string> kGridKeys = {"config", "seeds", "set", "lists", "cells"};
 
-class GridFile {
- public:
-  GridFile(const std::string& path, const toml::table& all) : path_(path), all_(all) {
-    for (const auto& [key, node] : all_)
-      if (std::ranges::find(kGridKeys, key.str()) == kGridKeys.end())
-        refuse(node, fmt::format("a grid has no key {}{} It has config, seeds, set, lists and cells", key.str(),
-                                 did_you_mean(std::string(key.str()), kGridKeys, "\"", ".")));
-  }
+[[noreturn]] void refuse(const toml::node& node, const std::string& what) {
+  throw ConfigError(fmt::format("{}: {}", place_of(node), what));
+}
 
-  [[noreturn]] void refuse(const toml::node& node, const std::string& what) const {
-    throw ConfigError(fmt::format("{}:{}: {}", path_, node.source().begin.line, what));
-  }
-  const toml::table& table(const toml::node& node, const std::string& name) const {
-    if (!node.is_table()) refuse(node, fmt::format("{} must be a table", name));
-    return *node.as_table();
-  }
-  const toml::table* table(const char* name) const {
-    const toml::node* node = all_.get(name);
-    return node ? &table(*node, name) : nullptr;
-  }
-  // Those with names; where there are none, one without, of the keys of all cells.
-  std::vector<GridCell> cells() const {
-    const toml::table *set = table("set"), *named = table("cells");
-    const GridCell common{"", "", config(all_), set ? settings(*set) : std::vector<std::string>()};
-    if (!named || named->empty()) return {common};
-    std::vector<GridCell> cells;
-    for (const auto& [name, node] : *named) {
-      toml::table own = table(node, "cells." + std::string(name.str()));
-      GridCell cell{std::string(name.str()), "", config(*node.as_table(), common.config), common.settings};
-      own.erase("config");
-      std::ranges::copy(settings(own), std::back_inserter(cell.settings));
-      cells.push_back(std::move(cell));
-    }
-    return cells;
-  }
-  // Returns the configuration that a table begins with: the path in its key config, or `otherwise`.
-  std::string config(const toml::table& table, const std::string& otherwise = "") const {
-    const toml::node* node = table.get("config");
-    if (!node) return otherwise;
-    if (!node->is_string()) refuse(*node, "config must be text");
-    return (std::filesystem::path(path_).parent_path() / node->as_string()->get()).lexically_normal();
-  }
-  std::vector<std::int64_t> seeds() const {
-    const toml::node* node = all_.get("seeds");
-    if (!node) return {1};
-    std::vector<std::int64_t> seeds;
-    if (node->is_array())
-      for (const toml::node& seed : *node->as_array())
-        if (seed.is_integer()) seeds.push_back(seed.as_integer()->get());
-    if (seeds.empty() || seeds.size() != node->as_array()->size()) refuse(*node, "seeds must be a list of integers");
-    return seeds;
-  }
-  // Keys in quotes or with dots, and their values as --set takes them.
-  static std::vector<std::string> settings(const toml::table& table) {
-    std::vector<std::string> all;
-    for (const auto& [key, value] : values_below(table)) all.push_back(key + "=" + text_of(*value));
-    return all;
-  }
+const toml::table& as_table(const toml::node& node, const std::string& name) {
+  if (!node.is_table()) refuse(node, fmt::format("{} must be a table", name));
+  return *node.as_table();
+}
 
- private:
-  std::string path_;
-  const toml::table& all_;
-};
+// The table of this name, which is empty where there is none.
+const toml::table& table_in(const toml::table& all, const char* name) {
+  static const toml::table none;
+  const toml::node* node = all.get(name);
+  return node ? as_table(*node, name) : none;
+}
+
+// Returns the configuration that a table begins with: the path in its key config, or `otherwise`.
+std::string config_in(const toml::table& table, const std::string& otherwise = "") {
+  const toml::node* node = table.get("config");
+  if (!node) return otherwise;
+  if (!node->is_string()) refuse(*node, "config must be text");
+  return (std::filesystem::path(*node->source().path).parent_path() / node->as_string()->get()).lexically_normal();
+}
+
+// Keys in quotes or with dots, and their values as --set takes them.
+std::vector<std::string> settings_in(const toml::table& table) {
+  std::vector<std::string> all;
+  for (const auto& [key, value] : values_below(table)) all.push_back(key + "=" + text_of(*value));
+  return all;
+}
+
+// Those with names; where there are none, one without, of the keys of all cells.
+std::vector<GridCell> cells_in(const toml::table& all) {
+  const GridCell common{"", "", config_in(all), settings_in(table_in(all, "set"))};
+  std::vector<GridCell> cells;
+  for (const auto& [name, node] : table_in(all, "cells")) {
+    toml::table own = as_table(node, "cells." + std::string(name.str()));
+    GridCell cell{std::string(name.str()), "", config_in(*node.as_table(), common.config), common.settings};
+    own.erase("config");
+    std::ranges::copy(settings_in(own), std::back_inserter(cell.settings));
+    cells.push_back(std::move(cell));
+  }
+  return cells.empty() ? std::vector{common} : cells;
+}
+
+std::vector<std::int64_t> seeds_in(const toml::table& all) {
+  const toml::node* node = all.get("seeds");
+  if (!node) return {1};
+  std::vector<std::int64_t> seeds;
+  if (node->is_array())
+    for (const toml::node& seed : *node->as_array())
+      if (seed.is_integer()) seeds.push_back(seed.as_integer()->get());
+  if (seeds.empty() || seeds.size() != node->as_array()->size()) refuse(*node, "seeds must be a list of integers");
+  return seeds;
+}
 
 // Returns the settings of every combination of what [lists] has.
-std::vector<std::vector<std::string>> combinations_of(const GridFile& file, const toml::table& lists) {
+std::vector<std::vector<std::string>> combinations_of(const toml::table& lists) {
   std::vector<std::vector<std::string>> combinations(1);
   for (const auto& [key, node] : values_below(lists)) {
-    if (!node->is_array() || node->as_array()->empty()) file.refuse(*node, fmt::format("{} must be a list", key));
+    if (!node->is_array() || node->as_array()->empty()) refuse(*node, fmt::format("{} must be a list", key));
     std::vector<std::vector<std::string>> longer;
     for (const auto& one : combinations)
       for (const toml::node& value : *node->as_array()) {
@@ -131,11 +124,13 @@ void check(const Grid& grid, const std::string& path) {
 
 Grid read_grid(const std::string& path) {
   const toml::table all = parse_toml(read_file(path), path);
-  const GridFile file(path, all);
-  Grid grid{file.seeds(), {}};
-  const toml::table none, *lists = file.table("lists");
-  const auto combinations = combinations_of(file, lists ? *lists : none);
-  for (const GridCell& cell : file.cells())
+  for (const auto& [key, node] : all)
+    if (!contains(kGridKeys, key.str()))
+      refuse(node, fmt::format("a grid has no key {}{} It has config, seeds, set, lists and cells", key.str(),
+                               did_you_mean(std::string(key.str()), kGridKeys, "\"", ".")));
+  Grid grid{seeds_in(all), {}};
+  const auto combinations = combinations_of(table_in(all, "lists"));
+  for (const GridCell& cell : cells_in(all))
     for (const auto& settings : combinations) grid.cells.push_back(combined(cell, settings));
   check(grid, path);
   return grid;

@@ -16,7 +16,7 @@ struct ConfigKey : Option {
   bool trajectory = true;         // decides the trained numbers
   bool required_in_json = false;  // must stand in config.json, since inference depends on it
   bool from_data = false;         // is no key of a configuration: the data or folding decide it
-  bool in_hash = true;            // counts among those that decide the numbers
+  bool newer = false;             // 0.2.0 did not have it: at its default a configuration counts as one without it
 
   ConfigKey(const char* section, const char* name, const char* unit, const char* help, Range range = {})
       : Option{name, help, Kind::text, range, {}, unit}, section(section) {}
@@ -57,9 +57,8 @@ inline ConfigKey off_trajectory(ConfigKey key) {
   key.trajectory = false;
   return key;
 }
-// A key that 0.2.0 did not have: at its default a configuration counts as the same with it and without it.
-inline ConfigKey newer(ConfigKey key, bool at_default) {
-  key.in_hash = !at_default;
+inline ConfigKey newer(ConfigKey key) {
+  key.newer = true;
   return key;
 }
 inline ConfigKey required(ConfigKey key) {

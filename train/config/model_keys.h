@@ -11,8 +11,6 @@ namespace foldgrad {
 // The table of positions takes memory that no parameter in the file accounts for.
 constexpr std::int64_t kMostPositions = 1'000'000;
 
-constexpr const char* kNormalizerHelp = "Normalizer at every site; `foldgrad norms` lists them";
-
 // Each function calls visitor(member, ConfigKey) for every key. First come those that families share.
 template <class Model, class Visitor>
 void visit_size_keys(Model& m, const Visitor& v) {
@@ -21,6 +19,11 @@ void visit_size_keys(Model& m, const Visitor& v) {
   needed(m.width, "width", "channels", "Width of embeddings and sublayers", within(4, kMostOfASize));
   needed(m.ffn_width, "ffn_width", "channels", "Inner width of feed-forward blocks", size);
   needed(m.heads, "heads", "", "Attention heads; must divide the width", size);
+}
+
+template <class Model, class Visitor>
+void visit_normalizer_key(Model& m, const Visitor& v) {
+  keys_in("norm", v, required)(m.normalizer, "name", "", "Normalizer at every site; `foldgrad norms` lists them");
 }
 
 template <class Model, class Visitor>
@@ -42,8 +45,7 @@ void visit_dropout_keys(Model& m, const Visitor& v) {
 // All keys of each family.
 template <KeysOf<TransformerConfig> Model, class Visitor>
 void visit_keys(Model& m, const Visitor& v) {
-  const auto needed = keys_in("model", v, required), model = keys_in("model", v), norm = keys_in("norm", v),
-             needed_norm = keys_in("norm", v, required);
+  const auto needed = keys_in("model", v, required), model = keys_in("model", v);
   const Range size = within(1, kMostOfASize);
   v(m.source_vocabulary, required(from_data("source_vocabulary")));
   v(m.target_vocabulary, required(from_data("target_vocabulary")));
@@ -61,13 +63,13 @@ void visit_keys(Model& m, const Visitor& v) {
   model(m.initialization, "initialization", "Initial weights", Model::kInitializations);
   model(m.tfixup_scope, "tfixup_scope", "Which weights tfixup scales", kTfixupScopes);
 
-  needed_norm(m.normalizer, "name", "", kNormalizerHelp);
-  norm(m.mask_normalizers, "mask", "", "Leave padding out of the statistics");
+  visit_normalizer_key(m, v);
+  keys_in("norm", v)(m.mask_normalizers, "mask", "", "Leave padding out of the statistics");
 }
 
 template <KeysOf<GptConfig> Model, class Visitor>
 void visit_keys(Model& m, const Visitor& v) {
-  const auto needed = keys_in("model", v, required), needed_norm = keys_in("norm", v, required);
+  const auto needed = keys_in("model", v, required);
   v(m.vocabulary, required(from_data("vocabulary")));
   visit_size_keys(m, v);
   needed(m.layers, "layers", "", "Layers", within(1, kMostOfASize));
@@ -77,8 +79,7 @@ void visit_keys(Model& m, const Visitor& v) {
   needed(m.tied, "tied", "", "The output projection is the table of embeddings");
   v(m.output_bias, from_data("output_bias"));
   visit_dropout_keys(m, v);
-
-  needed_norm(m.normalizer, "name", "", kNormalizerHelp);
+  visit_normalizer_key(m, v);
 }
 
 // Keys that families which classify images share: before and after those of their own.
@@ -97,21 +98,22 @@ void visit_image_size_keys(Model& m, const Visitor& v) {
 
 template <class Model, class Visitor>
 void visit_image_training_keys(Model& m, const Visitor& v) {
-  const auto model = keys_in("model", v), needed_norm = keys_in("norm", v, required);
+  const auto model = keys_in("model", v);
   visit_dropout_keys(m, v);
   model(m.drop_path, "drop_path", "",
         "How often the last layer leaves a sublayer out for an image (stochastic depth), the first never", kFraction);
   model(m.weight_standardization, "weight_standardization", "",
         "Standardize the weights of layers, with a gain for each row");
-  const ConfigKey scope("model", "standardization_scope", "Which weights of layers weight_standardization is about",
-                        kStandardizationScopes);
-  v(m.standardization_scope, newer(scope, m.standardization_scope == "all"));
+  keys_in("model", v, newer)(m.standardization_scope, "standardization_scope",
+                             "Which weights of layers weight_standardization is about", kStandardizationScopes);
   model(m.initialization, "initialization", "Initial weights", Model::kInitializations);
   model(m.tfixup_scope, "tfixup_scope", "Which weights tfixup scales", kTfixupScopes);
   model(m.positions, "positions",
         "What learned positions begin with: random numbers, or sines and cosines of row and column", Model::kPositions);
-
-  needed_norm(m.normalizer, "name", "", kNormalizerHelp);
+  v(m.class_names, from_data("class_names"));
+  v(m.pixels.mean, from_data("image_mean"));
+  v(m.pixels.std, from_data("image_std"));
+  visit_normalizer_key(m, v);
 }
 
 template <KeysOf<VitConfig> Model, class Visitor>

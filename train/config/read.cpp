@@ -6,8 +6,8 @@
 #include "engine/files/file.h"
 #include "models/normalizers/normalizer.h"
 #include "models/options/nearest_name.h"
+#include "train/config/config.h"
 #include "train/config/given.h"
-#include "train/config/keys.h"
 #include "train/system/printable.h"
 
 namespace foldgrad {
@@ -41,15 +41,12 @@ void assign(Enum& field, const Given& given, const ConfigKey& key) {
     if (text == name(value)) field = value;
 }
 
-void assign(bool& field, const Given& given, const ConfigKey& key) {
-  if (!given.node || !given.node->is_boolean()) refuse(given, key);
-  field = given.node->as_boolean()->get();
-}
-
-void assign(std::int64_t& field, const Given& given, const ConfigKey& key) {
-  if (!given.node || !given.node->is_integer()) refuse(given, key);
-  field = given.node->as_integer()->get();
-  if (!key.range.contains(double(field))) refuse(given, key);
+template <class Exact>
+requires std::same_as<Exact, bool> || std::same_as<Exact, std::int64_t>
+void assign(Exact& field, const Given& given, const ConfigKey& key) {
+  const auto value = given.node ? given.node->value_exact<Exact>() : std::nullopt;
+  if (!value || !key.range.contains(double(*value))) refuse(given, key);
+  field = *value;
 }
 
 template <class Element>

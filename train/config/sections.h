@@ -103,11 +103,9 @@ void visit_keys(Images& i, const Visitor& v) {
   data(i.augment, "augment", "",
        "How training images are changed at random, names with spaces between: crop4 (pixels), flip or "
        "flip_alternating, randaugment2m9 (operations, magnitude), cutout8 (pixels)");
-  const ConfigKey fill(
-      "data", "fill", "",
-      "Pixels that crops show outside of an image: the mean of the training images, or zero, black, as "
-      "with torchvision's RandomCrop");
-  v(i.fill, newer(fill, i.fill == CropFill::mean));
+  keys_in("data", v, newer)(i.fill, "fill", "",
+                            "Pixels that crops show outside of an image: the mean of the training images, or zero, "
+                            "black, as with torchvision's RandomCrop");
   train(i.batch, "batch", "images", "Images of a batch", at_least(1));
   train(i.mixup, "mixup", "", "a of mixup's Beta(a, a); 0: no mixup", at_least(0));
   train(i.cutmix, "cutmix", "", "a of CutMix's Beta(a, a); 0: no CutMix", at_least(0));
@@ -182,16 +180,16 @@ void visit_length_keys(Train& t, const Visitor& v) {
   const auto length = [&t](const ConfigKey& key) {
     return t.schedule == ScheduleShape::cosine ? key : off_trajectory(key);
   };
-  const ConfigKey epochs("train", "epochs", "epochs", "How often to go through the data; 0: as train.steps says",
-                         within(0, kMostOfASize));
-  v(t.epochs, newer(length(epochs), t.epochs == 0));
+  v(t.epochs,
+    newer(length(ConfigKey("train", "epochs", "epochs", "How often to go through the data; 0: as train.steps says",
+                           within(0, kMostOfASize)))));
   if (t.epochs == 0)
     v(t.steps, length(ConfigKey("train", "steps", "updates", "How many updates to make", at_least(1))));
-  const ConfigKey warmup("train", "warmup_epochs", "epochs",
-                         "Linear warm-up to the peak learning rate; 0: as train.warmup says", within(0, kMostOfASize));
-  v(t.warmup_epochs, newer(warmup, t.warmup_epochs == 0));
+  keys_in("train", v, newer)(t.warmup_epochs, "warmup_epochs", "epochs",
+                             "Linear warm-up to the peak learning rate; 0: as train.warmup says",
+                             within(0, kMostOfASize));
   if (t.warmup_epochs == 0)
-    v(t.warmup, ConfigKey("train", "warmup", "updates", "Linear warm-up to the peak learning rate", at_least(0)));
+    keys_in("train", v)(t.warmup, "warmup", "updates", "Linear warm-up to the peak learning rate", at_least(0));
 }
 
 template <KeysOf<TrainConfig> Train, class Visitor>
@@ -204,26 +202,22 @@ void visit_optimizer_keys(Train& t, const Visitor& v) {
   train(t.momentum, "momentum", "", "Momentum (sgd)", kFraction);
   train(t.nesterov, "nesterov", "", "Use Nesterov momentum (sgd)");
   train(t.weight_decay, "weight_decay", "", "Weight decay per update, times the learning rate", at_least(0));
-  const ConfigKey no_decay("train", "no_decay", "",
-                           "Parameters that weight decay leaves alone: none, or biases, gains and learned positions");
-  v(t.no_decay, newer(no_decay, t.no_decay == Undecayed::none));
+  keys_in("train", v, newer)(t.no_decay, "no_decay", "",
+                             "Parameters that weight decay leaves alone: none, or biases, gains and learned positions");
 }
 
 template <KeysOf<TrainConfig> Train, class Visitor>
 void visit_fine_tuning_keys(Train& t, const Visitor& v) {
-  const auto train = [&v](auto& member, bool at_default, const char* name, const char* help) {
-    v(member, newer(ConfigKey("train", name, "", help), at_default));
-  };
-  train(t.from, t.from.empty(), "from",
+  const auto train = keys_in("train", v, newer);
+  train(t.from, "from", "",
         "Model to begin from: a model directory, a checkpoint, or a run; empty: none, but random weights");
-  train(t.head, t.head == Head::automatic, "head",
-        "Output layer with train.from: auto makes a new one where the classes differ");
-  train(t.reset_iterations, t.reset_iterations, "reset_iterations",
+  train(t.head, "head", "", "Output layer with train.from: auto makes a new one where the classes differ");
+  train(t.reset_iterations, "reset_iterations", "",
         "With train.from, normalizers count iterations from 0, so that their warm-up runs again");
-  train(t.rates, t.rates.empty(), "rates",
+  train(t.rates, "rates", "",
         "PATTERN=FACTOR: factors of the learning rate, by names of parameters; of several patterns that match, the "
         "last counts");
-  train(t.freeze, t.freeze.empty(), "freeze", "Patterns of names of parameters that are not trained");
+  train(t.freeze, "freeze", "", "Patterns of names of parameters that are not trained");
 }
 
 template <KeysOf<TrainConfig> Train, class Visitor>
@@ -242,9 +236,8 @@ void visit_keys(Train& t, const Visitor& v) {
   train(t.agc_exclude, "agc_exclude", "", "Parameters that agc leaves alone");
   train(t.label_smoothing, "label_smoothing", "", "Weight of the uniform distribution in label smoothing", kFraction);
   train(t.average_decay, "average_decay", "", "Decay of the moving average of the weights; 0: no average", kFraction);
-  v(t.average_statistics,
-    newer(ConfigKey("train", "average_statistics", "", "Average the normalizers' running statistics with the weights"),
-          !t.average_statistics));
+  keys_in("train", v, newer)(t.average_statistics, "average_statistics", "",
+                             "Average the normalizers' running statistics with the weights");
   train(t.dtype, "dtype", "", "Type of activations; weights and moments are f32");
   train(t.seed, "seed", "", "Seed of the initial weights, of dropout and of the order of the data", at_least(0));
   train(t.on_nan, "on_nan", "", "What to do when a loss or gradient is not finite");

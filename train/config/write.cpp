@@ -8,7 +8,7 @@
 #include <ranges>
 
 #include "models/normalizers/normalizer.h"
-#include "train/config/keys.h"
+#include "train/config/config.h"
 #include "train/system/digest.h"
 
 namespace foldgrad {
@@ -64,29 +64,25 @@ std::string norm_tables(const ExperimentConfig& config) {
 }
 
 // Lines by section, in the order of their first lines. [train] gets keys of the task and keys of all.
-class Sections {
- public:
-  void add_to(const std::string& section, const std::string& lines) {
-    auto found = std::ranges::find(sections_, section, &Section::first);
-    if (found == sections_.end()) found = sections_.insert(found, {section, fmt::format("[{}]\n", section)});
-    found->second += lines;
-  }
-  std::string text() const { return fmt::format("{}", fmt::join(sections_ | std::views::values, "\n")); }
+using Sections = nlohmann::ordered_map<std::string, std::string>;
 
- private:
-  using Section = std::pair<std::string, std::string>;
-  std::vector<Section> sections_;
-};
+void add_to(Sections& sections, const std::string& section, const std::string& lines) {
+  sections.emplace(section, fmt::format("[{}]\n", section)).first->second += lines;
+}
+
+std::string text_of(const Sections& sections) {
+  return fmt::format("{}", fmt::join(std::views::values(sections), "\n"));
+}
 
 }  // namespace
 
 std::string config_text(const ExperimentConfig& config) {
   Sections sections;
   visit_config(config, [&](const auto& member, const ConfigKey& key) {
-    sections.add_to(key.section, fmt::format("{} = {}\n", key.name, toml_of(member)));
+    add_to(sections, key.section, fmt::format("{} = {}\n", key.name, toml_of(member)));
   });
-  sections.add_to("norm", norm_tables(config));
-  return sections.text();
+  add_to(sections, "norm", norm_tables(config));
+  return text_of(sections);
 }
 
 std::string config_help() {
@@ -105,9 +101,9 @@ std::string config_help() {
                                            key.unit.empty() ? "" : ", " + key.unit, toml_of(member));
       lines[key.full_name()] = line;
       if (const auto same = before.find(key.full_name()); same != before.end() && same->second == line) return;
-      sections.add_to(key.section, line);
+      add_to(sections, key.section, line);
     });
-    text += sections.text();
+    text += text_of(sections);
     before = std::move(lines);
   }
   return text +
@@ -136,9 +132,16 @@ std::int64_t norm_warmup(const BlockConfig& config) {
 }
 
 std::map<std::string, std::string> trajectory_keys(const ExperimentConfig& config) {
-  std::map<std::string, std::string> keys;
+  ExperimentConfig defaults;
+  defaults.family = config.family;
+  std::map<std::string, std::string> keys, newer_defaults;
+  visit_config(defaults, [&](const auto& field, const ConfigKey& key) {
+    if (key.newer) newer_defaults[key.full_name()] = toml_of(field);
+  });
   visit_config(config, [&](const auto& field, const ConfigKey& key) {
-    if (key.trajectory && key.in_hash) keys[key.full_name()] = toml_of(field);
+    const auto newer = newer_defaults.find(key.full_name());
+    const bool is_left_out = newer != newer_defaults.end() && newer->second == toml_of(field);
+    if (key.trajectory && !is_left_out) keys[key.full_name()] = toml_of(field);
   });
   const std::string& name = config.blocks().normalizer;
   const NormalizerInfo& info = normalizer_info(name);

@@ -213,7 +213,8 @@ TEST_F(Malformed, Config) {
   EXPECT_EQ(changed("/model/width", -8), "model.width must be an integer in [0, 2147483647], got -8");
   EXPECT_EQ(changed("/model/width", 18446744073709551615u),
             "model.width must be an integer in [0, 2147483647], got 18446744073709551615");
-  EXPECT_EQ(changed("/model/max_positions", 1000001), "model.max_positions must be at most 1000000, got 1000001");
+  EXPECT_EQ(changed("/model/max_positions", 1000001),
+            "model.max_positions must be an integer in [0, 1000000], got 1000001");
   EXPECT_EQ(changed("/model/heads", 3), "transformer: heads must divide width = 8, got 3");
   EXPECT_EQ(changed("/model/pre_norm", 1), "model.pre_norm must be true or false, got 1");
   EXPECT_EQ(changed("/model/dropout", "a"), "model.dropout must be a number, got \"a\"");

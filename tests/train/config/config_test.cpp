@@ -7,7 +7,6 @@
 
 #include "tests/engine/error_message.h"
 #include "tests/harness/properties.h"
-#include "train/config/keys.h"
 
 namespace foldgrad {
 namespace {

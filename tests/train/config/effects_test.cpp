@@ -1,6 +1,6 @@
 // Every key of a configuration changes what it says it changes, and nothing before: two runs each.
 #include "tests/train/runs/settings_run.h"
-#include "train/config/keys.h"
+#include "train/config/config.h"
 #include "train/data/text/sentence_piece.h"
 
 namespace foldgrad::testing {

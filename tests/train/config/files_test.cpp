@@ -16,7 +16,6 @@
 #include "tests/engine/files/temporary_directory.h"
 #include "tests/train/program.h"
 #include "train/config/config.h"
-#include "train/config/keys.h"
 #include "train/runs/setup.h"
 #include "train/tasks/families.h"
 

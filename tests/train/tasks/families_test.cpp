@@ -99,8 +99,9 @@ TEST(VitJson, RefusesWhatIsMissingUnknownOrOfAnotherType) {
 TEST(CctJson, RefusesWhatIsUnknownOrOutOfRange) {
   const auto error = error_with<Cct>;
   EXPECT_EQ(error("/model/kernel", 4), "cct: kernel must be 3, 5 or 7, got 4");
-  EXPECT_EQ(error("/model/convs", -1), "model.convs must be an integer in [0, 2147483647], got -1");
-  EXPECT_EQ(error("/model/convs", 2147483647), "cct: convs must be in [1, 6], got 2147483647");
+  EXPECT_EQ(error("/model/convs", -1), "model.convs must be an integer in [0, 6], got -1");
+  EXPECT_EQ(error("/model/convs", 7), "model.convs must be an integer in [0, 6], got 7");
+  EXPECT_EQ(error("/model/convs", 0), "cct: convs must be in [1, 6], got 0");
   EXPECT_EQ(error("/model/patch", 2), "there is no key model.patch");
   EXPECT_EQ(error("/model/pre_norm", true), "there is no key model.pre_norm");
 }
@@ -140,7 +141,7 @@ TEST(GptJson, RefusesWhatIsMissingUnknownOrOutOfRange) {
   EXPECT_EQ(error([](auto& json) { json["model"]["positions"] = "rotary"; }),
             "gpt: positions must be one of learned, sinusoidal, got \"rotary\"");
   EXPECT_EQ(error([](auto& json) { json["model"]["context"] = 1000001; }),
-            "model.context must be at most 1000000, got 1000001");
+            "model.context must be an integer in [0, 1000000], got 1000001");
   EXPECT_EQ(error([](auto& json) { json["model"]["vocabulary"] = 0; }), "gpt: vocabulary must be at least 1, got 0");
   EXPECT_EQ(error([](auto& json) { json["model"]["patch"] = 2; }), "there is no key model.patch");
   EXPECT_EQ(error([](auto& json) { json["norm"]["mask"] = true; }), "there is no key norm.mask");
