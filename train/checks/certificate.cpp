@@ -16,15 +16,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-const char* name_of(SiteReport::Outcome outcome) {
-  using enum SiteReport::Outcome;
-  return outcome == folded ? "folded" : outcome == partly ? "partly" : "kept";
-}
-
-const char* name_of(FoldOptions::Tied tied) {
-  using enum FoldOptions::Tied;
-  return tied == untie ? "untie" : tied == keep ? "keep" : "refuse";
-}
+constexpr const char* kOutcomes[] = {"folded", "partly", "kept"};  // in the order of SiteReport::Outcome
+constexpr const char* kTied[] = {"refuse", "untie", "keep"};       // in the order of FoldOptions::Tied
 
 ordered_json json_of(const Difference& d) { return {{"absolute", d.absolute}, {"relative", d.relative}}; }
 
@@ -37,7 +30,7 @@ std::string normalizer_at(const Model& model, const std::string& site) {
 ordered_json json_of(const SiteReport& report, const Model& original, const Model& folded) {
   ordered_json site{{"site", report.site},
                     {"normalizer", normalizer_at(original, report.site)},
-                    {"outcome", name_of(report.outcome)},
+                    {"outcome", kOutcomes[int(report.outcome)]},
                     {"left", normalizer_at(folded, report.site)},
                     {"into", report.into},
                     {"kept", ordered_json::array()}};
@@ -68,7 +61,7 @@ FoldDifferences finite_differences(Model& original, const FoldedModel& folded, c
 
 ordered_json certificate(Model& original, const FoldedModel& folded, const FoldOptions& options, const Probe& probe) {
   ordered_json all{{"format", "foldgrad certificate"}, {"format_version", 1}};
-  all["options"] = {{"tied", name_of(options.tied)}, {"rescale_stream", options.rescale_stream}};
+  all["options"] = {{"tied", kTied[int(options.tied)]}, {"rescale_stream", options.rescale_stream}};
   all["inputs"] = {{"description", probe.description}, {"sha256", probe.digest}};
   const std::unique_ptr<Model> exact = original.copy(DType::f64, original.device());
   const FoldDifferences f64 = finite_differences(*exact, fold(*exact, options), probe, DType::f64),

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/fold/model.h"
-#include "train/checks/probe.h"
+#include "train/checks/model_checks.h"
 
 namespace foldgrad {
 

@@ -3,22 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
-#include "engine/dispatch.h"
-
 namespace foldgrad {
-namespace {
-
-template <class T>
-std::int64_t first_bad(const Tensor& t) {
-  const T* values = t.data<T>();
-  for (std::int64_t i = 0; i < t.size(); ++i)
-    if (!std::isfinite(double(values[i]))) return i;
-  return t.size();
-}
-
-}  // namespace
 
 std::vector<std::int64_t> index_of(std::int64_t element, const Shape& shape) {
   std::vector<std::int64_t> index(shape.rank());
@@ -31,13 +19,10 @@ std::vector<std::int64_t> index_of(std::int64_t element, const Shape& shape) {
 
 std::string first_non_finite(const Tensor& t) {
   if (!is_floating(t.dtype())) return "";
-  const Tensor host = t.to(Device::cpu);
-  std::string found;
-  dispatch_floating("finite", host.dtype(), [&]<class T>(Type<T>) {
-    if (const std::int64_t i = first_bad<T>(host); i < host.size())
-      found = fmt::format("{} at [{}]", double(host.data<T>()[i]), fmt::join(index_of(i, host.shape()), ", "));
-  });
-  return found;
+  const std::vector<double> values = t.to(Device::cpu).to(DType::f64).values<double>();
+  const auto bad = std::ranges::find_if_not(values, [](double v) { return std::isfinite(v); });
+  if (bad == values.end()) return "";
+  return fmt::format("{} at [{}]", *bad, fmt::join(index_of(bad - values.begin(), t.shape()), ", "));
 }
 
 std::string reason_to_refuse(const Tensor& t) {

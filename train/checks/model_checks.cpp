@@ -1,7 +1,9 @@
 #include "train/checks/model_checks.h"
 
+#include "engine/dispatch.h"
 #include "models/fold/difference.h"
 #include "train/checks/finite.h"
+#include "train/system/digest.h"
 
 namespace foldgrad {
 namespace {
@@ -16,6 +18,21 @@ CheckResult check_finite(const Model& model) {
 }
 
 }  // namespace
+
+Probe make_probe(NamedTensors inputs, std::string description) {
+  std::string bytes;
+  for (const auto& [name, tensor] : inputs) {
+    bytes += fmt::format("{} {} {}\n", name, foldgrad::name(tensor.dtype()), tensor.shape());
+    bytes.append(static_cast<const char*>(tensor.raw()), std::size_t(tensor.bytes()));
+  }
+  return {std::move(inputs), std::move(description), sha256(bytes)};
+}
+
+Probe random_probe(const Model& model, std::uint64_t seed) {
+  NamedTensors inputs = to(model.random_inputs(seed), Device::cpu);
+  const std::int64_t count = inputs.begin()->second.shape()[0];
+  return make_probe(std::move(inputs), fmt::format("{} random inputs, seed {}", count, seed));
+}
 
 CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor& want, double bound) {
   return check_at_most(std::move(name), "relative difference", difference(got, want).relative, bound);

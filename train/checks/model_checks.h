@@ -4,10 +4,39 @@
 #include <vector>
 
 #include "models/fold/model.h"
-#include "train/checks/check_result.h"
-#include "train/checks/probe.h"
 
 namespace foldgrad {
+
+// Inputs on which models are compared: random ones, or those of a user.
+struct Probe {
+  NamedTensors inputs;      // on the CPU, with their targets
+  std::string description;  // "8 random inputs, seed 1"
+  std::string digest;       // SHA-256 of names, shapes and values
+};
+
+Probe make_probe(NamedTensors inputs, std::string description);
+// Returns a probe of Model::random_inputs().
+Probe random_probe(const Model& model, std::uint64_t seed = 1);
+
+// The outcome of checking one property of a model.
+struct CheckResult {
+  enum class Outcome { passed, failed, skipped };
+
+  std::string name;  // "folded = unfolded, f64"
+  Outcome outcome;
+  std::string measured;  // "relative difference 3.1e-15, at most 1e-11"
+};
+
+inline CheckResult check_that(std::string name, bool holds, std::string measured) {
+  return {std::move(name), holds ? CheckResult::Outcome::passed : CheckResult::Outcome::failed, std::move(measured)};
+}
+inline CheckResult check_at_most(std::string name, const char* what, double value, double bound) {
+  return check_that(std::move(name), value <= bound,  // NaN fails
+                    fmt::format("{} {:.2g}, at most {:.0e}", what, value, bound));
+}
+inline CheckResult check_skipped(std::string name, std::string reason) {
+  return {std::move(name), CheckResult::Outcome::skipped, std::move(reason)};
+}
 
 // Relative to the greatest logit: what roundings of sums in another order leave in f64, some 1e-15 each.
 constexpr double kSameInF64 = 1e-11;

@@ -49,11 +49,8 @@ struct Trace {
 };
 
 std::string take(std::map<std::string, std::string>& metadata, const std::string& key, const std::string& otherwise) {
-  const auto found = metadata.find(key);
-  if (found == metadata.end()) return otherwise;
-  std::string value = std::move(found->second);
-  metadata.erase(found);
-  return value;
+  auto found = metadata.extract(key);
+  return found ? std::move(found.mapped()) : otherwise;
 }
 
 // The parameter's name in the file: what PyTorch calls weight and bias are gamma and beta.
@@ -135,32 +132,22 @@ double difference(double got, double want) {
 }
 
 // Keeps the largest difference of each array, and the first above the tolerance.
-class Comparison {
- public:
-  Comparison(const Trace& trace, double tolerance) : trace_(trace), tolerance_(tolerance) {}
+struct Comparison {
+  const Trace& trace;
+  const double tolerance;
+  std::vector<TraceDifference> differences = {};
 
   void operator()(const std::string& name, const Tensor& got, std::int64_t step) {
     const std::vector<double> g = got.to(Device::cpu).to(DType::f64).values<double>(),
-                              w = trace_.at(name, step).to(DType::f64).values<double>();
-    TraceDifference& entry = entry_of(name);
+                              w = trace.at(name, step).to(DType::f64).values<double>();
+    auto entry = std::ranges::find(differences, name, &TraceDifference::array);
+    if (entry == differences.end()) entry = differences.insert(entry, {.array = name});
     for (std::size_t i = 0; i < w.size(); ++i) {
       const double d = difference(g[i], w[i]);
-      if (d > entry.largest) entry.largest = d, entry.step = step + 1;
-      if (d > tolerance_ && !entry.first) entry.first = {step + 1, index_of(std::int64_t(i), got.shape()), g[i], w[i]};
+      if (d > entry->largest) entry->largest = d, entry->step = step + 1;
+      if (d > tolerance && !entry->first) entry->first = {step + 1, index_of(std::int64_t(i), got.shape()), g[i], w[i]};
     }
   }
-  std::vector<TraceDifference> result() && { return std::move(entries_); }
-
- private:
-  TraceDifference& entry_of(const std::string& name) {
-    for (TraceDifference& entry : entries_)
-      if (entry.array == name) return entry;
-    return entries_.emplace_back(TraceDifference{name, 0, 1, std::nullopt});
-  }
-
-  const Trace& trace_;
-  const double tolerance_;
-  std::vector<TraceDifference> entries_;
 };
 
 void preset(const Trace& trace, Normalizer& norm, Device device) {
@@ -245,9 +232,9 @@ TraceReport replay_trace(const std::string& path, DType dtype, Device device, do
   const auto norm = normalizer_of(trace, options, dtype, device);
   check_arrays(trace, *norm);
   preset(trace, *norm, device);
-  Comparison compare(trace, tolerance);
+  Comparison compare{trace, tolerance};
   for (std::int64_t step = 0; step < trace.steps; ++step) replay_step(trace, *norm, step, dtype, device, compare);
-  return {trace.layer, trace.steps, trace.shape, std::move(compare).result()};
+  return {trace.layer, trace.steps, trace.shape, std::move(compare.differences)};
 }
 
 }  // namespace foldgrad

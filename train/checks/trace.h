@@ -15,10 +15,10 @@ struct TracePlace {
 };
 
 struct TraceDifference {
-  std::string array;                // "y", "dx", "dgamma", "state.run_var", ...
-  double largest = 0;               // |got - want| / (1 + |want|); infinity where either is NaN
-  std::int64_t step = 1;            // where, counted from 1
-  std::optional<TracePlace> first;  // above the tolerance; what comes later may follow from it
+  std::string array;                     // "y", "dx", "dgamma", "state.run_var", ...
+  double largest = 0;                    // |got - want| / (1 + |want|); infinity where either is NaN
+  std::int64_t step = 1;                 // where, counted from 1
+  std::optional<TracePlace> first = {};  // above the tolerance; what comes later may follow from it
 };
 
 struct TraceReport {

@@ -5,7 +5,7 @@
 #include "train/analyses/cka.h"
 #include "train/analyses/layer_outputs.h"
 #include "train/checkpoints/model_directory.h"
-#include "train/checks/probe.h"
+#include "train/checks/model_checks.h"
 #include "train/commands/analyze.h"
 #include "train/data/permutation.h"
 #include "train/reports/aligned.h"

@@ -4,7 +4,7 @@
 
 #include "models/transformer/transformer.h"
 #include "train/checkpoints/model_directory.h"
-#include "train/checks/checkpoint_error.h"
+#include "train/checks/finite.h"
 
 namespace foldgrad {
 

@@ -6,8 +6,8 @@
 
 #include "models/images/config.h"
 #include "models/transformer/beam_search.h"
-#include "train/checks/check_result.h"
 #include "train/checks/finite.h"
+#include "train/checks/model_checks.h"
 #include "train/config/config.h"
 #include "train/loop/task.h"
 
