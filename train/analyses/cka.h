@@ -8,9 +8,10 @@
 // HSIC1 is unbiased, so CKA does not depend on the size of a batch but for noise. It stays the same where features are
 // rotated, scaled or moved.
 #pragma once
+#include <string>
 #include <vector>
 
-#include "engine/tensor.h"
+#include "models/model.h"
 
 namespace foldgrad {
 
@@ -44,5 +45,23 @@ class MinibatchCka {
   std::vector<std::vector<double>> between_;  // sums over minibatches
   std::vector<double> of_a_, of_b_;
 };
+
+struct LayerOutput {
+  std::string layer;
+  Tensor values;  // [rows, ...], on the CPU: of each example as many rows as it has tokens
+};
+
+// In the order of the forward pass: of every normalizer, by its site, y, unless that is x itself; of every sublayer of
+// attention or feed-forward, by its scope, what its last linear layer gives without its bias, before the residual sum.
+// Inputs lie on any device.
+std::vector<LayerOutput> layer_outputs(Model& model, const NamedTensors& inputs, DType dtype);
+
+// x [N, C], mask u8 [B, T] -> f64 [B, C]: the mean over the rows of each sentence's tokens, which are as many as its
+// mask has ones. Rows are those of the tokens alone, or T for each sentence, the tokens first. Both on the CPU. Throws
+// std::invalid_argument for other shapes.
+Tensor mean_over_tokens(const Tensor& x, const Tensor& mask);
+
+// The rows [n, ...] of all, one after the other. Throws std::invalid_argument unless they are alike but for n.
+Tensor stacked(const std::vector<Tensor>& parts);
 
 }  // namespace foldgrad

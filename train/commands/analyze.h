@@ -1,7 +1,7 @@
 // The analyses of `foldgrad analyze`, and the recorded runs that most of them read.
 #pragma once
 #include "train/commands/command.h"
-#include "train/runs/recorded_phases.h"
+#include "train/reports/recordings.h"
 
 namespace foldgrad {
 

@@ -1,11 +1,10 @@
 // Analyses that are a number for each iteration of a phase: pnac and gradient.
 #include <cmath>
-#include <map>
 
 #include "engine/files/file.h"
 #include "train/analyses/pnac.h"
 #include "train/commands/analyze.h"
-#include "train/reports/aligned.h"
+#include "train/reports/report.h"
 
 namespace foldgrad {
 namespace {
@@ -52,7 +51,7 @@ Answer answer_of(std::string title, ordered_json json, std::vector<std::string> 
 
 std::vector<Answer> analyze_pnac(const AnalyzeOptions& o) {
   const std::int64_t window = o.window > 0 ? o.window : 32;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<double>> noise;  // by iterations and channels
+  NoiseCurves noise;
   std::vector<Answer> all;
   for (const RecordedRun& run : recorded_runs(o.runs)) {
     const std::string& normalizer = run.first().normalizer;
@@ -60,18 +59,12 @@ std::vector<Answer> analyze_pnac(const AnalyzeOptions& o) {
     std::vector<SiteCurves> sites;
     for (const SiteRecording& s : run.first().sites)
       sites.push_back({{s.site, std::to_string(s.channels)}, {{"site", s.site}, {"channels", s.channels}}});
-    for (const auto& [phase, path, recording] : run.phases) {
-      const std::int64_t rows = recording.rows();
-      for (std::size_t i = 0; i < sites.size(); ++i) {
-        const SiteRecording& s = recording.sites[i];
-        sites[i].curves.push_back({"q " + phase, pnac(s.q, s.channels, window)});
-        sites[i].curves.push_back({"G " + phase, s.G.empty() ? std::vector<double>() : pnac(s.G, s.channels, window)});
-        const auto [control, added] = noise.try_emplace({rows, s.channels});
-        if (added) control->second = pnac_of_noise(rows, s.channels, window);
-        sites[i].curves.push_back({"noise " + phase, control->second});
-      }
-      title += fmt::format(", {}: {} windows in updates {} to {}", phase, rows - window + 1, recording.updates.front(),
-                           recording.updates.back());
+    for (const RecordedPhase& phase : run.phases) {
+      for (std::size_t i = 0; i < sites.size(); ++i)
+        for (auto& [name, percent] : pnac_curves(phase, i, window, noise)) sites[i].curves.push_back({name, percent});
+      const std::vector<std::int64_t>& updates = phase.recording.updates;
+      title += fmt::format(", {}: {} windows in updates {} to {}", phase.name, phase.recording.rows() - window + 1,
+                           updates.front(), updates.back());
     }
     all.push_back(answer_of(title, {{"run", run.path}, {"normalizer", normalizer}, {"window", window}},
                             {"site", "channels"}, std::move(sites), 1));

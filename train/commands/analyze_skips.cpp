@@ -4,7 +4,7 @@
 #include "models/normalizers/normalizer.h"
 #include "train/commands/analyze.h"
 #include "train/config/config.h"
-#include "train/reports/aligned.h"
+#include "train/reports/report.h"
 #include "train/reports/run_log.h"
 #include "train/runs/directory.h"
 

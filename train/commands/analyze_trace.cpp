@@ -5,7 +5,7 @@
 #include "models/options/nearest_name.h"
 #include "train/analyses/pnac.h"
 #include "train/commands/analyze.h"
-#include "train/reports/aligned.h"
+#include "train/reports/report.h"
 
 namespace foldgrad {
 namespace {

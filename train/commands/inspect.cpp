@@ -8,7 +8,7 @@
 #include "train/checkpoints/checkpoint.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/command.h"
-#include "train/reports/aligned.h"
+#include "train/reports/report.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <map>
 
-#include "train/reports/aligned.h"
 #include "train/reports/report.h"
 #include "train/runs/progress.h"
 
@@ -55,6 +54,19 @@ std::string signatures(const std::vector<RunSummary>& runs) {
 }
 
 }  // namespace
+
+std::string aligned(const Rows& rows) {
+  std::vector<std::size_t> widths(rows[0].size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c)
+      text += c == 0 ? fmt::format("{:<{}}", row[c], widths[c]) : fmt::format("  {:>{}}", row[c], widths[c]);
+    text += "\n";
+  }
+  return text;
+}
 
 std::string comparison_table(const std::vector<RunSummary>& runs) {
   const std::vector<Column> columns = columns_of(runs);

@@ -1,11 +1,10 @@
-#include "train/reports/heat_map.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "train/reports/report.h"
 #include "train/system/printable.h"
 
 namespace foldgrad {

@@ -1,12 +1,15 @@
 #include "train/reports/recordings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <set>
 
+#include "engine/files/file.h"
 #include "train/analyses/pnac.h"
-#include "train/runs/recorded_phases.h"
+#include "train/config/config.h"
+#include "train/runs/directory.h"
 #include "train/system/digest.h"
 
 namespace foldgrad {
@@ -14,28 +17,28 @@ namespace {
 
 using nlohmann::ordered_json;
 
+void require_model_of(const std::string& run, const std::vector<RecordedPhase>& phases) {
+  const RecordedPhase& first = phases.front();
+  for (const RecordedPhase& phase : phases) {
+    if (phase.recording.rows() == 0) throw FileError(phase.path, "has no iterations");
+    if (!phase.recording.like(first.recording))
+      throw FileError(phase.path, fmt::format("is a recording of another model than {}.safetensors", first.name));
+  }
+  const std::string config = RunDirectory(run).config();
+  if (!file_exists(config)) return;
+  const std::string norm = read_config(config).blocks().normalizer;
+  if (norm != first.recording.normalizer)
+    throw FileError(first.path, fmt::format("is a recording of another model: its normalizer is {}, that of the run's "
+                                            "config.toml {}",
+                                            first.recording.normalizer, norm));
+}
+
 constexpr std::int64_t kWindow = 32;  // that of `analyze pnac` by default
 
 std::int64_t window_of(const std::vector<RecordedPhase>& phases) {
   std::int64_t window = kWindow;
   for (const RecordedPhase& phase : phases) window = std::min(window, phase.recording.rows());
   return window < std::int64_t(kLeastNormalitySample) ? 0 : window;
-}
-
-using NoiseLevels = std::map<std::pair<std::int64_t, std::int64_t>, double>;  // by iterations and channels
-
-ordered_json pnac_of(const std::vector<RecordedPhase>& phases, std::size_t site, std::int64_t window,
-                     NoiseLevels& noise) {
-  ordered_json percent;
-  for (const auto& [name, path, recording] : phases) {
-    const SiteRecording& s = recording.sites[site];
-    const auto [control, added] = noise.try_emplace({recording.rows(), s.channels});
-    if (added) control->second = mean_of(pnac_of_noise(recording.rows(), s.channels, window));
-    percent["q " + name] = mean_of(pnac(s.q, s.channels, window));
-    if (!s.G.empty()) percent["G " + name] = mean_of(pnac(s.G, s.channels, window));
-    percent["noise " + name] = control->second;
-  }
-  return percent;
 }
 
 bool all_channels_fit(const std::vector<RecordedPhase>& phases) {
@@ -81,6 +84,27 @@ ordered_json trace_of(const std::vector<RecordedPhase>& phases, std::size_t site
 
 }  // namespace
 
+std::vector<RecordedPhase> recorded_phases(const std::string& run) {
+  std::vector<RecordedPhase> phases;
+  for (const char* name : {"begin", "end"}) {
+    const std::string path = fmt::format("{}/{}.safetensors", RunDirectory(run).statistics(), name);
+    if (file_exists(path)) phases.push_back({name, path, read_recording(path)});
+  }
+  if (!phases.empty()) require_model_of(run, phases);
+  return phases;
+}
+
+std::vector<PnacCurve> pnac_curves(const RecordedPhase& phase, std::size_t site, std::int64_t window,
+                                   NoiseCurves& noise) {
+  const SiteRecording& s = phase.recording.sites[site];
+  const std::int64_t rows = phase.recording.rows();
+  const auto [control, added] = noise.try_emplace({rows, s.channels});
+  if (added) control->second = pnac_of_noise(rows, s.channels, window);
+  return {{"q " + phase.name, pnac(s.q, s.channels, window)},
+          {"G " + phase.name, s.G.empty() ? std::vector<double>() : pnac(s.G, s.channels, window)},
+          {"noise " + phase.name, control->second}};
+}
+
 ordered_json recordings_json(const std::string& run) {
   const std::vector<RecordedPhase> phases = recorded_phases(run);
   if (phases.empty()) return nullptr;
@@ -93,11 +117,14 @@ ordered_json recordings_json(const std::string& run) {
                              {"last", recording.updates.back()},
                              {"windows", window > 0 ? recording.rows() - window + 1 : 0},
                              {"updates", recording.updates}});
-  NoiseLevels noise;
+  NoiseCurves noise;
   const bool all_channels = all_channels_fit(phases);
   for (std::size_t i = 0; i < first.sites.size(); ++i) {
     ordered_json site{{"site", first.sites[i].site}, {"channels", first.sites[i].channels}};
-    if (window > 0) site["pnac"] = pnac_of(phases, i, window, noise);
+    if (window > 0)
+      for (const RecordedPhase& phase : phases)
+        for (const auto& [name, percent] : pnac_curves(phase, i, window, noise))
+          if (!percent.empty()) site["pnac"][name] = mean_of(percent);
     site["trace"] = trace_of(phases, i, all_channels);
     all["sites"].push_back(std::move(site));
   }

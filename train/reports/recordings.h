@@ -1,9 +1,29 @@
-// Summary of a run's recorded normalizers, for the report.
+// The recorded normalizers of a run with [record], and their summary for the report.
 #pragma once
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+
+#include "train/analyses/recording.h"
 
 namespace foldgrad {
+
+struct RecordedPhase {
+  std::string name;  // "begin", "end"
+  std::string path;
+  Recording recording;
+};
+
+// As many as there are, all of the same sites. Throws FileError for recordings that are not of one model, the run's.
+std::vector<RecordedPhase> recorded_phases(const std::string& run);
+
+// PNAC of one site in one phase: "q begin", "G begin", without values where there is no G, and "noise begin". `noise`
+// keeps those of noise for the next sites, by iterations and channels.
+using PnacCurve = std::pair<std::string, std::vector<double>>;
+using NoiseCurves = std::map<std::pair<std::int64_t, std::int64_t>, std::vector<double>>;
+std::vector<PnacCurve> pnac_curves(const RecordedPhase& phase, std::size_t site, std::int64_t window,
+                                   NoiseCurves& noise);
 
 // Recorded values that a report holds of a run. Beyond, it has two channels of each site.
 constexpr std::int64_t kMostTraceBytes = std::int64_t(16) << 20;

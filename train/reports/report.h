@@ -25,11 +25,25 @@ std::string report_html(const std::vector<RunLog>& runs);
 // of text with a head, of which the first is of cells and each run has the index, "cell".
 std::string report_page(const std::string& title, const nlohmann::ordered_json& data);
 
+using Rows = std::vector<std::vector<std::string>>;
+
+// Returns columns of words: a line for each row, the first column to the left, the others to the right. All rows have
+// as many columns.
+std::string aligned(const Rows& rows);
+
 // Returns columns of words: a line for each run.
 std::string comparison_table(const std::vector<RunSummary>& runs);
 
 // Returns columns of words: a line for each setting that is not the same in all runs, a column for each run, "-" where
 // its config.toml lacks the setting. Empty where all are equal.
 std::string differences_table(const std::vector<RunLog>& runs);
+
+struct HeatMap {
+  std::string title, x_label, y_label;
+  std::vector<std::vector<double>> cells;  // [y][x], counted from 1; mostly in [0, 1], NaN where there is none
+};
+
+// Returns an SVG file, y upwards, in which each cell has its value as a tooltip.
+std::string heat_map(const HeatMap& map);
 
 }  // namespace foldgrad

@@ -47,33 +47,6 @@ std::string runs_below(const std::string& directory) {
   return runs.empty() ? "" : fmt::format("; runs in it: {}", fmt::join(runs, " "));
 }
 
-}  // namespace
-
-RunLog read_run_log(const std::string& run) {
-  const std::string path = RunDirectory(run).log();
-  if (!file_exists(path)) throw FileError(run, "is no run: it has no log.jsonl" + runs_below(run));
-  std::istringstream text(read_file(path));
-  RunLog log{run, distinct_names({run})[0], {}};
-  for (std::string line; std::getline(text, line) && !text.eof();) {
-    ordered_json event = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!is_event(event)) throw FileError(path, fmt::format("line {} is no event", log.events.size() + 1));
-    log.events.push_back(std::move(event));
-  }
-  return log;
-}
-
-std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs) {
-  const std::vector<std::string> names = distinct_names(runs);
-  std::vector<RunLog> logs;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    logs.push_back(read_run_log(runs[i]));
-    logs.back().name = names[i];
-  }
-  return logs;
-}
-
-namespace {
-
 std::string word(const ordered_json& event, const char* key) {
   const auto found = event.find(key);
   return found != event.end() && found->is_string() ? found->get<std::string>() : "";
@@ -123,7 +96,45 @@ void add_event(RunSummary& s, const ordered_json& e) {
   }
 }
 
+// Returns "/home/a/un" for "un" and "b/../un/" in /home/a.
+std::string whole_path(const std::string& path) {
+  const auto normal = std::filesystem::absolute(path + "/").lexically_normal();  // so that "." has a name, too
+  return "/" + normal.parent_path().relative_path().string();
+}
+
+std::string shortest_name(const std::vector<std::string>& paths, const std::string& path) {
+  for (std::size_t at = path.size(); at > 0;) {
+    at = path.rfind('/', at - 1);
+    const auto ends_so = [ending = path.substr(at)](const std::string& other) { return other.ends_with(ending); };
+    if (std::ranges::count_if(paths, ends_so) == 1) return path.substr(at + 1);
+  }
+  return path.substr(1);
+}
+
 }  // namespace
+
+RunLog read_run_log(const std::string& run) {
+  const std::string path = RunDirectory(run).log();
+  if (!file_exists(path)) throw FileError(run, "is no run: it has no log.jsonl" + runs_below(run));
+  std::istringstream text(read_file(path));
+  RunLog log{run, distinct_names({run})[0], {}};
+  for (std::string line; std::getline(text, line) && !text.eof();) {
+    ordered_json event = ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!is_event(event)) throw FileError(path, fmt::format("line {} is no event", log.events.size() + 1));
+    log.events.push_back(std::move(event));
+  }
+  return log;
+}
+
+std::vector<RunLog> read_run_logs(const std::vector<std::string>& runs) {
+  const std::vector<std::string> names = distinct_names(runs);
+  std::vector<RunLog> logs;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    logs.push_back(read_run_log(runs[i]));
+    logs.back().name = names[i];
+  }
+  return logs;
+}
 
 double number(const ordered_json& event, const char* key, double otherwise) {
   const auto found = event.find(key);
@@ -154,25 +165,6 @@ ordered_json summary_json(const RunSummary& s) {
   json["best"]["signature"] = s.best->signature;
   return json;
 }
-
-namespace {
-
-// Returns "/home/a/un" for "un" and "b/../un/" in /home/a.
-std::string whole_path(const std::string& path) {
-  const auto normal = std::filesystem::absolute(path + "/").lexically_normal();  // so that "." has a name, too
-  return "/" + normal.parent_path().relative_path().string();
-}
-
-std::string shortest_name(const std::vector<std::string>& paths, const std::string& path) {
-  for (std::size_t at = path.size(); at > 0;) {
-    at = path.rfind('/', at - 1);
-    const auto ends_so = [ending = path.substr(at)](const std::string& other) { return other.ends_with(ending); };
-    if (std::ranges::count_if(paths, ends_so) == 1) return path.substr(at + 1);
-  }
-  return path.substr(1);
-}
-
-}  // namespace
 
 std::vector<std::string> distinct_names(const std::vector<std::string>& paths) {
   std::vector<std::string> all;

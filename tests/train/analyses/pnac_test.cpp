@@ -8,7 +8,6 @@
 #include "tests/engine/error_message.h"
 #include "tests/models/vit/tiny_vit.h"
 #include "train/analyses/cka.h"
-#include "train/analyses/layer_outputs.h"
 
 namespace foldgrad::testing {
 namespace {

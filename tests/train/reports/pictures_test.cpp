@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "tests/train/program.h"
-#include "train/reports/heat_map.h"
+#include "train/reports/report.h"
 #include "train/reports/tensorboard.h"
 
 namespace foldgrad::testing {

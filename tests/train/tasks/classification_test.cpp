@@ -9,7 +9,7 @@
 #include "tests/harness/compare.h"
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/data/images/counting_images.h"
-#include "train/analyses/layer_outputs.h"
+#include "train/analyses/cka.h"
 #include "train/data/images/picture.h"
 #include "train/data/text/vocabulary.h"
 #include "train/system/digest.h"
