@@ -2,8 +2,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <omp.h>
+#include <openssl/crypto.h>
 #include <sys/file.h>
 #include <unistd.h>
+#ifdef FOLDGRAD_HAVE_ONEDNN
+#include <oneapi/dnnl/dnnl.h>
+#endif
+#ifdef FOLDGRAD_HAVE_CBLAS
+#include <cblas.h>
+#endif
 
 #include <algorithm>
 #include <cctype>
@@ -11,6 +19,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "engine/cpu/support.h"
+#include "engine/device.h"
 #include "engine/files/atomic_file.h"
 #include "train/checkpoints/checkpoint.h"
 
@@ -42,6 +52,10 @@ std::string this_process() {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   return fmt::format("process {} on {}", getpid(), host);
+}
+
+std::string dotted(int version, int major, int minor) {
+  return fmt::format("{}.{}.{}", version / major, version % major / minor, version % minor);
 }
 
 }  // namespace
@@ -89,5 +103,32 @@ RunLock::RunLock(const std::string& run) {
 }
 
 RunLock::~RunLock() { close(descriptor_); }
+
+nlohmann::ordered_json describe_environment(const BuildInfo& build, std::int64_t seed,
+                                            const std::map<std::string, std::string>& data_digests) {
+  nlohmann::ordered_json e{{"version", build.version},
+                           {"commit", build.commit},
+                           {"compiler", build.compiler},
+                           {"flags", build.flags},
+                           {"instructions", cpu_level()},
+                           {"cpu", cpu_model()},
+                           {"threads", omp_get_max_threads()},
+                           {"cuda", cuda_description()},
+                           {"seed", seed}};
+  auto& libraries = e["libraries"];
+  libraries["fmt"] = dotted(FMT_VERSION, 10000, 100);
+  libraries["nlohmann_json"] =
+      fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH);
+  libraries["openssl"] = OpenSSL_version(OPENSSL_VERSION);
+#ifdef FOLDGRAD_HAVE_ONEDNN
+  const dnnl_version_t* dnnl = dnnl_version();
+  libraries["onednn"] = fmt::format("{}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch);
+#endif
+#ifdef FOLDGRAD_HAVE_CBLAS
+  libraries["openblas"] = openblas_get_config();
+#endif
+  e["data"] = data_digests;
+  return e;
+}
 
 }  // namespace foldgrad

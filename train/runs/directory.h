@@ -2,7 +2,7 @@
 //   RUN/config.toml   the effective configuration, itself valid input
 //   RUN/command.txt   a line per start: the command as a shell takes it
 //   RUN/env.json      everything else that the numbers depend on
-//   RUN/log.jsonl     events, train/runs/event_log.h
+//   RUN/log.jsonl     events, train/runs/logger.h
 //   RUN/report.html   train/reports/report.h, when training has ended
 //   RUN/samples/      step-00012000.txt, a few translations of each validation
 //   RUN/exhibits.json what the last validation leaves for the report besides scores, train/reports/report.h

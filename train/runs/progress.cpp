@@ -53,10 +53,11 @@ std::string progress_line(std::int64_t step, std::int64_t steps, double steps_pe
   return line.substr(0, width);
 }
 
-ProgressLine::ProgressLine(std::int64_t first, std::int64_t steps) : ProgressLine(first, steps, can_draw()) {}
-
-ProgressLine::ProgressLine(std::int64_t first, std::int64_t steps, bool on_terminal)
-    : first_(first), steps_(steps), on_terminal_(on_terminal), colours_(on_terminal && colours_wanted()) {}
+ProgressLine::ProgressLine(std::int64_t first, std::int64_t steps, std::optional<bool> on_terminal)
+    : first_(first),
+      steps_(steps),
+      on_terminal_(on_terminal.value_or(can_draw())),
+      colours_(on_terminal_ && colours_wanted()) {}
 
 ProgressLine::~ProgressLine() { erase(); }
 

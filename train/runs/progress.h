@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace foldgrad {
@@ -15,8 +16,7 @@ class ProgressLine {
  public:
   // `first` is the step at which this process begins. `on_terminal`: by default whether stderr is one that can be
   // drawn upon (TERM is not "dumb").
-  ProgressLine(std::int64_t first, std::int64_t steps);
-  ProgressLine(std::int64_t first, std::int64_t steps, bool on_terminal);
+  ProgressLine(std::int64_t first, std::int64_t steps, std::optional<bool> on_terminal = std::nullopt);
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;

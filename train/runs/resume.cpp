@@ -51,14 +51,6 @@ void take_model(const CheckpointContents& c, TrainingState& t) {
   t.average.merge(averages);
 }
 
-ReportSums sums_of(const nlohmann::json& sums) {
-  if (!sums.contains("target_tokens")) return sums.get<ReportSums>();
-  ReportSums s{.loss = sums.at("loss"), .seconds = sums.at("seconds")};  // checkpoints of version 0.2.0
-  sums.at("target_tokens").get_to(s.weight);
-  s.work = s.weight + sums.at("source_tokens").get<std::int64_t>();
-  return s;
-}
-
 void require_usable(const CheckpointContents& c, const std::string& path) {
   for (const auto* part : {&c.model, &c.optimizer, &c.norm_state})
     for (const auto& [name, tensor] : *part)
@@ -94,8 +86,9 @@ RunState from_checkpoint(const CheckpointContents& c, const std::string& path) t
   c.state.at("batch").get_to(t.cursor.batch);
   c.state.at("best").get_to(state.best);
   c.state.at("without_better").get_to(state.without_better);
-  if (const auto sums = c.state.find("since_report"); sums != c.state.end())  // checkpoints of version 0.1 have none
-    t.since_report = sums_of(*sums);
+  // Checkpoints of version 0.1 have none, those of 0.2.0 others: then the next report is of the updates since.
+  if (const auto sums = c.state.find("since_report"); sums != c.state.end() && sums->contains("weight"))
+    sums->get_to(t.since_report);
   return state;
 } catch (const nlohmann::json::exception& e) {
   throw CheckpointError(fmt::format("{}: state.json is not that of a training run: {}", path, e.what()));

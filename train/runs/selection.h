@@ -1,5 +1,6 @@
 // Selection of a run's best checkpoint by its validations, and the end of its patience.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -21,13 +22,20 @@ struct BestValidation {
 
 class Selection {
  public:
-  // `patience`: validations without a better one until training stops; 0: it does not. Throws ConfigError for patience
-  // where the test set is validated on: early stopping would select on it.
-  Selection(const Task& task, std::int64_t patience, std::int64_t steps);
+  // `patience`: validations without a better one until training stops; 0: it does not.
+  Selection(const Task& task, std::int64_t patience, std::int64_t steps)
+      : validates_on_test_(task.validates_on_test()), patience_(patience), steps_(steps) {}
 
   // Returns true if the model of this validation, after `step` updates, is the best so far; where the test set is
   // validated on, if it is the last.
-  bool take(std::int64_t step, const Validation& validation);
+  bool take(std::int64_t step, const Validation& v) {
+    ++without_better_;
+    if (validates_on_test_ ? step != steps_ : !best_.worse_than(v.deciding, v.loss)) return false;
+    // JSON has no NaN; the loss of a model with a score can hardly be one.
+    best_ = {step, v.deciding, std::isfinite(v.loss) ? v.loss : BestValidation().loss, v.text};
+    without_better_ = 0;
+    return true;
+  }
 
   const BestValidation& best() const { return best_; }
   std::int64_t without_better() const { return without_better_; }  // validations since the best
@@ -38,7 +46,10 @@ class Selection {
     if (best_.step != step) best_ = saved_;
   }
   void saved() { saved_ = best_; }
-  void restore(const BestValidation& best, std::int64_t without_better);
+  void restore(const BestValidation& best, std::int64_t without_better) {
+    best_ = saved_ = best;
+    without_better_ = without_better;
+  }
 
  private:
   const bool validates_on_test_;

@@ -166,6 +166,12 @@ Training::Training(const ExperimentConfig& experiment, std::unique_ptr<Task> its
       config(with_epochs_counted(experiment.train, task->batches_per_epoch())),
       optimizer(optimizer_rule(config), parameter_groups(task->model(), config)),
       schedule(schedule_options(config)),
-      trainer(*task, optimizer, schedule, config) {}
+      trainer(*task, optimizer, schedule, config) {
+  if (experiment.validate.patience > 0 && task->validates_on_test())
+    throw ConfigError(
+        fmt::format("validate.patience must be 0 where {} are validated on, since it would choose by them, "
+                    "got {}",
+                    task->test_data(), experiment.validate.patience));
+}
 
 }  // namespace foldgrad

@@ -29,7 +29,8 @@ std::string learning_rates(const Model& model, const std::vector<ParameterGroup>
 Optimizer::Rule optimizer_rule(const TrainConfig& config);
 ScheduleOptions schedule_options(const TrainConfig& config);
 
-// All that learns in a run.
+// All that learns in a run. Throws ConfigError for patience where the test set is validated on: early stopping would
+// select on it.
 struct Training {
   Training(const ExperimentConfig& experiment, std::unique_ptr<Task> task);
 

@@ -12,7 +12,7 @@
 #include "engine/files/file.h"
 #include "tests/engine/error_message.h"
 #include "tests/engine/files/temporary_directory.h"
-#include "train/runs/event_log.h"
+#include "train/runs/logger.h"
 
 // That of libc is replaced for this program: a disk may take less than it is given.
 static std::size_t most_bytes_of_a_write = SIZE_MAX;

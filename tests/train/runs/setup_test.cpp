@@ -200,11 +200,10 @@ TEST(Resume, AmongEqualScoresTheSmallerLossIsBetter) {
   EXPECT_FALSE(best.worse_than(0, std::nan("")));
 }
 
-TEST(Resume, ReadsWhatVersion_0_2_0CountedSinceTheLastReport) {
+TEST(Resume, ForgetsWhatVersion_0_2_0CountedSinceTheLastReport) {
   CheckpointContents c = to_checkpoint({}, 4, "hash", 77);
   c.state["since_report"] = {{"loss", 0.5}, {"seconds", 1.5}, {"source_tokens", 4}, {"target_tokens", 7}};
-  const ReportSums want{.loss = 0.5, .seconds = 1.5, .weight = 7, .work = 11};
-  EXPECT_TRUE(from_checkpoint(c, "c").training.since_report == want);
+  EXPECT_TRUE(from_checkpoint(c, "c").training.since_report == ReportSums());
 }
 
 TEST(Resume, RefusesTheCheckpointOfAnotherProgram) {
