@@ -102,7 +102,7 @@ const kCrosshair = {
 
 // A range of updates is chosen with the mouse, in all charts at once. A finger scrolls the page.
 function chooseRange(card) {
-  const selection = element('div', {class: 'selection', hidden: true}), {canvas} = card.chart;
+  const selection = html`<div class="selection" hidden></div>`, {canvas} = card.chart;
   let begin = null;
   canvas.after(selection);
   const inside = event => {
@@ -159,25 +159,20 @@ function optionsOf(card) {
   };
 }
 
-// An input that changes what all charts show.
-function control(attributes, change) {
-  const input = element('input', {
-    ...attributes,
-    input: () => {
-      change(input);
-      refresh();
-    }
-  });
-  return input;
+// Changes what all charts show.
+function changing(change) {
+  return ({target}) => {
+    change(target);
+    refresh();
+  };
 }
 
 // Gives a card, {datasets, options}, its chart, which refresh() draws, and the figure around it.
-function addFigure(card, {title, unit, label}, ...controls) {
-  const canvas = element('canvas', {role: 'img', 'aria-label': label});
-  card.element = element(
-      'figure', {class: 'card'},
-      element('figcaption', {}, element('strong', {}, title), element('span', {class: 'unit'}, unit), ...controls),
-      element('div', {class: 'plot'}, canvas));
+function addFigure(card, {title, unit, label}, control) {
+  const canvas = html`<canvas role="img" aria-label=${label}></canvas>`;
+  card.element = html`<figure class="card">
+    <figcaption><strong>${title}</strong><span class="unit">${unit}</span>${control}</figcaption>
+    <div class="plot">${canvas}</div></figure>`;
   card.chart = new Chart(
       canvas, {type: 'line', data: {datasets: card.datasets()}, options: card.options(), plugins: [kCrosshair]});
   charts.push(card);
@@ -188,9 +183,9 @@ function chartCard(curve) {
   const {title, unit} = curve, card = {curve, logarithmic: Boolean(curve.logarithmic)};
   card.datasets = () => datasetsOf(card);
   card.options = () => optionsOf(card);
-  const log = control({type: 'checkbox'}, ({checked}) => card.logarithmic = checked);
+  const log = html`<input type="checkbox" oninput=${changing(({checked}) => card.logarithmic = checked)}>`;
   log.checked = card.logarithmic;
-  addFigure(card, {title, unit, label: `${title}, ${unit}, against updates`}, element('label', {}, log, 'log'));
+  addFigure(card, {title, unit, label: `${title}, ${unit}, against updates`}, html`<label>${log}log</label>`);
   chooseRange(card);
   return card;
 }
@@ -206,38 +201,32 @@ function fillLegend() {
     if (!view.hidden.delete(key)) view.hidden.add(key);
     refresh();
   };
-  document.querySelector('#legend').replaceChildren(...lines().map(
-      line => element(
-          'button', {type: 'button', 'aria-pressed': String(!view.hidden.has(line.key)), click: () => toggle(line.key)},
-          swatch(line.colour), line.key)));
+  document.querySelector('#legend').replaceChildren(...lines().map(({key, colour}) => html`
+    <button type="button" aria-pressed=${String(!view.hidden.has(key))} onclick=${() => toggle(key)}>
+      ${swatch(colour)}${key}</button>`));
 }
 
 function toolbar() {
-  const smoothing = control(
-      {type: 'range', id: 'smoothing', min: 0, max: 0.98, step: 0.02, value: 0},
-      ({value}) => view.smoothing = Number(value));
-  const means = control({type: 'checkbox', id: 'means'}, ({checked}) => view.means = checked);
+  const smoothing = html`<input type="range" id="smoothing" min="0" max="0.98" step="0.02" value="0"
+    oninput=${changing(({value}) => view.smoothing = Number(value))}>`;
+  const means = html`<input type="checkbox" id="means" oninput=${changing(({checked}) => view.means = checked)}>`;
   means.checked = view.means = Boolean(data.grid && data.groups.length);
-  return element(
-      'div', {class: 'toolbar'}, element('div', {id: 'legend', class: 'legend', role: 'group', 'aria-label': 'Runs'}),
-      element('label', {}, 'Smooth training curves', smoothing),
-      data.groups.length ? element('label', {}, means, 'Mean over seeds') : null,
-      element('button', {type: 'button', id: 'zoom-out', hidden: true, click: () => setRange(null)}, 'All updates'));
+  return html`<div class="toolbar">
+    <div id="legend" class="legend" role="group" aria-label="Runs"></div>
+    <label>Smooth training curves${smoothing}</label>
+    ${data.groups.length ? html`<label>${means}Mean over seeds</label>` : null}
+    <button type="button" id="zoom-out" hidden onclick=${() => setRange(null)}>All updates</button></div>`;
 }
 
 function curvesSection() {
   if (!haveCharts)
-    return [element(
-        'p', {class: 'note'},
-        'There are no curves, since this foldgrad was built without Chart.js. Install it (Debian: ' +
-            'libjs-chart.js), build again and call ',
-        element('code', {}, 'foldgrad report'), ' again.')];
+    return [
+      html`<p class="note">There are no curves, since this foldgrad was built without Chart.js. Install it (Debian: 
+      libjs-chart.js), build again and call <code>foldgrad report</code> again.</p>`
+    ];
   const curves = curvesIn(data.runs);
   const hint = curves.length ?
       'Drag across a chart to enlarge these updates in all of them; double-click to see all again.' :
       'Nothing has been logged yet.';
-  return [
-    toolbar(), element('div', {class: 'grid'}, ...curves.map(curve => chartCard(curve).element)),
-    element('p', {class: 'note'}, hint)
-  ];
+  return [toolbar(), html`<div class="grid">${curves.map(curve => chartCard(curve).element)}</div>`, note(hint)];
 }

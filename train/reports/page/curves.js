@@ -9,14 +9,9 @@ const view = {
 
 const kCurves = [
   {event: 'train', key: 'loss', title: 'Training loss', unit: 'nats per token'},
-  {event: 'validate', key: 'loss', title: 'Validation loss', unit: 'nats per token'},
-  {event: 'validate', key: 'perplexity', title: 'Validation perplexity', unit: '', logarithmic: true},
-  {event: 'validate', key: 'bleu', title: 'BLEU', unit: 'on the validation text, 13a'},
-  {event: 'validate', key: 'tokenized_bleu', title: 'Tokenized BLEU', unit: 'on the validation text'},
-  {event: 'validate', key: 'chrf', title: 'chrF2', unit: 'on the validation text'},
-  {event: 'validate', key: 'exact', title: 'Exact match', unit: '% of lines'},
-  {event: 'validate', key: 'top1', title: 'Top-1', unit: '% of images'},
-  {event: 'validate', key: 'top5', title: 'Top-5', unit: '% of images'},
+  ...kScores.map(
+      ({key, title, curve, unit}) =>
+          ({event: 'validate', key, title: curve ?? title, unit, logarithmic: key === 'perplexity'})),
   {event: 'train', key: 'gradient_norm', title: 'Gradient norm', unit: 'before train.clip', logarithmic: true},
   {event: 'train', key: 'lr', title: 'Learning rate', unit: ''},
   {event: 'train', key: 'tokens_per_second', title: 'Speed', unit: 'tokens / s'},

@@ -1,16 +1,35 @@
-// Elements of the page, and numbers as text. Text from a run becomes text nodes, never HTML.
+// Elements of the page, and numbers as text.
 
-function element(tag, attributes, ...children) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes || {}))
-    if (typeof value === 'function')
-      node.addEventListener(name, value);
-    else if (value === true)
-      node.setAttribute(name, '');
-    else if (value !== false && value !== undefined)
-      node.setAttribute(name, value);
-  node.append(...children.filter(child => child !== null && child !== undefined));
-  return node;
+// Makes an element in which ${...} stands for text, a node, a list of these or, if null or undefined, for nothing; in a
+// tag for an attribute's value, or for what an event calls. Text from a run becomes text nodes, never HTML.
+function html(parts, ...values) {
+  const content = templateOf(parts).content.cloneNode(true), isNothing = value => value === null || value === undefined;
+  for (const node of content.querySelectorAll('*'))
+    for (const {name, value} of [...node.attributes].filter(attribute => attribute.value.startsWith('?'))) {
+      const given = values[value.slice(1)];
+      node.removeAttribute(name);
+      if (typeof given === 'function')
+        node.addEventListener(name.replace('on', ''), given);
+      else if (!isNothing(given) && given !== false)
+        node.setAttribute(name, given === true ? '' : given);
+    }
+  for (const place of content.querySelectorAll('template'))
+    place.replaceWith(...[values[place.dataset.value]].flat().filter(value => !isNothing(value)));
+  return content.firstElementChild;
+}
+
+// Returns the HTML between the values, parsed once for every place in these scripts: "?2" stands for the value of an
+// attribute, an element <template> for content.
+const templates = new Map();
+function templateOf(parts) {
+  if (templates.has(parts)) return templates.get(parts);
+  const template = document.createElement('template');
+  template.innerHTML = parts.map(part => part.replace(/\n\s*/g, '')).reduce((before, part, i) => {
+    const inTag = before.lastIndexOf('<') > before.lastIndexOf('>');
+    return before + (inTag ? `"?${i - 1}" ` : `<template data-value="${i - 1}"></template>`) + part;
+  });
+  templates.set(parts, template);
+  return template;
 }
 
 const isNumber = value => typeof value === 'number';
@@ -44,22 +63,19 @@ function deviation(values) {
 const colourOf = index => getComputedStyle(document.documentElement).getPropertyValue(`--run-${index % 8}`).trim();
 // Runs of one cell of a grid have one colour.
 const colourIndex = run => data.runs[run].cell ?? run;
-const swatch = index => element('span', {class: 'swatch', style: `background: var(--run-${index % 8})`});
+const swatch = index => html`<span class="swatch" style=${`background: var(--run-${index % 8})`}></span>`;
 
 // rows of cells; a cell is text, a node, or {content, class}.
 function table(head, rows) {
-  const cell = (tag, value, attributes) => {
-    const plain = value === null || typeof value !== 'object' || value instanceof Node;
-    return element(tag, {...attributes, class: plain ? undefined : value.class}, plain ? value : value.content);
-  };
-  return element(
-      'div', {class: 'scroll', tabindex: 0},
-      element(
-          'table', {}, element('thead', {}, element('tr', {}, ...head.map(text => cell('th', text, {scope: 'col'})))),
-          element(
-              'tbody', {},
-              ...rows.map(
-                  row => element(
-                      'tr', {class: row.class}, cell('th', row.cells[0], {scope: 'row'}),
-                      ...row.cells.slice(1).map(value => cell('td', value)))))));
+  const parts = value => value instanceof Object && !(value instanceof Node) ? value : {content: value};
+  const th = (scope, value) => html`<th scope=${scope} class=${parts(value).class}>${parts(value).content}</th>`;
+  const td = value => html`<td class=${parts(value).class}>${parts(value).content}</td>`;
+  return html`<div class="scroll" tabindex="0"><table>
+    <thead><tr>${head.map(value => th('col', value))}</tr></thead>
+    <tbody>${rows.map(({cells: [first, ...others], class: kind}) => html`
+      <tr class=${kind}>${th('row', first)}${others.map(td)}</tr>`)}</tbody></table></div>`;
 }
+
+// A card of run i with a title of its own, and what is in it.
+const runCard = (i, title, ...content) => html`<div class="card"><h3>${swatch(i)}${title}</h3>${content}</div>`;
+const note = text => html`<p class="note">${text}</p>`;

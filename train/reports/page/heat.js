@@ -57,43 +57,28 @@ function heatTable(sites, fraction, {onHover, onChoose}) {
   const steps = [...new Set(Object.values(sites).flatMap(values => [...values.keys()]))].sort((a, b) => a - b);
   const every = Math.ceil(steps.length / 4);
   const cell = (site, step) => {
-    const value = sites[site].get(step), t = positive(value) ? fraction(value) : null;
-    return element('td', {
-      class: 'cell',
-      style: t === null ? undefined : `background: ${heatColour(t)}`,
-      title: `${site}, update ${step}: ${significant(value)}`,
-      pointerenter: () => onHover(site, step, value)
-    });
+    const value = sites[site].get(step), colour = positive(value) ? `background: ${heatColour(fraction(value))}` : null;
+    return html`<td class="cell" style=${colour} title=${`${site}, update ${step}: ${significant(value)}`}
+      onpointerenter=${() => onHover(site, step, value)}></td>`;
   };
-  const row = site => element(
-      'tr', {},
-      element(
-          'th', {scope: 'row'},
-          element(
-              'button', {type: 'button', title: `${site}: draw its curve`, click: () => onChoose(site)},
-              shortSite(site))),
-      ...steps.map(step => cell(site, step)), element('td', {}, significant(sites[site].get(steps.at(-1)))));
-  return element(
-      'div', {class: 'scroll', tabindex: 0},
-      element(
-          'table', {class: 'heat'},
-          element(
-              'thead', {},
-              element(
-                  'tr', {}, element('th', {scope: 'col'}, 'Site'),
-                  ...steps.map((step, i) => element('th', {scope: 'col'}, i % every ? '' : String(step))),
-                  element('th', {scope: 'col'}, 'last'))),
-          element('tbody', {}, ...Object.keys(sites).map(row))));
+  const row = site => html`<tr>
+    <th scope="row"><button type="button" title=${`${site}: draw its curve`} onclick=${() => onChoose(site)}>
+      ${shortSite(site)}</button></th>
+    ${steps.map(step => cell(site, step))}<td>${significant(sites[site].get(steps.at(-1)))}</td></tr>`;
+  return html`<div class="scroll" tabindex="0"><table class="heat">
+    <thead><tr><th scope="col">Site</th>
+      ${
+      steps.map((step, i) => html`<th scope="col">${i % every ? '' : step}</th>`)}<th scope="col">last</th></tr></thead>
+    <tbody>${Object.keys(sites).map(row)}</tbody></table></div>`;
 }
 
 function heatSection() {
   const all = data.runs.map(sitesOf), quantities = quantitiesIn(all);
   if (!quantities.length) return null;
-  const readout = element('span', {class: 'note', 'aria-live': 'polite'}), tables = element('div', {class: 'grid'});
-  const scale = element('span', {class: 'scale'}), chosen = element('div', {});
-  const choose = element(
-      'select', {'aria-label': 'Quantity', id: 'quantity', change: () => show(choose.value)},
-      ...quantities.map(quantity => element('option', {value: quantity}, titleOf(quantity))));
+  const readout = html`<span class="note" aria-live="polite"></span>`, tables = html`<div class="grid"></div>`;
+  const scale = html`<span class="scale"></span>`, chosen = html`<div></div>`;
+  const choose = html`<select aria-label="Quantity" id="quantity" onchange=${() => show(choose.value)}>
+    ${quantities.map(quantity => html`<option value=${quantity}>${titleOf(quantity)}</option>`)}</select>`;
   let card = null;
   const drawSite = (quantity, site) => {
     if (!haveCharts) return;
@@ -111,29 +96,21 @@ function heatSection() {
   const show = quantity => {
     const values = all.flatMap(run => (run[quantity] ? valuesOf(run[quantity]) : [])).filter(positive);
     const low = Math.min(...values), high = Math.max(...values), span = Math.log(high / low) || 1;
+    const colours = kColours.map((_, i) => heatColour(i / (kColours.length - 1))).join(', ');
     scale.replaceChildren(
-        significant(low), element('i', {
-          style: `background: linear-gradient(90deg, ${
-              kColours.map((_, i) => heatColour(i / (kColours.length - 1))).join(', ')})`
-        }),
+        significant(low), html`<i style=${`background: linear-gradient(90deg, ${colours})`}></i>`,
         `${significant(high)}, logarithmic`);
-    tables.replaceChildren(...data.runs
-                               .map(
-                                   (run, i) => all[i][quantity] ?
-                                       element(
-                                           'div', {class: 'card'}, element('h3', {}, swatch(i), run.name),
-                                           heatTable(all[i][quantity], value => Math.log(value / low) / span, {
-                                             onHover: (site, step, value) => {
-                                               readout.textContent = `${site}, update ${step}: ${significant(value)}`;
-                                             },
-                                             onChoose: site => drawSite(quantity, site)
-                                           })) :
-                                       null)
-                               .filter(Boolean));
+    const fraction = value => Math.log(value / low) / span;
+    const actions = {
+      onHover: (site, step, value) => readout.textContent = `${site}, update ${step}: ${significant(value)}`,
+      onChoose: site => drawSite(quantity, site)
+    };
+    tables.replaceChildren(...data.runs.flatMap(
+        (run, i) => all[i][quantity] ? [runCard(i, run.name, heatTable(all[i][quantity], fraction, actions))] : []));
     readout.textContent = haveCharts ? 'Click a site to draw its curve in all runs.' : '';
     if (card) removeCard(card);
     card = null;
   };
   show(quantities[0]);
-  return [element('div', {class: 'toolbar'}, choose, scale, readout), tables, chosen];
+  return [html`<div class="toolbar">${[choose, scale, readout]}</div>`, tables, chosen];
 }

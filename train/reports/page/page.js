@@ -17,27 +17,25 @@ const sections = data.grid ? kGridSections.map(id => kSections.find(section => s
 
 // The system's theme, until the button is pressed.
 function followTheme() {
-  const system = matchMedia('(prefers-color-scheme: dark)');
-  const set = dark => {
-    document.documentElement.dataset.theme = dark ? 'dark' : 'light';
+  const {dataset} = document.documentElement, system = matchMedia('(prefers-color-scheme: dark)');
+  let chosen = null;
+  const apply = () => {
+    dataset.theme = chosen ?? (system.matches ? 'dark' : 'light');
     if (charts.length) refresh();
   };
-  let pressed = false;
-  system.addEventListener('change', () => {
-    if (!pressed) set(system.matches);
-  });
+  system.addEventListener('change', apply);
   document.querySelector('#theme').addEventListener('click', () => {
-    pressed = true;
-    set(document.documentElement.dataset.theme !== 'dark');
+    chosen = dataset.theme === 'dark' ? 'light' : 'dark';
+    apply();
   });
-  set(system.matches);
+  apply();
 }
 
 followTheme();
 for (const {id, title, content} of sections) {
   const children = content();
   if (!children) continue;
-  document.querySelector('#page').append(element('section', {id}, element('h2', {}, title), ...children));
-  document.querySelector('#contents').append(element('a', {href: `#${id}`}, title));
+  document.querySelector('#page').append(html`<section id=${id}><h2>${title}</h2>${children}</section>`);
+  document.querySelector('#contents').append(Object.assign(html`<a>${title}</a>`, {href: `#${id}`}));
 }
 if (charts.length) refresh();

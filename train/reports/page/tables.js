@@ -1,14 +1,15 @@
 // Tables: what the runs came to, in which settings they differ, the validations of one, and PNAC of what was recorded.
 
+// Scores of a validation, for tables and, with a unit and perhaps a title of their own, for curves.
 const kScores = [
-  {key: 'loss', title: 'Loss', decimals: 4, best: Math.min, inSummary: false},  // perplexity says the same
-  {key: 'perplexity', title: 'Perplexity', decimals: 3, best: Math.min},
-  {key: 'bleu', title: 'BLEU', decimals: 2, best: Math.max},
-  {key: 'tokenized_bleu', title: 'Tokenized BLEU', decimals: 2, best: Math.max},
-  {key: 'chrf', title: 'chrF2', decimals: 2, best: Math.max},
-  {key: 'exact', title: 'Exact %', decimals: 1, best: Math.max},
-  {key: 'top1', title: 'Top-1 %', decimals: 2, best: Math.max},
-  {key: 'top5', title: 'Top-5 %', decimals: 2, best: Math.max},
+  {key: 'loss', title: 'Loss', curve: 'Validation loss', unit: 'nats per token', decimals: 4, best: Math.min},
+  {key: 'perplexity', title: 'Perplexity', curve: 'Validation perplexity', unit: '', decimals: 3, best: Math.min},
+  {key: 'bleu', title: 'BLEU', unit: 'on the validation text, 13a', decimals: 2, best: Math.max},
+  {key: 'tokenized_bleu', title: 'Tokenized BLEU', unit: 'on the validation text', decimals: 2, best: Math.max},
+  {key: 'chrf', title: 'chrF2', unit: 'on the validation text', decimals: 2, best: Math.max},
+  {key: 'exact', title: 'Exact %', curve: 'Exact match', unit: '% of lines', decimals: 1, best: Math.max},
+  {key: 'top1', title: 'Top-1 %', curve: 'Top-1', unit: '% of images', decimals: 2, best: Math.max},
+  {key: 'top5', title: 'Top-5 %', curve: 'Top-5', unit: '% of images', decimals: 2, best: Math.max},
 ];
 
 // Text without punctuation has the same BLEU over words as over tokens, to the digits that are shown.
@@ -37,7 +38,7 @@ function scoreColumn(score, events) {
   return values.map(
       value => value === best ? {
         class: 'best',
-        content: element('span', {}, fixed(value, score.decimals), element('span', {class: 'hidden-text'}, ' best'))
+        content: html`<span>${fixed(value, score.decimals)}<span class="hidden-text"> best</span></span>`
       } :
                                 fixed(value, score.decimals));
 }
@@ -58,14 +59,14 @@ function meanScore(score, events) {
 // Columns of the summary: the cell of a run, and of a group of runs.
 function summaryColumns() {
   const best = data.runs.map(bestValidation),
-        scores = scoresIn(best.filter(Boolean)).filter(score => score.inSummary !== false);
+        scores = scoresIn(best.filter(Boolean)).filter(({key}) => key !== 'loss');  // perplexity says the same
   const counted = key => data.runs.some(run => run[key] > 0);
   const scoreColumns = scores.map(score => {
     const cells = scoreColumn(score, best);
     return {title: score.title, run: (run, i) => cells[i], group: group => meanScore(score, group.map(i => best[i]))};
   });
   return [
-    {title: 'Run', run: (run, i) => element('span', {}, swatch(colourIndex(i)), run.name), group: groupName},
+    {title: 'Run', run: (run, i) => html`<span>${swatch(colourIndex(i))}${run.name}</span>`, group: groupName},
     {
       title: 'Normalizer',
       run: run => run.norm + (run.in_warmup ? ' (never left its warm-up)' : ''),
@@ -94,15 +95,13 @@ function summarySection() {
   const runRow = (run, i) => ({cells: columns.map(column => column.run(run, i))});
   const groupRow = group => ({class: 'mean', cells: columns.map(column => (column.group ? column.group(group) : ''))});
   return [
-    element(
-        'div', {class: 'card'},
-        table(columns.map(column => column.title), [...data.runs.map(runRow), ...data.groups.map(groupRow)])),
-    element(
-        'p', {class: 'note'}, 'Scores are those of the best validation. ', ...[...signatures].map(text => `${text}. `),
-        onTest.length ? `Validated on the test images, so that the last validation counts: ${onTest.join(', ')}. ` :
-                        null,
-        data.groups.length ? 'Means are over runs that differ only in their seed, ± one standard deviation of them.' :
-                             null)
+    html`<div class="card">${
+        table(columns.map(column => column.title), [...data.runs.map(runRow), ...data.groups.map(groupRow)])}</div>`,
+    note([
+      'Scores are those of the best validation. ', ...[...signatures].map(text => `${text}. `),
+      onTest.length ? `Validated on the test images, so that the last validation counts: ${onTest.join(', ')}. ` : '',
+      data.groups.length ? 'Means are over runs that differ only in their seed, ± one standard deviation of them.' : ''
+    ])
   ];
 }
 
@@ -112,13 +111,12 @@ const cellName = cell => data.grid[cell + 1][0];
 function gridSection() {
   if (!data.grid) return null;
   const [head, ...rows] = data.grid;
-  const cells = rows.map(([name, ...numbers], i) => ({cells: [element('span', {}, swatch(i), name), ...numbers]}));
+  const cells = rows.map(([name, ...numbers], i) => ({cells: [html`<span>${swatch(i)}${name}</span>`, ...numbers]}));
   return [
-    element('div', {class: 'card'}, table(head, cells)),
-    element(
-        'p', {class: 'note'},
+    html`<div class="card">${table(head, cells)}</div>`,
+    note(
         'Best validations of the runs that ended well; of several the mean ± one standard deviation. foldgrad report ' +
-            'has more of each run.')
+        'has more of each run.')
   ];
 }
 
@@ -126,31 +124,28 @@ function differencesSection() {
   if (data.runs.length < 2) return null;
   const keys = [...new Set(data.runs.flatMap(run => Object.keys(run.settings)))];
   const differing = keys.filter(key => new Set(data.runs.map(run => run.settings[key])).size > 1);
-  if (!differing.length) return [element('p', {class: 'note'}, 'The configurations are equal.')];
-  const head = ['Setting', ...data.runs.map((run, i) => element('span', {}, swatch(i), run.name))];
+  if (!differing.length) return [note('The configurations are equal.')];
+  const head = ['Setting', ...data.runs.map((run, i) => html`<span>${swatch(i)}${run.name}</span>`)];
   const shown = value => value === undefined ? '–' : value === '' ? '""' : value;
-  const row = key => ({cells: [element('code', {}, key), ...data.runs.map(run => shown(run.settings[key]))]});
+  const row = key => ({cells: [html`<code>${key}</code>`, ...data.runs.map(run => shown(run.settings[key]))]});
   // Families have keys of their own, which tell nothing that the family does not.
   const families = new Set(data.runs.map(run => run.settings['model.family'])).size > 1;
   const ofAll = differing.filter(key => !families || data.runs.every(run => key in run.settings)),
         ofSome = differing.filter(key => !ofAll.includes(key));
-  return [element(
-      'div', {class: 'card'}, ofAll.length ? table(head, ofAll.map(row)) : null,
-      ofSome.length ? element(
-                          'details', {}, element('summary', {}, `${ofSome.length} keys that not every run has`),
-                          table(head, ofSome.map(row))) :
-                      null)];
+  const rest = () => html`<details><summary>${ofSome.length} keys that not every run has</summary>
+    ${table(head, ofSome.map(row))}</details>`;
+  return [
+    html`<div class="card">${ofAll.length ? table(head, ofAll.map(row)) : null}${ofSome.length ? rest() : null}</div>`
+  ];
 }
 
 function validationTable(run) {
   const events = eventsOf(run, 'validate'), scores = scoresIn(events);
   if (!events.length) return null;
   const columns = scores.map(score => scoreColumn(score, events));
-  return element(
-      'details', {open: data.runs.length === 1}, element('summary', {}, 'Validations'),
-      table(
-          ['Step', ...scores.map(score => score.title)],
-          events.map((event, i) => ({cells: [String(event.step), ...columns.map(column => column[i])]}))));
+  const rows = events.map((event, i) => ({cells: [event.step, ...columns.map(column => column[i])]}));
+  return html`<details open=${data.runs.length === 1}><summary>Validations</summary>
+    ${table(['Step', ...scores.map(score => score.title)], rows)}</details>`;
 }
 
 function failureTable(run) {
@@ -158,20 +153,16 @@ function failureTable(run) {
   if (!events.length) return null;
   return table(
       ['What', 'Step', {class: 'text', content: 'Message'}],
-      events.map(event => ({
-                   cells: [
-                     event.event === 'diverged' ? 'diverged' : `not finite: ${event.action}`, String(event.step),
-                     {class: 'text', content: event.message}
-                   ]
-                 })));
+      events.map(
+          ({event, action, step, message}) => ({
+            cells: [event === 'diverged' ? event : `not finite: ${action}`, step, {class: 'text', content: message}]
+          })));
 }
 
 function detailsSection() {
+  const details = ({title, text}) => html`<details><summary>${title}</summary><pre>${text}</pre></details>`;
   return data.runs.map(
-      (run, i) => element(
-          'div', {class: 'card'}, element('h3', {}, swatch(i), run.name), validationTable(run), failureTable(run),
-          ...run.files.map(
-              file => element('details', {}, element('summary', {}, file.title), element('pre', {}, file.text)))));
+      (run, i) => runCard(i, run.name, validationTable(run), failureTable(run), ...run.files.map(details)));
 }
 
 function pnacTable({phases, sites}) {
@@ -194,9 +185,9 @@ function pnacNote({window, phases}) {
 function recordingsSection() {
   const cards = data.runs.flatMap(
       ({name, recordings}, i) => recordings ?
-          [element(
-              'div', {class: 'card'}, element('h3', {}, swatch(i), `${name}: PNAC of ${recordings.normalizer}`),
-              element('p', {class: 'note'}, pnacNote(recordings)), recordings.window ? pnacTable(recordings) : null)] :
+          [runCard(
+              i, `${name}: PNAC of ${recordings.normalizer}`, note(pnacNote(recordings)),
+              recordings.window ? pnacTable(recordings) : null)] :
           []);
   return cards.length ? [...cards, ...traceBrowser()] : null;
 }

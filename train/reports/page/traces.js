@@ -84,26 +84,25 @@ function traceCard(trace, kind, phase, where) {
   });
 }
 
-const option = (value, text) => element('option', {value}, text);
+const options = texts => texts.map((text, i) => html`<option value=${i}>${text}</option>`);
 
 // A number where there are all channels, a choice of two otherwise.
 function channelChoice({channels, trace}, change) {
-  const all = trace.channels.length === channels;
-  if (all)
-    return element('input', {type: 'number', id: 'trace-channel', min: 0, max: channels - 1, value: 0, input: change});
-  return element(
-      'select', {id: 'trace-channel', change}, ...trace.channels.map(channel => option(channel, String(channel))));
+  if (trace.channels.length === channels)
+    return html`<input type="number" id="trace-channel" min="0" max=${channels - 1} value="0" oninput=${change}>`;
+  return html`<select id="trace-channel" onchange=${change}>
+    ${trace.channels.map(channel => html`<option value=${channel}>${channel}</option>`)}</select>`;
 }
 
 // Run, site and channel to choose from, and the charts of what is chosen.
 function traceBrowser() {
   const recorded = data.runs.filter(run => run.recordings);
   if (!recorded.length || !haveCharts) return [];
-  const grid = element('div', {class: 'grid'}), channelPlace = element('span', {});
-  const note = element('p', {class: 'note', 'aria-live': 'polite'});
+  const grid = html`<div class="grid"></div>`, channelPlace = html`<span></span>`;
+  const channelNote = html`<p class="note" aria-live="polite"></p>`;
   const run =
-      element('select', {id: 'trace-run', change: () => chooseRun()}, ...recorded.map(({name}, i) => option(i, name)));
-  const site = element('select', {id: 'trace-site', change: () => chooseSite()});
+      html`<select id="trace-run" onchange=${() => chooseRun()}>${options(recorded.map(({name}) => name))}</select>`;
+  const site = html`<select id="trace-site" onchange=${() => chooseSite()}></select>`;
   let cards = [];
   const recordings = () => recorded[Number(run.value)].recordings;
   const chosen = () => recordings().sites[Number(site.value)];
@@ -123,22 +122,21 @@ function traceBrowser() {
   function chooseSite() {
     channelPlace.replaceChildren(channelChoice(chosen(), draw));
     const some = chosen().trace.channels.length < chosen().channels;
-    note.textContent = some ?
+    channelNote.textContent = some ?
         'More was recorded than fits into this page: of each site it has the channels with the least and the ' +
             'greatest AM / GM. foldgrad analyze trace draws the others.' :
         `Channels 0 to ${chosen().channels - 1}.`;
     draw();
   }
   function chooseRun() {
-    site.replaceChildren(...recordings().sites.map((one, i) => option(i, shortSite(one.site))));
+    site.replaceChildren(...options(recordings().sites.map(one => shortSite(one.site))));
     chooseSite();
   }
   chooseRun();
   return [
-    element('h3', {}, 'Traces'),
-    element(
-        'div', {class: 'toolbar'}, recorded.length > 1 ? element('label', {}, 'Run', run) : null,
-        element('label', {}, 'Site', site), element('label', {}, 'Channel', channelPlace)),
-    note, grid
+    html`<h3>Traces</h3>`, html`<div class="toolbar">
+      ${recorded.length > 1 ? html`<label>Run${run}</label>` : null}
+      <label>Site${site}</label><label>Channel${channelPlace}</label></div>`,
+    channelNote, grid
   ];
 }
