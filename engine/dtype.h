@@ -4,7 +4,12 @@
 #include <cstring>
 #include <type_traits>
 
-#include "engine/host_device.h"
+// FOLDGRAD_HD marks formulas that the CPU loops and the CUDA kernels share.
+#ifdef __CUDACC__
+#define FOLDGRAD_HD __host__ __device__
+#else
+#define FOLDGRAD_HD
+#endif
 
 namespace foldgrad {
 

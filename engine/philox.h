@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "engine/host_device.h"
+#include "engine/dtype.h"
 
 namespace foldgrad {
 

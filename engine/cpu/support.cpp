@@ -5,32 +5,26 @@
 
 namespace foldgrad {
 
-const char* cpu_level() {
 #if FOLDGRAD_CPU_LEVEL == 4
-  return "x86-64-v4";
+#define FOLDGRAD_CPU "x86-64-v4"
 #elif FOLDGRAD_CPU_LEVEL == 3
-  return "x86-64-v3";
+#define FOLDGRAD_CPU "x86-64-v3"
 #elif FOLDGRAD_CPU_LEVEL == 2
-  return "x86-64-v2";
-#else
-  return "this compiler's default";
+#define FOLDGRAD_CPU "x86-64-v2"
 #endif
-}
+
+#ifdef FOLDGRAD_CPU
+const char* cpu_level() { return FOLDGRAD_CPU; }
 
 void require_cpu_support() {
-#if FOLDGRAD_CPU_LEVEL == 4
-  const bool supported = __builtin_cpu_supports("x86-64-v4");
-#elif FOLDGRAD_CPU_LEVEL == 3
-  const bool supported = __builtin_cpu_supports("x86-64-v3");
-#elif FOLDGRAD_CPU_LEVEL == 2
-  const bool supported = __builtin_cpu_supports("x86-64-v2");
-#else
-  const bool supported = true;
-#endif
-  if (!supported)
-    throw std::runtime_error(std::string("this build needs a CPU of level ") + cpu_level() +
+  if (!__builtin_cpu_supports(FOLDGRAD_CPU))
+    throw std::runtime_error("this build needs a CPU of level " FOLDGRAD_CPU
                              "; configure it again on this machine, or with -DFOLDGRAD_CPU=x86-64-v2");
 }
+#else
+const char* cpu_level() { return "this compiler's default"; }
+void require_cpu_support() {}
+#endif
 
 std::string cpu_model() {
   std::ifstream in("/proc/cpuinfo");

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "engine/host_device.h"
+#include "engine/dtype.h"
 
 namespace foldgrad {
 namespace vector_math {

@@ -2,7 +2,7 @@
 #pragma once
 #include <cmath>
 
-#include "engine/host_device.h"
+#include "engine/dtype.h"
 #include "ops/channel_norm/channel_norm_options.h"
 
 namespace foldgrad::channel_norm_math {

@@ -2,7 +2,7 @@
 #pragma once
 #include <cmath>
 
-#include "engine/host_device.h"
+#include "engine/dtype.h"
 
 namespace foldgrad::group_norm_math {
 

@@ -1,6 +1,5 @@
 #pragma once
 #include "engine/dtype.h"
-#include "engine/host_device.h"
 
 namespace foldgrad {
 

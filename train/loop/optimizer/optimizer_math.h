@@ -3,7 +3,7 @@
 #pragma once
 #include <cmath>
 
-#include "engine/host_device.h"
+#include "engine/dtype.h"
 
 namespace foldgrad::optimizer_math {
 
