@@ -2,6 +2,8 @@
 #pragma once
 #include <cuda_runtime.h>
 
+#include <cstddef>
+
 namespace foldgrad {
 
 // Throws std::runtime_error unless the call succeeded, and forgets the error, which would be blamed on the next call.
@@ -9,5 +11,13 @@ void check_cuda(cudaError_t error, const char* call);
 
 // The stream of all kernels and copies of this process, on cuda_device(), which it makes current on this thread.
 cudaStream_t cuda_stream();
+
+namespace memory {
+
+// Copies from the host to the device without waiting for the kernels before. The source may be changed as soon as this
+// returns. Throws std::runtime_error when the copy fails.
+void upload(void* target, const void* source, std::size_t bytes);
+
+}  // namespace memory
 
 }  // namespace foldgrad

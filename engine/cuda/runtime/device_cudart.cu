@@ -7,9 +7,7 @@
 #include "engine/cpu/host_memory.h"
 #include "engine/cuda/runtime/cudart.h"
 #include "engine/cuda/runtime/per_device.h"
-#include "engine/cuda/runtime/slabs.h"
 #include "engine/cuda/runtime/trouble.h"
-#include "engine/cuda/runtime/upload.h"
 #include "engine/device.h"
 #include "engine/memory.h"
 
@@ -133,43 +131,26 @@ void cuda_synchronize() {
 }
 
 namespace memory {
-namespace {
 
-void* allocate_slab(std::size_t bytes) {
+// Blocks come from the runtime's pool, which cuts them from larger ones: the first steps of training ask for thousands,
+// and each cudaMalloc would take as long as many kernels.
+void* system_allocate(Device device, std::size_t bytes) {
+  if (device == Device::cpu) return host_allocate(bytes);
+  if (!cuda_available()) throw std::runtime_error("memory: no CUDA device: " + cuda_trouble(cuda_device()));
   const CudaDeviceGuard guard;
   void* pointer = nullptr;
-  const cudaError_t error = cudaMalloc(&pointer, bytes);
+  const cudaError_t error = cudaMallocAsync(&pointer, bytes, cuda_stream());
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();  // forget it: the cache may make it good
     throw OutOfMemory("the GPU", bytes);
   }
-  check_cuda(error, "cudaMalloc");
+  check_cuda(error, "cudaMallocAsync");
   return pointer;
 }
 
-// Returns the slabs of each device. Never destroyed, since tensors may be released after any static object.
-Slabs** slabs_of_devices() {
-  static Slabs** const all = [] {
-    static Slabs* made[kMostCudaDevices];
-    // cudaFree fails only while the process ends, when the driver has gone before us.
-    for (Slabs*& slabs : made) slabs = new Slabs(allocate_slab, [](void* slab) { cudaFree(slab); });
-    return made;
-  }();
-  return all;
-}
-
-}  // namespace
-
-void* system_allocate(Device device, std::size_t bytes) {
-  if (device == Device::cpu) return host_allocate(bytes);
-  if (!cuda_available()) throw std::runtime_error("memory: no CUDA device: " + cuda_trouble(cuda_device()));
-  return slabs_of_devices()[cuda_device()]->allocate(bytes);
-}
-
+// cudaFree fails only while the process ends, when the driver has gone before us.
 void system_release(Device device, void* pointer) noexcept {
-  if (device == Device::cpu) return host_release(pointer);
-  for (int i = 0; i < kMostCudaDevices; ++i)
-    if (slabs_of_devices()[i]->release(pointer)) return;
+  device == Device::cpu ? host_release(pointer) : void(cudaFree(pointer));
 }
 
 void copy(Device to, void* target, Device from, const void* source, std::size_t bytes) {

@@ -7,9 +7,8 @@
 #include "engine/cuda/runtime/cudart.h"
 #include "engine/cuda/runtime/per_device.h"
 #include "engine/cuda/runtime/staging_ring.h"
-#include "engine/cuda/runtime/upload.h"
 
-namespace foldgrad {
+namespace foldgrad::memory {
 namespace {
 
 // Far more than the ids of a batch or its images. Larger copies go piece by piece; not tuned.
@@ -67,11 +66,11 @@ void upload(void* target, const void* source, std::size_t bytes) {
   for (std::size_t done = 0; done < bytes; done += kPieceBytes) {
     const std::size_t piece = std::min(kPieceBytes, bytes - done);
     void* staged = static_cast<char*>(uploads->memory) + uploads->ring.reserve(piece);
-    memory::host_copy(staged, static_cast<const char*>(source) + done, piece);
+    host_copy(staged, static_cast<const char*>(source) + done, piece);
     check_cuda(cudaMemcpyAsync(static_cast<char*>(target) + done, staged, piece, cudaMemcpyHostToDevice, cuda_stream()),
                "cudaMemcpyAsync");
     uploads->ring.queued();
   }
 }
 
-}  // namespace foldgrad
+}  // namespace foldgrad::memory
