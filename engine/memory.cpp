@@ -5,7 +5,6 @@
 #include <bit>
 #include <map>
 #include <mutex>
-#include <new>
 #include <stdexcept>
 #include <vector>
 
@@ -30,12 +29,10 @@ std::string table_of_holders(const std::map<std::string, std::size_t>& held, std
     if (bytes > 0) all.emplace_back(bytes, scope.empty() ? "outside of layers: parameters, optimizer, inputs" : scope);
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text = fmt::format("; {:.1f} MiB of it are held by", double(current) / (1 << 20));
-  std::size_t rest = 0;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i < kMost)
-      text += fmt::format("\n  {:>9.1f} MiB  {}", double(all[i].first) / (1 << 20), all[i].second);
-    else
-      rest += all[i].first;
+  std::size_t rest = current;
+  for (std::size_t i = 0; i < std::min(kMost, all.size()); ++i) {
+    text += fmt::format("\n  {:>9.1f} MiB  {}", double(all[i].first) / (1 << 20), all[i].second);
+    rest -= all[i].first;
   }
   if (rest > 0) text += fmt::format("\n  {:>9.1f} MiB  {} others", double(rest) / (1 << 20), all.size() - kMost);
   return all.empty() ? "" : text;

@@ -6,14 +6,12 @@
 namespace foldgrad {
 
 void accumulate(const Tensor& target, const Tensor& source, GradMode mode) {
-  const DType to = target.dtype(), from = source.dtype();
-  const bool widens = to == DType::f32 && from == DType::bf16, rounds = to == DType::bf16 && from == DType::f32;
-  check_operand("accumulate", "source", source, target.shape(), widens || rounds ? from : to, target, "target");
-  const auto run = [&](const auto& p) { FOLDGRAD_RUN(target.device(), elementwise, p); };
-  if (widens) return run(AccumulateBf16{{target.data<float>(), mode}, source.data<bf16>(), target.size()});
-  if (rounds) return run(AccumulateInBf16{{target.data<bf16>(), mode}, source.data<float>(), target.size()});
-  dispatch_floating("accumulate", to, [&]<class T>(Type<T>) {
-    run(Accumulate<T>{{target.data<T>(), mode}, source.data<T>(), target.size()});
+  check_operand("accumulate", "source", source, target.shape(), source.dtype(), target, "target");
+  dispatch_floating("accumulate", source.dtype(), [&]<class From>(Type<From>) {
+    dispatch_floating("accumulate", target.dtype(), [&]<class To>(Type<To>) {
+      const Accumulate<From, To> p{{target.data<To>(), mode}, source.data<From>(), target.size()};
+      FOLDGRAD_RUN(target.device(), elementwise, p);
+    });
   });
 }
 

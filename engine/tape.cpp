@@ -12,7 +12,6 @@ class NodeScope {
   explicit NodeScope(const Node& node) { scope_at_hand() = &node.scope(); }
   ~NodeScope() { scope_at_hand() = outer_; }
   NodeScope(const NodeScope&) = delete;
-  NodeScope& operator=(const NodeScope&) = delete;
 
  private:
   const std::string* const outer_ = scope_at_hand();
@@ -95,12 +94,11 @@ void Tape::check_variable(const char* call, const Var& v) const {
                  "tape: {} needs a value of this tape's present recording", call);
 }
 
-void Tape::backward(const Var& y) {
-  FOLDGRAD_CHECK(y.value().size() == 1, "tape: backward without dy needs a y of one element, got {}", y.shape());
-  backward(y, Tensor::full(y.shape(), 1, y.dtype(), y.device()));
-}
-
 void Tape::backward(const Var& y, Tensor dy) {
+  if (!dy.defined()) {
+    FOLDGRAD_CHECK(y.value().size() == 1, "tape: backward without dy needs a y of one element, got {}", y.shape());
+    dy = Tensor::full(y.shape(), 1, y.dtype(), y.device());
+  }
   seed_gradient(y, std::move(dy));
   consumed_ = true;
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {

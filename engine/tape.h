@@ -40,8 +40,7 @@ struct Parameter {
   void zero_grad() { has_grad = false; }
 };
 
-// target += source, or target = source, of the same shape and device. The dtypes may differ by one being f32 and the
-// other bf16.
+// target += source, or target = source, of the same shape and device, rounded once to target's floating dtype.
 void accumulate(const Tensor& target, const Tensor& source, GradMode mode = GradMode::add);
 
 // A value together with its place on a tape. Cheap to copy.
@@ -155,8 +154,7 @@ class Tape {
   // is 1. Each node, with the tensors it saved, is released as soon as it is done, so a recording can be run backward
   // once. A dy that nobody else holds may become a gradient itself; any other is copied.
   // Throws std::invalid_argument for a second run, a y of another recording, or a dy that does not fit y.
-  void backward(const Var& y);
-  void backward(const Var& y, Tensor dy);
+  void backward(const Var& y, Tensor dy = {});
 
   // Returns the gradient of a variable or parameter; undefined as long as nothing has been added to it.
   Tensor grad(const Var& variable) const;

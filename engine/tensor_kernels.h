@@ -15,18 +15,29 @@ struct Fill {
   FOLDGRAD_HD void operator()(std::int64_t i) const { out[i] = value; }
 };
 
-// The first type is the widest, by which packs are sized.
-template <class T, class Target = T, class Source = T>
+// accumulate(), which is also the operation `cast`.
+template <class From, class To>
 struct Accumulate {
   static constexpr const char* kName = "accumulate";
-  GradOut<Target> target;
-  const Source* source;
+  GradOut<To> target;
+  const From* source;
   std::int64_t n;
 
-  FOLDGRAD_HD void operator()(std::int64_t i) const { target.put(i, compute_t<T>(source[i])); }
+  FOLDGRAD_HD void operator()(std::int64_t i) const {
+    const compute_t<From> value = compute_t<From>(source[i]);
+    if (target.mode == GradMode::set)
+      target.data[i] = To(value);  // [CAST-1]
+    else
+      target.put(i, compute_t<To>(value));  // [CAST-2]
+  }
   FOLDGRAD_OPERANDS(visit.result(target), visit.element(source));
 };
-using AccumulateBf16 = Accumulate<float, float, bf16>;
-using AccumulateInBf16 = Accumulate<float, bf16, float>;
+
+template <class From>
+using AccumulateInF32 = Accumulate<From, float>;
+template <class From>
+using AccumulateInF64 = Accumulate<From, double>;
+template <class From>
+using AccumulateInBf16 = Accumulate<From, bf16>;
 
 }  // namespace foldgrad

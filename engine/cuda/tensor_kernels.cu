@@ -3,12 +3,15 @@
 
 namespace foldgrad {
 
+template <class From, class To>
+constexpr int kPackOf<Accumulate<From, To>> = kPackSize<From> < kPackSize<To> ? kPackSize<From> : kPackSize<To>;
+
 FOLDGRAD_INSTANTIATE(elementwise_cuda, Fill);
 template void elementwise_cuda(const Fill<std::int32_t>&);
 template void elementwise_cuda(const Fill<std::int64_t>&);
 template void elementwise_cuda(const Fill<std::uint8_t>&);
-FOLDGRAD_INSTANTIATE(elementwise_cuda, Accumulate);
-template void elementwise_cuda(const AccumulateBf16&);
-template void elementwise_cuda(const AccumulateInBf16&);
+FOLDGRAD_INSTANTIATE(elementwise_cuda, AccumulateInF32);
+FOLDGRAD_INSTANTIATE(elementwise_cuda, AccumulateInF64);
+FOLDGRAD_INSTANTIATE(elementwise_cuda, AccumulateInBf16);
 
 }  // namespace foldgrad

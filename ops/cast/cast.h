@@ -1,8 +1,8 @@
-// Another element type.
+// Another floating type.
 //
 //   [CAST-1]  y_i = x_i, rounded once to the nearest value of y's type; in bf16 all NaN are one, 0x7fff
 //
-//   backward: where x is f32, f64 or bf16,
+//   backward:
 //   [CAST-2]  dx_i = dy_i, rounded to x's type
 //
 //   Saved: nothing. In PyTorch: Tensor.to(dtype).
@@ -11,7 +11,7 @@
 
 namespace foldgrad {
 
-// From any type to f32, f64 or bf16; x itself where that is its type. Throws std::invalid_argument for other results.
+// Between f32, f64 and bf16; x itself where that is its type. Throws std::invalid_argument for other types.
 Var cast(const Var& x, DType dtype);
 
 }  // namespace foldgrad

@@ -21,17 +21,16 @@ const RegisterOp kCast({
     .name = "cast",
     .cases = {cast_case({3, 100}, DType::f32), cast_case({2, 3}, DType::bf16), cast_case({2, 0}, DType::f32),
               cast_case({5}, DType::f64)},
-    .errors = {{"cast: goes from any tensor to f32, f64 or bf16, got f32 [2] on cpu to i64",
+    .errors = {{"cast: goes between f32, f64 and bf16, got f32 [2] on cpu to i64",
                 [](Tape& t) { cast(zeros(t, 2), DType::i64); }},
-               {"cast: goes from any tensor to f32, f64 or bf16, got nothing to f32",
-                [](Tape&) { cast(Var(), DType::f32); }}},
+               {"cast: goes between f32, f64 and bf16, got nothing to f32", [](Tape&) { cast(Var(), DType::f32); }}},
     .f32_roundoffs = 1,
     .bf16_roundoffs = 1,
 });
 
 // Every pair of types gives what the conversion on the host gives.
 TEST(Cast, CAST_1_EqualsTheConversionOfTensors) {
-  for (DType from : {DType::f32, DType::f64, DType::bf16, DType::i32, DType::i64, DType::u8})
+  for (DType from : {DType::f32, DType::f64, DType::bf16})
     for (DType to : {DType::f32, DType::f64, DType::bf16}) {
       const Tensor x = Tensor::of<double>({5}, {0, 1, 3, 200, 127.3}).to(from);
       for (Device device : devices()) {
