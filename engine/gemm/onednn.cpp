@@ -1,16 +1,12 @@
-// f32 and bf16 by oneDNN (2.6), mostly its matmul primitive. One is compiled for one shape, so primitives are kept.
+// f32 and bf16 by oneDNN, mostly its matmul primitive.
 #include <cpuid.h>
 #include <fmt/core.h>
-#include <omp.h>
 
-#include <array>
 #include <bit>
 #include <string>
-#include <unordered_map>
 
 #include "engine/gemm/backends.h"
 #include "engine/gemm/onednn_engine.h"
-#include "engine/memory.h"
 
 namespace foldgrad {
 namespace {
@@ -25,9 +21,9 @@ bool amx_is_broken() {
 }
 
 // Everything a primitive depends on; alpha and beta are compiled into it too.
-using Key = std::array<std::int64_t, 15>;
+using Products = OnednnCache<OnednnPrimitive, 14, 1024>;
 
-Key key_of(DType dtype, const Gemm& g, bool bias) {
+Products::Key key_of(DType dtype, const Gemm& g, bool bias) {
   return {g.m,
           g.n,
           g.k,
@@ -41,17 +37,8 @@ Key key_of(DType dtype, const Gemm& g, bool bias) {
           std::bit_cast<std::int64_t>(g.alpha),
           std::bit_cast<std::int64_t>(g.beta),
           std::int64_t(dtype),
-          g.transpose_a | g.transpose_b << 1 | bias << 2 | g.f32_c << 3,
-          omp_in_parallel() ? 1 : omp_get_max_threads()};
+          g.transpose_a | g.transpose_b << 1 | bias << 2 | g.f32_c << 3};
 }
-
-// A primitive with the arguments it is executed on, whose addresses change from call to call.
-struct Product {
-  dnnl::matmul primitive;  // empty: oneDNN refuses the case
-  dnnl::memory c, a, b, bias, scratch;
-  std::unordered_map<int, dnnl::memory> arguments;
-  std::size_t scratch_bytes = 0;
-};
 
 // [rows, columns] of each matrix of the batch. Without a batch there is no such axis, since oneDNN has more kernels for
 // plain matrices; with stride 0 its size is 1, which means broadcasting.
@@ -62,7 +49,7 @@ dnnl::memory::desc matrices(DType dtype, const Gemm& g, std::int64_t rows, std::
   return {{batch_stride == 0 ? 1 : g.batch, rows, columns}, type, {batch_stride, row_stride, column_stride}};
 }
 
-Product make_product(DType dtype, const Gemm& g, bool with_bias) {
+OnednnPrimitive make_product(DType dtype, const Gemm& g, bool with_bias) {
   const GemmStrides stride(g);
   const auto a = matrices(dtype, g, g.m, g.k, g.batch_stride_a, stride.a_i, stride.a_p);
   const auto b = matrices(dtype, g, g.k, g.n, g.batch_stride_b, stride.b_p, stride.b_j);
@@ -75,32 +62,19 @@ Product make_product(DType dtype, const Gemm& g, bool with_bias) {
   if (g.beta != 0) after.append_sum(float(g.beta));
   attributes.set_post_ops(after);
 
-  Product product;
-  dnnl::matmul::primitive_desc chosen;
+  OnednnPrimitive product;
   try {
     const auto wanted = with_bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
-    chosen = {wanted, attributes, onednn_engine(), true};
-    // Its generic loops, the last resort for odd layouts, are slower than ours.
-    if (!chosen || std::string(chosen.impl_info_str()).rfind("ref", 0) == 0) return product;
-    product.primitive = dnnl::matmul(chosen);
+    const dnnl::matmul::primitive_desc chosen(wanted, attributes, onednn_engine(), true);
+    if (onednn_covers(chosen)) product.set<dnnl::matmul>(chosen);
   } catch (const dnnl::error&) {  // no matmul to oneDNN, such as a whole batch of one matrix times one matrix
-    return product;
   }
-  auto argument = [&](int id, const dnnl::memory::desc& desc) {
-    return product.arguments[id] = dnnl::memory(desc, onednn_engine(), nullptr);
-  };
-  product.c = argument(DNNL_ARG_DST, c);
-  product.a = argument(DNNL_ARG_SRC, a);
-  product.b = argument(DNNL_ARG_WEIGHTS, b);
-  if (with_bias) product.bias = argument(DNNL_ARG_BIAS, bias);
-  product.scratch = argument(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc());
-  product.scratch_bytes = chosen.scratchpad_desc().get_size();
+  product.add(DNNL_ARG_DST, c);
+  product.add(DNNL_ARG_SRC, a);
+  product.add(DNNL_ARG_WEIGHTS, b);
+  if (with_bias) product.add(DNNL_ARG_BIAS, bias);
   return product;
 }
-
-// Per thread, so that nothing is shared and nothing locked. The most shapes that are kept; then it starts anew.
-constexpr std::size_t kProducts = 1024;
-thread_local std::unordered_map<Key, Product, OnednnKeyHash> products;
 
 // A^T B of a single f32 pair, as the gradients of weights are: oneDNN's BLAS call packs a transposed A faster than its
 // matmul does, which leaves a tenth of the time. With alpha 0 it would multiply NaN.
@@ -111,17 +85,6 @@ bool transposed_sgemm(DType dtype, const Gemm& g, const GemmPointers& p) {
   const auto* b = static_cast<const float*>(p.b);
   return dnnl_sgemm('T', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, float(g.alpha), a, g.row_stride_a, b, g.row_stride_b,
                     float(g.beta), static_cast<float*>(p.c), g.row_stride_c) == dnnl_success;
-}
-
-// The product, or null where oneDNN refuses the case.
-Product* find_product(DType dtype, const Gemm& g, bool with_bias) {
-  const Key key = key_of(dtype, g, with_bias);
-  auto found = products.find(key);
-  if (found == products.end()) {
-    if (products.size() == kProducts) products.clear();
-    found = products.emplace(key, make_product(dtype, g, with_bias)).first;
-  }
-  return found->second.primitive ? &found->second : nullptr;
 }
 
 }  // namespace
@@ -137,19 +100,10 @@ dnnl::engine& onednn_engine() {
 bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p) {
   if ((dtype != DType::f32 && dtype != DType::bf16) || (p.bias && g.alpha != 1)) return false;
   if (transposed_sgemm(dtype, g, p)) return true;
-  Product* found = find_product(dtype, g, p.bias);
-  if (!found) return false;
-  Product& product = *found;
-
-  const std::shared_ptr<void> scratch = memory::allocate(Device::cpu, product.scratch_bytes);
-  product.c.set_data_handle(p.c);
-  product.a.set_data_handle(const_cast<void*>(p.a));  // oneDNN has no const arguments; it does not write these
-  product.b.set_data_handle(const_cast<void*>(p.b));
-  if (p.bias) product.bias.set_data_handle(const_cast<void*>(p.bias));
-  if (scratch) product.scratch.set_data_handle(scratch.get());
-  thread_local dnnl::stream stream(onednn_engine());
-  product.primitive.execute(stream, product.arguments);
-  stream.wait();
+  thread_local Products products;
+  OnednnPrimitive& product = products.of(key_of(dtype, g, p.bias), [&] { return make_product(dtype, g, p.bias); });
+  if (!product.primitive) return false;
+  product.run({{DNNL_ARG_DST, p.c}, {DNNL_ARG_SRC, p.a}, {DNNL_ARG_WEIGHTS, p.b}, {DNNL_ARG_BIAS, p.bias}});
   return true;
 }
 

@@ -1,22 +1,84 @@
-// For the files that use oneDNN.
+// The common part of the files that use oneDNN (2.6): its engine, and primitives, which are compiled for one shape and
+// so are kept.
 #pragma once
+#include <omp.h>
+
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "engine/memory.h"
 
 namespace foldgrad {
 
 // The CPU as oneDNN sees it. Every use of oneDNN must begin here: this excludes the instructions that it may not use.
 dnnl::engine& onednn_engine();
+// This thread's.
+inline dnnl::stream& onednn_stream() {
+  thread_local dnnl::stream stream(onednn_engine());
+  return stream;
+}
 
-// Hashes the key of a cached primitive.
-struct OnednnKeyHash {
-  template <std::size_t n>
-  std::size_t operator()(const std::array<std::int64_t, n>& key) const {
-    std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, by words
-    for (std::int64_t word : key) hash = (hash ^ std::uint64_t(word)) * 0x100000001b3;
-    return hash ^ hash >> 32;
+// Returns false where oneDNN refuses a case, or has for it only its generic loops, which are slower than ours.
+template <class Chosen>
+bool onednn_covers(const Chosen& chosen) {
+  return chosen && std::string(chosen.impl_info_str()).rfind("ref", 0) != 0;
+}
+
+// A primitive with the arguments it is executed on, whose addresses change from call to call.
+struct OnednnPrimitive {
+  dnnl::primitive primitive;  // empty: oneDNN does not cover the case
+  std::unordered_map<int, dnnl::memory> arguments;
+  std::size_t scratch_bytes = 0;
+
+  dnnl::memory add(int id, const dnnl::memory::desc& desc) {
+    return arguments[id] = dnnl::memory(desc, onednn_engine(), nullptr);
   }
+  template <class Primitive, class Chosen>
+  void set(const Chosen& chosen) {
+    primitive = Primitive(chosen);
+    add(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc());
+    scratch_bytes = chosen.scratchpad_desc().get_size();
+  }
+  // An argument that is null was not added. oneDNN has no const arguments; it does not write what it reads.
+  void run(std::initializer_list<std::pair<int, const void*>> addresses) {
+    const auto scratch = memory::allocate(Device::cpu, scratch_bytes);
+    for (const auto& [id, address] : addresses)
+      if (address) arguments.at(id).set_data_handle(const_cast<void*>(address));
+    if (scratch) arguments.at(DNNL_ARG_SCRATCHPAD).set_data_handle(scratch.get());
+    primitive.execute(onednn_stream(), arguments);
+    onednn_stream().wait();
+  }
+};
+
+// Values by key and number of threads. One per thread, so that nothing is shared and nothing locked.
+template <class Value, std::size_t n, std::size_t most>
+class OnednnCache {
+ public:
+  using Key = std::array<std::int64_t, n>;
+
+  // Returns what make() has made for the key. When there are `most`, all are made anew.
+  template <class Make>
+  Value& of(const Key& key, const Make& make) {
+    const std::pair all(key, omp_in_parallel() ? 1 : omp_get_max_threads());
+    if (const auto found = values_.find(all); found != values_.end()) return found->second;
+    if (values_.size() == most) values_.clear();
+    return values_.emplace(all, make()).first->second;
+  }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const std::pair<Key, int>& key) const {
+      std::uint64_t hash = 0xcbf29ce484222325 ^ std::uint64_t(key.second);  // FNV-1a, by words
+      for (std::int64_t word : key.first) hash = (hash ^ std::uint64_t(word)) * 0x100000001b3;
+      return hash ^ hash >> 32;
+    }
+  };
+  std::unordered_map<std::pair<Key, int>, Value, Hash> values_;
 };
 
 }  // namespace foldgrad

@@ -1,13 +1,72 @@
+#include "ops/conv2d/conv2d.h"
+
 #include "engine/cpu/column_sums.h"
-#include "engine/graph/description.h"
+#include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
-#include "ops/activation/activation_passes.h"
-#include "ops/conv2d/conv2d_checks.h"
+#include "ops/activation/activation.h"
 #include "ops/conv2d/conv2d_products.h"
+#include "ops/linear/linear.h"
+#include "ops/reshape/reshape.h"
 #include "ops/total/total.h"
 
 namespace foldgrad {
+
+Conv2dSizes conv2d_sizes(const char* op, const Tensor& x, std::int64_t kernel_height, std::int64_t kernel_width,
+                         const Conv2dOptions& options) {
+  const std::int64_t stride = options.stride, padding = options.padding;
+  check_floating(op, "x", x, 4);
+  FOLDGRAD_CHECK(x.shape().rank() == 4, "{}: x must be [B, H, W, C], got {}", op, x.shape());
+  FOLDGRAD_CHECK(stride > 0 && padding >= 0,
+                 "{}: stride must be positive and padding not negative, got stride {}, padding {}", op, stride,
+                 padding);
+  const std::int64_t height = x.shape()[1], width = x.shape()[2];
+  FOLDGRAD_CHECK(0 < kernel_height && kernel_height <= height + 2 * padding && 0 < kernel_width &&
+                     kernel_width <= width + 2 * padding,
+                 "{}: the kernel must lie within the image {} x {} with padding {} on each side, got {} x {}", op,
+                 height, width, padding, kernel_height, kernel_width);
+  return {.batch = x.shape()[0],
+          .channels = x.shape()[3],
+          .height = height,
+          .width = width,
+          .kernel_height = kernel_height,
+          .kernel_width = kernel_width,
+          .out_height = (height + 2 * padding - kernel_height) / stride + 1,
+          .out_width = (width + 2 * padding - kernel_width) / stride + 1,
+          .stride = stride,
+          .padding = padding};
+}
+
 namespace {
+
+void check_weight(const char* op, const Tensor& x, const Tensor& weight, const Tensor* bias) {
+  check_floating(op, "x", x, 4);
+  check_floating(op, "weight", weight, 4);
+  const Shape& w = weight.shape();
+  check_operand(op, "weight", weight, {w[0], x.shape()[-1], w[2], w[3]}, x, "x");
+  if (bias) check_operand(op, "bias", *bias, {w[0]}, x, "x");
+}
+
+struct UnfoldNode {
+  Conv2dSizes s;
+
+  const char* name() const { return "unfold"; }
+
+  void backward(NodeGrads& grads) {
+    dispatch_floating(name(), grads.dy().dtype(), [&]<class T>(Type<T>) {
+      const UnfoldBackward<T> p{.dx = grads.out<T>(0), .du = grads.dy().data<T>(), .s = s};
+      FOLDGRAD_RUN(grads.dy().device(), unfold, p);
+    });
+  }
+
+  // Row k of the result holds channels x height x width of a patch.
+  std::string passes(const Graph&, const GraphUse&, ChannelMap& map) const {
+    if (s.padding != 0 && map.map.adds()) return "unfold pads with zeros, where the map would give B";
+    if (map.place.axis != 3) return "unfold cuts patches out of the channels";
+    const std::int64_t patch = s.kernel_height * s.kernel_width;
+    map.place = {2, map.place.offset * patch, map.place.repeat * patch};
+    return "";
+  }
+};
 
 constexpr const char* kName = "conv2d_channels_last";
 
@@ -79,7 +138,7 @@ struct Conv2dChannelsLastNode {
 Var convolve(const Var& xv, const Var& weightv, const Var* biasv, const Conv2dChannelsLastOptions& o) {
   const Tensor &x = xv.value(), &weight = weightv.value();
   const Tensor* bias = biasv ? &biasv->value() : nullptr;
-  check_conv2d_weight(kName, x, weight, bias);
+  check_weight(kName, x, weight, bias);
   const Shape& w = weight.shape();
   const Conv2dSizes s = conv2d_sizes(kName, x, w[2], w[3], {o.stride, o.padding});
 
@@ -104,6 +163,29 @@ Var convolve(const Var& xv, const Var& weightv, const Var* biasv, const Conv2dCh
 }
 
 }  // namespace
+
+Var unfold(const Var& xv, std::int64_t kernel_height, std::int64_t kernel_width, const Conv2dOptions& options) {
+  const Tensor& x = xv.value();
+  const Conv2dSizes s = conv2d_sizes("unfold", x, kernel_height, kernel_width, options);
+  const Tensor u = Tensor::empty({s.batch, s.places(), s.values()}, x.dtype(), x.device());
+  dispatch_floating("unfold", x.dtype(), [&]<class T>(Type<T>) {
+    const UnfoldForward<T> p{.u = u.data<T>(), .x = x.data<T>(), .s = s};
+    FOLDGRAD_RUN(x.device(), unfold, p);
+  });
+  return xv.tape().record(u, {xv}, UnfoldNode{.s = s});
+}
+
+Var patch_embedding(const Var& x, const Var& weight, const Var& bias) {
+  check_weight("patch_embedding", x.value(), weight.value(), &bias.value());
+  const std::int64_t out = weight.shape()[0], patch = weight.shape()[2];
+  FOLDGRAD_CHECK(weight.shape()[3] == patch && patch > 0 && x.shape()[1] % patch == 0 && x.shape()[2] % patch == 0,
+                 "patch_embedding: weight must be [O, C, P, P] with a P that divides the image {} x {}, got {}",
+                 x.shape()[1], x.shape()[2], weight.shape());
+  conv2d_sizes("patch_embedding", x.value(), patch, patch, {.stride = patch});
+  const Var places = unfold(x, patch, patch, {.stride = patch});
+  const Var matrix = reshape(weight, {out, places.shape()[2]});
+  return linear(places, matrix, bias);  // [CONV-2]
+}
 
 Var conv2d_channels_last(const Var& x, const Var& weight, const Conv2dChannelsLastOptions& options) {
   return convolve(x, weight, nullptr, options);

@@ -1,15 +1,10 @@
-// Convolutions in f32 and bf16 by oneDNN's primitives (2.6). Images stay as they are; weights are brought into the
-// order that a primitive wants, and their gradient out of it. A primitive is compiled for one shape, so primitives are
-// kept.
+// Convolutions in f32 and bf16 by oneDNN's primitives. Images stay as they are; weights are brought into the order that
+// a primitive wants, and their gradient out of it.
 #include <fmt/core.h>
-#include <omp.h>
 
 #include <algorithm>
-#include <string>
-#include <unordered_map>
 
 #include "engine/gemm/onednn_engine.h"
-#include "engine/memory.h"
 #include "ops/conv2d/conv2d_products.h"
 
 namespace foldgrad {
@@ -21,9 +16,13 @@ using Format = Memory::format_tag;
 
 constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 
-using Key = std::array<std::int64_t, 13>;
+struct Convolution : OnednnPrimitive {
+  dnnl::reorder reorder;  // moves the weights to `packed`, or their gradient from there
+  Memory weight, packed;
+};
+using Convolutions = OnednnCache<Convolution, 12, 256>;
 
-Key key_of(const Conv2dProduct& p, bool bias) {
+Convolutions::Key key_of(const Conv2dProduct& p, bool bias) {
   const Conv2dSizes& s = p.s;
   return {s.batch,
           s.channels,
@@ -36,17 +35,17 @@ Key key_of(const Conv2dProduct& p, bool bias) {
           p.out,
           std::int64_t(p.dtype),
           std::int64_t(p.pass) << 1 | bias,
-          p.f32_dweight,
-          omp_in_parallel() ? 1 : omp_get_max_threads()};
+          p.f32_dweight};
 }
 
-// A primitive with the arguments it is executed on, whose addresses change from call to call.
-struct Convolution {
-  dnnl::primitive primitive;  // empty: oneDNN refuses the case
-  dnnl::reorder reorder;      // moves the weights to `packed`, or their gradient from there
-  Memory x, y, bias, weight, packed, scratch;
-  std::unordered_map<int, Memory> arguments;
-  std::size_t packed_bytes = 0, scratch_bytes = 0;
+// The names of the arguments in the primitive of a pass.
+struct Ids {
+  int x, weight, y;
+
+  explicit Ids(Conv2dPass pass)
+      : x(pass == Conv2dPass::dx ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC),
+        weight(pass == Conv2dPass::dweight ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS),
+        y(pass == Conv2dPass::y ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST) {}
 };
 
 // Memory descriptions for oneDNN, which counts the axes of images as [B, C, H, W] whatever their order in memory is.
@@ -90,46 +89,36 @@ struct Descriptions {
   }
 };
 
-// `packed`: the weights as the primitive has them. The ids are of the arguments x, weights and y.
+// `packed`: finds the order of the weights as the primitive has them.
 template <class Primitive, class Chosen>
-void make(Convolution& c, const Descriptions& d, const Chosen& chosen, const Memory::desc& packed, int x_id,
-          int weight_id, int y_id) {
-  // Its generic loops, the last resort for odd cases, are slower than ours.
-  if (!chosen || std::string(chosen.impl_info_str()).rfind("ref", 0) == 0) return;
-  const auto argument = [&](int id, const Memory::desc& desc) {
-    return c.arguments[id] = Memory(desc, onednn_engine(), nullptr);
-  };
-  c.x = argument(x_id, d.x);
-  c.packed = argument(weight_id, packed);
-  c.y = argument(y_id, d.y);
-  c.scratch = argument(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc());
+void make(Convolution& c, Conv2dPass pass, const Descriptions& d, const Chosen& chosen,
+          Memory::desc (Chosen::*packed)() const) {
+  if (!onednn_covers(chosen)) return;
+  const Ids ids(pass);
+  c.add(ids.x, d.x);
+  c.packed = c.add(ids.weight, (chosen.*packed)());
+  c.add(ids.y, d.y);
   c.weight = Memory(d.weight, onednn_engine(), nullptr);
-  c.packed_bytes = packed.get_size();
-  c.scratch_bytes = chosen.scratchpad_desc().get_size();
-  const bool from_packed = weight_id == DNNL_ARG_DIFF_WEIGHTS;
-  c.reorder = from_packed ? dnnl::reorder(c.packed, c.weight) : dnnl::reorder(c.weight, c.packed);
-  c.primitive = Primitive(chosen);
+  c.reorder = pass == Conv2dPass::dweight ? dnnl::reorder(c.packed, c.weight) : dnnl::reorder(c.weight, c.packed);
+  c.template set<Primitive>(chosen);
 }
 
 Convolution make_convolution(const Conv2dProduct& p, bool with_bias) {
+  using dnnl::convolution_forward, dnnl::convolution_backward_data, dnnl::convolution_backward_weights;
   Convolution c;
   // Kernels that see nothing but padding are more than oneDNN's were made for.
   if (p.s.padding >= std::min(p.s.kernel_height, p.s.kernel_width)) return c;
   try {
     const Descriptions d(p);
     if (p.pass == Conv2dPass::y) {
-      const auto chosen = d.forward(with_bias);
-      make<dnnl::convolution_forward>(c, d, chosen, chosen ? chosen.weights_desc() : d.weight, DNNL_ARG_SRC,
-                                      DNNL_ARG_WEIGHTS, DNNL_ARG_DST);
-      if (with_bias) c.bias = c.arguments[DNNL_ARG_BIAS] = Memory(d.bias, onednn_engine(), nullptr);
+      make<convolution_forward>(c, p.pass, d, d.forward(with_bias), &convolution_forward::primitive_desc::weights_desc);
+      if (with_bias) c.add(DNNL_ARG_BIAS, d.bias);
     } else if (p.pass == Conv2dPass::dx) {
-      const auto chosen = d.backward_x();
-      make<dnnl::convolution_backward_data>(c, d, chosen, chosen ? chosen.weights_desc() : d.weight, DNNL_ARG_DIFF_SRC,
-                                            DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST);
+      make<convolution_backward_data>(c, p.pass, d, d.backward_x(),
+                                      &convolution_backward_data::primitive_desc::weights_desc);
     } else {
-      const auto chosen = d.backward_weight();
-      make<dnnl::convolution_backward_weights>(c, d, chosen, chosen ? chosen.diff_weights_desc() : d.weight,
-                                               DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST);
+      make<convolution_backward_weights>(c, p.pass, d, d.backward_weight(),
+                                         &convolution_backward_weights::primitive_desc::diff_weights_desc);
     }
   } catch (const dnnl::error&) {  // such as bf16 on a processor without it
     return {};
@@ -137,34 +126,22 @@ Convolution make_convolution(const Conv2dProduct& p, bool with_bias) {
   return c;
 }
 
-Convolution& convolution_for(const Conv2dProduct& p, bool with_bias) {
-  constexpr std::size_t kConvolutions = 256;                                      // then it starts anew
-  thread_local std::unordered_map<Key, Convolution, OnednnKeyHash> convolutions;  // per thread: nothing is locked
-  const Key key = key_of(p, with_bias);
-  if (const auto found = convolutions.find(key); found != convolutions.end()) return found->second;
-  if (convolutions.size() == kConvolutions) convolutions.clear();
-  return convolutions.emplace(key, make_convolution(p, with_bias)).first->second;
-}
-
 }  // namespace
 
 bool onednn_conv2d_product(const Conv2dProduct& p, const Conv2dBuffers& at) {
-  Convolution& c = convolution_for(p, at.bias != nullptr);
+  thread_local Convolutions convolutions;
+  const bool bias = at.bias != nullptr;
+  Convolution& c = convolutions.of(key_of(p, bias), [&] { return make_convolution(p, bias); });
   if (!c.primitive) return false;
-  const auto packed = memory::allocate(Device::cpu, c.packed_bytes),
-             scratch = memory::allocate(Device::cpu, c.scratch_bytes);
-  c.x.set_data_handle(at.x);
+  const auto packed = memory::allocate(Device::cpu, c.packed.get_desc().get_size());
   c.weight.set_data_handle(at.weight);
-  c.y.set_data_handle(at.y);
   c.packed.set_data_handle(packed.get());
-  if (at.bias) c.bias.set_data_handle(const_cast<void*>(at.bias));  // oneDNN has no const arguments; it only reads it
-  if (scratch) c.scratch.set_data_handle(scratch.get());
-  thread_local dnnl::stream stream(onednn_engine());
+  const Ids ids(p.pass);
   try {
-    if (p.pass != Conv2dPass::dweight) c.reorder.execute(stream, c.weight, c.packed);
-    c.primitive.execute(stream, c.arguments);
-    if (p.pass == Conv2dPass::dweight) c.reorder.execute(stream, c.packed, c.weight);
-    stream.wait();
+    if (p.pass != Conv2dPass::dweight) c.reorder.execute(onednn_stream(), c.weight, c.packed);
+    c.run({{ids.x, at.x}, {ids.weight, packed.get()}, {ids.y, at.y}, {DNNL_ARG_BIAS, at.bias}});
+    if (p.pass == Conv2dPass::dweight) c.reorder.execute(onednn_stream(), c.packed, c.weight);
+    onednn_stream().wait();
   } catch (const dnnl::error& e) {
     throw std::runtime_error(fmt::format("conv2d_channels_last: oneDNN failed: {}", e.what()));
   }

@@ -7,6 +7,14 @@
 
 namespace foldgrad {
 
+struct Conv2dOptions;
+class Tensor;
+
+// Throws std::invalid_argument, in the name of `op`, unless x is [B, H, W, C], the stride is positive, the padding not
+// negative, and the kernel within the padded image.
+Conv2dSizes conv2d_sizes(const char* op, const Tensor& x, std::int64_t kernel_height, std::int64_t kernel_width,
+                         const Conv2dOptions& options);
+
 enum class Conv2dPass : std::uint8_t { y, dx, dweight };
 
 struct Conv2dProduct {

@@ -1,13 +1,8 @@
-// Products with packed weights by oneDNN's matmul primitive (2.6), whose post-ops do what follows them.
-#include <omp.h>
-
+// Products with packed weights by oneDNN's matmul primitive, whose post-ops do what follows them.
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <unordered_map>
 
 #include "engine/gemm/onednn_engine.h"
-#include "engine/memory.h"
 #include "ops/linear/packed_linear.h"
 
 namespace foldgrad {
@@ -74,46 +69,22 @@ Memory::desc packed_order(const Sizes& s) {
   return chosen ? chosen.weights_desc() : Memory::desc();
 }
 
-// A primitive is compiled for one number of rows; layers of the same sizes share it. Its arguments change with each
-// use.
-struct Product {
-  dnnl::matmul primitive;
-  Memory x, weights, bias, y, scratch;
-  std::unordered_map<int, Memory> arguments;
-  std::size_t scratch_bytes;
-
-  Product(const Sizes& s, std::int64_t rows, const Memory::desc& packed) {
-    const auto chosen = describe(s, rows, packed);
-    primitive = dnnl::matmul(chosen);
-    const auto argument = [&](int id, const Memory::desc& desc) {
-      return arguments[id] = Memory(desc, onednn_engine(), nullptr);
-    };
-    x = argument(DNNL_ARG_SRC, chosen.src_desc());
-    weights = argument(DNNL_ARG_WEIGHTS, packed);
-    y = argument(DNNL_ARG_DST, chosen.dst_desc());
-    if (s.bias) bias = argument(DNNL_ARG_BIAS, dense(1, s.n, DType::f32));
-    scratch = argument(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc());
-    scratch_bytes = chosen.scratchpad_desc().get_size();
-  }
-};
-
-using Key = std::array<std::int64_t, 6>;
-Product& product_for(const Sizes& s, std::int64_t rows, const Memory::desc& packed) {
-  constexpr std::size_t kProducts = 4096;  // then it starts anew
-  thread_local std::unordered_map<Key, Product, OnednnKeyHash>
-      products;  // per thread: nothing is shared, nothing locked
+// The product for so many rows, which layers of the same sizes share.
+OnednnPrimitive& product_for(const Sizes& s, std::int64_t rows, const Memory::desc& packed) {
+  thread_local OnednnCache<OnednnPrimitive, 6, 4096> products;
   const PackedLinearOptions& o = s.options;
-  const int activation = o.activation ? int(*o.activation) : -1,
-            threads = omp_in_parallel() ? 1 : omp_get_max_threads();
-  const Key key{rows,
-                s.n,
-                s.k,
-                std::bit_cast<std::int64_t>(o.add),
-                std::int64_t(o.in) | std::int64_t(o.out) << 8 | std::int64_t(s.bias) << 16,
-                std::int64_t(activation) << 32 | threads};
-  if (const auto found = products.find(key); found != products.end()) return found->second;
-  if (products.size() == kProducts) products.clear();
-  return products.emplace(key, Product(s, rows, packed)).first->second;
+  const std::int64_t types = std::int64_t(o.in) | std::int64_t(o.out) << 8 | std::int64_t(s.bias) << 16;
+  return products.of(
+      {rows, s.n, s.k, std::bit_cast<std::int64_t>(o.add), types, o.activation ? int(*o.activation) : -1}, [&] {
+        const auto chosen = describe(s, rows, packed);
+        OnednnPrimitive product;
+        product.set<dnnl::matmul>(chosen);
+        product.add(DNNL_ARG_SRC, chosen.src_desc());
+        product.add(DNNL_ARG_WEIGHTS, packed);
+        product.add(DNNL_ARG_DST, chosen.dst_desc());
+        if (s.bias) product.add(DNNL_ARG_BIAS, dense(1, s.n, DType::f32));
+        return product;
+      });
 }
 
 class OnednnLinear final : public PackedLinear::Backend {
@@ -124,22 +95,13 @@ class OnednnLinear final : public PackedLinear::Backend {
     const Tensor plain = weight.to(sizes.options.in);
     Memory from({{sizes.k, sizes.n}, type_of(sizes.options.in), {1, sizes.k}}, onednn_engine(), plain.raw());
     Memory to(packed, onednn_engine(), weights_.get());
-    dnnl::stream stream(onednn_engine());
-    dnnl::reorder(from, to).execute(stream, from, to);
-    stream.wait();
+    dnnl::reorder(from, to).execute(onednn_stream(), from, to);
+    onednn_stream().wait();
   }
 
   void run(std::int64_t rows, const void* x, void* y) const override {
-    Product& product = product_for(sizes_, rows, packed_);
-    const std::shared_ptr<void> scratch = memory::allocate(Device::cpu, product.scratch_bytes);
-    product.x.set_data_handle(const_cast<void*>(x));  // oneDNN has no const arguments; it does not write this
-    product.weights.set_data_handle(weights_.get());
-    product.y.set_data_handle(y);
-    if (sizes_.bias) product.bias.set_data_handle(bias_.raw());
-    if (scratch) product.scratch.set_data_handle(scratch.get());
-    thread_local dnnl::stream stream(onednn_engine());
-    product.primitive.execute(stream, product.arguments);
-    stream.wait();
+    product_for(sizes_, rows, packed_)
+        .run({{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weights_.get()}, {DNNL_ARG_DST, y}, {DNNL_ARG_BIAS, bias_.raw()}});
   }
 
  private:

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "engine/gemm/gemm.h"
-#include "ops/conv2d/conv2d_checks.h"
+#include "ops/conv2d/conv2d.h"
 #include "tests/harness/compare.h"
 
 namespace foldgrad::testing {
