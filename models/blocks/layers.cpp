@@ -52,6 +52,7 @@ Var LinearLayer::operator()(const Var& x, const ForwardPass& pass) {
 }
 
 Var side_by_side(const std::vector<LinearLayer*>& layers, const Var& x, const ForwardPass& pass) {
+  if (layers.size() == 1) return (*layers[0])(x, pass);
   if (pass.packed) return pass.packed->product(layers, x);
   std::vector<Var> all;
   for (LinearLayer* layer : layers) all.push_back((*layer)(x, pass));
@@ -131,16 +132,17 @@ std::unique_ptr<Normalizer> BlockMaker::residual_normalizer(const std::string& s
   return config.normalizer_at.count(site) ? normalizer(site) : nullptr;
 }
 
-AttentionBlock::AttentionBlock(const BlockMaker& make, const std::string& layer, const std::string& kind)
-    : q(make.linear(layer + "." + kind + ".q_proj", make.config.width, make.config.width)),
-      k(make.linear(layer + "." + kind + ".k_proj", make.config.width, make.config.width)),
-      v(make.linear(layer + "." + kind + ".v_proj", make.config.width, make.config.width)),
-      sublayer(make, layer + "." + kind,
-               make.linear(layer + "." + kind + ".out_proj", make.config.width, make.config.width),
-               make.normalizer(layer + "." + kind + "_layer_norm"), norm_place(make.config)),
+AttentionBlock::AttentionBlock(const BlockMaker& make, const AttentionNames& names, bool qkv_bias)
+    : sublayer(make, names.scope,
+               make.block_linear(BlockMatrix::out, names.scope + "." + names.out, make.config.width, make.config.width),
+               make.normalizer(names.norm), norm_place(make.config)),
       heads(int(make.config.heads)),
       dropout_(make.config.attention_dropout),
-      stream_(random_stream(layer + "." + kind + ".attention_dropout")) {}
+      stream_(random_stream(names.scope + ".attention_dropout")) {
+  const std::int64_t width = make.config.width, columns = 3 * width / std::int64_t(names.qkv.size());
+  for (const std::string& name : names.qkv)
+    qkv.push_back(make.block_linear(BlockMatrix::qkv, names.scope + "." + name, width, columns, qkv_bias));
+}
 
 Var AttentionBlock::operator()(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass) {
   return sublayer(std::move(x), rows, pass, [&](const Var& in) { return attend(*this, in); });
@@ -150,58 +152,35 @@ AttentionOptions AttentionBlock::options(bool causal, const ForwardPass& pass) c
   return {.heads = heads, .causal = causal, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)};
 }
 
+Var AttentionBlock::projected(const Var& in, const ForwardPass& pass) {
+  std::vector<LinearLayer*> layers;
+  for (LinearLayer& layer : qkv) layers.push_back(&layer);
+  return side_by_side(layers, in, pass);
+}
+
 Var AttentionBlock::attend(const Var& in, const Segments& rows, bool causal, const ForwardPass& pass) {
-  if (pass.packed) return attention_packed(side_by_side({&q, &k, &v}, in, pass), options(causal, pass), rows);
-  const Var Q = q(in, pass);
-  const Var K = k(in, pass);
-  const Var V = v(in, pass);
+  if (qkv.size() == 1 || pass.packed) return attend_projected(projected(in, pass), rows, causal, pass);
+  const Var Q = qkv[0](in, pass);
+  const Var K = qkv[1](in, pass);
+  const Var V = qkv[2](in, pass);
   return attention(Q, K, V, options(causal, pass), rows, rows);
+}
+
+Var AttentionBlock::attend_projected(const Var& qkv, const Segments& rows, bool causal, const ForwardPass& pass) const {
+  return attention_packed(qkv, options(causal, pass), rows);
 }
 
 Var AttentionBlock::attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys,
                            const ForwardPass& pass) {
-  const Var Q = q(in, pass);
-  const Var K = k(states, pass);
-  const Var V = v(states, pass);
+  const Var Q = qkv[0](in, pass);
+  const Var K = qkv[1](states, pass);
+  const Var V = qkv[2](states, pass);
   return attention(Q, K, V, options(/*causal=*/false, pass), queries, keys);
 }
 
 std::vector<Parameter*> AttentionBlock::parameters() {
   std::vector<Parameter*> all;
-  for (LinearLayer* layer : {&q, &k, &v, &sublayer.out}) append(all, layer->parameters());
-  append(all, sublayer.normalizer_parameters());
-  return all;
-}
-
-PackedAttentionBlock::PackedAttentionBlock(const BlockMaker& make, const PackedAttentionNames& names, bool qkv_bias)
-    : qkv(make.block_linear(BlockMatrix::qkv, names.scope + "." + names.qkv, make.config.width, 3 * make.config.width,
-                            qkv_bias)),
-      sublayer(make, names.scope,
-               make.block_linear(BlockMatrix::out, names.scope + "." + names.out, make.config.width, make.config.width),
-               make.normalizer(names.norm), norm_place(make.config)),
-      heads(int(make.config.heads)),
-      dropout_(make.config.attention_dropout),
-      stream_(random_stream(names.scope + ".attention_dropout")) {}
-
-Var PackedAttentionBlock::operator()(Var x, const Segments& rows, const AttendPacked& attend, const ForwardPass& pass) {
-  return sublayer(std::move(x), rows, pass, [&](const Var& in) { return attend(*this, qkv(in, pass)); });
-}
-
-Var PackedAttentionBlock::operator()(Var x, const Segments& rows, const ForwardPass& pass) {
-  const AttendPacked to_all = [&](PackedAttentionBlock&, const Var& projected) {
-    return attend(projected, rows, /*causal=*/false, pass);
-  };
-  return (*this)(std::move(x), rows, to_all, pass);
-}
-
-Var PackedAttentionBlock::attend(const Var& projected, const Segments& rows, bool causal, const ForwardPass& pass) {
-  const AttentionOptions options{
-      .heads = heads, .causal = causal, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)};
-  return attention_packed(projected, options, rows);
-}
-
-std::vector<Parameter*> PackedAttentionBlock::parameters() {
-  std::vector<Parameter*> all = qkv.parameters();
+  for (LinearLayer& layer : qkv) append(all, layer.parameters());
   append(all, sublayer.out.parameters());
   append(all, sublayer.normalizer_parameters());
   return all;
@@ -236,11 +215,12 @@ std::vector<Parameter*> FeedForwardBlock::parameters() {
   return all;
 }
 
-TransformerLayer::TransformerLayer(const BlockMaker& make, const std::string& name, bool decoder)
-    : self_attention(make, name, "self_attn"),
-      cross_attention(decoder ? std::make_unique<AttentionBlock>(make, name, "encoder_attn") : nullptr),
-      feed_forward(make, {.prefix = name, .scope = name + ".ffn", .norm = name + ".final_layer_norm"},
-                   norm_place(make.config)) {}
+Var TransformerLayer::operator()(Var x, const Segments& rows, const Attend& own, const ForwardPass& pass,
+                                 const Attend& cross) {
+  x = self_attention(std::move(x), rows, own, pass);
+  if (cross_attention) x = (*cross_attention)(std::move(x), rows, cross, pass);
+  return feed_forward(std::move(x), rows, pass);
+}
 
 std::vector<Parameter*> TransformerLayer::parameters() {
   std::vector<Parameter*> all = self_attention.parameters();

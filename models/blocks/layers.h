@@ -86,8 +86,8 @@ struct BlockMaker {
   std::unique_ptr<Normalizer> normalizer(const std::string& site) const { return normalizer(site, config.width); }
   std::unique_ptr<Normalizer> normalizer(const std::string& site, std::int64_t channels) const;
   std::unique_ptr<Normalizer> residual_normalizer(const std::string& sublayer) const;  // null if there is none
-  LinearLayer linear(const std::string& name, std::int64_t in, std::int64_t out, bool with_bias = true) const {
-    return {name, in, out, dtype, device, with_bias};
+  LinearLayer linear(const std::string& name, std::int64_t in, std::int64_t out) const {
+    return {name, in, out, dtype, device};
   }
   // As the configuration wants this one of a block.
   LinearLayer block_linear(BlockMatrix matrix, const std::string& name, std::int64_t in, std::int64_t out,
@@ -102,53 +102,31 @@ struct AttentionBlock;
 // of the same rows, of other rows, or of a cache of earlier steps.
 using Attend = std::function<Var(AttentionBlock& block, const Var& in)>;
 
+struct AttentionNames {
+  std::string scope, norm;                 // of the sublayer, and the site of its normalizer
+  std::vector<std::string> qkv = {"qkv"};  // of the linear layers SCOPE.qkv: one for queries, keys and values, or three
+  std::string out = "proj";                // of the linear layer SCOPE.out
+};
+
 struct AttentionBlock {
-  // kind: "self_attn" or "encoder_attn".
-  AttentionBlock(const BlockMaker& make, const std::string& layer, const std::string& kind);
+  AttentionBlock(const BlockMaker& make, const AttentionNames& names, bool qkv_bias = true);
   Var operator()(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
-  // Attention of `in` to itself.
+  // Queries, keys and values of `in`, side by side.
+  Var projected(const Var& in, const ForwardPass& pass);
+  // Attention of `in` to itself, and of what projected() made of it.
   Var attend(const Var& in, const Segments& rows, bool causal, const ForwardPass& pass);
+  Var attend_projected(const Var& qkv, const Segments& rows, bool causal, const ForwardPass& pass) const;
   // Attention of `in`, with segments `queries`, to keys and values made of `states`, with segments `keys`.
   Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, const ForwardPass& pass);
   std::vector<Parameter*> parameters();
 
-  LinearLayer q, k, v;
+  std::vector<LinearLayer> qkv;  // one, whose rows are those of q, then of k, then of v; or these three
   Sublayer sublayer;
   int heads;
 
  private:
   AttentionOptions options(bool causal, const ForwardPass& pass) const;
 
-  double dropout_;
-  std::uint32_t stream_;
-};
-
-struct PackedAttentionNames {
-  std::string scope, norm;                // of the sublayer, and the site of its normalizer
-  std::string qkv = "qkv", out = "proj";  // linear layers SCOPE.qkv and SCOPE.out
-};
-
-struct PackedAttentionBlock;
-
-// Returns what the queries in `projected`, qkv of N rows [N, 3 width], take from the keys and values that they look at:
-// those beside them, or a cache of earlier steps.
-using AttendPacked = std::function<Var(PackedAttentionBlock& block, const Var& projected)>;
-
-// Self-attention with queries, keys and values as one linear layer.
-struct PackedAttentionBlock {
-  PackedAttentionBlock(const BlockMaker& make, const PackedAttentionNames& names, bool qkv_bias);
-  Var operator()(Var x, const Segments& rows, const AttendPacked& attend, const ForwardPass& pass);
-  // With attention of each sequence to all of itself.
-  Var operator()(Var x, const Segments& rows, const ForwardPass& pass);
-  // Attention of each sequence to itself. projected: qkv of its rows.
-  Var attend(const Var& projected, const Segments& rows, bool causal, const ForwardPass& pass);
-  std::vector<Parameter*> parameters();
-
-  LinearLayer qkv;  // whose rows are those of q, then of k, then of v
-  Sublayer sublayer;
-  int heads;
-
- private:
   double dropout_;
   std::uint32_t stream_;
 };
@@ -175,13 +153,15 @@ struct FeedForwardBlock {
 };
 
 struct TransformerLayer {
-  TransformerLayer(const BlockMaker& make, const std::string& name, bool decoder);
+  // `cross`: as `own`, for the attention to an encoder, if there is one.
+  Var operator()(Var x, const Segments& rows, const Attend& own, const ForwardPass& pass,
+                 const Attend& cross = nullptr);
   std::vector<Parameter*> parameters();
   std::vector<Normalizer*> normalizers();
 
   AttentionBlock self_attention;
-  std::unique_ptr<AttentionBlock> cross_attention;  // of decoder layers
   FeedForwardBlock feed_forward;
+  std::unique_ptr<AttentionBlock> cross_attention = nullptr;  // of layers that attend to an encoder, between the others
 };
 
 }  // namespace foldgrad

@@ -24,8 +24,7 @@ GptDecoder::GptDecoder(Gpt& model, DType dtype) : model_(model), precision_("gen
 std::int64_t GptDecoder::room() const { return config().context - begins_.longest() - steps_; }
 
 // The logits of the last row of each sequence.
-Tensor GptDecoder::following(const TokenIds& ids, const Segments& rows, const Tensor& places,
-                             const AttendPacked& attend) {
+Tensor GptDecoder::following(const TokenIds& ids, const Segments& rows, const Tensor& places, const Attend& attend) {
   const ForwardPass pass = precision_.pass(tape_);
   const Device device = model_.device();
   const std::int64_t count = rows.count();
@@ -37,21 +36,6 @@ Tensor GptDecoder::following(const TokenIds& ids, const Segments& rows, const Te
     hidden = gather(hidden, tape_.constant(Tensor::of({count}, last, device)));
   }
   return cast(model_.logits(hidden, pass), model_.dtype() == DType::f64 ? DType::f64 : DType::f32).value();
-}
-
-// The keys and values of `rows`, which follow what is in the cache.
-void GptDecoder::keep(const PackedAttentionBlock& block, const Tensor& projected, const Segments& rows) {
-  const std::int64_t W = config().width;
-  const Tensor& cache = cache_.at(&block);
-  for (std::int64_t s = 0; s < rows.count(); ++s) {
-    const std::int64_t to = s * config().context + (steps_ == 0 ? 0 : begins_.length(s) + steps_ - 1);
-    for (std::int64_t i = 0; i < rows.length(s); ++i) {
-      const std::int64_t row = rows.offset(s) + i;
-      cache.slice(to + i, to + i + 1)
-          .reshape({2 * W})
-          .copy_from(projected.slice(row, row + 1).reshape({3 * W}).slice(W, 3 * W));
-    }
-  }
 }
 
 Tensor GptDecoder::begin(const std::vector<TokenIds>& texts) {
@@ -67,11 +51,11 @@ Tensor GptDecoder::begin(const std::vector<TokenIds>& texts) {
   begins_ = Segments(lengths);
   steps_ = 0;
   const Segments rows = begins_.to(model_.device());
-  return following(ids, begins_, begins_.places(), [&](PackedAttentionBlock& block, const Var& projected) {
-    cache_[&block] =
-        Tensor::empty({begins_.count() * config().context, 2 * config().width}, projected.dtype(), projected.device());
-    keep(block, projected.value(), begins_);
-    return block.attend(projected, rows, /*causal=*/true, precision_.pass(tape_));
+  return following(ids, begins_, begins_.places(), [&](AttentionBlock& block, const Var& in) {
+    const ForwardPass pass = precision_.pass(tape_);
+    const Var qkv = block.projected(in, pass);
+    cache_[&block] = {qkv.value()};
+    return block.attend_projected(qkv, rows, /*causal=*/true, pass);
   });
 }
 
@@ -84,18 +68,20 @@ Tensor GptDecoder::step(const TokenIds& tokens) {
   require_ids(tokens, config().vocabulary);
   TokenIds places;
   CachePlaces seen;
+  ++steps_;
   for (std::int64_t s = 0; s < count; ++s) {
-    places.push_back(begins_.length(s) + steps_);
-    for (std::int64_t place = 0; place <= places.back(); ++place) seen.add(0, s * config().context + place);
+    places.push_back(begins_.length(s) + steps_ - 1);
+    for (std::int64_t i = 0; i < begins_.length(s); ++i) seen.add(0, begins_.offset(s) + i);
+    for (std::int64_t step = 1; step <= steps_; ++step) seen.add(step, s);
     seen.end_query();
   }
   seen.upload(model_.device());
-  ++steps_;
   const Segments rows = Segments::equal(count, 1);
-  return following(tokens, rows, Tensor::of({count}, places), [&](PackedAttentionBlock& block, const Var& projected) {
-    keep(block, projected.value(), rows);
-    return tape_.constant(
-        cached_attention(projected.value(), {cache_.at(&block)}, seen, block.heads, config().width / block.heads));
+  return following(tokens, rows, Tensor::of({count}, places), [&](AttentionBlock& block, const Var& in) {
+    const Tensor qkv = block.projected(in, precision_.pass(tape_)).value();
+    std::vector<Tensor>& cache = cache_.at(&block);
+    cache.push_back(qkv);
+    return tape_.constant(cached_attention(qkv, cache, seen, block.heads, config().width / block.heads));
   });
 }
 

@@ -33,16 +33,15 @@ class GptDecoder {
   std::int64_t room() const;
 
  private:
-  Tensor following(const TokenIds& ids, const Segments& rows, const Tensor& places, const AttendPacked& attend);
-  void keep(const PackedAttentionBlock& block, const Tensor& projected, const Segments& rows);
+  Tensor following(const TokenIds& ids, const Segments& rows, const Tensor& places, const Attend& attend);
 
   Gpt& model_;
   InferencePrecision precision_;
   Tape tape_{/*recording=*/false};
   Segments begins_;         // of the texts that begin() was given
   std::int64_t steps_ = 0;  // made since then
-  // [texts x context, 2 width]: keys and values of each text's tokens one after the other, with room for all to come.
-  std::map<const PackedAttentionBlock*, Tensor> cache_;
+  // Rows that end in keys and values: of the texts that begin() was given, and of each step.
+  std::map<const AttentionBlock*, std::vector<Tensor>> cache_;
 };
 
 }  // namespace foldgrad

@@ -38,9 +38,7 @@ Gpt::Gpt(const GptConfig& config, std::optional<std::uint64_t> seed, DType dtype
   for (std::int64_t i = 0; i < config.layers; ++i) {
     const std::string h = "h." + std::to_string(i);
     layers_.push_back(
-        {{make,
-          {.scope = h + ".attn", .norm = h + ".ln_1", .qkv = "c_attn", .out = "c_proj"},
-          /*qkv_bias=*/true},
+        {{make, {.scope = h + ".attn", .norm = h + ".ln_1", .qkv = {"c_attn"}, .out = "c_proj"}},
          {make,
           {.prefix = h + ".mlp", .scope = h + ".mlp", .norm = h + ".ln_2", .fc1 = "c_fc", .fc2 = "c_proj"},
           norm_place(config_)}});
@@ -56,12 +54,13 @@ void Gpt::initialize(std::uint64_t seed) {
   for (Parameter* table : {&embeddings_, &positions_, &output_})
     if (table->value.defined()) fill_normal(*table, kDeviation, seed);
   const std::int64_t C = config_.width;
-  for (GptLayer& layer : layers_) {
-    auto& [attention, feed_forward] = layer;
+  for (TransformerLayer& layer : layers_) {
+    AttentionBlock& attention = layer.self_attention;
+    FeedForwardBlock& feed_forward = layer.feed_forward;
+    LinearLayer& qkv = attention.qkv[0];
     const double gain = attention.sublayer.norm->initial_gain(), ffn_gain = feed_forward.sublayer.norm->initial_gain();
     for (std::int64_t part = 0; part < 3; ++part) {  // filled as three matrices, each named after itself
-      Parameter rows{attention.qkv.weight.name + "." + "qkv"[part],
-                     attention.qkv.weight.value.slice(part * C, (part + 1) * C)};
+      Parameter rows{qkv.weight.name + "." + "qkv"[part], qkv.weight.value.slice(part * C, (part + 1) * C)};
       fill_normal(rows, kDeviation * (part == 2 ? gain : 1), seed);
     }
     fill_normal(attention.sublayer.out.weight, gain * last, seed);
@@ -84,11 +83,8 @@ Var Gpt::embed(const Tensor& ids, const Tensor& places, const ForwardPass& pass)
   return dropout(placed(), pass.dropout(config_.dropout), pass.random(random_stream("embed.dropout")));
 }
 
-Var Gpt::decode(Var x, const Segments& rows, const AttendPacked& attend, const ForwardPass& pass) {
-  for (GptLayer& layer : layers_) {
-    x = layer.attention(std::move(x), rows, attend, pass);
-    x = layer.feed_forward(std::move(x), rows, pass);
-  }
+Var Gpt::decode(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass) {
+  for (TransformerLayer& layer : layers_) x = layer(std::move(x), rows, attend, pass);
   return norm_ ? norm_->apply(x, pass.norm(rows)) : x;
 }
 
@@ -112,8 +108,8 @@ Var Gpt::forward(const NamedTensors& inputs, const ForwardPass& pass) {
   FOLDGRAD_CHECK(ids.size() > 0 && ids.shape()[1] <= config_.context,
                  "gpt: sequences must have 1 to context = {} tokens, got ids {}", config_.context, ids.shape());
   const Segments& rows = rows_of(ids.shape());
-  const AttendPacked to_earlier = [&](PackedAttentionBlock& block, const Var& projected) {
-    return block.attend(projected, rows, /*causal=*/true, pass);
+  const Attend to_earlier = [&](AttentionBlock& block, const Var& in) {
+    return block.attend(in, rows, /*causal=*/true, pass);
   };
   const Var x = embed(ids.reshape({ids.size()}).to(device()), rows.places(), pass);
   return logits(decode(x, rows, to_earlier, pass), pass);

@@ -22,11 +22,6 @@
 
 namespace foldgrad {
 
-struct GptLayer {
-  PackedAttentionBlock attention;
-  FeedForwardBlock feed_forward;
-};
-
 class Gpt final : public Model {
  public:
   // Parameters have `dtype`. Without a seed all but normalizers' are 0, for values to be copied into. Throws
@@ -39,7 +34,7 @@ class Gpt final : public Model {
   // [GPT-1] for ids i64 [N] on the model's device, at places i64 [N] on the CPU.
   Var embed(const Tensor& ids, const Tensor& places, const ForwardPass& pass);
   // The layers for x [N, width], whose sequences are `rows`. `attend` says what they attend to.
-  Var decode(Var x, const Segments& rows, const AttendPacked& attend, const ForwardPass& pass);
+  Var decode(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
   Var logits(const Var& hidden, const ForwardPass& pass);  // [N, vocabulary]
 
   const char* family() const override { return "gpt"; }
@@ -69,8 +64,8 @@ class Gpt final : public Model {
 
   GptConfig config_;
   Parameter embeddings_, positions_, output_, output_bias_;
-  std::deque<GptLayer> layers_;       // a deque never moves what it holds
-  std::unique_ptr<Normalizer> norm_;  // null with post-norm
+  std::deque<TransformerLayer> layers_;  // a deque never moves what it holds
+  std::unique_ptr<Normalizer> norm_;     // null with post-norm
   std::map<DType, Tensor> sinusoids_;
   Segments rows_;  // of the last batch
 };

@@ -15,10 +15,7 @@ std::vector<Parameter*> Gpt::parameters() {
     if (p.value.defined()) all.push_back(&p);
   };
   add(positions_);
-  for (GptLayer& layer : layers_) {
-    append(all, layer.attention.parameters());
-    append(all, layer.feed_forward.parameters());
-  }
+  for (TransformerLayer& layer : layers_) append(all, layer.parameters());
   if (norm_) append(all, norm_->parameters());
   add(output_);
   add(output_bias_);
@@ -27,9 +24,7 @@ std::vector<Parameter*> Gpt::parameters() {
 
 std::vector<Normalizer*> Gpt::normalizers() {
   std::vector<Normalizer*> all;
-  for (GptLayer& layer : layers_)
-    for (Sublayer* sublayer : {&layer.attention.sublayer, &layer.feed_forward.sublayer})
-      append(all, sublayer->normalizers());
+  for (TransformerLayer& layer : layers_) append(all, layer.normalizers());
   if (norm_) all.push_back(norm_.get());
   return all;
 }

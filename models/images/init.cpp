@@ -72,15 +72,16 @@ struct Initializer {
   }
 
   // The parts of qkv are filled as three matrices, each named after itself.
-  void attention(PackedAttentionBlock& block) const {
+  void attention(AttentionBlock& block) const {
+    LinearLayer& qkv = block.qkv[0];
     const double gain = block.sublayer.norm->initial_gain(), half = std::sqrt(0.5);
     const std::int64_t C = config.width;
     for (std::int64_t part = 0; part < 3; ++part) {
       const bool value = part == 2;
-      Parameter rows{block.qkv.weight.name + "." + "qkv"[part], block.qkv.weight.value.slice(part * C, (part + 1) * C)};
+      Parameter rows{qkv.weight.name + "." + "qkv"[part], qkv.weight.value.slice(part * C, (part + 1) * C)};
       weight(rows, value ? gain : 1, value || config.tfixup_scope == "all" ? f() : half);
     }
-    if (is("pytorch")) bias(block.qkv.bias, C);
+    if (is("pytorch")) bias(qkv.bias, C);
     linear(block.sublayer.out, gain, f());
   }
 };
@@ -91,8 +92,8 @@ void initialize(ImageModel& model, std::uint64_t seed) {
   const Initializer init{model.config(), seed};
   init.stem(model);
   init.tokens(model);
-  for (ImageLayer& layer : model.layers()) {
-    init.attention(layer.attention);
+  for (TransformerLayer& layer : model.layers()) {
+    init.attention(layer.self_attention);
     const double gain = layer.feed_forward.sublayer.norm->initial_gain();
     init.linear(layer.feed_forward.fc1, gain, init.f());
     init.linear(layer.feed_forward.sublayer.out, gain, init.f());

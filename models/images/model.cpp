@@ -101,10 +101,10 @@ Var ImageModel::forward(const NamedTensors& inputs, const ForwardPass& pass) {
   Var x = embed(images, pass);
   const std::int64_t count = images.shape()[0];
   const Segments& rows = rows_of(count);
-  for (auto& layer : layers_) {
-    x = layer.attention(std::move(x), rows, pass);
-    x = layer.feed_forward(std::move(x), rows, pass);
-  }
+  const Attend to_all = [&](AttentionBlock& block, const Var& in) {
+    return block.attend(in, rows, /*causal=*/false, pass);
+  };
+  for (TransformerLayer& layer : layers_) x = layer(std::move(x), rows, to_all, pass);
   if (norm_) x = norm_->apply(x, pass.norm(rows));
   const Tape::Scope scope(pass.tape, names_.head);
   const Var classes = pooled(x, count, pass);
@@ -132,8 +132,10 @@ std::unique_ptr<Model> ImageModel::foldable() {
   std::unique_ptr<Model> same = with(changed, dtype(), device());
   same->restore(state());
   NamedTensors from = values();
-  for (ImageLayer& layer : layers_)
-    for (const LinearLayer* linear : layer.linears()) from[linear->weight.name] = linear->matrix_values();
+  for (const TransformerLayer& layer : layers_)
+    for (const LinearLayer* linear : {&layer.self_attention.qkv[0], &layer.self_attention.sublayer.out,
+                                      &layer.feed_forward.fc1, &layer.feed_forward.sublayer.out})
+      from[linear->weight.name] = linear->matrix_values();
   for (auto&& [name, to] : same->values())
     if (const auto found = from.find(name); found != from.end()) to.copy_from(found->second);
   return same;
@@ -157,10 +159,7 @@ std::vector<Parameter*> ImageModel::parameters() {
   for (ConvLayer& conv : stem_) append(all, conv.parameters());
   if (cls()) all.push_back(&cls_);
   all.push_back(&positions_);
-  for (ImageLayer& layer : layers_) {
-    append(all, layer.attention.parameters());
-    append(all, layer.feed_forward.parameters());
-  }
+  for (TransformerLayer& layer : layers_) append(all, layer.parameters());
   if (norm_) append(all, norm_->parameters());
   if (attention_pool_) append(all, attention_pool_->parameters());
   append(all, head_.parameters());
@@ -177,9 +176,7 @@ std::vector<Normalizer*> ImageModel::normalizers() {
   std::vector<Normalizer*> all;
   for (ConvLayer& conv : stem_)
     if (conv.norm) all.push_back(conv.norm.get());
-  for (ImageLayer& layer : layers_)
-    for (Sublayer* sublayer : {&layer.attention.sublayer, &layer.feed_forward.sublayer})
-      append(all, sublayer->normalizers());
+  for (TransformerLayer& layer : layers_) append(all, layer.normalizers());
   if (norm_) all.push_back(norm_.get());
   return all;
 }

@@ -28,15 +28,6 @@ struct ConvLayer {
   std::vector<Parameter*> parameters();
 };
 
-struct ImageLayer {
-  std::vector<const LinearLayer*> linears() const {
-    return {&attention.qkv, &attention.sublayer.out, &feed_forward.fc1, &feed_forward.sublayer.out};
-  }
-
-  PackedAttentionBlock attention;
-  FeedForwardBlock feed_forward;
-};
-
 class ImageModel : public Model {
  public:
   virtual const ImageModelConfig& config() const = 0;
@@ -66,7 +57,7 @@ class ImageModel : public Model {
   std::deque<ConvLayer>& stem() { return stem_; }
   Parameter* cls() { return config().has_cls() ? &cls_ : nullptr; }
   Parameter& positions() { return positions_; }
-  std::deque<ImageLayer>& layers() { return layers_; }
+  std::deque<TransformerLayer>& layers() { return layers_; }
   Normalizer* norm() { return norm_.get(); }                       // null with post-norm
   LinearLayer* attention_pool() { return attention_pool_.get(); }  // null unless pooling = sequence
   LinearLayer& head() { return head_; }
@@ -98,7 +89,7 @@ class ImageModel : public Model {
   Names names_;
   std::deque<ConvLayer> stem_;  // a deque never moves what it holds
   Parameter cls_, positions_;
-  std::deque<ImageLayer> layers_;
+  std::deque<TransformerLayer> layers_;
   std::unique_ptr<Normalizer> norm_;
   std::unique_ptr<LinearLayer> attention_pool_;
   LinearLayer head_;

@@ -27,13 +27,12 @@ struct Initializer {
     if (xavier() && to_source) query = 1, key = value = std::sqrt(2.0 / 3);
     if (tfixup()) value = tfixup_factor;
     if (tfixup() && config.tfixup_scope == "all") query = key = tfixup_factor;
-    fill(block.q.weight, query);
-    fill(block.k.weight, key);
-    fill(block.v.weight, deepnorm * value);
+    fill(block.qkv[0].weight, query);
+    fill(block.qkv[1].weight, key);
+    fill(block.qkv[2].weight, deepnorm * value);
     fill(block.sublayer.out.weight, deepnorm * (tfixup() ? tfixup_factor : 1));
     if (tfixup() || xavier()) return;
-    for (LinearLayer* layer : {&block.q, &block.k, &block.v})
-      fill_uniform(layer->bias, 1 / std::sqrt(double(config.width)), seed);
+    for (LinearLayer& layer : block.qkv) fill_uniform(layer.bias, 1 / std::sqrt(double(config.width)), seed);
   }
 
   void feed_forward(FeedForwardBlock& block) const {

@@ -23,7 +23,7 @@ StepDecoder::StepDecoder(const InferenceTransformer& inference, const Tensor& so
   for (TransformerLayer& layer : model_.decoder_layers()) {
     AttentionBlock& block = *layer.cross_attention;
     const Tape::Scope scope(tape_, block.sublayer.name);
-    cache_[&block].push_back(side_by_side({&block.k, &block.v}, memory, pass_).value());
+    cache_[&block].push_back(side_by_side({&block.qkv[1], &block.qkv[2]}, memory, pass_).value());
   }
 }
 
@@ -76,7 +76,6 @@ CachePlaces StepDecoder::places_of_memory() const {
 // Queries, keys and values side by side. In the first layer rows of the same token are still equal: a beam's hypotheses
 // mostly end in the same few tokens, so only a fraction of the product has to be computed.
 Var StepDecoder::projected(AttentionBlock& block, const Var& in, const std::vector<std::int64_t>& tokens) const {
-  const std::vector<LinearLayer*> layers{&block.q, &block.k, &block.v};
   std::unordered_map<std::int64_t, std::int64_t> row_of;
   std::vector<std::int64_t> firsts, rows;  // the first row of each token; for each row, its token's place among them
   if (&block == &model_.decoder_layers()[0].self_attention)
@@ -88,11 +87,11 @@ Var StepDecoder::projected(AttentionBlock& block, const Var& in, const std::vect
   // oneDNN compiles one kernel per number of rows, so it is padded to a few numbers.
   constexpr std::size_t kWhole = 32;
   firsts.resize((firsts.size() + kWhole - 1) / kWhole * kWhole);
-  if (firsts.empty() || firsts.size() >= tokens.size()) return side_by_side(layers, in, pass_);
+  if (firsts.empty() || firsts.size() >= tokens.size()) return block.projected(in, pass_);
   const auto ids = [&](const std::vector<std::int64_t>& all) {
     return pass_.tape.constant(Tensor::of({std::int64_t(all.size())}, all, model_.device()));
   };
-  return gather(side_by_side(layers, gather(in, ids(firsts)), pass_), ids(rows));
+  return gather(block.projected(gather(in, ids(firsts)), pass_), ids(rows));
 }
 
 Tensor StepDecoder::step(const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& parents) {
@@ -112,7 +111,7 @@ Tensor StepDecoder::step(const std::vector<std::int64_t>& tokens, const std::vec
     return attend(block, qkv, of_steps);
   };
   const Attend cross = [&](AttentionBlock& block, const Var& in) {
-    return attend(block, block.q(in, pass_), of_memory);
+    return attend(block, block.qkv[0](in, pass_), of_memory);
   };
   const Var hidden = model_.decode(model_.embed_target(ids, place, pass_), Segments::equal(n, 1).to(model_.device()),
                                    own, cross, pass_);

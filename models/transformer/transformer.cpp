@@ -13,6 +13,22 @@
 #include "ops/scale_norm/scale_norm.h"
 
 namespace foldgrad {
+namespace {
+
+TransformerLayer layer_of(const BlockMaker& make, const std::string& name, bool decoder) {
+  const auto attention = [&](const std::string& scope) {
+    return AttentionBlock(
+        make,
+        {.scope = scope, .norm = scope + "_layer_norm", .qkv = {"q_proj", "k_proj", "v_proj"}, .out = "out_proj"});
+  };
+  const FeedForwardNames ffn{.prefix = name, .scope = name + ".ffn", .norm = name + ".final_layer_norm"};
+  TransformerLayer layer{attention(name + ".self_attn"), {make, ffn, norm_place(make.config)}};
+  if (decoder) layer.cross_attention = std::make_unique<AttentionBlock>(attention(name + ".encoder_attn"));
+  return layer;
+}
+
+}  // namespace
+
 Transformer::Transformer(const TransformerConfig& config, std::optional<std::uint64_t> seed, DType dtype, Device device)
     : Model(dtype, device), config_(config) {
   config.validate();
@@ -25,11 +41,10 @@ Transformer::Transformer(const TransformerConfig& config, std::optional<std::uin
   if (config.output_bias)
     output_bias_ = {"decoder.output_projection.bias", Tensor::zeros({config.target_vocabulary}, dtype, device)};
   const BlockMaker make{config_, dtype, device, config.encoder_layers, config.decoder_layers};
-  const auto layer = [](const char* stack, std::int64_t i) { return std::string(stack) + std::to_string(i); };
   for (std::int64_t i = 0; i < config.encoder_layers; ++i)
-    encoder_.emplace_back(make, layer("encoder.layers.", i), /*decoder=*/false);
+    encoder_.push_back(layer_of(make, "encoder.layers." + std::to_string(i), /*decoder=*/false));
   for (std::int64_t i = 0; i < config.decoder_layers; ++i)
-    decoder_.emplace_back(make, layer("decoder.layers.", i), /*decoder=*/true);
+    decoder_.push_back(layer_of(make, "decoder.layers." + std::to_string(i), /*decoder=*/true));
   if (config.pre_norm) {
     encoder_norm_ = make.normalizer("encoder.layer_norm");
     decoder_norm_ = make.normalizer("decoder.layer_norm");
@@ -70,10 +85,7 @@ Var Transformer::encode(const Sentences& source, const ForwardPass& pass) {
     return block.attend(in, rows, /*causal=*/false, pass);
   };
   Var x = embed(encoder_table_, source.ids, rows.places(), "encoder", /*zero_padding=*/true, pass);
-  for (TransformerLayer& layer : encoder_) {
-    x = layer.self_attention(std::move(x), rows, to_all, pass);
-    x = layer.feed_forward(std::move(x), rows, pass);
-  }
+  for (TransformerLayer& layer : encoder_) x = layer(std::move(x), rows, to_all, pass);
   return encoder_norm_ ? encoder_norm_->apply(x, pass.norm(rows)) : x;
 }
 
@@ -89,11 +101,7 @@ Var Transformer::decode(const Sentences& input, const Var& memory, const Segment
 }
 
 Var Transformer::decode(Var x, const Segments& rows, const Attend& own, const Attend& cross, const ForwardPass& pass) {
-  for (TransformerLayer& layer : decoder_) {
-    x = layer.self_attention(std::move(x), rows, own, pass);
-    x = (*layer.cross_attention)(std::move(x), rows, cross, pass);
-    x = layer.feed_forward(std::move(x), rows, pass);
-  }
+  for (TransformerLayer& layer : decoder_) x = layer(std::move(x), rows, own, pass, cross);
   return decoder_norm_ ? decoder_norm_->apply(x, pass.norm(rows)) : x;
 }
 

@@ -61,7 +61,7 @@ TEST(VitDropPath, DO_6_GrowsFromNothingInTheFirstLayerToItsRateInTheLast) {
   randomize(model, 2);
   cut.copy_from(model);
   FeedForwardBlock& last = cut.layers()[1].feed_forward;
-  for (LinearLayer* layer : {&cut.layers()[1].attention.sublayer.out, &last.sublayer.out})
+  for (LinearLayer* layer : {&cut.layers()[1].self_attention.sublayer.out, &last.sublayer.out})
     for (Parameter* p : layer->parameters()) p->value.zero();
   const NamedTensors inputs = images_of(config, 8);
   const Tensor left_out = training_logits(model, inputs), want = inference_logits(cut, inputs, DType::f64);

@@ -88,7 +88,7 @@ Tokens layers_by_hand(ImageModel& model, Tokens x, bool norm_on_stream) {
       const auto channel = std::int64_t(c);
       double& u = x[t][c];
       u += at(model.positions().value, std::int64_t(t * x[t].size() + c));
-      for (ImageLayer& layer : model.layers()) {
+      for (TransformerLayer& layer : model.layers()) {
         const Sublayer& sublayer = layer.feed_forward.sublayer;
         if (norm_on_stream) u = mapped(*sublayer.norm, u, channel);
         u += at(sublayer.out.bias.value, channel);
@@ -122,8 +122,8 @@ void expect_worked_by_hand(const typename M::Config& config, bool norm_on_stream
   SCOPED_TRACE(describe(config));
   M model(config, 1, DType::f64);
   randomize(model, 1);
-  for (ImageLayer& layer : model.layers()) {
-    layer.attention.sublayer.out.weight.value.zero(), layer.attention.sublayer.out.bias.value.zero();
+  for (TransformerLayer& layer : model.layers()) {
+    layer.self_attention.sublayer.out.weight.value.zero(), layer.self_attention.sublayer.out.bias.value.zero();
     layer.feed_forward.sublayer.out.weight.value.zero();
   }
   const NamedTensors inputs = images_of(config);
@@ -186,8 +186,8 @@ TEST(Vit, EveryPlaceOfDropoutHasAMaskOfItsOwn) {
   for (Parameter* p : model.parameters()) p->value.zero();
   const auto ones = [](Parameter& p) { p.value.copy_from(Tensor::full(p.value.shape(), 1, DType::f64)); };
   ones(model.positions());
-  for (ImageLayer& layer : model.layers())
-    for (Sublayer* s : {&layer.attention.sublayer, &layer.feed_forward.sublayer}) ones(s->out.bias);
+  for (TransformerLayer& layer : model.layers())
+    for (Sublayer* s : {&layer.self_attention.sublayer, &layer.feed_forward.sublayer}) ones(s->out.bias);
   Tape tape;
   std::vector<std::vector<double>> results;
   tape.observe([&](const Node& node, const Tensor& y) {

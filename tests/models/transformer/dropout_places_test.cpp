@@ -59,8 +59,8 @@ class DropoutPlaces : public ::testing::Test {
   void add_attention(AttentionBlock& block, Masks& masks) {
     const Tensor identity = Tensor::zeros({8, 8}, DType::f64);
     for (int i = 0; i < 8; ++i) identity.data<double>()[i * 8 + i] = 1;
-    for (LinearLayer* layer : {&block.q, &block.k, &block.v}) layer->weight.value.zero(), layer->bias.value.zero();
-    block.v.weight.value.copy_from(identity);
+    for (LinearLayer& layer : block.qkv) layer.weight.value.zero(), layer.bias.value.zero();
+    block.qkv[2].weight.value.copy_from(identity);
     const Var x = tape_.constant(identity);
     masks[block.sublayer.name + ", attention"] =
         zeros_of("attention", [&] { block.attend(x, rows_, /*causal=*/false, pass()); });
