@@ -6,7 +6,7 @@
 #include "models/fold/model.h"
 #include "models/gpt/gpt.h"
 #include "models/onnx/graph.h"
-#include "models/onnx/sentences.h"
+#include "models/onnx/recording.h"
 
 namespace foldgrad {
 namespace {
@@ -64,13 +64,14 @@ void add_nodes(OnnxFile& g, Gpt& model) {
   const std::string positions = learned ? "" : g.node("Add", {places, g.integer(2)});  // [POS-2]
 
   const Graph graph = graph_of(model);
-  SentenceRecording nodes(g, model, graph, positions, [&](const Keys& kv, bool) {
+  const auto attended = [&](const Keys& kv, bool) {
     const Keys& first = before[now.size()];
     const auto joined = [&](const std::string& earlier, const std::string& later) {
       return g.node("Concat", {earlier, later}, {{"axis", std::int64_t(2)}});
     };
     return now.emplace_back(Keys{joined(first.k, kv.k), joined(first.v, kv.v), bias});
-  });
+  };
+  OnnxRecording nodes(g, model, graph, OnnxSentences{positions, attended});
   nodes.give(graph.nodes[0].operands[1], ids);
   if (learned) nodes.give(graph.nodes[1].operands[1], places);
   g.output(nodes.add(), "logits", DType::f32, {kBatch, kLength, config.vocabulary});

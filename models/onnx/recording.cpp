@@ -18,6 +18,10 @@ Tensor transposed(const Tensor& w) {
 
 }  // namespace
 
+std::string onnx_bias_of(OnnxGraph& g, const std::string& seen) {
+  return g.node("Where", {seen, g.number(0), g.number(-1e30)});
+}
+
 void require_exportable(const Model& model, const char* what) {
   FOLDGRAD_CHECK(model.device() == Device::cpu && model.dtype() == DType::f32,
                  "onnx: the model must be f32 on cpu, got {} on {}", name(model.dtype()), name(model.device()));
@@ -26,8 +30,8 @@ void require_exportable(const Model& model, const char* what) {
                    norm->info().name, what);
 }
 
-OnnxRecording::OnnxRecording(OnnxGraph& g, Model& model, const Graph& graph)
-    : g_(g), graph_(graph), parameters_(model.values()) {
+OnnxRecording::OnnxRecording(OnnxGraph& g, Model& model, const Graph& graph, std::optional<OnnxSentences> sentences)
+    : g_(g), graph_(graph), sentences_(std::move(sentences)), parameters_(model.values()) {
   for (Normalizer* norm : model.normalizers()) normalizers_[norm->site()] = norm;
 }
 
@@ -89,20 +93,26 @@ std::string OnnxRecording::constant(int k, const Tensor& value) const {
 }
 
 std::string OnnxRecording::positions() const {
+  if (sentences_) return sentences_->positions;
   throw std::invalid_argument("onnx: " + describe() + " needs positions, which this model has not");
 }
 
 std::string OnnxRecording::split_heads(const std::string& rows, std::int64_t length, std::int64_t heads,
                                        std::int64_t width) const {
+  if (rows.empty()) return rows;
+  if (sentences_) return g_.transpose(g_.node("Reshape", {rows, g_.integers({0, 0, heads, width})}), {0, 2, 1, 3});
   FOLDGRAD_CHECK(length >= 0, "onnx: {} must be recorded with sequences of one length", describe());
   return g_.transpose(g_.reshape(rows, {length, heads, width}), {0, 2, 1, 3});
 }
 
 std::string OnnxRecording::merge_heads(const std::string& y) const {
-  return g_.reshape(g_.transpose(y, {0, 2, 1, 3}), {result().begin() + 1, result().end()});
+  const std::string rows = g_.transpose(y, {0, 2, 1, 3});
+  if (sentences_) return g_.node("Reshape", {rows, g_.integers({0, 0, result()[-1]})});
+  return g_.reshape(rows, {result().begin() + 1, result().end()});
 }
 
 OnnxOperands::Keys OnnxRecording::keys(const Keys& recorded, bool causal) const {
+  if (sentences_) return sentences_->attended(recorded, causal);
   FOLDGRAD_CHECK(!causal, "onnx: {} must not be causal", describe());
   return recorded;
 }

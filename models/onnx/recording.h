@@ -1,6 +1,8 @@
 // A recorded forward pass as nodes of ONNX: one loop over its operations.
 #pragma once
+#include <functional>
 #include <map>
+#include <optional>
 
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
@@ -9,12 +11,23 @@
 
 namespace foldgrad {
 
+// Codes of ONNX's types.
+inline const OnnxGraph::Attribute kOnnxToF32{"to", std::int64_t(1)}, kOnnxToI64{"to", std::int64_t(7)},
+    kOnnxToBool{"to", std::int64_t(9)};
+
+// For rows of sentences, which are [batch, length, width] in the files.
+struct OnnxSentences {
+  std::string positions;  // i64 [batch, length]
+  // Gives attention what it is to see, see OnnxOperands::keys.
+  std::function<OnnxOperands::Keys(const OnnxOperands::Keys& recorded, bool causal)> attended;
+};
+
 // Adds the operations of `graph`, a recording of `model` in inference with its normalizers as sites, to `g`. Operations
-// export themselves (Node::onnx); normalizers are their inference(). Sequences have one length, which was recorded, and
-// no operation looks for positions; a family with others overrides the functions for sequences.
-class OnnxRecording : public OnnxOperands {
+// export themselves (Node::onnx); normalizers are their inference(). Without `sentences` all sequences have one length,
+// which was recorded, and no operation looks for positions.
+class OnnxRecording final : public OnnxOperands {
  public:
-  OnnxRecording(OnnxGraph& g, Model& model, const Graph& graph);
+  OnnxRecording(OnnxGraph& g, Model& model, const Graph& graph, std::optional<OnnxSentences> sentences = {});
 
   // Gives a value of the recording a name in the file: an input or what was made of it. With an empty one it is absent,
   // and so are results of operations whose first operand is absent.
@@ -41,6 +54,7 @@ class OnnxRecording : public OnnxOperands {
 
   OnnxGraph& g_;
   const Graph& graph_;
+  std::optional<OnnxSentences> sentences_;
   NamedTensors parameters_;
   std::map<std::string, Normalizer*> normalizers_;
   std::string first_;                    // a given value, whose first axis counts examples
@@ -52,6 +66,10 @@ class OnnxRecording : public OnnxOperands {
 // Throws std::invalid_argument unless the model is f32 on the CPU and none of its normalizers mixes tokens: "onnx: SITE
 // (NAME) has statistics over the tokens of WHAT".
 void require_exportable(const Model& model, const char* what);
+
+// The bias of attention: 0 where a key is `seen`, otherwise so little that nothing is left in the softmax. Not
+// -infinity, since a row without any key would become NaN.
+std::string onnx_bias_of(OnnxGraph& g, const std::string& seen);
 
 // Adds inference() of the normalizer as nodes, x itself if it does nothing. Throws std::invalid_argument for one
 // without such a form. Not for one with statistics over the tokens of a sentence.

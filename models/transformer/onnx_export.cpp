@@ -5,7 +5,7 @@
 #include "engine/check.h"
 #include "engine/files/atomic_file.h"
 #include "models/onnx/graph.h"
-#include "models/onnx/sentences.h"
+#include "models/onnx/recording.h"
 #include "models/transformer/transformer.h"
 
 namespace foldgrad {
@@ -51,9 +51,8 @@ class TransformerFile {
     });
     g_.at("encoder.embed_tokens");
     const std::string bias = bias_of_keys(g_, mask);
-    SentenceRecording nodes(g_, model_, graph, positions_of(g_, mask), [&](const Keys& own, bool) {
-      return Keys{own.k, own.v, bias};
-    });
+    const auto attended = [&](const Keys& own, bool) { return Keys{own.k, own.v, bias}; };
+    OnnxRecording nodes(g_, model_, graph, OnnxSentences{positions_of(g_, mask), attended});
     nodes.give(graph.nodes[0].operands[1], ids);
     g_.output(nodes.add(), "last_hidden_state", DType::f32, {kBatch, kSourceLength, config_.width});
   }
@@ -123,7 +122,7 @@ class TransformerFile {
       states = given.id();
       return model_.logits(model_.decode(input, given, source.rows, pass), pass);
     });
-    SentenceRecording nodes(g_, model_, graph, positions, attended);
+    OnnxRecording nodes(g_, model_, graph, OnnxSentences{positions, attended});
     nodes.give(graph.nodes[0].operands[1], ids);
     nodes.give(states, memory);
     g_.output(nodes.add(), "logits", DType::f32, {kBatch, length, config_.target_vocabulary});
