@@ -30,14 +30,16 @@ struct IsRandom : std::false_type {};
 template <class F>
 struct IsRandom<F, std::void_t<decltype(std::declval<const F&>().random())>> : std::true_type {};
 
-// A struct may have start(i, r), which is called before some elements of row r, the first of which is i.
+// A struct may have start(i, r, c), which is called before some elements of row r, the first of which is i; c is the
+// column that counts as 0 in what follows.
 template <class F, class = void>
 struct HasStart : std::false_type {};
 template <class F>
-struct HasStart<F, std::void_t<decltype(std::declval<F&>().start(std::int64_t(), std::int64_t()))>> : std::true_type {};
+struct HasStart<F, std::void_t<decltype(std::declval<F&>().start(std::int64_t(), std::int64_t(), std::int64_t()))>>
+    : std::true_type {};
 template <class F>
-FOLDGRAD_HD void start_elements(F& f, std::int64_t i, std::int64_t r) {
-  if constexpr (HasStart<F>::value) f.start(i, r);
+FOLDGRAD_HD void start_elements(F& f, std::int64_t i, std::int64_t r, std::int64_t c) {
+  if constexpr (HasStart<F>::value) f.start(i, r, c);
 }
 
 // value() and add() of a struct that may be random; bits_of(i) returns the bits of element i.

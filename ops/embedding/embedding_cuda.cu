@@ -11,7 +11,7 @@ constexpr int kEmbeddingThreads = 128;  // not tuned
 
 // One block per position.
 template <class T, int N>
-__global__ void __launch_bounds__(kEmbeddingThreads) forward_kernel(EmbeddingForward<T> p) {
+__global__ void __launch_bounds__(kEmbeddingThreads) gather_kernel(EmbeddingForward<T> p) {
   const std::int64_t m = blockIdx.x, id = p.ids[m];
   const bool known = 0 <= id && id < p.rows;
   EmbeddingForward<T> in_pack = p;
@@ -68,8 +68,8 @@ template <class T>
 void embedding_cuda(const EmbeddingForward<T>& p) {
   constexpr int N = kPackSize<T>;
   const bool packs = p.columns % N == 0 && aligned_for_packs(N * sizeof(T), p.y, p.x);
-  launch("embedding forward", packs ? forward_kernel<T, N> : forward_kernel<T, 1>,
-         {p.positions, dim3(kEmbeddingThreads)}, p);
+  launch("embedding forward", packs ? gather_kernel<T, N> : gather_kernel<T, 1>, {p.positions, dim3(kEmbeddingThreads)},
+         p);
 }
 
 template <class T>
