@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs Python packages into a virtual environment outside the tree and prints its interpreter:
-#   FOLDGRAD_PYTHON=$(scripts/python.sh sacrebleu torch) ctest --preset emulate -L python
+#   FOLDGRAD_PYTHON=$(scripts/python.sh numpy torch) ctest --preset emulate -L python
 # The environment is $FOLDGRAD_VENV, by default ~/.cache/foldgrad/venv.
 set -euo pipefail
-(($# > 0)) || set -- numpy sacrebleu torch onnx onnxruntime tensorboard
+(($# > 0)) || set -- numpy torch onnx onnxruntime
 
 where=${FOLDGRAD_VENV:-$HOME/.cache/foldgrad/venv}
 python=$where/bin/python3
