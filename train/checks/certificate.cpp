@@ -83,7 +83,7 @@ void add_digests(ordered_json& certificate, const std::string& original, const s
 }
 
 std::string summary(const ordered_json& certificate) {
-  std::string text;
+  std::string text = certificate.at("sites").empty() ? "the model has no normalizer: nothing is folded\n" : "";
   for (const ordered_json& site : certificate.at("sites")) {
     const auto into = site.at("into").get<std::vector<std::string>>();
     const auto left = site.at("left").get<std::string>();

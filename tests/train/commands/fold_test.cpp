@@ -53,6 +53,8 @@ TEST_F(FoldCommand, WritesAModelAndItsCertificate) {
                 .relative,
             5e-6);
   EXPECT_EQ(run("fold @model -o @folded").exit_code, 3) << "there is a model already";
+  const std::string again = run("fold @folded -o @again").out;
+  EXPECT_EQ(again.find("the model has no normalizer: nothing is folded\n"), 0u) << again;
 }
 
 TEST_F(FoldCommand, NamesWhatItRefuses) {
