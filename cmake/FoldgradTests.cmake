@@ -203,7 +203,7 @@ foreach(folder ${folders})
   endforeach()
 endforeach()
 if(FOLDGRAD_SANITIZE STREQUAL thread)
-  foldgrad_add_test(data_prefetched_test foldgrad_ops tests/train/data/prefetched_test.cpp train/data/permutation.cpp)
+  foldgrad_add_test(data_prefetched_test foldgrad_ops tests/train/data/prefetched_test.cpp)
   foldgrad_discover(data_prefetched_test "")
 endif()
 if(foldgrad_cuda STREQUAL EMULATE AND NOT FOLDGRAD_SANITIZE AND foldgrad_cpu_level GREATER 2)  # these CPUs fuse
