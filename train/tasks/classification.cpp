@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "engine/check.h"
+#include "engine/files/file.h"
 #include "engine/files/safetensors.h"
 #include "train/checks/model_checks.h"
 #include "train/data/data_sets.h"

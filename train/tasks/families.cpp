@@ -7,6 +7,7 @@
 
 #include "engine/check.h"
 #include "engine/contains.h"
+#include "engine/files/file.h"
 #include "models/cct/cct.h"
 #include "models/gpt/gpt.h"
 #include "models/images/model.h"
