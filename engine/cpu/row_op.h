@@ -13,8 +13,6 @@
 //   target()                              the matrix of results: a pointer, or a GradOut, which may be null
 //   Value value(const Row&, i, c)         the result
 //
-// Without target() and value() it is only what it keeps.
-//
 // A backward pass that also sums over the rows has one step, kSums and total() as in column_sums.h, and
 //
 //   void add(const Row&, i, c, Value (&sums)[kSums])  adds an element's share of the sums of its column
@@ -61,12 +59,10 @@ void reduce_row_cpu(const F& f, typename F::Row& row, std::int64_t r, const Also
 template <class F>
 void write_row_cpu(const F& f, const typename F::Row& row, std::int64_t r) {
   f.keep(row, r);
-  if constexpr (GivesValue<F>::value) {
-    if (!f.target()) return;
-    const std::int64_t first = r * f.columns;
-    write_cpu(f.target(), first, first + f.columns, rows_bypass_cache(f.target(), f.rows * f.columns),
-              [&f, row, first](std::int64_t i) { return f.value(row, i, i - first); });
-  }
+  if (!f.target()) return;
+  const std::int64_t first = r * f.columns;
+  write_cpu(f.target(), first, first + f.columns, rows_bypass_cache(f.target(), f.rows * f.columns),
+            [&f, row, first](std::int64_t i) { return f.value(row, i, i - first); });
 }
 
 // Takes step k for the rows from `begin` to `end`, and then those that follow.

@@ -30,15 +30,15 @@ struct IsRandom : std::false_type {};
 template <class F>
 struct IsRandom<F, std::void_t<decltype(std::declval<const F&>().random())>> : std::true_type {};
 
-// A struct may have start(i, r, c), which is called before some elements of row r, the first of which is i; c is the
-// column that counts as 0 in what follows.
+// A struct may have start(i, r), which is called before some elements of row r, the first of which is i.
 template <class F, class = void>
 struct HasStart : std::false_type {};
+// Any start counts, so that one with other arguments is an error and is not left out.
 template <class F>
-struct HasStart<F, std::void_t<decltype(&F::start)>> : std::true_type {};  // with other arguments it does not compile
+struct HasStart<F, std::void_t<decltype(&F::start)>> : std::true_type {};
 template <class F>
-FOLDGRAD_HD void start_elements(F& f, std::int64_t i, std::int64_t r, std::int64_t c) {
-  if constexpr (HasStart<F>::value) f.start(i, r, c);
+FOLDGRAD_HD void start_elements(F& f, std::int64_t i, std::int64_t r) {
+  if constexpr (HasStart<F>::value) f.start(i, r);
 }
 
 // value() and add() of a struct that may be random; bits_of(i) returns the bits of element i.

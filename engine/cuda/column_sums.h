@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kMatrixThreads) column_sum_parts_kernel(Column
     const std::int64_t i = r * p.f.columns + c;
     FetchElements<N, kElements> fetch{packs, i, r, wanted};
     f.operands(fetch);
-    if (wanted) start_elements(f, i, r, c);
+    if (wanted) start_elements(f, i, r);
     const PackBits<F> bits(f, i);
     FOLDGRAD_UNROLL
     for (int e = 0; e < N; ++e)

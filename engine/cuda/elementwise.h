@@ -29,7 +29,7 @@ __device__ __forceinline__ void run_pack(const F& given, std::int64_t i) {
   F f = given;
   FetchElements<N> fetch{packs, i, 0, true};
   f.operands(fetch);
-  start_elements(f, i, 0, 0);
+  start_elements(f, i, 0);
   const PackBits<F> bits(f, i);
   FOLDGRAD_UNROLL
   for (int k = 0; k < N; ++k) run_element(f, bits, k);

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kMatrixThreads, 4) matrix_kernel(F p) {
     F f = with_columns;
     FetchElements<N> fetch{packs, i, r, wanted};
     f.operands(fetch);
-    if (wanted) start_elements(f, i, r, c);
+    if (wanted) start_elements(f, i, r);
     const PackBits<F> bits(f, i);
     FOLDGRAD_UNROLL
     for (int k = 0; k < N && wanted; ++k) run_element(f, bits, k, std::int64_t(k));

@@ -38,11 +38,9 @@ __global__ void row_kernel(F f) {
   typename F::Row row = f.row(r);
   reduce_row<0>(f, row, r);
   if (threadIdx.x == 0) f.keep(row, r);
-  if constexpr (GivesValue<F>::value) {
-    if (!f.target()) return;
-    for (std::int64_t c = threadIdx.x; c < f.columns; c += blockDim.x)
-      put_result(f.target(), r * f.columns + c, f.value(row, r * f.columns + c, c));
-  }
+  if (!f.target()) return;
+  for (std::int64_t c = threadIdx.x; c < f.columns; c += blockDim.x)
+    put_result(f.target(), r * f.columns + c, f.value(row, r * f.columns + c, c));
 }
 
 template <class F>

@@ -29,25 +29,4 @@ Var bias_activation(const Var& x, const Var& bias, Activation activation);
 // std::invalid_argument also unless 0 <= p < 1.
 Var bias_activation_dropout(const Var& x, const Var& bias, Activation activation, double p, const Random& random);
 
-// The passes on tensors, for operations that contain an activation: nothing is recorded.
-struct ActivationDropout {
-  double p = 0;
-  Random random = {};
-};
-// y = activation(x + bias), and dropout of it; or activation(x) where the bias is not defined. `op` is for messages. y
-// may be x.
-void activation_forward(const char* op, Activation activation, const Tensor& y, const Tensor& x, const Tensor& bias,
-                        const ActivationDropout& dropout = {});
-
-// Operands of a backward pass. With a bias, tensors are seen as rows of its channels.
-template <class T>
-struct ActivationGradients {
-  GradOut<T> dx;
-  ParameterGradOut<T> dbias = {};
-  const Tensor &dy, &saved, &bias;  // saved: y (from_output()), else x, which needs the bias if there is one
-  ActivationDropout dropout = {};   // saved is x then
-};
-template <class T>
-void activation_backward(Activation activation, bool has_bias, const ActivationGradients<T>& gradients);
-
 }  // namespace foldgrad

@@ -33,23 +33,16 @@ struct ActivationBackward {
   FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(saved));
 };
 
-// With p = 0 nothing is dropped. Otherwise both passes round what an activation followed by a dropout would store, so
-// that their bits are the same.
 template <class T, class F>
 struct BiasActivationForward {
   static constexpr const char* kName = "bias_activation forward";
-  using Value = compute_t<T>;
-
   T* y;               // [rows, columns]
   const T *x, *bias;  // [rows, columns], [columns]
   std::int64_t rows, columns;
-  Mask<Value> mask;
 
-  FOLDGRAD_DRAWS_MASK;
   FOLDGRAD_HD T* target() const { return y; }
-  FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c, std::uint32_t bits) const {
-    const Value active = F::value(Value(x[i]) + Value(bias[c]));  // [ACT-8]
-    return mask.apply(Value(T(active)), bits);                    // [ACT-9]
+  FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t c) const {
+    return F::value(compute_t<T>(x[i]) + compute_t<T>(bias[c]));  // [ACT-8]
   }
   FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(bias));
 };
@@ -62,24 +55,72 @@ struct BiasActivationBackward {
 
   GradOut<T> dx;               // [rows, columns]
   ParameterGradOut<T> dbias;   // [columns]
-  const T *dy, *saved, *bias;  // [rows, columns], [rows, columns], [columns]; saved: x, or y without the bias
-  bool saved_y;
+  const T *dy, *saved, *bias;  // [rows, columns], [rows, columns], [columns]; bias is not read if kFromOutput
+  std::int64_t rows, columns;
+
+  FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
+  FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c) const {
+    Value at = saved[i];
+    if (!F::kFromOutput) at += Value(bias[c]);
+    return Value(dy[i]) * F::derivative(at);  // [ACT-8]
+  }
+  FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
+    sums[0] += value(r * columns + c, c);
+  }
+  FOLDGRAD_HD const ParameterGradOut<T>& total(int) const { return dbias; }
+
+  template <class Visit>
+  FOLDGRAD_HD void operands(Visit& visit) {
+    visit.result(dx);
+    visit.element(dy);
+    visit.element(saved);
+    if (!F::kFromOutput) visit.column(bias);
+  }
+};
+// The two with a mask round what a bias_activation followed by a dropout would store, so that their bits are the same.
+template <class T, class F>
+struct BiasActivationDropoutForward {
+  static constexpr const char* kName = "bias_activation_dropout forward";
+  using Value = compute_t<T>;
+
+  T* y;               // [rows, columns]
+  const T *x, *bias;  // [rows, columns], [columns]
   std::int64_t rows, columns;
   Mask<Value> mask;
 
-  FOLDGRAD_DRAWS_MASK;
+  FOLDGRAD_DRAWS_MASK(/*can_be_0=*/false);
+  FOLDGRAD_HD T* target() const { return y; }
+  FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c, std::uint32_t bits) const {
+    const Value active = F::value(Value(x[i]) + Value(bias[c]));
+    return mask.apply(Value(T(active)), bits);  // [ACT-9]
+  }
+  FOLDGRAD_OPERANDS(visit.result(y), visit.element(x), visit.column(bias));
+};
+
+template <class T, class F>
+struct BiasActivationDropoutBackward {
+  static constexpr const char* kName = "bias_activation_dropout backward";
+  using Value = compute_t<T>;
+  static constexpr int kSums = 1;
+
+  GradOut<T> dx;              // [rows, columns]
+  ParameterGradOut<T> dbias;  // [columns]
+  const T *dy, *x, *bias;     // [rows, columns], [rows, columns], [columns]
+  std::int64_t rows, columns;
+  Mask<Value> mask;
+
+  FOLDGRAD_DRAWS_MASK(/*can_be_0=*/false);
   FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
   FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c, std::uint32_t bits) const {
-    Value at = saved[i];
-    if (!F::kFromOutput || !saved_y) at += Value(bias[c]);
-    if (F::kFromOutput && !saved_y) at = Value(T(F::value(at)));
-    return Value(T(mask.apply(Value(dy[i]), bits))) * F::derivative(at);  // [ACT-8] [ACT-9]
+    Value at = Value(x[i]) + Value(bias[c]);
+    if (F::kFromOutput) at = Value(T(F::value(at)));
+    return Value(T(mask.apply(Value(dy[i]), bits))) * F::derivative(at);  // [ACT-9]
   }
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, std::uint32_t bits, Value (&sums)[kSums]) const {
     sums[0] += value(r * columns + c, c, bits);
   }
   FOLDGRAD_HD const ParameterGradOut<T>& total(int) const { return dbias; }
-  FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(saved), visit.column(bias));
+  FOLDGRAD_OPERANDS(visit.result(dx), visit.element(dy), visit.element(x), visit.column(bias));
 };
 
 // The structs of an activation with the type of elements left open, for FOLDGRAD_INSTANTIATE.
@@ -93,6 +134,10 @@ struct ActivationKernels {
   using BiasForward = BiasActivationForward<T, F>;
   template <class T>
   using BiasBackward = BiasActivationBackward<T, F>;
+  template <class T>
+  using BiasDropoutForward = BiasActivationDropoutForward<T, F>;
+  template <class T>
+  using BiasDropoutBackward = BiasActivationDropoutBackward<T, F>;
 };
 
 }  // namespace foldgrad

@@ -48,8 +48,7 @@ struct ScaleByNode {
                                  .columns = C};
       FOLDGRAD_RUN(x.device(), elements_and_column_sums, p);
       if (per_column.defined()) {
-        const RowTotals<Value> deta{
-            .out = grads.exact_out<T>(1), .values = per_column.data<Value>(), .rows = 1, .columns = C};
+        const Total<T> deta{.out = grads.exact_out<T>(1), .values = per_column.data<Value>(), .columns = C};
         FOLDGRAD_RUN(x.device(), row_op, deta);
       }
     });

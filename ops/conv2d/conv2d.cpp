@@ -3,7 +3,7 @@
 #include "engine/cpu/column_sums.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
-#include "ops/activation/activation.h"
+#include "ops/activation/activation_passes.h"
 #include "ops/conv2d/conv2d_products.h"
 #include "ops/linear/linear.h"
 #include "ops/reshape/reshape.h"

@@ -16,7 +16,7 @@ struct Targets {
 };
 
 template <class T>
-Smoothing<T> smoothing(double eps, std::int64_t V) {
+cross_entropy_math::Smoothing<T> smoothing(double eps, std::int64_t V) {
   const double eps_i = eps == 0 ? 0 : eps / double(V - 1);
   return {T(1 - eps - eps_i), T(eps_i)};
 }
@@ -44,7 +44,7 @@ struct CrossEntropyNode {
                                       .columns = V,
                                       .ignore_index = options.ignore_index,
                                       .q = smoothing<Value>(options.label_smoothing, V)};
-      FOLDGRAD_RUN(logits.device(), matrix, p);
+      FOLDGRAD_RUN(logits.device(), cross_entropy, p);
     });
   }
 };

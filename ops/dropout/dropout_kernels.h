@@ -23,10 +23,10 @@ struct Mask {
   FOLDGRAD_HD Mask times(V factor) const { return {random, threshold, scale * factor}; }
 };
 
-// A struct that has a member `mask` draws its random numbers (engine/cpu/run_element.h), but for p = 0.
-#define FOLDGRAD_DRAWS_MASK                                                    \
-  FOLDGRAD_HD const ::foldgrad::Random& random() const { return mask.random; } \
-  FOLDGRAD_HD bool draws() const { return mask.threshold != 0; }               \
+// A struct that has a member `mask` draws its random numbers (engine/cpu/run_element.h), but for p = 0, if it can be.
+#define FOLDGRAD_DRAWS_MASK(can_be_0)                                           \
+  FOLDGRAD_HD const ::foldgrad::Random& random() const { return mask.random; }  \
+  FOLDGRAD_HD bool draws() const { return !(can_be_0) || mask.threshold != 0; } \
   static_assert(true)
 
 // The kernel that computes the factor m of every sample.
@@ -64,7 +64,7 @@ struct Dropout {
   std::int64_t n;
   Mask<compute_t<T>> mask;
 
-  FOLDGRAD_DRAWS_MASK;
+  FOLDGRAD_DRAWS_MASK(/*can_be_0=*/true);
   FOLDGRAD_HD const GradOut<T>& target() const { return y; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::uint32_t bits) const {
     return mask.apply(compute_t<T>(x[i]), bits);
@@ -82,8 +82,8 @@ struct BiasDropoutResidualForward {
   Mask<compute_t<T>> mask;
   SampleFactors<compute_t<T>> samples;
 
-  FOLDGRAD_DRAWS_MASK;
-  FOLDGRAD_HD void start(std::int64_t i, std::int64_t, std::int64_t) { mask = samples.times(mask, i); }
+  FOLDGRAD_DRAWS_MASK(/*can_be_0=*/true);
+  FOLDGRAD_HD void start(std::int64_t i, std::int64_t) { mask = samples.times(mask, i); }
   FOLDGRAD_HD T* target() const { return y; }
   FOLDGRAD_HD compute_t<T> value(std::int64_t i, std::int64_t c, std::uint32_t bits) const {
     using Value = compute_t<T>;
@@ -105,8 +105,8 @@ struct BiasDropoutResidualBackward {
   Mask<Value> mask;
   SampleFactors<Value> samples;
 
-  FOLDGRAD_DRAWS_MASK;
-  FOLDGRAD_HD void start(std::int64_t i, std::int64_t, std::int64_t) { mask = samples.times(mask, i); }
+  FOLDGRAD_DRAWS_MASK(/*can_be_0=*/true);
+  FOLDGRAD_HD void start(std::int64_t i, std::int64_t) { mask = samples.times(mask, i); }
   FOLDGRAD_HD const GradOut<T>& target() const { return dx; }
   FOLDGRAD_HD Value value(std::int64_t i, std::int64_t, std::uint32_t bits) const {
     return mask.apply(Value(dy[i]), bits);  // [DO-5]

@@ -50,7 +50,7 @@ struct DytNode {
       });
       for (const auto& [operand, sums] : {std::pair{1, place(0, 1)}, {4, place(1, 4)}}) {
         if (!sums) continue;
-        const RowTotals<Value> total{.out = grads.exact_out<T>(operand), .values = sums.data, .rows = 1, .columns = C};
+        const Total<T> total{.out = grads.exact_out<T>(operand), .values = sums.data, .columns = C};
         FOLDGRAD_RUN(x.device(), row_op, total);
       }
     });

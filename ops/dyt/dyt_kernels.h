@@ -51,7 +51,7 @@ struct DytForward {
   DytScalars<T> scalars;
   std::int64_t rows, columns;
 
-  FOLDGRAD_HD void start(std::int64_t, std::int64_t, std::int64_t) { scalars.load(); }
+  FOLDGRAD_HD void start(std::int64_t, std::int64_t) { scalars.load(); }
   FOLDGRAD_HD T* target() const { return y; }
   FOLDGRAD_HD Value value(std::int64_t i, std::int64_t c) const {
     return Value(gamma[c]) * F::value(scalars.u(Value(x[i]))) + Value(beta[c]);  // [DYT-1] [DERF-1]
@@ -72,7 +72,7 @@ struct DytBackward {
   DytScalars<T> scalars;
   std::int64_t rows, columns;
 
-  FOLDGRAD_HD void start(std::int64_t, std::int64_t, std::int64_t) { scalars.load(); }
+  FOLDGRAD_HD void start(std::int64_t, std::int64_t) { scalars.load(); }
   // The gradient of u.
   FOLDGRAD_HD Value du(std::int64_t i, std::int64_t c, Value u, Value t) const {
     return Value(dy[i]) * Value(gamma[c]) * F::derivative(u, t);

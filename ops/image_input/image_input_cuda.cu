@@ -12,7 +12,7 @@ struct Channels {
   std::int64_t n = 3 * p.n;
   int first = 0;  // channel of element 0
 
-  __device__ void start(std::int64_t i, std::int64_t, std::int64_t) { first = int(i % 3); }
+  __device__ void start(std::int64_t i, std::int64_t) { first = int(i % 3); }
   __device__ void operator()(std::int64_t k) const {
     const int c = (first + int(k)) % 3;
     // Not by an index, which would take both arrays out of registers.

@@ -66,22 +66,20 @@ void check_table(const char* op, const Tensor& table, const Tensor& x, std::int6
                  x.shape(), table.shape());
 }
 
-// places: undefined for learned positions, with samples of `length` rows.
-Tensor add_rows(const char* op, const Tensor& x, const Tensor& places, std::int64_t length, const Tensor& table,
-                bool zero_padding) {
-  const std::int64_t rows = x.shape().without(-1).elements();
-  FOLDGRAD_CHECK(rows < std::int64_t(1) << 32, "{}: x must have fewer than 2^32 rows, got {}", op, x.shape());
+// places: undefined for learned positions.
+Tensor add_rows(const char* op, const Tensor& x, std::int64_t batch, std::int64_t length, const Tensor& places,
+                const Tensor& table, bool zero_padding) {
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), x.device());
   dispatch_floating(op, x.dtype(), [&]<class T>(Type<T>) {
     const PositionsForward<T> p{.y = y.data<T>(),
                                 .x = x.data<T>(),
                                 .table = table.data<T>(),
                                 .places = places.defined() ? places.data<std::int64_t>() : nullptr,
-                                .rows = rows,
+                                .batch = batch,
+                                .length = length,
                                 .columns = x.shape()[-1],
-                                .length = unsigned(length),
                                 .zero_padding = zero_padding};
-    FOLDGRAD_RUN(x.device(), matrix, p);
+    FOLDGRAD_RUN(x.device(), positions, p);
   });
   return y;
 }
@@ -114,7 +112,7 @@ Var sinusoidal_positions(const Var& xv, const Tensor& places, const Tensor& tabl
   const std::int64_t last = N > 0 ? *std::max_element(first, first + N) : -1;
   check_table(kOp, table, x, kPaddingPosition + 2 + last);
   const Tensor there = places.to(x.device());
-  const Tensor y = add_rows(kOp, x, there, N, table, zero_padding);
+  const Tensor y = add_rows(kOp, x, 1, N, there, table, zero_padding);
   return xv.tape().record(y, {xv}, SinusoidalPositionsNode{.places = zero_padding ? there : Tensor(), .table = table});
 }
 
@@ -123,9 +121,9 @@ Var learned_positions(const Var& xv, const Var& tablev) {
   const Tensor& x = xv.value();
   check_floating(kOp, "x", x, 3);
   FOLDGRAD_CHECK(x.shape().rank() == 3, "{}: x must be [B, T, C], got {}", kOp, x.shape());
-  const std::int64_t length = x.shape()[1];
-  check_table(kOp, tablev.value(), x, length);
-  const Tensor y = add_rows(kOp, x, Tensor(), length, tablev.value(), /*zero_padding=*/false);
+  const std::int64_t B = x.shape()[0], T_ = x.shape()[1];
+  check_table(kOp, tablev.value(), x, T_);
+  const Tensor y = add_rows(kOp, x, B, T_, Tensor(), tablev.value(), /*zero_padding=*/false);
   return xv.tape().record(y, {xv, tablev}, LearnedPositionsNode{});
 }
 

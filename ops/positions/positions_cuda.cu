@@ -1,9 +1,37 @@
+#include "engine/cuda/cells.h"
 #include "engine/cuda/matrix.h"
 #include "ops/positions/positions_kernels.h"
 
 namespace foldgrad {
+namespace {
 
-FOLDGRAD_INSTANTIATE(matrix_cuda, PositionsForward);
+template <class T, int N>
+struct Forward {
+  PositionsForward<T> p;
+
+  __device__ void operator()(std::int64_t s, std::int64_t t, std::int64_t c) const {
+    const std::int64_t r = s * p.length + t, position = p.position(r, t);
+    const Pack<T, N> x = load_pack<N>(p.x + r * p.columns + c);
+    const Pack<T, N> row = load_cached_pack<N>(p.table + position * p.columns + c);
+    Pack<T, N> y;
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e) y.v[e] = T(p.sum(x.v[e], row.v[e], position));
+    store_pack(p.y + r * p.columns + c, y);
+  }
+};
+
+}  // namespace
+
+template <class T>
+void positions_cuda(const PositionsForward<T>& p) {
+  constexpr int N = kPackSize<T>;
+  if (p.columns % N == 0 && aligned_for_packs(16, p.x, p.y, p.table))
+    cells_cuda<N>("positions forward", p.batch, p.length, p.columns, Forward<T, N>{p});
+  else
+    cells_cuda("positions forward", p.batch, p.length, p.columns, Forward<T, 1>{p});
+}
+
+FOLDGRAD_INSTANTIATE(positions_cuda, PositionsForward);
 FOLDGRAD_INSTANTIATE(matrix_cuda, PositionsBackward);
 
 }  // namespace foldgrad

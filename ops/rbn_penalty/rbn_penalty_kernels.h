@@ -35,6 +35,8 @@ struct RbnPenalty {
   }
   FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[1]) const { row.sum = sums[0]; }
   FOLDGRAD_HD void keep(const Row& row, std::int64_t) const { *y = T(row.sum); }
+  FOLDGRAD_HD T* target() const { return nullptr; }
+  FOLDGRAD_HD Value value(const Row& row, std::int64_t, std::int64_t) const { return row.sum; }
 };
 
 // The factors of each channel in dx = offset + x_factor (x - mean). They are not used where there are no rows.

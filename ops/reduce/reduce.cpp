@@ -1,10 +1,9 @@
 #include "ops/reduce/reduce.h"
 
-#include "engine/cpu/row_op.h"
+#include "engine/cpu/elementwise.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/onnx_graph.h"
 #include "ops/reduce/reduce_kernels.h"
-#include "ops/total/total.h"
 #include "ops/weighted_pool/weighted_pool_kernels.h"
 
 namespace foldgrad {
@@ -32,14 +31,16 @@ Var scaled_sum(const char* op, const Var& xv, double scale) {
   const Tensor& x = xv.value();
   return dispatch_floating(op, x.dtype(), [&]<class T>(Type<T>) {
     using Value = compute_t<T>;
-    const std::int64_t columns = x.shape().rank() ? x.shape()[-1] : 1, rows = columns ? x.size() / columns : 0;
+    const std::int64_t parts = SumForward<T>::parts_of(x.size());
     const Tensor y = Tensor::empty({}, dtype_of<Value>, x.device());
-    const Tensor of_rows = Tensor::empty({rows}, dtype_of<Value>, x.device());
-    const RowTotals<T> p{.out = {of_rows.data<Value>()}, .values = x.data<T>(), .rows = rows, .columns = columns};
-    FOLDGRAD_RUN(x.device(), row_op, p);
-    const RowTotals<Value> total{
-        .out = {y.data<Value>()}, .values = of_rows.data<Value>(), .rows = 1, .columns = rows, .scale = Value(scale)};
-    FOLDGRAD_RUN(x.device(), row_op, total);  // [RED-1, RED-2]
+    const Tensor partials = Tensor::empty({parts}, dtype_of<Value>, x.device());
+    const SumForward<T> p{.y = y.data<Value>(),
+                          .partials = partials.data<Value>(),
+                          .x = x.data<T>(),
+                          .n = x.size(),
+                          .parts = parts,
+                          .scale = Value(scale)};
+    FOLDGRAD_RUN(x.device(), reduce, p);
     return xv.tape().record(y, {xv},
                             SumNode{.op = op, .dtype = x.dtype(), .device = x.device(), .n = x.size(), .scale = scale});
   });

@@ -3,6 +3,33 @@
 
 namespace foldgrad {
 
+// Every part is summed on its own, then the parts in their order.
+template <class T>
+struct SumForward {
+  using Value = compute_t<T>;
+  static constexpr std::int64_t kPartElements = 4096, kMaxParts = 64, kPack = 8;
+
+  Value *y, *partials;  // scalar, [parts]
+  const T* x;           // [n]
+  std::int64_t n, parts;
+  Value scale;
+
+  static std::int64_t parts_of(std::int64_t n) {
+    const std::int64_t parts = (n + kPartElements - 1) / kPartElements;
+    return parts < kMaxParts ? parts : kMaxParts;
+  }
+  // At a multiple of kPack, so that all parts are whole packs but the last.
+  FOLDGRAD_HD std::int64_t begin(std::int64_t part) const {
+    return part == parts ? n : part * n / parts / kPack * kPack;
+  }
+  // The partial sums are there.
+  FOLDGRAD_HD void finish() const {
+    Value sum = 0;
+    for (std::int64_t part = 0; part < parts; ++part) sum += partials[part];
+    *y = sum * scale;  // [RED-1, RED-2]
+  }
+};
+
 template <class T>
 struct SumBackward {
   static constexpr const char* kName = "sum backward";
@@ -15,5 +42,7 @@ struct SumBackward {
   FOLDGRAD_HD void operator()(std::int64_t i) const { dx.put(i, *dy * scale); }  // [RED-1, RED-2]
   FOLDGRAD_OPERANDS(visit.result(dx));
 };
+
+FOLDGRAD_DECLARE(reduce, SumForward);
 
 }  // namespace foldgrad

@@ -31,7 +31,7 @@ struct ScaleNormNode {
                                    .eps = Value(eps)};
       FOLDGRAD_RUN(x.device(), row_op, p);
       if (g.defined() && grads.wanted(1)) {
-        const RowTotals<Value> dg{.out = grads.exact_out<T>(1), .values = p.dy_u, .rows = 1, .columns = R};
+        const Total<T> dg{.out = grads.exact_out<T>(1), .values = p.dy_u, .columns = R};
         FOLDGRAD_RUN(x.device(), row_op, dg);
       }
     });

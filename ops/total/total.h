@@ -5,27 +5,29 @@
 
 namespace foldgrad {
 
-// Sums of the rows of a matrix (engine/cpu/row_op.h).
+// The only row of a matrix (engine/cpu/row_op.h).
 template <class T>
-struct RowTotals {
-  static constexpr const char* kName = "totals of rows";
+struct Total {
+  static constexpr const char* kName = "total";
   using Value = compute_t<T>;
   static constexpr int kSteps = 1, kTerms = 1;
   struct Row {
     Value sum;
   };
 
-  GradOut<Value> out;  // [rows]; not null
-  const T* values;     // [rows, columns]
-  std::int64_t rows, columns;
-  Value scale = 1;
+  ParameterGradOut<T> out;  // [1]; not null
+  const Value* values;      // [columns]
+  std::int64_t columns;
+  static constexpr std::int64_t rows = 1;
 
   FOLDGRAD_HD Row row(std::int64_t) const { return {}; }
   FOLDGRAD_HD void reduce(Step<0>, const Row&, std::int64_t i, std::int64_t, Value (&sums)[1]) const {
-    sums[0] += Value(values[i]);
+    sums[0] += values[i];
   }
   FOLDGRAD_HD void finish(Step<0>, Row& row, const Value (&sums)[1]) const { row.sum = sums[0]; }
-  FOLDGRAD_HD void keep(const Row& row, std::int64_t r) const { out.put(r, scale * row.sum); }
+  FOLDGRAD_HD void keep(const Row& row, std::int64_t) const { out.put(0, row.sum); }
+  FOLDGRAD_HD T* target() const { return nullptr; }
+  FOLDGRAD_HD Value value(const Row& row, std::int64_t, std::int64_t) const { return row.sum; }
 };
 
 // Sums over rows (engine/cpu/column_sums.h).

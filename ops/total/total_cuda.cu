@@ -3,7 +3,7 @@
 
 namespace foldgrad {
 
-FOLDGRAD_INSTANTIATE(row_op_cuda, RowTotals);
+FOLDGRAD_INSTANTIATE(row_op_cuda, Total);
 FOLDGRAD_INSTANTIATE(column_sums_cuda, ColumnTotals);
 
 }  // namespace foldgrad

@@ -195,12 +195,16 @@ TEST(MemoryTraffic, PermuteTransposesInWholeSectors) {
   }
 }
 
-TEST(MemoryTraffic, SumSpreadsItsGradientOnceAndImagesOfBytesAreReadAsSuch) {
+// The last part ends within a pack.
+TEST(MemoryTraffic, SumReadsOnceAndImagesOfBytesAreReadAsSuch) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     const std::int64_t size = std::int64_t(size_of(dtype)), n = 3 * 4096 + 40 + 16 / size;
     Tape tape;
     const Var x = tape.variable(randn({n}, 1).to(dtype).to(Device::cuda));
+    const emulation::CountAccesses summed;
     const Var total = sum(x);
+    EXPECT_EQ(summed.result().bytes, n * size);
+    EXPECT_TRUE(whole_sectors(summed.result()));
     const emulation::CountAccesses spread;
     tape.backward(total);
     EXPECT_EQ(spread.result().bytes, n * size);
