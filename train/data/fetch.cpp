@@ -43,15 +43,21 @@ std::string finish(const std::string& part, const Download& wanted) {
 // Appends to `part` what it lacks of the file. Returns the reason when that fails, otherwise "".
 std::string transfer(const std::string& url, const std::string& part) {
   const std::string messages = part + ".messages";
+  // --disable, which must come first, keeps options of ~/.curlrc out.
   const ChildResult curl =
-      run_child({"curl",         "--silent",    "--show-error",      "--fail", "--location",    "--globoff",
-                 "--proto",      "=http,https", "--connect-timeout", "20",     "--speed-limit", "1000",
-                 "--speed-time", "60",          "--max-filesize",    "10G",    "--continue-at", "-",
-                 "--output",     part,          "--stderr",          messages, "--url",         url},
+      run_child({"curl",      "--disable",    "--silent",    "--show-error",      "--fail", "--location",
+                 "--globoff", "--proto",      "=http,https", "--connect-timeout", "20",     "--speed-limit",
+                 "1000",      "--speed-time", "60",          "--max-filesize",    "10G",    "--continue-at",
+                 "-",         "--output",     part,          "--stderr",          messages, "--url",
+                 url},
                 /*quiet=*/true);
-  if (curl.error == ENOENT) return "there is no program curl (apt-get install curl)";
-  std::string text;  // "curl: (7) Failed to connect"
-  std::getline(std::ifstream(messages), text);
+  if (curl.error == ENOENT)
+    throw FileError("curl", "there is no such program, which fetches files (apt-get install curl)");
+  if (curl.error != 0) throw FileError("curl", "cannot be started", curl.error);
+  std::string text;  // "curl: (7) Failed to connect"; warnings may stand before it
+  std::ifstream lines(messages);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("curl: (")) text = line;
   fs::remove(messages);
   if (curl.succeeded()) return "";
   // A part that no later call can resume is of no use: HTTP's 416 says that the server has nothing beyond it.

@@ -9,7 +9,7 @@ namespace foldgrad {
 // Fetches a file by the program curl: bytes are appended to PATH.part, which a later call resumes; with the right
 // digest it becomes PATH. One that has it is left alone. A server that sends less than 1,000 bytes a second for a
 // minute, or announces more than 10 GiB, has failed. Throws FileError, which names every URL with its failure, the
-// digest and the path.
+// digest and the path, or says that there is no curl.
 void download(const Download& wanted);
 
 // Copies the file, which somebody has fetched otherwise.

@@ -25,6 +25,8 @@ class DownloadTest : public ::testing::Test {
     write_bytes(served_ / "file", kContent);
     server_.emplace(served_.path());
     setenv("no_proxy", "127.0.0.1", 1);
+    write_bytes(home_ / ".curlrc", "include\n");  // which would put headers into the file
+    setenv("HOME", home_.path().c_str(), 1);
   }
   Download wanted(const std::vector<std::string>& paths) {
     Download d{{}, sha256(kContent), files_ / "new/file"};
@@ -34,9 +36,20 @@ class DownloadTest : public ::testing::Test {
   std::string log() { return read_bytes(served_ / "log"); }
   bool part_is_there() { return std::filesystem::exists(files_ / "new/file.part"); }
 
-  TemporaryDirectory served_, files_;
+  TemporaryDirectory served_, files_, home_;
   std::optional<HttpServer> server_;
 };
+
+TEST(DownloadWithoutCurl, SaysWhatIsMissing) {
+  TemporaryDirectory files;
+  const std::string path = getenv("PATH");
+  setenv("PATH", (files / "empty").c_str(), 1);
+  EXPECT_EQ(message<FileError>([&] {
+              download({{"http://127.0.0.1:1/file"}, sha256(kContent), files / "file"});
+            }),
+            "curl: there is no such program, which fetches files (apt-get install curl)");
+  setenv("PATH", path.c_str(), 1);
+}
 
 TEST_F(DownloadTest, TakesTheFirstMirrorThatHasTheFile) {
   download(wanted({"plain/absent", "plain/file"}));
