@@ -23,6 +23,8 @@ const RegisterOp kCast({
               cast_case({5}, DType::f64)},
     .errors = {{"cast: goes between f32, f64 and bf16, got f32 [2] on cpu to i64",
                 [](Tape& t) { cast(zeros(t, 2), DType::i64); }},
+               {"cast: goes between f32, f64 and bf16, got i64 [2] on cpu to f32",
+                [](Tape& t) { cast(t.constant(Tensor::zeros({2}, DType::i64)), DType::f32); }},
                {"cast: goes between f32, f64 and bf16, got nothing to f32", [](Tape&) { cast(Var(), DType::f32); }}},
     .f32_roundoffs = 1,
     .bf16_roundoffs = 1,

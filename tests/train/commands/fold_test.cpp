@@ -53,8 +53,9 @@ TEST_F(FoldCommand, WritesAModelAndItsCertificate) {
                 .relative,
             5e-6);
   EXPECT_EQ(run("fold @model -o @folded").exit_code, 3) << "there is a model already";
-  const std::string again = run("fold @folded -o @again").out;
-  EXPECT_EQ(again.find("the model has no normalizer: nothing is folded\n"), 0u) << again;
+  const ProgramResult again = run("fold @folded -o @again");
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(again.out.find("the model has no normalizer: nothing is folded\n"), 0u) << again.out;
 }
 
 TEST_F(FoldCommand, NamesWhatItRefuses) {

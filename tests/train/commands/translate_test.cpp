@@ -1,7 +1,10 @@
 #include <cmath>
+#include <sstream>
+#include <tuple>
 
 #include "tests/train/model_program.h"
 #include "train/checkpoints/checkpoint.h"
+#include "train/scores/bleu.h"
 #include "train/tasks/translation.h"
 
 namespace foldgrad::testing {
@@ -82,6 +85,32 @@ TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
   EXPECT_EQ(
       json::parse(run("eval @m --data-dir @ --source in.de --reference own.en --json --max-tokens 20").out)["loss"],
       all["loss"]);
+}
+
+// Shorter references: of hypotheses and references exchanged, precisions and lengths are others.
+TEST_F(EvalCommand, ScoresAreThoseOfTheHypotheses) {
+  std::istringstream text(translated(kSource));
+  Lines hypotheses, references;
+  for (std::string line; std::getline(text, line);) hypotheses.push_back(line);
+  for (const std::string& line : hypotheses) references.push_back(line.substr(0, line.size() / 2) + ",");
+  std::string reference_text;
+  for (const std::string& line : references) reference_text += line + "\n";
+  write_bytes(files_ / "shorter.en", reference_text);
+  const ProgramResult r = run("eval @m --source @in.de --reference @shorter.en --json --max-tokens 20");
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const json all = json::parse(r.out);
+  const Bleu tokenized = multi_bleu(hypotheses, references), sacre = sacre_bleu(hypotheses, references);
+  const ChrF characters = chrf(hypotheses, references);
+  for (const auto& [key, got, exchanged] :
+       {std::tuple("tokenized_bleu", tokenized.score, multi_bleu(references, hypotheses).score),
+        {"sacrebleu", sacre.score, sacre_bleu(references, hypotheses).score},
+        {"chrf", characters.score, chrf(references, hypotheses).score}}) {
+    EXPECT_EQ(all[key], got);
+    EXPECT_NE(got, exchanged) << key;
+  }
+  EXPECT_NE(tokenized.score, sacre.score);
+  EXPECT_EQ(all["sacrebleu_signature"], sacre.signature);
+  EXPECT_EQ(all["chrf_signature"], characters.signature);
 }
 
 TEST_F(EvalCommand, ReadsTheTextOfItsRun) {

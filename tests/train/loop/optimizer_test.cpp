@@ -32,7 +32,7 @@ constexpr int kMoreThanALaunchTakes = 520;
 Model random_model(Device device, DType dtype, int tensors = 44) {
   Model model;
   for (int k = 0; k < tensors; ++k) {
-    const std::int64_t size = k == 3 ? 0 : k == 5 ? 4096 + 37 : k == 515 ? 2 * 4096 : 1 + k % 7;
+    const std::int64_t size = k == 3 ? 0 : k == 5 ? 4096 + 37 : k == 7 ? 2 * 4096 : 1 + k % 7;
     const auto numbers = [&](bool inside, int seed) {
       return on(device, dtype, randn({size + inside}, unsigned(seed))).slice(inside, size + inside);
     };

@@ -1,7 +1,10 @@
 // Files for other programs: heat maps as SVG, events for TensorBoard.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <cstring>
+#include <filesystem>
 
 #include "tests/train/program.h"
 #include "train/reports/report.h"
@@ -90,11 +93,17 @@ TEST_F(TensorBoard, ChecksumsAreMasked) {
 
 TEST_F(TensorBoard, CommandWritesAFileForEachRun) {
   const std::string runs = run("x/un") + " " + run("y/un"), to = files_ / "events";
+  const std::chrono::sys_seconds end(std::chrono::seconds(1'000'000'002));  // of a run of two seconds
+  std::filesystem::last_write_time(files_ / "y/un/log.jsonl", std::chrono::file_clock::from_sys(end));
   const ProgramResult done = run_program("report " + runs + " -o " + files_ / "r.html" + " --tensorboard " + to);
   EXPECT_EQ(done.exit_code, 0) << done.err;
   const std::string name = "/events.out.tfevents.foldgrad";
   EXPECT_EQ(done.out, files_ / "r.html" + "\n" + to + "/x/un" + name + "\n" + to + "/y/un" + name + "\n");
-  EXPECT_EQ(contents_of(read_bytes(to + "/y/un" + name)).size(), 3u);
+  const auto events = contents_of(read_bytes(to + "/y/un" + name));
+  ASSERT_EQ(events.size(), 3u);
+  double begin;
+  std::memcpy(&begin, events[0].data() + 1, sizeof begin);
+  EXPECT_EQ(begin, 1e9);
   write_bytes(files_ / "file", "");
   const ProgramResult refused =
       run_program("report " + runs + " -o " + files_ / "r.html" + " --tensorboard " + files_ / "file");
