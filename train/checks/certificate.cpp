@@ -18,6 +18,7 @@ using nlohmann::ordered_json;
 
 constexpr const char* kOutcomes[] = {"folded", "partly", "kept"};  // in the order of SiteReport::Outcome
 constexpr const char* kTied[] = {"refuse", "untie", "keep"};       // in the order of FoldOptions::Tied
+static_assert(int(SiteReport::Outcome::partly) == 1 && int(FoldOptions::Tied::untie) == 1);
 
 ordered_json json_of(const Difference& d) { return {{"absolute", d.absolute}, {"relative", d.relative}}; }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/dispatch.h"
+
 namespace foldgrad {
 
 std::vector<std::int64_t> index_of(std::int64_t element, const Shape& shape) {
@@ -19,10 +21,15 @@ std::vector<std::int64_t> index_of(std::int64_t element, const Shape& shape) {
 
 std::string first_non_finite(const Tensor& t) {
   if (!is_floating(t.dtype())) return "";
-  const std::vector<double> values = t.to(Device::cpu).to(DType::f64).values<double>();
-  const auto bad = std::ranges::find_if_not(values, [](double v) { return std::isfinite(v); });
-  if (bad == values.end()) return "";
-  return fmt::format("{} at [{}]", *bad, fmt::join(index_of(bad - values.begin(), t.shape()), ", "));
+  const Tensor host = t.to(Device::cpu);
+  std::string found;
+  dispatch_floating("finite", host.dtype(), [&]<class T>(Type<T>) {
+    const T *begin = host.data<T>(), *end = begin + host.size();
+    const T* bad = std::find_if_not(begin, end, [](T v) { return std::isfinite(double(v)); });
+    if (bad != end)
+      found = fmt::format("{} at [{}]", double(*bad), fmt::join(index_of(bad - begin, host.shape()), ", "));
+  });
+  return found;
 }
 
 std::string reason_to_refuse(const Tensor& t) {

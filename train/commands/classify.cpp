@@ -107,7 +107,7 @@ std::vector<double> logits_of(const std::vector<GivenImage>& batch, std::int64_t
   return logits.values<double>();
 }
 
-// Images are read a batch at a time.
+// Images of files PNG and JPEG are read a batch at a time, records a file at a time.
 Answer classify(const ClassifyOptions& o) {
   const Device device = require_device(o.device);
   const auto model =

@@ -50,7 +50,7 @@ void EventLog::cut(std::uint64_t offset) {
 }
 
 void EventLog::write(const nlohmann::ordered_json& event) {
-  FOLDGRAD_CHECK(event.is_object(), "event_log: an event must be an object, got {}", event.type_name());
+  FOLDGRAD_CHECK(event.is_object(), "log: an event must be an object, got {}", event.type_name());
   const std::string line = event.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   std::size_t done = 0;
   while (done < line.size()) {

@@ -6,6 +6,9 @@
 //   [BLEU-2]  BP = 1 when h >= r, otherwise exp(1 - r / h);  h, r: words of all hypotheses, of all references
 //   [BLEU-3]  BLEU = 100 BP (p_1 p_2 p_3 p_4)^(1/4)
 //   [BLEU-4]  sacreBLEU's smoothing "exp": the k-th order without a match, though with n-grams, counts 1 / (2^k total)
+//
+// All scores, chrF below too, throw std::invalid_argument when the numbers of lines differ or are 0, or when a line is
+// not UTF-8.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -52,7 +55,5 @@ ChrF chrf(const Lines& hypotheses, const Lines& references);
 
 // Returns the share of lines, in percent, that equal their reference byte by byte.
 double exact_match(const Lines& hypotheses, const Lines& references);
-
-// All scores throw std::invalid_argument when the numbers of lines differ or are 0, or when a line is not UTF-8.
 
 }  // namespace foldgrad
