@@ -6,19 +6,19 @@
 namespace foldgrad {
 
 #if FOLDGRAD_CPU_LEVEL == 4
-#define FOLDGRAD_CPU "x86-64-v4"
+#define FOLDGRAD_LEVEL_NAME "x86-64-v4"
 #elif FOLDGRAD_CPU_LEVEL == 3
-#define FOLDGRAD_CPU "x86-64-v3"
+#define FOLDGRAD_LEVEL_NAME "x86-64-v3"
 #elif FOLDGRAD_CPU_LEVEL == 2
-#define FOLDGRAD_CPU "x86-64-v2"
+#define FOLDGRAD_LEVEL_NAME "x86-64-v2"
 #endif
 
-#ifdef FOLDGRAD_CPU
-const char* cpu_level() { return FOLDGRAD_CPU; }
+#ifdef FOLDGRAD_LEVEL_NAME
+const char* cpu_level() { return FOLDGRAD_LEVEL_NAME; }
 
 void require_cpu_support() {
-  if (!__builtin_cpu_supports(FOLDGRAD_CPU))
-    throw std::runtime_error("this build needs a CPU of level " FOLDGRAD_CPU
+  if (!__builtin_cpu_supports(FOLDGRAD_LEVEL_NAME))
+    throw std::runtime_error("this build needs a CPU of level " FOLDGRAD_LEVEL_NAME
                              "; configure it again on this machine, or with -DFOLDGRAD_CPU=x86-64-v2");
 }
 #else

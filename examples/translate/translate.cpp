@@ -3,7 +3,7 @@
 #include <iostream>
 #include <string>
 
-#include "train/commands/load_transformer.h"
+#include "train/commands/load_model_as.h"
 #include "train/tasks/translation.h"
 
 int main(int argc, char** argv) try {

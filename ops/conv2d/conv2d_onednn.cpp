@@ -100,7 +100,7 @@ void make(Convolution& c, Conv2dPass pass, const Descriptions& d, const Chosen& 
   c.add(ids.y, d.y);
   c.weight = Memory(d.weight, onednn_engine(), nullptr);
   c.reorder = pass == Conv2dPass::dweight ? dnnl::reorder(c.packed, c.weight) : dnnl::reorder(c.weight, c.packed);
-  c.template set<Primitive>(chosen);
+  c.set<Primitive>(chosen);
 }
 
 Convolution make_convolution(const Conv2dProduct& p, bool with_bias) {

@@ -1,5 +1,5 @@
-"""examples/fairseq_import.py: checkpoints with fairseq's names and random weights give the logits that fairseq's
-Transformer in PyTorch has for them."""
+"""examples/fairseq_import.py: checkpoints with fairseq's names and random weights give the logits of a Transformer in
+PyTorch, examples/pytorch_model.py, that has the same weights."""
 import argparse
 import os
 import sys

@@ -8,7 +8,7 @@
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/realdata/real_data.h"
 #include "tests/train/batch_task.h"
-#include "train/commands/load_transformer.h"
+#include "train/commands/load_model_as.h"
 #include "train/loop/trainer.h"
 #include "train/runs/setup.h"
 #include "train/tasks/translation.h"

@@ -2,7 +2,7 @@
 #pragma once
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/program.h"
-#include "train/commands/load_transformer.h"
+#include "train/commands/load_model_as.h"
 #include "train/data/text/vocabulary.h"
 
 namespace foldgrad::testing {

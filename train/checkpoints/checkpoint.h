@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/named_tensors.h"
-#include "train/checks/finite.h"
+#include "train/checks/checkpoint_error.h"
 
 // Names in a directory of checkpoints.
 namespace foldgrad::checkpoint_files {

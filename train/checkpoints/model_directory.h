@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "models/model.h"
+#include "train/checks/checkpoint_error.h"
 #include "train/checks/finite.h"
 
 namespace foldgrad {

@@ -1,16 +1,11 @@
-// Errors of models that cannot be used, and checks of numbers: that they are finite, where a model comes in or is
-// written and where they arise, and that counters count.
+// Checks of numbers: that they are finite, where a model comes in or is written and where they arise, and that counters
+// count.
 #pragma once
 #include <stdexcept>
 
 #include "models/model.h"
 
 namespace foldgrad {
-
-// A model or checkpoint that cannot be used: "PATH: what is wrong".
-class CheckpointError : public std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 // NaN or infinity came out of a computation whose inputs were finite. The message says where.
 class NonFiniteError : public std::runtime_error {

@@ -9,7 +9,7 @@
 #include "engine/dispatch.h"
 #include "models/images/model.h"
 #include "train/commands/command.h"
-#include "train/commands/load_transformer.h"
+#include "train/commands/load_model_as.h"
 #include "train/data/images/cifar.h"
 #include "train/data/images/picture.h"
 #include "train/system/device.h"

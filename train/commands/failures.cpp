@@ -9,6 +9,7 @@
 #include "engine/memory.h"
 #include "models/options/nearest_name.h"
 #include "train/checkpoints/checkpoint.h"
+#include "train/checks/checkpoint_error.h"
 #include "train/checks/finite.h"
 #include "train/commands/commands.h"
 #include "train/config/config.h"

@@ -5,7 +5,7 @@
 
 #include "engine/files/file.h"
 #include "train/commands/command.h"
-#include "train/commands/load_transformer.h"
+#include "train/commands/load_model_as.h"
 #include "train/system/device.h"
 #include "train/system/streams.h"
 #include "train/system/unicode.h"

@@ -5,7 +5,7 @@
 
 #include "engine/contains.h"
 #include "engine/files/file.h"
-#include "train/checks/finite.h"
+#include "train/checks/checkpoint_error.h"
 #include "train/config/config.h"
 #include "train/system/json_file.h"
 #include "train/tasks/families.h"

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "train/checks/checkpoint_error.h"
 #include "train/checks/finite.h"
 
 namespace foldgrad {

@@ -6,6 +6,7 @@
 
 #include "models/images/config.h"
 #include "models/transformer/beam_search.h"
+#include "train/checks/checkpoint_error.h"
 #include "train/checks/finite.h"
 #include "train/checks/model_checks.h"
 #include "train/config/config.h"

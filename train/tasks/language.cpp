@@ -10,6 +10,7 @@
 #include "engine/files/safetensors.h"
 #include "models/gpt/decoder.h"
 #include "models/gpt/sampling.h"
+#include "train/checks/checkpoint_error.h"
 #include "train/checks/finite.h"
 #include "train/checks/model_checks.h"
 #include "train/system/unicode.h"

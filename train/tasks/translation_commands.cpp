@@ -10,6 +10,7 @@
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
 #include "models/transformer/batch.h"
+#include "train/checks/checkpoint_error.h"
 #include "train/checks/finite.h"
 #include "train/data/text/experiment_data.h"
 #include "train/system/digest.h"

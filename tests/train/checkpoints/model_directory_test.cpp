@@ -7,7 +7,7 @@
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/checkpoints/contents.h"
 #include "train/checkpoints/checkpoint.h"
-#include "train/commands/load_transformer.h"
+#include "train/commands/load_model_as.h"
 #include "train/config/config_json.h"
 
 namespace foldgrad {

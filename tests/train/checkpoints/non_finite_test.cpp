@@ -7,6 +7,7 @@
 #include "tests/engine/error_message.h"
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/model_program.h"
+#include "train/checks/checkpoint_error.h"
 #include "train/runs/resume.h"
 
 namespace foldgrad::testing {

@@ -9,7 +9,7 @@
 #include "tests/train/runs/classification_run.h"
 #include "tests/train/runs/language_run.h"
 #include "tests/train/tiny_run.h"
-#include "train/commands/load_transformer.h"
+#include "train/commands/load_model_as.h"
 
 namespace foldgrad::testing {
 namespace {

@@ -2,7 +2,7 @@
 #include "engine/files/file.h"
 #include "models/fold/model.h"
 #include "tests/train/model_program.h"
-#include "train/commands/load_transformer.h"
+#include "train/commands/load_model_as.h"
 #include "train/system/digest.h"
 
 namespace foldgrad::testing {

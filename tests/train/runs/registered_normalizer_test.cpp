@@ -14,7 +14,7 @@
 #include "tests/models/transformer/tiny_translation.h"
 #include "tests/train/runs/folded_run.h"
 #include "tests/train/tiny_run.h"
-#include "train/commands/load_transformer.h"
+#include "train/commands/load_model_as.h"
 #include "train/runs/training_run.h"
 
 namespace foldgrad::testing {

@@ -11,6 +11,7 @@
 #include "tests/models/vit/tiny_vit.h"
 #include "tests/train/checkpoints/contents.h"
 #include "tests/train/program.h"
+#include "train/checks/checkpoint_error.h"
 #include "train/checks/finite.h"
 #include "train/commands/commands.h"
 #include "train/runs/resume.h"

@@ -8,7 +8,7 @@
 #include "models/normalizers/kinds.h"
 #include "tests/engine/files/temporary_directory.h"
 #include "tests/models/gpt/following.h"
-#include "train/checks/finite.h"
+#include "train/checks/checkpoint_error.h"
 
 namespace foldgrad::testing {
 namespace {

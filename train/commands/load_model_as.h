@@ -4,7 +4,6 @@
 
 #include "models/transformer/transformer.h"
 #include "train/checkpoints/model_directory.h"
-#include "train/checks/finite.h"
 
 namespace foldgrad {
 

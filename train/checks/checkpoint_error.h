@@ -1,0 +1,12 @@
+// The error of models and checkpoints that cannot be used.
+#pragma once
+#include <stdexcept>
+
+namespace foldgrad {
+
+// The message is "PATH: what is wrong".
+class CheckpointError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace foldgrad
