@@ -106,7 +106,7 @@ double fma_peak() {
 #pragma omp parallel reduction(+ : sink)
     {
       Vector chains[kChains] = {}, factor = chains[0] + 0.999f, term = chains[0] + 1e-3f;
-      // Of equal ones the compiler would compute one.
+      // The compiler would compute one of several that are equal.
       for (int k = 0; k < kChains; ++k)
         for (int lane = 0; lane < kLanes; ++lane) chains[k][lane] = float(kLanes * k + lane);
       for (int r = 0; r < kRounds; ++r) {

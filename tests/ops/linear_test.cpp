@@ -89,7 +89,7 @@ TEST(PackedLinear, WorkedByHand) {
 }
 
 // Every number of rows is a primitive of its own in the library, on weights packed once; odd sizes are padded in there.
-// Of the activations it may know some, and call others by a wrong name.
+// It may know some of the activations, and call others by a wrong name.
 // Tolerances: sums of 130 products in f32, and one rounding of the result to bf16.
 TEST(PackedLinear, IsTheProductAndWhatFollows) {
   std::vector<std::pair<std::optional<Activation>, double>> all_that_follows{{{}, 0}, {{}, 0.5}};

@@ -148,8 +148,8 @@ void* system_allocate(Device device, std::size_t bytes) {
   return pointer;
 }
 
-// Of memory of the runtime's pool, cudaFree does not wait for kernels: the caller has synchronized. It fails only while
-// the process ends, when the driver has gone before us.
+// The caller has synchronized: cudaFree does not wait for kernels where memory comes from the runtime's pool. It fails
+// only while the process ends, when the driver has gone before us.
 void system_release(Device device, void* pointer) noexcept {
   device == Device::cpu ? host_release(pointer) : void(cudaFree(pointer));
 }

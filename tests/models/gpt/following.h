@@ -1,4 +1,4 @@
-// What follows texts, by a pass over the whole of each.
+// The logits of what follows texts, by a pass over the whole of each.
 #pragma once
 #include <algorithm>
 

@@ -77,7 +77,7 @@ class GptByHand {
     }
     return y;
   }
-  // Of queries, keys and values side by side.
+  // Attention of queries, keys and values that stand side by side.
   Rows attended(const Rows& qkv) const {
     const auto C = std::size_t(config_.width), D = C / std::size_t(config_.heads);
     Rows y(qkv.size(), Row(C));
@@ -204,7 +204,7 @@ TEST(FoldGpt, LeavesNothingOfOfflineNormalizers) {
       EXPECT_EQ(config_of(folded).normalizer, "none");
       EXPECT_TRUE(config_of(folded).normalizer_at.empty());
       EXPECT_FALSE(config_of(folded).tied);
-      // Of scale there is nothing to add but, in a rescaled stream, the biases of the last sublayer.
+      // A scale leaves nothing to add but, in a rescaled stream, the biases of the last sublayer.
       EXPECT_EQ(config_of(folded).output_bias, config.output_bias || info.name != "scale" || !config.pre_norm);
       EXPECT_TRUE(folded.model->state().empty());
     }

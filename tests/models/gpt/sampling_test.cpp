@@ -31,7 +31,7 @@ TEST(Sampling, SMP_2_TheTokenIsTheFirstWhoseCumulatedProbabilityExceedsU) {
   }
 }
 
-// Of n draws n p, give or take sqrt(n p (1 - p)): beyond five of these once in 1.7 million.
+// A token comes in n p of n draws, give or take sqrt(n p (1 - p)): beyond five of these once in 1.7 million.
 TEST(Sampling, SMP_1_TokensComeAsOftenAsTheSoftmaxSays) {
   const std::vector<double> logits{1, 0, -1, 2, 0.5};
   constexpr int kDraws = 20000;
@@ -97,7 +97,7 @@ Written written(Gpt& model, const std::vector<TokenIds>& texts, std::int64_t cou
   return all;
 }
 
-// Of a longer text only the end is seen; when there is no room, only the later half of the context.
+// Only the end of a longer text is seen; when there is no room, only the later half of the context.
 TEST(Generate, EachTokenIsDrawnFromAPassOverWhatIsSeen) {
   const std::vector<TokenIds> given{{1, 2}, {0, 1, 2, 3, 4, 5, 6, 3}, {4}};
   const auto end = [](const TokenIds& text, std::size_t most) {

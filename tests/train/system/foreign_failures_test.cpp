@@ -33,7 +33,7 @@ TEST(Environment, ThreadsAreCheckedLikeTheOption) {
 TEST(Environment, MemoryThatIsUsedUpIsTheDevicesFault) {
   const TemporaryDirectory files;
   write_bytes(files / "c.toml", "[data]\ntask = 'numbers'\ntrain_pairs = 10\nvalid_pairs = 2\n[model]\nheads = 4\n");
-  // Of one thread libgomp makes a team anew in each parallel region, and ends the process where it finds no memory for
+  // libgomp makes a team of one thread anew in each parallel region, and ends the process where it finds no memory for
   // it; that of two it keeps.
   const auto train = [&](const std::string& set) {
     return run_after("OMP_NUM_THREADS=2; ulimit -v 700000;",

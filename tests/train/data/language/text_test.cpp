@@ -152,7 +152,7 @@ TEST_F(LanguageText, IsThatOfAllFilesInTheOrderOfTheirNames) {
   EXPECT_EQ(split("c.csv"), "vier\n");
 }
 
-// Of 100 bytes the last ten.
+// The last ten of 100 bytes.
 TEST_F(LanguageText, TheLastTenthIsValidationFromTheBeginningOfALineOn) {
   const auto valid = [&](const std::string& text) {
     write("a.txt", text);

@@ -60,7 +60,7 @@ std::vector<Ids> epoch_of(Windows& windows) {
   return all;
 }
 
-// Of seeds, one in 20,000 leaves an offset out of forty epochs, and none a window or repeats an order.
+// One seed in 20,000 leaves an offset out of forty epochs, and none a window or repeats an order.
 TEST(Windows, WIN_1_WIN_2_OffsetsAndOrdersAreDrawnForEachEpochBySeed) {
   const WindowOptions options{.length = 4, .size = 5, .seed = 3};
   Windows windows(places(54), options);  // twelve windows, two batches
