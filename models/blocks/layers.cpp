@@ -172,7 +172,7 @@ Var AttentionBlock::attend_projected(const Var& qkv, const Segments& rows, bool 
 
 Var AttentionBlock::attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys,
                            const ForwardPass& pass) {
-  FOLDGRAD_CHECK(qkv.size() == 3, "attention: one product for q, k and v has no states of others to attend to");
+  FOLDGRAD_CHECK(qkv.size() == 3, "attention: cross-attention needs q, k and v as three layers, got {}", qkv.size());
   const Var Q = qkv[0](in, pass);
   const Var K = qkv[1](states, pass);
   const Var V = qkv[2](states, pass);

@@ -1,9 +1,11 @@
 // Layers and blocks that families share: initial values, stochastic depth, weight standardization.
 #include <cmath>
 #include <set>
+#include <stdexcept>
 
 #include "models/blocks/layers.h"
 #include "models/blocks/random_fill.h"
+#include "tests/engine/error_message.h"
 #include "tests/harness/compare.h"
 #include "tests/models/spread.h"
 #include "tests/models/vit/tiny_vit.h"
@@ -45,6 +47,19 @@ TEST(FeedForwardBlock, CCT_2_OnTheStreamItIsPreNormOfANormalizedStream) {
   const Var normalized = stream.sublayer.norm->apply(x, {});
   EXPECT_TRUE(close(stream(x, rows, pass).value(), pre(normalized, rows, pass).value(), 1e-14));
   EXPECT_FALSE(close(stream(x, rows, pass).value(), pre(x, rows, pass).value(), 1e-3));
+}
+
+TEST(AttentionBlock, CrossAttentionNeedsThreeLayers) {
+  BlockConfig config;
+  config.width = 8, config.heads = 2;
+  AttentionBlock block({config, DType::f64, Device::cpu, 1, 0}, {.scope = "layer.attn", .norm = "layer.norm"},
+                       /*qkv_bias=*/true);
+  Tape tape;
+  const Var x = tape.constant(randn({4, 8}, 1));
+  const Segments rows({4});
+  EXPECT_EQ(
+      message<std::invalid_argument>([&] { block.attend(x, rows, x, rows, {.tape = tape, .dtype = DType::f64}); }),
+      "attention: cross-attention needs q, k and v as three layers, got 1");
 }
 
 Tensor training_logits(Vit& model, const NamedTensors& inputs) {
