@@ -7,11 +7,14 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "engine/files/atomic_file.h"
 #include "train/system/child_process.h"
 #include "train/system/digest.h"
 #include "train/system/streams.h"
+#include "train/system/unicode.h"
 
 namespace foldgrad {
 namespace {
@@ -43,14 +46,12 @@ std::string finish(const std::string& part, const Download& wanted) {
 // Appends to `part` what it lacks of the file. Returns the reason when that fails, otherwise "".
 std::string transfer(const std::string& url, const std::string& part) {
   const std::string messages = part + ".messages";
-  // --disable, which must come first, keeps options of ~/.curlrc out.
-  const ChildResult curl =
-      run_child({"curl",      "--disable",    "--silent",    "--show-error",      "--fail", "--location",
-                 "--globoff", "--proto",      "=http,https", "--connect-timeout", "20",     "--speed-limit",
-                 "1000",      "--speed-time", "60",          "--max-filesize",    "10G",    "--continue-at",
-                 "-",         "--output",     part,          "--stderr",          messages, "--url",
-                 url},
-                /*quiet=*/true);
+  std::vector<std::string> command = split_words(
+      "curl --disable "  // first, or options of ~/.curlrc count
+      "--silent --show-error --fail --location --globoff --proto =http,https --connect-timeout 20 "
+      "--speed-limit 1000 --speed-time 60 --max-filesize 10G --continue-at -");
+  command.insert(command.end(), {"--output", part, "--stderr", messages, "--url", url});
+  const ChildResult curl = run_child(command, /*quiet=*/true);
   if (curl.error == ENOENT)
     throw FileError("curl", "there is no such program, which fetches files (apt-get install curl)");
   if (curl.error != 0) throw FileError("curl", "cannot be started", curl.error);
