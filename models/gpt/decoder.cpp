@@ -38,6 +38,14 @@ Tensor GptDecoder::following(const TokenIds& ids, const Segments& rows, const Te
   return cast(model_.logits(hidden, pass), model_.dtype() == DType::f64 ? DType::f64 : DType::f32).value();
 }
 
+// Copies queries, keys and values of `rows`, which follow those that the cache has.
+void GptDecoder::keep(const AttentionBlock& block, const Tensor& qkv, const Segments& rows) {
+  for (std::int64_t s = 0; s < rows.count(); ++s) {
+    const std::int64_t to = s * config().context + (steps_ == 0 ? 0 : begins_.length(s) + steps_ - 1);
+    cache_.at(&block).slice(to, to + rows.length(s)).copy_from(qkv.slice(rows.offset(s), rows.offset(s + 1)));
+  }
+}
+
 Tensor GptDecoder::begin(const std::vector<TokenIds>& texts) {
   FOLDGRAD_CHECK(!texts.empty(), "generation: there must be a text to begin with, got 0");
   TokenIds ids, lengths;
@@ -54,7 +62,8 @@ Tensor GptDecoder::begin(const std::vector<TokenIds>& texts) {
   return following(ids, begins_, begins_.places(), [&](AttentionBlock& block, const Var& in) {
     const ForwardPass pass = precision_.pass(tape_);
     const Var qkv = block.projected(in, pass);
-    cache_[&block] = {qkv.value()};
+    cache_[&block] = Tensor::empty({begins_.count() * config().context, qkv.shape()[-1]}, qkv.dtype(), qkv.device());
+    keep(block, qkv.value(), begins_);
     return block.attend_projected(qkv, rows, /*causal=*/true, pass);
   });
 }
@@ -71,17 +80,15 @@ Tensor GptDecoder::step(const TokenIds& tokens) {
   ++steps_;
   for (std::int64_t s = 0; s < count; ++s) {
     places.push_back(begins_.length(s) + steps_ - 1);
-    for (std::int64_t i = 0; i < begins_.length(s); ++i) seen.add(0, begins_.offset(s) + i);
-    for (std::int64_t step = 1; step <= steps_; ++step) seen.add(step, s);
+    for (std::int64_t place = 0; place <= places.back(); ++place) seen.add(0, s * config().context + place);
     seen.end_query();
   }
   seen.upload(model_.device());
   const Segments rows = Segments::equal(count, 1);
   return following(tokens, rows, Tensor::of({count}, places), [&](AttentionBlock& block, const Var& in) {
     const Tensor qkv = block.projected(in, precision_.pass(tape_)).value();
-    std::vector<Tensor>& cache = cache_.at(&block);
-    cache.push_back(qkv);
-    return tape_.constant(cached_attention(qkv, cache, seen, block.heads, config().width / block.heads));
+    keep(block, qkv, rows);
+    return tape_.constant(cached_attention(qkv, {cache_.at(&block)}, seen, block.heads, config().width / block.heads));
   });
 }
 

@@ -34,14 +34,15 @@ class GptDecoder {
 
  private:
   Tensor following(const TokenIds& ids, const Segments& rows, const Tensor& places, const Attend& attend);
+  void keep(const AttentionBlock& block, const Tensor& qkv, const Segments& rows);
 
   Gpt& model_;
   InferencePrecision precision_;
   Tape tape_{/*recording=*/false};
   Segments begins_;         // of the texts that begin() was given
   std::int64_t steps_ = 0;  // made since then
-  // Rows that end in keys and values: of the texts that begin() was given, and of each step.
-  std::map<const AttentionBlock*, std::vector<Tensor>> cache_;
+  // [texts x context, 3 width]: queries, keys and values of each text one after the other, with room for all to come.
+  std::map<const AttentionBlock*, Tensor> cache_;
 };
 
 }  // namespace foldgrad

@@ -35,14 +35,6 @@ struct Keys {
   }
 };
 
-// Keys come from far away, row by row, and the processor does not see which row is next.
-template <class T>
-[[gnu::always_inline]] inline void fetch(const std::vector<const T*>& keys, std::int64_t first, std::int64_t end,
-                                         std::int64_t offset, std::int64_t columns) {
-  for (std::int64_t j = first; j < std::min(first + kKeys, end); ++j)
-    for (std::int64_t c = 0; c < columns; c += std::int64_t(64 / sizeof(T))) __builtin_prefetch(keys[j] + offset + c);
-}
-
 // The sums of the lanes of four vectors.
 template <class V>
 [[gnu::always_inline]] inline void sum_lanes(const Vector<V> (&x)[kKeys], V* sums) {
@@ -164,22 +156,14 @@ void probabilities(V* weights, std::int64_t n, V scale) {
 // f(rows, keys, first) for the keys that all rows share and for those that are a row's own.
 template <class T, class V, class F>
 void for_keys(const Rows<V>& rows, std::int64_t count, const std::vector<const T*>* keys, std::int64_t shared,
-              std::int64_t offset, const F& f) {
-  const std::int64_t n = std::int64_t(keys[0].size()), C = rows.heads * rows.width;
+              const F& f) {
+  const std::int64_t n = std::int64_t(keys[0].size());
   with_rows(count, [&](auto together) {
-    for (std::int64_t j = 0; j < shared; j += kKeys) {
-      fetch(keys[0], j + kKeys, shared, offset, C);
-      f(together, rows, Keys<T>(keys[0], j, shared), j);
-    }
+    for (std::int64_t j = 0; j < shared; j += kKeys) f(together, rows, Keys<T>(keys[0], j, shared), j);
   });
   for (std::int64_t r = 0; r < count; ++r)
-    for (std::int64_t j = shared; j < n; j += kKeys) {
-      if (j + kKeys < n)
-        fetch(keys[r], j + kKeys, n, offset, C);
-      else if (r + 1 < count)
-        fetch(keys[r + 1], shared, n, offset, C);
+    for (std::int64_t j = shared; j < n; j += kKeys)
       f(std::integral_constant<int, 1>(), rows.from(r), Keys<T>(keys[r], j, n), j);
-    }
 }
 
 // Queries [first, first + count), whose keys are in the room. Each has the same bits in any company.
@@ -217,10 +201,10 @@ void attend(const CachedAttention<T>& p, std::int64_t first, std::int64_t count,
     shared = std::mismatch(room.keys[0].begin(), room.keys[0].begin() + shared, room.keys[r].begin()).first -
              room.keys[0].begin();
   for_keys<T>(
-      rows, count, room.keys, shared, 0,
+      rows, count, room.keys, shared,
       [](auto together, const Rows<V>& some, const Keys<T>& keys, std::int64_t j) { score<together>(some, keys, j); });
   for (std::int64_t i = 0; n > 0 && i < count * p.heads; ++i) probabilities(rows.weights + i * head, n, V(p.scale));
-  for_keys<T>(rows, count, room.keys, shared, C,
+  for_keys<T>(rows, count, room.keys, shared,
               [C](auto together, const Rows<V>& some, const Keys<T>& keys, std::int64_t j) {
                 add_values<together>(some, keys, j, C);
               });
