@@ -87,11 +87,7 @@ Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::in
   // The logits are not kept: the backward pass frees them.
   const Var loss = model.loss_of(model.forward(batch.inputs, pass), batch.inputs, task_.label_smoothing());
   Var total = loss;
-  for (const Var& penalty : penalties) {
-    const Var of_weight = cast(penalty, loss.dtype());
-    const Var of_batch = scale(of_weight, double(batch.weight));  // [TRN-2]
-    total = add(total, of_batch);
-  }
+  for (const Var& penalty : penalties) total = add(total, cast(penalty, loss.dtype()));           // [TRN-2]
   tape.backward(total, Tensor::full({}, 1 / double(total_weight), loss.dtype(), loss.device()));  // [TRN-1]
   return loss.value();
 }
