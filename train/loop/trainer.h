@@ -7,8 +7,8 @@
 //   [TRN-1]  One update: g = sum over its batches of d(sum of losses) / dp, divided by the weight of all its batches,
 //            which for translation is their number of target tokens. So `accumulate` batches weigh every token alike,
 //            as one batch of all of them would; but normalizers with statistics over tokens see one batch at a time.
-//   [TRN-2]  What normalizers add to the loss (rbn) is added to a batch's sum of losses, whatever its weight, as in the
-//            released code, for which its weights were tuned. Reported losses are without.
+//   [TRN-2]  The penalties of normalizers (rbn) are added to a batch's sum of losses, whatever its weight: their
+//            factors were tuned with code that does so. Reported losses are without them.
 //
 // A step reads nothing from the device: losses and norms are read by report(), which also keeps a copy of the state.
 // When a number was not finite, the updates since the last report are made again from that copy, the one that failed
