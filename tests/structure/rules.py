@@ -96,7 +96,7 @@ LIBRARIES = {
     "cublas_v2.h": ["engine/gemm"],
     "cudnn.h": ["ops/conv2d"],
     "cuda_runtime.h": ["engine/cuda/runtime"],
-    "omp.h": ["engine/gemm", "ops/attention", "train", "train/runs"],
+    "omp.h": ["engine/gemm", "ops/attention", "train", "train/commands", "train/runs"],
     "immintrin.h": ["engine/cpu"],
     "cpuid.h": ["engine/gemm"],
     "sanitizer/": ["emulation"],

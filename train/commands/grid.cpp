@@ -1,6 +1,8 @@
 // foldgrad grid: runs that differ in chosen keys, and tables of them.
 #include "train/config/grid.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -70,7 +72,7 @@ class GridTraining {
 
  private:
   std::vector<std::string> command(const GridCell& cell, std::int64_t seed, const std::string& path) const {
-    const int threads = std::max(1, int(std::thread::hardware_concurrency()) / options_.jobs);
+    const int threads = std::max(1, omp_get_max_threads() / options_.jobs);
     std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe"), "train", cell.config, "--resume"};
     words.insert(words.end(), {"--out", path, "--device", options_.device, "--threads", std::to_string(threads)});
     if (!options_.data_directory.empty()) words.insert(words.end(), {"--data-dir", options_.data_directory});

@@ -44,9 +44,11 @@ TEST_F(GridRuns, TrainWhatIsListedAndGoOn) {
   ASSERT_EQ(train("out/M-=-4/seed-1", "--set train.lr=2e-2 --set norm.un.window=4 --set train.steps=3").exit_code, 0);
   const std::string log = bytes("out/M-=-4/seed-1/log.jsonl");
   write_bytes(files_ / "out/M-=-4/seed-1/log.jsonl", log.substr(0, log.rfind("{\"event\":\"end\"")));
+  setenv("OMP_NUM_THREADS", "3", 1);
   const ProgramResult second = grid();
   EXPECT_EQ(second.exit_code, 0) << second.err;
   EXPECT_EQ(second.out, first.out);
+  EXPECT_EQ(nlohmann::json::parse(bytes("out/M-=-4/seed-1/env.json")).at("threads"), 3);
   EXPECT_EQ(events("out/M-=-4/seed-1", "start").size(), 2u);
   for (const char* ended : {"out/M-=-4/seed-2", "out/wild/seed-1"})
     EXPECT_EQ(events(ended, "start").size(), 1u) << ended;
