@@ -63,6 +63,9 @@ void check_copies(const Lane* lanes, int count);
 // At the beginning and end of a block, of what global_memory.h counts.
 void forget_accesses(int count);
 void count_accesses(const Lane* lanes, int threads);
+// Likewise of bank_conflicts.h.
+void forget_shared_accesses(int count);
+void count_shared_accesses(int threads);
 
 // At the beginning and end of a block: everything before, also on the host, happens before everything after.
 void synchronize_block(Lane* lanes, int count);

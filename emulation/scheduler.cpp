@@ -137,6 +137,7 @@ FOLDGRAD_UNSEEN void run_block() {
   }
   forget_copies(lane_count);
   forget_accesses(lane_count);
+  forget_shared_accesses(lane_count);
   synchronize_block(lanes, lane_count);
   int warps[kMaxThreads / kWarpSize];
   const int warp_count = (lane_count + kWarpSize - 1) / kWarpSize;
@@ -148,6 +149,7 @@ FOLDGRAD_UNSEEN void run_block() {
   synchronize_block(lanes, lane_count);
   check_copies(lanes, lane_count);
   count_accesses(lanes, lane_count);
+  count_shared_accesses(lane_count);
 }
 
 FOLDGRAD_UNSEEN void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes) {

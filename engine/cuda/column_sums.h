@@ -18,23 +18,48 @@ struct ColumnSumParts {
   std::int64_t parts;
 };
 
-// Adds the sums that the rows of threads of a block hold, own[N][kSums] each, and writes those of part blockIdx.y.
-template <int N, class F>
-__device__ void write_part(const ColumnSumParts<F>& p, typename F::Value (&own)[N][F::kSums]) {
-  using Value = typename F::Value;
-  Value* shared = dynamic_shared<Value>();  // [blockDim.y, kSums, width]
-  const int width = N * int(blockDim.x), thread = int(threadIdx.y * blockDim.x + threadIdx.x);
-  FOLDGRAD_UNROLL
-  for (int e = 0; e < N; ++e) FOLDGRAD_UNROLL
-  for (int k = 0; k < F::kSums; ++k)
-    shared[(int(threadIdx.y) * F::kSums + k) * width + int(threadIdx.x) * N + e] = own[e][k];
-  __syncthreads();
-  const std::int64_t first = std::int64_t(blockIdx.x) * width;
-  for (int j = thread; j < F::kSums * width; j += kMatrixThreads) {
-    const std::int64_t c = first + j % width;
+// The sums own[N][K] that the threads of a block hold for N columns each, in shared memory, where it adds up those of a
+// column. Neighbouring threads store neighbours, and neighbouring columns lie in different banks.
+template <int N, int K, class Value>
+class SumsOfThreads {
+ public:
+  static constexpr std::size_t kBytes = sizeof(Value) * K * N * (kMatrixThreads + kBanks<Value> / N);
+
+  template <class Own>
+  __device__ explicit SumsOfThreads(const Own (&own)[N][K]) : shared_(shared_array<Value>()) {
+    __syncthreads();  // sums before may still be read
+    const int thread = int(threadIdx.y * blockDim.x + threadIdx.x);
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e) {
+      FOLDGRAD_UNROLL
+      for (int k = 0; k < K; ++k) shared_[(k * N + e) * kPitch + thread] = Value(own[e][k]);
+    }
+    __syncthreads();
+  }
+  // Sum k of column `column` of the strip, over the rows of threads in their order.
+  __device__ Value total(int k, int column) const {
+    const int first = (k * N + column % N) * kPitch + column / N;
     Value sum = 0;
-    for (unsigned y = 0; y < blockDim.y; ++y) sum += shared[int(y) * F::kSums * width + j];
-    if (c < p.f.columns) p.partials[(std::int64_t(blockIdx.y) * F::kSums + j / width) * p.f.columns + c] = sum;
+    for (int y = 0; y < int(blockDim.y); ++y) sum += shared_[first + y * int(blockDim.x)];
+    return sum;
+  }
+
+ private:
+  static constexpr int kPitch = kMatrixThreads + kBanks<Value> / N;
+
+  SharedArray<Value> shared_;
+};
+
+// Adds the sums that the rows of threads of a block hold, and writes those of part blockIdx.y.
+template <int N, class F>
+__device__ void write_part(const ColumnSumParts<F>& p, const typename F::Value (&own)[N][F::kSums]) {
+  const SumsOfThreads<N, F::kSums, typename F::Value> sums(own);
+  const int width = N * int(blockDim.x);
+  for (int j = int(threadIdx.y * blockDim.x + threadIdx.x); j < F::kSums * width; j += kMatrixThreads) {
+    const std::int64_t c = std::int64_t(blockIdx.x) * width + j % width;
+    if (c < p.f.columns)
+      p.partials[(std::int64_t(blockIdx.y) * F::kSums + j / width) * p.f.columns + c] =
+          sums.total(j / width, j % width);
   }
 }
 
@@ -76,7 +101,7 @@ template <class F>
 __global__ void finish_column_sums_kernel(ColumnSumParts<F> p) {
   using Value = typename F::Value;
   constexpr int K = F::kSums;
-  Value* shared = dynamic_shared<Value>();  // [kFinishGroups, K, 32]
+  const SharedArray<Value> shared = shared_array<Value>();  // [kFinishGroups, K, 32]
   Value sums[K] = {};
   const std::int64_t c = std::int64_t(blockIdx.x) * kWarp + threadIdx.x, columns = p.f.columns;
   if (c < columns)
@@ -110,8 +135,8 @@ void launch_column_sums(const char* name, const F& f, void (*parts_kernel)(Colum
   const std::int64_t wanted = (f.rows + per_block - 1) / per_block;
   const std::int64_t parts = wanted < kMostRowParts ? wanted : kMostRowParts;
   sums_of_parts(name, f, parts, [&](const ColumnSumParts<F>& p) {
-    const std::size_t shared = kMatrixThreads * N * F::kSums * sizeof(typename F::Value);
-    launch(name, parts_kernel, Grid{Blocks(threads.strips, parts), threads.block(), shared}, p);
+    constexpr std::size_t kShared = SumsOfThreads<N, F::kSums, typename F::Value>::kBytes;
+    launch(name, parts_kernel, Grid{Blocks(threads.strips, parts), threads.block(), kShared}, p);
   });
 }
 

@@ -12,7 +12,7 @@
 #ifdef __CUDACC__
 #include "engine/cuda/runtime/cudart.h"
 #else
-#include "emulation/cuda_emulation.h"
+#include "emulation/bank_conflicts.h"
 #endif
 
 // Loops over arrays of a thread are unrolled, or the arrays would lie in memory and not in registers. Only nvcc knows
@@ -38,10 +38,22 @@ __device__ T* dynamic_shared() {
   extern __shared__ __align__(16) unsigned char raw_shared[];
   return reinterpret_cast<T*>(raw_shared);
 }
+// A pointer to shared memory whose bank conflicts the emulation counts.
+template <class T>
+using SharedArray = T*;
+template <class T>
+__device__ SharedArray<T> shared_array() {
+  return dynamic_shared<T>();
+}
 #else
 template <class T>
 T* dynamic_shared() {
   return static_cast<T*>(emulation::dynamic_shared());
+}
+using emulation::SharedArray;
+template <class T>
+SharedArray<T> shared_array() {
+  return SharedArray<T>(emulation::dynamic_shared());
 }
 #endif
 

@@ -5,6 +5,9 @@
 namespace foldgrad {
 
 constexpr int kWarp = 32;
+// How many numbers of a type shared memory takes or gives at once, each in a bank of its own.
+template <class T>
+constexpr int kBanks = int(128 / sizeof(T));
 
 struct Sum {
   template <class T>

@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "engine/cuda/column_sums.h"
 #include "engine/cuda/elementwise.h"
-#include "engine/cuda/matrix.h"
 #include "ops/channel_sums/channel_sums_kernels.h"
 
 namespace foldgrad {
@@ -11,38 +11,13 @@ constexpr std::int64_t kRowBlocks = 1024;  // along the rows, at most: further b
 static_assert(kChannelBlockRows * 32 / kMatrixThreads <= kChannelChunkRows,
               "few enough for sums in the element's arithmetic");
 
-// Threads that take N columns each, and blocks of kChannelBlockRows rows one after another. Shared memory: K sums.
+// Threads that take N columns each, and blocks of kChannelBlockRows rows one after another.
 template <int N, int K>
 Grid channel_grid(std::int64_t columns, std::int64_t rows) {
   const MatrixThreads threads(columns, N);
   const std::int64_t blocks = std::clamp(channel_blocks(rows), std::int64_t(1), kRowBlocks);
   return {Blocks(std::max(threads.strips, std::int64_t(1)), blocks), threads.block(),
-          kMatrixThreads * N * K * sizeof(double)};
-}
-
-// Adds the sums own[N][K] of a block's threads over its rows of threads, in their order, and calls put(c, sums) once
-// for each of its columns.
-template <int N, int K, class Value, class Put>
-__device__ void add_up_block(const Value (&own)[N][K], std::int64_t columns, const Put& put) {
-  double* shared = dynamic_shared<double>();  // [K, blockDim.y, width]
-  const int width = N * int(blockDim.x), rows = int(blockDim.y), thread = int(threadIdx.y * blockDim.x + threadIdx.x);
-  __syncthreads();  // earlier sums may still be read
-  FOLDGRAD_UNROLL
-  for (int e = 0; e < N; ++e) {
-    FOLDGRAD_UNROLL
-    for (int k = 0; k < K; ++k)
-      shared[(k * rows + int(threadIdx.y)) * width + int(threadIdx.x) * N + e] = double(own[e][k]);
-  }
-  __syncthreads();
-  for (int j = thread; j < width; j += kMatrixThreads) {
-    const std::int64_t c = std::int64_t(blockIdx.x) * width + j;
-    if (c >= columns) continue;
-    double sums[K] = {};
-    FOLDGRAD_UNROLL
-    for (int k = 0; k < K; ++k)
-      for (int y = 0; y < rows; ++y) sums[k] += shared[(k * rows + y) * width + j];
-    put(c, sums);
-  }
+          SumsOfThreads<N, K, double>::kBytes};
 }
 
 // Returns the sum of of_block(b) over all blocks of rows, in a fixed order; eight loads are under way at once.
@@ -83,11 +58,18 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) block_sums_kernel(P p) {
       for (int e = 0; e < N; ++e)
         if (wanted) at.add(0, e, own[e]);
     }
-    add_up_block(own, p.columns, [&](std::int64_t column, double(&sums)[K]) {
+    const SumsOfThreads<N, K, double> totals(own);
+    const int width = N * int(blockDim.x);
+    for (int j = int(threadIdx.y * blockDim.x + threadIdx.x); j < width; j += kMatrixThreads) {
+      const std::int64_t column = std::int64_t(blockIdx.x) * width + j;
+      if (column >= p.columns) continue;
+      double sums[K];
+      FOLDGRAD_UNROLL
+      for (int k = 0; k < K; ++k) sums[k] = totals.total(k, j);
       p.finish_block(block, column, sums);
       FOLDGRAD_UNROLL
       for (int k = 0; k < K; ++k) p.partials[(K * block + k) * p.columns + column] = sums[k];
-    });
+    }
   }
 }
 

@@ -1,11 +1,14 @@
 // How often kernels that are limited by memory go through their matrices, and in how many sectors.
 #if defined(FOLDGRAD_EMULATE) && defined(FOLDGRAD_FAST)
 #include <cmath>
+#include <functional>
 
+#include "emulation/bank_conflicts.h"
 #include "ops/activation/activation.h"
 #include "ops/affine/affine.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/center_norm/center_norm.h"
+#include "ops/channel_sums/channel_sums.h"
 #include "ops/concat/concat.h"
 #include "ops/cross_entropy/cross_entropy.h"
 #include "ops/dropout/dropout.h"
@@ -65,8 +68,9 @@ Var recorded(Tape& tape, Parameter& p, DType dtype) {
 }
 
 Traffic traffic(const Passes& op, std::int64_t rows, std::int64_t columns, DType dtype) {
-  Parameter gain{"gain", randn({columns}, 2).to(DType::f32).to(Device::cuda)},
-      bias{"bias", randn({columns}, 3).to(DType::f32).to(Device::cuda)};
+  const DType master = dtype == DType::f64 ? DType::f64 : DType::f32;
+  Parameter gain{"gain", randn({columns}, 2).to(master).to(Device::cuda)},
+      bias{"bias", randn({columns}, 3).to(master).to(Device::cuda)};
   Tape tape;
   const Var x = tape.variable(randn({rows, columns}, 1).to(dtype).to(Device::cuda));
   const std::vector<Var> v{x, recorded(tape, gain, dtype), recorded(tape, bias, dtype)};
@@ -100,6 +104,25 @@ TEST(MemoryTraffic, EveryNumberMovesOnceInWholeSectors) {
          {std::pair{70, 40}, {9, 264}, {3, 1000}, {2, 1032}, {1, 4104}, {5, 33}, {3, 257}})
       if (columns % 8 == 0 || !op.by_rows)
         for (const DType dtype : {DType::f32, DType::bf16}) expect_passes(op, rows, columns, dtype);
+}
+
+// Sums over rows: of gains and biases, and of a channel's statistics.
+TEST(MemoryTraffic, SumsMeetNoBankMoreThanTwice) {
+  for (const std::int64_t columns : {16, 40, 512, 1000, 1024, 33})
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+      const auto expect_few_ways = [&](const std::string& op, const std::function<void()>& run) {
+        const emulation::WorstBankConflict conflict;
+        run();
+        EXPECT_GT(conflict.ways(), 0) << op;
+        EXPECT_LE(conflict.ways(), 2) << op << ", " << name(dtype) << ": " << conflict.where();
+      };
+      for (const Passes& op : memory_bound())
+        if (op.name == "bias_activation" || op.name == "affine" || op.name.ends_with("_norm"))
+          expect_few_ways(op.name, [&] { traffic(op, 70, columns, dtype); });
+      expect_few_ways("channel_moments", [&] {
+        channel_moments(randn({70, columns}, 1).to(dtype).to(Device::cuda), true);
+      });
+    }
 }
 
 struct Cells {

@@ -146,8 +146,21 @@ __global__ void __launch_bounds__(Share::kBlockThreads, 1) row_in_registers_kern
   write_share(f, share, registers, row);
 }
 
+// Where the sums that a warp holds for a row lie in shared memory, so that neither its threads nor neighbouring columns
+// meet in a bank.
+template <class Share, class Value>
+struct RowOfSums {
+  static constexpr int kPitch = kWarp + kBanks<Value> / Share::N;
+  static constexpr int kSize = Share::K * Share::N * kPitch;
+
+  __device__ static int at(int k, int e, int thread) { return (k * Share::N + e) * kPitch + thread; }
+  __device__ static int at(int column) {
+    return at(column / (kWarp * Share::N), column % Share::N, column / Share::N % kWarp);
+  }
+};
+
 // With parts of the sums over rows: a warp goes from row to row and adds what it has in registers for dx to sums of its
-// own for the columns that it holds, so that each row is loaded once. Shared memory: [kRowSumWarps, columns].
+// own for the columns that it holds, so that each row is loaded once. Shared memory: a RowOfSums for each warp.
 template <class F, class Share>
 __global__ void __launch_bounds__(kRowSumWarps* kWarp, 1) row_sums_kernel(ColumnSumParts<ColumnSumsOf<F>> p) {
   using Value = typename F::Value;
@@ -163,19 +176,19 @@ __global__ void __launch_bounds__(kRowSumWarps* kWarp, 1) row_sums_kernel(Column
     reduce_share<0>(f, share, registers, row, [&](const F& shown, int k, int e) { shown.add(row, e, e, own[k][e]); });
     write_share(f, share, registers, row);
   }
-  Value* shared = dynamic_shared<Value>();
+  using Sums = RowOfSums<Share, Value>;
+  const SharedArray<Value> shared = shared_array<Value>();
   FOLDGRAD_UNROLL
   for (int s = 0; s < F::kSums; ++s) {
     __syncthreads();  // sums before may still be read
     FOLDGRAD_UNROLL
     for (int k = 0; k < Share::K; ++k) FOLDGRAD_UNROLL
-    for (int e = 0; e < Share::N; ++e)
-      if (share.inside(k)) shared[warp * share.columns + share.column(k) + e] = own[k][e][s];
+    for (int e = 0; e < Share::N; ++e) shared[warp * Sums::kSize + Sums::at(k, e, share.thread)] = own[k][e][s];
     __syncthreads();
     Value* part = p.partials + (std::int64_t(blockIdx.x) * F::kSums + s) * share.columns;
     for (int c = int(threadIdx.x); c < share.columns; c += kRowSumWarps * kWarp) {
       Value sum = 0;
-      for (int w = 0; w < kRowSumWarps; ++w) sum += shared[w * share.columns + c];
+      for (int w = 0; w < kRowSumWarps; ++w) sum += shared[w * Sums::kSize + Sums::at(c)];
       part[c] = sum;
     }
   }
@@ -220,9 +233,10 @@ bool row_and_sums_in_registers(const F& f) {
     using Share = typename decltype(share)::type;
     const std::int64_t blocks = blocks_for(f.rows, kRowSumWarps);
     const std::int64_t parts = blocks < kMostRowSumParts ? blocks : kMostRowSumParts;
-    const std::size_t shared = std::size_t(kRowSumWarps * f.columns) * sizeof(typename F::Value);
+    constexpr std::size_t kShared =
+        kRowSumWarps * RowOfSums<Share, typename F::Value>::kSize * sizeof(typename F::Value);
     sums_of_parts(F::kName, ColumnSumsOf<F>{f}, parts, [&](const ColumnSumParts<ColumnSumsOf<F>>& p) {
-      launch(F::kName, row_sums_kernel<F, Share>, Grid{parts, dim3(kRowSumWarps * kWarp), shared}, p);
+      launch(F::kName, row_sums_kernel<F, Share>, Grid{parts, dim3(kRowSumWarps * kWarp), kShared}, p);
     });
     return true;
   };

@@ -1,0 +1,73 @@
+// Bank conflicts of shared memory that the twin of shared_array() is to show, planted one by one.
+#include "emulation/bank_conflicts.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/cuda/launch.h"
+#include "tests/emulation/kernels.h"
+
+namespace foldgrad {
+namespace {
+
+// Each of p.n lanes stores a number at a multiple of the stride.
+template <class T, int kStride>
+__global__ void store_kernel(Integers p) {
+  const SharedArray<T> shared = shared_array<T>();
+  const int i = int(threadIdx.x);
+  if (i < p.n) shared[kStride * i] = T(i);
+}
+
+template <class T, int kStride>
+int ways(int lanes = 32) {
+  const emulation::WorstBankConflict conflict;
+  launch("store", store_kernel<T, kStride>, {1, 64, 64 * kStride * sizeof(T)}, Integers{nullptr, lanes});
+  return conflict.ways();
+}
+
+// A lane at 33 words from the next is in the bank beside it; a double fills two banks, and 16 lanes go at a time.
+TEST(BankConflicts, WaysAreTheWordsOfOneBank) {
+  for (const Order order : kOrders) {
+    const OrderScope scope(order);
+    EXPECT_EQ((ways<float, 1>()), 1);
+    EXPECT_EQ((ways<float, 2>()), 2);
+    EXPECT_EQ((ways<float, 8>()), 8);
+    EXPECT_EQ((ways<float, 33>()), 1);
+    EXPECT_EQ((ways<double, 1>()), 1);
+    EXPECT_EQ((ways<double, 4>()), 4);
+    EXPECT_EQ((ways<double, 8>()), 8);
+    EXPECT_EQ((ways<float, 8>(2)), 1) << "of two lanes";
+    EXPECT_EQ((ways<float, 8>(0)), 0);
+  }
+}
+
+// One word for all lanes is one pass. Lanes that take the second branch do not meet those of the first.
+__global__ void branches_kernel(Integers p) {
+  const SharedArray<float> shared = shared_array<float>();
+  const int i = int(threadIdx.x);
+  const float first = shared[0];
+  if (i % 2 == 0)
+    shared[16 * i] = first;
+  else
+    shared[16 * i - 15] = first;
+  if (p.n > 0) shared[32 * i] = first;
+}
+
+TEST(BankConflicts, LanesMeetAtOnePlaceInTheSource) {
+  const auto worst = [](int n) {
+    const emulation::WorstBankConflict conflict;
+    launch("branches", branches_kernel, {1, 32, 4096}, Integers{nullptr, n});
+    return std::pair(conflict.ways(), conflict.where());
+  };
+  EXPECT_EQ(worst(0).first, 16);
+  EXPECT_EQ(worst(1).first, 32);
+  EXPECT_NE(worst(1).second.find("branches at " __FILE__ ":"), std::string::npos) << worst(1).second;
+}
+
+TEST(BankConflicts, OutsideIsAnError) {
+  EXPECT_EQ(error_of_kernel(store_kernel<float, 1>, {1, 32, 31 * 4}, Integers{nullptr, 31}), "no error");
+  const std::string error = error_of_kernel(store_kernel<float, 1>, {1, 32, 31 * 4}, Integers{nullptr, 32});
+  EXPECT_NE(error.find("does not stay within the 124 bytes of shared memory"), std::string::npos) << error;
+}
+
+}  // namespace
+}  // namespace foldgrad
