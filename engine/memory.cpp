@@ -112,7 +112,7 @@ class Pool {
     ++statistics_.system_allocations;
     try {
       return system_allocate(device_, size);
-    } catch (const std::runtime_error&) {
+    } catch (const OutOfMemory&) {
       if (statistics_.cached == 0) throw;
     }
     release_all();

@@ -192,5 +192,18 @@ TEST_F(EmulatedDevices, MemoryComesToAnEnd) {
   EXPECT_TRUE(memory::allocate(Device::cuda, 8192));
 }
 
+// A device that has failed has no memory to give back, and asking it would hide its first message.
+TEST_F(EmulatedDevices, OtherFailuresLeaveTheCache) {
+  memory::release_cache(Device::cuda);
+  memory::allocate(Device::cuda, 8192);
+  const std::size_t cached = memory::statistics(Device::cuda).cached;
+  ASSERT_GT(cached, 0u);
+  emulation::set_devices(
+      {{.trouble = CudaMachine::Trouble::other, .devices = 2, .message = "a kernel has failed"}, SIZE_MAX});
+  const std::string message = message_of([] { memory::allocate(Device::cuda, 1 << 20); });
+  EXPECT_NE(message.find("a kernel has failed"), std::string::npos) << message;
+  EXPECT_EQ(memory::statistics(Device::cuda).cached, cached);
+}
+
 }  // namespace
 }  // namespace foldgrad

@@ -95,6 +95,9 @@ int current_cuda_device() {
   return index;
 }
 void set_current_cuda_device(int index) { check_cuda(cudaSetDevice(index), "cudaSetDevice"); }
+void restore_cuda_device(int index) noexcept {
+  if (cudaSetDevice(index) != cudaSuccess) cudaGetLastError();
+}
 
 bool cuda_available() { return trouble_of(cuda_device()).empty(); }
 

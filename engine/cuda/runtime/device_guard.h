@@ -7,6 +7,7 @@ namespace foldgrad {
 // The current device of this host thread. Implemented by the CUDA runtime or by the emulation.
 int current_cuda_device();
 void set_current_cuda_device(int index);
+void restore_cuda_device(int index) noexcept;  // where it cannot, the next call that needs the device says why
 
 // To be called before the host waits for the device (host_waits()).
 void count_host_wait();
@@ -18,7 +19,7 @@ class CudaDeviceGuard {
     if (changes_) set_current_cuda_device(cuda_device());
   }
   ~CudaDeviceGuard() {
-    if (changes_) set_current_cuda_device(before_);
+    if (changes_) restore_cuda_device(before_);
   }
   CudaDeviceGuard(const CudaDeviceGuard&) = delete;
   CudaDeviceGuard& operator=(const CudaDeviceGuard&) = delete;

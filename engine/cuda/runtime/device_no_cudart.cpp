@@ -99,6 +99,7 @@ thread_local int current = 0;
 }
 int current_cuda_device() { return current; }
 void set_current_cuda_device(int index) { current = index; }
+void restore_cuda_device(int index) noexcept { current = index; }
 
 bool cuda_available() { return cuda_trouble(cuda_device()).empty(); }
 std::string cuda_description() {
