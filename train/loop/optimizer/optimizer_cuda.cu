@@ -85,11 +85,19 @@ struct UpdatePiece {
 };
 static_assert(kPieceElements % kPackSize<float> == 0);
 
-// For all threads of a block, which all get the sum.
+// For all threads of a block, which all get the sum of n squares, and may overwrite the values afterwards.
 template <class T>
-__device__ double square_sum(const T* values, std::int64_t begin, std::int64_t end) {
+__device__ double square_sum(const T* values, std::int64_t n) {
+  constexpr int N = kPackSize<T>;
+  const std::int64_t packs = begin_at_multiples(16, values) ? n / N : 0;
   double sum = 0;
-  for (std::int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) sum += double(values[i]) * double(values[i]);
+  FOLDGRAD_UNROLL_BY_4
+  for (std::int64_t k = threadIdx.x; k < packs; k += blockDim.x) {
+    const Pack<T, N> pack = load_own_pack<N>(values + k * N);
+    FOLDGRAD_UNROLL
+    for (int e = 0; e < N; ++e) sum += double(pack.v[e]) * double(pack.v[e]);
+  }
+  for (std::int64_t i = packs * N + threadIdx.x; i < n; i += blockDim.x) sum += double(values[i]) * double(values[i]);
   return block_sum(sum, dynamic_shared<double>());
 }
 
@@ -99,7 +107,7 @@ struct SquarePiece {
 
   __device__ void operator()(const NormTensor<T>& t, std::int64_t piece, std::int64_t of_all) const {
     const PieceRange range(piece, t.size);
-    const double sum = square_sum(t.grad, range.begin, range.end);
+    const double sum = square_sum(t.grad + range.begin, range.end - range.begin);
     if (threadIdx.x == 0) squares[of_all] = sum;
   }
 };
@@ -107,6 +115,7 @@ struct SquarePiece {
 // One block.
 __global__ void clip_factor_kernel(ClipScalars p) {
   double sum = 0;
+  FOLDGRAD_UNROLL_BY_4
   for (std::int64_t i = threadIdx.x; i < p.pieces; i += blockDim.x) sum += p.squares[i];
   sum = block_sum(sum, dynamic_shared<double>());
   if (threadIdx.x == 0) {
@@ -122,8 +131,8 @@ struct ClipUnit {
   __device__ void operator()(const AgcTensor<T>& t, std::int64_t unit, std::int64_t) const {
     T* grad = t.grad + unit * t.columns;
     const T* value = t.value + unit * t.columns;
-    const double weight_norm = std::sqrt(square_sum(value, 0, t.columns));
-    const double gradient_norm = std::sqrt(square_sum(grad, 0, t.columns));
+    const double weight_norm = std::sqrt(square_sum(value, t.columns));
+    const double gradient_norm = std::sqrt(square_sum(grad, t.columns));
     const T factor = T(optimizer_math::agc_factor(gradient_norm, optimizer_math::agc_limit(weight_norm, clipping)));
     if (factor == T(1)) return;  // for the whole block, which reaches no further barrier
     for (std::int64_t c = threadIdx.x; c < t.columns; c += blockDim.x) grad[c] *= factor;
