@@ -1,8 +1,12 @@
-// Matrix products on the GPU by cuBLAS, for f32, f64 and bf16. Compiled by nvcc 13, but so far run on no GPU.
-#include <cublas_v2.h>
+// Matrix products on the GPU by cuBLASLt, for f32, f64 and bf16. Compiled by nvcc 13, but so far run on no GPU.
+//
+// The library is asked once for each shape which of its algorithms to take, and the answer is kept, so that equal calls
+// give equal bits. None of these adds partial sums in bf16 or with atomics.
+#include <cublasLt.h>
 
-#include <algorithm>
-#include <climits>
+#include <array>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -14,52 +18,170 @@
 namespace foldgrad {
 namespace {
 
+constexpr std::size_t kWorkspace = std::size_t(32) << 20;  // NVIDIA's recommendation for Hopper
+constexpr std::size_t kMostPlans = 16384;                  // some 1 KiB each; when there are as many, all are made anew
+
 void check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw std::runtime_error(std::string("gemm: ") + call + " failed: " + cublasGetStatusString(status));
+  throw std::runtime_error(std::string("gemm: ") + call + " failed: " + cublasLtGetStatusString(status));
 }
 
-cublasHandle_t make_handle() {
-  cublasHandle_t handle;
-  check(cublasCreate(&handle), "cublasCreate");
-  check(cublasSetStream(handle, cuda_stream()), "cublasSetStream");
-  // After the stream, which resets the workspace. The size is what NVIDIA recommends for Hopper.
-  constexpr std::size_t kWorkspace = std::size_t(32) << 20;
-  check(cublasSetWorkspace(handle, memory::system_allocate(Device::cuda, kWorkspace), kWorkspace),
-        "cublasSetWorkspace");
-  // Without it partial sums of bf16 products may be combined in bf16.
-  const auto mode = cublasMath_t(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
-  check(cublasSetMathMode(handle, mode), "cublasSetMathMode");
-  return handle;
+// A description of the library's, which its destroy function frees.
+template <class T, cublasStatus_t (*destroy)(T)>
+struct Destroy {
+  using pointer = T;
+  void operator()(T owned) const { destroy(owned); }
+};
+template <class T, cublasStatus_t (*destroy)(T)>
+using Owned = std::unique_ptr<T, Destroy<T, destroy>>;
+using Description = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+
+template <class T>
+void set(const Description& d, cublasLtMatmulDescAttributes_t attribute, const T& value) {
+  check(cublasLtMatmulDescSetAttribute(d.get(), attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
 }
+template <class T>
+void set(const Layout& l, cublasLtMatrixLayoutAttribute_t attribute, const T& value) {
+  check(cublasLtMatrixLayoutSetAttribute(l.get(), attribute, &value, sizeof value), "cublasLtMatrixLayoutSetAttribute");
+}
+template <class T>
+void set(const Preference& p, cublasLtMatmulPreferenceAttributes_t attribute, const T& value) {
+  check(cublasLtMatmulPreferenceSetAttribute(p.get(), attribute, &value, sizeof value),
+        "cublasLtMatmulPreferenceSetAttribute");
+}
+
+cudaDataType type_of(DType dtype) {
+  return dtype == DType::f64 ? CUDA_R_64F : dtype == DType::f32 ? CUDA_R_32F : CUDA_R_16BF;
+}
+cublasComputeType_t sum_type(DType dtype) {
+  if (dtype == DType::f64) return CUBLAS_COMPUTE_64F;
+  return dtype == DType::f32 && tf32_allowed() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
+// The largest power of two, up to 256, of which an address is a multiple.
+std::uint32_t alignment(const void* at) {
+  std::uint32_t bytes = 256;
+  while (reinterpret_cast<std::uintptr_t>(at) % bytes != 0) bytes /= 2;
+  return bytes;
+}
+
+// A stored matrix [rows, columns], row-major, which the column-major library sees as its transpose.
+Layout layout(cudaDataType type, std::int64_t rows, std::int64_t columns, std::int64_t row_stride, const Gemm& g,
+              std::int64_t batch_stride) {
+  cublasLtMatrixLayout_t made;
+  check(cublasLtMatrixLayoutCreate(&made, type, std::uint64_t(columns), std::uint64_t(rows), row_stride),
+        "cublasLtMatrixLayoutCreate");
+  Layout l(made);
+  set(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, std::int32_t(g.batch));
+  set(l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, batch_stride);
+  return l;
+}
+
+// How a product is computed. In the library's order the operands change places: C^T = op(B)^T op(A)^T.
+struct Plan {
+  Description description;
+  Layout a, b, c;
+  cublasLtMatmulAlgo_t algorithm;
+  bool covered = false;
+};
+
+Plan make_plan(cublasLtHandle_t handle, DType dtype, const Gemm& g, const GemmPointers& p) {
+  Plan plan;
+  cublasLtMatmulDesc_t description;
+  check(cublasLtMatmulDescCreate(&description, sum_type(dtype), dtype == DType::f64 ? CUDA_R_64F : CUDA_R_32F),
+        "cublasLtMatmulDescCreate");
+  plan.description.reset(description);
+  set(plan.description, CUBLASLT_MATMUL_DESC_TRANSA, g.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(plan.description, CUBLASLT_MATMUL_DESC_TRANSB, g.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (p.bias) {
+    set(plan.description, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+    set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+  }
+  const cudaDataType type = type_of(dtype);
+  plan.a = g.transpose_a ? layout(type, g.k, g.m, g.row_stride_a, g, g.batch_stride_a)
+                         : layout(type, g.m, g.k, g.row_stride_a, g, g.batch_stride_a);
+  plan.b = g.transpose_b ? layout(type, g.n, g.k, g.row_stride_b, g, g.batch_stride_b)
+                         : layout(type, g.k, g.n, g.row_stride_b, g, g.batch_stride_b);
+  plan.c = layout(g.f32_c ? CUDA_R_32F : type, g.m, g.n, g.row_stride_c, g, g.batch_stride_c);
+
+  cublasLtMatmulPreference_t made;
+  check(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
+  const Preference preference(made);
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspace);
+  set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p.b));
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p.a));
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p.c));
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.c));
+  cublasLtMatmulHeuristicResult_t best;
+  int found = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle, plan.description.get(), plan.b.get(), plan.a.get(), plan.c.get(),
+                                     plan.c.get(), preference.get(), 1, &best, &found);
+  plan.covered = status == CUBLAS_STATUS_SUCCESS && found == 1 && best.state == CUBLAS_STATUS_SUCCESS;
+  if (plan.covered) plan.algorithm = best.algo;
+  return plan;
+}
+
+// Of one device.
+struct Library {
+  using Key = std::array<std::int64_t, 19>;
+
+  Library() : workspace(memory::system_allocate(Device::cuda, kWorkspace)) {
+    check(cublasLtCreate(&handle), "cublasLtCreate");
+  }
+  Plan& plan(DType dtype, const Gemm& g, const GemmPointers& p) {
+    const Key key{std::int64_t(dtype),
+                  std::int64_t(sum_type(dtype)),
+                  g.transpose_a,
+                  g.transpose_b,
+                  g.m,
+                  g.n,
+                  g.k,
+                  g.row_stride_a,
+                  g.row_stride_b,
+                  g.row_stride_c,
+                  g.batch,
+                  g.batch_stride_a,
+                  g.batch_stride_b,
+                  g.batch_stride_c,
+                  g.f32_c,
+                  p.bias != nullptr,
+                  alignment(p.a),
+                  alignment(p.b),
+                  alignment(p.c)};
+    if (const auto known = plans.find(key); known != plans.end()) return known->second;
+    if (plans.size() == kMostPlans) plans.clear();
+    return plans.emplace(key, make_plan(handle, dtype, g, p)).first->second;
+  }
+
+  cublasLtHandle_t handle = nullptr;
+  void* workspace;
+  std::map<Key, Plan> plans;
+};
 
 }  // namespace
 
 bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
-  const std::int64_t largest = std::max({g.m, g.n, g.k, g.row_stride_a, g.row_stride_b, g.row_stride_c, g.batch});
-  if (p.bias || largest > INT_MAX) return false;
+  if (g.batch > INT32_MAX) return false;
   const float alpha_f32 = float(g.alpha), beta_f32 = float(g.beta);
   const bool f64 = dtype == DType::f64;
-  const void* alpha_pointer = f64 ? static_cast<const void*>(&g.alpha) : &alpha_f32;
-  const void* beta_pointer = f64 ? static_cast<const void*>(&g.beta) : &beta_f32;
-  const cudaDataType type = f64 ? CUDA_R_64F : dtype == DType::f32 ? CUDA_R_32F : CUDA_R_16BF;
-  const cudaDataType type_c = g.f32_c ? CUDA_R_32F : type;
-  const cublasComputeType_t sum_type = f64                                     ? CUBLAS_COMPUTE_64F
-                                       : dtype == DType::f32 && tf32_allowed() ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                                               : CUBLAS_COMPUTE_32F;
+  const void* alpha = f64 ? static_cast<const void*>(&g.alpha) : &alpha_f32;
+  const void* beta = f64 ? static_cast<const void*>(&g.beta) : &beta_f32;
 
-  static std::mutex mutex;  // a handle serves one host thread at a time
+  static std::mutex mutex;  // of the plans and of the workspace
   const std::lock_guard lock(mutex);
   const CudaDeviceGuard guard;
-  static PerDevice<cublasHandle_t> handles;
-  const cublasHandle_t handle = handles.here(make_handle);
-  // cuBLAS is column-major and so sees every matrix transposed: C^T = op(B)^T op(A)^T.
-  check(cublasGemmStridedBatchedEx(handle, g.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                                   g.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, int(g.n), int(g.m), int(g.k),
-                                   alpha_pointer, p.b, type, int(g.row_stride_b), g.batch_stride_b, p.a, type,
-                                   int(g.row_stride_a), g.batch_stride_a, beta_pointer, p.c, type_c,
-                                   int(g.row_stride_c), g.batch_stride_c, int(g.batch), sum_type, CUBLAS_GEMM_DEFAULT),
-        "cublasGemmStridedBatchedEx");
+  static PerDevice<Library*> libraries;  // until the process ends, when the driver may have gone before
+  Library& library = *libraries.here([] { return new Library; });
+  Plan& plan = library.plan(dtype, g, p);
+  if (!plan.covered) return false;
+  if (p.bias) set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+  check(cublasLtMatmul(library.handle, plan.description.get(), alpha, p.b, plan.b.get(), p.a, plan.a.get(), beta, p.c,
+                       plan.c.get(), p.c, plan.c.get(), &plan.algorithm, library.workspace, kWorkspace, cuda_stream()),
+        "cublasLtMatmul");
   return true;
 }
 

@@ -98,10 +98,14 @@ void gemm_cpu(DType dtype, Gemm g, GemmPointers p) {
 
 #ifdef FOLDGRAD_HAVE_CUDA
 void gemm_cuda(DType dtype, Gemm g, GemmPointers p) {
-  begin_with_bias(Device::cuda, dtype, g, p);
 #ifdef FOLDGRAD_HAVE_CUBLAS
   if (g.k > 0 && cublas_gemm_cuda(dtype, g, p)) return;
+  if (g.k > 0 && p.bias) {  // which it does not add to every type
+    begin_with_bias(Device::cuda, dtype, g, p);
+    if (cublas_gemm_cuda(dtype, g, p)) return;
+  }
 #endif
+  begin_with_bias(Device::cuda, dtype, g, p);
   with_type(dtype, g, p, [&](auto* c, auto* a, auto* b) { tiled_gemm_cuda(g, c, a, b); });
 }
 #else

@@ -93,7 +93,7 @@ LIBRARIES = {
     "onnx.pb.h": ["models/onnx"],
     "oneapi/dnnl/": ["engine/gemm", "train/runs"],
     "cblas.h": ["engine/gemm", "train/runs"],
-    "cublas_v2.h": ["engine/gemm"],
+    "cublasLt.h": ["engine/gemm"],
     "cudnn.h": ["ops/conv2d"],
     "cuda_runtime.h": ["engine/cuda/runtime"],
     "omp.h": ["engine/gemm", "ops/attention", "train", "train/commands", "train/runs"],
