@@ -10,7 +10,9 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #define __global__
 #define __device__
@@ -48,6 +50,21 @@ struct Counts {
   std::int64_t launches = 0, switches = 0, bank_conflicts = 0, products = 0;
 };
 Counts counts();
+
+struct Launch {
+  std::string kernel;
+  dim3 blocks, threads;
+};
+// Keeps what is launched while it lives. One at a time.
+class RecordLaunches {
+ public:
+  RecordLaunches();
+  ~RecordLaunches();
+  RecordLaunches(const RecordLaunches&) = delete;
+  RecordLaunches& operator=(const RecordLaunches&) = delete;
+
+  const std::vector<Launch>& all() const;
+};
 
 // The running thread's special registers. Only the scheduler writes them.
 struct Position {

@@ -15,6 +15,9 @@ namespace {
 
 struct Unwound {};  // thrown through the kernel in threads that wait when another has failed
 
+bool recording = false;
+std::vector<Launch> recorded;
+
 Lane lanes[kMaxThreads];
 int lane_count = 0;
 Lane* current = nullptr;
@@ -209,6 +212,13 @@ OrderScope::~OrderScope() {
 
 Counts counts() { return totals; }
 
+RecordLaunches::RecordLaunches() {
+  recorded.clear();
+  recording = true;
+}
+RecordLaunches::~RecordLaunches() { recording = false; }
+const std::vector<Launch>& RecordLaunches::all() const { return recorded; }
+
 FOLDGRAD_UNSEEN bool copies_at_once() {
   if (order != Order::shuffled) return order == Order::ascending;
   coin = coin * 1664525u + 1013904223u;  // Numerical Recipes; its upper bits are the random ones
@@ -222,6 +232,7 @@ FOLDGRAD_UNSEEN void run(const char* name, dim3 grid, dim3 block, std::size_t sh
     throw std::runtime_error(std::string("emulation: kernel '") + name +
                              "' launched while another runs: launch from one host thread at a time, not from kernels");
   ++totals.launches;
+  if (recording) recorded.push_back({name, grid, block});
   const DeviceAccess access;
   kernel_name = name;
   thread_body = thread;

@@ -46,6 +46,27 @@ TEST_P(AttentionKernels, TouchNoMoreOfMemoryThanTheyTake) {
   }
 }
 
+// A plain block has 32 rows, a warp of tensor cores 16. Forward has queries, backward also keys, or both in one launch.
+TEST(AttentionKernelsOf, BlocksAreOfTilesNotOfPositions) {
+  const std::int64_t heads = 3, queries = 200, keys = 330;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const emulation::RecordLaunches launches;
+    counts_of({2, queries, keys, heads, 32}, dtype);
+    int seen = 0;
+    for (const emulation::Launch& launch : launches.all()) {
+      if (!launch.kernel.starts_with("attention")) continue;
+      const std::int64_t rows = dtype == DType::bf16 ? launch.threads.x / 2 : 32;
+      const std::int64_t blocks = std::int64_t(launch.blocks.x) * launch.blocks.y * launch.blocks.z;
+      const bool of_keys = launch.kernel.find("of k and v") != std::string::npos;
+      const bool of_both = dtype == DType::f32 && launch.kernel == "attention backward";
+      const std::int64_t positions = of_both ? queries + keys + rows : of_keys ? keys : queries;
+      EXPECT_LT(blocks * rows, 2 * heads * (positions + rows)) << launch.kernel << " of " << name(dtype);
+      ++seen;
+    }
+    EXPECT_EQ(seen, dtype == DType::bf16 ? 3 : 2);
+  }
+}
+
 TEST(AttentionKernelsOf, TensorCoresAreForBf16AndTheirWidths) {
   for (const std::int64_t width : {16, 32, 48, 64, 96, 128})
     for (const DType dtype : {DType::bf16, DType::f32, DType::f64}) {

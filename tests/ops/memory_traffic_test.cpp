@@ -106,6 +106,23 @@ TEST(MemoryTraffic, EveryNumberMovesOnceInWholeSectors) {
         for (const DType dtype : {DType::f32, DType::bf16}) expect_passes(op, rows, columns, dtype);
 }
 
+// A block more than there are elements for would do nothing, or do it again.
+TEST(MemoryTraffic, EachThreadHasAnElement) {
+  for (const Passes& op : memory_bound())
+    for (const auto& [rows, columns] : {std::pair{70, 512}, {300, 64}, {40, 1032}})
+      for (const DType dtype : {DType::f32, DType::bf16}) {
+        const emulation::RecordLaunches launches;
+        traffic(op, rows, columns, dtype);
+        EXPECT_FALSE(launches.all().empty());
+        for (const emulation::Launch& launch : launches.all()) {
+          const std::int64_t block = std::int64_t(launch.threads.x) * launch.threads.y * launch.threads.z;
+          const std::int64_t blocks = std::int64_t(launch.blocks.x) * launch.blocks.y * launch.blocks.z;
+          EXPECT_LT(blocks * block, rows * columns + block)
+              << launch.kernel << " of " << op.name << " [" << rows << ", " << columns << "]";
+        }
+      }
+}
+
 // Sums over rows: of gains and biases, and of a channel's statistics.
 TEST(MemoryTraffic, SumsMeetNoBankMoreThanTwice) {
   for (const std::int64_t columns : {16, 40, 512, 1000, 1024, 33})
