@@ -73,6 +73,11 @@ foreach(flag ${cuda_flags})
   add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${flag}>")
 endforeach()
 
+if(FOLDGRAD_RELOCATABLE)  # libraries lie in lib/ beside the program, also those that they need in turn
+  set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+  set(CMAKE_INSTALL_RPATH "$ORIGIN/lib")
+  add_link_options(LINKER:--disable-new-dtags)
+endif()
 find_program(foldgrad_mold mold)
 mark_as_advanced(foldgrad_mold)
 if(foldgrad_mold AND NOT (CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12.1))

@@ -39,7 +39,13 @@ if(FOLDGRAD_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # GCC no longer knows which of its warnings come from within the standard library, and gives false alarms.
   target_compile_options(foldgrad_test_settings INTERFACE -Wno-array-bounds -Wno-stringop-overflow)
 endif()
-target_compile_definitions(foldgrad_test_settings INTERFACE FOLDGRAD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+set(foldgrad_test_root ${PROJECT_SOURCE_DIR})
+set(foldgrad_test_build ${PROJECT_BINARY_DIR})
+if(FOLDGRAD_RELOCATABLE)  # tests run from the upper folder of what is packed
+  set(foldgrad_test_root .)
+  file(RELATIVE_PATH foldgrad_test_build ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+endif()
+target_compile_definitions(foldgrad_test_settings INTERFACE FOLDGRAD_SOURCE_DIR="${foldgrad_test_root}")
 target_link_libraries(foldgrad_test_settings INTERFACE foldgrad_engine GTest::gtest rapidcheck)
 
 set(foldgrad_test_timeout 300)
@@ -95,8 +101,8 @@ function(foldgrad_add_test name library)  # sources follow
   endif()
   if(library STREQUAL foldgrad_train)  # these also run the program
     add_dependencies(${name} foldgrad ${preloaded})
-    target_compile_definitions(${name} PRIVATE FOLDGRAD_PROGRAM="$<TARGET_FILE:foldgrad>"
-                                               FOLDGRAD_PRELOAD="${foldgrad_preload}")
+    target_compile_definitions(${name} PRIVATE FOLDGRAD_PROGRAM="${foldgrad_test_build}/foldgrad"
+                                               FOLDGRAD_PRELOAD="${foldgrad_test_build}/preload")
     if(TARGET onnx_check)
       add_dependencies(${name} onnx_check)
       target_compile_definitions(${name} PRIVATE FOLDGRAD_ONNX_CHECK="$<TARGET_FILE:onnx_check>")
@@ -164,7 +170,7 @@ if(foldgrad_have_onnx AND train IN_LIST folders)
   endif()
 endif()
 
-# Programs that ask for a device get the label `gpu` and a line in gpu_tests.txt, which scripts/gpu_check.sh reads.
+# Programs that ask for a device get the label `gpu` and a line in gpu_tests.txt, which scripts/gpu_kit.sh reads.
 set(gpu_tests "")
 add_custom_target(single_tests)
 

@@ -1,119 +1,135 @@
 #!/usr/bin/env python3
-"""scripts/gpu_check.sh where nvidia-smi, nvcc, cmake, compute-sanitizer and the programs are stand-ins that write down
-how they were called. Needs no package and no GPU."""
+"""scripts/gpu_check.sh in a kit whose programs, and those of the machine, are stand-ins. Needs no package and no GPU."""
 import json
 import os
 import shutil
 import subprocess
+import sys
+import tarfile
 import tempfile
 import unittest
 from pathlib import Path
 
 SOURCES = Path(os.environ["FOLDGRAD_SOURCE_DIR"])
 
-SMI = """#!/bin/bash
+SMI = """#!/bin/sh
 case "$*" in
-  -L) echo "GPU 0: $GPU" ;;
-  *--query-gpu=compute_cap*) echo "$CAPABILITY" ;;
-  *) echo "$GPU, 580.1, 81559 MiB, $CAPABILITY" ;;
+  -L) echo "GPU 0: NVIDIA H200" ;;
+  *) echo "NVIDIA H200, 580.1, 143771 MiB, 9.0" ;;
 esac
 """
-CMAKE = """#!/bin/bash
-echo "cmake $*" >>"$CALLS"
-if [[ $1 == --preset ]]; then
-  mkdir -p build/cuda
-  printf 'ops_test\\ngemm_test\\n' >build/cuda/gpu_tests.txt
-  echo "--   Benchmarks      ON    found"
-  for program in ops_test gemm_test ops_bench transformer_bench foldgrad; do cp "$STAND_INS/program" build/cuda/$program; done
-fi
+# Of GoogleTest it knows --gtest_list_tests and a filter in a file. T/bad.2 fails, T.ill fails beside others,
+# T.crash ends the process, T.hang never ends.
+TESTS = """#!{python}
+import os, pathlib, sys, time
+names = os.environ.get("TESTS", "good skipped").split()
+if "--gtest_list_tests" in sys.argv:
+    print("T.\\n" + "".join(f"  {{n}}  # GetParam() = 1\\n" for n in names) + "  DISABLED_never")
+    sys.exit()
+flags = pathlib.Path(sys.argv[1].split("=", 1)[1]).read_text()
+wanted = flags.strip().split("=", 1)[1].split(":")
+for name in wanted:
+    print(f"[ RUN      ] {{name}}", flush=True)
+    if name == "T.crash": os.abort()
+    if name == "T.hang": time.sleep(600)
+    bad = name == "T.bad" or (name == "T.ill" and len(wanted) > 1)
+    kind = "  FAILED " if bad else "  SKIPPED" if name == "T.skipped" else "       OK"
+    print(f"[{{kind}} ] {{name}} (1 ms)", flush=True)
+print("[  FAILED  ] T.bad, where it is listed again" if "T.bad" in wanted else "")
 """
-PROGRAM = """#!/bin/bash
-name=$(basename "$0")
-echo "$name $*" >>"$CALLS"
-[[ $name != "$FAILS" ]] || { echo "one test failed"; exit 1; }
-[[ $name != "$HANGS" ]] || sleep 60
+BENCH = """#!/bin/sh
+for word; do case $word in --benchmark_out=*) file=${word#*=} ;; esac; done
+[ -z "$file" ] || echo '{"benchmarks": [
+ {"name": "iwslt/step/bf16/iterations:5/manual_time", "iterations": 5, "real_time": 4.5e+00, "time_unit": "ms"},
+ {"name": "softmax", "real_time": 2500, "time_unit": "us"}, {"name": "half' >"$file"
+exit "${BENCH_STATUS:-0}"
 """
 
 
 class GpuCheck(unittest.TestCase):
     def setUp(self):
         self.tree = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        (self.tree / "scripts").mkdir()
-        (self.tree / "bench").mkdir()
+        build = self.tree / "build/kit"
+        build.mkdir(parents=True)
+        shutil.copytree(SOURCES / "scripts/gpu", self.tree / "scripts/gpu")
         shutil.copy(SOURCES / "scripts/gpu_check.sh", self.tree / "scripts")
-        self.stand_ins = self.tree / "stand_ins"
-        self.stand_ins.mkdir()
-        for name, text in {"nvidia-smi": SMI, "cmake": CMAKE, "program": PROGRAM, "compute-sanitizer": PROGRAM,
-                           "nvcc": PROGRAM, "ncu": PROGRAM, "python3": PROGRAM}.items():
-            (self.stand_ins / name).write_text(text)
-            (self.stand_ins / name).chmod(0o755)
-        shutil.copy(self.stand_ins / "program", self.tree / "bench/device_curves.py")
+        (self.tree / "bench/results").mkdir(parents=True)
+        shutil.copy(SOURCES / "bench/predictions.json", self.tree / "bench")
+        (build / "commit").write_text("1234567\n")
+        tests = ["engine_cuda_test", "engine_cuda_runtime_test", "engine_test", "engine_gemm_test", "ops_test",
+                 "train_loop_test"]
+        (build / "gpu_tests.txt").write_text("\n".join(tests))
+        self.tools = self.tree / "tools"
+        self.tools.mkdir()
+        stand_ins = {build / name: TESTS.format(python=sys.executable) for name in tests}
+        stand_ins |= {build / "transformer_bench": BENCH, build / "ops_bench": BENCH, build / "foldgrad": "#!/bin/sh\n",
+                      self.tools / "nvidia-smi": SMI}
+        for path, text in stand_ins.items():
+            path.write_text(text)
+            path.chmod(0o755)
 
     def check(self, *arguments, **settings):
-        """(exit code, calls, results, what it printed)"""
-        calls = self.tree / "calls"
-        calls.write_text("")
-        environment = {**os.environ, "PATH": f"{self.stand_ins}:{os.environ['PATH']}", "CALLS": str(calls),
-                       "STAND_INS": str(self.stand_ins), "GPU": "NVIDIA H200", "CAPABILITY": "9.0", "FAILS": "",
-                       "HANGS": "", **settings}
-        done = subprocess.run([self.tree / "scripts/gpu_check.sh", *arguments], env=environment, capture_output=True,
-                              text=True)
-        file = self.tree / "bench/results/gpu-check.json"
+        """(exit code, results, page, what it printed)"""
+        out = self.tree / "out"
+        done = subprocess.run([self.tree / "scripts/gpu_check.sh", "--out", out, *arguments], capture_output=True,
+                              text=True, env={**os.environ, "PATH": f"{self.tools}:{os.environ['PATH']}", **settings})
+        file = out / "gpu-check.json"
         results = json.loads(file.read_text()) if file.exists() else None
-        return done.returncode, calls.read_text().splitlines(), results, done.stdout + done.stderr
+        page = (out / "gpu-check.md").read_text() if file.exists() else ""
+        return done.returncode, results, page, done.stdout + done.stderr
 
-    def test_all_parts_run_once_and_are_told(self):
-        status, calls, results, printed = self.check()
+    def test_stages_run_in_their_order_and_are_told(self):
+        status, results, page, printed = self.check("machine", "basics", "operations", "steps")
         self.assertEqual(status, 0, printed)
-        self.assertEqual([call.split()[0] for call in calls],
-                         ["cmake", "cmake", "ops_test", "gemm_test", "compute-sanitizer", "compute-sanitizer",
-                          "ops_bench", "transformer_bench", "device_curves.py", "python3", "python3", "python3", "ncu"])
-        self.assertIn("-DCMAKE_CUDA_ARCHITECTURES=90a", calls[0])
-        self.assertTrue(calls[1].endswith("--target foldgrad ops_test gemm_test ops_bench transformer_bench"), calls[1])
-        self.assertEqual([(p["name"], p["result"]) for p in results["parts"]],
-                         [(name, "passed") for name in
-                          ("ops_test", "gemm_test", "memcheck", "racecheck", "ops_bench", "transformer_bench", "curves",
-                           "pytorch", "pytorch_compiled", "ncu")])
-        self.assertTrue(calls[-2].endswith("--filter iwslt --compile"), calls[-2])
-        self.assertEqual(results["machine"], "NVIDIA H200, 580.1, 81559 MiB, 9.0")
-        self.assertIn("| gemm_test | passed |", (self.tree / "bench/results/gpu-check.md").read_text())
+        self.assertEqual([(s["stage"], s["result"]) for s in results["stages"]],
+                         [(name, "passed") for name in ("machine", "basics", "operations", "steps")])
+        self.assertEqual(results["machine"], "NVIDIA H200, 580.1, 143771 MiB, 9.0")
+        self.assertEqual(results["tests"]["ops_test: T.good"], "passed")
+        self.assertEqual(results["tests"]["ops_test: T.skipped"], "skipped")
+        self.assertEqual(len(results["tests"]), 10)
+        predicted = json.loads((SOURCES / "bench/predictions.json").read_text())["iwslt/step/bf16"]
+        self.assertIn(f"| iwslt/step/bf16 | 4.5 |  |  | {predicted} |", page)
+        self.assertIn("| softmax | 2.5 |", page)
+        self.assertIn("# scripts/gpu_check.sh at 1234567\n", page)
+        with tarfile.open(self.tree / "out/gpu-check-logs.tar.gz") as logs:
+            self.assertIn("logs/ops_test-0.log", logs.getnames())
 
-    def test_other_gpus_get_no_code_of_this_one(self):
-        self.assertIn("-DCMAKE_CUDA_ARCHITECTURES=89", self.check("bench", CAPABILITY="8.9")[1][0].split())
-
-    def test_quick_is_within_nine_minutes(self):
-        _, _, results, _ = self.check("--quick")
-        limits = {p["name"]: p["limit"] for p in results["parts"]}
-        self.assertNotIn("pytorch", limits)
-        tests = [limits.pop(name) for name in ("ops_test", "gemm_test")]
-        self.assertEqual(tests, [60, 60])
-        self.assertLessEqual(210 + sum(limits.values()), 540)  # 210: of all test programs together
-
-    def test_a_failure_ends_nothing_but_counts(self):
-        status, calls, results, printed = self.check("tests", FAILS="ops_test")
+    # What one test leaves behind in its process does not count against others.
+    def test_failed_tests_run_again_alone(self):
+        status, results, page, printed = self.check("operations", "steps", TESTS="good ill bad crash late")
         self.assertEqual(status, 1)
-        self.assertEqual([p["result"] for p in results["parts"]], ["failed", "passed"])
-        self.assertIn("one test failed", printed)
-        self.assertIn("1 of 2 parts failed", printed)
-        self.assertEqual(len(calls), 4)
+        self.assertEqual(results["tests"], {"ops_test: T.good": "passed", "ops_test: T.ill": "passed alone",
+                                            "ops_test: T.bad": "failed", "ops_test: T.crash": "failed",
+                                            "ops_test: T.late": "passed"})
+        self.assertEqual([s["result"] for s in results["stages"]], ["failed", "passed"])
+        self.assertIn("5 tests, 1 of them passed only alone, 2 failed or did not run", page)
+        self.assertIn("| ops_test: T.bad | failed |", page)
+        self.assertIn("failed: ops_test: T.crash", printed)
 
-    def test_what_hangs_is_ended(self):
-        status, _, results, printed = self.check("sanitize", SANITIZE_SECONDS="1", HANGS="compute-sanitizer")
+    def test_what_hangs_is_ended_and_the_rest_is_tried(self):
+        status, results, _, _ = self.check("--seconds", "12", "operations", "steps", TESTS="good hang late")
         self.assertEqual(status, 1)
-        self.assertEqual([p["result"] for p in results["parts"]], ["failed", "failed"])
-        self.assertIn("failed (124)", printed)
+        self.assertEqual(results["tests"]["ops_test: T.good"], "passed")
+        self.assertEqual(results["tests"]["ops_test: T.hang"], "failed")
+        self.assertEqual(results["tests"]["ops_test: T.late"], "not run")
+        self.assertEqual([s["result"] for s in results["stages"]], ["failed", "no time left"])
 
-    def test_without_pytorch_the_rest_is_measured(self):
-        status, _, results, printed = self.check("bench", FAILS="python3")
-        self.assertEqual(status, 0, printed)
-        self.assertEqual([p["name"] for p in results["parts"]], ["ops_bench", "transformer_bench", "curves", "ncu"])
+    def test_figures_of_a_benchmark_that_failed_are_kept(self):
+        status, results, _, _ = self.check("steps", BENCH_STATUS="3")
+        self.assertEqual(status, 1)
+        self.assertIn("transformer_bench: exit code 3", results["stages"][0]["note"])
+        self.assertEqual(results["milliseconds"]["iwslt/step/bf16"], {"foldgrad": 4.5})
 
     def test_refusals(self):
         self.assertEqual(self.check("dance")[0], 2)
-        (self.stand_ins / "nvidia-smi").write_text("#!/bin/bash\nexit 9\n")
-        status, calls, _, printed = self.check()
-        self.assertEqual((status, calls), (6, []))
+        (self.tools / "nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
+        status, results, _, printed = self.check()
+        self.assertEqual((status, results), (6, None))
         self.assertIn("gpu_check: nvidia-smi lists no GPU", printed)
+        (self.tree / "build/kit/gpu_tests.txt").unlink()
+        status, _, _, printed = self.check()
+        self.assertEqual(status, 6)
+        self.assertIn("scripts/gpu_kit.sh makes one", printed)
 
 
 if __name__ == "__main__":

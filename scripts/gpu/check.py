@@ -1,0 +1,221 @@
+"""The stages of scripts/gpu_check.sh."""
+import argparse
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from programs import finish, launch  # noqa: E402
+from shards import run_tests  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build/kit"
+STAGE_SECONDS = 100
+# What tests of the engine are, so that a fault below shows before all that stands on it.
+BASICS = ["engine_cuda_test", "engine_cuda_runtime_test", "engine_test", "engine_gemm_test"]
+# Examples of each property: a GPU's own mistakes are in kernels, not in rare examples.
+FEW_EXAMPLES = {"RC_PARAMS": "max_success=10"}
+TIMES = re.compile(r'"name": "([^"]+)",.*?"real_time": ([^,]+),.*?"time_unit": "(\w+)"', re.S)  # of Google Benchmark
+MILLISECONDS = {"ns": 1e-6, "us": 1e-3, "ms": 1, "s": 1e3}
+
+
+class Failed(Exception):
+    pass
+
+
+class Check:
+    def __init__(self, out, seconds):
+        self.out, self.logs = out, ROOT / "build/gpu_check"
+        self.ends = time.monotonic() + seconds
+        self.stages, self.tests, self.figures = [], {}, {}
+        self.machine = "unknown"
+        shutil.rmtree(self.logs, ignore_errors=True)
+        self.logs.mkdir(parents=True)
+        self.out.mkdir(parents=True, exist_ok=True)
+
+    def run(self, log, *command, **environment):
+        """What the command printed. Raises Failed with the end of it."""
+        child = launch(command, self.logs / log, environment)
+        status = finish(child, self.stage_ends)
+        text = (self.logs / log).read_text(errors="replace")
+        if status != 0:
+            raise Failed(f"{Path(command[0]).name}: {status}\n{text[-2000:]}")
+        return text
+
+    def bench(self, log, *command):
+        """Keeps the times of a benchmark in milliseconds, also of one that ran out of time and left half a file."""
+        file = self.logs / f"{log}.json"
+        try:
+            self.run(f"{log}.log", *command, "--device=cuda", f"--benchmark_out={file}", "--benchmark_out_format=json")
+        finally:
+            for name, value, unit in TIMES.findall(file.read_text() if file.exists() else ""):
+                name = re.sub("/(iterations:|manual_time).*", "", name)
+                self.figures.setdefault(name, {})["foldgrad"] = float(value) * MILLISECONDS[unit]
+
+    def pytorch(self, column, *more):
+        text = self.run(f"{column}.log", sys.executable, ROOT / "bench/pytorch_transformer.py", "--device", "cuda",
+                        "--seconds", "2", "--filter", "iwslt", *more)
+        for name, times in json.loads(text.splitlines()[-1]).items():
+            if name != "context":
+                self.figures.setdefault(name, {})[column] = 1e3 * sorted(times)[len(times) // 2]
+
+    def stage(self, name, run):
+        began = time.monotonic()
+        self.stage_ends = min(began + STAGE_SECONDS, self.ends)
+        self.note = ""
+        if self.ends - began < 10:
+            result = "no time left"
+        else:
+            try:
+                run(self)
+                result = "passed"
+            except Failed as failure:
+                result, self.note = "failed", str(failure)
+            except Exception as failure:  # of one stage, such as a file that a benchmark left half-written
+                result, self.note = "failed", f"{type(failure).__name__}: {failure}"
+        self.stages.append({"stage": name, "result": result, "seconds": round(time.monotonic() - began, 1),
+                            "note": self.note})
+        print(f"== {name}: {result} ({self.stages[-1]['seconds']} s)", *self.note.splitlines()[-20:], sep="\n",
+              flush=True)
+        self.write()
+
+    def write(self):
+        (self.out / "gpu-check.json").write_text(json.dumps(
+            {"machine": self.machine, "stages": self.stages, "tests": self.tests, "milliseconds": self.figures}, indent=1))
+        (self.out / "gpu-check.md").write_text(page(self))
+        with tarfile.open(self.out / "gpu-check-logs.tar.gz", "w:gz") as tar:
+            tar.add(self.logs, "logs")
+
+    def test(self, programs):
+        results = run_tests([BUILD / p for p in programs], self.logs, self.stage_ends, FEW_EXAMPLES)
+        self.tests |= results
+        bad = [name for name, result in results.items() if result in ("failed", "not run")]
+        alone = sum(result == "passed alone" for result in results.values())
+        self.note = f"{len(results)} tests, {alone} of them passed only alone, {len(bad)} failed or did not run"
+        if bad:
+            raise Failed("\n".join([self.note, *(f"  {results[name]}: {name}" for name in bad)]))
+
+
+def machine(check):
+    check.machine = check.run("nvidia-smi.log", "nvidia-smi", "--format=csv,noheader",
+                              "--query-gpu=name,driver_version,memory.total,compute_cap").strip()
+    check.run("doctor.log", BUILD / "foldgrad", "doctor")
+
+
+def operations(check):
+    check.test(["ops_test"])
+
+
+def training(check):
+    check.run("training.log", sys.executable, ROOT / "bench/device_curves.py", "--program", BUILD / "foldgrad",
+              "--reference", ROOT / "bench/results/losses-multi30k-cpu.json")
+
+
+def profile(check):
+    """The kernels of one step, for the table of kernels."""
+    if not shutil.which("ncu"):
+        check.note = "no ncu here"
+        return
+    check.run("ncu.log", "ncu", "--clock-control", "none", "--launch-skip", "1000", "--launch-count", "500", "--csv",
+              "--page", "raw", "--metrics",
+              "gpu__time_duration.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,"
+              "sm__throughput.avg.pct_of_peak_sustained_elapsed", "--log-file", check.logs / "ncu.csv",
+              BUILD / "transformer_bench", "--device=cuda", "--benchmark_filter=iwslt/step/bf16")
+    lines = [line for line in (check.logs / "ncu.csv").read_text().splitlines() if line.startswith('"')]
+    check.note = f"{max(len(list(csv.reader(lines))) - 2, 0)} kernels in ncu.csv"
+
+
+def pytorch(check):
+    try:
+        check.run("torch.log", sys.executable, "-c", "import torch; assert torch.cuda.is_available()")
+    except Failed:
+        check.note = "no PyTorch with CUDA here"
+        return
+    check.pytorch("PyTorch")
+    check.pytorch("PyTorch compiled", "--compile")
+
+
+def sanitizers(check):
+    if not shutil.which("compute-sanitizer"):
+        check.note = "no compute-sanitizer here"
+        return
+    for tool in ("memcheck", "racecheck"):
+        check.run(f"{tool}.log", "compute-sanitizer", "--tool", tool, "--error-exitcode", "1", BUILD / "ops_test",
+                  "--gtest_filter=*.CudaEqualsCpu:*TensorCores*", RC_PARAMS="max_success=2")
+
+
+def others(check):
+    tests = (BUILD / "gpu_tests.txt").read_text().split()
+    check.test([t for t in tests if t not in (*BASICS, "ops_test")])
+
+
+STAGES = {
+    "machine": machine,
+    "basics": lambda check: check.test(BASICS),
+    "operations": operations,
+    "steps": lambda check: check.bench("transformer_bench", BUILD / "transformer_bench"),
+    "training": training,
+    "pytorch": pytorch,
+    "profile": profile,
+    "kernels": lambda check: check.bench("ops_bench", BUILD / "ops_bench",
+                                         "--benchmark_filter=norm|attention|cross_entropy|dropout|linear"),
+    "others": others,
+    "sanitizers": sanitizers,
+}
+
+
+def page(check):
+    """What passed, what failed, and the figures beside predictions and PyTorch."""
+    commit = (ROOT / "build/kit/commit").read_text().strip()
+    lines = [f"# scripts/gpu_check.sh at {commit}", "", check.machine, "", "| stage | result | seconds | |",
+             "|---|---|---|---|"]
+    for s in check.stages:
+        note = s["note"].splitlines()[0] if s["note"] else ""
+        lines.append(f"| {s['stage']} | {s['result']} | {s['seconds']} | {note.replace('|', '/')} |")
+    bad = {name: result for name, result in check.tests.items() if result not in ("passed", "skipped")}
+    if bad:
+        lines += ["", "| test | result |", "|---|---|", *(f"| {name} | {result} |" for name, result in bad.items())]
+    if check.figures:
+        predicted = json.loads((ROOT / "bench/predictions.json").read_text())
+        columns = ["foldgrad", "PyTorch", "PyTorch compiled"]
+        lines += ["", "Milliseconds; predictions are of an H100 (docs/cuda.md).", "",
+                  "| | " + " | ".join(columns) + " | predicted |", "|---|" + "---|" * 4]
+        for name, times in check.figures.items():
+            shown = [f"{times[c]:.4g}" if c in times else "" for c in columns] + [str(predicted.get(name, ""))]
+            lines.append(f"| {name} | " + " | ".join(shown) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="gpu_check.sh", description=__doc__)
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help=", ".join(STAGES))
+    parser.add_argument("--out", type=Path, default=ROOT / "bench/results", help="(bench/results)")
+    parser.add_argument("--seconds", type=float, default=570, help="for all stages together (570)")
+    options = parser.parse_args()
+    for name in options.stages:
+        if name not in STAGES:
+            parser.error(f"no stage {name}; there are: {', '.join(STAGES)}")
+    if not (BUILD / "gpu_tests.txt").exists():
+        print("gpu_check: no kit here; scripts/gpu_kit.sh makes one", file=sys.stderr)
+        return 6
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True) if shutil.which("nvidia-smi") else None
+    if not listed or not re.search("^GPU", listed.stdout, re.M):
+        print("gpu_check: nvidia-smi lists no GPU", file=sys.stderr)
+        return 6
+    os.environ["FOLDGRAD_PROGRAM"] = str(BUILD / "foldgrad")
+    check = Check(options.out.resolve(), options.seconds)
+    for name in options.stages or STAGES:
+        check.stage(name, STAGES[name])
+    return 1 if any(s["result"] != "passed" for s in check.stages) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,27 @@
+"""Programs in process groups of their own, which end as a whole when their time is up."""
+import os
+import signal
+import subprocess
+import time
+
+
+def launch(command, log, environment):
+    with open(log, "ab") as output:
+        return subprocess.Popen([str(word) for word in command], stdout=output, stderr=subprocess.STDOUT,
+                                stdin=subprocess.DEVNULL, env={**os.environ, **environment}, start_new_session=True)
+
+
+def finish(child, ends):
+    """0, or how it ended in words."""
+    try:
+        status = child.wait(max(0, ends - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        status = None
+    try:
+        os.killpg(child.pid, signal.SIGKILL)  # whatever it left running
+    except ProcessLookupError:
+        pass
+    child.wait()
+    if status is None:
+        return "ran out of time"
+    return 0 if status == 0 else f"signal {-status}" if status < 0 else f"exit code {status}"

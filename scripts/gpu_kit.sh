@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Packs what scripts/gpu_check.sh needs on a machine with a GPU, so that nothing is built or fetched there: test
+# programs, benchmarks and `foldgrad` with their libraries, and the files that they read. Needs nvcc, but no GPU.
+#
+#   scripts/gpu_kit.sh [-DNAME=VALUE...]     build/gpu_kit.tar.xz, of at most 60 MB; the arguments are cmake's
+#
+# The programs run on GPUs of capability 8.x and 9.0, and any Linux on x86-64 with AVX2 whose C library is as new as
+# that of this machine. They were linked with cuBLASLt of this CUDA and do without cuDNN. Multi30k goes along where this
+# machine has it ($FOLDGRAD_DATA). In the end each program is started in an empty root, without a GPU.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
+build=build/kit kit=build/gpu_kit packed=build/gpu_kit.tar.xz
+most_bytes=60000000
+command -v nvcc >/dev/null || { echo "gpu_kit: nvcc is not on PATH and not in \$CUDA_HOME/bin" >&2; exit 6; }
+
+cmake --preset cuda -B "$build" -DFOLDGRAD_RELOCATABLE=ON -DCMAKE_CUDA_ARCHITECTURES="80-real;90a-real" \
+  -DFOLDGRAD_CPU=x86-64-v3 -DFOLDGRAD_ONEDNN=OFF -DFOLDGRAD_CBLAS=OFF -DFOLDGRAD_CUDNN=OFF -DFOLDGRAD_LIBPNG=OFF \
+  -DFOLDGRAD_TURBOJPEG=OFF -DFOLDGRAD_ONNX=OFF "$@" >/dev/null
+mapfile -t programs < <(printf '%s\n' foldgrad ops_bench transformer_bench && cat "$build/gpu_tests.txt")
+cmake --build "$build" --target "${programs[@]}" >"$build/build.log" || { tail -n 60 "$build/build.log" >&2; exit 1; }
+
+rm -rf "$kit" "$packed"
+mkdir -p "$kit/$build/lib" "$kit/$build/preload"
+git ls-files -z --cached --others --exclude-standard | tar -c --null -T - | tar -x -C "$kit"
+cp "$build/gpu_tests.txt" "$kit/$build/"
+(git describe --always --dirty || echo unknown) >"$kit/$build/commit"
+cp "$build"/preload/*.so "$kit/$build/preload/"
+for program in "${programs[@]}"; do
+  strip -o "$kit/$build/$program" "$build/$program"
+  ldd "$build/$program" | awk '$2 == "=>" {print $3}'
+done | sort -u | grep -vE '/(lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|cublasLt)|ld-linux[^/]*)\.so[^/]*$' |
+  xargs cp -L -t "$kit/$build/lib"
+data=${FOLDGRAD_DATA:-}
+if [[ -d ${data:-/nowhere}/multi30k ]]; then
+  mkdir "$kit/data"
+  cp -r "$data/multi30k" "$kit/data/"
+else
+  echo "gpu_kit: no Multi30k in \$FOLDGRAD_DATA: its training will not be compared"
+fi
+tar -c -C build gpu_kit | xz -T0 >"$packed"
+size=$(stat -c %s "$packed")
+echo "gpu_kit: $packed, $size bytes, of $(du -s --block-size=1MB "$kit" | cut -f 1) MB; needs $(
+  objdump -T "$kit/$build"/* "$kit/$build"/lib/* 2>/dev/null | grep -oE 'GLIBC_2\.[0-9]+' | sort -Vu | tail -n 1)"
+((size <= most_bytes)) || { echo "gpu_kit: more than $most_bytes bytes" >&2; exit 1; }
+
+# An empty root has the C and C++ libraries, and in place of cuBLAS' functions some that do nothing, but no driver.
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+tar -xJf "$packed" -C "$root" --strip-components=1
+mkdir -p "$root"/{tmp,lib,lib64}
+cp -L "$(gcc -print-file-name=ld-linux-x86-64.so.2)" "$root/lib64/"
+for library in c.so.6 m.so.6 dl.so.2 rt.so.1 pthread.so.0 gcc_s.so.1 stdc++.so.6; do
+  cp -L "$(gcc -print-file-name=lib$library)" "$root/lib/"
+done
+cublas=$(ldd "$build/ops_test" | awk '/libcublasLt/ {print $1}')
+nm -D --undefined-only "$kit/$build/lib/libfoldgrad_engine.so" | awk '$2 ~ /^cublasLt/ {print $2}' | sed 's/@.*//' |
+  sed 's/.*/void &(void) {}/' | gcc -shared -x c - -o "$root/lib/$cublas" -Wl,-soname,"$cublas"
+enter=("$(PATH=$PATH:/usr/sbin command -v chroot)")
+((EUID == 0)) || enter=("$(command -v unshare)" --map-root-user "${enter[@]}")
+expect_no_device() {
+  local said  # without /proc a program does not know where it lies, hence the second folder
+  said=$(timeout 60 env -i LD_LIBRARY_PATH="/lib:/$build/lib" "${enter[@]}" "$root" "/$build/$1" "${@:2}" 2>&1 || true)
+  [[ $said == *"there is no NVIDIA driver"* ]] || { echo "gpu_kit: $1 in an empty root: $said" >&2; exit 1; }
+}
+expect_no_device foldgrad doctor
+for program in ops_bench transformer_bench; do expect_no_device "$program" --device=cuda; done
+while read -r program; do expect_no_device "$program" --gtest_filter=none; done <"$build/gpu_tests.txt"
+echo "gpu_kit: all ${#programs[@]} programs start in an empty root and say that there is no driver"
