@@ -46,16 +46,16 @@ __global__ void branches_kernel(Integers p) {
   const int i = int(threadIdx.x);
   const float first = shared[0];
   if (i % 2 == 0)
-    shared[16 * i] = first;
+    shared[16 * i + 16] = first;
   else
-    shared[16 * i - 15] = first;
-  if (p.n > 0) shared[32 * i] = first;
+    shared[16 * i + 1] = first;
+  if (p.n > 0) shared[32 * i + 32] = first;
 }
 
 TEST(BankConflicts, LanesMeetAtOnePlaceInTheSource) {
   const auto worst = [](int n) {
     const emulation::WorstBankConflict conflict;
-    launch("branches", branches_kernel, {1, 32, 4096}, Integers{nullptr, n});
+    launch("branches", branches_kernel, {1, 32, 33 * 32 * 4}, Integers{nullptr, n});
     return std::pair(conflict.ways(), conflict.where());
   };
   EXPECT_EQ(worst(0).first, 16);
