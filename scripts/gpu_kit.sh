@@ -31,6 +31,7 @@ for program in "${programs[@]}"; do
   ldd "$build/$program" | awk '$2 == "=>" {print $3}'
 done | sort -u | grep -vE '/(lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|cublasLt)|ld-linux[^/]*)\.so[^/]*$' |
   xargs cp -L -t "$kit/$build/lib"
+strip --strip-unneeded "$kit/$build"/lib/*
 data=${FOLDGRAD_DATA:-}
 if [[ -d ${data:-/nowhere}/multi30k ]]; then
   mkdir "$kit/data"

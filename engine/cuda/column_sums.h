@@ -22,8 +22,10 @@ struct ColumnSumParts {
 // column. Neighbouring threads store neighbours, and neighbouring columns lie in different banks.
 template <int N, int K, class Value>
 class SumsOfThreads {
+  static constexpr int kPitch = kMatrixThreads + kBanks<Value> / N;
+
  public:
-  static constexpr std::size_t kBytes = sizeof(Value) * K * N * (kMatrixThreads + kBanks<Value> / N);
+  static constexpr std::size_t kBytes = sizeof(Value) * K * N * kPitch;
 
   template <class Own>
   __device__ explicit SumsOfThreads(const Own (&own)[N][K]) : shared_(shared_array<Value>()) {
@@ -45,8 +47,6 @@ class SumsOfThreads {
   }
 
  private:
-  static constexpr int kPitch = kMatrixThreads + kBanks<Value> / N;
-
   SharedArray<Value> shared_;
 };
 

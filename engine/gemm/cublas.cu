@@ -125,7 +125,7 @@ Plan make_plan(cublasLtHandle_t handle, DType dtype, const Gemm& g, const GemmPo
   return plan;
 }
 
-// Of one device.
+// The library on one device, with all plans made for it.
 struct Library {
   using Key = std::array<std::int64_t, 19>;
 

@@ -19,7 +19,7 @@ from shards import run_tests  # noqa: E402
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/kit"
 STAGE_SECONDS = 100
-# What tests of the engine are, so that a fault below shows before all that stands on it.
+# The engine's tests come first, so that a fault below shows before all that stands on it.
 BASICS = ["engine_cuda_test", "engine_cuda_runtime_test", "engine_test", "engine_gemm_test"]
 # Examples of each property: a GPU's own mistakes are in kernels, not in rare examples.
 FEW_EXAMPLES = {"RC_PARAMS": "max_success=10"}
@@ -115,6 +115,9 @@ def operations(check):
 
 
 def training(check):
+    if not (ROOT / "data/multi30k").is_dir():
+        check.note = "no Multi30k in this kit"
+        return
     check.run("training.log", sys.executable, ROOT / "bench/device_curves.py", "--program", BUILD / "foldgrad",
               "--reference", ROOT / "bench/results/losses-multi30k-cpu.json")
 
@@ -143,13 +146,12 @@ def pytorch(check):
     check.pytorch("PyTorch compiled", "--compile")
 
 
-def sanitizers(check):
+def sanitizer(check, tool):
     if not shutil.which("compute-sanitizer"):
         check.note = "no compute-sanitizer here"
         return
-    for tool in ("memcheck", "racecheck"):
-        check.run(f"{tool}.log", "compute-sanitizer", "--tool", tool, "--error-exitcode", "1", BUILD / "ops_test",
-                  "--gtest_filter=*.CudaEqualsCpu:*TensorCores*", RC_PARAMS="max_success=2")
+    check.run(f"{tool}.log", "compute-sanitizer", "--tool", tool, "--error-exitcode", "1", BUILD / "ops_test",
+              "--gtest_filter=*.CudaEqualsCpu:*TensorCores*", RC_PARAMS="max_success=2")
 
 
 def others(check):
@@ -168,7 +170,8 @@ STAGES = {
     "kernels": lambda check: check.bench("ops_bench", BUILD / "ops_bench",
                                          "--benchmark_filter=norm|attention|cross_entropy|dropout|linear"),
     "others": others,
-    "sanitizers": sanitizers,
+    "memcheck": lambda check: sanitizer(check, "memcheck"),
+    "racecheck": lambda check: sanitizer(check, "racecheck"),
 }
 
 
@@ -186,7 +189,7 @@ def page(check):
     if check.figures:
         predicted = json.loads((ROOT / "bench/predictions.json").read_text())
         columns = ["foldgrad", "PyTorch", "PyTorch compiled"]
-        lines += ["", "Milliseconds; predictions are of an H100 (docs/cuda.md).", "",
+        lines += ["", "Milliseconds; predictions are for an H100 (docs/testing.md).", "",
                   "| | " + " | ".join(columns) + " | predicted |", "|---|" + "---|" * 4]
         for name, times in check.figures.items():
             shown = [f"{times[c]:.4g}" if c in times else "" for c in columns] + [str(predicted.get(name, ""))]

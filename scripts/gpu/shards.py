@@ -49,7 +49,7 @@ def run_once(program, names, log, ends, environment):
 
 
 def run_shard(program, names, log, ends, environment):
-    """Goes on behind each crash with what is left."""
+    """Goes on after each crash with the tests that are left."""
     results = {}
     while names:
         new = run_once(program, names, log, min(ends, time.monotonic() + SECONDS_AT_ONCE), environment)

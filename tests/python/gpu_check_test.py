@@ -18,7 +18,7 @@ case "$*" in
   *) echo "NVIDIA H200, 580.1, 143771 MiB, 9.0" ;;
 esac
 """
-# Of GoogleTest it knows --gtest_list_tests and a filter in a file. T/bad.2 fails, T.ill fails beside others,
+# A stand-in that knows GoogleTest's --gtest_list_tests and a filter in a file. T.bad fails, T.ill fails beside others,
 # T.crash ends the process, T.hang never ends.
 TESTS = """#!{python}
 import os, pathlib, sys, time
@@ -94,7 +94,7 @@ class GpuCheck(unittest.TestCase):
         with tarfile.open(self.tree / "out/gpu-check-logs.tar.gz") as logs:
             self.assertIn("logs/ops_test-0.log", logs.getnames())
 
-    # What one test leaves behind in its process does not count against others.
+    # A test is not blamed for the faults of others in its process.
     def test_failed_tests_run_again_alone(self):
         status, results, page, printed = self.check("operations", "steps", TESTS="good ill bad crash late")
         self.assertEqual(status, 1)
