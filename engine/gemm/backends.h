@@ -11,7 +11,8 @@ namespace foldgrad {
 
 struct GemmPointers {
   void* c;
-  const void *a, *b, *bias;
+  const void *a, *b, *bias = nullptr;
+  void* row_sums = nullptr;  // of op(A): for cuBLASLt alone
 };
 
 bool onednn_gemm_cpu(DType dtype, const Gemm& g, const GemmPointers& p);

@@ -87,6 +87,18 @@ struct Plan {
   bool covered = false;
 };
 
+cublasLtEpilogue_t epilogue_of(const GemmPointers& p) {
+  if (p.row_sums) return CUBLASLT_EPILOGUE_BGRADB;  // of the library's B, which is our A
+  return p.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+// The bias that the epilogue adds, or the sums that it writes, of the type of C. The addresses may differ from call to
+// call.
+void set_vector(Plan& plan, const GemmPointers& p) {
+  const void* vector = p.row_sums ? p.row_sums : p.bias;
+  if (vector) set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
+}
+
 Plan make_plan(cublasLtHandle_t handle, DType dtype, const Gemm& g, const GemmPointers& p) {
   Plan plan;
   cublasLtMatmulDesc_t description;
@@ -95,9 +107,9 @@ Plan make_plan(cublasLtHandle_t handle, DType dtype, const Gemm& g, const GemmPo
   plan.description.reset(description);
   set(plan.description, CUBLASLT_MATMUL_DESC_TRANSA, g.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(plan.description, CUBLASLT_MATMUL_DESC_TRANSB, g.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (p.bias) {
-    set(plan.description, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+  if (const auto epilogue = epilogue_of(p); epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
+    set(plan.description, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    set_vector(plan, p);
   }
   const cudaDataType type = type_of(dtype);
   plan.a = g.transpose_a ? layout(type, g.k, g.m, g.row_stride_a, g, g.batch_stride_a)
@@ -148,7 +160,7 @@ struct Library {
                   g.batch_stride_b,
                   g.batch_stride_c,
                   g.f32_c,
-                  p.bias != nullptr,
+                  epilogue_of(p),
                   alignment(p.a),
                   alignment(p.b),
                   alignment(p.c)};
@@ -178,7 +190,7 @@ bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
   Library& library = *libraries.here([] { return new Library; });
   Plan& plan = library.plan(dtype, g, p);
   if (!plan.covered) return false;
-  if (p.bias) set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+  set_vector(plan, p);
   check(cublasLtMatmul(library.handle, plan.description.get(), alpha, p.b, plan.b.get(), p.a, plan.a.get(), beta, p.c,
                        plan.c.get(), p.c, plan.c.get(), &plan.algorithm, library.workspace, kWorkspace, cuda_stream()),
         "cublasLtMatmul");

@@ -124,6 +124,18 @@ void gemm(Device device, DType dtype, const Gemm& g, void* c, const void* a, con
   device == Device::cpu ? gemm_cpu(dtype, product, {c, a, b, bias}) : gemm_cuda(dtype, product, {c, a, b, bias});
 }
 
+bool gemm_with_row_sums([[maybe_unused]] Device device, DType dtype, const Gemm& g, [[maybe_unused]] void* c,
+                        [[maybe_unused]] const void* a, [[maybe_unused]] const void* b, [[maybe_unused]] void* sums) {
+  const Gemm product = resolved(g);
+  check(dtype, product, nullptr);
+#ifdef FOLDGRAD_HAVE_CUBLAS
+  const bool any = product.m > 0 && product.n > 0 && product.k > 0;
+  if (device == Device::cuda && any && product.batch == 1)
+    return cublas_gemm_cuda(dtype, product, {.c = c, .a = a, .b = b, .row_sums = sums});
+#endif
+  return false;
+}
+
 void allow_tf32(bool allowed) { allows_tf32 = allowed; }
 bool tf32_allowed() { return allows_tf32; }
 

@@ -35,6 +35,11 @@ struct Gemm {
 // without it. May be called by several threads at once.
 void gemm(Device device, DType dtype, const Gemm& g, void* c, const void* a, const void* b, const void* bias = nullptr);
 
+// gemm() without a bias that in the same pass sums the rows of op(A), sums_i = sum_p op(A)[i, p], m numbers of C's
+// type: the gradient of a bias beside that of its weight. Returns false, with nothing done, where no library does both,
+// which is everywhere but in cuBLASLt; the caller then takes two steps.
+bool gemm_with_row_sums(Device device, DType dtype, const Gemm& g, void* c, const void* a, const void* b, void* sums);
+
 // For configure tables, benchmarks and reports: "oneDNN 2.6.3", "CBLAS", "reference", "cuBLAS", "tiled"; "none"
 // for cuda in a build without it.
 const char* gemm_backend(Device device, DType dtype);

@@ -24,16 +24,31 @@ struct LinearNode {
     if (const auto [dx, mode] = grads.place(0); dx.defined())
       gemm(device, dy.dtype(), {.m = rows, .n = in, .k = out, .beta = beta(mode)}, dx.raw(), dy.raw(),
            weight.raw());  // [LIN-2]
-    if (const auto [dw, mode] = grads.exact_place(1); dw.defined()) {
-      const Gemm product{
-          .transpose_a = true, .m = out, .n = in, .k = rows, .beta = beta(mode), .f32_c = dw.dtype() != dy.dtype()};
-      gemm(device, dy.dtype(), product, dw.raw(), dy.raw(), x.raw());  // [LIN-3]
-    }
-    if (!has_bias || !grads.wanted(2)) return;
     dispatch_floating(name(), dy.dtype(), [&]<class T>(Type<T>) {
-      const ColumnTotals<T> db{.out = grads.exact_out<T>(2), .values = dy.data<T>(), .rows = rows, .columns = out};
-      FOLDGRAD_RUN(device, column_sums, db);  // [LIN-4]
+      const auto db = has_bias ? grads.exact_out<T>(2) : ParameterGradOut<T>{};
+      if (weight_gradient(grads, db) || !db) return;
+      const ColumnTotals<T> sums{.out = db, .values = dy.data<T>(), .rows = rows, .columns = out};
+      FOLDGRAD_RUN(device, column_sums, sums);  // [LIN-4]
     });
+  }
+
+  // Returns true where one product has given db, too.
+  template <class Sum>
+  bool weight_gradient(NodeGrads& grads, const GradOut<Sum>& db) const {
+    const auto [dw, mode] = grads.exact_place(1);
+    if (!dw.defined()) return false;
+    const Tensor& dy = grads.dy();
+    const Gemm product{.transpose_a = true,
+                       .m = weight.shape()[0],
+                       .n = weight.shape()[1],
+                       .k = dy.shape().without(-1).elements(),
+                       .beta = beta(mode),
+                       .f32_c = dw.dtype() != dy.dtype()};
+    if (db && db.mode == GradMode::set && dw.dtype() == dtype_of<Sum> &&
+        gemm_with_row_sums(dy.device(), dy.dtype(), product, dw.raw(), dy.raw(), x.raw(), db.data))
+      return true;
+    gemm(dy.device(), dy.dtype(), product, dw.raw(), dy.raw(), x.raw());  // [LIN-3]
+    return false;
   }
 
   void describe(Description& d) const {

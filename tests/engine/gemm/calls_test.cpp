@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <array>
+#include <string_view>
 #include <thread>
 
 #include "tests/engine/gemm/oracle.h"
@@ -75,6 +76,32 @@ TEST(Gemm, TheBiasIsInEveryRowAndNowhereElse) {
   std::vector<float> want(1 + 5 * 64, 7);
   want[0] = 0;
   EXPECT_EQ(c.values<float>(), want);
+}
+
+// Only cuBLASLt does both at once; everywhere else C is left as it was, for the two steps that follow.
+TEST(Gemm, SumsRowsBesideTheProductOrDoesNothing) {
+  const std::int64_t m = 24, n = 16, k = 200;
+  Tensor a = Tensor::empty({k, m}, DType::f32), b = Tensor::empty({k, n}, DType::f32);
+  for (std::int64_t i = 0; i < k * m; ++i) a.data<float>()[i] = float(i % 7 - 3);  // small integers: sums are exact
+  for (std::int64_t i = 0; i < k * n; ++i) b.data<float>()[i] = float(i % 5 - 2);
+  std::vector<float> product(std::size_t(m * n)), sums(m);
+  for (std::int64_t p = 0; p < k; ++p)
+    for (std::int64_t i = 0; i < m; ++i) {
+      sums[i] += a.data<float>()[p * m + i];
+      for (std::int64_t j = 0; j < n; ++j)
+        product[i * n + j] += a.data<float>()[p * m + i] * b.data<float>()[p * n + j];
+    }
+  for (const Device device : {Device::cpu, Device::cuda})
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      if (device == Device::cuda && !cuda_available()) continue;
+      const Tensor c = Tensor::full({m, n}, 9, DType::f32, device), s = Tensor::full({m}, 9, DType::f32, device);
+      const Gemm g{.transpose_a = true, .m = m, .n = n, .k = k, .f32_c = dtype == DType::bf16};
+      const bool done = gemm_with_row_sums(device, dtype, g, c.raw(), a.to(dtype).to(device).raw(),
+                                           b.to(dtype).to(device).raw(), s.raw());
+      EXPECT_EQ(done, std::string_view(gemm_backend(device, dtype)) == "cuBLAS");
+      EXPECT_EQ(c.values<float>(), done ? product : std::vector<float>(std::size_t(m * n), 9));
+      EXPECT_EQ(s.values<float>(), done ? sums : std::vector<float>(m, 9));
+    }
 }
 
 }  // namespace
