@@ -15,9 +15,11 @@ void accumulate(const Tensor& target, const Tensor& source, GradMode mode) {
   });
 }
 
-std::pair<Tensor, GradMode> NodeGrads::place(int k, DType dtype) {
+std::pair<Tensor, GradMode> NodeGrads::place(int k, DType dtype, const Tensor& spent) {
   Tape::Slot& operand = slot(k);
   if (!operand.wants_grad) return {Tensor(), GradMode::set};
+  if (spent.owns_storage() && !operand.parameter && !operand.has_grad())
+    return {operand.own_grad = spent, GradMode::set};
   if (dtype == operand.grad_dtype() && !repeats(k)) return Tape::place_of(operand);
   temporary_.emplace_back(node_.inputs()[k], Tensor::empty(operand.shape, dtype, operand.device));
   return {temporary_.back().second, GradMode::set};

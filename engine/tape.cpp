@@ -19,8 +19,6 @@ class NodeScope {
 
 }  // namespace
 
-Tape::~Tape() { clear(); }
-
 void Tape::clear() {
   nodes_.clear();
   slots_.clear();

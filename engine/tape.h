@@ -129,7 +129,6 @@ class Tape {
   explicit Tape(bool recording = true) : recording_(recording) {}
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
-  ~Tape();
 
   bool recording() const { return recording_; }
 
@@ -151,9 +150,9 @@ class Tape {
   }
 
   // Adds dy * d(y)/d(v) to the gradient of every variable and parameter v. Without dy, y must have one element, and dy
-  // is 1. Each node, with the tensors it saved, is released as soon as it is done, so a recording can be run backward
-  // once. A dy that nobody else holds may become a gradient itself; any other is copied.
-  // Throws std::invalid_argument for a second run, a y of another recording, or a dy that does not fit y.
+  // is 1. Each node is released, with what it saved, as soon as it is done: a recording runs backward once. A dy that
+  // nobody else holds may become a gradient itself; any other is copied. Throws std::invalid_argument for a second run,
+  // a y of another recording, or a dy that does not fit y.
   void backward(const Var& y, Tensor dy = {});
 
   // Returns the gradient of a variable or parameter; undefined as long as nothing has been added to it.
@@ -235,11 +234,12 @@ class NodeGrads {
   const Tensor& dy() const { return dy_; }
   bool wanted(int operand) const { return slot(operand).wants_grad; }
 
-  // Returns the place for operand k's gradient, null when it is not wanted. Ask once per operand, and write every
-  // element. Two operands may be the same value: each gets a place of its own, and the engine adds them up.
+  // Returns the place for operand k's gradient, null when it is not wanted, and for a saved tensor `spent` like it that
+  // nobody else holds maybe there: then read of that only the element that is put. Ask once per operand, and write
+  // every element. Two operands may be the same value: each gets a place of its own, and the engine adds them up.
   template <class T>
-  GradOut<T> out(int k) {
-    const auto [tensor, mode] = place(k, dtype_of<T>);
+  GradOut<T> out(int k, const Tensor& spent = {}) {
+    const auto [tensor, mode] = place(k, dtype_of<T>, spent);
     return tensor.defined() ? GradOut<T>{tensor.template data<T>(), mode} : GradOut<T>{};
   }
   // The same for code that is not a template over the element type.
@@ -263,7 +263,7 @@ class NodeGrads {
   NodeGrads(Tape& tape, const Node& node, Tensor dy) : tape_(tape), node_(node), dy_(std::move(dy)) {}
   Tape::Slot& slot(int k) const { return tape_.slots_[node_.inputs()[k]]; }
   bool repeats(int k) const;  // true if an operand before k is the same value
-  std::pair<Tensor, GradMode> place(int k, DType dtype);
+  std::pair<Tensor, GradMode> place(int k, DType dtype, const Tensor& spent = {});
   void finish();
 
   Tape& tape_;

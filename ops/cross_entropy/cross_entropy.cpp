@@ -33,7 +33,7 @@ struct CrossEntropyNode {
     dispatch_floating(name(), logits.dtype(), [&]<class T>(Type<T>) {
       using Value = compute_t<T>;
       const std::int64_t V = logits.shape()[-1];
-      const CrossEntropyBackward<T> p{.dlogits = grads.out<T>(0),
+      const CrossEntropyBackward<T> p{.dlogits = grads.out<T>(0, logits),
                                       .dloss = grads.dy().data<Value>(),
                                       .weight = weight.data<Value>(),
                                       .max = max.data<Value>(),

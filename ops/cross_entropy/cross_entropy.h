@@ -18,8 +18,9 @@
 //
 //   logits z: [..., V] seen as [N, V]; targets t, u: i64 [...]; lambda: f32 [...], a constant; loss: scalar, f64 for
 //   f64 logits, otherwise f32. Without any counted target the loss is 0, and so are the gradients. The sum over n has a
-//   fixed order. No second tensor of V columns is made but the gradient itself. Saved: logits, targets, lambda, m [N],
-//   S [N], weight. Derivation: docs/derivations/cross_entropy.md.
+//   fixed order. No second tensor of V columns is made but the gradient, which is written over the logits where nobody
+//   else holds them. Saved: logits, targets, lambda, m [N], S [N], weight.
+//   Derivation: docs/derivations/cross_entropy.md.
 #pragma once
 #include "engine/tape.h"
 

@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(kMostThreads) backward_kernel(CrossEntropyBack
   const bool counts = p.counts(r);
   const Value m = p.max[r], sum_inverse = Value(1) / p.sum[r], weight = *p.dloss * *p.weight;
   for (std::int64_t c = std::int64_t(threadIdx.x) * N; c < p.columns; c += std::int64_t(blockDim.x) * N) {
-    const Pack<T, N> z = load_pack<N>(p.logits + r * p.columns + c);
+    const Pack<T, N> z = load_own_pack<N>(p.logits + r * p.columns + c);
     Value dz[N];
     FOLDGRAD_UNROLL
     for (int e = 0; e < N; ++e) {

@@ -106,7 +106,7 @@ template <class T>
 struct CrossEntropyBackward {
   using Value = compute_t<T>;
 
-  GradOut<T> dlogits;           // [rows, columns]
+  GradOut<T> dlogits;           // [rows, columns]; may be over the logits
   const Value *dloss, *weight;  // scalars
   const Value *max, *sum;       // [rows]
   const T* logits;              // [rows, columns]

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/memory.h"
+#include "ops/arithmetic/arithmetic.h"
 #include "tests/harness/by_hand.h"
 #include "tests/harness/properties.h"
 
@@ -161,6 +162,34 @@ TEST(CrossEntropy, NeedsNoMemoryForProbabilities) {
     // A quarter on top: the allocator rounds sizes up by as much.
     EXPECT_LT(double(memory::statistics(device).peak - before), 1.3 * double(z.bytes())) << name(device);
   }
+}
+
+// Logits that nobody holds become their gradient, of which the operation before them gets the same bits as of logits
+// that are held.
+TEST(CrossEntropy, TheGradientTakesTheMemoryOfLogitsThatNobodyHolds) {
+  for (const Device device : devices())
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      const Tensor z = randn({64, 4096}, 1).to(dtype).to(device), targets = Tensor::zeros({64}, DType::i64, device);
+      std::vector<double> gradients[2];
+      std::size_t peaks[2];
+      for (const bool held : {false, true}) {
+        memory::release_cache(device);
+        memory::reset_peak(device);
+        const std::size_t before = memory::statistics(device).current;
+        Tape tape;
+        const Var x = tape.variable(z);
+        Var logits = scale(x, 2);
+        const Var loss = cross_entropy(logits, tape.constant(targets), {.label_smoothing = 0.1});
+        if (!held) logits = Var();
+        tape.backward(loss);
+        peaks[held] = memory::statistics(device).peak - before;
+        gradients[held] = tape.grad(x).to(DType::f64).values<double>();
+      }
+      EXPECT_EQ(gradients[0], gradients[1]) << name(device);
+      // Logits and x's gradient; with held ones the gradient between them, too. The allocator rounds up by a quarter.
+      EXPECT_LT(double(peaks[0]), 2.5 * double(z.bytes())) << name(device);
+      EXPECT_GT(double(peaks[1]), 2.9 * double(z.bytes())) << name(device);
+    }
 }
 
 // [CE-2] is the cross entropy against the smoothed distribution, and without smoothing the usual one; a shift of a row
