@@ -4,7 +4,7 @@
 
 include(GoogleTest)
 
-set(folders engine ops models train realdata book)
+set(folders engine ladder ops models train realdata book)
 if(foldgrad_cuda STREQUAL EMULATE)
   list(APPEND folders emulation)
 endif()
@@ -173,6 +173,8 @@ endif()
 # Programs that ask for a device get the label `gpu` and a line in gpu_tests.txt, which scripts/gpu_kit.sh reads.
 set(gpu_tests "")
 add_custom_target(single_tests)
+
+foldgrad_add_library(foldgrad_ladder ${PROJECT_SOURCE_DIR}/book/ladder foldgrad_engine)  # which no program uses
 
 foreach(folder ${folders})
   foldgrad_tested_library(library ${folder})

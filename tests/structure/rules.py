@@ -16,6 +16,7 @@ ALLOWED = {
     "engine/files": ["engine"],
     "engine/gemm": ["engine", "engine/cuda", "engine/cuda/runtime"],
     "engine/graph": ["engine"],
+    "book/ladder": ["engine", "engine/cuda"],
     "ops": ["engine", "engine/graph", "engine/cpu", "engine/cuda", "engine/cuda/runtime", "engine/gemm"],
     "ops/*/fast": ["engine/cuda/fast"],
     "models/options": [],

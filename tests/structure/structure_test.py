@@ -10,10 +10,11 @@ import rules
 import sources as source_items
 
 ROOT = Path(os.environ["FOLDGRAD_SOURCE_DIR"])
+TOPS = ("emulation", "engine", "book/ladder", "ops", "models", "train", "tests")
 
 
 def sources():
-    return {str(p.relative_to(ROOT)): p.read_text() for top in ("emulation", "engine", "ops", "models", "train", "tests")
+    return {str(p.relative_to(ROOT)): p.read_text() for top in TOPS
             for p in sorted((ROOT / top).rglob("*")) if p.suffix in (".h", ".cpp", ".cu")}
 
 
