@@ -1,5 +1,6 @@
 """docs/engine.md holds: its programs compile and print what it says, its excerpts stand in book/tiny.cpp, and its
-pictures are those that book/pictures.cpp draws.
+pictures are those that book/pictures.cpp draws. So do the excerpts of docs/reading_kernels.md, and the lengths that
+docs/gemm_ladder.md gives.
 
 A block of C++ that begins with "// NAME.cpp" is a program, and the text after it what it prints. Any other is an
 excerpt. Numbers may differ in digits that the functions of another C library may round differently.
@@ -81,6 +82,26 @@ class Course(unittest.TestCase):
                 self.assertIn(f"pictures/{picture.name}", PAGE)
                 committed = (ROOT / "docs/pictures" / picture.name).read_text(encoding="utf-8")
                 self.assert_alike(picture.read_text(encoding="utf-8"), committed, lambda a, b: abs(a - b) < 0.2)
+
+
+class Kernels(unittest.TestCase):
+    def test_excerpts_stand_in_the_file_named_before(self):
+        page = (ROOT / "docs/reading_kernels.md").read_text(encoding="utf-8")
+        excerpts = re.findall(r"\[([\w/]+\.h)\]\([^)]*\):\n\n```cpp\n(.*?)^```", page, re.M | re.S)
+        self.assertEqual(len(excerpts), page.count("```cpp"))
+        for name, text in excerpts:
+            self.assertIn(text, (ROOT / name).read_text(encoding="utf-8"))
+            self.assertLessEqual(text.count("\n"), 15)
+
+    def test_rungs_are_as_short_as_they_are_said_to_be(self):
+        page = (ROOT / "docs/gemm_ladder.md").read_text(encoding="utf-8")
+        rungs = re.findall(r"^\| \d \w+ \| (.*?) \| .*? \| ([\d +]+) \|$", page, re.M)
+        self.assertEqual(len(rungs), 5)
+        for files, lengths in rungs:
+            for name, length in zip(re.findall(r"\]\(\.\./(.*?)\)", files), lengths.split(" + "), strict=True):
+                code = re.findall(r"^[ \t]*(?!//)\S.*", (ROOT / name).read_text(encoding="utf-8"), re.M)
+                self.assertEqual(len(code), int(length), name)
+                self.assertLessEqual(len(code), 60)
 
 
 if __name__ == "__main__":
