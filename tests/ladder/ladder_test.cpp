@@ -2,8 +2,10 @@
 #ifdef FOLDGRAD_HAVE_CUDA
 #include "book/ladder/ladder.h"
 
-#include <algorithm>
+#include <fmt/core.h>
+
 #include <array>
+#include <cstring>
 #include <string>
 #include <vector>
 
