@@ -90,7 +90,7 @@ void expect_passes(const Passes& op, std::int64_t rows, std::int64_t columns, DT
   const std::int64_t matrix = rows * columns * std::int64_t(size_of(dtype));
   const std::string what = fmt::format("{} of {} [{}, {}]", op.name, name(dtype), rows, columns);
   EXPECT_EQ(seen.forward.bytes, op.forward * matrix) << what << ", forward";
-  const bool long_rows = columns > 512;
+  const bool long_rows = columns > 1024;
   EXPECT_EQ(seen.backward.bytes, (op.backward + long_rows * op.long_rows) * matrix) << what << ", backward";
   EXPECT_TRUE(whole_sectors(seen.forward)) << what << ", forward";
   EXPECT_TRUE(whole_sectors(seen.backward)) << what << ", backward";

@@ -224,11 +224,11 @@ bool row_in_registers(const F& f) {
   return false;
 }
 
-// Up to 512 columns, or 256 of f64, in one kernel: half as many numbers as above, since a thread also holds sums.
+// Up to 1,024 columns, or 512 of f64, in one kernel. A thread also holds as many sums as numbers of a row.
 template <class F>
 bool row_and_sums_in_registers(const F& f) {
   using T = ElementOf<F>;
-  constexpr int N = kPackSize<T>, kHalf = kMostRowNumbers<T> / 2, kFew = kHalf / 2;
+  constexpr int N = kPackSize<T>, kMost = kMostRowNumbers<T>, kHalf = kMost / 2, kFew = kMost / 4;
   const auto run = [&](auto share) {
     using Share = typename decltype(share)::type;
     const std::int64_t blocks = blocks_for(f.rows, kRowSumWarps);
@@ -243,6 +243,7 @@ bool row_and_sums_in_registers(const F& f) {
   if (f.columns == 0 || !in_packs(f)) return false;
   if (f.columns <= kWarp * kFew) return run(ShareType<RowShare<kWarp, N, kFew / N>>());
   if (f.columns <= kWarp * kHalf) return run(ShareType<RowShare<kWarp, N, kHalf / N>>());
+  if (f.columns <= kWarp * kMost) return run(ShareType<RowShare<kWarp, N, kMost / N>>());
   return false;
 }
 
