@@ -1,5 +1,5 @@
 # Finds libraries. Required ones that are missing are named together in one error; optional ones set
-# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _sentencepiece, _libpng, _turbojpeg, _onnx, _chart_js, _bench.
+# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _sentencepiece, _mpi, _libpng, _turbojpeg, _onnx, _chart_js, _bench.
 
 include(CheckCXXSourceCompiles)
 include(CheckCXXSourceRuns)
@@ -140,6 +140,18 @@ if(NOT FOLDGRAD_SENTENCEPIECE STREQUAL OFF)
 endif()
 foldgrad_optional(FOLDGRAD_SENTENCEPIECE "SentencePiece" foldgrad_have_sentencepiece sentencepiece_found "${why}"
                   libsentencepiece-dev)
+
+set(mpi_found OFF)
+set(why "not found, so one process only")
+if(NOT FOLDGRAD_MPI STREQUAL OFF)
+  set(MPI_CXX_SKIP_MPICXX ON)  # the C++ interface of old, which nobody uses
+  find_package(MPI QUIET COMPONENTS CXX)
+  if(TARGET MPI::MPI_CXX)
+    set(mpi_found ON)
+    list(GET MPI_CXX_LIBRARIES -1 why)
+  endif()
+endif()
+foldgrad_optional(FOLDGRAD_MPI "MPI" foldgrad_have_mpi mpi_found "${why}" "libopenmpi-dev openmpi-bin")
 
 foreach(library libpng turbojpeg)
   set(${library}_found OFF)

@@ -1,0 +1,98 @@
+// Communication between the ranks of a data-parallel computation: each calls the same operations in the same order.
+//
+// A rank is a thread of a Team (engine/parallel/team.h), in one process or in several. Whoever may be alone takes a
+// pointer, which is null then. Sums are added as a binary tree over the ranks, ((0 + 1) + (2 + 3)) + ..., so that their
+// bits depend on how many ranks there are, and neither on where they run nor on any library.
+//
+//   [PAR-1]  Sums of n elements on S ranks are formed by recursive halving and doubling (Thakur, Rabenseifner, Gropp:
+//            "Optimization of Collective Communication Operations in MPICH", 2005): a rank sends 2 n (S - 1) / S
+//            elements; small ones, at most kSmallSum bytes, by recursive doubling, n log2 S elements.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "engine/tensor.h"
+
+namespace foldgrad {
+
+// Another rank has failed, or does not answer. The message names the operation, the step and the ranks.
+class CommunicationError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Communicator {
+ public:
+  static constexpr std::size_t kSmallSum = 16384;
+
+  // size: a power of two.
+  Communicator(int rank, int size) : rank_(rank), size_(size) {}
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  // All operations throw CommunicationError.
+  //
+  // Replaces the values, as many on each rank, by their sums over the ranks.
+  template <class T>  // float or double
+  void all_reduce_sum(std::span<T> values);
+  // The same for a tensor, f32 or f64, which may lie on any device.
+  void all_reduce_sum(const Tensor& tensor);
+  // Returns the values of all ranks, as many of each, in the order of the ranks.
+  template <class T>
+  std::vector<T> all_gather(std::span<const T> own);
+  // Copies the values of rank 0.
+  template <class T>
+  void broadcast(std::span<T> values) {
+    broadcast_bytes(std::as_writable_bytes(values));
+  }
+  std::string broadcast(const std::string& text);  // returns that of rank 0
+  bool any(bool flag);                             // returns true if it is true on any rank
+  void barrier() { (void)any(false); }
+
+  // The step of training, for messages.
+  void at_step(std::int64_t step) { step_ = step; }
+
+  // By this rank so far. The time of exchanges is also that of waiting for slower ranks.
+  struct Traffic {
+    std::int64_t exchanges = 0, bytes = 0;  // sent, as many are received
+    double seconds = 0;
+  };
+  const Traffic& traffic() const { return traffic_; }
+
+ protected:
+  // Sends `out` to another rank and receives `in` from it, which does the same.
+  virtual void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) = 0;
+  const char* operation() const { return operation_; }
+  std::int64_t step() const { return step_; }
+
+ private:
+  void swap(int partner, std::span<const std::byte> out, std::span<std::byte> in);
+  void gather_bytes(std::byte* all, std::size_t each);
+  void broadcast_bytes(std::span<std::byte> bytes);
+  template <class T>
+  void sum_small(std::span<T> values);
+  template <class T>
+  void sum_by_halves(std::span<T> values);
+
+  const int rank_, size_;
+  const char* operation_ = "";
+  std::int64_t step_ = 0;
+  Traffic traffic_;
+};
+
+template <class T>
+std::vector<T> Communicator::all_gather(std::span<const T> own) {
+  std::vector<T> all(own.size() * std::size_t(size_));
+  std::copy(own.begin(), own.end(), all.begin() + std::ptrdiff_t(own.size()) * rank_);
+  gather_bytes(reinterpret_cast<std::byte*>(all.data()), own.size_bytes());
+  return all;
+}
+
+}  // namespace foldgrad

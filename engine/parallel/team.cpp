@@ -1,0 +1,160 @@
+#include "engine/parallel/team.h"
+
+#include <fmt/ranges.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "engine/check.h"
+
+namespace foldgrad {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr double kRollCallSeconds = 5;
+
+// A message between two ranks of this process: it stays with its sender until the receiver has copied it.
+struct Letter {
+  const std::byte* data = nullptr;
+  bool there = false, being_read = false;
+};
+
+// The common part of the ranks of one process.
+struct Meeting {
+  TeamOptions options;
+  int first, local;
+  std::mutex mutex{};
+  std::condition_variable changed{};
+  std::map<std::pair<int, int>, Letter> letters{};  // by sender and receiver
+  std::vector<bool> waits{};                        // by local rank: for another one
+  std::exception_ptr failure{};                     // the first
+
+  bool is_here(int rank) const { return rank >= first && rank < first + local; }
+  int process_of(int rank) const { return rank / local; }
+  void fail(std::exception_ptr reason) {
+    const std::lock_guard lock(mutex);
+    if (!failure) failure = reason;
+    changed.notify_all();
+  }
+  bool failed() {
+    const std::lock_guard lock(mutex);
+    return failure != nullptr;
+  }
+};
+
+class TeamMember final : public Communicator {
+ public:
+  TeamMember(Meeting& meeting, int rank) : Communicator(rank, meeting.options.ranks), meeting_(meeting) {}
+
+ private:
+  void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) override {
+    const Clock::time_point until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                       std::chrono::duration<double>(meeting_.options.patience));
+    waits(true);
+    meeting_.is_here(partner) ? exchange_here(partner, out, in, until) : exchange_there(partner, out, in, until);
+    waits(false);
+  }
+
+  void exchange_here(int partner, std::span<const std::byte> out, std::span<std::byte> in, Clock::time_point until) {
+    std::unique_lock lock(meeting_.mutex);
+    Letter &mine = meeting_.letters[{rank(), partner}], &theirs = meeting_.letters[{partner, rank()}];
+    const auto wait = [&](const auto& done) {
+      const auto ended = [&] { return done() || meeting_.failure != nullptr; };
+      const bool in_time = meeting_.changed.wait_until(lock, until, ended);
+      if (done()) return;
+      // Takes the letter back, since its memory is this rank's.
+      meeting_.changed.wait(lock, [&] { return !mine.being_read; });
+      mine.there = false;
+      lock.unlock();
+      give_up(partner, in_time);
+    };
+    mine = {out.data(), true};
+    meeting_.changed.notify_all();
+    wait([&] { return theirs.there; });
+    theirs.being_read = true;
+    lock.unlock();
+    if (!in.empty()) std::memcpy(in.data(), theirs.data, in.size());
+    lock.lock();
+    theirs = {};
+    meeting_.changed.notify_all();
+    wait([&] { return !mine.there; });
+  }
+
+  void exchange_there(int partner, std::span<const std::byte> out, std::span<std::byte> in, Clock::time_point until) {
+    const auto tag = [&](int from, int to) { return from * size() + to; };
+    meeting_.options.processes->exchange(meeting_.process_of(partner), tag(rank(), partner), out, tag(partner, rank()),
+                                         in, [&] {
+                                           const bool failed = meeting_.failed();
+                                           if (failed || Clock::now() > until) give_up(partner, failed);
+                                         });
+  }
+
+  void waits(bool value) {
+    const std::lock_guard lock(meeting_.mutex);
+    meeting_.waits[std::size_t(rank() - meeting_.first)] = value;
+  }
+
+  // Ends this rank: another one has failed, or the time is up.
+  [[noreturn]] void give_up(int partner, bool failed) {
+    if (failed) throw CommunicationError(fmt::format("{}: another rank has failed", operation()));
+    throw CommunicationError(fmt::format("{}: at step {} rank {} waited {} s for rank {}; {}", operation(), step(),
+                                         rank(), meeting_.options.patience, partner, absent()));
+  }
+
+  std::string absent() {
+    if (meeting_.options.processes)
+      if (const std::vector<int> missing = meeting_.options.processes->missing(kRollCallSeconds); !missing.empty())
+        return fmt::format("missing: process {}", fmt::join(missing, ", "));
+    std::vector<int> ranks;
+    const std::lock_guard lock(meeting_.mutex);
+    for (int i = 0; i < meeting_.local; ++i)
+      if (!meeting_.waits[std::size_t(i)]) ranks.push_back(meeting_.first + i);
+    if (ranks.empty()) return "all processes answer";
+    return fmt::format("missing: rank {}", fmt::join(ranks, ", "));
+  }
+
+  Meeting& meeting_;
+};
+
+}  // namespace
+
+Team::Team(const TeamOptions& options) : options_(options) {
+  const int processes = options.processes ? options.processes->count() : 1;
+  FOLDGRAD_CHECK(options.ranks >= 1 && std::has_single_bit(unsigned(options.ranks)),
+                 "parallel: the number of ranks must be a power of two, got {}", options.ranks);
+  FOLDGRAD_CHECK(options.ranks % processes == 0,
+                 "parallel: the number of ranks must be a multiple of that of processes, {}, got {}", processes,
+                 options.ranks);
+  local_ = options.ranks / processes;
+  first_ = options.processes ? options.processes->rank() * local_ : 0;
+}
+
+void Team::run(const std::function<void(Communicator&)>& body) {
+  Meeting meeting{.options = options_, .first = first_, .local = local_};
+  meeting.waits.resize(std::size_t(local_));
+  const auto work = [&](int i) {
+    omp_set_num_threads(std::max(1, options_.threads / local_));
+    try {
+      TeamMember member(meeting, first_ + i);
+      body(member);
+    } catch (...) {
+      meeting.fail(std::current_exception());
+    }
+  };
+  std::vector<std::thread> others;
+  for (int i = 1; i < local_; ++i) others.emplace_back(work, i);
+  work(0);
+  for (std::thread& other : others) other.join();
+  omp_set_num_threads(options_.threads);
+  if (meeting.failure) std::rethrow_exception(meeting.failure);
+}
+
+}  // namespace foldgrad

@@ -1,0 +1,155 @@
+#include "engine/parallel/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <mutex>
+
+#include "engine/parallel/team.h"
+#include "tests/engine/error_message.h"
+
+namespace foldgrad::testing {
+namespace {
+
+// A value of element i on rank r, whose sums round.
+float value(int r, std::size_t i) { return float(std::sin(1.0 + double(i) + 17.0 * r)); }
+
+// The sum over ranks [begin, end) as a tree.
+float tree(int begin, int end, std::size_t i) {
+  if (end - begin == 1) return value(begin, i);
+  const int middle = (begin + end) / 2;
+  return tree(begin, middle, i) + tree(middle, end, i);
+}
+
+TEST(Communicator, SumsAreThoseOfABinaryTree) {
+  for (const int ranks : {1, 2, 4, 8})
+    for (const std::size_t n : {0u, 1u, 3u, 1000u, 4096u, 4097u, 10001u}) {  // up to 4,096 floats are a small sum
+      std::vector<std::vector<float>> got(static_cast<std::size_t>(ranks));
+      Team({.ranks = ranks}).run([&](Communicator& c) {
+        std::vector<float> values(n);
+        for (std::size_t i = 0; i < n; ++i) values[i] = value(c.rank(), i);
+        c.all_reduce_sum(std::span(values));
+        got[std::size_t(c.rank())] = values;
+      });
+      for (const auto& values : got)
+        for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(values[i], tree(0, ranks, i)) << ranks << " ranks, element " << i;
+    }
+}
+
+TEST(Communicator, ATreeRoundsOtherwiseThanASumFromLeftToRight) {
+  int different = 0;
+  for (std::size_t i = 0; i < 1000; ++i) {
+    float sum = 0;
+    for (int r = 0; r < 8; ++r) sum += value(r, i);
+    different += sum != tree(0, 8, i);
+  }
+  EXPECT_GT(different, 100);  // or the test above could not tell the two apart
+}
+
+TEST(Communicator, PAR_1_SendsWhatTheFormulaSays) {
+  const std::size_t n = 8192;  // elements, which 8 ranks cut without remainder
+  Team({.ranks = 8}).run([&](Communicator& c) {
+    std::vector<double> values(n, 1);
+    c.all_reduce_sum(std::span(values));
+    EXPECT_EQ(c.traffic().bytes, std::int64_t(2 * n * 7 / 8 * sizeof(double)));
+    EXPECT_EQ(c.traffic().exchanges, 6);
+    std::vector<double> small(100, 1);
+    c.all_reduce_sum(std::span(small));
+    EXPECT_EQ(c.traffic().bytes, std::int64_t((2 * n * 7 / 8 + 3 * 100) * sizeof(double)));
+  });
+}
+
+TEST(Communicator, GathersInTheOrderOfRanks) {
+  Team({.ranks = 4}).run([](Communicator& c) {
+    const std::vector<std::int64_t> own{10 * c.rank(), 10 * c.rank() + 1};
+    EXPECT_EQ(c.all_gather(std::span(own)), (std::vector<std::int64_t>{0, 1, 10, 11, 20, 21, 30, 31}));
+  });
+}
+
+TEST(Communicator, BroadcastsFromRank0) {
+  for (const int ranks : {1, 2, 8})
+    Team({.ranks = ranks}).run([](Communicator& c) {
+      std::vector<int> values{c.rank(), c.rank() + 1};
+      c.broadcast(std::span(values));
+      EXPECT_EQ(values, (std::vector<int>{0, 1}));
+      EXPECT_EQ(c.broadcast(c.rank() ? "" : "a text of rank 0"), "a text of rank 0");
+    });
+}
+
+TEST(Communicator, AnyIsTrueIfOneRankSaysSo) {
+  Team({.ranks = 4}).run([](Communicator& c) {
+    EXPECT_FALSE(c.any(false));
+    for (int r = 0; r < 4; ++r) EXPECT_TRUE(c.any(c.rank() == r));
+  });
+}
+
+TEST(Communicator, ManyOperationsOneAfterAnother) {
+  Team({.ranks = 4}).run([](Communicator& c) {
+    for (int i = 0; i < 500; ++i) {
+      std::vector<double> sum{double(i + c.rank())};
+      c.all_reduce_sum(std::span(sum));
+      ASSERT_EQ(sum[0], 4 * i + 6);
+      const int own = i * (c.rank() + 1);
+      ASSERT_EQ(c.all_gather(std::span(&own, 1)), (std::vector<int>{i, 2 * i, 3 * i, 4 * i}));
+    }
+  });
+}
+
+TEST(Communicator, TensorsOfEitherType) {
+  Team({.ranks = 2}).run([](Communicator& c) {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      const Tensor t = Tensor::full({3, 2}, 1 + c.rank(), dtype);
+      c.all_reduce_sum(t);
+      EXPECT_EQ(t.to(DType::f64).values<double>(), std::vector<double>(6, 3));
+    }
+  });
+}
+
+TEST(Team, AnExceptionOnOneRankEndsAll) {
+  for (int thrower = 0; thrower < 4; ++thrower) {
+    int ended = 0;
+    std::mutex mutex;
+    EXPECT_EQ(message<std::invalid_argument>([&] {
+                Team({.ranks = 4}).run([&](Communicator& c) {
+                  try {
+                    for (int i = 0; i < 10; ++i) {
+                      std::vector<float> values(20000, 1);
+                      c.all_reduce_sum(std::span(values));
+                      if (i == 5 && c.rank() == thrower) throw std::invalid_argument("out of order");
+                    }
+                  } catch (const CommunicationError& e) {
+                    const std::lock_guard lock(mutex);
+                    ++ended;
+                    throw;
+                  }
+                });
+              }),
+              "out of order");
+    EXPECT_EQ(ended, 3);
+  }
+}
+
+TEST(Team, AWaitThatIsTooLongNamesOperationStepAndRank) {
+  const std::string text = message<CommunicationError>([] {
+    Team({.ranks = 4, .patience = 0.2}).run([](Communicator& c) {
+      c.at_step(12);
+      c.barrier();
+      if (c.rank() == 2) return;
+      const int own = 0;
+      c.all_gather(std::span(&own, 1));
+    });
+  });
+  EXPECT_NE(text.find("all_gather: at step 12 rank "), std::string::npos) << text;
+  EXPECT_NE(text.find("waited 0.2 s for rank "), std::string::npos) << text;
+  EXPECT_NE(text.find("missing: rank 2"), std::string::npos) << text;
+}
+
+TEST(Team, Errors) {
+  EXPECT_EQ(message<std::invalid_argument>([] { Team({.ranks = 3}); }),
+            "parallel: the number of ranks must be a power of two, got 3");
+  EXPECT_EQ(message<std::invalid_argument>([] { Team({.ranks = 0}); }),
+            "parallel: the number of ranks must be a power of two, got 0");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
