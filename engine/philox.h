@@ -29,11 +29,11 @@ FOLDGRAD_HD inline PhiloxWords philox4x32_10(PhiloxWords counter, std::uint32_t 
 // A sequence of random numbers: `seed` of the run, `stream` of the place in the model, `step` of training.
 struct Random {
   std::uint64_t seed = 0;
-  std::uint32_t stream = 0;
-  std::uint32_t step = 0;
-
+  std::uint32_t stream = 0, step = 0;
+  std::uint64_t first_block = 0;  // where it begins: of a batch's elements, a part draws those of its own
   // Elements 4 * block ... 4 * block + 3 of the sequence.
-  FOLDGRAD_HD PhiloxWords block(std::uint64_t block) const {
+  FOLDGRAD_HD PhiloxWords block(std::uint64_t number) const {
+    const std::uint64_t block = first_block + number;
     return philox4x32_10({{std::uint32_t(block), std::uint32_t(block >> 32), stream, step}}, std::uint32_t(seed),
                          std::uint32_t(seed >> 32));
   }

@@ -24,14 +24,27 @@ struct ForwardPass {
   std::uint32_t step = 0;
   PackedWeights* packed = nullptr;        // at inference on the CPU: what linear layers compute with; may be null
   std::vector<Var>* penalties = nullptr;  // in training, terms of shape [] that normalizers add to the loss (rbn)
+  // In training, where the inputs are this rank's part of a batch; null: they are the whole.
+  Communicator* communicator = nullptr;
+  bool synchronous_norms = true;  // with a communicator: statistics per channel are those of the whole batch
 
   // rows: the sequences of what is normalized.
   NormContext norm(const Segments& rows) const {
-    return {.training = training, .samples = &rows, .penalties = penalties};
+    return {.training = training,
+            .samples = &rows,
+            .penalties = penalties,
+            .communicator = synchronous_norms ? communicator : nullptr};
   }
   Var use(Parameter& parameter) const { return parameter_as(tape, parameter, dtype); }
   double dropout(double p) const { return training && !without_dropout ? p : 0; }
   Random random(std::uint32_t stream) const { return {seed, stream, step}; }
+  // Those of the elements of rows, of which the first is row first_row of the batch (Segments::first_row()): a batch
+  // has the same ones whatever parts it is cut into.
+  Random random(std::uint32_t stream, std::int64_t first_row, std::int64_t columns) const {
+    const std::int64_t first = first_row * columns;
+    FOLDGRAD_CHECK(first % 8 == 0, "parallel: rows must have a multiple of 8 columns, got {}", columns);
+    return {seed, stream, step, std::uint64_t(first / 8)};
+  }
 };
 
 }  // namespace foldgrad

@@ -54,7 +54,7 @@ inline void generate(const Random& random, std::uint64_t first_block, std::uint1
   for (int i = 0; i < kLanes; ++i) index[i] = std::uint64_t(i);
   Lanes c0[kVectors], c1[kVectors], c2[kVectors], c3[kVectors];
   for (int v = 0; v < kVectors; ++v) {
-    const Lanes block = index + (first_block + std::uint64_t(v * kLanes));
+    const Lanes block = index + (random.first_block + first_block + std::uint64_t(v * kLanes));
     c0[v] = block;
     c1[v] = block >> 32;
     c2[v] = lanes(random.stream);

@@ -101,13 +101,21 @@ void Communicator::broadcast_bytes(std::span<std::byte> bytes) {
   }
 }
 
-std::string Communicator::broadcast(const std::string& text) {
-  std::uint64_t length = text.size();
-  broadcast(std::span(&length, 1));
-  std::string all = text;
-  all.resize(length);
-  broadcast(std::span(all));
-  return all;
+void Communicator::broadcast(const Tensor& tensor) {
+  Tensor host = tensor.to(Device::cpu), there = tensor;
+  broadcast_bytes({static_cast<std::byte*>(host.raw()), host.bytes()});
+  if (tensor.device() != Device::cpu) there.copy_from(host);
+}
+
+std::string Communicator::first_text(const std::string& own) {
+  const std::size_t length = own.size();
+  const std::vector<std::size_t> lengths = all_gather(std::span(&length, 1));
+  std::string padded = own;
+  padded.resize(std::ranges::max(lengths));
+  const std::vector<char> all = all_gather(std::span<const char>(padded));
+  for (std::size_t r = 0; r < lengths.size(); ++r)
+    if (lengths[r] > 0) return {all.data() + r * padded.size(), lengths[r]};
+  return "";
 }
 
 bool Communicator::any(bool flag) {

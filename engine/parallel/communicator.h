@@ -52,8 +52,17 @@ class Communicator {
   void broadcast(std::span<T> values) {
     broadcast_bytes(std::as_writable_bytes(values));
   }
-  std::string broadcast(const std::string& text);  // returns that of rank 0
-  bool any(bool flag);                             // returns true if it is true on any rank
+  // The same, where rank 0 may come as late as it likes.
+  template <class T>
+  void await(std::span<T> values) {
+    waits_for_long_ = true;
+    broadcast(values);
+    waits_for_long_ = false;
+  }
+  void broadcast(const Tensor& tensor);  // of any dtype, on any device
+  // Returns the text of the first rank that has one, or "".
+  std::string first_text(const std::string& own);
+  bool any(bool flag);  // returns true if it is true on any rank
   void barrier() { (void)any(false); }
 
   // The step of training, for messages.
@@ -71,6 +80,7 @@ class Communicator {
   virtual void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) = 0;
   const char* operation() const { return operation_; }
   std::int64_t step() const { return step_; }
+  bool waits_for_long() const { return waits_for_long_; }  // in await()
 
  private:
   void swap(int partner, std::span<const std::byte> out, std::span<std::byte> in);
@@ -84,6 +94,7 @@ class Communicator {
   const int rank_, size_;
   const char* operation_ = "";
   std::int64_t step_ = 0;
+  bool waits_for_long_ = false;
   Traffic traffic_;
 };
 

@@ -56,8 +56,9 @@ class TeamMember final : public Communicator {
 
  private:
   void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) override {
-    const Clock::time_point until = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                                       std::chrono::duration<double>(meeting_.options.patience));
+    constexpr double kLong = 1e8;  // seconds: three years
+    const double patience = waits_for_long() ? kLong : meeting_.options.patience;
+    const Clock::time_point until = Clock::now() + std::chrono::milliseconds(std::int64_t(1000 * patience));
     waits(true);
     meeting_.is_here(partner) ? exchange_here(partner, out, in, until) : exchange_there(partner, out, in, until);
     waits(false);

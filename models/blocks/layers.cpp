@@ -92,8 +92,9 @@ Var Sublayer::join(const Var& branch, Var x, const Segments& rows, const Forward
     const Var z = linear(branch, out.matrix(pass));
     const Var b = pass.use(out.bias);
     const Var stream = s == 1 ? x : scale(x, s);
-    return bias_dropout_residual(z, b, stream, pass.dropout(dropout_), pass.random(stream_),
-                                 {pass.dropout(drop_path_), pass.random(path_stream_), rows.longest()});
+    return bias_dropout_residual(
+        z, b, stream, pass.dropout(dropout_), pass.random(stream_, rows.first_row(), x.shape()[1]),
+        {pass.dropout(drop_path_), pass.random(path_stream_), rows.longest(), rows.first_segment()});
   };
   return place == NormPlace::post ? norm->apply(sum(), context) : sum();
 }
@@ -148,8 +149,11 @@ Var AttentionBlock::operator()(Var x, const Segments& rows, const Attend& attend
   return sublayer(std::move(x), rows, pass, [&](const Var& in) { return attend(*this, in); });
 }
 
-AttentionOptions AttentionBlock::options(bool causal, const ForwardPass& pass) const {
-  return {.heads = heads, .causal = causal, .dropout = pass.dropout(dropout_), .random = pass.random(stream_)};
+AttentionOptions AttentionBlock::options(bool causal, const Segments& queries, const ForwardPass& pass) const {
+  return {.heads = heads,
+          .causal = causal,
+          .dropout = pass.dropout(dropout_),
+          .random = pass.random(stream_, queries.first_row(), std::int64_t(heads) << 24)};  // [ATT-8]
 }
 
 Var AttentionBlock::projected(const Var& in, const ForwardPass& pass) {
@@ -163,11 +167,11 @@ Var AttentionBlock::attend(const Var& in, const Segments& rows, bool causal, con
   const Var Q = qkv[0](in, pass);
   const Var K = qkv[1](in, pass);
   const Var V = qkv[2](in, pass);
-  return attention(Q, K, V, options(causal, pass), rows, rows);
+  return attention(Q, K, V, options(causal, rows, pass), rows, rows);
 }
 
 Var AttentionBlock::attend_projected(const Var& qkv, const Segments& rows, bool causal, const ForwardPass& pass) const {
-  return attention_packed(qkv, options(causal, pass), rows);
+  return attention_packed(qkv, options(causal, rows, pass), rows);
 }
 
 Var AttentionBlock::attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys,
@@ -176,7 +180,7 @@ Var AttentionBlock::attend(const Var& in, const Segments& queries, const Var& st
   const Var Q = qkv[0](in, pass);
   const Var K = qkv[1](states, pass);
   const Var V = qkv[2](states, pass);
-  return attention(Q, K, V, options(/*causal=*/false, pass), queries, keys);
+  return attention(Q, K, V, options(/*causal=*/false, queries, pass), queries, keys);
 }
 
 std::vector<Parameter*> AttentionBlock::parameters() {
@@ -199,14 +203,15 @@ FeedForwardBlock::FeedForwardBlock(const BlockMaker& make, const FeedForwardName
       stream_(random_stream(names.prefix + ".activation_dropout")) {}
 
 Var FeedForwardBlock::operator()(Var x, const Segments& rows, const ForwardPass& pass) {
-  return sublayer(std::move(x), rows, pass, [&](const Var& in) { return hidden(in, pass); });
+  return sublayer(std::move(x), rows, pass, [&](const Var& in) { return hidden(in, rows, pass); });
 }
 
-Var FeedForwardBlock::hidden(const Var& x, const ForwardPass& pass) {
+Var FeedForwardBlock::hidden(const Var& x, const Segments& rows, const ForwardPass& pass) {
   if (pass.packed) return pass.packed->product({&fc1}, x, activation_);
   const Var z = linear(x, fc1.matrix(pass));
   const Var b = pass.use(fc1.bias);
-  return bias_activation_dropout(z, b, activation_, pass.dropout(dropout_), pass.random(stream_));
+  return bias_activation_dropout(z, b, activation_, pass.dropout(dropout_),
+                                 pass.random(stream_, rows.first_row(), z.shape()[1]));
 }
 
 std::vector<Parameter*> FeedForwardBlock::parameters() {

@@ -125,7 +125,7 @@ struct AttentionBlock {
   int heads;
 
  private:
-  AttentionOptions options(bool causal, const ForwardPass& pass) const;
+  AttentionOptions options(bool causal, const Segments& queries, const ForwardPass& pass) const;
 
   double dropout_;
   std::uint32_t stream_;
@@ -145,7 +145,7 @@ struct FeedForwardBlock {
   Sublayer sublayer;  // whose `out` is fc2
 
  private:
-  Var hidden(const Var& x, const ForwardPass& pass);
+  Var hidden(const Var& x, const Segments& rows, const ForwardPass& pass);
 
   Activation activation_;
   double dropout_;

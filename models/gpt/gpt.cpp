@@ -69,7 +69,7 @@ void Gpt::initialize(std::uint64_t seed) {
   }
 }
 
-Var Gpt::embed(const Tensor& ids, const Tensor& places, const ForwardPass& pass) {  // [GPT-1]
+Var Gpt::embed(const Tensor& ids, const Tensor& places, const ForwardPass& pass, std::int64_t first_row) {  // [GPT-1]
   const Tape::Scope scope(pass.tape, "embed");
   const bool learned = config_.has_learned_positions();
   const Var tokens =
@@ -80,7 +80,8 @@ Var Gpt::embed(const Tensor& ids, const Tensor& places, const ForwardPass& pass)
     if (!table.defined()) table = sinusoidal_table(config_.context + 2, config_.width, pass.dtype, device());
     return sinusoidal_positions(tokens, places, table);
   };
-  return dropout(placed(), pass.dropout(config_.dropout), pass.random(random_stream("embed.dropout")));
+  return dropout(placed(), pass.dropout(config_.dropout),
+                 pass.random(random_stream("embed.dropout"), first_row, config_.width));
 }
 
 Var Gpt::decode(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass) {
@@ -107,11 +108,11 @@ Var Gpt::forward(const NamedTensors& inputs, const ForwardPass& pass) {
   const Tensor ids = input(inputs, "ids");
   FOLDGRAD_CHECK(ids.size() > 0 && ids.shape()[1] <= config_.context,
                  "gpt: sequences must have 1 to context = {} tokens, got ids {}", config_.context, ids.shape());
-  const Segments& rows = rows_of(ids.shape());
+  const Segments rows = rows_of(ids.shape()).among(pass.communicator);
   const Attend to_earlier = [&](AttentionBlock& block, const Var& in) {
     return block.attend(in, rows, /*causal=*/true, pass);
   };
-  const Var x = embed(ids.reshape({ids.size()}).to(device()), rows.places(), pass);
+  const Var x = embed(ids.reshape({ids.size()}).to(device()), rows.places(), pass, rows.first_row());
   return logits(decode(x, rows, to_earlier, pass), pass);
 }
 

@@ -32,7 +32,7 @@ class Gpt final : public Model {
   const GptConfig& config() const { return config_; }
 
   // [GPT-1] for ids i64 [N] on the model's device, at places i64 [N] on the CPU.
-  Var embed(const Tensor& ids, const Tensor& places, const ForwardPass& pass);
+  Var embed(const Tensor& ids, const Tensor& places, const ForwardPass& pass, std::int64_t first_row = 0);
   // The layers for x [N, width], whose sequences are `rows`. `attend` says what they attend to.
   Var decode(Var x, const Segments& rows, const Attend& attend, const ForwardPass& pass);
   Var logits(const Var& hidden, const ForwardPass& pass);  // [N, vocabulary]

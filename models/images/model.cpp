@@ -59,7 +59,7 @@ Var ImageModel::pixels(const Tensor& images, const ForwardPass& pass) {
   return images.dtype() == DType::u8 ? image_input(raw, config().pixels, pass.dtype) : cast(raw, pass.dtype);
 }
 
-Var ImageModel::embed(const Tensor& images, const ForwardPass& pass) {  // [VIT-1]
+Var ImageModel::embed(const Tensor& images, const Segments& rows, const ForwardPass& pass) {  // [VIT-1]
   const std::int64_t C = config().width;
   const Var in = pixels(images, pass);
   Var x = tokens(in, pass);
@@ -72,7 +72,7 @@ Var ImageModel::embed(const Tensor& images, const ForwardPass& pass) {  // [VIT-
   const std::int64_t B = x.shape()[0], T = x.shape()[1];
   const Var placed = learned_positions(x, reshape(pass.use(positions_), {T, C}));
   return dropout(reshape(placed, {B * T, C}), pass.dropout(config().dropout),
-                 pass.random(random_stream(names_.stem + ".dropout")));
+                 pass.random(random_stream(names_.stem + ".dropout"), rows.first_row(), C));
 }
 
 Var ImageModel::pooled(const Var& x, std::int64_t images, const ForwardPass& pass) {
@@ -98,9 +98,9 @@ const Segments& ImageModel::rows_of(std::int64_t images) {
 
 Var ImageModel::forward(const NamedTensors& inputs, const ForwardPass& pass) {
   const Tensor images = input(inputs, "images");
-  Var x = embed(images, pass);
-  const std::int64_t count = images.shape()[0];
-  const Segments& rows = rows_of(count);
+  const std::int64_t count = images.shape().rank() > 0 ? images.shape()[0] : 0;
+  const Segments rows = rows_of(count).among(pass.communicator);
+  Var x = embed(images, rows, pass);
   const Attend to_all = [&](AttentionBlock& block, const Var& in) {
     return block.attend(in, rows, /*causal=*/false, pass);
   };

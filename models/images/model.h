@@ -83,8 +83,8 @@ class ImageModel : public Model {
   Tensor input(const NamedTensors& inputs, const char* name) const;  // on the model's device
   const Segments& rows_of(std::int64_t images);                      // the tokens of so many
   Var pixels(const Tensor& images, const ForwardPass& pass);
-  Var embed(const Tensor& images, const ForwardPass& pass);                // [B T, width]
-  Var pooled(const Var& x, std::int64_t images, const ForwardPass& pass);  // [B, width]
+  Var embed(const Tensor& images, const Segments& rows, const ForwardPass& pass);  // [B T, width]
+  Var pooled(const Var& x, std::int64_t images, const ForwardPass& pass);          // [B, width]
 
   Names names_;
   std::deque<ConvLayer> stem_;  // a deque never moves what it holds

@@ -33,6 +33,7 @@ struct NormContext {
   // too.
   std::optional<std::int64_t> counted = {};
   std::vector<Var>* penalties = nullptr;  // training, terms of shape [] to be added to the loss go here (rbn)
+  Communicator* communicator = nullptr;   // training: statistics per channel are of the rows of all ranks; null: of x
 };
 
 // The kind of a normalizer's function at inference, for lists; Normalizer::inference() has the numbers.

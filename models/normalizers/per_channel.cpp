@@ -108,7 +108,8 @@ class ChannelNormalizer : public WithGainAndBias {
     const Var in = scaling_(x);
     const auto [gamma, beta] = gain_and_bias_on_tape(x);
     const auto counted = counts_padding() ? std::nullopt : context.counted;
-    return channel_norm(in, gamma, beta, state_, norm_, context.training, counted, std::move(record_));
+    return channel_norm(in, gamma, beta, state_, norm_, context.training, counted, std::move(record_),
+                        context.communicator);
   }
   Var recorded(const Var& x, const NormContext& context, std::shared_ptr<ChannelRecord> record) override {
     record_ = std::move(record);
@@ -132,8 +133,8 @@ class RegularizedNormalizer final : public ChannelNormalizer {
   Var forward(const Var& x, const NormContext& context) override {
     const Var y = ChannelNormalizer::forward(x, context);
     if (context.training && context.penalties)
-      context.penalties->push_back(
-          rbn_penalty(x, state_, options().number("mean_weight"), options().number("variance_weight")));
+      context.penalties->push_back(rbn_penalty(x, state_, options().number("mean_weight"),
+                                               options().number("variance_weight"), context.communicator));
     return y;
   }
 };
@@ -159,7 +160,7 @@ class PowerNormalizer final : public WithGainAndBias {
   Var forward(const Var& x, const NormContext& context) override {
     const Var in = scaling_(x);
     const auto [gamma, beta] = gain_and_bias_on_tape(x);
-    return power_norm(in, gamma, beta, state_, norm_, context.training, context.counted);
+    return power_norm(in, gamma, beta, state_, norm_, context.training, context.counted, context.communicator);
   }
 
   PowerNormOptions norm_;

@@ -27,7 +27,8 @@ class RepBatchNorm {
   Var forward(const Var& x, const NormContext& context, const OnTape& on_tape) {
     const Var gamma = on_tape(gamma_);
     const Var beta = on_tape(beta_);
-    const Var normalized = channel_norm(x, gamma, beta, state_, norm_, context.training, context.counted);
+    const Var normalized = channel_norm(x, gamma, beta, state_, norm_, context.training, context.counted,
+                                        /*record=*/nullptr, context.communicator);
     const Var scaled = scale_by(x, on_tape(eta_));
     return add(normalized, scaled);
   }

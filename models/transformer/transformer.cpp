@@ -65,18 +65,20 @@ Tensor Transformer::positions(DType dtype) {
   return table;
 }
 
-Var Transformer::embed(Parameter& table, const Tensor& ids, const Tensor& places, const char* stack, bool zero_padding,
-                       const ForwardPass& pass) {  // [TRF-1]
+Var Transformer::embed(Parameter& table, const Tensor& ids, const Tensor& places, std::int64_t first_row,
+                       const char* stack, bool zero_padding, const ForwardPass& pass) {  // [TRF-1]
   const Tape::Scope scope(pass.tape, std::string(stack) + ".embed_tokens");
   const double length = std::sqrt(double(config_.width));
   const Var rows = embedding(pass.use(table), pass.tape.constant(ids), config_.fixnorm ? 1 : length, config_.pad);
   const Var x = config_.fixnorm ? scale(unit_rows(rows), length) : rows;
   const Var placed = sinusoidal_positions(x, places, positions(pass.dtype), zero_padding);
-  return dropout(placed, pass.dropout(config_.dropout), pass.random(random_stream(std::string(stack) + ".dropout")));
+  return dropout(placed, pass.dropout(config_.dropout),
+                 pass.random(random_stream(std::string(stack) + ".dropout"), first_row, config_.width));
 }
 
-Var Transformer::embed_target(const Tensor& ids, const Tensor& places, const ForwardPass& pass) {
-  return embed(target_table(), ids, places, "decoder", /*zero_padding=*/false, pass);
+Var Transformer::embed_target(const Tensor& ids, const Tensor& places, const ForwardPass& pass,
+                              std::int64_t first_row) {
+  return embed(target_table(), ids, places, first_row, "decoder", /*zero_padding=*/false, pass);
 }
 
 Var Transformer::encode(const Sentences& source, const ForwardPass& pass) {
@@ -84,7 +86,7 @@ Var Transformer::encode(const Sentences& source, const ForwardPass& pass) {
   const Attend to_all = [&](AttentionBlock& block, const Var& in) {
     return block.attend(in, rows, /*causal=*/false, pass);
   };
-  Var x = embed(encoder_table_, source.ids, rows.places(), "encoder", /*zero_padding=*/true, pass);
+  Var x = embed(encoder_table_, source.ids, rows.places(), rows.first_row(), "encoder", /*zero_padding=*/true, pass);
   for (TransformerLayer& layer : encoder_) x = layer(std::move(x), rows, to_all, pass);
   return encoder_norm_ ? encoder_norm_->apply(x, pass.norm(rows)) : x;
 }
@@ -97,7 +99,7 @@ Var Transformer::decode(const Sentences& input, const Var& memory, const Segment
   const Attend to_memory = [&](AttentionBlock& block, const Var& in) {
     return block.attend(in, rows, memory, source, pass);
   };
-  return decode(embed_target(input.ids, rows.places(), pass), rows, to_earlier, to_memory, pass);
+  return decode(embed_target(input.ids, rows.places(), pass, rows.first_row()), rows, to_earlier, to_memory, pass);
 }
 
 Var Transformer::decode(Var x, const Segments& rows, const Attend& own, const Attend& cross, const ForwardPass& pass) {
@@ -113,7 +115,8 @@ Sentences Transformer::sentences(const char* stack, const Tensor& ids, const Ten
   };
   const bool counted = !config_.mask_normalizers || any(&Normalizer::counts_padding);
   const bool padding = counted && (pass.training || any(&Normalizer::mixes_tokens));
-  const Sentences sentences = Sentences::of(stack, ids, mask, padding);
+  Sentences sentences = Sentences::of(stack, ids, mask, padding);
+  sentences.rows = sentences.rows.among(pass.communicator);
   FOLDGRAD_CHECK(sentences.rows.longest() <= config_.max_positions,
                  "{}: sentences must have at most max_positions = {} tokens, got {}", stack, config_.max_positions,
                  sentences.rows.longest());

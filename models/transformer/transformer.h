@@ -37,8 +37,8 @@ class Transformer final : public Model {
   Var decode(const Sentences& input, const Var& memory, const Segments& source, const ForwardPass& pass);  // [N, width]
   // The layers of the decoder for `x`, which embed_target() made. `own` and `cross` say what they attend to.
   Var decode(Var x, const Segments& rows, const Attend& own, const Attend& cross, const ForwardPass& pass);
-  // ids: i64 [N] on the model's device; places: as Segments::places() has them.
-  Var embed_target(const Tensor& ids, const Tensor& places, const ForwardPass& pass);
+  // ids: i64 [N] on the model's device; places and first_row: as Segments has them.
+  Var embed_target(const Tensor& ids, const Tensor& places, const ForwardPass& pass, std::int64_t first_row = 0);
   Var logits(const Var& hidden, const ForwardPass& pass);  // [N, target_vocabulary]
   // x without its surplus rows.
   Var tokens_of(const Var& x, const Segments& rows, const ForwardPass& pass) const;
@@ -85,8 +85,8 @@ class Transformer final : public Model {
   Tensor rows_of(const Parameter& table) const;
 
  private:
-  Var embed(Parameter& table, const Tensor& ids, const Tensor& places, const char* stack, bool zero_padding,
-            const ForwardPass& pass);
+  Var embed(Parameter& table, const Tensor& ids, const Tensor& places, std::int64_t first_row, const char* stack,
+            bool zero_padding, const ForwardPass& pass);
   Tensor positions(DType dtype);  // [max_positions + 2, width]
 
   TransformerConfig config_;

@@ -53,13 +53,14 @@ struct ChannelNormNode {
   ChannelNormOptions options;
   bool training;
   std::shared_ptr<ChannelRecord> record;  // may be null
+  Communicator* communicator;             // null: x has all rows
 
   const char* name() const { return "channel_norm"; }
   void describe(Description& d) const { d.training = training; }
 
   void backward(NodeGrads& grads) {
     const Tensor& dy = grads.dy();
-    const ChannelGradientSums sums = channel_gradient_sums(dy, x, context.mean);
+    const ChannelGradientSums sums = channel_gradient_sums(dy, x, context.mean, communicator);
     const DType dtype = statistics_dtype(x);
     const Tensor dy_factor = per_channel(x, dtype), offset = per_channel(x, dtype), x_factor = per_channel(x, dtype);
     dispatch_floating(name(), x.dtype(), [&]<class T>(Type<T>) {
@@ -77,8 +78,9 @@ struct ChannelNormNode {
     using S = compute_t<T>;
     const ChannelBackward<T> step{.options = options,
                                   .training = training,
-                                  .rows = rows_of(x),
+                                  .rows = communicator ? context.counted : rows_of(x),
                                   .n = x.shape()[-1],
+                                  .share = communicator ? 1.0 / communicator->size() : 1,
                                   .state = buffers_of<S>(state),
                                   .context = context.view<S>(),
                                   .sum_dy = sums.dy.data<double>(),
@@ -105,7 +107,8 @@ struct ChannelNormNode {
                                         .columns = C};
       FOLDGRAD_RUN(x.device(), matrix, gradient);
     };
-    const std::int64_t corrected = options.form == ChannelForm::paper ? context.counted : rows;
+    const bool some = options.form == ChannelForm::paper && !communicator;
+    const std::int64_t corrected = some ? context.counted : rows;
     write(0, corrected, true);
     if (corrected < rows) write(corrected, rows, false);
   }
@@ -150,7 +153,7 @@ void check_state(const ChannelNormState& state, const ChannelNormOptions& option
 
 Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const ChannelNormState& state,
                  const ChannelNormOptions& options, bool training, std::optional<std::int64_t> counted,
-                 std::shared_ptr<ChannelRecord> record) {
+                 std::shared_ptr<ChannelRecord> record, Communicator* communicator) {
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
   check_floating("channel_norm", "x", x, 1);
   check_operand("channel_norm", "gamma", gamma, {x.shape()[-1]}, x, "x");
@@ -159,9 +162,13 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Chann
   check_state(state, options, x);
 
   const std::int64_t n = counted_rows("channel_norm", x, counted);
+  if (!training) communicator = nullptr;
+  FOLDGRAD_CHECK(!communicator || n == rows_of(x), "channel_norm: on several ranks all rows must count, got {} of {}",
+                 n, rows_of(x));
   ChannelMoments moments;
-  if (training) moments = channel_moments(first_rows(x, n), options.statistic == ChannelStatistic::variance);
-  const Context context(x, n);
+  if (training)
+    moments = channel_moments(first_rows(x, n), options.statistic == ChannelStatistic::variance, communicator);
+  const Context context(x, communicator ? moments.count : n);
   const Tensor gain = per_channel(x, statistics_dtype(x)), y = Tensor::empty(x.shape(), x.dtype(), x.device());
   dispatch_floating("channel_norm", x.dtype(), [&]<class T>(Type<T>) {
     using S = compute_t<T>;
@@ -198,7 +205,8 @@ Var channel_norm(const Var& xv, const Var& gammav, const Var& betav, const Chann
                                           .state = state,
                                           .options = options,
                                           .training = training,
-                                          .record = record});
+                                          .record = record,
+                                          .communicator = communicator});
 }
 
 }  // namespace foldgrad

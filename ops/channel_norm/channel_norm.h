@@ -88,11 +88,13 @@ struct ChannelNormState {
 // estimates are used as constants, nothing is written, and gradients are exact.
 //
 // x: [..., C]; gamma, beta: [C]; counted: n, by default all positions.
+// With a communicator, which must outlive the recording, a training pass takes its statistics, forward and backward,
+// over the positions of all ranks. Their states stay equal, and the sum of their dgamma and dbeta is that of all.
 // A `record` receives results of a training pass and its backward pass, whose bits do not depend on it.
 // Throws std::invalid_argument for operands or state that don't fit x or the options, and for options out of range.
 Var channel_norm(const Var& x, const Var& gamma, const Var& beta, const ChannelNormState& state,
                  const ChannelNormOptions& options, bool training, std::optional<std::int64_t> counted = {},
-                 std::shared_ptr<ChannelRecord> record = nullptr);
+                 std::shared_ptr<ChannelRecord> record = nullptr, Communicator* communicator = nullptr);
 
 // The inference form.  [CN-4]
 AffineMap channel_affine(const ChannelNormState& state, const Tensor& gamma, const Tensor& beta,

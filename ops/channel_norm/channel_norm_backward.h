@@ -22,6 +22,7 @@ struct ChannelBackward {
   ChannelNormOptions options;
   bool training;
   std::int64_t rows, n;  // n: channels
+  double share;          // of dgamma and dbeta, which several ranks have in common
   ChannelBuffers<S> state;
   Context context;
   const double *sum_dy, *sum_dy_x;    // [C], see ChannelGradientSums
@@ -32,8 +33,8 @@ struct ChannelBackward {
   FOLDGRAD_HD void operator()(std::int64_t c) const {
     const double rstd = context.rstd[c], r = context.r[c], gamma_c = gamma[c];
     const double sum_dy_z = r * rstd * sum_dy_x[c];
-    if (dgamma) dgamma.put(c, S(sum_dy_z));  // [CN-3]
-    if (dbeta) dbeta.put(c, S(sum_dy[c]));   // [CN-3]
+    if (dgamma) dgamma.put(c, S(share * sum_dy_z));  // [CN-3]
+    if (dbeta) dbeta.put(c, S(share * sum_dy[c]));   // [CN-3]
     // The released form counts padding too.
     const double count = double(options.form == ChannelForm::paper && training ? context.counted : rows);
     const double psi = training ? psi_of(c, gamma_c * sum_dy_z / count) : 0;

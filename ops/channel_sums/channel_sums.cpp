@@ -8,12 +8,42 @@ namespace {
 
 Tensor doubles(Shape shape, const Tensor& x) { return Tensor::empty(std::move(shape), DType::f64, x.device()); }
 
+// Makes the moments of one rank those of all, in the order of ranks, by the formula of Chan, Golub and LeVeque.
+void merge(ChannelMoments& moments, Communicator& communicator) {
+  const std::size_t C = std::size_t(moments.mean.size()), each = 2 * C + 1;
+  std::vector<double> own = moments.mean.values<double>();
+  for (const double square : moments.square.values<double>()) own.push_back(square);
+  own.push_back(double(moments.count));
+  const std::vector<double> all = communicator.all_gather(std::span<const double>(own));
+  const auto rows = [&](int r) { return all[std::size_t(r) * each + 2 * C]; };
+  double count = 0;
+  for (int r = 0; r < communicator.size(); ++r) count += rows(r);
+  const auto mean_of = [&](std::size_t c, const auto& term) {
+    double sum = 0;
+    for (int r = 0; r < communicator.size(); ++r) {
+      const double* of = all.data() + std::size_t(r) * each + c;
+      if (rows(r) > 0) sum += rows(r) * term(of[0], of[C]);
+    }
+    return sum / count;
+  };
+  moments.count = std::int64_t(count);
+  if (count == 0) return;
+  std::vector<double> means(C), squares(C);
+  for (std::size_t c = 0; c < C; ++c) {
+    const double mean = means[c] = mean_of(c, [](double own_mean, double) { return own_mean; });
+    squares[c] =
+        mean_of(c, [mean](double own_mean, double square) { return square + (own_mean - mean) * (own_mean - mean); });
+  }
+  moments.mean = Tensor::of(moments.mean.shape(), means, moments.mean.device());
+  moments.square = Tensor::of(moments.mean.shape(), squares, moments.mean.device());
+}
+
 }  // namespace
 
-ChannelMoments channel_moments(const Tensor& x, bool with_mean) {
+ChannelMoments channel_moments(const Tensor& x, bool with_mean, Communicator* communicator) {
   const std::int64_t C = x.shape()[-1];
-  const ChannelMoments moments{with_mean ? doubles({C}, x) : Tensor::zeros({C}, DType::f64, x.device()),
-                               doubles({C}, x), rows_of(x)};
+  ChannelMoments moments{with_mean ? doubles({C}, x) : Tensor::zeros({C}, DType::f64, x.device()), doubles({C}, x),
+                         rows_of(x)};
   const Tensor partials = doubles({channel_blocks(rows_of(x)), with_mean ? 2 : 1, C}, x);
   dispatch_floating("channel_moments", x.dtype(), [&]<class T>(Type<T>) {
     if (with_mean) {
@@ -34,6 +64,7 @@ ChannelMoments channel_moments(const Tensor& x, bool with_mean) {
       FOLDGRAD_RUN(x.device(), channel_sums, pass);
     }
   });
+  if (communicator) merge(moments, *communicator);
   return moments;
 }
 
@@ -45,9 +76,11 @@ std::int64_t counted_rows(const char* op, const Tensor& x, std::optional<std::in
 
 Tensor first_rows(const Tensor& x, std::int64_t n) { return x.reshape({rows_of(x), x.shape()[-1]}).slice(0, n); }
 
-ChannelGradientSums channel_gradient_sums(const Tensor& dy, const Tensor& x, const Tensor& mean) {
+ChannelGradientSums channel_gradient_sums(const Tensor& dy, const Tensor& x, const Tensor& mean,
+                                          Communicator* communicator) {
   const std::int64_t C = x.shape()[-1];
-  const ChannelGradientSums sums{doubles({C}, x), doubles({C}, x)};
+  const Tensor both = doubles({2, C}, x);
+  const ChannelGradientSums sums{both.slice(0, 1).reshape({C}), both.slice(1, 2).reshape({C})};
   const Tensor partials = doubles({channel_blocks(rows_of(x)), 2, C}, x);
   dispatch_floating("channel_gradient_sums", x.dtype(), [&]<class T>(Type<T>) {
     const ChannelGradientPass<T> pass{.dy = dy.data<T>(),
@@ -60,6 +93,7 @@ ChannelGradientSums channel_gradient_sums(const Tensor& dy, const Tensor& x, con
                                       .sum_dy_x = sums.dy_x.data<double>()};
     FOLDGRAD_RUN(x.device(), channel_sums, pass);
   });
+  if (communicator) communicator->all_reduce_sum(both);
   return sums;
 }
 

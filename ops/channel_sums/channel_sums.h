@@ -5,6 +5,7 @@
 #pragma once
 #include <optional>
 
+#include "engine/parallel/communicator.h"
 #include "engine/tensor.h"
 
 namespace foldgrad {
@@ -16,7 +17,8 @@ struct ChannelMoments {
   std::int64_t count = 0;  // n; if that is 0 the others are NaN, but for a mean that is 0 anyway
 };
 
-ChannelMoments channel_moments(const Tensor& x, bool with_mean);
+// With a communicator, over the rows of all ranks.
+ChannelMoments channel_moments(const Tensor& x, bool with_mean, Communicator* communicator = nullptr);
 
 // N of x seen as [N, C].
 inline std::int64_t rows_of(const Tensor& x) { return x.shape()[-1] ? x.size() / x.shape()[-1] : 0; }
@@ -27,13 +29,14 @@ std::int64_t counted_rows(const char* op, const Tensor& x, std::optional<std::in
 // The first n rows of x, [n, C], in its storage.
 Tensor first_rows(const Tensor& x, std::int64_t n);
 
-// Over all rows.
+// Over all rows, and with a communicator over those of all ranks.
 struct ChannelGradientSums {
   Tensor dy, dy_x;  // [C]: sum dy and sum dy (x - mean)
 };
 
 // dy: of x's shape and dtype; mean: [C], f64 for f64 and f32 otherwise.
-ChannelGradientSums channel_gradient_sums(const Tensor& dy, const Tensor& x, const Tensor& mean);
+ChannelGradientSums channel_gradient_sums(const Tensor& dy, const Tensor& x, const Tensor& mean,
+                                          Communicator* communicator = nullptr);
 
 template <class T>
 T* data_or_null(const Tensor& t) {

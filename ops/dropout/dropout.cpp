@@ -80,8 +80,10 @@ Tensor drop_path_factors(const Tensor& x, const DropPath& path) {
   return dispatch_floating("bias_dropout_residual", x.dtype(), [&]<class T>(Type<T>) {
     using Value = compute_t<T>;
     const Tensor factors = Tensor::empty({rows / path.rows}, dtype_of<Value>, x.device());
-    const DropPathFactors<T> k{
-        .factors = factors.data<Value>(), .n = factors.size(), .mask = Mask<Value>::of(path.p, path.random)};
+    const DropPathFactors<T> k{.factors = factors.data<Value>(),
+                               .n = factors.size(),
+                               .mask = Mask<Value>::of(path.p, path.random),
+                               .first = path.first};
     FOLDGRAD_RUN(x.device(), elementwise, k);
     return factors;
   });

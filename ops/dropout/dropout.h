@@ -27,8 +27,9 @@ Var dropout(const Var& x, double p, const Random& random);
 
 struct DropPath {
   double p = 0;
-  Random random = {};     // another stream than the dropout's
-  std::int64_t rows = 1;  // consecutive rows in each sample
+  Random random = {};      // another stream than the dropout's
+  std::int64_t rows = 1;   // consecutive rows in each sample
+  std::int64_t first = 0;  // number of x's first sample in the sequence
 };
 
 // Throws std::invalid_argument unless 0 <= p < 1, bias is [C] and residual of x's shape, both of x's dtype and device,

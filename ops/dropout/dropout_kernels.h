@@ -38,9 +38,10 @@ struct DropPathFactors {
   Value* factors;  // [n]
   std::int64_t n;  // samples
   Mask<Value> mask;
+  std::int64_t first;  // DropPath's
 
   FOLDGRAD_HD void operator()(std::int64_t i) const {
-    factors[i] = mask.apply(Value(1), mask.random.bits16(std::uint64_t(i)));  // [DO-6]
+    factors[i] = mask.apply(Value(1), mask.random.bits16(std::uint64_t(first + i)));  // [DO-6]
   }
 };
 

@@ -16,6 +16,7 @@ struct PowerNormNode {
   std::int64_t counted;                  // 0 when not training
   PowerNormState state;
   double alpha;
+  Communicator* communicator;  // null: x has all rows
 
   const char* name() const { return "power_norm"; }
   bool training() const { return square.defined(); }
@@ -30,13 +31,14 @@ struct PowerNormNode {
   void run(NodeGrads& grads) {
     using S = compute_t<T>;
     const std::int64_t C = gamma.size(), R = x.shape().without(-1).elements();
-    const ChannelGradientSums sums = channel_gradient_sums(grads.dy(), x, zeros);
+    const ChannelGradientSums sums = channel_gradient_sums(grads.dy(), x, zeros, communicator);
     const Tensor dy_factor = Tensor::empty({C}, dtype_of<S>, x.device()),
                  x_factor = Tensor::empty({C}, dtype_of<S>, x.device());
     const PowerNormBackwardStep<T> step{.training = training(),
                                         .alpha = alpha,
-                                        .rows = R,
+                                        .rows = communicator ? counted : R,
                                         .n = C,
+                                        .share = communicator ? 1.0 / communicator->size() : 1,
                                         .counted = counted,
                                         .sum_dy = sums.dy.data<double>(),
                                         .sum_dy_x = sums.dy_x.data<double>(),
@@ -76,6 +78,21 @@ void check_state(const PowerNormState& state, const Tensor& x) {
                   "x");
 }
 
+// Mean squares of a training pass.
+struct Squares {
+  Tensor counted = {}, all = {};  // of the rows that count, and of all
+  std::int64_t count = 0;
+};
+
+// Takes them, of the first n rows of x, and counts the iteration.
+Squares squares_of(const Tensor& x, std::int64_t n, const PowerNormState& state, Communicator* communicator) {
+  const ChannelMoments moments = channel_moments(first_rows(x, n), /*with_mean=*/false, communicator);
+  const PowerNormCount count{state.iters.data<std::int64_t>(), state.skips.data<std::int64_t>(), moments.count};
+  FOLDGRAD_RUN(x.device(), elementwise, count);
+  const bool whole = n == rows_of(x);
+  return {moments.square, whole ? moments.square : channel_moments(x, /*with_mean=*/false).square, moments.count};
+}
+
 }  // namespace
 
 PowerNormState PowerNormState::create(std::int64_t channels, DType dtype, Device device) {
@@ -92,7 +109,8 @@ NamedTensors PowerNormState::named() const {
 }
 
 Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const PowerNormState& state,
-               const PowerNormOptions& options, bool training, std::optional<std::int64_t> given) {
+               const PowerNormOptions& options, bool training, std::optional<std::int64_t> given,
+               Communicator* communicator) {
   const Tensor &x = xv.value(), &gamma = gammav.value(), &beta = betav.value();
   const Device device = x.device();
   check_floating("power_norm", "x", x, 1);
@@ -102,14 +120,10 @@ Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const PowerNo
   check_options(options);
   check_state(state, x);
 
-  const std::int64_t n = counted_rows("power_norm", x, given), counted = training ? n : 0;
-  Tensor square, square_of_all;
-  if (training) {
-    square = channel_moments(first_rows(x, n), /*with_mean=*/false).square;
-    square_of_all = n == R ? square : channel_moments(x, /*with_mean=*/false).square;
-    const PowerNormCount count{state.iters.data<std::int64_t>(), state.skips.data<std::int64_t>(), n};
-    FOLDGRAD_RUN(device, elementwise, count);
-  }
+  const std::int64_t n = counted_rows("power_norm", x, given);
+  if (!training) communicator = nullptr;
+  FOLDGRAD_CHECK(!communicator || n == R, "power_norm: on several ranks all rows must count, got {} of {}", n, R);
+  const Squares squares = training ? squares_of(x, n, state, communicator) : Squares();
   const Tensor y = Tensor::empty(x.shape(), x.dtype(), device);
   return dispatch_floating("power_norm", x.dtype(), [&]<class T>(Type<T>) {
     using S = compute_t<T>;
@@ -121,8 +135,8 @@ Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const PowerNo
                                        .alpha = options.alpha_forward,
                                        .eps = options.eps,
                                        .iters = state.iters.data<std::int64_t>(),
-                                       .square = data_or_null<double>(square),
-                                       .counted = counted,
+                                       .square = data_or_null<double>(squares.counted),
+                                       .counted = squares.count,
                                        .gamma = gamma.data<T>(),
                                        .phi = state.phi.data<S>(),
                                        .rstd = rstd.data<S>(),
@@ -143,10 +157,11 @@ Var power_norm(const Var& xv, const Var& gammav, const Var& betav, const PowerNo
                                           .zeros = zeros,
                                           .rstd = rstd,
                                           .rstd_q = rstd_q,
-                                          .square = square_of_all,
-                                          .counted = counted,
+                                          .square = squares.all,
+                                          .counted = squares.count,
                                           .state = state,
-                                          .alpha = options.alpha_backward});
+                                          .alpha = options.alpha_backward,
+                                          .communicator = communicator});
   });
 }
 

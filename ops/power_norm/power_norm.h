@@ -46,10 +46,11 @@ struct PowerNormState {
 // FORWARD AND BACKWARD WRITE `state` when training: forward phi and the counters, backward nu_ema. Not training, phi is
 // used as a constant, nothing is written, and gradients are exact.
 //
-// x: [..., C]; gamma, beta: [C]; counted: n, by default all positions.
+// x: [..., C]; gamma, beta: [C]; counted: n, by default all positions; communicator: as channel_norm's.
 // Throws std::invalid_argument for operands or state that don't fit x, and for options out of range.
 Var power_norm(const Var& x, const Var& gamma, const Var& beta, const PowerNormState& state,
-               const PowerNormOptions& options, bool training, std::optional<std::int64_t> counted = {});
+               const PowerNormOptions& options, bool training, std::optional<std::int64_t> counted = {},
+               Communicator* communicator = nullptr);
 
 // Made of reshape and rms_norm, whose gradient is exact. Throws std::invalid_argument unless `groups` divides C.
 Var group_rms(const Var& x, std::int64_t groups, double eps = 1e-5);

@@ -54,6 +54,7 @@ struct PowerNormBackwardStep {
   bool training;
   double alpha;
   std::int64_t rows, n;               // n: columns
+  double share;                       // of dgamma and dbeta, which several ranks have in common
   std::int64_t counted;               // rows; 0 when not training
   const double *sum_dy, *sum_dy_x;    // [columns], see ChannelGradientSums
   const double* square;               // [columns], of all rows; null when not training
@@ -65,8 +66,8 @@ struct PowerNormBackwardStep {
 
   FOLDGRAD_HD void operator()(std::int64_t c) const {
     const double rstd_z = rstd[c], gamma_c = gamma[c], nu = nu_ema[c], sum_dy_z = rstd_z * sum_dy_x[c];
-    if (dgamma) dgamma.put(c, S(sum_dy_z));
-    if (dbeta) dbeta.put(c, S(sum_dy[c]));
+    if (dgamma) dgamma.put(c, S(share * sum_dy_z));
+    if (dbeta) dbeta.put(c, S(share * sum_dy[c]));
     const double psi = training ? (1 - alpha) * nu : 0;
     dx.dy_factor[c] = S(gamma_c * rstd_q[c]);
     dx.x_factor[c] = S(psi * rstd_q[c] * rstd_z);

@@ -57,14 +57,15 @@ struct RbnPenaltyNode {
 
 }  // namespace
 
-Var rbn_penalty(const Var& xv, const ChannelNormState& state, double mean_weight, double variance_weight) {
+Var rbn_penalty(const Var& xv, const ChannelNormState& state, double mean_weight, double variance_weight,
+                Communicator* communicator) {
   const Tensor& x = xv.value();
   check_floating("rbn_penalty", "x", x, 1);
   const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   check_operand("rbn_penalty", "state.run_mean", state.run_mean, {x.shape()[-1]}, dtype, x, "x");
   check_operand("rbn_penalty", "state.run_var", state.run_var, {x.shape()[-1]}, dtype, x, "x");
   RbnPenaltyNode node{.x = x,
-                      .moments = channel_moments(x, /*with_mean=*/true),
+                      .moments = channel_moments(x, /*with_mean=*/true, communicator),
                       .run_mean = state.run_mean.clone(),
                       .run_var = state.run_var.clone(),
                       .mean_weight = mean_weight,

@@ -13,7 +13,9 @@
 
 namespace foldgrad {
 
+// With a communicator m and v are those of the rows of all ranks: each has the same L, and dx of its own rows.
 // Without any row L is 0. Throws std::invalid_argument for a state without mean or one that does not fit x.
-Var rbn_penalty(const Var& x, const ChannelNormState& state, double mean_weight, double variance_weight);
+Var rbn_penalty(const Var& x, const ChannelNormState& state, double mean_weight, double variance_weight,
+                Communicator* communicator = nullptr);
 
 }  // namespace foldgrad

@@ -24,6 +24,18 @@ Segments Segments::equal(std::int64_t count, std::int64_t length) {
   return Segments(std::vector<std::int64_t>(std::size_t(count), length));
 }
 
+Segments Segments::among(Communicator* communicator) const {
+  Segments placed = *this;
+  if (!communicator) return placed;
+  const std::int64_t own[]{rows(), count()};
+  const std::vector<std::int64_t> all = communicator->all_gather(std::span<const std::int64_t>(own));
+  for (int r = 0; r < communicator->rank(); ++r) {
+    placed.first_row_ += all[std::size_t(2 * r)];
+    placed.first_segment_ += all[std::size_t(2 * r + 1)];
+  }
+  return placed;
+}
+
 std::int64_t Segments::equal_length() const {
   return tokens_ == rows() && rows() == count() * longest_ ? longest_ : -1;
 }

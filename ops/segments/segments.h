@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "engine/parallel/communicator.h"
 #include "engine/tensor.h"
 
 namespace foldgrad {
@@ -18,12 +19,18 @@ class Segments {
   explicit Segments(const std::vector<std::int64_t>& lengths, const std::vector<std::int64_t>& rooms = {});
   // `count` segments of `length` tokens.
   static Segments equal(std::int64_t count, std::int64_t length);
+  // Returns them as the part of a batch that this rank has, where each rank has a part, in the order of ranks. Null:
+  // they are the whole batch.
+  Segments among(Communicator* communicator) const;
 
   std::int64_t count() const { return host_lengths_.size(); }
   std::int64_t rows() const { return offset(count()); }
   std::int64_t tokens() const { return tokens_; }
   std::int64_t longest() const { return longest_; }  // the largest room
   std::int64_t equal_length() const;                 // of all segments, without surplus rows; -1: they differ
+  // How many rows and segments of the batch lie before these.
+  std::int64_t first_row() const { return first_row_; }
+  std::int64_t first_segment() const { return first_segment_; }
   // s: in [0, count()], and [0, count()).
   std::int64_t offset(std::int64_t s) const { return host_offsets_.data<std::int64_t>()[s]; }
   std::int64_t length(std::int64_t s) const { return host_lengths_.data<std::int64_t>()[s]; }
@@ -42,7 +49,7 @@ class Segments {
 
  private:
   Tensor host_offsets_, host_lengths_, offsets_, lengths_;
-  std::int64_t tokens_ = 0, longest_ = 0;
+  std::int64_t tokens_ = 0, longest_ = 0, first_row_ = 0, first_segment_ = 0;
 };
 
 }  // namespace foldgrad

@@ -11,6 +11,7 @@
 #include "train/data/images/picture.h"
 #include "train/data/text/sentence_piece.h"
 #include "train/runs/directory.h"
+#include "train/system/launcher.h"
 
 namespace foldgrad {
 namespace {
@@ -29,6 +30,9 @@ ordered_json examine(const BuildInfo& build) {
   all["processors"] = std::thread::hardware_concurrency();
   all["memory_mib"] = sysconf(_SC_PHYS_PAGES) / 1024 * sysconf(_SC_PAGESIZE) / 1024;
   all["cuda_usable"] = cuda_available() && !cuda_is_emulated();
+  const std::string trouble = mpi_trouble();
+  all["mpi"] = trouble.empty() ? "usable" : trouble;
+  all["started_as"] = describe(find_launch());
   all["sentencepiece"] = sentence_piece_available();
   all["png"] = png_available();
   all["jpeg"] = jpeg_available();

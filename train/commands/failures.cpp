@@ -7,6 +7,7 @@
 
 #include "engine/files/file.h"
 #include "engine/memory.h"
+#include "engine/parallel/communicator.h"
 #include "models/options/nearest_name.h"
 #include "train/checkpoints/checkpoint.h"
 #include "train/checks/checkpoint_error.h"
@@ -43,6 +44,8 @@ int guarded(const std::function<int()>& command) try { return command(); } catch
   return refuse(e.what(), kExitCheckpoint);
 } catch (const FileError& e) {
   return e.error() == EPIPE ? kExitBrokenPipe : refuse(e.what(), kExitData);
+} catch (const CommunicationError& e) {
+  return refuse(e.what(), kExitDevice);
 } catch (const DeviceError& e) {
   return refuse(e.what(), kExitDevice);
 } catch (const OutOfMemory& e) {

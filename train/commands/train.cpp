@@ -1,5 +1,7 @@
 // foldgrad train: the command line of training_run.h.
+#include <chrono>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "engine/files/atomic_file.h"
@@ -7,6 +9,7 @@
 #include "train/reports/report.h"
 #include "train/runs/directory.h"
 #include "train/runs/training_run.h"
+#include "train/system/launcher.h"
 #include "train/system/printable.h"
 #include "train/system/streams.h"
 
@@ -43,6 +46,13 @@ void write_report(const RunDirectory& run) try {
   say("warning: no report: {}\n", e.what());
 }
 
+Answer train(const TrainOptions& options) {
+  const TrainingEnd end = train_experiment(options);
+  const bool first = !options.processes || options.processes->rank() == 0;
+  if (end.exit_code == kExitOk && first) write_report(RunDirectory(options.out));
+  return {.text = end.text, .exit_code = end.exit_code};
+}
+
 }  // namespace
 
 Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<std::string>& arguments) {
@@ -62,14 +72,32 @@ Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<st
       ->expected(0, 1)
       ->default_str("latest");
   command.add_flag("--allow-config-change", options->allow_config_change, "Resume with another configuration");
+  command.add_flag("--profile-communication", options->profile_communication,
+                   "Print how long ranks have waited for each other (docs/parallel.md)");
+  command.add_option("--patience", options->patience, "Seconds that a rank waits for another, 600 by default")
+      ->check(CLI::PositiveNumber);
   command.footer(
       "Exit codes: 0, 2 configuration, 3 data or disk, 4 checkpoint, 5 diverged, 6 device, 130 interrupted after "
       "saving.");
   return [options] {
     complete(*options);
-    const TrainingEnd end = train_experiment(*options);
-    if (end.exit_code == kExitOk) write_report(RunDirectory(options->out));
-    return Answer{.text = end.text, .exit_code = end.exit_code};
+    const Launch launch = find_launch();
+    const std::unique_ptr<Processes> processes = join(launch);
+    if (!processes) return train(*options);
+    options->processes = processes.get();
+    options->device = device_of(launch, options->device);
+    if (launch.rank > 0) begin_lines_with(fmt::format("[process {} on {}] ", launch.rank, host_name()));
+    // An error here ends the others, who may wait for this process.
+    Answer answer;
+    const int code = guarded([&] {
+      answer = train(*options);
+      return answer.exit_code;
+    });
+    if (code != kExitOk && code != kExitInterrupted) {
+      if (launch.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(2));  // for what process 0 has to log
+      processes->abort(code);
+    }
+    return answer;
   };
 }
 

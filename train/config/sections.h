@@ -171,6 +171,7 @@ struct TrainConfig : TrainerOptions {
   Head head = Head::automatic;
   bool reset_iterations = true;
   std::vector<std::string> rates, freeze;
+  std::int64_t shards = 0;
   bool operator==(const TrainConfig&) const = default;
 };
 
@@ -221,6 +222,14 @@ void visit_fine_tuning_keys(Train& t, const Visitor& v) {
 }
 
 template <KeysOf<TrainConfig> Train, class Visitor>
+void visit_parallel_keys(Train& t, const Visitor& v) {
+  keys_in("train", v, newer)(t.shards, "shards", "parts",
+                             "Parts of a batch, for as many ranks, a power of two; 0: one for each process",
+                             within(0, 1024));
+  keys_in("norm", v, newer)(t.sync_norms, "sync", "", "With ranks, statistics per channel are of the whole batch");
+}
+
+template <KeysOf<TrainConfig> Train, class Visitor>
 void visit_keys(Train& t, const Visitor& v) {
   const auto train = keys_in("train", v);
   visit_length_keys(t, v);
@@ -242,6 +251,7 @@ void visit_keys(Train& t, const Visitor& v) {
   train(t.seed, "seed", "", "Seed of the initial weights, of dropout and of the order of the data", at_least(0));
   train(t.on_nan, "on_nan", "", "What to do when a loss or gradient is not finite");
   visit_fine_tuning_keys(t, v);
+  visit_parallel_keys(t, v);
 }
 
 struct ValidateConfig {

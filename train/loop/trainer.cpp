@@ -11,24 +11,26 @@
 namespace foldgrad {
 namespace {
 
-// Throws std::runtime_error, which names operation, step and place, for numbers that are not finite.
-void require_finite(std::int64_t step, const Node& node, const char* what, const Tensor& t) {
+// Returns operation, step and place of numbers that are not finite; empty where all are.
+std::string not_finite(std::int64_t step, const Node& node, const char* what, const Tensor& t) {
   const std::vector<double> values = t.to(DType::f64).values<double>();
   const auto bad = std::find_if(values.begin(), values.end(), [](double v) { return !std::isfinite(v); });
-  if (bad == values.end()) return;
+  if (bad == values.end()) return "";
   const auto count = std::count_if(bad, values.end(), [](double v) { return !std::isfinite(v); });
-  throw std::runtime_error(fmt::format(
-      "{}{}{}: at step {} the {} {} has {} values that are not finite, the first, {}, at {}", node.scope(),
-      node.scope().empty() ? "" : ": ", node.name(), step, what, t.shape(), count, *bad, bad - values.begin()));
+  return fmt::format("{}{}{}: at step {} the {} {} has {} values that are not finite, the first, {}, at {}",
+                     node.scope(), node.scope().empty() ? "" : ": ", node.name(), step, what, t.shape(), count, *bad,
+                     bad - values.begin());
 }
 
 }  // namespace
 
-Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options)
+Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options,
+                 Communicator* communicator)
     : task_(task),
       optimizer_(optimizer),
       schedule_(schedule),
       options_(options),
+      communicator_(communicator),
       parameters_(task.model().parameters()) {
   FOLDGRAD_CHECK(options.accumulate >= 1, "trainer: accumulate must be at least 1, got {}", options.accumulate);
   FOLDGRAD_CHECK(options.clip >= 0, "trainer: clip must be at least 0, got {}", options.clip);
@@ -53,6 +55,7 @@ void Trainer::step() {
 
 Trainer::Record Trainer::update(Tape& tape) {
   if (observer_) observer_->begin(updates() + 1);
+  if (communicator_) communicator_->at_step(updates() + 1);
   std::vector<Examples> batches;
   Record record;
   for (std::int64_t k = 0; k < options_.accumulate; ++k) {
@@ -63,12 +66,15 @@ Trainer::Record Trainer::update(Tape& tape) {
   for (Parameter* p : parameters_) p->zero_grad();
   for (std::int64_t k = 0; k < options_.accumulate; ++k)
     record.losses.push_back(compute(batches[k], updates() * options_.accumulate + k, record.weight, tape));
+  if (communicator_) sum_over_ranks(*communicator_, trained_, record.losses);
   if (options_.agc > 0 && !clipped_adaptively_.empty()) clip_adaptively(clipped_adaptively_, options_.agc);
   // Also without clipping: the norm reveals gradients that are not finite before they spoil the parameters.
   const GradientClip clip =
       clip_by_norm(trained_, options_.clip > 0 ? options_.clip : std::numeric_limits<double>::infinity());
   record.gradient_norm = clip.norm;
   optimizer_.step(schedule_.lr(updates()), options_.clip > 0 ? clip.factor : Tensor());
+  if (communicator_ && !options_.sync_norms)
+    for (const auto& [name, tensor] : task_.model().state()) communicator_->broadcast(tensor);  // as DDP has buffers
   if (average_) average_->update();
   if (observer_) observer_->end(updates());
   return record;
@@ -82,12 +88,19 @@ Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::in
                          .training = true,
                          .seed = std::uint64_t(options_.seed),
                          .step = std::uint32_t(random_step),
-                         .penalties = &penalties};
+                         .penalties = &penalties,
+                         .communicator = communicator_,
+                         .synchronous_norms = options_.sync_norms};
   Model& model = task_.model();
   // The logits are not kept: the backward pass frees them.
-  const Var loss = model.loss_of(model.forward(batch.inputs, pass), batch.inputs, task_.label_smoothing());
+  const NamedTensors inputs = part_of(batch.inputs, communicator_);
+  const Var loss = model.loss_of(model.forward(inputs, pass), inputs, task_.label_smoothing());
   Var total = loss;
-  for (const Var& penalty : penalties) total = add(total, cast(penalty, loss.dtype()));           // [TRN-2]
+  for (Var penalty : penalties) {
+    // With statistics of its own each rank has a penalty of its own, and their mean counts.
+    if (communicator_ && !options_.sync_norms) penalty = scale(penalty, 1.0 / communicator_->size());
+    total = add(total, cast(penalty, loss.dtype()));  // [TRN-2]
+  }
   tape.backward(total, Tensor::full({}, 1 / double(total_weight), loss.dtype(), loss.device()));  // [TRN-1]
   return loss.value();
 }
@@ -166,13 +179,15 @@ std::string Trainer::mend(std::size_t failed) {
 std::string Trainer::checked_update() {
   const std::int64_t number = updates() + 1;
   Tape tape;
-  tape.observe([&](const Node& node, const Tensor& y) { require_finite(number, node, "result", y); },
-               [&](const Node& node, const Tensor& dy) { require_finite(number, node, "gradient of the result", dy); });
-  try {
-    update(tape);
-  } catch (const std::runtime_error& e) {
-    return e.what();
-  }
+  std::string failure;  // the first; then it goes on, since other ranks do
+  const auto check = [&](const Node& node, const char* what, const Tensor& t) {
+    if (failure.empty()) failure = not_finite(number, node, what, t);
+  };
+  tape.observe([&](const Node& node, const Tensor& y) { check(node, "result", y); },
+               [&](const Node& node, const Tensor& dy) { check(node, "gradient of the result", dy); });
+  update(tape);
+  if (communicator_) failure = communicator_->first_text(failure);
+  if (!failure.empty()) return failure;
   // Every result and its gradient is finite; so it was a sum that overflowed, in a parameter's gradient or in the norm.
   for (const Parameter* p : trained_)
     for (double g : p->grad.to(DType::f64).values<double>())

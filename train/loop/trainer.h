@@ -19,6 +19,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "train/loop/gradient_sum.h"
 #include "train/loop/optimizer/gradient_clipping.h"
 #include "train/loop/optimizer/optimizer.h"
 #include "train/loop/optimizer/weight_average.h"
@@ -76,7 +77,11 @@ class Trainer {
  public:
   // All must outlive the trainer, and between its steps nobody else changes the parameters but restore(), or an average
   // that is swapped in and out again. Throws std::invalid_argument for accumulate below 1 and a negative clip or agc.
-  Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options);
+  //
+  // With a communicator each rank has a trainer of its own, with the same state and settings, and calls the same
+  // functions. Of every batch it computes its part; what it then knows, of losses and gradients too, is of the whole.
+  Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options,
+          Communicator* communicator = nullptr);
 
   // Which must outlive the trainer; null: none.
   void observe(UpdateObserver* observer) { observer_ = observer; }
@@ -120,6 +125,7 @@ class Trainer {
   Optimizer& optimizer_;
   const Schedule& schedule_;
   TrainerOptions options_;
+  Communicator* communicator_;          // null: it is alone
   std::vector<Parameter*> parameters_;  // the model's
   // Those of them that the optimizer has: the others are frozen, and count in no norm.
   std::vector<Parameter*> trained_, clipped_adaptively_;

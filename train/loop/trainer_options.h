@@ -31,6 +31,7 @@ struct TrainerOptions {
   OnNan on_nan = OnNan::abort;
   double average_decay = 0;         // of the moving average of weights; 0: there is none
   bool average_statistics = false;  // of the normalizers' running statistics too [AVG-3]
+  bool sync_norms = true;           // normalizers' statistics per channel are those of all ranks
   bool operator==(const TrainerOptions&) const = default;
 };
 

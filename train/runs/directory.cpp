@@ -23,6 +23,7 @@
 #include "engine/device.h"
 #include "engine/files/atomic_file.h"
 #include "train/checkpoints/checkpoint.h"
+#include "train/system/launcher.h"
 
 namespace foldgrad {
 namespace {
@@ -48,11 +49,7 @@ void remove_unfinished(const std::string& directory) {
     if (path.extension() == ".part") std::filesystem::remove(path, ignored);
 }
 
-std::string this_process() {
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
-  return fmt::format("process {} on {}", getpid(), host);
-}
+std::string this_process() { return fmt::format("process {} on {}", getpid(), host_name()); }
 
 std::string dotted(int version, int major, int minor) {
   return fmt::format("{}.{}.{}", version / major, version % major / minor, version % minor);

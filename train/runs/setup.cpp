@@ -161,12 +161,12 @@ ScheduleOptions schedule_options(const TrainConfig& t) {
   return s;
 }
 
-Training::Training(const ExperimentConfig& experiment, std::unique_ptr<Task> its_task)
+Training::Training(const ExperimentConfig& experiment, std::unique_ptr<Task> its_task, Communicator* communicator)
     : task(std::move(its_task)),
       config(with_epochs_counted(experiment.train, task->batches_per_epoch())),
       optimizer(optimizer_rule(config), parameter_groups(task->model(), config)),
       schedule(schedule_options(config)),
-      trainer(*task, optimizer, schedule, config) {
+      trainer(*task, optimizer, schedule, config, communicator) {
   if (experiment.validate.patience > 0 && task->validates_on_test())
     throw ConfigError(
         fmt::format("validate.patience must be 0 where {} are validated on, since it would choose by them, "

@@ -32,7 +32,7 @@ ScheduleOptions schedule_options(const TrainConfig& config);
 // All that learns in a run. Throws ConfigError for patience where the test set is validated on: early stopping would
 // select on it.
 struct Training {
-  Training(const ExperimentConfig& experiment, std::unique_ptr<Task> task);
+  Training(const ExperimentConfig& experiment, std::unique_ptr<Task> task, Communicator* communicator = nullptr);
 
   std::unique_ptr<Task> task;
   TrainConfig config;  // of the experiment, with epochs counted

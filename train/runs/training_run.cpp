@@ -11,11 +11,10 @@
 #include "engine/files/atomic_file.h"
 #include "train/checkpoints/checkpoint.h"
 #include "train/checkpoints/model_directory.h"
-#include "train/data/data_sets.h"
 #include "train/runs/logger.h"
-#include "train/runs/pretrained.h"
-#include "train/runs/resume.h"
+#include "train/runs/ranks.h"
 #include "train/runs/setup.h"
+#include "train/runs/start.h"
 #include "train/system/device.h"
 #include "train/system/exit_code.h"
 #include "train/system/signals.h"
@@ -27,85 +26,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The beginning of a run, or the place where it goes on, as its directory has it before any data is read.
-struct RunStart {
-  ExperimentConfig config;
-  std::string data_root;                       // data.directory lies below it
-  std::optional<NewestCheckpoint> checkpoint;  // none: it begins at step 0
-  std::string from = {};                       // begin_from()'s account; empty: it begins from no model
-};
-
-std::optional<NewestCheckpoint> find_checkpoint(const TrainOptions& options, const RunDirectory& run) {
-  std::error_code ignored;
-  if (options.resume.empty()) {
-    run.require_no_run();
-    return std::nullopt;
-  }
-  if (options.resume != "latest") {
-    if (!fs::equivalent(fs::path(options.resume + "/..").lexically_normal(), run.checkpoints(), ignored))
-      throw CheckpointError(fmt::format("{}: must be a directory in {}", options.resume, run.checkpoints()));
-    return NewestCheckpoint{options.resume, load_checkpoint(options.resume), {}};
-  }
-  if (!checkpoint_files::steps_in(run.checkpoints()).empty()) return load_newest_checkpoint(run.checkpoints());
-  say("there is no {} yet: beginning at step 0\n", run.has_run() ? "checkpoint" : "run");
-  return std::nullopt;
-}
-
-// Returns where the data of a run that goes on came from, if that is still there.
-std::string find_data_root(const TrainOptions& options, const RunDirectory& run) {
-  std::error_code ignored;
-  if (options.data_directory.empty() && !options.resume.empty() && fs::exists(run.environment(), ignored)) {
-    const auto environment = nlohmann::json::parse(read_file(run.environment()), nullptr, /*allow_exceptions=*/false);
-    if (environment.is_object() && environment.contains("data_root") && environment["data_root"].is_string())
-      if (const std::string root = environment["data_root"]; fs::is_directory(root, ignored)) return root;
-  }
-  return fs::absolute(data_root(options.data_directory));
-}
-
-// Notes settings of normalizers that the model does not have.
-void note_unused(const std::vector<std::string>& settings, const BlockConfig& blocks) {
-  for (const std::string& setting : settings) {
-    const std::size_t dot = setting.find('.'), end = setting.find('.', dot + 1);
-    if (!setting.starts_with("norm.") || end == setting.npos || end > setting.find('=')) continue;
-    const std::string name = setting.substr(dot + 1, end - dot - 1);
-    const auto at_a_site = [&](const auto& site) { return site.second == name; };
-    if (name != blocks.normalizer && std::ranges::none_of(blocks.normalizer_at, at_a_site))
-      say("note: --set {} changes nothing: norm.name is {}\n", setting, blocks.normalizer);
-  }
-}
-
-// Reports on stderr what is out of the ordinary. Throws ConfigError, CheckpointError, and FileError when a run is there
-// which was not to be resumed.
-RunStart find_start(const TrainOptions& options) {
-  const RunDirectory run(options.out);
-  RunStart start{read_config(options.config, options.settings), find_data_root(options, run),
-                 find_checkpoint(options, run)};
-  note_unused(options.settings, start.config.blocks());
-  if (!start.checkpoint) return start;
-  for (const std::string& warning : start.checkpoint->warnings) say("warning: {}\n", warning);
-  require_same_trajectory(*start.checkpoint, start.config, run.config(), options.allow_config_change);
-  return start;
-}
-
-// Makes the task with its model, which begins from that of train.from. A run that goes on has all in its checkpoint.
-std::unique_ptr<Task> begin_task(RunStart& start, Device device) {
-  const ExperimentConfig& config = start.config;
-  std::optional<Pretrained> from;
-  if (!start.checkpoint) from = load_pretrained(config);
-  const std::string earlier = start.checkpoint ? start.checkpoint->path : from ? from->directory : "";
-  std::unique_ptr<Task> task =
-      make_task(config, data_directory(config.data_directory(), start.data_root), earlier, device);
-  if (from) start.from = begin_from(*from, task->model(), config.train);
-  return task;
-}
-
-// One process's part of a run.
+// One process's part of a run; on several ranks, that of rank 0.
 class TrainingRun {
  public:
-  TrainingRun(const std::string& path, const RunStart& start, std::unique_ptr<Task> task)
+  TrainingRun(const std::string& path, const RunStart& start, std::unique_ptr<Task> task, Communicator* communicator)
       : config_(start.config),
         run_(path),
-        training_(config_, std::move(task)),
+        communicator_(communicator),
+        training_(config_, std::move(task), communicator),
         selection_(*training_.task, config_.validate.patience, training_.config.steps),
         recorder_(training_.task->model().normalizers(), record_phases(config_.record, training_.config.steps),
                   run_.statistics()) {
@@ -130,18 +58,25 @@ class TrainingRun {
 
   ExperimentConfig config_;
   RunDirectory run_;
+  Communicator* communicator_;  // null: it is alone
   Training training_;
   Selection selection_;
   Recorder recorder_;
   std::optional<RunLogger> logger_;
-  bool unsaved_ = false;  // the disk refused the last checkpoint
+  bool profile_ = false;    // of communication
+  std::int64_t first_ = 0;  // updates made by an earlier start
+  double seconds_ = 0;      // of updates, since then
+  bool unsaved_ = false;    // the disk refused the last checkpoint
 };
 
 TrainingEnd TrainingRun::train() {
   bool stop = false;  // a copy, so that a signal between two looks at it cannot end the run unsaved
   while (!is_last(updates()) && !stop && !selection_.out_of_patience()) {
+    const auto begin = std::chrono::steady_clock::now();
+    give_order(communicator_, Order::step);
     training_.trainer.step();
-    stop = interrupted();
+    stop = interrupted_anywhere(communicator_);
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     const std::int64_t n = updates();
     logger_->terminal().at(n);
     const bool validate = n % config_.validate.every == 0 || is_last(n);
@@ -157,6 +92,8 @@ TrainingEnd TrainingRun::train() {
 }
 
 TrainingEnd TrainingRun::finish(bool stopped) {
+  give_order(communicator_, Order::end);
+  if (communicator_ && profile_) say("{}", traffic_text(*communicator_, seconds_, updates() - first_));
   // Somebody may make room on the disk. A signal gives up: the first, or the second if one stopped the training.
   for (int i = 0; i < 60 && unsaved_ && (stopped || !interrupted()); ++i) {
     sleep(1);
@@ -186,16 +123,13 @@ TrainingEnd TrainingRun::finish(bool stopped) {
 }
 
 void TrainingRun::restore(const NewestCheckpoint& from) {
-  const RunState state = from_checkpoint(from.contents, from.path);
-  try {
-    training_.trainer.restore(state.training);
-  } catch (const std::invalid_argument& e) {
-    throw CheckpointError(fmt::format("{}: is of another model: {}", from.path, e.what()));
-  }
+  const RunState state = restore_trainer(training_.trainer, from);
   selection_.restore(state.best, state.without_better);
 }
 
 void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
+  profile_ = options.profile_communication;
+  first_ = updates();
   auto environment = describe_environment(options.build, training_.config.seed, task().data_digests());
   environment["data_root"] = start.data_root;
   run_.begin(config_text(config_), options.command, environment);
@@ -205,9 +139,10 @@ void TrainingRun::begin(const TrainOptions& options, const RunStart& start) {
   for (const std::string& warning : recorder_.resume(updates())) say("warning: {}\n", warning);
   note_interrupts();
   Model& model = task().model();
-  logger_->started(
-      updates(), task(), config_, training_.config,
-      {{"from", start.from}, {"learning_rates", learning_rates(model, parameter_groups(model, training_.config))}});
+  logger_->started(updates(), task(), config_, training_.config,
+                   {{"from", start.from},
+                    {"ranks", ranks_text(communicator_, options.processes)},
+                    {"learning_rates", learning_rates(model, parameter_groups(model, training_.config))}});
   warn_of_warmup(training_.config.steps);
 }
 
@@ -221,6 +156,7 @@ void TrainingRun::warn_of_warmup(std::int64_t last) const {
 // Nothing is saved that has not been found finite. When it is not time to report, because a signal wants to save, that
 // leaves no trace: the next report is of all updates since the last.
 void TrainingRun::report(bool due) try {
+  give_order(communicator_, due ? Order::report : Order::check);
   const TrainingReport r = due ? training_.trainer.report() : TrainingReport{.failures = training_.trainer.check()};
   for (const std::string& failure : r.failures) logger_->not_finite(updates(), name(training_.config.on_nan), failure);
   if (due) logger_->trained(r, task().unit_of_work());
@@ -277,18 +213,25 @@ TrainingEnd train_experiment(const TrainOptions& options) {
   leave_when_interrupted();
   // A directory that is not there yet is made only when nothing is wrong with the configuration and the data.
   std::optional<RunLock> lock;
-  if (fs::exists(options.out)) lock.emplace(options.out);
+  const bool first = !options.processes || options.processes->rank() == 0;
+  if (first && fs::exists(options.out)) lock.emplace(options.out);
   RunStart start = find_start(options);
   require_trainable(start.config);
-  std::unique_ptr<Task> task = begin_task(start, device);
-  TrainingRun run(options.out, start, std::move(task));
-  if (!lock) {
-    lock.emplace(options.out);
-    RunDirectory(options.out).require_no_run();
-  }
-  run.begin(options, start);
-  start.checkpoint.reset();  // which is large
-  return run.train();
+  const auto train = [&](RunStart own, Communicator* communicator) {
+    std::unique_ptr<Task> task = begin_task(own, device);
+    if (communicator) require_alike(*communicator, texts_of_start(options.build, own.config, *task));
+    if (communicator && communicator->rank() > 0) return repeat_run(own, std::move(task), *communicator);
+    TrainingRun run(options.out, own, std::move(task), communicator);
+    if (!lock) {
+      lock.emplace(options.out);
+      RunDirectory(options.out).require_no_run();
+    }
+    run.begin(options, own);
+    own.checkpoint.reset();  // which is large
+    return run.train();
+  };
+  if (start.config.train.shards <= 1) return train(std::move(start), nullptr);
+  return on_ranks(options, device, std::move(start), train);
 }
 
 }  // namespace foldgrad

@@ -12,6 +12,8 @@
 namespace foldgrad {
 namespace {
 
+std::string name_of_process;
+
 constexpr const char *kStdout = "stdout", *kNotWritten = "cannot be written";
 
 // Some file systems report what they could not write only when the file is closed.
@@ -61,6 +63,11 @@ int finish_stdout(int exit_code) {
   return exit_code == kExitOk ? of_stdout : exit_code;
 }
 
-void say(std::string_view text) noexcept { std::fwrite(text.data(), 1, text.size(), stderr); }
+void say(std::string_view text) noexcept {
+  std::fwrite(name_of_process.data(), 1, name_of_process.size(), stderr);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+void begin_lines_with(std::string name) { name_of_process = std::move(name); }
 
 }  // namespace foldgrad

@@ -29,6 +29,8 @@ int finish_stdout(int exit_code);
 // Writes a message to stderr; failing to must not end the work that it reports on. Text with values is made
 // printable(), since these come from anywhere; text alone stays as it is.
 void say(std::string_view text) noexcept;
+// From now on each message begins with this: the name of one process of several.
+void begin_lines_with(std::string name);
 template <class... T>
 void say(fmt::format_string<T...> format, T&&... values) {
   say(std::string_view(printable(fmt::format(format, std::forward<T>(values)...))));

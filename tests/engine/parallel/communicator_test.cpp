@@ -72,8 +72,17 @@ TEST(Communicator, BroadcastsFromRank0) {
       std::vector<int> values{c.rank(), c.rank() + 1};
       c.broadcast(std::span(values));
       EXPECT_EQ(values, (std::vector<int>{0, 1}));
-      EXPECT_EQ(c.broadcast(c.rank() ? "" : "a text of rank 0"), "a text of rank 0");
+      const Tensor t = Tensor::full({3}, c.rank() + 1, DType::i64);
+      c.broadcast(t);
+      EXPECT_EQ(t.values<std::int64_t>(), (std::vector<std::int64_t>{1, 1, 1}));
     });
+}
+
+TEST(Communicator, FindsTheFirstText) {
+  Team({.ranks = 4}).run([](Communicator& c) {
+    EXPECT_EQ(c.first_text(""), "");
+    EXPECT_EQ(c.first_text(c.rank() < 2 ? "" : std::string(std::size_t(9 - c.rank()), 'x')), "xxxxxxx");
+  });
 }
 
 TEST(Communicator, AnyIsTrueIfOneRankSaysSo) {

@@ -1,0 +1,120 @@
+// Training on several ranks: the same bits however they are spread over processes, and nearly those of one alone.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/engine/parallel/wired_processes.h"
+#include "tests/harness/compare.h"
+#include "tests/train/tiny_training.h"
+
+namespace foldgrad::testing {
+namespace {
+
+constexpr int kRanks = 4;
+
+struct Setting {
+  std::string normalizer;
+  DType dtype = DType::f32;
+  TrainerOptions options = {};
+  Optimizer::Rule rule = Adam{};
+  EncodedPairs pairs = copies(1, 2);
+};
+
+// Everything that has an effect on an update.
+TrainerOptions full(DType dtype) {
+  return {.clip = 1, .agc = 0.1, .accumulate = 2, .seed = 5, .dtype = dtype, .average_decay = 0.9};
+}
+
+using Values = std::vector<std::vector<double>>;
+
+Values values_of(TinyTraining& run) {
+  Values all;
+  const auto add = [&](const Tensor& t) { all.push_back(t.to(DType::f64).values<double>()); };
+  for (const Parameter* p : run.model.parameters()) add(p->value);
+  for (const auto& [name, tensor] : run.model.state()) add(tensor);
+  for (const auto& [name, tensor] : run.optimizer.state()) add(tensor);
+  for (const auto& [name, tensor] : run.trainer.average()->state()) add(tensor);
+  const TrainingReport report = run.trainer.report();
+  all.push_back({report.loss, report.gradient_norm, double(report.weight), double(report.work)});
+  return all;
+}
+
+std::int64_t skips(Transformer& model) {
+  std::int64_t all = 0;
+  for (const Normalizer* norm : model.normalizers()) all += norm->diagnostics().skips;
+  return all;
+}
+
+// f64 where activations are f64.
+Values trained(const Setting& s, Communicator* communicator) {
+  TransformerConfig config = with_dropout(small_config(s.normalizer));
+  if (s.normalizer == "un") {
+    config.normalizer_options["filtration"] = "1";
+    config.normalizer_options["granularity"] = "channel";
+  }
+  TinyTraining run(config, 3, s.options, s.rule, 5e-3, s.dtype == DType::f64 ? DType::f64 : DType::f32, 0.1, s.pairs,
+                   Device::cpu, communicator);
+  run.steps(6);
+  if (s.normalizer == "un") {
+    EXPECT_GT(skips(run.model), 0);  // beside the warm-up and averages, outliers too
+  }
+  return values_of(run);
+}
+
+// One for each rank.
+std::array<Values, kRanks> on_ranks(const Setting& s, int processes) {
+  std::array<Values, kRanks> all;
+  run_ranks(kRanks, processes, [&](Communicator& c) { all[std::size_t(c.rank())] = trained(s, &c); });
+  return all;
+}
+
+const std::vector<std::string> kNormalizers{"ln", "bn", "un", "rmsnorm", "rbn", "pn", "mabn", "repbn"};
+
+TEST(Ranks, SameBitsInOneTwoAndFourProcesses) {
+  for (const DType dtype : {DType::f32, DType::bf16})
+    for (const std::string& norm : kNormalizers) {
+      const Setting setting{norm, dtype, full(dtype)};
+      const Values first = on_ranks(setting, 1)[0];
+      for (const int processes : {1, 2, 4})
+        for (const Values& values : on_ranks(setting, processes))
+          ASSERT_EQ(values, first) << norm << " in " << name(dtype) << ", " << processes << " processes";
+    }
+}
+
+// Sums are added in another order, which f64 rounds to some 1e-16. Not by Adam, which divides small gradients by their
+// size, and makes of their rounding a difference in the weights.
+constexpr Sgd kPlainDescent{.momentum = 0.9};
+
+// Returns the largest difference.
+double expect_near(const Values& one, const Values& four, const std::string& what) {
+  double largest = 0;
+  EXPECT_EQ(one.size(), four.size());
+  for (std::size_t i = 0; i < one.size(); ++i)
+    for (std::size_t j = 0; j < one[i].size(); ++j) {
+      const double difference = std::abs(one[i][j] - four[i][j]);
+      EXPECT_LE(difference, 1e-12 * std::max(1.0, std::abs(one[i][j]))) << what << ", tensor " << i;
+      largest = std::max(largest, difference);
+    }
+  return largest;
+}
+
+TEST(Ranks, FourAreNearlyOneInF64) {
+  for (const std::string& norm : kNormalizers) {
+    const Setting setting{norm, DType::f64, full(DType::f64), kPlainDescent};
+    const Values one = trained(setting, nullptr), four = on_ranks(setting, 1)[0];
+    const double largest = expect_near(one, four, norm);
+    EXPECT_GT(largest, 0) << norm;  // or the ranks have not cut the batches
+  }
+}
+
+TEST(Ranks, SomeMayHaveNoExample) {
+  EncodedPairs three = copies(500, 20);
+  three.source.resize(3), three.target.resize(3);
+  for (const std::string& norm : kNormalizers) {
+    const Setting setting{norm, DType::f64, full(DType::f64), kPlainDescent, three};
+    expect_near(trained(setting, nullptr), on_ranks(setting, 1)[0], norm);
+  }
+}
+
+}  // namespace
+}  // namespace foldgrad::testing

@@ -1,0 +1,124 @@
+#include "train/runs/ranks.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "train/runs/setup.h"
+#include "train/system/exit_code.h"
+#include "train/system/signals.h"
+
+namespace foldgrad {
+namespace {
+
+// Returns the first line of `text` that differs from that of `other`.
+std::string different_line(const std::string& text, const std::string& other) {
+  const auto [here, there] = std::ranges::mismatch(text, other);
+  const std::size_t at = std::size_t(here - text.begin());
+  const std::size_t begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // npos + 1 = 0
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+}  // namespace
+
+void give_order(Communicator* communicator, Order order) {
+  if (communicator) communicator->broadcast(std::span(&order, 1));
+}
+
+Order take_order(Communicator& communicator) {
+  Order order{};
+  communicator.await(std::span(&order, 1));
+  return order;
+}
+
+TrainingEnd repeat_run(const RunStart& start, std::unique_ptr<Task> task, Communicator& communicator) {
+  Training training(start.config, std::move(task), &communicator);
+  if (start.checkpoint) restore_trainer(training.trainer, *start.checkpoint);
+  note_interrupts();
+  for (;;) switch (take_order(communicator)) {
+      case Order::step:
+        training.trainer.step();
+        (void)interrupted_anywhere(&communicator);
+        break;
+      case Order::check:
+        training.trainer.check();
+        break;
+      case Order::report:
+        training.trainer.report();
+        break;
+      case Order::end:
+        return {kExitOk, ""};
+    }
+}
+
+TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start, const TrainRank& train) {
+  Team team({.ranks = int(start.config.train.shards),
+             .processes = options.processes,
+             .patience = options.patience,
+             .threads = omp_get_max_threads()});
+  if (device == Device::cuda && team.local() > 1)
+    throw ConfigError(
+        fmt::format("train.shards must be the number of processes on a GPU, where each has one, got {} for {}",
+                    start.config.train.shards, start.config.train.shards / team.local()));
+  TrainingEnd end{kExitOk, ""};
+  team.run([&](Communicator& communicator) {
+    RunStart own = start;
+    communicator.barrier();
+    if (communicator.rank() == team.first()) start.checkpoint.reset();  // which each has its hands on
+    const TrainingEnd of_rank = train(std::move(own), &communicator);
+    if (communicator.rank() == 0) end = of_rank;
+  });
+  return end;
+}
+
+bool interrupted_anywhere(Communicator* communicator) {
+  return communicator ? communicator->any(interrupted()) : interrupted();
+}
+
+std::int64_t shards_of(const TrainConfig& config, int processes) {
+  const std::int64_t shards = config.shards > 0 ? config.shards : processes;
+  if (!std::has_single_bit(std::uint64_t(shards)))
+    throw ConfigError(fmt::format("train.shards must be a power of two, got {}{}", shards,
+                                  config.shards > 0 ? "" : ", the number of processes"));
+  if (shards % processes != 0)
+    throw ConfigError(
+        fmt::format("train.shards must be a multiple of the number of processes, {}, got {}", processes, shards));
+  return shards;
+}
+
+void require_alike(Communicator& communicator, const NamedTexts& texts) {
+  for (const auto& [what, text] : texts) {
+    const std::string first = communicator.first_text(communicator.rank() == 0 ? text : "");
+    std::string difference;
+    if (text != first)
+      difference = fmt::format("parallel: all ranks must have the same {}: rank {} has \"{}\", rank 0 \"{}\"", what,
+                               communicator.rank(), different_line(text, first), different_line(first, text));
+    const std::string found = communicator.first_text(difference);
+    FOLDGRAD_CHECK(found.empty(), "{}", found);
+  }
+}
+
+NamedTexts texts_of_start(const BuildInfo& build, const ExperimentConfig& config, const Task& task) {
+  std::string data;
+  for (const auto& [name, digest] : task.data_digests()) data += fmt::format("{} {}\n", name, digest);
+  return {{"commit", build.commit}, {"configuration", config_text(config)}, {"data", data}};
+}
+
+std::string ranks_text(const Communicator* communicator, const Processes* processes) {
+  if (!communicator) return "";
+  const int count = processes ? processes->count() : 1;
+  return fmt::format("{} ranks in {} process{}", communicator->size(), count, count == 1 ? "" : "es");
+}
+
+std::string traffic_text(const Communicator& communicator, double seconds, std::int64_t updates) {
+  const Communicator::Traffic& t = communicator.traffic();
+  const double n = double(std::max<std::int64_t>(updates, 1));
+  return fmt::format(
+      "communication: {:.2f} of {:.2f} s of {} updates, {:.1f} %; in an update rank 0 sends {:.3f} MiB in {:.1f} "
+      "messages\n",
+      t.seconds, seconds, updates, 100 * t.seconds / seconds, double(t.bytes) / n / (1 << 20), double(t.exchanges) / n);
+}
+
+}  // namespace foldgrad

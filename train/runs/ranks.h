@@ -1,0 +1,49 @@
+// A run on several ranks. Rank 0 has the run: its directory, log, validation and decisions. The others repeat what it
+// does with its trainer, and so come to the same state.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/parallel/team.h"
+#include "train/runs/start.h"
+
+namespace foldgrad {
+
+// Requests of rank 0 to the others, each a function of Trainer.
+enum class Order : std::int64_t { step, check, report, end };
+
+// Gives an order to the other ranks; null: there are none.
+void give_order(Communicator* communicator, Order order);
+// Waits for rank 0 as long as it takes, since it may be validating.
+Order take_order(Communicator& communicator);
+
+// Carries out the orders up to the end, on a rank that is not 0. Throws Diverged when the trainer of rank 0 does.
+TrainingEnd repeat_run(const RunStart& start, std::unique_ptr<Task> task, Communicator& communicator);
+
+// Calls `train` on all ranks of this process, and returns what rank 0 does, if that is one of them.
+using TrainRank = std::function<TrainingEnd(RunStart start, Communicator* communicator)>;
+TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start, const TrainRank& train);
+
+// Returns true if a signal has asked any rank to stop.
+bool interrupted_anywhere(Communicator* communicator);
+
+// How many parts a batch is cut into, train.shards: if that is 0, one for each process. Throws ConfigError unless it is
+// a power of two, and a multiple of the number of processes.
+std::int64_t shards_of(const TrainConfig& config, int processes);
+
+// Throws std::invalid_argument, which names what it is and how it begins to differ, unless all ranks have the same
+// texts. `what` comes with its text: "commit".
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;
+void require_alike(Communicator& communicator, const NamedTexts& texts);
+// The texts that all ranks of a run must have: commit, configuration, data.
+NamedTexts texts_of_start(const BuildInfo& build, const ExperimentConfig& config, const Task& task);
+
+// "4 ranks, of 2 processes"; empty for one alone.
+std::string ranks_text(const Communicator* communicator, const Processes* processes);
+// The share of communication in the updates, and what rank 0 sends in one.
+std::string traffic_text(const Communicator& communicator, double seconds, std::int64_t updates);
+
+}  // namespace foldgrad

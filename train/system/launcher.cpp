@@ -1,0 +1,86 @@
+#include "train/system/launcher.h"
+
+#include <omp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "engine/check.h"
+#include "engine/device.h"
+
+namespace foldgrad {
+namespace {
+
+struct Variables {
+  const char *by, *marks, *rank, *count, *local_rank, *local_count;
+};
+// In the order of trial: srun sets its variables for what mpirun starts below it, too.
+constexpr Variables kLaunchers[] = {
+    {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"torchrun", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
+     "SLURM_STEP_TASKS_PER_NODE"},
+    {"mpirun", "PMI_SIZE", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+};
+
+}  // namespace
+
+Launch find_launch(const std::function<const char*(const char*)>& variable) {
+  for (const Variables& v : kLaunchers) {
+    if (!variable(v.marks)) continue;
+    const auto number = [&](const char* name, int otherwise) {
+      const char* text = variable(name);
+      if (!text) return otherwise;
+      int value = 0;
+      // SLURM_STEP_TASKS_PER_NODE may be "2(x3)": the first number counts.
+      const auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
+      FOLDGRAD_CHECK(error == std::errc() && value >= 0 && (*end == 0 || *end == '(' || *end == ','),
+                     "${} must be a number, got \"{}\"", name, text);
+      return value;
+    };
+    const Launch launch{v.by, number(v.rank, 0), number(v.count, 1), number(v.local_rank, 0), number(v.local_count, 1)};
+    FOLDGRAD_CHECK(launch.rank < launch.count, "${} must be below ${} = {}, got {}", v.rank, v.count, launch.count,
+                   launch.rank);
+    return launch.count > 1 ? launch : Launch();
+  }
+  return {};
+}
+
+Launch find_launch() {
+  return find_launch([](const char* name) -> const char* { return std::getenv(name); });
+}
+
+std::string describe(const Launch& launch) {
+  if (launch.count == 1) return "one process";
+  return fmt::format("{} processes of {}, this is {}", launch.count, launch.by, launch.rank);
+}
+
+std::unique_ptr<Processes> join(const Launch& launch) {
+  if (launch.count == 1) return nullptr;
+  FOLDGRAD_CHECK(launch.by != "torchrun",
+                 "parallel: torchrun connects {} processes without MPI, which is needed; start them by mpirun -n {}",
+                 launch.count, launch.count);
+  const int all = int(std::thread::hardware_concurrency());
+  if (!std::getenv("OMP_NUM_THREADS") && omp_get_max_threads() == all)
+    omp_set_num_threads(std::max(1, all / launch.local_count));
+  return join_by_mpi();
+}
+
+std::string device_of(const Launch& launch, const std::string& device) {
+  const int gpus = cuda_is_emulated() ? 0 : cuda_devices();
+  if (launch.local_count == 1 || gpus <= 1 || (device != "auto" && device != "cuda")) return device;
+  return fmt::format("cuda:{}", launch.local_rank % gpus);
+}
+
+std::string host_name() {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  return host;
+}
+
+}  // namespace foldgrad
