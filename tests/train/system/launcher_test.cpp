@@ -1,0 +1,55 @@
+#include "train/system/launcher.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/engine/error_message.h"
+
+namespace foldgrad::testing {
+namespace {
+
+Launch launch(const std::map<std::string, std::string>& variables) {
+  return find_launch([&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+TEST(Launcher, KnowsWhoHasStartedIt) {
+  EXPECT_EQ(describe(launch({})), "one process");
+  EXPECT_EQ(describe(launch({{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "2"}})),
+            "4 processes of mpirun, this is 2");
+  EXPECT_EQ(describe(launch({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}})), "one process");
+  EXPECT_EQ(describe(launch({{"PMI_SIZE", "2"}, {"PMI_RANK", "1"}})), "2 processes of mpirun, this is 1");
+  EXPECT_EQ(describe(launch({{"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_PROCID", "5"}})), "8 processes of srun, this is 5");
+  EXPECT_EQ(describe(launch({{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}})), "one process");  // of a batch script
+  EXPECT_EQ(describe(launch({{"TORCHELASTIC_RUN_ID", "none"}, {"WORLD_SIZE", "2"}, {"RANK", "0"}})),
+            "2 processes of torchrun, this is 0");
+  EXPECT_EQ(describe(launch({{"WORLD_SIZE", "2"}, {"RANK", "0"}})), "one process");  // which anybody may have set
+}
+
+TEST(Launcher, KnowsItsPlaceOnTheMachine) {
+  const Launch here = launch({{"SLURM_STEP_NUM_TASKS", "8"},
+                              {"SLURM_PROCID", "5"},
+                              {"SLURM_LOCALID", "1"},
+                              {"SLURM_STEP_TASKS_PER_NODE", "4(x2)"}});
+  EXPECT_EQ(here.local_rank, 1);
+  EXPECT_EQ(here.local_count, 4);
+}
+
+TEST(Launcher, Errors) {
+  EXPECT_EQ(message<std::invalid_argument>([] {
+              launch({{"PMI_SIZE", "many"}});
+            }),
+            "$PMI_SIZE must be a number, got \"many\"");
+  EXPECT_EQ(message<std::invalid_argument>([] {
+              launch({{"PMI_SIZE", "2"}, {"PMI_RANK", "2"}});
+            }),
+            "$PMI_RANK must be below $PMI_SIZE = 2, got 2");
+  EXPECT_EQ(message<std::invalid_argument>([] { join({.by = "torchrun", .rank = 0, .count = 2}); }),
+            "parallel: torchrun connects 2 processes without MPI, which is needed; start them by mpirun -n 2");
+}
+
+}  // namespace
+}  // namespace foldgrad::testing
