@@ -14,6 +14,9 @@ endif()
 set_target_properties(foldgrad_settings PROPERTIES EXPORT_NAME settings)
 install(TARGETS ${installed} EXPORT foldgrad)
 install(TARGETS foldgrad)
+if(TARGET foldgrad_mpi)  # beside the program, which looks for it there
+  install(TARGETS foldgrad_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 foreach(folder engine emulation ops models train)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/foldgrad
           FILES_MATCHING PATTERN "*.h")
