@@ -174,7 +174,8 @@ endif()
 set(gpu_tests "")
 add_custom_target(single_tests)
 
-foldgrad_add_library(foldgrad_ladder ${PROJECT_SOURCE_DIR}/book/ladder foldgrad_engine)  # which no program uses
+set(foldgrad_library_type STATIC)  # for what only a test links, compiled as tests are
+foldgrad_add_library(foldgrad_ladder ${PROJECT_SOURCE_DIR}/book/ladder foldgrad_engine)
 
 foreach(folder ${folders})
   foldgrad_tested_library(library ${folder})
