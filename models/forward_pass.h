@@ -38,12 +38,12 @@ struct ForwardPass {
   Var use(Parameter& parameter) const { return parameter_as(tape, parameter, dtype); }
   double dropout(double p) const { return training && !without_dropout ? p : 0; }
   Random random(std::uint32_t stream) const { return {seed, stream, step}; }
-  // Those of the elements of rows, of which the first is row first_row of the batch (Segments::first_row()): a batch
-  // has the same ones whatever parts it is cut into.
+  // Returns the numbers for rows whose first is row first_row of the batch (Segments::first_row()), so that a row has
+  // the same ones whatever parts the batch is cut into. A block of Philox serves eight elements.
   Random random(std::uint32_t stream, std::int64_t first_row, std::int64_t columns) const {
-    const std::int64_t first = first_row * columns;
-    FOLDGRAD_CHECK(first % 8 == 0, "parallel: rows must have a multiple of 8 columns, got {}", columns);
-    return {seed, stream, step, std::uint64_t(first / 8)};
+    FOLDGRAD_CHECK(first_row == 0 || columns % 8 == 0,
+                   "parallel: on several ranks the width of a layer must be a multiple of 8, got {}", columns);
+    return {seed, stream, step, std::uint64_t(first_row * columns / 8)};
   }
 };
 

@@ -1,5 +1,6 @@
 // Properties of models of every family: they train, devices agree, dropout acts where it says, and a folded model is
 // the one that was trained.
+#include "engine/parallel/team.h"
 #include "tests/models/gpt/tiny_gpt.h"
 #include "tests/models/images/kinds.h"
 #include "tests/models/transformer/tiny_translation.h"
@@ -47,6 +48,50 @@ TYPED_TEST(Families, EveryDropoutActsInTrainingAloneAndFollowsSeedAndStep) {
   auto config = Kinds<TypeParam>::few("ln").front();
   config.dropout = config.attention_dropout = config.activation_dropout = 0;
   check_dropouts<TypeParam>(config, Kinds<TypeParam>::inputs(config));
+}
+
+// Each rank has one half of the examples, with the random numbers and the statistics of the whole.
+template <class M, class Config>
+void check_parts_are_the_whole(const Config& config, const NamedTensors& inputs) {
+  const auto logits = [&](const NamedTensors& part, Communicator* communicator) {
+    const auto model = random_model<M>(config);
+    Tape tape(/*recording=*/false);
+    const ForwardPass pass{
+        .tape = tape, .dtype = DType::f64, .training = true, .seed = 5, .step = 3, .communicator = communicator};
+    return model->forward(part, pass).value().template values<double>();
+  };
+  std::vector<double> parts[2];
+  Team({.ranks = 2}).run([&](Communicator& c) {
+    NamedTensors part;
+    for (const auto& [name, tensor] : inputs) {
+      const std::int64_t B = tensor.shape()[0], r = c.rank();
+      part.emplace(name, tensor.slice(B * r / 2, B * (r + 1) / 2));
+    }
+    parts[c.rank()] = logits(part, &c);
+  });
+  EXPECT_GT(parts[0].size(), 0u);
+  parts[0].insert(parts[0].end(), parts[1].begin(), parts[1].end());
+  const std::vector<double> whole = logits(inputs, nullptr);
+  // Statistics of channels add their terms in another order.
+  EXPECT_TRUE(close(Tensor::of({std::int64_t(parts[0].size())}, parts[0]),
+                    Tensor::of({std::int64_t(whole.size())}, whole), 1e-11));
+}
+
+TYPED_TEST(Families, PartsOfABatchAreComputedAsInTheWhole) {
+  for (const char* normalizer : {"ln", "bn", "un"})
+    for (auto config : Kinds<TypeParam>::few(normalizer)) {
+      SCOPED_TRACE(describe(config));
+      config.dropout = config.attention_dropout = config.activation_dropout = config.drop_path = 0.3;
+      config.ffn_width = 16;
+      check_parts_are_the_whole<TypeParam>(config, Kinds<TypeParam>::inputs(config));
+    }
+}
+
+TYPED_TEST(Families, PartsOfABatchNeedWidthsOfWholeBlocksOfPhilox) {
+  auto config = Kinds<TypeParam>::few("ln").front();
+  config.ffn_width = 12;
+  EXPECT_EQ(message_of([&] { check_parts_are_the_whole<TypeParam>(config, Kinds<TypeParam>::inputs(config)); }),
+            "parallel: on several ranks the width of a layer must be a multiple of 8, got 12");
 }
 
 TYPED_TEST(Families, FoldingAFoldedModelChangesNothing) {
