@@ -30,7 +30,7 @@ FOLDGRAD_HD inline PhiloxWords philox4x32_10(PhiloxWords counter, std::uint32_t 
 struct Random {
   std::uint64_t seed = 0;
   std::uint32_t stream = 0, step = 0;
-  std::uint64_t first_block = 0;  // where it begins: of a batch's elements, a part draws those of its own
+  std::uint64_t first_block = 0;  // those before it belong to earlier parts of the batch
   // Elements 4 * block ... 4 * block + 3 of the sequence.
   FOLDGRAD_HD PhiloxWords block(std::uint64_t number) const {
     const std::uint64_t block = first_block + number;

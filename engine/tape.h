@@ -234,9 +234,9 @@ class NodeGrads {
   const Tensor& dy() const { return dy_; }
   bool wanted(int operand) const { return slot(operand).wants_grad; }
 
-  // Returns the place for operand k's gradient, null when it is not wanted, and for a saved tensor `spent` like it that
-  // nobody else holds maybe there: then read of that only the element that is put. Ask once per operand, and write
-  // every element. Two operands may be the same value: each gets a place of its own, and the engine adds them up.
+  // Returns the place for operand k's gradient, null when it is not wanted. It may lie in `spent`, a saved tensor like
+  // operand k that nobody else holds: then read an element of that only to put the same one. Ask once per operand, and
+  // write every element. Two operands may be the same value: each has a place of its own, and the engine adds them up.
   template <class T>
   GradOut<T> out(int k, const Tensor& spent = {}) {
     const auto [tensor, mode] = place(k, dtype_of<T>, spent);

@@ -1,8 +1,8 @@
 // Communication between the ranks of a data-parallel computation: each calls the same operations in the same order.
 //
-// A rank is a thread of a Team (engine/parallel/team.h), in one process or in several. Whoever may be alone takes a
-// pointer, which is null then. Sums are added as a binary tree over the ranks, ((0 + 1) + (2 + 3)) + ..., so that their
-// bits depend on how many ranks there are, and neither on where they run nor on any library.
+// A rank is a thread of a Team (engine/parallel/team.h), in one process or in several. Code that may also run
+// alone takes a pointer, which is null when it does. Sums are added as a binary tree over the ranks, ((0 + 1) + (2 +
+// 3)) + ..., so that their bits depend on how many ranks there are, and neither on where they run nor on any library.
 //
 //   [PAR-1]  Sums of n elements on S ranks are formed by recursive halving and doubling (Thakur, Rabenseifner, Gropp:
 //            "Optimization of Collective Communication Operations in MPICH", 2005): a rank sends 2 n (S - 1) / S
@@ -52,7 +52,7 @@ class Communicator {
   void broadcast(std::span<T> values) {
     broadcast_bytes(std::as_writable_bytes(values));
   }
-  // The same, where rank 0 may come as late as it likes.
+  // The same, but waits for rank 0 without a limit.
   template <class T>
   void await(std::span<T> values) {
     waits_for_long_ = true;
@@ -68,7 +68,7 @@ class Communicator {
   // The step of training, for messages.
   void at_step(std::int64_t step) { step_ = step; }
 
-  // By this rank so far. The time of exchanges is also that of waiting for slower ranks.
+  // This rank's traffic so far. The seconds include waiting for slower ranks.
   struct Traffic {
     std::int64_t exchanges = 0, bytes = 0;  // sent, as many are received
     double seconds = 0;

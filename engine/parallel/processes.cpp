@@ -12,7 +12,7 @@ namespace {
 constexpr const char *kLibrary = "foldgrad_mpi.so", *kJoin = "foldgrad_join_mpi";
 using Join = Processes* (*)();
 
-// The library needs that of MPI, which so is needed by those alone who start several processes.
+// That library alone links MPI, so that only those who start several processes need it.
 std::pair<Join, std::string> find_join() {
   std::error_code ignored;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);

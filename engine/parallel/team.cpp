@@ -19,23 +19,23 @@ namespace foldgrad {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr double kRollCallSeconds = 5;
+constexpr double kAnswerSeconds = 5;
 
 // A message between two ranks of this process: it stays with its sender until the receiver has copied it.
-struct Letter {
+struct Message {
   const std::byte* data = nullptr;
   bool there = false, being_read = false;
 };
 
 // The common part of the ranks of one process.
-struct Meeting {
+struct TeamState {
   TeamOptions options;
   int first, local;
   std::mutex mutex{};
   std::condition_variable changed{};
-  std::map<std::pair<int, int>, Letter> letters{};  // by sender and receiver
-  std::vector<bool> waits{};                        // by local rank: for another one
-  std::exception_ptr failure{};                     // the first
+  std::map<std::pair<int, int>, Message> messages{};  // by sender and receiver
+  std::vector<bool> waits{};                          // by local rank: for another one
+  std::exception_ptr failure{};                       // the first
 
   bool is_here(int rank) const { return rank >= first && rank < first + local; }
   int process_of(int rank) const { return rank / local; }
@@ -52,77 +52,77 @@ struct Meeting {
 
 class TeamMember final : public Communicator {
  public:
-  TeamMember(Meeting& meeting, int rank) : Communicator(rank, meeting.options.ranks), meeting_(meeting) {}
+  TeamMember(TeamState& team, int rank) : Communicator(rank, team.options.ranks), team_(team) {}
 
  private:
   void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) override {
     constexpr double kLong = 1e8;  // seconds: three years
-    const double patience = waits_for_long() ? kLong : meeting_.options.patience;
-    const Clock::time_point until = Clock::now() + std::chrono::milliseconds(std::int64_t(1000 * patience));
+    const double timeout = waits_for_long() ? kLong : team_.options.timeout;
+    const Clock::time_point until = Clock::now() + std::chrono::milliseconds(std::int64_t(1000 * timeout));
     waits(true);
-    meeting_.is_here(partner) ? exchange_here(partner, out, in, until) : exchange_there(partner, out, in, until);
+    team_.is_here(partner) ? exchange_here(partner, out, in, until) : exchange_there(partner, out, in, until);
     waits(false);
   }
 
   void exchange_here(int partner, std::span<const std::byte> out, std::span<std::byte> in, Clock::time_point until) {
-    std::unique_lock lock(meeting_.mutex);
-    Letter &mine = meeting_.letters[{rank(), partner}], &theirs = meeting_.letters[{partner, rank()}];
+    std::unique_lock lock(team_.mutex);
+    Message &mine = team_.messages[{rank(), partner}], &theirs = team_.messages[{partner, rank()}];
     const auto wait = [&](const auto& done) {
-      const auto ended = [&] { return done() || meeting_.failure != nullptr; };
-      const bool in_time = meeting_.changed.wait_until(lock, until, ended);
+      const auto ended = [&] { return done() || team_.failure != nullptr; };
+      const bool in_time = team_.changed.wait_until(lock, until, ended);
       if (done()) return;
-      // Takes the letter back, since its memory is this rank's.
-      meeting_.changed.wait(lock, [&] { return !mine.being_read; });
+      // Withdraws the message, whose memory is this rank's.
+      team_.changed.wait(lock, [&] { return !mine.being_read; });
       mine.there = false;
       lock.unlock();
       give_up(partner, in_time);
     };
     mine = {out.data(), true};
-    meeting_.changed.notify_all();
+    team_.changed.notify_all();
     wait([&] { return theirs.there; });
     theirs.being_read = true;
     lock.unlock();
     if (!in.empty()) std::memcpy(in.data(), theirs.data, in.size());
     lock.lock();
     theirs = {};
-    meeting_.changed.notify_all();
+    team_.changed.notify_all();
     wait([&] { return !mine.there; });
   }
 
   void exchange_there(int partner, std::span<const std::byte> out, std::span<std::byte> in, Clock::time_point until) {
     const auto tag = [&](int from, int to) { return from * size() + to; };
-    meeting_.options.processes->exchange(meeting_.process_of(partner), tag(rank(), partner), out, tag(partner, rank()),
-                                         in, [&] {
-                                           const bool failed = meeting_.failed();
-                                           if (failed || Clock::now() > until) give_up(partner, failed);
-                                         });
+    team_.options.processes->exchange(team_.process_of(partner), tag(rank(), partner), out, tag(partner, rank()), in,
+                                      [&] {
+                                        const bool failed = team_.failed();
+                                        if (failed || Clock::now() > until) give_up(partner, failed);
+                                      });
   }
 
   void waits(bool value) {
-    const std::lock_guard lock(meeting_.mutex);
-    meeting_.waits[std::size_t(rank() - meeting_.first)] = value;
+    const std::lock_guard lock(team_.mutex);
+    team_.waits[std::size_t(rank() - team_.first)] = value;
   }
 
-  // Ends this rank: another one has failed, or the time is up.
+  // Throws: another rank has failed, or the time is up.
   [[noreturn]] void give_up(int partner, bool failed) {
     if (failed) throw CommunicationError(fmt::format("{}: another rank has failed", operation()));
     throw CommunicationError(fmt::format("{}: at step {} rank {} waited {} s for rank {}; {}", operation(), step(),
-                                         rank(), meeting_.options.patience, partner, absent()));
+                                         rank(), team_.options.timeout, partner, absent()));
   }
 
   std::string absent() {
-    if (meeting_.options.processes)
-      if (const std::vector<int> missing = meeting_.options.processes->missing(kRollCallSeconds); !missing.empty())
+    if (team_.options.processes)
+      if (const std::vector<int> missing = team_.options.processes->missing(kAnswerSeconds); !missing.empty())
         return fmt::format("missing: process {}", fmt::join(missing, ", "));
     std::vector<int> ranks;
-    const std::lock_guard lock(meeting_.mutex);
-    for (int i = 0; i < meeting_.local; ++i)
-      if (!meeting_.waits[std::size_t(i)]) ranks.push_back(meeting_.first + i);
+    const std::lock_guard lock(team_.mutex);
+    for (int i = 0; i < team_.local; ++i)
+      if (!team_.waits[std::size_t(i)]) ranks.push_back(team_.first + i);
     if (ranks.empty()) return "all processes answer";
     return fmt::format("missing: rank {}", fmt::join(ranks, ", "));
   }
 
-  Meeting& meeting_;
+  TeamState& team_;
 };
 
 }  // namespace
@@ -139,15 +139,15 @@ Team::Team(const TeamOptions& options) : options_(options) {
 }
 
 void Team::run(const std::function<void(Communicator&)>& body) {
-  Meeting meeting{.options = options_, .first = first_, .local = local_};
-  meeting.waits.resize(std::size_t(local_));
+  TeamState team{.options = options_, .first = first_, .local = local_};
+  team.waits.resize(std::size_t(local_));
   const auto work = [&](int i) {
     omp_set_num_threads(std::max(1, options_.threads / local_));
     try {
-      TeamMember member(meeting, first_ + i);
+      TeamMember member(team, first_ + i);
       body(member);
     } catch (...) {
-      meeting.fail(std::current_exception());
+      team.fail(std::current_exception());
     }
   };
   std::vector<std::thread> others;
@@ -155,7 +155,7 @@ void Team::run(const std::function<void(Communicator&)>& body) {
   work(0);
   for (std::thread& other : others) other.join();
   omp_set_num_threads(options_.threads);
-  if (meeting.failure) std::rethrow_exception(meeting.failure);
+  if (team.failure) std::rethrow_exception(team.failure);
 }
 
 }  // namespace foldgrad

@@ -1,4 +1,4 @@
-// Ranks as threads. Those of one process meet in its memory, those of several over what connects the processes.
+// Ranks as threads. Those of one process exchange messages in its memory, others through Processes.
 //
 //   Team team({.ranks = 4});
 //   team.run([&](Communicator& c) { ...; c.all_reduce_sum(gradients); ... });
@@ -13,7 +13,7 @@ namespace foldgrad {
 struct TeamOptions {
   int ranks = 1;                   // of all processes together: a power of two, and a multiple of their number
   Processes* processes = nullptr;  // which must outlive the team; null: this one alone
-  double patience = 600;           // seconds that a rank waits for another
+  double timeout = 600;            // seconds that a rank waits for another
   int threads = 1;                 // of OpenMP, that the ranks of this process share; each has at least one
 };
 

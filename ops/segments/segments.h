@@ -19,7 +19,7 @@ class Segments {
   explicit Segments(const std::vector<std::int64_t>& lengths, const std::vector<std::int64_t>& rooms = {});
   // `count` segments of `length` tokens.
   static Segments equal(std::int64_t count, std::int64_t length);
-  // Returns them as the part of a batch that this rank has, where each rank has a part, in the order of ranks. Null:
+  // Returns these segments with their place in the batch, of which each rank has a part, in the order of ranks. Null:
   // they are the whole batch.
   Segments among(Communicator* communicator) const;
 
@@ -28,7 +28,7 @@ class Segments {
   std::int64_t tokens() const { return tokens_; }
   std::int64_t longest() const { return longest_; }  // the largest room
   std::int64_t equal_length() const;                 // of all segments, without surplus rows; -1: they differ
-  // How many rows and segments of the batch lie before these.
+  // Rows and segments of the batch before these.
   std::int64_t first_row() const { return first_row_; }
   std::int64_t first_segment() const { return first_segment_; }
   // s: in [0, count()], and [0, count()).

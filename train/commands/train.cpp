@@ -74,7 +74,8 @@ Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<st
   command.add_flag("--allow-config-change", options->allow_config_change, "Resume with another configuration");
   command.add_flag("--profile-communication", options->profile_communication,
                    "Print how long ranks have waited for each other (docs/parallel.md)");
-  command.add_option("--patience", options->patience, "Seconds that a rank waits for another, 600 by default")
+  command
+      .add_option("--communication-timeout", options->timeout, "Seconds that a rank waits for another, 600 by default")
       ->check(CLI::PositiveNumber);
   command.footer(
       "Exit codes: 0, 2 configuration, 3 data or disk, 4 checkpoint, 5 diverged, 6 device, 130 interrupted after "
@@ -87,14 +88,14 @@ Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<st
     options->processes = processes.get();
     options->device = device_of(launch, options->device);
     if (launch.rank > 0) begin_lines_with(fmt::format("[process {} on {}] ", launch.rank, host_name()));
-    // An error here ends the others, who may wait for this process.
+    // An error here ends the others, which may wait for this process.
     Answer answer;
     const int code = guarded([&] {
       answer = train(*options);
       return answer.exit_code;
     });
     if (code != kExitOk && code != kExitInterrupted) {
-      if (launch.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(2));  // for what process 0 has to log
+      if (launch.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(2));  // so that process 0 can log it
       processes->abort(code);
     }
     return answer;

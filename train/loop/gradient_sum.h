@@ -1,4 +1,4 @@
-// The part of an update in which ranks meet: each has the gradients of its part of the batches, and gets those of all.
+// Sums over ranks: each has the gradients of its part of a batch, and gets those of the whole.
 #pragma once
 #include "engine/named_tensors.h"
 #include "engine/parallel/communicator.h"
@@ -6,8 +6,8 @@
 
 namespace foldgrad {
 
-// Replaces gradients, where there are any, and losses by their sums over the ranks. Gradients go in buckets of some 25
-// MB, as those of PyTorch's DDP, which is what it needs of memory.
+// Replaces gradients, where there are any, and losses by their sums over the ranks. Gradients are
+// sent in buckets of some 25 MiB, as by PyTorch's DDP, which is also the memory that it takes.
 void sum_over_ranks(Communicator& communicator, const std::vector<Parameter*>& parameters, std::vector<Tensor>& losses);
 
 // The part of the inputs that a rank computes: of B examples, the first axis of each tensor, those from B r / R to

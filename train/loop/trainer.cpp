@@ -74,7 +74,7 @@ Trainer::Record Trainer::update(Tape& tape) {
   record.gradient_norm = clip.norm;
   optimizer_.step(schedule_.lr(updates()), options_.clip > 0 ? clip.factor : Tensor());
   if (communicator_ && !options_.sync_norms)
-    for (const auto& [name, tensor] : task_.model().state()) communicator_->broadcast(tensor);  // as DDP has buffers
+    for (const auto& [name, tensor] : task_.model().state()) communicator_->broadcast(tensor);  // as DDP treats buffers
   if (average_) average_->update();
   if (observer_) observer_->end(updates());
   return record;
@@ -179,7 +179,7 @@ std::string Trainer::mend(std::size_t failed) {
 std::string Trainer::checked_update() {
   const std::int64_t number = updates() + 1;
   Tape tape;
-  std::string failure;  // the first; then it goes on, since other ranks do
+  std::string failure;  // the first; the pass goes on, since other ranks wait for this one
   const auto check = [&](const Node& node, const char* what, const Tensor& t) {
     if (failure.empty()) failure = not_finite(number, node, what, t);
   };

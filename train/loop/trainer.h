@@ -79,7 +79,7 @@ class Trainer {
   // that is swapped in and out again. Throws std::invalid_argument for accumulate below 1 and a negative clip or agc.
   //
   // With a communicator each rank has a trainer of its own, with the same state and settings, and calls the same
-  // functions. Of every batch it computes its part; what it then knows, of losses and gradients too, is of the whole.
+  // functions. It computes its part of every batch; losses and gradients are then those of the whole.
   Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, const TrainerOptions& options,
           Communicator* communicator = nullptr);
 

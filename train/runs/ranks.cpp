@@ -56,7 +56,7 @@ TrainingEnd repeat_run(const RunStart& start, std::unique_ptr<Task> task, Commun
 TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start, const TrainRank& train) {
   Team team({.ranks = int(start.config.train.shards),
              .processes = options.processes,
-             .patience = options.patience,
+             .timeout = options.timeout,
              .threads = omp_get_max_threads()});
   if (device == Device::cuda && team.local() > 1)
     throw ConfigError(
@@ -66,7 +66,7 @@ TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start,
   team.run([&](Communicator& communicator) {
     RunStart own = start;
     communicator.barrier();
-    if (communicator.rank() == team.first()) start.checkpoint.reset();  // which each has its hands on
+    if (communicator.rank() == team.first()) start.checkpoint.reset();  // which is large, and every rank has copied it
     const TrainingEnd of_rank = train(std::move(own), &communicator);
     if (communicator.rank() == 0) end = of_rank;
   });

@@ -1,5 +1,5 @@
-// A run on several ranks. Rank 0 has the run: its directory, log, validation and decisions. The others repeat what it
-// does with its trainer, and so come to the same state.
+// A run on several ranks. Directory, log, validation and decisions are those of rank 0. The others repeat what it does
+// with its trainer, and so come to the same state.
 #pragma once
 #include <functional>
 #include <memory>
@@ -34,14 +34,14 @@ bool interrupted_anywhere(Communicator* communicator);
 // a power of two, and a multiple of the number of processes.
 std::int64_t shards_of(const TrainConfig& config, int processes);
 
-// Throws std::invalid_argument, which names what it is and how it begins to differ, unless all ranks have the same
-// texts. `what` comes with its text: "commit".
+// Throws std::invalid_argument unless all ranks have the same texts, each with a name such as "commit". The message has
+// the name and the first line that differs.
 using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 void require_alike(Communicator& communicator, const NamedTexts& texts);
 // The texts that all ranks of a run must have: commit, configuration, data.
 NamedTexts texts_of_start(const BuildInfo& build, const ExperimentConfig& config, const Task& task);
 
-// "4 ranks, of 2 processes"; empty for one alone.
+// "4 ranks in 2 processes"; empty for one alone.
 std::string ranks_text(const Communicator* communicator, const Processes* processes);
 // The share of communication in the updates, and what rank 0 sends in one.
 std::string traffic_text(const Communicator& communicator, double seconds, std::int64_t updates);

@@ -1,4 +1,4 @@
-// Where a run begins: its configuration and its checkpoint, before any data is read.
+// The start of a run: its configuration and its checkpoint, before any data is read.
 #pragma once
 #include <memory>
 #include <optional>

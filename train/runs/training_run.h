@@ -17,7 +17,7 @@ struct TrainOptions {
   bool allow_config_change = false;    // of keys that change what is trained
   std::string device = "cpu";          // as require_device() takes it
   Processes* processes = nullptr;      // that train it together; null: this one alone
-  double patience = 600;               // seconds that a rank waits for another
+  double timeout = 600;                // seconds that a rank waits for another
   bool profile_communication = false;  // says at the end how long ranks have waited for each other
   BuildInfo build;
   std::vector<std::string> command;  // as the program was called

@@ -26,7 +26,7 @@ void check(int status, const char* call) {
   throw std::runtime_error(std::string("parallel: ") + call + ": " + text);
 }
 
-// Calls of MPI are made one at a time, so that it need not be prepared for threads.
+// Makes one call of MPI at a time, which is all that every MPI supports.
 class MpiProcesses final : public Processes {
  public:
   MpiProcesses() {
@@ -34,12 +34,12 @@ class MpiProcesses final : public Processes {
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
     if (provided < MPI_THREAD_SERIALIZED) throw std::runtime_error("parallel: this MPI is for a single thread");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm_dup(MPI_COMM_WORLD, &roll_);
+    MPI_Comm_dup(MPI_COMM_WORLD, &presence_);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &count_);
   }
   ~MpiProcesses() override {
-    // Not while an exception ends this process alone: the others would never come.
+    // Not while an exception ends this process alone: the others would never get there.
     if (std::uncaught_exceptions() == 0) MPI_Finalize();
   }
 
@@ -66,14 +66,14 @@ class MpiProcesses final : public Processes {
     static char nothing = 0;
     const std::lock_guard lock(mutex_);
     for (int r = 0; r < count_; ++r)
-      if (r != rank_) MPI_Isend(&nothing, 0, MPI_BYTE, r, 0, roll_, &sent.emplace_back());
+      if (r != rank_) MPI_Isend(&nothing, 0, MPI_BYTE, r, 0, presence_, &sent.emplace_back());
     const Clock::time_point until = Clock::now() + std::chrono::milliseconds(std::int64_t(1000 * seconds));
     while (Clock::now() < until) {
       int there = 0;
       MPI_Status status;
-      check(MPI_Iprobe(MPI_ANY_SOURCE, 0, roll_, &there, &status), "MPI_Iprobe");
+      check(MPI_Iprobe(MPI_ANY_SOURCE, 0, presence_, &there, &status), "MPI_Iprobe");
       if (there) {
-        MPI_Recv(&nothing, 0, MPI_BYTE, status.MPI_SOURCE, 0, roll_, MPI_STATUS_IGNORE);
+        MPI_Recv(&nothing, 0, MPI_BYTE, status.MPI_SOURCE, 0, presence_, MPI_STATUS_IGNORE);
         answered[std::size_t(status.MPI_SOURCE)] = true;
       } else {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -100,8 +100,8 @@ class MpiProcesses final : public Processes {
       check(MPI_Isend(out.data(), int(out.size()), MPI_BYTE, process, tag_out, MPI_COMM_WORLD, &requests[1]),
             "MPI_Isend");
     }
-    // Looks often at first, and then seldom, to leave the cores to whoever computes.
-    for (int looks = 0;; ++looks) {
+    // Polls often at first, then seldom, to leave the cores to ranks that compute.
+    for (int polls = 0;; ++polls) {
       int done = 0;
       {
         const std::lock_guard lock(mutex_);
@@ -109,17 +109,17 @@ class MpiProcesses final : public Processes {
       }
       if (done) return;
       waiting();
-      if (looks < 100) {
+      if (polls < 100) {
         std::this_thread::yield();
       } else {
-        std::this_thread::sleep_for(std::chrono::microseconds(looks < 10000 ? 20 : 200));
+        std::this_thread::sleep_for(std::chrono::microseconds(polls < 10000 ? 20 : 200));
       }
     }
   }
 
   std::mutex mutex_;
   int rank_ = 0, count_ = 1;
-  MPI_Comm roll_ = MPI_COMM_NULL;  // for roll calls, whose messages nobody else may receive
+  MPI_Comm presence_ = MPI_COMM_NULL;  // for missing(), whose messages must not meet others
 };
 
 }  // namespace

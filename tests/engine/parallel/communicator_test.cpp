@@ -140,7 +140,7 @@ TEST(Team, AnExceptionOnOneRankEndsAll) {
 
 TEST(Team, AWaitThatIsTooLongNamesOperationStepAndRank) {
   const std::string text = message<CommunicationError>([] {
-    Team({.ranks = 4, .patience = 0.2}).run([](Communicator& c) {
+    Team({.ranks = 4, .timeout = 0.2}).run([](Communicator& c) {
       c.at_step(12);
       c.barrier();
       if (c.rank() == 2) return;
