@@ -1,4 +1,4 @@
-// Matrix products on the GPU by cuBLASLt, for f32, f64 and bf16. Compiled by nvcc 13, but so far run on no GPU.
+// Matrix products on the GPU by cuBLASLt, for f32, f64 and bf16.
 //
 // The library is asked once for each shape which of its algorithms to take, and the answer is kept, so that equal calls
 // give equal bits. None of these adds partial sums in bf16 or with atomics.
@@ -77,6 +77,17 @@ Layout layout(cudaDataType type, std::int64_t rows, std::int64_t columns, std::i
   set(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, std::int32_t(g.batch));
   set(l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, batch_stride);
   return l;
+}
+
+// Where a product is not aligned for its kernels of Hopper, the library (13.1, on an H100) adds a bias in a kernel of
+// its own to the product that it has rounded to bf16.
+bool rounds_before_bias(DType dtype, const Gemm& g, const GemmPointers& p) {
+  const auto aligned = [](const void* at, std::int64_t row_stride, std::int64_t batch_stride) {
+    return alignment(at) >= 16 && row_stride % 8 == 0 && batch_stride % 8 == 0;
+  };
+  return dtype == DType::bf16 && p.bias &&
+         !(aligned(p.a, g.row_stride_a, g.batch_stride_a) && aligned(p.b, g.row_stride_b, g.batch_stride_b) &&
+           aligned(p.c, g.row_stride_c, g.batch_stride_c));
 }
 
 // How a product is computed. In the library's order the operands change places: C^T = op(B)^T op(A)^T.
@@ -177,7 +188,7 @@ struct Library {
 }  // namespace
 
 bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
-  if (g.batch > INT32_MAX) return false;
+  if (g.batch > INT32_MAX || rounds_before_bias(dtype, g, p)) return false;
   const float alpha_f32 = float(g.alpha), beta_f32 = float(g.beta);
   const bool f64 = dtype == DType::f64;
   const void* alpha = f64 ? static_cast<const void*>(&g.alpha) : &alpha_f32;

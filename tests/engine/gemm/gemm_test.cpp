@@ -83,17 +83,18 @@ TEST(Gemm, SizesAroundTiles) {
       }
 }
 
-// Enough work for threads, and for the libraries to cut every dimension into blocks.
+// Enough work for threads, and for the libraries to cut every dimension into blocks; aligned for vector loads and not.
 TYPED_TEST(GemmOf, LargeProducts) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "everything runs on one thread under ThreadSanitizer";
 #endif
   for (bool ta : {false, true})
-    for (bool tb : {false, true}) {
-      Gemm g = product(ta, tb, 130, 200, 1030, {.pad = tb});
-      g.alpha = tb ? 1 : -1.5, g.beta = ta ? 0 : 0.5;
-      EXPECT_EQ(error_of<TypeParam>(g, ta, 3, /*emulated=*/false), "");
-    }
+    for (bool tb : {false, true})
+      for (auto [m, n, k, pad] : {std::array{130, 200, 1030, 1}, {128, 192, 1024, 8}}) {
+        Gemm g = product(ta, tb, m, n, k, {.pad = tb ? pad : 0});
+        g.alpha = tb ? 1 : -1.5, g.beta = ta ? 0 : 0.5;
+        EXPECT_EQ(error_of<TypeParam>(g, ta, 3, /*emulated=*/false), "");
+      }
 }
 
 // With k = m a transposed A has the strides of one that is not; with a gap in C the matrices are no tall one.
