@@ -209,7 +209,8 @@ Results run(const F& f, std::int64_t rows, std::int64_t columns, DType dtype, De
   return {y.value().to(Device::cpu), tape.grad(x).to(Device::cpu), tape.grad(bias).to(Device::cpu)};
 }
 
-// On the CPU, where dropout and bias_activation go through rows as this operation does, dbias has the same bits, too.
+// Compilers for GPUs join the product of a term with the sum of dbias as they see fit, hence its tolerance there: half
+// an epsilon for each of 20 terms of size 3 or less.
 TEST(BiasActivationDropout, ACT_9_HasTheBitsOfTwoOperations) {
   for (Device device : devices())
     for (DType dtype : {DType::f32, DType::f64, DType::bf16})
@@ -225,7 +226,10 @@ TEST(BiasActivationDropout, ACT_9_HasTheBitsOfTwoOperations) {
               fmt::format("{} of {} on {}, [{}, {}]", name(a), name(dtype), name(device), rows, columns);
           EXPECT_TRUE(identical(got.y, want.y)) << what;
           EXPECT_TRUE(identical(got.dx, want.dx)) << what;
-          EXPECT_TRUE(identical(got.dbias, want.dbias)) << what;
+          const double epsilon = dtype == DType::f64 ? 0x1p-52 : dtype == DType::f32 ? 0x1p-23 : 0x1p-7;
+          EXPECT_TRUE(device == Device::cpu ? identical(got.dbias, want.dbias)
+                                            : close(got.dbias, want.dbias, 30 * epsilon))
+              << what;
         }
 }
 
