@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "engine/cuda/column_sums.h"
-#include "engine/cuda/elementwise.h"
 #include "ops/channel_sums/channel_sums_kernels.h"
 
 namespace foldgrad {
@@ -18,22 +17,6 @@ Grid channel_grid(std::int64_t columns, std::int64_t rows) {
   const std::int64_t blocks = std::clamp(channel_blocks(rows), std::int64_t(1), kRowBlocks);
   return {Blocks(std::max(threads.strips, std::int64_t(1)), blocks), threads.block(),
           SumsOfThreads<N, K, double>::kBytes};
-}
-
-// Returns the sum of of_block(b) over all blocks of rows, in a fixed order; eight loads are under way at once.
-template <class OfBlock>
-__device__ double sum_of_blocks(std::int64_t blocks, const OfBlock& of_block) {
-  constexpr int kGroups = 8;
-  double groups[kGroups] = {};
-  for (std::int64_t first = 0; first < blocks; first += kGroups) {
-    FOLDGRAD_UNROLL
-    for (int g = 0; g < kGroups; ++g)
-      if (first + g < blocks) groups[g] += of_block(first + g);
-  }
-  double sum = 0;
-  FOLDGRAD_UNROLL
-  for (int g = 0; g < kGroups; ++g) sum += groups[g];
-  return sum;
 }
 
 template <int N, class P>
@@ -73,17 +56,28 @@ __global__ void __launch_bounds__(kMatrixThreads, 1) block_sums_kernel(P p) {
   }
 }
 
+// Adds up the shares of the blocks of rows: a block of [kFinishGroups, 32] threads per 32 columns. It moves little and
+// takes as long as loads wait for one another, which is why a column has several threads.
 template <class P>
-struct ChannelTotals {
-  static constexpr const char* kName = "channel totals";
-  P p;
-  std::int64_t n = p.columns;
-
-  __device__ void operator()(std::int64_t c) const {
-    for (int k = 0; k < P::kSums; ++k)
-      p.put(k, c, sum_of_blocks(channel_blocks(p.rows), [&](std::int64_t b) { return p.share(k, b, c); }));
+__global__ void totals_kernel(P p) {
+  const SharedArray<double> groups = shared_array<double>();  // [kFinishGroups, 32]
+  const std::int64_t c = std::int64_t(blockIdx.x) * kWarp + threadIdx.x, blocks = channel_blocks(p.rows);
+  FOLDGRAD_UNROLL
+  for (int k = 0; k < P::kSums; ++k) {
+    double sum = 0;
+    if (c < p.columns) {
+      FOLDGRAD_UNROLL_BY_4
+      for (std::int64_t b = threadIdx.y; b < blocks; b += kFinishGroups) sum += p.share(k, b, c);
+    }
+    groups[threadIdx.y * kWarp + threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y == 0 && c < p.columns) {
+      for (int g = 1; g < kFinishGroups; ++g) sum += groups[g * kWarp + threadIdx.x];
+      p.put(k, c, sum);
+    }
+    __syncthreads();  // the shares of the next sum may depend on this total
   }
-};
+}
 
 }  // namespace
 
@@ -95,7 +89,8 @@ void channel_sums_cuda(const P& p) {
     launch("channel sums", block_sums_kernel<N, P>, channel_grid<N, P::kSums>(p.columns, p.rows), p);
   else
     launch("channel sums", block_sums_kernel<1, P>, channel_grid<1, P::kSums>(p.columns, p.rows), p);
-  elementwise_cuda(ChannelTotals<P>{p});
+  const Grid totals{blocks_for(p.columns, kWarp), dim3(kWarp, kFinishGroups), kFinishGroups * kWarp * sizeof(double)};
+  launch("channel totals", totals_kernel<P>, totals, p);
 }
 
 FOLDGRAD_INSTANTIATE(channel_sums_cuda, ChannelGradientPass);
