@@ -26,6 +26,8 @@ git ls-files -z --cached --others --exclude-standard | tar -c --null -T - | tar 
 cp "$build/gpu_tests.txt" "$kit/$build/"
 (git describe --always --dirty || echo unknown) >"$kit/$build/commit"
 cp "$build"/preload/*.so "$kit/$build/preload/"
+g++ -std=c++20 -O2 -shared -fPIC scripts/gpu/launch_times.cpp -I"$(dirname "$(command -v nvcc)")/../include" \
+  -o "$kit/$build/preload/launch_times.so"
 for program in "${programs[@]}"; do
   strip -o "$kit/$build/$program" "$build/$program"
   ldd "$build/$program" | awk '$2 == "=>" {print $3}'

@@ -1,6 +1,5 @@
 """The stages of scripts/gpu_check.sh."""
 import argparse
-import csv
 import json
 import os
 import re
@@ -9,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import time
+from collections import Counter
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -89,10 +89,14 @@ class Check:
 
     def write(self):
         (self.out / "gpu-check.json").write_text(json.dumps(
-            {"machine": self.machine, "stages": self.stages, "tests": self.tests, "milliseconds": self.figures}, indent=1))
+            {"machine": self.machine, "stages": self.stages, "tests": Counter(self.tests.values()),
+             "not_passed": self.not_passed(), "milliseconds": self.figures}, indent=1) + "\n")
         (self.out / "gpu-check.md").write_text(page(self))
         with tarfile.open(self.out / "gpu-check-logs.tar.gz", "w:gz") as tar:
             tar.add(self.logs, "logs")
+
+    def not_passed(self):
+        return {name: result for name, result in self.tests.items() if result not in ("passed", "skipped")}
 
     def test(self, programs):
         results = run_tests([BUILD / p for p in programs], self.logs, self.stage_ends, FEW_EXAMPLES)
@@ -123,17 +127,20 @@ def training(check):
 
 
 def profile(check):
-    """The kernels of one step, for the table of kernels."""
-    if not shutil.which("ncu"):
-        check.note = "no ncu here"
-        return
-    check.run("ncu.log", "ncu", "--clock-control", "none", "--launch-skip", "1000", "--launch-count", "500", "--csv",
-              "--page", "raw", "--metrics",
-              "gpu__time_duration.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,"
-              "sm__throughput.avg.pct_of_peak_sustained_elapsed", "--log-file", check.logs / "ncu.csv",
-              BUILD / "transformer_bench", "--device=cuda", "--benchmark_filter=iwslt/step/bf16")
-    lines = [line for line in (check.logs / "ncu.csv").read_text().splitlines() if line.startswith('"')]
-    check.note = f"{max(len(list(csv.reader(lines))) - 2, 0)} kernels in ncu.csv"
+    """The kernels of a step by time, on the GPU and on the host that launches them."""
+    notes = []
+    for name, bench in {"ln": "iwslt/step/bf16", "un": "iwslt/step/un/bf16"}.items():
+        table = check.out / f"gpu-check-launches-{name}.tsv"
+        check.run(f"launches-{name}.log", BUILD / "transformer_bench", "--device=cuda", f"--benchmark_filter={bench}",
+                  LD_PRELOAD=str(BUILD / "preload/launch_times.so"), LAUNCH_TIMES=str(table))
+        rows = [(kernel, int(count), float(gpu), float(host))
+                for kernel, count, gpu, host in (line.split("\t") for line in table.read_text().splitlines())]
+        steps = next(count for kernel, count, *_ in rows if "clip_factor_kernel" in kernel)
+        of_steps = [(count / steps, gpu, host) for _, count, gpu, host in rows if count >= steps]
+        notes.append(f"{name}: {sum(each for each, *_ in of_steps):.0f} launches a step, "
+                     f"{sum(each * gpu for each, gpu, _ in of_steps) / 1e3:.2f} ms on the GPU, "
+                     f"{sum(each * host for each, _, host in of_steps) / 1e3:.2f} ms on the host")
+    check.note = "; ".join(notes)
 
 
 def pytorch(check):
@@ -183,8 +190,7 @@ def page(check):
     for s in check.stages:
         note = s["note"].splitlines()[0] if s["note"] else ""
         lines.append(f"| {s['stage']} | {s['result']} | {s['seconds']} | {note.replace('|', '/')} |")
-    bad = {name: result for name, result in check.tests.items() if result not in ("passed", "skipped")}
-    if bad:
+    if bad := check.not_passed():
         lines += ["", "| test | result |", "|---|---|", *(f"| {name} | {result} |" for name, result in bad.items())]
     if check.figures:
         predicted = json.loads((ROOT / "bench/predictions.json").read_text())
