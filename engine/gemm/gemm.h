@@ -5,8 +5,8 @@
 //   op(A): [m, k], op(B): [k, n], C: [m, n], all row-major; op transposes or not.
 //
 // cpu: oneDNN for f32 and bf16, CBLAS for f64, reference_gemm_cpu where these are absent.
-// cuda: cuBLASLt, or the kernel of tiled.cu where it is absent and under
-// emulation. bf16 is multiplied exactly and summed in f32 on every path.
+// cuda: cuBLASLt, or the kernel of tiled.cu where it is absent and under emulation. bf16 is multiplied exactly and
+// summed in f32 on every path.
 #pragma once
 #include <cstdint>
 
