@@ -42,8 +42,7 @@ void merge(ChannelMoments& moments, Communicator& communicator) {
 
 ChannelMoments channel_moments(const Tensor& x, bool with_mean, Communicator* communicator) {
   const std::int64_t C = x.shape()[-1];
-  ChannelMoments moments{with_mean ? doubles({C}, x) : Tensor::zeros({C}, DType::f64, x.device()), doubles({C}, x),
-                         rows_of(x)};
+  ChannelMoments moments{doubles({C}, x), doubles({C}, x), rows_of(x)};
   const Tensor partials = doubles({channel_blocks(rows_of(x)), with_mean ? 2 : 1, C}, x);
   dispatch_floating("channel_moments", x.dtype(), [&]<class T>(Type<T>) {
     if (with_mean) {
@@ -60,6 +59,7 @@ ChannelMoments channel_moments(const Tensor& x, bool with_mean, Communicator* co
                                        .rows = rows_of(x),
                                        .columns = C,
                                        .partials = partials.data<double>(),
+                                       .mean = moments.mean.data<double>(),
                                        .square = moments.square.data<double>()};
       FOLDGRAD_RUN(x.device(), channel_sums, pass);
     }

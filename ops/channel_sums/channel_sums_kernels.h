@@ -104,7 +104,7 @@ struct ChannelSquaresPass {
   const T* x;
   std::int64_t rows, columns;
   double* partials;
-  double* square;  // see ChannelMoments
+  double *mean, *square;  // see ChannelMoments
 
   FOLDGRAD_HD void start(std::int64_t) {}
   FOLDGRAD_HD void add(std::int64_t r, std::int64_t c, Value (&sums)[kSums]) const {
@@ -113,7 +113,10 @@ struct ChannelSquaresPass {
   }
   FOLDGRAD_HD void finish_block(std::int64_t, std::int64_t, double (&)[kSums]) const {}
   FOLDGRAD_HD double share(int, std::int64_t block, std::int64_t c) const { return partials[block * columns + c]; }
-  FOLDGRAD_HD void put(int, std::int64_t c, double sum) const { square[c] = sum / double(rows); }  // [CN-1]
+  FOLDGRAD_HD void put(int, std::int64_t c, double sum) const {
+    mean[c] = 0;
+    square[c] = sum / double(rows);  // [CN-1]
+  }
   FOLDGRAD_OPERANDS(visit.element(x));
 };
 
