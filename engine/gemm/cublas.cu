@@ -79,15 +79,16 @@ Layout layout(cudaDataType type, std::int64_t rows, std::int64_t columns, std::i
   return l;
 }
 
-// Where a product is not aligned for its kernels of Hopper, the library (13.1, on an H100) adds a bias in a kernel of
-// its own to the product that it has rounded to bf16.
-bool rounds_before_bias(DType dtype, const Gemm& g, const GemmPointers& p) {
-  const auto aligned = [](const void* at, std::int64_t row_stride, std::int64_t batch_stride) {
-    return alignment(at) >= 16 && row_stride % 8 == 0 && batch_stride % 8 == 0;
+// Where rows as stored are no whole packs of 16 bytes, the library (13.1, on an H100) may add a bias, or C times beta,
+// to a product that it has rounded to bf16 before.
+bool rounds_twice(DType dtype, const Gemm& g, const GemmPointers& p) {
+  const auto whole_packs = [](const void* at, std::int64_t row, std::int64_t row_stride, std::int64_t batch_stride) {
+    return alignment(at) >= 16 && row % 8 == 0 && row_stride % 8 == 0 && batch_stride % 8 == 0;
   };
-  return dtype == DType::bf16 && p.bias &&
-         !(aligned(p.a, g.row_stride_a, g.batch_stride_a) && aligned(p.b, g.row_stride_b, g.batch_stride_b) &&
-           aligned(p.c, g.row_stride_c, g.batch_stride_c));
+  return dtype == DType::bf16 && !g.f32_c && (p.bias || g.beta != 0) &&
+         !(whole_packs(p.a, g.transpose_a ? g.m : g.k, g.row_stride_a, g.batch_stride_a) &&
+           whole_packs(p.b, g.transpose_b ? g.k : g.n, g.row_stride_b, g.batch_stride_b) &&
+           whole_packs(p.c, g.n, g.row_stride_c, g.batch_stride_c));
 }
 
 // How a product is computed. In the library's order the operands change places: C^T = op(B)^T op(A)^T.
@@ -188,7 +189,7 @@ struct Library {
 }  // namespace
 
 bool cublas_gemm_cuda(DType dtype, const Gemm& g, const GemmPointers& p) {
-  if (g.batch > INT32_MAX || rounds_before_bias(dtype, g, p)) return false;
+  if (g.batch > INT32_MAX || rounds_twice(dtype, g, p)) return false;
   const float alpha_f32 = float(g.alpha), beta_f32 = float(g.beta);
   const bool f64 = dtype == DType::f64;
   const void* alpha = f64 ? static_cast<const void*>(&g.alpha) : &alpha_f32;

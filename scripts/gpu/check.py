@@ -21,8 +21,9 @@ BUILD = ROOT / "build/kit"
 STAGE_SECONDS = 100
 # The engine's tests come first, so that a fault below shows before all that stands on it.
 BASICS = ["engine_cuda_test", "engine_cuda_runtime_test", "engine_test", "engine_gemm_test"]
-# Examples of each property: a GPU's own mistakes are in kernels, not in rare examples.
-FEW_EXAMPLES = {"RC_PARAMS": "max_success=10"}
+# Examples of each property: a GPU's own mistakes are in kernels, not in rare examples. Threads: as many processes run at
+# a time as there are cores.
+OF_TESTS = {"RC_PARAMS": "max_success=10", "OMP_NUM_THREADS": "2"}
 TIMES = re.compile(r'"name": "([^"]+)",.*?"real_time": ([^,]+),.*?"time_unit": "(\w+)"', re.S)  # of Google Benchmark
 MILLISECONDS = {"ns": 1e-6, "us": 1e-3, "ms": 1, "s": 1e3}
 
@@ -99,7 +100,7 @@ class Check:
         return {name: result for name, result in self.tests.items() if result not in ("passed", "skipped")}
 
     def test(self, programs):
-        results = run_tests([BUILD / p for p in programs], self.logs, self.stage_ends, FEW_EXAMPLES)
+        results = run_tests([BUILD / p for p in programs], self.logs, self.stage_ends, OF_TESTS)
         self.tests |= results
         bad = [name for name, result in results.items() if result in ("failed", "not run")]
         alone = sum(result == "passed alone" for result in results.values())
