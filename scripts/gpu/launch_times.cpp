@@ -1,7 +1,7 @@
-// LD_PRELOAD: the times of each kernel, matrix product, copy and fill of a program on one stream of a GPU, by events
-// around its launch, and those that the host took to launch it. At the end a table goes to the file named in
-// LAUNCH_TIMES: name, launches, medians in microseconds on the GPU and on the host. Its first line is two events with
-// nothing between them, which every time on the GPU contains.
+// A library for LD_PRELOAD that times each kernel, matrix product, copy and fill of a program that uses one stream: on
+// the GPU by events around it, and on the host by the clock around the call. When the program ends it writes a table to
+// the file named in LAUNCH_TIMES: name, launches, and the medians in microseconds on the GPU and on the host. The first
+// line is two events with nothing between them, which every time on the GPU includes.
 #include <cublasLt.h>
 #include <cuda_runtime.h>
 #include <cxxabi.h>
