@@ -16,7 +16,7 @@ class SameBatch final : public Task {
   DataCursor cursor() const override { return {}; }
   void seek(DataCursor) override {}
   double label_smoothing() const override { return 0.1; }
-  Validation validate() override { throw std::logic_error("a single batch validates nothing"); }
+  Validation validate(Communicator*) override { throw std::logic_error("a single batch validates nothing"); }
   std::string deciding_score() const override { return ""; }
   std::string unit_of_work() const override { return ""; }
   void write_companions(const std::string&) const override {}

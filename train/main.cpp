@@ -75,7 +75,7 @@ std::vector<Command> commands(const std::vector<std::string>& arguments) {
       {"doctor", "Show what this machine can do: processor, threads, libraries, CUDA, directories",
        [=](CLI::App& command) { return add_doctor(command, build); }},
       {"eval", "Score a model: loss; BLEU, chrF and exact matches, top-1 and top-5 accuracy, or bits per character",
-       add_eval},
+       [=](CLI::App& command) { return add_eval(command, build); }},
       {"export", "Write a model as ONNX, for onnxruntime and others", add_export},
       {"fold", "Fold the normalizers of a model into its linear layers, and certify that it is the same model",
        add_fold},
@@ -108,7 +108,9 @@ bool wants_json(const CLI::App& app) {
 // Names of files, which stand in answers, need not be UTF-8.
 int print(const Answer& answer, bool json) {
   using nlohmann::ordered_json;
-  fmt::print("{}", json ? answer.json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n" : answer.text);
+  fmt::print("{}", json && !answer.json.is_null()
+                       ? answer.json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n"
+                       : answer.text);
   return answer.exit_code;
 }
 

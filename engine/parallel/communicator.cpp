@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "engine/check.h"
 
@@ -108,14 +109,16 @@ void Communicator::broadcast(const Tensor& tensor) {
 }
 
 std::string Communicator::first_text(const std::string& own) {
-  const std::size_t length = own.size();
-  const std::vector<std::size_t> lengths = all_gather(std::span(&length, 1));
-  std::string padded = own;
-  padded.resize(std::ranges::max(lengths));
-  const std::vector<char> all = all_gather(std::span<const char>(padded));
-  for (std::size_t r = 0; r < lengths.size(); ++r)
-    if (lengths[r] > 0) return {all.data() + r * padded.size(), lengths[r]};
+  for (const std::vector<char>& text : all_gather_each(std::span<const char>(own)))
+    if (!text.empty()) return {text.begin(), text.end()};
   return "";
+}
+
+void Communicator::take_traffic(Communicator& from, double seconds) {
+  const Traffic taken = std::exchange(from.traffic_, {});
+  traffic_.exchanges += taken.exchanges;
+  traffic_.bytes += taken.bytes;
+  traffic_.seconds += seconds;
 }
 
 bool Communicator::any(bool flag) {

@@ -8,8 +8,10 @@
 //            "Optimization of Collective Communication Operations in MPICH", 2005): a rank sends 2 n (S - 1) / S
 //            elements; small ones, at most kSmallSum bytes, by recursive doubling, n log2 S elements.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -47,17 +49,13 @@ class Communicator {
   // Returns the values of all ranks, as many of each, in the order of the ranks.
   template <class T>
   std::vector<T> all_gather(std::span<const T> own);
+  // The same where each may have another number of values.
+  template <class T>
+  std::vector<std::vector<T>> all_gather_each(std::span<const T> own);
   // Copies the values of rank 0.
   template <class T>
   void broadcast(std::span<T> values) {
     broadcast_bytes(std::as_writable_bytes(values));
-  }
-  // The same, but waits for rank 0 without a limit.
-  template <class T>
-  void await(std::span<T> values) {
-    waits_for_long_ = true;
-    broadcast(values);
-    waits_for_long_ = false;
   }
   void broadcast(const Tensor& tensor);  // of any dtype, on any device
   // Returns the text of the first rank that has one, or "".
@@ -65,8 +63,15 @@ class Communicator {
   bool any(bool flag);  // returns true if it is true on any rank
   void barrier() { (void)any(false); }
 
+  // Returns a communicator of the same ranks, which must not outlive this one, for another thread of each rank. Its
+  // traffic is its own.
+  virtual std::unique_ptr<Communicator> another() = 0;
+  // Makes operations throw CommunicationError that wait for another rank, on whichever thread, now or later.
+  virtual void interrupt() = 0;
+
   // The step of training, for messages.
   void at_step(std::int64_t step) { step_ = step; }
+  std::int64_t step() const { return step_; }
 
   // This rank's traffic so far. The seconds include waiting for slower ranks.
   struct Traffic {
@@ -74,13 +79,13 @@ class Communicator {
     double seconds = 0;
   };
   const Traffic& traffic() const { return traffic_; }
+  // Moves here what another communicator of this rank has sent; this one has waited for it so long.
+  void take_traffic(Communicator& from, double seconds);
 
  protected:
   // Sends `out` to another rank and receives `in` from it, which does the same.
   virtual void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) = 0;
   const char* operation() const { return operation_; }
-  std::int64_t step() const { return step_; }
-  bool waits_for_long() const { return waits_for_long_; }  // in await()
 
  private:
   void swap(int partner, std::span<const std::byte> out, std::span<std::byte> in);
@@ -94,7 +99,6 @@ class Communicator {
   const int rank_, size_;
   const char* operation_ = "";
   std::int64_t step_ = 0;
-  bool waits_for_long_ = false;
   Traffic traffic_;
 };
 
@@ -104,6 +108,22 @@ std::vector<T> Communicator::all_gather(std::span<const T> own) {
   std::copy(own.begin(), own.end(), all.begin() + std::ptrdiff_t(own.size()) * rank_);
   gather_bytes(reinterpret_cast<std::byte*>(all.data()), own.size_bytes());
   return all;
+}
+
+template <class T>
+std::vector<std::vector<T>> Communicator::all_gather_each(std::span<const T> own) {
+  const std::size_t length = own.size();
+  const std::vector<std::size_t> lengths = all_gather(std::span(&length, 1));
+  const std::size_t longest = std::ranges::max(lengths);
+  std::vector<T> padded(own.begin(), own.end());
+  padded.resize(longest);
+  const std::vector<T> all = all_gather(std::span<const T>(padded));
+  std::vector<std::vector<T>> each;
+  for (const std::size_t n : lengths) {
+    const auto begin = all.begin() + std::ptrdiff_t(each.size() * longest);
+    each.emplace_back(begin, begin + std::ptrdiff_t(n));
+  }
+  return each;
 }
 
 }  // namespace foldgrad

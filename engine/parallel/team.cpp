@@ -33,9 +33,10 @@ struct TeamState {
   int first, local;
   std::mutex mutex{};
   std::condition_variable changed{};
-  std::map<std::pair<int, int>, Message> messages{};  // by sender and receiver
-  std::vector<bool> waits{};                          // by local rank: for another one
-  std::exception_ptr failure{};                       // the first
+  std::map<int, Message> messages{};  // by tag
+  std::vector<int> waits{};           // by local rank: its threads that wait for another one
+  std::vector<int> channels{};        // by local rank: the last that it has
+  std::exception_ptr failure{};       // the first
 
   bool is_here(int rank) const { return rank >= first && rank < first + local; }
   int process_of(int rank) const { return rank / local; }
@@ -44,31 +45,38 @@ struct TeamState {
     if (!failure) failure = reason;
     changed.notify_all();
   }
-  bool failed() {
-    const std::lock_guard lock(mutex);
-    return failure != nullptr;
-  }
 };
 
 class TeamMember final : public Communicator {
  public:
-  TeamMember(TeamState& team, int rank) : Communicator(rank, team.options.ranks), team_(team) {}
+  // channel: tells its messages from those of the rank's other communicators.
+  TeamMember(TeamState& team, int rank, int channel)
+      : Communicator(rank, team.options.ranks), team_(team), channel_(channel) {}
+
+  std::unique_ptr<Communicator> another() override {
+    return std::make_unique<TeamMember>(team_, rank(), ++team_.channels[std::size_t(rank() - team_.first)]);
+  }
+  void interrupt() override {
+    const std::lock_guard lock(team_.mutex);
+    interrupted_ = true;
+    team_.changed.notify_all();
+  }
 
  private:
   void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) override {
-    constexpr double kLong = 1e8;  // seconds: three years
-    const double timeout = waits_for_long() ? kLong : team_.options.timeout;
-    const Clock::time_point until = Clock::now() + std::chrono::milliseconds(std::int64_t(1000 * timeout));
-    waits(true);
+    const Clock::time_point until =
+        Clock::now() + std::chrono::milliseconds(std::int64_t(1000 * team_.options.timeout));
+    waits(1);
     team_.is_here(partner) ? exchange_here(partner, out, in, until) : exchange_there(partner, out, in, until);
-    waits(false);
+    waits(-1);
   }
+  int tag(int from, int to) const { return (channel_ * size() + from) * size() + to; }
 
   void exchange_here(int partner, std::span<const std::byte> out, std::span<std::byte> in, Clock::time_point until) {
     std::unique_lock lock(team_.mutex);
-    Message &mine = team_.messages[{rank(), partner}], &theirs = team_.messages[{partner, rank()}];
+    Message &mine = team_.messages[tag(rank(), partner)], &theirs = team_.messages[tag(partner, rank())];
     const auto wait = [&](const auto& done) {
-      const auto ended = [&] { return done() || team_.failure != nullptr; };
+      const auto ended = [&] { return done() || team_.failure != nullptr || interrupted_; };
       const bool in_time = team_.changed.wait_until(lock, until, ended);
       if (done()) return;
       // Withdraws the message, whose memory is this rank's.
@@ -90,22 +98,31 @@ class TeamMember final : public Communicator {
   }
 
   void exchange_there(int partner, std::span<const std::byte> out, std::span<std::byte> in, Clock::time_point until) {
-    const auto tag = [&](int from, int to) { return from * size() + to; };
     team_.options.processes->exchange(team_.process_of(partner), tag(rank(), partner), out, tag(partner, rank()), in,
                                       [&] {
-                                        const bool failed = team_.failed();
-                                        if (failed || Clock::now() > until) give_up(partner, failed);
+                                        const bool ended = has_ended();
+                                        if (ended || Clock::now() > until) give_up(partner, ended);
                                       });
   }
 
-  void waits(bool value) {
+  void waits(int change) {
     const std::lock_guard lock(team_.mutex);
-    team_.waits[std::size_t(rank() - team_.first)] = value;
+    team_.waits[std::size_t(rank() - team_.first)] += change;
+  }
+  bool interrupted() {
+    const std::lock_guard lock(team_.mutex);
+    return interrupted_;
+  }
+  bool has_ended() {
+    const std::lock_guard lock(team_.mutex);
+    return team_.failure || interrupted_;
   }
 
-  // Throws: another rank has failed, or the time is up.
-  [[noreturn]] void give_up(int partner, bool failed) {
-    if (failed) throw CommunicationError(fmt::format("{}: another rank has failed", operation()));
+  // Throws: another rank has failed, this communicator is interrupted, or the time is up.
+  [[noreturn]] void give_up(int partner, bool ended) {
+    if (ended)
+      throw CommunicationError(
+          fmt::format("{}: {}", operation(), interrupted() ? "interrupted" : "another rank has failed"));
     throw CommunicationError(fmt::format("{}: at step {} rank {} waited {} s for rank {}; {}", operation(), step(),
                                          rank(), team_.options.timeout, partner, absent()));
   }
@@ -117,12 +134,14 @@ class TeamMember final : public Communicator {
     std::vector<int> ranks;
     const std::lock_guard lock(team_.mutex);
     for (int i = 0; i < team_.local; ++i)
-      if (!team_.waits[std::size_t(i)]) ranks.push_back(team_.first + i);
+      if (team_.waits[std::size_t(i)] == 0) ranks.push_back(team_.first + i);
     if (ranks.empty()) return "all processes answer";
     return fmt::format("missing: rank {}", fmt::join(ranks, ", "));
   }
 
   TeamState& team_;
+  const int channel_;
+  bool interrupted_ = false;  // guarded by team_.mutex
 };
 
 }  // namespace
@@ -141,10 +160,11 @@ Team::Team(const TeamOptions& options) : options_(options) {
 void Team::run(const std::function<void(Communicator&)>& body) {
   TeamState team{.options = options_, .first = first_, .local = local_};
   team.waits.resize(std::size_t(local_));
+  team.channels.resize(std::size_t(local_));
   const auto work = [&](int i) {
     omp_set_num_threads(std::max(1, options_.threads / local_));
     try {
-      TeamMember member(team, first_ + i);
+      TeamMember member(team, first_ + i, 0);
       body(member);
     } catch (...) {
       team.fail(std::current_exception());

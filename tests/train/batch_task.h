@@ -14,7 +14,7 @@ class BatchTask final : public Task {
   DataCursor cursor() const override { return batches_.cursor(); }
   void seek(DataCursor cursor) override { batches_.seek(cursor); }
   double label_smoothing() const override { return label_smoothing_; }
-  Validation validate() override { throw std::logic_error("a task of batches validates nothing"); }
+  Validation validate(Communicator*) override { throw std::logic_error("a task of batches validates nothing"); }
   std::string deciding_score() const override { return ""; }
   std::string unit_of_work() const override { return "tokens"; }
   void write_companions(const std::string&) const override {}

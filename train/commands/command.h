@@ -12,6 +12,7 @@
 
 namespace foldgrad {
 
+class Processes;
 struct DecodingOptions;
 struct FoldOptions;
 struct ModelData;
@@ -45,6 +46,10 @@ void add_settings_option(CLI::App& command, std::vector<std::string>& settings);
 void add_data_dir_option(CLI::App& command, std::string& directory);
 // Adds --source, --reference, --split (this one by default), --data-dir and --config.
 void add_data_options(CLI::App& command, ModelData& data, const std::string& split);
+
+// Calls `action` with the processes that a launcher has started with this one; null: it is alone. Gives each its own
+// `device` (train/system/launcher.h). An error ends them all.
+Answer launched(std::string& device, const std::function<Answer(Processes*)>& action);
 
 // Returns the data of add_data_options() for the model at `path`: with its directory and the configuration of its run.
 ModelData located(ModelData data, const std::string& path);

@@ -37,7 +37,7 @@ Action add_data(CLI::App& command);
 Action add_demo(CLI::App& command, const BuildInfo& build);
 extern const char* const kDemoConfig;  // configs/numbers.toml, which the build puts into the program
 Action add_doctor(CLI::App& command, const BuildInfo& build);
-Action add_eval(CLI::App& command);
+Action add_eval(CLI::App& command, const BuildInfo& build);
 Action add_export(CLI::App& command);
 Action add_fold(CLI::App& command);
 Action add_generate(CLI::App& command);

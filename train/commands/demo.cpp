@@ -79,8 +79,9 @@ class Demo {
   // Translates the numbers of the test, which the training text does not have.
   bool eval(const std::string& model, const std::string& name) {
     const std::string file = model + "/translations.txt";
-    if (!succeeds({"eval", model, "--beam", "1", "--max-length-a", "2", "--hypotheses", file, "--device", o_.device},
-                  add_eval, name))
+    if (!succeeds(
+            {"eval", model, "--beam", "1", "--max-length-a", "2", "--hypotheses", file, "--device", o_.device},
+            [this](CLI::App& command) { return add_eval(command, build_); }, name))
       return false;
     const std::vector<std::string> before = std::exchange(translations_, read_lines(file));
     before.empty() ? show_translations() : compare_translations(before);

@@ -1,12 +1,31 @@
 // foldgrad eval: scores of a model on text with references, on text alone, or on images.
+#include <omp.h>
+
+#include <filesystem>
+
+#include "engine/parallel/alike.h"
+#include "engine/parallel/team.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/command.h"
+#include "train/runs/directory.h"
 #include "train/system/device.h"
+#include "train/system/digest.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad {
+namespace {
 
-Action add_eval(CLI::App& command) {
+std::string digests_of_model(const std::string& directory) {
+  std::string lines;
+  for (const std::string name : {"config.json", "model.safetensors", "norm_state.safetensors"})
+    if (const std::string path = directory + "/" + name; std::filesystem::exists(path))
+      lines += fmt::format("{}  {}\n", sha256_of_file(path), name);
+  return lines;
+}
+
+}  // namespace
+
+Action add_eval(CLI::App& command, const BuildInfo& build) {
   struct Options {
     std::string model, device = "auto";
     ModelData data;
@@ -23,10 +42,25 @@ Action add_eval(CLI::App& command) {
   add_non_finite_option(command, o->evaluation.non_finite);
   command.footer(
       "Exit codes: 0, 2 usage, 3 text or images, 4 the model cannot be loaded, 5 a number is not finite, 6 device.");
-  return [o] {
-    const auto model = load_model(o->model, DType::f32, require_device(o->device), o->evaluation.non_finite);
-    const Evaluation e = evaluate(*model, located(o->data, o->model), o->evaluation);
-    return Answer{e.text, e.json};
+  return [o, build] {
+    return launched(o->device, [&](Processes* processes) {
+      const Device device = require_device(o->device);
+      Evaluation e;
+      const auto evaluate_here = [&](Communicator* communicator) {
+        const ModelData data = located(o->data, o->model);
+        const auto model = load_model(o->model, DType::f32, device, o->evaluation.non_finite);
+        if (communicator)
+          require_alike(*communicator, {{"commit", build.commit}, {"model", digests_of_model(data.directory)}});
+        o->evaluation.communicator = communicator;
+        e = evaluate(*model, data, o->evaluation);
+      };
+      if (processes)
+        Team({.ranks = processes->count(), .processes = processes, .threads = omp_get_max_threads()})
+            .run([&](Communicator& communicator) { evaluate_here(&communicator); });
+      else
+        evaluate_here(nullptr);
+      return Answer{e.text, e.json};
+    });
   };
 }
 

@@ -1,7 +1,5 @@
 // foldgrad train: the command line of training_run.h.
-#include <chrono>
 #include <filesystem>
-#include <thread>
 #include <utility>
 
 #include "engine/files/atomic_file.h"
@@ -9,7 +7,6 @@
 #include "train/reports/report.h"
 #include "train/runs/directory.h"
 #include "train/runs/training_run.h"
-#include "train/system/launcher.h"
 #include "train/system/printable.h"
 #include "train/system/streams.h"
 
@@ -82,23 +79,10 @@ Action add_train(CLI::App& command, const BuildInfo& build, const std::vector<st
       "saving.");
   return [options] {
     complete(*options);
-    const Launch launch = find_launch();
-    const std::unique_ptr<Processes> processes = join(launch);
-    if (!processes) return train(*options);
-    options->processes = processes.get();
-    options->device = device_of(launch, options->device);
-    if (launch.rank > 0) begin_lines_with(fmt::format("[process {} on {}] ", launch.rank, host_name()));
-    // An error here ends the others, which may wait for this process.
-    Answer answer;
-    const int code = guarded([&] {
-      answer = train(*options);
-      return answer.exit_code;
+    return launched(options->device, [&](Processes* processes) {
+      options->processes = processes;
+      return train(*options);
     });
-    if (code != kExitOk && code != kExitInterrupted) {
-      if (launch.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(2));  // so that process 0 can log it
-      processes->abort(code);
-    }
-    return answer;
   };
 }
 

@@ -54,8 +54,8 @@ class Prefetched {
 
  private:
   void move_to(DataCursor cursor) {
+    if (cursor.epoch != cursor_.epoch) order_ = source_.order(cursor.epoch);
     cursor_ = cursor;
-    order_ = source_.order(cursor.epoch);
   }
 
   Source source_;

@@ -1,51 +1,90 @@
 #include "train/loop/gradient_sum.h"
 
+#include <omp.h>
+
+#include <chrono>
+
+#include "engine/contains.h"
+
 namespace foldgrad {
 namespace {
 
-constexpr std::size_t kBucketBytes = 25 << 20;
+using Clock = std::chrono::steady_clock;
 
-// Sums the tensors, all of type T, as one array.
-template <class T>
-void sum_bucket(Communicator& communicator, std::span<const Tensor> tensors) {
-  std::size_t size = 0;
-  for (const Tensor& t : tensors) size += std::size_t(t.size());
-  std::vector<T> values(size);
-  T* at = values.data();
-  for (const Tensor& t : tensors) {
-    memory::copy(Device::cpu, at, t.device(), t.raw(), t.bytes());
-    at += t.size();
-  }
-  communicator.all_reduce_sum(std::span(values));
-  at = values.data();
-  for (const Tensor& t : tensors) {
-    memory::copy(t.device(), t.raw(), Device::cpu, at, t.bytes());
-    at += t.size();
-  }
+// Sums the tensors, all of one type, as one array.
+void sum_bucket(Communicator& communicator, const std::vector<Tensor>& tensors) {
+  std::int64_t size = 0;
+  for (const Tensor& t : tensors) size += t.size();
+  const Tensor all = Tensor::empty({size}, tensors[0].dtype(), tensors[0].device());
+  const auto for_parts = [&](const auto& copy) {
+    std::int64_t at = 0;
+    for (const Tensor& t : tensors) {
+      copy(all.slice(at, at + t.size()), t.reshape({t.size()}));
+      at += t.size();
+    }
+  };
+  for_parts([](Tensor part, const Tensor& t) { part.copy_from(t); });
+  communicator.all_reduce_sum(all);
+  for_parts([](const Tensor& part, Tensor t) { t.copy_from(part); });
 }
 
 }  // namespace
 
-void sum_over_ranks(Communicator& communicator, const std::vector<Parameter*>& parameters,
-                    std::vector<Tensor>& losses) {
-  std::vector<Tensor> bucket;
-  std::size_t bytes = 0;
-  const auto flush = [&] {
-    if (bucket.empty()) return;
-    bucket[0].dtype() == DType::f64 ? sum_bucket<double>(communicator, bucket)
-                                    : sum_bucket<float>(communicator, bucket);
-    bucket.clear(), bytes = 0;
-  };
-  for (const Parameter* p : parameters) {
-    if (!p->has_grad) continue;
-    if (bytes + p->grad.bytes() > kBucketBytes) flush();
-    bucket.push_back(p->grad);
-    bytes += p->grad.bytes();
-  }
-  flush();
+GradientSum::GradientSum(Communicator& communicator, std::vector<Parameter*> parameters, std::size_t bucket_bytes)
+    : communicator_(communicator),
+      parameters_(std::move(parameters)),
+      bucket_bytes_(bucket_bytes),
+      background_(communicator.another()) {}
+
+GradientSum::~GradientSum() { background_->interrupt(); }
+
+void GradientSum::watch(Tape& tape) {
+  if (parameters_.empty() || parameters_[0]->value.device() != Device::cpu) return;
+  std::unordered_set<const Parameter*> used;
+  for (const auto& node : tape.nodes())
+    for (const int id : node->inputs())
+      if (const Parameter* p = tape.parameter_of(id); p && used.insert(p).second) first_uses_[node.get()].push_back(p);
+  background_->at_step(communicator_.step());
+  watched_ = &tape;
+  // Whatever used a parameter is done when the node after its first use has its turn.
+  tape.observe(nullptr, [this](const Node& node, const Tensor&) {
+    for (const Parameter* p : std::exchange(complete_, {})) add(*p);
+    if (const auto found = first_uses_.find(&node); found != first_uses_.end()) complete_ = std::move(found->second);
+  });
+}
+
+void GradientSum::add(const Parameter& parameter) {
+  if (!parameter.has_grad || !contains(parameters_, &parameter) || !sent_.insert(&parameter).second) return;
+  bucket_.push_back(parameter.grad);
+  bytes_ += parameter.grad.bytes();
+  if (bytes_ >= bucket_bytes_) send();
+}
+
+// Each bucket has a thread of its own, which waits for the one before.
+void GradientSum::send() {
+  if (bucket_.empty()) return;
+  const auto policy = bucket_[0].device() == Device::cpu ? std::launch::async : std::launch::deferred;
+  sending_ = std::async(policy, [this, bucket = std::exchange(bucket_, {}), before = std::move(sending_)]() mutable {
+    if (before.valid()) before.get();
+    omp_set_num_threads(1);  // the cores are those of the backward pass
+    sum_bucket(*background_, bucket);
+  });
+  bytes_ = 0;
+}
+
+void GradientSum::finish(std::vector<Tensor>& losses) {
+  if (watched_) watched_->observe(nullptr);
+  background_->at_step(communicator_.step());
+  for (const Parameter* p : parameters_) add(*p);
+  send();
+  const Clock::time_point begin = Clock::now();
+  if (sending_.valid()) sending_.get();
+  communicator_.take_traffic(*background_, std::chrono::duration<double>(Clock::now() - begin).count());
+  watched_ = nullptr;
+  first_uses_.clear(), complete_.clear(), sent_.clear();
   std::vector<double> sums;
   for (const Tensor& loss : losses) sums.push_back(loss.item());
-  communicator.all_reduce_sum(std::span(sums));
+  communicator_.all_reduce_sum(std::span(sums));
   losses.clear();
   for (const double sum : sums) losses.push_back(Tensor::full({}, sum, DType::f64));
 }

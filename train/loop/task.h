@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/parallel/communicator.h"
 #include "models/model.h"
 #include "train/data/prefetched.h"
 
@@ -44,8 +45,9 @@ class Task {
   // Returns how much the labels of the loss are smoothed.
   virtual double label_smoothing() const { return 0; }
 
-  // Scores model(), as it is, on data that it does not learn from.
-  virtual Validation validate() = 0;
+  // Scores model(), as it is, on data that it does not learn from. Ranks take the batches in turns, and all get the
+  // result of one alone; null: it is alone.
+  virtual Validation validate(Communicator* communicator = nullptr) = 0;
   // True if validation uses the test set. Then no checkpoint is chosen by it.
   virtual bool validates_on_test() const { return false; }
   // "the test images", for messages.

@@ -41,6 +41,7 @@ Trainer::Trainer(Task& task, Optimizer& optimizer, const Schedule& schedule, con
     trained_.push_back(p);
     if (options.agc_exclude == Unclipped::none || !contains(output, p)) clipped_adaptively_.push_back(p);
   }
+  if (communicator) gradient_sum_.emplace(*communicator, trained_);
   if (options.average_decay != 0)
     average_.emplace(parameters_, options.average_decay,
                      options.average_statistics ? task.model().statistics() : NamedTensors());
@@ -65,8 +66,9 @@ Trainer::Record Trainer::update(Tape& tape) {
   }
   for (Parameter* p : parameters_) p->zero_grad();
   for (std::int64_t k = 0; k < options_.accumulate; ++k)
-    record.losses.push_back(compute(batches[k], updates() * options_.accumulate + k, record.weight, tape));
-  if (communicator_) sum_over_ranks(*communicator_, trained_, record.losses);
+    record.losses.push_back(compute(batches[k], updates() * options_.accumulate + k, record.weight, tape,
+                                    k + 1 == options_.accumulate && &tape == &tape_));
+  if (gradient_sum_) gradient_sum_->finish(record.losses);
   if (options_.agc > 0 && !clipped_adaptively_.empty()) clip_adaptively(clipped_adaptively_, options_.agc);
   // Also without clipping: the norm reveals gradients that are not finite before they spoil the parameters.
   const GradientClip clip =
@@ -80,7 +82,8 @@ Trainer::Record Trainer::update(Tape& tape) {
   return record;
 }
 
-Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape) {
+Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape,
+                        bool last) {
   tape.clear();
   std::vector<Var> penalties;
   const ForwardPass pass{.tape = tape,
@@ -101,6 +104,7 @@ Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::in
     if (communicator_ && !options_.sync_norms) penalty = scale(penalty, 1.0 / communicator_->size());
     total = add(total, cast(penalty, loss.dtype()));  // [TRN-2]
   }
+  if (gradient_sum_ && last) gradient_sum_->watch(tape);
   tape.backward(total, Tensor::full({}, 1 / double(total_weight), loss.dtype(), loss.device()));  // [TRN-1]
   return loss.value();
 }

@@ -114,7 +114,8 @@ class Trainer {
 
   Record update(Tape& tape);
   // Returns the sum of a batch's losses and adds its gradients, divided by the weight of all batches of the update.
-  Tensor compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape);
+  // `last`: no other batch adds to them, and nobody else observes the tape.
+  Tensor compute(const Examples& batch, std::int64_t random_step, std::int64_t total_weight, Tape& tape, bool last);
   std::size_t first_failure() const;  // among the records; as many as there are when all are finite
   std::string checked_update();       // makes it, and reports what was not finite
   std::string mend(std::size_t failed);
@@ -129,6 +130,7 @@ class Trainer {
   std::vector<Parameter*> parameters_;  // the model's
   // Those of them that the optimizer has: the others are frozen, and count in no norm.
   std::vector<Parameter*> trained_, clipped_adaptively_;
+  std::optional<GradientSum> gradient_sum_;  // with a communicator
   Tape tape_;
   UpdateObserver* observer_ = nullptr;
   std::optional<WeightAverage> average_;

@@ -11,26 +11,19 @@
 #include "train/system/signals.h"
 
 namespace foldgrad {
-namespace {
-
-// Returns the first line of `text` that differs from that of `other`.
-std::string different_line(const std::string& text, const std::string& other) {
-  const auto [here, there] = std::ranges::mismatch(text, other);
-  const std::size_t at = std::size_t(here - text.begin());
-  const std::size_t begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // npos + 1 = 0
-  return text.substr(begin, text.find('\n', begin) - begin);
-}
-
-}  // namespace
-
 void give_order(Communicator* communicator, Order order) {
   if (communicator) communicator->broadcast(std::span(&order, 1));
 }
 
 Order take_order(Communicator& communicator) {
   Order order{};
-  communicator.await(std::span(&order, 1));
+  communicator.broadcast(std::span(&order, 1));
   return order;
+}
+
+Validation validate(Training& training, Communicator* communicator) {
+  const AveragedWeights averaged(training.trainer.average());
+  return training.task->validate(communicator);
 }
 
 TrainingEnd repeat_run(const RunStart& start, std::unique_ptr<Task> task, Communicator& communicator) {
@@ -47,6 +40,9 @@ TrainingEnd repeat_run(const RunStart& start, std::unique_ptr<Task> task, Commun
         break;
       case Order::report:
         training.trainer.report();
+        break;
+      case Order::validate:
+        validate(training, &communicator);
         break;
       case Order::end:
         return {kExitOk, ""};
@@ -88,22 +84,20 @@ std::int64_t shards_of(const TrainConfig& config, int processes) {
   return shards;
 }
 
-void require_alike(Communicator& communicator, const NamedTexts& texts) {
-  for (const auto& [what, text] : texts) {
-    const std::string first = communicator.first_text(communicator.rank() == 0 ? text : "");
-    std::string difference;
-    if (text != first)
-      difference = fmt::format("parallel: all ranks must have the same {}: rank {} has \"{}\", rank 0 \"{}\"", what,
-                               communicator.rank(), different_line(text, first), different_line(first, text));
-    const std::string found = communicator.first_text(difference);
-    FOLDGRAD_CHECK(found.empty(), "{}", found);
-  }
-}
-
 NamedTexts texts_of_start(const BuildInfo& build, const ExperimentConfig& config, const Task& task) {
   std::string data;
   for (const auto& [name, digest] : task.data_digests()) data += fmt::format("{} {}\n", name, digest);
   return {{"commit", build.commit}, {"configuration", config_text(config)}, {"data", data}};
+}
+
+void require_examples(Task& task, int ranks) {
+  const DataCursor begin = task.cursor();
+  const std::int64_t examples = task.next().inputs.begin()->second.shape()[0];
+  task.seek(begin);
+  if (examples < ranks)
+    throw ConfigError(fmt::format(
+        "the first batch has {} examples for {} ranks; larger batches or fewer ranks (train.shards) are needed",
+        examples, ranks));
 }
 
 std::string ranks_text(const Communicator* communicator, const Processes* processes) {

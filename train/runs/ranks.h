@@ -1,24 +1,26 @@
-// A run on several ranks. Directory, log, validation and decisions are those of rank 0. The others repeat what it does
-// with its trainer, and so come to the same state.
+// A run on several ranks. Directory, log and decisions are those of rank 0. The others repeat what it does with its
+// trainer, and so come to the same state, and share its validations.
 #pragma once
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
+#include "engine/parallel/alike.h"
 #include "engine/parallel/team.h"
+#include "train/runs/setup.h"
 #include "train/runs/start.h"
 
 namespace foldgrad {
 
-// Requests of rank 0 to the others, each a function of Trainer.
-enum class Order : std::int64_t { step, check, report, end };
+// Requests of rank 0 to the others.
+enum class Order : std::int64_t { step, check, report, validate, end };
 
 // Gives an order to the other ranks; null: there are none.
 void give_order(Communicator* communicator, Order order);
-// Waits for rank 0 as long as it takes, since it may be validating.
 Order take_order(Communicator& communicator);
+
+// Scores the model, with averaged weights where there are any, on all ranks together; null: alone.
+Validation validate(Training& training, Communicator* communicator);
 
 // Carries out the orders up to the end, on a rank that is not 0. Throws Diverged when the trainer of rank 0 does.
 TrainingEnd repeat_run(const RunStart& start, std::unique_ptr<Task> task, Communicator& communicator);
@@ -34,12 +36,11 @@ bool interrupted_anywhere(Communicator* communicator);
 // a power of two, and a multiple of the number of processes.
 std::int64_t shards_of(const TrainConfig& config, int processes);
 
-// Throws std::invalid_argument unless all ranks have the same texts, each with a name such as "commit". The message has
-// the name and the first line that differs.
-using NamedTexts = std::vector<std::pair<std::string, std::string>>;
-void require_alike(Communicator& communicator, const NamedTexts& texts);
 // The texts that all ranks of a run must have: commit, configuration, data.
 NamedTexts texts_of_start(const BuildInfo& build, const ExperimentConfig& config, const Task& task);
+
+// Throws ConfigError if the first batch has fewer examples than there are ranks: most would do nothing.
+void require_examples(Task& task, int ranks);
 
 // "4 ranks in 2 processes"; empty for one alone.
 std::string ranks_text(const Communicator* communicator, const Processes* processes);

@@ -169,10 +169,8 @@ void TrainingRun::report(bool due) try {
 bool TrainingRun::validate() {
   const std::int64_t step = updates();
   const auto begin = std::chrono::steady_clock::now();
-  const Validation v = [&] {
-    const AveragedWeights averaged(training_.trainer.average());
-    return task().validate();
-  }();
+  give_order(communicator_, Order::validate);
+  const Validation v = foldgrad::validate(training_, communicator_);
   logger_->validated(step, v, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   try {
     if (!v.samples.empty()) write_file_atomically(run_.sample(step), v.samples);
@@ -219,7 +217,10 @@ TrainingEnd train_experiment(const TrainOptions& options) {
   require_trainable(start.config);
   const auto train = [&](RunStart own, Communicator* communicator) {
     std::unique_ptr<Task> task = begin_task(own, device);
-    if (communicator) require_alike(*communicator, texts_of_start(options.build, own.config, *task));
+    if (communicator) {
+      require_alike(*communicator, texts_of_start(options.build, own.config, *task));
+      require_examples(*task, communicator->size());
+    }
     if (communicator && communicator->rank() > 0) return repeat_run(own, std::move(task), *communicator);
     TrainingRun run(options.out, own, std::move(task), communicator);
     if (!lock) {

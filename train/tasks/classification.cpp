@@ -8,6 +8,8 @@
 #include "engine/check.h"
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
+#include "engine/parallel/alike.h"
+#include "engine/parallel/in_turns.h"
 #include "train/checks/model_checks.h"
 #include "train/data/data_sets.h"
 #include "train/data/images/cifar.h"
@@ -68,14 +70,21 @@ ImageStatistics statistics_of(const ImageSet& images) {
 }
 
 // Calls take() for every batch of an epoch with its logits, in f32 on the host.
-void predict(Model& model, ImageBatches& batches,
+void predict(Model& model, ImageBatches& batches, Communicator* communicator,
              const std::function<void(const Tensor& logits, const ImageBatch& batch)>& take) {
-  batches.seek({});
-  for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
-    const ImageBatch batch = batches.next();
+  const auto at = [&](std::int64_t i) {
+    batches.seek({0, i});
+    return batches.next();
+  };
+  const auto logits = in_turns<float>(communicator, batches.per_epoch(), [&](std::int64_t i) {
     Tape tape(/*recording=*/false);
-    const Var logits = model.forward({{"images", batch.images}}, {.tape = tape, .dtype = DType::f32});
-    take(logits.value().to(Device::cpu), batch);
+    const Var y = model.forward({{"images", at(i).images}}, {.tape = tape, .dtype = DType::f32});
+    return y.value().values<float>();
+  });
+  const auto classes = std::int64_t(batches.images().classes.size());
+  for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
+    const ImageBatch batch = at(i);
+    take(Tensor::of({batch.labels.size(), classes}, logits[std::size_t(i)]), batch);
   }
 }
 
@@ -152,10 +161,10 @@ Examples Classification::next() {
       images};
 }
 
-Validation Classification::validate() {
+Validation Classification::validate(Communicator* communicator) {
   ClassificationScores scores(valid_.images().classes);
   WorstMistakes mistakes;
-  predict(*model_, valid_, [&](const Tensor& logits, const ImageBatch& batch) {
+  predict(*model_, valid_, communicator, [&](const Tensor& logits, const ImageBatch& batch) {
     scores.add(logits, batch.labels);
     mistakes.add(logits, batch.images, batch.labels);
   });
@@ -204,9 +213,11 @@ Evaluation evaluate_classification(Model& model, const ModelData& data, const Ev
                      std::int64_t(classes.size()) == sizes.classes,
                  "the model takes images of {0} x {0} pixels and {1} classes, got {2} x {3} and {4}", sizes.image_size,
                  sizes.classes, split.images.height(), split.images.width(), classes.size());
+  if (options.communicator) require_alike(*options.communicator, {{"images", digest_of(split.images)}});
   ImageBatches batches(split.images, std::move(split.rows), {.size = config.images.batch, .training = false});
   ClassificationScores scores(classes);
-  predict(model, batches, [&](const Tensor& logits, const ImageBatch& batch) { scores.add(logits, batch.labels); });
+  predict(model, batches, options.communicator,
+          [&](const Tensor& logits, const ImageBatch& batch) { scores.add(logits, batch.labels); });
   const Validation v = scores.validation();
   if (options.non_finite == NonFinite::refuse && !std::isfinite(v.loss))
     throw NonFiniteError(fmt::format("eval: the loss on the split {} is not finite", data.split));

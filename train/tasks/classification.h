@@ -44,7 +44,7 @@ class Classification final : public Task {
   double label_smoothing() const override { return label_smoothing_; }
   // In f32 whatever the dtype of training is, as Translation does it and as other commands compute where --dtype does
   // not say otherwise: a score then belongs to the checkpoint, not to how it was trained.
-  Validation validate() override;
+  Validation validate(Communicator* communicator) override;
   bool validates_on_test() const override { return valid_is_test_; }
   std::string deciding_score() const override { return "top1"; }
   std::string unit_of_work() const override { return "images"; }

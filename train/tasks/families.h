@@ -43,6 +43,7 @@ struct EvaluationOptions {
   std::int64_t max_tokens = 4096;  // of a batch
   std::string hypotheses = {};     // file for the translations; empty: none
   NonFinite non_finite = NonFinite::refuse;
+  Communicator* communicator = nullptr;  // of the ranks that share the work; null: it is alone
 };
 struct Evaluation {
   std::string text;

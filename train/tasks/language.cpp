@@ -8,6 +8,8 @@
 #include "engine/check.h"
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
+#include "engine/parallel/alike.h"
+#include "engine/parallel/in_turns.h"
 #include "models/gpt/decoder.h"
 #include "models/gpt/sampling.h"
 #include "train/checks/checkpoint_error.h"
@@ -27,16 +29,19 @@ Validation LanguageScores::validation() const {
               fmt::format("loss {:.4f}  ppl {:.2f}  {:.3f} bits/character", loss, perplexity, bits_per_character)};
 }
 
-LanguageScores score_text(Model& model, const TextVocabulary& vocabulary, const std::string& text, std::int64_t batch) {
+LanguageScores score_text(Model& model, const TextVocabulary& vocabulary, const std::string& text, std::int64_t batch,
+                          Communicator* communicator) {
   const Ids ids = vocabulary.encode(text);
+  const std::vector<WindowBatch> batches = windows_in_order(ids, static_cast<Gpt&>(model).config().context, batch);
+  const auto of_batch = [&](std::int64_t i) -> std::vector<double> {
+    Tape tape(/*recording=*/false);
+    const ForwardPass pass{.tape = tape, .dtype = DType::f32};
+    return {model.loss(batches[std::size_t(i)].named(), pass, /*label_smoothing=*/0).value().item()};
+  };
   LanguageScores scores;
-  Tape tape(/*recording=*/false);
   double sum = 0;
-  for (const WindowBatch& windows : windows_in_order(ids, static_cast<Gpt&>(model).config().context, batch)) {
-    sum += model.loss(windows.named(), {.tape = tape, .dtype = DType::f32}, /*label_smoothing=*/0).value().item();
-    scores.tokens += windows.target.size();
-    tape.clear();
-  }
+  for (const auto& loss : in_turns<double>(communicator, std::int64_t(batches.size()), of_batch)) sum += loss[0];
+  for (const WindowBatch& windows : batches) scores.tokens += windows.target.size();
   const auto characters = [](const std::string& of) { return std::int64_t(decode_utf8(of).size()); };
   scores.characters = characters(text) - characters(vocabulary.decode({ids[0]}));
   scores.loss = sum / double(scores.tokens);                                          // [LM-1]
@@ -83,8 +88,8 @@ Examples Language::next() {
   return {batch.named(), batch.target.size(), batch.target.size()};
 }
 
-Validation Language::validate() {
-  Validation v = score_text(*model_, data_.vocabulary, data_.valid, config_.batch).validation();
+Validation Language::validate(Communicator* communicator) {
+  Validation v = score_text(*model_, data_.vocabulary, data_.valid, config_.batch, communicator).validation();
   v.samples = written_samples(model(), data_.vocabulary, valid_);
   return v;
 }
@@ -123,7 +128,9 @@ Evaluation evaluate_language(Model& model, const ModelData& data, const Evaluati
                  model.family());
   const TextVocabulary vocabulary = load_text_vocabulary(data.directory, gpt_config_of(model));
   const std::int64_t batch = std::max<std::int64_t>(1, options.max_tokens / gpt_config_of(model).context);
-  const LanguageScores s = score_text(model, vocabulary, read_evaluated_text(model, data), batch);
+  const std::string text = read_evaluated_text(model, data);
+  if (options.communicator) require_alike(*options.communicator, {{"text", text}});
+  const LanguageScores s = score_text(model, vocabulary, text, batch, options.communicator);
   if (options.non_finite == NonFinite::refuse && !std::isfinite(s.perplexity))
     throw NonFiniteError(fmt::format("eval: the perplexity of a loss of {:.6g} is not finite", s.loss));
   const std::string& of = data.source.empty() ? data.split : data.source;

@@ -18,8 +18,10 @@ struct LanguageScores {
   Validation validation() const;
 };
 
-// Scores in windows of the model's context, each of which begins without what stands before it.
-LanguageScores score_text(Model& model, const TextVocabulary& vocabulary, const std::string& text, std::int64_t batch);
+// Scores in windows of the model's context, each of which begins without what stands before it. Ranks, if there are
+// several, take batches of them in turns.
+LanguageScores score_text(Model& model, const TextVocabulary& vocabulary, const std::string& text, std::int64_t batch,
+                          Communicator* communicator = nullptr);
 
 // RUN/samples/step-*.txt: what the model writes after some passages of a text, the same at every validation. Empty for
 // a model whose normalizers mix tokens, since it cannot write.
@@ -36,7 +38,7 @@ class Language final : public Task {
   DataCursor cursor() const override { return batches_.cursor(); }
   void seek(DataCursor cursor) override { batches_.seek(cursor); }
   double label_smoothing() const override { return label_smoothing_; }
-  Validation validate() override;
+  Validation validate(Communicator* communicator) override;
   std::string deciding_score() const override { return "bits_per_character"; }
   bool smaller_is_better() const override { return true; }
   std::string unit_of_work() const override { return "tokens"; }

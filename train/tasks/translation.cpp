@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "engine/parallel/in_turns.h"
+
 namespace foldgrad {
 namespace {
 
@@ -26,17 +28,19 @@ std::string samples_text(const ParallelText& text, const Lines& hypotheses) {
 
 }  // namespace
 
-ValidationLoss validation_loss(Transformer& model, Batches& batches, DType dtype) {
-  ValidationLoss result;
-  Tape tape(/*recording=*/false);
-  batches.seek({});
-  double sum = 0;
-  for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
+ValidationLoss validation_loss(Transformer& model, Batches& batches, Communicator* communicator) {
+  const auto of_batch = [&](std::int64_t i) -> std::vector<double> {
+    batches.seek({0, i});
     const Batch batch = batches.next();
-    const Var loss = model.loss(batch.sentences, {.tape = tape, .dtype = dtype}, /*label_smoothing=*/0);
-    sum += loss.value().item();
-    result.target_tokens += batch.target_tokens;
-    tape.clear();
+    Tape tape(/*recording=*/false);
+    const Var loss = model.loss(batch.sentences, {.tape = tape, .dtype = DType::f32}, /*label_smoothing=*/0);
+    return {loss.value().item(), double(batch.target_tokens)};
+  };
+  ValidationLoss result;
+  double sum = 0;
+  for (const std::vector<double>& batch : in_turns<double>(communicator, batches.per_epoch(), of_batch)) {
+    sum += batch[0];
+    result.target_tokens += std::int64_t(batch[1]);
   }
   result.loss = sum / double(result.target_tokens);  // [VAL-1]
   result.perplexity = std::exp(result.loss);         // [VAL-2]
@@ -44,22 +48,40 @@ ValidationLoss validation_loss(Transformer& model, Batches& batches, DType dtype
 }
 
 std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const std::vector<Ids>& sources,
-                                        const DecodingOptions& options, std::int64_t max_tokens) {
+                                        const DecodingOptions& options, std::int64_t max_tokens,
+                                        Communicator* communicator) {
   // Batches are of pairs; as their own targets, sources are grouped by length.
   Batches batches({sources, sources}, {.max_tokens = max_tokens, .multiple = 1, .shuffle = false});
-  std::vector<Hypothesis> best(sources.size());
-  for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
+  // Of each sentence its number, the score, the length and the ids, all of which are exact as f64.
+  const auto of_batch = [&](std::int64_t i) {
+    batches.seek({0, i});
     const Batch batch = batches.next();
     const auto results = beam_search(model, batch.sentences.source, batch.sentences.source_mask, options);
-    for (std::size_t row = 0; row < results.size(); ++row) best[std::size_t(batch.pairs[row])] = results[row].at(0);
-  }
+    std::vector<double> all;
+    for (std::size_t row = 0; row < results.size(); ++row) {
+      const Hypothesis& best = results[row].at(0);
+      all.insert(all.end(), {double(batch.pairs[row]), best.score, double(best.ids.size())});
+      all.insert(all.end(), best.ids.begin(), best.ids.end());
+    }
+    return all;
+  };
+  std::vector<Hypothesis> best(sources.size());
+  for (const std::vector<double>& batch : in_turns<double>(communicator, batches.per_epoch(), of_batch))
+    for (auto at = batch.begin(); at != batch.end();) {
+      Hypothesis& of_pair = best[std::size_t(at[0])];
+      of_pair.score = at[1];
+      const auto ids = at + 3;
+      at = ids + std::ptrdiff_t(at[2]);
+      of_pair.ids.assign(ids, at);
+    }
   return best;
 }
 
 std::vector<Ids> translations(const InferenceTransformer& model, const std::vector<Ids>& sources,
-                              const DecodingOptions& options, std::int64_t max_tokens) {
+                              const DecodingOptions& options, std::int64_t max_tokens, Communicator* communicator) {
   std::vector<Ids> all;
-  for (Hypothesis& best : best_hypotheses(model, sources, options, max_tokens)) all.push_back(std::move(best.ids));
+  for (Hypothesis& best : best_hypotheses(model, sources, options, max_tokens, communicator))
+    all.push_back(std::move(best.ids));
   return all;
 }
 
@@ -104,17 +126,17 @@ Translation::Translation(std::unique_ptr<Model> model, ExperimentData data, cons
 
 Examples Translation::next() { return examples_of(batches_.next()); }
 
-Validation Translation::validate() {
+Validation Translation::validate(Communicator* communicator) {
   const DecodingOptions decoding{.beam = config_.beam,
                                  .length_penalty = config_.length_penalty,
                                  .max_length_a = config_.max_length_a,
                                  .max_length_b = config_.max_length_b};
   Lines hypotheses;
-  for (const Ids& ids :
-       translations(InferenceTransformer(model()), data_.valid.pairs.source, decoding, config_.max_tokens))
+  for (const Ids& ids : translations(InferenceTransformer(model()), data_.valid.pairs.source, decoding,
+                                     config_.max_tokens, communicator))
     hypotheses.push_back(data_.vocabulary.decode_target(ids));
   const TranslationScores scores =
-      score_translations(validation_loss(model(), valid_), hypotheses, data_.valid.text.target);
+      score_translations(validation_loss(model(), valid_, communicator), hypotheses, data_.valid.text.target);
   Validation v = scores.validation();
   v.samples = samples_text(data_.valid.text, hypotheses);
   return v;

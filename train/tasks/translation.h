@@ -18,17 +18,19 @@ struct ValidationLoss {
   std::int64_t target_tokens = 0;
 };
 
-// Over one epoch of `batches`, from its beginning. `dtype` is that of activations.
-ValidationLoss validation_loss(Transformer& model, Batches& batches, DType dtype = DType::f32);
+// Over one epoch of `batches`. Ranks, if there are several, take its batches in turns; so below.
+ValidationLoss validation_loss(Transformer& model, Batches& batches, Communicator* communicator = nullptr);
 
 // The best hypothesis for each source, without its end, in the order of the sources. Sources end with kEos; max_tokens
 // bounds sources times the longest of a batch. Where logits were not finite it is empty and scores minus infinity.
 // Throws std::invalid_argument for what Batches and beam_search refuse.
 std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const std::vector<Ids>& sources,
-                                        const DecodingOptions& options, std::int64_t max_tokens = 4096);
+                                        const DecodingOptions& options, std::int64_t max_tokens = 4096,
+                                        Communicator* communicator = nullptr);
 // Its ids alone.
 std::vector<Ids> translations(const InferenceTransformer& model, const std::vector<Ids>& sources,
-                              const DecodingOptions& options, std::int64_t max_tokens = 4096);
+                              const DecodingOptions& options, std::int64_t max_tokens = 4096,
+                              Communicator* communicator = nullptr);
 
 struct TranslationScores {
   ValidationLoss loss;
@@ -54,7 +56,7 @@ class Translation final : public Task {
   void seek(DataCursor cursor) override { batches_.seek(cursor); }
   double label_smoothing() const override { return label_smoothing_; }
   // Translates the validation text: BLEU decides.
-  Validation validate() override;
+  Validation validate(Communicator* communicator) override;
   std::string deciding_score() const override { return "bleu"; }
   std::string unit_of_work() const override { return "tokens"; }
   void write_companions(const std::string& directory) const override;

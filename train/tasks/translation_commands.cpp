@@ -9,6 +9,7 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
+#include "engine/parallel/alike.h"
 #include "models/transformer/batch.h"
 #include "train/checks/checkpoint_error.h"
 #include "train/checks/finite.h"
@@ -146,23 +147,28 @@ Evaluation evaluate_translation(Model& any, const ModelData& data, const Evaluat
   auto& model = static_cast<Transformer&>(any);
   const Vocabulary vocabulary = load_vocabulary(data.directory, model.config());
   ParallelText text = read_model_text(model, data);
+  if (o.communicator)
+    require_alike(*o.communicator, {{"source", fmt::format("{}", fmt::join(text.source, "\n"))},
+                                    {"reference", fmt::format("{}", fmt::join(text.target, "\n"))}});
   const EncodedPairs pairs = encode(vocabulary, text);
   require_room(pairs, std::min(model.config().max_positions, o.max_tokens));
   Batches batches(pairs, {.max_tokens = o.max_tokens, .multiple = 1, .shuffle = false});
-  const ValidationLoss loss = validation_loss(model, batches);
+  const ValidationLoss loss = validation_loss(model, batches, o.communicator);
   const bool refuses = o.non_finite == NonFinite::refuse;
   if (refuses) require_finite(loss, model, batches);
   const auto start = std::chrono::steady_clock::now();
   Lines hypotheses;
   const InferenceTransformer inference(model);
-  for (const Hypothesis& best : best_hypotheses(inference, pairs.source, o.decoding, o.max_tokens)) {
+  for (const Hypothesis& best : best_hypotheses(inference, pairs.source, o.decoding, o.max_tokens, o.communicator)) {
     if (refuses && !std::isfinite(best.score))
       throw NonFiniteError(
           fmt::format("eval: source:{}: the logits of its translation are not finite", hypotheses.size() + 1));
     hypotheses.push_back(vocabulary.decode_target(best.ids));
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!o.hypotheses.empty()) write_file_atomically(o.hypotheses, fmt::format("{}\n", fmt::join(hypotheses, "\n")));
+  const bool first = !o.communicator || o.communicator->rank() == 0;
+  if (first && !o.hypotheses.empty())
+    write_file_atomically(o.hypotheses, fmt::format("{}\n", fmt::join(hypotheses, "\n")));
   for (std::string& line : text.target) line = vocabulary.normalized(line);
   return evaluation_of(score_translations(loss, hypotheses, text.target), pairs.source.size(), seconds, data,
                        o.decoding);

@@ -4,9 +4,12 @@
 
 #include <cmath>
 #include <mutex>
+#include <regex>
+#include <thread>
 
-#include "engine/parallel/team.h"
+#include "engine/parallel/in_turns.h"
 #include "tests/engine/error_message.h"
+#include "tests/engine/parallel/wired_processes.h"
 
 namespace foldgrad::testing {
 namespace {
@@ -78,6 +81,13 @@ TEST(Communicator, BroadcastsFromRank0) {
     });
 }
 
+TEST(Communicator, GathersAsManyAsEachHas) {
+  Team({.ranks = 4}).run([](Communicator& c) {
+    const std::vector<int> own(std::size_t((c.rank() + 3) % 4), c.rank());
+    EXPECT_EQ(c.all_gather_each(std::span(own)), (std::vector<std::vector<int>>{{0, 0, 0}, {}, {2}, {3, 3}}));
+  });
+}
+
 TEST(Communicator, FindsTheFirstText) {
   Team({.ranks = 4}).run([](Communicator& c) {
     EXPECT_EQ(c.first_text(""), "");
@@ -114,6 +124,61 @@ TEST(Communicator, TensorsOfEitherType) {
   });
 }
 
+// Messages of equal lengths, so that any that met the wrong receiver would do so unnoticed but for their values.
+TEST(Communicator, AnotherOneServesAnotherThread) {
+  for (const int processes : {1, 2, 4})
+    run_ranks(4, processes, [](Communicator& c) {
+      const std::unique_ptr<Communicator> another = c.another();
+      const auto sums = [](Communicator& of, double begin) {
+        for (int i = 0; i < 200; ++i) {
+          double sum = begin * i;
+          of.all_reduce_sum(std::span(&sum, 1));
+          ASSERT_EQ(sum, 4 * begin * i);
+        }
+      };
+      std::thread thread([&] { sums(*another, 3); });
+      sums(c, 5);
+      thread.join();
+      EXPECT_EQ(another->traffic().exchanges, 400);
+      EXPECT_EQ(c.traffic().exchanges, 400);
+    });
+}
+
+TEST(Communicator, AWaitingThreadCanBeInterrupted) {
+  for (const int processes : {1, 2})
+    run_ranks(2, processes, [](Communicator& c) {
+      const std::unique_ptr<Communicator> another = c.another();
+      std::string text;
+      if (c.rank() == 0) {
+        std::thread thread([&] { text = message<CommunicationError>([&] { another->barrier(); }); });
+        another->interrupt();
+        thread.join();
+        EXPECT_EQ(text, "all_reduce_sum: interrupted");
+      }
+      c.barrier();
+    });
+}
+
+TEST(InTurnsOfTeam, AllHaveTheResultsInOrder) {
+  for (const int ranks : {1, 2, 4})
+    for (const std::int64_t count : {0, 1, 3, 4, 9})
+      Team({.ranks = ranks}).run([&](Communicator& c) {
+        const auto work = [&](std::int64_t i) {
+          EXPECT_EQ(i % ranks, c.rank());
+          return std::vector<std::int64_t>(std::size_t(i % 3), i);
+        };
+        const auto results = in_turns<std::int64_t>(&c, count, work);
+        ASSERT_EQ(std::int64_t(results.size()), count);
+        for (std::int64_t i = 0; i < count; ++i)
+          EXPECT_EQ(results[std::size_t(i)], std::vector<std::int64_t>(std::size_t(i % 3), i)) << ranks;
+      });
+}
+
+TEST(InTurnsOfTeam, OneAloneDoesAll) {
+  const auto results = in_turns<int>(nullptr, 3, [](std::int64_t i) { return std::vector<int>{int(i)}; });
+  EXPECT_EQ(results, (std::vector<std::vector<int>>{{0}, {1}, {2}}));
+}
+
 TEST(Team, AnExceptionOnOneRankEndsAll) {
   for (int thrower = 0; thrower < 4; ++thrower) {
     int ended = 0;
@@ -140,7 +205,7 @@ TEST(Team, AnExceptionOnOneRankEndsAll) {
 
 TEST(Team, AWaitThatIsTooLongNamesOperationStepAndRank) {
   const std::string text = message<CommunicationError>([] {
-    Team({.ranks = 4, .timeout = 0.2}).run([](Communicator& c) {
+    Team({.ranks = 4, .timeout = 1}).run([](Communicator& c) {
       c.at_step(12);
       c.barrier();
       if (c.rank() == 2) return;
@@ -149,8 +214,9 @@ TEST(Team, AWaitThatIsTooLongNamesOperationStepAndRank) {
     });
   });
   EXPECT_NE(text.find("all_gather: at step 12 rank "), std::string::npos) << text;
-  EXPECT_NE(text.find("waited 0.2 s for rank "), std::string::npos) << text;
-  EXPECT_NE(text.find("missing: rank 2"), std::string::npos) << text;
+  EXPECT_NE(text.find("waited 1 s for rank "), std::string::npos) << text;
+  // On a busy machine others may not have come so far either.
+  EXPECT_TRUE(std::regex_search(text, std::regex("missing: rank (\\d, )*2"))) << text;
 }
 
 TEST(Team, Errors) {

@@ -1,13 +1,32 @@
 // Runs on several ranks, in one process and, where there is mpirun, in several.
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <regex>
 
+#include "tests/engine/parallel/wired_processes.h"
+#include "tests/train/runs/classification_run.h"
+#include "tests/train/runs/language_run.h"
 #include "tests/train/tiny_run.h"
+#include "train/tasks/families.h"
 
 namespace foldgrad::testing {
 namespace {
+
+// A port that nobody listens on.
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t size = sizeof address;
+  ::bind(socket, reinterpret_cast<sockaddr*>(&address), size);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
 
 class RanksRun : public TinyRun {
  protected:
@@ -32,10 +51,26 @@ class RanksRun : public TinyRun {
       all += read_bytes(files_ / out + "/checkpoints/step-" + step + "/" + part + ".safetensors");
     return all;
   }
+  // By torchrun's variables, without it.
+  ProgramResult torchrun(int processes, const std::string& arguments) {
+    const std::string log = files_ / "torchrun",
+                      common =
+                          fmt::format("TORCHELASTIC_RUN_ID=none MASTER_ADDR=localhost MASTER_PORT={} WORLD_SIZE={} ",
+                                      free_port() - 1, processes);
+    const std::string command = fmt::format(
+        "for r in $(seq {} -1 1); do {}RANK=$r '{}' {} --device cpu >/dev/null 2>{}.$r & done; "
+        "{}RANK=0 '{}' {} --device cpu >{} 2>&1; code=$?; wait; exit $code",
+        processes - 1, common, program(), arguments, log, common, program(), arguments, log);
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", read_bytes(log)};
+  }
   void needs_mpirun() {
     if (std::system("mpirun --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no mpirun";
-    if (!std::regex_search(run_program("doctor").out, std::regex("\nmpi +usable\n")))
-      GTEST_SKIP() << "this build has no MPI";
+    needs("mpi");
+  }
+  void needs(const std::string& way) {
+    if (!std::regex_search(run_program("doctor").out, std::regex("\n" + way + " +usable\n")))
+      GTEST_SKIP() << "this build cannot do it";
   }
 };
 
@@ -62,6 +97,18 @@ TEST_F(RanksRun, AnyNumberOfProcessesResumes) {
   EXPECT_EQ(checkpoint("parts", "00000006"), checkpoint("whole", "00000006"));
 }
 
+TEST_F(RanksRun, ProcessesOfTorchrunHaveTheSameBits) {
+  ASSERT_NO_FATAL_FAILURE(needs("torchrun"));
+  if (IsSkipped()) return;
+  ASSERT_EQ(run(1, arguments("1", kFour)).exit_code, 0);
+  for (const int processes : {2, 4}) {
+    const std::string out = std::to_string(processes);
+    const ProgramResult result = torchrun(processes, arguments(out, kFour));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(checkpoint(out, "00000005"), checkpoint("1", "00000005")) << processes;
+  }
+}
+
 TEST_F(RanksRun, AnErrorOfOneProcessEndsAll) {
   ASSERT_NO_FATAL_FAILURE(needs_mpirun());
   if (IsSkipped()) return;
@@ -79,6 +126,15 @@ TEST_F(RanksRun, NumbersOfShardsThatAreRefused) {
   EXPECT_EQ(odd.err, "error: train.shards must be a power of two, got 3\n");
 }
 
+TEST_F(RanksRun, MoreRanksThanExamplesAreRefused) {
+  const ProgramResult result = train("out", "--set train.shards=4 --set train.max_tokens=8");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.err,
+            "error: the first batch has 2 examples for 4 ranks; larger batches or fewer ranks (train.shards) are "
+            "needed\n");
+  EXPECT_FALSE(std::filesystem::exists(files_ / "out"));
+}
+
 TEST_F(RanksRun, AnotherNumberOfShardsIsAnotherTrajectory) {
   ASSERT_EQ(train("out", "--set train.shards=2").exit_code, 0);
   const ProgramResult other = train("out", "--resume --set train.shards=4 --set train.steps=8");
@@ -86,11 +142,69 @@ TEST_F(RanksRun, AnotherNumberOfShardsIsAnotherTrajectory) {
   EXPECT_TRUE(contains(other.err, "train.shards")) << other.err;
 }
 
+TEST_F(RanksRun, EvaluateTogether) {
+  ASSERT_NO_FATAL_FAILURE(needs_mpirun());
+  if (IsSkipped()) return;
+  ASSERT_EQ(train("out").exit_code, 0);
+  const auto eval = [&](const std::string& model, const std::string& hypotheses) {
+    return fmt::format("eval {} --data-dir {} --split valid --max-tokens 12 --json --hypotheses {}", files_ / model,
+                       files_.path(), files_ / hypotheses);
+  };
+  const auto scores = [](const std::string& text) {
+    auto json = nlohmann::json::parse(text);
+    json.erase("decode_seconds");
+    return json;
+  };
+  const nlohmann::json alone = scores(run(1, eval("out", "alone")).out);
+  for (const int processes : {2, 4}) {
+    const ProgramResult together = mpirun(processes, eval("out", "together"));
+    ASSERT_EQ(together.exit_code, 0) << together.err;
+    EXPECT_EQ(scores(together.err), alone) << processes;
+    EXPECT_EQ(read_bytes(files_ / "together"), read_bytes(files_ / "alone")) << processes;
+  }
+  const std::string other = std::string(" : -n 1 '") + program() + "' " + eval("out/checkpoints/step-00000002", "no");
+  const ProgramResult refused = mpirun(1, eval("out", "no") + " --device cpu" + other);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_TRUE(contains(refused.err, "all ranks must have the same model")) << refused.err;
+}
+
 // Batch norm of all rows, or of each rank's, whose statistics are rank 0's at the end of every update.
 TEST_F(RanksRun, StatisticsOfEachRankAreOthers) {
   for (const char* sync : {"true", "false"})
     ASSERT_EQ(train(sync, std::string(kFour) + "--set norm.name=bn --set norm.sync=" + sync).exit_code, 0);
   EXPECT_NE(checkpoint("true", "00000005"), checkpoint("false", "00000005"));
+}
+
+class SharedValidation : public ClassificationRun {
+ protected:
+  SharedValidation() {
+    write_tiny_text(files_.path());
+    write_language_text(files_.path());
+  }
+  // Of the model that a configuration begins with.
+  Validation validation(Communicator* communicator) {
+    const ExperimentConfig config = read_config(files_ / "config.toml");
+    return make_task(config, files_ / config.data_directory(), "", Device::cpu)->validate(communicator);
+  }
+};
+
+TEST_F(SharedValidation, HasTheBitsOfOneRank) {
+  for (const std::string& family : {std::string(kTinyConfig), kVitConfig, kCctConfig, kGptConfig}) {
+    SCOPED_TRACE(family.substr(0, 30));
+    write_bytes(files_ / "config.toml", family);
+    const Validation alone = validation(nullptr);
+    for (const int ranks : {2, 4})
+      run_ranks(ranks, 1, [&](Communicator& c) {
+        const Validation shared = validation(&c);
+        EXPECT_GT(c.traffic().exchanges, 0);
+        EXPECT_EQ(shared.loss, alone.loss);
+        EXPECT_EQ(shared.deciding, alone.deciding);
+        EXPECT_EQ(shared.scores, alone.scores);
+        EXPECT_EQ(shared.text, alone.text);
+        EXPECT_EQ(shared.samples, alone.samples);
+        EXPECT_EQ(shared.exhibits, alone.exhibits);
+      });
+  }
 }
 
 }  // namespace

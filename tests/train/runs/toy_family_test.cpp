@@ -81,7 +81,7 @@ class ToyTask final : public Task {
   }
   DataCursor cursor() const override { return cursor_; }
   void seek(DataCursor cursor) override { cursor_ = cursor; }
-  Validation validate() override {
+  Validation validate(Communicator*) override {
     const NamedTensors unseen = toy_points(60, 999);
     Tape tape(/*recording=*/false);
     const double loss = model_->loss(unseen, {.tape = tape, .dtype = DType::f32}, 0).value().item() / 60;
