@@ -1,5 +1,5 @@
 # Finds libraries. Required ones that are missing are named together in one error; optional ones set
-# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _sentencepiece, _mpi, _libpng, _turbojpeg, _onnx, _chart_js, _bench.
+# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _sentencepiece, _mpi, _zmq, _libpng, _turbojpeg, _onnx, _chart_js, _bench.
 
 include(CheckCXXSourceCompiles)
 include(CheckCXXSourceRuns)
@@ -152,6 +152,19 @@ if(NOT FOLDGRAD_MPI STREQUAL OFF)
   endif()
 endif()
 foldgrad_optional(FOLDGRAD_MPI "MPI" foldgrad_have_mpi mpi_found "${why}" "libopenmpi-dev openmpi-bin")
+
+set(zmq_found OFF)
+set(why "not found, so no processes of torchrun")
+if(NOT FOLDGRAD_ZMQ STREQUAL OFF)
+  find_library(foldgrad_zmq_library zmq)
+  find_path(foldgrad_zmq_include zmq.h)
+  mark_as_advanced(foldgrad_zmq_library foldgrad_zmq_include)
+  if(foldgrad_zmq_library AND foldgrad_zmq_include)
+    set(zmq_found ON)
+    set(why "${foldgrad_zmq_library}")
+  endif()
+endif()
+foldgrad_optional(FOLDGRAD_ZMQ "ZeroMQ" foldgrad_have_zmq zmq_found "${why}" libzmq3-dev)
 
 foreach(library libpng turbojpeg)
   set(${library}_found OFF)

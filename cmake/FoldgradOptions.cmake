@@ -42,6 +42,7 @@ foldgrad_option(FOLDGRAD_CBLAS AUTO "OpenBLAS for f64 matrix products on the CPU
 foldgrad_option(FOLDGRAD_FAST ON "Fast kernels (fast/) beside the plain ones" ON OFF)
 foldgrad_option(FOLDGRAD_SENTENCEPIECE AUTO "SentencePiece, to cut text into pieces" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_MPI AUTO "MPI, to train with several processes" AUTO ON OFF)
+foldgrad_option(FOLDGRAD_ZMQ AUTO "ZeroMQ, to train with processes of torchrun" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_LIBPNG AUTO "libpng, to read and write pictures" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_TURBOJPEG AUTO "libjpeg-turbo, to read pictures" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_ONNX AUTO "protobuf and onnx.proto, to write ONNX" AUTO ON OFF)

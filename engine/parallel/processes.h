@@ -27,10 +27,20 @@ class Processes {
   [[noreturn]] virtual void abort(int exit_code) = 0;
 };
 
-// Joins the other processes by MPI, in a library beside the program (engine/parallel/mpi). To be called once, before
-// there are threads. Throws std::runtime_error where it is missing or fails.
+// Where processes meet that no MPI has started.
+struct Meeting {
+  int rank = 0, count = 1;
+  std::string host = "127.0.0.1";  // of the first process
+  int port = 0;                    // on which it waits for the others
+  double timeout = 600;            // seconds
+};
+
+// Joins the other processes by MPI, or by TCP without, in a library beside the program (engine/parallel/mpi and zmq).
+// To be called once, before there are threads. Throw std::runtime_error where it is missing or fails.
 std::unique_ptr<Processes> join_by_mpi();
-// Returns why there is no MPI; empty where there is.
+std::unique_ptr<Processes> join_by_zmq(const Meeting& meeting);
+// Return why there is none; empty where there is.
 std::string mpi_trouble();
+std::string zmq_trouble();
 
 }  // namespace foldgrad

@@ -30,8 +30,9 @@ ordered_json examine(const BuildInfo& build) {
   all["processors"] = std::thread::hardware_concurrency();
   all["memory_mib"] = sysconf(_SC_PHYS_PAGES) / 1024 * sysconf(_SC_PAGESIZE) / 1024;
   all["cuda_usable"] = cuda_available() && !cuda_is_emulated();
-  const std::string trouble = mpi_trouble();
-  all["mpi"] = trouble.empty() ? "usable" : trouble;
+  const auto usable = [](const std::string& trouble) { return trouble.empty() ? "usable" : trouble; };
+  all["mpi"] = usable(mpi_trouble());
+  all["torchrun"] = usable(zmq_trouble());
   all["started_as"] = describe(find_launch());
   all["sentencepiece"] = sentence_piece_available();
   all["png"] = png_available();

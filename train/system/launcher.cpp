@@ -43,9 +43,13 @@ Launch find_launch(const std::function<const char*(const char*)>& variable) {
                      "${} must be a number, got \"{}\"", name, text);
       return value;
     };
-    const Launch launch{v.by, number(v.rank, 0), number(v.count, 1), number(v.local_rank, 0), number(v.local_count, 1)};
+    Launch launch{v.by, number(v.rank, 0), number(v.count, 1), number(v.local_rank, 0), number(v.local_count, 1)};
     FOLDGRAD_CHECK(launch.rank < launch.count, "${} must be below ${} = {}, got {}", v.rank, v.count, launch.count,
                    launch.rank);
+    if (launch.by != std::string("torchrun")) return launch.count > 1 ? launch : Launch();
+    const char* host = variable("MASTER_ADDR");
+    launch.host = host ? host : "127.0.0.1";
+    launch.port = number("MASTER_PORT", 29500) + 1;
     return launch.count > 1 ? launch : Launch();
   }
   return {};
@@ -62,13 +66,11 @@ std::string describe(const Launch& launch) {
 
 std::unique_ptr<Processes> join(const Launch& launch) {
   if (launch.count == 1) return nullptr;
-  FOLDGRAD_CHECK(launch.by != "torchrun",
-                 "parallel: torchrun connects {} processes without MPI, which is needed; start them by mpirun -n {}",
-                 launch.count, launch.count);
   const int all = int(std::thread::hardware_concurrency());
   if (!std::getenv("OMP_NUM_THREADS") && omp_get_max_threads() == all)
     omp_set_num_threads(std::max(1, all / launch.local_count));
-  return join_by_mpi();
+  if (launch.by != "torchrun") return join_by_mpi();
+  return join_by_zmq({.rank = launch.rank, .count = launch.count, .host = launch.host, .port = launch.port});
 }
 
 std::string device_of(const Launch& launch, const std::string& device) {

@@ -13,11 +13,13 @@ struct Launch {
   std::string by = "";  // "mpirun", "srun", "torchrun"; empty: it is alone
   int rank = 0, count = 1;
   int local_rank = 0, local_count = 1;  // of those on this machine
+  std::string host = "";                // where the first one waits for the others, of torchrun
+  int port = 0;
 };
 
 // Reads the variables of OpenMPI (OMPI_COMM_WORLD_SIZE), of others with PMI (PMI_SIZE), of srun (SLURM_STEP_NUM_TASKS)
-// and of torchrun (TORCHELASTIC_RUN_ID). `variable` returns an environment variable, or null. Throws
-// std::invalid_argument for values that are not numbers.
+// and of torchrun (TORCHELASTIC_RUN_ID), which listens on MASTER_PORT itself: the processes take the one after it.
+// `variable` returns an environment variable, or null. Throws std::invalid_argument for values that are not numbers.
 Launch find_launch(const std::function<const char*(const char*)>& variable);
 Launch find_launch();  // in this process's environment
 // "4 processes of mpirun, this is 2", or "one process".
@@ -25,7 +27,7 @@ std::string describe(const Launch& launch);
 
 // Joins the processes that the launcher has started with this one; null where there are none. Gives each its part of
 // the machine's threads, unless the launcher has bound it to a part, or their number was given. Throws
-// std::runtime_error where MPI is missing, and std::invalid_argument for a launcher that brings none.
+// std::runtime_error where MPI or, for torchrun, ZeroMQ is missing.
 std::unique_ptr<Processes> join(const Launch& launch);
 
 // Returns the device for a process that was asked for `device`: of several GPUs on a machine its own, for auto and
