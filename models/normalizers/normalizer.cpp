@@ -88,14 +88,14 @@ Var Normalizer::apply(const Var& x, const NormContext& context) {
 Var Normalizer::recorded(const Var& x, const NormContext& context, std::shared_ptr<ChannelRecord> record) {
   const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   const std::int64_t counted = counted_rows(site_.c_str(), x.value(), context.counted);
-  record->moments = channel_moments(first_rows(x.value(), counted), /*with_mean=*/false);
+  record->moments = channel_moments(first_rows(x.value(), counted), /*with_mean=*/false, context.communicator);
   Tensor offset = Tensor::zeros({channels_}, dtype, x.device());
   for (const Parameter* p : parameters())
     if (p->name == site_ + ".bias") offset = p->value.dtype() == dtype ? p->value : p->value.to(dtype);
   const Var y = forward(x, context);
   // A node between x and all that uses it beside this site would add up gradients in another order.
   if (y.id() == x.id()) return y;
-  return watch_channels(y, offset, std::move(record));
+  return watch_channels(y, offset, std::move(record), context.communicator);
 }
 
 Var Normalizer::on_tape(Parameter& parameter, const Var& x) { return parameter_as(x.tape(), parameter, x.dtype()); }

@@ -118,7 +118,8 @@ struct ChannelNormNode {
     to.gain = gamma.clone();  // the optimizer changes gamma in place
     to.x_factor = x_factor;
     if (options.form == ChannelForm::paper && options.statistic == ChannelStatistic::mean_square)
-      to.gradient = channel_moments(first_rows(dy, context.counted), /*with_mean=*/false);
+      to.gradient =
+          channel_moments(communicator ? dy : first_rows(dy, context.counted), /*with_mean=*/false, communicator);
   }
 };
 

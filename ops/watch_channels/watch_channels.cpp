@@ -6,21 +6,23 @@ namespace {
 struct WatchNode {
   Tensor y, offset;
   std::shared_ptr<ChannelRecord> record;
+  Communicator* communicator;
 
   const char* name() const { return "watch_channels"; }
   void backward(NodeGrads& grads) {
-    record->gradient_sum = channel_gradient_sums(grads.dy(), y, offset).dy_x;
+    record->gradient_sum = channel_gradient_sums(grads.dy(), y, offset, communicator).dy_x;
     grads.pass_dy(0);
   }
 };
 
 }  // namespace
 
-Var watch_channels(const Var& y, const Tensor& offset, std::shared_ptr<ChannelRecord> record) {
+Var watch_channels(const Var& y, const Tensor& offset, std::shared_ptr<ChannelRecord> record,
+                   Communicator* communicator) {
   check_floating("watch_channels", "y", y.value(), 1);
   const DType dtype = y.dtype() == DType::f64 ? DType::f64 : DType::f32;
   check_operand("watch_channels", "offset", offset, {y.shape()[-1]}, dtype, y.value(), "y");
-  return y.tape().record(y.value(), {y}, WatchNode{y.value(), offset, std::move(record)});
+  return y.tape().record(y.value(), {y}, WatchNode{y.value(), offset, std::move(record), communicator});
 }
 
 }  // namespace foldgrad

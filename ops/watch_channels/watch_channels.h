@@ -11,9 +11,10 @@
 
 namespace foldgrad {
 
-// Returns y. Its backward pass writes record->gradient_sum.
+// Returns y. Its backward pass writes record->gradient_sum, with a communicator of all ranks.
 // y: [..., C]; offset: [C], f64 for f64 and otherwise f32. Throws std::invalid_argument for an offset that does not
 // fit.
-Var watch_channels(const Var& y, const Tensor& offset, std::shared_ptr<ChannelRecord> record);
+Var watch_channels(const Var& y, const Tensor& offset, std::shared_ptr<ChannelRecord> record,
+                   Communicator* communicator = nullptr);
 
 }  // namespace foldgrad

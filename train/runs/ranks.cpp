@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <bit>
 
+#include "train/analyses/recorder.h"
 #include "train/runs/setup.h"
 #include "train/system/exit_code.h"
 #include "train/system/signals.h"
 
 namespace foldgrad {
+
 void give_order(Communicator* communicator, Order order) {
   if (communicator) communicator->broadcast(std::span(&order, 1));
 }
@@ -29,6 +31,10 @@ Validation validate(Training& training, Communicator* communicator) {
 TrainingEnd repeat_run(const RunStart& start, std::unique_ptr<Task> task, Communicator& communicator) {
   Training training(start.config, std::move(task), &communicator);
   if (start.checkpoint) restore_trainer(training.trainer, *start.checkpoint);
+  // What rank 0 records is of all ranks, which take part in it.
+  Recorder recorder(training.task->model().normalizers(), record_phases(start.config.record, training.config.steps),
+                    "");
+  training.trainer.observe(&recorder);
   note_interrupts();
   for (;;) switch (take_order(communicator)) {
       case Order::step:

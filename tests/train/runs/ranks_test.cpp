@@ -11,6 +11,7 @@
 #include "tests/train/runs/classification_run.h"
 #include "tests/train/runs/language_run.h"
 #include "tests/train/tiny_run.h"
+#include "train/analyses/recording.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad::testing {
@@ -118,6 +119,26 @@ TEST_F(RanksRun, AnErrorOfOneProcessEndsAll) {
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_TRUE(contains(result.err, "all ranks must have the same configuration")) << result.err;
   EXPECT_FALSE(std::filesystem::exists(files_ / "out"));
+}
+
+// In the first update the weights are the same, and sums are only added in another order.
+TEST_F(RanksRun, RecordsAreOfAllRanks) {
+  for (const std::string norm : {"un", "rmsnorm"}) {
+    const std::string settings =
+        "--set record.from=[1] --set record.steps=1 --set train.steps=1 --set norm.name=" + norm;
+    const auto recorded = [&](const std::string& out, const std::string& more) {
+      EXPECT_EQ(train(out, settings + more).exit_code, 0) << norm;
+      return read_recording(files_ / out + "/statistics/begin.safetensors");
+    };
+    const Recording one = recorded(norm + "1", ""), four = recorded(norm + "4", " --set train.shards=4");
+    ASSERT_EQ(one.sites.size(), four.sites.size());
+    for (std::size_t i = 0; i < one.sites.size(); ++i)
+      for (const auto member : {&SiteRecording::q, &SiteRecording::G}) {
+        const auto &a = one.sites[i].*member, &b = four.sites[i].*member;
+        ASSERT_EQ(a.size(), b.size());
+        for (std::size_t k = 0; k < a.size(); ++k) ASSERT_NEAR(b[k], a[k], 1e-4 * std::abs(a[k])) << one.sites[i].site;
+      }
+  }
 }
 
 TEST_F(RanksRun, NumbersOfShardsThatAreRefused) {
