@@ -150,3 +150,6 @@ inline unsigned __ballot_sync(unsigned mask, int predicate, const char* file = _
                               int line = __builtin_LINE()) {
   return foldgrad::emulation::ballot({"__ballot_sync", file, line}, mask, predicate != 0);
 }
+
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+inline int __ffs(int bits) { return __builtin_ffs(bits); }

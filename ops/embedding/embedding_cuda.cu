@@ -7,7 +7,11 @@
 namespace foldgrad {
 namespace {
 
-constexpr int kEmbeddingThreads = 128;  // not tuned
+constexpr int kEmbeddingThreads = 128;        // not tuned
+constexpr int kTableRows = 8, kRowPacks = 4;  // rows of a block, a warp for each, and packs of a lane: not tuned
+constexpr int kAtOnce = 4;                    // rows of dy that a warp loads before it adds them: not tuned
+constexpr int kIdTile = kWarp * kWarp;        // ids that a block compares at a time, 32 groups of 32
+constexpr int kWaiting = kWarp;               // positions of a row that may wait for those of the next tile: not tuned
 
 // One block per position.
 template <class T, int N>
@@ -25,41 +29,89 @@ __global__ void __launch_bounds__(kEmbeddingThreads) gather_kernel(EmbeddingForw
   }
 }
 
-// One block per row of the table and strip of columns. It looks through all ids, and adds up the rows of dy of those
-// that are its own, in their order: nothing depends on which thread comes first.
+// Adds the rows of dy at n positions, in their order. Where the last few are fewer than kAtOnce, zeros are added, which
+// change no bit of a sum that began with 0.
 template <class T, int N>
-__global__ void __launch_bounds__(kEmbeddingThreads) backward_kernel(EmbeddingBackward<T> p) {
-  using Value = compute_t<T>;
-  unsigned* chosen = dynamic_shared<unsigned>();  // [kEmbeddingThreads / kWarp]: a bit for each position of a tile
-  const std::int64_t v = blockIdx.x, c = (std::int64_t(blockIdx.y) * kEmbeddingThreads + threadIdx.x) * N;
-  const std::int64_t positions = p.counts(v) ? p.positions : 0;
-  const bool wanted = c < p.columns;
-  Value sums[N] = {};
-  for (std::int64_t first = 0; first < positions; first += kEmbeddingThreads) {
-    const std::int64_t mine = first + threadIdx.x;
-    const unsigned lanes = __ballot_sync(0xffffffffu, mine < positions && p.ids[mine] == v);
-    __syncthreads();  // the tile before may still be read
-    if (threadIdx.x % kWarp == 0) chosen[threadIdx.x / kWarp] = lanes;
-    __syncthreads();
-    for (int w = 0; w < kEmbeddingThreads / kWarp; ++w)
-      for (int lane = 0; lane < kWarp && chosen[w] >> lane != 0; ++lane) {
-        if ((chosen[w] >> lane & 1u) == 0) continue;
-        const std::int64_t m = first + w * kWarp + lane;
-        const Pack<T, N> dy = load_pack<N>(p.dy + m * p.columns + c, wanted);
-        FOLDGRAD_UNROLL
-        for (int k = 0; k < N; ++k) sums[k] += Value(dy.v[k]);
+__device__ void add_rows_at(const int* positions, int n, const EmbeddingBackward<T>& p, std::int64_t first_column,
+                            compute_t<T> (&sums)[kRowPacks][N]) {
+  for (int first = 0; first < n; first += kAtOnce) {
+    Pack<T, N> dy[kAtOnce][kRowPacks];
+    FOLDGRAD_UNROLL
+    for (int i = 0; i < kAtOnce; ++i) {
+      const bool there = first + i < n;
+      const T* row = p.dy + (there ? positions[first + i] : 0) * p.columns;
+      FOLDGRAD_UNROLL
+      for (int j = 0; j < kRowPacks; ++j) {
+        const std::int64_t c = first_column + j * kWarp * N;
+        dy[i][j] = load_pack<N>(row + c, there && c < p.columns);
       }
+    }
+    FOLDGRAD_UNROLL
+    for (const auto& row : dy) {
+      FOLDGRAD_UNROLL
+      for (int j = 0; j < kRowPacks; ++j) {
+        FOLDGRAD_UNROLL
+        for (int k = 0; k < N; ++k) sums[j][k] += compute_t<T>(row[j].v[k]);
+      }
+    }
+  }
+}
+
+// Notes for each id of a tile which of the block's rows it is, or -1, and for each group of 32 if any is one.
+template <class T>
+__device__ void note_rows(const EmbeddingBackward<T>& p, std::int64_t first, int* row_of, int* any) {
+  FOLDGRAD_UNROLL
+  for (int round = 0; round < kIdTile / (kTableRows * kWarp); ++round) {
+    const int at = round * kTableRows * kWarp + int(threadIdx.x);
+    const bool there = first + at < p.positions;
+    const std::int64_t id = load_cached_pack<1>(p.ids + first + at, there).v[0];
+    const bool ours = there && p.counts(id) && id / kTableRows == std::int64_t(blockIdx.x);
+    row_of[at] = ours ? int(id % kTableRows) : -1;
+    const unsigned lanes = __ballot_sync(0xffffffffu, ours);
+    if (at % kWarp == 0) any[at / kWarp] = lanes != 0;
+  }
+}
+
+// One block per kTableRows rows of the table and strip of columns, one warp per row. The block looks through all ids, a
+// tile at a time, for those of its rows. Each warp lists the positions of its own in their order, and adds up their
+// rows of dy once they are many or the last: nothing depends on which thread comes first.
+template <class T, int N>
+__global__ void __launch_bounds__(kTableRows* kWarp) backward_kernel(EmbeddingBackward<T> p) {
+  const int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
+  int *row_of = dynamic_shared<int>(), *any = row_of + kIdTile, *list = any + kWarp + warp * (kIdTile + kWaiting);
+  const std::int64_t v = std::int64_t(blockIdx.x) * kTableRows + warp,
+                     first_column = (std::int64_t(blockIdx.y) * kRowPacks * kWarp + lane) * N;
+  compute_t<T> sums[kRowPacks][N] = {};
+  int listed = 0;
+  for (std::int64_t first = 0; first < p.positions; first += kIdTile) {
+    __syncthreads();  // the tile before may still be read
+    note_rows(p, first, row_of, any);
+    __syncthreads();
+    for (unsigned groups = __ballot_sync(0xffffffffu, any[lane]); groups != 0; groups &= groups - 1) {
+      const int at = (__ffs(int(groups)) - 1) * kWarp + lane;
+      const unsigned lanes = __ballot_sync(0xffffffffu, row_of[at] == warp);
+      if (row_of[at] == warp) list[listed + __popc(lanes & ((1u << lane) - 1))] = int(first) + at;
+      listed += __popc(lanes);
+    }
+    if (listed <= kWaiting && first + kIdTile < p.positions) continue;
+    __syncwarp();
+    add_rows_at(list, listed, p, first_column, sums);
+    listed = 0;
   }
   FOLDGRAD_UNROLL
-  for (int k = 0; k < N; ++k) sums[k] *= p.scale;  // [EMB-2]
-  put_pack(p.dx, v * p.columns + c, sums, wanted);
+  for (int j = 0; j < kRowPacks; ++j) {
+    FOLDGRAD_UNROLL
+    for (int k = 0; k < N; ++k) sums[j][k] *= p.scale;  // [EMB-2]
+    const std::int64_t c = first_column + j * kWarp * N;
+    put_pack(p.dx, v * p.columns + c, sums[j], v < p.rows && c < p.columns);
+  }
 }
 
 template <class T, int N>
 void launch_backward(const EmbeddingBackward<T>& p) {
-  const std::int64_t strips = blocks_for(p.columns, kEmbeddingThreads * N);
+  const Blocks blocks(blocks_for(p.rows, kTableRows), blocks_for(p.columns, kRowPacks * kWarp * N));
   launch("embedding backward", backward_kernel<T, N>,
-         {Blocks(p.rows, strips), dim3(kEmbeddingThreads), kEmbeddingThreads / kWarp * sizeof(unsigned)}, p);
+         {blocks, dim3(kTableRows * kWarp), (kIdTile + kWarp + kTableRows * (kIdTile + kWaiting)) * sizeof(int)}, p);
 }
 
 }  // namespace
