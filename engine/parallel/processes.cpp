@@ -1,27 +1,17 @@
 #include "engine/parallel/processes.h"
 
-#include <dlfcn.h>
 #include <fmt/core.h>
 
-#include <filesystem>
 #include <stdexcept>
+
+#include "engine/parallel/module.h"
 
 namespace foldgrad {
 namespace {
 
-// The function of a library that lies beside the program, or why there is none. Such a library alone links MPI, so that
-// only those who start several processes need it.
-template <class Function>
-std::pair<Function*, std::string> find(const char* library_name, const char* function_name) {
-  std::error_code ignored;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  void* library = dlopen((program.parent_path() / library_name).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) return {nullptr, dlerror()};
-  const auto function = reinterpret_cast<Function*>(dlsym(library, function_name));
-  return {function, function ? "" : dlerror()};
-}
-auto find_mpi() { return find<Processes*()>("foldgrad_mpi.so", "foldgrad_join_mpi"); }
-auto find_zmq() { return find<Processes*(const Meeting&)>("foldgrad_zmq.so", "foldgrad_join_zmq"); }
+// Such a library alone links MPI, so that only those who start several processes need it.
+auto find_mpi() { return find_in_module<Processes*()>("foldgrad_mpi.so", "foldgrad_join_mpi"); }
+auto find_zmq() { return find_in_module<Processes*(const Meeting&)>("foldgrad_zmq.so", "foldgrad_join_zmq"); }
 
 }  // namespace
 
