@@ -5,25 +5,34 @@
 #include <utility>
 
 #include "engine/check.h"
+#include "engine/dispatch.h"
+#include "engine/parallel/device_link.h"
+#include "engine/tensor_kernels.h"
 
 namespace foldgrad {
 namespace {
 
 template <class T>
-std::span<const std::byte> bytes_of(std::span<T> values) {
-  return std::as_bytes(values);
+std::span<T> values_of(const Tensor& tensor) {
+  return {tensor.data<T>(), std::size_t(tensor.size())};
 }
 
 template <class T>
-void add_to(std::span<T> sum, const std::vector<T>& values) {
-  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
+void add_to(Device device, std::span<T> sum, const T* values) {
+  const Accumulate<T, T> add{{sum.data(), GradMode::add}, values, std::int64_t(sum.size())};
+  FOLDGRAD_RUN(device, elementwise, add);
 }
 
 }  // namespace
 
-void Communicator::swap(int partner, std::span<const std::byte> out, std::span<std::byte> in) {
+void Communicator::swap(Device device, int partner, std::span<const std::byte> out, std::span<std::byte> in) {
   const auto begin = std::chrono::steady_clock::now();
-  exchange(partner, out, in);
+  if (device == Device::cpu) {
+    exchange(partner, out, in);
+  } else {
+    exchange(partner, {}, {});  // notices, within the limit of time, a partner that does not come
+    device_link()->exchange(partner, out, in);
+  }
   traffic_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   traffic_.bytes += std::int64_t(out.size());
   ++traffic_.exchanges;
@@ -32,55 +41,51 @@ void Communicator::swap(int partner, std::span<const std::byte> out, std::span<s
 // After the exchange over distance d a rank has the sum of the 2 d ranks of its subtree. Which of two is added to which
 // does not matter: a + b = b + a.
 template <class T>
-void Communicator::sum_small(std::span<T> values) {
-  std::vector<T> theirs(values.size());
+void Communicator::sum_small(Device device, std::span<T> values) {
+  const Tensor theirs = Tensor::empty({std::int64_t(values.size())}, dtype_of<T>, device);
   for (int d = 1; d < size_; d *= 2) {
-    swap(rank_ ^ d, bytes_of(values), std::as_writable_bytes(std::span(theirs)));
-    add_to(values, theirs);
+    swap(device, rank_ ^ d, std::as_bytes(values), std::as_writable_bytes(values_of<T>(theirs)));
+    add_to(device, values, theirs.data<T>());
   }
 }
 
 // The same tree, of which each rank forms the sums of one slice: at each level it keeps one half of its range and gives
 // the other away. Then the ranges grow again, on the way back.
 template <class T>
-void Communicator::sum_by_halves(std::span<T> values) {
+void Communicator::sum_by_halves(Device device, std::span<T> values) {
   struct Halves {
     std::span<T> kept, given;
   };
   std::vector<Halves> levels;
   std::span<T> range = values;
-  std::vector<T> theirs((values.size() + 1) / 2);
+  const Tensor theirs = Tensor::empty({std::int64_t(values.size() + 1) / 2}, dtype_of<T>, device);
   for (int d = 1; d < size_; d *= 2) {
     const std::size_t half = range.size() / 2;
     Halves h{range.first(half), range.subspan(half)};
     if (rank_ & d) std::swap(h.kept, h.given);
-    swap(rank_ ^ d, bytes_of(h.given), std::as_writable_bytes(std::span(theirs).first(h.kept.size())));
-    add_to(h.kept, theirs);
+    swap(device, rank_ ^ d, std::as_bytes(h.given), std::as_writable_bytes(values_of<T>(theirs).first(h.kept.size())));
+    add_to(device, h.kept, theirs.data<T>());
     levels.push_back(h);
     range = h.kept;
   }
   for (int d = size_ / 2; d >= 1; d /= 2, levels.pop_back())
-    swap(rank_ ^ d, bytes_of(levels.back().kept), std::as_writable_bytes(levels.back().given));
+    swap(device, rank_ ^ d, std::as_bytes(levels.back().kept), std::as_writable_bytes(levels.back().given));
 }
 
 template <class T>
-void Communicator::all_reduce_sum(std::span<T> values) {
+void Communicator::sum(Device device, std::span<T> values) {
   operation_ = "all_reduce_sum";
-  values.size_bytes() <= kSmallSum ? sum_small(values) : sum_by_halves(values);  // [PAR-1]
+  values.size_bytes() <= kSmallSum ? sum_small(device, values) : sum_by_halves(device, values);  // [PAR-1]
 }
-template void Communicator::all_reduce_sum(std::span<float>);
-template void Communicator::all_reduce_sum(std::span<double>);
+template void Communicator::sum(Device, std::span<float>);
+template void Communicator::sum(Device, std::span<double>);
 
 void Communicator::all_reduce_sum(const Tensor& tensor) {
   FOLDGRAD_CHECK(tensor.dtype() == DType::f32 || tensor.dtype() == DType::f64,
                  "all_reduce_sum: the tensor must be f32 or f64, got {}", name(tensor.dtype()));
-  Tensor host = tensor.to(Device::cpu), there = tensor;
-  const std::size_t n = std::size_t(host.size());
-  if (host.dtype() == DType::f32)
-    all_reduce_sum(std::span(host.data<float>(), n));
-  else
-    all_reduce_sum(std::span(host.data<double>(), n));
-  if (tensor.device() != Device::cpu) there.copy_from(host);
+  Tensor near = tensor.to(exchanged_on()), there = tensor;
+  near.dtype() == DType::f32 ? sum(near.device(), values_of<float>(near)) : sum(near.device(), values_of<double>(near));
+  if (near.device() != tensor.device()) there.copy_from(near);
 }
 
 // all: size() places of `each` bytes, of which this rank's is filled. The ranks of a subtree lie side by side.
@@ -89,23 +94,23 @@ void Communicator::gather_bytes(std::byte* all, std::size_t each) {
   for (int d = 1; d < size_; d *= 2) {
     const std::size_t own = std::size_t(rank_ & ~(d - 1)) * each, other = std::size_t((rank_ ^ d) & ~(d - 1)) * each,
                       bytes = std::size_t(d) * each;
-    swap(rank_ ^ d, {all + own, bytes}, {all + other, bytes});
+    swap(Device::cpu, rank_ ^ d, {all + own, bytes}, {all + other, bytes});
   }
 }
 
 // From subtree to subtree, the largest first: only ranks that are multiples of 2 d have it, or learn it, at level d.
-void Communicator::broadcast_bytes(std::span<std::byte> bytes) {
+void Communicator::broadcast_bytes(Device device, std::span<std::byte> bytes) {
   operation_ = "broadcast";
   for (int d = size_ / 2; d >= 1; d /= 2) {
-    if (rank_ % (2 * d) == 0) swap(rank_ + d, bytes, {});
-    if (rank_ % (2 * d) == d) swap(rank_ - d, {}, bytes);
+    if (rank_ % (2 * d) == 0) swap(device, rank_ + d, bytes, {});
+    if (rank_ % (2 * d) == d) swap(device, rank_ - d, {}, bytes);
   }
 }
 
 void Communicator::broadcast(const Tensor& tensor) {
-  Tensor host = tensor.to(Device::cpu), there = tensor;
-  broadcast_bytes({static_cast<std::byte*>(host.raw()), host.bytes()});
-  if (tensor.device() != Device::cpu) there.copy_from(host);
+  Tensor near = tensor.to(exchanged_on()), there = tensor;
+  broadcast_bytes(near.device(), {static_cast<std::byte*>(near.raw()), near.bytes()});
+  if (near.device() != tensor.device()) there.copy_from(near);
 }
 
 std::string Communicator::first_text(const std::string& own) {

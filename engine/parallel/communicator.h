@@ -21,6 +21,8 @@
 
 namespace foldgrad {
 
+class DeviceLink;
+
 // Another rank has failed, or does not answer. The message names the operation, the step and the ranks.
 class CommunicationError : public std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -43,8 +45,11 @@ class Communicator {
   //
   // Replaces the values, as many on each rank, by their sums over the ranks.
   template <class T>  // float or double
-  void all_reduce_sum(std::span<T> values);
-  // The same for a tensor, f32 or f64, which may lie on any device.
+  void all_reduce_sum(std::span<T> values) {
+    sum(Device::cpu, values);
+  }
+  // The same for a tensor, f32 or f64, which may lie on any device: from GPU to GPU where these are linked
+  // (device_link.h), otherwise through the host's memory, with the same bits.
   void all_reduce_sum(const Tensor& tensor);
   // Returns the values of all ranks, as many of each, in the order of the ranks.
   template <class T>
@@ -55,7 +60,7 @@ class Communicator {
   // Copies the values of rank 0.
   template <class T>
   void broadcast(std::span<T> values) {
-    broadcast_bytes(std::as_writable_bytes(values));
+    broadcast_bytes(Device::cpu, std::as_writable_bytes(values));
   }
   void broadcast(const Tensor& tensor);  // of any dtype, on any device
   // Returns the text of the first rank that has one, or "".
@@ -73,7 +78,7 @@ class Communicator {
   void at_step(std::int64_t step) { step_ = step; }
   std::int64_t step() const { return step_; }
 
-  // This rank's traffic so far. The seconds include waiting for slower ranks.
+  // This rank's traffic so far. The seconds include waiting for slower ranks, but not for linked GPUs.
   struct Traffic {
     std::int64_t exchanges = 0, bytes = 0;  // sent, as many are received
     double seconds = 0;
@@ -85,16 +90,22 @@ class Communicator {
  protected:
   // Sends `out` to another rank and receives `in` from it, which does the same.
   virtual void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) = 0;
+  // Where the values of tensors are exchanged, the same on all ranks; null: in the memory of the hosts.
+  virtual DeviceLink* device_link() const = 0;
   const char* operation() const { return operation_; }
 
  private:
-  void swap(int partner, std::span<const std::byte> out, std::span<std::byte> in);
+  // These take spans of the device's memory.
+  void swap(Device device, int partner, std::span<const std::byte> out, std::span<std::byte> in);
+  void broadcast_bytes(Device device, std::span<std::byte> bytes);
+  template <class T>
+  void sum(Device device, std::span<T> values);
+  template <class T>
+  void sum_small(Device device, std::span<T> values);
+  template <class T>
+  void sum_by_halves(Device device, std::span<T> values);
   void gather_bytes(std::byte* all, std::size_t each);
-  void broadcast_bytes(std::span<std::byte> bytes);
-  template <class T>
-  void sum_small(std::span<T> values);
-  template <class T>
-  void sum_by_halves(std::span<T> values);
+  Device exchanged_on() const { return device_link() ? Device::cuda : Device::cpu; }
 
   const int rank_, size_;
   const char* operation_ = "";

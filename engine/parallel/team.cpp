@@ -37,6 +37,7 @@ struct TeamState {
   std::vector<int> waits{};           // by local rank: its threads that wait for another one
   std::vector<int> channels{};        // by local rank: the last that it has
   std::exception_ptr failure{};       // the first
+  std::unique_ptr<DeviceLink> link{};
 
   bool is_here(int rank) const { return rank >= first && rank < first + local; }
   int process_of(int rank) const { return rank / local; }
@@ -71,6 +72,8 @@ class TeamMember final : public Communicator {
     waits(-1);
   }
   int tag(int from, int to) const { return (channel_ * size() + from) * size() + to; }
+
+  DeviceLink* device_link() const override { return team_.link.get(); }
 
   void exchange_here(int partner, std::span<const std::byte> out, std::span<std::byte> in, Clock::time_point until) {
     std::unique_lock lock(team_.mutex);
@@ -165,6 +168,7 @@ void Team::run(const std::function<void(Communicator&)>& body) {
     omp_set_num_threads(std::max(1, options_.threads / local_));
     try {
       TeamMember member(team, first_ + i, 0);
+      if (options_.processes && local_ == 1) team.link = link_devices(member, options_.open_link, link_trouble_);
       body(member);
     } catch (...) {
       team.fail(std::current_exception());

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "engine/parallel/communicator.h"
+#include "engine/parallel/device_link.h"
 #include "engine/parallel/processes.h"
 
 namespace foldgrad {
@@ -15,6 +16,7 @@ struct TeamOptions {
   Processes* processes = nullptr;  // which must outlive the team; null: this one alone
   double timeout = 600;            // seconds that a rank waits for another
   int threads = 1;                 // of OpenMP, that the ranks of this process share; each has at least one
+  OpenDeviceLink open_link = {};   // of this process's GPU to the others', if it computes on one
 };
 
 class Team {
@@ -30,9 +32,14 @@ class Team {
   // first exception is thrown again here once all have ended. May be called once.
   void run(const std::function<void(Communicator&)>& body);
 
+  // Returns, while `body` runs, why tensors go through the host's memory, the same on all ranks; empty: GPUs are
+  // linked.
+  const std::string& link_trouble() const { return link_trouble_; }
+
  private:
   TeamOptions options_;
   int first_, local_;
+  std::string link_trouble_ = "several ranks share a process";
 };
 
 }  // namespace foldgrad

@@ -16,12 +16,49 @@ namespace foldgrad::testing {
 
 class Wire {
  public:
+  // With turns one process runs at a time, while it waits for no message: the emulation runs one kernel at a time.
+  explicit Wire(bool turns = false) : turns_(turns) {}
+
+  static constexpr int kLinkTag = -1;  // of messages that a link has sent
+
+  struct Sent {
+    int from, to, tag;
+    std::size_t bytes;
+  };
+
   void send(int from, int to, int tag, std::span<const std::byte> bytes) {
     const std::lock_guard lock(mutex_);
+    all_.push_back({from, to, tag, bytes.size()});
     messages_[{from, to, tag}].emplace(bytes.begin(), bytes.end());
     sent_.notify_all();
   }
-  bool receive(int from, int to, int tag, std::span<std::byte> bytes) {
+  void receive(int from, int to, int tag, std::span<std::byte> bytes, const std::function<void()>& waiting) {
+    leave_turn();
+    try {
+      while (!arrived(from, to, tag, bytes)) waiting();
+    } catch (...) {
+      take_turn();
+      throw;
+    }
+    take_turn();
+  }
+  void take_turn() {
+    if (turns_) turn_.lock();
+  }
+  void leave_turn() {
+    if (turns_) turn_.unlock();
+  }
+  // When all processes have ended.
+  const std::vector<Sent>& all() const { return all_; }
+  std::size_t linked_bytes(int from) const {
+    std::size_t bytes = 0;
+    for (const Sent& s : all_)
+      if (s.tag == kLinkTag && s.from == from) bytes += s.bytes;
+    return bytes;
+  }
+
+ private:
+  bool arrived(int from, int to, int tag, std::span<std::byte> bytes) {
     std::unique_lock lock(mutex_);
     auto& waiting = messages_[{from, to, tag}];
     if (!sent_.wait_for(lock, std::chrono::milliseconds(1), [&] { return !waiting.empty(); })) return false;
@@ -31,9 +68,10 @@ class Wire {
     return true;
   }
 
- private:
-  std::mutex mutex_;
+  const bool turns_;
+  std::mutex mutex_, turn_;
   std::condition_variable sent_;
+  std::vector<Sent> all_;
   std::map<std::tuple<int, int, int>, std::queue<std::vector<std::byte>>> messages_;
 };
 
@@ -45,7 +83,7 @@ class WiredProcesses : public Processes {
   void exchange(int process, int tag_out, std::span<const std::byte> out, int tag_in, std::span<std::byte> in,
                 const std::function<void()>& waiting) override {
     wire_.send(rank_, process, tag_out, out);
-    while (!wire_.receive(process, rank_, tag_in, in)) waiting();
+    wire_.receive(process, rank_, tag_in, in, waiting);
   }
   std::vector<int> missing(double) override { return {}; }
   [[noreturn]] void abort(int exit_code) override { std::_Exit(exit_code); }
@@ -55,16 +93,51 @@ class WiredProcesses : public Processes {
   const int rank_, count_;
 };
 
-// Calls `body` with the communicator of each of so many ranks, in so many processes.
-inline void run_ranks(int ranks, int processes, const std::function<void(Communicator&)>& body) {
-  Wire wire;
+// A link between processes that share a device, through the host.
+class WiredLink final : public DeviceLink {
+ public:
+  WiredLink(Wire& wire, int gpu) : wire_(wire), gpu_(gpu) {}
+  Uuid uuid() const override { return {std::byte(gpu_)}; }
+  std::string make_id() override { return std::string("\0id", 3); }
+  void join(const std::string& id, int rank, int) override {
+    if (id != make_id()) throw std::runtime_error("another id");
+    rank_ = rank;
+  }
+  void exchange(int partner, std::span<const std::byte> out, std::span<std::byte> in) override {
+    std::vector<std::byte> sent(out.size()), received(in.size());
+    memory::copy(Device::cpu, sent.data(), Device::cuda, out.data(), out.size());
+    wire_.send(rank_, partner, Wire::kLinkTag, sent);
+    wire_.receive(partner, rank_, Wire::kLinkTag, received, [] {});
+    memory::copy(Device::cuda, in.data(), Device::cpu, received.data(), in.size());
+  }
+
+ private:
+  Wire& wire_;
+  const int gpu_;
+  int rank_ = -1;
+};
+
+// Calls `body` with the team of each of so many processes and the communicators of its ranks. `open_link` is given a
+// process.
+inline void run_teams(Wire& wire, int ranks, int processes, const std::function<OpenDeviceLink(int process)>& open_link,
+                      const std::function<void(const Team&, Communicator&)>& body) {
   std::vector<std::thread> all;
   for (int p = 0; p < processes; ++p)
     all.emplace_back([&, p] {
       WiredProcesses these(wire, p, processes);
-      Team({.ranks = ranks, .processes = &these}).run(body);
+      Team team({.ranks = ranks, .processes = &these, .open_link = open_link(p)});
+      wire.take_turn();
+      team.run([&](Communicator& c) { body(team, c); });
+      wire.leave_turn();
     });
   for (std::thread& process : all) process.join();
+}
+
+// Calls `body` with the communicator of each of so many ranks, in so many processes.
+inline void run_ranks(int ranks, int processes, const std::function<void(Communicator&)>& body) {
+  Wire wire;
+  run_teams(
+      wire, ranks, processes, [](int) { return nullptr; }, [&](const Team&, Communicator& c) { body(c); });
 }
 
 }  // namespace foldgrad::testing
