@@ -14,11 +14,9 @@ endif()
 set_target_properties(foldgrad_settings PROPERTIES EXPORT_NAME settings)
 install(TARGETS ${installed} EXPORT foldgrad)
 install(TARGETS foldgrad)
-foreach(way mpi zmq)  # beside the program, which looks for it there
-  if(TARGET foldgrad_${way})
-    install(TARGETS foldgrad_${way} LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR})
-  endif()
-endforeach()
+if(foldgrad_modules)  # beside the program, which looks for them there
+  install(TARGETS ${foldgrad_modules} LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 foreach(folder engine emulation ops models train)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/foldgrad
           FILES_MATCHING PATTERN "*.h")

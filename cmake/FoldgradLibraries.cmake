@@ -1,5 +1,6 @@
 # Finds libraries. Required ones that are missing are named together in one error; optional ones set
-# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _sentencepiece, _mpi, _zmq, _libpng, _turbojpeg, _onnx, _chart_js, _bench.
+# foldgrad_have_onednn, _cblas, _cublas, _cudnn, _sentencepiece, _mpi, _zmq, _nccl, _libpng, _turbojpeg, _onnx,
+# _chart_js, _bench.
 
 include(CheckCXXSourceCompiles)
 include(CheckCXXSourceRuns)
@@ -165,6 +166,20 @@ if(NOT FOLDGRAD_ZMQ STREQUAL OFF)
   endif()
 endif()
 foldgrad_optional(FOLDGRAD_ZMQ "ZeroMQ" foldgrad_have_zmq zmq_found "${why}" libzmq3-dev)
+
+set(nccl_found OFF)
+set(why "needs FOLDGRAD_CUDA=ON")
+if(foldgrad_cuda STREQUAL ON AND NOT FOLDGRAD_NCCL STREQUAL OFF)
+  find_path(foldgrad_nccl_include nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  find_library(foldgrad_nccl_library nccl HINTS ${CUDAToolkit_LIBRARY_DIR})
+  mark_as_advanced(foldgrad_nccl_include foldgrad_nccl_library)
+  set(why "not found, so sums over processes go through the host")
+  if(foldgrad_nccl_include AND foldgrad_nccl_library)
+    set(nccl_found ON)
+    set(why "${foldgrad_nccl_library}")
+  endif()
+endif()
+foldgrad_optional(FOLDGRAD_NCCL "NCCL" foldgrad_have_nccl nccl_found "${why}" "NCCL (nvidia.com)")
 
 foreach(library libpng turbojpeg)
   set(${library}_found OFF)

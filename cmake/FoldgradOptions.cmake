@@ -43,6 +43,7 @@ foldgrad_option(FOLDGRAD_FAST ON "Fast kernels (fast/) beside the plain ones" ON
 foldgrad_option(FOLDGRAD_SENTENCEPIECE AUTO "SentencePiece, to cut text into pieces" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_MPI AUTO "MPI, to train with several processes" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_ZMQ AUTO "ZeroMQ, to train with processes of torchrun" AUTO ON OFF)
+foldgrad_option(FOLDGRAD_NCCL AUTO "NCCL, for sums over processes from GPU to GPU" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_LIBPNG AUTO "libpng, to read and write pictures" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_TURBOJPEG AUTO "libjpeg-turbo, to read pictures" AUTO ON OFF)
 foldgrad_option(FOLDGRAD_ONNX AUTO "protobuf and onnx.proto, to write ONNX" AUTO ON OFF)

@@ -37,4 +37,9 @@ using OpenDeviceLink = std::function<std::unique_ptr<DeviceLink>()>;
 // failed there waits without a limit.
 std::unique_ptr<DeviceLink> link_devices(Communicator& communicator, const OpenDeviceLink& open, std::string& trouble);
 
+// Opens NCCL on the GPU in use, by a library beside the program (engine/parallel/nccl).
+std::unique_ptr<DeviceLink> open_nccl();
+// Returns why there is no NCCL; empty where there is.
+std::string nccl_trouble();
+
 }  // namespace foldgrad

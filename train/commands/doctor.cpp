@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "engine/device.h"
+#include "engine/parallel/device_link.h"
 #include "models/onnx/graph.h"
 #include "train/commands/command.h"
 #include "train/data/data_sets.h"
@@ -33,6 +34,7 @@ ordered_json examine(const BuildInfo& build) {
   const auto usable = [](const std::string& trouble) { return trouble.empty() ? "usable" : trouble; };
   all["mpi"] = usable(mpi_trouble());
   all["torchrun"] = usable(zmq_trouble());
+  all["nccl"] = usable(nccl_trouble());
   all["started_as"] = describe(find_launch());
   all["sentencepiece"] = sentence_piece_available();
   all["png"] = png_available();

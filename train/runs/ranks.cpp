@@ -10,6 +10,7 @@
 #include "train/runs/setup.h"
 #include "train/system/exit_code.h"
 #include "train/system/signals.h"
+#include "train/system/streams.h"
 
 namespace foldgrad {
 
@@ -59,7 +60,8 @@ TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start,
   Team team({.ranks = int(start.config.train.shards),
              .processes = options.processes,
              .timeout = options.timeout,
-             .threads = omp_get_max_threads()});
+             .threads = omp_get_max_threads(),
+             .open_link = device == Device::cuda ? open_nccl : OpenDeviceLink()});
   if (device == Device::cuda && team.local() > 1)
     throw ConfigError(
         fmt::format("train.shards must be the number of processes on a GPU, where each has one, got {} for {}",
@@ -68,6 +70,8 @@ TrainingEnd on_ranks(const TrainOptions& options, Device device, RunStart start,
   team.run([&](Communicator& communicator) {
     RunStart own = start;
     communicator.barrier();
+    if (device == Device::cuda && communicator.rank() == 0 && !team.link_trouble().empty())
+      say("warning: sums over ranks go through the host's memory: {}\n", team.link_trouble());
     if (communicator.rank() == team.first()) start.checkpoint.reset();  // which is large, and every rank has copied it
     const TrainingEnd of_rank = train(std::move(own), &communicator);
     if (communicator.rank() == 0) end = of_rank;

@@ -46,14 +46,14 @@ std::int64_t skips(Transformer& model) {
 }
 
 // f64 where activations are f64.
-Values trained(const Setting& s, Communicator* communicator) {
+Values trained(const Setting& s, Communicator* communicator, Device device = Device::cpu) {
   TransformerConfig config = with_dropout(small_config(s.normalizer));
   if (s.normalizer == "un") {
     config.normalizer_options["filtration"] = "1";
     config.normalizer_options["granularity"] = "channel";
   }
   TinyTraining run(config, 3, s.options, s.rule, 5e-3, s.dtype == DType::f64 ? DType::f64 : DType::f32, 0.1, s.pairs,
-                   Device::cpu, communicator);
+                   device, communicator);
   run.steps(6);
   if (s.normalizer == "un") {
     EXPECT_GT(skips(run.model), 0);  // beside the warm-up and averages, outliers too
@@ -79,6 +79,32 @@ TEST(Ranks, SameBitsInOneTwoAndFourProcesses) {
         for (const Values& values : on_ranks(setting, processes))
           ASSERT_EQ(values, first) << norm << " in " << name(dtype) << ", " << processes << " processes";
     }
+}
+
+// Returns what rank 1 of two comes to, each with a GPU.
+Values on_gpus(const Setting& s, bool linked, std::size_t& linked_bytes) {
+  Wire wire(true);
+  Values values;
+  run_teams(
+      wire, 2, 2,
+      [&](int p) { return linked ? OpenDeviceLink([&, p] { return std::make_unique<WiredLink>(wire, p); }) : nullptr; },
+      [&](const Team&, Communicator& c) {
+        Values own = trained(s, &c, Device::cuda);
+        if (c.rank() == 1) values = own;
+      });
+  linked_bytes = wire.linked_bytes(1);
+  return values;
+}
+
+TEST(Ranks, SameBitsFromGpuToGpuAndThroughTheHost) {
+  if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
+  EncodedPairs few = copies(500, 20);
+  few.source.resize(4), few.target.resize(4);
+  const Setting setting{"bn", DType::f32, {.clip = 1, .seed = 5, .average_decay = 0.9}, Adam{}, few};
+  std::size_t none = 0, some = 0;
+  EXPECT_EQ(on_gpus(setting, true, some), on_gpus(setting, false, none));
+  EXPECT_EQ(none, 0u);
+  EXPECT_GT(some, 10000u);
 }
 
 // Sums are added in another order, which f64 rounds to some 1e-16. Not by Adam, which divides small gradients by their

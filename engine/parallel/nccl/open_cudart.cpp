@@ -1,0 +1,30 @@
+#include <cstring>
+
+#include "engine/cuda/runtime/cudart.h"
+#include "engine/device.h"
+#include "engine/parallel/device_link.h"
+#include "engine/parallel/module.h"
+
+namespace foldgrad {
+namespace {
+
+std::pair<void*, std::string> find_nccl() { return find_in_module("foldgrad_nccl.so", "foldgrad_open_nccl"); }
+
+}  // namespace
+
+std::unique_ptr<DeviceLink> open_nccl() {
+  const auto [open, trouble] = find_nccl();
+  if (!open) throw std::runtime_error(trouble);
+  const cudaStream_t stream = cuda_stream();  // whose device is current now, and so NCCL's
+  cudaDeviceProp properties;
+  check_cuda(cudaGetDeviceProperties(&properties, cuda_device()), "cudaGetDeviceProperties");
+  DeviceLink::Uuid uuid;
+  static_assert(sizeof uuid == sizeof properties.uuid);
+  std::memcpy(uuid.data(), &properties.uuid, sizeof uuid);
+  return std::unique_ptr<DeviceLink>(
+      reinterpret_cast<DeviceLink* (*)(const DeviceLink::Uuid&, cudaStream_t)>(open)(uuid, stream));
+}
+
+std::string nccl_trouble() { return find_nccl().second; }
+
+}  // namespace foldgrad
