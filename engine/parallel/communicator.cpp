@@ -18,9 +18,9 @@ std::span<T> values_of(const Tensor& tensor) {
 }
 
 template <class T>
-void add_to(Device device, std::span<T> sum, const T* values) {
-  const Accumulate<T, T> add{{sum.data(), GradMode::add}, values, std::int64_t(sum.size())};
-  FOLDGRAD_RUN(device, elementwise, add);
+void add_to(std::span<T> sum, const Tensor& values) {  // on the same device
+  const Accumulate<T, T> add{{sum.data(), GradMode::add}, values.data<T>(), std::int64_t(sum.size())};
+  FOLDGRAD_RUN(values.device(), elementwise, add);
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ void Communicator::sum_small(Device device, std::span<T> values) {
   const Tensor theirs = Tensor::empty({std::int64_t(values.size())}, dtype_of<T>, device);
   for (int d = 1; d < size_; d *= 2) {
     swap(device, rank_ ^ d, std::as_bytes(values), std::as_writable_bytes(values_of<T>(theirs)));
-    add_to(device, values, theirs.data<T>());
+    add_to(values, theirs);
   }
 }
 
@@ -64,7 +64,7 @@ void Communicator::sum_by_halves(Device device, std::span<T> values) {
     Halves h{range.first(half), range.subspan(half)};
     if (rank_ & d) std::swap(h.kept, h.given);
     swap(device, rank_ ^ d, std::as_bytes(h.given), std::as_writable_bytes(values_of<T>(theirs).first(h.kept.size())));
-    add_to(device, h.kept, theirs.data<T>());
+    add_to(h.kept, theirs);
     levels.push_back(h);
     range = h.kept;
   }

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <exception>
+#include <string>
 
 #include "engine/parallel/communicator.h"
 #include "engine/parallel/device_link.h"

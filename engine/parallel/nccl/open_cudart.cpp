@@ -1,4 +1,5 @@
 #include <cstring>
+#include <stdexcept>
 
 #include "engine/cuda/runtime/cudart.h"
 #include "engine/device.h"
@@ -8,7 +9,9 @@
 namespace foldgrad {
 namespace {
 
-std::pair<void*, std::string> find_nccl() { return find_in_module("foldgrad_nccl.so", "foldgrad_open_nccl"); }
+auto find_nccl() {
+  return find_in_module<DeviceLink*(const DeviceLink::Uuid&, cudaStream_t)>("foldgrad_nccl.so", "foldgrad_open_nccl");
+}
 
 }  // namespace
 
@@ -21,8 +24,7 @@ std::unique_ptr<DeviceLink> open_nccl() {
   DeviceLink::Uuid uuid;
   static_assert(sizeof uuid == sizeof properties.uuid);
   std::memcpy(uuid.data(), &properties.uuid, sizeof uuid);
-  return std::unique_ptr<DeviceLink>(
-      reinterpret_cast<DeviceLink* (*)(const DeviceLink::Uuid&, cudaStream_t)>(open)(uuid, stream));
+  return std::unique_ptr<DeviceLink>(open(uuid, stream));
 }
 
 std::string nccl_trouble() { return find_nccl().second; }
