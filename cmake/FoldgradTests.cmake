@@ -8,8 +8,9 @@ set(folders engine ladder ops models train realdata book)
 if(foldgrad_cuda STREQUAL EMULATE)
   list(APPEND folders emulation)
 endif()
-# ThreadSanitizer sees no barrier of OpenMP. What it can judge are kernels on fibers, below models/, and the thread that
-# prefetches batches, which is compiled below without the rest of train/. The preset `tsan` runs the tests of these.
+# ThreadSanitizer sees no barrier of OpenMP. What it can judge are kernels on fibers, below models/, and the threads that
+# prefetch batches and sum gradients, which are compiled below without the rest of train/. The preset `tsan` runs the
+# tests of these.
 if(FOLDGRAD_SANITIZE STREQUAL thread)
   list(REMOVE_ITEM folders models train realdata book)
   foreach(target foldgrad foldgrad_models foldgrad_onnx foldgrad_onnx_objects foldgrad_train foldgrad_records
@@ -219,6 +220,9 @@ endforeach()
 if(FOLDGRAD_SANITIZE STREQUAL thread)
   foldgrad_add_test(data_prefetched_test foldgrad_ops tests/train/data/prefetched_test.cpp)
   foldgrad_discover(data_prefetched_test "")
+  foldgrad_add_test(loop_gradient_sum_test foldgrad_ops tests/train/loop/gradient_sum_test.cpp
+                    train/loop/gradient_sum.cpp)
+  foldgrad_discover(loop_gradient_sum_test "")
 endif()
 if(foldgrad_cuda STREQUAL EMULATE AND NOT FOLDGRAD_SANITIZE AND foldgrad_cpu_level GREATER 2)  # these CPUs fuse
   include(FoldgradContracted)

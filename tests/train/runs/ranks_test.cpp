@@ -136,7 +136,9 @@ TEST_F(RanksRun, RecordsAreOfAllRanks) {
       for (const auto member : {&SiteRecording::q, &SiteRecording::G}) {
         const auto &a = one.sites[i].*member, &b = four.sites[i].*member;
         ASSERT_EQ(a.size(), b.size());
-        for (std::size_t k = 0; k < a.size(); ++k) ASSERT_NEAR(b[k], a[k], 1e-4 * std::abs(a[k])) << one.sites[i].site;
+        // G is the mean of products of both signs, of which f32 rounds the largest: 7e-7 of the largest G were seen.
+        const double tolerance = 1e-5 * std::ranges::max(a);
+        for (std::size_t k = 0; k < a.size(); ++k) ASSERT_NEAR(b[k], a[k], tolerance) << one.sites[i].site;
       }
   }
 }
