@@ -89,7 +89,7 @@ class Transformer(nn.Module):
         return F.linear(self.decoder_norm(x), self.table.weight)
 
 
-def step_of(batch, length, sizes, bf16, compiled, device="cpu"):
+def step_of(batch, length, sizes, bf16, wrap, device="cpu"):
     if device == "cuda":
         batch *= 2  # as transformer_bench does there
     model = Transformer(**sizes).train().to(device)
@@ -97,7 +97,7 @@ def step_of(batch, length, sizes, bf16, compiled, device="cpu"):
     ids = lambda: torch.randint(4, sizes["vocabulary"], (batch, length), device=device)
     source, target, gold = ids(), ids(), ids()
     mask = torch.ones(batch, 1, 1, length, dtype=torch.bool, device=device)
-    call = torch.compile(model) if compiled else model
+    call = wrap(model)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
@@ -117,11 +117,12 @@ def main():
     options.add_argument("--compile", action="store_true", help="through torch.compile")
     arguments, result = begin(options)
     result["context"] |= {"compiled": arguments.compile, "device": arguments.device}
+    wrap = torch.compile if arguments.compile else lambda model: model
     for task, description in TASKS.items():
         for dtype in ("f32", "bf16"):
             name = f"{task}/step/{dtype}"
             if re.search(arguments.filter, name):
-                step = step_of(*description, dtype == "bf16", arguments.compile, arguments.device)
+                step = step_of(*description, dtype == "bf16", wrap, arguments.device)
                 result[name] = measure(step, arguments.seconds, arguments.device)
     print(json.dumps(result))
 
