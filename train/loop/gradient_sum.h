@@ -20,7 +20,7 @@ class GradientSum {
 
   // Lets the sum of each gradient begin when it is complete in the backward pass of `tape`, whose forward pass is
   // recorded: the same operations on all ranks. Nothing else may add to gradients then, up to finish(). Observes the
-  // tape meanwhile.
+  // tape meanwhile, which must still be there then.
   void watch(Tape& tape);
   // Replaces gradients, where there are any, and losses by their sums over the ranks. Throws CommunicationError.
   void finish(std::vector<Tensor>& losses);

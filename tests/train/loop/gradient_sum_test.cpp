@@ -24,8 +24,8 @@ struct HookNode {
 };
 
 // The gradient of the second parameter is complete when the hook is called, that of the first is not.
-void backward_through(GradientSum& sums, Parameter& first, Parameter& second, const std::function<void()>& hook) {
-  Tape tape;
+void backward_through(Tape& tape, GradientSum& sums, Parameter& first, Parameter& second,
+                      const std::function<void()>& hook) {
   const Var x = tape.parameter(first);
   const Var y = mul(tape.record(x.value(), {x}, HookNode{hook}), tape.parameter(second));
   first.zero_grad(), second.zero_grad();
@@ -36,6 +36,7 @@ void backward_through(GradientSum& sums, Parameter& first, Parameter& second, co
 struct TwoParameters {
   Parameter first{"first", Tensor::full({4}, 2, DType::f32)}, second{"second", Tensor::full({4}, 3, DType::f32)};
   std::vector<Parameter*> both{&first, &second};
+  Tape tape{};
 };
 
 class CountingProcesses final : public WiredProcesses {
@@ -58,7 +59,7 @@ TEST(GradientSumOfTeam, BeginsDuringTheBackwardPass) {
       GradientSum sums(c, p.both, /*bucket_bytes=*/1);
       const int before = these.exchanges;
       const std::int64_t bytes_before = c.traffic().bytes;
-      backward_through(sums, p.first, p.second, [&] {
+      backward_through(p.tape, sums, p.first, p.second, [&] {
         const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(100);  // for a machine that is busy
         while (these.exchanges == before && std::chrono::steady_clock::now() < until) std::this_thread::yield();
         EXPECT_EQ(these.exchanges, before + 1);
@@ -85,7 +86,7 @@ TEST(GradientSumOfTeam, EndsWithAnExceptionOfTheBackwardPass) {
       }
       TwoParameters p;
       GradientSum sums(c, p.both, 1);
-      backward_through(sums, p.first, p.second, [] { throw std::invalid_argument("of the hook"); });
+      backward_through(p.tape, sums, p.first, p.second, [] { throw std::invalid_argument("of the hook"); });
     });
   });
   EXPECT_EQ(text, "of the hook");
