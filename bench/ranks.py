@@ -108,7 +108,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, help="folder of the build (default: %(default)s)",
                         default=pathlib.Path("build/release"))
     parser.add_argument("--rounds", type=int, default=3, help="alternating runs of all (default: 3)")
-    parser.add_argument("--steps", type=int, default=8, help="of each run (default: 8)")
+    parser.add_argument("--steps", type=int, default=8, help="updates of each run (default: 8)")
     parser.add_argument("--dtypes", nargs="+", choices=["bf16", "f32"], default=["bf16", "f32"])
     parser.add_argument("--rank", help=argparse.SUPPRESS)
     o = parser.parse_args()

@@ -1,4 +1,4 @@
-// What all ranks must have alike before they begin, so that none computes something else unnoticed.
+// Texts that all ranks must have alike before they begin, so that none computes something else unnoticed.
 #pragma once
 #include <string>
 #include <utility>

@@ -54,7 +54,7 @@ class Communicator {
   // Returns the values of all ranks, as many of each, in the order of the ranks.
   template <class T>
   std::vector<T> all_gather(std::span<const T> own);
-  // The same where each may have another number of values.
+  // The same where ranks differ in how many they have.
   template <class T>
   std::vector<std::vector<T>> all_gather_each(std::span<const T> own);
   // Copies the values of rank 0.
@@ -68,10 +68,10 @@ class Communicator {
   bool any(bool flag);  // returns true if it is true on any rank
   void barrier() { (void)any(false); }
 
-  // Returns a communicator of the same ranks, which must not outlive this one, for another thread of each rank. Its
-  // traffic is its own.
+  // Returns a communicator of the same ranks for another thread of each, which must not outlive this one. Collective.
   virtual std::unique_ptr<Communicator> another() = 0;
-  // Makes operations throw CommunicationError that wait for another rank, on whichever thread, now or later.
+  // Ends waiting for other ranks: operations that do so, now or later, throw CommunicationError. Any thread may call
+  // it.
   virtual void interrupt() = 0;
 
   // The step of training, for messages.
@@ -84,7 +84,7 @@ class Communicator {
     double seconds = 0;
   };
   const Traffic& traffic() const { return traffic_; }
-  // Moves here what another communicator of this rank has sent; this one has waited for it so long.
+  // Takes over the traffic of another communicator of this rank, for which this one has waited so many seconds.
   void take_traffic(Communicator& from, double seconds);
 
  protected:

@@ -27,7 +27,7 @@ class Processes {
   [[noreturn]] virtual void abort(int exit_code) = 0;
 };
 
-// Where processes meet that no MPI has started.
+// The place where processes meet that were not started by MPI.
 struct Meeting {
   int rank = 0, count = 1;
   std::string host = "127.0.0.1";  // of the first process
@@ -35,8 +35,8 @@ struct Meeting {
   double timeout = 600;            // seconds
 };
 
-// Joins the other processes by MPI, or by TCP without, in a library beside the program (engine/parallel/mpi and zmq).
-// To be called once, before there are threads. Throw std::runtime_error where it is missing or fails.
+// Join the other processes by MPI, or without it by ZeroMQ, in libraries beside the program (engine/parallel/mpi and
+// zmq). To be called once, before there are threads. Throw std::runtime_error where the library is missing or fails.
 std::unique_ptr<Processes> join_by_mpi();
 std::unique_ptr<Processes> join_by_zmq(const Meeting& meeting);
 // Return why there is none; empty where there is.

@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <condition_variable>
@@ -112,10 +113,6 @@ class TeamMember final : public Communicator {
     const std::lock_guard lock(team_.mutex);
     team_.waits[std::size_t(rank() - team_.first)] += change;
   }
-  bool interrupted() {
-    const std::lock_guard lock(team_.mutex);
-    return interrupted_;
-  }
   bool has_ended() {
     const std::lock_guard lock(team_.mutex);
     return team_.failure || interrupted_;
@@ -125,7 +122,7 @@ class TeamMember final : public Communicator {
   [[noreturn]] void give_up(int partner, bool ended) {
     if (ended)
       throw CommunicationError(
-          fmt::format("{}: {}", operation(), interrupted() ? "interrupted" : "another rank has failed"));
+          fmt::format("{}: {}", operation(), interrupted_ ? "interrupted" : "another rank has failed"));
     throw CommunicationError(fmt::format("{}: at step {} rank {} waited {} s for rank {}; {}", operation(), step(),
                                          rank(), team_.options.timeout, partner, absent()));
   }
@@ -144,7 +141,7 @@ class TeamMember final : public Communicator {
 
   TeamState& team_;
   const int channel_;
-  bool interrupted_ = false;  // guarded by team_.mutex
+  std::atomic<bool> interrupted_ = false;
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ Validation validate(Training& training, Communicator* communicator) {
 TrainingEnd repeat_run(const RunStart& start, std::unique_ptr<Task> task, Communicator& communicator) {
   Training training(start.config, std::move(task), &communicator);
   if (start.checkpoint) restore_trainer(training.trainer, *start.checkpoint);
-  // What rank 0 records is of all ranks, which take part in it.
+  // A recording is of the whole batch: all ranks take part in what rank 0 saves.
   Recorder recorder(training.task->model().normalizers(), record_phases(start.config.record, training.config.steps),
                     "");
   training.trainer.observe(&recorder);

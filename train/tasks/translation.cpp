@@ -52,7 +52,7 @@ std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const
                                         Communicator* communicator) {
   // Batches are of pairs; as their own targets, sources are grouped by length.
   Batches batches({sources, sources}, {.max_tokens = max_tokens, .multiple = 1, .shuffle = false});
-  // Of each sentence its number, the score, the length and the ids, all of which are exact as f64.
+  // For each sentence its number, its score, how many ids it has, and these; f64 holds all of them exactly.
   const auto of_batch = [&](std::int64_t i) {
     batches.seek({0, i});
     const Batch batch = batches.next();

@@ -2,6 +2,7 @@
 // own (engine/parallel/processes.h). Each has an inbox, a port of its machine, to which all others send by ZeroMQ.
 #include <zmq.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -23,7 +24,9 @@ constexpr int kLinger = 10000;  // milliseconds that the end waits for what has 
 constexpr int kUnlimited = 0;   // messages in a queue
 
 void check(bool good, const std::string& call) {
-  if (!good) throw std::runtime_error("parallel: " + call + ": " + zmq_strerror(zmq_errno()));
+  if (good) return;
+  const std::string reason = zmq_errno() == EAGAIN ? "waited in vain" : zmq_strerror(zmq_errno());
+  throw std::runtime_error("parallel: " + call + ": " + reason);
 }
 
 class Message {
@@ -131,8 +134,8 @@ class ZmqProcesses final : public Processes {
     inboxes[0] = "tcp://" + meeting.host + ":" + inbox_port();
     while (callers.size() + 1 < inboxes.size()) {
       Message caller, said;
-      const std::string others = "of " + std::to_string(count_ - 1) + " other processes " +
-                                 std::to_string(callers.size()) + " came to " + here;
+      const std::string others =
+          std::to_string(callers.size()) + " of " + std::to_string(count_ - 1) + " other processes came to " + here;
       check(caller.receive(door, 0) && said.receive(door, 0), others);
       std::string address = said.sender_address();
       if (address.starts_with("127.")) address = meeting.host;  // of this machine, as others know it

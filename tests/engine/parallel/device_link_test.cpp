@@ -64,7 +64,7 @@ TEST_F(DeviceLinkOfTeam, PAR_1_SendsWhatTheFormulaSays) {
   for (int r = 0; r < 4; ++r) EXPECT_EQ(wire.linked_bytes(r), 2 * n * 3 / 4 * sizeof(double));
 }
 
-// Which waits no longer than the team's limit of time for a partner that does not come.
+// So a partner that does not come is noticed within the team's limit of time.
 TEST_F(DeviceLinkOfTeam, AMessageOfTheHostComesBeforeEachExchange) {
   Wire wire(true);
   sums<float>(wire, 2, 10000, link_of);

@@ -204,7 +204,7 @@ class SharedValidation : public ClassificationRun {
     write_tiny_text(files_.path());
     write_language_text(files_.path());
   }
-  // Of the model that a configuration begins with.
+  // Scores the model that a configuration begins with.
   Validation validation(Communicator* communicator) {
     const ExperimentConfig config = read_config(files_ / "config.toml");
     return make_task(config, files_ / config.data_directory(), "", Device::cpu)->validate(communicator);
