@@ -2,7 +2,6 @@
 // as 1, 2, 3" (SC 2011). A number depends on its key and its counter alone, so every device, thread count and order of
 // computation gives the same one, and backward makes a mask again instead of keeping it.
 #pragma once
-#include <cmath>
 #include <cstdint>
 
 #include "engine/dtype.h"
@@ -46,17 +45,6 @@ struct Random {
     const std::uint32_t upper = k / 2 % 2 ? words.word[3] : words.word[2];
     return (k / 4 ? upper : lower) >> (k % 2 * 16) & 0xFFFFu;
   }
-};
-
-// Dropout chooses by 16 bits: a number below drop_below is dropped. So p becomes q = drop_below / 2^16, the multiple of
-// 2^-16 next to it and below 1, and what is kept is multiplied by 1 / (1 - q).
-struct DropChoice {
-  std::uint32_t drop_below;
-  double keep_factor;
-
-  explicit DropChoice(double p)
-      : drop_below(p < 65535.5 / 65536 ? std::uint32_t(std::lround(p * 65536)) : 65535u),
-        keep_factor(65536 / double(65536 - drop_below)) {}
 };
 
 }  // namespace foldgrad

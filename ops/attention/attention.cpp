@@ -4,6 +4,7 @@
 
 #include "engine/graph/onnx_graph.h"
 #include "ops/attention/attention_kernels.h"
+#include "ops/dropout/dropout_kernels.h"
 
 namespace foldgrad {
 namespace {
@@ -115,7 +116,7 @@ AttentionShape shape_of(const char* op, std::int64_t columns, const AttentionOpt
   std::int64_t pairs = 0;
   for (std::int64_t s = 0; s < queries.count(); ++s) pairs += queries.room(s) * keys.room(s);
   const std::int64_t width = columns / options.heads;
-  const DropChoice choice(options.dropout);
+  const auto mask = Mask<double>::of(options.dropout, options.random);
   return {.segments = queries.count(),
           .heads = options.heads,
           .width = width,
@@ -130,8 +131,8 @@ AttentionShape shape_of(const char* op, std::int64_t columns, const AttentionOpt
           .k_row = columns,
           .scale = options.scale > 0 ? options.scale : 1 / std::sqrt(double(std::max<std::int64_t>(width, 1))),
           .causal = options.causal,
-          .drop_below = choice.drop_below,
-          .keep_factor = choice.keep_factor,
+          .drop_below = mask.threshold,
+          .keep_factor = mask.scale,
           .random = options.random};
 }
 

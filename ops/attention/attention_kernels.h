@@ -45,7 +45,7 @@ struct AttentionShape {
   double scale;
   bool causal;
   std::uint32_t drop_below;  // 16 bits below are dropped; 0: no dropout
-  double keep_factor;        // DropChoice's
+  double keep_factor;        // of what is kept
   Random random;
 
   FOLDGRAD_HD std::int64_t y_row() const { return heads * width; }

@@ -1,4 +1,6 @@
 #pragma once
+#include <cmath>
+
 #include "engine/kernels.h"
 #include "engine/philox.h"
 
@@ -10,9 +12,10 @@ struct Mask {
   std::uint32_t threshold;  // elements with 16 bits below it are dropped; 0: every element is kept
   V scale;
 
+  // p becomes threshold / 2^16, the multiple of 2^-16 next to it and below 1.
   static Mask of(double p, const Random& random) {
-    const DropChoice choice(p);
-    return {random, choice.drop_below, V(choice.keep_factor)};
+    const std::uint32_t threshold = p < 65535.5 / 65536 ? std::uint32_t(std::lround(p * 65536)) : 65535u;
+    return {random, threshold, V(65536 / double(65536 - threshold))};
   }
 
   // A product: from a choice between value and 0 the compiler makes loads under a mask, for which
