@@ -36,25 +36,6 @@ struct NormContext {
   Communicator* communicator = nullptr;   // training: statistics per channel are of the rows of all ranks; null: of x
 };
 
-// The kind of a normalizer's function at inference, for lists; Normalizer::inference() has the numbers.
-enum class Inference {
-  affine,       // an affine map per channel: it can be folded away
-  linear,       // the same after centring: it can be folded away, into a matrix
-  elementwise,  // a function of each element
-  online        // statistics of the tokens at hand
-};
-
-struct NormalizerInfo {
-  std::string name;
-  Inference inference;
-  std::string summary;
-  std::vector<NormalizerOption> options;
-  bool post_norm_only = false;  // it scales the sums of post-norm
-  bool outlier_test = false;    // [UN-19], with the options and the state of `un`
-
-  bool offline() const { return inference == Inference::affine || inference == Inference::linear; }
-};
-
 // For reports; read from the device.
 struct NormDiagnostics {
   struct Means {

@@ -1,4 +1,4 @@
-// Options of normalizers: what there is, as text for people and files, and the values that were chosen.
+// The list of normalizers: names, kinds and options, as text for people and files, and the values that were chosen.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,6 +11,25 @@ struct NormalizerOption : Option {
   std::string default_value;              // "=NAME" for the value of another option
   std::string default_in_reference = {};  // where it differs, for normalizers with an option `mode`
   bool told_by_model = false;             // unless it is given; encoder_layers, decoder_layers or stack
+};
+
+// The kind of a normalizer's function at inference; Normalizer::inference() has the numbers.
+enum class Inference {
+  affine,       // an affine map per channel: it can be folded away
+  linear,       // the same after centring: it can be folded away, into a matrix
+  elementwise,  // a function of each element
+  online        // statistics of the tokens at hand
+};
+
+struct NormalizerInfo {
+  std::string name;
+  Inference inference;
+  std::string summary;
+  std::vector<NormalizerOption> options;
+  bool post_norm_only = false;  // it scales the sums of post-norm
+  bool outlier_test = false;    // [UN-19], with the options and the state of `un`
+
+  bool offline() const { return inference == Inference::affine || inference == Inference::linear; }
 };
 
 inline NormalizerOption number_option(const char* name, const char* default_value, const char* help, Range range = {}) {
