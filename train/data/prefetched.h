@@ -40,6 +40,12 @@ class Prefetched {
     return batch;
   }
 
+  // Returns batch i of the first epoch; the cursor moves there.
+  Batch at(std::int64_t i) {
+    seek({0, i});
+    return next();
+  }
+
   DataCursor cursor() const { return cursor_; }
   std::int64_t per_epoch() const { return source_.per_epoch; }  // batches
 

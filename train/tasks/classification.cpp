@@ -69,23 +69,20 @@ ImageStatistics statistics_of(const ImageSet& images) {
   return pixels;
 }
 
-// Calls take() for every batch of an epoch with its logits, in f32 on the host.
-void predict(Model& model, ImageBatches& batches, Communicator* communicator,
-             const std::function<void(const Tensor& logits, const ImageBatch& batch)>& take) {
-  const auto at = [&](std::int64_t i) {
-    batches.seek({0, i});
-    return batches.next();
-  };
+// Scores an epoch of batches by logits in f32.
+ClassificationScores scores_of(Model& model, ImageBatches& batches, Communicator* communicator) {
   const auto logits = in_turns<float>(communicator, batches.per_epoch(), [&](std::int64_t i) {
     Tape tape(/*recording=*/false);
-    const Var y = model.forward({{"images", at(i).images}}, {.tape = tape, .dtype = DType::f32});
+    const Var y = model.forward({{"images", batches.at(i).images}}, {.tape = tape, .dtype = DType::f32});
     return y.value().values<float>();
   });
-  const auto classes = std::int64_t(batches.images().classes.size());
+  ClassificationScores scores(batches.images().classes);
+  const auto classes = std::int64_t(scores.classes().size());
   for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
-    const ImageBatch batch = at(i);
-    take(Tensor::of({batch.labels.size(), classes}, logits[std::size_t(i)]), batch);
+    const ImageBatch batch = batches.at(i);
+    scores.add(Tensor::of({batch.labels.size(), classes}, logits[std::size_t(i)]), batch.labels, batch.images);
   }
+  return scores;
 }
 
 }  // namespace
@@ -162,24 +159,14 @@ Examples Classification::next() {
 }
 
 Validation Classification::validate(Communicator* communicator) {
-  ClassificationScores scores(valid_.images().classes);
-  WorstMistakes mistakes;
-  predict(*model_, valid_, communicator, [&](const Tensor& logits, const ImageBatch& batch) {
-    scores.add(logits, batch.labels);
-    mistakes.add(logits, batch.images, batch.labels);
-  });
-  Validation v = scores.validation();
-  v.exhibits = exhibits(scores, mistakes);
-  return v;
-}
-
-std::string Classification::exhibits(const ClassificationScores& scores, const WorstMistakes& mistakes) const {
-  const std::vector<std::string>& classes = valid_.images().classes;
-  auto all = nlohmann::ordered_json::array();
-  for (const auto& exhibit : {confusion_exhibit(scores, classes), mistakes_exhibit(mistakes, classes),
+  const ClassificationScores scores = scores_of(*model_, valid_, communicator);
+  auto exhibits = nlohmann::ordered_json::array();
+  for (const auto& exhibit : {confusion_exhibit(scores), mistakes_exhibit(scores),
                               augmented_exhibit(augmentation_, batches_.images(), shown_, seed_)})
-    if (!exhibit.is_null()) all.push_back(exhibit);
-  return all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+    if (!exhibit.is_null()) exhibits.push_back(exhibit);
+  Validation v = scores.validation();
+  v.exhibits = exhibits.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return v;
 }
 
 namespace {
@@ -208,17 +195,14 @@ Evaluation evaluate_classification(Model& model, const ModelData& data, const Ev
   const ExperimentConfig config = data.read_config(model);
   const ImageModelConfig& sizes = static_cast<const ImageModel&>(model).config();
   ImageSplit split = read_split(config.images, data.data_root(config), data.split);
-  const std::vector<std::string> classes = split.images.classes;
+  const std::vector<std::string>& classes = split.images.classes;
   FOLDGRAD_CHECK(split.images.height() == sizes.image_size && split.images.width() == sizes.image_size &&
                      std::int64_t(classes.size()) == sizes.classes,
                  "the model takes images of {0} x {0} pixels and {1} classes, got {2} x {3} and {4}", sizes.image_size,
                  sizes.classes, split.images.height(), split.images.width(), classes.size());
   if (options.communicator) require_alike(*options.communicator, {{"images", digest_of(split.images)}});
   ImageBatches batches(split.images, std::move(split.rows), {.size = config.images.batch, .training = false});
-  ClassificationScores scores(classes);
-  predict(model, batches, options.communicator,
-          [&](const Tensor& logits, const ImageBatch& batch) { scores.add(logits, batch.labels); });
-  const Validation v = scores.validation();
+  const Validation v = scores_of(model, batches, options.communicator).validation();
   if (options.non_finite == NonFinite::refuse && !std::isfinite(v.loss))
     throw NonFiniteError(fmt::format("eval: the loss on the split {} is not finite", data.split));
   nlohmann::ordered_json json{{"model", data.directory}, {"split", data.split}};

@@ -52,8 +52,6 @@ class Classification final : public Task {
   std::map<std::string, std::string> data_digests() const override { return digests_; }
 
  private:
-  std::string exhibits(const ClassificationScores& scores, const WorstMistakes& mistakes) const;
-
   std::unique_ptr<Model> model_;
   const ImageConfig config_;
   const double label_smoothing_;

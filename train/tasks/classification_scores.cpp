@@ -37,10 +37,13 @@ ordered_json pictures_exhibit(const std::string& title, const std::string& note,
 
 }  // namespace
 
-ClassificationScores::ClassificationScores(std::vector<std::string> classes)
-    : classes_(std::move(classes)), ranks_(classes_.size()), confusion_(classes_.size() * classes_.size()) {}
+ClassificationScores::ClassificationScores(std::vector<std::string> classes, std::size_t most_mistakes)
+    : classes_(std::move(classes)),
+      most_mistakes_(most_mistakes),
+      ranks_(classes_.size()),
+      confusion_(classes_.size() * classes_.size()) {}
 
-void ClassificationScores::add(const Tensor& logits, const Tensor& labels) {
+void ClassificationScores::add(const Tensor& logits, const Tensor& labels, const Tensor& images) {
   const auto K = std::int64_t(classes_.size()), B = labels.size();
   FOLDGRAD_CHECK(logits.shape() == (Shape{B, K}), "scores: logits must be [{}, {}], got {}", B, K, logits.shape());
   const Tensor exact = logits.to(DType::f64);
@@ -50,7 +53,8 @@ void ClassificationScores::add(const Tensor& logits, const Tensor& labels) {
     const std::int64_t predicted = std::max_element(z, z + K) - z;
     double sum = 0;
     for (std::int64_t k = 0; k < K; ++k) sum += std::exp(z[k] - z[predicted]);
-    loss_ += std::log(sum) - (z[label] - z[predicted]);  // [CLS-1]
+    const double loss = std::log(sum) - (z[label] - z[predicted]);  // [CLS-1]
+    loss_ += loss;
     // Neither is true of a logit that is not a number.
     const auto beats = [&](std::int64_t k, std::int64_t than) {
       return k != than && !(z[k] < z[than] || (z[k] == z[than] && k > than));
@@ -60,8 +64,13 @@ void ClassificationScores::add(const Tensor& logits, const Tensor& labels) {
     ++ranks_[std::size_t(rank)];
     const bool numbers = std::none_of(z, z + K, [](double x) { return std::isnan(x); });
     if (numbers) ++confusion_[std::size_t(label * K + predicted)];
+    if (predicted != label)
+      mistakes_.push_back(
+          {std::isnan(loss) ? INFINITY : loss, label, predicted, 1 / sum, images.slice(b, b + 1).clone()});
     ++images_;
   }
+  std::ranges::stable_sort(mistakes_, std::greater(), &Mistake::loss);
+  if (mistakes_.size() > most_mistakes_) mistakes_.resize(most_mistakes_);
 }
 
 double ClassificationScores::top(std::int64_t k) const {
@@ -100,23 +109,8 @@ Validation ClassificationScores::validation() const {
           .samples = confusions()};
 }
 
-void WorstMistakes::add(const Tensor& logits, const Tensor& images, const Tensor& labels) {
-  const std::int64_t B = labels.size(), K = logits.shape()[1];
-  const Tensor exact = logits.to(DType::f64);
-  for (std::int64_t b = 0; b < B; ++b) {
-    const double* z = exact.data<double>() + b * K;
-    const std::int64_t label = labels.data<std::int64_t>()[b], predicted = std::max_element(z, z + K) - z;
-    if (predicted == label) continue;
-    double sum = 0;
-    for (std::int64_t k = 0; k < K; ++k) sum += std::exp(z[k] - z[predicted]);
-    const double loss = std::log(sum) - (z[label] - z[predicted]);
-    all_.push_back({std::isnan(loss) ? INFINITY : loss, label, predicted, 1 / sum, images.slice(b, b + 1).clone()});
-  }
-  std::ranges::stable_sort(all_, std::greater(), &Mistake::loss);
-  if (all_.size() > most_) all_.resize(most_);
-}
-
-ordered_json confusion_exhibit(const ClassificationScores& scores, const std::vector<std::string>& classes) {
+ordered_json confusion_exhibit(const ClassificationScores& scores) {
+  const std::vector<std::string>& classes = scores.classes();
   if (classes.size() > kMostClasses) return nullptr;
   ordered_json counts = ordered_json::array();
   for (std::size_t of = 0; of < classes.size(); ++of) {
@@ -129,17 +123,18 @@ ordered_json confusion_exhibit(const ClassificationScores& scores, const std::ve
           {"matrix", {{"names", classes}, {"counts", counts}}}};
 }
 
-ordered_json mistakes_exhibit(const WorstMistakes& mistakes, const std::vector<std::string>& classes) {
+ordered_json mistakes_exhibit(const ClassificationScores& scores) {
   const auto percent = [](double p) { return fmt::format("{:.1f} %", 100 * p); };
-  return pictures_exhibit(
-      "Worst mistakes", "What each image is, what it is taken for, and how likely the model thinks either.",
-      [&](ordered_json& pictures) {
-        for (const auto& m : mistakes.all())
-          pictures.push_back(picture_json(
-              m.image.data<std::uint8_t>(), m.image.shape()[1], m.image.shape()[2],
-              fmt::format("true {} ({}), predicted {} ({})", classes[std::size_t(m.label)], percent(std::exp(-m.loss)),
-                          classes[std::size_t(m.predicted)], percent(m.certainty))));
-      });
+  return pictures_exhibit("Worst mistakes",
+                          "What each image is, what it is taken for, and how likely the model thinks either.",
+                          [&](ordered_json& pictures) {
+                            for (const Mistake& m : scores.worst_mistakes())
+                              pictures.push_back(picture_json(
+                                  m.image.data<std::uint8_t>(), m.image.shape()[1], m.image.shape()[2],
+                                  fmt::format("true {} ({}), predicted {} ({})", scores.classes()[std::size_t(m.label)],
+                                              percent(std::exp(-m.loss)), scores.classes()[std::size_t(m.predicted)],
+                                              percent(m.certainty))));
+                          });
 }
 
 ordered_json augmented_exhibit(const Augmentation& augmentation, const ImageSet& images,

@@ -7,13 +7,23 @@
 
 namespace foldgrad {
 
+// An image that a model takes for something else.
+struct Mistake {
+  double loss;  // -log p of the label; infinite for what is not a number
+  std::int64_t label, predicted;
+  double certainty;  // p of the predicted class
+  Tensor image;      // u8 [1, H, W, 3]
+};
+
 class ClassificationScores {
  public:
-  explicit ClassificationScores(std::vector<std::string> classes);
+  // At most `most_mistakes` are kept.
+  explicit ClassificationScores(std::vector<std::string> classes, std::size_t most_mistakes = 24);
 
-  // Logits [B, classes], floating, and labels, i64 [B], on the CPU.
-  void add(const Tensor& logits, const Tensor& labels);
+  // Logits [B, classes], floating, labels, i64 [B], and images, u8 [B, H, W, 3], on the CPU.
+  void add(const Tensor& logits, const Tensor& labels, const Tensor& images);
 
+  const std::vector<std::string>& classes() const { return classes_; }
   std::int64_t images() const { return images_; }
   // [CLS-1] -log p of the label per image, in nats.
   double loss() const { return loss_ / double(images_); }
@@ -24,6 +34,8 @@ class ClassificationScores {
   std::int64_t count(std::int64_t of, std::int64_t predicted) const {
     return confusion_[std::size_t(of * std::int64_t(classes_.size()) + predicted)];
   }
+  // Those whose classes the model thinks least likely. The greatest loss first; of equal ones the first image.
+  const std::vector<Mistake>& worst_mistakes() const { return mistakes_; }
 
   // Top-1 decides. The samples are a line for each class: how many of its images are right, and what the others are
   // taken for.
@@ -33,38 +45,18 @@ class ClassificationScores {
   std::string confusions() const;
 
   std::vector<std::string> classes_;
+  std::size_t most_mistakes_;
   std::vector<std::int64_t> ranks_;      // images whose label has so many larger logits
   std::vector<std::int64_t> confusion_;  // [class, predicted]
+  std::vector<Mistake> mistakes_;
   std::int64_t images_ = 0;
   double loss_ = 0;
 };
 
-// The images whose classes a model thinks least likely of all that it takes for something else.
-class WorstMistakes {
- public:
-  explicit WorstMistakes(std::size_t most = 24) : most_(most) {}
-
-  // Logits [B, classes] on the CPU, images u8 [B, H, W, 3] and labels i64 [B].
-  void add(const Tensor& logits, const Tensor& images, const Tensor& labels);
-
-  struct Mistake {
-    double loss;  // -log p of the label; infinite for what is not a number
-    std::int64_t label, predicted;
-    double certainty;  // p of the predicted class
-    Tensor image;      // u8 [1, H, W, 3]
-  };
-  // The greatest loss first; of equal ones the first image.
-  const std::vector<Mistake>& all() const { return all_; }
-
- private:
-  std::size_t most_;
-  std::vector<Mistake> all_;
-};
-
 // How often images of each class are taken for each other. Null with more than 100 classes: nobody could read it.
-nlohmann::ordered_json confusion_exhibit(const ClassificationScores& scores, const std::vector<std::string>& classes);
+nlohmann::ordered_json confusion_exhibit(const ClassificationScores& scores);
 // Pictures need libpng; without it a note says so.
-nlohmann::ordered_json mistakes_exhibit(const WorstMistakes& mistakes, const std::vector<std::string>& classes);
+nlohmann::ordered_json mistakes_exhibit(const ClassificationScores& scores);
 // Some of the images `rows` of a set, and what training makes of them in its first epochs. Null where it leaves them as
 // they are.
 nlohmann::ordered_json augmented_exhibit(const Augmentation& augmentation, const ImageSet& images,

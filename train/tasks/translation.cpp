@@ -30,8 +30,7 @@ std::string samples_text(const ParallelText& text, const Lines& hypotheses) {
 
 ValidationLoss validation_loss(Transformer& model, Batches& batches, Communicator* communicator) {
   const auto of_batch = [&](std::int64_t i) -> std::vector<double> {
-    batches.seek({0, i});
-    const Batch batch = batches.next();
+    const Batch batch = batches.at(i);
     Tape tape(/*recording=*/false);
     const Var loss = model.loss(batch.sentences, {.tape = tape, .dtype = DType::f32}, /*label_smoothing=*/0);
     return {loss.value().item(), double(batch.target_tokens)};
@@ -54,8 +53,7 @@ std::vector<Hypothesis> best_hypotheses(const InferenceTransformer& model, const
   Batches batches({sources, sources}, {.max_tokens = max_tokens, .multiple = 1, .shuffle = false});
   // For each sentence its number, its score, how many ids it has, and these; f64 holds all of them exactly.
   const auto of_batch = [&](std::int64_t i) {
-    batches.seek({0, i});
-    const Batch batch = batches.next();
+    const Batch batch = batches.at(i);
     const auto results = beam_search(model, batch.sentences.source, batch.sentences.source_mask, options);
     std::vector<double> all;
     for (std::size_t row = 0; row < results.size(); ++row) {

@@ -53,9 +53,8 @@ void require_finite(const ValidationLoss& loss, Transformer& model, Batches& bat
     if (std::isfinite(loss.perplexity)) return;
     throw NonFiniteError(fmt::format("eval: the perplexity of a loss of {:.6g} is not finite", loss.loss));
   }
-  batches.seek({});
   for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
-    const NamedTensors inputs = batches.next().sentences.named();
+    const NamedTensors inputs = batches.at(i).sentences.named();
     if (i + 1 == batches.per_epoch() || !first_non_finite_operation(model, inputs, DType::f32).empty())
       refuse_non_finite("eval: the loss", model, inputs, DType::f32);
   }

@@ -25,7 +25,7 @@ const std::vector<std::string> kClasses{"cat", "dog", "eel", "fly", "gnu", "hen"
 ClassificationScores scores_of(const std::vector<double>& logits, const std::vector<std::int64_t>& labels) {
   ClassificationScores scores(kClasses);
   const auto B = std::int64_t(labels.size());
-  scores.add(Tensor::of<double>({B, 6}, logits), Tensor::of<std::int64_t>({B}, labels));
+  scores.add(Tensor::of<double>({B, 6}, logits), Tensor::of<std::int64_t>({B}, labels), Tensor::zeros({B}, DType::u8));
   return scores;
 }
 
@@ -52,11 +52,11 @@ TEST(ClassificationScores, CLS_1_CLS_2_WorkedByHand) {
 
 TEST(ClassificationScores, BatchesAddUp) {
   ClassificationScores apart(kClasses);
-  const Tensor logits = randn({7, 6}, 1), labels = random_ids({7}, 6, 2);
-  apart.add(logits.slice(0, 3), labels.slice(0, 3));
-  apart.add(logits.slice(3, 7), labels.slice(3, 7));
+  const Tensor logits = randn({7, 6}, 1), labels = random_ids({7}, 6, 2), images = Tensor::zeros({7}, DType::u8);
+  apart.add(logits.slice(0, 3), labels.slice(0, 3), images.slice(0, 3));
+  apart.add(logits.slice(3, 7), labels.slice(3, 7), images.slice(3, 7));
   ClassificationScores together(kClasses);
-  together.add(logits, labels);
+  together.add(logits, labels, images);
   EXPECT_EQ(apart.validation().scores, together.validation().scores);
   EXPECT_EQ(apart.validation().samples, together.validation().samples);
 }
@@ -95,7 +95,7 @@ TEST(ClassificationScores, SayWhatDecidesAndWhatIsTakenForWhat) {
             "gnu: 0 of 0 right\nhen: 0 of 0 right\n");
   EXPECT_EQ(v.text.substr(0, 38), "top-1 40.00 %, top-5 100.00 %, loss 1.");
   EXPECT_EQ(message_of([] {
-              ClassificationScores(kClasses).add(randn({2, 5}, 1), random_ids({2}, 5, 1));
+              ClassificationScores(kClasses).add(randn({2, 5}, 1), random_ids({2}, 5, 1), {});
             }),
             "scores: logits must be [2, 6], got [2, 5]");
 }
@@ -118,49 +118,48 @@ class Exhibits : public ::testing::Test {
 };
 
 TEST_F(Exhibits, TheWorstMistakesComeFirst) {
-  WorstMistakes all, two(2);
-  for (WorstMistakes* mistakes : {&all, &two}) {
-    mistakes->add(logits_.slice(0, 1).to(DType::f32), images_.pixels.slice(0, 1), images_.labels.slice(0, 1));
-    mistakes->add(logits_.slice(1, 4), images_.pixels.slice(1, 4), images_.labels.slice(1, 4));
+  ClassificationScores all(classes_), two(classes_, 2);
+  for (ClassificationScores* scores : {&all, &two}) {
+    scores->add(logits_.slice(0, 1).to(DType::f32), images_.labels.slice(0, 1), images_.pixels.slice(0, 1));
+    scores->add(logits_.slice(1, 4), images_.labels.slice(1, 4), images_.pixels.slice(1, 4));
   }
-  ASSERT_EQ(all.all().size(), 3u);
-  ASSERT_EQ(two.all().size(), 2u);
+  const std::vector<Mistake>& worst = all.worst_mistakes();
+  ASSERT_EQ(worst.size(), 3u);
+  ASSERT_EQ(two.worst_mistakes().size(), 2u);
   const int order[] = {3, 1, 0}, predicted[] = {2, 0, 1};
   const double losses[] = {std::log(std::exp(-9) + 1 + std::exp(9)) + 9, std::log(std::exp(5) + 2),
                            std::log(std::exp(1) + 2)};
   for (std::size_t i = 0; i < 3; ++i) {
-    const auto& m = all.all()[i];
+    const Mistake& m = worst[i];
     EXPECT_EQ(m.label, images_.label(order[i]));
     EXPECT_EQ(m.predicted, predicted[i]);
     EXPECT_NEAR(m.loss, losses[i], 1e-12);
     EXPECT_EQ(m.image.values<std::uint8_t>(), images_.pixels.slice(order[i], order[i] + 1).values<std::uint8_t>());
   }
-  EXPECT_NEAR(all.all()[2].certainty, std::exp(1) / (std::exp(1) + 2), 1e-12);
-  EXPECT_EQ(two.all()[1].loss, all.all()[1].loss);
+  EXPECT_NEAR(worst[2].certainty, std::exp(1) / (std::exp(1) + 2), 1e-12);
+  EXPECT_EQ(two.worst_mistakes()[1].loss, worst[1].loss);
 }
 
 TEST_F(Exhibits, WhatIsNotANumberIsWorst) {
-  WorstMistakes mistakes;
-  mistakes.add(Tensor::of<double>({2, 3}, {0, 1, 0, 5, NAN, 0}), images_.pixels.slice(0, 2),
-               images_.labels.slice(0, 2));
-  ASSERT_EQ(mistakes.all().size(), 2u);
-  EXPECT_EQ(mistakes.all()[0].label, 1);
-  EXPECT_EQ(mistakes.all()[0].loss, INFINITY);
+  ClassificationScores scores(classes_);
+  scores.add(Tensor::of<double>({2, 3}, {0, 1, 0, 5, NAN, 0}), images_.labels.slice(0, 2), images_.pixels.slice(0, 2));
+  ASSERT_EQ(scores.worst_mistakes().size(), 2u);
+  EXPECT_EQ(scores.worst_mistakes()[0].label, 1);
+  EXPECT_EQ(scores.worst_mistakes()[0].loss, INFINITY);
 }
 
 TEST_F(Exhibits, ConfusionsAreCounted) {
   ClassificationScores scores(classes_);
-  scores.add(logits_, images_.labels);
-  EXPECT_EQ(confusion_exhibit(scores, classes_).at("matrix"),
+  scores.add(logits_, images_.labels, images_.pixels);
+  EXPECT_EQ(confusion_exhibit(scores).at("matrix"),
             (ordered_json{{"names", classes_}, {"counts", {{0, 1, 1}, {1, 0, 0}, {0, 0, 1}}}}));
-  const std::vector<std::string> many(101, "one of many");
-  EXPECT_TRUE(confusion_exhibit(ClassificationScores(many), many).is_null());
+  EXPECT_TRUE(confusion_exhibit(ClassificationScores(std::vector<std::string>(101, "one of many"))).is_null());
 }
 
 TEST_F(Exhibits, MistakesArePictures) {
-  WorstMistakes mistakes;
-  mistakes.add(logits_, images_.pixels, images_.labels);
-  const ordered_json exhibit = mistakes_exhibit(mistakes, classes_);
+  ClassificationScores scores(classes_);
+  scores.add(logits_, images_.labels, images_.pixels);
+  const ordered_json exhibit = mistakes_exhibit(scores);
   if (!png_available()) {
     EXPECT_EQ(exhibit.at("note"), "No pictures: foldgrad was built without libpng.");
     EXPECT_TRUE(exhibit.at("pictures").empty());
