@@ -15,6 +15,8 @@
 #include "train/checks/checkpoint_error.h"
 #include "train/checks/finite.h"
 #include "train/checks/model_checks.h"
+#include "train/data/language/language_data.h"
+#include "train/data/language/windows.h"
 #include "train/system/unicode.h"
 
 namespace foldgrad {
@@ -70,35 +72,54 @@ std::string written_samples(Gpt& model, const TextVocabulary& vocabulary, const 
   return all;
 }
 
-Language::Language(std::unique_ptr<Model> model, LanguageData data, const ExperimentConfig& config)
-    : model_(std::move(model)),
-      data_(std::move(data)),
-      config_(config.language),
-      label_smoothing_(config.train.label_smoothing),
-      valid_(data_.vocabulary.encode(data_.valid)),
-      batches_(data_.vocabulary.encode(data_.train), {.length = this->model().config().context,
-                                                      .size = config_.batch,
-                                                      .seed = std::uint64_t(config.train.seed),
-                                                      .prefetch = true}) {
-  FOLDGRAD_CHECK(valid_.size() >= 2, "to validate on, a text must have at least 2 tokens, got {}", valid_.size());
-}
-
-Examples Language::next() {
-  const WindowBatch batch = batches_.next();
-  return {batch.named(), batch.target.size(), batch.target.size()};
-}
-
-Validation Language::validate(Communicator* communicator) {
-  Validation v = score_text(*model_, data_.vocabulary, data_.valid, config_.batch, communicator).validation();
-  v.samples = written_samples(model(), data_.vocabulary, valid_);
-  return v;
-}
-
-void Language::write_companions(const std::string& directory) const {
-  data_.vocabulary.save(directory + "/vocabulary");
-}
-
 namespace {
+
+class Language final : public Task {
+ public:
+  // Throws std::invalid_argument for data that Windows refuses.
+  Language(std::unique_ptr<Model> model, LanguageData data, const ExperimentConfig& config)
+      : model_(std::move(model)),
+        data_(std::move(data)),
+        batch_(config.language.batch),
+        label_smoothing_(config.train.label_smoothing),
+        valid_(data_.vocabulary.encode(data_.valid)),
+        batches_(data_.vocabulary.encode(data_.train), {.length = this->model().config().context,
+                                                        .size = batch_,
+                                                        .seed = std::uint64_t(config.train.seed),
+                                                        .prefetch = true}) {
+    FOLDGRAD_CHECK(valid_.size() >= 2, "to validate on, a text must have at least 2 tokens, got {}", valid_.size());
+  }
+
+  Gpt& model() override { return static_cast<Gpt&>(*model_); }
+  Examples next() override {
+    const WindowBatch batch = batches_.next();
+    return {batch.named(), batch.target.size(), batch.target.size()};
+  }
+  std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
+  DataCursor cursor() const override { return batches_.cursor(); }
+  void seek(DataCursor cursor) override { batches_.seek(cursor); }
+  double label_smoothing() const override { return label_smoothing_; }
+  Validation validate(Communicator* communicator) override {
+    Validation v = score_text(*model_, data_.vocabulary, data_.valid, batch_, communicator).validation();
+    v.samples = written_samples(model(), data_.vocabulary, valid_);
+    return v;
+  }
+  std::string deciding_score() const override { return "bits_per_character"; }
+  bool smaller_is_better() const override { return true; }
+  std::string unit_of_work() const override { return "tokens"; }
+  void write_companions(const std::string& directory) const override {
+    data_.vocabulary.save(directory + "/vocabulary");
+  }
+  std::map<std::string, std::string> data_digests() const override { return data_.digests; }
+
+ private:
+  std::unique_ptr<Model> model_;
+  LanguageData data_;
+  const std::int64_t batch_;  // windows
+  const double label_smoothing_;
+  Ids valid_;
+  Windows batches_;
+};
 
 // The row is asked about models of its own family alone.
 const GptConfig& gpt_config_of(const Model& model) { return static_cast<const Gpt&>(model).config(); }

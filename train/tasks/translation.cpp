@@ -113,36 +113,58 @@ Examples examples_of(const Batch& batch) {
   return {batch.sentences.named(), batch.target_tokens, batch.source_tokens + batch.target_tokens};
 }
 
-Translation::Translation(std::unique_ptr<Model> model, ExperimentData data, const ExperimentConfig& config)
-    : model_(std::move(model)),
-      data_(std::move(data)),
-      config_(config.data),
-      label_smoothing_(config.train.label_smoothing),
-      batches_(std::move(data_.train.pairs),
-               {.max_tokens = config_.max_tokens, .seed = std::uint64_t(config.train.seed), .prefetch = true}),
-      valid_(data_.valid.pairs, {.max_tokens = config_.max_tokens, .multiple = 1, .shuffle = false}) {}
+namespace {
 
-Examples Translation::next() { return examples_of(batches_.next()); }
+class Translation final : public Task {
+ public:
+  // `model` is a Transformer. Throws std::invalid_argument for data that Batches refuses.
+  Translation(std::unique_ptr<Model> model, ExperimentData data, const ExperimentConfig& config)
+      : model_(std::move(model)),
+        data_(std::move(data)),
+        config_(config.data),
+        label_smoothing_(config.train.label_smoothing),
+        batches_(std::move(data_.train.pairs),
+                 {.max_tokens = config_.max_tokens, .seed = std::uint64_t(config.train.seed), .prefetch = true}),
+        valid_(data_.valid.pairs, {.max_tokens = config_.max_tokens, .multiple = 1, .shuffle = false}) {}
 
-Validation Translation::validate(Communicator* communicator) {
-  const DecodingOptions decoding{.beam = config_.beam,
-                                 .length_penalty = config_.length_penalty,
-                                 .max_length_a = config_.max_length_a,
-                                 .max_length_b = config_.max_length_b};
-  Lines hypotheses;
-  for (const Ids& ids : translations(InferenceTransformer(model()), data_.valid.pairs.source, decoding,
-                                     config_.max_tokens, communicator))
-    hypotheses.push_back(data_.vocabulary.decode_target(ids));
-  const TranslationScores scores =
-      score_translations(validation_loss(model(), valid_, communicator), hypotheses, data_.valid.text.target);
-  Validation v = scores.validation();
-  v.samples = samples_text(data_.valid.text, hypotheses);
-  return v;
-}
+  Transformer& model() override { return static_cast<Transformer&>(*model_); }
+  Examples next() override { return examples_of(batches_.next()); }
+  std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
+  DataCursor cursor() const override { return batches_.cursor(); }
+  void seek(DataCursor cursor) override { batches_.seek(cursor); }
+  double label_smoothing() const override { return label_smoothing_; }
+  // Translates the validation text: BLEU decides.
+  Validation validate(Communicator* communicator) override {
+    const DecodingOptions decoding{.beam = config_.beam,
+                                   .length_penalty = config_.length_penalty,
+                                   .max_length_a = config_.max_length_a,
+                                   .max_length_b = config_.max_length_b};
+    Lines hypotheses;
+    for (const Ids& ids : translations(InferenceTransformer(model()), data_.valid.pairs.source, decoding,
+                                       config_.max_tokens, communicator))
+      hypotheses.push_back(data_.vocabulary.decode_target(ids));
+    const TranslationScores scores =
+        score_translations(validation_loss(model(), valid_, communicator), hypotheses, data_.valid.text.target);
+    Validation v = scores.validation();
+    v.samples = samples_text(data_.valid.text, hypotheses);
+    return v;
+  }
+  std::string deciding_score() const override { return "bleu"; }
+  std::string unit_of_work() const override { return "tokens"; }
+  void write_companions(const std::string& directory) const override {
+    data_.vocabulary.save(directory + "/vocabulary");
+  }
+  std::map<std::string, std::string> data_digests() const override { return data_.digests; }
 
-void Translation::write_companions(const std::string& directory) const {
-  data_.vocabulary.save(directory + "/vocabulary");
-}
+ private:
+  std::unique_ptr<Model> model_;
+  ExperimentData data_;
+  const DataConfig config_;
+  const double label_smoothing_;
+  Batches batches_, valid_;
+};
+
+}  // namespace
 
 std::unique_ptr<Task> make_translation(const ExperimentConfig& config, const std::string& data_directory,
                                        const std::string& earlier, const NewModel& new_model) {

@@ -44,32 +44,6 @@ struct TranslationScores {
 
 TranslationScores score_translations(const ValidationLoss& loss, const Lines& hypotheses, const Lines& references);
 
-class Translation final : public Task {
- public:
-  // `model` is a Transformer. Throws std::invalid_argument for data that Batches refuses.
-  Translation(std::unique_ptr<Model> model, ExperimentData data, const ExperimentConfig& config);
-
-  Transformer& model() override { return static_cast<Transformer&>(*model_); }
-  Examples next() override;
-  std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
-  DataCursor cursor() const override { return batches_.cursor(); }
-  void seek(DataCursor cursor) override { batches_.seek(cursor); }
-  double label_smoothing() const override { return label_smoothing_; }
-  // Translates the validation text: BLEU decides.
-  Validation validate(Communicator* communicator) override;
-  std::string deciding_score() const override { return "bleu"; }
-  std::string unit_of_work() const override { return "tokens"; }
-  void write_companions(const std::string& directory) const override;
-  std::map<std::string, std::string> data_digests() const override { return data_.digests; }
-
- private:
-  std::unique_ptr<Model> model_;
-  ExperimentData data_;
-  const DataConfig config_;
-  const double label_smoothing_;
-  Batches batches_, valid_;
-};
-
 // Examples of a batch, on the host.
 Examples examples_of(const Batch& batch);
 
