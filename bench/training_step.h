@@ -15,7 +15,6 @@ class SameBatch final : public Task {
   Examples next() override { return examples_; }
   DataCursor cursor() const override { return {}; }
   void seek(DataCursor) override {}
-  double label_smoothing() const override { return 0.1; }
   Validation validate(Communicator*) override { throw std::logic_error("a single batch validates nothing"); }
   std::string deciding_score() const override { return ""; }
   std::string unit_of_work() const override { return ""; }

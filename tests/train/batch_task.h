@@ -6,14 +6,12 @@ namespace foldgrad::testing {
 
 class BatchTask final : public Task {
  public:
-  BatchTask(Transformer& model, Batches& batches, double label_smoothing = 0.1)
-      : model_(model), batches_(batches), label_smoothing_(label_smoothing) {}
+  BatchTask(Transformer& model, Batches& batches) : model_(model), batches_(batches) {}
 
   Model& model() override { return model_; }
   Examples next() override { return examples_of(batches_.next()); }
   DataCursor cursor() const override { return batches_.cursor(); }
   void seek(DataCursor cursor) override { batches_.seek(cursor); }
-  double label_smoothing() const override { return label_smoothing_; }
   Validation validate(Communicator*) override { throw std::logic_error("a task of batches validates nothing"); }
   std::string deciding_score() const override { return ""; }
   std::string unit_of_work() const override { return "tokens"; }
@@ -22,7 +20,6 @@ class BatchTask final : public Task {
  private:
   Transformer& model_;
   Batches& batches_;
-  double label_smoothing_;
 };
 
 }  // namespace foldgrad::testing

@@ -38,13 +38,13 @@ inline TransformerConfig small_config(const std::string& normalizer) {
 struct TinyTraining {
   TinyTraining(const TransformerConfig& config, std::uint64_t seed, const TrainerOptions& options,
                const Optimizer::Rule& rule = Adam{}, double lr = 5e-3, DType dtype = DType::f32,
-               double label_smoothing = 0.1, const EncodedPairs& pairs = copies(1, 2), Device device = Device::cpu,
+               const EncodedPairs& pairs = copies(1, 2), Device device = Device::cpu,
                Communicator* communicator = nullptr)
       : model(config, seed, dtype, device),
         optimizer(rule, {{.parameters = model.parameters()}}),
         schedule({.shape = ScheduleShape::constant, .peak = lr}),
         batches(pairs, {.max_tokens = 256, .seed = seed}),
-        task(model, batches, label_smoothing),
+        task(model, batches),
         trainer(task, optimizer, schedule, options, communicator) {}
 
   void steps(int n) {

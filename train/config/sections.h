@@ -166,7 +166,6 @@ struct TrainConfig : TrainerOptions {
   Undecayed no_decay = Undecayed::none;
   ScheduleShape schedule = ScheduleShape::inverse_sqrt;
   double lr = 5e-4, initial_lr = 1e-7, minimum_lr = 0;
-  double label_smoothing = 0.1;
   std::string from;  // a model; empty: none
   Head head = Head::automatic;
   bool reset_iterations = true;

@@ -42,8 +42,6 @@ class Task {
   // How many Examples an epoch has; 0: there are no epochs.
   virtual std::int64_t batches_per_epoch() const { return 0; }
   virtual void seek(DataCursor cursor) = 0;
-  // Returns how much the labels of the loss are smoothed.
-  virtual double label_smoothing() const { return 0; }
 
   // Scores model(), as it is, on data that it does not learn from. Ranks take the batches in turns, and all get the
   // result of one alone; null: it is alone.

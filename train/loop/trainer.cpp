@@ -97,7 +97,7 @@ Tensor Trainer::compute(const Examples& batch, std::int64_t random_step, std::in
   Model& model = task_.model();
   // The logits are not kept: the backward pass frees them.
   const NamedTensors inputs = part_of(batch.inputs, communicator_);
-  const Var loss = model.loss_of(model.forward(inputs, pass), inputs, task_.label_smoothing());
+  const Var loss = model.loss_of(model.forward(inputs, pass), inputs, options_.label_smoothing);
   Var total = loss;
   for (Var penalty : penalties) {
     // With statistics of its own each rank has a penalty of its own, and their mean counts.

@@ -32,6 +32,7 @@ struct TrainerOptions {
   double average_decay = 0;         // of the moving average of weights; 0: there is none
   bool average_statistics = false;  // of the normalizers' running statistics too [AVG-3]
   bool sync_norms = true;           // normalizers' statistics per channel are those of all ranks
+  double label_smoothing = 0.1;     // of the loss
   bool operator==(const TrainerOptions&) const = default;
 };
 

@@ -132,7 +132,6 @@ Classification::Classification(std::unique_ptr<Model> model, const Classificatio
                                const ExperimentConfig& config)
     : model_(std::move(model)),
       config_(config.images),
-      label_smoothing_(config.train.label_smoothing),
       seed_(std::uint64_t(config.train.seed)),
       augmentation_(augmentation_of(config_, static_cast<const ImageModel&>(*model_).config().pixels)),
       digests_(data.digests),

@@ -41,7 +41,6 @@ class Classification final : public Task {
   std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
   DataCursor cursor() const override { return batches_.cursor(); }
   void seek(DataCursor cursor) override { batches_.seek(cursor); }
-  double label_smoothing() const override { return label_smoothing_; }
   // In f32 whatever the dtype of training is, as Translation does it and as other commands compute where --dtype does
   // not say otherwise: a score then belongs to the checkpoint, not to how it was trained.
   Validation validate(Communicator* communicator) override;
@@ -54,7 +53,6 @@ class Classification final : public Task {
  private:
   std::unique_ptr<Model> model_;
   const ImageConfig config_;
-  const double label_smoothing_;
   const std::uint64_t seed_;
   const Augmentation augmentation_;
   std::map<std::string, std::string> digests_;

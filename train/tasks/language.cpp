@@ -81,7 +81,6 @@ class Language final : public Task {
       : model_(std::move(model)),
         data_(std::move(data)),
         batch_(config.language.batch),
-        label_smoothing_(config.train.label_smoothing),
         valid_(data_.vocabulary.encode(data_.valid)),
         batches_(data_.vocabulary.encode(data_.train), {.length = this->model().config().context,
                                                         .size = batch_,
@@ -98,7 +97,6 @@ class Language final : public Task {
   std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
   DataCursor cursor() const override { return batches_.cursor(); }
   void seek(DataCursor cursor) override { batches_.seek(cursor); }
-  double label_smoothing() const override { return label_smoothing_; }
   Validation validate(Communicator* communicator) override {
     Validation v = score_text(*model_, data_.vocabulary, data_.valid, batch_, communicator).validation();
     v.samples = written_samples(model(), data_.vocabulary, valid_);
@@ -116,7 +114,6 @@ class Language final : public Task {
   std::unique_ptr<Model> model_;
   LanguageData data_;
   const std::int64_t batch_;  // windows
-  const double label_smoothing_;
   Ids valid_;
   Windows batches_;
 };

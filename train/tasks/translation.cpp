@@ -122,7 +122,6 @@ class Translation final : public Task {
       : model_(std::move(model)),
         data_(std::move(data)),
         config_(config.data),
-        label_smoothing_(config.train.label_smoothing),
         batches_(std::move(data_.train.pairs),
                  {.max_tokens = config_.max_tokens, .seed = std::uint64_t(config.train.seed), .prefetch = true}),
         valid_(data_.valid.pairs, {.max_tokens = config_.max_tokens, .multiple = 1, .shuffle = false}) {}
@@ -132,7 +131,6 @@ class Translation final : public Task {
   std::int64_t batches_per_epoch() const override { return batches_.per_epoch(); }
   DataCursor cursor() const override { return batches_.cursor(); }
   void seek(DataCursor cursor) override { batches_.seek(cursor); }
-  double label_smoothing() const override { return label_smoothing_; }
   // Translates the validation text: BLEU decides.
   Validation validate(Communicator* communicator) override {
     const DecodingOptions decoding{.beam = config_.beam,
@@ -160,7 +158,6 @@ class Translation final : public Task {
   std::unique_ptr<Model> model_;
   ExperimentData data_;
   const DataConfig config_;
-  const double label_smoothing_;
   Batches batches_, valid_;
 };
 

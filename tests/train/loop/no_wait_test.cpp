@@ -54,7 +54,7 @@ TEST_P(NoWait, AStepOfTrainingWaitsForNothing) {
   TinyTraining run(
       config, 3,
       {.clip = 1, .agc = 0.01, .accumulate = 2, .dtype = dtype, .average_decay = 0.5, .average_statistics = true},
-      Adam{}, 5e-3, DType::f32, 0.1, copies(26, 1000), Device::cuda);
+      Adam{}, 5e-3, DType::f32, copies(26, 1000), Device::cuda);
   ASSERT_EQ(run.batches.per_epoch(), 1);
   for (int n = 0; n < 2; ++n) run.trainer.step();  // the caches fill, and with them the windows of normalizers
   run.trainer.report();                            // until then each step keeps its losses

@@ -52,8 +52,8 @@ Values trained(const Setting& s, Communicator* communicator, Device device = Dev
     config.normalizer_options["filtration"] = "1";
     config.normalizer_options["granularity"] = "channel";
   }
-  TinyTraining run(config, 3, s.options, s.rule, 5e-3, s.dtype == DType::f64 ? DType::f64 : DType::f32, 0.1, s.pairs,
-                   device, communicator);
+  TinyTraining run(config, 3, s.options, s.rule, 5e-3, s.dtype == DType::f64 ? DType::f64 : DType::f32, s.pairs, device,
+                   communicator);
   run.steps(6);
   if (s.normalizer == "un") {
     EXPECT_GT(skips(run.model), 0);  // beside the warm-up and averages, outliers too

@@ -16,7 +16,7 @@ namespace {
 
 TEST(Trainer, LearnsToCopyUnseenSentences) {
   for (const char* norm : {"ln", "un"}) {
-    TinyTraining run(small_config(norm), 2, {.clip = 1}, Adam{}, 3e-3, DType::f32, /*label_smoothing=*/0);
+    TinyTraining run(small_config(norm), 2, {.clip = 1, .label_smoothing = 0}, Adam{}, 3e-3);
     run.steps(1);
     EXPECT_GT(run.trainer.report().loss, 1.5) << norm;  // guessing one of 6 costs log 6 = 1.79
     run.steps(200);  // with many more, at this constant rate, the loss wanders, and where to is a matter of rounding
@@ -107,7 +107,7 @@ TEST(Trainer, ReportsMeansSinceTheLastReport) {
   EncodedPairs pairs = copies(1, 2);
   for (Ids& ids : pairs.target) ids.insert(ids.begin(), kFirstWord);  // one token more than the sources
   Batches same(pairs, {.max_tokens = 256, .seed = 3});
-  TinyTraining run(small_config("ln"), 3, {}, Adam{}, 5e-3, DType::f32, /*label_smoothing=*/0, pairs);
+  TinyTraining run(small_config("ln"), 3, {.label_smoothing = 0}, Adam{}, 5e-3, DType::f32, pairs);
   for (Parameter* p : run.model.parameters()) p->value.zero();  // then logits are 0, also after the first update
   run.trainer.step();
   run.trainer.report();

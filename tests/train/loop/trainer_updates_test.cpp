@@ -13,11 +13,11 @@ namespace {
 // With one batch and a rate that moves nothing, only the random numbers of dropout tell one loss from another.
 TEST(TrainerUpdates, EveryBatchOfAnUpdateHasItsOwnDropout) {
   const TransformerConfig config = with_dropout(small_config("ln"));
-  const TrainerOptions options{.accumulate = 2, .seed = 5, .dtype = DType::f64};
+  const TrainerOptions options{.accumulate = 2, .seed = 5, .dtype = DType::f64, .label_smoothing = 0};
   TinyTraining run(config, 3, options, Sgd{}, 1e-300, DType::f64);
   Batches batches(copies(1, 280), {.max_tokens = 4096, .shuffle = false});
   ASSERT_EQ(batches.per_epoch(), 1);
-  BatchTask task(run.model, batches, /*label_smoothing=*/0);
+  BatchTask task(run.model, batches);
   Trainer trainer(task, run.optimizer, run.schedule, options);
   const Batch batch = Batches(copies(1, 280), {.max_tokens = 4096, .shuffle = false}).next();
   std::vector<double> losses;
@@ -141,7 +141,7 @@ TransformerConfig poisoned_config() {
 struct PoisonedTraining : TinyTraining {
   explicit PoisonedTraining(OnNan on_nan, std::int64_t accumulate = 1)
       : TinyTraining(poisoned_config(), 7, {.accumulate = accumulate, .on_nan = on_nan, .average_decay = 0.5}, Adam{},
-                     5e-3, DType::f32, 0.1, poisoned_pairs()),
+                     5e-3, DType::f32, poisoned_pairs()),
         accumulate(accumulate) {
     model.source_table().value.data<float>()[kPoison * 32 + 3] = NAN;
     trainer.restore(trainer.snapshot());

@@ -151,7 +151,7 @@ class ToyFamily : public TinyRun {
     TrainOptions options;
     options.config = files_ / "config.toml";
     options.settings = {"model.family=toy", "train.steps=40", "validate.every=10", "output.save_every=5",
-                        "output.keep=20",   "train.lr=0.05",  "norm.un.warmup=10"};
+                        "output.keep=20",   "train.lr=0.05",  "norm.un.warmup=10", "train.label_smoothing=0"};
     options.settings.insert(options.settings.end(), settings.begin(), settings.end());
     options.out = files_ / out;
     return train_experiment(options).exit_code;
