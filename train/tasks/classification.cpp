@@ -257,8 +257,7 @@ std::unique_ptr<Task> make_classification(const ExperimentConfig& config, const 
 
 }  // namespace
 
-const TaskKind kClassification{.name = "classification",
-                               .check = check_images,
+const TaskKind kClassification{.check = check_images,
                                .make = make_classification,
                                .checks = check_classification,
                                .read_inputs = read_image_inputs,

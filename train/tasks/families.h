@@ -74,8 +74,6 @@ struct TrainingInputs {
 
 // A task, common to all models that learn it.
 struct TaskKind {
-  const char* name;
-
   // Throws ConfigError for what is wrong with a configuration beside its model.
   void (*check)(const ExperimentConfig& config);
   // Reads the data and makes the task with the model that `new_model` gives for their sizes. `earlier`: the model

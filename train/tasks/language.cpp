@@ -255,8 +255,7 @@ TextVocabulary load_text_vocabulary(const std::string& directory, const GptConfi
   throw CheckpointError(e.what());
 }
 
-const TaskKind kLanguage{.name = "language",
-                         .check = [](const ExperimentConfig&) {},
+const TaskKind kLanguage{.check = [](const ExperimentConfig&) {},
                          .make = make_language,
                          .checks = check_language,
                          .read_inputs = read_ids,

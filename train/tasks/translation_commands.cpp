@@ -228,8 +228,7 @@ Vocabulary load_vocabulary(const std::string& directory, const TransformerConfig
   throw CheckpointError(e.what());
 }
 
-const TaskKind kTranslation{.name = "translation",
-                            .check = [](const ExperimentConfig& config) { require_usable(config.data); },
+const TaskKind kTranslation{.check = [](const ExperimentConfig& config) { require_usable(config.data); },
                             .make = make_translation,
                             .checks = translation_checks,
                             .read_inputs = read_inputs,

@@ -111,7 +111,6 @@ BlockConfig toy_config(const nlohmann::json& json) {
 }
 
 const TaskKind kToyTask{
-    .name = "points",
     .check = [](const ExperimentConfig&) {},
     .make = [](const ExperimentConfig&, const std::string&, const std::string&,
                const NewModel& new_model) -> std::unique_ptr<Task> { return std::make_unique<ToyTask>(new_model({})); },
