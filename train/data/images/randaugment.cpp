@@ -12,10 +12,6 @@ namespace {
 using Table = std::array<std::uint8_t, 256>;  // what becomes of each value of a channel
 using Counts = std::array<std::int64_t, 256>;
 
-void look_up(const Canvas& canvas, std::int64_t channel, const Table& table) {
-  for (std::int64_t k = channel; k < canvas.bytes(); k += kColours) canvas.pixels[k] = table[canvas.pixels[k]];
-}
-
 template <class Function>
 void map(const Canvas& canvas, const Function& value) {
   for (std::int64_t k = 0; k < canvas.bytes(); ++k) canvas.pixels[k] = std::uint8_t(value(int(canvas.pixels[k])));
@@ -30,7 +26,7 @@ void by_counts(const Canvas& canvas, const Change& change) {
     Table table;
     for (int v = 0; v < 256; ++v) table[v] = std::uint8_t(v);
     change(counts, table);
-    look_up(canvas, c, table);
+    for (std::int64_t k = c; k < canvas.bytes(); k += kColours) canvas.pixels[k] = table[canvas.pixels[k]];
   }
 }
 

@@ -29,18 +29,13 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 }  // namespace
 
-TextVocabulary TextVocabulary::of_characters(std::u32string all) {
-  TextVocabulary v;
-  v.characters_ = std::move(all);
-  return v;
-}
-
 TextVocabulary TextVocabulary::characters(const std::string& text) {
-  std::u32string all = decode_utf8(text);
-  std::ranges::sort(all);
-  const auto repeated = std::ranges::unique(all);
-  all.erase(repeated.begin(), repeated.end());
-  return of_characters(std::move(all));
+  TextVocabulary v;
+  v.characters_ = decode_utf8(text);
+  std::ranges::sort(v.characters_);
+  const auto repeated = std::ranges::unique(v.characters_);
+  v.characters_.erase(repeated.begin(), repeated.end());
+  return v;
 }
 
 TextVocabulary TextVocabulary::bpe(const std::string& text, std::int64_t pieces) {
@@ -59,18 +54,18 @@ TextVocabulary TextVocabulary::load(const std::string& directory) {
     return json.is_object() && json.contains(key) && json[key] == value;
   };
   if (!is("format", kFormat)) throw FileError(path, fmt::format("must be an object with \"format\" {}", kFormat));
+  TextVocabulary v;
   if (is("kind", "bpe")) {
-    TextVocabulary v;
     v.pieces_ = SentencePiece::read(directory + kPieces);
     return v;
   }
   if (!is("kind", "characters")) throw FileError(path, "\"kind\" must be characters or bpe");
   const nlohmann::json all = json.value("characters", nlohmann::json());
   if (!all.is_string()) throw FileError(path, "\"characters\" must be text");
-  std::u32string characters = decode_utf8(all.get<std::string>());
-  if (!std::ranges::is_sorted(characters, std::less_equal()))
+  v.characters_ = decode_utf8(all.get<std::string>());
+  if (!std::ranges::is_sorted(v.characters_, std::less_equal()))
     throw FileError(path, "\"characters\" must each stand there once, by their code points");
-  return of_characters(std::move(characters));
+  return v;
 }
 
 void TextVocabulary::save(const std::string& directory) const {

@@ -33,8 +33,6 @@ class TextVocabulary {
   const char* kind() const { return pieces_ ? "bpe" : "characters"; }
 
  private:
-  static TextVocabulary of_characters(std::u32string all);
-
   std::u32string characters_;  // from id 1 on
   std::optional<SentencePiece> pieces_;
 };
