@@ -1,66 +1,158 @@
 // foldgrad data: text and images, on the disk, from the network, and drawn by rule.
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <map>
+#include <set>
+#include <unordered_set>
 
-#include "engine/files/file.h"
+#include "engine/files/atomic_file.h"
 #include "train/commands/command.h"
 #include "train/data/fetch.h"
 #include "train/data/images/cifar.h"
 #include "train/data/images/shapes.h"
 #include "train/data/lines.h"
-#include "train/data/text/directory.h"
+#include "train/data/text/sentence_piece.h"
 #include "train/system/digest.h"
 #include "train/system/printable.h"
 #include "train/system/streams.h"
+#include "train/system/unicode.h"
 
 namespace foldgrad {
 namespace {
 
+namespace fs = std::filesystem;
+
+constexpr const char* kDigestFile = "SHA256SUMS";  // as sha256sum writes it, and checks
+
 struct DataOptions {
+  std::string source = "de", target = "en";  // extensions of files of parallel text
   std::string directory, to, data_directory, name, digests, sha256;
-  std::vector<std::string> renamed, files, urls;
-  Preparation preparation;
+  std::vector<std::string> renamed, only, files, urls;
+  bool lowercase = false;
+  std::int64_t sentence_piece = 0;  // pieces of a model learned from train; 0: none is
   std::int64_t train_images = shapes::kTrainImages, test_images = shapes::kTestImages;
   std::uint64_t seed = 1;
   Answer (*run)(const DataOptions&) = nullptr;  // of the command that was given
 };
 
-Answer run_info(const DataOptions& options) {
+// Names of the directory's files with this ending.
+std::set<std::string> stems(const std::string& directory, const std::string& ending) {
+  std::set<std::string> names;
+  for (const fs::path& path : paths_in(directory))
+    if (path.extension() == "." + ending) names.insert(path.stem());
+  return names;
+}
+
+// Returns the NAMEs with files NAME.SOURCE and NAME.TARGET, in order. Throws FileError for no directory and no NAME.
+std::vector<std::string> pair_names(const std::string& directory, const DataOptions& o) {
+  const std::set<std::string> source = stems(directory, o.source), target = stems(directory, o.target);
+  std::vector<std::string> names;
+  std::ranges::set_intersection(source, target, std::back_inserter(names));
+  if (names.empty()) throw FileError(directory, fmt::format("has no files NAME.{} and NAME.{}", o.source, o.target));
+  return names;
+}
+
+Answer run_info(const DataOptions& o) {
   constexpr const char* kLine = "{:<20} {:>9} {:>4} {:>11} {:>9} {:>8} {:>6}\n";
-  const auto& [source, target] = options.preparation.languages;
   auto all = nlohmann::ordered_json::array();
   std::string text = fmt::format(fmt::runtime(kLine), "name", "pairs", "", "words", "distinct", "longest", "empty");
-  for (const std::string& name : pair_names(options.directory, options.preparation.languages)) {
-    const ParallelText both = read_parallel_text(options.directory, name, source, target);
+  for (const std::string& name : pair_names(o.directory, o)) {
+    const ParallelText both = read_parallel_text(o.directory, name, o.source, o.target);
     nlohmann::ordered_json& pair =
         all.emplace_back(nlohmann::ordered_json{{"name", name}, {"pairs", both.source.size()}});
     for (const auto& [side, language, lines] :
-         {std::tuple("source", source, &both.source), {"target", target, &both.target}}) {
-      const SideSummary s = summarize(*lines);
-      text += fmt::format(fmt::runtime(kLine), name, lines->size(), language, s.words, s.distinct, s.longest, s.empty);
-      pair[side] = {{"words", s.words}, {"distinct", s.distinct}, {"longest", s.longest}, {"empty", s.empty}};
+         {std::tuple("source", o.source, &both.source), {"target", o.target, &both.target}}) {
+      std::size_t words = 0, longest = 0, empty = 0;
+      std::unordered_set<std::string> distinct;
+      for (const std::string& line : *lines) {
+        const std::vector<std::string> of_line = split_words(line);
+        words += of_line.size();
+        longest = std::max(longest, of_line.size());
+        empty += of_line.empty();
+        distinct.insert(of_line.begin(), of_line.end());
+      }
+      text += fmt::format(fmt::runtime(kLine), name, lines->size(), language, words, distinct.size(), longest, empty);
+      pair[side] = {{"words", words}, {"distinct", distinct.size()}, {"longest", longest}, {"empty", empty}};
     }
   }
   return {text, all};
 }
 
-Answer run_verify(const DataOptions& options) {
-  const std::vector<std::string> found = problems(options.directory, options.preparation.languages, options.digests);
-  for (const std::string& problem : found) say("error: {}\n", problem);
-  if (!found.empty()) return {.exit_code = kExitData};
-  const std::size_t pairs = pair_names(options.directory, options.preparation.languages).size();
-  return {fmt::format("{}: {} pairs of files are sound\n", options.directory, pairs)};
+void check_digests(const std::string& directory, const std::string& digests, std::vector<std::string>& found) {
+  for (const std::string& line : read_lines(digests)) {
+    const std::size_t space = line.find_first_of(" ");
+    const std::size_t name = line.find_first_not_of(" *", space);
+    if (space != 64 || name == line.npos) {
+      found.push_back(fmt::format("{}: must have lines \"SHA-256  NAME\", got {}", digests, in_quotes(line)));
+      continue;
+    }
+    try {
+      require_digest(directory + "/" + line.substr(name), line.substr(0, 64));
+    } catch (const FileError& e) {
+      found.push_back(e.what());
+    }
+  }
 }
 
-Answer run_prepare(const DataOptions& options) {
-  Preparation preparation = options.preparation;
-  for (const std::string& pair : options.renamed) {
+// Says of each pair that cannot be read, of each file without its other side, and of each that a file of digests names
+// but is absent or differs.
+Answer run_verify(const DataOptions& o) {
+  std::vector<std::string> found;
+  const std::vector<std::string> names = pair_names(o.directory, o);
+  for (const std::string& name : names) try {
+      read_parallel_text(o.directory, name, o.source, o.target);
+    } catch (const FileError& e) {
+      found.push_back(e.what());
+    }
+  for (const auto& [ending, other] : {std::pair(o.source, o.target), {o.target, o.source}})
+    for (const std::string& name : stems(o.directory, ending))
+      if (!std::ranges::binary_search(names, name))
+        found.push_back(fmt::format("{}/{}.{}: there is no {}.{} beside it", o.directory, name, ending, name, other));
+  const std::string own = o.directory + "/" + kDigestFile;
+  if (!o.digests.empty() || fs::exists(own)) check_digests(o.directory, o.digests.empty() ? own : o.digests, found);
+  for (const std::string& problem : found) say("error: {}\n", problem);
+  if (!found.empty()) return {.exit_code = kExitData};
+  return {fmt::format("{}: {} pairs of files are sound\n", o.directory, names.size())};
+}
+
+// Writes the pairs of `from`, with line ends "\n", and their digests to `to`. `renamed`: old names to new; val becomes
+// valid without saying. Throws FileError.
+Answer prepare(const std::string& from, const std::string& to, const std::map<std::string, std::string>& renamed,
+               const DataOptions& o) {
+  std::vector<std::string> names, train;
+  std::string digests;
+  const auto write = [&](const std::string& name, const std::string& content) {
+    write_file_atomically(to + "/" + name, content);
+    digests += fmt::format("{}  {}\n", sha256(content), name);
+  };
+  make_directories(to);
+  for (const std::string& old : o.only.empty() ? pair_names(from, o) : o.only) {
+    const auto found = renamed.find(old);
+    const std::string name = found != renamed.end() ? found->second : old == "val" ? "valid" : old;
+    ParallelText text = read_parallel_text(from, old, o.source, o.target);
+    for (std::vector<std::string>* lines : {&text.source, &text.target}) {
+      if (o.lowercase)
+        for (std::string& line : *lines) line = lower(line);
+      if (name == "train") train.insert(train.end(), lines->begin(), lines->end());
+    }
+    for (const auto& [language, lines] : {std::pair(o.source, &text.source), {o.target, &text.target}})
+      write(name + "." + language, fmt::format("{}\n", fmt::join(*lines, "\n")));
+    names.push_back(name);
+  }
+  if (o.sentence_piece > 0) write("sentencepiece.model", SentencePiece::train(train, o.sentence_piece).model());
+  write_file_atomically(to + "/" + kDigestFile, digests);
+  return {fmt::format("{}: {}\n", to, fmt::join(names, ", "))};
+}
+
+Answer run_prepare(const DataOptions& o) {
+  std::map<std::string, std::string> renamed;
+  for (const std::string& pair : o.renamed) {
     const std::size_t equal = pair.find('=');
     if (equal == std::string::npos) throw std::invalid_argument("--rename must be OLD=NEW, got " + pair);
-    preparation.renamed[pair.substr(0, equal)] = pair.substr(equal + 1);
+    renamed[pair.substr(0, equal)] = pair.substr(equal + 1);
   }
-  const auto names = prepare(options.directory, options.to, preparation);
-  return {fmt::format("{}: {}\n", options.to, fmt::join(names, ", "))};
+  return prepare(o.directory, o.to, renamed, o);
 }
 
 Answer fetch_known(const DataSet& set, const DataOptions& options) {
@@ -69,11 +161,10 @@ Answer fetch_known(const DataSet& set, const DataOptions& options) {
     fetch_images(set, options.files, root);
     return {fmt::format("{}: {}\n", root, set.about)};
   }
-  Preparation preparation = options.preparation;
-  preparation.renamed = set.renamed;
-  std::vector<std::string> names;
-  with_unpacked(set, options.files, root, [&](const std::string& path) { names = prepare(path, root, preparation); });
-  return {fmt::format("{}: {}\n", root, fmt::join(names, ", "))};
+  Answer answer;
+  with_unpacked(set, options.files, root,
+                [&](const std::string& path) { answer = prepare(path, root, set.renamed, options); });
+  return answer;
 }
 
 std::string known_sets() {
@@ -102,7 +193,7 @@ Answer fetch_file(const DataOptions& options) {
     options.urls.empty() ? take_file(options.files[0], wanted) : download(wanted);
   } catch (...) {
     std::error_code ignored;
-    std::filesystem::remove(root, ignored);
+    fs::remove(root, ignored);
     throw;
   }
   return {wanted.path + "\n"};
@@ -123,8 +214,7 @@ Answer run_synth(const DataOptions& options) {
   FOLDGRAD_CHECK(options.name == "shapes", "there is no task {} to draw; known: shapes", in_quotes(options.name));
   for (const ImagePart part : {ImagePart::train, ImagePart::test})
     for (const std::string& path : cifar_files(options.to, cifar10_layout(), part))
-      if (std::filesystem::exists(path))
-        throw FileError(path, "is there already; name another directory, or remove it");
+      if (fs::exists(path)) throw FileError(path, "is there already; name another directory, or remove it");
   const ImageSet train = shapes::sample(ImagePart::train, options.train_images, options.seed);
   const ImageSet test = shapes::sample(ImagePart::test, options.test_images, options.seed);
   write_cifar10(options.to, train, test);
@@ -137,11 +227,10 @@ Action add_data(CLI::App& data) {
   data.require_subcommand(1);
   data.footer("Exit codes: 0, 2 options, 3 data.");
   const auto o = std::make_shared<DataOptions>();
-  Preparation& p = o->preparation;
   const auto add = [&](const char* name, const std::string& help, Answer (*run)(const DataOptions&)) {
     CLI::App* command = data.add_subcommand(name, help);
-    command->add_option("--source", p.languages.source, "Extension of the source files")->capture_default_str();
-    command->add_option("--target", p.languages.target, "Extension of the target files")->capture_default_str();
+    command->add_option("--source", o->source, "Extension of the source files")->capture_default_str();
+    command->add_option("--target", o->target, "Extension of the target files")->capture_default_str();
     command->callback([o, run] { o->run = run; });
     return command;
   };
@@ -155,9 +244,9 @@ Action add_data(CLI::App& data) {
   prepare->add_option("FROM", o->directory)->required();
   prepare->add_option("TO", o->to)->required();
   add_repeated_option(*prepare, "--rename", o->renamed, "OLD=NEW", "Renames a pair; val becomes valid anyway");
-  add_repeated_option(*prepare, "--only", p.only, "NAME", "Takes this pair only, without extension");
-  prepare->add_flag("--lowercase", p.lowercase, "Lower-case all text");
-  prepare->add_option("--sentencepiece", p.sentence_piece,
+  add_repeated_option(*prepare, "--only", o->only, "NAME", "Takes this pair only, without extension");
+  prepare->add_flag("--lowercase", o->lowercase, "Lower-case all text");
+  prepare->add_option("--sentencepiece", o->sentence_piece,
                       "Learn sentencepiece.model with this many pieces from train");
   CLI::App* fetch = add("fetch", "Fetch and prepare a data set: " + known_sets(), run_fetch);
   fetch->add_option("NAME", o->name, "The data set; with --url, the directory below --data-dir")->required();

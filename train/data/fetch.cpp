@@ -30,15 +30,19 @@ void make_parent(const std::string& path) {
   if (!parent.empty()) make_directories(parent);
 }
 
+void rename_file(const std::string& from, const std::string& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error) throw FileError(to, "cannot be written", error.value());
+}
+
 // Returns "" when `part` is the file; otherwise it is removed, since nothing can be made of it.
 std::string finish(const std::string& part, const Download& wanted) {
   if (const std::string got = sha256_of_file(part); got != wanted.sha256) {
     fs::remove(part);
     return "has SHA-256 " + got;
   }
-  std::error_code error;
-  fs::rename(part, wanted.path, error);
-  if (error) throw FileError(wanted.path, "cannot be written", error.value());
+  rename_file(part, wanted.path);
   sync_directory(fs::absolute(wanted.path).parent_path());
   return "";
 }
@@ -101,14 +105,6 @@ void take_archives(const DataSet& set, const std::vector<std::string>& files, co
   }
 }
 
-void require_digests(const DataSet& set, const std::string& directory) {
-  for (const auto& [name, digest] : set.digests) {
-    const std::string path = directory + "/" + name;
-    if (const std::string got = sha256_of_file(path); got != digest)
-      throw FileError(path, fmt::format("must have SHA-256 {}, got {}", digest, got));
-  }
-}
-
 }  // namespace
 
 void download(const Download& wanted) {
@@ -134,8 +130,7 @@ void download(const Download& wanted) {
 }
 
 void take_file(const std::string& file, const Download& wanted) {
-  if (const std::string got = sha256_of_file(file); got != wanted.sha256)
-    throw FileError(file, fmt::format("must have SHA-256 {}, got {}", wanted.sha256, got));
+  require_digest(file, wanted.sha256);
   make_parent(wanted.path);
   const std::string part = wanted.path + ".part";
   std::error_code error;
@@ -166,13 +161,9 @@ void fetch_images(const DataSet& set, const std::vector<std::string>& files, con
   if (has_images(set, root)) return;
   with_unpacked(set, files, root, [&](const std::string& path) {
     const std::string from = path + "/" + set.directory;
-    require_digests(set, from);
-    for (const auto& entry : fs::directory_iterator(from)) {
-      const std::string to = root + "/" + entry.path().filename().string();
-      std::error_code error;
-      fs::rename(entry.path(), to, error);
-      if (error) throw FileError(to, "cannot be written", error.value());
-    }
+    for (const auto& [name, digest] : set.digests) require_digest(from + "/" + name, digest);
+    for (const auto& entry : fs::directory_iterator(from))
+      rename_file(entry.path(), root + "/" + entry.path().filename().string());
     sync_directory(root);
   });
 }

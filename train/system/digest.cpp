@@ -54,6 +54,11 @@ std::string sha256_of_file(const std::string& path) {
   return digest.digits();
 }
 
+void require_digest(const std::string& path, const std::string& sha256) {
+  if (const std::string got = sha256_of_file(path); got != sha256)
+    throw FileError(path, fmt::format("must have SHA-256 {}, got {}", sha256, got));
+}
+
 std::string base64(std::string_view bytes) {
   std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // with the zero that OpenSSL ends it with
   const auto* from = reinterpret_cast<const unsigned char*>(bytes.data());

@@ -9,6 +9,8 @@ namespace foldgrad {
 
 std::string sha256(std::string_view bytes);
 std::string sha256_of_file(const std::string& path);  // throws FileError
+// Throws FileError unless the file has this SHA-256.
+void require_digest(const std::string& path, const std::string& sha256);
 
 std::string base64(std::string_view bytes);
 
