@@ -92,10 +92,11 @@ std::string below_thousand(std::int64_t n) {
   return n % 100 == 0 ? hundreds : hundreds + " and " + below_hundred(n % 100);
 }
 
+constexpr const char* kIrregular[][2] = {{"one", "first"},     {"two", "second"},   {"three", "third"},
+                                         {"five", "fifth"},    {"eight", "eighth"}, {"nine", "ninth"},
+                                         {"twelve", "twelfth"}};
+
 std::string ordinal_of(const std::string& word) {
-  constexpr const char* kIrregular[][2] = {{"one", "first"},     {"two", "second"},   {"three", "third"},
-                                           {"five", "fifth"},    {"eight", "eighth"}, {"nine", "ninth"},
-                                           {"twelve", "twelfth"}};
   for (const auto& [cardinal, ordinal] : kIrregular)
     if (word == cardinal) return ordinal;
   return word.back() == 'y' ? word.substr(0, word.size() - 1) + "ieth" : word + "th";
@@ -227,30 +228,27 @@ namespace {
 // Cutting takes the longest part that fits, from left to right. No number word goes wrong with it: "sechs" and "sech",
 // "sieben" and "sieb" are told apart by what follows, and "eins", "eine", "achte", "erste" only end words. "ten" is
 // English and a German ending.
-constexpr std::string_view kParts[] = {
-    "null",      "ein",       "eins",      "eine",     "zwei",     "drei",     "vier",       "fünf",      "sechs",
-    "sieben",    "acht",      "neun",      "zehn",     "elf",      "zwölf",    "zwan",       "sech",      "sieb",
-    "zig",       "ßig",       "und",       "hundert",  "tausend",  "Million",  "Millionen",  "erste",     "dritte",
-    "achte",     "te",        "ste",       "ersten",   "dritten",  "achten",   "ten",        "sten",      "am",
-    "Komma",     "Januar",    "Februar",   "März",     "April",    "Mai",      "Juni",       "Juli",      "August",
-    "September", "Oktober",   "November",  "Dezember", "zero",     "one",      "two",        "three",     "four",
-    "five",      "six",       "seven",     "eight",    "nine",     "eleven",   "twelve",     "thirteen",  "fourteen",
-    "fifteen",   "sixteen",   "seventeen", "eighteen", "nineteen", "twenty",   "thirty",     "forty",     "fifty",
-    "sixty",     "seventy",   "eighty",    "ninety",   "twenty-",  "thirty-",  "forty-",     "fifty-",    "sixty-",
-    "seventy-",  "eighty-",   "ninety-",   "first",    "second",   "third",    "fifth",      "eighth",    "ninth",
-    "twelfth",   "twentieth", "thirtieth", "fortieth", "fiftieth", "sixtieth", "seventieth", "eightieth", "ninetieth",
-    "th",        "hundred",   "thousand",  "million",  "and",      "point",    "on",         "the",       "of",
-    "oh",        "January",   "February",  "March",    "May",      "June",     "July",       "October",   "December"};
-
-const std::set<std::string_view>& parts() {
-  static const std::set<std::string_view> all(std::begin(kParts), std::end(kParts));
+const std::set<std::string>& parts() {
+  static const std::set<std::string> all = [] {
+    std::set<std::string> some{"ein",       "eine",  "zig",    "ßig",   "und",   "hundert", "tausend", "Million",
+                               "Millionen", "erste", "dritte", "achte", "te",    "ste",     "ersten",  "dritten",
+                               "achten",    "ten",   "sten",   "am",    "Komma", "th",      "hundred", "thousand",
+                               "million",   "and",   "point",  "on",    "the",   "of",      "oh"};
+    const auto add = [&](const auto& words) { some.insert(std::begin(words), std::end(words)); };
+    add(kDigits), add(kStems), add(kGermanMonths), add(kSmall), add(kTens), add(kEnglishMonths);
+    some.erase("");
+    for (const auto& [cardinal, ordinal] : kIrregular) some.insert(ordinal);
+    for (const std::string tens : kTens)
+      if (!tens.empty()) some.insert({tens + "-", ordinal_of(tens)});
+    return some;
+  }();
   return all;
 }
 
 std::size_t longest_part(std::string_view word) {
   std::size_t longest = 0;
-  for (const std::string_view part : parts())
-    if (part.size() > longest && word.substr(0, part.size()) == part) longest = part.size();
+  for (const std::string& part : parts())
+    if (part.size() > longest && word.starts_with(part)) longest = part.size();
   return longest;
 }
 
@@ -272,10 +270,7 @@ std::string cut(const std::string& text) {
 
 std::vector<std::string> vocabulary() {
   std::vector<std::string> all;
-  for (const std::string_view part : parts()) {
-    all.emplace_back(part);
-    all.push_back(std::string(part) + "@@");
-  }
+  for (const std::string& part : parts()) all.insert(all.end(), {part, part + "@@"});
   return all;
 }
 
