@@ -25,11 +25,6 @@ bool has_digest(const std::string& path, const std::string& sha256) {
   return fs::is_regular_file(path) && sha256_of_file(path) == sha256;
 }
 
-void make_parent(const std::string& path) {
-  const fs::path parent = fs::path(path).parent_path();
-  if (!parent.empty()) make_directories(parent);
-}
-
 void rename_file(const std::string& from, const std::string& to) {
   std::error_code error;
   fs::rename(from, to, error);
@@ -43,7 +38,7 @@ std::string finish(const std::string& part, const Download& wanted) {
     return "has SHA-256 " + got;
   }
   rename_file(part, wanted.path);
-  sync_directory(fs::absolute(wanted.path).parent_path());
+  sync_directory(fs::path(wanted.path).parent_path());
   return "";
 }
 
@@ -109,7 +104,7 @@ void take_archives(const DataSet& set, const std::vector<std::string>& files, co
 
 void download(const Download& wanted) {
   if (has_digest(wanted.path, wanted.sha256)) return;
-  make_parent(wanted.path);
+  make_directories(fs::path(wanted.path).parent_path());
   const std::string part = wanted.path + ".part";
   // The process may have been killed after the last byte, and no server can resume from there.
   if (has_digest(part, wanted.sha256)) {
@@ -131,7 +126,7 @@ void download(const Download& wanted) {
 
 void take_file(const std::string& file, const Download& wanted) {
   require_digest(file, wanted.sha256);
-  make_parent(wanted.path);
+  make_directories(fs::path(wanted.path).parent_path());
   const std::string part = wanted.path + ".part";
   std::error_code error;
   fs::copy_file(file, part, fs::copy_options::overwrite_existing, error);

@@ -28,17 +28,6 @@ std::string path_in(const std::string& directory, const std::string& name) {
   return std::filesystem::path(directory) / name;  // an absolute name stays
 }
 
-// Makes the dictionary of the training text, in fairseq's order.
-Dictionary dictionary_of(const std::vector<const Lines*>& texts, Bpe* bpe) {
-  std::vector<Lines> pieces;
-  for (const Lines* lines : texts) {
-    pieces.push_back(*lines);
-    if (bpe)
-      for (std::string& line : pieces.back()) line = bpe->apply(line);
-  }
-  return Dictionary::of_lines(pieces);
-}
-
 SentencePiece learned_pieces(const DataConfig& d, const std::string& directory, const ParallelText& train) try {
   Lines both = train.source;
   both.insert(both.end(), train.target.begin(), train.target.end());
@@ -60,8 +49,12 @@ Vocabulary make_vocabulary(const ExperimentConfig& config, const std::string& di
   const bool joined = config.model.one_input_table();
   const auto dictionary = [&](const std::string& file, const Lines& lines) {
     if (!file.empty()) return Dictionary::read(path_in(directory, file));
-    if (joined) return dictionary_of({&train.source, &train.target}, bpe ? &*bpe : nullptr);
-    return dictionary_of({&lines}, bpe ? &*bpe : nullptr);
+    std::vector<Lines> texts{lines};
+    if (joined) texts = {train.source, train.target};
+    for (Lines& text : texts)
+      for (std::string& line : text)
+        if (bpe) line = bpe->apply(line);
+    return Dictionary::of_lines(texts);  // in fairseq's order
   };
   Dictionary source = dictionary(d.source_dictionary, train.source);
   Dictionary target =
