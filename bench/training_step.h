@@ -18,7 +18,6 @@ class SameBatch final : public Task {
   Validation validate(Communicator*) override { throw std::logic_error("a single batch validates nothing"); }
   std::string deciding_score() const override { return ""; }
   std::string unit_of_work() const override { return ""; }
-  void write_companions(const std::string&) const override {}
 
  private:
   std::unique_ptr<Model> model_;

@@ -15,7 +15,6 @@ class BatchTask final : public Task {
   Validation validate(Communicator*) override { throw std::logic_error("a task of batches validates nothing"); }
   std::string deciding_score() const override { return ""; }
   std::string unit_of_work() const override { return "tokens"; }
-  void write_companions(const std::string&) const override {}
 
  private:
   Transformer& model_;

@@ -59,7 +59,7 @@ class Task {
   virtual std::string unit_of_work() const = 0;
 
   // Writes the other files of a model directory: config.json, a vocabulary.
-  virtual void write_companions(const std::string& directory) const = 0;
+  virtual void write_companions(const std::string& /*directory*/) const {}
   // SHA-256 of the files of data, by name.
   virtual std::map<std::string, std::string> data_digests() const { return {}; }
 };

@@ -1,6 +1,5 @@
 #include "train/tasks/classification.h"
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <sstream>
@@ -70,17 +69,18 @@ ImageStatistics statistics_of(const ImageSet& images) {
 }
 
 // Scores an epoch of batches by logits in f32.
-ClassificationScores scores_of(Model& model, ImageBatches& batches, Communicator* communicator) {
+ClassificationScores scores_of(Model& model, ImageBatches& batches, const std::vector<std::string>& classes,
+                               Communicator* communicator) {
   const auto logits = in_turns<float>(communicator, batches.per_epoch(), [&](std::int64_t i) {
     Tape tape(/*recording=*/false);
     const Var y = model.forward({{"images", batches.at(i).images}}, {.tape = tape, .dtype = DType::f32});
     return y.value().values<float>();
   });
-  ClassificationScores scores(batches.images().classes);
-  const auto classes = std::int64_t(scores.classes().size());
+  ClassificationScores scores(classes);
   for (std::int64_t i = 0; i < batches.per_epoch(); ++i) {
     const ImageBatch batch = batches.at(i);
-    scores.add(Tensor::of({batch.labels.size(), classes}, logits[std::size_t(i)]), batch.labels, batch.images);
+    scores.add(Tensor::of({batch.labels.size(), std::int64_t(classes.size())}, logits[std::size_t(i)]), batch.labels,
+               batch.images);
   }
   return scores;
 }
@@ -113,12 +113,9 @@ ImageSplit read_split(const ImageConfig& config, const std::string& directory, c
                  "the split of images must be train, valid or test, got {}", split);
   if (split == "test") {
     std::map<std::string, std::string> unused;
-    const auto read = [&](ImagePart part, const std::vector<std::string>& classes) {
-      return read_part(config, directory, part, classes, unused);
-    };
-    // The folders of the test need not have every class.
-    const ImageSet images = read(ImagePart::test, config.task == ImageTask::folder ? read(ImagePart::train, {}).classes
-                                                                                   : std::vector<std::string>());
+    std::vector<std::string> classes;  // the folders of the test need not have every one
+    if (config.task == ImageTask::folder) classes = read_part(config, directory, ImagePart::train, {}, unused).classes;
+    const ImageSet images = read_part(config, directory, ImagePart::test, classes, unused);
     return {images, counting(images.size())};
   }
   const ClassificationData data = read_images(config, directory);
@@ -131,12 +128,10 @@ ImageSplit read_split(const ImageConfig& config, const std::string& directory, c
 Classification::Classification(std::unique_ptr<Model> model, const ClassificationData& data,
                                const ExperimentConfig& config)
     : model_(std::move(model)),
+      data_(data),
       config_(config.images),
       seed_(std::uint64_t(config.train.seed)),
       augmentation_(augmentation_of(config_, static_cast<const ImageModel&>(*model_).config().pixels)),
-      digests_(data.digests),
-      shown_(data.train_rows),
-      valid_is_test_(data.valid_is_test),
       batches_(data.train, data.train_rows,
                {.size = config_.batch, .seed = seed_, .augmentation = augmentation_, .prefetch = true}),
       valid_(data.valid, data.valid_rows, {.size = config_.batch, .training = false}) {}
@@ -148,8 +143,8 @@ Examples Classification::next() {
   const bool mixes = config_.mixup > 0 || config_.cutmix > 0;
   if (!mixes || (config_.mix_off_epoch > 0 && at.epoch >= config_.mix_off_epoch))
     return {{{"images", batch.images}, {"target", batch.labels}}, images, images};
-  const Mix drawn = draw_mix({.mixup = config_.mixup, .cutmix = config_.cutmix}, batches_.images().height(),
-                             batches_.images().width(), seed_, at.epoch * batches_.per_epoch() + at.batch);
+  const Mix drawn = draw_mix({.mixup = config_.mixup, .cutmix = config_.cutmix}, data_.train.height(),
+                             data_.train.width(), seed_, at.epoch * batches_.per_epoch() + at.batch);
   const MixedImages mixed = mix(batch.images, batch.labels, drawn);
   return {
       {{"images", mixed.images}, {"target", mixed.labels}, {"second_target", mixed.others}, {"share", mixed.lambda}},
@@ -158,10 +153,10 @@ Examples Classification::next() {
 }
 
 Validation Classification::validate(Communicator* communicator) {
-  const ClassificationScores scores = scores_of(*model_, valid_, communicator);
+  const ClassificationScores scores = scores_of(*model_, valid_, data_.valid.classes, communicator);
   auto exhibits = nlohmann::ordered_json::array();
   for (const auto& exhibit : {confusion_exhibit(scores), mistakes_exhibit(scores),
-                              augmented_exhibit(augmentation_, batches_.images(), shown_, seed_)})
+                              augmented_exhibit(augmentation_, data_.train, data_.train_rows, seed_)})
     if (!exhibit.is_null()) exhibits.push_back(exhibit);
   Validation v = scores.validation();
   v.exhibits = exhibits.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
@@ -201,7 +196,7 @@ Evaluation evaluate_classification(Model& model, const ModelData& data, const Ev
                  sizes.classes, split.images.height(), split.images.width(), classes.size());
   if (options.communicator) require_alike(*options.communicator, {{"images", digest_of(split.images)}});
   ImageBatches batches(split.images, std::move(split.rows), {.size = config.images.batch, .training = false});
-  const Validation v = scores_of(model, batches, options.communicator).validation();
+  const Validation v = scores_of(model, batches, classes, options.communicator).validation();
   if (options.non_finite == NonFinite::refuse && !std::isfinite(v.loss))
     throw NonFiniteError(fmt::format("eval: the loss on the split {} is not finite", data.split));
   nlohmann::ordered_json json{{"model", data.directory}, {"split", data.split}};
@@ -222,13 +217,10 @@ ExampleSet image_examples(const Model& model, const ModelData& data) {
   FOLDGRAD_CHECK(images.height() == side && images.width() == side,
                  "the model takes images of {} x {} pixels, got {} x {}", side, side, images.height(), images.width());
   const auto inputs = [split](const std::vector<std::int64_t>& examples) -> NamedTensors {
-    const ImageSet& set = split->valid;
-    const Tensor pixels =
-        Tensor::empty({std::int64_t(examples.size()), set.height(), set.width(), kColours}, DType::u8);
-    auto* to = pixels.data<std::uint8_t>();
-    for (const std::int64_t i : examples)
-      to = std::copy_n(set.image(split->valid_rows[std::size_t(i)]), set.image_bytes(), to);
-    return {{"images", pixels}};
+    std::vector<std::int64_t> rows;
+    for (const std::int64_t i : examples) rows.push_back(split->valid_rows[std::size_t(i)]);
+    ImageBatches batch(split->valid, rows, {.size = std::int64_t(rows.size()), .training = false});
+    return {{"images", batch.next().images}};
   };
   return {.size = std::int64_t(split->valid_rows.size()), .inputs = inputs};
 }

@@ -44,20 +44,17 @@ class Classification final : public Task {
   // In f32 whatever the dtype of training is, as Translation does it and as other commands compute where --dtype does
   // not say otherwise: a score then belongs to the checkpoint, not to how it was trained.
   Validation validate(Communicator* communicator) override;
-  bool validates_on_test() const override { return valid_is_test_; }
+  bool validates_on_test() const override { return data_.valid_is_test; }
   std::string deciding_score() const override { return "top1"; }
   std::string unit_of_work() const override { return "images"; }
-  void write_companions(const std::string&) const override {}
-  std::map<std::string, std::string> data_digests() const override { return digests_; }
+  std::map<std::string, std::string> data_digests() const override { return data_.digests; }
 
  private:
   std::unique_ptr<Model> model_;
+  const ClassificationData data_;
   const ImageConfig config_;
   const std::uint64_t seed_;
   const Augmentation augmentation_;
-  std::map<std::string, std::string> digests_;
-  std::vector<std::int64_t> shown_;  // training images, of which the report shows the first
-  bool valid_is_test_;
   ImageBatches batches_, valid_;
 };
 

@@ -95,7 +95,6 @@ class ToyTask final : public Task {
   std::string deciding_score() const override { return "distance"; }
   bool smaller_is_better() const override { return true; }
   std::string unit_of_work() const override { return "points"; }
-  void write_companions(const std::string&) const override {}
 
  private:
   std::unique_ptr<Model> model_;

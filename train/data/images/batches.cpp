@@ -67,7 +67,7 @@ Prefetched<ImageBatch>::Source source_of(const ImageSet& images, const std::vect
 
 ImageBatches::ImageBatches(const ImageSet& images, const std::vector<std::int64_t>& indices,
                            const ImageBatchOptions& options)
-    : Prefetched(source_of(images, indices, options)), images_(images) {}
+    : Prefetched(source_of(images, indices, options)) {}
 
 HoldOut hold_out(std::int64_t images, std::int64_t valid, std::uint64_t seed) {
   FOLDGRAD_CHECK(valid >= 1 && valid < images, "image batches: of {} images 1 to {} can be held out, got {}", images,

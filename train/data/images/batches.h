@@ -31,11 +31,6 @@ class ImageBatches : public Prefetched<ImageBatch> {
   // Takes the images of the set that `indices` names. Throws std::invalid_argument for what check() refuses,
   // no index or one outside, a size below 1 and, in training, for a size above the number of images.
   ImageBatches(const ImageSet& images, const std::vector<std::int64_t>& indices, const ImageBatchOptions& options);
-
-  const ImageSet& images() const { return images_; }
-
- private:
-  ImageSet images_;
 };
 
 // A part of the images is held out from training, to validate on: the last `valid` of a permutation that the seed
