@@ -1,29 +1,10 @@
 // foldgrad analyze: statistics of normalizers from the recordings and logs of runs, and of layers from models.
 #include "train/commands/analyze.h"
 
-#include "engine/files/file.h"
-#include "train/reports/run_log.h"
-
 namespace foldgrad {
-namespace {
-
-using Analysis = std::vector<Answer> (*)(const AnalyzeOptions&);
-
-}  // namespace
-
-std::vector<RecordedRun> recorded_runs(const std::vector<std::string>& paths) {
-  const std::vector<std::string> names = distinct_names(paths);
-  std::vector<RecordedRun> runs;
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    RecordedRun run{paths[i], names[i], recorded_phases(paths[i])};
-    if (run.phases.empty())
-      throw FileError(run.path, "has no recordings: it must have been trained with record.from, such as [100, -200]");
-    runs.push_back(std::move(run));
-  }
-  return runs;
-}
 
 Action add_analyze(CLI::App& command) {
+  using Analysis = std::vector<Answer> (*)(const AnalyzeOptions&);
   command.require_subcommand(1);
   const auto options = std::make_shared<AnalyzeOptions>();
   const auto chosen = std::make_shared<Analysis>();

@@ -1,7 +1,6 @@
-// The analyses of `foldgrad analyze`, and the recorded runs that most of them read.
+// The analyses of `foldgrad analyze`.
 #pragma once
 #include "train/commands/command.h"
-#include "train/reports/recordings.h"
 
 namespace foldgrad {
 
@@ -24,15 +23,5 @@ std::vector<Answer> analyze_trace(const AnalyzeOptions& options);
 std::vector<Answer> analyze_skips(const AnalyzeOptions& options);
 std::vector<Answer> analyze_gradient(const AnalyzeOptions& options);
 std::vector<Answer> analyze_cka(const AnalyzeOptions& options);
-
-struct RecordedRun {
-  std::string path, name;
-  std::vector<RecordedPhase> phases;  // at least one
-
-  const Recording& first() const { return phases[0].recording; }
-};
-
-// Throws FileError for a run without recordings, and for recordings that are not of one model, the run's.
-std::vector<RecordedRun> recorded_runs(const std::vector<std::string>& paths);
 
 }  // namespace foldgrad

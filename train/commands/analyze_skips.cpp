@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "engine/files/file.h"
-#include "models/normalizers/normalizer.h"
 #include "train/commands/analyze.h"
 #include "train/config/config.h"
 #include "train/reports/report.h"
@@ -12,11 +11,6 @@ namespace foldgrad {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::int64_t count_of(const ordered_json& site, const char* key) {
-  const auto found = site.find(key);
-  return found != site.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
-}
 
 // Returns the last validation up to one third, two thirds and all of the training, without thirds that have none.
 std::vector<const ordered_json*> thirds_of(const std::vector<const ordered_json*>& layers) {
@@ -31,33 +25,23 @@ std::vector<const ordered_json*> thirds_of(const std::vector<const ordered_json*
   return chosen;
 }
 
-// The first iteration that can be skipped, as far as the configuration says.
-std::int64_t first_filtered(const std::string& run) {
-  const ExperimentConfig config = read_config(RunDirectory(run).config());
-  const NormalizerInfo& info = normalizer_info(config.blocks().normalizer);
-  const NormalizerOptions chosen(info.name, info.options, config.blocks().normalizer_options);
-  const bool warms_up =
-      std::ranges::any_of(info.options, [](const NormalizerOption& option) { return option.name == "warmup"; });
-  return warms_up ? std::max(chosen.integer("warmup"), std::int64_t(1)) : 1;
-}
-
 // Throws FileError for a log without a validation, or whose normalizers have no outlier test.
 ordered_json skips_of(const RunLog& log) {
   const std::vector<const ordered_json*> layers = log.of_kind("layers");
   const std::string path = RunDirectory(log.path).log();
   if (layers.empty()) throw FileError(path, "has no event \"layers\": the run has not been validated yet");
   const std::vector<const ordered_json*> chosen = thirds_of(layers);
-  const std::int64_t first = first_filtered(log.path);
+  // The first iteration that can be skipped, as far as the configuration says.
+  const std::int64_t first =
+      std::max<std::int64_t>(1, norm_warmup(read_config(RunDirectory(log.path).config()).blocks()));
   ordered_json all{{"run", log.path}, {"steps", ordered_json::array()}, {"first_filtered", first}};
   for (const ordered_json* e : chosen) all["steps"].push_back(e->at("step"));
   for (const auto& [name, site] : chosen.back()->at("normalizers").items()) {
     if (!site.contains("skips")) continue;
     std::vector<std::int64_t> skips;
-    for (const ordered_json* e : chosen) {
-      const ordered_json& then = e->at("normalizers");
-      skips.push_back(then.contains(name) ? count_of(then[name], "skips") : 0);
-    }
-    const std::int64_t iterations = count_of(site, "iterations"), filtered = iterations - first + 1;
+    for (const ordered_json* e : chosen)
+      skips.push_back(std::int64_t(number(e->at("normalizers").value(name, ordered_json()), "skips", 0)));
+    const std::int64_t iterations = std::int64_t(number(site, "iterations", 0)), filtered = iterations - first + 1;
     all["sites"].push_back({{"site", name},
                             {"skips", skips},
                             {"iterations", iterations},
