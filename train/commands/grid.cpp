@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <filesystem>
 #include <mutex>
 #include <thread>
@@ -12,8 +13,7 @@
 #include "engine/files/atomic_file.h"
 #include "train/commands/command.h"
 #include "train/config/config.h"
-#include "train/reports/grid_results.h"
-#include "train/reports/run_log.h"
+#include "train/reports/report.h"
 #include "train/runs/directory.h"
 #include "train/system/child_process.h"
 #include "train/system/signals.h"
@@ -22,10 +22,119 @@
 namespace foldgrad {
 namespace {
 
+using nlohmann::ordered_json;
+
 struct GridOptions {
   std::string grid, out, data_directory, device = "auto";
   int jobs = 1;
 };
+
+struct GridRun {
+  std::size_t cell;
+  std::string path;
+  std::string outcome;  // "finished", "diverged", "exit code 3", ...; empty while it has not ended
+};
+
+struct GridResults {
+  struct Cell {
+    std::string name;
+    std::vector<double> score, loss;  // best validations of the runs that ended well
+    std::int64_t skips = 0;           // in these runs
+    std::vector<std::string> others;  // outcomes of the rest
+  };
+  std::string score = "score";  // the one that decides
+  std::vector<Cell> cells;
+};
+
+// Returns the mean, and of several values their standard deviation.
+std::string shown(const std::vector<double>& values, int decimals) {
+  if (values.empty()) return "-";
+  double mean = 0, variance = 0;
+  for (const double v : values) mean += v / double(values.size());
+  if (values.size() == 1) return fmt::format("{:.{}f}", mean, decimals);
+  for (const double v : values) variance += (v - mean) * (v - mean) / double(values.size() - 1);
+  return fmt::format("{:.{}f} ± {:.{}f}", mean, decimals, std::sqrt(variance), decimals);
+}
+
+Rows table_of(const GridResults& results) {
+  Rows rows{{"cell", "runs", results.score, "loss", "skips", "others"}};
+  for (const GridResults::Cell& c : results.cells)
+    rows.push_back({c.name, fmt::format("{}", c.score.size()), shown(c.score, 2), shown(c.loss, 4),
+                    fmt::format("{}", c.skips), fmt::format("{}", fmt::join(c.others, ", "))});
+  return rows;
+}
+
+// Returns the events that curves are drawn from: of training at most kMostEvents, evenly chosen.
+ordered_json events_of(const RunLog& log) {
+  constexpr std::size_t kMostEvents = 400;
+  const std::size_t every = (log.of_kind("train").size() + kMostEvents - 1) / kMostEvents;
+  std::size_t trained = 0;
+  ordered_json events = ordered_json::array();
+  for (const ordered_json& event : log.events) {
+    const std::string kind = event.at("event");
+    if (kind == "validate" || (kind == "train" && trained++ % every == 0)) events.push_back(event);
+  }
+  return events;
+}
+
+// Throws FileError for the log of a run that has ended.
+GridResults grid_results(const std::vector<GridCell>& cells, const std::vector<GridRun>& runs) {
+  GridResults results;
+  for (const GridCell& cell : cells) results.cells.push_back({cell.name, {}, {}, 0, {}});
+  for (const GridRun& run : runs) {
+    GridResults::Cell& cell = results.cells[run.cell];
+    if (run.outcome != "finished" && run.outcome != "out of patience") {
+      cell.others.push_back(run.outcome.empty() ? "not ended" : run.outcome);
+      continue;
+    }
+    const RunSummary summary = summary_of(read_run_log(run.path));
+    cell.skips += summary.skips;
+    if (!summary.best) continue;
+    results.score = summary.score;
+    cell.score.push_back(summary.best->at(summary.score));
+    cell.loss.push_back(summary.best->at("loss"));
+  }
+  return results;
+}
+
+// Returns means with standard deviations over the runs of a cell, as a table.
+std::string grid_markdown(const GridResults& results) {
+  const Rows rows = table_of(results);
+  std::string text;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    text += fmt::format("| {} |\n", fmt::join(rows[i], " | "));
+    if (i == 0) text += "|---|---|---|---|---|---|\n";
+  }
+  return text;
+}
+
+ordered_json grid_json(const GridResults& results) {
+  ordered_json all = ordered_json::array();
+  for (const GridResults::Cell& c : results.cells)
+    all.push_back(
+        {{"cell", c.name}, {results.score, c.score}, {"loss", c.loss}, {"skips", c.skips}, {"others", c.others}});
+  return all;
+}
+
+// Returns one HTML file that needs no other: the table, and the curves of all runs that have a log.
+std::string grid_html(const std::string& title, const GridResults& results, const std::vector<GridRun>& runs) {
+  std::vector<std::vector<std::size_t>> by_cell(results.cells.size());
+  ordered_json shown_runs = ordered_json::array();
+  for (const GridRun& run : runs) {
+    if (!std::filesystem::exists(RunDirectory(run.path).log())) continue;
+    RunLog log = read_run_log(run.path);
+    log.name = fmt::format("{}, {}", results.cells[run.cell].name, std::filesystem::path(run.path).filename().string());
+    ordered_json one = summary_json(summary_of(log));
+    one["events"] = events_of(log);
+    one["cell"] = run.cell;
+    by_cell[run.cell].push_back(shown_runs.size());
+    shown_runs.push_back(std::move(one));
+  }
+  ordered_json data{{"runs", shown_runs}, {"groups", ordered_json::array()}, {"grid", table_of(results)}};
+  for (const std::vector<std::size_t>& group : by_cell)
+    if (group.size() > 1) data["groups"].push_back(group);
+  return report_page(title, data);
+}
 
 // Returns the outcome in a run's log; empty without a log, or with one that has not ended.
 std::string outcome_of(const std::string& run) {
@@ -38,13 +147,11 @@ std::string outcome_of(const std::string& run) {
 class GridTraining {
  public:
   explicit GridTraining(const GridOptions& o) : options_(o), grid_(read_grid(o.grid)) {
-    for (std::size_t c = 0; c < grid_.cells.size(); ++c) {
-      cells_.push_back(grid_.cells[c].name);
+    for (std::size_t c = 0; c < grid_.cells.size(); ++c)
       for (const std::int64_t seed : grid_.seeds) {
         runs_.push_back({c, fmt::format("{}/{}/seed-{}", o.out, grid_.cells[c].folder, seed), ""});
         commands_.push_back(command(grid_.cells[c], seed, runs_.back().path));
       }
-    }
   }
 
   // False: it was interrupted.
@@ -65,7 +172,7 @@ class GridTraining {
     return go_on;
   }
 
-  GridResults results() const { return grid_results(cells_, runs_); }
+  GridResults results() const { return grid_results(grid_.cells, runs_); }
   bool any_failed() const {
     return std::ranges::any_of(runs_, [](const GridRun& r) { return r.outcome.starts_with("exit code"); });
   }
@@ -83,7 +190,9 @@ class GridTraining {
 
   // The run that is trained as the n-th. All cells come once before any comes again, so that a table which is not
   // complete has as much of each.
-  std::size_t by_seed(std::size_t n) const { return n % cells_.size() * grid_.seeds.size() + n / cells_.size(); }
+  std::size_t by_seed(std::size_t n) const {
+    return n % grid_.cells.size() * grid_.seeds.size() + n / grid_.cells.size();
+  }
 
   // Trains run i; returns true if the others may go on.
   bool train(std::size_t i) {
@@ -113,7 +222,6 @@ class GridTraining {
 
   const GridOptions options_;
   const Grid grid_;
-  std::vector<std::string> cells_;
   std::vector<GridRun> runs_;
   std::vector<std::vector<std::string>> commands_;  // of each run: foldgrad train ...
   std::mutex mutex_;                                // of outcomes and tables
