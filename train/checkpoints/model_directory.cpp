@@ -7,6 +7,7 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/safetensors.h"
 #include "train/checkpoints/checkpoint.h"
+#include "train/system/digest.h"
 #include "train/system/json_file.h"
 #include "train/tasks/families.h"
 
@@ -82,6 +83,13 @@ std::unique_ptr<Model> load_model(const std::string& path, DType dtype, Device d
   } catch (const std::invalid_argument& e) {  // refused by the family or its normalizers
     throw CheckpointError(config_file + ": " + e.what());
   }
+}
+
+std::map<std::string, std::string> model_digests(const std::string& directory) {
+  std::map<std::string, std::string> digests;
+  for (const std::string name : {kConfig, kModel, kNormState})
+    if (file_exists(directory + name)) digests[name.substr(1)] = sha256_of_file(directory + name);
+  return digests;
 }
 
 std::string find_run_config(const std::string& path) {

@@ -7,7 +7,9 @@
 //
 // Every checkpoint of a run is such a directory, and so is a folded model.
 #pragma once
+#include <map>
 #include <memory>
+#include <string>
 
 #include "models/model.h"
 #include "train/checks/checkpoint_error.h"
@@ -25,6 +27,9 @@ std::string find_model_directory(const std::string& path);
 // wrong".
 std::unique_ptr<Model> load_model(const std::string& path, DType dtype = DType::f32, Device device = Device::cpu,
                                   NonFinite non_finite = NonFinite::refuse);
+
+// Returns the SHA-256 of config.json and of both files of tensors, by their names, as far as they are in a directory.
+std::map<std::string, std::string> model_digests(const std::string& directory);
 
 // Returns the config.toml of the run that saved the model of `path` as a checkpoint; empty without one.
 std::string find_run_config(const std::string& path);

@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "models/fold/difference.h"
 #include "train/checks/finite.h"
-#include "train/system/digest.h"
 
 namespace foldgrad {
 namespace {
@@ -37,13 +35,6 @@ ordered_json json_of(const SiteReport& report, const Model& original, const Mode
                     {"kept", ordered_json::array()}};
   for (const KeptEdge& kept : report.kept) site["kept"].push_back({{"edge", kept.edge}, {"reason", kept.reason}});
   return site;
-}
-
-ordered_json digests(const std::string& directory) {
-  ordered_json files = ordered_json::object();
-  for (const char* name : {"config.json", "model.safetensors", "norm_state.safetensors"})
-    if (std::filesystem::exists(directory + "/" + name)) files[name] = sha256_of_file(directory + "/" + name);
-  return {{"path", directory}, {"sha256", std::move(files)}};
 }
 
 // `folded` in `dtype`, beside the model that it was made from.
@@ -76,11 +67,6 @@ ordered_json certificate(Model& original, const FoldedModel& folded, const FoldO
     all["sites"].push_back(std::move(site));
   }
   return all;
-}
-
-void add_digests(ordered_json& certificate, const std::string& original, const std::string& folded) {
-  certificate["model"] = digests(original);
-  certificate["folded"] = digests(folded);
 }
 
 std::string summary(const ordered_json& certificate) {

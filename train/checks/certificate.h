@@ -13,13 +13,10 @@ namespace foldgrad {
 //  "sites": [{"site", "normalizer", "outcome", "into": [...], "kept": [{"edge", "reason"}], "left", "difference"}]}
 // Relative is the greatest difference over the greatest value. Throws NonFiniteError where a layer of either model
 // gives numbers that are not finite: there is nothing to certify. f64: both models computed in f64, the original's
-// parameters converted first. f32: `folded` as it is stored. The certificate names the files of both models through
-// add_digests().
+// parameters converted first. f32: `folded` as it is stored. `foldgrad fold` adds "model" and "folded": the path and
+// the SHA-256 of each file of the directory.
 nlohmann::ordered_json certificate(Model& original, const FoldedModel& folded, const FoldOptions& options,
                                    const Probe& probe);
-
-// "model" and "folded": the path and the SHA-256 of each file of the directory.
-void add_digests(nlohmann::ordered_json& certificate, const std::string& original, const std::string& folded);
 
 // One line per site, what was folded and what was refused, for people.
 std::string summary(const nlohmann::ordered_json& certificate);

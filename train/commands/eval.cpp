@@ -1,29 +1,15 @@
 // foldgrad eval: scores of a model on text with references, on text alone, or on images.
 #include <omp.h>
 
-#include <filesystem>
-
 #include "engine/parallel/alike.h"
 #include "engine/parallel/team.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/command.h"
 #include "train/runs/directory.h"
 #include "train/system/device.h"
-#include "train/system/digest.h"
 #include "train/tasks/families.h"
 
 namespace foldgrad {
-namespace {
-
-std::string digests_of_model(const std::string& directory) {
-  std::string lines;
-  for (const std::string name : {"config.json", "model.safetensors", "norm_state.safetensors"})
-    if (const std::string path = directory + "/" + name; std::filesystem::exists(path))
-      lines += fmt::format("{}  {}\n", sha256_of_file(path), name);
-  return lines;
-}
-
-}  // namespace
 
 Action add_eval(CLI::App& command, const BuildInfo& build) {
   struct Options {
@@ -49,8 +35,12 @@ Action add_eval(CLI::App& command, const BuildInfo& build) {
       const auto evaluate_here = [&](Communicator* communicator) {
         const ModelData data = located(o->data, o->model);
         const auto model = load_model(o->model, DType::f32, device, o->evaluation.non_finite);
-        if (communicator)
-          require_alike(*communicator, {{"commit", build.commit}, {"model", digests_of_model(data.directory)}});
+        if (communicator) {
+          std::string digests;
+          for (const auto& [name, digest] : model_digests(data.directory))
+            digests += fmt::format("{}  {}\n", digest, name);
+          require_alike(*communicator, {{"commit", build.commit}, {"model", digests}});
+        }
         o->evaluation.communicator = communicator;
         e = evaluate(*model, data, o->evaluation);
       };

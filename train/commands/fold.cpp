@@ -34,7 +34,8 @@ Answer run_fold(const FoldCommand& o) {
   const FoldedModel folded = fold(*model, o.options);
   nlohmann::ordered_json proof = certificate(*model, folded, o.options, probe);
   write_model_directory(o.out, *folded.model, directory + "/vocabulary");
-  add_digests(proof, directory, o.out);
+  for (const auto& [key, path] : {std::pair("model", directory), {"folded", o.out}})
+    proof[key] = {{"path", path}, {"sha256", model_digests(path)}};
   write_file_atomically(o.out + "/certificate.json", proof.dump(2) + "\n");
   return {fmt::format("{}{}: folded model and certificate.json\n", summary(proof), o.out), proof};
 }
