@@ -41,11 +41,6 @@ void check_thread_variable() {
   }
 }
 
-// Lists the arguments that nothing took.
-std::string left_over(const CLI::App& program) {
-  return fmt::format("{}: no command or option takes this", fmt::join(program.remaining(true), " "));
-}
-
 // The program with the command that was understood, and the command of that: "foldgrad data fetch".
 std::string understood(const CLI::App& app) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
@@ -142,10 +137,7 @@ int run(int argc, char** argv) {
     program.parse(std::move(given));
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return program.exit(e);  // --help, --version
-    const std::string better = usage_hint(program);
-    const bool extras = e.get_exit_code() == int(CLI::ExitCodes::ExtrasError);
-    const std::string text = !better.empty() ? better : extras ? left_over(program) : e.what();
-    say("error: {}\n", text);
+    say("error: {}\n", usage_error(program, e));
     say("See {} --help.\n", understood(program));
     return kExitUsage;
   }

@@ -9,7 +9,8 @@
 
 namespace CLI {
 class App;
-}
+class ParseError;
+}  // namespace CLI
 
 namespace foldgrad {
 
@@ -59,7 +60,7 @@ Action add_verify_traces(CLI::App& command);
 int guarded(const std::function<int()>& command);
 
 // Returns a message about the first option or command that `program` did not understand when it parsed a command line,
-// with the nearest that exists; empty when it understood all of them.
-std::string usage_hint(const CLI::App& program);
+// with the nearest that exists; when it understood all of them, that of the error.
+std::string usage_error(const CLI::App& program, const CLI::ParseError& error);
 
 }  // namespace foldgrad

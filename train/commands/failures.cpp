@@ -1,10 +1,11 @@
-// Errors of commands and of command lines, as messages and exit codes.
-#include <CLI/CLI.hpp>
-#include <algorithm>
+// Errors of commands, in one process or several, and of command lines, as messages and exit codes.
 #include <cerrno>
+#include <chrono>
 #include <new>
 #include <system_error>
+#include <thread>
 
+#include "engine/contains.h"
 #include "engine/files/file.h"
 #include "engine/memory.h"
 #include "engine/parallel/communicator.h"
@@ -12,10 +13,11 @@
 #include "train/checkpoints/checkpoint.h"
 #include "train/checks/checkpoint_error.h"
 #include "train/checks/finite.h"
-#include "train/commands/commands.h"
+#include "train/commands/command.h"
 #include "train/config/config.h"
 #include "train/loop/trainer.h"
 #include "train/system/device.h"
+#include "train/system/launcher.h"
 #include "train/system/streams.h"
 
 namespace foldgrad {
@@ -24,10 +26,6 @@ namespace {
 int refuse(const std::string& what, ExitCode code) {
   say("error: {}\n", what);
   return code;
-}
-
-bool takes_settings(const std::vector<std::string>& options) {
-  return std::ranges::find(options, "--set") != options.end();
 }
 
 }  // namespace
@@ -59,7 +57,26 @@ int guarded(const std::function<int()>& command) try { return command(); } catch
   return refuse(e.what(), kExitCheckFailed);
 }
 
-std::string usage_hint(const CLI::App& program) {
+Answer launched(std::string& device, const std::function<Answer(Processes*)>& action) {
+  const Launch launch = find_launch();
+  const std::unique_ptr<Processes> processes = join(launch);
+  if (!processes) return action(nullptr);
+  device = device_of(launch, device);
+  if (launch.rank > 0) begin_lines_with(fmt::format("[process {} on {}] ", launch.rank, host_name()));
+  // An error here ends the others, which may wait for this process.
+  Answer answer;
+  const int code = guarded([&] {
+    answer = action(processes.get());
+    return answer.exit_code;
+  });
+  if (code != kExitOk && code != kExitInterrupted) {
+    if (launch.rank > 0) std::this_thread::sleep_for(std::chrono::seconds(2));  // so that process 0 can log it
+    processes->abort(code);
+  }
+  return launch.rank == 0 ? answer : Answer{.exit_code = code};
+}
+
+std::string usage_error(const CLI::App& program, const CLI::ParseError& error) {
   std::vector<std::string> options;
   const CLI::App* command = &program;  // the last that was understood
   for (;;) {
@@ -72,15 +89,17 @@ std::string usage_hint(const CLI::App& program) {
   const std::vector<std::string> left_over = program.remaining(/*recurse=*/true);
   for (const std::string& word : left_over) {
     const std::string name = word.substr(0, word.find('='));
-    if (name.size() <= 2 || !name.starts_with("--") || std::ranges::find(options, name) != options.end()) continue;
-    const std::string key = takes_settings(options) ? key_named(name.substr(2)) : "";
+    if (name.size() <= 2 || !name.starts_with("--") || contains(options, name)) continue;
+    const std::string key = contains(options, "--set") ? key_named(name.substr(2)) : "";
     const std::string as_key = key.empty() ? "" : fmt::format("; keys are set by --set {}=VALUE", key);
     return fmt::format("there is no option {}{}", name, did_you_mean(name, options, "", as_key));
   }
   std::vector<std::string> commands;
   for (const CLI::App* known : command->get_subcommands({})) commands.push_back(known->get_name());
-  if (commands.empty() || left_over.empty() || left_over[0].starts_with('-')) return "";
-  return fmt::format("there is no command \"{}\"{}", left_over[0], did_you_mean(left_over[0], commands, "\""));
+  if (!commands.empty() && !left_over.empty() && !left_over[0].starts_with('-'))
+    return fmt::format("there is no command \"{}\"{}", left_over[0], did_you_mean(left_over[0], commands, "\""));
+  if (error.get_exit_code() != int(CLI::ExitCodes::ExtrasError)) return error.what();
+  return fmt::format("{}: no command or option takes this", fmt::join(left_over, " "));
 }
 
 }  // namespace foldgrad
