@@ -35,7 +35,9 @@ Probe random_probe(const Model& model, std::uint64_t seed) {
 }
 
 CheckResult check_same_logits(std::string name, const Tensor& got, const Tensor& want, double bound) {
-  return check_at_most(std::move(name), "relative difference", difference(got, want).relative, bound);
+  const double relative = difference(got, want).relative;
+  return check_that(std::move(name), relative <= bound,  // NaN fails
+                    fmt::format("relative difference {:.2g}, at most {:.0e}", relative, bound));
 }
 
 CheckResult check_others(const char* row, const LogitsOf& logits_of, const NamedTensors& inputs) {

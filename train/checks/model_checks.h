@@ -30,10 +30,6 @@ struct CheckResult {
 inline CheckResult check_that(std::string name, bool holds, std::string measured) {
   return {std::move(name), holds ? CheckResult::Outcome::passed : CheckResult::Outcome::failed, std::move(measured)};
 }
-inline CheckResult check_at_most(std::string name, const char* what, double value, double bound) {
-  return check_that(std::move(name), value <= bound,  // NaN fails
-                    fmt::format("{} {:.2g}, at most {:.0e}", what, value, bound));
-}
 inline CheckResult check_skipped(std::string name, std::string reason) {
   return {std::move(name), CheckResult::Outcome::skipped, std::move(reason)};
 }

@@ -74,7 +74,6 @@ Answer answer_of(std::string title, ordered_json json, std::vector<std::string> 
 struct TracedChannel {
   std::size_t site;
   std::int64_t channel;
-  auto operator<=>(const TracedChannel&) const = default;
 };
 
 struct ChannelTrace {

@@ -2,11 +2,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <functional>
 #include <numeric>
 
-#include "engine/dispatch.h"
+#include "engine/files/file.h"
 #include "models/images/model.h"
 #include "train/commands/command.h"
 #include "train/commands/load_model_as.h"
@@ -33,8 +32,7 @@ struct Records {
 
 Records records_of(const std::string& argument) {
   const std::size_t colon = argument.rfind(':');
-  std::error_code ignored;
-  if (colon == argument.npos || std::filesystem::exists(argument, ignored)) return {argument};
+  if (colon == argument.npos || file_exists(argument)) return {argument};
   std::int64_t record = -1;
   const char *begin = argument.data() + colon + 1, *end = argument.data() + argument.size();
   const auto [rest, error] = std::from_chars(begin, end, record);

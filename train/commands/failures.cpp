@@ -10,7 +10,6 @@
 #include "engine/memory.h"
 #include "engine/parallel/communicator.h"
 #include "models/options/nearest_name.h"
-#include "train/checkpoints/checkpoint.h"
 #include "train/checks/checkpoint_error.h"
 #include "train/checks/finite.h"
 #include "train/commands/command.h"

@@ -98,13 +98,12 @@ ordered_json describe_model(const std::string& path, bool layers) {
 }
 
 ordered_json describe_checkpoints(const std::string& checkpoints) {
-  ordered_json steps = ordered_json::array();
-  for (const std::int64_t step : checkpoint_files::steps_in(checkpoints)) steps.push_back(step);
   const auto pointer = [&](const char* name) -> ordered_json {
     const std::int64_t step = checkpoint_files::step_of(checkpoint_files::read_pointer(checkpoints + name));
     return step < 0 ? ordered_json() : ordered_json(step);
   };
-  return {{"steps", std::move(steps)}, {"latest", pointer("/LATEST")}, {"best", pointer("/BEST")}};
+  return {
+      {"steps", checkpoint_files::steps_in(checkpoints)}, {"latest", pointer("/LATEST")}, {"best", pointer("/BEST")}};
 }
 
 std::string text_of_file(const ordered_json& file) {
