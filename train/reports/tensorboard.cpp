@@ -47,23 +47,20 @@ std::string record(const std::string& content) {
   return length + checksum(length) + content + checksum(content);
 }
 
-std::string scalars_of_layers(const ordered_json& e) {
-  std::string summary;
-  for (const auto& [layer, norm] : e.at("gradient_norms").items())
-    if (norm.is_number()) summary += scalar("gradient_norm/" + layer, norm);
-  for (const auto& [site, values] : e.at("normalizers").items())
-    for (const auto& [name, value] : values.items())
-      if (value.is_number() && name != "iterations") summary += scalar(name + "/" + site, value);
-  return summary;
-}
-
 std::string scalars_of(const ordered_json& e) {
   const std::string kind = e.at("event");
-  if (kind == "layers") return scalars_of_layers(e);
   std::string summary;
+  const auto add = [&](const std::string& tag, const ordered_json& value) {
+    if (value.is_number()) summary += scalar(tag, value);
+  };
   if (kind == "train" || kind == "validate")
     for (const auto& [name, value] : e.items())
-      if (value.is_number() && name != "step") summary += scalar(kind + "/" + name, value);
+      if (name != "step") add(kind + "/" + name, value);
+  if (kind != "layers") return summary;
+  for (const auto& [layer, norm] : e.at("gradient_norms").items()) add("gradient_norm/" + layer, norm);
+  for (const auto& [site, values] : e.at("normalizers").items())
+    for (const auto& [name, value] : values.items())
+      if (name != "iterations") add(name + "/" + site, value);
   return summary;
 }
 
