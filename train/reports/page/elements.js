@@ -76,6 +76,10 @@ function table(head, rows) {
       <tr class=${kind}>${th('row', first)}${others.map(td)}</tr>`)}</tbody></table></div>`;
 }
 
+// The choices of a <select>; their values are numbers from 0 by default.
+const options =
+    (texts, values = texts.keys()) => [...values].map((value, i) => html`<option value=${value}>${texts[i]}</option>`);
+
 // A card of run i with a title of its own, and what is in it.
 const runCard = (i, title, ...content) => html`<div class="card"><h3>${swatch(i)}${title}</h3>${content}</div>`;
 const note = text => html`<p class="note">${text}</p>`;

@@ -57,9 +57,9 @@ function heatTable(sites, fraction, {onHover, onChoose}) {
   const steps = [...new Set(Object.values(sites).flatMap(values => [...values.keys()]))].sort((a, b) => a - b);
   const every = Math.ceil(steps.length / 4);
   const cell = (site, step) => {
-    const value = sites[site].get(step), colour = positive(value) ? `background: ${heatColour(fraction(value))}` : null;
-    return html`<td class="cell" style=${colour} title=${`${site}, update ${step}: ${significant(value)}`}
-      onpointerenter=${() => onHover(site, step, value)}></td>`;
+    const value = sites[site].get(step), text = `${site}, update ${step}: ${significant(value)}`;
+    const colour = positive(value) ? `background: ${heatColour(fraction(value))}` : null;
+    return html`<td class="cell" style=${colour} title=${text} onpointerenter=${() => onHover(text)}></td>`;
   };
   const row = site => html`<tr>
     <th scope="row"><button type="button" title=${`${site}: draw its curve`} onclick=${() => onChoose(site)}>
@@ -78,7 +78,7 @@ function heatSection() {
   const readout = html`<span class="note" aria-live="polite"></span>`, tables = html`<div class="grid"></div>`;
   const scale = html`<span class="scale"></span>`, chosen = html`<div></div>`;
   const choose = html`<select aria-label="Quantity" id="quantity" onchange=${() => show(choose.value)}>
-    ${quantities.map(quantity => html`<option value=${quantity}>${titleOf(quantity)}</option>`)}</select>`;
+    ${options(quantities.map(titleOf), quantities)}</select>`;
   let card = null;
   const drawSite = (quantity, site) => {
     if (!haveCharts) return;
@@ -101,10 +101,7 @@ function heatSection() {
         significant(low), html`<i style=${`background: linear-gradient(90deg, ${colours})`}></i>`,
         `${significant(high)}, logarithmic`);
     const fraction = value => Math.log(value / low) / span;
-    const actions = {
-      onHover: (site, step, value) => readout.textContent = `${site}, update ${step}: ${significant(value)}`,
-      onChoose: site => drawSite(quantity, site)
-    };
+    const actions = {onHover: text => readout.textContent = text, onChoose: site => drawSite(quantity, site)};
     tables.replaceChildren(...data.runs.flatMap(
         (run, i) => all[i][quantity] ? [runCard(i, run.name, heatTable(all[i][quantity], fraction, actions))] : []));
     readout.textContent = haveCharts ? 'Click a site to draw its curve in all runs.' : '';

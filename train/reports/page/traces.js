@@ -13,23 +13,21 @@ function channelOf(text, type, channels, column) {
   return [...new type(bytes.buffer)].filter((_, i) => i % channels === column);
 }
 
-// Returns what moving_means() in train/analyses/pnac.h does: null where there are too few values, or no geometric mean.
+// Returns what moving_means() in train/analyses/pnac.h does, and null where there are too few values.
 function movingMeans(values, window) {
-  const last = i => (i + 1 < window ? null : values.slice(i + 1 - window, i + 1));
-  const of = average => values.map((_, i) => {
-    const result = last(i) ? average(last(i)) : null;
-    return Number.isFinite(result) ? result : null;
-  });
+  const of = average => values.map((_, i) => i + 1 < window ? null : average(values.slice(i + 1 - window, i + 1)));
   return {arithmetic: of(mean), geometric: of(some => Math.exp(mean(some.map(Math.log))))};
 }
 
 // The lines of a chart, [{label, x, y}], and the iterations that were skipped.
 function traceOf({phases, trace_window: window}, site, column, kind, name) {
-  const {updates} = phases.find(phase => phase.name === name), key = `${kind} ${name}`, {trace} = site;
-  if (!trace[key]) return null;
-  const values = channelOf(trace[key], Float32Array, trace.channels.length, column);
-  const flags = trace[`flag ${name}`] ? channelOf(trace[`flag ${name}`], Uint8Array, trace.channels.length, column) :
-                                        values.map(() => 0);
+  const {updates} = phases.find(phase => phase.name === name), {trace} = site;
+  const read = (what, type) => {
+    const text = trace[`${what} ${name}`];
+    return text && channelOf(text, type, trace.channels.length, column);
+  };
+  const values = read(kind, Float32Array), flags = read('flag', Uint8Array) ?? [];
+  if (!values) return null;
   const {arithmetic, geometric} = movingMeans(values, window);
   const line = (label, y) => ({label, points: updates.map((x, i) => ({x, y: Number.isFinite(y[i]) ? y[i] : null}))});
   return {
@@ -84,14 +82,12 @@ function traceCard(trace, kind, phase, where) {
   });
 }
 
-const options = texts => texts.map((text, i) => html`<option value=${i}>${text}</option>`);
-
 // A number where there are all channels, a choice of two otherwise.
 function channelChoice({channels, trace}, change) {
   if (trace.channels.length === channels)
     return html`<input type="number" id="trace-channel" min="0" max=${channels - 1} value="0" oninput=${change}>`;
   return html`<select id="trace-channel" onchange=${change}>
-    ${trace.channels.map(channel => html`<option value=${channel}>${channel}</option>`)}</select>`;
+    ${options(trace.channels, trace.channels)}</select>`;
 }
 
 // Run, site and channel to choose from, and the charts of what is chosen.
