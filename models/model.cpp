@@ -2,33 +2,38 @@
 
 #include <algorithm>
 
+#include "engine/contains.h"
 #include "engine/dispatch.h"
 
 namespace foldgrad {
-namespace {
 
-// Listing parameters and normalizers does not change them.
-Model& listed(const Model& model) { return const_cast<Model&>(model); }
-
-}  // namespace
-
-std::vector<const Parameter*> Model::parameters() const {
-  const std::vector<Parameter*> all = listed(*this).parameters();
-  return {all.begin(), all.end()};
+void ModelParts::add(Parameter& parameter) {
+  if (parameter.value.defined()) parameters.push_back(&parameter);
 }
 
-std::vector<const Normalizer*> Model::normalizers() const {
-  const std::vector<Normalizer*> all = listed(*this).normalizers();
-  return {all.begin(), all.end()};
+void ModelParts::add(const std::vector<Parameter*>& more, const std::vector<Normalizer*>& more_normalizers) {
+  parameters.insert(parameters.end(), more.begin(), more.end());
+  normalizers.insert(normalizers.end(), more_normalizers.begin(), more_normalizers.end());
 }
 
-std::vector<Parameter*> Model::vectors() {
-  std::vector<Parameter*> all = parameters();
-  std::erase_if(all, [](const Parameter* p) {
+void ModelParts::add(const std::unique_ptr<Normalizer>& norm) {
+  if (norm) add(norm->parameters(), {norm.get()});
+}
+
+ModelParts Model::parts() const {
+  ModelParts parts;
+  const_cast<Model&>(*this).list(parts);  // listing does not change them
+  return parts;
+}
+
+std::vector<Parameter*> Model::vectors() const {
+  ModelParts all = parts();
+  std::erase_if(all.parameters, [&](Parameter* p) {
     const Shape& shape = p->value.shape();
-    return std::count_if(shape.begin(), shape.end(), [](std::int64_t size) { return size > 1; }) > 1;
+    const auto long_axes = std::count_if(shape.begin(), shape.end(), [](std::int64_t size) { return size > 1; });
+    return long_axes > 1 && !contains(all.positions, p);
   });
-  return all;
+  return all.parameters;
 }
 
 std::int64_t Model::parameter_count() const {

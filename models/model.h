@@ -9,6 +9,18 @@ namespace foldgrad {
 
 struct FoldedGraph;
 
+// Lists of what a model consists of, in the order of the forward pass; each once, also where it is shared.
+struct ModelParts {
+  std::vector<Parameter*> parameters;
+  std::vector<Normalizer*> normalizers;
+  std::vector<Parameter*> positions;  // of `parameters`: learned positions
+  std::vector<Parameter*> output;     // of `parameters`: those of the last layer, which makes the logits
+
+  void add(Parameter& parameter);  // unless its value is not defined
+  void add(const std::vector<Parameter*>& more, const std::vector<Normalizer*>& more_normalizers = {});
+  void add(const std::unique_ptr<Normalizer>& norm);  // and its parameters, unless it is null
+};
+
 class Model {
  public:
   Model(DType dtype, Device device) : dtype_(dtype), device_(device) {}
@@ -23,15 +35,13 @@ class Model {
   virtual const char* family() const = 0;
 
   // In the order of the forward pass; each once, also where it is shared.
-  virtual std::vector<Parameter*> parameters() = 0;
-  virtual std::vector<Normalizer*> normalizers() = 0;
-  // Those of the last layer, which makes the logits: adaptive clipping may leave them out.
-  virtual std::vector<Parameter*> output_parameters() = 0;
-  // Those that are added or scale, and are no matrices: biases, gains, positions. Weight decay may leave them out. By
-  // default all with at most one axis longer than 1.
-  virtual std::vector<Parameter*> vectors();
-  std::vector<const Parameter*> parameters() const;
-  std::vector<const Normalizer*> normalizers() const;
+  std::vector<Parameter*> parameters() const { return parts().parameters; }
+  std::vector<Normalizer*> normalizers() const { return parts().normalizers; }
+  // Those of the last layer: adaptive clipping may leave them out.
+  std::vector<Parameter*> output_parameters() const { return parts().output; }
+  // Those that are added or scale, and are no matrices: learned positions, and all with at most one axis longer than 1,
+  // biases and gains. Weight decay may leave them out.
+  std::vector<Parameter*> vectors() const;
   std::int64_t parameter_count() const;
 
   // Logits [rows, classes] of `inputs`, which are named as the family says and lie on any device.
@@ -78,7 +88,12 @@ class Model {
   void copy_from(const Model& other);
   std::unique_ptr<Model> copy(DType dtype, Device device) const;
 
+ protected:
+  virtual void list(ModelParts& parts) = 0;
+
  private:
+  ModelParts parts() const;
+
   DType dtype_;
   Device device_;
 };

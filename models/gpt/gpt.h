@@ -38,12 +38,6 @@ class Gpt final : public Model {
   Var logits(const Var& hidden, const ForwardPass& pass);  // [N, vocabulary]
 
   const char* family() const override { return "gpt"; }
-  using Model::normalizers;
-  using Model::parameters;
-  std::vector<Parameter*> parameters() override;
-  std::vector<Normalizer*> normalizers() override;
-  std::vector<Parameter*> output_parameters() override;
-  std::vector<Parameter*> vectors() override;
   using Model::loss;
   // A row for each token. Throws std::invalid_argument for ids that are no i64 [B, T] with 1 <= T <= context.
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override;
@@ -58,6 +52,7 @@ class Gpt final : public Model {
   std::vector<std::string> write_onnx(const std::string& directory) override;
 
  private:
+  void list(ModelParts& parts) override;
   void initialize(std::uint64_t seed);
   Parameter& output_table() { return config_.tied ? embeddings_ : output_; }
   const Segments& rows_of(const Shape& ids);

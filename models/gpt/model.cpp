@@ -4,40 +4,20 @@
 #include <algorithm>
 #include <random>
 
-#include "engine/contains.h"
 #include "models/gpt/gpt.h"
 
 namespace foldgrad {
 
-std::vector<Parameter*> Gpt::parameters() {
-  std::vector<Parameter*> all{&embeddings_};
-  const auto add = [&](Parameter& p) {
-    if (p.value.defined()) all.push_back(&p);
-  };
-  add(positions_);
-  for (TransformerLayer& layer : layers_) append(all, layer.parameters());
-  if (norm_) append(all, norm_->parameters());
-  add(output_);
-  add(output_bias_);
-  return all;
-}
-
-std::vector<Normalizer*> Gpt::normalizers() {
-  std::vector<Normalizer*> all;
-  for (TransformerLayer& layer : layers_) append(all, layer.normalizers());
-  if (norm_) all.push_back(norm_.get());
-  return all;
-}
-
-std::vector<Parameter*> Gpt::output_parameters() {
-  if (config_.output_bias) return {&output_table(), &output_bias_};
-  return {&output_table()};
-}
-
-std::vector<Parameter*> Gpt::vectors() {
-  std::vector<Parameter*> all = Model::vectors();
-  if (config_.has_learned_positions() && !contains(all, &positions_)) all.push_back(&positions_);
-  return all;
+void Gpt::list(ModelParts& parts) {
+  parts.add(embeddings_);
+  parts.add(positions_);
+  for (TransformerLayer& layer : layers_) parts.add(layer.parameters(), layer.normalizers());
+  parts.add(norm_);
+  parts.add(output_);
+  parts.add(output_bias_);
+  parts.positions = {&positions_};
+  parts.output = {&output_table()};
+  if (config_.output_bias) parts.output.push_back(&output_bias_);
 }
 
 Tensor Gpt::placed(const Tensor& logits, const NamedTensors& inputs) const {

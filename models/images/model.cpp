@@ -4,7 +4,6 @@
 #include <random>
 
 #include "engine/check.h"
-#include "engine/contains.h"
 #include "models/fold/model.h"
 #include "models/images/init.h"
 #include "ops/cast/cast.h"
@@ -147,38 +146,20 @@ std::unique_ptr<Model> ImageModel::folded(const FoldedGraph& graph) const {
   return with(changed, dtype(), device());
 }
 
-std::vector<Parameter*> ConvLayer::parameters() {
-  std::vector<Parameter*> all{&weight};
-  if (bias.value.defined()) all.push_back(&bias);
-  if (norm) append(all, norm->parameters());
-  return all;
-}
-
-std::vector<Parameter*> ImageModel::parameters() {
-  std::vector<Parameter*> all;
-  for (ConvLayer& conv : stem_) append(all, conv.parameters());
-  if (cls()) all.push_back(&cls_);
-  all.push_back(&positions_);
-  for (TransformerLayer& layer : layers_) append(all, layer.parameters());
-  if (norm_) append(all, norm_->parameters());
-  if (attention_pool_) append(all, attention_pool_->parameters());
-  append(all, head_.parameters());
-  return all;
-}
-
-std::vector<Parameter*> ImageModel::vectors() {
-  std::vector<Parameter*> all = Model::vectors();
-  if (!contains(all, &positions_)) all.push_back(&positions_);  // of one token they are a vector already
-  return all;
-}
-
-std::vector<Normalizer*> ImageModel::normalizers() {
-  std::vector<Normalizer*> all;
-  for (ConvLayer& conv : stem_)
-    if (conv.norm) all.push_back(conv.norm.get());
-  for (TransformerLayer& layer : layers_) append(all, layer.normalizers());
-  if (norm_) all.push_back(norm_.get());
-  return all;
+void ImageModel::list(ModelParts& parts) {
+  for (ConvLayer& conv : stem_) {
+    parts.add(conv.weight);
+    parts.add(conv.bias);
+    parts.add(conv.norm);
+  }
+  parts.add(cls_);
+  parts.add(positions_);
+  for (TransformerLayer& layer : layers_) parts.add(layer.parameters(), layer.normalizers());
+  parts.add(norm_);
+  if (attention_pool_) parts.add(attention_pool_->parameters());
+  parts.add(head_.parameters());
+  parts.positions = {&positions_};
+  parts.output = head_.parameters();
 }
 
 NamedTensors ImageModel::smallest_inputs() const {

@@ -24,20 +24,12 @@ constexpr std::int64_t kImageChannels = 3;
 struct ConvLayer {
   Parameter weight, bias;            // [out, in, K, K], [out]; without a bias its value is not defined
   std::unique_ptr<Normalizer> norm;  // null: none
-
-  std::vector<Parameter*> parameters();
 };
 
 class ImageModel : public Model {
  public:
   virtual const ImageModelConfig& config() const = 0;
 
-  using Model::normalizers;
-  using Model::parameters;
-  std::vector<Parameter*> parameters() override;
-  std::vector<Normalizer*> normalizers() override;
-  std::vector<Parameter*> output_parameters() override { return head_.parameters(); }
-  std::vector<Parameter*> vectors() override;  // with the positions
   // Throw std::invalid_argument for images of another shape.
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override;
   Var loss_of(const Var& logits, const NamedTensors& inputs, double label_smoothing) override;
@@ -80,6 +72,7 @@ class ImageModel : public Model {
   virtual std::unique_ptr<Model> with(const ImageModelConfig& changed, DType dtype, Device device) const = 0;
 
  private:
+  void list(ModelParts& parts) override;
   Tensor input(const NamedTensors& inputs, const char* name) const;  // on the model's device
   const Segments& rows_of(std::int64_t images);                      // the tokens of so many
   Var pixels(const Tensor& images, const ForwardPass& pass);

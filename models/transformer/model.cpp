@@ -9,34 +9,19 @@
 
 namespace foldgrad {
 
-std::vector<Parameter*> Transformer::parameters() {
-  std::vector<Parameter*> all;
-  const auto stack = [&](Parameter& table, std::deque<TransformerLayer>& layers, Normalizer* norm) {
-    if (table.value.defined()) all.push_back(&table);
-    for (TransformerLayer& layer : layers) append(all, layer.parameters());
-    if (norm) append(all, norm->parameters());
+void Transformer::list(ModelParts& parts) {
+  const auto stack = [&](Parameter& table, std::deque<TransformerLayer>& layers,
+                         const std::unique_ptr<Normalizer>& norm) {
+    parts.add(table);
+    for (TransformerLayer& layer : layers) parts.add(layer.parameters(), layer.normalizers());
+    parts.add(norm);
   };
-  stack(encoder_table_, encoder_, encoder_norm_.get());
-  stack(decoder_table_, decoder_, decoder_norm_.get());
-  for (Parameter* p : {&output_, &output_bias_})
-    if (p->value.defined()) all.push_back(p);
-  return all;
-}
-
-std::vector<Normalizer*> Transformer::normalizers() {
-  std::vector<Normalizer*> all;
-  const auto stack = [&](std::deque<TransformerLayer>& layers, Normalizer* norm) {
-    for (TransformerLayer& layer : layers) append(all, layer.normalizers());
-    if (norm) all.push_back(norm);
-  };
-  stack(encoder_, encoder_norm_.get());
-  stack(decoder_, decoder_norm_.get());
-  return all;
-}
-
-std::vector<Parameter*> Transformer::output_parameters() {
-  if (Parameter* bias = output_bias()) return {&output_table(), bias};
-  return {&output_table()};
+  stack(encoder_table_, encoder_, encoder_norm_);
+  stack(decoder_table_, decoder_, decoder_norm_);
+  parts.add(output_);
+  parts.add(output_bias_);
+  parts.output = {&output_table()};
+  if (config_.output_bias) parts.output.push_back(&output_bias_);
 }
 
 NamedTensors Transformer::smallest_inputs() const {

@@ -52,11 +52,6 @@ class Transformer final : public Model {
   Sentences sentences(const char* stack, const Tensor& ids, const Tensor& mask, const ForwardPass& pass) const;
 
   const char* family() const override { return "transformer"; }
-  using Model::normalizers;
-  using Model::parameters;
-  std::vector<Parameter*> parameters() override;
-  std::vector<Normalizer*> normalizers() override;
-  std::vector<Parameter*> output_parameters() override;
   using Model::loss;
   // A row for each token of the input.
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override;
@@ -85,6 +80,7 @@ class Transformer final : public Model {
   Tensor rows_of(const Parameter& table) const;
 
  private:
+  void list(ModelParts& parts) override;
   Var embed(Parameter& table, const Tensor& ids, const Tensor& places, std::int64_t first_row, const char* stack,
             bool zero_padding, const ForwardPass& pass);
   Tensor positions(DType dtype);  // [max_positions + 2, width]

@@ -34,13 +34,6 @@ class ToyModel final : public Model {
   }
   const BlockConfig& config() const { return config_; }
   const char* family() const override { return "toy"; }
-  std::vector<Parameter*> parameters() override {
-    std::vector<Parameter*> all{&in_.weight, &in_.bias, &out_.weight, &out_.bias};
-    for (Parameter* p : norm_->parameters()) all.push_back(p);
-    return all;
-  }
-  std::vector<Normalizer*> normalizers() override { return {norm_.get()}; }
-  std::vector<Parameter*> output_parameters() override { return {&out_.weight, &out_.bias}; }
   Var forward(const NamedTensors& inputs, const ForwardPass& pass) override {
     const Var h = in_(pass.tape.constant(inputs.at("x").to(pass.dtype)), pass);
     return out_(norm_->apply(h, pass.norm(Segments::equal(h.shape()[0], 1))), pass);
@@ -62,6 +55,13 @@ class ToyModel final : public Model {
   std::vector<std::string> write_onnx(const std::string&) override { return {}; }
 
  private:
+  void list(ModelParts& parts) override {
+    parts.add(in_.parameters());
+    parts.add(out_.parameters());
+    parts.add(norm_);
+    parts.output = out_.parameters();
+  }
+
   BlockConfig config_;
   BlockMaker make_;
   LinearLayer in_ = make_.linear("in", 2, config_.width), out_ = make_.linear("out", config_.width, 3);
