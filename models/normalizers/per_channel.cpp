@@ -188,17 +188,13 @@ NormalizerOption warmup_option(const char* default_value) {
 }
 
 std::vector<NormalizerOption> un_options() {
-  NormalizerOption window_backward = window_option("=window"), alpha_backward = alpha_option("=alpha");
-  window_backward.name = "window_backward";
-  window_backward.help = "the window of gradient statistics";
-  alpha_backward.name = "alpha_backward";
-  alpha_backward.help = "weight of the old value in the average of gradient statistics";
   return {mode_option(),
           window_option("4"),
-          window_backward,
+          integer_option("window_backward", "=window", "the window of gradient statistics", within(1, 1e6)),
           warmup_option("4000"),
           alpha_option("0.9"),
-          alpha_backward,
+          number_option("alpha_backward", "=alpha", "weight of the old value in the average of gradient statistics",
+                        within(0, 1)),
           eps_option("1e-5"),
           flag_option("filtration", "0", "skip iterations with outliers"),
           enum_option("granularity", Granularity::pooled,

@@ -10,11 +10,12 @@
 namespace foldgrad {
 namespace {
 
-// y = BN(x) + eta x. What a normalizer of its own and a part of PRepBN have in common.
-class RepBatchNorm {
+// y = BN(x) + eta x. `prefix`: of the names of its parameters.
+class RepBn : public Normalizer {
  public:
-  RepBatchNorm(const NormalizerSite& s, const std::string& prefix)
-      : norm_(ChannelNormOptions::bn()),
+  explicit RepBn(const NormalizerSite& s, const std::string& prefix = "")
+      : Normalizer(s),
+        norm_(ChannelNormOptions::bn()),
         gamma_(s.parameter((prefix + "weight").c_str(), 1)),
         beta_(s.parameter((prefix + "bias").c_str(), 0)),
         eta_(s.parameter((prefix + "eta").c_str(), s.options.number("eta"), 1)),
@@ -23,44 +24,29 @@ class RepBatchNorm {
     norm_.eps = s.options.number("eps");
   }
 
-  template <class OnTape>
-  Var forward(const Var& x, const NormContext& context, const OnTape& on_tape) {
-    const Var gamma = on_tape(gamma_);
-    const Var beta = on_tape(beta_);
-    const Var normalized = channel_norm(x, gamma, beta, state_, norm_, context.training, context.counted,
-                                        /*record=*/nullptr, context.communicator);
-    const Var scaled = scale_by(x, on_tape(eta_));
-    return add(normalized, scaled);
-  }
-  std::vector<Parameter*> parameters() { return {&gamma_, &beta_, &eta_}; }
-  NamedTensors state() const { return state_.named(); }
-  InferenceForm inference() const {
+  std::vector<Parameter*> parameters() override { return {&gamma_, &beta_, &eta_}; }
+  NamedTensors state() const override { return state_.named(); }
+  std::optional<InferenceForm> inference() const override {
     AffineMap map = channel_affine(state_, gamma_.value, beta_.value, norm_);
     const double eta = eta_.value.to(Device::cpu).item();
     for (double& a : map.A) a += eta;
-    return {.map = std::move(map)};
+    return InferenceForm{.map = std::move(map)};
+  }
+
+ protected:
+  Var forward(const Var& x, const NormContext& context) override {
+    const Var gamma = on_tape(gamma_, x);
+    const Var beta = on_tape(beta_, x);
+    const Var normalized = channel_norm(x, gamma, beta, state_, norm_, context.training, context.counted,
+                                        /*record=*/nullptr, context.communicator);
+    const Var scaled = scale_by(x, on_tape(eta_, x));
+    return add(normalized, scaled);
   }
 
  private:
   ChannelNormOptions norm_;
   Parameter gamma_, beta_, eta_;
   ChannelNormState state_;
-};
-
-class RepBn final : public Normalizer {
- public:
-  explicit RepBn(const NormalizerSite& s) : Normalizer(s), rep_(s, "") {}
-
-  std::vector<Parameter*> parameters() override { return rep_.parameters(); }
-  NamedTensors state() const override { return rep_.state(); }
-  std::optional<InferenceForm> inference() const override { return rep_.inference(); }
-
- private:
-  Var forward(const Var& x, const NormContext& context) override {
-    return rep_.forward(x, context, [&x](Parameter& p) { return on_tape(p, x); });
-  }
-
-  RepBatchNorm rep_;
 };
 
 // Parameters that this step does not use get a zero gradient; the optimizer rejects missing ones.
@@ -73,11 +59,10 @@ void rest(const std::vector<Parameter*>& parameters) {
 }
 
 // y = lam LN(x) + (1 - lam) RepBN(x) in training, lam falling from `start` to 0; RepBN alone otherwise.
-class PRepBn final : public Normalizer {
+class PRepBn final : public RepBn {
  public:
   explicit PRepBn(const NormalizerSite& s)
-      : Normalizer(s),
-        rep_(s, "bn."),
+      : RepBn(s, "bn."),
         gamma_(s.parameter("ln.weight", 1)),
         beta_(s.parameter("ln.bias", 0)),
         eps_(s.options.number("ln_eps")),
@@ -87,41 +72,38 @@ class PRepBn final : public Normalizer {
         steps_(Tensor::zeros({}, DType::i64)) {}
 
   std::vector<Parameter*> parameters() override {
-    std::vector<Parameter*> all = rep_.parameters();
+    std::vector<Parameter*> all = RepBn::parameters();
     all.insert(all.end(), {&gamma_, &beta_});
     return all;
   }
   NamedTensors state() const override {
-    auto all = rep_.state();
+    auto all = RepBn::state();
     all["steps"] = steps_;
     return all;
   }
-  std::optional<InferenceForm> inference() const override { return rep_.inference(); }
 
  private:
   Var forward(const Var& x, const NormContext& context) override {
-    const auto use = [&x](Parameter& p) { return on_tape(p, x); };
-    if (!context.training) return rep_.forward(x, context, use);
+    if (!context.training) return RepBn::forward(x, context);
     const std::int64_t step = steps_.data<std::int64_t>()[0]++,
                        left = std::max(total_ + warmup_ - step, std::int64_t(0));
     if (left == 0) {
       rest({&gamma_, &beta_});
-      return rep_.forward(x, context, use);
+      return RepBn::forward(x, context);
     }
-    const Var gamma = use(gamma_);
-    const Var beta = use(beta_);
+    const Var gamma = on_tape(gamma_, x);
+    const Var beta = on_tape(beta_, x);
     const Var ln = layer_norm(x, gamma, beta, eps_);
     if (step < warmup_) {
-      rest(rep_.parameters());
+      rest(RepBn::parameters());
       return ln;
     }
     const double lam = start_ * double(left) / double(total_);
     const Var from_ln = scale(ln, lam);
-    const Var from_rep = scale(rep_.forward(x, context, use), 1 - lam);
+    const Var from_rep = scale(RepBn::forward(x, context), 1 - lam);
     return add(from_ln, from_rep);
   }
 
-  RepBatchNorm rep_;
   Parameter gamma_, beta_;
   double eps_, start_;
   std::int64_t warmup_, total_;
@@ -132,9 +114,8 @@ class PRepBn final : public Normalizer {
 
 std::vector<NormalizerKind> mixed_normalizers() {
   const NormalizerOption eta = number_option("eta", "1", "initial factor of x itself");
-  NormalizerOption ln_eps = eps_option("1e-5");
-  ln_eps.name = "ln_eps";
-  ln_eps.help = "eps of the layer normalization";
+  const NormalizerOption ln_eps =
+      number_option("ln_eps", "1e-5", "eps of the layer normalization", {.low = 0, .high = 1, .low_excluded = true});
   return {
       {{"repbn",
         Inference::affine,
