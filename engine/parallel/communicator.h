@@ -15,6 +15,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/tensor.h"
@@ -112,6 +113,11 @@ class Communicator {
   std::int64_t step_ = 0;
   Traffic traffic_;
 };
+
+// Throws std::invalid_argument unless all ranks have the same texts, each with a name such as "commit", so that none
+// computes something else unnoticed. The message has the name and the first line that differs.
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;
+void require_alike(Communicator& communicator, const NamedTexts& texts);
 
 template <class T>
 std::vector<T> Communicator::all_gather(std::span<const T> own) {

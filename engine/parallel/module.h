@@ -1,17 +1,23 @@
 // Libraries of ours that lie beside the program and are opened when they are wanted, so that it starts where what they
 // link is missing.
 #pragma once
+#include <dlfcn.h>
+
+#include <filesystem>
 #include <string>
 #include <utility>
 
 namespace foldgrad {
 
 // Returns a function of a library, or null and why there is none.
-std::pair<void*, std::string> find_in_module(const char* library, const char* function);
 template <class Function>
 std::pair<Function*, std::string> find_in_module(const char* library, const char* function) {
-  const auto [found, trouble] = find_in_module(library, function);
-  return {reinterpret_cast<Function*>(found), trouble};
+  std::error_code ignored;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  void* const opened = dlopen((program.parent_path() / library).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!opened) return {nullptr, dlerror()};
+  void* const found = dlsym(opened, function);
+  return {reinterpret_cast<Function*>(found), found ? "" : dlerror()};
 }
 
 }  // namespace foldgrad

@@ -1,7 +1,6 @@
 // foldgrad eval: scores of a model on text with references, on text alone, or on images.
 #include <omp.h>
 
-#include "engine/parallel/alike.h"
 #include "engine/parallel/team.h"
 #include "train/checkpoints/model_directory.h"
 #include "train/commands/command.h"

@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 
-#include "engine/parallel/alike.h"
 #include "engine/parallel/team.h"
 #include "train/runs/setup.h"
 #include "train/runs/start.h"

@@ -7,7 +7,6 @@
 #include "engine/check.h"
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
-#include "engine/parallel/alike.h"
 #include "engine/parallel/in_turns.h"
 #include "train/checks/model_checks.h"
 #include "train/data/data_sets.h"

@@ -8,7 +8,6 @@
 #include "engine/check.h"
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
-#include "engine/parallel/alike.h"
 #include "engine/parallel/in_turns.h"
 #include "models/gpt/decoder.h"
 #include "models/gpt/sampling.h"

@@ -9,7 +9,7 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/file.h"
 #include "engine/files/safetensors.h"
-#include "engine/parallel/alike.h"
+#include "engine/parallel/communicator.h"
 #include "models/transformer/batch.h"
 #include "train/checks/checkpoint_error.h"
 #include "train/checks/finite.h"
