@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/transformer/candidates.h"
 #include "tests/models/transformer/tiny_translation.h"
 
 namespace foldgrad::testing {
