@@ -23,7 +23,7 @@ class Cct final : public ImageModel {
  public:
   using Config = CctConfig;
 
-  // Parameters have `dtype`. Without a seed those that init.h fills are 0, for values to be copied into. Throws
+  // Parameters have `dtype`. Without a seed those that init.cpp fills are 0, for values to be copied into. Throws
   // std::invalid_argument for what config.validate() and make_normalizer refuse.
   Cct(const CctConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
       Device device = Device::cpu);

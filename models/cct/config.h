@@ -9,7 +9,7 @@ struct CctConfig : ImageModelConfig {
   std::int64_t convs = 2;   // convolutions between an image and its tokens
   std::int64_t kernel = 3;  // pixels on a side: 3, 5 or 7
 
-  static inline const std::vector<std::string> kInitializations{"cct", "pytorch", "tfixup"};  // models/images/init.h
+  static inline const std::vector<std::string> kInitializations{"cct", "pytorch", "tfixup"};  // models/images/init.cpp
 
   // "cct": of 64 channels but the last, without normalizers. "hybrid": of half the channels of the next one, the last
   // of `width`, each with a normalizer.

@@ -20,7 +20,7 @@ struct ImageModelConfig : BlockConfig {
 
   std::string initialization = "timm";     // one of the family's kInitializations
   std::string tfixup_scope = "v_out_ffn";  // one of kTfixupScopes
-  // Initial values of learned positions: "random" numbers, or "sinusoidal", see init.h.
+  // Initial values of learned positions: "random" numbers, or "sinusoidal", see init.cpp.
   static inline const std::vector<std::string> kPositions{"random", "sinusoidal"};
   std::string positions = "random";
 

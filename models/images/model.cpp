@@ -5,7 +5,6 @@
 
 #include "engine/check.h"
 #include "models/fold/model.h"
-#include "models/images/init.h"
 #include "ops/cast/cast.h"
 #include "ops/concat/concat.h"
 #include "ops/cross_entropy/cross_entropy.h"
@@ -46,7 +45,7 @@ ConvLayer& ImageModel::add_conv(const std::string& name, const Shape& shape, boo
 
 void ImageModel::finish(std::optional<std::uint64_t> seed) {
   config().validate_sites(family(), normalizers());
-  if (seed) initialize(*this, *seed);
+  if (seed) initialize(*seed);
 }
 
 Var ImageModel::pixels(const Tensor& images, const ForwardPass& pass) {

@@ -73,6 +73,7 @@ class ImageModel : public Model {
 
  private:
   void list(ModelParts& parts) override;
+  void initialize(std::uint64_t seed);  // normalizers have set their own parameters already
   Tensor input(const NamedTensors& inputs, const char* name) const;  // on the model's device
   const Segments& rows_of(std::int64_t images);                      // the tokens of so many
   Var pixels(const Tensor& images, const ForwardPass& pass);

@@ -6,7 +6,7 @@
 namespace foldgrad {
 
 struct VitConfig : ImageModelConfig {
-  static inline const std::vector<std::string> kInitializations{"timm", "pytorch", "tfixup"};  // models/images/init.h
+  static inline const std::vector<std::string> kInitializations{"timm", "pytorch", "tfixup"};  // models/images/init.cpp
 
   std::int64_t patch = 4;  // pixels on a side; patches lie side by side
 

@@ -21,7 +21,7 @@ class Vit final : public ImageModel {
  public:
   using Config = VitConfig;
 
-  // Parameters have `dtype`. Without a seed those that init.h fills are 0, for values to be copied into. Throws
+  // Parameters have `dtype`. Without a seed those that init.cpp fills are 0, for values to be copied into. Throws
   // std::invalid_argument for what config.validate() and make_normalizer refuse.
   Vit(const VitConfig& config, std::optional<std::uint64_t> seed, DType dtype = DType::f32,
       Device device = Device::cpu);
