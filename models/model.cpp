@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/contains.h"
-#include "engine/dispatch.h"
 
 namespace foldgrad {
 

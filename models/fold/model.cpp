@@ -54,17 +54,13 @@ FoldSite fold_site(Normalizer& norm, DType dtype, Device device) {
   return site;
 }
 
-std::vector<FoldSite> fold_sites(Model& model) {
-  std::vector<FoldSite> sites;
-  for (Normalizer* norm : model.normalizers()) sites.push_back(fold_site(*norm, model.dtype(), model.device()));
-  return sites;
-}
-
 FoldedModel fold(Model& model, const FoldOptions& options) {
   if (const std::unique_ptr<Model> same = model.foldable()) return fold(*same, options);
   NamedTensors values;
   for (const auto& [name, value] : model.values()) values[name] = value.to(Device::cpu).to(DType::f64);
-  FoldedGraph folded = fold(graph_of(model), fold_sites(model), values, options);
+  std::vector<FoldSite> sites;
+  for (Normalizer* norm : model.normalizers()) sites.push_back(fold_site(*norm, model.dtype(), model.device()));
+  FoldedGraph folded = fold(graph_of(model), sites, values, options);
   for (const auto& [site, map] : folded.sites) add_normalizer_parameters(site, map, folded.parameters);
   for (const auto& [scope, map] : folded.residuals)
     add_normalizer_parameters(scope + ".residual", map, folded.parameters);

@@ -19,8 +19,7 @@ FoldedModel fold(Model& model, const FoldOptions& options = {});
 
 // The forward pass at inference, as recorded with the smallest inputs. The sites are the model's.
 Graph graph_of(Model& model);
-std::vector<FoldSite> fold_sites(Model& model);
-// One of them. `norm` is applied to zeros of this dtype and device, its model's, to see its operations.
+// Describes one site. `norm` is applied to zeros of this dtype and device, its model's, to see its operations.
 FoldSite fold_site(Normalizer& norm, DType dtype, Device device);
 
 // For Model::folded(): writes into `config`, that of `model`, what `folded` leaves of its normalizers.
