@@ -59,12 +59,11 @@ class Model {
   // Random ones, "target" among them, on which checks and certificates compare models. Equal seeds give equal inputs.
   virtual NamedTensors random_inputs(std::uint64_t seed) const = 0;
 
-  // A model of the same configuration, whose parameters are zero and whose normalizers are as new.
-  virtual std::unique_ptr<Model> alike(DType dtype, Device device) const = 0;
+  // A model of the same configuration, or of one with what `folded` leaves of normalizers. Its parameters are zero and
+  // its normalizers as new.
+  virtual std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded = nullptr) const = 0;
   // The same function as a model that folding knows; null where this one is. Embeddings with fixnorm are not.
   virtual std::unique_ptr<Model> foldable() { return nullptr; }
-  // A model of this family that has what `graph` leaves of normalizers. Its values are not set.
-  virtual std::unique_ptr<Model> folded(const FoldedGraph& graph) const = 0;
 
   // Writes the model as ONNX, as docs/onnx.md says, and returns the names of the graphs' files. Creates `directory`;
   // files that are there are replaced, once all could be written. Throws std::invalid_argument unless the model is f32

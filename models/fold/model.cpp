@@ -65,7 +65,7 @@ FoldedModel fold(Model& model, const FoldOptions& options) {
   for (const auto& [scope, map] : folded.residuals)
     add_normalizer_parameters(scope + ".residual", map, folded.parameters);
 
-  FoldedModel result{model.folded(folded), std::move(folded.reports)};
+  FoldedModel result{model.alike(model.dtype(), model.device(), &folded), std::move(folded.reports)};
   for (Parameter* p : result.model->parameters()) {
     const auto value = folded.parameters.find(p->name);
     FOLDGRAD_CHECK(value != folded.parameters.end() && value->second.shape() == p->value.shape(),

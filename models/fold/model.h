@@ -22,7 +22,7 @@ Graph graph_of(Model& model);
 // Describes one site. `norm` is applied to zeros of this dtype and device, its model's, to see its operations.
 FoldSite fold_site(Normalizer& norm, DType dtype, Device device);
 
-// For Model::folded(): writes into `config`, that of `model`, what `folded` leaves of its normalizers.
+// For Model::alike(): writes into `config`, that of `model`, what `folded` leaves of its normalizers.
 void set_normalizers_left(BlockConfig& config, const Model& model, const FoldedGraph& folded);
 
 }  // namespace foldgrad

@@ -46,8 +46,7 @@ class Gpt final : public Model {
   NamedTensors smallest_inputs() const override;
   // Eight sequences of up to 16 tokens.
   NamedTensors random_inputs(std::uint64_t seed) const override;
-  std::unique_ptr<Model> alike(DType dtype, Device device) const override;
-  std::unique_ptr<Model> folded(const FoldedGraph& graph) const override;
+  std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
   // model.onnx, with config.json and generation_config.json, as Hugging Face's Optimum loads them.
   std::vector<std::string> write_onnx(const std::string& directory) override;
 

@@ -41,17 +41,15 @@ NamedTensors Gpt::random_inputs(std::uint64_t seed) const {
   return to({{"ids", ids}, {"target", target}}, device());
 }
 
-std::unique_ptr<Model> Gpt::alike(DType dtype, Device device) const {
-  return std::make_unique<Gpt>(config_, std::nullopt, dtype, device);
-}
-
 // An output projection that was tied gets a table of its own with Tied::untie, and a bias with B != 0.
-std::unique_ptr<Model> Gpt::folded(const FoldedGraph& graph) const {
+std::unique_ptr<Model> Gpt::alike(DType dtype, Device device, const FoldedGraph* folded) const {
   GptConfig config = config_;
-  set_normalizers_left(config, *this, graph);
-  if (graph.created.count("lm_head.weight")) config.tied = false;
-  if (graph.created.count("lm_head.bias")) config.output_bias = true;
-  return std::make_unique<Gpt>(config, std::nullopt, dtype(), device());
+  if (folded) {
+    set_normalizers_left(config, *this, *folded);
+    if (folded->created.count("lm_head.weight")) config.tied = false;
+    if (folded->created.count("lm_head.bias")) config.output_bias = true;
+  }
+  return std::make_unique<Gpt>(config, std::nullopt, dtype, device);
 }
 
 }  // namespace foldgrad

@@ -140,8 +140,6 @@ Var ImageModel::loss_of(const Var& logits, const NamedTensors& inputs, double la
   return cross_entropy(logits, target, second, tape.constant(input(inputs, "share")), options);
 }
 
-std::unique_ptr<Model> ImageModel::alike(DType dtype, Device device) const { return with(config(), dtype, device); }
-
 std::unique_ptr<Model> ImageModel::foldable() {
   // One key for all layers: with post-norm, folding would make a bias for each but the first.
   const auto has_values = [](Normalizer* n) { return !n->parameters().empty() || !n->state().empty(); };
@@ -161,10 +159,10 @@ std::unique_ptr<Model> ImageModel::foldable() {
   return same;
 }
 
-std::unique_ptr<Model> ImageModel::folded(const FoldedGraph& graph) const {
+std::unique_ptr<Model> ImageModel::alike(DType dtype, Device device, const FoldedGraph* folded) const {
   ImageModelConfig changed = config();
-  set_normalizers_left(changed, *this, graph);
-  return with(changed, dtype(), device());
+  if (folded) set_normalizers_left(changed, *this, *folded);
+  return with(changed, dtype, device);
 }
 
 void ImageModel::list(ModelParts& parts) {

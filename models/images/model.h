@@ -36,10 +36,9 @@ class ImageModel : public Model {
   NamedTensors smallest_inputs() const override;
   // Eight images of normally distributed pixels.
   NamedTensors random_inputs(std::uint64_t seed) const override;
-  std::unique_ptr<Model> alike(DType dtype, Device device) const override;
+  std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
   // With biases where normalizers may put one, and standardized weights as plain ones.
   std::unique_ptr<Model> foldable() override;
-  std::unique_ptr<Model> folded(const FoldedGraph& graph) const override;
   // model.onnx: pixel_values [batch, 3, S, S], normalized, to logits [batch, classes].
   std::vector<std::string> write_onnx(const std::string& directory) override;
   // Adds to an ONNX graph what tokens() does before its first parameter. pixels: [batch, 3, S, S].

@@ -53,10 +53,6 @@ NamedTensors Transformer::random_inputs(std::uint64_t seed) const {
   return make_batch(sources, targets, config_.pad).named();
 }
 
-std::unique_ptr<Model> Transformer::alike(DType dtype, Device device) const {
-  return std::make_unique<Transformer>(config_, std::nullopt, dtype, device);
-}
-
 // The tables of the model that is folded hold their rows divided by their lengths.
 std::unique_ptr<Model> Transformer::foldable() {
   if (!config_.fixnorm) return nullptr;
@@ -71,13 +67,15 @@ std::unique_ptr<Model> Transformer::foldable() {
 }
 
 // An output projection that was tied gets a table of its own with Tied::untie, and a bias with B != 0.
-std::unique_ptr<Model> Transformer::folded(const FoldedGraph& graph) const {
+std::unique_ptr<Model> Transformer::alike(DType dtype, Device device, const FoldedGraph* folded) const {
   TransformerConfig config = config_;
-  set_normalizers_left(config, *this, graph);
-  if (graph.created.count("decoder.output_projection.weight"))
-    config.share_embeddings = config.share_embeddings == "all" ? "inputs" : "none";
-  if (graph.created.count("decoder.output_projection.bias")) config.output_bias = true;
-  return std::make_unique<Transformer>(config, std::nullopt, dtype(), device());
+  if (folded) {
+    set_normalizers_left(config, *this, *folded);
+    if (folded->created.count("decoder.output_projection.weight"))
+      config.share_embeddings = config.share_embeddings == "all" ? "inputs" : "none";
+    if (folded->created.count("decoder.output_projection.bias")) config.output_bias = true;
+  }
+  return std::make_unique<Transformer>(config, std::nullopt, dtype, device);
 }
 
 }  // namespace foldgrad

@@ -62,9 +62,8 @@ class Transformer final : public Model {
   NamedTensors smallest_inputs() const override;
   // Sentences of up to 16 tokens, and two fewer than the model takes, so that padding can be added.
   NamedTensors random_inputs(std::uint64_t seed) const override;
-  std::unique_ptr<Model> alike(DType dtype, Device device) const override;
+  std::unique_ptr<Model> alike(DType dtype, Device device, const FoldedGraph* folded) const override;
   std::unique_ptr<Model> foldable() override;
-  std::unique_ptr<Model> folded(const FoldedGraph& graph) const override;
   // encoder_model.onnx, decoder_model.onnx and decoder_with_past_model.onnx, with config.json and
   // generation_config.json, as Hugging Face's Optimum loads them.
   std::vector<std::string> write_onnx(const std::string& directory) override;

@@ -44,13 +44,10 @@ class ToyModel final : public Model {
   }
   NamedTensors smallest_inputs() const override { return toy_points(1, 1, dtype()); }
   NamedTensors random_inputs(std::uint64_t seed) const override { return toy_points(8, seed, dtype()); }
-  std::unique_ptr<Model> alike(DType dtype, Device) const override {
-    return std::make_unique<ToyModel>(config_, std::nullopt, dtype);
-  }
-  std::unique_ptr<Model> folded(const FoldedGraph& graph) const override {
+  std::unique_ptr<Model> alike(DType dtype, Device, const FoldedGraph* folded) const override {
     BlockConfig config = config_;
-    set_normalizers_left(config, *this, graph);
-    return std::make_unique<ToyModel>(config, std::nullopt, dtype());
+    if (folded) set_normalizers_left(config, *this, *folded);
+    return std::make_unique<ToyModel>(config, std::nullopt, dtype);
   }
   std::vector<std::string> write_onnx(const std::string&) override { return {}; }
 
