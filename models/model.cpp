@@ -10,13 +10,10 @@ void ModelParts::add(Parameter& parameter) {
   if (parameter.value.defined()) parameters.push_back(&parameter);
 }
 
-void ModelParts::add(const std::vector<Parameter*>& more, const std::vector<Normalizer*>& more_normalizers) {
-  parameters.insert(parameters.end(), more.begin(), more.end());
-  normalizers.insert(normalizers.end(), more_normalizers.begin(), more_normalizers.end());
-}
-
 void ModelParts::add(const std::unique_ptr<Normalizer>& norm) {
-  if (norm) add(norm->parameters(), {norm.get()});
+  if (!norm) return;
+  for (Parameter* p : norm->parameters()) parameters.push_back(p);
+  normalizers.push_back(norm.get());
 }
 
 ModelParts Model::parts() const {

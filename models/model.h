@@ -16,8 +16,7 @@ struct ModelParts {
   std::vector<Parameter*> positions;  // of `parameters`: learned positions
   std::vector<Parameter*> output;     // of `parameters`: those of the last layer, which makes the logits
 
-  void add(Parameter& parameter);  // unless its value is not defined
-  void add(const std::vector<Parameter*>& more, const std::vector<Normalizer*>& more_normalizers = {});
+  void add(Parameter& parameter);                     // unless its value is not defined
   void add(const std::unique_ptr<Normalizer>& norm);  // and its parameters, unless it is null
 };
 

@@ -1,6 +1,7 @@
 #include "models/blocks/layers.h"
 
 #include "models/blocks/packed_weights.h"
+#include "models/model.h"
 #include "ops/activation/activation.h"
 #include "ops/arithmetic/arithmetic.h"
 #include "ops/cast/cast.h"
@@ -22,11 +23,8 @@ LinearLayer::LinearLayer(const std::string& name, std::int64_t in, std::int64_t 
       bias{name + ".bias", with_bias ? Tensor::zeros({out}, dtype, device) : Tensor()},
       gain{name + ".gain", standardized ? Tensor::full({out}, 1, dtype, device) : Tensor()} {}
 
-std::vector<Parameter*> LinearLayer::parameters() {
-  std::vector<Parameter*> all{&weight};
-  if (has_bias()) all.push_back(&bias);
-  if (has_gain()) all.push_back(&gain);
-  return all;
+void LinearLayer::list(ModelParts& parts) {
+  for (Parameter* p : {&weight, &bias, &gain}) parts.add(*p);
 }
 
 Var LinearLayer::matrix(const ForwardPass& pass) {
@@ -99,15 +97,10 @@ Var Sublayer::join(const Var& branch, Var x, const Segments& rows, const Forward
   return place == NormPlace::post ? norm->apply(sum(), context) : sum();
 }
 
-std::vector<Normalizer*> Sublayer::normalizers() {
-  if (residual) return {residual.get(), norm.get()};
-  return {norm.get()};
-}
-
-std::vector<Parameter*> Sublayer::normalizer_parameters() {
-  std::vector<Parameter*> all;
-  for (Normalizer* n : normalizers()) append(all, n->parameters());
-  return all;
+void Sublayer::list(ModelParts& parts) {
+  out.list(parts);
+  parts.add(residual);
+  parts.add(norm);
 }
 
 BlockMaker BlockMaker::at_layer(std::int64_t layer, std::int64_t layers) const {
@@ -183,12 +176,9 @@ Var AttentionBlock::attend(const Var& in, const Segments& queries, const Var& st
   return attention(Q, K, V, options(/*causal=*/false, queries, pass), queries, keys);
 }
 
-std::vector<Parameter*> AttentionBlock::parameters() {
-  std::vector<Parameter*> all;
-  for (LinearLayer& layer : qkv) append(all, layer.parameters());
-  append(all, sublayer.out.parameters());
-  append(all, sublayer.normalizer_parameters());
-  return all;
+void AttentionBlock::list(ModelParts& parts) {
+  for (LinearLayer& layer : qkv) layer.list(parts);
+  sublayer.list(parts);
 }
 
 FeedForwardBlock::FeedForwardBlock(const BlockMaker& make, const FeedForwardNames& names, NormPlace place)
@@ -214,11 +204,9 @@ Var FeedForwardBlock::hidden(const Var& x, const Segments& rows, const ForwardPa
                                  pass.random(stream_, rows.first_row(), z.shape()[1]));
 }
 
-std::vector<Parameter*> FeedForwardBlock::parameters() {
-  std::vector<Parameter*> all = fc1.parameters();
-  append(all, sublayer.out.parameters());
-  append(all, sublayer.normalizer_parameters());
-  return all;
+void FeedForwardBlock::list(ModelParts& parts) {
+  fc1.list(parts);
+  sublayer.list(parts);
 }
 
 Var TransformerLayer::operator()(Var x, const Segments& rows, const Attend& own, const ForwardPass& pass,
@@ -228,18 +216,10 @@ Var TransformerLayer::operator()(Var x, const Segments& rows, const Attend& own,
   return feed_forward(std::move(x), rows, pass);
 }
 
-std::vector<Parameter*> TransformerLayer::parameters() {
-  std::vector<Parameter*> all = self_attention.parameters();
-  if (cross_attention) append(all, cross_attention->parameters());
-  append(all, feed_forward.parameters());
-  return all;
-}
-
-std::vector<Normalizer*> TransformerLayer::normalizers() {
-  std::vector<Normalizer*> all = self_attention.sublayer.normalizers();
-  if (cross_attention) append(all, cross_attention->sublayer.normalizers());
-  append(all, feed_forward.sublayer.normalizers());
-  return all;
+void TransformerLayer::list(ModelParts& parts) {
+  self_attention.list(parts);
+  if (cross_attention) cross_attention->list(parts);
+  feed_forward.list(parts);
 }
 
 }  // namespace foldgrad

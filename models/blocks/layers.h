@@ -16,12 +16,7 @@
 namespace foldgrad {
 
 struct BlockMaker;
-
-// Appends to a list of parameters or normalizers.
-template <class T>
-void append(std::vector<T*>& all, const std::vector<T*>& more) {
-  all.insert(all.end(), more.begin(), more.end());
-}
+struct ModelParts;  // models/model.h, to which list() adds
 
 // The place of a sublayer's normalizer, as above.
 enum class NormPlace { pre, post, stream };
@@ -37,7 +32,7 @@ struct LinearLayer {
   Tensor matrix_values() const;
   bool has_bias() const { return bias.value.defined(); }
   bool has_gain() const { return gain.value.defined(); }
-  std::vector<Parameter*> parameters();
+  void list(ModelParts& parts);
 
   // [out, in], [out], [out]; without a bias or a gain its value is not defined.
   Parameter weight, bias, gain;
@@ -61,8 +56,7 @@ class Sublayer {
   // Returns the sublayer of x [N, width], whose sequences are `rows`, with branch(in) for what stands between the
   // normalizer, if it comes first, and `out`.
   Var operator()(Var x, const Segments& rows, const ForwardPass& pass, const std::function<Var(Var in)>& branch);
-  std::vector<Normalizer*> normalizers();  // in the order of the forward pass
-  std::vector<Parameter*> normalizer_parameters();
+  void list(ModelParts& parts);
   // Adds the branch's result to x, in place at inference if nothing else has x, and applies a normalizer with
   // post-norm.
   Var join(const Var& branch, Var x, const Segments& rows, const ForwardPass& pass);
@@ -118,7 +112,7 @@ struct AttentionBlock {
   Var attend_projected(const Var& qkv, const Segments& rows, bool causal, const ForwardPass& pass) const;
   // Attention of `in`, with segments `queries`, to keys and values made of `states`, with segments `keys`.
   Var attend(const Var& in, const Segments& queries, const Var& states, const Segments& keys, const ForwardPass& pass);
-  std::vector<Parameter*> parameters();
+  void list(ModelParts& parts);
 
   std::vector<LinearLayer> qkv;  // one, whose rows are those of q, then of k, then of v; or these three
   Sublayer sublayer;
@@ -139,7 +133,7 @@ struct FeedForwardNames {
 struct FeedForwardBlock {
   FeedForwardBlock(const BlockMaker& make, const FeedForwardNames& names, NormPlace place);
   Var operator()(Var x, const Segments& rows, const ForwardPass& pass);
-  std::vector<Parameter*> parameters();
+  void list(ModelParts& parts);
 
   LinearLayer fc1;
   Sublayer sublayer;  // whose `out` is fc2
@@ -156,8 +150,7 @@ struct TransformerLayer {
   // `cross`: as `own`, for the attention to an encoder, if there is one.
   Var operator()(Var x, const Segments& rows, const Attend& own, const ForwardPass& pass,
                  const Attend& cross = nullptr);
-  std::vector<Parameter*> parameters();
-  std::vector<Normalizer*> normalizers();
+  void list(ModelParts& parts);
 
   AttentionBlock self_attention;
   FeedForwardBlock feed_forward;

@@ -142,7 +142,7 @@ Var Gpt::loss_of(const Var& logits, const NamedTensors& inputs, double label_smo
 void Gpt::list(ModelParts& parts) {
   parts.add(embeddings_);
   parts.add(positions_);
-  for (TransformerLayer& layer : layers_) parts.add(layer.parameters(), layer.normalizers());
+  for (TransformerLayer& layer : layers_) layer.list(parts);
   parts.add(norm_);
   parts.add(output_);
   parts.add(output_bias_);

@@ -173,12 +173,14 @@ void ImageModel::list(ModelParts& parts) {
   }
   parts.add(cls_);
   parts.add(positions_);
-  for (TransformerLayer& layer : layers_) parts.add(layer.parameters(), layer.normalizers());
+  for (TransformerLayer& layer : layers_) layer.list(parts);
   parts.add(norm_);
-  if (attention_pool_) parts.add(attention_pool_->parameters());
-  parts.add(head_.parameters());
+  if (attention_pool_) attention_pool_->list(parts);
+  head_.list(parts);
   parts.positions = {&positions_};
-  parts.output = head_.parameters();
+  ModelParts head;
+  head_.list(head);
+  parts.output = head.parameters;
 }
 
 NamedTensors ImageModel::smallest_inputs() const {

@@ -33,7 +33,7 @@ void Transformer::list(ModelParts& parts) {
   const auto stack = [&](Parameter& table, std::deque<TransformerLayer>& layers,
                          const std::unique_ptr<Normalizer>& norm) {
     parts.add(table);
-    for (TransformerLayer& layer : layers) parts.add(layer.parameters(), layer.normalizers());
+    for (TransformerLayer& layer : layers) layer.list(parts);
     parts.add(norm);
   };
   stack(encoder_table_, encoder_, encoder_norm_);

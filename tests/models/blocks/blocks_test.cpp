@@ -5,6 +5,7 @@
 
 #include "models/blocks/layers.h"
 #include "models/blocks/random_fill.h"
+#include "models/model.h"
 #include "tests/engine/error_message.h"
 #include "tests/harness/compare.h"
 #include "tests/models/spread.h"
@@ -36,8 +37,10 @@ TEST(FeedForwardBlock, CCT_2_OnTheStreamItIsPreNormOfANormalizedStream) {
   const FeedForwardNames names{.prefix = "layer", .scope = "layer.ffn", .norm = "layer.norm"};
   FeedForwardBlock stream(make, names, NormPlace::stream), pre(make, names, NormPlace::pre);
   unsigned seed = 1;
-  for (Parameter* p : stream.parameters()) p->value.copy_from(randn(p->value.shape(), ++seed));
-  const auto from = stream.parameters(), to = pre.parameters();
+  ModelParts of_stream, of_pre;
+  stream.list(of_stream), pre.list(of_pre);
+  const auto &from = of_stream.parameters, &to = of_pre.parameters;
+  for (Parameter* p : from) p->value.copy_from(randn(p->value.shape(), ++seed));
   ASSERT_EQ(from.size(), 6u);
   for (std::size_t i = 0; i < 4; ++i) to[i]->value.copy_from(from[i]->value);  // the affine of `pre` does nothing
   Tape tape;
@@ -77,7 +80,7 @@ TEST(VitDropPath, DO_6_GrowsFromNothingInTheFirstLayerToItsRateInTheLast) {
   cut.copy_from(model);
   FeedForwardBlock& last = cut.layers()[1].feed_forward;
   for (LinearLayer* layer : {&cut.layers()[1].self_attention.sublayer.out, &last.sublayer.out})
-    for (Parameter* p : layer->parameters()) p->value.zero();
+    for (Parameter* p : {&layer->weight, &layer->bias}) p->value.zero();
   const NamedTensors inputs = images_of(config, 8);
   const Tensor left_out = training_logits(model, inputs), want = inference_logits(cut, inputs, DType::f64);
   EXPECT_TRUE(close(left_out, want, 1e-12));

@@ -147,7 +147,7 @@ TEST_F(ClassifyCommand, Errors) {
 }
 
 TEST_F(ClassifyCommand, WhatIsNotFiniteIsRefusedOrShown) {
-  Tensor head = vit_->head().parameters()[0]->value;
+  Tensor head = vit_->head().weight.value;
   head.copy_from(Tensor::full(head.shape(), 3e38, DType::f32));
   write_model_directory(files_ / "large", *vit_);
   const ProgramResult r = run("classify @large @a.bin:0");

@@ -53,10 +53,10 @@ class ToyModel final : public Model {
 
  private:
   void list(ModelParts& parts) override {
-    parts.add(in_.parameters());
-    parts.add(out_.parameters());
+    in_.list(parts);
+    out_.list(parts);
     parts.add(norm_);
-    parts.output = out_.parameters();
+    parts.output = {&out_.weight, &out_.bias};
   }
 
   BlockConfig config_;
