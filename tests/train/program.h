@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/file_test.h"
 
 namespace foldgrad::testing {
 
@@ -40,8 +40,6 @@ inline ProgramResult run_program(const std::string& arguments) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_bytes(out), read_bytes(err)};
 }
 
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 // Those of one kind in a run's log.jsonl.
 inline std::vector<nlohmann::json> events_of(const std::string& run, const std::string& kind) {
   std::vector<nlohmann::json> found;
@@ -52,20 +50,25 @@ inline std::vector<nlohmann::json> events_of(const std::string& run, const std::
 }
 
 // Commands on files in a directory of their own, for which @ stands in arguments and messages.
-class ProgramFiles : public ::testing::Test {
+class ProgramFiles : public FileTest {
  protected:
   std::string filled(std::string text) const {
     for (std::size_t at = 0; (at = text.find('@', at)) != std::string::npos;) text.replace(at, 1, files_.path() + "/");
     return text;
   }
   ProgramResult run(const std::string& arguments) const { return run_program(filled(arguments)); }
+  // What a command prints that must succeed; for some as JSON.
+  std::string output(const std::string& arguments) const {
+    const ProgramResult r = run(arguments);
+    EXPECT_EQ(r.exit_code, 0) << arguments << "\n" << r.err;
+    return r.out;
+  }
+  nlohmann::json parsed(const std::string& arguments) const { return nlohmann::json::parse(output(arguments)); }
   void expect_error(const std::string& arguments, int exit_code, const std::string& message) const {
     const ProgramResult r = run(arguments);
     EXPECT_EQ(r.exit_code, exit_code) << arguments;
     EXPECT_EQ(r.err, "error: " + filled(message) + "\n") << arguments;
   }
-  std::string bytes(const std::string& path) const { return read_bytes(files_ / path); }
-  bool exists(const std::string& path) const { return std::filesystem::exists(files_ / path); }
   // Returns the events of a run in the directory.
   std::vector<nlohmann::json> events(const std::string& run, const std::string& kind) const {
     return events_of(files_ / run, kind);
@@ -85,8 +88,6 @@ class ProgramFiles : public ::testing::Test {
       EXPECT_TRUE(bytes(run + name) == bytes(other + name)) << run << " and " << other << ": " << file;
     }
   }
-
-  TemporaryDirectory files_;
 };
 
 }  // namespace foldgrad::testing

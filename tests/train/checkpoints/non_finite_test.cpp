@@ -107,9 +107,8 @@ TEST_F(NonFiniteNumbers, AreShownByInspectAndFoundByVerify) {
   ASSERT_EQ(r.exit_code, 0) << r.err;
   EXPECT_EQ(json::parse(r.out).at("not_finite"),
             (json{"encoder.layers.0.fc1.weight: nan at [2, 5]", "encoder.layer_norm.run_var: -inf at [3]"}));
-  EXPECT_NE(run("inspect @m").out.find("encoder.layers.0.fc1.weight: nan at [2, 5]"), std::string::npos);
-  EXPECT_NE(run("inspect @m/model.safetensors").out.find("encoder.layers.0.fc1.weight: nan at [2, 5]\n"),
-            std::string::npos);
+  EXPECT_TRUE(contains(run("inspect @m").out, "encoder.layers.0.fc1.weight: nan at [2, 5]"));
+  EXPECT_TRUE(contains(run("inspect @m/model.safetensors").out, "encoder.layers.0.fc1.weight: nan at [2, 5]\n"));
   r = run("verify @m");
   EXPECT_EQ(r.exit_code, 1);
   EXPECT_EQ(r.out, "FAILED   all numbers are finite: encoder.layers.0.fc1.weight: nan at [2, 5]\n");

@@ -19,11 +19,7 @@ class Analyze : public TinyRun {
                                       more);
     ASSERT_EQ(r.exit_code, 0) << r.err;
   }
-  json parsed(const std::string& arguments) {
-    const ProgramResult r = run("analyze " + arguments + " --json");
-    EXPECT_EQ(r.exit_code, 0) << r.err;
-    return r.exit_code == 0 ? json::parse(r.out) : json();
-  }
+  json analyzed(const std::string& arguments) { return parsed("analyze " + arguments + " --json"); }
   std::string statistics(const std::string& run, const std::string& phase) {
     return files_ / run + "/statistics/" + phase + ".safetensors";
   }
@@ -32,7 +28,7 @@ class Analyze : public TinyRun {
   }
 
   void expect_pnac() {
-    const json pnac = parsed("pnac @run --window 9");
+    const json pnac = analyzed("pnac @run --window 9");
     EXPECT_EQ(pnac[0]["window"], 9);
     ASSERT_EQ(pnac[0]["sites"].size(), 7u);
     EXPECT_EQ(pnac[0]["sites"][0]["site"], "encoder.layers.0.self_attn_layer_norm");
@@ -54,17 +50,17 @@ class Analyze : public TinyRun {
   }
 
   void expect_trace() {
-    const json trace = parsed("trace @run --site decoder.layer_norm --channel 3 --window 2")[0];
+    const json trace = analyzed("trace @run --site decoder.layer_norm --channel 3 --window 2")[0];
     const std::vector<float> q = recorded("decoder.layer_norm.q");
     EXPECT_EQ(trace["q end"]["updates"][0], 21);
     for (int i = 0; i < 12; ++i) EXPECT_EQ(trace["q end"]["values"][i].get<float>(), q[i * 16 + 3]);
     for (int i = 0; i < 11; ++i)
       EXPECT_LE(trace["q end"]["gm"][i].get<double>(), trace["q end"]["am"][i].get<double>() * (1 + 1e-12));
-    EXPECT_GE(parsed("trace @run").size(), 3u);
+    EXPECT_GE(analyzed("trace @run").size(), 3u);
   }
 
   void expect_gradient() {
-    const json gradient = parsed("gradient @run")[0];
+    const json gradient = analyzed("gradient @run")[0];
     const std::vector<float> dx = recorded("decoder.layer_norm.dx");
     ASSERT_EQ(gradient["sites"].size(), 7u);
     EXPECT_EQ(gradient["sites"][6]["site"], "decoder.layer_norm");
@@ -82,7 +78,7 @@ class Analyze : public TinyRun {
 
   // The counters of the last checkpoint are an account of their own.
   void expect_skips() {
-    const json skips = parsed("skips @run")[0];
+    const json skips = analyzed("skips @run")[0];
     EXPECT_EQ(skips["steps"], (std::vector<int>{10, 20, 40}));
     const NamedTensors state =
         read_safetensors(files_ / "run/checkpoints/step-00000040/norm_state.safetensors").tensors;
@@ -98,7 +94,7 @@ class Analyze : public TinyRun {
   }
 
   void expect_cka() {
-    const json same = parsed("cka @run @run --data-dir @ --batch 4 --dtype f64");
+    const json same = analyzed("cka @run @run --data-dir @ --batch 4 --dtype f64");
     EXPECT_EQ(same["examples"], 8);  // of nine
     EXPECT_EQ(same["layers_a"].size(), 12u);
     EXPECT_EQ(same["layers_a"][1], "encoder.layers.0.self_attn");
@@ -107,21 +103,21 @@ class Analyze : public TinyRun {
       for (int j = 0; j < i; ++j) EXPECT_NEAR(same["cka"][i][j].get<double>(), same["cka"][j][i].get<double>(), 1e-12);
     }
     const std::string pair = "cka @run @other --data-dir @ --batch 9";
-    const json other = parsed(pair + " --plot @cka.svg");
+    const json other = analyzed(pair + " --plot @cka.svg");
     EXPECT_TRUE(
         contains(bytes("cka.svg"), fmt::format("<title>3, 2: {:.4f}</title>", other["cka"][1][2].get<double>())));
     const auto cka = other["cka"][0][0].get<double>();
     EXPECT_LT(cka, 0.999);
     const std::string table = run("analyze " + pair).out;
     EXPECT_EQ(table.substr(0, table.find('\n')), "CKA of run and other: 9 examples in batches of 9");
-    EXPECT_TRUE(contains(table, fmt::format(" 1  {:.4f} ", cka))) << table;
+    EXPECT_TRUE(contains(table, fmt::format(" 1  {:.4f} ", cka)));
   }
 
   void expect_cka_errors() {
     const std::string pair = "analyze cka @run @other --data-dir @ ";
     const ProgramResult picture = run(pair + "--plot x.png");
     EXPECT_EQ(picture.exit_code, 2);
-    EXPECT_EQ(picture.err.rfind("error: --plot: must end with .svg, got x.png\n", 0), 0u) << picture.err;
+    EXPECT_TRUE(begins(picture.err, "error: --plot: must end with .svg, got x.png\n"));
     expect_error(pair + "--batch 3", 2, "--batch must be at least 4: the estimate divides by n - 3, got 3");
     expect_error(pair + "--batch 8 --examples 7", 2, "--batch must be at most --examples = 7, got 8");
     expect_error(pair + "--batch 10", 2, "--batch must be at most 9, the validation examples of @run, got 10");
@@ -144,8 +140,7 @@ class Analyze : public TinyRun {
     const ProgramResult missing = run("analyze trace @run --site decoder.layer_nrm");
     EXPECT_EQ(missing.exit_code, 2);
     EXPECT_TRUE(
-        contains(missing.err, "--site decoder.layer_nrm: is not recorded; did you mean \"decoder.layer_norm\"?"))
-        << missing.err;
+        contains(missing.err, "--site decoder.layer_nrm: is not recorded; did you mean \"decoder.layer_norm\"?"));
     expect_error("analyze skips @other", 3,
                  "@other/log.jsonl: reports no skips: the run's normalizers have no outlier test");
     const auto put = [this](const std::string& phase) {

@@ -17,33 +17,28 @@ class DataCommand : public ProgramFiles {
  protected:
   DataCommand() {
     for (const char* name : {"train", "val"}) {
-      write_bytes(files_ / (name + std::string(".de")), kText);
-      write_bytes(files_ / (name + std::string(".en")), "a House\nthe house\n\n");
+      write(name + std::string(".de"), kText);
+      write(name + std::string(".en"), "a House\nthe house\n\n");
     }
   }
   static constexpr const char* kText = "Ein Haus\r\ndas Haus dort\n\n";
 };
 
 TEST_F(DataCommand, InfoCounts) {
-  const ProgramResult text = run("data info @"), json = run("data info --json @");
-  ASSERT_EQ(text.exit_code, 0) << text.err;
-  EXPECT_NE(text.out.find("train                        3   de           5         4        3      1\n"),
-            std::string::npos)
-      << text.out;
-  const auto all = nlohmann::json::parse(json.out);
+  EXPECT_TRUE(
+      contains(output("data info @"), "train                        3   de           5         4        3      1\n"));
+  const nlohmann::json all = parsed("data info --json @");
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[1]["name"], "val");
   EXPECT_EQ(all[0]["target"], (nlohmann::json{{"words", 4}, {"distinct", 4}, {"longest", 2}, {"empty", 1}}));
 }
 
 TEST_F(DataCommand, PreparesAndVerifies) {
-  const ProgramResult made = run("data prepare @ @made --lowercase --rename train=first");
-  ASSERT_EQ(made.exit_code, 0) << made.err;
-  EXPECT_EQ(made.out, filled("@made: first, valid\n"));
+  EXPECT_EQ(output("data prepare @ @made --lowercase --rename train=first"), filled("@made: first, valid\n"));
   EXPECT_EQ(bytes("made/first.de"), "ein haus\ndas haus dort\n\n");
   EXPECT_EQ(bytes("made/valid.en"), "a house\nthe house\n\n");
-  EXPECT_EQ(run("data verify @made").out, filled("@made: 2 pairs of files are sound\n"));
-  EXPECT_EQ(run("data prepare @ @one --only train").out, filled("@one: train\n"));
+  EXPECT_EQ(output("data verify @made"), filled("@made: 2 pairs of files are sound\n"));
+  EXPECT_EQ(output("data prepare @ @one --only train"), filled("@one: train\n"));
   EXPECT_EQ(run("data prepare @ @two --only test").exit_code, 3);
   write_bytes(files_ / "made/valid.en", "a house\nthe horse\n\n");
   expect_error("data verify @made", 3,
@@ -66,7 +61,7 @@ TEST_F(DataCommand, VerifyNamesAllThatIsWrong) {
 
 TEST_F(DataCommand, LearnsPieces) {
   if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
-  ASSERT_EQ(run("data prepare @ @made --sentencepiece 22").exit_code, 0);
+  output("data prepare @ @made --sentencepiece 22");
   EXPECT_EQ(SentencePiece::read(files_ / "made/sentencepiece.model").size(), 22);
   EXPECT_EQ(run("data verify @made").exit_code, 0);
 }
@@ -102,7 +97,7 @@ TEST_F(DataCommand, AFetchThatFailsLeavesNoDirectoryThatLooksLikeTheData) {
   EXPECT_EQ(file.exit_code, 3);
   EXPECT_FALSE(exists("root/mine"));
   EXPECT_EQ(r.exit_code, 3);
-  EXPECT_NE(r.err.find("could not be fetched"), std::string::npos) << r.err;
+  EXPECT_TRUE(contains(r.err, "could not be fetched"));
   EXPECT_FALSE(exists("root/multi30k"));
 }
 
@@ -110,21 +105,17 @@ TEST_F(DataCommand, FetchesAFileByItsDigest) {
   const std::string digest = sha256(kText);
   std::string capitals = digest;
   for (char& c : capitals) c = char(std::toupper(c));
-  const ProgramResult taken = run("data fetch mine --sha256 " + capitals + " --data-dir @root --from-file @train.de");
-  ASSERT_EQ(taken.exit_code, 0) << taken.err;
-  EXPECT_EQ(taken.out, filled("@root/mine/train.de\n"));
+  EXPECT_EQ(output("data fetch mine --sha256 " + capitals + " --data-dir @root --from-file @train.de"),
+            filled("@root/mine/train.de\n"));
   if (!python_available()) GTEST_SKIP() << "there is no python3";
   const HttpServer server(files_.path());
-  const ProgramResult fetched =
-      run("data fetch other --sha256 " + digest + " --data-dir @root --url " + server.url("plain/train.de"));
-  ASSERT_EQ(fetched.exit_code, 0) << fetched.err;
+  output("data fetch other --sha256 " + digest + " --data-dir @root --url " + server.url("plain/train.de"));
   EXPECT_EQ(bytes("root/other/train.de"), kText);
 }
 
 TEST_F(DataCommand, WritesTheTaskShapesAsCifar10) {
-  const ProgramResult made = run("data synth shapes @made --count 12 --test-count 3 --seed 4");
-  ASSERT_EQ(made.exit_code, 0) << made.err;
-  EXPECT_EQ(made.out, filled("@made: 12 images to train on, 3 to test\n"));
+  EXPECT_EQ(output("data synth shapes @made --count 12 --test-count 3 --seed 4"),
+            filled("@made: 12 images to train on, 3 to test\n"));
   for (const auto& [part, count] : {std::pair(ImagePart::train, 12), std::pair(ImagePart::test, 3)}) {
     const ImageSet got = read_cifar(files_ / "made", cifar10_layout(), part), want = shapes::sample(part, count, 4);
     EXPECT_EQ(got.pixels.values<std::uint8_t>(), want.pixels.values<std::uint8_t>());
@@ -136,9 +127,8 @@ TEST_F(DataCommand, WritesTheTaskShapesAsCifar10) {
 }
 
 TEST_F(DataCommand, DrawnImagesReplaceNoFile) {
-  std::filesystem::create_directory(files_ / "made");
   for (const std::string file : {"made/test_batch.bin", "made/batches.meta.txt"}) {
-    write_bytes(files_ / file, "mine");
+    write(file, "mine");
     expect_error("data synth shapes @made --count 12 --test-count 3", 3,
                  "@" + file + ": is there already; name another directory, or remove it");
     EXPECT_EQ(bytes(file), "mine");
@@ -151,15 +141,14 @@ TEST_F(DataCommand, CountsOfDrawnImagesAreNamedByTheirOptions) {
   for (const std::string option : {"--count 4", "--count 10000001", "--test-count 0", "--test-count 10000001"}) {
     const ProgramResult r = run("data synth shapes @made " + option);
     EXPECT_EQ(r.exit_code, 2) << option;
-    EXPECT_EQ(r.err.find("error: " + option.substr(0, option.find(' ')) + ": "), 0u) << r.err;
+    EXPECT_TRUE(begins(r.err, "error: " + option.substr(0, option.find(' ')) + ": "));
     EXPECT_FALSE(exists("made"));
   }
 }
 
 // The published archive is too large for a test; train/data/fetch_test.cpp unpacks a small one.
 TEST_F(DataCommand, ImagesThatAreNotThePublishedOnesAreNotReplaced) {
-  std::filesystem::create_directories(files_ / "root/cifar-100-binary");
-  write_bytes(files_ / "root/cifar-100-binary/train.bin", "mine");
+  write("root/cifar-100-binary/train.bin", "mine");
   expect_error("data fetch cifar100 --data-dir @root", 3,
                "@root/cifar-100-binary/train.bin: is there already, and is not that of cifar100: remove it, or name "
                "another --data-dir");

@@ -24,13 +24,6 @@ class Devices : public ModelProgram {
     if (!cuda_available()) GTEST_SKIP() << "CUDA: " << cuda_description();
     write_bytes(files_ / "out.en", "one two\nfour three one\nfive\none\ntwo three four five\n");
   }
-  std::string output(const std::string& arguments) {
-    const ProgramResult r = run(arguments);
-    EXPECT_EQ(r.exit_code, 0) << arguments << "\n" << r.err;
-    return r.out;
-  }
-  json parsed(const std::string& arguments) { return json::parse(output(arguments)); }
-
   static constexpr const char* kText = " --source @in.de --reference @out.en ";
 };
 
@@ -61,7 +54,7 @@ TEST_F(Devices, Run) {
     const auto logits = [&](const std::string& where) {
       const std::string said =
           output("run @m --input @ids --output @" + where + " --dtype " + dtype + " --device " + where);
-      EXPECT_NE(said.find(where == "cpu" ? "on cpu" : "on cuda"), std::string::npos) << said;
+      EXPECT_TRUE(contains(said, where == "cpu" ? "on cpu" : "on cuda"));
       return read_safetensors(files_ / where).tensors.at("logits").to(DType::f64);
     };
     EXPECT_LE(difference(logits(device()), logits("cpu")).relative, tolerance) << dtype;
@@ -147,11 +140,6 @@ class RunDevices : public ClassificationRun, public ::testing::WithParamInterfac
     write_tiny_text(files_.path());
     write_language_text(files_.path());
   }
-  std::string output(const std::string& arguments) {
-    const ProgramResult r = run(arguments);
-    EXPECT_EQ(r.exit_code, 0) << arguments << "\n" << r.err;
-    return r.out;
-  }
   // Trains; what the log says.
   std::vector<double> losses_on(const std::string& where, const std::string& dtype) {
     const std::string out = dtype + where;
@@ -168,11 +156,9 @@ class RunDevices : public ClassificationRun, public ::testing::WithParamInterfac
   // The loss and the probabilities of classes that commands compute of a run.
   std::vector<double> answers_on(const std::string& where, const std::string& of) {
     const std::string device = " --device " + where;
-    std::vector<double> all{
-        json::parse(output("eval @" + of + " --data-dir @ --json" + GetParam().eval + device))["loss"]};
+    std::vector<double> all{parsed("eval @" + of + " --data-dir @ --json" + GetParam().eval + device)["loss"]};
     if (GetParam().classifies) {
-      const json images =
-          json::parse(output("classify @" + of + " @cifar-10-batches-bin/test_batch.bin:3 --json" + device));
+      const json images = parsed("classify @" + of + " @cifar-10-batches-bin/test_batch.bin:3 --json" + device);
       for (const json& one : images.at(0).at("classes")) all.push_back(one.at("probability"));
       EXPECT_GT(all.size(), 2u);
     }

@@ -59,9 +59,8 @@ class ExportCommand : public ProgramFiles {
 TEST_F(ExportCommand, NamesInputsAndOutputsAsRuntimesExpectThem) {
   Transformer model(tiny_config("un"), 3);
   write_model_directory(files_ / "m", model);
-  const ProgramResult r = run("export @m --to onnx -o @onnx");
-  ASSERT_EQ(r.exit_code, 0) << r.err;
-  EXPECT_EQ(r.out, files_ / "onnx: encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx\n");
+  EXPECT_EQ(output("export @m --to onnx -o @onnx"),
+            files_ / "onnx: encoder_model.onnx, decoder_model.onnx, decoder_with_past_model.onnx\n");
   const auto expect_begins = [&](const char* name, const std::string& text) {
     EXPECT_EQ(checked(file(name)).substr(0, text.size()), text);
   };
@@ -117,8 +116,8 @@ TEST_F(ExportCommand, NothingIsLeftOfAFoldedNormalizer) {
       if (std::string(name) != "encoder_model") continue;
       // Mul: of the embeddings, the positions and the queries. Add: of 6 linear layers, the positions (2),
       // attention's bias and the sums of 2 sublayers.
-      EXPECT_NE(text.find("operator Mul 3\n"), std::string::npos) << text;
-      EXPECT_NE(text.find("operator Add 11\n"), std::string::npos) << text;
+      EXPECT_TRUE(contains(text, "operator Mul 3\n"));
+      EXPECT_TRUE(contains(text, "operator Add 11\n"));
     }
   }
 }
@@ -157,8 +156,8 @@ TEST_F(ExportCommand, Refuses) {
   expect_error("export @m -o @out", 2,
                "onnx: encoder.layers.0.self_attn_layer_norm (instancenorm) has statistics over the tokens of a "
                "sentence, which a decoder of one token after the other does not know");
-  EXPECT_EQ(run("export @m --to torch -o @out").err.rfind("error: --to: torch not in {onnx}\n", 0), 0u);
-  EXPECT_EQ(run("export @m").err.rfind("error: --out is required\n", 0), 0u);
+  EXPECT_TRUE(begins(run("export @m --to torch -o @out").err, "error: --to: torch not in {onnx}\n"));
+  EXPECT_TRUE(begins(run("export @m").err, "error: --out is required\n"));
   expect_error("export @nothing -o @out", 4, "@nothing: there is no such file or directory");
   write_bytes(files_ / "taken", "");
   Transformer other(tiny_config("un"), 3);

@@ -29,9 +29,7 @@ using GraphCommand = UsedModel;
 
 TEST_F(FoldCommand, WritesAModelAndItsCertificate) {
   const std::string model = files_ / "model", out = files_ / "folded";
-  const ProgramResult r = run("fold @model -o @folded --untie");
-  ASSERT_EQ(r.exit_code, 0) << r.err;
-  EXPECT_NE(r.out.find("folded  encoder.layer_norm"), std::string::npos) << r.out;
+  EXPECT_TRUE(contains(output("fold @model -o @folded --untie"), "folded  encoder.layer_norm"));
   const json proof = json::parse(read_bytes(out + "/certificate.json"));
   EXPECT_EQ(proof.at("sites").size(), 7u);
   for (const json& site : proof.at("sites")) {
@@ -53,15 +51,11 @@ TEST_F(FoldCommand, WritesAModelAndItsCertificate) {
                 .relative,
             5e-6);
   EXPECT_EQ(run("fold @model -o @folded").exit_code, 3) << "there is a model already";
-  const ProgramResult again = run("fold @folded -o @again");
-  EXPECT_EQ(again.exit_code, 0) << again.err;
-  EXPECT_EQ(again.out.find("the model has no normalizer: nothing is folded\n"), 0u) << again.out;
+  EXPECT_TRUE(begins(output("fold @folded -o @again"), "the model has no normalizer: nothing is folded\n"));
 }
 
 TEST_F(FoldCommand, NamesWhatItRefuses) {
-  const ProgramResult r = run("fold @model -o @folded --json");
-  ASSERT_EQ(r.exit_code, 0) << r.err;
-  const json last = json::parse(r.out).at("sites").back();
+  const json last = parsed("fold @model -o @folded --json").at("sites").back();
   EXPECT_EQ(last.at("site"), "decoder.layer_norm");
   EXPECT_EQ(last.at("outcome"), "kept");
   EXPECT_EQ(last.at("left"), "affine");
@@ -79,18 +73,14 @@ TEST_F(FoldText, LeavesOutWhatIsTooLongForTheModel) {
   write_bytes(files_ / "two.de", "ein zwei\nzwei\ndrei\n");
   write_bytes(files_ / "two.en", "two one\n" + words + "\nthree\n");
   write_bytes(files_ / "none.en", words + "\n" + words + "\n" + words + "\n");
-  const ProgramResult r = run("fold @m -o @folded --source @two.de --reference @two.en --json");
-  ASSERT_EQ(r.exit_code, 0) << r.err;
-  EXPECT_EQ(json::parse(r.out).at("inputs").at("description"),
+  EXPECT_EQ(parsed("fold @m -o @folded --source @two.de --reference @two.en --json").at("inputs").at("description"),
             "the first 2 lines of " + files_ / "two.de" + " and " + files_ / "two.en");
   expect_error("fold @m -o @other --source @two.de --reference @none.en", 3,
                "@two.de: has no line of at most 12 tokens");
 }
 
 TEST_F(VerifyCommand, PassesForAModelAndItsFoldedForm) {
-  const ProgramResult r = run("verify @model --untie --rescale-stream --json");
-  EXPECT_EQ(r.exit_code, 0) << r.out << r.err;
-  const json checks = json::parse(r.out);
+  const json checks = parsed("verify @model --untie --rescale-stream --json");
   EXPECT_EQ(checks.size(), 10u);
   for (const json& check : checks) EXPECT_EQ(check.at("outcome"), "passed") << check;
   write_model_directory(files_ / "folded", *fold(*load_transformer(files_ / "model")).model);
@@ -105,19 +95,19 @@ TEST_F(VerifyCommand, FailsWherePaddingIsCounted) {
   write_model_directory(files_ / "padded", model);
   const ProgramResult r = run("verify @padded");
   EXPECT_EQ(r.exit_code, 1);
-  EXPECT_NE(r.out.find("FAILED   padding changes nothing"), std::string::npos) << r.out;
-  EXPECT_NE(r.out.find("passed   folded = unfolded, f64"), std::string::npos) << r.out;
-  EXPECT_NE(r.out.find("skipped  greedy translations"), std::string::npos) << r.out;
+  EXPECT_TRUE(contains(r.out, "FAILED   padding changes nothing"));
+  EXPECT_TRUE(contains(r.out, "passed   folded = unfolded, f64"));
+  EXPECT_TRUE(contains(r.out, "skipped  greedy translations"));
 }
 
 TEST_F(GraphCommand, DrawsBeforeAndAfter) {
   const ProgramResult r = run("graph @model --dot -");
   ASSERT_EQ(r.exit_code, 0) << r.err;
-  EXPECT_EQ(r.out.rfind("digraph forward {", 0), 0u);
+  EXPECT_TRUE(begins(r.out, "digraph forward {"));
   for (const char* text : {"label=\"as trained\"", "label=\"folded\"", "un\\ndecoder.layer_norm\" fillcolor=orange",
                            "affine\\ndecoder.layer_norm\" fillcolor=orange", "linear\\nencoder.layers.0.fc1.weight"})
-    EXPECT_NE(r.out.find(text), std::string::npos) << text;
-  EXPECT_EQ(r.out.find("affine\\nencoder.layer_norm"), std::string::npos);
+    EXPECT_TRUE(contains(r.out, text)) << text;
+  EXPECT_FALSE(contains(r.out, "affine\\nencoder.layer_norm"));
   EXPECT_EQ(r.err.substr(r.err.find(',')), ", 7 of them normalizers; after folding: 32, 1\n") << r.err;
 
   const ProgramResult svg = run("graph @model --svg @g.svg");
@@ -129,7 +119,7 @@ TEST_F(GraphCommand, DrawsBeforeAndAfter) {
     GTEST_SKIP() << "graphviz is not installed";
   }
   ASSERT_EQ(svg.exit_code, 0) << svg.err;
-  EXPECT_NE(bytes("g.svg").find("<svg"), std::string::npos);
+  EXPECT_TRUE(contains(bytes("g.svg"), "<svg"));
   EXPECT_EQ(run("graph @model/").out, files_ / "model.svg\n");
   EXPECT_EQ(bytes("model.svg"), bytes("g.svg"));
 }

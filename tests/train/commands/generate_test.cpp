@@ -25,11 +25,7 @@ class GenerateCommand : public ModelProgram {
     vocabulary.save(files_ / "of-" + name);
     write_model_directory(files_ / name, *gpt_, files_ / "of-" + name);
   }
-  std::string generated(const std::string& arguments) {
-    const ProgramResult r = run("generate " + arguments);
-    EXPECT_EQ(r.exit_code, 0) << r.err;
-    return r.out;
-  }
+  std::string generated(const std::string& arguments) { return output("generate " + arguments); }
 
   std::unique_ptr<Gpt> gpt_;
 };
@@ -53,7 +49,7 @@ TEST_F(GenerateCommand, WritesTheTokensThatAreDrawn) {
 TEST_F(GenerateCommand, OfSeveralTextsTheFirstIsThatOfOneAlone) {
   const std::string all = generated("@g --prompt ab --length 30 --samples 3 --seed 2"),
                     one = generated("@g --prompt ab --length 30 --seed 2");
-  EXPECT_TRUE(all.starts_with("--- 1 of 3 ---\n" + one + "--- 2 of 3 ---\nab")) << all;
+  EXPECT_TRUE(begins(all, "--- 1 of 3 ---\n" + one + "--- 2 of 3 ---\nab"));
   EXPECT_TRUE(contains(all, "\n--- 3 of 3 ---\nab"));
 }
 
@@ -66,7 +62,7 @@ TEST_F(GenerateCommand, StreamsEveryTokenWhateverItDecodesTo) {
   write("pieces", TextVocabulary::bpe("das alte haus\nein haus am haus\n", 275));
   const std::string options = "@pieces --prompt 'h\u00e4us\U0001f600' --length 2000 --temperature 3";  // mostly bytes
   const std::string one = generated(options);
-  EXPECT_TRUE(generated(options + " --samples 2").starts_with("--- 1 of 2 ---\n" + one + "--- 2 of 2 ---\n"));
+  EXPECT_TRUE(begins(generated(options + " --samples 2"), "--- 1 of 2 ---\n" + one + "--- 2 of 2 ---\n"));
 }
 
 TEST_F(GenerateCommand, Errors) {
@@ -92,15 +88,13 @@ TEST_F(GenerateCommand, Errors) {
 TEST_F(GenerateCommand, RunGivesTheLogitsOfIds) {
   const NamedTensors inputs{{"ids", random_ids({3, 5}, 6, 1)}};
   write_safetensors(files_ / "in", inputs);
-  const ProgramResult r = run("run @g --input @in --output @out");
-  EXPECT_EQ(r.exit_code, 0) << r.err;
-  EXPECT_EQ(r.out, files_ / "out" + ": logits f32 [3, 5, 6] on cpu\n");
+  EXPECT_EQ(output("run @g --input @in --output @out"), files_ / "out" + ": logits f32 [3, 5, 6] on cpu\n");
   EXPECT_TRUE(identical(read_safetensors(files_ / "out").tensors.at("logits").to(DType::f64),
                         inference_logits(*gpt_, inputs, DType::f32)));
 }
 
 TEST_F(GenerateCommand, InspectShowsTheVocabulary) {
-  const auto vocabulary = [&] { return json::parse(run("inspect --json @g").out).at("vocabulary"); };
+  const auto vocabulary = [&] { return parsed("inspect --json @g").at("vocabulary"); };
   EXPECT_EQ(vocabulary(), (json{{"kind", "characters"}, {"size", 6}}));
   std::filesystem::remove_all(files_ / "g/vocabulary");
   EXPECT_EQ(vocabulary(), json());

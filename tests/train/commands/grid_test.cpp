@@ -16,14 +16,16 @@ namespace {
 class GridRuns : public TinyRun {
  protected:
   void write_grid(const std::string& text) { write_bytes(files_ / "grid.toml", "config = \"config.toml\"\n" + text); }
-  ProgramResult grid(const std::string& more = "") {
-    return run_program("grid " + files_ / "grid.toml" + " --data-dir " + files_.path() + " --device cpu --out " +
-                       files_ / "out" + " " + more);
+  std::string words(const std::string& more) const {
+    return filled("grid @grid.toml --data-dir @ --device cpu --out @" + more);
+  }
+  ProgramResult grid(const std::string& more = "") { return run_program(words("out " + more)); }
+  std::string refusal() {
+    return error_of<ConfigError>([&] { read_grid(files_ / "grid.toml"); });
   }
   std::string refusal(const std::string& text) {
     write_grid(text);
-    const std::string got = message<ConfigError>([&] { read_grid(files_ / "grid.toml"); });
-    return got.substr(got.find("grid.toml") == std::string::npos ? 0 : got.find("grid.toml"));
+    return refusal();
   }
 };
 
@@ -33,9 +35,9 @@ TEST_F(GridRuns, TrainWhatIsListedAndGoOn) {
       "train.lr = 1e38\ntrain.initial_lr = 1e38\n");
   const ProgramResult first = grid("--jobs 2");
   EXPECT_EQ(first.exit_code, 0) << first.err;
-  EXPECT_TRUE(contains(first.out, "\n| M = 4 | 2 | ")) << first.out;
-  EXPECT_TRUE(contains(first.out, " ± ")) << first.out;
-  EXPECT_TRUE(contains(first.out, "\n| wild | 0 | - | - | 0 | diverged, diverged |\n")) << first.out;
+  EXPECT_TRUE(contains(first.out, "\n| M = 4 | 2 | "));
+  EXPECT_TRUE(contains(first.out, " ± "));
+  EXPECT_TRUE(contains(first.out, "\n| wild | 0 | - | - | 0 | diverged, diverged |\n"));
   EXPECT_EQ(bytes("out/grid.md"), first.out);
   ASSERT_EQ(train("alone", "--set train.lr=2e-2 --set norm.un.window=4 --set train.seed=2").exit_code, 0);
   expect_same_numbers("alone", "out/M-=-4/seed-2", "step-00000005");
@@ -57,9 +59,7 @@ TEST_F(GridRuns, TrainWhatIsListedAndGoOn) {
 // Tables are there before the end, and an interrupted run is saved.
 TEST_F(GridRuns, TablesFollowTheRuns) {
   write_grid("[cells.short]\n[cells.wide]\ntrain.steps = 100000000\noutput.log_every = 1\n");
-  const std::string words = "grid " + files_ / "grid.toml" + " --data-dir " + files_.path() + " --device cpu --out " +
-                            files_ / "out" + " >/dev/null 2>&1";
-  SpawnedProgram program(words);
+  SpawnedProgram program(words("out >/dev/null 2>&1"));
   wait_until([&] { return exists("out/wide/seed-1/checkpoints/LATEST") || program.ended(); });
   EXPECT_TRUE(contains(bytes("out/grid.md"), "\n| short | 1 | "));
   EXPECT_TRUE(contains(bytes("out/grid.md"), "\n| wide | 0 | - | - | 0 | not ended |\n"));
@@ -75,8 +75,7 @@ TEST_F(GridRuns, TrainingsEndWithTheirGrid) {
   write_grid("[set]\ntrain.steps = 20000\n");
   for (const bool kill : {false, true}) {
     const std::string out = kill ? "killed" : "stopped";
-    SpawnedProgram program("grid " + files_ / "grid.toml" + " --data-dir " + files_.path() + " --device cpu --out " +
-                           files_ / out + " >/dev/null 2>" + files_ / "err");
+    SpawnedProgram program(words(out + " >/dev/null 2>@err"));
     wait_until([&] { return exists(out + "/all/seed-1/checkpoints/LATEST") || program.ended(); });
     const int lock = open((files_ / out + "/all/seed-1/lock").c_str(), O_RDWR | O_CLOEXEC);
     EXPECT_NE(flock(lock, LOCK_EX | LOCK_NB), 0);
@@ -96,8 +95,8 @@ TEST_F(GridRuns, CellsThatCannotRunAreSaidAndEachIsTriedBeforeAnotherSeed) {
   write_grid("seeds = [2, 1]\n[set]\ndata.directory = \"nowhere\"\n[cells.a]\n[cells.b]\n[cells.c]\n");
   const ProgramResult r = grid();
   EXPECT_EQ(r.exit_code, 1);
-  EXPECT_TRUE(contains(r.out, "| a | 0 | - | - | 0 | exit code 3, exit code 3 |\n")) << r.out;
-  EXPECT_TRUE(contains(r.err, "out/a/seed-2: ended with 3; see what it says: ")) << r.err;
+  EXPECT_TRUE(contains(r.out, "| a | 0 | - | - | 0 | exit code 3, exit code 3 |\n"));
+  EXPECT_TRUE(contains(r.err, "out/a/seed-2: ended with 3; see what it says: "));
   std::size_t at = 0;
   for (const char* run : {"a/seed-2", "b/seed-2", "c/seed-2", "a/seed-1", "b/seed-1", "c/seed-1"}) {
     at = r.err.find(std::string("/out/") + run + "\n", at);
@@ -131,19 +130,18 @@ TEST_F(GridRuns, CellsAreCombinedWithListsAndMayBeginWithAnotherFile) {
 
 TEST_F(GridRuns, SayWhatIsWrong) {
   EXPECT_EQ(refusal("seed = 1\n"),
-            "grid.toml:2: a grid has no key seed; did you mean \"seeds\"? It has config, seeds, set, lists and cells");
-  EXPECT_EQ(refusal("seeds = [1, 1.5]\n"), "grid.toml:2: seeds must be a list of integers");
-  EXPECT_EQ(refusal("set = 1\n"), "grid.toml:2: set must be a table");
-  EXPECT_EQ(refusal("[lists]\ntrain.lr = 1\n"), "grid.toml:3: train.lr must be a list");
+            "@grid.toml:2: a grid has no key seed; did you mean \"seeds\"? It has config, seeds, set, lists and cells");
+  EXPECT_EQ(refusal("seeds = [1, 1.5]\n"), "@grid.toml:2: seeds must be a list of integers");
+  EXPECT_EQ(refusal("set = 1\n"), "@grid.toml:2: set must be a table");
+  EXPECT_EQ(refusal("[lists]\ntrain.lr = 1\n"), "@grid.toml:3: train.lr must be a list");
   EXPECT_EQ(refusal("[cells.\"a b\"]\n[cells.\"a-b\"]\n"),
-            "grid.toml: the cells \"a b\" and \"a-b\" would have one folder, a-b");
+            "@grid.toml: the cells \"a b\" and \"a-b\" would have one folder, a-b");
   EXPECT_EQ(refusal("[set]\ntrain.lrr = 1\n"), "--set train.lrr: there is no key train.lrr; did you mean train.lr?");
-  EXPECT_EQ(refusal("[cells.a]\nconfig = 1\n"), "grid.toml:3: config must be text");
+  EXPECT_EQ(refusal("[cells.a]\nconfig = 1\n"), "@grid.toml:3: config must be text");
   EXPECT_TRUE(contains(refusal("[set]\nconfig = \"config.toml\"\n"), "config"));
-  EXPECT_EQ(refusal("[set]\n[\n").substr(0, 12), "grid.toml:3:");
+  EXPECT_EQ(refusal("[set]\n[\n").substr(0, 13), "@grid.toml:3:");
   write_bytes(files_ / "grid.toml", "seeds = [1]\n");
-  EXPECT_TRUE(contains(message<ConfigError>([&] { read_grid(files_ / "grid.toml"); }),
-                       "grid.toml: a grid must have config, the file that all cells begin with"));
+  EXPECT_TRUE(contains(refusal(), "grid.toml: a grid must have config, the file that all cells begin with"));
 }
 
 TEST(Grids, OfTheRepositoryCanBeRead) {

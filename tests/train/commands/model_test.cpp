@@ -24,9 +24,8 @@ TEST_F(RunCommand, GivesTheLogitsOfTheModel) {
   const NamedTensors want{{"logits", logits}, {"memory", padded(encoded(*model_, batch_, pass), batch_.source_mask)}};
 
   write_input({{"source", batch_.source}, {"input", batch_.input}});
-  const ProgramResult r = run("run @m --input @in --output @out");
-  EXPECT_EQ(r.exit_code, 0) << r.err;
-  EXPECT_EQ(r.out, files_ / "out" + ": logits f32 [3, 4, 16] on cpu, memory f32 [3, 5, 8] on cpu\n");
+  EXPECT_EQ(output("run @m --input @in --output @out"),
+            files_ / "out" + ": logits f32 [3, 4, 16] on cpu, memory f32 [3, 5, 8] on cpu\n");
   EXPECT_TRUE(same_bits(read_safetensors(files_ / "out").tensors, want));
 
   // The masks are what is implied, ids may be i32; other masks count.
@@ -34,11 +33,11 @@ TEST_F(RunCommand, GivesTheLogitsOfTheModel) {
                {"source_mask", batch_.source_mask},
                {"input", batch_.input},
                {"input_mask", batch_.input_mask}});
-  EXPECT_EQ(run("run @m --input @in --output @out").exit_code, 0);
+  output("run @m --input @in --output @out");
   EXPECT_TRUE(same_bits(read_safetensors(files_ / "out").tensors, want));
   write_input(
       {{"source", batch_.source}, {"source_mask", Tensor::full({3, 5}, 1, DType::u8)}, {"input", batch_.input}});
-  EXPECT_EQ(run("run @m --input @in --output @out --dtype f64").exit_code, 0);
+  output("run @m --input @in --output @out --dtype f64");
   const auto other = read_safetensors(files_ / "out").tensors;
   EXPECT_EQ(other.at("logits").dtype(), DType::f64);
   EXPECT_FALSE(same_bits({{"", other.at("logits").to(DType::f32)}}, {{"", logits}}));
@@ -48,7 +47,7 @@ TEST_F(RunCommand, Errors) {
   const Tensor source = batch_.source, input = batch_.input;
   const auto expect = [&](const NamedTensors& tensors, const std::string& want) {
     write_input(tensors);
-    EXPECT_EQ(message<FileError>([&] { kTranslation.read_inputs(*model_, files_ / "in"); }), files_ / "in: " + want);
+    EXPECT_EQ(error_of<FileError>([&] { kTranslation.read_inputs(*model_, files_ / "in"); }), "@in: " + want);
   };
   expect({{"source", source}}, "must have a tensor input of ids, i64 [sentences, tokens]");
   expect({{"source", source}, {"inputs", input}}, "must hold source, input and their masks, got inputs");
@@ -69,7 +68,7 @@ TEST_F(RunCommand, Errors) {
 using InspectCommand = ModelProgram;
 
 TEST_F(InspectCommand, ShowsAModel) {
-  const json all = json::parse(run("inspect --json @m").out);
+  const json all = parsed("inspect --json @m");
   EXPECT_EQ(all["parameters"], model_->parameter_count());
   EXPECT_EQ(all["model"]["width"], 8);
   EXPECT_EQ(all["norm"]["name"], "un");
@@ -78,15 +77,14 @@ TEST_F(InspectCommand, ShowsAModel) {
   EXPECT_EQ(all["normalizers"][0]["site"], "encoder.layers.0.self_attn_layer_norm");
   EXPECT_EQ(all["normalizers"][0]["iterations"], 0);
   EXPECT_FALSE(all.contains("checkpoints"));
-  const ProgramResult text = run("inspect @m");
-  EXPECT_EQ(text.exit_code, 0);
+  const std::string text = output("inspect @m");
   for (const char* part : {"\n  width                  8\n", "iterations 0  skips 0  variance 1 ... 1\n"})
-    EXPECT_NE(text.out.find(part), std::string::npos) << text.out;
+    EXPECT_TRUE(contains(text, part));
 }
 
 // Width 8, feed-forward 12, 16 words: fc1 has 12 x 8 weights and 12 biases, the table of both sides 16 x 8 weights.
 TEST_F(InspectCommand, ShowsLayers) {
-  const json all = json::parse(run("inspect --layers --json @m").out);
+  const json all = parsed("inspect --layers --json @m");
   std::int64_t parameters = 0;
   std::map<std::string, json> layers;
   for (const json& layer : all["layers"]) {
@@ -100,10 +98,10 @@ TEST_F(InspectCommand, ShowsLayers) {
   EXPECT_EQ(layers["decoder.output_projection"]["parameters"], 0);  // the table again
   EXPECT_EQ(layers["decoder.output_projection"]["flop_per_row"], 2 * 16 * 8);
   EXPECT_EQ(layers["decoder.output_projection"]["result"][1], 16);
-  const std::string text = run("inspect @m --layers").out;
-  EXPECT_TRUE(contains(text, "\nlayer ")) << text;
-  EXPECT_TRUE(contains(text, fmt::format(" {} ", parameters))) << text;
-  EXPECT_FALSE(json::parse(run("inspect --json @m").out).contains("layers"));
+  const std::string text = output("inspect @m --layers");
+  EXPECT_TRUE(contains(text, "\nlayer "));
+  EXPECT_TRUE(contains(text, fmt::format(" {} ", parameters)));
+  EXPECT_FALSE(parsed("inspect --json @m").contains("layers"));
 }
 
 TEST_F(InspectCommand, ShowsARunAndAFile) {
@@ -116,7 +114,7 @@ TEST_F(InspectCommand, ShowsARunAndAFile) {
     c.step = step;
     save_checkpoint(files_ / "run/checkpoints", c, {.best = step == 3, .companions = companions});
   }
-  const json all = json::parse(run("inspect --json @run").out);
+  const json all = parsed("inspect --json @run");
   EXPECT_EQ(all["step"], 3);
   EXPECT_EQ(all["vocabulary"], json());
   EXPECT_EQ(all["checkpoints"], (json{{"steps", {3, 5}}, {"latest", 5}, {"best", 3}}));
@@ -124,12 +122,12 @@ TEST_F(InspectCommand, ShowsARunAndAFile) {
   const Tensor shared = Tensor::of<float>({3}, {1, 2, 3});
   write_safetensors(files_ / "t", {{"a", shared}, {"b", shared}, {"c", Tensor::zeros({2, 2}, DType::u8)}},
                     {{"k", "v"}});
-  const json file = json::parse(run("inspect --json @t").out);
+  const json file = parsed("inspect --json @t");
   EXPECT_EQ(file["elements"], 7);
   EXPECT_EQ(file["tensors"], 3);
   EXPECT_EQ(file["list"][2], (json{{"name", "c"}, {"dtype", "u8"}, {"shape", {2, 2}}}));
   EXPECT_EQ(file["metadata"]["k"], "v");
-  EXPECT_NE(run("inspect @t").out.find("u8    [2,2]                c\n"), std::string::npos);
+  EXPECT_TRUE(contains(output("inspect @t"), "u8    [2,2]                c\n"));
   expect_error("inspect @no", 3, "@no: cannot be opened: No such file or directory");
   expect_error("inspect @vocabulary", 4,
                "@vocabulary: is no model: it has no config.json, and no checkpoint that has one");
@@ -146,7 +144,7 @@ TEST(DoctorCommand, TellsOfTheMachine) {
   EXPECT_TRUE(all["current_directory"]["exists"]);
   const ProgramResult text = run_program("doctor");
   EXPECT_EQ(text.exit_code, 0);
-  EXPECT_NE(text.out.find("\nprocessors         "), std::string::npos) << text.out;
+  EXPECT_TRUE(contains(text.out, "\nprocessors         "));
 }
 
 }  // namespace

@@ -47,10 +47,8 @@ class RecalibrateCommand : public ModelProgram {
 // The first normalizer sees embeddings, which no statistic changes: after k passes over one batch with statistic b, a
 // running average that began at s is alpha^k s + (1 - alpha^k) b. The text is one batch.
 TEST_F(RecalibrateCommand, AveragesTheStatisticsOfTheTextAndLeavesAllElse) {
-  const ProgramResult r = run(std::string("recalibrate @m -o @r") + kText);
-  ASSERT_EQ(r.exit_code, 0) << r.err;
-  EXPECT_EQ(r.out, files_ / "r" + ": statistics of " + files_ / "m" + " after 1 more batches\n");
-  ASSERT_EQ(run(std::string("recalibrate @m -o @r4") + kText + "--batches 4").exit_code, 0);
+  EXPECT_EQ(output(std::string("recalibrate @m -o @r") + kText), filled("@r: statistics of @m after 1 more batches\n"));
+  output(std::string("recalibrate @m -o @r4") + kText + "--batches 4");
   for (const auto& [name, want] : first_site()) {
     const std::vector<double> first = statistic(files_ / "m", name), one = statistic(files_ / "r", name),
                               four = statistic(files_ / "r4", name);
@@ -84,9 +82,7 @@ TEST_F(AverageCommand, AveragesWeightsAndStatistics) {
   for (auto&& [name, tensor] : other.state())
     tensor.copy_from(Tensor::full(tensor.shape(), is_floating(tensor.dtype()) ? 3 : 5, DType::f64).to(tensor.dtype()));
   write_model_directory(files_ / "other", other);
-  const ProgramResult r = run("average @m @other -o @a");
-  ASSERT_EQ(r.exit_code, 0) << r.err;
-  EXPECT_EQ(r.out, files_ / "a" + ": the average of 2 models\n  " + files_ / "m" + "\n  " + files_ / "other" + "\n");
+  EXPECT_EQ(output("average @m @other -o @a"), filled("@a: the average of 2 models\n  @m\n  @other\n"));
   const auto a = load_transformer(files_ / "a");
   const auto state = a->state();
   EXPECT_EQ(state.at("encoder.layer_norm.run_var").values<float>(), std::vector<float>(8, 2));           // of 1 and 3
@@ -111,7 +107,7 @@ TEST_F(AverageCommand, TakesTheLastOfARun) {
       c.model[p->name] = Tensor::full(p->value.shape(), double(step), DType::f32);
     save_checkpoint(files_ / "run/checkpoints", c, {.companions = companions});
   }
-  ASSERT_EQ(run("average --last 2 @run -o @a").exit_code, 0);
+  output("average --last 2 @run -o @a");
   EXPECT_EQ(load_transformer(files_ / "a")->values().at("encoder.layer_norm.bias").values<float>(),
             std::vector<float>(8, 3));
   expect_error("average --last 4 @run -o @b", 4,

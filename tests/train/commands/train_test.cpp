@@ -34,10 +34,10 @@ class TrainCommand : public TinyRun {
     EXPECT_TRUE(site.at("skips").is_number_integer());
     EXPECT_GT(layers.at(1).at("gradient_norms").at("decoder.layers.0"), 0);
     const std::string sample = bytes(out + "/samples/step-00000003.txt");
-    EXPECT_EQ(sample.rfind("source      eins rot\nreference   rot eins x\nhypothesis  ", 0), 0u) << sample;
-    EXPECT_EQ(run.out.rfind("best of 5 steps: loss ", 0), 0u) << run.out;
+    EXPECT_TRUE(begins(sample, "source      eins rot\nreference   rot eins x\nhypothesis  "));
+    EXPECT_TRUE(begins(run.out, "best of 5 steps: loss "));
     const std::string best = bytes(out + "/checkpoints/BEST");
-    EXPECT_TRUE(contains(run.out, "\n" + files_ / out + "/checkpoints/" + best)) << run.out;
+    EXPECT_TRUE(contains(run.out, "\n" + files_ / out + "/checkpoints/" + best));
   }
 };
 
@@ -52,7 +52,7 @@ TEST_F(TrainCommand, StopsWhenPatienceEnds) {
                                   "--set train.lr=1e-30 --set train.initial_lr=0 --set validate.every=1 "
                                   "--set norm.name=ln --set validate.patience=2");
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_TRUE(contains(run.err, "stopped at step 3: 2 validations without a better score\n")) << run.err;
+  EXPECT_TRUE(contains(run.err, "stopped at step 3: 2 validations without a better score\n"));
   EXPECT_EQ(bytes("run/checkpoints/LATEST"), "step-00000003\n");
   EXPECT_EQ(bytes("run/checkpoints/BEST"), "step-00000001\n");
 }
@@ -61,12 +61,12 @@ TEST_F(TrainCommand, Divergence) {
   const std::string wild = "--set train.optimizer=sgd --set train.lr=1e38 --set train.warmup=1 ";
   const ProgramResult abort = train("abort", wild), skip = train("skip", wild + "--set train.on_nan=skip");
   EXPECT_EQ(abort.exit_code, 5) << abort.err;
-  EXPECT_TRUE(contains(abort.err, "error: diverged: encoder.")) << abort.err;
-  EXPECT_TRUE(contains(abort.err, ": at step 3 the result")) << abort.err;
+  EXPECT_TRUE(contains(abort.err, "error: diverged: encoder."));
+  EXPECT_TRUE(contains(abort.err, ": at step 3 the result"));
   ASSERT_EQ(events("abort", "diverged").size(), 1u);
   EXPECT_TRUE(contains(abort.err, events("abort", "diverged")[0].at("message")));
   EXPECT_EQ(skip.exit_code, 5) << skip.err;
-  EXPECT_TRUE(contains(skip.err, "; this is failure 10 since the last report\n")) << skip.err;
+  EXPECT_TRUE(contains(skip.err, "; this is failure 10 since the last report\n"));
 }
 
 TEST_F(TrainCommand, Errors) {

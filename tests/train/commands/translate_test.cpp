@@ -59,10 +59,8 @@ class EvalCommand : public TranslateCommand {};
 
 TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
   write_bytes(files_ / "own.en", translated(kSource));
-  const ProgramResult r =
-      run("eval @m --source @in.de --reference @own.en --json --hypotheses @hypotheses --max-tokens 20");
-  ASSERT_EQ(r.exit_code, 0) << r.err;
-  const json all = json::parse(r.out);
+  const json all =
+      parsed("eval @m --source @in.de --reference @own.en --json --hypotheses @hypotheses --max-tokens 20");
   EXPECT_EQ(all["sentences"], 5);
   EXPECT_EQ(all["exact_match"], 100);
   EXPECT_NEAR(all["chrf"], 100, 1e-9);
@@ -78,13 +76,12 @@ TEST_F(EvalCommand, FindsItsOwnTranslationsPerfect) {
   EXPECT_EQ(all["target_tokens"], loss.target_tokens);
   EXPECT_NEAR(all["loss"], loss.loss, 1e-5 * loss.loss);  // sums of f32 in another order
   EXPECT_NEAR(all["perplexity"], std::exp(all["loss"].get<double>()), 1e-9);
-  const ProgramResult text = run("eval @m --source @in.de --reference @own.en");
+  const std::string text = output("eval @m --source @in.de --reference @own.en");
   for (const char* part : {"\ntokenized BLEU   BLEU = ", "\nsacreBLEU        BLEU = ", "\nexact match      100.00 %\n"})
-    EXPECT_NE(text.out.find(part), std::string::npos) << text.out;
+    EXPECT_TRUE(contains(text, part));
   // Names of files lie below --data-dir.
-  EXPECT_EQ(
-      json::parse(run("eval @m --data-dir @ --source in.de --reference own.en --json --max-tokens 20").out)["loss"],
-      all["loss"]);
+  EXPECT_EQ(parsed("eval @m --data-dir @ --source in.de --reference own.en --json --max-tokens 20")["loss"],
+            all["loss"]);
 }
 
 // Shorter references: of hypotheses and references exchanged, precisions and lengths are others.
@@ -96,9 +93,7 @@ TEST_F(EvalCommand, ScoresAreThoseOfTheHypotheses) {
   std::string reference_text;
   for (const std::string& line : references) reference_text += line + "\n";
   write_bytes(files_ / "shorter.en", reference_text);
-  const ProgramResult r = run("eval @m --source @in.de --reference @shorter.en --json --max-tokens 20");
-  ASSERT_EQ(r.exit_code, 0) << r.err;
-  const json all = json::parse(r.out);
+  const json all = parsed("eval @m --source @in.de --reference @shorter.en --json --max-tokens 20");
   const Bleu tokenized = multi_bleu(hypotheses, references), sacre = sacre_bleu(hypotheses, references);
   const ChrF characters = chrf(hypotheses, references);
   for (const auto& [key, got, exchanged] :
@@ -114,7 +109,7 @@ TEST_F(EvalCommand, ScoresAreThoseOfTheHypotheses) {
 }
 
 TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
-  std::filesystem::create_directory(files_ / "run");
+  write("run/config.toml", "[data]\ndirectory = \"text\"\ntest = \"in\"\n");
   CheckpointContents c;
   c.norm_state = model_->state();
   c.model = model_->values();
@@ -122,21 +117,19 @@ TEST_F(EvalCommand, ReadsTheTextOfItsRun) {
                     write_model_config(to, *model_);
                     vocabulary_.save(to + "/vocabulary");
                   }});
-  write_bytes(files_ / "run/config.toml", "[data]\ndirectory = \"text\"\ntest = \"in\"\n");
-  std::filesystem::create_directories(files_ / "text");
-  write_bytes(files_ / "text/in.de", kSource);
-  write_bytes(files_ / "text/in.en", translated(kSource));
-  write_bytes(files_ / "text/other.de", "ein\n");
-  write_bytes(files_ / "text/other.en", "one two three\n");
+  write("text/in.de", kSource);
+  write("text/in.en", translated(kSource));
+  write("text/other.de", "ein\n");
+  write("text/other.en", "one two three\n");
   for (const char* model : {"@run", "@run/checkpoints/step-00000000"}) {
-    const json test = json::parse(run(std::string("eval ") + model + " --json --data-dir @").out);
+    const json test = parsed(std::string("eval ") + model + " --json --data-dir @");
     EXPECT_EQ(test["sentences"], 5);
     EXPECT_EQ(test["exact_match"], 100);
   }
-  const json other = json::parse(run("eval @run --json --data-dir @ --split other").out);
+  const json other = parsed("eval @run --json --data-dir @ --split other");
   EXPECT_EQ(other["target_tokens"], 4);
   EXPECT_EQ(other["data"], "other");
-  EXPECT_TRUE(run("eval @run --data-dir @ --split other").out.starts_with("data             other\n"));
+  EXPECT_TRUE(begins(run("eval @run --data-dir @ --split other").out, "data             other\n"));
   expect_error(
       "eval @run --data-dir @ --split no", 3,
       "@text: has no no.de; data.directory = \"text\" lies below --data-dir, $FOLDGRAD_DATA or ~/.cache/foldgrad");

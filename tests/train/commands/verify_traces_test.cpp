@@ -111,8 +111,8 @@ TEST(VerifyTraces, FirstAndLargestDifference) {
   EXPECT_EQ(differences["state.skips"]["first"]["step"], 8);
   EXPECT_EQ(differences["state.skips"]["first"]["index"], nlohmann::json::array());
   EXPECT_EQ(differences["dx"]["first"], nullptr);
-  EXPECT_NE(r.out.find(" at step 21  ABOVE THE TOLERANCE first at step 4, [2, 5]: got "), std::string::npos) << r.out;
-  EXPECT_NE(r.out.find(", want 0.25\n"), std::string::npos) << r.out;
+  EXPECT_TRUE(contains(r.out, " at step 21  ABOVE THE TOLERANCE first at step 4, [2, 5]: got "));
+  EXPECT_TRUE(contains(r.out, ", want 0.25\n"));
   EXPECT_EQ(r.out.find("ABOVE"), r.out.find("ABOVE", r.out.find("  y "))) << "only y and skips differ:\n" << r.out;
   EXPECT_EQ(difference_of(changed.replay(10), "y").first->step, 21) << "the tolerance decides what is first";
 }
@@ -194,10 +194,8 @@ TEST(VerifyTraces, MalformedMetadataIsAnError) {
                    with("start_iters", "-1"));
   expect_malformed("ln_0", "metadata: start_iters is 7, but ln counts no iterations", with("start_iters", "7"));
   const Changed unknown("ln_0", with("layer", "lm"));
-  EXPECT_NE(message<FileError>([&] {
-              unknown.replay();
-            }).find("there is no normalizer \"lm\"; did you mean \"ln\"? There are: affine, bn"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message<FileError>([&] { unknown.replay(); }),
+                       "there is no normalizer \"lm\"; did you mean \"ln\"? There are: affine, bn"));
 }
 
 // A file that is no trace does not keep the others from being checked.
@@ -207,12 +205,11 @@ TEST(VerifyTraces, PrintsEachArrayAndNamesFilesThatAreNoTraces) {
   EXPECT_EQ(r.out.substr(0, r.out.find('\n')), "tests/golden/bn_0.safetensors: bn, 30 steps of [9, 3]");
   for (const char* array :
        {"\n  y ", "\n  dx ", "\n  dgamma ", "\n  dbeta ", "\n  state.run_mean ", "\n  state.run_var "})
-    EXPECT_NE(r.out.find(array), std::string::npos) << array;
-  EXPECT_NE(r.out.find("3 traces on cpu in f64, tolerance 1e-12: 1 agree, 0 differ, 2 cannot be replayed\n"),
-            std::string::npos);
+    EXPECT_TRUE(contains(r.out, array)) << array;
+  EXPECT_TRUE(contains(r.out, "3 traces on cpu in f64, tolerance 1e-12: 1 agree, 0 differ, 2 cannot be replayed\n"));
   EXPECT_EQ(r.err.substr(0, r.err.find('\n')),
             "error: missing.safetensors: cannot be opened: No such file or directory");
-  EXPECT_NE(r.err.find("error: README.md: "), std::string::npos);
+  EXPECT_TRUE(contains(r.err, "error: README.md: "));
   const nlohmann::json all = nlohmann::json::parse(run_program("verify-traces missing.safetensors --json").out);
   EXPECT_EQ(all["traces"][0]["error"], "missing.safetensors: cannot be opened: No such file or directory");
 }

@@ -16,9 +16,9 @@ namespace {
 // The first row is the lowest.
 TEST(HeatMap, HasARectangleForEachCellWithAValue) {
   const std::string svg = heat_map({"a < b & c", "x", "y", {{0, 1, 0.375}, {1, NAN, -2}}});
-  EXPECT_TRUE(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 174 156\"")) << svg;
+  EXPECT_TRUE(begins(svg, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 174 156\""));
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
-  EXPECT_TRUE(contains(svg, ">a &lt; b &amp; c</text>")) << svg;
+  EXPECT_TRUE(contains(svg, ">a &lt; b &amp; c</text>"));
   const auto cell = [&](int x, int y, const char* colour, const char* title) {
     return contains(svg, "<rect x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) +
                              "\" width=\"18\" height=\"18\" fill=\"" + colour + "\"><title>" + title + "</title>");

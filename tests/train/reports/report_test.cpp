@@ -90,7 +90,7 @@ TEST_F(Report, SettingsThatDifferHaveALineEach) {
             "keys that not every run has: model.convolutions model.patch\n");
   write_bytes(c + "/config.toml", "[train");
   const std::string refusal = message<FileError>([&] { differences_table(read_run_logs({b, c})); });
-  EXPECT_TRUE(refusal.starts_with(c + "/config.toml: is no TOML")) << refusal;
+  EXPECT_TRUE(begins(refusal, c + "/config.toml: is no TOML"));
 }
 
 TEST_F(Report, ShowsWhatATaskLeavesForIt) {
@@ -128,12 +128,12 @@ TEST_F(Report, EveryScoreHasAColumnWithItsDecimals) {
             "b            bn           0      0                   2           -     -               -      -        -  "
             "7.0000 "
             "   8.0000      0           0  0:00\n");
-  EXPECT_NE(table.find("best step    loss  accuracy  skips"), std::string::npos) << table;
+  EXPECT_TRUE(contains(table, "best step    loss  accuracy  skips"));
   RunSummary images;
   images.best = {1, {{"loss", 1}, {"top1", 2}, {"top5", 34.5678}}, ""};
   const std::string of_images = comparison_table({images});
-  EXPECT_NE(of_images.find("    loss  top-1 %  top-5 %  skips"), std::string::npos) << of_images;
-  EXPECT_NE(of_images.find("  1.0000     2.00    34.57  "), std::string::npos) << of_images;
+  EXPECT_TRUE(contains(of_images, "    loss  top-1 %  top-5 %  skips"));
+  EXPECT_TRUE(contains(of_images, "  1.0000     2.00    34.57  "));
 }
 
 TEST_F(Report, LogsOfRunsThatGoOn) {
@@ -187,7 +187,7 @@ TEST_F(Report, DataHaveTheFilesThatAreThere) {
                                               {"title": "env.json", "text": "{}"}])"));
   write_bytes(path + "/config.toml", "lr =");
   const RunLog log = read_run_log(path);
-  EXPECT_EQ(message<FileError>([&] { report_data({log}); }).rfind(path + "/config.toml: is no TOML: ", 0), 0u);
+  EXPECT_TRUE(begins(message<FileError>([&] { report_data({log}); }), path + "/config.toml: is no TOML: "));
 }
 
 // Between the tags of the element with the data; a browser reads up to the first "</script".
@@ -202,17 +202,16 @@ TEST_F(Report, PageHoldsTheDataWhateverTheText) {
   const std::string path = run(name, kLog);
   write_bytes(path + "/env.json", evil);
   const std::string html = report_html({read_run_log(path)});
-  EXPECT_NE(html.find("<title>a&lt;b&gt;&amp;{{data}}</title>"), std::string::npos);
+  EXPECT_TRUE(contains(html, "<title>a&lt;b&gt;&amp;{{data}}</title>"));
   const auto data = embedded_data(html);
   EXPECT_EQ(data["runs"][0]["name"], name);
   EXPECT_EQ(data["runs"][0]["files"][0]["text"], evil.substr(0, evil.size() - 1) + "\xEF\xBF\xBD");
-  EXPECT_EQ(html.find("<!--"), std::string::npos);
+  EXPECT_FALSE(contains(html, "<!--"));
 }
 
 TEST_F(Report, PageNeedsNoOtherFile) {
   const std::string html = report_html({read_run_log(run("a", kLog))});
-  for (const char* loads : {" src=", " href=", "@import", "url("})
-    EXPECT_EQ(html.find(loads), std::string::npos) << loads;
+  for (const char* loads : {" src=", " href=", "@import", "url("}) EXPECT_FALSE(contains(html, loads)) << loads;
 }
 
 // Whatever else is of another kind than a run writes counts as missing.
@@ -263,7 +262,7 @@ TEST_F(Report, Commands) {
                       twice = run_program("compare " + a + " " + a), absent = run_program("compare " + files_ / "b");
   EXPECT_EQ(report.exit_code, 0) << report.err;
   EXPECT_EQ(report.out, a + "/report.html\n");
-  EXPECT_EQ(read_bytes(a + "/report.html").rfind("<!DOCTYPE html>", 0), 0u);
+  EXPECT_TRUE(begins(read_bytes(a + "/report.html"), "<!DOCTYPE html>"));
   const auto rows = nlohmann::json::parse(table.out);
   EXPECT_EQ(rows.at(0).at("name"), "x/un");
   EXPECT_EQ(rows.at(1).at("name"), "y/un");

@@ -23,8 +23,8 @@ class ClassificationScoring : public ClassificationRun {
 TEST_F(ClassificationScoring, NoCheckpointIsChosenByTheTestImages) {
   // A rate that rises until it destroys what was learned.
   ASSERT_EQ(train("run", "train.steps=6;train.warmup=5;train.lr=50;validate.every=1;output.save_every=3"), 0);
-  EXPECT_EQ(text_.rfind("last of 6 steps, validated on the test images: top-1 ", 0), 0u) << text_;
-  EXPECT_TRUE(contains(text_, "/checkpoints/step-00000006\n")) << text_;
+  EXPECT_TRUE(begins(text_, "last of 6 steps, validated on the test images: top-1 "));
+  EXPECT_TRUE(contains(text_, "/checkpoints/step-00000006\n"));
   EXPECT_FALSE(exists("run/checkpoints/BEST"));
   EXPECT_FALSE(exists("run/checkpoints/step-00000001"));  // a better validation saves nothing
   const auto validations = events("run", "validate");
@@ -68,7 +68,7 @@ TEST_F(ClassificationScoring, EpochsDecideHowLongARunIs) {
 
 TEST_F(ClassificationScoring, HeldOutImagesChoose) {
   ASSERT_EQ(train("run", "data.valid_images=12;validate.patience=9"), 0);
-  EXPECT_TRUE(text_.starts_with("best of 3 steps: ")) << text_;
+  EXPECT_TRUE(begins(text_, "best of 3 steps: "));
   EXPECT_TRUE(exists("run/checkpoints/BEST"));
   EXPECT_FALSE(events("run", "start").at(0).contains("validated_on"));
 }

@@ -31,7 +31,7 @@ TEST_F(ClassificationRun, LearnsReportsHowWellAndFolds) {
   EXPECT_TRUE(exhibits[1].at("pictures").empty());  // it makes no mistake
   const auto environment = nlohmann::json::parse(bytes("run/env.json")).dump();
   for (const char* file : {"data_batch_3.bin", "test_batch.bin", "batches.meta.txt"})
-    EXPECT_NE(environment.find(file), std::string::npos) << file;
+    EXPECT_TRUE(contains(environment, file)) << file;
   const auto config = nlohmann::json::parse(read_bytes(find_model_directory(files_ / "run") + "/config.json"));
   EXPECT_EQ(config.at("format"), "foldgrad vit");
   EXPECT_EQ(config.at("model").at("class_names").at(2), "left");

@@ -36,10 +36,8 @@ TEST_F(LanguageRun, LearnsReportsBitsPerCharacterAndWrites) {
   for (std::size_t at = 0; (at = samples.find("--- after \"", at)) != samples.npos; ++at) ++passages;
   EXPECT_EQ(passages, 3u) << samples;
   EXPECT_TRUE(json::parse(bytes("run/env.json")).at("data").contains("a.txt"));
-  EXPECT_EQ(text_.rfind(
-                fmt::format("best of 60 steps: loss {:.4f}, perplexity ", validations[2].at("loss").get<double>()), 0),
-            0u)
-      << text_;
+  EXPECT_TRUE(begins(
+      text_, fmt::format("best of 60 steps: loss {:.4f}, perplexity ", validations[2].at("loss").get<double>())));
 }
 
 // A rate that rises until it destroys what was learned.
@@ -119,7 +117,7 @@ TEST_F(LanguageRun, OfBytePairsBitsAreOfCharacters) {
   EXPECT_EQ(json::parse(run("inspect @run --json").out).at("vocabulary"), (json{{"kind", "bpe"}, {"size", 290}}));
   const ProgramResult text = run("generate @run --prompt 'das \u597d' --length 40");
   EXPECT_EQ(text.exit_code, 0) << text.err;
-  EXPECT_TRUE(text.out.starts_with("das \u597d")) << text.out;
+  EXPECT_TRUE(begins(text.out, "das \u597d"));
 }
 
 // Statistics over a sequence are not known before it is there.

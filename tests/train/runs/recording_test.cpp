@@ -81,7 +81,7 @@ TEST_F(RecordingRuns, GoOnAfterAKillWithTheSameFile) {
     std::filesystem::copy(files_ / "whole", files_ / run, std::filesystem::copy_options::recursive);
     const ProgramResult r = run_program("train --resume " + files_ / run + "/checkpoints/" + step);
     ASSERT_EQ(r.exit_code, 0) << r.err;
-    EXPECT_FALSE(contains(r.err, "warning")) << r.err;
+    EXPECT_FALSE(contains(r.err, "warning"));
     expect_same_numbers("whole", run, "step-00000005");
     for (const char* phase : {"begin", "end"})
       EXPECT_TRUE(bytes("whole/statistics/" + std::string(phase) + ".safetensors") ==
@@ -93,8 +93,8 @@ TEST_F(RecordingRuns, GoOnAfterAKillWithTheSameFile) {
   std::filesystem::remove(path("whole", "end"));
   const ProgramResult r = run_program("train --resume " + files_ / "whole/checkpoints/step-00000004");
   EXPECT_EQ(r.exit_code, 0);
-  EXPECT_TRUE(contains(r.err, "what it had is recorded no more\n")) << r.err;
-  EXPECT_TRUE(contains(r.err, "end.safetensors: is missing, with what was recorded up to update 4\n")) << r.err;
+  EXPECT_TRUE(contains(r.err, "what it had is recorded no more\n"));
+  EXPECT_TRUE(contains(r.err, "end.safetensors: is missing, with what was recorded up to update 4\n"));
   EXPECT_EQ(read_recording(path("whole", "end")).updates, std::vector<std::int64_t>{5});
 }
 

@@ -71,7 +71,7 @@ TEST_F(TrainRobustness, SignalsAnywhereLeaveTheBitsAndTheEventsOfTheUndisturbedR
       saves += saved;
       finished = WIFEXITED(status) && !saved;
       ASSERT_TRUE(!finished || WEXITSTATUS(status) == 0) << errors();
-      ASSERT_FALSE(contains(errors(), "warning")) << errors();
+      ASSERT_FALSE(contains(errors(), "warning"));
       resumed += contains(errors(), "resuming at step ");
     }
     expect_same_numbers("whole", part, "step-00000060");
@@ -87,7 +87,7 @@ TEST_F(TrainRobustness, AFullDiskIsTriedAgain) {
   ASSERT_EQ(train("whole").exit_code, 0);
   SpawnedProgram child = spawn(arguments("part"), 6000);  // config.toml has room, weights have not
   wait_for_error("no checkpoint at step 5, to be tried again: ");
-  EXPECT_TRUE(contains(errors(), ": cannot be written: File too large\n")) << errors();
+  EXPECT_TRUE(contains(errors(), ": cannot be written: File too large\n"));
   EXPECT_FALSE(exists("part/checkpoints/LATEST"));
   set_file_limit(child.pid(), RLIM_INFINITY);
   EXPECT_EQ(child.exit_code(), 0) << errors();
@@ -101,8 +101,7 @@ TEST_F(TrainRobustness, AFullDiskToTheEndIsAnError) {
   child.send(SIGINT);
   EXPECT_EQ(child.exit_code(), 3) << errors();
   EXPECT_TRUE(contains(errors(), "error: " + files_ / "run/checkpoints: step 5 could not be saved; there is no "
-                                                      "earlier one\n"))
-      << errors();
+                                                      "earlier one\n"));
 }
 
 TEST_F(TrainRobustness, TheFirstSignalSavesTheSecondEndsAtOnce) {
@@ -115,8 +114,7 @@ TEST_F(TrainRobustness, TheFirstSignalSavesTheSecondEndsAtOnce) {
     EXPECT_EQ(child.exit_code(), 130) << errors();
     const std::string latest = bytes(run + "/checkpoints/LATEST");
     EXPECT_TRUE(contains(errors(), "interrupted at step " + std::to_string(std::stoi(latest.substr(5))) +
-                                       ", which is saved; continue with --resume\n"))
-        << errors();
+                                       ", which is saved; continue with --resume\n"));
     EXPECT_TRUE(contains(bytes(run + "/checkpoints/" + latest.substr(0, 13) + "/config.json"), "foldgrad transformer"));
   }
   // So that it waits for room on the disk between the signals. It prints nothing before, since stderr is a file too.

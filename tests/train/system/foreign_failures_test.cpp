@@ -57,7 +57,7 @@ TEST(Usage, WhatIsLeftOverStandsInOrder) {
 TEST(Usage, MessagesDoNotSpeakToTheTerminal) {
   const ProgramResult r = run_program("\"$(printf 'a\\033[31m\\177\\377')\"");
   EXPECT_EQ(r.exit_code, 2);
-  EXPECT_TRUE(r.err.starts_with("error: there is no command \"a\\x1b[31m\\x7f\\xff\"")) << r.err;
+  EXPECT_TRUE(begins(r.err, "error: there is no command \"a\\x1b[31m\\x7f\\xff\""));
   const ProgramResult path = run_program("inspect \"$(printf 'x\\033')\"");
   EXPECT_EQ(path.exit_code, 3);
   EXPECT_EQ(path.err, "error: x\\x1b: cannot be opened: No such file or directory\n");
@@ -104,7 +104,7 @@ TEST_F(ForeignModel, TextOfTheFileIsCutAndEscaped) {
   const ProgramResult r = run("inspect @m");
   EXPECT_EQ(r.exit_code, 4);
   EXPECT_LT(r.err.size(), 1200u) << r.err;
-  EXPECT_EQ(r.err.find('\x1b'), r.err.npos);
+  EXPECT_FALSE(contains(r.err, "\x1b"));
 }
 
 TEST_F(ForeignModel, ABadPieceIsABadModel) {

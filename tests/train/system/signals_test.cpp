@@ -65,7 +65,7 @@ TEST_F(Signals, HangingUpSavesUnlessItIsIgnored) {
   nohup.send(SIGHUP);
   const std::size_t then = bytes("nohup/log.jsonl").size();
   wait_until([&] { return bytes("nohup/log.jsonl").size() > then + 1000 || nohup.ended(); });
-  EXPECT_FALSE(contains(bytes("err"), "stopping")) << bytes("err");
+  EXPECT_FALSE(contains(bytes("err"), "stopping"));
   nohup.send(SIGTERM);
   EXPECT_EQ(nohup.exit_code(), 130) << bytes("err");
 }
@@ -114,7 +114,7 @@ TEST_F(Signals, ChildrenBlockNone) {
   const ChildResult child = run_child({"cp", "/proc/self/status", files_ / "status"}, /*quiet=*/false);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   EXPECT_TRUE(child.succeeded());
-  EXPECT_TRUE(contains(bytes("status"), "\nSigBlk:\t0000000000000000\n")) << bytes("status");
+  EXPECT_TRUE(contains(bytes("status"), "\nSigBlk:\t0000000000000000\n"));
   EXPECT_EQ(run_child({"no-such-program"}, true).error, ENOENT);
   EXPECT_EQ(run_child({"sh", "-c", "exit 7"}, true).status, 7);
   EXPECT_EQ(run_child({"sh", "-c", "kill -KILL $$"}, true).status, -1);

@@ -141,8 +141,8 @@ TEST_F(Streams, WhatCannotBeReadIsNoEndOfTheText) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const std::string text = bytes("train.de"), sent = text.substr(0, text.find('\n', text.find('\n') + 1) + 5);
-  ASSERT_EQ(write(ends[0], sent.data(), sent.size()), ssize_t(sent.size()));
-  ASSERT_EQ(write(ends[1], "unread", 6), 6);
+  ASSERT_EQ(::write(ends[0], sent.data(), sent.size()), ssize_t(sent.size()));
+  ASSERT_EQ(::write(ends[1], "unread", 6), 6);
   ::close(ends[0]);
   SpawnedProgram program(filled("translate @run >@out 2>@err"), [&] { dup2(ends[1], STDIN_FILENO); });
   ::close(ends[1]);

@@ -1,0 +1,39 @@
+// Tests with files, each in a directory of its own, and of the texts that come of them.
+#pragma once
+#include "tests/engine/error_message.h"
+#include "tests/engine/files/temporary_directory.h"
+
+namespace foldgrad::testing {
+
+// Say, where they fail, what the text is.
+inline ::testing::AssertionResult contains(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "'" << part << "' is not in '" << text << "'";
+}
+inline ::testing::AssertionResult begins(const std::string& text, const std::string& start) {
+  if (text.starts_with(start)) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "'" << text << "' does not begin with '" << start << "'";
+}
+
+class FileTest : public ::testing::Test {
+ protected:
+  // Makes the folders that lead to the file, too.
+  void write(const std::string& name, const std::string& content) const {
+    std::filesystem::create_directories(std::filesystem::path(files_ / name).parent_path());
+    write_bytes(files_ / name, content);
+  }
+  std::string bytes(const std::string& name) const { return read_bytes(files_ / name); }
+  bool exists(const std::string& name) const { return std::filesystem::exists(files_ / name); }
+  // The message of a call that must fail, in which @ stands for the directory and the slash behind it.
+  template <class Error, class Call>
+  std::string error_of(const Call& call) const {
+    std::string text = message<Error>(call);
+    const std::string directory = files_.path() + "/";
+    for (std::size_t at; (at = text.find(directory)) != std::string::npos;) text.replace(at, directory.size(), "@");
+    return text;
+  }
+
+  TemporaryDirectory files_;
+};
+
+}  // namespace foldgrad::testing
