@@ -25,9 +25,7 @@ TEST_F(FuzzSafetensors, AnyFile) {
                      {"b", Tensor::of<std::int64_t>({2, 1}, {-1, 7})},
                      {"c", Tensor::zeros({0, 3}, DType::u8)}},
                     {{"key", "value"}});
-  const std::string good = read_bytes(path);
-  fuzz(
-      3000, path, 20, [&](Mutator& m) { return m.safetensors(good); }, [&] { read_safetensors(path); });
+  fuzz("a.safetensors", &Mutator::safetensors, 3000, 20, [&] { read_safetensors(path); });
 }
 
 using FuzzRecording = Fuzz;
@@ -35,9 +33,7 @@ using FuzzRecording = Fuzz;
 TEST_F(FuzzRecording, AnyFile) {
   const std::string path = files_ / "begin.safetensors";
   write_recording(path, {"un", {3, 4}, {{"a.norm", 1, {1, 2}, {3, 4}, {5, 6}, {7, 8}, {0, 1}}}});
-  const std::string good = read_bytes(path);
-  fuzz(
-      1000, path, 20, [&](Mutator& m) { return m.safetensors(good); }, [&] { read_recording(path); });
+  fuzz("begin.safetensors", &Mutator::safetensors, 1000, 20, [&] { read_recording(path); });
 }
 
 // `foldgrad run MODEL --input INPUT --output OUTPUT`
@@ -66,26 +62,18 @@ class FuzzModel : public Fuzz, public ::testing::WithParamInterface<Fuzzed> {
 };
 
 TEST_P(FuzzModel, Configuration) {
-  const std::string path = files_ / "m/config.json", good = read_bytes(path);
-  fuzz(
-      700, path, 20, [&](Mutator& m) { return m.words(good); }, [&] { load_model(files_ / "m"); });
+  fuzz("m/config.json", &Mutator::words, 700, 20, [&] { load_model(files_ / "m"); });
 }
 
 TEST_P(FuzzModel, WeightsAndState) {
-  for (const char* file : {"m/model.safetensors", "m/norm_state.safetensors"}) {
-    const std::string path = files_ / file, good = read_bytes(path);
-    fuzz(
-        300, path, 20, [&](Mutator& m) { return m.safetensors(good); }, [&] { load_model(files_ / "m"); });
-    write_bytes(path, good);
-  }
+  for (const char* file : {"m/model.safetensors", "m/norm_state.safetensors"})
+    fuzz(file, &Mutator::safetensors, 300, 20, [&] { load_model(files_ / "m"); });
 }
 
 TEST_P(FuzzModel, InputOfRun) {
   const std::string path = files_ / "in.safetensors", output = files_ / "out.safetensors";
   write_safetensors(path, GetParam().inputs());
-  const std::string good = read_bytes(path);
-  fuzz(
-      600, path, 50, [&](Mutator& m) { return m.safetensors(good); }, [&] { run_command(files_ / "m", path, output); });
+  fuzz("in.safetensors", &Mutator::safetensors, 600, 50, [&] { run_command(files_ / "m", path, output); });
 }
 
 std::unique_ptr<Model> translator() { return std::make_unique<Transformer>(tiny_config("un"), 3); }
@@ -121,42 +109,35 @@ TEST_F(FuzzCheckpoint, AnyOfItsFiles) {
   save_checkpoint(files_.path(), saved, {});
   const std::string directory = files_ / "step-00000003";
   for (const char* file : {"manifest.json", "state.json", "optimizer.safetensors", "model.safetensors"}) {
-    const std::string path = directory + "/" + file, good = read_bytes(path);
     // Nearly all are refused: only those are accepted in which nothing has changed, such as white space.
     const int rarely = file == std::string("manifest.json") ? 200 : 1'000'000;
-    fuzz(
-        400, path, rarely, [&](Mutator& m) { return m.words(good); },
-        [&] { EXPECT_TRUE(same(load_checkpoint(directory), saved)); });
-    write_bytes(path, good);
+    fuzz(std::string("step-00000003/") + file, &Mutator::words, 400, rarely,
+         [&] { EXPECT_TRUE(same(load_checkpoint(directory), saved)); });
   }
 }
 
 using FuzzTrace = Fuzz;
 
 TEST_F(FuzzTrace, OfAnyNormalizer) {
-  const std::string path = files_ / "trace.safetensors";
   std::vector<std::string> good;
   for (const char* name : {"bn_0", "ln_0", "mabn_0", "un_paper_5", "un_reference_0"})
     good.push_back(read_bytes(FOLDGRAD_SOURCE_DIR "/tests/golden/" + std::string(name) + ".safetensors"));
   fuzz(
-      1000, path, 20, [&](Mutator& m) { return m.safetensors(m.one_of(good)); },
-      [&] { replay_trace(path, DType::f64, Device::cpu, 1e-12); });
+      "trace.safetensors", &Mutator::safetensors, 1000, 20,
+      [&] { replay_trace(files_ / "trace.safetensors", DType::f64, Device::cpu, 1e-12); }, good);
 }
 
 using FuzzCifar = Fuzz;
 
 // Bytes of pixels may be any; another length or a label that is no class is refused.
 TEST_F(FuzzCifar, RecordsAndNames) {
-  const std::string path = files_ / "test_batch.bin", names = files_ / "batches.meta.txt";
   std::string good;
   for (const char label : {0, 1, 1}) good += label + std::string(3 * kCifarSide * kCifarSide, 'p');
-  write_bytes(names, "cat\ndog\n");
+  write("test_batch.bin", good);
+  write("batches.meta.txt", "cat\ndog\n");
   const auto read = [&] { foldgrad::check(read_cifar(files_.path(), cifar10_layout(), ImagePart::test)); };
-  fuzz(
-      500, path, 20, [&](Mutator& m) { return m.bytes(good); }, read);
-  write_bytes(path, good);
-  fuzz(
-      500, names, 20, [&](Mutator& m) { return m.words("cat\ndog\n"); }, read);
+  fuzz("test_batch.bin", &Mutator::bytes, 500, 20, read);
+  fuzz("batches.meta.txt", &Mutator::words, 500, 20, read);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "engine/files/file.h"
-#include "tests/engine/files/temporary_directory.h"
+#include "tests/harness/file_test.h"
 #include "tests/harness/mutator.h"
 #include "train/checkpoints/checkpoint.h"
 #include "train/config/config.h"
@@ -24,17 +24,22 @@ inline std::uint64_t fuzz_seed() {
   return seed ? std::strtoull(seed, nullptr, 10) : 1;
 }
 
-class Fuzz : public ::testing::Test {
+class Fuzz : public FileTest {
  protected:
-  // Writes what `mutate` makes to `path` and calls `read`, `inputs` times. At least one in `rarely` must be accepted,
-  // and one in `rarely` refused: otherwise the mutants do not reach what they are meant for.
-  void fuzz(int inputs, const std::string& path, int rarely, const std::function<std::string(Mutator&)>& mutate,
-            const std::function<void()>& read) {
+  // How a mutant is made of a text; a method of Mutator, for most.
+  using Mutate = std::function<std::string(Mutator&, const std::string&)>;
+
+  // Writes mutants of what the file has, or of one of `good`, into it and calls `read`, `inputs` times. At least one in
+  // `rarely` must be accepted, and one in `rarely` refused: otherwise the mutants do not reach what they are meant for.
+  void fuzz(const std::string& file, const Mutate& mutate, int inputs, int rarely, const std::function<void()>& read,
+            std::vector<std::string> good = {}) {
+    const std::string path = files_ / file;
+    if (good.empty()) good.push_back(read_bytes(path));
     Mutator mutator(fuzz_seed());
     inputs *= soaking();
     std::int64_t accepted = 0, refused = 0;
     for (int i = 0; i < inputs && !HasFailure(); ++i) {
-      const std::string mutant = mutate(mutator);
+      const std::string mutant = mutate(mutator, good.size() == 1 ? good[0] : mutator.one_of(good));
       write_bytes(path, mutant);
       try {
         read();
@@ -52,12 +57,11 @@ class Fuzz : public ::testing::Test {
       ++refused;
       if (HasFailure()) keep(mutant, i);
     }
+    write_bytes(path, good[0]);
     if (HasFailure()) return;
     EXPECT_GE(accepted * rarely, inputs) << accepted << " accepted, " << refused << " refused";
     EXPECT_GE(refused * rarely, inputs) << accepted << " accepted, " << refused << " refused";
   }
-
-  TemporaryDirectory files_;
 
  private:
   // The message says where, and is no library's.

@@ -9,11 +9,11 @@ namespace {
 class FuzzPictures : public Fuzz {
  protected:
   void damage(const std::string& good, int inputs, int rarely, const std::function<std::string(std::string)>& repair) {
-    const std::string path = files_ / "picture";
+    write("picture", good);
     fuzz(
-        inputs, path, rarely, [&](Mutator& m) { return repair(m.bytes(good)); },
+        "picture", [&](Mutator& m, const std::string& file) { return repair(m.bytes(file)); }, inputs, rarely,
         [&] {
-          const Picture p = read_picture(path);
+          const Picture p = read_picture(files_ / "picture");
           EXPECT_EQ(std::int64_t(p.pixels.size()), p.height * p.width * 3);
           EXPECT_LE(p.height * p.width, kMostPixels);
         });

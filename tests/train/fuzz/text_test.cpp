@@ -23,28 +23,27 @@ TEST_F(FuzzConfig, OfAFile) {
     good.push_back(read_bytes(config));
     good.push_back(config_text(read_config(config)));
   }
-  write_bytes(files_ / "iwslt14.toml", read_bytes(FOLDGRAD_SOURCE_DIR "/configs/iwslt14.toml"));
+  write("iwslt14.toml", read_bytes(FOLDGRAD_SOURCE_DIR "/configs/iwslt14.toml"));
   fuzz(
-      2000, path, 20, [&](Mutator& m) { return m.words(m.one_of(good)); },
+      "c.toml", &Mutator::words, 2000, 20,
       [&] {
         const ExperimentConfig config = read_config(path);
         EXPECT_EQ(parse_config(config_text(config), files_.path()), config) << read_bytes(path);
-      });
+      },
+      good);
 }
 
 TEST_F(FuzzConfig, OfASetting) {
-  const std::string path = files_ / "setting";
-  const std::vector<std::string> good{"train.lr=0.5", "data.source=\"de\"", "norm.un.window=3", "model.pre_norm=true"};
-  fuzz(
-      1000, path, 20, [&](Mutator& m) { return m.words(m.one_of(good)); },
-      [&] {
-        try {
-          parse_config("", "", {read_bytes(path)});
-        } catch (const ConfigError& e) {  // they have no file to name
-          ASSERT_EQ(std::string(e.what()).rfind("--set ", 0), 0u) << e.what();
-          throw ConfigError(files_.path());
-        }
-      });
+  fuzz("setting", &Mutator::words, 1000, 20,
+       [&] {
+         try {
+           parse_config("", "", {bytes("setting")});
+         } catch (const ConfigError& e) {  // they have no file to name
+           ASSERT_TRUE(begins(e.what(), "--set "));
+           throw ConfigError(files_.path());
+         }
+       },
+       {"train.lr=0.5", "data.source=\"de\"", "norm.un.window=3", "model.pre_norm=true"});
 }
 
 const std::vector<std::string> kSentences{"das alte Haus dort", "", " ", "a\u0301 \U0001f600 haushaus", "x"};
@@ -52,59 +51,45 @@ const std::vector<std::string> kSentences{"das alte Haus dort", "", " ", "a\u030
 using FuzzVocabulary = Fuzz;
 
 TEST_F(FuzzVocabulary, Codes) {
-  const std::string path = files_ / "codes";
-  const std::string good = "#version: 0.2\nh a\nha u\nhau s</w>\nd a\nda s</w>\na l\nt e</w>\nal te</w>\n";
-  fuzz(
-      1500, path, 20, [&](Mutator& m) { return m.words(good); },
-      [&] {
-        Bpe bpe(path);
-        // Merging and undoing it gives the words back.
-        for (const std::string& sentence : kSentences)
-          EXPECT_EQ(remove_bpe(bpe.apply(sentence)), sentence == " " ? "" : sentence);
-      });
+  write("codes", "#version: 0.2\nh a\nha u\nhau s</w>\nd a\nda s</w>\na l\nt e</w>\nal te</w>\n");
+  fuzz("codes", &Mutator::words, 1500, 20, [&] {
+    Bpe bpe(files_ / "codes");
+    // Merging and undoing it gives the words back.
+    for (const std::string& sentence : kSentences)
+      EXPECT_EQ(remove_bpe(bpe.apply(sentence)), sentence == " " ? "" : sentence);
+  });
 }
 
 TEST_F(FuzzVocabulary, Dictionaries) {
-  const std::string path = files_ / "dict.txt";
-  const std::string good = "das 10\nhaus 7\nalte 7\ndort 1\nmadeupword0000 0\n";
-  fuzz(
-      1500, path, 20, [&](Mutator& m) { return m.words(good); },
-      [&] {
-        const Dictionary dictionary = Dictionary::read(path);
-        EXPECT_EQ(dictionary.size() % 8, 0);
-        for (const std::string& sentence : kSentences) dictionary.decode(dictionary.encode(sentence));
-      });
+  write("dict.txt", "das 10\nhaus 7\nalte 7\ndort 1\nmadeupword0000 0\n");
+  fuzz("dict.txt", &Mutator::words, 1500, 20, [&] {
+    const Dictionary dictionary = Dictionary::read(files_ / "dict.txt");
+    EXPECT_EQ(dictionary.size() % 8, 0);
+    for (const std::string& sentence : kSentences) dictionary.decode(dictionary.encode(sentence));
+  });
 }
 
 TEST_F(FuzzVocabulary, Descriptions) {
   Vocabulary::words(Dictionary::of_words({"das"}), Dictionary::of_words({"the"}), true).save(files_ / "v");
-  const std::string path = files_ / "v/vocabulary.json", good = read_bytes(path);
-  fuzz(
-      600, path, 50, [&](Mutator& m) { return m.words(good); }, [&] { Vocabulary::load(files_ / "v"); });
+  fuzz("v/vocabulary.json", &Mutator::words, 600, 50, [&] { Vocabulary::load(files_ / "v"); });
 }
 
 TEST_F(FuzzVocabulary, DescriptionsOfCharacters) {
   TextVocabulary::characters("das alte Haus \u00fc\n").save(files_ / "v");
-  const std::string path = files_ / "v/vocabulary.json", good = read_bytes(path);
-  fuzz(
-      600, path, 50, [&](Mutator& m) { return m.words(good); },
-      [&] {
-        const TextVocabulary v = TextVocabulary::load(files_ / "v");
-        for (const std::string& sentence : kSentences) v.decode(v.encode(sentence));
-      });
+  fuzz("v/vocabulary.json", &Mutator::words, 600, 50, [&] {
+    const TextVocabulary v = TextVocabulary::load(files_ / "v");
+    for (const std::string& sentence : kSentences) v.decode(v.encode(sentence));
+  });
 }
 
 TEST_F(FuzzVocabulary, Pieces) {
   if (!sentence_piece_available()) GTEST_SKIP() << "this build lacks SentencePiece";
-  const std::string path = files_ / "sentencepiece.model";
   const auto lines = numbers::sample(numbers::Split::train, 200).source;
-  const std::string good = SentencePiece::train(lines, 60).model();
-  fuzz(
-      800, path, 20, [&](Mutator& m) { return m.bytes(good); },
-      [&] {
-        const SentencePiece pieces = SentencePiece::read(path);
-        for (const std::string& sentence : kSentences) pieces.decode(pieces.encode(sentence));
-      });
+  write("sentencepiece.model", SentencePiece::train(lines, 60).model());
+  fuzz("sentencepiece.model", &Mutator::bytes, 800, 20, [&] {
+    const SentencePiece pieces = SentencePiece::read(files_ / "sentencepiece.model");
+    for (const std::string& sentence : kSentences) pieces.decode(pieces.encode(sentence));
+  });
 }
 
 }  // namespace
