@@ -1,7 +1,6 @@
 """PyTorch and onnxruntime give the logits of foldgrad for Compact Convolutional Transformers that it has trained, and
 for folded ones."""
-from family_models import SOME, check_all
-from image_models import TRAINING, ImageModels
+from family_models import SOME, TRAINING, ImageModels, check_all
 from pytorch_cct import load_model
 
 CONFIG = """

@@ -1,12 +1,11 @@
 """CKA between the layers of two vision Transformers is what NumPy makes of the same models in PyTorch."""
 import json
-import sys
 import tempfile
 
-from image_models import ImageModels
+from family_models import ImageModels
 from pytorch_vit import load_model
 from vit_test import CONFIG
-from setting import PROGRAM, call
+from setting import PROGRAM, call, expect
 
 import numpy as np
 import torch
@@ -46,14 +45,13 @@ def main():
         a, b = (features(run, images) for run in runs)
         got = json.loads(call(PROGRAM, "analyze", "cka", *runs, "--data-dir", files, "--examples", str(len(images)),
                               "--batch", str(len(images)), "--dtype", "f64", "--json"))
-    if got["layers_a"] != list(a) or got["layers_b"] != list(b) or len(a) != 9:
-        sys.exit(f"the layers must be {list(a)}, got {got['layers_a']} and {got['layers_b']}")
+    expect(got["layers_a"] == list(a) and got["layers_b"] == list(b) and len(a) == 9,
+           f"the layers must be {list(a)}, got {got['layers_a']} and {got['layers_b']}")
     want = np.array([[cka(X, Y) for Y in b.values()] for X in a.values()])
     off = np.abs(np.array(got["cka"]) - want).max()
-    if not off <= TOLERANCE:
-        sys.exit(f"CKA is off by {off:.1e}, at most {TOLERANCE} is allowed: must be {want}, got {got['cka']}")
-    if want.max() - want.min() < 0.05:
-        sys.exit("the models must be such that layers differ")
+    expect(off <= TOLERANCE,
+           f"CKA is off by {off:.1e}, at most {TOLERANCE} is allowed: must be {want}, got {got['cka']}")
+    expect(want.max() - want.min() >= 0.05, "the models must be such that layers differ")
     print(f"{want.size} values of CKA, off by at most {off:.1e}")
 
 

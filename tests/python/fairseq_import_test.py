@@ -2,10 +2,9 @@
 PyTorch, examples/pytorch_model.py, that has the same weights."""
 import argparse
 import os
-import sys
 import tempfile
 
-from setting import PROGRAM, call, logits_of, printed_by, require
+from setting import PROGRAM, call, expect, expect_near_greatest, expect_refused, logits_of, printed_by, require
 
 require("torch")
 import torch  # noqa: E402
@@ -97,10 +96,7 @@ def check_logits(files, name, checkpoint, options, weights):
     target = torch.tensor([[2, 5, 6, 4], [2, 9, 11, 8]])
     want = logits_by_pytorch(weights, options, source, target)
     got = logits_of(os.path.join(files, name), source=source, input=target).double()
-    difference = ((got - want).abs().max() / want.abs().max()).item()
-    print(f"{name}: logits differ by {difference:.1e} of the greatest")
-    if not difference <= TOLERANCE:
-        sys.exit(f"{name}: at most {TOLERANCE} is allowed")
+    expect_near_greatest(name, got, want, TOLERANCE)
 
 
 def check_refusals(files):
@@ -113,9 +109,7 @@ def check_refusals(files):
             ("untied", {"args": options_of(share_decoder_input_output_embed=True), "model": weights},
              "decoder.output_projection.weight: is not the table of embeddings"),
             ("plain", {"model": weights}, "has neither args nor cfg")):
-        printed = convert(files, name, checkpoint)
-        if message not in printed or os.path.exists(os.path.join(files, name)):
-            sys.exit(f"{name}: must say {message!r} and write nothing, got {printed!r}")
+        expect_refused(files, name, convert(files, name, checkpoint), message)
 
 
 def check_vocabulary(files):
@@ -127,8 +121,8 @@ def check_vocabulary(files):
     convert(files, "translates", {"args": options, "model": weights_of(options)}, "--source-dictionary",
             os.path.join(files, "dict.de.txt"), "--target-dictionary", os.path.join(files, "dict.en.txt"))
     translated = call(PROGRAM, "translate", os.path.join(files, "translates"), stdin="de1 de5\n").split()
-    if not translated or any(not word.startswith("en") and word != "<unk>" for word in translated):
-        sys.exit(f"a translation must have words of the dictionary, got {translated}")
+    expect(translated and all(word.startswith("en") or word == "<unk>" for word in translated),
+           f"a translation must have words of the dictionary, got {translated}")
 
 
 def main():

@@ -5,9 +5,10 @@ import os
 import sys
 import tempfile
 
-from setting import PROGRAM, SOURCES, call, largest_difference, logits_of, require
+from setting import PROGRAM, SOURCES, call, expect, largest_difference, logits_of, require
 
 require("numpy", "onnx", "onnxruntime", "torch")
+import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import onnxruntime  # noqa: E402
 import torch  # noqa: E402
@@ -22,12 +23,23 @@ NORMALIZERS = ["un warmup=1 window=2", "un mode=reference warmup=1", "bn", "rbn 
 # Families of text and of images have the same normalizers: one of each runs all of them, the other some.
 SOME = ["un warmup=1 window=2", "un mode=reference warmup=1", "bn", "rbn eps=0.1", "pn groups=4", "repbn", "ln",
         "rmsnorm", "dyt", "groupnorm axes=token groups=4", "none"]
+# For models that classify images.
+TRAINING = """
+[train]
+steps = 4
+batch = 8
+warmup = 1
+lr = 0.02
+[validate]
+every = 4
+[output]
+save_every = 4
+"""
 
 
 def require_same(what, got, want):
     off = largest_difference(got, want)
-    if not off <= TOLERANCE:
-        sys.exit(f"{what}: the logits differ by {off:.2e}, at most {TOLERANCE} is allowed")
+    expect(off <= TOLERANCE, f"{what}: the logits differ by {off:.2e}, at most {TOLERANCE} is allowed")
     return off
 
 
@@ -95,23 +107,41 @@ class Models:
         return want, worst, onnx_operators(model + "-onnx")
 
 
+class ImageModels(Models):
+    def write_data(self):
+        """Random records of CIFAR-10: eight in each file."""
+        os.mkdir(self.path("cifar-10-batches-bin"))
+        rng = np.random.default_rng(1)
+        for name in [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]:
+            records = rng.integers(0, 256, (8, 3073), dtype=np.uint8)
+            records[:, 0] = rng.integers(0, 10, 8)
+            records.tofile(self.path(os.path.join("cifar-10-batches-bin", name)))
+
+    def inputs(self):
+        return {"images": torch.randint(0, 256, (5, 32, 32, 3), dtype=torch.uint8)}
+
+    def others(self, model, network, session, want):
+        pixels = network.normalized(self.given["images"])
+        yield "of normalized images", logits_of(model, images=pixels), want
+        pixels = pixels.permute(0, 3, 1, 2).contiguous().numpy()
+        yield "onnxruntime", torch.from_numpy(session.run(["logits"], {"pixel_values": pixels})[0]), want
+
+
 def check(models, spec, kind, seen):
     run = models.train(spec, kind)
     want, worst, _ = models.compare(spec, run)
     for other, values in seen.items():
-        if largest_difference(values, want) < 1e-4:
-            sys.exit(f"{spec} gives the logits of {other}: this compares nothing")
+        expect(largest_difference(values, want) >= 1e-4, f"{spec} gives the logits of {other}: this compares nothing")
     seen[spec] = want
     for options in models.folds:
         what, folded = " ".join([f"{spec}, folded", *options]), run + "-folded" + "".join(options)
         call(PROGRAM, "fold", run, "-o", folded, *options)
         got, off, operators = models.compare(what, folded)
         worst = max(worst, off)
-        if largest_difference(got, want) > 1e-4:  # products of rounded weights in another order
-            sys.exit(f"{what}: the model differs by {largest_difference(got, want):.2e}")
+        off = largest_difference(got, want)
+        expect(off <= 1e-4, f"{what}: the model differs by {off:.2e}")  # products of rounded weights in another order
         left = operators & {"Sqrt", "Pow", "LayerNormalization", "Tanh"} if spec.startswith("un") else set()
-        if left:
-            sys.exit(f"{what}: the model still has {left}")
+        expect(not left, f"{what}: the model still has {left}")
     return worst
 
 
@@ -121,8 +151,7 @@ def check_all(kind_of_models, script, family, config, load_model, normalizers, k
     `absent`: all normalizers that have no run, since there are no nodes of ONNX for them. `also` is called at the end."""
     known = {norm["name"] for norm in json.loads(call(PROGRAM, "norms", "--json"))}
     missing = known - {spec.split()[0] for spec in normalizers}
-    if absent is not None and missing != absent:
-        sys.exit(f"no run of {missing}")
+    expect(absent is None or missing == absent, f"no run of {missing}")
     with tempfile.TemporaryDirectory() as files:
         models, seen = kind_of_models(files, config, load_model), {}
         all_of = [(spec, kinds[i % len(kinds)]) for i, spec in enumerate(normalizers)] + more

@@ -1,9 +1,8 @@
 """onnxruntime gives the logits of foldgrad for exported models, and the same greedy translations."""
 import os
-import sys
 import tempfile
 
-from setting import PROGRAM, call, logits_of, require
+from setting import PROGRAM, call, expect, logits_of, require
 
 require("numpy", "onnx", "onnxruntime", "torch")
 import numpy as np  # noqa: E402
@@ -103,9 +102,9 @@ def check_logits(files, name, pairs):
         for cached in (False, True):
             got = onnx_logits(translator, batch, cached)[real]
             difference = np.abs(got - want).max() / np.abs(want).max()
-            if not difference <= TOLERANCE:
-                sys.exit(f"{name}, {batch_size} x {length}, {'with' if cached else 'without'} past: logits differ by "
-                         f"{difference:.2e} of the greatest, at most {TOLERANCE} is allowed")
+            expect(difference <= TOLERANCE,
+                   f"{name}, {batch_size} x {length}, {'with' if cached else 'without'} past: logits differ by "
+                   f"{difference:.2e} of the greatest, at most {TOLERANCE} is allowed")
             worst = max(worst, difference)
     print(f"{name}: logits of {len(pairs)} batches differ by at most {worst:.1e} of the greatest")
     return translator
@@ -122,11 +121,14 @@ def expect_translations(what, sentences, want, got):
     """`got`: the ids of another program."""
     for sentence, ours, ids in zip(sentences, want, got, strict=True):
         theirs = " ".join("<unk>" if i == 3 else TARGET_WORDS[i - 4] for i in ids if i != 0)
-        if ours != theirs:
-            sys.exit(f"{what}: {sentence}\n  foldgrad  {ours}\n  there     {theirs}")
-    if len(set(want)) < 15:
-        sys.exit(f"{what}: translations must differ, to tell something, got {len(set(want))} of {len(want)}")
-    print(f"{what}: {len(want)} translations are the same, {len(set(want))} different ones")
+        expect(ours == theirs, f"{what}: {sentence}\n  foldgrad  {ours}\n  there     {theirs}")
+    expect_variety(what, "translations", want, 15)
+
+
+def expect_variety(what, kind, texts, least):
+    different = len(set(texts))
+    expect(different >= least, f"{what}: {kind} must differ, to tell something, got {different} of {len(texts)}")
+    print(f"{what}: {len(texts)} {kind} are the same, {different} different ones")
 
 
 def check_translations(files, name, translator):

@@ -2,16 +2,16 @@
 import json
 import os
 import random
-import sys
 import tempfile
 
-from setting import PROGRAM, call, require
+from setting import PROGRAM, call, expect, require
 
 require("torch", "optimum.onnxruntime")
 import torch  # noqa: E402
 from gpt_test import CONFIG, write_text  # noqa: E402
 from model_files import load_config  # noqa: E402
-from onnxruntime_test import LIMIT, SOURCE_WORDS, TARGET_WORDS, expect_translations, randomize, translated  # noqa: E402
+from onnxruntime_test import (LIMIT, SOURCE_WORDS, TARGET_WORDS, expect_translations, expect_variety,  # noqa: E402
+                              randomize, translated)
 from optimum.onnxruntime import ORTModelForCausalLM, ORTModelForSeq2SeqLM  # noqa: E402
 from pytorch_export import export, small_config  # noqa: E402
 from pytorch_model import Transformer  # noqa: E402
@@ -47,8 +47,7 @@ def translations():
             call(PROGRAM, "export", name, "--to", "onnx", "-o", name + "-onnx")
             expect_translations(os.path.basename(name), sentences, translated(name, sentences),
                                 generated(name + "-onnx", sentences, beams=1))
-        if not all(generated(folded + "-onnx", sentences[:3], beams=5)):
-            sys.exit("beam search must give translations")
+        expect(all(generated(folded + "-onnx", sentences[:3], beams=5)), "beam search must give translations")
 
 
 def continuations(exported, characters, prompts):
@@ -66,11 +65,8 @@ def expect_continuations(model, characters, prompts, count):
     got, what = continuations(model + "-onnx", characters, prompts), os.path.basename(model)
     for prompt, theirs in zip(prompts, got, strict=True):
         ours = call(PROGRAM, "generate", model, "--prompt", prompt, "--temperature", "0", "--length", str(count))
-        if ours != prompt + theirs + "\n":
-            sys.exit(f"{what}: {prompt!r}\n  foldgrad  {ours!r}\n  there     {theirs!r}")
-    if len(set(got)) < 10:
-        sys.exit(f"{what}: texts must differ, to tell something, got {len(set(got))} of {len(got)}")
-    print(f"{what}: {len(got)} texts go on in the same way, {len(set(got))} different ones")
+        expect(ours == prompt + theirs + "\n", f"{what}: {prompt!r}\n  foldgrad  {ours!r}\n  there     {theirs!r}")
+    expect_variety(what, "texts that go on", got, 10)
 
 
 def texts():

@@ -71,6 +71,19 @@ def largest_difference(got, want):
     return off if off == off else float("inf")
 
 
+def expect_near_greatest(name, got, want, tolerance):
+    """Both tensors; tells by how much of the greatest number they differ."""
+    off = ((got - want).abs().max() / want.abs().max()).item()
+    print(f"{name}: logits differ by {off:.1e} of the greatest")
+    expect(off <= tolerance, f"{name}: at most {tolerance} is allowed")
+
+
+def expect_refused(directory, name, printed, message):
+    """An import that has said this and written nothing."""
+    expect(message in printed and not os.path.exists(os.path.join(directory, name)),
+           f"{name}: must say {message!r} and write nothing, got {printed!r}")
+
+
 def expect(holds, what):
     if not holds:
         sys.exit(what)

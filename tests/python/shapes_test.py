@@ -1,10 +1,9 @@
 """What `foldgrad data synth shapes` writes, read by the description of CIFAR-10's binary layout and by nothing of ours:
 classes are as frequent, no image is there twice, and no linear classifier solves the task."""
 import os
-import sys
 import tempfile
 
-from setting import PROGRAM, call, require
+from setting import PROGRAM, call, expect, require
 
 require("numpy")
 import numpy as np  # noqa: E402
@@ -44,15 +43,13 @@ def main():
         with open(os.path.join(files, "batches.meta.txt"), encoding="utf-8") as file:
             names = file.read().split()
     for (labels, _), count in ((train, TRAIN), (test, TEST)):
-        if np.bincount(labels).tolist() != [count // len(names)] * 10:
-            sys.exit(f"each of {names} must have {count // 10} images, got {np.bincount(labels)}")
+        expect(np.bincount(labels).tolist() == [count // len(names)] * 10,
+               f"each of {names} must have {count // 10} images, got {np.bincount(labels)}")
     different = len({image.tobytes() for _, images in (train, test) for image in images})
-    if different != TRAIN + TEST:
-        sys.exit(f"{TRAIN + TEST} images must differ, of which {different} do")
+    expect(different == TRAIN + TEST, f"{TRAIN + TEST} images must differ, of which {different} do")
     right = linear_accuracy(train, test)
     print(f"a linear classifier gets {right:.1%} right")
-    if not right <= MOST_RIGHT:
-        sys.exit(f"which must be at most {MOST_RIGHT:.0%}")
+    expect(right <= MOST_RIGHT, f"which must be at most {MOST_RIGHT:.0%}")
 
 
 if __name__ == "__main__":

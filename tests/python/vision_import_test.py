@@ -2,11 +2,9 @@
 import os
 import tempfile
 
-from setting import logits_of, printed_by, require
+from setting import expect_near_greatest, expect_refused, logits_of, printed_by, require
 
 require("torch")
-import sys  # noqa: E402
-
 import torch  # noqa: E402
 import vision_import  # noqa: E402
 from model_files import save_tensors  # noqa: E402
@@ -112,10 +110,7 @@ def check_logits(files, name, weights, size, eps, *more):
     print(convert(files, name, weights, *statistics, *more).strip())
     images = torch.randint(0, 256, (4, size, size, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(3))
     want = logits_by_pytorch(weights, images, eps)
-    off = ((logits_of(os.path.join(files, name), images=images).double() - want).abs().max() / want.abs().max()).item()
-    print(f"{name}: logits differ by {off:.1e} of the greatest")
-    if not off <= TOLERANCE:
-        sys.exit(f"{name}: at most {TOLERANCE} is allowed")
+    expect_near_greatest(name, logits_of(os.path.join(files, name), images=images).double(), want, TOLERANCE)
 
 
 def check_refusals(files):
@@ -131,9 +126,7 @@ def check_refusals(files):
             ("no-head", {n: t for n, t in vit.items() if n != "head.weight"}, "lacks head.weight"),
             ("square", {**cct, "classifier.positional_emb": torch.ones(1, 15, WIDTH)}, "are 15, which is no square"),
             ("nested-deep", {"optimizer": 3}, "is no state_dict")):
-        printed = convert(files, name, weights)
-        if message not in printed or os.path.exists(os.path.join(files, name)):
-            sys.exit(f"{name}: must say {message!r} and write nothing, got {printed!r}")
+        expect_refused(files, name, convert(files, name, weights), message)
 
 
 def main():

@@ -1,7 +1,6 @@
 """PyTorch and onnxruntime give the logits of foldgrad for vision Transformers that it has trained, and for folded
 ones."""
-from family_models import NORMALIZERS, check_all
-from image_models import TRAINING, ImageModels
+from family_models import NORMALIZERS, TRAINING, ImageModels, check_all
 from pytorch_vit import load_model
 
 CONFIG = """
